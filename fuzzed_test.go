@@ -10,16 +10,16 @@ import (
 
 // notFuzzed are exported functions named like parsers that need no fuzz target, each with the reason.
 var notFuzzed = map[string]string{
-	"internal/clusterctl/certificates.ParseMode": "a flag of the person who runs the command, one of a few words",
-	"internal/clusterctl/rollout.Parse":          "arguments of the person who runs the command, split at a slash",
-	"internal/clusterctl/rollout.Read":           "the text is the namespace whose objects are read through the API",
-	"internal/clusterctl/move/sides.Side.Read":   "the texts are a namespace and names, whose objects are read through the API",
-	"internal/clusterctl/template.Source.Read":   "the text is where a template is; what is there is parsed in internal/clusterctl/substitution",
-	"internal/machines.ReadStrays":               "the text is the name of an owner, whose objects are read through the API",
-	"internal/manager/migration.ParsePhases":     "a flag of the person who starts the manager, each one of a few words",
-	"internal/plane/ownuser.Read":                "the texts are a folder and a name; the content is returned as it is",
-	"internal/plane/ownuser.ReadOurs":            "the texts are a folder and a name; the content is returned as it is",
-	"internal/release/artifact.Read":             "the texts are a path and a version of the person who makes a release",
+	"internal/clusterctl/certificates.ParseMode":      "a flag of the person who runs the command, one of a few words",
+	"internal/operate/upgrade.ParseResource":          "arguments of the person who runs the command, split at a slash",
+	"internal/operate/upgrade.ReadRollout":            "the text is the namespace whose objects are read through the API",
+	"internal/clusterctl/move/transfer.Endpoint.Read": "the texts are a namespace and names, whose objects are read through the API",
+	"internal/clusterctl/template.Source.Read":        "the text is where a template is; what is there is parsed in internal/clusterctl/repository",
+	"internal/machines.ReadStrays":                    "the text is the name of an owner, whose objects are read through the API",
+	"internal/manager/migration.ParsePhases":          "a flag of the person who starts the manager, each one of a few words",
+	"internal/controlplane/uidisolation.Read":         "the texts are a folder and a name; the content is returned as it is",
+	"internal/controlplane/uidisolation.ReadTrusted":  "the texts are a folder and a name; the content is returned as it is",
+	"internal/release.ReadArtifact":                   "the texts are a path and a version of the person who makes a release",
 }
 
 // parserName is how functions that read what others write are named.

@@ -181,10 +181,10 @@ func guardKubeconfigs(t *testing.T, all []call) {
 	const clientcmd = "k8s.io/client-go/tools/clientcmd"
 	harmless := []string{"Write", "WriteToFile", "ClientConfig.Namespace", "ClientConfig.RawConfig"}
 	allowed{
-		"internal/kubeconfig":              "the one parser of kubeconfigs that we did not write",
-		"internal/providers/hosted/addons": "what cluster-info shows, made of what this program knows",
+		"internal/workload":                "the one parser of kubeconfigs that we did not write",
+		"internal/hosted/addons":           "what cluster-info shows, made of what this program knows",
 		"internal/cli/management":          "the kubeconfig of the person who types the command",
-		"internal/cli/get/kubeconfig":      "the same, and what is added to it, which was checked when it was read",
+		"internal/cli/cluster":             "the same, and what is added to it, which was checked when it was read",
 		"internal/cli/manager/manager.go":  "the operator's, named on the command line",
 		"internal/cli/manager/embedded.go": "written by this program, in its data directory",
 		"internal/testkit/apiserver":       "written by the test",
@@ -209,24 +209,24 @@ func guardWrites(t *testing.T, all []call) {
 	allowed{
 		"internal/kube": "the one place",
 		"internal/controllers/credentials/controller.go":   "a review is a question to the API server, which stores nothing",
-		"internal/drain/evict.go":                          "an eviction is a request that a workload cluster may refuse, not a change of an object",
+		"internal/controllers/machine/drain/evict.go":      "an eviction is a request that a workload cluster may refuse, not a change of an object",
 		"internal/manager/install.go":                      "brings the manager's own manifests, before any controller runs",
 		"internal/manager/migration":                       "rewrites stored objects without changing them",
-		"internal/manager/plans/serve.go":                  "a review is a question to the API server, which stores nothing",
-		"internal/plane/atrest/keeper.go":                  "rewrites stored Secrets without changing them",
-		"internal/plane/roles.go":                          "brings a new API server's default roles",
-		"internal/plane/fairness.go":                       "exempts the manager before it starts",
-		"internal/plane/tenants/node.go":                   "brings a new API server's policies",
-		"internal/plane/components/admins.go":              "binds the administrators of a new API server",
-		"internal/providers/local/backend/simulated":       "plays a kubelet in the simulated API's memory",
+		"internal/manager/serve.go":                        "a review is a question to the API server, which stores nothing",
+		"internal/controlplane/secretencryption/keeper.go": "rewrites stored Secrets without changing them",
+		"internal/controlplane/roles.go":                   "brings a new API server's default roles",
+		"internal/controlplane/fairness.go":                "exempts the manager before it starts",
+		"internal/controlplane/tenants/node.go":            "brings a new API server's policies",
+		"internal/controlplane/components/admins.go":       "binds the administrators of a new API server",
+		"internal/local/simulated":                         "plays a kubelet in the simulated API's memory",
 		"internal/simulated":                               "plays the parts of a workload cluster in its own memory",
 		"internal/controllers/clusterresourceset/apply.go": "applies manifests of people to workload clusters, with their kinds and verbs",
 		"internal/cli/management/manager.go":               "a dry run, which stores nothing",
 		"internal/cli/manager/authority.go":                "a review is a question to the API server, which stores nothing",
-		"internal/clusterctl/extension/register":           "writes for the person who types the command",
-		"internal/clusterctl/personal":                     "writes for the person who types the command, in a workload cluster",
+		"internal/extensiontools":                          "writes for the person who types the command",
+		"internal/operate/kubeconfig":                      "writes for the person who types the command, in a workload cluster",
 		"internal/testkit":                                 "tests",
-		"internal/whatif/change.go":                        "plays kubectl on a copy in memory",
+		"internal/plan/change.go":                          "plays kubectl on a copy in memory",
 	}.check(t, only(all, writes), "write through internal/kube")
 }
 
@@ -245,7 +245,7 @@ func guardDocker(t *testing.T, all []call) {
 		})
 	}
 	creates := func(verb string) bool { return strings.HasSuffix(verb, "Create") && verb != "ExecCreate" }
-	const backend = "internal/providers/local/backend/container/"
+	const backend = "internal/local/container/"
 	allowed{
 		backend + "machine.go": "containers of nodes",
 		backend + "network.go": "networks of clusters",

@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	"golang.org/x/tools/go/packages"
-
-	"github.com/slipwayhq/slipway/internal/testkit/golden"
 )
 
 // message is one text that a person reads in a condition or an event.
@@ -36,8 +34,8 @@ type located struct {
 func sinks() map[string]string {
 	return map[string]string{
 		module + "internal/condition.TrueBecause": "condition", module + "internal/condition.False": "condition",
-		module + "internal/condition.Unknown": "condition", "(*" + module + "internal/loop.Plan).WaitFor": "wait",
-		module + "internal/loop.Normal": "event", module + "internal/loop.Warning": "event",
+		module + "internal/condition.Unknown": "condition", "(*" + module + "internal/reconciler.Plan).WaitFor": "wait",
+		module + "internal/reconciler.Normal": "event", module + "internal/reconciler.Warning": "event",
 		module + "internal/fault.New": "error",
 	}
 }
@@ -71,7 +69,7 @@ func TestMessages(t *testing.T) {
 	for _, m := range slices.SortedFunc(maps.Keys(c.found), compareMessages) {
 		checkMessage(t, m)
 	}
-	golden.Compare(t, "docs/messages.md", c.page())
+	testkit.CompareGolden(t, "docs/messages.md", c.page())
 }
 
 // checkMessage checks what docs/messages.md promises of a message.

@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"golang.org/x/tools/go/packages"
-
-	"github.com/slipwayhq/slipway/internal/testkit/golden"
 )
 
 const tables = module + "internal/condition."
@@ -28,20 +26,20 @@ type otherKind struct {
 func otherKinds() map[string]otherKind {
 	const none = "" // only for the projection to v1beta1
 	return map[string]otherKind{
-		"internal/loop.pauseTable":                                    {kind: "every kind"},
-		"internal/loop.tableWhilePaused":                              {kind: "Cluster", types: []string{"TopologyReconciled"}},
-		"internal/loop.troubleTable":                                  {kind: "every kind"},
-		"internal/machines.setConditions":                             {kind: "Machine"},
-		"internal/controllers/machinepool.judge":                      {kind: "Machine"},
-		"internal/controllers/machinehealthcheck.mark":                {kind: "Machine", types: []string{"HealthCheckSucceeded", "OwnerRemediated", "ExternallyRemediated"}},
-		"internal/providers/kubeadm/controlplane/health.Conditions":   {kind: "Machine"},
-		"internal/providers/kubeadm/controlplane.machineConditions":   {kind: "Machine"},
-		"internal/providers/kubeadm/controlplane.componentConditions": {kind: none}, // those of package health
-		"internal/providers/kubeadm/controlplane/legacy.v1beta1Only":  {kind: none},
-		"internal/providers/kubeadm/controlplane/legacy.Status":       {kind: none},
-		"internal/controllers/cluster.withLegacyReady":                {kind: none},
-		"internal/controllers/machineset.v1beta1Only":                 {kind: none},
-		"internal/controllers/machineset.deprecated":                  {kind: none},
+		"internal/reconciler.pauseTable":                          {kind: "every kind"},
+		"internal/reconciler.tableWhilePaused":                    {kind: "Cluster", types: []string{"TopologyReconciled"}},
+		"internal/reconciler.troubleTable":                        {kind: "every kind"},
+		"internal/machines.setConditions":                         {kind: "Machine"},
+		"internal/controllers/machinepool.judge":                  {kind: "Machine"},
+		"internal/controllers/machinehealthcheck.mark":            {kind: "Machine", types: []string{"HealthCheckSucceeded", "OwnerRemediated", "ExternallyRemediated"}},
+		"internal/kubeadm/controlplane/workload.HealthConditions": {kind: "Machine"},
+		"internal/kubeadm/controlplane.machineConditions":         {kind: "Machine"},
+		"internal/kubeadm/controlplane.componentConditions":       {kind: none}, // those of package health
+		"internal/kubeadm/controlplane.v1beta1Only":               {kind: none},
+		"internal/kubeadm/controlplane.LegacyStatus":              {kind: none},
+		"internal/controllers/cluster.withLegacyReady":            {kind: none},
+		"internal/controllers/machineset.v1beta1Only":             {kind: none},
+		"internal/controllers/machineset.deprecated":              {kind: none},
 	}
 }
 
@@ -99,7 +97,7 @@ func TestConditionOwners(t *testing.T) {
 	for place := range unused {
 		t.Errorf("%s has no conditions (any more): remove it from otherKinds", place)
 	}
-	golden.Compare(t, "docs/ownership.md", page(t, found))
+	testkit.CompareGolden(t, "docs/ownership.md", page(t, found))
 }
 
 // computed is the type of a condition that is no constant.
@@ -155,7 +153,7 @@ func controlled(p *packages.Package) []string {
 	for _, file := range p.Syntax {
 		ast.Inspect(file, func(n ast.Node) bool {
 			lit, ok := n.(*ast.CompositeLit)
-			if !ok || !strings.HasPrefix(typeName(p, lit), module+"internal/loop.Controller[") {
+			if !ok || !strings.HasPrefix(typeName(p, lit), module+"internal/reconciler.Controller[") {
 				return true
 			}
 			named, ok := p.TypesInfo.TypeOf(lit).(*types.Named)

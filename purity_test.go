@@ -7,6 +7,7 @@ import (
 	"go/types"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -119,13 +120,13 @@ func takesContext(s *types.Signature) bool {
 func decisions(loaded []*packages.Package) map[types.Object]string {
 	out := map[types.Object]string{}
 	for _, p := range loaded {
-		if shortPath(p.PkgPath) == "internal/providers/kubeadm/bootstrap" { // called by a value of the snapshot
+		if shortPath(p.PkgPath) == "internal/kubeadm/bootstrap" { // called by a value of the snapshot
 			out[p.Types.Scope().Lookup("render")] = "bootstrap.render"
 		}
 		for _, file := range p.Syntax {
 			ast.Inspect(file, func(n ast.Node) bool {
 				lit, ok := n.(*ast.CompositeLit)
-				if !ok || !strings.HasPrefix(typeName(p, lit), module+"internal/loop.Controller[") {
+				if !ok || !strings.HasPrefix(typeName(p, lit), module+"internal/reconciler.Controller[") {
 					return true
 				}
 				for _, e := range lit.Elts {
@@ -215,6 +216,9 @@ func impurePaths(all map[types.Object]*code, root types.Object) []string {
 	return out
 }
 
+// controllerPackages have controllers, of the core kinds and of our providers.
+var controllerPackages = regexp.MustCompile(`^internal/(controllers|kubeadm|hosted|local)(/|$)`)
+
 // TestSnapshotsAreValues: a Snapshot, which decisions are made of, has nothing in it that reads, writes or changes by itself.
 func TestSnapshotsAreValues(t *testing.T) {
 	allowed := map[string]string{
@@ -225,7 +229,7 @@ func TestSnapshotsAreValues(t *testing.T) {
 	found := 0
 	for _, p := range load(t) {
 		snapshot, ok := p.Types.Scope().Lookup("Snapshot").(*types.TypeName)
-		if !ok || !strings.HasPrefix(shortPath(p.PkgPath), "internal/controllers/") && !strings.HasPrefix(shortPath(p.PkgPath), "internal/providers/") {
+		if !ok || !controllerPackages.MatchString(shortPath(p.PkgPath)) {
 			continue
 		}
 		found++

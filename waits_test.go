@@ -10,13 +10,13 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// TestWaitsSayWhatEndsThem: every wait of a plan names an object (For, ForAll) and what ends it (ToChange, ForTime, ForPerson),
+// TestWaitsSayWhatEndsThem: every wait of a plan names an object (For, ForAll) and what ends it (ToChange, ForTime, UntilUserActs),
 // in the statement that adds it or through the variable that it is assigned to.
 func TestWaitsSayWhatEndsThem(t *testing.T) {
 	waits := 0
 	for _, p := range load(t) {
 		pkg := shortPath(p.PkgPath)
-		if pkg == "internal/loop" {
+		if pkg == "internal/reconciler" {
 			continue
 		}
 		for _, file := range p.Syntax {
@@ -43,7 +43,7 @@ type wait struct {
 	missing string
 }
 
-const loopPackage = module + "internal/loop"
+const loopPackage = module + "internal/reconciler"
 
 // waitsOf are the waits that a declaration makes.
 func waitsOf(p *packages.Package, decl ast.Decl) []wait {
@@ -78,8 +78,8 @@ func missing(said map[string]bool) string {
 	switch {
 	case !said["For"] && !said["ForAll"]:
 		return "which object it is about (For)"
-	case !said["ToChange"] && !said["ForTime"] && !said["ForPerson"]:
-		return "what ends it (ToChange, ForTime or ForPerson)"
+	case !said["ToChange"] && !said["ForTime"] && !said["UntilUserActs"]:
+		return "what ends it (ToChange, ForTime or UntilUserActs)"
 	}
 	return ""
 }

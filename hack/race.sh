@@ -8,7 +8,7 @@ export CGO_ENABLED=1
 test=(-race -vet=off -pgo=off -timeout 60m)
 packages=("$@")
 if [ ${#packages[@]} = 0 ]; then
-	mapfile -t packages < <(go list ./... | grep -v -e /test/e2e -e /internal/providers/local$ -e /backend/container$)
+	mapfile -t packages < <(go list ./... | grep -v -e /test/e2e -e /internal/local$ -e /local/container$)
 	(cd sdk && go test "${test[@]}" ./...)
 fi
 go test "${test[@]}" "${packages[@]}"

@@ -8,13 +8,13 @@ import (
 	"syscall"
 
 	"github.com/slipwayhq/slipway/internal/cli"
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal terminates the program at once
-	code := cli.Run(ctx, os.Args[1:], env.System())
+	code := cli.Run(ctx, os.Args[1:], term.System())
 	stop()
 	os.Exit(code)
 }

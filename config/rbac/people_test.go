@@ -26,8 +26,8 @@ import (
 
 	"github.com/slipwayhq/slipway/config/rbac"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
-	"github.com/slipwayhq/slipway/internal/testkit/golden"
 )
 
 // tenant is the namespace in which the people of this test have a role each.
@@ -211,7 +211,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	golden.Compare(t, "testdata/people.txt", table.String())
+	testkit.CompareGolden(t, "testdata/people.txt", table.String())
 	for i, r := range all {
 		for n, p := range people[:len(people)-1] {
 			if (r.subresource == "status" || r.subresource == "finalizers") && rows[i][n] != "-" {

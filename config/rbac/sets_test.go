@@ -19,8 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/config/rbac"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/providerset"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
-	"github.com/slipwayhq/slipway/internal/testkit/golden"
 )
 
 // M3: who may do what, by identity, where each provider has one. The file is to be read by people: a rule that is new in it
@@ -41,7 +41,7 @@ func TestRolesOfEachProvider(t *testing.T) {
 			write(rbac.Rights{Separate: true}.UserOf(set.Name))
 		}
 	}
-	golden.Compare(t, "testdata/identities.txt", out.String())
+	testkit.CompareGolden(t, "testdata/identities.txt", out.String())
 }
 
 // grants are the rules that bindings give each user, in lines; a rule that several roles have is named once.

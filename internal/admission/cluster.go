@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-
-	"github.com/slipwayhq/slipway/internal/admission/managed"
 )
 
 // defaultCluster adds the leading v to the version of the topology, and sets variables that have defaults in the class.
@@ -22,7 +20,7 @@ func defaultCluster(r Request, in *clusterv1.Cluster) (runtime.Object, bool) {
 		out.Spec.Topology.Version = version
 	}
 	if r.Gates.ClusterTopology && in.Spec.Topology.IsDefined() {
-		if topology, changed := managed.DefaultTopology(topologyRequest(r, out)); changed {
+		if topology, changed := DefaultTopology(topologyRequest(r, out)); changed {
 			out = out.DeepCopy()
 			out.Spec.Topology = *topology
 		}
@@ -30,9 +28,9 @@ func defaultCluster(r Request, in *clusterv1.Cluster) (runtime.Object, bool) {
 	return out, out != in
 }
 
-func topologyRequest(r Request, cluster *clusterv1.Cluster) managed.TopologyRequest {
+func topologyRequest(r Request, cluster *clusterv1.Cluster) TopologyRequest {
 	old, _ := r.Old.(*clusterv1.Cluster)
-	return managed.TopologyRequest{
+	return TopologyRequest{
 		New: cluster, Old: old, Class: r.Facts.Class, Definitions: r.Facts.Definitions, OldClass: r.Facts.OldClass, Upgrading: r.Facts.Upgrading,
 	}
 }
@@ -153,7 +151,7 @@ func validateTopology(r Request, cluster *clusterv1.Cluster, path *field.Path) R
 		return Response{Errors: field.ErrorList{field.Forbidden(path,
 			"the feature gate ClusterTopology is off in this manager: start it with --feature-gates=ClusterTopology=true, or set controlPlaneRef and infrastructureRef instead")}}
 	}
-	out := Response(managed.ValidateTopology(topologyRequest(r, cluster)))
+	out := Response(ValidateTopology(topologyRequest(r, cluster)))
 	out.Errors = append(out.Errors, validateTopologyTaints(cluster.Spec.Topology, r.Gates, path)...)
 	return out
 }

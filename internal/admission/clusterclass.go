@@ -6,8 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-
-	"github.com/slipwayhq/slipway/internal/admission/managed"
 )
 
 // validateClusterClass validates a class, and on update also the Clusters that use it.
@@ -16,10 +14,10 @@ func validateClusterClass(r Request, class *clusterv1.ClusterClass) Response {
 		return warnOnCreation(r, warnTopology+"ClusterClass")
 	}
 	old, _ := r.Old.(*clusterv1.ClusterClass)
-	request := managed.ClassRequest{New: class, Old: old, Users: r.Facts.Users, RuntimeSDK: r.Gates.RuntimeSDK}
-	errs := managed.ValidateClass(request)
+	request := ClassRequest{New: class, Old: old, Users: r.Facts.Users, RuntimeSDK: r.Gates.RuntimeSDK}
+	errs := ValidateClass(request)
 	errs = append(errs, validateClassChecks(class)...)
-	return Response{Errors: append(errs, validateClassTaints(class, r.Gates)...), Warnings: managed.WarnClass(request)}
+	return Response{Errors: append(errs, validateClassTaints(class, r.Gates)...), Warnings: WarnClass(request)}
 }
 
 // validateClassChecks validates the health checks of a class by the same rules as MachineHealthChecks.
@@ -73,7 +71,7 @@ func RefuseDeletion(object runtime.Object, facts RelatedObjects) string {
 		if _, moved := class.Annotations[deleteForMove]; moved {
 			return ""
 		}
-		return managed.RefuseDeletion(class, facts.Users)
+		return RefuseTopologyDeletion(class, facts.Users)
 	}
 	return ""
 }

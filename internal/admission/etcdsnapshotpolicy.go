@@ -10,7 +10,6 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/snapshots"
-	"github.com/slipwayhq/slipway/internal/snapshots/schedule"
 )
 
 // validateEtcdSnapshotPolicy checks that schedule, selector and recipients are valid, and that the operator's policy
@@ -22,7 +21,7 @@ func validateEtcdSnapshotPolicy(r Request, policy *hostedv1.EtcdSnapshotPolicy) 
 	}
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
-	if _, err := schedule.Parse(policy.Spec.Schedule); err != nil {
+	if _, err := snapshots.ParseSchedule(policy.Spec.Schedule); err != nil {
 		errs = append(errs, field.Invalid(spec.Child("schedule"), policy.Spec.Schedule, fault.UserMessage(err)))
 	}
 	if policy.Spec.ClusterSelector != nil {

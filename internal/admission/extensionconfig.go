@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/admission/clientconfig"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -48,7 +47,7 @@ func validateExtensionConfig(r Request, c *runtimev1.ExtensionConfig, catalog *h
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), c.Name, "handlers are called <handler>.<name>: "+text))
 	}
 	errs = append(errs, validateInjection(c)...)
-	errs = append(errs, clientconfig.Problems(&c.Spec.ClientConfig, spec.Child("clientConfig"))...)
+	errs = append(errs, ClientConfigProblems(&c.Spec.ClientConfig, spec.Child("clientConfig"))...)
 	if c.Spec.NamespaceSelector != nil {
 		errs = append(errs, metavalidation.ValidateLabelSelector(c.Spec.NamespaceSelector,
 			metavalidation.LabelSelectorValidationOptions{}, spec.Child("namespaceSelector"))...)

@@ -10,8 +10,7 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/buildinfo"
-	"github.com/slipwayhq/slipway/internal/componentfile"
-	"github.com/slipwayhq/slipway/internal/componentflag"
+	"github.com/slipwayhq/slipway/internal/controlplane/componentconfig"
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
@@ -71,7 +70,7 @@ func validateSettings(r Request, s hostedv1.HostedControlPlaneSettings, old *hos
 
 // validateSecurity validates settings that kube-apiserver reads from files, and the servers that it would connect to.
 func validateSecurity(r Request, s hostedv1.HostedControlPlaneSettings, path *field.Path) field.ErrorList {
-	errs := componentfile.Problems(s.Security, path)
+	errs := componentconfig.Problems(s.Security, path)
 	if s.Authentication == nil {
 		return errs
 	}
@@ -88,18 +87,18 @@ func validateFlags(s hostedv1.HostedControlPlaneSettings, path *field.Path) fiel
 	var errs field.ErrorList
 	for _, c := range []struct {
 		field     string
-		component componentflag.Component
+		component componentconfig.FlagComponent
 		settings  hostedv1.Component
 	}{
-		{"apiServer", componentflag.APIServer, s.APIServer}, {"controllerManager", componentflag.ControllerManager, s.ControllerManager},
-		{"scheduler", componentflag.Scheduler, s.Scheduler}, {"etcd", componentflag.Etcd, s.Etcd},
+		{"apiServer", componentconfig.FlagAPIServer, s.APIServer}, {"controllerManager", componentconfig.ControllerManager, s.ControllerManager},
+		{"scheduler", componentconfig.FlagScheduler, s.Scheduler}, {"etcd", componentconfig.FlagEtcd, s.Etcd},
 	} {
 		for i, arg := range c.settings.ExtraArgs {
 			value := ""
 			if arg.Value != nil {
 				value = *arg.Value
 			}
-			if problem := componentflag.Problem(c.component, arg.Name, value); problem != "" {
+			if problem := componentconfig.FlagProblem(c.component, arg.Name, value); problem != "" {
 				errs = append(errs, field.Forbidden(path.Child(c.field, "extraArgs").Index(i), problem))
 			}
 			if s.Security.Effective().PodSecurity != nil && arg.Name == "disable-admission-plugins" && slices.Contains(strings.Split(value, ","), "PodSecurity") {

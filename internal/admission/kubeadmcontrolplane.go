@@ -11,7 +11,6 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/admission/coredns"
 	"github.com/slipwayhq/slipway/internal/naming"
 )
 
@@ -141,7 +140,7 @@ func validateControlPlaneConfig(r Request, spec *bootstrapv1.KubeadmConfigSpec, 
 		errs = append(errs, field.Forbidden(cluster.Child("etcd", "local"), "only one of local and external may be set: remove one of them"))
 	}
 	if tag := c.DNS.ImageTag; tag != "" {
-		if _, err := coredns.ParseTag(tag); err != nil {
+		if _, err := ParseTag(tag); err != nil {
 			errs = append(errs, field.Invalid(cluster.Child("dns", "imageTag"), tag, "must be a version of CoreDNS, for example v1.12.1"))
 		}
 	}
@@ -167,7 +166,7 @@ func validateControlPlaneChange(old, plane *controlplanev1.KubeadmControlPlane) 
 	if _, skips := plane.Annotations[controlplanev1.SkipCoreDNSAnnotation]; skips {
 		return errs
 	}
-	return append(errs, coredns.ValidateUpgrade(was.ClusterConfiguration.DNS.ImageTag, is.ClusterConfiguration.DNS.ImageTag,
+	return append(errs, ValidateUpgrade(was.ClusterConfiguration.DNS.ImageTag, is.ClusterConfiguration.DNS.ImageTag,
 		config.Child("clusterConfiguration", "dns", "imageTag"))...)
 }
 

@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-
-	"github.com/slipwayhq/slipway/internal/admission/managed"
 )
 
 // defaultReplicas returns the default number of replicas: 1, or, if both limits of the autoscaler are set to whole
@@ -69,7 +67,7 @@ func validateAutoscaler(r Request) field.ErrorList {
 	if old, isUpdate := r.Old.(metav1.Object); isUpdate {
 		before = old.GetAnnotations()
 	}
-	return managed.ValidateLimits(now.GetAnnotations(), before, field.NewPath("metadata", "annotations"))
+	return ValidateLimits(now.GetAnnotations(), before, field.NewPath("metadata", "annotations"))
 }
 
 // replicasOf returns the replicas in the spec of an object; nil if they are not set, or the object is nil.

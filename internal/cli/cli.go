@@ -10,64 +10,35 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
-	"github.com/slipwayhq/slipway/internal/cli/alpha"
-	"github.com/slipwayhq/slipway/internal/cli/backup"
-	"github.com/slipwayhq/slipway/internal/cli/completion"
-	"github.com/slipwayhq/slipway/internal/cli/config"
-	"github.com/slipwayhq/slipway/internal/cli/controlplane"
-	"github.com/slipwayhq/slipway/internal/cli/convert"
-	"github.com/slipwayhq/slipway/internal/cli/create"
-	"github.com/slipwayhq/slipway/internal/cli/delete"
-	"github.com/slipwayhq/slipway/internal/cli/describe"
-	"github.com/slipwayhq/slipway/internal/cli/down"
-	"github.com/slipwayhq/slipway/internal/cli/encryption"
-	"github.com/slipwayhq/slipway/internal/cli/env"
-	"github.com/slipwayhq/slipway/internal/cli/etcddata"
-	"github.com/slipwayhq/slipway/internal/cli/explain"
+	"github.com/slipwayhq/slipway/internal/cli/cluster"
+	"github.com/slipwayhq/slipway/internal/cli/data"
 	"github.com/slipwayhq/slipway/internal/cli/extension"
-	"github.com/slipwayhq/slipway/internal/cli/generate"
-	"github.com/slipwayhq/slipway/internal/cli/get"
+	"github.com/slipwayhq/slipway/internal/cli/hidden"
 	"github.com/slipwayhq/slipway/internal/cli/image"
-	"github.com/slipwayhq/slipway/internal/cli/initialize"
-	"github.com/slipwayhq/slipway/internal/cli/kubectl"
-	"github.com/slipwayhq/slipway/internal/cli/loadbalancer"
-	"github.com/slipwayhq/slipway/internal/cli/logs"
 	"github.com/slipwayhq/slipway/internal/cli/manager"
-	"github.com/slipwayhq/slipway/internal/cli/move"
-	"github.com/slipwayhq/slipway/internal/cli/plan"
-	"github.com/slipwayhq/slipway/internal/cli/plane"
-	"github.com/slipwayhq/slipway/internal/cli/plugin"
-	"github.com/slipwayhq/slipway/internal/cli/provider"
-	"github.com/slipwayhq/slipway/internal/cli/recovery"
-	"github.com/slipwayhq/slipway/internal/cli/restore"
-	"github.com/slipwayhq/slipway/internal/cli/rollout"
-	"github.com/slipwayhq/slipway/internal/cli/rotate"
-	"github.com/slipwayhq/slipway/internal/cli/snapshots"
-	"github.com/slipwayhq/slipway/internal/cli/status"
-	"github.com/slipwayhq/slipway/internal/cli/up"
-	"github.com/slipwayhq/slipway/internal/cli/upgrade"
-	"github.com/slipwayhq/slipway/internal/cli/version"
-	"github.com/slipwayhq/slipway/internal/cli/versions"
-	"github.com/slipwayhq/slipway/internal/cli/wait"
+	cliplan "github.com/slipwayhq/slipway/internal/cli/plan"
+	cliprovider "github.com/slipwayhq/slipway/internal/cli/provider"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	cliup "github.com/slipwayhq/slipway/internal/cli/up"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/plane/custody"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
-	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
+	"github.com/slipwayhq/slipway/internal/local/container"
 )
 
 // Run runs the command line args (without the program name) and returns the exit code.
-func Run(ctx context.Context, args []string, e env.Env) int {
-	root, plugins := Root(e), []string{"slipway", env.Clusterctl}
-	if e.Program == env.Clusterctl {
-		root, plugins = Clusterctl(e), []string{env.Clusterctl}
+func Run(ctx context.Context, args []string, e term.Env) int {
+	root, plugins := Root(e), []string{"slipway", term.Clusterctl}
+	if e.Program == term.Clusterctl {
+		root, plugins = Clusterctl(e), []string{term.Clusterctl}
 	}
-	if err := plugin.Run(root, args, plugins); err != nil {
+	if err := RunPlugin(root, args, plugins); err != nil {
 		return report(e.Err, root.Name(), err)
 	}
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && strings.HasPrefix(err.Error(), "unknown command ") {
-		if e.Program == env.Clusterctl {
+		if e.Program == term.Clusterctl {
 			err = unknownVerb(e, args, err)
 		}
 		if fault.As(err) == nil {
@@ -78,7 +49,7 @@ func Run(ctx context.Context, args []string, e env.Env) int {
 }
 
 // Root returns the root command with all commands.
-func Root(e env.Env) *cobra.Command {
+func Root(e term.Env) *cobra.Command {
 	root := base(e)
 	for _, verb := range verbs() {
 		root.AddCommand(verb(e))
@@ -88,7 +59,7 @@ func Root(e env.Env) *cobra.Command {
 }
 
 // base returns a root command without subcommands.
-func base(e env.Env) *cobra.Command {
+func base(e term.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "slipway",
 		Short:         "Kubernetes clusters from one binary, with the Cluster API",
@@ -109,51 +80,51 @@ func base(e env.Env) *cobra.Command {
 	return root
 }
 
-func verbs() []func(env.Env) *cobra.Command {
-	return []func(env.Env) *cobra.Command{
-		alpha.Command,
-		func(env.Env) *cobra.Command { return alpha.Topology() },
-		backup.Command,
-		completion.Command,
-		config.Command,
-		controlplane.Command,
-		convert.Command,
-		create.Command,
-		delete.Command,
-		describe.Command,
-		func(e env.Env) *cobra.Command { return down.Command(e, removeInstance) },
-		encryption.Command,
-		etcddata.Command,
-		explain.Command,
+func verbs() []func(term.Env) *cobra.Command {
+	return []func(term.Env) *cobra.Command{
+		cluster.AlphaCommand,
+		func(term.Env) *cobra.Command { return cluster.Topology() },
+		data.BackupCommand,
+		CompletionCommand,
+		cliprovider.ConfigCommand,
+		hidden.Command,
+		cliprovider.ConvertCommand,
+		CreateCommand,
+		DeleteCommand,
+		DescribeCommand,
+		func(e term.Env) *cobra.Command { return cliup.DownCommand(e, removeInstance) },
+		cluster.EncryptionCommand,
+		data.EtcdDataCommand,
+		cliplan.ExplainCommand,
 		extension.Command,
-		generate.Command,
-		get.Command,
+		Command,
+		GetCommand,
 		image.Command,
-		initialize.Command,
-		kubectl.Command,
-		loadbalancer.Command,
-		logs.Command,
+		cliprovider.InitCommand,
+		cluster.KubectlCommand,
+		hidden.LoadBalancerCommand,
+		cluster.LogsCommand,
 		manager.Command,
 		manager.EmbeddedCommand,
-		move.Command,
-		plan.Command,
-		plane.Command,
-		provider.Command,
-		recovery.Command,
-		restore.Command,
-		rollout.Command,
-		rotate.Command,
-		snapshots.Command,
-		status.Command,
-		func(e env.Env) *cobra.Command { return up.Command(e, manager.Prepare) },
-		upgrade.Command,
-		version.Command,
-		versions.Command,
-		wait.Command,
+		data.Command,
+		cliplan.Command,
+		hidden.PlaneCommand,
+		cliprovider.Command,
+		data.RecoverCommand,
+		data.RestoreCommand,
+		cluster.RolloutCommand,
+		cluster.RotateCommand,
+		data.SnapshotsCommand,
+		cliup.StatusCommand,
+		func(e term.Env) *cobra.Command { return cliup.Command(e, manager.Prepare) },
+		UpgradeCommand,
+		VersionCommand,
+		image.VersionsCommand,
+		cluster.WaitCommand,
 	}
 }
 
 // removeInstance removes the containers and networks of an instance.
 func removeInstance(ctx context.Context, dir, instance string, tell func(gone, of int)) error {
-	return container.RemoveInstance(ctx, custody.Open(datadir.Dir(dir), instance), tell)
+	return container.RemoveInstance(ctx, hosttransfer.Open(datadir.Dir(dir), instance), tell)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
-	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -23,9 +23,9 @@ func clusterctlVerbs() []string {
 }
 
 // Clusterctl returns the root command with only the commands of clusterctl.
-func Clusterctl(e env.Env) *cobra.Command {
+func Clusterctl(e term.Env) *cobra.Command {
 	root := base(e)
-	root.Use, root.Short = env.Clusterctl, "The verbs of clusterctl, by slipway "+buildinfo.Version()
+	root.Use, root.Short = term.Clusterctl, "The verbs of clusterctl, by slipway "+buildinfo.Version()
 	root.PersistentFlags().String("config", "", "path or https address of the configuration file (default: $XDG_CONFIG_HOME/cluster-api/clusterctl.yaml)")
 	root.PersistentFlags().IntP("v", "v", 0, "accepted as by clusterctl; what is printed does not depend on it")
 	for _, verb := range verbs() {
@@ -38,7 +38,7 @@ func Clusterctl(e env.Env) *cobra.Command {
 }
 
 // unknownVerb returns an error with the equivalent slipway command for a command that clusterctl does not have.
-func unknownVerb(e env.Env, args []string, err error) error {
+func unknownVerb(e term.Env, args []string, err error) error {
 	for _, cmd := range Root(e).Commands() {
 		if cmd.Hidden || !slices.Contains(args, cmd.Name()) || !strings.HasPrefix(err.Error(), fmt.Sprintf("unknown command %q", cmd.Name())) {
 			continue
@@ -89,7 +89,7 @@ func renamed(text string) string {
 	var pairs []string
 	for _, verb := range clusterctlVerbs() {
 		first, _, _ := strings.Cut(verb, " ")
-		pairs = append(pairs, "slipway "+first+" ", env.Clusterctl+" "+first+" ")
+		pairs = append(pairs, "slipway "+first+" ", term.Clusterctl+" "+first+" ")
 	}
 	return strings.NewReplacer(pairs...).Replace(text)
 }

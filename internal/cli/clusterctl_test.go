@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/slipwayhq/slipway/internal/cli"
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -69,8 +69,8 @@ func kindOf(f *pflag.Flag) string {
 	return "text"
 }
 
-func quiet() env.Env {
-	return env.Env{Getenv: func(string) string { return "" }, In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}
+func quiet() term.Env {
+	return term.Env{Getenv: func(string) string { return "" }, In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}
 }
 
 // CX-16, CX-19: both trees have the verbs of clusterctl with its flags, shorthands and defaults; a link of the name has no

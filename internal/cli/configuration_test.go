@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"github.com/slipwayhq/slipway/internal/cli"
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
 func runCLI(t *testing.T, args ...string) (code int, out, said string) {
 	t.Helper()
-	e := env.System()
+	e := term.System()
 	var stdout, stderr bytes.Buffer
 	e.Out, e.Err = &stdout, &stderr
 	code = cli.Run(t.Context(), args, e)

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 )
 
 //go:generate go test -run TestDocument -update .
@@ -33,7 +33,7 @@ func Document(root *cobra.Command) string {
 // arguments, such as "restore FILE".
 func leaves(c *cobra.Command) []*cobra.Command {
 	var out []*cobra.Command
-	if !c.HasAvailableSubCommands() || argument.IsVerb(c) {
+	if !c.HasAvailableSubCommands() || term.IsVerb(c) {
 		out = append(out, c)
 	}
 	for _, sub := range c.Commands() {

@@ -12,16 +12,16 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli"
-	"github.com/slipwayhq/slipway/internal/cli/env"
-	"github.com/slipwayhq/slipway/internal/testkit/golden"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
 // docs/cli.md is what the command says of itself; `go generate ./internal/cli` writes it again.
 func TestDocument(t *testing.T) {
-	e := env.Env{Getenv: func(string) string { return "" }, In: strings.NewReader("")}
+	e := term.Env{Getenv: func(string) string { return "" }, In: strings.NewReader("")}
 	// A test binary is not stamped with the version of Kubernetes that it is linked with.
 	got := strings.ReplaceAll(cli.Document(cli.Root(e)), buildinfo.Kubernetes(), "v1.36.3")
-	golden.Compare(t, "../../docs/cli.md", got)
+	testkit.CompareGolden(t, "../../docs/cli.md", got)
 	if home, err := os.UserHomeDir(); err == nil && strings.Contains(got, home+"/") {
 		t.Errorf("the document names %s, a folder of this machine", home)
 	}
@@ -40,7 +40,7 @@ func TestValuesOfFlags(t *testing.T) {
 			visit(c)
 		}
 	}
-	visit(cli.Root(env.Env{Getenv: func(string) string { return "" }, In: strings.NewReader("")}))
+	visit(cli.Root(term.Env{Getenv: func(string) string { return "" }, In: strings.NewReader("")}))
 }
 
 // Links between the pages of this repository lead somewhere.

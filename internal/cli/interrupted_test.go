@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli"
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/testkit/providerrelease"
@@ -142,7 +142,7 @@ func (b *barrier) version(r *http.Request) string {
 func (o operator) fixed(ctx context.Context, args string) result {
 	var out, stderr strings.Builder
 	at := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
-	e := env.Env{In: strings.NewReader(""), Out: &out, Err: &stderr, Getenv: func(string) string { return "" }, Now: func() time.Time { return at }}
+	e := term.Env{In: strings.NewReader(""), Out: &out, Err: &stderr, Getenv: func(string) string { return "" }, Now: func() time.Time { return at }}
 	code := cli.Run(ctx, append(strings.Fields(args), "--config", o.config, "--kubeconfig", o.kubeconfig), e)
 	return result{code, out.String(), stderr.String()}
 }
@@ -275,7 +275,7 @@ func TestHelperCommand(t *testing.T) {
 	if args == "" {
 		return
 	}
-	os.Exit(cli.Run(t.Context(), strings.Fields(args), env.System()))
+	os.Exit(cli.Run(t.Context(), strings.Fields(args), term.System()))
 }
 
 // CX-01: killed with SIGKILL in the middle of init, the same command again completes it.

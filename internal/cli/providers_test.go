@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli"
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/internal/testkit/providerrelease"
 )
@@ -104,7 +104,7 @@ func TestProviderVerbs(t *testing.T) {
 
 func (o operator) listImages(t *testing.T) {
 	var out, stderr bytes.Buffer
-	e := env.Env{In: strings.NewReader(""), Out: &out, Err: &stderr, Getenv: func(string) string { return "" }, Now: time.Now}
+	e := term.Env{In: strings.NewReader(""), Out: &out, Err: &stderr, Getenv: func(string) string { return "" }, Now: time.Now}
 	code := cli.Run(t.Context(), strings.Fields("init list-images --infrastructure acme --bootstrap - --control-plane - --config "+o.config+" --cert-manager builtin"), e)
 	if want := "registry.example/acme:v2.1.0\nregistry.example/clusterapi:v1.14.1\n"; code != cli.ExitOK || out.String() != want {
 		t.Errorf("exit code %d, %q, not %q\n%s", code, out.String(), want, stderr.String())

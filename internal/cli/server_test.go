@@ -23,9 +23,9 @@ import (
 	planev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/cli"
-	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
-	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/clusterctl/template"
 	"github.com/slipwayhq/slipway/internal/pause"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
@@ -53,7 +53,7 @@ type result struct {
 
 func (u user) run(ctx context.Context, args ...string) result {
 	var out, stderr bytes.Buffer
-	e := env.Env{In: strings.NewReader(""), Out: &out, Err: &stderr, Getenv: func(string) string { return "" }, Now: time.Now}
+	e := term.Env{In: strings.NewReader(""), Out: &out, Err: &stderr, Getenv: func(string) string { return "" }, Now: time.Now}
 	if args[0] != "__complete" { // its last argument is the one to complete
 		args = append(args, "--kubeconfig", u.kubeconfig)
 	}
@@ -93,7 +93,7 @@ func TestVerbsAgainstAnAPIServer(t *testing.T) {
 		if err := u.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "first"}, &first); err != nil {
 			t.Fatal(err)
 		}
-		if taken := manifest.RequestedSubnets(first); len(taken) != 1 || strings.Contains(r.out, taken[0].String()) || strings.Contains(r.out, "ClusterClass\"") {
+		if taken := template.RequestedSubnets(first); len(taken) != 1 || strings.Contains(r.out, taken[0].String()) || strings.Contains(r.out, "ClusterClass\"") {
 			t.Errorf("the network %v of the first cluster is used again, or the class that is there is made again:\n%s", taken, r.out)
 		}
 		u.run(t.Context(), "describe", "cluster", "second").wants(t, cli.ExitNotFound, "there are: first")
@@ -246,7 +246,7 @@ func (u user) watch(t *testing.T) {
 	}
 	out, code := make(lines, 100), make(chan int, 1)
 	go func() {
-		e := env.Env{In: strings.NewReader(""), Out: out, Err: io.Discard, Getenv: func(string) string { return "" }, Now: time.Now}
+		e := term.Env{In: strings.NewReader(""), Out: out, Err: io.Discard, Getenv: func(string) string { return "" }, Now: time.Now}
 		code <- cli.Run(t.Context(), []string{"describe", "cluster", "seen", "--watch", "--kubeconfig", u.kubeconfig}, e)
 	}()
 	out.next(t, "Cluster/seen")

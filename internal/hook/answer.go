@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/json"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/hook/wire"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -19,8 +18,8 @@ import (
 // version of the API may send some. A response may omit apiVersion and kind (servers built with the reference library
 // send neither); the returned object always has the hook's apiVersion and kind.
 func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, err error) {
-	if wire.CountValues(body, maxValues) > maxValues {
-		return nil, nil, fault.New(fault.Unreachable, wire.ReasonTooLarge, "the answer has more than %d values", maxValues)
+	if CountValues(body, maxValues) > maxValues {
+		return nil, nil, fault.New(fault.Unreachable, ReasonTooLarge, "the answer has more than %d values", maxValues)
 	}
 	response = h.NewResponse()
 	strict, err := json.UnmarshalStrict(body, response)

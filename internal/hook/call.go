@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/hook/wire"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -171,7 +170,7 @@ func named(err error, t target) error {
 
 // described returns the message of a failed call, including the remedy.
 func (t target) described(f *fault.Fault) string {
-	return t.conn.Describe(f, wire.CallInfo{Extension: t.name, Timeout: t.timeout(), Longest: MaxTimeout}, f.Reason == ReasonNotJSON)
+	return t.conn.Describe(f, CallInfo{Extension: t.name, Timeout: t.timeout(), Longest: MaxTimeout}, f.Reason == ReasonNotJSON)
 }
 
 // timeout returns how long a call of the handler may take.
@@ -261,7 +260,7 @@ func (e *Extensions) send(ctx context.Context, t target, r request) (hooks.Respo
 		path = r.hook.Path("")
 	}
 	started := e.cfg.Now()
-	answer, err := t.conn.Post(ctx, wire.Request{
+	answer, err := t.conn.Post(ctx, WireRequest{
 		Path: path, Body: r.body, Header: header, Timeout: t.timeout(),
 	})
 	var response hooks.Response

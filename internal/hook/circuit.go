@@ -7,12 +7,10 @@ import (
 	"slices"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/hook/breaker"
-	"github.com/slipwayhq/slipway/internal/hook/wire"
 )
 
 // permit requests a permit from the circuit breakers of the handler and its extension.
-func (e *Extensions) permit(t target) (permits [2]breaker.Permit, err error) {
+func (e *Extensions) permit(t target) (permits [2]BreakerPermit, err error) {
 	for i, circuit := range t.circuits {
 		var ok bool
 		if permits[i], ok = circuit.Enter(e.cfg.Now()); ok {
@@ -30,7 +28,7 @@ func (e *Extensions) permit(t target) (permits [2]breaker.Permit, err error) {
 
 // reportOutcome reports the outcome of a call to the circuit breakers: to the extension's whether the extension was reached,
 // to the handler's whether it returned a usable response.
-func (e *Extensions) reportOutcome(t target, permits [2]breaker.Permit, err error) {
+func (e *Extensions) reportOutcome(t target, permits [2]BreakerPermit, err error) {
 	handler, extension := permits[0], permits[1]
 	f := failureOf(err)
 	changed := false
@@ -38,12 +36,12 @@ func (e *Extensions) reportOutcome(t target, permits [2]breaker.Permit, err erro
 	case errors.Is(err, context.Canceled):
 		handler.Abandoned()
 		extension.Abandoned()
-	case f != nil && wire.Unconnected(f.Reason):
+	case f != nil && Unconnected(f.Reason):
 		handler.Abandoned()
-		changed = extension.Failed(e.cfg.Now(), breaker.Failure{Reason: f.Reason, Message: f.Message})
+		changed = extension.Failed(e.cfg.Now(), BreakerFailure{Reason: f.Reason, Message: f.Message})
 	case f != nil:
 		reached := extension.Succeeded()
-		changed = handler.Failed(e.cfg.Now(), breaker.Failure{Reason: f.Reason, Message: f.Message}) || reached
+		changed = handler.Failed(e.cfg.Now(), BreakerFailure{Reason: f.Reason, Message: f.Message}) || reached
 	default:
 		reached := extension.Succeeded()
 		changed = handler.Succeeded() || reached
@@ -95,14 +93,14 @@ func (e *Extensions) setHandlers(x *extension, handlers []Handler) (isNew bool) 
 
 // resetCircuits creates a closed circuit breaker for every handler. The mutex must be held.
 func (e *Extensions) resetCircuits(x *extension) {
-	x.circuits = map[string]*breaker.Breaker{}
+	x.circuits = map[string]*Breaker{}
 	for _, h := range x.handlers {
 		x.circuits[h.path()] = e.newCircuit()
 	}
 }
 
-func (e *Extensions) newCircuit() *breaker.Breaker {
-	return breaker.New(breaker.Config{Random: e.cfg.Random})
+func (e *Extensions) newCircuit() *Breaker {
+	return NewBreaker(BreakerConfig{Random: e.cfg.Random})
 }
 
 // changed notifies the OnChange subscribers that a circuit of the extension opened or closed, or that its next

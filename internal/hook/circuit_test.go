@@ -11,7 +11,6 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
-	"github.com/slipwayhq/slipway/internal/hook/wire"
 )
 
 // RT-19: what one handler does is not held against the others of its extension.
@@ -68,7 +67,7 @@ func TestNobodyIsReached(t *testing.T) {
 	x.Close()
 	for i, handler := range []string{"a", "b", "a", "b", "a", "b", "c"} {
 		call, _ := creation()
-		want := wire.ReasonRefused
+		want := ReasonRefused
 		if i >= 5 {
 			want = ReasonCircuitOpen
 		}
@@ -105,7 +104,7 @@ func TestHandlersWereReplaced(t *testing.T) {
 	w.OnChange(func(string) { woken++ })
 	for range 3 {
 		call, _ := creation()
-		if _, err := w.CallAll(t.Context(), cluster("ns"), call); reasonOf(err) != wire.ReasonHTTPStatus {
+		if _, err := w.CallAll(t.Context(), cluster("ns"), call); reasonOf(err) != ReasonHTTPStatus {
 			t.Errorf("the handler that is gone: %v", err)
 		}
 	}

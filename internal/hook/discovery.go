@@ -15,8 +15,6 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/hook/breaker"
-	"github.com/slipwayhq/slipway/internal/hook/wire"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -61,12 +59,12 @@ func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig)
 
 // pause returns the backoff after a number of consecutive failures.
 func (e *Extensions) pause(failed int) time.Duration {
-	return breaker.Config{Random: e.cfg.Random}.Pause(failed)
+	return BreakerConfig{Random: e.cfg.Random}.Pause(failed)
 }
 
 // spread varies a delay by up to a fifth, so that extensions created together are not always discovered together.
 func (e *Extensions) spread(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (1 + breaker.Jitter*(2*e.cfg.Random()-1)))
+	return time.Duration(float64(d) * (1 + Jitter*(2*e.cfg.Random()-1)))
 }
 
 func problemOf(err error) *fault.Fault {
@@ -90,7 +88,7 @@ func (e *Extensions) callDiscovery(ctx context.Context, x *extension) ([]Handler
 		return nil, fault.New(fault.Bug, ReasonInvalidDiscovery, "the discovery request cannot be encoded").From(err)
 	}
 	started := e.cfg.Now()
-	answer, err := conn.Post(ctx, wire.Request{Path: h.Path(""), Body: body, Timeout: discoveryTimeout})
+	answer, err := conn.Post(ctx, WireRequest{Path: h.Path(""), Body: body, Timeout: discoveryTimeout})
 	response, err := e.readDiscovery(answer, h, err)
 	e.metrics.called(h.ID, conn.Endpoint().Host(), e.cfg.Now().Sub(started), outcomeOf(response, err))
 	if err != nil {
@@ -103,7 +101,7 @@ func (e *Extensions) callDiscovery(ctx context.Context, x *extension) ([]Handler
 	return handlersIn(discovered, e.catalog)
 }
 
-func (e *Extensions) readDiscovery(answer wire.Response, h hooks.Hook, err error) (hooks.Response, error) {
+func (e *Extensions) readDiscovery(answer WireResponse, h hooks.Hook, err error) (hooks.Response, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,6 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/hook/breaker"
-	"github.com/slipwayhq/slipway/internal/hook/wire"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -51,7 +49,7 @@ type settings struct {
 	uid        types.UID
 	generation int64
 	created    metav1.Time
-	endpoint   wire.Endpoint
+	endpoint   Endpoint
 	selector   labels.Selector
 	values     map[string]string
 }
@@ -68,7 +66,7 @@ func settingsOf(c *runtimev1.ExtensionConfig) (settings, error) {
 		s.selector = selector
 	}
 	var err error
-	s.endpoint, err = wire.EndpointOf(c.Spec.ClientConfig)
+	s.endpoint, err = EndpointOf(c.Spec.ClientConfig)
 	return s, err
 }
 
@@ -77,13 +75,13 @@ type extension struct {
 	name    string
 	permits chan struct{}
 	// circuit is open while the extension cannot be reached.
-	circuit *breaker.Breaker
+	circuit *Breaker
 	// circuits of the handlers, by their paths: open while the extension is reached but returns no usable response.
-	circuits map[string]*breaker.Breaker
+	circuits map[string]*Breaker
 
 	settings settings
 	// conn is nil until the spec is valid for the first time; problem holds the reason.
-	conn    *wire.Conn
+	conn    *Conn
 	problem *fault.Fault
 	// handlers of the last successful discovery; discovered is false if none succeeded.
 	handlers   []Handler
@@ -126,14 +124,14 @@ type ExtensionState struct {
 	// Unknown lists the handlers whose hook, or version of it, is not in the catalog.
 	Unknown []Handler
 	// Circuit is open while the extension cannot be reached; Failing lists the handlers whose own circuit is open.
-	Circuit breaker.State
+	Circuit BreakerState
 	Failing []Failing
 }
 
 // Failing is a handler whose circuit is open.
 type Failing struct {
 	Handler string
-	Circuit breaker.State
+	Circuit BreakerState
 }
 
 // Stale reports whether the handlers are from an earlier discovery than the last.
@@ -172,9 +170,9 @@ func (x *extension) open() bool {
 type target struct {
 	*extension
 	settings settings
-	conn     *wire.Conn
+	conn     *Conn
 	problem  *fault.Fault
-	circuits [2]*breaker.Breaker // of the handler, of the extension
+	circuits [2]*Breaker // of the handler, of the extension
 	handler  Handler
 	fresh    int // number of refreshes of the extension
 }
@@ -183,7 +181,7 @@ type target struct {
 func (x *extension) at(h Handler) target {
 	return target{
 		extension: x, settings: x.settings, conn: x.conn, problem: x.problem, handler: h, fresh: x.refreshes,
-		circuits: [2]*breaker.Breaker{x.circuits[h.path()], x.circuit},
+		circuits: [2]*Breaker{x.circuits[h.path()], x.circuit},
 	}
 }
 

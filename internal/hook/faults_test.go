@@ -18,7 +18,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
-	"github.com/slipwayhq/slipway/internal/hook/wire"
 )
 
 const good = `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"BeforeClusterCreateResponse","status":"Success","retryAfterSeconds":0}`
@@ -55,10 +54,10 @@ func TestBadAnswers(t *testing.T) {
 			message: "the answer is a Status of v1, want BeforeClusterCreateResponse of hooks.runtime.cluster.x-k8s.io/v1alpha1",
 		},
 		"21 MiB": {
-			serve: hooktest.Raw(`{"message":"` + strings.Repeat("x", 21<<20) + `"}`), reason: wire.ReasonTooLarge, counts: true,
+			serve: hooktest.Raw(`{"message":"` + strings.Repeat("x", 21<<20) + `"}`), reason: ReasonTooLarge, counts: true,
 			message: "the answer of HOST is larger than 20 MiB",
 		},
-		"a body without end": {serve: hooktest.Flood, reason: wire.ReasonTooLarge, counts: true, message: "the answer of HOST is larger than 20 MiB"},
+		"a body without end": {serve: hooktest.Flood, reason: ReasonTooLarge, counts: true, message: "the answer of HOST is larger than 20 MiB"},
 		"invalid JSON": {
 			serve: hooktest.Raw(good[:50]), reason: ReasonNotJSON, counts: true, message: "the answer is not a BeforeClusterCreateResponse in JSON",
 		},
@@ -76,31 +75,31 @@ func TestBadAnswers(t *testing.T) {
 			serve: replace(`"retryAfterSeconds":0`, `"retryAfterSeconds":-1`), reason: ReasonInvalidAnswer,
 			message: "the answer has retryAfterSeconds -1; want 0 or more",
 		},
-		"slow drip": {serve: hooktest.Drip, reason: wire.ReasonTimeout, counts: true, brief: true, message: "HOST did not answer within 1s: it is slow or hangs; make it faster, or raise timeoutSeconds of the handler (now 1, at most 30)"},
-		"silence":   {serve: hooktest.Silent, reason: wire.ReasonTimeout, counts: true, brief: true, message: "HOST did not answer within 1s: it is slow or hangs; make it faster, or raise timeoutSeconds of the handler (now 1, at most 30)"},
+		"slow drip": {serve: hooktest.Drip, reason: ReasonTimeout, counts: true, brief: true, message: "HOST did not answer within 1s: it is slow or hangs; make it faster, or raise timeoutSeconds of the handler (now 1, at most 30)"},
+		"silence":   {serve: hooktest.Silent, reason: ReasonTimeout, counts: true, brief: true, message: "HOST did not answer within 1s: it is slow or hangs; make it faster, or raise timeoutSeconds of the handler (now 1, at most 30)"},
 		"connection reset in the middle": {
-			serve: hooktest.Cut(true), reason: wire.ReasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
+			serve: hooktest.Cut(true), reason: ReasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
 		},
 		"connection closed in the middle": {
-			serve: hooktest.Cut(false), reason: wire.ReasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
+			serve: hooktest.Cut(false), reason: ReasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
 		},
 		"redirect": {
-			serve: http.RedirectHandler("https://127.0.0.1:1/", http.StatusTemporaryRedirect).ServeHTTP, reason: wire.ReasonRedirect, counts: true,
+			serve: http.RedirectHandler("https://127.0.0.1:1/", http.StatusTemporaryRedirect).ServeHTTP, reason: ReasonRedirect, counts: true,
 			message: "HOST answered with a redirect (HTTP 307), which is not followed",
 		},
-		"500": {serve: hooktest.Status(500), reason: wire.ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 500 Internal Server Error"},
-		"404": {serve: http.NotFound, reason: wire.ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 404 Not Found"},
-		"201": {serve: hooktest.Status(201), reason: wire.ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 201 Created"},
-		"204": {serve: hooktest.Status(204), reason: wire.ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 204 No Content"},
+		"500": {serve: hooktest.Status(500), reason: ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 500 Internal Server Error"},
+		"404": {serve: http.NotFound, reason: ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 404 Not Found"},
+		"201": {serve: hooktest.Status(201), reason: ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 201 Created"},
+		"204": {serve: hooktest.Status(204), reason: ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 204 No Content"},
 		"panic": {
 			serve:  func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-			reason: wire.ReasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
+			reason: ReasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
 		},
 	}
 	const another = ": correct the extension, or spec.clientConfig of ExtensionConfig ext if that names another server"
 	remedies := map[string]string{
-		ReasonNotJSON: another, wire.ReasonHTTPStatus: another, wire.ReasonRedirect: another,
-		wire.ReasonTooLarge: ": correct the extension", wire.ReasonLost: ": correct the extension",
+		ReasonNotJSON: another, ReasonHTTPStatus: another, ReasonRedirect: another,
+		ReasonTooLarge: ": correct the extension", ReasonLost: ": correct the extension",
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -156,23 +155,23 @@ func TestUnreachable(t *testing.T) {
 	}{
 		"good": {},
 		"certificate expired": {
-			options: hooktest.Options{Certificate: hooktest.Certificate{Expired: true}}, reason: wire.ReasonExpired,
+			options: hooktest.Options{Certificate: hooktest.Certificate{Expired: true}}, reason: ReasonExpired,
 			message: "the certificate of HOST has expired or is not valid yet; renew it",
 		},
 		"certificate for another host": {
-			options: hooktest.Options{Certificate: hooktest.Certificate{Name: "elsewhere.example.com"}}, reason: wire.ReasonWrongHost,
+			options: hooktest.Options{Certificate: hooktest.Certificate{Name: "elsewhere.example.com"}}, reason: ReasonWrongHost,
 			message: "the certificate of HOST is for another name; issue one for this name",
 		},
 		"certificate of a client": {
-			options: hooktest.Options{Certificate: hooktest.Certificate{Name: "x", Client: true}}, reason: wire.ReasonWrongHost,
+			options: hooktest.Options{Certificate: hooktest.Certificate{Name: "x", Client: true}}, reason: ReasonWrongHost,
 			message: "the certificate of HOST is for another name; issue one for this name",
 		},
 		"another authority": {
-			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.CABundle = other.PEM }, reason: wire.ReasonUnknownCA,
+			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.CABundle = other.PEM }, reason: ReasonUnknownCA,
 			message: "the certificate of HOST is not from an authority in spec.clientConfig.caBundle; correct caBundle",
 		},
 		"the system's authorities": {
-			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.CABundle = nil }, reason: wire.ReasonUnknownCA,
+			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.CABundle = nil }, reason: ReasonUnknownCA,
 			message: "the certificate of HOST is not from an authority in spec.clientConfig.caBundle; correct caBundle",
 		},
 		"caBundle that is none": {
@@ -181,33 +180,33 @@ func TestUnreachable(t *testing.T) {
 		},
 		"TLS 1.1": {
 			options: hooktest.Options{TLS: func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }},
-			reason:  wire.ReasonTLS, message: "HOST does not speak TLS 1.2 or newer",
+			reason:  ReasonTLS, message: "HOST does not speak TLS 1.2 or newer",
 		},
 		"TLS 1.2": {options: hooktest.Options{TLS: func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }}},
 		"no TLS": {
 			change: func(c *runtimev1.ExtensionConfig) {
 				c.Spec.ClientConfig.URL = strings.Replace(plain.URL, "http:", "https:", 1)
-			}, reason: wire.ReasonTLS, message: plain.Listener.Addr().String() + " does not speak TLS",
+			}, reason: ReasonTLS, message: plain.Listener.Addr().String() + " does not speak TLS",
 		},
 		"client certificate wanted": {
 			options: hooktest.Options{TLS: func(c *tls.Config) {
 				c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, other.Pool()
 			}},
-			reason:  wire.ReasonClientRefused,
+			reason:  ReasonClientRefused,
 			message: "HOST refuses our client certificate; set --runtime-extension-client-cert-file to one it knows",
 		},
 		"nothing listens": {
 			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.URL = "https://" + closed.Addr().String() },
-			reason: wire.ReasonRefused, message: "nothing listens at " + closed.Addr().String(),
+			reason: ReasonRefused, message: "nothing listens at " + closed.Addr().String(),
 		},
 		"DNS": { // a name that never exists (RFC 6761)
 			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.URL = "https://extension.invalid" },
-			reason: wire.ReasonHostUnknown, message: "the name extension.invalid cannot be resolved",
+			reason: ReasonHostUnknown, message: "the name extension.invalid cannot be resolved",
 		},
 		"service, as nobody resolves it here": {
 			change: func(c *runtimev1.ExtensionConfig) {
 				c.Spec.ClientConfig = runtimev1.ClientConfig{Service: runtimev1.ServiceReference{Namespace: "ext-system", Name: "my-ext.invalid"}}
-			}, reason: wire.ReasonHostUnknown, message: "the name my-ext.invalid.ext-system.svc cannot be resolved",
+			}, reason: ReasonHostUnknown, message: "the name my-ext.invalid.ext-system.svc cannot be resolved",
 		},
 	}
 	for name, tt := range tests {
@@ -250,7 +249,7 @@ func TestCAIsReplaced(t *testing.T) {
 	current.Store(&replaced)
 	x.CloseClientConnections()
 	call, _ := creation()
-	if err := w.Call(t.Context(), cluster("ns"), "check.ext", call); reasonOf(err) != wire.ReasonUnknownCA {
+	if err := w.Call(t.Context(), cluster("ns"), "check.ext", call); reasonOf(err) != ReasonUnknownCA {
 		t.Errorf("with the old caBundle: %v", err)
 	}
 	c.Spec.ClientConfig.CABundle = next.PEM
@@ -278,11 +277,11 @@ func TestClientCertificate(t *testing.T) {
 			}
 		}
 	}
-	if _, err := wire.NewCertificates(certFile, keyFile); fault.KindOf(err) != fault.Invalid {
+	if _, err := NewCertificates(certFile, keyFile); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("files that are not there: %v", err)
 	}
 	write("first")
-	certificates, err := wire.NewCertificates(certFile, keyFile)
+	certificates, err := NewCertificates(certFile, keyFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +396,7 @@ func TestUnreachableHandlerHasRemedy(t *testing.T) {
 	var err error
 	for range 3 { // the first may still find the connection of the discovery
 		call, _ := creation()
-		if err = w.Call(t.Context(), cluster("ns"), "check.ext", call); reasonOf(err) == wire.ReasonRefused {
+		if err = w.Call(t.Context(), cluster("ns"), "check.ext", call); reasonOf(err) == ReasonRefused {
 			break
 		}
 	}

@@ -21,7 +21,6 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
-	"github.com/slipwayhq/slipway/internal/hook/wire"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -50,7 +49,7 @@ func TestCircuit(t *testing.T) {
 		return w.Call(t.Context(), cluster("ns"), "fail.ext", call)
 	}
 	for range 5 {
-		if err := do(); reasonOf(err) != wire.ReasonHTTPStatus {
+		if err := do(); reasonOf(err) != ReasonHTTPStatus {
 			t.Fatal(err)
 		}
 	}
@@ -68,7 +67,7 @@ func TestCircuit(t *testing.T) {
 		t.Error("discovery closed a circuit that wrong answers opened")
 	}
 	w.clock.forward(time.Second)
-	if err := do(); reasonOf(err) != wire.ReasonHTTPStatus {
+	if err := do(); reasonOf(err) != ReasonHTTPStatus {
 		t.Errorf("the trial: %v", err)
 	}
 	w.clock.forward(time.Second)
@@ -116,7 +115,7 @@ func TestDiscoveryClosesTheCircuit(t *testing.T) {
 	x.Close()
 	for range 5 {
 		call, _ := creation()
-		if _, err := w.CallAll(t.Context(), cluster("ns"), call); reasonOf(err) != wire.ReasonRefused {
+		if _, err := w.CallAll(t.Context(), cluster("ns"), call); reasonOf(err) != ReasonRefused {
 			t.Fatal(err)
 		}
 	}

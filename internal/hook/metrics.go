@@ -9,7 +9,6 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/hook/wire"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -81,7 +80,7 @@ func outcomeOf(response hooks.Response, err error) outcome {
 
 // codeOf returns the HTTP status code of a fault, as a label value.
 func codeOf(f *fault.Fault) string {
-	if code := wire.Code(f); code != 0 {
+	if code := StatusCode(f); code != 0 {
 		return strconv.Itoa(code)
 	}
 	return "<error>"

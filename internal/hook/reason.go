@@ -7,7 +7,6 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/hook/wire"
 )
 
 // Reasons of errors from calls and discovery, in addition to the reasons in package wire.
@@ -46,9 +45,9 @@ const (
 func callError(f *fault.Fault) bool {
 	switch f.Reason {
 	case ReasonNotJSON,
-		wire.ReasonHostUnknown, wire.ReasonRefused, wire.ReasonNoRoute, wire.ReasonExpired, wire.ReasonWrongHost,
-		wire.ReasonUnknownCA, wire.ReasonBadCertificate, wire.ReasonTLS, wire.ReasonClientRefused, wire.ReasonTimeout,
-		wire.ReasonLost, wire.ReasonHTTPStatus, wire.ReasonRedirect, wire.ReasonTooLarge, wire.ReasonTransportFailed:
+		ReasonHostUnknown, ReasonRefused, ReasonNoRoute, ReasonExpired, ReasonWrongHost,
+		ReasonUnknownCA, ReasonBadCertificate, ReasonTLS, ReasonClientRefused, ReasonTimeout,
+		ReasonLost, ReasonHTTPStatus, ReasonRedirect, ReasonTooLarge, ReasonTransportFailed:
 		return true
 	}
 	return false
@@ -74,5 +73,5 @@ func failureOf(err error) *fault.Fault {
 
 // notServed reports whether an extension was reached but does not serve the path of a handler.
 func notServed(f *fault.Fault) bool {
-	return f != nil && f.Reason == wire.ReasonHTTPStatus && wire.Code(f) == http.StatusNotFound
+	return f != nil && f.Reason == ReasonHTTPStatus && StatusCode(f) == http.StatusNotFound
 }

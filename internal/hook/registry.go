@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/hook/wire"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -27,7 +26,7 @@ type Config struct {
 	// NamespaceLabels reads the labels of a namespace, to match namespaceSelectors. Required.
 	NamespaceLabels func(ctx context.Context, namespace string) (labels.Set, error)
 	// Certificates is the client certificate to present; nil for none.
-	Certificates *wire.Certificates
+	Certificates *ClientCertificates
 	// Registerer of the metrics; nil to not export them.
 	Registerer prometheus.Registerer
 	// Tracer creates one span for each call. Defaults to the tracer of the global provider.
@@ -166,11 +165,11 @@ func (e *Extensions) announce(c *runtimev1.ExtensionConfig) (*extension, error) 
 }
 
 // connect sets the endpoint for calls to an extension. The mutex must be held.
-func (e *Extensions) connect(x *extension, endpoint wire.Endpoint) error {
+func (e *Extensions) connect(x *extension, endpoint Endpoint) error {
 	if x.conn != nil && x.conn.Endpoint() == endpoint {
 		return nil
 	}
-	conn, err := wire.New(endpoint, wire.Options{Certificates: e.cfg.Certificates, Keep: 2 * callsAtOnce})
+	conn, err := NewConn(endpoint, ConnOptions{Certificates: e.cfg.Certificates, Keep: 2 * callsAtOnce})
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/kube/quickstart"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -269,7 +268,7 @@ func (r *References) remedy(ctx context.Context, name string) string {
 		}
 	}
 	_, group, _ := strings.Cut(name, ".")
-	return fmt.Sprintf("install the provider it belongs to (CRD %s)", name) + quickstart.Instead(plural, group)
+	return fmt.Sprintf("install the provider it belongs to (CRD %s)", name) + QuickstartAlternative(plural, group)
 }
 
 // kindOf returns the kind of a CRD, or a description with the CRD name if the kind is unknown.

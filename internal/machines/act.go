@@ -15,12 +15,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // Act runs an action of this package.
-func (k MachineWriter) Act(ctx context.Context, s State, action loop.Action) error {
+func (k MachineWriter) Act(ctx context.Context, s State, action reconciler.Action) error {
 	switch a := action.(type) {
 	case SyncMachine:
 		m := s.Members.Named(a.Machine).Machine
@@ -154,7 +154,7 @@ func (k MachineWriter) setConditions(ctx context.Context, s State, a SetConditio
 		return err
 	}
 	status := map[string]any{}
-	if conditions := table.Evaluate(a, loop.MomentOf(m, s.Now)); len(conditions) > 0 {
+	if conditions := table.Evaluate(a, reconciler.MomentOf(m, s.Now)); len(conditions) > 0 {
 		status["conditions"] = conditions
 	}
 	return k.Writer.ApplyStatus(ctx, m, status)

@@ -6,7 +6,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // The actions on Machines and their clones that [MachineWriter] runs. Each may be repeated.
@@ -37,28 +37,28 @@ type (
 	}
 )
 
-// Independent implements loop.Independent.
+// Independent implements reconciler.Independent.
 func (SyncMachine) Independent()   {}
 func (SyncTimeouts) Independent()  {}
 func (SyncClone) Independent()     {}
 func (DeleteOrphan) Independent()  {}
 func (SetConditions) Independent() {}
 
-// Creates implements loop.Creating.
+// Creates implements reconciler.Creating.
 func (a Create) Creates() (kind string, names []string) { return "Machine", a.Names }
 
-// Parts implements loop.Compound.
-func (a Create) Parts() []loop.Action {
-	var out []loop.Action
+// Parts implements reconciler.Compound.
+func (a Create) Parts() []reconciler.Action {
+	var out []reconciler.Action
 	for _, name := range a.Names {
 		out = append(out, Create{Names: []string{name}, Why: a.Why})
 	}
 	return out
 }
 
-// Parts implements loop.Compound.
-func (a Delete) Parts() []loop.Action {
-	var out []loop.Action
+// Parts implements reconciler.Compound.
+func (a Delete) Parts() []reconciler.Action {
+	var out []reconciler.Action
 	for _, name := range a.Names {
 		out = append(out, Delete{Names: []string{name}, Why: a.Why})
 	}

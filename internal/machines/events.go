@@ -5,32 +5,32 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // Events returns one event for each action that created or deleted Machines.
-func Events(out loop.Outcome) []loop.Event {
-	var events []loop.Event
+func Events(out reconciler.Outcome) []reconciler.Event {
+	var events []reconciler.Event
 	for _, action := range out.Done {
 		switch a := action.(type) {
 		case Create:
-			events = append(events, loop.Normal("SuccessfulCreate", "Created %s: %s", NamesText(a.Names), a.Why))
+			events = append(events, reconciler.Normal("SuccessfulCreate", "Created %s: %s", NamesText(a.Names), a.Why))
 		case Delete:
-			events = append(events, loop.Normal("SuccessfulDelete", "Deleted %s: %s", NamesText(a.Names), a.Why))
+			events = append(events, reconciler.Normal("SuccessfulDelete", "Deleted %s: %s", NamesText(a.Names), a.Why))
 		}
 	}
 	switch a := out.Failed.(type) {
 	case Create:
-		events = append(events, loop.Warning("FailedCreate", "%s", FailureText("Machines could not be created", out, a.Names...)))
+		events = append(events, reconciler.Warning("FailedCreate", "%s", FailureText("Machines could not be created", out, a.Names...)))
 	case Delete:
-		events = append(events, loop.Warning("FailedDelete", "%s", FailureText(NamesText(a.Names)+" could not all be deleted", out)))
+		events = append(events, reconciler.Warning("FailedDelete", "%s", FailureText(NamesText(a.Names)+" could not all be deleted", out)))
 	}
 	return events
 }
 
 // CreationFailure returns why Machines could not be created, or an empty string. A message that requires an action
 // of a user is returned unchanged.
-func CreationFailure(out loop.Outcome) string {
+func CreationFailure(out reconciler.Outcome) string {
 	a, failed := out.Failed.(Create)
 	if !failed {
 		return ""
@@ -43,6 +43,6 @@ func CreationFailure(out loop.Outcome) string {
 
 // FailureText returns the message for a failed action. It omits the given names of Machines that do not exist,
 // because the names of new Machines differ on every attempt.
-func FailureText(what string, out loop.Outcome, names ...string) string {
+func FailureText(what string, out reconciler.Outcome, names ...string) string {
 	return what + ": " + strings.Join(kube.FailureMessages(out.Err, names...), "; ") + "; retrying"
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // Member is a Machine of an owner, together with changes by this process that the cache may not show yet.
@@ -37,13 +37,13 @@ func (ms Members) Named(name string) Member {
 	return Member{}
 }
 
-// Held returns a message with the foreign finalizers that block the deletion of Machines; see [loop.Held].
+// Held returns a message with the foreign finalizers that block the deletion of Machines; see [reconciler.Held].
 func (ms Members) Held() string {
 	objects := make([]metav1.Object, 0, len(ms))
 	for _, m := range ms {
 		objects = append(objects, m.Machine)
 	}
-	return loop.ForeignFinalizersText(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), objects...)
+	return reconciler.ForeignFinalizersText(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), objects...)
 }
 
 // Machines returns the Machines of the members.

@@ -21,9 +21,9 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -334,7 +334,7 @@ type foreign struct{}
 func (foreign) String() string { return "paint the Machine" }
 
 func TestParts(t *testing.T) {
-	for _, whole := range []loop.Compound{machines.Create{Names: []string{"a", "b"}, Why: "w"}, machines.Delete{Names: []string{"a", "b"}, Why: "w"}} {
+	for _, whole := range []reconciler.Compound{machines.Create{Names: []string{"a", "b"}, Why: "w"}, machines.Delete{Names: []string{"a", "b"}, Why: "w"}} {
 		got := fmt.Sprint(whole, whole.Parts())
 		verb := strings.Fields(whole.String())[0]
 		if want := fmt.Sprintf("%[1]s Machines a, b: w [%[1]s Machine a: w %[1]s Machine b: w]", verb); got != want {

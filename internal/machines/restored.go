@@ -9,12 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
 // AwaitOwnership adds the wait that the ownership verdict requires.
-func AwaitOwnership(p *loop.Plan, v ownership.Verdict) {
+func AwaitOwnership(p *reconciler.Plan, v ownership.Verdict) {
 	wait := p.WaitFor(v.Reason, "%s", v.Message)
 	for _, object := range v.On {
 		kind, name, _ := strings.Cut(object, " ")

@@ -8,9 +8,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
 // State contains the current and desired Machines of an owner.
@@ -46,8 +46,8 @@ func (s State) NeedsClones() bool {
 
 // Propagation returns the actions that bring Machines and clones in line with their definition in place. Clones
 // come before their Machine, which records the keys that are old; orphans come last.
-func (s State) Propagation() []loop.Action {
-	var out []loop.Action
+func (s State) Propagation() []reconciler.Action {
+	var out []reconciler.Action
 	for _, m := range s.Members {
 		if m.Deleted || m.Stale || s.Clones == nil {
 			continue

@@ -6,7 +6,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
@@ -35,8 +35,8 @@ func (s State) IsUndecided(m Member) bool {
 }
 
 // SetConditions returns the actions that set the conditions UpToDate and OwnerRemediated of the Machines.
-func (s State) SetConditions(r Remediation) []loop.Action {
-	var out []loop.Action
+func (s State) SetConditions(r Remediation) []reconciler.Action {
+	var out []reconciler.Action
 	verdicts := r.Verdicts()
 	for _, m := range s.Members {
 		if m.Deleted || m.Stale {

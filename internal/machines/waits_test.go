@@ -6,9 +6,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -18,30 +18,30 @@ func TestAwaitOwnership(t *testing.T) { // OR-01
 		change(&f)
 		return f
 	}
-	on := func(kind, name string) []loop.Subject { return []loop.Subject{{Kind: kind, Name: name}} }
+	on := func(kind, name string) []reconciler.Subject { return []reconciler.Subject{{Kind: kind, Name: name}} }
 	for name, tc := range map[string]struct {
 		reason string
 		facts  ownership.Input
-		want   loop.Wait
+		want   reconciler.Wait
 	}{
 		"no cluster": {"its creation ends it", facts(func(f *ownership.Input) { f.ClusterExists = false }),
-			loop.Wait{On: on("Cluster", "c"), Until: loop.UntilChange}},
+			reconciler.Wait{On: on("Cluster", "c"), Until: reconciler.UntilChange}},
 		"no parent": {"the parent writes into the object itself", facts(func(f *ownership.Input) { f.Owned = false }),
-			loop.Wait{On: on("MachineSet", "ms"), Field: "metadata.ownerReferences", Until: loop.UntilChange}},
+			reconciler.Wait{On: on("MachineSet", "ms"), Field: "metadata.ownerReferences", Until: reconciler.UntilChange}},
 		"hidden": {"", facts(func(f *ownership.Input) { f.Hidden = []string{"Machine m"} }),
-			loop.Wait{On: on("Machine", "m"), Until: loop.UntilUser}},
+			reconciler.Wait{On: on("Machine", "m"), Until: reconciler.UntilUser}},
 		"orphan": {"", facts(func(f *ownership.Input) {
 			f.Children = []ownership.Child{{Kind: "Machine", Name: "m", Selected: true}}
-		}), loop.Wait{On: on("Machine", "m"), Field: "metadata.ownerReferences", Until: loop.UntilChange}},
+		}), reconciler.Wait{On: on("Machine", "m"), Field: "metadata.ownerReferences", Until: reconciler.UntilChange}},
 		"foreign": {"", facts(func(f *ownership.Input) { f.Children = []ownership.Child{{Kind: "Machine", Name: "m"}} }),
-			loop.Wait{On: on("Machine", "m"), Until: loop.UntilUser}},
+			reconciler.Wait{On: on("Machine", "m"), Until: reconciler.UntilUser}},
 		"not connected": {"", facts(func(*ownership.Input) {}),
-			loop.Wait{On: on("Cluster", "c"), Field: "condition RemoteConnectionProbe", Until: loop.UntilChange}},
+			reconciler.Wait{On: on("Cluster", "c"), Field: "condition RemoteConnectionProbe", Until: reconciler.UntilChange}},
 		"strays": {"", facts(func(f *ownership.Input) { f.Workload = ownership.Workload{Seen: true, OrphanedNodes: []string{"n"}} }),
-			loop.Wait{On: on("Node", "n"), Until: loop.UntilUser}},
+			reconciler.Wait{On: on("Node", "n"), Until: reconciler.UntilUser}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var p loop.Plan
+			var p reconciler.Plan
 			AwaitOwnership(&p, ownership.Decide(tc.facts))
 			got := p.Waits[0]
 			got.Reason, got.Message = "", ""
@@ -55,14 +55,14 @@ func TestAwaitOwnership(t *testing.T) { // OR-01
 func TestTemplateAwait(t *testing.T) {
 	ref := clusterv1.ContractVersionedObjectReference{APIGroup: "g", Kind: "FooTemplate", Name: "t"}
 	templates := clone.Templates{{}, {Ref: ref}, {Ref: ref, Object: contract.Object{Problem: "FooTemplate is not installed: install it"}}}
-	var p loop.Plan
+	var p reconciler.Plan
 	for _, template := range templates.Unusable() {
 		template.Await(&p, "WaitingForTemplate", "; no Machine can be created")
 	}
-	on := []loop.Subject{{Kind: "FooTemplate", Name: "t"}}
-	want := []loop.Wait{
-		{Reason: "WaitingForTemplate", Message: "FooTemplate t does not exist; no Machine can be created", On: on, Until: loop.UntilChange},
-		{Reason: "WaitingForTemplate", Message: "FooTemplate is not installed: install it; no Machine can be created", On: on, Until: loop.UntilUser},
+	on := []reconciler.Subject{{Kind: "FooTemplate", Name: "t"}}
+	want := []reconciler.Wait{
+		{Reason: "WaitingForTemplate", Message: "FooTemplate t does not exist; no Machine can be created", On: on, Until: reconciler.UntilChange},
+		{Reason: "WaitingForTemplate", Message: "FooTemplate is not installed: install it; no Machine can be created", On: on, Until: reconciler.UntilUser},
 	}
 	if diff := cmp.Diff(want, p.Waits); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -10,19 +10,19 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/kube/reading"
+	"github.com/slipwayhq/slipway/internal/kube"
 )
 
 // Workers counts the Machines of a Cluster that do not belong to its control plane, or its MachinePools if there
 // are no such Machines. A positive count may come from the cache; zero is confirmed with a live read.
 type Workers struct {
 	cache client.Reader
-	live  *reading.Shared[map[string]int] // by Cluster
+	live  *kube.SharedRead[map[string]int] // by Cluster
 }
 
 // NewWorkers returns a Workers that reads from the cache and, if needed, from the API server.
 func NewWorkers(cache, live client.Reader) *Workers {
-	return &Workers{cache, reading.NewShared(func(ctx context.Context, namespace string) (map[string]int, error) {
+	return &Workers{cache, kube.NewSharedRead(func(ctx context.Context, namespace string) (map[string]int, error) {
 		return countWorkers(ctx, live, namespace)
 	})}
 }

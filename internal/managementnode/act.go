@@ -17,12 +17,12 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/buildinfo"
-	"github.com/slipwayhq/slipway/internal/plane"
-	"github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/controlplane"
+	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
+	"github.com/slipwayhq/slipway/internal/hosted/addons"
+	"github.com/slipwayhq/slipway/internal/kubeadm/bootstrap"
+	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/policy"
-	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
-	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
-	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
 // tokenLife is the lifetime of the bootstrap token for a join.
@@ -69,7 +69,7 @@ func (k *Supervisor) spec() backend.MachineSpec {
 	return backend.MachineSpec{
 		Owner: owner(), Name: ref.Name, Hostname: Name, ProviderID: backend.ProviderID(ref.Name), Version: buildinfo.Kubernetes(),
 		Policy:  policy.Configuration{Networks: policy.Networks{Internet: k.cfg.Place.Internet}}, // without limits
-		Network: k.cfg.Place.network, Image: Image(), Ranges: []netip.Prefix{plane.ManagementServices()},
+		Network: k.cfg.Place.network, Image: Image(), Ranges: []netip.Prefix{controlplane.ManagementServices()},
 	}
 }
 
@@ -78,7 +78,7 @@ func (k *Supervisor) join(ctx context.Context, m backend.Machine) error {
 	if err != nil {
 		return err
 	}
-	secret := discovery.Secret(token, discovery.Owner{Namespace: Namespace, Name: Name}, discovery.Lifetime{From: k.cfg.Now(), TTL: tokenLife})
+	secret := bootstrap.TokenSecret(token, bootstrap.TokenOwner{Namespace: Namespace, Name: Name}, bootstrap.TokenLifetime{From: k.cfg.Now(), TTL: tokenLife})
 	secret.Labels = nil
 	secret.Data["description"] = []byte("for the node of the management cluster")
 	if err := k.writer.Create(ctx, secret); err != nil {
@@ -100,7 +100,7 @@ func (k *Supervisor) applyAddons(ctx context.Context) error {
 	at := k.cfg.Place.Endpoint
 	return addons.Apply(ctx, k.cfg.Root, addons.Params{
 		ClusterName: "slipway", Version: buildinfo.Kubernetes(), Host: at.Addr().String(), Port: int32(at.Port()), CA: k.cfg.CA,
-		ServiceCIDR: plane.ManagementServices().String(), PodCIDR: k.cfg.Place.PodCIDR.String(), ServiceDomain: workload.DefaultServiceDomain,
+		ServiceCIDR: controlplane.ManagementServices().String(), PodCIDR: k.cfg.Place.PodCIDR.String(), ServiceDomain: processconfig.DefaultServiceDomain,
 		ImageRepository: hostedv1.DefaultImageRepository, CoreDNS: true, KubeProxy: true, OwnKubeProxy: true,
 	})
 }

@@ -14,5 +14,5 @@
 //
 // The package manages the network and the container that are labelled for the object slipway-system/management-node,
 // Node management-node, EndpointSlice default/kubernetes and the objects that package addons applies to the cluster.
-// The API server itself is started by package internal/plane.
+// The API server itself is started by package internal/controlplane.
 package managementnode

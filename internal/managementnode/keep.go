@@ -17,7 +17,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/local/backend"
 )
 
 // The intervals between two checks of the node: while it is not ready, and once it is ready and only changes by hand

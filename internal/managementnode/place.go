@@ -9,9 +9,9 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/local/container"
 	"github.com/slipwayhq/slipway/internal/policy"
-	"github.com/slipwayhq/slipway/internal/providers/local/backend"
-	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 )
 
 // Name is the name of the Node, and of the object in [Namespace] that the network and the container are labelled

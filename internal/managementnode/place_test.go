@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipwayhq/slipway/internal/policy"
-	"github.com/slipwayhq/slipway/internal/providers/local/testhost"
+	"github.com/slipwayhq/slipway/test/testhost"
 )
 
 // hostWithImage is a host that has the node image.

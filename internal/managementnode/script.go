@@ -8,8 +8,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipwayhq/slipway/internal/providers/local/backend"
-	"github.com/slipwayhq/slipway/internal/providers/local/firstboot"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/local/cloudinit"
 )
 
 // joinTimeout is the timeout of kubeadm join, long enough for a busy host.
@@ -46,12 +46,12 @@ func script(f joinInput) (backend.Script, error) {
 	}
 	data, err := yaml.Marshal(map[string]any{
 		"write_files": []any{file(networkFile, network), file(discoveryFile, discovery), file(joinFile, join)},
-		"runcmd":      []any{fmt.Sprintf("kubeadm join --config %s && rm -f %s %s && mkdir -p /run/cluster-api && echo success > %s", joinFile, joinFile, discoveryFile, firstboot.Sentinel)},
+		"runcmd":      []any{fmt.Sprintf("kubeadm join --config %s && rm -f %s %s && mkdir -p /run/cluster-api && echo success > %s", joinFile, joinFile, discoveryFile, cloudinit.Sentinel)},
 	})
 	if err != nil {
 		return backend.Script{}, err
 	}
-	return firstboot.Render(firstboot.Data{Value: append([]byte("#cloud-config\n"), data...)}, firstboot.Node{
+	return cloudinit.RenderFirstBoot(cloudinit.FirstBootData{Value: append([]byte("#cloud-config\n"), data...)}, cloudinit.FirstBootNode{
 		Name: f.Machine.Name, Hostname: Name, ProviderID: backend.ProviderID(f.Machine.Name), Address: f.Machine.Address,
 		Offline: f.Offline,
 	}, joinTimeout)

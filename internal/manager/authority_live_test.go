@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/authority"
-	"github.com/slipwayhq/slipway/internal/plane/pki"
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
+	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -55,10 +55,10 @@ func TestChangedAuthority(t *testing.T) {
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "fleet-kubeconfig"}, secret); err != nil {
 			return err
 		}
-		if got := authority.ParseKubeconfig(secret); !bytes.Equal(got.CA, bundle) {
+		if got := secrets.ParseKubeconfig(secret); !bytes.Equal(got.CA, bundle) {
 			return fmt.Errorf("it trusts %s", got.CA)
 		}
-		config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[authority.KubeconfigKey])
+		config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[secrets.KubeconfigKey])
 		if err != nil {
 			return err
 		}

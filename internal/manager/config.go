@@ -13,19 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/config/rbac"
-	"github.com/slipwayhq/slipway/internal/balancer"
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/hosted/statefulset"
+	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane"
+	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
 	"github.com/slipwayhq/slipway/internal/manager/migration"
-	"github.com/slipwayhq/slipway/internal/manager/plans"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
 	"github.com/slipwayhq/slipway/internal/policy"
-	"github.com/slipwayhq/slipway/internal/providers/hosted/backend/statefulset"
-	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane"
 	"github.com/slipwayhq/slipway/internal/providerset"
-	"github.com/slipwayhq/slipway/internal/releases"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 // Namespace is the default namespace of the manager's own objects.
@@ -96,12 +95,12 @@ type Config struct {
 	// only.
 	Working func()
 	// Work, if set, is notified of the object that is being reconciled.
-	Work loop.WorkTracker
+	Work reconciler.WorkTracker
 	// Crashes, if set, records the workload cluster whose response is being decoded.
-	Crashes remote.Crashes
+	Crashes workload.Crashes
 
 	// plans stores the last plans of the controllers for the diagnostics endpoint.
-	plans *plans.Store
+	plans *Store
 }
 
 // LeaderElection configures leader election between managers.
@@ -168,11 +167,11 @@ type Host struct {
 }
 
 // balancers returns the supervisor of the load balancer processes on the host, or nil if the host runs none.
-func (h Host) balancers() *balancer.Supervisor {
+func (h Host) balancers() *loadbalancer.Supervisor {
 	if h.DataDir == "" || h.Executable == "" {
 		return nil
 	}
-	return &balancer.Supervisor{Root: datadir.Dir(h.DataDir).Balancers(), Command: []string{h.Executable, "load-balancer", "run", "--folder"}}
+	return &loadbalancer.Supervisor{Root: datadir.Dir(h.DataDir).Balancers(), Command: []string{h.Executable, "load-balancer", "run", "--folder"}}
 }
 
 func (c Config) home() string { return cmp.Or(c.Home, Namespace) }
@@ -193,8 +192,8 @@ func (c Config) lease() string {
 }
 
 // releases returns the store of the Kubernetes versions that hosted control planes can run.
-func (c Config) releases() releases.Store {
-	return releases.Local(datadir.Dir(c.Host.DataDir).Kubernetes())
+func (c Config) releases() versions.Store {
+	return versions.Local(datadir.Dir(c.Host.DataDir).Kubernetes())
 }
 
 func (c Config) withDefaults() (Config, error) {

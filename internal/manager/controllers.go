@@ -28,29 +28,28 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machinepool"
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/controllers/topology"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
+	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/hook"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/hosted"
+	"github.com/slipwayhq/slipway/internal/hosted/backend"
+	"github.com/slipwayhq/slipway/internal/hosted/process"
+	"github.com/slipwayhq/slipway/internal/hosted/servingcerts"
+	hostedsimulated "github.com/slipwayhq/slipway/internal/hosted/simulated"
+	hostedsnapshots "github.com/slipwayhq/slipway/internal/hosted/snapshots"
+	"github.com/slipwayhq/slipway/internal/hosted/statefulset"
+	"github.com/slipwayhq/slipway/internal/kubeadm/bootstrap"
+	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane"
+	"github.com/slipwayhq/slipway/internal/local"
+	localmachine "github.com/slipwayhq/slipway/internal/local/machine"
 	"github.com/slipwayhq/slipway/internal/manager/migration"
-	"github.com/slipwayhq/slipway/internal/plane/custody"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
-	"github.com/slipwayhq/slipway/internal/plane/process"
 	"github.com/slipwayhq/slipway/internal/policy"
-	"github.com/slipwayhq/slipway/internal/providers/etcdsnapshots"
-	"github.com/slipwayhq/slipway/internal/providers/hosted"
-	hostedbackend "github.com/slipwayhq/slipway/internal/providers/hosted/backend"
-	hostedprocess "github.com/slipwayhq/slipway/internal/providers/hosted/backend/process"
-	hostedsimulated "github.com/slipwayhq/slipway/internal/providers/hosted/backend/simulated"
-	"github.com/slipwayhq/slipway/internal/providers/hosted/backend/statefulset"
-	"github.com/slipwayhq/slipway/internal/providers/hosted/servingcerts"
-	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap"
-	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane"
-	"github.com/slipwayhq/slipway/internal/providers/local"
-	localmachine "github.com/slipwayhq/slipway/internal/providers/local/machine"
 	"github.com/slipwayhq/slipway/internal/providerset"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/simulated"
-	"github.com/slipwayhq/slipway/internal/snapshots/destination"
-	"github.com/slipwayhq/slipway/internal/snapshots/jobs"
+	slipwaysnapshots "github.com/slipwayhq/slipway/internal/snapshots"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 // addControllers adds the controllers of the enabled providers.
@@ -94,22 +93,22 @@ func (p *controllerDeps) stored() map[string]migration.Access {
 type controllerDeps struct {
 	ctx     context.Context
 	cfg     Config
-	common  loop.Setup
+	common  reconciler.Setup
 	members map[providerset.Name]manager.Manager
 	// process is the manager with the identity of the process.
 	process manager.Manager
 	// clusters connects to workload clusters. It is nil if no enabled provider needs it.
-	clusters *remote.Clusters
+	clusters *workload.Clusters
 	// simulated is nil if no enabled provider has a simulated backend.
 	simulated *simulated.Server
 	// extensions is nil until a controller needs it.
 	extensions hook.Client
 	// tasks runs snapshot uploads and downloads, with a limit for the whole process.
-	tasks *jobs.Jobs
+	tasks *slipwaysnapshots.Jobs
 }
 
 func newParts(ctx context.Context, mgr manager.Manager, cfg Config) (*controllerDeps, error) {
-	p := &controllerDeps{ctx: ctx, cfg: cfg, process: mgr, members: map[providerset.Name]manager.Manager{}, tasks: jobs.New(ctx, time.Now)}
+	p := &controllerDeps{ctx: ctx, cfg: cfg, process: mgr, members: map[providerset.Name]manager.Manager{}, tasks: slipwaysnapshots.NewJobs(ctx, time.Now)}
 	provider, err := tracing(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -141,7 +140,7 @@ func newParts(ctx context.Context, mgr manager.Manager, cfg Config) (*controller
 }
 
 // setup returns the setup for the controller with this name.
-func (p *controllerDeps) setup(controller string) loop.Setup {
+func (p *controllerDeps) setup(controller string) reconciler.Setup {
 	s := p.common
 	for _, set := range p.cfg.Policy.Sets() {
 		if _, ok := set.Controllers[controller]; ok {
@@ -156,7 +155,7 @@ func (p *controllerDeps) setup(controller string) loop.Setup {
 
 // AddPlanned adds the core controllers that only write to the management cluster. Package whatif runs them
 // against a copy of its objects.
-func AddPlanned(setup loop.Setup, clusters remote.Workloads, extensions hook.Client, cfg Config) error {
+func AddPlanned(setup reconciler.Setup, clusters workload.Workloads, extensions hook.Client, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return err
@@ -176,7 +175,7 @@ func PlannedAdmission(cfg Config) (admission.Gates, policy.Configuration, error)
 }
 
 // planned returns the core controllers that only write to the management cluster.
-func (p *controllerDeps) planned(clusters remote.Workloads, extensions hook.Client) []func() error {
+func (p *controllerDeps) planned(clusters workload.Workloads, extensions hook.Client) []func() error {
 	cfg := p.cfg
 	add := []func() error{
 		func() error {
@@ -273,8 +272,8 @@ func (p *controllerDeps) addLocal() error {
 }
 
 // snapshotStores returns the permitted destinations of etcd snapshots.
-func (p *controllerDeps) snapshotStores(secrets client.Reader) destination.Settings {
-	s := destination.Settings{Policy: p.cfg.Policy, Secrets: secrets}
+func (p *controllerDeps) snapshotStores(secrets client.Reader) slipwaysnapshots.StoreSettings {
+	s := slipwaysnapshots.StoreSettings{Policy: p.cfg.Policy, Secrets: secrets}
 	if !p.cfg.Host.TemporaryData {
 		s.Root = datadir.Dir(p.cfg.Host.DataDir).Snapshots()
 	}
@@ -284,8 +283,8 @@ func (p *controllerDeps) snapshotStores(secrets client.Reader) destination.Setti
 // hostedBackends returns the backends for hosted control planes. The process backend runs them as Pods if the
 // manager itself is a Pod. Otherwise it runs processes, which continue after the manager ends and are adopted
 // at its next start.
-func (p *controllerDeps) hostedBackends() (hostedbackend.Set, error) {
-	out := hostedbackend.Set{hostedv1.BackendSimulated: hostedsimulated.New(p.simulated)}
+func (p *controllerDeps) hostedBackends() (backend.Set, error) {
+	out := backend.Set{hostedv1.BackendSimulated: hostedsimulated.New(p.simulated)}
 	if pods := p.cfg.Host.Pods; pods.Namespace != "" {
 		mgr := p.setup(hosted.Name).Manager
 		connection, err := statefulset.Connect(mgr.GetConfig(), mgr.GetLogger(), pods.Namespace)
@@ -298,13 +297,13 @@ func (p *controllerDeps) hostedBackends() (hostedbackend.Set, error) {
 		return out, mgr.Add(connection)
 	}
 	kubernetes := p.cfg.releases()
-	supervisor := process.New(p.ctx, process.Config{
+	supervisor := supervisor.New(p.ctx, supervisor.Config{
 		Root: datadir.Dir(p.cfg.Host.DataDir).Planes(), Now: time.Now, Versions: kubernetes.Versions,
 		Command:       []string{p.cfg.Host.Executable, "control-plane", "run", "--releases", kubernetes.Dir, "--config"},
-		Custody:       custody.Open(datadir.Dir(p.cfg.Host.DataDir), p.cfg.Host.Instance),
+		Custody:       hosttransfer.Open(datadir.Dir(p.cfg.Host.DataDir), p.cfg.Host.Instance),
 		SeparateUsers: true,
 	})
-	out[hostedv1.BackendProcess] = hostedprocess.New(supervisor, p.cfg.Host.TemporaryData)
+	out[hostedv1.BackendProcess] = process.New(supervisor, p.cfg.Host.TemporaryData)
 	return out, nil
 }
 
@@ -318,10 +317,10 @@ func (p *controllerDeps) addHosted() error {
 	if err != nil {
 		return err
 	}
-	setup := p.setup(etcdsnapshots.Name)
+	setup := p.setup(hostedsnapshots.Name)
 	reader := setup.Manager.GetClient()
-	err = etcdsnapshots.Add(setup, etcdsnapshots.Config{
-		Stores: p.snapshotStores(reader), Jobs: p.tasks, Sources: etcdsnapshots.EtcdConnector{
+	err = hostedsnapshots.Add(setup, hostedsnapshots.Config{
+		Stores: p.snapshotStores(reader), Jobs: p.tasks, Sources: hostedsnapshots.EtcdConnector{
 			Client: reader, Planes: datadir.Dir(p.cfg.Host.DataDir).Planes(), InPods: p.cfg.Host.Pods.Namespace != "", Forwarder: p.clusters, Now: time.Now,
 		},
 	})

@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/personal"
+	"github.com/slipwayhq/slipway/internal/operate/kubeconfig"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -69,20 +69,20 @@ func TestClusterCredentials(t *testing.T) { // CX-08
 		return api
 	}
 	fleet := client.ObjectKey{Namespace: "ns", Name: "fleet"}
-	request := personal.Request{User: "anna", Groups: []string{"team-a"}, Validity: time.Hour}
+	request := kubeconfig.Request{User: "anna", Groups: []string{"team-a"}, Validity: time.Hour}
 	if _, err := as("anna").CoreV1().Secrets("ns").Get(t.Context(), "fleet-kubeconfig", metav1.GetOptions{}); !apierrors.IsForbidden(err) {
 		t.Fatalf("anna reads the administrator's kubeconfig: %v", err)
 	}
 	for _, user := range []string{"anna", "eve"} {
-		var issued personal.Credentials
+		var issued kubeconfig.Credentials
 		eventually(t, user+" gets credentials", func() (err error) { // her rights reach the API server a moment later
-			issued, err = personal.RequestFrom(t.Context(), as(user), fleet, request)
+			issued, err = kubeconfig.RequestFrom(t.Context(), as(user), fleet, request)
 			return err
 		})
 		checkCredentials(t, issued)
 	}
 	for _, user := range []string{"bert", "mallory"} {
-		_, err := personal.RequestFrom(t.Context(), as(user), fleet, request)
+		_, err := kubeconfig.RequestFrom(t.Context(), as(user), fleet, request)
 		if err == nil || !strings.Contains(err.Error(), "you may not connect to Cluster ns/fleet") {
 			t.Errorf("%s has no right to connect: %v", user, err)
 		}
@@ -106,7 +106,7 @@ func TestClusterCredentials(t *testing.T) { // CX-08
 }
 
 // checkCredentials: the workload cluster knows the user and the group, and gives them no right by itself.
-func checkCredentials(t *testing.T, issued personal.Credentials) {
+func checkCredentials(t *testing.T, issued kubeconfig.Credentials) {
 	t.Helper()
 	text, err := issued.Kubeconfig(nil, "fleet", "anna")
 	must(t, err)

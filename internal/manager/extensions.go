@@ -10,8 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/extensionconfig"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hook"
-	"github.com/slipwayhq/slipway/internal/hook/wire"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // Extensions configures the calls of Runtime Extensions.
@@ -23,7 +22,7 @@ type Extensions struct {
 	ReadOnly bool
 }
 
-func (e Extensions) certificates() (*wire.Certificates, error) {
+func (e Extensions) certificates() (*hook.ClientCertificates, error) {
 	if e.CertFile == "" && e.KeyFile == "" {
 		return nil, nil
 	}
@@ -31,7 +30,7 @@ func (e Extensions) certificates() (*wire.Certificates, error) {
 		return nil, fault.New(fault.Invalid, "ClientCertificate",
 			"--runtime-extension-client-cert-file and --runtime-extension-client-key-file belong together; set both or none")
 	}
-	return wire.NewCertificates(e.CertFile, e.KeyFile)
+	return hook.NewCertificates(e.CertFile, e.KeyFile)
 }
 
 // PlannedExtensions returns a client of Runtime Extensions for a plan. The plan supplies the discovered
@@ -47,7 +46,7 @@ func PlannedExtensions(cfg Extensions) (*hook.Extensions, error) {
 }
 
 // addExtensions adds the registry of Runtime Extensions and the controller that discovers them.
-func addExtensions(s loop.Setup, cfg Extensions) (*hook.Extensions, error) {
+func addExtensions(s reconciler.Setup, cfg Extensions) (*hook.Extensions, error) {
 	certificates, err := cfg.certificates()
 	if err != nil {
 		return nil, err

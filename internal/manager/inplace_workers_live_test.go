@@ -20,7 +20,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
-	"github.com/slipwayhq/slipway/internal/inplace"
+	"github.com/slipwayhq/slipway/internal/machines/inplace"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/sdk/extension"
 	updates "github.com/slipwayhq/slipway/sdk/extension/inplace"

@@ -11,16 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/slipwayhq/slipway/internal/controlplane/managerproc"
+	"github.com/slipwayhq/slipway/internal/hosted/addons"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/kube/statuslimits"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
-	"github.com/slipwayhq/slipway/internal/ownership"
-	"github.com/slipwayhq/slipway/internal/plane/managerproc"
-	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
 	"github.com/slipwayhq/slipway/internal/providerset"
-	"github.com/slipwayhq/slipway/internal/remote"
-	"github.com/slipwayhq/slipway/internal/remote/endpoint"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 const (
@@ -44,17 +42,17 @@ type Workload struct {
 }
 
 // common returns the setup shared by all controllers, without manager and concurrency.
-func (c Config) common(tracer trace.Tracer) (loop.Setup, error) {
-	metrics, err := loop.NewMetrics(ctrlmetrics.Registry)
+func (c Config) common(tracer trace.Tracer) (reconciler.Setup, error) {
+	metrics, err := reconciler.NewMetrics(ctrlmetrics.Registry)
 	if err != nil {
-		return loop.Setup{}, err
+		return reconciler.Setup{}, err
 	}
 	all, err := crds.All()
 	if err != nil {
-		return loop.Setup{}, err
+		return reconciler.Setup{}, err
 	}
-	common := loop.Setup{
-		Limits: statuslimits.New(all), WatchFilter: c.WatchFilter, Metrics: metrics, Tracer: tracer, Work: c.Work,
+	common := reconciler.Setup{
+		Limits: kube.NewStatusLimits(all), WatchFilter: c.WatchFilter, Metrics: metrics, Tracer: tracer, Work: c.Work,
 		NormalEvents: rate.NewLimiter(normalEvents, normalEventsAtOnce), Writes: &kube.Writes{}, CreatedOwners: &ownership.CreatedOwners{},
 	}
 	if c.plans != nil {
@@ -67,15 +65,15 @@ func (c Config) common(tracer trace.Tracer) (loop.Setup, error) {
 }
 
 // addRemote adds the connections to workload clusters.
-func addRemote(mgr manager.Manager, cfg Config, metrics prometheus.Registerer) (*remote.Clusters, error) {
-	self, err := endpoint.SelfFromEnvironment(os.Getenv, nil)
+func addRemote(mgr manager.Manager, cfg Config, metrics prometheus.Registerer) (*workload.Clusters, error) {
+	self, err := workload.SelfFromEnvironment(os.Getenv, nil)
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := remote.New(remote.Config{
+	clusters, err := workload.New(workload.Config{
 		Management: mgr.GetClient(), Self: self, Registerer: metrics,
 		QPS: cfg.Workload.QPS, Burst: cfg.Workload.Burst, Concurrency: cfg.Workload.Concurrency, Policy: cfg.Policy,
-		Watched: addons.Watched(), Memory: managerproc.OwnLimit(), Crashes: cfg.Crashes, IsOurs: endpoint.ManagedAddresses{Live: mgr.GetAPIReader()}.Include,
+		Watched: addons.Watched(), Memory: managerproc.OwnLimit(), Crashes: cfg.Crashes, IsOurs: workload.ManagedAddresses{Live: mgr.GetAPIReader()}.Include,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("preparing connections to workload clusters: %w", err)

@@ -23,10 +23,9 @@ import (
 	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/manager/plans"
-	"github.com/slipwayhq/slipway/internal/plane/pki"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
@@ -59,7 +58,7 @@ func TestVerbosity(t *testing.T) { // ME-03
 }
 
 func TestDiagnostics(t *testing.T) { // ME-03
-	o := diagnostics(Endpoints{Diagnostics: ":1", Verbosity: &slog.LevelVar{}}, &plans.Store{})
+	o := diagnostics(Endpoints{Diagnostics: ":1", Verbosity: &slog.LevelVar{}}, &Store{})
 	if !o.SecureServing || o.FilterProvider == nil || o.BindAddress != ":1" {
 		t.Errorf("by default: TLS, and only to who may: %+v", o)
 	}
@@ -75,7 +74,7 @@ func TestDiagnostics(t *testing.T) { // ME-03
 	if err != nil {
 		t.Fatal(err)
 	}
-	o = diagnostics(Endpoints{CertFile: "/pki/a.crt", KeyFile: "/pki/a.key", ClientCA: ca.CertPEM}, &plans.Store{})
+	o = diagnostics(Endpoints{CertFile: "/pki/a.crt", KeyFile: "/pki/a.key", ClientCA: ca.CertPEM}, &Store{})
 	var served tls.Config
 	for _, change := range o.TLSOpts {
 		change(&served)

@@ -20,14 +20,12 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/config/rbac"
-	"github.com/slipwayhq/slipway/internal/clusterctl/rebuild"
-	"github.com/slipwayhq/slipway/internal/clusterctl/snapshot"
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/operate/recover"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/snapshots"
-	"github.com/slipwayhq/slipway/internal/snapshots/destination"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -37,7 +35,7 @@ func TestRecovery(t *testing.T) { // KC-16, KC-19
 	f := startTower(t)
 	c, cluster, order, said := f.client, f.cluster, f.order, &f.said
 
-	if _, err := order.Prepare(t.Context(), cluster, rebuild.Options{}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "has a quorum") {
+	if _, err := order.Prepare(t.Context(), cluster, recover.RebuildOptions{}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "has a quorum") {
 		t.Errorf("a control plane with a quorum: %v", err)
 	}
 	before := controlPlaneMachines(t, c)
@@ -55,7 +53,7 @@ func TestRecovery(t *testing.T) { // KC-16, KC-19
 		})
 	}
 
-	plan, err := order.Prepare(t.Context(), cluster, rebuild.Options{})
+	plan, err := order.Prepare(t.Context(), cluster, recover.RebuildOptions{})
 	must(t, err)
 	if plan.Survivor != before[0].Name || len(controlPlaneMachines(t, c)) != 3 || spire(t, c).Annotations[hostedv1.RecoverAnnotation] != "" {
 		t.Errorf("%+v\n%v", plan, spire(t, c).Annotations)
@@ -114,7 +112,7 @@ type fleet struct {
 	flags   []string
 	cluster *clusterv1.Cluster
 	// order is for its control plane, and what it has said.
-	order rebuild.Recoverer
+	order recover.Recoverer
 	said  lines
 }
 
@@ -126,7 +124,7 @@ func startTower(t *testing.T, flags ...string) *fleet {
 	createKubeadmFleet(t, f.client)
 	untilWhole(t, f.client)
 	must(t, f.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "spire"}, f.cluster))
-	f.order = rebuild.Recoverer{Client: f.client, Now: time.Now, Interval: 100 * time.Millisecond, Progress: f.said.add}
+	f.order = recover.Recoverer{Client: f.client, Now: time.Now, Interval: 100 * time.Millisecond, Progress: f.said.add}
 	return f
 }
 
@@ -210,8 +208,8 @@ func TestRestoreOfMachines(t *testing.T) { // KC-19
 	f := startTower(t)
 	c, cluster, order, said := f.client, f.cluster, f.order, &f.said
 	good, damaged := storeSnapshots(t, c, f.dir, cluster)
-	restores := func(name string) rebuild.Options {
-		return rebuild.Options{Snapshot: snapshot.RestoreOptions{Name: name, Policy: "nightly"}}
+	restores := func(name string) recover.RebuildOptions {
+		return recover.RebuildOptions{Snapshot: recover.RestoreOptions{Name: name, Policy: "nightly"}}
 	}
 
 	plan, err := order.Prepare(t.Context(), cluster, restores(damaged))
@@ -248,7 +246,7 @@ func storeSnapshots(t *testing.T, c client.Client, dir string, cluster *clusterv
 		ClusterName: cluster.Name, Schedule: "0 2 1 1 *", Destination: hostedv1.SnapshotDestination{Folder: &hostedv1.SnapshotFolder{}},
 	}}
 	must(t, c.Create(t.Context(), p))
-	to, err := destination.Settings{Root: datadir.Dir(dir).Snapshots(), Policy: policy.Default(), Secrets: c}.Open(t.Context(), p)
+	to, err := snapshots.StoreSettings{Root: datadir.Dir(dir).Snapshots(), Policy: policy.Default(), Secrets: c}.Open(t.Context(), p)
 	must(t, err)
 	of := snapshots.Cluster{Namespace: "default", Name: cluster.Name, UID: string(cluster.UID)}
 	version := controlPlaneMachines(t, c)[0].Spec.Version

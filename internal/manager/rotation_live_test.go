@@ -17,10 +17,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/authority"
-	"github.com/slipwayhq/slipway/internal/clusterctl/cluster"
-	"github.com/slipwayhq/slipway/internal/clusterctl/rotation"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
+	"github.com/slipwayhq/slipway/internal/operate/describe"
+	"github.com/slipwayhq/slipway/internal/operate/rotate"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -33,11 +33,11 @@ func TestRotation(t *testing.T) { // CP-15
 	createFleet(t, c, "default")
 	createFile(t, c, "default", filepath.Join("testdata", "rotation.yaml"))
 	key := client.ObjectKey{Namespace: "default", Name: "fleet"}
-	order := rotation.Rotator{Client: c, Now: time.Now, Interval: 50 * time.Millisecond}
+	order := rotate.Rotator{Client: c, Now: time.Now, Interval: 50 * time.Millisecond}
 	of := &clusterv1.Cluster{}
 	eventually(t, "nothing keeps the rotation from beginning", func() error {
 		var err error
-		if of, err = cluster.Get(t.Context(), c, key); err != nil {
+		if of, err = describe.GetCluster(t.Context(), c, key); err != nil {
 			return err
 		}
 		plan, err := order.Prepare(t.Context(), of)
@@ -54,7 +54,7 @@ func TestRotation(t *testing.T) { // CP-15
 	for done := false; !done; kills++ {
 		plan, err := order.Prepare(t.Context(), of)
 		must(t, err)
-		if kills > 0 && plan.Phase == rotation.None {
+		if kills > 0 && plan.Phase == rotate.None {
 			break // killed after the last write
 		}
 		if kills > 30 || plan.Problem != "" {
@@ -81,7 +81,7 @@ func TestRotation(t *testing.T) { // CP-15
 		t.Errorf("it was killed only %d times", kills)
 	}
 	after := authorityOf(t, c, key)
-	if len(after.Data) != 2 || authority.Fingerprint(after) == authority.Fingerprint(ca) || strings.Count(string(after.Data[corev1.TLSCertKey]), "BEGIN") != 1 {
+	if len(after.Data) != 2 || secrets.Fingerprint(after) == secrets.Fingerprint(ca) || strings.Count(string(after.Data[corev1.TLSCertKey]), "BEGIN") != 1 {
 		t.Errorf("the Secret has %d keys and %s", len(after.Data), after.Data[corev1.TLSCertKey])
 	}
 	for _, name := range machinesOf(t, c, "fleet") {
@@ -99,8 +99,8 @@ func TestRotation(t *testing.T) { // CP-15
 
 // rotationRefused: nothing is changed where a node would not be replaced, or the authority is not one of this program.
 func rotationRefused(t *testing.T, c client.Client, key client.ObjectKey) {
-	order := rotation.Rotator{Client: c, Now: time.Now, Interval: 50 * time.Millisecond}
-	of, err := cluster.Get(t.Context(), c, key)
+	order := rotate.Rotator{Client: c, Now: time.Now, Interval: 50 * time.Millisecond}
+	of, err := describe.GetCluster(t.Context(), c, key)
 	must(t, err)
 	md := &clusterv1.MachineDeployment{}
 	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: "fleet-workers"}, md))
@@ -127,15 +127,15 @@ func rotationRefused(t *testing.T, c client.Client, key client.ObjectKey) {
 func authorityOf(t *testing.T, c client.Client, key client.ObjectKey) *corev1.Secret {
 	t.Helper()
 	s := &corev1.Secret{}
-	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: authority.CA.SecretName(key.Name)}, s))
+	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: secrets.CA.SecretName(key.Name)}, s))
 	return s
 }
 
 func kubeconfigOf(t *testing.T, c client.Client, key client.ObjectKey) []byte {
 	t.Helper()
 	s := &corev1.Secret{}
-	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: authority.Admin.SecretName(key.Name)}, s))
-	return s.Data[authority.KubeconfigKey]
+	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: secrets.Admin.SecretName(key.Name)}, s))
+	return s.Data[secrets.KubeconfigKey]
 }
 
 // answers reports why the API of a workload cluster does not answer who has the kubeconfig.

@@ -26,10 +26,9 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/manager/plans"
+	managercache "github.com/slipwayhq/slipway/internal/manager/cache"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
 	"github.com/slipwayhq/slipway/internal/providerset"
-	"github.com/slipwayhq/slipway/internal/relay"
 )
 
 // stopTimeout limits how long running reconciliations may take after the manager is stopped.
@@ -50,7 +49,7 @@ func start(ctx context.Context, cfg Config) error {
 	}
 	cfg.REST = rest.CopyConfig(cfg.REST)
 	if cfg.Endpoints.servePlans() {
-		cfg.plans = &plans.Store{}
+		cfg.plans = &Store{}
 	}
 	cfg.REST.WarningHandler = rest.NoWarnings{} // the warnings are about names in the API of Cluster API
 	if err := checkServer(cfg); err != nil {
@@ -101,7 +100,7 @@ func newManager(cfg Config, election *rest.Config, measured *informers, certific
 	if err != nil {
 		return nil, err
 	}
-	ours, err := relay.New(measured.scheme, cfg.relayed()...)
+	ours, err := managercache.New(measured.scheme, cfg.relayed()...)
 	if err != nil {
 		return nil, err
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -57,7 +57,7 @@ func others() []string {
 // object is an object of any kind.
 type object struct{ *unstructured.Unstructured }
 
-// GetConditions implements loop.Object.
+// GetConditions implements reconciler.Object.
 func (o *object) GetConditions() []metav1.Condition {
 	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	var out []metav1.Condition
@@ -114,13 +114,13 @@ func failsAndRecovers(t *testing.T, c client.Client, kind schema.GroupVersionKin
 	}
 	must(t, c.Create(t.Context(), o))
 	at, failed := time.Now(), error(nil)
-	r := &loop.Reconciler[*object, int]{
+	r := &reconciler.Reconciler[*object, int]{
 		Client: c, Writer: kube.NewWriter(c, "fails"), Now: func() time.Time { return at },
-		Controller: loop.Controller[*object, int]{
+		Controller: reconciler.Controller[*object, int]{
 			Name: "fails", New: func() *object { return &object{newOf(kind)} },
 			Observe: func(context.Context, *object) (int, error) { return 0, failed },
-			Decide:  func(int) loop.Plan { return loop.Plan{} },
-			Report:  func(int, loop.Plan, loop.Outcome) loop.Report { return loop.Report{} },
+			Decide:  func(int) reconciler.Plan { return reconciler.Plan{} },
+			Report:  func(int, reconciler.Plan, reconciler.Outcome) reconciler.Report { return reconciler.Report{} },
 		},
 	}
 	said := func(err error, later time.Duration) string {
@@ -131,7 +131,7 @@ func failsAndRecovers(t *testing.T, c client.Client, kind schema.GroupVersionKin
 		}
 		live := &object{newOf(kind)}
 		must(t, c.Get(t.Context(), client.ObjectKeyFromObject(o), live))
-		if found := condition.Set(live.GetConditions()).Get(loop.ReconciledCondition); found != nil {
+		if found := condition.Set(live.GetConditions()).Get(reconciler.ReconciledCondition); found != nil {
 			return fmt.Sprintf("%s %s: %s", found.Status, found.Reason, found.Message)
 		}
 		return ""

@@ -13,8 +13,6 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/moby/moby/client"
-
-	"github.com/slipwayhq/slipway/internal/gobuild"
 )
 
 // Build builds the node image that the options describe, unless the engine already has an image built from the same
@@ -32,7 +30,7 @@ func Build(ctx context.Context, o Options) (Image, error) {
 	if _, err := o.Docker.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
 		return Image{}, unreachable(err)
 	}
-	s := gobuild.Store{Dir: o.CacheDir, Progress: o.Progress}
+	s := GoStore{Dir: o.CacheDir, Progress: o.Progress}
 	unlock, err := s.Lock()
 	if err != nil {
 		return Image{}, err
@@ -45,8 +43,8 @@ func Build(ctx context.Context, o Options) (Image, error) {
 	return find(ctx, o)
 }
 
-func build(ctx context.Context, o Options, s gobuild.Store) error {
-	t, err := gobuild.NewToolchain(ctx, s)
+func build(ctx context.Context, o Options, s GoStore) error {
+	t, err := NewToolchain(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -96,8 +94,8 @@ func find(ctx context.Context, o Options) (Image, error) {
 type builder struct {
 	Options
 	plan  plan
-	tools gobuild.Toolchain
-	store gobuild.Store
+	tools GoToolchain
+	store GoStore
 	// built contains the files of the compiled programs, by name.
 	built map[string]string
 }
@@ -191,7 +189,7 @@ func (b *builder) layer(ctx context.Context, name string, entries []entry) (stri
 		// The file name of a compiled program contains the hash of its sources.
 		parts = append(parts, e.name, fmt.Sprint(e.mode), e.link, filepath.Base(e.file), string(e.data))
 	}
-	return b.store.Run(ctx, gobuild.Step{Name: name + ".tar", Key: gobuild.KeyOf(parts...), Make: func(_ context.Context, file string) error {
+	return b.store.Run(ctx, GoStep{Name: name + ".tar", Key: KeyOf(parts...), Make: func(_ context.Context, file string) error {
 		f, err := os.Create(file)
 		if err != nil {
 			return err
@@ -244,14 +242,14 @@ func (b *builder) busybox(ctx context.Context, network string) ([]entry, error) 
 		return nil, err
 	}
 	defer os.Remove(file)
-	help, err := gobuild.Command{Args: []string{file, "--help"}}.Run(ctx)
+	help, err := GoCommand{Args: []string{file, "--help"}}.Run(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if !strings.HasPrefix(string(help), "BusyBox v"+BusyboxVersion) {
 		return nil, fmt.Errorf("busybox of Debian is not version %s: %.40s", BusyboxVersion, help)
 	}
-	applets, err := gobuild.Command{Args: []string{file, "--list"}}.Run(ctx)
+	applets, err := GoCommand{Args: []string{file, "--list"}}.Run(ctx)
 	return busyboxEntries(program, string(applets)), err
 }
 

@@ -16,8 +16,6 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
-
-	"github.com/slipwayhq/slipway/internal/gobuild"
 )
 
 // load loads an image into the engine under a name.
@@ -39,7 +37,7 @@ func load(ctx context.Context, docker Docker, ref string, img v1.Image) error {
 		return fmt.Errorf("loading an image into Docker: %w", err)
 	}
 	if strings.Contains(string(text), `"error"`) {
-		return fmt.Errorf("loading an image into Docker: %s", gobuild.Tail(string(text)))
+		return fmt.Errorf("loading an image into Docker: %s", GoTail(string(text)))
 	}
 	return nil
 }
@@ -145,7 +143,7 @@ func (p preloading) output(ctx context.Context, id string) string {
 	if _, err := stdcopy.StdCopy(&text, &text, logs); err != nil {
 		return err.Error()
 	}
-	return gobuild.Tail(text.String())
+	return GoTail(text.String())
 }
 
 // writeArchive writes container images to one file, which contains shared layers only once.

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"golang.org/x/mod/semver"
-
-	"github.com/slipwayhq/slipway/internal/gobuild"
 )
 
 // parsePins parses lines of module and version; # begins a comment.
@@ -67,7 +65,7 @@ func corednsMain(plugins string) (string, error) {
 func flannelMain(source string) string { return withoutImports(source, "tencentvpc", "udp", "ipsec") }
 
 // withMain returns a module with the given source as its main package.
-func withMain(k gobuild.ModuleMaker, m mainSource) (gobuild.Module, error) {
+func withMain(k ModuleMaker, m mainSource) (GoModule, error) {
 	out, err := k.Make(m.module)
 	out.Files = map[string]string{"main.go": m.source}
 	return out, err

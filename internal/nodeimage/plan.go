@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/slipwayhq/slipway/images/node"
-
-	"github.com/slipwayhq/slipway/internal/gobuild"
 )
 
 // layout must be increased when the same inputs result in a different image.
@@ -26,14 +24,14 @@ func sources() embed.FS { return node.Sources }
 type plan struct {
 	versions versions
 	// programs, in build order.
-	programs []gobuild.Program
+	programs []GoProgram
 	system   userland
 	network  userland
 	key      string
 }
 
 // newPlan reads the sources and computes the inputs of the image.
-func newPlan(ctx context.Context, t gobuild.Toolchain, o Options) (plan, error) {
+func newPlan(ctx context.Context, t GoToolchain, o Options) (plan, error) {
 	var p plan
 	if err := p.readPrograms(ctx, t, o); err != nil {
 		return plan{}, err
@@ -60,12 +58,12 @@ func newPlan(ctx context.Context, t gobuild.Toolchain, o Options) (plan, error) 
 	for _, prog := range p.programs {
 		parts = append(parts, t.Key(prog))
 	}
-	p.key = gobuild.KeyOf(parts...)
+	p.key = KeyOf(parts...)
 	return p, nil
 }
 
 // readPrograms reads versions and go.mod from the sources of Kubernetes, CoreDNS and flannel.
-func (p *plan) readPrograms(ctx context.Context, t gobuild.Toolchain, o Options) error {
+func (p *plan) readPrograms(ctx context.Context, t GoToolchain, o Options) error {
 	src, err := readSource(ctx, t, o.KubernetesVersion)
 	if err != nil {
 		return err
@@ -77,7 +75,7 @@ func (p *plan) readPrograms(ctx context.Context, t gobuild.Toolchain, o Options)
 		}
 	}
 	p.versions = src.versions
-	main, err := src.modules.Make(gobuild.Requirement{Path: kubernetes, Version: o.KubernetesVersion})
+	main, err := src.modules.Make(GoRequirement{Path: kubernetes, Version: o.KubernetesVersion})
 	if err != nil {
 		return err
 	}
@@ -106,14 +104,14 @@ func (p *plan) readPrograms(ctx context.Context, t gobuild.Toolchain, o Options)
 
 // addOwn adds the programs that control planes of Slipway's own version run on nodes of other versions: kube-proxy,
 // which control planes on machines upgrade before their workers, and the CoreDNS of both kinds of control planes.
-func (p *plan) addOwn(ctx context.Context, t gobuild.Toolchain, own source, proxyMain string) error {
-	main, err := own.modules.Make(gobuild.Requirement{Path: kubernetes, Version: DefaultVersion})
+func (p *plan) addOwn(ctx context.Context, t GoToolchain, own source, proxyMain string) error {
+	main, err := own.modules.Make(GoRequirement{Path: kubernetes, Version: DefaultVersion})
 	if err != nil {
 		return err
 	}
 	main.Files = map[string]string{"main.go": proxyMain}
 	p.versions.OwnKubeProxy = DefaultVersion
-	p.programs = append(p.programs, gobuild.Program{Name: ownKubeProxy, Package: ".", Module: main, Stamp: gobuild.Stamp(DefaultVersion)})
+	p.programs = append(p.programs, GoProgram{Name: ownKubeProxy, Package: ".", Module: main, Stamp: GoStamp(DefaultVersion)})
 	if own.versions.CoreDNS == p.versions.CoreDNS {
 		return nil
 	}
@@ -134,11 +132,11 @@ const (
 // source contains the data that a node image needs from the source of a Kubernetes version.
 type source struct {
 	versions versions
-	modules  gobuild.ModuleMaker
+	modules  ModuleMaker
 }
 
-func readSource(ctx context.Context, t gobuild.Toolchain, version string) (s source, err error) {
-	dir, err := t.Download(ctx, gobuild.Requirement{Path: kubernetes, Version: version})
+func readSource(ctx context.Context, t GoToolchain, version string) (s source, err error) {
+	dir, err := t.Download(ctx, GoRequirement{Path: kubernetes, Version: version})
 	if err != nil {
 		return s, err
 	}
@@ -154,18 +152,18 @@ func readSource(ctx context.Context, t gobuild.Toolchain, version string) (s sou
 		return s, err
 	}
 	pins, err := pinsFor(version)
-	s.modules = gobuild.ModuleMaker{Kubernetes: version, Mod: mod, Pins: pins, Sealed: version == DefaultVersion}
+	s.modules = ModuleMaker{Kubernetes: version, Mod: mod, Pins: pins, Sealed: version == DefaultVersion}
 	return s, err
 }
 
 // otherPrograms returns CoreDNS, flanneld and the tools. They are built with the module versions of Kubernetes, so that
 // most modules are compiled only once.
-func (p *plan) otherPrograms(ctx context.Context, t gobuild.Toolchain, modules gobuild.ModuleMaker) ([]gobuild.Program, error) {
+func (p *plan) otherPrograms(ctx context.Context, t GoToolchain, modules ModuleMaker) ([]GoProgram, error) {
 	dns, err := corednsProgram(ctx, t, modules, p.versions.CoreDNS)
 	if err != nil {
 		return nil, err
 	}
-	flannel, err := mainOf(ctx, t, gobuild.Requirement{Path: "github.com/flannel-io/flannel", Version: FlannelVersion}, "main.go")
+	flannel, err := mainOf(ctx, t, GoRequirement{Path: "github.com/flannel-io/flannel", Version: FlannelVersion}, "main.go")
 	if err != nil {
 		return nil, err
 	}
@@ -174,33 +172,33 @@ func (p *plan) otherPrograms(ctx context.Context, t gobuild.Toolchain, modules g
 	if err != nil {
 		return nil, err
 	}
-	net := gobuild.Program{Name: "flanneld", Package: ".", Stamp: []string{"github.com/flannel-io/flannel/pkg/version.Version=" + FlannelVersion}}
+	net := GoProgram{Name: "flanneld", Package: ".", Stamp: []string{"github.com/flannel-io/flannel/pkg/version.Version=" + FlannelVersion}}
 	if net.Module, err = withMain(modules, flannel); err != nil {
 		return nil, err
 	}
-	return slices.Concat([]gobuild.Program{dns, net}, tools), nil
+	return slices.Concat([]GoProgram{dns, net}, tools), nil
 }
 
-func corednsProgram(ctx context.Context, t gobuild.Toolchain, modules gobuild.ModuleMaker, version string) (gobuild.Program, error) {
-	main, err := mainOf(ctx, t, gobuild.Requirement{Path: "github.com/coredns/coredns", Version: version}, "core/plugin/zplugin.go")
+func corednsProgram(ctx context.Context, t GoToolchain, modules ModuleMaker, version string) (GoProgram, error) {
+	main, err := mainOf(ctx, t, GoRequirement{Path: "github.com/coredns/coredns", Version: version}, "core/plugin/zplugin.go")
 	if err != nil {
-		return gobuild.Program{}, err
+		return GoProgram{}, err
 	}
 	if main.source, err = corednsMain(main.source); err != nil {
-		return gobuild.Program{}, err
+		return GoProgram{}, err
 	}
-	dns := gobuild.Program{Name: "coredns", Package: "."}
+	dns := GoProgram{Name: "coredns", Package: "."}
 	dns.Module, err = withMain(modules, main)
 	return dns, err
 }
 
 // mainSource is the source of a Go file and its module.
 type mainSource struct {
-	module gobuild.Requirement
+	module GoRequirement
 	source string
 }
 
-func mainOf(ctx context.Context, t gobuild.Toolchain, r gobuild.Requirement, file string) (mainSource, error) {
+func mainOf(ctx context.Context, t GoToolchain, r GoRequirement, file string) (mainSource, error) {
 	dir, err := t.Download(ctx, r)
 	if err != nil {
 		return mainSource{}, err
@@ -236,5 +234,5 @@ func treeKey(tree fs.FS) (string, error) {
 		parts = append(parts, name, string(data))
 		return err
 	})
-	return gobuild.KeyOf(parts...), err
+	return KeyOf(parts...), err
 }

@@ -4,13 +4,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/slipwayhq/slipway/internal/gobuild"
 )
 
 // Nodes of all Kubernetes versions have one container runtime: with the modules of a version that is newer than it, it does not compile.
 func TestOneContainerd(t *testing.T) {
-	tools, err := gobuild.NewToolchain(t.Context(), gobuild.Store{Dir: t.TempDir()})
+	tools, err := NewToolchain(t.Context(), GoStore{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,19 +5,17 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-
-	"github.com/slipwayhq/slipway/internal/gobuild"
 )
 
 // kubernetesPrograms returns the Kubernetes programs of every node. kube-proxy has a main package of Slipway.
-func kubernetesPrograms(v versions, m gobuild.Module, proxyMain string) []gobuild.Program {
-	stamp := gobuild.Stamp(v.Kubernetes)
-	var out []gobuild.Program
+func kubernetesPrograms(v versions, m GoModule, proxyMain string) []GoProgram {
+	stamp := GoStamp(v.Kubernetes)
+	var out []GoProgram
 	for _, name := range []string{"kubelet", "kubeadm", "kubectl"} {
-		out = append(out, gobuild.Program{Name: name, Package: "k8s.io/kubernetes/cmd/" + name, Module: m, Stamp: stamp})
+		out = append(out, GoProgram{Name: name, Package: "k8s.io/kubernetes/cmd/" + name, Module: m, Stamp: stamp})
 	}
 	m.Files = map[string]string{"main.go": proxyMain}
-	return append(out, gobuild.Program{Name: "kube-proxy", Package: ".", Module: m, Stamp: stamp})
+	return append(out, GoProgram{Name: "kube-proxy", Package: ".", Module: m, Stamp: stamp})
 }
 
 const containerd = "github.com/containerd/containerd/v2"
@@ -25,11 +23,11 @@ const containerd = "github.com/containerd/containerd/v2"
 // containerdPrograms returns the container runtime; runc needs C and comes from Debian. Nodes of all Kubernetes
 // versions have the same container runtime, built with the modules of the default version, because modules of other
 // versions may be too new for it.
-func containerdPrograms(modules gobuild.ModuleMaker) ([]gobuild.Program, error) {
-	m, err := modules.Make(gobuild.Requirement{Path: containerd, Version: ContainerdVersion})
-	var out []gobuild.Program
+func containerdPrograms(modules ModuleMaker) ([]GoProgram, error) {
+	m, err := modules.Make(GoRequirement{Path: containerd, Version: ContainerdVersion})
+	var out []GoProgram
 	for _, name := range containerdNames() {
-		out = append(out, gobuild.Program{
+		out = append(out, GoProgram{
 			Name: name, Package: containerd + "/cmd/" + name, Module: m, Stamp: []string{containerd + "/version.Version=" + ContainerdVersion},
 		})
 	}
@@ -39,13 +37,13 @@ func containerdPrograms(modules gobuild.ModuleMaker) ([]gobuild.Program, error) 
 func containerdNames() []string { return []string{"containerd", "containerd-shim-runc-v2", "ctr"} }
 
 // controlPlanePrograms returns the programs of a control plane.
-func controlPlanePrograms(v versions, m gobuild.Module) []gobuild.Program {
-	stamp := gobuild.Stamp(v.Kubernetes)
-	var out []gobuild.Program
+func controlPlanePrograms(v versions, m GoModule) []GoProgram {
+	stamp := GoStamp(v.Kubernetes)
+	var out []GoProgram
 	for _, name := range controlPlaneNames() {
-		out = append(out, gobuild.Program{Name: name, Package: "k8s.io/kubernetes/cmd/" + name, Module: m, Stamp: stamp})
+		out = append(out, GoProgram{Name: name, Package: "k8s.io/kubernetes/cmd/" + name, Module: m, Stamp: stamp})
 	}
-	return append(out, gobuild.Program{Name: "etcd", Package: "go.etcd.io/etcd/server/v3", Module: m})
+	return append(out, GoProgram{Name: "etcd", Package: "go.etcd.io/etcd/server/v3", Module: m})
 }
 
 func controlPlaneNames() []string {
@@ -53,14 +51,14 @@ func controlPlaneNames() []string {
 }
 
 // toolPrograms returns the two programs whose source is in this repository. They import only the standard library.
-func toolPrograms(sources fs.FS) ([]gobuild.Program, error) {
-	var out []gobuild.Program
+func toolPrograms(sources fs.FS) ([]GoProgram, error) {
+	var out []GoProgram
 	for _, name := range []string{"pause", "cniconf"} {
 		files, err := sourceFiles(sources, name)
 		if err != nil {
 			return nil, fmt.Errorf("reading the source of %s: %w", name, err)
 		}
-		out = append(out, gobuild.Program{Name: name, Package: ".", Module: gobuild.Module{Mod: "module slipway.dev/node/" + name + "\n\ngo 1.26.0\n", Files: files}})
+		out = append(out, GoProgram{Name: name, Package: ".", Module: GoModule{Mod: "module slipway.dev/node/" + name + "\n\ngo 1.26.0\n", Files: files}})
 	}
 	return out, nil
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/gobuild"
 )
 
 // debianArchiveKeys is the keyring for verifying Debian's packages, on Debian and on Ubuntu.
@@ -53,7 +52,7 @@ func refreshed(dir string, refresh bool, now time.Time) (string, error) {
 
 // debian builds userlands.
 type debian struct {
-	store   gobuild.Store
+	store   GoStore
 	sources []string
 }
 
@@ -72,20 +71,20 @@ func (u userland) key() string {
 	if u.of != "" {
 		parts = append(parts, u.of)
 	}
-	return gobuild.KeyOf(parts...)
+	return KeyOf(parts...)
 }
 
 // make returns the userland as a tar archive. A userland is rebuilt when its packages change or on request, but not
 // when Debian publishes updates, so that builds are reproducible.
 func (d debian) make(ctx context.Context, u userland) (string, error) {
-	return d.store.Run(ctx, gobuild.Step{Name: u.name, Key: u.key(), Make: func(ctx context.Context, file string) error {
+	return d.store.Run(ctx, GoStep{Name: u.name, Key: u.key(), Make: func(ctx context.Context, file string) error {
 		if _, err := os.Stat(debianArchiveKeys); err != nil {
 			return fault.New(fault.Invalid, "MissingKeys", "%s is missing: install it with: apt-get install debian-archive-keyring", debianArchiveKeys)
 		}
 		args := append([]string{"mmdebstrap", "--quiet"}, u.arguments()...)
 		args = append(args, proxyOptions(ctx)...)
 		args = append(args, debianSuite, file)
-		_, err := gobuild.Command{Env: []string{"LC_ALL=C"}, Args: append(args, d.sources...)}.Run(ctx)
+		_, err := GoCommand{Env: []string{"LC_ALL=C"}, Args: append(args, d.sources...)}.Run(ctx)
 		return err
 	}})
 }
@@ -175,7 +174,7 @@ func onlySuite(text string) bool {
 
 // proxyOptions returns the mmdebstrap options for the machine's apt proxy.
 func proxyOptions(ctx context.Context) []string {
-	out, err := gobuild.Command{Args: []string{"apt-config", "dump", "--format", "%f=%v%n", "Acquire::http::Proxy", "Acquire::https::Proxy"}}.Run(ctx)
+	out, err := GoCommand{Args: []string{"apt-config", "dump", "--format", "%f=%v%n", "Acquire::http::Proxy", "Acquire::https::Proxy"}}.Run(ctx)
 	if err != nil {
 		return nil
 	}

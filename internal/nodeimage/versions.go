@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"regexp"
 
-	"github.com/slipwayhq/slipway/config/addons/flannel"
+	"github.com/slipwayhq/slipway/config/classes"
 )
 
 // Versions of components that are not part of Kubernetes.
 const (
 	// FlannelVersion is the version of the network add-on's program and image.
-	FlannelVersion = flannel.Version
+	FlannelVersion = classes.FlannelVersion
 	// ContainerdVersion is the version of the container runtime, for every version of Kubernetes.
 	ContainerdVersion = "v2.2.9"
 	// BusyboxVersion is the version of the test image, as in bookworm.

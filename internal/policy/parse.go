@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
-	"github.com/slipwayhq/slipway/internal/componentfile"
+	"github.com/slipwayhq/slipway/internal/controlplane/componentconfig"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
@@ -61,7 +61,7 @@ func (c Configuration) problems() []error {
 	if len(c.Sets()) == 0 {
 		wrong("providers.disabled: nothing is left that runs: leave out one of %s", providerset.List(providerset.Names()))
 	}
-	for _, problem := range componentfile.Problems(hostedv1.Security{Audit: c.Management.Audit, Authentication: c.Management.Authentication}, field.NewPath("management")) {
+	for _, problem := range componentconfig.Problems(hostedv1.Security{Audit: c.Management.Audit, Authentication: c.Management.Authentication}, field.NewPath("management")) {
 		wrong("%s", problem.Error())
 	}
 	for _, problem := range c.Management.unreachable() {

@@ -16,8 +16,6 @@ import (
 	"github.com/blang/semver/v4"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/release/artifact"
-	"github.com/slipwayhq/slipway/internal/release/component"
 )
 
 // programFolder contains the files that belong to no provider.
@@ -50,7 +48,7 @@ func Write(ctx context.Context, c Config) error {
 	if err != nil {
 		return fmt.Errorf("reading the licence: %w", err)
 	}
-	program, err := artifact.Read(c.Binary, c.Version, c.Time, licence)
+	program, err := ReadArtifact(c.Binary, c.Version, c.Time, licence)
 	if err != nil {
 		return err
 	}
@@ -76,7 +74,7 @@ func trim(version string) string {
 }
 
 // program writes the files that belong to no provider.
-func (w *writer) program(c Config, p artifact.Program) error {
+func (w *writer) program(c Config, p Program) error {
 	folder := path.Join(programFolder, c.Version)
 	if err := w.begin(folder); err != nil {
 		return err
@@ -96,22 +94,22 @@ func (w *writer) program(c Config, p artifact.Program) error {
 			return err
 		}
 	}
-	together, err := component.ManagerObjects(component.Options{Version: c.Version, Image: c.Image})
+	together, err := ManagerObjects(ComponentOptions{Version: c.Version, Image: c.Image})
 	if err != nil {
 		return err
 	}
-	manifest, err := component.YAML(together)
+	manifest, err := ComponentsYAML(together)
 	if err != nil {
 		return err
 	}
-	if err := w.write(path.Join(folder, "manager.yaml"), component.WithDefaults(manifest)); err != nil {
+	if err := w.write(path.Join(folder, "manager.yaml"), WithDefaults(manifest)); err != nil {
 		return err
 	}
 	return w.image(path.Join(folder, "image"), p, c.Image+":"+c.Version)
 }
 
 // image writes the image layout and records its files.
-func (w *writer) image(folder string, p artifact.Program, reference string) error {
+func (w *writer) image(folder string, p Program, reference string) error {
 	dir := filepath.Join(w.dir, filepath.FromSlash(folder))
 	if err := p.Image(dir, reference); err != nil {
 		return err

@@ -20,14 +20,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/lint"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/release"
-	"github.com/slipwayhq/slipway/internal/release/component"
 )
 
 // program builds a small one: what a release does with it does not depend on which it is.
 func program(t *testing.T) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "program")
-	if text, err := exec.Command("go", "build", "-pgo=off", "-o", out, "../manager/crds/generate").CombinedOutput(); err != nil {
+	if text, err := exec.Command("go", "build", "-pgo=off", "-o", out, "../../hack/crds").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
 	return out
@@ -124,8 +123,8 @@ func TestReleaseIsLinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	releases, findings, err := lint.Dir(dir)
-	if err != nil || releases != len(component.Providers()) {
-		t.Fatalf("%d releases of %d providers: %v", releases, len(component.Providers()), err)
+	if err != nil || releases != len(release.Providers()) {
+		t.Fatalf("%d releases of %d providers: %v", releases, len(release.Providers()), err)
 	}
 	for _, f := range findings {
 		t.Errorf("%s %s %s: %s (%s)", f.Release, f.File, f.Object, f.Message, f.Rule)

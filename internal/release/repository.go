@@ -13,22 +13,20 @@ import (
 	"github.com/slipwayhq/slipway/config/classes"
 	"github.com/slipwayhq/slipway/internal/hook/openapi"
 	"github.com/slipwayhq/slipway/internal/providerset"
-	"github.com/slipwayhq/slipway/internal/release/component"
-	"github.com/slipwayhq/slipway/internal/release/template"
 )
 
 // repositories writes the repository of each provider.
 func (w *writer) repositories(c Config, version semver.Version) error {
-	for _, set := range component.Providers() {
+	for _, set := range Providers() {
 		folder := path.Join(string(set.Name), c.Version)
 		if err := w.begin(folder); err != nil {
 			return err
 		}
-		objects, err := component.ProviderObjects(set, component.Options{Version: c.Version, Image: c.Image})
+		objects, err := ProviderObjects(set, ComponentOptions{Version: c.Version, Image: c.Image})
 		if err != nil {
 			return err
 		}
-		components, err := component.YAML(objects)
+		components, err := ComponentsYAML(objects)
 		if err != nil {
 			return err
 		}
@@ -89,12 +87,12 @@ func (w *writer) clusters(folder string, c Config) error {
 	if err != nil {
 		return fmt.Errorf("reading the examples: %w", err)
 	}
-	for _, flavor := range template.Flavors() {
+	for _, flavor := range Flavors() {
 		objects, err := flavor.Objects(examples)
 		if err != nil {
 			return err
 		}
-		text, err := component.YAML(objects)
+		text, err := ComponentsYAML(objects)
 		if err != nil {
 			return err
 		}
@@ -107,7 +105,7 @@ func (w *writer) clusters(folder string, c Config) error {
 		if err != nil {
 			return err
 		}
-		text, err := component.YAML(objects)
+		text, err := ComponentsYAML(objects)
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipwayhq/slipway/internal/rollout"
-	"github.com/slipwayhq/slipway/internal/testkit/golden"
+	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
 // updated is a rollout of a deployment with MachineSet a whose Machines an extension can update in place.
@@ -149,7 +149,7 @@ func TestSimulationsInPlace(t *testing.T) { // IP-02, IP-03, IP-07, DP-18
 			var text strings.Builder
 			fmt.Fprintf(&text, "# %s\n\n# fixed order\n%s", u.reason, u.runWith(t, nil, nil).text())
 			fmt.Fprintf(&text, "\n# random order, seed 1\n%s", u.runWith(t, rand.New(rand.NewPCG(1, 1)), nil).text())
-			golden.Compare(t, filepath.Join("testdata", name+".golden"), text.String())
+			testkit.CompareGolden(t, filepath.Join("testdata", name+".golden"), text.String())
 			for seed := range uint64(randomRuns) {
 				u.runWith(t, rand.New(rand.NewPCG(2, seed)), nil)
 				u.runWith(t, rand.New(rand.NewPCG(5, seed)), func(w *world) bool { return w.rng.IntN(3) == 0 })

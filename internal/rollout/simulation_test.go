@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/slipwayhq/slipway/internal/rollout"
-	"github.com/slipwayhq/slipway/internal/testkit/golden"
+	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
 // randomRuns is how many seeds each scenario is checked with besides its golden file.
@@ -210,7 +210,7 @@ func TestSimulations(t *testing.T) { // DP-06, DP-07, DP-08, DP-09, DP-11, DP-20
 			var text strings.Builder
 			fmt.Fprintf(&text, "# %s\n\n# fixed order\n%s", s.reason, s.run(t, nil).text())
 			fmt.Fprintf(&text, "\n# random order, seed 1\n%s", s.run(t, rand.New(rand.NewPCG(1, 1))).text())
-			golden.Compare(t, filepath.Join("testdata", name+".golden"), text.String())
+			testkit.CompareGolden(t, filepath.Join("testdata", name+".golden"), text.String())
 			for seed := range uint64(randomRuns) {
 				s.run(t, rand.New(rand.NewPCG(2, seed)))
 			}

@@ -19,22 +19,21 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/plane/pki"
-	"github.com/slipwayhq/slipway/internal/simulated/api"
-	"github.com/slipwayhq/slipway/internal/simulated/etcd"
+	"github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
 // cluster is a running simulated control plane.
 type cluster struct {
 	spec   Spec
 	since  time.Time
-	tenant *api.Tenant
+	tenant *Tenant
 	faults *faults
 	cancel context.CancelFunc
 	server *http.Server
 	leaf   *leaf
-	etcd   *etcd.Cluster // nil if there are no members
+	etcd   *store.EtcdCluster // nil if there are no members
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
@@ -72,7 +71,7 @@ func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 	c := &cluster{spec: spec, since: s.cfg.Now(), faults: f, leaf: l, conns: map[net.Conn]struct{}{}}
 	clients := x509.NewCertPool()
 	clients.AppendCertsFromPEM(spec.CACert) // all certificates are trusted; the first one signs
-	c.tenant = api.NewTenant(keys, spec.Version, clients, f.delay)
+	c.tenant = NewTenant(keys, spec.Version, clients, f.delay)
 	if err := c.openEtcd(s.cfg.Now); err != nil {
 		return nil, err
 	}
@@ -85,7 +84,7 @@ func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 	c.server = &http.Server{
 		Handler: failing{newCrowded(quorumHandler{s.api, c}), f}, ErrorLog: log.New(io.Discard, "", 0), ConnState: c.follow,
 		ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return api.WithTenant(ctx, c.tenant) },
+		BaseContext: func(net.Listener) context.Context { return WithTenant(ctx, c.tenant) },
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, GetCertificate: l.get, NextProtos: []string{"h2", "http/1.1"},
 		},
@@ -102,7 +101,7 @@ func (c *cluster) openEtcd(now func() time.Time) error {
 	if err != nil {
 		return fault.New(fault.Invalid, "AuthorityInvalid", "the etcd authority of Cluster %s cannot be used", c.spec.Cluster).From(err)
 	}
-	c.etcd = etcd.New(&Notes{c.tenant.Keys}, authority, now)
+	c.etcd = store.NewEtcd(&Notes{c.tenant.Keys}, authority, now)
 	c.tenant.Forward = c.forward
 	return nil
 }
@@ -114,7 +113,7 @@ const apiServerPort = 6443
 // share.
 func (c *cluster) forward(ctx context.Context, namespace, pod string, port int32, conn net.Conn) error {
 	if namespace == metav1.NamespaceSystem {
-		if node, ok := strings.CutPrefix(pod, "etcd-"); ok && port == etcd.Port {
+		if node, ok := strings.CutPrefix(pod, "etcd-"); ok && port == store.EtcdPort {
 			return c.etcd.Serve(node, conn)
 		}
 		if strings.HasPrefix(pod, "kube-apiserver-") && port == apiServerPort {

@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
 
-	"github.com/slipwayhq/slipway/internal/plane/pki"
-	channels "github.com/slipwayhq/slipway/internal/remote/portforward"
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
+	workloadportforward "github.com/slipwayhq/slipway/internal/workload/portforward"
 )
 
 // Members of a simulated etcd are reached through the API server, by each protocol of forwarded ports.
@@ -141,7 +141,7 @@ func byChannels(t *testing.T, config *rest.Config) func(pod, port string) (net.C
 	if err != nil {
 		t.Fatal(err)
 	}
-	upgrades, err := channels.Transport(config, &http.Transport{TLSClientConfig: secured})
+	upgrades, err := workloadportforward.Transport(config, &http.Transport{TLSClientConfig: secured})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func byChannels(t *testing.T, config *rest.Config) func(pod, port string) (net.C
 		if err != nil {
 			return nil, err
 		}
-		return channels.Dial(t.Context(), upgrades, config.Host, channels.Target{Namespace: "kube-system", Pod: pod, Port: number})
+		return workloadportforward.Dial(t.Context(), upgrades, config.Host, workloadportforward.Target{Namespace: "kube-system", Pod: pod, Port: number})
 	}
 }
 

@@ -14,10 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/slipwayhq/slipway/internal/simulated/api"
-	"github.com/slipwayhq/slipway/internal/simulated/behaviour"
-	"github.com/slipwayhq/slipway/internal/simulated/etcd"
-	"github.com/slipwayhq/slipway/internal/simulated/store"
+	simulatedstore "github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
 // Config configures a server of simulated clusters.
@@ -64,13 +61,13 @@ type Status struct {
 type Server struct {
 	cfg   Config
 	ctx   context.Context
-	store *store.Store
+	store *simulatedstore.Store
 	// ended is closed after the context is done and all state is written.
 	ended chan struct{}
 
 	once sync.Once
-	api  *api.API
-	life *behaviour.Simulator
+	api  *API
+	life *Simulator
 	err  error
 
 	mu          sync.Mutex
@@ -86,13 +83,13 @@ func New(ctx context.Context, cfg Config) *Server {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	var limits store.Limits
+	var limits simulatedstore.Limits
 	if cfg.Memory > 0 {
-		limits = store.Within(cfg.Memory)
+		limits = simulatedstore.Within(cfg.Memory)
 	}
 	limits.Objects = cfg.Objects
 	s := &Server{
-		cfg: cfg, ctx: ctx, store: store.Open(cfg.Dir, cfg.Now, limits), ended: make(chan struct{}),
+		cfg: cfg, ctx: ctx, store: simulatedstore.Open(cfg.Dir, cfg.Now, limits), ended: make(chan struct{}),
 		clusters: map[string]*cluster{}, byCluster: map[types.NamespacedName]*cluster{},
 		reserved: map[string]net.Listener{}, subscribers: map[int]func(string){},
 	}
@@ -110,8 +107,8 @@ func (s *Server) Ended() <-chan struct{} { return s.ended }
 // prepare initializes the parts that all clusters share.
 func (s *Server) prepare() error {
 	s.once.Do(func() {
-		if s.api, s.err = api.New(s.ctx); s.err == nil {
-			s.life = behaviour.Start(s.ctx, s.api, s.cfg.Log)
+		if s.api, s.err = NewAPI(s.ctx); s.err == nil {
+			s.life = StartSimulator(s.ctx, s.api, s.cfg.Log)
 		}
 	})
 	if s.err != nil {
@@ -229,7 +226,7 @@ func (s *Server) Workload(ctx context.Context, cluster types.NamespacedName) (co
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.byCluster[cluster]; c != nil {
-		return api.WithTenant(ctx, c.tenant), s.api.Client()
+		return WithTenant(ctx, c.tenant), s.api.Client()
 	}
 	return ctx, nil
 }
@@ -246,7 +243,7 @@ func (s *Server) Notes(cluster types.NamespacedName) *Notes {
 }
 
 // Etcd returns the etcd of a Cluster whose control plane runs on Machines, or nil if it is not running or has no etcd.
-func (s *Server) Etcd(cluster types.NamespacedName) *etcd.Cluster {
+func (s *Server) Etcd(cluster types.NamespacedName) *simulatedstore.EtcdCluster {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.byCluster[cluster]; c != nil {

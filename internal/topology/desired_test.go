@@ -18,7 +18,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/testkit/golden"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/topology/patch"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -191,7 +191,7 @@ func TestDesired(t *testing.T) { // TP-01, TP-02, TP-07, TP-09, TP-10, TP-11, TP
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Compare(t, filepath.Join("testdata", "created.golden"), strings.Join(lines(d), "\n")+"\n")
+	testkit.CompareGolden(t, filepath.Join("testdata", "created.golden"), strings.Join(lines(d), "\n")+"\n")
 	for name, change := range map[string]struct {
 		reason string
 		apply  func(s *Snapshot, v *Versions)
@@ -264,7 +264,7 @@ func TestDesired(t *testing.T) { // TP-01, TP-02, TP-07, TP-09, TP-10, TP-11, TP
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden.Compare(t, filepath.Join("testdata", name+".golden"), "# "+change.reason+"\n"+difference(lines(before), lines(after)))
+			testkit.CompareGolden(t, filepath.Join("testdata", name+".golden"), "# "+change.reason+"\n"+difference(lines(before), lines(after)))
 		})
 	}
 }
@@ -308,7 +308,7 @@ func TestOlderContract(t *testing.T) { // TP-09, TP-35
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Compare(t, filepath.Join("testdata", "older-contract.golden"), difference(lines(before), lines(after)))
+	testkit.CompareGolden(t, filepath.Join("testdata", "older-contract.golden"), difference(lines(before), lines(after)))
 }
 
 // A hosted control plane has no replicas and no rollouts: a topology that was written for another one has its other fields.

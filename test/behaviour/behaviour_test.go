@@ -27,7 +27,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/slipwayhq/slipway/internal/testkit/golden"
+	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
 const root = "../.."
@@ -100,7 +100,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("%v name %s, which is not in test/behaviour/%s: add a line that says what it is", named[id], id, list)
 		}
 	}
-	golden.Compare(t, filepath.Join(root, "docs/behaviour.md"), page(sections, named))
+	testkit.CompareGolden(t, filepath.Join(root, "docs/behaviour.md"), page(sections, named))
 }
 
 func page(sections []section, named map[string][]place) string {

@@ -19,7 +19,7 @@ import (
 func benchmarked() []string {
 	return []string{
 		"./internal/controllers/cluster", "./internal/controllers/machinepool", "./internal/condition",
-		"./internal/providers/kubeadm/bootstrap/cloudinit", "./internal/conversion",
+		"./internal/kubeadm/bootstrap/render", "./internal/conversion",
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/slipwayhq/slipway/internal/plane/pki"
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 )
 
 // A control plane of one node: the manager is killed at each step of kubeadm init; then a join fails, all Secrets of the authorities are

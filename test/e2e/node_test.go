@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/plane/pki"
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 )
 
 // foreignImage is that of the provider of other people in small. No such registry exists.

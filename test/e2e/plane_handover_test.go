@@ -13,12 +13,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/slipwayhq/slipway/internal/clusterctl/move"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
-	"github.com/slipwayhq/slipway/internal/plane/custody"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
-	"github.com/slipwayhq/slipway/internal/plane/process"
-	planeworkload "github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
+	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
+	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -34,12 +34,12 @@ func TestPlaneHandedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(root) })
-	supervisors := map[string]*process.Supervisor{}
-	places := map[string]host.Place{}
+	supervisors := map[string]*supervisor.Supervisor{}
+	places := map[string]move.HostPlace{}
 	for _, name := range []string{"a", "b"} {
 		dir := datadir.Dir(filepath.Join(root, name))
-		places[name] = host.Place{Dir: dir, Book: custody.Open(dir, name)}
-		supervisors[name] = process.New(t.Context(), process.Config{
+		places[name] = move.HostPlace{Dir: dir, Book: hosttransfer.Open(dir, name)}
+		supervisors[name] = supervisor.New(t.Context(), supervisor.Config{
 			Root: dir.Planes(), Command: []string{binary, "control-plane", "run", "--config"}, Now: time.Now,
 			Versions: func() []string { return []string{"v1.36.3"} }, Custody: places[name].Book,
 		})
@@ -51,7 +51,7 @@ func TestPlaneHandedOver(t *testing.T) {
 	if _, err := s.Ensure(t.Context(), hostedName, config); err != nil {
 		t.Fatal(err)
 	}
-	isReady := func(st process.Status) bool { return st.Supervised && st.Ready && st.EtcdReady }
+	isReady := func(st supervisor.Status) bool { return st.Supervised && st.Ready && st.EtcdReady }
 	first := untilHosted(t, s, "a ready control plane", isReady)
 	authority, err := os.ReadFile(filepath.Join(s.Folder(hostedName).PKI(), "ca.crt"))
 	if err != nil {
@@ -64,8 +64,8 @@ func TestPlaneHandedOver(t *testing.T) {
 	configMaps := api.CoreV1().ConfigMaps("default")
 	owner := "a"
 	for n, to := range []string{"b", "a", "b"} {
-		pair := &host.Pair{From: places[owner], To: places[to], Patience: short}
-		h := host.ClusterResources{Record: custody.Record{Cluster: "default/demo", UID: fmt.Sprint(n), From: owner, To: to, Planes: []string{hostedName}}}
+		pair := &move.HostPair{From: places[owner], To: places[to], Patience: short}
+		h := move.ClusterResources{Record: hosttransfer.Record{Cluster: "default/demo", UID: fmt.Sprint(n), From: owner, To: to, Planes: []string{hostedName}}}
 		if err := pair.Transfer(t.Context(), h); err != nil {
 			t.Fatal(err)
 		}
@@ -92,13 +92,13 @@ func TestPlaneHandedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = supervisors[owner]
-	second := untilHosted(t, s, "a ready control plane again", func(st process.Status) bool { return isReady(st) && st.PID != first.PID })
+	second := untilHosted(t, s, "a ready control plane again", func(st supervisor.Status) bool { return isReady(st) && st.PID != first.PID })
 	for n := range 3 {
 		if _, err := configMaps.Get(t.Context(), fmt.Sprintf("kept-%d", n), metav1.GetOptions{}); err != nil {
 			t.Errorf("its data: %v", err)
 		}
 	}
-	run, alive, err := planeworkload.Folder(filepath.Join(places[owner].Dir.Planes(), hostedName)).ReadRun()
+	run, alive, err := processconfig.Folder(filepath.Join(places[owner].Dir.Planes(), hostedName)).ReadRun()
 	if err != nil || !alive || run.PID != second.PID || !run.Relocatable {
 		t.Errorf("got %+v, %v, %v", run, alive, err)
 	}

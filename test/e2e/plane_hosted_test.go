@@ -12,44 +12,44 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/slipwayhq/slipway/internal/plane/pki"
-	"github.com/slipwayhq/slipway/internal/plane/process"
-	planeworkload "github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
+	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
+	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
 const hostedName = "default.demo"
 
 // hosted is a supervisor of real control planes below root.
-func hosted(t *testing.T, root string) *process.Supervisor {
+func hosted(t *testing.T, root string) *supervisor.Supervisor {
 	t.Helper()
 	binary, err := apiserver.Binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return process.New(t.Context(), process.Config{
+	return supervisor.New(t.Context(), supervisor.Config{
 		Root: root, Command: []string{binary, "control-plane", "run", "--config"}, Now: time.Now, SeparateUsers: true,
 		Versions: func() []string { return []string{"v1.36.3"} },
 	})
 }
 
 // authorities makes what a HostedControlPlane's controller would, and a client certificate.
-func authorities(t *testing.T, s *process.Supervisor) pki.Pair {
+func authorities(t *testing.T, s *supervisor.Supervisor) pki.Pair {
 	t.Helper()
 	folder := pki.Folder{Path: s.Folder(hostedName).PKI(), Now: time.Now}
 	var client pki.Pair
-	for _, name := range []string{planeworkload.CA, planeworkload.EtcdCA, planeworkload.ProxyCA} {
+	for _, name := range []string{processconfig.CA, processconfig.EtcdCA, processconfig.ProxyCA} {
 		ca, err := folder.Authority(name, pki.Authority{Name: name})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name == planeworkload.CA {
+		if name == processconfig.CA {
 			if client, err = ca.Issue(pki.Leaf{User: "test", Groups: []string{"system:masters"}, Client: true}, time.Now()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := folder.SigningKey(planeworkload.SigningSA, ""); err != nil {
+	if err := folder.SigningKey(processconfig.SigningSA, ""); err != nil {
 		t.Fatal(err)
 	}
 	return client
@@ -57,16 +57,16 @@ func authorities(t *testing.T, s *process.Supervisor) pki.Pair {
 
 // hostedConfig has an endpoint whose address is on no machine, as before a cluster's network is there: the control plane
 // runs all the same and is reached beside it.
-func hostedConfig() planeworkload.Config {
-	return planeworkload.Config{
+func hostedConfig() processconfig.Config {
+	return processconfig.Config{
 		Cluster: "demo", Version: "v1.36.3", Endpoint: "198.51.100.1:6443",
 		ServiceCIDRs: []string{"198.51.100.64/26"}, PodCIDRs: []string{"198.51.100.128/25"},
 	}
 }
 
-func untilHosted(t *testing.T, s *process.Supervisor, what string, is func(process.Status) bool) process.Status {
+func untilHosted(t *testing.T, s *supervisor.Supervisor, what string, is func(supervisor.Status) bool) supervisor.Status {
 	t.Helper()
-	var last process.Status
+	var last supervisor.Status
 	eventually(t, short, what, func() error {
 		st, _, err := s.Status(hostedName)
 		last = st
@@ -88,14 +88,14 @@ func TestPlaneHostedKilledAndTakenOver(t *testing.T) {
 	s := hosted(t, root)
 	client := authorities(t, s)
 	config := hostedConfig()
-	ensure := func(s *process.Supervisor) {
+	ensure := func(s *supervisor.Supervisor) {
 		t.Helper()
 		if _, err := s.Ensure(t.Context(), hostedName, config); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ensure(s)
-	first := untilHosted(t, s, "a ready control plane", func(st process.Status) bool { return st.Ready && st.EtcdReady })
+	first := untilHosted(t, s, "a ready control plane", func(st supervisor.Status) bool { return st.Ready && st.EtcdReady })
 	api := kubernetes.NewForConfigOrDie(&rest.Config{Host: "https://" + first.Local, TLSClientConfig: rest.TLSClientConfig{
 		CertData: client.CertPEM, KeyData: client.KeyPEM, CAFile: filepath.Join(s.Folder(hostedName).PKI(), "ca.crt"),
 	}})
@@ -109,7 +109,7 @@ func TestPlaneHostedKilledAndTakenOver(t *testing.T) {
 	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	second := untilHosted(t, s, "a ready control plane again", func(st process.Status) bool { return st.Ready && st.PID != first.PID })
+	second := untilHosted(t, s, "a ready control plane again", func(st supervisor.Status) bool { return st.Ready && st.PID != first.PID })
 	t.Logf("back after %s", time.Since(killed).Round(time.Millisecond))
 	if second.Restarts != 1 || second.LastExit != "signal: killed" {
 		t.Errorf("status: %+v", second)
@@ -121,7 +121,7 @@ func TestPlaneHostedKilledAndTakenOver(t *testing.T) {
 	s.Close() // what is left when slipway is killed: the process alone
 	s = hosted(t, root)
 	ensure(s)
-	third := untilHosted(t, s, "the control plane under a new supervisor", func(st process.Status) bool { return st.Ready })
+	third := untilHosted(t, s, "the control plane under a new supervisor", func(st supervisor.Status) bool { return st.Ready })
 	if third.PID != second.PID {
 		t.Errorf("process %d was started beside %d", third.PID, second.PID)
 	}
@@ -155,7 +155,7 @@ func announced(t *testing.T, api kubernetes.Interface) {
 }
 
 // hostedIsClosed: keys are private, and nothing listens but the API server, here and on loopback.
-func hostedIsClosed(t *testing.T, st process.Status) {
+func hostedIsClosed(t *testing.T, st supervisor.Status) {
 	t.Helper()
 	for _, address := range listeners(t, st.PID) {
 		if address != st.Endpoint && address != st.Local {

@@ -22,7 +22,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/slipwayhq/slipway/internal/plane/ownuser"
+	"github.com/slipwayhq/slipway/internal/controlplane/uidisolation"
 )
 
 // planeStatus is the part of `slipway status -o json` that these tests read.
@@ -343,7 +343,7 @@ func privateFiles(t *testing.T, dir string) {
 // isOfOnePlane reports whether a folder is one of root and of the user of one control plane.
 func isOfOnePlane(info fs.FileInfo) bool {
 	st := info.Sys().(*syscall.Stat_t)
-	return info.IsDir() && info.Mode().Perm() == 0o770 && info.Mode()&fs.ModeSticky != 0 && st.Uid == 0 && ownuser.IsControlPlaneUser(int(st.Gid))
+	return info.IsDir() && info.Mode().Perm() == 0o770 && info.Mode()&fs.ModeSticky != 0 && st.Uid == 0 && uidisolation.IsControlPlaneUser(int(st.Gid))
 }
 
 // listeners are the TCP addresses that a process listens on.

@@ -18,7 +18,7 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/slipwayhq/slipway/internal/etcd"
+	"github.com/slipwayhq/slipway/internal/kubeadm/etcd"
 )
 
 // A control plane of three loses two nodes at once, so that etcd has no quorum: it says so, and is rebuilt from the one that is left, with what was

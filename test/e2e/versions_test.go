@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/slipwayhq/slipway/internal/plane/process"
-	"github.com/slipwayhq/slipway/internal/releases"
+	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
+	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -31,9 +31,9 @@ func TestPlaneHostedOfAnAddedVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := releases.Local(filepath.Join(in.dataDir, "kubernetes"))
+	store := versions.Local(filepath.Join(in.dataDir, "kubernetes"))
 	store.Included = "v1.36.3"
-	s := process.New(t.Context(), process.Config{
+	s := supervisor.New(t.Context(), supervisor.Config{
 		Root: filepath.Join(in.dataDir, "planes"), Command: []string{binary, "control-plane", "run", "--releases", store.Dir, "--config"},
 		Versions: store.Versions, Now: time.Now, SeparateUsers: true,
 	})
@@ -48,9 +48,9 @@ func TestPlaneHostedOfAnAddedVersion(t *testing.T) {
 		}
 	}
 	ensure()
-	ready := func(version string, not int) process.Status {
+	ready := func(version string, not int) supervisor.Status {
 		t.Helper()
-		return untilHosted(t, s, "a ready control plane of "+version, func(st process.Status) bool {
+		return untilHosted(t, s, "a ready control plane of "+version, func(st supervisor.Status) bool {
 			return st.Ready && st.EtcdReady && st.Version == version && st.PID != not
 		})
 	}
@@ -109,7 +109,7 @@ func TestPlaneHostedOfAnAddedVersion(t *testing.T) {
 	}
 	config.Version = further
 	ensure()
-	untilHosted(t, s, "no way back", func(st process.Status) bool {
+	untilHosted(t, s, "no way back", func(st supervisor.Status) bool {
 		return !st.Running && strings.Contains(strings.Join(st.LastLog, "\n"), "newer than "+further)
 	})
 	config.Version = "v1.36.3"

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/testkit/background"
+	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
 // patches is how often a provider of the older types writes.
@@ -29,7 +29,7 @@ func (w *world) olderStory(f family) {
 	w.must(clusterv1beta1.AddToScheme(scheme))
 	watched, err := cache.New(w.server.Config, cache.Options{Scheme: scheme, DefaultNamespaces: map[string]cache.Config{w.namespace: {}}})
 	w.must(err)
-	background.Run(w.T, watched.Start)
+	testkit.RunBackground(w.T, watched.Start)
 	older, err := client.New(w.server.Config, client.Options{Scheme: scheme})
 	w.must(err)
 	data, version := "data", "v1.36.3"

@@ -26,8 +26,8 @@ import (
 
 	"github.com/slipwayhq/slipway/config/rbac"
 	"github.com/slipwayhq/slipway/internal/manager"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
-	"github.com/slipwayhq/slipway/internal/testkit/background"
 	"github.com/slipwayhq/slipway/test/foreign/provider"
 )
 
@@ -82,7 +82,7 @@ func start(t *testing.T) *world {
 	w.must(err)
 	w.provider, err = provider.Add(mgr, kubeconfig, provider.Kinds()...)
 	w.must(err)
-	background.Run(t, mgr.Start)
+	testkit.RunBackground(t, mgr.Start)
 	return w
 }
 

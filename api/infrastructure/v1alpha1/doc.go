@@ -2,7 +2,7 @@
 // LocalMachinePool and their templates, the infrastructure kinds for the local host. They implement version v1beta2 of
 // the Cluster API contracts for InfraCluster, InfraMachine and InfraMachinePool, including the optional rules. The CRDs
 // are generated from the markers (make generate). Validation that CEL does not support is in internal/admission; the
-// controllers are in internal/providers/local.
+// controllers are in internal/local.
 //
 // Zero values are never serialized: fields for which the zero value is significant are pointers, and the others are
 // omitted if they are zero. Status is written from these types with server-side apply, so a field that is absent is not

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/extension"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/sdk/extension/recording"
 )
@@ -19,7 +19,7 @@ import (
 func slipway(t *testing.T, args ...string) (out string, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	cmd := extension.Command(env.Env{
+	cmd := extension.Command(term.Env{
 		In: strings.NewReader(""), Out: &stdout, Err: &stderr, Now: time.Now,
 		Getenv: func(string) string { return "" },
 	})

@@ -3,20 +3,16 @@ package image
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/slipwayhq/slipway/internal/cli/argument"
-	"github.com/slipwayhq/slipway/internal/cli/env"
-	"github.com/slipwayhq/slipway/internal/cli/image/build"
-	"github.com/slipwayhq/slipway/internal/cli/image/list"
-	"github.com/slipwayhq/slipway/internal/cli/image/load"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 )
 
 // Command returns the image command.
-func Command(e env.Env) *cobra.Command {
+func Command(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
 		Short: "Build and list the images of nodes in containers, and load images of Pods into nodes",
 	}
-	cmd.AddCommand(build.Command(e), list.Command(e), load.Command(e))
-	argument.Group(cmd)
+	cmd.AddCommand(BuildCommand(e), ListCommand(e), LoadCommand(e))
+	term.Group(cmd)
 	return cmd
 }

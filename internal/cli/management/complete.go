@@ -8,14 +8,14 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 )
 
 // completeWithin is the timeout of a shell completion.
 const completeWithin = 2 * time.Second
 
 // CompleteCluster completes the first argument with the names of the Clusters in the namespace.
-func (f *Flags) CompleteCluster(e env.Env) cobra.CompletionFunc {
+func (f *Flags) CompleteCluster(e term.Env) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp

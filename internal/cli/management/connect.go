@@ -27,7 +27,7 @@ import (
 
 	planev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -52,7 +52,7 @@ type Connection struct {
 }
 
 // Connect creates the client. It sends no request.
-func (f *Flags) Connect(e env.Env) (*Connection, error) {
+func (f *Flags) Connect(e term.Env) (*Connection, error) {
 	log.SetLogger(logr.Discard()) // log lines of client-go and controller-runtime are not useful to CLI users
 	found, err := f.Find(e)
 	if err != nil {
@@ -82,7 +82,7 @@ func (f *Flags) Connect(e env.Env) (*Connection, error) {
 }
 
 // WarnOverlooked prints, before a write, that KUBECONFIG contains another management cluster than the one in use.
-func (c *Connection) WarnOverlooked(e env.Env) {
+func (c *Connection) WarnOverlooked(e term.Env) {
 	if c.overlooked {
 		_, _ = fmt.Fprintf(e.Err, "In the management cluster of %s; KUBECONFIG names another, which --kubeconfig would use.\n", c.DataDir)
 	}

@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
 // Reasons of the faults of this package.
@@ -78,7 +78,7 @@ type Found struct {
 }
 
 // Find returns the kubeconfig that the flags select.
-func (f *Flags) Find(e env.Env) (Found, error) {
+func (f *Flags) Find(e term.Env) (Found, error) {
 	if f.Kubeconfig != "" {
 		return Found{Path: f.Kubeconfig}, nil
 	}
@@ -86,7 +86,7 @@ func (f *Flags) Find(e env.Env) (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
-	if e.Program == env.Clusterctl && f.DataDir == "" && named(e) != "" {
+	if e.Program == term.Clusterctl && f.DataDir == "" && named(e) != "" {
 		if !usual(e) {
 			return Found{}, fault.New(fault.Invalid, ReasonKubeconfig, "KUBECONFIG names %s, which does not exist", named(e))
 		}
@@ -124,10 +124,10 @@ func managerOf(dir datadir.Dir) datadir.Holder {
 }
 
 // named returns the value of KUBECONFIG.
-func named(e env.Env) string { return e.Getenv(clientcmd.RecommendedConfigPathEnvVar) }
+func named(e term.Env) string { return e.Getenv(clientcmd.RecommendedConfigPathEnvVar) }
 
 // usual reports whether the loading rules of kubectl find an existing kubeconfig.
-func usual(e env.Env) bool {
+func usual(e term.Env) bool {
 	for _, path := range rules(e, "").Precedence {
 		if _, err := os.Stat(path); err == nil {
 			return true
@@ -137,7 +137,7 @@ func usual(e env.Env) bool {
 }
 
 // rules returns the loading rules of kubectl, or rules for the given path.
-func rules(e env.Env, path string) *clientcmd.ClientConfigLoadingRules {
+func rules(e term.Env, path string) *clientcmd.ClientConfigLoadingRules {
 	if path != "" {
 		return &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}
 	}
@@ -150,7 +150,7 @@ func rules(e env.Env, path string) *clientcmd.ClientConfigLoadingRules {
 }
 
 // load returns the client configuration of a kubeconfig.
-func (f *Flags) load(e env.Env, found Found) clientcmd.ClientConfig {
+func (f *Flags) load(e term.Env, found Found) clientcmd.ClientConfig {
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: cmp.Or(f.Context, found.Context)}
 	if f.Namespace != "" {
 		overrides.Context = clientcmdapi.Context{Namespace: f.Namespace}

@@ -22,10 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
 const kubeconfig = `apiVersion: v1
@@ -56,8 +56,8 @@ func write(t *testing.T, elements ...string) string {
 	return path
 }
 
-func environment(values map[string]string) env.Env {
-	return env.Env{Program: values["PROGRAM"], Getenv: func(name string) string { return values[name] }}
+func environment(values map[string]string) term.Env {
+	return term.Env{Program: values["PROGRAM"], Getenv: func(name string) string { return values[name] }}
 }
 
 func TestFind(t *testing.T) {

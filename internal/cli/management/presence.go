@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 )
 
 // presence is the recorded state of the local management cluster and its manager.

@@ -20,15 +20,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/config/rbac"
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/cli/up"
+	"github.com/slipwayhq/slipway/internal/controlplane"
+	"github.com/slipwayhq/slipway/internal/controlplane/managerproc"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/manager"
-	"github.com/slipwayhq/slipway/internal/plane"
-	"github.com/slipwayhq/slipway/internal/plane/managerproc"
 	"github.com/slipwayhq/slipway/internal/providerset"
-	"github.com/slipwayhq/slipway/internal/remote/answers"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 const loopback = "127.0.0.1"
@@ -42,7 +42,7 @@ func Prepare(ctx context.Context, root *rest.Config, sets []providerset.Set) err
 }
 
 // EmbeddedCommand returns the hidden command that `slipway up` starts: the manager in a separate process.
-func EmbeddedCommand(e env.Env) *cobra.Command {
+func EmbeddedCommand(e term.Env) *cobra.Command {
 	return &cobra.Command{
 		Use: up.ManagerVerb, Short: "The manager of slipway up", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -62,7 +62,7 @@ func EmbeddedCommand(e env.Env) *cobra.Command {
 
 // embedded runs the controllers for the management cluster of `slipway up`, like the manager command, with webhooks and
 // diagnostics on loopback.
-func embedded(ctx context.Context, e env.Env, i up.Instructions, process *managerproc.Manager) error {
+func embedded(ctx context.Context, e term.Env, i up.Instructions, process *managerproc.Manager) error {
 	cfg, err := embeddedConfig(e, i, process)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func embedded(ctx context.Context, e env.Env, i up.Instructions, process *manage
 
 // embeddedConfig returns the configuration of the manager of `slipway up`, with identities and certificates from the
 // data directory.
-func embeddedConfig(e env.Env, i up.Instructions, process *managerproc.Manager) (manager.Config, error) {
+func embeddedConfig(e term.Env, i up.Instructions, process *managerproc.Manager) (manager.Config, error) {
 	access, err := unlimited(i.Dir.ManagerKubeconfig())
 	if err != nil {
 		return manager.Config{}, fmt.Errorf("reading the kubeconfig of the manager: %w", err)
@@ -108,7 +108,7 @@ func embeddedConfig(e env.Env, i up.Instructions, process *managerproc.Manager) 
 		// The certificate authority of the server also issues the client certificates.
 		Endpoints:  manager.Endpoints{Health: "0", Diagnostics: served, CertFile: cert, KeyFile: key, ClientCA: access.CAData, Verbosity: level},
 		Extensions: shown,
-		Webhook:    manager.Webhook{Local: true, Host: loopback, Port: webhooks, Caller: plane.WebhookUser},
+		Webhook:    manager.Webhook{Local: true, Host: loopback, Port: webhooks, Caller: controlplane.WebhookUser},
 		Host:       manager.Host{DataDir: string(i.Dir), Instance: i.Instance, Executable: i.Executable},
 	}, nil
 }
@@ -135,7 +135,7 @@ func (w work) Begin(kind schema.GroupVersionKind, o client.Object) (done func(),
 }
 
 // Decoding implements remote.Crashes.
-func (w work) Decoding(cluster client.ObjectKey) answers.Decoding {
+func (w work) Decoding(cluster client.ObjectKey) workload.DecodingMemory {
 	return w.process.Decode(subjectOf(cluster))
 }
 

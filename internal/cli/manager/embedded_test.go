@@ -10,12 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/cli/up"
+	"github.com/slipwayhq/slipway/internal/controlplane"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 	"github.com/slipwayhq/slipway/internal/manager"
-	"github.com/slipwayhq/slipway/internal/plane"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/sdk/hooks"
@@ -43,7 +43,7 @@ func TestExtensionsSeeTheManager(t *testing.T) {
 	for _, set := range rules.Sets() { // their identities are not of interest
 		rules.Disable(set.Name)
 	}
-	cfg, err := embeddedConfig(env.Env{Err: io.Discard}, up.Instructions{Dir: dir, Policy: rules}, nil)
+	cfg, err := embeddedConfig(term.Env{Err: io.Discard}, up.Instructions{Dir: dir, Policy: rules}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestExtensionsSeeTheManager(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, state.Problem, err)
 		}
 	}
-	if diff := cmp.Diff([]string{plane.ExtensionsUser}, seen); diff != "" {
+	if diff := cmp.Diff([]string{controlplane.ExtensionsUser}, seen); diff != "" {
 		t.Errorf("callers that the extension saw (-want +got):\n%s", diff)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/manager"
 )
@@ -29,7 +29,7 @@ func (l *logging) bind(f *pflag.FlagSet) {
 }
 
 // complete applies the flags to the manager's configuration.
-func (l *logging) complete(e env.Env, cfg *manager.Config) error {
+func (l *logging) complete(e term.Env, cfg *manager.Config) error {
 	if l.format != textFormat && l.format != jsonFormat {
 		return fault.New(fault.Invalid, "InvalidFlag", "--logging-format: there is no format %q; use %s or %s", l.format, textFormat, jsonFormat)
 	}
@@ -50,7 +50,7 @@ type cappedLevel struct{ slog.Leveler }
 func (s cappedLevel) Level() slog.Level { return max(s.Leveler.Level(), mostDetailed) }
 
 // logger returns a logger to standard error. With level -v it writes messages up to V(v).
-func logger(e env.Env, asJSON bool, level slog.Leveler) logr.Logger {
+func logger(e term.Env, asJSON bool, level slog.Leveler) logr.Logger {
 	options := &slog.HandlerOptions{Level: cappedLevel{level}}
 	var handler slog.Handler = slog.NewTextHandler(e.Err, options)
 	if asJSON {

@@ -23,12 +23,12 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/slipwayhq/slipway/internal/cli/configuration"
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/provider"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/manager"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
@@ -52,7 +52,7 @@ type options struct {
 	machinery           machinery
 	preflight           preflight
 	pods                pods
-	configuration       configuration.Flags
+	configuration       provider.ConfigurationFlags
 	providers           providers
 	// current is the current context at the start, which may change later.
 	current string
@@ -64,7 +64,7 @@ type options struct {
 }
 
 // Command returns the manager command.
-func Command(e env.Env) *cobra.Command {
+func Command(e term.Env) *cobra.Command {
 	o := &options{concurrency: map[string]*int{}}
 	cmd := &cobra.Command{
 		Use:   "manager",
@@ -148,7 +148,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	}
 }
 
-func (o *options) run(ctx context.Context, e env.Env) error {
+func (o *options) run(ctx context.Context, e term.Env) error {
 	if o.detach {
 		return fault.New(fault.Invalid, "Usage", "\"slipway manager\" runs in the foreground, as a service or a Pod has it; a shell has & for that, and \"slipway down --data-dir DIR\" ends it")
 	}
@@ -206,7 +206,7 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 }
 
 // complete converts the flags to the manager's configuration.
-func (o *options) complete(e env.Env) (manager.Config, error) {
+func (o *options) complete(e term.Env) (manager.Config, error) {
 	cfg := o.config
 	var err error
 	if cfg.Policy, err = o.providers.read(&o.configuration); err != nil {
@@ -245,7 +245,7 @@ func (o *options) complete(e env.Env) (manager.Config, error) {
 	return cfg, o.machinery.complete(&cfg)
 }
 
-func (o *options) access(e env.Env) (*rest.Config, error) {
+func (o *options) access(e term.Env) (*rest.Config, error) {
 	rules, path := &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.kubeconfig}, o.kubeconfig
 	if path == "" {
 		path = e.Getenv("KUBECONFIG")
@@ -297,7 +297,7 @@ func (o *options) tls() ([]func(*tls.Config), error) {
 
 // checkDirectory rejects a data directory that is in use, or that belongs to another management cluster, before the
 // first request to this one.
-func (o *options) checkDirectory(e env.Env, server string) error {
+func (o *options) checkDirectory(e term.Env, server string) error {
 	dir, err := e.DataDir(o.dataDir)
 	if err != nil {
 		return err
@@ -321,7 +321,7 @@ func (o *options) checkDirectory(e env.Env, server string) error {
 
 // open locks the data directory, so that no other manager can use it. If the manager cannot be started, disown restores
 // the previous record of the directory, or removes the directory if it did not exist.
-func (o *options) open(e env.Env, cfg manager.Config) (opened *datadir.Handle, disown func(), err error) {
+func (o *options) open(e term.Env, cfg manager.Config) (opened *datadir.Handle, disown func(), err error) {
 	dir, err := e.DataDir(o.dataDir)
 	if err != nil {
 		return nil, nil, err

@@ -19,13 +19,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-func testEnv(variables map[string]string) env.Env {
-	return env.Env{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, Getenv: func(name string) string { return variables[name] }}
+func testEnv(variables map[string]string) term.Env {
+	return term.Env{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, Getenv: func(name string) string { return variables[name] }}
 }
 
 // referenceFlags are the flags of the reference implementation's core manager, v1.14, with their defaults, and
@@ -102,7 +102,7 @@ func TestArgumentsOfTheReference(t *testing.T) { // FL-02, FL-05, FL-06, FG-01
 		t.Fatal(err)
 	}
 	log := &bytes.Buffer{}
-	cfg, err := o.complete(env.Env{Err: log, Getenv: func(string) string { return "" }})
+	cfg, err := o.complete(term.Env{Err: log, Getenv: func(string) string { return "" }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hosted/statefulset"
 	"github.com/slipwayhq/slipway/internal/manager"
-	"github.com/slipwayhq/slipway/internal/providers/hosted/backend/statefulset"
 )
 
 // podsFlag enables hosted control planes in Pods.
@@ -36,7 +36,7 @@ func (p *pods) bind(f *pflag.FlagSet) {
 }
 
 // complete validates the flags and applies them to the manager's configuration.
-func (p *pods) complete(e env.Env, cfg *manager.Config) error {
+func (p *pods) complete(e term.Env, cfg *manager.Config) error {
 	if !p.on {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/manager"
 )
@@ -41,7 +41,7 @@ func TestPodsFlags(t *testing.T) {
 			t.Fatal(err)
 		}
 		var cfg manager.Config
-		err := p.complete(env.Env{Getenv: func(name string) string { return test.env[name] }}, &cfg)
+		err := p.complete(term.Env{Getenv: func(name string) string { return test.env[name] }}, &cfg)
 		if test.valid != (err == nil) || err != nil && fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%s (%s): %v", name, test.why, err)
 		}

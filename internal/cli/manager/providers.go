@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/config/rbac"
-	"github.com/slipwayhq/slipway/internal/cli/configuration"
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/provider"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providerset"
@@ -28,12 +28,12 @@ func (p *providers) bind(f *pflag.FlagSet) {
 }
 
 // read returns the operator's configuration, in which all other providers are disabled.
-func (p *providers) read(file *configuration.Flags) (policy.Configuration, error) {
+func (p *providers) read(file *provider.ConfigurationFlags) (policy.Configuration, error) {
 	c, err := file.Read()
 	if err != nil || len(p.only) == 0 {
 		return c, err
 	}
-	only, err := configuration.Providers("--providers", p.only)
+	only, err := provider.Providers("--providers", p.only)
 	if err != nil {
 		return c, err
 	}
@@ -66,7 +66,7 @@ func ineffective(given []string, c policy.Configuration) map[string]providerset.
 
 // printRoles prints the objects that an administrator applies before the manager starts; planes is true if hosted
 // control planes run as Pods.
-func (p *providers) printRoles(e env.Env, file *configuration.Flags, planes bool) error {
+func (p *providers) printRoles(e term.Env, file *provider.ConfigurationFlags, planes bool) error {
 	c, err := p.read(file)
 	if err != nil {
 		return err

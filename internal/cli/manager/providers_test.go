@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/slipwayhq/slipway/internal/cli/configuration"
+	"github.com/slipwayhq/slipway/internal/cli/provider"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
@@ -39,7 +39,7 @@ func TestProviders(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := providers{only: tc.only}
-			got, err := p.read(&configuration.Flags{File: tc.file})
+			got, err := p.read(&provider.ConfigurationFlags{File: tc.file})
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Fatalf("%s: error %v, want %q", tc.reason, err, tc.err)

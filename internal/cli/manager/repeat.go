@@ -10,16 +10,16 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
 // reasonNoCluster means that no management cluster was selected.
 const reasonNoCluster = "NoManagementCluster"
 
 // command returns the shell command that starts this manager again.
-func (o *options) command(e env.Env) string {
+func (o *options) command(e term.Env) string {
 	words := []string{"slipway", "manager"}
 	if o.kubeconfig == "" && e.Getenv("KUBECONFIG") != "" {
 		words = append([]string{"KUBECONFIG=" + quoted(e.Getenv("KUBECONFIG"))}, words...)
@@ -36,7 +36,7 @@ func (o *options) command(e env.Env) string {
 
 // withLast adds the command line of the last manager with the same data directory to an error about a missing
 // management cluster.
-func (o *options) withLast(e env.Env, err error) error {
+func (o *options) withLast(e term.Env, err error) error {
 	known := fault.As(err)
 	if known == nil || known.Reason != reasonNoCluster || o.dataDir == "" {
 		return err
@@ -61,7 +61,7 @@ func withoutRights(err error) error {
 }
 
 // kubeconfigFile returns the absolute path of the kubeconfig. It is empty if there is none, or if there are several.
-func (o *options) kubeconfigFile(e env.Env) string {
+func (o *options) kubeconfigFile(e term.Env) string {
 	path := cmp.Or(o.kubeconfig, e.Getenv("KUBECONFIG"))
 	if path == "" || o.kubeconfig == "" && len(filepath.SplitList(path)) > 1 {
 		return ""

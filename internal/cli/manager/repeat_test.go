@@ -10,16 +10,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 // What status and down show starts the manager again as it was.
 func TestCommandToRepeat(t *testing.T) {
 	variables := map[string]string{"KUBECONFIG": "/a b/kubeconfig"}
-	e := env.Env{Getenv: func(name string) string { return variables[name] }}
+	e := term.Env{Getenv: func(name string) string { return variables[name] }}
 	for name, tc := range map[string]struct {
 		args []string
 		want string
@@ -70,7 +70,7 @@ func TestHints(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	e := env.Env{Getenv: func(string) string { return "" }}
+	e := term.Env{Getenv: func(string) string { return "" }}
 	missing := fault.New(fault.Invalid, reasonNoCluster, "no management cluster")
 	if got := (&options{dataDir: string(h.Dir)}).withLast(e, missing); !strings.HasSuffix(got.Error(), "was started with: slipway manager --kubeconfig=k") {
 		t.Errorf("%v", got)

@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/manager"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -28,7 +28,7 @@ func TestFailedStart(t *testing.T) {
 	dir := datadir.Dir(filepath.Join(t.TempDir(), "mgr"))
 	start := func() error {
 		var out bytes.Buffer
-		cmd := Command(env.Env{Out: &out, Err: &out, Now: time.Now, Getenv: func(string) string { return "" }, Executable: os.Executable})
+		cmd := Command(term.Env{Out: &out, Err: &out, Now: time.Now, Getenv: func(string) string { return "" }, Executable: os.Executable})
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		cmd.SetArgs([]string{"--kubeconfig", server.Kubeconfig, "--data-dir", string(dir), "--webhook-port", "0", "--diagnostics-address", "0", "--health-addr", "0"})
 		return cmd.ExecuteContext(t.Context())
@@ -56,7 +56,7 @@ func TestFailedStart(t *testing.T) {
 
 // What is on this host for one management cluster is not taken over for another.
 func TestDirectoryOfAnother(t *testing.T) {
-	e, o := env.Env{Getenv: func(string) string { return "" }}, &options{dataDir: filepath.Join(t.TempDir(), "data")}
+	e, o := term.Env{Getenv: func(string) string { return "" }}, &options{dataDir: filepath.Join(t.TempDir(), "data")}
 	dir := datadir.Dir(o.dataDir)
 	if err := o.checkDirectory(e, "https://one"); err != nil {
 		t.Errorf("a new one: %v", err)
@@ -167,7 +167,7 @@ func TestClientAuthority(t *testing.T) {
 // The context that is current when a manager starts stays its own.
 func TestContextStays(t *testing.T) {
 	server := apiserver.Start(t, apiserver.Options{})
-	e := env.Env{Now: time.Now, Getenv: func(string) string { return "" }}
+	e := term.Env{Now: time.Now, Getenv: func(string) string { return "" }}
 	o := &options{kubeconfig: server.Kubeconfig}
 	access, err := o.access(e)
 	if err != nil {

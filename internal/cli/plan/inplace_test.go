@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	slipwayplan "github.com/slipwayhq/slipway/internal/plan"
 	"github.com/slipwayhq/slipway/internal/providerset"
-	"github.com/slipwayhq/slipway/internal/whatif"
 )
 
 // An extension with the hooks of in-place updates is asked about MachineSets: the gate is one of the manager, and not known here.
@@ -15,8 +15,8 @@ func TestInPlaceUpdates(t *testing.T) {
 		t.Fatalf("no Machine is updated in place in a plan: %v", err)
 	}
 	p := &page{}
-	unanswered(p, &whatif.Plan{Unanswered: []whatif.UnknownResponse{
-		{Hook: whatif.CanUpdateMachineSet, Extension: "can.ext", Objects: []string{"default/workers-1"}, Means: "it is not known"},
+	unanswered(p, &slipwayplan.Plan{Unanswered: []slipwayplan.UnknownResponse{
+		{Hook: slipwayplan.CanUpdateMachineSet, Extension: "can.ext", Objects: []string{"default/workers-1"}, Means: "it is not known"},
 	}})
 	const want = "Not asked: extension can.ext (CanUpdateMachineSet) about MachineSet default/workers-1: it is not known. Ask it with --call-extensions."
 	if got := strings.TrimSpace(p.String()); got != want {

@@ -26,9 +26,8 @@ import (
 	"github.com/slipwayhq/slipway/config/rbac"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/manager"
+	slipwayplan "github.com/slipwayhq/slipway/internal/plan"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
-	"github.com/slipwayhq/slipway/internal/whatif"
-	"github.com/slipwayhq/slipway/internal/whatif/input"
 )
 
 // changesVariable is how many changes are tried; the default is that of make check.
@@ -60,7 +59,7 @@ func TestPlanIsWhatHappens(t *testing.T) { // TP-37
 	}
 	seed := uint64(20261124)
 	l := &live{t: t, c: c, rng: rand.New(rand.NewPCG(seed, seed)), manifest: map[string]*unstructured.Unstructured{}}
-	objects, err := input.Files([]string{"testdata/fleet.yaml"}, nil)
+	objects, err := slipwayplan.ReadFiles([]string{"testdata/fleet.yaml"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,15 +80,15 @@ func TestPlanIsWhatHappens(t *testing.T) { // TP-37
 		if err != nil {
 			t.Fatal(err)
 		}
-		copied := whatif.Snapshot{Kinds: before.Kinds}
+		copied := slipwayplan.Snapshot{Kinds: before.Kinds}
 		for _, u := range before.Objects {
 			copied.Objects = append(copied.Objects, u.DeepCopy())
 		}
-		proposal := whatif.Change{Apply: changed}
-		if err := input.Prepare(&copied, &proposal, "default"); err != nil {
+		proposal := slipwayplan.Change{Apply: changed}
+		if err := slipwayplan.PrepareObjects(&copied, &proposal, "default"); err != nil {
 			t.Fatal(err)
 		}
-		p, planned, err := whatif.Run(t.Context(), o, copied, proposal)
+		p, planned, err := slipwayplan.Run(t.Context(), o, copied, proposal)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +97,7 @@ func TestPlanIsWhatHappens(t *testing.T) { // TP-37
 		}
 		after := l.rest(what)
 		instances := instancesOfPools(before.Objects, planned.Objects, after.Objects)
-		want, got := canonical(p.Objects, instances), canonical(whatif.Difference(before.Objects, after.Objects), instances)
+		want, got := canonical(p.Objects, instances), canonical(slipwayplan.Difference(before.Objects, after.Objects), instances)
 		if diff := gocmp.Diff(want, got); diff != "" || len(p.Refused) > 0 || p.UnderWay > 0 {
 			t.Errorf("change %d, %s: %+v, %d under way (-plan +what happened):\n%s", i, what, p.Refused, p.UnderWay, diff)
 		}
@@ -164,14 +163,14 @@ func (l *live) until(what string, f func() error) {
 }
 
 // rest waits until the controllers have nothing to do: all is as it was a moment ago, and nothing reports that it is not ready.
-func (l *live) rest(what string) whatif.Snapshot {
+func (l *live) rest(what string) slipwayplan.Snapshot {
 	l.t.Helper()
 	var last string
-	var s whatif.Snapshot
+	var s slipwayplan.Snapshot
 	same := 0
 	l.until(what+" comes to rest", func() error {
 		var err error
-		if s, err = input.Cluster(l.t.Context(), l.c, nil); err != nil {
+		if s, err = slipwayplan.ReadCluster(l.t.Context(), l.c, nil); err != nil {
 			return err
 		}
 		if err := ready(s.Objects); err != nil {
@@ -259,19 +258,19 @@ func instancesOfPools(snapshots ...[]*unstructured.Unstructured) map[string]bool
 
 // canonical are the changes in words in which the random parts of new names do not appear. Which instances a provider has for a pool
 // is not compared, and neither is the token of a pool, which is another one every ten minutes.
-func canonical(changes []whatif.ObjectChange, instances map[string]bool) []string {
-	changes = slices.DeleteFunc(slices.Clone(changes), func(c whatif.ObjectChange) bool {
-		return c.Verb != whatif.Update && instances[c.Kind+" "+c.Name]
+func canonical(changes []slipwayplan.ObjectChange, instances map[string]bool) []string {
+	changes = slices.DeleteFunc(slices.Clone(changes), func(c slipwayplan.ObjectChange) bool {
+		return c.Verb != slipwayplan.Update && instances[c.Kind+" "+c.Name]
 	})
 	for i := range changes {
-		changes[i].Fields = slices.DeleteFunc(slices.Clone(changes[i].Fields), func(f whatif.Field) bool {
+		changes[i].Fields = slices.DeleteFunc(slices.Clone(changes[i].Fields), func(f slipwayplan.Field) bool {
 			return strings.HasPrefix(f.Path, "spec.providerIDList") || f.Path == "spec.joinConfiguration.discovery.bootstrapToken.token" // goes by the clock
 		})
 	}
-	changes = slices.DeleteFunc(changes, func(c whatif.ObjectChange) bool { return c.Verb == whatif.Update && len(c.Fields) == 0 })
+	changes = slices.DeleteFunc(changes, func(c slipwayplan.ObjectChange) bool { return c.Verb == slipwayplan.Update && len(c.Fields) == 0 })
 	var names []string
 	for _, c := range changes {
-		if c.Verb == whatif.Create {
+		if c.Verb == slipwayplan.Create {
 			names = append(names, c.Name, "<new "+c.Kind+">")
 		}
 	}
@@ -281,7 +280,7 @@ func canonical(changes []whatif.ObjectChange, instances map[string]bool) []strin
 	var out []string
 	for _, c := range changes {
 		name := c.Name
-		if c.Generated || c.Verb == whatif.Create && c.Owner != "" {
+		if c.Generated || c.Verb == slipwayplan.Create && c.Owner != "" {
 			name = "<new>"
 		}
 		line := fmt.Sprintf("%s %s %s of %s in %s", c.Verb, c.Kind, r.Replace(name), r.Replace(c.Owner), c.Cluster)

@@ -15,21 +15,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
-	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/hook"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
+	slipwayplan "github.com/slipwayhq/slipway/internal/plan"
+	"github.com/slipwayhq/slipway/internal/plan/memory"
 	"github.com/slipwayhq/slipway/internal/providerset"
-	"github.com/slipwayhq/slipway/internal/remote"
-	"github.com/slipwayhq/slipway/internal/whatif"
-	"github.com/slipwayhq/slipway/internal/whatif/input"
-	"github.com/slipwayhq/slipway/internal/whatif/memory"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 // Exit codes other than 0, which means that nothing changes.
@@ -56,7 +54,7 @@ type flags struct {
 }
 
 // Command returns the plan command.
-func Command(e env.Env) *cobra.Command {
+func Command(e term.Env) *cobra.Command {
 	f := &flags{}
 	cmd := &cobra.Command{
 		Use:   "plan -f FILE",
@@ -82,7 +80,7 @@ error and where a part of the change is refused.`,
 	}
 	connection := management.Add(cmd.Flags())
 	f.add(cmd.Flags())
-	format := output.Flag(cmd.Flags())
+	format := term.Flag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		p, err := f.plan(cmd.Context(), e, connection)
 		if err != nil {
@@ -113,23 +111,23 @@ func (f *flags) add(set *pflag.FlagSet) {
 }
 
 // plan reads the input and runs the simulation.
-func (f *flags) plan(ctx context.Context, e env.Env, connection *management.Flags) (*whatif.Plan, error) {
+func (f *flags) plan(ctx context.Context, e term.Env, connection *management.Flags) (*slipwayplan.Plan, error) {
 	if len(f.files)+len(f.deletes) == 0 {
 		return nil, fault.New(fault.Invalid, "Usage", "nothing is proposed: name files with -f or --delete")
 	}
-	var change whatif.Change
+	var change slipwayplan.Change
 	var err error
-	if change.Apply, err = input.Files(f.files, e.In); err != nil {
+	if change.Apply, err = slipwayplan.ReadFiles(f.files, e.In); err != nil {
 		return nil, err
 	}
-	if change.Delete, err = input.Files(f.deletes, e.In); err != nil {
+	if change.Delete, err = slipwayplan.ReadFiles(f.deletes, e.In); err != nil {
 		return nil, err
 	}
 	snapshot, namespace, err := f.snapshot(ctx, e, connection, change)
 	if err != nil {
 		return nil, err
 	}
-	if err := input.Prepare(&snapshot, &change, namespace); err != nil {
+	if err := slipwayplan.PrepareObjects(&snapshot, &change, namespace); err != nil {
 		return nil, err
 	}
 	o, err := options(e.Now())
@@ -142,30 +140,30 @@ func (f *flags) plan(ctx context.Context, e env.Env, connection *management.Flag
 		}
 	}
 	defer heap.TuneForStartup(heap.PlanMemory)()
-	plan, _, err := whatif.Run(ctx, o, snapshot, change)
+	plan, _, err := slipwayplan.Run(ctx, o, snapshot, change)
 	return plan, err
 }
 
 // options returns options with the controllers and the admission of this build.
-func options(now time.Time) (whatif.Options, error) {
+func options(now time.Time) (slipwayplan.Options, error) {
 	scheme, err := manager.NewScheme()
 	if err != nil {
-		return whatif.Options{}, err
+		return slipwayplan.Options{}, err
 	}
 	cfg, err := config()
 	if err != nil {
-		return whatif.Options{}, err
+		return slipwayplan.Options{}, err
 	}
 	gates, allowed, err := manager.PlannedAdmission(cfg)
 	if err != nil {
-		return whatif.Options{}, err
+		return slipwayplan.Options{}, err
 	}
-	return whatif.Options{
+	return slipwayplan.Options{
 		Scheme: scheme, Now: now,
 		Admission: func(live client.Reader) memory.Admission {
 			return webhook.NewJudge(webhook.Options{Gates: gates, Policy: allowed, Live: live})
 		},
-		Controllers: func(s loop.Setup, w remote.Workloads, extensions hook.Client) error {
+		Controllers: func(s reconciler.Setup, w workload.Workloads, extensions hook.Client) error {
 			return manager.AddPlanned(s, w, extensions, cfg)
 		},
 	}, nil
@@ -182,13 +180,13 @@ func config() (manager.Config, error) {
 }
 
 // snapshot returns the existing objects, and the namespace for proposed objects without one.
-func (f *flags) snapshot(ctx context.Context, e env.Env, connection *management.Flags, change whatif.Change) (whatif.Snapshot, string, error) {
+func (f *flags) snapshot(ctx context.Context, e term.Env, connection *management.Flags, change slipwayplan.Change) (slipwayplan.Snapshot, string, error) {
 	if f.offline != "" {
 		own, err := crds.All()
 		if err != nil {
-			return whatif.Snapshot{}, "", err
+			return slipwayplan.Snapshot{}, "", err
 		}
-		s, err := input.Folder(f.offline, own)
+		s, err := slipwayplan.ReadFolder(f.offline, own)
 		namespace := connection.Namespace
 		if namespace == "" {
 			namespace = "default"
@@ -197,14 +195,14 @@ func (f *flags) snapshot(ctx context.Context, e env.Env, connection *management.
 	}
 	c, err := connection.Connect(e)
 	if err != nil {
-		return whatif.Snapshot{}, "", err
+		return slipwayplan.Snapshot{}, "", err
 	}
-	s, err := input.Cluster(ctx, c.Client, namespaces(c.Namespace, change))
+	s, err := slipwayplan.ReadCluster(ctx, c.Client, namespaces(c.Namespace, change))
 	return s, c.Namespace, c.Explain(err)
 }
 
 // namespaces returns the namespaces of the proposed objects, for users who may not read all namespaces.
-func namespaces(otherwise string, change whatif.Change) []string {
+func namespaces(otherwise string, change slipwayplan.Change) []string {
 	out := []string{otherwise}
 	for _, list := range [][]*unstructured.Unstructured{change.Apply, change.Delete} {
 		for _, u := range list {

@@ -10,12 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
-	"github.com/slipwayhq/slipway/internal/testkit/golden"
-	"github.com/slipwayhq/slipway/internal/whatif"
-	"github.com/slipwayhq/slipway/internal/whatif/input"
+	slipwayplan "github.com/slipwayhq/slipway/internal/plan"
+	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
 var at = time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
@@ -45,11 +44,11 @@ func folder(t *testing.T, manifest string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := input.Files([]string{"-"}, strings.NewReader(manifest))
+	objects, err := slipwayplan.ReadFiles([]string{"-"}, strings.NewReader(manifest))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, s, err := whatif.Run(t.Context(), o, whatif.Snapshot{Kinds: whatif.Kinds(all)}, whatif.Change{Apply: objects})
+	p, s, err := slipwayplan.Run(t.Context(), o, slipwayplan.Snapshot{Kinds: slipwayplan.Kinds(all)}, slipwayplan.Change{Apply: objects})
 	if err != nil || len(p.Refused) > 0 {
 		t.Fatalf("%v %+v", err, p)
 	}
@@ -74,7 +73,7 @@ func slipway(t *testing.T, stdin string, args ...string) (string, int) {
 func slipwayAt(t *testing.T, now time.Time, stdin string, args ...string) (string, int) {
 	t.Helper()
 	var out bytes.Buffer
-	e := env.Env{In: strings.NewReader(stdin), Out: &out, Err: &out, Getenv: func(string) string { return "" }, Now: func() time.Time { return now }}
+	e := term.Env{In: strings.NewReader(stdin), Out: &out, Err: &out, Getenv: func(string) string { return "" }, Now: func() time.Time { return now }}
 	cmd := Command(e)
 	cmd.SetArgs(args)
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
@@ -115,11 +114,11 @@ func TestPlan(t *testing.T) {
 			if code != tc.code {
 				t.Errorf("%s: exit code %d, want %d\n%s", tc.reason, code, tc.code, text)
 			}
-			golden.Compare(t, "testdata/"+strings.ReplaceAll(name, " ", "-")+".txt", text)
+			testkit.CompareGolden(t, "testdata/"+strings.ReplaceAll(name, " ", "-")+".txt", text)
 		})
 	}
 	text, code := slipway(t, strings.Replace(clusters(t, "demo"), "replicas: 2", "replicas: 3", 1), "-f", "-", "--offline", one, "-o", "json")
-	var p whatif.Plan
+	var p slipwayplan.Plan
 	if err := json.Unmarshal([]byte(text), &p); err != nil || code != exitChanges || len(p.Rollouts) != 1 || p.Rollouts[0].Created != 1 {
 		t.Errorf("%v, exit code %d\n%s", err, code, text)
 	}

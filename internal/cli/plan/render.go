@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/slipwayhq/slipway/internal/whatif"
+	slipwayplan "github.com/slipwayhq/slipway/internal/plan"
 )
 
 // Limits for lists without --all.
@@ -33,7 +33,7 @@ func (p *page) line(indent int, format string, args ...any) {
 }
 
 // render writes a plan as text: a block for each cluster, followed by rejected parts, waiting objects, and the summary.
-func render(w io.Writer, plan *whatif.Plan, all bool) error {
+func render(w io.Writer, plan *slipwayplan.Plan, all bool) error {
 	p := &page{all: all}
 	for _, b := range alike(blocks(plan, all), all) {
 		p.WriteString(b.title() + "\n" + b.text + "\n")
@@ -64,8 +64,8 @@ func (b block) title() string {
 }
 
 // blocks returns the blocks of all clusters in order, starting with objects without a cluster.
-func blocks(plan *whatif.Plan, all bool) []block {
-	objects, rollouts := map[string][]whatif.ObjectChange{}, map[string][]whatif.Rollout{}
+func blocks(plan *slipwayplan.Plan, all bool) []block {
+	objects, rollouts := map[string][]slipwayplan.ObjectChange{}, map[string][]slipwayplan.Rollout{}
 	var order []string
 	for _, o := range plan.Objects {
 		if len(objects[o.Cluster]) == 0 {
@@ -76,7 +76,7 @@ func blocks(plan *whatif.Plan, all bool) []block {
 	for _, r := range plan.Rollouts {
 		rollouts[r.Cluster] = append(rollouts[r.Cluster], r)
 	}
-	hooks := map[string][]whatif.Hook{}
+	hooks := map[string][]slipwayplan.Hook{}
 	for _, h := range plan.Hooks {
 		hooks[h.Cluster] = append(hooks[h.Cluster], h)
 		if !slices.Contains(order, h.Cluster) {
@@ -100,12 +100,12 @@ func blocks(plan *whatif.Plan, all bool) []block {
 }
 
 // signature returns the text without the names that differ between clusters with the same changes.
-func signature(cluster, text string, objects []whatif.ObjectChange) string {
+func signature(cluster, text string, objects []slipwayplan.ObjectChange) string {
 	if cluster == "" {
 		return text
 	}
 	replace := []string{}
-	slices.SortStableFunc(objects, func(a, b whatif.ObjectChange) int { return cmp.Compare(len(b.Name), len(a.Name)) })
+	slices.SortStableFunc(objects, func(a, b slipwayplan.ObjectChange) int { return cmp.Compare(len(b.Name), len(a.Name)) })
 	for _, o := range objects {
 		replace = append(replace, o.Name, "<"+o.Kind+">")
 	}
@@ -134,26 +134,26 @@ func alike(in []block, all bool) []block {
 
 // ofMachine reports whether an object is a Machine or is created and deleted with one: its bootstrap config and
 // infrastructure, and the Secret with the bootstrap data.
-func ofMachine(o whatif.ObjectChange) bool {
+func ofMachine(o slipwayplan.ObjectChange) bool {
 	return o.Kind == "Machine" || strings.HasPrefix(o.Owner, "Machine/") || o.Kind == "Secret" && strings.HasSuffix(o.Owner, "/"+o.Name)
 }
 
 // changes writes the objects. Objects with the same changed fields share an entry. Objects that are created and deleted
 // with a Machine are counted with the Machines.
-func changes(p *page, objects []whatif.ObjectChange) {
+func changes(p *page, objects []slipwayplan.ObjectChange) {
 	type entry struct {
-		whatif.ObjectChange
+		slipwayplan.ObjectChange
 		names []string
 	}
 	var entries []entry
 	at := map[string]int{}
 	for _, o := range objects {
-		if ofMachine(o) && o.Verb != whatif.Update {
+		if ofMachine(o) && o.Verb != slipwayplan.Update {
 			continue
 		}
 		text, _ := json.Marshal(o.Fields) // the fields were decoded from JSON
 		key := fmt.Sprint(o.Kind, o.Verb, string(text))
-		if n, found := at[key]; found && o.Verb == whatif.Update {
+		if n, found := at[key]; found && o.Verb == slipwayplan.Update {
 			entries[n].names = append(entries[n].names, o.Name)
 			continue
 		}
@@ -170,11 +170,11 @@ func changes(p *page, objects []whatif.ObjectChange) {
 	}
 }
 
-func sign(v whatif.Verb) string {
-	return map[whatif.Verb]string{whatif.Create: "+", whatif.Update: "~", whatif.Delete: "-"}[v]
+func sign(v slipwayplan.Verb) string {
+	return map[slipwayplan.Verb]string{slipwayplan.Create: "+", slipwayplan.Update: "~", slipwayplan.Delete: "-"}[v]
 }
 
-func fields(p *page, list []whatif.Field) {
+func fields(p *page, list []slipwayplan.Field) {
 	for n, f := range list {
 		if n == maxFields && !p.all {
 			p.line(3, "… and %d more fields", len(list)-n)
@@ -215,7 +215,7 @@ func names(list []string, all bool) string {
 }
 
 // rollout writes the changes of the Machines of an owner.
-func rollout(p *page, r whatif.Rollout, objects []whatif.ObjectChange) {
+func rollout(p *page, r slipwayplan.Rollout, objects []slipwayplan.ObjectChange) {
 	replaced := min(r.Created, len(r.Deleted))
 	var what []string
 	for _, one := range []struct {
@@ -246,10 +246,10 @@ func rollout(p *page, r whatif.Rollout, objects []whatif.ObjectChange) {
 }
 
 // with lists the kinds of objects that are created and deleted with Machines.
-func with(objects []whatif.ObjectChange) string {
+func with(objects []slipwayplan.ObjectChange) string {
 	var kinds []string
 	for _, o := range objects {
-		if strings.HasPrefix(o.Owner, "Machine/") && o.Verb != whatif.Update && !slices.Contains(kinds, o.Kind) {
+		if strings.HasPrefix(o.Owner, "Machine/") && o.Verb != slipwayplan.Update && !slices.Contains(kinds, o.Kind) {
 			kinds = append(kinds, o.Kind)
 		}
 	}
@@ -259,7 +259,7 @@ func with(objects []whatif.ObjectChange) string {
 	return ", each with its " + strings.Join(kinds, " and ")
 }
 
-func refusals(p *page, plan *whatif.Plan) {
+func refusals(p *page, plan *slipwayplan.Plan) {
 	for _, r := range plan.Refused {
 		p.line(0, "! %s %s is refused: %s", r.Kind, r.Name, r.Message)
 	}
@@ -268,7 +268,7 @@ func refusals(p *page, plan *whatif.Plan) {
 	}
 }
 
-func waits(p *page, plan *whatif.Plan) {
+func waits(p *page, plan *slipwayplan.Plan) {
 	if len(plan.Waits) > 0 {
 		p.line(0, "Then waiting:")
 	}
@@ -290,7 +290,7 @@ func waits(p *page, plan *whatif.Plan) {
 }
 
 // unanswered lists the extensions whose responses are unknown, and the consequences.
-func unanswered(p *page, plan *whatif.Plan) {
+func unanswered(p *page, plan *slipwayplan.Plan) {
 	for n, u := range plan.Unanswered {
 		if n == maxWaits && !p.all {
 			p.line(0, "… and %d more extensions", len(plan.Unanswered)-n)
@@ -298,9 +298,9 @@ func unanswered(p *page, plan *whatif.Plan) {
 		}
 		of := "Cluster"
 		switch u.Hook {
-		case whatif.DiscoverVariables:
+		case slipwayplan.DiscoverVariables:
 			of = "ClusterClass"
-		case whatif.CanUpdateMachineSet:
+		case slipwayplan.CanUpdateMachineSet:
 			of = "MachineSet"
 		}
 		if u.Problem == "" {
@@ -315,7 +315,7 @@ func unanswered(p *page, plan *whatif.Plan) {
 }
 
 // summary writes the last line.
-func summary(p *page, plan *whatif.Plan) {
+func summary(p *page, plan *slipwayplan.Plan) {
 	if plan.UnderWay > 0 {
 		p.line(0, "%s still to be created, changed or deleted without this change; the plan begins when that is done.", plural(plan.UnderWay, "object is", "objects are"))
 	}
@@ -332,13 +332,13 @@ func summary(p *page, plan *whatif.Plan) {
 		}
 		return
 	}
-	count := map[whatif.Verb]int{}
+	count := map[slipwayplan.Verb]int{}
 	for _, o := range plan.Objects {
-		if !ofMachine(o) || o.Verb == whatif.Update {
+		if !ofMachine(o) || o.Verb == slipwayplan.Update {
 			count[o.Verb]++
 		}
 	}
-	text := fmt.Sprintf("Plan: %d to create, %d to change, %d to delete", count[whatif.Create], count[whatif.Update], count[whatif.Delete])
+	text := fmt.Sprintf("Plan: %d to create, %d to change, %d to delete", count[slipwayplan.Create], count[slipwayplan.Update], count[slipwayplan.Delete])
 	var created, deleted, kept int
 	for _, r := range plan.Rollouts {
 		created, deleted, kept = created+r.Created, deleted+len(r.Deleted), kept+len(r.Kept)

@@ -16,10 +16,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	controlplanesupervisor "github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
-	"github.com/slipwayhq/slipway/internal/plane/logfile"
 )
 
 // message is one line of the background process's report.
@@ -36,7 +36,7 @@ type message struct {
 
 // detached starts this program in the background in a new session, and reads its report until it is ready or has
 // failed.
-func (f *flags) detached(ctx context.Context, e env.Env, dir datadir.Dir, set *pflag.FlagSet) error {
+func (f *flags) detached(ctx context.Context, e term.Env, dir datadir.Dir, set *pflag.FlagSet) error {
 	began := e.Now()
 	executable, err := e.Executable()
 	if err != nil {
@@ -91,7 +91,7 @@ type endedWithout string
 // Error implements error.
 func (e endedWithout) Error() string { return string(e) }
 
-func readReport(e env.Env, lines *bufio.Scanner) (ready bool, err error) {
+func readReport(e term.Env, lines *bufio.Scanner) (ready bool, err error) {
 	for lines.Scan() {
 		var m message
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
@@ -116,7 +116,7 @@ func backgroundError(dir datadir.Dir, state error) error {
 	if space, err := datadir.SpaceOf(dir); err == nil && space.IsFull() {
 		return datadir.DiskFullFault(dir, space, startOf(dir))
 	}
-	tail, _ := logfile.Tail(dir.Log(), 15)
+	tail, _ := controlplanesupervisor.TailLog(dir.Log(), 15)
 	return fault.New(fault.Transient, "BackgroundProcessEnded", "the background process ended before it was ready (%v); the end of %s:\n%s",
 		state, dir.Log(), strings.Join(tail, "\n"))
 }

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
 // What the background process says arrives in the foreground, an error with its kind.
@@ -60,7 +60,7 @@ func TestReportIsFollowed(t *testing.T) {
 			defer func() { _ = reader.Close() }()
 			test.say(&report{file: writer})
 			var shown bytes.Buffer
-			ready, err := readReport(env.Env{Err: &shown}, bufio.NewScanner(reader))
+			ready, err := readReport(term.Env{Err: &shown}, bufio.NewScanner(reader))
 			if ready != test.ready || shown.String() != test.shows {
 				t.Errorf("ready %v, shows %q: %s", ready, shown.String(), test.reason)
 			}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/slipwayhq/slipway/internal/plane/managerproc"
+	"github.com/slipwayhq/slipway/internal/controlplane/managerproc"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 

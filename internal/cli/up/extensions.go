@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/management"
-	"github.com/slipwayhq/slipway/internal/clusterctl/extension/compatibility"
+	"github.com/slipwayhq/slipway/internal/extensiontools"
 )
 
 // warnOfExtensions prints warnings about extension handlers that this version of slipway cannot call, before the
@@ -28,20 +28,20 @@ func warnOfExtensions(ctx context.Context, root *rest.Config, v progressReporter
 	}
 }
 
-func readExtensions(ctx context.Context, root *rest.Config) (compatibility.Report, error) {
+func readExtensions(ctx context.Context, root *rest.Config) (extensiontools.CompatibilityReport, error) {
 	scheme, err := management.Scheme()
 	if err != nil {
-		return compatibility.Report{}, err
+		return extensiontools.CompatibilityReport{}, err
 	}
 	c, err := client.New(root, client.Options{Scheme: scheme})
 	if err != nil {
-		return compatibility.Report{}, err
+		return extensiontools.CompatibilityReport{}, err
 	}
-	return compatibility.Read(ctx, c)
+	return extensiontools.ReadCompatibility(ctx, c)
 }
 
 // extensionWarnings returns the warnings about extensions.
-func extensionWarnings(r compatibility.Report) []string {
+func extensionWarnings(r extensiontools.CompatibilityReport) []string {
 	var out []string
 	for _, handler := range r.Broken {
 		out = append(out, fmt.Sprintf("Warning: this version of slipway cannot call the extension handler %s. "+

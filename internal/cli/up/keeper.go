@@ -12,13 +12,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
-	"github.com/slipwayhq/slipway/internal/cli/env"
-	"github.com/slipwayhq/slipway/internal/clusterctl/builtin"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
+	"github.com/slipwayhq/slipway/internal/clusterctl/install"
+	"github.com/slipwayhq/slipway/internal/controlplane"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/managerproc"
 	"github.com/slipwayhq/slipway/internal/managementnode"
-	"github.com/slipwayhq/slipway/internal/plane"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
-	"github.com/slipwayhq/slipway/internal/plane/managerproc"
 )
 
 // eventsWithin is the timeout for storing the Events of a crash.
@@ -39,7 +39,7 @@ type managerRunner struct {
 
 // keep runs until ctx is done, then returns nil, or until the management cluster or the first start of the manager
 // fails. It calls ready when everything has started.
-func (k *managerRunner) keep(ctx context.Context, e env.Env, m *plane.Management, ready func()) error {
+func (k *managerRunner) keep(ctx context.Context, e term.Env, m *controlplane.Management, ready func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -76,7 +76,7 @@ func (k *managerRunner) keep(ctx context.Context, e env.Env, m *plane.Management
 }
 
 // keepManager runs the manager until ctx is done. Without enabled providers there is no manager.
-func (k *managerRunner) keepManager(ctx context.Context, e env.Env, ready func()) error {
+func (k *managerRunner) keepManager(ctx context.Context, e term.Env, ready func()) error {
 	if len(k.policy.Sets()) == 0 {
 		ready()
 		<-ctx.Done()
@@ -106,7 +106,7 @@ func (k *managerRunner) keepManager(ctx context.Context, e env.Env, ready func()
 
 // keepCertificates issues Certificates until ctx is done, unless cert-manager does. The channel is closed when the
 // kinds of cert-manager are served, or cannot be provided, because the management cluster works without them.
-func (k *managerRunner) keepCertificates(ctx context.Context, e env.Env) (kinds <-chan struct{}, err error) {
+func (k *managerRunner) keepCertificates(ctx context.Context, e term.Env) (kinds <-chan struct{}, err error) {
 	certificates, err := certificates.NewController(k.root, e.Now, func(err error) {
 		if err != nil {
 			klog.ErrorS(err, "issue the certificates of providers")
@@ -137,11 +137,11 @@ func (k *managerRunner) record(ctx context.Context) error {
 	if version == "" {
 		return nil // a build without version information records nothing
 	}
-	return builtin.Record(ctx, k.root, builtin.Running{Sets: k.policy.Sets(), Version: version, Namespace: managementnode.Namespace})
+	return install.RecordBuiltin(ctx, k.root, install.RunningBuiltin{Sets: k.policy.Sets(), Version: version, Namespace: managementnode.Namespace})
 }
 
 // ready waits until the management cluster is ready as well, and serves the kinds that clients need.
-func (k *managerRunner) ready(ctx context.Context, m *plane.Management, kinds <-chan struct{}) error {
+func (k *managerRunner) ready(ctx context.Context, m *controlplane.Management, kinds <-chan struct{}) error {
 	if err := m.Ready(ctx); err != nil {
 		return err
 	}

@@ -16,13 +16,13 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/local/container"
 	"github.com/slipwayhq/slipway/internal/managementnode"
-	"github.com/slipwayhq/slipway/internal/plane"
-	"github.com/slipwayhq/slipway/internal/plane/custody"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
-	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 )
 
 // nodeWithin is how long the start waits for the node. After that, the start continues and the node is retried in the
@@ -76,7 +76,7 @@ func (n nodeFlag) reserve(ctx context.Context, s service, h *datadir.Handle) (*n
 	if n.given && !n.wanted && !kept || !n.given && !kept {
 		return nil, nil
 	}
-	engine, err := container.New(container.Config{Instance: h.Instance, Custody: custody.Open(s.dir, h.Instance), Reserved: []string{string(s.dir)}, Named: s.policy.Named()})
+	engine, err := container.New(container.Config{Instance: h.Instance, Custody: hosttransfer.Open(s.dir, h.Instance), Reserved: []string{string(s.dir)}, Named: s.policy.Named()})
 	if err != nil {
 		return nil, err
 	}
@@ -95,15 +95,15 @@ func (n nodeFlag) reserve(ctx context.Context, s service, h *datadir.Handle) (*n
 }
 
 // nodes returns the settings of the API server for the node.
-func (n *node) nodes() *plane.Nodes {
+func (n *node) nodes() *controlplane.Nodes {
 	if n == nil {
 		return nil
 	}
-	return &plane.Nodes{Endpoint: n.place.Endpoint, PodCIDR: n.place.PodCIDR}
+	return &controlplane.Nodes{Endpoint: n.place.Endpoint, PodCIDR: n.place.PodCIDR}
 }
 
 // keep maintains the node until ctx is done; the channel is closed when the node is Ready.
-func (n *node) keep(ctx context.Context, e env.Env, k *managerRunner) (<-chan struct{}, error) {
+func (n *node) keep(ctx context.Context, e term.Env, k *managerRunner) (<-chan struct{}, error) {
 	ca, err := os.ReadFile(filepath.Join(k.dir.PKI(), "ca.crt"))
 	if err != nil {
 		return nil, fmt.Errorf("read the authority of the management cluster: %w", err)
@@ -122,7 +122,7 @@ func (n *node) keep(ctx context.Context, e env.Env, k *managerRunner) (<-chan st
 }
 
 // keepNode maintains the node of the management cluster, if there is one, and deletes the Node object of a removed one.
-func (k *managerRunner) keepNode(ctx context.Context, e env.Env) (<-chan struct{}, error) {
+func (k *managerRunner) keepNode(ctx context.Context, e term.Env) (<-chan struct{}, error) {
 	switch {
 	case k.own != nil:
 		return k.own.keep(ctx, e, k)

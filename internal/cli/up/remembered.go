@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
 // remembered lists the flags that are stored for the next start. --node is stored separately, because a node that is no
@@ -92,7 +92,7 @@ const startPoll = 200 * time.Millisecond
 
 // awaitOther waits for a management cluster that another command is starting. If the holder of the directory does not
 // start one, it returns the error held. There is no timeout, because a slow host may need any amount of time.
-func awaitOther(ctx context.Context, e env.Env, dir datadir.Dir, set *pflag.FlagSet, held error) error {
+func awaitOther(ctx context.Context, e term.Env, dir datadir.Dir, set *pflag.FlagSet, held error) error {
 	told := false
 	for {
 		state, err := datadir.Inspect(dir)
@@ -126,7 +126,7 @@ func holderOf(state datadir.State) int {
 
 // runsAlready reports whether a management cluster is running in dir. Flags with other values than in the running
 // process are an error, because they would have no effect.
-func runsAlready(e env.Env, dir datadir.Dir, set *pflag.FlagSet) (bool, error) {
+func runsAlready(e term.Env, dir datadir.Dir, set *pflag.FlagSet) (bool, error) {
 	state, err := datadir.Inspect(dir)
 	if err != nil || state.Run == nil || !state.Run.Ready {
 		return false, err

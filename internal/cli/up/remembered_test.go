@@ -13,15 +13,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
 // given are the verb's flags as a person types them.
 func given(t *testing.T, args ...string) *pflag.FlagSet {
 	t.Helper()
-	set := Command(env.Env{}, nil).Flags()
+	set := Command(term.Env{}, nil).Flags()
 	if err := set.Parse(args); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestRunsAlready(t *testing.T) {
 				}
 			}
 			var said bytes.Buffer
-			done, err := runsAlready(env.Env{Err: &said}, h.Dir, given(t, tc.args...))
+			done, err := runsAlready(term.Env{Err: &said}, h.Dir, given(t, tc.args...))
 			if err != nil {
 				said.WriteString(fault.UserMessage(err))
 			}
@@ -139,7 +139,7 @@ func TestAwaitOther(t *testing.T) {
 			}
 			return said.Write(p)
 		})
-		if err := awaitOther(t.Context(), env.Env{Err: waits}, h.Dir, given(t), held); err != nil {
+		if err := awaitOther(t.Context(), term.Env{Err: waits}, h.Dir, given(t), held); err != nil {
 			t.Fatal(err)
 		}
 		if want := "waiting until it runs"; !strings.Contains(said.String(), want) || !strings.Contains(said.String(), "Runs already (process") {
@@ -149,7 +149,7 @@ func TestAwaitOther(t *testing.T) {
 	t.Run("it ends", func(t *testing.T) {
 		h := opened(t)
 		ends := writer(func(p []byte) (int, error) { return len(p), h.Close() })
-		if err := awaitOther(t.Context(), env.Env{Err: ends}, h.Dir, given(t), held); !errors.Is(err, held) {
+		if err := awaitOther(t.Context(), term.Env{Err: ends}, h.Dir, given(t), held); !errors.Is(err, held) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -159,7 +159,7 @@ func TestAwaitOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer h.Close() //nolint:errcheck // the test ends
-		if err := awaitOther(t.Context(), env.Env{Err: &bytes.Buffer{}}, h.Dir, given(t), held); !errors.Is(err, held) {
+		if err := awaitOther(t.Context(), term.Env{Err: &bytes.Buffer{}}, h.Dir, given(t), held); !errors.Is(err, held) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -199,7 +199,7 @@ func TestUpWithoutConfigurationOfTheLastStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	e := env.Env{Err: &said, Out: &said}
+	e := term.Env{Err: &said, Out: &said}
 	cmd := Command(e, nil)
 	cmd.SetArgs([]string{"--data-dir", string(h.Dir)})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -216,7 +216,7 @@ func TestRefusedAddress(t *testing.T) {
 	for _, args := range [][]string{{"--listen", "0.0.0.0:6440"}, {"--listen", "0.0.0.0:6440", "--detach"}} {
 		dir := filepath.Join(t.TempDir(), "data")
 		var out bytes.Buffer
-		cmd := Command(env.Env{Out: &out, Err: &out, Now: time.Now, Getenv: func(string) string { return "" }}, nil)
+		cmd := Command(term.Env{Out: &out, Err: &out, Now: time.Now, Getenv: func(string) string { return "" }}, nil)
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		cmd.SetArgs(append(args, "--data-dir", dir))
 		if err := cmd.ExecuteContext(t.Context()); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "loopback address only") {

@@ -9,16 +9,15 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/slipwayhq/slipway/internal/balancer"
 	"github.com/slipwayhq/slipway/internal/buildinfo"
-	"github.com/slipwayhq/slipway/internal/cli/env"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move"
+	"github.com/slipwayhq/slipway/internal/controlplane"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/managerproc"
+	controlplanesupervisor "github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/heap"
-	"github.com/slipwayhq/slipway/internal/plane"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
-	"github.com/slipwayhq/slipway/internal/plane/logfile"
-	"github.com/slipwayhq/slipway/internal/plane/managerproc"
-	"github.com/slipwayhq/slipway/internal/plane/process"
+	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
@@ -38,14 +37,14 @@ type service struct {
 }
 
 // serve runs until ctx is done, which is not an error, or until a part fails.
-func (s service) serve(ctx context.Context, e env.Env) error {
+func (s service) serve(ctx context.Context, e term.Env) error {
 	hostname, _ := os.Hostname()
 	h, err := datadir.Open(s.dir, datadir.Holder{PID: os.Getpid(), Host: hostname, Since: e.Now().UTC(), Version: buildinfo.Version()})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = h.Close() }()
-	stderr, restore, err := logfile.Redirect(ctx, s.dir.Log())
+	stderr, restore, err := controlplanesupervisor.RedirectLog(ctx, s.dir.Log())
 	if err != nil {
 		return err
 	}
@@ -75,7 +74,7 @@ func (s service) limitMemory() error {
 	return nil
 }
 
-func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v progressReporter) error {
+func (s service) run(ctx context.Context, e term.Env, h *datadir.Handle, v progressReporter) error {
 	v.step("Starting the management cluster in " + string(s.dir) + " …")
 	started := heap.TuneForStartup(heap.StartManagementMemory)
 	n, err := s.node.reserve(ctx, s, h)
@@ -103,7 +102,7 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v progre
 		return errors.Join(err, s.stop(m))
 	}
 	warnOfExtensions(ctx, m.Root, v)
-	if err := host.Publish(ctx, m.Root, h, e.Getenv); err != nil && ctx.Err() == nil { // only "slipway move" needs it
+	if err := move.PublishHost(ctx, m.Root, h, e.Getenv); err != nil && ctx.Err() == nil { // only "slipway move" needs it
 		klog.ErrorS(err, "say in the management cluster where it runs")
 	}
 	keeper := &managerRunner{service: s, handle: h, run: run, root: m.Root, voice: v, own: n}
@@ -131,10 +130,10 @@ func (s service) nodes() *datadir.Nodes {
 }
 
 // startPlane cancels only the start with ctx: a running management cluster must outlive the controllers.
-func (s service) startPlane(ctx context.Context, e env.Env, nodes *plane.Nodes, v progressReporter) (*plane.Management, error) {
+func (s service) startPlane(ctx context.Context, e term.Env, nodes *controlplane.Nodes, v progressReporter) (*controlplane.Management, error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	started := context.AfterFunc(ctx, cancel)
-	cfg := plane.ManagementConfig{
+	cfg := controlplane.ManagementConfig{
 		Dir: s.dir, Listen: s.listen, Now: e.Now, Nodes: nodes,
 		EncryptSecrets: s.policy.Management.EncryptSecrets, HideSecrets: !s.policy.Management.EditSecrets, Audit: s.policy.Management.Audit,
 		Authentication: s.policy.Management.Authentication, Addresses: s.policy.Management.Addresses, Names: s.policy.Management.Names,
@@ -147,7 +146,7 @@ func (s service) startPlane(ctx context.Context, e env.Env, nodes *plane.Nodes, 
 			cfg.Providers = append(cfg.Providers, string(set.Name))
 		}
 	}
-	m, err := plane.StartManagement(own, cfg)
+	m, err := controlplane.StartManagement(own, cfg)
 	if err != nil {
 		cancel()
 		if ctx.Err() != nil {
@@ -160,8 +159,8 @@ func (s service) startPlane(ctx context.Context, e env.Env, nodes *plane.Nodes, 
 }
 
 // stop stops the hosted control planes and the load balancers, then the management cluster.
-func (s service) stop(m *plane.Management) error {
+func (s service) stop(m *controlplane.Management) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
 	defer cancel()
-	return errors.Join(process.StopAll(ctx, s.dir.Planes()), balancer.StopAll(ctx, s.dir.Balancers()), m.Stop())
+	return errors.Join(controlplanesupervisor.StopAll(ctx, s.dir.Planes()), loadbalancer.StopAll(ctx, s.dir.Balancers()), m.Stop())
 }

@@ -14,12 +14,11 @@ import (
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/managerproc"
+	controlplanesupervisor "github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/heap"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
-	"github.com/slipwayhq/slipway/internal/plane/logfile"
-	"github.com/slipwayhq/slipway/internal/plane/managerproc"
-	"github.com/slipwayhq/slipway/internal/plane/process"
 )
 
 // superviseFlag makes the background process a supervisor that runs the management cluster as its child process.
@@ -40,7 +39,7 @@ const (
 // supervisor restarts the management cluster in the background.
 type supervisor struct {
 	dir    datadir.Dir
-	env    env.Env
+	env    term.Env
 	report *report
 	launch func(ctx context.Context, heard func(message)) (outcome, error)
 	space  func(datadir.Dir) (datadir.Space, error)
@@ -64,7 +63,7 @@ type outcome struct {
 
 // supervise runs the management cluster until it is stopped. Before it is ready for the first time, an error is
 // returned to the waiting command. Afterwards it is restarted.
-func supervise(ctx context.Context, e env.Env, dir datadir.Dir, r *report) error {
+func supervise(ctx context.Context, e term.Env, dir datadir.Dir, r *report) error {
 	heap.TuneForStartup(heap.StartWorkloadMemory)() // releases the memory that the start of this program used
 	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return a == superviseFlag })
 	s := &supervisor{
@@ -121,7 +120,7 @@ func (s *supervisor) acquireLock(ctx context.Context) {
 	if s.lock != nil {
 		return
 	}
-	if _, err := process.Terminate(ctx, s.dir.SupervisorLock(), endWithin); err != nil {
+	if _, err := controlplanesupervisor.Terminate(ctx, s.dir.SupervisorLock(), endWithin); err != nil {
 		s.log("ending an earlier supervisor: %v", err)
 	}
 	host, _ := os.Hostname()
@@ -255,7 +254,7 @@ func sleepFor(ctx context.Context, d time.Duration) bool {
 
 // appendLog writes a line of the supervisor to the log of the management cluster.
 func appendLog(dir datadir.Dir, now time.Time, format string, args ...any) {
-	f, err := logfile.Open(dir.Log())
+	f, err := controlplanesupervisor.OpenLog(dir.Log())
 	if err != nil {
 		return
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
 // ran is one run of the management cluster in a test.
@@ -31,7 +31,7 @@ func supervised(t *testing.T, dir datadir.Dir, full func(now time.Time) bool, ru
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	n := 0
 	s := &supervisor{
-		dir: dir, env: env.Env{Now: func() time.Time { return now }}, report: &report{}, log: t.Logf,
+		dir: dir, env: term.Env{Now: func() time.Time { return now }}, report: &report{}, log: t.Logf,
 		space: func(datadir.Dir) (datadir.Space, error) {
 			if full != nil && full(now) {
 				return datadir.Space{Total: 260 << 20}, nil
@@ -181,7 +181,7 @@ func TestEndWithoutAReason(t *testing.T) {
 	r.send(message{Ended: "signal: killed"})
 	r.close()
 	var how endedWithout
-	if ready, err := readReport(env.Env{Err: &bytes.Buffer{}}, bufio.NewScanner(reader)); ready || !errors.As(err, &how) || how != "signal: killed" {
+	if ready, err := readReport(term.Env{Err: &bytes.Buffer{}}, bufio.NewScanner(reader)); ready || !errors.As(err, &how) || how != "signal: killed" {
 		t.Errorf("ready %t, %v", ready, err)
 	}
 }

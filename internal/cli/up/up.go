@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
-	"github.com/slipwayhq/slipway/internal/cli/configuration"
-	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/provider"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/plane"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
@@ -46,11 +46,11 @@ type flags struct {
 	detach        bool
 	reportFD      int
 	supervise     bool
-	configuration configuration.Flags
+	configuration provider.ConfigurationFlags
 }
 
 // Command returns the up command, which calls prepare before the manager starts.
-func Command(e env.Env, prepare Prepare) *cobra.Command {
+func Command(e term.Env, prepare Prepare) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -64,7 +64,7 @@ func Command(e env.Env, prepare Prepare) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), e, cmd.Flags(), prepare) },
 	}
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
-	cmd.Flags().StringVar(&f.listen, "listen", plane.DefaultListen, "loopback ADDRESS:PORT of the API server; the webhooks and diagnostics of the manager have the two ports after it, or free ones where these are taken")
+	cmd.Flags().StringVar(&f.listen, "listen", controlplane.DefaultListen, "loopback ADDRESS:PORT of the API server; the webhooks and diagnostics of the manager have the two ports after it, or free ones where these are taken")
 	cmd.Flags().StringVar(&f.gates, "feature-gates", "", "feature gates as NAME=true|false, separated by commas (default ClusterTopology=true,RuntimeSDK=true)")
 	cmd.Flags().StringSliceVar(&f.without, "without", nil, "providers that do not run, besides those that the configuration file disables: "+providerset.List(providerset.Names()))
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run in the background and return when ready")
@@ -77,7 +77,7 @@ func Command(e env.Env, prepare Prepare) *cobra.Command {
 	return cmd
 }
 
-func (f *flags) run(ctx context.Context, e env.Env, set *pflag.FlagSet, prepare Prepare) error {
+func (f *flags) run(ctx context.Context, e term.Env, set *pflag.FlagSet, prepare Prepare) error {
 	if f.configuration.Print {
 		return f.configuration.PrintTo(e.Out)
 	}
@@ -104,7 +104,7 @@ func (f *flags) run(ctx context.Context, e env.Env, set *pflag.FlagSet, prepare 
 	if err != nil {
 		return err
 	}
-	if err := plane.CheckListen(f.listen); err != nil {
+	if err := controlplane.CheckListen(f.listen); err != nil {
 		return err
 	}
 	if space, err := datadir.SpaceOf(dir); err == nil { // a file system without this information has no limit
@@ -136,7 +136,7 @@ func (f *flags) policy() (policy.Configuration, error) {
 	if err != nil {
 		return allowed, err
 	}
-	without, err := configuration.Providers("--without", f.without)
+	without, err := provider.Providers("--without", f.without)
 	if err != nil {
 		return allowed, err
 	}

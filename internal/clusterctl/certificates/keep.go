@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 )
 
 const (
@@ -79,7 +79,7 @@ func (k *Controller) InstallCRDs(ctx context.Context) error {
 	if err != nil || who == CertManager || who == Other {
 		return err
 	}
-	return installation.Runner{Client: k.client}.Run(ctx, installation.Plan{Steps: builtinSteps()})
+	return install.Runner{Client: k.client}.Run(ctx, install.Plan{Steps: builtinSteps()})
 }
 
 // reconcileOnce reconciles once, and returns when the next reconciliation is due. It starts the watches before it reads, so

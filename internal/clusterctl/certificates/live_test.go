@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
-	"github.com/slipwayhq/slipway/internal/clusterctl/configfile"
-	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/install"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
@@ -43,7 +43,7 @@ metadata: {name: of-VERSION, namespace: cert-manager}
 `
 
 // write writes a release of a cert-manager that has kinds, and nothing that runs.
-func write(t *testing.T, folder, version string) *configfile.File {
+func write(t *testing.T, folder, version string) *repository.ConfigFile {
 	t.Helper()
 	text := strings.ReplaceAll(manifest, "VERSION", version)
 	for kind, scope := range map[string]string{"Certificate": "Namespaced", "Issuer": "Namespaced"} {
@@ -58,8 +58,8 @@ func write(t *testing.T, folder, version string) *configfile.File {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config, err := configfile.Parse([]byte(fmt.Sprintf("cert-manager: {url: %s, version: %s}\n", path, version)), "clusterctl.yaml",
-		configfile.Environment{Lookup: func(string) (string, bool) { return "", false }})
+	config, err := repository.ParseConfig([]byte(fmt.Sprintf("cert-manager: {url: %s, version: %s}\n", path, version)), "clusterctl.yaml",
+		repository.ConfigEnvironment{Lookup: func(string) (string, bool) { return "", false }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,20 +83,20 @@ func start(t *testing.T) world {
 	return world{server, server.Client(t, scheme)}
 }
 
-func (w world) run(t *testing.T, steps []installation.Step) {
+func (w world) run(t *testing.T, steps []install.Step) {
 	t.Helper()
-	if err := (installation.Runner{Client: w.client, Timeout: patience}).Run(t.Context(), installation.Plan{Steps: steps}); err != nil {
+	if err := (install.Runner{Client: w.client, Timeout: patience}).Run(t.Context(), install.Plan{Steps: steps}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (w world) plan(t *testing.T, config *configfile.File) certificates.Upgrade {
+func (w world) plan(t *testing.T, config *repository.ConfigFile) certificates.Upgrade {
 	t.Helper()
 	d, err := discovery.NewDiscoveryClientForConfig(w.server.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds, err := installation.Kinds(d)
+	kinds, err := install.Kinds(d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func (w world) disown(t *testing.T) {
 }
 
 // builtin: the keeper runs before the kinds are there, and provides them.
-func (w world) builtin(t *testing.T, certManager *configfile.File) {
+func (w world) builtin(t *testing.T, certManager *repository.ConfigFile) {
 	for _, name := range []string{"certificates.cert-manager.io", "issuers.cert-manager.io"} {
 		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := w.client.Delete(t.Context(), crd); err != nil {
@@ -211,9 +211,9 @@ func (w world) builtin(t *testing.T, certManager *configfile.File) {
 		t.Fatal(builtin, err)
 	}
 	w.run(t, steps)
-	w.run(t, []installation.Step{
-		{Verb: installation.Apply, Object: object("Issuer", "selfsigned", map[string]any{"selfSigned": map[string]any{}})},
-		{Verb: installation.Apply, Object: object("Certificate", "serving", map[string]any{
+	w.run(t, []install.Step{
+		{Verb: install.Apply, Object: object("Issuer", "selfsigned", map[string]any{"selfSigned": map[string]any{}})},
+		{Verb: install.Apply, Object: object("Certificate", "serving", map[string]any{
 			"secretName": "serving", "dnsNames": []any{"a.default.svc"}, "issuerRef": map[string]any{"kind": "Issuer", "name": "selfsigned"},
 			"privateKey": map[string]any{"algorithm": "ECDSA"},
 		})},

@@ -13,13 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/component"
-	"github.com/slipwayhq/slipway/internal/clusterctl/configfile"
-	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
-	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
-	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
+	clusterctlrepository "github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/manifest"
@@ -93,7 +90,7 @@ func hasOwnSchema(crd *unstructured.Unstructured) bool {
 
 // Steps returns the steps that a management cluster needs before components with cert-manager objects are installed.
 // builtin reports whether [Reconcile] must satisfy them.
-func Steps(ctx context.Context, c client.Client, mode Mode, config *configfile.File) (steps []installation.Step, builtin bool, err error) {
+func Steps(ctx context.Context, c client.Client, mode Mode, config *clusterctlrepository.ConfigFile) (steps []install.Step, builtin bool, err error) {
 	who, err := GetProvisioner(ctx, c)
 	if err != nil {
 		return nil, false, err
@@ -139,11 +136,11 @@ func checkUnused(ctx context.Context, c client.Reader) error {
 	return nil
 }
 
-func builtinSteps() []installation.Step {
-	var apply, serve []installation.Step
+func builtinSteps() []install.Step {
+	var apply, serve []install.Step
 	for _, o := range CRDs() {
-		apply = append(apply, installation.Step{Verb: installation.Apply, Object: o, Why: "slipway satisfies it in the place of cert-manager"})
-		serve = append(serve, installation.Step{Verb: installation.Serve, Object: o})
+		apply = append(apply, install.Step{Verb: install.Apply, Object: o, Why: "slipway satisfies it in the place of cert-manager"})
+		serve = append(serve, install.Step{Verb: install.Serve, Object: o})
 	}
 	return append(apply, serve...)
 }
@@ -159,7 +156,7 @@ func automatic(ctx context.Context, c client.Client, who Provisioner, external b
 	case who == Unsatisfied:
 		return Install, nil
 	}
-	if _, err := kube.NewWriter(c, installation.Manager).DryRun(ctx, &unstructured.Unstructured{}, probe()); err != nil {
+	if _, err := kube.NewWriter(c, install.Manager).DryRun(ctx, &unstructured.Unstructured{}, probe()); err != nil {
 		return Install, ctx.Err()
 	}
 	return External, nil
@@ -175,26 +172,26 @@ func probe() *unstructured.Unstructured {
 }
 
 // InstallSteps returns the steps that install cert-manager.
-func InstallSteps(objects []*unstructured.Unstructured, timeout time.Duration) []installation.Step {
-	var steps, serves, waits []installation.Step
-	for _, o := range component.InstallOrder(objects) {
-		steps = append(steps, installation.Step{Verb: installation.Apply, Object: o})
+func InstallSteps(objects []*unstructured.Unstructured, timeout time.Duration) []install.Step {
+	var steps, serves, waits []install.Step
+	for _, o := range clusterctlrepository.InstallOrder(objects) {
+		steps = append(steps, install.Step{Verb: install.Apply, Object: o})
 		switch o.GetKind() {
 		case "CustomResourceDefinition":
-			serves = append(serves, installation.Step{Verb: installation.Serve, Object: o})
+			serves = append(serves, install.Step{Verb: install.Serve, Object: o})
 		case "Deployment":
-			waits = append(waits, installation.Step{Verb: installation.Await, Object: o, Timeout: timeout})
+			waits = append(waits, install.Step{Verb: install.Await, Object: o, Timeout: timeout})
 		}
 	}
 	steps = append(append(steps, serves...), waits...)
-	return append(steps, installation.Step{Verb: installation.Accept, Object: probe(), Timeout: timeout, Why: "cert-manager works"})
+	return append(steps, install.Step{Verb: install.Accept, Object: probe(), Timeout: timeout, Why: "cert-manager works"})
 }
 
 // Manifest returns the manifest of the configured cert-manager, with image overrides applied and with the labels that
 // identify its objects.
-func Manifest(ctx context.Context, config *configfile.File) ([]*unstructured.Unstructured, error) {
+func Manifest(ctx context.Context, config *clusterctlrepository.ConfigFile) ([]*unstructured.Unstructured, error) {
 	p := provider.Provider{Name: "cert-manager", Type: provider.Core, URL: config.CertManager.URL}
-	source, err := repository.Open(p, selection.New(config).Options)
+	source, err := clusterctlrepository.Open(p, install.NewSelectionLoader(config).Options)
 	if err != nil {
 		return nil, err
 	}
@@ -204,9 +201,9 @@ func Manifest(ctx context.Context, config *configfile.File) ([]*unstructured.Uns
 	}
 	objects, err := manifest.Objects(data)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, component.ReasonComponents, "the manifest of cert-manager cannot be read: %v; check its url and version", err).From(err)
+		return nil, fault.New(fault.Invalid, clusterctlrepository.ReasonComponents, "the manifest of cert-manager cannot be read: %v; check its url and version", err).From(err)
 	}
-	if _, err := component.Images(objects, func(image string) (string, error) { return config.AlterImage("cert-manager", image) }); err != nil {
+	if _, err := clusterctlrepository.Images(objects, func(image string) (string, error) { return config.AlterImage("cert-manager", image) }); err != nil {
 		return nil, err
 	}
 	for _, o := range objects {
@@ -227,7 +224,7 @@ func Manifest(ctx context.Context, config *configfile.File) ([]*unstructured.Uns
 
 // Images returns the container images of a manifest.
 func Images(objects []*unstructured.Unstructured) []string {
-	out, err := component.Images(objects, func(image string) (string, error) { return image, nil })
+	out, err := clusterctlrepository.Images(objects, func(image string) (string, error) { return image, nil })
 	if err != nil { // the manifest was already read with this function
 		return nil
 	}

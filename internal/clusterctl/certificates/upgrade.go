@@ -12,11 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/component"
-	"github.com/slipwayhq/slipway/internal/clusterctl/configfile"
-	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
-	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	clusterctlrepository "github.com/slipwayhq/slipway/internal/clusterctl/repository"
 )
 
 // Upgrade describes how cert-manager is upgraded.
@@ -28,8 +26,8 @@ type Upgrade struct {
 	// To is the version in the configuration file.
 	To string `json:"to,omitempty"`
 	// Reason is the reason for the upgrade; empty if cert-manager is up to date.
-	Reason string              `json:"why,omitempty"`
-	Steps  []installation.Step `json:"-"`
+	Reason string         `json:"why,omitempty"`
+	Steps  []install.Step `json:"-"`
 }
 
 // String describes the upgrade in one sentence.
@@ -49,7 +47,7 @@ func (u Upgrade) String() string {
 
 // PlanUpgrade reads the installed objects of cert-manager and plans their upgrade. kinds are the resource kinds of the
 // management cluster.
-func PlanUpgrade(ctx context.Context, c client.Client, kinds []schema.GroupVersionKind, config *configfile.File) (Upgrade, error) {
+func PlanUpgrade(ctx context.Context, c client.Client, kinds []schema.GroupVersionKind, config *clusterctlrepository.ConfigFile) (Upgrade, error) {
 	who, err := GetProvisioner(ctx, c)
 	out := Upgrade{Provisioner: who}
 	if err != nil || who != CertManager {
@@ -78,7 +76,7 @@ func PlanUpgrade(ctx context.Context, c client.Client, kinds []schema.GroupVersi
 			return out, err
 		}
 		if slices.ContainsFunc(before.Status.StoredVersions, func(v string) bool { return !serves(crd, v) }) {
-			out.Steps = append(out.Steps, installation.Step{Verb: installation.Migrate, Object: o, Why: "the new CRD does not have all versions that were stored"})
+			out.Steps = append(out.Steps, install.Step{Verb: install.Migrate, Object: o, Why: "the new CRD does not have all versions that were stored"})
 		}
 	}
 	out.Steps = append(out.Steps, deleteObsolete(live, want)...)
@@ -92,14 +90,14 @@ func serves(crd *apiextensionsv1.CustomResourceDefinition, version string) bool 
 
 // deleteObsolete returns steps that delete the objects missing from the new manifest. CRDs, Namespaces and webhook
 // configurations are retained.
-func deleteObsolete(live, want []*unstructured.Unstructured) []installation.Step {
-	var out []installation.Step
-	ordered := component.InstallOrder(live)
+func deleteObsolete(live, want []*unstructured.Unstructured) []install.Step {
+	var out []install.Step
+	ordered := clusterctlrepository.InstallOrder(live)
 	slices.Reverse(ordered)
 	keep := []string{"CustomResourceDefinition", "Namespace", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 	for _, o := range ordered {
 		if !slices.Contains(keep, o.GetKind()) && !slices.ContainsFunc(want, func(w *unstructured.Unstructured) bool { return name(w) == name(o) }) {
-			out = append(out, installation.Step{Verb: installation.Delete, Object: o, Why: "the new version does not have it"})
+			out = append(out, install.Step{Verb: install.Delete, Object: o, Why: "the new version does not have it"})
 		}
 	}
 	return out
@@ -112,8 +110,8 @@ func name(o *unstructured.Unstructured) [4]string {
 // upgradeReason returns the reason to install cert-manager again, or "" if there is none. A version newer than the configured
 // one is left unchanged.
 func upgradeReason(live, want []*unstructured.Unstructured, u Upgrade) string {
-	from, fromErr := repository.ParseVersion(u.From)
-	to, toErr := repository.ParseVersion(u.To)
+	from, fromErr := clusterctlrepository.ParseVersion(u.From)
+	to, toErr := clusterctlrepository.ParseVersion(u.To)
 	switch {
 	case fromErr != nil || toErr != nil:
 		if u.From != u.To {
@@ -139,8 +137,8 @@ func versionOf(live []*unstructured.Unstructured) string {
 	oldest := ""
 	for _, o := range live {
 		v := o.GetAnnotations()[VersionAnnotation]
-		parsed, err := repository.ParseVersion(v)
-		before, beforeErr := repository.ParseVersion(oldest)
+		parsed, err := clusterctlrepository.ParseVersion(v)
+		before, beforeErr := clusterctlrepository.ParseVersion(oldest)
 		if oldest == "" || err == nil && beforeErr == nil && parsed.LT(before) {
 			oldest = v
 		}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
-	"github.com/slipwayhq/slipway/internal/clusterctl/substitution"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/manifest"
 )
@@ -146,12 +145,12 @@ func typeOf(components string) provider.Type {
 
 // read returns the objects of a file. Variables without a default get a sample value.
 func (r *release) read(name string) ([]*unstructured.Unstructured, error) {
-	variables, err := substitution.Envsubst{}.Variables(r.files[name])
+	variables, err := repository.Envsubst{}.Variables(r.files[name])
 	if err != nil {
 		return nil, err
 	}
-	text, err := substitution.Envsubst{}.Process(r.files[name], func(name string) (string, bool) {
-		i := slices.IndexFunc(variables, func(v substitution.Variable) bool { return v.Name == name })
+	text, err := repository.Envsubst{}.Process(r.files[name], func(name string) (string, bool) {
+		i := slices.IndexFunc(variables, func(v repository.Variable) bool { return v.Name == name })
 		if i >= 0 && variables[i].Default != nil {
 			return "", false
 		}

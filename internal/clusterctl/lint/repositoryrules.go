@@ -6,7 +6,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
-	"github.com/slipwayhq/slipway/internal/clusterctl/substitution"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -113,7 +112,7 @@ func variablesReadable(r *release, report reporter) {
 		if name == repository.MetadataFile || strings.HasPrefix(name, classPrefix) {
 			continue
 		}
-		if _, err := (substitution.Envsubst{}).Variables(r.files[name]); err != nil {
+		if _, err := (repository.Envsubst{}).Variables(r.files[name]); err != nil {
 			report(name, "", "%s", fault.UserMessage(err))
 		}
 	}
@@ -124,7 +123,7 @@ func variableDefaults(r *release, report reporter) {
 		if name == repository.MetadataFile || strings.HasPrefix(name, classPrefix) {
 			continue
 		}
-		variables, err := substitution.Envsubst{}.Variables(r.files[name])
+		variables, err := repository.Envsubst{}.Variables(r.files[name])
 		if err != nil {
 			continue
 		}
@@ -141,7 +140,7 @@ func manifestReadable(r *release, report reporter) {
 		if name == repository.MetadataFile {
 			continue
 		}
-		if _, err := (substitution.Envsubst{}).Variables(r.files[name]); err != nil {
+		if _, err := (repository.Envsubst{}).Variables(r.files[name]); err != nil {
 			continue
 		}
 		objects, err := r.read(name)

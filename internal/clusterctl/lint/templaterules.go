@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
-	"github.com/slipwayhq/slipway/internal/clusterctl/substitution"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 )
 
 // templateRules are the rules for cluster templates and ClusterClasses.
@@ -89,7 +89,7 @@ func templateNamespace(r *release, report reporter) {
 
 func templateVariables(r *release, report reporter) {
 	for _, file := range r.names(templatePrefix) {
-		variables, err := substitution.Envsubst{}.Variables(r.files[file])
+		variables, err := repository.Envsubst{}.Variables(r.files[file])
 		if err != nil {
 			continue
 		}
@@ -127,7 +127,7 @@ func classNamespace(r *release, report reporter) {
 
 func classReadable(r *release, report reporter) {
 	for _, file := range r.names(classPrefix) {
-		if _, err := (substitution.Envsubst{}).Variables(r.files[file]); err != nil {
+		if _, err := (repository.Envsubst{}).Variables(r.files[file]); err != nil {
 			report(file, "", "$ and a brace are in it: %v", err)
 		}
 	}
@@ -135,7 +135,7 @@ func classReadable(r *release, report reporter) {
 
 func classVariables(r *release, report reporter) {
 	for _, file := range r.names(classPrefix) {
-		if variables, err := (substitution.Envsubst{}).Variables(r.files[file]); err == nil && len(variables) > 0 {
+		if variables, err := (repository.Envsubst{}).Variables(r.files[file]); err == nil && len(variables) > 0 {
 			report(file, "", "it has the variable %s: use variables of the ClusterClass", variables[0].Name)
 		}
 	}

@@ -11,11 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/files"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/portable"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/sides"
+	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -32,7 +29,7 @@ func (m *Move) mapper() meta.RESTMapper {
 
 // selected reads the input of an export.
 func (m *Move) selected(ctx context.Context) (planInput, error) {
-	f := planInput{directory: true, at: func(id graph.ID) graph.ID { return id }, namespaces: map[string]bool{}}
+	f := planInput{directory: true, at: func(id movegraph.ID) movegraph.ID { return id }, namespaces: map[string]bool{}}
 	var err error
 	if f.sourceProviders, err = m.source.Providers(ctx); err != nil {
 		return f, err
@@ -40,7 +37,7 @@ func (m *Move) selected(ctx context.Context) (planInput, error) {
 	if f.kinds, err = m.source.Kinds(ctx, nil); err != nil {
 		return f, err
 	}
-	objects, err := m.source.Read(ctx, f.kinds, m.What.Namespace, check.InfrastructureNamespaces(f.sourceProviders))
+	objects, err := m.source.Read(ctx, f.kinds, m.What.Namespace, movegraph.InfrastructureNamespaces(f.sourceProviders))
 	if err != nil {
 		return f, err
 	}
@@ -48,14 +45,14 @@ func (m *Move) selected(ctx context.Context) (planInput, error) {
 	if err != nil {
 		return f, err
 	}
-	f.graph = graph.Build(append(objects, classes...))
+	f.graph = movegraph.Build(append(objects, classes...))
 	f.selection = f.graph.Select(m.What)
 	return f, m.readLeft(ctx, &f)
 }
 
 // PlanExport returns the plan of [ToDirectory].
 func PlanExport(ctx context.Context, c client.Client, o Options) (Plan, error) {
-	m := &Move{Options: o.withDefaults(), source: sides.New("source", c)}
+	m := &Move{Options: o.withDefaults(), source: transfer.New("source", c)}
 	f, err := m.selected(ctx)
 	if err != nil {
 		return Plan{}, err
@@ -65,23 +62,23 @@ func PlanExport(ctx context.Context, c client.Client, o Options) (Plan, error) {
 }
 
 // Snapshot reads the objects of Cluster API without pausing them. They are returned without status, owners first.
-func Snapshot(ctx context.Context, c client.Client, what graph.Scope) ([]*unstructured.Unstructured, error) {
-	m := &Move{Options: Options{What: what}.withDefaults(), source: sides.New("source", c)}
+func Snapshot(ctx context.Context, c client.Client, what movegraph.Scope) ([]*unstructured.Unstructured, error) {
+	m := &Move{Options: Options{What: what}.withDefaults(), source: transfer.New("source", c)}
 	f, err := m.selected(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if problems := append(f.selection.Problems, check.LeftBehind(f.left)...); len(problems) > 0 {
+	if problems := append(f.selection.Problems, movegraph.LeftBehind(f.left)...); len(problems) > 0 {
 		return nil, fault.New(fault.Invalid, "CannotSave", "nothing was saved, because of what follows:\n  - %s", strings.Join(problems, "\n  - "))
 	}
 	return forFiles(f.selection.Items()), nil
 }
 
 // forFiles returns objects in the form for files, with the UIDs required to restore owner references.
-func forFiles(items []graph.Item) []*unstructured.Unstructured {
+func forFiles(items []movegraph.Item) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, i := range items {
-		o := portable.Strip(i.Object.Unstructured)
+		o := movegraph.Strip(i.Object.Unstructured)
 		o.SetUID(i.GetUID())
 		o.SetOwnerReferences(i.GetOwnerReferences())
 		o.SetManagedFields(nil)
@@ -93,7 +90,7 @@ func forFiles(items []graph.Item) []*unstructured.Unstructured {
 // ToDirectory pauses the selected objects, writes them to files, and resumes them. After an interruption, the same call
 // completes the export.
 func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (DirectoryResult, error) {
-	m := &Move{Options: o.withDefaults(), source: sides.New("source", c)}
+	m := &Move{Options: o.withDefaults(), source: transfer.New("source", c)}
 	j, err := m.beginExport(ctx, dir)
 	if err != nil {
 		return DirectoryResult{}, err
@@ -116,7 +113,7 @@ func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (D
 			return DirectoryResult{}, withResumeHint(err)
 		}
 		objects := forFiles(f.selection.Items())
-		if err := files.Write(dir, objects); err != nil {
+		if err := WriteFolder(dir, objects); err != nil {
 			return DirectoryResult{}, withResumeHint(err)
 		}
 		written = len(objects)
@@ -133,7 +130,7 @@ func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (D
 	}
 	if len(holders) > 0 {
 		return DirectoryResult{}, fault.New(fault.Transient, "MoveBlocked", "these objects are blocked by their providers (annotation %s) and were not released within %s: %s; everything was resumed, nothing was written",
-			check.BlockMove, m.Timeout, strings.Join(holders, ", "))
+			movegraph.BlockMove, m.Timeout, strings.Join(holders, ", "))
 	}
 	return DirectoryResult{Written: written}, nil
 }
@@ -155,7 +152,7 @@ func (m *Move) beginExport(ctx context.Context, dir string) (*journal, error) {
 		m.Report("Continuing what was interrupted")
 		return j, nil
 	}
-	if err := files.Prepare(dir); err != nil {
+	if err := PrepareFolder(dir); err != nil {
 		return nil, err
 	}
 	f, err := m.selected(ctx)
@@ -170,7 +167,7 @@ func (m *Move) beginExport(ctx context.Context, dir string) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Entries = slices.DeleteFunc(p.Entries, func(e sides.Entry) bool { return !isRoot(e) }) // only these have to be resumed
+	p.Entries = slices.DeleteFunc(p.Entries, func(e transfer.Entry) bool { return !isRoot(e) }) // only these have to be resumed
 	j = &journal{ID: string(uuid.NewUUID()), From: from, To: toFiles, What: m.What, Phase: pausing, Plan: p, Paused: p.roots()}
 	return j, writeJournal(ctx, m.source, j)
 }

@@ -16,24 +16,23 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/plane/custody"
-	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
 // The host of two management clusters in memory: data directories that are real, and an engine that has one container.
 type oneHost struct {
-	from, to       host.Place
-	thing, network custody.Item
+	from, to       move.HostPlace
+	thing, network hosttransfer.Item
 }
 
 func newHost(t *testing.T) *oneHost {
 	t.Helper()
-	h := &oneHost{thing: custody.Item{Kind: custody.Container, ID: "1", Name: "n", Creator: "a", Object: "ns/a-1"}, network: custody.Item{Kind: custody.Network, ID: "2", Name: "n", Creator: "a", Object: "ns/a"}}
-	for name, place := range map[string]*host.Place{"a": &h.from, "b": &h.to} {
+	h := &oneHost{thing: hosttransfer.Item{Kind: hosttransfer.Container, ID: "1", Name: "n", Creator: "a", Object: "ns/a-1"}, network: hosttransfer.Item{Kind: hosttransfer.Network, ID: "2", Name: "n", Creator: "a", Object: "ns/a"}}
+	for name, place := range map[string]*move.HostPlace{"a": &h.from, "b": &h.to} {
 		dir := datadir.Dir(t.TempDir())
-		*place = host.Place{Dir: dir, Book: custody.Open(dir, name), Versions: []string{"v1.36.3"}}
+		*place = move.HostPlace{Dir: dir, Book: hosttransfer.Open(dir, name), Versions: []string{"v1.36.3"}}
 	}
 	for path, content := range map[string]string{
 		h.from.Dir.Planes() + "/ns.a/etcd/member/snap/db": "precious", h.from.Dir.Balancers() + "/ns.a/members.json": "{}",
@@ -46,24 +45,24 @@ func newHost(t *testing.T) *oneHost {
 	return h
 }
 
-// Holdings implements host.Docker for the source.
-func (h *oneHost) Holdings(_ context.Context, cluster string) ([]custody.Item, error) {
+// Holdings implements move.Docker for the source.
+func (h *oneHost) Holdings(_ context.Context, cluster string) ([]hosttransfer.Item, error) {
 	has, err := h.from.Book.Holdings()
 	if cluster != "ns/a" || !has.Owns(h.thing) {
 		return nil, err
 	}
-	return []custody.Item{h.thing, h.network}, err
+	return []hosttransfer.Item{h.thing, h.network}, err
 }
 
 // seenBy is the host as a process sees it that may be killed.
-func (h *oneHost) seenBy(p *process) *host.Pair {
-	return &host.Pair{From: h.from, To: h.to, Docker: h, Write: p.write, Patience: time.Minute}
+func (h *oneHost) seenBy(p *process) *move.HostPair {
+	return &move.HostPair{From: h.from, To: h.to, Docker: h, Write: p.write, Patience: time.Minute}
 }
 
 // owners are those of the container, of the control plane's folder, and of the load balancer's.
 func (h *oneHost) owners(t *testing.T) (out []string) {
 	t.Helper()
-	for _, place := range []host.Place{h.from, h.to} {
+	for _, place := range []move.HostPlace{h.from, h.to} {
 		name := place.Book.Instance()
 		has, err := place.Book.Holdings()
 		if err != nil {
@@ -81,7 +80,7 @@ func (h *oneHost) owners(t *testing.T) (out []string) {
 		if _, err := os.Stat(place.Dir.Images() + "/ns/a/0123.tar"); err == nil {
 			out = append(out, name+" images")
 		}
-		if keeper, err := custody.AssignedSupervisor(place.Dir.Planes() + "/ns.a"); keeper != "" || err != nil {
+		if keeper, err := hosttransfer.AssignedSupervisor(place.Dir.Planes() + "/ns.a"); keeper != "" || err != nil {
 			t.Errorf("%s has a keeper %q, %v", name, keeper, err)
 		}
 		if _, giving := has.OutgoingTransfer("ns.a"); giving {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/sides"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -92,7 +92,7 @@ func journalNamespace(w graph.Scope) string {
 }
 
 // readJournal reads the journal; it returns nil if there is none.
-func readJournal(ctx context.Context, s *sides.Endpoint, namespace string) (*journal, *corev1.ConfigMap, error) {
+func readJournal(ctx context.Context, s *transfer.Endpoint, namespace string) (*journal, *corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{}
 	err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: journalName}, cm)
 	if apierrors.IsNotFound(err) {
@@ -110,7 +110,7 @@ func readJournal(ctx context.Context, s *sides.Endpoint, namespace string) (*jou
 }
 
 // writeJournal creates or updates the journal. It never overwrites the journal of another move.
-func writeJournal(ctx context.Context, s *sides.Endpoint, j *journal) error {
+func writeJournal(ctx context.Context, s *transfer.Endpoint, j *journal) error {
 	data, err := j.encode()
 	if err != nil {
 		return err
@@ -134,12 +134,12 @@ func writeJournal(ctx context.Context, s *sides.Endpoint, j *journal) error {
 	})
 }
 
-func otherMove(s *sides.Endpoint, namespace string) error {
+func otherMove(s *transfer.Endpoint, namespace string) error {
 	return fault.New(fault.Invalid, "AnotherMove", "another move of namespace %s is under way at the %s (ConfigMap %s): complete it, or take it back with --rollback, first",
 		namespace, s.Name, journalName)
 }
 
-func deleteJournal(ctx context.Context, s *sides.Endpoint, j *journal) error {
+func deleteJournal(ctx context.Context, s *transfer.Endpoint, j *journal) error {
 	own, cm, err := readJournal(ctx, s, journalNamespace(j.What))
 	if err != nil || own == nil || own.ID != j.ID {
 		return err

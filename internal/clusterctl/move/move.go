@@ -11,11 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/data"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/sides"
+	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/pause"
 )
@@ -23,7 +20,7 @@ import (
 // Options are the options of a move.
 type Options struct {
 	// What is the scope of the move.
-	What graph.Scope
+	What movegraph.Scope
 	// Report is called with a progress message for each stage; it may be nil.
 	Report func(line string)
 	// Mutate changes objects before they are created at the target, for example their namespace. It is also called with
@@ -33,12 +30,12 @@ type Options struct {
 	// minutes.
 	Timeout time.Duration
 	// Host has the host resources of both management clusters; nil if they do not share a host, for the reason Apart.
-	Host        *host.Pair
+	Host        *HostPair
 	HostProblem string
 	// WithData transfers the data of hosted control planes with the options in Data. Host resources are not transferred
 	// then.
 	WithData bool
-	Data     data.Options
+	Data     DataOptions
 	// Now is the clock for the names of snapshots; nil means the system clock.
 	Now func() time.Time
 	// Sleep waits, or returns the error of the context; nil means real time.
@@ -67,12 +64,12 @@ func (o Options) withDefaults() Options {
 // Move is a move between two management clusters.
 type Move struct {
 	Options
-	source, target *sides.Endpoint
+	source, target *transfer.Endpoint
 }
 
 // New returns a move. It does not access the management clusters yet.
 func New(source, target client.Client, o Options) *Move {
-	return &Move{Options: o.withDefaults(), source: sides.New("source", source), target: sides.New("target", target)}
+	return &Move{Options: o.withDefaults(), source: transfer.New("source", source), target: transfer.New("target", target)}
 }
 
 // Result is the result of a move.
@@ -136,15 +133,15 @@ func (m *Move) facts(ctx context.Context) (planInput, error) {
 	if f.namespaces, err = m.target.Namespaces(ctx); err != nil {
 		return f, err
 	}
-	var ids []graph.ID
-	versions := map[graph.ID]string{}
+	var ids []movegraph.ID
+	versions := map[movegraph.ID]string{}
 	for _, i := range f.selection.Items() {
-		if !sides.KindOf(f.kinds, i.ID).Missing {
+		if !transfer.KindOf(f.kinds, i.ID).Missing {
 			ids = append(ids, f.at(i.ID))
 			versions[f.at(i.ID)] = i.GroupVersionKind().Version
 		}
 	}
-	if f.target, err = m.target.Find(ctx, ids, func(id graph.ID) string { return versions[id] }); err != nil {
+	if f.target, err = m.target.Find(ctx, ids, func(id movegraph.ID) string { return versions[id] }); err != nil {
 		return f, err
 	}
 	if err := m.readHost(ctx, &f); err != nil {
@@ -161,7 +158,7 @@ func (m *Move) facts(ctx context.Context) (planInput, error) {
 
 // readLeft reads the objects linked to the selection that do not move, and whether the namespace exists.
 func (m *Move) readLeft(ctx context.Context, f *planInput) (err error) {
-	v := sides.Survey{Source: m.source, Target: m.target, Kinds: f.kinds, Namespace: m.What.Namespace, At: f.at}
+	v := transfer.Survey{Source: m.source, Target: m.target, Kinds: f.kinds, Namespace: m.What.Namespace, At: f.at}
 	if f.left, err = v.LeftBehind(ctx, f.graph, f.selection); err != nil || len(f.selection.Levels) > 0 || m.What.Namespace == "" {
 		return err
 	}
@@ -178,11 +175,11 @@ func (m *Move) readSource(ctx context.Context, f *planInput) (err error) {
 	if f.kinds, err = m.source.Kinds(ctx, m.mapper()); err != nil {
 		return err
 	}
-	objects, err := m.source.Read(ctx, f.kinds, m.What.Namespace, check.InfrastructureNamespaces(f.sourceProviders))
+	objects, err := m.source.Read(ctx, f.kinds, m.What.Namespace, movegraph.InfrastructureNamespaces(f.sourceProviders))
 	if err != nil {
 		return err
 	}
-	f.graph = graph.Build(objects)
+	f.graph = movegraph.Build(objects)
 	f.selection = f.graph.Select(m.What)
 	f.at, err = m.targetIDs(f.selection.Items())
 	return err
@@ -191,11 +188,11 @@ func (m *Move) readSource(ctx context.Context, f *planInput) (err error) {
 // readHost reads the host resources of the selection.
 func (m *Move) readHost(ctx context.Context, f *planInput) error {
 	f.apart = m.HostProblem
-	if m.Host == nil || !slices.ContainsFunc(f.selection.Items(), host.OnHost) {
+	if m.Host == nil || !slices.ContainsFunc(f.selection.Items(), OnHost) {
 		return nil
 	}
 	for _, i := range f.selection.Items() {
-		if host.OnHost(i) && f.at(i.ID) != i.ID {
+		if OnHost(i) && f.at(i.ID) != i.ID {
 			f.apart = "they would get other names, by which they would not be found"
 			return nil
 		}
@@ -207,12 +204,12 @@ func (m *Move) readHost(ctx context.Context, f *planInput) error {
 
 // checkClasses adds a problem for each Cluster whose ClusterClass neither moves nor exists at the target.
 func (m *Move) checkClasses(ctx context.Context, f *planInput) error {
-	for _, i := range f.selection.Find(graph.Cluster) {
-		class := graph.ClassOf(i.Object.Unstructured)
-		if class.Name == "" || class.Namespace == i.ID.Namespace || slices.ContainsFunc(f.selection.Items(), func(o graph.Item) bool { return o.ID == class }) {
+	for _, i := range f.selection.Find(movegraph.Cluster) {
+		class := movegraph.ClassOf(i.Object.Unstructured)
+		if class.Name == "" || class.Namespace == i.ID.Namespace || slices.ContainsFunc(f.selection.Items(), func(o movegraph.Item) bool { return o.ID == class }) {
 			continue
 		}
-		found, err := m.target.Find(ctx, []graph.ID{class}, func(graph.ID) string { return i.GroupVersionKind().Version })
+		found, err := m.target.Find(ctx, []movegraph.ID{class}, func(movegraph.ID) string { return i.GroupVersionKind().Version })
 		if err != nil {
 			return err
 		}
@@ -224,25 +221,25 @@ func (m *Move) checkClasses(ctx context.Context, f *planInput) error {
 }
 
 // targetIDs returns a function that maps IDs to IDs at the target.
-func (m *Move) targetIDs(items []graph.Item) (func(graph.ID) graph.ID, error) {
+func (m *Move) targetIDs(items []movegraph.Item) (func(movegraph.ID) movegraph.ID, error) {
 	if len(m.Mutate) == 0 {
-		return func(id graph.ID) graph.ID { return id }, nil
+		return func(id movegraph.ID) movegraph.ID { return id }, nil
 	}
-	at := map[graph.ID]graph.ID{}
+	at := map[movegraph.ID]movegraph.ID{}
 	for _, i := range items {
 		o := i.Object.DeepCopy()
 		if err := m.mutate(o); err != nil {
 			return nil, err
 		}
-		at[i.ID] = graph.IDOf(o)
+		at[i.ID] = movegraph.IDOf(o)
 	}
-	return func(id graph.ID) graph.ID { return at[id] }, nil
+	return func(id movegraph.ID) movegraph.ID { return at[id] }, nil
 }
 
 func (m *Move) mutate(o *unstructured.Unstructured) error {
 	for _, f := range m.Mutate {
 		if err := f(o); err != nil {
-			return fmt.Errorf("changing %s: %w", graph.IDOf(o), err)
+			return fmt.Errorf("changing %s: %w", movegraph.IDOf(o), err)
 		}
 	}
 	return nil
@@ -329,7 +326,7 @@ func (m *Move) validateJournal(j *journal) error {
 		}
 	}
 	for _, p := range j.Plan.Data {
-		if !slices.ContainsFunc(j.Plan.Entries, func(e sides.Entry) bool { return e.ID == p.ID && !e.Copy && e.ID.Kind == "HostedControlPlane" }) {
+		if !slices.ContainsFunc(j.Plan.Entries, func(e transfer.Entry) bool { return e.ID == p.ID && !e.Copy && e.ID.Kind == "HostedControlPlane" }) {
 			return fault.New(fault.Invalid, "UnreadableJournal", "the journal, ConfigMap %s/%s of the source, names %s, which does not move: it was changed by another client; see who may write ConfigMaps there, and delete it to begin the move again",
 				journalNamespace(m.What), journalName, p.ID)
 		}
@@ -337,7 +334,7 @@ func (m *Move) validateJournal(j *journal) error {
 	return nil
 }
 
-func sameWhat(a, b graph.Scope) bool {
+func sameWhat(a, b movegraph.Scope) bool {
 	return a.Namespace == b.Namespace && slices.Equal(slices.Sorted(slices.Values(a.Clusters)), slices.Sorted(slices.Values(b.Clusters)))
 }
 

@@ -8,11 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/data"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/sides"
+	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -21,7 +18,7 @@ type Plan struct {
 	// Namespaces are the namespaces to create at the target.
 	Namespaces []string
 	// Entries are the objects in creation order.
-	Entries []sides.Entry
+	Entries []transfer.Entry
 	// Problems prevent the execution of the plan.
 	Problems []string
 	// Export means that the objects are written to files and remain at the source.
@@ -29,14 +26,14 @@ type Plan struct {
 	// Host describes the transfer of host resources.
 	Host []string `json:",omitempty"`
 	// Data are the control planes whose data is transferred.
-	Data []data.ControlPlane `json:",omitempty"`
+	Data []ControlPlane `json:",omitempty"`
 	// Notes are hints about things that do not move.
 	Notes []string `json:",omitempty"`
 
-	holdings []host.ClusterResources
+	holdings []ClusterResources
 	// replaced are Machines that are replaced at the target; hosted are objects that are deleted at the source with
 	// their host resources.
-	replaced, hosted []graph.ID
+	replaced, hosted []movegraph.ID
 }
 
 // Steps describes the steps of the plan in execution order.
@@ -108,9 +105,9 @@ func (p Plan) exportSteps() []string {
 }
 
 // roots returns the ClusterClasses, followed by the Clusters, that are paused during the move.
-func (p Plan) roots() []graph.ID {
-	var out []graph.ID
-	for _, kind := range []string{graph.ClusterClass, graph.Cluster} {
+func (p Plan) roots() []movegraph.ID {
+	var out []movegraph.ID
+	for _, kind := range []string{movegraph.ClusterClass, movegraph.Cluster} {
 		for _, e := range p.Entries {
 			if !e.Copy && e.ID.IsCore(kind) {
 				out = append(out, e.ID)
@@ -146,36 +143,36 @@ func (p Plan) Err() error {
 
 // planInput is the state of both management clusters, the input of a plan.
 type planInput struct {
-	kinds           []sides.Kind
-	graph           *graph.Graph
-	selection       graph.Selection
-	left            []check.Unmoved           // objects linked to the selection that do not move
-	noNamespace     bool                      // the namespace does not exist at the source
-	at              func(graph.ID) graph.ID   // maps IDs to IDs at the target
-	target          map[graph.ID]graph.Object // objects at the target
-	namespaces      map[string]bool           // namespaces at the target
-	sourceProviders []check.Provider
-	targetProviders []check.Provider
+	kinds           []transfer.Kind
+	graph           *movegraph.Graph
+	selection       movegraph.Selection
+	left            []movegraph.CheckUnmoved          // objects linked to the selection that do not move
+	noNamespace     bool                              // the namespace does not exist at the source
+	at              func(movegraph.ID) movegraph.ID   // maps IDs to IDs at the target
+	target          map[movegraph.ID]movegraph.Object // objects at the target
+	namespaces      map[string]bool                   // namespaces at the target
+	sourceProviders []movegraph.CheckProvider
+	targetProviders []movegraph.CheckProvider
 	// host are the shared host resources; nil if there are none, for the reason apart.
-	host  *host.Facts
+	host  *HostFacts
 	apart string
 	// data is the state of both management clusters for a move with data; otherwise nil.
-	data      *data.Input
+	data      *DataInput
 	directory bool // objects are written to files, and remain at the source
 	resumed   bool // the move itself has paused the objects
 }
 
 // makePlan computes the plan. It has no side effects.
 func makePlan(f planInput) Plan {
-	p := Plan{Problems: append(slices.Clone(f.selection.Problems), check.LeftBehind(f.left)...), Export: f.directory}
+	p := Plan{Problems: append(slices.Clone(f.selection.Problems), movegraph.LeftBehind(f.left)...), Export: f.directory}
 	if !f.directory {
-		p.Problems = append(p.Problems, check.Providers(f.sourceProviders, f.targetProviders)...)
+		p.Problems = append(p.Problems, movegraph.CheckProviders(f.sourceProviders, f.targetProviders)...)
 	}
-	missing := map[sides.Kind]bool{}
+	missing := map[transfer.Kind]bool{}
 	for level, items := range f.selection.Levels {
 		for _, i := range items {
 			p.Problems = append(p.Problems, f.check(i)...)
-			if k := sides.KindOf(f.kinds, i.ID); k.Missing && !missing[k] {
+			if k := transfer.KindOf(f.kinds, i.ID); k.Missing && !missing[k] {
 				missing[k] = true
 				p.Problems = append(p.Problems, fmt.Sprintf("the target does not have the kind %s (%s) in a version of the source's: install or upgrade its provider there", k.Kind, k.Group))
 			}
@@ -198,7 +195,7 @@ func makePlan(f planInput) Plan {
 // note adds notes about stored snapshots that do not move.
 func (p *Plan) note(f planInput) {
 	for _, i := range f.selection.Items() {
-		if !graph.IsSnapshotPolicy(i.ID) {
+		if !movegraph.IsSnapshotPolicy(i.ID) {
 			continue
 		}
 		folder, is, _ := unstructured.NestedMap(i.UnstructuredContent(), "spec", "destination", "folder")
@@ -220,7 +217,7 @@ func (p *Plan) survey(f planInput) {
 	if f.host == nil {
 		onHost := false
 		for _, i := range f.selection.Items() {
-			if host.OnHost(i) {
+			if OnHost(i) {
 				p.Problems, onHost = append(p.Problems, i.ID.String()+" stands for something on the host of this management cluster, which cannot be handed over"), true
 			}
 		}
@@ -230,7 +227,7 @@ func (p *Plan) survey(f planInput) {
 		}
 		return
 	}
-	holdings, problems := host.Survey(*f.host)
+	holdings, problems := HostSurvey(*f.host)
 	p.holdings, p.Problems = holdings, append(p.Problems, problems...)
 	for _, h := range holdings {
 		p.Host = append(p.Host, h.Steps()...)
@@ -238,15 +235,15 @@ func (p *Plan) survey(f planInput) {
 }
 
 // add adds the entry of an item, and its namespace if it is missing.
-func (p *Plan) add(f planInput, i graph.Item, level int) {
-	e := sides.Entry{ID: i.ID, Version: i.GroupVersionKind().Version, Level: level, Copy: i.Copy}
+func (p *Plan) add(f planInput, i movegraph.Item, level int) {
+	e := transfer.Entry{ID: i.ID, Version: i.GroupVersionKind().Version, Level: level, Copy: i.Copy}
 	to := f.at(i.ID)
 	if to != i.ID {
 		e.To = &to
 	}
 	existing, exists := f.target[to]
 	e.Existed = exists
-	if exists && !e.Copy && to.IsCore(graph.Cluster) && !check.IsClusterPaused(existing.Unstructured) {
+	if exists && !e.Copy && to.IsCore(movegraph.Cluster) && !movegraph.IsClusterPaused(existing.Unstructured) {
 		p.Problems = append(p.Problems, fmt.Sprintf("the target has a %s already, which is not paused: it would be overwritten; delete or rename one of the two", to))
 	}
 	if ns := to.Namespace; ns != "" && !f.namespaces[ns] && !slices.Contains(p.Namespaces, ns) {
@@ -257,9 +254,9 @@ func (p *Plan) add(f planInput, i graph.Item, level int) {
 
 // check returns the problems that prevent the move of an object. Conditions that held when the move started are not
 // checked again.
-func (f planInput) check(i graph.Item) []string {
+func (f planInput) check(i movegraph.Item) []string {
 	if f.resumed && i.GetDeletionTimestamp() == nil {
 		return nil
 	}
-	return check.Item(i)
+	return movegraph.CheckItem(i)
 }

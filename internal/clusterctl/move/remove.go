@@ -12,21 +12,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/portable"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/sides"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // delete deletes objects in one management cluster, dependents first, and waits until they are gone. which returns the
 // ID of an entry there, and whether to delete it.
-func (m *Move) delete(ctx context.Context, s *sides.Endpoint, j *journal, which func(sides.Entry) (graph.ID, bool)) error {
-	var entries []sides.Entry
+func (m *Move) delete(ctx context.Context, s *transfer.Endpoint, j *journal, which func(transfer.Entry) (graph.ID, bool)) error {
+	var entries []transfer.Entry
 	for _, e := range slices.Backward(j.Plan.Entries) {
 		if _, is := which(e); is {
 			entries = append(entries, e)
 		}
 	}
-	at := func(e sides.Entry) graph.ID { id, _ := which(e); return id }
+	at := func(e transfer.Entry) graph.ID { id, _ := which(e); return id }
 	const interval = time.Second
 	for waited := time.Duration(0); ; waited += interval {
 		live, err := s.FindEntries(ctx, entries, at)
@@ -36,7 +35,7 @@ func (m *Move) delete(ctx context.Context, s *sides.Endpoint, j *journal, which 
 		if waited > m.Timeout {
 			return fault.New(fault.Transient, "NotDeleted", "these objects are not gone from the %s: %s", s.Name, strings.Join(describeFinalizers(live), "; "))
 		}
-		err = sides.EachLevel(ctx, entries, func(ctx context.Context, e sides.Entry) error {
+		err = transfer.EachLevel(ctx, entries, func(ctx context.Context, e transfer.Entry) error {
 			o, exists := live[at(e)]
 			if !exists {
 				return nil
@@ -58,7 +57,7 @@ func (m *Move) delete(ctx context.Context, s *sides.Endpoint, j *journal, which 
 // deleteObject deletes an object without triggering cleanup by its controllers: it annotates the object and removes the
 // finalizers. This fails if the object has changed since it was read. With itself, the finalizers remain, so that the
 // controller cleans up the host.
-func deleteObject(ctx context.Context, s *sides.Endpoint, o *unstructured.Unstructured, itself bool) error {
+func deleteObject(ctx context.Context, s *transfer.Endpoint, o *unstructured.Unstructured, itself bool) error {
 	if itself {
 		if o.GetDeletionTimestamp() != nil {
 			return nil
@@ -68,7 +67,7 @@ func deleteObject(ctx context.Context, s *sides.Endpoint, o *unstructured.Unstru
 	if o.GroupVersionKind().Group != "" || len(o.GetFinalizers()) > 0 {
 		err := s.Writer.Patch(ctx, o, func(c client.Object) {
 			u := c.(*unstructured.Unstructured)
-			portable.Annotate(u, portable.DeleteForMove, true)
+			graph.Annotate(u, graph.DeleteForMove, true)
 			unstructured.RemoveNestedField(u.Object, "metadata", "finalizers")
 		})
 		if fault.KindOf(err) == fault.Gone {
@@ -105,15 +104,15 @@ func (m *Move) revert(ctx context.Context, j *journal) error {
 	if err := t.Load(ctx); err != nil {
 		return withContinueHint(err)
 	}
-	err := sides.EachLevel(ctx, t.Entries, func(ctx context.Context, e sides.Entry) error { return restoreObject(ctx, t, e) })
+	err := transfer.EachLevel(ctx, t.Entries, func(ctx context.Context, e transfer.Entry) error { return restoreObject(ctx, t, e) })
 	if err != nil {
 		return withContinueHint(err)
 	}
-	source, err := m.source.FindEntries(ctx, j.Plan.Entries, func(e sides.Entry) graph.ID { return e.ID })
+	source, err := m.source.FindEntries(ctx, j.Plan.Entries, func(e transfer.Entry) graph.ID { return e.ID })
 	if err != nil {
 		return withContinueHint(err)
 	}
-	err = m.delete(ctx, m.target, j, func(e sides.Entry) (graph.ID, bool) {
+	err = m.delete(ctx, m.target, j, func(e transfer.Entry) (graph.ID, bool) {
 		_, safe := source[e.ID]
 		return e.At(), safe && !e.Existed && !e.Copy
 	})
@@ -124,18 +123,18 @@ func (m *Move) revert(ctx context.Context, j *journal) error {
 }
 
 // restoreObject restores one object: it is created if it does not exist; otherwise the deletion mark is removed.
-func restoreObject(ctx context.Context, t *sides.Transfer, e sides.Entry) error {
+func restoreObject(ctx context.Context, t *transfer.Transfer, e transfer.Entry) error {
 	live, there := t.Live[t.TargetID(e)]
 	if !there {
 		return t.TransferEntry(ctx, e)
 	}
-	if !portable.IsMarked(live.Unstructured) {
+	if !graph.IsMarked(live.Unstructured) {
 		return nil
 	}
 	other, known := t.Source[t.SourceID(e)]
 	return t.To.Writer.Patch(ctx, live.Unstructured, func(c client.Object) {
 		u := c.(*unstructured.Unstructured)
-		portable.Annotate(u, portable.DeleteForMove, false)
+		graph.Annotate(u, graph.DeleteForMove, false)
 		if known && len(u.GetFinalizers()) == 0 {
 			u.SetFinalizers(other.GetFinalizers())
 		}
@@ -145,7 +144,7 @@ func restoreObject(ctx context.Context, t *sides.Transfer, e sides.Entry) error 
 // deleteCopies deletes copied objects unless they are in use. Outside of the namespace it deletes nothing, because a
 // tenant can write the journal.
 func (m *Move) deleteCopies(ctx context.Context, j *journal) error {
-	var entries []sides.Entry
+	var entries []transfer.Entry
 	for _, e := range slices.Backward(j.Plan.Entries) {
 		if outside := m.What.Namespace != "" && e.ID.Namespace != m.What.Namespace; e.Copy && !e.Existed && outside {
 			m.Report(fmt.Sprintf("%s stays at the target: delete it if it was copied there and nothing uses it", e.At()))
@@ -153,7 +152,7 @@ func (m *Move) deleteCopies(ctx context.Context, j *journal) error {
 			entries = append(entries, e)
 		}
 	}
-	live, err := m.target.FindEntries(ctx, entries, sides.Entry.At)
+	live, err := m.target.FindEntries(ctx, entries, transfer.Entry.At)
 	if err != nil {
 		return withContinueHint(err)
 	}

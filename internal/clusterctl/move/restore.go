@@ -9,11 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/files"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/portable"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/sides"
+	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -54,7 +51,7 @@ type RestoreOptions struct {
 	PausedStay bool
 	// Each is called for each object before the first write; kept reports whether the object already exists. It may be
 	// nil.
-	Each func(id graph.ID, kept bool)
+	Each func(id movegraph.ID, kept bool)
 	// Creating is called concurrently before each creation of an object; it may be nil.
 	Creating func()
 }
@@ -62,7 +59,7 @@ type RestoreOptions struct {
 // FromDirectory creates the objects written by [ToDirectory], paused, and resumes them when all exist. Existing objects
 // are left unchanged.
 func FromDirectory(ctx context.Context, c client.Client, dir string, o RestoreOptions) (DirectoryResult, error) {
-	objects, err := files.Read(dir)
+	objects, err := ReadFolder(dir)
 	if err != nil {
 		return DirectoryResult{}, err
 	}
@@ -72,7 +69,7 @@ func FromDirectory(ctx context.Context, c client.Client, dir string, o RestoreOp
 // Restore creates objects, paused, and resumes them when all exist. Existing objects are left unchanged. After an
 // interruption, the same call completes the restore.
 func Restore(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, o RestoreOptions) (DirectoryResult, error) {
-	s := sides.New("management cluster", c)
+	s := transfer.New("management cluster", c)
 	report := Options{Report: o.Report}.withDefaults().Report
 	t, namespaces, err := restoration(ctx, s, objects, o.Creating)
 	if err != nil {
@@ -100,7 +97,7 @@ func Restore(ctx context.Context, c client.Client, objects []*unstructured.Unstr
 		return DirectoryResult{}, withRepeatHint(err)
 	}
 	report("Resuming what was created")
-	for _, kind := range []string{graph.ClusterClass, graph.Cluster} {
+	for _, kind := range []string{movegraph.ClusterClass, movegraph.Cluster} {
 		for _, e := range t.Entries {
 			if !e.ID.IsCore(kind) {
 				continue
@@ -119,24 +116,24 @@ func withRepeatHint(err error) error {
 }
 
 func isPaused(o *unstructured.Unstructured) bool {
-	return check.IsClusterPaused(o) || check.IsClassPaused(o)
+	return movegraph.IsClusterPaused(o) || movegraph.IsClassPaused(o)
 }
 
 // restoration validates all objects before the first write, and returns the transfer and the required namespaces.
-func restoration(ctx context.Context, s *sides.Endpoint, objects []*unstructured.Unstructured, creating func()) (*sides.Transfer, []string, error) {
+func restoration(ctx context.Context, s *transfer.Endpoint, objects []*unstructured.Unstructured, creating func()) (*transfer.Transfer, []string, error) {
 	kinds, err := s.Kinds(ctx, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	var all []graph.Object
+	var all []movegraph.Object
 	var problems, namespaces []string
-	seen := map[graph.ID]bool{}
+	seen := map[movegraph.ID]bool{}
 	for _, o := range objects {
-		id := graph.IDOf(o)
-		k := sides.KindOf(kinds, id)
+		id := movegraph.IDOf(o)
+		k := transfer.KindOf(kinds, id)
 		_, err := s.Client.RESTMapper().RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
 		switch {
-		case k.Kind == "" || sides.IsNoMatch(err):
+		case k.Kind == "" || transfer.IsNoMatch(err):
 			problems = append(problems, fmt.Sprintf("%s: the management cluster does not have %s of %s, or it is not a kind of Cluster API; install its provider, or remove the file", id, o.GetKind(), o.GetAPIVersion()))
 		case err != nil:
 			return nil, nil, fmt.Errorf("reading whether %s is served: %w", o.GetKind(), err)
@@ -147,39 +144,39 @@ func restoration(ctx context.Context, s *sides.Endpoint, objects []*unstructured
 		if id.Namespace != "" && !slices.Contains(namespaces, id.Namespace) {
 			namespaces = append(namespaces, id.Namespace)
 		}
-		all = append(all, graph.Object{Unstructured: o, Marked: true}) // select all objects
+		all = append(all, movegraph.Object{Unstructured: o, Marked: true}) // select all objects
 	}
-	selection := graph.Build(all).Select(graph.Scope{})
+	selection := movegraph.Build(all).Select(movegraph.Scope{})
 	if problems = append(problems, selection.Problems...); len(problems) > 0 {
 		return nil, nil, fault.New(fault.Invalid, "CannotRestore", "nothing was created, because of what follows:\n  - %s", strings.Join(problems, "\n  - "))
 	}
-	t := &sides.Transfer{To: s, Source: map[graph.ID]graph.Object{}, Change: func(object *unstructured.Unstructured) error {
+	t := &transfer.Transfer{To: s, Source: map[movegraph.ID]movegraph.Object{}, Change: func(object *unstructured.Unstructured) error {
 		if creating != nil {
 			creating()
 		}
 		return markRestoring(object)
 	}}
-	t.SourceID = func(e sides.Entry) graph.ID { return e.ID }
+	t.SourceID = func(e transfer.Entry) movegraph.ID { return e.ID }
 	t.TargetID = t.SourceID
 	for level, items := range selection.Levels {
 		for _, i := range items {
 			t.Source[i.ID] = i.Object
-			t.Entries = append(t.Entries, sides.Entry{ID: i.ID, Version: i.GroupVersionKind().Version, Level: level, Copy: true})
+			t.Entries = append(t.Entries, transfer.Entry{ID: i.ID, Version: i.GroupVersionKind().Version, Level: level, Copy: true})
 		}
 	}
 	return t, namespaces, nil
 }
 
 func markRestoring(o *unstructured.Unstructured) error {
-	if id := graph.IDOf(o); id.IsCore(graph.Cluster) || id.IsCore(graph.ClusterClass) {
-		portable.Pause(o, true)
-		portable.Annotate(o, restoringAnnotation, true)
+	if id := movegraph.IDOf(o); id.IsCore(movegraph.Cluster) || id.IsCore(movegraph.ClusterClass) {
+		movegraph.Pause(o, true)
+		movegraph.Annotate(o, restoringAnnotation, true)
 	}
 	return nil
 }
 
 // endRestoring resumes an object if the restore has created it.
-func endRestoring(ctx context.Context, s *sides.Endpoint, e sides.Entry, stays bool) error {
+func endRestoring(ctx context.Context, s *transfer.Endpoint, e transfer.Entry, stays bool) error {
 	live, err := s.Get(ctx, e.ID, e.Version)
 	if err != nil || live == nil {
 		return err
@@ -189,9 +186,9 @@ func endRestoring(ctx context.Context, s *sides.Endpoint, e sides.Entry, stays b
 	}
 	return s.Writer.Patch(ctx, live, func(c client.Object) {
 		o := c.(*unstructured.Unstructured)
-		portable.Annotate(o, restoringAnnotation, false)
+		movegraph.Annotate(o, restoringAnnotation, false)
 		if !stays {
-			portable.Pause(o, false)
+			movegraph.Pause(o, false)
 		}
 	})
 }

@@ -11,9 +11,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/sides"
+	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -60,13 +59,13 @@ func (m *Move) step(ctx context.Context, j *journal) (_ Result, done bool, err e
 	case deleting:
 		next, err = m.remove(ctx, j)
 	case resuming:
-		result, err := m.finish(ctx, j, m.target, sides.Entry.At)
+		result, err := m.finish(ctx, j, m.target, transfer.Entry.At)
 		return result, true, err
 	case reverting:
 		if err := m.revert(ctx, j); err != nil {
 			return Result{}, false, err
 		}
-		result, err := m.finish(ctx, j, m.source, func(e sides.Entry) graph.ID { return e.ID })
+		result, err := m.finish(ctx, j, m.source, func(e transfer.Entry) movegraph.ID { return e.ID })
 		return result, true, err
 	default:
 		err = fault.New(fault.Invalid, "UnreadableJournal", "the journal has the phase %q, which this version of slipway does not know: use the version that began the move", j.Phase)
@@ -97,8 +96,10 @@ func (m *Move) pause(ctx context.Context, j *journal) (phase, error) {
 		return "", err
 	}
 	m.Report(fmt.Sprintf("Pausing %d Clusters and ClusterClasses at the source", len(j.Paused)))
-	roots := slices.DeleteFunc(slices.Clone(j.Plan.Entries), func(e sides.Entry) bool { return !isRoot(e) })
-	err := sides.Each(ctx, roots, func(ctx context.Context, e sides.Entry) error { return m.source.SetPaused(ctx, e.ID, e.Version, true) })
+	roots := slices.DeleteFunc(slices.Clone(j.Plan.Entries), func(e transfer.Entry) bool { return !isRoot(e) })
+	err := transfer.Each(ctx, roots, func(ctx context.Context, e transfer.Entry) error {
+		return m.source.SetPaused(ctx, e.ID, e.Version, true)
+	})
 	if err != nil {
 		return "", err
 	}
@@ -110,7 +111,7 @@ func (m *Move) pause(ctx context.Context, j *journal) (phase, error) {
 		return "", err
 	}
 	return "", fault.New(fault.Transient, "MoveBlocked", "these objects are blocked by their providers (annotation %s) and were not released within %s: %s; everything was resumed, nothing was moved",
-		check.BlockMove, m.Timeout, strings.Join(holders, ", "))
+		movegraph.BlockMove, m.Timeout, strings.Join(holders, ", "))
 }
 
 // rollBack rolls back a move that cannot be completed.
@@ -137,10 +138,10 @@ func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		items := graph.Build(objects).Select(m.What).Items()
-		holders := append(check.Blocked(items), check.Unobserved(items, waited)...)
+		items := movegraph.Build(objects).Select(m.What).Items()
+		holders := append(movegraph.CheckBlocked(items), movegraph.CheckUnobserved(items, waited)...)
 		if len(holders) == 0 || waited >= m.Timeout {
-			return check.Blocked(items), nil
+			return movegraph.CheckBlocked(items), nil
 		}
 		if text := strings.Join(holders, ", "); text != said {
 			m.Report("Waiting for the providers of " + text + " to let them go")
@@ -164,7 +165,7 @@ func (m *Move) create(ctx context.Context, j *journal) (phase, error) {
 	if err := fresh.Err(); err != nil {
 		return "", withContinueHint(err)
 	}
-	existed := map[graph.ID]bool{}
+	existed := map[movegraph.ID]bool{}
 	for _, e := range j.Plan.Entries {
 		existed[e.ID] = e.Existed
 	}
@@ -225,7 +226,7 @@ func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 			return "", withContinueHint(err)
 		}
 		m.Report("Deleting at the source")
-		if err = m.delete(ctx, m.source, j, func(e sides.Entry) (graph.ID, bool) { return e.ID, !e.Copy }); fault.KindOf(err) != fault.Conflict {
+		if err = m.delete(ctx, m.source, j, func(e transfer.Entry) (movegraph.ID, bool) { return e.ID, !e.Copy }); fault.KindOf(err) != fault.Conflict {
 			break
 		}
 	}
@@ -266,7 +267,7 @@ func (m *Move) transferHostOwnership(ctx context.Context, j *journal) error {
 }
 
 // finish resumes the paused objects, and deletes the journals.
-func (m *Move) finish(ctx context.Context, j *journal, s *sides.Endpoint, at func(sides.Entry) graph.ID) (Result, error) {
+func (m *Move) finish(ctx context.Context, j *journal, s *transfer.Endpoint, at func(transfer.Entry) movegraph.ID) (Result, error) {
 	if s == m.target && m.Host != nil {
 		if err := m.Host.Commit(j.What); err != nil {
 			return Result{}, withContinueHint(err)
@@ -276,9 +277,9 @@ func (m *Move) finish(ctx context.Context, j *journal, s *sides.Endpoint, at fun
 		return Result{}, withContinueHint(err)
 	}
 	m.Report(fmt.Sprintf("Resuming at the %s", s.Name))
-	for _, kind := range []string{graph.ClusterClass, graph.Cluster} {
-		paused := slices.DeleteFunc(slices.Clone(j.Plan.Entries), func(e sides.Entry) bool { return !isRoot(e) || !e.ID.IsCore(kind) })
-		err := sides.Each(ctx, paused, func(ctx context.Context, e sides.Entry) error { return s.SetPaused(ctx, at(e), e.Version, false) })
+	for _, kind := range []string{movegraph.ClusterClass, movegraph.Cluster} {
+		paused := slices.DeleteFunc(slices.Clone(j.Plan.Entries), func(e transfer.Entry) bool { return !isRoot(e) || !e.ID.IsCore(kind) })
+		err := transfer.Each(ctx, paused, func(ctx context.Context, e transfer.Entry) error { return s.SetPaused(ctx, at(e), e.Version, false) })
 		if err != nil {
 			return Result{}, withContinueHint(err)
 		}
@@ -288,7 +289,7 @@ func (m *Move) finish(ctx context.Context, j *journal, s *sides.Endpoint, at fun
 			return Result{}, continuedThere(err)
 		}
 	}
-	for _, s := range []*sides.Endpoint{m.source, m.target} {
+	for _, s := range []*transfer.Endpoint{m.source, m.target} {
 		if err := deleteJournal(ctx, s, j); err != nil {
 			return Result{}, withContinueHint(err)
 		}
@@ -300,6 +301,6 @@ func (m *Move) finish(ctx context.Context, j *journal, s *sides.Endpoint, at fun
 	return Result{Moved: moved, Copied: copied}, nil
 }
 
-func isRoot(e sides.Entry) bool {
-	return !e.Copy && (e.ID.IsCore(graph.Cluster) || e.ID.IsCore(graph.ClusterClass))
+func isRoot(e transfer.Entry) bool {
+	return !e.Copy && (e.ID.IsCore(movegraph.Cluster) || e.ID.IsCore(movegraph.ClusterClass))
 }

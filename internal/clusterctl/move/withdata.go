@@ -12,14 +12,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/data"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/portable"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/sides"
+	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/snapshots/destination"
+	"github.com/slipwayhq/slipway/internal/snapshots"
 )
 
 // readData reads the required state of the target for a move with data.
@@ -27,57 +23,57 @@ func (m *Move) readData(ctx context.Context, f *planInput) error {
 	if !m.WithData {
 		return nil
 	}
-	f.data = &data.Input{Options: m.Data, Items: f.selection.Items(), Endpoints: map[string]graph.ID{}, Identities: map[string]bool{}}
+	f.data = &DataInput{DataOptions: m.Data, Items: f.selection.Items(), Endpoints: map[string]movegraph.ID{}, Identities: map[string]bool{}}
 	for _, i := range f.data.Items {
-		if data.IsPlane(i) && f.at(i.ID) != i.ID {
+		if IsPlane(i) && f.at(i.ID) != i.ID {
 			f.selection.Problems = append(f.selection.Problems, fmt.Sprintf("%s would get another name at the target: its data does not go along then", i.ID))
 		}
-		if data.IsPlane(i) && m.Data.IdentitySecret != "" {
+		if IsPlane(i) && m.Data.IdentitySecret != "" {
 			if err := m.readIdentity(ctx, f.data, i.ID.Namespace); err != nil {
 				return err
 			}
 		}
 	}
-	kind := sides.KindOf(f.kinds, graph.ID{Group: clusterv1.GroupVersion.Group, Kind: graph.Cluster})
+	kind := transfer.KindOf(f.kinds, movegraph.ID{Group: clusterv1.GroupVersion.Group, Kind: movegraph.Cluster})
 	if kind.Kind == "" || kind.Missing {
 		return nil
 	}
 	clusters, err := m.target.List(ctx, kind, "")
 	for _, c := range clusters {
-		if at := data.Endpoint(c.Unstructured); at != "" {
-			f.data.Endpoints[at] = graph.IDOf(c.Unstructured)
+		if at := DataEndpoint(c.Unstructured); at != "" {
+			f.data.Endpoints[at] = movegraph.IDOf(c.Unstructured)
 		}
 	}
 	return err
 }
 
 // readIdentity reads whether the target has the Secret that decrypts snapshots.
-func (m *Move) readIdentity(ctx context.Context, f *data.Input, namespace string) error {
+func (m *Move) readIdentity(ctx context.Context, f *DataInput, namespace string) error {
 	secret := &corev1.Secret{}
 	err := m.target.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: m.Data.IdentitySecret}, secret)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	f.Identities[namespace] = len(secret.Data[destination.Identity]) > 0
+	f.Identities[namespace] = len(secret.Data[snapshots.StoreIdentity]) > 0
 	return err
 }
 
 // surveyData adds the data to transfer and the objects to recreate to the plan.
 func (p *Plan) surveyData(f planInput) {
-	planes, replaced, problems := data.Survey(*f.data)
+	planes, replaced, problems := DataSurvey(*f.data)
 	p.Data, p.replaced, p.Problems = planes, replaced, append(p.Problems, problems...)
 	for _, d := range planes {
 		p.Notes = append(p.Notes, d.Notes()...)
 	}
 	for _, i := range f.data.Items {
-		if host.OnHost(i) {
+		if OnHost(i) {
 			p.hosted = append(p.hosted, i.ID)
 		}
 	}
 }
 
-func (m *Move) transfer(j *journal) data.Transfer {
-	return data.Transfer{
+func (m *Move) transfer(j *journal) DataTransfer {
+	return DataTransfer{
 		Source: m.source, Target: m.target, ID: j.ID, IdentitySecret: m.Data.IdentitySecret,
 		Timeout: m.Timeout, Now: m.Now, Sleep: m.Sleep, Report: m.Report,
 	}
@@ -119,9 +115,9 @@ func (m *Move) rollBackOnFailure(ctx context.Context, j *journal, err error) err
 // deletesItself reports whether the controller of an object also deletes its resources on the host when the object is
 // deleted. This applies at the source to everything without transferred data, and at the target, during a rollback, to
 // control planes that were started there.
-func (m *Move) deletesItself(s *sides.Endpoint, o graph.Object) bool {
-	i := graph.Item{Node: &graph.Node{Object: o, ID: graph.IDOf(o.Unstructured)}}
-	return m.WithData && host.OnHost(i) && (s == m.source || data.IsPlane(i))
+func (m *Move) deletesItself(s *transfer.Endpoint, o movegraph.Object) bool {
+	i := movegraph.Item{Node: &movegraph.Node{Object: o, ID: movegraph.IDOf(o.Unstructured)}}
+	return m.WithData && OnHost(i) && (s == m.source || IsPlane(i))
 }
 
 // replaceMachines deletes the Machines at the target whose nodes ran on the host of the source. Their owners create
@@ -129,7 +125,7 @@ func (m *Move) deletesItself(s *sides.Endpoint, o graph.Object) bool {
 // longer exist, so they are not drained. A hook delays the deletion of each Machine until the API of its Cluster is
 // reachable, so that its Node is deleted, too.
 func (m *Move) replaceMachines(ctx context.Context, j *journal) error {
-	live, err := m.target.FindEntries(ctx, j.Plan.Entries, sides.Entry.At)
+	live, err := m.target.FindEntries(ctx, j.Plan.Entries, transfer.Entry.At)
 	if err != nil {
 		return err
 	}
@@ -138,9 +134,9 @@ func (m *Move) replaceMachines(ctx context.Context, j *journal) error {
 		if !ok || e.Copy || !e.ID.IsCore("Machine") {
 			continue
 		}
-		id, _ := data.InfraOf(machine.Unstructured)
+		id, _ := InfraOf(machine.Unstructured)
 		infra, ok := live[id]
-		if !ok || !host.OnHost(graph.Item{Node: &graph.Node{Object: infra, ID: id}}) {
+		if !ok || !OnHost(movegraph.Item{Node: &movegraph.Node{Object: infra, ID: id}}) {
 			continue
 		}
 		if err := deleteWithoutDrain(ctx, m.target, machine.Unstructured); err != nil {
@@ -157,13 +153,13 @@ func (m *Move) replaceMachines(ctx context.Context, j *journal) error {
 const nodeHook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/slipway-move"
 
 // deleteWithoutDrain deletes a Machine whose node no longer exists.
-func deleteWithoutDrain(ctx context.Context, s *sides.Endpoint, machine *unstructured.Unstructured) error {
+func deleteWithoutDrain(ctx context.Context, s *transfer.Endpoint, machine *unstructured.Unstructured) error {
 	if machine.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	err := s.Writer.Patch(ctx, machine, func(o client.Object) {
 		for _, key := range []string{clusterv1.ExcludeNodeDrainingAnnotation, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation, nodeHook} {
-			portable.Annotate(o.(*unstructured.Unstructured), key, true)
+			movegraph.Annotate(o.(*unstructured.Unstructured), key, true)
 		}
 	})
 	if err != nil {
@@ -176,8 +172,8 @@ func deleteWithoutDrain(ctx context.Context, s *sides.Endpoint, machine *unstruc
 // nodeHook from their Machines.
 func (m *Move) awaitAPIs(ctx context.Context, j *journal) error {
 	for _, p := range j.Plan.Data {
-		id := graph.ID{Group: clusterv1.GroupVersion.Group, Kind: graph.Cluster, Namespace: p.ID.Namespace, Name: p.Cluster}
-		at := slices.IndexFunc(j.Plan.Entries, func(e sides.Entry) bool { return e.ID == id })
+		id := movegraph.ID{Group: clusterv1.GroupVersion.Group, Kind: movegraph.Cluster, Namespace: p.ID.Namespace, Name: p.Cluster}
+		at := slices.IndexFunc(j.Plan.Entries, func(e transfer.Entry) bool { return e.ID == id })
 		if at < 0 {
 			continue
 		}
@@ -189,15 +185,15 @@ func (m *Move) awaitAPIs(ctx context.Context, j *journal) error {
 	if len(j.Plan.Data) == 0 {
 		return nil
 	}
-	live, err := m.target.FindEntries(ctx, j.Plan.Entries, sides.Entry.At)
+	live, err := m.target.FindEntries(ctx, j.Plan.Entries, transfer.Entry.At)
 	if err != nil {
 		return err
 	}
 	for _, o := range live {
-		if _, kept := o.GetAnnotations()[nodeHook]; !kept || !graph.IDOf(o.Unstructured).IsCore("Machine") {
+		if _, kept := o.GetAnnotations()[nodeHook]; !kept || !movegraph.IDOf(o.Unstructured).IsCore("Machine") {
 			continue
 		}
-		err := m.target.Writer.Patch(ctx, o.Unstructured, func(c client.Object) { portable.Annotate(c.(*unstructured.Unstructured), nodeHook, false) })
+		err := m.target.Writer.Patch(ctx, o.Unstructured, func(c client.Object) { movegraph.Annotate(c.(*unstructured.Unstructured), nodeHook, false) })
 		if err != nil && fault.KindOf(err) != fault.Gone {
 			return err
 		}
@@ -206,11 +202,11 @@ func (m *Move) awaitAPIs(ctx context.Context, j *journal) error {
 }
 
 // awaitInitialized waits until the control plane of a Cluster at the target is initialized.
-func (m *Move) awaitInitialized(ctx context.Context, id graph.ID, version string) error {
+func (m *Move) awaitInitialized(ctx context.Context, id movegraph.ID, version string) error {
 	const interval, patience = time.Second, 10 * time.Minute
 	for waited := time.Duration(0); ; waited += interval {
 		cluster, err := m.target.Get(ctx, id, version)
-		if err != nil || cluster == nil || check.IsInitialized(cluster) {
+		if err != nil || cluster == nil || movegraph.IsInitialized(cluster) {
 			return err
 		}
 		if waited >= patience {

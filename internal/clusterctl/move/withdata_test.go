@@ -17,10 +17,9 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move/data"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/providers/hosted/restoring"
+	slipwayhosted "github.com/slipwayhq/slipway/internal/hosted"
 )
 
 const (
@@ -322,14 +321,14 @@ func TestWithDataRefusals(t *testing.T) {
 		}
 		return out
 	}
-	identified := move.Options{Data: data.Options{IdentitySecret: "age"}}
+	identified := move.Options{Data: move.DataOptions{IdentitySecret: "age"}}
 	for name, tc := range map[string]struct {
 		source, target []client.Object
 		options        move.Options
 		want           string
 	}{
 		"no policy":       {source: without("EtcdSnapshotPolicy", withHost()), want: "needs an EtcdSnapshotPolicy for Cluster a"},
-		"another policy":  {source: withHost(), options: move.Options{Data: data.Options{Policy: "x"}}, want: "needs EtcdSnapshotPolicy x"},
+		"another policy":  {source: withHost(), options: move.Options{Data: move.DataOptions{Policy: "x"}}, want: "needs EtcdSnapshotPolicy x"},
 		"several":         {source: append(withHost(), object(hosted, "EtcdSnapshotPolicy", "q", set(map[string]any{}, "spec", "clusterSelector"))), want: "several EtcdSnapshotPolicies (p, q): name one with --policy"},
 		"suspended":       {source: withHost(set(true, "spec", "suspend")), want: "which is suspended"},
 		"data directory":  {source: withHost(set(map[string]any{}, "spec", "destination", "folder")), want: "whose folder is in the data directory of the source"},
@@ -433,7 +432,7 @@ func TestWithDataPlan(t *testing.T) {
 			t.Errorf("the plan lacks %q:\n%s", want, steps)
 		}
 	}
-	var asked *restoring.Request
+	var asked *slipwayhosted.RestoreRequest
 	o := h.options()
 	work := o.Sleep
 	o.Sleep = func(ctx context.Context, d time.Duration) error {
@@ -453,10 +452,10 @@ func TestWithDataPlan(t *testing.T) {
 	}
 }
 
-func parsed(t *testing.T, text string) *restoring.Request {
+func parsed(t *testing.T, text string) *slipwayhosted.RestoreRequest {
 	t.Helper()
 	plane := &hostedv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{restore: text}}}
-	r, err := restoring.Parse(plane)
+	r, err := slipwayhosted.ParseRestore(plane)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,11 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
-	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
@@ -40,17 +39,17 @@ type Request struct {
 	Named    map[provider.Type][]string
 }
 
-// Choose returns the providers to upgrade, with notes about those that are not upgraded. Unfinished upgrades of an
+// ChooseUpgrades returns the providers to upgrade, with notes about those that are not upgraded. Unfinished upgrades of an
 // earlier command are included.
-func Choose(ctx context.Context, r Request, cluster selection.Cluster, latest Latest) ([]Target, []string, error) {
+func ChooseUpgrades(ctx context.Context, r Request, cluster install.SelectionCluster, latest Latest) ([]Target, []string, error) {
 	installed := cluster.Installed
 	if (r.Contract == "") == (len(r.Named) == 0) {
-		return nil, nil, fault.New(fault.Invalid, installation.ReasonRequest,
+		return nil, nil, fault.New(fault.Invalid, install.ReasonRequest,
 			"name either a contract, for example --contract %s, or providers, for example --infrastructure NAME:VERSION; `slipway upgrade plan` lists what there is", repository.Contract)
 	}
 	for _, p := range installed {
 		if p.Installing {
-			return nil, nil, fault.New(fault.Invalid, installation.ReasonInstalled,
+			return nil, nil, fault.New(fault.Invalid, install.ReasonInstalled,
 				"the installation of provider %s has begun and not ended; run `slipway init` again to complete it, then upgrade", p.Label())
 		}
 	}
@@ -86,7 +85,7 @@ func Choose(ctx context.Context, r Request, cluster selection.Cluster, latest La
 // note explains why.
 func ofContract(ctx context.Context, contract string, installed []inventory.Provider, latest Latest) (out []Target, notes []string, err error) {
 	if contract != repository.Contract {
-		return nil, nil, fault.New(fault.Invalid, installation.ReasonContract, "this version of slipway upgrades to the contract %s alone; --contract %s needs an older one", repository.Contract, contract)
+		return nil, nil, fault.New(fault.Invalid, install.ReasonContract, "this version of slipway upgrades to the contract %s alone; --contract %s needs an older one", repository.Contract, contract)
 	}
 	var lacking []string
 	for _, p := range installed {
@@ -108,12 +107,12 @@ func ofContract(ctx context.Context, contract string, installed []inventory.Prov
 		out = append(out, Target{p, version})
 	}
 	if len(lacking) > 0 {
-		return nil, nil, fault.New(fault.Invalid, installation.ReasonContract, "there is no release that goes together with the contract %s of: %s; name the providers to upgrade, or delete these", contract, strings.Join(lacking, ", "))
+		return nil, nil, fault.New(fault.Invalid, install.ReasonContract, "there is no release that goes together with the contract %s of: %s; name the providers to upgrade, or delete these", contract, strings.Join(lacking, ", "))
 	}
 	return out, notes, nil
 }
 
-func ofNames(ctx context.Context, named map[provider.Type][]string, cluster selection.Cluster, latest Latest) ([]Target, error) {
+func ofNames(ctx context.Context, named map[provider.Type][]string, cluster install.SelectionCluster, latest Latest) ([]Target, error) {
 	var out []Target
 	for _, t := range provider.Types() {
 		for _, name := range named[t] {
@@ -126,7 +125,7 @@ func ofNames(ctx context.Context, named map[provider.Type][]string, cluster sele
 				return nil, err
 			}
 			if slices.ContainsFunc(out, func(other Target) bool { return other.From.Label() == target.From.Label() }) {
-				return nil, fault.New(fault.Invalid, installation.ReasonRequest, "provider %s is named twice", target.From.Label())
+				return nil, fault.New(fault.Invalid, install.ReasonRequest, "provider %s is named twice", target.From.Label())
 			}
 			out = append(out, target)
 		}
@@ -134,10 +133,10 @@ func ofNames(ctx context.Context, named map[provider.Type][]string, cluster sele
 	return out, nil
 }
 
-func ofName(ctx context.Context, t provider.Type, ref provider.Reference, cluster selection.Cluster, latest Latest) (Target, error) {
+func ofName(ctx context.Context, t provider.Type, ref provider.Reference, cluster install.SelectionCluster, latest Latest) (Target, error) {
 	label := t.Label(ref.Name)
 	if slices.Contains(cluster.Builtin, providerset.Name(label)) {
-		return Target{}, fault.New(fault.Invalid, installation.ReasonBuiltIn,
+		return Target{}, fault.New(fault.Invalid, install.ReasonBuiltIn,
 			"provider %s is built into this management cluster; it is upgraded with the slipway binary: `slipway down`, then `slipway up` of the new version", label)
 	}
 	found := slices.DeleteFunc(inventory.Find(cluster.Installed, t, ref.Name), func(p inventory.Provider) bool {
@@ -151,7 +150,7 @@ func ofName(ctx context.Context, t provider.Type, ref provider.Reference, cluste
 	}
 	version, err := latest(ctx, found[0], repository.Contract)
 	if err == nil && version == "" {
-		err = fault.New(fault.Invalid, installation.ReasonContract, "provider %s has no release that goes together with the contract %s; name a version", label, repository.Contract)
+		err = fault.New(fault.Invalid, install.ReasonContract, "provider %s has no release that goes together with the contract %s; name a version", label, repository.Contract)
 	}
 	return Target{found[0], version}, err
 }

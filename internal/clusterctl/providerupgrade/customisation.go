@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 )
 
 // Customisation is a field of a component that was not set by an installation. Its value is not shown, because it may
@@ -73,7 +73,7 @@ func Customisations(live, after *unstructured.Unstructured) []Customisation {
 // isUserManager reports whether a field manager is neither an installation nor a controller that writes to components.
 func isUserManager(manager string) bool {
 	programs := []string{
-		installation.FieldManager, "clusterctl", "slipway-certificates", "slipway-migration", "kube-controller-manager", "kube-apiserver",
+		install.FieldManager, "clusterctl", "slipway-certificates", "slipway-migration", "kube-controller-manager", "kube-apiserver",
 		"kube-scheduler", "kubelet", "clusterrole-aggregation-controller", "cainjector", "cert-manager-cainjector", "manager",
 	}
 	return !slices.Contains(programs, manager) && !strings.HasPrefix(manager, "cert-manager")

@@ -1,5 +1,5 @@
 // Package providerupgrade upgrades the providers of a management cluster. It lists the available versions ([Offers]),
-// selects the providers to upgrade ([Choose]), checks the upgrade before anything is written, and computes the plan,
+// selects the providers to upgrade ([ChooseUpgrades]), checks the upgrade before anything is written, and computes the plan,
 // which package installation executes:
 //
 //	record the start of the upgrade in the inventory

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
@@ -44,7 +44,7 @@ func ReadStored(ctx context.Context, c client.Reader, changes []Change) (map[str
 // ReadCustomisations returns the fields of the components that users have set, and whether they would be lost. It
 // writes nothing.
 func ReadCustomisations(ctx context.Context, c client.Client, changes []Change) ([]Customisation, error) {
-	w := kube.NewWriter(c, installation.Manager)
+	w := kube.NewWriter(c, install.Manager)
 	var out []Customisation
 	for _, change := range changes {
 		objects := change.To.Objects

@@ -8,10 +8,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/component"
-	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
-	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	clusterctlrepository "github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -20,9 +19,9 @@ type Change struct {
 	// From is the inventory entry of the installed provider.
 	From inventory.Provider
 	// To are the components of the target version.
-	To installation.Item
+	To install.Item
 	// Former are the components of the installed version; nil if they can no longer be read.
-	Former *installation.Item
+	Former *install.Item
 	// Present are the installed objects; only their kinds and names are used.
 	Present []*unstructured.Unstructured
 }
@@ -48,10 +47,10 @@ func Records(changes []Change) []inventory.Provider {
 	return out
 }
 
-// Check rejects versions that are incompatible with each other or with the providers that are not upgraded. A provider
+// CheckUpgrade rejects versions that are incompatible with each other or with the providers that are not upgraded. A provider
 // with an unknown contract is accepted if the contract of the core provider does not change.
-func Check(changes []Change, others Others, core string) error {
-	var items []installation.Item
+func CheckUpgrade(changes []Change, others Others, core string) error {
+	var items []install.Item
 	before := core
 	for _, c := range changes {
 		items = append(items, c.To)
@@ -60,7 +59,7 @@ func Check(changes []Change, others Others, core string) error {
 		}
 	}
 	if core == "" {
-		return installation.Check(items, core) // reports the missing core provider
+		return install.Check(items, core) // reports the missing core provider
 	}
 	var problems []string
 	for label, contract := range others {
@@ -71,37 +70,37 @@ func Check(changes []Change, others Others, core string) error {
 			problems = append(problems, label+" stays and its contract is unknown")
 			continue
 		}
-		if !slices.Contains(repository.CompatibleContracts(core), contract) {
+		if !slices.Contains(clusterctlrepository.CompatibleContracts(core), contract) {
 			problems = append(problems, label+" stays and has the contract "+contract)
 		}
 	}
 	if len(problems) > 0 {
 		slices.Sort(problems)
-		return fault.New(fault.Invalid, installation.ReasonContract, "the core has the contract %s afterwards, but %s; upgrade these providers with the same command",
+		return fault.New(fault.Invalid, install.ReasonContract, "the core has the contract %s afterwards, but %s; upgrade these providers with the same command",
 			core, strings.Join(problems, "; "))
 	}
-	return installation.Check(items, core)
+	return install.Check(items, core)
 }
 
 // coreLabel is the label of the core provider.
 const coreLabel = "cluster-api"
 
-// Plan computes the plan of an upgrade.
-func Plan(changes []Change, stored map[string]Stored, s installation.Settings) (installation.Plan, error) {
-	var p installation.Plan
+// PlanUpgrade computes the plan of an upgrade.
+func PlanUpgrade(changes []Change, stored map[string]Stored, s install.Settings) (install.Plan, error) {
+	var p install.Plan
 	if len(changes) == 0 {
 		return p, nil
 	}
-	add := func(steps ...installation.Step) { p.Steps = append(p.Steps, steps...) }
+	add := func(steps ...install.Step) { p.Steps = append(p.Steps, steps...) }
 	for _, c := range changes {
 		begun := c.From
 		begun.TargetVersion, begun.Applied, begun.UpdatedAt = c.To.Version, c.isApplied(), s.UpdatedAt
-		add(installation.Step{Verb: installation.Apply, Provider: c.From.Label(), Object: begun.Object(), Why: "the upgrade to " + c.To.Version + " begins"})
+		add(install.Step{Verb: install.Apply, Provider: c.From.Label(), Object: begun.Object(), Why: "the upgrade to " + c.To.Version + " begins"})
 	}
 	for _, c := range changes {
 		steps, err := migrations(c, stored)
 		if err != nil {
-			return installation.Plan{}, err
+			return install.Plan{}, err
 		}
 		add(steps...)
 	}
@@ -109,13 +108,13 @@ func Plan(changes []Change, stored map[string]Stored, s installation.Settings) (
 	for _, c := range changes {
 		for _, o := range c.Present {
 			if o.GetKind() == "Deployment" && (!c.isApplied() || !has(c.To.Objects, o)) {
-				add(installation.Step{Verb: installation.Stop, Provider: c.From.Label(), Object: o, Why: "no two versions run at once"})
+				add(install.Step{Verb: install.Stop, Provider: c.From.Label(), Object: o, Why: "no two versions run at once"})
 			}
 		}
 	}
 	for _, c := range changes {
 		add(deleteObsolete(c)...)
-		add(setReplicas(installation.Components(c.To, s.Builtin))...)
+		add(setReplicas(install.Components(c.To, s.Builtin))...)
 		if s.Wait {
 			add(c.applied(s))
 		} else {
@@ -124,7 +123,7 @@ func Plan(changes []Change, stored map[string]Stored, s installation.Settings) (
 	}
 	if s.Wait {
 		for _, c := range changes {
-			add(installation.Waits(c.To)...)
+			add(install.Waits(c.To)...)
 		}
 		for _, c := range changes {
 			add(c.complete(s)) // last, so that the same command repeats an interrupted wait and can still reverse the upgrade
@@ -137,28 +136,28 @@ func Plan(changes []Change, stored map[string]Stored, s installation.Settings) (
 func (c Change) isApplied() bool { return c.From.Applied && c.From.TargetVersion == c.To.Version }
 
 // applied returns the step that records the installation of the new version.
-func (c Change) applied(s installation.Settings) installation.Step {
+func (c Change) applied(s install.Settings) install.Step {
 	record := c.From
 	record.TargetVersion, record.Applied, record.UpdatedAt = c.To.Version, true, s.UpdatedAt
-	return installation.Step{Verb: installation.Apply, Provider: c.From.Label(), Object: record.Object(), Why: c.To.Version + " is installed and has to become available"}
+	return install.Step{Verb: install.Apply, Provider: c.From.Label(), Object: record.Object(), Why: c.To.Version + " is installed and has to become available"}
 }
 
 // complete returns the step that completes the upgrade of a provider.
-func (c Change) complete(s installation.Settings) installation.Step {
+func (c Change) complete(s install.Settings) install.Step {
 	record := c.To.Record()
 	record.UpdatedAt = s.UpdatedAt
-	return installation.Step{Verb: installation.Apply, Provider: c.From.Label(), Object: record.Object(), Why: "the upgrade is complete"}
+	return install.Step{Verb: install.Apply, Provider: c.From.Label(), Object: record.Object(), Why: "the upgrade is complete"}
 }
 
 // PlanRollback computes the plan that reverses an upgrade, or returns the reason why it cannot be reversed.
-func PlanRollback(changes []Change, s installation.Settings) (installation.Plan, string, error) {
+func PlanRollback(changes []Change, s install.Settings) (install.Plan, string, error) {
 	var out []Change
 	for _, c := range changes {
 		if c.Former == nil {
-			return installation.Plan{}, fmt.Sprintf("the components of %s %s cannot be read", c.From.Label(), c.From.Version), nil
+			return install.Plan{}, fmt.Sprintf("the components of %s %s cannot be read", c.From.Label(), c.From.Version), nil
 		}
 		if why := storageVersionChange(*c.Former, c.To); why != "" {
-			return installation.Plan{}, why, nil
+			return install.Plan{}, why, nil
 		}
 		back := Change{From: c.From, To: *c.Former, Present: slices.Clone(c.Present)}
 		for _, o := range c.To.Objects {
@@ -169,12 +168,12 @@ func PlanRollback(changes []Change, s installation.Settings) (installation.Plan,
 		out = append(out, back)
 	}
 	s.Before, s.Wait = nil, false
-	p, err := Plan(out, nil, s)
+	p, err := PlanUpgrade(out, nil, s)
 	return p, "", err
 }
 
 // storageVersionChange describes a CRD whose storage version differs in the new version; empty if there is none.
-func storageVersionChange(former, next installation.Item) string {
+func storageVersionChange(former, next install.Item) string {
 	before := map[string]string{}
 	for _, o := range former.Objects {
 		if crd := definition(o); crd != nil {
@@ -194,8 +193,8 @@ func storageVersionChange(former, next installation.Item) string {
 }
 
 // migrations returns the steps for CRDs that may have objects stored in versions that the new CRD lacks.
-func migrations(c Change, stored map[string]Stored) ([]installation.Step, error) {
-	var out []installation.Step
+func migrations(c Change, stored map[string]Stored) ([]install.Step, error) {
+	var out []install.Step
 	for _, o := range c.To.Objects {
 		crd, live := definition(o), stored[o.GetName()]
 		if crd == nil || live.Current == "" {
@@ -206,7 +205,7 @@ func migrations(c Change, stored map[string]Stored) ([]installation.Step, error)
 				"objects of CRD %s are stored in %s, which %s %s does not have; upgrade to a version in between that has both", o.GetName(), live.Current, c.From.Label(), c.To.Version)
 		}
 		if slices.ContainsFunc(live.All, func(v string) bool { return !hasVersion(crd, v) }) {
-			out = append(out, installation.Step{Verb: installation.Migrate, Provider: c.From.Label(), Object: o, Why: "the new CRD does not have all versions that were stored"})
+			out = append(out, install.Step{Verb: install.Migrate, Provider: c.From.Label(), Object: o, Why: "the new CRD does not have all versions that were stored"})
 		}
 	}
 	return out, nil
@@ -214,23 +213,23 @@ func migrations(c Change, stored map[string]Stored) ([]installation.Step, error)
 
 // deleteObsolete returns steps that delete the objects missing in the new version. Namespaces, CRDs and volumes are retained,
 // as when a provider is deleted.
-func deleteObsolete(c Change) []installation.Step {
-	var out []installation.Step
-	ordered := component.InstallOrder(c.Present)
+func deleteObsolete(c Change) []install.Step {
+	var out []install.Step
+	ordered := clusterctlrepository.InstallOrder(c.Present)
 	slices.Reverse(ordered)
 	for _, o := range ordered {
 		if slices.Contains([]string{"Namespace", "CustomResourceDefinition", "PersistentVolumeClaim", "PersistentVolume"}, o.GetKind()) || has(c.To.Objects, o) {
 			continue
 		}
-		out = append(out, installation.Step{Verb: installation.Delete, Provider: c.From.Label(), Object: o, Why: c.To.Version + " does not have it"})
+		out = append(out, install.Step{Verb: install.Delete, Provider: c.From.Label(), Object: o, Why: c.To.Version + " does not have it"})
 	}
 	return out
 }
 
 // setReplicas sets the replicas of Deployments that do not specify them, because the Deployments were stopped.
-func setReplicas(steps []installation.Step) []installation.Step {
+func setReplicas(steps []install.Step) []install.Step {
 	for i, s := range steps {
-		if s.Verb != installation.Apply || s.Object.GetKind() != "Deployment" {
+		if s.Verb != install.Apply || s.Object.GetKind() != "Deployment" {
 			continue
 		}
 		if _, set, err := unstructured.NestedFieldNoCopy(s.Object.Object, "spec", "replicas"); set || err != nil {

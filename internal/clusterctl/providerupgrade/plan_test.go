@@ -9,12 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/component"
-	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/providerupgrade"
-	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
@@ -78,14 +77,14 @@ func TestOneProviderIsUnreadable(t *testing.T) {
 	if diff := cmp.Diff(want, offers); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	cluster := selection.Cluster{ClusterState: installation.ClusterState{Installed: installed, Contract: "v1beta2"}}
-	targets, notes, err := providerupgrade.Choose(t.Context(), providerupgrade.Request{Contract: "v1beta2"}, cluster, latest)
+	cluster := install.SelectionCluster{ClusterState: install.ClusterState{Installed: installed, Contract: "v1beta2"}}
+	targets, notes, err := providerupgrade.ChooseUpgrades(t.Context(), providerupgrade.Request{Contract: "v1beta2"}, cluster, latest)
 	if err != nil || len(targets) != 2 || len(notes) != 1 || !strings.Contains(notes[0], "infrastructure-broken stays at version v1.0.0, because its releases cannot be read: add it to providers") {
 		t.Errorf("targets %v, notes %q, %v", targets, notes, err)
 	}
-	core := providerupgrade.Change{From: installed[0], To: installation.Item{Components: &component.Components{}, Contract: "v1beta2"}}
+	core := providerupgrade.Change{From: installed[0], To: install.Item{Components: &repository.Components{}, Contract: "v1beta2"}}
 	for before, refused := range map[string]bool{"v1beta2": false, "v1beta1": true} {
-		err := providerupgrade.Check([]providerupgrade.Change{core}, providerupgrade.Others{"infrastructure-broken": ""}, before)
+		err := providerupgrade.CheckUpgrade([]providerupgrade.Change{core}, providerupgrade.Others{"infrastructure-broken": ""}, before)
 		if got := err != nil && strings.Contains(err.Error(), "its contract is unknown"); got != refused {
 			t.Errorf("core of %s: %v", before, err)
 		}
@@ -109,22 +108,22 @@ func TestChoose(t *testing.T) {
 		want      string
 		reason    string
 	}{
-		"neither":                {installed: []inventory.Provider{core}, reason: installation.ReasonRequest},
-		"both":                   {contract: "v1beta2", named: map[provider.Type][]string{provider.Infrastructure: {"acme"}}, reason: installation.ReasonRequest},
+		"neither":                {installed: []inventory.Provider{core}, reason: install.ReasonRequest},
+		"both":                   {contract: "v1beta2", named: map[provider.Type][]string{provider.Infrastructure: {"acme"}}, reason: install.ReasonRequest},
 		"contract":               {contract: "v1beta2", installed: []inventory.Provider{core, acme}, want: "cluster-api v1.14.1, infrastructure-acme v2.1.0"},
-		"another contract":       {contract: "v1beta1", installed: []inventory.Provider{core}, reason: installation.ReasonContract},
-		"without a release":      {contract: "v1beta2", installed: []inventory.Provider{record(provider.Addon, "helm", "v0.1.0")}, reason: installation.ReasonContract},
+		"another contract":       {contract: "v1beta1", installed: []inventory.Provider{core}, reason: install.ReasonContract},
+		"without a release":      {contract: "v1beta2", installed: []inventory.Provider{record(provider.Addon, "helm", "v0.1.0")}, reason: install.ReasonContract},
 		"up to date":             {contract: "v1beta2", installed: []inventory.Provider{record(provider.Infrastructure, "acme", "v2.1.0")}, want: ""},
 		"a newer one is there":   {contract: "v1beta2", installed: []inventory.Provider{record(provider.Infrastructure, "acme", "v2.2.0-rc.1")}, want: ""},
 		"named":                  {named: map[provider.Type][]string{provider.Infrastructure: {"acme:v2.0.5"}}, installed: []inventory.Provider{core, acme}, want: "infrastructure-acme v2.0.5"},
 		"named, without version": {named: map[provider.Type][]string{provider.Infrastructure: {"acme"}}, installed: []inventory.Provider{core, acme}, want: "infrastructure-acme v2.1.0"},
 		"not installed":          {named: map[provider.Type][]string{provider.IPAM: {"in-cluster"}}, installed: []inventory.Provider{core}, reason: providerupgrade.ReasonNotInstalled},
 		"another namespace":      {named: map[provider.Type][]string{provider.Infrastructure: {"other/acme:v2.1.0"}}, installed: []inventory.Provider{acme}, reason: providerupgrade.ReasonNotInstalled},
-		"twice":                  {named: map[provider.Type][]string{provider.Infrastructure: {"acme:v2.0.5", "acme:v2.1.0"}}, installed: []inventory.Provider{acme}, reason: installation.ReasonRequest},
-		"built in":               {named: map[provider.Type][]string{provider.Core: {"cluster-api:v1.14.1"}}, builtin: []providerset.Name{providerset.Core}, reason: installation.ReasonBuiltIn},
+		"twice":                  {named: map[provider.Type][]string{provider.Infrastructure: {"acme:v2.0.5", "acme:v2.1.0"}}, installed: []inventory.Provider{acme}, reason: install.ReasonRequest},
+		"built in":               {named: map[provider.Type][]string{provider.Core: {"cluster-api:v1.14.1"}}, builtin: []providerset.Name{providerset.Core}, reason: install.ReasonBuiltIn},
 		"begun":                  {named: map[provider.Type][]string{provider.Core: {"cluster-api:v1.13.0"}}, installed: []inventory.Provider{core, begun}, want: "cluster-api v1.13.0, infrastructure-acme v2.1.0"},
 		"not installed to its end": {
-			contract: "v1beta2", installed: []inventory.Provider{unfinished}, reason: installation.ReasonInstalled,
+			contract: "v1beta2", installed: []inventory.Provider{unfinished}, reason: install.ReasonInstalled,
 		},
 		"back, of the core":   {named: map[provider.Type][]string{provider.Core: {"cluster-api:v1.11.0"}}, installed: []inventory.Provider{core}, reason: providerupgrade.ReasonVersion},
 		"back, of others":     {named: map[provider.Type][]string{provider.Infrastructure: {"acme:v1.9.0"}}, installed: []inventory.Provider{acme}, want: "infrastructure-acme v1.9.0"},
@@ -133,8 +132,8 @@ func TestChoose(t *testing.T) {
 		"no semantic version": {named: map[provider.Type][]string{provider.Core: {"cluster-api:new"}}, installed: []inventory.Provider{core}, reason: providerupgrade.ReasonVersion},
 	}
 	for name, tc := range cases {
-		cluster := selection.Cluster{ClusterState: installation.ClusterState{Installed: tc.installed, Contract: "v1beta2"}, Builtin: tc.builtin}
-		targets, _, err := providerupgrade.Choose(t.Context(), providerupgrade.Request{Contract: tc.contract, Named: tc.named}, cluster, releases(latest))
+		cluster := install.SelectionCluster{ClusterState: install.ClusterState{Installed: tc.installed, Contract: "v1beta2"}, Builtin: tc.builtin}
+		targets, _, err := providerupgrade.ChooseUpgrades(t.Context(), providerupgrade.Request{Contract: tc.contract, Named: tc.named}, cluster, releases(latest))
 		if tc.reason != "" {
 			if fault.As(err) == nil || fault.As(err).Reason != tc.reason {
 				t.Errorf("%s: %v, and not the reason %s", name, err, tc.reason)
@@ -173,14 +172,14 @@ kind: ConfigMap
 metadata: {name: VERSION, namespace: acme-system}
 `
 
-func item(t *testing.T, version, crdVersions string) installation.Item {
+func item(t *testing.T, version, crdVersions string) install.Item {
 	t.Helper()
 	text := strings.NewReplacer("VERSIONS", crdVersions, "VERSION", version).Replace(acmeComponents)
-	c, err := component.New(provider.Provider{Name: "acme", Type: provider.Infrastructure}, version, []byte(text), component.Options{})
+	c, err := repository.NewComponents(provider.Provider{Name: "acme", Type: provider.Infrastructure}, version, []byte(text), repository.ComponentOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return installation.Item{Components: c, Contract: "v1beta2"}
+	return install.Item{Components: c, Contract: "v1beta2"}
 }
 
 const (
@@ -200,7 +199,7 @@ func change(t *testing.T, from, to string) providerupgrade.Change {
 // CX-12: the order of an upgrade: stored objects first, then Deployments stop, then what is gone goes, then the rest comes.
 func TestPlan(t *testing.T) {
 	stored := map[string]providerupgrade.Stored{"things.infrastructure.cluster.x-k8s.io": {Current: "v2", All: []string{"v1", "v2"}}}
-	p, err := providerupgrade.Plan([]providerupgrade.Change{change(t, two, only)}, stored, installation.Settings{Wait: true})
+	p, err := providerupgrade.PlanUpgrade([]providerupgrade.Change{change(t, two, only)}, stored, install.Settings{Wait: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +219,7 @@ func TestPlan(t *testing.T) {
 	var got []string
 	for _, s := range p.Steps {
 		got = append(got, s.String())
-		if replicas, _, _ := unstructured.NestedInt64(object(s), "spec", "replicas"); s.Verb == installation.Apply && object(s)["kind"] == "Deployment" && replicas != 1 {
+		if replicas, _, _ := unstructured.NestedInt64(object(s), "spec", "replicas"); s.Verb == install.Apply && object(s)["kind"] == "Deployment" && replicas != 1 {
 			t.Errorf("the Deployment that was stopped is applied with %d replicas", replicas)
 		}
 	}
@@ -228,16 +227,16 @@ func TestPlan(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	stored["things.infrastructure.cluster.x-k8s.io"] = providerupgrade.Stored{Current: "v1", All: []string{"v1"}}
-	if _, err := providerupgrade.Plan([]providerupgrade.Change{change(t, one, only)}, stored, installation.Settings{}); fault.As(err) == nil || fault.As(err).Reason != providerupgrade.ReasonStoredVersion {
+	if _, err := providerupgrade.PlanUpgrade([]providerupgrade.Change{change(t, one, only)}, stored, install.Settings{}); fault.As(err) == nil || fault.As(err).Reason != providerupgrade.ReasonStoredVersion {
 		t.Errorf("objects that could not be read any more: %v", err)
 	}
 }
 
-func object(s installation.Step) map[string]any { return s.Object.Object }
+func object(s install.Step) map[string]any { return s.Object.Object }
 
 // CX-12: the way back is the same plan with the former components, unless stored objects could not be read any more.
 func TestBack(t *testing.T) {
-	p, why, err := providerupgrade.PlanRollback([]providerupgrade.Change{change(t, two, only)}, installation.Settings{})
+	p, why, err := providerupgrade.PlanRollback([]providerupgrade.Change{change(t, two, only)}, install.Settings{})
 	if err != nil || why != "" {
 		t.Fatal(why, err)
 	}
@@ -249,12 +248,12 @@ func TestBack(t *testing.T) {
 			t.Errorf("%q is missing:\n%s", line, text)
 		}
 	}
-	if _, why, err = providerupgrade.PlanRollback([]providerupgrade.Change{change(t, one, two)}, installation.Settings{}); err != nil || !strings.Contains(why, "in v2, and v1.0.0 in v1") {
+	if _, why, err = providerupgrade.PlanRollback([]providerupgrade.Change{change(t, one, two)}, install.Settings{}); err != nil || !strings.Contains(why, "in v2, and v1.0.0 in v1") {
 		t.Errorf("another version is stored: %q, %v", why, err)
 	}
 	gone := change(t, one, one)
 	gone.Former = nil
-	if _, why, err = providerupgrade.PlanRollback([]providerupgrade.Change{gone}, installation.Settings{}); err != nil || why == "" {
+	if _, why, err = providerupgrade.PlanRollback([]providerupgrade.Change{gone}, install.Settings{}); err != nil || why == "" {
 		t.Errorf("the former components are gone: %q, %v", why, err)
 	}
 }
@@ -262,19 +261,19 @@ func TestBack(t *testing.T) {
 // CX-12: all providers go together afterwards, also those that stay.
 func TestCheck(t *testing.T) {
 	c := change(t, one, one)
-	if err := providerupgrade.Check([]providerupgrade.Change{c}, providerupgrade.Others{"ipam-old": "v1beta1"}, "v1beta2"); err != nil {
+	if err := providerupgrade.CheckUpgrade([]providerupgrade.Change{c}, providerupgrade.Others{"ipam-old": "v1beta1"}, "v1beta2"); err != nil {
 		t.Errorf("v1beta1 goes together with v1beta2: %v", err)
 	}
-	err := providerupgrade.Check([]providerupgrade.Change{c}, providerupgrade.Others{"ipam-old": "v1alpha4"}, "v1beta2")
-	if fault.As(err) == nil || fault.As(err).Reason != installation.ReasonContract || !strings.Contains(err.Error(), "ipam-old stays") {
+	err := providerupgrade.CheckUpgrade([]providerupgrade.Change{c}, providerupgrade.Others{"ipam-old": "v1alpha4"}, "v1beta2")
+	if fault.As(err) == nil || fault.As(err).Reason != install.ReasonContract || !strings.Contains(err.Error(), "ipam-old stays") {
 		t.Errorf("one that stays: %v", err)
 	}
-	err = providerupgrade.Check([]providerupgrade.Change{c}, providerupgrade.Others{"ipam-old": "v1beta1"}, "")
+	err = providerupgrade.CheckUpgrade([]providerupgrade.Change{c}, providerupgrade.Others{"ipam-old": "v1beta1"}, "")
 	if fault.As(err) == nil || !strings.Contains(err.Error(), "there is no core provider") {
 		t.Errorf("without a core: %v", err)
 	}
 	c.To.Contract = "v1alpha4"
-	if err := providerupgrade.Check([]providerupgrade.Change{c}, nil, "v1beta2"); fault.As(err) == nil || fault.As(err).Reason != installation.ReasonContract {
+	if err := providerupgrade.CheckUpgrade([]providerupgrade.Change{c}, nil, "v1beta2"); fault.As(err) == nil || fault.As(err).Reason != install.ReasonContract {
 		t.Errorf("one that is upgraded: %v", err)
 	}
 }

@@ -9,26 +9,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
-	"github.com/slipwayhq/slipway/internal/release/component"
-	"github.com/slipwayhq/slipway/internal/release/template"
+	"github.com/slipwayhq/slipway/internal/release"
 )
 
 // BuiltinName is the name of the built-in infrastructure provider.
 const BuiltinName = "local"
 
 // BuiltinNetwork is the variable of its templates with the first two octets of a cluster's subnet.
-const BuiltinNetwork = template.Network
+const BuiltinNetwork = release.Network
 
 // Builtin returns the built-in infrastructure provider as a repository with one version, the version of this build, and
 // with the same templates and ClusterClasses as a release.
 func Builtin() (*repository.Source, error) {
 	files := map[string]string{}
-	for _, flavor := range template.Flavors() {
+	for _, flavor := range release.Flavors() {
 		objects, err := flavor.Objects(examples.Files)
 		if err != nil {
 			return nil, err
 		}
-		text, err := component.YAML(objects)
+		text, err := release.ComponentsYAML(objects)
 		if err != nil {
 			return nil, fmt.Errorf("writing template %s: %w", flavor.File(), err)
 		}
@@ -39,7 +38,7 @@ func Builtin() (*repository.Source, error) {
 		if err != nil {
 			return nil, err
 		}
-		text, err := component.YAML(objects)
+		text, err := release.ComponentsYAML(objects)
 		if err != nil {
 			return nil, fmt.Errorf("writing ClusterClass %s: %w", name, err)
 		}

@@ -15,7 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/substitution"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -38,7 +38,7 @@ type Source struct {
 	// In is the standard input for "-".
 	In io.Reader
 	// Variable looks up GITHUB_TOKEN.
-	Variable substitution.Lookup
+	Variable repository.Lookup
 	// Client sends HTTP requests; nil means [http.DefaultClient].
 	Client *http.Client
 }

@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	apiversion "k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/component"
-	"github.com/slipwayhq/slipway/internal/clusterctl/substitution"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/manifest"
 )
@@ -29,14 +28,14 @@ type Options struct {
 	// ControlPlaneMachines and WorkerMachines are the numbers of machines; nil for the variables, or else 1 and 0.
 	ControlPlaneMachines, WorkerMachines *int64
 	// Lookup returns the values of other variables.
-	Lookup substitution.Lookup
-	// Processor processes the template; nil means [substitution.Envsubst].
-	Processor substitution.Processor
+	Lookup repository.Lookup
+	// Processor processes the template; nil means [repository.Envsubst].
+	Processor repository.Processor
 }
 
-func (o Options) processor() substitution.Processor {
+func (o Options) processor() repository.Processor {
 	if o.Processor == nil {
-		return substitution.Envsubst{}
+		return repository.Envsubst{}
 	}
 	return o.Processor
 }
@@ -49,7 +48,7 @@ type count struct {
 }
 
 // values validates the options, and returns a lookup that includes them.
-func (o Options) values() (substitution.Lookup, error) {
+func (o Options) values() (repository.Lookup, error) {
 	if problems := validation.IsDNS1123Label(o.Namespace); len(problems) > 0 {
 		return nil, invalid("%q is no name of a namespace; correct --target-namespace", o.Namespace)
 	}
@@ -78,7 +77,7 @@ func (o Options) values() (substitution.Lookup, error) {
 	}, nil
 }
 
-func (c count) value(lookup substitution.Lookup) (int64, error) {
+func (c count) value(lookup repository.Lookup) (int64, error) {
 	n := c.least
 	if c.given != nil {
 		n = *c.given
@@ -101,7 +100,7 @@ func invalid(message string, args ...any) error {
 // Template is the manifest of a cluster.
 type Template struct {
 	// Variables are the variables in the text.
-	Variables []substitution.Variable
+	Variables []repository.Variable
 	Objects   []*unstructured.Unstructured
 }
 
@@ -124,7 +123,7 @@ func New(data []byte, o Options) (*Template, error) {
 	if len(t.Objects) == 0 {
 		return nil, fault.New(fault.Invalid, ReasonTemplate, "the template has no objects; check where it is read from")
 	}
-	component.SetNamespace(t.Objects, o.Namespace)
+	repository.SetNamespace(t.Objects, o.Namespace)
 	return t, nil
 }
 
@@ -135,9 +134,9 @@ func (t *Template) YAML() ([]byte, error) { return manifest.YAML(t.Objects) }
 func (t *Template) Merge(before *Template) {
 	t.Objects = append(slices.Clone(before.Objects), t.Objects...)
 	for _, v := range before.Variables {
-		if !slices.ContainsFunc(t.Variables, func(w substitution.Variable) bool { return w.Name == v.Name }) {
+		if !slices.ContainsFunc(t.Variables, func(w repository.Variable) bool { return w.Name == v.Name }) {
 			t.Variables = append(t.Variables, v)
 		}
 	}
-	slices.SortFunc(t.Variables, func(a, b substitution.Variable) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(t.Variables, func(a, b repository.Variable) int { return strings.Compare(a.Name, b.Name) })
 }

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/link"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reference"
 )
 
 // The actions of the controller. Each may be repeated.
@@ -40,10 +40,10 @@ func (a Delete) String() string {
 func (a DeleteBinding) String() string {
 	return fmt.Sprintf("delete ClusterResourceSetBinding %s: the Cluster is deleted", a.Name)
 }
-func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
+func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
-	case link.Own, link.Delete:
-		return link.Act(ctx, c.writer, a, s.infra(), s.control())
+	case reference.Own, reference.Delete:
+		return reference.Act(ctx, c.writer, a, s.infra(), s.control())
 	case SetEndpoint:
 		return c.writer.PatchOwned(ctx, s.Cluster, func(o client.Object) {
 			o.(*clusterv1.Cluster).Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: a.Host, Port: a.Port}

@@ -25,19 +25,18 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/plane/pki"
-	"github.com/slipwayhq/slipway/internal/remote"
-	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/testkit"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 // connections answers for every cluster.
-type connections remote.Health
+type connections workload.Health
 
-func (c connections) Health(client.ObjectKey) remote.Health { return remote.Health(c) }
+func (c connections) Health(client.ObjectKey) workload.Health { return workload.Health(c) }
 
 var key = client.ObjectKey{Namespace: "ns", Name: "c"}
 
@@ -70,10 +69,10 @@ func foreign(text string) client.Object {
 
 func builder(objs ...client.Object) *fake.ClientBuilder {
 	return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).WithStatusSubresource(&clusterv1.Cluster{}).
-		WithIndex(&clusterv1.Machine{}, membership.ClusterField(Name), membership.ClusterNames).
-		WithIndex(&clusterv1.MachineSet{}, membership.ClusterField(Name), membership.ClusterNames).
-		WithIndex(&clusterv1.MachineDeployment{}, membership.ClusterField(Name), membership.ClusterNames).
-		WithIndex(&clusterv1.MachinePool{}, membership.ClusterField(Name), membership.ClusterNames)
+		WithIndex(&clusterv1.Machine{}, reconciler.ClusterField(Name), reconciler.ClusterNames).
+		WithIndex(&clusterv1.MachineSet{}, reconciler.ClusterField(Name), reconciler.ClusterNames).
+		WithIndex(&clusterv1.MachineDeployment{}, reconciler.ClusterField(Name), reconciler.ClusterNames).
+		WithIndex(&clusterv1.MachinePool{}, reconciler.ClusterField(Name), reconciler.ClusterNames)
 }
 
 // settle reconciles until a pass neither fails nor writes.
@@ -81,13 +80,13 @@ func settle(t *testing.T, c client.WithWatch) {
 	t.Helper()
 	ctl := &Controller{client: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now }, settings: Settings{}.withDefaults(),
 		connections: connections{Connected: true, LastProbeSuccess: ago(time.Second)}}
-	r := &loop.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
+	r := &reconciler.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	quiet := 0
 	for range 40 {
 		before := fingerprint(t, c)
 		_, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
-		if err != nil && !errors.Is(err, flaky.ErrInjected) && fault.KindOf(err) != fault.Conflict {
+		if err != nil && !errors.Is(err, testkit.ErrInjected) && fault.KindOf(err) != fault.Conflict {
 			t.Fatal(err)
 		}
 		if err == nil && fingerprint(t, c) == before {
@@ -127,7 +126,7 @@ func bare(s Snapshot) *clusterv1.Cluster {
 }
 
 func TestEveryWriteFailsOnce(t *testing.T) { // CL-01, CL-03, CL-04, CL-08, CL-09
-	flaky.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.EveryWrite(t, func() *fake.ClientBuilder {
 		mp := pool("mp")
 		return builder(bare(settled()), &mp, crd("fooclusters.i"), crd("fooplanes.p"),
 			foreign("apiVersion: i/v1\nkind: FooCluster\nmetadata: {name: i, namespace: ns}\n"+readyInfra),
@@ -157,7 +156,7 @@ func TestEveryWriteFailsOnce(t *testing.T) { // CL-01, CL-03, CL-04, CL-08, CL-0
 }
 
 func TestDeletionWhileWritesFail(t *testing.T) { // CL-12, CL-14, RS-06
-	flaky.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.EveryWrite(t, func() *fake.ClientBuilder {
 		cluster := bare(settled(deleted))
 		cluster.Finalizers = []string{clusterv1.ClusterFinalizer}
 		mp, single := pool("mp"), machine("single")
@@ -186,7 +185,7 @@ func TestFinalizerComesFirst(t *testing.T) { // CL-01
 	c := builder(bare(settled()), crd("fooclusters.i"), crd("fooplanes.p"),
 		foreign("apiVersion: i/v1\nkind: FooCluster\nmetadata: {name: i, namespace: ns}\n"+readyInfra)).WithReturnManagedFields().Build()
 	ctl := &Controller{client: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now }, connections: connections{}}
-	r := &loop.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
+	r := &reconciler.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	if _, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key}); err != nil {
 		t.Fatal(err)
@@ -266,7 +265,7 @@ func TestKubeconfigIsWrittenOnce(t *testing.T) { // CL-10, CL-11
 	if err != nil {
 		t.Fatal(err)
 	}
-	flaky.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.EveryWrite(t, func() *fake.ClientBuilder {
 		cluster := bare(settled(noControlPlaneRef))
 		cp := machine("cp", ofControlPlane, withNode)
 		return builder(cluster, &cp, crd("fooclusters.i"), certificateAuthority(ca.CertPEM, ca.KeyPEM),

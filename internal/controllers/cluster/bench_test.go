@@ -6,7 +6,7 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // The status of a Cluster is judged again with each change of one of its Machines.
@@ -20,12 +20,12 @@ func BenchmarkReport(b *testing.B) {
 				}
 			})
 			p := Decide(s)
-			if status := Report(s, p, loop.Outcome{}).Status.(clusterv1.ClusterStatus); int(*status.Workers.ReadyReplicas) < n {
+			if status := Report(s, p, reconciler.Outcome{}).Status.(clusterv1.ClusterStatus); int(*status.Workers.ReadyReplicas) < n {
 				b.Fatalf("want %d ready, have %d", n, *status.Workers.ReadyReplicas)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				Report(s, p, loop.Outcome{})
+				Report(s, p, reconciler.Outcome{})
 			}
 		})
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/link"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reference"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -41,8 +41,8 @@ var conditions = condition.Table[conditionInput]{
 // status.
 type conditionInput struct {
 	Snapshot
-	plan    loop.Plan
-	out     loop.Outcome
+	plan    reconciler.Plan
+	out     reconciler.Outcome
 	reached clusterv1.ClusterInitializationStatus
 }
 
@@ -69,7 +69,7 @@ func (j conditionInput) controlPlaneAvailable() condition.Verdict {
 }
 
 // mirror returns the mirrored condition of a provider object. The topology may not have created the object yet.
-func (j conditionInput) mirror(l link.Link) condition.Verdict {
+func (j conditionInput) mirror(l reference.Link) condition.Verdict {
 	if l.Presence() == contract.NotSet && j.Cluster.Spec.Topology.IsDefined() {
 		return condition.False(clusterv1.ObjectDoesNotExistReason, "Waiting for the topology of the Cluster to be reconciled")
 	}

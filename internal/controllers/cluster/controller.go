@@ -10,9 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 // Name is the name of the controller.
@@ -32,7 +31,7 @@ type Settings struct {
 
 // Connections reports the health of the connections to workload clusters.
 type Connections interface {
-	Health(cluster client.ObjectKey) remote.Health
+	Health(cluster client.ObjectKey) workload.Health
 }
 
 // Controller reconciles Clusters.
@@ -42,16 +41,16 @@ type Controller struct {
 	connections Connections
 	writer      *kube.Writer
 	settings    Settings
-	scope       membership.Scope
+	scope       reconciler.Scope
 	now         func() time.Time
 }
 
-func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
+func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) error {
 	c := &Controller{client: s.Manager.GetClient(), connections: clusters, settings: settings.withDefaults(), scope: s.Scope(), now: s.Clock()}
 	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}); err != nil {
 		return err
 	}
-	r := loop.NewReconciler(s, c.definition())
+	r := reconciler.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	ours := handler.EnqueueRequestsFromMapFunc(clusterOf)
 	built, err := s.Builder(Name, &clusterv1.Cluster{}).
@@ -64,7 +63,7 @@ func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, membership.Referrers{
+	c.refs, err = s.References(Name, built, reconciler.Referrers{
 		New:     func() client.Object { return &clusterv1.Cluster{} },
 		NewList: func() client.ObjectList { return &clusterv1.ClusterList{} }, Refs: references,
 	})
@@ -78,10 +77,10 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-func (c *Controller) definition() loop.Controller[*clusterv1.Cluster, Snapshot] {
-	return loop.Controller[*clusterv1.Cluster, Snapshot]{
+func (c *Controller) definition() reconciler.Controller[*clusterv1.Cluster, Snapshot] {
+	return reconciler.Controller[*clusterv1.Cluster, Snapshot]{
 		Name: Name, Finalizer: clusterv1.ClusterFinalizer,
-		Urgent:  loop.Urgent{Fields: []string{"initialization", "failureDomains"}, Conditions: []string{clusterv1.ClusterAvailableCondition}},
+		Urgent:  reconciler.Urgent{Fields: []string{"initialization", "failureDomains"}, Conditions: []string{clusterv1.ClusterAvailableCondition}},
 		New:     func() *clusterv1.Cluster { return &clusterv1.Cluster{} },
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 	}

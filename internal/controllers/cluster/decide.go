@@ -3,7 +3,7 @@ package cluster
 import (
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -21,11 +21,11 @@ const (
 //
 //	infrastructure provisioned, or control plane initialized   copy its endpoint, unless one is set
 //	no control plane object                                    create the kubeconfig
-func Decide(s Snapshot) loop.Plan {
+func Decide(s Snapshot) reconciler.Plan {
 	if deleting(s) {
 		return decideDeletion(s)
 	}
-	var p loop.Plan
+	var p reconciler.Plan
 	s.infra().Decide(&p)
 	s.control().Decide(&p)
 	if e, from := endpoint(s); e.IsValid() {
@@ -59,7 +59,7 @@ func makesKubeconfig(s Snapshot) bool {
 	return !deleting(s) && !s.Cluster.Spec.ControlPlaneRef.IsDefined() && s.Cluster.Spec.ControlPlaneEndpoint.IsValid()
 }
 
-func decideKubeconfig(s Snapshot, p *loop.Plan) {
+func decideKubeconfig(s Snapshot, p *reconciler.Plan) {
 	if !makesKubeconfig(s) || s.Access.Kubeconfig {
 		return
 	}
@@ -73,7 +73,7 @@ func decideKubeconfig(s Snapshot, p *loop.Plan) {
 }
 
 // decideRecheck schedules a reconciliation for the time at which a condition changes without an event.
-func decideRecheck(s Snapshot, p *loop.Plan) {
+func decideRecheck(s Snapshot, p *reconciler.Plan) {
 	for i := range s.Machines {
 		m := &s.Machines[i]
 		if withinGracePeriod(s, m) {

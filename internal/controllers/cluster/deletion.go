@@ -10,16 +10,16 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/link"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reference"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // decideDeletion deletes the objects of the Cluster in stages. Within a stage everything is deleted at once.
 // Watches on all awaited objects enqueue the Cluster.
-func decideDeletion(s Snapshot) loop.Plan {
-	var p loop.Plan
-	for _, stage := range []func(Snapshot, *loop.Plan){awaitHook, deleteWorkers, awaitHidden, deleteControlPlane, deleteInfrastructure, deleteBinding} {
+func decideDeletion(s Snapshot) reconciler.Plan {
+	var p reconciler.Plan
+	for _, stage := range []func(Snapshot, *reconciler.Plan){awaitHook, deleteWorkers, awaitHidden, deleteControlPlane, deleteInfrastructure, deleteBinding} {
 		stage(s, &p)
 		if !p.Idle() {
 			return p
@@ -29,7 +29,7 @@ func decideDeletion(s Snapshot) loop.Plan {
 }
 
 // awaitHook delays the deletion until a runtime hook allows it.
-func awaitHook(s Snapshot, p *loop.Plan) {
+func awaitHook(s Snapshot, p *reconciler.Plan) {
 	if _, allowed := s.Cluster.Annotations[runtimev1.OkToDeleteAnnotation]; allowed || !s.Settings.DeleteHook || !s.Cluster.Spec.Topology.IsDefined() {
 		return
 	}
@@ -37,7 +37,7 @@ func awaitHook(s Snapshot, p *loop.Plan) {
 		For(clusterv1.ClusterKind, s.Cluster.Name).ToChange("metadata.annotations[" + runtimev1.OkToDeleteAnnotation + "]")
 }
 
-func deleteWorkers(s Snapshot, p *loop.Plan) {
+func deleteWorkers(s Snapshot, p *reconciler.Plan) {
 	var left pending
 	for i := range s.Pools {
 		left.remove(p, "MachinePool", &s.Pools[i])
@@ -56,7 +56,7 @@ func deleteWorkers(s Snapshot, p *loop.Plan) {
 
 // awaitHidden delays the deletion of the control plane and the infrastructure while another manager may still
 // reconcile Machines of the Cluster, which could not be deleted afterwards.
-func awaitHidden(s Snapshot, p *loop.Plan) {
+func awaitHidden(s Snapshot, p *reconciler.Plan) {
 	if len(s.Hidden) == 0 {
 		return
 	}
@@ -72,13 +72,13 @@ func awaitHidden(s Snapshot, p *loop.Plan) {
 
 // deleteControlPlane deletes the control plane object and waits until it and its Machines are gone. Machines are
 // deleted here only if there is no control plane object.
-func deleteControlPlane(s Snapshot, p *loop.Plan) {
+func deleteControlPlane(s Snapshot, p *reconciler.Plan) {
 	var left pending
 	ref := s.Cluster.Spec.ControlPlaneRef
 	left.link(p, s.control())
 	for _, m := range s.machines(true) {
 		if ref.IsDefined() {
-			left.add("Machine", m.Name, loop.ForeignFinalizersText(core("Machine"), m))
+			left.add("Machine", m.Name, reconciler.ForeignFinalizersText(core("Machine"), m))
 			continue
 		}
 		left.remove(p, "Machine", m)
@@ -86,14 +86,14 @@ func deleteControlPlane(s Snapshot, p *loop.Plan) {
 	left.wait(p, clusterv1.ClusterDeletingWaitingForControlPlaneDeletionReason)
 }
 
-func deleteInfrastructure(s Snapshot, p *loop.Plan) {
+func deleteInfrastructure(s Snapshot, p *reconciler.Plan) {
 	var left pending
 	left.link(p, s.infra())
 	left.wait(p, clusterv1.ClusterDeletingWaitingForInfrastructureDeletionReason)
 }
 
 // deleteBinding deletes the Cluster's ClusterResourceSetBinding if its own controller has not done so.
-func deleteBinding(s Snapshot, p *loop.Plan) {
+func deleteBinding(s Snapshot, p *reconciler.Plan) {
 	if s.Binding == nil || !s.Binding.DeletionTimestamp.IsZero() {
 		return
 	}
@@ -108,7 +108,7 @@ type pending struct {
 	// held describes, for each kind, the foreign finalizers that block a deletion.
 	held map[string]string
 	// unreadable are references whose objects may still exist.
-	unreadable []link.Link
+	unreadable []reference.Link
 }
 
 func (w *pending) add(kind, name, held string) {
@@ -128,15 +128,15 @@ func (w *pending) add(kind, name, held string) {
 func core(kind string) schema.GroupKind { return clusterv1.GroupVersion.WithKind(kind).GroupKind() }
 
 // remove deletes an object if no other controller does, and waits for it.
-func (w *pending) remove(p *loop.Plan, kind string, o metav1.Object) {
+func (w *pending) remove(p *reconciler.Plan, kind string, o metav1.Object) {
 	if o.GetDeletionTimestamp().IsZero() && standalone(o) {
 		p.Do(Delete{Kind: kind, Name: o.GetName()})
 	}
-	w.add(kind, o.GetName(), loop.ForeignFinalizersText(core(kind), o))
+	w.add(kind, o.GetName(), reconciler.ForeignFinalizersText(core(kind), o))
 }
 
 // link deletes the referenced object and waits for it.
-func (w *pending) link(p *loop.Plan, l link.Link) {
+func (w *pending) link(p *reconciler.Plan, l reference.Link) {
 	switch l.Remove(p) {
 	case contract.Unreadable:
 		w.unreadable = append(w.unreadable, l)
@@ -145,7 +145,7 @@ func (w *pending) link(p *loop.Plan, l link.Link) {
 	}
 }
 
-func (w *pending) wait(p *loop.Plan, reason string) {
+func (w *pending) wait(p *reconciler.Plan, reason string) {
 	var lines []string
 	for _, l := range w.unreadable {
 		lines = append(lines, "* "+l.Problem())

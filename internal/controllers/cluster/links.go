@@ -3,18 +3,18 @@ package cluster
 import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/link"
+	"github.com/slipwayhq/slipway/internal/reference"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // The provider objects of a Cluster.
 var (
-	infrastructure = link.Role{
+	infrastructure = reference.Role{
 		Owner: clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind), Name: "infrastructure",
 		Condition: clusterv1.ClusterInfrastructureReadyCondition, Source: clusterv1.ReadyCondition,
 		DoneReason: clusterv1.ReadyReason, NotDoneReason: clusterv1.NotReadyReason,
 	}
-	controlPlane = link.Role{
+	controlPlane = reference.Role{
 		Owner: clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind), Name: "control plane",
 		Condition: clusterv1.ClusterControlPlaneAvailableCondition, Source: clusterv1.AvailableCondition,
 		DoneReason: clusterv1.AvailableReason, NotDoneReason: clusterv1.NotAvailableReason,
@@ -23,7 +23,7 @@ var (
 
 // infra returns the link to the infrastructure. It counts as reached if the Cluster needs no infrastructure. A
 // Cluster with a topology always needs it, because the topology sets the reference later.
-func (s Snapshot) infra() link.Link {
+func (s Snapshot) infra() reference.Link {
 	ref := s.Cluster.Spec.InfrastructureRef
 	reached := isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned) || !ref.IsDefined() && !s.Cluster.Spec.Topology.IsDefined() && !deleting(s)
 	return s.link(infrastructure, ref, s.Infra, reached)
@@ -31,7 +31,7 @@ func (s Snapshot) infra() link.Link {
 
 // control returns the link to the control plane. Without a control plane object, it counts as reached if a control
 // plane Machine has a Node.
-func (s Snapshot) control() link.Link {
+func (s Snapshot) control() reference.Link {
 	ref := s.Cluster.Spec.ControlPlaneRef
 	reached := isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) || !ref.IsDefined() && hasControlPlaneNode(s)
 	return s.link(controlPlane, ref, s.ControlPlane, reached)
@@ -39,8 +39,8 @@ func (s Snapshot) control() link.Link {
 
 // link returns one of the references. A Cluster with a topology is the controller of the referenced object, because
 // the object was created for it.
-func (s Snapshot) link(r link.Role, ref clusterv1.ContractVersionedObjectReference, v contract.View, reached bool) link.Link {
-	return link.Link{
+func (s Snapshot) link(r reference.Role, ref clusterv1.ContractVersionedObjectReference, v contract.View, reached bool) reference.Link {
+	return reference.Link{
 		Role: r, From: s.Cluster, Cluster: s.Cluster.Name, Ref: ref, View: v, Reached: reached, Shared: !s.Cluster.Spec.Topology.IsDefined(),
 	}
 }

@@ -13,8 +13,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -39,7 +39,7 @@ type Snapshot struct {
 	// Gates are the availability gates of the Cluster or, if it has none, of its ClusterClass.
 	Gates []clusterv1.ClusterAvailabilityGate
 	// Connection is the health of the connection to the workload cluster.
-	Connection remote.Health
+	Connection workload.Health
 	// Access is the input for the kubeconfig. It is read only if the Cluster has no control plane object.
 	Access Access
 }
@@ -88,7 +88,7 @@ func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 func (c *Controller) readDescendants(ctx context.Context, s *Snapshot) error {
 	deployments, pools := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}
 	sets, machines := &clusterv1.MachineSetList{}, &clusterv1.MachineList{}
-	of := membership.InCluster(Name, client.ObjectKeyFromObject(s.Cluster)) // objects in a snapshot are never modified
+	of := reconciler.InCluster(Name, client.ObjectKeyFromObject(s.Cluster)) // objects in a snapshot are never modified
 	for _, list := range []client.ObjectList{deployments, pools, sets, machines} {
 		if err := c.client.List(ctx, list, of...); err != nil {
 			return fmt.Errorf("listing %T of the Cluster: %w", list, err)

@@ -5,12 +5,12 @@ import (
 	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/link"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reference"
 )
 
 // Report returns the status and the events of a Cluster after a reconciliation.
-func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
+func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	status := clusterv1.ClusterStatus{
 		Initialization:     initialization(s),
 		ControlPlane:       controlPlaneStatus(s),
@@ -18,14 +18,14 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		FailureDomains:     failureDomains(s),
 		ObservedGeneration: s.Cluster.Status.ObservedGeneration,
 	}
-	if out.Err == nil && !link.IsBroken(s.infra(), s.control()) {
+	if out.Err == nil && !reference.IsBroken(s.infra(), s.control()) {
 		status.ObservedGeneration = s.Cluster.Generation
 	}
 	j := conditionInput{Snapshot: s, plan: p, out: out, reached: status.Initialization}
-	status.Conditions = conditions.Evaluate(j, loop.MomentOf(s.Cluster, s.Now))
+	status.Conditions = conditions.Evaluate(j, reconciler.MomentOf(s.Cluster, s.Now))
 	status.Phase = string(phase(s, status.Initialization))
 	status.Deprecated = &clusterv1.ClusterDeprecatedStatus{V1Beta1: deprecated(s, status.Conditions)}
-	return loop.Report{Status: status, Events: events(s, status.Initialization)}
+	return reconciler.Report{Status: status, Events: events(s, status.Initialization)}
 }
 
 // initialization returns the initialization status. Its fields never change back to false.
@@ -82,7 +82,7 @@ func deprecated(s Snapshot, set condition.Set) *clusterv1.ClusterV1Beta1Deprecat
 	out := &clusterv1.ClusterV1Beta1DeprecatedStatus{
 		Conditions: condition.Project(legacy(s), withLegacyReady(s, set), s.Cluster.GetV1Beta1Conditions()),
 	}
-	f := link.Failure(s.infra(), s.control())
+	f := reference.Failure(s.infra(), s.control())
 	if f.Reason != "" {
 		reason := capierrors.ClusterStatusError(f.Reason)
 		out.FailureReason = &reason
@@ -95,14 +95,14 @@ func deprecated(s Snapshot, set condition.Set) *clusterv1.ClusterV1Beta1Deprecat
 
 // events returns an event when the infrastructure or the control plane becomes initialized, or when a reference
 // cannot be read. Each is recorded once.
-func events(s Snapshot, in clusterv1.ClusterInitializationStatus) []loop.Event {
-	var out []loop.Event
+func events(s Snapshot, in clusterv1.ClusterInitializationStatus) []reconciler.Event {
+	var out []reconciler.Event
 	before := s.Cluster.Status.Initialization
 	if isTrue(in.InfrastructureProvisioned) && !isTrue(before.InfrastructureProvisioned) {
-		out = append(out, loop.Normal("InfrastructureReady", "Infrastructure of Cluster %s is provisioned", s.Cluster.Name))
+		out = append(out, reconciler.Normal("InfrastructureReady", "Infrastructure of Cluster %s is provisioned", s.Cluster.Name))
 	}
 	if isTrue(in.ControlPlaneInitialized) && !isTrue(before.ControlPlaneInitialized) {
-		out = append(out, loop.Normal("ControlPlaneInitialized", "Control plane of Cluster %s is initialized", s.Cluster.Name))
+		out = append(out, reconciler.Normal("ControlPlaneInitialized", "Control plane of Cluster %s is initialized", s.Cluster.Name))
 	}
-	return append(out, link.Events(s.Cluster.Status.Conditions, s.infra(), s.control())...)
+	return append(out, reference.Events(s.Cluster.Status.Conditions, s.infra(), s.control())...)
 }

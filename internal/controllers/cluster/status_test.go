@@ -11,19 +11,19 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-func status(s Snapshot, out loop.Outcome) clusterv1.ClusterStatus {
+func status(s Snapshot, out reconciler.Outcome) clusterv1.ClusterStatus {
 	return Report(s, Decide(s), out).Status.(clusterv1.ClusterStatus)
 }
 
 // TestConditions proves each condition with each of its reasons.
 func TestConditions(t *testing.T) {
 	failing := func(s *Snapshot) {
-		s.Connection = remote.Health{LastProbeSuccess: ago(time.Minute), ConsecutiveFailures: 5, Problem: "refused"}
+		s.Connection = workload.Health{LastProbeSuccess: ago(time.Minute), ConsecutiveFailures: 5, Problem: "refused"}
 	}
 	cases := map[string]struct {
 		reason    string
@@ -143,7 +143,7 @@ func TestConditions(t *testing.T) {
 		"probe fails":     {"CL-23", settled(failing), nil, "RemoteConnectionProbe", condition.False("ProbeFailed", "Remote connection probe failed: refused")},
 		"never connected": {"CL-23", fresh(), nil, "RemoteConnectionProbe", condition.False("ProbeFailed", "Remote connection not established yet")},
 		"after a restart": {"CL-23: a restart of the manager is no outage", settled(func(s *Snapshot) {
-			s.Connection = remote.Health{Since: ago(time.Second)}
+			s.Connection = workload.Health{Since: ago(time.Second)}
 			s.Cluster.Status.Conditions = []metav1.Condition{is("RemoteConnectionProbe", "True", "ProbeSucceeded", "")}
 		}), nil, "RemoteConnectionProbe", condition.True("ProbeSucceeded")},
 
@@ -168,7 +168,7 @@ func TestConditions(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			plan, out := Decide(tc.s), loop.Outcome{Err: tc.out}
+			plan, out := Decide(tc.s), reconciler.Outcome{Err: tc.out}
 			if tc.out != nil {
 				out.Failed = plan.Actions[0]
 			}
@@ -208,7 +208,7 @@ func TestPhase(t *testing.T) { // CL-26: Failed is never set
 		"deleted":                {settled(deleted), "Deleting"},
 		"v1beta1 failure":        {settled(func(s *Snapshot) { s.Infra = olderInfra("status: {ready: true, failureReason: Bad}") }), "Provisioned"},
 	} {
-		if got := status(tc.s, loop.Outcome{}).Phase; got != tc.want {
+		if got := status(tc.s, reconciler.Outcome{}).Phase; got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
@@ -232,7 +232,7 @@ func TestInitialization(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := Report(tc.s, Decide(tc.s), loop.Outcome{})
+			r := Report(tc.s, Decide(tc.s), reconciler.Outcome{})
 			if diff := cmp.Diff(tc.want, r.Status.(clusterv1.ClusterStatus).Initialization); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
@@ -249,11 +249,11 @@ func TestInitialization(t *testing.T) {
 
 func TestFailureDomains(t *testing.T) { // CL-08
 	want := []clusterv1.FailureDomain{{Name: "a", ControlPlane: ptr(true)}}
-	if diff := cmp.Diff(want, status(settled(), loop.Outcome{}).FailureDomains); diff != "" {
+	if diff := cmp.Diff(want, status(settled(), reconciler.Outcome{}).FailureDomains); diff != "" {
 		t.Errorf("copied (-want +got):\n%s", diff)
 	}
 	kept := settled(noInfra, func(s *Snapshot) { s.Cluster.Status.FailureDomains = want })
-	if diff := cmp.Diff(want, status(kept, loop.Outcome{}).FailureDomains); diff != "" {
+	if diff := cmp.Diff(want, status(kept, reconciler.Outcome{}).FailureDomains); diff != "" {
 		t.Errorf("kept where nobody says anything (-want +got):\n%s", diff)
 	}
 }
@@ -269,7 +269,7 @@ func TestObservedGeneration(t *testing.T) { // CL-28, CL-06
 		"infrastructure is lost": {settled(noInfra), nil, 0},
 		"lost while deleting":    {settled(noInfra, deleted), nil, 7},
 	} {
-		if got := status(tc.s, loop.Outcome{Err: tc.err}).ObservedGeneration; got != tc.want {
+		if got := status(tc.s, reconciler.Outcome{Err: tc.err}).ObservedGeneration; got != tc.want {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)
 		}
 	}
@@ -282,7 +282,7 @@ func TestCounters(t *testing.T) { // CL-25
 		s.Sets[1].OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "md", Controller: ptr(true)}}
 		s.Machines = append(s.Machines, machine("single", func(m *clusterv1.Machine) { m.Spec.Version = "v1.9.0" }))
 	})
-	got := status(s, loop.Outcome{})
+	got := status(s, reconciler.Outcome{})
 	wantWorkers := &clusterv1.WorkersStatus{
 		DesiredReplicas: ptr[int32](7), Replicas: ptr[int32](7), ReadyReplicas: ptr[int32](5), AvailableReplicas: ptr[int32](5), UpToDateReplicas: ptr[int32](6),
 		Versions: []clusterv1.StatusVersion{{Version: "v1.9.0", Replicas: 1}, {Version: "v1.35.9", Replicas: 1}, {Version: "v1.36.0", Replicas: 4}},
@@ -301,13 +301,13 @@ func TestCounters(t *testing.T) { // CL-25
 	one := ptr[int32](1)
 	want := &clusterv1.ClusterControlPlaneStatus{DesiredReplicas: one, Replicas: one, ReadyReplicas: one, AvailableReplicas: one, UpToDateReplicas: one,
 		Versions: []clusterv1.StatusVersion{{Version: "v1.36.0", Replicas: 1}}}
-	if diff := cmp.Diff(want, status(alone, loop.Outcome{}).ControlPlane); diff != "" {
+	if diff := cmp.Diff(want, status(alone, reconciler.Outcome{}).ControlPlane); diff != "" {
 		t.Errorf("without such an object its Machines count (-want +got):\n%s", diff)
 	}
 	bare := settled(func(s *Snapshot) {
 		s.ControlPlane = control("status: {initialization: {controlPlaneInitialized: true}}")
 	})
-	if got := status(bare, loop.Outcome{}).ControlPlane; got != nil {
+	if got := status(bare, reconciler.Outcome{}).ControlPlane; got != nil {
 		t.Errorf("a control plane without replicas has no counters, got %+v", got)
 	}
 }
@@ -316,7 +316,7 @@ func TestDeprecated(t *testing.T) { // CL-27, CL-29, CO-02, CL-10
 	type brief struct{ Type, Status, Severity, Reason string }
 	read := func(s Snapshot) []brief {
 		var out []brief
-		for _, c := range status(s, loop.Outcome{}).Deprecated.V1Beta1.Conditions {
+		for _, c := range status(s, reconciler.Outcome{}).Deprecated.V1Beta1.Conditions {
 			out = append(out, brief{string(c.Type), string(c.Status), string(c.Severity), c.Reason})
 		}
 		return out
@@ -339,12 +339,12 @@ func TestDeprecated(t *testing.T) { // CL-27, CL-29, CO-02, CL-10
 	}
 	failed := status(settled(func(s *Snapshot) {
 		s.Infra = olderInfra("status: {ready: true, failureReason: Bad, failureMessage: broke}")
-	}), loop.Outcome{})
+	}), reconciler.Outcome{})
 	d := failed.Deprecated.V1Beta1
 	if d.FailureReason == nil || *d.FailureReason != "Bad" || d.FailureMessage == nil || *d.FailureMessage != "Failure detected from FooCluster i: broke" {
 		t.Errorf("CL-29: %v %v", d.FailureReason, d.FailureMessage)
 	}
-	if d := status(settled(func(s *Snapshot) { s.Infra = infra("status: {failureReason: Bad}") }), loop.Outcome{}).Deprecated.V1Beta1; d.FailureReason != nil {
+	if d := status(settled(func(s *Snapshot) { s.Infra = infra("status: {failureReason: Bad}") }), reconciler.Outcome{}).Deprecated.V1Beta1; d.FailureReason != nil {
 		t.Errorf("CL-29: contract v1beta2 has no failures: %v", d.FailureReason)
 	}
 }

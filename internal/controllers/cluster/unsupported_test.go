@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -40,7 +40,7 @@ func TestUnsupportedControlPlane(t *testing.T) {
 			if p.Recheck != tc.recheck {
 				t.Errorf("%s: looked at again in %s, want %s", tc.reason, p.Recheck, tc.recheck)
 			}
-			set := condition.Set(status(s, loop.Outcome{}).Conditions)
+			set := condition.Set(status(s, reconciler.Outcome{}).Conditions)
 			for _, conditionType := range []string{"ControlPlaneInitialized", "ControlPlaneAvailable"} {
 				c := set.Get(conditionType)
 				if said := c.Status == metav1.ConditionFalse && c.Reason == noController && c.Message == says; said != tc.said {
@@ -53,7 +53,7 @@ func TestUnsupportedControlPlane(t *testing.T) {
 		v := contract.ControlPlane(object(kubeadm+"metadata: {name: p}", contract.V1Beta2))
 		s.ControlPlane = v
 	})
-	if c := condition.Set(status(s, loop.Outcome{}).Conditions).Get("ControlPlaneInitialized"); c.Status != metav1.ConditionTrue {
+	if c := condition.Set(status(s, reconciler.Outcome{}).Conditions).Get("ControlPlaneInitialized"); c.Status != metav1.ConditionTrue {
 		t.Errorf("a control plane that runs, restored without its status: %+v", c)
 	}
 }

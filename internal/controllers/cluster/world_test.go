@@ -10,8 +10,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -75,7 +75,7 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 		Infra: infra(readyInfra), ControlPlane: control(readyControl),
 		Pools:      []clusterv1.MachinePool{pool("mp")},
 		Machines:   []clusterv1.Machine{machine("mp-0", ownedBy("MachinePool"))},
-		Connection: remote.Health{Connected: true, LastProbeSuccess: ago(time.Second)},
+		Connection: workload.Health{Connected: true, LastProbeSuccess: ago(time.Second)},
 	}
 	s.Cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr(true), ControlPlaneInitialized: ptr(true)}
 	for _, change := range changes {
@@ -87,7 +87,7 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 // fresh is a Cluster that has just been created, and has nothing yet.
 func fresh(changes ...func(*Snapshot)) Snapshot {
 	return settled(append([]func(*Snapshot){func(s *Snapshot) {
-		s.Infra, s.ControlPlane, s.Pools, s.Machines, s.Connection = contract.InfraClusterView{}, contract.ControlPlaneView{}, nil, nil, remote.Health{}
+		s.Infra, s.ControlPlane, s.Pools, s.Machines, s.Connection = contract.InfraClusterView{}, contract.ControlPlaneView{}, nil, nil, workload.Health{}
 		s.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{}
 		s.Cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{}
 	}}, changes...)...)
@@ -151,7 +151,7 @@ func with(conditions ...metav1.Condition) func(*clusterv1.Machine) {
 	return func(m *clusterv1.Machine) { m.Status.Conditions = conditions }
 }
 
-func texts(p loop.Plan) []string {
+func texts(p reconciler.Plan) []string {
 	var out []string
 	for _, a := range p.Actions {
 		out = append(out, "do: "+a.String())

@@ -9,7 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -24,7 +24,7 @@ func owns(class *clusterv1.ClusterClass, template contract.Object) bool {
 	return slices.Contains(template.GetOwnerReferences(), ownerReference(class))
 }
 
-func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
+func (c *Controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
 	own, ok := a.(Own)
 	if !ok {
 		return fmt.Errorf("no way to %s", a)

@@ -15,8 +15,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -35,9 +34,9 @@ type Controller struct {
 }
 
 // Add adds the controller to the manager. The argument extensions is nil if the Runtime SDK is disabled.
-func Add(s loop.Setup, extensions hook.Client) error {
+func Add(s reconciler.Setup, extensions hook.Client) error {
 	c := &Controller{client: s.Manager.GetClient(), extensions: extensions, now: s.Clock()}
-	r := loop.NewReconciler(s, c.definition())
+	r := reconciler.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(kube.CRDKind())
@@ -50,16 +49,16 @@ func Add(s loop.Setup, extensions hook.Client) error {
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, membership.Referrers{
+	c.refs, err = s.References(Name, built, reconciler.Referrers{
 		New: func() client.Object { return &clusterv1.ClusterClass{} }, NewList: newList, Refs: references,
 	})
 	return err
 }
 
-func (c *Controller) definition() loop.Controller[*clusterv1.ClusterClass, Snapshot] {
-	return loop.Controller[*clusterv1.ClusterClass, Snapshot]{
+func (c *Controller) definition() reconciler.Controller[*clusterv1.ClusterClass, Snapshot] {
+	return reconciler.Controller[*clusterv1.ClusterClass, Snapshot]{
 		Name: Name, New: func() *clusterv1.ClusterClass { return &clusterv1.ClusterClass{} },
-		Urgent:  loop.Urgent{Fields: []string{"variables", "observedGeneration"}, Conditions: []string{clusterv1.ClusterClassVariablesReadyCondition}},
+		Urgent:  reconciler.Urgent{Fields: []string{"variables", "observedGeneration"}, Conditions: []string{clusterv1.ClusterClassVariablesReadyCondition}},
 		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
 	}
 }
@@ -101,5 +100,5 @@ func (c *Controller) classes(ctx context.Context, keep func(*clusterv1.ClusterCl
 		return nil
 	}
 	list.Items = slices.DeleteFunc(slices.Clone(list.Items), func(class clusterv1.ClusterClass) bool { return !keep(&class) })
-	return membership.Requests(list)
+	return reconciler.Requests(list)
 }

@@ -7,7 +7,7 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
@@ -27,7 +27,7 @@ func (o Own) String() string {
 	return fmt.Sprintf("own %s %s: the class refers to it", o.Ref.Kind, o.Ref.Name)
 }
 
-// Independent implements loop.Independent: a template that cannot be written must not prevent the class from owning
+// Independent implements reconciler.Independent: a template that cannot be written must not prevent the class from owning
 // the others.
 func (Own) Independent() {}
 
@@ -50,8 +50,8 @@ func discoveries(class *clusterv1.ClusterClass) []Discover {
 }
 
 // Decide computes the plan for a class.
-func Decide(s Snapshot) loop.Plan {
-	var p loop.Plan
+func Decide(s Snapshot) reconciler.Plan {
+	var p reconciler.Plan
 	if s.RuntimeSDK {
 		for _, d := range discoveries(s.Class) {
 			if _, known := s.Discovered[d]; !known {

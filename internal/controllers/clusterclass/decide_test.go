@@ -11,7 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -47,11 +47,11 @@ func TestDecide(t *testing.T) { // CC-01, CC-03, CC-04
 	for name, c := range map[string]struct {
 		reason string
 		change func(*Snapshot)
-		want   loop.Plan
+		want   reconciler.Plan
 	}{
-		"settled": {change: func(*Snapshot) {}, want: loop.Plan{Recheck: 10 * time.Minute}},
+		"settled": {change: func(*Snapshot) {}, want: reconciler.Plan{Recheck: 10 * time.Minute}},
 		"extensions are asked first": {
-			change: func(s *Snapshot) { s.Discovered = nil }, want: loop.Plan{Ask: []loop.Question{ask}},
+			change: func(s *Snapshot) { s.Discovered = nil }, want: reconciler.Plan{Ask: []reconciler.Question{ask}},
 		},
 		"Runtime SDK off": {
 			reason: "RT-33: extensions are not asked",
@@ -59,35 +59,35 @@ func TestDecide(t *testing.T) { // CC-01, CC-03, CC-04
 		},
 		"a template of others": {
 			change: func(s *Snapshot) { s.Templates[0].Object.SetOwnerReferences(nil) },
-			want:   loop.Plan{Actions: []loop.Action{Own{Ref: ref("ClusterTemplate", "v1beta2")}}, Recheck: 10 * time.Minute},
+			want:   reconciler.Plan{Actions: []reconciler.Action{Own{Ref: ref("ClusterTemplate", "v1beta2")}}, Recheck: 10 * time.Minute},
 		},
 		"an owner reference of an earlier API version": {
 			change: func(s *Snapshot) {
 				s.Templates[0].Object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "cluster.x-k8s.io/v1beta1", Kind: "ClusterClass", Name: "c", UID: "u"}})
 			},
-			want: loop.Plan{Actions: []loop.Action{Own{Ref: ref("ClusterTemplate", "v1beta2")}}, Recheck: 10 * time.Minute},
+			want: reconciler.Plan{Actions: []reconciler.Action{Own{Ref: ref("ClusterTemplate", "v1beta2")}}, Recheck: 10 * time.Minute},
 		},
 		"a template that does not exist": {
 			change: func(s *Snapshot) { s.Templates[0].Object = contract.Object{} },
-			want: loop.Plan{Recheck: 10 * time.Minute, Waits: []loop.Wait{{
+			want: reconciler.Plan{Recheck: 10 * time.Minute, Waits: []reconciler.Wait{{
 				Reason: "TemplateMissing", Message: "Waiting for ClusterTemplate t to be created",
-				On: []loop.Subject{{Kind: "ClusterTemplate", Name: "t"}}, Until: loop.UntilChange,
+				On: []reconciler.Subject{{Kind: "ClusterTemplate", Name: "t"}}, Until: reconciler.UntilChange,
 			}}},
 		},
 		"a kind that is not installed": {
 			change: func(s *Snapshot) { s.Templates[0].Object, s.Templates[0].Problem = contract.Object{}, "install it" },
-			want: loop.Plan{Recheck: 10 * time.Minute, Waits: []loop.Wait{{
+			want: reconciler.Plan{Recheck: 10 * time.Minute, Waits: []reconciler.Wait{{
 				Reason: "TemplateUnreadable", Message: "ClusterTemplate t cannot be read: install it",
-				On: []loop.Subject{{Kind: "ClusterTemplate", Name: "t"}}, Until: loop.UntilUser,
+				On: []reconciler.Subject{{Kind: "ClusterTemplate", Name: "t"}}, Until: reconciler.UntilUser,
 			}}},
 		},
 		"an extension that fails": {
 			change: func(s *Snapshot) {
 				s.Discovered = map[Discover]Discovered{ask: {Problem: "handler vars.ext: nothing listens"}}
 			},
-			want: loop.Plan{Recheck: 15 * time.Second, Waits: []loop.Wait{{
+			want: reconciler.Plan{Recheck: 15 * time.Second, Waits: []reconciler.Wait{{
 				Reason: "VariableDiscoveryFailed", Message: "handler vars.ext: nothing listens; retrying in up to 1m",
-				On: []loop.Subject{{Kind: "ClusterClass", Name: "c"}}, Until: loop.UntilTime,
+				On: []reconciler.Subject{{Kind: "ClusterClass", Name: "c"}}, Until: reconciler.UntilTime,
 			}}},
 		},
 	} {
@@ -168,7 +168,7 @@ func TestReport(t *testing.T) { // CC-02, CC-03, CC-05
 			s := settled()
 			s.Class.Status.Variables = before
 			c.change(&s)
-			status := Report(s, loop.Plan{}, loop.Outcome{}).Status.(clusterv1.ClusterClassStatus)
+			status := Report(s, reconciler.Plan{}, reconciler.Outcome{}).Status.(clusterv1.ClusterClassStatus)
 			if diff := cmp.Diff(c.variables, status.Variables); diff != "" {
 				t.Errorf("variables, %s (-want +got)\n%s", c.reason, diff)
 			}

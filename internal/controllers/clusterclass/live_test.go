@@ -24,9 +24,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
-	"github.com/slipwayhq/slipway/internal/testkit/background"
 )
 
 const (
@@ -72,10 +72,10 @@ func start(t *testing.T) live {
 		t.Fatal(err)
 	}
 	extensions.Prime()
-	if err := Add(loop.Setup{Manager: mgr, Concurrency: 1}, extensions); err != nil {
+	if err := Add(reconciler.Setup{Manager: mgr, Concurrency: 1}, extensions); err != nil {
 		t.Fatal(err)
 	}
-	background.Run(t, mgr.Start)
+	testkit.RunBackground(t, mgr.Start)
 	return l
 }
 

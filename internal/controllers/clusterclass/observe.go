@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -97,7 +97,7 @@ func ignoreAbsent(err error, problem string) error {
 const answerKept = 10 * time.Minute
 
 // answer calls an extension for its variables.
-func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
+func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
 	d, ok := q.(Discover)
 	if !ok {
 		return s, fmt.Errorf("no answer to %s", q)

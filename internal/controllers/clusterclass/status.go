@@ -8,7 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // conditions is the condition table of a ClusterClass.
@@ -33,9 +33,9 @@ var legacy = []condition.Legacy{
 
 // Report returns the status. If an extension has not responded, the variables stay unchanged and the generation is
 // not reported as observed, so that Clusters wait.
-func Report(s Snapshot, _ loop.Plan, _ loop.Outcome) loop.Report {
+func Report(s Snapshot, _ reconciler.Plan, _ reconciler.Outcome) reconciler.Report {
 	status := clusterv1.ClusterClassStatus{
-		Conditions: conditions.Evaluate(s, loop.MomentOf(s.Class, s.Now)),
+		Conditions: conditions.Evaluate(s, reconciler.MomentOf(s.Class, s.Now)),
 		Variables:  s.Class.Status.Variables, ObservedGeneration: s.Class.Status.ObservedGeneration,
 	}
 	if v := s.variables(); len(v.problems) == 0 {
@@ -44,7 +44,7 @@ func Report(s Snapshot, _ loop.Plan, _ loop.Outcome) loop.Report {
 	status.Deprecated = &clusterv1.ClusterClassDeprecatedStatus{V1Beta1: &clusterv1.ClusterClassV1Beta1DeprecatedStatus{
 		Conditions: condition.Project(legacy, status.Conditions, s.Class.GetV1Beta1Conditions()),
 	}}
-	return loop.Report{Status: status}
+	return reconciler.Report{Status: status}
 }
 
 // variablesReady reports whether the variables of the class can be used. Variables with conflicting definitions

@@ -10,14 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
 // atOnce limits how many clusters a set is applied to in parallel.
 const atOnce = 10
 
-func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
+func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case Own:
 		return c.own(ctx, s, a)

@@ -23,9 +23,9 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/remote"
-	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/testkit"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 // workloads are workload clusters behind fake clients, by their names; those that are not there are not connected.
@@ -35,11 +35,11 @@ func (w workloads) Client(_ context.Context, key client.ObjectKey) (client.Clien
 	if c := w[key.Name]; c != nil {
 		return c, nil
 	}
-	return nil, remote.ErrNotConnected
+	return nil, workload.ErrNotConnected
 }
 
-func (w workloads) Health(key client.ObjectKey) remote.Health {
-	return remote.Health{Connected: w[key.Name] != nil}
+func (w workloads) Health(key client.ObjectKey) workload.Health {
+	return workload.Health{Connected: w[key.Name] != nil}
 }
 
 func newScheme() *runtime.Scheme {
@@ -97,7 +97,7 @@ func newHarness(t *testing.T, c client.WithWatch) *harness {
 func (h *harness) workload(name string) client.Client { return h.ctl.workloads.(workloads)[name] }
 
 func (h *harness) reconcile(name string) error {
-	r := &loop.Reconciler[*addonsv1.ClusterResourceSet, Snapshot]{Controller: h.ctl.definition(), Client: h.WithWatch,
+	r := &reconciler.Reconciler[*addonsv1.ClusterResourceSet, Snapshot]{Controller: h.ctl.definition(), Client: h.WithWatch,
 		Writer: kube.NewWriter(h.WithWatch, Name), Now: h.ctl.now}
 	h.ctl.writer = r.Writer
 	_, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: name}})
@@ -116,7 +116,7 @@ func (h *harness) settle(sets ...string) {
 		for _, name := range sets {
 			err = errors.Join(err, h.reconcile(name))
 		}
-		if err != nil && !errors.Is(err, flaky.ErrInjected) && fault.KindOf(err) != fault.Conflict && fault.KindOf(err) != fault.Transient {
+		if err != nil && !errors.Is(err, testkit.ErrInjected) && fault.KindOf(err) != fault.Conflict && fault.KindOf(err) != fault.Transient {
 			h.t.Fatal(err)
 		}
 		if quiet++; err != nil || h.fingerprint() != before {
@@ -216,7 +216,7 @@ const both = "Secret s true; ConfigMap cm true; "
 func TestEveryWriteFailsOnce(t *testing.T) { // RS-04 to RS-07, OR-01
 	for _, strategy := range []string{"ApplyOnce", "Reconcile"} {
 		t.Run(strategy, func(t *testing.T) {
-			flaky.EveryWrite(t, func() *fake.ClientBuilder { return world(strategy) }, func(t *testing.T, c client.WithWatch) {
+			testkit.EveryWrite(t, func() *fake.ClientBuilder { return world(strategy) }, func(t *testing.T, c client.WithWatch) {
 				h := newHarness(t, c)
 				h.settle("set")
 				for _, name := range []string{"c", "d"} {
@@ -237,7 +237,7 @@ func TestEveryWriteFailsOnce(t *testing.T) { // RS-04 to RS-07, OR-01
 }
 
 func TestDeletionWhileWritesFail(t *testing.T) { // RS-06, RS-08
-	flaky.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.EveryWrite(t, func() *fake.ClientBuilder {
 		going := set("ApplyOnce", func(s *addonsv1.ClusterResourceSet) {
 			s.DeletionTimestamp, s.Finalizers = ptr(metav1.NewTime(now)), []string{addonsv1.ClusterResourceSetFinalizer}
 		})

@@ -16,9 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 // Name is the name of the controller.
@@ -37,7 +36,7 @@ type Settings struct {
 // Workloads provides clients for workload clusters and their health.
 type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
-	Health(cluster client.ObjectKey) remote.Health
+	Health(cluster client.ObjectKey) workload.Health
 }
 
 // Controller reconciles ClusterResourceSets.
@@ -47,13 +46,13 @@ type Controller struct {
 	sources, live client.Reader
 	workloads     Workloads
 	writer        *kube.Writer
-	scope         membership.Scope
+	scope         reconciler.Scope
 	deleteHook    bool
 	now           func() time.Time
 	hashes        hashes
 }
 
-func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
+func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) error {
 	sources, err := newSources(s, settings)
 	if err != nil {
 		return fmt.Errorf("preparing the cache of resources: %w", err)
@@ -65,14 +64,14 @@ func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 		client: s.Manager.GetClient(), sources: sources, live: s.Manager.GetAPIReader(), workloads: clusters,
 		scope: s.Scope(), deleteHook: settings.DeleteHook, now: s.Clock(),
 	}
-	r := loop.NewReconciler(s, c.definition())
+	r := reconciler.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	ofSource := func(kind addonsv1.ClusterResourceSetResourceKind) source.Source {
 		return source.Kind[client.Object](sources, metadataOf(kind), handler.EnqueueRequestsFromMapFunc(c.ofSource(string(kind))))
 	}
 	return s.Builder(Name, &addonsv1.ClusterResourceSet{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.ofCluster),
-			builder.WithPredicates(predicate.Or(membership.ClusterChanged(), predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+			builder.WithPredicates(predicate.Or(reconciler.ClusterChanged(), predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&addonsv1.ClusterResourceSetBinding{}, handler.EnqueueRequestsFromMapFunc(c.ofBinding)).
 		WatchesRawSource(ofSource(addonsv1.ConfigMapClusterResourceSetResourceKind)).
 		WatchesRawSource(ofSource(addonsv1.SecretClusterResourceSetResourceKind)).
@@ -80,8 +79,8 @@ func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 		Complete(r)
 }
 
-func (c *Controller) definition() loop.Controller[*addonsv1.ClusterResourceSet, Snapshot] {
-	return loop.Controller[*addonsv1.ClusterResourceSet, Snapshot]{
+func (c *Controller) definition() reconciler.Controller[*addonsv1.ClusterResourceSet, Snapshot] {
+	return reconciler.Controller[*addonsv1.ClusterResourceSet, Snapshot]{
 		Name: Name, Finalizer: addonsv1.ClusterResourceSetFinalizer,
 		New:     func() *addonsv1.ClusterResourceSet { return &addonsv1.ClusterResourceSet{} },
 		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report, Unread: unread,

@@ -10,7 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // Decide computes the plan for a ClusterResourceSet.
@@ -20,8 +20,8 @@ import (
 //	Reconcile      create or change     create or change           nothing
 //
 // One action applies to all clusters, because a failing cluster must not block the others.
-func Decide(s Snapshot) loop.Plan {
-	var p loop.Plan
+func Decide(s Snapshot) reconciler.Plan {
+	var p reconciler.Plan
 	if !s.Set.DeletionTimestamp.IsZero() {
 		for _, b := range s.Bound {
 			p.Do(Unbind{Cluster: b.Name, Whole: alone(b, s.Set), Why: "the set is deleted"})
@@ -29,7 +29,7 @@ func Decide(s Snapshot) loop.Plan {
 		return p
 	}
 	if questions := ask(s); len(questions) > 0 {
-		return loop.Plan{Ask: questions}
+		return reconciler.Plan{Ask: questions}
 	}
 	for _, r := range s.Resources {
 		if r.Source != nil && !ownedBy(r.Source.OwnerReferences, s.Set) {
@@ -64,8 +64,8 @@ func Decide(s Snapshot) loop.Plan {
 
 // ask requests contents that have to be applied to a cluster and, with strategy Reconcile, contents that have
 // changed.
-func ask(s Snapshot) []loop.Question {
-	var out []loop.Question
+func ask(s Snapshot) []reconciler.Question {
+	var out []reconciler.Question
 	for _, r := range s.Resources {
 		if !usable(r) || r.Content != nil {
 			continue

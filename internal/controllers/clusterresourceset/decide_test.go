@@ -12,7 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -181,7 +181,7 @@ func TestReport(t *testing.T) { // RS-07, CO-02
 		"other error": {"of the management cluster", []Resource{resource("h", nil)}, all, broken, "False", "InternalError", "it broke", "InternalError"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Report(Snapshot{Now: now, Set: set("ApplyOnce"), Resources: tc.resources, Members: tc.members}, loop.Plan{}, loop.Outcome{Err: tc.err})
+			r := Report(Snapshot{Now: now, Set: set("ApplyOnce"), Resources: tc.resources, Members: tc.members}, reconciler.Plan{}, reconciler.Outcome{Err: tc.err})
 			status := r.Status.(addonsv1.ClusterResourceSetStatus)
 			c, old := status.Conditions[0], status.Deprecated.V1Beta1.Conditions[0]
 			got := []string{string(c.Status), c.Reason, c.Message, old.Reason}

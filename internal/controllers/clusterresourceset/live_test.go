@@ -24,10 +24,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
-	"github.com/slipwayhq/slipway/internal/testkit/background"
+	slipwayworkload "github.com/slipwayhq/slipway/internal/workload"
 )
 
 // patience is how long a busy machine may take for one step.
@@ -38,7 +38,7 @@ type live struct {
 	t *testing.T
 	client.Client
 	workload client.Client
-	setup    loop.Setup
+	setup    reconciler.Setup
 	ctx      context.Context
 	access   []byte
 }
@@ -58,12 +58,12 @@ func start(t *testing.T) *live {
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 	})
 	l.must(err)
-	clusters, err := remote.New(remote.Config{Management: mgr.GetClient()})
+	clusters, err := slipwayworkload.New(slipwayworkload.Config{Management: mgr.GetClient()})
 	l.must(err)
 	l.must(clusters.SetupWithManager(mgr))
-	l.setup = loop.Setup{Manager: mgr, Concurrency: 2}
+	l.setup = reconciler.Setup{Manager: mgr, Concurrency: 2}
 	l.must(Add(l.setup, clusters, Settings{}))
-	l.ctx = background.Run(t, mgr.Start)
+	l.ctx = testkit.RunBackground(t, mgr.Start)
 	l.Client, l.workload = management.Client(t, scheme), workload.Client(t, scheme)
 	l.access, err = os.ReadFile(workload.Kubeconfig)
 	l.must(err)

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // Snapshot is the input of all decisions about a ClusterResourceSet.
@@ -175,7 +175,7 @@ type AskContent struct{ Kind, Name string }
 func (q AskContent) String() string { return fmt.Sprintf("what %s %s holds", q.Kind, q.Name) }
 
 // answer reads a content from the API server. A source that was deleted in the meantime counts as missing.
-func (c *Controller) answer(ctx context.Context, s Snapshot, question loop.Question) (Snapshot, error) {
+func (c *Controller) answer(ctx context.Context, s Snapshot, question reconciler.Question) (Snapshot, error) {
 	q, ok := question.(AskContent)
 	if !ok {
 		return s, fault.New(fault.Bug, "UnknownQuestion", "the clusterresourceset controller cannot find out %s", question)

@@ -5,14 +5,14 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
 // TestEveryWriteToAWorkloadClusterFailsOnce: what could not be applied is applied later, and recorded only then.
 func TestEveryWriteToAWorkloadClusterFailsOnce(t *testing.T) { // RS-04 to RS-07, RS-09
 	for _, strategy := range []string{"ApplyOnce", "Reconcile"} {
 		t.Run(strategy, func(t *testing.T) {
-			flaky.EveryWrite(t, emptyCluster, func(t *testing.T, workload client.WithWatch) {
+			testkit.EveryWrite(t, emptyCluster, func(t *testing.T, workload client.WithWatch) {
 				h := newHarness(t, world(strategy).WithReturnManagedFields().Build())
 				h.ctl.workloads.(workloads)["c"] = workload
 				h.settle("set")

@@ -11,12 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // newSources returns a cache for the sources: the metadata of ConfigMaps, and the metadata of Secrets with the type
 // for resource sets. The manager's cache contains only ConfigMaps and Secrets that belong to a cluster.
-func newSources(s loop.Setup, settings Settings) (cache.Cache, error) {
+func newSources(s reconciler.Setup, settings Settings) (cache.Cache, error) {
 	options := cache.Options{
 		HTTPClient: s.Manager.GetHTTPClient(), Scheme: s.Manager.GetScheme(), Mapper: s.Manager.GetRESTMapper(),
 		DefaultTransform: identityOnly,

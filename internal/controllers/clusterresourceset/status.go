@@ -12,7 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // shown is the maximum number of problems that a message lists; the rest are counted.
@@ -47,12 +47,12 @@ type judged struct {
 }
 
 // Report returns the status of a ClusterResourceSet after a reconciliation.
-func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
+func Report(s Snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	if !s.Set.DeletionTimestamp.IsZero() {
-		return loop.Report{}
+		return reconciler.Report{}
 	}
 	status := addonsv1.ClusterResourceSetStatus{
-		Conditions:         conditions.Evaluate(judged{Snapshot: s, err: out.Err}, loop.MomentOf(s.Set, s.Now)),
+		Conditions:         conditions.Evaluate(judged{Snapshot: s, err: out.Err}, reconciler.MomentOf(s.Set, s.Now)),
 		ObservedGeneration: s.Set.Status.ObservedGeneration,
 	}
 	if out.Err == nil {
@@ -61,12 +61,12 @@ func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
 	status.Deprecated = &addonsv1.ClusterResourceSetDeprecatedStatus{V1Beta1: &addonsv1.ClusterResourceSetV1Beta1DeprecatedStatus{
 		Conditions: condition.Project(legacy, status.Conditions, s.Set.GetV1Beta1Conditions()),
 	}}
-	return loop.Report{Status: status}
+	return reconciler.Report{Status: status}
 }
 
 // unread returns the status of a set after a failed read: it is then unknown whether everything is applied.
-func unread(set *addonsv1.ClusterResourceSet, now time.Time, err error) loop.Report {
-	return Report(Snapshot{Set: set, Now: now}, loop.Plan{}, loop.Outcome{Err: err})
+func unread(set *addonsv1.ClusterResourceSet, now time.Time, err error) reconciler.Report {
+	return Report(Snapshot{Set: set, Now: now}, reconciler.Plan{}, reconciler.Outcome{Err: err})
 }
 
 // resourcesApplied is True if every resource exists, can be parsed, and is applied to every cluster of the set.

@@ -20,12 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -47,7 +46,7 @@ const (
 // Workloads provides connections to workload clusters.
 type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
-	Changed(controller string, to remote.ClusterMap) source.Source
+	Changed(controller string, to workload.ClusterMap) source.Source
 }
 
 // Settings are the settings of the controller.
@@ -64,13 +63,13 @@ type Controller struct {
 	live      client.Reader
 	workloads Workloads
 	reviews   authorizationclient.SubjectAccessReviewInterface
-	scope     membership.Scope
+	scope     reconciler.Scope
 	settings  Settings
 	writer    *kube.Writer
 	now       func() time.Time
 }
 
-func Add(s loop.Setup, workloads Workloads, settings Settings) error {
+func Add(s reconciler.Setup, workloads Workloads, settings Settings) error {
 	process := s.Manager
 	if s.Process != nil { // the identities of providers may not create access reviews
 		process = s.Process
@@ -167,9 +166,9 @@ func (c *Controller) observe(ctx context.Context, r *certificatesv1.CertificateS
 	case "":
 		s.Allowed, err = c.mayConnect(ctx, r, key)
 	case certificatesv1.CertificateApproved:
-		var found authority.Secrets
-		found, err = authority.Read(ctx, key, []authority.Purpose{authority.CA, authority.Admin}, c.client, c.live)
-		s.Authority, s.Kubeconfig = found[authority.CA], authority.ParseKubeconfig(found[authority.Admin])
+		var found secrets.Secrets
+		found, err = secrets.Read(ctx, key, []secrets.Purpose{secrets.CA, secrets.Admin}, c.client, c.live)
+		s.Authority, s.Kubeconfig = found[secrets.CA], secrets.ParseKubeconfig(found[secrets.Admin])
 	}
 	return s, true, err
 }

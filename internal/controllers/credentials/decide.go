@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/authority"
-	"github.com/slipwayhq/slipway/internal/plane/pki"
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
+	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 )
 
 // Reasons of the conditions of a request.
@@ -33,7 +33,7 @@ type Snapshot struct {
 	// Authority is the Secret <cluster>-ca, or nil if it does not exist. Kubeconfig is the content of
 	// <cluster>-kubeconfig, or empty.
 	Authority  *corev1.Secret
-	Kubeconfig authority.Kubeconfig
+	Kubeconfig secrets.Kubeconfig
 }
 
 // Verdict is the decision about a request. It is empty if the request is already decided, and only Wait is set if
@@ -124,7 +124,7 @@ func (s Snapshot) issue() Verdict {
 	case !s.Kubeconfig.Readable || s.Authority == nil:
 		return Verdict{Wait: fmt.Sprintf("Waiting for the control plane of Cluster %s to be initialized", s.Cluster.Name)}
 	}
-	ca, key, err := authority.Content(authority.CA, s.Authority)
+	ca, key, err := secrets.Content(secrets.CA, s.Authority)
 	if err != nil || len(key) == 0 {
 		return Verdict{Fail: &Because{ReasonNoAuthority, fmt.Sprintf("Secret %s has no key that can sign: the authority of the cluster is kept elsewhere, which has to issue credentials",
 			s.Authority.Name)}}

@@ -19,8 +19,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/authority"
-	"github.com/slipwayhq/slipway/internal/plane/pki"
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
+	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 )
 
 var now = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
@@ -126,7 +126,7 @@ func TestDecide(t *testing.T) { // CX-08
 		"a year":      {"a week at most", seconds(365 * 24 * 3600), approved, "for 168h0m0s"},
 		"approved by another, against a rule": {"the rules bind others who approve", named("anna", "system:masters"), approved,
 			`fail RequestInvalid group "system:masters" is reserved`},
-		"no control plane yet": {"", nil, func(s *Snapshot) { approved(s); s.Kubeconfig, s.Authority = authority.Kubeconfig{}, nil }, "wait Waiting for the control plane of Cluster c to be initialized"},
+		"no control plane yet": {"", nil, func(s *Snapshot) { approved(s); s.Kubeconfig, s.Authority = secrets.Kubeconfig{}, nil }, "wait Waiting for the control plane of Cluster c to be initialized"},
 		"authority without key": {"a user has it elsewhere", nil, func(s *Snapshot) { approved(s); delete(s.Authority.Data, corev1.TLSPrivateKeyKey) },
 			"fail AuthorityUnavailable Secret c-ca has no key that can sign"},
 		"expired authority": {"", nil, func(s *Snapshot) { approved(s); s.Authority = newAuthority(t, now.Add(-11*365*24*time.Hour)) },
@@ -137,7 +137,7 @@ func TestDecide(t *testing.T) { // CX-08
 		t.Run(name, func(t *testing.T) {
 			s := Snapshot{
 				Now: now, Request: requestOf(t, tc.request), Allowed: true, Cluster: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}},
-				Authority: newAuthority(t, now), Kubeconfig: authority.Kubeconfig{Readable: true, Server: "https://127.0.0.1:1"},
+				Authority: newAuthority(t, now), Kubeconfig: secrets.Kubeconfig{Readable: true, Server: "https://127.0.0.1:1"},
 			}
 			if tc.change != nil {
 				tc.change(&s)

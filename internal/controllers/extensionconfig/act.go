@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/hook"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
+func (c *Controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
 	switch a.(type) {
 	case Inject:
 		return c.writer.Patch(ctx, s.Config, func(o client.Object) {

@@ -21,7 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -57,7 +57,7 @@ type Controller struct {
 }
 
 // Add adds the controller to the manager, and a runnable that announces the extensions when the manager starts.
-func Add(s loop.Setup, extensions *hook.Extensions, settings Settings) error {
+func Add(s reconciler.Setup, extensions *hook.Extensions, settings Settings) error {
 	live, err := metadata.NewForConfig(s.Manager.GetConfig())
 	if err != nil {
 		return fmt.Errorf("preparing the watch of Secrets: %w", err)
@@ -68,7 +68,7 @@ func Add(s loop.Setup, extensions *hook.Extensions, settings Settings) error {
 		client: s.Manager.GetClient(), extensions: extensions, catalog: extensions.Catalog(), secrets: watched,
 		settings: settings, now: time.Now,
 	}
-	r := loop.NewReconciler(s, c.definition())
+	r := reconciler.NewReconciler(s, c.definition())
 	c.writer, c.driver = r.Writer, r
 	extensions.OnChange(events.enqueue)
 	for _, runnable := range []manager.Runnable{watched, prime{s, extensions, c}} {
@@ -79,10 +79,10 @@ func Add(s loop.Setup, extensions *hook.Extensions, settings Settings) error {
 	return s.Builder(Name, &runtimev1.ExtensionConfig{}).WatchesRawSource(source.Func(events.start)).Complete(c)
 }
 
-func (c *Controller) definition() loop.Controller[*runtimev1.ExtensionConfig, Snapshot] {
-	return loop.Controller[*runtimev1.ExtensionConfig, Snapshot]{
+func (c *Controller) definition() reconciler.Controller[*runtimev1.ExtensionConfig, Snapshot] {
+	return reconciler.Controller[*runtimev1.ExtensionConfig, Snapshot]{
 		Name: Name, New: func() *runtimev1.ExtensionConfig { return &runtimev1.ExtensionConfig{} },
-		Urgent:  loop.Urgent{Fields: []string{"handlers"}},
+		Urgent:  reconciler.Urgent{Fields: []string{"handlers"}},
 		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
 	}
 }
@@ -143,7 +143,7 @@ func waiting(ctx context.Context, o *runtimev1.ExtensionConfig, problem string) 
 
 // prime lists the extensions once when the manager starts.
 type prime struct {
-	setup      loop.Setup
+	setup      reconciler.Setup
 	extensions *hook.Extensions
 	controller *Controller
 }

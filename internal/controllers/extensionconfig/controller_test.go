@@ -23,8 +23,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -58,7 +58,7 @@ func newExtensions(t *testing.T) *hook.Extensions {
 func newController(c client.WithWatch, e *hook.Extensions, settings Settings) (*Controller, followed) {
 	f := followed{}
 	ctl := &Controller{client: c, extensions: e, catalog: e.Catalog(), secrets: f, settings: settings, now: time.Now}
-	r := &loop.Reconciler[*runtimev1.ExtensionConfig, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name)}
+	r := &reconciler.Reconciler[*runtimev1.ExtensionConfig, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name)}
 	ctl.writer, ctl.driver = r.Writer, r
 	return ctl, f
 }
@@ -95,7 +95,7 @@ func pass(t *testing.T, c client.Client, ctl *Controller) {
 	for range 20 {
 		before := get(t, c).ResourceVersion
 		_, err := ctl.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "ext"}})
-		if err != nil && !errors.Is(err, flaky.ErrInjected) && fault.KindOf(err) != fault.Conflict {
+		if err != nil && !errors.Is(err, testkit.ErrInjected) && fault.KindOf(err) != fault.Conflict {
 			t.Fatal(err)
 		}
 		if err == nil && get(t, c).ResourceVersion == before {
@@ -121,7 +121,7 @@ func TestEveryWriteFailsOnce(t *testing.T) {
 		config, secret := injected(x)
 		return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(config, secret).WithStatusSubresource(&runtimev1.ExtensionConfig{})
 	}
-	flaky.EveryWrite(t, build, func(t *testing.T, c client.WithWatch) {
+	testkit.EveryWrite(t, build, func(t *testing.T, c client.WithWatch) {
 		e := newExtensions(t)
 		ctl, watched := newController(c, e, Settings{})
 		pass(t, c, ctl)

@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"github.com/slipwayhq/slipway/internal/hook"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // Discover requests the handlers of the extension.
@@ -34,8 +34,8 @@ func (EndRefresh) String() string {
 //	the annotation requests one     discover the handlers, and schedule the next discovery
 //	requested discovery is done
 //	and reported in the status      remove the annotation, so that its author knows that the status is current
-func Decide(s Snapshot) loop.Plan {
-	var p loop.Plan
+func Decide(s Snapshot) reconciler.Plan {
+	var p reconciler.Plan
 	if s.Injection != nil {
 		if s.Injection.Problem != "" {
 			p.WaitFor("CASecretNotUsable", "%s", s.Injection.Problem).For("Secret", s.Injection.Secret).ToChange("data")

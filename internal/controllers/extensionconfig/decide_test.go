@@ -11,8 +11,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hook"
-	"github.com/slipwayhq/slipway/internal/hook/breaker"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -38,7 +37,7 @@ func problem() *fault.Fault {
 }
 
 func failing(handler, cause string) hook.Failing {
-	return hook.Failing{Handler: handler, Circuit: breaker.State{Open: true, Cause: breaker.Failure{Message: cause}}}
+	return hook.Failing{Handler: handler, Circuit: hook.BreakerState{Open: true, Cause: hook.BreakerFailure{Message: cause}}}
 }
 
 // requested sets the annotation that requests a discovery, and for which request the last one was made.
@@ -50,21 +49,21 @@ func TestDecide(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		change func(*Snapshot)
-		want   loop.Plan
+		want   reconciler.Plan
 	}{
-		"settled": {want: loop.Plan{Recheck: 10 * time.Minute}},
+		"settled": {want: reconciler.Plan{Recheck: 10 * time.Minute}},
 		"new": {
 			change: func(s *Snapshot) { s.State = hook.ExtensionState{} },
-			want:   loop.Plan{Ask: []loop.Question{Discover{Extension: "ext"}}},
+			want:   reconciler.Plan{Ask: []reconciler.Question{Discover{Extension: "ext"}}},
 		},
 		"new spec": {
 			reason: "RT-06: another endpoint may have other handlers",
 			change: func(s *Snapshot) { s.Config.Generation++ },
-			want:   loop.Plan{Ask: []loop.Question{Discover{Extension: "ext"}}},
+			want:   reconciler.Plan{Ask: []reconciler.Question{Discover{Extension: "ext"}}},
 		},
 		"it is time": {
 			change: func(s *Snapshot) { s.State.Next = now },
-			want:   loop.Plan{Ask: []loop.Question{Discover{Extension: "ext"}}},
+			want:   reconciler.Plan{Ask: []reconciler.Question{Discover{Extension: "ext"}}},
 		},
 		"asked once is enough": {
 			reason: "a pass never asks twice, whatever the answer says",
@@ -73,32 +72,32 @@ func TestDecide(t *testing.T) {
 		"failed": {
 			reason: "RT-19: the next try is further away each time; package hook says when",
 			change: func(s *Snapshot) { s.State.Problem, s.State.Next, s.Asked = problem(), now.Add(4*time.Second), true },
-			want: loop.Plan{Recheck: 4 * time.Second, Waits: []loop.Wait{{
+			want: reconciler.Plan{Recheck: 4 * time.Second, Waits: []reconciler.Wait{{
 				Reason: "ConnectionRefused", Message: "nothing listens; retrying in up to 1m",
-				On: []loop.Subject{{Kind: "ExtensionConfig", Name: "ext"}}, Until: loop.UntilTime,
+				On: []reconciler.Subject{{Kind: "ExtensionConfig", Name: "ext"}}, Until: reconciler.UntilTime,
 			}}},
 		},
 		"refresh": {
 			reason: "RT-06: the annotation requests a discovery, at once",
 			change: func(s *Snapshot) { requested(s, "1", "") },
-			want:   loop.Plan{Ask: []loop.Question{Discover{Extension: "ext"}}},
+			want:   reconciler.Plan{Ask: []reconciler.Question{Discover{Extension: "ext"}}},
 		},
 		"refresh once more": {
 			reason: "another value is another request",
 			change: func(s *Snapshot) { requested(s, "2", "=1") },
-			want:   loop.Plan{Ask: []loop.Question{Discover{Extension: "ext"}}},
+			want:   reconciler.Plan{Ask: []reconciler.Question{Discover{Extension: "ext"}}},
 		},
 		"refreshed": {
 			reason: "the status has to say what was found before the annotation goes; writing it enqueues the object",
 			change: func(s *Snapshot) { requested(s, "", "=") },
-			want:   loop.Plan{Recheck: 10 * time.Minute},
+			want:   reconciler.Plan{Recheck: 10 * time.Minute},
 		},
 		"refreshed and reported": {
 			change: func(s *Snapshot) {
 				requested(s, "1", "=1")
 				s.Config.Status = s.status()
 			},
-			want: loop.Plan{Actions: []loop.Action{EndRefresh{}}, Recheck: 10 * time.Minute},
+			want: reconciler.Plan{Actions: []reconciler.Action{EndRefresh{}}, Recheck: 10 * time.Minute},
 		},
 		"refreshed in vain": {
 			reason: "a discovery that failed ends the request too: the condition says why",
@@ -107,9 +106,9 @@ func TestDecide(t *testing.T) {
 				s.State.Problem, s.State.Next = problem(), now.Add(4*time.Second)
 				s.Config.Status = s.status()
 			},
-			want: loop.Plan{Actions: []loop.Action{EndRefresh{}}, Recheck: 4 * time.Second, Waits: []loop.Wait{{
+			want: reconciler.Plan{Actions: []reconciler.Action{EndRefresh{}}, Recheck: 4 * time.Second, Waits: []reconciler.Wait{{
 				Reason: "ConnectionRefused", Message: "nothing listens; retrying in up to 1m",
-				On: []loop.Subject{{Kind: "ExtensionConfig", Name: "ext"}}, Until: loop.UntilTime,
+				On: []reconciler.Subject{{Kind: "ExtensionConfig", Name: "ext"}}, Until: reconciler.UntilTime,
 			}}},
 		},
 		"inject": {
@@ -117,18 +116,18 @@ func TestDecide(t *testing.T) {
 			change: func(s *Snapshot) {
 				s.Injection, s.State = &Injection{Secret: "ns/ca", Bundle: []byte("new")}, hook.ExtensionState{}
 			},
-			want: loop.Plan{Actions: []loop.Action{Inject{Secret: "ns/ca"}}},
+			want: reconciler.Plan{Actions: []reconciler.Action{Inject{Secret: "ns/ca"}}},
 		},
 		"injected": {
 			change: func(s *Snapshot) { s.Injection = &Injection{Secret: "ns/ca", Bundle: []byte("ca")} },
-			want:   loop.Plan{Recheck: 10 * time.Minute},
+			want:   reconciler.Plan{Recheck: 10 * time.Minute},
 		},
 		"nothing to inject": {
 			reason: "what was injected before stays, and so do the handlers; the Secret wakes us",
 			change: func(s *Snapshot) { s.Injection = &Injection{Secret: "ns/ca", Problem: "Secret ns/ca is gone"} },
-			want: loop.Plan{Waits: []loop.Wait{{
+			want: reconciler.Plan{Waits: []reconciler.Wait{{
 				Reason: "CASecretNotUsable", Message: "Secret ns/ca is gone",
-				On: []loop.Subject{{Kind: "Secret", Namespace: "ns", Name: "ca"}}, Field: "data", Until: loop.UntilChange,
+				On: []reconciler.Subject{{Kind: "Secret", Namespace: "ns", Name: "ca"}}, Field: "data", Until: reconciler.UntilChange,
 			}}},
 		},
 	}
@@ -205,7 +204,7 @@ func TestReport(t *testing.T) {
 		"not reached": {
 			reason: "RT-19",
 			change: func(s *Snapshot) {
-				s.State.Circuit = breaker.State{Open: true, Cause: breaker.Failure{Reason: "ConnectionRefused", Message: "nothing listens"}}
+				s.State.Circuit = hook.BreakerState{Open: true, Cause: hook.BreakerFailure{Reason: "ConnectionRefused", Message: "nothing listens"}}
 				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "True"}, {Type: "Answering", Status: "True"}}
 			},
 			conditions: map[string]string{
@@ -276,7 +275,7 @@ func TestReport(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&s)
 			}
-			report := Report(s, Decide(s), loop.Outcome{})
+			report := Report(s, Decide(s), reconciler.Outcome{})
 			status := report.Status.(runtimev1.ExtensionConfigStatus)
 			got := map[string]string{}
 			for _, c := range status.Conditions {
@@ -306,7 +305,7 @@ func TestReport(t *testing.T) {
 func TestNothingIsReportedDuringInjection(t *testing.T) {
 	s := settled()
 	s.Injection = &Injection{Secret: "ns/ca", Bundle: []byte("new")}
-	if report := Report(s, Decide(s), loop.Outcome{}); report.Status != nil || report.Events != nil {
+	if report := Report(s, Decide(s), reconciler.Outcome{}); report.Status != nil || report.Events != nil {
 		t.Errorf("got %+v", report)
 	}
 }

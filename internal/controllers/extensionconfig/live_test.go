@@ -32,9 +32,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
-	"github.com/slipwayhq/slipway/internal/testkit/background"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -91,10 +91,10 @@ func (l live) manage(config *rest.Config, settings Settings, log logr.Logger) *h
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, extensions, settings); err != nil {
+	if err := Add(reconciler.Setup{Manager: mgr, Concurrency: 2}, extensions, settings); err != nil {
 		t.Fatal(err)
 	}
-	background.Run(t, mgr.Start)
+	testkit.RunBackground(t, mgr.Start)
 	return extensions
 }
 

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/hook"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -90,7 +90,7 @@ func secretKey(text string) (client.ObjectKey, bool) {
 }
 
 // answer calls the extension for its handlers.
-func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
+func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
 	if _, ok := q.(Discover); !ok {
 		return s, fmt.Errorf("no answer to %s", q)
 	}

@@ -8,23 +8,23 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/hook"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // Report returns the status after a reconciliation. If the object itself is changed, there is no report, because
 // the change enqueues it again.
-func Report(s Snapshot, p loop.Plan, _ loop.Outcome) loop.Report {
+func Report(s Snapshot, p reconciler.Plan, _ reconciler.Outcome) reconciler.Report {
 	if len(p.Actions) > 0 {
-		return loop.Report{}
+		return reconciler.Report{}
 	}
 	status := s.status()
-	return loop.Report{Status: status, Events: events(s, status)}
+	return reconciler.Report{Status: status, Events: events(s, status)}
 }
 
 // status returns the status for the known state of the extension.
 func (s Snapshot) status() runtimev1.ExtensionConfigStatus {
 	status := runtimev1.ExtensionConfigStatus{
-		Conditions: conditions.Evaluate(s, loop.MomentOf(s.Config, s.Now)), Handlers: s.Config.Status.Handlers,
+		Conditions: conditions.Evaluate(s, reconciler.MomentOf(s.Config, s.Now)), Handlers: s.Config.Status.Handlers,
 	}
 	if s.State.Discovered {
 		status.Handlers = hook.StatusHandlers(s.Config.Name, s.State.Handlers)
@@ -48,26 +48,26 @@ func (s Snapshot) reported() bool {
 }
 
 // events returns an event for each condition whose status changed, with the condition's message.
-func events(s Snapshot, status runtimev1.ExtensionConfigStatus) []loop.Event {
+func events(s Snapshot, status runtimev1.ExtensionConfigStatus) []reconciler.Event {
 	before, after := condition.Set(s.Config.Status.Conditions), condition.Set(status.Conditions)
-	var out []loop.Event
+	var out []reconciler.Event
 	if c := after.Get(runtimev1.ExtensionConfigDiscoveredCondition); changed(before, *c) {
 		if c.Status == "True" {
-			out = append(out, loop.Normal(c.Reason, "%d handlers", len(status.Handlers)))
+			out = append(out, reconciler.Normal(c.Reason, "%d handlers", len(status.Handlers)))
 		} else {
-			out = append(out, loop.Warning(c.Reason, "%s", c.Message))
+			out = append(out, reconciler.Warning(c.Reason, "%s", c.Message))
 		}
 	}
 	if c := after.Get(AnsweringCondition); c != nil && changed(before, *c) {
 		switch {
 		case c.Status == "False":
-			out = append(out, loop.Warning(c.Reason, "%s; %s", s.stopped(), again))
+			out = append(out, reconciler.Warning(c.Reason, "%s; %s", s.stopped(), again))
 		case before.IsFalse(AnsweringCondition):
-			out = append(out, loop.Normal("CircuitClosed", "The extension answers again"))
+			out = append(out, reconciler.Normal("CircuitClosed", "The extension answers again"))
 		}
 	}
 	if c := after.Get(UsesDeprecatedHooksCondition); c != nil && c.Status == "True" && changed(before, *c) {
-		out = append(out, loop.Warning(c.Reason, "%s", c.Message))
+		out = append(out, reconciler.Warning(c.Reason, "%s", c.Message))
 	}
 	return out
 }

@@ -11,9 +11,9 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/link"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
+	"github.com/slipwayhq/slipway/internal/reference"
 )
 
 // The actions of the controller. Each may be repeated.
@@ -39,7 +39,7 @@ type (
 	DeleteNode struct{ Node string }
 )
 
-// Finding implements loop.Finding: the action returns the results of the evictions.
+// Finding implements reconciler.Finding: the action returns the results of the evictions.
 func (Evict) Finding() {}
 
 func (a Join) String() string { return "join Cluster " + a.Cluster }
@@ -60,15 +60,15 @@ func (a DeleteNode) String() string {
 	return fmt.Sprintf("delete Node %s: its Machine is deleted", a.Node)
 }
 
-func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
+func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	if handled, err := s.update().Act(ctx, c.writer, action); handled {
 		return err
 	}
 	switch a := action.(type) {
 	case Join:
 		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { join(s, o) })
-	case link.Own, link.Delete:
-		return link.Act(ctx, c.writer, a, s.bootstrap(), s.infra())
+	case reference.Own, reference.Delete:
+		return reference.Act(ctx, c.writer, a, s.bootstrap(), s.infra())
 	case CopyProviderFields:
 		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { copyProviderFields(s, o.(*clusterv1.Machine)) })
 	case SyncNode:

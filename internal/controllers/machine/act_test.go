@@ -26,13 +26,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/drain"
+	"github.com/slipwayhq/slipway/internal/controllers/machine/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/remote"
-	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/testkit"
+	slipwayworkload "github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -47,14 +46,14 @@ type workloads struct {
 
 func (w workloads) Client(context.Context, client.ObjectKey) (client.Client, error) {
 	if w.down {
-		return nil, remote.ErrNotConnected
+		return nil, slipwayworkload.ErrNotConnected
 	}
 	return w.client, nil
 }
 
-func (w workloads) Watch(context.Context, client.ObjectKey, remote.WatchRequest) error {
+func (w workloads) Watch(context.Context, client.ObjectKey, slipwayworkload.WatchRequest) error {
 	if w.down {
-		return remote.ErrNotConnected
+		return slipwayworkload.ErrNotConnected
 	}
 	if w.watched != nil {
 		*w.watched++
@@ -62,16 +61,16 @@ func (w workloads) Watch(context.Context, client.ObjectKey, remote.WatchRequest)
 	return nil
 }
 
-func (w workloads) Health(client.ObjectKey) remote.Health {
+func (w workloads) Health(client.ObjectKey) slipwayworkload.Health {
 	if w.down {
-		return remote.Health{LastProbeSuccess: ago(time.Minute), ConsecutiveFailures: 5}
+		return slipwayworkload.Health{LastProbeSuccess: ago(time.Minute), ConsecutiveFailures: 5}
 	}
-	return remote.Health{Connected: true, LastProbeSuccess: ago(time.Second)}
+	return slipwayworkload.Health{Connected: true, LastProbeSuccess: ago(time.Second)}
 }
 
 func (w workloads) Nodes(ctx context.Context, _ client.ObjectKey, id string) ([]corev1.Node, error) {
 	if w.down {
-		return nil, remote.ErrNotConnected
+		return nil, slipwayworkload.ErrNotConnected
 	}
 	if w.behind {
 		return nil, nil
@@ -128,7 +127,7 @@ func world(m *clusterv1.Machine, extra ...client.Object) *fake.ClientBuilder {
 		foreign("apiVersion: b/v1\nkind: FooConfig\nmetadata: {name: b, " + made + "}\n" + readyBootstrap),
 	}, extra...)
 	b := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).WithStatusSubresource(&clusterv1.Machine{}).
-		WithIndex(&clusterv1.Machine{}, membership.ReferenceField(Name), membership.ReferenceKeys(references))
+		WithIndex(&clusterv1.Machine{}, reconciler.ReferenceField(Name), reconciler.ReferenceKeys(references))
 	for field, value := range indexes() {
 		b = b.WithIndex(&clusterv1.Machine{}, field, value)
 	}
@@ -140,9 +139,9 @@ func bare(s Snapshot) *clusterv1.Machine {
 	return s.Machine
 }
 
-func controller(c client.WithWatch, w workloads) (*Controller, *loop.Reconciler[*clusterv1.Machine, Snapshot]) {
+func controller(c client.WithWatch, w workloads) (*Controller, *reconciler.Reconciler[*clusterv1.Machine, Snapshot]) {
 	ctl := &Controller{client: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now }, settings: Settings{}.withDefaults(), workloads: w}
-	r := &loop.Reconciler[*clusterv1.Machine, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
+	r := &reconciler.Reconciler[*clusterv1.Machine, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	return ctl, r
 }
@@ -155,7 +154,7 @@ func settle(t *testing.T, c client.WithWatch, w workloads) {
 	for range 40 {
 		before := fingerprint(t, c, w.client)
 		_, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
-		if err != nil && !errors.Is(err, flaky.ErrInjected) && fault.KindOf(err) != fault.Conflict {
+		if err != nil && !errors.Is(err, testkit.ErrInjected) && fault.KindOf(err) != fault.Conflict {
 			t.Fatal(err)
 		}
 		if err == nil && fingerprint(t, c, w.client) == before {
@@ -203,7 +202,7 @@ func workloadOf(objs ...client.Object) *fake.ClientBuilder {
 }
 
 func TestEveryWriteFailsOnce(t *testing.T) { // MA-01 to MA-06, MA-08, MA-10, MA-13, MA-25
-	flaky.EveryWrite(t, func() *fake.ClientBuilder { return world(bare(fresh())) }, func(t *testing.T, c client.WithWatch) {
+	testkit.EveryWrite(t, func() *fake.ClientBuilder { return world(bare(fresh())) }, func(t *testing.T, c client.WithWatch) {
 		w := workloads{client: workload().Build()}
 		settle(t, c, w)
 		got, n := &clusterv1.Machine{}, &corev1.Node{}
@@ -235,7 +234,7 @@ func TestEveryWriteFailsOnce(t *testing.T) { // MA-01 to MA-06, MA-08, MA-10, MA
 // TestEveryWriteToTheNodeFailsOnce does the same for the writes to the workload cluster.
 func TestEveryWriteToTheNodeFailsOnce(t *testing.T) { // MA-13, MA-18
 	patches := 0
-	flaky.EveryWrite(t, workload, func(t *testing.T, remoteClient client.WithWatch) {
+	testkit.EveryWrite(t, workload, func(t *testing.T, remoteClient client.WithWatch) {
 		patches = 0
 		counting := interceptor.NewClient(remoteClient, interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
@@ -259,7 +258,7 @@ func TestEveryWriteToTheNodeFailsOnce(t *testing.T) { // MA-13, MA-18
 }
 
 func TestDeletionWhileWritesFail(t *testing.T) { // MD-01, MD-14, MD-15, MD-16
-	flaky.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.EveryWrite(t, func() *fake.ClientBuilder {
 		m := settled(deleted).Machine
 		m.Generation, m.Finalizers = 0, []string{clusterv1.MachineFinalizer}
 		return world(m)
@@ -324,7 +323,7 @@ func TestObjectOfAnotherMachine(t *testing.T) { // MA-06
 		t.Errorf("it is left alone (-want +got):\n%s", diff)
 	}
 	copyProviderFields(s, s.Machine)
-	got := status(s, loop.Outcome{})
+	got := status(s, reconciler.Outcome{})
 	if c := condition.Set(got.Conditions).Get("InfrastructureReady"); c.Status != "Unknown" || c.Message != theirs {
 		t.Errorf("what a person has to do: %v", c)
 	}

@@ -10,11 +10,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/controllers/machine/nodestate"
-	"github.com/slipwayhq/slipway/internal/drain"
+	"github.com/slipwayhq/slipway/internal/controllers/machine/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
@@ -38,8 +37,8 @@ var conditions = condition.Table[conditionInput]{
 // conditionInput is the input of the conditions: the snapshot, the plan, its outcome and parts of the new status.
 type conditionInput struct {
 	Snapshot
-	plan    loop.Plan
-	out     loop.Outcome
+	plan    reconciler.Plan
+	out     reconciler.Outcome
 	reached clusterv1.MachineInitializationStatus
 	// evicted are the results of the evictions in this reconciliation, or nil if there were none.
 	evicted *drain.Results
@@ -145,14 +144,14 @@ func (j conditionInput) nodeReady() condition.Verdict {
 	if v := j.noNode(j.before(clusterv1.MachineNodeReadyCondition)); v.Status != "" {
 		return v
 	}
-	return nodestate.Ready(j.Node.Item)
+	return NodeReady(j.Node.Item)
 }
 
 func (j conditionInput) nodeHealthy() condition.Verdict {
 	if v := j.noNode(j.before(clusterv1.MachineNodeHealthyCondition)); v.Status != "" {
 		return v
 	}
-	return nodestate.Healthy(j.Node.Item)
+	return NodeHealthy(j.Node.Item)
 }
 
 func (j conditionInput) before(conditionType string) *metav1.Condition {

@@ -14,11 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/slipwayhq/slipway/internal/hook"
-	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/machines/inplace"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	slipwayworkload "github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -48,8 +47,8 @@ type Settings struct {
 type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 	Nodes(ctx context.Context, cluster client.ObjectKey, providerID string) ([]corev1.Node, error)
-	Watch(ctx context.Context, cluster client.ObjectKey, w remote.WatchRequest) error
-	Health(cluster client.ObjectKey) remote.Health
+	Watch(ctx context.Context, cluster client.ObjectKey, w slipwayworkload.WatchRequest) error
+	Health(cluster client.ObjectKey) slipwayworkload.Health
 }
 
 // Controller reconciles Machines.
@@ -75,7 +74,7 @@ const (
 )
 
 // Add adds the controller to the manager. If extensions is nil, no Machine is updated in place.
-func Add(s loop.Setup, clusters remote.Workloads, extensions hook.Client, settings Settings) error {
+func Add(s reconciler.Setup, clusters slipwayworkload.Workloads, extensions hook.Client, settings Settings) error {
 	c := &Controller{client: s.Manager.GetClient(), workloads: clusters, settings: settings.withDefaults(), now: s.Clock()}
 	c.caller = inplace.Caller{Client: extensions, Failed: &inplace.Failed{}, Now: c.now}
 	for field, value := range indexes() {
@@ -83,12 +82,12 @@ func Add(s loop.Setup, clusters remote.Workloads, extensions hook.Client, settin
 			return fmt.Errorf("index Machines by %s: %w", field, err)
 		}
 	}
-	r := loop.NewReconciler(s, c.definition())
+	r := reconciler.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	built, err := s.Builder(Name, &clusterv1.Machine{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return c.ofCluster(ctx, client.ObjectKeyFromObject(o))
-		}), builder.WithPredicates(membership.ClusterChanged())).
+		}), builder.WithPredicates(reconciler.ClusterChanged())).
 		Watches(&clusterv1.MachineSet{}, c.indexed(bySet), builder.WithPredicates(ownerMatters())).
 		Watches(&clusterv1.MachineDeployment{}, c.indexed(byDeployment), builder.WithPredicates(ownerMatters())).
 		WatchesRawSource(clusters.Changed(Name, c.ofCluster)).
@@ -96,7 +95,7 @@ func Add(s loop.Setup, clusters remote.Workloads, extensions hook.Client, settin
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, membership.Referrers{
+	c.refs, err = s.References(Name, built, reconciler.Referrers{
 		New: func() client.Object { return &clusterv1.Machine{} }, NewList: newList, Refs: references,
 	})
 	return err
@@ -129,11 +128,11 @@ func nonEmpty(s string) []string {
 	return []string{s}
 }
 
-func (c *Controller) definition() loop.Controller[*clusterv1.Machine, Snapshot] {
-	return loop.Controller[*clusterv1.Machine, Snapshot]{
+func (c *Controller) definition() reconciler.Controller[*clusterv1.Machine, Snapshot] {
+	return reconciler.Controller[*clusterv1.Machine, Snapshot]{
 		Name: Name, Finalizer: clusterv1.MachineFinalizer,
 		New: func() *clusterv1.Machine { return &clusterv1.Machine{} },
-		Urgent: loop.Urgent{ // initialization is not urgent, because other controllers read the spec
+		Urgent: reconciler.Urgent{ // initialization is not urgent, because other controllers read the spec
 			Fields:     []string{"nodeRef"},
 			Conditions: []string{clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition},
 			Lapses:     []string{clusterv1.MachineUpToDateCondition},
@@ -200,7 +199,7 @@ func (c *Controller) requests(
 
 // watchNodes makes changes of Nodes enqueue their Machine.
 func (c *Controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
-	return c.workloads.Watch(ctx, cluster, remote.WatchRequest{
+	return c.workloads.Watch(ctx, cluster, slipwayworkload.WatchRequest{
 		Controller: Name, Kind: &corev1.Node{}, Changed: nodeMatters,
 		Map: func(ctx context.Context, o client.Object) []reconcile.Request { return c.ofNode(ctx, cluster, o) },
 	})

@@ -7,8 +7,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
 // fillingRecheck is the interval for reading from a workload cluster whose cache is not synced yet.
@@ -24,11 +24,11 @@ const nodeRecheck = 2 * time.Second
 //	infrastructure machine done   copy provider ID and failure domain
 //	Node found                    set annotations and labels, remove taints, in one patch
 //	updating in place             the plan of package update
-func Decide(s Snapshot) loop.Plan {
+func Decide(s Snapshot) reconciler.Plan {
 	if deleting(s) {
 		return decideDeletion(s)
 	}
-	var p loop.Plan
+	var p reconciler.Plan
 	if s.Cluster == nil {
 		p.WaitFor("ClusterNotFound", "Waiting for Cluster %s to be created", s.Machine.Spec.ClusterName).For(clusterv1.ClusterKind, s.Machine.Spec.ClusterName).ToChange("")
 		return p
@@ -93,7 +93,7 @@ func copyProviderFields(s Snapshot, m *clusterv1.Machine) {
 }
 
 // decideRecheck schedules a reconciliation for the time at which a condition changes without an event.
-func decideRecheck(s Snapshot, p *loop.Plan) {
+func decideRecheck(s Snapshot, p *reconciler.Plan) {
 	if d := s.Deployment; d != nil && !d.Spec.Rollout.After.IsZero() {
 		p.RecheckIn(d.Spec.Rollout.After.Sub(s.Now))
 	}

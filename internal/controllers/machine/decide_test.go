@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/remote"
+	slipwayworkload "github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -70,7 +70,7 @@ func TestDecide(t *testing.T) {
 		"not available": {"MA-23: woken when it will be", settled(was(metav1.Condition{Type: "Ready", Status: "True", LastTransitionTime: metav1.NewTime(ago(4 * time.Second))}), func(s *Snapshot) { s.Machine.Spec.MinReadySeconds = ptr[int32](10) }), []string{"recheck: 6s"}},
 		"connection down": {"MA-20: woken when the grace is over", settled(func(s *Snapshot) {
 			s.Node = Node{Unreachable: true}
-			s.Connection = remote.Health{LastProbeSuccess: ago(time.Minute), ConsecutiveFailures: 5}
+			s.Connection = slipwayworkload.Health{LastProbeSuccess: ago(time.Minute), ConsecutiveFailures: 5}
 		}), []string{"recheck: 4m0s"}},
 		"cache fills": {"asked again soon", settled(func(s *Snapshot) { s.Node = Node{Unreachable: true} }), []string{"recheck: 5s"}},
 	}
@@ -144,7 +144,7 @@ func TestDecideDeletion(t *testing.T) {
 			"Node n, deleted at " + now.UTC().Format(time.RFC3339) + ", by example.com/inventory; a spec.deletion.nodeDeletionTimeoutSeconds above 0 ends the wait, too"}},
 		"own timeout":      {"MD-15", goneBut(deletedSince(4*time.Second), func(s *Snapshot) { s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr[int32](60) }), []string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted", "recheck: 56s"}},
 		"busy":             {"MD-15: asked again soon", goneBut(down), []string{"wait: Node n cannot be deleted while the workload cluster does not answer", "recheck: 5s"}},
-		"not connected":    {"MD-15: waits until the timeout", goneBut(down, func(s *Snapshot) { s.Connection = remote.Health{} }), []string{"wait: Node n cannot be deleted while the workload cluster does not answer", "recheck: 10s"}},
+		"not connected":    {"MD-15: waits until the timeout", goneBut(down, func(s *Snapshot) { s.Connection = slipwayworkload.Health{} }), []string{"wait: Node n cannot be deleted while the workload cluster does not answer", "recheck: 10s"}},
 		"never connected":  {"MD-15: given up", goneBut(down, deletedSince(time.Minute)), nil},
 		"pool Machine":     {"MP-07: has no bootstrap config", settled(ofPool, deleted, external, drained, func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }), deleteNode},
 		"no bootstrap ref": {"MD-14: what is missing is not missed", settled(deleted, noProviders, noNode), nil},

@@ -12,7 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 const (
@@ -48,7 +48,7 @@ const (
 //
 // The stages that need the Node are skipped if the control plane is gone or being deleted, or no Node was ever
 // found.
-func decideDeletion(s Snapshot) loop.Plan {
+func decideDeletion(s Snapshot) reconciler.Plan {
 	p, _ := planDeletion(s)
 	if !p.Idle() {
 		p.RecheckIn(condition.LingerAfter - s.Now.Sub(s.Machine.DeletionTimestamp.Time))
@@ -63,10 +63,10 @@ func decideDeletion(s Snapshot) loop.Plan {
 }
 
 // planDeletion returns the first stage that is not complete, with its plan.
-func planDeletion(s Snapshot) (p loop.Plan, at stage) {
+func planDeletion(s Snapshot) (p reconciler.Plan, at stage) {
 	for _, step := range []struct {
 		stage
-		plan func(Snapshot, *loop.Plan)
+		plan func(Snapshot, *reconciler.Plan)
 	}{
 		{preDrainHooks, waitForHooks(clusterv1.PreDrainDeleteHookAnnotationPrefix, clusterv1.MachineDeletingWaitingForPreDrainHookReason)},
 		{draining, drainNode}, {detaching, waitForVolumes},
@@ -82,8 +82,8 @@ func planDeletion(s Snapshot) (p loop.Plan, at stage) {
 }
 
 // waitForHooks waits until no annotation with the prefix is left.
-func waitForHooks(prefix, reason string) func(Snapshot, *loop.Plan) {
-	return func(s Snapshot, p *loop.Plan) {
+func waitForHooks(prefix, reason string) func(Snapshot, *reconciler.Plan) {
+	return func(s Snapshot, p *reconciler.Plan) {
 		if h := hooks(s, prefix); len(h) > 0 {
 			p.WaitFor(reason, "Waiting for the owners of the annotations %s to remove them", strings.Join(h, ", ")).
 				For("Machine", s.Machine.Name).ToChange("metadata.annotations")
@@ -104,7 +104,7 @@ func hooks(s Snapshot, prefix string) []string {
 
 // noteProviderID records the provider ID if the Node may have joined, or may still join, while the deletion
 // started. After the infrastructure machine is deleted, the Node could not be found otherwise.
-func noteProviderID(s Snapshot, p *loop.Plan) {
+func noteProviderID(s Snapshot, p *reconciler.Plan) {
 	if skipsNodeDeletion(s) || s.Machine.Spec.ProviderID != "" {
 		return
 	}
@@ -113,17 +113,17 @@ func noteProviderID(s Snapshot, p *loop.Plan) {
 	}
 }
 
-func deleteInfrastructure(s Snapshot, p *loop.Plan) {
+func deleteInfrastructure(s Snapshot, p *reconciler.Plan) {
 	s.infra().Delete(p, clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)
 }
 
-func deleteBootstrap(s Snapshot, p *loop.Plan) {
+func deleteBootstrap(s Snapshot, p *reconciler.Plan) {
 	s.bootstrap().Delete(p, clusterv1.MachineDeletingWaitingForBootstrapDeletionReason)
 }
 
 // deleteNode deletes the Node with at least one attempt, until the timeout. The Deleting condition records whether
 // there was an attempt before.
-func deleteNode(s Snapshot, p *loop.Plan) {
+func deleteNode(s Snapshot, p *reconciler.Plan) {
 	if skipsNodeDeletion(s) || !hadNode(s) && !(s.Node.Unreachable && s.Machine.Spec.ProviderID != "") {
 		return
 	}
@@ -145,7 +145,7 @@ func deleteNode(s Snapshot, p *loop.Plan) {
 		return
 	}
 	p.Do(DeleteNode{Node: s.Node.Item.Name})
-	held := loop.ForeignFinalizersText(corev1.SchemeGroupVersion.WithKind("Node").GroupKind(), s.Node.Item)
+	held := reconciler.ForeignFinalizersText(corev1.SchemeGroupVersion.WithKind("Node").GroupKind(), s.Node.Item)
 	if held != "" && forever {
 		held += "; a spec.deletion.nodeDeletionTimeoutSeconds above 0 ends the wait, too"
 	}

@@ -12,8 +12,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/drain"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/controllers/machine/drain"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -92,7 +92,7 @@ func machineRemoved(s *Snapshot) {
 func unreachable(s *Snapshot) { nodeSays("Ready", "Unknown", "silent")(s) }
 
 // asked returns the plan in a line for each thing to do, ask and wait for, without the rest.
-func asked(p loop.Plan) []string {
+func asked(p reconciler.Plan) []string {
 	var out []string
 	for _, q := range p.Ask {
 		out = append(out, "ask: "+q.String())
@@ -209,8 +209,8 @@ func TestRecheck(t *testing.T) { // MD-03, MD-04, MD-12
 }
 
 // done is the outcome of a plan whose evictions had these results.
-func done(p loop.Plan, r drain.Results) loop.Outcome {
-	out := loop.Outcome{Done: p.Actions}
+func done(p reconciler.Plan, r drain.Results) reconciler.Outcome {
+	out := reconciler.Outcome{Done: p.Actions}
 	for _, a := range p.Actions {
 		if _, ok := a.(Evict); ok {
 			out.Results = append(out.Results, r)
@@ -252,12 +252,12 @@ func TestDeletingMessages(t *testing.T) {
 func TestDrainSummary(t *testing.T) { // MA-22
 	s := settled(deletedSince(10*time.Minute), external, holding(going("a")), drainingSince(6*time.Minute))
 	want := condition.False("NotReady", "* Deleting: Machine deletion in progress, stage: DrainingNode, delayed by Pods that do not terminate")
-	if diff := cmp.Diff(want, verdictOf(t, s, loop.Outcome{}, "Ready")); diff != "" {
+	if diff := cmp.Diff(want, verdictOf(t, s, reconciler.Outcome{}, "Ready")); diff != "" {
 		t.Errorf("after 5 minutes (-want +got):\n%s", diff)
 	}
 	drainingSince(4 * time.Minute)(&s)
 	want.Message = "* Deleting: Machine deletion in progress, stage: DrainingNode"
-	if diff := cmp.Diff(want, verdictOf(t, s, loop.Outcome{}, "Ready")); diff != "" {
+	if diff := cmp.Diff(want, verdictOf(t, s, reconciler.Outcome{}, "Ready")); diff != "" {
 		t.Errorf("not before (-want +got):\n%s", diff)
 	}
 }
@@ -283,7 +283,7 @@ func TestDeletionStatus(t *testing.T) {
 		"pre-terminate hook": {"MD-13", settled(deleted, annotated(preTerminateHook)), &clusterv1.MachineDeletionStatus{WaitForPreTerminateHookStartTime: at}},
 	}
 	for name, tc := range cases {
-		if diff := cmp.Diff(tc.want, status(tc.s, loop.Outcome{}).Deletion); diff != "" {
+		if diff := cmp.Diff(tc.want, status(tc.s, reconciler.Outcome{}).Deletion); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
 		}
 	}
@@ -385,7 +385,7 @@ func TestDrainEvents(t *testing.T) { // MD-11
 	}
 	s := settled(deleted, external)
 	p := Decide(s)
-	if e := Report(s, p, loop.Outcome{Failed: p.Actions[0], Err: errors.New("x")}).Events; len(e) == 0 || e[0].Reason != "FailedDrainNode" {
+	if e := Report(s, p, reconciler.Outcome{Failed: p.Actions[0], Err: errors.New("x")}).Events; len(e) == 0 || e[0].Reason != "FailedDrainNode" {
 		t.Errorf("a Node that cannot be cordoned: %v", e)
 	}
 }

@@ -13,11 +13,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/controllers/machine/update"
-	"github.com/slipwayhq/slipway/internal/drain"
+	"github.com/slipwayhq/slipway/internal/controllers/machine/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -46,7 +45,7 @@ func (q AskPods) String() string    { return "the Pods of Node " + q.Node }
 func (q AskVolumes) String() string { return "the volumes attached to Node " + q.Node }
 
 // drainNode cordons the Node, then evicts its Pods until the drain is complete.
-func drainNode(s Snapshot, p *loop.Plan) {
+func drainNode(s Snapshot, p *reconciler.Plan) {
 	if !drains(s) {
 		return
 	}
@@ -86,7 +85,7 @@ func drainNode(s Snapshot, p *loop.Plan) {
 }
 
 // waitForVolumes waits until the volumes of drained Pods are detached.
-func waitForVolumes(s Snapshot, p *loop.Plan) {
+func waitForVolumes(s Snapshot, p *reconciler.Plan) {
 	if !waitsForVolumes(s) {
 		return
 	}
@@ -178,7 +177,7 @@ func timeLeft(now time.Time, start metav1.Time, seconds *int32) (left time.Durat
 	return time.Duration(*seconds)*time.Second - now.Sub(start.Time), true
 }
 
-func recheck(s Snapshot, since metav1.Time, p *loop.Plan) {
+func recheck(s Snapshot, since metav1.Time, p *reconciler.Plan) {
 	if s.Node.RetryAfter > 0 { // an earlier attempt would only delay other callers
 		return
 	}
@@ -206,8 +205,8 @@ func drainMessage(s Snapshot, results *drain.Results) string {
 
 // answer performs the reads that a deletion or an update requests. An unreachable workload cluster is recorded in
 // the snapshot and is not an error.
-func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (_ Snapshot, err error) {
-	if _, updating := q.(update.AskProgress); updating {
+func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (_ Snapshot, err error) {
+	if _, updating := q.(AskProgress); updating {
 		s.Progress, err = s.update().Answer(ctx, c.caller)
 		return s, err
 	}
@@ -268,7 +267,7 @@ func (c *Controller) cordon(ctx context.Context, s Snapshot) error {
 }
 
 // find evicts the Pods and returns the results.
-func (c *Controller) find(ctx context.Context, s Snapshot, action loop.ResultAction) (any, error) {
+func (c *Controller) find(ctx context.Context, s Snapshot, action reconciler.ResultAction) (any, error) {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err != nil {
 		return nil, err

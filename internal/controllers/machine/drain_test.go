@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
 // leavingMachine is a Machine that is deleted, as an API server has it.
@@ -37,7 +37,7 @@ func busy() *fake.ClientBuilder {
 }
 
 func TestDrainWhileWritesFail(t *testing.T) { // MD-04, MD-15, MD-16
-	flaky.EveryWrite(t, busy, func(t *testing.T, workload client.WithWatch) {
+	testkit.EveryWrite(t, busy, func(t *testing.T, workload client.WithWatch) {
 		c := world(leavingMachine()).WithReturnManagedFields().Build()
 		settle(t, c, workloads{client: workload})
 		pods := &corev1.PodList{}
@@ -54,7 +54,7 @@ func TestDrainWhileWritesFail(t *testing.T) { // MD-04, MD-15, MD-16
 }
 
 func TestManagementWritesFailDuringDrain(t *testing.T) { // MD-02 to MD-16
-	flaky.EveryWrite(t, func() *fake.ClientBuilder { return world(leavingMachine()) }, func(t *testing.T, c client.WithWatch) {
+	testkit.EveryWrite(t, func() *fake.ClientBuilder { return world(leavingMachine()) }, func(t *testing.T, c client.WithWatch) {
 		w := workloads{client: busy().Build()}
 		settle(t, c, w)
 		if err := c.Get(t.Context(), key, &clusterv1.Machine{}); !apierrors.IsNotFound(err) {

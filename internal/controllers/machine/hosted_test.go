@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/plane/pki"
-	"github.com/slipwayhq/slipway/internal/plane/process"
-	planeworkload "github.com/slipwayhq/slipway/internal/plane/workload"
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
+	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
+	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -29,7 +29,7 @@ func startWorkload(t *testing.T) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := process.New(context.Background(), process.Config{
+	s := supervisor.New(context.Background(), supervisor.Config{
 		Root: root, Command: []string{binary, "control-plane", "run", "--config"}, Versions: func() []string { return []string{"v1.36.3"} }, Now: time.Now,
 	})
 	t.Cleanup(func() {
@@ -42,7 +42,7 @@ func startWorkload(t *testing.T) client.Client {
 		_ = os.RemoveAll(root)
 	})
 	admin := authorities(t, s.Folder(name).PKI())
-	config := planeworkload.Config{
+	config := processconfig.Config{
 		Cluster: "c", Version: "v1.36.3", Endpoint: "198.51.100.1:6443", ServiceCIDRs: []string{"198.51.100.64/26"}, PodCIDRs: []string{"198.51.100.128/25"},
 		ControllerManager: []string{"--node-monitor-grace-period=1h"},
 	}
@@ -72,18 +72,18 @@ func authorities(t *testing.T, path string) pki.Pair {
 	t.Helper()
 	folder := pki.Folder{Path: path, Now: time.Now}
 	var admin pki.Pair
-	for _, name := range []string{planeworkload.CA, planeworkload.EtcdCA, planeworkload.ProxyCA} {
+	for _, name := range []string{processconfig.CA, processconfig.EtcdCA, processconfig.ProxyCA} {
 		ca, err := folder.Authority(name, pki.Authority{Name: name})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name == planeworkload.CA {
+		if name == processconfig.CA {
 			if admin, err = ca.Issue(pki.Leaf{User: "test", Groups: []string{"system:masters"}, Client: true}, time.Now()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := folder.SigningKey(planeworkload.SigningSA, ""); err != nil {
+	if err := folder.SigningKey(processconfig.SigningSA, ""); err != nil {
 		t.Fatal(err)
 	}
 	return admin

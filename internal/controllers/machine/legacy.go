@@ -9,7 +9,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	legacyv1beta1 "github.com/slipwayhq/slipway/internal/controllers/machine/legacy"
 )
 
 // legacy returns the v1beta1 projection.
@@ -19,13 +18,13 @@ func legacy() []condition.Legacy {
 		bootstrapConfig.Legacy(clusterv1.BootstrapReadyV1Beta1Condition, clusterv1.WaitingForDataSecretFallbackV1Beta1Reason),
 		infrastructure.Legacy(clusterv1.InfrastructureReadyV1Beta1Condition, clusterv1.WaitingForInfrastructureFallbackV1Beta1Reason),
 		{Type: clusterv1.MachineNodeHealthyV1Beta1Condition, From: clusterv1.MachineNodeHealthyCondition,
-			Reason: legacyv1beta1.NodeReason, Severity: legacyv1beta1.NodeSeverity},
+			Reason: NodeReason, Severity: NodeSeverity},
 		{Type: clusterv1.MachineHealthCheckSucceededV1Beta1Condition, From: clusterv1.MachineHealthCheckSucceededCondition,
-			Reason: legacyv1beta1.HealthReason, Severity: legacyv1beta1.Warning},
+			Reason: HealthReason, Severity: LegacyWarning},
 		{Type: clusterv1.MachineOwnerRemediatedV1Beta1Condition, From: clusterv1.MachineOwnerRemediatedCondition,
-			Severity: legacyv1beta1.Warning},
+			Severity: LegacyWarning},
 		stageRow(clusterv1.PreDrainDeleteHookSucceededV1Beta1Condition, nil),
-		stageRow(clusterv1.DrainingSucceededV1Beta1Condition, legacyv1beta1.DrainSeverity),
+		stageRow(clusterv1.DrainingSucceededV1Beta1Condition, DrainSeverity),
 		stageRow(clusterv1.VolumeDetachSucceededV1Beta1Condition, nil),
 		stageRow(clusterv1.PreTerminateDeleteHookSucceededV1Beta1Condition, nil),
 	}

@@ -3,38 +3,37 @@ package machine
 import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/controllers/machine/update"
-	"github.com/slipwayhq/slipway/internal/link"
+	"github.com/slipwayhq/slipway/internal/reference"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // The provider objects of a Machine. The Machine becomes their controller in place of their creator: a MachineSet,
 // a MachinePool or a control plane. The bootstrap config is expendable once it has created its data.
 var (
-	bootstrapConfig = link.Role{
+	bootstrapConfig = reference.Role{
 		Owner: clusterv1.GroupVersion.WithKind("Machine"), Name: "bootstrap config", ReplacesController: true, Expendable: true,
 		Condition: clusterv1.MachineBootstrapConfigReadyCondition, Source: clusterv1.ReadyCondition,
 		DoneReason: clusterv1.ReadyReason, NotDoneReason: clusterv1.NotReadyReason,
 	}
-	infrastructure = link.Role{
+	infrastructure = reference.Role{
 		Owner: clusterv1.GroupVersion.WithKind("Machine"), Name: "infrastructure", ReplacesController: true,
 		Condition: clusterv1.MachineInfrastructureReadyCondition, Source: clusterv1.ReadyCondition,
 		DoneReason: clusterv1.ReadyReason, NotDoneReason: clusterv1.NotReadyReason,
 	}
 )
 
-func (s Snapshot) bootstrap() link.Link {
+func (s Snapshot) bootstrap() reference.Link {
 	return s.link(bootstrapConfig, s.Machine.Spec.Bootstrap.ConfigRef, s.Bootstrap, s.Machine.Status.Initialization.BootstrapDataSecretCreated)
 }
 
-func (s Snapshot) infra() link.Link {
+func (s Snapshot) infra() reference.Link {
 	return s.link(infrastructure, s.Machine.Spec.InfrastructureRef, s.Infra, s.Machine.Status.Initialization.InfrastructureProvisioned)
 }
 
-func (s Snapshot) update() update.Update {
-	return update.Update{Machine: s.Machine, Infrastructure: s.infra(), Bootstrap: s.bootstrap(), Enabled: s.Settings.InPlaceUpdates, Progress: s.Progress}
+func (s Snapshot) update() InPlaceUpdate {
+	return InPlaceUpdate{Machine: s.Machine, Infrastructure: s.infra(), Bootstrap: s.bootstrap(), Enabled: s.Settings.InPlaceUpdates, Progress: s.Progress}
 }
 
-func (s Snapshot) link(r link.Role, ref clusterv1.ContractVersionedObjectReference, v contract.View, reached *bool) link.Link {
-	return link.Link{Role: r, From: s.Machine, Cluster: s.Machine.Spec.ClusterName, Ref: ref, View: v, Reached: isTrue(reached)}
+func (s Snapshot) link(r reference.Role, ref clusterv1.ContractVersionedObjectReference, v contract.View, reached *bool) reference.Link {
+	return reference.Link{Role: r, From: s.Machine, Cluster: s.Machine.Spec.ClusterName, Ref: ref, View: v, Reached: isTrue(reached)}
 }

@@ -31,9 +31,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
-	"github.com/slipwayhq/slipway/internal/testkit/background"
 )
 
 // patience is how long a busy machine may take for one step.
@@ -44,7 +44,7 @@ type live struct {
 	t *testing.T
 	client.Client
 	workload client.Client
-	r        *loop.Reconciler[*clusterv1.Machine, Snapshot]
+	r        *reconciler.Reconciler[*clusterv1.Machine, Snapshot]
 }
 
 func startLive(t *testing.T) live {
@@ -71,11 +71,11 @@ func startLive(t *testing.T) live {
 			t.Fatal(err)
 		}
 	}
-	background.Run(t, mgr.Start)
+	testkit.RunBackground(t, mgr.Start)
 	c, nodes := mgr.GetClient(), startWorkload(t)
 	ctl := &Controller{client: c, refs: kube.NewReferences(c, nil), now: time.Now, settings: Settings{VolumeAttachments: true}.withDefaults(),
 		workloads: workloads{client: nodes}}
-	r := &loop.Reconciler[*clusterv1.Machine, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name)}
+	r := &reconciler.Reconciler[*clusterv1.Machine, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name)}
 	ctl.writer = r.Writer
 	return live{t: t, Client: srv.Client(t, s), workload: nodes, r: r}
 }

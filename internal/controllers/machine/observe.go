@@ -16,11 +16,11 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/drain"
+	"github.com/slipwayhq/slipway/internal/controllers/machine/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/machines/inplace"
+	slipwayworkload "github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -40,7 +40,7 @@ type Snapshot struct {
 	Deployment *clusterv1.MachineDeployment
 	Node       Node
 	// Connection is the health of the connection to the workload cluster.
-	Connection remote.Health
+	Connection slipwayworkload.Health
 	// ControlPlane is only read for Machines that are being deleted.
 	ControlPlane ControlPlane
 	// Pods and Volumes of the Node are nil until Decide requests them. PodsProblem explains what a user has to
@@ -209,7 +209,7 @@ func (c *Controller) readNode(ctx context.Context, s *Snapshot) (err error) {
 // turn returns the delay until a call that was rejected by the request limit may be repeated, or 0 for any other
 // error.
 func turn(err error) time.Duration {
-	if !errors.Is(err, remote.ErrCrowded) {
+	if !errors.Is(err, slipwayworkload.ErrCrowded) {
 		return 0
 	}
 	return fault.RetryAfter(err)

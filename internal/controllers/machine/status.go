@@ -9,15 +9,15 @@ import (
 	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/drain"
-	"github.com/slipwayhq/slipway/internal/inplace"
-	"github.com/slipwayhq/slipway/internal/link"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/controllers/machine/drain"
+	"github.com/slipwayhq/slipway/internal/machines/inplace"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reference"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // Report returns the status of a Machine after a reconciliation.
-func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
+func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	old := s.Machine.Status
 	status := clusterv1.MachineStatus{
 		Initialization:         initialization(s),
@@ -34,21 +34,21 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		status.Addresses = s.Infra.Addresses.Current(old.Addresses)
 		status.FailureDomain = s.Infra.FailureDomain.Current(old.FailureDomain)
 	}
-	if out.Err == nil && !link.IsBroken(s.bootstrap(), s.infra()) && (deleting(s) || len(s.Node.Duplicates) == 0) {
+	if out.Err == nil && !reference.IsBroken(s.bootstrap(), s.infra()) && (deleting(s) || len(s.Node.Duplicates) == 0) {
 		status.ObservedGeneration = s.Machine.Generation
 	}
 	j := conditionInput{Snapshot: s, plan: p, out: out, reached: status.Initialization, nodeRef: status.NodeRef,
 		deletion: status.Deletion}
-	if results, ok := loop.ResultOf[drain.Results](out); ok {
+	if results, ok := reconciler.ResultOf[drain.Results](out); ok {
 		j.evicted = &results
 	}
-	status.Conditions = conditions.Evaluate(j, loop.MomentOf(s.Machine, s.Now))
+	status.Conditions = conditions.Evaluate(j, reconciler.MomentOf(s.Machine, s.Now))
 	status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: deprecated(j, status.Conditions)}
 	status.Phase = string(phase(s, p, status))
 	if status.Phase != old.Phase {
 		status.LastUpdated = metav1.NewTime(s.Now.Truncate(time.Second))
 	}
-	return loop.Report{Status: status, Events: events(j, status)}
+	return reconciler.Report{Status: status, Events: events(j, status)}
 }
 
 // initialization returns the initialization status. Its fields never change back to false.
@@ -88,7 +88,7 @@ func nodeInfo(s Snapshot) *corev1.NodeSystemInfo {
 //	infrastructure provisioned                Provisioned
 //	bootstrap data available                  Provisioning
 //	otherwise                                 Pending
-func phase(s Snapshot, p loop.Plan, status clusterv1.MachineStatus) clusterv1.MachinePhase {
+func phase(s Snapshot, p reconciler.Plan, status clusterv1.MachineStatus) clusterv1.MachinePhase {
 	switch {
 	case deleting(s) && p.Idle():
 		return clusterv1.MachinePhaseDeleted
@@ -147,5 +147,5 @@ func failure(s Snapshot) contract.Failure {
 		return contract.Failure{Reason: string(capierrors.InvalidConfigurationMachineError),
 			Message: l.String() + " has been deleted after the Machine was provisioned"}
 	}
-	return link.Failure(s.bootstrap(), s.infra())
+	return reference.Failure(s.bootstrap(), s.infra())
 }

@@ -11,16 +11,16 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	slipwayworkload "github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-func status(s Snapshot, out loop.Outcome) clusterv1.MachineStatus {
+func status(s Snapshot, out reconciler.Outcome) clusterv1.MachineStatus {
 	return Report(s, Decide(s), out).Status.(clusterv1.MachineStatus)
 }
 
-func verdictOf(t *testing.T, s Snapshot, out loop.Outcome, conditionType string) condition.Verdict {
+func verdictOf(t *testing.T, s Snapshot, out reconciler.Outcome, conditionType string) condition.Verdict {
 	t.Helper()
 	c := condition.Set(status(s, out).Conditions).Get(conditionType)
 	if c == nil {
@@ -34,7 +34,7 @@ func TestConditions(t *testing.T) {
 	down := func(last time.Duration) func(*Snapshot) {
 		return func(s *Snapshot) {
 			s.Node = Node{Unreachable: true}
-			s.Connection = remote.Health{LastProbeSuccess: ago(last), ConsecutiveFailures: 5}
+			s.Connection = slipwayworkload.Health{LastProbeSuccess: ago(last), ConsecutiveFailures: 5}
 		}
 	}
 	external := func(s *Snapshot) { s.ControlPlane.External = true }
@@ -151,7 +151,7 @@ func TestConditions(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			out := loop.Outcome{Err: tc.err}
+			out := reconciler.Outcome{Err: tc.err}
 			if tc.err != nil {
 				out.Failed = Decide(tc.s).Actions[0]
 			}
@@ -182,7 +182,7 @@ func planeGates(s *Snapshot) {
 // TestWhoJudges: of a Machine without a MachineDeployment its owner says whether it is up to date; of others it changes with
 // the time.
 func TestWhoJudges(t *testing.T) { // MA-24, DP-10
-	if c := condition.Set(status(settled(), loop.Outcome{}).Conditions).Get(clusterv1.MachineUpToDateCondition); c != nil {
+	if c := condition.Set(status(settled(), reconciler.Outcome{}).Conditions).Get(clusterv1.MachineUpToDateCondition); c != nil {
 		t.Errorf("the Machine controller says %v", c)
 	}
 	after := func(d *clusterv1.MachineDeployment) { d.Spec.Rollout.After = metav1.NewTime(ago(-time.Minute)) }
@@ -208,14 +208,14 @@ func TestPhase(t *testing.T) { // MA-25
 		"deleting":               {settled(deleted), "Deleting"},
 		"deleted":                {settled(deleted, noProviders, noNode), "Deleted"},
 	} {
-		if got := status(tc.s, loop.Outcome{}).Phase; got != tc.want {
+		if got := status(tc.s, reconciler.Outcome{}).Phase; got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
-	if got := status(settled(), loop.Outcome{}).LastUpdated; !got.IsZero() {
+	if got := status(settled(), reconciler.Outcome{}).LastUpdated; !got.IsZero() {
 		t.Errorf("lastUpdated moves with the phase only: %v", got)
 	}
-	if got := status(settled(noNode, deleted), loop.Outcome{}).LastUpdated; !got.Time.Equal(now) {
+	if got := status(settled(noNode, deleted), reconciler.Outcome{}).LastUpdated; !got.Time.Equal(now) {
 		t.Errorf("lastUpdated moves with the phase: %v", got)
 	}
 }
@@ -224,7 +224,7 @@ func TestStatus(t *testing.T) { // MA-04, MA-05, MA-08
 	s := fresh(func(s *Snapshot) {
 		s.Infra, s.Bootstrap, s.Node.Item = infra(readyInfra), bootstrap(readyBootstrap), node()
 	})
-	r := Report(s, Decide(s), loop.Outcome{})
+	r := Report(s, Decide(s), reconciler.Outcome{})
 	got := r.Status.(clusterv1.MachineStatus)
 	want := clusterv1.MachineStatus{
 		Initialization: clusterv1.MachineInitializationStatus{InfrastructureProvisioned: ptr(true), BootstrapDataSecretCreated: ptr(true)},
@@ -238,18 +238,18 @@ func TestStatus(t *testing.T) { // MA-04, MA-05, MA-08
 	if len(r.Events) != 1 || r.Events[0].Reason != "SuccessfulSetNodeRef" {
 		t.Errorf("MA-08: events %v", r.Events)
 	}
-	if r := Report(settled(), Decide(settled()), loop.Outcome{}); len(r.Events) != 0 {
+	if r := Report(settled(), Decide(settled()), reconciler.Outcome{}); len(r.Events) != 0 {
 		t.Errorf("MA-08: once: %v", r.Events)
 	}
 	kept := settled(noProviders, func(s *Snapshot) {
 		s.Node, s.Machine.Status.Addresses = Node{Unreachable: true}, want.Addresses
 	})
-	if got := status(kept, loop.Outcome{}); got.NodeRef.Name != "n" || len(got.Addresses) != 1 || !isTrue(got.Initialization.InfrastructureProvisioned) || got.ObservedGeneration != 0 {
+	if got := status(kept, reconciler.Outcome{}); got.NodeRef.Name != "n" || len(got.Addresses) != 1 || !isTrue(got.Initialization.InfrastructureProvisioned) || got.ObservedGeneration != 0 {
 		t.Errorf("MA-07: what was reached stays, and the pass is one in error: %+v", got)
 	}
 	failing := settled(deleted, noProviders, func(s *Snapshot) { s.ControlPlane.External = true })
 	plan := Decide(failing)
-	if r := Report(failing, plan, loop.Outcome{Failed: plan.Actions[0], Err: errors.New("x")}); len(r.Events) != 1 || r.Events[0].Reason != "FailedDeleteNode" {
+	if r := Report(failing, plan, reconciler.Outcome{Failed: plan.Actions[0], Err: errors.New("x")}); len(r.Events) != 1 || r.Events[0].Reason != "FailedDeleteNode" {
 		t.Errorf("MD-15: events %v", r.Events)
 	}
 }
@@ -262,14 +262,14 @@ func TestProvisionedOnce(t *testing.T) { // MA-04, MA-05
 		s.Machine.Status.Addresses = clusterv1.MachineAddresses{{Type: "InternalIP", Address: "10.0.0.1"}}
 		s.Infra = infra("spec: {providerID: x://1}\nstatus: {initialization: {provisioned: false}, addresses: [{type: InternalIP, address: 10.0.0.2}], failureDomain: b}")
 	})
-	if got := status(s, loop.Outcome{}); len(got.Addresses) != 1 || got.Addresses[0].Address != "10.0.0.2" || got.FailureDomain != "b" {
+	if got := status(s, reconciler.Outcome{}); len(got.Addresses) != 1 || got.Addresses[0].Address != "10.0.0.2" || got.FailureDomain != "b" {
 		t.Errorf("%+v", got)
 	}
 	restored := fresh(func(s *Snapshot) {
 		s.Machine.Spec.Bootstrap.DataSecretName = ptr("data")
 		s.Bootstrap = bootstrap("status: {}")
 	})
-	if got := status(restored, loop.Outcome{}); !isTrue(got.Initialization.BootstrapDataSecretCreated) {
+	if got := status(restored, reconciler.Outcome{}); !isTrue(got.Initialization.BootstrapDataSecretCreated) {
 		t.Errorf("%+v", got.Initialization)
 	}
 }
@@ -280,7 +280,7 @@ func TestUnreadableAddresses(t *testing.T) { // MA-05, CT-07
 		s.Machine.Status.Addresses = clusterv1.MachineAddresses{{Type: "InternalIP", Address: "10.0.0.1"}}
 		s.Infra = infra("spec: {providerID: x://1}\nstatus: {initialization: {provisioned: true}, addresses: none}")
 	})
-	got := status(s, loop.Outcome{})
+	got := status(s, reconciler.Outcome{})
 	if len(got.Addresses) != 1 || got.ObservedGeneration != 0 || !isTrue(got.Initialization.InfrastructureProvisioned) {
 		t.Errorf("%+v", got)
 	}
@@ -290,7 +290,7 @@ func TestDeprecated(t *testing.T) { // CO-02, MA-07
 	type brief struct{ Type, Status, Severity, Reason string }
 	read := func(s Snapshot) []brief {
 		var out []brief
-		for _, c := range status(s, loop.Outcome{}).Deprecated.V1Beta1.Conditions {
+		for _, c := range status(s, reconciler.Outcome{}).Deprecated.V1Beta1.Conditions {
 			out = append(out, brief{string(c.Type), string(c.Status), string(c.Severity), c.Reason})
 		}
 		return out
@@ -311,7 +311,7 @@ func TestDeprecated(t *testing.T) { // CO-02, MA-07
 	if got := read(settled(nodeSays("Ready", "False", "x")))[3]; got != (brief{"NodeHealthy", "False", "Warning", "NodeConditionsFailed"}) {
 		t.Errorf("%v", got)
 	}
-	lost := status(settled(func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }), loop.Outcome{}).Deprecated.V1Beta1
+	lost := status(settled(func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }), reconciler.Outcome{}).Deprecated.V1Beta1
 	if lost.FailureReason == nil || *lost.FailureReason != "InvalidConfiguration" {
 		t.Errorf("MA-07: %v", lost.FailureReason)
 	}
@@ -339,7 +339,7 @@ func TestCertificatesExpiry(t *testing.T) { // MA-26
 		"gone":       {"cleared", settled(controlPlane, before), ""},
 		"unreadable": {"cleared", settled(controlPlane, before, machineSays("soon")), ""},
 	} {
-		got := status(tc.s, loop.Outcome{}).CertificatesExpiryDate
+		got := status(tc.s, reconciler.Outcome{}).CertificatesExpiryDate
 		if text := got.UTC().Format(time.RFC3339); got.IsZero() != (tc.want == "") || tc.want != "" && text != tc.want {
 			t.Errorf("%s: %s: %s, want %q", name, tc.reason, text, tc.want)
 		}

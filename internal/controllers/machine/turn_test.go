@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/remote"
+	slipwayworkload "github.com/slipwayhq/slipway/internal/workload"
 )
 
 // pause is when a refused call has its turn.
@@ -37,7 +37,7 @@ func (c *crowded) refuse(call string) error {
 		return nil
 	}
 	c.refused[call]++
-	return fmt.Errorf("making a call: %w", fault.As(remote.ErrCrowded).RetryIn(pause))
+	return fmt.Errorf("making a call: %w", fault.As(slipwayworkload.ErrCrowded).RetryIn(pause))
 }
 
 func (c *crowded) over(w client.WithWatch) client.WithWatch {
@@ -114,7 +114,7 @@ func TestTurns(t *testing.T) { // MD-04, MD-12, MD-15
 
 // A Node whose deletion keeps failing is given up after a try, once and for all, whatever the workload cluster has against it.
 func TestNodeThatCannotBeDeleted(t *testing.T) { // MD-15
-	for name, err := range map[string]error{"slow": remote.ErrBusy, "forbidden": errors.New("forbidden")} {
+	for name, err := range map[string]error{"slow": slipwayworkload.ErrBusy, "forbidden": errors.New("forbidden")} {
 		gate := &crowded{refused: map[string]int{}, never: map[string]error{"delete *v1.Node": err}}
 		c := world(leavingMachine(deletedSince(time.Minute))).WithReturnManagedFields().Build()
 		_, r := controller(c, workloads{client: gate.over(workloadOf(node()).Build())})

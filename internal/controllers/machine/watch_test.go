@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -53,7 +53,7 @@ func TestWhoIsWoken(t *testing.T) { // MA-09, MA-14, CL-05
 	ctl, _ := crowd(t)
 	ctx := t.Context()
 	referring := func(provider client.Object) []reconcile.Request {
-		return membership.Referring(ctx, ctl.client, Name, newList(), provider)
+		return reconciler.Referring(ctx, ctl.client, Name, newList(), provider)
 	}
 	provider := func(text string) client.Object { return foreign("apiVersion: " + text + "}") }
 	for name, tc := range map[string]struct {

@@ -10,9 +10,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipwayhq/slipway/internal/drain"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/controllers/machine/drain"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	slipwayworkload "github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -68,7 +68,7 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 		Cluster:    &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "cluster"}},
 		Bootstrap:  bootstrap(readyBootstrap),
 		Infra:      infra(readyInfra),
-		Connection: remote.Health{Connected: true, LastProbeSuccess: ago(time.Second)},
+		Connection: slipwayworkload.Health{Connected: true, LastProbeSuccess: ago(time.Second)},
 	}
 	s.Cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr(true), ControlPlaneInitialized: ptr(true)}
 	s.Machine.Status.Initialization = clusterv1.MachineInitializationStatus{InfrastructureProvisioned: ptr(true), BootstrapDataSecretCreated: ptr(true)}
@@ -159,7 +159,7 @@ func ofPool(s *Snapshot) {
 	}
 }
 
-func texts(p loop.Plan) []string {
+func texts(p reconciler.Plan) []string {
 	var out []string
 	for _, a := range p.Actions {
 		out = append(out, "do: "+a.String())

@@ -21,9 +21,8 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"k8s.io/utils/ptr"
 )
 
@@ -48,8 +47,8 @@ func newScheme() *runtime.Scheme {
 // cluster is a management cluster with the objects, the Cluster and the templates.
 func cluster(objects ...client.Object) *fake.ClientBuilder {
 	b := fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}).
-		WithIndex(&clusterv1.MachineDeployment{}, membership.ClusterField(Name), membership.ClusterNames).
-		WithIndex(&clusterv1.MachineDeployment{}, membership.ReferenceField(Name), membership.ReferenceKeys(references))
+		WithIndex(&clusterv1.MachineDeployment{}, reconciler.ClusterField(Name), reconciler.ClusterNames).
+		WithIndex(&clusterv1.MachineDeployment{}, reconciler.ReferenceField(Name), reconciler.ReferenceKeys(references))
 	for _, i := range indexes() {
 		b.WithIndex(i.kind, i.field, i.value)
 	}
@@ -70,12 +69,12 @@ func cluster(objects ...client.Object) *fake.ClientBuilder {
 type world struct {
 	t *testing.T
 	client.WithWatch
-	r *loop.Reconciler[*clusterv1.MachineDeployment, Snapshot]
+	r *reconciler.Reconciler[*clusterv1.MachineDeployment, Snapshot]
 }
 
 func newWorld(t *testing.T, c client.WithWatch) world {
 	ctl := &Controller{client: c, live: c, refs: kube.NewReferences(c, nil), now: now}
-	r := &loop.Reconciler[*clusterv1.MachineDeployment, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: now}
+	r := &reconciler.Reconciler[*clusterv1.MachineDeployment, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: now}
 	ctl.writer = r.Writer
 	return world{t, c, r}
 }
@@ -94,7 +93,7 @@ func (w world) settle() {
 	for range 80 {
 		before := w.fingerprint()
 		_, err := w.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
-		if err != nil && !errors.Is(err, flaky.ErrInjected) && fault.KindOf(err) != fault.Conflict {
+		if err != nil && !errors.Is(err, testkit.ErrInjected) && fault.KindOf(err) != fault.Conflict {
 			w.t.Fatal(err)
 		}
 		if failed := w.follow(); failed || err != nil || w.fingerprint() != before {
@@ -160,7 +159,7 @@ func (w world) follow() bool {
 		}
 	}
 	for _, err := range errs {
-		if err != nil && !errors.Is(err, flaky.ErrInjected) {
+		if err != nil && !errors.Is(err, testkit.ErrInjected) {
 			w.t.Fatal(err)
 		}
 	}
@@ -186,7 +185,7 @@ func (w world) change(f func(*clusterv1.MachineDeployment)) {
 	for {
 		d := w.deployment()
 		f(d)
-		if err := w.Update(context.Background(), d); !errors.Is(err, flaky.ErrInjected) {
+		if err := w.Update(context.Background(), d); !errors.Is(err, testkit.ErrInjected) {
 			w.must(err)
 			return
 		}
@@ -214,7 +213,7 @@ func (w world) complete(version string) {
 }
 
 func TestEveryWriteFailsOnce(t *testing.T) { // DP-01, DP-02, DP-04, DP-06, DP-19, DP-20
-	flaky.EveryWrite(t, func() *fake.ClientBuilder { return cluster(raw()) }, func(t *testing.T, c client.WithWatch) {
+	testkit.EveryWrite(t, func() *fake.ClientBuilder { return cluster(raw()) }, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
 		w.settle()
 		w.complete("v1.36.3")
@@ -226,7 +225,7 @@ func TestEveryWriteFailsOnce(t *testing.T) { // DP-01, DP-02, DP-04, DP-06, DP-1
 
 func TestDeletionWhileWritesFail(t *testing.T) { // DP-01
 	s := settled(func(s *Snapshot) { deleted(s.Deployment) })
-	flaky.EveryWrite(t, func() *fake.ClientBuilder { return cluster(s.Deployment.DeepCopy(), s.Sets[0].DeepCopy()) }, func(t *testing.T, c client.WithWatch) {
+	testkit.EveryWrite(t, func() *fake.ClientBuilder { return cluster(s.Deployment.DeepCopy(), s.Sets[0].DeepCopy()) }, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
 		w.settle()
 		if err := w.Get(context.Background(), key, &clusterv1.MachineDeployment{}); !apierrors.IsNotFound(err) || len(w.sets()) > 0 {
@@ -237,7 +236,7 @@ func TestDeletionWhileWritesFail(t *testing.T) { // DP-01
 
 func TestAdoptionWhileWritesFail(t *testing.T) { // OR-01
 	s := settled(restored)
-	flaky.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.EveryWrite(t, func() *fake.ClientBuilder {
 		b := cluster(s.Deployment.DeepCopy(), s.Sets[0].DeepCopy())
 		for _, m := range s.Machines["md-1"] {
 			b.WithObjects(m.DeepCopy())
@@ -276,7 +275,7 @@ func TestScalingWhilePausedAndWritesFail(t *testing.T) { // DP-11
 		"up to the deployment's replicas and maxSurge":   {15, map[string]int32{"md-1": 12, "md-2": 4}},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			flaky.EveryWrite(t, func() *fake.ClientBuilder {
+			testkit.EveryWrite(t, func() *fake.ClientBuilder {
 				b := cluster(s.Deployment.DeepCopy(), s.Sets[0].DeepCopy(), s.Sets[1].DeepCopy())
 				for _, m := range machinesOf(s) {
 					b.WithObjects(m.DeepCopy())
@@ -349,7 +348,7 @@ func TestWhoIsWoken(t *testing.T) { // OR-01, DP-19
 	template.SetGroupVersionKind(schema.GroupVersionKind{Group: "x", Version: "v1", Kind: "HostTemplate"})
 	template.SetNamespace("ns")
 	template.SetName("i")
-	if got := membership.Referring(context.Background(), c.client, Name, newList(), template); len(got) != 1 || got[0].Name != "md" {
+	if got := reconciler.Referring(context.Background(), c.client, Name, newList(), template); len(got) != 1 || got[0].Name != "md" {
 		t.Errorf("a template wakes %v", got)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/inplace"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/machines/inplace"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
 // creationBlockers returns why missing Machines are not created, or not transferred for an in-place update, one
@@ -73,13 +73,13 @@ func clusterAwaited(s Snapshot) time.Duration {
 }
 
 // clusterEvents returns one warning if the Cluster does not exist.
-func clusterEvents(s Snapshot) []loop.Event {
+func clusterEvents(s Snapshot) []reconciler.Event {
 	problem := clusterProblem(s)
 	told := slices.ContainsFunc(s.Deployment.Status.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, problem) })
 	if problem == "" || clusterAwaited(s) > 0 || told {
 		return nil
 	}
-	return []loop.Event{loop.Warning(ownership.ReasonClusterMissing, "%s", problem)}
+	return []reconciler.Event{reconciler.Warning(ownership.ReasonClusterMissing, "%s", problem)}
 }
 
 // bullets appends lines to a message as a list.

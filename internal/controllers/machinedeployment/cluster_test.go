@@ -7,13 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // A Cluster that does not exist is a warning, once, and not before a manifest had the time to create it.
 func TestMissingClusterIsAnEvent(t *testing.T) { // DP-01
 	warned := func(s Snapshot) bool {
-		for _, e := range Report(s, Decide(s), loop.Outcome{}).Events {
+		for _, e := range Report(s, Decide(s), reconciler.Outcome{}).Events {
 			if e.Type == "Warning" && e.Message == "Cluster c does not exist: create it, or delete MachineDeployment md" {
 				return true
 			}
@@ -30,7 +30,7 @@ func TestMissingClusterIsAnEvent(t *testing.T) { // DP-01
 	if !warned(s) {
 		t.Error("no warning")
 	}
-	s.Deployment.Status = Report(s, Decide(s), loop.Outcome{}).Status.(clusterv1.MachineDeploymentStatus)
+	s.Deployment.Status = Report(s, Decide(s), reconciler.Outcome{}).Status.(clusterv1.MachineDeploymentStatus)
 	if warned(s) {
 		t.Error("warned again")
 	}

@@ -10,8 +10,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/machines/summary"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // waitingForOwnership is the reason of an unknown rollout state while objects are being restored.
@@ -43,9 +43,9 @@ func v1beta1() []condition.Legacy {
 // conditionInput is the input of the conditions: the snapshot, the Machines and the plan.
 type conditionInput struct {
 	Snapshot
-	machines summary.Machines
-	counts   summary.Counts
-	plan     loop.Plan
+	machines machines.SummaryInput
+	counts   machines.ReplicaCounts
+	plan     reconciler.Plan
 }
 
 func (j conditionInput) isDeleting() bool { return !j.Deployment.DeletionTimestamp.IsZero() }

@@ -13,12 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/slipwayhq/slipway/internal/hook"
-	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/machines/inplace"
 	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
 // Name is the name of the controller.
@@ -43,7 +42,7 @@ type Controller struct {
 	settings Settings
 	// caller calls the extensions for in-place updates.
 	caller inplace.Caller
-	scope  membership.Scope
+	scope  reconciler.Scope
 	now    func() time.Time
 }
 
@@ -59,7 +58,7 @@ type Settings struct {
 }
 
 // Add adds the controller to the manager. If extensions is nil, no Machine is updated in place.
-func Add(s loop.Setup, extensions hook.Client, settings Settings) error {
+func Add(s reconciler.Setup, extensions hook.Client, settings Settings) error {
 	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), settings: settings, begun: s.CreatedOwners, scope: s.Scope(), now: s.Clock()}
 	c.caller = inplace.Caller{Client: extensions, Failed: &inplace.Failed{}, Now: c.now}
 	for _, i := range indexes() {
@@ -70,29 +69,29 @@ func Add(s loop.Setup, extensions hook.Client, settings Settings) error {
 	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}); err != nil {
 		return err
 	}
-	r := loop.NewReconciler(s, c.definition())
+	r := reconciler.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	// Machines do not enqueue a deployment; the status of their MachineSet does. It is counted in the cache that
 	// [Snapshot] is read from, so that the resulting reconciliation finds these Machines there.
 	built, err := s.Builder(Name, &clusterv1.MachineDeployment{}).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(c.ofSet)).
-		Watches(&clusterv1.Cluster{}, membership.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(membership.ClusterChanged())).
+		Watches(&clusterv1.Cluster{}, reconciler.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(reconciler.ClusterChanged())).
 		Build(r)
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, membership.Referrers{
+	c.refs, err = s.References(Name, built, reconciler.Referrers{
 		New: func() client.Object { return &clusterv1.MachineDeployment{} }, NewList: newList, Refs: references,
 	})
 	return err
 }
 
-func (c *Controller) definition() loop.Controller[*clusterv1.MachineDeployment, Snapshot] {
-	return loop.Controller[*clusterv1.MachineDeployment, Snapshot]{
+func (c *Controller) definition() reconciler.Controller[*clusterv1.MachineDeployment, Snapshot] {
+	return reconciler.Controller[*clusterv1.MachineDeployment, Snapshot]{
 		Name: Name, Finalizer: clusterv1.MachineDeploymentFinalizer,
 		New:     func() *clusterv1.MachineDeployment { return &clusterv1.MachineDeployment{} },
 		Adopt:   c.enter,
-		Urgent:  loop.Urgent{Conditions: []string{clusterv1.MachineDeploymentAvailableCondition}, Replicas: true},
+		Urgent:  reconciler.Urgent{Conditions: []string{clusterv1.MachineDeploymentAvailableCondition}, Replicas: true},
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 		Answer: c.answer,
 	}
@@ -146,7 +145,7 @@ func (c *Controller) ofSet(ctx context.Context, o client.Object) []reconcile.Req
 	}
 	list := &clusterv1.MachineDeploymentList{}
 	cluster := client.ObjectKey{Namespace: set.Namespace, Name: set.Spec.ClusterName}
-	if err := c.client.List(ctx, list, membership.InCluster(Name, cluster)...); err != nil {
+	if err := c.client.List(ctx, list, reconciler.InCluster(Name, cluster)...); err != nil {
 		return nil
 	}
 	var out []reconcile.Request

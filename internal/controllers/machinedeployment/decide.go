@@ -11,12 +11,11 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
-	"github.com/slipwayhq/slipway/internal/machines/summary"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/machines/inplace"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
@@ -41,11 +40,11 @@ const replicasNotSet = "Waiting for spec.replicas to be set; until then no Machi
 //	                               the planned replicas and all fields that are propagated in place
 //	rollout complete               delete empty MachineSets
 //	new MachineSet                 record its revision
-func Decide(s Snapshot) loop.Plan {
+func Decide(s Snapshot) reconciler.Plan {
 	if !s.Deployment.DeletionTimestamp.IsZero() {
 		return decideDeletion(s)
 	}
-	var p loop.Plan
+	var p reconciler.Plan
 	if s.Cluster != nil && !ownership.IsInCluster(s.Deployment, s.Cluster) {
 		p.Do(Join{Cluster: s.Cluster.Name})
 		return p
@@ -70,7 +69,7 @@ func Decide(s Snapshot) loop.Plan {
 }
 
 // decideTemplates makes the Cluster the owner of the templates and waits for missing templates.
-func decideTemplates(s Snapshot, p *loop.Plan) {
+func decideTemplates(s Snapshot, p *reconciler.Plan) {
 	p.Do(s.Templates.OwnedBy(s.Cluster)...)
 	for _, template := range s.Templates.Unusable() {
 		template.Await(p, "TemplateNotFound", "; no Machine can be created without it")
@@ -104,7 +103,7 @@ func templatesAwaited(s Snapshot) time.Duration {
 }
 
 // decideRollout scales the MachineSets according to the plan of package rollout.
-func decideRollout(s Snapshot, p *loop.Plan) {
+func decideRollout(s Snapshot, p *reconciler.Plan) {
 	r, err := rolloutOf(s)
 	if err != nil {
 		p.WaitFor(invalidStrategy, "The rollout strategy cannot be followed: %s", err).For(kind, s.Deployment.Name).UntilUserActs()
@@ -164,7 +163,7 @@ type plannedSet struct {
 }
 
 // decideSet applies the desired MachineSet if it differs from the current one.
-func decideSet(s Snapshot, pl plannedSet, p *loop.Plan) {
+func decideSet(s Snapshot, pl plannedSet, p *reconciler.Plan) {
 	if !pl.set.DeletionTimestamp.IsZero() {
 		return
 	}
@@ -329,15 +328,15 @@ func upToDateRecheck(s Snapshot) time.Duration {
 	var left time.Duration
 	for _, m := range machinesOf(s) {
 		if condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) == nil {
-			left = max(left, summary.NewFor-s.Now.Sub(m.CreationTimestamp.Time))
+			left = max(left, machines.NewFor-s.Now.Sub(m.CreationTimestamp.Time))
 		}
 	}
 	return left
 }
 
 // machinesOf returns the Machines of all MachineSets.
-func machinesOf(s Snapshot) summary.Machines {
-	var out summary.Machines
+func machinesOf(s Snapshot) machines.SummaryInput {
+	var out machines.SummaryInput
 	for _, set := range s.Sets {
 		for i := range s.Machines[set.Name] {
 			out = append(out, &s.Machines[set.Name][i])

@@ -12,7 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -338,7 +338,7 @@ func TestObserved(t *testing.T) { // OR-01
 		"observed, not reachable":  {"what is held now was observed before", settled(func(s *Snapshot) { s.Deployment.Status.ObservedGeneration = 6 }, lookedUp("ConnectionDown")), 7},
 	} {
 		tc.s.Deployment.Finalizers = []string{clusterv1.MachineDeploymentFinalizer}
-		got := Report(tc.s, Decide(tc.s), loop.Outcome{}).Status.(clusterv1.MachineDeploymentStatus).ObservedGeneration
+		got := Report(tc.s, Decide(tc.s), reconciler.Outcome{}).Status.(clusterv1.MachineDeploymentStatus).ObservedGeneration
 		if got != tc.want {
 			t.Errorf("%s: observed generation %d, want %d: %s", name, got, tc.want, tc.reason)
 		}
@@ -403,20 +403,20 @@ func TestTemplatesFollow(t *testing.T) { // DP-19
 	}
 	for name, tc := range map[string]struct {
 		s       Snapshot
-		until   loop.Until
+		until   reconciler.Until
 		message string
 		recheck time.Duration
 	}{
-		"just created": {created(2*time.Second, ""), loop.UntilTime, "Waiting for HostTemplate i to be created", 8 * time.Second},
-		"late":         {created(templatesFollow, ""), loop.UntilUser, "HostTemplate i does not exist", 0},
-		"unreadable":   {created(time.Second, "kind ConfigTemplate is not installed"), loop.UntilUser, "kind ConfigTemplate is not installed", 0},
+		"just created": {created(2*time.Second, ""), reconciler.UntilTime, "Waiting for HostTemplate i to be created", 8 * time.Second},
+		"late":         {created(templatesFollow, ""), reconciler.UntilUser, "HostTemplate i does not exist", 0},
+		"unreadable":   {created(time.Second, "kind ConfigTemplate is not installed"), reconciler.UntilUser, "kind ConfigTemplate is not installed", 0},
 	} {
 		p := Decide(tc.s)
-		held := p.Waits[slices.IndexFunc(p.Waits, func(w loop.Wait) bool { return w.Reason == "RolloutHeld" })]
+		held := p.Waits[slices.IndexFunc(p.Waits, func(w reconciler.Wait) bool { return w.Reason == "RolloutHeld" })]
 		if held.Until != tc.until || held.Message != tc.message || p.Recheck != tc.recheck {
 			t.Errorf("%s: %+v, again in %s", name, held, p.Recheck)
 		}
-		if before := "Waiting for HostTemplate i to be created"; tc.until == loop.UntilUser && strings.Contains(before, held.Message) {
+		if before := "Waiting for HostTemplate i to be created"; tc.until == reconciler.UntilUser && strings.Contains(before, held.Message) {
 			t.Errorf("%s: the message was there before, so that there is no event", name)
 		}
 	}

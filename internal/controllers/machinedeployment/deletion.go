@@ -5,15 +5,15 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 const waitingForDeletion = "WaitingForMachineSetsDeletion"
 
 // decideDeletion deletes all MachineSets, including those that were not adopted yet, and waits until they are gone.
 // It reads no templates, because these may not exist any more.
-func decideDeletion(s Snapshot) loop.Plan {
-	var p loop.Plan
+func decideDeletion(s Snapshot) reconciler.Plan {
+	var p reconciler.Plan
 	left, sets := setNames(s), make([]metav1.Object, 0, len(s.Sets))
 	for i := range s.Sets {
 		set := &s.Sets[i]
@@ -26,7 +26,7 @@ func decideDeletion(s Snapshot) loop.Plan {
 	}
 	if len(left) > 0 {
 		p.WaitFor(waitingForDeletion, "MachineSets %s still exist%s", condition.Names(left),
-			loop.ForeignFinalizersText(clusterv1.GroupVersion.WithKind("MachineSet").GroupKind(), sets...)).ForAll("MachineSet", left).ToChange("")
+			reconciler.ForeignFinalizersText(clusterv1.GroupVersion.WithKind("MachineSet").GroupKind(), sets...)).ForAll("MachineSet", left).ToChange("")
 	}
 	return p
 }

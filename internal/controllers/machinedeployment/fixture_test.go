@@ -11,8 +11,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -150,7 +150,7 @@ func deleted(o metav1.Object) {
 	o.SetDeletionTimestamp(&t)
 }
 
-func sentences(p loop.Plan) []string {
+func sentences(p reconciler.Plan) []string {
 	var out []string
 	for _, a := range p.Actions {
 		out = append(out, a.String())
@@ -158,7 +158,7 @@ func sentences(p loop.Plan) []string {
 	return out
 }
 
-func reasons(p loop.Plan) []string {
+func reasons(p reconciler.Plan) []string {
 	var out []string
 	for _, w := range p.Waits {
 		out = append(out, w.Reason)

@@ -13,10 +13,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/machines/inplace"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
@@ -222,7 +222,7 @@ func replacedNote(s Snapshot) string {
 }
 
 // answer performs the calls for AskInPlace.
-func (c *Controller) answer(ctx context.Context, s Snapshot, _ loop.Question) (Snapshot, error) {
+func (c *Controller) answer(ctx context.Context, s Snapshot, _ reconciler.Question) (Snapshot, error) {
 	s.InPlace = map[string]inplace.UpdateCheck{}
 	for _, set := range inPlaceCandidates(s) {
 		answer, err := c.canUpdate(ctx, s, set)

@@ -11,8 +11,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/inplace"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines/inplace"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
@@ -151,7 +151,7 @@ func TestAsksBeforeRollingOut(t *testing.T) { // IP-02, IP-09
 }
 
 // annotationsOf are those of the MachineSets that a plan writes, by their names.
-func annotationsOf(s Snapshot, p loop.Plan) map[string]map[string]string {
+func annotationsOf(s Snapshot, p reconciler.Plan) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, a := range p.Actions {
 		var set *clusterv1.MachineSet
@@ -245,7 +245,7 @@ func TestConditionSaysWhatIsUpdatedInPlace(t *testing.T) { // DP-12
 			"* Whether the Machines of MachineSet md-1 can be updated in place is not known, and nothing is rolled out until it is: extension ext does not answer"},
 	} {
 		s := updatable(&tc.answer, outdated)
-		status := Report(s, Decide(s), loop.Outcome{}).Status.(clusterv1.MachineDeploymentStatus)
+		status := Report(s, Decide(s), reconciler.Outcome{}).Status.(clusterv1.MachineDeploymentStatus)
 		for _, c := range status.Conditions {
 			if c.Type == clusterv1.MachineDeploymentRollingOutCondition && !strings.Contains(c.Message+"\n", tc.want+"\n") {
 				t.Errorf("%s: %q", name, c.Message)
@@ -254,7 +254,7 @@ func TestConditionSaysWhatIsUpdatedInPlace(t *testing.T) { // DP-12
 	}
 	s := updatable(&inplace.UpdateCheck{Handler: "update.ext", Covered: true}, mayMissOne)
 	var events []string
-	for _, e := range Report(s, loop.Plan{}, loop.Outcome{Done: Decide(s).Actions}).Events {
+	for _, e := range Report(s, reconciler.Plan{}, reconciler.Outcome{Done: Decide(s).Actions}).Events {
 		events = append(events, e.Reason)
 	}
 	if diff := cmp.Diff([]string{"SuccessfulCreate", "UpdatingInPlace", "SuccessfulScale"}, events); diff != "" {

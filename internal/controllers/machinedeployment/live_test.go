@@ -27,9 +27,9 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"k8s.io/utils/ptr"
 )
@@ -76,7 +76,7 @@ func startLive(t *testing.T) live {
 		t.Fatal(err)
 	}
 	begun := &ownership.CreatedOwners{}
-	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2, CreatedOwners: begun}, nil, Settings{}); err != nil {
+	if err := Add(reconciler.Setup{Manager: mgr, Concurrency: 2, CreatedOwners: begun}, nil, Settings{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())

@@ -10,9 +10,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
@@ -42,7 +42,7 @@ import (
 
 // decideOwnership adopts MachineSets and reports whether the ownership is complete. The workload cluster is not
 // read, because a deployment creates no Machines; the MachineSets read it.
-func decideOwnership(s Snapshot, p *loop.Plan) bool {
+func decideOwnership(s Snapshot, p *reconciler.Plan) bool {
 	facts := ownership.Input{
 		Kind: kind, Name: s.Deployment.Name, Cluster: s.Deployment.Spec.ClusterName, ClusterExists: s.Cluster != nil,
 		Observed: observed(s), Hidden: s.Hidden, Workload: ownership.Workload{Seen: true},

@@ -8,20 +8,20 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/machines/summary"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
 // Report returns the status of a MachineDeployment after a reconciliation.
-func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
+func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	all := judgedMachines(s)
 	n := all.Count()
 	j := conditionInput{Snapshot: s, machines: all, counts: n, plan: p}
 	d := s.Deployment
 	status := clusterv1.MachineDeploymentStatus{
-		Conditions: conditions.Evaluate(j, loop.MomentOf(d, s.Now)),
+		Conditions: conditions.Evaluate(j, reconciler.MomentOf(d, s.Now)),
 		Replicas:   &n.Replicas, ReadyReplicas: &n.Ready, AvailableReplicas: &n.Available, UpToDateReplicas: &n.UpToDate,
 		Versions: all.Versions(), Selector: metav1.FormatLabelSelector(&d.Spec.Selector), ObservedGeneration: d.Status.ObservedGeneration,
 	}
@@ -33,15 +33,15 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	}
 	status.SetTypedPhase(phase(s, n.Replicas))
 	status.Deprecated = &clusterv1.MachineDeploymentDeprecatedStatus{V1Beta1: deprecated(j, status)}
-	return loop.Report{Status: status, Events: slices.Concat(events(out), clusterEvents(s),
-		loop.UserActionEvents(p, d.Status.Conditions, status.Conditions))}
+	return reconciler.Report{Status: status, Events: slices.Concat(events(out), clusterEvents(s),
+		reconciler.UserActionEvents(p, d.Status.Conditions, status.Conditions))}
 }
 
 // judgedMachines returns the Machines of all MachineSets. An UpToDate condition that refers to an earlier template
 // is replaced with the result for the current template, because a status that observes a generation must not
 // contain counts for an earlier one.
-func judgedMachines(s Snapshot) summary.Machines {
-	var out summary.Machines
+func judgedMachines(s Snapshot) machines.SummaryInput {
+	var out machines.SummaryInput
 	for i := range s.Sets {
 		set := &s.Sets[i]
 		missing := rollout.OutdatedReasons(set, s.Deployment, s.Now)
@@ -69,12 +69,12 @@ func withUpToDate(m *clusterv1.Machine, v condition.Verdict) *clusterv1.Machine 
 }
 
 // acting reports whether the plan has an action of the type.
-func acting[A loop.Action](p loop.Plan) bool {
-	return slices.ContainsFunc(p.Actions, func(a loop.Action) bool { _, ok := a.(A); return ok })
+func acting[A reconciler.Action](p reconciler.Plan) bool {
+	return slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool { _, ok := a.(A); return ok })
 }
 
 // ownershipWait returns why the ownership is not complete, or an empty string.
-func ownershipWait(p loop.Plan) string {
+func ownershipWait(p reconciler.Plan) string {
 	for _, reason := range []string{ownership.ReasonClusterMissing, ownership.ReasonAdopting, ownership.ReasonForeign, ownership.ReasonChildMissing} {
 		if message := waitMessage(p, reason); message != "" {
 			return message
@@ -84,7 +84,7 @@ func ownershipWait(p loop.Plan) string {
 }
 
 // waitMessage returns the message of the plan's wait with a reason, or an empty string.
-func waitMessage(p loop.Plan, reason string) string {
+func waitMessage(p reconciler.Plan, reason string) string {
 	for _, w := range p.Waits {
 		if w.Reason == reason {
 			return w.Message
@@ -137,33 +137,33 @@ func deprecated(j conditionInput, status clusterv1.MachineDeploymentStatus) *clu
 }
 
 // events returns the events for changes of MachineSets.
-func events(out loop.Outcome) []loop.Event {
-	var list []loop.Event
+func events(out reconciler.Outcome) []reconciler.Event {
+	var list []reconciler.Event
 	for _, done := range out.Done {
 		switch a := done.(type) {
 		case CreateSet:
-			list = append(list, loop.Normal("SuccessfulCreate", "Created MachineSet %s with %d replicas", a.Name, a.Replicas))
+			list = append(list, reconciler.Normal("SuccessfulCreate", "Created MachineSet %s with %d replicas", a.Name, a.Replicas))
 			if a.Note != "" {
-				list = append(list, loop.Normal("ReplacingMachines", "%s", a.Note))
+				list = append(list, reconciler.Normal("ReplacingMachines", "%s", a.Note))
 			}
 		case SyncSet:
 			if a.Begins {
-				list = append(list, loop.Normal("UpdatingInPlace", "Machines of MachineSet %s are updated in place: they are handed over to MachineSet %s", a.Name, a.to))
+				list = append(list, reconciler.Normal("UpdatingInPlace", "Machines of MachineSet %s are updated in place: they are handed over to MachineSet %s", a.Name, a.to))
 			}
 			if a.From != a.Replicas {
-				list = append(list, loop.Normal("SuccessfulScale", "Scaled MachineSet %s from %d to %d replicas: %s", a.Name, a.From, a.Replicas, a.Why))
+				list = append(list, reconciler.Normal("SuccessfulScale", "Scaled MachineSet %s from %d to %d replicas: %s", a.Name, a.From, a.Replicas, a.Why))
 			}
 		case Adopt:
-			list = append(list, loop.Normal("SuccessfulAdopt", "Adopted MachineSet %s", a.Set))
+			list = append(list, reconciler.Normal("SuccessfulAdopt", "Adopted MachineSet %s", a.Set))
 		case DeleteSet:
-			list = append(list, loop.Normal("SuccessfulDelete", "Deleted MachineSet %s: %s", a.Name, a.Why))
+			list = append(list, reconciler.Normal("SuccessfulDelete", "Deleted MachineSet %s: %s", a.Name, a.Why))
 		}
 	}
 	switch a := out.Failed.(type) {
 	case CreateSet:
-		list = append(list, loop.Warning("FailedCreate", "MachineSet %s could not be created: %s", a.Name, out.Err))
+		list = append(list, reconciler.Warning("FailedCreate", "MachineSet %s could not be created: %s", a.Name, out.Err))
 	case SyncSet:
-		list = append(list, loop.Warning("FailedScale", "MachineSet %s could not be changed: %s", a.Name, out.Err))
+		list = append(list, reconciler.Warning("FailedScale", "MachineSet %s could not be changed: %s", a.Name, out.Err))
 	}
 	return list
 }

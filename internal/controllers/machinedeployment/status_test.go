@@ -13,13 +13,13 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // reported is the status of a pass in which everything went well.
 func reported(s Snapshot) clusterv1.MachineDeploymentStatus {
 	p := Decide(s)
-	return Report(s, p, loop.Outcome{Done: p.Actions}).Status.(clusterv1.MachineDeploymentStatus)
+	return Report(s, p, reconciler.Outcome{Done: p.Actions}).Status.(clusterv1.MachineDeploymentStatus)
 }
 
 func TestConditions(t *testing.T) { // DP-12
@@ -276,24 +276,24 @@ func TestGenerationIsObservedWhenActedUpon(t *testing.T) { // OR-01, DP-14
 		}
 	}
 	s := fresh(changed)
-	failed := Report(s, Decide(s), loop.Outcome{Err: errors.New("no")}).Status.(clusterv1.MachineDeploymentStatus)
+	failed := Report(s, Decide(s), reconciler.Outcome{Err: errors.New("no")}).Status.(clusterv1.MachineDeploymentStatus)
 	if failed.ObservedGeneration != 7 {
 		t.Errorf("a pass that failed has observed generation %d", failed.ObservedGeneration)
 	}
 }
 
 func TestEvents(t *testing.T) {
-	out := loop.Outcome{
-		Done: []loop.Action{
+	out := reconciler.Outcome{
+		Done: []reconciler.Action{
 			CreateSet{Name: "a", Replicas: 3, Revision: 1}, SyncSet{Name: "b", From: 2, Replicas: 1, Why: "because"},
 			SyncSet{Name: "c", From: 2, Replicas: 2}, Adopt{Set: "d"}, DeleteSet{Name: "e", Why: "it is empty"}, RecordRevision{Revision: 1},
 		},
 		Failed: SyncSet{Name: "f"}, Err: errors.New("no space"),
 	}
-	want := []loop.Event{
-		loop.Normal("SuccessfulCreate", "Created MachineSet a with 3 replicas"), loop.Normal("SuccessfulScale", "Scaled MachineSet b from 2 to 1 replicas: because"),
-		loop.Normal("SuccessfulAdopt", "Adopted MachineSet d"), loop.Normal("SuccessfulDelete", "Deleted MachineSet e: it is empty"),
-		loop.Warning("FailedScale", "MachineSet f could not be changed: no space"),
+	want := []reconciler.Event{
+		reconciler.Normal("SuccessfulCreate", "Created MachineSet a with 3 replicas"), reconciler.Normal("SuccessfulScale", "Scaled MachineSet b from 2 to 1 replicas: because"),
+		reconciler.Normal("SuccessfulAdopt", "Adopted MachineSet d"), reconciler.Normal("SuccessfulDelete", "Deleted MachineSet e: it is empty"),
+		reconciler.Warning("FailedScale", "MachineSet f could not be changed: no space"),
 	}
 	if diff := cmp.Diff(want, events(out)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)

@@ -15,8 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
 // The actions of the controller. Each may be repeated.
@@ -59,7 +59,7 @@ func (a Withdraw) String() string {
 	return fmt.Sprintf("delete %s %s: the Machine is healthy again", a.Kind, a.Machine)
 }
 
-func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
+func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case Join:
 		return c.writer.Patch(ctx, s.Check, func(o client.Object) { ownership.AddToCluster(o, s.Cluster) })
@@ -82,7 +82,7 @@ func (c *Controller) mark(ctx context.Context, s Snapshot, name string, wants Wa
 			Type: conditionType, Of: func(w Wants) condition.Verdict { return w.of(conditionType) },
 		})
 	}
-	conditions := table.Evaluate(wants, loop.MomentOf(m, s.Now))
+	conditions := table.Evaluate(wants, reconciler.MomentOf(m, s.Now))
 	if err := c.writer.TransferStatusOwnership(ctx, c.live, m, kube.Conditions(targetOf(s, name).Claims...)); err != nil {
 		return client.IgnoreNotFound(err)
 	}

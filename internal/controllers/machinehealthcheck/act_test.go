@@ -24,31 +24,31 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/remote"
-	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/testkit"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 // workloads is one workload cluster behind a fake client.
 type workloads struct {
 	client client.Client
 	err    error
-	health remote.Health
-	asked  *remote.WatchRequest
+	health workload.Health
+	asked  *workload.WatchRequest
 }
 
 func (w workloads) Client(context.Context, client.ObjectKey) (client.Client, error) {
 	return w.client, w.err
 }
 
-func (w workloads) Watch(_ context.Context, _ client.ObjectKey, r remote.WatchRequest) error {
+func (w workloads) Watch(_ context.Context, _ client.ObjectKey, r workload.WatchRequest) error {
 	if w.asked != nil {
 		*w.asked = r
 	}
 	return nil
 }
 
-func (w workloads) Health(client.ObjectKey) remote.Health { return w.health }
+func (w workloads) Health(client.ObjectKey) workload.Health { return w.health }
 
 func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
@@ -95,7 +95,7 @@ func newHarness(t *testing.T, c client.WithWatch) *harness {
 
 func (h *harness) reconcile() error {
 	ctl := &Controller{client: h.WithWatch, live: h.WithWatch, refs: kube.NewReferences(h.WithWatch, nil), now: func() time.Time { return now }, workloads: h.workloads, events: h.events}
-	r := &loop.Reconciler[*clusterv1.MachineHealthCheck, Snapshot]{Controller: ctl.definition(), Client: h.WithWatch, Writer: kube.NewWriter(h.WithWatch, Name), Now: ctl.now, Events: h.events}
+	r := &reconciler.Reconciler[*clusterv1.MachineHealthCheck, Snapshot]{Controller: ctl.definition(), Client: h.WithWatch, Writer: kube.NewWriter(h.WithWatch, Name), Now: ctl.now, Events: h.events}
 	ctl.writer = r.Writer
 	_, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "hc"}})
 	return err
@@ -110,7 +110,7 @@ func (h *harness) settle() {
 		}
 		before := h.fingerprint()
 		err := h.reconcile()
-		if err != nil && !errors.Is(err, flaky.ErrInjected) && fault.KindOf(err) != fault.Conflict {
+		if err != nil && !errors.Is(err, testkit.ErrInjected) && fault.KindOf(err) != fault.Conflict {
 			h.t.Fatal(err)
 		}
 		if quiet++; err != nil || h.fingerprint() != before {
@@ -179,7 +179,7 @@ func (h *harness) expect(name, conditionType, want string) {
 }
 
 func TestEveryWriteFailsOnce(t *testing.T) { // HC-06, HC-09, HC-12
-	flaky.EveryWrite(t, func() *fake.ClientBuilder { return world() }, func(t *testing.T, c client.WithWatch) {
+	testkit.EveryWrite(t, func() *fake.ClientBuilder { return world() }, func(t *testing.T, c client.WithWatch) {
 		h := newHarness(t, c)
 		h.settle()
 		h.expect("sick", health, "False UnhealthyNode")
@@ -195,7 +195,7 @@ func TestEveryWriteFailsOnce(t *testing.T) { // HC-06, HC-09, HC-12
 }
 
 func TestExternalRequestWhileWritesFail(t *testing.T) { // HC-08
-	flaky.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.EveryWrite(t, func() *fake.ClientBuilder {
 		return world(elsewhere).WithObjects(template().Unstructured.DeepCopy())
 	}, func(t *testing.T, c client.WithWatch) {
 		h := newHarness(t, c)
@@ -242,8 +242,8 @@ func TestRequestIsRefused(t *testing.T) { // HC-08
 
 func TestLostConnectionMarksNothing(t *testing.T) { // HC-11
 	for name, w := range map[string]workloads{
-		"not connected":         {err: remote.ErrNotConnected},
-		"connection is dubious": {client: nodes(), health: remote.Health{Connected: true, ConsecutiveFailures: 1}},
+		"not connected":         {err: workload.ErrNotConnected},
+		"connection is dubious": {client: nodes(), health: workload.Health{Connected: true, ConsecutiveFailures: 1}},
 		"no answer": {client: fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 				return fault.New(fault.Unreachable, "NotConnected", "away")

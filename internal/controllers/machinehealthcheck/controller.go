@@ -16,9 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 // Name is the name of the controller.
@@ -30,8 +29,8 @@ const Interval = 5 * time.Second
 // Workloads provides access to workload clusters.
 type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
-	Watch(ctx context.Context, cluster client.ObjectKey, w remote.WatchRequest) error
-	Health(cluster client.ObjectKey) remote.Health
+	Watch(ctx context.Context, cluster client.ObjectKey, w workload.WatchRequest) error
+	Health(cluster client.ObjectKey) workload.Health
 }
 
 // Controller reconciles MachineHealthChecks.
@@ -55,7 +54,7 @@ func indexCheck(o client.Object) []string {
 	return []string{o.(*clusterv1.MachineHealthCheck).Spec.ClusterName}
 }
 
-func Add(s loop.Setup, clusters remote.Workloads) error {
+func Add(s reconciler.Setup, clusters workload.Workloads) error {
 	s = debounced(s)
 	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, now: s.Clock()}
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, ofCluster, indexMachine); err != nil {
@@ -64,7 +63,7 @@ func Add(s loop.Setup, clusters remote.Workloads) error {
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.MachineHealthCheck{}, ofCluster, indexCheck); err != nil {
 		return fmt.Errorf("index MachineHealthChecks by Cluster: %w", err)
 	}
-	r := loop.NewReconciler(s, c.definition())
+	r := reconciler.NewReconciler(s, c.definition())
 	c.writer, c.events = r.Writer, r.Events
 	built, err := s.Builder(Name, &clusterv1.MachineHealthCheck{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(machineMatters())).
@@ -74,17 +73,17 @@ func Add(s loop.Setup, clusters remote.Workloads) error {
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, membership.Referrers{
+	c.refs, err = s.References(Name, built, reconciler.Referrers{
 		New: func() client.Object { return &clusterv1.MachineHealthCheck{} }, NewList: newList, Refs: references, Also: c.ofRequest,
 	})
 	return err
 }
 
-func (c *Controller) definition() loop.Controller[*clusterv1.MachineHealthCheck, Snapshot] {
-	return loop.Controller[*clusterv1.MachineHealthCheck, Snapshot]{
+func (c *Controller) definition() reconciler.Controller[*clusterv1.MachineHealthCheck, Snapshot] {
+	return reconciler.Controller[*clusterv1.MachineHealthCheck, Snapshot]{
 		Name:    Name,
 		New:     func() *clusterv1.MachineHealthCheck { return &clusterv1.MachineHealthCheck{} },
-		Urgent:  loop.Urgent{Fields: []string{"currentHealthy", "remediationsAllowed"}},
+		Urgent:  reconciler.Urgent{Fields: []string{"currentHealthy", "remediationsAllowed"}},
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 	}
 }
@@ -152,7 +151,7 @@ func inCluster(cluster client.ObjectKey) []client.ListOption {
 
 // watchNodes makes changes of Nodes enqueue the health checks of their cluster.
 func (c *Controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
-	return c.workloads.Watch(ctx, cluster, remote.WatchRequest{
+	return c.workloads.Watch(ctx, cluster, workload.WatchRequest{
 		Controller: Name, Kind: &corev1.Node{}, Changed: nodeMatters,
 		Map: func(ctx context.Context, _ client.Object) []reconcile.Request { return c.ofCluster(ctx, cluster) },
 	})

@@ -8,8 +8,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -19,8 +19,8 @@ import (
 //	healthy      True                   withdrawn
 //	pending      unchanged              unchanged
 //	unhealthy    False                  requested, unless too many Machines are unhealthy
-func Decide(s Snapshot) loop.Plan {
-	var p loop.Plan
+func Decide(s Snapshot) reconciler.Plan {
+	var p reconciler.Plan
 	if s.Cluster == nil {
 		p.WaitFor("ClusterNotFound", "Cluster %s does not exist; reconciliation resumes when it does", s.Check.Spec.ClusterName).
 			For(clusterv1.ClusterKind, s.Check.Spec.ClusterName).ToChange("")
@@ -46,7 +46,7 @@ func Decide(s Snapshot) loop.Plan {
 		return p
 	}
 	a := assess(s)
-	var requests []loop.Action // requests come last, so that a rejected one does not block the others
+	var requests []reconciler.Action // requests come last, so that a rejected one does not block the others
 	for _, t := range a.targets {
 		p.RecheckIn(t.own.next)
 		if !t.Machine.DeletionTimestamp.IsZero() {

@@ -12,7 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -76,7 +76,7 @@ const (
 	extern = clusterv1.MachineExternallyRemediatedCondition
 )
 
-func text(actions []loop.Action) []string {
+func text(actions []reconciler.Action) []string {
 	var out []string
 	for _, a := range actions {
 		out = append(out, a.String())
@@ -255,7 +255,7 @@ func TestSeveralHealthChecks(t *testing.T) { // HC-06
 	if p := Decide(second); len(p.Actions) > 0 {
 		t.Errorf("the other one agrees: %v", text(p.Actions))
 	}
-	if r := Report(second, loop.Plan{}, loop.Outcome{}); *r.Status.(clusterv1.MachineHealthCheckStatus).CurrentHealthy != 1 {
+	if r := Report(second, reconciler.Plan{}, reconciler.Outcome{}); *r.Status.(clusterv1.MachineHealthCheckStatus).CurrentHealthy != 1 {
 		t.Error("but counts by its own checks")
 	}
 	third := snapshot(b, healthy("m"))

@@ -23,10 +23,10 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
-	"github.com/slipwayhq/slipway/internal/testkit/background"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 // patience is how long a busy machine may take for one step.
@@ -79,17 +79,17 @@ func start(t *testing.T) *live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clusters, err := remote.New(remote.Config{Management: mgr.GetClient()})
+	clusters, err := workload.New(workload.Config{Management: mgr.GetClient()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := clusters.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}
-	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, clusters); err != nil {
+	if err := Add(reconciler.Setup{Manager: mgr, Concurrency: 2}, clusters); err != nil {
 		t.Fatal(err)
 	}
-	background.Run(t, mgr.Start)
+	testkit.RunBackground(t, mgr.Start)
 	l := &live{t: t, Client: srv.Client(t, liveScheme(t))}
 	l.workload(srv.Kubeconfig)
 	return l

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -217,8 +217,8 @@ func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
 	if fault.KindOf(err) != fault.Unreachable {
 		return err
 	}
-	if s.Busy = remote.RetryAfter(err); s.Busy == 0 {
-		s.Disconnected = fault.UserMessage(remote.ErrNotConnected)
+	if s.Busy = workload.RetryAfter(err); s.Busy == 0 {
+		s.Disconnected = fault.UserMessage(workload.ErrNotConnected)
 	}
 	return nil
 }
@@ -226,7 +226,7 @@ func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
 func (c *Controller) askForNodes(ctx context.Context, s *Snapshot) error {
 	key := clusterKey(s.Check)
 	if c.workloads.Health(key).ConsecutiveFailures > 0 { // the cache may be stale
-		return remote.ErrNotConnected
+		return workload.ErrNotConnected
 	}
 	if err := c.watchNodes(ctx, key); err != nil {
 		return err

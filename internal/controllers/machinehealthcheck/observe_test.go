@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 // answering is a workload cluster whose steps end with the errors.
 type answering struct {
 	client, watch, read error
-	health              remote.Health
+	health              workload.Health
 }
 
 func (a answering) Client(context.Context, client.ObjectKey) (client.Client, error) {
@@ -36,16 +36,16 @@ func (a answering) Client(context.Context, client.ObjectKey) (client.Client, err
 	}).Build(), a.client
 }
 
-func (a answering) Watch(context.Context, client.ObjectKey, remote.WatchRequest) error {
+func (a answering) Watch(context.Context, client.ObjectKey, workload.WatchRequest) error {
 	return a.watch
 }
 
-func (a answering) Health(client.ObjectKey) remote.Health { return a.health }
+func (a answering) Health(client.ObjectKey) workload.Health { return a.health }
 
 // TestReadNodes: a pass that did not see the Nodes although nothing is wrong with the connection comes back by itself,
 // since no change of the connection will wake it. It often is the only pass that the end of a timeout brings.
 func TestReadNodes(t *testing.T) { // HC-10, HC-11
-	busy := fault.As(remote.ErrBusy).RetryIn(7 * time.Second)
+	busy := fault.As(workload.ErrBusy).RetryIn(7 * time.Second)
 	lost := fault.New(fault.Unreachable, "Lost", "the connection was reset")
 	for name, tc := range map[string]struct {
 		reason    string
@@ -56,8 +56,8 @@ func TestReadNodes(t *testing.T) { // HC-10, HC-11
 		err       string
 	}{
 		"answers":       {reason: "the Machine is judged", seen: true},
-		"not connected": {reason: "a connection wakes", workloads: answering{client: remote.ErrNotConnected}, waits: []string{"ClusterNotConnected"}},
-		"failing":       {reason: "a connection wakes", workloads: answering{health: remote.Health{ConsecutiveFailures: 1}}, waits: []string{"ClusterNotConnected"}},
+		"not connected": {reason: "a connection wakes", workloads: answering{client: workload.ErrNotConnected}, waits: []string{"ClusterNotConnected"}},
+		"failing":       {reason: "a connection wakes", workloads: answering{health: workload.Health{ConsecutiveFailures: 1}}, waits: []string{"ClusterNotConnected"}},
 		"busy":          {reason: "nothing else wakes", workloads: answering{read: fmt.Errorf("get: %w", busy)}, waits: []string{"ClusterBusy"}, next: 7 * time.Second},
 		"busy to watch": {reason: "nothing else wakes", workloads: answering{watch: busy}, waits: []string{"ClusterBusy"}, next: 7 * time.Second},
 		"no answer":     {reason: "one call tells nothing of the connection", workloads: answering{read: lost}, waits: []string{"ClusterBusy"}, next: Interval},
@@ -86,7 +86,7 @@ func TestReadNodes(t *testing.T) { // HC-10, HC-11
 			if seen := len(p.Actions) == 1; seen != tc.seen {
 				t.Errorf("%s: %v", tc.reason, text(p.Actions))
 			}
-			if _, judged := Report(s, p, loop.Outcome{}).Status.(clusterv1.MachineHealthCheckStatus); judged != tc.seen {
+			if _, judged := Report(s, p, reconciler.Outcome{}).Status.(clusterv1.MachineHealthCheckStatus); judged != tc.seen {
 				t.Errorf("%s: there is a new status: %t", tc.reason, judged)
 			}
 		})

@@ -8,7 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // conditions is the condition table of a MachineHealthCheck.
@@ -24,18 +24,18 @@ var legacy = []condition.Legacy{{
 
 // Report returns the status of a MachineHealthCheck after a reconciliation. While no Machine can be checked, the
 // status stays unchanged.
-func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
+func Report(s Snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	if s.Cluster != nil && s.outage() != "" {
 		return reportOutage(s)
 	}
 	if s.Cluster == nil || s.workloadUnreadable() {
 		status := s.Check.Status.DeepCopy()
 		status.Conditions = without(status.Conditions, clusterv1.PausedCondition)
-		return loop.Report{Status: status}
+		return reconciler.Report{Status: status}
 	}
 	a := assess(s)
 	status := clusterv1.MachineHealthCheckStatus{
-		Conditions:          conditions.Evaluate(a, loop.MomentOf(s.Check, s.Now)),
+		Conditions:          conditions.Evaluate(a, reconciler.MomentOf(s.Check, s.Now)),
 		ExpectedMachines:    number(len(a.targets)),
 		CurrentHealthy:      number(a.healthy),
 		RemediationsAllowed: number(0),
@@ -51,16 +51,16 @@ func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
 		status.Targets = append(status.Targets, t.Machine.Name)
 	}
 	status.Deprecated = deprecated(s.Check, status.Conditions)
-	return loop.Report{Status: status, Events: a.events()}
+	return reconciler.Report{Status: status, Events: a.events()}
 }
 
 // reportOutage returns the status during an outage: remediation is not allowed, and the counters stay unchanged.
-func reportOutage(s Snapshot) loop.Report {
+func reportOutage(s Snapshot) reconciler.Report {
 	a := assessment{Snapshot: s}
 	status := s.Check.Status.DeepCopy()
-	status.Conditions = conditions.Evaluate(a, loop.MomentOf(s.Check, s.Now))
+	status.Conditions = conditions.Evaluate(a, reconciler.MomentOf(s.Check, s.Now))
 	status.Deprecated = deprecated(s.Check, status.Conditions)
-	return loop.Report{Status: *status, Events: a.events()}
+	return reconciler.Report{Status: *status, Events: a.events()}
 }
 
 func deprecated(check *clusterv1.MachineHealthCheck, set condition.Set) *clusterv1.MachineHealthCheckDeprecatedStatus {
@@ -84,7 +84,7 @@ func (a assessment) remediationAllowed() condition.Verdict {
 
 // events returns one warning when remediation stops, with what it blocks. Machines that are only starting cause no
 // warning.
-func (a assessment) events() []loop.Event {
+func (a assessment) events() []reconciler.Event {
 	v := a.remediationAllowed()
 	if v.Status != metav1.ConditionFalse {
 		return nil
@@ -104,7 +104,7 @@ func (a assessment) events() []loop.Event {
 	if !stops {
 		return nil
 	}
-	return []loop.Event{loop.Warning("RemediationRestricted", "%s", v.Message)}
+	return []reconciler.Event{reconciler.Warning("RemediationRestricted", "%s", v.Message)}
 }
 
 func without(set condition.Set, conditionType string) condition.Set {

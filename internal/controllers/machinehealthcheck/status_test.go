@@ -8,7 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 func TestReport(t *testing.T) { // HC-05, HC-09, CO-02
@@ -55,7 +55,7 @@ func TestReport(t *testing.T) { // HC-05, HC-09, CO-02
 		"none": {"nothing selected", snapshot(check()), want{0, 0, 0, nil, "True", "RemediationAllowed", "", "True", "", nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Report(tc.s, Decide(tc.s), loop.Outcome{})
+			r := Report(tc.s, Decide(tc.s), reconciler.Outcome{})
 			st := r.Status.(clusterv1.MachineHealthCheckStatus)
 			c, l := st.Conditions[0], st.Deprecated.V1Beta1.Conditions[0]
 			got := want{*st.ExpectedMachines, *st.CurrentHealthy, *st.RemediationsAllowed, st.Targets, string(c.Status), c.Reason, c.Message,
@@ -82,7 +82,7 @@ func TestReportDisconnected(t *testing.T) { // HC-11
 	s.Disconnected = "away"
 	want := old.Status.DeepCopy()
 	want.Conditions = want.Conditions[:1] // the driver adds Paused
-	if diff := cmp.Diff(want, Report(s, Decide(s), loop.Outcome{}).Status); diff != "" {
+	if diff := cmp.Diff(want, Report(s, Decide(s), reconciler.Outcome{}).Status); diff != "" {
 		t.Errorf("what is not known stays as it was (-want +got):\n%s", diff)
 	}
 }
@@ -130,7 +130,7 @@ func TestOutage(t *testing.T) { // HC-03
 		if len(p.Actions) != 0 || len(p.Waits) != 1 || p.Waits[0].Message != says || p.Recheck != 0 {
 			t.Errorf("%s: %s: %+v", name, tc.reason, p)
 		}
-		r := Report(s, p, loop.Outcome{})
+		r := Report(s, p, reconciler.Outcome{})
 		st := r.Status.(clusterv1.MachineHealthCheckStatus)
 		if c := st.Conditions[0]; c.Status != "False" || c.Reason != "NotReady" || c.Message != says || len(r.Events) != 1 {
 			t.Errorf("%s: %+v, events %v", name, c, r.Events)
@@ -139,11 +139,11 @@ func TestOutage(t *testing.T) { // HC-03
 			t.Errorf("%s: the numbers stay what they were: %+v", name, st)
 		}
 		old.Status = st
-		if again := Report(s, p, loop.Outcome{}); len(again.Events) > 0 {
+		if again := Report(s, p, reconciler.Outcome{}); len(again.Events) > 0 {
 			t.Errorf("%s: told twice: %v", name, again.Events)
 		}
 		old.Status.Conditions = nil
-		if fresh := Report(s, p, loop.Outcome{}); len(fresh.Events) > 0 {
+		if fresh := Report(s, p, reconciler.Outcome{}); len(fresh.Events) > 0 {
 			t.Errorf("%s: a Cluster that starts is warned of: %v", name, fresh.Events)
 		}
 	}

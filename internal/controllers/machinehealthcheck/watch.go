@@ -11,8 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // The predicates for watches select changes that can affect the result of a health check, and ignore heartbeats.
@@ -26,7 +25,7 @@ func clusterMatters() predicate.Predicate {
 		c, ok := o.(*clusterv1.Cluster)
 		return ok && condition.Set(c.Status.Conditions).IsTrue(clusterv1.ClusterInfrastructureReadyCondition)
 	}
-	return predicate.Or(membership.ClusterChanged(), predicate.Funcs{
+	return predicate.Or(reconciler.ClusterChanged(), predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		UpdateFunc:  func(e event.UpdateEvent) bool { return ready(e.ObjectOld) != ready(e.ObjectNew) },
@@ -83,7 +82,7 @@ func nodeMatters(before, after client.Object) bool {
 }
 
 // debounced returns the setup with the interval of health checks, unless debouncing is disabled.
-func debounced(s loop.Setup) loop.Setup {
+func debounced(s reconciler.Setup) reconciler.Setup {
 	if s.ReconcileInterval > 0 {
 		s.ReconcileInterval = Interval
 	}

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 func TestWhatWakes(t *testing.T) { // HC-10
@@ -49,7 +49,7 @@ func TestWhatWakes(t *testing.T) { // HC-10
 }
 
 func TestWhoIsWoken(t *testing.T) { // HC-10
-	var asked remote.WatchRequest
+	var asked workload.WatchRequest
 	ctl := &Controller{client: world().Build(), workloads: workloads{asked: &asked}}
 	if err := ctl.watchNodes(t.Context(), client.ObjectKey{Namespace: "ns", Name: "c"}); err != nil {
 		t.Fatal(err)
@@ -73,10 +73,10 @@ func TestWhoIsWoken(t *testing.T) { // HC-10
 }
 
 func TestPace(t *testing.T) { // HC-10, FG-03
-	if got := debounced(loop.Setup{ReconcileInterval: time.Millisecond}).ReconcileInterval; got != 5*time.Second {
+	if got := debounced(reconciler.Setup{ReconcileInterval: time.Millisecond}).ReconcileInterval; got != 5*time.Second {
 		t.Errorf("want passes over a health check 5 s apart, got %s", got)
 	}
-	if got := debounced(loop.Setup{}).ReconcileInterval; got != 0 {
+	if got := debounced(reconciler.Setup{}).ReconcileInterval; got != 0 {
 		t.Errorf("without the gate every event makes a pass, got one in %s", got)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/link"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
+	"github.com/slipwayhq/slipway/internal/reference"
 )
 
 // The actions of the controller. Each may be repeated.
@@ -49,7 +49,7 @@ type (
 	}
 )
 
-// Independent implements loop.Independent: a failure for one Machine does not affect the others.
+// Independent implements reconciler.Independent: a failure for one Machine does not affect the others.
 func (CreateMachine) Independent() {}
 func (AdoptMachine) Independent()  {}
 func (SyncMachine) Independent()   {}
@@ -76,12 +76,12 @@ func (a SetUpToDate) String() string {
 func (a DeleteMachine) String() string { return fmt.Sprintf("delete Machine %s: %s", a.Name, a.Why) }
 func (a MarkNode) String() string      { return fmt.Sprintf("mark Node %s as one of the pool", a.Node) }
 func (a DeleteNode) String() string    { return fmt.Sprintf("delete Node %s: %s", a.Node, a.Why) }
-func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
+func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case Join:
 		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { ownership.AddToCluster(o, s.Cluster) })
-	case link.Own, link.Delete:
-		return link.Act(ctx, c.writer, a, s.bootstrap(), s.infra())
+	case reference.Own, reference.Delete:
+		return reference.Act(ctx, c.writer, a, s.bootstrap(), s.infra())
 	case TakeOver:
 		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { follow(s, o.(*clusterv1.MachinePool)) })
 	case CreateMachine:
@@ -113,7 +113,7 @@ func (c *Controller) judge(ctx context.Context, s Snapshot, a SetUpToDate) error
 	table := condition.Table[condition.Verdict]{{
 		Type: clusterv1.MachineUpToDateCondition, Of: func(v condition.Verdict) condition.Verdict { return v },
 	}}
-	conditions := table.Evaluate(a.Verdict, loop.MomentOf(m, s.Now))
+	conditions := table.Evaluate(a.Verdict, reconciler.MomentOf(m, s.Now))
 	return c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": conditions})
 }
 

@@ -21,10 +21,9 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/remote"
-	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/testkit"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 // workloads is one workload cluster behind a fake client.
@@ -34,7 +33,7 @@ func (w workloads) Client(context.Context, client.ObjectKey) (client.Client, err
 	return w.client, nil
 }
 
-func (w workloads) Watch(context.Context, client.ObjectKey, remote.WatchRequest) error { return nil }
+func (w workloads) Watch(context.Context, client.ObjectKey, workload.WatchRequest) error { return nil }
 
 func (w workloads) Nodes(ctx context.Context, _ client.ObjectKey, id string) ([]corev1.Node, error) {
 	list := &corev1.NodeList{}
@@ -88,8 +87,8 @@ func world() *fake.ClientBuilder {
 		foreign(`{apiVersion: i/v1, kind: FooMachine, metadata: {name: m0, namespace: ns, labels: {cluster.x-k8s.io/cluster-name: c, cluster.x-k8s.io/pool-name: p}}}`),
 		foreign(`{apiVersion: i/v1, kind: FooMachine, metadata: {name: m1, namespace: ns, labels: {cluster.x-k8s.io/cluster-name: c, cluster.x-k8s.io/pool-name: p}}}`),
 	}
-	return fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, membership.ClusterField(Name), membership.ClusterNames).
-		WithIndex(&clusterv1.Machine{}, membership.ClusterField(Name), membership.ClusterNames).WithObjects(objs...).
+	return fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, reconciler.ClusterField(Name), reconciler.ClusterNames).
+		WithIndex(&clusterv1.Machine{}, reconciler.ClusterField(Name), reconciler.ClusterNames).WithObjects(objs...).
 		WithStatusSubresource(&clusterv1.MachinePool{}, &clusterv1.Machine{})
 }
 
@@ -99,14 +98,14 @@ func settle(t *testing.T, c client.WithWatch) {
 	n0, n1 := node("n0", "x://0"), node("n1", "x://1")
 	ctl := &Controller{client: c, live: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now },
 		workloads: workloads{fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(&n0, &n1).Build()}}
-	r := &loop.Reconciler[*clusterv1.MachinePool, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
+	r := &reconciler.Reconciler[*clusterv1.MachinePool, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	key := client.ObjectKey{Namespace: "ns", Name: "p"}
 	quiet := 0
 	for range 40 {
 		before := fingerprint(t, c)
 		_, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
-		if err != nil && !errors.Is(err, flaky.ErrInjected) && fault.KindOf(err) != fault.Conflict {
+		if err != nil && !errors.Is(err, testkit.ErrInjected) && fault.KindOf(err) != fault.Conflict {
 			t.Fatal(err)
 		}
 		if err == nil && fingerprint(t, c) == before {
@@ -138,7 +137,7 @@ func fingerprint(t *testing.T, c client.Client) string {
 }
 
 func TestEveryWriteFailsOnce(t *testing.T) { // MP-01, MP-02, MP-04, MP-05, MP-07
-	flaky.EveryWrite(t, world, func(t *testing.T, c client.WithWatch) {
+	testkit.EveryWrite(t, world, func(t *testing.T, c client.WithWatch) {
 		settle(t, c)
 		pool := &clusterv1.MachinePool{}
 		if err := c.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "p"}, pool); err != nil {
@@ -164,11 +163,11 @@ func TestEveryWriteFailsOnce(t *testing.T) { // MP-01, MP-02, MP-04, MP-05, MP-0
 }
 
 func TestDeletionWhileWritesFail(t *testing.T) { // MP-14
-	flaky.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.EveryWrite(t, func() *fake.ClientBuilder {
 		s := settled(deleted)
 		s.Pool.Finalizers = []string{clusterv1.MachinePoolFinalizer}
 		return fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&clusterv1.MachinePool{}).
-			WithIndex(&clusterv1.Machine{}, membership.ClusterField(Name), membership.ClusterNames).WithObjects(
+			WithIndex(&clusterv1.Machine{}, reconciler.ClusterField(Name), reconciler.ClusterNames).WithObjects(
 			s.Pool, s.Cluster, crd("foopools.i"), crd("fooconfigs.b"),
 			foreign(`{apiVersion: b/v1, kind: FooConfig, metadata: {name: b, namespace: ns}}`),
 			foreign(`{apiVersion: i/v1, kind: FooPool, metadata: {name: i, namespace: ns}}`))

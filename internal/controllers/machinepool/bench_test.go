@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -52,12 +52,12 @@ func BenchmarkReport(b *testing.B) {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {
 			s := large(n)
 			p := Decide(s)
-			if status := Report(s, p, loop.Outcome{}).Status.(clusterv1.MachinePoolStatus); *status.ReadyReplicas != n {
+			if status := Report(s, p, reconciler.Outcome{}).Status.(clusterv1.MachinePoolStatus); *status.ReadyReplicas != n {
 				b.Fatalf("want %d ready, have %d", n, *status.ReadyReplicas)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				Report(s, p, loop.Outcome{})
+				Report(s, p, reconciler.Outcome{})
 			}
 		})
 	}

@@ -14,11 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/policy"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
+	"github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -29,7 +28,7 @@ const Name = "machinepool"
 type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 	Nodes(ctx context.Context, cluster client.ObjectKey, providerID string) ([]corev1.Node, error)
-	Watch(ctx context.Context, cluster client.ObjectKey, w remote.WatchRequest) error
+	Watch(ctx context.Context, cluster client.ObjectKey, w workload.WatchRequest) error
 }
 
 // Settings are the settings of the controller.
@@ -52,22 +51,22 @@ type Controller struct {
 	now       func() time.Time
 }
 
-func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
+func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) error {
 	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, settings: settings, now: s.Clock()}
 	if err := s.IndexByCluster(Name, &clusterv1.MachinePool{}, &clusterv1.Machine{}); err != nil {
 		return err
 	}
-	r := loop.NewReconciler(s, c.definition())
+	r := reconciler.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	built, err := s.Builder(Name, &clusterv1.MachinePool{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.poolOfMember)). // includes Machines that lost their owner
-		Watches(&clusterv1.Cluster{}, membership.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(membership.ClusterChanged())).
+		Watches(&clusterv1.Cluster{}, reconciler.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(reconciler.ClusterChanged())).
 		WatchesRawSource(clusters.Changed(Name, c.poolsOf)).
 		Build(r)
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, membership.Referrers{
+	c.refs, err = s.References(Name, built, reconciler.Referrers{
 		New: func() client.Object { return &clusterv1.MachinePool{} }, NewList: newList, Refs: references, Also: c.poolOfMember,
 	})
 	if err != nil {
@@ -77,12 +76,12 @@ func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 	return nil
 }
 
-func (c *Controller) definition() loop.Controller[*clusterv1.MachinePool, Snapshot] {
-	return loop.Controller[*clusterv1.MachinePool, Snapshot]{
+func (c *Controller) definition() reconciler.Controller[*clusterv1.MachinePool, Snapshot] {
+	return reconciler.Controller[*clusterv1.MachinePool, Snapshot]{
 		Name: Name, Finalizer: clusterv1.MachinePoolFinalizer,
 		New:     func() *clusterv1.MachinePool { return &clusterv1.MachinePool{} },
 		Adopt:   c.enter,
-		Urgent:  loop.Urgent{Fields: []string{"initialization"}, Conditions: []string{clusterv1.AvailableCondition}, Replicas: true},
+		Urgent:  reconciler.Urgent{Fields: []string{"initialization"}, Conditions: []string{clusterv1.AvailableCondition}, Replicas: true},
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 	}
 }
@@ -110,7 +109,7 @@ func (c *Controller) poolsOf(ctx context.Context, cluster client.ObjectKey) []re
 
 func (c *Controller) pools(ctx context.Context, cluster client.ObjectKey, keep func(*clusterv1.MachinePool) bool) []reconcile.Request {
 	list := &clusterv1.MachinePoolList{}
-	err := c.client.List(ctx, list, membership.InCluster(Name, cluster)...)
+	err := c.client.List(ctx, list, reconciler.InCluster(Name, cluster)...)
 	if err != nil {
 		return nil
 	}
@@ -135,7 +134,7 @@ func (c *Controller) poolOfMember(ctx context.Context, o client.Object) []reconc
 
 // watchNodes makes changes of Nodes enqueue their pool.
 func (c *Controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
-	return c.workloads.Watch(ctx, cluster, remote.WatchRequest{
+	return c.workloads.Watch(ctx, cluster, workload.WatchRequest{
 		Controller: Name, Kind: &corev1.Node{}, Changed: nodeMatters,
 		Map: func(ctx context.Context, o client.Object) []reconcile.Request {
 			id := o.(*corev1.Node).Spec.ProviderID

@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/nodemeta"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
 // recordRecheck is the interval for checking whether the status that records the pool was written, because the
@@ -25,17 +25,17 @@ const recordRecheck = 5 * time.Second
 //	infrastructure has machines             maintain one Machine for each and delete the others; update Machines in place
 //	                                        from the template; after a restore, first wait for all objects
 //	infrastructure has none                 annotate the Nodes; delete Nodes whose instance is gone
-func Decide(s Snapshot) loop.Plan {
+func Decide(s Snapshot) reconciler.Plan {
 	p := decide(s)
 	p.RecheckIn(s.Nodes.Again)
 	return p
 }
 
-func decide(s Snapshot) loop.Plan {
+func decide(s Snapshot) reconciler.Plan {
 	if !s.Pool.DeletionTimestamp.IsZero() {
 		return decideDeletion(s)
 	}
-	var p loop.Plan
+	var p reconciler.Plan
 	if s.Cluster == nil {
 		p.WaitFor("ClusterNotFound", "Waiting for Cluster %s to be created", s.Pool.Spec.ClusterName).For(clusterv1.ClusterKind, s.Pool.Spec.ClusterName).ToChange("")
 		return p
@@ -59,7 +59,7 @@ func decide(s Snapshot) loop.Plan {
 	return p
 }
 
-func decideReferences(s Snapshot, p *loop.Plan) {
+func decideReferences(s Snapshot, p *reconciler.Plan) {
 	s.bootstrap().Decide(p)
 	infra := s.infra()
 	infra.Decide(p)
@@ -125,7 +125,7 @@ func scaledByOthers(pool *clusterv1.MachinePool) bool {
 }
 
 // decideNodes annotates and deletes the Nodes of a pool without Machines.
-func decideNodes(s Snapshot, p *loop.Plan) {
+func decideNodes(s Snapshot, p *reconciler.Plan) {
 	if hasMachines(s) || !s.Nodes.Known || !hasUsableInfra(s) {
 		return
 	}
@@ -146,7 +146,7 @@ func decideNodes(s Snapshot, p *loop.Plan) {
 	}
 }
 
-func retire(s Snapshot, p *loop.Plan, why string) {
+func retire(s Snapshot, p *reconciler.Plan, why string) {
 	for _, node := range s.Nodes.Retired {
 		if node.DeletionTimestamp.IsZero() {
 			p.Do(DeleteNode{Node: node.Name, UID: node.UID, Why: why})

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // defaultNodeDeletionTimeout is the default time limit for deleting the Nodes of a pool.
@@ -14,8 +14,8 @@ const defaultNodeDeletionTimeout = 10 * time.Second
 
 // decideDeletion deletes the objects of the pool and waits until they are gone: infrastructure and Machines, then
 // the bootstrap config, then the Nodes.
-func decideDeletion(s Snapshot) loop.Plan {
-	var p loop.Plan
+func decideDeletion(s Snapshot) reconciler.Plan {
+	var p reconciler.Plan
 	s.infra().Delete(&p, waitingForInfrastructure)
 	for _, m := range s.Machines {
 		if m.DeletionTimestamp.IsZero() {
@@ -48,12 +48,12 @@ func heldMachines(s Snapshot) string {
 	for i := range s.Machines {
 		machines = append(machines, &s.Machines[i])
 	}
-	return loop.ForeignFinalizersText(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), machines...)
+	return reconciler.ForeignFinalizersText(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), machines...)
 }
 
 // decideNodeDeletion deletes the Nodes until the timeout has passed. It does nothing if the cluster is deleted too,
 // and cannot delete Nodes without a connection.
-func decideNodeDeletion(s Snapshot, p *loop.Plan) {
+func decideNodeDeletion(s Snapshot, p *reconciler.Plan) {
 	if s.Cluster == nil || !s.Cluster.DeletionTimestamp.IsZero() {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/slipwayhq/slipway/internal/machines"
-	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
 // edit changes an object as a person would who tries again when that fails.
@@ -28,7 +28,7 @@ func edit[O client.Object](t *testing.T, c client.Client, o O, change func(O)) {
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, flaky.ErrInjected) {
+		if !errors.Is(err, testkit.ErrInjected) {
 			t.Fatal(err)
 		}
 	}
@@ -74,7 +74,7 @@ func machinesOf(t *testing.T, c client.Client) []clusterv1.Machine {
 func TestMachinesFollowTheTemplate(t *testing.T) { // MP-07
 	wanted := &clusterv1.MachinePool{}
 	changed(wanted)
-	flaky.EveryWrite(t, world, func(t *testing.T, c client.WithWatch) {
+	testkit.EveryWrite(t, world, func(t *testing.T, c client.WithWatch) {
 		settle(t, c)
 		edit(t, c, named(&clusterv1.Machine{}, "m0"), func(m *clusterv1.Machine) { m.Labels["theirs"] = "stays" })
 		edit(t, c, named(&clusterv1.MachinePool{}, "p"), changed)
@@ -141,11 +141,11 @@ func TestOneWriteForEachMachine(t *testing.T) { // MP-07
 
 // Machines of an earlier version, and of the reference implementation, follow as well, also where a label goes.
 func TestMachinesOfOthersFollow(t *testing.T) { // MP-07
-	flaky.EveryWrite(t, world, func(t *testing.T, c client.WithWatch) {
+	testkit.EveryWrite(t, world, func(t *testing.T, c client.WithWatch) {
 		s := settled(withMachines, func(s *Snapshot) { s.Pool.Spec.Template.Labels = map[string]string{"old": "x"} })
 		for range 2 { // the first may fail
 			earlier := newMachine(s, CreateMachine{Name: "m0", Kind: "FooMachine"})
-			if err := c.Create(context.Background(), earlier, client.FieldOwner(fieldManager)); client.IgnoreAlreadyExists(err) != nil && !errors.Is(err, flaky.ErrInjected) {
+			if err := c.Create(context.Background(), earlier, client.FieldOwner(fieldManager)); client.IgnoreAlreadyExists(err) != nil && !errors.Is(err, testkit.ErrInjected) {
 				t.Fatal(err)
 			}
 			reference, err := machines.Applied(newMachine(s, CreateMachine{Name: "m1", Kind: "FooMachine"}))
@@ -153,7 +153,7 @@ func TestMachinesOfOthersFollow(t *testing.T) { // MP-07
 				t.Fatal(err)
 			}
 			err = c.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(reference), client.FieldOwner(referenceManager))
-			if err != nil && !errors.Is(err, flaky.ErrInjected) {
+			if err != nil && !errors.Is(err, testkit.ErrInjected) {
 				t.Fatal(err)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -82,7 +82,7 @@ func TestInstances(t *testing.T) { // MP-04, MP-05, MP-11, MP-12
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := Decide(tc.s)
-			status := Report(tc.s, p, loop.Outcome{}).Status.(clusterv1.MachinePoolStatus)
+			status := Report(tc.s, p, reconciler.Outcome{}).Status.(clusterv1.MachinePoolStatus)
 			text := func(conditionType string) string {
 				c := condition.Set(status.Conditions).Get(conditionType)
 				if c.Message == "" {

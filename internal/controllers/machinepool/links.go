@@ -3,35 +3,35 @@ package machinepool
 import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/link"
+	"github.com/slipwayhq/slipway/internal/reference"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // The provider objects of a MachinePool. Their failures are reported for every contract version, because many
 // problems of a pool are not reported in a condition.
 var (
-	bootstrapConfig = link.Role{
+	bootstrapConfig = reference.Role{
 		Owner: clusterv1.GroupVersion.WithKind("MachinePool"), Name: "bootstrap config", AnyContract: true,
 		Condition: clusterv1.BootstrapConfigReadyCondition, Source: clusterv1.ReadyCondition,
 		DoneReason: clusterv1.ReadyReason, NotDoneReason: clusterv1.NotReadyReason,
 	}
-	infrastructure = link.Role{
+	infrastructure = reference.Role{
 		Owner: clusterv1.GroupVersion.WithKind("MachinePool"), Name: "infrastructure", AnyContract: true,
 		Condition: clusterv1.InfrastructureReadyCondition, Source: clusterv1.ReadyCondition,
 		DoneReason: clusterv1.ReadyReason, NotDoneReason: clusterv1.NotReadyReason,
 	}
 )
 
-func (s Snapshot) bootstrap() link.Link {
+func (s Snapshot) bootstrap() reference.Link {
 	return s.link(bootstrapConfig, s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef, s.Bootstrap, s.Pool.Status.Initialization.BootstrapDataSecretCreated)
 }
 
-func (s Snapshot) infra() link.Link {
+func (s Snapshot) infra() reference.Link {
 	return s.link(infrastructure, s.Pool.Spec.Template.Spec.InfrastructureRef, s.Infra, s.Pool.Status.Initialization.InfrastructureProvisioned)
 }
 
-func (s Snapshot) link(r link.Role, ref clusterv1.ContractVersionedObjectReference, v contract.View, reached *bool) link.Link {
-	return link.Link{Role: r, From: s.Pool, Cluster: s.Pool.Spec.ClusterName, Ref: ref, View: v, Reached: isTrue(reached)}
+func (s Snapshot) link(r reference.Role, ref clusterv1.ContractVersionedObjectReference, v contract.View, reached *bool) reference.Link {
+	return reference.Link{Role: r, From: s.Pool, Cluster: s.Pool.Spec.ClusterName, Ref: ref, View: v, Reached: isTrue(reached)}
 }
 
 // hasUsableInfra reports whether the infrastructure exists and all its reported fields are readable.

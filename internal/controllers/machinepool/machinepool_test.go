@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -122,7 +122,7 @@ func is(t, status string) metav1.Condition {
 
 func deleted(s *Snapshot) { s.Pool.DeletionTimestamp = ptr(metav1.NewTime(now)) }
 
-func texts(p loop.Plan) []string {
+func texts(p reconciler.Plan) []string {
 	var out []string
 	for _, a := range p.Actions {
 		out = append(out, "do: "+a.String())
@@ -322,7 +322,7 @@ func TestDecideDeletion(t *testing.T) { // MP-14
 }
 
 func TestUnreadableIsLookedAtAgain(t *testing.T) { // MP-14
-	for _, p := range []loop.Plan{
+	for _, p := range []reconciler.Plan{
 		Decide(settled(deleted, func(s *Snapshot) { s.Infra = contract.InfraMachinePool(contract.Object{Problem: "label its CRD"}) })),
 		Decide(settled(deleted, func(s *Snapshot) {
 			s.Infra, s.Bootstrap = contract.InfraMachinePoolView{}, contract.BootstrapConfig(contract.Object{Problem: "label its CRD"})
@@ -441,7 +441,7 @@ func TestConditions(t *testing.T) { // MP-12
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			status := Report(tc.s, Decide(tc.s), loop.Outcome{}).Status.(clusterv1.MachinePoolStatus)
+			status := Report(tc.s, Decide(tc.s), reconciler.Outcome{}).Status.(clusterv1.MachinePoolStatus)
 			if len(status.Conditions) != 9 {
 				t.Errorf("%d conditions, want all nine", len(status.Conditions))
 			}
@@ -483,7 +483,7 @@ func TestPhase(t *testing.T) { // MP-10
 		"Deleting": {settled(deleted), "Deleting"},
 	}
 	for name, tc := range cases {
-		status := Report(tc.s, Decide(tc.s), loop.Outcome{}).Status.(clusterv1.MachinePoolStatus)
+		status := Report(tc.s, Decide(tc.s), reconciler.Outcome{}).Status.(clusterv1.MachinePoolStatus)
 		if status.Phase != string(tc.want) {
 			t.Errorf("%s: got %s", name, status.Phase)
 		}
@@ -492,7 +492,7 @@ func TestPhase(t *testing.T) { // MP-10
 
 func TestStatus(t *testing.T) {
 	report := func(s Snapshot) clusterv1.MachinePoolStatus {
-		return Report(s, Decide(s), loop.Outcome{}).Status.(clusterv1.MachinePoolStatus)
+		return Report(s, Decide(s), reconciler.Outcome{}).Status.(clusterv1.MachinePoolStatus)
 	}
 	t.Run("MP-05 nodeRefs in the order of the provider IDs", func(t *testing.T) {
 		var names []string
@@ -603,7 +603,7 @@ func TestStatus(t *testing.T) {
 	})
 	t.Run("observedGeneration stays while a pass fails", func(t *testing.T) { // CL-28
 		s := settled(func(s *Snapshot) { s.Pool.Generation = 7 })
-		failed := Report(s, Decide(s), loop.Outcome{Err: cmpError("no")}).Status.(clusterv1.MachinePoolStatus)
+		failed := Report(s, Decide(s), reconciler.Outcome{Err: cmpError("no")}).Status.(clusterv1.MachinePoolStatus)
 		if failed.ObservedGeneration != 1 || report(s).ObservedGeneration != 7 {
 			t.Error("it moved, or did not")
 		}

@@ -4,14 +4,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // decideMachines maintains one Machine for each infrastructure machine. No Machine is created before the pool is
 // complete, and no Machine that the pool does not control is deleted.
-func decideMachines(s Snapshot, p *loop.Plan) {
+func decideMachines(s Snapshot, p *reconciler.Plan) {
 	if !hasMachines(s) {
 		return
 	}
@@ -37,7 +37,7 @@ func decideMachines(s Snapshot, p *loop.Plan) {
 }
 
 // decideCreation creates the missing Machines.
-func decideCreation(s Snapshot, p *loop.Plan) {
+func decideCreation(s Snapshot, p *reconciler.Plan) {
 	exists := map[string]bool{}
 	for _, m := range s.Machines {
 		exists[m.Name] = true
@@ -54,7 +54,7 @@ func decideCreation(s Snapshot, p *loop.Plan) {
 
 // decideWithoutInfraMachine deletes a Machine whose infrastructure machine is gone, unless the infrastructure
 // machine may still be restored.
-func decideWithoutInfraMachine(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
+func decideWithoutInfraMachine(s Snapshot, m clusterv1.Machine, p *reconciler.Plan) {
 	if awaited(s, m) {
 		p.WaitFor(waitingForRestore, "The infrastructure machine of Machine %s does not exist: restore it, or delete the Machine", m.Name).For("Machine", m.Name).UntilUserActs()
 		return
@@ -64,7 +64,7 @@ func decideWithoutInfraMachine(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
 
 // decideMachine updates a Machine to match the template and its Node, then sets its UpToDate condition. The
 // argument fresh is the Machine as it would be created now.
-func decideMachine(s Snapshot, m clusterv1.Machine, fresh *clusterv1.Machine, p *loop.Plan) {
+func decideMachine(s Snapshot, m clusterv1.Machine, fresh *clusterv1.Machine, p *reconciler.Plan) {
 	if versionOf(s, m) != m.Spec.Version || !machines.Follows(&m, fresh, fieldManager) {
 		p.Do(SyncMachine{Machine: m.Name})
 		return
@@ -78,7 +78,7 @@ func decideMachine(s Snapshot, m clusterv1.Machine, fresh *clusterv1.Machine, p 
 
 // decideTimeouts updates the timeouts of a Machine that is being deleted, because a changed timeout can end the
 // deletion.
-func decideTimeouts(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
+func decideTimeouts(s Snapshot, m clusterv1.Machine, p *reconciler.Plan) {
 	if controlled(s, m) && !machines.SameDeletion(m.Spec.Deletion, deletionOf(s)) {
 		p.Do(SyncTimeouts{Machine: m.Name})
 	}

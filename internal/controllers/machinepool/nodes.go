@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 // readNodes reads the pool's Nodes. An unreachable workload cluster is recorded in the snapshot and is not an
@@ -57,7 +57,7 @@ func namesOf(nodes []corev1.Node) []string {
 
 // unreachableNodes returns the state of the Nodes if the workload cluster did not respond.
 func unreachableNodes(err error) Nodes {
-	if again := remote.RetryAfter(err); again > 0 {
+	if again := workload.RetryAfter(err); again > 0 {
 		return Nodes{Problem: "the workload cluster did not answer", Again: again}
 	}
 	return Nodes{Problem: "the workload cluster is not connected"}

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -106,7 +106,7 @@ func TestRetire(t *testing.T) { // MP-04, MP-05
 				t.Errorf("%s: deleted %t, want %t: %v", tc.reason, got, tc.want, texts(p))
 			}
 			kept := false
-			for _, ref := range Report(s, p, loop.Outcome{Done: p.Actions}).Status.(clusterv1.MachinePoolStatus).NodeRefs {
+			for _, ref := range Report(s, p, reconciler.Outcome{Done: p.Actions}).Status.(clusterv1.MachinePoolStatus).NodeRefs {
 				kept = kept || ref.UID == "u9"
 			}
 			if kept == tc.want {
@@ -115,7 +115,7 @@ func TestRetire(t *testing.T) { // MP-04, MP-05
 		})
 	}
 	s := settled(func(s *Snapshot) { s.Nodes.Retired = []corev1.Node{nodeOf("n9", "x://9", "u9")} })
-	refs := Report(s, Decide(s), loop.Outcome{Err: errors.New("no")}).Status.(clusterv1.MachinePoolStatus).NodeRefs
+	refs := Report(s, Decide(s), reconciler.Outcome{Err: errors.New("no")}).Status.(clusterv1.MachinePoolStatus).NodeRefs
 	if len(refs) != 3 {
 		t.Errorf("a Node whose deletion failed is tried again: %v", refs)
 	}
@@ -156,8 +156,8 @@ func TestNodesAskedAgain(t *testing.T) { // MP-06, RC-06
 		problem string
 		again   time.Duration
 	}{
-		"busy":          {"the connection stays: nobody wakes us", fmt.Errorf("reading: %w", remote.ErrBusy), "the workload cluster did not answer", 2 * time.Second},
-		"not connected": {"the connection wakes us", remote.ErrNotConnected, "the workload cluster is not connected", 0},
+		"busy":          {"the connection stays: nobody wakes us", fmt.Errorf("reading: %w", workload.ErrBusy), "the workload cluster did not answer", 2 * time.Second},
+		"not connected": {"the connection wakes us", workload.ErrNotConnected, "the workload cluster is not connected", 0},
 		"no answer":     {"", fault.New(fault.Unreachable, "Refused", "no"), "the workload cluster did not answer", 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

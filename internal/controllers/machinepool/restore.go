@@ -7,7 +7,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // Restored objects have no owner references, finalizers and status, and are restored in any order. A pool without
@@ -93,7 +93,7 @@ func controlled(s Snapshot, m clusterv1.Machine) bool {
 }
 
 // waitForParts adds a wait for the objects that are needed before Machines are created.
-func waitForParts(s Snapshot, p *loop.Plan) {
+func waitForParts(s Snapshot, p *reconciler.Plan) {
 	if ids := missingMachines(s); len(ids) > 0 {
 		p.WaitFor(waitingForRestore, "Machines with the provider IDs %s do not exist: restore them; or delete what is left of them, and "+
 			"take the IDs off spec.providerIDList", condition.Names(ids)).For("MachinePool", s.Pool.Name).UntilUserActs()

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -87,7 +87,7 @@ func TestRestored(t *testing.T) { // OR-01
 			if diff := cmp.Diff(tc.want, texts(p)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			if got := Report(tc.s, p, loop.Outcome{Done: p.Actions}).Status.(clusterv1.MachinePoolStatus).ObservedGeneration; got != tc.record {
+			if got := Report(tc.s, p, reconciler.Outcome{Done: p.Actions}).Status.(clusterv1.MachinePoolStatus).ObservedGeneration; got != tc.record {
 				t.Errorf("%s: on record %d, want %d", tc.reason, got, tc.record)
 			}
 		})

@@ -9,8 +9,8 @@ import (
 	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/link"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reference"
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
@@ -20,7 +20,7 @@ type counts struct {
 }
 
 // Report returns the status of a MachinePool after a reconciliation.
-func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
+func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	n := count(s)
 	j := conditionInput{Snapshot: s, counts: n}
 	if len(p.Waits) > 0 {
@@ -30,7 +30,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		j.reason, j.waiting = deletingNodes, "Deleting the Nodes of the pool"
 	}
 	status := clusterv1.MachinePoolStatus{
-		Conditions:     conditions.Evaluate(j, loop.MomentOf(s.Pool, s.Now)),
+		Conditions:     conditions.Evaluate(j, reconciler.MomentOf(s.Pool, s.Now)),
 		Initialization: initialization(s),
 		NodeRefs:       nodeRefs(s, out),
 		Replicas:       &n.replicas, ReadyReplicas: &n.ready, AvailableReplicas: &n.available, UpToDateReplicas: &n.upToDate,
@@ -42,10 +42,10 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	}
 	status.Phase = string(phase(s, n, len(status.NodeRefs)))
 	status.Deprecated = &clusterv1.MachinePoolDeprecatedStatus{V1Beta1: deprecated(s, n, status)}
-	return loop.Report{Status: status, Events: events(s, status)}
+	return reconciler.Report{Status: status, Events: events(s, status)}
 }
 
-func waits(p loop.Plan) string {
+func waits(p reconciler.Plan) string {
 	text := ""
 	for _, w := range p.Waits {
 		if text != "" {
@@ -71,7 +71,7 @@ func initialization(s Snapshot) clusterv1.MachinePoolInitializationStatus {
 
 // nodeRefs returns references to the pool's Nodes in the order of the provider IDs, followed by the Nodes that are
 // still to be deleted. If the Nodes cannot be read now, the current references are retained.
-func nodeRefs(s Snapshot, out loop.Outcome) []corev1.ObjectReference {
+func nodeRefs(s Snapshot, out reconciler.Outcome) []corev1.ObjectReference {
 	if !s.Nodes.Known {
 		return s.Pool.Status.NodeRefs
 	}
@@ -85,7 +85,7 @@ func nodeRefs(s Snapshot, out loop.Outcome) []corev1.ObjectReference {
 		return refs
 	}
 	for _, node := range s.Nodes.Retired {
-		deleted := slices.ContainsFunc(out.Done, func(a loop.Action) bool {
+		deleted := slices.ContainsFunc(out.Done, func(a reconciler.Action) bool {
 			d, ok := a.(DeleteNode)
 			return ok && d.UID == node.UID
 		})
@@ -190,7 +190,7 @@ func deprecated(s Snapshot, n counts, status clusterv1.MachinePoolStatus) *clust
 		Conditions:    condition.Project(legacy, status.Conditions, s.Pool.GetV1Beta1Conditions()),
 		ReadyReplicas: n.ready, AvailableReplicas: n.available, UnavailableReplicas: max(0, n.replicas-n.available),
 	}
-	if f := link.Failure(s.infra(), s.bootstrap()); f.Reason != "" || f.Message != "" {
+	if f := reference.Failure(s.infra(), s.bootstrap()); f.Reason != "" || f.Message != "" {
 		reason := capierrors.MachinePoolStatusFailure(f.Reason)
 		out.FailureReason = &reason
 		if f.Message != "" {
@@ -216,20 +216,20 @@ func truncate(text string, most int) string {
 }
 
 // nodes returns the event with the number of Nodes.
-func nodes(n int) loop.Event {
+func nodes(n int) reconciler.Event {
 	if n == 1 {
-		return loop.Normal("SuccessfulSetNodeRefs", "1 Node")
+		return reconciler.Normal("SuccessfulSetNodeRefs", "1 Node")
 	}
-	return loop.Normal("SuccessfulSetNodeRefs", "%d Nodes", n)
+	return reconciler.Normal("SuccessfulSetNodeRefs", "%d Nodes", n)
 }
 
-func events(s Snapshot, status clusterv1.MachinePoolStatus) []loop.Event {
-	var out []loop.Event
+func events(s Snapshot, status clusterv1.MachinePoolStatus) []reconciler.Event {
+	var out []reconciler.Event
 	if isTrue(status.Initialization.InfrastructureProvisioned) && !isTrue(s.Pool.Status.Initialization.InfrastructureProvisioned) {
-		out = append(out, loop.Normal("InfrastructureReady", "Infrastructure of the pool is provisioned"))
+		out = append(out, reconciler.Normal("InfrastructureReady", "Infrastructure of the pool is provisioned"))
 	}
 	if len(status.NodeRefs) != len(s.Pool.Status.NodeRefs) {
 		out = append(out, nodes(len(status.NodeRefs)))
 	}
-	return append(out, link.Events(s.Pool.Status.Conditions, s.infra(), s.bootstrap())...)
+	return append(out, reference.Events(s.Pool.Status.Conditions, s.infra(), s.bootstrap())...)
 }

@@ -10,26 +10,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 // recorder keeps what was asked to be watched.
 type recorder struct {
 	workloads
-	request *remote.WatchRequest
+	request *workload.WatchRequest
 }
 
-func (r recorder) Watch(_ context.Context, _ client.ObjectKey, w remote.WatchRequest) error {
+func (r recorder) Watch(_ context.Context, _ client.ObjectKey, w workload.WatchRequest) error {
 	*r.request = w
 	return nil
 }
 
 func TestNodesWakeTheirPool(t *testing.T) { // MP-06
 	s := settled()
-	var asked remote.WatchRequest
+	var asked workload.WatchRequest
 	c := &Controller{
-		client:    fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, membership.ClusterField(Name), membership.ClusterNames).WithObjects(s.Pool).Build(),
+		client:    fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, reconciler.ClusterField(Name), reconciler.ClusterNames).WithObjects(s.Pool).Build(),
 		workloads: recorder{request: &asked},
 	}
 	if err := c.watchNodes(context.Background(), client.ObjectKeyFromObject(s.Cluster)); err != nil {
@@ -56,7 +56,7 @@ func TestNodesWakeTheirPool(t *testing.T) { // MP-06
 
 func TestMembersWakeTheirPool(t *testing.T) { // MP-07
 	s := settled()
-	c := &Controller{client: fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, membership.ClusterField(Name), membership.ClusterNames).WithObjects(s.Pool).Build()}
+	c := &Controller{client: fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, reconciler.ClusterField(Name), reconciler.ClusterNames).WithObjects(s.Pool).Build()}
 	for name, tc := range map[string]struct {
 		labels string
 		want   []string

@@ -7,10 +7,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
 // The actions of the controller in addition to those of package machines. Each may be repeated.
@@ -21,7 +21,7 @@ type (
 	Adopt struct{ Machine string }
 )
 
-// Independent implements loop.Independent.
+// Independent implements reconciler.Independent.
 func (Adopt) Independent() {}
 
 // AskClones requests the bootstrap configs and infrastructure machines of the Machines.
@@ -35,7 +35,7 @@ func (a AskClones) String() string {
 	return "bootstrap configs and infrastructure machines of the Machines"
 }
 
-func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
+func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case Join:
 		return c.writer.Patch(ctx, s.Set, func(o client.Object) { join(s.Set, s.Cluster, o) })

@@ -6,7 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // BenchmarkPass is what one pass over a settled MachineSet of 200 Machines costs besides reading them.
@@ -22,7 +22,7 @@ func BenchmarkPass(b *testing.B) {
 		if !p.Idle() {
 			b.Fatal(texts(p))
 		}
-		_ = Report(s, p, loop.Outcome{})
+		_ = Report(s, p, reconciler.Outcome{})
 	}
 }
 

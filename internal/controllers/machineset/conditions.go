@@ -7,9 +7,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
-	"github.com/slipwayhq/slipway/internal/machines/summary"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // conditions is the condition table of a MachineSet. The driver sets Paused.
@@ -46,9 +45,9 @@ var v1beta1 = []condition.Legacy{
 // conditionInput is the input of the conditions: the snapshot, the plan and its outcome.
 type conditionInput struct {
 	Snapshot
-	machines summary.Machines
-	plan     loop.Plan
-	out      loop.Outcome
+	machines machines.SummaryInput
+	plan     reconciler.Plan
+	out      reconciler.Outcome
 }
 
 // desired returns the desired number of Machines, which is 0 for a MachineSet that is being deleted. Machines that

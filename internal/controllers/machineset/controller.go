@@ -13,13 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
-	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/policy"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 // Name is the name of the controller.
@@ -61,7 +60,7 @@ type Controller struct {
 	// begun records the MachineSets that this process created. They do not need to wait until the workload cluster
 	// confirms that they have no Machines.
 	begun *ownership.CreatedOwners
-	scope membership.Scope
+	scope reconciler.Scope
 	now   func() time.Time
 	// intn returns a random number in [0, n).
 	intn func(n int) int
@@ -73,7 +72,7 @@ type Controller struct {
 // byCluster is the index of Machines by the name of their Cluster.
 const byCluster = "machineset.spec.clusterName"
 
-func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
+func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), used: clone.NewUsage(s.Manager.GetAPIReader()), workloads: clusters, settings: settings, begun: s.CreatedOwners,
 		scope: s.Scope(), now: s.Clock(), intn: s.Random(),
@@ -84,15 +83,15 @@ func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 	if err := s.IndexByCluster(Name, &clusterv1.MachineSet{}); err != nil {
 		return err
 	}
-	r := loop.NewReconciler(s, c.definition())
+	r := reconciler.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	built, err := s.Builder(Name, &clusterv1.MachineSet{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(machines.Changed())).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(c.ofDeployment),
 			builder.WithPredicates(deploymentMatters())).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(senders), builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
-		Watches(&clusterv1.Cluster{}, membership.EnqueueMembers(c.client, Name, newList),
-			builder.WithPredicates(predicate.Or(membership.ClusterChanged(), predicate.AnnotationChangedPredicate{}))).
+		Watches(&clusterv1.Cluster{}, reconciler.EnqueueMembers(c.client, Name, newList),
+			builder.WithPredicates(predicate.Or(reconciler.ClusterChanged(), predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(clusters.Changed(Name, c.ofCluster)).
 		Build(r)
 	if err != nil {
@@ -101,20 +100,20 @@ func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 	newSet := func() client.Object { return &clusterv1.MachineSet{} }
 	c.clones = kube.NewReferences(c.client, nil).LimitedTo(s.WatchFilter).
 		WithDiagnostics(s.Manager.GetRESTMapper(), c.live).IndexedBy(s.Manager.GetFieldIndexer(), Name, clusterv1.MachineSetNameLabel)
-	if c.templates, err = s.References(Name, built, membership.Referrers{New: newSet, NewList: newList, Refs: templateRefs}); err != nil {
+	if c.templates, err = s.References(Name, built, reconciler.Referrers{New: newSet, NewList: newList, Refs: templateRefs}); err != nil {
 		return err
 	}
-	c.controlPlanes, err = s.References(Name, built, membership.Referrers{New: newSet, NewList: newList, Also: c.ofControlPlane})
+	c.controlPlanes, err = s.References(Name, built, reconciler.Referrers{New: newSet, NewList: newList, Also: c.ofControlPlane})
 	return err
 }
 
-func (c *Controller) definition() loop.Controller[*clusterv1.MachineSet, Snapshot] {
-	return loop.Controller[*clusterv1.MachineSet, Snapshot]{
+func (c *Controller) definition() reconciler.Controller[*clusterv1.MachineSet, Snapshot] {
+	return reconciler.Controller[*clusterv1.MachineSet, Snapshot]{
 		Name: Name, Finalizer: clusterv1.MachineSetFinalizer,
 		New:    func() *clusterv1.MachineSet { return &clusterv1.MachineSet{} },
-		Urgent: loop.Urgent{Replicas: true},
+		Urgent: reconciler.Urgent{Replicas: true},
 		Adopt:  c.enter, Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
-		Answer: func(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
+		Answer: func(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
 			if _, ok := q.(clone.AskUsed); ok {
 				used, err := c.used.Read(ctx, s.Set)
 				s.Used = used

@@ -10,11 +10,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
-	"github.com/slipwayhq/slipway/internal/machines/summary"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
 const (
@@ -55,11 +54,11 @@ const (
 //	UpToDate (standalone), OwnerRemediated      set
 //	unhealthy Machines                          delete, within the limit
 //	too few, too many                           create; delete or transfer
-func Decide(s Snapshot) loop.Plan {
+func Decide(s Snapshot) reconciler.Plan {
 	if isDeleting(s) {
 		return decideDeletion(s)
 	}
-	var p loop.Plan
+	var p reconciler.Plan
 	switch {
 	case s.Cluster != nil && !isJoined(s):
 		p.Do(Join{Cluster: s.Cluster.Name})
@@ -79,7 +78,7 @@ func Decide(s Snapshot) loop.Plan {
 	}
 	state := s.State()
 	if state.NeedsClones() || s.Clones == nil && len(dueUpdates(s)) > 0 {
-		p.Ask = []loop.Question{AskClones{}}
+		p.Ask = []reconciler.Question{AskClones{}}
 		return p
 	}
 	if isStandalone(s.Set) { // the MachineDeployment does this for its MachineSets
@@ -99,8 +98,8 @@ func Decide(s Snapshot) loop.Plan {
 }
 
 // decideDeletion deletes the Machines, then the templates of a managed topology. The finalizer is removed last.
-func decideDeletion(s Snapshot) loop.Plan {
-	var p loop.Plan
+func decideDeletion(s Snapshot) reconciler.Plan {
+	var p reconciler.Plan
 	var deleted, left machines.Members
 	for _, m := range s.Machines {
 		if m.Deleted {
@@ -112,10 +111,10 @@ func decideDeletion(s Snapshot) loop.Plan {
 	state := s.State()
 	state.Members, state.Clones = deleted, nil
 	p.Do(state.Propagation()...)
-	deleteMachines(&p, summary.Machines(left.Machines()).Names(), "the MachineSet is deleted")
+	deleteMachines(&p, machines.SummaryInput(left.Machines()).Names(), "the MachineSet is deleted")
 	if n := count(s); n > 0 {
 		p.WaitFor(clusterv1.MachineSetDeletingReason, "Waiting for %d Machines to be deleted%s", n, s.Machines.Held()).
-			ForAll("Machine", summary.Machines(s.Machines.Machines()).Names()).ToChange("")
+			ForAll("Machine", machines.SummaryInput(s.Machines.Machines()).Names()).ToChange("")
 	}
 	if len(s.Created) > 0 {
 		p.RecheckIn(machines.PendingRecheck)
@@ -161,8 +160,8 @@ func facts(s Snapshot) ownership.Input {
 }
 
 // creationBlockers returns why no Machines can be created, in the order in which to solve the problems.
-func creationBlockers(s Snapshot) []loop.Wait {
-	var p loop.Plan
+func creationBlockers(s Snapshot) []reconciler.Wait {
+	var p reconciler.Plan
 	for _, template := range s.templates().Unusable() {
 		template.Await(&p, waitForTemplate, "")
 	}
@@ -186,7 +185,7 @@ func creationBlockers(s Snapshot) []loop.Wait {
 
 // replacementBlockers returns the blockers that also prevent the deletion of unhealthy Machines, because no
 // replacement could be created.
-func replacementBlockers(blockers []loop.Wait) []string {
+func replacementBlockers(blockers []reconciler.Wait) []string {
 	var out []string
 	for _, w := range blockers {
 		if w.Reason == waitForPreflight || w.Reason == waitForPolicy {
@@ -203,7 +202,7 @@ func selects(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
 }
 
 // deleteMachines adds actions that delete Machines.
-func deleteMachines(p *loop.Plan, names []string, why string) {
+func deleteMachines(p *reconciler.Plan, names []string, why string) {
 	for part := range slices.Chunk(names, batch) {
 		p.Do(machines.Delete{Names: part, Why: why})
 	}

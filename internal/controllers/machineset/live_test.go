@@ -30,10 +30,10 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
-	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 // patience is how long a busy machine may take for one step.
@@ -76,13 +76,13 @@ func startLive(t *testing.T) live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clusters, err := remote.New(remote.Config{Management: mgr.GetClient()})
+	clusters, err := workload.New(workload.Config{Management: mgr.GetClient()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, add := range []func() error{
 		func() error { return clusters.SetupWithManager(mgr) },
-		func() error { return Add(loop.Setup{Manager: mgr, Concurrency: 2}, clusters, Settings{}) },
+		func() error { return Add(reconciler.Setup{Manager: mgr, Concurrency: 2}, clusters, Settings{}) },
 	} {
 		if err := add(); err != nil {
 			t.Fatal(err)

@@ -8,12 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/inplace"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
-	"github.com/slipwayhq/slipway/internal/machines/summary"
+	"github.com/slipwayhq/slipway/internal/machines/inplace"
 	"github.com/slipwayhq/slipway/internal/naming"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -56,7 +55,7 @@ func (s Snapshot) templates() clone.Templates { return clone.Templates{s.Bootstr
 func (s Snapshot) clones() clone.Query {
 	return clone.Query{
 		Namespace: s.Set.Namespace, Owner: s.Set.UID, Templates: s.templates(), Machines: s.Machines.Machines(),
-		Reserved: append(slices.Clone(s.Created), summary.Machines(s.Others).Names()...),
+		Reserved: append(slices.Clone(s.Created), machines.SummaryInput(s.Others).Names()...),
 		Labels: map[string]string{
 			clusterv1.ClusterNameLabel: s.Set.Spec.ClusterName, clusterv1.MachineSetNameLabel: contract.LabelValue(s.Set.Name),
 		},
@@ -78,6 +77,6 @@ func newNames(s Snapshot, n int) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	taken := slices.Concat(s.Created, s.Taken, summary.Machines(s.Others).Names(), summary.Machines(s.Machines.Machines()).Names())
+	taken := slices.Concat(s.Created, s.Taken, machines.SummaryInput(s.Others).Names(), machines.SummaryInput(s.Machines.Machines()).Names())
 	return template.FreshNames(values, s.Random, taken, n)
 }

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/slipwayhq/slipway/internal/inplace"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/machines/inplace"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -37,9 +37,9 @@ func (a TransferMachines) String() string {
 	return fmt.Sprintf("hand over %s to MachineSet %s: it is updated in place", machines.NamesText(a.Names), a.To)
 }
 
-// Parts implements loop.Compound.
-func (a TransferMachines) Parts() []loop.Action {
-	var out []loop.Action
+// Parts implements reconciler.Compound.
+func (a TransferMachines) Parts() []reconciler.Action {
+	var out []reconciler.Action
 	for _, name := range a.Names {
 		out = append(out, TransferMachines{Names: []string{name}, To: a.To})
 	}
@@ -72,7 +72,7 @@ func handsOver(s Snapshot) bool {
 }
 
 // handOver transfers or deletes n surplus Machines.
-func handOver(s Snapshot, n int, p *loop.Plan) {
+func handOver(s Snapshot, n int, p *reconciler.Plan) {
 	if problem := inplace.MoveProblem(s.Set, s.Target); problem != "" {
 		p.WaitFor(waitForMove, "Machines cannot be handed over to be updated in place: %s; waiting for the MachineDeployment to decide", problem).
 			For(deploymentKind, s.Deployment.Name).ToChange("")
@@ -90,7 +90,7 @@ func handOver(s Snapshot, n int, p *loop.Plan) {
 }
 
 // moveAll transfers Machines if the preflight checks allow Machines of the other MachineSet.
-func moveAll(s Snapshot, names []string, p *loop.Plan) {
+func moveAll(s Snapshot, names []string, p *reconciler.Plan) {
 	if blockers := s.preflight("MachineSet "+s.Target.Name, s.Target); len(blockers) > 0 {
 		for _, blocker := range blockers {
 			wait := p.WaitFor(waitForMove, "%s", blocker.Message).For(s.Cluster.Spec.ControlPlaneRef.Kind, s.Cluster.Spec.ControlPlaneRef.Name)
@@ -122,7 +122,7 @@ func dueUpdates(s Snapshot) []machines.Member {
 
 // beginUpdates begins in-place updates. Fields that follow the template without an update are applied first,
 // because otherwise the last write to the Machine would conflict.
-func beginUpdates(s Snapshot, p *loop.Plan) {
+func beginUpdates(s Snapshot, p *reconciler.Plan) {
 	due := dueUpdates(s)
 	if len(due) > 0 && !s.Settings.InPlace {
 		var names []string

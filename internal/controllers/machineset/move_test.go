@@ -16,11 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/slipwayhq/slipway/internal/inplace"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
-	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/machines/inplace"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -173,14 +173,14 @@ func counting(names ...string) func(*Snapshot) {
 
 func TestStatusDuringMoves(t *testing.T) {
 	s := settled(replicas(1), moving(func(s *Snapshot) { s.Target = nil }))
-	status := Report(s, Decide(s), loop.Outcome{}).Status.(clusterv1.MachineSetStatus)
+	status := Report(s, Decide(s), reconciler.Outcome{}).Status.(clusterv1.MachineSetStatus)
 	for _, c := range status.Conditions {
 		if c.Type == clusterv1.MachineSetScalingDownCondition && !strings.Contains(c.Message, "\n* Machines cannot be handed over to be updated in place: MachineSet new does not exist") {
 			t.Errorf("why it does not scale down: %q", c.Message)
 		}
 	}
 	s = settled(with(annotated(awaitKey, markKey)), replicas(0), ofDeployment())
-	status = Report(s, Decide(s), loop.Outcome{}).Status.(clusterv1.MachineSetStatus)
+	status = Report(s, Decide(s), reconciler.Outcome{}).Status.(clusterv1.MachineSetStatus)
 	for _, c := range status.Conditions {
 		if (c.Type == clusterv1.MachineSetScalingDownCondition || c.Type == clusterv1.MachineSetScalingUpCondition) && c.Status == metav1.ConditionTrue {
 			t.Errorf("a Machine that was handed over is neither too many nor too few: %s: %s", c.Type, c.Message)
@@ -240,7 +240,7 @@ func TestMove(t *testing.T) { // IP-03, IP-04, DP-18
 	build := func() *fake.ClientBuilder {
 		return managementCluster(d.DeepCopy(), old.DeepCopy(), next.DeepCopy(), object(newInfraTemplate), object(newBootstrapTemplate))
 	}
-	flaky.EveryWrite(t, build, func(t *testing.T, c client.WithWatch) {
+	testkit.EveryWrite(t, build, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
 		inPlace := func() { w.restart(); w.ctl.settings.InPlace = true }
 		inPlace()

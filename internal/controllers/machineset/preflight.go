@@ -3,13 +3,13 @@ package machineset
 import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/machines/preflight"
+	"github.com/slipwayhq/slipway/internal/machines"
 )
 
 // Checks returns all preflight checks in the order in which they run.
 func Checks() []clusterv1.MachineSetPreflightCheck {
 	var out []clusterv1.MachineSetPreflightCheck
-	for _, name := range preflight.WorkerChecks().Names() {
+	for _, name := range machines.WorkerChecks().Names() {
 		out = append(out, clusterv1.MachineSetPreflightCheck(name))
 	}
 	return out
@@ -22,7 +22,7 @@ func needsPreflight(s Snapshot) bool {
 
 // preflightBlockers returns why no Machine may be created or replaced now. It returns none if no Machine has to be
 // created. An annotation on the MachineSet, its MachineDeployment, or the bootstrap template skips checks.
-func preflightBlockers(s Snapshot) []preflight.Blocker {
+func preflightBlockers(s Snapshot) []machines.PreflightBlocker {
 	if s.Cluster == nil || !needsPreflight(s) {
 		return nil
 	}
@@ -35,20 +35,20 @@ func preflightBlockers(s Snapshot) []preflight.Blocker {
 
 // preflight runs the checks for Machines of a MachineSet: the snapshot's, or another one of the same
 // MachineDeployment.
-func (s Snapshot) preflight(owner string, set *clusterv1.MachineSet, skip ...string) []preflight.Blocker {
+func (s Snapshot) preflight(owner string, set *clusterv1.MachineSet, skip ...string) []machines.PreflightBlocker {
 	if s.Cluster == nil {
 		return nil
 	}
-	workers := preflight.Workers{Cluster: s.Cluster, ControlPlane: s.ControlPlane, Owner: owner, Machine: set.Spec.Template.Spec}
+	workers := machines.PreflightWorkers{Cluster: s.Cluster, ControlPlane: s.ControlPlane, Owner: owner, Machine: set.Spec.Template.Spec}
 	skip = append(skip, set.Annotations[clusterv1.MachineSetSkipPreflightChecksAnnotation])
 	if s.Deployment != nil {
 		skip = append(skip, s.Deployment.Annotations[clusterv1.MachineSetSkipPreflightChecksAnnotation])
 	}
-	return workers.Blockers(preflight.WorkerChecks().Filter(func(name string) bool {
+	return workers.Blockers(machines.WorkerChecks().Filter(func(name string) bool {
 		check := clusterv1.MachineSetPreflightCheck(name)
 		if s.Begins && check == clusterv1.MachineSetPreflightCheckControlPlaneIsStable {
 			return false // the MachineSet waits for that in any case and reports it
 		}
-		return s.Settings.runs(check) && !preflight.IsSkipped(name, skip...)
+		return s.Settings.runs(check) && !machines.IsSkipped(name, skip...)
 	}))
 }

@@ -4,8 +4,8 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
@@ -29,7 +29,7 @@ func remediation(s Snapshot, deferred []string) machines.Remediation {
 }
 
 // remediate deletes the Machines whose replacement is recorded.
-func remediate(r machines.Remediation, blockers []loop.Wait, p *loop.Plan) {
+func remediate(r machines.Remediation, blockers []reconciler.Wait, p *reconciler.Plan) {
 	due := r.Delete()
 	deleteMachines(p, due, "a health check failed")
 	for _, w := range blockers {

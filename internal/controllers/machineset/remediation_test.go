@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
 // sickSet is a MachineSet of a MachineDeployment with two Machines, both of which shall be replaced, one at a time.
@@ -54,7 +54,7 @@ func joinConditions(ctx context.Context, c client.Client, sub string, o client.O
 // TestRemediationWhileWritesFail: every write fails once, and there is never more than one Machine on its way out.
 func TestRemediationWhileWritesFail(t *testing.T) { // MS-18, DP-15
 	build := func() *fake.ClientBuilder { return managementCluster(sickSet()...) }
-	flaky.EveryWrite(t, build, func(t *testing.T, c client.WithWatch) {
+	testkit.EveryWrite(t, build, func(t *testing.T, c client.WithWatch) {
 		gone := 0
 		w := newWorld(t, interceptor.NewClient(c, interceptor.Funcs{
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {

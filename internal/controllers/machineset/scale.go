@@ -7,8 +7,8 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // count returns the number of Machines, including those that are being deleted and those that the cache does not
@@ -40,7 +40,7 @@ func present(s Snapshot) int { return count(s) - len(s.Machines) + len(counted(s
 const waitingForReplicas = "Waiting for spec.replicas to be set; until then no Machine is created or deleted"
 
 // scale creates and deletes Machines until the desired number is reached.
-func scale(s Snapshot, blockers []loop.Wait, p *loop.Plan) {
+func scale(s Snapshot, blockers []reconciler.Wait, p *reconciler.Plan) {
 	want, known := desired(s)
 	have := present(s)
 	switch {
@@ -68,7 +68,7 @@ func scale(s Snapshot, blockers []loop.Wait, p *loop.Plan) {
 	}
 }
 
-func scaleUp(s Snapshot, want int, p *loop.Plan) {
+func scaleUp(s Snapshot, want int, p *reconciler.Plan) {
 	have := present(s)
 	names, err := newNames(s, want-have)
 	if err != nil {

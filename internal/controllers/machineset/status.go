@@ -7,19 +7,18 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
-	"github.com/slipwayhq/slipway/internal/machines/summary"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
 // Report returns the status of a MachineSet after a reconciliation.
-func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
-	all := summary.Machines(s.Machines.Machines())
+func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+	all := machines.SummaryInput(s.Machines.Machines())
 	n := all.Count()
 	j := conditionInput{Snapshot: s, machines: all, plan: p, out: out}
 	status := clusterv1.MachineSetStatus{
-		Conditions: conditions.Evaluate(j, loop.MomentOf(s.Set, s.Now)),
+		Conditions: conditions.Evaluate(j, reconciler.MomentOf(s.Set, s.Now)),
 		Selector:   selectorText(s.Set),
 		Replicas:   &n.Replicas, ReadyReplicas: &n.Ready, AvailableReplicas: &n.Available, UpToDateReplicas: &n.UpToDate,
 		Versions:           all.Versions(),
@@ -29,7 +28,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		status.ObservedGeneration = s.Set.Generation
 	}
 	status.Deprecated = &clusterv1.MachineSetDeprecatedStatus{V1Beta1: deprecated(j, status.Conditions)}
-	return loop.Report{Status: status, Events: events(out)}
+	return reconciler.Report{Status: status, Events: events(out)}
 }
 
 // selectorText returns the selector in the form of the scale subresource.
@@ -43,7 +42,7 @@ func selectorText(set *clusterv1.MachineSet) string {
 
 // deprecated returns the v1beta1 status, whose counters are based on the Nodes of the Machines.
 func deprecated(j conditionInput, set condition.Set) *clusterv1.MachineSetV1Beta1DeprecatedStatus {
-	more := append(slices.Clone(set), v1beta1Only.Evaluate(j, loop.MomentOf(j.Set, j.Now))...)
+	more := append(slices.Clone(set), v1beta1Only.Evaluate(j, reconciler.MomentOf(j.Set, j.Now))...)
 	ready := condition.Table[conditionInput]{{Type: clusterv1.ReadyCondition, Over: func(_ conditionInput, seen condition.Set) condition.Verdict {
 		return condition.Summarize(seen, condition.Reasons{Good: "Ready", Bad: "NotReady", Unknown: "ReadyUnknown"},
 			condition.Part{Type: created}, condition.Part{Type: resized}, condition.Part{Type: clusterv1.MachineSetMachinesReadyCondition})
@@ -60,26 +59,26 @@ func deprecated(j conditionInput, set condition.Set) *clusterv1.MachineSetV1Beta
 }
 
 // events returns the events for changes of Machines.
-func events(out loop.Outcome) []loop.Event {
-	var list []loop.Event
+func events(out reconciler.Outcome) []reconciler.Event {
+	var list []reconciler.Event
 	for _, action := range out.Done {
 		switch a := action.(type) {
 		case Adopt:
-			list = append(list, loop.Normal("SuccessfulAdopt", "Adopted Machine %s", a.Machine))
+			list = append(list, reconciler.Normal("SuccessfulAdopt", "Adopted Machine %s", a.Machine))
 		case TransferMachines:
-			list = append(list, loop.Normal("SuccessfulHandOver", "Handed over %s to MachineSet %s to be updated in place", machines.NamesText(a.Names), a.To))
+			list = append(list, reconciler.Normal("SuccessfulHandOver", "Handed over %s to MachineSet %s to be updated in place", machines.NamesText(a.Names), a.To))
 		case machines.BeginUpdate:
-			list = append(list, loop.Normal("UpdatingInPlace", "In-place update of Machine %s begins", a.Machine))
+			list = append(list, reconciler.Normal("UpdatingInPlace", "In-place update of Machine %s begins", a.Machine))
 		}
 	}
 	switch a := out.Failed.(type) {
 	case TransferMachines:
-		list = append(list, loop.Warning("FailedHandOver", "%s", machines.FailureText(machines.NamesText(a.Names)+" could not all be handed over", out)))
+		list = append(list, reconciler.Warning("FailedHandOver", "%s", machines.FailureText(machines.NamesText(a.Names)+" could not all be handed over", out)))
 	case machines.BeginUpdate:
-		list = append(list, loop.Warning("FailedInPlaceUpdate", "%s", machines.FailureText("In-place update of Machine "+a.Machine+" could not begin", out)))
+		list = append(list, reconciler.Warning("FailedInPlaceUpdate", "%s", machines.FailureText("In-place update of Machine "+a.Machine+" could not begin", out)))
 	}
 	if a, failed := out.Failed.(Adopt); failed {
-		list = append(list, loop.Warning("FailedAdopt", "%s", machines.FailureText("Machine "+a.Machine+" could not be adopted", out)))
+		list = append(list, reconciler.Warning("FailedAdopt", "%s", machines.FailureText("Machine "+a.Machine+" could not be adopted", out)))
 	}
 	return append(list, machines.Events(out)...)
 }

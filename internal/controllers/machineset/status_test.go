@@ -15,12 +15,12 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-func report(s Snapshot, out loop.Outcome) clusterv1.MachineSetStatus {
+func report(s Snapshot, out reconciler.Outcome) clusterv1.MachineSetStatus {
 	return Report(s, Decide(s), out).Status.(clusterv1.MachineSetStatus)
 }
 
@@ -47,56 +47,56 @@ func TestConditions(t *testing.T) { // MS-20, MS-12
 	cases := map[string]struct {
 		reason, condition string
 		s                 Snapshot
-		out               loop.Outcome
+		out               reconciler.Outcome
 		want              string
 	}{
-		"not scaling up":   {"", up, settled(), loop.Outcome{}, "False NotScalingUp"},
-		"scaling up":       {"", up, settled(replicas(3)), loop.Outcome{}, "True ScalingUp Scaling up from 2 to 3 replicas"},
-		"replicas not set": {"", up, settled(unset), loop.Outcome{}, "Unknown WaitingForReplicasSet Waiting for spec.replicas to be set; until then no Machine is created or deleted"},
-		"would be blocked": {"said before it matters", up, settled(noTemplate), loop.Outcome{}, "False NotScalingUp Scaling up would be blocked because:\n* FooMachineTemplate it does not exist"},
+		"not scaling up":   {"", up, settled(), reconciler.Outcome{}, "False NotScalingUp"},
+		"scaling up":       {"", up, settled(replicas(3)), reconciler.Outcome{}, "True ScalingUp Scaling up from 2 to 3 replicas"},
+		"replicas not set": {"", up, settled(unset), reconciler.Outcome{}, "Unknown WaitingForReplicasSet Waiting for spec.replicas to be set; until then no Machine is created or deleted"},
+		"would be blocked": {"said before it matters", up, settled(noTemplate), reconciler.Outcome{}, "False NotScalingUp Scaling up would be blocked because:\n* FooMachineTemplate it does not exist"},
 		"nothing of the workload cluster is there": {"that its control plane does not run says the same", up,
 			settled(replicas(3), func(s *Snapshot) {
 				s.Set.Status.ObservedGeneration, s.Begins, s.Workload.Problem = 0, true, "its control plane is not initialized yet"
 				s.ControlPlane = plane("{apiVersion: p/v1, kind: FooPlane, metadata: {name: p}, spec: {version: v1.36.3}}")
-			}), loop.Outcome{},
+			}), reconciler.Outcome{},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Machines are created once the workload cluster has been seen: its control plane is not initialized yet"},
-		"blocked by template": {"", up, settled(replicas(3), noTemplate), loop.Outcome{}, "True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* FooMachineTemplate it does not exist"},
-		"blocked by preflight": {"MS-12", up, settled(replicas(3), func(s *Snapshot) { s.ControlPlane = contract.ControlPlaneView{} }), loop.Outcome{},
+		"blocked by template": {"", up, settled(replicas(3), noTemplate), reconciler.Outcome{}, "True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* FooMachineTemplate it does not exist"},
+		"blocked by preflight": {"MS-12", up, settled(replicas(3), func(s *Snapshot) { s.ControlPlane = contract.ControlPlaneView{} }), reconciler.Outcome{},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* FooPlane p does not exist"},
-		"blocked by ownership": {"OR-01", up, settled(replicas(3), func(s *Snapshot) { s.Cluster = nil }), loop.Outcome{},
+		"blocked by ownership": {"OR-01", up, settled(replicas(3), func(s *Snapshot) { s.Cluster = nil }), reconciler.Outcome{},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Cluster c does not exist; reconciliation of MachineSet ms resumes when it does"},
-		"blocked by policy": {"what to do about it", up, settled(replicas(5), func(s *Snapshot) { s.Settings.Policy.Maxima.Replicas = 4 }), loop.Outcome{},
+		"blocked by policy": {"what to do about it", up, settled(replicas(5), func(s *Snapshot) { s.Settings.Policy.Maxima.Replicas = 4 }), reconciler.Outcome{},
 			"True ScalingUp Scaling up from 2 to 5 replicas is blocked because:\n* " + deniedReplicas},
-		"could not create": {"messages are stable", up, settled(replicas(3)), loop.Outcome{Failed: machines.Create{}, Err: errors.New("at 12:00")},
+		"could not create": {"messages are stable", up, settled(replicas(3)), reconciler.Outcome{Failed: machines.Create{}, Err: errors.New("at 12:00")},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Machines could not be created: an unexpected error, which is in the log; retrying"},
-		"creation is refused": {"the cause, without the name of a Machine that never exists", up, settled(replicas(3)), loop.Outcome{Failed: machines.Create{Names: strings.Fields("ms-abcde")}, Err: refused()},
+		"creation is refused": {"the cause, without the name of a Machine that never exists", up, settled(replicas(3)), reconciler.Outcome{Failed: machines.Create{Names: strings.Fields("ms-abcde")}, Err: refused()},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Machines could not be created: foomachines.i is forbidden: no huge machines; retrying"},
-		"cannot create": {"a person has to act", up, settled(replicas(3)), loop.Outcome{Failed: machines.Create{}, Err: fault.New(fault.Invalid, "X", "change it")},
+		"cannot create": {"a person has to act", up, settled(replicas(3)), reconciler.Outcome{Failed: machines.Create{}, Err: fault.New(fault.Invalid, "X", "change it")},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* change it"},
-		"deleted, not scaling up": {"", up, settled(deleted, noTemplate), loop.Outcome{}, "False NotScalingUp"},
-		"not scaling down":        {"", down, settled(), loop.Outcome{}, "False NotScalingDown"},
-		"scaling down":            {"", down, settled(replicas(0)), loop.Outcome{}, "True ScalingDown Scaling down from 2 to 0 replicas"},
-		"scaling down, not set":   {"", down, settled(unset), loop.Outcome{}, "Unknown WaitingForReplicasSet Waiting for spec.replicas to be set; until then no Machine is created or deleted"},
-		"scaling down slowly": {"", down, settled(replicas(1), with(asIs, slow)), loop.Outcome{},
+		"deleted, not scaling up": {"", up, settled(deleted, noTemplate), reconciler.Outcome{}, "False NotScalingUp"},
+		"not scaling down":        {"", down, settled(), reconciler.Outcome{}, "False NotScalingDown"},
+		"scaling down":            {"", down, settled(replicas(0)), reconciler.Outcome{}, "True ScalingDown Scaling down from 2 to 0 replicas"},
+		"scaling down, not set":   {"", down, settled(unset), reconciler.Outcome{}, "Unknown WaitingForReplicasSet Waiting for spec.replicas to be set; until then no Machine is created or deleted"},
+		"scaling down slowly": {"", down, settled(replicas(1), with(asIs, slow)), reconciler.Outcome{},
 			"True ScalingDown Scaling down from 2 to 1 replicas\n* Machine m2 in deletion since more than 15m, stage: DrainingNode"},
-		"deleted, scaling down": {"", down, settled(deleted), loop.Outcome{}, "True ScalingDown Scaling down from 2 to 0 replicas"},
-		"ready":                 {"", ready, settled(), loop.Outcome{}, "True Ready"},
-		"no Machines":           {"", ready, settled(with()), loop.Outcome{}, "True NoReplicas"},
-		"one not ready":         {"", ready, settled(with(asIs, says(is("Ready", "False", "NotReady", "x")))), loop.Outcome{}, "False NotReady * Machine m2: x"},
-		"one not known":         {"", ready, settled(with(asIs, says(is("Ready", "Unknown", "ReadyUnknown", "x")))), loop.Outcome{}, "Unknown ReadyUnknown * Machine m2: x"},
-		"up to date":            {"", upToDate, settled(), loop.Outcome{}, "True UpToDate"},
-		"one is not":            {"", upToDate, settled(with(asIs, says(is("UpToDate", "False", "NotUpToDate", "* old")))), loop.Outcome{}, "False NotUpToDate * Machine m2:\n  * old"},
-		"new Machine":           {"it gets 10 s to be judged", upToDate, settled(with(asIs, unjudged(time.Second))), loop.Outcome{}, "True UpToDate"},
-		"Machine not judged":    {"", upToDate, settled(with(asIs, unjudged(time.Minute))), loop.Outcome{}, "Unknown UpToDateUnknown * Machine m2: Condition UpToDate not yet reported"},
-		"nothing to judge":      {"", upToDate, settled(with()), loop.Outcome{}, "True NoReplicas"},
-		"not remediating":       {"", remediating, settled(), loop.Outcome{}, "False NotRemediating"},
-		"remediating":           {"MS-18", remediating, settled(with(asIs, sick())), loop.Outcome{}, "True Remediating * Machine m2: Waiting for remediation"},
-		"unhealthy only": {"", remediating, settled(with(asIs, says(is("HealthCheckSucceeded", "False", "UnhealthyNode", "x")))), loop.Outcome{},
+		"deleted, scaling down": {"", down, settled(deleted), reconciler.Outcome{}, "True ScalingDown Scaling down from 2 to 0 replicas"},
+		"ready":                 {"", ready, settled(), reconciler.Outcome{}, "True Ready"},
+		"no Machines":           {"", ready, settled(with()), reconciler.Outcome{}, "True NoReplicas"},
+		"one not ready":         {"", ready, settled(with(asIs, says(is("Ready", "False", "NotReady", "x")))), reconciler.Outcome{}, "False NotReady * Machine m2: x"},
+		"one not known":         {"", ready, settled(with(asIs, says(is("Ready", "Unknown", "ReadyUnknown", "x")))), reconciler.Outcome{}, "Unknown ReadyUnknown * Machine m2: x"},
+		"up to date":            {"", upToDate, settled(), reconciler.Outcome{}, "True UpToDate"},
+		"one is not":            {"", upToDate, settled(with(asIs, says(is("UpToDate", "False", "NotUpToDate", "* old")))), reconciler.Outcome{}, "False NotUpToDate * Machine m2:\n  * old"},
+		"new Machine":           {"it gets 10 s to be judged", upToDate, settled(with(asIs, unjudged(time.Second))), reconciler.Outcome{}, "True UpToDate"},
+		"Machine not judged":    {"", upToDate, settled(with(asIs, unjudged(time.Minute))), reconciler.Outcome{}, "Unknown UpToDateUnknown * Machine m2: Condition UpToDate not yet reported"},
+		"nothing to judge":      {"", upToDate, settled(with()), reconciler.Outcome{}, "True NoReplicas"},
+		"not remediating":       {"", remediating, settled(), reconciler.Outcome{}, "False NotRemediating"},
+		"remediating":           {"MS-18", remediating, settled(with(asIs, sick())), reconciler.Outcome{}, "True Remediating * Machine m2: Waiting for remediation"},
+		"unhealthy only": {"", remediating, settled(with(asIs, says(is("HealthCheckSucceeded", "False", "UnhealthyNode", "x")))), reconciler.Outcome{},
 			"False NotRemediating Machine m2 not healthy, and their replacement is not asked for"},
-		"not deleting":    {"", deletes, settled(), loop.Outcome{}, "False NotDeleting"},
-		"deleting":        {"MS-25", deletes, settled(deleted), loop.Outcome{}, "True Deleting Deleting 2 Machines"},
-		"deleting slowly": {"MS-25", deletes, settled(deleted, with(slow)), loop.Outcome{}, "True Deleting Deleting 1 Machine\n* Machine m1 in deletion since more than 15m, stage: DrainingNode"},
-		"deleted":         {"MS-25", deletes, settled(deleted, with()), loop.Outcome{}, "True Deleting Deletion completed"},
+		"not deleting":    {"", deletes, settled(), reconciler.Outcome{}, "False NotDeleting"},
+		"deleting":        {"MS-25", deletes, settled(deleted), reconciler.Outcome{}, "True Deleting Deleting 2 Machines"},
+		"deleting slowly": {"MS-25", deletes, settled(deleted, with(slow)), reconciler.Outcome{}, "True Deleting Deleting 1 Machine\n* Machine m1 in deletion since more than 15m, stage: DrainingNode"},
+		"deleted":         {"MS-25", deletes, settled(deleted, with()), reconciler.Outcome{}, "True Deleting Deletion completed"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestCounts(t *testing.T) { // MS-19, MS-24
 			delete(m.Labels, "set")
 			says(is("Ready", "False", "NotReady", ""), is("Available", "False", "NotReady", ""), is("UpToDate", "False", "NotUpToDate", ""), is("NodeReady", "False", "NodeNotReady", ""))(m)
 		}))
-	got := report(s, loop.Outcome{})
+	got := report(s, reconciler.Outcome{})
 	want := clusterv1.MachineSetStatus{
 		Selector: "set=x", Replicas: new(int32(4)), ReadyReplicas: new(int32(2)), AvailableReplicas: new(int32(1)), UpToDateReplicas: new(int32(3)),
 		Versions: []clusterv1.StatusVersion{{Version: "v1.35.0", Replicas: 1}, {Version: "v1.36.3", Replicas: 3}}, ObservedGeneration: 3,
@@ -145,15 +145,15 @@ func TestObservedGeneration(t *testing.T) { // OR-01
 	for name, tc := range map[string]struct {
 		reason string
 		s      Snapshot
-		out    loop.Outcome
+		out    reconciler.Outcome
 		want   int64
 	}{
-		"a pass":                          {"", settled(newer), loop.Outcome{}, 4},
-		"a pass that failed":              {"it is made again", settled(newer), loop.Outcome{Err: errors.New("x")}, 3},
-		"no status, graph not whole":      {"the record must not come into being", settled(lost), loop.Outcome{}, 0},
-		"no status, graph whole":          {"", settled(lost, seen), loop.Outcome{}, 3},
-		"no status, Machines to adopt":    {"", settled(lost, seen, func(s *Snapshot) { s.Others = []*clusterv1.Machine{orphan("a")} }), loop.Outcome{}, 0},
-		"new generation, graph not whole": {"stays, and is not taken back", settled(newer, func(s *Snapshot) { s.Cluster = nil }), loop.Outcome{}, 3},
+		"a pass":                          {"", settled(newer), reconciler.Outcome{}, 4},
+		"a pass that failed":              {"it is made again", settled(newer), reconciler.Outcome{Err: errors.New("x")}, 3},
+		"no status, graph not whole":      {"the record must not come into being", settled(lost), reconciler.Outcome{}, 0},
+		"no status, graph whole":          {"", settled(lost, seen), reconciler.Outcome{}, 3},
+		"no status, Machines to adopt":    {"", settled(lost, seen, func(s *Snapshot) { s.Others = []*clusterv1.Machine{orphan("a")} }), reconciler.Outcome{}, 0},
+		"new generation, graph not whole": {"stays, and is not taken back", settled(newer, func(s *Snapshot) { s.Cluster = nil }), reconciler.Outcome{}, 3},
 	} {
 		if got := report(tc.s, tc.out).ObservedGeneration; got != tc.want {
 			t.Errorf("%s: got %d, want %d: %s", name, got, tc.want, tc.reason)
@@ -171,17 +171,17 @@ func TestV1Beta1Conditions(t *testing.T) { // CO-02, MS-20
 	}
 	for name, tc := range map[string]struct {
 		s    Snapshot
-		out  loop.Outcome
+		out  reconciler.Outcome
 		want map[clusterv1.ConditionType]string
 	}{
-		"settled": {settled(), loop.Outcome{}, map[clusterv1.ConditionType]string{"MachinesCreated": "True", "Resized": "True", "MachinesReady": "True", "Ready": "True"}},
-		"up": {settled(replicas(3)), loop.Outcome{}, map[clusterv1.ConditionType]string{
+		"settled": {settled(), reconciler.Outcome{}, map[clusterv1.ConditionType]string{"MachinesCreated": "True", "Resized": "True", "MachinesReady": "True", "Ready": "True"}},
+		"up": {settled(replicas(3)), reconciler.Outcome{}, map[clusterv1.ConditionType]string{
 			"MachinesCreated": "True", "Resized": "False Info ScalingUp", "MachinesReady": "True", "Ready": "False Info NotReady"}},
-		"down": {settled(replicas(1)), loop.Outcome{}, map[clusterv1.ConditionType]string{
+		"down": {settled(replicas(1)), reconciler.Outcome{}, map[clusterv1.ConditionType]string{
 			"MachinesCreated": "True", "Resized": "False Info ScalingDown", "MachinesReady": "True", "Ready": "False Info NotReady"}},
-		"preflight": {settled(replicas(3), func(s *Snapshot) { s.ControlPlane = contract.ControlPlaneView{} }), loop.Outcome{}, map[clusterv1.ConditionType]string{
+		"preflight": {settled(replicas(3), func(s *Snapshot) { s.ControlPlane = contract.ControlPlaneView{} }), reconciler.Outcome{}, map[clusterv1.ConditionType]string{
 			"MachinesCreated": "False Error PreflightCheckFailed", "Resized": "False Info ScalingUp", "MachinesReady": "True", "Ready": "False Info NotReady"}},
-		"failed": {settled(replicas(3)), loop.Outcome{Failed: machines.Create{}, Err: errors.New("x")}, map[clusterv1.ConditionType]string{
+		"failed": {settled(replicas(3)), reconciler.Outcome{Failed: machines.Create{}, Err: errors.New("x")}, map[clusterv1.ConditionType]string{
 			"MachinesCreated": "False Error MachineCreationFailed", "Resized": "False Info ScalingUp", "MachinesReady": "True", "Ready": "False Info NotReady"}},
 	} {
 		if diff := cmp.Diff(tc.want, says(report(tc.s, tc.out))); diff != "" {
@@ -197,14 +197,14 @@ func refused() error {
 }
 
 func TestEvents(t *testing.T) { // MS-03, MS-04
-	out := loop.Outcome{
+	out := reconciler.Outcome{
 		Err:  refused(),
-		Done: []loop.Action{Adopt{Machine: "a"}, machines.Create{Names: strings.Fields("b c d e"), Why: "scale up"}, machines.Delete{Names: strings.Fields("f"), Why: "scale down"}, machines.SyncMachine{Machine: "g"}},
+		Done: []reconciler.Action{Adopt{Machine: "a"}, machines.Create{Names: strings.Fields("b c d e"), Why: "scale up"}, machines.Delete{Names: strings.Fields("f"), Why: "scale down"}, machines.SyncMachine{Machine: "g"}},
 	}
 	var got []string
-	for _, failed := range []loop.Action{nil, Adopt{Machine: "x"}, machines.Create{Names: strings.Fields("x ms-abcde")}, machines.Delete{Names: strings.Fields("z")}} {
+	for _, failed := range []reconciler.Action{nil, Adopt{Machine: "x"}, machines.Create{Names: strings.Fields("x ms-abcde")}, machines.Delete{Names: strings.Fields("z")}} {
 		out.Failed = failed
-		for _, e := range Report(settled(), loop.Plan{}, out).Events {
+		for _, e := range Report(settled(), reconciler.Plan{}, out).Events {
 			got = append(got, e.Type+" "+e.Reason+": "+e.Message)
 		}
 		out.Done = nil

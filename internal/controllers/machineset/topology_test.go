@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/slipwayhq/slipway/internal/machines/clone"
-	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -94,7 +94,7 @@ func TestTemplatesOfATopology(t *testing.T) { // MS-01, MS-25
 	other.Name, other.UID = "ms2", "ms2"
 	other.Spec.Selector.MatchLabels, other.Spec.Template.Labels = map[string]string{"set": "y"}, map[string]string{"set": "y"}
 	other.Spec.Template.Spec.Bootstrap.ConfigRef.Name = "bt2"
-	flaky.EveryWrite(t, func() *fake.ClientBuilder { return managementCluster(set.DeepCopy(), other.DeepCopy()) }, func(t *testing.T, c client.WithWatch) {
+	testkit.EveryWrite(t, func() *fake.ClientBuilder { return managementCluster(set.DeepCopy(), other.DeepCopy()) }, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
 		w.ctl.settings.Topology = true
 		config, infra := object(bootstrapTemplate), object(infraTemplate)

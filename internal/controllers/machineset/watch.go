@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -36,12 +36,12 @@ func (c *Controller) ofDeployment(ctx context.Context, o client.Object) []reconc
 	return c.list(ctx, func(set *clusterv1.MachineSet) bool {
 		owner := metav1.GetControllerOfNoCopy(set)
 		return owner != nil && owner.Kind == deploymentKind && owner.Name == o.GetName()
-	}, membership.InCluster(Name, cluster)...)
+	}, reconciler.InCluster(Name, cluster)...)
 }
 
 // ofCluster enqueues the MachineSets that wait for the connection to their Cluster, when that connection changes.
 func (c *Controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
-	return c.list(ctx, func(set *clusterv1.MachineSet) bool { return set.Status.ObservedGeneration == 0 }, membership.InCluster(Name, cluster)...)
+	return c.list(ctx, func(set *clusterv1.MachineSet) bool { return set.Status.ObservedGeneration == 0 }, reconciler.InCluster(Name, cluster)...)
 }
 
 // ofControlPlane enqueues the MachineSets of the Cluster of a control plane, which preflight checks read.
@@ -51,7 +51,7 @@ func (c *Controller) ofControlPlane(ctx context.Context, plane client.Object) []
 		return nil
 	}
 	return c.list(ctx, func(*clusterv1.MachineSet) bool { return true },
-		membership.InCluster(Name, client.ObjectKey{Namespace: plane.GetNamespace(), Name: name})...)
+		reconciler.InCluster(Name, client.ObjectKey{Namespace: plane.GetNamespace(), Name: name})...)
 }
 
 func (c *Controller) list(ctx context.Context, keep func(*clusterv1.MachineSet) bool, opts ...client.ListOption) []reconcile.Request {

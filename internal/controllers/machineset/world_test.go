@@ -23,12 +23,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
-	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/remote"
-	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/testkit"
+	"github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -167,7 +166,7 @@ func ofDeployment(changes ...func(*clusterv1.MachineDeployment)) func(*Snapshot)
 	}
 }
 
-func texts(p loop.Plan) []string {
+func texts(p reconciler.Plan) []string {
 	var out []string
 	for _, q := range p.Ask {
 		out = append(out, "ask: "+q.String())
@@ -192,7 +191,7 @@ type workloads struct {
 
 func (w *workloads) Client(context.Context, client.ObjectKey) (client.Client, error) {
 	if w.down {
-		return nil, remote.ErrNotConnected
+		return nil, workload.ErrNotConnected
 	}
 	return w.client, nil
 }
@@ -201,7 +200,7 @@ func (w *workloads) Client(context.Context, client.ObjectKey) (client.Client, er
 type world struct {
 	t        *testing.T
 	c        client.WithWatch
-	r        *loop.Reconciler[*clusterv1.MachineSet, Snapshot]
+	r        *reconciler.Reconciler[*clusterv1.MachineSet, Snapshot]
 	ctl      *Controller
 	workload *workloads
 }
@@ -236,8 +235,8 @@ func managementCluster(objs ...client.Object) *fake.ClientBuilder {
 	}
 	return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(append(base, objs...)...).
 		WithStatusSubresource(&clusterv1.Machine{}, &clusterv1.MachineSet{}).WithIndex(&clusterv1.Machine{}, byCluster, clusterOf).
-		WithIndex(&clusterv1.MachineSet{}, membership.ClusterField(Name), membership.ClusterNames).
-		WithIndex(&clusterv1.MachineSet{}, membership.ReferenceField(Name), membership.ReferenceKeys(templateRefs))
+		WithIndex(&clusterv1.MachineSet{}, reconciler.ClusterField(Name), reconciler.ClusterNames).
+		WithIndex(&clusterv1.MachineSet{}, reconciler.ReferenceField(Name), reconciler.ReferenceKeys(templateRefs))
 }
 
 func newWorld(t *testing.T, c client.WithWatch) *world {
@@ -252,7 +251,7 @@ func (w *world) restart() {
 		templates: kube.NewReferences(w.c, nil), controlPlanes: kube.NewReferences(w.c, nil), clones: kube.NewReferences(w.c, nil)}
 	next := 0
 	w.ctl.intn = func(n int) int { next++; return (next*7 + next/5) % n }
-	w.r = &loop.Reconciler[*clusterv1.MachineSet, Snapshot]{Controller: w.ctl.definition(), Client: w.c, Writer: w.ctl.writer, Now: w.ctl.now}
+	w.r = &reconciler.Reconciler[*clusterv1.MachineSet, Snapshot]{Controller: w.ctl.definition(), Client: w.c, Writer: w.ctl.writer, Now: w.ctl.now}
 }
 
 // pass reconciles once.
@@ -337,7 +336,7 @@ func (w *world) change(o client.Object, f func()) {
 func (w *world) twice(f func() error) {
 	w.t.Helper()
 	err := f()
-	if errors.Is(err, flaky.ErrInjected) {
+	if errors.Is(err, testkit.ErrInjected) {
 		err = f()
 	}
 	w.must(client.IgnoreNotFound(err))

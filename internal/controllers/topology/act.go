@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/internal/topology/patch"
 )
@@ -65,7 +65,7 @@ func (a SetReferences) String() string {
 }
 func (a Delete) String() string { return fmt.Sprintf("delete %s %s: %s", a.Kind, a.Name, a.Why) }
 
-func (c *Controller) answer(ctx context.Context, s Snapshot, question loop.Question) (Snapshot, error) {
+func (c *Controller) answer(ctx context.Context, s Snapshot, question reconciler.Question) (Snapshot, error) {
 	switch q := question.(type) {
 	case AskWorkers:
 		return c.lookUp(ctx, s)
@@ -126,7 +126,7 @@ func (c *Controller) changes(ctx context.Context, part *topology.Part) (bool, er
 	return !ok || !equality.Semantic.DeepEqual(before.Object["spec"], after.Object["spec"]), nil
 }
 
-func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
+func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case Create:
 		return s.stepError(a, c.create(ctx, s, a.Part))

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
 
@@ -117,7 +117,7 @@ func TestSteadyState(t *testing.T) { // TP-06: no write and no dry run
 // The manager dies at each write of a creation, a rotation, and an upgrade with workers that go: the end is the same.
 func TestEveryWriteFailsOnce(t *testing.T) { // TP-03, TP-08, TP-30
 	var want []string
-	flaky.EveryWrite(t, func() *fake.ClientBuilder { return management(newCluster(), newClass()) }, func(t *testing.T, c client.WithWatch) {
+	testkit.EveryWrite(t, func() *fake.ClientBuilder { return management(newCluster(), newClass()) }, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
 		w.settle()
 		w.update(template("HostTemplate", "host", nil), func(o client.Object) {

@@ -19,9 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
-	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
@@ -53,7 +52,7 @@ type Controller struct {
 }
 
 // Add adds the controller to the manager. If extensions is nil, classes that reference extensions cannot be used.
-func Add(s loop.Setup, extensions hook.Client) error {
+func Add(s reconciler.Setup, extensions hook.Client) error {
 	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), used: clone.NewUsage(s.Manager.GetAPIReader()), classes: topology.NewClasses(), extensions: extensions, now: s.Clock()}
 	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.MachineHealthCheck{}); err != nil {
 		return err
@@ -61,7 +60,7 @@ func Add(s loop.Setup, extensions hook.Client) error {
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Cluster{}, classField, classNames); err != nil {
 		return err
 	}
-	r := loop.NewReconciler(s, c.definition())
+	r := reconciler.NewReconciler(s, c.definition())
 	c.writer, c.applier = r.Writer, r.Writer.Named(FieldManager)
 	member := handler.EnqueueRequestsFromMapFunc(clusterOfMember)
 	changes := make(chan event.GenericEvent, 1)
@@ -79,7 +78,7 @@ func Add(s loop.Setup, extensions hook.Client) error {
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, membership.Referrers{
+	c.refs, err = s.References(Name, built, reconciler.Referrers{
 		New:     func() client.Object { return &clusterv1.Cluster{} },
 		NewList: func() client.ObjectList { return &clusterv1.ClusterList{} }, Also: c.clustersOfProviderObject,
 	})
@@ -90,12 +89,12 @@ func Add(s loop.Setup, extensions hook.Client) error {
 	return nil
 }
 
-func (c *Controller) definition() loop.Controller[*clusterv1.Cluster, Snapshot] {
-	return loop.Controller[*clusterv1.Cluster, Snapshot]{
+func (c *Controller) definition() reconciler.Controller[*clusterv1.Cluster, Snapshot] {
+	return reconciler.Controller[*clusterv1.Cluster, Snapshot]{
 		// The Cluster controller adds and removes its finalizer. While a Cluster is being deleted, this controller
 		// therefore always has a wait.
 		Name: Name, Finalizer: clusterv1.ClusterFinalizer, AwaitFinalizer: true,
-		Urgent: loop.Urgent{Conditions: []string{clusterv1.ClusterTopologyReconciledCondition}},
+		Urgent: reconciler.Urgent{Conditions: []string{clusterv1.ClusterTopologyReconciledCondition}},
 		FalseWhilePaused: func(cluster *clusterv1.Cluster) []string {
 			if !cluster.Spec.Topology.IsDefined() {
 				return nil
@@ -136,7 +135,7 @@ func (c *Controller) clustersOf(ctx context.Context, class client.ObjectKey) []r
 	if err := c.client.List(ctx, list, client.MatchingFields{classField: class.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
-	return membership.Requests(list)
+	return reconciler.Requests(list)
 }
 
 // clustersOfProviderObject enqueues the Cluster of a provider object, or the Clusters of the classes that own a
@@ -175,7 +174,7 @@ func (c *Controller) waitingClusters(ctx context.Context, _ client.Object) []rec
 			waiting.Items = append(waiting.Items, cluster)
 		}
 	}
-	return membership.Requests(waiting)
+	return reconciler.Requests(waiting)
 }
 
 // clusterOfMember enqueues the Cluster whose topology an object belongs to.

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 	"github.com/slipwayhq/slipway/internal/topology/patch"
@@ -43,8 +43,8 @@ const (
 //	object differs                               apply
 //	worker or health check not in the topology   delete it
 //	template not in use                          delete it
-func Decide(s Snapshot) loop.Plan {
-	var p loop.Plan
+func Decide(s Snapshot) reconciler.Plan {
+	var p reconciler.Plan
 	switch {
 	case !s.Cluster.DeletionTimestamp.IsZero():
 		decideDeletion(s, &p)
@@ -66,7 +66,7 @@ func Decide(s Snapshot) loop.Plan {
 }
 
 // undecidedTemplates waits for the templates for which it is unknown whether they change, and returns the errors.
-func (s Snapshot) undecidedTemplates(p *loop.Plan) []error {
+func (s Snapshot) undecidedTemplates(p *reconciler.Plan) []error {
 	var failed []error
 	for _, key := range slices.SortedFunc(maps.Keys(s.Undecided), func(a, b topology.Key) int { return cmp.Compare(a.String(), b.String()) }) {
 		err := s.Undecided[key]
@@ -79,7 +79,7 @@ func (s Snapshot) undecidedTemplates(p *loop.Plan) []error {
 }
 
 // decideObjects computes the desired objects of the topology and the actions for them.
-func decideObjects(s Snapshot, cluster *clusterv1.Cluster, v lifecycle.Decision, p *loop.Plan) {
+func decideObjects(s Snapshot, cluster *clusterv1.Cluster, v lifecycle.Decision, p *reconciler.Plan) {
 	desired, questions, err := desire(s, cluster, versionsOf(s, v))
 	switch {
 	case err != nil:
@@ -95,7 +95,7 @@ func decideObjects(s Snapshot, cluster *clusterv1.Cluster, v lifecycle.Decision,
 }
 
 // hasUsableClass reports whether the class can be used. If not, it adds a wait to the plan.
-func hasUsableClass(s Snapshot, p *loop.Plan) bool {
+func hasUsableClass(s Snapshot, p *reconciler.Plan) bool {
 	key := topology.ClassKey(s.Cluster)
 	switch {
 	case s.Class == nil:
@@ -119,7 +119,7 @@ func hasUsableClass(s Snapshot, p *loop.Plan) bool {
 	return false
 }
 
-func waitForPerson(s Snapshot, p *loop.Plan, problem string) {
+func waitForPerson(s Snapshot, p *reconciler.Plan, problem string) {
 	p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s", problem).For("ClusterClass", topology.ClassKey(s.Cluster).Name).UntilUserActs()
 }
 
@@ -186,7 +186,7 @@ func withDefaults(s Snapshot) (*clusterv1.Cluster, error) {
 }
 
 // decideQuestions requests the calls of extensions for patches, and waits for extensions that cannot be called now.
-func decideQuestions(s Snapshot, questions []patch.ExtensionRequest, p *loop.Plan) {
+func decideQuestions(s Snapshot, questions []patch.ExtensionRequest, p *reconciler.Plan) {
 	waits := len(p.Waits) // waits for the order of an upgrade, which requires these responses
 	for _, q := range questions {
 		failed := s.Failed[q.Key]
@@ -204,7 +204,7 @@ func decideQuestions(s Snapshot, questions []patch.ExtensionRequest, p *loop.Pla
 }
 
 // decideParts adds the actions that bring each part to its desired state and delete obsolete objects.
-func decideParts(s Snapshot, desired topology.Desired, p *loop.Plan) {
+func decideParts(s Snapshot, desired topology.Desired, p *reconciler.Plan) {
 	var groups Groups
 	isCreated := s.Cluster.Spec.InfrastructureRef.IsDefined() && s.Cluster.Spec.ControlPlaneRef.IsDefined()
 	waiting := map[topology.Key]bool{}
@@ -271,7 +271,7 @@ func lostReference(s Snapshot, key topology.Key) clusterv1.ContractVersionedObje
 }
 
 // decidePart returns the action for a part. It returns nil if there is nothing to do or a read is needed first.
-func decidePart(s Snapshot, part *topology.Part, p *loop.Plan) loop.Action {
+func decidePart(s Snapshot, part *topology.Part, p *reconciler.Plan) reconciler.Action {
 	isWorker := part.Role == topology.Deployment || part.Role == topology.Pool
 	switch {
 	case part.Live == nil && isWorker && len(s.Unseen) > 0 && !s.LookedUp:
@@ -303,7 +303,7 @@ func differs(s Snapshot, part *topology.Part) bool {
 }
 
 // setReferences sets the Cluster's references to the objects that were created for it, and the list of its workers.
-func setReferences(s Snapshot, desired topology.Desired, p *loop.Plan) {
+func setReferences(s Snapshot, desired topology.Desired, p *reconciler.Plan) {
 	after := s.Cluster.DeepCopy()
 	topology.SetReferences(after, desired)
 	workers := s.Record()

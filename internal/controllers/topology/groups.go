@@ -10,7 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
@@ -19,7 +19,7 @@ type (
 	// that it references.
 	Group struct {
 		Key   topology.Key
-		Steps []loop.Action
+		Steps []reconciler.Action
 	}
 	// Groups updates several groups; a failing group does not block the others.
 	Groups struct{ Each []Group }
@@ -46,9 +46,9 @@ func (a Scale) String() string {
 	return fmt.Sprintf("scale %s %s to %d replicas: the rest of it waits for its templates", a.Part.Want.GetKind(), a.Part.Live.GetName(), want)
 }
 
-// Parts implements loop.Compound.
-func (a Groups) Parts() []loop.Action {
-	out := make([]loop.Action, 0, len(a.Each))
+// Parts implements reconciler.Compound.
+func (a Groups) Parts() []reconciler.Action {
+	out := make([]reconciler.Action, 0, len(a.Each))
 	for _, group := range a.Each {
 		out = append(out, group)
 	}
@@ -56,12 +56,12 @@ func (a Groups) Parts() []loop.Action {
 }
 
 // add adds a step to the group of a part. The parts of a group must be added consecutively.
-func (a *Groups) add(key topology.Key, step loop.Action) {
+func (a *Groups) add(key topology.Key, step reconciler.Action) {
 	if last := len(a.Each) - 1; last >= 0 && a.Each[last].Key.Group() == key.Group() {
 		a.Each[last].Steps = append(a.Each[last].Steps, step)
 		return
 	}
-	a.Each = append(a.Each, Group{Key: key, Steps: []loop.Action{step}})
+	a.Each = append(a.Each, Group{Key: key, Steps: []reconciler.Action{step}})
 }
 
 // actOnGroup runs the steps of a group. After a failure it runs only the steps that do not depend on the failed
@@ -84,7 +84,7 @@ func (c *Controller) actOnGroup(ctx context.Context, s Snapshot, group Group) er
 
 // withoutTemplates returns the part of a step that is possible while a template of its group cannot be written:
 // setting the replicas of an existing object, and applying its health check. It returns nil if nothing is possible.
-func (s Snapshot) withoutTemplates(step loop.Action) loop.Action {
+func (s Snapshot) withoutTemplates(step reconciler.Action) reconciler.Action {
 	part := partOf(step)
 	switch {
 	case part == nil || !s.hasGroup(part.Key):
@@ -109,7 +109,7 @@ func (s Snapshot) hasGroup(key topology.Key) bool {
 }
 
 // partOf returns the part that a step writes, or nil.
-func partOf(step loop.Action) *topology.Part {
+func partOf(step reconciler.Action) *topology.Part {
 	switch a := step.(type) {
 	case Create:
 		return a.Part

@@ -11,8 +11,8 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/hook/caller"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/hook"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -44,7 +44,7 @@ const hookBlocking = "HookBlocking"
 
 // decideDeletion calls the hook that may delay the deletion. The Cluster controller deletes the objects; until it
 // has finished, the plan always contains a wait.
-func decideDeletion(s Snapshot, p *loop.Plan) {
+func decideDeletion(s Snapshot, p *reconciler.Plan) {
 	v := s.verdict()
 	decideRelease(s, p)
 	s.proceed(v, p)
@@ -56,7 +56,7 @@ func decideDeletion(s Snapshot, p *loop.Plan) {
 
 // proceed requests hook calls, or records progress and waits, according to the verdict. It reports whether the
 // objects of the topology may be written, which is not the case before the progress is recorded.
-func (s Snapshot) proceed(v lifecycle.Decision, p *loop.Plan) bool {
+func (s Snapshot) proceed(v lifecycle.Decision, p *reconciler.Plan) bool {
 	for _, q := range v.Ask {
 		p.Ask = append(p.Ask, AskHook{q})
 	}
@@ -73,7 +73,7 @@ func (s Snapshot) proceed(v lifecycle.Decision, p *loop.Plan) bool {
 }
 
 // retry adds an action that returns the errors after everything else.
-func retry(p *loop.Plan, failed []error) {
+func retry(p *reconciler.Plan, failed []error) {
 	if len(failed) > 0 && len(p.Ask) == 0 {
 		p.Do(Retry{failed})
 	}
@@ -81,7 +81,7 @@ func retry(p *loop.Plan, failed []error) {
 
 // waitForLifecycle adds the waits of the verdict: one for each blocking handler, and one with the message of the
 // condition.
-func (s Snapshot) waitForLifecycle(v lifecycle.Decision, p *loop.Plan) {
+func (s Snapshot) waitForLifecycle(v lifecycle.Decision, p *reconciler.Plan) {
 	if v.Message == "" {
 		return
 	}
@@ -145,7 +145,7 @@ func versionsOf(s Snapshot, v lifecycle.Decision) topology.Versions {
 
 // askHook calls a hook.
 func (c *Controller) askHook(ctx context.Context, s Snapshot, q lifecycle.HookCall) (Snapshot, error) {
-	answer, err := caller.Caller{Client: c.extensions}.Call(ctx, s.Cluster, q)
+	answer, err := hook.Caller{Client: c.extensions}.Call(ctx, s.Cluster, q)
 	if err != nil {
 		return s, err
 	}

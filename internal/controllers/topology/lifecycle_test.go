@@ -24,9 +24,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
-	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 	"github.com/slipwayhq/slipway/sdk/hooks"
@@ -132,7 +132,7 @@ func (u *upgrading) start() {
 		u.t.Fatal(err, state.Problem)
 	}
 	ctl := &Controller{client: u, live: u, used: clone.NewUsage(u), refs: kube.NewReferences(u, nil), classes: topology.NewClasses(), extensions: registry, now: clock}
-	u.r = &loop.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: u, Writer: kube.NewWriter(u, Name), Now: clock}
+	u.r = &reconciler.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: u, Writer: kube.NewWriter(u, Name), Now: clock}
 	ctl.writer, ctl.applier = u.r.Writer, u.r.Writer.Named(FieldManager)
 }
 
@@ -346,7 +346,7 @@ func TestHooksBlockAndLetGo(t *testing.T) { // LH-01 to LH-09, LH-17, LH-18, TP-
 // once, in order, and no object is created twice.
 func TestKilledAtEveryWrite(t *testing.T) { // LH-11, TP-03, TP-30
 	var want []string
-	flaky.EveryWrite(t, lifeWorld, func(t *testing.T, c client.WithWatch) {
+	testkit.EveryWrite(t, lifeWorld, func(t *testing.T, c client.WithWatch) {
 		u := newUpgrading(t, c, startExtension(t, 0))
 		u.live("v1.34.0")
 		got := u.x.released()

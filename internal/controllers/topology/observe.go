@@ -15,7 +15,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
-	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 	"github.com/slipwayhq/slipway/internal/topology/patch"
@@ -142,7 +142,7 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 
 func (c *Controller) readHealthChecks(ctx context.Context, s *Snapshot) error {
 	list := &clusterv1.MachineHealthCheckList{}
-	if err := c.client.List(ctx, list, membership.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...); err != nil {
+	if err := c.client.List(ctx, list, reconciler.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...); err != nil {
 		return fmt.Errorf("listing MachineHealthChecks: %w", err)
 	}
 	s.Live.HealthChecks = map[string]*clusterv1.MachineHealthCheck{}

@@ -11,10 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
-	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -61,7 +60,7 @@ func (c *Controller) readOwned(ctx context.Context, s *Snapshot) error {
 // readSets reads which templates the MachineSets of the Cluster use.
 func (c *Controller) readSets(ctx context.Context, s *Snapshot) error {
 	sets := &clusterv1.MachineSetList{}
-	if err := c.client.List(ctx, sets, membership.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...); err != nil {
+	if err := c.client.List(ctx, sets, reconciler.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...); err != nil {
 		return fmt.Errorf("listing MachineSets: %w", err)
 	}
 	s.UsedBySets = clone.Used{}
@@ -73,7 +72,7 @@ func (c *Controller) readSets(ctx context.Context, s *Snapshot) error {
 }
 
 // decideOrphans deletes the templates that neither the control plane nor a worker uses or will use.
-func decideOrphans(s Snapshot, desired topology.Desired, p *loop.Plan) {
+func decideOrphans(s Snapshot, desired topology.Desired, p *reconciler.Plan) {
 	used := clone.Used{}
 	for _, part := range desired.Parts {
 		used[topology.Reference(part.Want)] = true

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 
 // stepError is the error of one of several steps. The message for users describes only that step.
 type stepError struct {
-	step loop.Action
+	step reconciler.Action
 	err  error
 	// patches names the patches of the class that change the object of the step, or is empty.
 	patches string
@@ -102,7 +102,7 @@ func stepErrors(err error) []*stepError {
 }
 
 // stepError returns the error of a step with the patches that change its object, or nil if err is nil.
-func (s Snapshot) stepError(step loop.Action, err error) error {
+func (s Snapshot) stepError(step reconciler.Action, err error) error {
 	if err == nil {
 		return nil
 	}

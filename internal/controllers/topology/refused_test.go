@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
@@ -188,15 +188,15 @@ func TestWhatStaysOfTheLastCondition(t *testing.T) { // TP-20, LH-14
 	for reason, tc := range map[string]struct {
 		s    Snapshot
 		last *metav1.Condition
-		out  loop.Outcome
+		out  reconciler.Outcome
 		want metav1.Condition
 	}{
-		"a conflict": {Snapshot{}, succeeded, loop.Outcome{Err: conflict, Failed: Record{}}, *succeeded},
-		"a conflict of a new Cluster": {Snapshot{}, nil, loop.Outcome{Err: conflict, Failed: Record{}}, metav1.Condition{
+		"a conflict": {Snapshot{}, succeeded, reconciler.Outcome{Err: conflict, Failed: Record{}}, *succeeded},
+		"a conflict of a new Cluster": {Snapshot{}, nil, reconciler.Outcome{Err: conflict, Failed: Record{}}, metav1.Condition{
 			Status: metav1.ConditionUnknown, Reason: clusterv1.ClusterTopologyReconciledClusterCreatingReason, Message: "Cluster is being created", ObservedGeneration: 2,
 		}},
-		"extensions that cannot be called yet": {later, succeeded, loop.Outcome{}, *succeeded},
-		"a failure that has passed": {later, timeout, loop.Outcome{}, metav1.Condition{
+		"extensions that cannot be called yet": {later, succeeded, reconciler.Outcome{}, *succeeded},
+		"a failure that has passed": {later, timeout, reconciler.Outcome{}, metav1.Condition{
 			Status: metav1.ConditionUnknown, Reason: clusterv1.ClusterTopologyReconciledHookBlockingReason,
 			Message: "Waiting until the Runtime Extensions of the lifecycle hooks can be called", ObservedGeneration: 2,
 		}},
@@ -210,7 +210,7 @@ func TestWhatStaysOfTheLastCondition(t *testing.T) { // TP-20, LH-14
 			if tc.last != nil {
 				s.Cluster.Status.Conditions = append(s.Cluster.Status.Conditions, *tc.last)
 			}
-			list := Report(s, loop.Plan{}, tc.out).Status.(map[string]any)["conditions"].([]metav1.Condition)
+			list := Report(s, reconciler.Plan{}, tc.out).Status.(map[string]any)["conditions"].([]metav1.Condition)
 			got, want := list[slices.IndexFunc(list, func(c metav1.Condition) bool { return c.Type == clusterv1.ClusterTopologyReconciledCondition })], tc.want
 			got.Type, want.Type, got.LastTransitionTime = "", "", metav1.Time{}
 			if diff := cmp.Diff(want, got); diff != "" {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
@@ -42,7 +42,7 @@ func (c *Controller) readSteered(ctx context.Context, s *Snapshot) (err error) {
 }
 
 // decideRelease removes these annotations if the Cluster is being deleted.
-func decideRelease(s Snapshot, p *loop.Plan) {
+func decideRelease(s Snapshot, p *reconciler.Plan) {
 	plane := s.Live.ControlPlane
 	if plane.Unstructured == nil {
 		return

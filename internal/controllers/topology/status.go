@@ -11,7 +11,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
@@ -19,26 +19,26 @@ import (
 // conditionInput is the input of the condition: the snapshot, the plan and its outcome.
 type conditionInput struct {
 	Snapshot
-	plan loop.Plan
-	out  loop.Outcome
+	plan reconciler.Plan
+	out  reconciler.Outcome
 }
 
 var conditions = condition.Table[conditionInput]{{Type: clusterv1.ClusterTopologyReconciledCondition, Of: conditionInput.reconciled}}
 
 // Report returns the TopologyReconciled condition and the upgrade plans of a topology.
-func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
+func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	if !s.Cluster.Spec.Topology.IsDefined() {
-		return loop.Report{}
+		return reconciler.Report{}
 	}
 	j := conditionInput{s, p, out}
-	list := conditions.Evaluate(j, loop.MomentOf(s.Cluster, s.Now))
+	list := conditions.Evaluate(j, reconciler.MomentOf(s.Cluster, s.Now))
 	if last := j.lastCondition(); last != nil && j.keepsLast() { // including its generation, because it does not describe a newer one
 		list = []metav1.Condition{*last}
 	}
 	status := map[string]any{"conditions": list}
 	v, known := j.decided()
 	if !known {
-		return loop.Report{Status: status, Events: events(out)}
+		return reconciler.Report{Status: status, Events: events(out)}
 	}
 	if plan := upgradePlan(v.Plan.ControlPlane); plan != nil {
 		status["controlPlane"] = map[string]any{"upgradePlan": plan}
@@ -46,7 +46,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	if plan := upgradePlan(v.Plan.Workers); plan != nil {
 		status["workers"] = map[string]any{"upgradePlan": plan}
 	}
-	return loop.Report{Status: status, Events: append(events(out), hookEvents(j, v)...)}
+	return reconciler.Report{Status: status, Events: append(events(out), hookEvents(j, v)...)}
 }
 
 // maxPlan is the maximum number of versions of an upgrade plan in the API.
@@ -89,7 +89,9 @@ func (j conditionInput) keepsLast() bool {
 
 func isConflict(err error) bool { return err != nil && fault.KindOf(err) == fault.Conflict }
 
-func isFailure(w loop.Wait) bool { return w.Reason == clusterv1.ClusterTopologyReconciledFailedReason }
+func isFailure(w reconciler.Wait) bool {
+	return w.Reason == clusterv1.ClusterTopologyReconciledFailedReason
+}
 
 func (j conditionInput) reconciled() condition.Verdict {
 	_, retries := j.out.Failed.(Retry)
@@ -101,11 +103,11 @@ func (j conditionInput) reconciled() condition.Verdict {
 	case j.keepsLast():
 		return condition.Unknown(clusterv1.ClusterTopologyReconciledClusterCreatingReason, "Cluster is being created")
 	case j.out.Err != nil && !retries: // the waits describe the errors that are retried
-		failures := slices.DeleteFunc(slices.Clone(j.plan.Waits), func(w loop.Wait) bool { return !isFailure(w) })
+		failures := slices.DeleteFunc(slices.Clone(j.plan.Waits), func(w reconciler.Wait) bool { return !isFailure(w) })
 		return condition.False(clusterv1.ClusterTopologyReconciledFailedReason, messageOf(failures, failure(j.out.Err)))
 	}
-	waits := slices.DeleteFunc(slices.Clone(j.plan.Waits), func(w loop.Wait) bool { return w.Reason == hookBlocking })
-	slices.SortStableFunc(waits, func(a, b loop.Wait) int { return cmp.Compare(rank(a), rank(b)) })
+	waits := slices.DeleteFunc(slices.Clone(j.plan.Waits), func(w reconciler.Wait) bool { return w.Reason == hookBlocking })
+	slices.SortStableFunc(waits, func(a, b reconciler.Wait) int { return cmp.Compare(rank(a), rank(b)) })
 	switch {
 	case len(waits) == 0 && v.Keep:
 		return condition.Unknown(clusterv1.ClusterTopologyReconciledHookBlockingReason, "Waiting until the Runtime Extensions of the lifecycle hooks can be called")
@@ -116,7 +118,7 @@ func (j conditionInput) reconciled() condition.Verdict {
 }
 
 // messageOf joins the messages of the waits into one line for each.
-func messageOf(waits []loop.Wait, first ...string) string {
+func messageOf(waits []reconciler.Wait, first ...string) string {
 	lines := slices.Clone(first)
 	for _, w := range waits {
 		for line := range strings.SplitSeq(w.Message, "\n") {
@@ -131,25 +133,25 @@ func messageOf(waits []loop.Wait, first ...string) string {
 
 // unread returns the status of a topology after a failed read: it is then unknown whether the topology is
 // reconciled.
-func unread(cluster *clusterv1.Cluster, now time.Time, err error) loop.Report {
+func unread(cluster *clusterv1.Cluster, now time.Time, err error) reconciler.Report {
 	if !cluster.Spec.Topology.IsDefined() {
-		return loop.Report{}
+		return reconciler.Report{}
 	}
 	table := condition.Table[error]{{Type: clusterv1.ClusterTopologyReconciledCondition, Of: func(err error) condition.Verdict {
 		return condition.False(clusterv1.ClusterTopologyReconciledFailedReason, failure(err))
 	}}}
-	status := map[string]any{"conditions": table.Evaluate(err, loop.MomentOf(cluster, now))}
+	status := map[string]any{"conditions": table.Evaluate(err, reconciler.MomentOf(cluster, now))}
 	if c := cluster.Status.ControlPlane; c != nil && len(c.UpgradePlan) > 0 {
 		status["controlPlane"] = map[string]any{"upgradePlan": c.UpgradePlan}
 	}
 	if w := cluster.Status.Workers; w != nil && len(w.UpgradePlan) > 0 {
 		status["workers"] = map[string]any{"upgradePlan": w.UpgradePlan}
 	}
-	return loop.Report{Status: status}
+	return reconciler.Report{Status: status}
 }
 
 // rank orders failures before waits that only take time.
-func rank(w loop.Wait) int {
+func rank(w reconciler.Wait) int {
 	if isFailure(w) {
 		return 0
 	}
@@ -166,16 +168,16 @@ func failure(err error) string {
 }
 
 // events returns the events for the completed actions.
-func events(out loop.Outcome) []loop.Event {
+func events(out reconciler.Outcome) []reconciler.Event {
 	return eventsOf(out.Done)
 }
 
-func eventsOf(done []loop.Action) []loop.Event {
-	var list []loop.Event
+func eventsOf(done []reconciler.Action) []reconciler.Event {
+	var list []reconciler.Event
 	for _, action := range done {
 		switch a := action.(type) {
 		case Create:
-			list = append(list, loop.Normal("TopologyCreate", "Created %s %s", a.Part.Want.GetKind(), a.Part.Want.GetName()))
+			list = append(list, reconciler.Normal("TopologyCreate", "Created %s %s", a.Part.Want.GetKind(), a.Part.Want.GetName()))
 		case Apply:
 			list = append(list, updated(a.Part))
 		case Scale:
@@ -185,7 +187,7 @@ func eventsOf(done []loop.Action) []loop.Event {
 				list = append(list, eventsOf(group.Steps)...)
 			}
 		case Delete:
-			list = append(list, loop.Normal("TopologyDelete", "Deleted %s %s", a.Kind, a.Name))
+			list = append(list, reconciler.Normal("TopologyDelete", "Deleted %s %s", a.Kind, a.Name))
 		}
 	}
 	return list
@@ -193,28 +195,28 @@ func eventsOf(done []loop.Action) []loop.Event {
 
 // updated returns the event for an updated part. If another client had changed the replicas, the event explains
 // that they must be changed in the Cluster.
-func updated(part *topology.Part) loop.Event {
+func updated(part *topology.Part) reconciler.Event {
 	kind, name := part.Want.GetKind(), part.Want.GetName()
 	had, known := topology.Replicas(part.Live)
 	if want, set := topology.Replicas(part.Want); known && set && had != want {
-		return loop.Normal("TopologyUpdate", "Updated %s %s from %d to %d replicas, which is what spec.topology says: that is where to change them", kind, name, had, want)
+		return reconciler.Normal("TopologyUpdate", "Updated %s %s from %d to %d replicas, which is what spec.topology says: that is where to change them", kind, name, had, want)
 	}
-	return loop.Normal("TopologyUpdate", "Updated %s %s", kind, name)
+	return reconciler.Normal("TopologyUpdate", "Updated %s %s", kind, name)
 }
 
 // hookEvents returns the events for hook responses: operations that a hook allowed, and operations that it blocks
 // if the condition did not report that before.
-func hookEvents(j conditionInput, v lifecycle.Decision) []loop.Event {
-	var list []loop.Event
+func hookEvents(j conditionInput, v lifecycle.Decision) []reconciler.Event {
+	var list []reconciler.Event
 	for _, r := range v.Released {
-		list = append(list, loop.Normal("HookCompleted", "Hook %s completed by handlers: %s", r.Hook, strings.Join(r.Handlers, ", ")))
+		list = append(list, reconciler.Normal("HookCompleted", "Hook %s completed by handlers: %s", r.Hook, strings.Join(r.Handlers, ", ")))
 	}
 	if last := j.lastCondition(); j.out.Err == nil && last != nil && last.Message == j.reconciled().Message {
 		return list
 	}
 	for _, blocked := range v.Blocking {
 		for _, by := range blocked.By {
-			list = append(list, loop.Normal(hookBlocking, "Hook %s: %s; it holds back the %s and is called again in %s",
+			list = append(list, reconciler.Normal(hookBlocking, "Hook %s: %s; it holds back the %s and is called again in %s",
 				blocked.Hook, by, blocked.Action, by.Retry))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
@@ -65,7 +65,7 @@ func TestMessageOfAStep(t *testing.T) {
 			t.Errorf("%q, want %q", got, c.says)
 		}
 	}
-	var step loop.Action = create
+	var step reconciler.Action = create
 	if err := (&stepError{step: step, err: refused}); !errors.Is(err, refused) || err.Error() != create.String()+": "+refused.Error() {
 		t.Errorf("the log lacks something: %v", err)
 	}

@@ -9,7 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
@@ -50,7 +50,7 @@ func (c *Controller) listWorkers(ctx context.Context, opts ...client.ListOption)
 }
 
 func (c *Controller) readWorkers(ctx context.Context, s *Snapshot) error {
-	deployments, pools, err := c.listWorkers(ctx, membership.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...)
+	deployments, pools, err := c.listWorkers(ctx, reconciler.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...)
 	if err != nil {
 		return err
 	}

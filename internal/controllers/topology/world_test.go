@@ -25,10 +25,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
-	"github.com/slipwayhq/slipway/internal/membership"
-	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
@@ -120,7 +119,7 @@ func management(objects ...client.Object) *fake.ClientBuilder {
 	b := fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&clusterv1.Cluster{}, &clusterv1.MachineDeployment{}).
 		WithIndex(&clusterv1.Cluster{}, classField, classNames)
 	for _, kind := range []client.Object{&clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.MachineHealthCheck{}} {
-		b.WithIndex(kind, membership.ClusterField(Name), membership.ClusterNames)
+		b.WithIndex(kind, reconciler.ClusterField(Name), reconciler.ClusterNames)
 	}
 	for _, kind := range providerKinds {
 		b.WithObjects(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
@@ -134,11 +133,11 @@ func management(objects ...client.Object) *fake.ClientBuilder {
 type world struct {
 	t *testing.T
 	client.WithWatch
-	r *loop.Reconciler[*clusterv1.Cluster, Snapshot]
+	r *reconciler.Reconciler[*clusterv1.Cluster, Snapshot]
 }
 
 func newWorld(t *testing.T, c client.WithWatch) world {
-	w := world{t, c, &loop.Reconciler[*clusterv1.Cluster, Snapshot]{}}
+	w := world{t, c, &reconciler.Reconciler[*clusterv1.Cluster, Snapshot]{}}
 	w.restart()
 	return w
 }
@@ -150,7 +149,7 @@ func (w world) restart() { w.with(func(*Controller) {}) }
 func (w world) with(change func(*Controller)) {
 	ctl := &Controller{client: w, live: w, used: clone.NewUsage(w), refs: kube.NewReferences(w, nil), classes: topology.NewClasses(), now: now}
 	change(ctl)
-	*w.r = loop.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: w, Writer: kube.NewWriter(w, Name), Now: now}
+	*w.r = reconciler.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: w, Writer: kube.NewWriter(w, Name), Now: now}
 	ctl.writer, ctl.applier = w.r.Writer, w.r.Writer.Named(FieldManager)
 }
 
@@ -167,7 +166,7 @@ func (w world) reconcile() (ctrl.Result, error) {
 	err := w.Get(context.Background(), key, cluster)
 	w.must(client.IgnoreNotFound(err))
 	if err == nil && cluster.DeletionTimestamp.IsZero() && controllerutil.AddFinalizer(cluster, clusterv1.ClusterFinalizer) {
-		if err := w.Update(context.Background(), cluster, client.FieldOwner("slipway-cluster")); !errors.Is(err, flaky.ErrInjected) {
+		if err := w.Update(context.Background(), cluster, client.FieldOwner("slipway-cluster")); !errors.Is(err, testkit.ErrInjected) {
 			w.must(err)
 		}
 	}
@@ -181,10 +180,10 @@ func (w world) settle() {
 	for range 60 {
 		before := w.fingerprint()
 		_, err := w.reconcile()
-		if err != nil && !errors.Is(err, flaky.ErrInjected) && fault.KindOf(err) != fault.Conflict {
+		if err != nil && !errors.Is(err, testkit.ErrInjected) && fault.KindOf(err) != fault.Conflict {
 			w.t.Fatal(err)
 		}
-		if errors.Is(err, flaky.ErrInjected) {
+		if errors.Is(err, testkit.ErrInjected) {
 			w.restart()
 		}
 		if w.identify() || err != nil || w.fingerprint() != before {
@@ -228,7 +227,7 @@ func (w world) identify() bool {
 		w.must(err)
 		o.SetUID(types.UID(gvk.Kind + "-" + o.GetName()))
 		some = true
-		if err := w.Update(context.Background(), o); !errors.Is(err, flaky.ErrInjected) {
+		if err := w.Update(context.Background(), o); !errors.Is(err, testkit.ErrInjected) {
 			w.must(err)
 		}
 	}
@@ -293,7 +292,7 @@ func (w world) update(o client.Object, f func(client.Object)) {
 	for {
 		w.must(w.Get(context.Background(), client.ObjectKeyFromObject(o), o))
 		f(o)
-		if err := w.Update(context.Background(), o); !errors.Is(err, flaky.ErrInjected) {
+		if err := w.Update(context.Background(), o); !errors.Is(err, testkit.ErrInjected) {
 			w.must(err)
 			return
 		}

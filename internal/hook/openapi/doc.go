@@ -4,4 +4,4 @@
 // scripts. Without `make generate` the document is the same but has no field descriptions.
 package openapi
 
-//go:generate sh -c "cd ../../.. && go run ./internal/hook/openapi/generate"
+//go:generate sh -c "cd ../../.. && go run ./hack/openapi"

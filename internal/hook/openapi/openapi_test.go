@@ -11,7 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipwayhq/slipway/internal/testkit/golden"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 	"github.com/slipwayhq/slipway/sdk/hooks/openapi"
 )
@@ -76,7 +76,7 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Compare(t, "../../../docs/runtime-sdk-openapi.html", string(got))
+	testkit.CompareGolden(t, "../../../docs/runtime-sdk-openapi.html", string(got))
 	text := string(got)
 	for _, bad := range []string{"<script", "http://", "https://", "url("} {
 		if strings.Contains(text, bad) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/slipwayhq/slipway/internal/testkit/golden"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 	"github.com/slipwayhq/slipway/sdk/hooks/openapi"
 )
@@ -39,5 +39,5 @@ func TestNothingBreaks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Compare(t, published, string(text)+"\n")
+	testkit.CompareGolden(t, published, string(text)+"\n")
 }

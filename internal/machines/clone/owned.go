@@ -11,8 +11,8 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
 // A Cluster owns the templates of its Machines, so that they are deleted with it. Templates of a managed topology
@@ -58,8 +58,8 @@ func (a AskUsed) String() string {
 }
 
 // OwnedBy returns the actions that make the Cluster an owner of the templates that it does not own yet.
-func (t Templates) OwnedBy(cluster *clusterv1.Cluster) []loop.Action {
-	var out []loop.Action
+func (t Templates) OwnedBy(cluster *clusterv1.Cluster) []reconciler.Action {
+	var out []reconciler.Action
 	for _, one := range t {
 		if one.Exists() && !ownership.OwnedByCluster(one.Object, cluster) {
 			out = append(out, OwnTemplate{Ref: one.Ref})
@@ -77,7 +77,7 @@ func IsOfTopology(o metav1.Object) bool {
 // Release deletes the templates of a managed topology that no other owner uses, then removes the owner's finalizer.
 // It first requests the templates in use; until they are read, used is nil. Templates outside the topology belong
 // to users and are not deleted.
-func (t Templates) Release(owner client.Object, finalizer string, used Used, p *loop.Plan) {
+func (t Templates) Release(owner client.Object, finalizer string, used Used, p *reconciler.Plan) {
 	if !controllerutil.ContainsFinalizer(owner, finalizer) {
 		return
 	}
@@ -101,7 +101,7 @@ type Owner struct {
 }
 
 // Act runs an action on templates.
-func Act(ctx context.Context, w *kube.Writer, owner Owner, action loop.Action) error {
+func Act(ctx context.Context, w *kube.Writer, owner Owner, action reconciler.Action) error {
 	switch a := action.(type) {
 	case OwnTemplate:
 		return w.Patch(ctx, owner.Templates.Of(a.Ref).Object.Unstructured, func(o client.Object) {

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -36,7 +36,7 @@ func (t Template) Blocker() string {
 }
 
 // Await waits until the template can be cloned. The message is the Blocker followed by the consequence.
-func (t Template) Await(p *loop.Plan, reason, consequence string) {
+func (t Template) Await(p *reconciler.Plan, reason, consequence string) {
 	wait := p.WaitFor(reason, "%s%s", t.Blocker(), consequence).For(t.Ref.Kind, t.Ref.Name)
 	if t.Object.Problem != "" {
 		wait.UntilUserActs()

@@ -8,7 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/kube/reading"
+	"github.com/slipwayhq/slipway/internal/kube"
 )
 
 // Used is the set of templates in use.
@@ -17,14 +17,14 @@ type Used map[clusterv1.ContractVersionedObjectReference]bool
 // Usage reads from the API server which templates are in use, because a template that an owner has just started to
 // use must not be deleted. Every read lists all MachineSets and MachineDeployments of the namespace, so concurrent
 // reads are shared.
-type Usage struct{ all *reading.Shared[users] }
+type Usage struct{ all *kube.SharedRead[users] }
 
 // users maps each template to the owners that use it.
 type users map[clusterv1.ContractVersionedObjectReference][]types.UID
 
 // NewUsage returns a Usage that reads with live, a reader without a cache.
 func NewUsage(live client.Reader) *Usage {
-	return &Usage{reading.NewShared(func(ctx context.Context, namespace string) (users, error) { return list(ctx, live, namespace) })}
+	return &Usage{kube.NewSharedRead(func(ctx context.Context, namespace string) (users, error) { return list(ctx, live, namespace) })}
 }
 
 // Read returns the templates that MachineSets and MachineDeployments in the owner's namespace use. It ignores

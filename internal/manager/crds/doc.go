@@ -4,9 +4,9 @@
 // [Install] writes changed CRDs to a cluster with server-side apply and waits until they are established. The
 // annotation slipway.dev/content-hash records the applied content.
 //
-// The schemas come from the Go types: `go run ./internal/manager/crds/generate` (make generate) writes
+// The schemas come from the Go types: `go run ./hack/crds` (make generate) writes
 // generated/crds.json.gz, which git ignores. Without this file the package compiles, and All returns an error
 // that names the command. Start at labels.go and install.go.
 package crds
 
-//go:generate sh -c "cd ../../.. && go run ./internal/manager/crds/generate"
+//go:generate sh -c "cd ../../.. && go run ./hack/crds"

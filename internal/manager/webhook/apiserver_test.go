@@ -27,9 +27,9 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/admission"
+	"github.com/slipwayhq/slipway/internal/controlplane"
 	"github.com/slipwayhq/slipway/internal/conversion"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
-	"github.com/slipwayhq/slipway/internal/plane"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
@@ -147,7 +147,7 @@ func serve(t *testing.T, w *world, port int, gates admission.Gates) {
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
 		Host: "127.0.0.1", Port: port, TLSOpts: []func(*tls.Config){w.certificates.Serve, webhook.VerifyCallers(authority)},
 	})
-	opts := webhook.Options{Gates: gates, Policy: policy.Default(), VersionOf: webhook.CRDVersions(w.client), Live: w.client, Caller: plane.WebhookUser}
+	opts := webhook.Options{Gates: gates, Policy: policy.Default(), VersionOf: webhook.CRDVersions(w.client), Live: w.client, Caller: controlplane.WebhookUser}
 	if err := webhook.Register(counting{server, w.calls}, opts); err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
-	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
 
 const (

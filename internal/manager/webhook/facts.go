@@ -16,7 +16,6 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/admission"
-	"github.com/slipwayhq/slipway/internal/admission/managed"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/topology/variables"
@@ -65,7 +64,7 @@ func (f *facts) read(ctx context.Context, r *admission.Request, waits bool) erro
 			return nil
 		}
 		old, _ := r.Old.(*clusterv1.Cluster)
-		return f.topology(ctx, managed.TopologyRequest{New: object, Old: old}, waits, &r.Facts)
+		return f.topology(ctx, admission.TopologyRequest{New: object, Old: old}, waits, &r.Facts)
 	}
 	return nil
 }
@@ -130,15 +129,15 @@ func (f *facts) users(ctx context.Context, class *clusterv1.ClusterClass, out *a
 		return fmt.Errorf("listing the Clusters of the class: %w", err)
 	}
 	out.Users = slices.DeleteFunc(list.Items, func(c clusterv1.Cluster) bool {
-		namespace, name := managed.ClassKey(&c)
+		namespace, name := admission.ClassKey(&c)
 		return !c.Spec.Topology.IsDefined() || namespace != class.Namespace || name != class.Name
 	})
 	return nil
 }
 
-func (f *facts) topology(ctx context.Context, r managed.TopologyRequest, waits bool, out *admission.RelatedObjects) error {
+func (f *facts) topology(ctx context.Context, r admission.TopologyRequest, waits bool, out *admission.RelatedObjects) error {
 	var err error
-	if waits && r.Old == nil && !managed.IsPaused(r.New) {
+	if waits && r.Old == nil && !admission.IsPaused(r.New) {
 		out.Class, err = f.awaitClass(ctx, r.New)
 	} else {
 		out.Class, err = f.class(ctx, r.New)
@@ -180,7 +179,7 @@ func (f *facts) onHost(ctx context.Context, class *clusterv1.ClusterClass) bool 
 // class reads the ClusterClass of a Cluster. It is nil if it does not exist.
 func (f *facts) class(ctx context.Context, cluster *clusterv1.Cluster) (*clusterv1.ClusterClass, error) {
 	class := &clusterv1.ClusterClass{}
-	namespace, name := managed.ClassKey(cluster)
+	namespace, name := admission.ClassKey(cluster)
 	if err := f.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, class); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil
@@ -197,7 +196,7 @@ func (f *facts) awaitClass(ctx context.Context, cluster *clusterv1.Cluster) (*cl
 	err := wait.PollUntilContextTimeout(ctx, classPoll, classWait, true, func(context.Context) (bool, error) {
 		var err error
 		class, err = f.class(ctx, cluster)
-		return class != nil && managed.IsReconciled(class), err
+		return class != nil && admission.IsReconciled(class), err
 	})
 	if wait.Interrupted(err) {
 		return class, nil

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/slipwayhq/slipway/internal/plane/pki"
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 )
 
 // Keys of the Secret in addition to those of kubernetes.io/tls. The first certificate in the bundle is the

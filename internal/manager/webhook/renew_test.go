@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/plane/pki"
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 )
 
 // FL-04: the life of the certificate: made, kept, renewed, and the authority replaced without a gap.

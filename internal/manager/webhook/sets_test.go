@@ -10,7 +10,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/slipwayhq/slipway/internal/providerset"
-	"github.com/slipwayhq/slipway/internal/testkit/golden"
+	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
 // The golden file shows what belongs to each provider: its controllers, CRDs, flags, and the webhooks that follow from them.
@@ -47,7 +47,7 @@ func TestSets(t *testing.T) {
 			}
 		}
 	}
-	golden.Compare(t, "testdata/sets.txt", out.String())
+	testkit.CompareGolden(t, "testdata/sets.txt", out.String())
 	scaled := 0
 	for _, k := range kinds() {
 		if k.scales {

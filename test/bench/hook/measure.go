@@ -20,7 +20,6 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/hook"
-	"github.com/slipwayhq/slipway/internal/hook/wire"
 	"github.com/slipwayhq/slipway/test/bench/latency"
 	"github.com/slipwayhq/slipway/test/bench/result"
 )
@@ -116,10 +115,10 @@ func (b *bench) prepare(ctx context.Context, ready served) error {
 			return fmt.Errorf("discover %s: %w", c.Name, state.Problem)
 		}
 	}
-	conn, err := wire.New(wire.Endpoint{URL: "https://" + ready.Addresses[0], CA: ready.CA}, wire.Options{})
+	conn, err := hook.NewConn(hook.Endpoint{URL: "https://" + ready.Addresses[0], CA: ready.CA}, hook.ConnOptions{})
 	b.stats = func(ctx context.Context) (stats, error) {
 		var s stats
-		answer, err := conn.Post(ctx, wire.Request{Path: statsPath})
+		answer, err := conn.Post(ctx, hook.WireRequest{Path: statsPath})
 		if err != nil {
 			return s, err
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/journey"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // row is a line of the picture.
@@ -27,7 +27,7 @@ type bar struct {
 
 // stages are the parts of a Machine's trace, in order.
 func stages() []string {
-	return []string{journey.BootstrapData, journey.Infrastructure, journey.NodeJoin, journey.FirstReady}
+	return []string{reconciler.BootstrapData, reconciler.TraceInfrastructure, reconciler.NodeJoin, reconciler.FirstReady}
 }
 
 const reconciled = "reconcile "

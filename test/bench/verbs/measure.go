@@ -14,7 +14,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/release"
-	"github.com/slipwayhq/slipway/internal/release/component"
 	"github.com/slipwayhq/slipway/test/bench/follow"
 	"github.com/slipwayhq/slipway/test/bench/result"
 	"github.com/slipwayhq/slipway/test/bench/template"
@@ -56,7 +55,7 @@ func (b bench) still(ctx context.Context) (out []result.Figure, err error) {
 		return nil, err
 	}
 	var all []string
-	for _, set := range component.Providers() {
+	for _, set := range release.Providers() {
 		all = append(all, string(set.Name))
 	}
 	m, err := start(ctx, b.binary, "--without", strings.Join(all, ","))

@@ -15,7 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
-	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 )
 
 // Labels of the clusterctl contract on objects and on the CRDs of their kinds.
@@ -226,7 +226,7 @@ func clusterOfSecret(names []string, n *Node) string {
 		if !begins || rest == "" || len(name) <= len(best) {
 			continue
 		}
-		if kind == string(clusterv1.ClusterSecretType) || authority.Purpose(rest).IsKnown() {
+		if kind == string(clusterv1.ClusterSecretType) || secrets.Purpose(rest).IsKnown() {
 			best = name
 		}
 	}

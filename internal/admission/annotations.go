@@ -1,0 +1,76 @@
+package admission
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/topology"
+)
+
+// annotations validates the annotations that a topology sets on its objects. Existing annotations are accepted, so that
+// the Cluster can still be updated, but objects do not get them.
+func (r TopologyRequest) annotations(path *field.Path) field.ErrorList {
+	var old clusterv1.Topology
+	if r.Old != nil {
+		old = r.Old.Spec.Topology
+	}
+	now := r.New.Spec.Topology
+	errs := validateSteering(now.ControlPlane.Metadata.Annotations, old.ControlPlane.Metadata.Annotations, path.Child("controlPlane", "metadata", "annotations"))
+	for i, w := range now.Workers.MachineDeployments {
+		var before map[string]string
+		if at := slices.IndexFunc(old.Workers.MachineDeployments, func(o clusterv1.MachineDeploymentTopology) bool { return o.Name == w.Name }); at >= 0 {
+			before = old.Workers.MachineDeployments[at].Metadata.Annotations
+		}
+		errs = append(errs, validateOfWorker(w.Metadata.Annotations, before, path.Child("workers", "machineDeployments").Index(i))...)
+	}
+	for i, w := range now.Workers.MachinePools {
+		var before map[string]string
+		if at := slices.IndexFunc(old.Workers.MachinePools, func(o clusterv1.MachinePoolTopology) bool { return o.Name == w.Name }); at >= 0 {
+			before = old.Workers.MachinePools[at].Metadata.Annotations
+		}
+		errs = append(errs, validateOfWorker(w.Metadata.Annotations, before, path.Child("workers", "machinePools").Index(i))...)
+	}
+	return errs
+}
+
+func validateOfWorker(now, before map[string]string, path *field.Path) field.ErrorList {
+	path = path.Child("metadata", "annotations")
+	return append(validateSteering(now, before, path), ValidateLimits(now, before, path)...)
+}
+
+// validateSteering rejects annotations that control the behavior of controllers.
+func validateSteering(now, before map[string]string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if !isKept(name, now, before) && topology.IsControlAnnotation(name) {
+			errs = append(errs, field.Forbidden(path.Key(name),
+				"cannot be set by a topology, because it steers the controllers of the object that has it: set it on that object"))
+		}
+	}
+	return errs
+}
+
+// ValidateLimits validates the limits of an autoscaler, because the default for replicas is derived from them.
+func ValidateLimits(now, before map[string]string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range []string{clusterv1.AutoscalerMinSizeAnnotation, clusterv1.AutoscalerMaxSizeAnnotation} {
+		text, has := now[name]
+		if !has || isKept(name, now, before) {
+			continue
+		}
+		if _, err := strconv.ParseInt(text, 10, 32); err != nil {
+			errs = append(errs, field.Invalid(path.Key(name), text, "must be a whole number"))
+		}
+	}
+	return errs
+}
+
+// isKept reports whether an annotation has its previous value.
+func isKept(name string, now, before map[string]string) bool {
+	was, had := before[name]
+	return had && was == now[name]
+}

@@ -1,0 +1,331 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/topology"
+	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
+	"github.com/slipwayhq/slipway/internal/topology/variables"
+)
+
+// TopologyRequest is a write request for a Cluster with a topology.
+type TopologyRequest struct {
+	New *clusterv1.Cluster
+	// Old is nil on create.
+	Old *clusterv1.Cluster
+	// Class of the Cluster; nil if it does not exist. Definitions has its variables.
+	Class       *clusterv1.ClusterClass
+	Definitions *variables.Definitions
+	// OldClass is the previous class of the Cluster, if the class changes; nil if it does not exist.
+	OldClass *clusterv1.ClusterClass
+	// Upgrading lists the parts of the Cluster that do not run its version yet; it is read if the version changes.
+	Upgrading []string
+}
+
+// TopologyVerdict is the response to a request, which is admitted if there are no errors.
+type TopologyVerdict struct {
+	Errors   field.ErrorList
+	Warnings []string
+}
+
+func (v *TopologyVerdict) refuse(errs ...*field.Error) { v.Errors = append(v.Errors, errs...) }
+
+// ClassKey returns namespace and name of the class of a topology.
+func ClassKey(cluster *clusterv1.Cluster) (namespace, name string) {
+	ref := cluster.Spec.Topology.ClassRef
+	if ref.Namespace != "" {
+		return ref.Namespace, ref.Name
+	}
+	return cluster.Namespace, ref.Name
+}
+
+// IsReconciled reports whether the variables in the status of a class are up to date with its generation.
+func IsReconciled(class *clusterv1.ClusterClass) bool {
+	if class.Status.ObservedGeneration != class.Generation {
+		return false
+	}
+	return slices.ContainsFunc(class.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == clusterv1.ClusterClassVariablesReadyCondition && c.Status == "True"
+	})
+}
+
+// ChangesVersion reports whether a request changes the version of an existing topology.
+func (r TopologyRequest) ChangesVersion() bool {
+	return r.Old != nil && r.Old.Spec.Topology.IsDefined() && r.Old.Spec.Topology.Version != r.New.Spec.Topology.Version
+}
+
+// ChangesClass reports whether a request changes the class of an existing topology.
+func (r TopologyRequest) ChangesClass() bool {
+	if r.Old == nil || !r.Old.Spec.Topology.IsDefined() {
+		return false
+	}
+	oldNamespace, oldName := ClassKey(r.Old)
+	namespace, name := ClassKey(r.New)
+	return oldNamespace != namespace || oldName != name
+}
+
+// DefaultTopology sets the values of variables that have defaults, and reports whether there were any to set.
+func DefaultTopology(r TopologyRequest) (*clusterv1.Topology, bool) {
+	if r.Class == nil || !IsReconciled(r.Class) {
+		return nil, false
+	}
+	topology := r.New.Spec.Topology.DeepCopy()
+	return topology, r.Definitions.Default(topology)
+}
+
+// ValidateTopology validates a topology.
+func ValidateTopology(r TopologyRequest) TopologyVerdict {
+	var v TopologyVerdict
+	path := field.NewPath("spec", "topology")
+	if !r.New.DeletionTimestamp.IsZero() {
+		return v
+	}
+	v.refuse(validateConcurrency(r.New)...)
+	v.refuse(validateTopologyParts(r.New.Spec.Topology, path)...)
+	v.refuse(r.annotations(path)...)
+	if r.Old != nil && !r.Old.Spec.Topology.IsDefined() {
+		if _, allowed := r.New.Annotations[clusterv1.ClusterTopologyUnsafeUpdateClassNameAnnotation]; !allowed {
+			v.refuse(field.Forbidden(path.Child("classRef"), "cannot be set on a Cluster that exists without a topology: create a new Cluster, or set the annotation "+
+				clusterv1.ClusterTopologyUnsafeUpdateClassNameAnnotation+" after its objects were prepared for that"))
+		}
+	}
+	r.version(&v, path.Child("version"))
+	if !r.classExists(&v, path.Child("classRef")) {
+		return v
+	}
+	if r.ChangesClass() {
+		r.rebase(&v, path.Child("classRef"))
+	}
+	v.refuse(validateWithClass(r.New.Spec.Topology, r.Class, path)...)
+	if n := r.New.Spec.Topology.ControlPlane.Replicas; n != nil && topology.WithoutNodes(r.Class.Spec.ControlPlane.TemplateRef) &&
+		(r.Old == nil || !equality.Semantic.DeepEqual(n, r.Old.Spec.Topology.ControlPlane.Replicas)) {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("%s: the control planes of ClusterClass %s have no nodes, so that this has no effect; remove it", path.Child("controlPlane", "replicas"), r.Class.Name))
+	}
+	if !IsReconciled(r.Class) {
+		if !IsPaused(r.New) {
+			v.Warnings = append(v.Warnings, fmt.Sprintf("the variables of ClusterClass %s/%s are not known yet; those of the Cluster are checked and defaulted once they are",
+				r.Class.Namespace, r.Class.Name))
+		}
+		return v
+	}
+	var old *clusterv1.Topology
+	if r.Old != nil {
+		old = &r.Old.Spec.Topology
+	}
+	v.refuse(r.Definitions.Validate(&r.New.Spec.Topology, old, path)...)
+	return v
+}
+
+// IsPaused reports whether reconciliation of a Cluster is paused. It may just have been moved together with its class.
+func IsPaused(cluster *clusterv1.Cluster) bool { return ptr.Deref(cluster.Spec.Paused, false) }
+
+// classExists reports whether the class exists. On create, a missing class is only a warning, because it may be created
+// after the Cluster.
+func (r TopologyRequest) classExists(v *TopologyVerdict, path *field.Path) bool {
+	if r.Class != nil {
+		return true
+	}
+	namespace, name := ClassKey(r.New)
+	if r.Old == nil {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("ClusterClass %s/%s does not exist; nothing of the Cluster is created until it does (\"kubectl get clusterclasses -n %s\" lists those that there are)", namespace, name, namespace))
+	} else {
+		v.refuse(field.Invalid(path, namespace+"/"+name, "ClusterClass does not exist: the topology can be changed once it does"))
+	}
+	return false
+}
+
+// rebase validates a change to another class.
+func (r TopologyRequest) rebase(v *TopologyVerdict, path *field.Path) {
+	if r.OldClass == nil {
+		namespace, name := ClassKey(r.Old)
+		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed while ClusterClass %s/%s, which the Cluster has, does not exist: whether the new one fits cannot be told",
+			namespace, name)))
+		return
+	}
+	for _, err := range CheckCompatible(r.OldClass, r.Class) {
+		v.refuse(field.Forbidden(path, fmt.Sprintf("ClusterClass %s/%s does not fit: %s", r.Class.Namespace, r.Class.Name, err.Error())))
+	}
+}
+
+func validateConcurrency(cluster *clusterv1.Cluster) field.ErrorList {
+	const name = clusterv1.ClusterTopologyUpgradeConcurrencyAnnotation
+	text, set := cluster.Annotations[name]
+	if !set {
+		return nil
+	}
+	if n, err := strconv.Atoi(text); err != nil || n < 1 {
+		return field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations").Key(name), text, "must be a whole number, 1 or more")}
+	}
+	return nil
+}
+
+// validateTopologyParts validates fields that do not depend on the class.
+func validateTopologyParts(t clusterv1.Topology, path *field.Path) field.ErrorList {
+	errs := validateMetadata(t.ControlPlane.Metadata, path.Child("controlPlane", "metadata"))
+	errs = append(errs, managedValidateReplicas(t.ControlPlane.Replicas, path.Child("controlPlane", "replicas"))...)
+	if t.ClassRef.Name == "" {
+		errs = append(errs, field.Required(path.Child("classRef", "name"), "a topology needs a ClusterClass"))
+	}
+	deployments, pools := map[string]bool{}, map[string]bool{}
+	for i, d := range t.Workers.MachineDeployments {
+		at := path.Child("workers", "machineDeployments").Index(i)
+		if deployments[d.Name] {
+			errs = append(errs, field.Duplicate(at.Child("name"), d.Name))
+		}
+		deployments[d.Name] = true
+		errs = append(errs, managedValidateReplicas(d.Replicas, at.Child("replicas"))...)
+		if d.Replicas != nil && isAutoscaled(d.Metadata.Annotations) {
+			errs = append(errs, replicasOfAutoscaler(at))
+		}
+		errs = append(errs, validateMetadata(d.Metadata, at.Child("metadata"))...)
+	}
+	for i, p := range t.Workers.MachinePools {
+		at := path.Child("workers", "machinePools").Index(i)
+		if pools[p.Name] {
+			errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
+		}
+		pools[p.Name] = true
+		errs = append(errs, managedValidateReplicas(p.Replicas, at.Child("replicas"))...)
+		errs = append(errs, validateMetadata(p.Metadata, at.Child("metadata"))...)
+	}
+	return errs
+}
+
+func managedValidateReplicas(replicas *int32, path *field.Path) field.ErrorList {
+	if replicas != nil && *replicas < 0 {
+		return field.ErrorList{field.Invalid(path, *replicas, "must be 0 or more")}
+	}
+	return nil
+}
+
+func replicasOfAutoscaler(at *field.Path) *field.Error {
+	return field.Forbidden(at.Child("replicas"), "cannot be set together with the annotations of the autoscaler, which sets them; remove it or the annotations")
+}
+
+// validateWithClass validates the topology against the class.
+func validateWithClass(t clusterv1.Topology, class *clusterv1.ClusterClass, path *field.Path) field.ErrorList {
+	errs := validateControlPlaneCheck(t.ControlPlane.HealthCheck, class, path.Child("controlPlane", "healthCheck"))
+	for i, d := range t.Workers.MachineDeployments {
+		at := path.Child("workers", "machineDeployments").Index(i)
+		c := deploymentClass(class, d.Class)
+		if c == nil {
+			errs = append(errs, unknownClass(at.Child("class"), d.Class, class.Name+" has no such class of MachineDeployments", deploymentClasses(class)))
+			continue
+		}
+		if isEnabled(d.HealthCheck.Enabled) && !d.HealthCheck.IsDefined() && !c.HealthCheck.IsDefined() {
+			errs = append(errs, field.Forbidden(at.Child("healthCheck", "enabled"), "can be true only where the topology or the class defines the health check"))
+		}
+		if d.Replicas != nil && !isAutoscaled(d.Metadata.Annotations) && isAutoscaled(c.Metadata.Annotations) {
+			errs = append(errs, replicasOfAutoscaler(at))
+		}
+	}
+	for i, p := range t.Workers.MachinePools {
+		if poolClass(class, p.Class) == nil {
+			errs = append(errs, unknownClass(path.Child("workers", "machinePools").Index(i).Child("class"), p.Class, class.Name+" has no such class of MachinePools", poolClasses(class)))
+		}
+	}
+	return errs
+}
+
+// unknownClass returns an error that lists the existing classes of workers.
+func unknownClass(path *field.Path, name, problem string, there []string) *field.Error {
+	if len(there) == 0 {
+		there = []string{"none"}
+	}
+	return field.Invalid(path, name, fmt.Sprintf("ClusterClass %s; it has: %s", problem, strings.Join(there, ", ")))
+}
+
+func deploymentClasses(class *clusterv1.ClusterClass) []string {
+	var out []string
+	for _, c := range class.Spec.Workers.MachineDeployments {
+		out = append(out, c.Class)
+	}
+	return out
+}
+
+func poolClasses(class *clusterv1.ClusterClass) []string {
+	var out []string
+	for _, c := range class.Spec.Workers.MachinePools {
+		out = append(out, c.Class)
+	}
+	return out
+}
+
+func validateControlPlaneCheck(check clusterv1.ControlPlaneTopologyHealthCheck, class *clusterv1.ClusterClass, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if (check.IsDefined() || isEnabled(check.Enabled)) && !class.Spec.ControlPlane.MachineInfrastructure.TemplateRef.IsDefined() {
+		errs = append(errs, field.Forbidden(path, "can be set only where the class has controlPlane.machineInfrastructure: without it the control plane has no Machines"))
+	}
+	if isEnabled(check.Enabled) && !check.IsDefined() && !class.Spec.ControlPlane.HealthCheck.IsDefined() {
+		errs = append(errs, field.Forbidden(path.Child("enabled"), "can be true only where the topology or the class defines the health check"))
+	}
+	return errs
+}
+
+// unchecked describes how to turn off the check if an upgrade never completes.
+const unchecked = "; if that never ends, the annotation " + clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation + " on the Cluster turns this check off"
+
+// version validates the version of a topology, and changes of it.
+func (r TopologyRequest) version(v *TopologyVerdict, path *field.Path) {
+	text := r.New.Spec.Topology.Version
+	if text == "" {
+		v.refuse(field.Required(path, "a topology needs a Kubernetes version, for example v1.36.3"))
+		return
+	}
+	now, err := parseVersion(text)
+	if err != nil {
+		v.refuse(field.Invalid(path, text, err.Error()))
+		return
+	}
+	if !r.ChangesVersion() {
+		if r.Old == nil || r.ChangesClass() {
+			r.validateListedVersion(v, path)
+		}
+		return
+	}
+	if _, unsafe := r.New.Annotations[clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation]; unsafe {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("the change of the version from %s to %s is not checked, because of the annotation %s; remove it afterwards",
+			r.Old.Spec.Topology.Version, text, clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation))
+		return
+	}
+	r.validateListedVersion(v, path)
+	before, err := parseVersion(r.Old.Spec.Topology.Version)
+	if err != nil {
+		return // the current version is invalid and cannot be compared
+	}
+	switch {
+	case now.Major != before.Major || now.Minor < before.Minor || now.Compare(before) < 0:
+		v.refuse(field.Invalid(path, text, "must not be older than "+before.String()+", which the Cluster has: Kubernetes cannot be downgraded"))
+	case now.Minor > before.Minor+1 && !r.hasUpgradePlans():
+		v.refuse(field.Invalid(path, text, fmt.Sprintf("must be at most one minor version newer than %s; to go further, the ClusterClass needs kubernetesVersions or an extension that plans upgrades",
+			before)))
+	}
+	switch {
+	case len(r.Upgrading) > 0:
+		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed while the Cluster is upgraded to %s: waiting for %s%s", before, strings.Join(r.Upgrading, ", "), unchecked)))
+	case lifecycle.IsPending(r.Old, lifecycle.AfterClusterUpgrade):
+		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed before the upgrade to %s is over, with what extensions do after it (hook AfterClusterUpgrade); condition TopologyReconciled shows what is waited for%s", before, unchecked)))
+	}
+}
+
+// hasUpgradePlans reports whether the class defines upgrade paths across several minor versions.
+func (r TopologyRequest) hasUpgradePlans() bool {
+	return r.Class != nil && (len(r.Class.Spec.KubernetesVersions) > 0 || r.Class.Spec.Upgrade.External.GenerateUpgradePlanExtension != "")
+}
+
+// validateListedVersion checks that the class lists the version, if it has a list of versions.
+func (r TopologyRequest) validateListedVersion(v *TopologyVerdict, path *field.Path) {
+	if r.Class == nil || len(r.Class.Spec.KubernetesVersions) == 0 || slices.Contains(r.Class.Spec.KubernetesVersions, r.New.Spec.Topology.Version) {
+		return
+	}
+	v.refuse(field.NotSupported(path, r.New.Spec.Topology.Version, r.Class.Spec.KubernetesVersions))
+}

@@ -1,0 +1,22 @@
+// Package alpha implements the alpha command with the subcommands of clusterctl, including removed ones.
+package cluster
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/term"
+)
+
+// AlphaCommand returns the alpha command.
+func AlphaCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{Use: "alpha", Short: "Verbs that clusterctl keeps here"}
+	cmd.AddCommand(Alpha(e), Topology())
+	term.Group(cmd)
+	return cmd
+}
+
+// Topology returns the command for "topology", which clusterctl has removed. It is available below alpha and at the top
+// level.
+func Topology() *cobra.Command {
+	return term.Removed("topology", "clusterctl has no \"alpha topology plan\" any more: \"slipway plan -f FILE\" shows what a change of a Cluster or ClusterClass would do")
+}

@@ -1,0 +1,56 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// arguments are the arguments of kubectl, and the parts that this command interprets.
+type arguments struct {
+	// rest contains the arguments for kubectl.
+	rest []string
+	// dataDir is the value of --data-dir, which is removed from rest.
+	dataDir string
+	// explicit is true if the arguments select the API server.
+	explicit bool
+	// offline is true if the command needs no API server.
+	offline bool
+}
+
+// parse removes --data-dir from the arguments. Arguments after "--" are not interpreted, because they belong to a
+// program in a container.
+func parse(args []string) (arguments, error) {
+	var a arguments
+	command := ""
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		name, value, assigned := strings.Cut(arg, "=")
+		switch {
+		case arg == "--":
+			a.rest = append(a.rest, args[i:]...)
+			i = len(args)
+			continue
+		case name == "--data-dir":
+			if !assigned {
+				if i++; i == len(args) {
+					return a, fault.New(fault.Invalid, "Usage", "--data-dir needs a directory")
+				}
+				value = args[i]
+			}
+			a.dataDir = value
+			continue
+		case slices.Contains([]string{"--kubeconfig", "--server", "-s"}, name):
+			a.explicit = true
+		case slices.Contains([]string{"--help", "-h"}, arg), arg == "--client", arg == "--client=true":
+			a.offline = true
+		case command == "" && !strings.HasPrefix(arg, "-"):
+			command = arg
+		}
+		a.rest = append(a.rest, arg)
+	}
+	local := []string{"", "help", "completion", "config", "kustomize", "options", "plugin", "__complete", "__completeNoDesc"}
+	a.offline = a.offline || slices.Contains(local, command)
+	return a, nil
+}

@@ -1,0 +1,69 @@
+package cluster
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/clusterctl/template"
+)
+
+// GetClassesCommand returns the get classes command.
+func GetClassesCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "classes",
+		Short: "List the ClusterClasses that clusters can be created from",
+		Long: `List the ClusterClasses of a namespace, or without -n of all. Those that come with Slipway are listed
+without a namespace until "slipway create cluster" has used them.`,
+		Example: "  slipway get classes\n  slipway create cluster demo --class local",
+		Args:    cobra.NoArgs,
+	}
+	connection := management.Add(cmd.Flags())
+	format := term.Flag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		rows, err := template.ListClasses(cmd.Context(), c.Client, connection.Namespace)
+		if err != nil {
+			return c.Explain(err)
+		}
+		return format.Print(e.Out, rows, func(w io.Writer) error { return getClassesText(w, rows) })
+	}
+	return cmd
+}
+
+func getClassesText(w io.Writer, rows []template.ClassSummary) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "NAMESPACE\tNAME\tCLUSTERS\tWORKERS\tVARIABLES")
+	for _, r := range rows {
+		namespace := r.Namespace
+		if namespace == "" {
+			namespace = "(none yet)"
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", namespace, r.Name, strconv.Itoa(len(r.Clusters)), getClassesList(r.Workers), getClassesList(r.Variables))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.Problem != "" {
+			_, _ = fmt.Fprintf(w, "\nClusters of ClusterClass %s/%s wait: %s\n", r.Namespace, r.Name, r.Problem)
+		}
+	}
+	return nil
+}
+
+func getClassesList(names []string) string {
+	if len(names) == 0 {
+		return "-"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/config/classes"
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/subnet"
+	"github.com/slipwayhq/slipway/internal/operate/describe"
+	"github.com/slipwayhq/slipway/internal/version"
+)
+
+// CreateClusterCommand returns the create cluster command.
+func CreateClusterCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cluster NAME",
+		Short: "Create a cluster from a ClusterClass, and wait until its nodes are ready",
+		Long: `Create a cluster from a ClusterClass. Three classes come with Slipway, and are created in the namespace
+where they are missing: "local", a hosted control plane and nodes in containers of this host,
+"kubeadm", a control plane on such nodes, and "simulated", a hosted one with nothing behind it. The
+command applies an ordinary Cluster API manifest, which --dry-run prints, and waits until all nodes
+are Ready. Interrupting the wait changes nothing: the creation of the cluster continues.`,
+		Example: `  slipway create cluster demo --workers 2
+  slipway create cluster demo --set podSecurity=baseline --set nodeResources.cpus=2
+  slipway create cluster demo --class kubeadm --control-planes 3
+  slipway create cluster many --class simulated --workers 50
+  slipway create cluster demo --workers 2 --dry-run > demo.yaml`,
+		Args: term.One("NAME"),
+	}
+	f := &createClusterFlags{connection: management.Add(cmd.Flags())}
+	f.add(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := f.check(args[0]); err != nil {
+			return err
+		}
+		return f.run(cmd.Context(), e, args[0])
+	}
+	return cmd
+}
+
+type createClusterFlags struct {
+	connection    *management.Flags
+	class         string
+	settings      []string
+	controlPlanes int32
+	workers       int32
+	version       string
+	subnet        string
+	dryRun        bool
+	timeout       time.Duration
+	format        *term.Format
+
+	prefix netip.Prefix
+	ref    clusterv1.ClusterClassRef
+}
+
+func (f *createClusterFlags) add(set *pflag.FlagSet) {
+	set.StringVar(&f.class, "class", classes.Local, "ClusterClass, as `NAME` or NAMESPACE/NAME; slipway get classes lists them")
+	set.StringArrayVar(&f.settings, "set", nil, "variable of the class as NAME=VALUE, or NAME.FIELD=VALUE; may be given several times")
+	set.Int32Var(&f.controlPlanes, "control-planes", 0, "number of nodes of the control plane; 0: one where it runs on Machines, otherwise none")
+	set.Int32Var(&f.workers, "workers", 1, "number of nodes beside those of the control plane")
+	set.StringVar(&f.version, "kubernetes-version", "", "Kubernetes version (default: the one that this binary includes)")
+	set.StringVar(&f.subnet, "subnet", "", "IPv4 range between /8 and /20 for nodes, Pods and Services; one that is taken is refused (default: a free /18 of 172.16.0.0/12)")
+	set.BoolVar(&f.dryRun, "dry-run", false, "print the manifest and do nothing")
+	set.DurationVar(&f.timeout, "wait-timeout", 10*time.Minute, "how long to wait for the nodes; 0 does not wait")
+	f.format = term.Flag(set)
+}
+
+// check validates the flags before any request or change.
+func (f *createClusterFlags) check(name string) error {
+	if err := describe.CheckName(name); err != nil {
+		return err
+	}
+	if err := f.checkVersion(); err != nil {
+		return err
+	}
+	f.ref.Name = f.class
+	if namespace, name, ok := strings.Cut(f.class, "/"); ok {
+		f.ref = clusterv1.ClusterClassRef{Namespace: namespace, Name: name}
+	}
+	if f.timeout < 0 {
+		return usage("--wait-timeout cannot be negative; 0 does not wait")
+	}
+	if f.workers < 0 {
+		return usage("--workers cannot be negative")
+	}
+	if f.controlPlanes < 0 {
+		return usage("--control-planes cannot be negative; left out, a control plane on Machines has one")
+	}
+	if f.subnet != "" {
+		var err error
+		if f.prefix, err = netip.ParsePrefix(f.subnet); err != nil {
+			return usage("--subnet %q is not a range of addresses, for example 172.31.0.0/16", f.subnet)
+		}
+		if _, err := subnet.Plan(f.prefix); err != nil {
+			return usage("--subnet: %v", err)
+		}
+	}
+	return nil
+}
+
+func (f *createClusterFlags) checkVersion() error {
+	if f.version == "" {
+		f.version = buildinfo.Kubernetes()
+		return nil
+	}
+	if !strings.HasPrefix(f.version, "v") {
+		f.version = "v" + f.version
+	}
+	if _, err := version.Parse(f.version); err != nil {
+		return usage("--kubernetes-version %q is not a version, for example v1.36.3", f.version)
+	}
+	return nil
+}
+
+// checkRoom limits the number of nodes in containers by the Pod ranges that they need.
+func (f *createClusterFlags) checkRoom() error {
+	layout, err := subnet.Plan(f.prefix)
+	if err != nil {
+		return err
+	}
+	if room := layout.Ranges().MaxNodes(); int(f.workers)+int(f.controlPlanes) > room {
+		return usage("--workers %d%s: the network of the cluster has room for 0 to %d nodes; --subnet can name a wider one", f.workers, f.beside(), room)
+	}
+	return nil
+}
+
+// beside formats the number of control plane nodes. It returns an empty string if there are none.
+func (f *createClusterFlags) beside() string {
+	if f.controlPlanes == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and --control-planes %d", f.controlPlanes)
+}
+
+func usage(message string, args ...any) error {
+	return fault.New(fault.Invalid, "Usage", "%s", fmt.Sprintf(message, args...))
+}

@@ -1,0 +1,162 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/operate/describe"
+)
+
+// DescribeClusterCommand returns the describe cluster command.
+func DescribeClusterCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cluster CLUSTER",
+		Short: "Show the objects of a cluster as a tree, with their state",
+		Long: `Show the objects of a cluster as a tree, with their state. Below its row stands every condition of an object that is not
+what it should be and has a message, unless another row says the same.`,
+		Example: `  slipway describe cluster demo
+  slipway describe cluster demo --show-conditions=all
+  slipway describe cluster demo --show-conditions=md,Machine/demo-workers-x2c9f
+  slipway describe cluster demo --watch
+  slipway describe cluster demo -o json`,
+		Args: term.One("CLUSTER"),
+	}
+	connection := management.Add(cmd.Flags())
+	cmd.ValidArgsFunction = connection.CompleteCluster(e)
+	chosen := addFlags(cmd.Flags())
+	watch := cmd.Flags().BoolP("watch", "w", false, "show the tree again whenever it changes, until the command is interrupted or the cluster is gone")
+	format := term.Flag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *watch && format.String() != "" {
+			return fault.New(fault.Invalid, "Usage", "--watch shows the tree for people; it does not go with --output")
+		}
+		c, err := connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		key := client.ObjectKey{Namespace: c.Namespace, Name: args[0]}
+		if err := chosen.expand(c); err != nil {
+			return c.Explain(err)
+		}
+		if *watch {
+			return c.Explain(chosen.watch(cmd.Context(), e, c.Client, key, cmd.Flags().Changed("color")))
+		}
+		root, snapshot, err := chosen.read(cmd.Context(), c.Client, key)
+		if err != nil {
+			return c.Explain(err)
+		}
+		if err := chosen.remark(cmd.Context(), e, c, root, snapshot); err != nil {
+			return err
+		}
+		return format.Print(e.Out, root, func(w io.Writer) error {
+			_, err := io.WriteString(term.Raw(w), describe.Render(root, chosen.style(e, cmd.Flags().Changed("color"))))
+			return err
+		})
+	}
+	return cmd
+}
+
+// describeClusterFlags are the flags of clusterctl.
+type describeClusterFlags struct {
+	describe.Options
+	color   bool
+	v1beta2 bool
+	// ungrouped is the deprecated flag that --grouping replaces.
+	ungrouped *bool
+}
+
+func addFlags(set *pflag.FlagSet) *describeClusterFlags {
+	f := &describeClusterFlags{}
+	set.StringSliceVar(&f.ShowConditions, "show-conditions", nil, "kinds, or kind/name, whose conditions are shown, separated by commas, also by their plural and short names; \"all\" for every object")
+	set.BoolVar(&f.ShowMachineSets, "show-machinesets", false, "show all MachineSets between MachineDeployments and Machines, not only those that have something to say")
+	set.BoolVar(&f.ShowResourceSets, "show-resourcesets", false, "show all ClusterResourceSets that apply to the cluster, not only those that have something to say")
+	set.BoolVar(&f.ShowTemplates, "show-templates", false, "show the templates that machines are made from")
+	set.BoolVar(&f.Echo, "echo", false, "show infrastructure and bootstrap objects of machines also where they are ready, or say the same as their machine")
+	set.BoolVar(&f.Grouping, "grouping", true, "show machines in the same state as one row")
+	set.BoolVarP(&f.color, "color", "c", false, "paint the state of conditions (default: on a terminal, unless NO_COLOR is set)")
+	set.BoolVar(&f.v1beta2, "v1beta2", true, "show the conditions of API version v1beta2; false: the deprecated ones of v1beta1")
+	set.BoolVar(&f.Echo, "disable-no-echo", false, "")
+	_ = set.MarkDeprecated("disable-no-echo", "use --echo")
+	f.ungrouped = set.Bool("disable-grouping", false, "")
+	_ = set.MarkDeprecated("disable-grouping", "use --grouping=false")
+	return f
+}
+
+// expand replaces plural and short names, such as md, with the kinds. Unknown names remain unchanged.
+func (f *describeClusterFlags) expand(c *management.Connection) error {
+	if !slices.ContainsFunc(f.ShowConditions, func(want string) bool { return !strings.EqualFold(want, "all") }) {
+		return nil
+	}
+	kinds, err := management.NewKinds(c.Config)
+	if err != nil {
+		return err
+	}
+	for i, want := range f.ShowConditions {
+		kind, name, one := strings.Cut(want, "/")
+		if mapping, err := kinds.Find(kind); err == nil && mapping.GroupVersionKind.Kind != "" {
+			f.ShowConditions[i] = mapping.GroupVersionKind.Kind
+			if one {
+				f.ShowConditions[i] += "/" + name
+			}
+		}
+	}
+	return nil
+}
+
+// read returns the tree and the snapshot it was built from.
+func (f *describeClusterFlags) read(ctx context.Context, c describe.Reader, key client.ObjectKey) (root *describe.Object, snapshot describe.Snapshot, err error) {
+	f.Deprecated = !f.v1beta2
+	f.Grouping = f.Grouping && !*f.ungrouped
+	snapshot, err = describe.Read(ctx, c, key, f.Options)
+	if apierrors.IsNotFound(err) {
+		_, err = describe.GetCluster(ctx, c, key) // the error lists the existing clusters
+	}
+	if err != nil {
+		return nil, snapshot, err
+	}
+	return describe.Build(snapshot, f.Options), snapshot, nil
+}
+
+// remark reports requested objects that are not in the tree, and that nothing will change if no manager is running.
+func (f *describeClusterFlags) remark(ctx context.Context, e term.Env, c *management.Connection, root *describe.Object, snapshot describe.Snapshot) error {
+	var lines []string
+	if unmatched := f.Unmatched(root); len(unmatched) > 0 {
+		everything := describe.Options{Echo: true, ShowMachineSets: true, ShowResourceSets: true, ShowTemplates: f.ShowTemplates, Deprecated: f.Deprecated}
+		lines = append(lines, fmt.Sprintf("The tree has no object %s, as --show-conditions asks for; it has %s.",
+			strings.Join(unmatched, ", "), strings.Join(describe.Build(snapshot, everything).Kinds(), ", ")))
+	}
+	if away := c.NoManager(ctx, client.ObjectKey{Namespace: root.Namespace, Name: root.Name}); away != "" {
+		lines = append(lines, away)
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(e.Err, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *describeClusterFlags) style(e term.Env, asked bool) describe.Style {
+	s := term.Of(e, e.Out)
+	style := describe.Style{Now: e.Now(), Unicode: s.Unicode, Color: s.Color, Width: s.Width, Deprecated: f.Deprecated}
+	if columns, err := strconv.Atoi(e.Getenv("COLUMNS")); err == nil && s.Live {
+		style.Width = columns
+	}
+	if asked {
+		style.Color = f.color
+	}
+	return style
+}

@@ -1,0 +1,65 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+func TestFlags(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		says string // empty: they are good
+	}{
+		"nothing":              {nil, ""},
+		"a person":             {[]string{"--user=anna", "--role=view", "--valid=1h", "--merge"}, ""},
+		"two places":           {[]string{"--merge", "--output-file=x"}, "--merge and --output-file exclude each other"},
+		"a role of no one":     {[]string{"--role=view"}, "name one with --user"},
+		"an empty name":        {[]string{"--user="}, "name one with --user"},
+		"a time of no one":     {[]string{"--valid=1h"}, "name one with --user"},
+		"management":           {[]string{"--management", "--user=anna", "--group=team-a", "--valid=1h", "--output-file=x"}, ""},
+		"management of no one": {[]string{"--management"}, "--management needs --user"},
+		"management, role":     {[]string{"--management", "--user=anna", "--role=view"}, "--management needs --user"},
+		"management, merged":   {[]string{"--management", "--user=anna", "--merge"}, "--management needs --user"},
+		"a group of no one":    {[]string{"--group=g"}, "name one with --user"},
+		"myself":               {[]string{"--merge", "--role=view", "--valid=1h"}, ""},
+		"administrator":        {[]string{"--merge", "--admin"}, ""},
+		"both":                 {[]string{"--admin", "--user=anna"}, "leave out --user"},
+		"a file by the way":    {[]string{"--user=anna", "--output-file=x"}, ""},
+	} {
+		f, set := &flags{}, pflag.NewFlagSet("", pflag.ContinueOnError)
+		f.add(set)
+		if err := set.Parse(tc.args); err != nil {
+			t.Fatal(err)
+		}
+		err := f.check(set)
+		if tc.says == "" && err != nil || tc.says != "" && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), tc.says)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A key in a file that others may read is everybody's.
+func TestWrite(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "k")
+	if err := os.WriteFile(file, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(file, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if data, err := os.ReadFile(file); err != nil || string(data) != "new" {
+		t.Errorf("%s, %v", data, err)
+	}
+	if err := write(filepath.Join(file, "below"), nil); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("a file below a file: %v", err)
+	}
+}

@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/clusterctl/template"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// GenerateClusterCommand returns the generate cluster command.
+func GenerateClusterCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cluster NAME",
+		Short: "Print the manifest of a cluster, made from a template",
+		Long: `Print the manifest of a cluster, made from a template of an infrastructure provider. Without --infrastructure it is the
+provider that is installed in the management cluster; for one of "slipway up", that of Slipway. Apply it with kubectl.
+
+"slipway create cluster" does both at once, and waits until the nodes are ready.`,
+		Example: `  slipway generate cluster demo --kubernetes-version v1.36.3 --worker-machine-count 2 | slipway kubectl apply -f -
+  slipway generate cluster demo --infrastructure aws:v2.9.1 --flavor eks --list-variables
+  slipway generate cluster demo --from https://github.com/OWNER/REPOSITORY/blob/main/cluster-template.yaml`,
+	}
+	o := &options{management: management.AddClusterScoped(cmd.Flags()), source: term.AddSourceFlags(cmd.Flags())}
+	o.add(cmd.Flags())
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if o.list && len(args) == 0 {
+			return nil
+		}
+		return term.One("NAME")(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := o.check(cmd.Flags()); err != nil {
+			return err
+		}
+		if len(args) == 1 {
+			o.name = args[0]
+		}
+		return o.run(cmd.Context(), e)
+	}
+	return cmd
+}
+
+// contractCount is the name of --control-plane-machine-count in the contract of clusterctl.
+const contractCount = "controlplane-machine-count"
+
+// options holds the flags of clusterctl.
+type options struct {
+	management *management.Flags
+	source     *term.SourceFlags
+
+	name, namespace, version        string
+	controlPlane, workers           int64
+	controlPlaneGiven, workersGiven bool
+	infrastructure, flavor, from    string
+	configMap, mapNamespace, mapKey string
+	list                            bool
+	write                           string
+}
+
+func (o *options) add(flags *pflag.FlagSet) {
+	flags.StringVarP(&o.namespace, "target-namespace", "n", "", "namespace of the cluster (default: that of the context)")
+	flags.StringVar(&o.version, "kubernetes-version", "", "version of Kubernetes (default: the variable KUBERNETES_VERSION)")
+	flags.Int64Var(&o.controlPlane, "control-plane-machine-count", 1, "number of machines of the control plane")
+	flags.Int64Var(&o.controlPlane, contractCount, 1, "the name that the contract of clusterctl has for --control-plane-machine-count")
+	_ = flags.MarkHidden(contractCount) // the flag was just defined
+	flags.Int64Var(&o.workers, "worker-machine-count", 0, "number of worker machines")
+	flags.StringVarP(&o.infrastructure, "infrastructure", "i", "", "infrastructure provider whose template to use, with or without :VERSION (default: the one that is installed)")
+	flags.StringVarP(&o.flavor, "flavor", "f", "", "flavor of the template (default: the one without a name)")
+	flags.StringVar(&o.from, "from", "", "where the template is: a path, an https address, or - for the standard input")
+	flags.StringVar(&o.configMap, "from-config-map", "", "ConfigMap of the management cluster that holds the template")
+	flags.StringVar(&o.mapNamespace, "from-config-map-namespace", "", "namespace of the ConfigMap (default: that of the context)")
+	flags.StringVar(&o.mapKey, "from-config-map-key", "", "key of the ConfigMap (default: "+template.DefaultKey+")")
+	flags.BoolVar(&o.list, "list-variables", false, "list the variables of the template, and print nothing else")
+	flags.StringVar(&o.write, "write-to", "", "file to write to instead of the standard output")
+}
+
+// check rejects conflicting flags.
+func (o *options) check(flags *pflag.FlagSet) error {
+	o.controlPlaneGiven, o.workersGiven = flags.Changed("control-plane-machine-count") || flags.Changed(contractCount), flags.Changed("worker-machine-count")
+	kinds := 0
+	for _, given := range []bool{o.infrastructure != "" || o.flavor != "", o.from != "", o.configMap != ""} {
+		if given {
+			kinds++
+		}
+	}
+	if kinds > 1 {
+		return fault.New(fault.Invalid, "Usage", "the template is in one place: use only one of --infrastructure with --flavor, --from and --from-config-map")
+	}
+	if o.configMap == "" && (o.mapNamespace != "" || flags.Changed("from-config-map-key")) {
+		return fault.New(fault.Invalid, "Usage", "--from-config-map-namespace and --from-config-map-key need --from-config-map")
+	}
+	return nil
+}

@@ -1,0 +1,238 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/cli/hidden"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/clusterctl/install"
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/clusterctl/template"
+	"github.com/slipwayhq/slipway/internal/operate/create"
+)
+
+// generation is one run of the command.
+type generation struct {
+	*options
+	e      term.Env
+	loader install.SelectionLoader
+	// cluster is nil if there is no management cluster; missing is the reason.
+	cluster *management.Connection
+	missing error
+	// builtin is true if the template is part of this build.
+	builtin bool
+	// network is the first half of a range for the cluster, for templates of this build; empty: the default of the
+	// template.
+	network string
+}
+
+func (o *options) run(ctx context.Context, e term.Env) error {
+	loader, err := o.source.Load(ctx, e)
+	if err != nil {
+		return err
+	}
+	g := &generation{options: o, e: e, loader: loader}
+	g.cluster, g.missing = o.management.Connect(e)
+	if o.namespace == "" {
+		o.namespace = "default"
+		if g.cluster != nil {
+			o.namespace = g.cluster.Namespace
+		}
+	}
+	if o.from != "" || o.configMap != "" {
+		text, err := g.text(ctx)
+		if err != nil {
+			return err
+		}
+		if o.list {
+			return g.variables(text)
+		}
+		g.warn(text)
+		t, err := template.New(text, g.template())
+		return g.print(t, err)
+	}
+	release, err := g.release(ctx)
+	if err != nil {
+		return err
+	}
+	text, err := release.Text(ctx)
+	if err != nil {
+		return err
+	}
+	var existing client.Reader
+	if g.cluster != nil {
+		existing = g.cluster.Client
+		g.choose(ctx)
+	}
+	if o.list {
+		return g.variables(text)
+	}
+	g.warn(text)
+	t, err := release.Template(ctx, existing, g.template())
+	return g.print(t, err)
+}
+
+// text returns a template that is not part of a release.
+func (g *generation) text(ctx context.Context) ([]byte, error) {
+	if g.from != "" {
+		return template.Source{In: g.e.In, Variable: g.loader.Config.Variable}.Read(ctx, g.from)
+	}
+	if g.missing != nil {
+		return nil, g.missing
+	}
+	key := client.ObjectKey{Namespace: g.mapNamespace, Name: g.configMap}
+	if key.Namespace == "" {
+		key.Namespace = g.cluster.Namespace
+	}
+	text, err := template.FromConfigMap(ctx, g.cluster.Client, key, cmp.Or(g.mapKey, template.DefaultKey))
+	return text, g.cluster.Explain(err)
+}
+
+// release returns the provider version whose template is used.
+func (g *generation) release(ctx context.Context) (template.Release, error) {
+	named, err := g.named(ctx)
+	if err != nil {
+		return template.Release{}, err
+	}
+	if named == template.BuiltinName && g.isBuiltin() {
+		g.builtin = true
+		s, err := template.Builtin()
+		return template.Release{Source: s, Version: template.BuiltinVersion(), Flavor: g.flavor}, err
+	}
+	reference, err := provider.ParseReference(named)
+	if err != nil {
+		return template.Release{}, err
+	}
+	s, version, err := g.loader.Find(ctx, provider.Infrastructure, reference)
+	return template.Release{Source: s, Version: version, Flavor: g.flavor}, err
+}
+
+// isBuiltin reports whether the configuration file does not override the provider of this build.
+func (g *generation) isBuiltin() bool {
+	_, err := g.loader.Config.Provider(provider.Infrastructure, template.BuiltinName)
+	return err != nil
+}
+
+// named returns the provider from the flag, with the installed version if the flag contains none. Without a flag it
+// returns the installed provider.
+func (g *generation) named(ctx context.Context) (string, error) {
+	reference := provider.Reference{}
+	if g.infrastructure != "" {
+		var err error
+		if reference, err = provider.ParseReference(g.infrastructure); err != nil || reference.Version != "" || reference.Name == template.BuiltinName {
+			return g.infrastructure, err
+		}
+	}
+	if g.missing != nil {
+		if reference.Name != "" {
+			return reference.Name, nil // the latest version
+		}
+		return "", g.missing
+	}
+	installed, err := template.Installed(ctx, g.cluster.Client, reference.Name)
+	if err != nil {
+		if reference.Name != "" {
+			return reference.Name, nil
+		}
+		return "", g.cluster.Explain(err)
+	}
+	return installed.String(), nil
+}
+
+// template returns the options for the template.
+func (g *generation) template() template.Options {
+	out := template.Options{Name: g.name, Namespace: g.namespace, KubernetesVersion: g.version, Lookup: g.lookup()}
+	if g.controlPlaneGiven {
+		out.ControlPlaneMachines = &g.controlPlane
+	}
+	if g.workersGiven {
+		out.WorkerMachines = &g.workers
+	}
+	return out
+}
+
+// choose selects a network that no other cluster of the management cluster uses, because two clusters from the same
+// template would have the same network. If the networks in use cannot be read, the default of the template applies, as
+// without a management cluster.
+func (g *generation) choose(ctx context.Context) {
+	if !g.builtin {
+		return
+	}
+	if host, err := hidden.Of(ctx, g.cluster); err == nil {
+		g.network, _ = create.FirstOctets(ctx, g.cluster.Client, client.ObjectKey{Namespace: g.namespace, Name: g.name}, host)
+	}
+}
+
+// lookup returns variable values. For templates of this build it adds the Kubernetes version of this build and a
+// network.
+func (g *generation) lookup() repository.Lookup {
+	return func(name string) (string, bool) {
+		value, ok := g.loader.Config.Variable(name)
+		switch {
+		case ok || !g.builtin:
+		case name == "KUBERNETES_VERSION":
+			return buildinfo.Get().Kubernetes, true
+		case name == template.BuiltinNetwork && g.network != "":
+			return g.network, true
+		}
+		return value, ok
+	}
+}
+
+// warn reports flags for machine counts that the template does not use.
+func (g *generation) warn(text []byte) {
+	all, err := repository.Envsubst{}.Variables(text)
+	if err != nil {
+		return // the error is reported when the variables are replaced
+	}
+	for _, flag := range []struct {
+		given                 bool
+		name, variable, other string
+	}{
+		{g.controlPlaneGiven, "control-plane-machine-count", "CONTROL_PLANE_MACHINE_COUNT", "; its control plane has no Machines, that of flavor kubeadm has"},
+		{g.workersGiven, "worker-machine-count", "WORKER_MACHINE_COUNT", ""},
+	} {
+		if !flag.given || slices.ContainsFunc(all, func(v repository.Variable) bool { return v.Name == flag.variable }) {
+			continue
+		}
+		if !g.builtin {
+			flag.other = ""
+		}
+		_, _ = fmt.Fprintf(g.e.Err, "Warning: --%s has no effect: the template does not read %s%s\n", flag.name, flag.variable, flag.other)
+	}
+}
+
+func (g *generation) variables(text []byte) error {
+	variables, err := repository.Envsubst{}.Variables(text)
+	if err != nil {
+		return err
+	}
+	for i := range variables {
+		if variables[i].Name == template.BuiltinNetwork && g.network != "" {
+			variables[i].Default = &g.network
+		}
+	}
+	return term.List(g.e.Out, variables)
+}
+
+func (g *generation) print(t *template.Template, err error) error {
+	if err != nil && g.cluster != nil {
+		err = g.cluster.Explain(err)
+	}
+	if err != nil {
+		return err
+	}
+	data, err := t.YAML()
+	if err != nil {
+		return err
+	}
+	return term.Write(g.e, g.write, data)
+}

@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	dockerclient "github.com/moby/moby/client"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/nodeimage"
+	"github.com/slipwayhq/slipway/internal/operate/describe"
+	"github.com/slipwayhq/slipway/internal/operate/upgrade"
+)
+
+// lacks returns commands that build the node images that an upgrade needs and this host lacks. It returns an empty
+// string if there are none or if this is unknown, because the management cluster is on another host or Docker is
+// unreachable.
+func lacks(ctx context.Context, c *management.Connection, s describe.Snapshot, plan upgrade.Plan) string {
+	if c.DataDir == "" || len(missing(s, plan, nil)) == 0 {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
+	defer cancel()
+	docker, err := dockerclient.New(dockerclient.FromEnv)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = docker.Close() }()
+	have, err := nodeimage.List(ctx, docker)
+	if err != nil {
+		return ""
+	}
+	return strings.Join(missing(s, plan, have), "; ")
+}
+
+// dockerTimeout is the timeout for listing the images of Docker.
+const dockerTimeout = 10 * time.Second
+
+// missing returns the commands that build the missing images for the steps of a plan. Nodes with custom images are
+// skipped, because their users choose the images.
+func missing(s describe.Snapshot, plan upgrade.Plan, have []nodeimage.Image) []string {
+	var out []string
+	for _, step := range plan.Steps {
+		nodes := step.ControlPlane && step.Nodes > 0 ||
+			slices.ContainsFunc(step.Workers, func(g upgrade.Group) bool { return g.HeldReason == "" && g.Nodes > 0 })
+		exists := slices.ContainsFunc(have, func(i nodeimage.Image) bool {
+			return i.KubernetesVersion == step.Version && i.ControlPlane == step.ControlPlane
+		})
+		if !nodes || exists || !usual(s, step.ControlPlane) {
+			continue
+		}
+		command := "slipway image build --kubernetes-version " + step.Version
+		if step.ControlPlane {
+			command += " --control-plane"
+		}
+		if !slices.Contains(out, command) {
+			out = append(out, command)
+		}
+	}
+	return out
+}
+
+// usual reports whether nodes of the control plane, or workers, are containers with the default image for their
+// version.
+func usual(s describe.Snapshot, controlPlane bool) bool {
+	plane := map[describe.Ref]bool{}
+	for _, m := range s.Machines {
+		_, is := m.Labels[clusterv1.MachineControlPlaneLabel]
+		ref := m.Spec.InfrastructureRef
+		plane[describe.Ref{Group: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}] = is
+	}
+	for ref, o := range s.Objects {
+		if o == nil || ref.Group != infrav1.GroupVersion.Group || plane[ref] != controlPlane {
+			continue
+		}
+		var backend infrav1.LocalMachineBackend
+		switch ref.Kind {
+		case "LocalMachine":
+			m := &infrav1.LocalMachine{}
+			if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, m) == nil {
+				backend = m.Spec.Backend
+			}
+		case "LocalMachinePool":
+			p := &infrav1.LocalMachinePool{}
+			if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, p) == nil {
+				backend = p.Spec.Template.Backend
+			}
+		}
+		if backend.Container != nil && backend.Container.Image == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutImages returns the error message for an upgrade without the required images.
+func withoutImages(commands string) string {
+	return fmt.Sprintf("the nodes of this upgrade would wait for images that are not on this host; make them first: %s", commands)
+}

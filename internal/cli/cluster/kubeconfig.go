@@ -1,0 +1,259 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/fault"
+	operatekubeconfig "github.com/slipwayhq/slipway/internal/operate/kubeconfig"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/workload"
+)
+
+// flags holds the flags of the command.
+type flags struct {
+	merge      bool
+	admin      bool
+	management bool
+	file       string
+	user       string
+	groups     []string
+	role       string
+	valid      time.Duration
+}
+
+// Command returns the get kubeconfig command.
+func Command(e term.Env) *cobra.Command {
+	f := &flags{}
+	cmd := &cobra.Command{
+		Use:   "kubeconfig CLUSTER",
+		Short: "Print the kubeconfig of a workload cluster, or issue credentials to a user",
+		Long: `Print the kubeconfig of a workload cluster: that of the Secret CLUSTER-kubeconfig, as clusterctl prints it. It is the
+administrator's, a member of system:masters, whose rights end with the certificate and in no other way: it is for programs.
+
+For daily work, --merge adds the cluster to the kubeconfig of kubectl (the first file of $KUBECONFIG, or ~/.kube/config) as context
+slipway-CLUSTER, in other namespaces than "default" slipway-NAMESPACE/CLUSTER, and that context becomes the current one. Other contexts
+stay as they are. Its credentials are yours: the manager issues a certificate for your name, valid for some hours, in a group
+that only this certificate has, and a ClusterRoleBinding in the workload cluster gives the group the role. You need the verb "connect" on
+the Cluster, and no right to read its Secrets. With --user the credentials are another user's, and are printed without --merge.
+Delete the binding, whose name is printed, to revoke them; all of one user, whose name can be the value of a label, with
+
+  kubectl delete clusterrolebinding --selector slipway.dev/personal-user=NAME
+
+With --management the credentials are those of the management cluster, for a user who works with Clusters: the API server signs them, and
+RoleBindings of yours to "view", "edit" or others give the user and the groups their rights.`,
+		Example: `  slipway get kubeconfig demo --output-file demo.kubeconfig
+  slipway kubectl --kubeconfig demo.kubeconfig get nodes
+  slipway get kubeconfig demo --merge
+  slipway get kubeconfig demo --user anna --role edit --valid 2h --output-file anna.kubeconfig
+  slipway get kubeconfig --management --user anna --group team-a --output-file anna-management.kubeconfig`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.management && len(args) == 0 {
+				return nil
+			}
+			return term.One("CLUSTER")(cmd, args)
+		},
+	}
+	connection := management.Add(cmd.Flags())
+	f.add(cmd.Flags())
+	cmd.ValidArgsFunction = connection.CompleteCluster(e)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := f.check(cmd.Flags()); err != nil {
+			return err
+		}
+		c, err := connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		data, err := f.read(cmd.Context(), e, c, strings.Join(args, ""))
+		if err != nil {
+			return c.Explain(err)
+		}
+		switch {
+		case f.merge:
+			return merge(e, connection, contextName(c.Namespace, args[0]), data)
+		case f.file != "":
+			return write(f.file, data)
+		}
+		_, err = e.Out.Write(data)
+		return err
+	}
+	return cmd
+}
+
+// read returns the kubeconfig that the flags select.
+func (f *flags) read(ctx context.Context, e term.Env, c *management.Connection, cluster string) ([]byte, error) {
+	if f.management {
+		return f.ofManagement(ctx, e, c)
+	}
+	if f.isPersonal() {
+		return f.personal(ctx, e, c, cluster)
+	}
+	return administrator(ctx, c, cluster)
+}
+
+// administrator returns the kubeconfig that the control plane provider created.
+func administrator(ctx context.Context, c *management.Connection, cluster string) ([]byte, error) {
+	data, err := operatekubeconfig.ReadKubeconfig(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: cluster})
+	if known := fault.As(err); known != nil && known.Reason == operatekubeconfig.ReasonNotYet {
+		return nil, fault.New(known.Kind, known.Reason, "%s; `slipway describe cluster %s -n %s%s` shows how far it is", known.Message, cluster, c.Namespace, c.RepeatFlags).From(err)
+	}
+	return data, err
+}
+
+func (f *flags) add(set *pflag.FlagSet) {
+	set.BoolVar(&f.merge, "merge", false, "add it to the kubeconfig of kubectl, with credentials of your own, and make it the current context")
+	set.BoolVar(&f.admin, "admin", false, "with --merge: the administrator's credentials instead of your own")
+	set.StringVar(&f.file, "output-file", "", "write it to this file, which others cannot read, instead of printing it")
+	set.BoolVar(&f.management, "management", false, "with --user: issue credentials of the management cluster; roles there give them rights")
+	set.StringSliceVar(&f.groups, "group", nil, "with --user or --merge: a group of the user; may be given several times")
+	set.StringVar(&f.user, "user", "", "issue credentials to the user of this name (default with --merge: who you are on this machine)")
+	set.StringVar(&f.role, "role", "cluster-admin", "with --user or --merge: ClusterRole of the workload cluster that the user gets; empty: what the groups give")
+	set.DurationVar(&f.valid, "valid", 8*time.Hour, "with --user or --merge: how long the credentials are valid, 10m to 168h")
+}
+
+// isPersonal reports whether to issue credentials for one user.
+func (f *flags) isPersonal() bool { return f.user != "" || f.merge && !f.admin }
+
+func (f *flags) check(set *pflag.FlagSet) error {
+	switch {
+	case f.management && (f.user == "" || f.merge || f.admin || set.Changed("role")):
+		return fault.New(fault.Invalid, "Usage", "--management needs --user, and takes --group, --valid and --output-file besides: RoleBindings in the management cluster give the user rights")
+	case f.merge && f.file != "":
+		return fault.New(fault.Invalid, "Usage", "--merge and --output-file exclude each other: give one of them")
+	case f.admin && (set.Changed("user") || set.Changed("role") || set.Changed("group") || set.Changed("valid")):
+		return fault.New(fault.Invalid, "Usage", "--admin is for the administrator's credentials, which no one issues: leave out --user, --group, --role and --valid")
+	case set.Changed("user") && f.user == "", !f.isPersonal() && (set.Changed("role") || set.Changed("group") || set.Changed("valid")):
+		return fault.New(fault.Invalid, "Usage", "--role, --group and --valid are those of a user: name one with --user")
+	}
+	return nil
+}
+
+// personal issues credentials of a workload cluster: through the manager, or with the administrator's kubeconfig if the
+// manager does not support it.
+func (f *flags) personal(ctx context.Context, e term.Env, c *management.Connection, cluster string) ([]byte, error) {
+	r, err := f.request()
+	if err != nil {
+		return nil, err
+	}
+	api, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	key := client.ObjectKey{Namespace: c.Namespace, Name: cluster}
+	var server *rest.Config
+	issued, err := operatekubeconfig.RequestFrom(ctx, api, key, r)
+	if err != nil && !isFinal(err) {
+		var again error
+		if issued, server, again = byAdministrator(ctx, c, cluster, r); again == nil || !apierrors.IsForbidden(again) {
+			err = again
+		}
+	}
+	if err != nil && f.user == "" {
+		return nil, fault.New(fault.KindOf(err), operatekubeconfig.ReasonNotSigned,
+			"no credentials for %s: %s; --admin merges the administrator's", r.User, fault.UserMessage(err)).From(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.report(e, r, issued)
+	return issued.Kubeconfig(server, cluster, r.User)
+}
+
+// isFinal reports whether the manager or the command rejected the request, in which case the administrator's kubeconfig
+// must not be used instead.
+func isFinal(err error) bool {
+	known := fault.As(err)
+	return known != nil && known.Reason != operatekubeconfig.ReasonNotHandled
+}
+
+// byAdministrator issues credentials with the administrator's kubeconfig, for management clusters whose manager issues
+// none.
+func byAdministrator(ctx context.Context, c *management.Connection, cluster string, r operatekubeconfig.Request) (operatekubeconfig.Credentials, *rest.Config, error) {
+	data, err := administrator(ctx, c, cluster)
+	if err != nil {
+		return operatekubeconfig.Credentials{}, nil, err
+	}
+	config, err := workload.Parse(data, policy.Configuration{})
+	if err != nil {
+		return operatekubeconfig.Credentials{}, nil, err
+	}
+	api, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return operatekubeconfig.Credentials{}, nil, err
+	}
+	issued, err := operatekubeconfig.Issue(ctx, api, r)
+	return issued, config, err
+}
+
+// ofManagement issues credentials of the management cluster.
+func (f *flags) ofManagement(ctx context.Context, e term.Env, c *management.Connection) ([]byte, error) {
+	r, err := f.request()
+	if err != nil {
+		return nil, err
+	}
+	r.Role = ""
+	api, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	issued, err := operatekubeconfig.IssueManagement(ctx, api, r)
+	if err != nil {
+		return nil, err
+	}
+	f.report(e, r, issued)
+	return issued.Kubeconfig(c.Config, "management", r.User)
+}
+
+// request returns the credential request from the flags. The default user is the current user of this machine.
+func (f *flags) request() (operatekubeconfig.Request, error) {
+	r := operatekubeconfig.Request{User: f.user, Groups: f.groups, Role: f.role, Validity: f.valid}
+	if r.User != "" {
+		return r, nil
+	}
+	var err error
+	r.User, err = me()
+	return r, err
+}
+
+// report prints the expiry of credentials, and how to revoke them.
+func (f *flags) report(e term.Env, r operatekubeconfig.Request, issued operatekubeconfig.Credentials) {
+	end := "Role bindings there give the user and the groups their rights: delete them to revoke the credentials"
+	if f.management {
+		end = "Delete the RoleBindings of the user to revoke them: `kubectl get rolebindings,clusterrolebindings -A -o wide` lists them"
+	}
+	if issued.Binding != "" {
+		end = "To revoke them: kubectl delete clusterrolebinding " + issued.Binding
+	}
+	_, _ = fmt.Fprintf(e.Err, "Credentials of %s are valid until %s. %s\n", r.User, issued.Expires.UTC().Format(time.RFC3339), end)
+}
+
+// me returns the name of the current user.
+func me() (string, error) {
+	current, err := user.Current()
+	if err != nil {
+		return "", fault.New(fault.Invalid, "Usage", "who you are on this machine is not known (%v): name yourself with --user", err).From(err)
+	}
+	return current.Username, nil
+}
+
+// write writes a kubeconfig to a file that only its owner can read, and replaces an existing file.
+func write(file string, data []byte) error {
+	if _, err := datadir.WriteFile(file, data, 0o600); err != nil {
+		return fault.New(fault.Invalid, ReasonNoFile, "%s cannot be written: %v", file, err).From(err)
+	}
+	return nil
+}

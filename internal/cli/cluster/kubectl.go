@@ -1,0 +1,116 @@
+package cluster
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/component-base/cli"
+	kubectlcmd "k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/plugin"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// KubectlCommand returns the kubectl command.
+func KubectlCommand(e term.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "kubectl [ARGUMENTS]",
+		Short: "Run kubectl against the management cluster",
+		Long: `Run kubectl, which is part of this binary, with all its commands, flags and plugins.
+
+It talks to the cluster of the kubeconfig that --kubeconfig names; without that flag, to the management
+cluster of the data directory ($XDG_DATA_HOME/slipway or ~/.local/share/slipway, or that of --data-dir),
+if it has been started once; else to what KUBECONFIG or ~/.kube/config say.`,
+		Example: `  slipway kubectl get clusters,machinepools,machines
+  slipway kubectl apply -f examples/quickstart.yaml
+  slipway get kubeconfig demo --user anna --output-file demo.kubeconfig
+  slipway kubectl --kubeconfig demo.kubeconfig get nodes`,
+		DisableFlagParsing: true,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, last string) ([]string, cobra.ShellCompDirective) {
+			return complete(e, args, last)
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			a, err := parse(args)
+			if err != nil {
+				return err
+			}
+			if err := checkRollout(a.rest); err != nil {
+				return err
+			}
+			path, err := kubeconfig(e, a)
+			if err != nil {
+				return err
+			}
+			return run(e, a.rest, path)
+		},
+	}
+}
+
+// kubeconfig returns the path of the default kubeconfig; empty: the default locations of kubectl. If the command needs
+// the management cluster and it is not running, the error explains how to start it.
+func kubeconfig(e term.Env, a arguments) (string, error) {
+	if a.explicit {
+		return "", nil
+	}
+	flags := management.Flags{DataDir: a.dataDir}
+	found, err := flags.Find(e)
+	switch {
+	case err != nil && a.offline:
+		return "", nil
+	case err != nil:
+		return "", err
+	case found.DataDir == "" || a.offline:
+		return found.Path, nil
+	}
+	state, err := datadir.Inspect(datadir.Dir(found.DataDir))
+	if err == nil && !state.Held {
+		return "", fault.New(fault.Unreachable, management.ReasonNotRunning,
+			"the management cluster in %s is not running; \"%s\" starts it", found.DataDir, flags.Up())
+	}
+	return found.Path, nil // if the state cannot be read, requests to the cluster show the problem
+}
+
+// run runs kubectl. If kubectl fails, the process exits with the exit code of kubectl.
+func run(e term.Env, args []string, path string) error {
+	if err := point(path); err != nil {
+		return err
+	}
+	// kubectl handles signals itself, or must be terminated by them.
+	signal.Reset(os.Interrupt, syscall.SIGTERM)
+	streams := genericiooptions.IOStreams{In: e.In, Out: term.Raw(e.Out), ErrOut: term.Raw(e.Err)}
+	if err := cli.RunNoErrOutput(build(streams, args)); err != nil {
+		cmdutil.CheckErr(err)
+	}
+	return nil
+}
+
+// point sets the variable that the loading rules of kubectl, its config command and its plugins read. It does nothing
+// if the path is empty.
+func point(path string) error {
+	if path == "" {
+		return nil
+	}
+	return os.Setenv(clientcmd.RecommendedConfigPathEnvVar, path)
+}
+
+// build returns the command of kubectl with its arguments.
+func build(streams genericiooptions.IOStreams, args []string) *cobra.Command {
+	root := kubectlcmd.NewDefaultKubectlCommandWithArgs(kubectlcmd.KubectlOptions{
+		PluginHandler: kubectlcmd.NewDefaultPluginHandler(plugin.ValidPluginFilenamePrefixes),
+		Arguments:     append([]string{"kubectl"}, args...),
+		ConfigFlags: genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().
+			WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(streams),
+		IOStreams: streams,
+	})
+	root.SetArgs(args)
+	return root
+}

@@ -1,0 +1,216 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
+	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
+	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/local/container"
+)
+
+// Reasons of the faults of this command.
+const (
+	ReasonNoLog     = "NoLog"
+	ReasonAmbiguous = "AmbiguousName"
+)
+
+// defaultLines is the default for --tail.
+const defaultLines = 100
+
+type logsFlags struct {
+	dataDir, namespace string
+	lines              int
+	follow             bool
+	units              []string
+	bootstrap          bool
+}
+
+// LogsCommand returns the logs command.
+func LogsCommand(e term.Env) *cobra.Command {
+	var f logsFlags
+	cmd := &cobra.Command{
+		Use:   "logs",
+		Short: "Show the log of the management cluster, of a hosted control plane, or of a node",
+		Long: `Show logs of what runs on this host. They can be read when the API server does not answer.
+
+  manager              of the management cluster and the controllers
+  control-plane NAME   of a hosted control plane; NAME is that of its Cluster, or its own
+  node NAME            the journal of a node in a container: kubelet, containerd; NAME is that of the Node or its LocalMachine`,
+		Example: `  slipway logs manager -f
+  slipway logs control-plane demo --tail 500
+  slipway logs node demo-workers-x7k2p --unit kubelet
+  slipway logs node demo-workers-x7k2p --bootstrap`,
+	}
+	cmd.PersistentFlags().StringVar(&f.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
+	cmd.PersistentFlags().IntVar(&f.lines, "tail", defaultLines, "how many of the last `LINES` are shown; -1: all that there are")
+	cmd.PersistentFlags().BoolVarP(&f.follow, "follow", "f", false, "go on with what is logged, until interrupted")
+	manager := &cobra.Command{
+		Use: "manager", Short: "Show the log of the management cluster and the controllers", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.manager(cmd.Context(), e) },
+	}
+	plane := &cobra.Command{
+		Use: "control-plane NAME", Short: "Show the log of a hosted control plane", Args: term.One("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.plane(cmd.Context(), e, args[0]) },
+	}
+	node := &cobra.Command{
+		Use: "node NAME", Short: "Show the journal of a node in a container", Args: term.One("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.node(cmd.Context(), e, args[0]) },
+	}
+	node.Flags().StringSliceVar(&f.units, "unit", nil, "systemd units whose entries are shown, for example kubelet (default: all)")
+	node.Flags().BoolVar(&f.bootstrap, "bootstrap", false, "show the output of the node's bootstrap data instead of its journal; it may hold secrets")
+	node.MarkFlagsMutuallyExclusive("bootstrap", "unit")
+	for _, c := range []*cobra.Command{plane, node} {
+		c.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the control plane or the LocalMachine (default: any)")
+	}
+	cmd.AddCommand(manager, plane, node)
+	term.Group(cmd)
+	return cmd
+}
+
+func (f logsFlags) manager(ctx context.Context, e term.Env) error {
+	dir, err := e.DataDir(f.dataDir)
+	if err != nil {
+		return err
+	}
+	missing := fmt.Sprintf("no management cluster has been started in %s; \"slipway up -d\" starts it", dir)
+	if state, err := datadir.Inspect(dir); err == nil && state.Holder.ManagerOf != "" {
+		missing = fmt.Sprintf("%s is the data directory of a \"slipway manager\", which logs to its standard error: to where it was started from, such as the journal of its service", dir)
+	}
+	return f.file(ctx, e.Out, dir.Log(), missing)
+}
+
+func (f logsFlags) plane(ctx context.Context, e term.Env, name string) error {
+	dir, err := e.DataDir(f.dataDir)
+	if err != nil {
+		return err
+	}
+	all, err := supervisor.Inspect(dir.Planes())
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Name)
+	}
+	found, err := choose("hosted control plane", name, f.namespace, names)
+	if err != nil {
+		return err
+	}
+	return f.file(ctx, e.Out, processconfig.Folder(dir.Path("planes", found)).Log(), "hosted control plane "+found+" has logged nothing yet")
+}
+
+func (f logsFlags) file(ctx context.Context, w io.Writer, path, missing string) error {
+	err := supervisor.LastLogLines(ctx, path, f.lines, f.follow, w)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.Invalid, ReasonNoLog, "%s", missing).From(err)
+	}
+	return err
+}
+
+func (f logsFlags) node(ctx context.Context, e term.Env, name string) error {
+	dir, err := e.DataDir(f.dataDir)
+	if err != nil {
+		return err
+	}
+	instance, err := datadir.ReadInstance(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.Invalid, ReasonNoLog, "no management cluster has been started in %s; \"slipway up -d\" starts it", dir)
+	}
+	if err != nil {
+		return err
+	}
+	engine, err := container.New(container.Config{Instance: instance, Custody: hosttransfer.Open(dir, instance)})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = engine.Close() }()
+	machines, err := engine.List(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := f.machine(machines, name)
+	if err != nil {
+		return err
+	}
+	err = engine.Journal(ctx, backend.Ref{Object: m.Owner.Object, Name: m.Name}, container.Journal{Bootstrap: f.bootstrap, Lines: f.lines, Units: f.units, Follow: f.follow}, e.Out)
+	if f.follow && ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// machine returns the machine of this host with the given name.
+func (f logsFlags) machine(all []backend.Machine, name string) (backend.Machine, error) {
+	byName := map[string]backend.Machine{}
+	var names []string
+	for _, m := range all {
+		for _, n := range []string{m.Owner.Object.Name, m.Hostname} {
+			key := m.Owner.Object.Namespace + "." + n
+			if _, there := byName[key]; n != "" && !there {
+				byName[key] = m
+				names = append(names, key)
+			}
+		}
+	}
+	found, err := choose("node in a container", name, f.namespace, names)
+	return byName[found], err
+}
+
+// choose returns the item of names (NAMESPACE.NAME) that a user-specified name matches: the item with exactly this
+// name, or else the only item whose name begins with it and a hyphen, like the objects of a Cluster.
+func choose(what, name, namespace string, names []string) (string, error) {
+	var exact, begins []string
+	for _, full := range names {
+		in, own, _ := strings.Cut(full, ".")
+		switch {
+		case namespace != "" && in != namespace:
+		case own == name:
+			exact = append(exact, full)
+		case strings.HasPrefix(own, name+"-"):
+			begins = append(begins, full)
+		}
+	}
+	found := exact
+	if len(found) == 0 {
+		found = begins
+	}
+	slices.Sort(found)
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return "", fault.New(fault.Invalid, ReasonAmbiguous, "there is more than one %s that %q can mean: %s; give the whole name, and -n for the namespace",
+			what, name, listed(found))
+	case len(names) == 0:
+		return "", fault.New(fault.Invalid, ReasonNoLog, "there is no %s on this host", what)
+	}
+	return "", fault.New(fault.Invalid, ReasonNoLog, "there is no %s %q on this host; there are: %s", what, name, listed(names))
+}
+
+// mostListed limits the number of names in a message.
+const mostListed = 10
+
+// listed formats names as NAMESPACE/NAME.
+func listed(names []string) string {
+	var out []string
+	for _, n := range slices.Sorted(slices.Values(names)) {
+		out = append(out, strings.Replace(n, ".", "/", 1))
+	}
+	if more := len(out) - mostListed; more > 0 {
+		out = append(out[:mostListed], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/config/classes"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/local/container"
+	"github.com/slipwayhq/slipway/internal/policy"
+)
+
+// imageVariable and resourceVariables are the variables of Slipway's classes that select the nodes in containers.
+const imageVariable = "nodeImage"
+
+func resourceVariables() []string { return []string{"nodeResources", "controlPlaneResources"} }
+
+// host is the known state of the host of the nodes.
+type host struct {
+	allowed    policy.Configuration
+	processors int
+	// has reports whether the host has an image. It returns true if this cannot be determined.
+	has func(image string) bool
+}
+
+// checkNodes rejects nodes that the host of the management cluster cannot run, before anything is written. For
+// management clusters on other hosts, the Machine reports such problems.
+func (f *createClusterFlags) checkNodes(ctx context.Context, c *management.Connection, values []clusterv1.ClusterVariable) error {
+	if c == nil || c.DataDir == "" || !slices.Contains(classes.Names(), f.ref.Name) {
+		return nil
+	}
+	state, err := datadir.Inspect(datadir.Dir(c.DataDir))
+	if err != nil || state.Run == nil || state.Run.Nodes == nil {
+		return err
+	}
+	allowed := state.Run.Nodes
+	h := host{processors: container.ThisHost().Processors()}
+	h.allowed.Nodes = policy.Nodes{Images: allowed.Images, CPUs: allowed.CPUs, MemoryMiB: allowed.MemoryMiB, Processes: allowed.Processes}
+	h.has = func(image string) bool {
+		engine, err := container.New(container.Config{Instance: state.Run.Instance})
+		if err != nil {
+			return true
+		}
+		defer func() { _ = engine.Close() }()
+		found, err := engine.HasImage(ctx, image)
+		return found || err != nil
+	}
+	if refused := h.refuses(values); refused != "" {
+		return usage("%s", refused)
+	}
+	return nil
+}
+
+// refuses returns the reason why the host cannot run nodes with these variables, or an empty string if none is known.
+func (h host) refuses(values []clusterv1.ClusterVariable) string {
+	for _, v := range values {
+		switch {
+		case v.Name == imageVariable:
+			var image string
+			if json.Unmarshal(v.Value.Raw, &image) != nil || image == "" {
+				continue
+			}
+			if denied := h.allowed.DeniedImage(image); denied != "" {
+				return fmt.Sprintf("--set %s: %s", v.Name, denied)
+			}
+			if !h.has(image) {
+				return fmt.Sprintf("--set %s: image %s is not on this host: `slipway image list` shows those that are, `slipway image build` makes one", v.Name, image)
+			}
+		case slices.Contains(resourceVariables(), v.Name):
+			var asked localv1.ContainerResources
+			if json.Unmarshal(v.Value.Raw, &asked) != nil {
+				continue
+			}
+			if denied := h.allowed.DeniedResources(asked.CPUs, asked.MemoryMiB, asked.Processes); denied != "" {
+				return fmt.Sprintf("--set %s: %s", v.Name, denied)
+			}
+			if h.processors > 0 && int(asked.CPUs) > h.processors {
+				return fmt.Sprintf("--set %s.cpus=%d: this host has %d processors", v.Name, asked.CPUs, h.processors)
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/operate/describe"
+	"github.com/slipwayhq/slipway/internal/operate/encryptionkeys"
+	operatekubeconfig "github.com/slipwayhq/slipway/internal/operate/kubeconfig"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/workload"
+)
+
+// encryption returns the "rotate encryption" command.
+func encryption(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "encryption CLUSTER",
+		Short: "Replace the keys that encrypt what a cluster with a hosted control plane has in etcd",
+		Long: `Replace the keys that encrypt what a cluster with a hosted control plane has in etcd, in Secret CLUSTER-encryption, while the
+cluster runs: show the steps, ask, and do them. New keys encrypt first, beside the old ones, then everything that is stored is written
+once more, then the old keys are forgotten. The control plane restarts in place twice; nodes and Pods stay.
+
+How far it is stands in the Secret. The rotation does not proceed without this command: run it again after it was interrupted, and
+it continues. Snapshots of etcd from before need the old keys: keep a backup of the Secret for as long as you keep them. The keys of
+the management cluster itself are replaced with "slipway encryption rotate".`,
+		Example: `  slipway rotate encryption demo --dry-run
+  slipway rotate encryption demo`,
+		Args: term.One("CLUSTER"),
+	}
+	connection := management.Add(cmd.Flags())
+	cmd.ValidArgsFunction = connection.CompleteCluster(e)
+	agreed := term.Add(cmd.Flags(), "print the steps and where the rotation is, and change nothing")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		order := encryptionkeys.Rotator{
+			Client: c.Client, Progress: func(text string) { _, _ = fmt.Fprintln(e.Err, text) },
+			Rewrite: func(ctx context.Context, key client.ObjectKey) (int, error) {
+				data, err := operatekubeconfig.ReadKubeconfig(ctx, c.Client, key)
+				if err != nil {
+					return 0, err
+				}
+				config, err := workload.Parse(data, policy.Configuration{})
+				if err != nil {
+					return 0, err
+				}
+				return encryptionkeys.RewriteAll(ctx, config)
+			},
+		}
+		return c.Explain(rotateKeys(cmd.Context(), e, agreed, order, client.ObjectKey{Namespace: c.Namespace, Name: args[0]}))
+	}
+	return cmd
+}
+
+func rotateKeys(ctx context.Context, e term.Env, agreed *term.Flags, order encryptionkeys.Rotator, key client.ObjectKey) error {
+	of, err := describe.GetCluster(ctx, order.Client, key)
+	if err != nil {
+		return err
+	}
+	p, err := order.Prepare(ctx, of)
+	if err != nil {
+		return err
+	}
+	work := term.Work{
+		Verb: "rotate", Plan: p, Lines: p.Lines(),
+		Do: resumable(order.Progress, func(ctx context.Context) error { return order.Run(ctx, of.Namespace, p) }),
+		Done: func(took string) string {
+			return fmt.Sprintf("What cluster %s has in etcd is encrypted with new keys after %s, and the old ones are forgotten.", key.Name, took)
+		},
+	}
+	if p.Begun || p.Problem != "" {
+		work.Verb = ""
+	}
+	return agreed.Run(ctx, e, work)
+}

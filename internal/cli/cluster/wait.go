@@ -1,0 +1,60 @@
+// Package wait implements the wait command. It waits until a cluster is available with all its nodes, regardless of how
+// it was created, and shows the progress like "create cluster".
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/operate/describe"
+	"github.com/slipwayhq/slipway/internal/operate/progress"
+)
+
+// WaitCommand returns the wait command.
+func WaitCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{Use: "wait", Short: "Wait for something of a workload cluster"}
+	cmd.AddCommand(cluster(e))
+	term.Group(cmd)
+	return cmd
+}
+
+func cluster(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cluster NAME",
+		Short: "Wait until a cluster is available with all its nodes",
+		Long: `Wait until a cluster is available, and its control plane and all its nodes are ready and up to date: also right after
+a change of a version, a template or a number of replicas. What a person has to change first, such as a Cluster or a rollout that
+is paused, ends the wait at once with exit code 2.`,
+		Example: "  slipway kubectl apply -f examples/quickstart.yaml\n  slipway wait cluster quickstart",
+		Args:    term.One("NAME"),
+	}
+	connection := management.Add(cmd.Flags())
+	timeout := cmd.Flags().Duration("wait-timeout", 10*time.Minute, "how long to wait")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), *timeout)
+		defer cancel()
+		began, key := e.Now(), client.ObjectKey{Namespace: c.Namespace, Name: args[0]}
+		if _, err := describe.GetCluster(ctx, c.Client, key); err != nil {
+			return c.Explain(err)
+		}
+		if away := c.NoManager(ctx, key); away != "" {
+			_, _ = fmt.Fprintln(e.Err, away)
+		}
+		if err := progress.WaitForCreation(ctx, c.Client, key, term.Reporter(e)); err != nil {
+			return c.Explain(err)
+		}
+		_, err = fmt.Fprintf(e.Out, "Cluster %q is ready after %s.\n", args[0], progress.Elapsed(e.Now().Sub(began)))
+		return err
+	}
+	return cmd
+}

@@ -1,2 +1,0 @@
-// Package create implements the create command, which groups its subcommands.
-package create

@@ -1,0 +1,71 @@
+package data
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/operate/describe"
+	"github.com/slipwayhq/slipway/internal/operate/recover"
+)
+
+// planeOptions holds the flags of "restore controlplane".
+type planeOptions struct {
+	connection *management.Flags
+	want       recover.RestoreOptions
+	consent    *term.Flags
+}
+
+// controlPlane returns the "restore controlplane" command.
+func controlPlane(e term.Env) *cobra.Command {
+	o := &planeOptions{}
+	cmd := &cobra.Command{
+		Use:   "controlplane CLUSTER",
+		Short: "Go back to a snapshot of the etcd of a cluster",
+		Long: `Restore the control plane of a cluster from a snapshot that an EtcdSnapshotPolicy has taken: show what would be lost, ask, and wait until
+the API server answers with the data of the snapshot. Interrupting the wait does not stop the restore. Hosted control planes are restored
+with it; for those on machines, use "slipway recover controlplane CLUSTER --snapshot NAME". To create the objects of a management cluster from a backup, use "slipway restore FILE".`,
+		Example: `  slipway snapshots list demo
+  slipway restore controlplane demo --snapshot demo-20261125T020000Z
+  slipway restore controlplane demo --dry-run`,
+		Args: term.One("CLUSTER"),
+	}
+	flags := cmd.Flags()
+	o.connection = management.Add(flags)
+	cmd.ValidArgsFunction = o.connection.CompleteCluster(e)
+	flags.StringVar(&o.want.Name, "snapshot", "", "name of the snapshot (default: the newest)")
+	flags.StringVar(&o.want.Policy, "policy", "", "EtcdSnapshotPolicy whose store has it (default: the one that lists it)")
+	flags.StringVar(&o.want.IdentitySecret, "identity-secret", "", "Secret with the identity of age in its key \"identity\", for a snapshot that is encrypted")
+	flags.BoolVar(&o.want.OtherCluster, "other-cluster", false, "allow a snapshot of a Cluster of this name with another UID, as after a restore of the management cluster")
+	o.consent = term.Add(flags, "print what would be lost and do nothing")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := o.connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		return c.Explain(o.run(cmd.Context(), e, c, args[0]))
+	}
+	return cmd
+}
+
+func (o *planeOptions) run(ctx context.Context, e term.Env, c *management.Connection, name string) error {
+	of, err := describe.GetCluster(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name})
+	if err != nil {
+		return err
+	}
+	order := recover.SnapshotClient{Client: c.Client, Now: e.Now, Progress: func(text string) { _, _ = fmt.Fprintln(e.Err, text) }}
+	r, err := order.Prepare(ctx, of, o.want)
+	if err != nil {
+		return err
+	}
+	return o.consent.Run(ctx, e, term.Work{
+		Verb: "restore", Plan: r, Lines: r.Lines(), Do: func(ctx context.Context) error { return order.Run(ctx, r) },
+		Done: func(took string) string {
+			return fmt.Sprintf("The control plane of cluster %s has the data of snapshot %s after %s.", r.Cluster, r.Name, took)
+		},
+	})
+}

@@ -1,0 +1,246 @@
+// Package move implements the move command. It parses the flags, connects to both management clusters, and prints or
+// executes the plan of a move (package clusterctl/move).
+package data
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/heap"
+)
+
+// options holds the flag values.
+type options struct {
+	from         *management.Flags
+	to           management.Flags
+	clusters     []string
+	fromDir      string
+	toDir        string
+	dryRun       bool
+	rollback     bool
+	withData     bool
+	data         move.DataOptions
+	hideWarnings string
+	format       *term.Format
+}
+
+// Command returns the move command.
+func Command(e term.Env) *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use:   "move",
+		Short: "Move Cluster API objects to another management cluster",
+		Long: `Move the Clusters of a namespace, with everything that belongs to them, to another management cluster. Nodes and
+Pods of the workload clusters are not touched.
+
+All checks come before the first change. The objects are paused at the source, created at the target, read back and compared;
+only then they are deleted at the source, and resumed at the target. When the command is interrupted, run the same command again:
+it continues. With --rollback everything returns to the source instead.
+
+Where both management clusters are those of "slipway up" on this host and of this user, processes of hosted control planes, node
+containers and networks are handed over, and keep running.
+
+To another host they do not go. With --with-data the data of hosted control planes goes there through the store of an
+EtcdSnapshotPolicy that both management clusters reach: each is quiesced, saved, stopped at the source, and started at the target with all
+that its API had acknowledged. Its API does not answer meanwhile. Nodes in containers are created again, and the Pods on them end.
+
+With --to-directory the objects are written to files, and stay; --from-directory creates them from such files.`,
+		Example: `  slipway move --to-kubeconfig target.kubeconfig --dry-run
+  slipway move --to-kubeconfig target.kubeconfig -n team-a
+  slipway move --to-kubeconfig target.kubeconfig -n team-a --cluster demo
+  slipway move --to-kubeconfig target.kubeconfig -n team-a --rollback
+  slipway move --to-kubeconfig target.kubeconfig -n team-a --with-data --dry-run`,
+		Args: cobra.NoArgs,
+	}
+	flags := cmd.Flags()
+	o.from = management.Add(flags)
+	flags.StringVar(&o.to.Kubeconfig, "to-kubeconfig", "", "path of the target management cluster's kubeconfig")
+	flags.StringVar(&o.to.Context, "to-kubeconfig-context", "", "context in the target's kubeconfig (default: its current one)")
+	flags.StringSliceVar(&o.clusters, "cluster", nil, "move only these Clusters; what they share with others is copied, or the move is refused")
+	flags.StringVar(&o.fromDir, "from-directory", "", "create the objects from the files of this directory")
+	flags.StringVar(&o.toDir, "to-directory", "", "write the objects to files in this directory; they stay in the management cluster")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be done, and do nothing")
+	flags.BoolVar(&o.rollback, "rollback", false, "take back a move that was interrupted")
+	flags.BoolVar(&o.withData, "with-data", false, "take the data of hosted control planes to the target's host, and create nodes in containers again there")
+	flags.StringVar(&o.data.Policy, "policy", "", "with --with-data: EtcdSnapshotPolicy whose store is used (default: the only one for the cluster)")
+	flags.StringVar(&o.data.IdentitySecret, "identity-secret", "", "with --with-data: Secret of the target with the identity that decrypts the snapshots")
+	flags.StringVar(&o.hideWarnings, "hide-api-warnings", "default", "warnings of the API servers: default (hide those about names of finalizers), all (hide all), none (show all)")
+	o.format = term.Flag(flags)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), e, o) }
+	return cmd
+}
+
+func (o *options) check() error {
+	usage := func(format string, args ...any) error { return fault.New(fault.Invalid, "Usage", format, args...) }
+	targets := 0
+	for _, set := range []bool{o.to.Kubeconfig != "" || o.to.Context != "", o.fromDir != "", o.toDir != ""} {
+		if set {
+			targets++
+		}
+	}
+	switch {
+	case targets == 0:
+		return usage("say where the objects go: --to-kubeconfig FILE, --to-directory DIR, or --from-directory DIR")
+	case targets > 1:
+		return usage("use only one of --to-kubeconfig, --to-directory and --from-directory; --from-directory creates in the cluster of --kubeconfig")
+	case o.rollback && (o.fromDir != "" || o.toDir != "" || o.dryRun):
+		return usage("--rollback takes back a move to another management cluster, and goes only with --to-kubeconfig")
+	case o.fromDir != "" && len(o.clusters) > 0:
+		return usage("--cluster does not go with --from-directory: everything in the directory is created")
+	case o.withData && (o.fromDir != "" || o.toDir != ""):
+		return usage("--with-data takes data to another management cluster, and goes only with --to-kubeconfig")
+	case !o.withData && (o.data != move.DataOptions{}):
+		return usage("--policy and --identity-secret go only with --with-data")
+	case o.hideWarnings != "default" && o.hideWarnings != "all" && o.hideWarnings != "none":
+		return usage("--hide-api-warnings is default, all or none, not %q", o.hideWarnings)
+	}
+	return nil
+}
+
+func run(ctx context.Context, e term.Env, o *options) error {
+	heap.LowMemory() // the process holds the objects of both management clusters
+	if err := o.check(); err != nil {
+		return err
+	}
+	source, err := o.from.Connect(e)
+	if err != nil {
+		return err
+	}
+	from, err := management.WithWarnings(source.Config, o.warnings(e.Err))
+	if err != nil {
+		return err
+	}
+	options := move.Options{
+		What:     graph.Scope{Namespace: source.Namespace, Clusters: o.clusters},
+		WithData: o.withData, Data: o.data, Now: e.Now,
+		Report: func(line string) { _, _ = fmt.Fprintln(e.Err, line) },
+	}
+	if o.fromDir != "" || o.toDir != "" {
+		return source.Explain(o.files(ctx, e, from, options))
+	}
+	target, err := o.target(e)
+	if err != nil {
+		return err
+	}
+	to, err := management.WithWarnings(target.Config, o.warnings(e.Err))
+	if err != nil {
+		return err
+	}
+	if err := to.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{}); fault.KindOf(err) == fault.Unreachable {
+		return target.Explain(err) // the error identifies the unreachable cluster
+	}
+	if !o.withData {
+		options.Host, options.HostProblem, err = move.FindHost(ctx, move.HostAccess{Client: from, Config: source.Config}, move.HostAccess{Client: to, Config: target.Config})
+		if err != nil {
+			return source.Explain(err)
+		}
+	}
+	return source.Explain(o.carryOut(ctx, e, move.New(from, to, options)))
+}
+
+// target connects to the target management cluster. Without a separate kubeconfig, it is another context of the
+// source's kubeconfig.
+func (o *options) target(e term.Env) (*management.Connection, error) {
+	if o.to.Kubeconfig == "" {
+		o.to.Kubeconfig = o.from.Kubeconfig
+		o.to.DataDir = o.from.DataDir
+	}
+	return o.to.Connect(e)
+}
+
+func (o *options) carryOut(ctx context.Context, e term.Env, m *move.Move) error {
+	if o.dryRun {
+		plan, err := m.Plan(ctx)
+		if err != nil {
+			return err
+		}
+		return o.show(e, plan)
+	}
+	act := m.Run
+	if o.rollback {
+		act = m.Rollback
+	}
+	result, err := act(ctx)
+	if err != nil {
+		return err
+	}
+	return o.format.Print(e.Out, result, func(w io.Writer) error {
+		text := fmt.Sprintf("Moved %d objects, copied %d.", result.Moved, result.Copied)
+		if result.Reverted {
+			text = "Everything is back at the source."
+		}
+		_, err := fmt.Fprintln(w, text)
+		return err
+	})
+}
+
+func (o *options) show(e term.Env, plan move.Plan) error {
+	steps := struct {
+		Steps []string `json:"steps"`
+	}{plan.Steps()}
+	return o.format.Print(e.Out, steps, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, strings.Join(steps.Steps, "\n"))
+		return err
+	})
+}
+
+// files moves objects to or from a directory.
+func (o *options) files(ctx context.Context, e term.Env, c client.Client, options move.Options) error {
+	var err error
+	var done move.DirectoryResult
+	switch {
+	case o.toDir != "" && o.dryRun:
+		plan, err := move.PlanExport(ctx, c, options)
+		if err != nil {
+			return err
+		}
+		return o.show(e, plan)
+	case o.toDir != "":
+		done, err = move.ToDirectory(ctx, c, o.toDir, options)
+	default:
+		done, err = move.FromDirectory(ctx, c, o.fromDir, move.RestoreOptions{Report: options.Report, DryRun: o.dryRun})
+	}
+	if err != nil {
+		return err
+	}
+	if o.fromDir != "" && !o.dryRun && done.Created > 0 {
+		_, _ = fmt.Fprintln(e.Err, "Where the objects came from they are not paused: what runs there and here has two managers until one of them is stopped.")
+	}
+	return o.format.Print(e.Out, done, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, done)
+		return err
+	})
+}
+
+// warnings returns a handler that prints warnings unless they are hidden.
+func (o *options) warnings(w io.Writer) rest.WarningHandlerWithContext {
+	if o.hideWarnings == "all" {
+		return rest.NoWarnings{}
+	}
+	return warnings{to: w, all: o.hideWarnings == "none"}
+}
+
+type warnings struct {
+	to  io.Writer
+	all bool
+}
+
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
+func (h warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
+	if h.all || !strings.HasPrefix(text, "metadata.finalizers:") {
+		_, _ = fmt.Fprintln(h.to, "Warning:", text)
+	}
+}

@@ -1,0 +1,145 @@
+// Package restore implements the restore command. It reads a backup and creates its objects in a management cluster, or
+// lists them. Package clusterctl/backup defines the format and creates the objects. The subcommand "restore
+// controlplane" restores a snapshot of a cluster's etcd after confirmation, through the controllers and package
+// clusterctl/snapshot.
+package data
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"filippo.io/age"
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/operate/backup"
+)
+
+// every is the number of objects between two progress messages.
+const every = 500
+
+// restoreOptions holds the flag values.
+type restoreOptions struct {
+	to       *management.Flags
+	identity string
+	dryRun   bool
+	format   *term.Format
+}
+
+// RestoreCommand returns the restore command.
+func RestoreCommand(e term.Env) *cobra.Command {
+	o := &restoreOptions{}
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Create the Cluster API objects of a backup",
+		Long: `Create the objects that "slipway backup" saved, paused, and resume them when all are there. The whole file is checked before the
+first object is created. What exists is kept as it is, and what was paused in the backup stays paused. When the command is
+interrupted, run it again: it completes what is missing.
+
+Stop the management cluster that the backup was taken from before you restore into another one: two of them must not run the same
+machines.`,
+		Example: `  slipway restore monday.tar.gz --dry-run
+  slipway restore monday.tar.gz --identity key.txt`,
+		Args: term.One("FILE"),
+	}
+	flags := cmd.Flags()
+	o.to = management.AddClusterScoped(flags)
+	flags.StringVar(&o.identity, "identity", "", "file with the age identity that decrypts the Secrets")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "list what would be created and kept, and do nothing")
+	o.format = term.Flag(flags)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return restoreRun(cmd.Context(), e, o, args[0]) }
+	cmd.AddCommand(controlPlane(e))
+	return cmd
+}
+
+// result is the structured output.
+type result struct {
+	move.DirectoryResult
+	// Create and Keep list the objects of a dry run.
+	Create []string `json:"create,omitempty"`
+	Keep   []string `json:"keep,omitempty"`
+	// TakenAt is the time of the backup.
+	TakenAt time.Time `json:"takenAt"`
+	// OnHost lists the objects that represent resources on a host, which are not part of the backup.
+	OnHost []string `json:"onHost,omitempty"`
+}
+
+func restoreRun(ctx context.Context, e term.Env, o *restoreOptions, path string) error {
+	identities, err := o.readIdentities()
+	if err != nil {
+		return err
+	}
+	a, err := backup.Open(path, identities)
+	if err != nil {
+		return err
+	}
+	connection, err := o.to.Connect(e)
+	if err != nil {
+		return err
+	}
+	c := connection.Client
+	say := func(line string) { _, _ = fmt.Fprintln(e.Err, line) }
+	r := result{TakenAt: a.Info.CreatedAt, OnHost: a.OnHost()}
+	var created atomic.Int64
+	options := move.RestoreOptions{Report: say, DryRun: o.dryRun, Creating: func() {
+		if n := created.Add(1); n%every == 0 {
+			say(fmt.Sprintf("%d objects created", n))
+		}
+	}}
+	if o.dryRun {
+		options.Each = r.add
+	}
+	if r.DirectoryResult, err = a.Restore(ctx, c, options); err != nil {
+		return connection.Explain(err)
+	}
+	return o.format.Print(e.Out, r, r.print)
+}
+
+func (r *result) add(id graph.ID, kept bool) {
+	if kept {
+		r.Keep = append(r.Keep, id.String())
+		return
+	}
+	r.Create = append(r.Create, id.String())
+}
+
+func (r *result) print(w io.Writer) error {
+	var lines []string
+	for _, name := range r.Keep {
+		lines = append(lines, "keep "+name+" as it is")
+	}
+	for _, name := range r.Create {
+		lines = append(lines, "create "+name)
+	}
+	lines = append(lines, r.DirectoryResult.String())
+	if n := len(r.OnHost); n > 0 {
+		lines = append(lines, fmt.Sprintf("What %d of the objects stand for was on the host of their management cluster, and is not in the backup: where it is not on this host, they say so and wait.", n))
+	}
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
+}
+
+func (o *restoreOptions) readIdentities() ([]age.Identity, error) {
+	if o.identity == "" {
+		return nil, nil
+	}
+	f, err := os.Open(o.identity)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "Usage", "the file of --identity cannot be read: %v", err).From(err)
+	}
+	defer func() { _ = f.Close() }() // the file was only read
+	out, err := age.ParseIdentities(f)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "Usage", "the file of --identity has no identity of age, which begins with AGE-SECRET-KEY-1").From(err)
+	}
+	return out, nil
+}

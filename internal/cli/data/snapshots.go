@@ -1,0 +1,117 @@
+package data
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/operate/describe"
+	"github.com/slipwayhq/slipway/internal/operate/progress"
+	"github.com/slipwayhq/slipway/internal/operate/recover"
+)
+
+// SnapshotsCommand returns the snapshots command.
+func SnapshotsCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{Use: "snapshots", Short: "List and take snapshots of the etcd of workload clusters"}
+	cmd.AddCommand(list(e), take(e))
+	term.Group(cmd)
+	return cmd
+}
+
+func list(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list [CLUSTER]",
+		Short: "List the snapshots that EtcdSnapshotPolicies have stored, the newest first",
+		Long: `List the snapshots of the clusters of a namespace, or of one cluster, as the status of the EtcdSnapshotPolicies has them: the ten
+newest of each cluster.`,
+		Example: "  slipway snapshots list\n  slipway snapshots list demo -o json",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	connection := management.Add(cmd.Flags())
+	cmd.ValidArgsFunction = connection.CompleteCluster(e)
+	format := term.Flag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		name := ""
+		if len(args) > 0 {
+			name = args[0]
+			if _, err := describe.GetCluster(cmd.Context(), c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name}); err != nil {
+				return c.Explain(err)
+			}
+		}
+		listed, err := recover.ListSnapshots(cmd.Context(), c.Client, c.Namespace, name)
+		if err != nil {
+			return c.Explain(err)
+		}
+		for _, problem := range listed.Problems {
+			_, _ = fmt.Fprintln(e.Err, problem)
+		}
+		return format.Print(e.Out, listed, func(w io.Writer) error { return show(w, e.Now(), listed) })
+	}
+	return cmd
+}
+
+func show(out io.Writer, now time.Time, listed recover.SnapshotList) error {
+	if len(listed.Snapshots) == 0 {
+		_, err := fmt.Fprintln(out, "There are no snapshots. An EtcdSnapshotPolicy takes them; see docs/etcd-snapshots.md.")
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "NAME\tCLUSTER\tPOLICY\tAGE\tREVISION\tSIZE\tVERSION\tENCRYPTED")
+	for _, s := range listed.Snapshots {
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%.1f MiB\t%s\t%t\n",
+			s.Name, s.Cluster, s.Policy, progress.Elapsed(now.Sub(s.Time)), s.Revision, float64(s.Bytes)/(1<<20), s.Version, s.Encrypted)
+	}
+	if listed.More > 0 {
+		_, _ = fmt.Fprintf(w, "%d older ones are in the stores.\n", listed.More)
+	}
+	return w.Flush()
+}
+
+func take(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "take CLUSTER",
+		Short: "Take a snapshot of the etcd of a cluster now, and wait until it is stored",
+		Long: `Ask the EtcdSnapshotPolicy of a cluster for a snapshot, and wait until its store has it. The policy says where snapshots are stored, whether
+they are encrypted, and how many are kept. Interrupting the wait does not stop the snapshot.`,
+		Example: "  slipway snapshots take demo\n  slipway snapshots take demo --policy nightly",
+		Args:    term.One("CLUSTER"),
+	}
+	connection := management.Add(cmd.Flags())
+	cmd.ValidArgsFunction = connection.CompleteCluster(e)
+	policy := cmd.Flags().String("policy", "", "EtcdSnapshotPolicy that takes it (default: the only one for the cluster)")
+	timeout := cmd.Flags().Duration("wait-timeout", 25*time.Minute, "how long to wait")
+	format := term.Flag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), *timeout)
+		defer cancel()
+		of, err := describe.GetCluster(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: args[0]})
+		if err != nil {
+			return c.Explain(err)
+		}
+		order := recover.SnapshotClient{Client: c.Client, Now: e.Now, Progress: func(text string) { _, _ = fmt.Fprintln(e.Err, text) }}
+		s, err := order.Take(ctx, of, *policy)
+		if err != nil {
+			return c.Explain(err)
+		}
+		return format.Print(e.Out, s, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "Snapshot %s of cluster %s is stored: revision %d, %d bytes.\n", s.Name, s.Cluster, s.Revision, s.Bytes)
+			return err
+		})
+	}
+	return cmd
+}

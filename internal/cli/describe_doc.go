@@ -1,0 +1,2 @@
+// Package describe implements the describe command, which groups its subcommands.
+package cli

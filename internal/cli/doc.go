@@ -1,0 +1,2 @@
+// Package create implements the create command, which groups its subcommands.
+package cli

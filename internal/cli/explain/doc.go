@@ -1,4 +1,0 @@
-// Package explain implements the explain command. It prints the last plan that the running manager made for an object:
-// its actions, and what it waits for, on which object, and what ends each wait. It only reads from the manager and the
-// API. Start with [Command], then [Flags.Manager].
-package explain

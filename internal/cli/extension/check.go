@@ -1,0 +1,70 @@
+// Package check implements the extension check command, which lists the extensions of a management cluster that this
+// binary cannot call.
+package extension
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/extensiontools"
+	"github.com/slipwayhq/slipway/sdk/hooks"
+)
+
+// CheckCommand returns the extension check command.
+func CheckCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Say which extensions this version of slipway could not call",
+		Long: `Compare the handlers of all extensions of a management cluster with the hooks that this binary knows. Run it
+with a new version of slipway before you upgrade the management cluster to it: an extension whose handlers
+serve a hook, or a version of one, that is not known any more holds back what it would be called for. Then
+the command fails. Handlers of deprecated versions are named too.`,
+		Example: "  slipway extension check",
+		Args:    cobra.NoArgs,
+	}
+	flags := management.AddClusterScoped(cmd.Flags())
+	format := term.Flag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := flags.Connect(e)
+		if err != nil {
+			return err
+		}
+		configs, err := extensiontools.ListExtensions(cmd.Context(), c.Client)
+		if err != nil {
+			return c.Explain(err)
+		}
+		report := extensiontools.CheckCompatibility(hooks.Default(), configs)
+		if err := format.Print(e.Out, report, func(w io.Writer) error { return checkText(w, report, len(configs)) }); err != nil {
+			return err
+		}
+		return report.Err()
+	}
+	return cmd
+}
+
+func checkText(w io.Writer, r extensiontools.CompatibilityReport, extensions int) error {
+	var err error
+	for _, part := range []struct {
+		head  string
+		lines []string
+	}{
+		{"This version of slipway does not know the hooks of:", r.Broken},
+		{"These versions of hooks are deprecated:", r.Deprecated},
+	} {
+		if len(part.lines) == 0 {
+			continue
+		}
+		_, _ = fmt.Fprintln(w, part.head)
+		for _, line := range part.lines {
+			_, err = fmt.Fprintln(w, "  "+line)
+		}
+	}
+	if len(r.Broken) == 0 {
+		_, err = fmt.Fprintf(w, "This version of slipway can call every extension (%d).\n", extensions)
+	}
+	return err
+}

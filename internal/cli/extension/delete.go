@@ -1,0 +1,36 @@
+// Package delete implements the extension delete command, which removes the registration of an extension. The extension
+// process continues to run.
+package extension
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/extensiontools"
+)
+
+// DeleteCommand returns the extension delete command.
+func DeleteCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "delete EXTENSION",
+		Short:   "Remove the registration of an extension: it is not called any more",
+		Example: "  slipway extension delete my-extension",
+		Args:    term.One("EXTENSION"),
+	}
+	flags := management.AddClusterScoped(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := flags.Connect(e)
+		if err != nil {
+			return err
+		}
+		if err := extensiontools.DeleteRegistration(cmd.Context(), c.Client, args[0]); err != nil {
+			return c.Explain(err)
+		}
+		_, err = fmt.Fprintf(e.Out, "The registration of extension %q is removed.\n", args[0])
+		return err
+	}
+	return cmd
+}

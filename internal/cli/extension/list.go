@@ -1,0 +1,120 @@
+// Package list implements the extension list command. It lists the extensions of a management cluster with their
+// discovery status and handlers. It does not call extensions.
+package extension
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/duration"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/extensiontools"
+)
+
+// ListCommand returns the extension list command.
+func ListCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the extensions of the management cluster and their handlers",
+		Example: "  slipway extension list\n  slipway extension list -o yaml",
+		Args:    cobra.NoArgs,
+	}
+	flags := management.AddClusterScoped(cmd.Flags())
+	format := term.Flag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := flags.Connect(e)
+		if err != nil {
+			return err
+		}
+		configs, err := extensiontools.ListExtensions(cmd.Context(), c.Client)
+		if err != nil {
+			return c.Explain(err)
+		}
+		rows := Rows(configs)
+		return format.Print(e.Out, rows, func(w io.Writer) error { return text(w, e.Now(), rows) })
+	}
+	return cmd
+}
+
+// Row is an extension in structured output.
+type Row struct {
+	Name string `json:"name"`
+	// At is its URL, or service namespace/name.
+	At string `json:"at"`
+	// Discovered is the status of the condition: True, False or Unknown. Message is its message.
+	Discovered string    `json:"discovered"`
+	Message    string    `json:"message,omitempty"`
+	Created    time.Time `json:"created"`
+	// Run is true if `slipway extension run` registered it.
+	Run      bool      `json:"run,omitempty"`
+	Handlers []Handler `json:"handlers,omitempty"`
+}
+
+// Handler is a handler in structured output.
+type Handler struct {
+	Name           string `json:"name"`
+	Hook           string `json:"hook"`
+	APIVersion     string `json:"apiVersion"`
+	TimeoutSeconds int32  `json:"timeoutSeconds"`
+	FailurePolicy  string `json:"failurePolicy"`
+}
+
+// Rows converts extensions to structured output.
+func Rows(configs []runtimev1.ExtensionConfig) []Row {
+	rows := []Row{}
+	for _, c := range configs {
+		_, run := c.Annotations[extensiontools.RunAnnotation]
+		r := Row{Name: c.Name, At: at(c.Spec.ClientConfig), Discovered: "Unknown", Created: c.CreationTimestamp.UTC(), Run: run}
+		if d := meta.FindStatusCondition(c.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition); d != nil {
+			r.Discovered, r.Message = string(d.Status), d.Message
+		}
+		for _, h := range c.Status.Handlers {
+			r.Handlers = append(r.Handlers, Handler{h.Name, h.RequestHook.Hook, h.RequestHook.APIVersion, h.TimeoutSeconds, string(h.FailurePolicy)})
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+func at(c runtimev1.ClientConfig) string {
+	if c.URL != "" {
+		return c.URL
+	}
+	return "service " + c.Service.Namespace + "/" + c.Service.Name
+}
+
+func text(w io.Writer, now time.Time, rows []Row) error {
+	if len(rows) == 0 {
+		_, err := fmt.Fprintln(w, "There is no extension; \"slipway extension init\" writes one, \"slipway extension run\" registers it.")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "EXTENSION\tDISCOVERED\tAGE\tAT\tHANDLERS")
+	for _, r := range rows {
+		var handlers []string
+		for _, h := range r.Handlers {
+			short, _, _ := strings.Cut(h.Name, ".")
+			handlers = append(handlers, fmt.Sprintf("%s (%s)", short, h.Hook))
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Name, r.Discovered, duration.HumanDuration(now.Sub(r.Created)), r.At, strings.Join(handlers, ", "))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.Discovered != "True" && r.Message != "" {
+			if _, err := fmt.Fprintf(w, "%s: %s\n", r.Name, r.Message); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+// Package openapi implements the extension openapi command. It prints the OpenAPI document of all hooks, or an HTML
+// page with it, without a management cluster.
+package extension
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/hook/openapi"
+)
+
+// OpenAPICommand returns the extension openapi command.
+func OpenAPICommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "openapi",
+		Short: "Print the OpenAPI document of all hooks",
+		Long: `Print the OpenAPI 3.0 document of all hooks and their versions, as YAML unless -o says otherwise: -o html is
+one page to read it in. A management cluster serves the same at /runtime-sdk/ beside its webhooks.`,
+		Example: "  slipway extension openapi > runtime-sdk-openapi.yaml\n  slipway extension openapi -o html > runtime-sdk.html",
+		Args:    cobra.NoArgs,
+	}
+	format := term.Flag(cmd.Flags(), "html")
+	cmd.RunE = func(*cobra.Command, []string) error {
+		doc, err := openapi.Document(buildinfo.Version())
+		if err != nil {
+			return err
+		}
+		form := openapi.YAML
+		switch format.String() {
+		case "json":
+			form = openapi.JSON
+		case "html":
+			form = openapi.Page
+		}
+		data, err := form(doc)
+		if err != nil {
+			return err
+		}
+		_, err = e.Out.Write(data)
+		return err
+	}
+	return cmd
+}

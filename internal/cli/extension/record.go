@@ -1,0 +1,46 @@
+// Package record implements the extension record command. It works like "extension run", and writes every call to a new
+// file without the data of Secrets. It does not overwrite files.
+package extension
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk/extension/recording"
+)
+
+// RecordCommand returns the extension record command.
+func RecordCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "record FILE -- COMMAND [ARGUMENTS]",
+		Short: "Run an extension and record every call, to repeat it with another build",
+		Long: `Do what "slipway extension run" does, and write every call to FILE, one JSON document a line: the request
+byte for byte, the response, and how long it took. The data of Secrets is replaced. "slipway extension
+replay" and the test kit of the SDK repeat what was recorded.`,
+		Example: "  slipway extension record calls.jsonl -- go run .\n  slipway extension replay calls.jsonl -- go run .",
+	}
+	o := Add(cmd, e)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) < 1 || cmd.ArgsLenAtDash() == 0 {
+			return fault.New(fault.Invalid, "Usage", "name the file of the recording before \"--\"; see %q", cmd.CommandPath()+" --help")
+		}
+		file, err := os.OpenFile(args[0], os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fault.New(fault.Invalid, "Recording", "the recording cannot be written: %v", err)
+		}
+		count, w := 0, recording.NewWriter(file)
+		err = o.Run(cmd, args[1:], func(c recording.Call) error {
+			count++
+			return w.Write(c)
+		})
+		err = errors.Join(err, file.Close())
+		_, _ = fmt.Fprintf(e.Err, "%d calls are in %s.\n", count, args[0])
+		return err
+	}
+	return cmd
+}

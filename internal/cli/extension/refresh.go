@@ -1,0 +1,59 @@
+// Package refresh implements the extension refresh command. It triggers a new discovery of an extension in the
+// management cluster and prints the resulting handlers.
+package extension
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/extensiontools"
+)
+
+// RefreshCommand returns the extension refresh command.
+func RefreshCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "refresh EXTENSION",
+		Short: "Discover an extension once more, now",
+		Long: `Have the management cluster ask an extension for its handlers now, not with the next regular discovery, and
+show those that it has. Answers of the extension that the management cluster keeps are not used any more:
+clusters call it when they are reconciled next. Use it after an extension was replaced by another version.`,
+		Example: "  slipway extension refresh my-extension",
+		Args:    term.One("EXTENSION"),
+	}
+	flags := management.AddClusterScoped(cmd.Flags())
+	format := term.Flag(cmd.Flags())
+	within := cmd.Flags().Duration("timeout", time.Minute, "how long to wait for the discovery")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := flags.Connect(e)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), *within)
+		defer cancel()
+		config, err := extensiontools.RefreshDiscovery(ctx, c.Client, args[0], string(uuid.NewUUID()))
+		if err != nil {
+			return c.Explain(err)
+		}
+		row := Rows([]runtimev1.ExtensionConfig{*config})[0]
+		return format.Print(e.Out, row, func(w io.Writer) error { return refreshText(w, row) })
+	}
+	return cmd
+}
+
+func refreshText(w io.Writer, r Row) error {
+	_, err := fmt.Fprintf(w, "The management cluster has discovered extension %q: %d handlers.\n", r.Name, len(r.Handlers))
+	for _, h := range r.Handlers {
+		if err == nil {
+			_, err = fmt.Fprintf(w, "  %s  %s, timeout %ds, failure policy %s\n", h.Name, h.Hook, h.TimeoutSeconds, h.FailurePolicy)
+		}
+	}
+	return err
+}

@@ -1,0 +1,122 @@
+// Package replay implements the extension replay command. It starts a build of an extension, repeats recorded calls,
+// and prints the differences in the responses. It needs no management cluster.
+package extension
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/extensiontools"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk/extension/recording"
+)
+
+// options holds the options of the command.
+type options struct {
+	env     term.Env
+	format  *term.Format
+	handler string
+	within  time.Duration
+}
+
+// ReplayCommand returns the extension replay command.
+func ReplayCommand(e term.Env) *cobra.Command {
+	o := options{env: e}
+	cmd := &cobra.Command{
+		Use:   "replay FILE -- COMMAND [ARGUMENTS]",
+		Short: "Repeat recorded calls with another build and show what differs",
+		Long: `Start an extension, send it the requests of a recording byte for byte and in their order, and show where
+its answers differ from the recorded ones. No management cluster is needed. The exit code is 1 when
+something differs.`,
+		Example: "  slipway extension replay calls.jsonl -- go run .",
+	}
+	o.format = term.Flag(cmd.Flags())
+	cmd.Flags().StringVar(&o.handler, "handler", "", "repeat the calls of this handler only")
+	cmd.Flags().DurationVar(&o.within, "start-timeout", 3*time.Minute, "how long the extension may take until it answers, compilation included")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) < 1 || cmd.ArgsLenAtDash() == 0 {
+			return fault.New(fault.Invalid, "Usage", "name the file of the recording before \"--\"; see %q", cmd.CommandPath()+" --help")
+		}
+		calls, err := recording.ReadFile(args[0])
+		if err != nil {
+			return fault.New(fault.Invalid, "Recording", "the recording cannot be read: %v", err)
+		}
+		return o.run(cmd.Context(), calls, args[1:])
+	}
+	return cmd
+}
+
+func (o options) run(ctx context.Context, calls []recording.Call, command []string) error {
+	process, err := extensiontools.StartLocal(ctx, extensiontools.LocalOptions{Command: command, Environment: os.Environ(), Out: o.env.Err, Within: o.within})
+	if err != nil {
+		return err
+	}
+	defer process.Stop()
+	results, err := extensiontools.Replay(ctx, calls, extensiontools.ReplayTarget{URL: process.URL, Client: process.Client, Now: o.env.Now},
+		func(c recording.Call) bool { return o.handler == "" || strings.EqualFold(c.Handler, o.handler) }, o.show)
+	if err != nil {
+		return err
+	}
+	if len(results) == 0 {
+		return fault.New(fault.Gone, "Recording", "the recording has no call to repeat")
+	}
+	if err := o.format.Print(o.env.Out, results, func(w io.Writer) error { return summary(w, results) }); err != nil {
+		return err
+	}
+	if n := different(results); n > 0 {
+		return fault.New(fault.Transient, "Differs", "%d of %d answers differ", n, len(results))
+	}
+	return nil
+}
+
+// show prints one result as text. Structured output is printed at the end.
+func (o options) show(r extensiontools.ReplayResult) {
+	if o.format.String() == "" {
+		_, _ = io.WriteString(o.env.Out, lines(r))
+	}
+}
+
+func lines(r extensiontools.ReplayResult) string {
+	var b strings.Builder
+	verdict := "same"
+	if len(r.Differences) > 0 {
+		verdict = "differs"
+	}
+	fields := []string{fmt.Sprintf("%d", r.Number), HookName(r.Hook)}
+	for _, f := range []string{r.Handler, r.Object} {
+		if f != "" {
+			fields = append(fields, f)
+		}
+	}
+	took := time.Duration(r.Seconds * float64(time.Second)).Round(100 * time.Microsecond)
+	fields = append(fields, verdict, took.String())
+	if r.Redacted {
+		fields = append(fields, "the data of Secrets was replaced in the recording")
+	}
+	b.WriteString(strings.Join(fields, "  ") + "\n")
+	for _, d := range r.Differences {
+		b.WriteString("    " + d + "\n")
+	}
+	return b.String()
+}
+
+func summary(w io.Writer, results []extensiontools.ReplayResult) error {
+	_, err := fmt.Fprintf(w, "%d calls repeated, %d answers differ.\n", len(results), different(results))
+	return err
+}
+
+func different(results []extensiontools.ReplayResult) (n int) {
+	for _, r := range results {
+		if len(r.Differences) > 0 {
+			n++
+		}
+	}
+	return n
+}

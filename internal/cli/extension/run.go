@@ -1,0 +1,131 @@
+// Package run implements the extension run command, and the parts that "extension record" shares with it. It runs an
+// extension with a management cluster (package session) and prints one line per call. Request and response bodies are
+// not printed, because they may contain secrets.
+package extension
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/extensiontools"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk/extension/recording"
+)
+
+// RunCommand returns the extension run command.
+func RunCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run -- COMMAND [ARGUMENTS]",
+		Short: "Run an extension, register it, and show every call",
+		Long: `Start an extension, register it with the management cluster, and show every call until Ctrl-C; then the
+registration is removed and the extension stopped.
+
+The extension learns from its environment where to listen and with what:
+EXTENSION_ADDRESS (host:port), EXTENSION_PORT, EXTENSION_CERT_FILE and EXTENSION_KEY_FILE (PEM). The
+certificate is made for it; the management cluster calls it through a proxy in this process. KUBECONFIG
+is taken out of its environment: an extension needs no access to the management cluster.
+
+With --watch the extension is started again when a file changes: calls go to the one before until the new
+one answers, and stay there where it cannot be started. Then it is discovered once more. Hidden files,
+recordings and programs are not watched.`,
+		Example: `  slipway extension run -- go run .
+  slipway extension run --watch -- go run .
+  slipway extension run --name quota --namespace team-a -- python3 extension.py`,
+	}
+	o := Add(cmd, e)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.Run(cmd, args, nil) }
+	return cmd
+}
+
+// lookAtFiles is the interval of file checks with --watch. A change is reported once the files are unchanged for one
+// interval, which is longer than the time between the writes of an editor.
+const lookAtFiles = 300 * time.Millisecond
+
+// Options holds the flags of a session.
+type Options struct {
+	env        term.Env
+	connection *management.Flags
+	name, host string
+	namespace  string
+	settings   map[string]string
+	within     time.Duration
+	watch      bool
+	ready      bool
+}
+
+// Add adds the flags of a session to a command.
+func Add(cmd *cobra.Command, e term.Env) *Options {
+	o := &Options{env: e, connection: management.AddClusterScoped(cmd.Flags())}
+	f := cmd.Flags()
+	f.StringVar(&o.name, "name", "", "name of the registration (default: that of the current folder)")
+	f.StringVar(&o.host, "host", "", "name or address by which the management cluster reaches this machine (default 127.0.0.1)")
+	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace whose objects the extension is called for (default: all)")
+	f.StringToStringVar(&o.settings, "setting", nil, "name=value that is added to the settings of every request; may be repeated")
+	f.DurationVar(&o.within, "start-timeout", 3*time.Minute, "how long the extension may take until it answers, compilation included")
+	f.BoolVar(&o.watch, "watch", false, "start the extension again when a file below the current folder changes, with the same registration")
+	return o
+}
+
+// Run runs a session until the context of the command is done. If record is set, it receives every call.
+func (o *Options) Run(cmd *cobra.Command, args []string, record func(recording.Call) error) error {
+	name, err := o.nameOf()
+	if err != nil {
+		return err
+	}
+	c, err := o.connection.Connect(o.env)
+	if err != nil {
+		return err
+	}
+	var changed <-chan struct{}
+	if o.watch {
+		tick := time.NewTicker(lookAtFiles)
+		defer tick.Stop()
+		changed = extensiontools.FileChanges(cmd.Context(), ".", tick.C)
+	}
+	lines := &printer{out: o.env.Out, record: record, tell: o.tell}
+	err = extensiontools.RunSession(cmd.Context(), c.Client, extensiontools.SessionOptions{
+		Process: extensiontools.LocalOptions{Command: args, Environment: os.Environ(), Out: o.env.Err, Within: o.within},
+		Local:   extensiontools.Local{Name: name, Namespace: o.namespace, Settings: o.settings},
+		Host:    o.host, Now: o.env.Now, Progress: o.tell, Observe: lines.call, Discovered: o.discovered, Changed: changed,
+	})
+	return c.Explain(err)
+}
+
+var notOfNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+func (o *Options) nameOf() (string, error) {
+	if o.name != "" {
+		return o.name, nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the current folder: %w", err)
+	}
+	name := strings.Trim(notOfNames.ReplaceAllString(strings.ToLower(filepath.Base(dir)), "-"), "-")
+	if name == "" {
+		return "", fault.New(fault.Invalid, "Usage", "the folder %s gives no name; name the registration with --name", dir)
+	}
+	return name, nil
+}
+
+func (o *Options) tell(line string) { _, _ = fmt.Fprintln(o.env.Err, line) }
+
+func (o *Options) discovered(c *runtimev1.ExtensionConfig) {
+	o.tell(fmt.Sprintf("The management cluster has discovered %d handlers:", len(c.Status.Handlers)))
+	for _, h := range c.Status.Handlers {
+		o.tell(fmt.Sprintf("  %s  %s, timeout %ds, failure policy %s", h.Name, h.RequestHook.Hook, h.TimeoutSeconds, h.FailurePolicy))
+	}
+	if !o.ready {
+		o.tell("Calls are shown below; Ctrl-C ends the extension and removes its registration.")
+	}
+	o.ready = true
+}

@@ -1,0 +1,68 @@
+// Package update implements the extension update command. It replaces the SDK in the project of an extension with the
+// SDK of this binary (package scaffold), and prints the changes. Of the author's files it changes only go.mod and
+// go.sum.
+package extension
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/extensiontools/scaffold"
+)
+
+// UpdateCommand returns the extension update command.
+func UpdateCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "update [DIR]",
+		Short: "Replace the SDK in the project of an extension with that of this binary",
+		Long: `Replace third_party/slipway-sdk in the project of an extension, in DIR or the current folder, with the SDK that is
+part of this binary, and raise what go.mod requires to the versions that it was tested with. Newer ones stay.
+Changes that were made in third_party/slipway-sdk are lost. Everything else is left alone.`,
+		Example: "  slipway extension update\n  go test ./...",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	format := term.Flag(cmd.Flags())
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		dir := "."
+		if len(args) > 0 {
+			dir = args[0]
+		}
+		u, err := scaffold.Update(dir)
+		if err != nil {
+			return err
+		}
+		result := Result{Added: u.Added, Changed: u.Changed, Removed: u.Removed, Modules: u.Modules}
+		return format.Print(e.Out, result, func(w io.Writer) error { return updateText(w, u) })
+	}
+	return cmd
+}
+
+// Result is the structured output of the changes.
+type Result struct {
+	// Added, Changed and Removed are numbers of SDK files.
+	Added   int `json:"added"`
+	Changed int `json:"changed"`
+	Removed int `json:"removed"`
+	// Modules are the modules with a newer required version.
+	Modules []string `json:"modules,omitempty"`
+}
+
+func updateText(w io.Writer, u scaffold.UpdateResult) error {
+	if u.IsEmpty() {
+		_, err := fmt.Fprintln(w, "The project has the SDK of this binary already.")
+		return err
+	}
+	_, err := fmt.Fprintf(w, "The SDK is that of this binary now: %d files added, %d changed, %d removed.\n", u.Added, u.Changed, u.Removed)
+	for _, m := range u.Modules {
+		if err == nil {
+			_, err = fmt.Fprintln(w, "  go.mod requires "+m)
+		}
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(w, "Next:\n  go test ./...")
+	}
+	return err
+}

@@ -1,0 +1,2 @@
+// Package generate implements the generate command, which groups its subcommands.
+package cli

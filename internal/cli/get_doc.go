@@ -1,0 +1,2 @@
+// Package get implements the get command, which groups its subcommands.
+package cli

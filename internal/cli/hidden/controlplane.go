@@ -1,0 +1,127 @@
+// Package controlplane implements the hidden control-plane command: the process of one hosted control plane. It runs
+// the control plane of a configuration file in the foreground and rotates its log. With --user it transfers the folder
+// to that user and switches to it. In a Pod it first copies a mounted Secret into its folder and logs to standard
+// output. Users do not call the command: package internal/controlplane/supervisor starts it, or a StatefulSet of
+// internal/hosted/statefulset.
+package hidden
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane"
+	"github.com/slipwayhq/slipway/internal/controlplane/etcd"
+	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
+	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
+	"github.com/slipwayhq/slipway/internal/controlplane/uidisolation"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/heap"
+	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
+)
+
+// Command returns the control-plane command.
+func Command(e term.Env) *cobra.Command {
+	var o options
+	run := &cobra.Command{
+		Use:   "run --config FILE",
+		Short: "Run the control plane of one workload cluster",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runPlane(cmd.Context(), e, o)
+		},
+	}
+	run.Flags().StringVar(&o.config, "config", "", "configuration, in the control plane's folder")
+	run.Flags().StringVar(&o.releases, "releases", "", "folder of the Kubernetes versions besides that of this build")
+	run.Flags().StringVar(&o.delivery, "delivery", "", "folder with the configuration, authorities and keys that are first put into the control plane's folder; nothing is written to its log folder then")
+	run.Flags().IntVar(&o.user, "user", 0, "number of the user and group of its own that the control plane becomes; 0: it runs as the user that starts it")
+	_ = run.MarkFlagRequired("config")
+	cmd := &cobra.Command{Use: "control-plane", Short: "The process of one hosted control plane", Hidden: true}
+	cmd.AddCommand(run)
+	return cmd
+}
+
+// options holds the flag values.
+type options struct {
+	config, releases, delivery string
+	user                       int
+}
+
+func runPlane(ctx context.Context, e term.Env, o options) error {
+	path, err := filepath.Abs(o.config)
+	if err != nil {
+		return err
+	}
+	if o.delivery != "" {
+		if err := processconfig.Delivery(o.delivery).Receive(processconfig.Folder(filepath.Dir(path))); err != nil {
+			return err
+		}
+	}
+	c, err := processconfig.Load(path)
+	if err != nil {
+		return err
+	}
+	place := processconfig.Folder(filepath.Dir(path))
+	if err := os.Chdir(string(place)); err != nil {
+		return err
+	}
+	folder := processconfig.Here                      // the folder may move to another data directory while this process runs
+	_ = heap.ResetOOMScore(heap.OOMScoreControlPlane) // the score of the parent process, the manager, is higher
+	cfg := controlplane.WorkloadConfig{Config: c, Folder: folder, Place: place, Now: e.Now, Program: versions.Local(o.releases).Program}
+	if o.user != 0 {
+		cfg.Program = opened(cfg.Program)
+	}
+	cfg.Become = func() error {
+		if o.user != 0 {
+			if err := become(place, o.user); err != nil {
+				return err
+			}
+		}
+		if o.delivery == "" {
+			go supervisor.WatchLog(ctx, folder.Log())
+		}
+		return nil
+	}
+	return explain(folder, controlplane.RunWorkload(ctx, cfg))
+}
+
+// explain records why the control plane stops, and returns an error without hints, because hints about a management
+// cluster do not apply here.
+func explain(folder processconfig.Folder, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) && fault.As(err) == nil { // a requested shutdown
+		return err
+	}
+	text := fault.UserMessage(err)
+	_ = folder.WriteEnd(text) // otherwise the supervisor has the exit status and the log
+	if fault.As(err) != nil {
+		return err
+	}
+	return fault.New(fault.Transient, "ControlPlaneEnded", "%s", text).From(err)
+}
+
+// become changes the owner of the folder to the user and switches this process to it.
+func become(place processconfig.Folder, user int) error {
+	if err := uidisolation.ChownFolder(string(place), user); err != nil {
+		return err
+	}
+	if err := etcd.ClearSockets(place.Etcd(), user); err != nil {
+		return err
+	}
+	return uidisolation.SwitchUser(user)
+}
+
+// opened returns paths of programs that another user can execute although their folders are inaccessible: the open file
+// is executed.
+func opened(program func(version string) (string, error)) func(version string) (string, error) {
+	return func(version string) (string, error) {
+		path, err := program(version)
+		if err != nil {
+			return "", err
+		}
+		return uidisolation.Executable(path)
+	}
+}

@@ -1,0 +1,61 @@
+// Package hostversion checks whether the host of a management cluster can run a Kubernetes version, so that commands
+// can reject a Cluster before anything is written. It compares the version with the versions in the data directory
+// ([Lacks]) and does not access the management cluster. For management clusters on other hosts, the control plane
+// reports an unsupported version.
+package hidden
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/semver"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/template"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
+)
+
+// Newer lists the versions on the host to which a control plane of a class could be upgraded. It returns an empty
+// string if the host is unknown.
+func Newer(dir datadir.Dir, of template.Class, version string) string {
+	if dir == "" || !of.RunsOnHost() {
+		return ""
+	}
+	return newer(versions.Local(dir.Kubernetes()).Versions(), version)
+}
+
+func newer(have []string, version string) string {
+	newer := slices.DeleteFunc(slices.Clone(have), func(v string) bool { return semver.Compare(v, version) <= 0 })
+	if len(newer) == 0 {
+		return "; this host has none that is newer: `slipway versions add` adds one"
+	}
+	return "; this host has " + strings.Join(newer, ", ")
+}
+
+// Lacks returns an error message with a remedy if control planes of a class cannot run the version on this host, and an
+// empty string otherwise. An empty dir stands for another host.
+func Lacks(dir datadir.Dir, of template.Class, version string) string {
+	if dir == "" || !of.RunsOnHost() {
+		return ""
+	}
+	store := versions.Local(dir.Kubernetes())
+	have := store.Versions()
+	if slices.Contains(have, version) {
+		return ""
+	}
+	if release, _, _ := strings.Cut(version, "-"); !semver.IsValid(version) || strings.Count(release, ".") != 2 {
+		what := "add the patch version"
+		if !strings.HasPrefix(version, "v") {
+			what = "begin with v"
+		}
+		// Commands add the v to the user's input, so the message omits it.
+		return fmt.Sprintf("Kubernetes %s is not a complete version: %s, as in %s; this host has %s", strings.TrimPrefix(version, "v"), what, store.Included, strings.Join(have, ", "))
+	}
+	remedy := fmt.Sprintf("`slipway versions add %s` adds it", version)
+	if _, err := store.Check(version); err != nil {
+		remedy = fault.UserMessage(err)
+	}
+	return fmt.Sprintf("this host has Kubernetes %s and not %s; %s", strings.Join(have, ", "), version, remedy)
+}

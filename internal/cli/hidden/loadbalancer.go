@@ -1,0 +1,31 @@
+// Package loadbalancer implements the hidden load-balancer command: the process in front of the API servers of one
+// workload cluster. It runs the load balancer of a folder in the foreground. Package balancer starts it; users do not
+// call it.
+package hidden
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/heap"
+	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
+)
+
+// LoadBalancerCommand returns the load-balancer command.
+func LoadBalancerCommand(e term.Env) *cobra.Command {
+	var folder string
+	run := &cobra.Command{
+		Use:   "run --folder DIR",
+		Short: "Run the load balancer of one workload cluster",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_ = heap.ResetOOMScore(heap.OOMScoreControlPlane) // the score of the parent process, the manager, is higher
+			return loadbalancer.Work(cmd.Context(), loadbalancer.Folder(folder), e.Now)
+		},
+	}
+	run.Flags().StringVar(&folder, "folder", "", "folder of the load balancer")
+	_ = run.MarkFlagRequired("folder")
+	cmd := &cobra.Command{Use: "load-balancer", Short: "The process in front of the API servers of one workload cluster", Hidden: true}
+	cmd.AddCommand(run)
+	return cmd
+}

@@ -1,0 +1,88 @@
+// Package plane implements the hidden plane command for tests. It runs the management cluster without controllers in
+// the foreground, and prints one line of JSON when it is ready.
+package hidden
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/heap"
+)
+
+// Ready is the line that "plane run" prints.
+type Ready struct {
+	Server     string `json:"server"`
+	Kubeconfig string `json:"kubeconfig"`
+}
+
+type flags struct {
+	dataDir string
+	listen  string
+	stdin   bool
+
+	progress time.Duration
+}
+
+// PlaneCommand returns the plane command.
+func PlaneCommand(e term.Env) *cobra.Command {
+	var f flags
+	run := &cobra.Command{
+		Use:   "run",
+		Short: "Run the management cluster without controllers",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), e) },
+	}
+	run.Flags().StringVar(&f.dataDir, "data-dir", "", "data directory")
+	run.Flags().StringVar(&f.listen, "listen", controlplane.DefaultListen, "loopback ADDRESS:PORT of the API server; port 0 chooses one")
+	run.Flags().DurationVar(&f.progress, "progress", 0, "how often watches that have nothing to tell send bookmarks; 0: every minute")
+	run.Flags().BoolVar(&f.stdin, "until-stdin-closes", false, "stop when standard input closes")
+	cmd := &cobra.Command{Use: "plane", Short: "Parts of slipway for its own tests", Hidden: true}
+	cmd.AddCommand(run)
+	return cmd
+}
+
+func (f flags) run(ctx context.Context, e term.Env) error {
+	dir, err := e.DataDir(f.dataDir)
+	if err != nil {
+		return err
+	}
+	host, _ := os.Hostname()
+	h, err := datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now(), Version: buildinfo.Version()})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = h.Close() }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if f.stdin {
+		go func() {
+			_, _ = io.Copy(io.Discard, e.In)
+			cancel()
+		}()
+	}
+	started := heap.TuneForStartup(heap.StartManagementMemory)
+	m, err := controlplane.StartManagement(ctx, controlplane.ManagementConfig{Dir: dir, Listen: f.listen, Now: e.Now, Profiling: true, Progress: f.progress})
+	if err != nil {
+		return err
+	}
+	if err := m.Ready(ctx); err != nil {
+		return errors.Join(err, m.Stop())
+	}
+	started()
+	heap.Collect(heap.Management())
+	if err := json.NewEncoder(e.Out).Encode(Ready{Server: m.Server, Kubeconfig: dir.Kubeconfig()}); err != nil {
+		return err
+	}
+	<-m.Done()
+	return m.Stop()
+}

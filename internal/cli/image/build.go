@@ -1,0 +1,54 @@
+package image
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/moby/moby/client"
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/nodeimage"
+)
+
+// BuildCommand returns the image build command.
+func BuildCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "build",
+		Short: "Build the node image for a Kubernetes version",
+		Long: `Build the node image for a Kubernetes version. Programs are compiled from their Go modules, the rest comes
+from Debian; results are kept, so that a second build takes a second. It needs Docker, a Go toolchain and
+mmdebstrap on this host.`,
+		Example: `  slipway image build
+  slipway image build --control-plane
+  slipway image build --refresh`,
+		Args: cobra.NoArgs,
+	}
+	o := nodeimage.Options{Progress: e.Err}
+	cmd.Flags().StringVar(&o.KubernetesVersion, "kubernetes-version", nodeimage.DefaultVersion, "Kubernetes version of the nodes")
+	cmd.Flags().BoolVar(&o.ControlPlane, "control-plane", false, "add what a control plane on the node needs; HostedControlPlane does not need it")
+	cmd.Flags().BoolVar(&o.Refresh, "refresh", false, "take up the updates of Debian; nodes get them when they are replaced (slipway rollout restart)")
+	cmd.Flags().StringVar(&o.CacheDir, "cache-dir", "", "folder that keeps the results of steps (default: slipway/nodeimage in the user's cache folder)")
+	format := term.Flag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		docker, err := client.New(client.FromEnv)
+		if err != nil {
+			return fmt.Errorf("connecting to Docker: %w", err)
+		}
+		defer func() { _ = docker.Close() }()
+		o.Docker = docker
+		if !strings.HasPrefix(o.KubernetesVersion, "v") {
+			o.KubernetesVersion = "v" + o.KubernetesVersion
+		}
+		image, err := nodeimage.Build(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		return format.Print(e.Out, Of(image), func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, image.Ref)
+			return err
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,65 @@
+// Package versions implements the versions command. It lists the Kubernetes versions that hosted control planes on this
+// host can run, adds further ones, compiled locally or from an archive, and exports and removes them (package
+// releases). Adding a version requires write access to the data directory; the API cannot do it.
+package image
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/moby/moby/client"
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
+)
+
+// VersionsCommand returns the versions command.
+func VersionsCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "versions",
+		Short: "List, add and remove the Kubernetes versions that this host can run",
+		Long: `List, add and remove the Kubernetes versions that this host can run. One is included in slipway; further ones are
+added by the operator of the host: "slipway versions add v1.35.4". Simulated clusters need none of this.`,
+	}
+	cmd.AddCommand(listCommand(e), addCommand(e), importCommand(e), exportCommand(e), removeCommand(e))
+	term.Group(cmd)
+	return cmd
+}
+
+// host is the environment of the subcommands.
+type host struct {
+	env     term.Env
+	dataDir string
+}
+
+func (h *host) flag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&h.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
+}
+
+func (h *host) store() (versions.Store, datadir.Dir, error) {
+	dir, err := h.env.DataDir(h.dataDir)
+	if err == nil {
+		err = datadir.CheckFormat(dir)
+	}
+	s := versions.Local(dir.Kubernetes())
+	s.Now, s.Progress = h.env.Now, h.env.Err
+	return s, dir, err
+}
+
+// docker returns a Docker client for the node images.
+func docker() (*client.Client, error) {
+	c, err := client.New(client.FromEnv)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to Docker: %w", err)
+	}
+	return c, nil
+}
+
+func megabytes(bytes int64) string { return fmt.Sprintf("%d MB", (bytes+5e5)/1e6) }
+
+func say(w io.Writer, message string, args ...any) error {
+	_, err := fmt.Fprintf(w, message+"\n", args...)
+	return err
+}

@@ -1,0 +1,184 @@
+package plan
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/manager"
+)
+
+// answerWithin is the timeout of requests to the manager, and maxResponseBytes the maximum size of a response in bytes.
+const (
+	answerWithin     = 15 * time.Second
+	maxResponseBytes = 1 << 20
+)
+
+// Flags select the manager.
+type Flags struct {
+	// URL is the base URL of the manager's diagnostics; empty: the URL from the data directory.
+	URL string
+	// CA is the path of the certificate authority of the URL; empty: the authority of the management cluster.
+	CA string
+	// Insecure trusts any certificate on loopback, for tunnels.
+	Insecure bool
+
+	connection *management.Flags
+}
+
+func addFlags(set *pflag.FlagSet, connection *management.Flags) *Flags {
+	f := &Flags{connection: connection}
+	set.StringVar(&f.URL, "manager", "", "https URL at which the manager serves diagnostics (default: that of the manager of the data directory)")
+	set.StringVar(&f.CA, "manager-ca", "", "path of the certificate authority of that URL (default: that of the management cluster)")
+	set.BoolVar(&f.Insecure, "manager-insecure", false, "trust any certificate at that URL; only for an address of this machine, such as the end of \"kubectl port-forward\"")
+	return f
+}
+
+// Manager is a running manager.
+type Manager struct {
+	url    string
+	client *http.Client
+	up     string
+}
+
+// Manager returns the manager that the flags select, with the credentials of the connection. It sends no request.
+func (f *Flags) Manager(e term.Env, c *management.Connection) (*Manager, error) {
+	address := f.URL
+	if address == "" {
+		var err error
+		if address, err = f.ofDataDir(e, c); err != nil {
+			return nil, err
+		}
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" || u.Host == "" {
+		return nil, fault.New(fault.Invalid, "Usage", "--manager %q is not an https URL, such as https://127.0.0.1:8443", address)
+	}
+	cfg := rest.CopyConfig(c.Config)
+	cfg.Timeout, cfg.ServerName, cfg.Proxy = answerWithin, "", nil
+	switch {
+	case f.Insecure && !isLoopback(u.Hostname()):
+		return nil, fault.New(fault.Invalid, "Usage",
+			"--manager-insecure is only for an address of this machine: %s could be any server, and would receive your credentials; use --manager-ca", u.Hostname())
+	case f.Insecure:
+		cfg.Insecure, cfg.CAFile, cfg.CAData = true, "", nil
+	case f.CA != "":
+		cfg.CAFile, cfg.CAData = f.CA, nil
+	}
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "Usage", "the manager's client cannot be made: %v", err).From(err)
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Manager{url: strings.TrimSuffix(address, "/"), client: client, up: f.connection.Up()}, nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// ofDataDir returns the URL of the `slipway up` or `slipway manager` process that holds the data directory, if it
+// manages the connected cluster.
+func (f *Flags) ofDataDir(e term.Env, c *management.Connection) (string, error) {
+	dir, err := e.DataDir(f.connection.DataDir)
+	if err != nil {
+		return "", err
+	}
+	state, err := datadir.Inspect(dir)
+	switch {
+	case err != nil:
+		return "", err
+	case state.Held && state.Holder.ManagerOf == c.Config.Host && state.Holder.Diagnostics != "":
+		f.Insecure = f.CA == "" // its certificate is self-signed, but the process that holds the directory listens there
+		return "https://" + net.JoinHostPort("127.0.0.1", state.Holder.Diagnostics), nil
+	case state.Held && state.Holder.ManagerOf == c.Config.Host:
+		return "", fault.New(fault.Invalid, "NoDiagnostics", "the manager of %s serves no diagnostics at 127.0.0.1, by which plans are read: start it without --insecure-diagnostics, and with another --diagnostics-address; it was started with: %s", dir, state.Holder.Command)
+	case !state.Held && state.Holder.ManagerOf == c.Config.Host:
+		return "", fault.New(fault.Unreachable, "ManagerNotRunning", "the manager of %s does not run; it was started with: %s", dir, state.Holder.Command)
+	case state.Run == nil && c.DataDir != "":
+		return "", fault.New(fault.Unreachable, management.ReasonNotRunning, "nothing runs in %s; %q starts it", dir, f.connection.Up())
+	case state.Run == nil || state.Run.Server != c.Config.Host:
+		return "", fault.New(fault.Invalid, "ManagerUnknown",
+			"%s is not the management cluster of %s: say with --manager at which URL its manager serves diagnostics: for a \"slipway manager\" of this machine, --data-dir with its directory, for one in a Pod through \"kubectl port-forward\"",
+			c.Config.Host, dir)
+	case state.Run.Manager == nil && state.Run.Ready:
+		return "", fault.New(fault.Unreachable, "ManagerNotRunning",
+			"no manager runs in %s: it has just ended, and starts again, or \"slipway up --without\" names all providers; say with --manager at which URL another one serves diagnostics", dir)
+	case state.Run.Manager == nil || state.Run.Manager.Diagnostics == "":
+		return "", fault.New(fault.Unreachable, "ManagerNotRunning", "the manager does not run (any more, or yet): try again; \"slipway status\" says how it fares")
+	}
+	return state.Run.Manager.Diagnostics, nil
+}
+
+// Plans reads the last plans of an object.
+func (m *Manager) Plans(ctx context.Context, o object) (manager.Plans, error) {
+	var last manager.Plans
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+manager.PathOf(o.kind, o.key), nil)
+	if err != nil {
+		return last, err
+	}
+	answer, err := m.client.Do(r)
+	if err != nil {
+		if cause := ctx.Err(); cause != nil {
+			return last, cause
+		}
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err
+		}
+		var unknown x509.UnknownAuthorityError
+		if errors.As(err, &unknown) {
+			return last, fault.New(fault.Unreachable, "UnknownAuthority",
+				"the manager at %s cannot be reached: its certificate is not of the authority of the management cluster; name its authority with --manager-ca, or, on this machine, trust any certificate with --manager-insecure", m.url).From(err)
+		}
+		return last, fault.New(fault.Unreachable, "ManagerNotRunning", "the manager at %s cannot be reached: %v", m.url, err).From(err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was read
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxResponseBytes))
+	if err != nil {
+		return last, fmt.Errorf("reading the manager's answer: %w", err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return last, refusal(m.url, o, answer.StatusCode, strings.TrimSpace(string(body)))
+	}
+	if err := json.Unmarshal(body, &last); err != nil {
+		return last, fault.New(fault.Invalid, "NoManager", "what answers at %s is no manager of slipway: %v", m.url, err).From(err)
+	}
+	if len(last.Plans) == 0 {
+		return last, fault.New(fault.Invalid, "NoManager", "what answers at %s is no manager of this version of slipway: use the slipway that it was started with", m.url)
+	}
+	return last, nil
+}
+
+// refusal returns the error for a response that is not a plan, with the remedy.
+func refusal(at string, o object, code int, text string) error {
+	if len(text) > 300 {
+		text = text[:300] + " …"
+	}
+	switch code {
+	case http.StatusNotFound:
+		return fault.New(fault.Gone, "NoPlan",
+			"there is no plan of %s: the manager at %s has not reconciled it since it started, or leaves its kind to another manager", o, at)
+	case http.StatusUnauthorized:
+		return fault.New(fault.Invalid, "NotAllowed", "the manager at %s does not know you (%s): use a kubeconfig with a token, as of \"kubectl create token\"", at, text)
+	case http.StatusForbidden:
+		return fault.New(fault.Invalid, "NotAllowed", "the manager at %s refuses: %s; use a kubeconfig that may get it", at, text)
+	}
+	return fault.New(fault.Unreachable, "ManagerFailed", "the manager at %s answers %d: %s", at, code, text)
+}

@@ -1,0 +1,152 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/mod/semver"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
+	"github.com/slipwayhq/slipway/internal/clusterctl/install"
+	"github.com/slipwayhq/slipway/internal/clusterctl/providerupgrade"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// UpgradeApplyCommand returns the upgrade apply command.
+func UpgradeApplyCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "apply",
+		Short: "Upgrade the providers of a management cluster",
+		Long: `Upgrade the providers that are named, or with --contract all of them to their newest versions. Namespaces, CRDs and their objects
+stay. What others have set on components and the new version sets differently is listed before it is lost. With
+--wait-providers, the former versions are installed again when the new ones do not become available. Interrupted at any
+point, the same command completes the upgrade.`,
+		Example: `  slipway upgrade apply --contract v1beta2 --dry-run
+  slipway upgrade apply --infrastructure aws:v2.13.0 --wait-providers`,
+		Args: cobra.NoArgs,
+	}
+	f := &flags{Change: AddChange(cmd.Flags(), cmd.Flags(), "upgrade")}
+	cmd.Flags().StringVar(&f.contract, "contract", "", "upgrade all providers to the newest versions with this contract, for example v1beta2")
+	cmd.Flags().BoolVar(&f.rollback, "rollback", true, "install the former versions again when the new ones do not become available (with --wait-providers)")
+	cmd.RunE = f.Run(e, f.run)
+	return cmd
+}
+
+type flags struct {
+	*Change
+	contract string
+	rollback bool
+}
+
+// shown is the structured output.
+type shown struct {
+	Shown
+	CertManager    certificates.Upgrade            `json:"certManager"`
+	Customisations []providerupgrade.Customisation `json:"customisations,omitempty"`
+}
+
+func (f *flags) run(ctx context.Context, e term.Env, connection *management.Connection) error {
+	c, err := Client(connection)
+	if err != nil {
+		return err
+	}
+	w := work{flags: f, env: e, client: c}
+	if w.loader, err = f.Config.Load(ctx, e); err != nil {
+		return err
+	}
+	if w.kinds, err = Kinds(connection); err != nil {
+		return err
+	}
+	if err := w.read(ctx); err != nil {
+		return err
+	}
+	if f.DryRun {
+		return f.Format.Print(e.Out, w.shown(false), w.print)
+	}
+	if err := w.warn(); err != nil {
+		return err
+	}
+	if err := w.carryOut(ctx); err != nil {
+		return err
+	}
+	return f.Format.Print(e.Out, w.shown(true), w.said)
+}
+
+func (w *work) shown(done bool) shown {
+	return shown{
+		Shown:       Shown{Steps: w.plan.Shown(), Notes: w.plan.Notes, Done: done},
+		CertManager: w.certManager, Customisations: w.customisations,
+	}
+}
+
+// print prints a dry run.
+func (w *work) print(out io.Writer) error {
+	for _, c := range w.customisations {
+		if _, err := fmt.Fprintf(out, "%s.\n", c); err != nil {
+			return err
+		}
+	}
+	return PrintPlan(out, w.plan)
+}
+
+// warn lists the customizations that will be lost on standard error.
+func (w *work) warn() error {
+	for _, c := range w.customisations {
+		if c.Preserved {
+			continue
+		}
+		if _, err := fmt.Fprintf(w.env.Err, "%s.\n", c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *work) said(out io.Writer) error {
+	lines := append([]string{}, w.plan.Notes...)
+	for _, c := range w.changes {
+		lines = append(lines, changed(c))
+	}
+	if len(w.changes) == 0 {
+		lines = append(lines, "There is nothing to upgrade.")
+	}
+	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
+	return err
+}
+
+// changed describes the change of a provider. The requested version may also be older or the same.
+func changed(c providerupgrade.Change) string {
+	switch semver.Compare(c.To.Version, c.From.Version) {
+	case -1:
+		return fmt.Sprintf("Provider %s in namespace %s went back from %s to %s.", c.From.Label(), c.From.Namespace, c.From.Version, c.To.Version)
+	case 0:
+		return fmt.Sprintf("Provider %s in namespace %s was installed again, in version %s.", c.From.Label(), c.From.Namespace, c.To.Version)
+	}
+	return fmt.Sprintf("Upgraded provider %s in namespace %s from %s to %s.", c.From.Label(), c.From.Namespace, c.From.Version, c.To.Version)
+}
+
+// carryOut executes the plan, and rolls back if providers do not become available.
+func (w *work) carryOut(ctx context.Context) error {
+	runner := w.flags.Runner(w.env, w.client)
+	err := runner.Run(ctx, w.plan)
+	if err == nil || !w.flags.rollback || !install.HasReason(err, install.ReasonUnavailable) {
+		return err
+	}
+	if w.noRollbackReason != "" {
+		return fault.New(fault.Invalid, reasonUpgrade, "%s; the former versions are not installed again, because %s", fault.UserMessage(err), w.noRollbackReason).From(err)
+	}
+	_, _ = fmt.Fprintf(w.env.Err, "The providers do not become available: %s. Installing the former versions again.\n", fault.UserMessage(err))
+	if back := runner.Run(ctx, w.back); back != nil {
+		return fault.New(fault.KindOf(back), reasonUpgrade, "the providers do not become available (%s), and the former versions are not installed again: %s; name them with `slipway upgrade apply` to install them",
+			fault.UserMessage(err), fault.UserMessage(back)).From(back)
+	}
+	return fault.New(fault.Invalid, reasonUpgrade, "the providers did not become available, and their former versions are installed again: %s", fault.UserMessage(err)).From(err)
+}
+
+// reasonUpgrade means that an upgrade failed.
+const reasonUpgrade = "UpgradeFailed"

@@ -1,0 +1,56 @@
+// Package convert implements the convert command, which converts a manifest to the latest version of the Cluster API
+// kinds. It does not access a management cluster, and overwrites its input only after everything was converted.
+package provider
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	clusterctltemplate "github.com/slipwayhq/slipway/internal/clusterctl/template"
+)
+
+// ConvertCommand returns the convert command.
+func ConvertCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "convert [FILE]",
+		Short: "Convert a manifest to the newest version of Cluster API",
+		Long: `Convert the objects of the group cluster.x-k8s.io in a file, or in the standard input, to another version of the API.
+Everything else stays as it is. Not converted are patches in a ClusterClass: check their paths. Comments in objects that are
+converted are lost.`,
+		Example: "  slipway convert cluster.yaml > cluster-v1beta2.yaml\n  slipway convert cluster.yaml --output cluster.yaml",
+	}
+	to := cmd.Flags().String("to-version", clusterv1.GroupVersion.Version, "version to convert to; "+clusterv1.GroupVersion.Version+" is the only one")
+	out := cmd.Flags().StringP("output", "o", "", "file to write to instead of the standard output")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return term.One("FILE")(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		from := "-"
+		if len(args) == 1 {
+			from = args[0]
+		}
+		data, err := clusterctltemplate.Source{In: e.In, Variable: func(string) (string, bool) { return "", false }}.Read(cmd.Context(), from)
+		if err != nil {
+			return err
+		}
+		r, err := clusterctltemplate.ConvertManifest(data, *to)
+		if err != nil {
+			return err
+		}
+		if err := term.Write(e, *out, r.YAML); err != nil {
+			return err
+		}
+		for _, note := range r.Notes {
+			_, _ = fmt.Fprintln(e.Err, note)
+		}
+		_, err = fmt.Fprintf(e.Err, "%d objects converted to %s, %d left as they are.\n", r.Converted, *to, r.Unchanged)
+		return err
+	}
+	return cmd
+}

@@ -1,0 +1,149 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
+	"github.com/slipwayhq/slipway/internal/clusterctl/install"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// InitCommand returns the init command.
+func InitCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Install Cluster API providers into a management cluster",
+		Long: `Install providers into a management cluster. The first time, cluster-api is installed, and kubeadm for bootstrap and
+control plane, unless others are named, or "-" for none; later, only what is named is added. What "slipway up" runs is
+built in and not installed again. Interrupted at any point, the same command completes the installation.`,
+		Example: `  slipway init --infrastructure aws
+  slipway init --infrastructure aws:v2.13.0 --dry-run
+  slipway init list-images --infrastructure aws`,
+		Args: cobra.NoArgs,
+	}
+	f := &initializeFlags{Change: AddChange(cmd.Flags(), cmd.PersistentFlags(), "install")}
+	cmd.Flags().StringVarP(&f.namespace, "target-namespace", "n", "", "namespace of the providers (default: that of their components)")
+	cmd.Flags().BoolVar(&f.validate, "validate", true, "check that the providers go together before anything is installed")
+	cmd.Flags().StringVar(&f.certManager, "cert-manager", "", "who satisfies the objects of cert-manager: builtin (slipway's own certificate authority; default where \"slipway up\" runs), install (cert-manager), external (it is there; default elsewhere where its kinds are)")
+	cmd.AddCommand(InitImagesCommand(e, f.Config))
+	run, list := f.Run(e, f.run), cmd.Flags().Bool("list-images", false, "")
+	_ = cmd.Flags().MarkHidden("list-images") // the flag of clusterctl before v1.0
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *list {
+			return fault.New(fault.Invalid, "Usage", "images are listed by \"slipway init list-images\", with the same flags")
+		}
+		return run(cmd, args)
+	}
+	return cmd
+}
+
+type initializeFlags struct {
+	*Change
+	namespace   string
+	validate    bool
+	certManager string
+}
+
+func (f *initializeFlags) run(ctx context.Context, e term.Env, connection *management.Connection) error {
+	c, err := Client(connection)
+	if err != nil {
+		return err
+	}
+	loader, err := f.Config.Load(ctx, e)
+	if err != nil {
+		return err
+	}
+	cluster, err := install.ReadCluster(ctx, c)
+	if err != nil {
+		return err
+	}
+	choices, notes, err := install.Choose(f.Named.Named(), cluster.Installed, cluster.Builtin)
+	if err != nil {
+		return err
+	}
+	items, err := loader.Items(ctx, choices, f.namespace)
+	if err != nil {
+		return err
+	}
+	settings := install.Settings{SkipChecks: !f.validate, Wait: f.Wait, UpdatedAt: e.Now().UTC().Format(time.RFC3339)}
+	if install.UsesCertManager(items) {
+		mode, err := certificates.ParseMode(cmp.Or(f.certManager, f.usualCertManager(cluster)))
+		if err != nil {
+			return err
+		}
+		if settings.Before, settings.Builtin, err = certificates.Steps(ctx, c, mode, loader.Config); err != nil {
+			return err
+		}
+	}
+	plan, err := install.Install(items, cluster.ClusterState, settings)
+	if err != nil {
+		return err
+	}
+	if note := install.BuiltInNote(cluster.Builtin); note != "" {
+		plan.Notes = append(plan.Notes, note)
+	}
+	plan.Notes = append(plan.Notes, notes...)
+	if f.DryRun {
+		return f.Format.Print(e.Out, Shown{Steps: plan.Shown(), Notes: plan.Notes}, func(w io.Writer) error { return PrintPlan(w, plan) })
+	}
+	if err := f.Runner(e, c).Run(ctx, plan); err != nil {
+		return err
+	}
+	if len(items) > 0 && hasNoNode(ctx, c) {
+		plan.Notes = append(plan.Notes, "This management cluster has no Node, so that Deployments do not start there: \"slipway up --node\" adds one.")
+	}
+	if len(items) == 0 { // newly installed providers may still be starting
+		if away := connection.NoManager(ctx, client.ObjectKey{Namespace: connection.Namespace}); away != "" {
+			plan.Notes = append(plan.Notes, away)
+		}
+	}
+	return f.Format.Print(e.Out, Shown{Steps: plan.Shown(), Notes: plan.Notes, Done: true}, func(w io.Writer) error { return said(w, plan, items) })
+}
+
+// hasNoNode reports whether the cluster has no nodes. It returns false if the user may not list them.
+func hasNoNode(ctx context.Context, r client.Reader) bool {
+	nodes := &corev1.NodeList{}
+	return r.List(ctx, nodes, client.Limit(1)) == nil && len(nodes.Items) == 0
+}
+
+// usualCertManager returns the default for --cert-manager.
+func (f *initializeFlags) usualCertManager(c install.SelectionCluster) string {
+	if c.Embedded {
+		return string(certificates.Builtin)
+	}
+	return string(certificates.Automatic)
+}
+
+func said(w io.Writer, plan install.Plan, items []install.Item) error {
+	for _, note := range plan.Notes {
+		if _, err := fmt.Fprintln(w, note); err != nil {
+			return err
+		}
+	}
+	for _, i := range items {
+		if _, err := fmt.Fprintf(w, "Installed provider %s %s in namespace %s.\n", i.Provider.Label(), i.Version, i.TargetNamespace); err != nil {
+			return err
+		}
+	}
+	if len(items) == 0 {
+		_, err := fmt.Fprintln(w, "There is nothing to install.")
+		return err
+	}
+	if !slices.ContainsFunc(plan.Steps, func(s install.Step) bool { return s.Verb == install.Await }) {
+		_, err := fmt.Fprintf(w, "Their Deployments may still be starting: kubectl -n %s wait --for=condition=Available deployment --all. With --wait-providers, init waits itself.\n",
+			items[len(items)-1].TargetNamespace)
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+// Package env provides the environment of a command as values: streams, environment variables, the clock and the path
+// of the binary. Commands therefore need no globals, and tests can replace each value. [Env.Confirm] prompts the user
+// for confirmation.
+package term
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/redact"
+)
+
+// Clusterctl is the name of a symbolic link to this program that makes it behave as clusterctl.
+const Clusterctl = "clusterctl"
+
+// Env is passed to every Command function.
+type Env struct {
+	In     io.Reader
+	Out    io.Writer // results
+	Err    io.Writer // progress, warnings, errors
+	Getenv func(string) string
+	Now    func() time.Time
+	// Program is the name by which this program was called.
+	Program string
+	// Executable returns the path of this binary, for commands that start it again.
+	Executable func() (string, error)
+}
+
+// System returns the environment of the current process.
+func System() Env {
+	return Env{In: os.Stdin, Out: guard(os.Stdout), Err: guard(os.Stderr), Getenv: os.Getenv, Now: time.Now, Program: filepath.Base(os.Args[0]), Executable: os.Executable}
+}
+
+// Confirm prompts for confirmation on standard error and reads one line. Every answer except yes is an error.
+func (e Env) Confirm(what string) error {
+	_, _ = fmt.Fprintf(e.Err, "%s%s? [y/N] ", strings.ToUpper(what[:1]), what[1:])
+	answer, err := bufio.NewReader(e.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return fault.New(fault.Invalid, "Usage", "nothing was changed: answer y to %s, or use --yes in scripts", what)
+}
+
+// guarded is a terminal that displays escaped control characters.
+type guarded struct {
+	*redact.EscapeWriter
+	file *os.File
+}
+
+func guard(f *os.File) io.Writer {
+	if !term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return guarded{redact.NewEscapeWriter(f), f}
+}
+
+// Raw returns the terminal behind a writer, for output that is already escaped (package visible), or else the writer
+// itself.
+func Raw(w io.Writer) io.Writer {
+	if g, ok := w.(guarded); ok {
+		return g.file
+	}
+	return w
+}
+
+// Terminal reports whether w is a terminal.
+func Terminal(w io.Writer) bool {
+	f, ok := Raw(w).(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// DataDir returns the data directory for the value of a --data-dir flag; an empty value selects the default.
+func (e Env) DataDir(flag string) (datadir.Dir, error) {
+	if flag == "" {
+		return datadir.Default(e.Getenv)
+	}
+	return datadir.Absolute(flag)
+}

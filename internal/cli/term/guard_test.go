@@ -1,0 +1,68 @@
+package term
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// terminal opens a pseudo terminal, and what a person at it would see.
+func terminal(t *testing.T) (screen, program *os.File) {
+	t.Helper()
+	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = screen.Close() })
+	if err := unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = program.Close() })
+	return screen, program
+}
+
+// A condition that another wrote does not clear the screen; what draws on it does.
+func TestGuard(t *testing.T) {
+	screen, program := terminal(t)
+	out := guard(program)
+	if !Terminal(out) || !term.IsTerminal(int(Raw(out).(*os.File).Fd())) {
+		t.Error("a terminal is none any more")
+	}
+	for _, c := range []struct {
+		to   io.Writer
+		want string
+	}{{out, `down\x1b[2Jall is well`}, {Raw(out), "down\x1b[2Jall is well"}} {
+		if _, err := io.WriteString(c.to, "down\x1b[2Jall is well\n"); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(screen).ReadString('\n')
+		if line != c.want+"\r\n" || err != nil {
+			t.Errorf("on the screen %q, %v, want %q", line, err, c.want)
+		}
+	}
+}
+
+// What goes into a file is what it is.
+func TestGuardOfAFile(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if guard(f) != io.Writer(f) || Raw(f) != io.Writer(f) || Terminal(guard(f)) {
+		t.Error("a file is guarded")
+	}
+}

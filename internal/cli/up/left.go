@@ -1,0 +1,103 @@
+package up
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+const (
+	// leftTimeout is the timeout for reading the remaining objects from the manager's cluster.
+	leftTimeout = 5 * time.Second
+	// leftShown is the maximum number of listed objects.
+	leftShown = 6
+)
+
+// checkLeft lists the objects with finalizers that a manager leaves in its cluster, which cannot be deleted until a
+// manager runs again. While the manager is running and could still delete them, it rejects the deletion of the
+// manager's data, which may include the data of their nodes and control planes. Objects that cannot be read are not
+// reported.
+func (f downFlags) checkLeft(ctx context.Context, e term.Env, state datadir.State) error {
+	names, err := left(ctx, e, state.Holder)
+	if err != nil && f.delete && state.Held {
+		return fault.New(fault.Invalid, "ObjectsLeft", "what is left in the management cluster of %s is not known (%s): stop the manager without --delete first, then with it, where its data is to be given up",
+			state.Holder.ManagerOf, fault.UserMessage(err)).From(err)
+	}
+	if names == "" {
+		return nil
+	}
+	if f.delete && state.Held {
+		return fault.New(fault.Invalid, "ObjectsLeft", "in the management cluster of %s are still %s: delete them first, while the manager runs; or stop it without --delete, then with it, and they stay there with their finalizers", state.Holder.ManagerOf, names)
+	}
+	text := fmt.Sprintf("In the management cluster are still %s: their finalizers keep them until a manager runs.", names)
+	if !f.delete {
+		text += " To give it up, start it again and delete them while it runs."
+	}
+	_, err = fmt.Fprintln(e.Err, text)
+	return err
+}
+
+// left lists the remaining objects, or returns an empty string if none is known. It fails if the kubeconfig of the
+// manager now leads to another cluster.
+func left(ctx context.Context, e term.Env, of datadir.Holder) (string, error) {
+	if of.Kubeconfig == "" {
+		return "", nil
+	}
+	flags := management.Flags{Kubeconfig: of.Kubeconfig, Context: of.Context}
+	c, err := flags.Connect(e)
+	if err != nil {
+		return "", nil
+	}
+	if of.ManagerOf != "" && c.Config.Host != of.ManagerOf {
+		return "", fault.New(fault.Invalid, management.ReasonKubeconfig, "%s names %s now", of.Kubeconfig, c.Config.Host)
+	}
+	ctx, cancel := context.WithTimeout(ctx, leftTimeout)
+	defer cancel()
+	names := finalized(ctx, c.Client, management.ObjectsOf(of.Namespace, of.WatchFilter)...)
+	if n := len(names) - leftShown; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:leftShown], ", "), n), nil
+	}
+	return strings.Join(names, ", "), nil
+}
+
+// finalized returns the objects of providers that have finalizers and no owner, limited to the objects that a manager
+// reconciles.
+func finalized(ctx context.Context, c client.Client, its ...client.ListOption) []string {
+	crds := &metav1.PartialObjectMetadataList{}
+	crds.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})
+	if err := c.List(ctx, crds, client.HasLabels{provider.ComponentLabel}); err != nil {
+		return nil
+	}
+	var out []string
+	for i := range crds.Items {
+		plural, group, _ := strings.Cut(crds.Items[i].Name, ".")
+		kind, err := c.RESTMapper().KindFor(schema.GroupVersionResource{Group: group, Resource: plural})
+		if err != nil {
+			continue
+		}
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := c.List(ctx, list, its...); err != nil {
+			continue
+		}
+		for _, o := range list.Items {
+			if len(o.Finalizers) > 0 && len(o.OwnerReferences) == 0 {
+				out = append(out, strings.TrimSpace(kind.Kind+" "+strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,65 @@
+package up
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+)
+
+// managerPatience is the timeout of requests to a manager. On an overloaded host, a response takes seconds.
+const managerPatience = 10 * time.Second
+
+// probeManager checks whether the running manager responds. The request has no credentials; a rejection is a response as
+// well.
+func (s *Status) probeManager(ctx context.Context) {
+	if s.Management == nil || s.Management.Manager == nil {
+		return
+	}
+	m := s.Management.Manager
+	if m.PID == 0 || m.Diagnostics == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, managerPatience)
+	defer cancel()
+	if responds(ctx, m.Diagnostics, datadir.Dir(s.DataDir)) {
+		return
+	}
+	m.Problem = fmt.Sprintf("process %d runs and did not answer within %s: this host is busy, or the manager hangs; \"kill -9 %d\" has it restarted", m.PID, managerPatience, m.PID)
+	if isStopped(m.PID) {
+		m.Problem = fmt.Sprintf("process %d is stopped by a signal: \"kill -CONT %d\" continues it, \"kill -9 %d\" has it restarted", m.PID, m.PID, m.PID)
+	}
+}
+
+// responds reports whether the server at a URL, whose certificate the management cluster has signed, sends any response.
+func responds(ctx context.Context, url string, dir datadir.Dir) bool {
+	ca, err := os.ReadFile(dir.Path("pki", "ca.crt"))
+	roots := x509.NewCertPool()
+	if err != nil || !roots.AppendCertsFromPEM(ca) {
+		return true // unknown
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/healthz", nil)
+	if err != nil {
+		return true
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return ctx.Err() == nil && !os.IsTimeout(err) // the server was there, and is being replaced
+	}
+	_ = resp.Body.Close()
+	return true
+}
+
+// isStopped reports whether a signal has stopped a process.
+func isStopped(pid int) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	end := bytes.LastIndexByte(data, ')') // of the name, which may contain anything
+	return err == nil && end >= 0 && bytes.HasPrefix(data[end+1:], []byte(" T "))
+}

@@ -1,0 +1,2 @@
+// Package upgrade implements the upgrade command, which groups its subcommands.
+package cli

@@ -1,0 +1,59 @@
+// Package version implements the version command. It prints the version of this build, and in text output whether there
+// is a newer release. It does not access a management cluster.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/clusterctl/install"
+)
+
+// module is the Go module of this program.
+const module = "github.com/slipwayhq/slipway"
+
+// VersionCommand returns the version command.
+func VersionCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of slipway and of what it carries",
+		Long: `Print the version of slipway and of what it carries. A release asks the Go module proxy once a day at most whether there is a
+newer one; CLUSTERCTL_DISABLE_VERSIONCHECK=1 or GOPROXY=off turns that off.`,
+		Args: cobra.NoArgs,
+	}
+	format := term.Flag(cmd.Flags(), "short")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		info := buildinfo.Get()
+		if err := format.Print(e.Out, info, func(w io.Writer) error { return text(w, info, format.String()) }); err != nil {
+			return err
+		}
+		if hint := Hint(cmd.Context(), e, info.Version); hint != "" && format.String() == "" {
+			_, _ = fmt.Fprintln(e.Err, hint)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// Hint returns a message about a newer release, or an empty string if none is known.
+func Hint(ctx context.Context, e term.Env, version string) string {
+	found := install.VersionCheck{Module: module, Current: version, Getenv: e.Getenv, Now: e.Now}.Release(ctx)
+	if found == "" {
+		return ""
+	}
+	return fmt.Sprintf("Release %s of slipway is available; this is %s.", found, version)
+}
+
+func text(w io.Writer, i buildinfo.Info, format string) error {
+	if format == "short" {
+		_, err := fmt.Fprintln(w, i.Version)
+		return err
+	}
+	_, err := fmt.Fprintf(w, "slipway %s (%s, %s)\nKubernetes %s\nCluster API %s\n", i.Version, i.Platform, i.Go, i.Kubernetes, i.ClusterAPI)
+	return err
+}

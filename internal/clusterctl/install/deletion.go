@@ -1,0 +1,126 @@
+package install
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providerset"
+)
+
+// Deletion selects what to delete with a provider.
+type Deletion struct {
+	// Namespaces deletes the namespaces with their content.
+	Namespaces bool
+	// CRDs deletes the CRDs with all their objects, including Clusters.
+	CRDs bool
+}
+
+// Installed is a provider with its installed objects.
+type Installed struct {
+	inventory.Provider
+	Objects []*unstructured.Unstructured
+}
+
+// SelectForDeletion returns the installed providers to delete.
+func SelectForDeletion(named map[provider.Type][]string, all bool, installed []inventory.Provider, builtin []providerset.Name) ([]inventory.Provider, error) {
+	if all {
+		if len(named) > 0 {
+			return nil, fault.New(fault.Invalid, ReasonRequest, "--all names every provider; leave out the others, or --all")
+		}
+		return installed, nil
+	}
+	if len(named) == 0 {
+		return nil, fault.New(fault.Invalid, ReasonRequest, "no provider is named; name some, for example with --infrastructure NAME, or all with --all")
+	}
+	var out []inventory.Provider
+	for _, t := range provider.Types() {
+		for _, name := range named[t] {
+			ref, err := provider.ParseReference(name)
+			if err != nil {
+				return nil, err
+			}
+			if slices.Contains(builtin, providerset.Name(t.Label(ref.Name))) {
+				return nil, fault.New(fault.Invalid, ReasonBuiltIn,
+					"provider %s is built into this management cluster; start it with `slipway up --without %s` to be without it", t.Label(ref.Name), t.Label(ref.Name))
+			}
+			found := slices.DeleteFunc(inventory.Find(installed, t, ref.Name), func(p inventory.Provider) bool {
+				return ref.Namespace != "" && p.Namespace != ref.Namespace || ref.Version != "" && p.Current() != ref.Version
+			})
+			if len(found) == 0 {
+				return nil, fault.New(fault.Gone, "ProviderNotInstalled", "provider %s is not installed; there are: %s. What its deletion kept goes with \"kubectl delete crd -l cluster.x-k8s.io/provider=%s\" and \"kubectl delete namespace NAMESPACE\"",
+					t.Label(ref.String()), listed(installed), t.Label(ref.Name))
+			}
+			out = append(out, found...)
+		}
+	}
+	return out, nil
+}
+
+func listed(installed []inventory.Provider) string {
+	if len(installed) == 0 {
+		return "none"
+	}
+	var out string
+	for n, p := range installed {
+		if n > 0 {
+			out += ", "
+		}
+		out += p.Label() + " " + p.Current()
+	}
+	return out
+}
+
+// Uninstall plans the deletion of providers, in reverse installation order. The inventory object is deleted last, so
+// that the command can be repeated after an interruption.
+//
+//	webhook configurations   would reject the following deletions
+//	Deployments              would recreate other objects
+//	everything else          in reverse creation order
+//	CRDs, Namespaces         if requested
+//	the inventory object
+func Uninstall(providers []Installed, d Deletion) Plan {
+	var p Plan
+	providers = slices.Clone(providers)
+	slices.SortStableFunc(providers, func(a, b Installed) int { return inventory.Compare(b.Provider, a.Provider) })
+	for _, i := range providers {
+		objects := repository.InstallOrder(i.Objects)
+		slices.Reverse(objects)
+		kept := map[string]int{}
+		for _, o := range objects {
+			kind := o.GetKind()
+			if kind == "Namespace" && !d.Namespaces || kind == "CustomResourceDefinition" && !d.CRDs {
+				kept[kind]++
+				continue
+			}
+			if kind == "Namespace" {
+				continue // after the inventory object in it
+			}
+			p.add(Step{Verb: Delete, Provider: i.Label(), Object: o})
+		}
+		for _, kind := range []string{"CustomResourceDefinition", "Namespace"} {
+			if n := kept[kind]; n > 0 {
+				p.Notes = append(p.Notes, fmt.Sprintf("Provider %s keeps %d %s.", i.Label(), n, plural(kind, n)))
+			}
+		}
+		p.add(Step{Verb: Delete, Provider: i.Label(), Object: i.Object(), Why: "nothing else remains"})
+		for _, o := range objects {
+			if o.GetKind() == "Namespace" && d.Namespaces {
+				p.add(Step{Verb: Delete, Provider: i.Label(), Object: o})
+			}
+		}
+	}
+	return p
+}
+
+func plural(kind string, n int) string {
+	if n == 1 {
+		return kind
+	}
+	return kind + "s"
+}

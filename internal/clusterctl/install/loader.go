@@ -1,0 +1,137 @@
+package install
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+	clusterctlrepository "github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// SelectionLoader loads providers from their repositories.
+type SelectionLoader struct {
+	Config  *clusterctlrepository.ConfigFile
+	Options clusterctlrepository.Options
+}
+
+// NewSelectionLoader returns a loader with the variables and overrides of a configuration file.
+func NewSelectionLoader(config *clusterctlrepository.ConfigFile) SelectionLoader {
+	return SelectionLoader{Config: config, Options: clusterctlrepository.Options{Variable: config.Variable, Overrides: config.OverridesFolder()}}
+}
+
+// Source returns the repository of a provider.
+func (l SelectionLoader) Source(t provider.Type, name string) (*clusterctlrepository.Source, error) {
+	p, err := l.Config.Provider(t, name)
+	if err != nil {
+		return nil, err
+	}
+	return clusterctlrepository.Open(p, l.Options)
+}
+
+// Find returns the repository of a provider and the version: the specified one, or the latest with the contract of this
+// build.
+func (l SelectionLoader) Find(ctx context.Context, t provider.Type, r provider.Reference) (*clusterctlrepository.Source, string, error) {
+	source, err := l.Source(t, r.Name)
+	if err != nil {
+		return nil, "", err
+	}
+	version, err := source.Version(ctx, r.Version, clusterctlrepository.Contract)
+	return source, version, err
+}
+
+// Item loads a provider in the specified version, or the latest with the contract of this build.
+func (l SelectionLoader) Item(ctx context.Context, c Choice, namespace string) (Item, error) {
+	return l.item(ctx, c, clusterctlrepository.ComponentOptions{TargetNamespace: cmp.Or(c.Reference.Namespace, namespace)})
+}
+
+// ImagesOf loads a provider for its images, without replacing variables and without requiring a namespace.
+func (l SelectionLoader) ImagesOf(ctx context.Context, c Choice) (Item, error) {
+	return l.item(ctx, c, clusterctlrepository.ComponentOptions{TargetNamespace: cmp.Or(c.Reference.Namespace, "default"), Raw: true})
+}
+
+func (l SelectionLoader) item(ctx context.Context, c Choice, o clusterctlrepository.ComponentOptions) (Item, error) {
+	source, version, err := l.Find(ctx, c.Type, c.Reference)
+	if err != nil {
+		return Item{}, err
+	}
+	o.Lookup, o.AlterImage = l.Config.Variable, l.Config.AlterImage
+	contract, err := SelectionContract(ctx, source, version)
+	if err != nil {
+		return Item{}, err
+	}
+	components, err := clusterctlrepository.LoadComponents(ctx, source, version, o)
+	return Item{Components: components, Contract: contract}, err
+}
+
+// Items loads several providers.
+func (l SelectionLoader) Items(ctx context.Context, choices []Choice, namespace string) ([]Item, error) {
+	var out []Item
+	for _, c := range choices {
+		item, err := l.Item(ctx, c, namespace)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, item)
+	}
+	return out, nil
+}
+
+// Latest returns the latest version of an installed provider that is compatible with the contract, or "" if there is
+// none. For the core provider, the contract must be equal.
+func (l SelectionLoader) Latest(ctx context.Context, p inventory.Provider, contract string) (string, error) {
+	source, err := l.sourceOf(p)
+	if err != nil {
+		return "", err
+	}
+	version, err := source.Latest(ctx, contract)
+	if known := fault.As(err); known != nil && known.Reason == clusterctlrepository.ReasonNoVersion {
+		return "", nil
+	}
+	if err != nil || p.Type != provider.Core {
+		return version, err
+	}
+	has, err := SelectionContract(ctx, source, version)
+	if err != nil || has != contract {
+		return "", err
+	}
+	return version, nil
+}
+
+// sourceOf returns the repository of an installed provider.
+func (l SelectionLoader) sourceOf(p inventory.Provider) (*clusterctlrepository.Source, error) {
+	source, err := l.Source(p.Type, p.Name)
+	if known := fault.As(err); known != nil && known.Reason == clusterctlrepository.ReasonUnknownProvider {
+		return nil, fault.New(fault.Gone, clusterctlrepository.ReasonUnknownProvider,
+			"it is installed, and not in the configuration: add %q of the type %s to providers in %s", p.Name, p.Type, cmp.Or(l.Config.Path, "clusterctl.yaml")).From(err)
+	}
+	return source, err
+}
+
+// ContractOf returns the contract of the installed version of a provider.
+func (l SelectionLoader) ContractOf(ctx context.Context, p inventory.Provider) (string, error) {
+	source, err := l.sourceOf(p)
+	if err != nil {
+		return "", err
+	}
+	return SelectionContract(ctx, source, p.Version)
+}
+
+// SelectionContract returns the contract of a provider version.
+func SelectionContract(ctx context.Context, s *clusterctlrepository.Source, version string) (string, error) {
+	parsed, err := clusterctlrepository.ParseVersion(version)
+	if err != nil {
+		return "", fault.New(fault.Invalid, clusterctlrepository.ReasonNoVersion, "%q of provider %s is no semantic version; write it as v1.2.3", version, s.Provider().Label())
+	}
+	metadata, err := s.Metadata(ctx, version)
+	if err != nil {
+		return "", err
+	}
+	series, ok := metadata.ForVersion(parsed)
+	if !ok {
+		return "", fault.New(fault.Invalid, clusterctlrepository.ReasonMetadata,
+			"metadata.yaml of provider %s %s does not say which contract %d.%d has; use a version whose release does", s.Provider().Label(), version, parsed.Major, parsed.Minor)
+	}
+	return series.Contract, nil
+}

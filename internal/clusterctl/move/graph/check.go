@@ -1,0 +1,155 @@
+// Package check checks whether objects can be moved to another management cluster. It accesses no cluster. See [CheckItem].
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/version"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// BlockMove is the annotation with which a provider blocks the move of an object.
+const BlockMove = "clusterctl.cluster.x-k8s.io/block-move"
+
+// CheckProvider is an installed provider in an inventory.
+type CheckProvider struct{ Name, Type, Version, Namespace string }
+
+// CheckItem returns the problems that prevent the move of an object.
+func CheckItem(i Item) []string {
+	if i.Copy {
+		return nil
+	}
+	var out []string
+	add := func(format string, args ...any) { out = append(out, i.ID.String()+" "+fmt.Sprintf(format, args...)) }
+	if i.GetDeletionTimestamp() != nil {
+		add("is being deleted: wait until it is gone, or find out what holds it")
+	}
+	switch {
+	case i.ID.IsCore(Cluster):
+		checkCluster(i.Object.Unstructured, add)
+	case i.ID.IsCore(ClusterClass):
+		if IsClassPaused(i.Object.Unstructured) {
+			add("is paused already: remove its annotation %s first", clusterv1.PausedAnnotation)
+		}
+	case i.ID.IsCore("Machine"):
+		if field(i.Object.Unstructured, "status", "nodeRef", "name") == "" {
+			add("has no Node yet: wait until its Node has joined the cluster")
+		}
+	}
+	return out
+}
+
+func checkCluster(o *unstructured.Unstructured, add func(string, ...any)) {
+	if IsClusterPaused(o) {
+		add("is paused already: set spec.paused to false first")
+	}
+	if !isTrueAt(o, "status", "initialization", "infrastructureProvisioned") && !isTrueAt(o, "status", "infrastructureReady") {
+		add("has no infrastructure yet: wait until it is provisioned")
+	}
+	if !IsInitialized(o) {
+		add("has no control plane yet: wait until it is initialized")
+	}
+}
+
+// IsInitialized reports whether the control plane of a Cluster is initialized.
+func IsInitialized(o *unstructured.Unstructured) bool {
+	return isTrueAt(o, "status", "initialization", "controlPlaneInitialized") || hasTrueCondition(o, "ControlPlaneInitialized")
+}
+
+// CheckProviders returns the providers that the target lacks, or has in an older version. It returns none if the target has
+// no inventory; then only kinds are compared.
+func CheckProviders(source, target []CheckProvider) []string {
+	if len(target) == 0 {
+		return nil
+	}
+	var out []string
+	for _, s := range source {
+		at := slices.IndexFunc(target, func(t CheckProvider) bool { return t.Name == s.Name && t.Type == s.Type })
+		if at < 0 {
+			out = append(out, fmt.Sprintf("the target does not have the %s %s %s: install it there first", s.Type, s.Name, s.Version))
+			continue
+		}
+		want, err1 := version.ParseSemantic(s.Version)
+		have, err2 := version.ParseSemantic(target[at].Version)
+		if err1 != nil || err2 != nil || have.LessThan(want) {
+			out = append(out, fmt.Sprintf("the target has the %s %s in version %s, and the source in %s: upgrade the target first", s.Type, s.Name, target[at].Version, s.Version))
+		}
+	}
+	return out
+}
+
+// CheckBlocked returns the objects that a provider still blocks.
+func CheckBlocked(items []Item) []string {
+	var out []string
+	for _, i := range items {
+		if _, has := i.GetAnnotations()[BlockMove]; has {
+			out = append(out, i.ID.String())
+		}
+	}
+	return out
+}
+
+func field(o *unstructured.Unstructured, path ...string) string {
+	s, _, _ := unstructured.NestedString(o.Object, path...)
+	return s
+}
+
+func isTrueAt(o *unstructured.Unstructured, path ...string) bool {
+	v, _, _ := unstructured.NestedBool(o.Object, path...)
+	return v
+}
+
+func hasTrueCondition(o *unstructured.Unstructured, name string) bool {
+	return ConditionStatus(o, name) == "True"
+}
+
+// ConditionStatus returns the status of a condition, or "" if the object does not have it.
+func ConditionStatus(o *unstructured.Unstructured, name string) string {
+	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, one := range all {
+		if c, ok := one.(map[string]any); ok && c["type"] == name {
+			status, _ := c["status"].(string)
+			return status
+		}
+	}
+	return ""
+}
+
+// IsClusterPaused reports whether a Cluster is paused.
+func IsClusterPaused(o *unstructured.Unstructured) bool { return isTrueAt(o, "spec", "paused") }
+
+// IsClassPaused reports whether an object has the paused annotation.
+func IsClassPaused(o *unstructured.Unstructured) bool {
+	_, paused := o.GetAnnotations()[clusterv1.PausedAnnotation]
+	return paused
+}
+
+// CheckUnobserved returns the Clusters whose controller has not reported the pause yet. After 15 seconds it returns none,
+// because the controller may not be running.
+func CheckUnobserved(items []Item, waited time.Duration) []string {
+	const enough = 15 * time.Second
+	if waited >= enough {
+		return nil
+	}
+	var out []string
+	for _, i := range items {
+		if i.ID.IsCore(Cluster) && !i.Copy && ConditionStatus(i.Object.Unstructured, clusterv1.PausedCondition) == "False" {
+			out = append(out, i.ID.String())
+		}
+	}
+	return out
+}
+
+// InfrastructureNamespaces returns the namespaces of infrastructure providers.
+func InfrastructureNamespaces(all []CheckProvider) []string {
+	var out []string
+	for _, p := range all {
+		if p.Type == "InfrastructureProvider" && !slices.Contains(out, p.Namespace) {
+			out = append(out, p.Namespace)
+		}
+	}
+	return out
+}

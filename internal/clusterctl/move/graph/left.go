@@ -1,0 +1,135 @@
+package graph
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// CheckUnmoved is an object that is linked to a selected one and does not move.
+type CheckUnmoved struct {
+	Link
+	// Owner is the UID of From, if To depends on it.
+	Owner types.UID
+	// CRD is the CRD of To's kind; empty for a built-in kind. Unread means that objects of the kind were not read,
+	// because of the CRD's labels.
+	CRD    string
+	Unread bool
+	// Dependent means that From owns To, and not the other way round.
+	Dependent bool
+	// BuiltIn means that To has a built-in kind whose objects never move.
+	BuiltIn bool
+	// Refused is the error if To may exist and cannot be read.
+	Refused error
+}
+
+// LeftBehind describes the linked objects that do not move, in one sentence for each kind and type of link.
+func LeftBehind(all []CheckUnmoved) []string {
+	type group struct{ kind, link string }
+	var order []group
+	groups := map[group][]CheckUnmoved{}
+	for _, l := range all {
+		if l.Refused != nil && l.BuiltIn {
+			continue // one sentence for all kinds
+		}
+		k := group{kind: l.To.Kind + "." + l.To.Group, link: l.verb()}
+		if l.Refused != nil {
+			k = group{kind: l.CRD + l.To.Kind, link: l.Refused.Error()}
+		}
+		if groups[k] == nil {
+			order = append(order, k)
+		}
+		groups[k] = append(groups[k], l)
+	}
+	out := unlisted(all)
+	for _, k := range order {
+		same := groups[k]
+		slices.SortFunc(same, func(a, b CheckUnmoved) int {
+			return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To))
+		})
+		distinct := slices.CompactFunc(same, func(a, b CheckUnmoved) bool { return a.From == b.From && a.To == b.To })
+		out = append(out, distinct[0].sentence(len(distinct)-1))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// unlisted returns one sentence for all built-in kinds that the user may not list.
+func unlisted(all []CheckUnmoved) []string {
+	var kinds []string
+	namespace := ""
+	for _, l := range all {
+		if l.Refused != nil && l.BuiltIn {
+			kinds, namespace = append(kinds, plural(l.To.Kind)), l.To.Namespace
+		}
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	slices.Sort(kinds)
+	list := strings.Join(kinds, ", ")
+	if last := len(kinds) - 1; last > 0 {
+		list = strings.Join(kinds[:last], ", ") + " and " + kinds[last]
+	}
+	where := "in any namespace"
+	if namespace != "" {
+		where = "in namespace " + namespace
+	}
+	return []string{fmt.Sprintf("the account may not list %s %s of the source, and what moves may own some, which the garbage collector would delete: use an account that may list them", list, where)}
+}
+
+func plural(kind string) string {
+	switch {
+	case strings.HasSuffix(kind, "y"):
+		return strings.TrimSuffix(kind, "y") + "ies"
+	case strings.HasSuffix(kind, "s"):
+		return kind + "es"
+	}
+	return kind + "s"
+}
+
+func (l CheckUnmoved) verb() string {
+	switch {
+	case l.Dependent:
+		return "owns"
+	case l.UID != "":
+		return "is owned by"
+	}
+	return "refers to"
+}
+
+func (l CheckUnmoved) sentence(more int) string {
+	if l.Refused != nil {
+		return fmt.Sprintf("whether objects of this kind belong to the selection cannot be read: %v: use an account that may read them", l.Refused)
+	}
+	others := ""
+	if more > 0 {
+		others = fmt.Sprintf(" (and %d more of this kind)", more)
+	}
+	return fmt.Sprintf("%s %s %s of %s%s, which does not go along: %s", l.From, l.verb(), l.To, group(l.To.Group), others, l.remedy())
+}
+
+func group(name string) string {
+	if name == "" {
+		return "the core API group"
+	}
+	return name
+}
+
+func (l CheckUnmoved) remedy() string {
+	const label = "clusterctl.cluster.x-k8s.io"
+	switch {
+	case l.BuiltIn:
+		return "remove the owner reference, so that it stays at the source, or delete the object there: the garbage collector deletes it after the move"
+	case l.Unread && l.CRD != "":
+		return fmt.Sprintf("give CustomResourceDefinition %s the label %s, so that its objects go along", l.CRD, label)
+	case l.UID != "":
+		return fmt.Sprintf("remove the owner reference, or give the owner the label %s", MoveLabel)
+	case l.CRD != "" || l.To.Group == "":
+		return fmt.Sprintf("give it the label %s, or select what it belongs to as well", MoveLabel)
+	}
+	return "remove the reference, or create the object at the target first"
+}

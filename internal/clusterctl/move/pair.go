@@ -1,0 +1,161 @@
+package move
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
+	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
+	"github.com/slipwayhq/slipway/internal/local/container"
+)
+
+// HostDocker lists the Docker resources of a Cluster that the source owns.
+type HostDocker interface {
+	Holdings(ctx context.Context, cluster string) ([]hosttransfer.Item, error)
+}
+
+// HostPlace is one of the two data directories.
+type HostPlace struct {
+	Dir  datadir.Dir
+	Book *hosttransfer.Store
+	// Versions are the Kubernetes versions that it can run.
+	Versions []string
+}
+
+// HostPair is the source and target data directories on one host.
+type HostPair struct {
+	From, To HostPlace
+	Docker   HostDocker
+	// Write is called before each write, and can abort with an error; it may be nil.
+	Write func() error
+	// Patience is the timeout for the source to release a control plane.
+	Patience time.Duration
+}
+
+func newPair(from, to HostLocation) (*HostPair, error) {
+	p := &HostPair{Patience: 30 * time.Second}
+	for place, f := range map[*HostPlace]HostLocation{&p.From: from, &p.To: to} {
+		*place = HostPlace{Dir: datadir.Dir(f.Dir), Book: hosttransfer.Open(datadir.Dir(f.Dir), f.Instance), Versions: f.Versions}
+	}
+	engine, err := container.New(container.Config{Instance: from.Instance, Address: cmp.Or(from.Docker, client.DefaultDockerHost), Custody: p.From.Book})
+	p.Docker = engine
+	return p, err
+}
+
+// Read reads the host resources of the selected Clusters. It writes nothing.
+func (p *HostPair) Read(ctx context.Context, selection graph.Selection) (HostFacts, error) {
+	f := HostFacts{From: p.From.Book.Instance(), To: p.To.Book.Instance(), Target: string(p.To.Dir), Versions: p.To.Versions}
+	records, err := p.From.Book.Given()
+	if err != nil {
+		return f, err
+	}
+	for _, i := range selection.Find(graph.Cluster) {
+		if i.Copy || !i.ID.IsCore(graph.Cluster) {
+			continue
+		}
+		c := HostCluster{Key: i.ID.Namespace + "/" + i.ID.Name, UID: string(i.GetUID())}
+		for n, r := range records {
+			if r.UID == c.UID && r.InProgress {
+				c.Record = &records[n]
+			}
+		}
+		if folder := filepath.Join(i.ID.Namespace, i.ID.Name); exists(p.From.Dir.Images(), folder) {
+			c.Images, c.ImagesThere = []string{folder}, exists(p.To.Dir.Images(), folder)
+		}
+		onHost, err := p.readObjects(&c, i.ID, selection)
+		if err != nil {
+			return f, err
+		}
+		if onHost || c.Record != nil && len(c.Record.Items) > 0 {
+			if c.Items, err = p.Docker.Holdings(ctx, c.Key); err != nil {
+				return f, err
+			}
+		}
+		f.Clusters = append(f.Clusters, c)
+	}
+	f.Orphans = strays(selection, f.Clusters)
+	return f, nil
+}
+
+// strays returns the selected objects on the host that belong to none of the Clusters.
+func strays(selection graph.Selection, clusters []HostCluster) []graph.ID {
+	var out []graph.ID
+	for _, i := range selection.Items() {
+		of := i.ID.Namespace + "/" + clusterOf(i)
+		if OnHost(i) && !slices.ContainsFunc(clusters, func(c HostCluster) bool { return c.Key == of }) {
+			out = append(out, i.ID)
+		}
+	}
+	return out
+}
+
+// readObjects reads the host resources of one Cluster's objects; onHost reports whether any may be in Docker.
+func (p *HostPair) readObjects(c *HostCluster, cluster graph.ID, selection graph.Selection) (onHost bool, err error) {
+	for _, i := range selection.Items() {
+		if !OnHost(i) || i.ID.Namespace != cluster.Namespace || clusterOf(i) != cluster.Name {
+			continue
+		}
+		switch {
+		case isPlane(i.ID):
+			plane, err := p.readPlane(i)
+			if err != nil {
+				return onHost, err
+			}
+			c.Planes = append(c.Planes, plane)
+			continue
+		case i.ID.Kind == "LocalCluster":
+			c.Networks = append(c.Networks, i.ID)
+			if name := folderName(i.ID); exists(p.From.Dir.Balancers(), name) {
+				c.Balancers = append(c.Balancers, name)
+			}
+		case i.ID.Kind == "LocalMachine":
+			c.Machines = append(c.Machines, HostMachine{ID: i.ID, Object: i.ID.Namespace + "/" + i.ID.Name})
+		}
+		onHost = true
+	}
+	return onHost, nil
+}
+
+// folderName returns the name of an object's folder. It is unique, because a namespace contains no dot.
+func folderName(id graph.ID) string { return id.Namespace + "." + id.Name }
+
+func exists(root, name string) bool {
+	_, err := os.Lstat(filepath.Join(root, name))
+	return !errors.Is(err, os.ErrNotExist)
+}
+
+func (p *HostPair) readPlane(i graph.Item) (HostPlane, error) {
+	annotations := i.GetAnnotations()
+	out := HostPlane{
+		ID: i.ID, Name: folderName(i.ID), Initialized: annotations[hostedv1.InitializedAnnotation] != "", Restoring: annotations[hostedv1.RestoreAnnotation] != "",
+	}
+	out.Here, out.There = exists(p.From.Dir.Planes(), out.Name), exists(p.To.Dir.Planes(), out.Name)
+	spec, _ := i.UnstructuredContent()["spec"].(map[string]any)
+	out.Version, _ = spec["version"].(string)
+	folder := processconfig.Folder(filepath.Join(p.From.Dir.Planes(), out.Name))
+	if !out.Here {
+		folder = processconfig.Folder(filepath.Join(p.To.Dir.Planes(), out.Name))
+	}
+	run, alive, err := folder.ReadRun()
+	if err != nil {
+		return out, fmt.Errorf("reading the process of %s: %w", i.ID, err)
+	}
+	if alive {
+		out.PID, out.Relocatable = run.PID, relocatable(run, filepath.Join(p.To.Dir.Planes(), out.Name))
+		if run.Version != "" {
+			out.Version = run.Version
+		}
+	}
+	return out, nil
+}

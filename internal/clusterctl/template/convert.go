@@ -1,0 +1,129 @@
+// Package convert converts manifests of Cluster API to a newer API version, without a cluster. It converts the objects
+// of the group cluster.x-k8s.io, and leaves the rest of a file unchanged, byte for byte:
+//
+//	an older version of the group       converted
+//	the target version, other groups    unchanged
+//	an unknown version                  unchanged, with a note
+//	an unknown field                    an error, because its value would be lost
+//
+// The patches in a ClusterClass are not converted, because their paths refer to other kinds.
+package template
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipwayhq/slipway/internal/conversion"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// ReasonManifest is the reason when a manifest cannot be converted; Invalid.
+const ReasonManifest = "InvalidManifest"
+
+// ConvertResult is a converted manifest.
+type ConvertResult struct {
+	YAML []byte
+	// Converted and Unchanged count objects.
+	Converted, Unchanged int
+	// Notes list objects that could not be converted and were left unchanged.
+	Notes []string
+}
+
+// ConvertManifest converts the documents of a manifest.
+func ConvertManifest(data []byte, version string) (ConvertResult, error) {
+	if version != clusterv1.GroupVersion.Version {
+		return ConvertResult{}, fault.New(fault.Invalid, ReasonManifest, "objects cannot be converted to version %q; use %s", version, clusterv1.GroupVersion.Version)
+	}
+	converter, err := conversion.New(nil)
+	if err != nil {
+		return ConvertResult{}, err
+	}
+	r := ConvertResult{}
+	var documents [][]byte
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for n := 1; ; n++ {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return ConvertResult{}, malformed(n, err)
+		}
+		document = bytes.TrimPrefix(document, []byte("---\n"))
+		if len(bytes.TrimSpace(document)) == 0 {
+			continue
+		}
+		if document, err = r.document(converter, document, n); err != nil {
+			return ConvertResult{}, err
+		}
+		documents = append(documents, append(bytes.TrimRight(document, "\n"), '\n'))
+	}
+	r.YAML = bytes.Join(documents, []byte("---\n"))
+	return r, nil
+}
+
+func malformed(n int, err error) error {
+	return fault.New(fault.Invalid, ReasonManifest, "document %d cannot be read: %v; where it is a template, replace its variables first (slipway generate yaml)", n, err).From(err)
+}
+
+// document converts one document if necessary.
+func (r *ConvertResult) document(converter *conversion.Converter, document []byte, n int) ([]byte, error) {
+	head := unstructured.Unstructured{}
+	if err := yaml.Unmarshal(document, &head.Object); err != nil {
+		return nil, malformed(n, err)
+	}
+	if len(head.Object) == 0 {
+		return document, nil // only comments
+	}
+	kind := head.GroupVersionKind()
+	if kind.Group != clusterv1.GroupVersion.Group || kind.Version == clusterv1.GroupVersion.Version {
+		r.Unchanged++
+		return document, nil
+	}
+	if !converter.Scheme().Recognizes(kind) || !converter.Scheme().Recognizes(clusterv1.GroupVersion.WithKind(kind.Kind)) {
+		r.Unchanged++
+		r.Notes = append(r.Notes, fmt.Sprintf("Document %d, %s %s, has version %s, which cannot be converted; it is left as it is.", n, kind.Kind, head.GetName(), kind.Version))
+		return document, nil
+	}
+	out, err := object(converter, document, kind)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, ReasonManifest, "document %d, %s %s, cannot be converted: %v", n, kind.Kind, head.GetName(), err).From(err)
+	}
+	r.Converted++
+	return out, nil
+}
+
+func object(converter *conversion.Converter, document []byte, kind schema.GroupVersionKind) ([]byte, error) {
+	spoke, err := converter.Scheme().New(kind)
+	if err != nil {
+		return nil, err
+	}
+	if err := yaml.UnmarshalStrict(document, spoke); err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: ")) // remove the prefix of the library
+	}
+	hub, err := converter.Convert(spoke, clusterv1.GroupVersion.Version)
+	if err != nil {
+		return nil, err
+	}
+	hub.GetObjectKind().SetGroupVersionKind(clusterv1.GroupVersion.WithKind(kind.Kind))
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(hub)
+	if err != nil {
+		return nil, err
+	}
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	if status, ok := content["status"].(map[string]any); ok && len(status) == 0 {
+		delete(content, "status")
+	}
+	return yaml.Marshal(content)
+}

@@ -1,0 +1,76 @@
+package template_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/netip"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	configclasses "github.com/slipwayhq/slipway/config/classes"
+	"github.com/slipwayhq/slipway/internal/clusterctl/template"
+)
+
+// The quickstart is what `create cluster` would apply, the class first, with comments.
+func TestQuickstartIsWhatTheCommandWrites(t *testing.T) {
+	data, err := os.ReadFile("../../../examples/quickstart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _, err := configclasses.Objects(configclasses.Local, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := template.LocalCluster{
+		Name: "quickstart", Version: "v1.36.3", Class: clusterv1.ClusterClassRef{Name: configclasses.Local}, Subnet: netip.MustParsePrefix("172.30.0.0/16"),
+		Workers: template.LocalWorkers{Kind: "MachineDeployment", Class: "default-worker", Replicas: 2},
+	}.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []*unstructured.Unstructured
+	for d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
+		u := &unstructured.Unstructured{}
+		if err := d.Decode(u); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, u)
+	}
+	if d := cmp.Diff(append(want, cluster...), got); d != "" {
+		t.Errorf("examples/quickstart.yaml differs from the manifest of the command (-command +example):\n%s", d)
+	}
+}
+
+// Every example of a cluster of containers brings the network that the command would write.
+func TestExamplesBringTheNetwork(t *testing.T) {
+	for _, name := range []string{"quickstart.yaml", "without-class.yaml", "without-class-v1beta1.yaml", "machinedeployment.yaml", "kubeadm.yaml"} {
+		data, err := os.ReadFile("../../../examples/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		labelled, sourced, selected := false, false, false
+		for d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
+			u := &unstructured.Unstructured{}
+			if err := d.Decode(u); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			text, _, _ := unstructured.NestedString(u.Object, "data", "flannel.yaml")
+			labelled = labelled || u.GetKind() == "Cluster" && u.GetLabels()[template.NetworkLabel] == "flannel"
+			sourced = sourced || template.IsShared(u) && text == configclasses.FlannelManifest()
+			selected = selected || template.IsShared(u) && u.GetKind() == "ClusterResourceSet"
+		}
+		if !labelled || !sourced || !selected {
+			t.Errorf("%s: label %t, manifest as in the program %t, ClusterResourceSet %t", name, labelled, sourced, selected)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package machine
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/machines/inplace"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reference"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// retryFailed is the interval for retrying if no extension can be called.
+const retryFailed = 30 * time.Second
+
+// InPlaceUpdate is the input of decisions about the in-place update of a Machine.
+type InPlaceUpdate struct {
+	Machine *clusterv1.Machine
+	// Infrastructure and Bootstrap are the objects that the Machine references.
+	Infrastructure, Bootstrap reference.Link
+	// Enabled is set if the feature gate is enabled.
+	Enabled bool
+	// Progress is the response of the extension, or nil if it was not called yet.
+	Progress *inplace.Progress
+}
+
+// The actions. Each may be repeated.
+type (
+	// InPlaceFinish removes the update-in-progress annotation of the Machine. The annotations of its objects are removed
+	// next.
+	InPlaceFinish struct{ Handler string }
+	// InPlaceUnmark removes the update-in-progress annotation of a referenced object.
+	InPlaceUnmark struct{ Kind, Name string }
+	// RemoveHook removes the pending hook, which completes the update.
+	RemoveHook struct{}
+)
+
+// AskProgress requests a call of the extension.
+type AskProgress struct{}
+
+func (AskProgress) String() string { return "how far the extension is with the in-place update" }
+
+func (a InPlaceFinish) String() string {
+	return "end the in-place update: handler " + a.Handler + " is done"
+}
+func (a InPlaceUnmark) String() string {
+	return fmt.Sprintf("unmark %s %s: its Machine is not updating in place any more", a.Kind, a.Name)
+}
+func (RemoveHook) String() string {
+	return "remove the pending hook " + inplace.Hook + ": the Machine is not updating in place any more"
+}
+
+// Decide computes the plan for the update of a Machine that is not being deleted.
+func (u InPlaceUpdate) Decide(p *reconciler.Plan) {
+	switch inplace.StateOf(u.Machine) {
+	case inplace.None:
+	case inplace.Ending:
+		for _, l := range u.marked() {
+			p.Do(InPlaceUnmark{Kind: l.Ref.Kind, Name: l.Ref.Name})
+		}
+		p.Do(RemoveHook{})
+	case inplace.Updating:
+		u.decideProgress(p)
+	default:
+		s := u.situation()
+		p.WaitFor(waitOwner, "%s", s.message).For("Machine", u.Machine.Name).ToChange("metadata.annotations")
+	}
+}
+
+// Reasons of waits.
+const (
+	waitOwner     = "WaitingForInPlaceTrigger"
+	waitReady     = "WaitingForInPlacePreconditions"
+	waitExtension = "WaitingForInPlaceUpdate"
+)
+
+func (u InPlaceUpdate) decideProgress(p *reconciler.Plan) {
+	if b := u.blocked(); b.message != "" {
+		w := p.WaitFor(waitReady, "%s", b.message).For(b.kind, b.name)
+		if b.person {
+			w.UntilUserActs()
+		} else {
+			w.ToChange(b.field)
+		}
+		return
+	}
+	switch progress := u.Progress; {
+	case progress == nil:
+		p.Ask = append(p.Ask, AskProgress{})
+	case progress.Done:
+		p.Do(InPlaceFinish{Handler: progress.Handler})
+	case progress.Later > 0:
+		p.WaitFor(waitExtension, "%s", u.situation().message).For("Machine", u.Machine.Name).ForTime()
+		p.RecheckIn(progress.Later)
+	case progress.Problem != nil:
+		p.WaitFor(waitExtension, "%s", u.situation().message).For("Machine", u.Machine.Name).ForTime()
+		p.RecheckIn(cmp.Or(progress.Retry, retryFailed))
+	default:
+		p.WaitFor(waitExtension, "%s", u.situation().message).For("Machine", u.Machine.Name).ForTime()
+		p.RecheckIn(progress.Retry)
+	}
+}
+
+// obstacle is a change that is needed before the extension can be called.
+type obstacle struct {
+	message, kind, name, field string
+	// person is set if a user has to act, failed if the update cannot succeed until then.
+	person, failed bool
+}
+
+// blocked returns the obstacle that prevents a call of the extension, or the zero value if there is none.
+func (u InPlaceUpdate) blocked() obstacle {
+	m := u.Machine
+	machine := func(message, field string) obstacle {
+		return obstacle{message: message, kind: "Machine", name: m.Name, field: field}
+	}
+	switch infra := u.Infrastructure; {
+	case !u.Enabled:
+		o := machine("The feature gate InPlaceUpdates is off: turn it on again, or delete the Machine", "")
+		o.person = true
+		return o
+	case infra.Presence() == contract.Missing:
+		return obstacle{message: infra.String() + " does not exist: restore it, or delete the Machine", kind: infra.Ref.Kind, name: infra.Ref.Name, person: true, failed: true}
+	case infra.Presence() != contract.Found:
+		return obstacle{message: infra.String() + " cannot be read: " + infra.Problem(), kind: infra.Ref.Kind, name: infra.Ref.Name, person: true, failed: true}
+	case !isTrue(m.Status.Initialization.InfrastructureProvisioned):
+		return machine("Waiting for the infrastructure to be provisioned", "status.initialization.infrastructureProvisioned")
+	case m.Spec.Bootstrap.DataSecretName == nil:
+		return machine("Waiting for the bootstrap data Secret to be created", "spec.bootstrap.dataSecretName")
+	case !m.Status.NodeRef.IsDefined():
+		return machine("Waiting for the Node to be found", "status.nodeRef")
+	}
+	for _, l := range u.links() {
+		if l.Presence() == contract.Found && !inplace.IsMarked(l.Object().Unstructured) {
+			return obstacle{message: fmt.Sprintf("Waiting for %s to be written by the owner of the Machine", l), kind: l.Ref.Kind, name: l.Ref.Name, field: "metadata.annotations"}
+		}
+	}
+	return obstacle{}
+}
+
+// links returns the objects that the Machine references. The bootstrap config is no longer needed and may be
+// missing.
+func (u InPlaceUpdate) links() []reference.Link {
+	return []reference.Link{u.Infrastructure, u.Bootstrap}
+}
+
+func (u InPlaceUpdate) marked() []reference.Link {
+	var out []reference.Link
+	for _, l := range u.links() {
+		if l.Presence() == contract.Found && inplace.IsMarked(l.Object().Unstructured) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// situation is a reason and message of the Updating condition.
+type situation struct{ reason, message string }
+
+func (u InPlaceUpdate) situation() situation {
+	const updating, failed = clusterv1.MachineInPlaceUpdatingReason, clusterv1.MachineInPlaceUpdateFailedReason
+	switch inplace.StateOf(u.Machine) {
+	case inplace.Moving:
+		return situation{updating, "Waiting for the MachineDeployment to acknowledge the Machine in its MachineSet"}
+	case inplace.Triggering:
+		return situation{updating, "Waiting for the owner of the Machine to write what it shall become"}
+	}
+	if b := u.blocked(); b.message != "" {
+		if b.failed {
+			return situation{failed, "In-place update cannot be made: " + b.message}
+		}
+		return situation{updating, b.message}
+	}
+	switch p := u.Progress; {
+	case p == nil, p.Done:
+		return situation{updating, "In-place update in progress"}
+	case p.Later > 0:
+		return situation{updating, "Waiting for the extension to be callable"}
+	case p.Problem != nil:
+		return situation{failed, "In-place update failed: " + fault.UserMessage(p.Problem) + "; retrying"}
+	case p.Message == "":
+		return situation{updating, fmt.Sprintf("In-place update in progress: handler %s has more to do", p.Handler)}
+	default:
+		return situation{updating, "In-place update in progress: " + p.Message}
+	}
+}
+
+// Verdict computes the Updating condition of a Machine. It is False while the Machine is being deleted.
+func (u InPlaceUpdate) Verdict() condition.Verdict {
+	if !inplace.IsMarked(u.Machine) || !u.Machine.DeletionTimestamp.IsZero() {
+		return condition.False(clusterv1.MachineNotUpdatingReason, "")
+	}
+	s := u.situation()
+	return condition.TrueBecause(s.reason, s.message)
+}

@@ -1,0 +1,48 @@
+package childproc
+
+import (
+	"net"
+	"testing"
+)
+
+func TestJoinAcceptsFromBoth(t *testing.T) {
+	first, second := listen(t), listen(t)
+	both := Join(first, second)
+	if both.Addr() != first.Addr() {
+		t.Errorf("address %s, want that of the first", both.Addr())
+	}
+	for _, l := range []net.Listener{first, second, first} {
+		out, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := both.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.RemoteAddr().String() != out.LocalAddr().String() {
+			t.Errorf("accepted %s, dialed from %s", in.RemoteAddr(), out.LocalAddr())
+		}
+		_, _ = out.Close(), in.Close()
+	}
+	if err := both.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := both.Accept(); err == nil {
+		t.Error("accepts after Close")
+	}
+	if _, err := net.Dial("tcp", second.Addr().String()); err == nil {
+		t.Error("the second listener is still open")
+	}
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// Every flag that a HostedControlPlane may give to a component is one of that component.

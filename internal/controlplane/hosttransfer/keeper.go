@@ -1,0 +1,46 @@
+package hosttransfer
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/uidisolation"
+)
+
+// AssignedSupervisor returns the instance that must supervise the control plane in a directory. It is empty if this is
+// the instance of the data directory that contains it.
+func AssignedSupervisor(folder string) (string, error) {
+	data, err := uidisolation.ReadTrusted(folder, keeperFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(data)), err
+}
+
+// AssignSupervisor sets the instance that must supervise the control plane in a directory. Another instance that
+// supervises it stops within a second.
+func AssignSupervisor(folder, instance string) error {
+	if _, err := os.Stat(folder); err != nil {
+		return err
+	}
+	_, err := datadir.WriteFile(keeper(folder), []byte(instance+"\n"), 0o600)
+	return err
+}
+
+// UnassignSupervisor makes the instance of the data directory supervise the control plane again.
+func UnassignSupervisor(folder string) error {
+	if err := os.Remove(keeper(folder)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func keeper(folder string) string { return filepath.Join(folder, keeperFile) }
+
+const keeperFile = "keeper"
+
+// SupervisorLock returns the path of the lock that the supervisor of a control plane holds.
+func SupervisorLock(folder string) string { return filepath.Join(folder, "supervisor.lock") }

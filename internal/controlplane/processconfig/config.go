@@ -1,0 +1,194 @@
+package processconfig
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/controlplane/componentconfig"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/uidisolation"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// ReasonInvalid is the reason of the fault for an invalid configuration.
+const ReasonInvalid = "ControlPlaneConfigInvalid"
+
+// Defaults of Config.
+const (
+	DefaultServiceDomain   = "cluster.local"
+	DefaultCertificateDays = 365
+)
+
+// Config configures the process of a control plane.
+type Config struct {
+	Cluster string `json:"cluster"` // name of the Cluster
+	Version string `json:"version"` // Kubernetes version, "v1.36.3"
+	// Endpoint is the address and port of the API server for nodes and clients. The API server listens there,
+	// and the address need not exist yet.
+	Endpoint string `json:"endpoint"`
+	// Everywhere makes the API server listen at all addresses with the port of the endpoint, which forwards
+	// to it from elsewhere, like a Service to a Pod.
+	Everywhere bool `json:"everywhere,omitempty"`
+	// Names are further host names and addresses for the serving certificate.
+	Names []string `json:"names,omitempty"`
+
+	ServiceCIDRs  []string `json:"serviceCIDRs"`
+	PodCIDRs      []string `json:"podCIDRs"`
+	ServiceDomain string   `json:"serviceDomain,omitempty"` // default DefaultServiceDomain
+
+	// CertificateDays is the validity of leaf certificates. Default DefaultCertificateDays.
+	CertificateDays int `json:"certificateDays,omitempty"`
+	// Authorities is a fingerprint of the CA files. A change restarts the process.
+	Authorities string `json:"authorities,omitempty"`
+
+	// Flags that are appended to Slipway's flags, as "--name=value". Only those in package componentflag are
+	// valid.
+	APIServer         []string `json:"apiServer,omitempty"`
+	ControllerManager []string `json:"controllerManager,omitempty"`
+	Scheduler         []string `json:"scheduler,omitempty"`
+	Etcd              []string `json:"etcd,omitempty"`
+
+	// Security contains the settings that kube-apiserver reads from files.
+	Security hostedv1.Security `json:"security,omitzero"`
+	// EncryptionKeys is the fingerprint of the keys in the PKI directory with which data in etcd is or was
+	// encrypted. Empty means that there are none.
+	EncryptionKeys string `json:"encryptionKeys,omitempty"`
+	// EncryptionMark marks that all data encrypted with other keys was rewritten with the first key; see
+	// [Data.Rewritten].
+	EncryptionMark string `json:"encryptionMark,omitempty"`
+	// Restore is the ID of the restore that must be completed. Empty means that there never was one.
+	Restore string `json:"restore,omitempty"`
+	// Only limits the process to some components: OnlyEtcd or OnlyLoopback. Empty means no limit.
+	Only string `json:"only,omitempty"`
+}
+
+// Values of Only.
+const (
+	// OnlyEtcd runs etcd alone, on its socket.
+	OnlyEtcd = "etcd"
+	// OnlyLoopback runs all components, but the API server does not listen at the endpoint.
+	OnlyLoopback = "loopback"
+)
+
+// Validate returns a fault of kind Invalid for the first problem.
+func (c Config) Validate() error {
+	if c.Cluster == "" || c.Version == "" {
+		return fault.New(fault.Invalid, ReasonInvalid, "a control plane needs the name of its cluster and a Kubernetes version")
+	}
+	if c.Only != "" && c.Only != OnlyEtcd && c.Only != OnlyLoopback {
+		return fault.New(fault.Invalid, ReasonInvalid, "a control plane cannot run %q only", c.Only)
+	}
+	if _, err := c.Address(); err != nil {
+		return err
+	}
+	for what, ranges := range map[string][]string{"Service": c.ServiceCIDRs, "Pod": c.PodCIDRs} {
+		if len(ranges) == 0 || len(ranges) > 2 {
+			return fault.New(fault.Invalid, ReasonInvalid, "a control plane needs one %s address range, or one of each IP family", what)
+		}
+		for _, r := range ranges {
+			if _, err := netip.ParsePrefix(r); err != nil {
+				return fault.New(fault.Invalid, ReasonInvalid, "%s address range %q is not a range like 10.128.0.0/16", what, r)
+			}
+		}
+	}
+	if err := c.validateFlags(); err != nil {
+		return err
+	}
+	return c.validateSecurity()
+}
+
+// validateSecurity rejects settings with which kube-apiserver would not start.
+func (c Config) validateSecurity() error {
+	if c.Security.Encryption != nil && c.EncryptionKeys == "" {
+		return fault.New(fault.Invalid, ReasonInvalid, "encryption needs keys")
+	}
+	if problems := componentconfig.Problems(c.Security, field.NewPath("spec"), c.Issuer()); len(problems) > 0 {
+		return fault.New(fault.Invalid, ReasonInvalid, "%s", problems[0].Error())
+	}
+	return nil
+}
+
+// validateFlags rejects the first flag that the component may not have, because the configuration file may be
+// older than the admission rules.
+func (c Config) validateFlags() error {
+	for _, component := range []struct {
+		name  componentconfig.FlagComponent
+		flags []string
+	}{
+		{componentconfig.FlagAPIServer, c.APIServer}, {componentconfig.ControllerManager, c.ControllerManager},
+		{componentconfig.FlagScheduler, c.Scheduler}, {componentconfig.FlagEtcd, c.Etcd},
+	} {
+		for _, f := range component.flags {
+			name, value := componentconfig.FlagSplit(f)
+			if problem := componentconfig.FlagProblem(component.name, name, value); problem != "" {
+				return fault.New(fault.Invalid, ReasonInvalid, "%s", problem)
+			}
+		}
+	}
+	return nil
+}
+
+// Address parses Endpoint. Its host must be an IP address, and an address of this machine unless the API
+// server listens everywhere.
+func (c Config) Address() (netip.AddrPort, error) {
+	a, err := netip.ParseAddrPort(c.Endpoint)
+	switch valid := err == nil && a.Port() != 0; {
+	case !valid && c.Everywhere:
+		return netip.AddrPort{}, fault.New(fault.Invalid, ReasonInvalid, "control plane endpoint %q must be an IP address and a port, for example 203.0.113.1:6443", c.Endpoint)
+	case !valid:
+		return netip.AddrPort{}, fault.New(fault.Invalid, ReasonInvalid,
+			"control plane endpoint %q must be an IP address of this machine and a port, for example 172.31.0.1:6443", c.Endpoint)
+	}
+	return a, nil
+}
+
+// Domain returns ServiceDomain or its default.
+func (c Config) Domain() string {
+	if c.ServiceDomain == "" {
+		return DefaultServiceDomain
+	}
+	return c.ServiceDomain
+}
+
+// Issuer returns the issuer of ServiceAccount tokens.
+func (c Config) Issuer() string { return "https://kubernetes.default.svc." + c.Domain() }
+
+// Hash identifies the configuration. A process with another hash must be restarted.
+func (c Config) Hash() string {
+	data, err := json.Marshal(c)
+	if err != nil { // strings and numbers can always be encoded
+		panic(err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:12])
+}
+
+// Save writes the configuration to path.
+func (c Config) Save(path string) error {
+	data, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = datadir.WriteFile(path, append(data, '\n'), 0o600)
+	return err
+}
+
+// Load reads and validates a configuration.
+func Load(path string) (Config, error) {
+	data, err := uidisolation.ReadTrusted(filepath.Split(path))
+	if err != nil {
+		return Config{}, err
+	}
+	var c Config
+	if err := json.Unmarshal(data, &c); err != nil {
+		return Config{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	return c, c.Validate()
+}

@@ -1,0 +1,89 @@
+package processconfig
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+)
+
+// Entries of a [Delivery] in addition to the files of the PKI directory.
+const (
+	DeliveredConfig = "config.json"
+	DeliveredRecord = "data.json"
+)
+
+// Record describes the data of a control plane when the data itself cannot be read.
+type Record struct {
+	// Version of Kubernetes that last opened it. Empty means none.
+	Version string `json:"version,omitempty"`
+	// EncryptionKeys is the fingerprint of the keys with which objects may be encrypted. Empty means none.
+	EncryptionKeys string `json:"encryptionKeys,omitempty"`
+}
+
+// Data returns the record as Data. exists reports whether the volume with the data exists.
+func (r Record) Data(exists bool) Data {
+	return Data{Exists: exists, Version: r.Version, EncryptionKeys: r.EncryptionKeys}
+}
+
+// Delivery is a mounted Secret that contains the configuration of a control plane, its CAs and keys, and the
+// record of its data.
+type Delivery string
+
+// Receive copies the delivery to the directory of the control plane. It returns an error if the existing data
+// does not match the record, so that a control plane whose data is lost is not started empty.
+func (d Delivery) Receive(f Folder) error {
+	c, err := Load(filepath.Join(string(d), DeliveredConfig))
+	if err != nil {
+		return err
+	}
+	record, err := d.record()
+	if err != nil {
+		return err
+	}
+	data, err := f.ReadData()
+	if err != nil {
+		return err
+	}
+	data.Version, data.EncryptionKeys = cmp.Or(data.Version, record.Version), cmp.Or(data.EncryptionKeys, record.EncryptionKeys)
+	if err := errors.Join(data.Problem(c.Version), data.KeysProblem(c.EncryptionKeys, c.EncryptionMark)); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(string(d))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if strings.HasPrefix(name, ".") || name == DeliveredConfig || name == DeliveredRecord { // dot: of the Secret mount
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(string(d), name))
+		if err != nil {
+			return err
+		}
+		if _, err := datadir.WriteFile(filepath.Join(f.PKI(), name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return c.Save(f.Config())
+}
+
+func (d Delivery) record() (r Record, err error) {
+	text, err := os.ReadFile(filepath.Join(string(d), DeliveredRecord))
+	if errors.Is(err, os.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, fmt.Errorf("read %s: %w", DeliveredRecord, err)
+	}
+	return r, nil
+}

@@ -1,0 +1,233 @@
+package secretencryption
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Reasons of faults.
+const (
+	// ReasonKeyMissing means that a key which the data needs is missing.
+	ReasonKeyMissing = "EncryptionKeyMissing"
+	// ReasonKeysInvalid means that the key file is invalid.
+	ReasonKeysInvalid = "EncryptionKeysInvalid"
+	// ReasonBusy means that another process is changing the keys.
+	ReasonBusy = "EncryptionKeysBusy"
+)
+
+// keyLength is the length of an XSalsa20 key, in bytes.
+const keyLength = 32
+
+// Key encrypts Secrets.
+type Key struct {
+	// Name prefixes the data that the key encrypted.
+	Name   string `json:"name"`
+	Secret []byte `json:"secret"`
+}
+
+func (k Key) fingerprint() string {
+	sum := sha256.Sum256(append([]byte(k.Name+"\n"), k.Secret...))
+	return hex.EncodeToString(sum[:12])
+}
+
+type keyFile struct {
+	// Keys decrypt. The first one also encrypts.
+	Keys []Key `json:"keys"`
+}
+
+// needed lists the fingerprints of the keys with which data may be encrypted.
+type needed struct {
+	Keys []string `json:"keys"`
+}
+
+// Files are the files of this package in a data directory.
+type Files struct{ Dir datadir.Dir }
+
+func (f Files) keys() string   { return filepath.Join(f.Dir.PKI(), "encryption-keys.json") }
+func (f Files) lock() string   { return filepath.Join(f.Dir.PKI(), "encryption.lock") }
+func (f Files) needed() string { return f.Dir.EncryptedWith() }
+
+// Config returns the path of the encryption configuration for kube-apiserver.
+func (f Files) Config() string { return filepath.Join(f.Dir.PKI(), "encryption.json") }
+
+// locked calls do with a lock against changes by other processes.
+func (f Files) locked(do func() error) error {
+	if err := os.MkdirAll(f.Dir.PKI(), 0o700); err != nil {
+		return err
+	}
+	l, other, held, err := datadir.Acquire(f.lock(), datadir.Holder{PID: os.Getpid()})
+	if err != nil {
+		return err
+	}
+	if held {
+		return fault.New(fault.Conflict, ReasonBusy, "process %d changes the keys of encryption; run the command again", other.PID)
+	}
+	defer func() { _ = l.Release() }()
+	return do()
+}
+
+// readKeys returns the keys, or none if the file does not exist.
+func (f Files) readKeys() ([]Key, error) {
+	var file keyFile
+	if err := readJSON(f.keys(), &file); err != nil {
+		return nil, fault.New(fault.Invalid, ReasonKeysInvalid, "%s cannot be used (%v): restore it from a backup", f.keys(), err).From(err)
+	}
+	for _, k := range file.Keys {
+		if k.Name == "" || len(k.Secret) != keyLength {
+			return nil, fault.New(fault.Invalid, ReasonKeysInvalid, "%s cannot be used (a key has no name, or not %d bytes): restore it from a backup", f.keys(), keyLength)
+		}
+	}
+	return file.Keys, nil
+}
+
+func (f Files) writeKeys(keys []Key) error { return writeJSON(f.keys(), keyFile{keys}) }
+
+func (f Files) readNeeded() ([]string, error) {
+	var n needed
+	if err := readJSON(f.needed(), &n); err != nil {
+		return nil, fault.New(fault.Invalid, ReasonKeysInvalid, "%s cannot be read (%v): restore it from a backup", f.needed(), err).From(err)
+	}
+	return n.Keys, nil
+}
+
+// recordNeededKeys records that data may be encrypted with these keys, and with no others.
+func (f Files) recordNeededKeys(keys []Key) error {
+	n := needed{Keys: []string{}}
+	for _, k := range keys {
+		n.Keys = append(n.Keys, k.fingerprint())
+	}
+	return writeJSON(f.needed(), n)
+}
+
+// writeConfig writes the encryption configuration for kube-apiserver. If plain is true, Secrets are written
+// as plain text, and the keys only decrypt.
+func (f Files) writeConfig(keys []Key, plain bool) error {
+	cipher := apiserverv1.ProviderConfiguration{Secretbox: &apiserverv1.SecretboxConfiguration{}}
+	for _, k := range keys {
+		cipher.Secretbox.Keys = append(cipher.Secretbox.Keys, apiserverv1.Key{Name: k.Name, Secret: base64.StdEncoding.EncodeToString(k.Secret)})
+	}
+	providers := []apiserverv1.ProviderConfiguration{cipher, {Identity: &apiserverv1.IdentityConfiguration{}}}
+	if plain {
+		slices.Reverse(providers)
+	}
+	file := apiserverv1.EncryptionConfiguration{
+		Resources: []apiserverv1.ResourceConfiguration{{Resources: []string{"secrets"}, Providers: providers}},
+	}
+	file.APIVersion, file.Kind = apiserverv1.SchemeGroupVersion.String(), "EncryptionConfiguration"
+	return writeJSON(f.Config(), file)
+}
+
+// Prepare writes the encryption configuration before kube-apiserver starts. It returns false if Secrets are
+// plain text and have never been encrypted, so that no configuration is needed.
+func (f Files) Prepare(plain bool, now time.Time) (used bool, err error) {
+	err = f.locked(func() error {
+		keys, err := f.readKeys()
+		if err != nil {
+			return err
+		}
+		wanted, err := f.readNeeded()
+		if err != nil {
+			return err
+		}
+		for _, fingerprint := range wanted {
+			if !slices.ContainsFunc(keys, func(k Key) bool { return k.fingerprint() == fingerprint }) {
+				return fault.New(fault.Invalid, ReasonKeyMissing,
+					"the Secrets of the management cluster are encrypted with a key that is not in %s: restore that file from a backup, nothing is started without it", f.keys())
+			}
+		}
+		if len(keys) == 0 && plain {
+			return nil
+		}
+		used = true
+		if len(keys) == 0 {
+			keys = []Key{newKey(now, nil)}
+			if err := f.writeKeys(keys); err != nil {
+				return err
+			}
+		}
+		if err := f.recordNeededKeys(keys); err != nil {
+			return err
+		}
+		return f.writeConfig(keys, plain)
+	})
+	return used, err
+}
+
+// Rotate adds a new key at the front and returns its name. A running process detects it.
+func (f Files) Rotate(now time.Time) (name string, err error) {
+	err = f.locked(func() error {
+		keys, err := f.readKeys()
+		if err != nil {
+			return err
+		}
+		if len(keys) == 0 {
+			return fault.New(fault.Invalid, ReasonKeyMissing, "the Secrets of the management cluster in %s are not encrypted: there is no key to replace", f.Dir)
+		}
+		key := newKey(now, keys)
+		name = key.Name
+		return f.writeKeys(append([]Key{key}, keys...))
+	})
+	return name, err
+}
+
+// Status is the state of the keys.
+type Status struct {
+	// Key is the name of the key that encrypts. It is empty if there is none.
+	Key string
+	// Others is the number of further keys that are needed until the data has been rewritten.
+	Others int
+}
+
+// Status reads the state of the keys.
+func (f Files) Status() (Status, error) {
+	keys, err := f.readKeys()
+	if err != nil || len(keys) == 0 {
+		return Status{}, err
+	}
+	return Status{Key: keys[0].Name, Others: len(keys) - 1}, nil
+}
+
+// newKey returns a random key with a unique name.
+func newKey(now time.Time, others []Key) Key {
+	k := Key{Name: now.UTC().Format("key-20060102-150405"), Secret: make([]byte, keyLength)}
+	for slices.ContainsFunc(others, func(o Key) bool { return o.Name == k.Name }) {
+		k.Name += "x"
+	}
+	_, _ = rand.Read(k.Secret)
+	return k
+}
+
+func readJSON(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+func writeJSON(path string, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = datadir.WriteFile(path, append(text, '\n'), 0o600)
+	return err
+}

@@ -1,0 +1,118 @@
+package supervisor
+
+import (
+	"errors"
+	"os"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
+	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// ReasonTransferred is the reason of the fault for a control plane that is transferred to another management
+// cluster on this host.
+const ReasonTransferred = "HandedOver"
+
+// BlockTransfer prevents the transfer of a control plane to another management cluster until release is called. It
+// returns a fault of kind Conflict if a transfer is in progress.
+func (s *Supervisor) BlockTransfer(name string) (release func(), err error) {
+	if s.cfg.Custody == nil {
+		return func() {}, nil
+	}
+	release, err = s.cfg.Custody.BlockTransfers()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkNotTransferred(name); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// checkNotTransferred returns a fault if another instance must supervise the control plane.
+func (s *Supervisor) checkNotTransferred(name string) error {
+	if s.cfg.Custody == nil {
+		return nil
+	}
+	holdings, err := s.cfg.Custody.Holdings()
+	if err != nil {
+		return err
+	}
+	_, giving := holdings.OutgoingTransfer(name)
+	other, err := s.otherKeeper(s.Folder(name))
+	if err != nil {
+		return err
+	}
+	if giving || other {
+		return fault.New(fault.Conflict, ReasonTransferred, "Control plane %s is being handed over to another slipway on this host: run the \"slipway move\" that does so again, or with --rollback", name)
+	}
+	return nil
+}
+
+// otherKeeper reports whether another instance must supervise the control plane in a directory.
+func (s *Supervisor) otherKeeper(f processconfig.Folder) (bool, error) {
+	if s.cfg.Custody == nil {
+		return false, nil
+	}
+	keeper, err := hosttransfer.AssignedSupervisor(string(f))
+	return keeper != "" && keeper != s.cfg.Custody.Instance(), err
+}
+
+// hold reports whether this program may act on the directory: no other instance must supervise it or still
+// does. gone means that it never may again, because the directory was transferred.
+func (c *supervisionLoop) hold() (holds, gone bool, err error) {
+	if c.s.cfg.Custody == nil {
+		return true, false, nil
+	}
+	other, err := c.s.otherKeeper(c.folder)
+	if err != nil {
+		return false, false, err
+	}
+	if other {
+		return false, true, nil
+	}
+	if _, err := os.Stat(string(c.folder)); errors.Is(err, os.ErrNotExist) {
+		return false, true, nil
+	}
+	if c.lock != nil {
+		return true, false, nil
+	}
+	host, _ := os.Hostname()
+	holder := datadir.Holder{PID: os.Getpid(), Host: host, Since: c.s.cfg.Now().UTC(), Version: buildinfo.Version()}
+	lock, _, held, err := datadir.Acquire(hosttransfer.SupervisorLock(string(c.folder)), holder)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return false, true, nil
+	case err != nil || held: // a program that is stopping, or the command that transfers the directory, holds it
+		return false, false, err
+	}
+	c.lock = lock
+	// The command that transfers the directory writes the keeper file before it waits for the lock.
+	return c.hold()
+}
+
+// releaseFolder releases the directory.
+func (c *supervisionLoop) releaseFolder() {
+	if c.lock != nil {
+		_ = c.lock.Release()
+		c.lock = nil
+	}
+}
+
+// forget removes a control plane from supervision if it was transferred or deleted. It returns false if it
+// must still be supervised.
+func (s *Supervisor) forget(c *supervisionLoop) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	other, err := s.otherKeeper(c.folder)
+	if _, missing := os.Stat(string(c.folder)); err != nil || !other && missing == nil {
+		return false
+	}
+	if s.children[c.name] == c {
+		delete(s.children, c.name)
+	}
+	return true
+}

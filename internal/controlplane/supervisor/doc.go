@@ -1,0 +1,12 @@
+// Package process supervises the control planes of workload clusters, each of which is a separate process. It
+// starts a control plane detached from this process, so that it outlives it, and adopts processes that an
+// earlier process of Slipway started. It restarts a control plane with backoff when it exits and when its
+// configuration changes, checks its health, stops it, and deletes its data. A lock that the process holds
+// shows whether it is running, so that a reused process ID is never mistaken for it. Another lock prevents
+// two supervisors from acting on the same directory. A control plane that is transferred to another
+// management cluster is released (package custody).
+//
+// In the directory of each control plane, the package owns FOLDER/supervision.json (restarts, last exit),
+// FOLDER/log and, in Remove, the whole directory. It issues no certificates and only uses the health
+// endpoints of the API. Start at Supervisor, and at next in step.go, which decides.
+package supervisor

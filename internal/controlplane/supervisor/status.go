@@ -1,0 +1,127 @@
+package supervisor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
+	"github.com/slipwayhq/slipway/internal/controlplane/uidisolation"
+)
+
+// Status is the state of one control plane process.
+type Status struct {
+	Name    string `json:"name"`
+	Running bool   `json:"running"`
+	// Supervised means that this program supervises it.
+	Supervised bool `json:"-"`
+	PID        int  `json:"pid,omitempty"`
+	// User is the separate user of the process. 0 means that it runs as the user of Slipway.
+	User    int       `json:"user,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
+	Version string    `json:"version,omitempty"` // Kubernetes version of the running process
+	// DesiredVersion is the Kubernetes version that the process should run.
+	DesiredVersion string `json:"wantedVersion,omitempty"`
+	// Local is the loopback address and port of the API server on this machine.
+	Local string `json:"local,omitempty"`
+	// Endpoint is the address of the API server for nodes.
+	Endpoint string `json:"endpoint,omitempty"`
+	// Memory is the resident memory in bytes.
+	Memory int64 `json:"memory,omitempty"`
+	// Only names the only components that run. Empty means all.
+	Only string `json:"only,omitempty"`
+	// Ready means that /readyz of the API server succeeds, EtcdReady that its etcd check does. Inspect does
+	// not check health, so that both are false.
+	Ready     bool `json:"ready,omitempty"`
+	EtcdReady bool `json:"etcdReady,omitempty"`
+	// Data describes the database.
+	Data processconfig.Data `json:"data,omitzero"`
+	// Restarts counts restarts after unexpected exits since the control plane was created.
+	Restarts int `json:"restarts,omitempty"`
+	// LastExit describes the last exit, LastLog contains the last log lines before it.
+	LastExit string   `json:"lastExit,omitempty"`
+	LastLog  []string `json:"lastLog,omitempty"`
+	// Problem is the reason why its files cannot be read.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Inspect reads the status of all control planes below root without a Supervisor and without checking health.
+// Errors of one control plane are in its Problem and do not affect the others.
+func Inspect(root string) ([]Status, error) {
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []Status
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		s, err := observe(processconfig.Folder(filepath.Join(root, e.Name())))
+		if err != nil {
+			s.Problem = err.Error()
+		}
+		s.Name = e.Name()
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+func observe(f processconfig.Folder) (Status, error) {
+	var s Status
+	if c, err := processconfig.Load(f.Config()); err == nil {
+		s.Endpoint, s.DesiredVersion = c.Endpoint, c.Version
+	}
+	past, err := readPast(f)
+	if err != nil {
+		return s, err
+	}
+	s.Restarts, s.LastExit, s.LastLog = past.Restarts, past.LastExit, past.LastLog
+	if s.Data, err = f.ReadData(); err != nil {
+		return s, err
+	}
+	run, alive, err := f.ReadRun()
+	if err != nil || !alive {
+		return s, err
+	}
+	s.Running, s.PID, s.Since, s.Version, s.Local, s.Only = true, run.PID, run.Since, run.Version, run.Local, run.Only
+	s.Memory = Memory(run.PID)
+	if user, own := uidisolation.UserOfFolder(string(f)); own {
+		if is, err := uidisolation.UserOf(run.PID); err == nil && is == user {
+			s.User = user
+		}
+	}
+	if run.Child != 0 {
+		s.Memory += Memory(run.Child)
+	}
+	return s, nil
+}
+
+// Memory returns the resident memory of a process in bytes, or zero if it has exited.
+func Memory(pid int) int64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	fields := bytes.Fields(data)
+	if err != nil || len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// same reports whether two statuses are equal for subscribers, which ignores memory.
+func same(a, b Status) bool {
+	return a.Running == b.Running && a.PID == b.PID && a.Version == b.Version && a.Local == b.Local && a.Only == b.Only &&
+		a.User == b.User && a.Ready == b.Ready && a.EtcdReady == b.EtcdReady && a.Restarts == b.Restarts && a.LastExit == b.LastExit &&
+		slices.Equal(a.LastLog, b.LastLog)
+}

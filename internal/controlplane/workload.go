@@ -1,0 +1,289 @@
+package controlplane
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
+	"github.com/slipwayhq/slipway/internal/controlplane/components"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/etcd"
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
+	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
+	"github.com/slipwayhq/slipway/internal/heap"
+)
+
+// WorkloadConfig configures the control plane of a workload cluster.
+type WorkloadConfig struct {
+	processconfig.Config
+	Folder processconfig.Folder // contains the CAs in its PKI directory
+	// Place is the path of the directory for other programs, if Folder is [processconfig.Here]. It defaults to
+	// Folder.
+	Place processconfig.Folder
+	Now   func() time.Time // clock of certificates; default time.Now
+	// Program returns the program with the components of a Kubernetes version that is not included in this
+	// build.
+	Program func(version string) (string, error)
+	// Become changes the user of this process after the program was found and the ports were opened. If nil,
+	// the user is not changed.
+	Become func() error
+}
+
+// RunWorkload runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler of one workload cluster,
+// or etcd alone, until ctx ends or one of them fails. They run in this process. If the Kubernetes version
+// differs from this build, all but etcd run in a child process. It holds the lock of the directory and writes
+// run.json. Operations that need root are done before cfg.Become.
+func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	var program string
+	if cfg.Version != buildinfo.Kubernetes() {
+		var err error
+		if program, err = cfg.Program(cfg.Version); err != nil {
+			return err
+		}
+	}
+	if other, held, err := datadir.Probe(cfg.Folder.Lock()); err != nil {
+		return err
+	} else if held {
+		return cfg.runsAlready(other)
+	}
+	g := components.NewGroup(ctx)
+	lock, err := runIn(g, cfg, program)
+	if lock != nil { // held while anything runs
+		defer func() { _ = lock.Release() }()
+	}
+	if err != nil {
+		return g.Abort(err)
+	}
+	<-g.Done()
+	return g.Cause()
+}
+
+func (c WorkloadConfig) runsAlready(other datadir.Holder) error {
+	return fmt.Errorf("the control plane in %s runs already as process %d", cmp.Or(c.Place, c.Folder), other.PID)
+}
+
+// runIn starts the control plane in a group. It returns the lock once it is held, even if the start fails
+// later.
+func runIn(g *components.Group, cfg WorkloadConfig, program string) (*datadir.Lock, error) {
+	ports, err := workloadListeners(g, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Become != nil {
+		if err := cfg.Become(); err != nil {
+			return nil, err
+		}
+	}
+	host, _ := os.Hostname()
+	holder := datadir.Holder{PID: os.Getpid(), Host: host, Since: cfg.Now().UTC(), Version: buildinfo.Version()}
+	lock, other, held, err := datadir.Acquire(cfg.Folder.Lock(), holder)
+	if err != nil {
+		return nil, err
+	}
+	if held {
+		return nil, cfg.runsAlready(other)
+	}
+	return lock, startIn(g, cfg, holder, starting{program: program, ports: ports})
+}
+
+// startIn starts the configured components with the lock held.
+func startIn(g *components.Group, cfg WorkloadConfig, holder datadir.Holder, how starting) error {
+	if err := processconfig.RestoreApply(cfg.Folder, cfg.Config, cfg.Now()); err != nil {
+		return err
+	}
+	data, err := cfg.Folder.ReadData()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(data.Problem(cfg.Version), data.KeysProblem(cfg.EncryptionKeys, cfg.EncryptionMark)); err != nil {
+		return err
+	}
+	how.mark = cmp.Or(cfg.EncryptionMark, data.EncryptionMark)
+	started := heap.TuneForStartup(heap.StartWorkloadMemory)
+	how.ready = func() {
+		started()
+		heap.Collect(heap.Workload())
+	}
+	if cfg.Only == processconfig.OnlyEtcd {
+		return startEtcd(g, cfg, holder, how)
+	}
+	return startWorkload(g, cfg, holder, how)
+}
+
+// starting contains parameters of a start.
+type starting struct {
+	program string // empty to run in this process
+	ports   ports
+	ready   func() // called when the API server is ready
+	mark    string // mark of the last rewrite of encrypted data
+}
+
+func startWorkload(g *components.Group, cfg WorkloadConfig, holder datadir.Holder, how starting) error {
+	certs := workloadPKI{
+		config: cfg.Config, local: how.ports.local,
+		folder: pki.Folder{Path: cfg.Folder.PKI(), Now: cfg.Now},
+	}
+	if err := certs.ensure(); err != nil {
+		return err
+	}
+	db, err := startDatabase(g, cfg)
+	if err != nil {
+		return err
+	}
+	flags, err := workloadComponents(cfg, certs, db.Endpoint())
+	if err != nil {
+		return err
+	}
+	run, child, err := how.configure(g, flags)
+	if err != nil {
+		return err
+	}
+	says := runOf(cfg, holder, how.mark)
+	says.Local, says.Child = how.ports.local, child
+	if err := cfg.Folder.WriteRun(says); err != nil {
+		return err
+	}
+	go renewPeriodically(g.Context(), certs.ensure)
+	g.Serve("Kubernetes "+cfg.Version, func(ctx context.Context) error { return run(ctx, how.ready) })
+	return nil
+}
+
+func startDatabase(g *components.Group, cfg WorkloadConfig) (*etcd.Server, error) {
+	db, err := etcd.Start(g.Context(), etcd.Config{Dir: cfg.Folder.Etcd(), Place: cmp.Or(cfg.Place, cfg.Folder).Etcd(), Flags: cfg.Etcd})
+	if err != nil {
+		return nil, err
+	}
+	g.OnStop(db.Close)
+	g.Watch("etcd", db.Err())
+	return db, nil
+}
+
+// startEtcd starts etcd alone. Only programs that can open its socket write to it.
+func startEtcd(g *components.Group, cfg WorkloadConfig, holder datadir.Holder, how starting) error {
+	if _, err := startDatabase(g, cfg); err != nil {
+		return err
+	}
+	how.ready()
+	return cfg.Folder.WriteRun(runOf(cfg, holder, how.mark))
+}
+
+// runOf returns the published state of this process.
+func runOf(cfg WorkloadConfig, holder datadir.Holder, mark string) processconfig.Run {
+	return processconfig.Run{
+		PID: holder.PID, Since: holder.Since, Version: cfg.Version, Slipway: buildinfo.Version(),
+		Config: cfg.Hash(), Only: cfg.Only, EncryptionKeys: cfg.EncryptionKeys, EncryptionMark: mark,
+		Relocatable: cfg.Folder == processconfig.Here && etcd.SocketInside(cfg.Place.Etcd()),
+	}
+}
+
+// runComponents runs the components until its context ends. It calls the function when they are ready.
+type runComponents func(context.Context, func()) error
+
+// configure returns a function that runs the components after their flags were accepted, and the PID of the
+// child process, if any.
+func (s starting) configure(g *components.Group, cfg components.Config) (_ runComponents, child int, _ error) {
+	listeners := s.ports.open
+	if s.program != "" {
+		child, err := childproc.Launch(g.Context(), s.program, cfg, listeners)
+		if err != nil {
+			return nil, 0, err
+		}
+		g.OnStop(child.Close)
+		return child.Run, child.PID(), nil
+	}
+	var both net.Listener = listeners[0]
+	if len(listeners) > 1 {
+		both = childproc.Join(both, listeners[1])
+		g.OnStop(func() { _ = both.Close() })
+	}
+	own, err := components.New(cfg, both)
+	if err != nil {
+		return nil, 0, err
+	}
+	return own.Run, 0, nil
+}
+
+// ports contains the open ports of an API server, or none without an API server. Local is the address on this
+// machine.
+type ports struct {
+	open  []*net.TCPListener
+	local string
+}
+
+// workloadListeners opens the endpoint of the API server. If it is not on loopback, it also opens a loopback
+// listener, which comes first.
+func workloadListeners(g *components.Group, cfg WorkloadConfig) (ports, error) {
+	if cfg.Only == processconfig.OnlyEtcd {
+		return ports{}, nil
+	}
+	endpoint, err := cfg.Address()
+	if err != nil {
+		return ports{}, err
+	}
+	if cfg.Everywhere {
+		port := strconv.Itoa(int(endpoint.Port()))
+		l, err := (&net.ListenConfig{}).Listen(g.Context(), "tcp", ":"+port)
+		if err != nil {
+			return ports{}, fmt.Errorf("listen at all addresses: %w", err)
+		}
+		g.OnStop(func() { _ = l.Close() })
+		return ports{open: []*net.TCPListener{l.(*net.TCPListener)}, local: net.JoinHostPort("127.0.0.1", port)}, nil
+	}
+	open, err := endpointListeners(g, cfg, endpoint)
+	if err != nil {
+		return ports{}, err
+	}
+	return ports{open: open, local: open[0].Addr().String()}, nil
+}
+
+func endpointListeners(g *components.Group, cfg WorkloadConfig, endpoint netip.AddrPort) ([]*net.TCPListener, error) {
+	if cfg.Only == processconfig.OnlyLoopback {
+		beside, err := listenOnLoopback(g.Context(), endpoint)
+		if err != nil {
+			return nil, err
+		}
+		g.OnStop(func() { _ = beside.Close() })
+		return []*net.TCPListener{beside.(*net.TCPListener)}, nil
+	}
+	l, err := listenEndpoint(g.Context(), cfg.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	g.OnStop(func() { _ = l.Close() })
+	if endpoint.Addr().IsLoopback() {
+		return []*net.TCPListener{l.(*net.TCPListener)}, nil
+	}
+	beside, err := listenOnLoopback(g.Context(), endpoint)
+	if err != nil {
+		return nil, err
+	}
+	g.OnStop(func() { _ = beside.Close() })
+	return []*net.TCPListener{beside.(*net.TCPListener), l.(*net.TCPListener)}, nil
+}
+
+// kubeadmAdmins is the group that kubeadm uses for administrators and for the API server's kubelet client.
+const kubeadmAdmins = "kubeadm:cluster-admins"
+
+func workloadComponents(cfg WorkloadConfig, certs workloadPKI, endpoint string) (components.Config, error) {
+	files, err := workloadFiles(cfg)
+	if err != nil {
+		return components.Config{}, err
+	}
+	return components.Config{
+		APIServer:         workloadAPIServerFlags(cfg.Config, certs.folder, endpoint, files),
+		ControllerManager: workloadControllerFlags(cfg.Config, certs.folder, certs.kubeconfig("controller-manager")),
+		Scheduler:         workloadSchedulerFlags(cfg.Config, certs.kubeconfig("scheduler")),
+		Admins:            kubeadmAdmins,
+	}, nil
+}

@@ -1,0 +1,109 @@
+// Package register manages the ExtensionConfigs of extensions during development. It lists extensions, registers an
+// extension running on this machine ([Register]), waits for its discovery ([AwaitDiscovery]), requests another discovery
+// ([RefreshDiscovery]), and deletes the registration ([DeleteRegistered]). It owns ExtensionConfigs with the annotation [RunAnnotation];
+// on others it only sets the annotation that requests a discovery, and deletes one by name ([DeleteRegistration]). It does not call
+// extensions; the management cluster does.
+package extensiontools
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// RunAnnotation marks ExtensionConfigs that were registered by `slipway extension run`.
+const RunAnnotation = "extension.slipway.dev/run"
+
+// manager is the field manager.
+const manager = client.FieldOwner("slipway-extension-run")
+
+// Local is an extension on this machine.
+type Local struct {
+	Name string
+	// URL is the URL for the management cluster, and CA the PEM-encoded CA of its certificate.
+	URL string
+	CA  []byte
+	// Namespace limits the extension to one namespace; empty for all.
+	Namespace string
+	// Settings are added to every request.
+	Settings map[string]string
+}
+
+// Register creates the ExtensionConfig of a local extension, or updates one that an earlier run left behind.
+func Register(ctx context.Context, c client.Client, l Local) (*runtimev1.ExtensionConfig, error) {
+	config := &runtimev1.ExtensionConfig{}
+	err := c.Get(ctx, client.ObjectKey{Name: l.Name}, config)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	exists := err == nil
+	if _, ours := config.Annotations[RunAnnotation]; exists && !ours {
+		return nil, fault.New(fault.Invalid, "NameTaken",
+			"the management cluster has an extension %q already, which does not come from \"slipway extension run\"; choose another name with --name", l.Name)
+	}
+	config.Name = l.Name
+	metav1.SetMetaDataAnnotation(&config.ObjectMeta, RunAnnotation, "true")
+	config.Spec = runtimev1.ExtensionConfigSpec{
+		ClientConfig: runtimev1.ClientConfig{URL: l.URL, CABundle: l.CA}, Settings: l.Settings,
+	}
+	if l.Namespace != "" {
+		config.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: l.Namespace}}
+	}
+	if exists {
+		return config, c.Update(ctx, config, manager)
+	}
+	return config, c.Create(ctx, config, manager)
+}
+
+// DeleteRegistration deletes a registration by name. If it does not exist, the Gone fault lists the existing names.
+func DeleteRegistration(ctx context.Context, c client.Client, name string) error {
+	err := c.Delete(ctx, &runtimev1.ExtensionConfig{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	if apierrors.IsNotFound(err) {
+		return unknown(ctx, c, name)
+	}
+	return err
+}
+
+// DeleteRegistered deletes the ExtensionConfig created by Register, unless another client has replaced it.
+func DeleteRegistered(ctx context.Context, c client.Client, config *runtimev1.ExtensionConfig) error {
+	err := c.Delete(ctx, config, client.Preconditions{UID: &config.UID})
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return client.IgnoreNotFound(err)
+}
+
+func unknown(ctx context.Context, c client.Client, name string) error {
+	all, err := ListExtensions(ctx, c)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, config := range all {
+		names = append(names, config.Name)
+	}
+	there := "there are none; \"slipway extension run\" registers one"
+	if len(names) > 0 {
+		there = "there are: " + strings.Join(names, ", ")
+	}
+	return fault.New(fault.Gone, "ExtensionNotFound", "there is no extension %q; %s", name, there)
+}
+
+// ListExtensions returns all extensions, sorted by name.
+func ListExtensions(ctx context.Context, c client.Client) ([]runtimev1.ExtensionConfig, error) {
+	var list runtimev1.ExtensionConfigList
+	if err := c.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing the extensions: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b runtimev1.ExtensionConfig) int { return strings.Compare(a.Name, b.Name) })
+	return list.Items, nil
+}

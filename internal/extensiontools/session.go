@@ -1,0 +1,161 @@
+// Package session implements `slipway extension run`: a management cluster calls an extension on the developer's
+// machine, and the developer observes the calls.
+//
+//	management cluster ──TLS──▶ proxy (displays, records) ──TLS──▶ the developer's process
+//
+// [RunSession] starts the process and the proxy, registers the proxy, waits for its discovery, and stops and unregisters
+// everything at the end. If files are watched, it restarts the process when they change, with the same registration. A
+// registration is left behind only if the program is killed; the next session with the same name updates it.
+package extensiontools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/sdk/extension/recording"
+)
+
+const (
+	// discoverWithin is the timeout for the discovery.
+	discoverWithin = time.Minute
+	// withdrawWithin is the timeout for the deletion of the registration.
+	withdrawWithin = 10 * time.Second
+)
+
+// SessionOptions are the options of a session.
+type SessionOptions struct {
+	// Process is the developer's command.
+	Process LocalOptions
+	// Local is the registration; URL and CA are filled in.
+	Local Local
+	// Host is the address of this machine for the management cluster; empty means 127.0.0.1.
+	Host string
+	// Observe is called with every call of the extension.
+	Observe func(recording.Call)
+	// Progress is called with progress messages.
+	Progress func(string)
+	// Discovered is called after each discovery.
+	Discovered func(*runtimev1.ExtensionConfig)
+	// Changed, if set, receives a value when the extension must be restarted, for example from package files.
+	Changed <-chan struct{}
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// RunSession runs the extension until ctx ends, and returns nil then. If the process exits, it returns an error, unless files
+// are watched.
+func RunSession(ctx context.Context, c client.WithWatch, o SessionOptions) (err error) {
+	o.Progress("Starting the extension …")
+	process, err := StartLocal(ctx, o.Process)
+	if err != nil {
+		return err
+	}
+	s := &session{SessionOptions: o, client: c, process: process}
+	defer func() { s.process.Stop() }()
+	s.front, err = StartProxy(ProxyOptions{
+		Listen: listenAt(o.Host), Host: o.Host, Upstream: process.URL, Client: process.Client, Observe: o.Observe, Now: o.Now,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.front.Close()) }()
+	o.Local.URL, o.Local.CA = s.front.URL, s.front.CA
+	o.Progress(fmt.Sprintf("Registering it as %q …", o.Local.Name))
+	config, err := Register(ctx, c, o.Local)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, withdraw(ctx, c, config, o.Progress)) }()
+	if config, err = await(ctx, c, config, o.Progress); err != nil {
+		return err
+	}
+	o.Discovered(config)
+	return s.follow(ctx)
+}
+
+// session is a running session.
+type session struct {
+	SessionOptions
+	client  client.WithWatch
+	front   *Proxy
+	process *LocalExtension
+}
+
+// follow returns when the session ends.
+func (s *session) follow(ctx context.Context) error {
+	ended := s.process.Done()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ended:
+			if s.Changed == nil {
+				return fault.New(fault.Invalid, "ExtensionEnded", "the extension ended: %s", s.process.ExitStatus())
+			}
+			s.Progress("The extension ended: " + s.process.ExitStatus() + "; it is started again when a file changes.")
+			ended = nil
+		case <-s.Changed:
+			s.restart(ctx)
+			ended = s.process.Done()
+		}
+	}
+}
+
+// restart starts a new process for the changed files. The previous process serves calls until the new one is ready, and
+// continues if the new one cannot be started.
+func (s *session) restart(ctx context.Context) {
+	s.Progress("Files changed: starting the extension again …")
+	next, err := StartLocal(ctx, s.Process)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		s.Progress("It cannot be started: " + fault.UserMessage(err) + "; calls go to the one before.")
+		return
+	}
+	s.front.SwitchTo(next.URL, next.Client)
+	s.process.Stop()
+	s.process = next
+	ctx, cancel := context.WithTimeout(ctx, discoverWithin)
+	defer cancel()
+	config, err := RefreshDiscovery(ctx, s.client, s.Local.Name, s.Now().Format(time.RFC3339Nano))
+	if err != nil {
+		s.Progress("Not discovered yet: " + fault.UserMessage(err))
+		return
+	}
+	s.Discovered(config)
+}
+
+// listenAt returns the listen address: loopback, unless calls come from other hosts.
+func listenAt(host string) string {
+	if host == "" || host == "localhost" {
+		return "127.0.0.1:0"
+	}
+	if ip := net.ParseIP(host); ip != nil {
+		return net.JoinHostPort(host, "0")
+	}
+	return ":0"
+}
+
+func await(ctx context.Context, c client.WithWatch, config *runtimev1.ExtensionConfig, tell func(string)) (*runtimev1.ExtensionConfig, error) {
+	ctx, cancel := context.WithTimeout(ctx, discoverWithin)
+	defer cancel()
+	return AwaitDiscovery(ctx, c, config, func(reason string) { tell("Not discovered yet: " + reason) })
+}
+
+func withdraw(ctx context.Context, c client.Client, config *runtimev1.ExtensionConfig, tell func(string)) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
+	defer cancel()
+	if err := DeleteRegistered(ctx, c, config); err != nil {
+		return fmt.Errorf("removing the registration; \"slipway extension delete %s\" does it: %w", config.Name, err)
+	}
+	tell(fmt.Sprintf("The registration %q is removed.", config.Name))
+	return nil
+}

@@ -1,0 +1,180 @@
+package hook
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"reflect"
+	"syscall"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Reasons of the faults in this package. All are of kind Unreachable.
+const (
+	ReasonHostUnknown     = "HostUnknown"
+	ReasonRefused         = "ConnectionRefused"
+	ReasonNoRoute         = "NoConnection"
+	ReasonExpired         = "CertificateExpired"
+	ReasonWrongHost       = "CertificateWrongHost"
+	ReasonUnknownCA       = "CertificateUnknownAuthority"
+	ReasonBadCertificate  = "CertificateInvalid"
+	ReasonTLS             = "TLSFailed"
+	ReasonClientRefused   = "ClientCertificateRefused"
+	ReasonTimeout         = "Timeout"
+	ReasonLost            = "ConnectionLost"
+	ReasonHTTPStatus      = "HTTPStatus"
+	ReasonRedirect        = "Redirect"
+	ReasonTooLarge        = "AnswerTooLarge"
+	ReasonTransportFailed = "TransportFailed"
+)
+
+// Unconnected reports whether a reason means that the extension never received the request.
+func Unconnected(reason string) bool {
+	switch reason {
+	case ReasonHostUnknown, ReasonRefused, ReasonNoRoute, ReasonExpired, ReasonWrongHost, ReasonUnknownCA,
+		ReasonBadCertificate,
+		ReasonTLS, ReasonClientRefused:
+		return true
+	}
+	return false
+}
+
+// classify converts a network error to a fault with a stable message. The original text is for the log.
+func (c *Conn) classify(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	reason, message := c.explain(err)
+	return fault.New(fault.Unreachable, reason, "%s", message).With("cause", err.Error())
+}
+
+func (c *Conn) explain(err error) (reason, message string) {
+	host := c.endpoint.Host()
+	if reason, message := explainCertificate(err, host); reason != "" {
+		return reason, message
+	}
+	var (
+		dns       *net.DNSError
+		record    tls.RecordHeaderError
+		timeout   net.Error
+		handshake handshakeError
+		without   unconnectedError
+		op        *net.OpError
+	)
+	alert, alerted := alertOf(err)
+	switch {
+	case errors.As(err, &dns):
+		return ReasonHostUnknown, "the name " + dns.Name + " cannot be resolved"
+	case (errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()) && errors.As(err, &without):
+		return ReasonNoRoute, "no connection to " + host + " in time"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return ReasonTimeout, host + " did not answer in time"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return ReasonRefused, "nothing listens at " + host
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return ReasonNoRoute, "there is no route to " + host
+	case errors.As(err, &record):
+		return ReasonTLS, host + " does not speak TLS"
+	case alerted:
+		return explainAlert(alert, host)
+	case errors.As(err, &handshake):
+		return ReasonTLS, "the TLS handshake with " + host + " failed; it must speak TLS 1.2 or newer"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE):
+		return ReasonLost, host + " closed the connection before its answer was complete"
+	case errors.As(err, &op) && op.Op == "dial":
+		return ReasonNoRoute, "no connection to " + host
+	}
+	return ReasonTransportFailed, "the exchange with " + host + " failed"
+}
+
+func explainCertificate(err error, host string) (reason, message string) {
+	var (
+		invalid  x509.CertificateInvalidError
+		hostname x509.HostnameError
+		unknown  x509.UnknownAuthorityError
+		failed   *tls.CertificateVerificationError
+	)
+	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return ReasonExpired, "the certificate of " + host + " has expired or is not valid yet; renew it"
+	case errors.As(err, &hostname):
+		return ReasonWrongHost, "the certificate of " + host + " is for another name; issue one for this name"
+	case errors.As(err, &unknown):
+		return ReasonUnknownCA, "the certificate of " + host +
+			" is not from an authority in spec.clientConfig.caBundle; correct caBundle"
+	case errors.As(err, &failed), errors.As(err, &invalid):
+		return ReasonBadCertificate, "the certificate of " + host + " is not valid for a server"
+	}
+	return "", ""
+}
+
+// TLS alerts by which a server rejects the client certificate or the handshake (RFC 8446, 6.2).
+const (
+	alertHandshakeFailure     = 40
+	alertBadCertificate       = 42
+	alertUnknownCA            = 48
+	alertAccessDenied         = 49
+	alertProtocolVersion      = 70
+	alertCertificateRequired  = 116
+	alertCertificateExpired   = 45
+	alertUnsupportedCert      = 43
+	alertCertificateUnknown   = 46
+	alertCertificateRevoked   = 44
+	alertInsufficientSecurity = 71
+)
+
+// alertOf returns the TLS alert that the peer sent. Its type in crypto/tls is not exported: an integer of one byte.
+func alertOf(err error) (uint8, bool) {
+	var op *net.OpError
+	if !errors.As(err, &op) || op.Op != "remote error" {
+		return 0, false
+	}
+	v := reflect.ValueOf(op.Err)
+	if v.Kind() != reflect.Uint8 {
+		return 0, false
+	}
+	return uint8(v.Uint()), true
+}
+
+func explainAlert(alert uint8, host string) (reason, message string) {
+	switch alert {
+	case alertBadCertificate, alertUnsupportedCert, alertCertificateRevoked, alertCertificateExpired,
+		alertCertificateUnknown,
+		alertUnknownCA, alertAccessDenied, alertCertificateRequired:
+		return ReasonClientRefused, host + " refuses our client certificate; set --runtime-extension-client-cert-file to one it knows"
+	case alertProtocolVersion, alertHandshakeFailure, alertInsufficientSecurity:
+		return ReasonTLS, host + " does not speak TLS 1.2 or newer"
+	}
+	return ReasonTLS, "the TLS handshake with " + host + " failed"
+}
+
+func (c *Conn) refusal(code int) error {
+	host := c.endpoint.Host()
+	if code >= 300 && code < 400 {
+		return fault.New(fault.Unreachable, ReasonRedirect,
+			"%s answered with a redirect (HTTP %d), which is not followed", host, code).With("code", code)
+	}
+	return fault.New(fault.Unreachable, ReasonHTTPStatus, "%s answered HTTP %d %s", host, code,
+		http.StatusText(code)).With("code", code)
+}
+
+// StatusCode returns the HTTP status code of a fault in this package; 0 if it has none.
+func StatusCode(f *fault.Fault) int {
+	for i := 0; i+1 < len(f.Details); i += 2 {
+		if code, ok := f.Details[i+1].(int); ok && f.Details[i] == "code" {
+			return code
+		}
+	}
+	return 0
+}
+
+func (c *Conn) tooLarge() error {
+	return fault.New(fault.Unreachable, ReasonTooLarge, "the answer of %s is larger than %d MiB", c.endpoint.Host(),
+		MaxResponseBytes>>20)
+}

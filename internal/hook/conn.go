@@ -1,0 +1,214 @@
+package hook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// MaxResponseBytes is the maximum size of a response body, in bytes.
+	MaxResponseBytes = 20 << 20
+	// connectWithin limits a connection attempt that continues in the background after its caller gave up.
+	connectWithin = 10 * time.Second
+	// idle is how long an unused connection stays open.
+	idle = 90 * time.Second
+)
+
+// ConnOptions configures a Conn. The zero value is the default.
+type ConnOptions struct {
+	// Certificates, if set, is presented to extensions that request a client certificate.
+	Certificates *ClientCertificates
+	// Keep is the maximum number of idle connections. Default 4.
+	Keep int
+}
+
+// Conn is a connection pool for one extension. It is safe for concurrent use.
+type Conn struct {
+	endpoint  Endpoint
+	client    *http.Client
+	transport *http.Transport
+	certs     *ClientCertificates
+	dialled   atomic.Int64
+
+	mu    sync.Mutex
+	shown *tls.Certificate
+}
+
+// WireResponse is a response with HTTP status 200.
+type WireResponse struct {
+	Body []byte
+}
+
+// NewConn returns a connection pool for an endpoint. The first request opens the first connection.
+func NewConn(e Endpoint, o ConnOptions) (*Conn, error) {
+	roots, err := e.roots()
+	if err != nil {
+		return nil, err
+	}
+	keep := o.Keep
+	if keep == 0 {
+		keep = 4
+	}
+	c := &Conn{endpoint: e, certs: o.Certificates, shown: o.Certificates.generation()}
+	dialer := &net.Dialer{Timeout: connectWithin, KeepAlive: 30 * time.Second}
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dialer.DialContext(ctx, network, address)
+		if err == nil {
+			c.dialled.Add(1)
+		}
+		return conn, err
+	}
+	security := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots,
+		GetClientCertificate: o.Certificates.forHandshake}
+	c.transport = &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: dial, DialTLSContext: dialTLS(dial, security),
+		TLSClientConfig:     security,
+		TLSHandshakeTimeout: connectWithin, MaxIdleConns: keep, MaxIdleConnsPerHost: keep, IdleConnTimeout: idle,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+	c.client = &http.Client{
+		Transport:     c.transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c, nil
+}
+
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// handshakeError is a failure of the TLS handshake, before any request was sent.
+type handshakeError struct{ error }
+
+func (e handshakeError) Unwrap() error { return e.error }
+
+// unconnectedError is a failure before a connection was established.
+type unconnectedError struct{ error }
+
+func (e unconnectedError) Unwrap() error { return e.error }
+
+// dialTLS returns a function that dials and completes the TLS handshake, so that its errors can be distinguished from
+// later ones.
+func dialTLS(dial dialFunc, security *tls.Config) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		plain, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		own := security.Clone()
+		own.ServerName, _, _ = net.SplitHostPort(address)
+		conn := tls.Client(plain, own)
+		ctx, cancel := context.WithTimeout(ctx, connectWithin)
+		defer cancel()
+		if err := conn.HandshakeContext(ctx); err != nil {
+			_ = plain.Close()
+			return nil, handshakeError{err}
+		}
+		return conn, nil
+	}
+}
+
+// Endpoint returns the endpoint of the connections.
+func (c *Conn) Endpoint() Endpoint { return c.endpoint }
+
+// Dialled returns the number of connections opened so far.
+func (c *Conn) Dialled() int64 { return c.dialled.Load() }
+
+// Close closes idle connections.
+func (c *Conn) Close() { c.transport.CloseIdleConnections() }
+
+// WireRequest is a request to an extension.
+type WireRequest struct {
+	// Path below the endpoint.
+	Path string
+	// Body is a JSON document.
+	Body []byte
+	// Header is sent in addition to Content-Type and Accept.
+	Header http.Header
+	// Timeout limits the exchange, and is sent to the extension: ?timeout=10s. If 0, only the context limits it.
+	Timeout time.Duration
+}
+
+// Post sends a JSON document and returns the response. Errors are faults of kind Unreachable with one of the reasons of
+// this package, or the context's error if the caller gave up.
+//
+// The request is sent again if a reused connection is closed before the first byte of the response, because the server
+// may have been replaced; handlers must tolerate being called twice. Over a new connection it is sent once.
+func (c *Conn) Post(ctx context.Context, r WireRequest) (WireResponse, error) {
+	c.followCertificate()
+	target := c.endpoint.URL + r.Path
+	if r.Timeout > 0 {
+		target += "?timeout=" + r.Timeout.String()
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.Timeout)
+		defer cancel()
+	}
+	var connected atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	req, err := http.NewRequestWithContext(traced, http.MethodPost, target, bytes.NewReader(r.Body))
+	if err != nil {
+		return WireResponse{}, c.classify(ctx, err)
+	}
+	for key, values := range r.Header {
+		req.Header[key] = values
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	req.Header["Idempotency-Key"] = []string{} // makes net/http retry as documented for Post; an empty list is not sent
+	resp, err := c.client.Do(req)
+	if err != nil && !connected.Load() {
+		err = unconnectedError{err}
+	}
+	if err != nil {
+		return WireResponse{}, c.classify(ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // read a short body, so that the connection can be reused
+		return WireResponse{}, c.refusal(resp.StatusCode)
+	}
+	return c.read(ctx, resp)
+}
+
+func (c *Conn) read(ctx context.Context, resp *http.Response) (WireResponse, error) {
+	if resp.ContentLength > MaxResponseBytes {
+		return WireResponse{}, c.tooLarge()
+	}
+	var buffer bytes.Buffer
+	if resp.ContentLength > 0 {
+		buffer.Grow(int(resp.ContentLength) + bytes.MinRead)
+	}
+	n, err := buffer.ReadFrom(io.LimitReader(resp.Body, MaxResponseBytes+1))
+	if err == nil {
+		// A server that notices the cancellation may end its response regularly before the connection is closed.
+		err = ctx.Err()
+	}
+	if err != nil {
+		return WireResponse{}, c.classify(ctx, err)
+	}
+	if n > MaxResponseBytes {
+		return WireResponse{}, c.tooLarge()
+	}
+	return WireResponse{Body: buffer.Bytes()}, nil
+}
+
+// followCertificate closes idle connections that use a client certificate that has been rotated.
+func (c *Conn) followCertificate() {
+	if c.certs == nil {
+		return
+	}
+	current := c.certs.generation()
+	c.mu.Lock()
+	changed := current != c.shown
+	c.shown = current
+	c.mu.Unlock()
+	if changed {
+		c.transport.CloseIdleConnections()
+	}
+}

@@ -1,0 +1,118 @@
+package hosted
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hosted/addons"
+	"github.com/slipwayhq/slipway/internal/hosted/backend"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/workload"
+)
+
+// InspectAddons requests a read of the state of the add-ons.
+type InspectAddons struct{}
+
+func (InspectAddons) String() string { return "read how the add-ons of the workload cluster fare" }
+
+// Maximum age of a reading. Add-ons are also read without a change, because the watch on a workload cluster
+// can be missing or denied. After frequent changes, they are read at most once per changedFor.
+const (
+	goodFor    = 2 * time.Minute
+	badFor     = 20 * time.Second
+	changedFor = time.Second
+)
+
+// decideAddons requests a read if the last reading is too old, or outdated by a change.
+func decideAddons(s Snapshot, p *reconciler.Plan) {
+	if !hasAddons(s.Terms, s.Plane) {
+		return
+	}
+	lasts := badFor
+	switch {
+	case s.Addons.Outdated:
+		lasts = changedFor
+	case s.Addons.State == (addons.State{}) && s.Addons.Err == "":
+		lasts = goodFor
+	}
+	if left := s.Addons.At.Add(lasts).Sub(s.Now); !s.Addons.At.IsZero() && left > 0 {
+		p.RecheckIn(left)
+		return
+	}
+	p.Ask = append(p.Ask, InspectAddons{})
+}
+
+// hasAddons reports whether this controller applies add-ons to the workload cluster.
+func hasAddons(t backend.Capabilities, plane *hostedv1.HostedControlPlane) bool {
+	spec := plane.Spec.Addons
+	return t.Addons && (!spec.CoreDNS.Disabled || !spec.KubeProxy.Disabled)
+}
+
+func (c *Controller) inspectAddons(ctx context.Context, s Snapshot) (addons.Reading, error) {
+	a, changes := addons.Reading{At: s.Now}, c.addons.Begin(nameOf(s.Plane))
+	config, err := access(s)
+	if err == nil {
+		c.limitCalls(config, s.Cluster)
+		a.State, err = c.inspect(ctx, config, addonsOf(s, endpointOf(s)))
+	}
+	if err != nil {
+		if fault.KindOf(err) == fault.Bug || ctx.Err() != nil {
+			return a, err
+		}
+		a.Err = "The add-ons of the workload cluster cannot be read, retrying"
+	}
+	c.addons.Set(nameOf(s.Plane), a, changes)
+	return a, nil
+}
+
+// watchAddons enqueues the control plane when its add-ons change, if the workload cluster is connected.
+func (c *Controller) watchAddons(ctx context.Context, s Snapshot) error {
+	if c.workloads == nil || !s.Process.Ready || !hasAddons(s.Terms, s.Plane) {
+		return nil
+	}
+	name, request := nameOf(s.Plane), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s.Plane)}
+	for _, kind := range []client.Object{&appsv1.DaemonSet{}, &appsv1.Deployment{}} {
+		err := c.workloads.Watch(ctx, client.ObjectKeyFromObject(s.Cluster), workload.WatchRequest{
+			Controller: Name, Kind: kind, Changed: addons.Matters,
+			Map: func(context.Context, client.Object) []reconcile.Request {
+				c.addons.Changed(name)
+				return []reconcile.Request{request}
+			},
+		})
+		if fault.KindOf(err) == fault.Unreachable { // ofConnection enqueues when a connection exists
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("watching the add-ons of the workload cluster: %w", err)
+		}
+	}
+	return nil
+}
+
+// ofConnection enqueues the control plane when its workload cluster is connected or disconnected.
+func (c *Controller) ofConnection(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
+	o := &clusterv1.Cluster{}
+	if c.client.Get(ctx, cluster, o, client.UnsafeDisableDeepCopy) != nil { // the Cluster was deleted
+		return nil
+	}
+	requests := ofCluster(ctx, o)
+	if len(requests) == 0 {
+		return nil
+	}
+	plane := &hostedv1.HostedControlPlane{}
+	if c.client.Get(ctx, requests[0].NamespacedName, plane, client.UnsafeDisableDeepCopy) != nil {
+		return nil
+	}
+	if b, err := c.backendOf(plane); err != nil || !hasAddons(b.ControlPlanes.Terms(c.policy), plane) {
+		return nil
+	}
+	return requests
+}

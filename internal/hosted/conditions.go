@@ -1,0 +1,200 @@
+package hosted
+
+import (
+	"fmt"
+	"slices"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// conditionInput is the input of the conditions: a snapshot and the outcome of its plan.
+type conditionInput struct {
+	Snapshot
+	// waiting and reason describe the first wait of the plan. They are empty if there is none.
+	waiting, reason string
+	// failed is the message of a failed action, or empty.
+	failed string
+	// addons is true if the objects that nodes need were applied to the workload cluster.
+	addons bool
+}
+
+// conditions computes the conditions.
+var conditions = condition.Table[conditionInput]{
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
+	{Type: hostedv1.VersionSupportedCondition, Of: conditionInput.versionSupported},
+	{Type: hostedv1.CertificatesAvailableCondition, Of: conditionInput.certificates},
+	{Type: hostedv1.EncryptionKeysAvailableCondition, Of: conditionInput.encryptionKeys},
+	{Type: hostedv1.ProcessRunningCondition, Of: conditionInput.processRunning},
+	{Type: hostedv1.EtcdClusterAvailableCondition, Of: conditionInput.etcd},
+	{Type: hostedv1.AddonsAppliedCondition, Of: conditionInput.addonsApplied},
+	{Type: hostedv1.AddonsAvailableCondition, Of: conditionInput.addonsAvailable},
+	{Type: hostedv1.RestoredCondition, Of: conditionInput.restored},
+	{Type: clusterv1.RollingOutCondition, Polarity: condition.Negative, Of: conditionInput.rollingOut},
+	{Type: hostedv1.AvailableCondition, Over: conditionInput.available},
+	{Type: clusterv1.ReadyCondition, Over: conditionInput.ready},
+}
+
+// ready is true if the control plane matches its spec. Generic tools that wait for objects read it.
+func (j conditionInput) ready(set condition.Set) condition.Verdict {
+	return condition.Summarize(set, condition.Reasons{
+		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason,
+	}, condition.Part{Type: hostedv1.AvailableCondition}, condition.Part{Type: hostedv1.VersionSupportedCondition},
+		condition.Part{Type: clusterv1.RollingOutCondition, Polarity: condition.Negative},
+		condition.Part{Type: clusterv1.DeletingCondition, Polarity: condition.Negative})
+}
+
+func (j conditionInput) deleting() condition.Verdict {
+	switch {
+	case j.Plane.DeletionTimestamp.IsZero():
+		return condition.False(clusterv1.NotDeletingReason, "")
+	case j.waiting != "":
+		return condition.TrueBecause(j.reason, j.waiting)
+	}
+	return condition.True(clusterv1.DeletionCompletedReason)
+}
+
+func (j conditionInput) versionSupported() condition.Verdict {
+	run, included := versionToRun(j.Snapshot)
+	switch {
+	case included && run != j.Plane.Spec.Version:
+		return condition.TrueBecause("PatchVersion", fmt.Sprintf("%s has Kubernetes %s and not %s: the control plane runs %s; set spec.version to it when it suits you", j.Terms.HolderOfVersions(), run, j.Plane.Spec.Version, run))
+	case included:
+		return condition.True("Supported")
+	}
+	return condition.False("NotSupported", notSupported(j.Snapshot))
+}
+
+func (j conditionInput) certificates() condition.Verdict {
+	if j.Cluster == nil {
+		return condition.Unknown("WaitingForCluster", j.waiting)
+	}
+	for _, purpose := range append(j.authorities(), PurposeKubeconfig) {
+		secret, ok := j.Secrets[purpose]
+		if !ok {
+			if j.waiting == "" {
+				return condition.False("NotAvailable", "Secret "+purpose.SecretName(j.Cluster.Name)+" is being created")
+			}
+			return condition.False(j.reason, j.waiting)
+		}
+		if purpose == PurposeKubeconfig {
+			continue
+		}
+		if text := problem(purpose, secret, j.Now); text != "" {
+			return condition.False("Invalid", text)
+		}
+	}
+	return condition.True("Available")
+}
+
+func (j conditionInput) encryptionKeys() condition.Verdict {
+	if !j.encrypts() {
+		return condition.True("NotNeeded")
+	}
+	if j.Cluster == nil {
+		return condition.Unknown("WaitingForCluster", j.waiting)
+	}
+	if _, err := encryptionKeys(j.Snapshot); err != nil {
+		return condition.False(fault.As(err).Reason, fault.UserMessage(err))
+	}
+	return condition.True("Available")
+}
+
+func (j conditionInput) processRunning() condition.Verdict {
+	switch {
+	case j.Process.Running:
+		return condition.True(j.Terms.Running)
+	case j.Quiesce.Mode == hostedv1.QuiesceStopped:
+		return condition.False("Stopped", "The control plane is stopped until annotation "+hostedv1.QuiesceAnnotation+" is removed")
+	case !j.Process.Exists:
+		return condition.False("NotStarted", j.orWaiting("The control plane is not started yet"))
+	case j.Process.Problem != "":
+		return condition.False("Waiting", j.Process.Problem)
+	case j.Process.LastExit == "":
+		return condition.False("Starting", "The control plane is starting")
+	}
+	message := "The control plane died (" + j.Process.LastExit + ") and is started again"
+	if j.Process.Log != "" {
+		message += j.Terms.LogText(j.Plane) + "; it last said:\n" + j.Process.Log
+	}
+	return condition.False("Died", message)
+}
+
+func (j conditionInput) etcd() condition.Verdict {
+	if j.Process.EtcdReady {
+		return condition.True("Available")
+	}
+	if !j.Process.Running {
+		return condition.False("NotAvailable", "The control plane does not run")
+	}
+	if j.Process.Ready {
+		return condition.False("NotAvailable", "The API server answers, and etcd does not")
+	}
+	return condition.Unknown("NotYetKnown", "The API server does not answer yet")
+}
+
+func (j conditionInput) addonsApplied() condition.Verdict {
+	switch {
+	case !j.Terms.Addons:
+		return condition.True("NotNeeded")
+	case j.failed != "":
+		return condition.False("ApplyFailed", j.failed)
+	case j.addons:
+		return condition.True("Applied")
+	}
+	return condition.False("NotApplied", j.orWaiting("What nodes need is being applied to the workload cluster"))
+}
+
+func (j conditionInput) addonsAvailable() condition.Verdict {
+	switch seen := j.Addons; {
+	case !hasAddons(j.Terms, j.Plane):
+		return condition.True("NotNeeded")
+	case !j.addons:
+		return condition.False("NotApplied", j.orWaiting("What nodes need is being applied to the workload cluster"))
+	case seen.Err != "":
+		return condition.Unknown("NotReadable", seen.Err)
+	case seen.At.IsZero():
+		return condition.Unknown("NotYetKnown", "The add-ons of the workload cluster are not read yet, retrying")
+	case seen.NoNodes:
+		return condition.Unknown("NoNodes", "Waiting for the first Node of the workload cluster to run the add-ons")
+	case seen.Problem != "":
+		return condition.False("NotAvailable", seen.Problem)
+	}
+	return condition.True("Available")
+}
+
+func (j conditionInput) rollingOut() condition.Verdict {
+	have := j.Process.Version
+	want, included := versionToRun(j.Snapshot)
+	if j.Process.Running && slices.Contains([]string{processconfig.ReasonInvalid, processconfig.ReasonDataMissing, reasonDenied, reasonEndpoint}, j.reason) {
+		return condition.TrueBecause(j.reason, j.waiting)
+	}
+	if have != "" && have != want && included {
+		return condition.TrueBecause(clusterv1.RollingOutReason, "Restarting the control plane at "+want+", from "+have)
+	}
+	return condition.False(clusterv1.NotRollingOutReason, "")
+}
+
+func (j conditionInput) available(set condition.Set) condition.Verdict {
+	if !j.Plane.DeletionTimestamp.IsZero() {
+		return condition.False(clusterv1.NotAvailableReason, "Deletion in progress")
+	}
+	if !j.Process.Ready || j.Quiesce != (QuiesceRequest{}) {
+		return condition.False(clusterv1.NotAvailableReason, j.orWaiting(notReady(j.Snapshot)))
+	}
+	return condition.Summarize(set, condition.Reasons{
+		Good: clusterv1.AvailableReason, Bad: clusterv1.NotAvailableReason, Unknown: clusterv1.AvailableUnknownReason,
+	}, condition.Part{Type: hostedv1.CertificatesAvailableCondition}, condition.Part{Type: hostedv1.EncryptionKeysAvailableCondition},
+		condition.Part{Type: hostedv1.EtcdClusterAvailableCondition}, condition.Part{Type: hostedv1.AddonsAppliedCondition})
+}
+
+func (j conditionInput) orWaiting(otherwise string) string {
+	if j.waiting != "" {
+		return j.waiting
+	}
+	return otherwise
+}

@@ -1,0 +1,168 @@
+package hosted
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/hosted/addons"
+	"github.com/slipwayhq/slipway/internal/hosted/backend"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/snapshots"
+	"github.com/slipwayhq/slipway/internal/workload"
+)
+
+const Name = "hostedcontrolplane"
+
+const kind = "HostedControlPlane"
+
+// Config contains the dependencies of the controller.
+type Config struct {
+	// Backends run the control planes.
+	Backends backend.Set
+	// Gateways finds the addresses at which processes may listen. If nil, they may only listen where the
+	// policy permits it.
+	Gateways Gateways
+	// ReservedPorts are the ports of the management cluster.
+	ReservedPorts []uint16
+	// Policy restricts users who write objects.
+	Policy policy.Configuration
+	// Workloads connects to workload clusters.
+	Workloads Workloads
+	// Stores are the permitted snapshot stores. Jobs runs long tasks.
+	Stores snapshots.StoreSettings
+	Jobs   *snapshots.Jobs
+}
+
+// Workloads connects to workload clusters.
+type Workloads interface {
+	// LimitCalls limits the requests to the workload cluster of a Cluster.
+	LimitCalls(cluster client.ObjectKey) func(http.RoundTripper) http.RoundTripper
+	// Watch sends events of the workload cluster to a controller that uses the source Changed.
+	Watch(ctx context.Context, cluster client.ObjectKey, w workload.WatchRequest) error
+	Changed(controller string, to workload.ClusterMap) source.Source
+}
+
+type Controller struct {
+	client client.Client
+	// cache contains the Secrets with a cluster label.
+	cache        client.Reader
+	writer       *kube.Writer
+	backends     backend.Set
+	gateways     Gateways
+	turns        backend.Turns
+	addons       addons.Readings
+	inspect      func(context.Context, *rest.Config, addons.Params) (addons.State, error)
+	reserved     []uint16
+	policy       policy.Configuration
+	stager       RestoreStager
+	jobs         *snapshots.Jobs // nil in tests without restores
+	workloads    Workloads       // nil in tests without workload clusters
+	applyObjects func(context.Context, *rest.Config, addons.Params) error
+	now          func() time.Time
+}
+
+func Add(s reconciler.Setup, cfg Config) error {
+	c := &Controller{
+		client: s.Manager.GetClient(), cache: s.Manager.GetCache(), backends: cfg.Backends, gateways: cfg.Gateways,
+		reserved: cfg.ReservedPorts, policy: cfg.Policy, workloads: cfg.Workloads, applyObjects: addons.Apply, inspect: addons.Inspect, now: time.Now,
+		stager: RestoreStager{RetrievalSource: snapshots.RetrievalSource{Client: s.Manager.GetClient(), Stores: cfg.Stores}}, jobs: cfg.Jobs,
+	}
+	r := reconciler.NewReconciler(s, c.definition())
+	c.writer = r.Writer
+	return s.Builder(Name, &hostedv1.HostedControlPlane{}).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.ofSecret), builder.WithPredicates(reconciler.OrphanedOrChangedSecrets(watched()...))).
+		WatchesRawSource(changes(cfg.Backends)).
+		WatchesRawSource(cfg.Jobs.Changed(kind)).
+		WatchesRawSource(cfg.Workloads.Changed(Name, c.ofConnection)).
+		Complete(r)
+}
+
+func (c *Controller) definition() reconciler.Controller[*hostedv1.HostedControlPlane, Snapshot] {
+	return reconciler.Controller[*hostedv1.HostedControlPlane, Snapshot]{
+		Name: Name, Finalizer: hostedv1.HostedControlPlaneFinalizer,
+		New: func() *hostedv1.HostedControlPlane { return &hostedv1.HostedControlPlane{} },
+		Urgent: reconciler.Urgent{
+			Fields: []string{"initialization", "version", "addonsHash", "quiesced"}, Later: []string{"encryptionKeys"}, Conditions: []string{hostedv1.AvailableCondition},
+		},
+		DespitePause: func(p *hostedv1.HostedControlPlane) bool { return c.quiesceOf(p) != QuiesceRequest{} },
+		Observe:      c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report, Gone: c.gone,
+	}
+}
+
+// gone removes what remains of a control plane without an object, for example after a move, if this loses no
+// data.
+func (c *Controller) gone(ctx context.Context, key client.ObjectKey) error {
+	return c.backends.Drop(ctx, c.policy, key.Namespace+"."+key.Name)
+}
+
+// backendOf returns the backend of a control plane.
+func (c *Controller) backendOf(plane *hostedv1.HostedControlPlane) (backend.Backend, error) {
+	return c.backends.Choose(plane.Spec.Backend.Name(), plane.Annotations)
+}
+
+// quiesceOf returns the quiesce request of a control plane, if its backend can stop control planes.
+func (c *Controller) quiesceOf(plane *hostedv1.HostedControlPlane) QuiesceRequest {
+	if b, err := c.backendOf(plane); err != nil || b.Stop == nil {
+		return QuiesceRequest{}
+	}
+	return ParseQuiesce(plane)
+}
+
+// changes enqueues control planes on events of the backends.
+func changes(backends backend.Set) source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		for _, b := range backends {
+			cancel := b.ControlPlanes.Subscribe(func(name string) {
+				for _, request := range ofProcess(name) {
+					queue.Add(request)
+				}
+			})
+			context.AfterFunc(ctx, cancel)
+		}
+		return nil
+	})
+}
+
+// ofCluster enqueues the control plane of a Cluster.
+func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
+	ref := o.(*clusterv1.Cluster).Spec.ControlPlaneRef
+	if ref.Kind != kind || ref.APIGroup != hostedv1.GroupVersion.Group {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}
+}
+
+// ofSecret enqueues the control plane of the Cluster of a Secret.
+func (c *Controller) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
+	cluster := &clusterv1.Cluster{}
+	key := client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[clusterv1.ClusterNameLabel]}
+	if key.Name == "" || c.client.Get(ctx, key, cluster) != nil { // a new Cluster enqueues its control plane
+		return nil
+	}
+	return ofCluster(ctx, cluster)
+}
+
+// ofProcess enqueues a control plane by its name in the backends.
+func ofProcess(name string) []reconcile.Request {
+	namespace, name, ok := strings.Cut(name, ".")
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}}
+}

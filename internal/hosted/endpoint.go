@@ -1,0 +1,135 @@
+package hosted
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hosted/backend"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// Gateways finds the addresses of this host in the networks of clusters.
+type Gateways interface {
+	// Gateway reads the address of the host in the network of a LocalCluster. It returns false if there is no
+	// such network.
+	Gateway(ctx context.Context, localCluster types.NamespacedName) (netip.Addr, bool, error)
+}
+
+// Gateway is the address of the host in the cluster's network.
+type Gateway struct {
+	// Address is invalid if there is no such network.
+	Address netip.Addr
+	// Known is true if the address was read. Problem is the message of a failed read.
+	Known   bool
+	Problem string
+}
+
+// firstPort is the lowest port that a control plane may use apart from 443. Lower ports are reserved for
+// services of the host.
+const firstPort, httpsPort = 1024, 443
+
+// reasonEndpoint is the reason of waits for another endpoint.
+const reasonEndpoint = "EndpointNotAllowed"
+
+// gatewayAgain is the delay before the network is read again, because it is not watched.
+const gatewayAgain = 10 * time.Second
+
+// FindGateway requests the host's address in the cluster's network.
+type FindGateway struct{}
+
+func (FindGateway) String() string { return "find the host's address in the cluster's network" }
+
+func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
+	b, err := c.backendOf(s.Plane)
+	if err != nil {
+		return s, err
+	}
+	switch q.(type) {
+	case FindGateway:
+		s.Gateway = c.readGateway(ctx, s)
+	case InspectAddons:
+		s.Addons, err = c.inspectAddons(ctx, s)
+	case backend.TakeTurn:
+		s.Turn.Known = true
+		s.Turn.Mine, err = c.turns.Take(ctx, backend.Waiting{Name: nameOf(s.Plane), Versions: s.Terms.Versions, Now: s.Now}, b.ControlPlanes)
+	case backend.CountControlPlanes:
+		s.Room.Known = true
+		s.Room.Own, s.Room.All, err = b.ControlPlanes.Count(ctx, s.Plane.Namespace)
+	default:
+		err = fault.New(fault.Bug, "UnknownQuestion", "the hosted control plane controller does not know how to %s", q)
+	}
+	return s, err
+}
+
+func (c *Controller) readGateway(ctx context.Context, s Snapshot) Gateway {
+	g := Gateway{Known: true}
+	ref := s.Cluster.Spec.InfrastructureRef
+	if c.gateways == nil || ref.Kind != "LocalCluster" || ref.APIGroup != localv1.GroupVersion.Group {
+		return g
+	}
+	address, found, err := c.gateways.Gateway(ctx, types.NamespacedName{Namespace: s.Cluster.Namespace, Name: ref.Name})
+	if err != nil {
+		g.Problem = fmt.Sprintf("The network of LocalCluster %s cannot be read from this host, retrying: %s", ref.Name, fault.UserMessage(err))
+	}
+	if found {
+		g.Address = address.Unmap()
+	}
+	return g
+}
+
+// decideEndpoint reports whether the control plane may listen at its endpoint.
+func decideEndpoint(s Snapshot, cfg processconfig.Config, p *reconciler.Plan) bool {
+	at, err := cfg.Address()
+	if err != nil { // the configuration was validated before
+		return false
+	}
+	denied := deniedEndpoint(s, at)
+	switch {
+	case denied == "":
+		return true
+	case s.Terms.Listens == nil && !s.Gateway.Known:
+		p.Ask = append(p.Ask, FindGateway{})
+		return false
+	case s.Gateway.Problem != "":
+		p.WaitFor("NetworkNotKnown", "%s", s.Gateway.Problem).For("LocalCluster", s.Cluster.Spec.InfrastructureRef.Name).ForTime()
+	default:
+		p.WaitFor(reasonEndpoint, "%s", denied).For(kind, s.Plane.Name).UntilUserActs()
+	}
+	p.RecheckIn(gatewayAgain)
+	return false
+}
+
+// deniedEndpoint returns why the control plane may not listen at the address, or an empty string if it may.
+// The host restricts where its processes listen, because users who write Clusters could otherwise name the
+// address of the management cluster, of another cluster, or a public address.
+func deniedEndpoint(s Snapshot, at netip.AddrPort) string {
+	address := at.Addr().Unmap()
+	if s.Terms.Listens != nil && s.Terms.Listens.SeparateEndpoint { // it uses no port of this host
+		return s.Terms.DeniedEndpoint(s.Process, at)
+	}
+	switch {
+	case slices.Contains(s.ReservedPorts, at.Port()):
+		return fmt.Sprintf("Control plane endpoint %s is not allowed: port %d is one of the management cluster's own; use another", at, at.Port())
+	case s.Terms.Listens != nil:
+		return s.Terms.DeniedEndpoint(s.Process, at)
+	case address.IsUnspecified() || address.IsMulticast():
+		return fmt.Sprintf("Control plane endpoint %s is not allowed: it must be one address of this host", at)
+	case s.Policy.AllowsListening(netip.AddrPortFrom(address, at.Port())):
+		return ""
+	case at.Port() < firstPort && at.Port() != httpsPort || slices.Contains(s.Policy.ControlPlanes.ReservedPorts, int32(at.Port())):
+		return fmt.Sprintf("Control plane endpoint %s is not allowed: port %d is reserved; use another, for example 6443", at, at.Port())
+	case s.Gateway.Address.IsValid() && address == s.Gateway.Address && !address.IsLoopback():
+		return ""
+	case s.Gateway.Address.IsValid():
+		return fmt.Sprintf("Control plane endpoint %s is not allowed: it must be the host's address in the cluster's network, %s, or the operator allows it in controlPlanes.addresses in the configuration file (--config of slipway up or slipway manager)", at, s.Gateway.Address)
+	}
+	return fmt.Sprintf("Control plane endpoint %s is not allowed: the cluster has no network on this host, and the operator does not allow the address in controlPlanes.addresses in the configuration file (--config of slipway up or slipway manager)", at)
+}

@@ -1,0 +1,143 @@
+package hosted
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/hosted/addons"
+	"github.com/slipwayhq/slipway/internal/hosted/backend"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
+	"github.com/slipwayhq/slipway/internal/policy"
+)
+
+// Snapshot is the input of decisions about a HostedControlPlane.
+type Snapshot struct {
+	Now   time.Time
+	Plane *hostedv1.HostedControlPlane
+	// Cluster is nil if the control plane has no owner yet or the Cluster does not exist.
+	Cluster *clusterv1.Cluster
+	// Secrets by purpose, without missing ones.
+	Secrets map[Purpose]*corev1.Secret
+	// Kubeconfig is the parsed kubeconfig Secret.
+	Kubeconfig secrets.Kubeconfig
+	// Terms are the static properties of the backend, and Process is the observed state of the control plane.
+	Terms   backend.Capabilities
+	Process backend.ControlPlane
+	// Gateway is the host's address in the cluster's network. It is only read before a process is started.
+	Gateway Gateway
+	// Restore is the state of a requested restore.
+	Restore Restore
+	// Quiesce is the quiesce request.
+	Quiesce QuiesceRequest
+	// Addons is the last reading of the add-ons.
+	Addons addons.Reading
+	// Turn and Room are only read before a process is started or restarted.
+	Turn backend.Turn
+	Room backend.PlaneCount
+	// ReservedPorts are the ports of the management cluster.
+	ReservedPorts []uint16
+	// Policy restricts users who write objects.
+	Policy policy.Configuration
+}
+
+func (c *Controller) observe(ctx context.Context, plane *hostedv1.HostedControlPlane) (Snapshot, error) {
+	s := Snapshot{Now: c.now(), Plane: plane, Secrets: map[Purpose]*corev1.Secret{}, Policy: c.policy, ReservedPorts: c.reserved, Quiesce: c.quiesceOf(plane)}
+	if err := c.readCluster(ctx, &s); err != nil {
+		return s, err
+	}
+	b, err := c.backendOf(plane)
+	if err == nil {
+		s.Terms = b.ControlPlanes.Terms(c.policy)
+		s.Process, err = b.ControlPlanes.Status(ctx, nameOf(plane))
+	}
+	if err != nil {
+		return s, fmt.Errorf("reading what runs for the control plane: %w", err)
+	}
+	s.Restore = c.readRestore(s, b)
+	if s.Cluster == nil {
+		return s, nil
+	}
+	if err := c.watchAddons(ctx, s); err != nil {
+		return s, err
+	}
+	s.Addons = c.addons.Get(nameOf(plane))
+	return s, c.readSecrets(ctx, &s)
+}
+
+func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
+	name := clusterName(s.Plane)
+	if name == "" {
+		return nil
+	}
+	cluster, err := kube.Cluster(ctx, c.client, client.ObjectKey{Namespace: s.Plane.Namespace, Name: name})
+	s.Cluster = cluster
+	return err
+}
+
+// readSecrets reads all Secrets in parallel, because each missing one needs a request to the API server.
+func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) error {
+	purposes := append(s.authorities(), PurposeKubeconfig)
+	if s.encrypts() {
+		purposes = append(purposes, PurposeEncryption)
+	}
+	found := make([]*corev1.Secret, len(purposes))
+	reads, ctx := errgroup.WithContext(ctx)
+	for i, purpose := range purposes {
+		reads.Go(func() (err error) {
+			found[i], err = c.readSecret(ctx, client.ObjectKey{Namespace: s.Plane.Namespace, Name: purpose.SecretName(s.Cluster.Name)})
+			return err
+		})
+	}
+	if err := reads.Wait(); err != nil {
+		return err
+	}
+	for i, purpose := range purposes {
+		if found[i] != nil {
+			s.Secrets[purpose] = found[i]
+		}
+	}
+	s.Kubeconfig = secrets.ParseKubeconfig(s.Secrets[PurposeKubeconfig])
+	return nil
+}
+
+// readSecret reads a Secret from the cache, and from the API server if it is missing or stale in the cache,
+// because Secrets that users supply may not match the filter of the cache. It returns nil if the Secret does
+// not exist.
+func (c *Controller) readSecret(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	err := c.cache.Get(ctx, key, secret, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) || err == nil && c.writer.Writes().Stale(secret) {
+		secret = &corev1.Secret{}
+		err = c.client.Get(ctx, key, secret)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s: %w", key.Name, err)
+	}
+	return secret, nil
+}
+
+// clusterName returns the name of the Cluster that owns the control plane, or an empty string.
+func clusterName(plane *hostedv1.HostedControlPlane) string {
+	for _, ref := range plane.OwnerReferences {
+		if ref.Kind == "Cluster" {
+			return ref.Name
+		}
+	}
+	return ""
+}
+
+// nameOf identifies a control plane in the backends. It is unambiguous because a namespace name contains no
+// dot.
+func nameOf(plane *hostedv1.HostedControlPlane) string { return plane.Namespace + "." + plane.Name }

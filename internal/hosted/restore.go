@@ -1,0 +1,139 @@
+package hosted
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hosted/backend"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/snapshots"
+)
+
+const (
+	// fetchAgain is the delay after a failed fetch of a snapshot.
+	fetchAgain = time.Minute
+	// busyAgain is the delay before checking whether another job has ended, in case its event is missed.
+	busyAgain = 10 * time.Second
+)
+
+// Restore is the state of a requested restore.
+type Restore struct {
+	// Request is the parsed annotation. It is nil if the annotation is missing or invalid.
+	Request *RestoreRequest
+	// Problem and Reason describe why the restore is not possible. They are empty if it is.
+	Problem, Reason string
+	// Running means that the snapshot is being fetched. Busy means that another job runs.
+	Running, Busy bool
+	// Ended is the time when the last fetch ended, and Err is the message of its error, if any.
+	Ended time.Time
+	Err   string
+}
+
+// readRestore reads the request and the state of the job that fetches its snapshot.
+func (c *Controller) readRestore(s Snapshot, b backend.Backend) Restore {
+	var out Restore
+	var err error
+	if out.Request, err = ParseRestore(s.Plane); err != nil {
+		return Restore{Problem: fault.UserMessage(err), Reason: fault.As(err).Reason}
+	}
+	if out.Request == nil {
+		return out
+	}
+	if s.Terms.InPods {
+		out.Reason, out.Problem = "RestoreImpossible", "A control plane in a Pod cannot be restored from a snapshot of etcd: restore its PersistentVolumeClaim from a snapshot of the volume"
+		return out
+	}
+	if b.Folder == nil || c.jobs == nil {
+		out.Reason, out.Problem = "RestoreImpossible", "A "+s.Terms.Kind+" control plane has no etcd on this host: it cannot be restored"
+		return out
+	}
+	if job := c.jobs.State(snapshots.JobKey(kind, client.ObjectKeyFromObject(s.Plane))); job.What == out.Request.String() || job.Running || job.Busy {
+		out.Running, out.Busy, out.Ended = job.Running, job.Busy, job.Ended
+		if job.Err != nil && job.What == out.Request.String() {
+			out.Err = fault.UserMessage(job.Err)
+		}
+	}
+	return out
+}
+
+// restores reports whether the next process restores a snapshot.
+func restores(s Snapshot) bool {
+	r := s.Restore.Request
+	return r != nil && s.Restore.Problem == "" && s.Process.Data.Staged.ID == r.ID && s.Process.Data.Restored.ID != r.ID
+}
+
+// restoreID returns the restore that the process must have completed: the requested one if its snapshot was
+// fetched, otherwise the last one.
+func restoreID(s Snapshot) string {
+	if restores(s) {
+		return s.Restore.Request.ID
+	}
+	return s.Process.Data.Restored.ID
+}
+
+// wasRestored reports whether the requested snapshot was restored. The steps that need a ready API server may
+// still be outstanding.
+func wasRestored(s Snapshot) bool {
+	return s.Restore.Request != nil && s.Process.Data.Restored.ID == s.Restore.Request.ID
+}
+
+// decideRestore fetches the requested snapshot. It reports whether the process may be started in the
+// meantime: a process that does not run waits for the snapshot.
+func decideRestore(s Snapshot, p *reconciler.Plan) bool {
+	r := s.Restore.Request
+	switch state := s.Restore; {
+	case state.Problem != "":
+		p.WaitFor(state.Reason, "%s", state.Problem).For(kind, s.Plane.Name).UntilUserActs()
+		return true
+	case r == nil || restores(s):
+		return true
+	case wasRestored(s):
+		return true
+	case state.Running:
+		p.WaitFor("FetchingSnapshot", "Fetching snapshot %s", r.Snapshot).For(kind, s.Plane.Name).ToChange("condition Restored")
+	case state.Err != "" && s.Now.Sub(state.Ended) < fetchAgain:
+		p.WaitFor("SnapshotNotFetched", "%s, retrying in up to 1m", strings.TrimSuffix(state.Err, ", retrying")).For(kind, s.Plane.Name).ForTime()
+		p.RecheckIn(state.Ended.Add(fetchAgain).Sub(s.Now))
+	case state.Busy:
+		p.WaitFor("WaitingForOtherSnapshot", "Waiting for another snapshot or restore to end before snapshot %s is fetched", r.Snapshot).For(kind, s.Plane.Name).ForTime()
+		p.RecheckIn(busyAgain)
+	default:
+		p.Do(StageRestore{Snapshot: r.Snapshot})
+		p.RecheckIn(busyAgain) // another job may have started in the meantime
+	}
+	return s.Process.Running
+}
+
+// stageRestore starts a job that fetches the snapshot.
+func (c *Controller) stageRestore(s Snapshot, b backend.Backend) {
+	order := RestoreOrder{
+		Request: *s.Restore.Request, Config: configOf(s, endpointOf(s)), Folder: b.Folder(nameOf(s.Plane)),
+		Cluster: snapshots.Cluster{Namespace: s.Plane.Namespace, Name: s.Cluster.Name, UID: string(s.Cluster.UID)},
+	}
+	c.jobs.Start(snapshots.JobKey(kind, client.ObjectKeyFromObject(s.Plane)), order.Request.String(), func(ctx context.Context) error { return c.stager.Stage(ctx, order) })
+}
+
+func (j conditionInput) restored() condition.Verdict {
+	r, done := j.Restore.Request, j.Process.Data.Restored
+	switch {
+	case j.Restore.Problem != "":
+		return condition.False(j.Restore.Reason, j.Restore.Problem)
+	case r != nil && done.ID != r.ID && j.Restore.Err != "" && !j.Restore.Running && !restores(j.Snapshot):
+		return condition.False("SnapshotNotFetched", j.Restore.Err)
+	case r != nil && done.ID != r.ID && restores(j.Snapshot) && j.Process.LastExit != "" && !j.Process.Running:
+		return condition.False("RestoreFailed", "The process that restores snapshot "+r.Snapshot+" ended ("+j.Process.LastExit+"); its last lines are in the condition ProcessRunning. Remove the annotation "+hostedv1.RestoreAnnotation+" to continue with the data from before")
+	case r != nil && done.ID != r.ID:
+		return condition.False("Restoring", "Restoring snapshot "+r.Snapshot)
+	case r != nil && !j.Process.Ready:
+		return condition.False("Restoring", "Waiting for the API server to answer with snapshot "+r.Snapshot)
+	case done.ID != "":
+		return condition.TrueBecause("Restored", "The data is from snapshot "+done.Snapshot+" (restore "+done.ID+"); that from before is in the folder of the control plane, in etcd-before-"+done.ID)
+	}
+	return condition.Absent()
+}

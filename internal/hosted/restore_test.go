@@ -1,0 +1,102 @@
+package hosted
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+func TestDecideRestore(t *testing.T) {
+	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	const id = "20261125T115900Z"
+	for name, test := range map[string]struct {
+		reason string
+		change func(*Snapshot)
+		does   []string
+		waits  string
+		starts bool // the process may be started
+		asks   string
+	}{
+		"none":       {"", func(s *Snapshot) { s.Restore = Restore{} }, nil, "", true, ""},
+		"asked for":  {"the control plane keeps running meanwhile", func(*Snapshot) {}, []string{"fetch snapshot c-20261125T110000Z: it is to be restored"}, "", true, ""},
+		"lost data":  {"it is not started empty before its snapshot is here", func(s *Snapshot) { s.Process.Running = false }, []string{"fetch snapshot c-20261125T110000Z: it is to be restored"}, "", false, ""},
+		"fetching":   {"", func(s *Snapshot) { s.Restore.Running = true }, nil, "FetchingSnapshot", true, ""},
+		"failed":     {"it is retried", func(s *Snapshot) { s.Restore.Err, s.Restore.Ended = "No", now.Add(-time.Second) }, nil, "SnapshotNotFetched", true, ""},
+		"failed ago": {"", func(s *Snapshot) { s.Restore.Err, s.Restore.Ended = "No", now.Add(-time.Hour) }, []string{"fetch snapshot c-20261125T110000Z: it is to be restored"}, "", true, ""},
+		"busy":       {"one at a time", func(s *Snapshot) { s.Restore.Busy = true }, nil, "WaitingForOtherSnapshot", true, ""},
+		"here":       {"the process restarts with it", func(s *Snapshot) { s.Process.Data.Staged.ID = id }, nil, "", true, id},
+		"restored":   {"and not answering yet", func(s *Snapshot) { s.Process.Data.Restored.ID, s.Process.Ready = id, false }, nil, "", true, id},
+		"removed": {"who removes the request continues with the data from before", func(s *Snapshot) {
+			s.Restore = Restore{}
+			s.Process.Data.Staged.ID, s.Process.Data.Restored.ID = id, "20200101T000000Z"
+		}, nil, "", true, "20200101T000000Z"},
+		"unreadable": {"", func(s *Snapshot) { s.Restore = Restore{Problem: "No", Reason: "RestoreRequestInvalid"} }, nil, "RestoreRequestInvalid", true, ""},
+	} {
+		s := Snapshot{Now: now, Plane: plane(), Restore: Restore{Request: &RestoreRequest{ID: id, Policy: "p", Snapshot: "c-20261125T110000Z"}}}
+		s.Process.Exists, s.Process.Running, s.Process.Ready = true, true, true
+		test.change(&s)
+		cfg := processconfig.Config{Restore: restoreID(s)}
+		s.Process.Config = cfg.Hash()
+		var p reconciler.Plan
+		starts := decideRestore(s, &p)
+		var does []string
+		for _, a := range p.Actions {
+			does = append(does, a.String())
+		}
+		waits := ""
+		if len(p.Waits) > 0 {
+			waits = p.Waits[0].Reason
+		}
+		if diff := cmp.Diff(test.does, does); diff != "" || waits != test.waits || starts != test.starts || cfg.Restore != test.asks {
+			t.Errorf("%s: %s: does %v, waits %q, starts %t, restores %q", name, test.reason, does, waits, starts, cfg.Restore)
+		}
+	}
+}
+
+// The data may be from before the add-ons were applied: they are, whatever the status says, and only then is the request over.
+func TestAddonsAfterRestore(t *testing.T) {
+	const id = "20261125T115900Z"
+	after := func(change func(*Snapshot)) Snapshot {
+		return running(t, func(s *Snapshot) {
+			s.Restore = Restore{Request: &RestoreRequest{ID: id, Policy: "p", Snapshot: "c-20261125T110000Z"}}
+			s.Process.Data.Restored.ID = id
+			s.Process.Config = configOf(*s, endpointOf(*s)).Hash()
+			change(s)
+		})
+	}
+	answers := after(func(*Snapshot) {})
+	want := []string{
+		"do: apply what nodes need to the workload cluster, revision " + answers.Plane.Status.AddonsHash,
+		"do: remove the request for a restore: the API server answers with snapshot c-20261125T110000Z",
+	}
+	if diff := cmp.Diff(want, texts(Decide(answers))); diff != "" {
+		t.Errorf("it answers (-want +got):\n%s", diff)
+	}
+	silent := after(func(s *Snapshot) { s.Process.Ready = false })
+	if diff := cmp.Diff([]string{"wait: The API server does not answer yet"}, texts(Decide(silent))); diff != "" {
+		t.Errorf("it does not answer yet (-want +got):\n%s", diff)
+	}
+}
+
+func TestParseRestore(t *testing.T) {
+	good := RestoreRequest{ID: "20261125T115900Z", Policy: "p", Snapshot: "c-20261125T110000Z", OtherCluster: true}
+	for text, ok := range map[string]bool{
+		good.String(): true, "": false, "{}": false, `{"id":"../x","policy":"p","snapshot":"c-20261125T110000Z"}`: false,
+		`{"id":"20261125T115900Z","policy":"p","snapshot":"../../etc/passwd"}`: false, `{"id":"20261125T115900Z","snapshot":"c-20261125T110000Z"}`: false,
+	} {
+		p := &hostedv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{hostedv1.RestoreAnnotation: text}}}
+		got, err := ParseRestore(p)
+		if (err == nil) != ok || ok && *got != good {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	if got, err := ParseRestore(plane()); got != nil || err != nil {
+		t.Errorf("none: %v, %v", got, err)
+	}
+}

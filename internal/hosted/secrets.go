@@ -1,0 +1,115 @@
+package hosted
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
+)
+
+// Purpose of a Secret of the cluster.
+type Purpose = secrets.Purpose
+
+const (
+	PurposeCA         = secrets.CA
+	PurposeEtcd       = secrets.Etcd
+	PurposeProxy      = secrets.Proxy
+	PurposeSA         = secrets.SA
+	PurposeKubeconfig = secrets.Admin
+	// PurposeEncryption is the Secret with the keys for encryption at rest.
+	PurposeEncryption = secrets.Encryption
+)
+
+// controllerUser is the user of this controller in the workload cluster.
+const controllerUser = "slipway:" + Name
+
+// authorities returns the purposes of Secrets with a certificate or key pair.
+func authorities() []Purpose { return []Purpose{PurposeCA, PurposeEtcd, PurposeProxy, PurposeSA} }
+
+// watched returns the purposes of Secrets that trigger a reconciliation.
+func watched() []Purpose { return append(authorities(), PurposeEncryption) }
+
+// authorities returns the purposes for the control plane. A control plane without components only signs
+// certificates of its API.
+func (s Snapshot) authorities() []Purpose {
+	if s.Terms.Components {
+		return authorities()
+	}
+	return []Purpose{PurposeCA}
+}
+
+// problem returns why a CA Secret cannot be used, or an empty string. Every Secret needs its private key,
+// because the process signs with all of them.
+func problem(p Purpose, secret *corev1.Secret, now time.Time) string {
+	if len(secret.Data[corev1.TLSCertKey]) == 0 || len(secret.Data[corev1.TLSPrivateKeyKey]) == 0 {
+		return fmt.Sprintf("Secret %s must have the keys tls.crt and tls.key", secret.Name)
+	}
+	return secrets.ContentProblem(secrets.Requirement{Purpose: p}, secret, now)
+}
+
+// ownerOf returns the control plane as the owner of its Secrets.
+func ownerOf(plane *hostedv1.HostedControlPlane) secrets.Owner {
+	return secrets.Owner{Ref: *metav1.NewControllerRef(plane, hostedv1.GroupVersion.WithKind(kind))}
+}
+
+// newSecret returns a Secret of the cluster with the content.
+func newSecret(s Snapshot, p Purpose, data map[string][]byte) *corev1.Secret {
+	return secrets.NewSecret(client.ObjectKeyFromObject(s.Cluster), p, ownerOf(s.Plane), data)
+}
+
+// accessLifetime is the validity of a certificate that the controller uses itself during one reconciliation.
+const accessLifetime = 10 * time.Minute
+
+// accessName is a name in the certificate of every API server.
+const accessName = "kubernetes"
+
+// access returns the configuration for requests of the controller to the API server, at the address that the
+// backend reports, with a new client certificate that is never stored. It does not use the kubeconfig Secret,
+// because users who can write it must not gain the permissions of this program.
+func access(s Snapshot) (*rest.Config, error) {
+	local, err := netip.ParseAddrPort(s.Process.Local)
+	if err != nil || !local.Addr().IsLoopback() && !s.Terms.InPods {
+		return nil, fault.New(fault.Unreachable, "ControlPlaneNotReady", "The API server of the control plane does not answer this program yet, retrying").From(err)
+	}
+	secret := s.Secrets[PurposeCA]
+	ca, err := pki.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return nil, fault.New(fault.Invalid, secrets.ReasonInvalid, "Secret %s cannot be used", secret.Name).From(err)
+	}
+	leaf, err := ca.Issue(pki.Leaf{User: controllerUser, Groups: []string{secrets.AdminGroup}, Client: true, Lifetime: accessLifetime}, s.Now)
+	if err != nil {
+		return nil, err
+	}
+	config := &rest.Config{
+		Host:            "https://" + local.String(),
+		TLSClientConfig: rest.TLSClientConfig{CAData: ca.CertPEM, CertData: leaf.CertPEM, KeyData: leaf.KeyPEM},
+		Timeout:         addonTimeout, QPS: -1, Burst: -1,
+		Proxy: func(*http.Request) (*url.URL, error) { return nil, nil },
+	}
+	if !local.Addr().IsLoopback() { // the certificate does not contain the address
+		config.ServerName = accessName
+	}
+	return config, nil
+}
+
+// newKubeconfig returns the content of the kubeconfig Secret.
+func newKubeconfig(s Snapshot, endpoint clusterv1.APIEndpoint) (map[string][]byte, error) {
+	return secrets.Issue(secrets.Access{Cluster: s.Cluster.Name, Endpoint: endpoint}, s.Secrets[PurposeCA], secrets.Keys{Leaf: lifetime(s.Plane)}, s.Now)
+}
+
+// lifetime of leaf certificates. Zero means the default of package pki, one year.
+func lifetime(plane *hostedv1.HostedControlPlane) time.Duration {
+	return time.Duration(plane.Spec.CertificateValidityDays) * 24 * time.Hour
+}

@@ -1,0 +1,157 @@
+package snapshots
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/snapshots"
+)
+
+// Snapshot is the input of a decision about an EtcdSnapshotPolicy.
+type Snapshot struct {
+	Now    time.Time
+	Policy *hostedv1.EtcdSnapshotPolicy
+	// Clusters are the Clusters of the policy sorted by name, at most [hostedv1.MaxSnapshotClusters]. Beyond is the
+	// number of Clusters above that limit.
+	Clusters []Target
+	Omitted  int
+	// Changed is true if the status was written for another generation or another set of Clusters.
+	Changed bool
+	// Denied is the reason why the operator's configuration denies the destination, or empty if it is allowed.
+	Denied string
+	// Store is the content of the store. It is only read if it is needed.
+	Store Store
+}
+
+// Target is a Cluster of which snapshots are taken.
+type Target struct {
+	snapshots.Cluster
+	Created time.Time
+	// Problem is the reason why no snapshot can be taken, or empty.
+	Problem string
+	Job     Job
+}
+
+// Job is the state of the running or last snapshot of a Cluster.
+type Job struct {
+	// Name is the name of the snapshot.
+	Name          string
+	Running, Busy bool
+	Ended         time.Time
+	Err           string
+}
+
+// Store is the content of a snapshot store.
+type Store struct {
+	// Known is true if the store was read in this reconciliation.
+	Known bool
+	// Problem is the reason why the store cannot be read.
+	Problem, Reason string
+	// Snapshots by Cluster, oldest first.
+	Snapshots map[string][]snapshots.Manifest
+}
+
+func (c *Controller) observe(ctx context.Context, policy *hostedv1.EtcdSnapshotPolicy) (Snapshot, error) {
+	s := Snapshot{Now: c.now(), Policy: policy, Denied: c.stores.Denied(policy)}
+	clusters, err := c.readClusters(ctx, policy)
+	if err != nil {
+		return s, err
+	}
+	if more := len(clusters) - hostedv1.MaxSnapshotClusters; more > 0 {
+		s.Omitted, clusters = more, clusters[:hostedv1.MaxSnapshotClusters]
+	}
+	for i := range clusters {
+		cluster := &clusters[i]
+		target := Target{Cluster: snapshots.Cluster{Namespace: cluster.Namespace, Name: cluster.Name, UID: string(cluster.UID)}, Created: cluster.CreationTimestamp.Time}
+		if target.Problem, err = c.sources.Problem(ctx, cluster); err != nil {
+			return s, err
+		}
+		job := c.jobs.State(jobKey(policy, cluster.Name))
+		target.Job = Job{Name: job.What, Running: job.Running, Busy: job.Busy, Ended: job.Ended}
+		if job.Err != nil {
+			target.Job.Err = fault.UserMessage(job.Err)
+		}
+		s.Clusters = append(s.Clusters, target)
+	}
+	s.Changed = isChanged(s)
+	return s, nil
+}
+
+// isChanged reports whether the status was written for another generation or another set of Clusters.
+func isChanged(s Snapshot) bool {
+	for _, c := range s.Policy.Status.Conditions {
+		if c.Type == hostedv1.ReadyCondition && c.ObservedGeneration != s.Policy.Generation {
+			return true
+		}
+	}
+	return !slices.EqualFunc(s.Clusters, s.Policy.Status.Clusters, func(a Target, b hostedv1.ClusterSnapshots) bool { return a.Name == b.Name })
+}
+
+// readClusters returns the Clusters of a policy that are not being deleted, sorted by name.
+func (c *Controller) readClusters(ctx context.Context, policy *hostedv1.EtcdSnapshotPolicy) ([]clusterv1.Cluster, error) {
+	if name := policy.Spec.ClusterName; name != "" {
+		cluster, err := kube.Cluster(ctx, c.client, client.ObjectKey{Namespace: policy.Namespace, Name: name})
+		if err != nil || cluster == nil || !cluster.DeletionTimestamp.IsZero() {
+			return nil, err
+		}
+		return []clusterv1.Cluster{*cluster}, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(policy.Spec.ClusterSelector)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "ClusterSelectorInvalid", "spec.clusterSelector cannot be read: correct it").From(err)
+	}
+	list := &clusterv1.ClusterList{}
+	if err := c.client.List(ctx, list, client.InNamespace(policy.Namespace), client.MatchingLabelsSelector{Selector: orNothing(selector)}); err != nil {
+		return nil, fmt.Errorf("listing the Clusters of the policy: %w", err)
+	}
+	out := slices.DeleteFunc(list.Items, func(c clusterv1.Cluster) bool { return !c.DeletionTimestamp.IsZero() })
+	slices.SortFunc(out, func(a, b clusterv1.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+func orNothing(s labels.Selector) labels.Selector {
+	if s == nil {
+		return labels.Nothing()
+	}
+	return s
+}
+
+// answer reads the store. A failed read is returned in [Store.Problem] and not as an error.
+func (c *Controller) answer(ctx context.Context, s Snapshot, _ reconciler.Question) (Snapshot, error) {
+	s.Store = Store{Known: true, Snapshots: map[string][]snapshots.Manifest{}}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	from, err := c.stores.Open(ctx, s.Policy)
+	for _, cluster := range s.Clusters {
+		if err != nil {
+			break
+		}
+		s.Store.Snapshots[cluster.Name], err = snapshots.List(ctx, from, cluster.Cluster)
+	}
+	if err != nil {
+		s.Store.Problem, s.Store.Reason = fault.UserMessage(err), "StoreNotReadable"
+		if f := fault.As(err); f != nil {
+			s.Store.Reason = f.Reason
+		}
+		return s, nil
+	}
+	for i, cluster := range s.Clusters { // the snapshot of a successful job is in the store
+		if !cluster.Job.Ended.IsZero() && cluster.Job.Err == "" {
+			c.jobs.Forget(jobKey(s.Policy, cluster.Name))
+			s.Clusters[i].Job.Ended = time.Time{}
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,192 @@
+package snapshots
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/snapshots"
+)
+
+// maxMessage limits the message of one Cluster, in bytes.
+const maxMessage = 1000
+
+// conditionInput is a snapshot with the list of Clusters for the status.
+type conditionInput struct {
+	Snapshot
+	clusters []hostedv1.ClusterSnapshots
+}
+
+var conditions = condition.Table[conditionInput]{
+	{Type: hostedv1.ScheduleValidCondition, Of: conditionInput.scheduleValid},
+	{Type: hostedv1.StoreAvailableCondition, Of: conditionInput.storeAvailable},
+	{Type: hostedv1.SnapshotsUpToDateCondition, Of: conditionInput.upToDate},
+	{Type: hostedv1.ReadyCondition, Over: conditionInput.ready},
+}
+
+func scheduleProblem(s Snapshot) string {
+	if _, err := snapshots.ParseSchedule(s.Policy.Spec.Schedule); err != nil {
+		return fault.UserMessage(err)
+	}
+	return ""
+}
+
+func (j conditionInput) scheduleValid() condition.Verdict {
+	if text := scheduleProblem(j.Snapshot); text != "" {
+		return condition.False("Invalid", text)
+	}
+	return condition.True("Valid")
+}
+
+func (j conditionInput) storeAvailable() condition.Verdict {
+	before := condition.Set(j.Policy.Status.Conditions).Get(hostedv1.StoreAvailableCondition)
+	switch {
+	case j.Denied != "":
+		return condition.False("DeniedByPolicy", j.Denied)
+	case j.Store.Problem != "":
+		return condition.False(j.Store.Reason, j.Store.Problem)
+	case j.Store.Known:
+		return condition.True("Available")
+	case before != nil && before.Reason != "DeniedByPolicy" && before.ObservedGeneration == j.Policy.Generation: // the spec is unchanged, so the store is too
+		return condition.Verdict{Status: before.Status, Reason: before.Reason, Message: before.Message}
+	}
+	return condition.Unknown("NotYetKnown", "The store is read when a snapshot is due")
+}
+
+func (j conditionInput) upToDate() condition.Verdict {
+	if j.Policy.Spec.Suspend != nil && *j.Policy.Spec.Suspend {
+		return condition.Unknown("Suspended", "Snapshots are suspended: set spec.suspend to false to go on")
+	}
+	var problems []string
+	for _, c := range j.clusters {
+		if c.Message != "" {
+			problems = append(problems, "* Cluster "+c.Name+": "+c.Message)
+		}
+	}
+	if j.Omitted > 0 {
+		problems = append(problems, fmt.Sprintf("* %d more Clusters are selected than the %d of which one policy takes snapshots: select fewer", j.Omitted, hostedv1.MaxSnapshotClusters))
+	}
+	switch {
+	case len(problems) > 5:
+		return condition.False("SnapshotsMissing", strings.Join(problems[:5], "\n")+fmt.Sprintf("\nand %d more", len(problems)-5))
+	case len(problems) > 0:
+		return condition.False("SnapshotsMissing", strings.Join(problems, "\n"))
+	case len(j.Clusters) == 0:
+		return condition.TrueBecause("NoClusters", "There is no Cluster of this policy")
+	}
+	return condition.True("UpToDate")
+}
+
+func (conditionInput) ready(set condition.Set) condition.Verdict {
+	return condition.Summarize(set, condition.Reasons{Good: "Ready", Bad: "NotReady", Unknown: "ReadyUnknown"},
+		condition.Part{Type: hostedv1.ScheduleValidCondition}, condition.Part{Type: hostedv1.StoreAvailableCondition}, condition.Part{Type: hostedv1.SnapshotsUpToDateCondition})
+}
+
+// Report returns the status of an EtcdSnapshotPolicy.
+func Report(s Snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+	s.Store.Snapshots = withoutRemoved(s.Store.Snapshots, out)
+	j := conditionInput{Snapshot: s}
+	status := hostedv1.EtcdSnapshotPolicyStatus{ObservedGeneration: s.Policy.Generation}
+	for _, target := range s.Clusters {
+		row := rowOf(s, target)
+		if len(row.Snapshots) > 0 && status.LastSnapshotTime.Before(&row.Snapshots[0].Time) {
+			status.LastSnapshotTime = row.Snapshots[0].Time
+		}
+		j.clusters = append(j.clusters, row)
+	}
+	status.Clusters = j.clusters
+	if times, err := snapshots.ParseSchedule(s.Policy.Spec.Schedule); err == nil && blocked(s).reason == "" {
+		status.NextSnapshotTime = metav1.NewTime(times.Next(s.Now))
+	}
+	status.Conditions = conditions.Evaluate(j, reconciler.MomentOf(s.Policy, s.Now))
+	return reconciler.Report{Status: status, Events: events(s, j.clusters, out)}
+}
+
+// withoutRemoved returns the stored snapshots without the removed ones.
+func withoutRemoved(all map[string][]snapshots.Manifest, out reconciler.Outcome) map[string][]snapshots.Manifest {
+	gone := map[string]bool{}
+	for _, a := range out.Done {
+		if r, ok := a.(RemoveSnapshot); ok {
+			gone[r.Manifest.Name] = true
+		}
+	}
+	left := map[string][]snapshots.Manifest{}
+	for cluster, list := range all {
+		for _, m := range list {
+			if !gone[m.Name] {
+				left[cluster] = append(left[cluster], m)
+			}
+		}
+	}
+	return left
+}
+
+// rowOf returns the status entry of a Cluster, from the store or, if the store was not read, from the previous
+// status.
+func rowOf(s Snapshot, c Target) hostedv1.ClusterSnapshots {
+	row := hostedv1.ClusterSnapshots{Name: c.Name}
+	if s.Store.Known && s.Store.Problem == "" {
+		list := s.Store.Snapshots[c.Name]
+		row.Count = int32(len(list))
+		for i := len(list) - 1; i >= 0 && len(row.Snapshots) < hostedv1.MaxListedSnapshots; i-- {
+			row.Snapshots = append(row.Snapshots, listed(list[i]))
+		}
+	} else if i := slices.IndexFunc(s.Policy.Status.Clusters, func(r hostedv1.ClusterSnapshots) bool { return r.Name == c.Name }); i >= 0 {
+		row = s.Policy.Status.Clusters[i]
+		row.Message = ""
+	}
+	if c.Job.Err != "" && !c.Job.Running {
+		row.Message, row.LastFailureTime = clip(c.Job.Err), metav1.NewTime(c.Job.Ended.Truncate(time.Second))
+	} else if !c.Job.Running && (c.Job.Ended.IsZero() || c.Job.Err == "") && s.Store.Known && s.Store.Problem == "" {
+		row.LastFailureTime = metav1.Time{}
+	}
+	if c.Problem != "" {
+		row.Message = clip(c.Problem)
+	}
+	return row
+}
+
+func listed(m snapshots.Manifest) hostedv1.EtcdSnapshot {
+	one := hostedv1.EtcdSnapshot{Name: m.Name, Time: metav1.NewTime(m.Taken.Truncate(time.Second)), Revision: max(m.Revision, 0), Bytes: m.Bytes, Version: m.Kubernetes}
+	if m.Encrypted {
+		one.Encrypted = &m.Encrypted
+	}
+	return one
+}
+
+func clip(text string) string {
+	if len(text) > maxMessage {
+		return strings.ToValidUTF8(text[:maxMessage], "") + " …"
+	}
+	return text
+}
+
+func events(s Snapshot, now []hostedv1.ClusterSnapshots, out reconciler.Outcome) []reconciler.Event {
+	var list []reconciler.Event
+	for _, row := range now {
+		i := slices.IndexFunc(s.Policy.Status.Clusters, func(r hostedv1.ClusterSnapshots) bool { return r.Name == row.Name })
+		if i < 0 {
+			continue
+		}
+		before := s.Policy.Status.Clusters[i]
+		if len(row.Snapshots) > 0 && !slices.ContainsFunc(before.Snapshots, func(e hostedv1.EtcdSnapshot) bool { return e.Name == row.Snapshots[0].Name }) {
+			list = append(list, reconciler.Normal("SnapshotTaken", "Took snapshot %s of etcd", row.Snapshots[0].Name))
+		}
+		if !row.LastFailureTime.IsZero() && !row.LastFailureTime.Equal(&before.LastFailureTime) {
+			list = append(list, reconciler.Warning("SnapshotFailed", "Cluster %s: %s", row.Name, row.Message))
+		}
+	}
+	for _, a := range out.Done {
+		if r, ok := a.(RemoveRequest); ok && r.Why != "the snapshot is stored" {
+			list = append(list, reconciler.Warning("SnapshotRequestRefused", "No snapshot %s: %s", clip(r.Name), r.Why))
+		}
+	}
+	return list
+}

@@ -1,0 +1,205 @@
+package api
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// ReasonInvalidConfiguration is the reason of faults about a configuration that is stored in a cluster.
+const ReasonInvalidConfiguration = "InvalidClusterConfiguration"
+
+// maxStored limits the size of a stored configuration in bytes. kubeadm's own configurations have a few thousand
+// bytes.
+const maxStored = 256 << 10
+
+// fields are the fields of a YAML document.
+type fields = map[string]any
+
+// Stored is a ClusterConfiguration that kubeadm has stored in its cluster. Fields unknown to this program are
+// preserved.
+type Stored struct{ before, now fields }
+
+// ParseStored parses a ClusterConfiguration of API version v1beta3 or v1beta4. The error is an Invalid fault.
+func ParseStored(text string) (Stored, error) {
+	invalid := func(format string, args ...any) *fault.Fault {
+		return fault.New(fault.Invalid, ReasonInvalidConfiguration, "The ClusterConfiguration "+format, args...)
+	}
+	if len(text) > maxStored {
+		return Stored{}, invalid("has more than %d KiB", maxStored>>10)
+	}
+	s := Stored{}
+	if err := yaml.Unmarshal([]byte(text), &s.before); err != nil {
+		return Stored{}, invalid("is not YAML").From(err)
+	}
+	api, _ := s.before["apiVersion"].(string)
+	if api != string(V1Beta3) && api != string(V1Beta4) {
+		return Stored{}, invalid("has API version %q; only %s and %s can be changed", api, V1Beta3, V1Beta4)
+	}
+	if err := yaml.Unmarshal([]byte(text), &s.now); err != nil { // a copy
+		return Stored{}, invalid("is not YAML").From(err)
+	}
+	return s, nil
+}
+
+// ForVersion changes the configuration to another Kubernetes version, and raises the API version if the version's
+// kubeadm requires it. The API version is never lowered. The error is an Invalid fault if the version is malformed.
+func (s Stored) ForVersion(kubernetesVersion string) error {
+	api, err := APIVersionFor(kubernetesVersion)
+	if err != nil {
+		return err
+	}
+	if s.api() == V1Beta3 && api == V1Beta4 {
+		s.raise()
+	}
+	s.now["kubernetesVersion"] = kubernetesVersion
+	return nil
+}
+
+func (s Stored) api() APIVersion { return APIVersion(s.now["apiVersion"].(string)) } // checked by ParseStored
+
+// raise converts v1beta3 to v1beta4, which represents arguments as lists and has no timeouts in this document.
+func (s Stored) raise() {
+	s.now["apiVersion"] = string(V1Beta4)
+	apiServer := at(s.now, "apiServer")
+	delete(apiServer, "timeoutForControlPlane")
+	for _, part := range []fields{apiServer, at(s.now, "controllerManager"), at(s.now, "scheduler"), at(at(s.now, "etcd"), "local")} {
+		args, ok := part["extraArgs"].(fields)
+		if !ok {
+			continue
+		}
+		var list []any
+		for _, name := range slices.Sorted(maps.Keys(args)) {
+			list = append(list, fields{"name": name, "value": args[name]})
+		}
+		part["extraArgs"] = list
+	}
+}
+
+// at returns the mapping in a field for modification, or a new detached mapping if there is none.
+func at(in fields, name string) fields {
+	if out, ok := in[name].(fields); ok {
+		return out
+	}
+	return fields{}
+}
+
+// ApplyConfiguration copies images, feature gates, components, etcd and certificate settings from a configuration. Fields that
+// are unset there and have a default from kubeadm remain unchanged.
+func (s Stored) ApplyConfiguration(in bootstrapv1.ClusterConfiguration) error {
+	kubernetesVersion, _ := s.now["kubernetesVersion"].(string)
+	want, err := wireFields(clusterFor(s.api(), in, ClusterValues{KubernetesVersion: kubernetesVersion}))
+	if err != nil {
+		return err
+	}
+	if in.ImageRepository != "" {
+		s.now["imageRepository"] = in.ImageRepository
+	}
+	timeout, hasTimeout := at(s.now, "apiServer")["timeoutForControlPlane"]
+	dataDir, hasDataDir := at(at(s.now, "etcd"), "local")["dataDir"]
+	for _, name := range []string{"featureGates", "apiServer", "controllerManager", "scheduler"} {
+		s.set(name, want[name])
+	}
+	if hasTimeout {
+		s.child("apiServer")["timeoutForControlPlane"] = timeout
+	}
+	if in.Etcd.External.IsDefined() {
+		s.set("etcd", want["etcd"])
+	} else if at(s.now, "etcd")["external"] == nil {
+		s.set("etcd", fields{"local": at(at(want, "etcd"), "local")})
+		if local := at(at(s.now, "etcd"), "local"); hasDataDir && local["dataDir"] == nil {
+			local["dataDir"] = dataDir
+		}
+	}
+	for name, otherwise := range map[string]string{"certificateValidityPeriod": "8760h0m0s", "encryptionAlgorithm": "RSA-2048"} {
+		if want[name] != nil || s.now[name] != otherwise {
+			s.set(name, want[name])
+		}
+	}
+	return nil
+}
+
+// FollowDNS copies the image settings of CoreDNS.
+func (s Stored) FollowDNS(in bootstrapv1.DNS) {
+	dns := s.child("dns")
+	for name, value := range map[string]string{"imageRepository": in.ImageRepository, "imageTag": in.ImageTag} {
+		if delete(dns, name); value != "" {
+			dns[name] = value
+		}
+	}
+}
+
+// set sets a field, or removes it if the value is nil.
+func (s Stored) set(name string, value any) {
+	if delete(s.now, name); value != nil {
+		s.now[name] = value
+	}
+}
+
+// child returns the mapping in a field for modification and creates it if it is missing.
+func (s Stored) child(name string) fields {
+	out := at(s.now, name)
+	s.now[name] = out
+	return out
+}
+
+// Changed returns the sorted names of the fields that differ from the parsed configuration.
+func (s Stored) Changed() []string {
+	names := maps.Clone(s.before)
+	maps.Copy(names, s.now)
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if !reflect.DeepEqual(pruned(s.before[name]), pruned(s.now[name])) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// pruned returns a value without its empty parts.
+func pruned(v any) any {
+	in, ok := v.(fields)
+	if !ok {
+		if list, is := v.([]any); is && len(list) == 0 {
+			return nil
+		}
+		return v
+	}
+	out := fields{}
+	for name, value := range in {
+		if value = pruned(value); value != nil {
+			out[name] = value
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// Text returns the configuration in its stored form. The output is deterministic.
+func (s Stored) Text() (string, error) {
+	out, err := YAMLMarshal(s.now)
+	if err != nil {
+		return "", fault.New(fault.Bug, ReasonInvalidConfiguration, "the ClusterConfiguration cannot be encoded").From(err)
+	}
+	return string(out), nil
+}
+
+// wireFields returns the fields of a wire struct.
+func wireFields(v any) (out fields, err error) {
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(data, &out)
+	}
+	if err != nil {
+		return nil, fault.New(fault.Bug, ReasonInvalidConfiguration, "the ClusterConfiguration cannot be encoded").From(err)
+	}
+	return out, nil
+}

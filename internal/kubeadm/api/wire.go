@@ -1,0 +1,78 @@
+package api
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// joinConfiguration is the JoinConfiguration of both API versions. Fields that exist in only one of them are marked.
+type joinConfiguration struct {
+	APIVersion       APIVersion        `json:"apiVersion"`
+	Kind             string            `json:"kind"`
+	NodeRegistration nodeRegistration  `json:"nodeRegistration"`
+	CACertPath       string            `json:"caCertPath,omitempty"`
+	Discovery        discovery         `json:"discovery"`
+	ControlPlane     *joinControlPlane `json:"controlPlane,omitempty"`
+	SkipPhases       []string          `json:"skipPhases,omitempty"`
+	Patches          *patches          `json:"patches,omitempty"`
+	Timeouts         *timeouts         `json:"timeouts,omitempty"` // v1beta4
+}
+
+// nodeRegistration contains NodeRegistrationOptions. Taints has no omitempty: null selects kubeadm's default, and an
+// empty list selects no taints.
+type nodeRegistration struct {
+	Name                  string            `json:"name,omitempty"`
+	CRISocket             string            `json:"criSocket,omitempty"`
+	Taints                []corev1.Taint    `json:"taints"`
+	KubeletExtraArgs      any               `json:"kubeletExtraArgs,omitempty"` // map in v1beta3, []arg in v1beta4
+	IgnorePreflightErrors []string          `json:"ignorePreflightErrors,omitempty"`
+	ImagePullPolicy       corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+	ImagePullSerial       *bool             `json:"imagePullSerial,omitempty"` // v1beta4
+}
+
+// arg is one command line argument. Names may be repeated.
+type arg struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+type discovery struct {
+	BootstrapToken    *bootstrapTokenDiscovery `json:"bootstrapToken,omitempty"`
+	File              *fileDiscovery           `json:"file,omitempty"`
+	TLSBootstrapToken string                   `json:"tlsBootstrapToken,omitempty"`
+	Timeout           *metav1.Duration         `json:"timeout,omitempty"` // v1beta3
+}
+
+type bootstrapTokenDiscovery struct {
+	Token                    string   `json:"token"`
+	APIServerEndpoint        string   `json:"apiServerEndpoint,omitempty"`
+	CACertHashes             []string `json:"caCertHashes,omitempty"`
+	UnsafeSkipCAVerification bool     `json:"unsafeSkipCAVerification,omitempty"`
+}
+
+type fileDiscovery struct {
+	KubeConfigPath string `json:"kubeConfigPath"`
+}
+
+type joinControlPlane struct {
+	LocalAPIEndpoint *apiEndpoint `json:"localAPIEndpoint,omitempty"`
+}
+
+type apiEndpoint struct {
+	AdvertiseAddress string `json:"advertiseAddress,omitempty"`
+	BindPort         int32  `json:"bindPort,omitempty"`
+}
+
+type patches struct {
+	Directory string `json:"directory,omitempty"`
+}
+
+// timeouts only exists in v1beta4.
+type timeouts struct {
+	ControlPlaneComponentHealthCheck *metav1.Duration `json:"controlPlaneComponentHealthCheck,omitempty"`
+	KubeletHealthCheck               *metav1.Duration `json:"kubeletHealthCheck,omitempty"`
+	KubernetesAPICall                *metav1.Duration `json:"kubernetesAPICall,omitempty"`
+	EtcdAPICall                      *metav1.Duration `json:"etcdAPICall,omitempty"`
+	TLSBootstrap                     *metav1.Duration `json:"tlsBootstrap,omitempty"`
+	Discovery                        *metav1.Duration `json:"discovery,omitempty"`
+}

@@ -1,0 +1,289 @@
+package bootstrap
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// Reasons for waiting. Reasons that also exist for v1beta1 conditions have the same names.
+const (
+	waitOwner          = "WaitingForOwner"
+	waitCluster        = "WaitingForCluster"
+	waitInfrastructure = "WaitingForClusterInfrastructure"
+	waitControlPlane   = "WaitingForControlPlaneAvailable"
+	waitCertificates   = "WaitingForCertificates"
+	waitConnection     = "WaitingForWorkloadCluster"
+	waitCorrection     = "DataSecretGenerationFailed"
+	waitUpdate         = "WaitingForInPlaceUpdate"
+)
+
+// unwatched is the interval for checking Secrets that are not watched.
+const unwatched = 15 * time.Second
+
+// whileLocked is the interval for checking a lock held by another Machine.
+const whileLocked = 30 * time.Second
+
+// afterCreating is the delay before continuing after the creation of the lock or of certificates, which are not
+// watched.
+const afterCreating = 100 * time.Millisecond
+
+// afterOwning is the delay before continuing after an ownership change, until the cache has the updated Secret.
+const afterOwning = time.Second
+
+// Decide returns the plan for a KubeadmConfig.
+func Decide(s Snapshot) reconciler.Plan {
+	var p reconciler.Plan
+	switch _, updating := s.Config.Annotations[clusterv1.UpdateInProgressAnnotation]; {
+	case s.Owner == nil:
+		p.WaitFor(waitOwner, "Waiting for a Machine or MachinePool to become the owner of this KubeadmConfig").For(kindKubeadmConfig, s.Config.Name).
+			ToChange("metadata.ownerReferences")
+	case s.ending():
+		decideEnd(s, &p)
+	case s.Cluster == nil:
+		p.WaitFor(waitCluster, "Waiting for Cluster %s to exist", s.Owner.ClusterName).For(clusterv1.ClusterKind, s.Owner.ClusterName).ToChange("")
+	case !s.Cluster.DeletionTimestamp.IsZero():
+		if !s.hasData() {
+			p.WaitFor(waitCluster, "Cluster %s is being deleted", s.Cluster.Name).For(clusterv1.ClusterKind, s.Cluster.Name).ToChange("")
+		}
+	case updating:
+		p.WaitFor(waitUpdate, "Waiting for the in-place update of %s %s to end", s.Owner.Kind, s.Owner.Name).For(kindKubeadmConfig, s.Config.Name).
+			ToChange("metadata.annotations")
+	default:
+		decideRelease(s, &p)
+		decideMachine(s, &p)
+	}
+	return p
+}
+
+// decideMachine plans the bootstrap data for an owner and Cluster that are not being deleted.
+func decideMachine(s Snapshot, p *reconciler.Plan) {
+	switch {
+	case !s.hasData(), s.isNeeded():
+		decideFirst(s, p)
+	case needsOwner(s):
+		p.Do(OwnData{Name: s.Written.Name})
+		p.RecheckIn(afterOwning)
+	case s.Owner.pool():
+		decideRotation(s, p)
+	default:
+		decideRefresh(s, p)
+	}
+}
+
+// needsOwner reports whether the data Secret lacks its owner reference to this KubeadmConfig. Objects restored from a
+// backup have no owners, or references to previous objects or API versions.
+func needsOwner(s Snapshot) bool {
+	if s.Written == nil || s.Written.Name != s.Config.Name || s.Written.Type != clusterv1.ClusterSecretType {
+		return false // written by another client
+	}
+	owner := metav1.GetControllerOf(s.Written)
+	return owner == nil || isOwnReference(*owner, s) && (owner.UID != s.Config.UID || owner.APIVersion != bootstrapv1.GroupVersion.String())
+}
+
+// decideFirst creates the bootstrap data, or recreates it after it was deleted.
+func decideFirst(s Snapshot, p *reconciler.Plan) {
+	switch {
+	case s.takesKeys():
+		p.WaitFor(waitCorrection, "Machine %s is labelled as one of the control plane, and Cluster %s has a hosted control plane, whose keys users do not read; "+
+			"create the Machine without label %s", s.Owner.Name, s.Cluster.Name, clusterv1.MachineControlPlaneLabel).For(kindMachine, s.Owner.Name).UntilUserActs()
+	case !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
+		p.WaitFor(waitInfrastructure, "Waiting for the infrastructure of Cluster %s to be provisioned", s.Cluster.Name).For(clusterv1.ClusterKind, s.Cluster.Name).
+			ToChange("status.initialization.infrastructureProvisioned")
+	case !s.initialized() && !s.Owner.ControlPlane:
+		p.WaitFor(waitControlPlane, "Waiting for the control plane of Cluster %s to be initialized", s.Cluster.Name).For(clusterv1.ClusterKind, s.Cluster.Name).
+			ToChange("status.initialization.controlPlaneInitialized")
+	case !s.Cluster.Spec.ControlPlaneEndpoint.IsValid():
+		p.WaitFor(waitControlPlane, "Waiting for the control plane endpoint of Cluster %s to be set", s.Cluster.Name).For(clusterv1.ClusterKind, s.Cluster.Name).
+			ToChange("spec.controlPlaneEndpoint")
+	case s.initializes() && !decideLock(s, p):
+	case s.Material == nil:
+		p.Ask = append(p.Ask, AskMaterial{})
+	case s.initializes():
+		if usable(s, p) {
+			p.Do(WriteData{Name: s.Config.Name})
+		}
+	default:
+		decideData(s, p)
+	}
+}
+
+// takesKeys reports whether the machine would receive the keys of a hosted control plane even though users may not
+// read Secrets. Those keys are on no node, and any user who can create Machines can set the control plane label.
+func (s Snapshot) takesKeys() bool {
+	return s.Owner.ControlPlane && s.Cluster.Spec.ControlPlaneRef.Kind == "HostedControlPlane" && !s.Policy.Management.EditSecrets
+}
+
+// decideData plans the steps from complete material to the data Secret: choose a token, create its Secret, write the
+// data.
+func decideData(s Snapshot, p *reconciler.Plan) {
+	if !usable(s, p) || !tokenChosen(s, p) || !connected(s, p) {
+		return
+	}
+	if s.token() != "" {
+		if s.Token == nil {
+			p.Ask = append(p.Ask, AskToken{ID: TokenID(s.token())})
+			return
+		}
+		need, again := TokenRefresh(*s.Token, s.Now, s.TTL)
+		doToken(need, s, p)
+		p.RecheckIn(again)
+	}
+	p.Do(WriteData{Name: s.Config.Name})
+}
+
+// usable reports whether the bootstrap data can be rendered from the material. If not, it adds a wait with the
+// reason.
+func usable(s Snapshot, p *reconciler.Plan) bool {
+	if !certificatesThere(s, p) {
+		return false
+	}
+	if _, err := s.data(); err != nil {
+		p.WaitFor(waitCorrection, "%s", upper(err.Error())).For(kindKubeadmConfig, s.Config.Name).UntilUserActs()
+		p.RecheckIn(unwatched)
+		return false
+	}
+	if other := adoptionConflict(s); other != "" {
+		p.WaitFor(waitCorrection, "Secret %s, which the bootstrap data goes into, %s; rename or delete it", s.Config.Name, other).
+			For("Secret", s.Config.Name).UntilUserActs()
+		p.RecheckIn(unwatched)
+		return false
+	}
+	return true
+}
+
+// tokenChosen reports whether the spec has a token. If not, it chooses one, which is available in the next
+// reconciliation.
+func tokenChosen(s Snapshot, p *reconciler.Plan) bool {
+	in := s.Config.Spec.JoinConfiguration.Discovery
+	if NeedsToken(in) {
+		p.Do(ChooseToken{Why: "none is set"})
+		return false
+	}
+	if token := s.token(); token != "" && !TokenValid(token) {
+		p.WaitFor(waitCorrection, "spec.joinConfiguration.discovery.bootstrapToken.token must have the form abcdef.0123456789abcdef").
+			For(kindKubeadmConfig, s.Config.Name).UntilUserActs()
+		return false
+	}
+	return true
+}
+
+func connected(s Snapshot, p *reconciler.Plan) bool {
+	if s.token() == "" || s.Connected {
+		return true
+	}
+	message := fmt.Sprintf("Waiting for the API server of Cluster %s to answer", s.Cluster.Name)
+	if s.Problem != "" {
+		message += " (" + s.Problem + ")"
+	}
+	p.WaitFor(waitConnection, "%s", message).For(clusterv1.ClusterKind, s.Cluster.Name).
+		ToChange("condition " + clusterv1.ClusterRemoteConnectionProbeCondition)
+	return false
+}
+
+// decideRefresh extends the token of a Machine until the Machine has a Node.
+func decideRefresh(s Snapshot, p *reconciler.Plan) {
+	if s.Owner.Joined || s.initializes() || !TokenValid(s.token()) || !connected(s, p) {
+		return
+	}
+	if s.Token == nil {
+		p.Ask = append(p.Ask, AskToken{ID: TokenID(s.token())})
+		return
+	}
+	need, again := TokenRefresh(*s.Token, s.Now, s.TTL)
+	doToken(need, s, p)
+	p.RecheckIn(again)
+}
+
+// decideRotation maintains bootstrap data with a fresh token for the next machine of a pool.
+func decideRotation(s Snapshot, p *reconciler.Plan) {
+	switch {
+	case s.token() == "" && !NeedsToken(s.Config.Spec.JoinConfiguration.Discovery):
+		return // discovery by file uses no token
+	case s.Material == nil:
+		p.Ask = append(p.Ask, AskMaterial{})
+		return
+	case !carries(s):
+		decideData(s, p) // the token was chosen, but the data does not contain it yet
+		return
+	case !connected(s, p):
+		return
+	case s.Token == nil:
+		p.Ask = append(p.Ask, AskToken{ID: TokenID(s.token())})
+		return
+	}
+	need, again := TokenRotate(*s.Token, s.Now, s.TTL)
+	if need == TokenNothing {
+		p.RecheckIn(again)
+		return
+	}
+	if usable(s, p) {
+		why := "half of the life of the last one is over"
+		if !s.Token.Found {
+			why = noTokenThere
+		}
+		p.Do(ChooseToken{Why: why})
+	}
+}
+
+// noTokenThere is the reason for replacing a token that is in the bootstrap data but not in the workload cluster.
+const noTokenThere = "the workload cluster has no Secret of the last one"
+
+// carries reports whether the data Secret contains the current token.
+func carries(s Snapshot) bool {
+	return s.Material.Data != nil && s.token() != "" && bytes.Contains(s.Material.Data.Data[valueKey], []byte(s.token()))
+}
+
+// decideEnd deletes the tokens of an owner that is being deleted. Tokens of an unreachable workload cluster expire by
+// their TTL, and a deleted Cluster needs no cleanup.
+func decideEnd(s Snapshot, p *reconciler.Plan) {
+	if s.Cluster == nil || !s.Cluster.DeletionTimestamp.IsZero() || !s.Connected || s.token() == "" {
+		return
+	}
+	if s.Leftovers == nil {
+		p.Ask = append(p.Ask, AskLeftovers{})
+		return
+	}
+	for _, secret := range *s.Leftovers {
+		p.Do(DeleteToken{Name: secret.Name})
+	}
+}
+
+func doToken(need TokenNeed, s Snapshot, p *reconciler.Plan) {
+	id := TokenID(s.token())
+	switch need {
+	case TokenCreate:
+		p.Do(CreateToken{ID: id})
+	case TokenExtend:
+		p.Do(ExtendToken{ID: id})
+	}
+}
+
+// adoptionConflict describes why an existing Secret with the name of the data Secret cannot be adopted. A Secret without a
+// controller, or left by a previous KubeadmConfig of the same name, can be adopted.
+func adoptionConflict(s Snapshot) string {
+	secret := s.Material.Data
+	if secret == nil {
+		return ""
+	}
+	if secret.Type != clusterv1.ClusterSecretType {
+		return fmt.Sprintf("has type %s instead of %s", secret.Type, clusterv1.ClusterSecretType)
+	}
+	if owner := metav1.GetControllerOf(secret); owner != nil && !isOwnReference(*owner, s) {
+		return fmt.Sprintf("belongs to %s %s", owner.Kind, owner.Name)
+	}
+	return ""
+}
+
+// isOwnReference reports whether the reference is to this KubeadmConfig or a previous one with the same name.
+func isOwnReference(ref metav1.OwnerReference, s Snapshot) bool {
+	return ref.Kind == kindKubeadmConfig && ref.Name == s.Config.Name
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }

@@ -1,0 +1,106 @@
+package bootstrap
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// decideLock reports whether this Machine may initialize the control plane. After taking the lock, initialization
+// waits for the next reconciliation, which verifies that the Machine holds it.
+func decideLock(s Snapshot, p *reconciler.Plan) bool {
+	switch {
+	case s.Lock == nil:
+		p.Ask = append(p.Ask, AskLock{})
+	case !s.Lock.Found():
+		p.Do(TakeLock{Cluster: s.Cluster.Name, Machine: s.Owner.Name})
+		p.RecheckIn(afterCreating)
+	case s.Lock.Holder == s.Owner.Name:
+		return true
+	case s.Lock.Holder == "":
+		p.WaitFor(waitCorrection, "ConfigMap %s does not say which Machine initializes the control plane; delete it", InitLockName(s.Cluster.Name)).
+			For("ConfigMap", InitLockName(s.Cluster.Name)).UntilUserActs()
+		p.RecheckIn(whileLocked)
+	case s.Lock.HolderGone:
+		p.Do(ReleaseLock{Cluster: s.Cluster.Name, Why: fmt.Sprintf("Machine %s is gone", s.Lock.Holder)})
+		p.RecheckIn(afterCreating)
+	default:
+		p.WaitFor(waitControlPlane, "Waiting for Machine %s to initialize the control plane of Cluster %s", s.Lock.Holder, s.Cluster.Name).
+			For(clusterv1.ClusterKind, s.Cluster.Name).ToChange("status.initialization.controlPlaneInitialized")
+		p.RecheckIn(whileLocked)
+	}
+	return false
+}
+
+// decideRelease releases the lock once the control plane is initialized, independent of the Machine that held it.
+func decideRelease(s Snapshot, p *reconciler.Plan) {
+	switch {
+	case !s.Owner.ControlPlane || !s.initialized():
+	case s.Lock == nil:
+		p.Ask = append(p.Ask, AskLock{})
+	case s.Lock.Found():
+		p.Do(ReleaseLock{Cluster: s.Cluster.Name, Why: "its control plane is initialized"})
+	}
+}
+
+// certificatesThere reports whether the required certificates exist and are valid. For a cluster without a control
+// plane object they are created before the first machine; in all other cases the controller waits for them.
+func certificatesThere(s Snapshot, p *reconciler.Plan) bool {
+	if !s.Owner.ControlPlane {
+		return caThere(s, p)
+	}
+	// Once data exists, a machine may have started with it and would not trust a newly generated CA.
+	written := s.hasData() || s.Material.Data != nil && adoptionConflict(s) == ""
+	generate := s.managed() || s.initializes() && !written
+	state := secrets.Evaluate(secrets.EvaluateInput{Now: s.Now, Cluster: s.Cluster.Name, Required: s.required(), Found: s.Material.Authorities, Generate: generate})
+	switch {
+	case len(state.Problems) > 0:
+		problem := state.Problems[0]
+		p.WaitFor(waitCertificates, "%s", problem.Text).For("Secret", problem.Secret).UntilUserActs()
+		p.RecheckIn(unwatched)
+	case len(state.Create) > 0 && s.managed():
+		ref, name := s.Cluster.Spec.ControlPlaneRef, state.Create[0].SecretName(s.Cluster.Name)
+		p.WaitFor(waitCertificates, "Waiting for %s %s to create Secret %s", ref.Kind, ref.Name, name).For("Secret", name).ToChange("")
+		p.RecheckIn(unwatched)
+	case len(state.Create) > 0:
+		for _, purpose := range state.Create {
+			p.Do(CreateAuthority{Purpose: purpose, Cluster: s.Cluster.Name})
+		}
+		p.RecheckIn(afterCreating)
+	}
+	return state.Complete()
+}
+
+// caThere reports whether a CA exists with which a worker can verify the cluster. Workers do not receive its key.
+func caThere(s Snapshot, p *reconciler.Plan) bool {
+	if _, err := TokenHashes(s.Material.CA); err != nil {
+		p.WaitFor(waitCertificates, "Waiting for Secret %s with the certificate of the cluster's CA in key %s", caSecret(s.Cluster.Name), caKey).
+			For("Secret", caSecret(s.Cluster.Name)).ToChange("data")
+		p.RecheckIn(unwatched)
+		return false
+	}
+	return true
+}
+
+// required returns the Secrets that a control plane machine needs. For a joining machine, the component configuration
+// is in the machine's own KubeadmConfig only if a KubeadmControlPlane wrote it; otherwise it is only stored in the
+// workload cluster.
+func (s Snapshot) required() []secrets.Requirement {
+	if s.initializes() || s.Cluster.Spec.ControlPlaneRef.Kind == "KubeadmControlPlane" {
+		return secrets.SignedByKubeadm(s.Config.Spec)
+	}
+	return secrets.Required(s.Config.Spec.ClusterConfiguration)
+}
+
+// managed reports whether a control plane object provides the certificates.
+func (s Snapshot) managed() bool { return s.Cluster.Spec.ControlPlaneRef.IsDefined() }
+
+// authorityOwner returns the owner for the certificate Secrets that this controller creates.
+func (s Snapshot) authorityOwner() secrets.Owner {
+	return secrets.Owner{Ref: *metav1.NewControllerRef(s.Config, bootstrapv1.GroupVersion.WithKind(kindKubeadmConfig))}
+}

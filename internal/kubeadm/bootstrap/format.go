@@ -1,0 +1,100 @@
+package bootstrap
+
+import (
+	"fmt"
+
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	bootstraprender "github.com/slipwayhq/slipway/internal/kubeadm/bootstrap/render"
+)
+
+// Format renders a payload for the first-boot tool of an operating system.
+type Format interface {
+	// Name is the value of spec.format for this format.
+	Name() bootstrapv1.Format
+	// ConfigPath is the path of kubeadm's configuration; empty means the default of package [payload].
+	ConfigPath() string
+	// Render returns the data. It returns an Invalid fault if the format does not support an entry of the payload.
+	Render(bootstraprender.Payload) ([]byte, error)
+}
+
+// formats returns the supported formats. The first one is the default.
+func formats() []Format {
+	return []Format{bootstraprender.CloudConfigFormat{}, bootstraprender.IgnitionFormat{}}
+}
+
+// formatOf returns the format in the spec.
+func formatOf(s Snapshot) (Format, error) {
+	spec, all := s.Config.Spec, formats()
+	if spec.Format == "" {
+		return all[0], nil
+	}
+	if spec.Format == bootstrapv1.Ignition && !s.Ignition {
+		return nil, fault.New(fault.Invalid, bootstraprender.ReasonInvalid,
+			"spec.format %q needs the feature gate KubeadmBootstrapFormatIgnition; enable it, or use %q", spec.Format, all[0].Name())
+	}
+	for _, f := range all {
+		if f.Name() == spec.Format {
+			return f, nil
+		}
+	}
+	return nil, fault.New(fault.Invalid, bootstraprender.ReasonInvalid,
+		"spec.format %q is not available in this version; use %q", spec.Format, all[0].Name())
+}
+
+// Data is rendered bootstrap data.
+type Data struct {
+	Value  []byte
+	Format bootstrapv1.Format
+}
+
+// render returns the bootstrap data for the role of the machine. It needs Material and, to join without file
+// discovery, a token.
+func render(s Snapshot) (Data, error) {
+	format, err := formatOf(s)
+	if err != nil {
+		return Data{}, err
+	}
+	if s.Owner.Version == "" {
+		return Data{}, fault.New(fault.Invalid, bootstraprender.ReasonInvalid,
+			"%s %s does not say which version of Kubernetes it runs; set its version", s.Owner.Kind, s.Owner.Name)
+	}
+	in := bootstraprender.Input{
+		Spec: *s.Config.Spec.DeepCopy(), KubernetesVersion: s.Owner.Version, ControlPlaneVersion: s.Material.ControlPlaneVersion,
+		Secrets: s.Material.Secrets, Denied: s.Material.Denied, Endpoint: s.endpoint(), CA: s.Material.CA, ConfigPath: format.ConfigPath(),
+	}
+	p, err := payloadOf(s, in)
+	if err != nil {
+		return Data{}, err
+	}
+	value, err := format.Render(p)
+	return Data{Value: value, Format: format.Name()}, err
+}
+
+// payloadOf returns the payload for the role of the machine. It modifies the input's spec, which must be a copy.
+func payloadOf(s Snapshot, in bootstraprender.Input) (bootstraprender.Payload, error) {
+	if s.Owner.ControlPlane {
+		var err error
+		if in.Certificates, err = bootstraprender.CertificateFiles(in.Spec.ClusterConfiguration, s.Material.Authorities); err != nil {
+			return bootstraprender.Payload{}, err
+		}
+	}
+	if s.initializes() {
+		return bootstraprender.Init(in, s.Cluster)
+	}
+	hashes, err := TokenHashes(s.Material.CA)
+	if err != nil {
+		return bootstraprender.Payload{}, fmt.Errorf("reading the CA of Cluster %s: %w", s.Cluster.Name, err)
+	}
+	join := &in.Spec.JoinConfiguration
+	join.Discovery = TokenComplete(join.Discovery, TokenFacts{Endpoint: in.Endpoint, CACertHashes: hashes})
+	switch {
+	case s.Owner.ControlPlane:
+		return bootstraprender.JoinControlPlane(in)
+	case join.ControlPlane != nil:
+		return bootstraprender.Payload{}, fault.New(fault.Invalid, bootstraprender.ReasonInvalid,
+			"spec.joinConfiguration.controlPlane is set, but %s %s is a worker; remove it", s.Owner.Kind, s.Owner.Name)
+	}
+	return bootstraprender.Join(in)
+}

@@ -1,0 +1,98 @@
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// readLock reads the lock and whether its holder still exists. Both are read from the API server, because a Machine
+// missing in a stale cache may still exist.
+func (c *Controller) readLock(ctx context.Context, s Snapshot) (*InitLockState, error) {
+	key := client.ObjectKey{Namespace: s.Cluster.Namespace, Name: InitLockName(s.Cluster.Name)}
+	lock := &corev1.ConfigMap{}
+	switch err := c.client.Get(ctx, key, lock); {
+	case apierrors.IsNotFound(err):
+		c.noteRelease(s)
+		return &InitLockState{}, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	state := InitLockStateOf(lock)
+	if state.Holder == "" || state.Holder == s.Owner.Name {
+		return &state, nil
+	}
+	key.Name = state.Holder
+	switch err := c.live.Get(ctx, key, &clusterv1.Machine{}); {
+	case apierrors.IsNotFound(err):
+		state.HolderGone = true
+	case err != nil:
+		return nil, fmt.Errorf("reading Machine %s: %w", key, err)
+	}
+	return &state, nil
+}
+
+func (c *Controller) takeLock(ctx context.Context, s Snapshot) error {
+	lock, err := NewInitLock(s.Cluster, s.Owner.Name)
+	if err != nil {
+		return err
+	}
+	return c.writer.Create(ctx, lock)
+}
+
+// releaseLock deletes the lock in the observed version, so that a lock taken in the meantime is not deleted.
+func (c *Controller) releaseLock(ctx context.Context, s Snapshot) error {
+	if s.Lock == nil || !s.Lock.Found() {
+		return fault.New(fault.Bug, "NoLock", "there is no lock of Cluster %s to release", s.Cluster.Name)
+	}
+	if err := c.writer.Delete(ctx, s.Lock.ConfigMap); err != nil {
+		return err
+	}
+	c.noteRelease(s)
+	return nil
+}
+
+// noteRelease records that the lock of an initialized Cluster does not exist. It is never taken again.
+func (c *Controller) noteRelease(s Snapshot) {
+	if s.initialized() {
+		c.released.note(s.Cluster)
+	}
+}
+
+// releases caches the Clusters whose lock was released, so that the lock is not read in every reconciliation of every
+// control plane Machine. The zero value is empty.
+type releases struct {
+	mu    sync.Mutex
+	known map[client.ObjectKey]types.UID
+}
+
+func (r *releases) note(cluster *clusterv1.Cluster) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known == nil {
+		r.known = map[client.ObjectKey]types.UID{}
+	}
+	r.known[client.ObjectKeyFromObject(cluster)] = cluster.UID
+}
+
+func (r *releases) has(cluster *clusterv1.Cluster) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	uid, ok := r.known[client.ObjectKeyFromObject(cluster)]
+	return ok && uid == cluster.UID
+}
+
+// forget removes Clusters that are deleted or being deleted.
+func (r *releases) forget(key client.ObjectKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, key)
+}

@@ -1,0 +1,304 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	bootstraprender "github.com/slipwayhq/slipway/internal/kubeadm/bootstrap/render"
+	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+const (
+	kindMachine       = "Machine"
+	kindMachinePool   = "MachinePool"
+	kindKubeadmConfig = "KubeadmConfig"
+
+	// caKey holds the certificate in the CA Secret of a cluster.
+	caKey = corev1.TLSCertKey
+)
+
+// caSecret returns the name of a cluster's CA Secret.
+func caSecret(cluster string) string { return cluster + "-ca" }
+
+// observe reads the state that every reconciliation needs.
+func (c *Controller) observe(ctx context.Context, config *bootstrapv1.KubeadmConfig) (Snapshot, error) {
+	s := Snapshot{Now: c.now(), TTL: c.ttl, Config: config, Ignition: c.ignition, Policy: c.policy, Given: isTokenSetByUser(config)}
+	owner, err := c.ownerOf(ctx, config)
+	if err != nil || owner == nil {
+		return s, err
+	}
+	s.Owner = owner
+	if owner.ClusterName == "" {
+		return s, nil
+	}
+	key := client.ObjectKey{Namespace: config.Namespace, Name: owner.ClusterName}
+	cluster := &clusterv1.Cluster{}
+	switch err := c.client.Get(ctx, key, cluster); {
+	case apierrors.IsNotFound(err):
+		c.released.forget(key)
+		return s, nil
+	case err != nil:
+		return s, fmt.Errorf("reading Cluster %s: %w", key, err)
+	}
+	s.Cluster = cluster
+	switch {
+	case !cluster.DeletionTimestamp.IsZero():
+		c.released.forget(key)
+	case c.released.has(cluster):
+		s.Lock = &InitLockState{}
+	}
+	health := c.workloads.Health(key)
+	s.Connected, s.Problem = health.Connected, health.Problem
+	return s, c.readWritten(ctx, &s)
+}
+
+// isTokenSetByUser reports whether another client has set the token in the spec.
+func isTokenSetByUser(config *bootstrapv1.KubeadmConfig) bool {
+	chosen := func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == kube.Prefix+Name && e.Operation == metav1.ManagedFieldsOperationApply && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.Raw, []byte(`"f:token"`))
+	}
+	return config.Spec.JoinConfiguration.Discovery.BootstrapToken.Token != "" && !slices.ContainsFunc(config.ManagedFields, chosen)
+}
+
+// readWritten reads the data Secret. The cache is sufficient to check its owner.
+func (c *Controller) readWritten(ctx context.Context, s *Snapshot) error {
+	if !s.hasData() {
+		return nil
+	}
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: s.Config.Namespace, Name: s.dataSecretName()}
+	err := c.cache.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		live, err := getSecret(ctx, c.client, key) // the cache lacks Secrets without the cluster label, and very recent ones
+		s.Deleted = live == nil && err == nil
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("reading Secret %s: %w", s.dataSecretName(), err)
+	}
+	s.Written = secret
+	return nil
+}
+
+// ownerOf returns the Machine or MachinePool that owns the KubeadmConfig, or nil.
+func (c *Controller) ownerOf(ctx context.Context, config *bootstrapv1.KubeadmConfig) (*Owner, error) {
+	for _, ref := range config.OwnerReferences {
+		if groupOf(ref.APIVersion) != clusterv1.GroupVersion.Group {
+			continue
+		}
+		key := client.ObjectKey{Namespace: config.Namespace, Name: ref.Name}
+		switch ref.Kind {
+		case kindMachine:
+			m := &clusterv1.Machine{}
+			err := c.client.Get(ctx, key, m)
+			return owned(ref, machineOwner(m), config, err)
+		case kindMachinePool:
+			pool := &clusterv1.MachinePool{}
+			err := c.client.Get(ctx, key, pool)
+			return owned(ref, poolOwner(pool), config, err)
+		}
+	}
+	return nil, nil
+}
+
+// owned returns the owner, or a placeholder if the owner no longer exists.
+func owned(ref metav1.OwnerReference, owner *Owner, config *bootstrapv1.KubeadmConfig, err error) (*Owner, error) {
+	if apierrors.IsNotFound(err) {
+		cluster := config.Labels[clusterv1.ClusterNameLabel]
+		return &Owner{Kind: ref.Kind, Name: ref.Name, ClusterName: cluster, Ending: true}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s/%s: %w", ref.Kind, config.Namespace, ref.Name, err)
+	}
+	return owner, nil
+}
+
+func machineOwner(m *clusterv1.Machine) *Owner {
+	_, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]
+	return &Owner{
+		Kind: kindMachine, Name: m.Name, ClusterName: m.Spec.ClusterName, Version: m.Spec.Version,
+		ControlPlane: controlPlane, Joined: m.Status.NodeRef.IsDefined(), Ending: !m.DeletionTimestamp.IsZero(),
+		DataSecretName: deref(m.Spec.Bootstrap.DataSecretName),
+	}
+}
+
+func poolOwner(pool *clusterv1.MachinePool) *Owner {
+	spec := pool.Spec.Template.Spec
+	return &Owner{
+		Kind: kindMachinePool, Name: pool.Name, ClusterName: pool.Spec.ClusterName, Version: spec.Version,
+		Ending: !pool.DeletionTimestamp.IsZero(), DataSecretName: deref(spec.Bootstrap.DataSecretName),
+	}
+}
+
+// answer reads state on demand that is too costly for every reconciliation: Secrets and the workload cluster.
+func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
+	switch q.(type) {
+	case AskMaterial:
+		m, err := c.material(ctx, s)
+		if err != nil {
+			return s, err
+		}
+		s.Material = m
+		m.rendered = sync.OnceValues(func() (Data, error) { return render(s) })
+		return s, nil
+	case AskToken:
+		state, err := c.tokenState(ctx, s)
+		s.Token = state
+		return s, err
+	case AskLock:
+		lock, err := c.readLock(ctx, s)
+		s.Lock = lock
+		return s, err
+	case AskLeftovers:
+		list, err := c.leftovers(ctx, s)
+		s.Leftovers = &list
+		return s, err
+	}
+	return s, fault.New(fault.Bug, "UnknownQuestion", "unknown question %T", q)
+}
+
+func (c *Controller) material(ctx context.Context, s Snapshot) (*RenderInput, error) {
+	m := &RenderInput{Secrets: bootstraprender.Secrets{}, Denied: map[string]string{}}
+	var err error
+	if s.Owner.ControlPlane {
+		m.Authorities, err = secrets.Read(ctx, client.ObjectKeyFromObject(s.Cluster), secrets.Purposes(s.required()), c.cache, c.client)
+		if ca := m.Authorities[secrets.CA]; ca != nil {
+			m.CA = ca.Data[caKey]
+		}
+	} else {
+		m.CA, err = c.ca(ctx, s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range bootstraprender.SecretsOf(s.Config.Spec) {
+		secret, err := c.secret(ctx, s, name)
+		if err != nil {
+			return nil, err
+		}
+		if secret == nil {
+			continue
+		}
+		if why := s.Policy.DeniedSecret(name, string(secret.Type)); why != "" {
+			m.Denied[name] = why
+			continue
+		}
+		m.Secrets[name] = secret.Data
+	}
+	if m.Data, err = c.secret(ctx, s, s.Config.Name); err != nil {
+		return nil, err
+	}
+	m.ControlPlaneVersion, err = c.controlPlaneVersion(ctx, s)
+	return m, err
+}
+
+// controlPlaneVersion reads spec.version of the control plane object if a template may use it.
+func (c *Controller) controlPlaneVersion(ctx context.Context, s Snapshot) (string, error) {
+	ref := s.Cluster.Spec.ControlPlaneRef
+	if !ref.IsDefined() || !hasTemplate(s.Config.Spec) {
+		return "", nil
+	}
+	o, err := c.refs.Get(ctx, ref, s.Config.Namespace)
+	if err != nil || o.Unstructured == nil {
+		return "", err
+	}
+	return contract.ControlPlane(o).SpecVersion.Or(""), nil
+}
+
+func hasTemplate(spec bootstrapv1.KubeadmConfigSpec) bool {
+	for _, f := range spec.Files {
+		if f.ContentFormat == bootstrapv1.FileContentFormatTemplate {
+			return true
+		}
+	}
+	return false
+}
+
+// ca returns the certificates of the cluster's CA, or nil if there are none. All machines of the cluster need them,
+// so they are read from the cache, and from the API server if the Secret lacks the cluster label.
+func (c *Controller) ca(ctx context.Context, s Snapshot) ([]byte, error) {
+	key := client.ObjectKey{Namespace: s.Config.Namespace, Name: caSecret(s.Cluster.Name)}
+	for _, from := range []client.Reader{c.cache, c.client} {
+		secret, err := getSecret(ctx, from, key)
+		if err != nil {
+			return nil, err
+		}
+		if secret != nil {
+			return secret.Data[caKey], nil
+		}
+	}
+	return nil, nil
+}
+
+// secret reads a Secret of the management cluster. It returns nil if the Secret does not exist.
+func (c *Controller) secret(ctx context.Context, s Snapshot, name string) (*corev1.Secret, error) {
+	return getSecret(ctx, c.client, client.ObjectKey{Namespace: s.Config.Namespace, Name: name})
+}
+
+func getSecret(ctx context.Context, r client.Reader, key client.ObjectKey) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	if err := r.Get(ctx, key, secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	return secret, nil
+}
+
+// tokenSecret reads the Secret of the chosen token. It returns nil if the Secret does not exist.
+func (c *Controller) tokenSecret(ctx context.Context, s Snapshot) (*corev1.Secret, client.Client, error) {
+	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
+	if err != nil {
+		return nil, nil, err
+	}
+	key := client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: SecretName(s.token())}
+	secret, err := getSecret(ctx, workload, key)
+	return secret, workload, err
+}
+
+func (c *Controller) tokenState(ctx context.Context, s Snapshot) (*TokenState, error) {
+	if state, ok := c.tokens.recall(s.tokenKey(), s.Now); ok {
+		return &state, nil
+	}
+	secret, _, err := c.tokenSecret(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	state := StateOf(secret)
+	return &state, nil
+}
+
+// tokenKey returns the cache key of the chosen token.
+func (s Snapshot) tokenKey() tokenKey {
+	return tokenKey{cluster: client.ObjectKeyFromObject(s.Cluster), id: TokenID(s.token())}
+}
+
+// leftovers lists the tokens that were created for this KubeadmConfig.
+func (c *Controller) leftovers(ctx context.Context, s Snapshot) ([]corev1.Secret, error) {
+	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
+	if err != nil {
+		return nil, err
+	}
+	list := &corev1.SecretList{}
+	err = workload.List(ctx, list, client.InNamespace(metav1.NamespaceSystem),
+		client.MatchingLabels{OwnerLabel: s.tokenOwner().Label()})
+	if err != nil {
+		return nil, fmt.Errorf("listing bootstrap tokens of Cluster %s: %w", s.Cluster.Name, err)
+	}
+	return list.Items, nil
+}

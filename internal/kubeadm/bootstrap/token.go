@@ -1,0 +1,144 @@
+package bootstrap
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
+	bootstraputil "k8s.io/cluster-bootstrap/token/util"
+)
+
+const (
+	// DefaultTTL is the lifetime of a token unless it is extended.
+	DefaultTTL = 15 * time.Minute
+	// TokenGroup is the group that RBAC for joining nodes is bound to.
+	TokenGroup = "system:bootstrappers:kubeadm:default-node-token"
+	// OwnerLabel marks the tokens of a KubeadmConfig. Its value is [Owner.Label].
+	OwnerLabel = "bootstrap.slipway.dev/kubeadmconfig"
+)
+
+// TokenOwner is the KubeadmConfig that a token is created for.
+type TokenOwner struct{ Namespace, Name string }
+
+// Label returns a label value that identifies the owner. It does not depend on the UID, so it remains valid when the
+// owner moves to another management cluster.
+func (o TokenOwner) Label() string {
+	sum := sha256.Sum256([]byte(o.Namespace + "/" + o.Name))
+	return hex.EncodeToString(sum[:16])
+}
+
+// TokenState is the state of a token in the workload cluster.
+type TokenState struct {
+	// Found is true if the Secret of the token exists.
+	Found bool
+	// Expires is the expiration of the token, or zero if it never expires.
+	Expires time.Time
+}
+
+// TokenNeed is an action on a token.
+type TokenNeed int
+
+const (
+	// TokenNothing to do now.
+	TokenNothing TokenNeed = iota
+	// TokenCreate the Secret of the token, which does not exist.
+	TokenCreate
+	// TokenExtend the lifetime to a full TTL.
+	TokenExtend
+	// TokenReplace the token by another one for new machines.
+	TokenReplace
+)
+
+// TokenRefresh returns the action for the token of a Machine without a Node, and the time until the next check.
+func TokenRefresh(s TokenState, now time.Time, ttl time.Duration) (TokenNeed, time.Duration) {
+	need := TokenNothing
+	switch {
+	case !s.Found:
+		need = TokenCreate
+	case s.Expires.IsZero():
+	case s.Expires.Sub(now) < ttl*5/6:
+		need = TokenExtend
+	}
+	return need, ttl / 3
+}
+
+// TokenRotate returns the action for the token in the data of a MachinePool, and the time until the next check. The token
+// is replaced and not extended, so that old bootstrap data does not remain valid.
+func TokenRotate(s TokenState, now time.Time, ttl time.Duration) (TokenNeed, time.Duration) {
+	if !s.Found {
+		return TokenReplace, ttl / 2
+	}
+	if s.Expires.IsZero() {
+		return TokenNothing, 0
+	}
+	if left := s.Expires.Sub(now) - ttl/2; left > 0 {
+		return TokenNothing, left
+	}
+	return TokenReplace, ttl / 2
+}
+
+// TokenID returns the public part of a token.
+func TokenID(token string) string {
+	id, _, _ := strings.Cut(token, ".")
+	return id
+}
+
+// TokenValid reports whether the token has the form id.secret.
+func TokenValid(token string) bool { return bootstraputil.IsValidBootstrapToken(token) }
+
+// SecretName returns the name of the token's Secret in kube-system.
+func SecretName(token string) string { return bootstraputil.BootstrapTokenSecretName(TokenID(token)) }
+
+// TokenLifetime is the start time and duration of a token.
+type TokenLifetime struct {
+	From time.Time
+	TTL  time.Duration
+}
+
+// Expiration returns the expiration time in the format of the Secret.
+func (l TokenLifetime) Expiration() string { return l.From.Add(l.TTL).UTC().Format(time.RFC3339) }
+
+// State returns the state of a new token with this lifetime.
+func (l TokenLifetime) State() TokenState { return TokenState{Found: true, Expires: l.From.Add(l.TTL)} }
+
+// TokenSecret returns the Secret of a token, which must be [TokenValid].
+func TokenSecret(token string, owner TokenOwner, life TokenLifetime) *corev1.Secret {
+	id, secret, _ := strings.Cut(token, ".")
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: metav1.NamespaceSystem, Name: SecretName(token),
+			Labels: map[string]string{OwnerLabel: owner.Label()},
+		},
+		Type: bootstrapapi.SecretTypeBootstrapToken,
+		Data: map[string][]byte{
+			bootstrapapi.BootstrapTokenIDKey:               []byte(id),
+			bootstrapapi.BootstrapTokenSecretKey:           []byte(secret),
+			bootstrapapi.BootstrapTokenExpirationKey:       []byte(life.Expiration()),
+			bootstrapapi.BootstrapTokenUsageSigningKey:     []byte("true"),
+			bootstrapapi.BootstrapTokenUsageAuthentication: []byte("true"),
+			bootstrapapi.BootstrapTokenExtraGroupsKey:      []byte(TokenGroup),
+			bootstrapapi.BootstrapTokenDescriptionKey:      []byte("for KubeadmConfig " + owner.Namespace + "/" + owner.Name),
+		},
+	}
+}
+
+// StateOf returns the state of a token from its Secret, which may be nil. An invalid expiration counts as expired, so
+// that it is rewritten.
+func StateOf(secret *corev1.Secret) TokenState {
+	if secret == nil {
+		return TokenState{}
+	}
+	text, limited := secret.Data[bootstrapapi.BootstrapTokenExpirationKey]
+	if !limited {
+		return TokenState{Found: true}
+	}
+	expires, err := time.Parse(time.RFC3339, string(text))
+	if err != nil {
+		expires = time.Unix(0, 0)
+	}
+	return TokenState{Found: true, Expires: expires}
+}

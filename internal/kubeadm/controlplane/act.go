@@ -1,0 +1,170 @@
+package controlplane
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane/addons"
+	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane/workload"
+	"github.com/slipwayhq/slipway/internal/kubeadm/recovery"
+	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/machines/inplace"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
+)
+
+func (c *Controller) act(ctx context.Context, s Snapshot, do reconciler.Action) error {
+	switch a := do.(type) {
+	case LabelWithCluster:
+		return c.writer.Patch(ctx, s.Plane, func(o client.Object) { ownership.Label(o, clusterv1.ClusterNameLabel, a.Cluster) })
+	case Adopt:
+		return c.adopt(ctx, s, a)
+	case CreateSecret, OwnSecret, WriteKubeconfig:
+		return s.secrets().Act(ctx, c.writer, secrets.KeysOf(s.Plane.Spec.KubeadmConfigSpec.ClusterConfiguration), do)
+	case CreateMachine:
+		return c.create(ctx, s, a)
+	case SetConditions:
+		return c.setConditions(ctx, s, a)
+	case MoveLeader, RemoveMember:
+		return c.actOnEtcd(ctx, s, do)
+	case AcceptRecovery, OrderEtcd, ExcludeFromDrain, DeleteNode, FinishRecovery:
+		return c.actOnRecovery(ctx, s, do)
+	case RemoveHook:
+		return c.annotate(ctx, s.Machines.Named(a.Machine).Machine, controlplanev1.PreTerminateHookCleanupAnnotation, nil)
+	case NoteRemediation:
+		return c.annotate(ctx, s.Plane, controlplanev1.RemediationInProgressAnnotation, new(a.Record.Text()))
+	case ForgetRemediation:
+		return c.annotate(ctx, s.Plane, controlplanev1.RemediationInProgressAnnotation, nil)
+	case NoteExpiry:
+		return c.annotate(ctx, s.Configs[a.Config], clusterv1.MachineCertificatesExpiryDateAnnotation, new(a.Expiry.UTC().Format(time.RFC3339)))
+	case InPlaceUpdate:
+		return c.updater().Trigger(ctx, s.updates(), a.Machine)
+	case addons.Change:
+		return c.changeLeft(ctx, s, a)
+	case clone.OwnTemplate:
+		return clone.Act(ctx, c.writer, clone.Owner{Object: s.Plane, Cluster: s.Cluster, Templates: clone.Templates{s.Infra}}, do)
+	}
+	return c.keeper().Act(ctx, s.State(), do)
+}
+
+// keeper returns the writer of Machines. Former lists the field managers of previous versions: before the reference
+// implementation used server-side apply, its field manager was "manager".
+func (c *Controller) keeper() machines.MachineWriter {
+	return machines.MachineWriter{
+		Live: c.live, Writer: c.writer, Manager: manager, MetadataManager: metadataManager, Former: []string{"manager", manager}, Pending: &c.pending,
+	}
+}
+
+func (c *Controller) updater() UpdateWriter {
+	return UpdateWriter{Extensions: inplace.Caller{Client: c.extensions, Failed: &c.failed, Now: c.now}, Keeper: c.keeper()}
+}
+
+// create creates the infrastructure machine, the KubeadmConfig and then the Machine.
+func (c *Controller) create(ctx context.Context, s Snapshot, a CreateMachine) error {
+	d := s.definition()
+	d.Spec.FailureDomain = a.Domain
+	if record, ok := InProgress(s.Plane); ok && a.Joins {
+		d.MachineAnnotations[controlplanev1.RemediationForAnnotation] = record.Text()
+	}
+	objects, err := d.Objects(a.Name)
+	if err != nil {
+		return err
+	}
+	config, err := NewConfig(s.Plane, metav1.ObjectMeta{
+		Namespace: s.Plane.Namespace, Name: a.Name, Labels: d.Labels, Annotations: d.Annotations, OwnerReferences: []metav1.OwnerReference{d.Owner},
+	}, a.Joins)
+	if err != nil {
+		return err
+	}
+	last := len(objects) - 1
+	all := append(append(objects[:last:last], config), objects[last])
+	c.verified.Forget(s.Plane) // a failed creation may leave orphans
+	if err := c.keeper().CreateAll(ctx, all...); err != nil {
+		return err
+	}
+	c.pending.Created(s.Plane.UID, a.Name, s.Now)
+	return nil
+}
+
+// setConditions applies the Machine conditions that the control plane owns. All others are owned by other
+// controllers.
+func (c *Controller) setConditions(ctx context.Context, s Snapshot, a SetConditions) error {
+	m := s.Machines.Named(a.Machine).Machine
+	owned := []string{clusterv1.MachineOwnerRemediatedCondition}
+	for _, condition := range a.Conditions {
+		owned = append(owned, condition.Type)
+	}
+	if err := c.writer.TransferStatusOwnership(ctx, c.live, m, kube.Conditions(owned...)); err != nil {
+		return err
+	}
+	return c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": a.Conditions})
+}
+
+func (c *Controller) annotate(ctx context.Context, o client.Object, key string, value *string) error {
+	return c.writer.Patch(ctx, o, func(o client.Object) { kube.Annotate(o, key, value) })
+}
+
+// actOnEtcd changes the membership of etcd through its healthy members.
+func (c *Controller) actOnEtcd(ctx context.Context, s Snapshot, do reconciler.Action) error {
+	var nodes []string
+	for _, m := range s.Etcd.Members {
+		if m.Health == workload.QuorumHealthy {
+			nodes = append(nodes, m.Name)
+		}
+	}
+	members, err := c.members.Etcd(ctx, client.ObjectKeyFromObject(s.Cluster), nodes)
+	if err != nil {
+		return err
+	}
+	switch a := do.(type) {
+	case MoveLeader:
+		return members.MoveLeader(ctx, a.To)
+	case RemoveMember:
+		return members.RemoveMember(ctx, a.ID)
+	}
+	return nil
+}
+
+// request returns the scope of a read of the workload cluster.
+func (s Snapshot) request() workload.Request {
+	cluster := client.ObjectKeyFromObject(s.Cluster)
+	q := workload.Request{Cluster: cluster, Managed: s.managesEtcd(), Others: recovery.LostNodes(s.Plane.Annotations), Certificates: RolloutServers(cluster, s.rolloutMachines(), s.Now)}
+	for _, m := range s.Machines {
+		node := m.Status.NodeRef.Name
+		switch {
+		case node == "":
+		case m.Deleted:
+			q.Leaving = append(q.Leaving, node)
+		default:
+			q.Nodes = append(q.Nodes, node)
+		}
+	}
+	return q
+}
+
+// answer reads the workload cluster and caches the result.
+func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
+	switch q := q.(type) {
+	case AskKubeadm:
+		return c.readLeft(ctx, s), nil
+	case UpdateAsk:
+		answer, err := c.updater().Ask(ctx, s.updates(), q.Machine)
+		s.InPlace = map[string]inplace.UpdateCheck{q.Machine: answer} // only one Machine is updated at a time
+		return s, err
+	}
+	state, err := workload.Reader{Clusters: c.workloads, Members: c.members, Certificates: c.certificates, Now: c.now}.Read(ctx, s.request())
+	if err != nil {
+		return s, err
+	}
+	s.Workload, s.Fresh = s.Workload.Merge(state), true
+	c.states.Set(s.Plane.UID, s.Workload)
+	return s.Compared(), nil
+}

@@ -1,0 +1,90 @@
+package controlplane
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane/addons"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// The maximum age of the state of kubeadm's objects before a Machine joins, and at other times.
+const joinInterval, addonsInterval = time.Minute, 10 * time.Minute
+
+// prepare updates the objects that the next Machine needs in the workload cluster to the desired version and
+// configuration. It reports whether the Machine can be created.
+func prepare(s Snapshot, p *reconciler.Plan) bool {
+	if !s.Now.Before(s.KubeadmObjects.At.Add(joinInterval)) {
+		p.Ask = append(p.Ask, AskKubeadm{})
+		return false
+	}
+	changes, problem := addons.Before(s.KubeadmObjects, addons.DesiredBy(s.Plane))
+	if problem != "" {
+		p.WaitFor(waitForPreflight, "%s", problem).For(planeKind, s.Plane.Name).ForTime()
+		p.RecheckIn(preflightRecheck)
+		return false
+	}
+	p.Do(addons.Actions(changes)...)
+	return true
+}
+
+// upgradeAddons upgrades kube-proxy and CoreDNS once all Machines are up to date.
+func upgradeAddons(s Snapshot, _ change, p *reconciler.Plan) bool {
+	if !s.isInitialized() || s.Workload.At.IsZero() || s.Workload.Problem != "" || len(s.candidates()) != len(s.Machines) {
+		return false
+	}
+	if !s.Now.Before(s.KubeadmObjects.At.Add(addonsInterval)) {
+		p.Ask = append(p.Ask, AskKubeadm{})
+		return true
+	}
+	changes := addons.Changes(addons.After(s.KubeadmObjects, addons.DesiredBy(s.Plane)))
+	p.Do(addons.Actions(changes)...)
+	switch {
+	case s.KubeadmObjects.Problem != "":
+		p.RecheckIn(unhealthyInterval)
+	case len(changes) > 0:
+		p.RecheckIn(soon)
+	default:
+		p.RecheckIn(s.KubeadmObjects.At.Add(addonsInterval).Sub(s.Now))
+	}
+	return len(changes) > 0
+}
+
+// readLeft reads the objects that kubeadm created in the workload cluster, and caches them.
+func (c *Controller) readLeft(ctx context.Context, s Snapshot) Snapshot {
+	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
+	if err == nil {
+		s.KubeadmObjects, err = addons.Read(ctx, workload, s.Now)
+	}
+	if err != nil {
+		s.KubeadmObjects = addons.KubeadmState{At: s.Now, Problem: addons.Text(err)}
+		return s
+	}
+	c.left.Set(s.Plane.UID, s.KubeadmObjects)
+	return s
+}
+
+// changeLeft applies a change. The cached state is discarded even if the change fails.
+func (c *Controller) changeLeft(ctx context.Context, s Snapshot, change addons.Change) error {
+	c.left.Forget(s.Plane.UID)
+	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
+	if err != nil {
+		return err
+	}
+	return addons.Apply(ctx, kube.NewWriter(workload, Name), change)
+}
+
+func (j judged) addons() condition.Verdict {
+	if failed, is := j.out.Failed.(addons.Change); is {
+		return condition.False("UpgradeFailed", machines.FailureText("An object of the workload cluster could not be written", j.out, failed.Object))
+	}
+	if j.KubeadmObjects.At.IsZero() || j.KubeadmObjects.Problem != "" {
+		return condition.Mirror(j.Plane.Status.Conditions, addons.ConditionType, condition.Absent())
+	}
+	return addons.Verdict(j.KubeadmObjects, addons.DesiredBy(j.Plane), len(j.outdated()) > 0)
+}

@@ -1,0 +1,63 @@
+package controlplane
+
+import (
+	"slices"
+	"time"
+
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// v1beta1 maps conditions to the conditions of v1beta1.
+var v1beta1 = []condition.Legacy{
+	{Type: controlplanev1.AvailableV1Beta1Condition, From: controlplanev1.KubeadmControlPlaneInitializedCondition, Sticky: true,
+		Reason: func(string) string { return controlplanev1.WaitingForKubeadmInitV1Beta1Reason }},
+	{Type: controlplanev1.CertificatesAvailableV1Beta1Condition, From: controlplanev1.KubeadmControlPlaneCertificatesAvailableCondition, Severity: warning},
+	{Type: controlplanev1.ControlPlaneComponentsHealthyV1Beta1Condition, From: controlplanev1.KubeadmControlPlaneControlPlaneComponentsHealthyCondition, Severity: failure},
+	{Type: controlplanev1.EtcdClusterHealthyV1Beta1Condition, From: controlplanev1.KubeadmControlPlaneEtcdClusterHealthyCondition, Severity: failure},
+	{Type: controlplanev1.MachinesReadyV1Beta1Condition, From: controlplanev1.KubeadmControlPlaneMachinesReadyCondition},
+	{Type: controlplanev1.MachinesSpecUpToDateV1Beta1Condition, From: controlplanev1.KubeadmControlPlaneRollingOutCondition, FromPolarity: condition.Negative, Severity: warning,
+		Reason: func(string) string { return controlplanev1.RollingUpdateInProgressV1Beta1Reason }},
+	{Type: controlplanev1.ResizedV1Beta1Condition, From: resized},
+	{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.ReadyCondition},
+}
+
+func warning(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning }
+func failure(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityError }
+
+// resized only exists to be mapped to v1beta1.
+const resized = "Resized"
+
+// v1beta1Only are the conditions that only exist in v1beta1.
+var v1beta1Only = condition.Table[LegacyInput]{{Type: resized, Of: func(in LegacyInput) condition.Verdict { return in.Machines.Resized(in.Wanted) }}}
+
+// LegacyInput is the input of the v1beta1 status.
+type LegacyInput struct {
+	Plane *controlplanev1.KubeadmControlPlane
+	Now   time.Time
+	// Machines of the control plane, and their desired number.
+	Machines machines.SummaryInput
+	Wanted   int
+}
+
+// LegacyStatus returns the v1beta1 status, whose counters are based on the Nodes of the Machines. The set contains the
+// conditions of the control plane.
+func LegacyStatus(j LegacyInput, set condition.Set) *controlplanev1.KubeadmControlPlaneV1Beta1DeprecatedStatus {
+	more := append(slices.Clone(set), v1beta1Only.Evaluate(j, reconciler.MomentOf(j.Plane, j.Now))...)
+	ready := condition.Table[LegacyInput]{{Type: clusterv1.ReadyCondition, Over: func(_ LegacyInput, seen condition.Set) condition.Verdict {
+		return condition.Summarize(seen, condition.Reasons{Good: "Ready", Bad: "NotReady", Unknown: "ReadyUnknown"},
+			condition.Part{Type: resized}, condition.Part{Type: controlplanev1.KubeadmControlPlaneCertificatesAvailableCondition},
+			condition.Part{Type: controlplanev1.KubeadmControlPlaneInitializedCondition},
+			condition.Part{Type: controlplanev1.KubeadmControlPlaneMachinesReadyCondition})
+	}}}
+	more = append(more, ready.Evaluate(j, condition.Moment{Generation: j.Plane.Generation, Now: j.Now, Old: more})...)
+	status := &controlplanev1.KubeadmControlPlaneV1Beta1DeprecatedStatus{Conditions: condition.Project(v1beta1, more, j.Plane.GetV1Beta1Conditions())}
+	status.ReadyReplicas, _ = j.Machines.CountNodes()
+	status.UnavailableReplicas = int32(max(0, max(j.Wanted, len(j.Machines))-int(status.ReadyReplicas)))
+	status.UpdatedReplicas = j.Machines.Count().UpToDate
+	return status
+}

@@ -1,0 +1,197 @@
+package controlplane
+
+import (
+	"cmp"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane/workload"
+	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/machines/inplace"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// The field managers of Machines and their clones, which are the same as in the reference implementation.
+const (
+	manager         = "capi-kubeadmcontrolplane"
+	metadataManager = "capi-kubeadmcontrolplane-metadata"
+)
+
+// State returns the current and desired Machines of the control plane.
+func (s Snapshot) State() machines.State {
+	return machines.State{Now: s.Now, Definition: s.definition(), Members: s.Machines, Clones: s.Clones, Verified: s.Verified, Manager: manager}
+}
+
+// definition returns the desired state of Machines. All of them have the pre-terminate hook that blocks their
+// deletion until the etcd member is removed. It is the last hook of a Machine.
+func (s Snapshot) definition() machines.Definition {
+	template := s.Plane.Spec.MachineTemplate
+	return machines.Definition{
+		Namespace: s.Plane.Namespace, Cluster: s.Cluster.Name, Owner: ownerReference(s.Plane),
+		Labels: ownership.PassWatchLabel(s.Plane, s.labels()), Annotations: inplace.WithoutMarks(template.ObjectMeta.Annotations),
+		MachineAnnotations: map[string]string{controlplanev1.PreTerminateHookCleanupAnnotation: ""},
+		KeptAnnotations:    []string{controlplanev1.RemediationForAnnotation},
+		Templates:          clone.Templates{s.Infra},
+		Spec: clusterv1.MachineSpec{
+			ClusterName: s.Cluster.Name, Version: s.Plane.Spec.Version, InfrastructureRef: template.Spec.InfrastructureRef,
+			Bootstrap:      clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: bootstrapv1.GroupVersion.Group, Kind: configKind}},
+			ReadinessGates: s.gates(), Taints: template.Spec.Taints,
+			Deletion: clusterv1.MachineDeletionSpec{
+				NodeDrainTimeoutSeconds:        template.Spec.Deletion.NodeDrainTimeoutSeconds,
+				NodeVolumeDetachTimeoutSeconds: template.Spec.Deletion.NodeVolumeDetachTimeoutSeconds,
+				NodeDeletionTimeoutSeconds:     cmp.Or(template.Spec.Deletion.NodeDeletionTimeoutSeconds, new(int32(defaultNodeDeletionTimeout))),
+			},
+		},
+	}
+}
+
+// defaultNodeDeletionTimeout is the default of the Machine webhook, in seconds. The desired state must include the
+// default, because otherwise it would always differ from the Machine.
+const defaultNodeDeletionTimeout = 10
+
+// labels returns the labels of the Machines and their clones.
+func (s Snapshot) labels() map[string]string {
+	out := maps.Clone(s.Plane.Spec.MachineTemplate.ObjectMeta.Labels)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, s.selector())
+	return out
+}
+
+// selector returns the labels that select the Machines.
+func (s Snapshot) selector() map[string]string {
+	return map[string]string{
+		clusterv1.ClusterNameLabel: s.Cluster.Name, clusterv1.MachineControlPlaneLabel: "",
+		clusterv1.MachineControlPlaneNameLabel: contract.LabelValue(s.Plane.Name),
+	}
+}
+
+// gates returns the readiness gates of Machines: the components, and the gates of the template.
+func (s Snapshot) gates() []clusterv1.MachineReadinessGate {
+	out := workload.HealthGates(s.managesEtcd())
+	own := map[string]bool{}
+	for _, gate := range out {
+		own[gate.ConditionType] = true
+	}
+	for _, gate := range s.Plane.Spec.MachineTemplate.Spec.ReadinessGates {
+		if !own[gate.ConditionType] {
+			out = append(out, gate)
+		}
+	}
+	return out
+}
+
+// clones returns the query for the clones of the Machines. KubeadmConfigs are not cloned from a template, so they are
+// selected by their kind.
+func (s Snapshot) clones() clone.Query {
+	configs := clone.Template{Ref: clusterv1.ContractVersionedObjectReference{APIGroup: bootstrapv1.GroupVersion.Group, Kind: configKind}}
+	var reserved []string
+	reserved = append(reserved, s.Created...)
+	for _, m := range s.Adoptable {
+		reserved = append(reserved, m.Name)
+	}
+	return clone.Query{
+		Namespace: s.Plane.Namespace, Owner: s.Plane.UID, Templates: clone.Templates{s.Infra, configs}, Machines: s.Machines.Machines(),
+		Reserved: reserved, Labels: s.selector(),
+	}
+}
+
+func ownerReference(plane *controlplanev1.KubeadmControlPlane) metav1.OwnerReference {
+	return *metav1.NewControllerRef(plane, controlplanev1.GroupVersion.WithKind(planeKind))
+}
+
+// secretsOwner returns the owner of the cluster's Secrets. It replaces a KubeadmConfig that created Secrets before
+// the control plane did.
+func (s Snapshot) secretsOwner() secrets.Owner {
+	return secrets.Owner{Ref: ownerReference(s.Plane), Replaces: []string{configKind}}
+}
+
+// secrets returns the input of decisions about certificates and the kubeconfig.
+func (s Snapshot) secrets() SecretsInput {
+	return SecretsInput{
+		Now: s.Now, Cluster: s.Cluster, Owner: s.secretsOwner(), Required: s.required(), Found: s.Secrets, State: s.Certificates, Kubeconfig: s.Kubeconfig,
+	}
+}
+
+// required returns the Secrets that the control plane needs.
+func (s Snapshot) required() []secrets.Requirement {
+	return secrets.SignedByKubeadm(s.Plane.Spec.KubeadmConfigSpec)
+}
+
+// managesEtcd reports whether etcd runs on the Machines.
+func (s Snapshot) managesEtcd() bool {
+	return !s.Plane.Spec.KubeadmConfigSpec.ClusterConfiguration.Etcd.External.IsDefined()
+}
+
+// isInitialized reports whether the cluster has been initialized.
+func (s Snapshot) isInitialized() bool {
+	before := s.Plane.Status.Initialization.ControlPlaneInitialized
+	return before != nil && *before || s.Workload.Initialized
+}
+
+// isHeld reports whether a deleted Machine only waits for the removal of its etcd member.
+func (s Snapshot) isHeld(m machines.Member) bool { return s.hooks(&reconciler.Plan{}).IsHeld(m) }
+
+// matching maps the etcd members to the Machines.
+func (s Snapshot) matching() workload.QuorumMatching {
+	in := workload.QuorumInput{Now: s.Now, State: s.Workload}
+	for _, m := range s.Machines {
+		providerID := ""
+		if s.Clones != nil {
+			providerID = contract.InfraMachine(s.Clones.InfrastructureOf(m.Machine)).ProviderID.Or("")
+		}
+		in.Machines = append(in.Machines, workload.NewMachine(m.Machine, m.Deleted, providerID))
+	}
+	return workload.QuorumMatch(in)
+}
+
+// rolloutMachine returns a Machine with the objects it was created from.
+func (s Snapshot) rolloutMachine(m *clusterv1.Machine) RolloutMachine {
+	out := RolloutMachine{Machine: m, Config: s.Configs[m.Spec.Bootstrap.ConfigRef.Name]}
+	if s.Plane.Spec.Rollout.Before.CertificatesExpiryDays > 0 {
+		out.Authority = secrets.ExpiresAt(s.Secrets[secrets.CA])
+	}
+	if s.Clones == nil {
+		return out
+	}
+	if infra, ok := s.Clones.Items[clone.Key{Kind: m.Spec.InfrastructureRef.Kind, Name: m.Spec.InfrastructureRef.Name}]; ok {
+		out.Infra, _ = clone.ClonedFrom(infra)
+	}
+	return out
+}
+
+// reasons returns the reasons why a Machine has to be replaced.
+func (s Snapshot) reasons(m *clusterv1.Machine) []RolloutReason { return s.Reasons[m.Name] }
+
+// candidates returns the Machines that are not being deleted.
+func (s Snapshot) candidates() []RolloutCandidate {
+	var out []RolloutCandidate
+	for _, m := range s.Machines {
+		if !m.Deleted {
+			out = append(out, RolloutCandidate{
+				Machine: m.Machine, Outdated: len(s.reasons(m.Machine)) > 0, Unhealthy: workload.HealthUnhealthy(s.judged(m), s.managesEtcd()) != "",
+			})
+		}
+	}
+	return out
+}
+
+// outdated returns the names of the Machines that have to be replaced and are not being deleted.
+func (s Snapshot) outdated() []string {
+	var out []string
+	for _, c := range s.candidates() {
+		if c.Outdated {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,77 @@
+package controlplane
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// RecoveryTarget contains the objects of a recovery action.
+type RecoveryTarget struct {
+	Plane client.Object
+	// Machine of the action, and its infrastructure machine, or nil if they do not exist.
+	Machine *clusterv1.Machine
+	Infra   client.Object
+	// Nodes of the workload cluster by name, and its client.
+	Nodes    map[string]*corev1.Node
+	Workload func(ctx context.Context) (client.Client, error)
+}
+
+// MachineOf returns the Machine of a recovery action, or the empty string.
+func MachineOf(do reconciler.Action) string {
+	switch a := do.(type) {
+	case OrderEtcd:
+		return a.Machine
+	case ExcludeFromDrain:
+		return a.Machine
+	case FinishRecovery:
+		return a.Machine
+	}
+	return ""
+}
+
+// RecoveryAct executes a recovery action. All actions are idempotent.
+func RecoveryAct(ctx context.Context, w *kube.Writer, to RecoveryTarget, do reconciler.Action) error {
+	switch a := do.(type) {
+	case AcceptRecovery:
+		return w.Patch(ctx, to.Plane, func(o client.Object) { kube.Annotate(o, controlplanev1.RecoverAnnotation, new(a.Request.String())) })
+	case OrderEtcd:
+		if to.Infra == nil {
+			return nil
+		}
+		return w.Patch(ctx, to.Infra, func(o client.Object) { kube.Annotate(o, controlplanev1.EtcdOrderAnnotation, new(a.Order.String())) })
+	case ExcludeFromDrain:
+		return w.Patch(ctx, to.Machine, func(o client.Object) {
+			kube.Annotate(o, clusterv1.ExcludeNodeDrainingAnnotation, new(""))
+			kube.Annotate(o, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation, new(""))
+		})
+	case DeleteNode:
+		workload, err := to.Workload(ctx)
+		if err != nil || to.Nodes[a.Node] == nil {
+			return err
+		}
+		return kube.NewWriter(workload, "kubeadmcontrolplane").DeleteAnyway(ctx, to.Nodes[a.Node])
+	case FinishRecovery:
+		return finish(ctx, w, to)
+	}
+	return nil
+}
+
+// finish removes the request last, so that an interrupted cleanup is repeated.
+func finish(ctx context.Context, w *kube.Writer, to RecoveryTarget) error {
+	if to.Infra != nil {
+		if err := w.Patch(ctx, to.Infra, func(o client.Object) {
+			kube.Annotate(o, controlplanev1.EtcdOrderAnnotation, nil)
+			kube.Annotate(o, controlplanev1.EtcdReportAnnotation, nil)
+		}); err != nil {
+			return err
+		}
+	}
+	return w.Patch(ctx, to.Plane, func(o client.Object) { kube.Annotate(o, controlplanev1.RecoverAnnotation, nil) })
+}

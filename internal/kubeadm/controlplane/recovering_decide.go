@@ -1,0 +1,381 @@
+package controlplane
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/kubeadm/recovery"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+const (
+	// reasonRecovering is the reason of the condition, and of waits, during a recovery.
+	reasonRecovering = "Recovering"
+	// reasonRecovered is the reason of the condition after a recovery.
+	reasonRecovered = "Recovered"
+)
+
+// stage is a stage of a recovery.
+type stage int
+
+const (
+	none stage = iota
+	surveying
+	refused
+	checking
+	accepting
+	fencing
+	rebuilding
+	failed
+	settling
+	cleaning
+	done
+)
+
+// progress is the stage, with a reason and a message about the wait or the refusal.
+type progress struct {
+	stage        stage
+	reason, text string
+}
+
+// Decide plans the next step of a recovery, and reports whether all other steps of the control plane are blocked.
+func (in RecoveryInput) Decide(p *reconciler.Plan) bool {
+	at := in.progress()
+	if at.stage == none {
+		p.Do(in.surveys()...)
+		if in.isSurveyed() {
+			p.RecheckIn(RecoveryInterval)
+		}
+		return false
+	}
+	if at.text != "" {
+		wait := p.WaitFor(at.reason, "%s", at.text).For("Cluster", in.Cluster)
+		if at.stage == refused || at.stage == failed {
+			wait.UntilUserActs()
+		} else {
+			wait.ForTime()
+		}
+	}
+	if at.stage == refused || at.stage == failed {
+		p.RecheckIn(refusedInterval)
+	} else {
+		p.RecheckIn(RecoveryInterval)
+	}
+	switch at.stage {
+	case surveying:
+		p.Do(in.orders(in.order(recovery.Survey), in.staying()...)...)
+	case checking:
+		p.Do(in.orders(in.first(), in.survivor())...)
+	case accepting:
+		p.Do(AcceptRecovery{Request: in.accepted()})
+	case fencing:
+		p.Do(in.fence()...)
+	case rebuilding:
+		p.Do(in.fence()...)
+		if !in.Request.Manual {
+			p.Do(in.orders(in.last(), in.survivor())...)
+		}
+	case cleaning:
+		for _, node := range in.strayNodes() {
+			p.Do(DeleteNode{Node: node, Why: "its Machine was given up with its member of etcd"})
+		}
+	case done:
+		if in.isSaid() {
+			p.Do(FinishRecovery{ID: in.Request.ID, Machine: in.Request.Survivor})
+		}
+	}
+	return at.stage > refused && at.stage < done
+}
+
+// IsUnderWay reports whether a survey or recovery is in progress, so that its progress is polled at a short interval.
+func (in RecoveryInput) IsUnderWay() bool {
+	at := in.progress().stage
+	return at > none && at != refused && at != failed
+}
+
+// NeedsRead reports whether the next step depends on the state of the workload cluster. If not, reading it is
+// skipped, because it would only delay the recovery until the read times out.
+func (in RecoveryInput) NeedsRead() bool {
+	switch in.progress().stage {
+	case surveying:
+		return len(in.orders(in.order(recovery.Survey), in.staying()...)) == 0
+	case checking:
+		return len(in.orders(in.first(), in.survivor())) == 0
+	case fencing:
+		return false
+	case rebuilding:
+		return in.Request.Manual
+	}
+	return true
+}
+
+// progress returns the stage of the recovery according to the table in the package documentation.
+func (in RecoveryInput) progress() progress {
+	switch {
+	case in.Problem != "":
+		return progress{refused, in.Reason, in.Problem}
+	case in.Request == nil:
+		return progress{}
+	case !in.Managed:
+		return progress{refused, "RecoveryImpossible", "Etcd of this control plane is external: recover it where it runs"}
+	case in.Request.Survivor == "":
+		return progress{stage: surveying}
+	case !in.Request.Accepted:
+		return in.judge()
+	}
+	survivor, waiting := in.survivor(), in.unfenced()
+	switch {
+	case len(in.lostIn(in.memberNames())) == 0 && in.ReadError == "" && in.Members.HasQuorum() && in.isRebuilt(survivor):
+		return in.afterwards()
+	case len(waiting) > 0 && !in.Request.Force:
+		return progress{fencing, reasonRecovering, fmt.Sprintf("Waiting for the machines of %s to be deleted before etcd is rebuilt: "+
+			"they must not come back as a cluster of their own", machines.NamesText(waiting))}
+	case survivor.Machine == nil:
+		return progress{failed, "SurvivorMissing", "Machine " + in.Request.Survivor + ", from which etcd was to be rebuilt, does not exist any more: restore a snapshot"}
+	case in.Request.Manual:
+		return progress{rebuilding, reasonRecovering, fmt.Sprintf("Waiting for etcd to be rebuilt by hand on Machine %s: `slipway recover controlplane %s --manual` prints the commands",
+			survivor.Name, in.Cluster)}
+	case !survivor.Report.IsFor(in.last()):
+		return progress{rebuilding, reasonRecovering, in.either(fmt.Sprintf("Waiting for the infrastructure of Machine %s to rebuild etcd from its member", survivor.Name),
+			fmt.Sprintf("Waiting for the infrastructure of Machine %s to restore etcd from snapshot %s", survivor.Name, in.Request.Snapshot.Name))}
+	case survivor.Report.Problem != "":
+		return progress{failed, "RebuildFailed", fmt.Sprintf("Etcd could not be rebuilt on Machine %s: %s", survivor.Name, oneLine(survivor.Report.Problem))}
+	}
+	return progress{settling, reasonRecovering, fmt.Sprintf("Etcd is rebuilt from %s, waiting for its API server to answer", in.origin())}
+}
+
+// afterwards returns the final stages of a recovery, once etcd has quorum without the lost members.
+func (in RecoveryInput) afterwards() progress {
+	if nodes := in.strayNodes(); len(nodes) > 0 {
+		return progress{cleaning, reasonRecovering, fmt.Sprintf("Deleting %s of lost Machines", nodesText(nodes))}
+	}
+	return progress{stage: done}
+}
+
+func nodesText(names []string) string {
+	if len(names) == 1 {
+		return "Node " + names[0]
+	}
+	return "Nodes " + strings.Join(names, ", ")
+}
+
+// isRebuilt reports whether the survivor's etcd was rebuilt. For a manual rebuild, or if the survivor no longer
+// exists, no report is expected and it returns true.
+func (in RecoveryInput) isRebuilt(survivor RecoveryMachine) bool {
+	return in.Request.Manual || survivor.Machine == nil || survivor.Report.IsFor(in.last()) && survivor.Report.Problem == ""
+}
+
+// judge evaluates a request that has not been accepted yet.
+func (in RecoveryInput) judge() progress {
+	survivor := in.survivor()
+	loss := in.Loss()
+	name := in.Request.Survivor
+	switch {
+	case survivor.Machine == nil:
+		return progress{refused, "SurvivorUnknown", fmt.Sprintf("Machine %s is not one of this control plane: name one that is", name)}
+	case survivor.isDeleted() || survivor.Status.NodeRef.Name == "":
+		return progress{refused, "SurvivorUnknown", fmt.Sprintf("Machine %s is being deleted, or has no Node: name another one", name)}
+	case in.Request.Restores():
+		return in.judgeRestore(survivor)
+	case in.hasQuorum():
+		return progress{refused, "RecoveryNotNeeded", "Etcd has a quorum: nothing has to be rebuilt, and a health check, or annotation " +
+			"cluster.x-k8s.io/remediate-machine, replaces Machines that are lost"}
+	case !in.Request.Manual && !survivor.Report.IsFor(in.first()):
+		return progress{checking, reasonRecovering, fmt.Sprintf("Waiting for the infrastructure of Machine %s to say what its member of etcd has; where its provider cannot, "+
+			"use `slipway recover controlplane %s --manual`", name, in.Cluster)}
+	case !in.Request.Manual && survivor.Report.Problem != "" && !in.Request.Force:
+		return progress{refused, "SurvivorUnusable", fmt.Sprintf("The member of etcd of Machine %s cannot be used: %s", name, oneLine(survivor.Report.Problem))}
+	case !loss.Is && !in.Request.Force:
+		return progress{refused, "RecoveryUnclear", fmt.Sprintf("Not enough members of etcd are known to be lost: those of %s may have a quorum. Find out why the API does not answer, "+
+			"or use `slipway recover controlplane %s --force` when you know that they are lost", machines.NamesText(in.names(in.staying())), in.Cluster)}
+	}
+	return progress{accepting, reasonRecovering, fmt.Sprintf("Etcd is going to be rebuilt from the member of Machine %s", name)}
+}
+
+// judgeRestore evaluates a request to restore a snapshot. It does not require a lost quorum, because reverting to a
+// snapshot is the user's choice. No member is discarded before the data of the snapshot is prepared next to the data
+// in use.
+func (in RecoveryInput) judgeRestore(survivor RecoveryMachine) progress {
+	name, snapshot := survivor.Name, in.Request.Snapshot
+	switch {
+	case in.Request.Manual:
+		return progress{refused, "RecoveryImpossible", "A snapshot is not restored by hand: leave out manual"}
+	case !survivor.CreationTimestamp.Time.Before(snapshot.Time()):
+		return progress{refused, "SurvivorNewer", fmt.Sprintf("Machine %s is newer than snapshot %s, which does not have its Node: name an older Machine, or use a newer snapshot", name, snapshot.Name)}
+	case !survivor.Report.IsFor(in.first()):
+		return progress{checking, reasonRecovering, fmt.Sprintf("Waiting for the infrastructure of Machine %s to bring snapshot %s to it, and to make data of it beside that in use", name, snapshot.Name)}
+	case survivor.Report.Problem != "":
+		return progress{refused, "SnapshotUnusable", fmt.Sprintf("Snapshot %s cannot be restored on Machine %s, and nothing was changed: %s", snapshot.Name, name, oneLine(survivor.Report.Problem))}
+	}
+	return progress{accepting, reasonRecovering, fmt.Sprintf("Etcd is going to be restored from snapshot %s on Machine %s", snapshot.Name, name)}
+}
+
+// hasQuorum reports whether a member knows a leader.
+func (in RecoveryInput) hasQuorum() bool {
+	return in.ReadError == "" && in.HasLeader || slices.ContainsFunc(in.Machines, func(m RecoveryMachine) bool {
+		return m.surveyed() != nil && m.surveyed().Leader && m.Report.ID == in.Request.ID
+	})
+}
+
+// accepted returns the accepted request, with the Machines and members to discard.
+func (in RecoveryInput) accepted() recovery.RecoveryRequest {
+	out := *in.Request
+	out.Accepted, out.Lost = true, nil
+	nodes := map[string]bool{in.survivor().member(): true}
+	for _, m := range in.Machines {
+		if m.Name != out.Survivor {
+			out.Lost = append(out.Lost, recovery.Lost{Machine: m.Name, Node: m.member()})
+			nodes[m.member()] = true
+		}
+	}
+	for _, name := range in.memberNames() {
+		if name != "" && !nodes[name] {
+			out.Lost = append(out.Lost, recovery.Lost{Node: name})
+		}
+	}
+	return out
+}
+
+// fence deletes the discarded Machines. They are not drained, because the API does not respond.
+func (in RecoveryInput) fence() []reconciler.Action {
+	var out []reconciler.Action
+	for _, m := range in.Machines {
+		switch {
+		case !in.Request.HasLost(m.Name) || m.Written:
+		case !m.isExcluded():
+			out = append(out, ExcludeFromDrain{Machine: m.Name})
+		case !m.isDeleted():
+			out = append(out, machines.Delete{Names: []string{m.Name}, Why: "its member of etcd is given up"})
+		case m.hasHook():
+			out = append(out, RemoveHook{Machine: m.Name, Why: "its member of etcd is given up"})
+		}
+	}
+	return out
+}
+
+// unfenced returns the discarded Machines whose infrastructure may still come back.
+func (in RecoveryInput) unfenced() []string {
+	var out []string
+	for _, m := range in.Machines {
+		if in.Request.HasLost(m.Name) && !m.isFenced() {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+// order returns the order for a step of the request.
+func (in RecoveryInput) order(step recovery.Step) recovery.EtcdOrder {
+	return recovery.EtcdOrder{ID: in.Request.ID, Step: step}
+}
+
+// first returns the order that checks the survivor before any member is discarded.
+func (in RecoveryInput) first() recovery.EtcdOrder {
+	if in.Request.Restores() {
+		return recovery.EtcdOrder{ID: in.Request.ID, Step: recovery.Stage, Snapshot: in.Request.Snapshot}
+	}
+	return in.order(recovery.Survey)
+}
+
+// last returns the order that follows the deletion of the other Machines.
+func (in RecoveryInput) last() recovery.EtcdOrder {
+	if in.Request.Restores() {
+		return in.order(recovery.Restore)
+	}
+	return in.order(recovery.Rebuild)
+}
+
+// origin describes the origin of the data.
+func (in RecoveryInput) origin() string {
+	return in.either("the member of Machine "+in.Request.Survivor, "snapshot "+in.Request.Snapshot.Name+" on Machine "+in.Request.Survivor)
+}
+
+// either selects between the texts for a rebuild and for a restore.
+func (in RecoveryInput) either(member, snapshot string) string {
+	if in.Request.Restores() {
+		return snapshot
+	}
+	return member
+}
+
+// orders sends an order to the infrastructure machines that do not have it yet.
+func (in RecoveryInput) orders(want recovery.EtcdOrder, of ...RecoveryMachine) []reconciler.Action {
+	var out []reconciler.Action
+	for _, m := range of {
+		if m.Machine != nil && m.HasInfra && (m.Order == nil || *m.Order != want) {
+			out = append(out, OrderEtcd{Machine: m.Name, Order: want})
+		}
+	}
+	return out
+}
+
+// survivor returns the survivor of the request. Its embedded Machine is nil if it does not exist.
+func (in RecoveryInput) survivor() RecoveryMachine {
+	for _, m := range in.Machines {
+		if m.Name == in.Request.Survivor {
+			return m
+		}
+	}
+	return RecoveryMachine{}
+}
+
+// staying returns the Machines that are not being deleted.
+func (in RecoveryInput) staying() []RecoveryMachine {
+	return slices.DeleteFunc(slices.Clone(in.Machines), RecoveryMachine.isDeleted)
+}
+
+func (in RecoveryInput) names(of []RecoveryMachine) []string {
+	var out []string
+	for _, m := range of {
+		out = append(out, m.Name)
+	}
+	return out
+}
+
+func (in RecoveryInput) memberNames() []string {
+	var out []string
+	for _, m := range in.Members {
+		out = append(out, m.Name)
+	}
+	return out
+}
+
+// lostIn returns the names that are Nodes of discarded members.
+func (in RecoveryInput) lostIn(names []string) []string {
+	var out []string
+	for _, lost := range in.Request.Lost {
+		if lost.Node != "" && slices.Contains(names, lost.Node) {
+			out = append(out, lost.Node)
+		}
+	}
+	return out
+}
+
+func (in RecoveryInput) strayNodes() []string { return in.lostIn(in.Nodes) }
+
+// isSaid reports whether the condition already reports the end of this recovery.
+func (in RecoveryInput) isSaid() bool {
+	c := in.Before.Get(controlplanev1.RecoveredCondition)
+	return c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, in.Request.ID)
+}
+
+// Verdict returns the condition Recovered. Once it is True, it remains True until the next request.
+func (in RecoveryInput) Verdict() condition.Verdict {
+	at := in.progress()
+	switch {
+	case at.stage == done:
+		return condition.TrueBecause(reasonRecovered, fmt.Sprintf("Etcd was rebuilt from %s (recovery %s); its data from before is on its node, in a folder beside it that ends with -before-%s",
+			in.origin(), in.Request.ID, in.Request.ID))
+	case at.text != "":
+		return condition.False(at.reason, at.text)
+	case in.Before.IsTrue(controlplanev1.RecoveredCondition):
+		return condition.Mirror(in.Before, controlplanev1.RecoveredCondition, condition.Absent())
+	}
+	return condition.Absent()
+}

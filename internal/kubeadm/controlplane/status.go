@@ -1,0 +1,91 @@
+package controlplane
+
+import (
+	"slices"
+	"time"
+
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane/addons"
+	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane/workload"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// Report returns the status of a KubeadmControlPlane after a reconciliation.
+func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+	j := judged{Snapshot: s, plan: p, out: out}
+	for _, m := range s.Machines {
+		j.machines = append(j.machines, s.judged(m))
+	}
+	n := j.machines.Count()
+	status := controlplanev1.KubeadmControlPlaneStatus{
+		Conditions: conditions.Evaluate(j, reconciler.MomentOf(s.Plane, s.Now)),
+		Replicas:   &n.Replicas, ReadyReplicas: &n.Ready, AvailableReplicas: &n.Available, UpToDateReplicas: &n.UpToDate,
+		Versions: j.machines.Versions(), ObservedGeneration: s.Plane.Status.ObservedGeneration,
+		Initialization: s.Plane.Status.Initialization, LastRemediation: RemediationLast(s.Plane, s.Machines),
+	}
+	if len(status.Versions) > 0 {
+		status.Version = status.Versions[0].Version
+	}
+	if s.Cluster != nil {
+		status.Selector = clusterv1.ClusterNameLabel + "=" + s.Cluster.Name + "," + clusterv1.MachineControlPlaneLabel
+	}
+	if s.isInitialized() {
+		status.Initialization.ControlPlaneInitialized = new(true)
+	}
+	if out.Err == nil && s.Cluster != nil && !s.isRestored() {
+		status.ObservedGeneration = s.Plane.Generation
+	}
+	status.Deprecated = &controlplanev1.KubeadmControlPlaneDeprecatedStatus{V1Beta1: LegacyStatus(
+		LegacyInput{Plane: s.Plane, Now: s.Now, Machines: j.machines, Wanted: j.wanted()}, status.Conditions)}
+	return reconciler.Report{Status: status, Events: events(j)}
+}
+
+// changesFor is the time that a Machine may take to join or to be deleted before a warning is reported for the
+// blocked changes.
+const changesFor = 10 * time.Minute
+
+// isChanging reports whether a Machine is joining or being deleted. No warning is needed while other changes wait for
+// it.
+func (j judged) isChanging() bool {
+	return len(j.Created) > 0 || slices.ContainsFunc(j.Machines, func(m machines.Member) bool {
+		switch {
+		case m.Deleted:
+			return m.DeletionTimestamp.IsZero() || j.Now.Sub(m.DeletionTimestamp.Time) < changesFor
+		case j.Now.Sub(m.CreationTimestamp.Time) >= changesFor, j.Clones.NeverJoins(m.Machine):
+			return false
+		}
+		return workload.HealthUnhealthy(j.judged(m), j.managesEtcd()) != ""
+	})
+}
+
+// events returns events about changes of Machines and etcd members.
+func events(j judged) []reconciler.Event {
+	var list []reconciler.Event
+	for _, do := range j.out.Done {
+		switch a := do.(type) {
+		case Adopt:
+			list = append(list, reconciler.Normal("SuccessfulAdopt", "Adopted Machine %s", a.Machine))
+		case CreateMachine:
+			list = append(list, reconciler.Normal("SuccessfulCreate", "Created Machine %s: %s", a.Name, a.Why))
+		case RemoveMember:
+			list = append(list, reconciler.Normal("EtcdMemberRemoved", "Removed etcd member %s: %s", a.Name, a.Why))
+		case addons.Change:
+			list = append(list, reconciler.Normal("WorkloadChanged", "Wrote %s of the workload cluster: %s", a.Object, a.Why))
+		case MoveLeader:
+			list = append(list, reconciler.Normal("EtcdLeaderMoved", "Moved the etcd leader from Node %s to Node %s", a.From, a.Node))
+		}
+	}
+	if a, failed := j.out.Failed.(CreateMachine); failed {
+		list = append(list, reconciler.Warning("FailedCreate", "%s", machines.FailureText("Machine could not be created", j.out, a.Name)))
+	}
+	for _, w := range j.plan.Waits {
+		if w.Reason == waitForPreflight && !j.isChanging() {
+			list = append(list, reconciler.Warning("ControlPlaneUnhealthy", "Waiting for the control plane to pass preflight checks: %s", w.Message))
+		}
+	}
+	list = append(list, AdoptionEvents(j.Plane, j.Adoptable)...)
+	return append(append(list, UpdateEvents(j.out)...), machines.Events(j.out)...)
+}

@@ -1,0 +1,114 @@
+package workload
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	kubeadmsecrets "github.com/slipwayhq/slipway/internal/kubeadm/secrets"
+	"github.com/slipwayhq/slipway/internal/workload/portforward"
+)
+
+// DefaultPort is kubeadm's default port of API servers.
+const DefaultPort = 6443
+
+// patience is the timeout for reading the certificate of an API server.
+const patience = 10 * time.Second
+
+// ExpiryForwarder connects to ports of Pods of workload clusters.
+type ExpiryForwarder interface {
+	Forward(ctx context.Context, cluster client.ObjectKey, to portforward.Target) (net.Conn, error)
+}
+
+// ExpiryReader reads certificates of API servers.
+type ExpiryReader struct {
+	Forwarder ExpiryForwarder
+	// Secrets lists the readers that are tried in order.
+	Secrets []client.Reader
+}
+
+// ExpiryServer is the API server on a Node.
+type ExpiryServer struct {
+	Cluster client.ObjectKey
+	Node    string
+	// Port of the API server. It defaults to DefaultPort.
+	Port int
+}
+
+// Of returns the earliest expiration in the certificate chain that an API server presents, excluding the CA of the
+// cluster.
+func (r ExpiryReader) Of(ctx context.Context, s ExpiryServer) (time.Time, error) {
+	roots, err := r.roots(ctx, s.Cluster)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if s.Port == 0 {
+		s.Port = DefaultPort
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	conn, err := r.Forwarder.Forward(ctx, s.Cluster, portforward.Target{Namespace: metav1.NamespaceSystem, Pod: "kube-apiserver-" + s.Node, Port: s.Port})
+	if err != nil {
+		return time.Time{}, unreachable(s, err)
+	}
+	defer func() { _ = conn.Close() }()
+	var found time.Time
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, ServerName: s.Node,
+		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection verifies, at a time at which an expired certificate was valid.
+		VerifyConnection: func(state tls.ConnectionState) (err error) {
+			found, err = expires(state.PeerCertificates, roots)
+			return err
+		},
+	}
+	if err := tls.Client(conn, config).HandshakeContext(ctx); err != nil && found.IsZero() {
+		return time.Time{}, unreachable(s, err)
+	}
+	return found, nil
+}
+
+func (r ExpiryReader) roots(ctx context.Context, cluster client.ObjectKey) (*x509.CertPool, error) {
+	found, err := kubeadmsecrets.Read(ctx, cluster, []kubeadmsecrets.Purpose{kubeadmsecrets.CA}, r.Secrets...)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if secret := found[kubeadmsecrets.CA]; secret == nil || !roots.AppendCertsFromPEM(secret.Data[corev1.TLSCertKey]) {
+		return nil, fault.New(fault.Unreachable, "AuthorityMissing", "Secret %s has no certificate to verify API servers with", kubeadmsecrets.CA.SecretName(cluster.Name))
+	}
+	return roots, nil
+}
+
+// expires returns the earliest expiration in the presented chain. The certificate must be signed by a root.
+func expires(presented []*x509.Certificate, roots *x509.CertPool) (time.Time, error) {
+	own := presented[0]
+	between := x509.NewCertPool()
+	for _, c := range presented[1:] {
+		between.AddCert(c)
+	}
+	chains, err := own.Verify(x509.VerifyOptions{
+		Roots: roots, Intermediates: between, CurrentTime: own.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	first := own.NotAfter
+	for _, c := range chains[0][1 : len(chains[0])-1] { // a new Machine renews all certificates except the CA
+		if c.NotAfter.Before(first) {
+			first = c.NotAfter
+		}
+	}
+	return first, nil
+}
+
+func unreachable(s ExpiryServer, err error) error {
+	return fault.New(fault.Unreachable, "CertificateUnknown", "The API server on Node %s does not present a certificate by the authority of Cluster %s",
+		s.Node, s.Cluster.Name).From(err)
+}

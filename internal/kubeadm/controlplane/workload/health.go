@@ -1,0 +1,46 @@
+package workload
+
+import (
+	"slices"
+	"strings"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/slipwayhq/slipway/internal/kubeadm/etcd"
+)
+
+// healthOf evaluates a member from its own status and from the reports of the other members. A member without a path
+// to reach it is unknown, not unhealthy.
+func healthOf(e Etcd, member etcd.Member) (QuorumHealth, string) {
+	status, asked := e.Statuses[member.Name]
+	switch {
+	case len(member.Alarms) > 0:
+		return QuorumUnhealthy, alarmsText(member.Alarms)
+	case member.Learner || asked && status.Learner:
+		return QuorumUnhealthy, "Waiting for the etcd member to be promoted from learner"
+	case member.Name == "":
+		return QuorumUnhealthy, "Waiting for the etcd member to start"
+	case !asked:
+		return QuorumUnknown, "The etcd member cannot be reached: its Node, or the static Pod of etcd on it, does not exist"
+	case status.Problem != "":
+		return QuorumUnhealthy, status.Problem
+	case status.Leader == 0:
+		return QuorumUnhealthy, "The etcd member has no leader"
+	case len(status.Errors) > 0:
+		return QuorumUnhealthy, "The etcd member reports: " + strings.Join(status.Errors, ", ")
+	case status.ClusterID != e.ClusterID():
+		return QuorumUnhealthy, "The etcd member is of another etcd cluster than the others"
+	case !SameMembers(status.Members, e.Members):
+		return QuorumUnhealthy, "The etcd member knows other members than the others"
+	}
+	return QuorumHealthy, ""
+}
+
+// alarmsText lists the alarms of a member, with instructions for a full database.
+func alarmsText(alarms []string) string {
+	text := "Etcd reports the alarms " + strings.Join(alarms, ", ")
+	if slices.Contains(alarms, pb.AlarmType_NOSPACE.String()) {
+		text += ": the database has reached its quota, and nothing can be written; delete objects that are not needed, compact etcd, defragment each member, then disarm the alarm"
+	}
+	return text
+}

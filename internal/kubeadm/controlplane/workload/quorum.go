@@ -1,0 +1,119 @@
+package workload
+
+import "fmt"
+
+// QuorumHealth of an etcd member.
+type QuorumHealth string
+
+// The health states. The zero value is Unknown.
+const (
+	QuorumUnknown   QuorumHealth = ""
+	QuorumHealthy   QuorumHealth = "Healthy"
+	QuorumUnhealthy QuorumHealth = "Unhealthy"
+)
+
+// QuorumClass of a member: the Machine that runs it, or the reason why there is none.
+type QuorumClass string
+
+// The classes; see the package documentation.
+const (
+	OfMachine      QuorumClass = "OfMachine"
+	QuorumJoining  QuorumClass = "Joining"
+	QuorumDisputed QuorumClass = "Disputed"
+	QuorumForeign  QuorumClass = "Foreign"
+	QuorumOrphan   QuorumClass = "Orphan"
+)
+
+// QuorumMember is a member of an etcd cluster.
+type QuorumMember struct {
+	ID uint64
+	// Name of the member, which is the name of its Node. It is empty if the member has not started.
+	Name string
+	// Learner members do not vote yet.
+	Learner bool
+	// Health of the member, and the reason if it is not Healthy.
+	Health  QuorumHealth
+	Problem string
+	// Class, and the name of the Machine that runs the member, or empty if unknown.
+	Class   QuorumClass
+	Machine string
+}
+
+// Text returns the name of the member for a message, or its ID if it has no name yet.
+func (m QuorumMember) Text() string {
+	if m.Name == "" {
+		return fmt.Sprintf("%x, which has not started", m.ID)
+	}
+	return m.Name
+}
+
+// QuorumMembers are all members of an etcd cluster.
+type QuorumMembers []QuorumMember
+
+// QuorumSize returns the quorum for a number of voters.
+func QuorumSize(voters int) int { return voters/2 + 1 }
+
+// Voters returns the number of voting members.
+func (ms QuorumMembers) Voters() int {
+	return ms.count(func(m QuorumMember) bool { return !m.Learner })
+}
+
+// Healthy returns the number of healthy voting members.
+func (ms QuorumMembers) Healthy() int {
+	return ms.count(func(m QuorumMember) bool { return !m.Learner && m.Health == QuorumHealthy })
+}
+
+// Unknown returns the number of voting members with unknown health.
+func (ms QuorumMembers) Unknown() int {
+	return ms.count(func(m QuorumMember) bool { return !m.Learner && m.Health == QuorumUnknown })
+}
+
+func (ms QuorumMembers) count(is func(QuorumMember) bool) int {
+	n := 0
+	for _, m := range ms {
+		if is(m) {
+			n++
+		}
+	}
+	return n
+}
+
+// HasQuorum reports whether enough members may be healthy for a quorum. The quorum only counts as lost if too many
+// members are known to be unhealthy.
+func (ms QuorumMembers) HasQuorum() bool { return ms.Healthy()+ms.Unknown() >= QuorumSize(ms.Voters()) }
+
+// Without returns the members without the one with the given ID.
+func (ms QuorumMembers) Without(id uint64) QuorumMembers {
+	var out QuorumMembers
+	for _, m := range ms {
+		if m.ID != id {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// AllowsRemoval reports whether a member may be removed: etcd has quorum now, and enough of the remaining members are
+// known to be healthy for a quorum afterwards. For an ID that is not a member, it reports whether enough of the
+// present members are known to be healthy.
+func (ms QuorumMembers) AllowsRemoval(id uint64) bool {
+	rest := ms.Without(id)
+	return ms.HasQuorum() && rest.Voters() > 0 && rest.Healthy() >= QuorumSize(rest.Voters())
+}
+
+// Removal describes the result of a removal, for a message.
+func (ms QuorumMembers) Removal(id uint64) string {
+	if !ms.HasQuorum() {
+		return fmt.Sprintf("etcd has no quorum: %s, %d needed", ms.Counts(), QuorumSize(ms.Voters()))
+	}
+	rest := ms.Without(id)
+	return fmt.Sprintf("etcd would have %s, %d needed", rest.Counts(), QuorumSize(rest.Voters()))
+}
+
+// Counts describes how many members are healthy, for a message.
+func (ms QuorumMembers) Counts() string {
+	if n := ms.Unknown(); n > 0 {
+		return fmt.Sprintf("%d of %d members healthy and %d unknown", ms.Healthy(), ms.Voters(), n)
+	}
+	return fmt.Sprintf("%d of %d members healthy", ms.Healthy(), ms.Voters())
+}

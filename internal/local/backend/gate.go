@@ -1,0 +1,53 @@
+package backend
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Gate passes the objects of one kind to Inner that this provider manages.
+type Gate struct {
+	Inner  reconcile.Reconciler
+	Client client.Reader
+	// New returns an empty object of the kind.
+	New func() client.Object
+	// Finalizer of the kind: an object that has it and is being deleted still needs to be reconciled.
+	Finalizer string
+	// Owned reports whether the object has the owner that it needs to be reconciled.
+	Owned func(client.Object) bool
+	// Seen is called with each object, including paused ones. It may be nil.
+	Seen func(client.Object)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (g Gate) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	o := g.New()
+	err := g.Client.Get(ctx, req.NamespacedName, o)
+	if apierrors.IsNotFound(err) {
+		return g.Inner.Reconcile(ctx, req) // deletes the state that it retains for the object
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if g.Seen != nil {
+		g.Seen(o)
+	}
+	if !g.isManaged(o) {
+		return ctrl.Result{}, nil
+	}
+	return g.Inner.Reconcile(ctx, req)
+}
+
+func (g Gate) isManaged(o client.Object) bool {
+	if !o.GetDeletionTimestamp().IsZero() {
+		return controllerutil.ContainsFinalizer(o, g.Finalizer)
+	}
+	_, external := o.GetAnnotations()[clusterv1.ManagedByAnnotation]
+	return !external && g.Owned(o)
+}

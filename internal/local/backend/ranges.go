@@ -1,0 +1,77 @@
+package backend
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/slipwayhq/slipway/internal/local/subnet"
+	"github.com/slipwayhq/slipway/internal/policy"
+)
+
+// ChooseRange returns a range for the network of the spec, or the reason why none is available. It returns the
+// requested range, else a free range. refused lists ranges that the engine rejected although nothing seems to use them.
+func ChooseRange(spec NetworkSpec, taken []UsedRange, refused []netip.Prefix) (chosen netip.Prefix, why string) {
+	if chosen = spec.Subnet; chosen.IsValid() {
+		if why := Conflict(chosen, taken); why != "" {
+			return netip.Prefix{}, why
+		}
+	} else {
+		want := subnet.Request{Wanted: spec.Ranges, Allowed: spec.Policy.Networks.Ranges, Widest: spec.Policy.Networks.WidestPrefix, Taken: refused}
+		for _, t := range taken {
+			want.Taken = append(want.Taken, t.Range)
+		}
+		var ok bool
+		if chosen, ok = subnet.Choose(want); !ok {
+			return netip.Prefix{}, "No range for a network is free on this host: remove networks that are not needed (docker network prune), or ask the operator to extend networks.ranges"
+		}
+	}
+	return chosen, ExceededAddresses(spec.Policy.Maxima, spec.Owner.Object.Namespace, chosen, taken)
+}
+
+// ExceededAddresses returns a message if one more range exceeds the number of addresses allowed for networks of the
+// namespace.
+func ExceededAddresses(m policy.Maxima, namespace string, p netip.Prefix, taken []UsedRange) string {
+	var own, all int64
+	for _, t := range taken {
+		if t.Owner.Object.Name == "" {
+			continue
+		}
+		all += policy.Addresses(t.Range)
+		if t.Owner.Object.Namespace == namespace {
+			own += policy.Addresses(t.Range)
+		}
+	}
+	return m.ExceededRange(namespace, p, own, all)
+}
+
+// Conflict returns a message that names the user of an overlapping range, and an empty string if there is none.
+func Conflict(p netip.Prefix, taken []UsedRange) string {
+	for _, t := range taken {
+		if t.Range.Overlaps(p) {
+			return fmt.Sprintf("Range %s is not free on this host: %s uses %s of it. Create the cluster with another range", p, t.By, common(p, t.Range))
+		}
+	}
+	return ""
+}
+
+// common returns the intersection of two overlapping ranges, which is the narrower one.
+func common(p, q netip.Prefix) netip.Prefix {
+	if p.Bits() > q.Bits() {
+		return p
+	}
+	return q
+}
+
+// CountNetworks counts the networks of this instance, in the namespace and in total.
+func CountNetworks(taken []UsedRange, namespace string) (own, all int) {
+	for _, t := range taken {
+		if t.Owner.Object.Name == "" {
+			continue
+		}
+		all++
+		if t.Owner.Object.Namespace == namespace {
+			own++
+		}
+	}
+	return own, all
+}

@@ -1,0 +1,45 @@
+package backend
+
+import (
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// ReasonBootstrapData is the reason of the wait for bootstrap data.
+const ReasonBootstrapData = "WaitingForBootstrapData"
+
+// WaitForBootstrapData adds a wait for the bootstrap data of a machine in the Cluster to the plan. on is the Machine or
+// MachinePool that names the Secret. The Cluster is nil if it is unknown.
+func WaitForBootstrapData(p *reconciler.Plan, on reconciler.Subject, c *clusterv1.Cluster, b clusterv1.Bootstrap) {
+	field := "spec.bootstrap.dataSecretName"
+	switch {
+	case c == nil:
+		field = ""
+	case !isInitialized(c):
+		on, field = reconciler.Subject{Kind: "Cluster", Name: c.Name}, "status.initialization.controlPlaneInitialized"
+	case b.ConfigRef.IsDefined():
+		on, field = reconciler.Subject{Kind: b.ConfigRef.Kind, Name: b.ConfigRef.Name}, "status.dataSecretName"
+	case on.Kind == "MachinePool":
+		field = "spec.template.spec.bootstrap.dataSecretName"
+	}
+	p.WaitFor(ReasonBootstrapData, "%s", WaitingForBootstrapData(c, b)).For(on.Kind, on.Name).ToChange(field)
+}
+
+func isInitialized(c *clusterv1.Cluster) bool {
+	return c.Status.Initialization.ControlPlaneInitialized != nil && *c.Status.Initialization.ControlPlaneInitialized
+}
+
+// WaitingForBootstrapData returns the message about the missing bootstrap data of a machine. The Cluster is nil if it
+// is unknown.
+func WaitingForBootstrapData(c *clusterv1.Cluster, b clusterv1.Bootstrap) string {
+	switch {
+	case c == nil:
+		return "Waiting for the Cluster to exist: bootstrap data needs its control plane"
+	case !isInitialized(c):
+		return "Waiting for the control plane of Cluster " + c.Name + " to be initialized: bootstrap data needs it"
+	case b.ConfigRef.IsDefined():
+		return "Waiting for " + b.ConfigRef.Kind + " " + b.ConfigRef.Name + " to create the bootstrap data Secret"
+	}
+	return "Waiting for spec.bootstrap.dataSecretName to be set"
+}

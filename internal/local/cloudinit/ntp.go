@@ -1,0 +1,33 @@
+package cloudinit
+
+import "strings"
+
+// timesyncdConfig is a drop-in file for additional servers of systemd-timesyncd.
+const timesyncdConfig = "/etc/systemd/timesyncd.conf.d/cloud-init.conf"
+
+// ntpSection is the ntp section.
+type ntpSection struct {
+	Enabled *bool    `yaml:"enabled"`
+	Servers []string `yaml:"servers"`
+	Pools   []string `yaml:"pools"`
+}
+
+// readNTP writes the servers to the configuration of systemd-timesyncd. It does not change the service, because a
+// container uses the clock of its host.
+func readNTP(s section) ([]Step, []string, error) {
+	var ntp ntpSection
+	if err := s.value.Decode(&ntp); err != nil {
+		return nil, nil, invalid("ntp cannot be read").From(err)
+	}
+	if ntp.Enabled != nil && !*ntp.Enabled {
+		return nil, nil, nil
+	}
+	servers := append(append([]string{}, ntp.Pools...), ntp.Servers...)
+	if len(servers) == 0 {
+		return nil, nil, nil
+	}
+	return []Step{{Section: s.name, File: &File{
+		Path: timesyncdConfig, Content: []byte("[Time]\nNTP=" + strings.Join(servers, " ") + "\n"),
+		Owner: "root", Group: "root", Mode: defaultMode,
+	}}}, nil, nil
+}

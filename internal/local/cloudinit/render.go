@@ -1,0 +1,230 @@
+package cloudinit
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"net/netip"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/redact"
+)
+
+// Sentinel is the file that bootstrap data creates on success, see
+// https://cluster-api.sigs.k8s.io/developer/providers/contracts/bootstrap-config.
+const Sentinel = "/run/cluster-api/bootstrap-success.complete"
+
+// FormatCloudConfig is the only supported value of the key "format" in the bootstrap Secret, and the meaning of an
+// absent key.
+const FormatCloudConfig = "cloud-config"
+
+// ReasonFormat is the reason of the fault for bootstrap data in an unsupported format.
+const ReasonFormat = "UnsupportedBootstrapFormat"
+
+// FirstBootData is the content of a bootstrap Secret.
+type FirstBootData struct {
+	Value []byte
+	// Format of Value; empty: cloud-config.
+	Format string
+}
+
+// FirstBootNode describes the machine that runs the script.
+type FirstBootNode struct {
+	// Name of the machine on the host: the instance ID for templates in bootstrap data.
+	Name       string
+	Hostname   string
+	ProviderID string
+	Address    netip.Addr
+	// Offline machines have no internet access and reach no public registry.
+	Offline bool
+}
+
+// RenderFirstBoot returns the script. All errors are faults of kind Invalid.
+func RenderFirstBoot(data FirstBootData, node FirstBootNode, timeout time.Duration) (backend.Script, error) {
+	doc, err := parse(data, node)
+	if err != nil {
+		return backend.Script{}, err
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, prologue, int(timeout.Seconds())/2, backend.StageFile, backend.FailedFile, path.Dir(backend.StageFile), backend.StageBoot, backend.StageContainerd)
+	for _, what := range doc.Skipped {
+		fmt.Fprintf(&b, "say %s\n", firstbootQuote("left out: "+what))
+	}
+	if node.Offline {
+		b.WriteString(offline)
+	}
+	kubelet := kubeletSettings(node)
+	for i, step := range doc.Steps {
+		if step.Section == "runcmd" && kubelet != "" {
+			b.WriteString(kubelet)
+			kubelet = ""
+		}
+		renderStep(&b, i, step)
+	}
+	b.WriteString(kubelet)
+	return backend.Script{Body: b.Bytes(), Sentinel: Sentinel, Timeout: timeout}, nil
+}
+
+func parse(data FirstBootData, node FirstBootNode) (Document, error) {
+	if data.Format != "" && data.Format != FormatCloudConfig {
+		return Document{}, fault.New(fault.Invalid, ReasonFormat,
+			"the bootstrap data has the format %q; the Local provider carries out %q only", data.Format, FormatCloudConfig)
+	}
+	return Parse(data.Value, Metadata{
+		InstanceID: node.Name, LocalHostname: node.Hostname,
+		Values: map[string]string{"provider_id": node.ProviderID, "local_ipv4": node.Address.String()},
+	})
+}
+
+// Skipped returns the parts of the bootstrap data that this provider does not apply.
+func Skipped(data FirstBootData, node FirstBootNode) ([]string, error) {
+	doc, err := parse(data, node)
+	return doc.Skipped, err
+}
+
+// FirstBootFiles returns the files that the bootstrap data writes, by path. Content that is appended to a file is omitted.
+func FirstBootFiles(data FirstBootData, node FirstBootNode) (map[string][]byte, error) {
+	doc, err := parse(data, node)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for _, step := range doc.Steps {
+		if step.File != nil && !step.File.Append {
+			files[step.File.Path] = step.File.Content
+		}
+	}
+	return files, nil
+}
+
+// prologue waits until the services of the node image respond. Images without /sbin/init have no services to wait for.
+// The wait is limited only by the timeout of the script, because a busy host needs minutes for the boot. The stage file
+// contains the current stage. The wait for systemd is limited to half of the timeout, because a single unit that never
+// starts need not prevent the machine from becoming a node.
+//
+// The commands run at the end of the boot, as with cloud-init. The containerd socket accepts connections before the CRI
+// plugin, which the kubelet uses, has loaded its state. The function serving therefore checks containerd's journal, if
+// there is one, for the last message before the plugin responds.
+const prologue = `#!/bin/sh
+cd /
+say() { echo "slipway: $*"; }
+stage() { { echo "$*" >%[2]s; } 2>/dev/null; }
+failed() { { echo "$*" >>%[3]s; } 2>/dev/null; }
+booted() { case "$(systemctl is-system-running 2>/dev/null)" in running|degraded) true;; *) false;; esac; }
+logged() { [ -n "$(journalctl -q -u containerd -o cat -n 1 2>/dev/null)" ]; }
+serving() { ! logged || journalctl -q -u containerd -o cat 2>/dev/null | grep -q 'Start streaming server'; }
+mkdir -p %[4]s
+if [ -x /sbin/init ]; then
+stage %[5]s
+until=$(($(date +%%s) + %[1]d))
+until booted || [ "$(date +%%s)" -ge $until ]; do sleep 0.1; done
+booted || say "systemd did not finish to boot within %[1]d seconds, and is not waited for any longer"
+stage %[6]s
+if systemctl cat containerd.service >/dev/null 2>&1; then until [ -S /run/containerd/containerd.sock ] && serving; do sleep 0.1; done; fi
+fi
+`
+
+// kubeletSettings adds the provider ID and the address to the flags that the kubelet's unit reads from
+// /etc/default/kubelet, after flags from the bootstrap data. The last value of a flag takes effect.
+func kubeletSettings(n FirstBootNode) string {
+	return fmt.Sprintf(`mkdir -p /etc/default
+given=$([ ! -e /etc/default/kubelet ] || . /etc/default/kubelet >/dev/null 2>&1; printf %%s "${KUBELET_EXTRA_ARGS:-}")
+printf 'KUBELET_EXTRA_ARGS="%%s --node-ip=%s --provider-id=%s"\n' "$given" >>/etc/default/kubelet
+`, n.Address, n.ProviderID)
+}
+
+func renderStep(b *bytes.Buffer, i int, s Step) {
+	if s.File != nil {
+		renderFile(b, s.File)
+		return
+	}
+	file := fmt.Sprintf("%s/step-%d.sh", path.Dir(backend.StageFile), i)
+	fmt.Fprintf(b, "say %[1]s\nstage step %[2]s - -\n", firstbootQuote("running "+s.Section), s.Section)
+	renderContent(b, ">"+file, []byte(traced(s)))
+	// The stage file names the command that ended the script. The exit code of the last command is recorded by the
+	// script itself.
+	fmt.Fprintf(b, `/bin/sh %[1]s </dev/null || { code=$?; say %[2]s "$code"; { read -r _ at <%[3]s; } 2>/dev/null; [ "$at" = %[4]s ] || failed "$at $code"; }
+rm -f %[1]s
+`, file, firstbootQuote(s.Section+" ended with code"), backend.StageFile, firstbootQuote(s.Section+" "+end))
+}
+
+// end replaces index and program once all commands of a section have run.
+const end = "- end"
+
+// traced returns a script that records the running command and the failed commands. The next command still sees the
+// exit code of the previous one.
+func traced(s Step) string {
+	if len(s.Script.Commands) == 0 {
+		return s.Script.Text
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `slipway_at() {
+slipway_code=$?
+[ -z "$slipway_in" ] || [ "$slipway_code" = 0 ] || { echo "$slipway_in $slipway_code" >>%[2]s; } 2>/dev/null
+slipway_in="%[3]s $1 $2"
+{ echo "step $slipway_in" >%[1]s; } 2>/dev/null
+return "$slipway_code"
+}
+slipway_in=
+`, backend.StageFile, backend.FailedFile, s.Section)
+	b.WriteString(s.Script.Prologue)
+	for i, command := range s.Script.Commands {
+		if command == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "slipway_at %d %s\n%s\n", i, programOf(command), command)
+	}
+	b.WriteString("slipway_at " + end + "\n")
+	return b.String()
+}
+
+// program matches the name of a program. Words that could be secrets are excluded separately.
+var program = regexp.MustCompile(`^[A-Za-z0-9_.+-]{1,32}$`)
+
+// programOf returns the name of the program that a command runs, without its directory and leading variable
+// assignments, or "-" if it cannot be determined.
+func programOf(command string) string {
+	for _, word := range strings.Fields(command) {
+		word = strings.Trim(word, `'"`)
+		if strings.Contains(word, "=") || word == "sudo" || word == "env" {
+			continue
+		}
+		if name := path.Base(word); program.MatchString(name) && len(redact.FindOpaqueWords(name)) == 0 {
+			return name
+		}
+		break
+	}
+	return "-"
+}
+
+func renderFile(b *bytes.Buffer, f *File) {
+	operator := ">"
+	if f.Append {
+		operator = ">>"
+	}
+	name := firstbootQuote(f.Path)
+	fmt.Fprintf(b, "mkdir -p %s\n", firstbootQuote(path.Dir(f.Path)))
+	renderContent(b, operator+name, f.Content)
+	fmt.Fprintf(b, "chown %s %s || say %s\n", firstbootQuote(f.Owner+":"+f.Group), name, firstbootQuote("no such owner: "+f.Owner+":"+f.Group))
+	fmt.Fprintf(b, "chmod %#o %s\n", f.Mode, name)
+}
+
+// renderContent writes content to a file with umask 077, so that only root can read it at first.
+func renderContent(b *bytes.Buffer, redirect string, content []byte) {
+	const width = 76
+	fmt.Fprintf(b, "(umask 077; base64 -d %s) <<'.'\n", redirect)
+	for text := base64.StdEncoding.EncodeToString(content); text != ""; {
+		n := min(width, len(text))
+		b.WriteString(text[:n] + "\n")
+		text = text[n:]
+	}
+	b.WriteString(".\n")
+}
+
+// firstbootQuote quotes s as one word for a POSIX shell.
+func firstbootQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

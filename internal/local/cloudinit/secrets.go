@@ -1,0 +1,61 @@
+package cloudinit
+
+import (
+	"io/fs"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/redact"
+)
+
+// maxText limits the size of bootstrap data that is searched for secrets, in bytes: the search takes a second for this
+// size. A Secret cannot contain more, unless it is compressed.
+const maxText = 1 << 20
+
+// readByOthers are the permission bits that mark a file as not secret.
+const readByOthers fs.FileMode = 0o077
+
+// FirstBootSecrets returns the secrets in the bootstrap data, for [redact.Hide]: values that files and commands label as
+// secrets, opaque words in files that only their owner can read or that have names of secret files, and the whole
+// content of a one-line file with such a name. Errors are faults of kind Invalid.
+func FirstBootSecrets(data FirstBootData, node FirstBootNode) ([]string, error) {
+	doc, err := parse(data, node)
+	if err != nil {
+		return nil, err
+	}
+	size := 0
+	for _, step := range doc.Steps {
+		size += len(textOf(step))
+	}
+	if size > maxText {
+		return nil, fault.New(fault.Invalid, "BootstrapDataTooLarge", "the bootstrap data has %d bytes, in which no secrets are looked for", size)
+	}
+	var out []string
+	for _, step := range doc.Steps {
+		text := textOf(step)
+		out = append(out, redact.Named(text)...)
+		if step.File != nil {
+			out = append(out, secretsOf(step.File, text)...)
+		}
+	}
+	return out, nil
+}
+
+func textOf(step Step) string {
+	if step.File != nil {
+		return string(step.File.Content)
+	}
+	return step.Script.Text
+}
+
+func secretsOf(file *File, text string) []string {
+	named := redact.IsNamed(file.Path)
+	if !named && file.Mode&readByOthers != 0 {
+		return nil
+	}
+	out := redact.FindOpaqueWords(text)
+	if line := strings.TrimSpace(text); named && !strings.Contains(line, "\n") {
+		out = append(out, line)
+	}
+	return out
+}

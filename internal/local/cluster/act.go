@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// ReadUsedRanges reads the ranges that the host already uses.
+type ReadUsedRanges struct{}
+
+func (ReadUsedRanges) String() string { return "which ranges the host uses already" }
+
+// ReadEndpoint reads the endpoint that is available for the cluster.
+type ReadEndpoint struct{}
+
+func (ReadEndpoint) String() string { return "which endpoint the cluster can have" }
+
+// EnsureNetwork creates the network.
+type EnsureNetwork struct {
+	Name string
+	// Subnet is the requested range. Invalid: any.
+	Subnet netip.Prefix
+	// Internet requests a route out of the host.
+	Internet bool
+	Why      string
+}
+
+func (a EnsureNetwork) String() string {
+	if a.Internet {
+		return fmt.Sprintf("create network %s with a way out of this host: %s", a.Name, a.Why)
+	}
+	return fmt.Sprintf("create network %s: %s", a.Name, a.Why)
+}
+
+// DeleteNetwork deletes the network.
+type DeleteNetwork struct{ Name string }
+
+func (a DeleteNetwork) String() string {
+	return fmt.Sprintf("delete network %s: the LocalCluster is being deleted", a.Name)
+}
+
+// SetEndpoint writes the control plane endpoint, and the finalizer, because the next step creates the process that
+// listens on it.
+type SetEndpoint struct {
+	Host string
+	Port int32
+}
+
+func (a SetEndpoint) String() string {
+	return fmt.Sprintf("set the control plane endpoint to %s: nothing else provides one", endpoint(a))
+}
+
+func endpoint(a SetEndpoint) *clusterv1.APIEndpoint {
+	return &clusterv1.APIEndpoint{Host: a.Host, Port: a.Port}
+}
+
+// Balance starts the load balancer or updates its members.
+type Balance struct {
+	Listen  netip.AddrPort
+	Members string
+	Why     string
+}
+
+func (a Balance) String() string {
+	return fmt.Sprintf("lead connections to %s to %s: %s", a.Listen, a.Members, a.Why)
+}
+
+// DeleteBalancer stops the load balancer.
+type DeleteBalancer struct{ Why string }
+
+func (a DeleteBalancer) String() string { return "stop the load balancer: " + a.Why }
+
+func (c *Controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
+	b, err := c.backendOf(s)
+	if err != nil {
+		return err
+	}
+	switch a := a.(type) {
+	case EnsureNetwork:
+		_, err := b.Networks.EnsureNetwork(ctx, backend.NetworkSpec{
+			Owner: backend.Owner{Cluster: s.Cluster.Name, Object: client.ObjectKeyFromObject(s.Object), UID: s.Object.UID},
+			Name:  a.Name, Subnet: a.Subnet, Internet: a.Internet, Ranges: s.ranges(), Policy: s.Policy,
+		})
+		return err
+	case DeleteNetwork:
+		ref := s.ref()
+		ref.ID = s.Network.ID
+		return b.Networks.DeleteNetwork(ctx, ref)
+	case Balance:
+		return b.Balancers.EnsureBalancer(ctx, backend.BalancerSpec{Ref: s.ref(), Listen: a.Listen, Members: s.Members})
+	case DeleteBalancer:
+		return b.Balancers.DeleteBalancer(ctx, s.ref())
+	case SetEndpoint:
+		return c.writer.Patch(ctx, s.Object, func(o client.Object) {
+			o.(*infrav1.LocalCluster).Spec.ControlPlaneEndpoint = *endpoint(a)
+			controllerutil.AddFinalizer(o, infrav1.LocalClusterFinalizer)
+		})
+	}
+	return fault.New(fault.Bug, "UnknownAction", "the local cluster controller does not know how to %s", a)
+}

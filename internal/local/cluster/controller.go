@@ -1,0 +1,238 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// Name of the controller.
+const Name = "local-cluster"
+
+// Config contains the dependencies and options of the controller.
+type Config struct {
+	// Instance names the management cluster on the host.
+	Instance string
+	// Backends are the available backends.
+	Backends backend.Set
+	// Hub reports changes on the host.
+	Hub *backend.Broadcaster
+	// Policy is the operator's configuration.
+	Policy policy.Configuration
+	// ReservedPorts are the ports of the management cluster itself.
+	ReservedPorts []uint16
+}
+
+// Controller reconciles LocalClusters.
+type Controller struct {
+	client   client.Client
+	writer   *kube.Writer
+	backends backend.Set
+	instance string
+	policy   policy.Configuration
+	reserved []uint16
+	// noHosted is set if the management cluster had no kind HostedControlPlane when the manager started.
+	noHosted bool
+	now      func() time.Time
+}
+
+// Add adds the controller to the manager.
+func Add(s reconciler.Setup, cfg Config) error {
+	c := &Controller{client: s.Manager.GetClient(), backends: cfg.Backends, instance: cfg.Instance, policy: cfg.Policy, reserved: cfg.ReservedPorts, now: time.Now}
+	if err := s.IndexByCluster(Name, &infrav1.LocalMachine{}); err != nil {
+		return err
+	}
+	r := reconciler.NewReconciler(s, c.definition())
+	c.writer = r.Writer
+	b := s.Builder(Name, &infrav1.LocalCluster{}).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(reconciler.ClusterChanged())).
+		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(predicate.Or(gone(), controlPlaneChanged()))).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(controlPlaneChanged())).
+		WatchesRawSource(cfg.Hub.Source(c.ofEvent))
+	_, err := s.Manager.GetRESTMapper().RESTMapping(controlplanev1.GroupVersion.WithKind(hostedKind).GroupKind())
+	if err != nil && !meta.IsNoMatchError(err) {
+		return err
+	}
+	if c.noHosted = err != nil; !c.noHosted {
+		b = b.Watches(&controlplanev1.HostedControlPlane{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(ownedOrChanged()))
+	}
+	return b.Complete(c.gated(r))
+}
+
+func (c *Controller) definition() reconciler.Controller[*infrav1.LocalCluster, Snapshot] {
+	return reconciler.Controller[*infrav1.LocalCluster, Snapshot]{
+		Name: Name, Finalizer: infrav1.LocalClusterFinalizer,
+		New:            func() *infrav1.LocalCluster { return &infrav1.LocalCluster{} },
+		DeferFinalizer: isUntouched,
+		Urgent: reconciler.Urgent{
+			Fields: []string{"initialization", "failureDomains", "network"}, Conditions: []string{clusterv1.ReadyCondition},
+		},
+		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report, Answer: c.answer, Gone: c.gone,
+	}
+}
+
+// isUntouched reports whether nothing has been created yet for a simulated cluster, whose state besides the endpoint is
+// only in memory.
+func isUntouched(o *infrav1.LocalCluster) bool {
+	return o.Spec.Backend.Simulated != nil && !o.Spec.ControlPlaneEndpoint.IsValid() && !ptr.Deref(o.Status.Initialization.Provisioned, false)
+}
+
+// gone deletes the state of a LocalCluster whose object no longer exists.
+func (c *Controller) gone(_ context.Context, key client.ObjectKey) error {
+	return c.backends.Forget(key)
+}
+
+// ownedOrChanged selects updates that can change the address of a control plane, or its owner.
+func ownedOrChanged() predicate.Predicate {
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
+}
+
+// gone selects deletions: the deletion of the network waits for the last machine.
+func gone() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// controlPlaneChanged selects events that can change the members of the load balancer: a control plane machine appears,
+// gets its address or is deleted. The control plane provider sets the label on the Machine and the LocalMachine.
+func controlPlaneChanged() predicate.Predicate {
+	has := func(o client.Object) bool {
+		_, ok := o.GetLabels()[clusterv1.MachineControlPlaneLabel]
+		return ok
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return has(e.Object) },
+		DeleteFunc:  func(e event.DeleteEvent) bool { return has(e.Object) },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return has(e.ObjectNew) && placeOf(e.ObjectOld) != placeOf(e.ObjectNew)
+		},
+	}
+}
+
+// placeOf summarizes the fields of a Machine or LocalMachine on which its load balancer member depends.
+func placeOf(o client.Object) string {
+	var addresses clusterv1.MachineAddresses
+	instance := ""
+	switch o := o.(type) {
+	case *clusterv1.Machine:
+		addresses = o.Status.Addresses
+	case *infrav1.LocalMachine:
+		addresses, instance = o.Status.Addresses, o.Status.InstanceID
+	}
+	return fmt.Sprint(addresses, instance, o.GetDeletionTimestamp().IsZero(), owners(o))
+}
+
+// owners returns the kinds and names of an object's owners.
+func owners(o client.Object) (names []string) {
+	for _, ref := range o.GetOwnerReferences() {
+		names = append(names, ref.Kind+"/"+ref.Name)
+	}
+	return names
+}
+
+func newList() client.ObjectList { return &infrav1.LocalClusterList{} }
+
+// ofCluster enqueues the LocalCluster that a Cluster refers to.
+func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
+	ref := o.(*clusterv1.Cluster).Spec.InfrastructureRef
+	if ref.Kind != kind || ref.APIGroup != infrav1.GroupVersion.Group {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}
+}
+
+// ofMember enqueues the LocalCluster of the Cluster that an object belongs to. The Cluster may be deleted before its
+// last machine, as at the end of a move with data. In that case only the LocalCluster's owner reference has its name.
+func (c *Controller) ofMember(ctx context.Context, o client.Object) []reconcile.Request {
+	name := o.GetLabels()[clusterv1.ClusterNameLabel]
+	if name == "" {
+		name = ownerName(o)
+	}
+	cluster := &clusterv1.Cluster{}
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: name}, cluster)
+	if err == nil {
+		return ofCluster(ctx, cluster)
+	}
+	var list infrav1.LocalClusterList
+	if !apierrors.IsNotFound(err) || name == "" || c.client.List(ctx, &list, client.InNamespace(o.GetNamespace())) != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if ownerName(&list.Items[i]) == name {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
+}
+
+// ofEvent enqueues the LocalClusters that are affected by an event on the host.
+func (c *Controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.Request {
+	switch {
+	case e.Balancer.Name != "":
+		return []reconcile.Request{{NamespacedName: e.Balancer}}
+	case e.Machine.Name != "", e.Cluster.Name != "":
+		return nil
+	case e.Network == "":
+		return backend.AllObjects(ctx, c.client, newList())
+	}
+	var list infrav1.LocalClusterList
+	if err := c.client.List(ctx, &list); err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		key := client.ObjectKeyFromObject(&list.Items[i])
+		if e.Network == backend.NetworkName(c.instance, key) || e.Network == list.Items[i].Status.Network.Name {
+			out = append(out, reconcile.Request{NamespacedName: key})
+		}
+	}
+	return out
+}
+
+// gated skips objects that are managed externally or have no owner.
+func (c *Controller) gated(inner reconcile.Reconciler) backend.Gate {
+	return backend.Gate{
+		Inner: inner, Client: c.client, Finalizer: infrav1.LocalClusterFinalizer,
+		New:   func() client.Object { return &infrav1.LocalCluster{} },
+		Owned: func(o client.Object) bool { return ownerName(o) != "" },
+		Seen:  c.remember,
+	}
+}
+
+// remember records the Cluster of a simulated LocalCluster. A manager that starts during a move of the Cluster sees the
+// LocalCluster only while it is paused, and has to delete the control plane's state when the object is gone.
+func (c *Controller) remember(o client.Object) {
+	local, ok := o.(*infrav1.LocalCluster)
+	if ok && local.Spec.Backend.Simulated != nil {
+		c.backends.Remember(backend.Ref{Object: client.ObjectKeyFromObject(o), Cluster: ownerName(o)})
+	}
+}
+
+func groupOf(apiVersion string) string {
+	g, _, _ := strings.Cut(apiVersion, "/")
+	return g
+}

@@ -1,0 +1,273 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/local/subnet"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// Reasons of waits and conditions.
+const (
+	reasonCluster  = "WaitingForCluster"
+	reasonMachines = "WaitingForMachines"
+	reasonOverlap  = "RangesOverlap"
+	reasonCreating = "CreatingNetwork"
+	reasonDenied   = "DeniedByPolicy"
+	reasonTaken    = "SubnetTaken"
+	reasonDiffers  = "NetworkDiffers"
+	// reasonOutside is the reason of a network that is ready, but does not carry the packets of Pods or Services by
+	// itself.
+	reasonOutside = "RangesOutside"
+	// reasonControlPlane and reasonEndpoint are about the endpoint; the network is ready.
+	reasonControlPlane = "WaitingForControlPlane"
+	reasonEndpoint     = "SettingControlPlaneEndpoint"
+)
+
+// apiServerPort is the port of the control plane endpoint, the Kubernetes default.
+const apiServerPort = 6443
+
+// fallback is the delay before the next check after a change on the host, in case its event is lost.
+const fallback = 5 * time.Second
+
+// soon is the delay before the next reconciliation after a change that takes effect at once and causes no event.
+const soon = time.Millisecond
+
+// quotaRecheck is the delay before the next check if the host has no free range or the limit is reached.
+const quotaRecheck = 30 * time.Second
+
+// Decide computes the plan for the snapshot.
+func Decide(s Snapshot) reconciler.Plan {
+	var p reconciler.Plan
+	switch {
+	case !s.Object.DeletionTimestamp.IsZero():
+		decideDeletion(s, &p)
+	case s.Terms.Denied != "":
+		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).For(kind, s.Object.Name).UntilUserActs()
+	case s.Fault != nil:
+		waitForHost(s, &p)
+	case s.Cluster == nil:
+		p.WaitFor(reasonCluster, "Waiting for the Cluster that owns this object to appear").For("Cluster", ownerName(s.Object)).ToChange("")
+	case s.Terms.None:
+		decideWithout(s, &p)
+	default:
+		decideNetwork(s, &p)
+	}
+	return p
+}
+
+func decideDeletion(s Snapshot, p *reconciler.Plan) {
+	switch {
+	case s.Terms.None && s.Balancer == nil:
+	case len(s.Machines) > 0:
+		p.WaitFor(reasonMachines, "Waiting for LocalMachines %s to be gone: they use what the cluster has on this host", condition.Names(s.Machines)).ForAll("LocalMachine", s.Machines).ToChange("")
+	case s.neverHadHost():
+	case s.Fault != nil:
+		waitForHost(s, p)
+	case s.Balancer != nil:
+		p.Do(DeleteBalancer{Why: "the LocalCluster is being deleted"})
+		p.WaitFor("DeletingLoadBalancer", "The load balancer is being stopped").For(kind, s.Object.Name).ForTime()
+		p.RecheckIn(soon)
+	case s.Network != nil:
+		p.Do(DeleteNetwork{Name: s.Name})
+		p.WaitFor("DeletingNetwork", "The network %s is being deleted", s.Name).For(kind, s.Object.Name).ToChange("status.network")
+		p.RecheckIn(fallback)
+	}
+}
+
+// neverHadHost reports whether the host is unreachable and, according to the object, never had resources for it. This
+// is the case if the manager runs in a Pod, where there may be no Docker to wait for. The endpoint in the spec is
+// checked in addition to the status, because a restore loses the status.
+func (s Snapshot) neverHadHost() bool {
+	provisioned := s.Object.Status.Initialization.Provisioned
+	return s.Fault != nil && s.Fault.Kind == fault.Unreachable && s.Object.Status.Network.Name == "" &&
+		!s.Object.Spec.ControlPlaneEndpoint.IsValid() && (provisioned == nil || !*provisioned)
+}
+
+// decideWithout handles clusters without a network. The endpoint is provided by the control plane, which must have one
+// in its spec or choose one itself.
+func decideWithout(s Snapshot, p *reconciler.Plan) {
+	if s.Plane != nil && needsAddress(s.Plane) && !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() && !s.Object.Spec.ControlPlaneEndpoint.IsValid() {
+		p.WaitFor(reasonEndpoint, "The cluster has no network: set spec.backend.simulated or spec.controlPlaneEndpoint of %s %s", hostedKind, s.Plane.Name).
+			For(hostedKind, s.Plane.Name).UntilUserActs()
+	}
+	ref := s.Cluster.Spec.ControlPlaneRef
+	switch {
+	case !s.Balanced || s.Cluster.Spec.ControlPlaneEndpoint.IsValid() || s.Object.Spec.ControlPlaneEndpoint.IsValid():
+	case !ref.IsDefined() && s.Cluster.Spec.Topology.IsDefined(): // temporary, and the control plane may choose the endpoint itself
+		p.WaitFor(reasonEndpoint, "Waiting for the control plane of the topology, to know who chooses the endpoint").For("Cluster", s.Cluster.Name).
+			ToChange("spec.controlPlaneRef")
+	case ref.IsDefined() && !hosted(ref):
+		decideOffered(s, p)
+	}
+}
+
+// decideOffered sets an available endpoint for a control plane on machines.
+func decideOffered(s Snapshot, p *reconciler.Plan) {
+	if !s.Offered.IsValid() {
+		p.Ask = append(p.Ask, ReadEndpoint{})
+		return
+	}
+	p.Do(SetEndpoint{Host: s.Offered.Addr().String(), Port: int32(s.Offered.Port())})
+	p.WaitFor(reasonEndpoint, "The control plane endpoint is being set").For(kind, s.Object.Name).ToChange("spec.controlPlaneEndpoint")
+}
+
+// waitForHost waits until the fault of the host is resolved.
+func waitForHost(s Snapshot, p *reconciler.Plan) {
+	p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message).For(kind, s.Object.Name).ForTime()
+	if s.Fault.Kind != fault.Unreachable { // otherwise the hub reports when the host responds
+		p.RecheckIn(fallback)
+	}
+}
+
+func decideNetwork(s Snapshot, p *reconciler.Plan) {
+	if s.Network == nil {
+		decideNew(s, p)
+		return
+	}
+	if message := s.differs(); message != "" {
+		p.WaitFor(reasonDiffers, "%s", message).For(kind, s.Object.Name).UntilUserActs()
+		return
+	}
+	if message := collision(s, s.Network.Subnet); message != "" {
+		p.WaitFor(reasonOverlap, "%s", message).For(kind, s.Object.Name).UntilUserActs()
+		return
+	}
+	decideEndpoint(s, p)
+	decideBalancer(s, p)
+}
+
+// decideNew creates the network if the operator allows it and the host has a free range for it.
+func decideNew(s Snapshot, p *reconciler.Plan) {
+	want, why := wantedSubnet(s)
+	if want.IsValid() {
+		if message := collision(s, want); message != "" {
+			p.WaitFor(reasonOverlap, "%s", message).For(kind, s.Object.Name).UntilUserActs()
+			return
+		}
+		if message := s.Policy.DeniedRange(want); message != "" {
+			p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).UntilUserActs()
+			return
+		}
+	}
+	if message := s.Policy.DeniedInternet(s.Object.Namespace); s.internet() && message != "" {
+		p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).UntilUserActs()
+		return
+	}
+	if s.Taken == nil {
+		p.Ask = append(p.Ask, ReadUsedRanges{})
+		return
+	}
+	own, all := backend.CountNetworks(*s.Taken, s.Object.Namespace)
+	if message := s.Policy.Maxima.Networks.Exceeded("maxima.networks", s.Object.Namespace, own, all); message != "" {
+		p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).UntilUserActs()
+		p.RecheckIn(quotaRecheck)
+		return
+	}
+	if want.IsValid() {
+		if message := backend.ExceededAddresses(s.Policy.Maxima, s.Object.Namespace, want, *s.Taken); message != "" {
+			p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).UntilUserActs()
+			p.RecheckIn(quotaRecheck)
+			return
+		}
+		if message := backend.Conflict(want, *s.Taken); message != "" {
+			p.WaitFor(reasonTaken, "%s", message).For(kind, s.Object.Name).UntilUserActs()
+			p.RecheckIn(quotaRecheck)
+			return
+		}
+	}
+	p.Do(EnsureNetwork{Name: s.Name, Subnet: want, Internet: s.internet(), Why: why})
+	p.WaitFor(reasonCreating, "The network %s is being created", s.Name).For(kind, s.Object.Name).ToChange("status.network")
+	p.RecheckIn(fallback)
+}
+
+// internet reports whether the cluster requests a route out of the host.
+func (s Snapshot) internet() bool {
+	c := s.Object.Spec.Backend.Container
+	return c != nil && c.Network.Internet
+}
+
+// differs returns a message if the network still exists from an earlier object of this name, and has a route out of the
+// host that this object does not request, or the reverse.
+func (s Snapshot) differs() string {
+	const remedy = "delete this cluster and its network (docker network rm %[1]s), and create it again"
+	switch {
+	case s.Network.Internet && !s.internet():
+		return fmt.Sprintf("Network %[1]s has a way out of this host that spec.backend.container.network.internet does not ask for: "+remedy, s.Network.Name)
+	case !s.Network.Internet && s.internet():
+		return fmt.Sprintf("Network %[1]s is internal, and spec.backend.container.network.internet asks for a way out of this host: "+remedy, s.Network.Name)
+	}
+	return ""
+}
+
+// wantedSubnet returns the range to request, invalid for any range. A network that existed before retains its range,
+// because nodes and control planes use its addresses. The range in the status is validated like the range in the spec,
+// because other users can write it.
+func wantedSubnet(s Snapshot) (netip.Prefix, string) {
+	if text := s.Object.Status.Network.Subnet; text != "" {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			return p, "the network has been removed"
+		}
+	}
+	if c := s.Object.Spec.Backend.Container; c != nil && c.Network.Subnet != "" {
+		if p, err := netip.ParsePrefix(c.Network.Subnet); err == nil {
+			return p, "the cluster has none yet"
+		}
+	}
+	return netip.Prefix{}, "the cluster has none yet"
+}
+
+// collision returns a message if ranges of the Cluster contain node addresses of the network, and an empty string
+// otherwise.
+func collision(s Snapshot, p netip.Prefix) string {
+	layout, err := subnet.Plan(p)
+	if err != nil {
+		return err.Error()
+	}
+	if r, ok := layout.Overlapping(s.ranges()); ok {
+		return fmt.Sprintf("The range %s in spec.clusterNetwork of the Cluster contains addresses of nodes (%s): "+
+			"choose Pod and Service ranges elsewhere in %s, for example %s and %s", r, layout.Nodes, p, layout.Ranges().Pods, layout.Ranges().Services)
+	}
+	return ""
+}
+
+// decideEndpoint sets the host's address in the network as the control plane endpoint if nothing else provides one:
+// neither the user, nor the Cluster, nor a hosted control plane with an endpoint in its spec.
+func decideEndpoint(s Snapshot, p *reconciler.Plan) {
+	switch {
+	case s.Cluster.Spec.ControlPlaneEndpoint.IsValid(), s.Object.Spec.ControlPlaneEndpoint.IsValid():
+	case hosted(s.Cluster.Spec.ControlPlaneRef) && s.Plane == nil:
+		p.WaitFor(reasonControlPlane, "Waiting for %s %s, which may bring an endpoint, to exist", hostedKind, s.Cluster.Spec.ControlPlaneRef.Name).
+			For(hostedKind, s.Cluster.Spec.ControlPlaneRef.Name).ToChange("")
+	case s.Plane != nil && s.Plane.Spec.ControlPlaneEndpoint.IsValid():
+	default:
+		p.Do(SetEndpoint{Host: s.Network.Gateway.String(), Port: apiServerPort})
+		p.WaitFor(reasonEndpoint, "The control plane endpoint is being set").For(kind, s.Object.Name).ToChange("spec.controlPlaneEndpoint")
+	}
+}
+
+// outside describes the Cluster's ranges that are not in its network, empty if all are. Docker's internal networks drop
+// the packets of such ranges between nodes, and Flannel as shipped with Slipway does not encapsulate them.
+func (s Snapshot) outside() string {
+	if s.Cluster == nil || s.Network == nil {
+		return ""
+	}
+	layout, err := subnet.Plan(s.Network.Subnet)
+	if err != nil {
+		return ""
+	}
+	out := layout.Outside(s.ranges())
+	if len(out) == 0 {
+		return ""
+	}
+	free := layout.Ranges()
+	return fmt.Sprintf("The ranges %s in spec.clusterNetwork of the Cluster are outside of the network %s: Pods on different nodes reach each other only "+
+		"with a network add-on that wraps packets, which Flannel as it comes with Slipway does not. Install such an add-on, or create the cluster "+
+		"with ranges in the network, for example %s for Pods and %s for Services", strings.Trim(fmt.Sprint(out), "[]"), s.Network.Subnet, free.Pods, free.Services)
+}

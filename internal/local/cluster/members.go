@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+)
+
+// readBalancer reads the load balancer and its desired members: the addresses of the control plane Machines'
+// containers, read from the host and not from statuses. Hosted control planes have no load balancer.
+func (c *Controller) readBalancer(ctx context.Context, b backend.Backend, s *Snapshot, locals []infrav1.LocalMachine) error {
+	if s.Balanced = b.Balancers != nil; !s.Balanced || s.Cluster != nil && hosted(s.Cluster.Spec.ControlPlaneRef) {
+		return nil
+	}
+	found, exists, err := b.Balancers.FindBalancer(ctx, s.ref())
+	if err != nil {
+		return err
+	}
+	if exists {
+		s.Balancer = &found
+	}
+	if s.Cluster == nil || s.Network == nil {
+		return nil
+	}
+	for i := range locals {
+		if err := c.readMember(ctx, b, s, &locals[i]); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(s.Members, func(a, b backend.BalancerMember) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// readMember adds the machine of a LocalMachine to the members if it runs the control plane.
+func (c *Controller) readMember(ctx context.Context, b backend.Backend, s *Snapshot, local *infrav1.LocalMachine) error {
+	owner, err := c.ownerOf(ctx, local)
+	if err != nil || owner == nil {
+		return err
+	}
+	if _, ok := owner.Labels[clusterv1.MachineControlPlaneLabel]; !ok {
+		return nil
+	}
+	key := client.ObjectKeyFromObject(local)
+	name := backend.MachineNameOf(c.instance, local.Spec.ProviderID, key)
+	if name == "" {
+		return nil
+	}
+	m, err := b.Machines.Inspect(ctx, backend.Ref{Object: key, Name: name, Cluster: s.Cluster.Name, ControlPlane: true})
+	switch {
+	case fault.As(err) != nil && fault.As(err).Kind == fault.Invalid: // it belongs to another object
+		return nil
+	case err != nil:
+		return err
+	case !s.Network.Subnet.Contains(m.Address):
+		s.Pending = s.Pending || local.DeletionTimestamp.IsZero()
+		return nil
+	}
+	s.Members = append(s.Members, backend.BalancerMember{
+		Name: owner.Name, Address: netip.AddrPortFrom(m.Address, apiServerPort),
+		Leaving: !owner.DeletionTimestamp.IsZero() || !local.DeletionTimestamp.IsZero(),
+	})
+	return nil
+}
+
+// ownerOf returns the Machine that owns the LocalMachine, or nil.
+func (c *Controller) ownerOf(ctx context.Context, local *infrav1.LocalMachine) (*clusterv1.Machine, error) {
+	for _, ref := range local.OwnerReferences {
+		if ref.Kind != "Machine" || groupOf(ref.APIVersion) != clusterv1.GroupVersion.Group {
+			continue
+		}
+		m := &clusterv1.Machine{}
+		key := client.ObjectKey{Namespace: local.Namespace, Name: ref.Name}
+		err := c.client.Get(ctx, key, m, client.UnsafeDisableDeepCopy)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return m, err
+	}
+	return nil, nil
+}

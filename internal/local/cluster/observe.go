@@ -1,0 +1,180 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// Snapshot is the input of Decide.
+type Snapshot struct {
+	Object *infrav1.LocalCluster
+	// Cluster that owns the object. Nil if it is not in the cache yet.
+	Cluster *clusterv1.Cluster
+	// Plane is the hosted control plane of the Cluster. Nil if there is none, or one of another kind.
+	Plane *controlplanev1.HostedControlPlane
+	// Name of the network, even if it does not exist yet.
+	Name string
+	// Network is the observed network. Nil if there is none that belongs to the object.
+	Network *backend.Network
+	// Terms are the properties of the network that are known in advance.
+	Terms backend.NetworkCapabilities
+	// Policy is the operator's configuration.
+	Policy policy.Configuration
+	// Taken are the ranges that the host uses. Nil until they have been read.
+	Taken *[]backend.UsedRange
+	// Fault is the error of the backend. Nil if the backend could be read.
+	Fault *fault.Fault
+	// Machines are the names of the LocalMachines that still need the network, sorted.
+	Machines []string
+	// Members are the control plane machines that have an address, sorted by name. Pending is set if there are others
+	// which will get one.
+	Members []backend.BalancerMember
+	Pending bool
+	// Balancer is the observed load balancer. Nil if there is none.
+	Balancer *backend.Balancer
+	// Balanced is set if the backend has load balancers.
+	Balanced bool
+	// Offered is the endpoint that is available for a cluster without a network. Invalid until it has been read.
+	Offered netip.AddrPort
+	// ReservedPorts are the ports of the management cluster itself.
+	ReservedPorts []uint16
+	Now           time.Time
+}
+
+func (c *Controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snapshot, error) {
+	s := Snapshot{Object: o, Now: c.now(), Name: backend.NetworkName(c.instance, client.ObjectKeyFromObject(o)), Policy: c.policy, ReservedPorts: c.reserved}
+	key := client.ObjectKey{Namespace: o.Namespace, Name: ownerName(o)}
+	if err := c.readCluster(ctx, &s, key); err != nil {
+		return s, err
+	}
+	var machines infrav1.LocalMachineList
+	if err := c.client.List(ctx, &machines, reconciler.InCluster(Name, key)...); err != nil {
+		return s, fmt.Errorf("listing LocalMachines of Cluster %s: %w", key, err)
+	}
+	for _, m := range machines.Items {
+		s.Machines = append(s.Machines, m.Name)
+	}
+	b, err := c.backendOf(s)
+	if err == nil {
+		s.Terms = b.Networks.NetworkCapabilities(s.Policy)
+		var n backend.Network
+		var found bool
+		if n, found, err = b.Networks.FindNetwork(ctx, s.ref()); found {
+			s.Network, s.Name = &n, n.Name
+		}
+		if err == nil {
+			err = c.readBalancer(ctx, b, &s, machines.Items)
+		}
+	}
+	if s.Fault = fault.As(err); s.Fault != nil {
+		err = nil
+	}
+	return s, err
+}
+
+func (c *Controller) backendOf(s Snapshot) (backend.Backend, error) {
+	return c.backends.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
+}
+
+// ref returns the reference to the network. It is found by its labels, because other users can write the name in the
+// status.
+func (s Snapshot) ref() backend.Ref {
+	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Object.Status.Network.Name, Cluster: ownerName(s.Object)}
+}
+
+// answer reads the ranges that the host uses, or the endpoint that is available for the cluster.
+func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
+	b, err := c.backendOf(s)
+	if err != nil {
+		return s, err
+	}
+	if _, ok := q.(ReadEndpoint); ok {
+		s.Offered, err = b.Balancers.ReserveEndpoint(ctx, s.ref(), s.Policy)
+		if s.Fault = fault.As(err); s.Fault != nil {
+			err = nil
+		}
+		return s, err
+	}
+	taken, err := b.Networks.UsedRanges(ctx)
+	s.Taken = &taken
+	if s.Fault = fault.As(err); s.Fault != nil {
+		err = nil
+	}
+	return s, err
+}
+
+func (c *Controller) readCluster(ctx context.Context, s *Snapshot, key client.ObjectKey) error {
+	cluster := &clusterv1.Cluster{}
+	if err := c.client.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy); err != nil {
+		return client.IgnoreNotFound(wrap(err, "Cluster", key))
+	}
+	s.Cluster = cluster
+	ref := cluster.Spec.ControlPlaneRef
+	if !hosted(ref) || c.noHosted {
+		return nil
+	}
+	plane := &controlplanev1.HostedControlPlane{}
+	key.Name = ref.Name
+	if err := c.client.Get(ctx, key, plane, client.UnsafeDisableDeepCopy); err != nil {
+		return client.IgnoreNotFound(wrap(err, hostedKind, key))
+	}
+	s.Plane = plane
+	return nil
+}
+
+func wrap(err error, kind string, key client.ObjectKey) error {
+	return fmt.Errorf("reading %s %s: %w", kind, key, err)
+}
+
+// hostedKind is a control plane without machines. It listens on the Cluster's endpoint unless its spec has one.
+const hostedKind = "HostedControlPlane"
+
+// kind of the objects that the controller reconciles.
+const kind = "LocalCluster"
+
+func hosted(ref clusterv1.ContractVersionedObjectReference) bool {
+	return ref.Kind == hostedKind && ref.APIGroup == controlplanev1.GroupVersion.Group
+}
+
+// needsAddress reports whether the control plane needs an endpoint in a spec to listen on.
+func needsAddress(p *controlplanev1.HostedControlPlane) bool {
+	return p.Spec.Backend.Simulated == nil && !p.Spec.ControlPlaneEndpoint.IsValid()
+}
+
+// ownerName returns the name of the Cluster that owns the object, empty if none does.
+func ownerName(o metav1.Object) string {
+	for _, ref := range o.GetOwnerReferences() {
+		if ref.Kind == "Cluster" && groupOf(ref.APIVersion) == clusterv1.GroupVersion.Group {
+			return ref.Name
+		}
+	}
+	return ""
+}
+
+// ranges returns the Pod and Service ranges. It omits invalid ranges, because the Cluster webhook rejects them.
+func (s Snapshot) ranges() []netip.Prefix {
+	if s.Cluster == nil {
+		return nil
+	}
+	var out []netip.Prefix
+	n := s.Cluster.Spec.ClusterNetwork
+	for _, text := range append(append([]string{}, n.Pods.CIDRBlocks...), n.Services.CIDRBlocks...) {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			out = append(out, p.Masked())
+		}
+	}
+	return out
+}

@@ -1,0 +1,142 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// conditionInput is a snapshot with the plan and its outcome, from which the conditions are computed.
+type conditionInput struct {
+	Snapshot
+	plan    reconciler.Plan
+	outcome reconciler.Outcome
+}
+
+// conditions of a LocalCluster.
+var conditions = condition.Table[conditionInput]{
+	{Type: infrav1.NetworkReadyCondition, Of: conditionInput.networkReady},
+	{Type: infrav1.LoadBalancerReadyCondition, Of: conditionInput.balancerReady},
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
+	condition.Ready[conditionInput](infrav1.NetworkReadyCondition),
+}
+
+func (j conditionInput) networkReady() condition.Verdict {
+	why, waiting := fault.As(j.outcome.Err), len(j.plan.Waits) > 0
+	switch {
+	case j.Terms.None && !waiting:
+		return condition.True("NotNeeded")
+	case why != nil:
+		return condition.False(why.Reason, why.Message)
+	case j.Fault != nil && j.Object.Status.Network.Name != "":
+		return condition.Unknown(j.Fault.Reason, j.Fault.Message)
+	case waiting && j.Object.DeletionTimestamp.IsZero() && (j.Network == nil || !aboutEndpoint(j.plan.Waits[0])):
+		return condition.False(j.plan.Waits[0].Reason, j.plan.Waits[0].Message)
+	case j.Network == nil && j.Object.Status.Network.Name == "":
+		return condition.False("NetworkAbsent", "There is no network")
+	case j.Network == nil:
+		return condition.False("NetworkAbsent", "The network is gone")
+	}
+	if message := j.outside(); message != "" {
+		return condition.TrueBecause(reasonOutside, message)
+	}
+	return condition.True(clusterv1.ReadyReason)
+}
+
+func aboutEndpoint(w reconciler.Wait) bool {
+	return w.Reason == reasonEndpoint || w.Reason == reasonControlPlane || w.Reason == reasonPort
+}
+
+func (j conditionInput) deleting() condition.Verdict {
+	if j.Object.DeletionTimestamp.IsZero() {
+		return condition.False(clusterv1.NotDeletingReason, "")
+	}
+	var lines []string
+	for _, w := range j.plan.Waits {
+		lines = append(lines, w.Message)
+	}
+	if c := j.Cluster; c != nil && c.DeletionTimestamp.IsZero() {
+		lines = append(lines, "Cluster "+c.Name+" still exists: delete it, too; it deletes its Machines first")
+	}
+	return condition.TrueBecause(clusterv1.DeletingReason, strings.Join(lines, "\n"))
+}
+
+// Report computes the status and the events.
+func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+	at := reconciler.MomentOf(s.Object, s.Now)
+	status := infrav1.LocalClusterStatus{
+		ObservedGeneration: s.Object.Generation,
+		Conditions:         conditions.Evaluate(conditionInput{s, p, out}, at),
+		FailureDomains:     s.Object.Spec.FailureDomains,
+		Initialization:     s.Object.Status.Initialization,
+		Network:            s.Object.Status.Network,
+	}
+	if s.Network != nil {
+		status.Network = infrav1.LocalClusterNetworkStatus{
+			Name: s.Network.Name, Subnet: s.Network.Subnet.String(), Gateway: s.Network.Gateway.String(),
+		}
+	}
+	idle := len(p.Waits) == 0 && !changes(p) && s.Object.DeletionTimestamp.IsZero()
+	if idle && (s.Network != nil || s.Terms.None) {
+		yes := true
+		status.Initialization.Provisioned = &yes
+	}
+	return reconciler.Report{Status: status, Events: events(s, status, out)}
+}
+
+// changes reports whether the plan changes the infrastructure of the cluster. The load balancer does not count: it
+// follows the machines, which are created only after the infrastructure is provisioned.
+func changes(p reconciler.Plan) bool {
+	return slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool {
+		switch a.(type) {
+		case Balance, DeleteBalancer:
+			return false
+		}
+		return true
+	})
+}
+
+// events returns an event for a created or deleted network and a started load balancer, and for a problem or a wait
+// when it begins.
+func events(s Snapshot, status infrav1.LocalClusterStatus, out reconciler.Outcome) []reconciler.Event {
+	var list []reconciler.Event
+	for _, a := range out.Done {
+		switch a := a.(type) {
+		case EnsureNetwork:
+			list = append(list, reconciler.Normal("NetworkCreated", "Created network %s", a.Name))
+		case Balance:
+			if s.Balancer == nil || !s.Balancer.Running {
+				list = append(list, reconciler.Normal("LoadBalancerStarted", "Started the load balancer at %s", a.Listen))
+			}
+		case DeleteNetwork:
+			list = append(list, reconciler.Normal("NetworkDeleted", "Deleted network %s", a.Name))
+		}
+	}
+	now := condition.Set(status.Conditions).Get(infrav1.NetworkReadyCondition)
+	before := condition.Set(s.Object.Status.Conditions).Get(infrav1.NetworkReadyCondition)
+	trouble := fault.As(out.Err) != nil || s.Fault != nil || slices.Contains([]string{reasonOverlap, reasonDenied, reasonTaken, reasonOutside}, now.Reason)
+	if trouble && (before == nil || before.Reason != now.Reason) {
+		list = append(list, reconciler.Warning(now.Reason, "%s", now.Message))
+	}
+	if waitsForMachines(s) && !isDeleting(s.Object.Status.Conditions) {
+		list = append(list, reconciler.Normal(reasonMachines, "%s", condition.Set(status.Conditions).Get(clusterv1.DeletingCondition).Message))
+	}
+	return list
+}
+
+// waitsForMachines reports whether the deletion of the object waits for machines.
+func waitsForMachines(s Snapshot) bool {
+	return !s.Object.DeletionTimestamp.IsZero() && len(s.Machines) > 0
+}
+
+func isDeleting(conditions []metav1.Condition) bool {
+	c := condition.Set(conditions).Get(clusterv1.DeletingCondition)
+	return c != nil && c.Status == metav1.ConditionTrue
+}

@@ -1,0 +1,94 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+)
+
+// RemoveInstance removes every container (with its volume) and every network that the records of an instance assign to
+// it, and nothing else. It calls tell with the number of removed resources and the total, from one goroutine at a time.
+// It returns no error if there is nothing to remove, and waits up to ten seconds for resources that are in use. The
+// error is a fault of kind Unreachable if Docker does not respond, else all errors joined.
+func RemoveInstance(ctx context.Context, book *hosttransfer.Store, tell func(gone, of int)) error {
+	e, err := New(Config{Instance: book.Instance(), Custody: book})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	none := func(backend.Owner) bool { return false }
+	for attempt := 1; ; attempt++ {
+		err := e.sweep(ctx, backend.InUse{Machine: none, Network: none}, tell)
+		if !busy(err) || attempt == busyAttempts {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(busyPause):
+		}
+	}
+}
+
+// Number and interval of the attempts to remove resources that are in use.
+const (
+	busyAttempts = 50
+	busyPause    = 200 * time.Millisecond
+)
+
+func busy(err error) bool {
+	f := fault.As(err)
+	return f != nil && (f.Kind == fault.Conflict || f.Reason == ReasonNetworkInUse)
+}
+
+// Sweep implements backend.Sweeper: it removes containers (with their volumes) and networks of this instance.
+func (e *Engine) Sweep(ctx context.Context, keep backend.InUse) error {
+	return e.sweep(ctx, keep, func(int, int) {})
+}
+
+func (e *Engine) sweep(ctx context.Context, keep backend.InUse, tell func(gone, of int)) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	own, err := e.listOwnResources(ctx)
+	if err != nil {
+		return err
+	}
+	var containers, volumes, networks []func() error
+	for _, c := range own.containers {
+		if m := machineOf(strings.TrimPrefix(c.Names[0], "/"), c.ID, c.Labels); !keep.Machine(m.Owner) {
+			containers = append(containers, e.stillOwn(itemOf(c), func() error { return e.removeContainer(ctx, ownContainer{id: m.ID, name: m.Name}) }))
+		}
+	}
+	for _, v := range own.volumes { // a container may have lost its volume, and a volume its container
+		if !keep.Machine(machineOf(v.name, "", v.labels).Owner) {
+			volumes = append(volumes, e.stillOwn(v.item, func() error { return e.removeVolume(ctx, v.ownVolume) }))
+		}
+	}
+	for _, n := range own.networks {
+		if !keep.Network(machineOf(n.Name, n.ID, n.Labels).Owner) {
+			networks = append(networks, e.stillOwn(networkItem(n), func() error { return e.removeNetwork(ctx, ownNetwork{id: n.ID, name: n.Name}) }))
+		}
+	}
+	r := backend.NewRemoval(len(containers)+len(volumes)+len(networks), tell)
+	for _, stage := range [][]func() error{containers, volumes, networks} { // resources in use cannot be removed
+		r.Remove(stage)
+	}
+	return errors.Join(append(r.Errors(), e.prune(ctx))...)
+}
+
+// stillOwn calls do only if the item still belongs to this instance. An item that was transferred since it was listed
+// has no objects here any more and must not be removed.
+func (e *Engine) stillOwn(i hosttransfer.Item, do func() error) func() error {
+	return func() error {
+		has, err := e.isOwned(i)
+		if err != nil || !has {
+			return err
+		}
+		return do()
+	}
+}

@@ -1,0 +1,115 @@
+package container
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/policy"
+)
+
+// callTimeout bounds one call to Docker. Creating a container from a large image takes a few seconds on a slow disk.
+const callTimeout = 2 * time.Minute
+
+// Engine is the container backend on a Docker Engine. It is safe for concurrent use. It connects on first use, so that
+// a missing Docker is an error of the machines that need it and not of the program.
+type Engine struct {
+	api      *client.Client
+	instance string
+	custody  *hosttransfer.Store
+	host     KernelHost
+	paths    PathGuard
+	named    []policy.Named
+	// pod is set if this program runs in a Pod.
+	pod bool
+
+	// place is held while an address or a subnet is chosen and allocated.
+	place sync.Mutex
+	// execs are the commands that this program runs for itself; events about their end are ignored.
+	execs OwnExecs
+	// restricted is set once the host has refused a privileged container.
+	restricted onceTrue
+}
+
+var (
+	_ backend.Networks = (*Engine)(nil)
+	_ backend.Machines = (*Engine)(nil)
+	_ backend.Scripts  = (*Engine)(nil)
+	_ backend.Watcher  = (*Engine)(nil)
+)
+
+// Config contains the options of an Engine.
+type Config struct {
+	// Instance names the management cluster. Every created resource is labelled with it. Required.
+	Instance string
+	// Custody records the resources that were transferred to or from this instance. Nil: the label alone decides.
+	Custody *hosttransfer.Store
+	// Address of the engine, for example unix:///var/run/docker.sock. Empty: DOCKER_HOST, else Docker's default.
+	Address string
+	// Named are hosts that this host has to reach: no network uses their addresses.
+	Named []policy.Named
+	// Reserved are directories that no node may mount even if the operator allows it, such as the data directory.
+	Reserved []string
+}
+
+// New returns the engine without connecting to it. It returns an error if the configuration or DOCKER_HOST is invalid.
+func New(cfg Config) (*Engine, error) {
+	if cfg.Instance == "" {
+		return nil, fmt.Errorf("container backend: no instance name")
+	}
+	opts := []client.Opt{client.FromEnv}
+	if cfg.Address != "" {
+		opts = append(opts, client.WithHost(cfg.Address))
+	}
+	api, err := client.New(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("configuring the Docker client: %w", err)
+	}
+	book := cfg.Custody
+	if book == nil {
+		book = hosttransfer.Labels(cfg.Instance)
+	}
+	return &Engine{api: api, instance: cfg.Instance, custody: book, host: ThisHost(), paths: PathGuard{Reserved: cfg.Reserved}, named: cfg.Named, pod: os.Getenv(inPod) != ""}, nil
+}
+
+// inPod is a variable that the kubelet sets in each container.
+const inPod = "KUBERNETES_SERVICE_HOST"
+
+// Close closes the connections to the engine.
+func (e *Engine) Close() error { return e.api.Close() }
+
+// Ping checks whether the engine responds. If it does not, the error is a fault of kind Unreachable.
+func (e *Engine) Ping(ctx context.Context) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	_, err := e.api.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
+	return e.fault("asking Docker whether it answers", err)
+}
+
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, callTimeout)
+}
+
+// onceTrue is a flag that is set and never cleared.
+type onceTrue struct {
+	mu  sync.Mutex
+	set bool
+}
+
+func (o *onceTrue) get() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.set
+}
+
+func (o *onceTrue) raise() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.set = true
+}

@@ -1,0 +1,197 @@
+package container
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/redact"
+)
+
+// maxOutput limits the part of a command's output that is retained, in bytes.
+const maxOutput = 64 << 10
+
+// Exit codes of Docker and of a shell for a program that cannot be executed and for a missing program.
+const cannotRun, notThere = 126, 127
+
+// exec runs a shell program in a running container with the given input and returns its output. A non-zero exit code is
+// an error.
+func (e *Engine) exec(ctx context.Context, c ownContainer, program string, input []byte) (string, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	id, err := e.prepare(ctx, c, client.ExecCreateOptions{
+		Cmd: []string{"/bin/sh", "-c", program}, AttachStdin: true, AttachStdout: true, AttachStderr: true,
+	})
+	if err != nil {
+		return "", err
+	}
+	e.execs.Begin(id, time.Now())
+	attached, err := e.api.ExecAttach(ctx, id, client.ExecAttachOptions{})
+	if err != nil {
+		return "", e.fault("running a command in container "+c.name, err)
+	}
+	defer attached.Close()
+	stop := context.AfterFunc(ctx, attached.Close)
+	defer stop()
+	out, err := converse(attached, input)
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return "", e.fault("running a command in container "+c.name, err)
+	}
+	r, err := e.api.ExecInspect(ctx, id, client.ExecInspectOptions{})
+	if err != nil {
+		return "", e.fault("running a command in container "+c.name, err)
+	}
+	switch r.ExitCode {
+	case 0:
+		return out, nil
+	case cannotRun, notThere:
+		return "", fault.New(fault.Invalid, ReasonNoNodeImage,
+			"Container %s cannot run a shell script, so its image is not a node image; see `slipway image list`, or name one with kind's layout", c.name).
+			From(fmt.Errorf("exit code %d: %s", r.ExitCode, out))
+	}
+	return "", fault.New(fault.Transient, ReasonError, "A command in container %s ended with code %d: %s", c.name, r.ExitCode, redact.Tail(out, logBytes))
+}
+
+// execDetached starts a shell program in a running container and does not wait for it; its output is discarded.
+func (e *Engine) execDetached(ctx context.Context, c ownContainer, program string) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	id, err := e.prepare(ctx, c, client.ExecCreateOptions{Cmd: []string{"/bin/sh", "-c", program}})
+	if err != nil {
+		return err
+	}
+	_, err = e.api.ExecStart(ctx, id, client.ExecStartOptions{Detach: true})
+	return e.fault("starting a command in container "+c.name, err)
+}
+
+// Run implements etcdmember.Shell.
+func (e *Engine) Run(ctx context.Context, ref backend.Ref, program string, input []byte) (string, error) {
+	c, err := e.running(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+	return e.exec(ctx, c, program, input)
+}
+
+// Pipe implements etcdmember.Shell.
+func (e *Engine) Pipe(ctx context.Context, ref backend.Ref, program string, input io.Reader) (code int, out string, err error) {
+	c, err := e.running(ctx, ref)
+	if err != nil {
+		return 0, "", err
+	}
+	said := &tail{max: maxOutput}
+	code, sent, err := e.stream(ctx, c, []string{"/bin/sh", "-c", program}, input, said)
+	if err == nil && code == 0 {
+		err = sent
+	}
+	return code, string(said.buf), err
+}
+
+// Start implements etcdmember.Shell.
+func (e *Engine) Start(ctx context.Context, ref backend.Ref, program string) error {
+	c, err := e.running(ctx, ref)
+	if err != nil {
+		return err
+	}
+	return e.execDetached(ctx, c, program)
+}
+
+// importImages imports the archive into containerd in the container.
+func (e *Engine) importImages(ctx context.Context, c ownContainer, archive io.Reader) (string, error) {
+	said := &tail{max: maxOutput}
+	code, sent, err := e.stream(ctx, c, []string{"ctr", "--namespace", "k8s.io", "images", "import", "-"}, archive, said)
+	switch {
+	case err != nil:
+		return "", err
+	case code != 0:
+		return "", fault.New(fault.Invalid, ReasonError, "containerd of %s does not accept the archive: %s", c.name, redact.Tail(string(said.buf), logBytes)).
+			From(fmt.Errorf("exit code %d, %w", code, sent))
+	}
+	return string(said.buf), nil
+}
+
+// stream runs a program in a running container until ctx ends, with input and output of any length. A program may exit
+// before it has read all input, so the error of sending it is returned separately as sent.
+func (e *Engine) stream(ctx context.Context, c ownContainer, command []string, in io.Reader, out io.Writer) (code int, sent, err error) {
+	doing := "running " + command[0] + " in container " + c.name
+	id, err := e.prepare(ctx, c, client.ExecCreateOptions{Cmd: command, AttachStdin: true, AttachStdout: true, AttachStderr: true})
+	if err != nil {
+		return 0, nil, err
+	}
+	e.execs.Begin(id, time.Now())
+	attached, err := e.api.ExecAttach(ctx, id, client.ExecAttachOptions{})
+	if err != nil {
+		return 0, nil, e.fault(doing, err)
+	}
+	defer attached.Close()
+	stop := context.AfterFunc(ctx, attached.Close)
+	defer stop()
+	read := make(chan error, 1)
+	go func() { // the program may stop reading and print the reason
+		_, err := stdcopy.StdCopy(out, out, attached.Reader)
+		read <- err
+	}()
+	_, sent = io.Copy(attached.Conn, in)
+	_ = attached.CloseWrite()
+	err = <-read
+	if ctx.Err() != nil {
+		return 0, sent, ctx.Err()
+	}
+	if err != nil {
+		return 0, sent, e.fault(doing, err)
+	}
+	r, err := e.api.ExecInspect(ctx, id, client.ExecInspectOptions{})
+	return r.ExitCode, sent, e.fault(doing, err)
+}
+
+func (e *Engine) prepare(ctx context.Context, c ownContainer, options client.ExecCreateOptions) (string, error) {
+	r, err := e.api.ExecCreate(ctx, c.id, options)
+	if cerrdefs.IsConflict(err) || cerrdefs.IsNotFound(err) {
+		return "", notRunning(c.name).From(err)
+	}
+	return r.ID, e.fault("preparing a command in container "+c.name, err)
+}
+
+func notRunning(name string) *fault.Fault {
+	return fault.New(fault.Conflict, ReasonNotRunning, "container %s does not run", name)
+}
+
+// converse sends the input, then reads the whole output.
+func converse(attached client.ExecAttachResult, input []byte) (string, error) {
+	if _, err := io.Copy(attached.Conn, bytes.NewReader(input)); err != nil {
+		return "", err
+	}
+	if err := attached.CloseWrite(); err != nil {
+		return "", err
+	}
+	out := &tail{max: maxOutput}
+	if _, err := stdcopy.StdCopy(out, out, attached.Reader); err != nil {
+		return "", err
+	}
+	return string(out.buf), nil
+}
+
+// tail retains the last max bytes written to it.
+type tail struct {
+	buf []byte
+	max int
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.buf = append(t.buf, p...)
+	if extra := len(t.buf) - t.max; extra > 0 {
+		t.buf = append(t.buf[:0], t.buf[extra:]...)
+	}
+	return len(p), nil
+}

@@ -1,0 +1,21 @@
+package container
+
+import (
+	"testing"
+	"time"
+)
+
+// A command whose end is never told of is forgotten.
+func TestExecs(t *testing.T) {
+	var e OwnExecs
+	now := time.Now()
+	e.Begin("lost", now)
+	e.Begin("a", now.Add(forgotten))
+	if !e.End("a") || e.End("a") || e.End("other") {
+		t.Error("the end of a command of our own is told once")
+	}
+	e.Begin("b", now.Add(2*forgotten+time.Second))
+	if len(e.began) != 1 || e.End("lost") {
+		t.Errorf("kept: %v", e.began)
+	}
+}

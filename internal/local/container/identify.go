@@ -1,0 +1,202 @@
+package container
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+
+	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+)
+
+// Every change to an existing resource takes two steps. First, a function of this file looks up the resource and checks
+// by its labels, or by the record of a transfer (package custody), that it belongs to this instance. It returns a value
+// of one of the types below, and every call that changes something takes such a value and uses the ID in it. Only this
+// file creates these values, so a name that a user writes into a spec or a status never reaches a resource that does
+// not belong to the object. Labels and IDs of containers and networks never change.
+
+// ownContainer is a container that belongs to the object it was looked up for, or to this instance.
+type ownContainer struct{ id, name string }
+
+// ownNetwork is a network that belongs to the object it was looked up for, or to this instance.
+type ownNetwork struct{ id, name string }
+
+// ownVolume is a volume that belongs to the object it was looked up for, or to this instance. Volumes have no ID.
+type ownVolume struct{ name string }
+
+// container looks up the container of ref. The error is a fault of kind Gone if there is none, and has the reason
+// ReasonForeign if the container does not belong to the object.
+func (e *Engine) container(ctx context.Context, ref backend.Ref) (ownContainer, container.InspectResponse, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	which := ref.ID
+	if which == "" {
+		which = ref.Name
+	}
+	r, err := e.api.ContainerInspect(ctx, which, client.ContainerInspectOptions{})
+	if err != nil {
+		return ownContainer{}, r.Container, e.fault("reading container "+ref.Name, err)
+	}
+	name := strings.TrimPrefix(r.Container.Name, "/")
+	if r.Container.Config == nil || !ref.Matches(name, r.Container.Config.Labels) {
+		return ownContainer{}, r.Container, foreign("Container", name, ref)
+	}
+	if has, err := e.isOwned(containerItem(r.Container.ID, name, r.Container.Config.Labels)); err != nil || !has {
+		return ownContainer{}, r.Container, cmp.Or(err, foreign("Container", name, ref))
+	}
+	return ownContainer{id: r.Container.ID, name: name}, r.Container, nil
+}
+
+// network looks up the network of a LocalCluster by its labels, and reports false if there is none.
+func (e *Engine) network(ctx context.Context, ref backend.Ref) (ownNetwork, network.Summary, bool, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	list, err := e.api.NetworkList(ctx, client.NetworkListOptions{
+		Filters: client.Filters{}.Add("label", backend.LabelObject+"="+ref.Object.String()),
+	})
+	if err != nil {
+		return ownNetwork{}, network.Summary{}, false, e.fault("looking for the network of "+ref.Object.String(), err)
+	}
+	holdings, err := e.custody.Holdings()
+	if err != nil {
+		return ownNetwork{}, network.Summary{}, false, err
+	}
+	var found *network.Summary
+	for i, n := range list.Items {
+		own := n.Labels[backend.LabelInstance] == e.instance // preferred over a network that was transferred in a move
+		if ref.Matches(n.Name, n.Labels) && holdings.Owns(networkItem(n)) && (ref.ID == "" || ref.ID == n.ID) && (found == nil || own) {
+			found = &list.Items[i]
+		}
+	}
+	if found == nil {
+		return ownNetwork{}, network.Summary{}, false, nil
+	}
+	return ownNetwork{id: found.ID, name: found.Name}, *found, true, nil
+}
+
+// volume looks up the volume of ref by its name. It returns the same errors as container.
+func (e *Engine) volume(ctx context.Context, ref backend.Ref) (ownVolume, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	r, err := e.api.VolumeInspect(ctx, ref.Name, client.VolumeInspectOptions{})
+	if err != nil {
+		return ownVolume{}, e.fault("reading volume "+ref.Name, err)
+	}
+	if !ref.Matches(r.Volume.Name, r.Volume.Labels) {
+		return ownVolume{}, foreign("Volume", r.Volume.Name, ref)
+	}
+	if has, err := e.isOwned(volumeItem(r.Volume)); err != nil || !has {
+		return ownVolume{}, cmp.Or(err, foreign("Volume", r.Volume.Name, ref))
+	}
+	return ownVolume{name: r.Volume.Name}, nil
+}
+
+// foreign returns the fault for a resource that does not belong to the object.
+func foreign(kind, name string, ref backend.Ref) error {
+	return fault.New(fault.Invalid, ReasonForeign,
+		"%s %s on this host does not belong to %s (label %s), or was handed over to another slipway, so nothing is done to it: use another name, or remove it if it is not needed",
+		kind, name, ref.Object, backend.LabelObject)
+}
+
+func isForeign(err error) bool {
+	f := fault.As(err)
+	return f != nil && f.Reason == ReasonForeign
+}
+
+func isGone(err error) bool { return fault.KindOf(err) == fault.Gone }
+
+// ownResources contains the host resources of this instance.
+type ownResources struct {
+	containers []container.Summary
+	volumes    []labelled
+	networks   []network.Summary
+}
+
+// labelled is a volume with its labels.
+type labelled struct {
+	ownVolume
+	item   hosttransfer.Item
+	labels map[string]string
+}
+
+// listOwnResources lists the host resources of this instance.
+func (e *Engine) listOwnResources(ctx context.Context) (ownResources, error) {
+	volumes, err := e.api.VolumeList(ctx, client.VolumeListOptions{Filters: anyInstanceFilter()})
+	if err != nil {
+		return ownResources{}, e.fault("listing volumes", err)
+	}
+	containers, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: anyInstanceFilter()})
+	if err != nil {
+		return ownResources{}, e.fault("listing containers", err)
+	}
+	networks, err := e.api.NetworkList(ctx, client.NetworkListOptions{Filters: anyInstanceFilter()})
+	if err != nil {
+		return ownResources{}, e.fault("listing networks", err)
+	}
+	holdings, err := e.custody.Holdings()
+	if err != nil {
+		return ownResources{}, err
+	}
+	var out ownResources
+	for _, c := range containers.Items {
+		if holdings.Owns(itemOf(c)) {
+			out.containers = append(out.containers, c)
+		}
+	}
+	for _, n := range networks.Items {
+		if holdings.Owns(networkItem(n)) {
+			out.networks = append(out.networks, n)
+		}
+	}
+	for _, v := range volumes.Items {
+		if item := volumeItem(v); holdings.Owns(item) {
+			out.volumes = append(out.volumes, labelled{ownVolume{v.Name}, item, v.Labels})
+		}
+	}
+	return out, nil
+}
+
+// anyInstanceFilter selects the resources of all instances.
+func anyInstanceFilter() client.Filters { return client.Filters{}.Add("label", backend.LabelInstance) }
+
+func (e *Engine) startContainer(ctx context.Context, c ownContainer) error {
+	_, err := e.api.ContainerStart(ctx, c.id, client.ContainerStartOptions{})
+	if cerrdefs.IsNotModified(err) {
+		return nil
+	}
+	return e.fault("starting container "+c.name, err)
+}
+
+func (e *Engine) removeContainer(ctx context.Context, c ownContainer) error {
+	_, err := e.api.ContainerRemove(ctx, c.id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	if cerrdefs.IsNotFound(err) {
+		return nil
+	}
+	return e.fault("removing container "+c.name, err)
+}
+
+func (e *Engine) removeVolume(ctx context.Context, v ownVolume) error {
+	_, err := e.api.VolumeRemove(ctx, v.name, client.VolumeRemoveOptions{})
+	if cerrdefs.IsNotFound(err) {
+		return nil
+	}
+	return e.fault("removing volume "+v.name, err)
+}
+
+func (e *Engine) removeNetwork(ctx context.Context, n ownNetwork) error {
+	_, err := e.api.NetworkRemove(ctx, n.id, client.NetworkRemoveOptions{})
+	switch {
+	case err == nil, cerrdefs.IsNotFound(err):
+		return nil
+	case cerrdefs.IsPermissionDenied(err): // "network has active endpoints"
+		return fault.New(fault.Transient, ReasonNetworkInUse,
+			"containers are still connected to network %s: it is removed once they are gone (docker network inspect %s lists them)", n.name, n.name).From(err)
+	}
+	return e.fault("removing network "+n.name, err)
+}

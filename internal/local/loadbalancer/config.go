@@ -1,0 +1,118 @@
+package loadbalancer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Config is the configuration of a load balancer.
+type Config struct {
+	// Listen is the address for clients. It does not change.
+	Listen netip.AddrPort `json:"listen"`
+	// Members, sorted by name.
+	Members []Member `json:"members,omitempty"`
+}
+
+// Member is one API server.
+type Member struct {
+	Name    string         `json:"name"`
+	Address netip.AddrPort `json:"address"`
+	// Leaving members get no new connections while there is another member.
+	Leaving bool `json:"leaving,omitempty"`
+}
+
+// State is the state that a load balancer process reports.
+type State struct {
+	// Healthy lists the names of the members whose API server is ready, sorted.
+	Healthy []string `json:"answering,omitempty"`
+	// Problems of the other members, by name.
+	Problems map[string]string `json:"problems,omitempty"`
+	// Expired contains the expiry times of expired certificates, by member name.
+	Expired map[string]string `json:"expired,omitempty"`
+	// Failure is the reason why the process exited by itself.
+	Failure string `json:"failure,omitempty"`
+}
+
+// Folder is the directory of one load balancer.
+type Folder string
+
+// here is the working directory of this process. Files below it are found even if the directory is renamed.
+const here Folder = "/proc/self/cwd"
+
+// exists reports whether the directory exists: a process can have a deleted working directory.
+func (f Folder) exists() bool {
+	info, err := os.Stat(string(f))
+	if err != nil {
+		return !os.IsNotExist(err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || st.Nlink > 0
+}
+
+// Lock is the path of the lock that the process holds while it runs.
+func (f Folder) Lock() string { return filepath.Join(string(f), "lock") }
+
+// Log is the path of the process's log.
+func (f Folder) Log() string { return filepath.Join(string(f), "load-balancer.log") }
+
+func (f Folder) config() string { return filepath.Join(string(f), "members.json") }
+func (f Folder) state() string  { return filepath.Join(string(f), "state.json") }
+
+// Load reads the configuration.
+func (f Folder) Load() (Config, error) {
+	var c Config
+	return c, readJSON(f.config(), &c)
+}
+
+// Save writes the configuration atomically.
+func (f Folder) Save(c Config) error {
+	slices.SortFunc(c.Members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+	return writeJSON(f.config(), c)
+}
+
+// ReadState returns the last state that the process reported. It is empty if the process has not reported any.
+func (f Folder) ReadState() (State, error) {
+	var s State
+	err := readJSON(f.state(), &s)
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return s, err
+}
+
+func (c Config) validate() error {
+	if !c.Listen.IsValid() {
+		return fault.New(fault.Bug, "LoadBalancerConfig", "a load balancer has no address to listen on")
+	}
+	return nil
+}
+
+func readJSON(path string, to any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, to); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+func writeJSON(path string, from any) error {
+	data, err := json.MarshalIndent(from, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = datadir.WriteFile(path, append(data, '\n'), 0o600)
+	return err
+}

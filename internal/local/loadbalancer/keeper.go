@@ -1,0 +1,234 @@
+package loadbalancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+const (
+	// graceful is the time for a process to exit before it is killed.
+	graceful = 5 * time.Second
+	// stable is the time after which the exit of a process does not count as a failed start.
+	stable = 30 * time.Second
+	// firstPause and lastPause limit the backoff before a failed process is started again.
+	firstPause, lastPause = time.Second, time.Minute
+)
+
+// Supervisor supervises the load balancer processes of a directory. They outlive it.
+type Supervisor struct {
+	// Root contains one directory for each load balancer, by name.
+	Root string
+	// Command is the program with its arguments, to which the path of the directory is appended.
+	Command []string
+	// Ended is called with the name of each load balancer whose process exited, if this program started it. It must not
+	// block. May be nil.
+	Ended func(name string)
+
+	mu sync.Mutex
+	// own contains the running processes that this program started, by name. A process has no lock yet while it starts.
+	own map[string]*launched
+	// failed contains the processes that exited soon after their start, by name.
+	failed map[string]failure
+}
+
+// launched is a process that this program started.
+type launched struct {
+	process *os.Process
+	ended   chan struct{} // closed when the process has exited
+}
+
+// failure is the backoff state of a process that exits soon after its start.
+type failure struct {
+	count int
+	// until is the time of the next start.
+	until time.Time
+}
+
+// Status is the observed state of a load balancer.
+type Status struct {
+	// Running is set if its process runs.
+	Running bool
+	PID     int
+	State   State
+	// Failure is the reason why it does not run. Empty: unknown.
+	Failure string
+}
+
+// Ensure writes the configuration of the load balancer and starts its process unless one is running. It does not wait
+// until the process listens. A failing process is started again with exponential backoff.
+func (k *Supervisor) Ensure(name string, c Config) (Status, error) {
+	f, err := k.folder(name)
+	if err != nil {
+		return Status{}, err
+	}
+	if err := c.validate(); err != nil {
+		return Status{}, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := f.Save(c); err != nil {
+		return Status{}, fmt.Errorf("load balancer %s: %w", name, err)
+	}
+	s, err := k.status(f)
+	if err != nil || s.Running || k.own[name] != nil || time.Now().Before(k.failed[name].until) {
+		return s, err
+	}
+	return s, k.launch(name, f)
+}
+
+// Status returns the observed state of the load balancer; found is false if it does not exist.
+func (k *Supervisor) Status(name string) (s Status, found bool, err error) {
+	f, err := k.folder(name)
+	if err != nil {
+		return s, false, err
+	}
+	if _, err := os.Stat(string(f)); errors.Is(err, os.ErrNotExist) {
+		return s, false, nil
+	}
+	s, err = k.status(f)
+	return s, true, err
+}
+
+// Config returns the configuration of the load balancer. The error is os.ErrNotExist if there is none.
+func (k *Supervisor) Config(name string) (Config, error) {
+	f, err := k.folder(name)
+	if err != nil {
+		return Config{}, err
+	}
+	return f.Load()
+}
+
+func (k *Supervisor) status(f Folder) (Status, error) {
+	holder, held, err := datadir.Probe(f.Lock())
+	if err != nil {
+		return Status{}, err
+	}
+	state, err := f.ReadState()
+	if !held {
+		return Status{Failure: state.Failure}, err
+	}
+	return Status{Running: true, PID: holder.PID, State: state}, err
+}
+
+// launch starts the process.
+func (k *Supervisor) launch(name string, f Folder) error {
+	log, err := supervisor.OpenLog(f.Log())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.Command(k.Command[0], append(k.Command[1:len(k.Command):len(k.Command)], string(f))...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = string(f), log, log
+	if err := supervisor.Detach(cmd); err != nil {
+		return fmt.Errorf("start load balancer %s: %w", name, err)
+	}
+	began, l := time.Now(), &launched{process: cmd.Process, ended: make(chan struct{})}
+	if k.own == nil {
+		k.own = map[string]*launched{}
+	}
+	k.own[name] = l
+	go func() {
+		_ = cmd.Wait()
+		close(l.ended)
+		k.note(name, l, time.Since(began))
+		if k.Ended != nil {
+			k.Ended(name)
+		}
+	}()
+	return nil
+}
+
+// note records the exit of a process and the time that it ran.
+func (k *Supervisor) note(name string, l *launched, lived time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.own[name] != l { // removed in the meantime
+		return
+	}
+	delete(k.own, name)
+	if lived >= stable {
+		delete(k.failed, name)
+		return
+	}
+	if k.failed == nil {
+		k.failed = map[string]failure{}
+	}
+	n := k.failed[name].count
+	k.failed[name] = failure{count: n + 1, until: time.Now().Add(min(firstPause<<min(n, 10), lastPause))}
+}
+
+// Remove stops the load balancer and deletes its directory. A load balancer that does not exist is not an error.
+func (k *Supervisor) Remove(ctx context.Context, name string) error {
+	f, err := k.folder(name)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.failed, name)
+	if l := k.own[name]; l != nil {
+		if err := l.end(ctx); err != nil {
+			return err
+		}
+		delete(k.own, name)
+	}
+	if _, err := supervisor.Terminate(ctx, f.Lock(), graceful); err != nil {
+		return err
+	}
+	return os.RemoveAll(string(f))
+}
+
+// end stops the process, first with SIGTERM and then with SIGKILL.
+func (l *launched) end(ctx context.Context) error {
+	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		if err := l.process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return err
+		}
+		timer := time.NewTimer(graceful)
+		defer timer.Stop()
+		select {
+		case <-l.ended:
+			return nil
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return fmt.Errorf("process %d does not end, not even by SIGKILL", l.process.Pid)
+}
+
+// folder returns the directory of a load balancer, and an error for names that would lead out of the root directory.
+func (k *Supervisor) folder(name string) (Folder, error) {
+	if name == "" || name[0] == '.' || strings.ContainsAny(name, "/\\\x00") {
+		return "", fault.New(fault.Bug, "LoadBalancerName", "%q cannot be the name of a load balancer", name)
+	}
+	return Folder(filepath.Join(k.Root, name)), nil
+}
+
+// StopAll stops every load balancer below root, including those that an earlier program started. Their directories are
+// retained.
+func StopAll(ctx context.Context, root string) error {
+	list, err := os.ReadDir(root)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, e := range list {
+		if e.IsDir() {
+			_, failed := supervisor.Terminate(ctx, Folder(filepath.Join(root, e.Name())).Lock(), graceful)
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}

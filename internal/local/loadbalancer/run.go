@@ -1,0 +1,105 @@
+package loadbalancer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"reflect"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// readEvery is the interval at which a process reads its configuration.
+const readEvery = 200 * time.Millisecond
+
+// Work calls [Run] in a directory that may be renamed while it runs, by making it the working directory of this
+// process.
+func Work(ctx context.Context, f Folder, now func() time.Time) error {
+	if err := os.Chdir(string(f)); err != nil {
+		return err
+	}
+	return Run(ctx, here, now)
+}
+
+// Run is the main function of the process: it serves the configuration in the directory until the context ends. If
+// another process already serves the directory, Run returns without an error.
+func Run(ctx context.Context, f Folder, now func() time.Time) error {
+	err := run(ctx, f, now)
+	if err != nil {
+		_ = writeJSON(f.state(), State{Failure: fault.UserMessage(err)}) // the log contains it, too
+	}
+	return err
+}
+
+func run(ctx context.Context, f Folder, now func() time.Time) error {
+	host, _ := os.Hostname()
+	lock, other, held, err := datadir.Acquire(f.Lock(), datadir.Holder{PID: os.Getpid(), Host: host, Since: now(), Version: buildinfo.Version()})
+	if err != nil {
+		return err
+	}
+	if held {
+		slog.Info("another process serves this folder", "pid", other.PID)
+		return nil
+	}
+	defer func() { _ = lock.Release() }()
+	cfg, err := f.Load()
+	if err != nil {
+		return err
+	}
+	if err := cfg.validate(); err != nil {
+		return err
+	}
+	l, err := ListenFreebind(ctx, cfg.Listen.String())
+	if err != nil {
+		return fault.New(fault.Unreachable, "AddressNotFree",
+			"the load balancer cannot listen at %s: end the program that does, or create the cluster with an endpoint of another port", cfg.Listen).From(err)
+	}
+	go supervisor.WatchLog(ctx, f.Log())
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	b := New(now)
+	b.Set(cfg.Members)
+	slog.Info("serving", "address", cfg.Listen, "members", len(cfg.Members))
+	go func() { stop(b.follow(ctx, f, cfg)) }()
+	err = b.Serve(ctx, l)
+	if cause := context.Cause(ctx); err == nil && cause != context.Canceled && cause != context.DeadlineExceeded {
+		err = cause
+	}
+	return err
+}
+
+// follow reads the members periodically and writes the health of the members. It returns an error when the directory is
+// deleted, because nothing else would stop the process then.
+func (b *Balancer) follow(ctx context.Context, f Folder, before Config) error {
+	said := State{}
+	for pause(ctx, readEvery) {
+		if !f.exists() {
+			return fmt.Errorf("the folder of the load balancer is gone")
+		}
+		now, err := f.Load()
+		switch {
+		case err != nil: // the file is written atomically, so the error is temporary, or the file was edited by hand
+			slog.Warn("the members are not readable; those before stay", "error", err)
+			continue
+		case now.Listen != before.Listen:
+			return fmt.Errorf("the address is to be %s instead of %s", now.Listen, before.Listen)
+		case !reflect.DeepEqual(now, before):
+			slog.Info("other members", "members", now.Members)
+			b.Set(now.Members)
+			before = now
+		}
+		if state := b.State(); !reflect.DeepEqual(state, said) {
+			if err := writeJSON(f.state(), state); err != nil {
+				slog.Warn("who answers cannot be written", "error", err)
+				continue
+			}
+			said = state
+		}
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/local/cloudinit"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// CheckQuota reads the number of existing machines and the resolved mounts for a new machine.
+type CheckQuota struct{}
+
+func (CheckQuota) String() string { return "what a new machine can have" }
+
+// ReadProgress reads the progress of the bootstrap.
+type ReadProgress struct{ Name string }
+
+func (a ReadProgress) String() string {
+	return "how far the bootstrap of machine " + a.Name + " has come"
+}
+
+// Create creates and starts the machine.
+type Create struct {
+	Name, Image string
+	// Startup is the duration of the machine's start. Zero: it runs at once, or an event reports it.
+	Startup time.Duration
+	Why     string
+}
+
+func (a Create) String() string {
+	from, in := "", ""
+	if a.Image != "" {
+		from = " of " + a.Image
+	}
+	if a.Startup > 0 {
+		in = fmt.Sprintf(", which takes %s", a.Startup)
+	}
+	return fmt.Sprintf("create and start machine %s%s%s: %s", a.Name, from, in, a.Why)
+}
+
+// Change applies pending changes to a running machine.
+type Change struct{ Name, Why string }
+
+func (a Change) String() string { return fmt.Sprintf("change machine %s: %s", a.Name, a.Why) }
+
+// SetProviderID writes the provider ID and the finalizer before anything is created. The ID can be written this early
+// because it is derived from the name, and the finalizer is needed only for a machine that exists.
+type SetProviderID struct{ ID string }
+
+func (a SetProviderID) String() string {
+	return fmt.Sprintf("set the provider ID to %s: this is the machine", a.ID)
+}
+
+// Bootstrap runs the bootstrap data in the machine.
+type Bootstrap struct{ Name, Secret string }
+
+func (a Bootstrap) String() string {
+	return fmt.Sprintf("run the bootstrap data of Secret %s in machine %s: it runs and was not bootstrapped", a.Secret, a.Name)
+}
+
+// Delete removes the machine and its data.
+type Delete struct{ Name, Why string }
+
+func (a Delete) String() string { return fmt.Sprintf("delete machine %s: %s", a.Name, a.Why) }
+
+func (c *Controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
+	b, err := c.backendOf(s)
+	if err != nil {
+		return err
+	}
+	switch a := a.(type) {
+	case Create, Change:
+		want := spec(s)
+		want.Files = func(ctx context.Context) (map[string][]byte, error) { return c.files(ctx, s) }
+		notes, err := b.Machines.Create(ctx, want)
+		for _, n := range notes {
+			c.note(s.Object, n)
+		}
+		return err
+	case SetProviderID:
+		return c.writer.Patch(ctx, s.Object, func(o client.Object) {
+			o.(*infrav1.LocalMachine).Spec.ProviderID = a.ID
+			controllerutil.AddFinalizer(o, infrav1.LocalMachineFinalizer)
+		})
+	case Bootstrap:
+		return c.bootstrap(ctx, b.Scripts, s, a)
+	case RebuildEtcd, StageSnapshot, ReportEtcd:
+		return c.actOnEtcd(ctx, b.Etcds, s, a)
+	case Delete:
+		return b.Machines.Delete(ctx, s.ref())
+	}
+	return fault.New(fault.Bug, "UnknownAction", "the local machine controller does not know how to %s", a)
+}
+
+// spec returns the desired machine.
+func spec(s Snapshot) backend.MachineSpec {
+	m := backend.MachineSpec{
+		Owner:        backend.Owner{Cluster: s.clusterName(), Object: client.ObjectKeyFromObject(s.Object), UID: s.Object.UID},
+		Name:         s.Name,
+		Hostname:     backend.Hostname(s.Object.Name),
+		ProviderID:   backend.ProviderID(s.Name),
+		Zone:         s.failureDomain(),
+		Version:      s.version(),
+		Startup:      s.startup(),
+		ControlPlane: s.controlPlane(),
+		Ran:          s.Machine != nil && s.Machine.Spec.ProviderID != "",
+		Image:        s.Terms.Image,
+		Ranges:       ranges(s),
+		Resources:    s.Terms.Resources,
+		Maximum:      s.Terms.Maximum,
+		Policy:       s.Policy,
+	}
+	if s.Network != nil { // the status only provides the network's name, which another management cluster may have chosen
+		m.Network = backend.Ref{Object: client.ObjectKeyFromObject(s.Network), Name: s.Network.Status.Network.Name}
+	}
+	if s.Cluster != nil && s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
+		at := s.Cluster.Spec.ControlPlaneEndpoint
+		m.Endpoint = net.JoinHostPort(at.Host, strconv.Itoa(int(at.Port)))
+	}
+	if s.Room != nil {
+		m.Mounts = s.Room.Mounts
+	}
+	return m
+}
+
+// ranges returns the Pod and Service ranges. A node needs routes for those outside of its network, because it has no
+// default route.
+func ranges(s Snapshot) []netip.Prefix {
+	if s.Cluster == nil {
+		return nil
+	}
+	var out []netip.Prefix
+	n := s.Cluster.Spec.ClusterNetwork
+	for _, text := range append(append([]string{}, n.Pods.CIDRBlocks...), n.Services.CIDRBlocks...) {
+		if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4() {
+			out = append(out, p.Masked())
+		}
+	}
+	return out
+}
+
+// bootstrap reads the bootstrap data and runs it in the machine. The data must never be stored in a snapshot, a log or
+// a label.
+func (c *Controller) bootstrap(ctx context.Context, scripts backend.Scripts, s Snapshot, a Bootstrap) error {
+	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: a.Secret})
+	if err != nil {
+		return err
+	}
+	node := cloudinit.FirstBootNode{
+		Name: a.Name, Hostname: s.Host.Hostname, ProviderID: backend.ProviderID(a.Name), Address: s.Host.Address,
+		Offline: s.offline(),
+	}
+	script, err := cloudinit.RenderFirstBoot(data, node, s.Terms.Timeout)
+	if err != nil {
+		return inSecret(a.Secret, err)
+	}
+	return scripts.Bootstrap(ctx, s.ref(), script)
+}
+
+// offline reports whether the network of the machine has no route out of the host.
+func (s Snapshot) offline() bool {
+	if s.Network == nil {
+		return false
+	}
+	c := s.Network.Spec.Backend.Container
+	return s.Terms.Networked && (c == nil || !c.Network.Internet)
+}
+
+// files returns the files in the machine's bootstrap data.
+func (c *Controller) files(ctx context.Context, s Snapshot) (map[string][]byte, error) {
+	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: s.secret()})
+	if err != nil {
+		return nil, err
+	}
+	files, err := cloudinit.FirstBootFiles(data, cloudinit.FirstBootNode{Name: s.Name, Hostname: backend.Hostname(s.Object.Name), ProviderID: backend.ProviderID(s.Name)})
+	return files, inSecret(s.secret(), err)
+}
+
+// inSecret adds the name of the Secret to an error about its bootstrap data.
+func inSecret(name string, err error) error {
+	if f := fault.As(err); f != nil {
+		return fault.New(f.Kind, f.Reason, "Secret %s: %s; correct the bootstrap data", name, f.Message).From(err)
+	}
+	return err
+}
+
+// bootstrapData reads the Secret with the bootstrap data.
+func (c *Controller) bootstrapData(ctx context.Context, key client.ObjectKey) (cloudinit.FirstBootData, error) {
+	secret := &corev1.Secret{}
+	err := c.secrets.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		return cloudinit.FirstBootData{}, fault.New(fault.Transient, "BootstrapSecretAbsent", "Secret %s with the bootstrap data does not exist", key.Name)
+	}
+	if err != nil {
+		return cloudinit.FirstBootData{}, fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	value, ok := secret.Data["value"]
+	if !ok {
+		return cloudinit.FirstBootData{}, fault.New(fault.Invalid, "BootstrapSecretInvalid", "Secret %s with the bootstrap data has no key \"value\"", key.Name)
+	}
+	return cloudinit.FirstBootData{Value: value, Format: string(secret.Data["format"])}, nil
+}

@@ -1,0 +1,145 @@
+package machine
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/local/cloudinit"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/snapshots"
+)
+
+// Name of the controller.
+const Name = "local-machine"
+
+const sentinel = cloudinit.Sentinel
+
+// Config contains the dependencies and options of the controller.
+type Config struct {
+	// Instance names the management cluster on the host.
+	Instance string
+	// Backends are the available backends.
+	Backends backend.Set
+	// Hub reports changes on the host.
+	Hub *backend.Broadcaster
+	// Policy is the operator's configuration.
+	Policy policy.Configuration
+	// Stores are the locations of etcd snapshots, Jobs copies snapshots onto machines in the background. Nil: not
+	// available.
+	Stores snapshots.StoreSettings
+	Jobs   *snapshots.Jobs
+}
+
+// Controller reconciles LocalMachines.
+type Controller struct {
+	client client.Client
+	// secrets reads bootstrap data without a cache, which would retain it.
+	secrets  client.Reader
+	writer   *kube.Writer
+	events   events.EventRecorder
+	backends backend.Set
+	instance string
+	policy   policy.Configuration
+	stager   *Stager
+	now      func() time.Time
+}
+
+// Add adds the controller to the manager.
+func Add(s reconciler.Setup, cfg Config) error {
+	c := &Controller{
+		client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(),
+		backends: cfg.Backends, instance: cfg.Instance, policy: cfg.Policy, now: time.Now,
+		stager: &Stager{RetrievalSource: snapshots.RetrievalSource{Client: s.Manager.GetAPIReader(), Stores: cfg.Stores}, Jobs: cfg.Jobs},
+	}
+	if err := s.IndexByCluster(Name, &infrav1.LocalMachine{}); err != nil {
+		return err
+	}
+	r := reconciler.NewReconciler(s, c.definition())
+	c.writer, c.events = r.Writer, r.Events
+	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // changes of their status are irrelevant
+	return s.Builder(Name, &infrav1.LocalMachine{}).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), spec).
+		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(c.ofPool), spec).
+		Watches(&clusterv1.Cluster{}, reconciler.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(reconciler.ClusterChanged())).
+		WatchesRawSource(cfg.Hub.Source(c.ofEvent)).
+		Complete(r)
+}
+
+func (c *Controller) definition() reconciler.Controller[*infrav1.LocalMachine, Snapshot] {
+	return reconciler.Controller[*infrav1.LocalMachine, Snapshot]{
+		Name: Name, Finalizer: infrav1.LocalMachineFinalizer,
+		New: func() *infrav1.LocalMachine { return &infrav1.LocalMachine{} },
+		// SetProviderID adds the finalizer before anything is created.
+		DeferFinalizer: func(o *infrav1.LocalMachine) bool { return o.Spec.ProviderID == "" },
+		Urgent:         reconciler.Urgent{Fields: []string{"initialization", "interruptible"}, Conditions: []string{clusterv1.ReadyCondition}},
+		Observe:        c.observe, Decide: Decide, Act: c.act, Report: Report, Answer: c.answer,
+	}
+}
+
+// note emits an event with a message about the host.
+func (c *Controller) note(o *infrav1.LocalMachine, message string) {
+	if c.events != nil {
+		c.events.Eventf(o, nil, corev1.EventTypeWarning, "HostLimit", "Create", "%s", message)
+	}
+}
+
+func newList() client.ObjectList { return &infrav1.LocalMachineList{} }
+
+// ofMachine enqueues the LocalMachine that a Machine refers to.
+func ofMachine(_ context.Context, o client.Object) []reconcile.Request {
+	ref := o.(*clusterv1.Machine).Spec.InfrastructureRef
+	if ref.Kind != kind || ref.APIGroup != infrav1.GroupVersion.Group {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}
+}
+
+// ofPool enqueues the LocalMachines of a MachinePool.
+func (c *Controller) ofPool(ctx context.Context, o client.Object) []reconcile.Request {
+	ref := o.(*clusterv1.MachinePool).Spec.Template.Spec.InfrastructureRef
+	if ref.Kind != "LocalMachinePool" || ref.APIGroup != infrav1.GroupVersion.Group {
+		return nil
+	}
+	var list infrav1.LocalMachineList
+	if err := c.client.List(ctx, &list, client.InNamespace(o.GetNamespace()),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: o.(*clusterv1.MachinePool).Spec.ClusterName}); err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for _, m := range list.Items {
+		if m.Annotations[PoolAnnotation] == ref.Name {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&m)})
+		}
+	}
+	return out
+}
+
+// ofEvent enqueues the LocalMachines that are affected by an event on the host.
+func (c *Controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.Request {
+	list := newList()
+	switch {
+	case e.Machine.Name != "":
+		return []reconcile.Request{{NamespacedName: e.Machine}}
+	case e.Network != "":
+		return nil
+	case e.Cluster.Name == "":
+		return backend.AllObjects(ctx, c.client, list)
+	}
+	if err := c.client.List(ctx, list, reconciler.InCluster(Name, e.Cluster)...); err != nil {
+		return nil
+	}
+	return reconciler.Requests(list)
+}

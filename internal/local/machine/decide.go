@@ -1,0 +1,332 @@
+package machine
+
+import (
+	"fmt"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// kind of the objects that the controller reconciles.
+const kind = "LocalMachine"
+
+// Reasons of waits and conditions.
+const (
+	reasonOwner          = "WaitingForOwner"
+	reasonInfrastructure = "WaitingForClusterInfrastructureReady"
+	reasonBootstrapData  = backend.ReasonBootstrapData
+	reasonNoImage        = "NodeImageUnknown"
+	reasonCreating       = "CreatingMachine"
+	reasonRestarting     = "WaitingForMachine"
+	reasonBootstrapping  = "Bootstrapping"
+	reasonFailed         = contract.ReasonBootstrapFailed
+	reasonInterrupted    = "BootstrapInterrupted"
+	reasonForeignID      = "ForeignProviderID"
+	reasonForeign        = "MachineNotOwned"
+	reasonDenied         = "DeniedByPolicy"
+	reasonUnusable       = "NotANodeImage"
+	reasonSkew           = "NodeVersionSkew"
+	reasonStarting       = "Booting"
+	reasonDeleting       = "DeletingMachine"
+)
+
+// fallback is the delay before a machine is inspected again after a change in the backend, in case its event is lost.
+const fallback = 10 * time.Second
+
+// quotaRecheck is the delay before the next check if the limit of machines is reached.
+const quotaRecheck = 30 * time.Second
+
+// soon is the delay before a machine is inspected again after an immediate change, which causes no event.
+const soon = time.Millisecond
+
+// Decide computes the plan for the snapshot. The first row that applies decides:
+//
+//	the provider ID cannot be this object's     wait
+//	the backend does not respond                wait, unless deletion needs no backend (volatile, or no provider ID)
+//	deleting                                    delete the machine, wait
+//	provisioned                                 recreate a lost volatile machine, apply pending changes
+//	the machine belongs to something else       wait; if to an earlier LocalMachine: delete it
+//	the machine exists and does not run         wait while it starts, then start it
+//	the machine runs                            set the provider ID, run the bootstrap data of a scripted machine
+//	a prerequisite is missing                   wait; a scripted machine can boot without bootstrap data
+//	denied or refused                           wait
+//	otherwise                                   set the provider ID, create the machine
+func Decide(s Snapshot) reconciler.Plan {
+	var p reconciler.Plan
+	deleting := !s.Object.DeletionTimestamp.IsZero()
+	switch {
+	case s.Name == "":
+		decideForeignID(s, &p)
+	case s.Fault != nil && !(deleting && (s.Terms.Volatile || s.neverHadHost())):
+		p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message).For(kind, s.Object.Name).ForTime()
+		if s.Fault.Kind != fault.Unreachable { // otherwise an event reports when the backend responds
+			p.RecheckIn(fallback)
+		}
+	case deleting:
+		decideDeletion(s, &p)
+	case s.provisioned():
+		decideProvisioned(s, &p)
+	case s.Host.State == backend.Foreign:
+		p.WaitFor(reasonForeign, "%s on this host has the name of this machine and belongs to something else (label %s): "+
+			"nothing is done to it; remove it if it is not needed", s.Name, backend.LabelObject).For(kind, s.Object.Name).UntilUserActs()
+		p.RecheckIn(fallback)
+	case s.stale():
+		p.Do(Delete{Name: s.Name, Why: "it belongs to an earlier LocalMachine of this name"})
+		waitForResult(s, &p, reasonCreating, "An old machine of this name is being deleted")
+	case s.Host.State.Exists():
+		decideExisting(s, &p)
+	default:
+		decideNew(s, &p)
+	}
+	return p
+}
+
+// neverHadHost reports whether the backend is unreachable and the object never had a machine, because the provider ID
+// is written before one is created. This is the case if the manager runs in a Pod, where there is no Docker to wait
+// for.
+func (s Snapshot) neverHadHost() bool {
+	return s.Fault.Kind == fault.Unreachable && s.Object.Spec.ProviderID == "" && !s.provisioned()
+}
+
+// decideForeignID handles an object that was created with the provider ID of another machine. It cannot have a machine,
+// so there is nothing to create or to delete.
+func decideForeignID(s Snapshot, p *reconciler.Plan) {
+	if s.Object.DeletionTimestamp.IsZero() {
+		p.WaitFor(reasonForeignID, "spec.providerID is not one that LocalMachine %s can have: delete it, and create it without "+
+			"spec.providerID, which its controller sets", s.Object.Name).For(kind, s.Object.Name).UntilUserActs()
+	}
+}
+
+func decideDeletion(s Snapshot, p *reconciler.Plan) {
+	switch s.Host.State {
+	case "", backend.Absent, backend.Foreign:
+	case backend.Removing:
+		waitForBackend(s, p, reasonDeleting, "The machine "+s.Name+" is being deleted")
+	default:
+		p.Do(Delete{Name: s.Name, Why: "the LocalMachine is being deleted"})
+		waitForResult(s, p, reasonDeleting, "The machine "+s.Name+" is being deleted")
+	}
+}
+
+// decideProvisioned only reports the state of a provisioned machine and does not repair it, except for volatile
+// machines.
+func decideProvisioned(s Snapshot, p *reconciler.Plan) {
+	switch {
+	case s.Host.State == backend.Running:
+		decideChanges(s, p)
+		decideEtcd(s, p)
+	case !s.Terms.Volatile:
+		decideEtcd(s, p)
+	default:
+		p.Do(Create{Name: s.Name, Image: s.Terms.Image, Why: "it was lost with its workload cluster's memory"})
+		p.RecheckIn(s.Terms.ChangesAfter)
+	}
+}
+
+// decideChanges applies pending changes to a running machine.
+func decideChanges(s Snapshot, p *reconciler.Plan) {
+	if s.Host.Pending != "" {
+		p.Do(Change{Name: s.Name, Why: s.Host.Pending})
+	}
+	if s.Terms.ChangesAfter > 0 {
+		p.RecheckIn(s.Host.Since.Add(s.Terms.ChangesAfter).Sub(s.Now))
+	}
+}
+
+// decideNew creates the machine once all prerequisites are met.
+func decideNew(s Snapshot, p *reconciler.Plan) {
+	switch {
+	case s.Machine == nil && s.Pool == nil:
+		p.WaitFor(reasonOwner, "Waiting for a Machine or a MachinePool to own this object").For(kind, s.Object.Name).ToChange("metadata.ownerReferences")
+	case s.Cluster == nil || s.Terms.Networked && s.Network == nil ||
+		!isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
+		p.WaitFor(reasonInfrastructure, "Waiting for the cluster's infrastructure (LocalCluster) to be provisioned").
+			For("Cluster", s.clusterName()).ToChange("status.initialization.infrastructureProvisioned")
+	case s.secret() == "" && !s.Terms.Scripted:
+		waitForData(s, p)
+	case s.Terms.Unclear != "":
+		p.WaitFor(reasonNoImage, "%s", s.Terms.Unclear).For(kind, s.Object.Name).UntilUserActs()
+	case s.skewed() != "":
+		waitForVersion(s, p)
+	case s.Terms.Denied != "":
+		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).For(kind, s.Object.Name).UntilUserActs()
+	case s.Room == nil:
+		p.Ask = append(p.Ask, CheckQuota{})
+	case s.Room.Refused != nil:
+		p.WaitFor(s.Room.Refused.Reason, "%s", s.Room.Refused.Message).For(kind, s.Object.Name).UntilUserActs()
+		if !s.Terms.Immediate { // otherwise only a change of the object can change the result
+			p.RecheckIn(fallback)
+		}
+	case s.quotaDenial() != "":
+		p.WaitFor(reasonDenied, "%s", s.quotaDenial()).For(kind, s.Object.Name).UntilUserActs()
+		p.RecheckIn(quotaRecheck)
+	default:
+		decideCreation(s, p, "there is none yet")
+	}
+}
+
+// decideCreation creates and starts the machine.
+func decideCreation(s Snapshot, p *reconciler.Plan, why string) {
+	decideID(s, p)
+	p.Do(Create{Name: s.Name, Image: s.Terms.Image, Startup: s.startup(), Why: why})
+	switch {
+	case s.startup() > 0:
+		waitForStart(s, p, s.startup())
+	default:
+		waitForRunning(s, p, reasonCreating, "The machine "+s.Name+" is being created")
+	}
+}
+
+// quotaDenial returns the reason why the policy denies the machine in the current state of the host, empty if it does
+// not. It is checked only before a machine is created: an existing machine continues to run when the policy becomes
+// stricter.
+func (s Snapshot) quotaDenial() string {
+	for _, m := range s.Room.Mounts {
+		if why := s.Policy.DeniedMount(s.Object.Namespace, m.HostPath, m.ReadOnly); why != "" {
+			return why
+		}
+	}
+	return s.Terms.Maximum.Exceeded(s.Terms.Setting, s.Object.Namespace, s.Room.Own, s.Room.All)
+}
+
+func decideID(s Snapshot, p *reconciler.Plan) {
+	if s.Object.Spec.ProviderID == "" {
+		p.Do(SetProviderID{ID: backend.ProviderID(s.Name)})
+	}
+}
+
+func decideExisting(s Snapshot, p *reconciler.Plan) {
+	if s.Host.State == backend.Removing {
+		waitForBackend(s, p, reasonCreating, "A machine of this name is being deleted")
+		return
+	}
+	decideID(s, p)
+	switch {
+	case s.Host.State != backend.Running:
+		decideStart(s, p)
+	case !s.Terms.Scripted:
+		decideChanges(s, p)
+	case s.Progress == nil:
+		p.Ask = append(p.Ask, ReadProgress{Name: s.Name})
+	default:
+		decideBootstrap(s, p)
+	}
+}
+
+// decideStart starts an existing machine, or waits until it has started by itself.
+func decideStart(s Snapshot, p *reconciler.Plan) {
+	if left := s.Host.Since.Add(s.startup()).Sub(s.Now); left > 0 {
+		waitForStart(s, p, left)
+		return
+	}
+	p.Do(Create{Name: s.Name, Image: s.Terms.Image, Why: "it exists and does not run"})
+	text := "The machine " + s.Name + " is being started"
+	if s.Host.Detail != "" {
+		text = fmt.Sprintf("The machine %s does not keep running (%s), and is started again; where it ends each time, its image %s is no node image: see slipway image list",
+			s.Name, s.Host.Detail, s.Terms.Image)
+	}
+	waitForRunning(s, p, reasonRestarting, text)
+}
+
+// startup returns the duration of the machine's start. A lost machine is recreated without delay.
+func (s Snapshot) startup() time.Duration {
+	if s.provisioned() {
+		return 0
+	}
+	return s.Terms.Startup
+}
+
+func decideBootstrap(s Snapshot, p *reconciler.Plan) {
+	switch s.Progress.Phase {
+	case backend.NotStarted:
+		if s.secret() == "" {
+			waitForData(s, p)
+			return
+		}
+		if s.skewed() != "" {
+			waitForVersion(s, p)
+			return
+		}
+		p.Do(Bootstrap{Name: s.Name, Secret: s.secret()})
+		waitForBackend(s, p, reasonBootstrapping, "The bootstrap data runs in machine "+s.Name)
+	case backend.InProgress:
+		waitForBackend(s, p, reasonBootstrapping, s.bootstrapping())
+	case backend.Interrupted:
+		p.Do(Delete{Name: s.Name, Why: "a restart interrupted its bootstrap, so it is recreated"})
+		waitForResult(s, p, reasonInterrupted, "A restart interrupted the bootstrap: the machine is being recreated")
+	case backend.Unusable:
+		p.WaitFor(reasonUnusable, "%s", s.Progress.Log).For(kind, s.Object.Name).UntilUserActs()
+	case backend.Failed:
+		p.WaitFor(reasonFailed, "The bootstrap data failed in machine %s", s.Name).For(kind, s.Object.Name).UntilUserActs()
+	}
+}
+
+// waitForVersion waits until the control plane supports the Kubernetes version of the node.
+func waitForVersion(s Snapshot, p *reconciler.Plan) {
+	p.WaitFor(reasonSkew, "The node image is of Kubernetes %s, which is %s HostedControlPlane %s at %s: "+
+		"use a version for the machines that goes with it, or upgrade the control plane first", s.nodeVersion(), s.skewed(), s.Plane.Name, s.Plane.Status.Version).
+		For("HostedControlPlane", s.Plane.Name).ToChange("status.version")
+	p.RecheckIn(quotaRecheck)
+}
+
+// stale reports whether the machine of this name belongs to an earlier object that no longer exists. After a move or a
+// restore the object's UID differs, too, but then the object has a provider ID.
+func (s Snapshot) stale() bool {
+	return s.Host.State.Exists() && s.Object.Spec.ProviderID == "" && s.Host.Owner.UID != s.Object.UID
+}
+
+// waitForBackend waits for an event of the backend.
+func waitForBackend(s Snapshot, p *reconciler.Plan, reason, message string) {
+	p.WaitFor(reason, "%s", message).For(kind, s.Object.Name).ToChange("condition " + infrav1.MachineProvisionedCondition)
+	p.RecheckIn(fallback)
+}
+
+// waitForResult waits for the effect of the plan's actions on the machine.
+func waitForResult(s Snapshot, p *reconciler.Plan, reason, message string) {
+	if s.Terms.Immediate {
+		p.RecheckIn(soon)
+		return
+	}
+	waitForBackend(s, p, reason, message)
+}
+
+// waitForRunning waits for a machine that the plan starts.
+func waitForRunning(s Snapshot, p *reconciler.Plan, reason, message string) {
+	switch {
+	case !s.Terms.Immediate:
+		waitForBackend(s, p, reason, message)
+	case s.Terms.Scripted:
+		p.RecheckIn(soon)
+	default:
+		p.RecheckIn(s.Terms.ChangesAfter)
+	}
+}
+
+// waitForData waits for the bootstrap data Secret.
+func waitForData(s Snapshot, p *reconciler.Plan) {
+	on, bootstrap := reconciler.Subject{}, clusterv1.Bootstrap{}
+	switch {
+	case s.Machine != nil:
+		on, bootstrap = reconciler.Subject{Kind: "Machine", Name: s.Machine.Name}, s.Machine.Spec.Bootstrap
+	case s.Pool != nil:
+		on, bootstrap = reconciler.Subject{Kind: "MachinePool", Name: s.Pool.Name}, s.Pool.Spec.Template.Spec.Bootstrap
+	}
+	if s.Cluster == nil {
+		on = reconciler.Subject{Kind: "Cluster", Name: s.clusterName()}
+	}
+	backend.WaitForBootstrapData(p, on, s.Cluster, bootstrap)
+}
+
+// waitForStart waits for a machine whose startup duration is known.
+func waitForStart(s Snapshot, p *reconciler.Plan, left time.Duration) {
+	p.WaitFor(reasonStarting, "The machine is starting, which takes %s", s.startup()).For(kind, s.Object.Name).ForTime()
+	p.RecheckIn(left)
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }

@@ -1,0 +1,65 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/local/cloudinit"
+	"github.com/slipwayhq/slipway/internal/redact"
+)
+
+// withoutSecrets masks the secrets of the machine's bootstrap data in the output of the bootstrap and the kubelet,
+// because more users can read a condition than the Secret. If the secrets cannot be determined, no output is shown.
+func (c *Controller) withoutSecrets(ctx context.Context, s Snapshot, p backend.Progress) (backend.Progress, error) {
+	if p.Phase == backend.Unusable || p.Log == "" && p.Kubelet == "" && p.APIServer == "" { // the message for Unusable comes from the backend
+		return p, nil
+	}
+	secrets, err := c.bootstrapSecrets(ctx, s)
+	if why := fault.As(err); why != nil {
+		p.Log, p.Kubelet, p.APIServer = fmt.Sprintf("(not shown, since it is not known what is secret in them: %s)", why.Message), "", ""
+		return p, nil
+	}
+	if err != nil {
+		return p, err
+	}
+	p.Log, p.Kubelet = redact.MaskSecrets(p.Log, secrets), redact.MaskSecrets(p.Kubelet, secrets)
+	p.APIServer = redact.MaskSecrets(p.APIServer, secrets)
+	return p, nil
+}
+
+// bootstrapSecrets returns the secrets in the machine's bootstrap data. They must not be stored.
+func (c *Controller) bootstrapSecrets(ctx context.Context, s Snapshot) ([]string, error) {
+	data, node, err := c.ownData(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return cloudinit.FirstBootSecrets(data, node)
+}
+
+// skipped returns the parts of the bootstrap data that the machine does not apply. It returns nothing if the data are
+// gone or invalid.
+func (c *Controller) skipped(ctx context.Context, s Snapshot) ([]string, error) {
+	data, node, err := c.ownData(ctx, s)
+	var out []string
+	if err == nil {
+		out, err = cloudinit.Skipped(data, node)
+	}
+	if fault.As(err) != nil {
+		return nil, nil
+	}
+	return out, err
+}
+
+// ownData reads the machine's bootstrap data.
+func (c *Controller) ownData(ctx context.Context, s Snapshot) (cloudinit.FirstBootData, cloudinit.FirstBootNode, error) {
+	node := cloudinit.FirstBootNode{Name: s.Name, Hostname: s.Host.Hostname, ProviderID: backend.ProviderID(s.Name), Address: s.Host.Address}
+	if s.secret() == "" {
+		return cloudinit.FirstBootData{}, node, fault.New(fault.Transient, reasonBootstrapData, "there is no Secret with the bootstrap data any more")
+	}
+	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: s.secret()})
+	return data, node, err
+}

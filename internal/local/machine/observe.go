@@ -1,0 +1,282 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	versions "github.com/slipwayhq/slipway/internal/version"
+)
+
+// PoolAnnotation on a LocalMachine names the LocalMachinePool that created it. The controller owner reference cannot
+// serve this purpose, because it is transferred to the Machine.
+const PoolAnnotation = backend.PoolAnnotation
+
+// Snapshot is the input of Decide.
+type Snapshot struct {
+	Object *infrav1.LocalMachine
+	// Machine that owns the object. Nil if there is none (yet).
+	Machine *clusterv1.Machine
+	// Pool is the MachinePool of a machine that was created for one. Nil for others.
+	Pool *clusterv1.MachinePool
+	// Cluster and Network (the LocalCluster) of the machine. Nil if they do not exist (yet).
+	Cluster *clusterv1.Cluster
+	Network *infrav1.LocalCluster
+	// Plane is the hosted control plane of the Cluster. Nil if there is none, or one of another kind.
+	Plane *controlplanev1.HostedControlPlane
+	// Name of the machine, even if it does not exist yet. Empty if the object cannot have the ID in spec.providerID.
+	Name string
+	// Policy is the operator's configuration.
+	Policy policy.Configuration
+	// Terms are the properties of the machine that are known in advance.
+	Terms backend.Capabilities
+	// Host is the observed machine.
+	Host backend.Machine
+	// Fault is the error of the backend. Nil if the backend could be read.
+	Fault *fault.Fault
+	// Progress of the bootstrap. Nil until it has been read.
+	Progress *backend.Progress
+	// Etcd is the result of an order for the etcd member. Nil until it has been read.
+	Etcd *Etcd
+	// Room is the number of existing machines and the resolved mounts for a new machine. Nil until it has been read.
+	Room *backend.Quota
+	Now  time.Time
+}
+
+func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snapshot, error) {
+	s := Snapshot{Object: o, Now: c.now(), Name: backend.MachineNameOf(c.instance, o.Spec.ProviderID, client.ObjectKeyFromObject(o)), Policy: c.policy}
+	if err := c.readOwners(ctx, &s); err != nil {
+		return s, err
+	}
+	if s.Name == "" { // do not use an invalid name in a lookup
+		return s, nil
+	}
+	b, err := c.backendOf(s)
+	if err == nil {
+		s.Terms = b.Machines.Capabilities(s.request())
+		if err := c.readPlane(ctx, &s); err != nil {
+			return s, err
+		}
+		s.Host, err = b.Machines.Inspect(ctx, s.ref())
+	}
+	if s.Fault = fault.As(err); s.Fault != nil {
+		err = nil
+	}
+	return s, err
+}
+
+func (c *Controller) backendOf(s Snapshot) (backend.Backend, error) {
+	return c.backends.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
+}
+
+// request returns the requested machine.
+func (s Snapshot) request() backend.MachineRequest {
+	return backend.MachineRequest{Object: s.Object, Name: s.Name, Version: s.version(), ControlPlane: s.controlPlane(), Policy: s.Policy}
+}
+
+// ref returns the reference to the machine: its name, and its ID once it has been observed.
+func (s Snapshot) ref() backend.Ref {
+	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Name, ID: s.Host.ID, Cluster: s.clusterName(), ControlPlane: s.controlPlane()}
+}
+
+func (s Snapshot) clusterName() string { return s.Object.Labels[clusterv1.ClusterNameLabel] }
+
+func (c *Controller) readOwners(ctx context.Context, s *Snapshot) error {
+	o := s.Object
+	var err error
+	if s.Machine, err = read(ctx, c.client, o.Namespace, machineOf(o), &clusterv1.Machine{}); err != nil {
+		return err
+	}
+	if s.Cluster, err = read(ctx, c.client, o.Namespace, s.clusterName(), &clusterv1.Cluster{}); err != nil {
+		return err
+	}
+	if s.Cluster != nil {
+		ref := s.Cluster.Spec.InfrastructureRef
+		if ref.Kind == "LocalCluster" && ref.APIGroup == infrav1.GroupVersion.Group {
+			if s.Network, err = read(ctx, c.client, o.Namespace, ref.Name, &infrav1.LocalCluster{}); err != nil {
+				return err
+			}
+		}
+	}
+	local, err := read(ctx, c.client, o.Namespace, o.Annotations[PoolAnnotation], &infrav1.LocalMachinePool{})
+	if err != nil || local == nil {
+		return err
+	}
+	s.Pool, err = read(ctx, c.client, o.Namespace, ownerOf(local, "MachinePool"), &clusterv1.MachinePool{})
+	return err
+}
+
+// readPlane reads the hosted control plane for the version check of nodes that have yet to be created from an image.
+func (c *Controller) readPlane(ctx context.Context, s *Snapshot) (err error) {
+	if s.Cluster == nil || s.Terms.Image == "" || s.provisioned() {
+		return nil
+	}
+	ref := s.Cluster.Spec.ControlPlaneRef
+	if ref.Kind == "HostedControlPlane" && ref.APIGroup == controlplanev1.GroupVersion.Group {
+		s.Plane, err = read(ctx, c.client, s.Object.Namespace, ref.Name, &controlplanev1.HostedControlPlane{})
+	}
+	return err
+}
+
+// read returns the object, or nil if there is none or the name is empty. The object is shared with the cache and must
+// not be changed.
+func read[O client.Object](ctx context.Context, c client.Reader, namespace, name string, o O) (O, error) {
+	var none O
+	if name == "" {
+		return none, nil
+	}
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("reading %T %s/%s: %w", o, namespace, name, err)
+	}
+	return o, nil
+}
+
+// answer reads the state that Decide requests.
+func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
+	b, err := c.backendOf(s)
+	if err != nil {
+		return s, err
+	}
+	if _, ok := q.(CheckQuota); ok {
+		return answerRoom(ctx, b.Machines, s)
+	}
+	if q, ok := q.(ReadEtcd); ok {
+		return c.answerEtcd(ctx, b.Etcds, s, q.Order)
+	}
+	return c.answerProgress(ctx, b.Scripts, s)
+}
+
+// answerProgress reads the progress of the bootstrap.
+func (c *Controller) answerProgress(ctx context.Context, scripts backend.Scripts, s Snapshot) (Snapshot, error) {
+	p, err := scripts.Progress(ctx, s.ref())
+	if err == nil {
+		p, err = c.withoutSecrets(ctx, s, p)
+	}
+	if err == nil && (p.Phase == backend.Succeeded || p.Phase == backend.Failed) {
+		p.Skipped, err = c.skipped(ctx, s)
+	}
+	s.Progress = &p
+	f := fault.As(err)
+	switch {
+	case f == nil:
+	case f.Kind == fault.Unreachable, f.Kind == fault.Conflict:
+		// The machine has stopped, or the backend is unreachable, since it was inspected: an event will follow.
+		s.Progress, err = &backend.Progress{Phase: backend.InProgress}, nil
+	default:
+		s.Fault, err = f, nil
+	}
+	return s, err
+}
+
+// answerRoom reads the number of existing machines and the resolved mounts for a new machine.
+func answerRoom(ctx context.Context, machines backend.Machines, s Snapshot) (Snapshot, error) {
+	want := spec(s)
+	want.Mounts = s.Terms.Mounts
+	room, err := machines.CheckQuota(ctx, want)
+	if s.Fault = fault.As(err); s.Fault != nil {
+		return s, nil
+	}
+	s.Room = &room
+	return s, err
+}
+
+func machineOf(o client.Object) string { return ownerOf(o, "Machine") }
+
+// ownerOf returns the name of the owner of a core Cluster API kind, empty if there is none.
+func ownerOf(o client.Object, kind string) string {
+	for _, ref := range o.GetOwnerReferences() {
+		if group, _, _ := strings.Cut(ref.APIVersion, "/"); ref.Kind == kind && group == clusterv1.GroupVersion.Group {
+			return ref.Name
+		}
+	}
+	return ""
+}
+
+// provisioned reports whether the machine has ever been provisioned.
+func (s Snapshot) provisioned() bool {
+	p := s.Object.Status.Initialization.Provisioned
+	return p != nil && *p
+}
+
+// secret returns the name of the bootstrap data Secret, empty if there is none. Machines of a pool use the Secret of
+// the pool; their own name is empty.
+func (s Snapshot) secret() string {
+	if s.Machine != nil && s.Machine.Spec.Bootstrap.DataSecretName != nil && *s.Machine.Spec.Bootstrap.DataSecretName != "" {
+		return *s.Machine.Spec.Bootstrap.DataSecretName
+	}
+	if s.Pool != nil && s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName != nil {
+		return *s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName
+	}
+	return ""
+}
+
+// version returns the requested Kubernetes version, empty for any.
+func (s Snapshot) version() string {
+	switch {
+	case s.Pool != nil:
+		return s.Pool.Spec.Template.Spec.Version
+	case s.Machine != nil:
+		return s.Machine.Spec.Version
+	}
+	return ""
+}
+
+// nodeVersion returns the Kubernetes version of the node image, empty if it is unknown.
+func (s Snapshot) nodeVersion() string {
+	if s.Host.State.Exists() {
+		return s.Host.NodeVersion
+	}
+	return s.Terms.ImageVersion
+}
+
+// skewed returns the unsupported version skew between the node image's kubelet and the hosted control plane, empty if
+// it is supported.
+func (s Snapshot) skewed() string {
+	if s.Plane == nil {
+		return ""
+	}
+	plane, errPlane := versions.Parse(s.Plane.Status.Version)
+	node, errNode := versions.Parse(s.nodeVersion())
+	if errPlane != nil || errNode != nil {
+		return ""
+	}
+	switch span := (versions.Span{Lowest: plane, Highest: plane}); {
+	case span.IsOlderThan(node):
+		return "newer than"
+	case span.HasLeftBehind(node):
+		return fmt.Sprintf("more than %d minor versions older than", versions.MaxKubeletLag)
+	}
+	return ""
+}
+
+// controlPlane reports whether the machine runs a control plane.
+func (s Snapshot) controlPlane() bool {
+	if s.Machine == nil {
+		return false
+	}
+	_, ok := s.Machine.Labels[clusterv1.MachineControlPlaneLabel]
+	return ok
+}
+
+// failureDomain returns the failure domain of the machine. On a single host, failure domains are only names.
+func (s Snapshot) failureDomain() string {
+	if s.Machine != nil && s.Machine.Spec.FailureDomain != "" {
+		return s.Machine.Spec.FailureDomain
+	}
+	return s.Object.Spec.FailureDomain
+}

@@ -1,0 +1,140 @@
+package machinepool
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// ReadMembers reads the machines of the pool from the API server, because a stale cache must not cause machines to be
+// created or deleted.
+type ReadMembers struct{}
+
+func (ReadMembers) String() string { return "which machines the pool has" }
+
+// SetProviderIDs writes spec.providerIDList, and spec.providerID.
+type SetProviderIDs struct {
+	// IDs are separated by commas.
+	IDs string
+}
+
+func (a SetProviderIDs) String() string {
+	return fmt.Sprintf("set providerIDList to [%s]: these machines exist", a.IDs)
+}
+
+// Create creates a LocalMachine.
+type Create struct{ Name, FailureDomain, Why string }
+
+func (a Create) String() string { return fmt.Sprintf("create LocalMachine %s: %s", a.Name, a.Why) }
+
+// Own restores the pool's owner reference on a LocalMachine.
+type Own struct{ Name string }
+
+func (a Own) String() string {
+	return fmt.Sprintf("own LocalMachine %s: it was made for the pool, and lost its owner", a.Name)
+}
+
+// Remove deletes the Machine of a LocalMachine, or the LocalMachine itself if it has no Machine.
+type Remove struct{ Name, Machine, Why string }
+
+func (a Remove) String() string {
+	if a.Machine != "" {
+		return fmt.Sprintf("delete Machine %s: %s", a.Machine, a.Why)
+	}
+	return fmt.Sprintf("delete LocalMachine %s: %s", a.Name, a.Why)
+}
+
+func (c *Controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
+	switch a := a.(type) {
+	case SetProviderIDs:
+		return c.writer.Patch(ctx, s.Object, func(o client.Object) { setProviderIDs(o.(*infrav1.LocalMachinePool), a) })
+	case Create:
+		return c.writer.Create(ctx, newMachine(s, a))
+	case Own:
+		return c.own(ctx, s, a)
+	case Remove:
+		return c.remove(ctx, s, a)
+	}
+	return fault.New(fault.Bug, "UnknownAction", "the local machine pool controller does not know how to %s", a)
+}
+
+func setProviderIDs(o *infrav1.LocalMachinePool, a SetProviderIDs) {
+	o.Spec.ProviderIDList = nil
+	if a.IDs != "" {
+		o.Spec.ProviderIDList = strings.Split(a.IDs, ",")
+	}
+	if o.Spec.ProviderID == "" {
+		o.Spec.ProviderID = "slipway:///" + o.Namespace + "/" + o.Name
+	}
+}
+
+// newMachine returns the LocalMachine to create. The pool is its owner but not its controller owner, because the
+// Machine that the MachinePool controller creates for it becomes the controller owner.
+func newMachine(s Snapshot, a Create) *infrav1.LocalMachine {
+	template := s.Object.Spec.Template
+	m := &infrav1.LocalMachine{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Object.Namespace, Name: a.Name,
+			Labels: map[string]string{}, Annotations: map[string]string{},
+			OwnerReferences: []metav1.OwnerReference{ownerOf(s)},
+		},
+		Spec: infrav1.LocalMachineSpec{Backend: *template.Backend.DeepCopy(), FailureDomain: a.FailureDomain},
+	}
+	maps.Copy(m.Labels, template.ObjectMeta.Labels)
+	maps.Copy(m.Labels, map[string]string{
+		clusterv1.ClusterNameLabel: s.Pool.Spec.ClusterName, clusterv1.MachinePoolNameLabel: contract.LabelValue(s.Pool.Name),
+	})
+	m.Labels = ownership.PassWatchLabel(s.Object, m.Labels)
+	maps.Copy(m.Annotations, template.ObjectMeta.Annotations)
+	maps.Copy(m.Annotations, map[string]string{backend.PoolAnnotation: s.Object.Name, HashAnnotation: s.hash()})
+	return m
+}
+
+// ownerOf returns the owner reference of a LocalMachine to its pool.
+func ownerOf(s Snapshot) metav1.OwnerReference {
+	yes := true
+	return metav1.OwnerReference{
+		APIVersion: infrav1.GroupVersion.String(), Kind: "LocalMachinePool",
+		Name: s.Object.Name, UID: s.Object.UID, BlockOwnerDeletion: &yes,
+	}
+}
+
+func (c *Controller) own(ctx context.Context, s Snapshot, a Own) error {
+	for _, m := range s.Members {
+		if m.Local.Name == a.Name {
+			return c.writer.Patch(ctx, m.Local, func(o client.Object) { ownership.Own(o, ownerOf(s)) })
+		}
+	}
+	return nil
+}
+
+func (c *Controller) remove(ctx context.Context, s Snapshot, a Remove) error {
+	for _, m := range s.Members {
+		if m.Local.Name != a.Name {
+			continue
+		}
+		if m.Machine == nil {
+			return c.writer.Delete(ctx, m.Local)
+		}
+		if err := c.writer.Delete(ctx, m.Machine); err != nil {
+			return err
+		}
+		if c.events != nil {
+			c.events.Eventf(m.Machine, s.Object, corev1.EventTypeNormal, "RemovedFromPool", "Delete", "LocalMachinePool %s deletes it: %s", s.Object.Name, a.Why)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package machinepool
+
+import (
+	"context"
+	"time"
+
+	kubeevents "k8s.io/client-go/tools/events"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/local/nodecapacity"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// Name of the controller.
+const Name = "local-machinepool"
+
+// Controller reconciles LocalMachinePools.
+type Controller struct {
+	client client.Client
+	// live reads from the API server without the cache.
+	live   client.Reader
+	writer *kube.Writer
+	events kubeevents.EventRecorder
+	// nodes computes the capacity of a pool's nodes and has the operator's configuration.
+	nodes nodecapacity.Nodes
+	now   func() time.Time
+}
+
+// Add adds the controller to the manager. nodes computes the capacity of a pool's nodes and has the operator's
+// configuration.
+func Add(s reconciler.Setup, nodes nodecapacity.Nodes) error {
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), nodes: nodes, now: time.Now}
+	if err := s.IndexByCluster(Name, &infrav1.LocalMachinePool{}); err != nil {
+		return err
+	}
+	r := reconciler.NewReconciler(s, c.definition())
+	c.writer, c.events = r.Writer, r.Events
+	return s.Builder(Name, &infrav1.LocalMachinePool{}).
+		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(ofPool), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(ofLocalMachine)).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(markedOrChanged())).
+		Watches(&clusterv1.Cluster{}, reconciler.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(reconciler.ClusterChanged())).
+		Complete(c.gated(r))
+}
+
+func (c *Controller) definition() reconciler.Controller[*infrav1.LocalMachinePool, Snapshot] {
+	return reconciler.Controller[*infrav1.LocalMachinePool, Snapshot]{
+		Name: Name, Finalizer: infrav1.LocalMachinePoolFinalizer,
+		New: func() *infrav1.LocalMachinePool { return &infrav1.LocalMachinePool{} },
+		Urgent: reconciler.Urgent{
+			Fields: []string{"initialization", "ready", "infrastructureMachineKind"}, Conditions: []string{clusterv1.ReadyCondition},
+		},
+		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+		Answer: func(ctx context.Context, s Snapshot, _ reconciler.Question) (Snapshot, error) {
+			return c.answerLive(ctx, s)
+		},
+	}
+}
+
+// gated skips objects that are managed externally or have no owner.
+func (c *Controller) gated(inner reconcile.Reconciler) backend.Gate {
+	return backend.Gate{
+		Inner: inner, Client: c.client, Finalizer: infrav1.LocalMachinePoolFinalizer,
+		New:   func() client.Object { return &infrav1.LocalMachinePool{} },
+		Owned: func(o client.Object) bool { return ownerName(o) != "" },
+	}
+}
+
+// markedOrChanged selects updates of Machines that change their deletion priority, start their deletion or request
+// their replacement.
+func markedOrChanged() predicate.Predicate {
+	replaced := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*clusterv1.Machine)
+		after, ok2 := e.ObjectNew.(*clusterv1.Machine)
+		return ok && ok2 && toBeReplaced(before) != toBeReplaced(after)
+	}}
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, replaced)
+}
+
+func newList() client.ObjectList { return &infrav1.LocalMachinePoolList{} }
+
+// ofPool enqueues the LocalMachinePool that a MachinePool refers to.
+func ofPool(_ context.Context, o client.Object) []reconcile.Request {
+	ref := o.(*clusterv1.MachinePool).Spec.Template.Spec.InfrastructureRef
+	if ref.Kind != "LocalMachinePool" || ref.APIGroup != infrav1.GroupVersion.Group {
+		return nil
+	}
+	return request(o.GetNamespace(), ref.Name)
+}
+
+// ofLocalMachine enqueues the pool that created a LocalMachine.
+func ofLocalMachine(_ context.Context, o client.Object) []reconcile.Request {
+	return request(o.GetNamespace(), o.GetAnnotations()[backend.PoolAnnotation])
+}
+
+// ofMachine enqueues the pool of a Machine's LocalMachine.
+func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
+	ref := o.(*clusterv1.Machine).Spec.InfrastructureRef
+	if ref.Kind != localMachineKind || ref.APIGroup != infrav1.GroupVersion.Group {
+		return nil
+	}
+	m := &infrav1.LocalMachine{}
+	if err := c.client.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}, m); err != nil {
+		return nil
+	}
+	return ofLocalMachine(ctx, m)
+}
+
+func request(namespace, name string) []reconcile.Request {
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}}
+}

@@ -1,0 +1,248 @@
+package machinepool
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
+)
+
+// Reasons of waits and conditions.
+const (
+	reasonOwner          = "WaitingForMachinePool"
+	reasonInfrastructure = "WaitingForClusterInfrastructureReady"
+	reasonDeleting       = "WaitingForMachines"
+	reasonRestore        = "WaitingForLocalMachines"
+	reasonDenied         = "DeniedByPolicy"
+)
+
+// mostAtOnce limits the number of machines that one plan creates, because a plan is held in memory as a whole and users
+// choose any number of replicas. The created machines trigger the next plan.
+const mostAtOnce = 50
+
+// Decide computes the plan for the snapshot.
+func Decide(s Snapshot) reconciler.Plan {
+	var p reconciler.Plan
+	if awaited := s.unrestoredIDs(); len(awaited) > 0 && s.Object.DeletionTimestamp.IsZero() {
+		p.WaitFor(reasonRestore, "Waiting for %s to be restored and reconciled; delete what is left of a machine that will not be, and "+
+			"take its ID off spec.providerIDList", condition.Names(awaited)).For(kind, s.Object.Name).UntilUserActs()
+		own(s, &p)
+		return p
+	}
+	if ids := s.providerIDs(); !slices.Equal(ids, s.Object.Spec.ProviderIDList) || s.Object.Spec.ProviderID == "" {
+		p.Do(SetProviderIDs{IDs: strings.Join(ids, ",")})
+	}
+	if !s.Object.DeletionTimestamp.IsZero() {
+		decideDeletion(s, &p)
+		return p
+	}
+	if s.Pool == nil {
+		p.WaitFor(reasonOwner, "Waiting for the MachinePool that owns this object to appear").For(kind, s.Object.Name).ToChange("metadata.ownerReferences")
+		return p
+	}
+	changes := decideMembers(s, &p)
+	if len(changes) > 0 && !s.Live {
+		return reconciler.Plan{Ask: []reconciler.Question{ReadMembers{}}}
+	}
+	p.Do(changes...)
+	own(s, &p)
+	return p
+}
+
+// own restores the pool's owner reference on its machines.
+func own(s Snapshot, p *reconciler.Plan) {
+	for _, m := range s.Members {
+		if m.Local.DeletionTimestamp.IsZero() && !ownership.Owns(s.Object, m.Local) {
+			p.Do(Own{Name: m.Local.Name})
+		}
+	}
+}
+
+func decideDeletion(s Snapshot, p *reconciler.Plan) {
+	if !s.Live {
+		*p = reconciler.Plan{Ask: []reconciler.Question{ReadMembers{}}}
+		return
+	}
+	var names []string
+	var locals []metav1.Object
+	for _, m := range s.Members {
+		names, locals = append(names, m.Local.Name), append(locals, m.Local)
+		if !m.deleting() {
+			p.Do(remove(m, "the pool is being deleted"))
+		}
+	}
+	if len(names) > 0 {
+		p.WaitFor(reasonDeleting, "Waiting for LocalMachines %s to be gone%s", condition.Names(names),
+			reconciler.ForeignFinalizersText(infrav1.GroupVersion.WithKind(localMachineKind).GroupKind(), locals...)).ForAll(localMachineKind, names).ToChange("")
+	}
+}
+
+// memberGroups contains the members grouped by the action that they need.
+type memberGroups struct {
+	// current members are up to date, outdated members have to be replaced; both are sorted in deletion order.
+	current, outdated []Member
+	removals          []reconciler.Action
+}
+
+func groupMembers(s Snapshot) memberGroups {
+	var c memberGroups
+	hash := s.hash()
+	for _, m := range s.Members {
+		switch {
+		case m.deleting():
+		case m.lost():
+			c.removals = append(c.removals, remove(m, "its machine was removed from the host"))
+		case m.unhealthy():
+			c.removals = append(c.removals, remove(m, "a health check found it unhealthy"))
+		case m.outdated(hash):
+			c.outdated = append(c.outdated, m)
+		default:
+			c.current = append(c.current, m)
+		}
+	}
+	slices.SortStableFunc(c.current, deletionOrder)
+	slices.SortStableFunc(c.outdated, deletionOrder)
+	return c
+}
+
+// decideMembers returns the actions that bring the pool to the desired number of up-to-date machines.
+func decideMembers(s Snapshot, p *reconciler.Plan) []reconciler.Action {
+	c := groupMembers(s)
+	changes := c.removals
+	active, desired := len(c.current)+len(c.outdated), s.desired()
+	if over := active - desired; over > 0 {
+		changes = append(changes, scaleDown(c, over, desired)...)
+	}
+	missing := max(0, desired-active)
+	if len(c.outdated) > 0 && missing == 0 && active == desired && len(c.current) < desired {
+		missing = 1 // surge by one machine until it is ready
+	}
+	if missing == 0 {
+		return changes
+	}
+	if !canCreate(s, p) {
+		return changes
+	}
+	domains := newSpread(s)
+	for i := range min(missing, mostAtOnce) {
+		why := "there are fewer than asked for"
+		if active >= desired {
+			why = "it replaces an outdated one"
+		}
+		changes = append(changes, Create{Name: newName(s, i), FailureDomain: domains.next(), Why: why})
+	}
+	return changes
+}
+
+// canCreate reports whether all prerequisites for a new machine are met. Scripted machines can boot before their
+// bootstrap data exists.
+func canCreate(s Snapshot, p *reconciler.Plan) bool {
+	denied := s.Policy.DeniedReplicas(int32(s.desired()))
+	switch {
+	case denied != "":
+		p.WaitFor(reasonDenied, "%s", denied).For(kind, s.Object.Name).UntilUserActs()
+	case s.Cluster == nil || s.Cluster.Status.Initialization.InfrastructureProvisioned == nil || !*s.Cluster.Status.Initialization.InfrastructureProvisioned:
+		p.WaitFor(reasonInfrastructure, "Waiting for the cluster's infrastructure (LocalCluster) to be provisioned").
+			For("Cluster", s.Pool.Spec.ClusterName).ToChange("status.initialization.infrastructureProvisioned")
+	case !s.Offer.Scripted && ptr.Deref(s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName, "") == "":
+		backend.WaitForBootstrapData(p, reconciler.Subject{Kind: "MachinePool", Name: s.Pool.Name}, s.Cluster, s.Pool.Spec.Template.Spec.Bootstrap)
+	default:
+		return true
+	}
+	return false
+}
+
+// scaleDown returns the removal of surplus members. During a rollout only outdated members are removed, and the last
+// surplus one waits until every current member is ready.
+func scaleDown(c memberGroups, over, desired int) []reconciler.Action {
+	var out []reconciler.Action
+	if len(c.outdated) == 0 || len(c.current) > desired {
+		all := append(append([]Member{}, c.current...), c.outdated...)
+		slices.SortStableFunc(all, func(a, b Member) int {
+			return cmp.Or(cmp.Compare(rank(a), rank(b)), deletionOrder(a, b))
+		})
+		for _, m := range all[:over] {
+			out = append(out, remove(m, "there are more than asked for; "+why(m)))
+		}
+		return out
+	}
+	healthy := !slices.ContainsFunc(c.current, func(m Member) bool { return !m.ready() })
+	for i, m := range c.outdated[:min(over, len(c.outdated))] {
+		if surge := i == over-1; surge && !healthy && m.ready() {
+			break
+		}
+		out = append(out, remove(m, "it is outdated"))
+	}
+	return out
+}
+
+// deletionOrder sorts members for deletion: first members with the delete-machine annotation, then members that are not
+// ready, then the oldest.
+func deletionOrder(a, b Member) int {
+	return cmp.Or(
+		cmp.Compare(rank(a), rank(b)),
+		a.Local.CreationTimestamp.Compare(b.Local.CreationTimestamp.Time),
+		strings.Compare(a.Local.Name, b.Local.Name))
+}
+
+func rank(m Member) int {
+	switch {
+	case m.unwanted():
+		return 0
+	case !m.ready():
+		return 1
+	}
+	return 2
+}
+
+func why(m Member) string {
+	return [...]string{"it is marked with the delete-machine annotation", "it is not Ready", "it is the oldest"}[rank(m)]
+}
+
+// providerIDs returns the sorted provider IDs of the machines that became Nodes and still exist. A machine in the
+// current list has had a Node, even if its status was lost.
+func (s Snapshot) providerIDs() []string {
+	var ids []string
+	for _, m := range s.Members {
+		id := m.Local.Spec.ProviderID
+		if (m.provisioned() || slices.Contains(s.Object.Spec.ProviderIDList, id)) && !m.lost() && id != "" {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// recorded reports whether all machines of the pool have been observed since it was created or restored; the status
+// then contains their number.
+func (s Snapshot) recorded() bool { return s.Object.Status.Replicas != nil }
+
+// unrestoredIDs returns, for a pool restored from a backup, the provider IDs in its list whose machines are not restored yet.
+// A machine is restored when its Machine exists and its LocalMachine has conditions. The result is empty once all
+// machines have been observed, and sorted like the list.
+func (s Snapshot) unrestoredIDs() []string {
+	if s.recorded() {
+		return nil
+	}
+	back := map[string]bool{}
+	for _, m := range s.Members {
+		back[m.Local.Spec.ProviderID] = m.Machine != nil && len(m.Local.Status.Conditions) > 0
+	}
+	return slices.DeleteFunc(slices.Clone(s.Object.Spec.ProviderIDList), func(id string) bool { return back[id] })
+}
+
+func remove(m Member, why string) Remove {
+	r := Remove{Name: m.Local.Name, Why: why}
+	if m.Machine != nil {
+		r.Machine = m.Machine.Name
+	}
+	return r
+}

@@ -1,0 +1,202 @@
+package machinepool
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/local/nodecapacity"
+	"github.com/slipwayhq/slipway/internal/policy"
+)
+
+// HashAnnotation on a LocalMachine is the hash of the template and version from which it was created.
+const HashAnnotation = "infrastructure.slipway.dev/template-hash"
+
+// Snapshot is the input of Decide.
+type Snapshot struct {
+	Object *infrav1.LocalMachinePool
+	// Pool is the MachinePool that owns the object. Nil if it is not in the cache (any more).
+	Pool    *clusterv1.MachinePool
+	Cluster *clusterv1.Cluster
+	// Members are the machines of the pool, sorted by name.
+	Members []Member
+	// Live is true if Members were read from the API server instead of the cache, which may not contain the latest
+	// changes yet.
+	Live bool
+	// Policy is the operator's configuration.
+	Policy policy.Configuration
+	// Offer is the capacity of a machine in the pool. Empty if the backend is not available in this process.
+	Offer nodecapacity.NodeCapacity
+	Now   time.Time
+}
+
+// Member is one machine of the pool.
+type Member struct {
+	Local *infrav1.LocalMachine
+	// Machine that owns it. Nil if there is none (yet).
+	Machine *clusterv1.Machine
+}
+
+func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachinePool) (Snapshot, error) {
+	s := Snapshot{Object: o, Now: c.now(), Policy: c.nodes.Policy}
+	// The LocalMachines report a backend that is not available; without LocalMachines there is nothing to report.
+	s.Offer, _ = c.nodes.CapacityOf(infrav1.LocalMachineSpec{Backend: o.Spec.Template.Backend})
+	pool := &clusterv1.MachinePool{}
+	if ok, err := c.get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: ownerName(o)}, pool); err != nil {
+		return s, err
+	} else if ok {
+		s.Pool = pool
+	}
+	cluster := &clusterv1.Cluster{}
+	if ok, err := c.get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: s.clusterName()}, cluster); err != nil {
+		return s, err
+	} else if ok {
+		s.Cluster = cluster
+	}
+	var err error
+	s.Members, err = members(ctx, c.client, s)
+	return s, err
+}
+
+func (c *Controller) get(ctx context.Context, key client.ObjectKey, o client.Object) (bool, error) {
+	if key.Name == "" {
+		return false, nil
+	}
+	err := c.client.Get(ctx, key, o, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %T %s: %w", o, key, err)
+	}
+	return true, nil
+}
+
+// members reads the machines of the pool.
+func members(ctx context.Context, r client.Reader, s Snapshot) ([]Member, error) {
+	scope := []client.ListOption{client.InNamespace(s.Object.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.clusterName()}}
+	var locals infrav1.LocalMachineList
+	if err := r.List(ctx, &locals, scope...); err != nil {
+		return nil, fmt.Errorf("listing LocalMachines: %w", err)
+	}
+	var machines clusterv1.MachineList
+	if err := r.List(ctx, &machines, scope...); err != nil {
+		return nil, fmt.Errorf("listing Machines: %w", err)
+	}
+	of := map[string]*clusterv1.Machine{}
+	for i := range machines.Items {
+		if ref := machines.Items[i].Spec.InfrastructureRef; ref.Kind == localMachineKind && ref.APIGroup == infrav1.GroupVersion.Group {
+			of[ref.Name] = &machines.Items[i]
+		}
+	}
+	var out []Member
+	for i := range locals.Items {
+		if o := &locals.Items[i]; o.Annotations[backend.PoolAnnotation] == s.Object.Name {
+			out = append(out, Member{Local: o, Machine: of[o.Name]})
+		}
+	}
+	slices.SortFunc(out, func(a, b Member) int { return strings.Compare(a.Local.Name, b.Local.Name) })
+	return out, nil
+}
+
+// answerLive reads the machines of the pool from the API server.
+func (c *Controller) answerLive(ctx context.Context, s Snapshot) (Snapshot, error) {
+	var err error
+	s.Members, err = members(ctx, c.live, s)
+	s.Live = true
+	return s, err
+}
+
+const localMachineKind = "LocalMachine"
+
+// kind of the objects that the controller reconciles.
+const kind = "LocalMachinePool"
+
+// ownerName returns the name of the MachinePool that owns the object, empty if none does.
+func ownerName(o client.Object) string {
+	for _, ref := range o.GetOwnerReferences() {
+		if group, _, _ := strings.Cut(ref.APIVersion, "/"); ref.Kind == "MachinePool" && group == clusterv1.GroupVersion.Group {
+			return ref.Name
+		}
+	}
+	return ""
+}
+
+func (s Snapshot) clusterName() string {
+	if s.Pool != nil {
+		return s.Pool.Spec.ClusterName
+	}
+	return s.Object.Labels[clusterv1.ClusterNameLabel]
+}
+
+// desired returns the desired number of machines; the API's default is 1.
+func (s Snapshot) desired() int {
+	if s.Pool == nil || s.Pool.Spec.Replicas == nil {
+		return 1
+	}
+	return int(*s.Pool.Spec.Replicas)
+}
+
+// hash returns the hash of the fields that determine a machine of the pool.
+func (s Snapshot) hash() string {
+	data, _ := json.Marshal(s.Object.Spec.Template.Backend) // a plain struct, which always encodes
+	sum := sha256.Sum256(append(data, s.Pool.Spec.Template.Spec.Version...))
+	return hex.EncodeToString(sum[:8])
+}
+
+// deleting reports whether the deletion of the member has begun.
+func (m Member) deleting() bool {
+	return !m.Local.DeletionTimestamp.IsZero() || m.Machine != nil && !m.Machine.DeletionTimestamp.IsZero()
+}
+
+// lost reports whether the member's machine was removed by hand or by another program.
+func (m Member) lost() bool {
+	c := condition.Set(m.Local.Status.Conditions).Get(infrav1.MachineProvisionedCondition)
+	return c != nil && c.Reason == backend.ReasonMachineRemoved
+}
+
+// unhealthy reports whether a health check marked the member for remediation.
+func (m Member) unhealthy() bool { return m.Machine != nil && toBeReplaced(m.Machine) }
+
+func toBeReplaced(m *clusterv1.Machine) bool {
+	set := condition.Set(m.Status.Conditions)
+	return set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition) && set.IsFalse(clusterv1.MachineOwnerRemediatedCondition)
+}
+
+func (m Member) ready() bool {
+	return condition.Set(m.Local.Status.Conditions).IsTrue(clusterv1.ReadyCondition)
+}
+
+// provisioned reports whether the member has, or had, a Node.
+func (m Member) provisioned() bool {
+	p := m.Local.Status.Initialization.Provisioned
+	return p != nil && *p
+}
+
+// outdated reports whether the member was created from another template or version.
+func (m Member) outdated(hash string) bool {
+	have := m.Local.Annotations[HashAnnotation]
+	return have != "" && have != hash
+}
+
+// unwanted reports whether the member has the delete-machine annotation.
+func (m Member) unwanted() bool {
+	_, local := m.Local.Annotations[clusterv1.DeleteMachineAnnotation]
+	if m.Machine == nil {
+		return local
+	}
+	_, machine := m.Machine.Annotations[clusterv1.DeleteMachineAnnotation]
+	return local || machine
+}

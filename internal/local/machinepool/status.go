@@ -1,0 +1,143 @@
+package machinepool
+
+import (
+	"fmt"
+	"strings"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// conditionInput is a snapshot with the plan and its outcome, from which the conditions are computed.
+type conditionInput struct {
+	Snapshot
+	plan    reconciler.Plan
+	outcome reconciler.Outcome
+}
+
+// conditions of a LocalMachinePool.
+var conditions = condition.Table[conditionInput]{
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
+	{Type: clusterv1.ReadyCondition, Of: conditionInput.ready},
+}
+
+func (j conditionInput) deleting() condition.Verdict {
+	if j.Object.DeletionTimestamp.IsZero() {
+		return condition.False(clusterv1.NotDeletingReason, "")
+	}
+	return condition.TrueBecause(clusterv1.DeletingReason, waits(j.plan))
+}
+
+// ready evaluates the condition Ready, which is true if the desired number of machines is ready. The message aggregates
+// the conditions of the other machines.
+func (j conditionInput) ready() condition.Verdict {
+	if !j.Object.DeletionTimestamp.IsZero() {
+		return condition.False(clusterv1.DeletingReason, waits(j.plan))
+	}
+	if why := fault.As(j.outcome.Err); why != nil {
+		return condition.False(why.Reason, why.Message)
+	}
+	if j.Pool == nil {
+		return condition.False(reasonOwner, waits(j.plan))
+	}
+	n, unknown := 0, false
+	var others []condition.Member
+	for _, m := range j.Members {
+		switch c := condition.Set(m.Local.Status.Conditions).Get(clusterv1.ReadyCondition); {
+		case m.ready() && !m.deleting():
+			n++
+		default:
+			unknown = unknown || c != nil && c.Status == "Unknown"
+			others = append(others, condition.Member{Kind: localMachineKind, Name: m.Local.Name, Conditions: m.Local.Status.Conditions})
+		}
+	}
+	if n >= j.desired() {
+		return condition.True(clusterv1.ReadyReason)
+	}
+	message := fmt.Sprintf("%d of %d machines are ready", n, j.desired())
+	if text := waits(j.plan); text != "" {
+		message += "\n" + text
+	}
+	if len(others) > 0 {
+		all := condition.Aggregate(others, condition.Part{Type: clusterv1.ReadyCondition}, condition.Reasons{Good: "a", Bad: "b", Unknown: "c"})
+		message = strings.TrimRight(message+"\n"+all.Message, "\n")
+	}
+	if unknown {
+		return condition.Unknown(clusterv1.ReadyUnknownReason, message)
+	}
+	return condition.False(clusterv1.NotReadyReason, message)
+}
+
+func waits(p reconciler.Plan) string {
+	var lines []string
+	for _, w := range p.Waits {
+		lines = append(lines, w.Message)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Report computes the status and the events.
+func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+	yes := true
+	status := infrav1.LocalMachinePoolStatus{
+		ObservedGeneration:        s.Object.Generation,
+		Conditions:                conditions.Evaluate(conditionInput{s, p, out}, reconciler.MomentOf(s.Object, s.Now)),
+		Initialization:            s.Object.Status.Initialization,
+		Ready:                     s.Object.Status.Ready,
+		InfrastructureMachineKind: localMachineKind,
+		Capacity:                  s.Offer.Capacity,
+		NodeInfo:                  s.Offer.NodeInfo,
+	}
+	replicas, provisioned := int32(0), 0
+	for _, m := range s.Members {
+		if m.lost() {
+			continue
+		}
+		replicas++
+		if m.provisioned() {
+			provisioned++
+		}
+		status.Instances = append(status.Instances, instance(m))
+	}
+	if len(s.unrestoredIDs()) > 0 && s.Object.DeletionTimestamp.IsZero() { // the number of replicas is unknown until then
+		return reconciler.Report{Status: status, Events: events(out)}
+	}
+	status.Replicas = &replicas
+	if s.Pool != nil && enough(s, provisioned, int(replicas)) { // sets both fields
+		status.Initialization.Provisioned, status.Ready = &yes, &yes
+	}
+	return reconciler.Report{Status: status, Events: events(out)}
+}
+
+// enough reports whether the desired number of machines has been provisioned. If zero machines are desired, none may
+// exist.
+func enough(s Snapshot, provisioned, replicas int) bool {
+	return provisioned >= s.desired() && (s.desired() > 0 || replicas == 0)
+}
+
+// instance returns the status of one machine.
+func instance(m Member) infrav1.LocalMachinePoolInstance {
+	ready := m.ready()
+	return infrav1.LocalMachinePoolInstance{
+		Name: m.Local.Name, InstanceID: m.Local.Status.InstanceID, ProviderID: m.Local.Spec.ProviderID,
+		Addresses: m.Local.Status.Addresses, FailureDomain: m.Local.Status.FailureDomain,
+		Version: m.Local.Status.NodeVersion, Ready: &ready,
+	}
+}
+
+func events(out reconciler.Outcome) []reconciler.Event {
+	var list []reconciler.Event
+	for _, a := range out.Done {
+		switch a := a.(type) {
+		case Create:
+			list = append(list, reconciler.Normal("MachineCreated", "Created LocalMachine %s: %s", a.Name, a.Why))
+		case Remove:
+			list = append(list, reconciler.Normal("MachineRemoved", "Deleting LocalMachine %s: %s", a.Name, a.Why))
+		}
+	}
+	return list
+}

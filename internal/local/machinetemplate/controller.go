@@ -1,0 +1,60 @@
+package machinetemplate
+
+import (
+	"context"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/local/nodecapacity"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// Name of the controller.
+const Name = "local-machinetemplate"
+
+// ownedWithin is the time for which the status of a new template is not written while it has no owner. A status update
+// in between would cause conflicts for controllers that adopt the template, and no autoscaler uses it yet.
+const ownedWithin = 10 * time.Second
+
+// Controller reconciles LocalMachineTemplates. It does not use package loop, because the templates have no conditions,
+// no finalizer and cannot be paused.
+type Controller struct {
+	client client.Client
+	writer *kube.Writer
+	scope  reconciler.Scope
+	nodes  nodecapacity.Nodes
+	now    func() time.Time
+}
+
+// Add adds the controller to the manager. nodes computes the capacity of a template's nodes.
+func Add(s reconciler.Setup, nodes nodecapacity.Nodes) error {
+	c := &Controller{
+		client: s.Manager.GetClient(), writer: kube.NewWriter(s.Manager.GetClient(), Name),
+		scope: s.Scope(), nodes: nodes, now: time.Now,
+	}
+	return s.Builder(Name, &infrav1.LocalMachineTemplate{}).Complete(c)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	o := &infrav1.LocalMachineTemplate{}
+	if err := c.client.Get(ctx, req.NamespacedName, o); err != nil || !o.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if included, err := c.scope.Includes(ctx, o); err != nil || !included {
+		return ctrl.Result{}, err
+	}
+	if left := ownedWithin - c.now().Sub(o.CreationTimestamp.Time); left > 0 && len(o.OwnerReferences) == 0 {
+		return ctrl.Result{RequeueAfter: min(left, ownedWithin)}, nil // the API server's clock may be ahead
+	}
+	offered, err := c.nodes.CapacityOf(o.Spec.Template.Spec)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	status := infrav1.LocalMachineTemplateStatus{Capacity: offered.Capacity, NodeInfo: offered.NodeInfo}
+	return ctrl.Result{}, client.IgnoreNotFound(c.writer.ApplyStatus(ctx, o, status))
+}

@@ -1,0 +1,144 @@
+package nodecapacity
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/policy"
+)
+
+// The kubelet reserves these amounts: it evicts Pods if less memory, or less of the disk, is free. The capacity that
+// the autoscaler reads for a node that does not exist yet must equal the allocatable resources of the later Node.
+const (
+	evictionMemory     = 100 << 20
+	evictionDiskTenths = 1
+)
+
+// podsPerNode is the kubelet's default limit.
+const podsPerNode = 110
+
+// NodeCapacity is the capacity of a node that does not exist yet.
+type NodeCapacity struct {
+	Capacity corev1.ResourceList
+	NodeInfo infrav1.NodeInfo
+	// Scripted is set if nodes boot without bootstrap data and run it later.
+	Scripted bool
+}
+
+// Host describes the resources of the host that nodes run on.
+type Host struct {
+	Processors int
+	// Memory, and the size of the Disk with the nodes' data, in bytes. A Disk of 0 is unknown.
+	Memory, Disk int64
+	// Architecture as Go and Kubernetes name it.
+	Architecture string
+}
+
+// ThisHost returns the host of this process. It returns an error if the amount of memory cannot be read.
+func ThisHost() (Host, error) {
+	meminfo, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return Host{}, fmt.Errorf("reading the memory of the host: %w", err)
+	}
+	defer meminfo.Close()
+	memory, err := totalMemory(meminfo)
+	return Host{Processors: runtime.NumCPU(), Memory: memory, Disk: diskSize("/var/lib/docker", "/var/lib", "/"), Architecture: runtime.GOARCH}, err
+}
+
+// diskSize returns the size of the disk with the first existing directory. Nodes store their data in Docker volumes.
+func diskSize(folders ...string) int64 {
+	for _, folder := range folders {
+		var disk unix.Statfs_t
+		if unix.Statfs(folder, &disk) == nil {
+			return int64(disk.Blocks) * disk.Bsize
+		}
+	}
+	return 0
+}
+
+// Nodes computes the capacity of nodes on a host.
+type Nodes struct {
+	Host     Host
+	Backends backend.Set
+	// Policy is the operator's configuration.
+	Policy policy.Configuration
+}
+
+// CapacityOf returns the capacity of a node with this spec. The error is a fault if the backend of the spec is not
+// available in this process.
+func (n Nodes) CapacityOf(spec infrav1.LocalMachineSpec) (NodeCapacity, error) {
+	b, err := n.Backends.Choose(spec.Backend.Name(), nil)
+	if err != nil {
+		return NodeCapacity{}, err
+	}
+	terms := b.Machines.Capabilities(backend.MachineRequest{Object: &infrav1.LocalMachine{Spec: spec}, Policy: n.Policy})
+	out := NodeCapacity{
+		Capacity: terms.Capacity,
+		Scripted: terms.Scripted,
+		NodeInfo: infrav1.NodeInfo{Architecture: infrav1.Architecture(n.Host.Architecture), OperatingSystem: "linux"},
+	}
+	if out.Capacity == nil {
+		out.Capacity = n.Host.capacity()
+		limit(out.Capacity, corev1.ResourceCPU, int64(terms.Resources.CPUs))
+		limit(out.Capacity, corev1.ResourceMemory, terms.Resources.MemoryMiB<<20)
+		keepBack(out.Capacity)
+	}
+	return out, nil
+}
+
+// capacity returns the capacity of a node that may use all of the host.
+func (h Host) capacity() corev1.ResourceList {
+	list := corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewQuantity(int64(h.Processors), resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(h.Memory, resource.BinarySI),
+		corev1.ResourcePods:   *resource.NewQuantity(podsPerNode, resource.DecimalSI),
+	}
+	if h.Disk > 0 {
+		list[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(h.Disk, resource.BinarySI)
+	}
+	return list
+}
+
+// keepBack subtracts the reserved amounts, which leaves the allocatable resources.
+func keepBack(list corev1.ResourceList) {
+	if memory := list[corev1.ResourceMemory]; memory.Value() > evictionMemory {
+		list[corev1.ResourceMemory] = *resource.NewQuantity(memory.Value()-evictionMemory, memory.Format)
+	}
+	if disk, known := list[corev1.ResourceEphemeralStorage]; known {
+		list[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(disk.Value()-disk.Value()/10*evictionDiskTenths, disk.Format)
+	}
+}
+
+// limit lowers a resource to a node's maximum. 0: no limit.
+func limit(list corev1.ResourceList, name corev1.ResourceName, most int64) {
+	if have := list[name]; most > 0 && have.CmpInt64(most) > 0 {
+		list[name] = *resource.NewQuantity(most, have.Format)
+	}
+}
+
+// totalMemory parses the host's memory in bytes from the format of /proc/meminfo.
+func totalMemory(r io.Reader) (int64, error) {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		f := strings.Fields(lines.Text())
+		if len(f) == 3 && f[0] == "MemTotal:" && f[2] == "kB" {
+			n, err := strconv.ParseInt(f[1], 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("reading the memory of the host: %w", err)
+			}
+			return n << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("reading the memory of the host: no total")
+}

@@ -1,0 +1,310 @@
+package simulated
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/simulated"
+	"github.com/slipwayhq/slipway/internal/version"
+)
+
+// Files of the bootstrap data from which a control plane is created, at kubeadm's paths.
+const (
+	caCert   = "/etc/kubernetes/pki/ca.crt"
+	caKey    = "/etc/kubernetes/pki/ca.key"
+	etcdCert = "/etc/kubernetes/pki/etcd/ca.crt"
+	etcdKey  = "/etc/kubernetes/pki/etcd/ca.key"
+)
+
+// controlPlane ensures that the API server of a machine's cluster responds and is not older than the machine. A
+// simulated cluster has a single API server, regardless of the number of its machines. The first machine creates it and
+// others join it. If it no longer exists, as after a move or a restore, any machine that was part of it recreates it,
+// because the first machine may have been replaced.
+func (m *Machines) controlPlane(ctx context.Context, spec backend.MachineSpec) error {
+	cluster := types.NamespacedName{Namespace: spec.Owner.Object.Namespace, Name: spec.Owner.Cluster}
+	st := m.server.StatusOf(cluster)
+	if st.Running && !newer(spec.Version, st.Spec.Version) {
+		return nil
+	}
+	name := simulated.OnMachines(cluster)
+	if st.Running {
+		st.Spec.Version = spec.Version
+		return m.server.Start(name, st.Spec)
+	}
+	if err := m.allowed(name, spec); err != nil {
+		return err
+	}
+	files, err := spec.Files(ctx)
+	if err != nil {
+		return err
+	}
+	for _, path := range []string{caCert, caKey} {
+		if len(files[path]) == 0 {
+			return fault.New(fault.Invalid, "BootstrapDataIncomplete", "The bootstrap data has no file %s: a simulated control plane is made from it", path)
+		}
+	}
+	if !m.server.Status(name).Exists && !spec.Ran && clusterConfiguration(files) == "" {
+		return fault.New(fault.Transient, "WaitingForControlPlane", "Waiting for the first machine of the control plane: this one joins it")
+	}
+	return m.server.Start(name, simulated.Spec{
+		Cluster: cluster, Version: spec.Version, Address: spec.Endpoint,
+		CACert: files[caCert], CAKey: files[caKey], EtcdCert: files[etcdCert], EtcdKey: files[etcdKey],
+	})
+}
+
+// allowed rejects a control plane that exceeds the limit or would listen on another endpoint. The check is needed
+// because authors of a Cluster choose the endpoint, and this program listens on it.
+func (m *Machines) allowed(name string, spec backend.MachineSpec) error {
+	if spec.Endpoint == "" {
+		return fault.New(fault.Transient, "WaitingForControlPlaneEndpoint", "Waiting for the Cluster to have a control plane endpoint")
+	}
+	at, err := netip.ParseAddrPort(spec.Endpoint)
+	first, last := simulated.Ports()
+	if err != nil || at.Addr().String() != simulated.Host || at.Port() < first || at.Port() > last {
+		return fault.New(fault.Invalid, "EndpointNotAllowed",
+			"Control plane endpoint %s is not allowed: a simulated control plane listens at %s, at a port that is chosen for it; create the cluster without an endpoint", spec.Endpoint, simulated.Host)
+	}
+	if m.server.Holds(name) {
+		return nil
+	}
+	return checkQuota(m.server, spec.Owner.Object.Namespace, spec.Policy)
+}
+
+// checkQuota returns an error if one more control plane exceeds the operator's limit.
+func checkQuota(s *simulated.Server, namespace string, allowed policy.Configuration) error {
+	own, all := s.Count(namespace)
+	if message := allowed.Maxima.SimulatedControlPlanes.Exceeded("maxima.simulatedControlPlanes", namespace, own, all); message != "" {
+		return fault.New(fault.Invalid, "DeniedByPolicy", "%s", message)
+	}
+	return nil
+}
+
+// newer reports whether the first version is newer than the second. An invalid version is not.
+func newer(a, b string) bool {
+	first, errFirst := version.Parse(a)
+	second, errSecond := version.Parse(b)
+	return errFirst == nil && errSecond == nil && first.Compare(second) > 0
+}
+
+// join creates the etcd member of a machine and, for the first machine, the objects that kubeadm init creates in the
+// cluster.
+func (m *Machines) join(ctx context.Context, ref backend.Ref, spec backend.MachineSpec) error {
+	if members := m.server.Etcd(clusterOf(ref)); members != nil {
+		joined, err := members.Join(spec.Hostname, Address(spec.Name).String())
+		if err == nil && !joined {
+			err = fault.New(fault.Transient, "EtcdNoQuorum", "The etcd member of Node %s cannot join: the others have no quorum", spec.Hostname)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	ctx, workload := m.server.Workload(ctx, clusterOf(ref))
+	if workload == nil {
+		return absent(ref.Cluster)
+	}
+	_, err := workload.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, kubeadmConfig, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		var files map[string][]byte
+		if files, err = spec.Files(ctx); err == nil {
+			err = initialize(ctx, workload, spec.Version, clusterConfiguration(files))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("preparing the simulated cluster %s: %w", ref.Cluster, err)
+	}
+	for _, pod := range staticPods(spec) {
+		_, err := workload.CoreV1().Pods(metav1.NamespaceSystem).Create(ctx, pod, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating Pod %s: %w", pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// leave updates the control plane when a machine is switched off: its etcd member stops, and the cluster is removed
+// with the last machine.
+func (m *Machines) leave(ref backend.Ref) error {
+	cluster := clusterOf(ref)
+	members := m.server.Etcd(cluster)
+	if members == nil {
+		return nil
+	}
+	if err := members.Stop(backend.Hostname(ref.Object.Name)); err != nil {
+		return err
+	}
+	notes := m.server.Notes(cluster)
+	if notes == nil {
+		return nil
+	}
+	for _, name := range notes.Names() {
+		if read(notes, name).ControlPlane {
+			return nil
+		}
+	}
+	return m.server.Remove(simulated.OnMachines(cluster))
+}
+
+// SetFaults implements faulty.Kubelets.
+func (m *Machines) SetFaults(ctx context.Context, ref backend.Ref, faults string) error {
+	notes, err := m.notes(clusterOf(ref))
+	if err != nil {
+		return err
+	}
+	wrong, err := parseFaults(faults)
+	if err != nil {
+		return err
+	}
+	host := backend.Hostname(ref.Object.Name)
+	if members := m.server.Etcd(clusterOf(ref)); members != nil {
+		if err := members.Change(host, wrong.member); err != nil {
+			return err
+		}
+	}
+	ctx, workload := m.server.Workload(ctx, clusterOf(ref))
+	if workload == nil {
+		return absent(ref.Cluster)
+	}
+	pods := workload.CoreV1().Pods(metav1.NamespaceSystem)
+	for _, component := range components {
+		pod, err := pods.Get(ctx, component+"-"+host, metav1.GetOptions{})
+		if err == nil && wrong.change(pod, component, metav1.NewTime(m.now())) {
+			_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("changing the status of Pod %s-%s: %w", component, host, err)
+		}
+	}
+	n := read(notes, host)
+	n.Faults = faults
+	return write(notes, host, n)
+}
+
+// balancers offers endpoints to clusters whose control planes run on simulated machines. There is nothing to balance.
+type balancers struct {
+	server *simulated.Server
+
+	mu sync.Mutex
+	// names are the names of the control planes, by the LocalClusters read so far.
+	names map[types.NamespacedName]string
+}
+
+var _ backend.Balancers = (*balancers)(nil)
+
+// name returns and records the name of a LocalCluster's control plane. It is recorded because it cannot be derived once
+// the object is gone.
+func (b *balancers) name(ref backend.Ref) string {
+	name := simulated.OnMachines(clusterOf(ref))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.names[ref.Object] = name
+	return name
+}
+
+// remember implements backend.Backend. It covers a process that starts while the LocalCluster is paused and therefore
+// never calls Offer for it.
+func (b *balancers) remember(ref backend.Ref) {
+	if ref.Cluster != "" {
+		b.name(ref)
+	}
+}
+
+// forget implements backend.Backend. Without it, the control plane would retain its port and its file.
+func (b *balancers) forget(cluster types.NamespacedName) error {
+	b.mu.Lock()
+	name := b.names[cluster]
+	delete(b.names, cluster)
+	kept := name == "" || slices.Contains(slices.Collect(maps.Values(b.names)), name) // another LocalCluster names the same Cluster
+	b.mu.Unlock()
+	if kept {
+		return nil
+	}
+	return b.server.Remove(name)
+}
+
+// ReserveEndpoint implements backend.Balancers.
+func (b *balancers) ReserveEndpoint(_ context.Context, ref backend.Ref, allowed policy.Configuration) (netip.AddrPort, error) {
+	name := b.name(ref)
+	if !b.server.Holds(name) {
+		if err := checkQuota(b.server, ref.Object.Namespace, allowed); err != nil {
+			return netip.AddrPort{}, err
+		}
+	}
+	port, err := b.server.Reserve(name)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return netip.ParseAddrPort(simulated.Host + ":" + strconv.Itoa(port))
+}
+
+// EnsureBalancer implements backend.Balancers.
+func (*balancers) EnsureBalancer(context.Context, backend.BalancerSpec) error { return nil }
+
+// FindBalancer implements backend.Balancers: a load balancer exists while the cluster exists or has a port.
+func (b *balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Balancer, bool, error) {
+	name := b.name(ref)
+	return backend.Balancer{Running: b.server.Status(name).Running}, b.server.Holds(name), nil
+}
+
+// DeleteBalancer implements backend.Balancers.
+func (b *balancers) DeleteBalancer(_ context.Context, ref backend.Ref) error {
+	return b.server.Remove(b.name(ref))
+}
+
+// components lists the control plane components, which run in static Pods.
+var components = [...]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+
+// staticPods returns the static Pods that kubeadm creates on a control plane node.
+func staticPods(spec backend.MachineSpec) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, component := range components {
+		out = append(out, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: metav1.NamespaceSystem, Name: component + "-" + spec.Hostname,
+				Labels:      map[string]string{"component": component, "tier": "control-plane"},
+				Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "simulated"},
+			},
+			Spec: corev1.PodSpec{
+				NodeName: spec.Hostname, HostNetwork: true,
+				Containers:  []corev1.Container{{Name: component, Image: imageRepository + "/" + component + ":" + spec.Version}},
+				Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			},
+		})
+	}
+	return out
+}
+
+// asControlPlane adds the labels and the taint of kubeadm's control plane nodes to the Node.
+func asControlPlane(node *corev1.Node) {
+	node.Labels[controlPlaneRole] = ""
+	node.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] = ""
+	node.Spec.Taints = []corev1.Taint{{Key: controlPlaneRole, Effect: corev1.TaintEffectNoSchedule}}
+}
+
+const controlPlaneRole = "node-role.kubernetes.io/control-plane"
+
+// clusterConfiguration returns the ClusterConfiguration in the files of bootstrap data. It is empty if there is none,
+// as for machines that join.
+func clusterConfiguration(files map[string][]byte) string {
+	for _, content := range files {
+		for doc := range strings.SplitSeq(string(content), "\n---") {
+			if strings.Contains(doc, "kind: ClusterConfiguration") {
+				return strings.TrimPrefix(doc, "\n")
+			}
+		}
+	}
+	return ""
+}

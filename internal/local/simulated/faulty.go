@@ -1,0 +1,154 @@
+package simulated
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+)
+
+// FaultyKubelets controls the kubelets of a backend's machines.
+type FaultyKubelets interface {
+	// SetReady makes the Node of a machine ready or not.
+	SetReady(ctx context.Context, ref backend.Ref, ready bool) error
+	// SetFaults sets the faults of the control plane on a machine and replaces earlier ones.
+	SetFaults(ctx context.Context, ref backend.Ref, faults string) error
+}
+
+// WrapFaulty returns the backend with the faults that annotations request.
+func WrapFaulty(inner backend.Backend, kubelets FaultyKubelets, now func() time.Time) backend.Backend {
+	out := inner
+	out.Faults = func(annotations map[string]string) backend.Backend {
+		b := inner
+		after, limited := length(annotations[infrav1.NotReadyAfterAnnotation])
+		problem := unknown(annotations, limited)
+		b.Machines = machines{
+			Machines: inner.Machines, kubelets: kubelets, now: now,
+			neverBoots: isRequested(annotations, infrav1.NeverBootsAnnotation), notReady: limited, after: after,
+			faults: annotations[infrav1.ControlPlaneFaultsAnnotation], problem: problem,
+		}
+		if isRequested(annotations, infrav1.NeverProvisionsAnnotation) {
+			b.Networks = faultyNetworks{inner.Networks}
+		}
+		return b
+	}
+	return out
+}
+
+// isRequested reports whether the annotation exists with a value other than "false".
+func isRequested(annotations map[string]string, name string) bool {
+	value, ok := annotations[name]
+	return ok && value != "false"
+}
+
+// prefix of all annotations that request faults.
+const prefix = "simulated.infrastructure.slipway.dev/"
+
+// ReasonUnknown is the reason of faults about invalid annotations.
+const ReasonUnknown = "FaultUnknown"
+
+// unknown returns an error for the first invalid annotation of a machine. limited is set if NotReadyAfterAnnotation has
+// a valid duration.
+func unknown(annotations map[string]string, limited bool) error {
+	if value, ok := annotations[infrav1.NotReadyAfterAnnotation]; ok && !limited {
+		return fault.New(fault.Invalid, ReasonUnknown, "The annotation %s has %q: use a time such as 30s", infrav1.NotReadyAfterAnnotation, value)
+	}
+	known := []string{infrav1.NeverBootsAnnotation, infrav1.NotReadyAfterAnnotation, infrav1.ControlPlaneFaultsAnnotation, infrav1.NeverProvisionsAnnotation}
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		if strings.HasPrefix(name, prefix) && !slices.Contains(known, name) {
+			return fault.New(fault.Invalid, ReasonUnknown, "The annotation %s makes nothing go wrong: use one of %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// length parses a duration that may be zero, and returns false if it is invalid.
+func length(value string) (time.Duration, bool) {
+	d, err := time.ParseDuration(value)
+	return d, err == nil && d >= 0
+}
+
+// machines wraps the machines of one object with its requested faults.
+type machines struct {
+	backend.Machines
+	kubelets   FaultyKubelets
+	now        func() time.Time
+	neverBoots bool
+	// notReady is set if the Node becomes not ready after the machine has run for the duration after.
+	notReady bool
+	after    time.Duration
+	// faults of the control plane on the machine.
+	faults string
+	// problem describes the invalid annotation. Nil: none.
+	problem error
+}
+
+// Capabilities implements backend.Machines.
+func (m machines) Capabilities(r backend.MachineRequest) backend.Capabilities {
+	t := m.Machines.Capabilities(r)
+	t.ChangesAfter = m.after
+	return t
+}
+
+// CheckQuota implements backend.Machines.
+func (m machines) CheckQuota(ctx context.Context, spec backend.MachineSpec) (backend.Quota, error) {
+	room, err := m.Machines.CheckQuota(ctx, spec)
+	if m.neverBoots {
+		room.Refused = fault.New(fault.Invalid, "NeverBoots", "The annotation %s keeps the machine from starting", infrav1.NeverBootsAnnotation)
+	}
+	return room, err
+}
+
+// Inspect implements backend.Machines. A machine that must not start is reported as Orphaned until it has started.
+func (m machines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine, error) {
+	out, err := m.Machines.Inspect(ctx, ref)
+	switch {
+	case m.neverBoots && out.State == backend.Created:
+		out.State = backend.Orphaned
+	case out.State == backend.Running && m.unready(out) && !out.Degraded:
+		out.Pending = "an annotation says that its Node is not ready"
+	case out.State == backend.Running && !m.unready(out) && out.Degraded:
+		out.Pending = "no annotation says any more that its Node is not ready"
+	case out.State == backend.Running && m.faults != out.Faults:
+		out.Pending = "an annotation says what is wrong with its control plane"
+	case out.State == backend.Running && m.problem != nil:
+		out.Pending = "an annotation cannot be understood"
+	}
+	return out, err
+}
+
+// Create implements backend.Machines.
+func (m machines) Create(ctx context.Context, spec backend.MachineSpec) ([]string, error) {
+	notes, err := m.Machines.Create(ctx, spec)
+	if err != nil {
+		return notes, err
+	}
+	ref := backend.Ref{Object: spec.Owner.Object, Name: spec.Name, Cluster: spec.Owner.Cluster, ControlPlane: spec.ControlPlane}
+	now, err := m.Machines.Inspect(ctx, ref)
+	if unready := m.unready(now); err == nil && now.State == backend.Running && unready != now.Degraded {
+		err = m.kubelets.SetReady(ctx, ref, !unready)
+	}
+	if err == nil && spec.ControlPlane && now.State == backend.Running && m.faults != now.Faults {
+		err = m.kubelets.SetFaults(ctx, ref, m.faults)
+	}
+	return notes, cmp.Or(err, m.problem)
+}
+
+func (m machines) unready(now backend.Machine) bool {
+	return m.notReady && !m.now().Before(now.Since.Add(m.after))
+}
+
+// faultyNetworks wraps the networks of a cluster that is never provisioned.
+type faultyNetworks struct{ backend.Networks }
+
+// FindNetwork implements backend.Networks.
+func (faultyNetworks) FindNetwork(context.Context, backend.Ref) (backend.Network, bool, error) {
+	return backend.Network{}, false, fault.New(fault.Unreachable, "NeverProvisions",
+		"The annotation %s keeps the cluster from being provisioned", infrav1.NeverProvisionsAnnotation)
+}

@@ -1,0 +1,251 @@
+package simulated
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/simulated"
+)
+
+// Machines manages the simulated machines of the clusters of a server. All methods except Delete return a fault of kind
+// Unreachable while the control plane of the machine's Cluster is not simulated or does not run.
+type Machines struct {
+	server *simulated.Server
+	// reader reads the LocalMachines, to count them.
+	reader client.Reader
+	crowd  machineCounter
+	now    func() time.Time
+}
+
+var (
+	_ backend.Machines = (*Machines)(nil)
+	_ backend.Watcher  = (*Machines)(nil)
+	_ FaultyKubelets   = (*Machines)(nil)
+)
+
+// New returns the backend for the clusters of a server, with fault injection. The reader must return all LocalMachines.
+func New(s *simulated.Server, reader client.Reader) backend.Backend {
+	m := &Machines{server: s, reader: reader, now: time.Now}
+	b := &balancers{server: s, names: map[types.NamespacedName]string{}}
+	return WrapFaulty(backend.Backend{Networks: networks{}, Machines: m, Watcher: m, Balancers: b, RecordCluster: b.remember, DeleteState: b.forget, Etcds: m}, m, time.Now)
+}
+
+// machineState is the stored state of a machine.
+type machineState struct {
+	Owner  types.UID `json:"owner,omitempty"`
+	Booted time.Time `json:"booted,omitzero"`
+	// Joined is the time at which its Node was created.
+	Joined   time.Time `json:"joined,omitzero"`
+	NotReady bool      `json:"notReady,omitempty"`
+	// ControlPlane is set if the machine runs the control plane, Faults are the faults of that control plane.
+	ControlPlane bool   `json:"controlPlane,omitempty"`
+	Faults       string `json:"faults,omitempty"`
+}
+
+// Inspect implements backend.Machines. A machine that is counted but does not exist is Orphaned.
+func (m *Machines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine, error) {
+	out := backend.Machine{Name: ref.Name, State: backend.Absent}
+	if err := m.crowd.seed(ctx, m.reader); err != nil {
+		return out, err
+	}
+	if m.crowd.has(ref.Object) {
+		out.State = backend.Orphaned
+	}
+	notes, err := m.notes(clusterOf(ref))
+	if err != nil && ref.ControlPlane { // Create creates the cluster
+		return out, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	n := read(notes, backend.Hostname(ref.Object.Name))
+	out.Owner = backend.Owner{Cluster: ref.Cluster, Object: ref.Object, UID: n.Owner}
+	switch {
+	case !n.Joined.IsZero():
+		out = running(out)
+		out.Since, out.Degraded, out.Faults = n.Joined, n.NotReady, n.Faults
+	case !n.Booted.IsZero():
+		out.State, out.Since = backend.Created, n.Booted
+	}
+	return out, nil
+}
+
+// CheckQuota implements backend.Machines.
+func (m *Machines) CheckQuota(ctx context.Context, spec backend.MachineSpec) (backend.Quota, error) {
+	if err := m.crowd.seed(ctx, m.reader); err != nil {
+		return backend.Quota{}, err
+	}
+	return m.crowd.room(spec.Owner.Object), nil
+}
+
+// Create implements backend.Machines: it starts the machine, and creates its Node when the startup duration is over.
+func (m *Machines) Create(ctx context.Context, spec backend.MachineSpec) ([]string, error) {
+	if why := m.crowd.enter(spec.Owner.Object, spec.Maximum); why != "" {
+		return nil, fault.New(fault.Invalid, "DeniedByPolicy", "%s", why)
+	}
+	ref := backend.Ref{Object: spec.Owner.Object, Name: spec.Name, Cluster: spec.Owner.Cluster}
+	if spec.ControlPlane {
+		if err := m.controlPlane(ctx, spec); err != nil {
+			return nil, err
+		}
+	}
+	notes, err := m.notes(clusterOf(ref))
+	if err != nil {
+		return nil, err
+	}
+	now, n := m.now(), read(notes, spec.Hostname)
+	switch {
+	case !n.Joined.IsZero():
+		return nil, nil
+	case n.Booted.IsZero() && spec.Startup > 0:
+		return nil, write(notes, spec.Hostname, machineState{Owner: spec.Owner.UID, Booted: now, ControlPlane: spec.ControlPlane})
+	case now.Before(n.Booted.Add(spec.Startup)):
+		return nil, nil
+	case n.Booted.IsZero():
+		n.Booted = now
+	}
+	if err := m.createNode(ctx, ref, spec, now); err != nil {
+		return nil, err
+	}
+	if spec.ControlPlane {
+		if err := m.join(ctx, ref, spec); err != nil {
+			return nil, err
+		}
+	}
+	n.Owner, n.Joined, n.NotReady, n.ControlPlane = spec.Owner.UID, now, false, spec.ControlPlane
+	return nil, write(notes, spec.Hostname, n)
+}
+
+func (m *Machines) createNode(ctx context.Context, ref backend.Ref, spec backend.MachineSpec, now time.Time) error {
+	ctx, client := m.server.Workload(ctx, clusterOf(ref))
+	if client == nil {
+		return absent(ref.Cluster)
+	}
+	if spec.Version == "" {
+		spec.Version = m.server.StatusOf(clusterOf(ref)).Spec.Version
+	}
+	desired := newNode(spec, now)
+	_, err := client.CoreV1().Nodes().Create(ctx, desired, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		err = replace(ctx, client, desired)
+	}
+	if err != nil {
+		return fmt.Errorf("creating Node %s: %w", spec.Hostname, err)
+	}
+	return nil
+}
+
+// replace recreates the Node if an existing Node of the same name belongs to another machine.
+func replace(ctx context.Context, client kubernetes.Interface, desired *corev1.Node) error {
+	nodes := client.CoreV1().Nodes()
+	old, err := nodes.Get(ctx, desired.Name, metav1.GetOptions{})
+	if err == nil && old.Spec.ProviderID == desired.Spec.ProviderID {
+		return nil
+	}
+	if err == nil {
+		err = nodes.Delete(ctx, desired.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &old.UID}})
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	_, err = nodes.Create(ctx, desired, metav1.CreateOptions{})
+	return err
+}
+
+// SetReady implements Kubelets.
+func (m *Machines) SetReady(ctx context.Context, ref backend.Ref, ready bool) error {
+	notes, err := m.notes(clusterOf(ref))
+	if err != nil {
+		return err
+	}
+	ctx, client := m.server.Workload(ctx, clusterOf(ref))
+	if client == nil {
+		return absent(ref.Cluster)
+	}
+	name := backend.Hostname(ref.Object.Name)
+	nodes := client.CoreV1().Nodes()
+	node, err := nodes.Get(ctx, name, metav1.GetOptions{})
+	if err == nil {
+		setReady(node, readiness(ready), metav1.NewTime(m.now()))
+		_, err = nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("changing the status of Node %s: %w", name, err)
+	}
+	n := read(notes, name)
+	n.NotReady = !ready
+	return write(notes, name, n)
+}
+
+// Delete implements backend.Machines. The Node remains until it is deleted, as for a machine that is switched off.
+func (m *Machines) Delete(_ context.Context, ref backend.Ref) error {
+	if notes := m.server.Notes(clusterOf(ref)); notes != nil {
+		if err := notes.Delete(backend.Hostname(ref.Object.Name)); err != nil {
+			return err
+		}
+	}
+	m.crowd.leave(ref.Object)
+	return m.leave(ref)
+}
+
+// Watch implements backend.Watcher: all machines of a cluster may have changed when its control plane starts.
+func (m *Machines) Watch(ctx context.Context, handle func(backend.Event)) error {
+	tell := func(name string) {
+		if st := m.server.Status(name); st.Running {
+			handle(backend.Event{Cluster: st.Spec.Cluster})
+		}
+	}
+	cancel := m.server.Subscribe(tell)
+	defer cancel()
+	for _, name := range m.server.Names() { // control planes that started earlier
+		tell(name)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func clusterOf(ref backend.Ref) types.NamespacedName {
+	return types.NamespacedName{Namespace: ref.Object.Namespace, Name: ref.Cluster}
+}
+
+func (m *Machines) notes(cluster types.NamespacedName) (*simulated.Notes, error) {
+	if notes := m.server.Notes(cluster); notes != nil {
+		return notes, nil
+	}
+	return nil, absent(cluster.Name)
+}
+
+// write stores the state of a machine. It needs no lock, because one controller reconciles a machine, one
+// reconciliation at a time.
+func write(notes *simulated.Notes, name string, n machineState) error {
+	data, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	return notes.Set(name, data)
+}
+
+// read returns the stored state of a machine. Unreadable state counts as lost: the machine is created again.
+func read(notes *simulated.Notes, name string) machineState {
+	var n machineState
+	if err := json.Unmarshal(notes.Get(name), &n); err != nil {
+		return machineState{}
+	}
+	return n
+}
+
+func absent(cluster string) error {
+	return fault.New(fault.Unreachable, "WaitingForControlPlane",
+		"Waiting for the simulated control plane of Cluster %s: simulated machines need a HostedControlPlane with spec.backend.simulated, or a control plane on simulated machines", cluster)
+}

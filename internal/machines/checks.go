@@ -1,0 +1,62 @@
+package machines
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// PreflightCheck is one named check.
+type PreflightCheck[F any] struct {
+	// Name is the name with which users select and skip the check.
+	Name string
+	// Blocker returns why a Machine must not be created now, or an empty string.
+	Blocker func(F) string
+}
+
+// PreflightChecks run in this order.
+type PreflightChecks[F any] []PreflightCheck[F]
+
+// Names returns the names of the checks.
+func (c PreflightChecks[F]) Names() []string {
+	var out []string
+	for _, check := range c {
+		out = append(out, check.Name)
+	}
+	return out
+}
+
+// Filter returns the checks for whose names keep returns true.
+func (c PreflightChecks[F]) Filter(keep func(name string) bool) PreflightChecks[F] {
+	var out PreflightChecks[F]
+	for _, check := range c {
+		if keep(check.Name) {
+			out = append(out, check)
+		}
+	}
+	return out
+}
+
+// Blockers returns the messages of the failing checks, with the names of the checks.
+func (c PreflightChecks[F]) Blockers(facts F) []string {
+	var out []string
+	for _, check := range c {
+		if message := check.Blocker(facts); message != "" {
+			out = append(out, fmt.Sprintf("%s (preflight check %s)", message, check.Name))
+		}
+	}
+	return out
+}
+
+// IsSkipped reports whether one of the comma-separated lists contains the name of the check, or the name that
+// stands for all checks.
+func IsSkipped(name string, lists ...string) bool {
+	return slices.ContainsFunc(lists, func(list string) bool {
+		return slices.ContainsFunc(strings.Split(list, ","), func(skipped string) bool {
+			skipped = strings.TrimSpace(skipped)
+			return skipped == name || skipped == string(clusterv1.MachineSetPreflightCheckAll)
+		})
+	})
+}

@@ -1,0 +1,171 @@
+package manager
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	core "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+var (
+	kind = schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Machine"}
+	key  = client.ObjectKey{Namespace: "ns", Name: "m"}
+	at   = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+)
+
+type act struct{ what string }
+
+func (a act) String() string { return a.what }
+
+func filled() *Store {
+	s := &Store{Now: func() time.Time { return at }}
+	p := reconciler.Plan{Actions: []reconciler.Action{act{"cordon Node n"}}}
+	p.WaitFor("DrainingNode", "Draining Node n").For("Node", "n").ForTime()
+	p.RecheckIn(time.Second)
+	s.Keep(reconciler.PlanKey{Controller: "machine", Kind: kind, Key: key}, p, fault.New(fault.Invalid, "X", "the Node says no"))
+	return s
+}
+
+var want = Plans{Kind: "Machine", Namespace: "ns", Name: "m", Plans: []Record{{
+	Controller: "machine", Time: at, Actions: []string{"cordon Node n"}, Recheck: "1s", Errors: []string{"the Node says no"},
+	Waits: []reconciler.Wait{{Reason: "DrainingNode", Message: "Draining Node n", On: []reconciler.Subject{{Kind: "Node", Name: "n"}}, Until: reconciler.UntilTime}},
+}}}
+
+func TestStore(t *testing.T) {
+	s := filled()
+	got, ok := s.Get(kind, key)
+	if diff := cmp.Diff(want, got); !ok || diff != "" {
+		t.Errorf("%t (-want +got):\n%s", ok, diff)
+	}
+	s.Keep(reconciler.PlanKey{Controller: "machine", Kind: kind, Key: key}, reconciler.Plan{}, nil)
+	if got, _ := s.Get(kind, key); !cmp.Equal(got.Plans, []Record{{Controller: "machine", Time: at}}) {
+		t.Errorf("only the last plan is kept: %+v", got)
+	}
+	s.Keep(reconciler.PlanKey{Controller: "link", Kind: kind, Key: key}, reconciler.Plan{}, nil)
+	s.Keep(reconciler.PlanKey{Controller: "machine", Kind: kind, Key: key}, reconciler.Plan{}, nil)
+	if got, _ := s.Get(kind, key); !cmp.Equal(got.Plans, []Record{{Controller: "link", Time: at}, {Controller: "machine", Time: at}}) {
+		t.Errorf("each controller has a plan, in the order of their names: %+v", got)
+	}
+	s.Drop(kind, key)
+	if _, ok := s.Get(kind, key); ok || len(s.records) != 0 {
+		t.Error("nothing is kept of an object that does not exist any more")
+	}
+}
+
+// A tenant decides how much there is to say of an object, and not how much memory that takes.
+func TestStoreIsBounded(t *testing.T) {
+	var p reconciler.Plan
+	for i := range 1000 {
+		p.Do(act{strings.Repeat("ä", 4000) + fmt.Sprint(i)})
+		p.WaitFor("R", "%s", strings.Repeat("ö", 4000))
+	}
+	var s Store
+	s.Keep(reconciler.PlanKey{Controller: "machine", Kind: kind, Key: key}, p, errors.New("x"))
+	last, _ := s.Get(kind, key)
+	got := last.Plans[0]
+	text, err := json.Marshal(got)
+	if err != nil || len(text) > 2*(maxItems+1)*(maxText+100) || len(got.Actions) != maxItems+1 || got.Actions[maxItems] != "... (980 more)" {
+		t.Errorf("%d bytes, %d actions, %v", len(text), len(got.Actions), err)
+	}
+	if len(p.Waits[0].Message) != 8000 {
+		t.Error("the plan itself was changed")
+	}
+}
+
+// api knows the tokens "reader" and "stranger"; the first may get Machines of the namespace ns.
+func api(asked *authorizationv1.ResourceAttributes) *fake.Clientset {
+	c := fake.NewClientset()
+	c.PrependReactor("create", "tokenreviews", func(a core.Action) (bool, runtime.Object, error) {
+		review := a.(core.CreateAction).GetObject().(*authenticationv1.TokenReview)
+		switch review.Spec.Token {
+		case "broken":
+			return true, nil, errors.New("no answer")
+		case "reader", "stranger":
+			review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: review.Spec.Token}}
+		}
+		return true, review, nil
+	})
+	c.PrependReactor("create", "subjectaccessreviews", func(a core.Action) (bool, runtime.Object, error) {
+		review := a.(core.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+		*asked = *review.Spec.ResourceAttributes
+		review.Status.Allowed = review.Spec.User == "reader" && asked.Namespace == "ns"
+		return true, review, nil
+	})
+	return c
+}
+
+func TestServe(t *testing.T) {
+	cases := map[string]struct {
+		reason, method, path, token string
+		code                        int
+	}{
+		"allowed":            {"", http.MethodGet, "cluster.x-k8s.io/Machine/ns/m", "reader", http.StatusOK},
+		"refused":            {"", http.MethodGet, "cluster.x-k8s.io/Machine/ns/m", "stranger", http.StatusForbidden},
+		"refused, unknown":   {"who may not learns nothing", http.MethodGet, "cluster.x-k8s.io/Machine/ns/other", "stranger", http.StatusForbidden},
+		"another namespace":  {"", http.MethodGet, "cluster.x-k8s.io/Machine/other/m", "reader", http.StatusForbidden},
+		"no plan":            {"of an object that does not exist, or was not reconciled yet", http.MethodGet, "cluster.x-k8s.io/Machine/ns/other", "reader", http.StatusNotFound},
+		"unknown kind":       {"", http.MethodGet, "cluster.x-k8s.io/Nothing/ns/m", "reader", http.StatusNotFound},
+		"no token":           {"", http.MethodGet, "cluster.x-k8s.io/Machine/ns/m", "", http.StatusUnauthorized},
+		"unknown token":      {"", http.MethodGet, "cluster.x-k8s.io/Machine/ns/m", "no.such", http.StatusUnauthorized},
+		"no answer":          {"what is not known is not allowed", http.MethodGet, "cluster.x-k8s.io/Machine/ns/m", "broken", http.StatusServiceUnavailable},
+		"no object":          {"", http.MethodGet, "cluster.x-k8s.io/Machine", "reader", http.StatusNotFound},
+		"of all namespaces":  {"who may get objects of one namespace may get none without", http.MethodGet, "cluster.x-k8s.io/Machine/m", "reader", http.StatusForbidden},
+		"no namespace":       {"", http.MethodGet, "cluster.x-k8s.io/Machine//m", "reader", http.StatusNotFound},
+		"too much":           {"", http.MethodGet, "cluster.x-k8s.io/Machine/ns/m/log", "reader", http.StatusNotFound},
+		"nothing is written": {"", http.MethodPost, "cluster.x-k8s.io/Machine/ns/m", "reader", http.StatusMethodNotAllowed},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var asked authorizationv1.ResourceAttributes
+			r := httptest.NewRequest(tc.method, "/", nil)
+			r.URL.Path = Path + tc.path
+			if tc.token != "" {
+				r.Header.Set("Authorization", "Bearer "+tc.token)
+			}
+			w := httptest.NewRecorder()
+			(&Handler{Store: filled(), API: api(&asked)}).ServeHTTP(w, r)
+			if w.Code != tc.code {
+				t.Fatalf("%s: %d %s, want %d", tc.reason, w.Code, w.Body, tc.code)
+			}
+			if tc.code != http.StatusOK {
+				if strings.Contains(w.Body.String(), "cordon") {
+					t.Errorf("%s", w.Body)
+				}
+				return
+			}
+			wanted := authorizationv1.ResourceAttributes{Verb: "get", Group: "cluster.x-k8s.io", Version: "*", Resource: "machines", Namespace: "ns", Name: "m"}
+			if asked != wanted {
+				t.Errorf("asked for %+v", asked)
+			}
+			var got Plans
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodGet, Path+"cluster.x-k8s.io/Machine/ns/m", nil)
+	r.Header.Set("Authorization", "Bearer reader")
+	if (&Handler{Store: filled()}).ServeHTTP(w, r); w.Code != http.StatusUnauthorized {
+		t.Errorf("without an API: %d", w.Code)
+	}
+}

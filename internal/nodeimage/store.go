@@ -1,0 +1,104 @@
+package nodeimage
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// keepUnused is the time after which unused files are removed from the cache.
+const keepUnused = 14 * 24 * time.Hour
+
+// KeyOf returns the hash of parts. It includes the length of each part, so that moving bytes from one part to the next
+// results in another key.
+func KeyOf(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// GoStore caches the result of each step in a file that is named after the step and the key of its inputs.
+type GoStore struct {
+	Dir      string
+	Progress io.Writer // receives a line for each step
+}
+
+// Lock waits until no other build uses the directory, and returns the function that unlocks it.
+func (s GoStore) Lock() (func(), error) {
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making the cache folder: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(s.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("locking the cache folder: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		fmt.Fprintln(s.Progress, "waiting for another build")
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+			return nil, fmt.Errorf("locking the cache folder: %w", err)
+		}
+	}
+	return func() { f.Close() }, nil
+}
+
+// GoStep creates a file from inputs with the hash Key.
+type GoStep struct {
+	Name, Key string
+	// Make writes the file.
+	Make func(ctx context.Context, file string) error
+}
+
+// Run returns the file of the step and creates it if it does not exist. The file is created atomically.
+func (s GoStore) Run(ctx context.Context, st GoStep) (string, error) {
+	file := filepath.Join(s.Dir, st.Name+"-"+st.Key[:16])
+	if _, err := os.Stat(file); err == nil {
+		now := time.Now()
+		return file, os.Chtimes(file, now, now)
+	}
+	draft := file + ".draft"
+	if err := os.RemoveAll(draft); err != nil {
+		return "", fmt.Errorf("%s: %w", st.Name, err)
+	}
+	defer os.RemoveAll(draft)
+	err := s.Timed(st.Name, func() error { return st.Make(ctx, draft) })
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", st.Name, err)
+	}
+	return file, os.Rename(draft, file)
+}
+
+// Timed runs f and prints a line of progress: the step when it begins, then its duration in seconds or its failure.
+func (s GoStore) Timed(what string, f func() error) error {
+	fmt.Fprintf(s.Progress, "%-32s", what)
+	start := time.Now()
+	err := f()
+	if err != nil {
+		fmt.Fprintln(s.Progress, " failed")
+		return err
+	}
+	fmt.Fprintf(s.Progress, " %6.1f s\n", time.Since(start).Seconds())
+	return nil
+}
+
+// Sweep removes files that no build has used for keepUnused. Errors are ignored, because remaining files only use disk
+// space.
+func (s GoStore) Sweep(now time.Time) {
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && e.Name() != "lock" && now.Sub(info.ModTime()) > keepUnused {
+			os.RemoveAll(filepath.Join(s.Dir, e.Name()))
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package versions
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/nodeimage"
+	"github.com/slipwayhq/slipway/internal/version"
+)
+
+// Reasons of the faults of this package.
+const (
+	// ReasonVersion: not a Kubernetes version, or a version that this build of Slipway does not support.
+	ReasonVersion = "KubernetesVersionUnknown"
+	// ReasonAbsent: the host does not have the release; the kind is Gone.
+	ReasonAbsent = "KubernetesVersionAbsent"
+	// ReasonInUse: control planes run the release.
+	ReasonInUse = "KubernetesVersionInUse"
+	// ReasonBroken: the files differ from those that were added or exported.
+	ReasonBroken = "KubernetesReleaseBroken"
+	// ReasonOther: the release was added by an incompatible version of Slipway.
+	ReasonOther = "KubernetesReleaseOfAnotherSlipway"
+	// ReasonPlatform: the release is for another operating system or architecture.
+	ReasonPlatform = "KubernetesReleaseOfAnotherPlatform"
+	// ReasonDiskFull: there is too little disk space.
+	ReasonDiskFull = "DiskFull"
+	// ReasonProxy: the Go module proxy does not respond; the kind is Unreachable.
+	ReasonProxy = "ModuleProxyUnreachable"
+	// ReasonNoGo: the Go toolchain is missing.
+	ReasonNoGo = "GoMissing"
+)
+
+// Store contains the releases of a host.
+type Store struct {
+	Dir string // created when the first release is added
+	// Included is the version of this build, which needs no separate program.
+	Included string
+	// Slipway is the version of this build, Protocol the revision of its interface to the programs of releases.
+	Slipway  string
+	Protocol int
+	Now      func() time.Time
+	Progress io.Writer
+}
+
+// Local returns the Store in a directory of this host, for this build.
+func Local(dir string) Store {
+	return Store{
+		Dir: dir, Included: buildinfo.Kubernetes(), Slipway: buildinfo.Version(), Protocol: childproc.Protocol, Now: time.Now, Progress: io.Discard,
+	}
+}
+
+// Release is a Kubernetes version on this host.
+type Release struct {
+	Version  string    `json:"kubernetesVersion"`
+	Included bool      `json:"included"` // in this build
+	Size     int64     `json:"sizeBytes,omitempty"`
+	Added    time.Time `json:"added,omitzero"`
+	// Problem is the reason why it cannot be run. Empty: it can.
+	Problem string `json:"problem,omitempty"`
+}
+
+// draftPrefix is the prefix of directories with incomplete or deleted releases. No version starts with it.
+const draftPrefix = ".draft-"
+
+// List returns the releases, including those that cannot be run, oldest version first.
+func (s Store) List() ([]Release, error) {
+	all := []Release{{Version: s.Included, Included: true}}
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list Kubernetes releases: %w", err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() || !version.Valid(e.Name()) || e.Name() == s.Included {
+			continue
+		}
+		r := Release{Version: e.Name()}
+		m, err := s.read(e.Name())
+		if err != nil {
+			r.Problem = fault.UserMessage(err)
+		}
+		r.Size, r.Added = m.Size, m.Added
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b Release) int { return compare(a.Version, b.Version) })
+	return all, nil
+}
+
+// compare compares versions; invalid versions are compared as strings.
+func compare(a, b string) int {
+	x, errA := version.Parse(a)
+	y, errB := version.Parse(b)
+	if errA != nil || errB != nil {
+		return strings.Compare(a, b)
+	}
+	return x.Compare(y)
+}
+
+// Versions returns the versions that can be run, oldest first. If the directory cannot be read, it returns the included
+// version. It reads only small files.
+func (s Store) Versions() []string {
+	all, err := s.List()
+	if err != nil {
+		return []string{s.Included}
+	}
+	var out []string
+	for _, r := range all {
+		if r.Problem == "" {
+			out = append(out, r.Version)
+		}
+	}
+	return out
+}
+
+// read returns the manifest of an added release, or the reason why it cannot be run. It does not read the content of
+// the program.
+func (s Store) read(v string) (Manifest, error) {
+	dir := s.folder(v)
+	m, err := readManifest(dir)
+	if err != nil {
+		return m, broken(v, err)
+	}
+	if err := s.problem(m); err != nil {
+		return m, err
+	}
+	info, err := os.Stat(filepath.Join(dir, programFile))
+	if err == nil && (info.Size() != m.Size || m.Kubernetes != v) {
+		err = errors.New("the program is not the one that was added")
+	}
+	if err != nil {
+		return m, broken(v, err)
+	}
+	return m, nil
+}
+
+func broken(v string, err error) error {
+	return fault.New(fault.Invalid, ReasonBroken, "the files of Kubernetes %s are not those that were added (%v); remove it with `slipway versions remove %s`, and add it again", v, err, v).From(err)
+}
+
+func (s Store) folder(v string) string { return filepath.Join(s.Dir, v) }
+
+// Program returns the path of an added release's program after verifying its checksum.
+func (s Store) Program(v string) (string, error) {
+	if err := s.require(v); err != nil {
+		return "", err
+	}
+	m, err := s.read(v)
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(s.folder(v), programFile)
+	sum, err := checksum(file)
+	if err == nil && sum != m.Program {
+		err = errors.New("the checksum of the program differs")
+	}
+	if err != nil {
+		return "", broken(v, err)
+	}
+	return file, nil
+}
+
+// require returns a fault of kind Gone if the host does not have the release.
+func (s Store) require(v string) error {
+	if version.Valid(v) {
+		if _, err := os.Stat(s.folder(v)); err == nil {
+			return nil
+		}
+	}
+	return fault.New(fault.Gone, ReasonAbsent, "this host does not have Kubernetes %s; it has %s", v, strings.Join(s.Versions(), ", "))
+}
+
+// Remove deletes an added release. users are the control planes that run it; it is not removed if there are any.
+func (s Store) Remove(v string, users []string) error {
+	if v == s.Included {
+		return fault.New(fault.Invalid, ReasonInUse, "Kubernetes %s is included in this build of slipway and cannot be removed", v)
+	}
+	if err := s.require(v); err != nil {
+		return err
+	}
+	if len(users) > 0 {
+		return fault.New(fault.Invalid, ReasonInUse, "Kubernetes %s is in use by %s; upgrade or delete these hosted control planes first", v, strings.Join(users, ", "))
+	}
+	unlock, err := s.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return s.discard(s.folder(v))
+}
+
+// discard renames a directory, so that it disappears atomically, and deletes it.
+func (s Store) discard(dir string) error {
+	gone, err := os.MkdirTemp(s.Dir, draftPrefix)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(dir, filepath.Join(gone, "removed")); err != nil {
+		return err
+	}
+	return os.RemoveAll(gone)
+}
+
+// lock waits until no other process changes the releases, and removes the leftovers of processes that were killed.
+func (s Store) lock() (func(), error) {
+	unlock, err := nodeimage.GoStore{Dir: s.Dir, Progress: s.Progress}.Lock()
+	if err != nil {
+		return nil, err
+	}
+	drafts, err := filepath.Glob(filepath.Join(s.Dir, draftPrefix+"*"))
+	for _, d := range drafts {
+		err = errors.Join(err, os.RemoveAll(d))
+	}
+	if err != nil {
+		unlock()
+		return nil, fmt.Errorf("remove what an earlier run left: %w", err)
+	}
+	return unlock, nil
+}
+
+// diskFull returns a fault with advice if the error is caused by a full disk, else err.
+func (s Store) diskFull(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fault.New(fault.Invalid, ReasonDiskFull, "there is no space left on the disk of %s; free some, and run the command again: it continues", s.Dir).From(err)
+	}
+	return err
+}

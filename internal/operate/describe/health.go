@@ -1,0 +1,118 @@
+package describe
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/duration"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+)
+
+// Remediation is an upcoming remediation of a Machine by a MachineHealthCheck.
+type Remediation struct {
+	HealthCheck string `json:"healthCheck"`
+	// At is the time when the timeout of the check expires.
+	At metav1.Time `json:"at"`
+	// Condition is the condition that makes the Machine unhealthy.
+	Condition string `json:"because"`
+	// BlockedReason is the reason why the Machine will not be remediated; empty if it will be.
+	BlockedReason string `json:"held,omitempty"`
+}
+
+// text describes the remediation in one sentence. With a zero now it does not mention the remaining time.
+func (r Remediation) text(now time.Time) string {
+	switch left := r.At.Sub(now); {
+	case r.BlockedReason != "":
+		return fmt.Sprintf("MachineHealthCheck %s does not remediate it: %s", r.HealthCheck, r.BlockedReason)
+	case now.IsZero():
+		return fmt.Sprintf("MachineHealthCheck %s remediates it: %s", r.HealthCheck, r.Condition)
+	case left <= 0:
+		return fmt.Sprintf("MachineHealthCheck %s is about to remediate it: %s", r.HealthCheck, r.Condition)
+	default:
+		return fmt.Sprintf("MachineHealthCheck %s remediates it in %s: %s", r.HealthCheck, duration.HumanDuration(left), r.Condition)
+	}
+}
+
+// remediation returns the earliest upcoming remediation of the Machine, while the timeout of a check is running. No API
+// field has this information, so it is computed from the conditions. Node conditions other than Ready are not
+// available.
+func (b builder) remediation(m *clusterv1.Machine) (first *Remediation) {
+	if !m.DeletionTimestamp.IsZero() || !b.appliesHealthChecks(m) {
+		return nil
+	}
+	for i := range b.Checks {
+		check := &b.Checks[i]
+		if !appliesTo(check, m) {
+			continue
+		}
+		at, why := deadline(check.Spec.Checks, m)
+		if why == "" || first != nil && !at.Before(first.At.Time) {
+			continue
+		}
+		first = &Remediation{HealthCheck: check.Name, At: metav1.NewTime(at), Condition: why}
+		if set := condition.Set(check.Status.Conditions); set.IsFalse(clusterv1.MachineHealthCheckRemediationAllowedCondition) {
+			first.BlockedReason = set.Get(clusterv1.MachineHealthCheckRemediationAllowedCondition).Message
+		}
+	}
+	return first
+}
+
+// appliesHealthChecks reports whether MachineHealthChecks apply to the Machine now: to workers once the control plane is
+// initialized, and to no Machine while the Cluster is paused or its infrastructure is not ready.
+func (b builder) appliesHealthChecks(m *clusterv1.Machine) bool {
+	c := b.Cluster
+	if c.Spec.Paused != nil && *c.Spec.Paused || condition.Set(c.Status.Conditions).IsFalse(clusterv1.ClusterInfrastructureReadyCondition) {
+		return false
+	}
+	_, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]
+	reached := c.Status.Initialization.ControlPlaneInitialized
+	return controlPlane || reached != nil && *reached
+}
+
+// appliesTo reports whether the check applies to the Machine.
+func appliesTo(check *clusterv1.MachineHealthCheck, m *clusterv1.Machine) bool {
+	for _, mark := range []string{clusterv1.MachineSkipRemediationAnnotation, clusterv1.PausedAnnotation} {
+		if _, marked := m.Annotations[mark]; marked {
+			return false
+		}
+	}
+	_, paused := check.Annotations[clusterv1.PausedAnnotation]
+	selector, err := metav1.LabelSelectorAsSelector(&check.Spec.Selector)
+	return !paused && err == nil && !selector.Empty() && selector.Matches(labels.Set(m.Labels))
+}
+
+// deadline returns the earliest time at which a failing check makes the Machine unhealthy, and the failed condition;
+// empty if no check fails.
+func deadline(checks clusterv1.MachineHealthCheckChecks, m *clusterv1.Machine) (first time.Time, why string) {
+	have := condition.Set(m.Status.Conditions)
+	under := func(c *metav1.Condition, timeout *int32, text string) {
+		if timeout == nil {
+			timeout = new(int32)
+		}
+		if at := c.LastTransitionTime.Add(time.Duration(*timeout) * time.Second); why == "" || at.Before(first) {
+			first, why = at, text
+		}
+	}
+	for _, want := range checks.UnhealthyNodeConditions {
+		c := have.Get(clusterv1.MachineNodeReadyCondition)
+		if string(want.Type) == "Ready" && c != nil && string(c.Status) == string(want.Status) && isNodeReason(c.Reason) {
+			under(c, want.TimeoutSeconds, fmt.Sprintf("Ready of its Node is %s", c.Status))
+		}
+	}
+	for _, want := range checks.UnhealthyMachineConditions {
+		if c := have.Get(want.Type); c != nil && c.Status == want.Status {
+			under(c, want.TimeoutSeconds, fmt.Sprintf("%s is %s", c.Type, c.Status))
+		}
+	}
+	return first, why
+}
+
+// isNodeReason reports whether a reason of NodeReady was derived from an existing Node.
+func isNodeReason(reason string) bool {
+	return slices.Contains([]string{clusterv1.MachineNodeReadyReason, clusterv1.MachineNodeNotReadyReason, clusterv1.MachineNodeReadyUnknownReason}, reason)
+}

@@ -1,0 +1,12 @@
+// Package tree displays a cluster as a tree of its objects. [Read] reads the objects of a cluster by references, labels
+// and owner references; [Build] arranges them as a tree of [Object] values with replica counts and conditions; [Render]
+// prints the tree as a table, with Unicode on a terminal and plain ASCII elsewhere. Build and Render have no side
+// effects. Provider objects are found through references only, and the package never writes to the API.
+//
+//	Cluster
+//	├─ClusterInfrastructure
+//	├─ControlPlane ── Machines
+//	├─Workers ── MachineDeployments, MachinePools, MachineSets ── Machines ── MachineInfrastructure, BootstrapConfig
+//	├─Addons ── ClusterResourceSets
+//	└─Hooks ── handlers of Runtime Extensions that block the topology
+package describe

@@ -1,0 +1,238 @@
+package recover
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kubeadm/recovery"
+)
+
+// Reasons of faults.
+const (
+	RebuildReasonUnsupported = "RecoveryUnsupported"
+	ReasonNotNeeded          = "RecoveryNotNeeded"
+	ReasonNoSurvivor         = "NoSurvivor"
+	RebuildReasonFailed      = "RecoveryFailed"
+	RebuildReasonTimeout     = "Timeout"
+)
+
+// RebuildMember is a Machine with the known state of its etcd member.
+type RebuildMember struct {
+	Machine string `json:"machine"`
+	Node    string `json:"node,omitempty"`
+	// Lost is the reason why the member is lost; empty if it may not be.
+	Lost string `json:"lost,omitempty"`
+	// Found is the state that it reports; nil if there is none, for the reason Problem.
+	Found   *recovery.MemberState `json:"found,omitempty"`
+	Problem string                `json:"problem,omitempty"`
+	// Created is the creation time of the Machine.
+	Created time.Time `json:"-"`
+}
+
+// RebuildPlan is the plan of a recovery.
+type RebuildPlan struct {
+	Cluster      string          `json:"cluster"`
+	ControlPlane string          `json:"controlPlane"`
+	Survivor     string          `json:"survivor"`
+	Node         string          `json:"node"`
+	Members      []RebuildMember `json:"members"`
+	// UnderWay means that the recovery has already been accepted, and is only followed.
+	UnderWay bool `json:"underWay,omitempty"`
+	Manual   bool `json:"manual,omitempty"`
+	Force    bool `json:"force,omitempty"`
+	// ID is the ID of the request.
+	ID string `json:"id"`
+	// Snapshot is the snapshot to restore; nil if the survivor's own data is used.
+	Snapshot *RebuildSnapshot `json:"snapshot,omitempty"`
+}
+
+// RebuildSnapshot is the snapshot to restore, with the data that the restore loses.
+type RebuildSnapshot struct {
+	Snapshot
+	// Since are the Machines created after the snapshot, whose Nodes are not in it.
+	Since []string `json:"machinesSince,omitempty"`
+
+	age  time.Duration
+	want recovery.Snapshot
+}
+
+// RebuildOptions has the options of a recovery.
+type RebuildOptions struct {
+	// Survivor is the Machine to rebuild from; empty for the one with the most recent data.
+	Survivor      string
+	Manual, Force bool
+	// Snapshot is the snapshot to restore; none if it has no name.
+	Snapshot RestoreOptions
+}
+
+// chooseForSnapshot selects the Machine on which a snapshot is restored: the named one, or the oldest one that runs.
+// The Node of a Machine that joined after the snapshot is not in the snapshot.
+func chooseForSnapshot(plane string, members []RebuildMember, want RebuildOptions, s Snapshot) (RebuildMember, error) {
+	older := slices.DeleteFunc(slices.Clone(members), func(m RebuildMember) bool { return m.Node == "" || !m.Created.Before(s.Time) })
+	if want.Survivor != "" {
+		if at := slices.IndexFunc(older, func(m RebuildMember) bool { return m.Machine == want.Survivor }); at >= 0 {
+			return older[at], nil
+		}
+		return RebuildMember{}, fault.New(fault.Invalid, ReasonNoSurvivor, "Machine %s is not one of KubeadmControlPlane %s with a Node that is older than snapshot %s: name one of %s",
+			want.Survivor, plane, s.Name, cmp.Or(machinesText(older), "none"))
+	}
+	running := slices.DeleteFunc(slices.Clone(older), func(m RebuildMember) bool { return m.Lost != "" })
+	if len(running) == 0 {
+		return RebuildMember{}, fault.New(fault.Invalid, ReasonNoSurvivor, "no Machine of KubeadmControlPlane %s runs that is older than snapshot %s, whose Node would be in it (%s). Start one, or use a newer snapshot; "+
+			"without one, create the cluster again", plane, s.Name, cmp.Or(lostText(older), "all are newer"))
+	}
+	return slices.MinFunc(running, func(a, b RebuildMember) int {
+		return cmp.Or(cmp.Compare(a.Problem, b.Problem), a.Created.Compare(b.Created), strings.Compare(a.Machine, b.Machine))
+	}), nil
+}
+
+// choose selects the Machine from which etcd is rebuilt: the named one, or the remaining one with the most recent data.
+func choose(plane string, members []RebuildMember, want RebuildOptions) (RebuildMember, error) {
+	for _, m := range members {
+		if m.Found != nil && m.Found.Leader {
+			return RebuildMember{}, fault.New(fault.Invalid, ReasonNotNeeded,
+				"etcd of KubeadmControlPlane %s has a quorum: the member of Machine %s knows a leader, so that nothing has to be rebuilt", plane, m.Machine)
+		}
+	}
+	if want.Survivor != "" {
+		if at := slices.IndexFunc(members, func(m RebuildMember) bool { return m.Machine == want.Survivor }); at >= 0 && members[at].Node != "" {
+			return members[at], nil
+		}
+		return RebuildMember{}, fault.New(fault.Invalid, ReasonNoSurvivor, "Machine %s is not one of KubeadmControlPlane %s with a Node: name one of %s", want.Survivor, plane, machinesText(members))
+	}
+	left := slices.DeleteFunc(slices.Clone(members), func(m RebuildMember) bool { return m.Lost != "" || m.Node == "" || m.Problem != "" })
+	answered := slices.DeleteFunc(slices.Clone(left), func(m RebuildMember) bool { return m.Found == nil })
+	switch {
+	case len(answered) > 0:
+		return slices.MaxFunc(answered, func(a, b RebuildMember) int {
+			return cmp.Or(cmp.Compare(a.Found.Index, b.Found.Index), cmp.Compare(a.Found.Revision, b.Found.Revision), strings.Compare(b.Machine, a.Machine))
+		}), nil
+	case len(left) == 1 && want.Manual:
+		return left[0], nil
+	case len(left) == 0:
+		return RebuildMember{}, fault.New(fault.Invalid, ReasonNoSurvivor, "no member of etcd of KubeadmControlPlane %s is left: %s. Start one of their machines where that is possible", plane, lostText(members))
+	}
+	return RebuildMember{}, fault.New(fault.Invalid, ReasonNoSurvivor,
+		"no infrastructure machine of KubeadmControlPlane %s says what its member of etcd has; where its provider cannot, name the Machine with --survivor (%s) and rebuild etcd by hand with --manual", plane, machinesText(left))
+}
+
+func machinesText(members []RebuildMember) string {
+	var out []string
+	for _, m := range members {
+		out = append(out, m.Machine)
+	}
+	return strings.Join(out, ", ")
+}
+
+func lostText(members []RebuildMember) string {
+	var out []string
+	for _, m := range members {
+		out = append(out, "Machine "+m.Machine+": "+cmp.Or(m.Lost, m.Problem, "it has no Node"))
+	}
+	return strings.Join(out, "; ")
+}
+
+// memberOf returns the state of a Machine that is known before the survey.
+func memberOf(m clusterv1.Machine) RebuildMember {
+	out := RebuildMember{Machine: m.Name, Node: m.Status.NodeRef.Name, Created: m.CreationTimestamp.Time}
+	c := condition.Set(m.Status.Conditions).Get(clusterv1.InfrastructureReadyCondition)
+	switch {
+	case !m.DeletionTimestamp.IsZero():
+		out.Lost = "it is being deleted"
+	case c != nil && c.Status == "False":
+		out.Lost = cmp.Or(strings.TrimPrefix(strings.Join(strings.Fields(c.Message), " "), "* "), "its infrastructure is not ready")
+	}
+	return out
+}
+
+// Lines formats the plan for display.
+func (p RebuildPlan) Lines() []string {
+	if p.UnderWay && p.Snapshot != nil {
+		return []string{fmt.Sprintf("A restore of the control plane of cluster %s from snapshot %s on Machine %s is under way (%s).", p.Cluster, p.Snapshot.Name, p.Survivor, p.ID)}
+	}
+	if p.UnderWay {
+		return []string{fmt.Sprintf("A recovery of the control plane of cluster %s from the member of etcd of Machine %s is under way (%s).", p.Cluster, p.Survivor, p.ID)}
+	}
+	lines := []string{fmt.Sprintf("Recovery of the control plane of cluster %s: etcd is rebuilt from the member of Machine %s.", p.Cluster, p.Survivor)}
+	if s := p.Snapshot; s != nil {
+		lines[0] = fmt.Sprintf("Restore of the control plane of cluster %s from snapshot %s of EtcdSnapshotPolicy %s, on Machine %s.", p.Cluster, s.Name, s.Policy, p.Survivor)
+	}
+	var replaced []string
+	survivor := RebuildMember{}
+	for _, m := range p.Members {
+		lines = append(lines, "  "+m.line(m.Machine == p.Survivor))
+		if m.Machine == p.Survivor {
+			survivor = m
+		} else {
+			replaced = append(replaced, m.Machine)
+		}
+	}
+	if p.Snapshot != nil {
+		lines = append(lines, p.Snapshot.lines(survivor)...)
+	} else {
+		lines = append(lines, p.describeData(survivor)...)
+	}
+	if len(replaced) > 0 {
+		lines = append(lines, "  Machines that are deleted with their disks, before etcd is rebuilt, and replaced: "+strings.Join(replaced, ", "))
+	}
+	if p.Force {
+		lines = append(lines, "  with --force, etcd is rebuilt although not all of them are known to be lost and gone: when one comes back, there may be two clusters")
+	}
+	return append(lines, "  The API does not answer until then. On the survivor, the data of now is kept beside the new.")
+}
+
+// lines describes the content of the snapshot and the data that is lost.
+func (s RebuildSnapshot) lines(survivor RebuildMember) []string {
+	has := fmt.Sprintf("  Kept: what it had when the snapshot was taken, %s (%s ago)", s.Time.UTC().Format(time.RFC3339), s.age.Round(time.Second))
+	if s.Revision > 0 {
+		has += fmt.Sprintf(", revision %d", s.Revision)
+	}
+	lost := "  Lost: everything that was written to its API since then"
+	if survivor.Found != nil && survivor.Found.Revision > s.Revision && s.Revision > 0 {
+		lost += fmt.Sprintf(", up to revision %d", survivor.Found.Revision)
+	}
+	out := []string{has + ".", lost + "."}
+	if len(s.Since) > 0 {
+		out = append(out, fmt.Sprintf("  Machines that were created since then, whose Nodes are not in it: those of the control plane are replaced, others have to join again: %s", JoinNames(s.Since)))
+	}
+	return out
+}
+
+// describeData describes the data that is preserved, and the data whose state is unknown.
+func (p RebuildPlan) describeData(survivor RebuildMember) []string {
+	var lines []string
+	if survivor.Found != nil {
+		lines = append(lines, fmt.Sprintf("  Kept: everything up to revision %d.", survivor.Found.Revision))
+		for _, m := range p.Members {
+			if m.Found != nil && m.Found.Index > survivor.Found.Index {
+				lines = append(lines, fmt.Sprintf("  Lost: what Machine %s has beyond that; its member has agreed on more (index %d, not %d).", m.Machine, m.Found.Index, survivor.Found.Index))
+			}
+		}
+	}
+	return append(lines, "  Not known: whether members that do not answer had acknowledged more. What was written in the last moments before they were lost may be missing, unless the survivor was the leader.")
+}
+
+func (m RebuildMember) line(survives bool) string {
+	state := "does not say what it has"
+	switch {
+	case m.Lost != "":
+		state = "lost: " + m.Lost
+	case m.Problem != "":
+		state = "lost: " + m.Problem
+	case m.Found != nil && m.Found.Leader:
+		state = "in a quorum"
+	case m.Found != nil:
+		state = fmt.Sprintf("left, without a leader, at revision %d (index %d)", m.Found.Revision, m.Found.Index)
+	}
+	if survives {
+		state += "; it survives"
+	}
+	return fmt.Sprintf("Machine %s: %s", m.Machine, state)
+}

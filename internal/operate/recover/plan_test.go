@@ -1,0 +1,138 @@
+package recover
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kubeadm/recovery"
+)
+
+func member(name string, change ...func(*RebuildMember)) RebuildMember {
+	m := RebuildMember{Machine: name, Node: "n-" + name}
+	for _, c := range change {
+		c(&m)
+	}
+	return m
+}
+
+func lost(m *RebuildMember) { m.Lost = "it does not run" }
+
+func found(index, revision int64) func(*RebuildMember) {
+	return func(m *RebuildMember) { m.Found = &recovery.MemberState{Index: index, Revision: revision} }
+}
+
+func leads(m *RebuildMember) { m.Found = &recovery.MemberState{Leader: true} }
+
+// The member that has most survives, unless another is named.
+func TestChoose(t *testing.T) { // KC-19
+	tests := map[string]struct {
+		members []RebuildMember
+		choice  RebuildOptions
+		want    string
+		fault   string
+	}{
+		"the only one":           {[]RebuildMember{member("a", lost), member("b", found(7, 3)), member("c", lost)}, RebuildOptions{}, "b", ""},
+		"most":                   {[]RebuildMember{member("a", found(7, 3)), member("b", found(9, 3)), member("c", found(8, 9))}, RebuildOptions{}, "b", ""},
+		"as much":                {[]RebuildMember{member("b", found(7, 3)), member("a", found(7, 3))}, RebuildOptions{}, "a", ""},
+		"named":                  {[]RebuildMember{member("a", found(7, 3)), member("b", found(9, 3))}, RebuildOptions{Survivor: "a"}, "a", ""},
+		"named, and unknown":     {[]RebuildMember{member("a", found(7, 3))}, RebuildOptions{Survivor: "x"}, "", ReasonNoSurvivor},
+		"named, without a Node":  {[]RebuildMember{{Machine: "a"}}, RebuildOptions{Survivor: "a"}, "", ReasonNoSurvivor},
+		"a quorum":               {[]RebuildMember{member("a", leads), member("b", leads), member("c", lost)}, RebuildOptions{Survivor: "a", Force: true}, "", ReasonNotNeeded},
+		"none answers":           {[]RebuildMember{member("a"), member("b", lost), member("c", lost)}, RebuildOptions{}, "", ReasonNoSurvivor},
+		"none answers, by hand":  {[]RebuildMember{member("a"), member("b", lost), member("c", lost)}, RebuildOptions{Manual: true}, "a", ""},
+		"two left, by hand":      {[]RebuildMember{member("a"), member("b"), member("c", lost)}, RebuildOptions{Manual: true}, "", ReasonNoSurvivor},
+		"none is left":           {[]RebuildMember{member("a", lost), member("b", func(m *RebuildMember) { m.Problem = "no data" })}, RebuildOptions{}, "", ReasonNoSurvivor},
+		"one of two has trouble": {[]RebuildMember{member("a", func(m *RebuildMember) { m.Problem = "no data" }), member("b", found(1, 1))}, RebuildOptions{}, "b", ""},
+	}
+	for name, tt := range tests {
+		got, err := choose("kcp", tt.members, tt.choice)
+		reason := ""
+		if f := fault.As(err); f != nil {
+			reason = f.Reason
+		}
+		if got.Machine != tt.want || reason != tt.fault {
+			t.Errorf("%s: %q %v, want %q %s", name, got.Machine, err, tt.want, tt.fault)
+		}
+	}
+}
+
+// A snapshot is restored on the oldest Machine that runs, and never on one that joined after it.
+func TestChooseForSnapshot(t *testing.T) { // KC-19
+	at := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	created := func(hours int) func(*RebuildMember) {
+		return func(m *RebuildMember) { m.Created = at.Add(time.Duration(hours) * time.Hour) }
+	}
+	silent := func(m *RebuildMember) { m.Problem = "its member does not answer" }
+	tests := map[string]struct {
+		members []RebuildMember
+		named   string
+		want    string
+	}{
+		"the oldest":          {[]RebuildMember{member("a", created(-1)), member("b", created(-3), leads), member("c", created(-2))}, "", "b"},
+		"of those that run":   {[]RebuildMember{member("a", created(-1)), member("b", created(-3), lost)}, "", "a"},
+		"of those that speak": {[]RebuildMember{member("a", created(-1)), member("b", created(-3), silent)}, "", "a"},
+		"silent ones, too":    {[]RebuildMember{member("a", created(-1), silent)}, "", "a"},
+		"all are newer":       {[]RebuildMember{member("a", created(1))}, "", ""},
+		"none runs":           {[]RebuildMember{member("a", created(-1), lost)}, "", ""},
+		"named":               {[]RebuildMember{member("a", created(-1)), member("b", created(-3))}, "a", "a"},
+		"named, and newer":    {[]RebuildMember{member("a", created(1)), member("b", created(-3))}, "a", ""},
+		"named, and unknown":  {[]RebuildMember{member("b", created(-3))}, "x", ""},
+	}
+	for name, tt := range tests {
+		got, err := chooseForSnapshot("kcp", tt.members, RebuildOptions{Survivor: tt.named}, Snapshot{Name: "c1-20261125T120000Z", Time: at})
+		if f := fault.As(err); got.Machine != tt.want || (f != nil && f.Reason == ReasonNoSurvivor) != (tt.want == "") {
+			t.Errorf("%s: %q, %v", name, got.Machine, err)
+		}
+	}
+}
+
+func TestMemberOf(t *testing.T) {
+	m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	m.Status.NodeRef.Name = "n-a"
+	if got := memberOf(m); got != member("a") {
+		t.Errorf("%+v", got)
+	}
+	m.Status.Conditions = []metav1.Condition{{Type: clusterv1.InfrastructureReadyCondition, Status: "False", Message: "* It does\n  not run"}}
+	if got := memberOf(m).Lost; got != "It does not run" {
+		t.Errorf("%q", got)
+	}
+	m.DeletionTimestamp = &metav1.Time{}
+	*m.DeletionTimestamp = metav1.Now()
+	if got := memberOf(m).Lost; got != "it is being deleted" {
+		t.Errorf("%q", got)
+	}
+}
+
+// What is said before the question: what is kept, what is lost, and what is not known.
+func TestLines(t *testing.T) {
+	p := RebuildPlan{Cluster: "c1", Survivor: "a", Members: []RebuildMember{member("a", found(7, 3)), member("b", found(9, 4)), member("c", lost)}, Force: true}
+	text := strings.Join(p.Lines(), "\n")
+	for _, want := range []string{
+		"etcd is rebuilt from the member of Machine a.", "Machine a: left, without a leader, at revision 3 (index 7); it survives", "Machine c: lost: it does not run",
+		"Kept: everything up to revision 3.", "Lost: what Machine b has beyond that; its member has agreed on more (index 9, not 7).", "Not known: whether members that do not answer",
+		"replaced: b, c", "with --force", "The API does not answer until then.",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in:\n%s", want, text)
+		}
+	}
+	p.Snapshot = &RebuildSnapshot{Snapshot: Snapshot{Name: "c1-20261125T120000Z", Policy: "nightly", Time: time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC), Revision: 2}, Since: []string{"w"}, age: 90 * time.Minute}
+	text = strings.Join(p.Lines(), "\n")
+	for _, want := range []string{
+		"from snapshot c1-20261125T120000Z of EtcdSnapshotPolicy nightly, on Machine a.", "taken, 2026-11-25T12:00:00Z (1h30m0s ago), revision 2.",
+		"Lost: everything that was written to its API since then, up to revision 3.", "have to join again: w", "replaced: b, c",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in:\n%s", want, text)
+		}
+	}
+	under := RebuildPlan{Cluster: "c1", Survivor: "a", UnderWay: true, ID: "20261125T131500Z"}.Lines()
+	if len(under) != 1 || !strings.Contains(under[0], "is under way (20261125T131500Z)") {
+		t.Errorf("%v", under)
+	}
+}

@@ -1,0 +1,122 @@
+package recover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+)
+
+const (
+	// manager is the name of the field manager without its prefix.
+	manager = "cli"
+	// stamp is the time format in names of snapshots and IDs of restores.
+	stamp = "20060102T150405Z"
+	// interval is the default polling interval.
+	interval = time.Second
+	// grace is the time for a controller to react to a request. Until then, the status of its object may not reflect
+	// the request yet.
+	grace = 15 * time.Second
+)
+
+// SnapshotClient requests snapshots and restores, and waits for them.
+type SnapshotClient struct {
+	Client client.Client
+	Now    func() time.Time
+	// Interval is the polling interval. Default: 1 s.
+	Interval time.Duration
+	// Progress is called with a progress message when the progress changes.
+	Progress func(string)
+}
+
+// Take requests a snapshot of a Cluster from a policy and waits until it is stored. Without a policy name it uses the
+// only policy that selects the Cluster.
+func (o SnapshotClient) Take(ctx context.Context, cluster *clusterv1.Cluster, policy string) (Snapshot, error) {
+	p, err := policyFor(ctx, o.Client, cluster, policy)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if ptr.Deref(p.Spec.Suspend, false) {
+		return Snapshot{}, fault.New(fault.Invalid, ReasonFailed, "EtcdSnapshotPolicy %s is suspended: it takes no snapshots until its spec.suspend is false", p.Name)
+	}
+	if asked := p.Annotations[hostedv1.TakeSnapshotAnnotation]; asked != "" {
+		return Snapshot{}, fault.New(fault.Invalid, ReasonBusy, "EtcdSnapshotPolicy %s has a request for snapshot %s already; run the command once more when that is there", p.Name, asked)
+	}
+	r := request{cluster.Name, cluster.Name + "-" + o.Now().UTC().Format(stamp), o.Now()}
+	if err := kube.NewWriter(o.Client, manager).Patch(ctx, p, func(o client.Object) {
+		kube.Annotate(o, hostedv1.TakeSnapshotAnnotation, &r.name)
+	}); err != nil {
+		return Snapshot{}, fmt.Errorf("asking EtcdSnapshotPolicy %s for a snapshot: %w", p.Name, err)
+	}
+	o.say("Requested snapshot %s from EtcdSnapshotPolicy %s", r.name, p.Name)
+	var out Snapshot
+	err = o.poll(ctx, "snapshot "+r.name, func(ctx context.Context) (done bool, err error) {
+		out, done, err = o.taken(ctx, client.ObjectKeyFromObject(p), r)
+		return done, err
+	})
+	return out, err
+}
+
+// request is a request for a snapshot of a Cluster at a given time.
+type request struct {
+	cluster, name string
+	at            time.Time
+}
+
+// taken reports whether the snapshot is stored. It returns an error if the policy gave up, or if its store is not
+// available.
+func (o SnapshotClient) taken(ctx context.Context, key client.ObjectKey, r request) (Snapshot, bool, error) {
+	p := &hostedv1.EtcdSnapshotPolicy{}
+	if err := o.Client.Get(ctx, key, p); err != nil {
+		return Snapshot{}, false, fmt.Errorf("reading EtcdSnapshotPolicy %s: %w", key.Name, err)
+	}
+	listed := listOf([]hostedv1.EtcdSnapshotPolicy{*p}, r.cluster)
+	if at := slices.IndexFunc(listed.Snapshots, func(s Snapshot) bool { return s.Name == r.name }); at >= 0 {
+		return listed.Snapshots[at], true, nil
+	}
+	if o.Now().Sub(r.at) < grace {
+		return Snapshot{}, false, nil
+	}
+	gone := p.Annotations[hostedv1.TakeSnapshotAnnotation] != r.name
+	switch why := p.Status.Conditions; {
+	case gone && len(listed.Problems) > 0:
+		return Snapshot{}, false, fault.New(fault.Invalid, ReasonFailed, "there is no snapshot of cluster %q: %s", r.cluster, listed.Problems[0])
+	case gone:
+		return Snapshot{}, false, fault.New(fault.Invalid, ReasonFailed,
+			"there is no snapshot of cluster %q; `kubectl events --for etcdsnapshotpolicy/%s` says why", r.cluster, key.Name)
+	case condition.Set(why).IsFalse(hostedv1.StoreAvailableCondition):
+		return Snapshot{}, false, fault.New(fault.Invalid, ReasonFailed, "the store of EtcdSnapshotPolicy %s cannot be used: %s; the snapshot is taken when it can",
+			key.Name, condition.Set(why).Get(hostedv1.StoreAvailableCondition).Message)
+	}
+	return Snapshot{}, false, nil
+}
+
+func (o SnapshotClient) say(form string, args ...any) {
+	if o.Progress != nil {
+		o.Progress(fmt.Sprintf(form, args...))
+	}
+}
+
+// poll polls until done reports true or returns an error, or until the context ends.
+func (o SnapshotClient) poll(ctx context.Context, what string, done wait.ConditionWithContextFunc) error {
+	every := o.Interval
+	if every == 0 {
+		every = interval
+	}
+	err := wait.PollUntilContextCancel(ctx, every, true, done)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fault.New(fault.Transient, ReasonTimeout, "%s is not done in the time of --wait-timeout; it continues without this command", what).From(err)
+	}
+	return err
+}

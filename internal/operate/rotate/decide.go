@@ -1,0 +1,377 @@
+package rotate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
+)
+
+// Snapshot is the input of a decision. Machines are read after Plane, so that Machines created later use the
+// certificates that Plane reports.
+type Snapshot struct {
+	Now         time.Time
+	Cluster     *clusterv1.Cluster
+	Secret      *corev1.Secret
+	Plane       *hostedv1.HostedControlPlane
+	Deployments []clusterv1.MachineDeployment
+	Sets        []clusterv1.MachineSet
+	Pools       []clusterv1.MachinePool
+	Machines    []clusterv1.Machine
+}
+
+// restartTolerance is the maximum distance in the future of a restart that the rotation itself has requested.
+const restartTolerance = 2 * time.Minute
+
+// Action is an action of a rotation.
+type Action interface{ String() string }
+
+// Install updates the Secret to the phase that follows After.
+type Install struct{ After Phase }
+
+func (a Install) String() string {
+	switch a.After {
+	case None:
+		return "The new authority is installed beside the old one, which still signs"
+	case TrustBoth:
+		return "The new authority signs, and the old one is still trusted"
+	case NewSigns:
+		return "The old authority is removed"
+	}
+	return "The rotation is done"
+}
+
+// RecordPhase records that the phase is in effect, with the Machines that existed at this time.
+type RecordPhase struct{ Machines string }
+
+func (a RecordPhase) String() string { return "The control plane has followed" }
+
+// Restart replaces the Machines of a MachineDeployment.
+type Restart struct{ Deployment string }
+
+func (a Restart) String() string {
+	return "MachineDeployment " + a.Deployment + " replaces its Machines"
+}
+
+// Replace deletes a Machine of a MachinePool, so that its infrastructure provider replaces it.
+type Replace struct{ Machine, Pool string }
+
+func (a Replace) String() string {
+	return fmt.Sprintf("Machine %s of MachinePool %s is replaced", a.Machine, a.Pool)
+}
+
+// Step is the next step: actions, or a wait. If both are empty, the rotation is done.
+type Step struct {
+	Actions []Action
+	Wait    string
+}
+
+// Decide returns the next step. The error lists problems that a user must solve first.
+func Decide(s Snapshot) (Step, error) {
+	state, err := Read(s.Secret)
+	if err != nil {
+		return Step{}, err
+	}
+	if problems := s.problems(state); len(problems) > 0 {
+		again := "run the command again then"
+		if state.Phase == None {
+			again = "nothing was changed"
+		}
+		return Step{}, fault.New(fault.Invalid, ReasonNotNow, "the rotation of the authority of cluster %q cannot %s: %s; %s", s.Cluster.Name,
+			map[bool]string{true: "begin", false: "continue"}[state.Phase == None], strings.Join(problems, "; "), again)
+	}
+	if state.Phase == None {
+		return Step{Actions: []Action{Install{None}}}, nil
+	}
+	if wait := s.controlPlaneLag(); wait != "" {
+		return Step{Wait: wait}, nil
+	}
+	if state.Phase == NewOnly {
+		if wait := s.pendingRollout(); wait != "" {
+			return Step{Wait: wait}, nil
+		}
+		return Step{Actions: []Action{Install{NewOnly}}}, nil
+	}
+	if !state.InEffect {
+		for i := range s.Pools { // the machine of a pool may be bootstrapped before its Machine exists
+			if wait := poolBehind(&s.Pools[i]); wait != "" {
+				return Step{Wait: wait}, nil
+			}
+		}
+		return Step{Actions: []Action{RecordPhase{Machines: strings.Join(s.machineNames(), ",")}}}, nil
+	}
+	return s.replace(state), nil
+}
+
+// replace returns the step that replaces the Machines that existed when the phase came into effect, or installs the
+// next phase.
+func (s Snapshot) replace(state State) Step {
+	left := s.outdated(state)
+	var out Step
+	for i := range s.Deployments {
+		if d := &s.Deployments[i]; s.needsRestart(d, left) {
+			out.Actions = append(out.Actions, Restart{d.Name})
+		}
+	}
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		at := slices.IndexFunc(left, func(m *clusterv1.Machine) bool { return m.Labels[clusterv1.MachinePoolNameLabel] == p.Name })
+		if at >= 0 && poolBehind(p) == "" && !s.poolReplaces(p) {
+			out.Actions = append(out.Actions, Replace{Machine: left[at].Name, Pool: p.Name})
+		}
+	}
+	if len(out.Actions) > 0 {
+		return out
+	}
+	wait := s.pendingRollout()
+	if len(left) > 0 {
+		wait = strings.TrimSuffix(fmt.Sprintf("Waiting for %d of %d Machines to be replaced: %s", len(left), len(state.Outdated), wait), ": ")
+	}
+	if wait != "" {
+		return Step{Wait: wait}
+	}
+	return Step{Actions: []Action{Install{state.Phase}}}
+}
+
+// outdated returns the remaining Machines of state.Outdated, sorted by name.
+func (s Snapshot) outdated(state State) []*clusterv1.Machine {
+	var out []*clusterv1.Machine
+	for i := range s.Machines {
+		if slices.Contains(state.Outdated, s.Machines[i].Name) {
+			out = append(out, &s.Machines[i])
+		}
+	}
+	slices.SortFunc(out, func(a, b *clusterv1.Machine) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+func (s Snapshot) machineNames() []string {
+	var out []string
+	for _, m := range s.Machines {
+		out = append(out, m.Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// needsRestart reports whether a MachineDeployment would retain some of the Machines, because their MachineSet is up to
+// date.
+func (s Snapshot) needsRestart(d *clusterv1.MachineDeployment, left []*clusterv1.Machine) bool {
+	return slices.ContainsFunc(left, func(m *clusterv1.Machine) bool {
+		if m.Labels[clusterv1.MachineDeploymentNameLabel] != d.Name || !m.DeletionTimestamp.IsZero() {
+			return false
+		}
+		at := slices.IndexFunc(s.Sets, func(set clusterv1.MachineSet) bool {
+			return set.Name == m.Labels[clusterv1.MachineSetNameLabel]
+		})
+		return at >= 0 && !s.Sets[at].CreationTimestamp.Time.Before(d.Spec.Rollout.After.Time)
+	})
+}
+
+// poolReplaces reports whether a Machine of the pool is being deleted.
+func (s Snapshot) poolReplaces(p *clusterv1.MachinePool) bool {
+	return slices.ContainsFunc(s.Machines, func(m clusterv1.Machine) bool {
+		return m.Labels[clusterv1.MachinePoolNameLabel] == p.Name && !m.DeletionTimestamp.IsZero()
+	})
+}
+
+// controlPlaneLag returns the reason why the control plane is not available with the certificates in the Secret; empty if
+// it is.
+func (s Snapshot) controlPlaneLag() string {
+	name := "HostedControlPlane " + s.Plane.Name
+	available := condition.Set(s.Plane.Status.Conditions).Get(hostedv1.AvailableCondition)
+	isAvailable, why := available != nil && available.Status == metav1.ConditionTrue, ""
+	if available != nil && !isAvailable && available.Message != "" {
+		why = ": " + firstLine(available.Message)
+	}
+	switch {
+	case s.Plane.Status.Authority != secrets.Fingerprint(s.Secret):
+		return name + " does not run with the certificates of Secret " + s.Secret.Name + " yet" + why
+	case !isAvailable:
+		return name + " is not available" + why
+	}
+	return ""
+}
+
+// pendingRollout describes a rollout in progress; empty if all Machines are up to date and available.
+func (s Snapshot) pendingRollout() string {
+	for i := range s.Deployments {
+		if text := deploymentBehind(&s.Deployments[i]); text != "" {
+			return text
+		}
+	}
+	for i := range s.Pools {
+		if text := poolBehind(&s.Pools[i]); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+func deploymentBehind(d *clusterv1.MachineDeployment) string {
+	st := d.Status
+	return rolloutLag("MachineDeployment "+d.Name, counts{
+		observed: st.ObservedGeneration >= d.Generation, desired: ptr.Deref(d.Spec.Replicas, 1), replicas: ptr.Deref(st.Replicas, 0),
+		upToDate: ptr.Deref(st.UpToDateReplicas, 0), available: ptr.Deref(st.AvailableReplicas, 0),
+		why: condition.Set(st.Conditions).Get(clusterv1.RollingOutCondition),
+	})
+}
+
+func poolBehind(p *clusterv1.MachinePool) string {
+	st := p.Status
+	return rolloutLag("MachinePool "+p.Name, counts{
+		observed: st.ObservedGeneration >= p.Generation, desired: ptr.Deref(p.Spec.Replicas, 1), replicas: ptr.Deref(st.Replicas, 0),
+		upToDate: ptr.Deref(st.UpToDateReplicas, 0), available: ptr.Deref(st.AvailableReplicas, 0),
+		why: condition.Set(st.Conditions).Get(clusterv1.RollingOutCondition),
+	})
+}
+
+// counts are the replica counts of a rollout.
+type counts struct {
+	observed                               bool
+	desired, replicas, upToDate, available int32
+	why                                    *metav1.Condition
+}
+
+func rolloutLag(name string, c counts) string {
+	text := ""
+	switch {
+	case !c.observed:
+		text = "its spec is not observed yet"
+	case c.upToDate < c.desired:
+		text = fmt.Sprintf("%d of %d Machines are up to date", c.upToDate, c.desired)
+	case c.replicas != c.desired:
+		text = fmt.Sprintf("it has %d of %d Machines", c.replicas, c.desired)
+	case c.available < c.desired:
+		text = fmt.Sprintf("%d of %d Machines are available", c.available, c.desired)
+	default:
+		return ""
+	}
+	if c.why != nil && c.why.Status == metav1.ConditionTrue && c.why.Message != "" {
+		text += " (" + strings.TrimPrefix(firstLine(c.why.Message), "* ") + ")"
+	}
+	return name + ": " + text
+}
+
+func firstLine(text string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return first
+}
+
+// problems returns the problems that a user must solve before the rotation can start or continue.
+func (s Snapshot) problems(state State) []string {
+	var out []string
+	switch {
+	case !s.Cluster.DeletionTimestamp.IsZero():
+		return []string{"the Cluster is being deleted"}
+	case ptr.Deref(s.Cluster.Spec.Paused, false):
+		out = append(out, "the Cluster is paused: remove spec.paused")
+	case hasPause(s.Plane):
+		out = append(out, "HostedControlPlane "+s.Plane.Name+" is paused: remove annotation "+clusterv1.PausedAnnotation)
+	}
+	if state.Phase == None {
+		if text := s.controlPlaneLag(); text != "" {
+			out = append(out, text)
+		}
+		if text := s.pendingRollout(); text != "" {
+			out = append(out, text)
+		}
+		return append(out, s.unreplaceable(s.all())...)
+	}
+	if !state.InEffect || state.Phase == NewOnly {
+		return out
+	}
+	return append(out, s.unreplaceable(s.outdated(state))...)
+}
+
+func (s Snapshot) all() []*clusterv1.Machine {
+	return s.outdated(State{Outdated: s.machineNames()})
+}
+
+// unreplaceable returns the reasons why Machines cannot be replaced by the rotation, with the remedy.
+func (s Snapshot) unreplaceable(machines []*clusterv1.Machine) []string {
+	var out, alone []string
+	for _, m := range machines {
+		deployment, pool := m.Labels[clusterv1.MachineDeploymentNameLabel], m.Labels[clusterv1.MachinePoolNameLabel]
+		text := ""
+		switch {
+		case !m.DeletionTimestamp.IsZero():
+		case deployment != "":
+			text = s.deploymentBlocker(deployment)
+		case pool != "":
+			text = s.poolBlocker(pool)
+		default:
+			alone = append(alone, m.Name)
+		}
+		if text != "" && !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	for i := range s.Pools { // the machines of a pool without Machines are unknown
+		if text := s.poolBlocker(s.Pools[i].Name); text != "" && !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	if len(alone) > 0 {
+		out = append(out, "no MachineDeployment replaces "+condition.Names(prefixed("Machine ", alone))+": delete them, and create others in a MachineDeployment")
+	}
+	return out
+}
+
+func prefixed(prefix string, names []string) []string {
+	out := make([]string, 0, len(names))
+	for _, n := range names {
+		out = append(out, prefix+n)
+	}
+	return out
+}
+
+// deploymentBlocker returns the reason why a MachineDeployment does not replace its Machines.
+func (s Snapshot) deploymentBlocker(name string) string {
+	at := slices.IndexFunc(s.Deployments, func(d clusterv1.MachineDeployment) bool { return d.Name == name })
+	if at < 0 {
+		return "MachineDeployment " + name + " is gone, and its Machines are not: delete them"
+	}
+	switch d := &s.Deployments[at]; {
+	case ptr.Deref(d.Spec.Paused, false) || hasPause(d):
+		return fmt.Sprintf("MachineDeployment %s is paused: resume it (slipway rollout resume md/%s)", name, name)
+	case d.Spec.Rollout.Strategy.Type == clusterv1.OnDeleteMachineDeploymentStrategyType:
+		return "MachineDeployment " + name + " replaces only Machines that are deleted (OnDelete): give it the strategy RollingUpdate for the time of the rotation"
+	case d.Spec.Rollout.After.Time.After(s.Now.Add(restartTolerance)):
+		return "MachineDeployment " + name + " is to be restarted later: remove spec.rollout.after"
+	}
+	return ""
+}
+
+// poolBlocker returns the reason why a MachinePool does not replace its machines.
+func (s Snapshot) poolBlocker(name string) string {
+	at := slices.IndexFunc(s.Pools, func(p clusterv1.MachinePool) bool { return p.Name == name })
+	if at < 0 {
+		return ""
+	}
+	p := &s.Pools[at]
+	ref := p.Spec.Template.Spec.InfrastructureRef
+	switch {
+	case hasPause(p):
+		return "MachinePool " + name + " is paused: remove annotation " + clusterv1.PausedAnnotation
+	case ref.APIGroup != infrav1.GroupVersion.Group || ref.Kind != "LocalMachinePool":
+		return fmt.Sprintf("it is not known how to replace the nodes of MachinePool %s, whose infrastructure is a %s: replace the authority by hand", name, ref.Kind)
+	}
+	return ""
+}
+
+func hasPause(o metav1.Object) bool {
+	_, paused := o.GetAnnotations()[clusterv1.PausedAnnotation]
+	return paused
+}

@@ -1,0 +1,139 @@
+package rotate
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Plan is the plan and the progress of a rotation. It contains no keys.
+type Plan struct {
+	Cluster string `json:"cluster"`
+	Phase   Phase  `json:"phase"`
+	// Old and New are the CAs. New is nil if it is not generated yet, Old if it has been removed.
+	Old *Certificate `json:"old,omitempty"`
+	New *Certificate `json:"new,omitempty"`
+	// Steps are in order of execution.
+	Steps []PlanStep `json:"steps"`
+	// Problem is a problem to solve before the rotation can start or continue; empty if there is none.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Certificate identifies a certificate for the user.
+type Certificate struct {
+	Subject  string    `json:"subject"`
+	NotAfter time.Time `json:"notAfter"`
+	SHA256   string    `json:"sha256"`
+}
+
+func (c Certificate) String() string {
+	return fmt.Sprintf("%s, valid until %s, SHA-256 %s", c.Subject, c.NotAfter.UTC().Format(time.DateOnly), c.SHA256)
+}
+
+// PlanStep is a step of a plan.
+type PlanStep struct {
+	Name string `json:"name"`
+	// State is "done", "under way" or "to do".
+	State string `json:"state"`
+}
+
+// UnderWay reports whether the rotation has started.
+func (p Plan) UnderWay() bool { return p.Phase != None }
+
+func planOf(s Snapshot, state State, given *pki.Pair) Plan {
+	p := Plan{Cluster: s.Cluster.Name, Phase: state.Phase, Old: certificate(state.signer.Cert)}
+	switch {
+	case state.Phase == TrustBoth:
+		p.New = certificate(state.other.Cert)
+	case state.Phase == NewSigns:
+		p.Old, p.New = certificate(state.other.Cert), certificate(state.signer.Cert)
+	case state.Phase == NewOnly:
+		p.Old, p.New = nil, certificate(state.signer.Cert)
+	case given != nil:
+		p.New = certificate(given.Cert)
+	}
+	nodes := s.nodesText()
+	at := map[Phase]int{None: -1, TrustBoth: 0, NewSigns: 2, NewOnly: 4}[state.Phase]
+	if state.InEffect {
+		at++
+	}
+	for i, name := range []string{
+		"trust the new authority too: the control plane restarts in place",
+		"replace " + nodes + ": they know the new authority then",
+		"sign with the new authority: the control plane restarts in place",
+		"replace " + nodes + ": their certificates are of the new authority then",
+		"trust the old authority no more: the control plane restarts in place",
+	} {
+		step := PlanStep{Name: name, State: "to do"}
+		if i < at {
+			step.State = "done"
+		} else if i == at {
+			step.State = "under way"
+		}
+		p.Steps = append(p.Steps, step)
+	}
+	if _, err := Decide(s); err != nil {
+		p.Problem = strings.TrimSpace(fault.UserMessage(err))
+	}
+	return p
+}
+
+func certificate(c *x509.Certificate) *Certificate {
+	sum := sha256.Sum256(c.Raw)
+	return &Certificate{Subject: c.Subject.String(), NotAfter: c.NotAfter, SHA256: hex.EncodeToString(sum[:])}
+}
+
+// nodesText describes the nodes to replace.
+func (s Snapshot) nodesText() string {
+	groups := map[string]int{}
+	for _, m := range s.Machines {
+		switch deployment, pool := m.Labels[clusterv1.MachineDeploymentNameLabel], m.Labels[clusterv1.MachinePoolNameLabel]; {
+		case deployment != "":
+			groups["MachineDeployment "+deployment]++
+		case pool != "":
+			groups["MachinePool "+pool]++
+		default:
+			groups["Machine "+m.Name]++
+		}
+	}
+	var names []string
+	for name, n := range groups {
+		names = append(names, fmt.Sprintf("%s: %d", name, n))
+	}
+	slices.Sort(names)
+	switch len(s.Machines) {
+	case 0:
+		return "no nodes"
+	case 1:
+		return "1 node (" + names[0] + ")"
+	}
+	return fmt.Sprintf("%d nodes (%s)", len(s.Machines), strings.Join(names, ", "))
+}
+
+// Lines formats the plan for display.
+func (p Plan) Lines() []string {
+	out := []string{fmt.Sprintf("Rotation of the certificate authority of cluster %s:", p.Cluster)}
+	if p.Old != nil {
+		out = append(out, "  old: "+p.Old.String())
+	}
+	if p.New != nil {
+		out = append(out, "  new: "+p.New.String())
+	}
+	for i, s := range p.Steps {
+		out = append(out, fmt.Sprintf("  %d. %s [%s]", i+1, s.Name, s.State))
+	}
+	if p.Problem != "" {
+		return append(out, "  "+strings.ToUpper(p.Problem[:1])+p.Problem[1:]+".")
+	}
+	return append(out, fmt.Sprintf("  Kubeconfigs from before step 1 are refused from step 3 on, those from before step 3 from step 5 on: after step 3, fetch them again "+
+		"(slipway get kubeconfig %s).", p.Cluster))
+}

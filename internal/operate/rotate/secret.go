@@ -1,0 +1,244 @@
+package rotate
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
+)
+
+// Reasons of faults.
+const (
+	// ReasonUnsupported is the reason when the CA cannot be rotated in this way; Invalid.
+	ReasonUnsupported = "RotationUnsupported"
+	// ReasonNotNow is the reason when the rotation cannot start or continue in the current state; Invalid.
+	ReasonNotNow = "RotationNotPossibleNow"
+	// ReasonCertificate is the reason when a certificate cannot be the new CA; Invalid.
+	ReasonCertificate = "InvalidAuthority"
+	// ReasonTimeout is the reason when the wait timed out; Transient.
+	ReasonTimeout = "Timeout"
+)
+
+// Phase is the phase of a rotation.
+type Phase string
+
+// The phases in order. In None there is no rotation.
+const (
+	None      Phase = "None"
+	TrustBoth Phase = "TrustBoth"
+	NewSigns  Phase = "NewSigns"
+	NewOnly   Phase = "NewAlone"
+)
+
+// Keys of the Secret in addition to tls.crt and tls.key.
+const (
+	nextKey     = "next.key"
+	previousKey = "previous.key"
+	recordKey   = "rotation"
+)
+
+// record is the progress of the rotation as stored in the Secret.
+type record struct {
+	Phase Phase `json:"phase"`
+	// InEffect means that the control plane has followed; Outdated are the Machines that existed then.
+	InEffect bool     `json:"inEffect,omitempty"`
+	Outdated []string `json:"outdated,omitempty"`
+}
+
+// State is the state of the rotation, as read from the Secret of the CA.
+type State struct {
+	Phase Phase
+	// InEffect means that the control plane has followed; Outdated are the names of the Machines that existed then.
+	InEffect bool
+	Outdated []string
+
+	// signer is the CA that signs. other is also trusted; it is empty outside of the phases with two CAs.
+	signer, other pki.Pair
+}
+
+// Read reads the state of the rotation from the Secret. Several certificates that do not result from a rotation are an
+// error, because their purpose is unknown.
+func Read(secret *corev1.Secret) (State, error) {
+	certs, err := split(secret.Data[corev1.TLSCertKey])
+	if err != nil {
+		return State{}, unusable(secret, err)
+	}
+	signer, err := pki.ParsePair(certs[0], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return State{}, unusable(secret, err)
+	}
+	s := State{Phase: None, signer: signer}
+	switch {
+	case len(certs) == 2 && s.setOther(certs[1], secret.Data[nextKey]):
+		s.Phase = TrustBoth
+	case len(certs) == 2 && s.setOther(certs[1], secret.Data[previousKey]):
+		s.Phase = NewSigns
+	case len(certs) > 1:
+		return State{}, fault.New(fault.Invalid, ReasonUnsupported, "Secret %s has %d certificates, and they are not those of a rotation: leave the one that belongs to tls.key alone in tls.crt, "+
+			"or replace the authority by hand", secret.Name, len(certs))
+	}
+	var r record
+	if len(secret.Data[recordKey]) > 0 && json.Unmarshal(secret.Data[recordKey], &r) != nil {
+		r = record{} // the state is determined again
+	}
+	switch {
+	case s.Phase == None && r.Phase == NewOnly:
+		s.Phase = NewOnly
+	case r.Phase == s.Phase && s.Phase != None:
+		s.InEffect, s.Outdated = r.InEffect, r.Outdated
+	}
+	return s, nil
+}
+
+// next returns the new CA of a rotation in progress.
+func (s State) next() pki.Pair {
+	if s.Phase == TrustBoth {
+		return s.other
+	}
+	return s.signer
+}
+
+// setOther sets s.other if the certificate and the key match.
+func (s *State) setOther(cert, key []byte) bool {
+	if len(key) == 0 {
+		return false
+	}
+	pair, err := pki.ParsePair(cert, key)
+	if err == nil {
+		s.other = pair
+	}
+	return err == nil
+}
+
+func unusable(secret *corev1.Secret, err error) error {
+	return fault.New(fault.Invalid, ReasonUnsupported, "Secret %s cannot be used", secret.Name).From(err)
+}
+
+// split splits PEM data into its certificates, at least one, each in PEM.
+func split(data []byte) ([][]byte, error) {
+	clean, err := pki.ReencodeCerts(data)
+	if err != nil {
+		return nil, err
+	}
+	var out [][]byte
+	for block, rest := pem.Decode(clean); block != nil; block, rest = pem.Decode(rest) {
+		out = append(out, pem.EncodeToMemory(block))
+	}
+	return out, nil
+}
+
+// install updates the Secret to the phase after the current one. next is the new CA for TrustBoth.
+func (s State) install(secret *corev1.Secret, next pki.Pair) {
+	data := map[string][]byte{}
+	for key, value := range secret.Data {
+		if key != nextKey && key != previousKey && key != recordKey {
+			data[key] = value
+		}
+	}
+	r := record{}
+	switch s.Phase {
+	case None:
+		r.Phase = TrustBoth
+		data[corev1.TLSCertKey], data[nextKey] = concatCerts(s.signer, next), next.KeyPEM
+	case TrustBoth:
+		r.Phase = NewSigns
+		data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey] = concatCerts(s.other, s.signer), s.other.KeyPEM
+		data[previousKey] = s.signer.KeyPEM
+	case NewSigns:
+		r.Phase = NewOnly
+		data[corev1.TLSCertKey] = s.signer.FirstCertPEM()
+	}
+	if r.Phase != "" {
+		data[recordKey] = r.encoded()
+	}
+	secret.Data = data
+}
+
+// recordInEffect records in the Secret that the phase is in effect, and the Machines that existed then.
+func (s State) recordInEffect(secret *corev1.Secret, machines []string) {
+	secret.Data[recordKey] = record{Phase: s.Phase, InEffect: true, Outdated: machines}.encoded()
+}
+
+func (r record) encoded() []byte {
+	out, _ := json.Marshal(r) // strings and a bool: never fails
+	return out
+}
+
+func concatCerts(first, second pki.Pair) []byte {
+	return append(first.FirstCertPEM(), second.FirstCertPEM()...)
+}
+
+// generate generates a new CA with the key algorithm of the old one.
+func (s State) generate(now time.Time) (pki.Pair, error) {
+	data, err := secrets.Generate(secrets.CA, secrets.Keys{Algorithm: algorithmOf(s.signer.Cert)}, now)
+	if err != nil {
+		return pki.Pair{}, fmt.Errorf("generating the new authority: %w", err)
+	}
+	return pki.ParsePair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
+}
+
+// algorithmOf returns the key algorithm of a certificate. A key that Slipway does not generate counts as the default.
+func algorithmOf(cert *x509.Certificate) pki.Algorithm {
+	switch key := cert.PublicKey.(type) {
+	case *rsa.PublicKey:
+		switch {
+		case key.N.BitLen() <= 2048:
+			return pki.RSA2048
+		case key.N.BitLen() <= 3072:
+			return pki.RSA3072
+		}
+		return pki.RSA4096
+	case *ecdsa.PublicKey:
+		if key.Curve.Params().BitSize > 256 {
+			return pki.ECDSAP384
+		}
+	}
+	return ""
+}
+
+// ParseCA parses a CA provided by the user as PEM data. It must be valid now, and without a chain.
+func ParseCA(certPEM, keyPEM []byte, now time.Time) (pki.Pair, error) {
+	certs, err := split(certPEM)
+	if err != nil {
+		return pki.Pair{}, fault.New(fault.Invalid, ReasonCertificate, "the certificate of the new authority cannot be read").From(err)
+	}
+	pair, err := pki.ParsePair(certs[0], keyPEM)
+	if err != nil {
+		return pki.Pair{}, fault.New(fault.Invalid, ReasonCertificate, "the new authority cannot be used").From(err)
+	}
+	problem := ""
+	switch c := pair.Cert; {
+	case len(certs) > 1:
+		problem = fmt.Sprintf("there are %d certificates: give the authority alone", len(certs))
+	case !c.BasicConstraintsValid || !c.IsCA:
+		problem = "the certificate is not one of an authority (basic constraints CA:TRUE)"
+	case c.KeyUsage&x509.KeyUsageCertSign == 0:
+		problem = "the certificate may not sign others (key usage keyCertSign)"
+	case now.Before(c.NotBefore) || !now.Before(c.NotAfter):
+		problem = fmt.Sprintf("the certificate is valid from %s until %s", c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))
+	}
+	if problem != "" {
+		return pki.Pair{}, fault.New(fault.Invalid, ReasonCertificate, "the new authority cannot be used: %s", problem)
+	}
+	_, key, err := pki.Reencode(certs[0], keyPEM)
+	pair.KeyPEM = key
+	return pair, err
+}
+
+// checkNew returns an error if the new CA cannot replace the old one.
+func (s State) checkNew(next pki.Pair) error {
+	if bytes.Equal(s.signer.Cert.RawSubjectPublicKeyInfo, next.Cert.RawSubjectPublicKeyInfo) {
+		return fault.New(fault.Invalid, ReasonCertificate, "the new authority has the key of the present one, so that everything it has signed would stay valid: make a new key")
+	}
+	return nil
+}

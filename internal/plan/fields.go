@@ -1,0 +1,151 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Field is a changed field.
+type Field struct {
+	Path string `json:"path"`
+	// From is unset if the field is added, To if it is removed.
+	From any `json:"from,omitempty"`
+	To   any `json:"to,omitempty"`
+}
+
+// hidden replaces secret values.
+const hidden = "(not shown)"
+
+// fields returns the fields that differ, except the status and the fields that the API server and the controllers
+// maintain.
+func fields(before, after *unstructured.Unstructured) []Field {
+	var out []Field
+	compareMaps("", visible(before), visible(after), &out)
+	if after.GetKind() == "Secret" {
+		for i := range out {
+			if strings.HasPrefix(out[i].Path, "data.") || strings.HasPrefix(out[i].Path, "stringData.") {
+				out[i].From, out[i].To = hidden, hidden
+			}
+		}
+	}
+	return out
+}
+
+// visible returns the part of an object that users consider its content.
+func visible(u *unstructured.Unstructured) map[string]any {
+	out := maps.Clone(u.Object)
+	delete(out, "status")
+	delete(out, "apiVersion")
+	meta := map[string]any{}
+	if labels := u.GetLabels(); len(labels) > 0 {
+		meta["labels"] = anyMap(labels)
+	}
+	annotations := u.GetAnnotations()
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	if len(annotations) > 0 {
+		meta["annotations"] = anyMap(annotations)
+	}
+	if u.GetDeletionTimestamp() != nil {
+		meta["deletionTimestamp"] = "set"
+	}
+	out["metadata"] = meta
+	return out
+}
+
+func anyMap(in map[string]string) map[string]any {
+	out := map[string]any{}
+	for k, v := range in {
+		out[k] = v
+	}
+	return out
+}
+
+func compareMaps(path string, before, after map[string]any, out *[]Field) {
+	names := map[string]bool{}
+	for name := range before {
+		names[name] = true
+	}
+	for name := range after {
+		names[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		compareValues(join(path, name), before[name], after[name], out)
+	}
+}
+
+func join(path, name string) string {
+	if strings.ContainsAny(name, "./") {
+		return path + "[" + name + "]"
+	}
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func compareValues(path string, before, after any, out *[]Field) {
+	if reflect.DeepEqual(before, after) {
+		return
+	}
+	b, isMap := before.(map[string]any)
+	a, both := after.(map[string]any)
+	if isMap && both || isMap && after == nil || both && before == nil {
+		compareMaps(path, b, a, out)
+		return
+	}
+	x, isList := before.([]any)
+	y, both := after.([]any)
+	if isList && both {
+		compareLists(path, x, y, out)
+		return
+	}
+	*out = append(*out, Field{Path: path, From: before, To: after})
+}
+
+// compareLists compares items by name if all of them have one, and by position otherwise.
+func compareLists(path string, before, after []any, out *[]Field) {
+	b, named := byName(before)
+	a, both := byName(after)
+	if named && both {
+		names := map[string]bool{}
+		for name := range b {
+			names[name] = true
+		}
+		for name := range a {
+			names[name] = true
+		}
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			compareValues(path+"["+name+"]", b[name], a[name], out)
+		}
+		return
+	}
+	for i := range max(len(before), len(after)) {
+		var x, y any
+		if i < len(before) {
+			x = before[i]
+		}
+		if i < len(after) {
+			y = after[i]
+		}
+		compareValues(fmt.Sprintf("%s[%d]", path, i), x, y, out)
+	}
+}
+
+func byName(list []any) (map[string]any, bool) {
+	out := map[string]any{}
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		name, ok := m["name"].(string)
+		if _, twice := out[name]; !ok || twice {
+			return nil, false
+		}
+		out[name] = item
+	}
+	return out, len(list) > 0
+}

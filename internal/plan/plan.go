@@ -1,0 +1,225 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/plan/world"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// Object identifies an object.
+type Object struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+}
+
+// Verb is the kind of change of an object.
+type Verb string
+
+const (
+	Create Verb = "create"
+	Update Verb = "update"
+	Delete Verb = "delete"
+)
+
+// Plan contains the effects of a change.
+type Plan struct {
+	// Refused are the parts of the change that the API would reject. The rest of the plan does not include them.
+	Refused []Refusal `json:"refused,omitempty"`
+	// Objects are the changed objects, by cluster, kind and name.
+	Objects []ObjectChange `json:"objects"`
+	// Rollouts are the owners whose Machines are created, replaced or deleted.
+	Rollouts []Rollout `json:"rollouts,omitempty"`
+	// Clusters are affected because one of their objects changes or waits. Untouched is the number of the other
+	// clusters.
+	Clusters  []string `json:"clusters,omitempty"`
+	Untouched int      `json:"untouched"`
+	// Hooks are the called lifecycle hooks, in order.
+	Hooks []Hook `json:"hooks,omitempty"`
+	// Unanswered are the Runtime Extensions whose responses are unknown. The plan does not include anything that
+	// depends on them.
+	Unanswered []UnknownResponse `json:"unanswered,omitempty"`
+	// Actions are the actions of the controllers, in order.
+	Actions []Action `json:"actions,omitempty"`
+	// Waits are the objects that are waiting at the end and were not waiting before.
+	Waits []Waiting `json:"waits,omitempty"`
+	// UnderWay is the number of objects that were still being created, changed or deleted before the change.
+	UnderWay int `json:"underWay"`
+	// Settled is true if nothing was left to do at the end. Otherwise the plan only contains the first part of the
+	// effects.
+	Settled bool `json:"settled"`
+	// Reconciliations is the number of reconciliations that were run.
+	Reconciliations int `json:"reconciliations"`
+}
+
+// IsEmpty reports whether nothing changes.
+func (p *Plan) IsEmpty() bool { return len(p.Objects) == 0 && len(p.Refused) == 0 }
+
+// IsUncertain reports whether more may change than the plan contains, because the response of an extension is unknown.
+func (p *Plan) IsUncertain() bool {
+	return slices.ContainsFunc(p.Unanswered, func(u UnknownResponse) bool { return u.Hook != DiscoverVariables })
+}
+
+// ObjectChange is the change of one object.
+type ObjectChange struct {
+	Object
+	// Cluster is the object's Cluster as namespace/name, if it has one.
+	Cluster string `json:"cluster,omitempty"`
+	// Owner is its controller owner, as kind/name.
+	Owner string `json:"owner,omitempty"`
+	Verb  Verb   `json:"verb"`
+	// Generated is true if part of the name is random and will be different in the real cluster.
+	Generated bool `json:"generated,omitempty"`
+	// Fields are the changed fields of an updated object.
+	Fields []Field `json:"fields,omitempty"`
+}
+
+// Rollout contains the changes of the Machines of one owner.
+type Rollout struct {
+	Object
+	Cluster string `json:"cluster,omitempty"`
+	// Created is the number of Machines that are created and exist at the end. Deleted and Kept are Machines that
+	// existed before.
+	Created int      `json:"created"`
+	Deleted []string `json:"deleted,omitempty"`
+	Kept    []string `json:"kept,omitempty"`
+	// Steps are the steps of the rollout, in order.
+	Steps []Step `json:"steps,omitempty"`
+}
+
+// Step contains the Machine changes at one point in time.
+type Step struct {
+	// Created is the number of created Machines; Deleted are the names of the deleted ones.
+	Created int      `json:"created,omitempty"`
+	Deleted []string `json:"deleted,omitempty"`
+	at      time.Time
+}
+
+// Action is one action of a controller.
+type Action struct {
+	// After is the simulated time until the action. The durations of provider operations are arbitrary.
+	After  string `json:"after"`
+	Kind   string `json:"kind"`
+	Object string `json:"object"`
+	Action string `json:"action"`
+}
+
+// Hook is a call of the extensions that handle a lifecycle hook.
+type Hook struct {
+	After    string   `json:"after"`
+	Hook     string   `json:"hook"`
+	Cluster  string   `json:"cluster"`
+	Handlers []string `json:"handlers"`
+}
+
+func hooksOf(calls []world.HookCall, began time.Time) []Hook {
+	var out []Hook
+	for _, c := range calls {
+		out = append(out, Hook{After: c.At.Sub(began).Round(time.Second).String(), Hook: c.Hook, Cluster: c.Cluster.String(), Handlers: c.Handlers})
+	}
+	return out
+}
+
+// UnknownResponse is a Runtime Extension whose response is unknown.
+type UnknownResponse struct {
+	Hook      string `json:"hook"`
+	Extension string `json:"extension"`
+	// Objects are the Clusters, ClusterClasses or MachineSets of the call, as namespace/name.
+	Objects []string `json:"objects"`
+	// Problem is the error of the call. It is empty if the extension was not called.
+	Problem string `json:"problem,omitempty"`
+	// Means describes which part of the plan is unknown without the response.
+	Means string `json:"means"`
+}
+
+// DiscoverVariables is the hook whose previous response is used if there is no new one.
+const DiscoverVariables = "DiscoverVariables"
+
+// CanUpdateMachineSet is the hook that is called for MachineSets.
+const CanUpdateMachineSet = "CanUpdateMachineSet"
+
+func unansweredOf(list []world.Unanswered) []UnknownResponse {
+	var out []UnknownResponse
+	for _, u := range list {
+		one := UnknownResponse{Hook: u.Hook, Extension: u.Handler, Problem: u.Problem, Means: means(u.Hook)}
+		for _, key := range u.Of {
+			one.Objects = append(one.Objects, key.String())
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// means describes which part of the plan is unknown without the response of a hook.
+func means(hook string) string {
+	switch hook {
+	case DiscoverVariables:
+		return "the variables that it defines are taken to be those of the last time"
+	case "GenerateUpgradePlan":
+		return "the versions of the upgrade are not known, and no upgrade is in the plan"
+	case CanUpdateMachineSet:
+		return "whether Machines are updated in place is not known, and their rollout is not in the plan"
+	case "ValidateTopology":
+		return "whether it accepts the topology is not known, and nothing that follows from the topology is in the plan"
+	}
+	return "what it makes of the templates is not known, and nothing that follows from the topology is in the plan"
+}
+
+// Waiting is an object that is waiting or failing.
+type Waiting struct {
+	Kind   string            `json:"kind"`
+	Object string            `json:"object"`
+	Waits  []reconciler.Wait `json:"waits,omitempty"`
+	Errors []string          `json:"errors,omitempty"`
+}
+
+func objectOf(u *unstructured.Unstructured) Object {
+	return Object{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// clusterOf returns the Cluster of an object.
+func clusterOf(u *unstructured.Unstructured) string {
+	name := u.GetLabels()[clusterv1.ClusterNameLabel]
+	if inSpec, _, _ := unstructured.NestedString(u.Object, "spec", "clusterName"); inSpec != "" {
+		name = inSpec
+	}
+	if isKind(u, clusterv1.ClusterKind) {
+		name = u.GetName()
+	}
+	for _, ref := range u.GetOwnerReferences() {
+		if name == "" && ref.Kind == clusterv1.ClusterKind {
+			name = ref.Name
+		}
+	}
+	if name == "" {
+		return ""
+	}
+	return u.GetNamespace() + "/" + name
+}
+
+// isKind reports whether an object is of a kind of the core provider.
+func isKind(u *unstructured.Unstructured, kind string) bool {
+	gvk := u.GroupVersionKind()
+	return gvk.Kind == kind && gvk.Group == clusterv1.GroupVersion.Group
+}
+
+func compareObjects(a, b Object) int {
+	return cmp.Or(cmp.Compare(rank(a.Kind), rank(b.Kind)), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+// rank orders kinds from general to specific.
+func rank(kind string) int {
+	order := []string{"ClusterClass", "Cluster", "MachineDeployment", "MachinePool", "MachineHealthCheck", "MachineSet", "Machine"}
+	if n := slices.Index(order, kind); n >= 0 {
+		return n
+	}
+	return len(order)
+}

@@ -1,0 +1,12 @@
+// Package whatif computes the effects of a change to a management cluster before it is applied. It copies the objects
+// of a management cluster into memory, runs the controllers until the copy settles, applies the change as `kubectl
+// apply` would, with defaulting, validation and admission, and runs the same controllers until nothing changes any more
+// ([Run]). The result is a [Plan]: the objects that are created, updated field by field, and deleted, the Machines that
+// are replaced and in which steps, and the objects that are still waiting at the end. The controllers make all
+// decisions; nothing is predicted. See docs/decisions/0012-whatif.md.
+//
+//	objects ─► memory ─► controllers, simulated providers ─► settled ─► the change ─► settled ─► the difference
+//
+// The package does not access a management cluster. It calls Runtime Extensions only if [Options].Registry is set.
+// Start with [Run] and [Plan], then packages world, memory and played.
+package plan

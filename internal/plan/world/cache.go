@@ -1,0 +1,138 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/slipwayhq/slipway/internal/plan/memory"
+)
+
+var errNotPlayed = errors.New("this part of a cache is not played in a world in memory")
+
+// cacheOf is the cache for one source. Sources register their handlers in separate goroutines; the world waits for the
+// registration before it continues, so that the result does not depend on goroutine scheduling.
+type cacheOf struct {
+	*memory.Reader
+	world *World
+}
+
+var _ cache.Cache = &cacheOf{}
+
+// GetInformer implements cache.Cache.
+func (c *cacheOf) GetInformer(_ context.Context, o client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	gvk, err := apiutil.GVKForObject(o, c.world.manager.scheme)
+	if err != nil {
+		return nil, err
+	}
+	return &informer{world: c.world, kind: gvk, example: o}, nil
+}
+
+// GetInformerForKind implements cache.Cache.
+func (c *cacheOf) GetInformerForKind(context.Context, schema.GroupVersionKind, ...cache.InformerGetOption) (cache.Informer, error) {
+	return nil, errNotPlayed
+}
+
+// RemoveInformer implements cache.Cache.
+func (c *cacheOf) RemoveInformer(context.Context, client.Object) error { return nil }
+
+// Start implements cache.Cache.
+func (c *cacheOf) Start(context.Context) error { return nil }
+
+// WaitForCacheSync implements cache.Cache.
+func (c *cacheOf) WaitForCacheSync(context.Context) bool { return true }
+
+// informer reports the changes of a kind.
+type informer struct {
+	world   *World
+	kind    schema.GroupVersionKind
+	example client.Object
+}
+
+// listener is an event handler of an informer.
+type listener struct {
+	kind    schema.GroupVersionKind
+	example client.Object
+	handler toolscache.ResourceEventHandler
+}
+
+// deliver passes one write to the handler.
+func (l *listener) deliver(r *memory.Reader, e memory.Event) {
+	before, after, err := r.Both(e, l.kind, l.example)
+	switch {
+	case err != nil: // an informer could not decode it either
+	case before == nil:
+		l.handler.OnAdd(after, false)
+	case after == nil:
+		l.handler.OnDelete(before)
+	default:
+		l.handler.OnUpdate(before, after)
+	}
+}
+
+// AddEventHandler implements cache.Informer.
+func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	return i.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{})
+}
+
+// AddEventHandlerWithResyncPeriod implements cache.Informer. No event is ever lost, so there is no resync.
+func (i *informer) AddEventHandlerWithResyncPeriod(h toolscache.ResourceEventHandler, _ time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
+	return i.AddEventHandler(h)
+}
+
+// AddEventHandlerWithOptions implements cache.Informer.
+func (i *informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, _ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+	all, err := i.world.reader.Every(i.kind, i.example)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range all {
+		h.OnAdd(o, true)
+	}
+	i.world.mu.Lock()
+	defer i.world.mu.Unlock()
+	i.world.listeners = append(i.world.listeners, &listener{kind: i.kind, example: i.example, handler: h})
+	i.world.expected--
+	i.world.changed.Broadcast()
+	return synced{}, nil
+}
+
+// RemoveEventHandler implements cache.Informer.
+func (*informer) RemoveEventHandler(toolscache.ResourceEventHandlerRegistration) error { return nil }
+
+// AddIndexers implements cache.Informer.
+func (*informer) AddIndexers(toolscache.Indexers) error { return errNotPlayed }
+
+// HasSynced implements cache.Informer.
+func (*informer) HasSynced() bool { return true }
+
+// HasSyncedChecker implements cache.Informer.
+func (*informer) HasSyncedChecker() toolscache.DoneChecker { return synced{} }
+
+// IsStopped implements cache.Informer.
+func (*informer) IsStopped() bool { return false }
+
+// synced is the registration of a synced handler.
+type synced struct{}
+
+// HasSynced implements toolscache.ResourceEventHandlerRegistration.
+func (synced) HasSynced() bool { return true }
+
+// HasSyncedChecker implements toolscache.ResourceEventHandlerRegistration.
+func (s synced) HasSyncedChecker() toolscache.DoneChecker { return s }
+
+// Name implements toolscache.DoneChecker.
+func (synced) Name() string { return "memory" }
+
+// Done implements toolscache.DoneChecker.
+func (synced) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}

@@ -1,0 +1,175 @@
+package reconciler
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Plan is the result of Decide.
+type Plan struct {
+	// Actions run in order; the first failure ends the reconciliation.
+	Actions []Action
+	// Ask lists reads that are too costly for every reconciliation. The driver performs them and runs Decide again.
+	Ask []Question
+	// Waits lists why no further action is possible now, and which change ends each wait.
+	Waits []Wait
+	// Recheck is the delay until the next reconciliation. If it is zero, only a watch enqueues the object.
+	Recheck time.Duration
+}
+
+// Action is one step of a plan: a small value whose String is a phrase with the reason, such as "delete Machine m2:
+// scale down, oldest". Actions are distinguished by type and never compared. Every action must be safe to repeat
+// after a crash at any point.
+type Action interface{ fmt.Stringer }
+
+// Question is a read that Decide requests, as a small comparable struct.
+type Question interface{ fmt.Stringer }
+
+// ResultAction is an action that returns a result besides success or failure. [Controller].Find runs it, and its result
+// is stored in [Outcome].Found.
+type ResultAction interface {
+	Action
+	Finding()
+}
+
+// Wait is a reason to do nothing now. A wait is not an error.
+type Wait struct {
+	// Reason is a CamelCase condition reason.
+	Reason string `json:"reason"`
+	// Message describes for users the expected change and how the wait ends.
+	Message string `json:"message"`
+	// On lists the objects that the wait depends on, truncated to maxSubjects.
+	On []Subject `json:"on,omitempty"`
+	// Field is the field that has to change, or "condition" and a condition type. If it is empty, the object has to
+	// be created or deleted.
+	Field string `json:"field,omitempty"`
+	// Until is the kind of change that ends the wait.
+	Until Until `json:"until"`
+}
+
+// Subject is an object that a wait depends on. Without a namespace it is in the namespace of the waiting object, or
+// in the workload cluster.
+type Subject struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// Until is the kind of change that ends a wait.
+type Until string
+
+const (
+	// UntilChange waits for a change of another object, whose event enqueues the waiting object.
+	UntilChange Until = "change"
+	// UntilTime waits for time to pass.
+	UntilTime Until = "time"
+	// UntilUser waits for a user to follow the instructions in the message.
+	UntilUser Until = "person"
+)
+
+// maxSubjects limits the number of objects in a wait.
+const maxSubjects = 10
+
+func (w Wait) String() string { return w.Message }
+
+// For adds an object that the wait depends on; it may be called several times. An object in another namespace is
+// given as <namespace>/<name>.
+func (w *Wait) For(kind, name string) *Wait {
+	if len(w.On) < maxSubjects {
+		namespace, local, found := strings.Cut(name, "/")
+		if !found {
+			namespace, local = "", name
+		}
+		w.On = append(w.On, Subject{Kind: kind, Namespace: namespace, Name: local})
+	}
+	return w
+}
+
+// ForAll adds objects of one kind.
+func (w *Wait) ForAll(kind string, names []string) *Wait {
+	for _, name := range names {
+		w.For(kind, name)
+	}
+	return w
+}
+
+// ToChange marks the wait as ended by the creation, deletion or change of its objects. The field is optional.
+func (w *Wait) ToChange(field string) { w.Field, w.Until = field, UntilChange }
+
+// ForTime marks the wait as ended by the passing of time.
+func (w *Wait) ForTime() { w.Until = UntilTime }
+
+// UntilUserActs marks the wait as ended by a user who follows its message.
+func (w *Wait) UntilUserActs() { w.Until = UntilUser }
+
+// Idle reports whether the plan has no actions and no waits.
+func (p Plan) Idle() bool { return len(p.Actions) == 0 && len(p.Ask) == 0 && len(p.Waits) == 0 }
+
+func (p *Plan) Do(actions ...Action) { p.Actions = append(p.Actions, actions...) }
+
+// WaitFor adds a wait and returns it, so that the caller can set its objects ([Wait.For]) and its end
+// ([Wait.ToChange], [Wait.ForTime] or [Wait.UntilUserActs]). A test of the repository fails if the end is not set.
+func (p *Plan) WaitFor(reason, message string, args ...any) *Wait {
+	p.Waits = append(p.Waits, Wait{Reason: reason, Message: fmt.Sprintf(message, args...)})
+	return &p.Waits[len(p.Waits)-1]
+}
+
+// RecheckIn requests another reconciliation in d or sooner. Durations of zero or less are ignored.
+func (p *Plan) RecheckIn(d time.Duration) {
+	if d > 0 && (p.Recheck == 0 || d < p.Recheck) {
+		p.Recheck = d
+	}
+}
+
+// Outcome is the result of running a plan.
+type Outcome struct {
+	// Done lists the completed actions.
+	Done []Action
+	// Failed is the action that ended the reconciliation, or nil.
+	Failed Action
+	// Err is the error of Failed.
+	Err error
+	// Results holds the results of [ResultAction] actions.
+	Results []any
+}
+
+// ResultOf returns the first result of type T from the [ResultAction] actions.
+func ResultOf[T any](out Outcome) (T, bool) {
+	for _, found := range out.Results {
+		if t, ok := found.(T); ok {
+			return t, true
+		}
+	}
+	var none T
+	return none, false
+}
+
+// Report is the status and the events that result from a reconciliation.
+type Report struct {
+	// Status is the complete status of the object in its encoding/json form. If it is nil, no status is written.
+	// The driver adds the Paused condition.
+	Status any
+	// Events are recorded after the status was written.
+	Events []Event
+}
+
+// Event is one Kubernetes event about the object.
+type Event struct {
+	// Type defaults to Normal.
+	Type    string
+	Reason  string
+	Message string
+}
+
+// Normal returns an event of type Normal.
+func Normal(reason, message string, args ...any) Event {
+	return Event{Type: corev1.EventTypeNormal, Reason: reason, Message: fmt.Sprintf(message, args...)}
+}
+
+// Warning returns an event of type Warning.
+func Warning(reason, message string, args ...any) Event {
+	return Event{Type: corev1.EventTypeWarning, Reason: reason, Message: fmt.Sprintf(message, args...)}
+}

@@ -1,0 +1,174 @@
+package reconciler
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler/pacing"
+)
+
+// Setup contains the dependencies and settings that the manager passes to every controller.
+type Setup struct {
+	Manager ctrl.Manager
+	// Process is the manager with the identity of the process, if Manager has the identity of a provider. It
+	// reports on objects that the provider's identity may not write. If it is nil, both identities are the same.
+	Process ctrl.Manager
+	// WatchFilter limits the controllers to objects with this value of the label cluster.x-k8s.io/watch-filter, in
+	// Clusters with the same label value. If it is empty, there is no limit. See [Scope].
+	WatchFilter string
+	// Concurrency is how many objects of the kind are reconciled in parallel.
+	Concurrency int
+	// StatusInterval is the minimum time between two writes of an object's status that are not [Urgent]. Zero
+	// writes every change at once.
+	StatusInterval time.Duration
+	// ReconcileInterval is the minimum time between the starts of two reconciliations of an object. Zero reconciles
+	// on every event at once.
+	ReconcileInterval time.Duration
+	// NormalEvents is a rate limiter for events of type Normal that several controllers can share. If it is nil,
+	// there is no limit.
+	NormalEvents *rate.Limiter
+	// Writes records the writes of all controllers that share it. If it is nil, each controller records only its
+	// own writes.
+	Writes *kube.Writes
+	// CreatedOwners records the owners created by all controllers that share it. If it is nil, no owners are recorded.
+	CreatedOwners *ownership.CreatedOwners
+	// Limits are the limits that the API sets for the status of each kind. If it is nil, they are unknown.
+	Limits kube.StatusLimits
+	// Metrics are the metrics of all controllers, or nil.
+	Metrics *Metrics
+	// Tracer records a span for every reconciliation. It may be nil.
+	Tracer trace.Tracer
+	// Work is notified of every reconciliation. It may be nil.
+	Work WorkTracker
+	// Plans stores the last plan of every object. It may be nil.
+	Plans PlanStore
+	// World replaces the clock, random numbers and queues. The zero value uses the ones of this process.
+	World Environment
+}
+
+// Environment contains the inputs of a controller other than the API. Simulations that run controllers on a copy of a
+// cluster replace them. Nil fields use the defaults of this process.
+type Environment struct {
+	// Now is the clock.
+	Now func() time.Time
+	// Intn returns a random number in [0, n).
+	Intn func(n int) int
+	// Queue returns the work queue of a controller.
+	Queue func(controller string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+func (s Setup) Clock() func() time.Time {
+	if s.World.Now != nil {
+		return s.World.Now
+	}
+	return time.Now
+}
+
+func (s Setup) Random() func(n int) int {
+	if s.World.Intn != nil {
+		return s.World.Intn
+	}
+	return rand.IntN
+}
+
+// PlanKey identifies a plan by the controller and the object.
+type PlanKey struct {
+	Controller string
+	Kind       schema.GroupKind
+	Key        client.ObjectKey
+}
+
+// PlanStore stores the last plan of each controller for every existing object.
+type PlanStore interface {
+	// Keep stores a controller's plan for an object. The error failed explains why the plan could not be computed
+	// or completed.
+	Keep(by PlanKey, p Plan, failed error)
+	// Drop removes the plans for an object that no longer exists.
+	Drop(kind schema.GroupKind, key client.ObjectKey)
+}
+
+// WorkTracker is notified of every reconciliation, so that after a crash the objects in progress are known.
+type WorkTracker interface {
+	// Begin is called before an object is reconciled, and done after the reconciliation. If aside is positive, the
+	// object is quarantined: it is not reconciled before that time has passed, and done is nil.
+	Begin(kind schema.GroupVersionKind, o client.Object) (done func(), aside time.Duration)
+}
+
+func (s Setup) Options() controller.Options {
+	options := Options(s.Concurrency)
+	options.NewQueue = s.World.Queue
+	return options
+}
+
+// Builder starts the setup of a controller for the kind of o.
+func (s Setup) Builder(name string, o client.Object) *builder.Builder {
+	return ctrl.NewControllerManagedBy(s.Manager).Named(name).WithOptions(s.Options()).
+		For(o, builder.WithPredicates(s.Filter()))
+}
+
+// Filter returns the predicate for the watch filter. It only avoids unnecessary reconciliations: every
+// reconciliation checks the scope first.
+func (s Setup) Filter() predicate.Predicate {
+	scope := Scope{WatchFilter: s.WatchFilter}
+	return predicate.NewPredicateFuncs(func(o client.Object) bool { return scope.HasLabel(o) })
+}
+
+// Scope returns the set of objects that the manager reconciles.
+func (s Setup) Scope() Scope {
+	return Scope{WatchFilter: s.WatchFilter, Cached: s.Manager.GetClient(), Live: s.Manager.GetAPIReader()}
+}
+
+// IndexByCluster adds the index that [InCluster] uses.
+func (s Setup) IndexByCluster(controller string, kinds ...client.Object) error {
+	return IndexByCluster(s.Manager.GetFieldIndexer(), controller, kinds...)
+}
+
+// References returns the reader for provider objects that the controller's kind references; see
+// [Referrers].
+func (s Setup) References(name string, c controller.Controller, r Referrers) (*kube.References, error) {
+	return r.References(s.Manager, s.WatchFilter, name, c)
+}
+
+// NewReconciler returns the driver for c with the manager's client, writer and event recorder.
+func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, S] {
+	kind, _ := apiutil.GVKForObject(c.New(), s.Manager.GetScheme()) // objects of a kind that is not in the scheme cannot be read
+	r := &Reconciler[O, S]{
+		Controller: c, Client: s.Manager.GetClient(), Writer: s.Writer(c.Name), Live: s.Manager.GetAPIReader(), Scope: s.Scope(),
+		Limits: s.Limits, Now: s.World.Now,
+		work: s.Work, plans: s.Plans, kind: kind,
+		Events: s.Manager.GetEventRecorder(kube.Prefix + c.Name),
+		starts: pacing.Debouncer[client.ObjectKey]{Interval: s.ReconcileInterval},
+		writes: pacing.Writes[client.ObjectKey, Event]{Interval: s.StatusInterval},
+		normal: s.NormalEvents, metrics: s.Metrics, tracer: s.Tracer,
+	}
+	if s.Process != nil {
+		w := kube.NewWriter(s.Process.GetClient(), c.Name)
+		w.ShareWritesWith(s.Writes)
+		r.ReportBy(w, s.Process.GetEventRecorder(kube.Prefix+c.Name))
+	}
+	return r
+}
+
+// Writer returns the writer of the named controller. Its applies are counted in the metrics.
+func (s Setup) Writer(controller string) *kube.Writer {
+	w := kube.NewWriter(s.Manager.GetClient(), controller)
+	w.ShareWritesWith(s.Writes)
+	if s.Metrics != nil {
+		w.OnApply(func(kind string, sent bool) { s.Metrics.applied(controller, kind, sent) })
+	}
+	return w
+}

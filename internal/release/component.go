@@ -1,0 +1,153 @@
+package release
+
+import (
+	"bytes"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/pod-security-admission/api"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipwayhq/slipway/config/rbac"
+	"github.com/slipwayhq/slipway/internal/manager/webhook"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/providerset"
+)
+
+// ComponentOptions of the components.
+type ComponentOptions struct {
+	// Version of the release, for example v0.1.0.
+	Version string
+	// Image of the manager without a tag; the tag is the version.
+	Image string
+}
+
+// unit is a Deployment with all objects that it needs.
+type unit struct {
+	ComponentOptions
+	name, namespace string
+	// providers is the value of --providers. Empty: all providers.
+	providers string
+	sets      []providerset.Set
+}
+
+// Providers returns the provider sets that have components in a release: those with controllers.
+func Providers() []providerset.Set {
+	var out []providerset.Set
+	for _, set := range providerset.All() {
+		if len(set.Controllers) > 0 {
+			out = append(out, set)
+		}
+	}
+	return out
+}
+
+// ProviderObjects returns the components of one provider, in the order in which they can be applied. All of them have the provider
+// label and, if they are namespaced, the provider's namespace.
+func ProviderObjects(set providerset.Set, o ComponentOptions) ([]*unstructured.Unstructured, error) {
+	name := rbac.RoleOf(set.Name)
+	u := unit{ComponentOptions: o, name: name, namespace: name + "-system", providers: string(set.Name), sets: []providerset.Set{set}}
+	if set.Name == providerset.Core {
+		u.namespace = rbac.Namespace
+	}
+	objects, err := u.objects()
+	if err != nil {
+		return nil, fmt.Errorf("components of provider %s: %w", set.Name, err)
+	}
+	for _, object := range objects {
+		labels := object.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[clusterv1.ProviderNameLabel] = string(set.Name)
+		object.SetLabels(labels)
+	}
+	return objects, nil
+}
+
+// ManagerObjects returns one manager that runs all providers, including the simulated backend. It is applied without
+// clusterctl.
+func ManagerObjects(o ComponentOptions) ([]*unstructured.Unstructured, error) {
+	u := unit{ComponentOptions: o, name: rbac.ServiceAccount, namespace: rbac.Namespace, sets: providerset.All()}
+	objects, err := u.objects()
+	if err != nil {
+		return nil, fmt.Errorf("components of all providers: %w", err)
+	}
+	return objects, nil
+}
+
+func (u unit) objects() ([]*unstructured.Unstructured, error) {
+	rights := rbac.Rights{Sets: u.sets, PodNamespace: u.namespace}
+	roles, err := rbac.Objects(rights)
+	if err != nil {
+		return nil, err
+	}
+	if err := unstructured.SetNestedStringMap(roles[0].Object, u.namespaceLabels(), "metadata", "labels"); err != nil {
+		return nil, err
+	}
+	served, err := webhook.Objects(webhook.Address{
+		Sets: u.sets, MostReplicas: policy.Default().Maxima.Replicas,
+		Service: webhook.Service{Namespace: u.namespace, Name: u.service()},
+	})
+	if err != nil {
+		return nil, err
+	}
+	parts := []runtime.Object{u.serviceAccount(rights.ServiceAccount())}
+	for _, o := range served {
+		parts = append(parts, o)
+	}
+	parts = append(parts, u.parts(rights.ServiceAccount())...)
+	out := roles
+	for _, part := range parts {
+		o, err := plain(part)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// namespaceLabels returns the Pod Security labels that make the API server reject Pods with more privileges.
+func (u unit) namespaceLabels() map[string]string {
+	return map[string]string{api.EnforceLevelLabel: string(api.LevelRestricted)}
+}
+
+func (u unit) serviceAccount(name string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{
+		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "ServiceAccount"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: name},
+	}
+}
+
+// plain returns the object as it appears in a manifest.
+func plain(o runtime.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("writing %s: %w", o.GetObjectKind().GroupVersionKind().Kind, err)
+	}
+	delete(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "creationTimestamp")
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// ComponentsYAML returns a manifest with the objects.
+func ComponentsYAML(objects []*unstructured.Unstructured) ([]byte, error) {
+	var out bytes.Buffer
+	for n, o := range objects {
+		text, err := yaml.Marshal(o.Object)
+		if err != nil {
+			return nil, fmt.Errorf("writing %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+		if n > 0 {
+			out.WriteString("---\n")
+		}
+		out.Write(text)
+	}
+	return out.Bytes(), nil
+}

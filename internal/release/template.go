@@ -1,0 +1,128 @@
+package release
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipwayhq/slipway/config/classes"
+	"github.com/slipwayhq/slipway/internal/manifest"
+)
+
+// Variables of a template.
+const (
+	clusterName = "${CLUSTER_NAME}"
+	namespace   = "${NAMESPACE}"
+	version     = "${KUBERNETES_VERSION}"
+	planes      = "${CONTROL_PLANE_MACHINE_COUNT}"
+	workers     = "${WORKER_MACHINE_COUNT}"
+	// Network is the first half of an IPv4 /16 address.
+	Network = "LOCAL_NETWORK"
+)
+
+// Flavor is a template.
+type Flavor struct {
+	// Name of the flavor. Empty: the default flavor.
+	Name string
+	// example is the file from which the template is derived, cluster the name of its Cluster and network the first
+	// half of its range.
+	example, cluster, network string
+	// class is the name of the ClusterClass, which is a separate file in a release.
+	class string
+}
+
+// Flavors returns the flavors of a release.
+func Flavors() []Flavor {
+	return []Flavor{
+		{Name: "", example: "machinedeployment.yaml", cluster: "workers", network: "172.31"},
+		{Name: "pool", example: "without-class.yaml", cluster: "quickstart", network: "172.30"},
+		{Name: "class", example: "quickstart.yaml", cluster: "quickstart", network: "172.30", class: classes.Local},
+		{Name: "kubeadm", example: "kubeadm.yaml", cluster: "demo", network: "172.29"},
+		{Name: "simulated", example: "fleet.yaml", cluster: "fleet"},
+	}
+}
+
+// File returns the name of the template's file.
+func (f Flavor) File() string {
+	if f.Name == "" {
+		return "cluster-template.yaml"
+	}
+	return "cluster-template-" + f.Name + ".yaml"
+}
+
+// Objects returns the objects of a template, given the directory of examples.
+func (f Flavor) Objects(examples fs.FS) ([]*unstructured.Unstructured, error) {
+	data, err := fs.ReadFile(examples, f.example)
+	if err != nil {
+		return nil, fmt.Errorf("reading an example: %w", err)
+	}
+	out, err := manifest.Objects(data)
+	if err != nil {
+		return nil, fmt.Errorf("reading example %s: %w", f.example, err)
+	}
+	if out, err = f.withoutClass(out); err != nil {
+		return nil, err
+	}
+	for _, o := range out {
+		count := workers
+		if o.GetKind() == "KubeadmControlPlane" {
+			count = planes
+		}
+		o.Object = f.replaced(o.Object, count).(map[string]any)
+		o.SetNamespace(namespace)
+	}
+	return out, nil
+}
+
+// withoutClass removes the ClusterClass and its templates, which clusterctl adds if they are missing.
+func (f Flavor) withoutClass(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	if f.class == "" {
+		return objects, nil
+	}
+	class, _, err := classes.Objects(f.class, "")
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return slices.ContainsFunc(class, func(c *unstructured.Unstructured) bool {
+			return c.GroupVersionKind() == o.GroupVersionKind() && c.GetName() == o.GetName()
+		})
+	}), nil
+}
+
+// replaced returns a value of the example with variables; count replaces a number of replicas.
+func (f Flavor) replaced(value any, count string) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key := range v {
+			switch key {
+			case "replicas":
+				v[key] = count
+			case "version":
+				v[key] = version
+			default:
+				v[key] = f.replaced(v[key], count)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = f.replaced(v[i], count)
+		}
+	case string:
+		return f.text(v)
+	}
+	return value
+}
+
+func (f Flavor) text(s string) string {
+	if rest, found := strings.CutPrefix(s, f.cluster); found && (rest == "" || rest[0] == '-') {
+		return clusterName + rest
+	}
+	if rest, found := strings.CutPrefix(s, f.network+"."); found && f.network != "" {
+		return "${" + Network + ":=" + f.network + "}." + rest
+	}
+	return s
+}

@@ -1,0 +1,71 @@
+package simulated
+
+import (
+	"context"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/authorization/union"
+	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
+)
+
+// administrators is the group of the administrator that kubeadm creates.
+const administrators = "kubeadm:cluster-admins"
+
+// access authorizes requests: administrators may do everything, other users what the RBAC objects of the cluster allow.
+type access interface {
+	authorizer.Authorizer
+	authorizer.RuleResolver
+}
+
+// newAccess returns the authorizer of all clusters.
+func newAccess(client func() rbacclient.RbacV1Interface) (authorizer.Authorizer, access) {
+	objects := rbacObjects{client}
+	byRoles := rbac.New(objects, objects, objects, objects)
+	return union.New(authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup, administrators), byRoles), byRoles
+}
+
+// rbacObjects reads the RBAC objects of the cluster in the request context.
+type rbacObjects struct {
+	client func() rbacclient.RbacV1Interface
+}
+
+// GetRole implements validation.RoleGetter.
+func (o rbacObjects) GetRole(ctx context.Context, namespace, name string) (*rbacv1.Role, error) {
+	return o.client().Roles(namespace).Get(inside(ctx), name, metav1.GetOptions{})
+}
+
+// GetClusterRole implements validation.ClusterRoleGetter.
+func (o rbacObjects) GetClusterRole(ctx context.Context, name string) (*rbacv1.ClusterRole, error) {
+	return o.client().ClusterRoles().Get(inside(ctx), name, metav1.GetOptions{})
+}
+
+// ListRoleBindings implements validation.RoleBindingLister.
+func (o rbacObjects) ListRoleBindings(ctx context.Context, namespace string) ([]*rbacv1.RoleBinding, error) {
+	list, err := o.client().RoleBindings(namespace).List(inside(ctx), metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return pointers(list.Items), nil
+}
+
+// ListClusterRoleBindings implements validation.ClusterRoleBindingLister.
+func (o rbacObjects) ListClusterRoleBindings(ctx context.Context) ([]*rbacv1.ClusterRoleBinding, error) {
+	list, err := o.client().ClusterRoleBindings().List(inside(ctx), metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return pointers(list.Items), nil
+}
+
+func pointers[T any](items []T) []*T {
+	var out []*T
+	for i := range items {
+		out = append(out, &items[i])
+	}
+	return out
+}

@@ -1,0 +1,110 @@
+package simulated
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"net"
+	"sync/atomic"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/registry/core/service/allocator"
+	"k8s.io/kubernetes/pkg/registry/core/service/ipallocator"
+	"k8s.io/kubernetes/pkg/registry/core/service/portallocator"
+)
+
+// family is the IP family of Service addresses.
+const family = core.IPv4Protocol
+
+// counter allocates numbers below size in a cycle. All clusters share it, and nothing listens on the allocated
+// addresses and ports, so numbers may be reused and any requested number is granted.
+type counter struct {
+	next atomic.Uint32
+	size uint32
+}
+
+func (c *counter) take() uint32 { return c.next.Add(1) % c.size }
+
+// addresses allocates Service addresses.
+type addresses struct{ counter *counter }
+
+// serviceRange returns the CIDR of Service addresses.
+func serviceRange() net.IPNet {
+	return net.IPNet{IP: net.IPv4(10, 96, 0, 0).To4(), Mask: net.CIDRMask(12, 32)}
+}
+
+func newAddresses() map[core.IPFamily]ipallocator.Interface {
+	return map[core.IPFamily]ipallocator.Interface{family: addresses{&counter{size: 1<<20 - 2}}}
+}
+
+// Allocate implements ipallocator.Interface.
+func (addresses) Allocate(net.IP) error { return nil }
+
+// AllocateNext implements ipallocator.Interface.
+func (a addresses) AllocateNext() (net.IP, error) {
+	base := serviceRange()
+	return binary.BigEndian.AppendUint32(nil, binary.BigEndian.Uint32(base.IP)+1+a.counter.take()), nil
+}
+
+// Release implements ipallocator.Interface.
+func (addresses) Release(net.IP) error { return nil }
+
+// ForEach implements ipallocator.Interface.
+func (addresses) ForEach(func(net.IP)) {}
+
+// CIDR implements ipallocator.Interface.
+func (addresses) CIDR() net.IPNet { return serviceRange() }
+
+// IPFamily implements ipallocator.Interface.
+func (addresses) IPFamily() core.IPFamily { return family }
+
+// Has implements ipallocator.Interface.
+func (addresses) Has(net.IP) bool { return true }
+
+// Destroy implements ipallocator.Interface.
+func (addresses) Destroy() {}
+
+// EnableMetrics implements ipallocator.Interface.
+func (addresses) EnableMetrics() {}
+
+// DryRun implements ipallocator.Interface.
+func (a addresses) DryRun() ipallocator.Interface { return a }
+
+// ports allocates node ports.
+type ports struct{ counter *counter }
+
+func newPorts() (*portallocator.PortAllocator, error) {
+	nodePorts := utilnet.PortRange{Base: 30000, Size: 2768}
+	return portallocator.New(nodePorts, func(size int, _ string, _ int) (allocator.Interface, error) {
+		return ports{&counter{size: uint32(size)}}, nil
+	})
+}
+
+// Allocate implements allocator.Interface.
+func (ports) Allocate(int) (bool, error) { return true, nil }
+
+// AllocateNext implements allocator.Interface.
+func (p ports) AllocateNext() (int, bool, error) { return int(p.counter.take()), true, nil }
+
+// Release implements allocator.Interface.
+func (ports) Release(int) error { return nil }
+
+// ForEach implements allocator.Interface.
+func (ports) ForEach(func(int)) {}
+
+// Has implements allocator.Interface.
+func (ports) Has(int) bool { return true }
+
+// Free implements allocator.Interface.
+func (p ports) Free() int { return int(p.counter.size) }
+
+// Destroy implements allocator.Interface.
+func (ports) Destroy() {}
+
+// PodAddress returns a deterministic address for a Pod. Nothing listens there.
+func PodAddress(uid string) string {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(uid)) // never fails
+	n := sum.Sum32()
+	return net.IPv4(10, 128|byte(n>>16)&0x7f, byte(n>>8), byte(n)).String()
+}

@@ -1,0 +1,163 @@
+package simulated
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/workqueue"
+)
+
+const (
+	// workers is the number of workers for all clusters together.
+	workers = 4
+	// firstRetry and lastRetry are the initial and maximum delay of a retry.
+	firstRetry, lastRetry = 20 * time.Millisecond, 10 * time.Second
+)
+
+// Prefixes of the watched keys, followed by namespace and name.
+const (
+	podKeys       = "/registry/pods/"
+	nodeKeys      = "/registry/nodes/"
+	namespaceKeys = "/registry/namespaces/"
+	budgetKeys    = "/registry/poddisruptionbudgets/"
+)
+
+// Simulator simulates controllers and kubelets in all clusters.
+type Simulator struct {
+	api     *API
+	client  kubernetes.Interface
+	log     logr.Logger
+	queue   workqueue.TypedRateLimitingInterface[item]
+	emptier *namespaceDeleter
+
+	mu      sync.Mutex
+	members map[string]*member
+}
+
+// member is one cluster.
+type member struct {
+	ctx    context.Context
+	tenant *Tenant
+	// budgets stops the controller of PodDisruptionBudgets. It is nil while the controller is not running.
+	budgets context.CancelFunc
+}
+
+// item is a key whose object needs processing.
+type item struct{ member, keys, namespace, name string }
+
+// StartSimulator starts the workers, which stop when the context is done.
+func StartSimulator(ctx context.Context, a *API, log logr.Logger) *Simulator {
+	l := &Simulator{
+		api: a, client: a.Client(), log: log, members: map[string]*member{}, emptier: &namespaceDeleter{},
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[item](firstRetry, lastRetry)),
+	}
+	context.AfterFunc(ctx, l.queue.ShutDown)
+	for range workers {
+		go l.work()
+	}
+	return l
+}
+
+// Changed returns a callback for changes of a cluster's keys. The callback does not block.
+func (l *Simulator) Changed(name string) func(key string, deleted bool) {
+	return func(key string, deleted bool) {
+		for _, keys := range [...]string{podKeys, nodeKeys, namespaceKeys, budgetKeys} {
+			rest, ok := strings.CutPrefix(key, keys)
+			if !ok || deleted && (keys == podKeys || keys == namespaceKeys) {
+				continue
+			}
+			i := item{member: name, keys: keys, name: rest}
+			if namespace, name, ok := strings.Cut(rest, "/"); ok {
+				i.namespace, i.name = namespace, name
+			}
+			l.queue.Add(i)
+		}
+	}
+}
+
+// Join starts the simulation of a cluster, or resumes it after a restart, until the context is done.
+func (l *Simulator) Join(ctx context.Context, name string, t *Tenant) error {
+	ctx = WithTenant(ctx, t)
+	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
+		if value, _ := t.Keys.Get(namespaceKeys + namespace); value != nil {
+			continue
+		}
+		o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+		if _, err := l.client.CoreV1().Namespaces().Create(ctx, o, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating namespace %s: %w", namespace, err)
+		}
+	}
+	m := &member{ctx: ctx, tenant: t}
+	l.mu.Lock()
+	l.members[name] = m
+	l.mu.Unlock()
+	context.AfterFunc(ctx, func() { l.leave(name, m) })
+	changed := l.Changed(name)
+	for _, keys := range []string{podKeys, namespaceKeys, budgetKeys} {
+		for _, key := range t.Keys.Keys(keys) {
+			changed(key, false)
+		}
+	}
+	return nil
+}
+
+func (l *Simulator) leave(name string, m *member) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.members[name] == m {
+		delete(l.members, name)
+	}
+	if m.budgets != nil {
+		m.budgets()
+	}
+}
+
+func (l *Simulator) work() {
+	for {
+		i, end := l.queue.Get()
+		if end {
+			return
+		}
+		l.mu.Lock()
+		m := l.members[i.member]
+		l.mu.Unlock()
+		again, err := time.Duration(0), error(nil)
+		if m != nil {
+			again, err = l.process(m, i)
+		}
+		switch {
+		case err != nil && m.ctx.Err() == nil:
+			l.log.V(1).Info("simulated cluster: trying again", "cluster", i.member, "object", i.keys+i.namespace+"/"+i.name, "reason", err.Error())
+			l.queue.AddRateLimited(i)
+		case again > 0:
+			l.queue.Forget(i)
+			l.queue.AddAfter(i, again)
+		default:
+			l.queue.Forget(i)
+		}
+		l.queue.Done(i)
+	}
+}
+
+// process processes one object. It returns when to process it again; zero: when it changes.
+func (l *Simulator) process(m *member, i item) (time.Duration, error) {
+	switch i.keys {
+	case podKeys:
+		return 0, l.pod(m, i)
+	case nodeKeys:
+		l.node(m, i)
+	case namespaceKeys:
+		return l.emptier.namespace(l, m, i.name)
+	case budgetKeys:
+		return 0, l.budget(m)
+	}
+	return 0, nil
+}

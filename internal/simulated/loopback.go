@@ -1,0 +1,145 @@
+package simulated
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+)
+
+// Loopback returns a client configuration that calls the API in this process, with full access. The context of each
+// call selects the cluster.
+func (a *API) Loopback() *rest.Config {
+	return &rest.Config{
+		Host: "http://simulated", Transport: loopback{a}, QPS: -1, Burst: -1,
+		ContentConfig: rest.ContentConfig{
+			ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON,
+		},
+	}
+}
+
+// LoopbackOf returns a client configuration that calls the API of one cluster in this process, with full access, until
+// ctx is done.
+func (a *API) LoopbackOf(ctx context.Context, t *Tenant) *rest.Config {
+	config := a.Loopback()
+	config.Transport = bound{loopback{a}, ctx, t}
+	return config
+}
+
+// bound is a loopback transport to one cluster.
+type bound struct {
+	loopback
+	ctx    context.Context
+	tenant *Tenant
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := b.ctx.Err(); err != nil {
+		return nil, err
+	}
+	return b.loopback.RoundTrip(r.WithContext(WithTenant(r.Context(), b.tenant)))
+}
+
+// loopback is a transport that calls the handler directly.
+type loopback struct{ api *API }
+
+// RoundTrip implements http.RoundTripper.
+func (l loopback) RoundTrip(r *http.Request) (*http.Response, error) {
+	if tenantFrom(r.Context()) == nil {
+		return nil, errNoCluster
+	}
+	inner := r.Clone(inside(r.Context()))
+	inner.RequestURI, inner.RemoteAddr = r.URL.RequestURI(), "127.0.0.1:0"
+	if inner.Body == nil {
+		inner.Body = http.NoBody
+	}
+	if q := r.URL.RawQuery; strings.Contains(q, "watch=true") || strings.Contains(q, "watch=1") {
+		return l.stream(r, inner)
+	}
+	w := &recorder{header: http.Header{}}
+	l.api.handler.ServeHTTP(w, inner)
+	return w.response(r, io.NopCloser(&w.body)), nil
+}
+
+// stream serves a watch until it ends.
+func (l loopback) stream(r, inner *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(inner.Context())
+	reader, writer := io.Pipe()
+	w := &recorder{header: http.Header{}, out: writer, began: make(chan struct{})}
+	go func() {
+		defer cancel()
+		l.api.handler.ServeHTTP(w, inner.WithContext(ctx))
+		w.begin(http.StatusOK)
+		_ = writer.Close() // never fails
+	}()
+	<-w.began
+	return w.response(r, stopping{reader, cancel}), nil
+}
+
+// stopping cancels a watch when its reader is closed.
+type stopping struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+// Close implements io.Closer.
+func (s stopping) Close() error {
+	s.cancel()
+	return s.ReadCloser.Close()
+}
+
+// recorder receives the response of the handler: in body, or forwarded to out.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+	out    io.Writer
+	began  chan struct{}
+}
+
+// Header implements http.ResponseWriter.
+func (w *recorder) Header() http.Header { return w.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *recorder) WriteHeader(status int) { w.begin(status) }
+
+// Write implements http.ResponseWriter.
+func (w *recorder) Write(data []byte) (int, error) {
+	w.begin(http.StatusOK)
+	if w.out != nil {
+		return w.out.Write(data)
+	}
+	return w.body.Write(data)
+}
+
+// Flush implements http.Flusher.
+func (w *recorder) Flush() { w.begin(http.StatusOK) }
+
+// CloseNotify implements http.CloseNotifier, which k8s.io/apiserver requires together with http.Flusher. The context of
+// a call signals its end instead.
+func (w *recorder) CloseNotify() <-chan bool { return nil }
+
+func (w *recorder) begin(status int) {
+	if w.status != 0 {
+		return
+	}
+	w.status = status
+	if w.began != nil {
+		close(w.began)
+	}
+}
+
+func (w *recorder) response(r *http.Request, body io.ReadCloser) *http.Response {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return &http.Response{
+		StatusCode: w.status, Status: http.StatusText(w.status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: w.header, Body: body, ContentLength: -1, Request: r,
+	}
+}

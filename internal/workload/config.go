@@ -1,0 +1,129 @@
+package workload
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/policy"
+)
+
+// Config configures the connections. Only Management is required.
+type Config struct {
+	// Management reads Clusters and kubeconfig Secrets in the management cluster.
+	Management client.Reader
+	// Scheme has the types of the workload clusters. Default: the client-go scheme.
+	Scheme *runtime.Scheme
+	// Timing has all durations and thresholds; zero fields default individually.
+	Timing Timing
+	// QPS and Burst limit all calls to one workload cluster together. Defaults: 100 and 200.
+	QPS   float32
+	Burst int
+	// Concurrency is the number of clusters probed or connected at once.
+	// Default: 100.
+	Concurrency int
+	// UserAgent is sent to workload clusters. Default: "slipway-remote".
+	UserAgent string
+	// Policy restricts the addresses and proxies in kubeconfig Secrets. Default: [policy.Default].
+	Policy policy.Configuration
+	// Self is the Pod in which this process runs; nil outside a Pod.
+	Self *SelfAddresses
+	// Registerer receives the metrics. If nil, no metrics are registered.
+	Registerer prometheus.Registerer
+	// Watched limits which objects of a kind are watched and cached; other kinds are watched as a whole. It may only
+	// contain kinds that are always read live, without a Transform of their own.
+	Watched map[client.Object]cache.ByObject
+	// Memory is the amount of memory that this process may use, in bytes. The limits for responses are fractions of it.
+	// Default: 1 GiB.
+	Memory int64
+	// Crashes, if set, records what is being decoded, and which clusters crashed this process before.
+	Crashes Crashes
+	// IsOurs, if set, reports whether Slipway chose the address (host and port) of a Cluster's API server. If so,
+	// connection problems are described in detail.
+	IsOurs func(ctx context.Context, cluster *clusterv1.Cluster, address string) bool
+	// Clock provides the time. Default: the wall clock.
+	Clock clock.PassiveClock
+}
+
+// Crashes records which cluster's response is being decoded, so that a process that is restarted after a crash can
+// suspend the connection to that cluster for a while.
+type Crashes interface {
+	// Decoding is called when a large response from a cluster is about to be decoded.
+	Decoding(cluster client.ObjectKey) DecodingMemory
+	// SuspendedUntil returns the time until which the connection to the cluster is suspended, or zero if it is not.
+	SuspendedUntil(cluster client.ObjectKey) time.Time
+}
+
+// Timing configures the durations and thresholds of a connection.
+type Timing struct {
+	// ProbeInterval is the time between two probes of a connection. Default: 10 s.
+	ProbeInterval time.Duration
+	// ProbeTimeout limits one probe. Default: 5 s.
+	ProbeTimeout time.Duration
+	// FailureThreshold is the number of consecutive failed probes after which a connection is closed. Default: 5.
+	FailureThreshold int
+	// RetryMin and RetryMax are the minimum and maximum backoff between two connection attempts. Defaults: 250 ms and
+	// 30 s.
+	RetryMin, RetryMax time.Duration
+	// CallTimeout limits one call to a workload cluster (except watches), and one wait for a cache to sync. Default: 10
+	// s.
+	CallTimeout time.Duration
+	// SyncTimeout is how long a cache may take to sync before the connection is replaced. Default: 5 min.
+	SyncTimeout time.Duration
+	// PauseMin and PauseMax are the minimum and maximum pause after a connection whose responses used too much memory.
+	// The pause doubles each time. Defaults: 1 min and 1 h.
+	PauseMin, PauseMax time.Duration
+}
+
+func (t Timing) withDefaults() Timing {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&t.ProbeInterval, 10*time.Second)
+	def(&t.ProbeTimeout, 5*time.Second)
+	def(&t.RetryMin, 250*time.Millisecond)
+	def(&t.RetryMax, 30*time.Second)
+	def(&t.CallTimeout, 10*time.Second)
+	def(&t.SyncTimeout, 5*time.Minute)
+	def(&t.PauseMin, time.Minute)
+	def(&t.PauseMax, time.Hour)
+	if t.FailureThreshold == 0 {
+		t.FailureThreshold = 5
+	}
+	return t
+}
+
+func (c Config) withDefaults() Config {
+	c.Timing = c.Timing.withDefaults()
+	if c.Scheme == nil {
+		c.Scheme = scheme.Scheme
+	}
+	if c.QPS == 0 {
+		c.QPS = 100
+	}
+	if c.Burst == 0 {
+		c.Burst = 200
+	}
+	if c.Concurrency == 0 {
+		c.Concurrency = 100
+	}
+	if c.Policy.Kind == "" { // set in every parsed Configuration
+		c.Policy = policy.Default()
+	}
+	if c.UserAgent == "" {
+		c.UserAgent = "slipway-remote"
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	return c
+}

@@ -1,0 +1,104 @@
+package workload
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// lasting is how long a watch must be open to count: a watch whose events cannot be decoded ends at once.
+const lasting = 10 * time.Second
+
+// Freshness records when the cached objects of a kind were last known to be current. It is needed because a cache
+// returns its objects even if the API server no longer serves the kind. The zero value is ready for use.
+type Freshness struct {
+	mu sync.Mutex
+	// read is when an object was last decoded, or when a watch that counted ended.
+	read time.Time
+	// open holds the open watches with their start times.
+	open map[*watch]time.Time
+}
+
+// Note records that an object of the kind was decoded.
+func (f *Freshness) Note(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.read = now
+}
+
+// Begin records the first use, from which the cache has time to sync.
+func (f *Freshness) Begin(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.read.IsZero() {
+		f.read = now
+	}
+}
+
+// At returns when the cache was last known to be current; zero if it was never used. filled means that the cache has
+// synced, so that an open watch delivers every change.
+func (f *Freshness) At(now time.Time, filled bool) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if filled {
+		for _, since := range f.open {
+			if now.Sub(since) >= lasting {
+				return now
+			}
+		}
+	}
+	return f.read
+}
+
+// WatchMemory is a transport that records the open watches of a kind.
+type WatchMemory struct {
+	Next http.RoundTripper
+	// Path is the URL path of the kind.
+	Path string
+	Of   *Freshness
+	// Filled reports whether the cache has synced.
+	Filled func() bool
+	Now    func() time.Time
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *WatchMemory) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := w.Next.RoundTrip(r)
+	if err != nil || resp.StatusCode != http.StatusOK || r.URL.Path != w.Path || !isWatch(r) {
+		return resp, err
+	}
+	b := &watch{ReadCloser: resp.Body, of: w}
+	w.Of.mu.Lock()
+	defer w.Of.mu.Unlock()
+	if w.Of.open == nil {
+		w.Of.open = map[*watch]time.Time{}
+	}
+	w.Of.open[b] = w.Now()
+	resp.Body = b
+	return resp, nil
+}
+
+func isWatch(r *http.Request) bool {
+	query := r.URL.Query()
+	return query.Get("watch") == "true" || query.Get("watch") == "1"
+}
+
+// watch is the response body of an open watch.
+type watch struct {
+	io.ReadCloser
+	of *WatchMemory
+}
+
+// Close implements io.Closer.
+func (b *watch) Close() error {
+	filled, now, f := b.of.Filled(), b.of.Now(), b.of.Of
+	f.mu.Lock()
+	since, open := f.open[b]
+	delete(f.open, b)
+	if open && filled && now.Sub(since) >= lasting {
+		f.read = now
+	}
+	f.mu.Unlock()
+	return b.ReadCloser.Close()
+}

@@ -1,0 +1,173 @@
+package workload
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/policy"
+)
+
+// ReasonInvalid is the reason of every fault of this package; their kind is Invalid.
+const ReasonInvalid = "KubeconfigInvalid"
+
+// Limits of a kubeconfig.
+const (
+	// MaxBytes is the maximum size of the file. A kubeconfig with a certificate chain and a key takes less than a tenth
+	// of it.
+	MaxBytes = 256 << 10
+	// MaxEntries is the maximum number of clusters, of users and of contexts.
+	MaxEntries = 20
+)
+
+// Parse returns the client configuration for the current context of the kubeconfig. It is built from the allowed fields
+// only, so that no other field has an effect. All entries are validated, also entries outside the current context. The
+// error is a fault whose message states the necessary correction.
+func Parse(text []byte, allowed policy.Configuration) (*rest.Config, error) {
+	cfg, err := load(text)
+	if err != nil {
+		return nil, err
+	}
+	cluster, user, err := current(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkAddress(cluster, allowed); err != nil {
+		return nil, err
+	}
+	out := &rest.Config{
+		Host: cluster.Server, BearerToken: user.Token, Username: user.Username, Password: user.Password,
+		DisableCompression: cluster.DisableCompression,
+		TLSClientConfig: rest.TLSClientConfig{
+			ServerName: cluster.TLSServerName, CAData: cluster.CertificateAuthorityData,
+			CertData: user.ClientCertificateData, KeyData: user.ClientKeyData,
+		},
+	}
+	if err := checkTLS(out.TLSClientConfig); err != nil {
+		return nil, err
+	}
+	switch {
+	case cluster.ProxyURL != "":
+		proxy, err := proxyOf(cluster.ProxyURL, allowed)
+		if err != nil {
+			return nil, err
+		}
+		out.Proxy = http.ProxyURL(proxy)
+	case len(allowed.Workloads.Ranges) > 0:
+		out.Proxy, out.Dial = noProxy, guardedDial(allowed)
+	}
+	return out, nil
+}
+
+// Check returns the reason why the kubeconfig must not be given to a user, whose own programs would run its commands
+// and read its files; nil if it is safe. It does not restrict addresses and proxies.
+func Check(text []byte) error {
+	_, err := load(text)
+	return err
+}
+
+// load parses the kubeconfig and validates its entries.
+func load(text []byte) (*clientcmdapi.Config, error) {
+	if len(text) > MaxBytes {
+		return nil, kubeconfigRefused("the kubeconfig has more than %d KiB: leave only the entries of this cluster in it", MaxBytes>>10)
+	}
+	cfg, err := clientcmd.Load(text)
+	if err != nil {
+		return nil, kubeconfigRefused("the kubeconfig cannot be read: correct or replace it").From(err)
+	}
+	return cfg, check(cfg)
+}
+
+func kubeconfigRefused(format string, args ...any) *fault.Fault {
+	return fault.New(fault.Invalid, ReasonInvalid, format, args...)
+}
+
+// check rejects content that is not allowed in any entry.
+func check(cfg *clientcmdapi.Config) error {
+	if len(cfg.Clusters) > MaxEntries || len(cfg.AuthInfos) > MaxEntries || len(cfg.Contexts) > MaxEntries {
+		return kubeconfigRefused("the kubeconfig has more than %d clusters, users or contexts: leave only those of this cluster in it", MaxEntries)
+	}
+	for _, u := range cfg.AuthInfos {
+		if err := checkUser(u); err != nil {
+			return err
+		}
+	}
+	for _, c := range cfg.Clusters {
+		if c.CertificateAuthority != "" {
+			return kubeconfigRefused("the kubeconfig names a file for the certificate authority: embed its content instead (certificate-authority-data)")
+		}
+		if c.InsecureSkipTLSVerify {
+			return kubeconfigRefused("the kubeconfig sets insecure-skip-tls-verify: remove it and set certificate-authority-data")
+		}
+	}
+	return nil
+}
+
+func checkUser(u *clientcmdapi.AuthInfo) error {
+	switch {
+	case u.Exec != nil || u.AuthProvider != nil:
+		return kubeconfigRefused("the kubeconfig asks to run a command or plugin for its credentials: embed a token or a client certificate instead")
+	case u.ClientCertificate != "" || u.ClientKey != "" || u.TokenFile != "":
+		return kubeconfigRefused("the kubeconfig names files for its credentials: embed their content instead (client-certificate-data, client-key-data, token)")
+	case u.Impersonate != "" || u.ImpersonateUID != "" || len(u.ImpersonateGroups) > 0 || len(u.ImpersonateUserExtra) > 0:
+		return kubeconfigRefused("the kubeconfig impersonates another user (as): embed credentials of that user instead")
+	}
+	return nil
+}
+
+// current returns the entries that the current context references. A context without a user has no credentials.
+func current(cfg *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
+	context := cfg.Contexts[cfg.CurrentContext]
+	if context == nil {
+		return nil, nil, kubeconfigRefused("the kubeconfig has no current context: set current-context to the name of one of its contexts")
+	}
+	cluster, user := cfg.Clusters[context.Cluster], cfg.AuthInfos[context.AuthInfo]
+	if cluster == nil {
+		return nil, nil, kubeconfigRefused("the current context of the kubeconfig names a cluster that it does not contain: correct or replace it")
+	}
+	if user == nil && context.AuthInfo != "" {
+		return nil, nil, kubeconfigRefused("the current context of the kubeconfig names a user that it does not contain: correct or replace it")
+	}
+	if user == nil {
+		user = &clientcmdapi.AuthInfo{}
+	}
+	return cluster, user, nil
+}
+
+// checkTLS rejects TLS data with which every connection would fail.
+func checkTLS(c rest.TLSClientConfig) error {
+	if len(c.CAData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(c.CAData) {
+		return kubeconfigRefused("certificate-authority-data of the kubeconfig contains no certificate: correct or replace it")
+	}
+	if len(c.CertData) == 0 && len(c.KeyData) == 0 {
+		return nil
+	}
+	if _, err := tls.X509KeyPair(c.CertData, c.KeyData); err != nil {
+		return kubeconfigRefused("client-certificate-data and client-key-data of the kubeconfig are not a certificate and its key: correct or replace them").From(err)
+	}
+	return nil
+}
+
+// proxyOf returns the proxy if the operator's policy allows it.
+func proxyOf(text string, allowed policy.Configuration) (*url.URL, error) {
+	if !slices.Contains(allowed.Workloads.Proxies, text) {
+		return nil, kubeconfigRefused("the kubeconfig uses a proxy (proxy-url): remove it, or ask the operator to allow it in workloads.proxies in the configuration file (--config of slipway up or slipway manager)")
+	}
+	proxy, err := url.Parse(text)
+	if err == nil && proxy.Host == "" {
+		err = errors.New("it names no host")
+	}
+	if err != nil {
+		return nil, kubeconfigRefused("proxy-url of the kubeconfig cannot be used: correct it, here and in workloads.proxies").From(fmt.Errorf("parsing it: %w", err))
+	}
+	return proxy, nil
+}

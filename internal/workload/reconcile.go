@@ -1,0 +1,233 @@
+package workload
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// kubeconfigKey is the key of the kubeconfig in its Secret.
+const kubeconfigKey = "value"
+
+// Reconcile implements reconcile.Reconciler for one Cluster: it observes the current state, decides with next, acts,
+// and requeues for the time of the next probe.
+func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	key := req.NamespacedName
+	var cluster clusterv1.Cluster
+	if err := c.cfg.Management.Get(ctx, key, &cluster, client.UnsafeDisableDeepCopy); err != nil {
+		if !apierrors.IsNotFound(err) {
+			return ctrl.Result{}, fmt.Errorf("read Cluster: %w", err)
+		}
+		c.forget(ctx, key)
+		return ctrl.Result{}, nil
+	}
+	e := c.entry(key)
+	f, kubeconfig, err := c.observe(ctx, e, &cluster)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	s := c.act(ctx, task{key: key, cluster: &cluster, entry: e, facts: f, kubeconfig: kubeconfig})
+	return ctrl.Result{RequeueAfter: recheck(s, f, c.cfg.Timing)}, nil
+}
+
+// observe reads the state for one reconciliation. It reads the Secret only if there is no connection or the Secret may
+// have changed, so that a probe does not read it.
+func (c *Clusters) observe(ctx context.Context, e *entry, cluster *clusterv1.Cluster) (observation, []byte, error) {
+	e.mu.Lock()
+	conn, dirty := e.conn, e.dirty
+	e.dirty = false
+	e.mu.Unlock()
+	now := c.cfg.Clock.Now()
+	f := observation{
+		now:         now,
+		provisioned: isTrue(cluster.Status.Initialization.InfrastructureProvisioned),
+		stalled:     conn != nil && conn.stalled(now, c.cfg.Timing.SyncTimeout),
+		excess:      conn.excess(),
+		suspended:   c.suspendedUntil(client.ObjectKeyFromObject(cluster)),
+		print: fingerprint{
+			endpoint:    cluster.Spec.ControlPlaneEndpoint,
+			initialized: isTrue(cluster.Status.Initialization.ControlPlaneInitialized),
+		},
+	}
+	if conn != nil && !dirty || !f.provisioned && conn == nil {
+		return f, nil, nil
+	}
+	var secret corev1.Secret
+	name := client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Name + "-kubeconfig"}
+	if err := c.cfg.Management.Get(ctx, name, &secret); client.IgnoreNotFound(err) != nil {
+		e.markDirty()
+		return f, nil, fmt.Errorf("read the kubeconfig Secret: %w", err)
+	}
+	kubeconfig := secret.Data[kubeconfigKey]
+	f.secretRead, f.secretFound = true, len(kubeconfig) > 0
+	f.print.kubeconfig = sha256.Sum256(kubeconfig)
+	return f, kubeconfig, nil
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+func (e *entry) markDirty() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.dirty = true
+}
+
+func (e *entry) current() (state, *connection) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.state, e.conn
+}
+
+// task is the input of one reconciliation of one cluster.
+type task struct {
+	key        client.ObjectKey
+	cluster    *clusterv1.Cluster
+	entry      *entry
+	facts      observation
+	kubeconfig []byte
+}
+
+// act executes the step that next returns and returns the resulting state.
+func (c *Clusters) act(ctx context.Context, p task) state {
+	before, _ := p.entry.current()
+	switch decide(before, p.facts) {
+	case stepConnect, stepReconnect:
+		return c.connect(ctx, p)
+	case stepDisconnect:
+		return c.storeOutcome(ctx, p, nil, before.failed(p.facts.now, "a cache of the workload cluster did not fill in time", true, c.cfg.Timing))
+	case stepRefuse:
+		problem := fault.UserMessage(p.facts.excess) + "; it is connected again after a pause: correct or remove what it sends"
+		c.log.Info("closing the connection to a workload cluster", "cluster", p.key, "problem", problem)
+		return c.storeOutcome(ctx, p, nil, before.exceeded(p.facts.now, problem, c.cfg.Timing))
+	case stepSuspend:
+		return c.storeOutcome(ctx, p, nil, before.suspend(p.facts.now, p.facts.suspended, crashed(p.cluster, p.facts.suspended)))
+	case stepProbe:
+		return c.check(ctx, p)
+	}
+	return before
+}
+
+// suspendedUntil returns the time until which the connection is suspended because a previous process crashed while
+// decoding a response of the cluster.
+func (c *Clusters) suspendedUntil(key client.ObjectKey) time.Time {
+	if c.cfg.Crashes == nil {
+		return time.Time{}
+	}
+	return c.cfg.Crashes.SuspendedUntil(key)
+}
+
+func crashed(cluster *clusterv1.Cluster, until time.Time) string {
+	return fmt.Sprintf("the manager crashed while it was reading what the API server of this cluster sends, and connects again at %s: "+
+		"correct the server that Secret %s-kubeconfig names, or the Secret", until.UTC().Format(time.RFC3339), cluster.Name)
+}
+
+// connect opens a connection with the kubeconfig that was read, and replaces the current one, if any. A failed attempt
+// with a new kubeconfig closes the old connection too, because its credentials have been replaced.
+func (c *Clusters) connect(ctx context.Context, p task) state {
+	s, _ := p.entry.current()
+	s.tried = p.facts.print
+	if s.connected {
+		s.connected, s.since = false, p.facts.now
+	}
+	conn, err := c.dial(ctx, p)
+	now := c.cfg.Clock.Now()
+	c.metrics.probed(p.key, err == nil)
+	if err != nil {
+		return c.storeOutcome(ctx, p, nil, s.failed(now, c.problem(ctx, p, s, err), true, c.cfg.Timing))
+	}
+	c.log.Info("connected to workload cluster", "cluster", p.key, "address", conn.address)
+	return c.storeOutcome(ctx, p, conn, s.answered(now, c.cfg.Timing))
+}
+
+// check probes the connection.
+func (c *Clusters) check(ctx context.Context, p task) state {
+	s, conn := p.entry.current()
+	if conn == nil { // the manager is shutting down
+		return s
+	}
+	began := time.Now()
+	err := conn.probe(ctx, c.cfg.Clock.Now(), c.cfg.Timing.ProbeTimeout)
+	conn.limiter.probed(time.Since(began), err)
+	now := c.cfg.Clock.Now()
+	c.metrics.probed(p.key, err == nil)
+	if err == nil {
+		return c.storeOutcome(ctx, p, conn, s.answered(now, c.cfg.Timing))
+	}
+	p.entry.markDirty() // the Secret may have been renewed
+	s = s.failed(now, c.problem(ctx, p, s, err), errors.Is(err, ErrUnauthorized), c.cfg.Timing)
+	if !s.connected {
+		c.log.Info("closing the connection to a workload cluster that does not answer", "cluster", p.key, "problem", s.problem)
+		conn = nil
+	}
+	return c.storeOutcome(ctx, p, conn, s)
+}
+
+// problem returns the message of a failed call for conditions. The cause is logged once for as long as the message does
+// not change.
+func (c *Clusters) problem(ctx context.Context, p task, before state, err error) string {
+	message := fault.UserMessage(err)
+	var failed *CallError
+	if errors.As(err, &failed) && c.cfg.IsOurs != nil && c.cfg.IsOurs(ctx, p.cluster, failed.Host) {
+		message = failed.DetailedMessage(c.cfg.Timing.ProbeTimeout)
+	}
+	if message != before.problem {
+		c.log.Info("workload cluster does not answer", "cluster", p.key, "problem", err.Error())
+	}
+	return message
+}
+
+// storeOutcome stores the result of a step, closes a connection that was replaced, and notifies controllers of changes that
+// are relevant to them.
+func (c *Clusters) storeOutcome(ctx context.Context, p task, conn *connection, after state) state {
+	e := p.entry
+	e.mu.Lock()
+	before, old := e.state, e.conn
+	e.state, e.conn = after, conn
+	e.mu.Unlock()
+	if old != nil && old != conn {
+		old.close()
+	}
+	c.metrics.connected(p.key, after.connected)
+	if old != conn || shouldNotify(before, after) {
+		c.notify(ctx, p.key)
+	}
+	return after
+}
+
+// shouldNotify reports whether a change is relevant to controllers: the connection opens or closes, probes start or
+// stop failing, or fail for another reason.
+func shouldNotify(before, after state) bool {
+	return before.connected != after.connected || (before.failures == 0) != (after.failures == 0) ||
+		before.problem != after.problem
+}
+
+// forget removes a cluster that no longer exists.
+func (c *Clusters) forget(ctx context.Context, key client.ObjectKey) {
+	c.mu.Lock()
+	e := c.entries[key]
+	delete(c.entries, key)
+	c.mu.Unlock()
+	c.metrics.forget(key)
+	if e == nil {
+		return
+	}
+	c.pool.latencies.Forget(e.limiter)
+	e.mu.Lock()
+	conn := e.conn
+	e.conn, e.state.connected = nil, false
+	e.mu.Unlock()
+	if conn != nil {
+		conn.close()
+	}
+	c.notify(ctx, key)
+}
