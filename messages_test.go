@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/tools/go/packages"
+
+	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
 // message is one text that a person reads in a condition or an event.

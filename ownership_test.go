@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/tools/go/packages"
+
+	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
 const tables = module + "internal/condition."
