@@ -13,14 +13,14 @@ import (
 const (
 	Kubeadm   = "kubeadm"
 	Local     = "local"
-	Simulated = "simulated"
+	simulated = "simulated"
 )
 
 //go:embed *.yaml
 var manifests embed.FS
 
 // Names returns the names of all classes, sorted.
-func Names() []string { return []string{Kubeadm, Local, Simulated} }
+func Names() []string { return []string{Kubeadm, Local, simulated} }
 
 // Objects returns a class and its templates. The class is last, so that its templates exist when it is applied. An
 // empty namespace is not set. It returns false if there is no built-in class of that name.

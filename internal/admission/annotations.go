@@ -39,7 +39,7 @@ func (r TopologyRequest) annotations(path *field.Path) field.ErrorList {
 
 func validateOfWorker(now, before map[string]string, path *field.Path) field.ErrorList {
 	path = path.Child("metadata", "annotations")
-	return append(validateSteering(now, before, path), ValidateLimits(now, before, path)...)
+	return append(validateSteering(now, before, path), validateLimits(now, before, path)...)
 }
 
 // validateSteering rejects annotations that control the behavior of controllers.
@@ -54,8 +54,8 @@ func validateSteering(now, before map[string]string, path *field.Path) field.Err
 	return errs
 }
 
-// ValidateLimits validates the limits of an autoscaler, because the default for replicas is derived from them.
-func ValidateLimits(now, before map[string]string, path *field.Path) field.ErrorList {
+// validateLimits validates the limits of an autoscaler, because the default for replicas is derived from them.
+func validateLimits(now, before map[string]string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range []string{clusterv1.AutoscalerMinSizeAnnotation, clusterv1.AutoscalerMaxSizeAnnotation} {
 		text, has := now[name]

@@ -16,8 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// ClassRequest is a write request for a class.
-type ClassRequest struct {
+// classRequest is a write request for a class.
+type classRequest struct {
 	New *clusterv1.ClusterClass
 	// Old is nil on create.
 	Old *clusterv1.ClusterClass
@@ -27,8 +27,8 @@ type ClassRequest struct {
 	RuntimeSDK bool
 }
 
-// ValidateClass validates a class.
-func ValidateClass(r ClassRequest) field.ErrorList {
+// validateClass validates a class.
+func validateClass(r classRequest) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateParts(r.New, spec)
 	errs = append(errs, validateKubernetesVersions(r.New.Spec.KubernetesVersions, spec.Child("kubernetesVersions"))...)
@@ -40,14 +40,14 @@ func ValidateClass(r ClassRequest) field.ErrorList {
 	errs = append(errs, variables.ValidateDefinitions(r.New.Spec.Variables, old, spec.Child("variables"))...)
 	errs = append(errs, validatePatches(r, spec.Child("patches"))...)
 	if r.Old != nil {
-		errs = append(errs, CheckCompatible(r.Old, r.New)...)
+		errs = append(errs, checkCompatible(r.Old, r.New)...)
 		errs = append(errs, validateUse(r, spec)...)
 	}
 	return errs
 }
 
-// RefuseTopologyDeletion returns the reason why a class may not be deleted, or an empty string.
-func RefuseTopologyDeletion(class *clusterv1.ClusterClass, users []clusterv1.Cluster) string {
+// refuseTopologyDeletion returns the reason why a class may not be deleted, or an empty string.
+func refuseTopologyDeletion(class *clusterv1.ClusterClass, users []clusterv1.Cluster) string {
 	if len(users) == 0 {
 		return ""
 	}
@@ -208,7 +208,7 @@ func parseVersion(text string) (version.Version, error) {
 	return v, nil
 }
 
-func managedValidateUpgrade(r ClassRequest, path *field.Path) field.ErrorList {
+func managedValidateUpgrade(r classRequest, path *field.Path) field.ErrorList {
 	extension := r.New.Spec.Upgrade.External.GenerateUpgradePlanExtension
 	switch {
 	case extension == "":

@@ -1,5 +1,5 @@
 // Package clientconfig validates the address of a Runtime Extension: the URL or the Service in an ExtensionConfig
-// ([ClientConfigProblems]). Errors never include the URL, because it may contain a password.
+// ([clientConfigProblems]). Errors never include the URL, because it may contain a password.
 package admission
 
 import (
@@ -11,8 +11,8 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 )
 
-// ClientConfigProblems validates an address.
-func ClientConfigProblems(c *runtimev1.ClientConfig, path *field.Path) field.ErrorList {
+// clientConfigProblems validates an address.
+func clientConfigProblems(c *runtimev1.ClientConfig, path *field.Path) field.ErrorList {
 	switch defined := c.Service.IsDefined(); {
 	case c.URL == "" && !defined:
 		return field.ErrorList{field.Required(path, "either url or service is required")}

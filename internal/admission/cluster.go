@@ -20,7 +20,7 @@ func defaultCluster(r Request, in *clusterv1.Cluster) (runtime.Object, bool) {
 		out.Spec.Topology.Version = version
 	}
 	if r.Gates.ClusterTopology && in.Spec.Topology.IsDefined() {
-		if topology, changed := DefaultTopology(topologyRequest(r, out)); changed {
+		if topology, changed := defaultTopology(topologyRequest(r, out)); changed {
 			out = out.DeepCopy()
 			out.Spec.Topology = *topology
 		}

@@ -14,10 +14,10 @@ func validateClusterClass(r Request, class *clusterv1.ClusterClass) Response {
 		return warnOnCreation(r, warnTopology+"ClusterClass")
 	}
 	old, _ := r.Old.(*clusterv1.ClusterClass)
-	request := ClassRequest{New: class, Old: old, Users: r.Facts.Users, RuntimeSDK: r.Gates.RuntimeSDK}
-	errs := ValidateClass(request)
+	request := classRequest{New: class, Old: old, Users: r.Facts.Users, RuntimeSDK: r.Gates.RuntimeSDK}
+	errs := validateClass(request)
 	errs = append(errs, validateClassChecks(class)...)
-	return Response{Errors: append(errs, validateClassTaints(class, r.Gates)...), Warnings: WarnClass(request)}
+	return Response{Errors: append(errs, validateClassTaints(class, r.Gates)...), Warnings: warnClass(request)}
 }
 
 // validateClassChecks validates the health checks of a class by the same rules as MachineHealthChecks.
@@ -71,7 +71,7 @@ func RefuseDeletion(object runtime.Object, facts RelatedObjects) string {
 		if _, moved := class.Annotations[deleteForMove]; moved {
 			return ""
 		}
-		return RefuseTopologyDeletion(class, facts.Users)
+		return refuseTopologyDeletion(class, facts.Users)
 	}
 	return ""
 }

@@ -8,9 +8,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// CheckCompatible validates a change from one class to another, or a change of the class itself: templates must have the
+// checkCompatible validates a change from one class to another, or a change of the class itself: templates must have the
 // same kind, because existing objects of Clusters cannot change their kind.
-func CheckCompatible(old, now *clusterv1.ClusterClass) field.ErrorList {
+func checkCompatible(old, now *clusterv1.ClusterClass) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := sameKind(old.Spec.Infrastructure.TemplateRef, now.Spec.Infrastructure.TemplateRef, spec.Child("infrastructure", "templateRef"))
 	control := spec.Child("controlPlane")
@@ -60,7 +60,7 @@ func poolClass(class *clusterv1.ClusterClass, name string) *clusterv1.MachinePoo
 }
 
 // validateUse checks that no part of a class that a Cluster uses is removed.
-func validateUse(r ClassRequest, spec *field.Path) field.ErrorList {
+func validateUse(r classRequest, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	users := slices.Clone(r.Users)
 	slices.SortFunc(users, func(a, b clusterv1.Cluster) int { return compareTexts(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
@@ -90,7 +90,7 @@ func compareTexts(a, b string) int {
 }
 
 // validateUser validates a class against one Cluster that uses it.
-func validateUser(r ClassRequest, user *clusterv1.Cluster, spec *field.Path) field.ErrorList {
+func validateUser(r classRequest, user *clusterv1.Cluster, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	name, topology := "Cluster "+user.Namespace+"/"+user.Name, user.Spec.Topology
 	workers := spec.Child("workers")
@@ -128,7 +128,7 @@ func validateUser(r ClassRequest, user *clusterv1.Cluster, spec *field.Path) fie
 
 // validateSetVariables checks that no variable is removed that a Cluster sets, because the class would be invalid for
 // that Cluster. Variables that an extension also defines may be removed.
-func validateSetVariables(r ClassRequest, user *clusterv1.Cluster, path *field.Path) field.ErrorList {
+func validateSetVariables(r classRequest, user *clusterv1.Cluster, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	set := variablesOf(user)
 	for _, was := range r.Old.Spec.Variables {

@@ -47,7 +47,7 @@ func validateExtensionConfig(r Request, c *runtimev1.ExtensionConfig, catalog *h
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), c.Name, "handlers are called <handler>.<name>: "+text))
 	}
 	errs = append(errs, validateInjection(c)...)
-	errs = append(errs, ClientConfigProblems(&c.Spec.ClientConfig, spec.Child("clientConfig"))...)
+	errs = append(errs, clientConfigProblems(&c.Spec.ClientConfig, spec.Child("clientConfig"))...)
 	if c.Spec.NamespaceSelector != nil {
 		errs = append(errs, metavalidation.ValidateLabelSelector(c.Spec.NamespaceSelector,
 			metavalidation.LabelSelectorValidationOptions{}, spec.Child("namespaceSelector"))...)

@@ -8,7 +8,7 @@ func FuzzTag(f *testing.F) {
 		f.Add(tag)
 	}
 	f.Fuzz(func(t *testing.T, tag string) {
-		if v, err := ParseTag(tag); err == nil && v.Compare(v) != 0 {
+		if v, err := parseTag(tag); err == nil && v.Compare(v) != 0 {
 			t.Errorf("%q", tag)
 		}
 	})

@@ -140,7 +140,7 @@ func validateControlPlaneConfig(r Request, spec *bootstrapv1.KubeadmConfigSpec, 
 		errs = append(errs, field.Forbidden(cluster.Child("etcd", "local"), "only one of local and external may be set: remove one of them"))
 	}
 	if tag := c.DNS.ImageTag; tag != "" {
-		if _, err := ParseTag(tag); err != nil {
+		if _, err := parseTag(tag); err != nil {
 			errs = append(errs, field.Invalid(cluster.Child("dns", "imageTag"), tag, "must be a version of CoreDNS, for example v1.12.1"))
 		}
 	}

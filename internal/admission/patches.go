@@ -23,7 +23,7 @@ type patchRules struct {
 	runtimeSDK bool
 }
 
-func validatePatches(r ClassRequest, path *field.Path) field.ErrorList {
+func validatePatches(r classRequest, path *field.Path) field.ErrorList {
 	rules := patchRules{class: r.New, names: map[string]bool{}, runtimeSDK: r.RuntimeSDK}
 	for _, v := range r.New.Spec.Variables {
 		rules.names[v.Name] = true
@@ -39,9 +39,9 @@ func validatePatches(r ClassRequest, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// WarnClass returns warnings about settings without effect. A template may read an undefined variable: it has no value,
+// warnClass returns warnings about settings without effect. A template may read an undefined variable: it has no value,
 // and the template may handle that.
-func WarnClass(r ClassRequest) []string {
+func warnClass(r classRequest) []string {
 	class := r.New
 	names := map[string]bool{runtimehooksv1.BuiltinsName: true}
 	for _, v := range class.Spec.Variables {
@@ -67,7 +67,7 @@ const maxWarned = 5
 // warnUsers returns warnings about Clusters with a value that a changed schema no longer allows. The class is still
 // accepted, because these Clusters may be in other namespaces; their topology is not reconciled until the value is
 // corrected.
-func warnUsers(r ClassRequest) []string {
+func warnUsers(r classRequest) []string {
 	if r.Old == nil {
 		return nil
 	}

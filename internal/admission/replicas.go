@@ -67,7 +67,7 @@ func validateAutoscaler(r Request) field.ErrorList {
 	if old, isUpdate := r.Old.(metav1.Object); isUpdate {
 		before = old.GetAnnotations()
 	}
-	return ValidateLimits(now.GetAnnotations(), before, field.NewPath("metadata", "annotations"))
+	return validateLimits(now.GetAnnotations(), before, field.NewPath("metadata", "annotations"))
 }
 
 // replicasOf returns the replicas in the spec of an object; nil if they are not set, or the object is nil.

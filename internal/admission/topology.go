@@ -31,13 +31,13 @@ type TopologyRequest struct {
 	Upgrading []string
 }
 
-// TopologyVerdict is the response to a request, which is admitted if there are no errors.
-type TopologyVerdict struct {
+// topologyVerdict is the response to a request, which is admitted if there are no errors.
+type topologyVerdict struct {
 	Errors   field.ErrorList
 	Warnings []string
 }
 
-func (v *TopologyVerdict) refuse(errs ...*field.Error) { v.Errors = append(v.Errors, errs...) }
+func (v *topologyVerdict) refuse(errs ...*field.Error) { v.Errors = append(v.Errors, errs...) }
 
 // ClassKey returns namespace and name of the class of a topology.
 func ClassKey(cluster *clusterv1.Cluster) (namespace, name string) {
@@ -73,8 +73,8 @@ func (r TopologyRequest) ChangesClass() bool {
 	return oldNamespace != namespace || oldName != name
 }
 
-// DefaultTopology sets the values of variables that have defaults, and reports whether there were any to set.
-func DefaultTopology(r TopologyRequest) (*clusterv1.Topology, bool) {
+// defaultTopology sets the values of variables that have defaults, and reports whether there were any to set.
+func defaultTopology(r TopologyRequest) (*clusterv1.Topology, bool) {
 	if r.Class == nil || !IsReconciled(r.Class) {
 		return nil, false
 	}
@@ -83,8 +83,8 @@ func DefaultTopology(r TopologyRequest) (*clusterv1.Topology, bool) {
 }
 
 // ValidateTopology validates a topology.
-func ValidateTopology(r TopologyRequest) TopologyVerdict {
-	var v TopologyVerdict
+func ValidateTopology(r TopologyRequest) topologyVerdict {
+	var v topologyVerdict
 	path := field.NewPath("spec", "topology")
 	if !r.New.DeletionTimestamp.IsZero() {
 		return v
@@ -130,7 +130,7 @@ func IsPaused(cluster *clusterv1.Cluster) bool { return ptr.Deref(cluster.Spec.P
 
 // classExists reports whether the class exists. On create, a missing class is only a warning, because it may be created
 // after the Cluster.
-func (r TopologyRequest) classExists(v *TopologyVerdict, path *field.Path) bool {
+func (r TopologyRequest) classExists(v *topologyVerdict, path *field.Path) bool {
 	if r.Class != nil {
 		return true
 	}
@@ -144,14 +144,14 @@ func (r TopologyRequest) classExists(v *TopologyVerdict, path *field.Path) bool 
 }
 
 // rebase validates a change to another class.
-func (r TopologyRequest) rebase(v *TopologyVerdict, path *field.Path) {
+func (r TopologyRequest) rebase(v *topologyVerdict, path *field.Path) {
 	if r.OldClass == nil {
 		namespace, name := ClassKey(r.Old)
 		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed while ClusterClass %s/%s, which the Cluster has, does not exist: whether the new one fits cannot be told",
 			namespace, name)))
 		return
 	}
-	for _, err := range CheckCompatible(r.OldClass, r.Class) {
+	for _, err := range checkCompatible(r.OldClass, r.Class) {
 		v.refuse(field.Forbidden(path, fmt.Sprintf("ClusterClass %s/%s does not fit: %s", r.Class.Namespace, r.Class.Name, err.Error())))
 	}
 }
@@ -275,7 +275,7 @@ func validateControlPlaneCheck(check clusterv1.ControlPlaneTopologyHealthCheck, 
 const unchecked = "; if that never ends, the annotation " + clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation + " on the Cluster turns this check off"
 
 // version validates the version of a topology, and changes of it.
-func (r TopologyRequest) version(v *TopologyVerdict, path *field.Path) {
+func (r TopologyRequest) version(v *topologyVerdict, path *field.Path) {
 	text := r.New.Spec.Topology.Version
 	if text == "" {
 		v.refuse(field.Required(path, "a topology needs a Kubernetes version, for example v1.36.3"))
@@ -323,7 +323,7 @@ func (r TopologyRequest) hasUpgradePlans() bool {
 }
 
 // validateListedVersion checks that the class lists the version, if it has a list of versions.
-func (r TopologyRequest) validateListedVersion(v *TopologyVerdict, path *field.Path) {
+func (r TopologyRequest) validateListedVersion(v *topologyVerdict, path *field.Path) {
 	if r.Class == nil || len(r.Class.Spec.KubernetesVersions) == 0 || slices.Contains(r.Class.Spec.KubernetesVersions, r.New.Spec.Topology.Version) {
 		return
 	}

@@ -12,11 +12,11 @@ import (
 // ValidateUpgrade rejects a CoreDNS version to which the Corefile of the cluster cannot be migrated. An empty tag means
 // kubeadm's default and is not checked; invalid tags are rejected elsewhere.
 func ValidateUpgrade(before, now string, path *field.Path) field.ErrorList {
-	from, err := ParseTag(before)
+	from, err := parseTag(before)
 	if err != nil {
 		return nil
 	}
-	to, err := ParseTag(now)
+	to, err := parseTag(now)
 	if err != nil || isSameRelease(from, to) {
 		return nil
 	}
@@ -27,8 +27,8 @@ func ValidateUpgrade(before, now string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// ParseTag parses a version from a tag, in which an underscore replaces the plus sign.
-func ParseTag(tag string) (semver.Version, error) {
+// parseTag parses a version from a tag, in which an underscore replaces the plus sign.
+func parseTag(tag string) (semver.Version, error) {
 	return semver.ParseTolerant(strings.Replace(tag, "_", "+", 1))
 }
 

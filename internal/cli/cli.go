@@ -32,7 +32,7 @@ func Run(ctx context.Context, args []string, e term.Env) int {
 	if e.Program == term.Clusterctl {
 		root, plugins = Clusterctl(e), []string{term.Clusterctl}
 	}
-	if err := RunPlugin(root, args, plugins); err != nil {
+	if err := runPlugin(root, args, plugins); err != nil {
 		return report(e.Err, root.Name(), err)
 	}
 	root.SetArgs(args)
@@ -89,16 +89,16 @@ func verbs() []func(term.Env) *cobra.Command {
 		cliprovider.ConfigCommand,
 		hidden.Command,
 		cliprovider.ConvertCommand,
-		CreateCommand,
-		DeleteCommand,
-		DescribeCommand,
+		createCommand,
+		deleteCommand,
+		describeCommand,
 		func(e term.Env) *cobra.Command { return cliup.DownCommand(e, removeInstance) },
 		cluster.EncryptionCommand,
 		data.EtcdDataCommand,
 		cliplan.ExplainCommand,
 		extension.Command,
 		Command,
-		GetCommand,
+		getCommand,
 		image.Command,
 		cliprovider.InitCommand,
 		cluster.KubectlCommand,
@@ -117,7 +117,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		data.SnapshotsCommand,
 		cliup.StatusCommand,
 		func(e term.Env) *cobra.Command { return cliup.Command(e, manager.Prepare) },
-		UpgradeCommand,
+		upgradeCommand,
 		VersionCommand,
 		image.VersionsCommand,
 		cluster.WaitCommand,

@@ -7,8 +7,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 )
 
-// CreateCommand returns the create command.
-func CreateCommand(e term.Env) *cobra.Command {
+// createCommand returns the create command.
+func createCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create something",

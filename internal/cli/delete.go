@@ -8,8 +8,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 )
 
-// DeleteCommand returns the delete command.
-func DeleteCommand(e term.Env) *cobra.Command {
+// deleteCommand returns the delete command.
+func deleteCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete",
 		Short: "Delete a cluster, or providers",

@@ -7,8 +7,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 )
 
-// DescribeCommand returns the describe command.
-func DescribeCommand(e term.Env) *cobra.Command {
+// describeCommand returns the describe command.
+func describeCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe",
 		Short: "Show the state of something",

@@ -7,8 +7,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 )
 
-// GetCommand returns the get command.
-func GetCommand(e term.Env) *cobra.Command {
+// getCommand returns the get command.
+func getCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",
 		Short: "Get a kubeconfig, or what there is",

@@ -10,9 +10,9 @@ import (
 	kubectlcmd "k8s.io/kubectl/pkg/cmd"
 )
 
-// RunPlugin replaces this process with a plugin if root has no command for the arguments and there is such a plugin.
+// runPlugin replaces this process with a plugin if root has no command for the arguments and there is such a plugin.
 // Otherwise it returns.
-func RunPlugin(root *cobra.Command, args []string, prefixes []string) error {
+func runPlugin(root *cobra.Command, args []string, prefixes []string) error {
 	if !isUnknown(root, args) {
 		return nil
 	}

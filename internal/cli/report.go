@@ -19,20 +19,20 @@ const (
 	ExitInvalid     = 2   // the command line or the input must be changed
 	ExitUnreachable = 3   // a cluster or a daemon is unreachable
 	ExitNotFound    = 4   // an object does not exist
-	ExitBug         = 70  // a bug in slipway
-	ExitInterrupted = 130 // by the user
+	exitBug         = 70  // a bug in slipway
+	exitInterrupted = 130 // by the user
 )
 
-// ExitCode is an error that carries the exit code of a program that a command ran in its place, or of a result that was
+// exitCode is an error that carries the exit code of a program that a command ran in its place, or of a result that was
 // already printed.
-type ExitCode int
+type exitCode int
 
 // Error implements error.
-func (c ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
 // report prints err after the program name, and returns the exit code.
 func report(w io.Writer, program string, err error) int {
-	var code ExitCode
+	var code exitCode
 	var printed interface {
 		error
 		ExitCode() int
@@ -46,7 +46,7 @@ func report(w io.Writer, program string, err error) int {
 		return printed.ExitCode()
 	case errors.Is(err, context.Canceled):
 		_, _ = fmt.Fprintln(w, program+": interrupted")
-		return ExitInterrupted
+		return exitInterrupted
 	}
 	exit, hint := classify(err)
 	_, _ = fmt.Fprintf(w, "%s: %v\n", program, fault.UserMessage(err))
@@ -68,7 +68,7 @@ func classify(err error) (exit int, hint string) {
 	case fault.Gone:
 		return ExitNotFound, ""
 	case fault.Bug:
-		return ExitBug, "this is a mistake in slipway; please report it with what you did"
+		return exitBug, "this is a mistake in slipway; please report it with what you did"
 	}
 	return ExitError, ""
 }

@@ -31,10 +31,10 @@ func TestReport(t *testing.T) {
 			"one advice is enough", fault.New(fault.Unreachable, "X", "start Docker"), ExitUnreachable, []string{"slipway: start Docker\n"},
 		},
 		"not found":   {"what was named is not there", fault.New(fault.Gone, "X", "no cluster demo"), ExitNotFound, []string{"no cluster demo"}},
-		"bug":         {"ask for a report", fault.New(fault.Bug, "X", "impossible"), ExitBug, []string{"report"}},
+		"bug":         {"ask for a report", fault.New(fault.Bug, "X", "impossible"), exitBug, []string{"report"}},
 		"anything":    {"its text", errors.New("disk full"), ExitError, []string{"slipway: disk full\n"}},
-		"interrupted": {"as shells say it", fmt.Errorf("wait: %w", context.Canceled), ExitInterrupted, []string{"interrupted"}},
-		"code":        {"said already", ExitCode(17), 17, nil},
+		"interrupted": {"as shells say it", fmt.Errorf("wait: %w", context.Canceled), exitInterrupted, []string{"interrupted"}},
+		"code":        {"said already", exitCode(17), 17, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

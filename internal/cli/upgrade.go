@@ -8,8 +8,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 )
 
-// UpgradeCommand returns the upgrade command.
-func UpgradeCommand(e term.Env) *cobra.Command {
+// upgradeCommand returns the upgrade command.
+func upgradeCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "upgrade",
 		Short: "Upgrade providers, or a cluster",

@@ -111,13 +111,13 @@ func bullet(subject string, c metav1.Condition) string {
 		message = c.Reason
 	}
 	if strings.HasPrefix(message, "* ") {
-		return fmt.Sprintf("* %s:\n%s", subject, Indent(message))
+		return fmt.Sprintf("* %s:\n%s", subject, indent(message))
 	}
 	return fmt.Sprintf("* %s: %s", subject, message)
 }
 
-// Indent indents every line of a message by two columns, for use below another message.
-func Indent(message string) string {
+// indent indents every line of a message by two columns, for use below another message.
+func indent(message string) string {
 	return "  " + strings.ReplaceAll(message, "\n", "\n  ")
 }
 

@@ -19,8 +19,8 @@ import (
 
 // Identities of the management cluster.
 const (
-	AdminUser   = "admin"           // the user who ran "slipway up"
-	AdminGroup  = "slipway:admins"  // bound to cluster-admin; not system:masters, so that it can be revoked
+	adminUser   = "admin"           // the user who ran "slipway up"
+	adminGroup  = "slipway:admins"  // bound to cluster-admin; not system:masters, so that it can be revoked
 	ManagerUser = "slipway:manager" // the manager; provider identities append a colon and the provider name
 	Context     = "slipway"         // of DIR/kubeconfig
 	// ExtensionsUser is the manager's identity for Runtime Extensions.
@@ -112,11 +112,11 @@ func (m managementPKI) ensure() error {
 	if _, _, err := m.folder.Leaf("apiserver", ca, serving); err != nil {
 		return err
 	}
-	admin, _, err := m.folder.Leaf("admin", ca, pki.Leaf{User: AdminUser, Groups: []string{AdminGroup}, Client: true})
+	admin, _, err := m.folder.Leaf("admin", ca, pki.Leaf{User: adminUser, Groups: []string{adminGroup}, Client: true})
 	if err != nil {
 		return err
 	}
-	data, err := pki.Access{Context: Context, User: AdminUser, Server: m.server, CA: ca.CertPEM}.Embedded(admin)
+	data, err := pki.Access{Context: Context, User: adminUser, Server: m.server, CA: ca.CertPEM}.Embedded(admin)
 	if err != nil {
 		return err
 	}

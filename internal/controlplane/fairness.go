@@ -65,7 +65,7 @@ func exempt() *flowcontrolv1.FlowSchema {
 				Subjects: []flowcontrolv1.Subject{
 					{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: ManagerUser}},
 					{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: managerGroup}},
-					{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: AdminGroup}},
+					{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: adminGroup}},
 				},
 				ResourceRules: everyResource(flowcontrolv1.VerbAll),
 				NonResourceRules: []flowcontrolv1.NonResourcePolicyRule{{
@@ -172,7 +172,7 @@ func tenantLimits() tenants.Limits {
 func tenant(u user.Info) string {
 	for _, group := range u.GetGroups() {
 		switch group {
-		case user.SystemPrivilegedGroup, AdminGroup, managerGroup:
+		case user.SystemPrivilegedGroup, adminGroup, managerGroup:
 			return ""
 		}
 	}

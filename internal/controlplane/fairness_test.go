@@ -86,7 +86,7 @@ func TestCollectionsLevel(t *testing.T) {
 func TestTenant(t *testing.T) {
 	for want, users := range map[string][]user.DefaultInfo{
 		"": {
-			{Name: "admin", Groups: []string{AdminGroup}}, {Name: "x", Groups: []string{"system:masters"}}, {Name: ManagerUser},
+			{Name: "admin", Groups: []string{adminGroup}}, {Name: "x", Groups: []string{"system:masters"}}, {Name: ManagerUser},
 			{Name: ManagerUser + ":cluster-api", Groups: []string{managerGroup}}, {Name: "system:kube-scheduler"}, {Name: "system:node:management-node"},
 			{Name: "system:serviceaccount:kube-system:generic-garbage-collector"},
 		},

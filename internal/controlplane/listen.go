@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
 )
 
-// ReasonPortTaken is the reason of the fault for an address in use.
-const ReasonPortTaken = "PortTaken"
+// reasonPortTaken is the reason of the fault for an address in use.
+const reasonPortTaken = "PortTaken"
 
 // listenLoopback opens the management cluster's port. Only loopback addresses are accepted, because the API
 // of a single-user machine must not be reachable from other machines.
@@ -26,7 +26,7 @@ func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 	host, port, _ := net.SplitHostPort(address)
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fault.New(fault.Invalid, ReasonPortTaken,
+		return nil, fault.New(fault.Invalid, reasonPortTaken,
 			"port %s on %s is taken by %s; stop that process, or choose another port with --listen %s:PORT", port, host, loadbalancer.AddressHolder(address), host).From(err)
 	}
 	if err != nil {
@@ -69,7 +69,7 @@ func listenElsewhere(ctx context.Context, own net.Listener, addresses []string) 
 func listenEndpoint(ctx context.Context, endpoint string) (net.Listener, error) {
 	l, err := loadbalancer.ListenFreebind(ctx, endpoint)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fault.New(fault.Invalid, ReasonPortTaken,
+		return nil, fault.New(fault.Invalid, reasonPortTaken,
 			"the endpoint of the control plane, %s, is taken by another program; end that program, or create the cluster with an endpoint of another port", endpoint).From(err)
 	}
 	return l, err
@@ -92,5 +92,5 @@ func listenOnLoopback(ctx context.Context, endpoint netip.AddrPort) (net.Listene
 		}
 		return l, err
 	}
-	return nil, fault.New(fault.Transient, ReasonPortTaken, "port %d is taken on every loopback address that was tried", endpoint.Port())
+	return nil, fault.New(fault.Transient, reasonPortTaken, "port %d is taken on every loopback address that was tried", endpoint.Port())
 }

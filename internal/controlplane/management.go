@@ -200,7 +200,7 @@ func (m *management) admit(g *components.Group, root *rest.Config) error {
 	if err := tenants.RestrictNode(g.Context(), root, m.cfg.Nodes != nil); err != nil {
 		return err
 	}
-	return components.BindAdmins(g.Context(), root, AdminGroup)
+	return components.BindAdmins(g.Context(), root, adminGroup)
 }
 
 func (m *management) configure(endpoint string) (err error) {

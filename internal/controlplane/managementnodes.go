@@ -26,8 +26,8 @@ type Nodes struct {
 	PodCIDR netip.Prefix
 }
 
-// ManagementServiceIP returns the address of the Service "kubernetes" of every management cluster.
-func ManagementServiceIP() netip.Addr {
+// managementServiceIP returns the address of the Service "kubernetes" of every management cluster.
+func managementServiceIP() netip.Addr {
 	return netip.MustParsePrefix(managementServiceCIDR).Addr().Next()
 }
 
@@ -45,7 +45,7 @@ func (n *Nodes) hosts() []net.IP {
 	if n == nil {
 		return nil
 	}
-	return []net.IP{n.Endpoint.Addr().AsSlice(), ManagementServiceIP().AsSlice()}
+	return []net.IP{n.Endpoint.Addr().AsSlice(), managementServiceIP().AsSlice()}
 }
 
 // nodeCertificates issues the certificates that only a cluster with nodes needs.

@@ -99,8 +99,8 @@ func TestCertificatesWithNodes(t *testing.T) {
 			t.Errorf("%s nodes: kubeconfig of the scheduler: %v", name, err)
 		}
 	}
-	if ManagementServiceIP().String() != "192.0.2.1" {
-		t.Error(ManagementServiceIP())
+	if managementServiceIP().String() != "192.0.2.1" {
+		t.Error(managementServiceIP())
 	}
 }
 

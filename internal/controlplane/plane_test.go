@@ -299,7 +299,7 @@ func TestListenLoopback(t *testing.T) {
 	tests := map[string]struct {
 		address, reason, says string
 	}{
-		"taken":        {l.Addr().String(), ReasonPortTaken, "--listen 127.0.0.1:PORT"},
+		"taken":        {l.Addr().String(), reasonPortTaken, "--listen 127.0.0.1:PORT"},
 		"all":          {"0.0.0.0:6440", "ListenAddress", "loopback"},
 		"a name":       {"localhost:6440", "ListenAddress", "loopback"},
 		"without port": {"127.0.0.1", "ListenAddress", "ADDRESS:PORT"},

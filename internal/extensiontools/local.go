@@ -74,7 +74,7 @@ func StartLocal(ctx context.Context, o LocalOptions) (*LocalExtension, error) {
 		return nil, err
 	}
 	x.cmd = exec.Command(o.Command[0], o.Command[1:]...)
-	x.cmd.Env = append(WithoutClusterAccess(o.Environment),
+	x.cmd.Env = append(withoutClusterAccess(o.Environment),
 		extension.EnvAddress+"="+x.URL.Host, "EXTENSION_PORT="+x.URL.Port(),
 		extension.EnvQuiet+"=true", // calls are displayed by the caller
 		extension.EnvCertFile+"="+filepath.Join(x.dir, "tls.crt"), extension.EnvKeyFile+"="+filepath.Join(x.dir, "tls.key"))
@@ -130,8 +130,8 @@ func prepare() (*LocalExtension, error) {
 	}, nil
 }
 
-// WithoutClusterAccess removes variables that refer to management clusters from an environment.
-func WithoutClusterAccess(environment []string) []string {
+// withoutClusterAccess removes variables that refer to management clusters from an environment.
+func withoutClusterAccess(environment []string) []string {
 	var out []string
 	for _, e := range environment {
 		name, _, _ := strings.Cut(e, "=")

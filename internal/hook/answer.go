@@ -18,8 +18,8 @@ import (
 // version of the API may send some. A response may omit apiVersion and kind (servers built with the reference library
 // send neither); the returned object always has the hook's apiVersion and kind.
 func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, err error) {
-	if CountValues(body, maxValues) > maxValues {
-		return nil, nil, fault.New(fault.Unreachable, ReasonTooLarge, "the answer has more than %d values", maxValues)
+	if countValues(body, maxValues) > maxValues {
+		return nil, nil, fault.New(fault.Unreachable, reasonTooLarge, "the answer has more than %d values", maxValues)
 	}
 	response = h.NewResponse()
 	strict, err := json.UnmarshalStrict(body, response)
@@ -28,7 +28,7 @@ func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, e
 		if got := typeOfDocument(body); !fits(got, h) {
 			return nil, nil, wrongKind(got, h)
 		}
-		return nil, nil, fault.New(fault.Unreachable, ReasonNotJSON, "the answer is not a %s in JSON", h.ResponseKind()).With("cause", ClipMessage(err.Error()))
+		return nil, nil, fault.New(fault.Unreachable, reasonNotJSON, "the answer is not a %s in JSON", h.ResponseKind()).With("cause", ClipMessage(err.Error()))
 	}
 	if got := typeOfResponse(response, body); !fits(got, h) {
 		return nil, nil, wrongKind(got, h)
@@ -66,7 +66,7 @@ func typeOfDocument(body []byte) metav1.TypeMeta {
 }
 
 func wrongKind(got metav1.TypeMeta, h hooks.Hook) error {
-	return fault.New(fault.Invalid, ReasonWrongKind, "the answer is a %s, want %s of %s", describe(got), h.ResponseKind(), h.APIVersion())
+	return fault.New(fault.Invalid, reasonWrongKind, "the answer is a %s, want %s of %s", describe(got), h.ResponseKind(), h.APIVersion())
 }
 
 // describe formats the type of a document for a message. At least one of apiVersion and kind is set.
@@ -120,15 +120,15 @@ func check(response hooks.Response) error {
 		if message == "" {
 			message = "no message"
 		}
-		return fault.New(fault.Transient, ReasonAnsweredFailure, "answered Failure: %s", message)
+		return fault.New(fault.Transient, reasonAnsweredFailure, "answered Failure: %s", message)
 	case "":
-		return fault.New(fault.Invalid, ReasonInvalidAnswer, "the answer has no status; want Success or Failure")
+		return fault.New(fault.Invalid, reasonInvalidAnswer, "the answer has no status; want Success or Failure")
 	default:
-		return fault.New(fault.Invalid, ReasonInvalidAnswer, "the answer has status %q; want Success or Failure",
+		return fault.New(fault.Invalid, reasonInvalidAnswer, "the answer has status %q; want Success or Failure",
 			clip(string(status)))
 	}
 	if retry, ok := response.(hooks.RetryResponse); ok && retry.GetRetryAfterSeconds() < 0 {
-		return fault.New(fault.Invalid, ReasonInvalidAnswer, "the answer has retryAfterSeconds %d; want 0 or more",
+		return fault.New(fault.Invalid, reasonInvalidAnswer, "the answer has retryAfterSeconds %d; want 0 or more",
 			retry.GetRetryAfterSeconds())
 	}
 	return nil

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// BreakerConfig configures a breaker. The zero value of a field is its default.
-type BreakerConfig struct {
+// breakerConfig configures a breaker. The zero value of a field is its default.
+type breakerConfig struct {
 	// Failures is the number of consecutive failures that opens the circuit. Default 5.
 	Failures int
 	// First and Last are the delays before the first and before later probes. Default 1 s and 1 min.
@@ -15,10 +15,10 @@ type BreakerConfig struct {
 	Random func() float64
 }
 
-// Jitter is the largest fraction of a delay that is added or subtracted at random.
-const Jitter = 0.2
+// jitter is the largest fraction of a delay that is added or subtracted at random.
+const jitter = 0.2
 
-func (c BreakerConfig) withDefaults() BreakerConfig {
+func (c breakerConfig) withDefaults() breakerConfig {
 	if c.Failures == 0 {
 		c.Failures = 5
 	}
@@ -32,7 +32,7 @@ func (c BreakerConfig) withDefaults() BreakerConfig {
 }
 
 // Pause returns the delay after the n-th consecutive failure, n from 1.
-func (c BreakerConfig) Pause(n int) time.Duration {
+func (c breakerConfig) Pause(n int) time.Duration {
 	c = c.withDefaults()
 	pause := c.First
 	for range n - 1 {
@@ -44,7 +44,7 @@ func (c BreakerConfig) Pause(n int) time.Duration {
 	if c.Random == nil {
 		return pause
 	}
-	return time.Duration(float64(pause) * (1 + Jitter*(2*c.Random()-1)))
+	return time.Duration(float64(pause) * (1 + jitter*(2*c.Random()-1)))
 }
 
 // BreakerState is a snapshot of a breaker.
@@ -62,9 +62,9 @@ type BreakerFailure struct {
 	Reason, Message string
 }
 
-// Breaker is one circuit. It is safe for concurrent use.
-type Breaker struct {
-	cfg BreakerConfig
+// breaker is one circuit. It is safe for concurrent use.
+type breaker struct {
+	cfg breakerConfig
 
 	mu     sync.Mutex
 	failed int // consecutive failures, while closed
@@ -73,32 +73,32 @@ type Breaker struct {
 	state  BreakerState
 }
 
-// NewBreaker returns a closed breaker.
-func NewBreaker(cfg BreakerConfig) *Breaker { return &Breaker{cfg: cfg.withDefaults()} }
+// newBreaker returns a closed breaker.
+func newBreaker(cfg breakerConfig) *breaker { return &breaker{cfg: cfg.withDefaults()} }
 
-// BreakerPermit allows one call. The caller must call exactly one of its methods when the call is done.
-type BreakerPermit struct {
-	b     *Breaker
+// breakerPermit allows one call. The caller must call exactly one of its methods when the call is done.
+type breakerPermit struct {
+	b     *breaker
 	probe bool
 }
 
 // Enter returns a permit if the circuit is closed. While it is open, it permits one probe at a time, once the delay has
 // passed.
-func (b *Breaker) Enter(now time.Time) (BreakerPermit, bool) {
+func (b *breaker) Enter(now time.Time) (breakerPermit, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.state.Open {
-		return BreakerPermit{b: b}, true
+		return breakerPermit{b: b}, true
 	}
 	if b.probe || now.Before(b.state.RetryAt) {
-		return BreakerPermit{}, false
+		return breakerPermit{}, false
 	}
 	b.probe = true
-	return BreakerPermit{b: b, probe: true}, true
+	return breakerPermit{b: b, probe: true}, true
 }
 
 // Succeeded closes the circuit, because the server responded. It reports whether that is a change.
-func (p BreakerPermit) Succeeded() bool {
+func (p breakerPermit) Succeeded() bool {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
 	if p.b.state.Open && !p.probe {
@@ -109,7 +109,7 @@ func (p BreakerPermit) Succeeded() bool {
 }
 
 // Failed counts a failure, and reports whether it opened the circuit or extended the delay.
-func (p BreakerPermit) Failed(now time.Time, f BreakerFailure) bool {
+func (p breakerPermit) Failed(now time.Time, f BreakerFailure) bool {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
 	switch {
@@ -127,7 +127,7 @@ func (p BreakerPermit) Failed(now time.Time, f BreakerFailure) bool {
 }
 
 // Abandoned returns the permit without counting a success or failure, for example because the caller was canceled.
-func (p BreakerPermit) Abandoned() {
+func (p breakerPermit) Abandoned() {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
 	if p.probe {
@@ -137,20 +137,20 @@ func (p BreakerPermit) Abandoned() {
 
 // Reached closes the circuit because the server responded to something other than a permitted call. It reports whether
 // that is a change.
-func (b *Breaker) Reached() bool {
+func (b *breaker) Reached() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.close()
 }
 
 // State returns the current state.
-func (b *Breaker) State() BreakerState {
+func (b *breaker) State() BreakerState {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.state
 }
 
-func (b *Breaker) open(now time.Time, f BreakerFailure) {
+func (b *breaker) open(now time.Time, f BreakerFailure) {
 	since := now
 	if b.state.Open {
 		since = b.state.Since
@@ -160,7 +160,7 @@ func (b *Breaker) open(now time.Time, f BreakerFailure) {
 	b.state = BreakerState{Open: true, Since: since, RetryAt: now.Add(b.cfg.Pause(b.opened)), Cause: f}
 }
 
-func (b *Breaker) close() bool {
+func (b *breaker) close() bool {
 	was := b.state.Open
 	b.failed, b.opened, b.probe, b.state = 0, 0, false, BreakerState{}
 	return was

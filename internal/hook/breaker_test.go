@@ -16,7 +16,7 @@ var (
 func after(d time.Duration) time.Time { return begin.Add(d) }
 
 // fail makes n calls that fail at the time.
-func fail(t *testing.T, b *Breaker, n int, f BreakerFailure) (changed bool) {
+func fail(t *testing.T, b *breaker, n int, f BreakerFailure) (changed bool) {
 	t.Helper()
 	for range n {
 		p, ok := b.Enter(begin)
@@ -29,7 +29,7 @@ func fail(t *testing.T, b *Breaker, n int, f BreakerFailure) (changed bool) {
 }
 
 func TestOpensAfterFailuresInARow(t *testing.T) {
-	b := NewBreaker(BreakerConfig{})
+	b := newBreaker(breakerConfig{})
 	if fail(t, b, 4, down) {
 		t.Error("four failures opened the circuit")
 	}
@@ -51,7 +51,7 @@ func TestOpensAfterFailuresInARow(t *testing.T) {
 }
 
 func TestOneTrialAtATime(t *testing.T) {
-	b := NewBreaker(BreakerConfig{})
+	b := newBreaker(breakerConfig{})
 	fail(t, b, 5, wrong)
 	trial, ok := b.Enter(after(time.Second))
 	if !ok {
@@ -82,7 +82,7 @@ func TestOneTrialAtATime(t *testing.T) {
 }
 
 func TestLateResultsChangeNothing(t *testing.T) {
-	b := NewBreaker(BreakerConfig{})
+	b := newBreaker(breakerConfig{})
 	slow, _ := b.Enter(begin)
 	slower, _ := b.Enter(begin)
 	fail(t, b, 5, down)
@@ -93,7 +93,7 @@ func TestLateResultsChangeNothing(t *testing.T) {
 }
 
 func TestReached(t *testing.T) {
-	b := NewBreaker(BreakerConfig{})
+	b := newBreaker(breakerConfig{})
 	if b.Reached() {
 		t.Error("closing a closed circuit is a change")
 	}
@@ -107,14 +107,14 @@ func TestReached(t *testing.T) {
 }
 
 func TestPause(t *testing.T) {
-	c := BreakerConfig{}
+	c := breakerConfig{}
 	for n, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 6: 32 * time.Second, 7: time.Minute, 900: time.Minute} {
 		if got := c.Pause(n); got != want {
 			t.Errorf("pause %d is %s, want %s", n, got, want)
 		}
 	}
 	for random, want := range map[float64]time.Duration{0: 800 * time.Millisecond, 0.5: time.Second, 0.999999: 1200 * time.Millisecond} {
-		c := BreakerConfig{Random: func() float64 { return random }}
+		c := breakerConfig{Random: func() float64 { return random }}
 		if got := c.Pause(1); (got - want).Abs() > time.Millisecond {
 			t.Errorf("with jitter %v the pause is %s, want %s", random, got, want)
 		}

@@ -46,7 +46,7 @@ func (e *Extensions) Call(ctx context.Context, of client.Object, handler string,
 		return err
 	}
 	if t.handler.Hook.Name != h.Name {
-		return fault.New(fault.Invalid, ReasonHookMismatch, "handler %s serves hook %s, not %s", t,
+		return fault.New(fault.Invalid, reasonHookMismatch, "handler %s serves hook %s, not %s", t,
 			t.handler.Hook.Hook, h.ID.Hook)
 	}
 	set := &namespaceLabels{read: e.cfg.NamespaceLabels, namespace: of.GetNamespace()}
@@ -98,7 +98,7 @@ func (e *Extensions) hookOf(x Invocation) (hooks.Hook, error) {
 	h, ok := e.catalog.OfRequest(x.Request)
 	answer, ok2 := e.catalog.OfResponse(x.Response)
 	if !ok || !ok2 || h.ID != answer.ID {
-		return h, fault.New(fault.Bug, ReasonHookMismatch, "%T and %T are not the two sides of one hook", x.Request, x.Response)
+		return h, fault.New(fault.Bug, reasonHookMismatch, "%T and %T are not the two sides of one hook", x.Request, x.Response)
 	}
 	return h, nil
 }
@@ -147,7 +147,7 @@ func (e *Extensions) call(ctx context.Context, t target, of client.Object, x Inv
 func (e *Extensions) callable(t target) (hooks.Hook, error) {
 	served, ok := e.catalog.Hook(t.handler.Hook)
 	if !ok {
-		return hooks.Hook{}, fault.New(fault.Invalid, ReasonUnknownHook,
+		return hooks.Hook{}, fault.New(fault.Invalid, reasonUnknownHook,
 			"handler %s serves %s of %s, which this version of Slipway does not know; update the extension or delete its ExtensionConfig",
 			t, clip(t.handler.Hook.Hook), clip(t.handler.Hook.APIVersion()))
 	}
@@ -170,18 +170,18 @@ func named(err error, t target) error {
 
 // described returns the message of a failed call, including the remedy.
 func (t target) described(f *fault.Fault) string {
-	return t.conn.Describe(f, CallInfo{Extension: t.name, Timeout: t.timeout(), Longest: MaxTimeout}, f.Reason == ReasonNotJSON)
+	return t.conn.Describe(f, CallInfo{Extension: t.name, Timeout: t.timeout(), Longest: maxTimeout}, f.Reason == reasonNotJSON)
 }
 
 // timeout returns how long a call of the handler may take.
-func (t target) timeout() time.Duration { return min(t.handler.Timeout, MaxTimeout) }
+func (t target) timeout() time.Duration { return min(t.handler.Timeout, maxTimeout) }
 
 // encode returns the request in the version that the handler serves. Settings of the request override settings of the
 // ExtensionConfig.
 func (e *Extensions) encode(t target, served hooks.Hook, original runtime.Object) ([]byte, error) {
 	converted, err := e.catalog.Down(original, served.ID)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, ReasonHookMismatch, "handler %s: %v", t, err)
+		return nil, fault.New(fault.Invalid, reasonHookMismatch, "handler %s: %v", t, err)
 	}
 	if converted == original { // the original must not be changed
 		shallow := reflect.New(reflect.TypeOf(original).Elem())
@@ -196,7 +196,7 @@ func (e *Extensions) encode(t target, served hooks.Hook, original runtime.Object
 	}
 	body, err := json.Marshal(converted)
 	if err != nil {
-		return nil, fault.New(fault.Bug, ReasonHookMismatch, "the request for handler %s cannot be encoded", t).From(err)
+		return nil, fault.New(fault.Bug, reasonHookMismatch, "the request for handler %s cannot be encoded", t).From(err)
 	}
 	return body, nil
 }

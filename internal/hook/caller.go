@@ -98,7 +98,7 @@ func (c Caller) plan(ctx context.Context, cluster *clusterv1.Cluster, q lifecycl
 
 // input returns the cache input of a response.
 func input(cluster *clusterv1.Cluster, q lifecycle.HookCall) string {
-	return Digest(cluster, string(q.Hook), q.From, q.FromWorkers, q.To, fmt.Sprint(q.Rest))
+	return digest(cluster, string(q.Hook), q.From, q.FromWorkers, q.To, fmt.Sprint(q.Rest))
 }
 
 func v1alpha1(name lifecycle.Hook) hooks.Name {

@@ -10,7 +10,7 @@ import (
 )
 
 // permit requests a permit from the circuit breakers of the handler and its extension.
-func (e *Extensions) permit(t target) (permits [2]BreakerPermit, err error) {
+func (e *Extensions) permit(t target) (permits [2]breakerPermit, err error) {
 	for i, circuit := range t.circuits {
 		var ok bool
 		if permits[i], ok = circuit.Enter(e.cfg.Now()); ok {
@@ -28,7 +28,7 @@ func (e *Extensions) permit(t target) (permits [2]BreakerPermit, err error) {
 
 // reportOutcome reports the outcome of a call to the circuit breakers: to the extension's whether the extension was reached,
 // to the handler's whether it returned a usable response.
-func (e *Extensions) reportOutcome(t target, permits [2]BreakerPermit, err error) {
+func (e *Extensions) reportOutcome(t target, permits [2]breakerPermit, err error) {
 	handler, extension := permits[0], permits[1]
 	f := failureOf(err)
 	changed := false
@@ -36,7 +36,7 @@ func (e *Extensions) reportOutcome(t target, permits [2]BreakerPermit, err error
 	case errors.Is(err, context.Canceled):
 		handler.Abandoned()
 		extension.Abandoned()
-	case f != nil && Unconnected(f.Reason):
+	case f != nil && unconnected(f.Reason):
 		handler.Abandoned()
 		changed = extension.Failed(e.cfg.Now(), BreakerFailure{Reason: f.Reason, Message: f.Message})
 	case f != nil:
@@ -93,14 +93,14 @@ func (e *Extensions) setHandlers(x *extension, handlers []Handler) (isNew bool) 
 
 // resetCircuits creates a closed circuit breaker for every handler. The mutex must be held.
 func (e *Extensions) resetCircuits(x *extension) {
-	x.circuits = map[string]*Breaker{}
+	x.circuits = map[string]*breaker{}
 	for _, h := range x.handlers {
 		x.circuits[h.path()] = e.newCircuit()
 	}
 }
 
-func (e *Extensions) newCircuit() *Breaker {
-	return NewBreaker(BreakerConfig{Random: e.cfg.Random})
+func (e *Extensions) newCircuit() *breaker {
+	return newBreaker(breakerConfig{Random: e.cfg.Random})
 }
 
 // changed notifies the OnChange subscribers that a circuit of the extension opened or closed, or that its next

@@ -67,7 +67,7 @@ func TestNobodyIsReached(t *testing.T) {
 	x.Close()
 	for i, handler := range []string{"a", "b", "a", "b", "a", "b", "c"} {
 		call, _ := creation()
-		want := ReasonRefused
+		want := reasonRefused
 		if i >= 5 {
 			want = ReasonCircuitOpen
 		}
@@ -104,7 +104,7 @@ func TestHandlersWereReplaced(t *testing.T) {
 	w.OnChange(func(string) { woken++ })
 	for range 3 {
 		call, _ := creation()
-		if _, err := w.CallAll(t.Context(), cluster("ns"), call); reasonOf(err) != ReasonHTTPStatus {
+		if _, err := w.CallAll(t.Context(), cluster("ns"), call); reasonOf(err) != reasonHTTPStatus {
 			t.Errorf("the handler that is gone: %v", err)
 		}
 	}

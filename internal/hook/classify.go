@@ -16,29 +16,29 @@ import (
 
 // Reasons of the faults in this package. All are of kind Unreachable.
 const (
-	ReasonHostUnknown     = "HostUnknown"
-	ReasonRefused         = "ConnectionRefused"
-	ReasonNoRoute         = "NoConnection"
-	ReasonExpired         = "CertificateExpired"
-	ReasonWrongHost       = "CertificateWrongHost"
-	ReasonUnknownCA       = "CertificateUnknownAuthority"
-	ReasonBadCertificate  = "CertificateInvalid"
-	ReasonTLS             = "TLSFailed"
-	ReasonClientRefused   = "ClientCertificateRefused"
-	ReasonTimeout         = "Timeout"
-	ReasonLost            = "ConnectionLost"
-	ReasonHTTPStatus      = "HTTPStatus"
-	ReasonRedirect        = "Redirect"
-	ReasonTooLarge        = "AnswerTooLarge"
-	ReasonTransportFailed = "TransportFailed"
+	reasonHostUnknown     = "HostUnknown"
+	reasonRefused         = "ConnectionRefused"
+	reasonNoRoute         = "NoConnection"
+	reasonExpired         = "CertificateExpired"
+	reasonWrongHost       = "CertificateWrongHost"
+	reasonUnknownCA       = "CertificateUnknownAuthority"
+	reasonBadCertificate  = "CertificateInvalid"
+	reasonTLS             = "TLSFailed"
+	reasonClientRefused   = "ClientCertificateRefused"
+	reasonTimeout         = "Timeout"
+	reasonLost            = "ConnectionLost"
+	reasonHTTPStatus      = "HTTPStatus"
+	reasonRedirect        = "Redirect"
+	reasonTooLarge        = "AnswerTooLarge"
+	reasonTransportFailed = "TransportFailed"
 )
 
-// Unconnected reports whether a reason means that the extension never received the request.
-func Unconnected(reason string) bool {
+// unconnected reports whether a reason means that the extension never received the request.
+func unconnected(reason string) bool {
 	switch reason {
-	case ReasonHostUnknown, ReasonRefused, ReasonNoRoute, ReasonExpired, ReasonWrongHost, ReasonUnknownCA,
-		ReasonBadCertificate,
-		ReasonTLS, ReasonClientRefused:
+	case reasonHostUnknown, reasonRefused, reasonNoRoute, reasonExpired, reasonWrongHost, reasonUnknownCA,
+		reasonBadCertificate,
+		reasonTLS, reasonClientRefused:
 		return true
 	}
 	return false
@@ -69,28 +69,28 @@ func (c *Conn) explain(err error) (reason, message string) {
 	alert, alerted := alertOf(err)
 	switch {
 	case errors.As(err, &dns):
-		return ReasonHostUnknown, "the name " + dns.Name + " cannot be resolved"
+		return reasonHostUnknown, "the name " + dns.Name + " cannot be resolved"
 	case (errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()) && errors.As(err, &without):
-		return ReasonNoRoute, "no connection to " + host + " in time"
+		return reasonNoRoute, "no connection to " + host + " in time"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return ReasonTimeout, host + " did not answer in time"
+		return reasonTimeout, host + " did not answer in time"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return ReasonRefused, "nothing listens at " + host
+		return reasonRefused, "nothing listens at " + host
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return ReasonNoRoute, "there is no route to " + host
+		return reasonNoRoute, "there is no route to " + host
 	case errors.As(err, &record):
-		return ReasonTLS, host + " does not speak TLS"
+		return reasonTLS, host + " does not speak TLS"
 	case alerted:
 		return explainAlert(alert, host)
 	case errors.As(err, &handshake):
-		return ReasonTLS, "the TLS handshake with " + host + " failed; it must speak TLS 1.2 or newer"
+		return reasonTLS, "the TLS handshake with " + host + " failed; it must speak TLS 1.2 or newer"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EPIPE):
-		return ReasonLost, host + " closed the connection before its answer was complete"
+		return reasonLost, host + " closed the connection before its answer was complete"
 	case errors.As(err, &op) && op.Op == "dial":
-		return ReasonNoRoute, "no connection to " + host
+		return reasonNoRoute, "no connection to " + host
 	}
-	return ReasonTransportFailed, "the exchange with " + host + " failed"
+	return reasonTransportFailed, "the exchange with " + host + " failed"
 }
 
 func explainCertificate(err error, host string) (reason, message string) {
@@ -102,14 +102,14 @@ func explainCertificate(err error, host string) (reason, message string) {
 	)
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return ReasonExpired, "the certificate of " + host + " has expired or is not valid yet; renew it"
+		return reasonExpired, "the certificate of " + host + " has expired or is not valid yet; renew it"
 	case errors.As(err, &hostname):
-		return ReasonWrongHost, "the certificate of " + host + " is for another name; issue one for this name"
+		return reasonWrongHost, "the certificate of " + host + " is for another name; issue one for this name"
 	case errors.As(err, &unknown):
-		return ReasonUnknownCA, "the certificate of " + host +
+		return reasonUnknownCA, "the certificate of " + host +
 			" is not from an authority in spec.clientConfig.caBundle; correct caBundle"
 	case errors.As(err, &failed), errors.As(err, &invalid):
-		return ReasonBadCertificate, "the certificate of " + host + " is not valid for a server"
+		return reasonBadCertificate, "the certificate of " + host + " is not valid for a server"
 	}
 	return "", ""
 }
@@ -147,25 +147,25 @@ func explainAlert(alert uint8, host string) (reason, message string) {
 	case alertBadCertificate, alertUnsupportedCert, alertCertificateRevoked, alertCertificateExpired,
 		alertCertificateUnknown,
 		alertUnknownCA, alertAccessDenied, alertCertificateRequired:
-		return ReasonClientRefused, host + " refuses our client certificate; set --runtime-extension-client-cert-file to one it knows"
+		return reasonClientRefused, host + " refuses our client certificate; set --runtime-extension-client-cert-file to one it knows"
 	case alertProtocolVersion, alertHandshakeFailure, alertInsufficientSecurity:
-		return ReasonTLS, host + " does not speak TLS 1.2 or newer"
+		return reasonTLS, host + " does not speak TLS 1.2 or newer"
 	}
-	return ReasonTLS, "the TLS handshake with " + host + " failed"
+	return reasonTLS, "the TLS handshake with " + host + " failed"
 }
 
 func (c *Conn) refusal(code int) error {
 	host := c.endpoint.Host()
 	if code >= 300 && code < 400 {
-		return fault.New(fault.Unreachable, ReasonRedirect,
+		return fault.New(fault.Unreachable, reasonRedirect,
 			"%s answered with a redirect (HTTP %d), which is not followed", host, code).With("code", code)
 	}
-	return fault.New(fault.Unreachable, ReasonHTTPStatus, "%s answered HTTP %d %s", host, code,
+	return fault.New(fault.Unreachable, reasonHTTPStatus, "%s answered HTTP %d %s", host, code,
 		http.StatusText(code)).With("code", code)
 }
 
-// StatusCode returns the HTTP status code of a fault in this package; 0 if it has none.
-func StatusCode(f *fault.Fault) int {
+// statusCode returns the HTTP status code of a fault in this package; 0 if it has none.
+func statusCode(f *fault.Fault) int {
 	for i := 0; i+1 < len(f.Details); i += 2 {
 		if code, ok := f.Details[i+1].(int); ok && f.Details[i] == "code" {
 			return code
@@ -175,6 +175,6 @@ func StatusCode(f *fault.Fault) int {
 }
 
 func (c *Conn) tooLarge() error {
-	return fault.New(fault.Unreachable, ReasonTooLarge, "the answer of %s is larger than %d MiB", c.endpoint.Host(),
-		MaxResponseBytes>>20)
+	return fault.New(fault.Unreachable, reasonTooLarge, "the answer of %s is larger than %d MiB", c.endpoint.Host(),
+		maxResponseBytes>>20)
 }

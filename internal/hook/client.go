@@ -65,9 +65,9 @@ type Invocation struct {
 
 // Policies and limits of handlers.
 const (
-	// DefaultTimeout applies to handlers without a timeout; MaxTimeout limits the timeout of any handler.
-	DefaultTimeout = 10 * time.Second
-	MaxTimeout     = 30 * time.Second
+	// defaultTimeout applies to handlers without a timeout; maxTimeout limits the timeout of any handler.
+	defaultTimeout = 10 * time.Second
+	maxTimeout     = 30 * time.Second
 
 	discoveryTimeout = 10 * time.Second
 	maxHandlers      = 512

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// MaxResponseBytes is the maximum size of a response body, in bytes.
-	MaxResponseBytes = 20 << 20
+	// maxResponseBytes is the maximum size of a response body, in bytes.
+	maxResponseBytes = 20 << 20
 	// connectWithin limits a connection attempt that continues in the background after its caller gave up.
 	connectWithin = 10 * time.Second
 	// idle is how long an unused connection stays open.
@@ -177,14 +177,14 @@ func (c *Conn) Post(ctx context.Context, r WireRequest) (WireResponse, error) {
 }
 
 func (c *Conn) read(ctx context.Context, resp *http.Response) (WireResponse, error) {
-	if resp.ContentLength > MaxResponseBytes {
+	if resp.ContentLength > maxResponseBytes {
 		return WireResponse{}, c.tooLarge()
 	}
 	var buffer bytes.Buffer
 	if resp.ContentLength > 0 {
 		buffer.Grow(int(resp.ContentLength) + bytes.MinRead)
 	}
-	n, err := buffer.ReadFrom(io.LimitReader(resp.Body, MaxResponseBytes+1))
+	n, err := buffer.ReadFrom(io.LimitReader(resp.Body, maxResponseBytes+1))
 	if err == nil {
 		// A server that notices the cancellation may end its response regularly before the connection is closed.
 		err = ctx.Err()
@@ -192,7 +192,7 @@ func (c *Conn) read(ctx context.Context, resp *http.Response) (WireResponse, err
 	if err != nil {
 		return WireResponse{}, c.classify(ctx, err)
 	}
-	if n > MaxResponseBytes {
+	if n > maxResponseBytes {
 		return WireResponse{}, c.tooLarge()
 	}
 	return WireResponse{Body: buffer.Bytes()}, nil

@@ -18,7 +18,7 @@ import (
 
 // RT-10: an answer whose end comes only because no one waits any longer is not an answer.
 func TestEndAfterTheTimeout(t *testing.T) {
-	e, err := EndpointOf(runtimev1.ClientConfig{URL: "https://host"})
+	e, err := endpointOf(runtimev1.ClientConfig{URL: "https://host"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestEndAfterTheTimeout(t *testing.T) {
 		want   string
 	}{
 		"in time":  {within: t.Context()},
-		"too late": {within: expired(t), want: ReasonTimeout},
+		"too late": {within: expired(t), want: reasonTimeout},
 	} {
 		_, err := c.read(tt.within, &http.Response{Body: io.NopCloser(strings.NewReader("  "))})
 		if f := fault.As(err); (f != nil) != (tt.want != "") || f != nil && f.Reason != tt.want {
@@ -72,10 +72,10 @@ func TestWhenARequestIsSentAgain(t *testing.T) {
 		err      string
 	}{
 		"a kept connection":        {answers: []http.HandlerFunc{fine, hangUp, fine}, arrivals: 3},
-		"then a new one":           {reason: "over a new connection it is sent once", answers: []http.HandlerFunc{fine, hangUp, hangUp}, arrivals: 3, err: ReasonLost},
-		"half an answer":           {reason: "somebody has begun to answer", answers: []http.HandlerFunc{fine, hooktest.Cut(false)}, arrivals: 2, err: ReasonLost},
-		"half an answer and reset": {answers: []http.HandlerFunc{fine, hooktest.Cut(true)}, arrivals: 2, err: ReasonLost},
-		"an error":                 {reason: "the answer was no", answers: []http.HandlerFunc{fine, hooktest.Status(http.StatusServiceUnavailable)}, arrivals: 2, err: ReasonHTTPStatus},
+		"then a new one":           {reason: "over a new connection it is sent once", answers: []http.HandlerFunc{fine, hangUp, hangUp}, arrivals: 3, err: reasonLost},
+		"half an answer":           {reason: "somebody has begun to answer", answers: []http.HandlerFunc{fine, hooktest.Cut(false)}, arrivals: 2, err: reasonLost},
+		"half an answer and reset": {answers: []http.HandlerFunc{fine, hooktest.Cut(true)}, arrivals: 2, err: reasonLost},
+		"an error":                 {reason: "the answer was no", answers: []http.HandlerFunc{fine, hooktest.Status(http.StatusServiceUnavailable)}, arrivals: 2, err: reasonHTTPStatus},
 	}
 	for name, tt := range tests {
 		var arrivals atomic.Int32
@@ -113,7 +113,7 @@ func TestTimeoutIsSent(t *testing.T) {
 		"seconds":    {timeout: 10 * time.Second, query: "timeout=10s"},
 		"minutes":    {timeout: 90 * time.Second, query: "timeout=1m30s"},
 		"none":       {},
-		"it is over": {timeout: time.Second, query: "timeout=1s", want: ReasonTimeout},
+		"it is over": {timeout: time.Second, query: "timeout=1s", want: reasonTimeout},
 	} {
 		_, err := c.Post(t.Context(), WireRequest{Path: "/hook", Timeout: tt.timeout})
 		if f := fault.As(err); (f != nil) != (tt.want != "") || f != nil && f.Reason != tt.want {
@@ -138,7 +138,7 @@ func TestNoConnectionInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.Post(t.Context(), WireRequest{Path: "/hook", Timeout: 50 * time.Millisecond})
-	if f := fault.As(err); f == nil || !Unconnected(f.Reason) || f.Message != "no connection to "+host+" in time" {
+	if f := fault.As(err); f == nil || !unconnected(f.Reason) || f.Message != "no connection to "+host+" in time" {
 		t.Errorf("got %v", err)
 	}
 }

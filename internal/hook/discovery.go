@@ -59,33 +59,33 @@ func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig)
 
 // pause returns the backoff after a number of consecutive failures.
 func (e *Extensions) pause(failed int) time.Duration {
-	return BreakerConfig{Random: e.cfg.Random}.Pause(failed)
+	return breakerConfig{Random: e.cfg.Random}.Pause(failed)
 }
 
 // spread varies a delay by up to a fifth, so that extensions created together are not always discovered together.
 func (e *Extensions) spread(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (1 + Jitter*(2*e.cfg.Random()-1)))
+	return time.Duration(float64(d) * (1 + jitter*(2*e.cfg.Random()-1)))
 }
 
 func problemOf(err error) *fault.Fault {
 	if f := fault.As(err); f != nil {
 		return f
 	}
-	return fault.New(fault.Transient, ReasonInvalidDiscovery, "%v", err)
+	return fault.New(fault.Transient, reasonInvalidDiscovery, "%v", err)
 }
 
 // callDiscovery calls the discovery hook. It needs no permit, so an extension with slow calls can still be discovered.
 func (e *Extensions) callDiscovery(ctx context.Context, x *extension) ([]Handler, error) {
 	h, ok := e.catalog.Newest(hooks.Discovery.Name)
 	if !ok {
-		return nil, fault.New(fault.Bug, ReasonInvalidDiscovery, "the catalog has no discovery hook")
+		return nil, fault.New(fault.Bug, reasonInvalidDiscovery, "the catalog has no discovery hook")
 	}
 	e.mu.RLock()
 	conn := x.conn
 	e.mu.RUnlock()
 	body, err := json.Marshal(h.Request())
 	if err != nil {
-		return nil, fault.New(fault.Bug, ReasonInvalidDiscovery, "the discovery request cannot be encoded").From(err)
+		return nil, fault.New(fault.Bug, reasonInvalidDiscovery, "the discovery request cannot be encoded").From(err)
 	}
 	started := e.cfg.Now()
 	answer, err := conn.Post(ctx, WireRequest{Path: h.Path(""), Body: body, Timeout: discoveryTimeout})
@@ -96,7 +96,7 @@ func (e *Extensions) callDiscovery(ctx context.Context, x *extension) ([]Handler
 	}
 	discovered, ok := response.(*hooksv1.DiscoveryResponse)
 	if !ok {
-		return nil, fault.New(fault.Bug, ReasonInvalidDiscovery, "no way to read a %T", response)
+		return nil, fault.New(fault.Bug, reasonInvalidDiscovery, "no way to read a %T", response)
 	}
 	return handlersIn(discovered, e.catalog)
 }
@@ -113,7 +113,7 @@ func (e *Extensions) readDiscovery(answer WireResponse, h hooks.Hook, err error)
 // problems in the order of the handler names.
 func handlersIn(d *hooksv1.DiscoveryResponse, catalog *hooks.Catalog) ([]Handler, error) {
 	if n := len(d.Handlers); n > maxHandlers {
-		return nil, fault.New(fault.Invalid, ReasonInvalidDiscovery, "the extension has %d handlers; at most %d can be registered", n, maxHandlers)
+		return nil, fault.New(fault.Invalid, reasonInvalidDiscovery, "the extension has %d handlers; at most %d can be registered", n, maxHandlers)
 	}
 	var out []Handler
 	var problems []string
@@ -134,7 +134,7 @@ func handlersIn(d *hooksv1.DiscoveryResponse, catalog *hooks.Catalog) ([]Handler
 		if n := len(problems); n > shown {
 			problems = append(problems[:shown], fmt.Sprintf("%d more", n-shown))
 		}
-		return nil, fault.New(fault.Invalid, ReasonInvalidDiscovery, "%s", strings.Join(problems, "; "))
+		return nil, fault.New(fault.Invalid, reasonInvalidDiscovery, "%s", strings.Join(problems, "; "))
 	}
 	return out, nil
 }
@@ -150,7 +150,7 @@ func inOrder(listed []hooksv1.ExtensionHandler) []hooksv1.ExtensionHandler {
 
 // handlerOf converts one handler from a discovery response, and returns its problems.
 func handlerOf(listed hooksv1.ExtensionHandler, catalog *hooks.Catalog) (h Handler, wrong []string) {
-	h = Handler{Name: listed.Name, Timeout: DefaultTimeout, Policy: runtimev1.FailurePolicyFail}
+	h = Handler{Name: listed.Name, Timeout: defaultTimeout, Policy: runtimev1.FailurePolicyFail}
 	for _, text := range validation.IsDNS1123Label(listed.Name) {
 		wrong = append(wrong, "the name is no DNS label: "+text)
 	}
@@ -162,7 +162,7 @@ func handlerOf(listed hooksv1.ExtensionHandler, catalog *hooks.Catalog) (h Handl
 	}
 	h.Hook = id
 	if t := listed.TimeoutSeconds; t != nil {
-		switch limit := int32(MaxTimeout / time.Second); {
+		switch limit := int32(maxTimeout / time.Second); {
 		case *t < 0 || *t > limit:
 			wrong = append(wrong, fmt.Sprintf("timeoutSeconds is %d; want 0 to %d", *t, limit))
 		case *t > 0:
@@ -198,15 +198,15 @@ func handlersOf(c *runtimev1.ExtensionConfig) ([]Handler, error) {
 		name, ok := strings.CutSuffix(listed.Name, "."+c.Name)
 		id, err := hooks.ParseID(listed.RequestHook.APIVersion, listed.RequestHook.Hook)
 		if !ok || err != nil {
-			problems = append(problems, fault.New(fault.Invalid, ReasonInvalidDiscovery, "status.handlers: %q is not a handler of the extension", clip(listed.Name)))
+			problems = append(problems, fault.New(fault.Invalid, reasonInvalidDiscovery, "status.handlers: %q is not a handler of the extension", clip(listed.Name)))
 			continue
 		}
 		h := Handler{Name: name, Hook: id, Timeout: time.Duration(listed.TimeoutSeconds) * time.Second,
 			Policy: listed.FailurePolicy}
 		if h.Timeout <= 0 {
-			h.Timeout = DefaultTimeout
+			h.Timeout = defaultTimeout
 		}
-		h.Timeout = min(h.Timeout, MaxTimeout)
+		h.Timeout = min(h.Timeout, maxTimeout)
 		if h.Policy == "" {
 			h.Policy = runtimev1.FailurePolicyFail
 		}
@@ -220,7 +220,7 @@ func StatusHandlers(extension string, handlers []Handler) []runtimev1.ExtensionH
 	out := make([]runtimev1.ExtensionHandler, 0, len(handlers))
 	for _, h := range handlers {
 		out = append(out, runtimev1.ExtensionHandler{
-			Name:           HandlerName(h.Name, extension),
+			Name:           handlerName(h.Name, extension),
 			RequestHook:    runtimev1.GroupVersionHook{APIVersion: h.Hook.APIVersion(), Hook: h.Hook.Hook},
 			TimeoutSeconds: int32(h.Timeout / time.Second), FailurePolicy: h.Policy,
 		})

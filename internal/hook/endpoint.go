@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// DefaultPort is used for a Service without a port.
-const DefaultPort = 443
+// defaultPort is used for a Service without a port.
+const defaultPort = 443
 
 // Endpoint is the URL of an extension and the CA bundle that authenticates it.
 type Endpoint struct {
@@ -23,12 +23,12 @@ type Endpoint struct {
 	CA string
 }
 
-// EndpointOf returns the endpoint of a clientConfig: its url, or the cluster-internal name of the Service.
-func EndpointOf(c runtimev1.ClientConfig) (Endpoint, error) {
+// endpointOf returns the endpoint of a clientConfig: its url, or the cluster-internal name of the Service.
+func endpointOf(c runtimev1.ClientConfig) (Endpoint, error) {
 	e := Endpoint{CA: string(c.CABundle)}
 	switch s := c.Service; {
 	case s.IsDefined():
-		port := int32(DefaultPort)
+		port := int32(defaultPort)
 		if s.Port != nil {
 			port = *s.Port
 		}

@@ -20,7 +20,7 @@ type Handler struct {
 	Name string
 	// Hook that the handler serves, in the version in which it expects requests.
 	Hook hooks.ID
-	// Timeout of a call, more than 0 and at most MaxTimeout.
+	// Timeout of a call, more than 0 and at most maxTimeout.
 	Timeout time.Duration
 	// Policy is Fail or Ignore.
 	Policy runtimev1.FailurePolicy
@@ -41,8 +41,8 @@ func compareHandlers(a, b Handler) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Hook.String(), b.Hook.String()))
 }
 
-// HandlerName returns the full name of a handler, as it is used in calls.
-func HandlerName(handler, extension string) string { return handler + "." + extension }
+// handlerName returns the full name of a handler, as it is used in calls.
+func handlerName(handler, extension string) string { return handler + "." + extension }
 
 // settings holds the relevant part of an ExtensionConfig's spec. It is immutable.
 type settings struct {
@@ -66,7 +66,7 @@ func settingsOf(c *runtimev1.ExtensionConfig) (settings, error) {
 		s.selector = selector
 	}
 	var err error
-	s.endpoint, err = EndpointOf(c.Spec.ClientConfig)
+	s.endpoint, err = endpointOf(c.Spec.ClientConfig)
 	return s, err
 }
 
@@ -75,9 +75,9 @@ type extension struct {
 	name    string
 	permits chan struct{}
 	// circuit is open while the extension cannot be reached.
-	circuit *Breaker
+	circuit *breaker
 	// circuits of the handlers, by their paths: open while the extension is reached but returns no usable response.
-	circuits map[string]*Breaker
+	circuits map[string]*breaker
 
 	settings settings
 	// conn is nil until the spec is valid for the first time; problem holds the reason.
@@ -172,7 +172,7 @@ type target struct {
 	settings settings
 	conn     *Conn
 	problem  *fault.Fault
-	circuits [2]*Breaker // of the handler, of the extension
+	circuits [2]*breaker // of the handler, of the extension
 	handler  Handler
 	fresh    int // number of refreshes of the extension
 }
@@ -181,8 +181,8 @@ type target struct {
 func (x *extension) at(h Handler) target {
 	return target{
 		extension: x, settings: x.settings, conn: x.conn, problem: x.problem, handler: h, fresh: x.refreshes,
-		circuits: [2]*Breaker{x.circuits[h.path()], x.circuit},
+		circuits: [2]*breaker{x.circuits[h.path()], x.circuit},
 	}
 }
 
-func (t target) String() string { return HandlerName(t.handler.Name, t.name) }
+func (t target) String() string { return handlerName(t.handler.Name, t.name) }

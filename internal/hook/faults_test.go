@@ -35,71 +35,71 @@ func TestBadAnswers(t *testing.T) {
 	}{
 		"good": {serve: hooktest.Raw(good)},
 		"wrong kind": {
-			serve: replace("BeforeClusterCreateResponse", "BeforeClusterDeleteResponse"), reason: ReasonWrongKind,
+			serve: replace("BeforeClusterCreateResponse", "BeforeClusterDeleteResponse"), reason: reasonWrongKind,
 			message: "the answer is a BeforeClusterDeleteResponse of hooks.runtime.cluster.x-k8s.io/v1alpha1, want BeforeClusterCreateResponse of hooks.runtime.cluster.x-k8s.io/v1alpha1",
 		},
 		"wrong apiVersion": {
-			serve: replace("v1alpha1", "v1beta1"), reason: ReasonWrongKind,
+			serve: replace("v1alpha1", "v1beta1"), reason: reasonWrongKind,
 			message: "the answer is a BeforeClusterCreateResponse of hooks.runtime.cluster.x-k8s.io/v1beta1, want BeforeClusterCreateResponse of hooks.runtime.cluster.x-k8s.io/v1alpha1",
 		},
 		"no kind and no apiVersion": {serve: hooktest.Raw(`{"status":"Success"}`)}, // RT-28
 		"unknown fields":            {serve: replace(`"status"`, `"mood":"sunny","status"`)},
 		"a field twice":             {serve: replace(`"status"`, `"message":"a","message":"b","status"`)},
 		"a field of another type": {
-			serve: replace(`"retryAfterSeconds":0`, `"retryAfterSeconds":"soon"`), reason: ReasonNotJSON, counts: true,
+			serve: replace(`"retryAfterSeconds":0`, `"retryAfterSeconds":"soon"`), reason: reasonNotJSON, counts: true,
 			message: "the answer is not a BeforeClusterCreateResponse in JSON",
 		},
 		"another type in another kind": {
-			serve: hooktest.Raw(`{"apiVersion":"v1","kind":"Status","status":7}`), reason: ReasonWrongKind,
+			serve: hooktest.Raw(`{"apiVersion":"v1","kind":"Status","status":7}`), reason: reasonWrongKind,
 			message: "the answer is a Status of v1, want BeforeClusterCreateResponse of hooks.runtime.cluster.x-k8s.io/v1alpha1",
 		},
 		"21 MiB": {
-			serve: hooktest.Raw(`{"message":"` + strings.Repeat("x", 21<<20) + `"}`), reason: ReasonTooLarge, counts: true,
+			serve: hooktest.Raw(`{"message":"` + strings.Repeat("x", 21<<20) + `"}`), reason: reasonTooLarge, counts: true,
 			message: "the answer of HOST is larger than 20 MiB",
 		},
-		"a body without end": {serve: hooktest.Flood, reason: ReasonTooLarge, counts: true, message: "the answer of HOST is larger than 20 MiB"},
+		"a body without end": {serve: hooktest.Flood, reason: reasonTooLarge, counts: true, message: "the answer of HOST is larger than 20 MiB"},
 		"invalid JSON": {
-			serve: hooktest.Raw(good[:50]), reason: ReasonNotJSON, counts: true, message: "the answer is not a BeforeClusterCreateResponse in JSON",
+			serve: hooktest.Raw(good[:50]), reason: reasonNotJSON, counts: true, message: "the answer is not a BeforeClusterCreateResponse in JSON",
 		},
 		"a web page": {
-			serve: hooktest.Raw("<html>login</html>"), reason: ReasonNotJSON, counts: true, message: "the answer is not a BeforeClusterCreateResponse in JSON",
+			serve: hooktest.Raw("<html>login</html>"), reason: reasonNotJSON, counts: true, message: "the answer is not a BeforeClusterCreateResponse in JSON",
 		},
-		"nothing":        {serve: hooktest.Raw(""), reason: ReasonNotJSON, counts: true, message: "the answer is not a BeforeClusterCreateResponse in JSON"},
-		"status missing": {serve: replace(`"status":"Success",`, ""), reason: ReasonInvalidAnswer, message: "the answer has no status; want Success or Failure"},
-		"status unknown": {serve: replace(`"Success"`, `"Maybe"`), reason: ReasonInvalidAnswer, message: `the answer has status "Maybe"; want Success or Failure`},
-		"status Failure": {serve: replace(`"Success"`, `"Failure","message":"no quota"`), reason: ReasonAnsweredFailure, message: "answered Failure: no quota"},
+		"nothing":        {serve: hooktest.Raw(""), reason: reasonNotJSON, counts: true, message: "the answer is not a BeforeClusterCreateResponse in JSON"},
+		"status missing": {serve: replace(`"status":"Success",`, ""), reason: reasonInvalidAnswer, message: "the answer has no status; want Success or Failure"},
+		"status unknown": {serve: replace(`"Success"`, `"Maybe"`), reason: reasonInvalidAnswer, message: `the answer has status "Maybe"; want Success or Failure`},
+		"status Failure": {serve: replace(`"Success"`, `"Failure","message":"no quota"`), reason: reasonAnsweredFailure, message: "answered Failure: no quota"},
 		"Failure without a message": {
-			serve: replace(`"Success"`, `"Failure"`), reason: ReasonAnsweredFailure, message: "answered Failure: no message",
+			serve: replace(`"Success"`, `"Failure"`), reason: reasonAnsweredFailure, message: "answered Failure: no message",
 		},
 		"negative retryAfterSeconds": {
-			serve: replace(`"retryAfterSeconds":0`, `"retryAfterSeconds":-1`), reason: ReasonInvalidAnswer,
+			serve: replace(`"retryAfterSeconds":0`, `"retryAfterSeconds":-1`), reason: reasonInvalidAnswer,
 			message: "the answer has retryAfterSeconds -1; want 0 or more",
 		},
-		"slow drip": {serve: hooktest.Drip, reason: ReasonTimeout, counts: true, brief: true, message: "HOST did not answer within 1s: it is slow or hangs; make it faster, or raise timeoutSeconds of the handler (now 1, at most 30)"},
-		"silence":   {serve: hooktest.Silent, reason: ReasonTimeout, counts: true, brief: true, message: "HOST did not answer within 1s: it is slow or hangs; make it faster, or raise timeoutSeconds of the handler (now 1, at most 30)"},
+		"slow drip": {serve: hooktest.Drip, reason: reasonTimeout, counts: true, brief: true, message: "HOST did not answer within 1s: it is slow or hangs; make it faster, or raise timeoutSeconds of the handler (now 1, at most 30)"},
+		"silence":   {serve: hooktest.Silent, reason: reasonTimeout, counts: true, brief: true, message: "HOST did not answer within 1s: it is slow or hangs; make it faster, or raise timeoutSeconds of the handler (now 1, at most 30)"},
 		"connection reset in the middle": {
-			serve: hooktest.Cut(true), reason: ReasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
+			serve: hooktest.Cut(true), reason: reasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
 		},
 		"connection closed in the middle": {
-			serve: hooktest.Cut(false), reason: ReasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
+			serve: hooktest.Cut(false), reason: reasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
 		},
 		"redirect": {
-			serve: http.RedirectHandler("https://127.0.0.1:1/", http.StatusTemporaryRedirect).ServeHTTP, reason: ReasonRedirect, counts: true,
+			serve: http.RedirectHandler("https://127.0.0.1:1/", http.StatusTemporaryRedirect).ServeHTTP, reason: reasonRedirect, counts: true,
 			message: "HOST answered with a redirect (HTTP 307), which is not followed",
 		},
-		"500": {serve: hooktest.Status(500), reason: ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 500 Internal Server Error"},
-		"404": {serve: http.NotFound, reason: ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 404 Not Found"},
-		"201": {serve: hooktest.Status(201), reason: ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 201 Created"},
-		"204": {serve: hooktest.Status(204), reason: ReasonHTTPStatus, counts: true, message: "HOST answered HTTP 204 No Content"},
+		"500": {serve: hooktest.Status(500), reason: reasonHTTPStatus, counts: true, message: "HOST answered HTTP 500 Internal Server Error"},
+		"404": {serve: http.NotFound, reason: reasonHTTPStatus, counts: true, message: "HOST answered HTTP 404 Not Found"},
+		"201": {serve: hooktest.Status(201), reason: reasonHTTPStatus, counts: true, message: "HOST answered HTTP 201 Created"},
+		"204": {serve: hooktest.Status(204), reason: reasonHTTPStatus, counts: true, message: "HOST answered HTTP 204 No Content"},
 		"panic": {
 			serve:  func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-			reason: ReasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
+			reason: reasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
 		},
 	}
 	const another = ": correct the extension, or spec.clientConfig of ExtensionConfig ext if that names another server"
 	remedies := map[string]string{
-		ReasonNotJSON: another, ReasonHTTPStatus: another, ReasonRedirect: another,
-		ReasonTooLarge: ": correct the extension", ReasonLost: ": correct the extension",
+		reasonNotJSON: another, reasonHTTPStatus: another, reasonRedirect: another,
+		reasonTooLarge: ": correct the extension", reasonLost: ": correct the extension",
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -155,23 +155,23 @@ func TestUnreachable(t *testing.T) {
 	}{
 		"good": {},
 		"certificate expired": {
-			options: hooktest.Options{Certificate: hooktest.Certificate{Expired: true}}, reason: ReasonExpired,
+			options: hooktest.Options{Certificate: hooktest.Certificate{Expired: true}}, reason: reasonExpired,
 			message: "the certificate of HOST has expired or is not valid yet; renew it",
 		},
 		"certificate for another host": {
-			options: hooktest.Options{Certificate: hooktest.Certificate{Name: "elsewhere.example.com"}}, reason: ReasonWrongHost,
+			options: hooktest.Options{Certificate: hooktest.Certificate{Name: "elsewhere.example.com"}}, reason: reasonWrongHost,
 			message: "the certificate of HOST is for another name; issue one for this name",
 		},
 		"certificate of a client": {
-			options: hooktest.Options{Certificate: hooktest.Certificate{Name: "x", Client: true}}, reason: ReasonWrongHost,
+			options: hooktest.Options{Certificate: hooktest.Certificate{Name: "x", Client: true}}, reason: reasonWrongHost,
 			message: "the certificate of HOST is for another name; issue one for this name",
 		},
 		"another authority": {
-			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.CABundle = other.PEM }, reason: ReasonUnknownCA,
+			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.CABundle = other.PEM }, reason: reasonUnknownCA,
 			message: "the certificate of HOST is not from an authority in spec.clientConfig.caBundle; correct caBundle",
 		},
 		"the system's authorities": {
-			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.CABundle = nil }, reason: ReasonUnknownCA,
+			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.CABundle = nil }, reason: reasonUnknownCA,
 			message: "the certificate of HOST is not from an authority in spec.clientConfig.caBundle; correct caBundle",
 		},
 		"caBundle that is none": {
@@ -180,33 +180,33 @@ func TestUnreachable(t *testing.T) {
 		},
 		"TLS 1.1": {
 			options: hooktest.Options{TLS: func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }},
-			reason:  ReasonTLS, message: "HOST does not speak TLS 1.2 or newer",
+			reason:  reasonTLS, message: "HOST does not speak TLS 1.2 or newer",
 		},
 		"TLS 1.2": {options: hooktest.Options{TLS: func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }}},
 		"no TLS": {
 			change: func(c *runtimev1.ExtensionConfig) {
 				c.Spec.ClientConfig.URL = strings.Replace(plain.URL, "http:", "https:", 1)
-			}, reason: ReasonTLS, message: plain.Listener.Addr().String() + " does not speak TLS",
+			}, reason: reasonTLS, message: plain.Listener.Addr().String() + " does not speak TLS",
 		},
 		"client certificate wanted": {
 			options: hooktest.Options{TLS: func(c *tls.Config) {
 				c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, other.Pool()
 			}},
-			reason:  ReasonClientRefused,
+			reason:  reasonClientRefused,
 			message: "HOST refuses our client certificate; set --runtime-extension-client-cert-file to one it knows",
 		},
 		"nothing listens": {
 			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.URL = "https://" + closed.Addr().String() },
-			reason: ReasonRefused, message: "nothing listens at " + closed.Addr().String(),
+			reason: reasonRefused, message: "nothing listens at " + closed.Addr().String(),
 		},
 		"DNS": { // a name that never exists (RFC 6761)
 			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.URL = "https://extension.invalid" },
-			reason: ReasonHostUnknown, message: "the name extension.invalid cannot be resolved",
+			reason: reasonHostUnknown, message: "the name extension.invalid cannot be resolved",
 		},
 		"service, as nobody resolves it here": {
 			change: func(c *runtimev1.ExtensionConfig) {
 				c.Spec.ClientConfig = runtimev1.ClientConfig{Service: runtimev1.ServiceReference{Namespace: "ext-system", Name: "my-ext.invalid"}}
-			}, reason: ReasonHostUnknown, message: "the name my-ext.invalid.ext-system.svc cannot be resolved",
+			}, reason: reasonHostUnknown, message: "the name my-ext.invalid.ext-system.svc cannot be resolved",
 		},
 	}
 	for name, tt := range tests {
@@ -249,7 +249,7 @@ func TestCAIsReplaced(t *testing.T) {
 	current.Store(&replaced)
 	x.CloseClientConnections()
 	call, _ := creation()
-	if err := w.Call(t.Context(), cluster("ns"), "check.ext", call); reasonOf(err) != ReasonUnknownCA {
+	if err := w.Call(t.Context(), cluster("ns"), "check.ext", call); reasonOf(err) != reasonUnknownCA {
 		t.Errorf("with the old caBundle: %v", err)
 	}
 	c.Spec.ClientConfig.CABundle = next.PEM
@@ -396,7 +396,7 @@ func TestUnreachableHandlerHasRemedy(t *testing.T) {
 	var err error
 	for range 3 { // the first may still find the connection of the discovery
 		call, _ := creation()
-		if err = w.Call(t.Context(), cluster("ns"), "check.ext", call); reasonOf(err) == ReasonRefused {
+		if err = w.Call(t.Context(), cluster("ns"), "check.ext", call); reasonOf(err) == reasonRefused {
 			break
 		}
 	}

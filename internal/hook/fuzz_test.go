@@ -145,12 +145,12 @@ func TestAnswersAreBounded(t *testing.T) {
 	for name, tt := range tests {
 		h, _ := hooks.Default().Hook(hookNamed(tt.hook))
 		body := []byte(`{"status":"Success","` + tt.list + `":[` + strings.Repeat(tt.element+",", tt.times-1) + tt.element + `]}`)
-		if len(body) > MaxResponseBytes {
+		if len(body) > maxResponseBytes {
 			t.Fatalf("%s: %d bytes are refused as they are", name, len(body))
 		}
 		var err error
 		used := allocated(func() { _, _, err = decode(body, h) })
-		if (err == nil) != tt.ok || err != nil && (reasonOf(err) != ReasonTooLarge || err.Error() != "the answer has more than 65536 values") {
+		if (err == nil) != tt.ok || err != nil && (reasonOf(err) != reasonTooLarge || err.Error() != "the answer has more than 65536 values") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if used > mostMemory {

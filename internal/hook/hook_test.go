@@ -335,7 +335,7 @@ func TestCallAll(t *testing.T) {
 	call, _ = creation()
 	call.CacheKey = "changed"
 	_, err := w.CallAll(t.Context(), cluster("ns"), call)
-	if diff := cmp.Diff([]string{"m.early", "a.late"}, order); diff != "" || reasonOf(err) != ReasonAnsweredFailure {
+	if diff := cmp.Diff([]string{"m.early", "a.late"}, order); diff != "" || reasonOf(err) != reasonAnsweredFailure {
 		t.Errorf("after the first error (%v) nobody is called:\n%s", err, diff)
 	}
 	if want := "handler a.a-late: answered Failure: no room"; err == nil || err.Error() != want { // RT-15
@@ -374,9 +374,9 @@ func TestWrongCalls(t *testing.T) {
 		"no such extension":    {handler: "check.other", call: good, reason: ReasonNotRegistered},
 		"no such handler":      {handler: "other.ext", call: good, reason: ReasonNotRegistered},
 		"no name":              {handler: "", call: good, reason: ReasonNotRegistered},
-		"another hook":         {handler: "check.ext", call: deletion, reason: ReasonHookMismatch},
-		"two different hooks":  {handler: "check.ext", call: mixed, reason: ReasonHookMismatch},
-		"a request that is no": {handler: "check.ext", call: Invocation{Request: cluster("ns"), Response: good.Response}, reason: ReasonHookMismatch},
+		"another hook":         {handler: "check.ext", call: deletion, reason: reasonHookMismatch},
+		"two different hooks":  {handler: "check.ext", call: mixed, reason: reasonHookMismatch},
+		"a request that is no": {handler: "check.ext", call: Invocation{Request: cluster("ns"), Response: good.Response}, reason: reasonHookMismatch},
 	}
 	for name, tt := range tests {
 		if err := w.Call(t.Context(), cluster("ns"), tt.handler, tt.call); reasonOf(err) != tt.reason {
@@ -574,17 +574,17 @@ func TestDigest(t *testing.T) {
 		"spec":       func(c *clusterv1.Cluster) { c.Spec.Paused = ptr(true) },
 		"uid":        func(c *clusterv1.Cluster) { c.UID = "another" },
 	}
-	want := Digest(cluster("ns"), "v1")
+	want := digest(cluster("ns"), "v1")
 	for _, expected := range []bool{true, false} {
 		for name, change := range map[bool]map[string]func(*clusterv1.Cluster){true: same, false: other}[expected] {
 			c := cluster("ns")
 			change(c)
-			if got := Digest(c, "v1"); (got == want) != expected {
+			if got := digest(c, "v1"); (got == want) != expected {
 				t.Errorf("%s: the digest is the same: %v", name, got == want)
 			}
 		}
 	}
-	if Digest(cluster("ns"), "v2") == want {
+	if digest(cluster("ns"), "v2") == want {
 		t.Error("another version is the same question")
 	}
 }
@@ -644,8 +644,8 @@ func TestRestore(t *testing.T) {
 	}
 	id := hooks.ID{Name: create, Version: "v1alpha1"}
 	want := []Handler{
-		{Name: "a", Hook: id, Timeout: DefaultTimeout, Policy: "Fail"}, {Name: "b", Hook: id, Timeout: 5 * time.Second, Policy: "Ignore"},
-		{Name: "c", Hook: id, Timeout: MaxTimeout, Policy: "Fail"},
+		{Name: "a", Hook: id, Timeout: defaultTimeout, Policy: "Fail"}, {Name: "b", Hook: id, Timeout: 5 * time.Second, Policy: "Ignore"},
+		{Name: "c", Hook: id, Timeout: maxTimeout, Policy: "Fail"},
 	}
 	if diff := cmp.Diff(want, w.State("ext").Handlers); diff != "" {
 		t.Errorf("restored:\n%s", diff)

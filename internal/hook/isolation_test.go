@@ -49,7 +49,7 @@ func TestCircuit(t *testing.T) {
 		return w.Call(t.Context(), cluster("ns"), "fail.ext", call)
 	}
 	for range 5 {
-		if err := do(); reasonOf(err) != ReasonHTTPStatus {
+		if err := do(); reasonOf(err) != reasonHTTPStatus {
 			t.Fatal(err)
 		}
 	}
@@ -67,7 +67,7 @@ func TestCircuit(t *testing.T) {
 		t.Error("discovery closed a circuit that wrong answers opened")
 	}
 	w.clock.forward(time.Second)
-	if err := do(); reasonOf(err) != ReasonHTTPStatus {
+	if err := do(); reasonOf(err) != reasonHTTPStatus {
 		t.Errorf("the trial: %v", err)
 	}
 	w.clock.forward(time.Second)
@@ -115,7 +115,7 @@ func TestDiscoveryClosesTheCircuit(t *testing.T) {
 	x.Close()
 	for range 5 {
 		call, _ := creation()
-		if _, err := w.CallAll(t.Context(), cluster("ns"), call); reasonOf(err) != ReasonRefused {
+		if _, err := w.CallAll(t.Context(), cluster("ns"), call); reasonOf(err) != reasonRefused {
 			t.Fatal(err)
 		}
 	}
@@ -283,7 +283,7 @@ func TestOlderVersion(t *testing.T) {
 		t.Errorf("the new handler's request: %s", got)
 	}
 	old, _ := creation()
-	if err := w.Call(t.Context(), cluster("ns"), "new.ext", old); reasonOf(err) != ReasonHookMismatch {
+	if err := w.Call(t.Context(), cluster("ns"), "new.ext", old); reasonOf(err) != reasonHookMismatch {
 		t.Errorf("a request older than the handler: %v", err)
 	}
 }

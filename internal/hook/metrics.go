@@ -66,9 +66,9 @@ func outcomeOf(response hooks.Response, err error) outcome {
 	out := outcome{code: "200", status: "Unknown"}
 	f := fault.As(err)
 	switch {
-	case f != nil && f.Reason == ReasonAnsweredFailure:
+	case f != nil && f.Reason == reasonAnsweredFailure:
 		out.status = string(hooksv1.ResponseStatusFailure)
-	case f != nil && callError(f) && f.Reason != ReasonNotJSON:
+	case f != nil && callError(f) && f.Reason != reasonNotJSON:
 		out.code = codeOf(f)
 	case err != nil && f == nil:
 		out.code = "<error>"
@@ -80,7 +80,7 @@ func outcomeOf(response hooks.Response, err error) outcome {
 
 // codeOf returns the HTTP status code of a fault, as a label value.
 func codeOf(f *fault.Fault) string {
-	if code := StatusCode(f); code != 0 {
+	if code := statusCode(f); code != 0 {
 		return strconv.Itoa(code)
 	}
 	return "<error>"

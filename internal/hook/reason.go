@@ -11,14 +11,14 @@ import (
 
 // Reasons of errors from calls and discovery, in addition to the reasons in package wire.
 const (
-	// ReasonNotJSON: the response cannot be parsed.
-	ReasonNotJSON = "AnswerNotJSON"
-	// ReasonWrongKind: the response has another kind or apiVersion than the hook's.
-	ReasonWrongKind = "WrongKind"
-	// ReasonInvalidAnswer: the response has a field with an invalid value.
-	ReasonInvalidAnswer = "InvalidAnswer"
-	// ReasonAnsweredFailure: the response has status Failure.
-	ReasonAnsweredFailure = "AnsweredFailure"
+	// reasonNotJSON: the response cannot be parsed.
+	reasonNotJSON = "AnswerNotJSON"
+	// reasonWrongKind: the response has another kind or apiVersion than the hook's.
+	reasonWrongKind = "WrongKind"
+	// reasonInvalidAnswer: the response has a field with an invalid value.
+	reasonInvalidAnswer = "InvalidAnswer"
+	// reasonAnsweredFailure: the response has status Failure.
+	reasonAnsweredFailure = "AnsweredFailure"
 	// ReasonCircuitOpen: the extension or handler failed repeatedly and is not called for a while.
 	ReasonCircuitOpen = "CircuitOpen"
 	// ReasonBusy: the maximum number of calls to the extension is in flight.
@@ -28,26 +28,26 @@ const (
 	ReasonNotReady = "NotReady"
 	// ReasonNotDiscovered: an ExtensionConfig was never discovered, so that its handlers might be missing.
 	ReasonNotDiscovered = "NotDiscovered"
-	// ReasonUnknownHook: the handler serves a hook, or a version of it, that this version of Slipway does not support.
-	ReasonUnknownHook = "UnknownHook"
+	// reasonUnknownHook: the handler serves a hook, or a version of it, that this version of Slipway does not support.
+	reasonUnknownHook = "UnknownHook"
 	// ReasonNotRegistered: no extension has the handler.
 	ReasonNotRegistered = "NotRegistered"
 	// ReasonNamespaceMismatch: the handler is not for objects of the namespace.
 	ReasonNamespaceMismatch = "NamespaceMismatch"
-	// ReasonHookMismatch: the handler serves another hook, or a version that the request cannot be converted to.
-	ReasonHookMismatch = "HookMismatch"
-	// ReasonInvalidDiscovery: the list of handlers is invalid.
-	ReasonInvalidDiscovery = "InvalidDiscovery"
+	// reasonHookMismatch: the handler serves another hook, or a version that the request cannot be converted to.
+	reasonHookMismatch = "HookMismatch"
+	// reasonInvalidDiscovery: the list of handlers is invalid.
+	reasonInvalidDiscovery = "InvalidDiscovery"
 )
 
 // callError reports whether failure policies and circuit breakers apply to an error: the extension was not reached, or
 // did not return a response. All other errors come from an extension that is reachable.
 func callError(f *fault.Fault) bool {
 	switch f.Reason {
-	case ReasonNotJSON,
-		ReasonHostUnknown, ReasonRefused, ReasonNoRoute, ReasonExpired, ReasonWrongHost,
-		ReasonUnknownCA, ReasonBadCertificate, ReasonTLS, ReasonClientRefused, ReasonTimeout,
-		ReasonLost, ReasonHTTPStatus, ReasonRedirect, ReasonTooLarge, ReasonTransportFailed:
+	case reasonNotJSON,
+		reasonHostUnknown, reasonRefused, reasonNoRoute, reasonExpired, reasonWrongHost,
+		reasonUnknownCA, reasonBadCertificate, reasonTLS, reasonClientRefused, reasonTimeout,
+		reasonLost, reasonHTTPStatus, reasonRedirect, reasonTooLarge, reasonTransportFailed:
 		return true
 	}
 	return false
@@ -73,5 +73,5 @@ func failureOf(err error) *fault.Fault {
 
 // notServed reports whether an extension was reached but does not serve the path of a handler.
 func notServed(f *fault.Fault) bool {
-	return f != nil && f.Reason == ReasonHTTPStatus && StatusCode(f) == http.StatusNotFound
+	return f != nil && f.Reason == reasonHTTPStatus && statusCode(f) == http.StatusNotFound
 }

@@ -113,7 +113,7 @@ func TestTypeOfAnswers(t *testing.T) {
 	h, _ := hooks.Default().Hook(hookNamed("BeforeClusterCreate"))
 	for name, tt := range tests {
 		response, _, err := decode([]byte(`{`+tt.says+`"status":"Success"}`), h)
-		if (err == nil) != (tt.err == "") || err != nil && (err.Error() != tt.err || reasonOf(err) != ReasonWrongKind) {
+		if (err == nil) != (tt.err == "") || err != nil && (err.Error() != tt.err || reasonOf(err) != reasonWrongKind) {
 			t.Errorf("%s (%s): got %v, want %q", name, tt.reason, err, tt.err)
 		}
 		if err == nil && response.GetObjectKind().GroupVersionKind().Kind != "BeforeClusterCreateResponse" {

@@ -20,14 +20,14 @@ type CallInfo struct {
 func (c *Conn) Describe(f *fault.Fault, of CallInfo, unreadable bool) string {
 	settings := "spec.clientConfig of ExtensionConfig " + of.Extension
 	switch f.Reason {
-	case ReasonRefused, ReasonNoRoute, ReasonHostUnknown, ReasonTransportFailed:
+	case reasonRefused, reasonNoRoute, reasonHostUnknown, reasonTransportFailed:
 		return fmt.Sprintf("%s: start the extension, or correct %s", f.Message, settings)
-	case ReasonTimeout:
+	case reasonTimeout:
 		return fmt.Sprintf("%s did not answer within %s: it is slow or hangs; make it faster, or raise timeoutSeconds of the handler (now %d, at most %d)",
 			c.endpoint.Host(), of.Timeout, int(of.Timeout.Seconds()), int(of.Longest.Seconds()))
-	case ReasonLost, ReasonTooLarge:
+	case reasonLost, reasonTooLarge:
 		return f.Message + ": correct the extension"
-	case ReasonHTTPStatus, ReasonRedirect, ReasonTLS:
+	case reasonHTTPStatus, reasonRedirect, reasonTLS:
 		unreadable = true
 	}
 	if unreadable {

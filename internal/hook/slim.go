@@ -29,10 +29,10 @@ func Slim(cluster *clusterv1.Cluster) clusterv1.Cluster {
 	return out
 }
 
-// Digest returns a hash of the input that a response about a Cluster may depend on, for [Invocation].Input: the Cluster
+// digest returns a hash of the input that a response about a Cluster may depend on, for [Invocation].Input: the Cluster
 // as it is sent in requests, and additional values, such as other fields of the request. It does not change when
 // Slipway records progress in annotations, or when the status is updated.
-func Digest(cluster *clusterv1.Cluster, more ...string) string {
+func digest(cluster *clusterv1.Cluster, more ...string) string {
 	slim := Slim(cluster)
 	slim.ResourceVersion, slim.Generation = "", 0
 	delete(slim.Annotations, runtimev1.PendingHooksAnnotation)

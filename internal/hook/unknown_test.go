@@ -48,7 +48,7 @@ func TestUnknownHandlers(t *testing.T) {
 		"does not know; update the extension or delete its ExtensionConfig"
 	blocks := func(when string) {
 		t.Helper()
-		if reason, text := w.all("prod"); reason != ReasonUnknownHook || text != want {
+		if reason, text := w.all("prod"); reason != reasonUnknownHook || text != want {
 			t.Errorf("%s: got %s: %s\nwant %s", when, reason, text, want)
 		}
 	}
@@ -57,7 +57,7 @@ func TestUnknownHandlers(t *testing.T) {
 		t.Errorf("a namespace that the extension is not for: %s", text)
 	}
 	call, _ := creation()
-	if err := w.Call(t.Context(), cluster("prod"), "guard.ext", call); reasonOf(err) != ReasonUnknownHook {
+	if err := w.Call(t.Context(), cluster("prod"), "guard.ext", call); reasonOf(err) != reasonUnknownHook {
 		t.Errorf("called by name: %v", err)
 	}
 	if err := w.Call(t.Context(), cluster("prod"), "check.ext", call); err != nil {

@@ -1,8 +1,8 @@
 package hook
 
-// CountValues approximates the number of values in a JSON document, at any depth, by the commas and opening brackets
+// countValues approximates the number of values in a JSON document, at any depth, by the commas and opening brackets
 // outside strings. It stops at the first one above the limit.
-func CountValues(body []byte, most int) (values int) {
+func countValues(body []byte, most int) (values int) {
 	inString := false
 	for i := 0; i < len(body) && values <= most; i++ {
 		switch c := body[i]; {

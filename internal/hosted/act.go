@@ -27,108 +27,108 @@ const unwatchedRecheck = 100 * time.Millisecond
 
 // The actions of the controller. All of them are idempotent.
 type (
-	// CreateAuthority creates the Secret of one of the cluster's CAs or key pairs.
-	CreateAuthority struct {
+	// createAuthority creates the Secret of one of the cluster's CAs or key pairs.
+	createAuthority struct {
 		Purpose Purpose
 		Cluster string
 	}
-	// CreateKeys creates the Secret with the keys for encryption at rest.
-	CreateKeys struct{ Cluster string }
-	// WriteKubeconfig creates or replaces the cluster's kubeconfig.
-	WriteKubeconfig struct{ Cluster, Why string }
-	// OwnSecret restores the control plane as the owner of a Secret of the cluster.
-	OwnSecret struct {
+	// createKeys creates the Secret with the keys for encryption at rest.
+	createKeys struct{ Cluster string }
+	// writeKubeconfig creates or replaces the cluster's kubeconfig.
+	writeKubeconfig struct{ Cluster, Why string }
+	// ownSecret restores the control plane as the owner of a Secret of the cluster.
+	ownSecret struct {
 		Purpose Purpose
 		Cluster string
 	}
-	// StartProcess starts the control plane, or restarts it with another configuration.
-	StartProcess struct {
+	// startProcess starts the control plane, or restarts it with another configuration.
+	startProcess struct {
 		Version, Why string
 		// Empty means that the control plane had data, which is lost.
 		Empty bool
 	}
-	// ApplyAddons applies the objects that nodes need to the workload cluster.
-	ApplyAddons struct{ Hash string }
-	// NoteInitialized records in an annotation that the control plane was initialized.
-	NoteInitialized struct{}
-	// ReserveEndpoint chooses the endpoint of the control plane.
-	ReserveEndpoint struct{}
-	// ChangeProcess applies a change to a running control plane that its backend reports as pending.
-	ChangeProcess struct{ What string }
-	// StageRestore starts to fetch the snapshot for a restore.
-	StageRestore struct{ Snapshot string }
-	// FinishRestore removes the annotation that requested a restore.
-	FinishRestore struct{ Snapshot string }
-	// RemoveProcess stops the control plane and deletes its data.
-	RemoveProcess struct{}
+	// applyAddons applies the objects that nodes need to the workload cluster.
+	applyAddons struct{ Hash string }
+	// noteInitialized records in an annotation that the control plane was initialized.
+	noteInitialized struct{}
+	// reserveEndpoint chooses the endpoint of the control plane.
+	reserveEndpoint struct{}
+	// changeProcess applies a change to a running control plane that its backend reports as pending.
+	changeProcess struct{ What string }
+	// stageRestore starts to fetch the snapshot for a restore.
+	stageRestore struct{ Snapshot string }
+	// finishRestore removes the annotation that requested a restore.
+	finishRestore struct{ Snapshot string }
+	// removeProcess stops the control plane and deletes its data.
+	removeProcess struct{}
 )
 
-func (a CreateAuthority) String() string {
+func (a createAuthority) String() string {
 	return fmt.Sprintf("create Secret %s: the cluster has no such authority yet", a.Purpose.SecretName(a.Cluster))
 }
-func (a CreateKeys) String() string {
-	return fmt.Sprintf("create Secret %s: data in etcd is to be encrypted and there are no keys yet", PurposeEncryption.SecretName(a.Cluster))
+func (a createKeys) String() string {
+	return fmt.Sprintf("create Secret %s: data in etcd is to be encrypted and there are no keys yet", purposeEncryption.SecretName(a.Cluster))
 }
-func (a WriteKubeconfig) String() string {
-	return fmt.Sprintf("write Secret %s: %s", PurposeKubeconfig.SecretName(a.Cluster), a.Why)
+func (a writeKubeconfig) String() string {
+	return fmt.Sprintf("write Secret %s: %s", purposeKubeconfig.SecretName(a.Cluster), a.Why)
 }
-func (a OwnSecret) String() string {
+func (a ownSecret) String() string {
 	return fmt.Sprintf("own Secret %s: it lost its owner, so it would stay behind", a.Purpose.SecretName(a.Cluster))
 }
-func (a StartProcess) String() string {
+func (a startProcess) String() string {
 	return fmt.Sprintf("start the control plane at %s: %s", a.Version, a.Why)
 }
-func (a ApplyAddons) String() string {
+func (a applyAddons) String() string {
 	return "apply what nodes need to the workload cluster, revision " + a.Hash
 }
-func (NoteInitialized) String() string {
+func (noteInitialized) String() string {
 	return "note in an annotation that the control plane was initialized: a restore may lose its status"
 }
-func (ReserveEndpoint) String() string {
+func (reserveEndpoint) String() string {
 	return "choose the control plane endpoint: the infrastructure provides none for such a control plane"
 }
-func (a ChangeProcess) String() string { return a.What }
-func (a StageRestore) String() string {
+func (a changeProcess) String() string { return a.What }
+func (a stageRestore) String() string {
 	return "fetch snapshot " + a.Snapshot + ": it is to be restored"
 }
-func (a FinishRestore) String() string {
+func (a finishRestore) String() string {
 	return "remove the request for a restore: the API server answers with snapshot " + a.Snapshot
 }
-func (RemoveProcess) String() string {
+func (removeProcess) String() string {
 	return "stop the control plane and remove its data: it is deleted"
 }
 
-func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Action) error {
 	b, err := c.backendOf(s.Plane)
 	if err != nil {
 		return err
 	}
 	switch a := action.(type) {
-	case CreateAuthority:
+	case createAuthority:
 		data, err := secrets.Generate(a.Purpose, secrets.Keys{}, s.Now)
 		if err != nil {
 			return err
 		}
 		return c.writer.Create(ctx, newSecret(s, a.Purpose, data))
-	case CreateKeys:
-		return c.writer.Create(ctx, newSecret(s, PurposeEncryption, componentconfig.NewKeys()))
-	case WriteKubeconfig:
+	case createKeys:
+		return c.writer.Create(ctx, newSecret(s, purposeEncryption, componentconfig.NewKeys()))
+	case writeKubeconfig:
 		return c.writeKubeconfig(ctx, s)
-	case OwnSecret:
+	case ownSecret:
 		return c.writer.Patch(ctx, s.Secrets[a.Purpose], ownerOf(s.Plane).Adopt)
-	case StartProcess, ChangeProcess:
+	case startProcess, changeProcess:
 		content, err := files(s)
 		if err != nil {
 			return err
 		}
 		return b.ControlPlanes.Start(ctx, nameOf(s.Plane), configOf(s, endpointOf(s)), content)
-	case ApplyAddons:
+	case applyAddons:
 		return c.applyAddons(ctx, s)
-	case NoteInitialized:
+	case noteInitialized:
 		return c.writer.Patch(ctx, s.Plane, func(o client.Object) {
 			metav1.SetMetaDataAnnotation(&o.(*hostedv1.HostedControlPlane).ObjectMeta, hostedv1.InitializedAnnotation, "true")
 		})
-	case ReserveEndpoint:
+	case reserveEndpoint:
 		wanted := endpointOf(s)
 		endpoint, err := b.Endpoints.Reserve(ctx, nameOf(s.Plane), wanted)
 		if err != nil || wanted.IsValid() || !endpoint.IsValid() {
@@ -137,14 +137,14 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 		return c.writer.Patch(ctx, s.Plane, func(o client.Object) {
 			o.(*hostedv1.HostedControlPlane).Spec.ControlPlaneEndpoint = endpoint
 		})
-	case StageRestore:
+	case stageRestore:
 		c.stageRestore(s, b)
 		return nil // the end of the job triggers the next reconciliation
-	case FinishRestore:
+	case finishRestore:
 		return c.writer.Patch(ctx, s.Plane, func(o client.Object) { kube.Annotate(o, hostedv1.RestoreAnnotation, nil) })
-	case StopProcess:
+	case stopProcess:
 		return b.Stop(ctx, nameOf(s.Plane)) // only backends that can stop a control plane support quiescing
-	case RemoveProcess:
+	case removeProcess:
 		c.addons.Forget(nameOf(s.Plane))
 		return b.ControlPlanes.Remove(ctx, nameOf(s.Plane))
 	}
@@ -156,7 +156,7 @@ const addonTimeout = 10 * time.Second
 
 // applyAddons connects to the workload cluster directly, because the shared connection may not exist yet. The
 // request limits are the same.
-func (c *Controller) applyAddons(ctx context.Context, s Snapshot) error {
+func (c *controller) applyAddons(ctx context.Context, s snapshot) error {
 	config, err := access(s)
 	if err != nil {
 		return err
@@ -166,38 +166,38 @@ func (c *Controller) applyAddons(ctx context.Context, s Snapshot) error {
 }
 
 // limitCalls makes requests share the rate limiter of the cluster, if there is one.
-func (c *Controller) limitCalls(config *rest.Config, cluster *clusterv1.Cluster) {
+func (c *controller) limitCalls(config *rest.Config, cluster *clusterv1.Cluster) {
 	if c.workloads != nil {
 		config.Wrap(c.workloads.LimitCalls(client.ObjectKeyFromObject(cluster)))
 	}
 }
 
-func (c *Controller) writeKubeconfig(ctx context.Context, s Snapshot) error {
+func (c *controller) writeKubeconfig(ctx context.Context, s snapshot) error {
 	data, err := newKubeconfig(s, endpointOf(s))
 	if err != nil {
 		return err
 	}
-	if secret := s.Secrets[PurposeKubeconfig]; secret != nil {
+	if secret := s.Secrets[purposeKubeconfig]; secret != nil {
 		return c.writer.Patch(ctx, secret, func(o client.Object) {
 			o.(*corev1.Secret).Data = data
 			ownerOf(s.Plane).Adopt(o)
 		})
 	}
-	return c.writer.Create(ctx, newSecret(s, PurposeKubeconfig, data))
+	return c.writer.Create(ctx, newSecret(s, purposeKubeconfig, data))
 }
 
 // files returns the CAs and the encryption keys, if any, by file name in the PKI directory of the process. It
 // decodes and re-encodes them, because Secrets that a user wrote may contain more than certificates and keys.
-func files(s Snapshot) (map[string][]byte, error) {
+func files(s snapshot) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, purpose := range s.authorities() {
 		cert, key, err := secrets.Content(purpose, s.Secrets[purpose])
 		if err != nil {
 			return nil, fault.New(fault.Invalid, "AuthorityInvalid", "Secret %s cannot be used", s.Secrets[purpose].Name).From(err)
 		}
-		name := map[Purpose]string{PurposeCA: processconfig.CA, PurposeEtcd: processconfig.EtcdCA, PurposeProxy: processconfig.ProxyCA, PurposeSA: processconfig.SigningSA}[purpose]
+		name := map[Purpose]string{purposeCA: processconfig.CA, purposeEtcd: processconfig.EtcdCA, purposeProxy: processconfig.ProxyCA, purposeSA: processconfig.SigningSA}[purpose]
 		extension := ".crt"
-		if purpose == PurposeSA {
+		if purpose == purposeSA {
 			extension = ".pub"
 		}
 		out[name+extension], out[name+".key"] = cert, key
@@ -211,7 +211,7 @@ func files(s Snapshot) (map[string][]byte, error) {
 }
 
 // fingerprint is a hash of the content of the CA Secrets.
-func fingerprint(s Snapshot) string {
+func fingerprint(s snapshot) string {
 	sum := sha256.New()
 	for _, purpose := range s.authorities() {
 		for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {

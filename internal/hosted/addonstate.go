@@ -18,10 +18,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// InspectAddons requests a read of the state of the add-ons.
-type InspectAddons struct{}
+// inspectAddons requests a read of the state of the add-ons.
+type inspectAddons struct{}
 
-func (InspectAddons) String() string { return "read how the add-ons of the workload cluster fare" }
+func (inspectAddons) String() string { return "read how the add-ons of the workload cluster fare" }
 
 // Maximum age of a reading. Add-ons are also read without a change, because the watch on a workload cluster
 // can be missing or denied. After frequent changes, they are read at most once per changedFor.
@@ -32,7 +32,7 @@ const (
 )
 
 // decideAddons requests a read if the last reading is too old, or outdated by a change.
-func decideAddons(s Snapshot, p *reconciler.Plan) {
+func decideAddons(s snapshot, p *reconciler.Plan) {
 	if !hasAddons(s.Terms, s.Plane) {
 		return
 	}
@@ -47,7 +47,7 @@ func decideAddons(s Snapshot, p *reconciler.Plan) {
 		p.RecheckIn(left)
 		return
 	}
-	p.Ask = append(p.Ask, InspectAddons{})
+	p.Ask = append(p.Ask, inspectAddons{})
 }
 
 // hasAddons reports whether this controller applies add-ons to the workload cluster.
@@ -56,7 +56,7 @@ func hasAddons(t backend.Capabilities, plane *hostedv1.HostedControlPlane) bool 
 	return t.Addons && (!spec.CoreDNS.Disabled || !spec.KubeProxy.Disabled)
 }
 
-func (c *Controller) inspectAddons(ctx context.Context, s Snapshot) (addons.Reading, error) {
+func (c *controller) inspectAddons(ctx context.Context, s snapshot) (addons.Reading, error) {
 	a, changes := addons.Reading{At: s.Now}, c.addons.Begin(nameOf(s.Plane))
 	config, err := access(s)
 	if err == nil {
@@ -74,7 +74,7 @@ func (c *Controller) inspectAddons(ctx context.Context, s Snapshot) (addons.Read
 }
 
 // watchAddons enqueues the control plane when its add-ons change, if the workload cluster is connected.
-func (c *Controller) watchAddons(ctx context.Context, s Snapshot) error {
+func (c *controller) watchAddons(ctx context.Context, s snapshot) error {
 	if c.workloads == nil || !s.Process.Ready || !hasAddons(s.Terms, s.Plane) {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (c *Controller) watchAddons(ctx context.Context, s Snapshot) error {
 }
 
 // ofConnection enqueues the control plane when its workload cluster is connected or disconnected.
-func (c *Controller) ofConnection(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
+func (c *controller) ofConnection(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	o := &clusterv1.Cluster{}
 	if c.client.Get(ctx, cluster, o, client.UnsafeDisableDeepCopy) != nil { // the Cluster was deleted
 		return nil

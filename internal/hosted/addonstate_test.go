@@ -31,7 +31,7 @@ import (
 var planeRequest = reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "p"}}
 
 // connectedTo returns a controller of one control plane whose workload cluster is the API server, and the controller's queue.
-func connectedTo(t *testing.T, server *apiserver.Server) (*Controller, workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func connectedTo(t *testing.T, server *apiserver.Server) (*controller, workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	t.Helper()
 	file, err := clientcmd.LoadFromFile(server.Kubeconfig)
 	must(t, err)
@@ -47,7 +47,7 @@ func connectedTo(t *testing.T, server *apiserver.Server) (*Controller, workqueue
 	clusters, err := workload.New(workload.Config{Management: mgmt, Watched: addons.Watched()})
 	must(t, err)
 	testkit.RunBackground(t, clusters.Start)
-	ctl := &Controller{client: mgmt, backends: backends(processes{}), workloads: clusters, inspect: func(ctx context.Context, _ *rest.Config, p addons.Params) (addons.State, error) {
+	ctl := &controller{client: mgmt, backends: backends(processes{}), workloads: clusters, inspect: func(ctx context.Context, _ *rest.Config, p addons.Params) (addons.State, error) {
 		return addons.Inspect(ctx, server.Config, p)
 	}}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -108,10 +108,10 @@ func TestAddonsFollowTheWorkloadCluster(t *testing.T) {
 	at := now
 	seen := func() addons.State {
 		t.Helper()
-		s := running(t, func(s *Snapshot) { s.Now, s.Process.Local = at, "127.1.2.3:6443" })
+		s := running(t, func(s *snapshot) { s.Now, s.Process.Local = at, "127.1.2.3:6443" })
 		must(t, ctl.watchAddons(t.Context(), s))
 		s.Addons = ctl.addons.Get(nameOf(s.Plane))
-		for _, q := range Decide(s).Ask {
+		for _, q := range decide(s).Ask {
 			s, err = ctl.answer(t.Context(), s, q)
 			must(t, err)
 		}
@@ -147,20 +147,20 @@ func TestAddonsFollowTheWorkloadCluster(t *testing.T) {
 
 // What changes while the add-ons are read is read again, after a moment.
 func TestAddonsThatChangeWhileTheyAreRead(t *testing.T) {
-	ctl := &Controller{backends: backends(processes{})}
+	ctl := &controller{backends: backends(processes{})}
 	ctl.inspect = func(context.Context, *rest.Config, addons.Params) (addons.State, error) {
 		ctl.addons.Changed("ns.p")
 		return addons.State{NoNodes: true}, nil
 	}
-	s := running(t, func(s *Snapshot) { s.Process.Local = "127.1.2.3:6443" })
-	_, err := ctl.answer(t.Context(), s, InspectAddons{})
+	s := running(t, func(s *snapshot) { s.Process.Local = "127.1.2.3:6443" })
+	_, err := ctl.answer(t.Context(), s, inspectAddons{})
 	must(t, err)
 	s.Addons = ctl.addons.Get(nameOf(s.Plane))
-	if p := Decide(s); len(p.Ask) > 0 || p.Recheck != changedFor {
+	if p := decide(s); len(p.Ask) > 0 || p.Recheck != changedFor {
 		t.Errorf("at once: %v, again in %s", p.Ask, p.Recheck)
 	}
 	s.Now = s.Now.Add(changedFor)
-	if diff := cmp.Diff([]any{InspectAddons{}}, []any{Decide(s).Ask[0]}); diff != "" {
+	if diff := cmp.Diff([]any{inspectAddons{}}, []any{decide(s).Ask[0]}); diff != "" {
 		t.Error(diff)
 	}
 	ctl.addons.Forget("ns.p")
@@ -176,7 +176,7 @@ func TestConnections(t *testing.T) {
 		c, p := cluster(), plane()
 		c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: hostedv1.GroupVersion.Group, Kind: "HostedControlPlane", Name: "p"}
 		change(p)
-		ctl := &Controller{client: fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(c, p).Build(), backends: backends(processes{})}
+		ctl := &controller{client: fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(c, p).Build(), backends: backends(processes{})}
 		maps.Copy(ctl.backends, simulatedBackend(&simulation{}))
 		return ctl.ofConnection(t.Context(), client.ObjectKeyFromObject(c))
 	}

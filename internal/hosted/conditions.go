@@ -14,7 +14,7 @@ import (
 
 // conditionInput is the input of the conditions: a snapshot and the outcome of its plan.
 type conditionInput struct {
-	Snapshot
+	snapshot
 	// waiting and reason describe the first wait of the plan. They are empty if there is none.
 	waiting, reason string
 	// failed is the message of a failed action, or empty.
@@ -59,21 +59,21 @@ func (j conditionInput) deleting() condition.Verdict {
 }
 
 func (j conditionInput) versionSupported() condition.Verdict {
-	run, included := versionToRun(j.Snapshot)
+	run, included := versionToRun(j.snapshot)
 	switch {
 	case included && run != j.Plane.Spec.Version:
 		return condition.TrueBecause("PatchVersion", fmt.Sprintf("%s has Kubernetes %s and not %s: the control plane runs %s; set spec.version to it when it suits you", j.Terms.HolderOfVersions(), run, j.Plane.Spec.Version, run))
 	case included:
 		return condition.True("Supported")
 	}
-	return condition.False("NotSupported", notSupported(j.Snapshot))
+	return condition.False("NotSupported", notSupported(j.snapshot))
 }
 
 func (j conditionInput) certificates() condition.Verdict {
 	if j.Cluster == nil {
 		return condition.Unknown("WaitingForCluster", j.waiting)
 	}
-	for _, purpose := range append(j.authorities(), PurposeKubeconfig) {
+	for _, purpose := range append(j.authorities(), purposeKubeconfig) {
 		secret, ok := j.Secrets[purpose]
 		if !ok {
 			if j.waiting == "" {
@@ -81,7 +81,7 @@ func (j conditionInput) certificates() condition.Verdict {
 			}
 			return condition.False(j.reason, j.waiting)
 		}
-		if purpose == PurposeKubeconfig {
+		if purpose == purposeKubeconfig {
 			continue
 		}
 		if text := problem(purpose, secret, j.Now); text != "" {
@@ -98,7 +98,7 @@ func (j conditionInput) encryptionKeys() condition.Verdict {
 	if j.Cluster == nil {
 		return condition.Unknown("WaitingForCluster", j.waiting)
 	}
-	if _, err := encryptionKeys(j.Snapshot); err != nil {
+	if _, err := encryptionKeys(j.snapshot); err != nil {
 		return condition.False(fault.As(err).Reason, fault.UserMessage(err))
 	}
 	return condition.True("Available")
@@ -169,7 +169,7 @@ func (j conditionInput) addonsAvailable() condition.Verdict {
 
 func (j conditionInput) rollingOut() condition.Verdict {
 	have := j.Process.Version
-	want, included := versionToRun(j.Snapshot)
+	want, included := versionToRun(j.snapshot)
 	if j.Process.Running && slices.Contains([]string{processconfig.ReasonInvalid, processconfig.ReasonDataMissing, reasonDenied, reasonEndpoint}, j.reason) {
 		return condition.TrueBecause(j.reason, j.waiting)
 	}
@@ -183,8 +183,8 @@ func (j conditionInput) available(set condition.Set) condition.Verdict {
 	if !j.Plane.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotAvailableReason, "Deletion in progress")
 	}
-	if !j.Process.Ready || j.Quiesce != (QuiesceRequest{}) {
-		return condition.False(clusterv1.NotAvailableReason, j.orWaiting(notReady(j.Snapshot)))
+	if !j.Process.Ready || j.Quiesce != (quiesceRequest{}) {
+		return condition.False(clusterv1.NotAvailableReason, j.orWaiting(notReady(j.snapshot)))
 	}
 	return condition.Summarize(set, condition.Reasons{
 		Good: clusterv1.AvailableReason, Bad: clusterv1.NotAvailableReason, Unknown: clusterv1.AvailableUnknownReason,

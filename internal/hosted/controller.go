@@ -57,7 +57,7 @@ type Workloads interface {
 	Changed(controller string, to workload.ClusterMap) source.Source
 }
 
-type Controller struct {
+type controller struct {
 	client client.Client
 	// cache contains the Secrets with a cluster label.
 	cache        client.Reader
@@ -69,7 +69,7 @@ type Controller struct {
 	inspect      func(context.Context, *rest.Config, addons.Params) (addons.State, error)
 	reserved     []uint16
 	policy       policy.Configuration
-	stager       RestoreStager
+	stager       restoreStager
 	jobs         *snapshots.Jobs // nil in tests without restores
 	workloads    Workloads       // nil in tests without workload clusters
 	applyObjects func(context.Context, *rest.Config, addons.Params) error
@@ -77,10 +77,10 @@ type Controller struct {
 }
 
 func Add(s reconciler.Setup, cfg Config) error {
-	c := &Controller{
+	c := &controller{
 		client: s.Manager.GetClient(), cache: s.Manager.GetCache(), backends: cfg.Backends, gateways: cfg.Gateways,
 		reserved: cfg.ReservedPorts, policy: cfg.Policy, workloads: cfg.Workloads, applyObjects: addons.Apply, inspect: addons.Inspect, now: time.Now,
-		stager: RestoreStager{RetrievalSource: snapshots.RetrievalSource{Client: s.Manager.GetClient(), Stores: cfg.Stores}}, jobs: cfg.Jobs,
+		stager: restoreStager{RetrievalSource: snapshots.RetrievalSource{Client: s.Manager.GetClient(), Stores: cfg.Stores}}, jobs: cfg.Jobs,
 	}
 	r := reconciler.NewReconciler(s, c.definition())
 	c.writer = r.Writer
@@ -93,35 +93,35 @@ func Add(s reconciler.Setup, cfg Config) error {
 		Complete(r)
 }
 
-func (c *Controller) definition() reconciler.Controller[*hostedv1.HostedControlPlane, Snapshot] {
-	return reconciler.Controller[*hostedv1.HostedControlPlane, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*hostedv1.HostedControlPlane, snapshot] {
+	return reconciler.Controller[*hostedv1.HostedControlPlane, snapshot]{
 		Name: Name, Finalizer: hostedv1.HostedControlPlaneFinalizer,
 		New: func() *hostedv1.HostedControlPlane { return &hostedv1.HostedControlPlane{} },
 		Urgent: reconciler.Urgent{
 			Fields: []string{"initialization", "version", "addonsHash", "quiesced"}, Later: []string{"encryptionKeys"}, Conditions: []string{hostedv1.AvailableCondition},
 		},
-		DespitePause: func(p *hostedv1.HostedControlPlane) bool { return c.quiesceOf(p) != QuiesceRequest{} },
-		Observe:      c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report, Gone: c.gone,
+		DespitePause: func(p *hostedv1.HostedControlPlane) bool { return c.quiesceOf(p) != quiesceRequest{} },
+		Observe:      c.observe, Decide: decide, Answer: c.answer, Act: c.act, Report: report, Gone: c.gone,
 	}
 }
 
 // gone removes what remains of a control plane without an object, for example after a move, if this loses no
 // data.
-func (c *Controller) gone(ctx context.Context, key client.ObjectKey) error {
+func (c *controller) gone(ctx context.Context, key client.ObjectKey) error {
 	return c.backends.Drop(ctx, c.policy, key.Namespace+"."+key.Name)
 }
 
 // backendOf returns the backend of a control plane.
-func (c *Controller) backendOf(plane *hostedv1.HostedControlPlane) (backend.Backend, error) {
+func (c *controller) backendOf(plane *hostedv1.HostedControlPlane) (backend.Backend, error) {
 	return c.backends.Choose(plane.Spec.Backend.Name(), plane.Annotations)
 }
 
 // quiesceOf returns the quiesce request of a control plane, if its backend can stop control planes.
-func (c *Controller) quiesceOf(plane *hostedv1.HostedControlPlane) QuiesceRequest {
+func (c *controller) quiesceOf(plane *hostedv1.HostedControlPlane) quiesceRequest {
 	if b, err := c.backendOf(plane); err != nil || b.Stop == nil {
-		return QuiesceRequest{}
+		return quiesceRequest{}
 	}
-	return ParseQuiesce(plane)
+	return parseQuiesce(plane)
 }
 
 // changes enqueues control planes on events of the backends.
@@ -149,7 +149,7 @@ func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 // ofSecret enqueues the control plane of the Cluster of a Secret.
-func (c *Controller) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
 	cluster := &clusterv1.Cluster{}
 	key := client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[clusterv1.ClusterNameLabel]}
 	if key.Name == "" || c.client.Get(ctx, key, cluster) != nil { // a new Cluster enqueues its control plane

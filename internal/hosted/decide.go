@@ -31,7 +31,7 @@ const (
 	defaultPods     = "10.244.0.0/16"
 )
 
-// Decide plans the reconciliation of a HostedControlPlane. Each row waits for the rows above it:
+// decide plans the reconciliation of a HostedControlPlane. Each row waits for the rows above it:
 //
 //	no owner, or Cluster missing                        wait
 //	quiesced                                            see decideQuiesced
@@ -54,7 +54,7 @@ const (
 //	requested snapshot restored                         remove the request
 //	initialized, without annotation                     annotate
 //	add-on state unknown or too old                     read
-func Decide(s Snapshot) reconciler.Plan {
+func decide(s snapshot) reconciler.Plan {
 	if !s.Plane.DeletionTimestamp.IsZero() {
 		return decideDeletion(s)
 	}
@@ -63,7 +63,7 @@ func Decide(s Snapshot) reconciler.Plan {
 		p.WaitFor("WaitingForCluster", "Waiting for the Cluster to own this control plane").For(kind, s.Plane.Name).ToChange("metadata.ownerReferences")
 		return p
 	}
-	if s.Quiesce != (QuiesceRequest{}) {
+	if s.Quiesce != (quiesceRequest{}) {
 		return decideQuiesced(s)
 	}
 	endpoint, alone := endpointOf(s), s.Terms.Listens != nil
@@ -88,19 +88,19 @@ func Decide(s Snapshot) reconciler.Plan {
 
 // decideOwner restores the owner of Secrets that this controller created. The kubeconfig gets it together
 // with new content.
-func decideOwner(s Snapshot, p *reconciler.Plan) {
-	written := slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool { _, ok := a.(WriteKubeconfig); return ok })
-	for _, purpose := range append(s.authorities(), PurposeKubeconfig, PurposeEncryption) {
+func decideOwner(s snapshot, p *reconciler.Plan) {
+	written := slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool { _, ok := a.(writeKubeconfig); return ok })
+	for _, purpose := range append(s.authorities(), purposeKubeconfig, purposeEncryption) {
 		secret := s.Secrets[purpose]
-		if secret != nil && ownerOf(s.Plane).NeedsOwner(secret) && (purpose != PurposeKubeconfig || !written) {
-			p.Do(OwnSecret{Purpose: purpose, Cluster: s.Cluster.Name})
+		if secret != nil && ownerOf(s.Plane).NeedsOwner(secret) && (purpose != purposeKubeconfig || !written) {
+			p.Do(ownSecret{Purpose: purpose, Cluster: s.Cluster.Name})
 		}
 	}
 }
 
 // endpointOf returns the desired endpoint of the API server: the endpoint of the Cluster or, if it has none,
 // of the control plane.
-func endpointOf(s Snapshot) clusterv1.APIEndpoint {
+func endpointOf(s snapshot) clusterv1.APIEndpoint {
 	if s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
 		return s.Cluster.Spec.ControlPlaneEndpoint
 	}
@@ -109,14 +109,14 @@ func endpointOf(s Snapshot) clusterv1.APIEndpoint {
 
 // decideReservation chooses the endpoint of a control plane that does not use the endpoint of the
 // infrastructure. It also restores missing resources of a separate endpoint.
-func decideReservation(s Snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Plan) {
+func decideReservation(s snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Plan) {
 	elsewhere := s.Terms.Listens.SeparateEndpoint
 	known := endpoint.IsValid() || elsewhere && s.Process.EndpointProblem != ""
 	if elsewhere && !decideRoom(s, p) { // a separate endpoint can incur costs
 		return
 	}
 	if !known || elsewhere && !s.Process.Reserved {
-		p.Do(ReserveEndpoint{})
+		p.Do(reserveEndpoint{})
 	}
 	if !endpoint.IsValid() && s.Process.EndpointProblem != "" {
 		p.WaitFor("WaitingForEndpoint", "%s", s.Process.EndpointProblem).For(kind, s.Plane.Name).ToChange("spec.controlPlaneEndpoint")
@@ -125,7 +125,7 @@ func decideReservation(s Snapshot, endpoint clusterv1.APIEndpoint, p *reconciler
 
 // decideAuthorities reports whether all CAs exist and are usable. It creates new ones only before the first
 // start, because later the cluster depends on the existing ones.
-func decideAuthorities(s Snapshot, p *reconciler.Plan) bool {
+func decideAuthorities(s snapshot, p *reconciler.Plan) bool {
 	complete := true
 	for _, purpose := range s.authorities() {
 		secret, ok := s.Secrets[purpose]
@@ -135,7 +135,7 @@ func decideAuthorities(s Snapshot, p *reconciler.Plan) bool {
 				For("Secret", purpose.SecretName(s.Cluster.Name)).UntilUserActs()
 			complete = false
 		case !ok:
-			p.Do(CreateAuthority{Purpose: purpose, Cluster: s.Cluster.Name})
+			p.Do(createAuthority{Purpose: purpose, Cluster: s.Cluster.Name})
 			complete = false
 		default:
 			if text := problem(purpose, secret, s.Now); text != "" {
@@ -150,13 +150,13 @@ func decideAuthorities(s Snapshot, p *reconciler.Plan) bool {
 	return complete
 }
 
-func decideKubeconfig(s Snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Plan) {
-	secret := s.Secrets[PurposeKubeconfig]
+func decideKubeconfig(s snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Plan) {
+	secret := s.Secrets[purposeKubeconfig]
 	if secret != nil && !ownerOf(s.Plane).Manages(secret) {
 		return
 	}
-	if why := s.Kubeconfig.ReissueReason(endpoint, s.Secrets[PurposeCA], s.Now); why != "" {
-		p.Do(WriteKubeconfig{Cluster: s.Cluster.Name, Why: why})
+	if why := s.Kubeconfig.ReissueReason(endpoint, s.Secrets[purposeCA], s.Now); why != "" {
+		p.Do(writeKubeconfig{Cluster: s.Cluster.Name, Why: why})
 		return
 	}
 	if !s.Kubeconfig.Until.IsZero() {
@@ -164,7 +164,7 @@ func decideKubeconfig(s Snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.
 	}
 }
 
-func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Plan) {
+func decideProcess(s snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Plan) {
 	if _, included := versionToRun(s); !included {
 		p.WaitFor("VersionNotSupported", "%s", notSupported(s)).For(kind, s.Plane.Name).UntilUserActs()
 		p.RecheckIn(versionAgain)
@@ -186,17 +186,17 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Pla
 		if !decideData(s, cfg, p) || !decideEndpoint(s, cfg, p) || !decideRoom(s, p) || !decideTurn(s, cfg, p) {
 			return
 		}
-		p.Do(StartProcess{Version: cfg.Version, Why: whyStart(s, cfg), Empty: isDataLost(s) && !restores(s)})
+		p.Do(startProcess{Version: cfg.Version, Why: whyStart(s, cfg), Empty: isDataLost(s) && !restores(s)})
 		if s.Terms.Started == nil {
 			p.WaitFor("ControlPlaneStarting", "The API server is starting").For(kind, s.Plane.Name).ToChange(untilAvailable)
 		}
 		return
 	}
 	if s.Process.Pending != "" {
-		p.Do(ChangeProcess{What: s.Process.Pending})
+		p.Do(changeProcess{What: s.Process.Pending})
 		p.RecheckIn(unwatchedRecheck) // to observe the result
 	} else if s.Process.Unclear != "" {
-		p.Do(ChangeProcess{What: s.Process.Unclear}) // its error reports the problem until the annotation changes
+		p.Do(changeProcess{What: s.Process.Unclear}) // its error reports the problem until the annotation changes
 	}
 	if !s.Process.Ready {
 		p.WaitFor("ControlPlaneNotReady", "%s", notReady(s)).For(kind, s.Plane.Name).ToChange(untilAvailable)
@@ -204,24 +204,24 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Pla
 	}
 	restored := wasRestored(s) // the restored data may be older than the add-ons
 	if params := addonsOf(s, endpoint); s.Terms.Addons && (restored || params.Hash() != s.Plane.Status.AddonsHash) {
-		p.Do(ApplyAddons{Hash: params.Hash()})
+		p.Do(applyAddons{Hash: params.Hash()})
 		if !restored {
 			return
 		}
 	}
 	if restored {
-		p.Do(FinishRestore{Snapshot: s.Restore.Request.Snapshot})
+		p.Do(finishRestore{Snapshot: s.Restore.Request.Snapshot})
 		return
 	}
 	if isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) && s.Plane.Annotations[hostedv1.InitializedAnnotation] == "" {
-		p.Do(NoteInitialized{})
+		p.Do(noteInitialized{})
 	}
 	decideAddons(s, p)
 }
 
 // decideData reports whether a process may be started with the existing data. An initialized control plane is
 // not started without data, unless its backend permits it.
-func decideData(s Snapshot, cfg processconfig.Config, p *reconciler.Plan) bool {
+func decideData(s snapshot, cfg processconfig.Config, p *reconciler.Plan) bool {
 	if restores(s) { // the process validates the snapshot before it changes existing data
 		return true
 	}
@@ -238,13 +238,13 @@ func decideData(s Snapshot, cfg processconfig.Config, p *reconciler.Plan) bool {
 }
 
 // isDataLost reports whether the control plane was initialized and its data is missing.
-func isDataLost(s Snapshot) bool {
+func isDataLost(s snapshot) bool {
 	initialized := isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) || s.Plane.Annotations[hostedv1.InitializedAnnotation] != ""
 	return initialized && !s.Process.Data.Exists && !s.Process.Running
 }
 
 // decideRoom reports whether a further control plane is permitted.
-func decideRoom(s Snapshot, p *reconciler.Plan) bool {
+func decideRoom(s snapshot, p *reconciler.Plan) bool {
 	switch {
 	case s.Terms.Denied != "":
 		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).For(kind, s.Plane.Name).UntilUserActs()
@@ -266,7 +266,7 @@ func decideRoom(s Snapshot, p *reconciler.Plan) bool {
 // decideTurn reports whether a running process may be restarted now. If a new build runs another patch
 // version than the spec requests, this affects all control planes at once, therefore they restart one after
 // the other.
-func decideTurn(s Snapshot, cfg processconfig.Config, p *reconciler.Plan) bool {
+func decideTurn(s snapshot, cfg processconfig.Config, p *reconciler.Plan) bool {
 	switch {
 	case !s.Process.Running || s.Process.Version == cfg.Version || cfg.Version == s.Plane.Spec.Version:
 		return true
@@ -281,7 +281,7 @@ func decideTurn(s Snapshot, cfg processconfig.Config, p *reconciler.Plan) bool {
 	return true
 }
 
-func whyStart(s Snapshot, cfg processconfig.Config) string {
+func whyStart(s snapshot, cfg processconfig.Config) string {
 	switch {
 	case restores(s):
 		return "it restores snapshot " + s.Process.Data.Staged.Snapshot
@@ -297,7 +297,7 @@ func whyStart(s Snapshot, cfg processconfig.Config) string {
 	return "its configuration changed"
 }
 
-func notReady(s Snapshot) string {
+func notReady(s snapshot) string {
 	switch {
 	case s.Process.Problem != "":
 		return s.Process.Problem
@@ -319,14 +319,14 @@ const (
 
 // versionToRun returns the version that the process should run. It returns false if no suitable version is
 // available.
-func versionToRun(s Snapshot) (string, bool) {
+func versionToRun(s snapshot) (string, bool) {
 	return s.Terms.VersionToRun(s.Plane.Spec.Version, s.Process.Exists)
 }
 
-func notSupported(s Snapshot) string { return s.Terms.NotSupported(s.Plane) }
+func notSupported(s snapshot) string { return s.Terms.NotSupported(s.Plane) }
 
 // configOf returns the configuration of the process.
-func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) processconfig.Config {
+func configOf(s snapshot, endpoint clusterv1.APIEndpoint) processconfig.Config {
 	spec := s.Plane.Spec
 	services, pods := ranges(s)
 	run, _ := versionToRun(s)
@@ -349,7 +349,7 @@ func bracket(host string) string {
 	return host
 }
 
-func ranges(s Snapshot) (services, pods []string) {
+func ranges(s snapshot) (services, pods []string) {
 	services, pods = s.Cluster.Spec.ClusterNetwork.Services.CIDRBlocks, s.Cluster.Spec.ClusterNetwork.Pods.CIDRBlocks
 	if len(services) == 0 {
 		services = []string{defaultServices}
@@ -361,12 +361,12 @@ func ranges(s Snapshot) (services, pods []string) {
 }
 
 // addonsOf returns the parameters of the objects for the workload cluster.
-func addonsOf(s Snapshot, endpoint clusterv1.APIEndpoint) addons.Params {
+func addonsOf(s snapshot, endpoint clusterv1.APIEndpoint) addons.Params {
 	spec := s.Plane.Spec.Addons
 	services, pods := ranges(s)
 	p := addons.Params{
 		ClusterName: s.Cluster.Name, Version: s.Plane.Spec.Version, Host: endpoint.Host, Port: endpoint.Port,
-		CA: s.Secrets[PurposeCA].Data[corev1.TLSCertKey], ServiceCIDR: strings.Join(services, ","), PodCIDR: strings.Join(pods, ","),
+		CA: s.Secrets[purposeCA].Data[corev1.TLSCertKey], ServiceCIDR: strings.Join(services, ","), PodCIDR: strings.Join(pods, ","),
 		ServiceDomain:   cmp.Or(s.Cluster.Spec.ClusterNetwork.ServiceDomain, processconfig.DefaultServiceDomain),
 		ImageRepository: cmp.Or(spec.ImageRepository, hostedv1.DefaultImageRepository),
 		CoreDNS:         !spec.CoreDNS.Disabled, KubeProxy: !spec.KubeProxy.Disabled,
@@ -377,10 +377,10 @@ func addonsOf(s Snapshot, endpoint clusterv1.APIEndpoint) addons.Params {
 }
 
 // decideDeletion stops the process and deletes its data. The Secrets are garbage collected with their owner.
-func decideDeletion(s Snapshot) reconciler.Plan {
+func decideDeletion(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	if s.Process.Exists || s.Process.Reserved {
-		p.Do(RemoveProcess{})
+		p.Do(removeProcess{})
 		p.WaitFor("ControlPlaneStopping", "The control plane is being stopped and its data removed").For(kind, s.Plane.Name).ToChange("status.process")
 	}
 	return p

@@ -10,6 +10,6 @@
 //	                 └─► cluster-info, kubeadm-config, kubelet-config, RBAC, kube-proxy, CoreDNS ─► initialized
 //
 // Secrets that a user supplies are not changed. Running and restarting control planes is left to the backend
-// (package backend), which the controller only distinguishes by its static properties. Start at [Snapshot],
-// [Decide] and conditions.go.
+// (package backend), which the controller only distinguishes by its static properties. Start at [snapshot],
+// [decide] and conditions.go.
 package hosted

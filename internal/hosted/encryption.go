@@ -12,12 +12,12 @@ import (
 
 // encrypts reports whether objects of the workload cluster are encrypted in etcd, now or from an earlier
 // configuration.
-func (s Snapshot) encrypts() bool {
+func (s snapshot) encrypts() bool {
 	return s.Terms.Components && (s.security().Encryption != nil || s.Process.Data.EncryptionKeys != "")
 }
 
 // security returns the effective security settings of the control plane.
-func (s Snapshot) security() hostedv1.Security {
+func (s snapshot) security() hostedv1.Security {
 	if !s.Terms.Components {
 		return hostedv1.Security{}
 	}
@@ -25,13 +25,13 @@ func (s Snapshot) security() hostedv1.Security {
 }
 
 // encryptionKeys returns the keys in the cluster's Secret, or a fault if they cannot be used.
-func encryptionKeys(s Snapshot) (componentconfig.KeySet, error) {
-	return EncryptionKeys(PurposeEncryption.SecretName(s.Cluster.Name), s.Secrets[PurposeEncryption], s.Process.Data)
+func encryptionKeys(s snapshot) (componentconfig.KeySet, error) {
+	return EncryptionKeys(purposeEncryption.SecretName(s.Cluster.Name), s.Secrets[purposeEncryption], s.Process.Data)
 }
 
 // decideKeys reports whether the keys exist and are usable. It creates new keys only if no data is encrypted
 // yet.
-func decideKeys(s Snapshot, p *reconciler.Plan) bool {
+func decideKeys(s snapshot, p *reconciler.Plan) bool {
 	if !s.encrypts() {
 		return true
 	}
@@ -39,18 +39,18 @@ func decideKeys(s Snapshot, p *reconciler.Plan) bool {
 	switch {
 	case err == nil:
 		return true
-	case s.Secrets[PurposeEncryption] == nil && s.Process.Data.EncryptionKeys == "":
-		p.Do(CreateKeys{Cluster: s.Cluster.Name})
+	case s.Secrets[purposeEncryption] == nil && s.Process.Data.EncryptionKeys == "":
+		p.Do(createKeys{Cluster: s.Cluster.Name})
 		p.RecheckIn(unwatchedRecheck) // Secrets are not watched by name before they exist
 	default:
-		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err)).For("Secret", PurposeEncryption.SecretName(s.Cluster.Name)).UntilUserActs()
+		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err)).For("Secret", purposeEncryption.SecretName(s.Cluster.Name)).UntilUserActs()
 	}
 	return false
 }
 
 // keyFingerprint returns the fingerprint of the keys for the process, and the mark that the data only needs
 // the current keys. Both are empty without encryption.
-func keyFingerprint(s Snapshot) (keys, mark string) {
+func keyFingerprint(s snapshot) (keys, mark string) {
 	if !s.encrypts() {
 		return "", ""
 	}
@@ -63,7 +63,7 @@ func keyFingerprint(s Snapshot) (keys, mark string) {
 
 // keysInEffect returns the fingerprint of the keys that the running process uses. It does not change until
 // the process runs with new keys.
-func keysInEffect(s Snapshot) string {
+func keysInEffect(s snapshot) string {
 	if !s.runsAsConfigured() {
 		return s.Plane.Status.EncryptionKeys
 	}
@@ -72,7 +72,7 @@ func keysInEffect(s Snapshot) string {
 }
 
 // keyFile returns the key file. It contains only the parsed keys, because a user may have written the Secret.
-func keyFile(s Snapshot) ([]byte, error) {
+func keyFile(s snapshot) ([]byte, error) {
 	keys, err := encryptionKeys(s)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func keyFile(s Snapshot) ([]byte, error) {
 }
 
 // deniedIssuer returns why the operator does not permit a token issuer in the spec, or an empty string.
-func deniedIssuer(s Snapshot) string {
+func deniedIssuer(s snapshot) string {
 	for _, url := range componentconfig.Issuers(s.security()) {
 		if why := s.Policy.DeniedIssuer(url); why != "" {
 			return fmt.Sprintf("spec.authentication.jwt: %s", why)

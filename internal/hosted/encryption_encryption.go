@@ -12,9 +12,9 @@ import (
 
 // Reasons for unusable keys.
 const (
-	ReasonMissing = "EncryptionKeysMissing"
-	ReasonInvalid = "EncryptionKeysInvalid"
-	ReasonChanged = processconfig.ReasonEncryptionKeys
+	reasonMissing = "EncryptionKeysMissing"
+	reasonInvalid = "EncryptionKeysInvalid"
+	reasonChanged = processconfig.ReasonEncryptionKeys
 )
 
 // EncryptionKeys returns the keys of the Secret with this name, which may be nil, or a fault if they cannot be used
@@ -24,19 +24,19 @@ func EncryptionKeys(name string, secret *corev1.Secret, data processconfig.Data)
 	used := data.EncryptionKeys
 	switch {
 	case secret == nil && used == "":
-		return none, fault.New(fault.Invalid, ReasonMissing, "Secret %s is being created", name)
+		return none, fault.New(fault.Invalid, reasonMissing, "Secret %s is being created", name)
 	case secret == nil:
-		return none, fault.New(fault.Invalid, ReasonMissing,
+		return none, fault.New(fault.Invalid, reasonMissing,
 			"Secret %s is gone; restore it from a backup: data of the workload cluster is encrypted with its keys, and new ones cannot read it", name)
 	}
 	keys, err := componentconfig.ParseKeys(secret.Data)
 	switch {
 	case err != nil && used == "":
-		return none, fault.New(fault.Invalid, ReasonInvalid, "Secret %s cannot be used: %s; correct it, or delete it to have new keys created", name, err)
+		return none, fault.New(fault.Invalid, reasonInvalid, "Secret %s cannot be used: %s; correct it, or delete it to have new keys created", name, err)
 	case err != nil:
-		return none, fault.New(fault.Invalid, ReasonInvalid, "Secret %s cannot be used: %s; restore it from a backup: data of the workload cluster is encrypted with its keys", name, err)
+		return none, fault.New(fault.Invalid, reasonInvalid, "Secret %s cannot be used: %s; restore it from a backup: data of the workload cluster is encrypted with its keys", name, err)
 	case used != "" && !componentconfig.OpenedBy(used, keys.Fingerprint(), data.Rewritten(keys.Rewritten)):
-		return none, fault.New(fault.Invalid, ReasonChanged, "Secret %s has other keys than those that data of the workload cluster is encrypted with; restore it from a backup", name)
+		return none, fault.New(fault.Invalid, reasonChanged, "Secret %s has other keys than those that data of the workload cluster is encrypted with; restore it from a backup", name)
 	}
 	return keys, nil
 }

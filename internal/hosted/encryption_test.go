@@ -23,30 +23,30 @@ import (
 )
 
 // encrypted is a control plane that runs with encryption.
-func encrypted(s *Snapshot) {
+func encrypted(s *snapshot) {
 	s.Plane.Spec.Encryption = &hostedv1.Encryption{}
 	keys := componentconfig.NewKeys()
-	s.Secrets[PurposeEncryption] = newSecret(*s, PurposeEncryption, keys)
+	s.Secrets[purposeEncryption] = newSecret(*s, purposeEncryption, keys)
 	s.Process.Data = processconfig.Data{Exists: true, Version: version, EncryptionKeys: componentconfig.KeySet{Current: keys}.Fingerprint()}
 	s.Process.Config = configOf(*s, endpointOf(*s)).Hash()
 }
 
 // rotated puts new keys before those of the Secret; inEffect has the process run with what the Secret says.
-func rotated(s *Snapshot) {
-	secret := s.Secrets[PurposeEncryption]
+func rotated(s *snapshot) {
+	secret := s.Secrets[purposeEncryption]
 	keys, _ := componentconfig.ParseKeys(secret.Data)
 	secret.Data = keys.Rotated().Data()
 }
 
-func inEffect(s *Snapshot) {
+func inEffect(s *snapshot) {
 	s.Process.Data.EncryptionKeys, _ = keyFingerprint(*s)
 	s.Process.Config = configOf(*s, endpointOf(*s)).Hash()
 }
 
 // settled leaves the new keys alone in the Secret, with or without the mark that everything is encrypted with them.
-func settled(rewritten bool) func(*Snapshot) {
-	return func(s *Snapshot) {
-		secret := s.Secrets[PurposeEncryption]
+func settled(rewritten bool) func(*snapshot) {
+	return func(s *snapshot) {
+		secret := s.Secrets[purposeEncryption]
 		keys, _ := componentconfig.ParseKeys(secret.Data)
 		secret.Data = keys.Settled().Data()
 		if !rewritten {
@@ -57,11 +57,11 @@ func settled(rewritten bool) func(*Snapshot) {
 
 // Which keys are in effect is said when the process runs with them, and not before.
 func TestKeysInEffect(t *testing.T) {
-	status := func(s Snapshot) string {
-		return Report(s, Decide(s), reconciler.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus).EncryptionKeys
+	status := func(s snapshot) string {
+		return report(s, decide(s), reconciler.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus).EncryptionKeys
 	}
 	first := status(running(t, encrypted))
-	after := running(t, encrypted, func(s *Snapshot) { s.Plane.Status.EncryptionKeys = "before" }, rotated)
+	after := running(t, encrypted, func(s *snapshot) { s.Plane.Status.EncryptionKeys = "before" }, rotated)
 	if got := status(after); got != "before" {
 		t.Errorf("before the restart: %q", got)
 	}
@@ -74,8 +74,8 @@ func TestKeysInEffect(t *testing.T) {
 	}
 }
 
-func trusts(url string) func(*Snapshot) {
-	return func(s *Snapshot) {
+func trusts(url string) func(*snapshot) {
+	return func(s *snapshot) {
 		prefix := ""
 		s.Plane.Spec.Authentication = &hostedv1.Authentication{JWT: []hostedv1.JWTAuthenticator{{
 			Issuer:        hostedv1.JWTIssuer{URL: url, Audiences: []string{"demo"}},
@@ -89,20 +89,20 @@ func TestDecideSecurity(t *testing.T) { // H8, CP-04
 	const starting = "wait: The API server is starting"
 	cases := map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		want   []string
 	}{
 		"settled": {"", running(t, encrypted), nil},
-		"asked for": {"the keys come first", running(t, func(s *Snapshot) { s.Plane.Spec.Encryption = &hostedv1.Encryption{} }),
+		"asked for": {"the keys come first", running(t, func(s *snapshot) { s.Plane.Spec.Encryption = &hostedv1.Encryption{} }),
 			[]string{"do: create Secret c-encryption: data in etcd is to be encrypted and there are no keys yet"}},
-		"keys are there":   {"in place, as flags", running(t, encrypted, func(s *Snapshot) { s.Process.Config, s.Process.Data.EncryptionKeys = "other", "" }), []string{restart, starting}},
-		"off":              {"what is encrypted stays readable", running(t, encrypted, func(s *Snapshot) { s.Plane.Spec.Encryption = nil }), []string{restart, starting}},
-		"another provider": {"", running(t, encrypted, func(s *Snapshot) { s.Plane.Spec.Encryption.Provider = "aescbc" }), []string{restart, starting}},
-		"keys lost": {"never silently new ones", running(t, encrypted, func(s *Snapshot) { delete(s.Secrets, PurposeEncryption) }),
+		"keys are there":   {"in place, as flags", running(t, encrypted, func(s *snapshot) { s.Process.Config, s.Process.Data.EncryptionKeys = "other", "" }), []string{restart, starting}},
+		"off":              {"what is encrypted stays readable", running(t, encrypted, func(s *snapshot) { s.Plane.Spec.Encryption = nil }), []string{restart, starting}},
+		"another provider": {"", running(t, encrypted, func(s *snapshot) { s.Plane.Spec.Encryption.Provider = "aescbc" }), []string{restart, starting}},
+		"keys lost": {"never silently new ones", running(t, encrypted, func(s *snapshot) { delete(s.Secrets, purposeEncryption) }),
 			[]string{"wait: Secret c-encryption is gone; restore it from a backup: data of the workload cluster is encrypted with its keys, and new ones cannot read it"}},
-		"keys lost after it was switched off": {"there may be data that is encrypted", running(t, encrypted, func(s *Snapshot) { s.Plane.Spec.Encryption = nil; delete(s.Secrets, PurposeEncryption) }),
+		"keys lost after it was switched off": {"there may be data that is encrypted", running(t, encrypted, func(s *snapshot) { s.Plane.Spec.Encryption = nil; delete(s.Secrets, purposeEncryption) }),
 			[]string{"wait: Secret c-encryption is gone; restore it from a backup: data of the workload cluster is encrypted with its keys, and new ones cannot read it"}},
-		"other keys": {"a tenant wrote the Secret", running(t, encrypted, func(s *Snapshot) { s.Secrets[PurposeEncryption].Data = componentconfig.NewKeys() }),
+		"other keys": {"a tenant wrote the Secret", running(t, encrypted, func(s *snapshot) { s.Secrets[purposeEncryption].Data = componentconfig.NewKeys() }),
 			[]string{"wait: Secret c-encryption has other keys than those that data of the workload cluster is encrypted with; restore it from a backup"}},
 		"keys rotated": {"what the former ones encrypted is read", running(t, encrypted, rotated), []string{restart, starting}},
 		"keys forgotten before all is rewritten": {"what runs goes on", running(t, encrypted, rotated, inEffect, settled(false)),
@@ -110,31 +110,31 @@ func TestDecideSecurity(t *testing.T) { // H8, CP-04
 		"keys forgotten": {"nothing needs them", running(t, encrypted, rotated, inEffect, settled(true)), []string{restart, starting}},
 		"keys forgotten that were never former ones": {"the mark alone proves nothing", running(t, encrypted, rotated, settled(true)),
 			[]string{"wait: Secret c-encryption has other keys than those that data of the workload cluster is encrypted with; restore it from a backup"}},
-		"no keys in it": {"", running(t, encrypted, func(s *Snapshot) { delete(s.Secrets[PurposeEncryption].Data, "aescbc") }),
+		"no keys in it": {"", running(t, encrypted, func(s *snapshot) { delete(s.Secrets[purposeEncryption].Data, "aescbc") }),
 			[]string{"wait: Secret c-encryption cannot be used: it must have the keys secretbox, aesgcm and aescbc with 32 bytes each, and aescbc has 0; restore it from a backup: data of the workload cluster is encrypted with its keys"}},
-		"no keys in a new one": {"", running(t, encrypted, func(s *Snapshot) {
+		"no keys in a new one": {"", running(t, encrypted, func(s *snapshot) {
 			s.Process.Data.EncryptionKeys = ""
-			delete(s.Secrets[PurposeEncryption].Data, "aescbc")
+			delete(s.Secrets[purposeEncryption].Data, "aescbc")
 		}),
 			[]string{"wait: Secret c-encryption cannot be used: it must have the keys secretbox, aesgcm and aescbc with 32 bytes each, and aescbc has 0; correct it, or delete it to have new keys created"}},
-		"owner lost": {"OR-01", running(t, encrypted, func(s *Snapshot) { s.Secrets[PurposeEncryption].OwnerReferences = nil }),
+		"owner lost": {"OR-01", running(t, encrypted, func(s *snapshot) { s.Secrets[purposeEncryption].OwnerReferences = nil }),
 			[]string{"do: own Secret c-encryption: it lost its owner, so it would stay behind"}},
-		"audit":          {"", running(t, func(s *Snapshot) { s.Plane.Spec.Audit = &hostedv1.Audit{} }), []string{restart, starting}},
-		"allowed issuer": {"", running(t, trusts("https://issuer.example"), func(s *Snapshot) { s.Policy.ControlPlanes.Issuers = []string{"https://issuer.example"} }), []string{restart, starting}},
-		"issuer": {"the API server would connect from the host", running(t, trusts("https://other.example"), func(s *Snapshot) { s.Policy.ControlPlanes.Issuers = []string{"https://issuer.example"} }),
+		"audit":          {"", running(t, func(s *snapshot) { s.Plane.Spec.Audit = &hostedv1.Audit{} }), []string{restart, starting}},
+		"allowed issuer": {"", running(t, trusts("https://issuer.example"), func(s *snapshot) { s.Policy.ControlPlanes.Issuers = []string{"https://issuer.example"} }), []string{restart, starting}},
+		"issuer": {"the API server would connect from the host", running(t, trusts("https://other.example"), func(s *snapshot) { s.Policy.ControlPlanes.Issuers = []string{"https://issuer.example"} }),
 			[]string{"wait: spec.authentication.jwt: Issuer https://other.example may not be used, because the API server would connect to it from this host: choose another one, or ask the operator to allow it in controlPlanes.issuers in the configuration file (--config of slipway up or slipway manager)"}},
 		"not an issuer": {"an object from before the rules of admission", running(t, trusts("http://169.254.169.254")),
 			[]string{`wait: spec.authentication.jwt[0].issuer.url: Invalid value: "http://169.254.169.254": URL scheme must be https`}},
-		"simulated": {"nothing is behind it", running(t, encrypted, trusts("https://other.example"), func(s *Snapshot) {
+		"simulated": {"nothing is behind it", running(t, encrypted, trusts("https://other.example"), func(s *snapshot) {
 			s.Plane.Spec.Backend.Simulated = &hostedv1.SimulatedBackend{}
-			s.Process.Data, s.Secrets[PurposeEncryption] = processconfig.Data{}, nil
+			s.Process.Data, s.Secrets[purposeEncryption] = processconfig.Data{}, nil
 			s.Terms = termsOf(*s)
 			s.Process.Config = configOf(*s, endpointOf(*s)).Hash()
 		}), nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, texts(Decide(tc.s))); diff != "" {
+			if diff := cmp.Diff(tc.want, texts(decide(tc.s))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -144,17 +144,17 @@ func TestDecideSecurity(t *testing.T) { // H8, CP-04
 // A control plane that runs says what keeps it from what is asked for.
 func TestSecurityIsSaid(t *testing.T) {
 	for name, tc := range map[string]struct {
-		s               Snapshot
+		s               snapshot
 		condition, want string
 	}{
 		"not needed": {running(t), "EncryptionKeysAvailable", "True NotNeeded"},
 		"there":      {running(t, encrypted), "EncryptionKeysAvailable", "True Available"},
-		"lost":       {running(t, encrypted, func(s *Snapshot) { delete(s.Secrets, PurposeEncryption) }), "EncryptionKeysAvailable", "False EncryptionKeysMissing"},
-		"available":  {running(t, encrypted, func(s *Snapshot) { delete(s.Secrets, PurposeEncryption) }), "Available", "False NotAvailable"},
+		"lost":       {running(t, encrypted, func(s *snapshot) { delete(s.Secrets, purposeEncryption) }), "EncryptionKeysAvailable", "False EncryptionKeysMissing"},
+		"available":  {running(t, encrypted, func(s *snapshot) { delete(s.Secrets, purposeEncryption) }), "Available", "False NotAvailable"},
 		"issuer":     {running(t, trusts("https://other.example")), "RollingOut", "True DeniedByPolicy"},
 		"not valid":  {running(t, trusts("http://other.example")), "RollingOut", "True ControlPlaneConfigInvalid"},
 	} {
-		status := Report(tc.s, Decide(tc.s), reconciler.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus)
+		status := report(tc.s, decide(tc.s), reconciler.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus)
 		c := condition.Set(status.Conditions).Get(tc.condition)
 		if got := string(c.Status) + " " + c.Reason; got != tc.want || c.Status != metav1.ConditionTrue && c.Message == "" {
 			t.Errorf("%s: %s: %s", name, got, c.Message)
@@ -165,7 +165,7 @@ func TestSecurityIsSaid(t *testing.T) {
 // The Secret is one of the cluster's, and what the process reads is its three keys alone.
 func TestKeysOfASecret(t *testing.T) { // SE-02
 	s := running(t, encrypted)
-	secret := s.Secrets[PurposeEncryption]
+	secret := s.Secrets[purposeEncryption]
 	if secret.Name != "c-encryption" || secret.Type != clusterv1.ClusterSecretType || secret.Labels[clusterv1.ClusterNameLabel] != "c" || !ownerOf(s.Plane).Manages(secret) {
 		t.Errorf("%+v", secret.ObjectMeta)
 	}

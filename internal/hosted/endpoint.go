@@ -42,20 +42,20 @@ const reasonEndpoint = "EndpointNotAllowed"
 // gatewayAgain is the delay before the network is read again, because it is not watched.
 const gatewayAgain = 10 * time.Second
 
-// FindGateway requests the host's address in the cluster's network.
-type FindGateway struct{}
+// findGateway requests the host's address in the cluster's network.
+type findGateway struct{}
 
-func (FindGateway) String() string { return "find the host's address in the cluster's network" }
+func (findGateway) String() string { return "find the host's address in the cluster's network" }
 
-func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
+func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.Question) (snapshot, error) {
 	b, err := c.backendOf(s.Plane)
 	if err != nil {
 		return s, err
 	}
 	switch q.(type) {
-	case FindGateway:
+	case findGateway:
 		s.Gateway = c.readGateway(ctx, s)
-	case InspectAddons:
+	case inspectAddons:
 		s.Addons, err = c.inspectAddons(ctx, s)
 	case backend.TakeTurn:
 		s.Turn.Known = true
@@ -69,7 +69,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Questi
 	return s, err
 }
 
-func (c *Controller) readGateway(ctx context.Context, s Snapshot) Gateway {
+func (c *controller) readGateway(ctx context.Context, s snapshot) Gateway {
 	g := Gateway{Known: true}
 	ref := s.Cluster.Spec.InfrastructureRef
 	if c.gateways == nil || ref.Kind != "LocalCluster" || ref.APIGroup != localv1.GroupVersion.Group {
@@ -86,7 +86,7 @@ func (c *Controller) readGateway(ctx context.Context, s Snapshot) Gateway {
 }
 
 // decideEndpoint reports whether the control plane may listen at its endpoint.
-func decideEndpoint(s Snapshot, cfg processconfig.Config, p *reconciler.Plan) bool {
+func decideEndpoint(s snapshot, cfg processconfig.Config, p *reconciler.Plan) bool {
 	at, err := cfg.Address()
 	if err != nil { // the configuration was validated before
 		return false
@@ -96,7 +96,7 @@ func decideEndpoint(s Snapshot, cfg processconfig.Config, p *reconciler.Plan) bo
 	case denied == "":
 		return true
 	case s.Terms.Listens == nil && !s.Gateway.Known:
-		p.Ask = append(p.Ask, FindGateway{})
+		p.Ask = append(p.Ask, findGateway{})
 		return false
 	case s.Gateway.Problem != "":
 		p.WaitFor("NetworkNotKnown", "%s", s.Gateway.Problem).For("LocalCluster", s.Cluster.Spec.InfrastructureRef.Name).ForTime()
@@ -110,7 +110,7 @@ func decideEndpoint(s Snapshot, cfg processconfig.Config, p *reconciler.Plan) bo
 // deniedEndpoint returns why the control plane may not listen at the address, or an empty string if it may.
 // The host restricts where its processes listen, because users who write Clusters could otherwise name the
 // address of the management cluster, of another cluster, or a public address.
-func deniedEndpoint(s Snapshot, at netip.AddrPort) string {
+func deniedEndpoint(s snapshot, at netip.AddrPort) string {
 	address := at.Addr().Unmap()
 	if s.Terms.Listens != nil && s.Terms.Listens.SeparateEndpoint { // it uses no port of this host
 		return s.Terms.DeniedEndpoint(s.Process, at)

@@ -18,8 +18,8 @@ func FuzzQuiescingParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		plane := &hostedv1.HostedControlPlane{}
 		plane.Annotations = map[string]string{hostedv1.QuiesceAnnotation: text}
-		r := ParseQuiesce(plane)
-		if r != (QuiesceRequest{}) && (r.Mode+"/"+r.ID != text || len(r.ID) == 0 || len(r.ID) > 64) {
+		r := parseQuiesce(plane)
+		if r != (quiesceRequest{}) && (r.Mode+"/"+r.ID != text || len(r.ID) == 0 || len(r.ID) > 64) {
 			t.Errorf("%q is %+v", text, r)
 		}
 		if known := r.Mode == hostedv1.QuiesceEtcd || r.Mode == hostedv1.QuiesceStopped || r.Mode == hostedv1.QuiesceLoopback; known != (r.ID != "") {
@@ -29,7 +29,7 @@ func FuzzQuiescingParse(f *testing.F) {
 			t.Errorf("of %+v, %q alone runs", r, r.Only())
 		}
 		plane.Spec.Backend.Simulated = &hostedv1.SimulatedBackend{}
-		if r := ParseQuiesce(plane); r != (QuiesceRequest{}) {
+		if r := parseQuiesce(plane); r != (quiesceRequest{}) {
 			t.Errorf("a simulated control plane is asked for %+v", r)
 		}
 	})

@@ -78,15 +78,15 @@ func TestKubeconfigRunsNoCommand(t *testing.T) { // RC-01, SE-02
 		t.Run(name, func(t *testing.T) {
 			witness := filepath.Join(t.TempDir(), "executed")
 			at := time.Now()
-			s := running(t, func(s *Snapshot) { s.Now = at })
-			ca := s.Secrets[PurposeCA]
-			data, err := secrets.Generate(PurposeCA, secrets.Keys{}, s.Now) // valid now
+			s := running(t, func(s *snapshot) { s.Now = at })
+			ca := s.Secrets[purposeCA]
+			data, err := secrets.Generate(purposeCA, secrets.Keys{}, s.Now) // valid now
 			if err != nil {
 				t.Fatal(err)
 			}
 			ca.Data = data
 			workload := newWorkloadAPI(t, ca, at)
-			secret := s.Secrets[PurposeKubeconfig]
+			secret := s.Secrets[purposeKubeconfig]
 			change(secret)
 			secret.Data["value"] = hostileKubeconfig(workload.URL, witness)
 			objects := []client.Object{plane(), cluster()}
@@ -94,9 +94,9 @@ func TestKubeconfigRunsNoCommand(t *testing.T) { // RC-01, SE-02
 				objects = append(objects, o)
 			}
 			api := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).WithStatusSubresource(&hostedv1.HostedControlPlane{}).Build()
-			ctl := &Controller{client: api, cache: api, backends: backends(processes{&backend.ControlPlane{}, workload.Listener.Addr().String()}),
+			ctl := &controller{client: api, cache: api, backends: backends(processes{&backend.ControlPlane{}, workload.Listener.Addr().String()}),
 				gateways: gateway{}, now: func() time.Time { return at }, applyObjects: callOnce, inspect: inspected}
-			r := &reconciler.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: api, Writer: kube.NewWriter(api, Name), Now: ctl.now}
+			r := &reconciler.Reconciler[*hostedv1.HostedControlPlane, snapshot]{Controller: ctl.definition(), Client: api, Writer: kube.NewWriter(api, Name), Now: ctl.now}
 			ctl.writer = r.Writer
 			for range 6 {
 				if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "p"}}); err != nil {

@@ -14,12 +14,12 @@ import (
 // Tools that wait for objects of any kind wait for a HostedControlPlane until it is up, and until it is what its spec asks for: clients 5. Its
 // status has the endpoint, whichever object it is from: clients 9.
 func TestKstatus(t *testing.T) {
-	of := func(s Snapshot) string {
-		s.Plane.Status = Report(s, Decide(s), reconciler.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus)
+	of := func(s snapshot) string {
+		s.Plane.Status = report(s, decide(s), reconciler.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus)
 		return kstatus.Compute(t, s.Plane)
 	}
-	generation := func(s *Snapshot) { s.Plane.Generation = 1 }
-	down := running(t, generation, func(s *Snapshot) { s.Process = backend.ControlPlane{} })
+	generation := func(s *snapshot) { s.Plane.Generation = 1 }
+	down := running(t, generation, func(s *snapshot) { s.Process = backend.ControlPlane{} })
 	if got := of(down); got != kstatus.InProgress {
 		t.Errorf("created: %s", got)
 	}
@@ -34,7 +34,7 @@ func TestKstatus(t *testing.T) {
 	if got := kstatus.Compute(t, up.Plane); got != kstatus.InProgress {
 		t.Errorf("changed, and not reconciled yet: %s", got)
 	}
-	old := running(t, generation, func(s *Snapshot) { s.Process.Version = "v1.35.4" })
+	old := running(t, generation, func(s *snapshot) { s.Process.Version = "v1.35.4" })
 	if got := of(old); got != kstatus.InProgress {
 		t.Errorf("of another version than asked for: %s", got)
 	}

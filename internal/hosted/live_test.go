@@ -42,8 +42,8 @@ import (
 // live is the controller with real processes, over a management cluster in memory.
 type live struct {
 	*testing.T
-	controller *Controller
-	reconciler *reconciler.Reconciler[*hostedv1.HostedControlPlane, Snapshot]
+	controller *controller
+	reconciler *reconciler.Reconciler[*hostedv1.HostedControlPlane, snapshot]
 	client     client.Client
 	folder     processconfig.Folder
 }
@@ -69,10 +69,10 @@ func newLiveWith(t *testing.T, temporary bool) *live {
 	owner := cluster()
 	owner.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "198.51.100.1", Port: 6443} // on no machine: it is reached beside it
 	api := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(plane(), owner).WithStatusSubresource(&hostedv1.HostedControlPlane{}).Build()
-	c := &Controller{client: api, cache: api, backends: backend.Set{hostedv1.BackendProcess: process.New(supervisor, temporary)}, gateways: gateway{}, now: time.Now,
+	c := &controller{client: api, cache: api, backends: backend.Set{hostedv1.BackendProcess: process.New(supervisor, temporary)}, gateways: gateway{}, now: time.Now,
 		applyObjects: func(context.Context, *rest.Config, addons.Params) error { return nil }, inspect: inspected}
 	c.policy.ControlPlanes.Addresses = []netip.Prefix{netip.MustParsePrefix("198.51.100.1/32")}
-	r := &reconciler.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: c.definition(), Client: api, Writer: kube.NewWriter(api, Name), Now: c.now}
+	r := &reconciler.Reconciler[*hostedv1.HostedControlPlane, snapshot]{Controller: c.definition(), Client: api, Writer: kube.NewWriter(api, Name), Now: c.now}
 	c.writer = r.Writer
 	return &live{t, c, r, api, supervisor.Folder("ns.p")}
 }

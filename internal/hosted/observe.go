@@ -19,8 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Snapshot is the input of decisions about a HostedControlPlane.
-type Snapshot struct {
+// snapshot is the input of decisions about a HostedControlPlane.
+type snapshot struct {
 	Now   time.Time
 	Plane *hostedv1.HostedControlPlane
 	// Cluster is nil if the control plane has no owner yet or the Cluster does not exist.
@@ -35,9 +35,9 @@ type Snapshot struct {
 	// Gateway is the host's address in the cluster's network. It is only read before a process is started.
 	Gateway Gateway
 	// Restore is the state of a requested restore.
-	Restore Restore
+	Restore restore
 	// Quiesce is the quiesce request.
-	Quiesce QuiesceRequest
+	Quiesce quiesceRequest
 	// Addons is the last reading of the add-ons.
 	Addons addons.Reading
 	// Turn and Room are only read before a process is started or restarted.
@@ -49,8 +49,8 @@ type Snapshot struct {
 	Policy policy.Configuration
 }
 
-func (c *Controller) observe(ctx context.Context, plane *hostedv1.HostedControlPlane) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Plane: plane, Secrets: map[Purpose]*corev1.Secret{}, Policy: c.policy, ReservedPorts: c.reserved, Quiesce: c.quiesceOf(plane)}
+func (c *controller) observe(ctx context.Context, plane *hostedv1.HostedControlPlane) (snapshot, error) {
+	s := snapshot{Now: c.now(), Plane: plane, Secrets: map[Purpose]*corev1.Secret{}, Policy: c.policy, ReservedPorts: c.reserved, Quiesce: c.quiesceOf(plane)}
 	if err := c.readCluster(ctx, &s); err != nil {
 		return s, err
 	}
@@ -73,7 +73,7 @@ func (c *Controller) observe(ctx context.Context, plane *hostedv1.HostedControlP
 	return s, c.readSecrets(ctx, &s)
 }
 
-func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
+func (c *controller) readCluster(ctx context.Context, s *snapshot) error {
 	name := clusterName(s.Plane)
 	if name == "" {
 		return nil
@@ -84,10 +84,10 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
 }
 
 // readSecrets reads all Secrets in parallel, because each missing one needs a request to the API server.
-func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) error {
-	purposes := append(s.authorities(), PurposeKubeconfig)
+func (c *controller) readSecrets(ctx context.Context, s *snapshot) error {
+	purposes := append(s.authorities(), purposeKubeconfig)
 	if s.encrypts() {
-		purposes = append(purposes, PurposeEncryption)
+		purposes = append(purposes, purposeEncryption)
 	}
 	found := make([]*corev1.Secret, len(purposes))
 	reads, ctx := errgroup.WithContext(ctx)
@@ -105,14 +105,14 @@ func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) error {
 			s.Secrets[purpose] = found[i]
 		}
 	}
-	s.Kubeconfig = secrets.ParseKubeconfig(s.Secrets[PurposeKubeconfig])
+	s.Kubeconfig = secrets.ParseKubeconfig(s.Secrets[purposeKubeconfig])
 	return nil
 }
 
 // readSecret reads a Secret from the cache, and from the API server if it is missing or stale in the cache,
 // because Secrets that users supply may not match the filter of the cache. It returns nil if the Secret does
 // not exist.
-func (c *Controller) readSecret(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
+func (c *controller) readSecret(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := c.cache.Get(ctx, key, secret, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) || err == nil && c.writer.Writes().Stale(secret) {

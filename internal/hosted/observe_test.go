@@ -37,7 +37,7 @@ func TestReadSecret(t *testing.T) { // SE-01, SE-02
 		if !tc.none {
 			live = stored(secret("first"))
 		}
-		c := &Controller{client: live, cache: tc.cached, writer: kube.NewWriter(live, Name)}
+		c := &controller{client: live, cache: tc.cached, writer: kube.NewWriter(live, Name)}
 		if !tc.none {
 			o := secret("first")
 			if err := live.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {

@@ -18,9 +18,9 @@ import (
 )
 
 // inPod is a control plane that has all it needs and runs in a Pod.
-func inPod(t *testing.T, changes ...func(*Snapshot)) Snapshot {
+func inPod(t *testing.T, changes ...func(*snapshot)) snapshot {
 	t.Helper()
-	s := running(t, func(s *Snapshot) {
+	s := running(t, func(s *snapshot) {
 		s.Plane.Spec.ControlPlaneEndpoint, s.Cluster.Spec.ControlPlaneEndpoint = s.Cluster.Spec.ControlPlaneEndpoint, clusterv1.APIEndpoint{}
 	})
 	s.Gateway = Gateway{}
@@ -36,56 +36,56 @@ func inPod(t *testing.T, changes ...func(*Snapshot)) Snapshot {
 }
 
 // fresh is one of which there is nothing yet.
-func fresh(s *Snapshot) {
+func fresh(s *snapshot) {
 	s.Plane.Spec.ControlPlaneEndpoint, s.Process = clusterv1.APIEndpoint{}, backend.ControlPlane{}
 	s.Kubeconfig.Server = ""
 }
 
 // reserved has an endpoint and was not started.
-func reserved(s *Snapshot) {
+func reserved(s *snapshot) {
 	s.Process = backend.ControlPlane{Reserved: true, Endpoint: s.Plane.Spec.ControlPlaneEndpoint, Local: s.Process.Local}
 }
 
 func TestDecideInPods(t *testing.T) {
-	many := func(s *Snapshot) {
+	many := func(s *snapshot) {
 		fresh(s)
 		s.Room, s.Terms.Maximum = backend.PlaneCount{Known: true, Own: 30, All: 30}, policy.Default().Maxima.ControlPlanes
 	}
-	room := func(s *Snapshot) { s.Room = backend.PlaneCount{Known: true} }
+	room := func(s *snapshot) { s.Room = backend.PlaneCount{Known: true} }
 	cases := map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		want   []string
 	}{
 		"settled":       {"nothing to do", inPod(t), nil},
 		"first":         {"the endpoint comes first", inPod(t, fresh, room), []string{"do: choose the control plane endpoint: the infrastructure provides none for such a control plane", untilInfrastructure}},
 		"too many":      {"a load balancer costs something", inPod(t, many), []string{"wait: Namespace ns may have 30 at most: delete some, or ask the operator to raise maxima.controlPlanes.namespace in the configuration file (--config of slipway up or slipway manager)", untilInfrastructure}},
-		"load balancer": {"an event tells", inPod(t, fresh, func(s *Snapshot) { s.Process.Reserved, s.Process.EndpointProblem = true, "Waiting for a load balancer" }), []string{"wait: Waiting for a load balancer", untilInfrastructure}},
+		"load balancer": {"an event tells", inPod(t, fresh, func(s *snapshot) { s.Process.Reserved, s.Process.EndpointProblem = true, "Waiting for a load balancer" }), []string{"wait: Waiting for a load balancer", untilInfrastructure}},
 		"start":         {"no address of a host is looked for", inPod(t, reserved), []string{"do: start the control plane at v1.36.3: it did not run before", "wait: The API server is starting"}},
-		"endpoint of a user": {"it leads elsewhere", inPod(t, reserved, func(s *Snapshot) { s.Process.Endpoint.Port++ }),
+		"endpoint of a user": {"it leads elsewhere", inPod(t, reserved, func(s *snapshot) { s.Process.Endpoint.Port++ }),
 			[]string{"wait: Control plane endpoint 172.31.0.1:6443 is not allowed: the Service of the control plane is reached at 172.31.0.1:6444; create the cluster without an endpoint"}},
-		"Service gone":     {"the objects of a backup, most often", inPod(t, room, func(s *Snapshot) { s.Process = backend.ControlPlane{} }), []string{"do: choose the control plane endpoint: the infrastructure provides none for such a control plane"}},
-		"something missed": {"", inPod(t, func(s *Snapshot) { s.Process.Pending = "remember it" }), []string{"do: remember it"}},
+		"Service gone":     {"the objects of a backup, most often", inPod(t, room, func(s *snapshot) { s.Process = backend.ControlPlane{} }), []string{"do: choose the control plane endpoint: the infrastructure provides none for such a control plane"}},
+		"something missed": {"", inPod(t, func(s *snapshot) { s.Process.Pending = "remember it" }), []string{"do: remember it"}},
 		"claim gone": {"never an empty one in the place of a full one", inPod(t, initialized, reserved),
 			[]string{"wait: The control plane was initialized and its data is not in this management cluster, which has no PersistentVolumeClaim of it; restore it from a backup, or delete the cluster: it is not started empty"}},
-		"claim gone, StatefulSet not": {"", inPod(t, initialized, func(s *Snapshot) {
+		"claim gone, StatefulSet not": {"", inPod(t, initialized, func(s *snapshot) {
 			s.Process.Running, s.Process.Ready, s.Process.Data.Exists, s.Process.Problem = false, false, false, "The claim is gone"
 		}), []string{"wait: The claim is gone"}},
-		"unscheduled": {"what the Pod waits for is said", inPod(t, func(s *Snapshot) {
+		"unscheduled": {"what the Pod waits for is said", inPod(t, func(s *snapshot) {
 			s.Process.Running, s.Process.Ready, s.Process.Problem = false, false, "Pod p is not scheduled"
 		}),
 			[]string{"wait: Pod p is not scheduled"}},
-		"another version": {"", inPod(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.35.1" }),
+		"another version": {"", inPod(t, func(s *snapshot) { s.Plane.Spec.Version = "v1.35.1" }),
 			[]string{"wait: Kubernetes v1.35.1 is not in the image of the manager, which has v1.36.3; set spec.version to it, or ask the operator to install a release of slipway with v1.35.1"}},
 		"deleted": {"", inPod(t, deleted, reserved), []string{"do: stop the control plane and remove its data: it is deleted", "wait: The control plane is being stopped and its data removed"}},
-		"gone":    {"", inPod(t, deleted, func(s *Snapshot) { s.Process = backend.ControlPlane{} }), nil},
+		"gone":    {"", inPod(t, deleted, func(s *snapshot) { s.Process = backend.ControlPlane{} }), nil},
 	}
 	for name, c := range cases {
-		if diff := cmp.Diff(c.want, texts(Decide(c.s))); diff != "" {
+		if diff := cmp.Diff(c.want, texts(decide(c.s))); diff != "" {
 			t.Errorf("%s (%s):\n%s", name, c.reason, diff)
 		}
 	}
-	counted := Decide(inPod(t, fresh, func(s *Snapshot) { s.Policy = policy.Default(); s.Terms = statefulset.Terms(s.Policy, version) }))
+	counted := decide(inPod(t, fresh, func(s *snapshot) { s.Policy = policy.Default(); s.Terms = statefulset.Terms(s.Policy, version) }))
 	if len(counted.Ask) != 1 || len(counted.Actions) != 0 {
 		t.Errorf("before an endpoint is chosen control planes are counted: %+v", counted)
 	}
@@ -93,11 +93,11 @@ func TestDecideInPods(t *testing.T) {
 
 const untilInfrastructure = "wait: Waiting for the infrastructure of Cluster c to be provisioned and its control plane endpoint to be set"
 
-func initialized(s *Snapshot) {
+func initialized(s *snapshot) {
 	s.Plane.Annotations = map[string]string{hostedv1.InitializedAnnotation: "true"}
 }
 
-func deleted(s *Snapshot) {
+func deleted(s *snapshot) {
 	at := s.Plane.CreationTimestamp
 	at.Time = now
 	s.Plane.DeletionTimestamp = &at
@@ -105,10 +105,10 @@ func deleted(s *Snapshot) {
 
 // What a Pod waits for is in the conditions.
 func TestStatusInPods(t *testing.T) {
-	s := inPod(t, func(s *Snapshot) {
+	s := inPod(t, func(s *snapshot) {
 		s.Process.Running, s.Process.Ready, s.Process.EtcdReady, s.Process.Problem = false, false, false, "Pod p is not scheduled"
 	})
-	status := Report(s, Decide(s), reconciler.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus)
+	status := report(s, decide(s), reconciler.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus)
 	for _, c := range []string{hostedv1.ProcessRunningCondition, hostedv1.AvailableCondition} {
 		if got := condition.Set(status.Conditions).Get(c); got == nil || got.Message != "Pod p is not scheduled" {
 			t.Errorf("%s: %+v", c, got)
@@ -119,9 +119,9 @@ func TestStatusInPods(t *testing.T) {
 // What the management cluster refuses is in the conditions, and not that something is starting.
 func TestRefusedStart(t *testing.T) {
 	s := inPod(t, reserved)
-	p := Decide(s)
+	p := decide(s)
 	out := reconciler.Outcome{Failed: p.Actions[0], Err: fault.New(fault.Transient, "Refused", "The management cluster refuses it, retrying: exceeded quota")}
-	status := Report(s, p, out).Status.(hostedv1.HostedControlPlaneStatus)
+	status := report(s, p, out).Status.(hostedv1.HostedControlPlaneStatus)
 	for _, c := range []string{hostedv1.ProcessRunningCondition, hostedv1.AvailableCondition} {
 		if got := condition.Set(status.Conditions).Get(c); got == nil || got.Message != "The management cluster refuses it, retrying: exceeded quota" {
 			t.Errorf("%s: %+v", c, got)
@@ -131,12 +131,12 @@ func TestRefusedStart(t *testing.T) {
 
 // A change that waits, because the claim is being deleted, is said while the old configuration runs.
 func TestClaimDeletedWhileRunning(t *testing.T) {
-	s := inPod(t, func(s *Snapshot) { s.Process.Config, s.Process.Data.Exists = "old", false })
-	p := Decide(s)
+	s := inPod(t, func(s *snapshot) { s.Process.Config, s.Process.Data.Exists = "old", false })
+	p := decide(s)
 	if len(p.Actions) != 0 {
 		t.Errorf("%v", p.Actions)
 	}
-	status := Report(s, p, reconciler.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus)
+	status := report(s, p, reconciler.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus)
 	if got := condition.Set(status.Conditions).Get("RollingOut"); got == nil || got.Reason != processconfig.ReasonDataMissing {
 		t.Errorf("%+v", got)
 	}

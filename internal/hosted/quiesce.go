@@ -13,10 +13,10 @@ import (
 // reasonQuiesced is the reason of waits for the removal of the quiesce annotation.
 const reasonQuiesced = "Quiesced"
 
-// StopProcess stops the control plane without deleting its data.
-type StopProcess struct{}
+// stopProcess stops the control plane without deleting its data.
+type stopProcess struct{}
 
-func (StopProcess) String() string {
+func (stopProcess) String() string {
 	return "stop the control plane: annotation " + hostedv1.QuiesceAnnotation
 }
 
@@ -29,11 +29,11 @@ func (StopProcess) String() string {
 //	Loopback: no data, and no snapshot is requested           wait for a request
 //	Loopback: the snapshot is not fetched                     fetch
 //	process does not run the requested components only        start
-func decideQuiesced(s Snapshot) reconciler.Plan {
+func decideQuiesced(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	if s.Quiesce.Mode == hostedv1.QuiesceStopped {
 		if !isStopped(s) {
-			p.Do(StopProcess{})
+			p.Do(stopProcess{})
 			p.RecheckIn(unwatchedRecheck)
 		}
 		p.WaitFor(reasonQuiesced, "The control plane is stopped until annotation %s is removed", hostedv1.QuiesceAnnotation).For(kind, s.Plane.Name).UntilUserActs()
@@ -51,13 +51,13 @@ func decideQuiesced(s Snapshot) reconciler.Plan {
 	if !decideData(s, cfg, &p) {
 		return p
 	}
-	p.Do(StartProcess{Version: cfg.Version, Why: "annotation " + hostedv1.QuiesceAnnotation})
+	p.Do(startProcess{Version: cfg.Version, Why: "annotation " + hostedv1.QuiesceAnnotation})
 	p.WaitFor("ControlPlaneStarting", "%s until annotation %s is removed", s.Quiesce.Runs(), hostedv1.QuiesceAnnotation).For(kind, s.Plane.Name).ToChange("status.quiesced")
 	return p
 }
 
 // decideContent reports whether all inputs of the process exist and it may run.
-func decideContent(s Snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Plan) bool {
+func decideContent(s snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Plan) bool {
 	if name, text := missingSecret(s); text != "" {
 		p.WaitFor("SecretsUnusable", "%s", text).For("Secret", name).UntilUserActs()
 		p.RecheckIn(versionAgain)
@@ -80,7 +80,7 @@ func decideContent(s Snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Pla
 }
 
 // missingSecret returns the first Secret that cannot be used, and the reason.
-func missingSecret(s Snapshot) (name, text string) {
+func missingSecret(s snapshot) (name, text string) {
 	for _, purpose := range s.authorities() {
 		name, text = purpose.SecretName(s.Cluster.Name), "Secret "+purpose.SecretName(s.Cluster.Name)+" is missing"
 		if secret, ok := s.Secrets[purpose]; ok {
@@ -91,7 +91,7 @@ func missingSecret(s Snapshot) (name, text string) {
 		}
 	}
 	if _, err := encryptionKeys(s); s.encrypts() && err != nil {
-		name = PurposeEncryption.SecretName(s.Cluster.Name)
+		name = purposeEncryption.SecretName(s.Cluster.Name)
 		return name, "Secret " + name + " has no keys that can be used"
 	}
 	return "", ""
@@ -99,7 +99,7 @@ func missingSecret(s Snapshot) (name, text string) {
 
 // decideSnapshot reports whether the control plane may run with the content of a snapshot, which is the only
 // way to start it on another host.
-func decideSnapshot(s Snapshot, p *reconciler.Plan) bool {
+func decideSnapshot(s snapshot, p *reconciler.Plan) bool {
 	switch {
 	case s.Restore.Problem != "":
 		p.WaitFor(s.Restore.Reason, "%s", s.Restore.Problem).For(kind, s.Plane.Name).UntilUserActs()
@@ -116,13 +116,13 @@ func decideSnapshot(s Snapshot, p *reconciler.Plan) bool {
 }
 
 // isStopped reports whether the control plane does not run and is not restarted.
-func isStopped(s Snapshot) bool { return !s.Process.Running && s.Process.Config == "" }
+func isStopped(s snapshot) bool { return !s.Process.Running && s.Process.Config == "" }
 
 // quiescedStatus returns status.quiesced, which acknowledges the annotation when it is in effect.
-func quiescedStatus(s Snapshot, p reconciler.Plan) string {
+func quiescedStatus(s snapshot, p reconciler.Plan) string {
 	q, fulfilled := s.Quiesce, false
 	switch {
-	case q == (QuiesceRequest{}) || s.Cluster == nil || !s.Plane.DeletionTimestamp.IsZero():
+	case q == (quiesceRequest{}) || s.Cluster == nil || !s.Plane.DeletionTimestamp.IsZero():
 		return ""
 	case q.Mode == hostedv1.QuiesceStopped:
 		fulfilled = isStopped(s)

@@ -22,8 +22,8 @@ const (
 	busyAgain = 10 * time.Second
 )
 
-// Restore is the state of a requested restore.
-type Restore struct {
+// restore is the state of a requested restore.
+type restore struct {
 	// Request is the parsed annotation. It is nil if the annotation is missing or invalid.
 	Request *RestoreRequest
 	// Problem and Reason describe why the restore is not possible. They are empty if it is.
@@ -36,11 +36,11 @@ type Restore struct {
 }
 
 // readRestore reads the request and the state of the job that fetches its snapshot.
-func (c *Controller) readRestore(s Snapshot, b backend.Backend) Restore {
-	var out Restore
+func (c *controller) readRestore(s snapshot, b backend.Backend) restore {
+	var out restore
 	var err error
 	if out.Request, err = ParseRestore(s.Plane); err != nil {
-		return Restore{Problem: fault.UserMessage(err), Reason: fault.As(err).Reason}
+		return restore{Problem: fault.UserMessage(err), Reason: fault.As(err).Reason}
 	}
 	if out.Request == nil {
 		return out
@@ -63,14 +63,14 @@ func (c *Controller) readRestore(s Snapshot, b backend.Backend) Restore {
 }
 
 // restores reports whether the next process restores a snapshot.
-func restores(s Snapshot) bool {
+func restores(s snapshot) bool {
 	r := s.Restore.Request
 	return r != nil && s.Restore.Problem == "" && s.Process.Data.Staged.ID == r.ID && s.Process.Data.Restored.ID != r.ID
 }
 
 // restoreID returns the restore that the process must have completed: the requested one if its snapshot was
 // fetched, otherwise the last one.
-func restoreID(s Snapshot) string {
+func restoreID(s snapshot) string {
 	if restores(s) {
 		return s.Restore.Request.ID
 	}
@@ -79,13 +79,13 @@ func restoreID(s Snapshot) string {
 
 // wasRestored reports whether the requested snapshot was restored. The steps that need a ready API server may
 // still be outstanding.
-func wasRestored(s Snapshot) bool {
+func wasRestored(s snapshot) bool {
 	return s.Restore.Request != nil && s.Process.Data.Restored.ID == s.Restore.Request.ID
 }
 
 // decideRestore fetches the requested snapshot. It reports whether the process may be started in the
 // meantime: a process that does not run waits for the snapshot.
-func decideRestore(s Snapshot, p *reconciler.Plan) bool {
+func decideRestore(s snapshot, p *reconciler.Plan) bool {
 	r := s.Restore.Request
 	switch state := s.Restore; {
 	case state.Problem != "":
@@ -104,15 +104,15 @@ func decideRestore(s Snapshot, p *reconciler.Plan) bool {
 		p.WaitFor("WaitingForOtherSnapshot", "Waiting for another snapshot or restore to end before snapshot %s is fetched", r.Snapshot).For(kind, s.Plane.Name).ForTime()
 		p.RecheckIn(busyAgain)
 	default:
-		p.Do(StageRestore{Snapshot: r.Snapshot})
+		p.Do(stageRestore{Snapshot: r.Snapshot})
 		p.RecheckIn(busyAgain) // another job may have started in the meantime
 	}
 	return s.Process.Running
 }
 
 // stageRestore starts a job that fetches the snapshot.
-func (c *Controller) stageRestore(s Snapshot, b backend.Backend) {
-	order := RestoreOrder{
+func (c *controller) stageRestore(s snapshot, b backend.Backend) {
+	order := restoreOrder{
 		Request: *s.Restore.Request, Config: configOf(s, endpointOf(s)), Folder: b.Folder(nameOf(s.Plane)),
 		Cluster: snapshots.Cluster{Namespace: s.Plane.Namespace, Name: s.Cluster.Name, UID: string(s.Cluster.UID)},
 	}
@@ -124,9 +124,9 @@ func (j conditionInput) restored() condition.Verdict {
 	switch {
 	case j.Restore.Problem != "":
 		return condition.False(j.Restore.Reason, j.Restore.Problem)
-	case r != nil && done.ID != r.ID && j.Restore.Err != "" && !j.Restore.Running && !restores(j.Snapshot):
+	case r != nil && done.ID != r.ID && j.Restore.Err != "" && !j.Restore.Running && !restores(j.snapshot):
 		return condition.False("SnapshotNotFetched", j.Restore.Err)
-	case r != nil && done.ID != r.ID && restores(j.Snapshot) && j.Process.LastExit != "" && !j.Process.Running:
+	case r != nil && done.ID != r.ID && restores(j.snapshot) && j.Process.LastExit != "" && !j.Process.Running:
 		return condition.False("RestoreFailed", "The process that restores snapshot "+r.Snapshot+" ended ("+j.Process.LastExit+"); its last lines are in the condition ProcessRunning. Remove the annotation "+hostedv1.RestoreAnnotation+" to continue with the data from before")
 	case r != nil && done.ID != r.ID:
 		return condition.False("Restoring", "Restoring snapshot "+r.Snapshot)

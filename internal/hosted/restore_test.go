@@ -17,28 +17,28 @@ func TestDecideRestore(t *testing.T) {
 	const id = "20261125T115900Z"
 	for name, test := range map[string]struct {
 		reason string
-		change func(*Snapshot)
+		change func(*snapshot)
 		does   []string
 		waits  string
 		starts bool // the process may be started
 		asks   string
 	}{
-		"none":       {"", func(s *Snapshot) { s.Restore = Restore{} }, nil, "", true, ""},
-		"asked for":  {"the control plane keeps running meanwhile", func(*Snapshot) {}, []string{"fetch snapshot c-20261125T110000Z: it is to be restored"}, "", true, ""},
-		"lost data":  {"it is not started empty before its snapshot is here", func(s *Snapshot) { s.Process.Running = false }, []string{"fetch snapshot c-20261125T110000Z: it is to be restored"}, "", false, ""},
-		"fetching":   {"", func(s *Snapshot) { s.Restore.Running = true }, nil, "FetchingSnapshot", true, ""},
-		"failed":     {"it is retried", func(s *Snapshot) { s.Restore.Err, s.Restore.Ended = "No", now.Add(-time.Second) }, nil, "SnapshotNotFetched", true, ""},
-		"failed ago": {"", func(s *Snapshot) { s.Restore.Err, s.Restore.Ended = "No", now.Add(-time.Hour) }, []string{"fetch snapshot c-20261125T110000Z: it is to be restored"}, "", true, ""},
-		"busy":       {"one at a time", func(s *Snapshot) { s.Restore.Busy = true }, nil, "WaitingForOtherSnapshot", true, ""},
-		"here":       {"the process restarts with it", func(s *Snapshot) { s.Process.Data.Staged.ID = id }, nil, "", true, id},
-		"restored":   {"and not answering yet", func(s *Snapshot) { s.Process.Data.Restored.ID, s.Process.Ready = id, false }, nil, "", true, id},
-		"removed": {"who removes the request continues with the data from before", func(s *Snapshot) {
-			s.Restore = Restore{}
+		"none":       {"", func(s *snapshot) { s.Restore = restore{} }, nil, "", true, ""},
+		"asked for":  {"the control plane keeps running meanwhile", func(*snapshot) {}, []string{"fetch snapshot c-20261125T110000Z: it is to be restored"}, "", true, ""},
+		"lost data":  {"it is not started empty before its snapshot is here", func(s *snapshot) { s.Process.Running = false }, []string{"fetch snapshot c-20261125T110000Z: it is to be restored"}, "", false, ""},
+		"fetching":   {"", func(s *snapshot) { s.Restore.Running = true }, nil, "FetchingSnapshot", true, ""},
+		"failed":     {"it is retried", func(s *snapshot) { s.Restore.Err, s.Restore.Ended = "No", now.Add(-time.Second) }, nil, "SnapshotNotFetched", true, ""},
+		"failed ago": {"", func(s *snapshot) { s.Restore.Err, s.Restore.Ended = "No", now.Add(-time.Hour) }, []string{"fetch snapshot c-20261125T110000Z: it is to be restored"}, "", true, ""},
+		"busy":       {"one at a time", func(s *snapshot) { s.Restore.Busy = true }, nil, "WaitingForOtherSnapshot", true, ""},
+		"here":       {"the process restarts with it", func(s *snapshot) { s.Process.Data.Staged.ID = id }, nil, "", true, id},
+		"restored":   {"and not answering yet", func(s *snapshot) { s.Process.Data.Restored.ID, s.Process.Ready = id, false }, nil, "", true, id},
+		"removed": {"who removes the request continues with the data from before", func(s *snapshot) {
+			s.Restore = restore{}
 			s.Process.Data.Staged.ID, s.Process.Data.Restored.ID = id, "20200101T000000Z"
 		}, nil, "", true, "20200101T000000Z"},
-		"unreadable": {"", func(s *Snapshot) { s.Restore = Restore{Problem: "No", Reason: "RestoreRequestInvalid"} }, nil, "RestoreRequestInvalid", true, ""},
+		"unreadable": {"", func(s *snapshot) { s.Restore = restore{Problem: "No", Reason: "RestoreRequestInvalid"} }, nil, "RestoreRequestInvalid", true, ""},
 	} {
-		s := Snapshot{Now: now, Plane: plane(), Restore: Restore{Request: &RestoreRequest{ID: id, Policy: "p", Snapshot: "c-20261125T110000Z"}}}
+		s := snapshot{Now: now, Plane: plane(), Restore: restore{Request: &RestoreRequest{ID: id, Policy: "p", Snapshot: "c-20261125T110000Z"}}}
 		s.Process.Exists, s.Process.Running, s.Process.Ready = true, true, true
 		test.change(&s)
 		cfg := processconfig.Config{Restore: restoreID(s)}
@@ -62,24 +62,24 @@ func TestDecideRestore(t *testing.T) {
 // The data may be from before the add-ons were applied: they are, whatever the status says, and only then is the request over.
 func TestAddonsAfterRestore(t *testing.T) {
 	const id = "20261125T115900Z"
-	after := func(change func(*Snapshot)) Snapshot {
-		return running(t, func(s *Snapshot) {
-			s.Restore = Restore{Request: &RestoreRequest{ID: id, Policy: "p", Snapshot: "c-20261125T110000Z"}}
+	after := func(change func(*snapshot)) snapshot {
+		return running(t, func(s *snapshot) {
+			s.Restore = restore{Request: &RestoreRequest{ID: id, Policy: "p", Snapshot: "c-20261125T110000Z"}}
 			s.Process.Data.Restored.ID = id
 			s.Process.Config = configOf(*s, endpointOf(*s)).Hash()
 			change(s)
 		})
 	}
-	answers := after(func(*Snapshot) {})
+	answers := after(func(*snapshot) {})
 	want := []string{
 		"do: apply what nodes need to the workload cluster, revision " + answers.Plane.Status.AddonsHash,
 		"do: remove the request for a restore: the API server answers with snapshot c-20261125T110000Z",
 	}
-	if diff := cmp.Diff(want, texts(Decide(answers))); diff != "" {
+	if diff := cmp.Diff(want, texts(decide(answers))); diff != "" {
 		t.Errorf("it answers (-want +got):\n%s", diff)
 	}
-	silent := after(func(s *Snapshot) { s.Process.Ready = false })
-	if diff := cmp.Diff([]string{"wait: The API server does not answer yet"}, texts(Decide(silent))); diff != "" {
+	silent := after(func(s *snapshot) { s.Process.Ready = false })
+	if diff := cmp.Diff([]string{"wait: The API server does not answer yet"}, texts(decide(silent))); diff != "" {
 		t.Errorf("it does not answer yet (-want +got):\n%s", diff)
 	}
 }

@@ -64,11 +64,11 @@ func invalid() error {
 	return fault.New(fault.Invalid, "RestoreRequestInvalid", "The annotation %s cannot be read: it needs an id like 20261125T131500Z, policy and snapshot, in JSON", hostedv1.RestoreAnnotation)
 }
 
-// RestoreStager fetches snapshots.
-type RestoreStager struct{ snapshots.RetrievalSource }
+// restoreStager fetches snapshots.
+type restoreStager struct{ snapshots.RetrievalSource }
 
-// RestoreOrder is a snapshot to fetch.
-type RestoreOrder struct {
+// restoreOrder is a snapshot to fetch.
+type restoreOrder struct {
 	Request RestoreRequest
 	Cluster snapshots.Cluster
 	// Config is the configuration of the control plane.
@@ -78,7 +78,7 @@ type RestoreOrder struct {
 
 // Stage fetches the snapshot into the directory of its control plane, together with the restore request for
 // the next process. It rejects an unsuitable snapshot before fetching it.
-func (s RestoreStager) Stage(ctx context.Context, o RestoreOrder) error {
+func (s restoreStager) Stage(ctx context.Context, o restoreOrder) error {
 	m, err := s.Find(ctx, o.Cluster, snapshots.RetrievalWanted{
 		Policy: o.Request.Policy, Snapshot: o.Request.Snapshot, IdentitySecret: o.Request.IdentitySecret, OtherCluster: o.Request.OtherCluster,
 	})
@@ -107,7 +107,7 @@ func emptyFolder(f processconfig.Folder) error {
 }
 
 // check rejects a snapshot that the control plane could not run with.
-func check(m snapshots.Manifest, o RestoreOrder) error {
+func check(m snapshots.Manifest, o restoreOrder) error {
 	data := processconfig.Data{Exists: true, Version: m.Kubernetes, EncryptionKeys: m.EncryptionKeys}
 	if err := data.KeysProblem(o.Config.EncryptionKeys, ""); err != nil {
 		return err

@@ -23,31 +23,31 @@ import (
 type Purpose = secrets.Purpose
 
 const (
-	PurposeCA         = secrets.CA
-	PurposeEtcd       = secrets.Etcd
-	PurposeProxy      = secrets.Proxy
-	PurposeSA         = secrets.SA
-	PurposeKubeconfig = secrets.Admin
-	// PurposeEncryption is the Secret with the keys for encryption at rest.
-	PurposeEncryption = secrets.Encryption
+	purposeCA         = secrets.CA
+	purposeEtcd       = secrets.Etcd
+	purposeProxy      = secrets.Proxy
+	purposeSA         = secrets.SA
+	purposeKubeconfig = secrets.Admin
+	// purposeEncryption is the Secret with the keys for encryption at rest.
+	purposeEncryption = secrets.Encryption
 )
 
 // controllerUser is the user of this controller in the workload cluster.
 const controllerUser = "slipway:" + Name
 
 // authorities returns the purposes of Secrets with a certificate or key pair.
-func authorities() []Purpose { return []Purpose{PurposeCA, PurposeEtcd, PurposeProxy, PurposeSA} }
+func authorities() []Purpose { return []Purpose{purposeCA, purposeEtcd, purposeProxy, purposeSA} }
 
 // watched returns the purposes of Secrets that trigger a reconciliation.
-func watched() []Purpose { return append(authorities(), PurposeEncryption) }
+func watched() []Purpose { return append(authorities(), purposeEncryption) }
 
 // authorities returns the purposes for the control plane. A control plane without components only signs
 // certificates of its API.
-func (s Snapshot) authorities() []Purpose {
+func (s snapshot) authorities() []Purpose {
 	if s.Terms.Components {
 		return authorities()
 	}
-	return []Purpose{PurposeCA}
+	return []Purpose{purposeCA}
 }
 
 // problem returns why a CA Secret cannot be used, or an empty string. Every Secret needs its private key,
@@ -65,7 +65,7 @@ func ownerOf(plane *hostedv1.HostedControlPlane) secrets.Owner {
 }
 
 // newSecret returns a Secret of the cluster with the content.
-func newSecret(s Snapshot, p Purpose, data map[string][]byte) *corev1.Secret {
+func newSecret(s snapshot, p Purpose, data map[string][]byte) *corev1.Secret {
 	return secrets.NewSecret(client.ObjectKeyFromObject(s.Cluster), p, ownerOf(s.Plane), data)
 }
 
@@ -78,12 +78,12 @@ const accessName = "kubernetes"
 // access returns the configuration for requests of the controller to the API server, at the address that the
 // backend reports, with a new client certificate that is never stored. It does not use the kubeconfig Secret,
 // because users who can write it must not gain the permissions of this program.
-func access(s Snapshot) (*rest.Config, error) {
+func access(s snapshot) (*rest.Config, error) {
 	local, err := netip.ParseAddrPort(s.Process.Local)
 	if err != nil || !local.Addr().IsLoopback() && !s.Terms.InPods {
 		return nil, fault.New(fault.Unreachable, "ControlPlaneNotReady", "The API server of the control plane does not answer this program yet, retrying").From(err)
 	}
-	secret := s.Secrets[PurposeCA]
+	secret := s.Secrets[purposeCA]
 	ca, err := pki.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
 		return nil, fault.New(fault.Invalid, secrets.ReasonInvalid, "Secret %s cannot be used", secret.Name).From(err)
@@ -105,8 +105,8 @@ func access(s Snapshot) (*rest.Config, error) {
 }
 
 // newKubeconfig returns the content of the kubeconfig Secret.
-func newKubeconfig(s Snapshot, endpoint clusterv1.APIEndpoint) (map[string][]byte, error) {
-	return secrets.Issue(secrets.Access{Cluster: s.Cluster.Name, Endpoint: endpoint}, s.Secrets[PurposeCA], secrets.Keys{Leaf: lifetime(s.Plane)}, s.Now)
+func newKubeconfig(s snapshot, endpoint clusterv1.APIEndpoint) (map[string][]byte, error) {
+	return secrets.Issue(secrets.Access{Cluster: s.Cluster.Name, Endpoint: endpoint}, s.Secrets[purposeCA], secrets.Keys{Leaf: lifetime(s.Plane)}, s.Now)
 }
 
 // lifetime of leaf certificates. Zero means the default of package pki, one year.

@@ -35,12 +35,12 @@ func simulatedPlane() *hostedv1.HostedControlPlane {
 }
 
 // simulatedSnapshot is a simulated control plane that has all it needs.
-func simulatedSnapshot(t *testing.T, changes ...func(*Snapshot)) Snapshot {
+func simulatedSnapshot(t *testing.T, changes ...func(*snapshot)) snapshot {
 	t.Helper()
 	s := running(t, elsewhere("127.0.0.1", 12345))
 	s.Plane = simulatedPlane()
 	s.Terms = termsOf(s)
-	s.Secrets = map[Purpose]*corev1.Secret{PurposeCA: s.Secrets[PurposeCA], PurposeKubeconfig: s.Secrets[PurposeKubeconfig]}
+	s.Secrets = map[Purpose]*corev1.Secret{purposeCA: s.Secrets[purposeCA], purposeKubeconfig: s.Secrets[purposeKubeconfig]}
 	s.Process = backend.ControlPlane{Exists: true, Running: true, Ready: true, EtcdReady: true, Version: "v1.30.0", Config: configOf(s, endpointOf(s)).Hash()}
 	for _, change := range changes {
 		change(&s)
@@ -52,11 +52,11 @@ func simulatedSnapshot(t *testing.T, changes ...func(*Snapshot)) Snapshot {
 // Simulated control planes are of any version with nothing installed, and go from one to the next.
 func TestSimulatedVersions(t *testing.T) { // CP-04
 	for _, v := range []string{"v1.33.6", "v1.34.1", "v1.35.4", "v1.36.3", "v1.37.2"} {
-		s := simulatedSnapshot(t, func(s *Snapshot) { s.Plane.Spec.Version = v })
+		s := simulatedSnapshot(t, func(s *snapshot) { s.Plane.Spec.Version = v })
 		if run, included := versionToRun(s); run != v || !included {
 			t.Errorf("%s: it would run %s, %v", v, run, included)
 		}
-		p := Decide(s)
+		p := decide(s)
 		if len(p.Actions) != 1 || p.Actions[0].String() != "start the control plane at "+v+": it runs v1.30.0" {
 			t.Errorf("%s: %v", v, p.Actions)
 		}
@@ -67,7 +67,7 @@ func TestDecideSimulated(t *testing.T) {
 	yes := true
 	cases := map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		want   []string
 	}{
 		"on all networks": {"H6: it is for this host alone", simulatedSnapshot(t, elsewhere("0.0.0.0", 12345)),
@@ -76,39 +76,39 @@ func TestDecideSimulated(t *testing.T) {
 			[]string{"wait: Control plane endpoint 127.0.0.1:22 is not allowed: a simulated control plane listens at 127.0.0.1, at a port that it chooses itself; create the cluster without an endpoint"}},
 		"port of the management cluster": {"", simulatedSnapshot(t, elsewhere("127.0.0.1", 12346)),
 			[]string{"wait: Control plane endpoint 127.0.0.1:12346 is not allowed: port 12346 is one of the management cluster's own; use another"}},
-		"off": {"the operator has switched simulation off", simulatedSnapshot(t, func(s *Snapshot) {
+		"off": {"the operator has switched simulation off", simulatedSnapshot(t, func(s *snapshot) {
 			s.Process, s.Policy.Providers.Disabled = backend.ControlPlane{}, []policy.Provider{policy.Simulated}
 		}), []string{"wait: The simulated backend is switched off: choose another one, or ask the operator to take simulated out of providers.disabled in the configuration file (--config of slipway up or slipway manager)"}},
 		"settled": {"no add-ons, any version", simulatedSnapshot(t), nil},
-		"first": {"CP-02: it chooses where it listens, and waits for nobody to make its authority", simulatedSnapshot(t, func(s *Snapshot) {
+		"first": {"CP-02: it chooses where it listens, and waits for nobody to make its authority", simulatedSnapshot(t, func(s *snapshot) {
 			s.Secrets, s.Process, s.Cluster.Spec.ControlPlaneEndpoint = nil, backend.ControlPlane{}, clusterv1.APIEndpoint{}
 			s.Cluster.Status.Initialization.InfrastructureProvisioned = nil
 		}), []string{"do: choose the control plane endpoint: the infrastructure provides none for such a control plane",
 			"do: create Secret c-ca: the cluster has no such authority yet",
 			"wait: Waiting for the infrastructure of Cluster c to be provisioned and its control plane endpoint to be set"}},
-		"start": {"it answers at once, so nothing is waited for", simulatedSnapshot(t, func(s *Snapshot) { s.Process = backend.ControlPlane{} }),
+		"start": {"it answers at once, so nothing is waited for", simulatedSnapshot(t, func(s *snapshot) { s.Process = backend.ControlPlane{} }),
 			[]string{"do: start the control plane at v1.30.0: it did not run before"}},
-		"restarted": {"", simulatedSnapshot(t, func(s *Snapshot) { s.Process = backend.ControlPlane{Exists: true} }),
+		"restarted": {"", simulatedSnapshot(t, func(s *snapshot) { s.Process = backend.ControlPlane{Exists: true} }),
 			[]string{"do: start the control plane at v1.30.0: slipway was restarted; it continues with what it wrote down"}},
-		"state lost": {"H9: it is said that nothing is left", simulatedSnapshot(t, func(s *Snapshot) {
+		"state lost": {"H9: it is said that nothing is left", simulatedSnapshot(t, func(s *snapshot) {
 			s.Process, s.Plane.Status.Initialization.ControlPlaneInitialized = backend.ControlPlane{}, &yes
 		}), []string{"do: start the control plane at v1.30.0: its data is not on this host; it starts empty, and simulated machines create their Nodes again"}},
-		"state lost, restored without status": {"H9", simulatedSnapshot(t, func(s *Snapshot) {
+		"state lost, restored without status": {"H9", simulatedSnapshot(t, func(s *snapshot) {
 			s.Process, s.Plane.Annotations = backend.ControlPlane{}, map[string]string{hostedv1.InitializedAnnotation: "true"}
 		}), []string{"do: start the control plane at v1.30.0: its data is not on this host; it starts empty, and simulated machines create their Nodes again"}},
-		"to be changed": {"its backend says what", simulatedSnapshot(t, func(s *Snapshot) { s.Process.Pending = "make the API server slower: the annotations say so" }),
+		"to be changed": {"its backend says what", simulatedSnapshot(t, func(s *snapshot) { s.Process.Pending = "make the API server slower: the annotations say so" }),
 			[]string{"do: make the API server slower: the annotations say so"}},
-		"unclear": {"it is said, by the error of the action", simulatedSnapshot(t, func(s *Snapshot) { s.Process.Unclear = "say which annotation cannot be understood" }),
+		"unclear": {"it is said, by the error of the action", simulatedSnapshot(t, func(s *snapshot) { s.Process.Unclear = "say which annotation cannot be understood" }),
 			[]string{"do: say which annotation cannot be understood"}},
-		"down": {"it is said why", simulatedSnapshot(t, func(s *Snapshot) {
+		"down": {"it is said why", simulatedSnapshot(t, func(s *snapshot) {
 			s.Process.Ready, s.Process.Problem = false, "The API server does not answer: an annotation makes it unreachable"
 		}), []string{"wait: The API server does not answer: an annotation makes it unreachable"}},
-		"deleting": {"", simulatedSnapshot(t, func(s *Snapshot) { s.Plane.DeletionTimestamp = &metav1.Time{Time: now} }),
+		"deleting": {"", simulatedSnapshot(t, func(s *snapshot) { s.Plane.DeletionTimestamp = &metav1.Time{Time: now} }),
 			[]string{"do: stop the control plane and remove its data: it is deleted", "wait: The control plane is being stopped and its data removed"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(tc.want, texts(Decide(tc.s))); d != "" {
+			if d := cmp.Diff(tc.want, texts(decide(tc.s))); d != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, d)
 			}
 		})
@@ -117,18 +117,18 @@ func TestDecideSimulated(t *testing.T) {
 
 // What was made wrong with a control plane is seen at once: no event tells of an API server that answers with errors.
 func TestChangeIsSeen(t *testing.T) {
-	if p := Decide(simulatedSnapshot(t, func(s *Snapshot) { s.Process.Pending = "answer with errors" })); p.Recheck == 0 || p.Recheck > time.Second {
+	if p := decide(simulatedSnapshot(t, func(s *snapshot) { s.Process.Pending = "answer with errors" })); p.Recheck == 0 || p.Recheck > time.Second {
 		t.Errorf("looked at again after %s", p.Recheck)
 	}
-	if p := Decide(simulatedSnapshot(t, func(s *Snapshot) { s.Process.Unclear = "say what is wrong" })); p.Recheck != 0 && p.Recheck < time.Minute {
+	if p := decide(simulatedSnapshot(t, func(s *snapshot) { s.Process.Unclear = "say what is wrong" })); p.Recheck != 0 && p.Recheck < time.Minute {
 		t.Errorf("what only a person can change is looked at again after %s", p.Recheck)
 	}
 }
 
 func TestReportSimulated(t *testing.T) { // CP-08, CP-10, CP-12
-	s := simulatedSnapshot(t, func(s *Snapshot) { s.Process = backend.ControlPlane{} })
-	p := Decide(s)
-	status := Report(s, p, reconciler.Outcome{Done: p.Actions}).Status.(hostedv1.HostedControlPlaneStatus)
+	s := simulatedSnapshot(t, func(s *snapshot) { s.Process = backend.ControlPlane{} })
+	p := decide(s)
+	status := report(s, p, reconciler.Outcome{Done: p.Actions}).Status.(hostedv1.HostedControlPlaneStatus)
 	if !isTrue(status.Initialization.ControlPlaneInitialized) || !isTrue(status.ExternalManagedControlPlane) || status.Version != "v1.30.0" {
 		t.Errorf("right after its start: %+v", status)
 	}
@@ -168,8 +168,8 @@ func simulatedBackend(f *simulation) backend.Set {
 
 func settleSimulated(t *testing.T, c client.WithWatch, p *backend.ControlPlane) {
 	t.Helper()
-	ctl := &Controller{client: c, cache: c, backends: simulatedBackend(&simulation{processes: processes{p: p}}), now: func() time.Time { return now }}
-	r := &reconciler.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
+	ctl := &controller{client: c, cache: c, backends: simulatedBackend(&simulation{processes: processes{p: p}}), now: func() time.Time { return now }}
+	r := &reconciler.Reconciler[*hostedv1.HostedControlPlane, snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	for range 12 { // a fixed point lies well below
 		if _, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "p"}}); err != nil && !errors.Is(err, testkit.ErrInjected) {
@@ -217,8 +217,8 @@ func TestFaultsOnDemand(t *testing.T) {
 	annotated.Annotations = map[string]string{hostedv1.APIDownAnnotation: "always"}
 	c := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(annotated, cluster()).WithStatusSubresource(&hostedv1.HostedControlPlane{}).Build()
 	f := &simulation{processes: processes{p: &backend.ControlPlane{}}}
-	ctl := &Controller{client: c, cache: c, backends: simulatedBackend(f), now: func() time.Time { return now }}
-	r := &reconciler.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
+	ctl := &controller{client: c, cache: c, backends: simulatedBackend(f), now: func() time.Time { return now }}
+	r := &reconciler.Reconciler[*hostedv1.HostedControlPlane, snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	said := func(annotation, value string) string {
 		t.Helper()
@@ -256,11 +256,11 @@ func TestFaultsOnDemand(t *testing.T) {
 // A control plane that starts empty, although it had data, is an event that people see.
 func TestStartedEmptyIsSaid(t *testing.T) { // H9
 	yes := true
-	s := simulatedSnapshot(t, func(s *Snapshot) {
+	s := simulatedSnapshot(t, func(s *snapshot) {
 		s.Process, s.Plane.Status.Initialization.ControlPlaneInitialized = backend.ControlPlane{}, &yes
 	})
-	p := Decide(s)
-	events := Report(s, p, reconciler.Outcome{Done: p.Actions}).Events
+	p := decide(s)
+	events := report(s, p, reconciler.Outcome{Done: p.Actions}).Events
 	if len(events) != 1 || events[0].Type != corev1.EventTypeWarning || events[0].Reason != "ControlPlaneStartedEmpty" {
 		t.Errorf("%+v", events)
 	}
@@ -277,8 +277,8 @@ func TestGone(t *testing.T) {
 		real := &processes{p: &backend.ControlPlane{Exists: tc.plane.Spec.Backend.Simulated == nil}}
 		backends := simulatedBackend(simulation)
 		backends[plane().Spec.Backend.Name()] = backend.Backend{ControlPlanes: real}
-		ctl := &Controller{client: c, cache: c, backends: backends, now: func() time.Time { return now }}
-		r := &reconciler.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
+		ctl := &controller{client: c, cache: c, backends: backends, now: func() time.Time { return now }}
+		r := &reconciler.Reconciler[*hostedv1.HostedControlPlane, snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 		for range 2 {
 			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(tc.plane)})
 			must(t, err)

@@ -13,13 +13,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// Report computes the status of a HostedControlPlane after a reconciliation. Immediately after a restart of
+// report computes the status of a HostedControlPlane after a reconciliation. Immediately after a restart of
 // this program, the only known fact about the process is that it runs. While it is being adopted, the status
 // is not changed. If it cannot be adopted, its previous health is retained.
-func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	s = afterStart(s, out)
 	if s.Process.Exists && s.Process.Config == "" && s.Plane.DeletionTimestamp.IsZero() && out.Err == nil {
-		if slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool { _, starts := a.(StartProcess); return starts }) {
+		if slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool { _, starts := a.(startProcess); return starts }) {
 			return reconciler.Report{}
 		}
 		before := condition.Set(s.Plane.Status.Conditions)
@@ -44,7 +44,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		status.Versions = []clusterv1.StatusVersion{{Version: s.Process.Version, Replicas: 1}}
 	}
 	for _, a := range out.Done {
-		if applied, ok := a.(ApplyAddons); ok {
+		if applied, ok := a.(applyAddons); ok {
 			status.AddonsHash = applied.Hash
 		}
 	}
@@ -53,14 +53,14 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	}
 	status.Authority = authorityInEffect(s, status.AddonsHash)
 	status.EncryptionKeys = keysInEffect(s)
-	j := conditionInput{Snapshot: s, addons: status.AddonsHash != ""}
+	j := conditionInput{snapshot: s, addons: status.AddonsHash != ""}
 	if len(p.Waits) > 0 {
 		j.reason, j.waiting = p.Waits[0].Reason, p.Waits[0].Message
 	}
 	switch out.Failed.(type) {
-	case ApplyAddons:
+	case applyAddons:
 		j.failed = fault.UserMessage(out.Err)
-	case StartProcess, ReserveEndpoint:
+	case startProcess, reserveEndpoint:
 		if f := fault.As(out.Err); f != nil && (f.Kind == fault.Invalid || f.Kind == fault.Transient) {
 			j.reason, j.waiting = f.Reason, f.Message
 		}
@@ -71,15 +71,15 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 
 // authorityInEffect returns the fingerprint of the CA that the process uses and that nodes get. It changes
 // when the process and the add-ons have been updated to the CA in the Secret.
-func authorityInEffect(s Snapshot, applied string) string {
+func authorityInEffect(s snapshot, applied string) string {
 	if !s.runsAsConfigured() || s.Terms.Addons && applied != addonsOf(s, endpointOf(s)).Hash() {
 		return s.Plane.Status.Authority
 	}
-	return secrets.Fingerprint(s.Secrets[PurposeCA])
+	return secrets.Fingerprint(s.Secrets[purposeCA])
 }
 
 // runsAsConfigured reports whether the process is ready with the configuration from the current objects.
-func (s Snapshot) runsAsConfigured() bool {
+func (s snapshot) runsAsConfigured() bool {
 	if s.Cluster == nil || !s.Process.Ready || slices.ContainsFunc(s.authorities(), func(p Purpose) bool { return s.Secrets[p] == nil }) {
 		return false
 	}
@@ -87,9 +87,9 @@ func (s Snapshot) runsAsConfigured() bool {
 }
 
 // afterStart adds the known results of a start to the snapshot.
-func afterStart(s Snapshot, out reconciler.Outcome) Snapshot {
+func afterStart(s snapshot, out reconciler.Outcome) snapshot {
 	for _, a := range out.Done {
-		if start, ok := a.(StartProcess); ok && s.Terms.Started != nil {
+		if start, ok := a.(startProcess); ok && s.Terms.Started != nil {
 			s.Process = *s.Terms.Started
 			s.Process.Since, s.Process.Version, s.Process.Config = s.Now, start.Version, configOf(s, endpointOf(s)).Hash()
 		}
@@ -97,7 +97,7 @@ func afterStart(s Snapshot, out reconciler.Outcome) Snapshot {
 	return s
 }
 
-func processStatus(s Snapshot) hostedv1.ProcessStatus {
+func processStatus(s snapshot) hostedv1.ProcessStatus {
 	out := hostedv1.ProcessStatus{Restarts: int32(s.Process.Restarts), LastExit: s.Process.LastExit}
 	if s.Process.Running {
 		out.PID, out.Since = int32(s.Process.PID), metav1.NewTime(s.Process.Since)
@@ -105,13 +105,13 @@ func processStatus(s Snapshot) hostedv1.ProcessStatus {
 	return out
 }
 
-func events(s Snapshot, status hostedv1.HostedControlPlaneStatus, out reconciler.Outcome) []reconciler.Event {
+func events(s snapshot, status hostedv1.HostedControlPlaneStatus, out reconciler.Outcome) []reconciler.Event {
 	var list []reconciler.Event
 	for _, a := range out.Done {
-		if done, ok := a.(FinishRestore); ok {
+		if done, ok := a.(finishRestore); ok {
 			list = append(list, reconciler.Normal("SnapshotRestored", "The API server answers with what snapshot %s had", done.Snapshot))
 		}
-		switch start, ok := a.(StartProcess); {
+		switch start, ok := a.(startProcess); {
 		case ok && start.Empty:
 			list = append(list, reconciler.Warning("ControlPlaneStartedEmpty", "Started the control plane at %s without what it had stored: %s", start.Version, start.Why))
 		case ok:

@@ -37,7 +37,7 @@ func FuzzApply(f *testing.F) {
 		if string(before) != object {
 			t.Errorf("the object became %s", before)
 		}
-		// The array that is recreated with each of its elements is the most: some 400 MB for one of MaxIndex.
+		// The array that is recreated with each of its elements is the most: some 400 MB for one of maxIndex.
 		if most := uint64(1<<30 + 1000*len(data)); used > most {
 			t.Errorf("a patch of %d bytes allocates %d MiB", len(data), used>>20)
 		}

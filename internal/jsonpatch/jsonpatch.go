@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// MaxIndex is the maximum array index in a patch. Missing elements up to the index are created.
-	MaxIndex = 10000
+	// maxIndex is the maximum array index in a patch. Missing elements up to the index are created.
+	maxIndex = 10000
 	// maxCreated is the maximum number of missing elements that the operations of one patch may create together. It
 	// limits the time too, which is quadratic, because an array is copied for each missing element.
-	maxCreated = 2 * MaxIndex
+	maxCreated = 2 * maxIndex
 	// maxCopied is the maximum number of bytes that the copy operations of one patch may copy.
 	maxCopied = 1 << 20
 )
@@ -82,8 +82,8 @@ func countCreating(operations patch.Patch) (int, error) {
 			if err != nil {
 				continue
 			}
-			if index > MaxIndex {
-				return 0, fmt.Errorf("the patch has index %d in a path, at most %d can be used", index, MaxIndex)
+			if index > maxIndex {
+				return 0, fmt.Errorf("the patch has index %d in a path, at most %d can be used", index, maxIndex)
 			}
 			if operation.Kind() == "add" {
 				created += max(index, 0)

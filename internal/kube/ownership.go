@@ -8,11 +8,11 @@ func OwnsCondition(o client.Object, controller, conditionType string) bool {
 	return hasCondition(owned(o.GetManagedFields(), Prefix+controller, statusSubresource), conditionType)
 }
 
-// IsOwnedUpstream reports whether field manager [UpstreamManager], which Cluster API's controllers use, still owns a
+// IsOwnedUpstream reports whether field manager [upstreamManager], which Cluster API's controllers use, still owns a
 // condition in status.conditions, because its ownership was not transferred; see [Writer.TransferStatusOwnership].
 func IsOwnedUpstream(o client.Object, conditionType string) bool {
 	for _, e := range o.GetManagedFields() {
-		if e.Manager == UpstreamManager && e.Subresource == statusSubresource && e.FieldsV1 != nil &&
+		if e.Manager == upstreamManager && e.Subresource == statusSubresource && e.FieldsV1 != nil &&
 			hasCondition(parsedFieldSets.object(e.FieldsV1.GetRawBytes()), conditionType) {
 			return true
 		}

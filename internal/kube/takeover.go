@@ -8,19 +8,19 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// UpstreamManager is the field manager of the writes that Cluster API's controllers make without server-side apply: every
+// upstreamManager is the field manager of the writes that Cluster API's controllers make without server-side apply: every
 // status, and small changes of metadata and spec. It is the default name of many controllers, not only of Cluster
 // API's.
-const UpstreamManager = "manager"
+const upstreamManager = "manager"
 
 const statusSubresource = "status"
 
-// TransferStatusOwnership transfers the ownership of status fields from [UpstreamManager] to this writer. As long as both own a
+// TransferStatusOwnership transfers the ownership of status fields from [upstreamManager] to this writer. As long as both own a
 // field, this writer can change but never remove it. takes selects the fields by their path below status, because other
 // programs with the same manager name must retain their fields. live may be from a cache; newest reads live. If nothing
 // is to be transferred, it neither reads nor writes.
 func (w *Writer) TransferStatusOwnership(ctx context.Context, newest client.Reader, live client.Object, takes func(fieldpath.Path) bool) error {
-	h := OwnershipTransfer{From: []string{UpstreamManager}, To: w.owner, Subresource: statusSubresource, Takes: belowStatus(takes)}
+	h := OwnershipTransfer{From: []string{upstreamManager}, To: w.owner, Subresource: statusSubresource, Takes: belowStatus(takes)}
 	if !h.HasChanges(live) {
 		return nil
 	}

@@ -34,7 +34,7 @@ func TestStatusHandOver(t *testing.T) { // MS-09
 		"none": {"it says nothing of any", Conditions(), []metav1.ManagedFieldsEntry{statusEntry("manager", "Update", formerStatus)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := OwnershipTransfer{From: []string{UpstreamManager}, To: "slipway-x", Subresource: "status", Takes: belowStatus(tc.takes)}
+			h := OwnershipTransfer{From: []string{upstreamManager}, To: "slipway-x", Subresource: "status", Takes: belowStatus(tc.takes)}
 			got, moves, err := h.apply([]metav1.ManagedFieldsEntry{statusEntry("manager", "Update", formerStatus)})
 			if err != nil || moves != (len(tc.want) > 1) {
 				t.Fatalf("moves %t, error %v", moves, err)

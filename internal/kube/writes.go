@@ -77,7 +77,7 @@ func (w *Writes) isDeleted(uid types.UID) bool {
 
 // PruneManagedFields is a cache transform that drops the managed fields of unrelated programs, which are half of an object's
 // size. It preserves the entries of Slipway's managers, of managers with [CorePrefix], and the status entries of
-// [UpstreamManager]. From unstructured objects, which belong to other controllers, it also drops all status entries,
+// [upstreamManager]. From unstructured objects, which belong to other controllers, it also drops all status entries,
 // because only those controllers write the status.
 func PruneManagedFields(in any) (any, error) {
 	switch o := in.(type) {
@@ -85,7 +85,7 @@ func PruneManagedFields(in any) (any, error) {
 		keepOwnEntries(o.Object)
 	case client.Object:
 		o.SetManagedFields(slices.DeleteFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-			return !isOwnManager(e.Manager) && !(e.Manager == UpstreamManager && e.Subresource == statusSubresource)
+			return !isOwnManager(e.Manager) && !(e.Manager == upstreamManager && e.Subresource == statusSubresource)
 		}))
 	}
 	return in, nil

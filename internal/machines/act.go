@@ -25,7 +25,7 @@ func (k MachineWriter) Act(ctx context.Context, s State, action reconciler.Actio
 	case SyncMachine:
 		m := s.Members.Named(a.Machine).Machine
 		return k.Sync(ctx, m, s.InPlace(m))
-	case SyncTimeouts:
+	case syncTimeouts:
 		return k.Writer.Named(k.Manager).Patch(ctx, s.Members.Named(a.Machine).Machine, func(o client.Object) {
 			o.(*clusterv1.Machine).Spec.Deletion = s.Definition.Spec.Deletion
 		})

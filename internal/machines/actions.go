@@ -13,8 +13,8 @@ import (
 type (
 	// SyncMachine applies the fields that follow the template in place to a Machine.
 	SyncMachine struct{ Machine string }
-	// SyncTimeouts applies the deletion timeouts to a Machine that is being deleted.
-	SyncTimeouts struct{ Machine string }
+	// syncTimeouts applies the deletion timeouts to a Machine that is being deleted.
+	syncTimeouts struct{ Machine string }
 	// SyncClone applies labels and annotations to a clone of a Machine.
 	SyncClone struct{ Kind, Name, Machine string }
 	// DeleteOrphan deletes a clone whose Machine was never created.
@@ -39,7 +39,7 @@ type (
 
 // Independent implements reconciler.Independent.
 func (SyncMachine) Independent()   {}
-func (SyncTimeouts) Independent()  {}
+func (syncTimeouts) Independent()  {}
 func (SyncClone) Independent()     {}
 func (DeleteOrphan) Independent()  {}
 func (SetConditions) Independent() {}
@@ -69,7 +69,7 @@ func (a SyncMachine) String() string {
 	return fmt.Sprintf("sync Machine %s: it differs from the template", a.Machine)
 }
 
-func (a SyncTimeouts) String() string {
+func (a syncTimeouts) String() string {
 	return fmt.Sprintf("sync Machine %s: the timeouts of its deletion changed", a.Machine)
 }
 
@@ -114,6 +114,6 @@ func NewSetConditions(m *clusterv1.Machine, upToDate, remediated condition.Verdi
 	set := condition.Set(m.Status.Conditions)
 	current := set.Get(clusterv1.MachineOwnerRemediatedCondition)
 	withdraws := remediated == condition.Absent() && setsRemediated(current)
-	differs := withdraws || Differs(current, remediated) || Differs(set.Get(clusterv1.MachineUpToDateCondition), upToDate)
+	differs := withdraws || differs(current, remediated) || differs(set.Get(clusterv1.MachineUpToDateCondition), upToDate)
 	return SetConditions{Machine: m.Name, UpToDate: upToDate, Remediated: remediated}, differs
 }

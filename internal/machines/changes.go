@@ -39,7 +39,7 @@ func ConcernsOwner(before, after *clusterv1.Machine, conditionTypes ...string) b
 // sameSpec compares the fields that an owner applies or counts.
 func sameSpec(a, b clusterv1.MachineSpec) bool {
 	return a.Version == b.Version && a.FailureDomain == b.FailureDomain && SameDeletion(a.Deletion, b.Deletion) &&
-		SameSeconds(a.MinReadySeconds, b.MinReadySeconds) && slices.Equal(a.ReadinessGates, b.ReadinessGates) && slices.Equal(a.Taints, b.Taints)
+		sameSeconds(a.MinReadySeconds, b.MinReadySeconds) && slices.Equal(a.ReadinessGates, b.ReadinessGates) && slices.Equal(a.Taints, b.Taints)
 }
 
 // conditionTexts returns the conditions without their times.

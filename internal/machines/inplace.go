@@ -34,7 +34,7 @@ func InPlace(fresh, live *clusterv1.Machine) *clusterv1.Machine {
 func Includes(have, want *clusterv1.Machine) bool {
 	return Subset(want.Labels, have.Labels) && Subset(want.Annotations, have.Annotations) &&
 		slices.Contains(have.Finalizers, clusterv1.MachineFinalizer) &&
-		SameSeconds(have.Spec.MinReadySeconds, want.Spec.MinReadySeconds) && SameDeletion(have.Spec.Deletion, want.Spec.Deletion) &&
+		sameSeconds(have.Spec.MinReadySeconds, want.Spec.MinReadySeconds) && SameDeletion(have.Spec.Deletion, want.Spec.Deletion) &&
 		containsAll(want.Spec.ReadinessGates, have.Spec.ReadinessGates) && containsAll(want.Spec.Taints, have.Spec.Taints)
 }
 
@@ -51,12 +51,12 @@ func Follows(have, want *clusterv1.Machine, manager string) bool {
 	if len(have.Spec.ReadinessGates) == len(want.Spec.ReadinessGates) && len(have.Spec.Taints) == len(want.Spec.Taints) {
 		return true
 	}
-	covered, err := Covered(have, InPlace(want, have), manager) // other field managers may own items in these lists
+	covered, err := covered(have, InPlace(want, have), manager) // other field managers may own items in these lists
 	return err == nil && covered
 }
 
-// Covered reports whether applying a Machine would change nothing. Finalizers and owner references are ignored.
-func Covered(have, want *clusterv1.Machine, manager string) (bool, error) {
+// covered reports whether applying a Machine would change nothing. Finalizers and owner references are ignored.
+func covered(have, want *clusterv1.Machine, manager string) (bool, error) {
 	want = want.DeepCopy()
 	want.Finalizers, want.OwnerReferences = have.Finalizers, have.OwnerReferences
 	u, err := Applied(want)
@@ -85,9 +85,9 @@ func Applied(m *clusterv1.Machine) (*unstructured.Unstructured, error) {
 
 // SameDeletion reports whether two specs have the same deletion timeouts.
 func SameDeletion(a, b clusterv1.MachineDeletionSpec) bool {
-	return SameSeconds(a.NodeDrainTimeoutSeconds, b.NodeDrainTimeoutSeconds) &&
-		SameSeconds(a.NodeVolumeDetachTimeoutSeconds, b.NodeVolumeDetachTimeoutSeconds) &&
-		SameSeconds(a.NodeDeletionTimeoutSeconds, b.NodeDeletionTimeoutSeconds)
+	return sameSeconds(a.NodeDrainTimeoutSeconds, b.NodeDrainTimeoutSeconds) &&
+		sameSeconds(a.NodeVolumeDetachTimeoutSeconds, b.NodeVolumeDetachTimeoutSeconds) &&
+		sameSeconds(a.NodeDeletionTimeoutSeconds, b.NodeDeletionTimeoutSeconds)
 }
 
 // Subset reports whether have contains all entries of want with the same values.
@@ -100,8 +100,8 @@ func Subset(want, have map[string]string) bool {
 	return true
 }
 
-// SameSeconds reports whether two durations in seconds are equal, or both unset.
-func SameSeconds(a, b *int32) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
+// sameSeconds reports whether two durations in seconds are equal, or both unset.
+func sameSeconds(a, b *int32) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
 
 func containsAll[T comparable](want, have []T) bool {
 	return !slices.ContainsFunc(want, func(item T) bool { return !slices.Contains(have, item) })

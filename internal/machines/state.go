@@ -63,7 +63,7 @@ func (s State) Propagation() []reconciler.Action {
 		switch {
 		case m.Stale || !s.needsSync(m, desired):
 		case m.Deleted:
-			out = append(out, SyncTimeouts{Machine: m.Name})
+			out = append(out, syncTimeouts{Machine: m.Name})
 		default:
 			out = append(out, SyncMachine{Machine: m.Name})
 		}
@@ -88,7 +88,7 @@ func (s State) needsSync(m Member, desired *clusterv1.Machine) bool {
 	if s.Verified {
 		return false
 	}
-	covered, err := Covered(m.Machine, s.InPlace(m.Machine), s.Manager)
+	covered, err := covered(m.Machine, s.InPlace(m.Machine), s.Manager)
 	return err != nil || !covered
 }
 
@@ -107,8 +107,8 @@ func (s State) metadata(m *clusterv1.Machine) clone.Metadata {
 	return clone.MetadataFor(m, s.Manager, s.Definition.Labels, s.Definition.Annotations)
 }
 
-// Differs reports whether a condition has to be written to match the verdict. An absent verdict requires no write.
-func Differs(current *metav1.Condition, desired condition.Verdict) bool {
+// differs reports whether a condition has to be written to match the verdict. An absent verdict requires no write.
+func differs(current *metav1.Condition, desired condition.Verdict) bool {
 	if desired == condition.Absent() {
 		return false
 	}

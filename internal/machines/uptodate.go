@@ -53,6 +53,6 @@ func (s State) SetConditions(r Remediation) []reconciler.Action {
 func (s State) IsUpToDate() bool {
 	return len(s.Propagation()) == 0 && !slices.ContainsFunc(s.Members, func(m Member) bool {
 		current := condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition)
-		return s.IsUndecided(m) || !m.Deleted && Differs(current, s.UpToDate(m.Machine))
+		return s.IsUndecided(m) || !m.Deleted && differs(current, s.UpToDate(m.Machine))
 	})
 }

@@ -28,8 +28,8 @@ import (
 // tokenLife is the lifetime of the bootstrap token for a join.
 const tokenLife = 15 * time.Minute
 
-func (k *Supervisor) observe(ctx context.Context) (Snapshot, error) {
-	s := Snapshot{Version: buildinfo.Kubernetes()}
+func (k *Supervisor) observe(ctx context.Context) (snapshot, error) {
+	s := snapshot{Version: buildinfo.Kubernetes()}
 	var err error
 	if s.Machine, err = k.cfg.Host.Inspect(ctx, machine(k.cfg.Place.Instance)); err != nil {
 		return s, err
@@ -49,16 +49,16 @@ func (k *Supervisor) observe(ctx context.Context) (Snapshot, error) {
 	return s, nil
 }
 
-func (k *Supervisor) act(ctx context.Context, s Snapshot, a Action) error {
+func (k *Supervisor) act(ctx context.Context, s snapshot, a action) error {
 	switch a.(type) {
-	case CreateMachine:
+	case createMachine:
 		_, err := k.cfg.Host.Create(ctx, k.spec())
 		return err
-	case DeleteMachine:
+	case deleteMachine:
 		return k.cfg.Host.Delete(ctx, machine(k.cfg.Place.Instance))
-	case DeleteNode:
+	case deleteNode:
 		return k.writer.DeleteAnyway(ctx, s.Node)
-	case Join:
+	case join:
 		return k.join(ctx, s.Machine)
 	}
 	return fmt.Errorf("unknown action %T", a)
@@ -69,7 +69,7 @@ func (k *Supervisor) spec() backend.MachineSpec {
 	return backend.MachineSpec{
 		Owner: owner(), Name: ref.Name, Hostname: Name, ProviderID: backend.ProviderID(ref.Name), Version: buildinfo.Kubernetes(),
 		Policy:  policy.Configuration{Networks: policy.Networks{Internet: k.cfg.Place.Internet}}, // without limits
-		Network: k.cfg.Place.network, Image: Image(), Ranges: []netip.Prefix{controlplane.ManagementServices()},
+		Network: k.cfg.Place.network, Image: image(), Ranges: []netip.Prefix{controlplane.ManagementServices()},
 	}
 }
 

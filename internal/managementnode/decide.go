@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/backend"
 )
 
-// Snapshot is the observed state of the container and its Node.
-type Snapshot struct {
+// snapshot is the observed state of the container and its Node.
+type snapshot struct {
 	// Machine is the container of the node.
 	Machine backend.Machine
 	// Version is the desired Kubernetes version of the node.
@@ -34,86 +34,86 @@ const (
 	mostDoublings = 4
 )
 
-// Action is a change to the container or the Node.
-type Action interface{ String() string }
+// action is a change to the container or the Node.
+type action interface{ String() string }
 
 type (
-	// CreateMachine creates or starts the container.
-	CreateMachine struct{}
-	// Join runs kubeadm join in the container.
-	Join struct{}
-	// DeleteMachine deletes the container.
-	DeleteMachine struct{ Why string }
-	// DeleteNode deletes a Node whose container does not exist.
-	DeleteNode struct{}
+	// createMachine creates or starts the container.
+	createMachine struct{}
+	// join runs kubeadm join in the container.
+	join struct{}
+	// deleteMachine deletes the container.
+	deleteMachine struct{ Why string }
+	// deleteNode deletes a Node whose container does not exist.
+	deleteNode struct{}
 )
 
 // String implements Action.
-func (CreateMachine) String() string { return "create or start the container" }
+func (createMachine) String() string { return "create or start the container" }
 
 // String implements Action.
-func (Join) String() string { return "join the container with kubeadm" }
+func (join) String() string { return "join the container with kubeadm" }
 
 // String implements Action.
-func (a DeleteMachine) String() string { return "delete the container: " + a.Why }
+func (a deleteMachine) String() string { return "delete the container: " + a.Why }
 
 // String implements Action.
-func (DeleteNode) String() string { return "delete Node " + Name + ": its container does not exist" }
+func (deleteNode) String() string { return "delete Node " + Name + ": its container does not exist" }
 
-// Plan lists the actions to run. Without actions, Ready reports whether Pods can run on the node, and Wait is the
+// plan lists the actions to run. Without actions, Ready reports whether Pods can run on the node, and Wait is the
 // reason if not.
-type Plan struct {
-	Actions []Action
+type plan struct {
+	Actions []action
 	Ready   bool
 	Wait    string
 }
 
-// Decide returns the plan for the observed state.
-func Decide(s Snapshot) Plan {
+// decide returns the plan for the observed state.
+func decide(s snapshot) plan {
 	m := s.Machine
 	switch m.State {
 	case backend.Foreign:
-		return Plan{Wait: "container " + m.Name + " on this host does not belong to this management cluster: remove it if it is not needed"}
+		return plan{Wait: "container " + m.Name + " on this host does not belong to this management cluster: remove it if it is not needed"}
 	case backend.Removing:
-		return Plan{Wait: "waiting for Docker to remove container " + m.Name}
+		return plan{Wait: "waiting for Docker to remove container " + m.Name}
 	}
 	if !m.State.Exists() {
 		if s.Node != nil { // kubeadm join fails if a Ready Node with the same name exists
-			return Plan{Actions: []Action{DeleteNode{}, CreateMachine{}}}
+			return plan{Actions: []action{deleteNode{}, createMachine{}}}
 		}
-		return Plan{Actions: []Action{CreateMachine{}}}
+		return plan{Actions: []action{createMachine{}}}
 	}
 	if m.NodeVersion != "" && m.NodeVersion != s.Version {
-		return Plan{Actions: []Action{DeleteMachine{"it runs Kubernetes " + m.NodeVersion + ", not " + s.Version}}}
+		return plan{Actions: []action{deleteMachine{"it runs Kubernetes " + m.NodeVersion + ", not " + s.Version}}}
 	}
 	if m.State != backend.Running {
-		return Plan{Actions: []Action{CreateMachine{}}}
+		return plan{Actions: []action{createMachine{}}}
 	}
 	return decideJoin(s)
 }
 
-func decideJoin(s Snapshot) Plan {
+func decideJoin(s snapshot) plan {
 	switch s.Bootstrap.Phase {
 	case backend.NotStarted:
-		return Plan{Actions: []Action{Join{}}}
+		return plan{Actions: []action{join{}}}
 	case backend.InProgress:
-		return Plan{Wait: "waiting for kubeadm join to end"}
+		return plan{Wait: "waiting for kubeadm join to end"}
 	case backend.Failed:
-		return Plan{Actions: []Action{DeleteMachine{"kubeadm join failed: " + lastErrorLine(s.Bootstrap.Log)}}}
+		return plan{Actions: []action{deleteMachine{"kubeadm join failed: " + lastErrorLine(s.Bootstrap.Log)}}}
 	case backend.Interrupted:
-		return Plan{Actions: []Action{DeleteMachine{"kubeadm join was interrupted"}}}
+		return plan{Actions: []action{deleteMachine{"kubeadm join was interrupted"}}}
 	case backend.Unusable:
-		return Plan{Wait: s.Bootstrap.Log}
+		return plan{Wait: s.Bootstrap.Log}
 	}
 	switch {
 	case s.Node == nil: // the Node was deleted, and the kubelet of a joined node only registers it again after a restart
-		return Plan{Actions: []Action{DeleteMachine{"Node " + Name + " was deleted"}}}
+		return plan{Actions: []action{deleteMachine{"Node " + Name + " was deleted"}}}
 	case isReady(s.Node):
-		return Plan{Ready: true}
+		return plan{Ready: true}
 	case s.NotReady >= notReadyLimit<<min(s.Recreated, mostDoublings):
-		return Plan{Actions: []Action{DeleteMachine{"Node " + Name + " does not become Ready"}}}
+		return plan{Actions: []action{deleteMachine{"Node " + Name + " does not become Ready"}}}
 	}
-	return Plan{Wait: "waiting for Node " + Name + " to become Ready"}
+	return plan{Wait: "waiting for Node " + Name + " to become Ready"}
 }
 
 func isReady(n *corev1.Node) bool {

@@ -24,55 +24,55 @@ func TestDecide(t *testing.T) {
 	joined := backend.Progress{Phase: backend.Succeeded}
 	tests := map[string]struct {
 		reason  string
-		in      Snapshot
+		in      snapshot
 		actions []string
 		ready   bool
 		wait    string
 	}{
-		"nothing there": {reason: "the first start", in: Snapshot{Machine: backend.Machine{State: backend.Absent}},
+		"nothing there": {reason: "the first start", in: snapshot{Machine: backend.Machine{State: backend.Absent}},
 			actions: []string{"create or start the container"}},
 		"container removed by hand": {reason: "kubeadm does not join under the name of a Node that is there",
-			in:      Snapshot{Machine: backend.Machine{State: backend.Absent}, Node: nodeThatIs(corev1.ConditionTrue)},
+			in:      snapshot{Machine: backend.Machine{State: backend.Absent}, Node: nodeThatIs(corev1.ConditionTrue)},
 			actions: []string{"delete Node management-node: its container does not exist", "create or start the container"}},
-		"only a volume left": {reason: "creating the container deletes it", in: Snapshot{Machine: backend.Machine{State: backend.Orphaned}},
+		"only a volume left": {reason: "creating the container deletes it", in: snapshot{Machine: backend.Machine{State: backend.Orphaned}},
 			actions: []string{"create or start the container"}},
-		"somebody else's": {reason: "nothing is done to what is not ours", in: Snapshot{Machine: backend.Machine{Name: "m", State: backend.Foreign}},
+		"somebody else's": {reason: "nothing is done to what is not ours", in: snapshot{Machine: backend.Machine{Name: "m", State: backend.Foreign}},
 			wait: "container m on this host does not belong to this management cluster"},
-		"being removed": {reason: "its name is taken until then", in: Snapshot{Machine: backend.Machine{Name: "m", State: backend.Removing}},
+		"being removed": {reason: "its name is taken until then", in: snapshot{Machine: backend.Machine{Name: "m", State: backend.Removing}},
 			wait: "waiting for Docker to remove container m"},
-		"stopped": {reason: "a node that has joined continues", in: Snapshot{Machine: backend.Machine{State: backend.Stopped}},
+		"stopped": {reason: "a node that has joined continues", in: snapshot{Machine: backend.Machine{State: backend.Stopped}},
 			actions: []string{"create or start the container"}},
-		"older": {reason: "the program was upgraded; Pods are created anew", in: Snapshot{Machine: running, Version: "v2", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionTrue)},
+		"older": {reason: "the program was upgraded; Pods are created anew", in: snapshot{Machine: running, Version: "v2", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionTrue)},
 			actions: []string{"delete the container: it runs Kubernetes v1, not v2"}},
-		"new": {reason: "", in: Snapshot{Machine: running, Version: "v1", Bootstrap: backend.Progress{Phase: backend.NotStarted}},
+		"new": {reason: "", in: snapshot{Machine: running, Version: "v1", Bootstrap: backend.Progress{Phase: backend.NotStarted}},
 			actions: []string{"join the container with kubeadm"}},
-		"joining": {reason: "", in: Snapshot{Machine: running, Version: "v1", Bootstrap: backend.Progress{Phase: backend.InProgress}},
+		"joining": {reason: "", in: snapshot{Machine: running, Version: "v1", Bootstrap: backend.Progress{Phase: backend.InProgress}},
 			wait: "waiting for kubeadm join to end"},
-		"join failed": {reason: "its log says why; a container that half joined is of no use", in: Snapshot{Machine: running, Version: "v1", Bootstrap: backend.Progress{Phase: backend.Failed, Log: "[preflight]\nerror: no route\nslipway: runcmd ended with code 1"}},
+		"join failed": {reason: "its log says why; a container that half joined is of no use", in: snapshot{Machine: running, Version: "v1", Bootstrap: backend.Progress{Phase: backend.Failed, Log: "[preflight]\nerror: no route\nslipway: runcmd ended with code 1"}},
 			actions: []string{"delete the container: kubeadm join failed: error: no route"}},
-		"interrupted": {reason: "what was done is unknown", in: Snapshot{Machine: running, Version: "v1", Bootstrap: backend.Progress{Phase: backend.Interrupted}},
+		"interrupted": {reason: "what was done is unknown", in: snapshot{Machine: running, Version: "v1", Bootstrap: backend.Progress{Phase: backend.Interrupted}},
 			actions: []string{"delete the container: kubeadm join was interrupted"}},
-		"no node image": {reason: "a person has to look", in: Snapshot{Machine: running, Version: "v1", Bootstrap: backend.Progress{Phase: backend.Unusable, Log: "no shell"}},
+		"no node image": {reason: "a person has to look", in: snapshot{Machine: running, Version: "v1", Bootstrap: backend.Progress{Phase: backend.Unusable, Log: "no shell"}},
 			wait: "no shell"},
-		"Node deleted": {reason: "a kubelet that runs does not register again", in: Snapshot{Machine: running, Version: "v1", Bootstrap: joined},
+		"Node deleted": {reason: "a kubelet that runs does not register again", in: snapshot{Machine: running, Version: "v1", Bootstrap: joined},
 			actions: []string{"delete the container: Node management-node was deleted"}},
-		"starting": {reason: "", in: Snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionFalse)},
+		"starting": {reason: "", in: snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionFalse)},
 			wait: "waiting for Node management-node to become Ready"},
-		"not Ready for long": {reason: "a kubelet that cannot reach the API server does not repair itself", in: Snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionUnknown), NotReady: 10 * time.Minute},
+		"not Ready for long": {reason: "a kubelet that cannot reach the API server does not repair itself", in: snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionUnknown), NotReady: 10 * time.Minute},
 			actions: []string{"delete the container: Node management-node does not become Ready"}},
-		"not Ready for a while": {reason: "a busy host is slow", in: Snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionUnknown), NotReady: 9 * time.Minute},
+		"not Ready for a while": {reason: "a busy host is slow", in: snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionUnknown), NotReady: 9 * time.Minute},
 			wait: "waiting for Node management-node to become Ready"},
-		"not Ready again": {reason: "another container did not help: it gets twice the time", in: Snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionFalse), NotReady: 19 * time.Minute, Recreated: 1},
+		"not Ready again": {reason: "another container did not help: it gets twice the time", in: snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionFalse), NotReady: 19 * time.Minute, Recreated: 1},
 			wait: "waiting for Node management-node to become Ready"},
-		"not Ready again, for long": {reason: "", in: Snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionFalse), NotReady: 20 * time.Minute, Recreated: 1},
+		"not Ready again, for long": {reason: "", in: snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionFalse), NotReady: 20 * time.Minute, Recreated: 1},
 			actions: []string{"delete the container: Node management-node does not become Ready"}},
-		"no word yet": {reason: "", in: Snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: &corev1.Node{}},
+		"no word yet": {reason: "", in: snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: &corev1.Node{}},
 			wait: "waiting for Node management-node to become Ready"},
-		"ready": {reason: "", in: Snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionTrue)}, ready: true},
+		"ready": {reason: "", in: snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionTrue)}, ready: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := Decide(test.in)
+			got := decide(test.in)
 			var actions []string
 			for _, a := range got.Actions {
 				actions = append(actions, a.String())
@@ -90,20 +90,20 @@ func TestDecide(t *testing.T) {
 // S4: time counts from when a Node that has joined is first seen not to be Ready, and not while there is none.
 func TestHealth(t *testing.T) {
 	begin := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
-	joined := Snapshot{Machine: backend.Machine{State: backend.Running}, Bootstrap: backend.Progress{Phase: backend.Succeeded}, Node: nodeThatIs(corev1.ConditionUnknown)}
+	joined := snapshot{Machine: backend.Machine{State: backend.Running}, Bootstrap: backend.Progress{Phase: backend.Succeeded}, Node: nodeThatIs(corev1.ConditionUnknown)}
 	ready, none := joined, joined
 	ready.Node, none.Node = nodeThatIs(corev1.ConditionTrue), nil
 	h := &health{}
 	for n, step := range []struct {
-		s         Snapshot
+		s         snapshot
 		minute    int
 		notReady  int
 		recreated int
-		plan      Plan
+		plan      plan
 	}{
 		{s: joined, minute: 0}, {s: joined, minute: 9, notReady: 9}, {s: ready, minute: 9}, {s: joined, minute: 10},
-		{s: joined, minute: 20, notReady: 10, plan: Plan{Actions: []Action{DeleteMachine{"x"}}}},
-		{s: none, minute: 21, recreated: 1, plan: Plan{Actions: []Action{CreateMachine{}}}},
+		{s: joined, minute: 20, notReady: 10, plan: plan{Actions: []action{deleteMachine{"x"}}}},
+		{s: none, minute: 21, recreated: 1, plan: plan{Actions: []action{createMachine{}}}},
 		{s: joined, minute: 30, recreated: 1}, {s: joined, minute: 49, notReady: 19, recreated: 1}, {s: ready, minute: 50}, {s: joined, minute: 51},
 	} {
 		notReady, recreated := h.observe(step.s, begin.Add(time.Duration(step.minute)*time.Minute))

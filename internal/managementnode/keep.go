@@ -109,11 +109,11 @@ func (k *Supervisor) Run(ctx context.Context) {
 }
 
 // deletesMachine reports whether the plan deletes the container to start over.
-func (p Plan) deletesMachine() bool {
-	return slices.ContainsFunc(p.Actions, func(a Action) bool { _, ok := a.(DeleteMachine); return ok })
+func (p plan) deletesMachine() bool {
+	return slices.ContainsFunc(p.Actions, func(a action) bool { _, ok := a.(deleteMachine); return ok })
 }
 
-func (p Plan) message() string {
+func (p plan) message() string {
 	if len(p.Actions) > 0 {
 		return p.Actions[len(p.Actions)-1].String()
 	}
@@ -129,19 +129,19 @@ func (k *Supervisor) report(s Status) {
 }
 
 // step observes, decides and acts once.
-func (k *Supervisor) step(ctx context.Context) (Plan, error) {
+func (k *Supervisor) step(ctx context.Context) (plan, error) {
 	if !k.served {
 		if err := k.applyAddons(ctx); err != nil {
-			return Plan{}, fmt.Errorf("prepare the management cluster for nodes: %w", err)
+			return plan{}, fmt.Errorf("prepare the management cluster for nodes: %w", err)
 		}
 		k.served = true
 	}
 	s, err := k.observe(ctx)
 	if err != nil {
-		return Plan{}, err
+		return plan{}, err
 	}
 	s.NotReady, s.Recreated = k.health.observe(s, k.cfg.Now())
-	p := Decide(s)
+	p := decide(s)
 	k.health.decided(p)
 	var errs []error
 	for _, a := range p.Actions {
@@ -177,7 +177,7 @@ type health struct {
 	recreated int
 }
 
-func (h *health) observe(s Snapshot, now time.Time) (notReady time.Duration, recreated int) {
+func (h *health) observe(s snapshot, now time.Time) (notReady time.Duration, recreated int) {
 	switch {
 	case s.Node != nil && isReady(s.Node):
 		*h = health{}
@@ -193,7 +193,7 @@ func (h *health) observe(s Snapshot, now time.Time) (notReady time.Duration, rec
 }
 
 // decided counts the containers that are deleted because their Node was not Ready.
-func (h *health) decided(p Plan) {
+func (h *health) decided(p plan) {
 	if p.deletesMachine() && !h.since.IsZero() {
 		h.since, h.recreated = time.Time{}, h.recreated+1
 	}

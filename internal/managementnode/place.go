@@ -24,8 +24,8 @@ const Namespace = "slipway-system"
 // apiPort is the port of the API server for nodes and Pods, on the host's address in their network.
 const apiPort = 6443
 
-// ReasonImage is the reason of the fault for a host without the node image.
-const ReasonImage = "NodeImageMissing"
+// reasonImage is the reason of the fault for a host without the node image.
+const reasonImage = "NodeImageMissing"
 
 // Host runs the network and the container of the node.
 type Host interface {
@@ -49,17 +49,17 @@ type Reservation struct {
 	network backend.Ref
 }
 
-// Image returns the node image for the Kubernetes version of this build.
-func Image() string { return backend.DefaultImage(buildinfo.Kubernetes(), false) }
+// image returns the node image for the Kubernetes version of this build.
+func image() string { return backend.DefaultImage(buildinfo.Kubernetes(), false) }
 
 // Reserve checks that the node image exists on the host, and creates the network of the node if it is missing.
 func Reserve(ctx context.Context, host Host, instance string, allowed policy.Configuration) (Reservation, error) {
-	found, err := host.HasImage(ctx, Image())
+	found, err := host.HasImage(ctx, image())
 	if err != nil {
 		return Reservation{}, fmt.Errorf("--node needs Docker: %w", err)
 	}
 	if !found {
-		return Reservation{}, fault.New(fault.Invalid, ReasonImage, "--node needs the node image %s, which is not on this host: make it with \"slipway image build\"", Image())
+		return Reservation{}, fault.New(fault.Invalid, reasonImage, "--node needs the node image %s, which is not on this host: make it with \"slipway image build\"", image())
 	}
 	ref := network(instance)
 	before, err := replaceNetwork(ctx, host, instance, allowed.Management.NodeInternet)

@@ -27,8 +27,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// Namespace is the default namespace of the manager's own objects.
-const Namespace = rbac.Namespace
+// namespace is the default namespace of the manager's own objects.
+const namespace = rbac.Namespace
 
 // Config configures the manager. REST is required, and the zero values of all other fields are defaults.
 type Config struct {
@@ -38,7 +38,7 @@ type Config struct {
 	// controllers of other providers, the caches and all shared tasks use REST.
 	Identities map[providerset.Name]*rest.Config
 	// Home is the existing namespace of the manager's own objects: the lease, and the certificate and Service
-	// of the webhooks. If empty, [Namespace] is used and created if it is missing.
+	// of the webhooks. If empty, [namespace] is used and created if it is missing.
 	Home string
 	// Log receives the log of the controllers.
 	Log logr.Logger
@@ -174,7 +174,7 @@ func (h Host) balancers() *loadbalancer.Supervisor {
 	return &loadbalancer.Supervisor{Root: datadir.Dir(h.DataDir).Balancers(), Command: []string{h.Executable, "load-balancer", "run", "--folder"}}
 }
 
-func (c Config) home() string { return cmp.Or(c.Home, Namespace) }
+func (c Config) home() string { return cmp.Or(c.Home, namespace) }
 
 // Lease returns the key of the leader election lease.
 func (c Config) Lease() client.ObjectKey {

@@ -58,13 +58,13 @@ func Install(ctx context.Context, admin *rest.Config, rights rbac.Rights) error 
 
 // ensureNamespace creates the manager's namespace if it is missing.
 func ensureNamespace(ctx context.Context, c client.Client) error {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	err := c.Get(ctx, client.ObjectKeyFromObject(ns), ns)
 	if apierrors.IsNotFound(err) {
 		err = c.Create(ctx, ns)
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("making namespace %s: %w", Namespace, err)
+		return fmt.Errorf("making namespace %s: %w", namespace, err)
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// RandomLength is the length of the random part of a name.
-	RandomLength = 5
+	// randomLength is the length of the random part of a name.
+	randomLength = 5
 	// MaxLength is the maximum length of a name, the limit for label values and host names.
 	MaxLength = 63
 
@@ -20,7 +20,7 @@ const (
 
 // Random returns a random part; intn returns a random number in [0, n).
 func Random(intn func(n int) int) string {
-	out := make([]byte, RandomLength)
+	out := make([]byte, randomLength)
 	for i := range out {
 		out[i] = alphabet[intn(len(alphabet))]
 	}
@@ -74,7 +74,7 @@ func (t Template) Name(values Values, random string) (string, error) {
 	if err != nil || len(name) <= MaxLength {
 		return name, err
 	}
-	return name[:MaxLength-RandomLength] + random, nil
+	return name[:MaxLength-randomLength] + random, nil
 }
 
 // FreshNames renders up to n names that are not taken, each with the next random part. It returns fewer if there are

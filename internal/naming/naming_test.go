@@ -66,7 +66,7 @@ func TestRandom(t *testing.T) {
 		next += 7
 		return next % n
 	})
-	if len(got) != RandomLength || len(validation.IsDNS1123Label(got)) > 0 || strings.ContainsAny(got, "aeiou013") {
+	if len(got) != randomLength || len(validation.IsDNS1123Label(got)) > 0 || strings.ContainsAny(got, "aeiou013") {
 		t.Errorf("got %q", got)
 	}
 	if highest := Random(func(n int) int { return n - 1 }); highest != "99999" {

@@ -150,7 +150,7 @@ func (b *builder) loadBase(ctx context.Context, system string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ref := Repository + "/node-base:" + b.plan.key[:16]
+	ref := repository + "/node-base:" + b.plan.key[:16]
 	err = b.store.Timed("loading the node's file system", func() error {
 		img, err := layered([]string{system, programs, config}, v1.Config{Env: []string{searchPath}, StopSignal: stopSignal}, runtime.GOARCH)
 		if err != nil {
@@ -189,7 +189,7 @@ func (b *builder) layer(ctx context.Context, name string, entries []entry) (stri
 		// The file name of a compiled program contains the hash of its sources.
 		parts = append(parts, e.name, fmt.Sprint(e.mode), e.link, filepath.Base(e.file), string(e.data))
 	}
-	return b.store.Run(ctx, GoStep{Name: name + ".tar", Key: KeyOf(parts...), Make: func(_ context.Context, file string) error {
+	return b.store.Run(ctx, GoStep{Name: name + ".tar", Key: keyOf(parts...), Make: func(_ context.Context, file string) error {
 		f, err := os.Create(file)
 		if err != nil {
 			return err
@@ -242,14 +242,14 @@ func (b *builder) busybox(ctx context.Context, network string) ([]entry, error) 
 		return nil, err
 	}
 	defer os.Remove(file)
-	help, err := GoCommand{Args: []string{file, "--help"}}.Run(ctx)
+	help, err := goCommand{Args: []string{file, "--help"}}.Run(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if !strings.HasPrefix(string(help), "BusyBox v"+BusyboxVersion) {
-		return nil, fmt.Errorf("busybox of Debian is not version %s: %.40s", BusyboxVersion, help)
+	if !strings.HasPrefix(string(help), "BusyBox v"+busyboxVersion) {
+		return nil, fmt.Errorf("busybox of Debian is not version %s: %.40s", busyboxVersion, help)
 	}
-	applets, err := GoCommand{Args: []string{file, "--list"}}.Run(ctx)
+	applets, err := goCommand{Args: []string{file, "--list"}}.Run(ctx)
 	return busyboxEntries(program, string(applets)), err
 }
 

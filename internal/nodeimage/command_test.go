@@ -18,7 +18,7 @@ func TestBuildFails(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	said := "a/b\n# c/d\nfile.go:1:2: undefined: x\n" + strings.Repeat("e/f\n", 20)
-	c := GoCommand{Args: []string{"sh", "-c", "printf '" + said + "' >&2; exit 1"}, Lines: func(int) {}}
+	c := goCommand{Args: []string{"sh", "-c", "printf '" + said + "' >&2; exit 1"}, Lines: func(int) {}}
 	if _, err := c.Run(t.Context()); err == nil || err.Error() != "sh -c printf '"+said+"' >&2; exit 1: exit status 1\n# c/d\nfile.go:1:2: undefined: x" {
 		t.Errorf("%v", err)
 	}

@@ -33,9 +33,9 @@ const usualRepository = "registry.k8s.io"
 // kubeadmRef returns the name of an image in kubeadm's default repository, and an empty string for an image that kubeadm
 // does not use.
 func kubeadmRef(ref string) string {
-	name, of := strings.CutPrefix(ref, Repository+"/")
+	name, of := strings.CutPrefix(ref, repository+"/")
 	switch {
-	case !of, ref == FlannelImage, ref == BusyboxImage, ref == Repository+"/kube-proxy:"+KubeProxyTag:
+	case !of, ref == FlannelImage, ref == BusyboxImage, ref == repository+"/kube-proxy:"+KubeProxyTag:
 		return ""
 	case strings.HasPrefix(name, "coredns:"):
 		name = "coredns/" + name
@@ -61,13 +61,13 @@ func ownImages(v versions, p parts, controlPlane bool) []containerImage {
 	out := []containerImage{
 		{ref: v.pause(), layers: []string{p.programs["pause"]}, config: v1.Config{Entrypoint: []string{"/pause"}, User: "65535:65535"}},
 		{ref: v.kube("kube-proxy"), layers: []string{p.network, p.programs["kube-proxy"]}, config: onPath},
-		{ref: Repository + "/kube-proxy:" + KubeProxyTag, layers: []string{p.network, p.programs["kube-proxy"]}, config: onPath},
+		{ref: repository + "/kube-proxy:" + KubeProxyTag, layers: []string{p.network, p.programs["kube-proxy"]}, config: onPath},
 		{ref: v.coredns(), layers: []string{p.programs["coredns"]}, config: dns},
 		{ref: FlannelImage, layers: []string{p.network, p.programs["flannel"]}, config: v1.Config{Env: []string{searchPath}, Entrypoint: []string{"/opt/bin/flanneld"}}},
 		{ref: BusyboxImage, layers: []string{p.programs["busybox"]}, config: v1.Config{Env: []string{searchPath}, Cmd: []string{"sh"}}},
 	}
 	if v.OwnKubeProxy != "" {
-		out = append(out, containerImage{ref: Repository + "/kube-proxy:" + v.OwnKubeProxy, layers: []string{p.network, p.programs[ownKubeProxy]}, config: onPath})
+		out = append(out, containerImage{ref: repository + "/kube-proxy:" + v.OwnKubeProxy, layers: []string{p.network, p.programs[ownKubeProxy]}, config: onPath})
 	}
 	if v.OwnCoreDNS != "" {
 		out = append(out, containerImage{ref: corednsRef(v.OwnCoreDNS), layers: []string{p.programs[ownCoreDNS]}, config: dns})

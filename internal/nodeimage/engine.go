@@ -37,7 +37,7 @@ func load(ctx context.Context, docker Docker, ref string, img v1.Image) error {
 		return fmt.Errorf("loading an image into Docker: %w", err)
 	}
 	if strings.Contains(string(text), `"error"`) {
-		return fmt.Errorf("loading an image into Docker: %s", GoTail(string(text)))
+		return fmt.Errorf("loading an image into Docker: %s", goTail(string(text)))
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (p preloading) output(ctx context.Context, id string) string {
 	if _, err := stdcopy.StdCopy(&text, &text, logs); err != nil {
 		return err.Error()
 	}
-	return GoTail(text.String())
+	return goTail(text.String())
 }
 
 // writeArchive writes container images to one file, which contains shared layers only once.

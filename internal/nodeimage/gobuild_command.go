@@ -12,8 +12,8 @@ import (
 // errorLines limits the lines of a failed command's output in an error.
 const errorLines = 15
 
-// GoCommand is a program to run. Its standard error is used only for the error.
-type GoCommand struct {
+// goCommand is a program to run. Its standard error is used only for the error.
+type goCommand struct {
 	Dir  string
 	Env  []string
 	Args []string
@@ -23,7 +23,7 @@ type GoCommand struct {
 }
 
 // Run runs the command and returns its standard output.
-func (c GoCommand) Run(ctx context.Context) ([]byte, error) {
+func (c goCommand) Run(ctx context.Context) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
 	cmd.Dir = c.Dir
 	cmd.Env = append(os.Environ(), c.Env...)
@@ -41,7 +41,7 @@ func (c GoCommand) Run(ctx context.Context) ([]byte, error) {
 			said = withoutProgress(said)
 		}
 		// Not wrapped, because callers must not use the exit code of the command as their own.
-		return nil, fmt.Errorf("%s: %v\n%s", strings.Join(c.Args[:min(3, len(c.Args))], " "), err, GoTail(said+out.String()))
+		return nil, fmt.Errorf("%s: %v\n%s", strings.Join(c.Args[:min(3, len(c.Args))], " "), err, goTail(said+out.String()))
 	}
 	return out.Bytes(), nil
 }
@@ -57,8 +57,8 @@ func withoutProgress(text string) string {
 	return out.String()
 }
 
-// GoTail returns the last lines of a text.
-func GoTail(text string) string {
+// goTail returns the last lines of a text.
+func goTail(text string) string {
 	all := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(all[max(0, len(all)-errorLines):], "\n")
 }

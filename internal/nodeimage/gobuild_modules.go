@@ -26,7 +26,7 @@ func (m GoModule) key() string {
 	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
 		parts = append(parts, name, m.Files[name])
 	}
-	return KeyOf(parts...)
+	return keyOf(parts...)
 }
 
 // GoRequirement is a module at a version.

@@ -20,8 +20,8 @@ import (
 // DefaultVersion is the default Kubernetes version: the one that Slipway is compiled with.
 const DefaultVersion = "v1.36.3"
 
-// Repository is the prefix of every image in a node. There is no such registry; images with this prefix are preloaded.
-const Repository = "slipway.dev"
+// repository is the prefix of every image in a node. There is no such registry; images with this prefix are preloaded.
+const repository = "slipway.dev"
 
 // Labels of a node image.
 const (
@@ -36,12 +36,12 @@ const (
 	roleControlPlane = "control-plane"
 )
 
-// Ref returns the name of the image for worker nodes of a Kubernetes version such as "v1.36.3".
-func Ref(version string) string { return Repository + "/node:" + version }
+// ref returns the name of the image for worker nodes of a Kubernetes version such as "v1.36.3".
+func ref(version string) string { return repository + "/node:" + version }
 
-// ControlPlaneRef returns the name of the image for nodes on which kubeadm runs a control plane. Workers can use it,
+// controlPlaneRef returns the name of the image for nodes on which kubeadm runs a control plane. Workers can use it,
 // too.
-func ControlPlaneRef(version string) string { return Repository + "/node-control-plane:" + version }
+func controlPlaneRef(version string) string { return repository + "/node-control-plane:" + version }
 
 // Options of a build. The zero value of every field but Docker has a default.
 type Options struct {
@@ -101,7 +101,7 @@ func List(ctx context.Context, docker Docker) ([]Image, error) {
 	var out []Image
 	for _, s := range found.Items {
 		for _, tag := range s.RepoTags {
-			if !strings.HasPrefix(tag, Repository+"/node:") && !strings.HasPrefix(tag, Repository+"/node-control-plane:") {
+			if !strings.HasPrefix(tag, repository+"/node:") && !strings.HasPrefix(tag, repository+"/node-control-plane:") {
 				continue
 			}
 			out = append(out, Image{Ref: tag, ID: s.ID, KubernetesVersion: s.Labels[labelVersion],
@@ -148,9 +148,9 @@ func (o Options) complete() (Options, error) {
 
 func (o Options) ref() string {
 	if o.ControlPlane {
-		return ControlPlaneRef(o.KubernetesVersion)
+		return controlPlaneRef(o.KubernetesVersion)
 	}
-	return Ref(o.KubernetesVersion)
+	return ref(o.KubernetesVersion)
 }
 
 func (o Options) role() string {

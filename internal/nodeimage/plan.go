@@ -58,7 +58,7 @@ func newPlan(ctx context.Context, t GoToolchain, o Options) (plan, error) {
 	for _, prog := range p.programs {
 		parts = append(parts, t.Key(prog))
 	}
-	p.key = KeyOf(parts...)
+	p.key = keyOf(parts...)
 	return p, nil
 }
 
@@ -163,7 +163,7 @@ func (p *plan) otherPrograms(ctx context.Context, t GoToolchain, modules ModuleM
 	if err != nil {
 		return nil, err
 	}
-	flannel, err := mainOf(ctx, t, GoRequirement{Path: "github.com/flannel-io/flannel", Version: FlannelVersion}, "main.go")
+	flannel, err := mainOf(ctx, t, GoRequirement{Path: "github.com/flannel-io/flannel", Version: flannelVersion}, "main.go")
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (p *plan) otherPrograms(ctx context.Context, t GoToolchain, modules ModuleM
 	if err != nil {
 		return nil, err
 	}
-	net := GoProgram{Name: "flanneld", Package: ".", Stamp: []string{"github.com/flannel-io/flannel/pkg/version.Version=" + FlannelVersion}}
+	net := GoProgram{Name: "flanneld", Package: ".", Stamp: []string{"github.com/flannel-io/flannel/pkg/version.Version=" + flannelVersion}}
 	if net.Module, err = withMain(modules, flannel); err != nil {
 		return nil, err
 	}
@@ -234,5 +234,5 @@ func treeKey(tree fs.FS) (string, error) {
 		parts = append(parts, name, string(data))
 		return err
 	})
-	return KeyOf(parts...), err
+	return keyOf(parts...), err
 }

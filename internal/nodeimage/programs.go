@@ -24,11 +24,11 @@ const containerd = "github.com/containerd/containerd/v2"
 // versions have the same container runtime, built with the modules of the default version, because modules of other
 // versions may be too new for it.
 func containerdPrograms(modules ModuleMaker) ([]GoProgram, error) {
-	m, err := modules.Make(GoRequirement{Path: containerd, Version: ContainerdVersion})
+	m, err := modules.Make(GoRequirement{Path: containerd, Version: containerdVersion})
 	var out []GoProgram
 	for _, name := range containerdNames() {
 		out = append(out, GoProgram{
-			Name: name, Package: containerd + "/cmd/" + name, Module: m, Stamp: []string{containerd + "/version.Version=" + ContainerdVersion},
+			Name: name, Package: containerd + "/cmd/" + name, Module: m, Stamp: []string{containerd + "/version.Version=" + containerdVersion},
 		})
 	}
 	return out, err

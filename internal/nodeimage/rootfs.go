@@ -71,7 +71,7 @@ func (u userland) key() string {
 	if u.of != "" {
 		parts = append(parts, u.of)
 	}
-	return KeyOf(parts...)
+	return keyOf(parts...)
 }
 
 // make returns the userland as a tar archive. A userland is rebuilt when its packages change or on request, but not
@@ -84,7 +84,7 @@ func (d debian) make(ctx context.Context, u userland) (string, error) {
 		args := append([]string{"mmdebstrap", "--quiet"}, u.arguments()...)
 		args = append(args, proxyOptions(ctx)...)
 		args = append(args, debianSuite, file)
-		_, err := GoCommand{Env: []string{"LC_ALL=C"}, Args: append(args, d.sources...)}.Run(ctx)
+		_, err := goCommand{Env: []string{"LC_ALL=C"}, Args: append(args, d.sources...)}.Run(ctx)
 		return err
 	}})
 }
@@ -174,7 +174,7 @@ func onlySuite(text string) bool {
 
 // proxyOptions returns the mmdebstrap options for the machine's apt proxy.
 func proxyOptions(ctx context.Context) []string {
-	out, err := GoCommand{Args: []string{"apt-config", "dump", "--format", "%f=%v%n", "Acquire::http::Proxy", "Acquire::https::Proxy"}}.Run(ctx)
+	out, err := goCommand{Args: []string{"apt-config", "dump", "--format", "%f=%v%n", "Acquire::http::Proxy", "Acquire::https::Proxy"}}.Run(ctx)
 	if err != nil {
 		return nil
 	}

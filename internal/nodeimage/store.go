@@ -15,9 +15,9 @@ import (
 // keepUnused is the time after which unused files are removed from the cache.
 const keepUnused = 14 * 24 * time.Hour
 
-// KeyOf returns the hash of parts. It includes the length of each part, so that moving bytes from one part to the next
+// keyOf returns the hash of parts. It includes the length of each part, so that moving bytes from one part to the next
 // results in another key.
-func KeyOf(parts ...string) string {
+func keyOf(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
 		fmt.Fprintf(h, "%d:%s", len(p), p)

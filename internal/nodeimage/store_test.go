@@ -16,12 +16,12 @@ func TestKeyOf(t *testing.T) {
 	for name, parts := range map[string][]string{
 		"nothing": {}, "empty": {""}, "one": {"ab"}, "two": {"a", "b"}, "other order": {"b", "a"}, "moved": {"", "ab"}, "length inside": {"1:a1:b"},
 	} {
-		key := KeyOf(parts...)
+		key := keyOf(parts...)
 		if other, ok := seen[key]; ok {
 			t.Errorf("%s has the key of %s", name, other)
 		}
 		seen[key] = name
-		if key != KeyOf(parts...) {
+		if key != keyOf(parts...) {
 			t.Errorf("%s has two keys", name)
 		}
 	}
@@ -32,7 +32,7 @@ func TestStoreRun(t *testing.T) {
 	s := GoStore{Dir: t.TempDir(), Progress: &progress}
 	made := 0
 	st := func(key, content string, err error) GoStep {
-		return GoStep{Name: "thing", Key: KeyOf(key), Make: func(_ context.Context, file string) error {
+		return GoStep{Name: "thing", Key: keyOf(key), Make: func(_ context.Context, file string) error {
 			made++
 			if e := os.WriteFile(file, []byte(content), 0o600); e != nil {
 				return e

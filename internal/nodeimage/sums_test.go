@@ -72,7 +72,7 @@ func TestForgedModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := GoCommand{Dir: dir, Env: goEnvironment(), Args: []string{"go", "list", "-deps", "."}}
+	list := goCommand{Dir: dir, Env: goEnvironment(), Args: []string{"go", "list", "-deps", "."}}
 	if _, err := list.Run(context.Background()); err != nil {
 		t.Fatalf("with what is known: %v", err)
 	}

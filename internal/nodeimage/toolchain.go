@@ -65,7 +65,7 @@ func (s GoStore) goCommand(ctx context.Context, args ...string) ([]byte, error) 
 	if args[0] != "mod" { // a module that needs a newer Go than the installed one may be downloaded with that, if the user's settings allow it
 		env = append(env, ownToolchain)
 	}
-	return GoCommand{Dir: dir, Env: env, Args: append([]string{"go"}, args...)}.Run(ctx)
+	return goCommand{Dir: dir, Env: env, Args: append([]string{"go"}, args...)}.Run(ctx)
 }
 
 // CacheFolder returns the user's Go build cache directory. Empty: unknown.
@@ -109,7 +109,7 @@ func (p GoProgram) arguments() []string {
 // Key returns a hash of all inputs of a program.
 func (t GoToolchain) Key(p GoProgram) string {
 	parts := []string{t.Version, p.Name, p.Package, p.Module.key()}
-	return KeyOf(append(append(parts, p.arguments()...), goEnvironment()...)...)
+	return keyOf(append(append(parts, p.arguments()...), goEnvironment()...)...)
 }
 
 // Build compiles the program and returns the path of its file.
@@ -119,7 +119,7 @@ func (t GoToolchain) Build(ctx context.Context, p GoProgram) (string, error) {
 		if err != nil {
 			return err
 		}
-		_, err = GoCommand{Dir: dir, Env: append(goEnvironment(), modulesOn), Args: append(p.arguments(), "-v", "-o", file, p.Package), Lines: t.heartbeat()}.Run(ctx)
+		_, err = goCommand{Dir: dir, Env: append(goEnvironment(), modulesOn), Args: append(p.arguments(), "-v", "-o", file, p.Package), Lines: t.heartbeat()}.Run(ctx)
 		if err != nil {
 			return err
 		}

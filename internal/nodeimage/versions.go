@@ -9,12 +9,12 @@ import (
 
 // Versions of components that are not part of Kubernetes.
 const (
-	// FlannelVersion is the version of the network add-on's program and image.
-	FlannelVersion = classes.FlannelVersion
-	// ContainerdVersion is the version of the container runtime, for every version of Kubernetes.
-	ContainerdVersion = "v2.2.9"
-	// BusyboxVersion is the version of the test image, as in bookworm.
-	BusyboxVersion = "1.35.0"
+	// flannelVersion is the version of the network add-on's program and image.
+	flannelVersion = classes.FlannelVersion
+	// containerdVersion is the version of the container runtime, for every version of Kubernetes.
+	containerdVersion = "v2.2.9"
+	// busyboxVersion is the version of the test image, as in bookworm.
+	busyboxVersion = "1.35.0"
 	// debianSuite is the Debian release of the userland. Newer ones have a systemd without cgroup v1.
 	debianSuite = "bookworm"
 )
@@ -46,19 +46,19 @@ func versionsOf(kubernetes, source string) (versions, error) {
 }
 
 // Names of the preloaded images.
-func (v versions) pause() string        { return Repository + "/pause:" + v.Pause }
+func (v versions) pause() string        { return repository + "/pause:" + v.Pause }
 func (v versions) coredns() string      { return corednsRef(v.CoreDNS) }
-func (v versions) etcd() string         { return Repository + "/etcd:" + v.Etcd }
-func (v versions) kube(p string) string { return Repository + "/" + p + ":" + v.Kubernetes }
+func (v versions) etcd() string         { return repository + "/etcd:" + v.Etcd }
+func (v versions) kube(p string) string { return repository + "/" + p + ":" + v.Kubernetes }
 
-func corednsRef(version string) string { return Repository + "/coredns:" + version }
+func corednsRef(version string) string { return repository + "/coredns:" + version }
 
 // KubeProxyTag is the tag of the kube-proxy of the node's own version in every node image. Hosted control planes use
 // it, so that each node runs its own image while nodes have different versions.
 const KubeProxyTag = "node"
 
 // FlannelImage is the name of the network add-on's image in every node.
-const FlannelImage = Repository + "/flannel:" + FlannelVersion
+const FlannelImage = repository + "/flannel:" + flannelVersion
 
 // BusyboxImage is the name of a small image in every node, for trying out a cluster.
-const BusyboxImage = Repository + "/busybox:" + BusyboxVersion
+const BusyboxImage = repository + "/busybox:" + busyboxVersion

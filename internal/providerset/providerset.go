@@ -194,8 +194,8 @@ func OfCRD(crd string) Name {
 	return ""
 }
 
-// OfController returns the name of the set that contains a controller, or an empty name.
-func OfController(name string) Name {
+// ofController returns the name of the set that contains a controller, or an empty name.
+func ofController(name string) Name {
 	for _, s := range All() {
 		if _, ok := s.Controllers[name]; ok {
 			return s.Name

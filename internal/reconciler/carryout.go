@@ -11,9 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Independent is an action that does not depend on neighbouring actions of the same type in the plan. Consecutive
+// independent is an action that does not depend on neighbouring actions of the same type in the plan. Consecutive
 // Independent actions of one type run in parallel.
-type Independent interface {
+type independent interface {
 	Action
 	// Independent marks the type.
 	Independent()
@@ -27,14 +27,14 @@ type Compound interface {
 	Parts() []Action
 }
 
-// Creating is an action that creates objects with generated names, which differ on every attempt. Its error is
+// creating is an action that creates objects with generated names, which differ on every attempt. Its error is
 // reported without the names, so that a persistent rejection produces one stable message.
-type Creating interface {
+type creating interface {
 	Action
 	Creates() (kind string, names []string)
 }
 
-// creationError is the error of a [Creating] action, with a text that is the same on every attempt.
+// creationError is the error of a [creating] action, with a text that is the same on every attempt.
 type creationError struct {
 	error
 	text string
@@ -46,7 +46,7 @@ func (e *creationError) Unwrap() error { return e.error }
 // failureOf wraps the error of an action with the action's description.
 func failureOf(action Action, err error) error {
 	err = fmt.Errorf("%s: %w", action, err)
-	if a, ok := action.(Creating); ok {
+	if a, ok := action.(creating); ok {
 		kind, names := a.Creates()
 		err = &creationError{error: err, text: fmt.Sprintf("creating objects of kind %s: %s", kind, strings.Join(kube.FailureMessages(err, names...), "; "))}
 	}
@@ -138,7 +138,7 @@ func joined(parts []result) result {
 
 // countParallel returns how many actions at the beginning of the list run in parallel.
 func countParallel(actions []Action) int {
-	if _, ok := actions[0].(Independent); !ok {
+	if _, ok := actions[0].(independent); !ok {
 		return 1
 	}
 	n := 1

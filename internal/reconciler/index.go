@@ -14,9 +14,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// IndexByCluster adds an index with which a controller lists the members of a Cluster without reading all objects
+// indexByCluster adds an index with which a controller lists the members of a Cluster without reading all objects
 // in the namespace, which may contain a thousand Clusters. Each controller has its own index.
-func IndexByCluster(indexer client.FieldIndexer, controller string, kinds ...client.Object) error {
+func indexByCluster(indexer client.FieldIndexer, controller string, kinds ...client.Object) error {
 	for _, kind := range kinds {
 		if err := indexer.IndexField(context.Background(), kind, ClusterField(controller), ClusterNames); err != nil {
 			return fmt.Errorf("index %T by Cluster: %w", kind, err)
@@ -77,9 +77,9 @@ func ClusterOf(o client.Object) string {
 	return ""
 }
 
-// IsPausedByCluster reports whether spec.paused is set in the object's Cluster, or in the object itself if it is a
+// isPausedByCluster reports whether spec.paused is set in the object's Cluster, or in the object itself if it is a
 // Cluster.
-func IsPausedByCluster(ctx context.Context, c client.Reader, o client.Object) (bool, error) {
+func isPausedByCluster(ctx context.Context, c client.Reader, o client.Object) (bool, error) {
 	cluster, ok := o.(*clusterv1.Cluster)
 	if !ok {
 		name := ClusterOf(o)

@@ -59,8 +59,8 @@ func TraceID(machine types.UID) trace.TraceID {
 	return trace.TraceID(sum[:16])
 }
 
-// SpanID returns the span ID of a stage in the trace of the Machine.
-func SpanID(machine types.UID, stage string) trace.SpanID {
+// spanID returns the span ID of a stage in the trace of the Machine.
+func spanID(machine types.UID, stage string) trace.SpanID {
 	sum := sha256.Sum256([]byte("span/" + string(machine) + "/" + stage))
 	return trace.SpanID(sum[:8])
 }
@@ -77,7 +77,7 @@ func TraceWithin(ctx context.Context, o metav1.Object) context.Context {
 
 func rootOf(machine types.UID) trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{
-		TraceID: TraceID(machine), SpanID: SpanID(machine, TraceWhole), TraceFlags: trace.FlagsSampled, Remote: true,
+		TraceID: TraceID(machine), SpanID: spanID(machine, TraceWhole), TraceFlags: trace.FlagsSampled, Remote: true,
 	})
 }
 

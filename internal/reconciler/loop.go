@@ -125,8 +125,8 @@ type Reconciler[O Object, S any] struct {
 	kind    schema.GroupVersionKind
 }
 
-// Options returns the options for every controller.
-func Options(concurrency int) controller.Options {
+// options returns the options for every controller.
+func options(concurrency int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: concurrency,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),

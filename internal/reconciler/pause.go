@@ -57,7 +57,7 @@ func (p pause) plan(kind string, o client.Object) Plan {
 // isPaused returns why the object is paused, after it has written the Paused condition. The zero value means that
 // the object is not paused.
 func (r *Reconciler[O, S]) isPaused(ctx context.Context, o O) (p pause, err error) {
-	if p.byCluster, err = IsPausedByCluster(ctx, r.Client, o); err != nil {
+	if p.byCluster, err = isPausedByCluster(ctx, r.Client, o); err != nil {
 		return pause{}, err
 	}
 	if _, p.byAnnotation = o.GetAnnotations()[clusterv1.PausedAnnotation]; p == (pause{}) || kube.IsArriving(o) {

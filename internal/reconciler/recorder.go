@@ -124,7 +124,7 @@ type spanIDs struct {
 type wantedKey struct{}
 
 func withID(ctx context.Context, machine types.UID, stage string) context.Context {
-	return context.WithValue(ctx, wantedKey{}, spanIDs{trace: TraceID(machine), span: SpanID(machine, stage)})
+	return context.WithValue(ctx, wantedKey{}, spanIDs{trace: TraceID(machine), span: spanID(machine, stage)})
 }
 
 // TraceIDs generates the span TraceIDs for a [ProvisioningRecorder]'s spans and random TraceIDs for all other spans. The tracer provider must

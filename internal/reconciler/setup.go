@@ -109,7 +109,7 @@ type WorkTracker interface {
 }
 
 func (s Setup) Options() controller.Options {
-	options := Options(s.Concurrency)
+	options := options(s.Concurrency)
 	options.NewQueue = s.World.Queue
 	return options
 }
@@ -132,9 +132,9 @@ func (s Setup) Scope() Scope {
 	return Scope{WatchFilter: s.WatchFilter, Cached: s.Manager.GetClient(), Live: s.Manager.GetAPIReader()}
 }
 
-// IndexByCluster adds the index that [InCluster] uses.
+// indexByCluster adds the index that [InCluster] uses.
 func (s Setup) IndexByCluster(controller string, kinds ...client.Object) error {
-	return IndexByCluster(s.Manager.GetFieldIndexer(), controller, kinds...)
+	return indexByCluster(s.Manager.GetFieldIndexer(), controller, kinds...)
 }
 
 // References returns the reader for provider objects that the controller's kind references; see

@@ -89,7 +89,7 @@ func Events(before condition.Set, links ...Link) []reconciler.Event {
 // Legacy returns the v1beta1 condition for the role's condition. The argument waiting is its v1beta1 reason while
 // the object is not done.
 func (r Role) Legacy(conditionType clusterv1.ConditionType, waiting string) condition.Legacy {
-	return condition.Legacy{Type: conditionType, From: r.Condition, Severity: Severity, Reason: func(reason string) string {
+	return condition.Legacy{Type: conditionType, From: r.Condition, Severity: severity, Reason: func(reason string) string {
 		switch reason {
 		case r.NotDoneReason:
 			return waiting
@@ -100,9 +100,9 @@ func (r Role) Legacy(conditionType clusterv1.ConditionType, waiting string) cond
 	}}
 }
 
-// Severity is Error for a deleted object, Warning for an unreadable one, and Info for everything that is only
+// severity is Error for a deleted object, Warning for an unreadable one, and Info for everything that is only
 // waited for.
-func Severity(reason string) clusterv1.ConditionSeverity {
+func severity(reason string) clusterv1.ConditionSeverity {
 	switch reason {
 	case clusterv1.ObjectDeletedReason:
 		return clusterv1.ConditionSeverityError

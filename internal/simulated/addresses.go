@@ -101,8 +101,8 @@ func (p ports) Free() int { return int(p.counter.size) }
 // Destroy implements allocator.Interface.
 func (ports) Destroy() {}
 
-// PodAddress returns a deterministic address for a Pod. Nothing listens there.
-func PodAddress(uid string) string {
+// podAddress returns a deterministic address for a Pod. Nothing listens there.
+func podAddress(uid string) string {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(uid)) // never fails
 	n := sum.Sum32()

@@ -30,19 +30,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
-// API handles the requests of all clusters.
-type API struct {
+// api handles the requests of all clusters.
+type api struct {
 	handler http.Handler
 	client  kubernetes.Interface
-	// describe installs the OpenAPI documents at the first request, because they cost more than the rest of the API.
+	// describe installs the OpenAPI documents at the first request, because they cost more than the rest of the api.
 	describe func()
 	// paths is the response to a request for the root path.
 	paths atomic.Pointer[[]byte]
 }
 
-// NewAPI creates the API. It takes some tenths of a second of CPU time, so call it once per process.
-func NewAPI(ctx context.Context) (*API, error) {
-	a := &API{}
+// newAPI creates the api. It takes some tenths of a second of CPU time, so call it once per process.
+func newAPI(ctx context.Context) (*api, error) {
+	a := &api{}
 	client, err := kubernetes.NewForConfig(a.Loopback())
 	if err != nil {
 		return nil, err
@@ -81,10 +81,10 @@ func NewAPI(ctx context.Context) (*API, error) {
 }
 
 // Client returns a client with full access that bypasses the network. The context of each call selects the cluster.
-func (a *API) Client() kubernetes.Interface { return a.client }
+func (a *api) Client() kubernetes.Interface { return a.client }
 
 // config returns the configuration of the server, without its groups.
-func (a *API) config(p parts, admission namespaceAdmission) *genericapiserver.Config {
+func (a *api) config(p parts, admission namespaceAdmission) *genericapiserver.Config {
 	c := genericapiserver.NewConfig(legacyscheme.Codecs)
 	c.ExternalAddress = "127.0.0.1:443"
 	c.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
@@ -106,7 +106,7 @@ func namer() *openapinamer.DefinitionNamer {
 
 // describeAll installs the OpenAPI documents. Definitions are built for each request, so a cluster without such
 // requests caches none.
-func (a *API) describeAll(handler *genericapiserver.APIServerHandler) {
+func (a *api) describeAll(handler *genericapiserver.APIServerHandler) {
 	names := namer()
 	v3 := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, names)
 	v2 := genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, names)
@@ -118,15 +118,15 @@ func (a *API) describeAll(handler *genericapiserver.APIServerHandler) {
 	a.list(handler)
 }
 
-// list prepares the response for the root path. Clients that check the availability of the API request it repeatedly.
-func (a *API) list(handler *genericapiserver.APIServerHandler) {
+// list prepares the response for the root path. Clients that check the availability of the api request it repeatedly.
+func (a *api) list(handler *genericapiserver.APIServerHandler) {
 	var answer bytes.Buffer
 	_ = json.NewEncoder(&answer).Encode(metav1.RootPaths{Paths: handler.ListedPaths()}) // strings can be encoded
 	a.paths.Store(new(answer.Bytes()))
 }
 
 // root handles requests for the root path.
-func (a *API) root(w http.ResponseWriter, _ *http.Request) {
+func (a *api) root(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(*a.paths.Load()) // the client may be gone
 }
@@ -145,7 +145,7 @@ func chain(handler http.Handler, c *genericapiserver.Config) http.Handler {
 }
 
 // ServeHTTP implements http.Handler.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t := tenantFrom(r.Context())
 	if t == nil {
 		http.Error(w, "the request is about no cluster", http.StatusNotFound)

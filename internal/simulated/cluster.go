@@ -28,7 +28,7 @@ import (
 type cluster struct {
 	spec   Spec
 	since  time.Time
-	tenant *Tenant
+	tenant *tenant
 	faults *faults
 	cancel context.CancelFunc
 	server *http.Server
@@ -49,7 +49,7 @@ func (c *cluster) status() Status {
 	return Status{Exists: true, Running: true, Ready: !c.faults.down(), Since: c.since, Spec: c.spec}
 }
 
-// open prepares a cluster: its certificates, its API, its etcd and its behaviour.
+// open prepares a cluster: its certificates, its api, its etcd and its behaviour.
 func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 	authority, err := pki.ParsePair(spec.CACert, spec.CAKey)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 	c := &cluster{spec: spec, since: s.cfg.Now(), faults: f, leaf: l, conns: map[net.Conn]struct{}{}}
 	clients := x509.NewCertPool()
 	clients.AppendCertsFromPEM(spec.CACert) // all certificates are trusted; the first one signs
-	c.tenant = NewTenant(keys, spec.Version, clients, f.delay)
+	c.tenant = newTenant(keys, spec.Version, clients, f.delay)
 	if err := c.openEtcd(s.cfg.Now); err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 	c.server = &http.Server{
 		Handler: failing{newCrowded(quorumHandler{s.api, c}), f}, ErrorLog: log.New(io.Discard, "", 0), ConnState: c.follow,
 		ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return WithTenant(ctx, c.tenant) },
+		BaseContext: func(net.Listener) context.Context { return withTenant(ctx, c.tenant) },
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, GetCertificate: l.get, NextProtos: []string{"h2", "http/1.1"},
 		},
@@ -106,10 +106,10 @@ func (c *cluster) openEtcd(now func() time.Time) error {
 	return nil
 }
 
-// apiServerPort is the port of the API server Pods.
+// apiServerPort is the port of the api server Pods.
 const apiServerPort = 6443
 
-// forward serves a connection to a Pod of the control plane: to an etcd member, or to the API server, which all Nodes
+// forward serves a connection to a Pod of the control plane: to an etcd member, or to the api server, which all Nodes
 // share.
 func (c *cluster) forward(ctx context.Context, namespace, pod string, port int32, conn net.Conn) error {
 	if namespace == metav1.NamespaceSystem {
@@ -165,7 +165,7 @@ func (s *single) Close() error {
 	return s.Conn.Close()
 }
 
-// quorumHandler serves the API of a cluster with etcd members. Without a quorum it rejects every request.
+// quorumHandler serves the api of a cluster with etcd members. Without a quorum it rejects every request.
 type quorumHandler struct {
 	http.Handler
 	cluster *cluster

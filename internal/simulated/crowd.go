@@ -13,7 +13,7 @@ const (
 	connectionsAtOnce = 300
 )
 
-// limitedHandler is a handler that limits concurrent requests, as API servers do. Watches are counted separately, because they
+// limitedHandler is a handler that limits concurrent requests, as api servers do. Watches are counted separately, because they
 // are long-running.
 type limitedHandler struct {
 	http.Handler

@@ -15,7 +15,7 @@ import (
 // the context of the request, so each cluster with evictions has a separate instance.
 type evictions struct {
 	*podstore.EvictionREST
-	api   *API
+	api   *api
 	parts parts
 }
 
@@ -35,7 +35,7 @@ func (e evictions) Create(
 }
 
 // of returns the eviction instance of a cluster.
-func (e evictions) of(t *Tenant) (*podstore.EvictionREST, error) {
+func (e evictions) of(t *tenant) (*podstore.EvictionREST, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.eviction != nil {

@@ -11,7 +11,7 @@ import (
 
 // Faults are failures that a simulated control plane simulates.
 type Faults struct {
-	// Down is how long the API server is unreachable, counted from the first request for this fault. Negative: until
+	// Down is how long the api server is unreachable, counted from the first request for this fault. Negative: until
 	// the fault is removed. Zero: it is reachable.
 	Down time.Duration
 	// Slow is the delay of every response.
@@ -26,7 +26,7 @@ type faults struct {
 
 	mu     sync.Mutex
 	wanted Faults
-	// until is when the API server becomes reachable again. It is zero if it is reachable or stays down.
+	// until is when the api server becomes reachable again. It is zero if it is reachable or stays down.
 	until time.Time
 }
 

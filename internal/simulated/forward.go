@@ -26,8 +26,8 @@ const (
 	forwardCreate = 30 * time.Second
 )
 
-// Forward serves a connection to a port of a Pod until it is closed.
-type Forward func(ctx context.Context, namespace, pod string, port int32, conn net.Conn) error
+// forward serves a connection to a port of a Pod until it is closed.
+type forward func(ctx context.Context, namespace, pod string, port int32, conn net.Conn) error
 
 // forwards is the portforward subresource of Pods.
 type forwards struct{ pods rest.Getter }
@@ -123,7 +123,7 @@ func (u *upgrading) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // forwarder connects streams to a Pod.
 type forwarder struct {
 	ctx    context.Context
-	tenant *Tenant
+	tenant *tenant
 	pod    *core.Pod
 }
 

@@ -27,7 +27,7 @@ import (
 	workloadportforward "github.com/slipwayhq/slipway/internal/workload/portforward"
 )
 
-// Members of a simulated etcd are reached through the API server, by each protocol of forwarded ports.
+// Members of a simulated etcd are reached through the api server, by each protocol of forwarded ports.
 func TestEtcdThroughPods(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t, t.TempDir())
@@ -96,7 +96,7 @@ func TestEtcdThroughPods(t *testing.T) {
 	}
 }
 
-// answersAsAPIServer fails the test unless an API server with a certificate of the authority answers.
+// answersAsAPIServer fails the test unless an api server with a certificate of the authority answers.
 func answersAsAPIServer(t *testing.T, authority []byte, dial func() (net.Conn, error)) {
 	t.Helper()
 	roots := x509.NewCertPool()

@@ -64,7 +64,7 @@ import (
 // eventTTL is the lifetime of Events, as in kube-apiserver.
 const eventTTL = time.Hour
 
-// resources returns the served API versions.
+// resources returns the served api versions.
 func resources() *serverstorage.ResourceConfig {
 	config := serverstorage.NewResourceConfig()
 	config.EnableVersions(
@@ -76,14 +76,14 @@ func resources() *serverstorage.ResourceConfig {
 	return config
 }
 
-// provider creates the storage of an API group.
+// provider creates the storage of an api group.
 type provider interface {
 	NewRESTStorage(serverstorage.APIResourceConfigSource, generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error)
 }
 
-// parts contains the dependencies of the API groups.
+// parts contains the dependencies of the api groups.
 type parts struct {
-	api       *API
+	api       *api
 	resources *serverstorage.ResourceConfig
 	options   generic.RESTOptionsGetter
 	access    authorizer.Authorizer

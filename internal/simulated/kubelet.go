@@ -10,7 +10,7 @@ import (
 )
 
 // pod does the work of the kubelet, or of the Pod garbage collector if the Node of the Pod does not exist.
-func (l *Simulator) pod(m *member, i item) error {
+func (l *simulator) pod(m *member, i item) error {
 	pods := l.client.CoreV1().Pods(i.namespace)
 	pod, err := pods.Get(m.ctx, i.name, metav1.GetOptions{})
 	if err != nil || pod.Spec.NodeName == "" {
@@ -38,7 +38,7 @@ func (l *Simulator) pod(m *member, i item) error {
 }
 
 // node enqueues all Pods of the cluster after a Node was created, deleted or changed.
-func (l *Simulator) node(m *member, i item) {
+func (l *simulator) node(m *member, i item) {
 	changed := l.Changed(i.member)
 	for _, key := range m.tenant.Keys.Keys(podKeys) {
 		changed(key, false)
@@ -59,7 +59,7 @@ func alive(node *corev1.Node) bool {
 func run(pod *corev1.Pod) {
 	now := metav1.Now()
 	pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &now
-	pod.Status.PodIP = PodAddress(string(pod.UID))
+	pod.Status.PodIP = podAddress(string(pod.UID))
 	pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
 	pod.Status.Conditions = nil
 	for _, t := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {

@@ -30,9 +30,9 @@ const (
 	budgetKeys    = "/registry/poddisruptionbudgets/"
 )
 
-// Simulator simulates controllers and kubelets in all clusters.
-type Simulator struct {
-	api     *API
+// simulator simulates controllers and kubelets in all clusters.
+type simulator struct {
+	api     *api
 	client  kubernetes.Interface
 	log     logr.Logger
 	queue   workqueue.TypedRateLimitingInterface[item]
@@ -45,7 +45,7 @@ type Simulator struct {
 // member is one cluster.
 type member struct {
 	ctx    context.Context
-	tenant *Tenant
+	tenant *tenant
 	// budgets stops the controller of PodDisruptionBudgets. It is nil while the controller is not running.
 	budgets context.CancelFunc
 }
@@ -53,9 +53,9 @@ type member struct {
 // item is a key whose object needs processing.
 type item struct{ member, keys, namespace, name string }
 
-// StartSimulator starts the workers, which stop when the context is done.
-func StartSimulator(ctx context.Context, a *API, log logr.Logger) *Simulator {
-	l := &Simulator{
+// startSimulator starts the workers, which stop when the context is done.
+func startSimulator(ctx context.Context, a *api, log logr.Logger) *simulator {
+	l := &simulator{
 		api: a, client: a.Client(), log: log, members: map[string]*member{}, emptier: &namespaceDeleter{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[item](firstRetry, lastRetry)),
 	}
@@ -67,7 +67,7 @@ func StartSimulator(ctx context.Context, a *API, log logr.Logger) *Simulator {
 }
 
 // Changed returns a callback for changes of a cluster's keys. The callback does not block.
-func (l *Simulator) Changed(name string) func(key string, deleted bool) {
+func (l *simulator) Changed(name string) func(key string, deleted bool) {
 	return func(key string, deleted bool) {
 		for _, keys := range [...]string{podKeys, nodeKeys, namespaceKeys, budgetKeys} {
 			rest, ok := strings.CutPrefix(key, keys)
@@ -84,8 +84,8 @@ func (l *Simulator) Changed(name string) func(key string, deleted bool) {
 }
 
 // Join starts the simulation of a cluster, or resumes it after a restart, until the context is done.
-func (l *Simulator) Join(ctx context.Context, name string, t *Tenant) error {
-	ctx = WithTenant(ctx, t)
+func (l *simulator) Join(ctx context.Context, name string, t *tenant) error {
+	ctx = withTenant(ctx, t)
 	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
 		if value, _ := t.Keys.Get(namespaceKeys + namespace); value != nil {
 			continue
@@ -109,7 +109,7 @@ func (l *Simulator) Join(ctx context.Context, name string, t *Tenant) error {
 	return nil
 }
 
-func (l *Simulator) leave(name string, m *member) {
+func (l *simulator) leave(name string, m *member) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.members[name] == m {
@@ -120,7 +120,7 @@ func (l *Simulator) leave(name string, m *member) {
 	}
 }
 
-func (l *Simulator) work() {
+func (l *simulator) work() {
 	for {
 		i, end := l.queue.Get()
 		if end {
@@ -148,7 +148,7 @@ func (l *Simulator) work() {
 }
 
 // process processes one object. It returns when to process it again; zero: when it changes.
-func (l *Simulator) process(m *member, i item) (time.Duration, error) {
+func (l *simulator) process(m *member, i item) (time.Duration, error) {
 	switch i.keys {
 	case podKeys:
 		return 0, l.pod(m, i)

@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Loopback returns a client configuration that calls the API in this process, with full access. The context of each
+// Loopback returns a client configuration that calls the api in this process, with full access. The context of each
 // call selects the cluster.
-func (a *API) Loopback() *rest.Config {
+func (a *api) Loopback() *rest.Config {
 	return &rest.Config{
 		Host: "http://simulated", Transport: loopback{a}, QPS: -1, Burst: -1,
 		ContentConfig: rest.ContentConfig{
@@ -22,9 +22,9 @@ func (a *API) Loopback() *rest.Config {
 	}
 }
 
-// LoopbackOf returns a client configuration that calls the API of one cluster in this process, with full access, until
+// LoopbackOf returns a client configuration that calls the api of one cluster in this process, with full access, until
 // ctx is done.
-func (a *API) LoopbackOf(ctx context.Context, t *Tenant) *rest.Config {
+func (a *api) LoopbackOf(ctx context.Context, t *tenant) *rest.Config {
 	config := a.Loopback()
 	config.Transport = bound{loopback{a}, ctx, t}
 	return config
@@ -34,7 +34,7 @@ func (a *API) LoopbackOf(ctx context.Context, t *Tenant) *rest.Config {
 type bound struct {
 	loopback
 	ctx    context.Context
-	tenant *Tenant
+	tenant *tenant
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -42,11 +42,11 @@ func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := b.ctx.Err(); err != nil {
 		return nil, err
 	}
-	return b.loopback.RoundTrip(r.WithContext(WithTenant(r.Context(), b.tenant)))
+	return b.loopback.RoundTrip(r.WithContext(withTenant(r.Context(), b.tenant)))
 }
 
 // loopback is a transport that calls the handler directly.
-type loopback struct{ api *API }
+type loopback struct{ api *api }
 
 // RoundTrip implements http.RoundTripper.
 func (l loopback) RoundTrip(r *http.Request) (*http.Response, error) {

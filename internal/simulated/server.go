@@ -37,7 +37,7 @@ type Spec struct {
 	Cluster types.NamespacedName
 	// Version is the reported Kubernetes version, for example v1.36.3.
 	Version string
-	// Address is the host and port that the API server listens on.
+	// Address is the host and port that the api server listens on.
 	Address string
 	// CACert and CAKey are the certificate authority of the cluster, in PEM.
 	CACert, CAKey []byte
@@ -66,8 +66,8 @@ type Server struct {
 	ended chan struct{}
 
 	once sync.Once
-	api  *API
-	life *Simulator
+	api  *api
+	life *simulator
 	err  error
 
 	mu          sync.Mutex
@@ -107,8 +107,8 @@ func (s *Server) Ended() <-chan struct{} { return s.ended }
 // prepare initializes the parts that all clusters share.
 func (s *Server) prepare() error {
 	s.once.Do(func() {
-		if s.api, s.err = NewAPI(s.ctx); s.err == nil {
-			s.life = StartSimulator(s.ctx, s.api, s.cfg.Log)
+		if s.api, s.err = newAPI(s.ctx); s.err == nil {
+			s.life = startSimulator(s.ctx, s.api, s.cfg.Log)
 		}
 	})
 	if s.err != nil {
@@ -226,7 +226,7 @@ func (s *Server) Workload(ctx context.Context, cluster types.NamespacedName) (co
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.byCluster[cluster]; c != nil {
-		return WithTenant(ctx, c.tenant), s.api.Client()
+		return withTenant(ctx, c.tenant), s.api.Client()
 	}
 	return ctx, nil
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
-// Tenant is the state that the API needs for one cluster.
-type Tenant struct {
+// tenant is the state that the api needs for one cluster.
+type tenant struct {
 	// Keys stores its objects.
 	Keys *store.Keyspace
 	// Version is the response of GET /version, for example v1.36.3.
@@ -27,7 +27,7 @@ type Tenant struct {
 	Delay func() time.Duration
 
 	// Forward serves connections to ports of Pods. It is nil if no Pod listens.
-	Forward Forward
+	Forward forward
 
 	certificates *certificates
 
@@ -36,11 +36,11 @@ type Tenant struct {
 	eviction *podstore.EvictionREST
 }
 
-// NewTenant returns a cluster whose users authenticate with client certificates of the authorities.
-func NewTenant(keys *store.Keyspace, version string, authorities *x509.CertPool, delay func() time.Duration) *Tenant {
+// newTenant returns a cluster whose users authenticate with client certificates of the authorities.
+func newTenant(keys *store.Keyspace, version string, authorities *x509.CertPool, delay func() time.Duration) *tenant {
 	options := x509request.DefaultVerifyOptions()
 	options.Roots = authorities
-	return &Tenant{
+	return &tenant{
 		Keys: keys, Version: version, Delay: delay,
 		certificates: &certificates{
 			verify: x509request.New(options, x509request.CommonNameUserConversion), known: map[[sha256.Size]byte]verified{},
@@ -53,14 +53,14 @@ var errNoCluster = errors.New("the call is about no cluster")
 
 type tenantKey struct{}
 
-// WithTenant returns a context for requests to the cluster.
-func WithTenant(ctx context.Context, t *Tenant) context.Context {
+// withTenant returns a context for requests to the cluster.
+func withTenant(ctx context.Context, t *tenant) context.Context {
 	return store.WithKeyspace(context.WithValue(ctx, tenantKey{}, t), t.Keys)
 }
 
 // tenantFrom returns the cluster of a context, or nil.
-func tenantFrom(ctx context.Context) *Tenant {
-	t, _ := ctx.Value(tenantKey{}).(*Tenant)
+func tenantFrom(ctx context.Context) *tenant {
+	t, _ := ctx.Value(tenantKey{}).(*tenant)
 	return t
 }
 

@@ -19,8 +19,8 @@ import (
 
 // Keys of the credentials Secret of a store, and of the Secret with an age identity.
 const (
-	AccessKeyID     = "accessKeyID"
-	SecretAccessKey = "secretAccessKey"
+	accessKeyID     = "accessKeyID"
+	secretAccessKey = "secretAccessKey"
 	StoreIdentity   = "identity"
 )
 
@@ -68,7 +68,7 @@ func (s StoreSettings) Open(ctx context.Context, p *hostedv1.EtcdSnapshotPolicy)
 	}
 	return store.S3(store.S3Config{
 		Endpoint: s3.Endpoint, Insecure: s3.Insecure != nil && *s3.Insecure, CA: []byte(s3.CertificateAuthority), Bucket: s3.Bucket, Prefix: s3.Prefix, Region: s3.Region,
-		AccessKeyID: string(secret.Data[AccessKeyID]), SecretAccessKey: string(secret.Data[SecretAccessKey]),
+		AccessKeyID: string(secret.Data[accessKeyID]), SecretAccessKey: string(secret.Data[secretAccessKey]),
 	})
 }
 

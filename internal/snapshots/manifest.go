@@ -34,8 +34,8 @@ const (
 const (
 	// ReasonDamaged means that a snapshot or its manifest is damaged.
 	ReasonDamaged = "SnapshotDamaged"
-	// ReasonIdentity means that none of the provided identities can decrypt the snapshot.
-	ReasonIdentity = "SnapshotIdentityMissing"
+	// reasonIdentity means that none of the provided identities can decrypt the snapshot.
+	reasonIdentity = "SnapshotIdentityMissing"
 )
 
 // Cluster identifies the cluster of a snapshot.
@@ -121,7 +121,7 @@ func List(ctx context.Context, from store.Store, c Cluster) ([]Manifest, error) 
 		if !isManifest || f.Bytes > maxManifest || path.Dir(f.Name) != c.folder() {
 			continue
 		}
-		m, err := Read(ctx, from, c, name)
+		m, err := read(ctx, from, c, name)
 		switch {
 		case fault.As(err) != nil && fault.As(err).Reason == ReasonDamaged, fault.KindOf(err) == fault.Gone && err != nil:
 			continue
@@ -137,8 +137,8 @@ func List(ctx context.Context, from store.Store, c Cluster) ([]Manifest, error) 
 	return out, nil
 }
 
-// Read reads the manifest of a snapshot by name.
-func Read(ctx context.Context, from store.Store, c Cluster, name string) (Manifest, error) {
+// read reads the manifest of a snapshot by name.
+func read(ctx context.Context, from store.Store, c Cluster, name string) (Manifest, error) {
 	if of, _, ok := ParseName(name); !ok || of != c.Name {
 		return Manifest{}, fault.New(fault.Invalid, ReasonDamaged, "%q is not the name of a snapshot of Cluster %s: such names look like %s", name, c.Name, Name(c.Name, time.Unix(0, 0)))
 	}

@@ -61,7 +61,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte("null"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		from := oneFile{name: manifestFile(of, good.Name), content: text}
-		m, err := Read(t.Context(), from, of, good.Name)
+		m, err := read(t.Context(), from, of, good.Name)
 		if err != nil {
 			if found := fault.As(err); found == nil || found.Kind != fault.Invalid || found.Reason != ReasonDamaged {
 				t.Errorf("refused as something else than damaged: %v", err)
@@ -82,7 +82,7 @@ func FuzzManifest(f *testing.F) {
 		if len(written) > maxManifest { // characters that are escaped
 			return
 		}
-		again, err := Read(t.Context(), oneFile{name: from.name, content: written}, of, good.Name)
+		again, err := read(t.Context(), oneFile{name: from.name, content: written}, of, good.Name)
 		if diff := cmp.Diff(m, again); err != nil || diff != "" {
 			t.Errorf("another one when it is read again: %v (-want +got):\n%s", err, diff)
 		}

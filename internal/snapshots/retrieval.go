@@ -56,7 +56,7 @@ func (s RetrievalSource) Find(ctx context.Context, of Cluster, want RetrievalWan
 	if found.from, err = s.Stores.Open(ctx, policy); err != nil {
 		return RetrievalFound{}, err
 	}
-	found.Manifest, err = Read(ctx, found.from, of, want.Snapshot)
+	found.Manifest, err = read(ctx, found.from, of, want.Snapshot)
 	if fault.KindOf(err) == fault.Gone {
 		return RetrievalFound{}, fault.New(fault.Invalid, "SnapshotMissing", "The store of EtcdSnapshotPolicy %s has no snapshot %s: its status lists the newest that it has", want.Policy, want.Snapshot).From(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// MinScheduleInterval is the minimum time between two snapshots of a cluster.
-const MinScheduleInterval = 5 * time.Minute
+// minScheduleInterval is the minimum time between two snapshots of a cluster.
+const minScheduleInterval = 5 * time.Minute
 
 // longestBack limits how far back missed times are considered.
 const longestBack = 366 * 24 * time.Hour
@@ -41,7 +41,7 @@ func ParseSchedule(text string) (Schedule, error) {
 // Next returns the first scheduled time after the given time.
 func (s Schedule) Next(after time.Time) time.Time { return s.of.Next(after.UTC()) }
 
-// Due returns the latest scheduled time up to now, if it is at least [MinScheduleInterval] after the last snapshot. Otherwise it
+// Due returns the latest scheduled time up to now, if it is at least [minScheduleInterval] after the last snapshot. Otherwise it
 // returns the zero time.
 func (s Schedule) Due(last, now time.Time) time.Time {
 	if earliest := now.Add(-longestBack); last.Before(earliest) {
@@ -52,7 +52,7 @@ func (s Schedule) Due(last, now time.Time) time.Time {
 		return time.Time{}
 	}
 	// Find the latest time up to now by searching back from now in intervals that double.
-	for back := MinScheduleInterval; ; back *= 2 {
+	for back := minScheduleInterval; ; back *= 2 {
 		from := now.Add(-back)
 		if from.Before(last) {
 			from = last
@@ -67,7 +67,7 @@ func (s Schedule) Due(last, now time.Time) time.Time {
 			break
 		}
 	}
-	if due.Sub(last) < MinScheduleInterval {
+	if due.Sub(last) < minScheduleInterval {
 		return time.Time{}
 	}
 	return due

@@ -20,7 +20,7 @@ func FuzzParse(f *testing.F) {
 		if next := s.Next(last); !next.IsZero() && !next.After(last) {
 			t.Errorf("%q: %s follows %s", text, next, last)
 		}
-		if due := s.Due(last, now); !due.IsZero() && (due.After(now) || due.Sub(last) < MinScheduleInterval) {
+		if due := s.Due(last, now); !due.IsZero() && (due.After(now) || due.Sub(last) < minScheduleInterval) {
 			t.Errorf("%q: %s is due at %s after %s", text, due, now, last)
 		}
 	})

@@ -21,8 +21,8 @@ import (
 
 // Limits of one snapshot.
 const (
-	// MaxBytes is the maximum size of a snapshot. It equals the maximum database size that etcd recommends.
-	MaxBytes = 8 << 30
+	// maxBytes is the maximum size of a snapshot. It equals the maximum database size that etcd recommends.
+	maxBytes = 8 << 30
 	// Timeout limits taking or fetching a snapshot.
 	Timeout = 20 * time.Minute
 )
@@ -69,7 +69,7 @@ func Take(ctx context.Context, from Source, to store.Store, order TakeOptions) (
 		content = pipe
 	}
 	// Encryption adds 16 bytes per 64 KiB and a header.
-	if err := to.Write(ctx, m.file(), content, MaxBytes+MaxBytes/1024); err != nil {
+	if err := to.Write(ctx, m.file(), content, maxBytes+maxBytes/1024); err != nil {
 		return m, fmt.Errorf("storing snapshot %s: %w", m.Name, err)
 	}
 	m.Bytes, m.SHA256 = read.bytes, hex.EncodeToString(read.sum.Sum(nil))
@@ -162,7 +162,7 @@ func Copy(ctx context.Context, from store.Store, m Manifest, to io.Writer, ident
 	if err != nil {
 		return err
 	}
-	read := &hashingReader{from: io.LimitReader(content, min(m.Bytes, MaxBytes)+1), sum: sha256.New()}
+	read := &hashingReader{from: io.LimitReader(content, min(m.Bytes, maxBytes)+1), sum: sha256.New()}
 	if _, err := io.Copy(to, contextual{ctx, read}); err != nil {
 		return fmt.Errorf("reading snapshot %s: %w", m.Name, err)
 	}
@@ -190,17 +190,17 @@ func decrypted(stored io.Reader, m Manifest, identities []byte) (io.Reader, erro
 		return stored, nil
 	}
 	if len(identities) == 0 {
-		return nil, fault.New(fault.Invalid, ReasonIdentity, "Snapshot %s is encrypted: name a Secret with an identity of age that can read it in identitySecret of the annotation", m.Name)
+		return nil, fault.New(fault.Invalid, reasonIdentity, "Snapshot %s is encrypted: name a Secret with an identity of age that can read it in identitySecret of the annotation", m.Name)
 	}
 	keys, err := age.ParseIdentities(bytes.NewReader(identities))
 	if err != nil { // do not wrap the error, because its text may contain a part of the key
-		return nil, fault.New(fault.Invalid, ReasonIdentity, "The Secret with the identity has none of age: its key \"identity\" holds what age-keygen writes")
+		return nil, fault.New(fault.Invalid, reasonIdentity, "The Secret with the identity has none of age: its key \"identity\" holds what age-keygen writes")
 	}
 	r, err := age.Decrypt(stored, keys...)
 	var none *age.NoIdentityMatchError
 	switch {
 	case errors.As(err, &none):
-		return nil, fault.New(fault.Invalid, ReasonIdentity, "Snapshot %s is encrypted for other identities than that of the Secret", m.Name).From(err)
+		return nil, fault.New(fault.Invalid, reasonIdentity, "Snapshot %s is encrypted for other identities than that of the Secret", m.Name).From(err)
 	case err != nil:
 		return nil, fault.New(fault.Invalid, ReasonDamaged, "Snapshot %s cannot be decrypted: use another snapshot", m.Name).From(err)
 	}

@@ -30,7 +30,7 @@ func (b *builder) controlPlane() error {
 	labels, annotations := merge(class.Metadata.Labels, topology.Metadata.Labels), merge(class.Metadata.Annotations, withoutSteering(topology.Metadata.Annotations))
 	if hasMachines {
 		spec.Machines = &contract.ControlPlaneMachines{
-			Infrastructure: b.template(Key{Role: ControlPlaneMachines}), Namespace: b.Cluster.Namespace, APIVersion: class.MachineInfrastructure.TemplateRef.APIVersion,
+			Infrastructure: b.template(Key{Role: controlPlaneMachines}), Namespace: b.Cluster.Namespace, APIVersion: class.MachineInfrastructure.TemplateRef.APIVersion,
 			Labels: b.labels(source.Key, labels), Annotations: annotations,
 			ReadinessGates: firstList(topology.ReadinessGates, class.ReadinessGates),
 			Taints:         firstList(topology.Taints, class.Taints),

@@ -77,9 +77,9 @@ func (b *builder) add(k keyed, live client.Object) {
 // isFrozen reports whether the spec of a part, or of its worker, must not change now.
 func (b *builder) isFrozen(key Key) bool {
 	switch key.Role {
-	case ControlPlaneMachines, ControlPlane:
+	case controlPlaneMachines, ControlPlane:
 		return b.Versions.Frozen[Key{Role: ControlPlane}]
-	case ControlPlaneHealthCheck, DeploymentHealthCheck: // changing them replaces no Machine
+	case ControlPlaneHealthCheck, deploymentHealthCheck: // changing them replaces no Machine
 		return false
 	}
 	return b.Versions.Frozen[key.OfWorker()]
@@ -106,15 +106,15 @@ func (b *builder) live(key Key) client.Object {
 		live = b.Live.InfraCluster
 	case ControlPlane:
 		live = b.Live.ControlPlane
-	case ControlPlaneMachines:
+	case controlPlaneMachines:
 		live = b.Live.ControlPlaneMachines
-	case DeploymentBootstrap:
+	case deploymentBootstrap:
 		live = b.Live.Deployments[key.Worker].Bootstrap
-	case DeploymentInfrastructure:
+	case deploymentInfrastructure:
 		live = b.Live.Deployments[key.Worker].Infrastructure
-	case PoolBootstrap:
+	case poolBootstrap:
 		live = b.Live.Pools[key.Worker].Bootstrap
-	case PoolInfrastructure:
+	case poolInfrastructure:
 		live = b.Live.Pools[key.Worker].Infrastructure
 	}
 	if live.Unstructured == nil {

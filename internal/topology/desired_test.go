@@ -150,23 +150,23 @@ func exist(s *Snapshot, d Desired) {
 	object := func(key Key) contract.Object {
 		return contract.Object{Unstructured: d.Part(key).Want, Contract: contract.V1Beta2}
 	}
-	s.Live.InfraCluster, s.Live.ControlPlane, s.Live.ControlPlaneMachines = object(Key{Role: InfraCluster}), object(Key{Role: ControlPlane}), object(Key{Role: ControlPlaneMachines})
+	s.Live.InfraCluster, s.Live.ControlPlane, s.Live.ControlPlaneMachines = object(Key{Role: InfraCluster}), object(Key{Role: ControlPlane}), object(Key{Role: controlPlaneMachines})
 	for _, part := range d.Parts {
 		meta := metav1.ObjectMeta{Namespace: "ns", Name: part.Want.GetName()}
 		template := clusterv1.MachineTemplateSpec{}
 		if part.Role == Deployment || part.Role == Pool {
-			bootstrap, infrastructure := Key{DeploymentBootstrap, part.Worker}, Key{DeploymentInfrastructure, part.Worker}
+			bootstrap, infrastructure := Key{deploymentBootstrap, part.Worker}, Key{deploymentInfrastructure, part.Worker}
 			if part.Role == Pool {
-				bootstrap, infrastructure = Key{PoolBootstrap, part.Worker}, Key{PoolInfrastructure, part.Worker}
+				bootstrap, infrastructure = Key{poolBootstrap, part.Worker}, Key{poolInfrastructure, part.Worker}
 			}
 			template.Spec.Bootstrap.ConfigRef, template.Spec.InfrastructureRef = Reference(d.Part(bootstrap).Want), Reference(d.Part(infrastructure).Want)
 		}
 		switch part.Role {
 		case Deployment:
-			s.Live.Deployments[part.Worker] = LiveWorker{&clusterv1.MachineDeployment{ObjectMeta: meta, Spec: clusterv1.MachineDeploymentSpec{Template: template}}, object(Key{DeploymentBootstrap, part.Worker}), object(Key{DeploymentInfrastructure, part.Worker})}
+			s.Live.Deployments[part.Worker] = LiveWorker{&clusterv1.MachineDeployment{ObjectMeta: meta, Spec: clusterv1.MachineDeploymentSpec{Template: template}}, object(Key{deploymentBootstrap, part.Worker}), object(Key{deploymentInfrastructure, part.Worker})}
 		case Pool:
-			s.Live.Pools[part.Worker] = LiveWorker{&clusterv1.MachinePool{ObjectMeta: meta, Spec: clusterv1.MachinePoolSpec{Template: template}}, object(Key{PoolBootstrap, part.Worker}), object(Key{PoolInfrastructure, part.Worker})}
-		case ControlPlaneHealthCheck, DeploymentHealthCheck:
+			s.Live.Pools[part.Worker] = LiveWorker{&clusterv1.MachinePool{ObjectMeta: meta, Spec: clusterv1.MachinePoolSpec{Template: template}}, object(Key{poolBootstrap, part.Worker}), object(Key{poolInfrastructure, part.Worker})}
+		case ControlPlaneHealthCheck, deploymentHealthCheck:
 			s.Live.HealthChecks[meta.Name] = &clusterv1.MachineHealthCheck{ObjectMeta: meta}
 		}
 		s.Live.Names[meta.Name] = true
@@ -235,11 +235,11 @@ func TestDesired(t *testing.T) { // TP-01, TP-02, TP-07, TP-09, TP-10, TP-11, TP
 		}},
 		"template": {"a template whose spec changes gets another name, and so does what refers to it", func(s *Snapshot, _ *Versions) {
 			s.Templates[templateRef("HostTemplate", "host")] = classTemplate("HostTemplate", "host", map[string]any{"size": "large"})
-			s.Changed = map[Key]bool{{Role: ControlPlaneMachines}: true, {DeploymentInfrastructure, "a"}: true, {DeploymentInfrastructure, "b"}: true}
+			s.Changed = map[Key]bool{{Role: controlPlaneMachines}: true, {deploymentInfrastructure, "a"}: true, {deploymentInfrastructure, "b"}: true}
 		}},
 		"template-frozen": {"nothing is replaced before the version", func(s *Snapshot, v *Versions) {
 			s.Templates[templateRef("HostTemplate", "host")] = classTemplate("HostTemplate", "host", map[string]any{"size": "large"})
-			s.Changed = map[Key]bool{{Role: ControlPlaneMachines}: true, {DeploymentInfrastructure, "a"}: true, {DeploymentInfrastructure, "b"}: true}
+			s.Changed = map[Key]bool{{Role: controlPlaneMachines}: true, {deploymentInfrastructure, "a"}: true, {deploymentInfrastructure, "b"}: true}
 			v.Frozen = map[Key]bool{{Deployment, "a"}: true, {Role: ControlPlane}: true}
 		}},
 		"worker-new": {"a worker that may not be created yet is left out, with its check", func(s *Snapshot, v *Versions) {
@@ -412,7 +412,7 @@ func TestOtherKinds(t *testing.T) { // TP-18
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []Key{{DeploymentBootstrap, "a"}, {PoolBootstrap, "p"}} {
+	for _, key := range []Key{{deploymentBootstrap, "a"}, {poolBootstrap, "p"}} {
 		part := d.Part(key)
 		if part.Live != nil || part.Want.GetName() == s.Live.Deployments["a"].Bootstrap.GetName() || part.Want.GetName() == s.Live.Pools["p"].Bootstrap.GetName() {
 			t.Errorf("%s is not created: %v", key, part.Want.Object["metadata"])

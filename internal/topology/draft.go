@@ -64,7 +64,7 @@ func (d *Draft) draftCluster() error {
 		return err
 	}
 	if ref := class.ControlPlane.MachineInfrastructure.TemplateRef; ref.IsDefined() {
-		if err := d.draftRevision(Source{Key: Key{Role: ControlPlaneMachines}, Ref: ref}, contract.MachineInfrastructure(d.Live.ControlPlane).Or(clusterv1.ContractVersionedObjectReference{})); err != nil {
+		if err := d.draftRevision(Source{Key: Key{Role: controlPlaneMachines}, Ref: ref}, contract.MachineInfrastructure(d.Live.ControlPlane).Or(clusterv1.ContractVersionedObjectReference{})); err != nil {
 			return err
 		}
 	}
@@ -125,7 +125,7 @@ func (d *Draft) draftDeployments() error {
 	for i := range topology {
 		t := &topology[i]
 		w := worker{
-			key: Key{Deployment, t.Name}, bootstrap: Key{DeploymentBootstrap, t.Name}, infrastructure: Key{DeploymentInfrastructure, t.Name},
+			key: Key{Deployment, t.Name}, bootstrap: Key{deploymentBootstrap, t.Name}, infrastructure: Key{deploymentInfrastructure, t.Name},
 			live: d.Live.Deployments[t.Name], deployment: t,
 		}
 		if w.live.Object == nil && d.Versions.Withheld[w.key] {
@@ -150,7 +150,7 @@ func (d *Draft) draftPools() error {
 	for i := range topology {
 		t := &topology[i]
 		w := worker{
-			key: Key{Pool, t.Name}, bootstrap: Key{PoolBootstrap, t.Name}, infrastructure: Key{PoolInfrastructure, t.Name},
+			key: Key{Pool, t.Name}, bootstrap: Key{poolBootstrap, t.Name}, infrastructure: Key{poolInfrastructure, t.Name},
 			live: d.Live.Pools[t.Name], pool: t,
 		}
 		if w.live.Object == nil && d.Versions.Withheld[w.key] {
@@ -197,7 +197,7 @@ func (d *Draft) obsolete(parts []Part) []client.Object {
 	out := slices.Clone(d.Live.Surplus)
 	wanted := map[string]bool{}
 	for _, p := range parts {
-		if p.Role == ControlPlaneHealthCheck || p.Role == DeploymentHealthCheck {
+		if p.Role == ControlPlaneHealthCheck || p.Role == deploymentHealthCheck {
 			wanted[p.Want.GetName()] = true
 		}
 	}

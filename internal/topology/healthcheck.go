@@ -40,7 +40,7 @@ func controlPlaneHealth(class clusterv1.ControlPlaneClass, topology clusterv1.Co
 // deploymentHealth returns the health check of the topology, if it has one, or else of the class. They are not merged.
 func deploymentHealth(w worker, name string) health {
 	h := health{
-		key: Key{DeploymentHealthCheck, w.key.Worker}, name: name,
+		key: Key{deploymentHealthCheck, w.key.Worker}, name: name,
 		selector: map[string]string{clusterv1.ClusterTopologyOwnedLabel: "", clusterv1.ClusterTopologyMachineDeploymentNameLabel: w.key.Worker},
 		checks:   w.deploymentClass.HealthCheck.Checks, remediation: w.deploymentClass.HealthCheck.Remediation,
 	}

@@ -28,9 +28,9 @@ func (d *Draft) labels(key Key, others ...map[string]string) map[string]string {
 	out[clusterv1.ClusterNameLabel] = d.Cluster.Name
 	out[clusterv1.ClusterTopologyOwnedLabel] = ""
 	switch key.Role {
-	case Deployment, DeploymentBootstrap, DeploymentInfrastructure:
+	case Deployment, deploymentBootstrap, deploymentInfrastructure:
 		out[clusterv1.ClusterTopologyMachineDeploymentNameLabel] = key.Worker
-	case Pool, PoolBootstrap, PoolInfrastructure:
+	case Pool, poolBootstrap, poolInfrastructure:
 		out[clusterv1.ClusterTopologyMachinePoolNameLabel] = key.Worker
 	}
 	return ownership.PassWatchLabel(d.Cluster, out)

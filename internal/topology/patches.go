@@ -52,9 +52,9 @@ func (d *Draft) item(source Source) (patch.Item, error) {
 // roles maps the roles of package topology to the roles of package patch.
 func roles() map[Role]patch.Role {
 	return map[Role]patch.Role{
-		InfraCluster: patch.InfrastructureCluster, ControlPlane: patch.ControlPlane, ControlPlaneMachines: patch.ControlPlaneMachines,
-		DeploymentBootstrap: patch.DeploymentBootstrap, DeploymentInfrastructure: patch.DeploymentInfrastructure,
-		PoolBootstrap: patch.PoolBootstrap, PoolInfrastructure: patch.PoolInfrastructure,
+		InfraCluster: patch.InfrastructureCluster, ControlPlane: patch.ControlPlane, controlPlaneMachines: patch.ControlPlaneMachines,
+		deploymentBootstrap: patch.DeploymentBootstrap, deploymentInfrastructure: patch.DeploymentInfrastructure,
+		poolBootstrap: patch.PoolBootstrap, poolInfrastructure: patch.PoolInfrastructure,
 	}
 }
 
@@ -62,14 +62,14 @@ func roles() map[Role]patch.Role {
 func (d *Draft) scope(key Key) ([]clusterv1.ClusterVariable, runtimehooksv1.Builtins) {
 	topology := d.Cluster.Spec.Topology
 	switch key.Role {
-	case ControlPlane, ControlPlaneMachines:
+	case ControlPlane, controlPlaneMachines:
 		class := d.Class.Spec.ControlPlane
 		return topology.ControlPlane.Variables.Overrides, variables.ControlPlane{
 			Name: d.Names[Key{Role: ControlPlane}], Version: d.Versions.ControlPlane, Replicas: topology.ControlPlane.Replicas,
 			Metadata:               d.metadata(Key{Role: ControlPlane}, class.Metadata, topology.ControlPlane.Metadata),
-			InfrastructureTemplate: d.Names[Key{Role: ControlPlaneMachines}],
+			InfrastructureTemplate: d.Names[Key{Role: controlPlaneMachines}],
 		}.Builtins()
-	case DeploymentBootstrap, DeploymentInfrastructure:
+	case deploymentBootstrap, deploymentInfrastructure:
 		for _, w := range d.deployments {
 			if t := w.deployment; t.Name == key.Worker {
 				return t.Variables.Overrides, variables.Workers{
@@ -79,7 +79,7 @@ func (d *Draft) scope(key Key) ([]clusterv1.ClusterVariable, runtimehooksv1.Buil
 				}.DeploymentBuiltins()
 			}
 		}
-	case PoolBootstrap, PoolInfrastructure:
+	case poolBootstrap, poolInfrastructure:
 		for _, w := range d.pools {
 			if t := w.pool; t.Name == key.Worker {
 				return t.Variables.Overrides, variables.Workers{
@@ -111,20 +111,20 @@ func (d *Draft) holder(key Key) runtimehooksv1.HolderReference {
 		out.FieldPath = "spec.infrastructureRef"
 	case ControlPlane:
 		out.FieldPath = "spec.controlPlaneRef"
-	case ControlPlaneMachines:
+	case controlPlaneMachines:
 		ref := d.Class.Spec.ControlPlane.TemplateRef
 		content, _ := contract.Template(d.Templates[ref])
 		out.APIVersion, out.Kind, out.Name = ref.APIVersion, content.Kind, d.Names[Key{Role: ControlPlane}]
 		out.FieldPath = contract.MachineInfrastructure(d.Templates[ref]).Path()
-	case DeploymentBootstrap, DeploymentInfrastructure:
+	case deploymentBootstrap, deploymentInfrastructure:
 		out.Kind, out.Name = "MachineDeployment", d.Names[key.OfWorker()]
-	case PoolBootstrap, PoolInfrastructure:
+	case poolBootstrap, poolInfrastructure:
 		out.Kind, out.Name = "MachinePool", d.Names[key.OfWorker()]
 	}
 	switch key.Role {
-	case DeploymentBootstrap, PoolBootstrap:
+	case deploymentBootstrap, poolBootstrap:
 		out.FieldPath = "spec.template.spec.bootstrap.configRef"
-	case DeploymentInfrastructure, PoolInfrastructure:
+	case deploymentInfrastructure, poolInfrastructure:
 		out.FieldPath = "spec.template.spec.infrastructureRef"
 	}
 	return out

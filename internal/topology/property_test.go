@@ -163,13 +163,13 @@ func TestNamesInSpecs(t *testing.T) { // TP-08, TP-16
 	size := "small"
 	for round := range 4 {
 		d := compute(t, s, v)
-		host := d.Part(Key{DeploymentInfrastructure, "a"}).Want
-		for _, key := range []Key{{DeploymentInfrastructure, "a"}, {DeploymentBootstrap, "a"}} {
+		host := d.Part(Key{deploymentInfrastructure, "a"}).Want
+		for _, key := range []Key{{deploymentInfrastructure, "a"}, {deploymentBootstrap, "a"}} {
 			if got, _, _ := unstructured.NestedString(d.Part(key).Want.Object, "spec", "template", "spec", "host"); got != host.GetName() {
 				t.Errorf("round %d: the %s has name %q of %s", round, key, got, host.GetName())
 			}
 		}
-		machines := d.Part(Key{Role: ControlPlaneMachines}).Want.GetName()
+		machines := d.Part(Key{Role: controlPlaneMachines}).Want.GetName()
 		if got, _, _ := unstructured.NestedString(d.Part(Key{Role: ControlPlane}).Want.Object, "spec", "host"); got != machines {
 			t.Errorf("round %d: the control plane has name %q of %s", round, got, machines)
 		}
@@ -184,8 +184,8 @@ func TestNamesInSpecs(t *testing.T) { // TP-08, TP-16
 			size = "small"
 		}
 		s.Templates[templateRef("HostTemplate", "host")] = classTemplate("HostTemplate", "host", map[string]any{"size": size})
-		s.Changed = map[Key]bool{{Role: ControlPlaneMachines}: true, {DeploymentInfrastructure, "a"}: true, {DeploymentInfrastructure, "b"}: true}
-		if next := compute(t, s, v).Part(Key{DeploymentInfrastructure, "a"}); names[next.Want.GetName()] || next.Replaces == nil {
+		s.Changed = map[Key]bool{{Role: controlPlaneMachines}: true, {deploymentInfrastructure, "a"}: true, {deploymentInfrastructure, "b"}: true}
+		if next := compute(t, s, v).Part(Key{deploymentInfrastructure, "a"}); names[next.Want.GetName()] || next.Replaces == nil {
 			t.Errorf("round %d: %s is not replaced", round, host.GetName())
 		}
 	}

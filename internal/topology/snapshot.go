@@ -14,21 +14,21 @@ type Role string
 // The roles.
 const (
 	InfraCluster             Role = "infrastructure cluster"
-	ControlPlaneMachines     Role = "template of control plane machines"
+	controlPlaneMachines     Role = "template of control plane machines"
 	ControlPlane             Role = "control plane"
 	ControlPlaneHealthCheck  Role = "health check of the control plane"
-	DeploymentBootstrap      Role = "bootstrap template of the MachineDeployment"
-	DeploymentInfrastructure Role = "infrastructure template of the MachineDeployment"
+	deploymentBootstrap      Role = "bootstrap template of the MachineDeployment"
+	deploymentInfrastructure Role = "infrastructure template of the MachineDeployment"
 	Deployment               Role = "MachineDeployment"
-	DeploymentHealthCheck    Role = "health check of the MachineDeployment"
-	PoolBootstrap            Role = "bootstrap config of the MachinePool"
-	PoolInfrastructure       Role = "infrastructure of the MachinePool"
+	deploymentHealthCheck    Role = "health check of the MachineDeployment"
+	poolBootstrap            Role = "bootstrap config of the MachinePool"
+	poolInfrastructure       Role = "infrastructure of the MachinePool"
 	Pool                     Role = "MachinePool"
 )
 
 // IsTemplate reports whether objects of the role are templates of Machines, which are replaced when their spec changes.
 func (r Role) IsTemplate() bool {
-	return r == ControlPlaneMachines || r == DeploymentBootstrap || r == DeploymentInfrastructure
+	return r == controlPlaneMachines || r == deploymentBootstrap || r == deploymentInfrastructure
 }
 
 // Key identifies an object of a topology.
@@ -51,7 +51,7 @@ func (k Key) String() string {
 // on each other, but not on other groups once the Cluster references its infrastructure and control plane.
 func (k Key) Group() Key {
 	switch k.Role {
-	case ControlPlane, ControlPlaneMachines, ControlPlaneHealthCheck:
+	case ControlPlane, controlPlaneMachines, ControlPlaneHealthCheck:
 		return Key{Role: ControlPlane}
 	case InfraCluster:
 		return Key{Role: InfraCluster}
@@ -60,14 +60,14 @@ func (k Key) Group() Key {
 }
 
 // IsHealthCheck reports whether objects of the role are MachineHealthChecks.
-func (r Role) IsHealthCheck() bool { return r == ControlPlaneHealthCheck || r == DeploymentHealthCheck }
+func (r Role) IsHealthCheck() bool { return r == ControlPlaneHealthCheck || r == deploymentHealthCheck }
 
 // OfWorker returns the key of the worker to which an object belongs, or an empty key.
 func (k Key) OfWorker() Key {
 	switch k.Role {
-	case DeploymentBootstrap, DeploymentInfrastructure, DeploymentHealthCheck, Deployment:
+	case deploymentBootstrap, deploymentInfrastructure, deploymentHealthCheck, Deployment:
 		return Key{Deployment, k.Worker}
-	case PoolBootstrap, PoolInfrastructure, Pool:
+	case poolBootstrap, poolInfrastructure, Pool:
 		return Key{Pool, k.Worker}
 	}
 	return Key{}

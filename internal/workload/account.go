@@ -12,9 +12,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonMemory is the reason of the fault for a response that exceeds the remaining memory of the cluster or its
+// reasonMemory is the reason of the fault for a response that exceeds the remaining memory of the cluster or its
 // namespace.
-const ReasonMemory = "AnswersTakeTooMuchMemory"
+const reasonMemory = "AnswersTakeTooMuchMemory"
 
 const (
 	// defaultMemory is the memory of the process if its limit is not known.
@@ -26,10 +26,10 @@ const (
 	collectEvery = 10 * time.Second
 )
 
-// MemoryAccounts tracks the memory that responses of each workload cluster use, in bytes. One cluster may use an eighth of
+// memoryAccounts tracks the memory that responses of each workload cluster use, in bytes. One cluster may use an eighth of
 // the memory of the process, and all clusters in a namespace a quarter. When all clusters together use half of the
 // memory, a namespace may use no more than an equal share of that half.
-type MemoryAccounts struct {
+type memoryAccounts struct {
 	cluster, namespace, all int64
 
 	mu         sync.Mutex
@@ -41,52 +41,52 @@ type MemoryAccounts struct {
 	collected time.Time
 }
 
-// NewAccounts returns the accounts of a process with this much memory; zero means 1 GiB.
-func NewAccounts(memory int64) *MemoryAccounts {
+// newAccounts returns the accounts of a process with this much memory; zero means 1 GiB.
+func newAccounts(memory int64) *memoryAccounts {
 	if memory <= 0 {
 		memory = defaultMemory
 	}
 	share := max(memory/8, leastShare)
-	return &MemoryAccounts{
+	return &memoryAccounts{
 		cluster: share, namespace: 2 * share, all: 4 * share,
 		clusters: map[client.ObjectKey]int64{}, namespaces: map[string]int64{}, retained: map[weak.Pointer[byte]]struct{}{},
 	}
 }
 
 // ForCluster returns the account of a cluster.
-func (a *MemoryAccounts) ForCluster(cluster client.ObjectKey) *MemoryAccount {
-	return &MemoryAccount{all: a, key: cluster}
+func (a *memoryAccounts) ForCluster(cluster client.ObjectKey) *memoryAccount {
+	return &memoryAccount{all: a, key: cluster}
 }
 
-// MemoryAccount is the account of one cluster, for all of its connections.
-type MemoryAccount struct {
-	all *MemoryAccounts
+// memoryAccount is the account of one cluster, for all of its connections.
+type memoryAccount struct {
+	all *memoryAccounts
 	key client.ObjectKey
 }
 
 // used returns how much memory the responses of the cluster use.
-func (a *MemoryAccount) used() int64 {
+func (a *memoryAccount) used() int64 {
 	a.all.mu.Lock()
 	defer a.all.mu.Unlock()
 	return a.all.clusters[a.key]
 }
 
 // charge charges memory to the account, or returns a fault that states the exceeded limit.
-func (a *MemoryAccount) charge(bytes int64) error {
+func (a *memoryAccount) charge(bytes int64) error {
 	all := a.all
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	namespace := all.namespaces[a.key.Namespace] + bytes
 	switch {
 	case all.clusters[a.key]+bytes > all.cluster:
-		return fault.New(fault.Unreachable, ReasonMemory,
+		return fault.New(fault.Unreachable, reasonMemory,
 			"the API server of the workload cluster sends more than the %d MiB of memory that the manager has for one cluster", all.cluster>>20)
 	case namespace > all.namespace:
-		return fault.New(fault.Unreachable, ReasonMemory,
+		return fault.New(fault.Unreachable, reasonMemory,
 			"the API servers of the workload clusters of namespace %s send more than the %d MiB of memory that the manager has for the clusters of one namespace",
 			a.key.Namespace, all.namespace>>20)
 	case all.total+bytes > all.all && namespace > all.all/int64(max(len(all.namespaces), 1)):
-		return fault.New(fault.Unreachable, ReasonMemory,
+		return fault.New(fault.Unreachable, reasonMemory,
 			"the API servers of all workload clusters send more than the %d MiB of memory that the manager has for them, and those of namespace %s more than an equal share of it",
 			all.all>>20, a.key.Namespace)
 	}
@@ -94,14 +94,14 @@ func (a *MemoryAccount) charge(bytes int64) error {
 	return nil
 }
 
-func (a *MemoryAccount) release(bytes int64) {
+func (a *memoryAccount) release(bytes int64) {
 	a.all.mu.Lock()
 	defer a.all.mu.Unlock()
 	a.all.change(a.key, -bytes)
 }
 
 // change adds bytes to the totals. The mutex must be held.
-func (a *MemoryAccounts) change(key client.ObjectKey, bytes int64) {
+func (a *memoryAccounts) change(key client.ObjectKey, bytes int64) {
 	a.total += bytes
 	if a.clusters[key] += bytes; a.clusters[key] == 0 {
 		delete(a.clusters, key)
@@ -113,7 +113,7 @@ func (a *MemoryAccounts) change(key client.ObjectKey, bytes int64) {
 
 // Retain charges a cached object until it is garbage collected. It never fails; if a limit is exceeded, the next
 // response is rejected instead.
-func (a *MemoryAccount) Retain(o client.Object) {
+func (a *memoryAccount) Retain(o client.Object) {
 	v := reflect.ValueOf(o)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
 		return
@@ -137,7 +137,7 @@ func (a *MemoryAccount) Retain(o client.Object) {
 	}
 }
 
-func (a *MemoryAccounts) forget(key client.ObjectKey, id weak.Pointer[byte], size int64) {
+func (a *memoryAccounts) forget(key client.ObjectKey, id weak.Pointer[byte], size int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.retained, id)

@@ -142,7 +142,7 @@ func TestNestedBombs(t *testing.T) { // RC-04, RC-06
 			}
 			took := allocates(func() { err = tc.call(b, c) })
 			// Discovery joins errors in a way that hides their kinds.
-			if f := fault.As(err); (f == nil || f.Reason != ReasonMemory) && (name != "discovery" || !strings.Contains(err.Error(), "128 MiB of memory")) {
+			if f := fault.As(err); (f == nil || f.Reason != reasonMemory) && (name != "discovery" || !strings.Contains(err.Error(), "128 MiB of memory")) {
 				t.Errorf("%v", err)
 			}
 			if took > mostForAttack {

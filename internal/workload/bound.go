@@ -12,8 +12,8 @@ import (
 
 // limitMemory returns a transport that limits the memory of responses from a cluster. All connections and calls to the
 // cluster share its account.
-func (c *Clusters) limitMemory(key client.ObjectKey, next http.RoundTripper) *LimitingTransport {
-	t := &LimitingTransport{Next: next, Limits: DefaultLimits(), Account: c.accounts.ForCluster(key)}
+func (c *Clusters) limitMemory(key client.ObjectKey, next http.RoundTripper) *limitingTransport {
+	t := &limitingTransport{Next: next, Limits: defaultLimits(), Account: c.accounts.ForCluster(key)}
 	if c.cfg.Crashes != nil {
 		t.Decoding = func() DecodingMemory { return c.cfg.Crashes.Decoding(key) }
 	}
@@ -25,12 +25,12 @@ func (c *Clusters) limitMemory(key client.ObjectKey, next http.RoundTripper) *Li
 func (c *connection) forCache(cfg *rest.Config) (*http.Client, error) {
 	bounded := *c.bounded
 	bounded.Refused = func(err error) { c.refused.CompareAndSwap(nil, fault.As(err)) }
-	nodes := &WatchMemory{Next: &bounded, Path: c.nodesPath, Of: c.fresh, Filled: c.filled.Load, Now: c.clock.Now}
+	nodes := &watchMemory{Next: &bounded, Path: c.nodesPath, Of: c.fresh, Filled: c.filled.Load, Now: c.clock.Now}
 	wrapped, err := rest.HTTPWrappersForConfig(cfg, nodes)
 	if err != nil {
 		return nil, fmt.Errorf("the credentials of the kubeconfig cannot be used: %w", err)
 	}
-	return &http.Client{Transport: wrapped, CheckRedirect: NoRedirect}, nil
+	return &http.Client{Transport: wrapped, CheckRedirect: noRedirect}, nil
 }
 
 // staleNodes returns a fault if the cached Nodes have not been known to be current for longer than staleAfter.

@@ -11,22 +11,22 @@ import (
 
 // Reasons of the faults for rejected responses.
 const (
-	// ReasonTooLarge means that the response exceeds the limits.
-	ReasonTooLarge = "AnswerTooLarge"
-	// ReasonForm means that the response has a content type that was not requested.
-	ReasonForm = "AnswerInOtherForm"
+	// reasonTooLarge means that the response exceeds the limits.
+	reasonTooLarge = "AnswerTooLarge"
+	// reasonForm means that the response has a content type that was not requested.
+	reasonForm = "AnswerInOtherForm"
 )
 
-// ResponseLimits for one response, and for one event of a watch.
-type ResponseLimits struct {
+// responseLimits for one response, and for one event of a watch.
+type responseLimits struct {
 	// Bytes is the maximum size, uncompressed.
 	Bytes int64
 	// Memory is the maximum estimated size once it is decoded.
 	Memory int64
 }
 
-// DefaultLimits returns the limits for the API server of a workload cluster.
-func DefaultLimits() ResponseLimits { return ResponseLimits{Bytes: 64 << 20, Memory: 512 << 20} }
+// defaultLimits returns the limits for the API server of a workload cluster.
+func defaultLimits() responseLimits { return responseLimits{Bytes: 64 << 20, Memory: 512 << 20} }
 
 const (
 	// answersStep is the increment, in bytes, by which a document is charged.
@@ -44,12 +44,12 @@ type DecodingMemory interface {
 	End()
 }
 
-// LimitingTransport limits the memory of responses from one cluster. In the chain of transports, it belongs between
+// limitingTransport limits the memory of responses from one cluster. In the chain of transports, it belongs between
 // decompression and decoding.
-type LimitingTransport struct {
+type limitingTransport struct {
 	Next    http.RoundTripper
-	Limits  ResponseLimits
-	Account *MemoryAccount
+	Limits  responseLimits
+	Account *memoryAccount
 	// Decoding, if set, is called when a response turns out to be large.
 	Decoding func() DecodingMemory
 	// Refused, if set, is called with the fault of a rejected response.
@@ -57,7 +57,7 @@ type LimitingTransport struct {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *LimitingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *limitingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.Next.RoundTrip(r)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (t *LimitingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	m := newMeter(resp.Header.Get("Content-Type"), stream)
 	if m == nil {
 		_ = resp.Body.Close()
-		return nil, t.refuse(fault.New(fault.Unreachable, ReasonForm, "the API server of the workload cluster sends neither JSON nor protobuf"))
+		return nil, t.refuse(fault.New(fault.Unreachable, reasonForm, "the API server of the workload cluster sends neither JSON nor protobuf"))
 	}
 	b := &body{ReadCloser: resp.Body, transport: t, meter: m, call: callOf(r.Context()), current: &document{}}
 	b.counting.tally = &b.current.tally
@@ -79,7 +79,7 @@ func (t *LimitingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-func (t *LimitingTransport) refuse(f *fault.Fault) error {
+func (t *limitingTransport) refuse(f *fault.Fault) error {
 	if t.Refused != nil {
 		t.Refused(f)
 	}
@@ -97,7 +97,7 @@ type document struct {
 // event before the current one.
 type body struct {
 	io.ReadCloser
-	transport *LimitingTransport
+	transport *limitingTransport
 	call      *call
 
 	mu                sync.Mutex
@@ -133,7 +133,7 @@ func (b *body) Read(p []byte) (int, error) {
 func (b *body) settle() error {
 	d, limits := b.current, b.transport.Limits
 	if d.bytes > limits.Bytes || d.memory > limits.Memory {
-		return b.transport.refuse(fault.New(fault.Unreachable, ReasonTooLarge,
+		return b.transport.refuse(fault.New(fault.Unreachable, reasonTooLarge,
 			"the API server of the workload cluster sends more at once than is read: %d MiB, or what takes %d MiB of memory",
 			limits.Bytes>>20, limits.Memory>>20))
 	}
@@ -160,7 +160,7 @@ func (b *body) nextDocument() {
 	b.counting.tally = &b.current.tally
 }
 
-// Close implements io.Closer. In a call started with [BeginResponse], the response is decoded only after Close.
+// Close implements io.Closer. In a call started with [beginResponse], the response is decoded only after Close.
 func (b *body) Close() error {
 	err := b.ReadCloser.Close()
 	b.mu.Lock()
@@ -180,7 +180,7 @@ func (b *body) finish() {
 }
 
 // end releases the memory of a document.
-func (t *LimitingTransport) end(d *document) {
+func (t *limitingTransport) end(d *document) {
 	if d == nil {
 		return
 	}
@@ -202,8 +202,8 @@ type call struct {
 
 type callKey struct{}
 
-// BeginResponse returns a context for a call. The response is charged until end is called.
-func BeginResponse(ctx context.Context) (of context.Context, end func()) {
+// beginResponse returns a context for a call. The response is charged until end is called.
+func beginResponse(ctx context.Context) (of context.Context, end func()) {
 	c := &call{}
 	return context.WithValue(ctx, callKey{}, c), c.end
 }
@@ -214,7 +214,7 @@ func callOf(ctx context.Context) *call {
 }
 
 // hold defers the release of a document until the call ends. It reports whether it did.
-func (c *call) hold(t *LimitingTransport, d *document) bool {
+func (c *call) hold(t *limitingTransport, d *document) bool {
 	if c == nil {
 		return false
 	}

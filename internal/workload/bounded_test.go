@@ -196,7 +196,7 @@ func ordinary() *corev1.Node {
 // The estimates leave room for ordinary clusters: 2000 Nodes in one list, and 5000 in the events of a watch, with 8 GiB for
 // the manager.
 func TestOrdinaryAnswersAreRead(t *testing.T) { // RC-06
-	limits, share := DefaultLimits(), NewAccounts(8<<30).cluster
+	limits, share := defaultLimits(), newAccounts(8<<30).cluster
 	node := ordinary()
 	list := &corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}}
 	for range 2000 {
@@ -285,19 +285,19 @@ func TestEndlessAnswers(t *testing.T) { // RC-04, RC-06
 		"event of one frame": {watchURL, protobufStream, append([]byte{0xff, 0xff, 0xff, 0xff}, bytes.Repeat([]byte{0x12, 0}, 1<<20)...), 8 << 20},
 	}
 	for name, tc := range tests {
-		accounts := NewAccounts(1 << 30)
+		accounts := newAccounts(1 << 30)
 		account := accounts.ForCluster(client.ObjectKey{Namespace: "team-a", Name: "s1"})
 		hostile := &answersEndless{piece: tc.piece}
 		open := []byte(`{"items":[`)
 		if tc.contentType != "application/json" {
 			open = nil
 		}
-		transport := &LimitingTransport{Limits: DefaultLimits(), Account: account, Next: server(func(*http.Request) (string, io.Reader) {
+		transport := &limitingTransport{Limits: defaultLimits(), Account: account, Next: server(func(*http.Request) (string, io.Reader) {
 			return tc.contentType, io.MultiReader(bytes.NewReader(open), hostile)
 		})}
 		resp := request(t, t.Context(), transport, tc.url)
 		_, err := io.Copy(io.Discard, resp.Body)
-		if reason := reasonOf(err); reason != ReasonTooLarge && reason != ReasonMemory || hostile.sent > tc.most {
+		if reason := reasonOf(err); reason != reasonTooLarge && reason != reasonMemory || hostile.sent > tc.most {
 			t.Errorf("%s: %v after %d bytes", name, err, hostile.sent)
 		}
 		if _, again := resp.Body.Read(make([]byte, 10)); reasonOf(again) != reasonOf(err) {
@@ -308,7 +308,7 @@ func TestEndlessAnswers(t *testing.T) { // RC-04, RC-06
 		}
 	}
 	small := &io.LimitedReader{R: &answersEndless{piece: append(asJSON(t, map[string]any{"type": "ADDED", "object": ordinary()}), '\n')}, N: 64 << 20}
-	transport := &LimitingTransport{Limits: DefaultLimits(), Account: NewAccounts(0).ForCluster(client.ObjectKey{}), Next: server(func(*http.Request) (string, io.Reader) {
+	transport := &limitingTransport{Limits: defaultLimits(), Account: newAccounts(0).ForCluster(client.ObjectKey{}), Next: server(func(*http.Request) (string, io.Reader) {
 		return "application/json", small
 	})}
 	resp := request(t, t.Context(), transport, watchURL)
@@ -328,17 +328,17 @@ func (d *decoding) End()          { d.ended = true }
 
 // What is decoded is charged until the call has ended, and recorded where it is much.
 func TestCalls(t *testing.T) { // RC-06
-	account := NewAccounts(0).ForCluster(client.ObjectKey{Namespace: "team-a", Name: "s1"})
+	account := newAccounts(0).ForCluster(client.ObjectKey{Namespace: "team-a", Name: "s1"})
 	var records []*decoding
 	data := emptyJSON(100_000)
-	transport := &LimitingTransport{
-		Limits: DefaultLimits(), Account: account, Next: server(func(*http.Request) (string, io.Reader) { return "application/json", bytes.NewReader(data) }),
+	transport := &limitingTransport{
+		Limits: defaultLimits(), Account: account, Next: server(func(*http.Request) (string, io.Reader) { return "application/json", bytes.NewReader(data) }),
 		Decoding: func() DecodingMemory {
 			records = append(records, &decoding{})
 			return records[len(records)-1]
 		},
 	}
-	ctx, end := BeginResponse(t.Context())
+	ctx, end := beginResponse(t.Context())
 	resp := request(t, ctx, transport, nodesURL)
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 		t.Fatal(err)
@@ -355,12 +355,12 @@ func TestCalls(t *testing.T) { // RC-06
 
 // A namespace has a limit over all of its clusters, all clusters have one, and who exceeds it is not who has little.
 func TestAccounts(t *testing.T) { // RC-06
-	a := NewAccounts(8 << 30) // 1 GiB for a cluster, 2 for a namespace, 4 for all
-	of := func(namespace, name string) *MemoryAccount {
+	a := newAccounts(8 << 30) // 1 GiB for a cluster, 2 for a namespace, 4 for all
+	of := func(namespace, name string) *memoryAccount {
 		return a.ForCluster(client.ObjectKey{Namespace: namespace, Name: name})
 	}
 	for _, step := range []struct {
-		account *MemoryAccount
+		account *memoryAccount
 		mib     int64
 		want    string // in the message; empty: charged
 	}{
@@ -380,14 +380,14 @@ func TestAccounts(t *testing.T) { // RC-06
 			t.Errorf("%s, %d MiB: %v, want %q", step.account.key, step.mib, err, step.want)
 		}
 	}
-	if small := NewAccounts(64 << 20); small.cluster != leastShare {
+	if small := newAccounts(64 << 20); small.cluster != leastShare {
 		t.Errorf("%d", small.cluster)
 	}
 }
 
 // What a cache holds is charged until it is garbage, once for each object.
 func TestRetain(t *testing.T) { // RC-06
-	account := NewAccounts(0).ForCluster(client.ObjectKey{Namespace: "team-a", Name: "s1"})
+	account := newAccounts(0).ForCluster(client.ObjectKey{Namespace: "team-a", Name: "s1"})
 	pod := bomb(10_000)
 	account.Retain(pod)
 	first := account.used()
@@ -422,11 +422,11 @@ func TestCompressed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := &LimitingTransport{Limits: DefaultLimits(), Account: NewAccounts(0).ForCluster(client.ObjectKey{}), Next: server(func(*http.Request) (string, io.Reader) {
+	transport := &limitingTransport{Limits: defaultLimits(), Account: newAccounts(0).ForCluster(client.ObjectKey{}), Next: server(func(*http.Request) (string, io.Reader) {
 		return "application/json", unpacked
 	})}
 	n, err := io.Copy(io.Discard, request(t, t.Context(), transport, watchURL).Body)
-	if reasonOf(err) != ReasonMemory || n > 2<<20 {
+	if reasonOf(err) != reasonMemory || n > 2<<20 {
 		t.Errorf("%v after %d bytes", err, n)
 	}
 }

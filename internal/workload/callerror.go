@@ -17,10 +17,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// CallError is a call without a response. Its message does not reveal how the call failed: a refused connection, a
+// callError is a call without a response. Its message does not reveal how the call failed: a refused connection, a
 // timeout and a certificate of another server look the same. A user who can write the Secret can choose the address,
 // and could otherwise scan the network by the differences. The cause is for the log.
-type CallError struct {
+type callError struct {
 	// Host is the host and port that were called.
 	Host    string
 	address string
@@ -28,15 +28,15 @@ type CallError struct {
 }
 
 // Error implements error.
-func (e *CallError) Error() string { return unreachable(e.address) + ": " + e.cause.Error() }
+func (e *callError) Error() string { return unreachable(e.address) + ": " + e.cause.Error() }
 
 // Unwrap returns a fault of kind Unreachable.
-func (e *CallError) Unwrap() error {
+func (e *callError) Unwrap() error {
 	return fault.New(fault.Unreachable, "Unreachable", "%s", unreachable(e.address)).From(e.cause)
 }
 
 // DetailedMessage returns a message with the cause of the failure, for an address that Slipway chose.
-func (e *CallError) DetailedMessage(limit time.Duration) string {
+func (e *callError) DetailedMessage(limit time.Duration) string {
 	var (
 		timeout   net.Error
 		invalid   x509.CertificateInvalidError
@@ -58,9 +58,9 @@ func (e *CallError) DetailedMessage(limit time.Duration) string {
 	return unreachable(e.address)
 }
 
-// ExpiredError is the error of a probe with an expired client certificate. It replaces the error of the API server,
+// expiredError is the error of a probe with an expired client certificate. It replaces the error of the API server,
 // which rejects the credentials or ends the handshake.
-type ExpiredError struct {
+type expiredError struct {
 	Secret string
 	At     time.Time
 	// Unauthorized is set if the API server rejected the credentials.
@@ -68,15 +68,15 @@ type ExpiredError struct {
 }
 
 // Error implements error.
-func (e ExpiredError) Error() string {
+func (e expiredError) Error() string {
 	return fmt.Sprintf("the client certificate in Secret %s expired on %s: renew the Secret", e.Secret, e.At.UTC().Format(time.DateOnly))
 }
 
-// Is makes the error equal to ErrUnauthorized if the credentials were rejected.
-func (e ExpiredError) Is(target error) bool { return e.Unauthorized && target == ErrUnauthorized }
+// Is makes the error equal to errUnauthorized if the credentials were rejected.
+func (e expiredError) Is(target error) bool { return e.Unauthorized && target == errUnauthorized }
 
-// CertificateExpiry returns when the client certificate of a configuration expires; zero if there is none, or it cannot be parsed.
-func CertificateExpiry(cfg *rest.Config) time.Time {
+// certificateExpiry returns when the client certificate of a configuration expires; zero if there is none, or it cannot be parsed.
+func certificateExpiry(cfg *rest.Config) time.Time {
 	if len(cfg.CertData) == 0 {
 		return time.Time{}
 	}

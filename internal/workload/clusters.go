@@ -50,7 +50,7 @@ type Clusters struct {
 	// pool limits the calls to slow clusters.
 	pool *slowPool
 	// accounts track the memory that responses of all clusters use.
-	accounts *MemoryAccounts
+	accounts *memoryAccounts
 	// kinds are the kinds that all connections map without discovery.
 	kinds meta.RESTMapper
 	// life ends with the Runnable; the watches of all connections end with it.
@@ -67,7 +67,7 @@ type Clusters struct {
 type entry struct {
 	// limiter applies to all calls to the cluster, over this connection and others.
 	limiter *limiter
-	fresh   Freshness
+	fresh   freshness
 
 	mu    sync.RWMutex
 	state state
@@ -89,8 +89,8 @@ func New(cfg Config) (*Clusters, error) {
 	life, end := context.WithCancel(context.Background())
 	return &Clusters{
 		cfg: cfg, log: logr.Discard(), metrics: m, life: life, end: end,
-		entries: map[client.ObjectKey]*entry{}, subs: map[string][]subscriber{}, pool: newSlowPool(), kinds: ServedKinds(),
-		accounts: NewAccounts(cfg.Memory),
+		entries: map[client.ObjectKey]*entry{}, subs: map[string][]subscriber{}, pool: newSlowPool(), kinds: servedKinds(),
+		accounts: newAccounts(cfg.Memory),
 	}, nil
 }
 

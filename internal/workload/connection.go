@@ -30,8 +30,8 @@ type connection struct {
 	address string
 	http    *http.Client
 	sockets *http.Transport
-	bounded *LimitingTransport
-	account *MemoryAccount
+	bounded *limitingTransport
+	account *memoryAccount
 	// secret is the name of the kubeconfig Secret.
 	secret string
 	// upgrades is the transport for connections to Pods.
@@ -60,7 +60,7 @@ type connection struct {
 	expires time.Time
 
 	// fresh tracks when the cached Nodes were last current. They are not used if that is longer ago than staleAfter.
-	fresh      *Freshness
+	fresh      *freshness
 	nodesPath  string
 	staleAfter time.Duration
 	clock      clock.PassiveClock
@@ -106,7 +106,7 @@ func (c *Clusters) open(ctx context.Context, p task, cfg *rest.Config) (*connect
 	cfg.UserAgent = c.cfg.UserAgent
 	calls := rate.NewLimiter(rate.Limit(c.cfg.QPS), c.cfg.Burst)
 	cfg.RateLimiter = sharedLimiter{calls}
-	address, err := Root(cfg)
+	address, err := root(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (c *Clusters) open(ctx context.Context, p task, cfg *rest.Config) (*connect
 	if err != nil {
 		return nil, fmt.Errorf("the server address of the kubeconfig cannot be used: %w", err)
 	}
-	sockets, err := NewTransport(cfg)
+	sockets, err := newTransport(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +124,8 @@ func (c *Clusters) open(ctx context.Context, p task, cfg *rest.Config) (*connect
 		return nil, fmt.Errorf("the credentials of the kubeconfig cannot be used: %w", err)
 	}
 	conn := &connection{
-		address: address, sockets: sockets, http: &http.Client{Transport: wrapped, CheckRedirect: NoRedirect},
-		bounded: bounded, account: bounded.Account, secret: p.cluster.Name + "-kubeconfig", expires: CertificateExpiry(cfg),
+		address: address, sockets: sockets, http: &http.Client{Transport: wrapped, CheckRedirect: noRedirect},
+		bounded: bounded, account: bounded.Account, secret: p.cluster.Name + "-kubeconfig", expires: certificateExpiry(cfg),
 		fresh: &p.entry.fresh, nodesPath: nodes.Path, staleAfter: c.cfg.Timing.SyncTimeout, clock: c.cfg.Clock,
 		informers: map[cache.Informer]time.Time{}, changing: make(chan struct{}, 1), stop: func() {},
 		limiter: p.entry.limiter, rate: calls,
@@ -147,7 +147,7 @@ func (c *Clusters) open(ctx context.Context, p task, cfg *rest.Config) (*connect
 // buildClients creates the cache and the client of a connection whose probe succeeded.
 func (c *Clusters) buildClients(conn *connection, cfg *rest.Config) error {
 	transport := limited{next: newRated(conn.http.Transport, conn.rate), limiter: conn.limiter}
-	calls := &http.Client{Transport: transport, Timeout: c.cfg.Timing.CallTimeout, CheckRedirect: NoRedirect}
+	calls := &http.Client{Transport: transport, Timeout: c.cfg.Timing.CallTimeout, CheckRedirect: noRedirect}
 	once := rest.CopyConfig(cfg) // for calls, because their transport already has the rate limit
 	once.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
 	mapper, err := c.newMapper(once, calls)
@@ -189,9 +189,9 @@ func (c *Clusters) buildClients(conn *connection, cfg *rest.Config) error {
 func (c *connection) probe(ctx context.Context, now time.Time, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err := ProbeAPIServer(ctx, c.http, c.address)
+	err := probeAPIServer(ctx, c.http, c.address)
 	if err != nil && !c.expires.IsZero() && now.After(c.expires) {
-		return ExpiredError{Secret: c.secret, At: c.expires, Unauthorized: errors.Is(err, ErrUnauthorized)}
+		return expiredError{Secret: c.secret, At: c.expires, Unauthorized: errors.Is(err, errUnauthorized)}
 	}
 	return err
 }

@@ -1,7 +1,7 @@
 // Package answers limits the memory that responses from workload clusters use. While a response is read and before it
 // is decoded, the package estimates the memory of its values at every depth of nesting, for a whole response or for
-// each event of a watch. A response beyond the [ResponseLimits] fails. The estimated memory of responses that are being
-// decoded, and the memory of objects in caches, is charged to the [MemoryAccount] of the cluster, which has a limit for the
+// each event of a watch. A response beyond the [responseLimits] fails. The estimated memory of responses that are being
+// decoded, and the memory of objects in caches, is charged to the [memoryAccount] of the cluster, which has a limit for the
 // cluster and one for all clusters in its namespace.
 //
 //	bytes ──► transport ──► meter ──► limit per response, account ──► decoder ──► Retain: account, until garbage collected

@@ -10,9 +10,9 @@ import (
 // lasting is how long a watch must be open to count: a watch whose events cannot be decoded ends at once.
 const lasting = 10 * time.Second
 
-// Freshness records when the cached objects of a kind were last known to be current. It is needed because a cache
+// freshness records when the cached objects of a kind were last known to be current. It is needed because a cache
 // returns its objects even if the API server no longer serves the kind. The zero value is ready for use.
-type Freshness struct {
+type freshness struct {
 	mu sync.Mutex
 	// read is when an object was last decoded, or when a watch that counted ended.
 	read time.Time
@@ -21,14 +21,14 @@ type Freshness struct {
 }
 
 // Note records that an object of the kind was decoded.
-func (f *Freshness) Note(now time.Time) {
+func (f *freshness) Note(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.read = now
 }
 
 // Begin records the first use, from which the cache has time to sync.
-func (f *Freshness) Begin(now time.Time) {
+func (f *freshness) Begin(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.read.IsZero() {
@@ -38,7 +38,7 @@ func (f *Freshness) Begin(now time.Time) {
 
 // At returns when the cache was last known to be current; zero if it was never used. filled means that the cache has
 // synced, so that an open watch delivers every change.
-func (f *Freshness) At(now time.Time, filled bool) time.Time {
+func (f *freshness) At(now time.Time, filled bool) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if filled {
@@ -51,19 +51,19 @@ func (f *Freshness) At(now time.Time, filled bool) time.Time {
 	return f.read
 }
 
-// WatchMemory is a transport that records the open watches of a kind.
-type WatchMemory struct {
+// watchMemory is a transport that records the open watches of a kind.
+type watchMemory struct {
 	Next http.RoundTripper
 	// Path is the URL path of the kind.
 	Path string
-	Of   *Freshness
+	Of   *freshness
 	// Filled reports whether the cache has synced.
 	Filled func() bool
 	Now    func() time.Time
 }
 
 // RoundTrip implements http.RoundTripper.
-func (w *WatchMemory) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *watchMemory) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := w.Next.RoundTrip(r)
 	if err != nil || resp.StatusCode != http.StatusOK || r.URL.Path != w.Path || !isWatch(r) {
 		return resp, err
@@ -87,7 +87,7 @@ func isWatch(r *http.Request) bool {
 // watch is the response body of an open watch.
 type watch struct {
 	io.ReadCloser
-	of *WatchMemory
+	of *watchMemory
 }
 
 // Close implements io.Closer.

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ServedKinds returns a RESTMapper for the kinds that every API server has and that controllers read. It saves each
+// servedKinds returns a RESTMapper for the kinds that every API server has and that controllers read. It saves each
 // connection the discovery calls and the memory for all other kinds.
-func ServedKinds() meta.RESTMapper {
+func servedKinds() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{
 		corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion, storagev1.SchemeGroupVersion, rbacv1.SchemeGroupVersion,
 	})

@@ -23,7 +23,7 @@ func TestKindsOfEveryCluster(t *testing.T) {
 		"VolumeAttachment": {schema.GroupKind{Group: "storage.k8s.io", Kind: "VolumeAttachment"}, "volumeattachments", apimeta.RESTScopeNameRoot},
 	}
 	for name, tc := range tests {
-		m, err := ServedKinds().RESTMapping(tc.kind)
+		m, err := servedKinds().RESTMapping(tc.kind)
 		if err != nil || m.Resource.Resource != tc.resource || m.Scope.Name() != tc.scope {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}

@@ -19,13 +19,13 @@ import (
 // longestProbe is the maximum size of the response to a probe, in bytes.
 const longestProbe = 256 << 10
 
-// ErrUnauthorized means that the API server responded and rejected the credentials.
-var ErrUnauthorized = errors.New("the API server refuses the credentials of the kubeconfig Secret; renew the Secret")
+// errUnauthorized means that the API server responded and rejected the credentials.
+var errUnauthorized = errors.New("the API server refuses the credentials of the kubeconfig Secret; renew the Secret")
 
-// ProbeAPIServer checks whether a Kubernetes API server responds at an address and accepts the credentials. It reads the
+// probeAPIServer checks whether a Kubernetes API server responds at an address and accepts the credentials. It reads the
 // version, which is public, and the API versions, which require authorization. The HTTP status is not sufficient,
 // because a portal, a proxy or a load balancer in front of the API server also sends one.
-func ProbeAPIServer(ctx context.Context, c *http.Client, address string) error {
+func probeAPIServer(ctx context.Context, c *http.Client, address string) error {
 	var release version.Info
 	if err := get(ctx, c, address, "version", &release); err != nil {
 		return err
@@ -76,7 +76,7 @@ func isJSON(resp *http.Response) bool {
 func refused(status int, body []byte, address, path string) error {
 	switch {
 	case status == http.StatusUnauthorized:
-		return ErrUnauthorized
+		return errUnauthorized
 	case status == http.StatusForbidden && isForbidden(body):
 		return fault.New(fault.Invalid, "Forbidden", "the API server at %s does not let the user of the kubeconfig Secret get /%s: "+
 			"give that user ClusterRole system:discovery there, or renew the Secret", address, path)
@@ -107,7 +107,7 @@ func describe(err error, host, address string) error {
 	if f := fault.As(err); f != nil { // from the connection policy, or the limits for responses
 		return f
 	}
-	return &CallError{Host: host, address: address, cause: err}
+	return &callError{Host: host, address: address, cause: err}
 }
 
 // unreachable returns the message for any call without a response.

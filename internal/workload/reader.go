@@ -49,7 +49,7 @@ func (r *reader) List(ctx context.Context, list client.ObjectList, opts ...clien
 }
 
 func (r *reader) read(ctx context.Context, kind any, read func(context.Context, client.Reader) error) error {
-	ctx, end := BeginResponse(ctx)
+	ctx, end := beginResponse(ctx)
 	defer end()
 	if alwaysLive(kind) {
 		return read(ctx, r.live)

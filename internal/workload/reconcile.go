@@ -164,7 +164,7 @@ func (c *Clusters) check(ctx context.Context, p task) state {
 		return c.storeOutcome(ctx, p, conn, s.answered(now, c.cfg.Timing))
 	}
 	p.entry.markDirty() // the Secret may have been renewed
-	s = s.failed(now, c.problem(ctx, p, s, err), errors.Is(err, ErrUnauthorized), c.cfg.Timing)
+	s = s.failed(now, c.problem(ctx, p, s, err), errors.Is(err, errUnauthorized), c.cfg.Timing)
 	if !s.connected {
 		c.log.Info("closing the connection to a workload cluster that does not answer", "cluster", p.key, "problem", s.problem)
 		conn = nil
@@ -176,7 +176,7 @@ func (c *Clusters) check(ctx context.Context, p task) state {
 // not change.
 func (c *Clusters) problem(ctx context.Context, p task, before state, err error) string {
 	message := fault.UserMessage(err)
-	var failed *CallError
+	var failed *callError
 	if errors.As(err, &failed) && c.cfg.IsOurs != nil && c.cfg.IsOurs(ctx, p.cluster, failed.Host) {
 		message = failed.DetailedMessage(c.cfg.Timing.ProbeTimeout)
 	}

@@ -57,11 +57,11 @@ func TestHostileAnswers(t *testing.T) { // RC-04, RC-06
 			runtime.ReadMemStats(&before)
 			err = conn.client.List(t.Context(), &corev1.NodeList{})
 			runtime.ReadMemStats(&after)
-			if f := fault.As(err); f == nil || f.Reason != ReasonTooLarge && f.Reason != ReasonMemory || f.Kind != fault.Unreachable {
+			if f := fault.As(err); f == nil || f.Reason != reasonTooLarge && f.Reason != reasonMemory || f.Kind != fault.Unreachable {
 				t.Errorf("got %v", err)
 			}
 			// Reading doubles its buffer as it grows, and what it had before is garbage.
-			if took, most := after.TotalAlloc-before.TotalAlloc, uint64(8*DefaultLimits().Bytes); took > most {
+			if took, most := after.TotalAlloc-before.TotalAlloc, uint64(8*defaultLimits().Bytes); took > most {
 				t.Errorf("%d bytes were allocated, at most %d", took, most)
 			}
 			if name == "many items" && hostile.sent.Load() > 8<<20 {

@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// NewTransport returns a transport for one connection only, so that closing it closes all its sockets. client-go's own
+// newTransport returns a transport for one connection only, so that closing it closes all its sockets. client-go's own
 // transports are in a process-wide cache.
-func NewTransport(cfg *rest.Config) (*http.Transport, error) {
+func newTransport(cfg *rest.Config) (*http.Transport, error) {
 	tlsConfig, err := rest.TLSConfigFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("the TLS data of the kubeconfig cannot be used: %w", err)
@@ -38,8 +38,8 @@ func NewTransport(cfg *rest.Config) (*http.Transport, error) {
 	return t, nil
 }
 
-// Root returns the root URL of the API server.
-func Root(cfg *rest.Config) (string, error) {
+// root returns the root URL of the API server.
+func root(cfg *rest.Config) (string, error) {
 	base, _, err := rest.DefaultServerURL(cfg.Host, "", schema.GroupVersion{}, true)
 	if err != nil {
 		return "", fmt.Errorf("the server address of the kubeconfig cannot be used: %w", err)
@@ -47,6 +47,6 @@ func Root(cfg *rest.Config) (string, error) {
 	return base.JoinPath("/").String(), nil
 }
 
-// NoRedirect rejects redirects: an API server has no reason to send one, and a malicious server could redirect this
+// noRedirect rejects redirects: an API server has no reason to send one, and a malicious server could redirect this
 // process to any other server, with the credentials in the Secret.
-func NoRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

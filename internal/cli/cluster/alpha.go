@@ -10,7 +10,7 @@ import (
 // AlphaCommand returns the alpha command.
 func AlphaCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "alpha", Short: "Verbs that clusterctl keeps here"}
-	cmd.AddCommand(Alpha(e), Topology())
+	cmd.AddCommand(alpha(e), Topology())
 	term.Group(cmd)
 	return cmd
 }

@@ -253,7 +253,7 @@ func me() (string, error) {
 // write writes a kubeconfig to a file that only its owner can read, and replaces an existing file.
 func write(file string, data []byte) error {
 	if _, err := datadir.WriteFile(file, data, 0o600); err != nil {
-		return fault.New(fault.Invalid, ReasonNoFile, "%s cannot be written: %v", file, err).From(err)
+		return fault.New(fault.Invalid, reasonNoFile, "%s cannot be written: %v", file, err).From(err)
 	}
 	return nil
 }

@@ -23,8 +23,8 @@ import (
 
 // Reasons of the faults of this command.
 const (
-	ReasonNoLog     = "NoLog"
-	ReasonAmbiguous = "AmbiguousName"
+	reasonNoLog     = "NoLog"
+	reasonAmbiguous = "AmbiguousName"
 )
 
 // defaultLines is the default for --tail.
@@ -115,7 +115,7 @@ func (f logsFlags) plane(ctx context.Context, e term.Env, name string) error {
 func (f logsFlags) file(ctx context.Context, w io.Writer, path, missing string) error {
 	err := supervisor.LastLogLines(ctx, path, f.lines, f.follow, w)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fault.New(fault.Invalid, ReasonNoLog, "%s", missing).From(err)
+		return fault.New(fault.Invalid, reasonNoLog, "%s", missing).From(err)
 	}
 	return err
 }
@@ -127,7 +127,7 @@ func (f logsFlags) node(ctx context.Context, e term.Env, name string) error {
 	}
 	instance, err := datadir.ReadInstance(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fault.New(fault.Invalid, ReasonNoLog, "no management cluster has been started in %s; \"slipway up -d\" starts it", dir)
+		return fault.New(fault.Invalid, reasonNoLog, "no management cluster has been started in %s; \"slipway up -d\" starts it", dir)
 	}
 	if err != nil {
 		return err
@@ -192,12 +192,12 @@ func choose(what, name, namespace string, names []string) (string, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return "", fault.New(fault.Invalid, ReasonAmbiguous, "there is more than one %s that %q can mean: %s; give the whole name, and -n for the namespace",
+		return "", fault.New(fault.Invalid, reasonAmbiguous, "there is more than one %s that %q can mean: %s; give the whole name, and -n for the namespace",
 			what, name, listed(found))
 	case len(names) == 0:
-		return "", fault.New(fault.Invalid, ReasonNoLog, "there is no %s on this host", what)
+		return "", fault.New(fault.Invalid, reasonNoLog, "there is no %s on this host", what)
 	}
-	return "", fault.New(fault.Invalid, ReasonNoLog, "there is no %s %q on this host; there are: %s", what, name, listed(names))
+	return "", fault.New(fault.Invalid, reasonNoLog, "there is no %s %q on this host; there are: %s", what, name, listed(names))
 }
 
 // mostListed limits the number of names in a message.

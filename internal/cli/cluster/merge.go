@@ -15,8 +15,8 @@ import (
 
 // Reasons of the faults of this command.
 const (
-	ReasonNoFile       = "NoKubeconfigFile"
-	ReasonNotMergeable = "KubeconfigNotMergeable"
+	reasonNoFile       = "NoKubeconfigFile"
+	reasonNotMergeable = "KubeconfigNotMergeable"
 )
 
 // contextName returns a context name that is unique for the cluster, because names of namespaces do not contain the
@@ -36,7 +36,7 @@ func merge(e term.Env, flags *management.Flags, name string, data []byte) error 
 	}
 	context := from.Contexts[from.CurrentContext]
 	if context == nil || from.Clusters[context.Cluster] == nil || from.AuthInfos[context.AuthInfo] == nil {
-		return fault.New(fault.Invalid, ReasonNotMergeable, "the kubeconfig of the cluster has no current context with a cluster and a user: print it without --merge")
+		return fault.New(fault.Invalid, reasonNotMergeable, "the kubeconfig of the cluster has no current context with a cluster and a user: print it without --merge")
 	}
 	path, err := target(e, flags)
 	if err != nil {
@@ -46,7 +46,7 @@ func merge(e term.Env, flags *management.Flags, name string, data []byte) error 
 	options.LoadingRules.ExplicitPath = path
 	to, err := options.GetStartingConfig()
 	if err != nil {
-		return fault.New(fault.Invalid, ReasonNotMergeable, "%s cannot be read: %v", path, err).From(err)
+		return fault.New(fault.Invalid, reasonNotMergeable, "%s cannot be read: %v", path, err).From(err)
 	}
 	if to.Contexts == nil {
 		to = clientcmdapi.NewConfig()
@@ -55,7 +55,7 @@ func merge(e term.Env, flags *management.Flags, name string, data []byte) error 
 	to.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: context.Namespace}
 	to.CurrentContext = name
 	if err := clientcmd.ModifyConfig(options, *to, true); err != nil {
-		return fault.New(fault.Invalid, ReasonNotMergeable, "%s cannot be written: %v", path, err).From(err)
+		return fault.New(fault.Invalid, reasonNotMergeable, "%s cannot be written: %v", path, err).From(err)
 	}
 	_, err = fmt.Fprintf(e.Err, "Context %q is in %s, and the current one there.\n", name, path)
 	return err
@@ -77,7 +77,7 @@ func target(e term.Env, flags *management.Flags) (string, error) {
 			return filepath.Abs(f)
 		}
 	}
-	return "", fault.New(fault.Invalid, ReasonNoFile, "there is no file to merge into besides the management cluster's own, whose current context would change: set KUBECONFIG to another file, or give --user and --output-file instead of --merge")
+	return "", fault.New(fault.Invalid, reasonNoFile, "there is no file to merge into besides the management cluster's own, whose current context would change: set KUBECONFIG to another file, or give --user and --output-file instead of --merge")
 }
 
 func sameFile(a, b string) bool {

@@ -99,7 +99,7 @@ func TestMergeLeavesTheManagementCluster(t *testing.T) {
 func TestMergeOfWhatCannotBe(t *testing.T) {
 	home := t.TempDir()
 	e := term.Env{Err: &bytes.Buffer{}, Getenv: func(name string) string { return map[string]string{"HOME": home}[name] }}
-	if err := merge(e, &management.Flags{}, "x", []byte("apiVersion: v1\nkind: Config\n")); fault.As(err) == nil || fault.As(err).Reason != ReasonNotMergeable {
+	if err := merge(e, &management.Flags{}, "x", []byte("apiVersion: v1\nkind: Config\n")); fault.As(err) == nil || fault.As(err).Reason != reasonNotMergeable {
 		t.Errorf("no current context: %v", err)
 	}
 	file := filepath.Join(home, ".kube", "config")

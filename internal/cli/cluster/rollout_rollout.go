@@ -31,8 +31,8 @@ func undo() *cobra.Command {
 	return term.Removed("undo", "clusterctl has no \"alpha rollout undo\" any more: apply the former machine template again, or name it in spec.template of the MachineDeployment; \"slipway rollout status\" follows it")
 }
 
-// Alpha returns the command in the form of clusterctl.
-func Alpha(e term.Env) *cobra.Command {
+// alpha returns the command in the form of clusterctl.
+func alpha(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
 		Short: "Restart, pause and resume the rollout of a MachineDeployment or control plane, as \"slipway rollout\" does",

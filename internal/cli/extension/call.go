@@ -20,8 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// CallCommand returns the extension call command.
-func CallCommand(e term.Env) *cobra.Command {
+// callCommand returns the extension call command.
+func callCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call HANDLER",
 		Short: "Call a handler of an extension as the manager would",

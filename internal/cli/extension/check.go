@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// CheckCommand returns the extension check command.
-func CheckCommand(e term.Env) *cobra.Command {
+// checkCommand returns the extension check command.
+func checkCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Say which extensions this version of slipway could not call",

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/extensiontools"
 )
 
-// DeleteCommand returns the extension delete command.
-func DeleteCommand(e term.Env) *cobra.Command {
+// deleteCommand returns the extension delete command.
+func deleteCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "delete EXTENSION",
 		Short:   "Remove the registration of an extension: it is not called any more",

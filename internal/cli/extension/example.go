@@ -13,8 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/extensiontools"
 )
 
-// ExampleCommand returns the extension example command.
-func ExampleCommand(e term.Env) *cobra.Command {
+// exampleCommand returns the extension example command.
+func exampleCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "example [HOOK]",
 		Short: "Print a request of a hook, to call a handler with",
@@ -45,8 +45,8 @@ hooks that there are.`,
 	return cmd
 }
 
-// ExampleRow is a hook in structured output.
-type ExampleRow struct {
+// exampleRow is a hook in structured output.
+type exampleRow struct {
 	Hook       string `json:"hook"`
 	APIVersion string `json:"apiVersion"`
 	// Blocking is true if a handler can block the caller.
@@ -54,15 +54,15 @@ type ExampleRow struct {
 	Summary  string `json:"summary"`
 }
 
-func rows() []ExampleRow {
-	var out []ExampleRow
+func rows() []exampleRow {
+	var out []exampleRow
 	for _, h := range extensiontools.ExampleHooks() {
-		out = append(out, ExampleRow{h.ID.Hook, h.APIVersion(), h.Blocking(), h.Summary})
+		out = append(out, exampleRow{h.ID.Hook, h.APIVersion(), h.Blocking(), h.Summary})
 	}
 	return out
 }
 
-func exampleText(w io.Writer, rows []ExampleRow) error {
+func exampleText(w io.Writer, rows []exampleRow) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "HOOK\tBLOCKS\tSUMMARY")
 	for _, r := range rows {

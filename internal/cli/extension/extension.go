@@ -15,8 +15,8 @@ func Command(e term.Env) *cobra.Command {
 		Short: "Write, run and look at Runtime Extensions",
 	}
 	for _, verb := range []func(term.Env) *cobra.Command{
-		CallCommand, CheckCommand, DeleteCommand, ExampleCommand, InitCommand, ListCommand, OpenAPICommand, RecordCommand, RefreshCommand,
-		ReplayCommand, RunCommand, UpdateCommand,
+		callCommand, checkCommand, deleteCommand, exampleCommand, initCommand, listCommand, openAPICommand, recordCommand, refreshCommand,
+		replayCommand, runCommand, updateCommand,
 	} {
 		cmd.AddCommand(verb(e))
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/extensiontools/scaffold"
 )
 
-// InitCommand returns the extension init command.
-func InitCommand(e term.Env) *cobra.Command {
+// initCommand returns the extension init command.
+func initCommand(e term.Env) *cobra.Command {
 	var o scaffold.Options
 	cmd := &cobra.Command{
 		Use:   "init NAME",

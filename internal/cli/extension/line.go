@@ -23,7 +23,7 @@ type printer struct {
 func (p *printer) call(c recording.Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, _ = fmt.Fprintln(p.out, Line(c))
+	_, _ = fmt.Fprintln(p.out, line(c))
 	if p.record == nil {
 		return
 	}
@@ -32,10 +32,10 @@ func (p *printer) call(c recording.Call) {
 	}
 }
 
-// Line formats a call as text: time, hook, handler, object, result, duration, message.
-func Line(c recording.Call) string {
+// line formats a call as text: time, hook, handler, object, result, duration, message.
+func line(c recording.Call) string {
 	took := time.Duration(c.Seconds * float64(time.Second)).Round(100 * time.Microsecond)
-	fields := []string{c.Time.Local().Format("15:04:05"), HookName(c.Hook)}
+	fields := []string{c.Time.Local().Format("15:04:05"), hookName(c.Hook)}
 	for _, f := range []string{c.Handler, c.Object} {
 		if f != "" {
 			fields = append(fields, f)
@@ -78,8 +78,8 @@ func oneLine(s string) string {
 	return s
 }
 
-// HookName returns the name of a hook for its lower-case form in a path.
-func HookName(lower string) string {
+// hookName returns the name of a hook for its lower-case form in a path.
+func hookName(lower string) string {
 	for _, h := range hooks.ClusterAPI() {
 		if strings.EqualFold(h.ID.Hook, lower) {
 			return h.ID.Hook

@@ -35,7 +35,7 @@ func TestLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := base
 			tc.change(&c)
-			if got := Line(c); got != tc.want {
+			if got := line(c); got != tc.want {
 				t.Errorf("%s: got\n%s, want\n%s", tc.reason, got, tc.want)
 			}
 		})

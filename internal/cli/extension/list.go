@@ -19,8 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/extensiontools"
 )
 
-// ListCommand returns the extension list command.
-func ListCommand(e term.Env) *cobra.Command {
+// listCommand returns the extension list command.
+func listCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the extensions of the management cluster and their handlers",
@@ -44,8 +44,8 @@ func ListCommand(e term.Env) *cobra.Command {
 	return cmd
 }
 
-// Row is an extension in structured output.
-type Row struct {
+// row is an extension in structured output.
+type row struct {
 	Name string `json:"name"`
 	// At is its URL, or service namespace/name.
 	At string `json:"at"`
@@ -55,11 +55,11 @@ type Row struct {
 	Created    time.Time `json:"created"`
 	// Run is true if `slipway extension run` registered it.
 	Run      bool      `json:"run,omitempty"`
-	Handlers []Handler `json:"handlers,omitempty"`
+	Handlers []handler `json:"handlers,omitempty"`
 }
 
-// Handler is a handler in structured output.
-type Handler struct {
+// handler is a handler in structured output.
+type handler struct {
 	Name           string `json:"name"`
 	Hook           string `json:"hook"`
 	APIVersion     string `json:"apiVersion"`
@@ -68,16 +68,16 @@ type Handler struct {
 }
 
 // Rows converts extensions to structured output.
-func Rows(configs []runtimev1.ExtensionConfig) []Row {
-	rows := []Row{}
+func Rows(configs []runtimev1.ExtensionConfig) []row {
+	rows := []row{}
 	for _, c := range configs {
 		_, run := c.Annotations[extensiontools.RunAnnotation]
-		r := Row{Name: c.Name, At: at(c.Spec.ClientConfig), Discovered: "Unknown", Created: c.CreationTimestamp.UTC(), Run: run}
+		r := row{Name: c.Name, At: at(c.Spec.ClientConfig), Discovered: "Unknown", Created: c.CreationTimestamp.UTC(), Run: run}
 		if d := meta.FindStatusCondition(c.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition); d != nil {
 			r.Discovered, r.Message = string(d.Status), d.Message
 		}
 		for _, h := range c.Status.Handlers {
-			r.Handlers = append(r.Handlers, Handler{h.Name, h.RequestHook.Hook, h.RequestHook.APIVersion, h.TimeoutSeconds, string(h.FailurePolicy)})
+			r.Handlers = append(r.Handlers, handler{h.Name, h.RequestHook.Hook, h.RequestHook.APIVersion, h.TimeoutSeconds, string(h.FailurePolicy)})
 		}
 		rows = append(rows, r)
 	}
@@ -91,7 +91,7 @@ func at(c runtimev1.ClientConfig) string {
 	return "service " + c.Service.Namespace + "/" + c.Service.Name
 }
 
-func text(w io.Writer, now time.Time, rows []Row) error {
+func text(w io.Writer, now time.Time, rows []row) error {
 	if len(rows) == 0 {
 		_, err := fmt.Fprintln(w, "There is no extension; \"slipway extension init\" writes one, \"slipway extension run\" registers it.")
 		return err

@@ -27,7 +27,7 @@ func TestList(t *testing.T) {
 	down.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "False", Message: "nothing listens"}}
 	young := runtimev1.ExtensionConfig{ObjectMeta: metav1.ObjectMeta{Name: "young", CreationTimestamp: metav1.NewTime(now)}}
 	rows := Rows([]runtimev1.ExtensionConfig{mine, down, young})
-	if d := cmp.Diff([]Handler{{"check.mine", "BeforeClusterCreate", "hooks.runtime.cluster.x-k8s.io/v1alpha1", 10, "Fail"}}, rows[0].Handlers); d != "" || !rows[0].Run {
+	if d := cmp.Diff([]handler{{"check.mine", "BeforeClusterCreate", "hooks.runtime.cluster.x-k8s.io/v1alpha1", 10, "Fail"}}, rows[0].Handlers); d != "" || !rows[0].Run {
 		t.Errorf("%s%+v", d, rows[0])
 	}
 	var out strings.Builder

@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook/openapi"
 )
 
-// OpenAPICommand returns the extension openapi command.
-func OpenAPICommand(e term.Env) *cobra.Command {
+// openAPICommand returns the extension openapi command.
+func openAPICommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "openapi",
 		Short: "Print the OpenAPI document of all hooks",

@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/recording"
 )
 
-// RecordCommand returns the extension record command.
-func RecordCommand(e term.Env) *cobra.Command {
+// recordCommand returns the extension record command.
+func recordCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record FILE -- COMMAND [ARGUMENTS]",
 		Short: "Run an extension and record every call, to repeat it with another build",
@@ -24,7 +24,7 @@ byte for byte, the response, and how long it took. The data of Secrets is replac
 replay" and the test kit of the SDK repeat what was recorded.`,
 		Example: "  slipway extension record calls.jsonl -- go run .\n  slipway extension replay calls.jsonl -- go run .",
 	}
-	o := Add(cmd, e)
+	o := add(cmd, e)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) < 1 || cmd.ArgsLenAtDash() == 0 {
 			return fault.New(fault.Invalid, "Usage", "name the file of the recording before \"--\"; see %q", cmd.CommandPath()+" --help")

@@ -17,8 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/extensiontools"
 )
 
-// RefreshCommand returns the extension refresh command.
-func RefreshCommand(e term.Env) *cobra.Command {
+// refreshCommand returns the extension refresh command.
+func refreshCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "refresh EXTENSION",
 		Short: "Discover an extension once more, now",
@@ -48,7 +48,7 @@ clusters call it when they are reconciled next. Use it after an extension was re
 	return cmd
 }
 
-func refreshText(w io.Writer, r Row) error {
+func refreshText(w io.Writer, r row) error {
 	_, err := fmt.Fprintf(w, "The management cluster has discovered extension %q: %d handlers.\n", r.Name, len(r.Handlers))
 	for _, h := range r.Handlers {
 		if err == nil {

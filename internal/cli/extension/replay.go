@@ -26,8 +26,8 @@ type options struct {
 	within  time.Duration
 }
 
-// ReplayCommand returns the extension replay command.
-func ReplayCommand(e term.Env) *cobra.Command {
+// replayCommand returns the extension replay command.
+func replayCommand(e term.Env) *cobra.Command {
 	o := options{env: e}
 	cmd := &cobra.Command{
 		Use:   "replay FILE -- COMMAND [ARGUMENTS]",
@@ -89,7 +89,7 @@ func lines(r extensiontools.ReplayResult) string {
 	if len(r.Differences) > 0 {
 		verdict = "differs"
 	}
-	fields := []string{fmt.Sprintf("%d", r.Number), HookName(r.Hook)}
+	fields := []string{fmt.Sprintf("%d", r.Number), hookName(r.Hook)}
 	for _, f := range []string{r.Handler, r.Object} {
 		if f != "" {
 			fields = append(fields, f)

@@ -21,8 +21,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/recording"
 )
 
-// RunCommand returns the extension run command.
-func RunCommand(e term.Env) *cobra.Command {
+// runCommand returns the extension run command.
+func runCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run -- COMMAND [ARGUMENTS]",
 		Short: "Run an extension, register it, and show every call",
@@ -41,7 +41,7 @@ recordings and programs are not watched.`,
   slipway extension run --watch -- go run .
   slipway extension run --name quota --namespace team-a -- python3 extension.py`,
 	}
-	o := Add(cmd, e)
+	o := add(cmd, e)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.Run(cmd, args, nil) }
 	return cmd
 }
@@ -62,8 +62,8 @@ type Options struct {
 	ready      bool
 }
 
-// Add adds the flags of a session to a command.
-func Add(cmd *cobra.Command, e term.Env) *Options {
+// add adds the flags of a session to a command.
+func add(cmd *cobra.Command, e term.Env) *Options {
 	o := &Options{env: e, connection: management.AddClusterScoped(cmd.Flags())}
 	f := cmd.Flags()
 	f.StringVar(&o.name, "name", "", "name of the registration (default: that of the current folder)")

@@ -13,8 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/extensiontools/scaffold"
 )
 
-// UpdateCommand returns the extension update command.
-func UpdateCommand(e term.Env) *cobra.Command {
+// updateCommand returns the extension update command.
+func updateCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update [DIR]",
 		Short: "Replace the SDK in the project of an extension with that of this binary",
@@ -34,14 +34,14 @@ Changes that were made in third_party/slipway-sdk are lost. Everything else is l
 		if err != nil {
 			return err
 		}
-		result := Result{Added: u.Added, Changed: u.Changed, Removed: u.Removed, Modules: u.Modules}
+		result := result{Added: u.Added, Changed: u.Changed, Removed: u.Removed, Modules: u.Modules}
 		return format.Print(e.Out, result, func(w io.Writer) error { return updateText(w, u) })
 	}
 	return cmd
 }
 
-// Result is the structured output of the changes.
-type Result struct {
+// result is the structured output of the changes.
+type result struct {
 	// Added, Changed and Removed are numbers of SDK files.
 	Added   int `json:"added"`
 	Changed int `json:"changed"`

@@ -19,8 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/heap"
 )
 
-// Ready is the line that "plane run" prints.
-type Ready struct {
+// ready is the line that "plane run" prints.
+type ready struct {
 	Server     string `json:"server"`
 	Kubeconfig string `json:"kubeconfig"`
 }
@@ -80,7 +80,7 @@ func (f flags) run(ctx context.Context, e term.Env) error {
 	}
 	started()
 	heap.Collect(heap.Management())
-	if err := json.NewEncoder(e.Out).Encode(Ready{Server: m.Server, Kubeconfig: dir.Kubeconfig()}); err != nil {
+	if err := json.NewEncoder(e.Out).Encode(ready{Server: m.Server, Kubeconfig: dir.Kubeconfig()}); err != nil {
 		return err
 	}
 	<-m.Done()

@@ -54,7 +54,7 @@ as it is. Nodes need a node image of their version too: --node-image builds it.`
 				return err
 			}
 		}
-		return format.Print(e.Out, Row{Release: r}, func(w io.Writer) error {
+		return format.Print(e.Out, row{Release: r}, func(w io.Writer) error {
 			switch {
 			case r.Included:
 				return say(w, "Kubernetes %s is included in this build of slipway.", r.Version)
@@ -115,7 +115,7 @@ control planes of this host run: import only what you trust, or compare it with 
 		if err != nil {
 			return err
 		}
-		return format.Print(e.Out, Row{Release: r}, func(w io.Writer) error {
+		return format.Print(e.Out, row{Release: r}, func(w io.Writer) error {
 			if !added {
 				return say(w, "Kubernetes %s is there already.", r.Version)
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage"
 )
 
-// BuildCommand returns the image build command.
-func BuildCommand(e term.Env) *cobra.Command {
+// buildCommand returns the image build command.
+func buildCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build the node image for a Kubernetes version",
@@ -45,7 +45,7 @@ mmdebstrap on this host.`,
 		if err != nil {
 			return err
 		}
-		return format.Print(e.Out, Of(image), func(w io.Writer) error {
+		return format.Print(e.Out, of(image), func(w io.Writer) error {
 			_, err := fmt.Fprintln(w, image.Ref)
 			return err
 		})

@@ -38,8 +38,8 @@ func ListCommand(e term.Env) *cobra.Command {
 	return cmd
 }
 
-// ListRow is an image in structured output.
-type ListRow struct {
+// listRow is an image in structured output.
+type listRow struct {
 	Image             string    `json:"image"`
 	ID                string    `json:"id"`
 	KubernetesVersion string    `json:"kubernetesVersion"`
@@ -48,20 +48,20 @@ type ListRow struct {
 	Created           time.Time `json:"created"`
 }
 
-// Of converts an image to structured output.
-func Of(i nodeimage.Image) ListRow {
-	return ListRow{i.Ref, i.ID, i.KubernetesVersion, i.ControlPlane, i.Size, i.Created}
+// of converts an image to structured output.
+func of(i nodeimage.Image) listRow {
+	return listRow{i.Ref, i.ID, i.KubernetesVersion, i.ControlPlane, i.Size, i.Created}
 }
 
-func listRowsOf(images []nodeimage.Image) []ListRow {
-	rows := []ListRow{}
+func listRowsOf(images []nodeimage.Image) []listRow {
+	rows := []listRow{}
 	for _, i := range images {
-		rows = append(rows, Of(i))
+		rows = append(rows, of(i))
 	}
 	return rows
 }
 
-func listText(w io.Writer, now time.Time, rows []ListRow) error {
+func listText(w io.Writer, now time.Time, rows []listRow) error {
 	if len(rows) == 0 {
 		_, err := fmt.Fprintln(w, "There is no node image yet; \"slipway image build\" makes one.")
 		return err
@@ -85,7 +85,7 @@ func listText(w io.Writer, now time.Time, rows []ListRow) error {
 const stale = 30 * 24 * time.Hour
 
 // outdated lists the images that lack at least a month of Debian's fixes, and how to update them.
-func outdated(w io.Writer, now time.Time, rows []ListRow) error {
+func outdated(w io.Writer, now time.Time, rows []listRow) error {
 	for _, r := range rows {
 		if now.Sub(r.Created) < stale {
 			continue

@@ -24,8 +24,8 @@ import (
 
 // Reasons of the faults of this command.
 const (
-	ReasonNoNodes = "NoNodes"
-	ReasonNoImage = "ImageMissing"
+	reasonNoNodes = "NoNodes"
+	reasonNoImage = "ImageMissing"
 )
 
 type flags struct {
@@ -33,8 +33,8 @@ type flags struct {
 	once                        bool
 }
 
-// LoadCommand returns the image load command.
-func LoadCommand(e term.Env) *cobra.Command {
+// loadCommand returns the image load command.
+func loadCommand(e term.Env) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "load IMAGE|FILE...",
@@ -147,9 +147,9 @@ func (f flags) nodes(ctx context.Context, engine *container.Engine) ([]backend.M
 	case err != nil:
 		return nil, err
 	case len(nodes) == 0 && f.cluster == "":
-		return nil, fault.New(fault.Invalid, ReasonNoNodes, "the management cluster has no node that runs: \"slipway up -d --node\" joins one; --cluster names a workload cluster")
+		return nil, fault.New(fault.Invalid, reasonNoNodes, "the management cluster has no node that runs: \"slipway up -d --node\" joins one; --cluster names a workload cluster")
 	case len(nodes) == 0:
-		return nil, fault.New(fault.Invalid, ReasonNoNodes, "Cluster %s/%s has no node in a container that runs on this host: check the name, -n and --data-dir", namespace, f.cluster)
+		return nil, fault.New(fault.Invalid, reasonNoNodes, "Cluster %s/%s has no node in a container that runs on this host: check the name, -n and --data-dir", namespace, f.cluster)
 	}
 	return nodes, nil
 }
@@ -188,7 +188,7 @@ func sourcesOf(ctx context.Context, engine loadDocker, args []string) ([]source,
 			return nil, err
 		}
 		if !found {
-			return nil, fault.New(fault.Invalid, ReasonNoImage, "%s is neither a file, nor the folder of an OCI layout, nor an image that Docker has: pull or build it first (docker images lists what there is)", arg)
+			return nil, fault.New(fault.Invalid, reasonNoImage, "%s is neither a file, nor the folder of an OCI layout, nor an image that Docker has: pull or build it first (docker images lists what there is)", arg)
 		}
 		images = append(images, source{name: arg, open: func(ctx context.Context) (io.ReadCloser, error) {
 			return engine.SaveImages(ctx, []string{arg})

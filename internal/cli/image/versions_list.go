@@ -18,8 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
 )
 
-// Row is a Kubernetes version in structured output.
-type Row struct {
+// row is a Kubernetes version in structured output.
+type row struct {
 	versions.Release `json:",inline"`
 	// NodeImage is the size of its node image in bytes; 0: there is none, or Docker is unreachable.
 	NodeImage int64 `json:"nodeImageSizeBytes,omitempty"`
@@ -75,10 +75,10 @@ func nodeImages(ctx context.Context) map[string]int64 {
 	return out
 }
 
-func rowsOf(all []versions.Release, planes []supervisor.Status, images map[string]int64) []Row {
-	rows := []Row{}
+func rowsOf(all []versions.Release, planes []supervisor.Status, images map[string]int64) []row {
+	rows := []row{}
 	for _, r := range all {
-		rows = append(rows, Row{Release: r, NodeImage: images[r.Version], Users: usersOf(r.Version, planes)})
+		rows = append(rows, row{Release: r, NodeImage: images[r.Version], Users: usersOf(r.Version, planes)})
 	}
 	return rows
 }
@@ -95,7 +95,7 @@ func usersOf(version string, planes []supervisor.Status) []string {
 	return out
 }
 
-func text(w io.Writer, rows []Row, now time.Time) error {
+func text(w io.Writer, rows []row, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "VERSION\tCONTROL PLANE\tNODE IMAGE\tADDED\tUSED BY")
 	for _, r := range rows {

@@ -156,12 +156,12 @@ func (c *Connection) Explain(err error) error {
 	case err == nil, known != nil, errors.Is(err, context.Canceled):
 		return err
 	case (errors.As(err, &discovery) || errors.As(err, &noKind)) && here.starts:
-		return fault.New(fault.Unreachable, ReasonNotReady, "%s, and does not serve all of Cluster API before it is ready: try again when \"slipway status\" shows that it runs", here.text).From(err)
+		return fault.New(fault.Unreachable, reasonNotReady, "%s, and does not serve all of Cluster API before it is ready: try again when \"slipway status\" shows that it runs", here.text).From(err)
 	case errors.As(err, &discovery):
-		return fault.New(fault.Invalid, ReasonNotInstalled,
+		return fault.New(fault.Invalid, reasonNotInstalled,
 			"the cluster at %s does not serve all of Cluster API (%s): run \"slipway init\" or \"slipway manager\" there first, or use --kubeconfig to name another", c.host, groupsOf(*discovery)).From(err)
 	case errors.As(err, &noKind):
-		return fault.New(fault.Invalid, ReasonNotInstalled,
+		return fault.New(fault.Invalid, reasonNotInstalled,
 			"the cluster at %s is not a management cluster: it does not have the kind %s; use --kubeconfig or --kubeconfig-context to name another", c.host, noKind.GroupKind).From(err)
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook") && (here.text != "" || isSlow(err)):
 		return fault.New(fault.Unreachable, "WebhookNotAnswering", "%s", managerProblem(here, err)).From(err)
@@ -173,7 +173,7 @@ func (c *Connection) Explain(err error) error {
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
 		return fault.New(fault.Invalid, "NotAllowed", "the management cluster at %s refuses: %v; use a kubeconfig that may do this", c.host, err).From(err)
 	case fault.KindOf(err) == fault.Unreachable && here.text != "":
-		return fault.New(fault.Unreachable, ReasonNotReady,
+		return fault.New(fault.Unreachable, reasonNotReady,
 			"the management cluster in %s runs and did not answer at %s: this host is busy, or it hangs; try again, and see \"slipway status\" (%v)", c.DataDir, c.host, err).From(err)
 	case fault.KindOf(err) == fault.Unreachable && c.DataDir != "":
 		return fault.New(fault.Unreachable, ReasonNotRunning,

@@ -20,13 +20,13 @@ import (
 const (
 	// ReasonNotRunning means that no management cluster was found; the kind is Unreachable.
 	ReasonNotRunning = "ManagementClusterNotRunning"
-	// ReasonNotReady means that the management cluster or its manager is running but does not respond, or not in time;
+	// reasonNotReady means that the management cluster or its manager is running but does not respond, or not in time;
 	// the kind is Unreachable.
-	ReasonNotReady = "ManagementClusterNotReady"
+	reasonNotReady = "ManagementClusterNotReady"
 	// ReasonKubeconfig means that a kubeconfig cannot be used; the kind is Invalid.
 	ReasonKubeconfig = "InvalidKubeconfig"
-	// ReasonNotInstalled means that Cluster API is not installed in the cluster; the kind is Invalid.
-	ReasonNotInstalled = "ClusterAPINotInstalled"
+	// reasonNotInstalled means that Cluster API is not installed in the cluster; the kind is Invalid.
+	reasonNotInstalled = "ClusterAPINotInstalled"
 )
 
 // Name and usage text of the flag for the kubeconfig.

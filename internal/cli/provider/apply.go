@@ -30,7 +30,7 @@ point, the same command completes the upgrade.`,
   slipway upgrade apply --infrastructure aws:v2.13.0 --wait-providers`,
 		Args: cobra.NoArgs,
 	}
-	f := &flags{Change: AddChange(cmd.Flags(), cmd.Flags(), "upgrade")}
+	f := &flags{change: addChange(cmd.Flags(), cmd.Flags(), "upgrade")}
 	cmd.Flags().StringVar(&f.contract, "contract", "", "upgrade all providers to the newest versions with this contract, for example v1beta2")
 	cmd.Flags().BoolVar(&f.rollback, "rollback", true, "install the former versions again when the new ones do not become available (with --wait-providers)")
 	cmd.RunE = f.Run(e, f.run)
@@ -38,7 +38,7 @@ point, the same command completes the upgrade.`,
 }
 
 type flags struct {
-	*Change
+	*change
 	contract string
 	rollback bool
 }
@@ -59,7 +59,7 @@ func (f *flags) run(ctx context.Context, e term.Env, connection *management.Conn
 	if w.loader, err = f.Config.Load(ctx, e); err != nil {
 		return err
 	}
-	if w.kinds, err = Kinds(connection); err != nil {
+	if w.kinds, err = kinds(connection); err != nil {
 		return err
 	}
 	if err := w.read(ctx); err != nil {
@@ -91,7 +91,7 @@ func (w *work) print(out io.Writer) error {
 			return err
 		}
 	}
-	return PrintPlan(out, w.plan)
+	return printPlan(out, w.plan)
 }
 
 // warn lists the customizations that will be lost on standard error.

@@ -15,8 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Change holds the flags of a command that installs provider versions.
-type Change struct {
+// change holds the flags of a command that installs provider versions.
+type change struct {
 	Named      *Flags
 	Config     *term.SourceFlags
 	Format     *term.Format
@@ -26,9 +26,9 @@ type Change struct {
 	timeout    int
 }
 
-// AddChange adds the flags. The argument use describes the action in usage texts; --config is added to config.
-func AddChange(flags, config *pflag.FlagSet, use string) *Change {
-	f := &Change{connection: management.AddClusterScoped(flags), Named: Add(flags, use), Config: term.AddSourceFlags(config)}
+// addChange adds the flags. The argument use describes the action in usage texts; --config is added to config.
+func addChange(flags, config *pflag.FlagSet, use string) *change {
+	f := &change{connection: management.AddClusterScoped(flags), Named: add(flags, use), Config: term.AddSourceFlags(config)}
 	flags.BoolVar(&f.Wait, "wait-providers", false, "wait until the providers are available")
 	flags.IntVar(&f.timeout, "wait-provider-timeout", 300, "how many seconds to wait for each provider, and for all of them together")
 	flags.BoolVar(&f.DryRun, "dry-run", false, "print the steps and do nothing")
@@ -37,7 +37,7 @@ func AddChange(flags, config *pflag.FlagSet, use string) *Change {
 }
 
 // Run returns the RunE function of the command, which calls run with a connection to the management cluster.
-func (f *Change) Run(e term.Env, run func(ctx context.Context, e term.Env, c *management.Connection) error) func(*cobra.Command, []string) error {
+func (f *change) Run(e term.Env, run func(ctx context.Context, e term.Env, c *management.Connection) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		if f.timeout < 0 {
 			return fault.New(fault.Invalid, "Usage", "--wait-provider-timeout cannot be negative")
@@ -54,7 +54,7 @@ func (f *Change) Run(e term.Env, run func(ctx context.Context, e term.Env, c *ma
 }
 
 // Runner returns the runner for the plan.
-func (f *Change) Runner(e term.Env, c client.Client) install.Runner {
+func (f *change) Runner(e term.Env, c client.Client) install.Runner {
 	return install.Runner{
 		Client: c, Timeout: time.Duration(f.timeout) * time.Second, Progress: term.Reporter(e),
 		Certify: func(ctx context.Context) error { return certificates.Reconcile(ctx, c, e.Now()) },

@@ -18,8 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 )
 
-// InitImagesCommand returns the init list-images command.
-func InitImagesCommand(e term.Env, config *term.SourceFlags) *cobra.Command {
+// initImagesCommand returns the init list-images command.
+func initImagesCommand(e term.Env, config *term.SourceFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list-images",
 		Short: "List the container images that init needs",
@@ -28,7 +28,7 @@ file, and those of cert-manager where a provider needs it. Without a management 
 		Example: "  slipway init list-images --infrastructure aws",
 		Args:    cobra.NoArgs,
 	}
-	named := Add(cmd.Flags(), "list the images of")
+	named := add(cmd.Flags(), "list the images of")
 	certManager := cmd.Flags().String("cert-manager", string(certificates.Automatic), "who satisfies the objects of cert-manager, as with init: with builtin and external, images of cert-manager are not needed")
 	connection := management.AddClusterScoped(cmd.Flags())
 	format := term.Flag(cmd.Flags())

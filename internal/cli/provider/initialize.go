@@ -32,11 +32,11 @@ built in and not installed again. Interrupted at any point, the same command com
   slipway init list-images --infrastructure aws`,
 		Args: cobra.NoArgs,
 	}
-	f := &initializeFlags{Change: AddChange(cmd.Flags(), cmd.PersistentFlags(), "install")}
+	f := &initializeFlags{change: addChange(cmd.Flags(), cmd.PersistentFlags(), "install")}
 	cmd.Flags().StringVarP(&f.namespace, "target-namespace", "n", "", "namespace of the providers (default: that of their components)")
 	cmd.Flags().BoolVar(&f.validate, "validate", true, "check that the providers go together before anything is installed")
 	cmd.Flags().StringVar(&f.certManager, "cert-manager", "", "who satisfies the objects of cert-manager: builtin (slipway's own certificate authority; default where \"slipway up\" runs), install (cert-manager), external (it is there; default elsewhere where its kinds are)")
-	cmd.AddCommand(InitImagesCommand(e, f.Config))
+	cmd.AddCommand(initImagesCommand(e, f.Config))
 	run, list := f.Run(e, f.run), cmd.Flags().Bool("list-images", false, "")
 	_ = cmd.Flags().MarkHidden("list-images") // the flag of clusterctl before v1.0
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -49,7 +49,7 @@ built in and not installed again. Interrupted at any point, the same command com
 }
 
 type initializeFlags struct {
-	*Change
+	*change
 	namespace   string
 	validate    bool
 	certManager string
@@ -95,7 +95,7 @@ func (f *initializeFlags) run(ctx context.Context, e term.Env, connection *manag
 	}
 	plan.Notes = append(plan.Notes, notes...)
 	if f.DryRun {
-		return f.Format.Print(e.Out, Shown{Steps: plan.Shown(), Notes: plan.Notes}, func(w io.Writer) error { return PrintPlan(w, plan) })
+		return f.Format.Print(e.Out, Shown{Steps: plan.Shown(), Notes: plan.Notes}, func(w io.Writer) error { return printPlan(w, plan) })
 	}
 	if err := f.Runner(e, c).Run(ctx, plan); err != nil {
 		return err

@@ -12,17 +12,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonBroken is the reason of the fault for a release that breaks mandatory rules.
-const ReasonBroken = "ContractBroken"
+// reasonBroken is the reason of the fault for a release that breaks mandatory rules.
+const reasonBroken = "ContractBroken"
 
-// Result is the structured output of the command.
-type Result struct {
+// result is the structured output of the command.
+type result struct {
 	Releases int            `json:"releases"`
 	Findings []lint.Finding `json:"findings"`
 }
 
-// LintCommand returns the provider lint command.
-func LintCommand(e term.Env) *cobra.Command {
+// lintCommand returns the provider lint command.
+func lintCommand(e term.Env) *cobra.Command {
 	var strict, rules bool
 	cmd := &cobra.Command{
 		Use:   "lint DIR",
@@ -51,7 +51,7 @@ clusterctl and that of the kinds. Each finding names its rule. The exit code is 
 		if err != nil {
 			return err
 		}
-		r := Result{Releases: n, Findings: append([]lint.Finding{}, findings...)}
+		r := result{Releases: n, Findings: append([]lint.Finding{}, findings...)}
 		if err := format.Print(e.Out, r, func(w io.Writer) error { return lintText(w, r) }); err != nil {
 			return err
 		}
@@ -60,14 +60,14 @@ clusterctl and that of the kinds. Each finding names its rule. The exit code is 
 			broken = len(findings)
 		}
 		if broken > 0 {
-			return fault.New(fault.Invalid, ReasonBroken, "rules are broken in %d places: correct the release, then check it again", broken)
+			return fault.New(fault.Invalid, reasonBroken, "rules are broken in %d places: correct the release, then check it again", broken)
 		}
 		return nil
 	}
 	return cmd
 }
 
-func lintText(w io.Writer, r Result) error {
+func lintText(w io.Writer, r result) error {
 	if len(r.Findings) == 0 {
 		_, err := fmt.Fprintf(w, "No rule is broken in %d releases.\n", r.Releases)
 		return err

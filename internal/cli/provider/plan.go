@@ -69,7 +69,7 @@ func read(ctx context.Context, e term.Env, connection *management.Connection, co
 		return upgradePlanShown{}, err
 	}
 	out := upgradePlanShown{Builtin: install.BuiltInNote(cluster.Builtin)}
-	kinds, err := Kinds(connection)
+	kinds, err := kinds(connection)
 	if err != nil {
 		return out, err
 	}

@@ -16,7 +16,7 @@ import (
 
 // AddDeleteProvider extends cmd to delete providers if it has flags. Without flags cmd is unchanged.
 func AddDeleteProvider(e term.Env, cmd *cobra.Command) {
-	f := &deleteProviderFlags{connection: management.AddClusterScoped(cmd.Flags()), named: Add(cmd.Flags(), "delete")}
+	f := &deleteProviderFlags{connection: management.AddClusterScoped(cmd.Flags()), named: add(cmd.Flags(), "delete")}
 	cmd.Flags().String("config", "", "accepted as clusterctl does; what is installed says what to delete")
 	cmd.Flags().BoolVar(&f.all, "all", false, "delete all providers")
 	cmd.Flags().BoolVar(&f.deletion.Namespaces, "include-namespace", false, "delete the namespaces of the providers, with everything in them")
@@ -58,7 +58,7 @@ func (f *deleteProviderFlags) run(ctx context.Context, e term.Env, connection *m
 	if err != nil {
 		return err
 	}
-	kinds, err := Kinds(connection)
+	kinds, err := kinds(connection)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (f *deleteProviderFlags) run(ctx context.Context, e term.Env, connection *m
 	}
 	plan := install.Uninstall(found, f.deletion)
 	if f.dryRun {
-		return f.format.Print(e.Out, Shown{Steps: plan.Shown(), Notes: plan.Notes}, func(w io.Writer) error { return PrintPlan(w, plan) })
+		return f.format.Print(e.Out, Shown{Steps: plan.Shown(), Notes: plan.Notes}, func(w io.Writer) error { return printPlan(w, plan) })
 	}
 	if err := (install.Runner{Client: c, Progress: term.Reporter(e)}).Run(ctx, plan); err != nil {
 		return err

@@ -12,7 +12,7 @@ func Command(e term.Env) *cobra.Command {
 		Use:   "provider",
 		Short: "Check releases of Cluster API providers",
 	}
-	cmd.AddCommand(LintCommand(e))
+	cmd.AddCommand(lintCommand(e))
 	term.Group(cmd)
 	return cmd
 }

@@ -1,6 +1,6 @@
 // Package providers provides what the commands for providers share: the flags that select providers of each type, the
 // flags of commands that install providers, a client without rate limits, and the output of plans. Start with [Flags],
-// then [Change].
+// then [change].
 package provider
 
 import (
@@ -25,8 +25,8 @@ import (
 // Flags select providers.
 type Flags struct{ named map[provider.Type]*[]string }
 
-// Add adds a flag for each type. The argument use describes the action in usage texts.
-func Add(flags *pflag.FlagSet, use string) *Flags {
+// add adds a flag for each type. The argument use describes the action in usage texts.
+func add(flags *pflag.FlagSet, use string) *Flags {
 	f := &Flags{named: map[provider.Type]*[]string{}}
 	short := map[provider.Type]string{provider.Bootstrap: "b", provider.ControlPlane: "c", provider.Infrastructure: "i"}
 	for _, t := range provider.Types() {
@@ -84,8 +84,8 @@ func Client(c *management.Connection) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 
-// Kinds returns the kinds of a management cluster.
-func Kinds(c *management.Connection) ([]schema.GroupVersionKind, error) {
+// kinds returns the kinds of a management cluster.
+func kinds(c *management.Connection) ([]schema.GroupVersionKind, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {
 		return nil, err
@@ -101,8 +101,8 @@ type Shown struct {
 	Done bool `json:"done"`
 }
 
-// PrintPlan prints a plan as text.
-func PrintPlan(w io.Writer, p install.Plan) error {
+// printPlan prints a plan as text.
+func printPlan(w io.Writer, p install.Plan) error {
 	for _, note := range p.Notes {
 		if _, err := fmt.Fprintln(w, note); err != nil {
 			return err

@@ -73,8 +73,8 @@ func TestSupervision(t *testing.T) {
 		"none":  {Status{State: Running}, ""},
 		"well":  {Status{State: Running, Supervision: &datadir.Supervision{PID: 1}}, ""},
 		"runs":  {Status{State: Running, Supervision: &ended}, "Restarts of it: 2\n  Last exit: 3s ago: the kernel killed it because this host is out of memory\n"},
-		"due":   {Status{State: Restarting, Supervision: &due}, "Restarts of it: 2\n  Last exit: 3s ago: the kernel killed it because this host is out of memory\n  Next start: in 20s\n"},
-		"waits": {Status{State: Restarting, Supervision: &waits}, "Restarts of it: 2\n  Last exit: 3s ago: the kernel killed it because this host is out of memory\n  Next start: the disk of /d is full\n"},
+		"due":   {Status{State: restarting, Supervision: &due}, "Restarts of it: 2\n  Last exit: 3s ago: the kernel killed it because this host is out of memory\n  Next start: in 20s\n"},
+		"waits": {Status{State: restarting, Supervision: &waits}, "Restarts of it: 2\n  Last exit: 3s ago: the kernel killed it because this host is out of memory\n  Next start: the disk of /d is full\n"},
 	} {
 		if got := rowsOf(func(row func(string, any)) { test.status.supervisionRows(row, at) }); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)

@@ -75,8 +75,8 @@ const (
 	Absent     State = "Absent"     // the data directory was never used
 	Stopped    State = "Stopped"    // there is data but no process
 	Starting   State = "Starting"   // a process holds the directory and is not ready yet
-	Restarting State = "Restarting" // the process ended, and its supervisor is restarting it
-	Standby    State = "Standby"    // a manager with leader election that is not the leader
+	restarting State = "Restarting" // the process ended, and its supervisor is restarting it
+	standby    State = "Standby"    // a manager with leader election that is not the leader
 	Running    State = "Running"
 )
 
@@ -163,11 +163,11 @@ func Collect(dir datadir.Dir) (Status, error) {
 	case state.Held && (state.Run != nil && state.Run.Ready || state.Holder.Working):
 		s.State = Running
 	case state.Held && state.Holder.Lease != "":
-		s.State = Standby
+		s.State = standby
 	case state.Held:
 		s.State = Starting
 	case state.Supervision != nil:
-		s.State = Restarting
+		s.State = restarting
 	case state.Exists:
 		s.State, s.Killed = Stopped, statusKilled(dir, state.Killed)
 	}
@@ -325,7 +325,7 @@ func (s Status) supervisionRows(row func(key string, value any), now time.Time) 
 	row("Restarts of it", v.Restarts)
 	row("  Last exit", fmt.Sprintf("%s ago: %s", age(now, v.LastExitAt), v.LastExit))
 	switch {
-	case s.State != Restarting:
+	case s.State != restarting:
 	case v.Waiting != "":
 		row("  Next start", v.Waiting)
 	case v.NextStart.After(now):

@@ -13,18 +13,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-func certificate(r Request) Certificate {
+func certificate(r request) Certificate {
 	return Certificate{ObjectMeta: metav1.ObjectMeta{Name: "serving", Namespace: "acme-system"}, Spec: r}
 }
 
-func secretOf(c Certificate, out Issued) *corev1.Secret {
+func secretOf(c Certificate, out issued) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{certificateName: c.Name, requestHash: c.Spec.hash()}},
 		Data:       map[string][]byte{"tls.crt": out.Certificate, "tls.key": out.Key, "ca.crt": out.Authority},
 	}
 }
 
-func mustIssue(t *testing.T, r Request, authority *tls.Certificate, now time.Time) (Issued, *tls.Certificate) {
+func mustIssue(t *testing.T, r request, authority *tls.Certificate, now time.Time) (issued, *tls.Certificate) {
 	t.Helper()
 	out, err := issue(r, authority, now)
 	if err != nil {
@@ -41,15 +41,15 @@ var now = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 
 // CX-26: what is issued without cert-manager serves its names, by its own authority or by one of the cluster.
 func TestIssue(t *testing.T) {
-	ca := Request{CommonName: "authority", IsCA: true, PrivateKey: &PrivateKey{Algorithm: "ECDSA", Size: 256}}
+	ca := request{CommonName: "authority", IsCA: true, PrivateKey: &privateKey{Algorithm: "ECDSA", Size: 256}}
 	_, authority := mustIssue(t, ca, nil, now)
 	for name, tc := range map[string]struct {
-		request   Request
+		request   request
 		authority *tls.Certificate
 	}{
-		"self-signed RSA": {Request{DNSNames: []string{"a.ns.svc", "b.ns.svc"}}, nil},
-		"of an authority": {Request{DNSNames: []string{"a.ns.svc"}, PrivateKey: &PrivateKey{Algorithm: "Ed25519"}}, authority},
-		"larger curve":    {Request{DNSNames: []string{"a.ns.svc"}, PrivateKey: &PrivateKey{Algorithm: "ECDSA", Size: 384}}, authority},
+		"self-signed RSA": {request{DNSNames: []string{"a.ns.svc", "b.ns.svc"}}, nil},
+		"of an authority": {request{DNSNames: []string{"a.ns.svc"}, PrivateKey: &privateKey{Algorithm: "Ed25519"}}, authority},
+		"larger curve":    {request{DNSNames: []string{"a.ns.svc"}, PrivateKey: &privateKey{Algorithm: "ECDSA", Size: 384}}, authority},
 	} {
 		out, pair := mustIssue(t, tc.request, tc.authority, now)
 		roots := x509.NewCertPool()
@@ -65,12 +65,12 @@ func TestIssue(t *testing.T) {
 			t.Errorf("%s: it serves any name", name)
 		}
 	}
-	for name, r := range map[string]Request{
+	for name, r := range map[string]request{
 		"no name":     {},
 		"bad address": {IPAddresses: []string{"here"}},
-		"small key":   {CommonName: "a", PrivateKey: &PrivateKey{Size: 512}},
-		"large key":   {CommonName: "a", PrivateKey: &PrivateKey{Size: 8192}},
-		"unknown key": {CommonName: "a", PrivateKey: &PrivateKey{Algorithm: "DSA"}},
+		"small key":   {CommonName: "a", PrivateKey: &privateKey{Size: 512}},
+		"large key":   {CommonName: "a", PrivateKey: &privateKey{Size: 8192}},
+		"unknown key": {CommonName: "a", PrivateKey: &privateKey{Algorithm: "DSA"}},
 	} {
 		if _, err := issue(r, nil, now); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%s: %v", name, err)
@@ -80,8 +80,8 @@ func TestIssue(t *testing.T) {
 
 // An authority that has ended issues nothing: it would be issued again and again.
 func TestEndedAuthority(t *testing.T) {
-	_, authority := mustIssue(t, Request{CommonName: "authority", IsCA: true}, nil, now)
-	_, err := issue(Request{CommonName: "a"}, authority, now.Add(91*24*time.Hour))
+	_, authority := mustIssue(t, request{CommonName: "authority", IsCA: true}, nil, now)
+	_, err := issue(request{CommonName: "a"}, authority, now.Add(91*24*time.Hour))
 	if fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.UserMessage(err), "renew it") {
 		t.Errorf("%v", err)
 	}
@@ -89,14 +89,14 @@ func TestEndedAuthority(t *testing.T) {
 
 // CX-26: a certificate is issued again when it has to be, and not before.
 func TestDue(t *testing.T) {
-	_, first := mustIssue(t, Request{CommonName: "authority", IsCA: true}, nil, now)
-	_, second := mustIssue(t, Request{CommonName: "authority", IsCA: true}, nil, now)
-	c := certificate(Request{DNSNames: []string{"a"}, Duration: &metav1.Duration{Duration: 90 * time.Hour}})
+	_, first := mustIssue(t, request{CommonName: "authority", IsCA: true}, nil, now)
+	_, second := mustIssue(t, request{CommonName: "authority", IsCA: true}, nil, now)
+	c := certificate(request{DNSNames: []string{"a"}, Duration: &metav1.Duration{Duration: 90 * time.Hour}})
 	out, _ := mustIssue(t, c.Spec, first, now)
-	other := certificate(Request{DNSNames: []string{"b"}})
-	long := certificate(Request{DNSNames: []string{"a"}, Duration: &metav1.Duration{Duration: 365 * 24 * time.Hour}})
+	other := certificate(request{DNSNames: []string{"b"}})
+	long := certificate(request{DNSNames: []string{"a"}, Duration: &metav1.Duration{Duration: 365 * 24 * time.Hour}})
 	cut, _ := mustIssue(t, long.Spec, first, now) // it ends with its authority, and so would the next one
-	eager := certificate(Request{DNSNames: []string{"a"}, Duration: &metav1.Duration{Duration: time.Hour}, RenewBefore: &metav1.Duration{Duration: time.Hour - time.Second}})
+	eager := certificate(request{DNSNames: []string{"a"}, Duration: &metav1.Duration{Duration: time.Hour}, RenewBefore: &metav1.Duration{Duration: time.Hour - time.Second}})
 	young, _ := mustIssue(t, eager.Spec, first, now)
 	cases := map[string]struct {
 		c         Certificate

@@ -22,7 +22,7 @@ const (
 )
 
 // lifetime returns the lifetime of a certificate, and how long before its end it is renewed.
-func (r Request) lifetime() (duration, before time.Duration) {
+func (r request) lifetime() (duration, before time.Duration) {
 	duration = defaultDuration
 	if r.Duration != nil && r.Duration.Duration >= minDuration {
 		duration = r.Duration.Duration
@@ -35,7 +35,7 @@ func (r Request) lifetime() (duration, before time.Duration) {
 }
 
 // hash returns a hash of the request. A new certificate is issued when it changes.
-func (r Request) hash() string {
+func (r request) hash() string {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return ""

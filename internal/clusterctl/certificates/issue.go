@@ -26,27 +26,27 @@ const skew = 5 * time.Minute
 // Certificates.
 const maxRSABits = 4096
 
-// Issued is a certificate with its private key and its CA, PEM-encoded.
-type Issued struct{ Certificate, Key, Authority []byte }
+// issued is a certificate with its private key and its CA, PEM-encoded.
+type issued struct{ Certificate, Key, Authority []byte }
 
 // issue issues a certificate; authority is nil for a self-signed one.
-func issue(r Request, authority *tls.Certificate, now time.Time) (Issued, error) {
+func issue(r request, authority *tls.Certificate, now time.Time) (issued, error) {
 	template, err := r.template(now)
 	if err != nil {
-		return Issued{}, err
+		return issued{}, err
 	}
 	key, err := r.key()
 	if err != nil {
-		return Issued{}, err
+		return issued{}, err
 	}
 	parent, signer := template, key
 	if authority != nil {
 		parent = authority.Leaf
 		if signer, _ = authority.PrivateKey.(crypto.Signer); signer == nil {
-			return Issued{}, fault.New(fault.Invalid, ReasonIssuer, "the key of the authority cannot sign")
+			return issued{}, fault.New(fault.Invalid, reasonIssuer, "the key of the authority cannot sign")
 		}
 		if now.After(parent.NotAfter) {
-			return Issued{}, fault.New(fault.Invalid, ReasonIssuer, "its authority has ended at %s; renew it", parent.NotAfter.UTC().Format(time.RFC3339))
+			return issued{}, fault.New(fault.Invalid, reasonIssuer, "its authority has ended at %s; renew it", parent.NotAfter.UTC().Format(time.RFC3339))
 		}
 		if parent.NotAfter.Before(template.NotAfter) {
 			template.NotAfter = parent.NotAfter
@@ -54,13 +54,13 @@ func issue(r Request, authority *tls.Certificate, now time.Time) (Issued, error)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 	if err != nil {
-		return Issued{}, fault.New(fault.Invalid, ReasonIssuer, "the certificate cannot be signed: %v", err).From(err)
+		return issued{}, fault.New(fault.Invalid, reasonIssuer, "the certificate cannot be signed: %v", err).From(err)
 	}
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return Issued{}, fault.New(fault.Bug, ReasonIssuer, "a key cannot be encoded").From(err)
+		return issued{}, fault.New(fault.Bug, reasonIssuer, "a key cannot be encoded").From(err)
 	}
-	out := Issued{
+	out := issued{
 		Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		Key:         pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
 	}
@@ -71,7 +71,7 @@ func issue(r Request, authority *tls.Certificate, now time.Time) (Issued, error)
 	return out, nil
 }
 
-func (r Request) template(now time.Time) (*x509.Certificate, error) {
+func (r request) template(now time.Time) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, err
@@ -95,19 +95,19 @@ func (r Request) template(now time.Time) (*x509.Certificate, error) {
 	for _, text := range r.IPAddresses {
 		ip := net.ParseIP(text)
 		if ip == nil {
-			return nil, fault.New(fault.Invalid, ReasonRequest, "spec.ipAddresses has %q, which is no address", text)
+			return nil, fault.New(fault.Invalid, reasonRequest, "spec.ipAddresses has %q, which is no address", text)
 		}
 		t.IPAddresses = append(t.IPAddresses, ip)
 	}
 	for _, text := range r.URIs {
 		u, err := url.Parse(text)
 		if err != nil {
-			return nil, fault.New(fault.Invalid, ReasonRequest, "spec.uris has an entry that is no URI")
+			return nil, fault.New(fault.Invalid, reasonRequest, "spec.uris has an entry that is no URI")
 		}
 		t.URIs = append(t.URIs, u)
 	}
 	if t.Subject.CommonName == "" && len(t.DNSNames)+len(t.IPAddresses)+len(t.URIs) == 0 {
-		return nil, fault.New(fault.Invalid, ReasonRequest, "it asks for no name; set spec.dnsNames or spec.commonName")
+		return nil, fault.New(fault.Invalid, reasonRequest, "it asks for no name; set spec.dnsNames or spec.commonName")
 	}
 	return t, nil
 }
@@ -126,7 +126,7 @@ func extended(usages []string) []x509.ExtKeyUsage {
 }
 
 // key generates a private key.
-func (r Request) key() (crypto.Signer, error) {
+func (r request) key() (crypto.Signer, error) {
 	algorithm, size := "RSA", 2048
 	if r.PrivateKey != nil {
 		if r.PrivateKey.Algorithm != "" {
@@ -149,5 +149,5 @@ func (r Request) key() (crypto.Signer, error) {
 		_, key, err := ed25519.GenerateKey(rand.Reader)
 		return key, err
 	}
-	return nil, fault.New(fault.Invalid, ReasonRequest, "spec.privateKey asks for %s of %d bits; use RSA of 2048 to %d bits, ECDSA of 256, 384 or 521, or Ed25519", algorithm, size, maxRSABits)
+	return nil, fault.New(fault.Invalid, reasonRequest, "spec.privateKey asks for %s of %d bits; use RSA of 2048 to %d bits, ECDSA of 256, 384 or 521, or Ed25519", algorithm, size, maxRSABits)
 }

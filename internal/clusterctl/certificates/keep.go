@@ -52,7 +52,7 @@ func NewController(config *rest.Config, now func() time.Time, report func(error)
 }
 
 // Run reconciles until ctx ends: at once, when a Certificate, an issuer or an object with an injected CA changes, and
-// before a certificate must be renewed. If the cert-manager CRDs in the cluster are not Slipway's, Run waits until they
+// before a certificate must be renewed. If the cert-manager crDs in the cluster are not Slipway's, Run waits until they
 // are.
 func (k *Controller) Run(ctx context.Context) {
 	said := ""
@@ -72,11 +72,11 @@ func (k *Controller) Run(ctx context.Context) {
 	}
 }
 
-// InstallCRDs installs Slipway's CRDs if the cluster has none, and returns when they are served, so that tools which check
+// InstallCRDs installs Slipway's crDs if the cluster has none, and returns when they are served, so that tools which check
 // for cert-manager before they install providers find its API.
 func (k *Controller) InstallCRDs(ctx context.Context) error {
-	who, err := GetProvisioner(ctx, k.client)
-	if err != nil || who == CertManager || who == Other {
+	who, err := getProvisioner(ctx, k.client)
+	if err != nil || who == certManager || who == Other {
 		return err
 	}
 	return install.Runner{Client: k.client}.Run(ctx, install.Plan{Steps: builtinSteps()})
@@ -88,7 +88,7 @@ func (k *Controller) reconcileOnce(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changed := make(chan struct{}, 1)
-	who, err := GetProvisioner(ctx, k.client)
+	who, err := getProvisioner(ctx, k.client)
 	if err == nil {
 		err = k.watch(ctx, who, changed)
 	}

@@ -9,7 +9,7 @@ import (
 
 const (
 	group = "cert-manager.io"
-	// ownLabel marks Slipway's CRDs and distinguishes them from cert-manager's.
+	// ownLabel marks Slipway's crDs and distinguishes them from cert-manager's.
 	ownLabel = "clusterctl.slipway.dev/cert-manager"
 	// ownValue is the value of ownLabel.
 	ownValue = "builtin"
@@ -35,11 +35,11 @@ func kindOf(kind string) schema.GroupVersionKind {
 // Certificate is the part of a Certificate that Slipway reads.
 type Certificate struct {
 	metav1.ObjectMeta `json:"metadata"`
-	Spec              Request `json:"spec"`
+	Spec              request `json:"spec"`
 }
 
-// Request is the specification of a Certificate.
-type Request struct {
+// request is the specification of a Certificate.
+type request struct {
 	SecretName  string           `json:"secretName"`
 	CommonName  string           `json:"commonName,omitempty"`
 	DNSNames    []string         `json:"dnsNames,omitempty"`
@@ -49,39 +49,39 @@ type Request struct {
 	Duration    *metav1.Duration `json:"duration,omitempty"`
 	RenewBefore *metav1.Duration `json:"renewBefore,omitempty"`
 	Usages      []string         `json:"usages,omitempty"`
-	IssuerRef   IssuerRef        `json:"issuerRef"`
-	Subject     *Subject         `json:"subject,omitempty"`
-	PrivateKey  *PrivateKey      `json:"privateKey,omitempty"`
-	Template    *SecretTemplate  `json:"secretTemplate,omitempty"`
+	IssuerRef   issuerRef        `json:"issuerRef"`
+	Subject     *subject         `json:"subject,omitempty"`
+	PrivateKey  *privateKey      `json:"privateKey,omitempty"`
+	Template    *secretTemplate  `json:"secretTemplate,omitempty"`
 }
 
-// IssuerRef names an Issuer or a ClusterIssuer.
-type IssuerRef struct {
+// issuerRef names an Issuer or a ClusterIssuer.
+type issuerRef struct {
 	Name  string `json:"name"`
 	Kind  string `json:"kind,omitempty"`
 	Group string `json:"group,omitempty"`
 }
 
-// Subject is the subject of a certificate.
-type Subject struct {
+// subject is the subject of a certificate.
+type subject struct {
 	Organizations []string `json:"organizations,omitempty"`
 }
 
-// PrivateKey specifies the private key to generate.
-type PrivateKey struct {
+// privateKey specifies the private key to generate.
+type privateKey struct {
 	Algorithm string `json:"algorithm,omitempty"`
 	Size      int    `json:"size,omitempty"`
 	Encoding  string `json:"encoding,omitempty"`
 }
 
-// SecretTemplate has additional metadata for the Secret.
-type SecretTemplate struct {
+// secretTemplate has additional metadata for the Secret.
+type secretTemplate struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// Issuer is the part of an Issuer or ClusterIssuer that Slipway reads.
-type Issuer struct {
+// issuer is the part of an Issuer or ClusterIssuer that Slipway reads.
+type issuer struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
 		SelfSigned *struct{} `json:"selfSigned,omitempty"`
@@ -96,14 +96,14 @@ func decode(o *unstructured.Unstructured, into any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into)
 }
 
-// CRDs returns Slipway's CRDs for the kinds of cert-manager that providers use. They preserve unknown fields.
-func CRDs() []*unstructured.Unstructured {
+// crDs returns Slipway's crDs for the kinds of cert-manager that providers use. They preserve unknown fields.
+func crDs() []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
 		crd("Certificate", "certificates", "Namespaced"), crd("Issuer", "issuers", "Namespaced"), crd("ClusterIssuer", "clusterissuers", "Cluster"),
 	}
 }
 
-// ownDescription is the description in the schema of Slipway's CRDs. It shows whether another manifest was applied over
+// ownDescription is the description in the schema of Slipway's crDs. It shows whether another manifest was applied over
 // a CRD, because the labels remain in this case.
 const ownDescription = "Satisfied by Slipway in the place of cert-manager."
 

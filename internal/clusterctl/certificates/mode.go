@@ -33,8 +33,8 @@ const (
 	Automatic Mode = "automatic"
 )
 
-// VersionAnnotation is the annotation of all cert-manager objects with the version of cert-manager.
-const VersionAnnotation = "cert-manager.clusterctl.cluster.x-k8s.io/version"
+// versionAnnotation is the annotation of all cert-manager objects with the version of cert-manager.
+const versionAnnotation = "cert-manager.clusterctl.cluster.x-k8s.io/version"
 
 // ParseMode parses the value of --cert-manager. The error is Invalid.
 func ParseMode(s string) (Mode, error) {
@@ -50,30 +50,30 @@ type Provisioner string
 
 // The possible provisioners.
 const (
-	// Unsatisfied means that the cert-manager CRDs are not installed.
-	Unsatisfied Provisioner = ""
-	// Slipway means that the CRDs are Slipway's.
+	// unsatisfied means that the cert-manager crDs are not installed.
+	unsatisfied Provisioner = ""
+	// Slipway means that the crDs are Slipway's.
 	Slipway Provisioner = "slipway"
-	// CertManager was installed by init of slipway or clusterctl.
-	CertManager Provisioner = "cert-manager"
+	// certManager was installed by init of slipway or clusterctl.
+	certManager Provisioner = "cert-manager"
 	// Other is a cert-manager that was not installed by init. Slipway does not modify it.
 	Other Provisioner = "other"
 )
 
-// GetProvisioner returns the provisioner that satisfies Certificates in the cluster.
-func GetProvisioner(ctx context.Context, c client.Reader) (Provisioner, error) {
+// getProvisioner returns the provisioner that satisfies Certificates in the cluster.
+func getProvisioner(ctx context.Context, c client.Reader) (Provisioner, error) {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	err := c.Get(ctx, client.ObjectKey{Name: certificatesCRD}, crd)
 	switch {
 	case apierrors.IsNotFound(err):
-		return Unsatisfied, nil
+		return unsatisfied, nil
 	case err != nil:
-		return Unsatisfied, fmt.Errorf("reading who satisfies Certificates: %w", err)
+		return unsatisfied, fmt.Errorf("reading who satisfies Certificates: %w", err)
 	case crd.GetLabels()[ownLabel] == ownValue && hasOwnSchema(crd):
 		return Slipway, nil
 	case crd.GetLabels()[inventory.CoreLabel] == coreCertManager:
-		return CertManager, nil
+		return certManager, nil
 	}
 	return Other, nil
 }
@@ -91,7 +91,7 @@ func hasOwnSchema(crd *unstructured.Unstructured) bool {
 // Steps returns the steps that a management cluster needs before components with cert-manager objects are installed.
 // builtin reports whether [Reconcile] must satisfy them.
 func Steps(ctx context.Context, c client.Client, mode Mode, config *clusterctlrepository.ConfigFile) (steps []install.Step, builtin bool, err error) {
-	who, err := GetProvisioner(ctx, c)
+	who, err := getProvisioner(ctx, c)
 	if err != nil {
 		return nil, false, err
 	}
@@ -101,7 +101,7 @@ func Steps(ctx context.Context, c client.Client, mode Mode, config *clusterctlre
 		}
 	}
 	switch {
-	case mode == Builtin && (who == CertManager || who == Other):
+	case mode == Builtin && (who == certManager || who == Other):
 		return nil, false, fault.New(fault.Invalid, "CertManagerInstalled", "cert-manager is installed in this cluster; use --cert-manager external")
 	case mode == Builtin:
 		return builtinSteps(), true, nil
@@ -114,7 +114,7 @@ func Steps(ctx context.Context, c client.Client, mode Mode, config *clusterctlre
 			}
 		}
 		objects, err := Manifest(ctx, config)
-		return InstallSteps(objects, config.CertManager.Timeout), false, err
+		return installSteps(objects, config.CertManager.Timeout), false, err
 	}
 	return nil, false, nil
 }
@@ -138,7 +138,7 @@ func checkUnused(ctx context.Context, c client.Reader) error {
 
 func builtinSteps() []install.Step {
 	var apply, serve []install.Step
-	for _, o := range CRDs() {
+	for _, o := range crDs() {
 		apply = append(apply, install.Step{Verb: install.Apply, Object: o, Why: "slipway satisfies it in the place of cert-manager"})
 		serve = append(serve, install.Step{Verb: install.Serve, Object: o})
 	}
@@ -153,7 +153,7 @@ func automatic(ctx context.Context, c client.Client, who Provisioner, external b
 		return Builtin, nil
 	case who == Other || external:
 		return External, nil
-	case who == Unsatisfied:
+	case who == unsatisfied:
 		return Install, nil
 	}
 	if _, err := kube.NewWriter(c, install.Manager).DryRun(ctx, &unstructured.Unstructured{}, probe()); err != nil {
@@ -171,8 +171,8 @@ func probe() *unstructured.Unstructured {
 	return o
 }
 
-// InstallSteps returns the steps that install cert-manager.
-func InstallSteps(objects []*unstructured.Unstructured, timeout time.Duration) []install.Step {
+// installSteps returns the steps that install cert-manager.
+func installSteps(objects []*unstructured.Unstructured, timeout time.Duration) []install.Step {
 	var steps, serves, waits []install.Step
 	for _, o := range clusterctlrepository.InstallOrder(objects) {
 		steps = append(steps, install.Step{Verb: install.Apply, Object: o})
@@ -215,7 +215,7 @@ func Manifest(ctx context.Context, config *clusterctlrepository.ConfigFile) ([]*
 			annotations = map[string]string{}
 		}
 		labels[provider.ComponentLabel], labels[inventory.CoreLabel] = "", coreCertManager
-		annotations[VersionAnnotation] = config.CertManager.Version
+		annotations[versionAnnotation] = config.CertManager.Version
 		o.SetLabels(labels)
 		o.SetAnnotations(annotations)
 	}

@@ -19,20 +19,20 @@ import (
 
 // Reasons of faults.
 const (
-	// ReasonRequest is the reason when a Certificate requests something that cannot be issued; Invalid.
-	ReasonRequest = "InvalidCertificate"
-	// ReasonIssuer is the reason when an issuer cannot issue; Invalid.
-	ReasonIssuer = "IssuerNotReady"
+	// reasonRequest is the reason when a Certificate requests something that cannot be issued; Invalid.
+	reasonRequest = "InvalidCertificate"
+	// reasonIssuer is the reason when an issuer cannot issue; Invalid.
+	reasonIssuer = "IssuerNotReady"
 )
 
 // writer is the suffix of the field manager's name.
 const writer = "certificates"
 
 // Reconcile issues every Certificate that is due, and injects CA bundles into the annotated objects. It does nothing if
-// the cert-manager CRDs are not Slipway's. The error of one Certificate is written to its status and returned, and does
+// the cert-manager crDs are not Slipway's. The error of one Certificate is written to its status and returned, and does
 // not prevent the reconciliation of the others.
 func Reconcile(ctx context.Context, c client.Client, now time.Time) error {
-	who, err := GetProvisioner(ctx, c)
+	who, err := getProvisioner(ctx, c)
 	if err != nil || who != Slipway {
 		return err
 	}
@@ -107,20 +107,20 @@ func (r reconciler) report(ctx context.Context, o *unstructured.Unstructured, st
 func (r reconciler) issued(ctx context.Context, o *unstructured.Unstructured) error {
 	var c Certificate
 	if err := decode(o, &c); err != nil {
-		return fault.New(fault.Invalid, ReasonRequest, "its specification cannot be read: %v", err).From(err)
+		return fault.New(fault.Invalid, reasonRequest, "its specification cannot be read: %v", err).From(err)
 	}
 	if c.Spec.SecretName == "" {
-		return fault.New(fault.Invalid, ReasonRequest, "spec.secretName is not set; set the name of the Secret to write")
+		return fault.New(fault.Invalid, reasonRequest, "spec.secretName is not set; set the name of the Secret to write")
 	}
 	if c.Spec.Template != nil && (c.Spec.Template.Annotations[certificateName] != "" || c.Spec.Template.Annotations[requestHash] != "") {
-		return fault.New(fault.Invalid, ReasonRequest, "spec.secretTemplate.annotations sets an annotation by which the Secret is recognized; remove it")
+		return fault.New(fault.Invalid, reasonRequest, "spec.secretTemplate.annotations sets an annotation by which the Secret is recognized; remove it")
 	}
 	secret, err := r.secret(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Spec.SecretName})
 	if err != nil {
 		return err
 	}
 	if !mayWriteSecret(secret, c) {
-		return fault.New(fault.Invalid, ReasonRequest, "Secret %s exists and was not issued for this Certificate; delete it, or name another in spec.secretName", c.Spec.SecretName)
+		return fault.New(fault.Invalid, reasonRequest, "Secret %s exists and was not issued for this Certificate; delete it, or name another in spec.secretName", c.Spec.SecretName)
 	}
 	authority, err := r.authority(ctx, c)
 	if err != nil {
@@ -152,7 +152,7 @@ func (r reconciler) secret(ctx context.Context, key client.ObjectKey) (*corev1.S
 	return s, err
 }
 
-func (r reconciler) store(ctx context.Context, c Certificate, live *corev1.Secret, out Issued) error {
+func (r reconciler) store(ctx context.Context, c Certificate, live *corev1.Secret, out issued) error {
 	want := &unstructured.Unstructured{Object: map[string]any{
 		"type": string(corev1.SecretTypeTLS),
 		"data": map[string]any{"tls.crt": encode(out.Certificate), "tls.key": encode(out.Key), "ca.crt": encode(out.Authority)},
@@ -185,20 +185,20 @@ func (r reconciler) authority(ctx context.Context, c Certificate) (*tls.Certific
 	o.SetGroupVersionKind(kindOf(kind))
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: c.Spec.IssuerRef.Name}, o)
 	if apierrors.IsNotFound(err) {
-		return nil, fault.New(fault.Invalid, ReasonIssuer, "%s %s does not exist; create it", kind, c.Spec.IssuerRef.Name)
+		return nil, fault.New(fault.Invalid, reasonIssuer, "%s %s does not exist; create it", kind, c.Spec.IssuerRef.Name)
 	}
 	if err != nil {
 		return nil, err
 	}
-	var i Issuer
+	var i issuer
 	if err := decode(o, &i); err != nil {
-		return nil, fault.New(fault.Invalid, ReasonIssuer, "%s %s cannot be read: %v", kind, i.Name, err).From(err)
+		return nil, fault.New(fault.Invalid, reasonIssuer, "%s %s cannot be read: %v", kind, i.Name, err).From(err)
 	}
 	switch {
 	case i.Spec.SelfSigned != nil:
 		return nil, nil //nolint:nilnil // it signs itself
 	case i.Spec.CA == nil:
-		return nil, fault.New(fault.Invalid, ReasonIssuer, "%s %s is neither selfSigned nor ca, which are the kinds of issuers that slipway has; install cert-manager for others", kind, o.GetName())
+		return nil, fault.New(fault.Invalid, reasonIssuer, "%s %s is neither selfSigned nor ca, which are the kinds of issuers that slipway has; install cert-manager for others", kind, o.GetName())
 	}
 	if namespace == "" {
 		namespace = clusterNamespace
@@ -208,12 +208,12 @@ func (r reconciler) authority(ctx context.Context, c Certificate) (*tls.Certific
 		return nil, err
 	}
 	if secret == nil {
-		return nil, fault.New(fault.Invalid, ReasonIssuer, "%s %s signs with Secret %s in namespace %s, which does not exist; create it, or the Certificate that issues it",
+		return nil, fault.New(fault.Invalid, reasonIssuer, "%s %s signs with Secret %s in namespace %s, which does not exist; create it, or the Certificate that issues it",
 			kind, o.GetName(), i.Spec.CA.SecretName, namespace)
 	}
 	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil || !pair.Leaf.IsCA {
-		return nil, fault.New(fault.Invalid, ReasonIssuer, "Secret %s in namespace %s, with which %s %s signs, has no certificate of an authority and its key", secret.Name, namespace, kind, o.GetName())
+		return nil, fault.New(fault.Invalid, reasonIssuer, "Secret %s in namespace %s, with which %s %s signs, has no certificate of an authority and its key", secret.Name, namespace, kind, o.GetName())
 	}
 	return &pair, nil
 }

@@ -37,7 +37,7 @@ func (u Upgrade) String() string {
 		return "Slipway satisfies the objects of cert-manager itself."
 	case u.Provisioner == Other:
 		return "Cert-manager was not installed by init, and is left alone."
-	case u.Provisioner == Unsatisfied:
+	case u.Provisioner == unsatisfied:
 		return "Cert-manager is not installed."
 	case u.Reason == "":
 		return "Cert-manager is up to date."
@@ -48,9 +48,9 @@ func (u Upgrade) String() string {
 // PlanUpgrade reads the installed objects of cert-manager and plans their upgrade. kinds are the resource kinds of the
 // management cluster.
 func PlanUpgrade(ctx context.Context, c client.Client, kinds []schema.GroupVersionKind, config *clusterctlrepository.ConfigFile) (Upgrade, error) {
-	who, err := GetProvisioner(ctx, c)
+	who, err := getProvisioner(ctx, c)
 	out := Upgrade{Provisioner: who}
-	if err != nil || who != CertManager {
+	if err != nil || who != certManager {
 		return out, err
 	}
 	live, err := installedObjects(ctx, c, kinds)
@@ -80,7 +80,7 @@ func PlanUpgrade(ctx context.Context, c client.Client, kinds []schema.GroupVersi
 		}
 	}
 	out.Steps = append(out.Steps, deleteObsolete(live, want)...)
-	out.Steps = append(out.Steps, InstallSteps(want, config.CertManager.Timeout)...)
+	out.Steps = append(out.Steps, installSteps(want, config.CertManager.Timeout)...)
 	return out, nil
 }
 
@@ -88,7 +88,7 @@ func serves(crd *apiextensionsv1.CustomResourceDefinition, version string) bool 
 	return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 }
 
-// deleteObsolete returns steps that delete the objects missing from the new manifest. CRDs, Namespaces and webhook
+// deleteObsolete returns steps that delete the objects missing from the new manifest. crDs, Namespaces and webhook
 // configurations are retained.
 func deleteObsolete(live, want []*unstructured.Unstructured) []install.Step {
 	var out []install.Step
@@ -136,7 +136,7 @@ func upgradeReason(live, want []*unstructured.Unstructured, u Upgrade) string {
 func versionOf(live []*unstructured.Unstructured) string {
 	oldest := ""
 	for _, o := range live {
-		v := o.GetAnnotations()[VersionAnnotation]
+		v := o.GetAnnotations()[versionAnnotation]
 		parsed, err := clusterctlrepository.ParseVersion(v)
 		before, beforeErr := clusterctlrepository.ParseVersion(oldest)
 		if oldest == "" || err == nil && beforeErr == nil && parsed.LT(before) {

@@ -18,8 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// ReasonNoNode is the reason when Pods have no Node to run on; Invalid.
-const ReasonNoNode = "NoNode"
+// reasonNoNode is the reason when Pods have no Node to run on; Invalid.
+const reasonNoNode = "NoNode"
 
 // ReasonUnavailable is the reason when a Deployment did not become available in time; Invalid, because a user must
 // solve the problem that its Pods report.
@@ -79,7 +79,7 @@ func (r Runner) checkNodes(ctx context.Context, steps []Step) error {
 	if len(nodes.Items) > 0 {
 		return nil
 	}
-	return fault.New(fault.Invalid, ReasonNoNode,
+	return fault.New(fault.Invalid, reasonNoNode,
 		"Deployment %s has no Node to run on, because this cluster has none, so that it would never become available: nothing was changed. `slipway up --node` adds one to an embedded management cluster; without --wait-providers nothing waits for it", steps[i].Object.GetName())
 }
 
@@ -101,7 +101,7 @@ func (r Runner) unavailableReason(ctx context.Context, key client.ObjectKey) (st
 		return "", err
 	}
 	if len(nodes.Items) == 0 {
-		return "", fault.New(fault.Invalid, ReasonNoNode,
+		return "", fault.New(fault.Invalid, reasonNoNode,
 			"Deployment %s in namespace %s has no Node to run on, because this cluster has none; `slipway up --node` adds one to an embedded management cluster", key.Name, key.Namespace)
 	}
 	return fmt.Sprintf("Deployment %s in namespace %s is not available (%d of %d replicas)", key.Name, key.Namespace, d.Status.AvailableReplicas, wanted), nil

@@ -57,7 +57,7 @@ func (l SelectionLoader) item(ctx context.Context, c Choice, o clusterctlreposit
 		return Item{}, err
 	}
 	o.Lookup, o.AlterImage = l.Config.Variable, l.Config.AlterImage
-	contract, err := SelectionContract(ctx, source, version)
+	contract, err := selectionContract(ctx, source, version)
 	if err != nil {
 		return Item{}, err
 	}
@@ -92,7 +92,7 @@ func (l SelectionLoader) Latest(ctx context.Context, p inventory.Provider, contr
 	if err != nil || p.Type != provider.Core {
 		return version, err
 	}
-	has, err := SelectionContract(ctx, source, version)
+	has, err := selectionContract(ctx, source, version)
 	if err != nil || has != contract {
 		return "", err
 	}
@@ -115,11 +115,11 @@ func (l SelectionLoader) ContractOf(ctx context.Context, p inventory.Provider) (
 	if err != nil {
 		return "", err
 	}
-	return SelectionContract(ctx, source, p.Version)
+	return selectionContract(ctx, source, p.Version)
 }
 
-// SelectionContract returns the contract of a provider version.
-func SelectionContract(ctx context.Context, s *clusterctlrepository.Source, version string) (string, error) {
+// selectionContract returns the contract of a provider version.
+func selectionContract(ctx context.Context, s *clusterctlrepository.Source, version string) (string, error) {
 	parsed, err := clusterctlrepository.ParseVersion(version)
 	if err != nil {
 		return "", fault.New(fault.Invalid, clusterctlrepository.ReasonNoVersion, "%q of provider %s is no semantic version; write it as v1.2.3", version, s.Provider().Label())

@@ -110,7 +110,7 @@ func (i Item) complete(s Settings) Step {
 func Components(i Item, builtin bool) []Step {
 	var out, serve []Step
 	flush := func() { out, serve = append(out, serve...), nil }
-	certify := Step{Verb: Certify, Provider: i.Provider.Label()}
+	certify := Step{Verb: certify, Provider: i.Provider.Label()}
 	certificates := false
 	for _, o := range clusterctlrepository.InstallOrder(i.Objects) {
 		if o.GetKind() == "Namespace" {

@@ -34,8 +34,8 @@ const (
 	serveTimeout = 2 * time.Minute
 )
 
-// ReasonStep is the reason when a step failed. The fault has the kind of the cause.
-const ReasonStep = "InstallationIncomplete"
+// reasonStep is the reason when a step failed. The fault has the kind of the cause.
+const reasonStep = "InstallationIncomplete"
 
 // Runner executes plans.
 type Runner struct {
@@ -76,7 +76,7 @@ func incomplete(s Step, n, all int, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("at step %d of %d, %s: %w; run the same command again to complete it", n+1, all, s, err)
 	}
-	return fault.New(fault.KindOf(err), ReasonStep, "step %d of %d, %s: %s; run the same command again to complete what remains",
+	return fault.New(fault.KindOf(err), reasonStep, "step %d of %d, %s: %s; run the same command again to complete what remains",
 		n+1, all, s, fault.UserMessage(err)).From(err)
 }
 
@@ -123,10 +123,10 @@ func (r Runner) step(ctx context.Context, w *kube.Writer, s Step, waits *time.Du
 		return r.await(ctx, s, waits)
 	case Accept:
 		return r.accept(ctx, w, s)
-	case Certify:
+	case certify:
 		return r.Certify(ctx)
 	}
-	return fault.New(fault.Bug, ReasonStep, "step %q is not known", s.Verb)
+	return fault.New(fault.Bug, reasonStep, "step %q is not known", s.Verb)
 }
 
 // HasReason reports whether a fault in the chain of an error has the reason.
@@ -171,7 +171,7 @@ func (r Runner) apply(ctx context.Context, w *kube.Writer, want *unstructured.Un
 			return err
 		}
 		if live, err = r.read(ctx, want); err != nil || live == nil {
-			return errors.Join(err, fault.New(fault.Conflict, ReasonStep, "%s %s was deleted meanwhile", want.GetKind(), want.GetName()))
+			return errors.Join(err, fault.New(fault.Conflict, reasonStep, "%s %s was deleted meanwhile", want.GetKind(), want.GetName()))
 		}
 	}
 	err = w.Apply(ctx, live, want)

@@ -47,7 +47,7 @@ func TestCheckNodes(t *testing.T) {
 		"waits for nobody": {empty, []Step{apply}, false},
 	} {
 		err := Runner{Client: tc.cluster}.checkNodes(t.Context(), tc.steps)
-		if known := fault.As(err); (known != nil && known.Reason == ReasonNoNode && known.Kind == fault.Invalid) != tc.refused || (err != nil) != tc.refused {
+		if known := fault.As(err); (known != nil && known.Reason == reasonNoNode && known.Kind == fault.Invalid) != tc.refused || (err != nil) != tc.refused {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -29,8 +29,8 @@ const (
 	Accept Verb = "accept"
 	// Migrate rewrites all objects of a CRD in its current storage version.
 	Migrate Verb = "migrate"
-	// Certify issues the certificates for components.
-	Certify Verb = "certify"
+	// certify issues the certificates for components.
+	certify Verb = "certify"
 )
 
 // Step is one action on one object. It is idempotent.

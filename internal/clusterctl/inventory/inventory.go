@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// CRDName is the name of the CRD of Provider objects.
-	CRDName = "providers.clusterctl.cluster.x-k8s.io"
+	// crdName is the name of the CRD of Provider objects.
+	crdName = "providers.clusterctl.cluster.x-k8s.io"
 	// CoreLabel marks prerequisites of the commands: the inventory, and cert-manager.
 	CoreLabel = "clusterctl.cluster.x-k8s.io/core"
 	// coreInventory is the value of CoreLabel on inventory objects.
@@ -200,7 +200,7 @@ func CRD() *unstructured.Unstructured {
 	}}}
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")
 	crd.SetKind("CustomResourceDefinition")
-	crd.SetName(CRDName)
+	crd.SetName(crdName)
 	crd.SetLabels(map[string]string{provider.ComponentLabel: "", CoreLabel: coreInventory})
 	return crd
 }

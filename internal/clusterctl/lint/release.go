@@ -17,8 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/manifest"
 )
 
-// ReasonNoRelease is the reason when a folder has no releases.
-const ReasonNoRelease = "NoRelease"
+// reasonNoRelease is the reason when a folder has no releases.
+const reasonNoRelease = "NoRelease"
 
 // maxFileSize is the maximum size of a file in bytes.
 const maxFileSize = 32 << 20
@@ -56,7 +56,7 @@ func Dir(dir string) (releases int, findings []Finding, err error) {
 		return 0, nil, err
 	}
 	if info, err := os.Stat(abs); err != nil || !info.IsDir() {
-		return 0, nil, fault.New(fault.Invalid, ReasonNoRelease, "%s is no folder: name the one of a release, or one above it", dir).From(err)
+		return 0, nil, fault.New(fault.Invalid, reasonNoRelease, "%s is no folder: name the one of a release, or one above it", dir).From(err)
 	}
 	root := os.DirFS(abs)
 	folders, err := find(root)
@@ -64,7 +64,7 @@ func Dir(dir string) (releases int, findings []Finding, err error) {
 		return 0, nil, fmt.Errorf("reading %s: %w", dir, err)
 	}
 	if len(folders) == 0 {
-		return 0, nil, fault.New(fault.Invalid, ReasonNoRelease,
+		return 0, nil, fault.New(fault.Invalid, reasonNoRelease,
 			"there is no release in %s: a release is a folder LABEL/VERSION with metadata.yaml and a file such as infrastructure-components.yaml", dir)
 	}
 	for _, folder := range folders {

@@ -6,8 +6,8 @@
 //	└─────── the control plane runs ───────┘ └──────────────────── its API is not available ─────────────────────────────┘
 //
 // No acknowledged write is lost, because the final snapshot is taken while only etcd runs. Until the target is ready,
-// the source retains its data and can start again ([Transfer.Release]). [DataSurvey] determines which control planes are
-// transferred, how, and the problems that prevent it; [DataTransfer] executes the transfer.
+// the source retains its data and can start again ([Transfer.Release]). [dataSurvey] determines which control planes are
+// transferred, how, and the problems that prevent it; [dataTransfer] executes the transfer.
 //
 // During a move the package owns the annotations controlplane.slipway.dev/quiesce and /restore of the control planes,
 // and /take-snapshot of their policies. It never accesses a store, a host or etcd itself, and does not delete or pause

@@ -31,8 +31,8 @@ const (
 	attempts = 10
 )
 
-// DataTransfer transfers the data. Each of its steps is idempotent.
-type DataTransfer struct {
+// dataTransfer transfers the data. Each of its steps is idempotent.
+type dataTransfer struct {
 	Source, Target *transfer.Endpoint
 	// ID identifies the requests of this move.
 	ID string
@@ -45,11 +45,11 @@ type DataTransfer struct {
 	Report  func(line string)
 }
 
-func (t DataTransfer) report(form string, args ...any) { t.Report(fmt.Sprintf(form, args...)) }
+func (t dataTransfer) report(form string, args ...any) { t.Report(fmt.Sprintf(form, args...)) }
 
 // Probe checks that the target can start the control planes except for their data, and that both management clusters
 // can access the stores. It does not interrupt the control planes.
-func (t DataTransfer) Probe(ctx context.Context, planes []ControlPlane) error {
+func (t dataTransfer) Probe(ctx context.Context, planes []ControlPlane) error {
 	for _, p := range planes {
 		t.report("Seeing that %s could start at the target", p.ID)
 		if err := t.quiesce(ctx, t.Target, p, hostedv1.QuiesceLoopback, hostedv1.QuiesceAwaitingData); err != nil {
@@ -68,7 +68,7 @@ func (t DataTransfer) Probe(ctx context.Context, planes []ControlPlane) error {
 }
 
 // Save quiesces the control planes at the source, and takes their final snapshots.
-func (t DataTransfer) Save(ctx context.Context, planes []ControlPlane) error {
+func (t dataTransfer) Save(ctx context.Context, planes []ControlPlane) error {
 	for n, p := range planes {
 		t.report("Stopping the API server of Cluster %s at the source", p.Cluster)
 		if err := t.quiesce(ctx, t.Source, p, hostedv1.QuiesceEtcd, hostedv1.QuiesceEtcd); err != nil {
@@ -85,7 +85,7 @@ func (t DataTransfer) Save(ctx context.Context, planes []ControlPlane) error {
 }
 
 // Restore stops the control planes at the source, and starts them at the target from the final snapshots.
-func (t DataTransfer) Restore(ctx context.Context, planes []ControlPlane) error {
+func (t dataTransfer) Restore(ctx context.Context, planes []ControlPlane) error {
 	for _, p := range planes {
 		if err := t.quiesce(ctx, t.Source, p, hostedv1.QuiesceStopped, hostedv1.QuiesceStopped); err != nil {
 			return err
@@ -110,7 +110,7 @@ func (t DataTransfer) Restore(ctx context.Context, planes []ControlPlane) error 
 }
 
 // Release removes the quiesce requests in one management cluster. Control planes that no longer exist are skipped.
-func (t DataTransfer) Release(ctx context.Context, at *transfer.Endpoint, planes []ControlPlane) error {
+func (t dataTransfer) Release(ctx context.Context, at *transfer.Endpoint, planes []ControlPlane) error {
 	for _, p := range planes {
 		if err := t.annotate(ctx, at, p.ID, p.Version, map[string]*string{hostedv1.QuiesceAnnotation: nil}); err != nil && fault.KindOf(err) != fault.Gone {
 			return err
@@ -120,7 +120,7 @@ func (t DataTransfer) Release(ctx context.Context, at *transfer.Endpoint, planes
 }
 
 // quiesce requests a quiesce mode of a control plane, and waits until its status confirms this request.
-func (t DataTransfer) quiesce(ctx context.Context, at *transfer.Endpoint, p ControlPlane, mode, state string) error {
+func (t dataTransfer) quiesce(ctx context.Context, at *transfer.Endpoint, p ControlPlane, mode, state string) error {
 	value, want := mode+"/"+t.ID, state+"/"+t.ID
 	if err := t.annotate(ctx, at, p.ID, p.Version, map[string]*string{hostedv1.QuiesceAnnotation: &value}); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (t DataTransfer) quiesce(ctx context.Context, at *transfer.Endpoint, p Cont
 }
 
 // await polls until done returns true; why is the reason for waiting, for the timeout error.
-func (t DataTransfer) await(ctx context.Context, done func() (is bool, why string, err error)) error {
+func (t dataTransfer) await(ctx context.Context, done func() (is bool, why string, err error)) error {
 	for waited := time.Duration(0); ; waited += dataPollInterval {
 		is, why, err := done()
 		if err != nil || is {
@@ -160,7 +160,7 @@ func (t DataTransfer) await(ctx context.Context, done func() (is bool, why strin
 }
 
 // take takes a new snapshot at the source, and returns its name.
-func (t DataTransfer) take(ctx context.Context, p ControlPlane) (string, error) {
+func (t dataTransfer) take(ctx context.Context, p ControlPlane) (string, error) {
 	t.Timeout = snapshotTimeout
 	name := ""
 	err := t.await(ctx, func() (bool, string, error) {
@@ -186,7 +186,7 @@ func (t DataTransfer) take(ctx context.Context, p ControlPlane) (string, error) 
 
 // newName returns the name of a new snapshot. Scheduled snapshots are named after whole minutes, so that a recent one
 // that is not listed yet cannot be mistaken for the new one.
-func (t DataTransfer) newName(have []string, cluster string) string {
+func (t dataTransfer) newName(have []string, cluster string) string {
 	at := t.Now().UTC().Truncate(time.Second)
 	for at.Second() == 0 || slices.Contains(have, snapshots.Name(cluster, at)) {
 		at = at.Add(time.Second)
@@ -196,7 +196,7 @@ func (t DataTransfer) newName(have []string, cluster string) string {
 
 // awaitVisible waits until the target lists a snapshot of the source. It requests the snapshot there: a snapshot that is
 // already in the store fulfills the request.
-func (t DataTransfer) awaitVisible(ctx context.Context, p ControlPlane, name string) error {
+func (t dataTransfer) awaitVisible(ctx context.Context, p ControlPlane, name string) error {
 	asked := 0
 	return t.await(ctx, func() (bool, string, error) {
 		o, err := t.get(ctx, t.Target, p.policy(), p.PolicyVersion)
@@ -270,7 +270,7 @@ func conditionMessage(o *unstructured.Unstructured, kind string) string {
 
 // annotate sets annotations, or removes those without a value. It retries on conflict, because the controller may write
 // the object at the same time.
-func (t DataTransfer) annotate(ctx context.Context, at *transfer.Endpoint, id graph.ID, version string, values map[string]*string) error {
+func (t dataTransfer) annotate(ctx context.Context, at *transfer.Endpoint, id graph.ID, version string, values map[string]*string) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		o, err := t.get(ctx, at, id, version)
 		if err != nil {
@@ -285,7 +285,7 @@ func (t DataTransfer) annotate(ctx context.Context, at *transfer.Endpoint, id gr
 }
 
 // get reads an object, and returns an error if it does not exist.
-func (t DataTransfer) get(ctx context.Context, at *transfer.Endpoint, id graph.ID, version string) (*unstructured.Unstructured, error) {
+func (t dataTransfer) get(ctx context.Context, at *transfer.Endpoint, id graph.ID, version string) (*unstructured.Unstructured, error) {
 	o, err := at.Get(ctx, id, version)
 	if err == nil && o == nil {
 		err = fault.New(fault.Gone, "ObjectMissing", "%s does not exist at the %s", id, at.Name)

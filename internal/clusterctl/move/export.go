@@ -113,7 +113,7 @@ func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (D
 			return DirectoryResult{}, withResumeHint(err)
 		}
 		objects := forFiles(f.selection.Items())
-		if err := WriteFolder(dir, objects); err != nil {
+		if err := writeFolder(dir, objects); err != nil {
 			return DirectoryResult{}, withResumeHint(err)
 		}
 		written = len(objects)
@@ -152,7 +152,7 @@ func (m *Move) beginExport(ctx context.Context, dir string) (*journal, error) {
 		m.Report("Continuing what was interrupted")
 		return j, nil
 	}
-	if err := PrepareFolder(dir); err != nil {
+	if err := prepareFolder(dir); err != nil {
 		return nil, err
 	}
 	f, err := m.selected(ctx)

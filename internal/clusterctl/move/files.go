@@ -1,5 +1,5 @@
 // Package files reads and writes Kubernetes objects in a directory, with one file for each object. Errors contain the
-// name of the file. See [WriteFolder] and [ReadFolder].
+// name of the file. See [writeFolder] and [readFolder].
 package move
 
 import (
@@ -21,8 +21,8 @@ import (
 // largestFile is the maximum file size, which exceeds the size limit of API servers for objects.
 const largestFile = 8 << 20
 
-// FileName returns the file name for an object.
-func FileName(id graph.ID) string {
+// fileName returns the file name for an object.
+func fileName(id graph.ID) string {
 	return strings.ReplaceAll(fmt.Sprintf("%s_%s_%s.yaml", id.Kind, id.Namespace, id.Name), ":", "_")
 }
 
@@ -32,10 +32,10 @@ func EncodeFile(objects []*unstructured.Unstructured) (map[string][]byte, error)
 	out := make(map[string][]byte, len(objects))
 	for _, o := range objects {
 		id := graph.IDOf(o)
-		name := FileName(id)
+		name := fileName(id)
 		if _, taken := out[name]; taken {
 			id.Kind += "." + id.Group
-			name = FileName(id)
+			name = fileName(id)
 		}
 		data, err := yaml.Marshal(o.Object)
 		if err != nil {
@@ -62,8 +62,8 @@ func DecodeFile(name string, data []byte) (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// PrepareFolder creates the directory. It returns an error if the directory already contains objects.
-func PrepareFolder(dir string) error {
+// prepareFolder creates the directory. It returns an error if the directory already contains objects.
+func prepareFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fault.New(fault.Invalid, "Directory", "the directory cannot be created: %v", err).From(err)
 	}
@@ -74,8 +74,8 @@ func PrepareFolder(dir string) error {
 	return err
 }
 
-// WriteFolder writes each object to a file that only its owner can read, because the objects include Secrets.
-func WriteFolder(dir string, objects []*unstructured.Unstructured) error {
+// writeFolder writes each object to a file that only its owner can read, because the objects include Secrets.
+func writeFolder(dir string, objects []*unstructured.Unstructured) error {
 	encoded, err := EncodeFile(objects)
 	if err != nil {
 		return err
@@ -92,8 +92,8 @@ func WriteFolder(dir string, objects []*unstructured.Unstructured) error {
 	return nil
 }
 
-// ReadFolder reads all objects in a directory.
-func ReadFolder(dir string) ([]*unstructured.Unstructured, error) {
+// readFolder reads all objects in a directory.
+func readFolder(dir string) ([]*unstructured.Unstructured, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "Directory", "the directory cannot be read: %v", err).From(err)

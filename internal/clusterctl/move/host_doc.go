@@ -9,7 +9,7 @@
 // the state on disk.
 //
 // [FindHost] checks whether both management clusters and this command are on one host and owned by the same user;
-// [Pair.Read] reads the host resources of Clusters; [HostSurvey] computes what to transfer and the problems that prevent
+// [Pair.Read] reads the host resources of Clusters; [hostSurvey] computes what to transfer and the problems that prevent
 // it; [Pair.Give] executes it. During a move the package owns the records in both data directories (package custody)
 // and moves the folders.
 //

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// HostFacts are the host resources of Clusters, the input of [HostSurvey].
+// HostFacts are the host resources of Clusters, the input of [hostSurvey].
 type HostFacts struct {
 	// From and To are instance IDs; Target is the data directory of the target.
 	From, To, Target string
@@ -84,8 +84,8 @@ type plane struct {
 	restart string
 }
 
-// HostSurvey returns the resources to transfer, and the problems that prevent it. It has no side effects.
-func HostSurvey(f HostFacts) (out []ClusterResources, problems []string) {
+// hostSurvey returns the resources to transfer, and the problems that prevent it. It has no side effects.
+func hostSurvey(f HostFacts) (out []ClusterResources, problems []string) {
 	for _, id := range f.Orphans {
 		problems = append(problems, id.String()+" has something on this host, and is of no Cluster that moves")
 	}

@@ -43,9 +43,9 @@ type HostPair struct {
 	Patience time.Duration
 }
 
-func newPair(from, to HostLocation) (*HostPair, error) {
+func newPair(from, to hostLocation) (*HostPair, error) {
 	p := &HostPair{Patience: 30 * time.Second}
-	for place, f := range map[*HostPlace]HostLocation{&p.From: from, &p.To: to} {
+	for place, f := range map[*HostPlace]hostLocation{&p.From: from, &p.To: to} {
 		*place = HostPlace{Dir: datadir.Dir(f.Dir), Book: hosttransfer.Open(datadir.Dir(f.Dir), f.Instance), Versions: f.Versions}
 	}
 	engine, err := container.New(container.Config{Instance: from.Instance, Address: cmp.Or(from.Docker, client.DefaultDockerHost), Custody: p.From.Book})

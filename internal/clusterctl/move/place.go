@@ -27,8 +27,8 @@ type HostAccess struct {
 	Config *rest.Config
 }
 
-// HostLocation is a management cluster and the state of the location that it publishes.
-type HostLocation struct {
+// hostLocation is a management cluster and the state of the location that it publishes.
+type hostLocation struct {
 	// Name is "source" or "target".
 	Name string
 	// Named reports whether it publishes a location.
@@ -49,8 +49,8 @@ type HostLocation struct {
 }
 
 // find reads the location where a management cluster runs.
-func find(ctx context.Context, name string, a HostAccess) (HostLocation, error) {
-	f := HostLocation{Name: name}
+func find(ctx context.Context, name string, a HostAccess) (hostLocation, error) {
+	f := hostLocation{Name: name}
 	cm := &corev1.ConfigMap{}
 	err := a.Client.Get(ctx, client.ObjectKey{Namespace: hosttransfer.PlaceNamespace, Name: hosttransfer.PlaceName}, cm)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
@@ -108,8 +108,8 @@ func trusts(cfg *rest.Config, file string) bool {
 
 // sharedHostProblem returns the reason why nothing can be transferred between the two; empty if it can. boot is the boot ID of the
 // running kernel.
-func sharedHostProblem(source, target HostLocation, boot string) string {
-	for _, f := range []HostLocation{source, target} {
+func sharedHostProblem(source, target hostLocation, boot string) string {
+	for _, f := range []hostLocation{source, target} {
 		switch {
 		case !f.Named:
 			return fmt.Sprintf("the %s does not tell this user on which host it runs: it is not the management cluster of \"slipway up\", or that of an older version", f.Name)

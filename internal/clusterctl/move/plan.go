@@ -157,7 +157,7 @@ type planInput struct {
 	host  *HostFacts
 	apart string
 	// data is the state of both management clusters for a move with data; otherwise nil.
-	data      *DataInput
+	data      *dataInput
 	directory bool // objects are written to files, and remain at the source
 	resumed   bool // the move itself has paused the objects
 }
@@ -227,7 +227,7 @@ func (p *Plan) survey(f planInput) {
 		}
 		return
 	}
-	holdings, problems := HostSurvey(*f.host)
+	holdings, problems := hostSurvey(*f.host)
 	p.holdings, p.Problems = holdings, append(p.Problems, problems...)
 	for _, h := range holdings {
 		p.Host = append(p.Host, h.Steps()...)

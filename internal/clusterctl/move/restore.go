@@ -59,7 +59,7 @@ type RestoreOptions struct {
 // FromDirectory creates the objects written by [ToDirectory], paused, and resumes them when all exist. Existing objects
 // are left unchanged.
 func FromDirectory(ctx context.Context, c client.Client, dir string, o RestoreOptions) (DirectoryResult, error) {
-	objects, err := ReadFolder(dir)
+	objects, err := readFolder(dir)
 	if err != nil {
 		return DirectoryResult{}, err
 	}

@@ -22,8 +22,8 @@ type DataOptions struct {
 	IdentitySecret string
 }
 
-// DataInput are the input of [DataSurvey].
-type DataInput struct {
+// dataInput are the input of [dataSurvey].
+type dataInput struct {
 	DataOptions
 	Items []movegraph.Item
 	// Endpoints are the control plane endpoints at the target, with their Clusters.
@@ -46,9 +46,9 @@ type ControlPlane struct {
 	store, endpoint string
 }
 
-// DataSurvey returns the control planes whose data is transferred, the Machines that are replaced at the target, and the
+// dataSurvey returns the control planes whose data is transferred, the Machines that are replaced at the target, and the
 // problems that prevent the transfer. It has no side effects.
-func DataSurvey(f DataInput) (planes []ControlPlane, replaced []movegraph.ID, problems []string) {
+func dataSurvey(f dataInput) (planes []ControlPlane, replaced []movegraph.ID, problems []string) {
 	for _, i := range f.Items {
 		switch {
 		case IsPlane(i):
@@ -68,13 +68,13 @@ func DataSurvey(f DataInput) (planes []ControlPlane, replaced []movegraph.ID, pr
 func IsPlane(i movegraph.Item) bool { return i.ID.Kind == "HostedControlPlane" && OnHost(i) }
 
 // onHost reports whether the infrastructure of a Machine is on the host of its management cluster.
-func (f DataInput) onHost(machine movegraph.Item) bool {
-	id, ok := InfraOf(machine.Unstructured)
+func (f dataInput) onHost(machine movegraph.Item) bool {
+	id, ok := infraOf(machine.Unstructured)
 	return ok && slices.ContainsFunc(f.Items, func(i movegraph.Item) bool { return i.ID == id && OnHost(i) })
 }
 
-// InfraOf returns the LocalMachine of a Machine.
-func InfraOf(machine *unstructured.Unstructured) (movegraph.ID, bool) {
+// infraOf returns the LocalMachine of a Machine.
+func infraOf(machine *unstructured.Unstructured) (movegraph.ID, bool) {
 	ref, _, _ := unstructured.NestedStringMap(machine.UnstructuredContent(), "spec", "infrastructureRef")
 	group, _, _ := strings.Cut(ref["apiVersion"], "/")
 	id := movegraph.ID{Group: cmp.Or(ref["apiGroup"], group), Kind: ref["kind"], Namespace: machine.GetNamespace(), Name: ref["name"]}
@@ -101,7 +101,7 @@ func text(o *unstructured.Unstructured, path ...string) string {
 }
 
 // plane returns how a control plane is transferred, and the problems that prevent it.
-func (f DataInput) plane(i movegraph.Item) (ControlPlane, []string) {
+func (f dataInput) plane(i movegraph.Item) (ControlPlane, []string) {
 	p := ControlPlane{ID: i.ID, Version: i.GroupVersionKind().Version}
 	var problems []string
 	add := func(form string, args ...any) {
@@ -125,7 +125,7 @@ func (f DataInput) plane(i movegraph.Item) (ControlPlane, []string) {
 	}
 	cluster := f.Items[at]
 	p.Cluster = cluster.ID.Name
-	p.endpoint = DataEndpoint(cluster.Unstructured)
+	p.endpoint = dataEndpoint(cluster.Unstructured)
 	if other, taken := f.Endpoints[p.endpoint]; taken && p.endpoint != "" && other != cluster.ID {
 		add("has the endpoint %s, which %s of the target has already: delete one of the two", p.endpoint, other)
 	}
@@ -138,8 +138,8 @@ func (f DataInput) plane(i movegraph.Item) (ControlPlane, []string) {
 	return p, problems
 }
 
-// DataEndpoint returns the control plane endpoint of a Cluster; empty if it has none.
-func DataEndpoint(cluster *unstructured.Unstructured) string {
+// dataEndpoint returns the control plane endpoint of a Cluster; empty if it has none.
+func dataEndpoint(cluster *unstructured.Unstructured) string {
 	hostName := text(cluster, "spec", "controlPlaneEndpoint", "host")
 	port, found, _ := unstructured.NestedFieldNoCopy(cluster.UnstructuredContent(), "spec", "controlPlaneEndpoint", "port")
 	if hostName == "" || !found {
@@ -149,7 +149,7 @@ func DataEndpoint(cluster *unstructured.Unstructured) string {
 }
 
 // policy returns the EtcdSnapshotPolicy whose store is used for a Cluster, or the reason why there is none.
-func (f DataInput) policy(cluster movegraph.Item) (found movegraph.Item, why string) {
+func (f dataInput) policy(cluster movegraph.Item) (found movegraph.Item, why string) {
 	var names []string
 	for _, i := range f.Items {
 		if movegraph.IsSnapshotPolicy(i.ID) && i.ID.Namespace == cluster.ID.Namespace && movegraph.PolicySelects(i.Unstructured, cluster.Unstructured) && (f.Policy == "" || f.Policy == i.ID.Name) {
@@ -168,7 +168,7 @@ func (f DataInput) policy(cluster movegraph.Item) (found movegraph.Item, why str
 }
 
 // unusable returns the reason why the store of a policy cannot be used; empty if it can.
-func (f DataInput) unusable(policy movegraph.Item) string {
+func (f dataInput) unusable(policy movegraph.Item) string {
 	o, name := policy.Unstructured, policy.ID.Name
 	suspended, _, _ := unstructured.NestedBool(o.UnstructuredContent(), "spec", "suspend")
 	folder, isFolder, _ := unstructured.NestedMap(o.UnstructuredContent(), "spec", "destination", "folder")

@@ -75,7 +75,7 @@ func TestSurvey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := whole()
 			tc.change(&f)
-			holdings, problems := HostSurvey(f)
+			holdings, problems := hostSurvey(f)
 			var steps []string
 			for _, h := range holdings {
 				steps = append(steps, h.Steps()...)
@@ -91,23 +91,23 @@ func TestSurvey(t *testing.T) {
 }
 
 func TestApart(t *testing.T) {
-	found := func(name string) HostLocation {
-		return HostLocation{Name: name, Named: true, Place: hosttransfer.Place{Dir: "/" + name, Instance: name, Boot: "boot"}, There: name, Own: true, Held: true, Authority: true, Mount: 1}
+	found := func(name string) hostLocation {
+		return hostLocation{Name: name, Named: true, Place: hosttransfer.Place{Dir: "/" + name, Instance: name, Boot: "boot"}, There: name, Own: true, Held: true, Authority: true, Mount: 1}
 	}
 	cases := map[string]struct {
-		change func(source, target *HostLocation)
+		change func(source, target *hostLocation)
 		want   string
 	}{
-		"together":          {func(*HostLocation, *HostLocation) {}, ""},
-		"somewhere":         {func(_, target *HostLocation) { target.Named = false }, "the target does not tell this user on which host it runs"},
-		"another host":      {func(_, target *HostLocation) { target.Boot = "other" }, "the target runs on another host"},
-		"both elsewhere":    {func(s, target *HostLocation) { s.Boot, target.Boot = "other", "other" }, "run it there"},
-		"another directory": {func(s, _ *HostLocation) { s.There = "x" }, "cannot be read, or is another one"},
-		"another user's":    {func(s, _ *HostLocation) { s.Own = false }, "is another user's"},
-		"ended":             {func(_, target *HostLocation) { target.Held = false }, "no process of slipway runs in /target"},
-		"another server":    {func(_, target *HostLocation) { target.Authority = false }, "does not trust the authority of its data directory"},
-		"file systems":      {func(_, target *HostLocation) { target.Mount = 2 }, "on different file systems"},
-		"engines":           {func(_, target *HostLocation) { target.Docker = "tcp://x" }, "different Docker Engines"},
+		"together":          {func(*hostLocation, *hostLocation) {}, ""},
+		"somewhere":         {func(_, target *hostLocation) { target.Named = false }, "the target does not tell this user on which host it runs"},
+		"another host":      {func(_, target *hostLocation) { target.Boot = "other" }, "the target runs on another host"},
+		"both elsewhere":    {func(s, target *hostLocation) { s.Boot, target.Boot = "other", "other" }, "run it there"},
+		"another directory": {func(s, _ *hostLocation) { s.There = "x" }, "cannot be read, or is another one"},
+		"another user's":    {func(s, _ *hostLocation) { s.Own = false }, "is another user's"},
+		"ended":             {func(_, target *hostLocation) { target.Held = false }, "no process of slipway runs in /target"},
+		"another server":    {func(_, target *hostLocation) { target.Authority = false }, "does not trust the authority of its data directory"},
+		"file systems":      {func(_, target *hostLocation) { target.Mount = 2 }, "on different file systems"},
+		"engines":           {func(_, target *hostLocation) { target.Docker = "tcp://x" }, "different Docker Engines"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

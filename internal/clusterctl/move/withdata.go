@@ -23,7 +23,7 @@ func (m *Move) readData(ctx context.Context, f *planInput) error {
 	if !m.WithData {
 		return nil
 	}
-	f.data = &DataInput{DataOptions: m.Data, Items: f.selection.Items(), Endpoints: map[string]movegraph.ID{}, Identities: map[string]bool{}}
+	f.data = &dataInput{DataOptions: m.Data, Items: f.selection.Items(), Endpoints: map[string]movegraph.ID{}, Identities: map[string]bool{}}
 	for _, i := range f.data.Items {
 		if IsPlane(i) && f.at(i.ID) != i.ID {
 			f.selection.Problems = append(f.selection.Problems, fmt.Sprintf("%s would get another name at the target: its data does not go along then", i.ID))
@@ -40,7 +40,7 @@ func (m *Move) readData(ctx context.Context, f *planInput) error {
 	}
 	clusters, err := m.target.List(ctx, kind, "")
 	for _, c := range clusters {
-		if at := DataEndpoint(c.Unstructured); at != "" {
+		if at := dataEndpoint(c.Unstructured); at != "" {
 			f.data.Endpoints[at] = movegraph.IDOf(c.Unstructured)
 		}
 	}
@@ -48,7 +48,7 @@ func (m *Move) readData(ctx context.Context, f *planInput) error {
 }
 
 // readIdentity reads whether the target has the Secret that decrypts snapshots.
-func (m *Move) readIdentity(ctx context.Context, f *DataInput, namespace string) error {
+func (m *Move) readIdentity(ctx context.Context, f *dataInput, namespace string) error {
 	secret := &corev1.Secret{}
 	err := m.target.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: m.Data.IdentitySecret}, secret)
 	if apierrors.IsNotFound(err) {
@@ -60,7 +60,7 @@ func (m *Move) readIdentity(ctx context.Context, f *DataInput, namespace string)
 
 // surveyData adds the data to transfer and the objects to recreate to the plan.
 func (p *Plan) surveyData(f planInput) {
-	planes, replaced, problems := DataSurvey(*f.data)
+	planes, replaced, problems := dataSurvey(*f.data)
 	p.Data, p.replaced, p.Problems = planes, replaced, append(p.Problems, problems...)
 	for _, d := range planes {
 		p.Notes = append(p.Notes, d.Notes()...)
@@ -72,8 +72,8 @@ func (p *Plan) surveyData(f planInput) {
 	}
 }
 
-func (m *Move) transfer(j *journal) DataTransfer {
-	return DataTransfer{
+func (m *Move) transfer(j *journal) dataTransfer {
+	return dataTransfer{
 		Source: m.source, Target: m.target, ID: j.ID, IdentitySecret: m.Data.IdentitySecret,
 		Timeout: m.Timeout, Now: m.Now, Sleep: m.Sleep, Report: m.Report,
 	}
@@ -134,7 +134,7 @@ func (m *Move) replaceMachines(ctx context.Context, j *journal) error {
 		if !ok || e.Copy || !e.ID.IsCore("Machine") {
 			continue
 		}
-		id, _ := InfraOf(machine.Unstructured)
+		id, _ := infraOf(machine.Unstructured)
 		infra, ok := live[id]
 		if !ok || !OnHost(movegraph.Item{Node: &movegraph.Node{Object: infra, ID: id}}) {
 			continue

@@ -70,7 +70,7 @@ func (f fetcher) try(ctx context.Context, r request) (response, error) {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, http.NoBody)
 	if err != nil {
-		return response{}, fault.New(fault.Invalid, ReasonURL, "an address of a repository cannot be read; correct the url of the provider")
+		return response{}, fault.New(fault.Invalid, reasonURL, "an address of a repository cannot be read; correct the url of the provider")
 	}
 	req.Header.Set("User-Agent", "slipway")
 	if r.accept != "" {
@@ -120,21 +120,21 @@ func checkStatus(resp *http.Response, r request) error {
 	case resp.StatusCode == http.StatusOK:
 		return nil
 	case limited && r.token == "" && r.credentials != "":
-		return fault.New(fault.Unreachable, ReasonRateLimited, "%s limits requests without a token, and the limit is reached; set %s, or run the command again later", host, r.credentials)
+		return fault.New(fault.Unreachable, reasonRateLimited, "%s limits requests without a token, and the limit is reached; set %s, or run the command again later", host, r.credentials)
 	case limited:
-		return fault.New(fault.Unreachable, ReasonRateLimited, "%s limits requests, and the limit is reached; run the command again later", host)
+		return fault.New(fault.Unreachable, reasonRateLimited, "%s limits requests, and the limit is reached; run the command again later", host)
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone:
-		return fault.New(fault.Gone, ReasonNotFound, "%s has no %s; check the version and the url of the provider", host, path)
+		return fault.New(fault.Gone, reasonNotFound, "%s has no %s; check the version and the url of the provider", host, path)
 	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
 		if r.token != "" {
-			return fault.New(fault.Invalid, ReasonCredentials, "%s refuses the token of %s (%s); set one that may read %s", host, r.credentials, resp.Status, path)
+			return fault.New(fault.Invalid, reasonCredentials, "%s refuses the token of %s (%s); set one that may read %s", host, r.credentials, resp.Status, path)
 		}
 		if r.credentials != "" {
-			return fault.New(fault.Invalid, ReasonCredentials, "%s wants a token (%s); set %s", host, resp.Status, r.credentials)
+			return fault.New(fault.Invalid, reasonCredentials, "%s wants a token (%s); set %s", host, resp.Status, r.credentials)
 		}
-		return fault.New(fault.Invalid, ReasonCredentials, "%s refuses to show %s (%s); use a repository that can be read without credentials", host, path, resp.Status)
+		return fault.New(fault.Invalid, reasonCredentials, "%s refuses to show %s (%s); use a repository that can be read without credentials", host, path, resp.Status)
 	case resp.StatusCode >= 500:
 		return fault.New(fault.Unreachable, ReasonUnreachable, "%s answers %s; run the command again later", host, resp.Status)
 	}
-	return fault.New(fault.Invalid, ReasonURL, "%s answers %s for %s; check the url of the provider", host, resp.Status, path)
+	return fault.New(fault.Invalid, reasonURL, "%s answers %s for %s; check the url of the provider", host, resp.Status, path)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonConfig is the reason when the configuration file cannot be used; Invalid.
-const ReasonConfig = "ClusterctlConfiguration"
+// reasonConfig is the reason when the configuration file cannot be used; Invalid.
+const reasonConfig = "ClusterctlConfiguration"
 
 // ReasonUnknownProvider is the reason when neither the file nor the built-in list has a provider; Gone.
 const ReasonUnknownProvider = "UnknownProvider"
@@ -55,7 +55,7 @@ func LoadConfig(ctx context.Context, e ConfigEnvironment, flag string) (*ConfigF
 			continue
 		}
 		if err != nil {
-			return nil, fault.New(fault.Invalid, ReasonConfig, "the configuration file %s cannot be read (%v); name another with --config", path, reason(err)).From(err)
+			return nil, fault.New(fault.Invalid, reasonConfig, "the configuration file %s cannot be read (%v); name another with --config", path, reason(err)).From(err)
 		}
 		return ParseConfig(data, path, e)
 	}
@@ -114,7 +114,7 @@ func reason(err error) error {
 // download reads the file from a URL. Redirects must use https.
 func (e ConfigEnvironment) download(ctx context.Context, u *url.URL) ([]byte, error) {
 	if u.Scheme != "https" {
-		return nil, fault.New(fault.Invalid, ReasonConfig, "the configuration file at %s would be read without TLS; use an address that begins with https", u.Host)
+		return nil, fault.New(fault.Invalid, reasonConfig, "the configuration file at %s would be read without TLS; use an address that begins with https", u.Host)
 	}
 	client := http.Client{}
 	if e.Client != nil {
@@ -122,28 +122,28 @@ func (e ConfigEnvironment) download(ctx context.Context, u *url.URL) ([]byte, er
 	}
 	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		if r.URL.Scheme != "https" || len(via) >= 10 {
-			return fault.New(fault.Invalid, ReasonConfig, "the configuration file at %s is redirected to an address without TLS, or without end; use the address that it is at", u.Host)
+			return fault.New(fault.Invalid, reasonConfig, "the configuration file at %s is redirected to an address without TLS, or without end; use the address that it is at", u.Host)
 		}
 		return nil
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, ReasonConfig, "the address of the configuration file cannot be read; correct --config")
+		return nil, fault.New(fault.Invalid, reasonConfig, "the address of the configuration file cannot be read; correct --config")
 	}
 	resp, err := client.Do(req)
 	if known := fault.As(err); known != nil {
 		return nil, known
 	}
 	if err != nil {
-		return nil, fault.New(fault.Unreachable, ReasonConfig, "%s, which has the configuration file, does not answer; check the network and --config", u.Host).From(err)
+		return nil, fault.New(fault.Unreachable, reasonConfig, "%s, which has the configuration file, does not answer; check the network and --config", u.Host).From(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fault.New(fault.Invalid, ReasonConfig, "%s answers %s for the configuration file; correct --config", u.Host, resp.Status)
+		return nil, fault.New(fault.Invalid, reasonConfig, "%s answers %s for the configuration file; correct --config", u.Host, resp.Status)
 	}
 	data, err := readLimited(resp.Body)
 	if err != nil {
-		return nil, fault.New(fault.Unreachable, ReasonConfig, "the configuration file at %s cannot be read to its end (%v); run the command again", u.Host, err).From(err)
+		return nil, fault.New(fault.Unreachable, reasonConfig, "the configuration file at %s cannot be read to its end (%v); run the command again", u.Host, err).From(err)
 	}
 	return data, nil
 }

@@ -16,8 +16,8 @@ import (
 // MetadataFile is the name of the file with the contracts of the release series.
 const MetadataFile = "metadata.yaml"
 
-// MetadataAPIVersion is the apiVersion of metadata.yaml.
-const MetadataAPIVersion = "clusterctl.cluster.x-k8s.io/v1alpha3"
+// metadataAPIVersion is the apiVersion of metadata.yaml.
+const metadataAPIVersion = "clusterctl.cluster.x-k8s.io/v1alpha3"
 
 // ReasonMetadata is the reason when metadata.yaml is invalid; Invalid.
 const ReasonMetadata = "InvalidMetadata"
@@ -80,8 +80,8 @@ func LintMetadata(data []byte) []string {
 // omit it.
 func (m Metadata) problems() []string {
 	var out []string
-	if m.APIVersion != MetadataAPIVersion {
-		out = append(out, fmt.Sprintf("apiVersion is %q, not %s", m.APIVersion, MetadataAPIVersion))
+	if m.APIVersion != metadataAPIVersion {
+		out = append(out, fmt.Sprintf("apiVersion is %q, not %s", m.APIVersion, metadataAPIVersion))
 	}
 	if m.Kind != "" && m.Kind != "Metadata" {
 		out = append(out, fmt.Sprintf("kind is %q, not Metadata", m.Kind))

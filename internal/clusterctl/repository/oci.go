@@ -111,13 +111,13 @@ func (o oci) explain(err error, version, file string) error {
 	switch answer.StatusCode {
 	case http.StatusNotFound:
 		if version == "" {
-			return fault.New(fault.Gone, ReasonNotFound, "there is no repository %s; check the url of the provider", o.repository).From(err)
+			return fault.New(fault.Gone, reasonNotFound, "there is no repository %s; check the url of the provider", o.repository).From(err)
 		}
 		return notFound(o.repository.String(), version, file)
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fault.New(fault.Invalid, ReasonCredentials, "the registry %s refuses to show %s (%d); log in with docker login %s", o.repository.RegistryStr(), o.repository.RepositoryStr(), answer.StatusCode, o.repository.RegistryStr()).From(err)
+		return fault.New(fault.Invalid, reasonCredentials, "the registry %s refuses to show %s (%d); log in with docker login %s", o.repository.RegistryStr(), o.repository.RepositoryStr(), answer.StatusCode, o.repository.RegistryStr()).From(err)
 	case http.StatusTooManyRequests:
-		return fault.New(fault.Unreachable, ReasonRateLimited, "the registry %s limits requests, and the limit is reached; log in, or run the command again later", o.repository.RegistryStr()).From(err)
+		return fault.New(fault.Unreachable, reasonRateLimited, "the registry %s limits requests, and the limit is reached; log in, or run the command again later", o.repository.RegistryStr()).From(err)
 	}
 	return fault.New(fault.Unreachable, ReasonUnreachable, "the registry %s answers %d; run the command again later", o.repository.RegistryStr(), answer.StatusCode).From(err)
 }

@@ -26,7 +26,7 @@ func ParseConfig(data []byte, path string, e ConfigEnvironment) (*ConfigFile, er
 		CertManager: CertManager{Version: DefaultCertManagerVersion, Timeout: defaultCertManagerTimeout}}
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {
-		return nil, fault.New(fault.Invalid, ReasonConfig, "the configuration file %s is not valid YAML: %s; correct it", path, withoutValues(err))
+		return nil, fault.New(fault.Invalid, reasonConfig, "the configuration file %s is not valid YAML: %s; correct it", path, withoutValues(err))
 	}
 	p := &parser{file: f}
 	if len(document.Content) > 0 && document.Content[0].Tag != "!!null" {
@@ -34,7 +34,7 @@ func ParseConfig(data []byte, path string, e ConfigEnvironment) (*ConfigFile, er
 	}
 	p.defaults()
 	if len(p.problems) > 0 {
-		return nil, fault.New(fault.Invalid, ReasonConfig, "the configuration file %s has mistakes:\n  %s", path, strings.Join(p.problems, "\n  "))
+		return nil, fault.New(fault.Invalid, reasonConfig, "the configuration file %s has mistakes:\n  %s", path, strings.Join(p.problems, "\n  "))
 	}
 	return f, nil
 }

@@ -15,22 +15,22 @@ import (
 
 // Reasons of faults.
 const (
-	// ReasonURL is the reason when the URL of a provider is not the URL of a repository; Invalid.
-	ReasonURL = "RepositoryURL"
-	// ReasonNotFound is the reason when a repository does not have the version or file; Gone.
-	ReasonNotFound = "RepositoryFileNotFound"
+	// reasonURL is the reason when the URL of a provider is not the URL of a repository; Invalid.
+	reasonURL = "RepositoryURL"
+	// reasonNotFound is the reason when a repository does not have the version or file; Gone.
+	reasonNotFound = "RepositoryFileNotFound"
 	// ReasonNoVersion is the reason when no release is suitable; Invalid.
 	ReasonNoVersion = "NoSuitableRelease"
 	// ReasonUnreachable is the reason when a server is unreachable or its response is unusable; Unreachable.
 	ReasonUnreachable = "RepositoryUnreachable"
-	// ReasonRateLimited is the reason when a server limits the rate of requests; Unreachable.
-	ReasonRateLimited = "RepositoryRateLimited"
-	// ReasonCredentials is the reason when a server requires other credentials; Invalid.
-	ReasonCredentials = "RepositoryCredentials"
-	// ReasonInsecure is the reason when a request would not use TLS; Invalid.
-	ReasonInsecure = "RepositoryInsecure"
-	// ReasonTooLarge is the reason when a file exceeds the size limit; Invalid.
-	ReasonTooLarge = "RepositoryFileTooLarge"
+	// reasonRateLimited is the reason when a server limits the rate of requests; Unreachable.
+	reasonRateLimited = "RepositoryRateLimited"
+	// reasonCredentials is the reason when a server requires other credentials; Invalid.
+	reasonCredentials = "RepositoryCredentials"
+	// reasonInsecure is the reason when a request would not use TLS; Invalid.
+	reasonInsecure = "RepositoryInsecure"
+	// reasonTooLarge is the reason when a file exceeds the size limit; Invalid.
+	reasonTooLarge = "RepositoryFileTooLarge"
 )
 
 // Latest, as the version in a URL, selects the latest release.
@@ -108,12 +108,12 @@ func open(p provider.Provider, o Options) (Repository, error) {
 // malformed returns the fault for an invalid URL. It does not repeat the URL, which may contain a token.
 func malformed(p provider.Provider, message string, args ...any) error {
 	args = append([]any{p.Label()}, args...)
-	return fault.New(fault.Invalid, ReasonURL, "the url of provider %s is not that of a repository: "+message, args...)
+	return fault.New(fault.Invalid, reasonURL, "the url of provider %s is not that of a repository: "+message, args...)
 }
 
 // notFound returns the fault for a file or version that does not exist.
 func notFound(where, version, name string) error {
-	return fault.New(fault.Gone, ReasonNotFound, "%s has no file %s of version %s; check the version and that its release is complete", where, name, version)
+	return fault.New(fault.Gone, reasonNotFound, "%s has no file %s of version %s; check the version and that its release is complete", where, name, version)
 }
 
 // isSegment reports whether s is a single path segment, so that it cannot refer to anything outside of a release.

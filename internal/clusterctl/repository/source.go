@@ -99,7 +99,7 @@ func (s *Source) Metadata(ctx context.Context, version string) (Metadata, error)
 // File returns a file of a version from the overrides folder or else from the repository.
 func (s *Source) File(ctx context.Context, version, name string) ([]byte, error) {
 	if !isSegment(version) || !isSegment(name) {
-		return nil, fault.New(fault.Invalid, ReasonNotFound, "provider %s: %q of version %q is no file of a release; use names without slashes", s.provider.Label(), name, version)
+		return nil, fault.New(fault.Invalid, reasonNotFound, "provider %s: %q of version %q is no file of a release; use names without slashes", s.provider.Label(), name, version)
 	}
 	if s.overrides != "" {
 		data, err := readFile(filepath.Join(s.overrides, s.provider.Label(), version, name))
@@ -140,7 +140,7 @@ func (s *Source) explainMissing(ctx context.Context, version string, err error) 
 		return err
 	}
 	slices.Reverse(all)
-	return fault.New(fault.Gone, ReasonNotFound, "provider %s has no version %s; its newest are: %s", s.provider.Label(), version,
+	return fault.New(fault.Gone, reasonNotFound, "provider %s has no version %s; its newest are: %s", s.provider.Label(), version,
 		strings.Join(all[:min(len(all), shownVersions)], ", ")).From(err)
 }
 

@@ -14,10 +14,10 @@ import (
 
 // Reasons of faults.
 const (
-	// ReasonTemplate is the reason when a template cannot be parsed; Invalid.
-	ReasonTemplate = "InvalidTemplate"
-	// ReasonMissing is the reason when variables have no value; Invalid.
-	ReasonMissing = "MissingVariables"
+	// reasonTemplate is the reason when a template cannot be parsed; Invalid.
+	reasonTemplate = "InvalidTemplate"
+	// reasonMissing is the reason when variables have no value; Invalid.
+	reasonMissing = "MissingVariables"
 )
 
 // Variable is a variable of a template.
@@ -105,12 +105,12 @@ func (e Envsubst) Process(template []byte, lookup Lookup) (out []byte, err error
 		}
 	}
 	if len(missing) > 0 {
-		return nil, fault.New(fault.Invalid, ReasonMissing, "no value is set for: %s; set these variables in the environment or in the configuration file", strings.Join(missing, ", "))
+		return nil, fault.New(fault.Invalid, reasonMissing, "no value is set for: %s; set these variables in the environment or in the configuration file", strings.Join(missing, ", "))
 	}
 	text := normalize(template)
 	defer func() {
 		if recover() != nil { // a substring that does not exist, for example one with a negative length
-			out, err = nil, fault.New(fault.Invalid, ReasonTemplate, "the template cuts a part out of the value of a variable that is not there; correct the value or the template")
+			out, err = nil, fault.New(fault.Invalid, reasonTemplate, "the template cuts a part out of the value of a variable that is not there; correct the value or the template")
 		}
 	}()
 	result, err := envsubst.Eval(text, func(name string) string {
@@ -133,5 +133,5 @@ func substitutionMalformed(text string, err error) error {
 			break
 		}
 	}
-	return fault.New(fault.Invalid, ReasonTemplate, "%s has a variable that cannot be read (%v); write it as ${NAME} or ${NAME:=default}, and $$ for a dollar sign before a brace", where, err).From(err)
+	return fault.New(fault.Invalid, reasonTemplate, "%s has a variable that cannot be read (%v); write it as ${NAME} or ${NAME:=default}, and $$ for a dollar sign before a brace", where, err).From(err)
 }

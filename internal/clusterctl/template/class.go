@@ -19,14 +19,14 @@ import (
 
 // Reasons of faults.
 const (
-	// ReasonClassNotFound is the reason when the ClusterClass does not exist; Gone.
-	ReasonClassNotFound = "ClusterClassNotFound"
-	// ReasonNoWorkers is the reason when a class has no worker class; Invalid.
-	ReasonNoWorkers = "NoWorkerClass"
-	// ReasonControlPlanes is the reason when the control plane cannot have the requested number of nodes; Invalid.
-	ReasonControlPlanes = "InvalidControlPlanes"
-	// ReasonVariable is the reason when the class does not accept a value; Invalid.
-	ReasonVariable = "InvalidVariable"
+	// reasonClassNotFound is the reason when the ClusterClass does not exist; Gone.
+	reasonClassNotFound = "ClusterClassNotFound"
+	// reasonNoWorkers is the reason when a class has no worker class; Invalid.
+	reasonNoWorkers = "NoWorkerClass"
+	// reasonControlPlanes is the reason when the control plane cannot have the requested number of nodes; Invalid.
+	reasonControlPlanes = "InvalidControlPlanes"
+	// reasonVariable is the reason when the class does not accept a value; Invalid.
+	reasonVariable = "InvalidVariable"
 )
 
 // Class is a ClusterClass, with the objects to create before a Cluster can use it.
@@ -78,7 +78,7 @@ func notFound(ctx context.Context, r client.Reader, namespace string, ref cluste
 	where := cmp.Or(ref.Namespace, namespace)
 	message := fmt.Sprintf("there is no ClusterClass %q in namespace %q; with Slipway come: %s", ref.Name, where, strings.Join(classes.Names(), ", "))
 	if r == nil {
-		return fault.New(fault.Gone, ReasonClassNotFound, "%s; whether there are others is not known, because no management cluster answers", message)
+		return fault.New(fault.Gone, reasonClassNotFound, "%s; whether there are others is not known, because no management cluster answers", message)
 	}
 	var list clusterv1.ClusterClassList
 	if err := r.List(ctx, &list); err != nil {
@@ -98,7 +98,7 @@ func notFound(ctx context.Context, r client.Reader, namespace string, ref cluste
 	if len(there) > 0 {
 		message += "; there are also: " + strings.Join(there, ", ")
 	}
-	return fault.New(fault.Gone, ReasonClassNotFound, "%s", message)
+	return fault.New(fault.Gone, reasonClassNotFound, "%s", message)
 }
 
 // UsesContainers reports whether Clusters of the class run in containers on this host, in a subnet that is selected when
@@ -119,12 +119,12 @@ func (c Class) ControlPlanes(asked int32) (int32, error) {
 	plane := c.Spec.ControlPlane
 	switch {
 	case !plane.MachineInfrastructure.TemplateRef.IsDefined() && asked > 0:
-		return 0, fault.New(fault.Invalid, ReasonControlPlanes, "ClusterClass %q has a control plane without nodes (%s); leave --control-planes out, or use a class such as %q",
+		return 0, fault.New(fault.Invalid, reasonControlPlanes, "ClusterClass %q has a control plane without nodes (%s); leave --control-planes out, or use a class such as %q",
 			c.Name, plane.TemplateRef.Kind, classes.Kubeadm)
 	case !plane.MachineInfrastructure.TemplateRef.IsDefined():
 		return 0, nil
 	case asked > 0 && asked%2 == 0 && plane.TemplateRef.Kind == kubeadmTemplate:
-		return 0, fault.New(fault.Invalid, ReasonControlPlanes, "a control plane of %d nodes survives the loss of no more of them than one of %d: etcd needs an odd number, for example %d",
+		return 0, fault.New(fault.Invalid, reasonControlPlanes, "a control plane of %d nodes survives the loss of no more of them than one of %d: etcd needs an odd number, for example %d",
 			asked, asked-1, asked+1)
 	}
 	return max(1, asked), nil
@@ -144,7 +144,7 @@ func (c Class) Workers(n int32) (LocalWorkers, error) {
 	case n == 0:
 		return LocalWorkers{}, nil
 	}
-	return LocalWorkers{}, fault.New(fault.Invalid, ReasonNoWorkers, "ClusterClass %q has no workers; use --workers 0", c.Name)
+	return LocalWorkers{}, fault.New(fault.Invalid, reasonNoWorkers, "ClusterClass %q has no workers; use --workers 0", c.Name)
 }
 
 // Definitions returns the variables of the class, sorted by name. Once the class is reconciled, they include the

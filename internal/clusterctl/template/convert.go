@@ -28,8 +28,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonManifest is the reason when a manifest cannot be converted; Invalid.
-const ReasonManifest = "InvalidManifest"
+// reasonManifest is the reason when a manifest cannot be converted; Invalid.
+const reasonManifest = "InvalidManifest"
 
 // ConvertResult is a converted manifest.
 type ConvertResult struct {
@@ -43,7 +43,7 @@ type ConvertResult struct {
 // ConvertManifest converts the documents of a manifest.
 func ConvertManifest(data []byte, version string) (ConvertResult, error) {
 	if version != clusterv1.GroupVersion.Version {
-		return ConvertResult{}, fault.New(fault.Invalid, ReasonManifest, "objects cannot be converted to version %q; use %s", version, clusterv1.GroupVersion.Version)
+		return ConvertResult{}, fault.New(fault.Invalid, reasonManifest, "objects cannot be converted to version %q; use %s", version, clusterv1.GroupVersion.Version)
 	}
 	converter, err := conversion.New(nil)
 	if err != nil {
@@ -74,7 +74,7 @@ func ConvertManifest(data []byte, version string) (ConvertResult, error) {
 }
 
 func malformed(n int, err error) error {
-	return fault.New(fault.Invalid, ReasonManifest, "document %d cannot be read: %v; where it is a template, replace its variables first (slipway generate yaml)", n, err).From(err)
+	return fault.New(fault.Invalid, reasonManifest, "document %d cannot be read: %v; where it is a template, replace its variables first (slipway generate yaml)", n, err).From(err)
 }
 
 // document converts one document if necessary.
@@ -98,7 +98,7 @@ func (r *ConvertResult) document(converter *conversion.Converter, document []byt
 	}
 	out, err := object(converter, document, kind)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, ReasonManifest, "document %d, %s %s, cannot be converted: %v", n, kind.Kind, head.GetName(), err).From(err)
+		return nil, fault.New(fault.Invalid, reasonManifest, "document %d, %s %s, cannot be converted: %v", n, kind.Kind, head.GetName(), err).From(err)
 	}
 	r.Converted++
 	return out, nil

@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonProvider is the reason when no infrastructure provider can be selected; Invalid.
-const ReasonProvider = "NoInfrastructureProvider"
+// reasonProvider is the reason when no infrastructure provider can be selected; Invalid.
+const reasonProvider = "NoInfrastructureProvider"
 
 // Installed returns the installed infrastructure provider with its version: the named one, or the only one. If none is
 // recorded and the management cluster has the CRDs of the built-in provider, it returns the built-in one.
@@ -59,9 +59,9 @@ func selectOnly(found []provider.Reference, name string) (provider.Reference, er
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return provider.Reference{}, fault.New(fault.Invalid, ReasonProvider, "the management cluster has more than one infrastructure provider: %s; choose with --infrastructure", strings.Join(names, ", "))
+		return provider.Reference{}, fault.New(fault.Invalid, reasonProvider, "the management cluster has more than one infrastructure provider: %s; choose with --infrastructure", strings.Join(names, ", "))
 	case name != "":
-		return provider.Reference{}, fault.New(fault.Invalid, ReasonProvider, "the infrastructure provider %s is not installed; name its version: --infrastructure %s:VERSION", name, name)
+		return provider.Reference{}, fault.New(fault.Invalid, reasonProvider, "the infrastructure provider %s is not installed; name its version: --infrastructure %s:VERSION", name, name)
 	}
-	return provider.Reference{}, fault.New(fault.Invalid, ReasonProvider, "the management cluster has no infrastructure provider; name one with --infrastructure NAME:VERSION, or a template with --from")
+	return provider.Reference{}, fault.New(fault.Invalid, reasonProvider, "the management cluster has no infrastructure provider; name one with --infrastructure NAME:VERSION, or a template with --from")
 }

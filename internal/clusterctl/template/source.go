@@ -21,10 +21,10 @@ import (
 
 // Reasons of faults when reading a template.
 const (
-	// ReasonNotFound is the reason when there is no template at the address; Gone.
-	ReasonNotFound = "ClusterTemplateNotFound"
-	// ReasonUnreachable is the reason when a server is unreachable, or does not return a template; Unreachable.
-	ReasonUnreachable = "ClusterTemplateUnreachable"
+	// reasonNotFound is the reason when there is no template at the address; Gone.
+	reasonNotFound = "ClusterTemplateNotFound"
+	// reasonUnreachable is the reason when a server is unreachable, or does not return a template; Unreachable.
+	reasonUnreachable = "ClusterTemplateUnreachable"
 )
 
 // maxTemplate is the maximum size of a template in bytes.
@@ -59,7 +59,7 @@ func (s Source) Read(ctx context.Context, from string) ([]byte, error) {
 	}
 	f, err := os.Open(path) // #nosec G304 -- the user chooses the path
 	if err != nil {
-		return nil, fault.New(fault.Gone, ReasonNotFound, "the template %s cannot be read: %v", path, pathCause(err)).From(err)
+		return nil, fault.New(fault.Gone, reasonNotFound, "the template %s cannot be read: %v", path, pathCause(err)).From(err)
 	}
 	defer func() { _ = f.Close() }()
 	return readLimited(f, path)
@@ -76,10 +76,10 @@ func pathCause(err error) error {
 func readLimited(r io.Reader, what string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxTemplate+1))
 	if err != nil {
-		return nil, fault.New(fault.Unreachable, ReasonUnreachable, "the template at %s cannot be read to its end (%v); run the command again", what, pathCause(err)).From(err)
+		return nil, fault.New(fault.Unreachable, reasonUnreachable, "the template at %s cannot be read to its end (%v); run the command again", what, pathCause(err)).From(err)
 	}
 	if len(data) > maxTemplate {
-		return nil, fault.New(fault.Invalid, ReasonTemplate, "the template at %s has more than %d MiB; check where it is read from", what, maxTemplate>>20)
+		return nil, fault.New(fault.Invalid, reasonTemplate, "the template at %s has more than %d MiB; check where it is read from", what, maxTemplate>>20)
 	}
 	return data, nil
 }
@@ -129,14 +129,14 @@ func (s Source) download(ctx context.Context, page *url.URL) ([]byte, error) {
 		return nil, known
 	}
 	if err != nil {
-		return nil, fault.New(fault.Unreachable, ReasonUnreachable, "%s, which has the template, does not answer; check the network and the address", u.Host).From(err)
+		return nil, fault.New(fault.Unreachable, reasonUnreachable, "%s, which has the template, does not answer; check the network and the address", u.Host).From(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	switch {
 	case response.StatusCode == http.StatusNotFound:
-		return nil, fault.New(fault.Gone, ReasonNotFound, "%s has no template at %s; check the address, and GITHUB_TOKEN where it is private", u.Host, u.Path)
+		return nil, fault.New(fault.Gone, reasonNotFound, "%s has no template at %s; check the address, and GITHUB_TOKEN where it is private", u.Host, u.Path)
 	case response.StatusCode != http.StatusOK:
-		return nil, fault.New(fault.Unreachable, ReasonUnreachable, "%s answers %s for the template; check the address, or try again", u.Host, response.Status)
+		return nil, fault.New(fault.Unreachable, reasonUnreachable, "%s answers %s for the template; check the address, or try again", u.Host, response.Status)
 	}
 	return readLimited(response.Body, u.Host+u.Path)
 }
@@ -146,14 +146,14 @@ func FromConfigMap(ctx context.Context, r client.Reader, key client.ObjectKey, d
 	found := &corev1.ConfigMap{}
 	err := r.Get(ctx, key, found)
 	if apierrors.IsNotFound(err) {
-		return nil, fault.New(fault.Gone, ReasonNotFound, "there is no ConfigMap %s in namespace %s; name another with --from-config-map and --from-config-map-namespace", key.Name, key.Namespace).From(err)
+		return nil, fault.New(fault.Gone, reasonNotFound, "there is no ConfigMap %s in namespace %s; name another with --from-config-map and --from-config-map-namespace", key.Name, key.Namespace).From(err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
 	text, ok := found.Data[dataKey]
 	if !ok {
-		return nil, fault.New(fault.Gone, ReasonNotFound, "ConfigMap %s has no key %q; name another with --from-config-map-key", key, dataKey)
+		return nil, fault.New(fault.Gone, reasonNotFound, "ConfigMap %s has no key %q; name another with --from-config-map-key", key, dataKey)
 	}
 	return []byte(text), nil
 }

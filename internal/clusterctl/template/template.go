@@ -14,11 +14,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/manifest"
 )
 
-// ReasonOptions is the reason when the options are invalid; Invalid.
-const ReasonOptions = "InvalidTemplateOptions"
+// reasonOptions is the reason when the options are invalid; Invalid.
+const reasonOptions = "InvalidTemplateOptions"
 
-// ReasonTemplate is the reason when a template is invalid; Invalid.
-const ReasonTemplate = "InvalidClusterTemplate"
+// reasonTemplate is the reason when a template is invalid; Invalid.
+const reasonTemplate = "InvalidClusterTemplate"
 
 // Options are the options for one cluster.
 type Options struct {
@@ -94,7 +94,7 @@ func (c count) value(lookup repository.Lookup) (int64, error) {
 }
 
 func invalid(message string, args ...any) error {
-	return fault.New(fault.Invalid, ReasonOptions, message, args...)
+	return fault.New(fault.Invalid, reasonOptions, message, args...)
 }
 
 // Template is the manifest of a cluster.
@@ -118,10 +118,10 @@ func New(data []byte, o Options) (*Template, error) {
 		return nil, err
 	}
 	if t.Objects, err = manifest.Objects(data); err != nil {
-		return nil, fault.New(fault.Invalid, ReasonTemplate, "the template is no manifest once its variables are replaced; check it, and the values of its variables")
+		return nil, fault.New(fault.Invalid, reasonTemplate, "the template is no manifest once its variables are replaced; check it, and the values of its variables")
 	}
 	if len(t.Objects) == 0 {
-		return nil, fault.New(fault.Invalid, ReasonTemplate, "the template has no objects; check where it is read from")
+		return nil, fault.New(fault.Invalid, reasonTemplate, "the template has no objects; check where it is read from")
 	}
 	repository.SetNamespace(t.Objects, o.Namespace)
 	return t, nil

@@ -128,5 +128,5 @@ func (c Class) unknownVariableError(name string) error {
 }
 
 func classInvalid(message string, args ...any) error {
-	return fault.New(fault.Invalid, ReasonVariable, "%s", fmt.Sprintf(message, args...))
+	return fault.New(fault.Invalid, reasonVariable, "%s", fmt.Sprintf(message, args...))
 }

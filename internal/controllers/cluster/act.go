@@ -14,24 +14,24 @@ import (
 
 // The actions of the controller. Each may be repeated.
 type (
-	// SetEndpoint copies the control plane endpoint from a provider object.
-	SetEndpoint struct {
+	// setEndpoint copies the control plane endpoint from a provider object.
+	setEndpoint struct {
 		Host string
 		Port int32
 		From string
 	}
-	// CreateKubeconfig creates the Secret with the kubeconfig.
-	CreateKubeconfig struct{ Name string }
+	// createKubeconfig creates the Secret with the kubeconfig.
+	createKubeconfig struct{ Name string }
 	// Delete deletes an object that belongs to the Cluster.
 	Delete struct{ Kind, Name string }
 	// DeleteBinding deletes the ClusterResourceSetBinding of the Cluster.
 	DeleteBinding struct{ Name string }
 )
 
-func (a SetEndpoint) String() string {
+func (a setEndpoint) String() string {
 	return fmt.Sprintf("set endpoint %s:%d: %s reports it", a.Host, a.Port, a.From)
 }
-func (a CreateKubeconfig) String() string {
+func (a createKubeconfig) String() string {
 	return fmt.Sprintf("create Secret %s: the Cluster has no control plane object that would", a.Name)
 }
 func (a Delete) String() string {
@@ -40,15 +40,15 @@ func (a Delete) String() string {
 func (a DeleteBinding) String() string {
 	return fmt.Sprintf("delete ClusterResourceSetBinding %s: the Cluster is deleted", a.Name)
 }
-func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case reference.Own, reference.Delete:
 		return reference.Act(ctx, c.writer, a, s.infra(), s.control())
-	case SetEndpoint:
+	case setEndpoint:
 		return c.writer.PatchOwned(ctx, s.Cluster, func(o client.Object) {
 			o.(*clusterv1.Cluster).Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: a.Host, Port: a.Port}
 		})
-	case CreateKubeconfig:
+	case createKubeconfig:
 		secret, err := kubeconfig(s)
 		if err != nil {
 			return err

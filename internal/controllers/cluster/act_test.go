@@ -78,7 +78,7 @@ func builder(objs ...client.Object) *fake.ClientBuilder {
 // settle reconciles until a pass neither fails nor writes.
 func settle(t *testing.T, c client.WithWatch) {
 	t.Helper()
-	ctl := &Controller{client: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now }, settings: Settings{}.withDefaults(),
+	ctl := &controller{client: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now }, settings: Settings{}.withDefaults(),
 		connections: connections{Connected: true, LastProbeSuccess: ago(time.Second)}}
 	r := &reconciler.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
@@ -184,7 +184,7 @@ func TestDeletionWhileWritesFail(t *testing.T) { // CL-12, CL-14, RS-06
 func TestFinalizerComesFirst(t *testing.T) { // CL-01
 	c := builder(bare(settled()), crd("fooclusters.i"), crd("fooplanes.p"),
 		foreign("apiVersion: i/v1\nkind: FooCluster\nmetadata: {name: i, namespace: ns}\n"+readyInfra)).WithReturnManagedFields().Build()
-	ctl := &Controller{client: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now }, connections: connections{}}
+	ctl := &controller{client: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now }, connections: connections{}}
 	r := &reconciler.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	if _, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key}); err != nil {
@@ -301,7 +301,7 @@ func TestGatesOfTheClass(t *testing.T) { // CL-24
 	cluster := settled(topology).Cluster
 	class := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "class"}}
 	class.Spec.AvailabilityGates = []clusterv1.ClusterAvailabilityGate{{ConditionType: "Dns"}}
-	c := &Controller{client: builder(class).Build()}
+	c := &controller{client: builder(class).Build()}
 	s := Snapshot{Cluster: cluster}
 	if err := c.readGates(context.Background(), &s); err != nil || len(s.Gates) != 1 {
 		t.Errorf("gates %v, %v", s.Gates, err)

@@ -34,8 +34,8 @@ type Connections interface {
 	Health(cluster client.ObjectKey) workload.Health
 }
 
-// Controller reconciles Clusters.
-type Controller struct {
+// controller reconciles Clusters.
+type controller struct {
 	client      client.Client
 	refs        *kube.References
 	connections Connections
@@ -46,7 +46,7 @@ type Controller struct {
 }
 
 func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) error {
-	c := &Controller{client: s.Manager.GetClient(), connections: clusters, settings: settings.withDefaults(), scope: s.Scope(), now: s.Clock()}
+	c := &controller{client: s.Manager.GetClient(), connections: clusters, settings: settings.withDefaults(), scope: s.Scope(), now: s.Clock()}
 	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-func (c *Controller) definition() reconciler.Controller[*clusterv1.Cluster, Snapshot] {
+func (c *controller) definition() reconciler.Controller[*clusterv1.Cluster, Snapshot] {
 	return reconciler.Controller[*clusterv1.Cluster, Snapshot]{
 		Name: Name, Finalizer: clusterv1.ClusterFinalizer,
 		Urgent:  reconciler.Urgent{Fields: []string{"initialization", "failureDomains"}, Conditions: []string{clusterv1.ClusterAvailableCondition}},

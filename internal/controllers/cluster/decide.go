@@ -29,7 +29,7 @@ func Decide(s Snapshot) reconciler.Plan {
 	s.infra().Decide(&p)
 	s.control().Decide(&p)
 	if e, from := endpoint(s); e.IsValid() {
-		p.Do(SetEndpoint{Host: e.Host, Port: e.Port, From: from})
+		p.Do(setEndpoint{Host: e.Host, Port: e.Port, From: from})
 	}
 	decideKubeconfig(s, &p)
 	decideRecheck(s, &p)
@@ -69,7 +69,7 @@ func decideKubeconfig(s Snapshot, p *reconciler.Plan) {
 		p.RecheckIn(missingRecheck)
 		return
 	}
-	p.Do(CreateKubeconfig{Name: s.Cluster.Name + "-kubeconfig"})
+	p.Do(createKubeconfig{Name: s.Cluster.Name + "-kubeconfig"})
 }
 
 // decideRecheck schedules a reconciliation for the time at which a condition changes without an event.

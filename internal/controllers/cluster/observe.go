@@ -51,7 +51,7 @@ type Access struct {
 	CA *corev1.Secret
 }
 
-func (c *Controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (Snapshot, error) {
+func (c *controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (Snapshot, error) {
 	s := Snapshot{
 		Now: c.now(), Settings: c.settings, Cluster: cluster, Gates: cluster.Spec.AvailabilityGates,
 		Connection: c.connections.Health(client.ObjectKeyFromObject(cluster)),
@@ -67,7 +67,7 @@ func (c *Controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (S
 	return s, nil
 }
 
-func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
+func (c *controller) readInfra(ctx context.Context, s *Snapshot) error {
 	o, err := c.refs.GetReferenced(ctx, s.Cluster, s.Cluster.Spec.InfrastructureRef)
 	s.Infra = contract.InfraCluster(o)
 	if !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
@@ -76,7 +76,7 @@ func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
+func (c *controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 	o, err := c.refs.GetReferenced(ctx, s.Cluster, s.Cluster.Spec.ControlPlaneRef)
 	s.ControlPlane = contract.ControlPlane(o)
 	if !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
@@ -85,7 +85,7 @@ func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-func (c *Controller) readDescendants(ctx context.Context, s *Snapshot) error {
+func (c *controller) readDescendants(ctx context.Context, s *Snapshot) error {
 	deployments, pools := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}
 	sets, machines := &clusterv1.MachineSetList{}, &clusterv1.MachineList{}
 	of := reconciler.InCluster(Name, client.ObjectKeyFromObject(s.Cluster)) // objects in a snapshot are never modified
@@ -104,7 +104,7 @@ func (c *Controller) readDescendants(ctx context.Context, s *Snapshot) error {
 
 // readHidden lists objects without the manager's watch label, once all other workers of the Cluster are gone. It
 // excludes the Machines of a control plane object, which deletes them itself.
-func (c *Controller) readHidden(ctx context.Context, s *Snapshot) error {
+func (c *controller) readHidden(ctx context.Context, s *Snapshot) error {
 	if !deleting(*s) || len(s.Deployments)+len(s.Pools)+len(s.Sets)+len(s.machines(false)) > 0 {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (c *Controller) readHidden(ctx context.Context, s *Snapshot) error {
 
 // readBinding reads the binding that must be deleted with the Cluster. A later Cluster with the same name would
 // otherwise inherit it.
-func (c *Controller) readBinding(ctx context.Context, s *Snapshot) error {
+func (c *controller) readBinding(ctx context.Context, s *Snapshot) error {
 	if !deleting(*s) {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (c *Controller) readBinding(ctx context.Context, s *Snapshot) error {
 }
 
 // readGates reads the gates of the ClusterClass if the Cluster has none.
-func (c *Controller) readGates(ctx context.Context, s *Snapshot) error {
+func (c *controller) readGates(ctx context.Context, s *Snapshot) error {
 	ref := s.Cluster.Spec.Topology.ClassRef
 	if len(s.Gates) > 0 || ref.Name == "" {
 		return nil
@@ -160,7 +160,7 @@ func (c *Controller) readGates(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-func (c *Controller) readAccess(ctx context.Context, s *Snapshot) error {
+func (c *controller) readAccess(ctx context.Context, s *Snapshot) error {
 	if !makesKubeconfig(*s) {
 		return nil
 	}
@@ -173,7 +173,7 @@ func (c *Controller) readAccess(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-func (c *Controller) readSecret(ctx context.Context, s *Snapshot, suffix string) (*corev1.Secret, error) {
+func (c *controller) readSecret(ctx context.Context, s *Snapshot, suffix string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Cluster.Namespace, Name: s.Cluster.Name + suffix}, secret)
 	if apierrors.IsNotFound(err) {

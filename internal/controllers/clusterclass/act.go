@@ -24,8 +24,8 @@ func owns(class *clusterv1.ClusterClass, template contract.Object) bool {
 	return slices.Contains(template.GetOwnerReferences(), ownerReference(class))
 }
 
-func (c *Controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
-	own, ok := a.(Own)
+func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) error {
+	own, ok := a.(own)
 	if !ok {
 		return fmt.Errorf("no way to %s", a)
 	}

@@ -23,8 +23,8 @@ import (
 // Name is the name of the controller.
 const Name = "clusterclass"
 
-// Controller reconciles ClusterClasses.
-type Controller struct {
+// controller reconciles ClusterClasses.
+type controller struct {
 	client client.Client
 	refs   *kube.References
 	writer *kube.Writer
@@ -35,7 +35,7 @@ type Controller struct {
 
 // Add adds the controller to the manager. The argument extensions is nil if the Runtime SDK is disabled.
 func Add(s reconciler.Setup, extensions hook.Client) error {
-	c := &Controller{client: s.Manager.GetClient(), extensions: extensions, now: s.Clock()}
+	c := &controller{client: s.Manager.GetClient(), extensions: extensions, now: s.Clock()}
 	r := reconciler.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	crd := &metav1.PartialObjectMetadata{}
@@ -55,11 +55,11 @@ func Add(s reconciler.Setup, extensions hook.Client) error {
 	return err
 }
 
-func (c *Controller) definition() reconciler.Controller[*clusterv1.ClusterClass, Snapshot] {
-	return reconciler.Controller[*clusterv1.ClusterClass, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*clusterv1.ClusterClass, snapshot] {
+	return reconciler.Controller[*clusterv1.ClusterClass, snapshot]{
 		Name: Name, New: func() *clusterv1.ClusterClass { return &clusterv1.ClusterClass{} },
 		Urgent:  reconciler.Urgent{Fields: []string{"variables", "observedGeneration"}, Conditions: []string{clusterv1.ClusterClassVariablesReadyCondition}},
-		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
+		Observe: c.observe, Decide: decide, Answer: c.answer, Act: c.act, Report: report,
 	}
 }
 
@@ -79,7 +79,7 @@ func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
 }
 
 // ofCRD enqueues the classes with templates of a CRD's kind, because the CRD's labels determine the newest version.
-func (c *Controller) ofCRD(ctx context.Context, crd client.Object) []reconcile.Request {
+func (c *controller) ofCRD(ctx context.Context, crd client.Object) []reconcile.Request {
 	return c.classes(ctx, func(class *clusterv1.ClusterClass) bool {
 		return slices.ContainsFunc(topology.TemplateRefs(class), func(ref clusterv1.ClusterClassTemplateReference) bool {
 			return contract.CRDNameOf(withoutVersion(ref)) == crd.GetName()
@@ -88,13 +88,13 @@ func (c *Controller) ofCRD(ctx context.Context, crd client.Object) []reconcile.R
 }
 
 // ofExtension enqueues the classes with variables of an extension.
-func (c *Controller) ofExtension(ctx context.Context, extension client.Object) []reconcile.Request {
+func (c *controller) ofExtension(ctx context.Context, extension client.Object) []reconcile.Request {
 	return c.classes(ctx, func(class *clusterv1.ClusterClass) bool {
-		return slices.ContainsFunc(discoveries(class), func(d Discover) bool { return strings.HasSuffix(d.Extension, "."+extension.GetName()) })
+		return slices.ContainsFunc(discoveries(class), func(d discover) bool { return strings.HasSuffix(d.Extension, "."+extension.GetName()) })
 	})
 }
 
-func (c *Controller) classes(ctx context.Context, keep func(*clusterv1.ClusterClass) bool) []reconcile.Request {
+func (c *controller) classes(ctx context.Context, keep func(*clusterv1.ClusterClass) bool) []reconcile.Request {
 	list := &clusterv1.ClusterClassList{}
 	if c.client.List(ctx, list, client.UnsafeDisableDeepCopy) != nil {
 		return nil

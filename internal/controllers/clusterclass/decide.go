@@ -11,25 +11,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// Discover requests the variables that the extension of a patch defines.
-type Discover struct{ Patch, Extension string }
+// discover requests the variables that the extension of a patch defines.
+type discover struct{ Patch, Extension string }
 
-func (d Discover) String() string {
+func (d discover) String() string {
 	return "which variables extension " + d.Extension + " of patch " + d.Patch + " defines"
 }
 
-// Own is the action that makes the class an owner of a template.
-type Own struct {
+// own is the action that makes the class an owner of a template.
+type own struct {
 	Ref clusterv1.ClusterClassTemplateReference
 }
 
-func (o Own) String() string {
+func (o own) String() string {
 	return fmt.Sprintf("own %s %s: the class refers to it", o.Ref.Kind, o.Ref.Name)
 }
 
 // Independent implements reconciler.Independent: a template that cannot be written must not prevent the class from owning
 // the others.
-func (Own) Independent() {}
+func (own) Independent() {}
 
 const (
 	// retryDiscovery is the delay before a failed extension is called again, rediscover the interval for calling
@@ -39,18 +39,18 @@ const (
 )
 
 // discoveries returns the discovery calls in the order of the patches.
-func discoveries(class *clusterv1.ClusterClass) []Discover {
-	var out []Discover
+func discoveries(class *clusterv1.ClusterClass) []discover {
+	var out []discover
 	for _, p := range class.Spec.Patches {
 		if p.External != nil && p.External.DiscoverVariablesExtension != "" {
-			out = append(out, Discover{Patch: p.Name, Extension: p.External.DiscoverVariablesExtension})
+			out = append(out, discover{Patch: p.Name, Extension: p.External.DiscoverVariablesExtension})
 		}
 	}
 	return out
 }
 
-// Decide computes the plan for a class.
-func Decide(s Snapshot) reconciler.Plan {
+// decide computes the plan for a class.
+func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	if s.RuntimeSDK {
 		for _, d := range discoveries(s.Class) {
@@ -70,7 +70,7 @@ func Decide(s Snapshot) reconciler.Plan {
 		case t.Object.Unstructured == nil:
 			p.WaitFor("TemplateMissing", "Waiting for %s to be created", name).For(t.Ref.Kind, t.Ref.Name).ToChange("")
 		case !owns(s.Class, t.Object):
-			p.Do(Own{Ref: t.Ref})
+			p.Do(own{Ref: t.Ref})
 		}
 	}
 	if v := s.variables(); v.problem() != "" {
@@ -105,7 +105,7 @@ func (m merged) conflicts() []string {
 const maxVariables = 1000
 
 // variables merges the variables of the class and its extensions.
-func (s Snapshot) variables() merged {
+func (s snapshot) variables() merged {
 	out := merged{}
 	sources := []variables.Source{{From: clusterv1.VariableDefinitionFromInline, List: s.Class.Spec.Variables}}
 	for _, d := range discoveries(s.Class) {

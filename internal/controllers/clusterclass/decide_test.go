@@ -25,10 +25,10 @@ func variable(name, kind string) clusterv1.ClusterClassVariable {
 	}}
 }
 
-var ask = Discover{Patch: "p", Extension: "vars.ext"}
+var ask = discover{Patch: "p", Extension: "vars.ext"}
 
 // settled is a class whose templates are owned and whose extension has answered.
-func settled() Snapshot {
+func settled() snapshot {
 	class := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "n", UID: "u", Generation: 2}}
 	class.Spec.Infrastructure.TemplateRef = ref("ClusterTemplate", "v1beta2")
 	class.Spec.Variables = []clusterv1.ClusterClassVariable{variable("b", "string")}
@@ -36,54 +36,54 @@ func settled() Snapshot {
 	class.Status.ObservedGeneration = 1
 	template := &unstructured.Unstructured{}
 	template.SetOwnerReferences([]metav1.OwnerReference{ownerReference(class)})
-	return Snapshot{
+	return snapshot{
 		Now: time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC), Class: class, RuntimeSDK: true,
 		Templates:  []Template{{Ref: class.Spec.Infrastructure.TemplateRef, Object: contract.Object{Unstructured: template}, Newest: "v1beta2"}},
-		Discovered: map[Discover]Discovered{ask: {Variables: []clusterv1.ClusterClassVariable{variable("a", "integer")}}},
+		Discovered: map[discover]discovered{ask: {Variables: []clusterv1.ClusterClassVariable{variable("a", "integer")}}},
 	}
 }
 
 func TestDecide(t *testing.T) { // CC-01, CC-03, CC-04
 	for name, c := range map[string]struct {
 		reason string
-		change func(*Snapshot)
+		change func(*snapshot)
 		want   reconciler.Plan
 	}{
-		"settled": {change: func(*Snapshot) {}, want: reconciler.Plan{Recheck: 10 * time.Minute}},
+		"settled": {change: func(*snapshot) {}, want: reconciler.Plan{Recheck: 10 * time.Minute}},
 		"extensions are asked first": {
-			change: func(s *Snapshot) { s.Discovered = nil }, want: reconciler.Plan{Ask: []reconciler.Question{ask}},
+			change: func(s *snapshot) { s.Discovered = nil }, want: reconciler.Plan{Ask: []reconciler.Question{ask}},
 		},
 		"Runtime SDK off": {
 			reason: "RT-33: extensions are not asked",
-			change: func(s *Snapshot) { s.Discovered, s.RuntimeSDK = nil, false },
+			change: func(s *snapshot) { s.Discovered, s.RuntimeSDK = nil, false },
 		},
 		"a template of others": {
-			change: func(s *Snapshot) { s.Templates[0].Object.SetOwnerReferences(nil) },
-			want:   reconciler.Plan{Actions: []reconciler.Action{Own{Ref: ref("ClusterTemplate", "v1beta2")}}, Recheck: 10 * time.Minute},
+			change: func(s *snapshot) { s.Templates[0].Object.SetOwnerReferences(nil) },
+			want:   reconciler.Plan{Actions: []reconciler.Action{own{Ref: ref("ClusterTemplate", "v1beta2")}}, Recheck: 10 * time.Minute},
 		},
 		"an owner reference of an earlier API version": {
-			change: func(s *Snapshot) {
+			change: func(s *snapshot) {
 				s.Templates[0].Object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "cluster.x-k8s.io/v1beta1", Kind: "ClusterClass", Name: "c", UID: "u"}})
 			},
-			want: reconciler.Plan{Actions: []reconciler.Action{Own{Ref: ref("ClusterTemplate", "v1beta2")}}, Recheck: 10 * time.Minute},
+			want: reconciler.Plan{Actions: []reconciler.Action{own{Ref: ref("ClusterTemplate", "v1beta2")}}, Recheck: 10 * time.Minute},
 		},
 		"a template that does not exist": {
-			change: func(s *Snapshot) { s.Templates[0].Object = contract.Object{} },
+			change: func(s *snapshot) { s.Templates[0].Object = contract.Object{} },
 			want: reconciler.Plan{Recheck: 10 * time.Minute, Waits: []reconciler.Wait{{
 				Reason: "TemplateMissing", Message: "Waiting for ClusterTemplate t to be created",
 				On: []reconciler.Subject{{Kind: "ClusterTemplate", Name: "t"}}, Until: reconciler.UntilChange,
 			}}},
 		},
 		"a kind that is not installed": {
-			change: func(s *Snapshot) { s.Templates[0].Object, s.Templates[0].Problem = contract.Object{}, "install it" },
+			change: func(s *snapshot) { s.Templates[0].Object, s.Templates[0].Problem = contract.Object{}, "install it" },
 			want: reconciler.Plan{Recheck: 10 * time.Minute, Waits: []reconciler.Wait{{
 				Reason: "TemplateUnreadable", Message: "ClusterTemplate t cannot be read: install it",
 				On: []reconciler.Subject{{Kind: "ClusterTemplate", Name: "t"}}, Until: reconciler.UntilUser,
 			}}},
 		},
 		"an extension that fails": {
-			change: func(s *Snapshot) {
-				s.Discovered = map[Discover]Discovered{ask: {Problem: "handler vars.ext: nothing listens"}}
+			change: func(s *snapshot) {
+				s.Discovered = map[discover]discovered{ask: {Problem: "handler vars.ext: nothing listens"}}
 			},
 			want: reconciler.Plan{Recheck: 15 * time.Second, Waits: []reconciler.Wait{{
 				Reason: "VariableDiscoveryFailed", Message: "handler vars.ext: nothing listens; retrying in up to 1m",
@@ -94,7 +94,7 @@ func TestDecide(t *testing.T) { // CC-01, CC-03, CC-04
 		t.Run(name, func(t *testing.T) {
 			s := settled()
 			c.change(&s)
-			if diff := cmp.Diff(c.want, Decide(s)); diff != "" {
+			if diff := cmp.Diff(c.want, decide(s)); diff != "" {
 				t.Errorf("%s (-want +got)\n%s", c.reason, diff)
 			}
 		})
@@ -117,21 +117,21 @@ func TestReport(t *testing.T) { // CC-02, CC-03, CC-05
 	}
 	for name, c := range map[string]struct {
 		reason     string
-		change     func(*Snapshot)
+		change     func(*snapshot)
 		variables  []clusterv1.ClusterClassStatusVariable
 		conditions []metav1.Condition
 		observed   int64
 	}{
-		"settled": {change: func(*Snapshot) {}, variables: merged, conditions: []metav1.Condition{ready, current}, observed: 2},
+		"settled": {change: func(*snapshot) {}, variables: merged, conditions: []metav1.Condition{ready, current}, observed: 2},
 		"the same definition twice": {
-			change: func(s *Snapshot) { s.Discovered[ask] = Discovered{Variables: s.Class.Spec.Variables} },
+			change: func(s *snapshot) { s.Discovered[ask] = discovered{Variables: s.Class.Spec.Variables} },
 			variables: []clusterv1.ClusterClassStatusVariable{{Name: "b", DefinitionsConflict: new(false),
 				Definitions: []clusterv1.ClusterClassStatusVariableDefinition{def("inline", "string"), def("p", "string")}}},
 			conditions: []metav1.Condition{ready, current}, observed: 2,
 		},
 		"definitions that differ": {
-			change: func(s *Snapshot) {
-				s.Discovered[ask] = Discovered{Variables: []clusterv1.ClusterClassVariable{variable("b", "integer")}}
+			change: func(s *snapshot) {
+				s.Discovered[ask] = discovered{Variables: []clusterv1.ClusterClassVariable{variable("b", "integer")}}
 			},
 			variables: []clusterv1.ClusterClassStatusVariable{{Name: "b", DefinitionsConflict: new(true),
 				Definitions: []clusterv1.ClusterClassStatusVariableDefinition{def("inline", "string"), def("p", "integer")}}},
@@ -141,25 +141,25 @@ func TestReport(t *testing.T) { // CC-02, CC-03, CC-05
 		},
 		"an extension that fails": {
 			reason:    "what was known stays, and Clusters wait",
-			change:    func(s *Snapshot) { s.Discovered[ask] = Discovered{Problem: "handler vars.ext: nothing listens"} },
+			change:    func(s *snapshot) { s.Discovered[ask] = discovered{Problem: "handler vars.ext: nothing listens"} },
 			variables: before, observed: 1,
 			conditions: []metav1.Condition{failed("Handler vars.ext: nothing listens; retrying in up to 1m. Clusters of the class wait until then"), current},
 		},
 		"an extension with a variable that is not valid": {
-			change: func(s *Snapshot) {
+			change: func(s *snapshot) {
 				s.Discovered[ask] = checked(s.Class, ask, []clusterv1.ClusterClassVariable{variable("builtin", "string")})
 			},
 			variables: before, observed: 1,
 			conditions: []metav1.Condition{failed(`Extension vars.ext defines variables that are not valid: variables[0].name: Invalid value: "builtin": is the name of the variable that is always there; choose another; correct the extension; retrying in up to 1m. Clusters of the class wait until then`), current},
 		},
 		"an old reference": {
-			change:    func(s *Snapshot) { s.Templates[0].Ref = ref("ClusterTemplate", "v1beta1") },
+			change:    func(s *snapshot) { s.Templates[0].Ref = ref("ClusterTemplate", "v1beta1") },
 			variables: merged, observed: 2,
 			conditions: []metav1.Condition{ready, {Type: "RefVersionsUpToDate", Status: "False", Reason: "RefVersionsNotUpToDate",
 				Message: "* ClusterTemplate t is referred to in example.com/v1beta1, use example.com/v1beta2"}},
 		},
 		"a kind that is not installed": {
-			change:    func(s *Snapshot) { s.Templates[0].Newest, s.Templates[0].Problem = "", "Install it" },
+			change:    func(s *snapshot) { s.Templates[0].Newest, s.Templates[0].Problem = "", "Install it" },
 			variables: merged, observed: 2,
 			conditions: []metav1.Condition{ready, {Type: "RefVersionsUpToDate", Status: "Unknown", Reason: "InternalError", Message: "Install it"}},
 		},
@@ -168,7 +168,7 @@ func TestReport(t *testing.T) { // CC-02, CC-03, CC-05
 			s := settled()
 			s.Class.Status.Variables = before
 			c.change(&s)
-			status := Report(s, reconciler.Plan{}, reconciler.Outcome{}).Status.(clusterv1.ClusterClassStatus)
+			status := report(s, reconciler.Plan{}, reconciler.Outcome{}).Status.(clusterv1.ClusterClassStatus)
 			if diff := cmp.Diff(c.variables, status.Variables); diff != "" {
 				t.Errorf("variables, %s (-want +got)\n%s", c.reason, diff)
 			}

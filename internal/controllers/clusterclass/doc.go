@@ -9,5 +9,5 @@
 //
 // The generation is reported as observed once its variables are known, which Clusters wait for. The controller owns
 // the status of ClusterClasses and the owner reference of the class on its templates. It never changes a Cluster or
-// the spec of a class. Start with [Snapshot] and [Decide], then read status.go.
+// the spec of a class. Start with [snapshot] and [decide], then read status.go.
 package clusterclass

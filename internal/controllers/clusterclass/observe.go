@@ -21,15 +21,15 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is the input of all decisions about a class.
-type Snapshot struct {
+// snapshot is the input of all decisions about a class.
+type snapshot struct {
 	Now       time.Time
 	Class     *clusterv1.ClusterClass
 	Templates []Template
 	// RuntimeSDK is false if extensions are not called.
 	RuntimeSDK bool
 	// Discovered contains the responses of extensions in this reconciliation.
-	Discovered map[Discover]Discovered
+	Discovered map[discover]discovered
 }
 
 // Template is a template that the class references.
@@ -43,15 +43,15 @@ type Template struct {
 	Newest string
 }
 
-// Discovered is the response of one extension.
-type Discovered struct {
+// discovered is the response of one extension.
+type discovered struct {
 	Variables []clusterv1.ClusterClassVariable
 	// Problem explains why there is no valid response.
 	Problem string
 }
 
-func (c *Controller) observe(ctx context.Context, class *clusterv1.ClusterClass) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Class: class, RuntimeSDK: c.extensions != nil, Discovered: map[Discover]Discovered{}}
+func (c *controller) observe(ctx context.Context, class *clusterv1.ClusterClass) (snapshot, error) {
+	s := snapshot{Now: c.now(), Class: class, RuntimeSDK: c.extensions != nil, Discovered: map[discover]discovered{}}
 	for _, ref := range topology.TemplateRefs(class) {
 		t, err := c.readTemplate(ctx, class.Namespace, ref)
 		if err != nil {
@@ -62,7 +62,7 @@ func (c *Controller) observe(ctx context.Context, class *clusterv1.ClusterClass)
 	return s, nil
 }
 
-func (c *Controller) readTemplate(ctx context.Context, namespace string, ref clusterv1.ClusterClassTemplateReference) (Template, error) {
+func (c *controller) readTemplate(ctx context.Context, namespace string, ref clusterv1.ClusterClassTemplateReference) (Template, error) {
 	t := Template{Ref: ref}
 	kind := ref.GroupVersionKind()
 	var err error
@@ -97,8 +97,8 @@ func ignoreAbsent(err error, problem string) error {
 const answerKept = 10 * time.Minute
 
 // answer calls an extension for its variables.
-func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
-	d, ok := q.(Discover)
+func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.Question) (snapshot, error) {
+	d, ok := q.(discover)
 	if !ok {
 		return s, fmt.Errorf("no answer to %s", q)
 	}
@@ -108,9 +108,9 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Questi
 	err := c.extensions.Call(ctx, s.Class, d.Extension, hook.Invocation{Request: request, Response: response, CacheTTL: answerKept})
 	found := checked(s.Class, d, response.Variables)
 	if err != nil {
-		found = Discovered{Problem: fault.UserMessage(err)}
+		found = discovered{Problem: fault.UserMessage(err)}
 	}
-	known := make(map[Discover]Discovered, len(s.Discovered)+1)
+	known := make(map[discover]discovered, len(s.Discovered)+1)
 	for question, answer := range s.Discovered {
 		known[question] = answer
 	}
@@ -129,13 +129,13 @@ func settingsOf(class *clusterv1.ClusterClass, patch string) map[string]string {
 }
 
 // checked validates the variables of an extension with the rules for variables of a class.
-func checked(class *clusterv1.ClusterClass, d Discover, list []clusterv1.ClusterClassVariable) Discovered {
+func checked(class *clusterv1.ClusterClass, d discover, list []clusterv1.ClusterClassVariable) discovered {
 	list = required(list)
 	before := variables.DefinitionsFrom(class.Status.Variables, d.Patch)
 	if errs := variables.ValidateDefinitions(list, before, field.NewPath("variables")); len(errs) > 0 {
-		return Discovered{Problem: fmt.Sprintf("extension %s defines variables that are not valid: %s; correct the extension", d.Extension, errs[0].Error())}
+		return discovered{Problem: fmt.Sprintf("extension %s defines variables that are not valid: %s; correct the extension", d.Extension, errs[0].Error())}
 	}
-	return Discovered{Variables: list}
+	return discovered{Variables: list}
 }
 
 // required sets Required to false in definitions that do not set it.

@@ -12,9 +12,9 @@ import (
 )
 
 // conditions is the condition table of a ClusterClass.
-var conditions = condition.Table[Snapshot]{
-	{Type: clusterv1.ClusterClassVariablesReadyCondition, Of: Snapshot.variablesReady},
-	{Type: clusterv1.ClusterClassRefVersionsUpToDateCondition, Of: Snapshot.refVersionsUpToDate},
+var conditions = condition.Table[snapshot]{
+	{Type: clusterv1.ClusterClassVariablesReadyCondition, Of: snapshot.variablesReady},
+	{Type: clusterv1.ClusterClassRefVersionsUpToDateCondition, Of: snapshot.refVersionsUpToDate},
 }
 
 // legacy is the v1beta1 projection.
@@ -31,9 +31,9 @@ var legacy = []condition.Legacy{
 	},
 }
 
-// Report returns the status. If an extension has not responded, the variables stay unchanged and the generation is
+// report returns the status. If an extension has not responded, the variables stay unchanged and the generation is
 // not reported as observed, so that Clusters wait.
-func Report(s Snapshot, _ reconciler.Plan, _ reconciler.Outcome) reconciler.Report {
+func report(s snapshot, _ reconciler.Plan, _ reconciler.Outcome) reconciler.Report {
 	status := clusterv1.ClusterClassStatus{
 		Conditions: conditions.Evaluate(s, reconciler.MomentOf(s.Class, s.Now)),
 		Variables:  s.Class.Status.Variables, ObservedGeneration: s.Class.Status.ObservedGeneration,
@@ -49,7 +49,7 @@ func Report(s Snapshot, _ reconciler.Plan, _ reconciler.Outcome) reconciler.Repo
 
 // variablesReady reports whether the variables of the class can be used. Variables with conflicting definitions
 // cannot be set.
-func (s Snapshot) variablesReady() condition.Verdict {
+func (s snapshot) variablesReady() condition.Verdict {
 	v := s.variables()
 	if problem := v.problem(); problem != "" {
 		return condition.False(clusterv1.ClusterClassVariablesReadyVariableDiscoveryFailedReason,
@@ -63,7 +63,7 @@ func (s Snapshot) variablesReady() condition.Verdict {
 }
 
 // refVersionsUpToDate lists references that do not use the newest version of their kind.
-func (s Snapshot) refVersionsUpToDate() condition.Verdict {
+func (s snapshot) refVersionsUpToDate() condition.Verdict {
 	var old, unreadable []string
 	for _, t := range s.Templates {
 		version := t.Ref.GroupVersionKind().Version

@@ -17,22 +17,22 @@ import (
 // atOnce limits how many clusters a set is applied to in parallel.
 const atOnce = 10
 
-func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
-	case Own:
+	case own:
 		return c.own(ctx, s, a)
-	case OwnBinding:
+	case ownBinding:
 		return c.writer.Patch(ctx, memberOf(s, a.Cluster).Binding, func(o client.Object) { addOwner(o, s.Set) })
-	case Apply:
+	case apply:
 		return c.applyAll(ctx, s)
-	case Unbind:
+	case unbind:
 		return c.unbind(ctx, s, a)
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the clusterresourceset controller does not know how to %s", action)
 }
 
 // own adds the owner reference to a source. A source that was deleted in the meantime is ignored.
-func (c *Controller) own(ctx context.Context, s Snapshot, a Own) error {
+func (c *controller) own(ctx context.Context, s snapshot, a own) error {
 	for _, r := range s.Resources {
 		if r.Ref.Kind == a.Kind && r.Ref.Name == a.Name && r.Source != nil {
 			err := c.writer.Patch(ctx, r.Source, func(o client.Object) { addOwner(o, s.Set) })
@@ -54,7 +54,7 @@ func addOwner(o client.Object, set *addonsv1.ClusterResourceSet) {
 }
 
 // unbind deletes a binding, or removes the entry and the owner reference of the set.
-func (c *Controller) unbind(ctx context.Context, s Snapshot, a Unbind) error {
+func (c *controller) unbind(ctx context.Context, s snapshot, a unbind) error {
 	i := slices.IndexFunc(s.Bound, func(b *addonsv1.ClusterResourceSetBinding) bool { return b.Name == a.Cluster })
 	if i < 0 {
 		return nil
@@ -71,7 +71,7 @@ func (c *Controller) unbind(ctx context.Context, s Snapshot, a Unbind) error {
 
 // applyAll applies the pending resources to all clusters, several in parallel. A failing cluster does not block the
 // others. All failures are returned together.
-func (c *Controller) applyAll(ctx context.Context, s Snapshot) error {
+func (c *controller) applyAll(ctx context.Context, s snapshot) error {
 	var wait sync.WaitGroup
 	turns := make(chan struct{}, atOnce)
 	failed := make([][]failure, len(s.Members))
@@ -93,7 +93,7 @@ func (c *Controller) applyAll(ctx context.Context, s Snapshot) error {
 }
 
 // applyTo applies the pending resources to a cluster and records the results.
-func (c *Controller) applyTo(ctx context.Context, s Snapshot, m Member) []failure {
+func (c *controller) applyTo(ctx context.Context, s snapshot, m Member) []failure {
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(m.Cluster))
@@ -120,7 +120,7 @@ func (c *Controller) applyTo(ctx context.Context, s Snapshot, m Member) []failur
 
 // record writes changed results to the binding of the cluster. A failure that differs only in its time counts as
 // unchanged.
-func (c *Controller) record(ctx context.Context, s Snapshot, m Member, results []addonsv1.ResourceBinding) error {
+func (c *controller) record(ctx context.Context, s snapshot, m Member, results []addonsv1.ResourceBinding) error {
 	if m.Binding == nil {
 		b := newBinding(s, m, results)
 		if err := c.writer.Create(ctx, b); err != nil || b.ResourceVersion != "" {
@@ -143,7 +143,7 @@ func (c *Controller) record(ctx context.Context, s Snapshot, m Member, results [
 }
 
 // newBinding returns the binding of a cluster, which has the name of the cluster.
-func newBinding(s Snapshot, m Member, results []addonsv1.ResourceBinding) *addonsv1.ClusterResourceSetBinding {
+func newBinding(s snapshot, m Member, results []addonsv1.ResourceBinding) *addonsv1.ClusterResourceSetBinding {
 	b := &addonsv1.ClusterResourceSetBinding{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: m.Cluster.Namespace, Name: m.Cluster.Name, Labels: ownership.PassWatchLabel(m.Cluster, nil),
@@ -157,7 +157,7 @@ func newBinding(s Snapshot, m Member, results []addonsv1.ResourceBinding) *addon
 	return b
 }
 
-func memberOf(s Snapshot, cluster string) Member {
+func memberOf(s snapshot, cluster string) Member {
 	for _, m := range s.Members {
 		if m.Cluster.Name == cluster {
 			return m

@@ -83,7 +83,7 @@ func world(strategy string) *fake.ClientBuilder {
 type harness struct {
 	t *testing.T
 	client.WithWatch
-	ctl *Controller
+	ctl *controller
 }
 
 func newHarness(t *testing.T, c client.WithWatch) *harness {
@@ -91,13 +91,13 @@ func newHarness(t *testing.T, c client.WithWatch) *harness {
 	for _, name := range []string{"c", "d"} {
 		w[name] = emptyCluster().Build()
 	}
-	return &harness{t: t, WithWatch: c, ctl: &Controller{client: c, sources: c, live: c, now: func() time.Time { return now }, workloads: w}}
+	return &harness{t: t, WithWatch: c, ctl: &controller{client: c, sources: c, live: c, now: func() time.Time { return now }, workloads: w}}
 }
 
 func (h *harness) workload(name string) client.Client { return h.ctl.workloads.(workloads)[name] }
 
 func (h *harness) reconcile(name string) error {
-	r := &reconciler.Reconciler[*addonsv1.ClusterResourceSet, Snapshot]{Controller: h.ctl.definition(), Client: h.WithWatch,
+	r := &reconciler.Reconciler[*addonsv1.ClusterResourceSet, snapshot]{Controller: h.ctl.definition(), Client: h.WithWatch,
 		Writer: kube.NewWriter(h.WithWatch, Name), Now: h.ctl.now}
 	h.ctl.writer = r.Writer
 	_, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: name}})

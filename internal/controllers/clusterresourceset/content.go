@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Content is the parsed data of a ConfigMap or Secret.
-type Content struct {
+// content is the parsed data of a ConfigMap or Secret.
+type content struct {
 	// Hash is a hash of all data.
 	Hash string
 	// Objects are the objects in the order in which they are applied.
@@ -30,9 +30,9 @@ type Content struct {
 
 // read parses the data of a ConfigMap or Secret in the order of its keys and documents. Within one value, objects
 // are sorted so that dependencies come first.
-func read(data map[string][]byte) Content {
+func read(data map[string][]byte) content {
 	sum := sha256.New()
-	var c Content
+	var c content
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		fmt.Fprintf(sum, "%q %q\n", key, data[key]) // never fails
 		objects, err := documents(data[key])

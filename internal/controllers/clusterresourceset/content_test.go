@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func names(c Content) []string {
+func names(c content) []string {
 	var out []string
 	for _, o := range c.Objects {
 		out = append(out, o.GetKind()+" "+o.GetName())

@@ -39,8 +39,8 @@ type Workloads interface {
 	Health(cluster client.ObjectKey) workload.Health
 }
 
-// Controller reconciles ClusterResourceSets.
-type Controller struct {
+// controller reconciles ClusterResourceSets.
+type controller struct {
 	client client.Client
 	// sources reads the metadata of ConfigMaps and Secrets, live their content.
 	sources, live client.Reader
@@ -60,7 +60,7 @@ func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) err
 	if err := s.Manager.Add(sources); err != nil {
 		return err
 	}
-	c := &Controller{
+	c := &controller{
 		client: s.Manager.GetClient(), sources: sources, live: s.Manager.GetAPIReader(), workloads: clusters,
 		scope: s.Scope(), deleteHook: settings.DeleteHook, now: s.Clock(),
 	}
@@ -79,16 +79,16 @@ func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) err
 		Complete(r)
 }
 
-func (c *Controller) definition() reconciler.Controller[*addonsv1.ClusterResourceSet, Snapshot] {
-	return reconciler.Controller[*addonsv1.ClusterResourceSet, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*addonsv1.ClusterResourceSet, snapshot] {
+	return reconciler.Controller[*addonsv1.ClusterResourceSet, snapshot]{
 		Name: Name, Finalizer: addonsv1.ClusterResourceSetFinalizer,
 		New:     func() *addonsv1.ClusterResourceSet { return &addonsv1.ClusterResourceSet{} },
-		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report, Unread: unread,
+		Observe: c.observe, Decide: decide, Answer: c.answer, Act: c.act, Report: report, Unread: unread,
 	}
 }
 
 // ofCluster enqueues the sets that select a cluster or are bound to it.
-func (c *Controller) ofCluster(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) ofCluster(ctx context.Context, o client.Object) []reconcile.Request {
 	cluster := o.(*clusterv1.Cluster)
 	binding := &addonsv1.ClusterResourceSetBinding{}
 	if c.client.Get(ctx, client.ObjectKeyFromObject(cluster), binding) != nil {
@@ -101,7 +101,7 @@ func (c *Controller) ofCluster(ctx context.Context, o client.Object) []reconcile
 
 // ofConnection enqueues the sets that select a cluster when its connection is established, is lost, or starts to
 // fail.
-func (c *Controller) ofConnection(ctx context.Context, key client.ObjectKey) []reconcile.Request {
+func (c *controller) ofConnection(ctx context.Context, key client.ObjectKey) []reconcile.Request {
 	cluster := &clusterv1.Cluster{}
 	if c.client.Get(ctx, key, cluster) != nil {
 		return nil
@@ -111,7 +111,7 @@ func (c *Controller) ofConnection(ctx context.Context, key client.ObjectKey) []r
 
 // ofBinding enqueues the sets with an entry in a binding, and the sets that select its cluster, because their entry
 // may have been removed.
-func (c *Controller) ofBinding(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) ofBinding(ctx context.Context, o client.Object) []reconcile.Request {
 	binding := o.(*addonsv1.ClusterResourceSetBinding)
 	cluster := &clusterv1.Cluster{}
 	if c.client.Get(ctx, client.ObjectKeyFromObject(binding), cluster) != nil {
@@ -123,7 +123,7 @@ func (c *Controller) ofBinding(ctx context.Context, o client.Object) []reconcile
 }
 
 // ofSource enqueues the sets that reference a ConfigMap or Secret.
-func (c *Controller) ofSource(kind string) handler.MapFunc {
+func (c *controller) ofSource(kind string) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		return c.sets(ctx, o.GetNamespace(), func(set *addonsv1.ClusterResourceSet) bool {
 			return slices.Contains(set.Spec.Resources, addonsv1.ResourceRef{Kind: kind, Name: o.GetName()})
@@ -131,7 +131,7 @@ func (c *Controller) ofSource(kind string) handler.MapFunc {
 	}
 }
 
-func (c *Controller) sets(ctx context.Context, namespace string, keep func(*addonsv1.ClusterResourceSet) bool) []reconcile.Request {
+func (c *controller) sets(ctx context.Context, namespace string, keep func(*addonsv1.ClusterResourceSet) bool) []reconcile.Request {
 	list := &addonsv1.ClusterResourceSetList{}
 	if c.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy) != nil {
 		return nil

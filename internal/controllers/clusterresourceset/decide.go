@@ -13,18 +13,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// Decide computes the plan for a ClusterResourceSet.
+// decide computes the plan for a ClusterResourceSet.
 //
 //	               not applied yet      applied, content changed   applied
 //	ApplyOnce      create               nothing                    nothing
 //	Reconcile      create or change     create or change           nothing
 //
 // One action applies to all clusters, because a failing cluster must not block the others.
-func Decide(s Snapshot) reconciler.Plan {
+func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	if !s.Set.DeletionTimestamp.IsZero() {
 		for _, b := range s.Bound {
-			p.Do(Unbind{Cluster: b.Name, Whole: alone(b, s.Set), Why: "the set is deleted"})
+			p.Do(unbind{Cluster: b.Name, Whole: alone(b, s.Set), Why: "the set is deleted"})
 		}
 		return p
 	}
@@ -33,16 +33,16 @@ func Decide(s Snapshot) reconciler.Plan {
 	}
 	for _, r := range s.Resources {
 		if r.Source != nil && !ownedBy(r.Source.OwnerReferences, s.Set) {
-			p.Do(Own{Kind: r.Ref.Kind, Name: r.Ref.Name})
+			p.Do(own{Kind: r.Ref.Kind, Name: r.Ref.Name})
 		}
 	}
 	for _, b := range s.Former {
-		p.Do(Unbind{Cluster: b.Name, Whole: true, Why: "its Cluster is deleted"})
+		p.Do(unbind{Cluster: b.Name, Whole: true, Why: "its Cluster is deleted"})
 	}
 	var names, waiting []string
 	for _, m := range s.Members {
 		if entryOf(m.Binding, s.Set.Name) != nil && !ownedBy(m.Binding.OwnerReferences, s.Set) {
-			p.Do(OwnBinding{Cluster: m.Cluster.Name})
+			p.Do(ownBinding{Cluster: m.Cluster.Name})
 		}
 		switch {
 		case !served(m):
@@ -52,7 +52,7 @@ func Decide(s Snapshot) reconciler.Plan {
 		}
 	}
 	if len(names) > 0 {
-		p.Do(Apply{Clusters: strings.Join(names, ", ")})
+		p.Do(apply{Clusters: strings.Join(names, ", ")})
 	}
 	if len(waiting) > 0 {
 		p.WaitFor("ClustersNotReady", "Nothing is applied to Clusters while they are paused, not initialized or not connected: %s",
@@ -64,7 +64,7 @@ func Decide(s Snapshot) reconciler.Plan {
 
 // ask requests contents that have to be applied to a cluster and, with strategy Reconcile, contents that have
 // changed.
-func ask(s Snapshot) []reconciler.Question {
+func ask(s snapshot) []reconciler.Question {
 	var out []reconciler.Question
 	for _, r := range s.Resources {
 		if !usable(r) || r.Content != nil {
@@ -75,7 +75,7 @@ func ask(s Snapshot) []reconciler.Question {
 			needed = needed || served(m) && due(s, m, r)
 		}
 		if needed {
-			out = append(out, AskContent{Kind: r.Ref.Kind, Name: r.Ref.Name})
+			out = append(out, askContent{Kind: r.Ref.Kind, Name: r.Ref.Name})
 		}
 	}
 	return out
@@ -84,7 +84,7 @@ func ask(s Snapshot) []reconciler.Question {
 func usable(r Resource) bool { return r.Source != nil && !r.WrongType }
 
 // due reports whether the resource has to be applied to the cluster.
-func due(s Snapshot, m Member, r Resource) bool {
+func due(s snapshot, m Member, r Resource) bool {
 	entry := entryOf(m.Binding, s.Set.Name)
 	if entry == nil {
 		return true
@@ -97,7 +97,7 @@ func due(s Snapshot, m Member, r Resource) bool {
 }
 
 // pending returns the resources that have to be applied to the cluster and can be applied.
-func pending(s Snapshot, m Member) []Resource {
+func pending(s snapshot, m Member) []Resource {
 	if !served(m) {
 		return nil
 	}
@@ -140,30 +140,30 @@ func alone(b *addonsv1.ClusterResourceSetBinding, set *addonsv1.ClusterResourceS
 
 // The actions of the controller. Each may be repeated.
 type (
-	// Own makes the set an owner of a ConfigMap or Secret, so that they are deleted and moved together.
-	Own struct{ Kind, Name string }
-	// OwnBinding restores the owner reference of the set on a cluster's binding.
-	OwnBinding struct{ Cluster string }
-	// Apply applies the pending resources to clusters and records the results in their bindings.
-	Apply struct {
+	// own makes the set an owner of a ConfigMap or Secret, so that they are deleted and moved together.
+	own struct{ Kind, Name string }
+	// ownBinding restores the owner reference of the set on a cluster's binding.
+	ownBinding struct{ Cluster string }
+	// apply applies the pending resources to clusters and records the results in their bindings.
+	apply struct {
 		// Clusters are the names of the clusters, joined by commas.
 		Clusters string
 	}
-	// Unbind removes the entry of the set from a cluster's binding, or deletes the Whole binding.
-	Unbind struct {
+	// unbind removes the entry of the set from a cluster's binding, or deletes the Whole binding.
+	unbind struct {
 		Cluster string
 		Whole   bool
 		Why     string
 	}
 )
 
-func (a Own) String() string {
+func (a own) String() string {
 	return fmt.Sprintf("own %s %s: it is a resource of the set", a.Kind, a.Name)
 }
-func (a OwnBinding) String() string { return fmt.Sprintf("own the binding of Cluster %s", a.Cluster) }
-func (a Apply) String() string {
+func (a ownBinding) String() string { return fmt.Sprintf("own the binding of Cluster %s", a.Cluster) }
+func (a apply) String() string {
 	return fmt.Sprintf("apply resources to clusters %s: they are not up to date there", a.Clusters)
 }
-func (a Unbind) String() string {
+func (a unbind) String() string {
 	return fmt.Sprintf("forget what was applied to Cluster %s: %s", a.Cluster, a.Why)
 }

@@ -60,7 +60,7 @@ func origin(name string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: owner1()}}
 }
 
-func resource(hash string, content *Content) Resource {
+func resource(hash string, content *content) Resource {
 	return Resource{Ref: ref("ConfigMap", "cm"), Source: origin("cm"), Hash: hash, Content: content}
 }
 
@@ -77,16 +77,16 @@ func texts[T interface{ String() string }](items []T) []string {
 }
 
 func TestDecide(t *testing.T) { // RS-04 to RS-09, OR-01
-	held := &Content{Hash: "h"}
+	held := &content{Hash: "h"}
 	question := []string{"what ConfigMap cm holds"}
 	apply := []string{"apply resources to clusters c: they are not up to date there"}
-	snap := func(strategy string, r Resource, members ...Member) Snapshot {
-		return Snapshot{Now: now, Set: set(strategy), Resources: []Resource{r}, Members: members}
+	snap := func(strategy string, r Resource, members ...Member) snapshot {
+		return snapshot{Now: now, Set: set(strategy), Resources: []Resource{r}, Members: members}
 	}
 	uninitialized := func(c *clusterv1.Cluster) { c.Status.Initialization.ControlPlaneInitialized = nil }
 	for name, tc := range map[string]struct {
 		reason   string
-		s        Snapshot
+		s        snapshot
 		ask, act []string
 		waits    int
 	}{
@@ -104,7 +104,7 @@ func TestDecide(t *testing.T) { // RS-04 to RS-09, OR-01
 		"one waits":              {"others do not", snap("ApplyOnce", resource("h", held), member(cluster("b", uninitialized), nil), member(cluster("c"), nil)), nil, apply, 1},
 		"missing":                {"nothing to apply", snap("ApplyOnce", Resource{Ref: ref("ConfigMap", "cm")}, member(cluster("c"), nil)), nil, nil, 0},
 		"wrong type":             {"not applied (RS-07)", snap("ApplyOnce", Resource{Ref: ref("Secret", "s"), Source: origin("s"), WrongType: true}, member(cluster("c"), nil)), nil, nil, 0},
-		"unreadable":             {"not applied", snap("ApplyOnce", resource("h", &Content{Hash: "h", Problem: "no YAML"}), member(cluster("c"), nil)), nil, nil, 0},
+		"unreadable":             {"not applied", snap("ApplyOnce", resource("h", &content{Hash: "h", Problem: "no YAML"}), member(cluster("c"), nil)), nil, nil, 0},
 		"not owned": {"resources belong to the set (OR-01)", snap("ApplyOnce", func() Resource { r := resource("", nil); r.Source.OwnerReferences = nil; return r }()), nil,
 			[]string{"own ConfigMap cm: it is a resource of the set"}, 0},
 		"binding not owned": {"so do bindings (OR-01)", snap("ApplyOnce", resource("", nil), member(cluster("c"), func() *addonsv1.ClusterResourceSetBinding {
@@ -112,14 +112,14 @@ func TestDecide(t *testing.T) { // RS-04 to RS-09, OR-01
 			b.OwnerReferences = nil
 			return b
 		}())), nil, []string{"own the binding of Cluster c"}, 0},
-		"cluster is gone": {"what was applied to it is forgotten, for a namesake starts anew (RS-06)", Snapshot{Set: set("ApplyOnce"), Former: []*addonsv1.ClusterResourceSetBinding{binding("c", "h", true)}}, nil,
+		"cluster is gone": {"what was applied to it is forgotten, for a namesake starts anew (RS-06)", snapshot{Set: set("ApplyOnce"), Former: []*addonsv1.ClusterResourceSetBinding{binding("c", "h", true)}}, nil,
 			[]string{"forget what was applied to Cluster c: its Cluster is deleted"}, 0},
-		"deleted": {"entries go, objects stay (RS-08)", Snapshot{Set: set("ApplyOnce", func(s *addonsv1.ClusterResourceSet) { s.DeletionTimestamp = ptr(metav1.NewTime(now)) }),
+		"deleted": {"entries go, objects stay (RS-08)", snapshot{Set: set("ApplyOnce", func(s *addonsv1.ClusterResourceSet) { s.DeletionTimestamp = ptr(metav1.NewTime(now)) }),
 			Bound: []*addonsv1.ClusterResourceSetBinding{binding("c", "h", true)}}, nil, []string{"forget what was applied to Cluster c: the set is deleted"}, 0},
-		"deleted, forgotten": {"the finalizer may go", Snapshot{Set: set("ApplyOnce", func(s *addonsv1.ClusterResourceSet) { s.DeletionTimestamp = ptr(metav1.NewTime(now)) })}, nil, nil, 0},
+		"deleted, forgotten": {"the finalizer may go", snapshot{Set: set("ApplyOnce", func(s *addonsv1.ClusterResourceSet) { s.DeletionTimestamp = ptr(metav1.NewTime(now)) })}, nil, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Decide(tc.s)
+			p := decide(tc.s)
 			if diff := cmp.Diff(tc.ask, texts(p.Ask)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
@@ -169,7 +169,7 @@ func TestReport(t *testing.T) { // RS-07, CO-02
 		"missing":     {"the others are applied all the same", []Resource{{Ref: ref("ConfigMap", "gone")}, resource("h", nil)}, all, nil, "False", "NotApplied", "* ConfigMap gone does not exist", "ApplyFailed"},
 		"wrong type": {"with what to do", []Resource{{Ref: ref("Secret", "s"), WrongType: true}}, all, nil, "False", "WrongSecretType",
 			"* Secret s is not of type addons.cluster.x-k8s.io/resource-set; create it again with that type", "WrongSecretType"},
-		"unreadable": {"with what is wrong", []Resource{resource("h", &Content{Problem: "key a: bad"})}, all, nil, "False", "NotApplied", "* ConfigMap cm cannot be read: key a: bad", "ApplyFailed"},
+		"unreadable": {"with what is wrong", []Resource{resource("h", &content{Problem: "key a: bad"})}, all, nil, "False", "NotApplied", "* ConfigMap cm cannot be read: key a: bad", "ApplyFailed"},
 		"waiting": {"not applied yet is not applied", []Resource{resource("h", nil)}, []Member{{Cluster: cluster("c")}}, nil, "False", "NotApplied",
 			"* Some Clusters are paused, not initialized or not connected; resources are applied to them when they are ready", "ApplyFailed"},
 		"away, applied before": {"what was applied stays applied", []Resource{resource("h", nil)}, []Member{{Cluster: cluster("c"), Binding: binding("c", "h", true)}}, nil, "True", "Applied", "", ""},
@@ -181,7 +181,7 @@ func TestReport(t *testing.T) { // RS-07, CO-02
 		"other error": {"of the management cluster", []Resource{resource("h", nil)}, all, broken, "False", "InternalError", "it broke", "InternalError"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Report(Snapshot{Now: now, Set: set("ApplyOnce"), Resources: tc.resources, Members: tc.members}, reconciler.Plan{}, reconciler.Outcome{Err: tc.err})
+			r := report(snapshot{Now: now, Set: set("ApplyOnce"), Resources: tc.resources, Members: tc.members}, reconciler.Plan{}, reconciler.Outcome{Err: tc.err})
 			status := r.Status.(addonsv1.ClusterResourceSetStatus)
 			c, old := status.Conditions[0], status.Deprecated.V1Beta1.Conditions[0]
 			got := []string{string(c.Status), c.Reason, c.Message, old.Reason}

@@ -13,6 +13,6 @@
 // The controller owns the finalizer and the status of ClusterResourceSets, their entries and owner references in
 // ClusterResourceSetBindings, and the owner references of sets on ConfigMaps and Secrets. In workload clusters it
 // writes all objects in the contents, with the permissions of the cluster's kubeconfig Secret. It never deletes
-// objects in a workload cluster and does not check their state after it applied them. Start with [Snapshot] and
-// [Decide], then read apply.go.
+// objects in a workload cluster and does not check their state after it applied them. Start with [snapshot] and
+// [decide], then read apply.go.
 package clusterresourceset

@@ -20,8 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// Snapshot is the input of all decisions about a ClusterResourceSet.
-type Snapshot struct {
+// snapshot is the input of all decisions about a ClusterResourceSet.
+type snapshot struct {
 	Now time.Time
 	Set *addonsv1.ClusterResourceSet
 	// Members are the clusters that the set selects, sorted by name. Clusters that are being deleted are excluded,
@@ -54,11 +54,11 @@ type Resource struct {
 	// Hash is the hash of the content, or empty if it is unknown.
 	Hash string
 	// Content is the parsed content, or nil if it was not read.
-	Content *Content
+	Content *content
 }
 
-func (c *Controller) observe(ctx context.Context, set *addonsv1.ClusterResourceSet) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Set: set}
+func (c *controller) observe(ctx context.Context, set *addonsv1.ClusterResourceSet) (snapshot, error) {
+	s := snapshot{Now: c.now(), Set: set}
 	bindings, err := c.readBindings(ctx, &s)
 	if err != nil {
 		return s, err
@@ -80,7 +80,7 @@ func (c *Controller) observe(ctx context.Context, set *addonsv1.ClusterResourceS
 }
 
 // readBindings reads the bindings in the namespace and returns them by name.
-func (c *Controller) readBindings(ctx context.Context, s *Snapshot) (map[string]*addonsv1.ClusterResourceSetBinding, error) {
+func (c *controller) readBindings(ctx context.Context, s *snapshot) (map[string]*addonsv1.ClusterResourceSetBinding, error) {
 	list := &addonsv1.ClusterResourceSetBindingList{}
 	if err := c.client.List(ctx, list, client.InNamespace(s.Set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ClusterResourceSetBindings: %w", err)
@@ -100,7 +100,7 @@ func (c *Controller) readBindings(ctx context.Context, s *Snapshot) (map[string]
 	return out, nil
 }
 
-func (c *Controller) readClusters(ctx context.Context, s *Snapshot, bindings map[string]*addonsv1.ClusterResourceSetBinding) error {
+func (c *controller) readClusters(ctx context.Context, s *snapshot, bindings map[string]*addonsv1.ClusterResourceSetBinding) error {
 	list := &clusterv1.ClusterList{}
 	if err := c.client.List(ctx, list, client.InNamespace(s.Set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing Clusters: %w", err)
@@ -129,7 +129,7 @@ func (c *Controller) readClusters(ctx context.Context, s *Snapshot, bindings map
 }
 
 // isHeld reports whether a hook may still delay the deletion of the Cluster.
-func (c *Controller) isHeld(cluster *clusterv1.Cluster) bool {
+func (c *controller) isHeld(cluster *clusterv1.Cluster) bool {
 	_, allowed := cluster.Annotations[runtimev1.OkToDeleteAnnotation]
 	return c.deleteHook && !allowed && cluster.Spec.Topology.IsDefined()
 }
@@ -141,7 +141,7 @@ func selects(set *addonsv1.ClusterResourceSet, cluster *clusterv1.Cluster) bool 
 }
 
 // readResource reads the metadata of a ConfigMap or Secret.
-func (c *Controller) readResource(ctx context.Context, namespace string, ref addonsv1.ResourceRef) (Resource, error) {
+func (c *controller) readResource(ctx context.Context, namespace string, ref addonsv1.ResourceRef) (Resource, error) {
 	r := Resource{Ref: ref}
 	key := client.ObjectKey{Namespace: namespace, Name: ref.Name}
 	meta := &metav1.PartialObjectMetadata{}
@@ -169,14 +169,14 @@ func (c *Controller) readResource(ctx context.Context, namespace string, ref add
 	return r, nil
 }
 
-// AskContent requests the content of a ConfigMap or Secret.
-type AskContent struct{ Kind, Name string }
+// askContent requests the content of a ConfigMap or Secret.
+type askContent struct{ Kind, Name string }
 
-func (q AskContent) String() string { return fmt.Sprintf("what %s %s holds", q.Kind, q.Name) }
+func (q askContent) String() string { return fmt.Sprintf("what %s %s holds", q.Kind, q.Name) }
 
 // answer reads a content from the API server. A source that was deleted in the meantime counts as missing.
-func (c *Controller) answer(ctx context.Context, s Snapshot, question reconciler.Question) (Snapshot, error) {
-	q, ok := question.(AskContent)
+func (c *controller) answer(ctx context.Context, s snapshot, question reconciler.Question) (snapshot, error) {
+	q, ok := question.(askContent)
 	if !ok {
 		return s, fault.New(fault.Bug, "UnknownQuestion", "the clusterresourceset controller cannot find out %s", question)
 	}
@@ -201,7 +201,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, question reconciler
 	return s, nil
 }
 
-func (c *Controller) readData(ctx context.Context, key client.ObjectKey, r *Resource) (client.Object, map[string][]byte, error) {
+func (c *controller) readData(ctx context.Context, key client.ObjectKey, r *Resource) (client.Object, map[string][]byte, error) {
 	if isSecret(r.Ref) {
 		secret := &corev1.Secret{}
 		err := c.live.Get(ctx, key, secret)

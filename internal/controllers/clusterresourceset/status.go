@@ -42,17 +42,17 @@ func legacyReason(reason string) string {
 
 // judged is the input of the conditions: the snapshot and the error of the plan.
 type judged struct {
-	Snapshot
+	snapshot
 	err error
 }
 
-// Report returns the status of a ClusterResourceSet after a reconciliation.
-func Report(s Snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+// report returns the status of a ClusterResourceSet after a reconciliation.
+func report(s snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	if !s.Set.DeletionTimestamp.IsZero() {
 		return reconciler.Report{}
 	}
 	status := addonsv1.ClusterResourceSetStatus{
-		Conditions:         conditions.Evaluate(judged{Snapshot: s, err: out.Err}, reconciler.MomentOf(s.Set, s.Now)),
+		Conditions:         conditions.Evaluate(judged{snapshot: s, err: out.Err}, reconciler.MomentOf(s.Set, s.Now)),
 		ObservedGeneration: s.Set.Status.ObservedGeneration,
 	}
 	if out.Err == nil {
@@ -66,7 +66,7 @@ func Report(s Snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Re
 
 // unread returns the status of a set after a failed read: it is then unknown whether everything is applied.
 func unread(set *addonsv1.ClusterResourceSet, now time.Time, err error) reconciler.Report {
-	return Report(Snapshot{Set: set, Now: now}, reconciler.Plan{}, reconciler.Outcome{Err: err})
+	return report(snapshot{Set: set, Now: now}, reconciler.Plan{}, reconciler.Outcome{Err: err})
 }
 
 // resourcesApplied is True if every resource exists, can be parsed, and is applied to every cluster of the set.
@@ -89,7 +89,7 @@ func (j judged) resourcesApplied() condition.Verdict {
 	case j.err != nil:
 		return condition.False(addonsv1.ClusterResourceSetResourcesAppliedInternalErrorReason, fault.UserMessage(j.err))
 	}
-	if slices.ContainsFunc(j.Members, func(m Member) bool { return !served(m) && outstanding(j.Snapshot, m) }) {
+	if slices.ContainsFunc(j.Members, func(m Member) bool { return !served(m) && outstanding(j.snapshot, m) }) {
 		problems = append(problems, "* Some Clusters are paused, not initialized or not connected; resources are applied to them when they are ready")
 	}
 	if len(problems) > 0 {
@@ -133,6 +133,6 @@ func lines(e applyError) []string {
 }
 
 // outstanding reports whether any resource still has to be applied to the cluster.
-func outstanding(s Snapshot, m Member) bool {
+func outstanding(s snapshot, m Member) bool {
 	return slices.ContainsFunc(s.Resources, func(r Resource) bool { return usable(r) && due(s, m, r) })
 }

@@ -56,9 +56,9 @@ type Settings struct {
 	Namespaces []string
 }
 
-// Controller issues certificates. It does not use package loop, because requests have no contract conditions, no
+// controller issues certificates. It does not use package loop, because requests have no contract conditions, no
 // finalizer and no pause.
-type Controller struct {
+type controller struct {
 	client    client.Client
 	live      client.Reader
 	workloads Workloads
@@ -78,7 +78,7 @@ func Add(s reconciler.Setup, workloads Workloads, settings Settings) error {
 	if err != nil {
 		return fmt.Errorf("preparing access reviews: %w", err)
 	}
-	c := &Controller{
+	c := &controller{
 		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: workloads, reviews: api.SubjectAccessReviews(),
 		scope: s.Scope(), settings: settings, writer: s.Writer(Name), now: s.Clock(),
 	}
@@ -89,7 +89,7 @@ func Add(s reconciler.Setup, workloads Workloads, settings Settings) error {
 }
 
 // ofCluster enqueues the requests that wait for a Cluster.
-func (c *Controller) ofCluster(ctx context.Context, key client.ObjectKey) []reconcile.Request {
+func (c *controller) ofCluster(ctx context.Context, key client.ObjectKey) []reconcile.Request {
 	var list certificatesv1.CertificateSigningRequestList
 	if err := c.client.List(ctx, &list); err != nil {
 		return nil // the periodic recheck reads them again
@@ -104,7 +104,7 @@ func (c *Controller) ofCluster(ctx context.Context, key client.ObjectKey) []reco
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	r := &certificatesv1.CertificateSigningRequest{}
 	if err := c.client.Get(ctx, req.NamespacedName, r); err != nil || !r.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -117,7 +117,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || !included {
 		return ctrl.Result{}, err
 	}
-	v := Decide(s)
+	v := decide(s)
 	switch {
 	case v.Deny != nil:
 		return ctrl.Result{}, c.writer.Deny(ctx, r, v.Deny.Reason, v.Deny.Message)
@@ -138,7 +138,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-func (c *Controller) reconciles(namespace string) bool {
+func (c *controller) reconciles(namespace string) bool {
 	for _, n := range c.settings.Namespaces {
 		if n == namespace {
 			return true
@@ -149,8 +149,8 @@ func (c *Controller) reconciles(namespace string) bool {
 
 // observe reads the input of the decision about a request. A Cluster that another manager reconciles is not
 // included.
-func (c *Controller) observe(ctx context.Context, r *certificatesv1.CertificateSigningRequest, key client.ObjectKey) (s Snapshot, included bool, err error) {
-	s = Snapshot{Now: c.now(), Request: r}
+func (c *controller) observe(ctx context.Context, r *certificatesv1.CertificateSigningRequest, key client.ObjectKey) (s snapshot, included bool, err error) {
+	s = snapshot{Now: c.now(), Request: r}
 	cluster := &clusterv1.Cluster{}
 	switch err := c.client.Get(ctx, key, cluster); {
 	case apierrors.IsNotFound(err):
@@ -173,12 +173,12 @@ func (c *Controller) observe(ctx context.Context, r *certificatesv1.CertificateS
 	return s, true, err
 }
 
-// mayConnect reports whether the creator of a request has the verb [Verb] on its Cluster.
-func (c *Controller) mayConnect(ctx context.Context, r *certificatesv1.CertificateSigningRequest, key client.ObjectKey) (bool, error) {
+// mayConnect reports whether the creator of a request has the verb [verb] on its Cluster.
+func (c *controller) mayConnect(ctx context.Context, r *certificatesv1.CertificateSigningRequest, key client.ObjectKey) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: r.Spec.Username, UID: r.Spec.UID, Groups: r.Spec.Groups,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: key.Namespace, Name: key.Name, Verb: Verb, Group: clusterv1.GroupVersion.Group, Resource: "clusters",
+			Namespace: key.Namespace, Name: key.Name, Verb: verb, Group: clusterv1.GroupVersion.Group, Resource: "clusters",
 		},
 	}}
 	for name, values := range r.Spec.Extra {
@@ -196,10 +196,10 @@ func (c *Controller) mayConnect(ctx context.Context, r *certificatesv1.Certifica
 
 // issue binds the role, publishes the connection data of the cluster, and signs the certificate. The certificate
 // comes last because the other results are useless without it. Each step may be repeated.
-func (c *Controller) issue(ctx context.Context, s Snapshot, i Issue) error {
+func (c *controller) issue(ctx context.Context, s snapshot, i issue) error {
 	cert, pem, err := i.Authority.IssueFor(i.Public, i.Leaf, s.Now)
 	if err != nil {
-		return c.writer.FailRequest(ctx, s.Request, ReasonRule, "the key of the request cannot be signed for: "+err.Error())
+		return c.writer.FailRequest(ctx, s.Request, reasonRule, "the key of the request cannot be signed for: "+err.Error())
 	}
 	if i.Role != "" {
 		missing, err := c.bind(ctx, client.ObjectKeyFromObject(s.Cluster), i, cert.NotAfter, s.Now)
@@ -207,7 +207,7 @@ func (c *Controller) issue(ctx context.Context, s Snapshot, i Issue) error {
 			return err
 		}
 		if missing != "" {
-			return c.writer.FailRequest(ctx, s.Request, ReasonNoRole, missing)
+			return c.writer.FailRequest(ctx, s.Request, reasonNoRole, missing)
 		}
 	}
 	cluster, err := json.Marshal(clientcmdv1.Cluster{
@@ -231,7 +231,7 @@ func (c *Controller) issue(ctx context.Context, s Snapshot, i Issue) error {
 
 // bind grants the role to the group of the certificate, after it has deleted the bindings of expired certificates.
 // It returns why the role cannot be granted.
-func (c *Controller) bind(ctx context.Context, key client.ObjectKey, i Issue, ends, now time.Time) (missing string, err error) {
+func (c *controller) bind(ctx context.Context, key client.ObjectKey, i issue, ends, now time.Time) (missing string, err error) {
 	workload, err := c.workloads.Client(ctx, key)
 	if err != nil {
 		return "", err

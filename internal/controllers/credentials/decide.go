@@ -14,19 +14,19 @@ import (
 
 // Reasons of the conditions of a request.
 const (
-	ReasonAllowed     = "ConnectAllowed"
-	ReasonRule        = "RequestInvalid"
-	ReasonForbidden   = "ConnectForbidden"
-	ReasonNoCluster   = "ClusterNotFound"
-	ReasonNoAuthority = "AuthorityUnavailable"
-	ReasonNoRole      = "ClusterRoleNotFound"
+	reasonAllowed     = "ConnectAllowed"
+	reasonRule        = "RequestInvalid"
+	reasonForbidden   = "ConnectForbidden"
+	reasonNoCluster   = "ClusterNotFound"
+	reasonNoAuthority = "AuthorityUnavailable"
+	reasonNoRole      = "ClusterRoleNotFound"
 )
 
-// Snapshot is the input of the decision about a request.
-type Snapshot struct {
+// snapshot is the input of the decision about a request.
+type snapshot struct {
 	Now     time.Time
 	Request *certificatesv1.CertificateSigningRequest
-	// Allowed is set if the creator of the request has the verb [Verb] on the Cluster.
+	// Allowed is set if the creator of the request has the verb [verb] on the Cluster.
 	Allowed bool
 	// Cluster is nil if it does not exist.
 	Cluster *clusterv1.Cluster
@@ -36,22 +36,22 @@ type Snapshot struct {
 	Kubeconfig secrets.Kubeconfig
 }
 
-// Verdict is the decision about a request. It is empty if the request is already decided, and only Wait is set if
+// verdict is the decision about a request. It is empty if the request is already decided, and only Wait is set if
 // the request waits for its cluster.
-type Verdict struct {
+type verdict struct {
 	// Deny, Approve and Fail are conditions to add.
-	Deny, Approve, Fail *Because
+	Deny, Approve, Fail *because
 	// Issue is the certificate to issue.
-	Issue *Issue
+	Issue *issue
 	// Wait explains what the request waits for.
 	Wait string
 }
 
-// Because is a condition's reason and message.
-type Because struct{ Reason, Message string }
+// because is a condition's reason and message.
+type because struct{ Reason, Message string }
 
-// Issue describes a certificate to issue.
-type Issue struct {
+// issue describes a certificate to issue.
+type issue struct {
 	Leaf      pki.Leaf
 	Public    any
 	Authority pki.Pair
@@ -60,7 +60,7 @@ type Issue struct {
 	Role, Binding, Group string
 }
 
-// Decide returns the decision about a request:
+// decide returns the decision about a request:
 //
 //	has a certificate, was denied, or failed     nothing
 //	violates a rule                              deny it, with the rule
@@ -70,25 +70,25 @@ type Issue struct {
 //	no kubeconfig yet                            wait: the control plane is not initialized
 //	the authority's Secret has no private key    fail: the key is stored outside the management cluster
 //	otherwise                                    issue the certificate
-func Decide(s Snapshot) Verdict {
+func decide(s snapshot) verdict {
 	switch state(s.Request) {
 	case certificatesv1.CertificateDenied, certificatesv1.CertificateFailed, issued:
-		return Verdict{}
+		return verdict{}
 	case certificatesv1.CertificateApproved:
 		return s.issue()
 	}
 	key, _ := clusterOf(s.Request.Spec.SignerName)
 	if _, broken := read(s.Request); broken != "" {
-		return Verdict{Deny: &Because{ReasonRule, broken}}
+		return verdict{Deny: &because{reasonRule, broken}}
 	}
 	if !s.Allowed {
-		return Verdict{Deny: &Because{ReasonForbidden, fmt.Sprintf("user %q may not %s to Cluster %s/%s: a Role with the verb %q on clusters of %s allows it",
-			s.Request.Spec.Username, Verb, key.Namespace, key.Name, Verb, clusterv1.GroupVersion.Group)}}
+		return verdict{Deny: &because{reasonForbidden, fmt.Sprintf("user %q may not %s to Cluster %s/%s: a Role with the verb %q on clusters of %s allows it",
+			s.Request.Spec.Username, verb, key.Namespace, key.Name, verb, clusterv1.GroupVersion.Group)}}
 	}
 	if s.Cluster == nil {
-		return Verdict{Deny: &Because{ReasonNoCluster, fmt.Sprintf("Cluster %s/%s does not exist", key.Namespace, key.Name)}}
+		return verdict{Deny: &because{reasonNoCluster, fmt.Sprintf("Cluster %s/%s does not exist", key.Namespace, key.Name)}}
 	}
-	return Verdict{Approve: &Because{ReasonAllowed, fmt.Sprintf("user %q may %s to Cluster %s/%s", s.Request.Spec.Username, Verb, key.Namespace, key.Name)}}
+	return verdict{Approve: &because{reasonAllowed, fmt.Sprintf("user %q may %s to Cluster %s/%s", s.Request.Spec.Username, verb, key.Namespace, key.Name)}}
 }
 
 // issued is the state of a request that has its certificate.
@@ -112,32 +112,32 @@ func state(r *certificatesv1.CertificateSigningRequest) certificatesv1.RequestCo
 }
 
 // issue decides about an approved request. Another approver may have approved it, so the rules are checked again.
-func (s Snapshot) issue() Verdict {
+func (s snapshot) issue() verdict {
 	w, broken := read(s.Request)
 	switch {
 	case broken != "":
-		return Verdict{Fail: &Because{ReasonRule, broken}}
+		return verdict{Fail: &because{reasonRule, broken}}
 	case s.Cluster == nil:
-		return Verdict{Fail: &Because{ReasonNoCluster, "its Cluster does not exist"}}
+		return verdict{Fail: &because{reasonNoCluster, "its Cluster does not exist"}}
 	case !s.Cluster.DeletionTimestamp.IsZero():
-		return Verdict{Fail: &Because{ReasonNoCluster, fmt.Sprintf("Cluster %s is being deleted", s.Cluster.Name)}}
+		return verdict{Fail: &because{reasonNoCluster, fmt.Sprintf("Cluster %s is being deleted", s.Cluster.Name)}}
 	case !s.Kubeconfig.Readable || s.Authority == nil:
-		return Verdict{Wait: fmt.Sprintf("Waiting for the control plane of Cluster %s to be initialized", s.Cluster.Name)}
+		return verdict{Wait: fmt.Sprintf("Waiting for the control plane of Cluster %s to be initialized", s.Cluster.Name)}
 	}
 	ca, key, err := secrets.Content(secrets.CA, s.Authority)
 	if err != nil || len(key) == 0 {
-		return Verdict{Fail: &Because{ReasonNoAuthority, fmt.Sprintf("Secret %s has no key that can sign: the authority of the cluster is kept elsewhere, which has to issue credentials",
+		return verdict{Fail: &because{reasonNoAuthority, fmt.Sprintf("Secret %s has no key that can sign: the authority of the cluster is kept elsewhere, which has to issue credentials",
 			s.Authority.Name)}}
 	}
 	pair, err := pki.ParsePair(ca, key)
 	if err != nil || !s.Now.Before(pair.Cert.NotAfter) {
-		return Verdict{Fail: &Because{ReasonNoAuthority, fmt.Sprintf("the certificate of Secret %s is not valid any more: replace the authority", s.Authority.Name)}}
+		return verdict{Fail: &because{reasonNoAuthority, fmt.Sprintf("the certificate of Secret %s is not valid any more: replace the authority", s.Authority.Name)}}
 	}
-	i := &Issue{Leaf: pki.Leaf{User: w.user, Groups: w.groups, Client: true, Lifetime: w.valid}, Public: w.public, Authority: pair, Role: w.role}
+	i := &issue{Leaf: pki.Leaf{User: w.user, Groups: w.groups, Client: true, Lifetime: w.valid}, Public: w.public, Authority: pair, Role: w.role}
 	if w.role != "" {
 		id := string(s.Request.UID)
 		i.Binding, i.Group = BindingPrefix+id, GroupPrefix+id
 		i.Leaf.Groups = append([]string{i.Group}, w.groups...)
 	}
-	return Verdict{Issue: i}
+	return verdict{Issue: i}
 }

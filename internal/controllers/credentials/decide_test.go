@@ -76,13 +76,13 @@ func TestDecide(t *testing.T) { // CX-08
 	condition := func(of certificatesv1.RequestConditionType) []certificatesv1.CertificateSigningRequestCondition {
 		return []certificatesv1.CertificateSigningRequestCondition{{Type: of, Status: corev1.ConditionTrue}}
 	}
-	approved := func(s *Snapshot) {
+	approved := func(s *snapshot) {
 		s.Request.Status.Conditions = condition(certificatesv1.CertificateApproved)
 	}
 	for name, tc := range map[string]struct {
 		reason  string
 		request func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequest)
-		change  func(*Snapshot)
+		change  func(*snapshot)
 		want    string // what is done, and a part of the message
 	}{
 		"a new request": {"the rules hold and the creator has the verb", nil, nil, `approve ConnectAllowed user "anna" may connect to Cluster ns/c`},
@@ -110,14 +110,14 @@ func TestDecide(t *testing.T) { // CX-08
 		"not PEM": {"", func(_ *x509.CertificateRequest, r *certificatesv1.CertificateSigningRequest) {
 			r.Spec.Request = []byte("x")
 		}, nil, "deny RequestInvalid spec.request is not one"},
-		"no right":       {"the verb is missing", nil, func(s *Snapshot) { s.Allowed = false }, `deny ConnectForbidden user "anna" may not connect to Cluster ns/c`},
-		"no right, none": {"whether the Cluster exists is not disclosed", nil, func(s *Snapshot) { s.Allowed, s.Cluster = false, nil }, "deny ConnectForbidden"},
-		"no Cluster":     {"", nil, func(s *Snapshot) { s.Cluster = nil }, "deny ClusterNotFound Cluster ns/c does not exist"},
-		"denied":         {"decided", nil, func(s *Snapshot) { s.Request.Status.Conditions = condition(certificatesv1.CertificateDenied) }, "nothing"},
-		"failed": {"decided", nil, func(s *Snapshot) {
+		"no right":       {"the verb is missing", nil, func(s *snapshot) { s.Allowed = false }, `deny ConnectForbidden user "anna" may not connect to Cluster ns/c`},
+		"no right, none": {"whether the Cluster exists is not disclosed", nil, func(s *snapshot) { s.Allowed, s.Cluster = false, nil }, "deny ConnectForbidden"},
+		"no Cluster":     {"", nil, func(s *snapshot) { s.Cluster = nil }, "deny ClusterNotFound Cluster ns/c does not exist"},
+		"denied":         {"decided", nil, func(s *snapshot) { s.Request.Status.Conditions = condition(certificatesv1.CertificateDenied) }, "nothing"},
+		"failed": {"decided", nil, func(s *snapshot) {
 			s.Request.Status.Conditions = append(condition(certificatesv1.CertificateApproved), condition(certificatesv1.CertificateFailed)...)
 		}, "nothing"},
-		"issued":   {"decided", nil, func(s *Snapshot) { approved(s); s.Request.Status.Certificate = []byte("x") }, "nothing"},
+		"issued":   {"decided", nil, func(s *snapshot) { approved(s); s.Request.Status.Certificate = []byte("x") }, "nothing"},
 		"approved": {"the group of the certificate comes with the role", nil, approved, "issue anna [slipway:personal:1-2 team-a] view for 8h0m0s"},
 		"no role": {"the workload cluster gives the groups their rights", func(_ *x509.CertificateRequest, r *certificatesv1.CertificateSigningRequest) {
 			r.Annotations = nil
@@ -126,30 +126,30 @@ func TestDecide(t *testing.T) { // CX-08
 		"a year":      {"a week at most", seconds(365 * 24 * 3600), approved, "for 168h0m0s"},
 		"approved by another, against a rule": {"the rules bind others who approve", named("anna", "system:masters"), approved,
 			`fail RequestInvalid group "system:masters" is reserved`},
-		"no control plane yet": {"", nil, func(s *Snapshot) { approved(s); s.Kubeconfig, s.Authority = secrets.Kubeconfig{}, nil }, "wait Waiting for the control plane of Cluster c to be initialized"},
-		"authority without key": {"a user has it elsewhere", nil, func(s *Snapshot) { approved(s); delete(s.Authority.Data, corev1.TLSPrivateKeyKey) },
+		"no control plane yet": {"", nil, func(s *snapshot) { approved(s); s.Kubeconfig, s.Authority = secrets.Kubeconfig{}, nil }, "wait Waiting for the control plane of Cluster c to be initialized"},
+		"authority without key": {"a user has it elsewhere", nil, func(s *snapshot) { approved(s); delete(s.Authority.Data, corev1.TLSPrivateKeyKey) },
 			"fail AuthorityUnavailable Secret c-ca has no key that can sign"},
-		"expired authority": {"", nil, func(s *Snapshot) { approved(s); s.Authority = newAuthority(t, now.Add(-11*365*24*time.Hour)) },
+		"expired authority": {"", nil, func(s *snapshot) { approved(s); s.Authority = newAuthority(t, now.Add(-11*365*24*time.Hour)) },
 			"fail AuthorityUnavailable the certificate of Secret c-ca is not valid any more"},
-		"deleting": {"", nil, func(s *Snapshot) { approved(s); s.Cluster.DeletionTimestamp = &metav1.Time{Time: now} }, "fail ClusterNotFound Cluster c is being deleted"},
-		"deleted":  {"", nil, func(s *Snapshot) { approved(s); s.Cluster = nil }, "fail ClusterNotFound"},
+		"deleting": {"", nil, func(s *snapshot) { approved(s); s.Cluster.DeletionTimestamp = &metav1.Time{Time: now} }, "fail ClusterNotFound Cluster c is being deleted"},
+		"deleted":  {"", nil, func(s *snapshot) { approved(s); s.Cluster = nil }, "fail ClusterNotFound"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Snapshot{
+			s := snapshot{
 				Now: now, Request: requestOf(t, tc.request), Allowed: true, Cluster: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}},
 				Authority: newAuthority(t, now), Kubeconfig: secrets.Kubeconfig{Readable: true, Server: "https://127.0.0.1:1"},
 			}
 			if tc.change != nil {
 				tc.change(&s)
 			}
-			if got := sentence(Decide(s)); !strings.Contains(got, tc.want) || strings.HasPrefix(got, "nothing") != (tc.want == "nothing") {
+			if got := sentence(decide(s)); !strings.Contains(got, tc.want) || strings.HasPrefix(got, "nothing") != (tc.want == "nothing") {
 				t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
 			}
 		})
 	}
 }
 
-func sentence(v Verdict) string {
+func sentence(v verdict) string {
 	switch {
 	case v.Deny != nil:
 		return "deny " + v.Deny.Reason + " " + v.Deny.Message

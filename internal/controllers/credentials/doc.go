@@ -11,5 +11,5 @@
 // The controller owns the conditions and the certificate of these requests, their annotation slipway.dev/cluster,
 // and the ClusterRoleBindings slipway-personal-* in workload clusters. It never issues a certificate for a user or
 // group that Kubernetes reserves (system:, kubeadm:), or one that is valid for more than a week. Start with
-// [Decide].
+// [decide].
 package credentials

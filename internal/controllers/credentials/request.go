@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// SignerDomain is the domain of the signers. Each Cluster has its own signer, see [SignerOf].
-	SignerDomain = "clusters.slipway.dev"
-	// Verb is the verb on a Cluster that allows a user to request credentials for it.
-	Verb = "connect"
+	// signerDomain is the domain of the signers. Each Cluster has its own signer, see [SignerOf].
+	signerDomain = "clusters.slipway.dev"
+	// verb is the verb on a Cluster that allows a user to request credentials for it.
+	verb = "connect"
 	// RoleAnnotation on a request is the ClusterRole in the workload cluster that the certificate is bound to.
 	// Without it the certificate has the permissions that the workload cluster grants to its user and groups.
 	RoleAnnotation = "slipway.dev/role"
@@ -42,12 +42,12 @@ var reserved = [...]string{"system:", "kubeadm:", GroupPrefix}
 
 // SignerOf returns the signer of a Cluster.
 func SignerOf(cluster client.ObjectKey) string {
-	return SignerDomain + "/" + cluster.Namespace + "." + cluster.Name
+	return signerDomain + "/" + cluster.Namespace + "." + cluster.Name
 }
 
 // clusterOf returns the Cluster of a signer. Namespaces contain no dot, so the first dot ends the namespace.
 func clusterOf(signer string) (client.ObjectKey, bool) {
-	path, ours := strings.CutPrefix(signer, SignerDomain+"/")
+	path, ours := strings.CutPrefix(signer, signerDomain+"/")
 	namespace, name, ok := strings.Cut(path, ".")
 	return client.ObjectKey{Namespace: namespace, Name: name}, ours && ok && namespace != "" && name != ""
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-func (c *Controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) error {
 	switch a.(type) {
-	case Inject:
+	case inject:
 		return c.writer.Patch(ctx, s.Config, func(o client.Object) {
 			o.(*runtimev1.ExtensionConfig).Spec.ClientConfig.CABundle = s.Injection.Bundle
 		})
-	case EndRefresh:
+	case endRefresh:
 		return c.writer.Patch(ctx, s.Config, func(o client.Object) {
 			delete(o.(*runtimev1.ExtensionConfig).Annotations, hook.RefreshAnnotation)
 		})

@@ -14,10 +14,10 @@ import (
 
 // Conditions besides Discovered and Paused.
 const (
-	// AnsweringCondition is False while an extension, or one of its handlers, is not called because calls failed.
-	AnsweringCondition = "Answering"
-	// UsesDeprecatedHooksCondition is True if handlers implement deprecated versions of hooks.
-	UsesDeprecatedHooksCondition = "UsesDeprecatedHooks"
+	// answeringCondition is False while an extension, or one of its handlers, is not called because calls failed.
+	answeringCondition = "Answering"
+	// usesDeprecatedHooksCondition is True if handlers implement deprecated versions of hooks.
+	usesDeprecatedHooksCondition = "UsesDeprecatedHooks"
 
 	answeringReason         = "Answering"
 	circuitOpenReason       = hook.ReasonCircuitOpen
@@ -29,10 +29,10 @@ const (
 const again = "retrying in up to 1m"
 
 // conditions is the condition table of an ExtensionConfig.
-var conditions = condition.Table[Snapshot]{
-	{Type: runtimev1.ExtensionConfigDiscoveredCondition, Of: Snapshot.discovered},
-	{Type: AnsweringCondition, Of: Snapshot.answering},
-	{Type: UsesDeprecatedHooksCondition, Polarity: condition.Negative, Of: Snapshot.usesDeprecatedHooks},
+var conditions = condition.Table[snapshot]{
+	{Type: runtimev1.ExtensionConfigDiscoveredCondition, Of: snapshot.discovered},
+	{Type: answeringCondition, Of: snapshot.answering},
+	{Type: usesDeprecatedHooksCondition, Polarity: condition.Negative, Of: snapshot.usesDeprecatedHooks},
 }
 
 // legacy is the v1beta1 projection.
@@ -45,7 +45,7 @@ var legacy = []condition.Legacy{{
 // discovered reports whether the last discovery succeeded. The message explains a failure, which handlers are used
 // in the meantime, and when the discovery is retried. A Secret that cannot be used enqueues the ExtensionConfig
 // when it changes.
-func (s Snapshot) discovered() condition.Verdict {
+func (s snapshot) discovered() condition.Verdict {
 	var parts []string
 	switch {
 	case s.Injection != nil && s.Injection.Problem != "":
@@ -69,7 +69,7 @@ const listed = 5
 
 // answering reports open circuit breakers: of the extension if it is unreachable, or of handlers that do not
 // respond.
-func (s Snapshot) answering() condition.Verdict {
+func (s snapshot) answering() condition.Verdict {
 	if !s.State.Discovered {
 		return condition.Absent()
 	}
@@ -81,7 +81,7 @@ func (s Snapshot) answering() condition.Verdict {
 }
 
 // stopped describes which calls are blocked and why. It is empty if none are.
-func (s Snapshot) stopped() string {
+func (s snapshot) stopped() string {
 	const stopped = " stopped after several failures in a row"
 	if s.State.Circuit.Open {
 		return "Calls" + stopped + ": " + s.State.Circuit.Cause.Message
@@ -100,7 +100,7 @@ func (s Snapshot) stopped() string {
 	return "Calls of " + strings.Join(each, ", ") + stopped
 }
 
-func (s Snapshot) usesDeprecatedHooks() condition.Verdict {
+func (s snapshot) usesDeprecatedHooks() condition.Verdict {
 	if !s.State.Discovered {
 		return condition.Absent()
 	}
@@ -111,7 +111,7 @@ func (s Snapshot) usesDeprecatedHooks() condition.Verdict {
 }
 
 // deprecations returns a sorted line for each handler that implements a deprecated hook version.
-func (s Snapshot) deprecations() []string {
+func (s snapshot) deprecations() []string {
 	var lines []string
 	for _, h := range s.State.Handlers {
 		if known, ok := s.Catalog.Hook(h.Hook); ok && known.Deprecation != nil {

@@ -35,8 +35,8 @@ type Settings struct {
 	ReadOnly bool
 }
 
-// Extensions is the part of package hook that the controller uses.
-type Extensions interface {
+// extensions is the part of package hook that the controller uses.
+type extensions interface {
 	Discover(ctx context.Context, c *runtimev1.ExtensionConfig) (hook.ExtensionState, error)
 	Announce(c *runtimev1.ExtensionConfig)
 	Restore(c *runtimev1.ExtensionConfig) error
@@ -44,10 +44,10 @@ type Extensions interface {
 	State(name string) hook.ExtensionState
 }
 
-// Controller reconciles ExtensionConfigs.
-type Controller struct {
+// controller reconciles ExtensionConfigs.
+type controller struct {
 	client     client.Client
-	extensions Extensions
+	extensions extensions
 	catalog    *hooks.Catalog
 	secrets    follower
 	writer     *kube.Writer
@@ -64,7 +64,7 @@ func Add(s reconciler.Setup, extensions *hook.Extensions, settings Settings) err
 	}
 	events := &eventSource{}
 	watched := newSecrets(live, events.enqueue)
-	c := &Controller{
+	c := &controller{
 		client: s.Manager.GetClient(), extensions: extensions, catalog: extensions.Catalog(), secrets: watched,
 		settings: settings, now: time.Now,
 	}
@@ -79,17 +79,17 @@ func Add(s reconciler.Setup, extensions *hook.Extensions, settings Settings) err
 	return s.Builder(Name, &runtimev1.ExtensionConfig{}).WatchesRawSource(source.Func(events.start)).Complete(c)
 }
 
-func (c *Controller) definition() reconciler.Controller[*runtimev1.ExtensionConfig, Snapshot] {
-	return reconciler.Controller[*runtimev1.ExtensionConfig, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*runtimev1.ExtensionConfig, snapshot] {
+	return reconciler.Controller[*runtimev1.ExtensionConfig, snapshot]{
 		Name: Name, New: func() *runtimev1.ExtensionConfig { return &runtimev1.ExtensionConfig{} },
 		Urgent:  reconciler.Urgent{Fields: []string{"handlers"}},
-		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
+		Observe: c.observe, Decide: decide, Answer: c.answer, Act: c.act, Report: report,
 	}
 }
 
 // Reconcile forgets deleted extensions, even paused ones, restores the handlers that another manager discovered,
 // and otherwise calls the driver.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o := &runtimev1.ExtensionConfig{}
 	err := c.client.Get(ctx, req.NamespacedName, o)
 	switch {
@@ -114,7 +114,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // follow restores the handlers that another manager discovered, once its status refers to the current spec. The
 // server in the spec may not serve the handlers of an earlier generation. Previously restored handlers are used
 // until then.
-func (c *Controller) follow(ctx context.Context, o *runtimev1.ExtensionConfig) {
+func (c *controller) follow(ctx context.Context, o *runtimev1.ExtensionConfig) {
 	_, inject := o.Annotations[runtimev1.InjectCAFromSecretAnnotation]
 	discovered := condition.Set(o.Status.Conditions).Get(runtimev1.ExtensionConfigDiscoveredCondition)
 	switch {
@@ -128,7 +128,7 @@ func (c *Controller) follow(ctx context.Context, o *runtimev1.ExtensionConfig) {
 }
 
 // takeOver restores an extension from its status. If the status is incomplete, its next change enqueues the object.
-func (c *Controller) takeOver(ctx context.Context, o *runtimev1.ExtensionConfig) {
+func (c *controller) takeOver(ctx context.Context, o *runtimev1.ExtensionConfig) {
 	if err := c.extensions.Restore(o); err != nil {
 		waiting(ctx, o, err.Error())
 	}
@@ -145,7 +145,7 @@ func waiting(ctx context.Context, o *runtimev1.ExtensionConfig, problem string) 
 type prime struct {
 	setup      reconciler.Setup
 	extensions *hook.Extensions
-	controller *Controller
+	controller *controller
 }
 
 // Start implements manager.Runnable.

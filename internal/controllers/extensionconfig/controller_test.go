@@ -55,10 +55,10 @@ func newExtensions(t *testing.T) *hook.Extensions {
 	return e
 }
 
-func newController(c client.WithWatch, e *hook.Extensions, settings Settings) (*Controller, followed) {
+func newController(c client.WithWatch, e *hook.Extensions, settings Settings) (*controller, followed) {
 	f := followed{}
-	ctl := &Controller{client: c, extensions: e, catalog: e.Catalog(), secrets: f, settings: settings, now: time.Now}
-	r := &reconciler.Reconciler[*runtimev1.ExtensionConfig, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name)}
+	ctl := &controller{client: c, extensions: e, catalog: e.Catalog(), secrets: f, settings: settings, now: time.Now}
+	r := &reconciler.Reconciler[*runtimev1.ExtensionConfig, snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name)}
 	ctl.writer, ctl.driver = r.Writer, r
 	return ctl, f
 }
@@ -90,7 +90,7 @@ func get(t *testing.T, c client.Client) *runtimev1.ExtensionConfig {
 }
 
 // pass reconciles until a pass writes nothing.
-func pass(t *testing.T, c client.Client, ctl *Controller) {
+func pass(t *testing.T, c client.Client, ctl *controller) {
 	t.Helper()
 	for range 20 {
 		before := get(t, c).ResourceVersion

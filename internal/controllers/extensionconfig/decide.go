@@ -7,26 +7,26 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// Discover requests the handlers of the extension.
-type Discover struct{ Extension string }
+// discover requests the handlers of the extension.
+type discover struct{ Extension string }
 
-func (d Discover) String() string { return "which handlers extension " + d.Extension + " has" }
+func (d discover) String() string { return "which handlers extension " + d.Extension + " has" }
 
-// Inject is the action that writes the certificate authority from a Secret to caBundle.
-type Inject struct{ Secret string }
+// inject is the action that writes the certificate authority from a Secret to caBundle.
+type inject struct{ Secret string }
 
-func (i Inject) String() string {
+func (i inject) String() string {
 	return "set caBundle from Secret " + i.Secret + ": the annotation asks for it"
 }
 
-// EndRefresh is the action that removes the annotation that requested a discovery.
-type EndRefresh struct{}
+// endRefresh is the action that removes the annotation that requested a discovery.
+type endRefresh struct{}
 
-func (EndRefresh) String() string {
+func (endRefresh) String() string {
 	return "remove annotation " + hook.RefreshAnnotation + ": the status says what the discovery found"
 }
 
-// Decide computes the plan for an ExtensionConfig.
+// decide computes the plan for an ExtensionConfig.
 //
 //	Secret not usable               wait until it changes; the known handlers stay in use
 //	caBundle differs from Secret    inject it; the change enqueues the object
@@ -34,7 +34,7 @@ func (EndRefresh) String() string {
 //	the annotation requests one     discover the handlers, and schedule the next discovery
 //	requested discovery is done
 //	and reported in the status      remove the annotation, so that its author knows that the status is current
-func Decide(s Snapshot) reconciler.Plan {
+func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	if s.Injection != nil {
 		if s.Injection.Problem != "" {
@@ -42,21 +42,21 @@ func Decide(s Snapshot) reconciler.Plan {
 			return p
 		}
 		if !bytes.Equal(s.Injection.Bundle, s.Config.Spec.ClientConfig.CABundle) {
-			p.Do(Inject{Secret: s.Injection.Secret})
+			p.Do(inject{Secret: s.Injection.Secret})
 			return p
 		}
 	}
 	refresh := hook.RefreshRequest(s.Config)
 	requested := refresh != "" && refresh != s.State.Refreshed
 	if !s.Asked && (s.State.Generation != s.Config.Generation || !s.Now.Before(s.State.Next) || requested) {
-		p.Ask = append(p.Ask, Discover{Extension: s.Config.Name})
+		p.Ask = append(p.Ask, discover{Extension: s.Config.Name})
 		return p
 	}
 	if problem := s.State.Problem; problem != nil {
 		p.WaitFor(problem.Reason, "%s; %s", problem.Message, again).For("ExtensionConfig", s.Config.Name).ForTime()
 	}
 	if refresh != "" && refresh == s.State.Refreshed && s.reported() {
-		p.Do(EndRefresh{})
+		p.Do(endRefresh{})
 	}
 	p.RecheckIn(s.State.Next.Sub(s.Now))
 	return p

@@ -18,8 +18,8 @@ import (
 var now = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
 // settled is an extension that was discovered and is fine.
-func settled() Snapshot {
-	return Snapshot{
+func settled() snapshot {
+	return snapshot{
 		Now: now, Catalog: hooks.Default(),
 		Config: &runtimev1.ExtensionConfig{
 			ObjectMeta: metav1.ObjectMeta{Name: "ext", Generation: 3},
@@ -41,37 +41,37 @@ func failing(handler, cause string) hook.Failing {
 }
 
 // requested sets the annotation that requests a discovery, and for which request the last one was made.
-func requested(s *Snapshot, value, refreshed string) {
+func requested(s *snapshot, value, refreshed string) {
 	s.Config.Annotations, s.State.Refreshed = map[string]string{hook.RefreshAnnotation: value}, refreshed
 }
 
 func TestDecide(t *testing.T) {
 	tests := map[string]struct {
 		reason string
-		change func(*Snapshot)
+		change func(*snapshot)
 		want   reconciler.Plan
 	}{
 		"settled": {want: reconciler.Plan{Recheck: 10 * time.Minute}},
 		"new": {
-			change: func(s *Snapshot) { s.State = hook.ExtensionState{} },
-			want:   reconciler.Plan{Ask: []reconciler.Question{Discover{Extension: "ext"}}},
+			change: func(s *snapshot) { s.State = hook.ExtensionState{} },
+			want:   reconciler.Plan{Ask: []reconciler.Question{discover{Extension: "ext"}}},
 		},
 		"new spec": {
 			reason: "RT-06: another endpoint may have other handlers",
-			change: func(s *Snapshot) { s.Config.Generation++ },
-			want:   reconciler.Plan{Ask: []reconciler.Question{Discover{Extension: "ext"}}},
+			change: func(s *snapshot) { s.Config.Generation++ },
+			want:   reconciler.Plan{Ask: []reconciler.Question{discover{Extension: "ext"}}},
 		},
 		"it is time": {
-			change: func(s *Snapshot) { s.State.Next = now },
-			want:   reconciler.Plan{Ask: []reconciler.Question{Discover{Extension: "ext"}}},
+			change: func(s *snapshot) { s.State.Next = now },
+			want:   reconciler.Plan{Ask: []reconciler.Question{discover{Extension: "ext"}}},
 		},
 		"asked once is enough": {
 			reason: "a pass never asks twice, whatever the answer says",
-			change: func(s *Snapshot) { s.State.Next, s.Asked = now, true },
+			change: func(s *snapshot) { s.State.Next, s.Asked = now, true },
 		},
 		"failed": {
 			reason: "RT-19: the next try is further away each time; package hook says when",
-			change: func(s *Snapshot) { s.State.Problem, s.State.Next, s.Asked = problem(), now.Add(4*time.Second), true },
+			change: func(s *snapshot) { s.State.Problem, s.State.Next, s.Asked = problem(), now.Add(4*time.Second), true },
 			want: reconciler.Plan{Recheck: 4 * time.Second, Waits: []reconciler.Wait{{
 				Reason: "ConnectionRefused", Message: "nothing listens; retrying in up to 1m",
 				On: []reconciler.Subject{{Kind: "ExtensionConfig", Name: "ext"}}, Until: reconciler.UntilTime,
@@ -79,52 +79,52 @@ func TestDecide(t *testing.T) {
 		},
 		"refresh": {
 			reason: "RT-06: the annotation requests a discovery, at once",
-			change: func(s *Snapshot) { requested(s, "1", "") },
-			want:   reconciler.Plan{Ask: []reconciler.Question{Discover{Extension: "ext"}}},
+			change: func(s *snapshot) { requested(s, "1", "") },
+			want:   reconciler.Plan{Ask: []reconciler.Question{discover{Extension: "ext"}}},
 		},
 		"refresh once more": {
 			reason: "another value is another request",
-			change: func(s *Snapshot) { requested(s, "2", "=1") },
-			want:   reconciler.Plan{Ask: []reconciler.Question{Discover{Extension: "ext"}}},
+			change: func(s *snapshot) { requested(s, "2", "=1") },
+			want:   reconciler.Plan{Ask: []reconciler.Question{discover{Extension: "ext"}}},
 		},
 		"refreshed": {
 			reason: "the status has to say what was found before the annotation goes; writing it enqueues the object",
-			change: func(s *Snapshot) { requested(s, "", "=") },
+			change: func(s *snapshot) { requested(s, "", "=") },
 			want:   reconciler.Plan{Recheck: 10 * time.Minute},
 		},
 		"refreshed and reported": {
-			change: func(s *Snapshot) {
+			change: func(s *snapshot) {
 				requested(s, "1", "=1")
 				s.Config.Status = s.status()
 			},
-			want: reconciler.Plan{Actions: []reconciler.Action{EndRefresh{}}, Recheck: 10 * time.Minute},
+			want: reconciler.Plan{Actions: []reconciler.Action{endRefresh{}}, Recheck: 10 * time.Minute},
 		},
 		"refreshed in vain": {
 			reason: "a discovery that failed ends the request too: the condition says why",
-			change: func(s *Snapshot) {
+			change: func(s *snapshot) {
 				requested(s, "1", "=1")
 				s.State.Problem, s.State.Next = problem(), now.Add(4*time.Second)
 				s.Config.Status = s.status()
 			},
-			want: reconciler.Plan{Actions: []reconciler.Action{EndRefresh{}}, Recheck: 4 * time.Second, Waits: []reconciler.Wait{{
+			want: reconciler.Plan{Actions: []reconciler.Action{endRefresh{}}, Recheck: 4 * time.Second, Waits: []reconciler.Wait{{
 				Reason: "ConnectionRefused", Message: "nothing listens; retrying in up to 1m",
 				On: []reconciler.Subject{{Kind: "ExtensionConfig", Name: "ext"}}, Until: reconciler.UntilTime,
 			}}},
 		},
 		"inject": {
 			reason: "RT-05",
-			change: func(s *Snapshot) {
-				s.Injection, s.State = &Injection{Secret: "ns/ca", Bundle: []byte("new")}, hook.ExtensionState{}
+			change: func(s *snapshot) {
+				s.Injection, s.State = &injection{Secret: "ns/ca", Bundle: []byte("new")}, hook.ExtensionState{}
 			},
-			want: reconciler.Plan{Actions: []reconciler.Action{Inject{Secret: "ns/ca"}}},
+			want: reconciler.Plan{Actions: []reconciler.Action{inject{Secret: "ns/ca"}}},
 		},
 		"injected": {
-			change: func(s *Snapshot) { s.Injection = &Injection{Secret: "ns/ca", Bundle: []byte("ca")} },
+			change: func(s *snapshot) { s.Injection = &injection{Secret: "ns/ca", Bundle: []byte("ca")} },
 			want:   reconciler.Plan{Recheck: 10 * time.Minute},
 		},
 		"nothing to inject": {
 			reason: "what was injected before stays, and so do the handlers; the Secret wakes us",
-			change: func(s *Snapshot) { s.Injection = &Injection{Secret: "ns/ca", Problem: "Secret ns/ca is gone"} },
+			change: func(s *snapshot) { s.Injection = &injection{Secret: "ns/ca", Problem: "Secret ns/ca is gone"} },
 			want: reconciler.Plan{Waits: []reconciler.Wait{{
 				Reason: "CASecretNotUsable", Message: "Secret ns/ca is gone",
 				On: []reconciler.Subject{{Kind: "Secret", Namespace: "ns", Name: "ca"}}, Field: "data", Until: reconciler.UntilChange,
@@ -137,7 +137,7 @@ func TestDecide(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&s)
 			}
-			if diff := cmp.Diff(tt.want, Decide(s)); diff != "" {
+			if diff := cmp.Diff(tt.want, decide(s)); diff != "" {
 				t.Errorf("%s\n%s", tt.reason, diff)
 			}
 		})
@@ -162,7 +162,7 @@ func TestReport(t *testing.T) {
 	const unknown = "handler later serves NotKnownHere of x/v7, which this version of Slipway does not know, and holds back what it would be called for"
 	tests := map[string]struct {
 		reason     string
-		change     func(*Snapshot)
+		change     func(*snapshot)
 		conditions map[string]string
 		v1beta1    string
 		events     []string
@@ -175,14 +175,14 @@ func TestReport(t *testing.T) {
 		},
 		"never discovered": {
 			reason:     "RT-06, RT-15: the error's text, and no word about calls",
-			change:     func(s *Snapshot) { s.State = hook.ExtensionState{Generation: 3, Problem: problem()} },
+			change:     func(s *snapshot) { s.State = hook.ExtensionState{Generation: 3, Problem: problem()} },
 			conditions: map[string]string{"Discovered": "False/NotDiscovered/nothing listens; " + again},
 			v1beta1:    "False/DiscoveryFailed/nothing listens; " + again,
 			events:     []string{"Warning NotDiscovered: nothing listens; retrying in up to 1m"},
 		},
 		"stale": {
 			reason: "the handlers stay, and it says so",
-			change: func(s *Snapshot) {
+			change: func(s *snapshot) {
 				s.State.Problem = problem()
 				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "False"}}
 			},
@@ -194,8 +194,8 @@ func TestReport(t *testing.T) {
 		},
 		"no authority": {
 			reason: "RT-05",
-			change: func(s *Snapshot) {
-				s.Injection, s.State = &Injection{Problem: "Secret ns/ca is gone"}, hook.ExtensionState{}
+			change: func(s *snapshot) {
+				s.Injection, s.State = &injection{Problem: "Secret ns/ca is gone"}, hook.ExtensionState{}
 			},
 			conditions: map[string]string{"Discovered": "False/NotDiscovered/Secret ns/ca is gone"},
 			v1beta1:    "False/DiscoveryFailed/Secret ns/ca is gone",
@@ -203,7 +203,7 @@ func TestReport(t *testing.T) {
 		},
 		"not reached": {
 			reason: "RT-19",
-			change: func(s *Snapshot) {
+			change: func(s *snapshot) {
 				s.State.Circuit = hook.BreakerState{Open: true, Cause: hook.BreakerFailure{Reason: "ConnectionRefused", Message: "nothing listens"}}
 				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "True"}, {Type: "Answering", Status: "True"}}
 			},
@@ -214,7 +214,7 @@ func TestReport(t *testing.T) {
 		},
 		"handlers fail": {
 			reason: "RT-19: they are named",
-			change: func(s *Snapshot) {
+			change: func(s *snapshot) {
 				s.State.Failing = []hook.Failing{failing("a", "it answered HTTP 500"), failing("b", "it answered HTTP 404")}
 				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "True"}, {Type: "Answering", Status: "True"}}
 			},
@@ -225,7 +225,7 @@ func TestReport(t *testing.T) {
 		},
 		"many handlers fail": {
 			reason: "a message has an end",
-			change: func(s *Snapshot) {
+			change: func(s *snapshot) {
 				for _, name := range strings.Split("a b c d e f g h", " ") {
 					s.State.Failing = append(s.State.Failing, failing(name, "no"))
 				}
@@ -240,7 +240,7 @@ func TestReport(t *testing.T) {
 		},
 		"unknown hook": {
 			reason: "RT-31: the handler stays and is named, whatever keeps the extension from being discovered",
-			change: func(s *Snapshot) {
+			change: func(s *snapshot) {
 				s.State.Problem = problem()
 				later := hook.Handler{Name: "later", Hook: hooks.ID{Name: hooks.Name{Group: "x", Hook: "NotKnownHere"}, Version: "v7"}}
 				s.State.Handlers, s.State.Unknown = append(s.State.Handlers, later), []hook.Handler{later}
@@ -253,7 +253,7 @@ func TestReport(t *testing.T) {
 			v1beta1: "False/DiscoveryFailed/nothing listens; " + again + "; the handlers of the last discovery stay in use; " + unknown, handlers: 2,
 		},
 		"circuit closed again": {
-			change: func(s *Snapshot) {
+			change: func(s *snapshot) {
 				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "True"}, {Type: "Answering", Status: "False"}}
 			},
 			conditions: map[string]string{"Discovered": "True/Discovered/", "Answering": "True/Answering/", "UsesDeprecatedHooks": "False/NoDeprecatedHooks/"},
@@ -261,7 +261,7 @@ func TestReport(t *testing.T) {
 		},
 		"deprecated": {
 			reason: "RT-25",
-			change: func(s *Snapshot) {
+			change: func(s *snapshot) {
 				s.Catalog = old
 				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "True"}}
 			},
@@ -275,7 +275,7 @@ func TestReport(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&s)
 			}
-			report := Report(s, Decide(s), reconciler.Outcome{})
+			report := report(s, decide(s), reconciler.Outcome{})
 			status := report.Status.(runtimev1.ExtensionConfigStatus)
 			got := map[string]string{}
 			for _, c := range status.Conditions {
@@ -304,8 +304,8 @@ func TestReport(t *testing.T) {
 
 func TestNothingIsReportedDuringInjection(t *testing.T) {
 	s := settled()
-	s.Injection = &Injection{Secret: "ns/ca", Bundle: []byte("new")}
-	if report := Report(s, Decide(s), reconciler.Outcome{}); report.Status != nil || report.Events != nil {
+	s.Injection = &injection{Secret: "ns/ca", Bundle: []byte("new")}
+	if report := report(s, decide(s), reconciler.Outcome{}); report.Status != nil || report.Events != nil {
 		t.Errorf("got %+v", report)
 	}
 }

@@ -12,5 +12,5 @@
 // The controller owns the status of ExtensionConfigs, spec.clientConfig.caBundle if the annotation is set, and the
 // removal of the annotation that requests a discovery. The discovery is the only hook that it calls. An extension
 // can never stop or delay the manager, and messages never contain the content of a Secret or of the settings. Start
-// with [Snapshot] and [Decide], then read conditions.go. Package hook implements the calls.
+// with [snapshot] and [decide], then read conditions.go. Package hook implements the calls.
 package extensionconfig

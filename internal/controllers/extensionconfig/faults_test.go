@@ -134,7 +134,7 @@ func testBadDiscovery(t *testing.T, tt badDiscovery) {
 	if got := verdict(o, "Discovered"); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	if got := verdict(o, AnsweringCondition); (got == "True") != (want == "True") {
+	if got := verdict(o, answeringCondition); (got == "True") != (want == "True") {
 		t.Errorf("Answering is %s", got)
 	}
 }
@@ -185,7 +185,7 @@ func TestBadCalls(t *testing.T) {
 				want = "False: Calls of check (" + strings.ReplaceAll(tt.want, "HOST", x.Listener.Addr().String()) + ") stopped after several failures in a row; " + again +
 					". Until then handlers with failure policy Fail block what they would be called for, and those with Ignore are passed over"
 			}
-			if got := verdict(get(t, c), AnsweringCondition); got != want {
+			if got := verdict(get(t, c), answeringCondition); got != want {
 				t.Errorf("got %s\nwant %s", got, want)
 			}
 			wakes := 0

@@ -20,8 +20,8 @@ import (
 // authorityKey is the key of a Secret that contains the certificates of an authority.
 const authorityKey = "ca.crt"
 
-// Snapshot is the input of all decisions about an ExtensionConfig.
-type Snapshot struct {
+// snapshot is the input of all decisions about an ExtensionConfig.
+type snapshot struct {
 	Now    time.Time
 	Config *runtimev1.ExtensionConfig
 	// State is the known state of the extension.
@@ -29,13 +29,13 @@ type Snapshot struct {
 	// Asked is set if the extension was called for its handlers in this reconciliation.
 	Asked bool
 	// Injection is nil if the annotation is not set.
-	Injection *Injection
+	Injection *injection
 	// Catalog contains the known hooks with their deprecations.
 	Catalog *hooks.Catalog
 }
 
-// Injection describes the source of caBundle.
-type Injection struct {
+// injection describes the source of caBundle.
+type injection struct {
 	// Secret is the value of the annotation.
 	Secret string
 	// Bundle is the bundle to inject. It is empty if Problem explains why there is none.
@@ -43,21 +43,21 @@ type Injection struct {
 	Problem string
 }
 
-func (c *Controller) observe(ctx context.Context, o *runtimev1.ExtensionConfig) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Config: o, State: c.extensions.State(o.Name), Catalog: c.catalog}
+func (c *controller) observe(ctx context.Context, o *runtimev1.ExtensionConfig) (snapshot, error) {
+	s := snapshot{Now: c.now(), Config: o, State: c.extensions.State(o.Name), Catalog: c.catalog}
 	var err error
 	s.Injection, err = c.readInjection(ctx, o)
 	return s, err
 }
 
 // readInjection reads the Secret and starts to watch it.
-func (c *Controller) readInjection(ctx context.Context, o *runtimev1.ExtensionConfig) (*Injection, error) {
+func (c *controller) readInjection(ctx context.Context, o *runtimev1.ExtensionConfig) (*injection, error) {
 	text, wanted := o.Annotations[runtimev1.InjectCAFromSecretAnnotation]
 	if !wanted {
 		c.secrets.follow(o.Name, client.ObjectKey{})
 		return nil, nil
 	}
-	in := &Injection{Secret: text}
+	in := &injection{Secret: text}
 	key, ok := secretKey(text)
 	if !ok {
 		c.secrets.follow(o.Name, client.ObjectKey{})
@@ -90,8 +90,8 @@ func secretKey(text string) (client.ObjectKey, bool) {
 }
 
 // answer calls the extension for its handlers.
-func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
-	if _, ok := q.(Discover); !ok {
+func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.Question) (snapshot, error) {
+	if _, ok := q.(discover); !ok {
 		return s, fmt.Errorf("no answer to %s", q)
 	}
 	var err error

@@ -11,9 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// Report returns the status after a reconciliation. If the object itself is changed, there is no report, because
+// report returns the status after a reconciliation. If the object itself is changed, there is no report, because
 // the change enqueues it again.
-func Report(s Snapshot, p reconciler.Plan, _ reconciler.Outcome) reconciler.Report {
+func report(s snapshot, p reconciler.Plan, _ reconciler.Outcome) reconciler.Report {
 	if len(p.Actions) > 0 {
 		return reconciler.Report{}
 	}
@@ -22,7 +22,7 @@ func Report(s Snapshot, p reconciler.Plan, _ reconciler.Outcome) reconciler.Repo
 }
 
 // status returns the status for the known state of the extension.
-func (s Snapshot) status() runtimev1.ExtensionConfigStatus {
+func (s snapshot) status() runtimev1.ExtensionConfigStatus {
 	status := runtimev1.ExtensionConfigStatus{
 		Conditions: conditions.Evaluate(s, reconciler.MomentOf(s.Config, s.Now)), Handlers: s.Config.Status.Handlers,
 	}
@@ -36,7 +36,7 @@ func (s Snapshot) status() runtimev1.ExtensionConfigStatus {
 }
 
 // reported reports whether the status of the object is already up to date.
-func (s Snapshot) reported() bool {
+func (s snapshot) reported() bool {
 	want := s.status()
 	written := condition.Set(s.Config.Status.Conditions)
 	for _, c := range want.Conditions {
@@ -48,7 +48,7 @@ func (s Snapshot) reported() bool {
 }
 
 // events returns an event for each condition whose status changed, with the condition's message.
-func events(s Snapshot, status runtimev1.ExtensionConfigStatus) []reconciler.Event {
+func events(s snapshot, status runtimev1.ExtensionConfigStatus) []reconciler.Event {
 	before, after := condition.Set(s.Config.Status.Conditions), condition.Set(status.Conditions)
 	var out []reconciler.Event
 	if c := after.Get(runtimev1.ExtensionConfigDiscoveredCondition); changed(before, *c) {
@@ -58,15 +58,15 @@ func events(s Snapshot, status runtimev1.ExtensionConfigStatus) []reconciler.Eve
 			out = append(out, reconciler.Warning(c.Reason, "%s", c.Message))
 		}
 	}
-	if c := after.Get(AnsweringCondition); c != nil && changed(before, *c) {
+	if c := after.Get(answeringCondition); c != nil && changed(before, *c) {
 		switch {
 		case c.Status == "False":
 			out = append(out, reconciler.Warning(c.Reason, "%s; %s", s.stopped(), again))
-		case before.IsFalse(AnsweringCondition):
+		case before.IsFalse(answeringCondition):
 			out = append(out, reconciler.Normal("CircuitClosed", "The extension answers again"))
 		}
 	}
-	if c := after.Get(UsesDeprecatedHooksCondition); c != nil && c.Status == "True" && changed(before, *c) {
+	if c := after.Get(usesDeprecatedHooksCondition); c != nil && c.Status == "True" && changed(before, *c) {
 		out = append(out, reconciler.Warning(c.Reason, "%s", c.Message))
 	}
 	return out

@@ -24,10 +24,10 @@ type (
 	CopyProviderFields struct{}
 	// SyncNode synchronizes labels, annotations and taints to the Node.
 	SyncNode struct{ Node string }
-	// Cordon marks the Node as unschedulable.
-	Cordon struct{ Node string }
-	// Evict evicts Pods of the Node.
-	Evict struct {
+	// cordon marks the Node as unschedulable.
+	cordon struct{ Node string }
+	// evict evicts Pods of the Node.
+	evict struct {
 		Node string
 		// Pods is the number of Pods to evict.
 		Pods int
@@ -40,7 +40,7 @@ type (
 )
 
 // Finding implements reconciler.Finding: the action returns the results of the evictions.
-func (Evict) Finding() {}
+func (evict) Finding() {}
 
 func (a Join) String() string { return "join Cluster " + a.Cluster }
 func (a CopyProviderFields) String() string {
@@ -49,8 +49,8 @@ func (a CopyProviderFields) String() string {
 func (a SyncNode) String() string {
 	return fmt.Sprintf("sync labels, annotations and taints to Node %s", a.Node)
 }
-func (a Cordon) String() string { return fmt.Sprintf("cordon Node %s: its Machine is deleted", a.Node) }
-func (a Evict) String() string {
+func (a cordon) String() string { return fmt.Sprintf("cordon Node %s: its Machine is deleted", a.Node) }
+func (a evict) String() string {
 	return fmt.Sprintf("evict %d Pods from Node %s: its Machine is deleted", a.Pods, a.Node)
 }
 func (a NoteProviderID) String() string {
@@ -73,7 +73,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { copyProviderFields(s, o.(*clusterv1.Machine)) })
 	case SyncNode:
 		return c.syncNode(ctx, s)
-	case Cordon:
+	case cordon:
 		return c.cordon(ctx, s)
 	case NoteProviderID:
 		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { o.(*clusterv1.Machine).Spec.ProviderID = a.ID })

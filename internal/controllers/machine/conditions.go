@@ -53,7 +53,7 @@ func (j conditionInput) deleting() condition.Verdict {
 	}
 	node := false // set if an action on the Node failed; the message of its wait describes the problem
 	switch j.out.Failed.(type) {
-	case DeleteNode, Cordon:
+	case DeleteNode, cordon:
 		node = true
 	}
 	switch kind := fault.KindOf(j.out.Err); {
@@ -144,14 +144,14 @@ func (j conditionInput) nodeReady() condition.Verdict {
 	if v := j.noNode(j.before(clusterv1.MachineNodeReadyCondition)); v.Status != "" {
 		return v
 	}
-	return NodeReady(j.Node.Item)
+	return nodeReady(j.Node.Item)
 }
 
 func (j conditionInput) nodeHealthy() condition.Verdict {
 	if v := j.noNode(j.before(clusterv1.MachineNodeHealthyCondition)); v.Status != "" {
 		return v
 	}
-	return NodeHealthy(j.Node.Item)
+	return nodeHealthy(j.Node.Item)
 }
 
 func (j conditionInput) before(conditionType string) *metav1.Condition {

@@ -212,7 +212,7 @@ func TestRecheck(t *testing.T) { // MD-03, MD-04, MD-12
 func done(p reconciler.Plan, r drain.Results) reconciler.Outcome {
 	out := reconciler.Outcome{Done: p.Actions}
 	for _, a := range p.Actions {
-		if _, ok := a.(Evict); ok {
+		if _, ok := a.(evict); ok {
 			out.Results = append(out.Results, r)
 		}
 	}

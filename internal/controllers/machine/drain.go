@@ -35,14 +35,14 @@ const connection = "condition " + clusterv1.ClusterRemoteConnectionProbeConditio
 
 // The reads that a deletion requests.
 type (
-	// AskPods requests the Pods of the Node and the other inputs of the drain.
-	AskPods struct{ Node string }
-	// AskVolumes requests the volumes that are attached to the Node.
-	AskVolumes struct{ Node string }
+	// askPods requests the Pods of the Node and the other inputs of the drain.
+	askPods struct{ Node string }
+	// askVolumes requests the volumes that are attached to the Node.
+	askVolumes struct{ Node string }
 )
 
-func (q AskPods) String() string    { return "the Pods of Node " + q.Node }
-func (q AskVolumes) String() string { return "the volumes attached to Node " + q.Node }
+func (q askPods) String() string    { return "the Pods of Node " + q.Node }
+func (q askVolumes) String() string { return "the volumes attached to Node " + q.Node }
 
 // drainNode cordons the Node, then evicts its Pods until the drain is complete.
 func drainNode(s Snapshot, p *reconciler.Plan) {
@@ -58,14 +58,14 @@ func drainNode(s Snapshot, p *reconciler.Plan) {
 	case n == nil:
 		return
 	case !n.Spec.Unschedulable:
-		p.Do(Cordon{Node: n.Name})
+		p.Do(cordon{Node: n.Name})
 		p.WaitFor(reason, "%s", drainMessage(s, nil)).For("Node", n.Name).ForTime()
 	case s.PodsProblem != "":
 		p.WaitFor(reason, "%s", s.PodsProblem).For("Node", n.Name).UntilUserActs()
 	case s.Pods == nil && s.Node.RetryAfter > 0:
 		p.WaitFor(reason, "%s", drainMessage(s, nil)).For("Node", n.Name).ForTime()
 	case s.Pods == nil:
-		p.Ask = append(p.Ask, AskPods{Node: n.Name})
+		p.Ask = append(p.Ask, askPods{Node: n.Name})
 		return
 	default:
 		pods := drain.Decide(*s.Pods)
@@ -73,7 +73,7 @@ func drainNode(s Snapshot, p *reconciler.Plan) {
 			return
 		}
 		if len(pods.Evict) > 0 {
-			p.Do(Evict{Node: n.Name, Pods: len(pods.Evict)})
+			p.Do(evict{Node: n.Name, Pods: len(pods.Evict)})
 		}
 		p.WaitFor(reason, "%s", drainMessage(s, nil)).For("Node", n.Name).ForTime()
 	}
@@ -100,14 +100,14 @@ func waitForVolumes(s Snapshot, p *reconciler.Plan) {
 	case s.Node.RetryAfter > 0:
 		p.WaitFor(reason, "Waiting for a turn to read which volumes are attached to Node %s", n.Name).For("Node", n.Name).ForTime()
 	case s.Volumes == nil && (s.Settings.VolumeAttachments || len(n.Status.VolumesAttached) > 0):
-		p.Ask = append(p.Ask, AskVolumes{Node: n.Name})
+		p.Ask = append(p.Ask, askVolumes{Node: n.Name})
 		return
 	case s.Volumes == nil, s.Volumes.None():
 		return
 	case s.PodsProblem != "":
 		p.WaitFor(reason, "%s", s.PodsProblem).For("Node", n.Name).UntilUserActs()
 	case s.Pods == nil:
-		p.Ask = append(p.Ask, AskPods{Node: n.Name})
+		p.Ask = append(p.Ask, askPods{Node: n.Name})
 		return
 	default:
 		attached := s.Volumes.Attached(drain.Decide(*s.Pods).Stay)
@@ -206,16 +206,16 @@ func drainMessage(s Snapshot, results *drain.Results) string {
 // answer performs the reads that a deletion or an update requests. An unreachable workload cluster is recorded in
 // the snapshot and is not an error.
 func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (_ Snapshot, err error) {
-	if _, updating := q.(AskProgress); updating {
+	if _, updating := q.(askProgress); updating {
 		s.Progress, err = s.update().Answer(ctx, c.caller)
 		return s, err
 	}
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err == nil {
 		switch q.(type) {
-		case AskPods:
+		case askPods:
 			err = c.lookAtPods(ctx, &s, workload)
-		case AskVolumes:
+		case askVolumes:
 			var v drain.Volumes
 			v, err = drain.LookForVolumes(ctx, workload, s.Node.Item, s.Settings.VolumeAttachments)
 			s.Volumes = &v

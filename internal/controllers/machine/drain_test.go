@@ -182,7 +182,7 @@ func TestDownWhileAsked(t *testing.T) { // MD-03, RC-04
 	c := world(leavingMachine()).Build()
 	ctl, _ := controller(c, workloads{down: true})
 	s := settled(deleted, external, drained, func(s *Snapshot) { s.Pods = nil })
-	got, err := ctl.answer(t.Context(), s, AskPods{Node: "n"})
+	got, err := ctl.answer(t.Context(), s, askPods{Node: "n"})
 	if err != nil || !got.Node.Unreachable {
 		t.Errorf("a fact, not an error: %+v, %v", got.Node, err)
 	}

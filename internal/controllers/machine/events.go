@@ -20,7 +20,7 @@ func events(j conditionInput, status clusterv1.MachineStatus) []reconciler.Event
 	}
 	list = append(list, reference.Events(j.Machine.Status.Conditions, j.infra(), j.bootstrap())...)
 	switch failed := j.out.Failed.(type) {
-	case Cordon:
+	case cordon:
 		list = append(list, reconciler.Warning("FailedDrainNode", "Node %s could not be cordoned; retrying", failed.Node))
 	case DeleteNode:
 		list = append(list, reconciler.Warning("FailedDeleteNode", "Node %s could not be deleted; retrying", failed.Node))

@@ -18,13 +18,13 @@ func legacy() []condition.Legacy {
 		bootstrapConfig.Legacy(clusterv1.BootstrapReadyV1Beta1Condition, clusterv1.WaitingForDataSecretFallbackV1Beta1Reason),
 		infrastructure.Legacy(clusterv1.InfrastructureReadyV1Beta1Condition, clusterv1.WaitingForInfrastructureFallbackV1Beta1Reason),
 		{Type: clusterv1.MachineNodeHealthyV1Beta1Condition, From: clusterv1.MachineNodeHealthyCondition,
-			Reason: NodeReason, Severity: NodeSeverity},
+			Reason: nodeReason, Severity: nodeSeverity},
 		{Type: clusterv1.MachineHealthCheckSucceededV1Beta1Condition, From: clusterv1.MachineHealthCheckSucceededCondition,
-			Reason: HealthReason, Severity: LegacyWarning},
+			Reason: healthReason, Severity: legacyWarning},
 		{Type: clusterv1.MachineOwnerRemediatedV1Beta1Condition, From: clusterv1.MachineOwnerRemediatedCondition,
-			Severity: LegacyWarning},
+			Severity: legacyWarning},
 		stageRow(clusterv1.PreDrainDeleteHookSucceededV1Beta1Condition, nil),
-		stageRow(clusterv1.DrainingSucceededV1Beta1Condition, DrainSeverity),
+		stageRow(clusterv1.DrainingSucceededV1Beta1Condition, drainSeverity),
 		stageRow(clusterv1.VolumeDetachSucceededV1Beta1Condition, nil),
 		stageRow(clusterv1.PreTerminateDeleteHookSucceededV1Beta1Condition, nil),
 	}
@@ -89,7 +89,7 @@ func (j conditionInput) drainingSucceeded() (condition.Verdict, bool) {
 	}
 	name := j.nodeRef.Name
 	if _, now := planDeletion(j.Snapshot); now <= draining {
-		_, cordon := j.out.Failed.(Cordon)
+		_, cordon := j.out.Failed.(cordon)
 		if cordon || j.evicted != nil && j.evicted.Failures() {
 			return condition.False(clusterv1.DrainingFailedV1Beta1Reason,
 				"Node "+name+" cannot be drained now; retrying"), true

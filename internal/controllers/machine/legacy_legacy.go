@@ -1,5 +1,5 @@
 // Package legacy translates the reasons of Machine conditions to v1beta1 and determines their severity. The
-// projection itself is in the Machine controller. Start with [NodeReason].
+// projection itself is in the Machine controller. Start with [nodeReason].
 package machine
 
 import (
@@ -8,19 +8,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// DrainSeverity returns the severity of a False DrainingSucceeded condition.
-func DrainSeverity(reason string) clusterv1.ConditionSeverity {
+// drainSeverity returns the severity of a False DrainingSucceeded condition.
+func drainSeverity(reason string) clusterv1.ConditionSeverity {
 	if reason == clusterv1.DrainingFailedV1Beta1Reason {
 		return clusterv1.ConditionSeverityWarning
 	}
 	return clusterv1.ConditionSeverityInfo
 }
 
-// LegacyWarning returns the severity Warning for every reason.
-func LegacyWarning(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning }
+// legacyWarning returns the severity Warning for every reason.
+func legacyWarning(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning }
 
-// HealthReason returns the v1beta1 reason of HealthCheckSucceeded.
-func HealthReason(r string) string {
+// healthReason returns the v1beta1 reason of HealthCheckSucceeded.
+func healthReason(r string) string {
 	switch r {
 	case clusterv1.MachineHealthCheckUnhealthyNodeReason:
 		return clusterv1.UnhealthyNodeConditionV1Beta1Reason
@@ -36,8 +36,8 @@ func HealthReason(r string) string {
 	return r
 }
 
-// NodeReason returns the v1beta1 reason of NodeHealthy.
-func NodeReason(r string) string {
+// nodeReason returns the v1beta1 reason of nodeHealthy.
+func nodeReason(r string) string {
 	switch r {
 	case clusterv1.MachineNodeNotHealthyReason:
 		return clusterv1.NodeConditionsFailedV1Beta1Reason
@@ -51,8 +51,8 @@ func NodeReason(r string) string {
 	return r
 }
 
-// NodeSeverity returns the severity of a False NodeHealthy condition.
-func NodeSeverity(reason string) clusterv1.ConditionSeverity {
+// nodeSeverity returns the severity of a False nodeHealthy condition.
+func nodeSeverity(reason string) clusterv1.ConditionSeverity {
 	switch reason {
 	case clusterv1.MachineNodeDeletedReason:
 		return clusterv1.ConditionSeverityError

@@ -30,8 +30,8 @@ func (s Snapshot) infra() reference.Link {
 	return s.link(infrastructure, s.Machine.Spec.InfrastructureRef, s.Infra, s.Machine.Status.Initialization.InfrastructureProvisioned)
 }
 
-func (s Snapshot) update() InPlaceUpdate {
-	return InPlaceUpdate{Machine: s.Machine, Infrastructure: s.infra(), Bootstrap: s.bootstrap(), Enabled: s.Settings.InPlaceUpdates, Progress: s.Progress}
+func (s Snapshot) update() inPlaceUpdate {
+	return inPlaceUpdate{Machine: s.Machine, Infrastructure: s.infra(), Bootstrap: s.bootstrap(), Enabled: s.Settings.InPlaceUpdates, Progress: s.Progress}
 }
 
 func (s Snapshot) link(r reference.Role, ref clusterv1.ContractVersionedObjectReference, v contract.View, reached *bool) reference.Link {

@@ -1,5 +1,5 @@
-// Package nodestate computes the Machine conditions NodeReady and NodeHealthy from a Node ([NodeReady], [NodeHealthy]). It
-// reads no objects; the caller handles Nodes that are not known. Start with [NodeHealthy].
+// Package nodestate computes the Machine conditions nodeReady and nodeHealthy from a Node ([nodeReady], [nodeHealthy]). It
+// reads no objects; the caller handles Nodes that are not known. Start with [nodeHealthy].
 package machine
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// NodeReady computes NodeReady from the kubelet's Ready condition.
-func NodeReady(n *corev1.Node) condition.Verdict {
+// nodeReady computes nodeReady from the kubelet's Ready condition.
+func nodeReady(n *corev1.Node) condition.Verdict {
 	c := conditionOf(n, corev1.NodeReady)
 	switch {
 	case c == nil:
@@ -26,8 +26,8 @@ func NodeReady(n *corev1.Node) condition.Verdict {
 	return condition.Unknown(clusterv1.MachineNodeReadyUnknownReason, "* Node.Ready: "+c.Message)
 }
 
-// NodeHealthy computes NodeHealthy: True if the Node is ready and reports no pressure.
-func NodeHealthy(n *corev1.Node) condition.Verdict {
+// nodeHealthy computes nodeHealthy: True if the Node is ready and reports no pressure.
+func nodeHealthy(n *corev1.Node) condition.Verdict {
 	var bad, unknown []string
 	for _, t := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
 		good := corev1.ConditionFalse

@@ -15,7 +15,7 @@ import (
 )
 
 // Answer calls the extension.
-func (u InPlaceUpdate) Answer(ctx context.Context, c inplace.Caller) (*inplace.Progress, error) {
+func (u inPlaceUpdate) Answer(ctx context.Context, c inplace.Caller) (*inplace.Progress, error) {
 	desired := inplace.Machine{Machine: u.Machine, Infrastructure: u.Infrastructure.Object().Unstructured}
 	if u.Bootstrap.Presence() == contract.Found {
 		desired.Bootstrap = u.Bootstrap.Object().Unstructured
@@ -25,14 +25,14 @@ func (u InPlaceUpdate) Answer(ctx context.Context, c inplace.Caller) (*inplace.P
 }
 
 // Act runs an action of this package. It returns false for any other action.
-func (u InPlaceUpdate) Act(ctx context.Context, w *kube.Writer, action reconciler.Action) (bool, error) {
+func (u inPlaceUpdate) Act(ctx context.Context, w *kube.Writer, action reconciler.Action) (bool, error) {
 	unmark := func(o client.Object) { kube.Annotate(o, clusterv1.UpdateInProgressAnnotation, nil) }
 	switch a := action.(type) {
-	case InPlaceFinish:
+	case inPlaceFinish:
 		return true, w.Patch(ctx, u.Machine, unmark)
-	case RemoveHook:
+	case removeHook:
 		return true, w.Patch(ctx, u.Machine, func(o client.Object) { kube.Annotate(o, runtimev1.PendingHooksAnnotation, inplace.WithoutHook(o)) })
-	case InPlaceUnmark:
+	case inPlaceUnmark:
 		for _, l := range u.marked() {
 			if l.Ref.Kind == a.Kind && l.Ref.Name == a.Name {
 				return true, w.Patch(ctx, l.Object().Unstructured, unmark)

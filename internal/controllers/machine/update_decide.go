@@ -18,8 +18,8 @@ import (
 // retryFailed is the interval for retrying if no extension can be called.
 const retryFailed = 30 * time.Second
 
-// InPlaceUpdate is the input of decisions about the in-place update of a Machine.
-type InPlaceUpdate struct {
+// inPlaceUpdate is the input of decisions about the in-place update of a Machine.
+type inPlaceUpdate struct {
 	Machine *clusterv1.Machine
 	// Infrastructure and Bootstrap are the objects that the Machine references.
 	Infrastructure, Bootstrap reference.Link
@@ -31,39 +31,39 @@ type InPlaceUpdate struct {
 
 // The actions. Each may be repeated.
 type (
-	// InPlaceFinish removes the update-in-progress annotation of the Machine. The annotations of its objects are removed
+	// inPlaceFinish removes the update-in-progress annotation of the Machine. The annotations of its objects are removed
 	// next.
-	InPlaceFinish struct{ Handler string }
-	// InPlaceUnmark removes the update-in-progress annotation of a referenced object.
-	InPlaceUnmark struct{ Kind, Name string }
-	// RemoveHook removes the pending hook, which completes the update.
-	RemoveHook struct{}
+	inPlaceFinish struct{ Handler string }
+	// inPlaceUnmark removes the update-in-progress annotation of a referenced object.
+	inPlaceUnmark struct{ Kind, Name string }
+	// removeHook removes the pending hook, which completes the update.
+	removeHook struct{}
 )
 
-// AskProgress requests a call of the extension.
-type AskProgress struct{}
+// askProgress requests a call of the extension.
+type askProgress struct{}
 
-func (AskProgress) String() string { return "how far the extension is with the in-place update" }
+func (askProgress) String() string { return "how far the extension is with the in-place update" }
 
-func (a InPlaceFinish) String() string {
+func (a inPlaceFinish) String() string {
 	return "end the in-place update: handler " + a.Handler + " is done"
 }
-func (a InPlaceUnmark) String() string {
+func (a inPlaceUnmark) String() string {
 	return fmt.Sprintf("unmark %s %s: its Machine is not updating in place any more", a.Kind, a.Name)
 }
-func (RemoveHook) String() string {
+func (removeHook) String() string {
 	return "remove the pending hook " + inplace.Hook + ": the Machine is not updating in place any more"
 }
 
 // Decide computes the plan for the update of a Machine that is not being deleted.
-func (u InPlaceUpdate) Decide(p *reconciler.Plan) {
+func (u inPlaceUpdate) Decide(p *reconciler.Plan) {
 	switch inplace.StateOf(u.Machine) {
 	case inplace.None:
 	case inplace.Ending:
 		for _, l := range u.marked() {
-			p.Do(InPlaceUnmark{Kind: l.Ref.Kind, Name: l.Ref.Name})
+			p.Do(inPlaceUnmark{Kind: l.Ref.Kind, Name: l.Ref.Name})
 		}
-		p.Do(RemoveHook{})
+		p.Do(removeHook{})
 	case inplace.Updating:
 		u.decideProgress(p)
 	default:
@@ -79,7 +79,7 @@ const (
 	waitExtension = "WaitingForInPlaceUpdate"
 )
 
-func (u InPlaceUpdate) decideProgress(p *reconciler.Plan) {
+func (u inPlaceUpdate) decideProgress(p *reconciler.Plan) {
 	if b := u.blocked(); b.message != "" {
 		w := p.WaitFor(waitReady, "%s", b.message).For(b.kind, b.name)
 		if b.person {
@@ -91,9 +91,9 @@ func (u InPlaceUpdate) decideProgress(p *reconciler.Plan) {
 	}
 	switch progress := u.Progress; {
 	case progress == nil:
-		p.Ask = append(p.Ask, AskProgress{})
+		p.Ask = append(p.Ask, askProgress{})
 	case progress.Done:
-		p.Do(InPlaceFinish{Handler: progress.Handler})
+		p.Do(inPlaceFinish{Handler: progress.Handler})
 	case progress.Later > 0:
 		p.WaitFor(waitExtension, "%s", u.situation().message).For("Machine", u.Machine.Name).ForTime()
 		p.RecheckIn(progress.Later)
@@ -114,7 +114,7 @@ type obstacle struct {
 }
 
 // blocked returns the obstacle that prevents a call of the extension, or the zero value if there is none.
-func (u InPlaceUpdate) blocked() obstacle {
+func (u inPlaceUpdate) blocked() obstacle {
 	m := u.Machine
 	machine := func(message, field string) obstacle {
 		return obstacle{message: message, kind: "Machine", name: m.Name, field: field}
@@ -145,11 +145,11 @@ func (u InPlaceUpdate) blocked() obstacle {
 
 // links returns the objects that the Machine references. The bootstrap config is no longer needed and may be
 // missing.
-func (u InPlaceUpdate) links() []reference.Link {
+func (u inPlaceUpdate) links() []reference.Link {
 	return []reference.Link{u.Infrastructure, u.Bootstrap}
 }
 
-func (u InPlaceUpdate) marked() []reference.Link {
+func (u inPlaceUpdate) marked() []reference.Link {
 	var out []reference.Link
 	for _, l := range u.links() {
 		if l.Presence() == contract.Found && inplace.IsMarked(l.Object().Unstructured) {
@@ -162,7 +162,7 @@ func (u InPlaceUpdate) marked() []reference.Link {
 // situation is a reason and message of the Updating condition.
 type situation struct{ reason, message string }
 
-func (u InPlaceUpdate) situation() situation {
+func (u inPlaceUpdate) situation() situation {
 	const updating, failed = clusterv1.MachineInPlaceUpdatingReason, clusterv1.MachineInPlaceUpdateFailedReason
 	switch inplace.StateOf(u.Machine) {
 	case inplace.Moving:
@@ -191,7 +191,7 @@ func (u InPlaceUpdate) situation() situation {
 }
 
 // Verdict computes the Updating condition of a Machine. It is False while the Machine is being deleted.
-func (u InPlaceUpdate) Verdict() condition.Verdict {
+func (u inPlaceUpdate) Verdict() condition.Verdict {
 	if !inplace.IsMarked(u.Machine) || !u.Machine.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.MachineNotUpdatingReason, "")
 	}

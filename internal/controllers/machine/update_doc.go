@@ -11,5 +11,5 @@
 // It owns the Updating condition and the removal of the annotations of the protocol (package inplace) from
 // Machines, bootstrap configs and infrastructure machines. It never starts an update or changes a spec, which the
 // owner of the Machine does, and never updates a Machine that is being deleted. A failed update is retried until it
-// succeeds, or until a user or a MachineHealthCheck deletes the Machine. Start with [InPlaceUpdate], then read decide.go.
+// succeeds, or until a user or a MachineHealthCheck deletes the Machine. Start with [inPlaceUpdate], then read decide.go.
 package machine

@@ -44,14 +44,14 @@ func updateObject(kind, name string, annotations map[string]string) *unstructure
 }
 
 // running is a Machine that is updated in place and has all it needs.
-func running(changes ...func(*InPlaceUpdate)) InPlaceUpdate {
+func running(changes ...func(*inPlaceUpdate)) inPlaceUpdate {
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", Annotations: map[string]string{mark: "", updateHooks: "UpdateMachine"}}}
 	name := "data"
 	m.Spec.ClusterName, m.Spec.Bootstrap.DataSecretName = "c", &name
 	m.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "example.org", Kind: "FooMachine", Name: "i"}
 	m.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: "example.org", Kind: "FooConfig", Name: "b"}
 	m.Status.Initialization.InfrastructureProvisioned, m.Status.NodeRef.Name = yes(), "n"
-	u := InPlaceUpdate{Machine: m, Enabled: true}
+	u := inPlaceUpdate{Machine: m, Enabled: true}
 	u.see(updateObject("FooMachine", "i", map[string]string{mark: ""}), updateObject("FooConfig", "b", map[string]string{mark: ""}))
 	for _, change := range changes {
 		change(&u)
@@ -59,18 +59,18 @@ func running(changes ...func(*InPlaceUpdate)) InPlaceUpdate {
 	return u
 }
 
-func (u *InPlaceUpdate) see(infra, bootstrap *unstructured.Unstructured) {
+func (u *inPlaceUpdate) see(infra, bootstrap *unstructured.Unstructured) {
 	role := reference.Role{Owner: clusterv1.GroupVersion.WithKind("Machine"), Name: "x"}
 	u.Infrastructure = reference.Link{Role: role, From: u.Machine, Ref: u.Machine.Spec.InfrastructureRef, View: contract.InfraMachine(contract.Object{Unstructured: infra, Contract: contract.V1Beta2})}
 	u.Bootstrap = reference.Link{Role: role, From: u.Machine, Ref: u.Machine.Spec.Bootstrap.ConfigRef, View: contract.BootstrapConfig(contract.Object{Unstructured: bootstrap, Contract: contract.V1Beta2})}
 }
 
-func updateAnnotated(annotations map[string]string) func(*InPlaceUpdate) {
-	return func(u *InPlaceUpdate) { u.Machine.Annotations = annotations }
+func updateAnnotated(annotations map[string]string) func(*inPlaceUpdate) {
+	return func(u *inPlaceUpdate) { u.Machine.Annotations = annotations }
 }
 
-func progress(p inplace.Progress) func(*InPlaceUpdate) {
-	return func(u *InPlaceUpdate) { u.Progress = &p }
+func progress(p inplace.Progress) func(*inPlaceUpdate) {
+	return func(u *inPlaceUpdate) { u.Progress = &p }
 }
 
 func updateTexts(p reconciler.Plan) []string {
@@ -94,7 +94,7 @@ func TestUpdateDecide(t *testing.T) { // IP-05, IP-06
 	const updating, failed = clusterv1.MachineInPlaceUpdatingReason, clusterv1.MachineInPlaceUpdateFailedReason
 	none := condition.False(clusterv1.MachineNotUpdatingReason, "")
 	for name, tc := range map[string]struct {
-		update  InPlaceUpdate
+		update  inPlaceUpdate
 		want    []string
 		verdict condition.Verdict
 	}{
@@ -107,24 +107,24 @@ func TestUpdateDecide(t *testing.T) { // IP-05, IP-06
 			[]string{"wait for change: Waiting for the owner of the Machine to write what it shall become"},
 			condition.TrueBecause(updating, "Waiting for the owner of the Machine to write what it shall become")},
 		"not called yet": {running(), []string{"ask: how far the extension is with the in-place update"}, condition.TrueBecause(updating, "In-place update in progress")},
-		"the gate is off": {running(func(u *InPlaceUpdate) { u.Enabled = false }),
+		"the gate is off": {running(func(u *inPlaceUpdate) { u.Enabled = false }),
 			[]string{"wait for person: The feature gate InPlaceUpdates is off: turn it on again, or delete the Machine"},
 			condition.TrueBecause(updating, "The feature gate InPlaceUpdates is off: turn it on again, or delete the Machine")},
-		"no infrastructure": {running(func(u *InPlaceUpdate) { u.see(nil, nil) }),
+		"no infrastructure": {running(func(u *inPlaceUpdate) { u.see(nil, nil) }),
 			[]string{"wait for person: FooMachine i does not exist: restore it, or delete the Machine"},
 			condition.TrueBecause(failed, "In-place update cannot be made: FooMachine i does not exist: restore it, or delete the Machine")},
-		"not provisioned": {running(func(u *InPlaceUpdate) { u.Machine.Status.Initialization.InfrastructureProvisioned = nil }),
+		"not provisioned": {running(func(u *inPlaceUpdate) { u.Machine.Status.Initialization.InfrastructureProvisioned = nil }),
 			[]string{"wait for change: Waiting for the infrastructure to be provisioned"}, condition.TrueBecause(updating, "Waiting for the infrastructure to be provisioned")},
-		"no bootstrap data": {running(func(u *InPlaceUpdate) { u.Machine.Spec.Bootstrap.DataSecretName = nil }),
+		"no bootstrap data": {running(func(u *inPlaceUpdate) { u.Machine.Spec.Bootstrap.DataSecretName = nil }),
 			[]string{"wait for change: Waiting for the bootstrap data Secret to be created"}, condition.TrueBecause(updating, "Waiting for the bootstrap data Secret to be created")},
-		"no Node": {running(func(u *InPlaceUpdate) { u.Machine.Status.NodeRef.Name = "" }),
+		"no Node": {running(func(u *inPlaceUpdate) { u.Machine.Status.NodeRef.Name = "" }),
 			[]string{"wait for change: Waiting for the Node to be found"}, condition.TrueBecause(updating, "Waiting for the Node to be found")},
-		"the cache shows the bootstrap config as it was": {running(func(u *InPlaceUpdate) {
+		"the cache shows the bootstrap config as it was": {running(func(u *inPlaceUpdate) {
 			u.see(updateObject("FooMachine", "i", map[string]string{mark: ""}), updateObject("FooConfig", "b", nil))
 		}),
 			[]string{"wait for change: Waiting for FooConfig b to be written by the owner of the Machine"},
 			condition.TrueBecause(updating, "Waiting for FooConfig b to be written by the owner of the Machine")},
-		"the bootstrap config is gone": {running(func(u *InPlaceUpdate) { u.see(updateObject("FooMachine", "i", map[string]string{mark: ""}), nil) }),
+		"the bootstrap config is gone": {running(func(u *inPlaceUpdate) { u.see(updateObject("FooMachine", "i", map[string]string{mark: ""}), nil) }),
 			[]string{"ask: how far the extension is with the in-place update"}, condition.TrueBecause(updating, "In-place update in progress")},
 		"in progress": {running(progress(inplace.Progress{Handler: "h.x", Message: "growing", Retry: 7 * time.Second})),
 			[]string{"wait for time: In-place update in progress: growing", "recheck: 7s"}, condition.TrueBecause(updating, "In-place update in progress: growing")},
@@ -143,7 +143,7 @@ func TestUpdateDecide(t *testing.T) { // IP-05, IP-06
 			"do: unmark FooConfig b: its Machine is not updating in place any more",
 			"do: remove the pending hook UpdateMachine: the Machine is not updating in place any more",
 		}, none},
-		"being deleted": {running(func(u *InPlaceUpdate) { now := metav1.Now(); u.Machine.DeletionTimestamp = &now }),
+		"being deleted": {running(func(u *inPlaceUpdate) { now := metav1.Now(); u.Machine.DeletionTimestamp = &now }),
 			[]string{"ask: how far the extension is with the in-place update"}, none}, // the controller does not ask it of such a Machine
 	} {
 		t.Run(name, func(t *testing.T) {

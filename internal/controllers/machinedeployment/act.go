@@ -31,8 +31,8 @@ type (
 		Note string
 		moves
 	}
-	// TakeOver transfers the ownership of fields that the reference implementation applied to a MachineSet.
-	TakeOver struct{ Set string }
+	// takeOver transfers the ownership of fields that the reference implementation applied to a MachineSet.
+	takeOver struct{ Set string }
 	// SyncSet applies the desired MachineSet. Why is the reason for a change of replicas.
 	SyncSet struct {
 		Name           string
@@ -54,7 +54,7 @@ func (a Join) String() string { return "join Cluster " + a.Cluster }
 func (a Adopt) String() string {
 	return fmt.Sprintf("adopt MachineSet %s: its labels match the selector", a.Set)
 }
-func (a TakeOver) String() string {
+func (a takeOver) String() string {
 	return fmt.Sprintf("take over MachineSet %s from %s: its fields that the deployment does not set would stay forever", a.Set, formerManager)
 }
 func (a CreateSet) String() string {
@@ -71,7 +71,7 @@ func (a RecordRevision) String() string {
 	return fmt.Sprintf("record revision %d: its MachineSet is the current one", a.Revision)
 }
 
-func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case Join:
 		return c.writer.Patch(ctx, s.Deployment, func(o client.Object) { ownership.AddToCluster(o, s.Cluster) })
@@ -87,7 +87,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 			c.begun.Add(set.GetUID(), s.Now)
 		}
 		return err
-	case TakeOver:
+	case takeOver:
 		return c.takeOver(ctx, setNamed(s, a.Set))
 	case SyncSet:
 		return c.writer.Apply(ctx, setNamed(s, a.Name), desiredObject(s, a.share()))
@@ -105,7 +105,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 
 // takeOver reads the MachineSet from the API server, because the cache does not contain all managed fields, and
 // transfers field ownership under the condition that the MachineSet does not change.
-func (c *Controller) takeOver(ctx context.Context, set *clusterv1.MachineSet) error {
+func (c *controller) takeOver(ctx context.Context, set *clusterv1.MachineSet) error {
 	newest := &clusterv1.MachineSet{}
 	if err := c.live.Get(ctx, client.ObjectKeyFromObject(set), newest); err != nil {
 		return fmt.Errorf("reading the managers of MachineSet %s: %w", set.Name, err)

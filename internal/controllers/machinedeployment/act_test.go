@@ -73,7 +73,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, c client.WithWatch) world {
-	ctl := &Controller{client: c, live: c, refs: kube.NewReferences(c, nil), now: now}
+	ctl := &controller{client: c, live: c, refs: kube.NewReferences(c, nil), now: now}
 	r := &reconciler.Reconciler[*clusterv1.MachineDeployment, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: now}
 	ctl.writer = r.Writer
 	return world{t, c, r}
@@ -335,7 +335,7 @@ func TestWhoIsWoken(t *testing.T) { // OR-01, DP-19
 	other := newDeployment()
 	other.Name, other.Spec.Selector.MatchLabels = "other", map[string]string{"other": ""}
 	other.Spec.Template.Spec.InfrastructureRef.Name = "j"
-	c := &Controller{client: cluster(s.Deployment, other).Build()}
+	c := &controller{client: cluster(s.Deployment, other).Build()}
 	for name, tc := range map[string]struct {
 		set  *clusterv1.MachineSet
 		want int

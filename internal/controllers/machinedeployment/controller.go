@@ -29,8 +29,8 @@ const (
 	machinesByDeployment = "machinedeployment.machine.deployment"
 )
 
-// Controller reconciles MachineDeployments.
-type Controller struct {
+// controller reconciles MachineDeployments.
+type controller struct {
 	client client.Client
 	live   client.Reader // reads from the API server
 	refs   *kube.References
@@ -59,7 +59,7 @@ type Settings struct {
 
 // Add adds the controller to the manager. If extensions is nil, no Machine is updated in place.
 func Add(s reconciler.Setup, extensions hook.Client, settings Settings) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), settings: settings, begun: s.CreatedOwners, scope: s.Scope(), now: s.Clock()}
+	c := &controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), settings: settings, begun: s.CreatedOwners, scope: s.Scope(), now: s.Clock()}
 	c.caller = inplace.Caller{Client: extensions, Failed: &inplace.Failed{}, Now: c.now}
 	for _, i := range indexes() {
 		if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), i.kind, i.field, i.value); err != nil {
@@ -86,7 +86,7 @@ func Add(s reconciler.Setup, extensions hook.Client, settings Settings) error {
 	return err
 }
 
-func (c *Controller) definition() reconciler.Controller[*clusterv1.MachineDeployment, Snapshot] {
+func (c *controller) definition() reconciler.Controller[*clusterv1.MachineDeployment, Snapshot] {
 	return reconciler.Controller[*clusterv1.MachineDeployment, Snapshot]{
 		Name: Name, Finalizer: clusterv1.MachineDeploymentFinalizer,
 		New:     func() *clusterv1.MachineDeployment { return &clusterv1.MachineDeployment{} },
@@ -98,7 +98,7 @@ func (c *Controller) definition() reconciler.Controller[*clusterv1.MachineDeploy
 }
 
 // enter joins a new deployment to its Cluster in the write that adds the finalizer.
-func (c *Controller) enter(ctx context.Context, d *clusterv1.MachineDeployment) (func(client.Object), error) {
+func (c *controller) enter(ctx context.Context, d *clusterv1.MachineDeployment) (func(client.Object), error) {
 	s := Snapshot{Deployment: d}
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
 		return nil, err
@@ -135,7 +135,7 @@ func indexes() []index {
 }
 
 // ofSet enqueues the deployment that controls a MachineSet, or the deployments that may adopt it.
-func (c *Controller) ofSet(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) ofSet(ctx context.Context, o client.Object) []reconcile.Request {
 	set := o.(*clusterv1.MachineSet)
 	if owner := metav1.GetControllerOf(set); owner != nil {
 		if owner.Kind != kind || groupOf(owner.APIVersion) != clusterv1.GroupVersion.Group {

@@ -110,7 +110,7 @@ func decideRollout(s Snapshot, p *reconciler.Plan) {
 		return
 	}
 	if r.asks() {
-		p.Ask = append(p.Ask, AskInPlace{})
+		p.Ask = append(p.Ask, askInPlace{})
 		return
 	}
 	if r.unknown != "" {
@@ -168,7 +168,7 @@ func decideSet(s Snapshot, pl plannedSet, p *reconciler.Plan) {
 		return
 	}
 	if fieldTransfer().HasChanges(pl.set) {
-		p.Do(TakeOver{Set: pl.set.Name})
+		p.Do(takeOver{Set: pl.set.Name})
 	}
 	a := SyncSet{Name: pl.set.Name, Replicas: replicasOf(pl.set), Revision: revisionOf(pl.set), From: replicasOf(pl.set), moves: pl.movesOf(s, pl.set)}
 	a.Begins = a.to != "" && inplace.TransferTarget(pl.set) != a.to

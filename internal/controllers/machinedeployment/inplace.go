@@ -34,10 +34,10 @@ const inPlaceUnknown = "InPlaceUpdateUnknown"
 // inPlaceRecheck is the retry interval for an extension that did not respond.
 const inPlaceRecheck = 15 * time.Second
 
-// AskInPlace requests whether the Machines of the old MachineSets can be updated in place.
-type AskInPlace struct{}
+// askInPlace requests whether the Machines of the old MachineSets can be updated in place.
+type askInPlace struct{}
 
-func (AskInPlace) String() string {
+func (askInPlace) String() string {
 	return "whether an extension can update the Machines of old MachineSets in place"
 }
 
@@ -221,8 +221,8 @@ func replacedNote(s Snapshot) string {
 	return ""
 }
 
-// answer performs the calls for AskInPlace.
-func (c *Controller) answer(ctx context.Context, s Snapshot, _ reconciler.Question) (Snapshot, error) {
+// answer performs the calls for askInPlace.
+func (c *controller) answer(ctx context.Context, s Snapshot, _ reconciler.Question) (Snapshot, error) {
 	s.InPlace = map[string]inplace.UpdateCheck{}
 	for _, set := range inPlaceCandidates(s) {
 		answer, err := c.canUpdate(ctx, s, set)
@@ -235,7 +235,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, _ reconciler.Questi
 }
 
 // canUpdate calls the extension for one MachineSet, unless the templates already determine the result.
-func (c *Controller) canUpdate(ctx context.Context, s Snapshot, set *clusterv1.MachineSet) (inplace.UpdateCheck, error) {
+func (c *controller) canUpdate(ctx context.Context, s Snapshot, set *clusterv1.MachineSet) (inplace.UpdateCheck, error) {
 	if rollout.Expired(s.Deployment.Spec.Rollout.After.Time, set.CreationTimestamp.Time, s.Now) {
 		return inplace.UpdateCheck{Uncovered: "spec.rollout.after asks for new Machines"}, nil
 	}

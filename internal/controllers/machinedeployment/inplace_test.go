@@ -287,7 +287,7 @@ func TestFormsForAnExtension(t *testing.T) {
 
 func TestNewMachinesAreNotUpdatedOnes(t *testing.T) { // DP-10
 	s := updatable(nil, func(s *Snapshot) { s.Deployment.Spec.Rollout.After = metav1.NewTime(at(10)) })
-	answer, err := (&Controller{}).canUpdate(t.Context(), s, &s.Sets[0])
+	answer, err := (&controller{}).canUpdate(t.Context(), s, &s.Sets[0])
 	if err != nil || answer.Covered || answer.Uncovered != "spec.rollout.after asks for new Machines" {
 		t.Errorf("%+v, %v", answer, err)
 	}

@@ -49,7 +49,7 @@ type Snapshot struct {
 	Settings
 }
 
-func (c *Controller) observe(ctx context.Context, d *clusterv1.MachineDeployment) (Snapshot, error) {
+func (c *controller) observe(ctx context.Context, d *clusterv1.MachineDeployment) (Snapshot, error) {
 	s := Snapshot{Now: c.now(), Deployment: d, Settings: c.settings}
 	for _, step := range []func(context.Context, *Snapshot) error{c.readCluster, c.readSets, c.readHidden, c.readMachines, c.readTemplates} {
 		if err := step(ctx, &s); err != nil {
@@ -59,12 +59,12 @@ func (c *Controller) observe(ctx context.Context, d *clusterv1.MachineDeployment
 	return s, nil
 }
 
-func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 	s.Cluster, err = kube.Cluster(ctx, c.client, client.ObjectKey{Namespace: s.Deployment.Namespace, Name: s.Deployment.Spec.ClusterName})
 	return err
 }
 
-func (c *Controller) readSets(ctx context.Context, s *Snapshot) error {
+func (c *controller) readSets(ctx context.Context, s *Snapshot) error {
 	list := &clusterv1.MachineSetList{}
 	err := c.client.List(ctx, list, client.InNamespace(s.Deployment.Namespace), client.MatchingFields{setsByCluster: s.Deployment.Spec.ClusterName},
 		client.UnsafeDisableDeepCopy) // objects in a snapshot are never modified
@@ -86,7 +86,7 @@ func (c *Controller) readSets(ctx context.Context, s *Snapshot) error {
 
 // readHidden searches for MachineSets of the deployment that lack the manager's watch label, if the other
 // MachineSets do not account for all replicas.
-func (c *Controller) readHidden(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readHidden(ctx context.Context, s *Snapshot) (err error) {
 	var replicas int32
 	for i := range s.Sets {
 		replicas += replicasOf(&s.Sets[i])
@@ -102,7 +102,7 @@ func (c *Controller) readHidden(ctx context.Context, s *Snapshot) (err error) {
 }
 
 // readMachines lists the Machines of the deployment by MachineSet.
-func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
+func (c *controller) readMachines(ctx context.Context, s *Snapshot) error {
 	list := &clusterv1.MachineList{}
 	err := c.client.List(ctx, list, client.InNamespace(s.Deployment.Namespace), client.MatchingFields{machinesByDeployment: s.Deployment.Name},
 		client.UnsafeDisableDeepCopy)
@@ -139,7 +139,7 @@ func setOf(sets []clusterv1.MachineSet, selectors []labels.Selector, m *clusterv
 	return -1
 }
 
-func (c *Controller) readTemplates(ctx context.Context, s *Snapshot) error {
+func (c *controller) readTemplates(ctx context.Context, s *Snapshot) error {
 	if !s.Deployment.DeletionTimestamp.IsZero() {
 		return nil // templates may not exist any more
 	}

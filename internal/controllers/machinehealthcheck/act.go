@@ -21,10 +21,10 @@ import (
 
 // The actions of the controller. Each may be repeated.
 type (
-	// Join sets the cluster label and the owner reference of the health check.
-	Join struct{ Cluster string }
-	// Mark sets the conditions of a Machine: its health, and whether it has to be remediated.
-	Mark struct {
+	// join sets the cluster label and the owner reference of the health check.
+	join struct{ Cluster string }
+	// mark sets the conditions of a Machine: its health, and whether it has to be remediated.
+	mark struct {
 		Machine string
 		Wants   Wants
 	}
@@ -33,13 +33,13 @@ type (
 		Machine string
 		Wants   Wants
 	}
-	// Withdraw deletes the request for external remediation of a Machine.
-	Withdraw struct{ Machine, Kind string }
+	// withdraw deletes the request for external remediation of a Machine.
+	withdraw struct{ Machine, Kind string }
 )
 
-func (a Join) String() string { return "join Cluster " + a.Cluster }
+func (a join) String() string { return "join Cluster " + a.Cluster }
 
-func (a Mark) String() string {
+func (a mark) String() string {
 	switch w := a.Wants; {
 	case w.Owner.Status != "":
 		return fmt.Sprintf("mark Machine %s unhealthy and to be remediated by its owner: %s", a.Machine, w.Health.Message)
@@ -55,26 +55,26 @@ func (a Request) String() string {
 	return fmt.Sprintf("request external remediation of Machine %s: %s", a.Machine, a.Wants.Health.Message)
 }
 
-func (a Withdraw) String() string {
+func (a withdraw) String() string {
 	return fmt.Sprintf("delete %s %s: the Machine is healthy again", a.Kind, a.Machine)
 }
 
-func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
-	case Join:
+	case join:
 		return c.writer.Patch(ctx, s.Check, func(o client.Object) { ownership.AddToCluster(o, s.Cluster) })
-	case Mark:
+	case mark:
 		return c.mark(ctx, s, a.Machine, a.Wants)
 	case Request:
 		return c.request(ctx, s, a)
-	case Withdraw:
+	case withdraw:
 		return c.writer.Delete(ctx, targetOf(s, a.Machine).Request.Unstructured)
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the machinehealthcheck controller does not know how to %s", action)
 }
 
 // mark applies the conditions. A Machine that no longer exists is ignored.
-func (c *Controller) mark(ctx context.Context, s Snapshot, name string, wants Wants) error {
+func (c *controller) mark(ctx context.Context, s Snapshot, name string, wants Wants) error {
 	m := targetOf(s, name).Machine
 	var table condition.Table[Wants]
 	for _, conditionType := range conditionTypes() {
@@ -100,7 +100,7 @@ func (c *Controller) mark(ctx context.Context, s Snapshot, name string, wants Wa
 }
 
 // request creates the remediation request, then sets the conditions of the Machine with the result.
-func (c *Controller) request(ctx context.Context, s Snapshot, a Request) error {
+func (c *controller) request(ctx context.Context, s Snapshot, a Request) error {
 	m := targetOf(s, a.Machine).Machine
 	err := c.writer.Create(ctx, newRequest(s, m))
 	wants := a.Wants
@@ -136,11 +136,11 @@ func newRequest(s Snapshot, m *clusterv1.Machine) *unstructured.Unstructured {
 	return u
 }
 
-func targetOf(s Snapshot, name string) Target {
+func targetOf(s Snapshot, name string) target {
 	for _, t := range s.Targets {
 		if t.Machine.Name == name {
 			return t
 		}
 	}
-	return Target{}
+	return target{}
 }

@@ -83,7 +83,7 @@ func merge(findings ...finding) finding {
 //	conditions of the Node      ┘
 //
 // While the infrastructure is not ready after it was provisioned, no Machine is examined ([Snapshot.outage]).
-func examine(s Snapshot, checks clusterv1.MachineHealthCheckChecks, t Target) finding {
+func examine(s Snapshot, checks clusterv1.MachineHealthCheckChecks, t target) finding {
 	var f finding
 	if _, marked := t.Machine.Annotations[clusterv1.RemediateMachineAnnotation]; marked {
 		f.fail(clusterv1.MachineHealthCheckHasRemediateAnnotationReason, "the annotation %s asks for remediation", clusterv1.RemediateMachineAnnotation)
@@ -143,7 +143,7 @@ func checkNode(now time.Time, unhealthy []clusterv1.UnhealthyNodeCondition, node
 // checkStartup checks that the Node appears in time. The check starts when the cluster's infrastructure is
 // provisioned. If the Machine's own infrastructure is not ready, the timeout doubles with every consecutive
 // replacement for the same reason.
-func checkStartup(s Snapshot, timeoutSeconds *int32, t Target, f *finding) {
+func checkStartup(s Snapshot, timeoutSeconds *int32, t target, f *finding) {
 	timeout := time.Duration(clusterv1.DefaultNodeStartupTimeoutSeconds) * time.Second
 	if timeoutSeconds != nil {
 		timeout = seconds(timeoutSeconds)

@@ -23,8 +23,8 @@ import (
 // Name is the name of the controller.
 const Name = "machinehealthcheck"
 
-// Interval is the minimum time between two reconciliations of one MachineHealthCheck.
-const Interval = 5 * time.Second
+// interval is the minimum time between two reconciliations of one MachineHealthCheck.
+const interval = 5 * time.Second
 
 // Workloads provides access to workload clusters.
 type Workloads interface {
@@ -33,8 +33,8 @@ type Workloads interface {
 	Health(cluster client.ObjectKey) workload.Health
 }
 
-// Controller reconciles MachineHealthChecks.
-type Controller struct {
+// controller reconciles MachineHealthChecks.
+type controller struct {
 	client    client.Client
 	live      client.Reader // reads from the API server
 	refs      *kube.References
@@ -56,7 +56,7 @@ func indexCheck(o client.Object) []string {
 
 func Add(s reconciler.Setup, clusters workload.Workloads) error {
 	s = debounced(s)
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, now: s.Clock()}
+	c := &controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, now: s.Clock()}
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, ofCluster, indexMachine); err != nil {
 		return fmt.Errorf("index Machines by Cluster: %w", err)
 	}
@@ -79,12 +79,12 @@ func Add(s reconciler.Setup, clusters workload.Workloads) error {
 	return err
 }
 
-func (c *Controller) definition() reconciler.Controller[*clusterv1.MachineHealthCheck, Snapshot] {
+func (c *controller) definition() reconciler.Controller[*clusterv1.MachineHealthCheck, Snapshot] {
 	return reconciler.Controller[*clusterv1.MachineHealthCheck, Snapshot]{
 		Name:    Name,
 		New:     func() *clusterv1.MachineHealthCheck { return &clusterv1.MachineHealthCheck{} },
 		Urgent:  reconciler.Urgent{Fields: []string{"currentHealthy", "remediationsAllowed"}},
-		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+		Observe: c.observe, Decide: decide, Act: c.act, Report: report,
 	}
 }
 
@@ -102,16 +102,16 @@ func templateRef(check *clusterv1.MachineHealthCheck) clusterv1.ContractVersione
 }
 
 // ofCluster enqueues the health checks of a cluster.
-func (c *Controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
+func (c *controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	return c.checks(ctx, cluster, func(*clusterv1.MachineHealthCheck) bool { return true })
 }
 
-func (c *Controller) ofClusterObject(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) ofClusterObject(ctx context.Context, o client.Object) []reconcile.Request {
 	return c.ofCluster(ctx, client.ObjectKeyFromObject(o))
 }
 
 // ofMachine enqueues the health checks that select a Machine.
-func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
 	m := o.(*clusterv1.Machine)
 	cluster := client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterName}
 	return c.checks(ctx, cluster, func(check *clusterv1.MachineHealthCheck) bool { return selects(check, m) })
@@ -119,7 +119,7 @@ func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile
 
 // ofRequest enqueues the health checks that select the Machine of a remediation request, which has the Machine's
 // name.
-func (c *Controller) ofRequest(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) ofRequest(ctx context.Context, o client.Object) []reconcile.Request {
 	m := &clusterv1.Machine{}
 	if c.client.Get(ctx, client.ObjectKeyFromObject(o), m) != nil {
 		return nil
@@ -127,7 +127,7 @@ func (c *Controller) ofRequest(ctx context.Context, o client.Object) []reconcile
 	return c.ofMachine(ctx, m)
 }
 
-func (c *Controller) checks(
+func (c *controller) checks(
 	ctx context.Context, cluster client.ObjectKey, keep func(*clusterv1.MachineHealthCheck) bool,
 ) []reconcile.Request {
 	list := &clusterv1.MachineHealthCheckList{}
@@ -150,7 +150,7 @@ func inCluster(cluster client.ObjectKey) []client.ListOption {
 }
 
 // watchNodes makes changes of Nodes enqueue the health checks of their cluster.
-func (c *Controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
+func (c *controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
 	return c.workloads.Watch(ctx, cluster, workload.WatchRequest{
 		Controller: Name, Kind: &corev1.Node{}, Changed: nodeMatters,
 		Map: func(ctx context.Context, _ client.Object) []reconcile.Request { return c.ofCluster(ctx, cluster) },

@@ -13,13 +13,13 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Decide computes the plan for the Machines of a MachineHealthCheck.
+// decide computes the plan for the Machines of a MachineHealthCheck.
 //
 //	             HealthCheckSucceeded   OwnerRemediated or a remediation request
 //	healthy      True                   withdrawn
 //	pending      unchanged              unchanged
 //	unhealthy    False                  requested, unless too many Machines are unhealthy
-func Decide(s Snapshot) reconciler.Plan {
+func decide(s Snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	if s.Cluster == nil {
 		p.WaitFor("ClusterNotFound", "Cluster %s does not exist; reconciliation resumes when it does", s.Check.Spec.ClusterName).
@@ -27,7 +27,7 @@ func Decide(s Snapshot) reconciler.Plan {
 		return p
 	}
 	if !ownership.IsInCluster(s.Check, s.Cluster) {
-		p.Do(Join{Cluster: s.Cluster.Name})
+		p.Do(join{Cluster: s.Cluster.Name})
 	}
 	if outage := s.outage(); outage != "" {
 		p.WaitFor(clusterv1.ClusterInfrastructureNotReadyReason, "%s", outage).For(clusterv1.ClusterKind, s.Cluster.Name).
@@ -57,10 +57,10 @@ func Decide(s Snapshot) reconciler.Plan {
 		case wants.request && t.Request == nil:
 			requests = append(requests, Request{Machine: t.Machine.Name, Wants: wants.conditions})
 		case differs(t, wants.conditions):
-			p.Do(Mark{Machine: t.Machine.Name, Wants: wants.conditions})
+			p.Do(mark{Machine: t.Machine.Name, Wants: wants.conditions})
 		}
 		if wants.recovered && t.Request != nil && t.Request.GetDeletionTimestamp().IsZero() {
-			requests = append(requests, Withdraw{Machine: t.Machine.Name, Kind: t.Request.GetKind()})
+			requests = append(requests, withdraw{Machine: t.Machine.Name, Kind: t.Request.GetKind()})
 		}
 	}
 	p.Do(requests...)
@@ -81,7 +81,7 @@ type assessment struct {
 
 // judged is a Machine with the results of this health check (own) and of all health checks together (all).
 type judged struct {
-	Target
+	target
 	own, all finding
 }
 
@@ -92,7 +92,7 @@ func (j judged) healthy() bool {
 func assess(s Snapshot) assessment {
 	a := assessment{Snapshot: s}
 	for _, t := range s.Targets {
-		j := judged{Target: t, own: examine(s, s.Check.Spec.Checks, t)}
+		j := judged{target: t, own: examine(s, s.Check.Spec.Checks, t)}
 		j.all = combinedFinding(s, t, j.own)
 		if j.healthy() {
 			a.healthy++
@@ -105,7 +105,7 @@ func assess(s Snapshot) assessment {
 
 // combinedFinding returns the combined result of all health checks that select the Machine, ordered by name, so that each
 // of them sets the same conditions on the Machine.
-func combinedFinding(s Snapshot, t Target, own finding) finding {
+func combinedFinding(s Snapshot, t target, own finding) finding {
 	var all []finding
 	mine := false
 	for _, other := range s.Others {

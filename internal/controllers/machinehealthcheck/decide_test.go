@@ -49,7 +49,7 @@ func elsewhere(c *clusterv1.MachineHealthCheck) {
 	c.Spec.Remediation.TemplateRef = clusterv1.MachineHealthCheckRemediationTemplateReference{APIVersion: "r/v1", Kind: "FixTemplate", Name: "fix"}
 }
 
-func snapshot(c *clusterv1.MachineHealthCheck, targets ...Target) Snapshot {
+func snapshot(c *clusterv1.MachineHealthCheck, targets ...target) Snapshot {
 	return Snapshot{Now: now, Check: c, Cluster: cluster(), Targets: targets}
 }
 
@@ -86,7 +86,7 @@ func text(actions []reconciler.Action) []string {
 
 const notReady = "Health check failed: condition Ready of the Node has been False for more than 5m0s"
 
-func marked(t Target, conditions ...func(*clusterv1.Machine)) Target {
+func marked(t target, conditions ...func(*clusterv1.Machine)) target {
 	for _, f := range conditions {
 		f(t.Machine)
 	}
@@ -105,7 +105,7 @@ func says(conditionType, status, reason, message string) func(*clusterv1.Machine
 func TestDecide(t *testing.T) { // HC-05, HC-06, HC-08, HC-10, HC-11, HC-12
 	wait := says(owner, "False", "WaitingForRemediation", "Waiting for remediation")
 	bad, good := says(health, "False", "UnhealthyNode", notReady), says(health, "True", "HealthCheckSucceeded", "")
-	pending := Target{Machine: machine("m"), Node: node("m", "False", time.Minute), NodeAsked: true}
+	pending := target{Machine: machine("m"), Node: node("m", "False", time.Minute), NodeAsked: true}
 	with := func(s Snapshot, change func(*Snapshot)) Snapshot { change(&s); return s }
 	toOwner := "mark Machine m unhealthy and to be remediated by its owner: " + notReady
 	for name, tc := range map[string]struct {
@@ -118,22 +118,22 @@ func TestDecide(t *testing.T) { // HC-05, HC-06, HC-08, HC-10, HC-11, HC-12
 		"no cluster":   {"it is waited for", with(snapshot(check()), func(s *Snapshot) { s.Cluster = nil }), nil, []string{"ClusterNotFound"}, 0},
 		"join":         {"owner and label in one write (HC-12)", snapshot(check(func(c *clusterv1.MachineHealthCheck) { c.Labels = nil })), []string{"join Cluster c"}, nil, 0},
 		"join again":   {"an owner reference that was lost comes back (OR-01)", snapshot(check(func(c *clusterv1.MachineHealthCheck) { c.OwnerReferences = nil })), []string{"join Cluster c"}, nil, 0},
-		"disconnected": {"a lost connection alone marks nothing (HC-11)", with(snapshot(check(), sick("m"), Target{Machine: machine("n")}), func(s *Snapshot) { s.Disconnected = "away" }), nil, []string{"ClusterNotConnected"}, 0},
+		"disconnected": {"a lost connection alone marks nothing (HC-11)", with(snapshot(check(), sick("m"), target{Machine: machine("n")}), func(s *Snapshot) { s.Disconnected = "away" }), nil, []string{"ClusterNotConnected"}, 0},
 		"healthy":      {"said once", snapshot(check(), healthy("m")), []string{"mark Machine m healthy: no check fails"}, nil, 0},
 		"said":         {"and not again", snapshot(check(), marked(healthy("m"), good)), nil, nil, 0},
 		"unhealthy":    {"marked, and handed to its owner (HC-06)", snapshot(check(), sick("m")), []string{toOwner}, nil, 0},
 		"of a pool":    {"MP-16: handed to the infrastructure of its pool, by the same conditions", snapshot(check(), sick("m", ofPool)), []string{toOwner}, nil, 0},
-		"of a foreign pool": {"MP-16: the message names the infrastructure that has to act", snapshot(check(), func() Target {
+		"of a foreign pool": {"MP-16: the message names the infrastructure that has to act", snapshot(check(), func() target {
 			t := sick("m", ofPool)
 			t.Remediator = "FooMachinePool p"
 			return t
 		}()), []string{toOwner}, nil, 0},
-		"late, then provisioned": {"its Node has the time to start from then on, and it is not replaced", snapshot(check(), Target{NodeAsked: true, Machine: machine("m", noNode,
+		"late, then provisioned": {"its Node has the time to start from then on, and it is not replaced", snapshot(check(), target{NodeAsked: true, Machine: machine("m", noNode,
 			says(health, "False", "NodeStartupTimeout", "late"), wait, has(clusterv1.MachineInfrastructureReadyCondition, "True", "A", time.Minute)), Claims: []string{health, owner}}),
 			[]string{"give up conditions of Machine m that are not this health check's, or not the case, any more"}, nil, 9 * time.Minute},
 		"handed over": {"once", snapshot(check(), marked(sick("m"), bad, wait)), nil, nil, 0},
 		"taken up":    {"what the owner says of it is the owner's; our share is given up", snapshot(check(), marked(sick("m"), bad, says(owner, "False", "MachineDeleting", ""))), []string{"mark Machine m unhealthy: " + notReady}, nil, 0},
-		"taken up, given up": {"and then left alone", snapshot(check(), func() Target {
+		"taken up, given up": {"and then left alone", snapshot(check(), func() target {
 			t := marked(sick("m"), bad, says(owner, "False", "MachineDeleting", ""))
 			t.Claims = []string{health}
 			return t
@@ -141,7 +141,7 @@ func TestDecide(t *testing.T) { // HC-05, HC-06, HC-08, HC-10, HC-11, HC-12
 		"remediated before": {"the owner said it was done, and it is sick again", snapshot(check(), marked(sick("m"), bad, says(owner, "True", "Done", ""))), []string{toOwner}, nil, 0},
 		"recovered":         {"the owner need not act any more", snapshot(check(), marked(healthy("m"), bad, wait)), []string{"mark Machine m healthy: no check fails"}, nil, 0},
 		"under way":         {"looked at again when the timeout is over (HC-10); nothing is said until then", snapshot(check(), pending), nil, nil, 4 * time.Minute},
-		"under way again":   {"what was said stays", snapshot(check(), marked(Target{Machine: machine("m"), Node: node("m", "False", time.Minute), NodeAsked: true}, bad, wait)), nil, nil, 4 * time.Minute},
+		"under way again":   {"what was said stays", snapshot(check(), marked(target{Machine: machine("m"), Node: node("m", "False", time.Minute), NodeAsked: true}, bad, wait)), nil, nil, 4 * time.Minute},
 		"several":           {"the first that may fail decides the time", snapshot(check(), pending, starting("n")), nil, nil, 4 * time.Minute},
 		"deleting":          {"what goes is not marked", snapshot(check(), sick("m", deleting)), nil, nil, 0},
 		"too many":          {"the owner is not asked (HC-05)", snapshot(check(limited(lessOrEqual(intOrString("1")))), sick("m"), sick("n")), []string{"mark Machine m unhealthy: " + notReady, "mark Machine n unhealthy: " + notReady}, nil, 0},
@@ -152,7 +152,7 @@ func TestDecide(t *testing.T) { // HC-05, HC-06, HC-08, HC-10, HC-11, HC-12
 		"asked already": {"what was asked for stays when there are too many now", snapshot(check(limited(lessOrEqual(intOrString("0")))), marked(sick("m"), bad, wait)), nil, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Decide(tc.s)
+			p := decide(tc.s)
 			if diff := cmp.Diff(tc.want, text(p.Actions)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
@@ -173,10 +173,10 @@ func TestDecide(t *testing.T) { // HC-05, HC-06, HC-08, HC-10, HC-11, HC-12
 func TestExternalRemediation(t *testing.T) { // HC-08
 	bad := says(health, "False", "UnhealthyNode", notReady)
 	waiting := says(extern, "False", "WaitingForRemediation", "Waiting for remediation")
-	asked := func(t Target) Target { t.Request = request("m"); return t }
+	asked := func(t target) target { t.Request = request("m"); return t }
 	for name, tc := range map[string]struct {
 		reason   string
-		target   Target
+		target   target
 		template contract.RemediationTemplateView
 		want     []string
 		external condition.Verdict
@@ -195,14 +195,14 @@ func TestExternalRemediation(t *testing.T) { // HC-08
 		t.Run(name, func(t *testing.T) {
 			s := snapshot(check(elsewhere), tc.target)
 			s.Template = tc.template
-			p := Decide(s)
+			p := decide(s)
 			if diff := cmp.Diff(tc.want, text(p.Actions)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			for _, a := range p.Actions {
 				var w Wants
 				switch a := a.(type) {
-				case Mark:
+				case mark:
 					w = a.Wants
 				case Request:
 					w = a.Wants
@@ -243,24 +243,24 @@ func TestSeveralHealthChecks(t *testing.T) { // HC-06
 	target := sick("m")
 	first := snapshot(a, target)
 	first.Others = []clusterv1.MachineHealthCheck{*b}
-	p := Decide(first)
+	p := decide(first)
 	want := "mark Machine m unhealthy and to be remediated by its owner: " + notReady
 	if diff := cmp.Diff([]string{want}, text(p.Actions)); diff != "" {
 		t.Fatalf("the one that finds it asks for remediation (-want +got):\n%s", diff)
 	}
-	w := p.Actions[0].(Mark).Wants
+	w := p.Actions[0].(mark).Wants
 	target = marked(sick("m"), says(health, string(w.Health.Status), w.Health.Reason, w.Health.Message), says(owner, string(w.Owner.Status), w.Owner.Reason, w.Owner.Message))
 	second := snapshot(b, target)
 	second.Others = []clusterv1.MachineHealthCheck{*a}
-	if p := Decide(second); len(p.Actions) > 0 {
+	if p := decide(second); len(p.Actions) > 0 {
 		t.Errorf("the other one agrees: %v", text(p.Actions))
 	}
-	if r := Report(second, reconciler.Plan{}, reconciler.Outcome{}); *r.Status.(clusterv1.MachineHealthCheckStatus).CurrentHealthy != 1 {
+	if r := report(second, reconciler.Plan{}, reconciler.Outcome{}); *r.Status.(clusterv1.MachineHealthCheckStatus).CurrentHealthy != 1 {
 		t.Error("but counts by its own checks")
 	}
 	third := snapshot(b, healthy("m"))
 	third.Others = []clusterv1.MachineHealthCheck{*a, *check(func(c *clusterv1.MachineHealthCheck) { c.Name = "z"; c.Spec.Selector.MatchLabels["pool"] = "z" })}
-	if diff := cmp.Diff([]string{"mark Machine m healthy: no check fails"}, text(Decide(third).Actions)); diff != "" {
+	if diff := cmp.Diff([]string{"mark Machine m healthy: no check fails"}, text(decide(third).Actions)); diff != "" {
 		t.Errorf("healthy for all (-want +got):\n%s", diff)
 	}
 }

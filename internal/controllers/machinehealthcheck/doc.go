@@ -16,5 +16,5 @@
 // ExternallyRemediated with the reasons that it sets, each until another client changes the condition. It also owns
 // the requests for external remediation. It never deletes a Machine; the Machine's owner does: a MachineSet, a
 // control plane, or the infrastructure of a MachinePool. The Machine controller sets the deprecated v1beta1
-// conditions of Machines. Start with [Snapshot] and checks.go, then read [Decide].
+// conditions of Machines. Start with [Snapshot] and checks.go, then read [decide].
 package machinehealthcheck

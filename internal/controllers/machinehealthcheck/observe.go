@@ -29,7 +29,7 @@ type Snapshot struct {
 	// Others are the other health checks of the cluster that are not paused, sorted by name.
 	Others []clusterv1.MachineHealthCheck
 	// Targets are the selected Machines, sorted by name.
-	Targets []Target
+	Targets []target
 	// Disconnected explains why the workload cluster cannot be read although its control plane is initialized. It
 	// is empty if the cluster was read.
 	Disconnected string
@@ -39,8 +39,8 @@ type Snapshot struct {
 	Template contract.RemediationTemplateView
 }
 
-// Target is one Machine and its observed state.
-type Target struct {
+// target is one Machine and its observed state.
+type target struct {
 	Machine *clusterv1.Machine
 	// Node is the Node of the Machine, or nil if it does not exist.
 	Node *corev1.Node
@@ -58,7 +58,7 @@ type Target struct {
 	Claims []string
 }
 
-func (c *Controller) observe(ctx context.Context, check *clusterv1.MachineHealthCheck) (Snapshot, error) {
+func (c *controller) observe(ctx context.Context, check *clusterv1.MachineHealthCheck) (Snapshot, error) {
 	s := Snapshot{Now: c.now(), Check: check}
 	steps := []func(context.Context, *Snapshot) error{
 		c.readCluster, c.readOthers, c.readMachines, c.readRemediators, c.readTemplate, c.readRequests, c.readNodes,
@@ -71,12 +71,12 @@ func (c *Controller) observe(ctx context.Context, check *clusterv1.MachineHealth
 	return s, nil
 }
 
-func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 	s.Cluster, err = kube.Cluster(ctx, c.client, clusterKey(s.Check))
 	return err
 }
 
-func (c *Controller) readOthers(ctx context.Context, s *Snapshot) error {
+func (c *controller) readOthers(ctx context.Context, s *Snapshot) error {
 	list := &clusterv1.MachineHealthCheckList{}
 	if err := c.client.List(ctx, list, inCluster(client.ObjectKey{Namespace: s.Check.Namespace, Name: s.Check.Spec.ClusterName})...); err != nil {
 		return fmt.Errorf("listing MachineHealthChecks: %w", err)
@@ -91,7 +91,7 @@ func (c *Controller) readOthers(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
+func (c *controller) readMachines(ctx context.Context, s *Snapshot) error {
 	list := &clusterv1.MachineList{}
 	err := c.client.List(ctx, list, client.InNamespace(s.Check.Namespace), client.MatchingFields{ofCluster: s.Check.Spec.ClusterName})
 	if err != nil {
@@ -99,10 +99,10 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 	}
 	for i := range list.Items {
 		if m := &list.Items[i]; selects(s.Check, m) {
-			s.Targets = append(s.Targets, Target{Machine: m, Claims: claims(m)})
+			s.Targets = append(s.Targets, target{Machine: m, Claims: claims(m)})
 		}
 	}
-	slices.SortFunc(s.Targets, func(a, b Target) int { return cmp.Compare(a.Machine.Name, b.Machine.Name) })
+	slices.SortFunc(s.Targets, func(a, b target) int { return cmp.Compare(a.Machine.Name, b.Machine.Name) })
 	for i := range s.Targets { // ready Machines first, because they reset the owner's setbacks
 		if isProvisioned(s.Targets[i].Machine) {
 			c.setbacks.before(s.Targets[i].Machine)
@@ -116,7 +116,7 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 
 // readRemediators reads which infrastructure objects have to replace the Machines of MachinePools, because a
 // MachinePool does not replace Machines itself.
-func (c *Controller) readRemediators(ctx context.Context, s *Snapshot) error {
+func (c *controller) readRemediators(ctx context.Context, s *Snapshot) error {
 	known := map[string]string{}
 	for i := range s.Targets {
 		owner := metav1.GetControllerOfNoCopy(s.Targets[i].Machine)
@@ -157,7 +157,7 @@ func formerly(m *clusterv1.Machine, conditionType string) bool {
 		kube.IsOwnedUpstream(m, conditionType)
 }
 
-func (c *Controller) readTemplate(ctx context.Context, s *Snapshot) error {
+func (c *controller) readTemplate(ctx context.Context, s *Snapshot) error {
 	if !external(s.Check) {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (c *Controller) readTemplate(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-func (c *Controller) readRequests(ctx context.Context, s *Snapshot) error {
+func (c *controller) readRequests(ctx context.Context, s *Snapshot) error {
 	if !external(s.Check) {
 		return nil
 	}
@@ -209,7 +209,7 @@ func (s Snapshot) outage() string {
 // readNodes reads the Nodes of the targets. An unreachable workload cluster is recorded in the snapshot and is not
 // an error. A new connection enqueues the health checks that wait for it. If a connected cluster did not respond,
 // the health check is requeued after a delay.
-func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
+func (c *controller) readNodes(ctx context.Context, s *Snapshot) error {
 	if s.Cluster == nil || !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
 		return nil
 	}
@@ -223,7 +223,7 @@ func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-func (c *Controller) askForNodes(ctx context.Context, s *Snapshot) error {
+func (c *controller) askForNodes(ctx context.Context, s *Snapshot) error {
 	key := clusterKey(s.Check)
 	if c.workloads.Health(key).ConsecutiveFailures > 0 { // the cache may be stale
 		return workload.ErrNotConnected

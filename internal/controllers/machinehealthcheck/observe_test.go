@@ -60,11 +60,11 @@ func TestReadNodes(t *testing.T) { // HC-10, HC-11
 		"failing":       {reason: "a connection wakes", workloads: answering{health: workload.Health{ConsecutiveFailures: 1}}, waits: []string{"ClusterNotConnected"}},
 		"busy":          {reason: "nothing else wakes", workloads: answering{read: fmt.Errorf("get: %w", busy)}, waits: []string{"ClusterBusy"}, next: 7 * time.Second},
 		"busy to watch": {reason: "nothing else wakes", workloads: answering{watch: busy}, waits: []string{"ClusterBusy"}, next: 7 * time.Second},
-		"no answer":     {reason: "one call tells nothing of the connection", workloads: answering{read: lost}, waits: []string{"ClusterBusy"}, next: Interval},
+		"no answer":     {reason: "one call tells nothing of the connection", workloads: answering{read: lost}, waits: []string{"ClusterBusy"}, next: interval},
 		"an error":      {reason: "it is tried again", workloads: answering{read: errors.New("no luck")}, err: "reading Node m: no luck"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &Controller{workloads: tc.workloads}
+			c := &controller{workloads: tc.workloads}
 			target := sick("m")
 			target.Node, target.NodeAsked = nil, false
 			s := snapshot(check(), target)
@@ -75,7 +75,7 @@ func TestReadNodes(t *testing.T) { // HC-10, HC-11
 			if tc.err != "" {
 				return
 			}
-			p := Decide(s)
+			p := decide(s)
 			var waits []string
 			for _, w := range p.Waits {
 				waits = append(waits, w.Reason)
@@ -86,7 +86,7 @@ func TestReadNodes(t *testing.T) { // HC-10, HC-11
 			if seen := len(p.Actions) == 1; seen != tc.seen {
 				t.Errorf("%s: %v", tc.reason, text(p.Actions))
 			}
-			if _, judged := Report(s, p, reconciler.Outcome{}).Status.(clusterv1.MachineHealthCheckStatus); judged != tc.seen {
+			if _, judged := report(s, p, reconciler.Outcome{}).Status.(clusterv1.MachineHealthCheckStatus); judged != tc.seen {
 				t.Errorf("%s: there is a new status: %t", tc.reason, judged)
 			}
 		})

@@ -22,9 +22,9 @@ var legacy = []condition.Legacy{{
 	Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning },
 }}
 
-// Report returns the status of a MachineHealthCheck after a reconciliation. While no Machine can be checked, the
+// report returns the status of a MachineHealthCheck after a reconciliation. While no Machine can be checked, the
 // status stays unchanged.
-func Report(s Snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+func report(s Snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	if s.Cluster != nil && s.outage() != "" {
 		return reportOutage(s)
 	}

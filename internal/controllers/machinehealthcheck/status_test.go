@@ -30,7 +30,7 @@ func TestReport(t *testing.T) { // HC-05, HC-09, CO-02
 			want{2, 1, 1, []string{"a", "b"}, "True", "RemediationAllowed", "", "True", "", nil}},
 		"starting": {"not healthy yet", snapshot(check(), starting("a")),
 			want{1, 0, 0, []string{"a"}, "True", "RemediationAllowed", "", "True", "", nil}},
-		"deleting": {"not healthy any more", snapshot(check(), Target{Machine: machine("a", deleting), Node: node("a", "True", 0), NodeAsked: true}),
+		"deleting": {"not healthy any more", snapshot(check(), target{Machine: machine("a", deleting), Node: node("a", "True", 0), NodeAsked: true}),
 			want{1, 0, 0, []string{"a"}, "True", "RemediationAllowed", "", "True", "", nil}},
 		"too many": {"remediation ends, and an event tells", snapshot(check(limited(lessOrEqual(intOrString("1")))), sick("a"), sick("b")),
 			want{2, 0, 0, []string{"a", "b"}, "False", "TooManyUnhealthy", "2 of 2 Machines are not started or not healthy, which unhealthyLessThanOrEqualTo 1 does not allow",
@@ -55,7 +55,7 @@ func TestReport(t *testing.T) { // HC-05, HC-09, CO-02
 		"none": {"nothing selected", snapshot(check()), want{0, 0, 0, nil, "True", "RemediationAllowed", "", "True", "", nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Report(tc.s, Decide(tc.s), reconciler.Outcome{})
+			r := report(tc.s, decide(tc.s), reconciler.Outcome{})
 			st := r.Status.(clusterv1.MachineHealthCheckStatus)
 			c, l := st.Conditions[0], st.Deprecated.V1Beta1.Conditions[0]
 			got := want{*st.ExpectedMachines, *st.CurrentHealthy, *st.RemediationsAllowed, st.Targets, string(c.Status), c.Reason, c.Message,
@@ -82,7 +82,7 @@ func TestReportDisconnected(t *testing.T) { // HC-11
 	s.Disconnected = "away"
 	want := old.Status.DeepCopy()
 	want.Conditions = want.Conditions[:1] // the driver adds Paused
-	if diff := cmp.Diff(want, Report(s, Decide(s), reconciler.Outcome{}).Status); diff != "" {
+	if diff := cmp.Diff(want, report(s, decide(s), reconciler.Outcome{}).Status); diff != "" {
 		t.Errorf("what is not known stays as it was (-want +got):\n%s", diff)
 	}
 }
@@ -114,10 +114,10 @@ func TestOutage(t *testing.T) { // HC-03
 		s := snapshot(old, sick("worker"), sick("plane", controlPlane), sick("marked", annotated(clusterv1.RemediateMachineAnnotation)))
 		s.Cluster = cluster(tc.cluster)
 		s.Disconnected = map[bool]string{true: "away"}[tc.stops] // an outage takes the connection along, and says more
-		p := Decide(s)
+		p := decide(s)
 		marks := 0
 		for _, a := range p.Actions {
-			if m, ok := a.(Mark); ok && m.Wants.Owner.Status == metav1.ConditionFalse {
+			if m, ok := a.(mark); ok && m.Wants.Owner.Status == metav1.ConditionFalse {
 				marks++
 			}
 		}
@@ -130,7 +130,7 @@ func TestOutage(t *testing.T) { // HC-03
 		if len(p.Actions) != 0 || len(p.Waits) != 1 || p.Waits[0].Message != says || p.Recheck != 0 {
 			t.Errorf("%s: %s: %+v", name, tc.reason, p)
 		}
-		r := Report(s, p, reconciler.Outcome{})
+		r := report(s, p, reconciler.Outcome{})
 		st := r.Status.(clusterv1.MachineHealthCheckStatus)
 		if c := st.Conditions[0]; c.Status != "False" || c.Reason != "NotReady" || c.Message != says || len(r.Events) != 1 {
 			t.Errorf("%s: %+v, events %v", name, c, r.Events)
@@ -139,11 +139,11 @@ func TestOutage(t *testing.T) { // HC-03
 			t.Errorf("%s: the numbers stay what they were: %+v", name, st)
 		}
 		old.Status = st
-		if again := Report(s, p, reconciler.Outcome{}); len(again.Events) > 0 {
+		if again := report(s, p, reconciler.Outcome{}); len(again.Events) > 0 {
 			t.Errorf("%s: told twice: %v", name, again.Events)
 		}
 		old.Status.Conditions = nil
-		if fresh := Report(s, p, reconciler.Outcome{}); len(fresh.Events) > 0 {
+		if fresh := report(s, p, reconciler.Outcome{}); len(fresh.Events) > 0 {
 			t.Errorf("%s: a Cluster that starts is warned of: %v", name, fresh.Events)
 		}
 	}

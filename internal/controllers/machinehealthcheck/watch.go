@@ -15,7 +15,7 @@ import (
 )
 
 // The predicates for watches select changes that can affect the result of a health check, and ignore heartbeats.
-// Reconciliations of one health check are separated by [Interval], so that hundreds of Machines that are created
+// Reconciliations of one health check are separated by [interval], so that hundreds of Machines that are created
 // together are also checked together.
 
 // clusterMatters selects the Cluster changes that affect every controller, and changes of the infrastructure's
@@ -84,7 +84,7 @@ func nodeMatters(before, after client.Object) bool {
 // debounced returns the setup with the interval of health checks, unless debouncing is disabled.
 func debounced(s reconciler.Setup) reconciler.Setup {
 	if s.ReconcileInterval > 0 {
-		s.ReconcileInterval = Interval
+		s.ReconcileInterval = interval
 	}
 	return s
 }

@@ -24,25 +24,25 @@ type (
 	Join struct{ Cluster string }
 	// TakeOver copies the results of bootstrap config and infrastructure to the spec.
 	TakeOver struct{}
-	// CreateMachine creates the Machine that represents an infrastructure machine.
-	CreateMachine struct{ Name, Kind string }
+	// createMachine creates the Machine that represents an infrastructure machine.
+	createMachine struct{ Name, Kind string }
 	// AdoptMachine makes the pool the controller of a Machine that has lost its owner.
 	AdoptMachine struct{ Machine string }
-	// SyncMachine updates a Machine to match the template and the version of its Node.
-	SyncMachine struct{ Machine string }
-	// SyncTimeouts updates the deletion timeouts of a Machine that is being deleted.
-	SyncTimeouts struct{ Machine string }
+	// syncMachine updates a Machine to match the template and the version of its Node.
+	syncMachine struct{ Machine string }
+	// syncTimeouts updates the deletion timeouts of a Machine that is being deleted.
+	syncTimeouts struct{ Machine string }
 	// SetUpToDate sets the UpToDate condition of a Machine.
 	SetUpToDate struct {
 		Machine string
 		Verdict condition.Verdict
 	}
-	// DeleteMachine deletes a Machine of the pool.
-	DeleteMachine struct{ Name, Why string }
-	// MarkNode annotates a Node with its pool, and synchronizes its labels and the uninitialized taint.
-	MarkNode struct{ Node, ProviderID string }
-	// DeleteNode deletes a Node from the workload cluster if it still has the UID.
-	DeleteNode struct {
+	// deleteMachine deletes a Machine of the pool.
+	deleteMachine struct{ Name, Why string }
+	// markNode annotates a Node with its pool, and synchronizes its labels and the uninitialized taint.
+	markNode struct{ Node, ProviderID string }
+	// deleteNode deletes a Node from the workload cluster if it still has the UID.
+	deleteNode struct {
 		Node string
 		UID  types.UID
 		Why  string
@@ -50,33 +50,33 @@ type (
 )
 
 // Independent implements reconciler.Independent: a failure for one Machine does not affect the others.
-func (CreateMachine) Independent() {}
+func (createMachine) Independent() {}
 func (AdoptMachine) Independent()  {}
-func (SyncMachine) Independent()   {}
-func (SyncTimeouts) Independent()  {}
+func (syncMachine) Independent()   {}
+func (syncTimeouts) Independent()  {}
 func (SetUpToDate) Independent()   {}
 
 func (a Join) String() string     { return "join Cluster " + a.Cluster }
 func (a TakeOver) String() string { return "take over what bootstrap and infrastructure report" }
-func (a CreateMachine) String() string {
+func (a createMachine) String() string {
 	return fmt.Sprintf("create Machine %s for its %s", a.Name, a.Kind)
 }
 func (a AdoptMachine) String() string {
 	return fmt.Sprintf("adopt Machine %s: it has the labels of the pool, and no owner", a.Machine)
 }
-func (a SyncMachine) String() string {
+func (a syncMachine) String() string {
 	return fmt.Sprintf("sync Machine %s: it is not what the template and its Node say", a.Machine)
 }
-func (a SyncTimeouts) String() string {
+func (a syncTimeouts) String() string {
 	return fmt.Sprintf("sync Machine %s: the timeouts of its deletion changed", a.Machine)
 }
 func (a SetUpToDate) String() string {
 	return fmt.Sprintf("set condition UpToDate of Machine %s to %s: %s", a.Machine, a.Verdict.Status, a.Verdict.Reason)
 }
-func (a DeleteMachine) String() string { return fmt.Sprintf("delete Machine %s: %s", a.Name, a.Why) }
-func (a MarkNode) String() string      { return fmt.Sprintf("mark Node %s as one of the pool", a.Node) }
-func (a DeleteNode) String() string    { return fmt.Sprintf("delete Node %s: %s", a.Node, a.Why) }
-func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
+func (a deleteMachine) String() string { return fmt.Sprintf("delete Machine %s: %s", a.Name, a.Why) }
+func (a markNode) String() string      { return fmt.Sprintf("mark Node %s as one of the pool", a.Node) }
+func (a deleteNode) String() string    { return fmt.Sprintf("delete Node %s: %s", a.Node, a.Why) }
+func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case Join:
 		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { ownership.AddToCluster(o, s.Cluster) })
@@ -84,31 +84,31 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 		return reference.Act(ctx, c.writer, a, s.bootstrap(), s.infra())
 	case TakeOver:
 		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { follow(s, o.(*clusterv1.MachinePool)) })
-	case CreateMachine:
+	case createMachine:
 		return c.createMachine(ctx, s, a)
 	case AdoptMachine:
 		owner := *metav1.NewControllerRef(s.Pool, clusterv1.GroupVersion.WithKind("MachinePool"))
 		return c.writer.Patch(ctx, machineOf(s, a.Machine), func(o client.Object) { ownership.Own(o, owner) })
-	case SyncMachine:
+	case syncMachine:
 		return c.syncMachine(ctx, s, a)
-	case SyncTimeouts:
+	case syncTimeouts:
 		return c.writer.Patch(ctx, machineOf(s, a.Machine), func(o client.Object) {
 			o.(*clusterv1.Machine).Spec.Deletion = deletionOf(s)
 		})
 	case SetUpToDate:
 		return c.judge(ctx, s, a)
-	case DeleteMachine:
+	case deleteMachine:
 		return c.writer.Delete(ctx, machineOf(s, a.Name))
-	case MarkNode:
+	case markNode:
 		return c.markNode(ctx, s, a)
-	case DeleteNode:
+	case deleteNode:
 		return c.deleteNode(ctx, s, a)
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the machinepool controller does not know how to %s", action)
 }
 
 // judge applies the UpToDate condition of a Machine. The Machine controller sets all others.
-func (c *Controller) judge(ctx context.Context, s Snapshot, a SetUpToDate) error {
+func (c *controller) judge(ctx context.Context, s Snapshot, a SetUpToDate) error {
 	m := machineOf(s, a.Machine)
 	table := condition.Table[condition.Verdict]{{
 		Type: clusterv1.MachineUpToDateCondition, Of: func(v condition.Verdict) condition.Verdict { return v },
@@ -117,7 +117,7 @@ func (c *Controller) judge(ctx context.Context, s Snapshot, a SetUpToDate) error
 	return c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": conditions})
 }
 
-func (c *Controller) markNode(ctx context.Context, s Snapshot, a MarkNode) error {
+func (c *controller) markNode(ctx context.Context, s Snapshot, a markNode) error {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (c *Controller) markNode(ctx context.Context, s Snapshot, a MarkNode) error
 	return client.IgnoreNotFound(err)
 }
 
-func (c *Controller) deleteNode(ctx context.Context, s Snapshot, a DeleteNode) error {
+func (c *controller) deleteNode(ctx context.Context, s Snapshot, a deleteNode) error {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {
 		return err

@@ -96,7 +96,7 @@ func world() *fake.ClientBuilder {
 func settle(t *testing.T, c client.WithWatch) {
 	t.Helper()
 	n0, n1 := node("n0", "x://0"), node("n1", "x://1")
-	ctl := &Controller{client: c, live: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now },
+	ctl := &controller{client: c, live: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now },
 		workloads: workloads{fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(&n0, &n1).Build()}}
 	r := &reconciler.Reconciler[*clusterv1.MachinePool, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer

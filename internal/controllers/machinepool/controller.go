@@ -39,8 +39,8 @@ type Settings struct {
 	SyncLabels []*regexp.Regexp
 }
 
-// Controller reconciles MachinePools.
-type Controller struct {
+// controller reconciles MachinePools.
+type controller struct {
 	client client.Client
 	// live reads from the API server.
 	live      client.Reader
@@ -52,7 +52,7 @@ type Controller struct {
 }
 
 func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, settings: settings, now: s.Clock()}
+	c := &controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, settings: settings, now: s.Clock()}
 	if err := s.IndexByCluster(Name, &clusterv1.MachinePool{}, &clusterv1.Machine{}); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) err
 	return nil
 }
 
-func (c *Controller) definition() reconciler.Controller[*clusterv1.MachinePool, Snapshot] {
+func (c *controller) definition() reconciler.Controller[*clusterv1.MachinePool, Snapshot] {
 	return reconciler.Controller[*clusterv1.MachinePool, Snapshot]{
 		Name: Name, Finalizer: clusterv1.MachinePoolFinalizer,
 		New:     func() *clusterv1.MachinePool { return &clusterv1.MachinePool{} },
@@ -87,7 +87,7 @@ func (c *Controller) definition() reconciler.Controller[*clusterv1.MachinePool, 
 }
 
 // enter joins a new pool to its Cluster in the write that adds the finalizer.
-func (c *Controller) enter(ctx context.Context, pool *clusterv1.MachinePool) (func(client.Object), error) {
+func (c *controller) enter(ctx context.Context, pool *clusterv1.MachinePool) (func(client.Object), error) {
 	s := Snapshot{Pool: pool}
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
 		return nil, err
@@ -103,11 +103,11 @@ func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
 }
 
 // poolsOf enqueues the pools of a cluster.
-func (c *Controller) poolsOf(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
+func (c *controller) poolsOf(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	return c.pools(ctx, cluster, func(*clusterv1.MachinePool) bool { return true })
 }
 
-func (c *Controller) pools(ctx context.Context, cluster client.ObjectKey, keep func(*clusterv1.MachinePool) bool) []reconcile.Request {
+func (c *controller) pools(ctx context.Context, cluster client.ObjectKey, keep func(*clusterv1.MachinePool) bool) []reconcile.Request {
 	list := &clusterv1.MachinePoolList{}
 	err := c.client.List(ctx, list, reconciler.InCluster(Name, cluster)...)
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *Controller) pools(ctx context.Context, cluster client.ObjectKey, keep f
 }
 
 // poolOfMember enqueues the pool in the label of a Machine or an infrastructure machine.
-func (c *Controller) poolOfMember(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) poolOfMember(ctx context.Context, o client.Object) []reconcile.Request {
 	value, ok := o.GetLabels()[clusterv1.MachinePoolNameLabel]
 	if !ok {
 		return nil
@@ -133,7 +133,7 @@ func (c *Controller) poolOfMember(ctx context.Context, o client.Object) []reconc
 }
 
 // watchNodes makes changes of Nodes enqueue their pool.
-func (c *Controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
+func (c *controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
 	return c.workloads.Watch(ctx, cluster, workload.WatchRequest{
 		Controller: Name, Kind: &corev1.Node{}, Changed: nodeMatters,
 		Map: func(ctx context.Context, o client.Object) []reconcile.Request {

@@ -138,7 +138,7 @@ func decideNodes(s Snapshot, p *reconciler.Plan) {
 	for _, id := range sortedIDs(s) {
 		node := s.Nodes.Items[id]
 		if !isMarked(s, &node) {
-			p.Do(MarkNode{Node: node.Name, ProviderID: id})
+			p.Do(markNode{Node: node.Name, ProviderID: id})
 		}
 	}
 	if hasUsableList(s) {
@@ -149,7 +149,7 @@ func decideNodes(s Snapshot, p *reconciler.Plan) {
 func retire(s Snapshot, p *reconciler.Plan, why string) {
 	for _, node := range s.Nodes.Retired {
 		if node.DeletionTimestamp.IsZero() {
-			p.Do(DeleteNode{Node: node.Name, UID: node.UID, Why: why})
+			p.Do(deleteNode{Node: node.Name, UID: node.UID, Why: why})
 		}
 	}
 }

@@ -19,7 +19,7 @@ func decideDeletion(s Snapshot) reconciler.Plan {
 	s.infra().Delete(&p, waitingForInfrastructure)
 	for _, m := range s.Machines {
 		if m.DeletionTimestamp.IsZero() {
-			p.Do(DeleteMachine{Name: m.Name, Why: "the pool is deleted"})
+			p.Do(deleteMachine{Name: m.Name, Why: "the pool is deleted"})
 		} else {
 			decideTimeouts(s, m, &p)
 		}
@@ -70,7 +70,7 @@ func decideNodeDeletion(s Snapshot, p *reconciler.Plan) {
 	}
 	for _, id := range sortedIDs(s) {
 		node := s.Nodes.Items[id]
-		p.Do(DeleteNode{Node: node.Name, UID: node.UID, Why: "the pool is deleted"})
+		p.Do(deleteNode{Node: node.Name, UID: node.UID, Why: "the pool is deleted"})
 	}
 	retire(s, p, "the pool is deleted")
 }

@@ -144,11 +144,11 @@ func TestMachinesOfOthersFollow(t *testing.T) { // MP-07
 	testkit.EveryWrite(t, world, func(t *testing.T, c client.WithWatch) {
 		s := settled(withMachines, func(s *Snapshot) { s.Pool.Spec.Template.Labels = map[string]string{"old": "x"} })
 		for range 2 { // the first may fail
-			earlier := newMachine(s, CreateMachine{Name: "m0", Kind: "FooMachine"})
+			earlier := newMachine(s, createMachine{Name: "m0", Kind: "FooMachine"})
 			if err := c.Create(context.Background(), earlier, client.FieldOwner(fieldManager)); client.IgnoreAlreadyExists(err) != nil && !errors.Is(err, testkit.ErrInjected) {
 				t.Fatal(err)
 			}
-			reference, err := machines.Applied(newMachine(s, CreateMachine{Name: "m1", Kind: "FooMachine"}))
+			reference, err := machines.Applied(newMachine(s, createMachine{Name: "m1", Kind: "FooMachine"}))
 			if err != nil {
 				t.Fatal(err)
 			}

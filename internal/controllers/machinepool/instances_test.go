@@ -119,7 +119,7 @@ func TestRepeatedIDsAreTakenOverOnce(t *testing.T) { // MP-04
 func TestRivalsAreRead(t *testing.T) { // MP-05
 	s := settled(func(s *Snapshot) { s.Nodes = Nodes{} })
 	n0, twin := nodeOf("n0", "x://0", "u0"), nodeOf("twin", "x://0", "u1")
-	c := &Controller{workloads: workloads{fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(&twin, &n0).Build()}}
+	c := &controller{workloads: workloads{fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(&twin, &n0).Build()}}
 	if err := c.readNodes(t.Context(), &s); err != nil {
 		t.Fatal(err)
 	}

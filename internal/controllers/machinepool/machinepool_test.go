@@ -619,7 +619,7 @@ func TestNewMachine(t *testing.T) { // MP-07
 		s.Pool.Spec.Template.Labels = map[string]string{"a": "b"}
 		s.Pool.Spec.FailureDomains = []string{"one"} // MP-17: the infrastructure's to use, not the Machines'
 	})
-	m := newMachine(s, CreateMachine{Name: "m0", Kind: "FooMachine"})
+	m := newMachine(s, createMachine{Name: "m0", Kind: "FooMachine"})
 	if m.Name != "m0" || *m.Spec.Bootstrap.DataSecretName != "" || m.Spec.Bootstrap.ConfigRef.Name != "" || m.Spec.FailureDomain != "" {
 		t.Errorf("%+v", m.Spec)
 	}

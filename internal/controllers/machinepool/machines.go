@@ -22,7 +22,7 @@ const (
 )
 
 // newMachine returns the Machine for an infrastructure machine. It has the same name and no bootstrap config.
-func newMachine(s Snapshot, a CreateMachine) *clusterv1.Machine {
+func newMachine(s Snapshot, a createMachine) *clusterv1.Machine {
 	none := ""
 	template := s.Pool.Spec.Template
 	m := &clusterv1.Machine{
@@ -60,7 +60,7 @@ func deletionOf(s Snapshot) clusterv1.MachineDeletionSpec {
 
 // createMachine applies the new Machine, so that its fields can be changed and removed later. An existing Machine
 // with the same name and other content causes a conflict.
-func (c *Controller) createMachine(ctx context.Context, s Snapshot, a CreateMachine) error {
+func (c *controller) createMachine(ctx context.Context, s Snapshot, a createMachine) error {
 	m, err := machines.Applied(newMachine(s, a))
 	if err != nil {
 		return err
@@ -70,9 +70,9 @@ func (c *Controller) createMachine(ctx context.Context, s Snapshot, a CreateMach
 
 // syncMachine updates a Machine to match the template and its Node. Machines of earlier versions and of the
 // reference implementation were created by field managers that wrote nothing else.
-func (c *Controller) syncMachine(ctx context.Context, s Snapshot, a SyncMachine) error {
+func (c *controller) syncMachine(ctx context.Context, s Snapshot, a syncMachine) error {
 	m := machineOf(s, a.Machine)
-	want := machines.InPlace(newMachine(s, CreateMachine{Name: m.Name, Kind: m.Spec.InfrastructureRef.Kind}), m)
+	want := machines.InPlace(newMachine(s, createMachine{Name: m.Name, Kind: m.Spec.InfrastructureRef.Kind}), m)
 	want.Spec.Version = versionOf(s, *m)
 	keeper := machines.MachineWriter{
 		Live: c.live, Writer: c.writer, Manager: fieldManager, Former: []string{fieldManager, referenceManager}, Exclusive: true,

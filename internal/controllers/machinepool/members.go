@@ -20,7 +20,7 @@ func decideMachines(s Snapshot, p *reconciler.Plan) {
 	} else {
 		decideCreation(s, p)
 	}
-	alone, fresh := withoutInfraMachine(s), newMachine(s, CreateMachine{})
+	alone, fresh := withoutInfraMachine(s), newMachine(s, createMachine{})
 	for _, m := range s.Machines {
 		switch {
 		case !m.DeletionTimestamp.IsZero():
@@ -47,7 +47,7 @@ func decideCreation(s Snapshot, p *reconciler.Plan) {
 			if exists[im.GetName()] = true; s.Policy.DeniedReplicas(int32(len(exists))) != "" {
 				return
 			}
-			p.Do(CreateMachine{Name: im.GetName(), Kind: im.GetKind()})
+			p.Do(createMachine{Name: im.GetName(), Kind: im.GetKind()})
 		}
 	}
 }
@@ -59,14 +59,14 @@ func decideWithoutInfraMachine(s Snapshot, m clusterv1.Machine, p *reconciler.Pl
 		p.WaitFor(waitingForRestore, "The infrastructure machine of Machine %s does not exist: restore it, or delete the Machine", m.Name).For("Machine", m.Name).UntilUserActs()
 		return
 	}
-	p.Do(DeleteMachine{Name: m.Name, Why: "its infrastructure machine is gone"})
+	p.Do(deleteMachine{Name: m.Name, Why: "its infrastructure machine is gone"})
 }
 
 // decideMachine updates a Machine to match the template and its Node, then sets its UpToDate condition. The
 // argument fresh is the Machine as it would be created now.
 func decideMachine(s Snapshot, m clusterv1.Machine, fresh *clusterv1.Machine, p *reconciler.Plan) {
 	if versionOf(s, m) != m.Spec.Version || !machines.Follows(&m, fresh, fieldManager) {
-		p.Do(SyncMachine{Machine: m.Name})
+		p.Do(syncMachine{Machine: m.Name})
 		return
 	}
 	want := upToDate(s, m)
@@ -80,7 +80,7 @@ func decideMachine(s Snapshot, m clusterv1.Machine, fresh *clusterv1.Machine, p 
 // deletion.
 func decideTimeouts(s Snapshot, m clusterv1.Machine, p *reconciler.Plan) {
 	if controlled(s, m) && !machines.SameDeletion(m.Spec.Deletion, deletionOf(s)) {
-		p.Do(SyncTimeouts{Machine: m.Name})
+		p.Do(syncTimeouts{Machine: m.Name})
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // readNodes reads the pool's Nodes. An unreachable workload cluster is recorded in the snapshot and is not an
 // error.
-func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
+func (c *controller) readNodes(ctx context.Context, s *Snapshot) error {
 	s.Nodes.Items, s.Nodes.Rivals = map[string]corev1.Node{}, map[string][]string{}
 	if s.Cluster == nil || !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
 		s.Nodes.Problem = "the control plane is not initialized yet"
@@ -64,7 +64,7 @@ func unreachableNodes(err error) Nodes {
 }
 
 // retired returns Nodes in the status that still exist although their instance is gone.
-func (c *Controller) retired(ctx context.Context, s Snapshot) ([]corev1.Node, error) {
+func (c *controller) retired(ctx context.Context, s Snapshot) ([]corev1.Node, error) {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func TestRetired(t *testing.T) { // MP-05
 			for i := range tc.nodes {
 				b = b.WithObjects(&tc.nodes[i])
 			}
-			c := &Controller{workloads: workloads{b.Build()}}
+			c := &controller{workloads: workloads{b.Build()}}
 			s.Nodes = Nodes{}
 			if err := c.readNodes(t.Context(), &s); err != nil || !s.Nodes.Known {
 				t.Fatal(err, s.Nodes)
@@ -143,8 +143,8 @@ func TestDeleteNodeByUID(t *testing.T) { // MP-05
 			return nil
 		},
 	})
-	c := &Controller{workloads: workloads{w}}
-	if err := c.deleteNode(t.Context(), settled(), DeleteNode{Node: "n9", UID: "u9"}); err != nil || asked == nil || *asked != "u9" {
+	c := &controller{workloads: workloads{w}}
+	if err := c.deleteNode(t.Context(), settled(), deleteNode{Node: "n9", UID: "u9"}); err != nil || asked == nil || *asked != "u9" {
 		t.Errorf("%v, %v", err, asked)
 	}
 }
@@ -161,7 +161,7 @@ func TestNodesAskedAgain(t *testing.T) { // MP-06, RC-06
 		"no answer":     {"", fault.New(fault.Unreachable, "Refused", "no"), "the workload cluster did not answer", 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &Controller{workloads: workloads{interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme()).Build(), interceptor.Funcs{
+			c := &controller{workloads: workloads{interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme()).Build(), interceptor.Funcs{
 				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return tc.err },
 			})}}
 			for _, change := range []func(*Snapshot){func(*Snapshot) {}, deleted} {

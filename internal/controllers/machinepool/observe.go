@@ -51,7 +51,7 @@ type Nodes struct {
 	Retired []corev1.Node
 }
 
-func (c *Controller) observe(ctx context.Context, pool *clusterv1.MachinePool) (Snapshot, error) {
+func (c *controller) observe(ctx context.Context, pool *clusterv1.MachinePool) (Snapshot, error) {
 	s := Snapshot{Now: c.now(), Settings: c.settings, Pool: pool}
 	steps := []func(context.Context, *Snapshot) error{
 		c.readCluster, c.readBootstrap, c.readInfra, c.readMachines, c.readNodes,
@@ -64,18 +64,18 @@ func (c *Controller) observe(ctx context.Context, pool *clusterv1.MachinePool) (
 	return s, nil
 }
 
-func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 	s.Cluster, err = kube.Cluster(ctx, c.client, clusterKey(s.Pool))
 	return err
 }
 
-func (c *Controller) readBootstrap(ctx context.Context, s *Snapshot) error {
+func (c *controller) readBootstrap(ctx context.Context, s *Snapshot) error {
 	o, err := c.refs.GetReferenced(ctx, s.Pool, s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef)
 	s.Bootstrap = contract.BootstrapConfig(o)
 	return err
 }
 
-func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
+func (c *controller) readInfra(ctx context.Context, s *Snapshot) error {
 	ref := s.Pool.Spec.Template.Spec.InfrastructureRef
 	o, err := c.refs.GetReferenced(ctx, s.Pool, ref)
 	s.Infra = contract.InfraMachinePool(o)
@@ -95,7 +95,7 @@ func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
+func (c *controller) readMachines(ctx context.Context, s *Snapshot) error {
 	list := &clusterv1.MachineList{}
 	err := c.client.List(ctx, list, client.InNamespace(s.Pool.Namespace), client.MatchingLabels(memberLabels(s.Pool)),
 		client.MatchingFields{reconciler.ClusterField(Name): s.Pool.Spec.ClusterName})

@@ -86,7 +86,7 @@ func nodeRefs(s Snapshot, out reconciler.Outcome) []corev1.ObjectReference {
 	}
 	for _, node := range s.Nodes.Retired {
 		deleted := slices.ContainsFunc(out.Done, func(a reconciler.Action) bool {
-			d, ok := a.(DeleteNode)
+			d, ok := a.(deleteNode)
 			return ok && d.UID == node.UID
 		})
 		if !deleted && node.DeletionTimestamp.IsZero() {

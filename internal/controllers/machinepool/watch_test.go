@@ -28,7 +28,7 @@ func (r recorder) Watch(_ context.Context, _ client.ObjectKey, w workload.WatchR
 func TestNodesWakeTheirPool(t *testing.T) { // MP-06
 	s := settled()
 	var asked workload.WatchRequest
-	c := &Controller{
+	c := &controller{
 		client:    fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, reconciler.ClusterField(Name), reconciler.ClusterNames).WithObjects(s.Pool).Build(),
 		workloads: recorder{request: &asked},
 	}
@@ -56,7 +56,7 @@ func TestNodesWakeTheirPool(t *testing.T) { // MP-06
 
 func TestMembersWakeTheirPool(t *testing.T) { // MP-07
 	s := settled()
-	c := &Controller{client: fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, reconciler.ClusterField(Name), reconciler.ClusterNames).WithObjects(s.Pool).Build()}
+	c := &controller{client: fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, reconciler.ClusterField(Name), reconciler.ClusterNames).WithObjects(s.Pool).Build()}
 	for name, tc := range map[string]struct {
 		labels string
 		want   []string

@@ -24,18 +24,18 @@ type (
 // Independent implements reconciler.Independent.
 func (Adopt) Independent() {}
 
-// AskClones requests the bootstrap configs and infrastructure machines of the Machines.
-type AskClones struct{}
+// askClones requests the bootstrap configs and infrastructure machines of the Machines.
+type askClones struct{}
 
 func (a Join) String() string { return "join Cluster " + a.Cluster }
 func (a Adopt) String() string {
 	return fmt.Sprintf("adopt Machine %s: it matches the selector", a.Machine)
 }
-func (a AskClones) String() string {
+func (a askClones) String() string {
 	return "bootstrap configs and infrastructure machines of the Machines"
 }
 
-func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case Join:
 		return c.writer.Patch(ctx, s.Set, func(o client.Object) { join(s.Set, s.Cluster, o) })
@@ -43,7 +43,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 		return c.adopt(ctx, s, a)
 	case clone.OwnTemplate, clone.Protect, clone.DeleteTemplate, clone.Unprotect:
 		return clone.Act(ctx, c.writer, clone.Owner{Object: s.Set, Cluster: s.Cluster, Templates: s.templates()}, action)
-	case TransferMachines:
+	case transferMachines:
 		return c.handOver(ctx, s, a)
 	case machines.BeginUpdate:
 		c.verified.Forget(s.Set) // the fields from another template must be compared completely
@@ -57,7 +57,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 // keeper returns the writer of Machines. "manager" was the field manager of the reference implementation before its
 // MachineSets used server-side apply, and is also used by many other programs. Its fields therefore belong to the
 // MachineSet only if the MachineSet wants them.
-func (c *Controller) keeper() machines.MachineWriter {
+func (c *controller) keeper() machines.MachineWriter {
 	return machines.MachineWriter{
 		Live: c.live, Writer: c.writer, Manager: manager, MetadataManager: metadataManager, Former: []string{"manager", manager},
 		Pending: &c.pending,
@@ -66,7 +66,7 @@ func (c *Controller) keeper() machines.MachineWriter {
 
 // create resets the verification of the MachineSet if new Machines have to be compared completely: Machines of a
 // standalone MachineSet, whose origin has to be read, and Machines whose creation may have left an orphan.
-func (c *Controller) create(ctx context.Context, s Snapshot, a machines.Create) error {
+func (c *controller) create(ctx context.Context, s Snapshot, a machines.Create) error {
 	if s.Deployment == nil {
 		c.verified.Forget(s.Set)
 	}
@@ -88,7 +88,7 @@ func join(set *clusterv1.MachineSet, cluster *clusterv1.Cluster, o client.Object
 
 // adopt uses the Machine's resourceVersion as a precondition, so that only one of two competing MachineSets
 // succeeds.
-func (c *Controller) adopt(ctx context.Context, s Snapshot, a Adopt) error {
+func (c *controller) adopt(ctx context.Context, s Snapshot, a Adopt) error {
 	for _, m := range s.Others {
 		if m.Name == a.Machine {
 			return c.writer.Patch(ctx, m, func(o client.Object) { ownership.Own(o, ownerReference(s.Set)) })

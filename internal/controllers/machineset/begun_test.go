@@ -16,7 +16,7 @@ func TestBeginningSet(t *testing.T) { // OR-01, MS-12
 	now := time.Unix(1e9, 0)
 	begun := &ownership.CreatedOwners{}
 	begun.Add("created", now)
-	c := &Controller{begun: begun, now: func() time.Time { return now }}
+	c := &controller{begun: begun, now: func() time.Time { return now }}
 	for name, tc := range map[string]struct {
 		set          *clusterv1.MachineSet
 		seen, begins bool

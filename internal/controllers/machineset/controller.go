@@ -45,8 +45,8 @@ func (s Settings) runs(check clusterv1.MachineSetPreflightCheck) bool {
 		slices.Contains(s.Preflight, clusterv1.MachineSetPreflightCheckAll))
 }
 
-// Controller reconciles MachineSets.
-type Controller struct {
+// controller reconciles MachineSets.
+type controller struct {
 	client client.Client
 	// live reads from the API server.
 	live client.Reader
@@ -73,7 +73,7 @@ type Controller struct {
 const byCluster = "machineset.spec.clusterName"
 
 func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) error {
-	c := &Controller{
+	c := &controller{
 		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), used: clone.NewUsage(s.Manager.GetAPIReader()), workloads: clusters, settings: settings, begun: s.CreatedOwners,
 		scope: s.Scope(), now: s.Clock(), intn: s.Random(),
 	}
@@ -107,7 +107,7 @@ func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) err
 	return err
 }
 
-func (c *Controller) definition() reconciler.Controller[*clusterv1.MachineSet, Snapshot] {
+func (c *controller) definition() reconciler.Controller[*clusterv1.MachineSet, Snapshot] {
 	return reconciler.Controller[*clusterv1.MachineSet, Snapshot]{
 		Name: Name, Finalizer: clusterv1.MachineSetFinalizer,
 		New:    func() *clusterv1.MachineSet { return &clusterv1.MachineSet{} },
@@ -125,7 +125,7 @@ func (c *Controller) definition() reconciler.Controller[*clusterv1.MachineSet, S
 }
 
 // enter joins a new MachineSet to its Cluster in the write that adds the finalizer.
-func (c *Controller) enter(ctx context.Context, set *clusterv1.MachineSet) (func(client.Object), error) {
+func (c *controller) enter(ctx context.Context, set *clusterv1.MachineSet) (func(client.Object), error) {
 	cluster, err := kube.Cluster(ctx, c.client, clusterKey(set))
 	if err != nil || cluster == nil {
 		return nil, err

@@ -78,7 +78,7 @@ func Decide(s Snapshot) reconciler.Plan {
 	}
 	state := s.State()
 	if state.NeedsClones() || s.Clones == nil && len(dueUpdates(s)) > 0 {
-		p.Ask = []reconciler.Question{AskClones{}}
+		p.Ask = []reconciler.Question{askClones{}}
 		return p
 	}
 	if isStandalone(s.Set) { // the MachineDeployment does this for its MachineSets

@@ -27,21 +27,21 @@ import (
 // Machines are selected for a transfer in the order of deletion. However, Machines that a user or a health check
 // wants to be replaced are deleted, and Machines that are being updated are only selected after the update.
 
-// TransferMachines makes another MachineSet of the same MachineDeployment the owner of Machines.
-type TransferMachines struct {
+// transferMachines makes another MachineSet of the same MachineDeployment the owner of Machines.
+type transferMachines struct {
 	Names []string
 	To    string
 }
 
-func (a TransferMachines) String() string {
+func (a transferMachines) String() string {
 	return fmt.Sprintf("hand over %s to MachineSet %s: it is updated in place", machines.NamesText(a.Names), a.To)
 }
 
 // Parts implements reconciler.Compound.
-func (a TransferMachines) Parts() []reconciler.Action {
+func (a transferMachines) Parts() []reconciler.Action {
 	var out []reconciler.Action
 	for _, name := range a.Names {
-		out = append(out, TransferMachines{Names: []string{name}, To: a.To})
+		out = append(out, transferMachines{Names: []string{name}, To: a.To})
 	}
 	return out
 }
@@ -104,7 +104,7 @@ func moveAll(s Snapshot, names []string, p *reconciler.Plan) {
 		return
 	}
 	for part := range slices.Chunk(names, batch) {
-		p.Do(TransferMachines{Names: part, To: s.Target.Name})
+		p.Do(transferMachines{Names: part, To: s.Target.Name})
 	}
 }
 
@@ -156,7 +156,7 @@ func beginUpdates(s Snapshot, p *reconciler.Plan) {
 }
 
 // readTarget reads the MachineSet in the annotation.
-func (c *Controller) readTarget(ctx context.Context, s *Snapshot) error {
+func (c *controller) readTarget(ctx context.Context, s *Snapshot) error {
 	if !handsOver(*s) {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (c *Controller) readTarget(ctx context.Context, s *Snapshot) error {
 
 // handOver uses the Machine's resourceVersion as a precondition and a single write, so that the Machine always has
 // exactly one owner. The cache may show the Machine with its old owner for a while.
-func (c *Controller) handOver(ctx context.Context, s Snapshot, a TransferMachines) error {
+func (c *controller) handOver(ctx context.Context, s Snapshot, a transferMachines) error {
 	for _, name := range a.Names {
 		m := s.Machines.Named(name)
 		if m.Machine == nil {

@@ -65,7 +65,7 @@ type Snapshot struct {
 	Random, Taken []string
 }
 
-func (c *Controller) observe(ctx context.Context, set *clusterv1.MachineSet) (Snapshot, error) {
+func (c *controller) observe(ctx context.Context, set *clusterv1.MachineSet) (Snapshot, error) {
 	s := Snapshot{Now: c.now(), Settings: c.settings, Set: set, Verified: c.verified.Has(set)}
 	steps := []func(context.Context, *Snapshot) error{
 		c.readCluster, c.readDeployment, c.readTarget, c.readMachines, c.readTemplates, c.readControlPlane,
@@ -82,7 +82,7 @@ func (c *Controller) observe(ctx context.Context, set *clusterv1.MachineSet) (Sn
 }
 
 // readTaken reads which of the possible names of new Machines already exist.
-func (c *Controller) readTaken(ctx context.Context, s *Snapshot) error {
+func (c *controller) readTaken(ctx context.Context, s *Snapshot) error {
 	if missing(*s) <= 0 {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (c *Controller) readTaken(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 	s.Cluster, err = kube.Cluster(ctx, c.client, clusterKey(s.Set))
 	return err
 }
@@ -102,7 +102,7 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 // spareNames is the number of additional random parts, in case names are already used.
 const spareNames = 8
 
-func (c *Controller) readDeployment(ctx context.Context, s *Snapshot) error {
+func (c *controller) readDeployment(ctx context.Context, s *Snapshot) error {
 	owner := metav1.GetControllerOf(s.Set)
 	if owner == nil || owner.Kind != deploymentKind || !strings.HasPrefix(owner.APIVersion, clusterv1.GroupVersion.Group+"/") {
 		return nil
@@ -122,7 +122,7 @@ func (c *Controller) readDeployment(ctx context.Context, s *Snapshot) error {
 }
 
 // readMachines lists the Machines of the Cluster that the MachineSet controls or may adopt.
-func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
+func (c *controller) readMachines(ctx context.Context, s *Snapshot) error {
 	selector, err := metav1.LabelSelectorAsSelector(&s.Set.Spec.Selector)
 	if err != nil {
 		return fault.New(fault.Invalid, "InvalidSelector", "spec.selector of MachineSet %s cannot be used; correct it", s.Set.Name).From(err)
@@ -148,7 +148,7 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 
 // readHidden searches for Machines of the MachineSet that lack the manager's watch label, if the MachineSet would
 // otherwise create or delete Machines.
-func (c *Controller) readHidden(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readHidden(ctx context.Context, s *Snapshot) (err error) {
 	if replicas := s.Set.Spec.Replicas; isDeleting(*s) || replicas == nil || int(*replicas) == len(s.Machines)+len(s.Created) {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (c *Controller) readHidden(ctx context.Context, s *Snapshot) (err error) {
 	return err
 }
 
-func (c *Controller) place(s *Snapshot, m *clusterv1.Machine, selector labels.Selector) {
+func (c *controller) place(s *Snapshot, m *clusterv1.Machine, selector labels.Selector) {
 	owner := ownership.ControllerOfChild(m, setKind, s.Set)
 	selected, labelled := selector.Matches(labels.Set(m.Labels)), m.Labels[clusterv1.MachineSetNameLabel] == contract.LabelValue(s.Set.Name)
 	switch {
@@ -172,7 +172,7 @@ func (c *Controller) place(s *Snapshot, m *clusterv1.Machine, selector labels.Se
 }
 
 // readWorkload searches for Nodes of Machines that do not exist, if the MachineSet may have been restored.
-func (c *Controller) readWorkload(ctx context.Context, s *Snapshot, all []clusterv1.Machine) error {
+func (c *controller) readWorkload(ctx context.Context, s *Snapshot, all []clusterv1.Machine) error {
 	if s.Set.Status.ObservedGeneration > 0 || s.Cluster == nil || !s.Set.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (c *Controller) readWorkload(ctx context.Context, s *Snapshot, all []cluste
 	return err
 }
 
-func (c *Controller) readTemplates(ctx context.Context, s *Snapshot) error {
+func (c *controller) readTemplates(ctx context.Context, s *Snapshot) error {
 	spec := s.Set.Spec.Template.Spec
 	templates, err := clone.ReadTemplates(ctx, c.templates, s.Set, spec.Bootstrap.ConfigRef, spec.InfrastructureRef)
 	if err != nil {
@@ -209,7 +209,7 @@ func (c *Controller) readTemplates(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
+func (c *controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 	if s.Cluster == nil || !s.Cluster.Spec.ControlPlaneRef.IsDefined() || !needsPreflight(*s) && !handsOver(*s) {
 		return nil
 	}
@@ -229,8 +229,8 @@ func clusterKey(set *clusterv1.MachineSet) client.ObjectKey {
 
 func isDeleting(s Snapshot) bool { return !s.Set.DeletionTimestamp.IsZero() }
 
-// readClones performs the read for AskClones.
-func (c *Controller) readClones(ctx context.Context, s Snapshot) (Snapshot, error) {
+// readClones performs the read for askClones.
+func (c *controller) readClones(ctx context.Context, s Snapshot) (Snapshot, error) {
 	var err error
 	s.Clones, err = clone.Reader{References: c.clones, Writes: c.writer.Writes()}.Read(ctx, s.clones())
 	if err == nil && len(s.Created) == 0 && s.State().IsUpToDate() {

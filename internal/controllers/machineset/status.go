@@ -65,14 +65,14 @@ func events(out reconciler.Outcome) []reconciler.Event {
 		switch a := action.(type) {
 		case Adopt:
 			list = append(list, reconciler.Normal("SuccessfulAdopt", "Adopted Machine %s", a.Machine))
-		case TransferMachines:
+		case transferMachines:
 			list = append(list, reconciler.Normal("SuccessfulHandOver", "Handed over %s to MachineSet %s to be updated in place", machines.NamesText(a.Names), a.To))
 		case machines.BeginUpdate:
 			list = append(list, reconciler.Normal("UpdatingInPlace", "In-place update of Machine %s begins", a.Machine))
 		}
 	}
 	switch a := out.Failed.(type) {
-	case TransferMachines:
+	case transferMachines:
 		list = append(list, reconciler.Warning("FailedHandOver", "%s", machines.FailureText(machines.NamesText(a.Names)+" could not all be handed over", out)))
 	case machines.BeginUpdate:
 		list = append(list, reconciler.Warning("FailedInPlaceUpdate", "%s", machines.FailureText("In-place update of Machine "+a.Machine+" could not begin", out)))

@@ -15,7 +15,7 @@ import (
 
 // ofMachine enqueues the MachineSet that controls a Machine. If the Machine has no controller, it enqueues the
 // MachineSets that may adopt it.
-func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
 	owner := metav1.GetControllerOf(o)
 	if owner != nil && owner.Kind == setKind {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: owner.Name}}}
@@ -31,7 +31,7 @@ func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile
 }
 
 // ofDeployment enqueues the MachineSets of a MachineDeployment.
-func (c *Controller) ofDeployment(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) ofDeployment(ctx context.Context, o client.Object) []reconcile.Request {
 	cluster := client.ObjectKey{Namespace: o.GetNamespace(), Name: o.(*clusterv1.MachineDeployment).Spec.ClusterName}
 	return c.list(ctx, func(set *clusterv1.MachineSet) bool {
 		owner := metav1.GetControllerOfNoCopy(set)
@@ -40,12 +40,12 @@ func (c *Controller) ofDeployment(ctx context.Context, o client.Object) []reconc
 }
 
 // ofCluster enqueues the MachineSets that wait for the connection to their Cluster, when that connection changes.
-func (c *Controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
+func (c *controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	return c.list(ctx, func(set *clusterv1.MachineSet) bool { return set.Status.ObservedGeneration == 0 }, reconciler.InCluster(Name, cluster)...)
 }
 
 // ofControlPlane enqueues the MachineSets of the Cluster of a control plane, which preflight checks read.
-func (c *Controller) ofControlPlane(ctx context.Context, plane client.Object) []reconcile.Request {
+func (c *controller) ofControlPlane(ctx context.Context, plane client.Object) []reconcile.Request {
 	name := plane.GetLabels()[clusterv1.ClusterNameLabel]
 	if name == "" {
 		return nil
@@ -54,7 +54,7 @@ func (c *Controller) ofControlPlane(ctx context.Context, plane client.Object) []
 		reconciler.InCluster(Name, client.ObjectKey{Namespace: plane.GetNamespace(), Name: name})...)
 }
 
-func (c *Controller) list(ctx context.Context, keep func(*clusterv1.MachineSet) bool, opts ...client.ListOption) []reconcile.Request {
+func (c *controller) list(ctx context.Context, keep func(*clusterv1.MachineSet) bool, opts ...client.ListOption) []reconcile.Request {
 	sets := &clusterv1.MachineSetList{}
 	if err := c.client.List(ctx, sets, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil

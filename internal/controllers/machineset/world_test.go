@@ -201,7 +201,7 @@ type world struct {
 	t        *testing.T
 	c        client.WithWatch
 	r        *reconciler.Reconciler[*clusterv1.MachineSet, Snapshot]
-	ctl      *Controller
+	ctl      *controller
 	workload *workloads
 }
 
@@ -247,7 +247,7 @@ func newWorld(t *testing.T, c client.WithWatch) *world {
 
 // restart is what a crash leaves of the controller: nothing but the API.
 func (w *world) restart() {
-	w.ctl = &Controller{client: w.c, live: w.c, used: clone.NewUsage(w.c), workloads: w.workload, writer: kube.NewWriter(w.c, Name), now: func() time.Time { return now },
+	w.ctl = &controller{client: w.c, live: w.c, used: clone.NewUsage(w.c), workloads: w.workload, writer: kube.NewWriter(w.c, Name), now: func() time.Time { return now },
 		templates: kube.NewReferences(w.c, nil), controlPlanes: kube.NewReferences(w.c, nil), clones: kube.NewReferences(w.c, nil)}
 	next := 0
 	w.ctl.intn = func(n int) int { next++; return (next*7 + next/5) % n }

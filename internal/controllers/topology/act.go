@@ -19,17 +19,17 @@ import (
 
 // The reads and actions of the controller. Each action may be repeated.
 type (
-	// AskWorkers requests a live read of the workers that this process created and the cache does not show yet, so
+	// askWorkers requests a live read of the workers that this process created and the cache does not show yet, so
 	// that nothing is created twice.
-	AskWorkers struct{}
-	// AskChange requests a dry run to check whether applying the desired state changes the spec of a template.
-	AskChange struct{ Part *topology.Part }
-	// AskExtension requests a call of an extension for patches.
-	AskExtension struct{ Question patch.ExtensionRequest }
-	// Create creates an object of the topology.
-	Create struct{ Part *topology.Part }
-	// Apply applies the desired state to an object.
-	Apply struct{ Part *topology.Part }
+	askWorkers struct{}
+	// askChange requests a dry run to check whether applying the desired state changes the spec of a template.
+	askChange struct{ Part *topology.Part }
+	// askExtension requests a call of an extension for patches.
+	askExtension struct{ Question patch.ExtensionRequest }
+	// create creates an object of the topology.
+	create struct{ Part *topology.Part }
+	// apply applies the desired state to an object.
+	apply struct{ Part *topology.Part }
 	// SetReferences sets the Cluster's references to the objects that were created for it, and the list of its
 	// workers.
 	SetReferences struct {
@@ -43,21 +43,21 @@ type (
 	}
 )
 
-func (q AskWorkers) String() string {
+func (q askWorkers) String() string {
 	return "whether the MachineDeployments and MachinePools that were just created exist"
 }
-func (q AskChange) String() string {
+func (q askChange) String() string {
 	return fmt.Sprintf("whether the spec of %s %s changes", q.Part.Want.GetKind(), q.Part.Live.GetName())
 }
-func (q AskExtension) String() string { return q.Question.String() }
-func (a Create) String() string {
+func (q askExtension) String() string { return q.Question.String() }
+func (a create) String() string {
 	why := "the topology asks for it"
 	if a.Part.Replaces != nil {
 		why = "it replaces " + a.Part.Replaces.GetName() + ", whose spec is another"
 	}
 	return fmt.Sprintf("create %s %s, %s: %s", a.Part.Want.GetKind(), a.Part.Want.GetName(), a.Part.Key, why)
 }
-func (a Apply) String() string {
+func (a apply) String() string {
 	return fmt.Sprintf("apply %s %s, %s: it is not what the topology says", a.Part.Want.GetKind(), a.Part.Want.GetName(), a.Part.Key)
 }
 func (a SetReferences) String() string {
@@ -65,19 +65,19 @@ func (a SetReferences) String() string {
 }
 func (a Delete) String() string { return fmt.Sprintf("delete %s %s: %s", a.Kind, a.Name, a.Why) }
 
-func (c *Controller) answer(ctx context.Context, s Snapshot, question reconciler.Question) (Snapshot, error) {
+func (c *controller) answer(ctx context.Context, s snapshot, question reconciler.Question) (snapshot, error) {
 	switch q := question.(type) {
-	case AskWorkers:
+	case askWorkers:
 		return c.lookUp(ctx, s)
-	case AskHook:
+	case askHook:
 		return c.askHook(ctx, s, q.Question)
-	case AskExtension:
+	case askExtension:
 		return c.ask(ctx, s, q.Question)
-	case AskUsed:
+	case askUsed:
 		var err error
 		s.Used, err = c.used.Read(ctx, s.Cluster)
 		return s, err
-	case AskChange:
+	case askChange:
 		changed, err := c.changes(ctx, q.Part)
 		if err != nil && ctx.Err() == nil && fault.KindOf(err) != fault.Conflict {
 			return s.undecided(q.Part, err), nil
@@ -89,7 +89,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, question reconciler
 
 // with records whether the spec of a template changes. The result "unchanged" is recorded only for the exact state
 // that was checked, because the template may change later when another object in it gets a new name.
-func (s Snapshot) with(part *topology.Part, changed bool) Snapshot {
+func (s snapshot) with(part *topology.Part, changed bool) snapshot {
 	if s.Changed, s.Unchanged = maps.Clone(s.Changed), maps.Clone(s.Unchanged); s.Changed == nil {
 		s.Changed, s.Unchanged = map[topology.Key]bool{}, map[string]bool{}
 	}
@@ -102,19 +102,19 @@ func (s Snapshot) with(part *topology.Part, changed bool) Snapshot {
 }
 
 // undecided records why it is unknown whether a template changes. The rest of the topology does not wait for it.
-func (s Snapshot) undecided(part *topology.Part, err error) Snapshot {
+func (s snapshot) undecided(part *topology.Part, err error) snapshot {
 	s.Undecided = maps.Clone(s.Undecided)
 	if s.Undecided == nil {
 		s.Undecided = map[topology.Key]error{}
 	}
-	s.Undecided[part.Key] = s.stepError(Apply{part}, err)
+	s.Undecided[part.Key] = s.stepError(apply{part}, err)
 	return s
 }
 
 // changes reports whether applying the desired state changes the spec of a template. A rejection by the API counts
 // as a change, because some webhooks without support for dry runs reject changes of templates. If the spec itself
 // is invalid, the creation of the new template reports the error.
-func (c *Controller) changes(ctx context.Context, part *topology.Part) (bool, error) {
+func (c *controller) changes(ctx context.Context, part *topology.Part) (bool, error) {
 	after, err := c.applier.DryRun(ctx, part.Live, part.Want)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
 		return true, nil
@@ -126,24 +126,24 @@ func (c *Controller) changes(ctx context.Context, part *topology.Part) (bool, er
 	return !ok || !equality.Semantic.DeepEqual(before.Object["spec"], after.Object["spec"]), nil
 }
 
-func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
-	case Create:
+	case create:
 		return s.stepError(a, c.create(ctx, s, a.Part))
-	case Apply:
+	case apply:
 		return s.stepError(a, c.apply(ctx, a.Part.Live, a.Part.Want))
-	case Groups: // a single group
+	case groups: // a single group
 		for _, group := range a.Each {
 			if err := c.act(ctx, s, group); err != nil {
 				return err
 			}
 		}
 		return nil
-	case Group:
+	case group:
 		return c.actOnGroup(ctx, s, a)
-	case Scale:
+	case scale:
 		return s.stepError(a, c.scale(ctx, a.Part))
-	case Record:
+	case record:
 		return c.record(ctx, s, a.Annotations)
 	case Retry:
 		return a.err()
@@ -152,7 +152,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 			topology.SetReferences(o.(*clusterv1.Cluster), *a.Desired)
 			setWorkersAnnotation(o, a.Workers)
 		})
-	case Release:
+	case release:
 		return c.release(ctx, a)
 	case Delete:
 		return c.writer.DeleteAnyway(ctx, a.Object)
@@ -160,7 +160,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 	return fault.New(fault.Bug, "UnknownAction", "the topology controller does not know how to %s", action)
 }
 
-func (c *Controller) apply(ctx context.Context, live client.Object, want *unstructured.Unstructured) error {
+func (c *controller) apply(ctx context.Context, live client.Object, want *unstructured.Unstructured) error {
 	if err := c.applier.Apply(ctx, live, want); err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (c *Controller) apply(ctx context.Context, live client.Object, want *unstru
 
 // create creates an object. An existing object with the same name was created by an earlier attempt, or does not
 // belong to the topology.
-func (c *Controller) create(ctx context.Context, s Snapshot, part *topology.Part) error {
+func (c *controller) create(ctx context.Context, s snapshot, part *topology.Part) error {
 	want, have := part.Want, &unstructured.Unstructured{}
 	have.SetGroupVersionKind(want.GroupVersionKind())
 	err := c.live.Get(ctx, client.ObjectKeyFromObject(want), have)
@@ -195,7 +195,7 @@ func (c *Controller) create(ctx context.Context, s Snapshot, part *topology.Part
 
 // reuse applies the desired template to the one that an earlier attempt created. If that has another spec and is
 // not in use, it is deleted and the next reconciliation creates it again.
-func (c *Controller) reuse(ctx context.Context, have *unstructured.Unstructured, part *topology.Part) error {
+func (c *controller) reuse(ctx context.Context, have *unstructured.Unstructured, part *topology.Part) error {
 	changed, err := c.changes(ctx, &topology.Part{Key: part.Key, Want: part.Want, Live: have})
 	if err != nil {
 		return err

@@ -27,14 +27,14 @@ import (
 // Name is the name of the controller.
 const Name = "clustertopology"
 
-// FieldManager is the field manager for all fields that a topology sets.
-const FieldManager = kube.CorePrefix + "topology"
+// fieldManager is the field manager for all fields that a topology sets.
+const fieldManager = kube.CorePrefix + "topology"
 
 // classField is the index of Clusters by their ClusterClass.
 const classField = Name + ".class"
 
-// Controller reconciles the topologies of Clusters.
-type Controller struct {
+// controller reconciles the topologies of Clusters.
+type controller struct {
 	client client.Client
 	// live reads from the API server.
 	live   client.Reader
@@ -53,7 +53,7 @@ type Controller struct {
 
 // Add adds the controller to the manager. If extensions is nil, classes that reference extensions cannot be used.
 func Add(s reconciler.Setup, extensions hook.Client) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), used: clone.NewUsage(s.Manager.GetAPIReader()), classes: topology.NewClasses(), extensions: extensions, now: s.Clock()}
+	c := &controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), used: clone.NewUsage(s.Manager.GetAPIReader()), classes: topology.NewClasses(), extensions: extensions, now: s.Clock()}
 	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.MachineHealthCheck{}); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func Add(s reconciler.Setup, extensions hook.Client) error {
 		return err
 	}
 	r := reconciler.NewReconciler(s, c.definition())
-	c.writer, c.applier = r.Writer, r.Writer.Named(FieldManager)
+	c.writer, c.applier = r.Writer, r.Writer.Named(fieldManager)
 	member := handler.EnqueueRequestsFromMapFunc(clusterOfMember)
 	changes := make(chan event.GenericEvent, 1)
 	if registry, ok := extensions.(interface{ OnHandlers(func(string)) }); ok {
@@ -89,8 +89,8 @@ func Add(s reconciler.Setup, extensions hook.Client) error {
 	return nil
 }
 
-func (c *Controller) definition() reconciler.Controller[*clusterv1.Cluster, Snapshot] {
-	return reconciler.Controller[*clusterv1.Cluster, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*clusterv1.Cluster, snapshot] {
+	return reconciler.Controller[*clusterv1.Cluster, snapshot]{
 		// The Cluster controller adds and removes its finalizer. While a Cluster is being deleted, this controller
 		// therefore always has a wait.
 		Name: Name, Finalizer: clusterv1.ClusterFinalizer, AwaitFinalizer: true,
@@ -102,12 +102,12 @@ func (c *Controller) definition() reconciler.Controller[*clusterv1.Cluster, Snap
 			return []string{clusterv1.ClusterTopologyReconciledCondition}
 		},
 		New:     func() *clusterv1.Cluster { return &clusterv1.Cluster{} },
-		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report, Unread: unread, Gone: c.gone,
+		Observe: c.observe, Decide: decide, Answer: c.answer, Act: c.act, Report: report, Unread: unread, Gone: c.gone,
 	}
 }
 
 // gone removes the records of a deleted Cluster.
-func (c *Controller) gone(_ context.Context, key client.ObjectKey) error {
+func (c *controller) gone(_ context.Context, key client.ObjectKey) error {
 	c.created.forget(key, func(worker) bool { return true })
 	return nil
 }
@@ -126,11 +126,11 @@ func classNames(o client.Object) []string {
 }
 
 // clustersOfClass enqueues the Clusters of a class.
-func (c *Controller) clustersOfClass(ctx context.Context, class client.Object) []reconcile.Request {
+func (c *controller) clustersOfClass(ctx context.Context, class client.Object) []reconcile.Request {
 	return c.clustersOf(ctx, client.ObjectKeyFromObject(class))
 }
 
-func (c *Controller) clustersOf(ctx context.Context, class client.ObjectKey) []reconcile.Request {
+func (c *controller) clustersOf(ctx context.Context, class client.ObjectKey) []reconcile.Request {
 	list := &clusterv1.ClusterList{}
 	if err := c.client.List(ctx, list, client.MatchingFields{classField: class.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
@@ -140,7 +140,7 @@ func (c *Controller) clustersOf(ctx context.Context, class client.ObjectKey) []r
 
 // clustersOfProviderObject enqueues the Cluster of a provider object, or the Clusters of the classes that own a
 // template.
-func (c *Controller) clustersOfProviderObject(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) clustersOfProviderObject(ctx context.Context, o client.Object) []reconcile.Request {
 	if requests := clusterOfMember(ctx, o); len(requests) > 0 {
 		return requests
 	}
@@ -163,7 +163,7 @@ func notify(events chan<- event.GenericEvent, extension string) {
 
 // waitingClusters enqueues the Clusters whose topologies are not reconciled, because they may wait for the
 // extensions that changed.
-func (c *Controller) waitingClusters(ctx context.Context, _ client.Object) []reconcile.Request {
+func (c *controller) waitingClusters(ctx context.Context, _ client.Object) []reconcile.Request {
 	list := &clusterv1.ClusterList{}
 	if err := c.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil

@@ -61,7 +61,7 @@ func (c *created) forget(cluster client.ObjectKey, over func(worker) bool) []wor
 
 // lookUp reads the recorded workers from the API server. A worker that does not exist, or does not belong to the
 // topology, is removed from the record, because the cache would never show it.
-func (c *Controller) lookUp(ctx context.Context, s Snapshot) (Snapshot, error) {
+func (c *controller) lookUp(ctx context.Context, s snapshot) (snapshot, error) {
 	key := client.ObjectKeyFromObject(s.Cluster)
 	s.LookedUp = true
 	for _, w := range s.Unseen {

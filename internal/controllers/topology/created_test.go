@@ -39,7 +39,7 @@ func (u unlisted) List(_ context.Context, list client.ObjectList, _ ...client.Li
 
 func TestCreationListsNothing(t *testing.T) { // or a thousand Clusters would read a thousand times what all have
 	w := newWorld(t, management(newCluster(), newClass()).WithReturnManagedFields().Build())
-	w.with(func(c *Controller) { c.live = unlisted{w, t} })
+	w.with(func(c *controller) { c.live = unlisted{w, t} })
 	w.settle()
 	w.one("MachineDeployment", "c-a-")
 }
@@ -48,8 +48,8 @@ func TestCreationListsNothing(t *testing.T) { // or a thousand Clusters would re
 // cache showed it is created again.
 func TestCacheLags(t *testing.T) {
 	w, lags := newWorld(t, management(newCluster(), newClass()).WithReturnManagedFields().Build()), true
-	ctl := &Controller{}
-	w.with(func(c *Controller) { c.client, ctl = lagging{w, &lags}, c })
+	ctl := &controller{}
+	w.with(func(c *controller) { c.client, ctl = lagging{w, &lags}, c })
 	w.settle()
 	first := w.one("MachineDeployment", "c-a-").GetName()
 	w.update(&clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "class"}}, func(o client.Object) {

@@ -30,7 +30,7 @@ const (
 	unseenRecheck = time.Second
 )
 
-// Decide computes the plan that brings the objects of a topology to their desired state.
+// decide computes the plan that brings the objects of a topology to their desired state.
 //
 //	Cluster is being deleted                     call BeforeClusterDelete; the Cluster controller deletes the objects
 //	class missing, or not reconciled             wait for it
@@ -43,7 +43,7 @@ const (
 //	object differs                               apply
 //	worker or health check not in the topology   delete it
 //	template not in use                          delete it
-func Decide(s Snapshot) reconciler.Plan {
+func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	switch {
 	case !s.Cluster.DeletionTimestamp.IsZero():
@@ -66,7 +66,7 @@ func Decide(s Snapshot) reconciler.Plan {
 }
 
 // undecidedTemplates waits for the templates for which it is unknown whether they change, and returns the errors.
-func (s Snapshot) undecidedTemplates(p *reconciler.Plan) []error {
+func (s snapshot) undecidedTemplates(p *reconciler.Plan) []error {
 	var failed []error
 	for _, key := range slices.SortedFunc(maps.Keys(s.Undecided), func(a, b topology.Key) int { return cmp.Compare(a.String(), b.String()) }) {
 		err := s.Undecided[key]
@@ -79,7 +79,7 @@ func (s Snapshot) undecidedTemplates(p *reconciler.Plan) []error {
 }
 
 // decideObjects computes the desired objects of the topology and the actions for them.
-func decideObjects(s Snapshot, cluster *clusterv1.Cluster, v lifecycle.Decision, p *reconciler.Plan) {
+func decideObjects(s snapshot, cluster *clusterv1.Cluster, v lifecycle.Decision, p *reconciler.Plan) {
 	desired, questions, err := desire(s, cluster, versionsOf(s, v))
 	switch {
 	case err != nil:
@@ -95,7 +95,7 @@ func decideObjects(s Snapshot, cluster *clusterv1.Cluster, v lifecycle.Decision,
 }
 
 // hasUsableClass reports whether the class can be used. If not, it adds a wait to the plan.
-func hasUsableClass(s Snapshot, p *reconciler.Plan) bool {
+func hasUsableClass(s snapshot, p *reconciler.Plan) bool {
 	key := topology.ClassKey(s.Cluster)
 	switch {
 	case s.Class == nil:
@@ -119,7 +119,7 @@ func hasUsableClass(s Snapshot, p *reconciler.Plan) bool {
 	return false
 }
 
-func waitForPerson(s Snapshot, p *reconciler.Plan, problem string) {
+func waitForPerson(s snapshot, p *reconciler.Plan, problem string) {
 	p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s", problem).For("ClusterClass", topology.ClassKey(s.Cluster).Name).UntilUserActs()
 }
 
@@ -147,7 +147,7 @@ func sentence(text string) string {
 }
 
 // desire computes the desired objects, or returns the calls of extensions that are needed first.
-func desire(s Snapshot, cluster *clusterv1.Cluster, versions topology.Versions) (topology.Desired, []patch.ExtensionRequest, error) {
+func desire(s snapshot, cluster *clusterv1.Cluster, versions topology.Versions) (topology.Desired, []patch.ExtensionRequest, error) {
 	in := s.Snapshot
 	in.Cluster = cluster
 	draft, err := topology.NewDraft(in, versions)
@@ -174,7 +174,7 @@ func desire(s Snapshot, cluster *clusterv1.Cluster, versions topology.Versions) 
 
 // withDefaults returns the Cluster with the defaults of the class's variables. If the class was created after the
 // Cluster, no webhook has set or checked them.
-func withDefaults(s Snapshot) (*clusterv1.Cluster, error) {
+func withDefaults(s snapshot) (*clusterv1.Cluster, error) {
 	cluster := *s.Cluster
 	s.Cluster.Spec.Topology.DeepCopyInto(&cluster.Spec.Topology)
 	s.Compiled.Variables.Default(&cluster.Spec.Topology)
@@ -186,12 +186,12 @@ func withDefaults(s Snapshot) (*clusterv1.Cluster, error) {
 }
 
 // decideQuestions requests the calls of extensions for patches, and waits for extensions that cannot be called now.
-func decideQuestions(s Snapshot, questions []patch.ExtensionRequest, p *reconciler.Plan) {
+func decideQuestions(s snapshot, questions []patch.ExtensionRequest, p *reconciler.Plan) {
 	waits := len(p.Waits) // waits for the order of an upgrade, which requires these responses
 	for _, q := range questions {
 		failed := s.Failed[q.Key]
 		if failed == nil {
-			p.Ask = append(p.Ask, AskExtension{Question: q})
+			p.Ask = append(p.Ask, askExtension{Question: q})
 			continue
 		}
 		p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s: %s", sentence("extension "+q.Extension+" of patch "+q.Patch), failure(failed)).
@@ -204,8 +204,8 @@ func decideQuestions(s Snapshot, questions []patch.ExtensionRequest, p *reconcil
 }
 
 // decideParts adds the actions that bring each part to its desired state and delete obsolete objects.
-func decideParts(s Snapshot, desired topology.Desired, p *reconciler.Plan) {
-	var groups Groups
+func decideParts(s snapshot, desired topology.Desired, p *reconciler.Plan) {
+	var groups groups
 	isCreated := s.Cluster.Spec.InfrastructureRef.IsDefined() && s.Cluster.Spec.ControlPlaneRef.IsDefined()
 	waiting := map[topology.Key]bool{}
 	for key := range s.Undecided {
@@ -253,7 +253,7 @@ func decideParts(s Snapshot, desired topology.Desired, p *reconciler.Plan) {
 }
 
 // isLost reports whether the Cluster references an object that does not exist.
-func isLost(s Snapshot, key topology.Key) bool {
+func isLost(s snapshot, key topology.Key) bool {
 	switch key.Role {
 	case topology.InfraCluster:
 		return s.Cluster.Spec.InfrastructureRef.IsDefined() && s.Live.InfraCluster.Unstructured == nil
@@ -263,7 +263,7 @@ func isLost(s Snapshot, key topology.Key) bool {
 	return false
 }
 
-func lostReference(s Snapshot, key topology.Key) clusterv1.ContractVersionedObjectReference {
+func lostReference(s snapshot, key topology.Key) clusterv1.ContractVersionedObjectReference {
 	if key.Role == topology.InfraCluster {
 		return s.Cluster.Spec.InfrastructureRef
 	}
@@ -271,30 +271,30 @@ func lostReference(s Snapshot, key topology.Key) clusterv1.ContractVersionedObje
 }
 
 // decidePart returns the action for a part. It returns nil if there is nothing to do or a read is needed first.
-func decidePart(s Snapshot, part *topology.Part, p *reconciler.Plan) reconciler.Action {
+func decidePart(s snapshot, part *topology.Part, p *reconciler.Plan) reconciler.Action {
 	isWorker := part.Role == topology.Deployment || part.Role == topology.Pool
 	switch {
 	case part.Live == nil && isWorker && len(s.Unseen) > 0 && !s.LookedUp:
-		p.Ask = append(p.Ask, AskWorkers{})
+		p.Ask = append(p.Ask, askWorkers{})
 	case part.Live == nil && isWorker && len(s.Unseen) > 0:
 		p.RecheckIn(unseenRecheck)
 	case part.Live == nil:
-		return Create{Part: part}
+		return create{Part: part}
 	case part.Frozen || !part.Live.GetDeletionTimestamp().IsZero() || !differs(s, part):
 	case !part.Role.IsTemplate():
-		return Apply{Part: part}
+		return apply{Part: part}
 	case s.Unchanged[topology.Fingerprint(part.Live, part.Want)]:
-		return Apply{Part: part}
+		return apply{Part: part}
 	case s.Undecided[part.Key] != nil:
 	default:
-		p.Ask = append(p.Ask, AskChange{Part: part})
+		p.Ask = append(p.Ask, askChange{Part: part})
 	}
 	return nil
 }
 
 // differs reports whether applying the desired state may change the object.
-func differs(s Snapshot, part *topology.Part) bool {
-	covered, err := kube.Covers(part.Live, FieldManager, part.Want.Object)
+func differs(s snapshot, part *topology.Part) bool {
+	covered, err := kube.Covers(part.Live, fieldManager, part.Want.Object)
 	if err == nil && covered {
 		return false
 	}
@@ -303,7 +303,7 @@ func differs(s Snapshot, part *topology.Part) bool {
 }
 
 // setReferences sets the Cluster's references to the objects that were created for it, and the list of its workers.
-func setReferences(s Snapshot, desired topology.Desired, p *reconciler.Plan) {
+func setReferences(s snapshot, desired topology.Desired, p *reconciler.Plan) {
 	after := s.Cluster.DeepCopy()
 	topology.SetReferences(after, desired)
 	workers := s.Record()

@@ -26,5 +26,5 @@
 // TopologyReconciled condition with the upgrade plans, the annotations of lifecycle hooks, and the annotation that
 // lists the workers (record.go). It never deletes objects of a Cluster that is being deleted (the Cluster
 // controller does), a template that a MachineSet uses (the MachineSet controller does when it no longer needs it),
-// or objects that it has not created. Start with [Snapshot] and [Decide], then read package internal/topology.
+// or objects that it has not created. Start with [snapshot] and [decide], then read package internal/topology.
 package topology

@@ -17,7 +17,7 @@ import (
 const answerKept = 24 * time.Hour
 
 // ask calls an extension to generate patches or to validate the topology.
-func (c *Controller) ask(ctx context.Context, s Snapshot, q patch.ExtensionRequest) (Snapshot, error) {
+func (c *controller) ask(ctx context.Context, s snapshot, q patch.ExtensionRequest) (snapshot, error) {
 	response, err := c.call(ctx, s, q)
 	if err != nil {
 		s.Failed = maps.Clone(s.Failed)
@@ -35,7 +35,7 @@ func (c *Controller) ask(ctx context.Context, s Snapshot, q patch.ExtensionReque
 	return s, nil
 }
 
-func (c *Controller) call(ctx context.Context, s Snapshot, q patch.ExtensionRequest) (runtimehooksv1.ResponseObject, error) {
+func (c *controller) call(ctx context.Context, s snapshot, q patch.ExtensionRequest) (runtimehooksv1.ResponseObject, error) {
 	if c.extensions == nil {
 		return nil, fault.New(fault.Invalid, "RuntimeSDKDisabled", "the feature gate RuntimeSDK is off: turn it on, or remove the patch from the ClusterClass")
 	}

@@ -15,39 +15,39 @@ import (
 )
 
 type (
-	// Group updates one MachineDeployment, MachinePool, control plane or infrastructure cluster and the objects
+	// group updates one MachineDeployment, MachinePool, control plane or infrastructure cluster and the objects
 	// that it references.
-	Group struct {
+	group struct {
 		Key   topology.Key
 		Steps []reconciler.Action
 	}
-	// Groups updates several groups; a failing group does not block the others.
-	Groups struct{ Each []Group }
-	// Scale sets the replicas of an object whose template cannot be changed now.
-	Scale struct{ Part *topology.Part }
+	// groups updates several groups; a failing group does not block the others.
+	groups struct{ Each []group }
+	// scale sets the replicas of an object whose template cannot be changed now.
+	scale struct{ Part *topology.Part }
 )
 
-func (a Group) String() string {
+func (a group) String() string {
 	var steps []string
 	for _, step := range a.Steps {
 		steps = append(steps, step.String())
 	}
 	return strings.Join(steps, "; ")
 }
-func (a Groups) String() string {
+func (a groups) String() string {
 	var each []string
 	for _, group := range a.Each {
 		each = append(each, group.String())
 	}
 	return strings.Join(each, "; ")
 }
-func (a Scale) String() string {
+func (a scale) String() string {
 	want, _ := topology.Replicas(a.Part.Want)
 	return fmt.Sprintf("scale %s %s to %d replicas: the rest of it waits for its templates", a.Part.Want.GetKind(), a.Part.Live.GetName(), want)
 }
 
 // Parts implements reconciler.Compound.
-func (a Groups) Parts() []reconciler.Action {
+func (a groups) Parts() []reconciler.Action {
 	out := make([]reconciler.Action, 0, len(a.Each))
 	for _, group := range a.Each {
 		out = append(out, group)
@@ -56,17 +56,17 @@ func (a Groups) Parts() []reconciler.Action {
 }
 
 // add adds a step to the group of a part. The parts of a group must be added consecutively.
-func (a *Groups) add(key topology.Key, step reconciler.Action) {
+func (a *groups) add(key topology.Key, step reconciler.Action) {
 	if last := len(a.Each) - 1; last >= 0 && a.Each[last].Key.Group() == key.Group() {
 		a.Each[last].Steps = append(a.Each[last].Steps, step)
 		return
 	}
-	a.Each = append(a.Each, Group{Key: key, Steps: []reconciler.Action{step}})
+	a.Each = append(a.Each, group{Key: key, Steps: []reconciler.Action{step}})
 }
 
 // actOnGroup runs the steps of a group. After a failure it runs only the steps that do not depend on the failed
 // one.
-func (c *Controller) actOnGroup(ctx context.Context, s Snapshot, group Group) error {
+func (c *controller) actOnGroup(ctx context.Context, s snapshot, group group) error {
 	var failed error
 	for _, step := range group.Steps {
 		if failed != nil {
@@ -84,7 +84,7 @@ func (c *Controller) actOnGroup(ctx context.Context, s Snapshot, group Group) er
 
 // withoutTemplates returns the part of a step that is possible while a template of its group cannot be written:
 // setting the replicas of an existing object, and applying its health check. It returns nil if nothing is possible.
-func (s Snapshot) withoutTemplates(step reconciler.Action) reconciler.Action {
+func (s snapshot) withoutTemplates(step reconciler.Action) reconciler.Action {
 	part := partOf(step)
 	switch {
 	case part == nil || !s.hasGroup(part.Key):
@@ -94,14 +94,14 @@ func (s Snapshot) withoutTemplates(step reconciler.Action) reconciler.Action {
 	default:
 		have, _ := topology.Replicas(part.Live)
 		if want, set := topology.Replicas(part.Want); set && want != have {
-			return Scale{part}
+			return scale{part}
 		}
 	}
 	return nil
 }
 
 // hasGroup reports whether the worker or the control plane that a part belongs to exists.
-func (s Snapshot) hasGroup(key topology.Key) bool {
+func (s snapshot) hasGroup(key topology.Key) bool {
 	if key.Role == topology.ControlPlaneHealthCheck || key.Role == topology.ControlPlane {
 		return s.Live.ControlPlane.Unstructured != nil
 	}
@@ -111,16 +111,16 @@ func (s Snapshot) hasGroup(key topology.Key) bool {
 // partOf returns the part that a step writes, or nil.
 func partOf(step reconciler.Action) *topology.Part {
 	switch a := step.(type) {
-	case Create:
+	case create:
 		return a.Part
-	case Apply:
+	case apply:
 		return a.Part
 	}
 	return nil
 }
 
 // scale sets only the replicas.
-func (c *Controller) scale(ctx context.Context, part *topology.Part) error {
+func (c *controller) scale(ctx context.Context, part *topology.Part) error {
 	want, _ := topology.Replicas(part.Want)
 	var problem error
 	err := c.applier.PatchOwned(ctx, part.Live, func(o client.Object) {

@@ -20,17 +20,17 @@ import (
 
 // The read and the actions for the lifecycle of a topology: the order in which it is created, upgraded and deleted.
 type (
-	// AskHook requests a call of a lifecycle hook.
-	AskHook struct{ Question lifecycle.HookCall }
-	// Record writes the lifecycle progress to the Cluster's annotations before anything that depends on it is
+	// askHook requests a call of a lifecycle hook.
+	askHook struct{ Question lifecycle.HookCall }
+	// record writes the lifecycle progress to the Cluster's annotations before anything that depends on it is
 	// written.
-	Record struct{ Annotations map[string]*string }
+	record struct{ Annotations map[string]*string }
 	// Retry returns the errors after everything else is done, so that the reconciliation is retried.
 	Retry struct{ Failed []error }
 )
 
-func (q AskHook) String() string { return q.Question.String() }
-func (a Record) String() string {
+func (q askHook) String() string { return q.Question.String() }
+func (a record) String() string {
 	if _, deletes := a.Annotations[runtimev1.OkToDeleteAnnotation]; deletes {
 		return "record that the Cluster may be deleted"
 	}
@@ -44,7 +44,7 @@ const hookBlocking = "HookBlocking"
 
 // decideDeletion calls the hook that may delay the deletion. The Cluster controller deletes the objects; until it
 // has finished, the plan always contains a wait.
-func decideDeletion(s Snapshot, p *reconciler.Plan) {
+func decideDeletion(s snapshot, p *reconciler.Plan) {
 	v := s.verdict()
 	decideRelease(s, p)
 	s.proceed(v, p)
@@ -56,9 +56,9 @@ func decideDeletion(s Snapshot, p *reconciler.Plan) {
 
 // proceed requests hook calls, or records progress and waits, according to the verdict. It reports whether the
 // objects of the topology may be written, which is not the case before the progress is recorded.
-func (s Snapshot) proceed(v lifecycle.Decision, p *reconciler.Plan) bool {
+func (s snapshot) proceed(v lifecycle.Decision, p *reconciler.Plan) bool {
 	for _, q := range v.Ask {
-		p.Ask = append(p.Ask, AskHook{q})
+		p.Ask = append(p.Ask, askHook{q})
 	}
 	if len(v.Ask) > 0 {
 		return false
@@ -66,7 +66,7 @@ func (s Snapshot) proceed(v lifecycle.Decision, p *reconciler.Plan) bool {
 	s.waitForLifecycle(v, p)
 	p.RecheckIn(v.Recheck)
 	if len(v.Annotations) > 0 {
-		p.Do(Record{v.Annotations})
+		p.Do(record{v.Annotations})
 		return false
 	}
 	return !v.Suspended
@@ -81,7 +81,7 @@ func retry(p *reconciler.Plan, failed []error) {
 
 // waitForLifecycle adds the waits of the verdict: one for each blocking handler, and one with the message of the
 // condition.
-func (s Snapshot) waitForLifecycle(v lifecycle.Decision, p *reconciler.Plan) {
+func (s snapshot) waitForLifecycle(v lifecycle.Decision, p *reconciler.Plan) {
 	if v.Message == "" {
 		return
 	}
@@ -105,10 +105,10 @@ func (s Snapshot) waitForLifecycle(v lifecycle.Decision, p *reconciler.Plan) {
 }
 
 // verdict returns which lifecycle operations the Cluster may perform now.
-func (s Snapshot) verdict() lifecycle.Decision { return lifecycle.Next(s.facts()) }
+func (s snapshot) verdict() lifecycle.Decision { return lifecycle.Next(s.facts()) }
 
 // facts returns the input of the lifecycle decision.
-func (s Snapshot) facts() lifecycle.Input {
+func (s snapshot) facts() lifecycle.Input {
 	f := lifecycle.Input{Cluster: s.Cluster, RuntimeSDK: s.RuntimeSDK, Answers: s.HookAnswers}
 	if s.Class != nil {
 		f.Class, f.Versions = topology.ClassKey(s.Cluster).String(), s.Class.Spec.KubernetesVersions
@@ -127,7 +127,7 @@ func (s Snapshot) facts() lifecycle.Input {
 }
 
 // versionsOf converts the verdict to the input of the topology engine.
-func versionsOf(s Snapshot, v lifecycle.Decision) topology.Versions {
+func versionsOf(s snapshot, v lifecycle.Decision) topology.Versions {
 	out := topology.Versions{
 		ControlPlane: v.ControlPlane.Version, Deployments: map[string]string{}, Pools: map[string]string{},
 		Withheld: map[topology.Key]bool{}, Frozen: map[topology.Key]bool{{Role: topology.ControlPlane}: v.ControlPlane.Frozen},
@@ -144,7 +144,7 @@ func versionsOf(s Snapshot, v lifecycle.Decision) topology.Versions {
 }
 
 // askHook calls a hook.
-func (c *Controller) askHook(ctx context.Context, s Snapshot, q lifecycle.HookCall) (Snapshot, error) {
+func (c *controller) askHook(ctx context.Context, s snapshot, q lifecycle.HookCall) (snapshot, error) {
 	answer, err := hook.Caller{Client: c.extensions}.Call(ctx, s.Cluster, q)
 	if err != nil {
 		return s, err
@@ -158,7 +158,7 @@ func (c *Controller) askHook(ctx context.Context, s Snapshot, q lifecycle.HookCa
 }
 
 // record writes annotations of the Cluster.
-func (c *Controller) record(ctx context.Context, s Snapshot, annotations map[string]*string) error {
+func (c *controller) record(ctx context.Context, s snapshot, annotations map[string]*string) error {
 	return c.writer.PatchOwned(ctx, s.Cluster, func(o client.Object) {
 		after := maps.Clone(o.GetAnnotations())
 		if after == nil {

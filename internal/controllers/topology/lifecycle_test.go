@@ -131,9 +131,9 @@ func (u *upgrading) start() {
 	if state, err := registry.Discover(context.Background(), u.x.ExtensionConfig("ext")); err != nil || state.Problem != nil {
 		u.t.Fatal(err, state.Problem)
 	}
-	ctl := &Controller{client: u, live: u, used: clone.NewUsage(u), refs: kube.NewReferences(u, nil), classes: topology.NewClasses(), extensions: registry, now: clock}
-	u.r = &reconciler.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: u, Writer: kube.NewWriter(u, Name), Now: clock}
-	ctl.writer, ctl.applier = u.r.Writer, u.r.Writer.Named(FieldManager)
+	ctl := &controller{client: u, live: u, used: clone.NewUsage(u), refs: kube.NewReferences(u, nil), classes: topology.NewClasses(), extensions: registry, now: clock}
+	u.r = &reconciler.Reconciler[*clusterv1.Cluster, snapshot]{Controller: ctl.definition(), Client: u, Writer: kube.NewWriter(u, Name), Now: clock}
+	ctl.writer, ctl.applier = u.r.Writer, u.r.Writer.Named(fieldManager)
 }
 
 // run reconciles, plays the providers and lets time pass until done. After a failed write the manager starts again.

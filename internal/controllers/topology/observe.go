@@ -22,8 +22,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is the input of all decisions about a topology. Class is nil if it does not exist.
-type Snapshot struct {
+// snapshot is the input of all decisions about a topology. Class is nil if it does not exist.
+type snapshot struct {
 	topology.Snapshot
 	Now time.Time
 	// RuntimeSDK is true if extensions are called. HookAnswers are their responses to lifecycle hooks.
@@ -53,15 +53,15 @@ type Snapshot struct {
 	UsedBySets, Used clone.Used
 }
 
-func (c *Controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), RuntimeSDK: c.extensions != nil, Snapshot: topology.Snapshot{Cluster: cluster}}
+func (c *controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (snapshot, error) {
+	s := snapshot{Now: c.now(), RuntimeSDK: c.extensions != nil, Snapshot: topology.Snapshot{Cluster: cluster}}
 	if !cluster.Spec.Topology.IsDefined() {
 		return s, nil
 	}
 	if !cluster.DeletionTimestamp.IsZero() {
 		return s, c.readSteered(ctx, &s)
 	}
-	for _, step := range []func(context.Context, *Snapshot) error{c.readClass, c.readTemplates, c.readCluster, c.readWorkers, c.readHealthChecks, c.readOwned} {
+	for _, step := range []func(context.Context, *snapshot) error{c.readClass, c.readTemplates, c.readCluster, c.readWorkers, c.readHealthChecks, c.readOwned} {
 		if err := step(ctx, &s); err != nil || s.Class == nil {
 			return s, err
 		}
@@ -71,7 +71,7 @@ func (c *Controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (S
 	return s, nil
 }
 
-func (c *Controller) readClass(ctx context.Context, s *Snapshot) error {
+func (c *controller) readClass(ctx context.Context, s *snapshot) error {
 	class, key := &clusterv1.ClusterClass{}, topology.ClassKey(s.Cluster)
 	err := c.client.Get(ctx, key, class, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
@@ -84,7 +84,7 @@ func (c *Controller) readClass(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-func (c *Controller) readTemplates(ctx context.Context, s *Snapshot) error {
+func (c *controller) readTemplates(ctx context.Context, s *snapshot) error {
 	s.Templates = map[clusterv1.ClusterClassTemplateReference]contract.Object{}
 	for _, ref := range topology.TemplateRefs(s.Class) {
 		kind := ref.GroupVersionKind()
@@ -99,8 +99,8 @@ func (c *Controller) readTemplates(ctx context.Context, s *Snapshot) error {
 
 // read reads a provider object. If a user has to change something before it can be read, it is recorded as a
 // problem.
-func (c *Controller) read(
-	ctx context.Context, s *Snapshot, version string, ref clusterv1.ContractVersionedObjectReference, namespace string,
+func (c *controller) read(
+	ctx context.Context, s *snapshot, version string, ref clusterv1.ContractVersionedObjectReference, namespace string,
 ) (contract.Object, error) {
 	o, err := c.refs.GetAs(ctx, version, ref, namespace)
 	if f := fault.As(err); f != nil && f.Kind == fault.Invalid {
@@ -114,8 +114,8 @@ func (c *Controller) read(
 
 // readMade reads an object that was created from a template of the class in the API version of the template,
 // because only objects in the same version can be compared.
-func (c *Controller) readMade(
-	ctx context.Context, s *Snapshot, ref clusterv1.ContractVersionedObjectReference, from clusterv1.ClusterClassTemplateReference,
+func (c *controller) readMade(
+	ctx context.Context, s *snapshot, ref clusterv1.ContractVersionedObjectReference, from clusterv1.ClusterClassTemplateReference,
 ) (contract.Object, error) {
 	if !ref.IsDefined() {
 		return contract.Object{}, nil
@@ -127,7 +127,7 @@ func (c *Controller) readMade(
 	return c.read(ctx, s, version, ref, s.Cluster.Namespace)
 }
 
-func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readCluster(ctx context.Context, s *snapshot) (err error) {
 	spec, class := s.Cluster.Spec, s.Class.Spec
 	if s.Live.InfraCluster, err = c.readMade(ctx, s, spec.InfrastructureRef, class.Infrastructure.TemplateRef); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 	return err
 }
 
-func (c *Controller) readHealthChecks(ctx context.Context, s *Snapshot) error {
+func (c *controller) readHealthChecks(ctx context.Context, s *snapshot) error {
 	list := &clusterv1.MachineHealthCheckList{}
 	if err := c.client.List(ctx, list, reconciler.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...); err != nil {
 		return fmt.Errorf("listing MachineHealthChecks: %w", err)

@@ -22,13 +22,13 @@ import (
 // replacement. While a MachineSet uses a template, it is not deleted; the MachineSet controller deletes the
 // templates that it no longer needs.
 
-// AskUsed requests a live read of the templates in use.
-type AskUsed struct{}
+// askUsed requests a live read of the templates in use.
+type askUsed struct{}
 
-func (q AskUsed) String() string { return "which templates MachineSets and MachineDeployments use" }
+func (q askUsed) String() string { return "which templates MachineSets and MachineDeployments use" }
 
 // readOwned lists the machine templates that were created for the topology.
-func (c *Controller) readOwned(ctx context.Context, s *Snapshot) error {
+func (c *controller) readOwned(ctx context.Context, s *snapshot) error {
 	var kinds []schema.GroupKind
 	add := func(ref clusterv1.ClusterClassTemplateReference) {
 		if kind := ref.GroupVersionKind().GroupKind(); ref.IsDefined() && !slices.Contains(kinds, kind) {
@@ -58,7 +58,7 @@ func (c *Controller) readOwned(ctx context.Context, s *Snapshot) error {
 }
 
 // readSets reads which templates the MachineSets of the Cluster use.
-func (c *Controller) readSets(ctx context.Context, s *Snapshot) error {
+func (c *controller) readSets(ctx context.Context, s *snapshot) error {
 	sets := &clusterv1.MachineSetList{}
 	if err := c.client.List(ctx, sets, reconciler.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...); err != nil {
 		return fmt.Errorf("listing MachineSets: %w", err)
@@ -72,7 +72,7 @@ func (c *Controller) readSets(ctx context.Context, s *Snapshot) error {
 }
 
 // decideOrphans deletes the templates that neither the control plane nor a worker uses or will use.
-func decideOrphans(s Snapshot, desired topology.Desired, p *reconciler.Plan) {
+func decideOrphans(s snapshot, desired topology.Desired, p *reconciler.Plan) {
 	used := clone.Used{}
 	for _, part := range desired.Parts {
 		used[topology.Reference(part.Want)] = true
@@ -88,7 +88,7 @@ func decideOrphans(s Snapshot, desired topology.Desired, p *reconciler.Plan) {
 		switch {
 		case used[ref] || !ownership.Owns(s.Cluster, o) || !o.GetDeletionTimestamp().IsZero() || ofWorker && s.UsedBySets[ref]:
 		case ofWorker && s.Used == nil:
-			p.Ask = append(p.Ask, AskUsed{})
+			p.Ask = append(p.Ask, askUsed{})
 			return
 		case !ofWorker || !s.Used[ref]:
 			p.Do(Delete{Object: o.Unstructured, Kind: o.GetKind(), Name: o.GetName(), Why: "nothing uses it"})

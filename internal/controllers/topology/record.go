@@ -12,7 +12,7 @@ import (
 )
 
 // await adds a wait for a worker to be restored.
-func await(s Snapshot, worker topology.Key, p *reconciler.Plan) {
+func await(s snapshot, worker topology.Key, p *reconciler.Plan) {
 	p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s existed and does not any more: restore it, or remove it from the annotation %s of the Cluster "+
 		"to have it created again", worker, lifecycle.WorkersAnnotation).For(string(worker.Role), worker.Worker).UntilUserActs()
 }

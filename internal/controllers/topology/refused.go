@@ -36,15 +36,15 @@ func (e *stepError) brief() string {
 		return withCause(f)
 	}
 	switch a := e.step.(type) {
-	case Create:
+	case create:
 		return e.refused(a.Part.Want, a.Part.Want.GetName(), "created")
-	case Apply:
+	case apply:
 		name := a.Part.Want.GetName()
 		if a.Part.Live != nil {
 			name = a.Part.Live.GetName()
 		}
 		return e.refused(a.Part.Want, name, "changed")
-	case Scale:
+	case scale:
 		return e.refused(a.Part.Want, a.Part.Live.GetName(), "scaled")
 	}
 	return e.Error()
@@ -102,7 +102,7 @@ func stepErrors(err error) []*stepError {
 }
 
 // stepError returns the error of a step with the patches that change its object, or nil if err is nil.
-func (s Snapshot) stepError(step reconciler.Action, err error) error {
+func (s snapshot) stepError(step reconciler.Action, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -178,7 +178,7 @@ func TestTopologyCannotBeRead(t *testing.T) { // TP-20
 // The last condition stays for the time between two reconciliations, and then with the generation that it is about; a failure does not,
 // because it may have ended.
 func TestWhatStaysOfTheLastCondition(t *testing.T) { // TP-20, LH-14
-	later := Snapshot{RuntimeSDK: true, HookAnswers: map[lifecycle.Hook]lifecycle.HookResult{lifecycle.AfterControlPlaneInitialized: {Later: time.Second}}}
+	later := snapshot{RuntimeSDK: true, HookAnswers: map[lifecycle.Hook]lifecycle.HookResult{lifecycle.AfterControlPlaneInitialized: {Later: time.Second}}}
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "clusters"}, "c", errors.New("changed"))
 	last := func(status metav1.ConditionStatus, reason, message string) *metav1.Condition {
 		return &metav1.Condition{Type: clusterv1.ClusterTopologyReconciledCondition, Status: status, Reason: reason, Message: message, ObservedGeneration: 1}
@@ -186,13 +186,13 @@ func TestWhatStaysOfTheLastCondition(t *testing.T) { // TP-20, LH-14
 	succeeded := last(metav1.ConditionTrue, clusterv1.ClusterTopologyReconcileSucceededReason, "")
 	timeout := last(metav1.ConditionFalse, clusterv1.ClusterTopologyReconciledFailedReason, "Patching Cluster ns/c: Timeout; retrying")
 	for reason, tc := range map[string]struct {
-		s    Snapshot
+		s    snapshot
 		last *metav1.Condition
 		out  reconciler.Outcome
 		want metav1.Condition
 	}{
-		"a conflict": {Snapshot{}, succeeded, reconciler.Outcome{Err: conflict, Failed: Record{}}, *succeeded},
-		"a conflict of a new Cluster": {Snapshot{}, nil, reconciler.Outcome{Err: conflict, Failed: Record{}}, metav1.Condition{
+		"a conflict": {snapshot{}, succeeded, reconciler.Outcome{Err: conflict, Failed: record{}}, *succeeded},
+		"a conflict of a new Cluster": {snapshot{}, nil, reconciler.Outcome{Err: conflict, Failed: record{}}, metav1.Condition{
 			Status: metav1.ConditionUnknown, Reason: clusterv1.ClusterTopologyReconciledClusterCreatingReason, Message: "Cluster is being created", ObservedGeneration: 2,
 		}},
 		"extensions that cannot be called yet": {later, succeeded, reconciler.Outcome{}, *succeeded},
@@ -210,7 +210,7 @@ func TestWhatStaysOfTheLastCondition(t *testing.T) { // TP-20, LH-14
 			if tc.last != nil {
 				s.Cluster.Status.Conditions = append(s.Cluster.Status.Conditions, *tc.last)
 			}
-			list := Report(s, reconciler.Plan{}, tc.out).Status.(map[string]any)["conditions"].([]metav1.Condition)
+			list := report(s, reconciler.Plan{}, tc.out).Status.(map[string]any)["conditions"].([]metav1.Condition)
 			got, want := list[slices.IndexFunc(list, func(c metav1.Condition) bool { return c.Type == clusterv1.ClusterTopologyReconciledCondition })], tc.want
 			got.Type, want.Type, got.LastTransitionTime = "", "", metav1.Time{}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -286,7 +286,7 @@ func TestWaitingClusters(t *testing.T) { // LH-14
 	waiting, done, plain := newCluster(), newCluster(), newCluster()
 	done.Name, plain.Name, plain.Spec.Topology = "done", "plain", clusterv1.Topology{}
 	done.Status.Conditions = []metav1.Condition{{Type: clusterv1.ClusterTopologyReconciledCondition, Status: metav1.ConditionTrue}}
-	c := &Controller{client: management(waiting, done, plain).Build()}
+	c := &controller{client: management(waiting, done, plain).Build()}
 	got := c.waitingClusters(t.Context(), nil)
 	if len(got) != 1 || got[0].NamespacedName != key {
 		t.Errorf("got %v", got)

@@ -13,28 +13,28 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
-// Release removes annotations of the control plane that an earlier version copied from the topology, such as the
+// release removes annotations of the control plane that an earlier version copied from the topology, such as the
 // one that pauses it. Otherwise the deletion of the control plane would wait for a user who may remove them.
-type Release struct {
+type release struct {
 	Object client.Object
 	Kind   string
 	Names  []string
 }
 
-func (a Release) String() string {
+func (a release) String() string {
 	return fmt.Sprintf("remove the annotations %s of %s %s: the topology has set them, and its deletion must not wait for them", condition.Names(a.Names), a.Kind, a.Object.GetName())
 }
 
 // steering returns the sorted annotations of the topology that control the behavior of the control plane's
 // controllers.
-func (s Snapshot) steering() []string {
+func (s snapshot) steering() []string {
 	annotations := s.Cluster.Spec.Topology.ControlPlane.Metadata.Annotations
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(annotations)), func(name string) bool { return !topology.IsControlAnnotation(name) })
 }
 
 // readSteered reads the control plane of a Cluster that is being deleted if the topology may have set such
 // annotations.
-func (c *Controller) readSteered(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readSteered(ctx context.Context, s *snapshot) (err error) {
 	if ref := s.Cluster.Spec.ControlPlaneRef; ref.IsDefined() && len(s.steering()) > 0 {
 		s.Live.ControlPlane, err = c.read(ctx, s, "", ref, s.Cluster.Namespace)
 	}
@@ -42,7 +42,7 @@ func (c *Controller) readSteered(ctx context.Context, s *Snapshot) (err error) {
 }
 
 // decideRelease removes these annotations if the Cluster is being deleted.
-func decideRelease(s Snapshot, p *reconciler.Plan) {
+func decideRelease(s snapshot, p *reconciler.Plan) {
 	plane := s.Live.ControlPlane
 	if plane.Unstructured == nil {
 		return
@@ -53,11 +53,11 @@ func decideRelease(s Snapshot, p *reconciler.Plan) {
 		return !has || value != want[name]
 	})
 	if len(names) > 0 {
-		p.Do(Release{Object: plane.Unstructured, Kind: plane.GetKind(), Names: names})
+		p.Do(release{Object: plane.Unstructured, Kind: plane.GetKind(), Names: names})
 	}
 }
 
-func (c *Controller) release(ctx context.Context, a Release) error {
+func (c *controller) release(ctx context.Context, a release) error {
 	return c.writer.PatchOwned(ctx, a.Object, func(o client.Object) {
 		annotations := maps.Clone(o.GetAnnotations())
 		for _, name := range a.Names {

@@ -18,15 +18,15 @@ import (
 
 // conditionInput is the input of the condition: the snapshot, the plan and its outcome.
 type conditionInput struct {
-	Snapshot
+	snapshot
 	plan reconciler.Plan
 	out  reconciler.Outcome
 }
 
 var conditions = condition.Table[conditionInput]{{Type: clusterv1.ClusterTopologyReconciledCondition, Of: conditionInput.reconciled}}
 
-// Report returns the TopologyReconciled condition and the upgrade plans of a topology.
-func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+// report returns the TopologyReconciled condition and the upgrade plans of a topology.
+func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	if !s.Cluster.Spec.Topology.IsDefined() {
 		return reconciler.Report{}
 	}
@@ -176,13 +176,13 @@ func eventsOf(done []reconciler.Action) []reconciler.Event {
 	var list []reconciler.Event
 	for _, action := range done {
 		switch a := action.(type) {
-		case Create:
+		case create:
 			list = append(list, reconciler.Normal("TopologyCreate", "Created %s %s", a.Part.Want.GetKind(), a.Part.Want.GetName()))
-		case Apply:
+		case apply:
 			list = append(list, updated(a.Part))
-		case Scale:
+		case scale:
 			list = append(list, updated(a.Part))
-		case Groups:
+		case groups:
 			for _, group := range a.Each {
 				list = append(list, eventsOf(group.Steps)...)
 			}

@@ -49,7 +49,7 @@ func TestUpdated(t *testing.T) {
 // Of several steps, the condition tells the one that failed.
 func TestMessageOfAStep(t *testing.T) {
 	template := &unstructured.Unstructured{Object: map[string]any{"kind": "FooTemplate", "metadata": map[string]any{"name": "a"}}}
-	create, apply := Create{&topology.Part{Want: template}}, Apply{&topology.Part{Want: template}}
+	create, apply := create{&topology.Part{Want: template}}, apply{&topology.Part{Want: template}}
 	refused := errors.New(".spec.x: field not declared in schema")
 	for _, c := range []struct {
 		err  error
@@ -57,7 +57,7 @@ func TestMessageOfAStep(t *testing.T) {
 	}{
 		{&stepError{step: create, err: refused}, "FooTemplate a cannot be created: .spec.x: field not declared in schema"},
 		{&stepError{step: create, err: errors.New(".spec.replicas: field not declared in schema")}, "FooTemplate a cannot be created: .spec.replicas: field not declared in schema; this kind has no replicas: remove spec.topology.controlPlane.replicas from the Cluster"},
-		{fmt.Errorf("%s: %w", Groups{}, &stepError{step: apply, err: refused}), "FooTemplate a cannot be changed: .spec.x: field not declared in schema"},
+		{fmt.Errorf("%s: %w", groups{}, &stepError{step: apply, err: refused}), "FooTemplate a cannot be changed: .spec.x: field not declared in schema"},
 		{&stepError{step: Retry{}, err: refused}, sentence(Retry{}.String()) + ": .spec.x: field not declared in schema"},
 		{&stepError{step: create, err: fault.New(fault.Invalid, "AlreadyExists", "FooTemplate a exists: rename it")}, "FooTemplate a exists: rename it"},
 	} {

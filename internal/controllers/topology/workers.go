@@ -20,7 +20,7 @@ type found struct {
 }
 
 // listWorkers lists the MachineDeployments and MachinePools of the topology, oldest first.
-func (c *Controller) listWorkers(ctx context.Context, opts ...client.ListOption) (deployments, pools []found, err error) {
+func (c *controller) listWorkers(ctx context.Context, opts ...client.ListOption) (deployments, pools []found, err error) {
 	mds, mps := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}
 	if err := c.client.List(ctx, mds, opts...); err != nil {
 		return nil, nil, fmt.Errorf("listing MachineDeployments: %w", err)
@@ -49,7 +49,7 @@ func (c *Controller) listWorkers(ctx context.Context, opts ...client.ListOption)
 	return deployments, pools, nil
 }
 
-func (c *Controller) readWorkers(ctx context.Context, s *Snapshot) error {
+func (c *controller) readWorkers(ctx context.Context, s *snapshot) error {
 	deployments, pools, err := c.listWorkers(ctx, reconciler.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...)
 	if err != nil {
 		return err
@@ -71,8 +71,8 @@ func roleOf(worker client.Object) topology.Role {
 
 // assign assigns the workers to their names in the topology. A worker whose name is not in the topology is surplus,
 // a second worker with the same name is a problem, and a worker that is being deleted is only recorded as such.
-func (c *Controller) assign(
-	ctx context.Context, s *Snapshot, workers []found, label string, made map[string]topology.WorkerTemplates,
+func (c *controller) assign(
+	ctx context.Context, s *snapshot, workers []found, label string, made map[string]topology.WorkerTemplates,
 ) (map[string]topology.LiveWorker, error) {
 	out := map[string]topology.LiveWorker{}
 	for _, w := range workers {

@@ -133,24 +133,24 @@ func management(objects ...client.Object) *fake.ClientBuilder {
 type world struct {
 	t *testing.T
 	client.WithWatch
-	r *reconciler.Reconciler[*clusterv1.Cluster, Snapshot]
+	r *reconciler.Reconciler[*clusterv1.Cluster, snapshot]
 }
 
 func newWorld(t *testing.T, c client.WithWatch) world {
-	w := world{t, c, &reconciler.Reconciler[*clusterv1.Cluster, Snapshot]{}}
+	w := world{t, c, &reconciler.Reconciler[*clusterv1.Cluster, snapshot]{}}
 	w.restart()
 	return w
 }
 
 // restart is the start of a manager: it remembers nothing.
-func (w world) restart() { w.with(func(*Controller) {}) }
+func (w world) restart() { w.with(func(*controller) {}) }
 
 // with starts a manager whose controller is changed.
-func (w world) with(change func(*Controller)) {
-	ctl := &Controller{client: w, live: w, used: clone.NewUsage(w), refs: kube.NewReferences(w, nil), classes: topology.NewClasses(), now: now}
+func (w world) with(change func(*controller)) {
+	ctl := &controller{client: w, live: w, used: clone.NewUsage(w), refs: kube.NewReferences(w, nil), classes: topology.NewClasses(), now: now}
 	change(ctl)
-	*w.r = reconciler.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: w, Writer: kube.NewWriter(w, Name), Now: now}
-	ctl.writer, ctl.applier = w.r.Writer, w.r.Writer.Named(FieldManager)
+	*w.r = reconciler.Reconciler[*clusterv1.Cluster, snapshot]{Controller: ctl.definition(), Client: w, Writer: kube.NewWriter(w, Name), Now: now}
+	ctl.writer, ctl.applier = w.r.Writer, w.r.Writer.Named(fieldManager)
 }
 
 func (w world) must(err error) {

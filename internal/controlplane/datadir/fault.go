@@ -34,5 +34,5 @@ func unusable(dir Dir, err error) *fault.Fault {
 func newer(dir Dir, found string) *fault.Fault {
 	return fault.New(fault.Invalid, ReasonFormat,
 		"data directory %s has format %q and this slipway reads up to %d; use the slipway that wrote it, or choose another --data-dir",
-		dir, found, Format)
+		dir, found, format)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Format is the version of the layout that this binary writes. It increases when older binaries can no longer
+// format is the version of the layout that this binary writes. It increases when older binaries can no longer
 // read the directory.
-const Format = 1
+const format = 1
 
 // Handle is a data directory that this process holds.
 type Handle struct {
@@ -63,7 +63,7 @@ func (h *Handle) prepare() error {
 	if err := CheckFormat(h.Dir); err != nil {
 		return err
 	}
-	if _, err := WriteFile(h.version(), []byte(magic+strconv.Itoa(Format)+"\n"), 0o600); err != nil {
+	if _, err := WriteFile(h.version(), []byte(magic+strconv.Itoa(format)+"\n"), 0o600); err != nil {
 		return unusable(h.Dir, err)
 	}
 	id, err := ReadInstance(h.Dir)
@@ -150,7 +150,7 @@ func CheckFormat(dir Dir) error {
 		return unusable(dir, err)
 	}
 	found := strings.TrimSpace(strings.TrimPrefix(string(data), magic))
-	if n, err := strconv.Atoi(found); err != nil || n > Format || n < 1 {
+	if n, err := strconv.Atoi(found); err != nil || n > format || n < 1 {
 		return newer(dir, found)
 	}
 	return nil

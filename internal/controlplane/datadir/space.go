@@ -9,8 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonDiskFull is the reason of the fault for a full disk.
-const ReasonDiskFull = "DiskFull"
+// reasonDiskFull is the reason of the fault for a full disk.
+const reasonDiskFull = "DiskFull"
 
 const (
 	// fullBelow is the free space, in bytes, below which a disk counts as full. etcd needs several megabytes
@@ -60,5 +60,5 @@ func (s Space) String() string {
 // DiskFullFault returns the fault for a directory on a full disk. The argument again is the command to run after space
 // was freed.
 func DiskFullFault(dir Dir, s Space, again string) *fault.Fault {
-	return fault.New(fault.Invalid, ReasonDiskFull, "the disk of %s is full (%s): free some space, then %s", dir, s, again)
+	return fault.New(fault.Invalid, reasonDiskFull, "the disk of %s is full (%s): free some space, then %s", dir, s, again)
 }

@@ -5,5 +5,5 @@
 // during one crash is not connected for a while, and objects are not counted for such a crash. The package
 // also contains the manager's side: the record of its work in shared memory, and its reports to the parent
 // process. It does not depend on controllers or on the API; callers handle the results through functions in
-// [Config]. Start at [Run] and [Record].
+// [Config]. Start at [Run] and [record].
 package managerproc

@@ -27,7 +27,7 @@ type running struct {
 	cmd      *exec.Cmd
 	pid      int
 	log      *log
-	record   *Record
+	record   *record
 	report   *os.File
 	messages chan message  // closed when the process can report nothing more
 	ended    chan struct{} // closed when it has exited and end is complete

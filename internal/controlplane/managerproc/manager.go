@@ -45,7 +45,7 @@ type instructions struct {
 
 // Manager is the manager's side of the protocol.
 type Manager struct {
-	record *Record
+	record *record
 	report *os.File
 	aside  map[Subject]time.Time
 	now    func() time.Time

@@ -54,9 +54,9 @@ const (
 	recordSize   = slots * slotSize
 )
 
-// Record is shared memory in which the manager records its current work. The parent process reads it after
+// record is shared memory in which the manager records its current work. The parent process reads it after
 // the manager has exited for any reason.
-type Record struct {
+type record struct {
 	memory []byte
 	file   *os.File
 
@@ -65,7 +65,7 @@ type Record struct {
 }
 
 // newRecord creates an empty record.
-func newRecord() (*Record, error) {
+func newRecord() (*record, error) {
 	fd, err := unix.MemfdCreate("slipway-reconciling", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("create the record of the manager: %w", err)
@@ -79,13 +79,13 @@ func newRecord() (*Record, error) {
 }
 
 // mapRecord maps f and closes it together with the record.
-func mapRecord(f *os.File) (*Record, error) {
+func mapRecord(f *os.File) (*record, error) {
 	memory, err := unix.Mmap(int(f.Fd()), 0, recordSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("map the record of the manager: %w", err)
 	}
-	r := &Record{memory: memory, file: f, free: make([]int, slots)}
+	r := &record{memory: memory, file: f, free: make([]int, slots)}
 	for i := range r.free {
 		r.free[i] = slots - 1 - i
 	}
@@ -93,7 +93,7 @@ func mapRecord(f *os.File) (*Record, error) {
 }
 
 // Close unmaps the memory.
-func (r *Record) Close() error {
+func (r *record) Close() error {
 	err := unix.Munmap(r.memory)
 	r.memory = nil
 	return firstOf(err, r.file.Close())
@@ -101,7 +101,7 @@ func (r *Record) Close() error {
 
 // Entry is an entry of the record. The zero value is an entry without a slot.
 type Entry struct {
-	record *Record
+	record *record
 	slot   int
 }
 
@@ -124,7 +124,7 @@ func (e Entry) End() {
 }
 
 // Begin records the start of work on s. The entry must be ended exactly once.
-func (r *Record) Begin(s Subject, now time.Time) Entry {
+func (r *record) Begin(s Subject, now time.Time) Entry {
 	text := strings.Join([]string{string(s.Work), s.APIVersion, s.Kind, s.Namespace, s.Name, s.UID}, "\t")
 	if len(text) > slotSize-textOffset {
 		return Entry{}
@@ -148,7 +148,7 @@ func (r *Record) Begin(s Subject, now time.Time) Entry {
 // returns those with the largest memory estimates, at least a quarter of the largest, and no reconciliations,
 // because some are active at any time. Otherwise, it returns all objects that were being reconciled. It is
 // called after the manager has exited and validates the content of the record.
-func (r *Record) Suspects() []Subject {
+func (r *record) Suspects() []Subject {
 	type entry struct {
 		began, weight int64
 		subject       Subject
@@ -184,13 +184,13 @@ func (r *Record) Suspects() []Subject {
 	return out
 }
 
-func (r *Record) slot(i int) []byte { return r.memory[i*slotSize : (i+1)*slotSize] }
+func (r *record) slot(i int) []byte { return r.memory[i*slotSize : (i+1)*slotSize] }
 
-func (r *Record) began(i int) *atomic.Int64 {
+func (r *record) began(i int) *atomic.Int64 {
 	return (*atomic.Int64)(unsafe.Pointer(&r.memory[i*slotSize])) // pages and slots are aligned to 8 bytes
 }
 
-func (r *Record) weight(i int) *atomic.Int64 {
+func (r *record) weight(i int) *atomic.Int64 {
 	return (*atomic.Int64)(unsafe.Pointer(&r.memory[i*slotSize+weightOffset]))
 }
 

@@ -67,7 +67,7 @@ func (f Folder) SigningKey(name string, a Algorithm) error {
 	if err != nil {
 		return err
 	}
-	public, err := PublicKey(private)
+	public, err := publicKey(private)
 	if err != nil {
 		return fmt.Errorf("signing key %s: %w", f.Key(name), err)
 	}

@@ -95,7 +95,7 @@ func SigningKey(a Algorithm) (public, private []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	public, err = PublicKey(private)
+	public, err = publicKey(private)
 	return public, private, err
 }
 
@@ -108,12 +108,12 @@ func ReencodeKey(private []byte) (public, key []byte, err error) {
 	if key, err = encodeKey(signer); err != nil {
 		return nil, nil, err
 	}
-	public, err = PublicKey(key)
+	public, err = publicKey(key)
 	return public, key, err
 }
 
-// PublicKey returns the public key of a private key, both in PEM.
-func PublicKey(private []byte) ([]byte, error) {
+// publicKey returns the public key of a private key, both in PEM.
+func publicKey(private []byte) ([]byte, error) {
 	key, err := parseKey(private)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ const ReasonInvalid = "ControlPlaneConfigInvalid"
 // Defaults of Config.
 const (
 	DefaultServiceDomain   = "cluster.local"
-	DefaultCertificateDays = 365
+	defaultCertificateDays = 365
 )
 
 // Config configures the process of a control plane.
@@ -43,7 +43,7 @@ type Config struct {
 	PodCIDRs      []string `json:"podCIDRs"`
 	ServiceDomain string   `json:"serviceDomain,omitempty"` // default DefaultServiceDomain
 
-	// CertificateDays is the validity of leaf certificates. Default DefaultCertificateDays.
+	// CertificateDays is the validity of leaf certificates. Default defaultCertificateDays.
 	CertificateDays int `json:"certificateDays,omitempty"`
 	// Authorities is a fingerprint of the CA files. A change restarts the process.
 	Authorities string `json:"authorities,omitempty"`

@@ -26,8 +26,8 @@ const (
 	ReasonKeyMissing = "EncryptionKeyMissing"
 	// ReasonKeysInvalid means that the key file is invalid.
 	ReasonKeysInvalid = "EncryptionKeysInvalid"
-	// ReasonBusy means that another process is changing the keys.
-	ReasonBusy = "EncryptionKeysBusy"
+	// reasonBusy means that another process is changing the keys.
+	reasonBusy = "EncryptionKeysBusy"
 )
 
 // keyLength is the length of an XSalsa20 key, in bytes.
@@ -75,7 +75,7 @@ func (f Files) locked(do func() error) error {
 		return err
 	}
 	if held {
-		return fault.New(fault.Conflict, ReasonBusy, "process %d changes the keys of encryption; run the command again", other.PID)
+		return fault.New(fault.Conflict, reasonBusy, "process %d changes the keys of encryption; run the command again", other.PID)
 	}
 	defer func() { _ = l.Release() }()
 	return do()

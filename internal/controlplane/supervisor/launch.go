@@ -71,7 +71,7 @@ func launch(command []string, f processconfig.Folder, user int) (*launched, erro
 	open := OpenLog
 	if user != 0 {
 		args = append(args, "--user", strconv.Itoa(user))
-		open = func(path string) (*os.File, error) { return OpenFor(user, path) }
+		open = func(path string) (*os.File, error) { return openFor(user, path) }
 	}
 	log, err := open(f.Log())
 	if err != nil {
@@ -198,8 +198,8 @@ func awaitFree(ctx context.Context, path string) error {
 	}
 }
 
-// Self returns the command that runs a control plane with this program.
-func Self() ([]string, error) {
+// self returns the command that runs a control plane with this program.
+func self() ([]string, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err

@@ -54,9 +54,9 @@ func reserve(f *os.File) {
 	}
 }
 
-// OpenFor is Open for the log of a control plane with a separate user, whose process writes and rotates the
+// openFor is Open for the log of a control plane with a separate user, whose process writes and rotates the
 // log.
-func OpenFor(user int, path string) (*os.File, error) {
+func openFor(user int, path string) (*os.File, error) {
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}

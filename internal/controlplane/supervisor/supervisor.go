@@ -19,8 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonVersion is the reason of the fault for a version that is not available on this host.
-const ReasonVersion = "VersionNotSupported"
+// reasonVersion is the reason of the fault for a version that is not available on this host.
+const reasonVersion = "VersionNotSupported"
 
 // Config configures a Supervisor.
 type Config struct {
@@ -85,7 +85,7 @@ func (s *Supervisor) Ensure(_ context.Context, name string, cfg processconfig.Co
 		return Status{}, err
 	}
 	if all := s.Versions(); !slices.Contains(all, cfg.Version) {
-		return Status{}, fault.New(fault.Invalid, ReasonVersion, "Kubernetes %s is not available on this host, which has %s",
+		return Status{}, fault.New(fault.Invalid, reasonVersion, "Kubernetes %s is not available on this host, which has %s",
 			cfg.Version, strings.Join(all, ", "))
 	}
 	if err := cfg.Validate(); err != nil {

@@ -25,12 +25,12 @@ func Document(version string) (*openapi.Doc, error) {
 		return nil, err
 	}
 	return openapi.Document(hooks.Default(), openapi.Info{Version: version, Describe: func(t reflect.Type, field string) string {
-		return descriptions[Key(t, field)]
+		return descriptions[key(t, field)]
 	}})
 }
 
-// Key returns the key of a description of a type or field: path.Type or path.Type.field.
-func Key(t reflect.Type, field string) string {
+// key returns the key of a description of a type or field: path.Type or path.Type.field.
+func key(t reflect.Type, field string) string {
 	key := t.PkgPath() + "." + t.Name()
 	if field != "" {
 		key += "." + field

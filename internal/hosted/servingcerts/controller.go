@@ -39,9 +39,9 @@ type Workloads interface {
 	Changed(controller string, to workload.ClusterMap) source.Source
 }
 
-// Controller approves CertificateSigningRequests. It does not use package loop, because it has no conditions,
+// controller approves CertificateSigningRequests. It does not use package loop, because it has no conditions,
 // finalizer or pausing.
-type Controller struct {
+type controller struct {
 	client    client.Client
 	workloads Workloads
 	scope     reconciler.Scope
@@ -50,7 +50,7 @@ type Controller struct {
 }
 
 func Add(s reconciler.Setup, workloads Workloads) error {
-	c := &Controller{
+	c := &controller{
 		client: s.Manager.GetClient(), workloads: workloads, scope: s.Scope(),
 		events: s.Manager.GetEventRecorder(kube.Prefix + Name), now: s.Clock(),
 	}
@@ -71,12 +71,12 @@ func changesAddresses() predicate.Predicate {
 	}
 }
 
-func (c *Controller) ofMember(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) ofMember(ctx context.Context, o client.Object) []reconcile.Request {
 	return c.ofCluster(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: o.(*clusterv1.Machine).Spec.ClusterName})
 }
 
 // ofCluster enqueues the control plane of a Cluster.
-func (c *Controller) ofCluster(ctx context.Context, key client.ObjectKey) []reconcile.Request {
+func (c *controller) ofCluster(ctx context.Context, key client.ObjectKey) []reconcile.Request {
 	cluster := &clusterv1.Cluster{}
 	if err := c.client.Get(ctx, key, cluster); err != nil {
 		return nil
@@ -88,7 +88,7 @@ func (c *Controller) ofCluster(ctx context.Context, key client.ObjectKey) []reco
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: key.Namespace, Name: ref.Name}}}
 }
 
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	plane := &hostedv1.HostedControlPlane{}
 	if err := c.client.Get(ctx, req.NamespacedName, plane); err != nil || !plane.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -111,7 +111,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // clusterOf returns the Cluster that refers to the control plane, or nil.
-func (c *Controller) clusterOf(ctx context.Context, plane *hostedv1.HostedControlPlane) (*clusterv1.Cluster, error) {
+func (c *controller) clusterOf(ctx context.Context, plane *hostedv1.HostedControlPlane) (*clusterv1.Cluster, error) {
 	key := client.ObjectKey{Namespace: plane.Namespace, Name: reconciler.ClusterOf(plane)}
 	if key.Name == "" {
 		return nil, nil
@@ -127,7 +127,7 @@ func (c *Controller) clusterOf(ctx context.Context, plane *hostedv1.HostedContro
 }
 
 // approve approves permitted requests and records an Event for others.
-func (c *Controller) approve(ctx context.Context, plane *hostedv1.HostedControlPlane, cluster *clusterv1.Cluster) (ctrl.Result, error) {
+func (c *controller) approve(ctx context.Context, plane *hostedv1.HostedControlPlane, cluster *clusterv1.Cluster) (ctrl.Result, error) {
 	key := client.ObjectKeyFromObject(cluster)
 	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(plane)}
 	if err := c.workloads.Watch(ctx, key, workload.WatchRequest{
@@ -147,7 +147,7 @@ func (c *Controller) approve(ctx context.Context, plane *hostedv1.HostedControlP
 	}
 	var next time.Duration
 	writer := kube.NewWriter(workload, Name)
-	for _, v := range Decide(s) {
+	for _, v := range decide(s) {
 		if v.Why == "" {
 			err := writer.Approve(ctx, v.Request, "MachineKnown", fmt.Sprintf("Its names and addresses are those of Machine %s", v.Machine))
 			if err != nil {
@@ -165,8 +165,8 @@ func (c *Controller) approve(ctx context.Context, plane *hostedv1.HostedControlP
 	return ctrl.Result{RequeueAfter: next}, nil
 }
 
-func (c *Controller) observe(ctx context.Context, workload client.Client, cluster *clusterv1.Cluster) (Snapshot, error) {
-	s := Snapshot{Reserved: reserved(cluster)}
+func (c *controller) observe(ctx context.Context, workload client.Client, cluster *clusterv1.Cluster) (snapshot, error) {
+	s := snapshot{Reserved: reserved(cluster)}
 	var requests certificatesv1.CertificateSigningRequestList
 	if err := workload.List(ctx, &requests); err != nil {
 		return s, fmt.Errorf("listing the CertificateSigningRequests of the workload cluster: %w", err)

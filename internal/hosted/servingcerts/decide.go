@@ -19,8 +19,8 @@ const (
 	nodePrefix = "system:node:"
 )
 
-// Snapshot is the input of Decide.
-type Snapshot struct {
+// snapshot is the input of Decide.
+type snapshot struct {
 	// Requests of the workload cluster, for all signers.
 	Requests []certificatesv1.CertificateSigningRequest
 	// Machines of the Cluster.
@@ -29,8 +29,8 @@ type Snapshot struct {
 	Reserved []string
 }
 
-// Verdict is the decision about a pending request.
-type Verdict struct {
+// verdict is the decision about a pending request.
+type verdict struct {
 	Request *certificatesv1.CertificateSigningRequest
 	// Machine whose Node sent the request. Empty means unknown.
 	Machine string
@@ -38,20 +38,20 @@ type Verdict struct {
 	Why string
 }
 
-// Decide returns a decision for each pending request of a kubelet for a serving certificate, sorted by name.
-func Decide(s Snapshot) []Verdict {
-	var out []Verdict
+// decide returns a decision for each pending request of a kubelet for a serving certificate, sorted by name.
+func decide(s snapshot) []verdict {
+	var out []verdict
 	for i := range s.Requests {
 		if r := &s.Requests[i]; r.Spec.SignerName == certificatesv1.KubeletServingSignerName && len(r.Status.Conditions) == 0 && len(r.Status.Certificate) == 0 {
 			out = append(out, s.judge(r))
 		}
 	}
-	slices.SortFunc(out, func(a, b Verdict) int { return strings.Compare(a.Request.Name, b.Request.Name) })
+	slices.SortFunc(out, func(a, b verdict) int { return strings.Compare(a.Request.Name, b.Request.Name) })
 	return out
 }
 
-func (s Snapshot) judge(r *certificatesv1.CertificateSigningRequest) Verdict {
-	v := Verdict{Request: r}
+func (s snapshot) judge(r *certificatesv1.CertificateSigningRequest) verdict {
+	v := verdict{Request: r}
 	node, isNode := strings.CutPrefix(r.Spec.Username, nodePrefix)
 	if !isNode || node == "" || !slices.Contains(r.Spec.Groups, nodesGroup) {
 		v.Why = fmt.Sprintf("user %q is no kubelet", r.Spec.Username)
@@ -72,7 +72,7 @@ func (s Snapshot) judge(r *certificatesv1.CertificateSigningRequest) Verdict {
 }
 
 // machineOf returns the Machine of a Node, or nil if there is none or more than one.
-func (s Snapshot) machineOf(node string) *clusterv1.Machine {
+func (s snapshot) machineOf(node string) *clusterv1.Machine {
 	var found *clusterv1.Machine
 	for i := range s.Machines {
 		if m := &s.Machines[i]; m.Status.NodeRef.Name == node {
@@ -93,7 +93,7 @@ func usagesAllowed(usages []certificatesv1.KeyUsage) bool {
 }
 
 // problem returns why the content of a Node's request is not permitted, or an empty string.
-func (s Snapshot) problem(encoded []byte, node string, machine *clusterv1.Machine) string {
+func (s snapshot) problem(encoded []byte, node string, machine *clusterv1.Machine) string {
 	block, rest := pem.Decode(encoded)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
 		return fmt.Sprintf("what Node %s requests cannot be read", node)
@@ -124,7 +124,7 @@ func (s Snapshot) problem(encoded []byte, node string, machine *clusterv1.Machin
 }
 
 // refused returns why a certificate may not contain a name or address, or an empty string.
-func (s Snapshot) refused(node string, machine *clusterv1.Machine, name string, own bool) string {
+func (s snapshot) refused(node string, machine *clusterv1.Machine, name string, own bool) string {
 	switch {
 	case slices.ContainsFunc(s.Reserved, func(r string) bool { return strings.EqualFold(r, name) }):
 		return fmt.Sprintf("Node %s requests a certificate for %s, which is the API server", node, name)

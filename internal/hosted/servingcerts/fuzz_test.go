@@ -37,8 +37,8 @@ func FuzzDecide(f *testing.F) {
 			Request: encoded, SignerName: certificatesv1.KubeletServingSignerName, Username: user, Groups: []string{"system:nodes"}, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageServerAuth},
 		}}
 		reserved := []string{"localhost", "kubernetes.default.svc", "172.16.0.1"}
-		s := Snapshot{Requests: []certificatesv1.CertificateSigningRequest{request}, Machines: []clusterv1.Machine{machine}, Reserved: reserved}
-		got := Decide(s)
+		s := snapshot{Requests: []certificatesv1.CertificateSigningRequest{request}, Machines: []clusterv1.Machine{machine}, Reserved: reserved}
+		got := decide(s)
 		if len(got) != 1 || got[0].Request != &s.Requests[0] {
 			t.Fatalf("of one request: %+v", got)
 		}

@@ -129,7 +129,7 @@ func TestDecide(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&r)
 			}
-			got := Decide(Snapshot{Requests: []request{r}, Machines: tc.machines, Reserved: []string{"kubernetes.default.svc", "172.16.0.1"}})
+			got := decide(snapshot{Requests: []request{r}, Machines: tc.machines, Reserved: []string{"kubernetes.default.svc", "172.16.0.1"}})
 			if len(got) != 1 || (got[0].Why == "") != (tc.why == "") || !strings.Contains(got[0].Why, tc.why) {
 				t.Errorf("%s: got %+v, want %q", tc.reason, got, tc.why)
 			}
@@ -143,8 +143,8 @@ func TestDecideLeavesOthers(t *testing.T) {
 	client.Spec.SignerName = certificatesv1.KubeAPIServerClientKubeletSignerName
 	denied.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied}}
 	signed.Status.Certificate = []byte("x")
-	s := Snapshot{Requests: []certificatesv1.CertificateSigningRequest{client, denied, signed}, Machines: []clusterv1.Machine{machineWith("m1", "n1", internal)}}
-	if got := Decide(s); len(got) != 0 {
+	s := snapshot{Requests: []certificatesv1.CertificateSigningRequest{client, denied, signed}, Machines: []clusterv1.Machine{machineWith("m1", "n1", internal)}}
+	if got := decide(s); len(got) != 0 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -198,7 +198,7 @@ func TestReconcile(t *testing.T) {
 	recorder := events.NewFakeRecorder(9)
 	w := &workloads{client: workload}
 	now := time.Now()
-	c := &Controller{client: management, workloads: w, events: recorder, now: func() time.Time { return now }}
+	c := &controller{client: management, workloads: w, events: recorder, now: func() time.Time { return now }}
 	reconciled := func() (reconcile.Result, *certificatesv1.CertificateSigningRequest) {
 		t.Helper()
 		result, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(plane)})

@@ -68,18 +68,18 @@ func desired(annotations map[string]string) (f simulated.Faults, problem error) 
 		case name == hostedv1.APIErrorsAnnotation:
 			use = "an HTTP status from 400 to 599"
 		default:
-			problem = cmp.Or(problem, error(fault.New(fault.Invalid, ReasonUnknown, "The annotation %s makes nothing go wrong: use %s, %s or %s", name,
+			problem = cmp.Or(problem, error(fault.New(fault.Invalid, reasonUnknown, "The annotation %s makes nothing go wrong: use %s, %s or %s", name,
 				hostedv1.APIDownAnnotation, hostedv1.APISlowAnnotation, hostedv1.APIErrorsAnnotation)))
 		}
 		if use != "" {
-			problem = cmp.Or(problem, error(fault.New(fault.Invalid, ReasonUnknown, "The annotation %s has %q: use %s", name, value, use)))
+			problem = cmp.Or(problem, error(fault.New(fault.Invalid, reasonUnknown, "The annotation %s has %q: use %s", name, value, use)))
 		}
 	}
 	return f, problem
 }
 
-// ReasonUnknown is the reason for invalid annotations.
-const ReasonUnknown = "FaultUnknown"
+// reasonUnknown is the reason for invalid annotations.
+const reasonUnknown = "FaultUnknown"
 
 // controlPlanes wraps the control planes of a backend with the faults of one object.
 type controlPlanes struct {

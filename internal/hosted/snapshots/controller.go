@@ -57,8 +57,8 @@ type Source interface {
 	Close() error
 }
 
-// Controller reconciles EtcdSnapshotPolicies.
-type Controller struct {
+// controller reconciles EtcdSnapshotPolicies.
+type controller struct {
 	client  client.Client
 	writer  *kube.Writer
 	sources Sources
@@ -69,7 +69,7 @@ type Controller struct {
 
 // Add adds the controller to the manager.
 func Add(s reconciler.Setup, cfg Config) error {
-	c := &Controller{client: s.Manager.GetClient(), sources: cfg.Sources, stores: cfg.Stores, jobs: cfg.Jobs, now: s.Clock()}
+	c := &controller{client: s.Manager.GetClient(), sources: cfg.Sources, stores: cfg.Stores, jobs: cfg.Jobs, now: s.Clock()}
 	r := reconciler.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	return s.Builder(Name, &hostedv1.EtcdSnapshotPolicy{}).
@@ -78,34 +78,34 @@ func Add(s reconciler.Setup, cfg Config) error {
 		Complete(r)
 }
 
-func (c *Controller) definition() reconciler.Controller[*hostedv1.EtcdSnapshotPolicy, Snapshot] {
-	return reconciler.Controller[*hostedv1.EtcdSnapshotPolicy, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*hostedv1.EtcdSnapshotPolicy, snapshot] {
+	return reconciler.Controller[*hostedv1.EtcdSnapshotPolicy, snapshot]{
 		Name: Name, New: func() *hostedv1.EtcdSnapshotPolicy { return &hostedv1.EtcdSnapshotPolicy{} },
 		Urgent:  reconciler.Urgent{Fields: []string{"clusters", "lastSnapshotTime"}, Conditions: []string{hostedv1.ReadyCondition}},
-		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
+		Observe: c.observe, Decide: decide, Answer: c.answer, Act: c.act, Report: report,
 	}
 }
 
-func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
-	case TakeSnapshot:
+	case takeSnapshot:
 		policy := s.Policy.DeepCopy()
 		c.jobs.Start(jobKey(policy, a.Cluster.Name), a.Name, func(ctx context.Context) error { return c.take(ctx, policy, a) })
 		return nil // if another job has started meanwhile, its end triggers the next reconciliation
-	case RemoveSnapshot:
+	case removeSnapshot:
 		from, err := c.stores.Open(ctx, s.Policy)
 		if err != nil {
 			return err
 		}
 		return snapshots.Remove(ctx, from, a.Manifest)
-	case RemoveRequest:
+	case removeRequest:
 		return c.writer.Patch(ctx, s.Policy, func(o client.Object) { kube.Annotate(o, hostedv1.TakeSnapshotAnnotation, nil) })
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the etcd snapshot controller does not know how to %s", action)
 }
 
 // take takes a snapshot after removing the remains of interrupted ones.
-func (c *Controller) take(ctx context.Context, policy *hostedv1.EtcdSnapshotPolicy, a TakeSnapshot) error {
+func (c *controller) take(ctx context.Context, policy *hostedv1.EtcdSnapshotPolicy, a takeSnapshot) error {
 	to, err := c.stores.Open(ctx, policy)
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func changesMembership() predicate.Predicate {
 }
 
 // ofCluster enqueues the policies in the namespace of a Cluster.
-func (c *Controller) ofCluster(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) ofCluster(ctx context.Context, o client.Object) []reconcile.Request {
 	list := &hostedv1.EtcdSnapshotPolicyList{}
 	if c.client.List(ctx, list, client.InNamespace(o.GetNamespace())) != nil { // fails only if the cache is being stopped
 		return nil

@@ -24,7 +24,7 @@ const (
 	busyAgain = 10 * time.Second
 )
 
-// Decide returns the plan for an EtcdSnapshotPolicy. The rows are evaluated from top to bottom, and each row waits
+// decide returns the plan for an EtcdSnapshotPolicy. The rows are evaluated from top to bottom, and each row waits
 // for the rows above it:
 //
 //	suspended                                      wait for the user
@@ -41,7 +41,7 @@ const (
 //	snapshot in progress                           wait
 //	snapshot failed recently                       wait
 //	snapshot due or requested                      take it
-func Decide(s Snapshot) reconciler.Plan {
+func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	if why := blocked(s); why.reason != "" {
 		p.WaitFor(why.reason, "%s", why.message).For(kind, s.Policy.Name).UntilUserActs()
@@ -53,7 +53,7 @@ func Decide(s Snapshot) reconciler.Plan {
 		return p
 	}
 	if !s.Store.Known {
-		p.Ask = append(p.Ask, ReadStore{})
+		p.Ask = append(p.Ask, readStore{})
 		return p
 	}
 	if s.Store.Problem != "" {
@@ -63,14 +63,14 @@ func Decide(s Snapshot) reconciler.Plan {
 	}
 	request := requestOf(s)
 	if request.removalReason != "" {
-		p.Do(RemoveRequest{Name: request.name, Why: request.removalReason})
+		p.Do(removeRequest{Name: request.name, Why: request.removalReason})
 	}
 	if request.stored {
 		p.RecheckIn(soon)
 	}
 	for _, c := range s.Clusters {
 		for _, m := range outdated(s.Policy.Spec.Retention, s.Store.Snapshots[c.Name], s.Now) {
-			p.Do(RemoveSnapshot{Manifest: m.m, Why: m.why})
+			p.Do(removeSnapshot{Manifest: m.m, Why: m.why})
 		}
 	}
 	decideSnapshots(s, times, request, &p)
@@ -81,7 +81,7 @@ func Decide(s Snapshot) reconciler.Plan {
 type why struct{ reason, message string }
 
 // blocked returns the reason why the policy is inactive until the user changes something.
-func blocked(s Snapshot) why {
+func blocked(s snapshot) why {
 	if s.Policy.Spec.Suspend != nil && *s.Policy.Spec.Suspend {
 		return why{"Suspended", "Snapshots are suspended: set spec.suspend to false to go on"}
 	}
@@ -95,7 +95,7 @@ func blocked(s Snapshot) why {
 }
 
 // decideSnapshots starts the first snapshot that is due and possible, and waits for the others.
-func decideSnapshots(s Snapshot, times snapshots.Schedule, request request, p *reconciler.Plan) {
+func decideSnapshots(s snapshot, times snapshots.Schedule, request request, p *reconciler.Plan) {
 	for _, c := range s.Clusters {
 		name := dueName(s, c, times)
 		if request.removalReason == "" && !request.stored && request.cluster == c.Name {
@@ -114,22 +114,22 @@ func decideSnapshots(s Snapshot, times snapshots.Schedule, request request, p *r
 			p.WaitFor("WaitingForOtherSnapshot", "Waiting for another snapshot or restore to end before that of Cluster %s", c.Name).For("Cluster", c.Name).ForTime()
 			p.RecheckIn(busyAgain)
 		default:
-			p.Do(TakeSnapshot{Cluster: c.Cluster, Name: name})
+			p.Do(takeSnapshot{Cluster: c.Cluster, Name: name})
 		}
 	}
 }
 
 func takes(p reconciler.Plan) bool {
-	return slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool { _, ok := a.(TakeSnapshot); return ok })
+	return slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool { _, ok := a.(takeSnapshot); return ok })
 }
 
 // needsStore reports whether the contents of the store are needed: a snapshot is due, requested or finished, or the
 // store was never read.
-func needsStore(s Snapshot, times snapshots.Schedule) bool {
+func needsStore(s snapshot, times snapshots.Schedule) bool {
 	if s.Policy.Annotations[hostedv1.TakeSnapshotAnnotation] != "" || len(s.Policy.Status.Conditions) == 0 || s.Changed {
 		return true
 	}
-	return slices.ContainsFunc(s.Clusters, func(c Target) bool {
+	return slices.ContainsFunc(s.Clusters, func(c target) bool {
 		if c.Job.Running {
 			return false
 		}
@@ -139,7 +139,7 @@ func needsStore(s Snapshot, times snapshots.Schedule) bool {
 
 // dueName returns the name of the snapshot of a Cluster that is due and not stored yet, or the empty string if none
 // is due.
-func dueName(s Snapshot, c Target, times snapshots.Schedule) string {
+func dueName(s snapshot, c target, times snapshots.Schedule) string {
 	last := latest(s.Policy.CreationTimestamp.Time, c.Created)
 	for _, name := range namesOf(s, c.Name) {
 		if _, at, ok := snapshots.ParseName(name); ok {
@@ -155,7 +155,7 @@ func dueName(s Snapshot, c Target, times snapshots.Schedule) string {
 
 // namesOf returns the names of a Cluster's snapshots, from the store or, until the store has been read, from the
 // status.
-func namesOf(s Snapshot, cluster string) []string {
+func namesOf(s snapshot, cluster string) []string {
 	var out []string
 	if s.Store.Known && s.Store.Problem == "" {
 		for _, m := range s.Store.Snapshots[cluster] {
@@ -190,14 +190,14 @@ func isListed(p *hostedv1.EtcdSnapshotPolicy, name string) bool {
 	})
 }
 
-func requestOf(s Snapshot) request {
+func requestOf(s snapshot) request {
 	r := request{name: s.Policy.Annotations[hostedv1.TakeSnapshotAnnotation]}
 	if r.name == "" {
 		return r
 	}
 	cluster, at, ok := snapshots.ParseName(r.name)
 	r.cluster = cluster
-	i := slices.IndexFunc(s.Clusters, func(c Target) bool { return c.Name == cluster })
+	i := slices.IndexFunc(s.Clusters, func(c target) bool { return c.Name == cluster })
 	switch {
 	case !ok || at.After(s.Now.Add(time.Minute)):
 		r.removalReason = "it is not the name of a snapshot of now"
@@ -249,27 +249,27 @@ func latest(a, b time.Time) time.Time {
 
 // The actions of the controller. All of them are idempotent.
 type (
-	// TakeSnapshot starts taking a snapshot.
-	TakeSnapshot struct {
+	// takeSnapshot starts taking a snapshot.
+	takeSnapshot struct {
 		Cluster snapshots.Cluster
 		Name    string
 	}
-	// RemoveSnapshot removes a snapshot from the store.
-	RemoveSnapshot struct {
+	// removeSnapshot removes a snapshot from the store.
+	removeSnapshot struct {
 		Manifest snapshots.Manifest
 		Why      string
 	}
-	// RemoveRequest removes the annotation that requests a snapshot.
-	RemoveRequest struct{ Name, Why string }
-	// ReadStore reads the contents of the store.
-	ReadStore struct{}
+	// removeRequest removes the annotation that requests a snapshot.
+	removeRequest struct{ Name, Why string }
+	// readStore reads the contents of the store.
+	readStore struct{}
 )
 
-func (a TakeSnapshot) String() string { return "take snapshot " + a.Name + ": it is due" }
-func (a RemoveSnapshot) String() string {
+func (a takeSnapshot) String() string { return "take snapshot " + a.Name + ": it is due" }
+func (a removeSnapshot) String() string {
 	return fmt.Sprintf("remove snapshot %s: %s", a.Manifest.Name, a.Why)
 }
-func (a RemoveRequest) String() string {
+func (a removeRequest) String() string {
 	return fmt.Sprintf("remove the request for snapshot %s: %s", a.Name, strings.ToLower(a.Why[:1])+a.Why[1:])
 }
-func (ReadStore) String() string { return "read what snapshots the store has" }
+func (readStore) String() string { return "read what snapshots the store has" }

@@ -15,7 +15,7 @@ func TestKstatus(t *testing.T) {
 	s := hourly()
 	s.Policy.Generation, s.Store.Problem = 1, "the folder is not there"
 	report := func() string {
-		s.Policy.Status = Report(s, Decide(s), reconciler.Outcome{}).Status.(hostedv1.EtcdSnapshotPolicyStatus)
+		s.Policy.Status = report(s, decide(s), reconciler.Outcome{}).Status.(hostedv1.EtcdSnapshotPolicyStatus)
 		return kstatus.Compute(t, s.Policy)
 	}
 	if got := report(); got != kstatus.InProgress {

@@ -19,24 +19,24 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots"
 )
 
-// Snapshot is the input of a decision about an EtcdSnapshotPolicy.
-type Snapshot struct {
+// snapshot is the input of a decision about an EtcdSnapshotPolicy.
+type snapshot struct {
 	Now    time.Time
 	Policy *hostedv1.EtcdSnapshotPolicy
 	// Clusters are the Clusters of the policy sorted by name, at most [hostedv1.MaxSnapshotClusters]. Beyond is the
 	// number of Clusters above that limit.
-	Clusters []Target
+	Clusters []target
 	Omitted  int
 	// Changed is true if the status was written for another generation or another set of Clusters.
 	Changed bool
 	// Denied is the reason why the operator's configuration denies the destination, or empty if it is allowed.
 	Denied string
 	// Store is the content of the store. It is only read if it is needed.
-	Store Store
+	Store store
 }
 
-// Target is a Cluster of which snapshots are taken.
-type Target struct {
+// target is a Cluster of which snapshots are taken.
+type target struct {
 	snapshots.Cluster
 	Created time.Time
 	// Problem is the reason why no snapshot can be taken, or empty.
@@ -53,8 +53,8 @@ type Job struct {
 	Err           string
 }
 
-// Store is the content of a snapshot store.
-type Store struct {
+// store is the content of a snapshot store.
+type store struct {
 	// Known is true if the store was read in this reconciliation.
 	Known bool
 	// Problem is the reason why the store cannot be read.
@@ -63,8 +63,8 @@ type Store struct {
 	Snapshots map[string][]snapshots.Manifest
 }
 
-func (c *Controller) observe(ctx context.Context, policy *hostedv1.EtcdSnapshotPolicy) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Policy: policy, Denied: c.stores.Denied(policy)}
+func (c *controller) observe(ctx context.Context, policy *hostedv1.EtcdSnapshotPolicy) (snapshot, error) {
+	s := snapshot{Now: c.now(), Policy: policy, Denied: c.stores.Denied(policy)}
 	clusters, err := c.readClusters(ctx, policy)
 	if err != nil {
 		return s, err
@@ -74,7 +74,7 @@ func (c *Controller) observe(ctx context.Context, policy *hostedv1.EtcdSnapshotP
 	}
 	for i := range clusters {
 		cluster := &clusters[i]
-		target := Target{Cluster: snapshots.Cluster{Namespace: cluster.Namespace, Name: cluster.Name, UID: string(cluster.UID)}, Created: cluster.CreationTimestamp.Time}
+		target := target{Cluster: snapshots.Cluster{Namespace: cluster.Namespace, Name: cluster.Name, UID: string(cluster.UID)}, Created: cluster.CreationTimestamp.Time}
 		if target.Problem, err = c.sources.Problem(ctx, cluster); err != nil {
 			return s, err
 		}
@@ -90,17 +90,17 @@ func (c *Controller) observe(ctx context.Context, policy *hostedv1.EtcdSnapshotP
 }
 
 // isChanged reports whether the status was written for another generation or another set of Clusters.
-func isChanged(s Snapshot) bool {
+func isChanged(s snapshot) bool {
 	for _, c := range s.Policy.Status.Conditions {
 		if c.Type == hostedv1.ReadyCondition && c.ObservedGeneration != s.Policy.Generation {
 			return true
 		}
 	}
-	return !slices.EqualFunc(s.Clusters, s.Policy.Status.Clusters, func(a Target, b hostedv1.ClusterSnapshots) bool { return a.Name == b.Name })
+	return !slices.EqualFunc(s.Clusters, s.Policy.Status.Clusters, func(a target, b hostedv1.ClusterSnapshots) bool { return a.Name == b.Name })
 }
 
 // readClusters returns the Clusters of a policy that are not being deleted, sorted by name.
-func (c *Controller) readClusters(ctx context.Context, policy *hostedv1.EtcdSnapshotPolicy) ([]clusterv1.Cluster, error) {
+func (c *controller) readClusters(ctx context.Context, policy *hostedv1.EtcdSnapshotPolicy) ([]clusterv1.Cluster, error) {
 	if name := policy.Spec.ClusterName; name != "" {
 		cluster, err := kube.Cluster(ctx, c.client, client.ObjectKey{Namespace: policy.Namespace, Name: name})
 		if err != nil || cluster == nil || !cluster.DeletionTimestamp.IsZero() {
@@ -129,8 +129,8 @@ func orNothing(s labels.Selector) labels.Selector {
 }
 
 // answer reads the store. A failed read is returned in [Store.Problem] and not as an error.
-func (c *Controller) answer(ctx context.Context, s Snapshot, _ reconciler.Question) (Snapshot, error) {
-	s.Store = Store{Known: true, Snapshots: map[string][]snapshots.Manifest{}}
+func (c *controller) answer(ctx context.Context, s snapshot, _ reconciler.Question) (snapshot, error) {
+	s.Store = store{Known: true, Snapshots: map[string][]snapshots.Manifest{}}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	from, err := c.stores.Open(ctx, s.Policy)

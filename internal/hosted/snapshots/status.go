@@ -20,7 +20,7 @@ const maxMessage = 1000
 
 // conditionInput is a snapshot with the list of Clusters for the status.
 type conditionInput struct {
-	Snapshot
+	snapshot
 	clusters []hostedv1.ClusterSnapshots
 }
 
@@ -31,7 +31,7 @@ var conditions = condition.Table[conditionInput]{
 	{Type: hostedv1.ReadyCondition, Over: conditionInput.ready},
 }
 
-func scheduleProblem(s Snapshot) string {
+func scheduleProblem(s snapshot) string {
 	if _, err := snapshots.ParseSchedule(s.Policy.Spec.Schedule); err != nil {
 		return fault.UserMessage(err)
 	}
@@ -39,7 +39,7 @@ func scheduleProblem(s Snapshot) string {
 }
 
 func (j conditionInput) scheduleValid() condition.Verdict {
-	if text := scheduleProblem(j.Snapshot); text != "" {
+	if text := scheduleProblem(j.snapshot); text != "" {
 		return condition.False("Invalid", text)
 	}
 	return condition.True("Valid")
@@ -89,10 +89,10 @@ func (conditionInput) ready(set condition.Set) condition.Verdict {
 		condition.Part{Type: hostedv1.ScheduleValidCondition}, condition.Part{Type: hostedv1.StoreAvailableCondition}, condition.Part{Type: hostedv1.SnapshotsUpToDateCondition})
 }
 
-// Report returns the status of an EtcdSnapshotPolicy.
-func Report(s Snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+// report returns the status of an EtcdSnapshotPolicy.
+func report(s snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	s.Store.Snapshots = withoutRemoved(s.Store.Snapshots, out)
-	j := conditionInput{Snapshot: s}
+	j := conditionInput{snapshot: s}
 	status := hostedv1.EtcdSnapshotPolicyStatus{ObservedGeneration: s.Policy.Generation}
 	for _, target := range s.Clusters {
 		row := rowOf(s, target)
@@ -113,7 +113,7 @@ func Report(s Snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Re
 func withoutRemoved(all map[string][]snapshots.Manifest, out reconciler.Outcome) map[string][]snapshots.Manifest {
 	gone := map[string]bool{}
 	for _, a := range out.Done {
-		if r, ok := a.(RemoveSnapshot); ok {
+		if r, ok := a.(removeSnapshot); ok {
 			gone[r.Manifest.Name] = true
 		}
 	}
@@ -130,7 +130,7 @@ func withoutRemoved(all map[string][]snapshots.Manifest, out reconciler.Outcome)
 
 // rowOf returns the status entry of a Cluster, from the store or, if the store was not read, from the previous
 // status.
-func rowOf(s Snapshot, c Target) hostedv1.ClusterSnapshots {
+func rowOf(s snapshot, c target) hostedv1.ClusterSnapshots {
 	row := hostedv1.ClusterSnapshots{Name: c.Name}
 	if s.Store.Known && s.Store.Problem == "" {
 		list := s.Store.Snapshots[c.Name]
@@ -168,7 +168,7 @@ func clip(text string) string {
 	return text
 }
 
-func events(s Snapshot, now []hostedv1.ClusterSnapshots, out reconciler.Outcome) []reconciler.Event {
+func events(s snapshot, now []hostedv1.ClusterSnapshots, out reconciler.Outcome) []reconciler.Event {
 	var list []reconciler.Event
 	for _, row := range now {
 		i := slices.IndexFunc(s.Policy.Status.Clusters, func(r hostedv1.ClusterSnapshots) bool { return r.Name == row.Name })
@@ -184,7 +184,7 @@ func events(s Snapshot, now []hostedv1.ClusterSnapshots, out reconciler.Outcome)
 		}
 	}
 	for _, a := range out.Done {
-		if r, ok := a.(RemoveRequest); ok && r.Why != "the snapshot is stored" {
+		if r, ok := a.(removeRequest); ok && r.Why != "the snapshot is stored" {
 			list = append(list, reconciler.Warning("SnapshotRequestRefused", "No snapshot %s: %s", clip(r.Name), r.Why))
 		}
 	}

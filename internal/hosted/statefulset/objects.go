@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// Label is on all objects of all control planes.
-	Label = "controlplane.slipway.dev/hosted"
+	// label is on all objects of all control planes.
+	label = "controlplane.slipway.dev/hosted"
 
 	// Annotations: the name of the control plane, the configuration hash and the version of a Pod, the data
 	// record, and the host of an endpoint.
@@ -59,7 +59,7 @@ func objectName(name string) string {
 func nameOf(o client.Object) string {
 	name := o.GetAnnotations()[nameAnnotation]
 	of := strings.TrimSuffix(o.GetName(), "-0")
-	if o.GetLabels()[Label] == "" || name == "" || of != objectName(name) && o.GetName() != objectName(name) {
+	if o.GetLabels()[label] == "" || name == "" || of != objectName(name) && o.GetName() != objectName(name) {
 		return ""
 	}
 	return name
@@ -67,7 +67,7 @@ func nameOf(o client.Object) string {
 
 func labels(name string) map[string]string {
 	return map[string]string{
-		Label: "true", "app.kubernetes.io/name": "slipway", "app.kubernetes.io/component": "control-plane", "app.kubernetes.io/instance": objectName(name),
+		label: "true", "app.kubernetes.io/name": "slipway", "app.kubernetes.io/component": "control-plane", "app.kubernetes.io/instance": objectName(name),
 	}
 }
 

@@ -164,7 +164,7 @@ func TestNames(t *testing.T) {
 	}{
 		"its own":    {"", func(*appsv1.StatefulSet) {}, "team-a.demo"},
 		"other name": {"it claims to be another one's", func(s *appsv1.StatefulSet) { s.Annotations[nameAnnotation] = "team-b.demo" }, ""},
-		"no label":   {"", func(s *appsv1.StatefulSet) { delete(s.Labels, Label) }, ""},
+		"no label":   {"", func(s *appsv1.StatefulSet) { delete(s.Labels, label) }, ""},
 		"the Pod":    {"", func(s *appsv1.StatefulSet) { s.Name += "-0" }, "team-a.demo"},
 	}
 	for title, test := range tests {

@@ -158,7 +158,7 @@ func (c *controlPlanes) read(ctx context.Context, name string, object client.Obj
 		return false, fmt.Errorf("reading what runs control plane %s: %w", name, err)
 	case nameOf(object) != name:
 		return false, fault.New(fault.Transient, reasonNameTaken, "%s %s is not of this control plane, and has the name that its own is to have; delete it, or give it the label %s and the annotation %s of the control plane",
-			c.writer.KindOf(object), key, Label, nameAnnotation)
+			c.writer.KindOf(object), key, label, nameAnnotation)
 	}
 	return true, nil
 }

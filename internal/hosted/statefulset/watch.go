@@ -30,7 +30,7 @@ type Connection = cluster.Cluster
 // Connect returns a connection with caches of the labelled objects in the namespace. The caller must start
 // it.
 func Connect(access *rest.Config, log logr.Logger, namespace string) (Connection, error) {
-	labelled := cache.ByObject{Label: apilabels.SelectorFromSet(apilabels.Set{Label: "true"})}
+	labelled := cache.ByObject{Label: apilabels.SelectorFromSet(apilabels.Set{label: "true"})}
 	c, err := cluster.New(access, func(o *cluster.Options) {
 		o.Scheme, o.Logger = scheme.Scheme, log
 		o.Cache = cache.Options{

@@ -7,7 +7,7 @@
 //	KubeadmConfig.spec.joinConfiguration                        ──► MarshalJoin(version) ─┴► kubeadm.k8s.io/v1beta{3,4}
 //
 // The package has its own structs for kubeadm.k8s.io/v1beta3 and v1beta4, because importing kubeadm would link a
-// large part of Kubernetes. It also selects the feature gates of kubeadm for a Kubernetes version ([FeatureGates]).
+// large part of Kubernetes. It also selects the feature gates of kubeadm for a Kubernetes version ([featureGates]).
 // The bootstrap controller determines values such as endpoint, networks, discovery and taints. Start reading at
 // [MarshalInit] and [MarshalJoin].
 package api

@@ -28,12 +28,12 @@ type ClusterValues struct {
 // MarshalInit returns the configuration file of kubeadm init: a ClusterConfiguration and an InitConfiguration. The
 // output is deterministic. The error is an Invalid fault if the version is malformed.
 func MarshalInit(cluster bootstrapv1.ClusterConfiguration, init bootstrapv1.InitConfiguration, facts ClusterValues) ([]byte, error) {
-	api, err := APIVersionFor(facts.KubernetesVersion)
+	api, err := apiVersionFor(facts.KubernetesVersion)
 	if err != nil {
 		return nil, err
 	}
 	clusterPart := clusterFor(api, cluster, facts)
-	if api == V1Beta3 {
+	if api == v1Beta3 {
 		clusterPart.APIServer.TimeoutForControlPlane = seconds(init.Timeouts.ControlPlaneComponentHealthCheckSeconds)
 	}
 	var out []byte
@@ -47,7 +47,7 @@ func MarshalInit(cluster bootstrapv1.ClusterConfiguration, init bootstrapv1.Init
 	return out, nil
 }
 
-func clusterFor(api APIVersion, in bootstrapv1.ClusterConfiguration, facts ClusterValues) clusterConfiguration {
+func clusterFor(api apiVersion, in bootstrapv1.ClusterConfiguration, facts ClusterValues) clusterConfiguration {
 	out := clusterConfiguration{
 		APIVersion: api, Kind: "ClusterConfiguration",
 		ClusterName: facts.ClusterName, KubernetesVersion: facts.KubernetesVersion,
@@ -64,12 +64,12 @@ func clusterFor(api APIVersion, in bootstrapv1.ClusterConfiguration, facts Clust
 		DNS:               image{in.DNS.ImageRepository, in.DNS.ImageTag},
 		CertificatesDir:   in.CertificatesDir,
 		ImageRepository:   in.ImageRepository,
-		FeatureGates:      FeatureGates(in.FeatureGates, facts.KubernetesVersion),
+		FeatureGates:      featureGates(in.FeatureGates, facts.KubernetesVersion),
 	}
 	if out.ControlPlaneEndpoint == "" {
 		out.ControlPlaneEndpoint = facts.Endpoint
 	}
-	if api != V1Beta3 {
+	if api != v1Beta3 {
 		out.EncryptionAlgorithm = string(in.EncryptionAlgorithm)
 		out.CertificateValidityPeriod = days(in.CertificateValidityPeriodDays)
 		out.CACertificateValidityPeriod = days(in.CACertificateValidityPeriodDays)
@@ -82,10 +82,10 @@ func clusterFor(api APIVersion, in bootstrapv1.ClusterConfiguration, facts Clust
 // older than itself.
 const localMode = "ControlPlaneKubeletLocalMode"
 
-// FeatureGates returns the feature gates of kubeadm for a Kubernetes version. It enables the local mode of kubelets
+// featureGates returns the feature gates of kubeadm for a Kubernetes version. It enables the local mode of kubelets
 // in 1.31 and 1.32, where it is off by default, and removes the gate from 1.36, where kubeadm rejects it. The
 // argument is not modified.
-func FeatureGates(given map[string]bool, kubernetesVersion string) map[string]bool {
+func featureGates(given map[string]bool, kubernetesVersion string) map[string]bool {
 	v, err := version.ParseSemantic(kubernetesVersion)
 	if err != nil || v.Major() != 1 {
 		return given
@@ -104,7 +104,7 @@ func FeatureGates(given map[string]bool, kubernetesVersion string) map[string]bo
 	return out
 }
 
-func etcdFor(api APIVersion, in bootstrapv1.Etcd) etcd {
+func etcdFor(api apiVersion, in bootstrapv1.Etcd) etcd {
 	var out etcd
 	if e := in.External; e.IsDefined() {
 		out.External = &externalEtcd{Endpoints: e.Endpoints, CAFile: e.CAFile, CertFile: e.CertFile, KeyFile: e.KeyFile}
@@ -120,7 +120,7 @@ func etcdFor(api APIVersion, in bootstrapv1.Etcd) etcd {
 }
 
 // componentFor converts the fields that the three components of a control plane share.
-func componentFor(api APIVersion, in bootstrapv1.ControllerManager) component {
+func componentFor(api apiVersion, in bootstrapv1.ControllerManager) component {
 	out := component{ExtraArgs: argsFor(api, in.ExtraArgs), ExtraEnvs: envsFor(api, in.ExtraEnvs)}
 	for _, m := range in.ExtraVolumes {
 		out.ExtraVolumes = append(out.ExtraVolumes, hostPathMount{
@@ -130,15 +130,15 @@ func componentFor(api APIVersion, in bootstrapv1.ControllerManager) component {
 	return out
 }
 
-func argsFor(api APIVersion, in []bootstrapv1.Arg) any {
-	if api == V1Beta3 {
+func argsFor(api apiVersion, in []bootstrapv1.Arg) any {
+	if api == v1Beta3 {
 		return argMap(in)
 	}
 	return argList(in)
 }
 
-func envsFor(api APIVersion, in *[]bootstrapv1.EnvVar) []corev1.EnvVar {
-	if in == nil || api == V1Beta3 {
+func envsFor(api apiVersion, in *[]bootstrapv1.EnvVar) []corev1.EnvVar {
+	if in == nil || api == v1Beta3 {
 		return nil
 	}
 	var out []corev1.EnvVar
@@ -148,7 +148,7 @@ func envsFor(api APIVersion, in *[]bootstrapv1.EnvVar) []corev1.EnvVar {
 	return out
 }
 
-func initFor(api APIVersion, in bootstrapv1.InitConfiguration) initConfiguration {
+func initFor(api apiVersion, in bootstrapv1.InitConfiguration) initConfiguration {
 	out := initConfiguration{
 		APIVersion: api, Kind: "InitConfiguration",
 		NodeRegistration: registrationFor(api, in.NodeRegistration),
@@ -161,7 +161,7 @@ func initFor(api APIVersion, in bootstrapv1.InitConfiguration) initConfiguration
 	if in.Patches.Directory != "" {
 		out.Patches = &patches{Directory: in.Patches.Directory}
 	}
-	if api != V1Beta3 {
+	if api != v1Beta3 {
 		out.Timeouts = timeoutsOf(in.Timeouts)
 	}
 	return out

@@ -182,7 +182,7 @@ func TestFeatureGates(t *testing.T) {
 		for gate, value := range tc.given {
 			before[gate] = value
 		}
-		if diff := cmp.Diff(tc.want, FeatureGates(tc.given, tc.version)); diff != "" {
+		if diff := cmp.Diff(tc.want, featureGates(tc.given, tc.version)); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
 		}
 		if tc.given != nil && !cmp.Equal(before, tc.given) {

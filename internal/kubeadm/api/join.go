@@ -12,7 +12,7 @@ import (
 // MarshalJoin returns the JoinConfiguration file for the kubeadm of the Kubernetes version. The output is
 // deterministic. The error is an Invalid fault if the version is malformed.
 func MarshalJoin(join bootstrapv1.JoinConfiguration, kubernetesVersion string) ([]byte, error) {
-	api, err := APIVersionFor(kubernetesVersion)
+	api, err := apiVersionFor(kubernetesVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +23,7 @@ func MarshalJoin(join bootstrapv1.JoinConfiguration, kubernetesVersion string) (
 	return out, nil
 }
 
-func joinFor(api APIVersion, in bootstrapv1.JoinConfiguration) joinConfiguration {
+func joinFor(api apiVersion, in bootstrapv1.JoinConfiguration) joinConfiguration {
 	out := joinConfiguration{
 		APIVersion: api, Kind: "JoinConfiguration",
 		NodeRegistration: registrationFor(api, in.NodeRegistration),
@@ -35,7 +35,7 @@ func joinFor(api APIVersion, in bootstrapv1.JoinConfiguration) joinConfiguration
 	if in.Patches.Directory != "" {
 		out.Patches = &patches{Directory: in.Patches.Directory}
 	}
-	if api == V1Beta3 {
+	if api == v1Beta3 {
 		out.Discovery.Timeout = seconds(in.Timeouts.DiscoverySeconds)
 	} else {
 		out.Timeouts = timeoutsOf(in.Timeouts)
@@ -43,7 +43,7 @@ func joinFor(api APIVersion, in bootstrapv1.JoinConfiguration) joinConfiguration
 	return out
 }
 
-func registrationFor(api APIVersion, in bootstrapv1.NodeRegistrationOptions) nodeRegistration {
+func registrationFor(api apiVersion, in bootstrapv1.NodeRegistrationOptions) nodeRegistration {
 	out := nodeRegistration{
 		Name: in.Name, CRISocket: in.CRISocket,
 		IgnorePreflightErrors: in.IgnorePreflightErrors, ImagePullPolicy: in.ImagePullPolicy,
@@ -54,7 +54,7 @@ func registrationFor(api APIVersion, in bootstrapv1.NodeRegistrationOptions) nod
 			out.Taints = (*in.Taints)[:0:0]
 		}
 	}
-	if api == V1Beta3 {
+	if api == v1Beta3 {
 		out.KubeletExtraArgs = argMap(in.KubeletExtraArgs)
 		return out
 	}

@@ -76,17 +76,17 @@ func TestMarshalJoin(t *testing.T) {
 
 // KB-07
 func TestAPIVersionFor(t *testing.T) {
-	cases := map[string]APIVersion{
-		"v1.29.0": V1Beta3, "v1.30.99": V1Beta3, "1.30.1": V1Beta3,
-		"v1.31.0-alpha.1": V1Beta4, "v1.31.0": V1Beta4, "v1.36.3+build": V1Beta4, "v2.0.0": V1Beta4,
+	cases := map[string]apiVersion{
+		"v1.29.0": v1Beta3, "v1.30.99": v1Beta3, "1.30.1": v1Beta3,
+		"v1.31.0-alpha.1": v1Beta4, "v1.31.0": v1Beta4, "v1.36.3+build": v1Beta4, "v2.0.0": v1Beta4,
 	}
 	for in, want := range cases {
-		if got, err := APIVersionFor(in); got != want || err != nil {
+		if got, err := apiVersionFor(in); got != want || err != nil {
 			t.Errorf("APIVersionFor(%s) = %s, %v; want %s", in, got, err, want)
 		}
 	}
 	for _, in := range []string{"", "latest", "v1", "v1.31"} {
-		if _, err := APIVersionFor(in); fault.KindOf(err) != fault.Invalid {
+		if _, err := apiVersionFor(in); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("APIVersionFor(%q) must be an Invalid fault, got %v", in, err)
 		}
 		if _, err := MarshalJoin(bootstrapv1.JoinConfiguration{}, in); fault.KindOf(err) != fault.Invalid {

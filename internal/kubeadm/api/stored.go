@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonInvalidConfiguration is the reason of faults about a configuration that is stored in a cluster.
-const ReasonInvalidConfiguration = "InvalidClusterConfiguration"
+// reasonInvalidConfiguration is the reason of faults about a configuration that is stored in a cluster.
+const reasonInvalidConfiguration = "InvalidClusterConfiguration"
 
 // maxStored limits the size of a stored configuration in bytes. kubeadm's own configurations have a few thousand
 // bytes.
@@ -29,7 +29,7 @@ type Stored struct{ before, now fields }
 // ParseStored parses a ClusterConfiguration of API version v1beta3 or v1beta4. The error is an Invalid fault.
 func ParseStored(text string) (Stored, error) {
 	invalid := func(format string, args ...any) *fault.Fault {
-		return fault.New(fault.Invalid, ReasonInvalidConfiguration, "The ClusterConfiguration "+format, args...)
+		return fault.New(fault.Invalid, reasonInvalidConfiguration, "The ClusterConfiguration "+format, args...)
 	}
 	if len(text) > maxStored {
 		return Stored{}, invalid("has more than %d KiB", maxStored>>10)
@@ -39,8 +39,8 @@ func ParseStored(text string) (Stored, error) {
 		return Stored{}, invalid("is not YAML").From(err)
 	}
 	api, _ := s.before["apiVersion"].(string)
-	if api != string(V1Beta3) && api != string(V1Beta4) {
-		return Stored{}, invalid("has API version %q; only %s and %s can be changed", api, V1Beta3, V1Beta4)
+	if api != string(v1Beta3) && api != string(v1Beta4) {
+		return Stored{}, invalid("has API version %q; only %s and %s can be changed", api, v1Beta3, v1Beta4)
 	}
 	if err := yaml.Unmarshal([]byte(text), &s.now); err != nil { // a copy
 		return Stored{}, invalid("is not YAML").From(err)
@@ -51,22 +51,22 @@ func ParseStored(text string) (Stored, error) {
 // ForVersion changes the configuration to another Kubernetes version, and raises the API version if the version's
 // kubeadm requires it. The API version is never lowered. The error is an Invalid fault if the version is malformed.
 func (s Stored) ForVersion(kubernetesVersion string) error {
-	api, err := APIVersionFor(kubernetesVersion)
+	api, err := apiVersionFor(kubernetesVersion)
 	if err != nil {
 		return err
 	}
-	if s.api() == V1Beta3 && api == V1Beta4 {
+	if s.api() == v1Beta3 && api == v1Beta4 {
 		s.raise()
 	}
 	s.now["kubernetesVersion"] = kubernetesVersion
 	return nil
 }
 
-func (s Stored) api() APIVersion { return APIVersion(s.now["apiVersion"].(string)) } // checked by ParseStored
+func (s Stored) api() apiVersion { return apiVersion(s.now["apiVersion"].(string)) } // checked by ParseStored
 
 // raise converts v1beta3 to v1beta4, which represents arguments as lists and has no timeouts in this document.
 func (s Stored) raise() {
-	s.now["apiVersion"] = string(V1Beta4)
+	s.now["apiVersion"] = string(v1Beta4)
 	apiServer := at(s.now, "apiServer")
 	delete(apiServer, "timeoutForControlPlane")
 	for _, part := range []fields{apiServer, at(s.now, "controllerManager"), at(s.now, "scheduler"), at(at(s.now, "etcd"), "local")} {
@@ -187,7 +187,7 @@ func pruned(v any) any {
 func (s Stored) Text() (string, error) {
 	out, err := YAMLMarshal(s.now)
 	if err != nil {
-		return "", fault.New(fault.Bug, ReasonInvalidConfiguration, "the ClusterConfiguration cannot be encoded").From(err)
+		return "", fault.New(fault.Bug, reasonInvalidConfiguration, "the ClusterConfiguration cannot be encoded").From(err)
 	}
 	return string(out), nil
 }
@@ -199,7 +199,7 @@ func wireFields(v any) (out fields, err error) {
 		err = json.Unmarshal(data, &out)
 	}
 	if err != nil {
-		return nil, fault.New(fault.Bug, ReasonInvalidConfiguration, "the ClusterConfiguration cannot be encoded").From(err)
+		return nil, fault.New(fault.Bug, reasonInvalidConfiguration, "the ClusterConfiguration cannot be encoded").From(err)
 	}
 	return out, nil
 }

@@ -139,7 +139,7 @@ func TestStoredRaised(t *testing.T) { // KC-21
 	if err != nil || !strings.Contains(text, "extraArgs:\n    - name: audit-log-path\n      value: /var/log/a\n    - name: v\n") || strings.Contains(text, "timeoutForControlPlane") {
 		t.Errorf("%v\n%s", err, text)
 	}
-	if err := s.ForVersion("v1.30.0"); err != nil || s.api() != V1Beta4 {
+	if err := s.ForVersion("v1.30.0"); err != nil || s.api() != v1Beta4 {
 		t.Errorf("the API version is lowered: %v", err)
 	}
 }

@@ -6,28 +6,28 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonInvalidVersion is the reason of faults about Kubernetes versions.
-const ReasonInvalidVersion = "InvalidVersion"
+// reasonInvalidVersion is the reason of faults about Kubernetes versions.
+const reasonInvalidVersion = "InvalidVersion"
 
-// APIVersion is the apiVersion of kubeadm's configuration.
-type APIVersion string
+// apiVersion is the apiVersion of kubeadm's configuration.
+type apiVersion string
 
 // The supported API versions.
 const (
-	V1Beta3 APIVersion = "kubeadm.k8s.io/v1beta3"
-	V1Beta4 APIVersion = "kubeadm.k8s.io/v1beta4"
+	v1Beta3 apiVersion = "kubeadm.k8s.io/v1beta3"
+	v1Beta4 apiVersion = "kubeadm.k8s.io/v1beta4"
 )
 
-// APIVersionFor returns the API version for a Kubernetes version such as "v1.36.3": v1beta4 from 1.31, and v1beta3
+// apiVersionFor returns the API version for a Kubernetes version such as "v1.36.3": v1beta4 from 1.31, and v1beta3
 // before. The error is an Invalid fault.
-func APIVersionFor(kubernetesVersion string) (APIVersion, error) {
+func apiVersionFor(kubernetesVersion string) (apiVersion, error) {
 	v, err := version.ParseSemantic(kubernetesVersion)
 	if err != nil {
-		return "", fault.New(fault.Invalid, ReasonInvalidVersion,
+		return "", fault.New(fault.Invalid, reasonInvalidVersion,
 			"%q is not a Kubernetes version; set it in the form v1.36.3", kubernetesVersion).From(err)
 	}
 	if v.Major() == 1 && v.Minor() < 31 {
-		return V1Beta3, nil
+		return v1Beta3, nil
 	}
-	return V1Beta4, nil
+	return v1Beta4, nil
 }

@@ -7,7 +7,7 @@ import (
 
 // joinConfiguration is the JoinConfiguration of both API versions. Fields that exist in only one of them are marked.
 type joinConfiguration struct {
-	APIVersion       APIVersion        `json:"apiVersion"`
+	APIVersion       apiVersion        `json:"apiVersion"`
 	Kind             string            `json:"kind"`
 	NodeRegistration nodeRegistration  `json:"nodeRegistration"`
 	CACertPath       string            `json:"caCertPath,omitempty"`

@@ -8,7 +8,7 @@ import (
 // clusterConfiguration is the ClusterConfiguration of both API versions. Fields that exist in only one of them are
 // marked.
 type clusterConfiguration struct {
-	APIVersion                  APIVersion       `json:"apiVersion"`
+	APIVersion                  apiVersion       `json:"apiVersion"`
 	Kind                        string           `json:"kind"`
 	ClusterName                 string           `json:"clusterName,omitempty"`
 	KubernetesVersion           string           `json:"kubernetesVersion,omitempty"`
@@ -81,7 +81,7 @@ type hostPathMount struct {
 
 // initConfiguration is the InitConfiguration of both API versions.
 type initConfiguration struct {
-	APIVersion       APIVersion       `json:"apiVersion"`
+	APIVersion       apiVersion       `json:"apiVersion"`
 	Kind             string           `json:"kind"`
 	BootstrapTokens  []bootstrapToken `json:"bootstrapTokens,omitempty"`
 	NodeRegistration nodeRegistration `json:"nodeRegistration"`

@@ -27,25 +27,25 @@ const (
 	formatKey = "format"
 )
 
-func (c *Controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
 	switch a := a.(type) {
-	case ChooseToken:
+	case chooseToken:
 		return c.chooseToken(ctx, s)
-	case CreateToken:
+	case createToken:
 		return c.createToken(ctx, s)
-	case ExtendToken:
+	case extendToken:
 		return c.extendToken(ctx, s)
-	case DeleteToken:
+	case deleteToken:
 		return c.deleteToken(ctx, s, a.Name)
-	case WriteData:
+	case writeData:
 		return c.writeData(ctx, s)
-	case OwnData:
+	case ownData:
 		return c.ownData(ctx, s)
-	case TakeLock:
+	case takeLock:
 		return c.takeLock(ctx, s)
-	case ReleaseLock:
+	case releaseLock:
 		return c.releaseLock(ctx, s)
-	case CreateAuthority:
+	case createAuthority:
 		return c.createAuthority(ctx, s, a.Purpose)
 	}
 	return fault.New(fault.Bug, "UnknownAction", "unknown action %T", a)
@@ -53,7 +53,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a reconciler.Action) e
 
 // chooseToken records a new token in spec before it is used anywhere else, so that it survives a crash at any later
 // step. The token is the only spec field that this controller writes.
-func (c *Controller) chooseToken(ctx context.Context, s Snapshot) error {
+func (c *controller) chooseToken(ctx context.Context, s Snapshot) error {
 	token, err := bootstraputil.GenerateBootstrapToken()
 	if err != nil {
 		return fmt.Errorf("making a random token: %w", err)
@@ -70,11 +70,11 @@ func (c *Controller) chooseToken(ctx context.Context, s Snapshot) error {
 		return err
 	}
 	// No other client knows the token yet.
-	c.tokens.remember(tokenKey{client.ObjectKeyFromObject(s.Cluster), TokenID(token)}, TokenState{}, s.Now)
+	c.tokens.remember(tokenKey{client.ObjectKeyFromObject(s.Cluster), tokenID(token)}, TokenState{}, s.Now)
 	return nil
 }
 
-func (c *Controller) createToken(ctx context.Context, s Snapshot) error {
+func (c *controller) createToken(ctx context.Context, s Snapshot) error {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {
 		return err
@@ -87,13 +87,13 @@ func (c *Controller) createToken(ctx context.Context, s Snapshot) error {
 	return nil
 }
 
-func (c *Controller) extendToken(ctx context.Context, s Snapshot) error {
+func (c *controller) extendToken(ctx context.Context, s Snapshot) error {
 	secret, workload, err := c.tokenSecret(ctx, s)
 	if err != nil {
 		return err
 	}
 	if secret == nil {
-		return fault.New(fault.Gone, "TokenGone", "bootstrap token %s was deleted meanwhile", TokenID(s.token()))
+		return fault.New(fault.Gone, "TokenGone", "bootstrap token %s was deleted meanwhile", tokenID(s.token()))
 	}
 	life := TokenLifetime{From: s.Now, TTL: s.TTL}
 	err = kube.NewWriter(workload, Name).Patch(ctx, secret, func(o client.Object) {
@@ -106,7 +106,7 @@ func (c *Controller) extendToken(ctx context.Context, s Snapshot) error {
 }
 
 // createAuthority creates one of the Secrets that all machines of the control plane share.
-func (c *Controller) createAuthority(ctx context.Context, s Snapshot, purpose secrets.Purpose) error {
+func (c *controller) createAuthority(ctx context.Context, s Snapshot, purpose secrets.Purpose) error {
 	data, err := secrets.Generate(purpose, secrets.KeysOf(s.Config.Spec.ClusterConfiguration), s.Now)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (c *Controller) createAuthority(ctx context.Context, s Snapshot, purpose se
 	return c.writer.Create(ctx, secrets.NewSecret(client.ObjectKeyFromObject(s.Cluster), purpose, s.authorityOwner(), data))
 }
 
-func (c *Controller) deleteToken(ctx context.Context, s Snapshot, name string) error {
+func (c *controller) deleteToken(ctx context.Context, s Snapshot, name string) error {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (c *Controller) deleteToken(ctx context.Context, s Snapshot, name string) e
 }
 
 // writeData creates or updates the data Secret.
-func (c *Controller) writeData(ctx context.Context, s Snapshot) error {
+func (c *controller) writeData(ctx context.Context, s Snapshot) error {
 	data, err := s.data()
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (c *Controller) writeData(ctx context.Context, s Snapshot) error {
 }
 
 // ownData restores the KubeadmConfig as the controller owner of the data Secret.
-func (c *Controller) ownData(ctx context.Context, s Snapshot) error {
+func (c *controller) ownData(ctx context.Context, s Snapshot) error {
 	return c.writer.Patch(ctx, s.Written, func(o client.Object) {
 		others := slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(ref metav1.OwnerReference) bool { return isOwnReference(ref, s) })
 		o.SetOwnerReferences(append(others, *metav1.NewControllerRef(s.Config, bootstrapv1.GroupVersion.WithKind(kindKubeadmConfig))))
@@ -154,7 +154,7 @@ func (c *Controller) ownData(ctx context.Context, s Snapshot) error {
 
 // adopt removes owner references to previous KubeadmConfigs with the same name. Otherwise the Secret could not have
 // the present KubeadmConfig as its controller, and would be garbage-collected.
-func (c *Controller) adopt(ctx context.Context, s Snapshot) error {
+func (c *controller) adopt(ctx context.Context, s Snapshot) error {
 	stale := func(ref metav1.OwnerReference) bool { return isOwnReference(ref, s) && ref.UID != s.Config.UID }
 	if !slices.ContainsFunc(s.Material.Data.OwnerReferences, stale) {
 		return nil

@@ -110,7 +110,7 @@ func newWorld(t *testing.T, c client.Client) *world {
 // pass reconciles once, with a controller that has no memory of earlier passes, and returns when it wants to
 // be called again.
 func (w *world) pass() (time.Duration, error) {
-	ctl := &Controller{client: w.client, cache: w.client, live: w.client, refs: kube.NewReferences(w.client, nil), workloads: w.remote, ttl: ttl, policy: w.policy, now: func() time.Time { return w.clock }}
+	ctl := &controller{client: w.client, cache: w.client, live: w.client, refs: kube.NewReferences(w.client, nil), workloads: w.remote, ttl: ttl, policy: w.policy, now: func() time.Time { return w.clock }}
 	r := &reconciler.Reconciler[*bootstrapv1.KubeadmConfig, Snapshot]{Controller: ctl.definition(), Client: w.client, Writer: kube.NewWriter(w.client, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	result, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "w"}})
@@ -246,7 +246,7 @@ func TestMachineWhileWritesFail(t *testing.T) {
 			t.Errorf("looks again in %s", again)
 		}
 		w.complete()
-		want := map[string]string{SecretName(w.token()): at(ttl)}
+		want := map[string]string{secretName(w.token()): at(ttl)}
 		if diff := cmp.Diff(want, w.tokens()); diff != "" {
 			t.Errorf("one token, and none left over (-want +got):\n%s", diff)
 		}
@@ -265,14 +265,14 @@ func TestTokenOfAMachineWhileWritesFail(t *testing.T) {
 
 		w.clock = now.Add(ttl / 3)
 		w.settle()
-		if diff := cmp.Diff(map[string]string{SecretName(token): at(ttl/3 + ttl)}, w.tokens()); diff != "" {
+		if diff := cmp.Diff(map[string]string{secretName(token): at(ttl/3 + ttl)}, w.tokens()); diff != "" {
 			t.Errorf("after a third of its life the token is extended (-want +got):\n%s", diff)
 		}
-		gone := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: SecretName(token)}}
+		gone := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: secretName(token)}}
 		for c.Delete(context.Background(), gone) != nil { // the injected failure may be this one
 		}
 		w.settle()
-		if diff := cmp.Diff(map[string]string{SecretName(token): at(ttl/3 + ttl)}, w.tokens()); diff != "" {
+		if diff := cmp.Diff(map[string]string{secretName(token): at(ttl/3 + ttl)}, w.tokens()); diff != "" {
 			t.Errorf("a missing token is created again (-want +got):\n%s", diff)
 		}
 		if w.token() != token || string(w.data().Data["value"]) != value {
@@ -315,7 +315,7 @@ func TestPoolRotatesWhileWritesFail(t *testing.T) {
 		if w.token() == first || strings.Contains(string(w.data().Data["value"]), first) {
 			t.Error("the data has another token")
 		}
-		want := map[string]string{SecretName(first): at(ttl), SecretName(w.token()): at(ttl/2 + ttl)}
+		want := map[string]string{secretName(first): at(ttl), secretName(w.token()): at(ttl/2 + ttl)}
 		if diff := cmp.Diff(want, w.tokens()); diff != "" {
 			t.Errorf("the old one lives on until its end, for machines that boot with it (-want +got):\n%s", diff)
 		}
@@ -493,7 +493,7 @@ func TestUnreadableMaterial(t *testing.T) {
 }
 
 func TestUnknownActionsAndQuestionsAreBugs(t *testing.T) {
-	c := &Controller{}
+	c := &controller{}
 	if err := c.act(t.Context(), Snapshot{}, nil); fault.KindOf(err) != fault.Bug {
 		t.Errorf("got %v", err)
 	}

@@ -10,32 +10,32 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 )
 
-// TokenFacts are the values that complete the discovery configuration.
-type TokenFacts struct {
+// tokenFacts are the values that complete the discovery configuration.
+type tokenFacts struct {
 	// Token as id.secret.
 	Token string
 	// Endpoint of the API server as host:port.
 	Endpoint string
-	// CACertHashes pin the cluster's CA, see [TokenHashes].
+	// CACertHashes pin the cluster's CA, see [tokenHashes].
 	CACertHashes []string
 }
 
-// NeedsToken reports whether the machine discovers by token and no token has been chosen yet.
-func NeedsToken(in bootstrapv1.Discovery) bool {
+// needsToken reports whether the machine discovers by token and no token has been chosen yet.
+func needsToken(in bootstrapv1.Discovery) bool {
 	return !in.File.IsDefined() && in.BootstrapToken.Token == ""
 }
 
-// TokenOf returns the bootstrap token that the machine discovers by, or "" if it discovers by file.
-func TokenOf(in bootstrapv1.Discovery) string {
+// tokenOf returns the bootstrap token that the machine discovers by, or "" if it discovers by file.
+func tokenOf(in bootstrapv1.Discovery) string {
 	if in.File.IsDefined() {
 		return ""
 	}
 	return in.BootstrapToken.Token
 }
 
-// TokenComplete returns in with missing values filled in. File discovery is returned unchanged. If there is no hash to pin
+// tokenComplete returns in with missing values filled in. File discovery is returned unchanged. If there is no hash to pin
 // the CA, verification of the CA is disabled.
-func TokenComplete(in bootstrapv1.Discovery, facts TokenFacts) bootstrapv1.Discovery {
+func tokenComplete(in bootstrapv1.Discovery, facts tokenFacts) bootstrapv1.Discovery {
 	if in.File.IsDefined() {
 		return in
 	}
@@ -57,9 +57,9 @@ func TokenComplete(in bootstrapv1.Discovery, facts TokenFacts) bootstrapv1.Disco
 	return in
 }
 
-// TokenHashes returns the pins of the certificates in a PEM bundle in kubeadm's format: sha256 of the public key. A bundle
+// tokenHashes returns the pins of the certificates in a PEM bundle in kubeadm's format: sha256 of the public key. A bundle
 // without certificates is an error.
-func TokenHashes(bundle []byte) ([]string, error) {
+func tokenHashes(bundle []byte) ([]string, error) {
 	var out []string
 	for rest := bundle; ; {
 		var block *pem.Block

@@ -30,8 +30,8 @@ type Workloads interface {
 	Health(cluster client.ObjectKey) workload.Health
 }
 
-// Controller reconciles KubeadmConfigs.
-type Controller struct {
+// controller reconciles KubeadmConfigs.
+type controller struct {
 	client client.Client
 	// cache contains the labelled Secrets of clusters.
 	cache client.Reader
@@ -50,7 +50,7 @@ type Controller struct {
 
 // Settings of the controller.
 type Settings struct {
-	// TokenTTL is the lifetime of bootstrap tokens. It defaults to [DefaultTTL].
+	// TokenTTL is the lifetime of bootstrap tokens. It defaults to [defaultTTL].
 	TokenTTL time.Duration
 	// Ignition enables the format ignition.
 	Ignition bool
@@ -61,10 +61,10 @@ type Settings struct {
 // Add adds the controller to the manager.
 func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) error {
 	if settings.TokenTTL == 0 {
-		settings.TokenTTL = DefaultTTL
+		settings.TokenTTL = defaultTTL
 	}
 	reader := s.Manager.GetClient()
-	c := &Controller{
+	c := &controller{
 		client: reader, cache: s.Manager.GetCache(), live: s.Manager.GetAPIReader(), refs: kube.NewReferences(reader, nil),
 		workloads: clusters, now: time.Now, ttl: settings.TokenTTL, ignition: settings.Ignition, policy: settings.Policy,
 	}
@@ -83,14 +83,14 @@ func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) err
 	return err
 }
 
-func (c *Controller) definition() reconciler.Controller[*bootstrapv1.KubeadmConfig, Snapshot] {
+func (c *controller) definition() reconciler.Controller[*bootstrapv1.KubeadmConfig, Snapshot] {
 	return reconciler.Controller[*bootstrapv1.KubeadmConfig, Snapshot]{
 		Name: Name,
 		New:  func() *bootstrapv1.KubeadmConfig { return &bootstrapv1.KubeadmConfig{} },
 		Urgent: reconciler.Urgent{
 			Fields: []string{"initialization", "dataSecretName"}, Conditions: []string{bootstrapv1.KubeadmConfigReadyCondition},
 		},
-		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
+		Observe: c.observe, Decide: decide, Answer: c.answer, Act: c.act, Report: report,
 	}
 }
 
@@ -147,7 +147,7 @@ func ownerMatters() predicate.Predicate {
 }
 
 // configsOf returns requests for the KubeadmConfigs of a cluster.
-func (c *Controller) configsOf(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
+func (c *controller) configsOf(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	list := &bootstrapv1.KubeadmConfigList{}
 	err := c.client.List(ctx, list, reconciler.InCluster(Name, cluster)...)
 	if err != nil {

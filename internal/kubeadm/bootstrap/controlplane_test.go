@@ -101,11 +101,11 @@ func externalEtcd(s *Snapshot) {
 
 // KB-04, KB-05, KB-06, KB-23
 func TestDecideControlPlane(t *testing.T) {
-	take, write := TakeLock{Cluster: "c", Machine: "m"}, WriteData{Name: "w"}
+	take, write := takeLock{Cluster: "c", Machine: "m"}, writeData{Name: "w"}
 	create := func(purposes ...secrets.Purpose) []reconciler.Action {
 		var out []reconciler.Action
 		for _, p := range purposes {
-			out = append(out, CreateAuthority{Purpose: p, Cluster: "c"})
+			out = append(out, createAuthority{Purpose: p, Cluster: "c"})
 		}
 		return out
 	}
@@ -122,14 +122,14 @@ func TestDecideControlPlane(t *testing.T) {
 		"no endpoint":       {"the certificate of the API server has it", []change{uninitialized, func(s *Snapshot) { s.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{} }}, nil, nil, waitControlPlane, "endpoint", 0},
 		"a worker waits":    {"for the control plane, and takes no lock", []change{uninitialized, lockUnknown, func(s *Snapshot) { s.Owner.ControlPlane = false }}, nil, nil, waitControlPlane, "to be initialized", 0},
 
-		"lock not read":       {"it is read when it matters", []change{uninitialized, lockUnknown}, nil, []reconciler.Question{AskLock{}}, "", "", 0},
+		"lock not read":       {"it is read when it matters", []change{uninitialized, lockUnknown}, nil, []reconciler.Question{askLock{}}, "", "", 0},
 		"no lock":             {"it is taken, and nothing else before that was seen", []change{uninitialized, unlocked}, []reconciler.Action{take}, nil, "", "", afterCreating},
 		"lock of another":     {"it waits for that one", []change{uninitialized, lockedBy("other")}, nil, nil, waitControlPlane, "Waiting for Machine other to initialize the control plane of Cluster c", whileLocked},
-		"lock of one gone":    {"it is released, and taken in another reconcile", []change{uninitialized, lockedBy("other"), holderGone}, []reconciler.Action{ReleaseLock{Cluster: "c", Why: "Machine other is gone"}}, nil, "", "", afterCreating},
+		"lock of one gone":    {"it is released, and taken in another reconcile", []change{uninitialized, lockedBy("other"), holderGone}, []reconciler.Action{releaseLock{Cluster: "c", Why: "Machine other is gone"}}, nil, "", "", afterCreating},
 		"lock without holder": {"a person has to say", []change{uninitialized, lockedBy("")}, nil, nil, waitCorrection, "ConfigMap c-lock does not say", whileLocked},
 
 		"own lock":             {"after a crash it is still its own", []change{uninitialized}, []reconciler.Action{write}, nil, "", "", 0},
-		"no material":          {"it is asked for once the lock is held", []change{uninitialized, func(s *Snapshot) { s.Material = nil }}, nil, []reconciler.Question{AskMaterial{}}, "", "", 0},
+		"no material":          {"it is asked for once the lock is held", []change{uninitialized, func(s *Snapshot) { s.Material = nil }}, nil, []reconciler.Question{askMaterial{}}, "", "", 0},
 		"no certificates":      {"they are created before the data", []change{uninitialized, only()}, create(secrets.CA, secrets.Etcd, secrets.Proxy, secrets.SA), nil, "", "", afterCreating},
 		"a user's certificate": {"it is used, the others are created", []change{uninitialized, only(secrets.CA)}, create(secrets.Etcd, secrets.Proxy, secrets.SA), nil, "", "", afterCreating},
 		"gone after the data":  {"a machine may have the old ones", []change{uninitialized, only(secrets.CA), carrying("x")}, nil, nil, waitCertificates, "Secret c-etcd is gone: until it is back", unwatched},
@@ -145,18 +145,18 @@ func TestDecideControlPlane(t *testing.T) {
 
 		"made":                   {"it has the lock until the control plane is initialized", []change{uninitialized, made}, nil, nil, "", "", 0},
 		"made, token of a user":  {"no API server knows tokens yet", []change{uninitialized, made, chosen}, nil, nil, "", "", 0},
-		"initialized, lock left": {"any Machine of the control plane releases it", []change{ofControlPlane, made, lockedBy("other"), func(s *Snapshot) { s.Owner.Joined = true }}, []reconciler.Action{ReleaseLock{Cluster: "c", Why: "its control plane is initialized"}}, nil, "", "", 0},
-		"initialized, not read":  {"it is read once", []change{ofControlPlane, made, lockUnknown, func(s *Snapshot) { s.Owner.Joined = true }}, nil, []reconciler.Question{AskLock{}}, "", "", 0},
+		"initialized, lock left": {"any Machine of the control plane releases it", []change{ofControlPlane, made, lockedBy("other"), func(s *Snapshot) { s.Owner.Joined = true }}, []reconciler.Action{releaseLock{Cluster: "c", Why: "its control plane is initialized"}}, nil, "", "", 0},
+		"initialized, not read":  {"it is read once", []change{ofControlPlane, made, lockUnknown, func(s *Snapshot) { s.Owner.Joined = true }}, nil, []reconciler.Question{askLock{}}, "", "", 0},
 
-		"joins":                   {"with a token, as a worker does", []change{ofControlPlane, chosen, noToken}, []reconciler.Action{CreateToken{ID: "abcdef"}, write}, nil, "", "", ttl / 3},
-		"joins, no token":         {"one is chosen first", []change{ofControlPlane}, []reconciler.Action{ChooseToken{Why: "none is set"}}, nil, "", "", 0},
+		"joins":                   {"with a token, as a worker does", []change{ofControlPlane, chosen, noToken}, []reconciler.Action{createToken{ID: "abcdef"}, write}, nil, "", "", ttl / 3},
+		"joins, no token":         {"one is chosen first", []change{ofControlPlane}, []reconciler.Action{chooseToken{Why: "none is set"}}, nil, "", "", 0},
 		"joins, a key is gone":    {"nothing is generated again", []change{ofControlPlane, chosen, tokenLeft(ttl), only(secrets.CA, secrets.Etcd, secrets.Proxy)}, nil, nil, waitCertificates, "Secret c-sa is gone: until it is back", unwatched},
 		"joins, two certificates": {"its configuration is that of the control plane", []change{ofControlPlane, withPlane, fileDiscovery, bundled}, nil, nil, waitCertificates, "Secret c-ca has 2 certificates", unwatched},
 		"joins others":            {"how they sign is not in its configuration", []change{ofControlPlane, fileDiscovery, bundled}, []reconciler.Action{write}, nil, "", "", 0},
 		"joins, file":             {"it needs no token", []change{ofControlPlane, fileDiscovery}, []reconciler.Action{write}, nil, "", "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Decide(snapshot(tc.in...))
+			got := decide(snapshot(tc.in...))
 			if diff := cmp.Diff(tc.do, got.Actions); diff != "" {
 				t.Errorf("%s: actions (-want +got):\n%s", tc.reason, diff)
 			}

@@ -37,8 +37,8 @@ const afterCreating = 100 * time.Millisecond
 // afterOwning is the delay before continuing after an ownership change, until the cache has the updated Secret.
 const afterOwning = time.Second
 
-// Decide returns the plan for a KubeadmConfig.
-func Decide(s Snapshot) reconciler.Plan {
+// decide returns the plan for a KubeadmConfig.
+func decide(s Snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	switch _, updating := s.Config.Annotations[clusterv1.UpdateInProgressAnnotation]; {
 	case s.Owner == nil:
@@ -68,7 +68,7 @@ func decideMachine(s Snapshot, p *reconciler.Plan) {
 	case !s.hasData(), s.isNeeded():
 		decideFirst(s, p)
 	case needsOwner(s):
-		p.Do(OwnData{Name: s.Written.Name})
+		p.Do(ownData{Name: s.Written.Name})
 		p.RecheckIn(afterOwning)
 	case s.Owner.pool():
 		decideRotation(s, p)
@@ -104,10 +104,10 @@ func decideFirst(s Snapshot, p *reconciler.Plan) {
 			ToChange("spec.controlPlaneEndpoint")
 	case s.initializes() && !decideLock(s, p):
 	case s.Material == nil:
-		p.Ask = append(p.Ask, AskMaterial{})
+		p.Ask = append(p.Ask, askMaterial{})
 	case s.initializes():
 		if usable(s, p) {
-			p.Do(WriteData{Name: s.Config.Name})
+			p.Do(writeData{Name: s.Config.Name})
 		}
 	default:
 		decideData(s, p)
@@ -128,14 +128,14 @@ func decideData(s Snapshot, p *reconciler.Plan) {
 	}
 	if s.token() != "" {
 		if s.Token == nil {
-			p.Ask = append(p.Ask, AskToken{ID: TokenID(s.token())})
+			p.Ask = append(p.Ask, askToken{ID: tokenID(s.token())})
 			return
 		}
-		need, again := TokenRefresh(*s.Token, s.Now, s.TTL)
+		need, again := tokenRefresh(*s.Token, s.Now, s.TTL)
 		doToken(need, s, p)
 		p.RecheckIn(again)
 	}
-	p.Do(WriteData{Name: s.Config.Name})
+	p.Do(writeData{Name: s.Config.Name})
 }
 
 // usable reports whether the bootstrap data can be rendered from the material. If not, it adds a wait with the
@@ -162,11 +162,11 @@ func usable(s Snapshot, p *reconciler.Plan) bool {
 // reconciliation.
 func tokenChosen(s Snapshot, p *reconciler.Plan) bool {
 	in := s.Config.Spec.JoinConfiguration.Discovery
-	if NeedsToken(in) {
-		p.Do(ChooseToken{Why: "none is set"})
+	if needsToken(in) {
+		p.Do(chooseToken{Why: "none is set"})
 		return false
 	}
-	if token := s.token(); token != "" && !TokenValid(token) {
+	if token := s.token(); token != "" && !tokenValid(token) {
 		p.WaitFor(waitCorrection, "spec.joinConfiguration.discovery.bootstrapToken.token must have the form abcdef.0123456789abcdef").
 			For(kindKubeadmConfig, s.Config.Name).UntilUserActs()
 		return false
@@ -189,14 +189,14 @@ func connected(s Snapshot, p *reconciler.Plan) bool {
 
 // decideRefresh extends the token of a Machine until the Machine has a Node.
 func decideRefresh(s Snapshot, p *reconciler.Plan) {
-	if s.Owner.Joined || s.initializes() || !TokenValid(s.token()) || !connected(s, p) {
+	if s.Owner.Joined || s.initializes() || !tokenValid(s.token()) || !connected(s, p) {
 		return
 	}
 	if s.Token == nil {
-		p.Ask = append(p.Ask, AskToken{ID: TokenID(s.token())})
+		p.Ask = append(p.Ask, askToken{ID: tokenID(s.token())})
 		return
 	}
-	need, again := TokenRefresh(*s.Token, s.Now, s.TTL)
+	need, again := tokenRefresh(*s.Token, s.Now, s.TTL)
 	doToken(need, s, p)
 	p.RecheckIn(again)
 }
@@ -204,10 +204,10 @@ func decideRefresh(s Snapshot, p *reconciler.Plan) {
 // decideRotation maintains bootstrap data with a fresh token for the next machine of a pool.
 func decideRotation(s Snapshot, p *reconciler.Plan) {
 	switch {
-	case s.token() == "" && !NeedsToken(s.Config.Spec.JoinConfiguration.Discovery):
+	case s.token() == "" && !needsToken(s.Config.Spec.JoinConfiguration.Discovery):
 		return // discovery by file uses no token
 	case s.Material == nil:
-		p.Ask = append(p.Ask, AskMaterial{})
+		p.Ask = append(p.Ask, askMaterial{})
 		return
 	case !carries(s):
 		decideData(s, p) // the token was chosen, but the data does not contain it yet
@@ -215,11 +215,11 @@ func decideRotation(s Snapshot, p *reconciler.Plan) {
 	case !connected(s, p):
 		return
 	case s.Token == nil:
-		p.Ask = append(p.Ask, AskToken{ID: TokenID(s.token())})
+		p.Ask = append(p.Ask, askToken{ID: tokenID(s.token())})
 		return
 	}
-	need, again := TokenRotate(*s.Token, s.Now, s.TTL)
-	if need == TokenNothing {
+	need, again := tokenRotate(*s.Token, s.Now, s.TTL)
+	if need == tokenNothing {
 		p.RecheckIn(again)
 		return
 	}
@@ -228,7 +228,7 @@ func decideRotation(s Snapshot, p *reconciler.Plan) {
 		if !s.Token.Found {
 			why = noTokenThere
 		}
-		p.Do(ChooseToken{Why: why})
+		p.Do(chooseToken{Why: why})
 	}
 }
 
@@ -247,21 +247,21 @@ func decideEnd(s Snapshot, p *reconciler.Plan) {
 		return
 	}
 	if s.Leftovers == nil {
-		p.Ask = append(p.Ask, AskLeftovers{})
+		p.Ask = append(p.Ask, askLeftovers{})
 		return
 	}
 	for _, secret := range *s.Leftovers {
-		p.Do(DeleteToken{Name: secret.Name})
+		p.Do(deleteToken{Name: secret.Name})
 	}
 }
 
-func doToken(need TokenNeed, s Snapshot, p *reconciler.Plan) {
-	id := TokenID(s.token())
+func doToken(need tokenNeed, s Snapshot, p *reconciler.Plan) {
+	id := tokenID(s.token())
 	switch need {
-	case TokenCreate:
-		p.Do(CreateToken{ID: id})
-	case TokenExtend:
-		p.Do(ExtendToken{ID: id})
+	case tokenCreate:
+		p.Do(createToken{ID: id})
+	case tokenExtend:
+		p.Do(extendToken{ID: id})
 	}
 }
 

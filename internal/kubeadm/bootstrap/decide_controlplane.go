@@ -16,18 +16,18 @@ import (
 func decideLock(s Snapshot, p *reconciler.Plan) bool {
 	switch {
 	case s.Lock == nil:
-		p.Ask = append(p.Ask, AskLock{})
+		p.Ask = append(p.Ask, askLock{})
 	case !s.Lock.Found():
-		p.Do(TakeLock{Cluster: s.Cluster.Name, Machine: s.Owner.Name})
+		p.Do(takeLock{Cluster: s.Cluster.Name, Machine: s.Owner.Name})
 		p.RecheckIn(afterCreating)
 	case s.Lock.Holder == s.Owner.Name:
 		return true
 	case s.Lock.Holder == "":
-		p.WaitFor(waitCorrection, "ConfigMap %s does not say which Machine initializes the control plane; delete it", InitLockName(s.Cluster.Name)).
-			For("ConfigMap", InitLockName(s.Cluster.Name)).UntilUserActs()
+		p.WaitFor(waitCorrection, "ConfigMap %s does not say which Machine initializes the control plane; delete it", initLockName(s.Cluster.Name)).
+			For("ConfigMap", initLockName(s.Cluster.Name)).UntilUserActs()
 		p.RecheckIn(whileLocked)
 	case s.Lock.HolderGone:
-		p.Do(ReleaseLock{Cluster: s.Cluster.Name, Why: fmt.Sprintf("Machine %s is gone", s.Lock.Holder)})
+		p.Do(releaseLock{Cluster: s.Cluster.Name, Why: fmt.Sprintf("Machine %s is gone", s.Lock.Holder)})
 		p.RecheckIn(afterCreating)
 	default:
 		p.WaitFor(waitControlPlane, "Waiting for Machine %s to initialize the control plane of Cluster %s", s.Lock.Holder, s.Cluster.Name).
@@ -42,9 +42,9 @@ func decideRelease(s Snapshot, p *reconciler.Plan) {
 	switch {
 	case !s.Owner.ControlPlane || !s.initialized():
 	case s.Lock == nil:
-		p.Ask = append(p.Ask, AskLock{})
+		p.Ask = append(p.Ask, askLock{})
 	case s.Lock.Found():
-		p.Do(ReleaseLock{Cluster: s.Cluster.Name, Why: "its control plane is initialized"})
+		p.Do(releaseLock{Cluster: s.Cluster.Name, Why: "its control plane is initialized"})
 	}
 }
 
@@ -69,7 +69,7 @@ func certificatesThere(s Snapshot, p *reconciler.Plan) bool {
 		p.RecheckIn(unwatched)
 	case len(state.Create) > 0:
 		for _, purpose := range state.Create {
-			p.Do(CreateAuthority{Purpose: purpose, Cluster: s.Cluster.Name})
+			p.Do(createAuthority{Purpose: purpose, Cluster: s.Cluster.Name})
 		}
 		p.RecheckIn(afterCreating)
 	}
@@ -78,7 +78,7 @@ func certificatesThere(s Snapshot, p *reconciler.Plan) bool {
 
 // caThere reports whether a CA exists with which a worker can verify the cluster. Workers do not receive its key.
 func caThere(s Snapshot, p *reconciler.Plan) bool {
-	if _, err := TokenHashes(s.Material.CA); err != nil {
+	if _, err := tokenHashes(s.Material.CA); err != nil {
 		p.WaitFor(waitCertificates, "Waiting for Secret %s with the certificate of the cluster's CA in key %s", caSecret(s.Cluster.Name), caKey).
 			For("Secret", caSecret(s.Cluster.Name)).ToChange("data")
 		p.RecheckIn(unwatched)

@@ -65,7 +65,7 @@ func snapshot(changes ...change) Snapshot {
 	s := Snapshot{
 		Now: now, TTL: ttl, Config: config(), Cluster: cluster(), Connected: true,
 		Owner:    &Owner{Kind: kindMachine, Name: "m", ClusterName: "c", Version: "v1.36.3"},
-		Material: &RenderInput{CA: certificate(), Secrets: bootstraprender.Secrets{}},
+		Material: &renderInput{CA: certificate(), Secrets: bootstraprender.Secrets{}},
 	}
 	for _, c := range changes {
 		c(&s)
@@ -112,9 +112,9 @@ func controlled(kind, name string) change {
 }
 
 func TestDecide(t *testing.T) {
-	create, extend, write := CreateToken{ID: "abcdef"}, ExtendToken{ID: "abcdef"}, WriteData{Name: "w"}
-	choose, rotate := ChooseToken{Why: "none is set"}, ChooseToken{Why: "half of the life of the last one is over"}
-	askToken := AskToken{ID: "abcdef"}
+	create, extend, write := createToken{ID: "abcdef"}, extendToken{ID: "abcdef"}, writeData{Name: "w"}
+	choose, rotate := chooseToken{Why: "none is set"}, chooseToken{Why: "half of the life of the last one is over"}
+	askToken := askToken{ID: "abcdef"}
 	cases := map[string]struct {
 		reason string
 		in     []change
@@ -134,7 +134,7 @@ func TestDecide(t *testing.T) {
 		"no control plane":  {"workers wait for it", []change{func(s *Snapshot) { s.Cluster.Status.Initialization.ControlPlaneInitialized = ptr(false) }}, nil, nil, waitControlPlane, "control plane of Cluster c", 0},
 		"no endpoint":       {"nowhere to join", []change{func(s *Snapshot) { s.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{} }}, nil, nil, waitControlPlane, "endpoint", 0},
 
-		"no material": {"it is asked for when it is needed", []change{func(s *Snapshot) { s.Material = nil }}, nil, []reconciler.Question{AskMaterial{}}, "", "", 0},
+		"no material": {"it is asked for when it is needed", []change{func(s *Snapshot) { s.Material = nil }}, nil, []reconciler.Question{askMaterial{}}, "", "", 0},
 		"no CA":       {"its Secret is named", []change{func(s *Snapshot) { s.Material.CA = nil }}, nil, nil, waitCertificates, "Secret c-ca", unwatched}, // KB-23
 		"broken CA":   {"a machine is never told to trust anybody because of it", []change{func(s *Snapshot) { s.Material.CA = []byte("x") }}, nil, nil, waitCertificates, "Secret c-ca", unwatched},
 		// KB-15
@@ -188,11 +188,11 @@ func TestDecide(t *testing.T) {
 		"data of others deleted":      {"it is theirs", []change{chosen, gone, tokenLeft(ttl), func(s *Snapshot) { s.Owner.DataSecretName = "theirs" }}, nil, nil, "", "", ttl / 3},
 
 		// KB-11
-		"pool, material unknown":      {"the data is looked at", []change{pool, made, chosen, func(s *Snapshot) { s.Material = nil }}, nil, []reconciler.Question{AskMaterial{}}, "", "", 0},
+		"pool, material unknown":      {"the data is looked at", []change{pool, made, chosen, func(s *Snapshot) { s.Material = nil }}, nil, []reconciler.Question{askMaterial{}}, "", "", 0},
 		"pool, token unknown":         {"it is asked for", []change{pool, made, chosen, carrying(token)}, nil, []reconciler.Question{askToken}, "", "", 0},
 		"pool, token young":           {"look again when half its life is over", []change{pool, made, chosen, carrying(token), tokenLeft(ttl)}, nil, nil, "", "", ttl / 2},
 		"pool, token half":            {"another one", []change{pool, made, chosen, carrying(token), tokenLeft(ttl / 2)}, []reconciler.Action{rotate}, nil, "", "", 0},
-		"pool, token missing":         {"another one", []change{pool, made, chosen, carrying(token), noToken}, []reconciler.Action{ChooseToken{Why: noTokenThere}}, nil, "", "", 0},
+		"pool, token missing":         {"another one", []change{pool, made, chosen, carrying(token), noToken}, []reconciler.Action{chooseToken{Why: noTokenThere}}, nil, "", "", 0},
 		"pool, another token chosen":  {"it is created, then the data has it", []change{pool, made, chosen, carrying("old"), noToken}, []reconciler.Action{create, write}, nil, "", "", ttl / 3},
 		"pool, another token created": {"the data has it", []change{pool, made, chosen, carrying("old"), tokenLeft(ttl)}, []reconciler.Action{write}, nil, "", "", ttl / 3},
 		"pool, data deleted":          {"it is written again", []change{pool, made, chosen, tokenLeft(ttl)}, []reconciler.Action{write}, nil, "", "", ttl / 3},
@@ -201,8 +201,8 @@ func TestDecide(t *testing.T) {
 		"pool, data unusable":         {"a token is not chosen for data that cannot be made", []change{pool, made, chosen, carrying(token), noToken, func(s *Snapshot) { s.Owner.Version = "" }}, nil, nil, waitCorrection, "version", unwatched},
 		"pool, file discovery":        {"nothing rotates", []change{pool, made, fileDiscovery, func(s *Snapshot) { s.Material = nil }}, nil, nil, "", "", 0},
 
-		"owner goes":                  {"its tokens are looked for", []change{made, chosen, ends}, nil, []reconciler.Question{AskLeftovers{}}, "", "", 0},
-		"owner goes, tokens left":     {"they go too", []change{made, chosen, ends, left("bootstrap-token-a", "bootstrap-token-b")}, []reconciler.Action{DeleteToken{"bootstrap-token-a"}, DeleteToken{"bootstrap-token-b"}}, nil, "", "", 0},
+		"owner goes":                  {"its tokens are looked for", []change{made, chosen, ends}, nil, []reconciler.Question{askLeftovers{}}, "", "", 0},
+		"owner goes, tokens left":     {"they go too", []change{made, chosen, ends, left("bootstrap-token-a", "bootstrap-token-b")}, []reconciler.Action{deleteToken{"bootstrap-token-a"}, deleteToken{"bootstrap-token-b"}}, nil, "", "", 0},
 		"owner goes, none left":       {"done", []change{made, chosen, ends, left()}, nil, nil, "", "", 0},
 		"owner goes, unreachable":     {"they expire by themselves", []change{made, chosen, ends, func(s *Snapshot) { s.Connected = false }}, nil, nil, "", "", 0},
 		"owner goes with its cluster": {"so do they", []change{made, chosen, ends, func(s *Snapshot) { s.Cluster = nil }}, nil, nil, "", "", 0},
@@ -210,7 +210,7 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Decide(snapshot(tc.in...))
+			got := decide(snapshot(tc.in...))
 			if diff := cmp.Diff(tc.do, got.Actions); diff != "" {
 				t.Errorf("%s: actions (-want +got):\n%s", tc.reason, diff)
 			}
@@ -265,13 +265,13 @@ func TestRender(t *testing.T) {
 }
 
 func TestSentences(t *testing.T) {
-	for _, a := range []reconciler.Action{ChooseToken{Why: "x"}, CreateToken{ID: "x"}, ExtendToken{ID: "x"}, DeleteToken{Name: "x"}, WriteData{Name: "x"},
-		OwnData{Name: "x"}, TakeLock{}, ReleaseLock{Why: "x"}, CreateAuthority{}} {
+	for _, a := range []reconciler.Action{chooseToken{Why: "x"}, createToken{ID: "x"}, extendToken{ID: "x"}, deleteToken{Name: "x"}, writeData{Name: "x"},
+		ownData{Name: "x"}, takeLock{}, releaseLock{Why: "x"}, createAuthority{}} {
 		if before, why, ok := strings.Cut(a.String(), ": "); !ok || before == "" || why == "" {
 			t.Errorf("%T must say what and why, says %q", a, a)
 		}
 	}
-	for _, q := range []reconciler.Question{AskMaterial{}, AskToken{ID: "x"}, AskLeftovers{}, AskLock{}} {
+	for _, q := range []reconciler.Question{askMaterial{}, askToken{ID: "x"}, askLeftovers{}, askLock{}} {
 		if q.String() == "" {
 			t.Errorf("%T says nothing", q)
 		}

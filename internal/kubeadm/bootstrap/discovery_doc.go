@@ -6,6 +6,6 @@
 //	Machine without a Node          wait │ extend to TTL …
 //	MachinePool                     wait               │ replace by another, the previous token expires
 //
-// The functions have no side effects: callers access the API and pass the time. Start reading at [TokenComplete],
-// [TokenRefresh] and [TokenRotate].
+// The functions have no side effects: callers access the API and pass the time. Start reading at [tokenComplete],
+// [tokenRefresh] and [tokenRotate].
 package bootstrap

@@ -24,19 +24,19 @@ const discoveryToken = "abcdef.0123456789abcdef"
 
 // KB-08, KB-09, KB-12, KB-23
 func TestComplete(t *testing.T) {
-	facts := TokenFacts{Token: discoveryToken, Endpoint: "10.0.0.1:6443", CACertHashes: []string{"sha256:00"}}
+	facts := tokenFacts{Token: discoveryToken, Endpoint: "10.0.0.1:6443", CACertHashes: []string{"sha256:00"}}
 	mine := bootstrapv1.BootstrapTokenDiscovery{Token: "fedcba.0123456789abcdef", APIServerEndpoint: "x:1", CACertHashes: []string{"sha256:11"}}
 	file := bootstrapv1.Discovery{File: bootstrapv1.FileDiscovery{KubeConfigPath: "/x"}, TLSBootstrapToken: discoveryToken}
 	cases := map[string]struct {
 		reason string
 		in     bootstrapv1.Discovery
-		facts  TokenFacts
+		facts  tokenFacts
 		want   bootstrapv1.Discovery
 	}{
 		"unset": {"all is filled in, the CA pinned", bootstrapv1.Discovery{}, facts, bootstrapv1.Discovery{
 			BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{Token: discoveryToken, APIServerEndpoint: "10.0.0.1:6443", CACertHashes: []string{"sha256:00"}}}},
 		"as given": {"the user's values stay", bootstrapv1.Discovery{BootstrapToken: mine}, facts, bootstrapv1.Discovery{BootstrapToken: mine}},
-		"no hashes": {"nothing to pin by", bootstrapv1.Discovery{}, TokenFacts{Token: discoveryToken, Endpoint: "a:1"}, bootstrapv1.Discovery{
+		"no hashes": {"nothing to pin by", bootstrapv1.Discovery{}, tokenFacts{Token: discoveryToken, Endpoint: "a:1"}, bootstrapv1.Discovery{
 			BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{Token: discoveryToken, APIServerEndpoint: "a:1", UnsafeSkipCAVerification: ptr(true)}}},
 		"asked to skip": {"the user does not want the CA pinned",
 			bootstrapv1.Discovery{BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{UnsafeSkipCAVerification: ptr(true)}}, facts,
@@ -49,7 +49,7 @@ func TestComplete(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := tc.in.DeepCopy()
-			if diff := cmp.Diff(tc.want, TokenComplete(tc.in, tc.facts)); diff != "" {
+			if diff := cmp.Diff(tc.want, tokenComplete(tc.in, tc.facts)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(*before, tc.in); diff != "" {
@@ -57,10 +57,10 @@ func TestComplete(t *testing.T) {
 			}
 		})
 	}
-	if NeedsToken(file) || TokenOf(file) != "" {
+	if needsToken(file) || tokenOf(file) != "" {
 		t.Error("file discovery has no bootstrap token")
 	}
-	if !NeedsToken(bootstrapv1.Discovery{}) || NeedsToken(bootstrapv1.Discovery{BootstrapToken: mine}) {
+	if !needsToken(bootstrapv1.Discovery{}) || needsToken(bootstrapv1.Discovery{BootstrapToken: mine}) {
 		t.Error("a token is needed exactly where none was chosen")
 	}
 }
@@ -89,13 +89,13 @@ func TestHashes(t *testing.T) {
 	a, pinA := discoveryCertificate(t)
 	b, pinB := discoveryCertificate(t)
 	key := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: []byte("x")})
-	got, err := TokenHashes(append(append(append([]byte{}, a...), key...), b...))
+	got, err := tokenHashes(append(append(append([]byte{}, a...), key...), b...))
 	if diff := cmp.Diff([]string{pinA, pinB}, got); diff != "" || err != nil {
 		t.Errorf("every certificate of the bundle is pinned (-want +got): %v\n%s", err, diff)
 	}
 	broken := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})
 	for name, in := range map[string][]byte{"empty": nil, "no certificate": key, "broken": broken} {
-		if got, err := TokenHashes(in); err == nil {
+		if got, err := tokenHashes(in); err == nil {
 			t.Errorf("%s: want an error, never an empty list of pins, got %v", name, got)
 		}
 	}
@@ -106,17 +106,17 @@ func TestRefresh(t *testing.T) {
 	ttl := 12 * time.Minute
 	cases := map[string]struct {
 		state TokenState
-		want  TokenNeed
+		want  tokenNeed
 	}{
-		"missing":        {TokenState{}, TokenCreate},
-		"fresh":          {TokenState{Found: true, Expires: discoveryNow.Add(ttl)}, TokenNothing},
-		"exactly 5/6":    {TokenState{Found: true, Expires: discoveryNow.Add(10 * time.Minute)}, TokenNothing},
-		"less than 5/6":  {TokenState{Found: true, Expires: discoveryNow.Add(10*time.Minute - 1)}, TokenExtend},
-		"expired":        {TokenState{Found: true, Expires: discoveryNow.Add(-time.Hour)}, TokenExtend},
-		"without an end": {TokenState{Found: true}, TokenNothing},
+		"missing":        {TokenState{}, tokenCreate},
+		"fresh":          {TokenState{Found: true, Expires: discoveryNow.Add(ttl)}, tokenNothing},
+		"exactly 5/6":    {TokenState{Found: true, Expires: discoveryNow.Add(10 * time.Minute)}, tokenNothing},
+		"less than 5/6":  {TokenState{Found: true, Expires: discoveryNow.Add(10*time.Minute - 1)}, tokenExtend},
+		"expired":        {TokenState{Found: true, Expires: discoveryNow.Add(-time.Hour)}, tokenExtend},
+		"without an end": {TokenState{Found: true}, tokenNothing},
 	}
 	for name, tc := range cases {
-		need, again := TokenRefresh(tc.state, discoveryNow, ttl)
+		need, again := tokenRefresh(tc.state, discoveryNow, ttl)
 		if need != tc.want || again != 4*time.Minute {
 			t.Errorf("%s: got %d and %s, want %d and a third of the TTL", name, need, again, tc.want)
 		}
@@ -128,18 +128,18 @@ func TestRotate(t *testing.T) {
 	ttl := 12 * time.Minute
 	cases := map[string]struct {
 		state TokenState
-		want  TokenNeed
+		want  tokenNeed
 		again time.Duration
 	}{
-		"missing":        {TokenState{}, TokenReplace, 6 * time.Minute},
-		"fresh":          {TokenState{Found: true, Expires: discoveryNow.Add(ttl)}, TokenNothing, 6 * time.Minute},
-		"just before":    {TokenState{Found: true, Expires: discoveryNow.Add(7 * time.Minute)}, TokenNothing, time.Minute},
-		"half":           {TokenState{Found: true, Expires: discoveryNow.Add(6 * time.Minute)}, TokenReplace, 6 * time.Minute},
-		"expired":        {TokenState{Found: true, Expires: discoveryNow.Add(-1)}, TokenReplace, 6 * time.Minute},
-		"without an end": {TokenState{Found: true}, TokenNothing, 0},
+		"missing":        {TokenState{}, tokenReplace, 6 * time.Minute},
+		"fresh":          {TokenState{Found: true, Expires: discoveryNow.Add(ttl)}, tokenNothing, 6 * time.Minute},
+		"just before":    {TokenState{Found: true, Expires: discoveryNow.Add(7 * time.Minute)}, tokenNothing, time.Minute},
+		"half":           {TokenState{Found: true, Expires: discoveryNow.Add(6 * time.Minute)}, tokenReplace, 6 * time.Minute},
+		"expired":        {TokenState{Found: true, Expires: discoveryNow.Add(-1)}, tokenReplace, 6 * time.Minute},
+		"without an end": {TokenState{Found: true}, tokenNothing, 0},
 	}
 	for name, tc := range cases {
-		need, again := TokenRotate(tc.state, discoveryNow, ttl)
+		need, again := tokenRotate(tc.state, discoveryNow, ttl)
 		if need != tc.want || again != tc.again {
 			t.Errorf("%s: got %d and %s, want %d and %s", name, need, again, tc.want, tc.again)
 		}
@@ -149,7 +149,7 @@ func TestRotate(t *testing.T) {
 // KB-09
 func TestSecret(t *testing.T) {
 	owner := TokenOwner{Namespace: "ns", Name: "worker-1"}
-	got := TokenSecret(discoveryToken, owner, TokenLifetime{From: discoveryNow, TTL: DefaultTTL})
+	got := TokenSecret(discoveryToken, owner, TokenLifetime{From: discoveryNow, TTL: defaultTTL})
 	want := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-abcdef",
 			Labels: map[string]string{"bootstrap.slipway.dev/kubeadmconfig": owner.Label()}},
@@ -167,7 +167,7 @@ func TestSecret(t *testing.T) {
 	if len(owner.Label()) > 63 || owner.Label() == (TokenOwner{Namespace: "ns", Name: "worker-2"}).Label() {
 		t.Error("the label is short enough, and another owner has another")
 	}
-	if !TokenValid(discoveryToken) || TokenValid("abcdef") {
+	if !tokenValid(discoveryToken) || tokenValid("abcdef") {
 		t.Error("a token is id.secret")
 	}
 }
@@ -184,7 +184,7 @@ func TestStateOf(t *testing.T) {
 		"unreadable": {with(map[string][]byte{"expiration": []byte("soon")}), TokenState{Found: true, Expires: time.Unix(0, 0)}},
 	}
 	for name, tc := range cases {
-		if diff := cmp.Diff(tc.want, StateOf(tc.in)); diff != "" {
+		if diff := cmp.Diff(tc.want, stateOf(tc.in)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -17,7 +17,7 @@
 // The controller writes the status of a KubeadmConfig, spec.joinConfiguration.discovery.bootstrapToken.token unless
 // the user has set it, the data Secret of the same name (keys value and format) and the ConfigMap <cluster>-lock. For
 // a Cluster without a controlPlaneRef it also writes the Secrets <cluster>-{ca,etcd,proxy,sa}. In workload clusters
-// it writes the Secrets kube-system/bootstrap-token-<id> with the label [discovery.OwnerLabel]. It never replaces a
+// it writes the Secrets kube-system/bootstrap-token-<id> with the label [discovery.ownerLabel]. It never replaces a
 // certificate, and it regenerates the data of a Machine only if the Secret was deleted before the Machine joined.
-// Start reading at [Decide].
+// Start reading at [decide].
 package bootstrap

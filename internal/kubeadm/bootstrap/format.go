@@ -9,8 +9,8 @@ import (
 	bootstraprender "github.com/slipwayhq/slipway/internal/kubeadm/bootstrap/render"
 )
 
-// Format renders a payload for the first-boot tool of an operating system.
-type Format interface {
+// format renders a payload for the first-boot tool of an operating system.
+type format interface {
 	// Name is the value of spec.format for this format.
 	Name() bootstrapv1.Format
 	// ConfigPath is the path of kubeadm's configuration; empty means the default of package [payload].
@@ -20,12 +20,12 @@ type Format interface {
 }
 
 // formats returns the supported formats. The first one is the default.
-func formats() []Format {
-	return []Format{bootstraprender.CloudConfigFormat{}, bootstraprender.IgnitionFormat{}}
+func formats() []format {
+	return []format{bootstraprender.CloudConfigFormat{}, bootstraprender.IgnitionFormat{}}
 }
 
 // formatOf returns the format in the spec.
-func formatOf(s Snapshot) (Format, error) {
+func formatOf(s Snapshot) (format, error) {
 	spec, all := s.Config.Spec, formats()
 	if spec.Format == "" {
 		return all[0], nil
@@ -83,12 +83,12 @@ func payloadOf(s Snapshot, in bootstraprender.Input) (bootstraprender.Payload, e
 	if s.initializes() {
 		return bootstraprender.Init(in, s.Cluster)
 	}
-	hashes, err := TokenHashes(s.Material.CA)
+	hashes, err := tokenHashes(s.Material.CA)
 	if err != nil {
 		return bootstraprender.Payload{}, fmt.Errorf("reading the CA of Cluster %s: %w", s.Cluster.Name, err)
 	}
 	join := &in.Spec.JoinConfiguration
-	join.Discovery = TokenComplete(join.Discovery, TokenFacts{Endpoint: in.Endpoint, CACertHashes: hashes})
+	join.Discovery = tokenComplete(join.Discovery, tokenFacts{Endpoint: in.Endpoint, CACertHashes: hashes})
 	switch {
 	case s.Owner.ControlPlane:
 		return bootstraprender.JoinControlPlane(in)

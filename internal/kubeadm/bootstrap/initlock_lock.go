@@ -31,8 +31,8 @@ type InitLockState struct {
 // Found reports whether the lock exists.
 func (s InitLockState) Found() bool { return s.ConfigMap != nil }
 
-// InitLockName returns the name of the ConfigMap.
-func InitLockName(cluster string) string { return cluster + "-lock" }
+// initLockName returns the name of the ConfigMap.
+func initLockName(cluster string) string { return cluster + "-lock" }
 
 // NewInitLock returns the lock of the Cluster, held by the Machine and owned by the Cluster.
 func NewInitLock(cluster *clusterv1.Cluster, machine string) (*corev1.ConfigMap, error) {
@@ -42,7 +42,7 @@ func NewInitLock(cluster *clusterv1.Cluster, machine string) (*corev1.ConfigMap,
 	}
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: cluster.Namespace, Name: InitLockName(cluster.Name),
+			Namespace: cluster.Namespace, Name: initLockName(cluster.Name),
 			Labels: map[string]string{clusterv1.ClusterNameLabel: cluster.Name},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: cluster.Name, UID: cluster.UID,

@@ -16,8 +16,8 @@ import (
 
 // readLock reads the lock and whether its holder still exists. Both are read from the API server, because a Machine
 // missing in a stale cache may still exist.
-func (c *Controller) readLock(ctx context.Context, s Snapshot) (*InitLockState, error) {
-	key := client.ObjectKey{Namespace: s.Cluster.Namespace, Name: InitLockName(s.Cluster.Name)}
+func (c *controller) readLock(ctx context.Context, s Snapshot) (*InitLockState, error) {
+	key := client.ObjectKey{Namespace: s.Cluster.Namespace, Name: initLockName(s.Cluster.Name)}
 	lock := &corev1.ConfigMap{}
 	switch err := c.client.Get(ctx, key, lock); {
 	case apierrors.IsNotFound(err):
@@ -40,7 +40,7 @@ func (c *Controller) readLock(ctx context.Context, s Snapshot) (*InitLockState, 
 	return &state, nil
 }
 
-func (c *Controller) takeLock(ctx context.Context, s Snapshot) error {
+func (c *controller) takeLock(ctx context.Context, s Snapshot) error {
 	lock, err := NewInitLock(s.Cluster, s.Owner.Name)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (c *Controller) takeLock(ctx context.Context, s Snapshot) error {
 }
 
 // releaseLock deletes the lock in the observed version, so that a lock taken in the meantime is not deleted.
-func (c *Controller) releaseLock(ctx context.Context, s Snapshot) error {
+func (c *controller) releaseLock(ctx context.Context, s Snapshot) error {
 	if s.Lock == nil || !s.Lock.Found() {
 		return fault.New(fault.Bug, "NoLock", "there is no lock of Cluster %s to release", s.Cluster.Name)
 	}
@@ -61,7 +61,7 @@ func (c *Controller) releaseLock(ctx context.Context, s Snapshot) error {
 }
 
 // noteRelease records that the lock of an initialized Cluster does not exist. It is never taken again.
-func (c *Controller) noteRelease(s Snapshot) {
+func (c *controller) noteRelease(s Snapshot) {
 	if s.initialized() {
 		c.released.note(s.Cluster)
 	}

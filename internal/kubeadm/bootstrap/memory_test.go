@@ -66,7 +66,7 @@ func TestCallsForOneMachine(t *testing.T) {
 		},
 	})
 	w := newWorld(t, c)
-	ctl := &Controller{client: c, cache: c, refs: kube.NewReferences(c, nil), workloads: w.remote, ttl: ttl, now: func() time.Time { return w.clock }}
+	ctl := &controller{client: c, cache: c, refs: kube.NewReferences(c, nil), workloads: w.remote, ttl: ttl, now: func() time.Time { return w.clock }}
 	r := &reconciler.Reconciler[*bootstrapv1.KubeadmConfig, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	pass := func() {

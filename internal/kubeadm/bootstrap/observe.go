@@ -35,7 +35,7 @@ const (
 func caSecret(cluster string) string { return cluster + "-ca" }
 
 // observe reads the state that every reconciliation needs.
-func (c *Controller) observe(ctx context.Context, config *bootstrapv1.KubeadmConfig) (Snapshot, error) {
+func (c *controller) observe(ctx context.Context, config *bootstrapv1.KubeadmConfig) (Snapshot, error) {
 	s := Snapshot{Now: c.now(), TTL: c.ttl, Config: config, Ignition: c.ignition, Policy: c.policy, Given: isTokenSetByUser(config)}
 	owner, err := c.ownerOf(ctx, config)
 	if err != nil || owner == nil {
@@ -75,7 +75,7 @@ func isTokenSetByUser(config *bootstrapv1.KubeadmConfig) bool {
 }
 
 // readWritten reads the data Secret. The cache is sufficient to check its owner.
-func (c *Controller) readWritten(ctx context.Context, s *Snapshot) error {
+func (c *controller) readWritten(ctx context.Context, s *Snapshot) error {
 	if !s.hasData() {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (c *Controller) readWritten(ctx context.Context, s *Snapshot) error {
 }
 
 // ownerOf returns the Machine or MachinePool that owns the KubeadmConfig, or nil.
-func (c *Controller) ownerOf(ctx context.Context, config *bootstrapv1.KubeadmConfig) (*Owner, error) {
+func (c *controller) ownerOf(ctx context.Context, config *bootstrapv1.KubeadmConfig) (*Owner, error) {
 	for _, ref := range config.OwnerReferences {
 		if groupOf(ref.APIVersion) != clusterv1.GroupVersion.Group {
 			continue
@@ -145,9 +145,9 @@ func poolOwner(pool *clusterv1.MachinePool) *Owner {
 }
 
 // answer reads state on demand that is too costly for every reconciliation: Secrets and the workload cluster.
-func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
+func (c *controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
 	switch q.(type) {
-	case AskMaterial:
+	case askMaterial:
 		m, err := c.material(ctx, s)
 		if err != nil {
 			return s, err
@@ -155,15 +155,15 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Questi
 		s.Material = m
 		m.rendered = sync.OnceValues(func() (Data, error) { return render(s) })
 		return s, nil
-	case AskToken:
+	case askToken:
 		state, err := c.tokenState(ctx, s)
 		s.Token = state
 		return s, err
-	case AskLock:
+	case askLock:
 		lock, err := c.readLock(ctx, s)
 		s.Lock = lock
 		return s, err
-	case AskLeftovers:
+	case askLeftovers:
 		list, err := c.leftovers(ctx, s)
 		s.Leftovers = &list
 		return s, err
@@ -171,8 +171,8 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Questi
 	return s, fault.New(fault.Bug, "UnknownQuestion", "unknown question %T", q)
 }
 
-func (c *Controller) material(ctx context.Context, s Snapshot) (*RenderInput, error) {
-	m := &RenderInput{Secrets: bootstraprender.Secrets{}, Denied: map[string]string{}}
+func (c *controller) material(ctx context.Context, s Snapshot) (*renderInput, error) {
+	m := &renderInput{Secrets: bootstraprender.Secrets{}, Denied: map[string]string{}}
 	var err error
 	if s.Owner.ControlPlane {
 		m.Authorities, err = secrets.Read(ctx, client.ObjectKeyFromObject(s.Cluster), secrets.Purposes(s.required()), c.cache, c.client)
@@ -207,7 +207,7 @@ func (c *Controller) material(ctx context.Context, s Snapshot) (*RenderInput, er
 }
 
 // controlPlaneVersion reads spec.version of the control plane object if a template may use it.
-func (c *Controller) controlPlaneVersion(ctx context.Context, s Snapshot) (string, error) {
+func (c *controller) controlPlaneVersion(ctx context.Context, s Snapshot) (string, error) {
 	ref := s.Cluster.Spec.ControlPlaneRef
 	if !ref.IsDefined() || !hasTemplate(s.Config.Spec) {
 		return "", nil
@@ -230,7 +230,7 @@ func hasTemplate(spec bootstrapv1.KubeadmConfigSpec) bool {
 
 // ca returns the certificates of the cluster's CA, or nil if there are none. All machines of the cluster need them,
 // so they are read from the cache, and from the API server if the Secret lacks the cluster label.
-func (c *Controller) ca(ctx context.Context, s Snapshot) ([]byte, error) {
+func (c *controller) ca(ctx context.Context, s Snapshot) ([]byte, error) {
 	key := client.ObjectKey{Namespace: s.Config.Namespace, Name: caSecret(s.Cluster.Name)}
 	for _, from := range []client.Reader{c.cache, c.client} {
 		secret, err := getSecret(ctx, from, key)
@@ -245,7 +245,7 @@ func (c *Controller) ca(ctx context.Context, s Snapshot) ([]byte, error) {
 }
 
 // secret reads a Secret of the management cluster. It returns nil if the Secret does not exist.
-func (c *Controller) secret(ctx context.Context, s Snapshot, name string) (*corev1.Secret, error) {
+func (c *controller) secret(ctx context.Context, s Snapshot, name string) (*corev1.Secret, error) {
 	return getSecret(ctx, c.client, client.ObjectKey{Namespace: s.Config.Namespace, Name: name})
 }
 
@@ -261,17 +261,17 @@ func getSecret(ctx context.Context, r client.Reader, key client.ObjectKey) (*cor
 }
 
 // tokenSecret reads the Secret of the chosen token. It returns nil if the Secret does not exist.
-func (c *Controller) tokenSecret(ctx context.Context, s Snapshot) (*corev1.Secret, client.Client, error) {
+func (c *controller) tokenSecret(ctx context.Context, s Snapshot) (*corev1.Secret, client.Client, error) {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {
 		return nil, nil, err
 	}
-	key := client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: SecretName(s.token())}
+	key := client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: secretName(s.token())}
 	secret, err := getSecret(ctx, workload, key)
 	return secret, workload, err
 }
 
-func (c *Controller) tokenState(ctx context.Context, s Snapshot) (*TokenState, error) {
+func (c *controller) tokenState(ctx context.Context, s Snapshot) (*TokenState, error) {
 	if state, ok := c.tokens.recall(s.tokenKey(), s.Now); ok {
 		return &state, nil
 	}
@@ -279,24 +279,24 @@ func (c *Controller) tokenState(ctx context.Context, s Snapshot) (*TokenState, e
 	if err != nil {
 		return nil, err
 	}
-	state := StateOf(secret)
+	state := stateOf(secret)
 	return &state, nil
 }
 
 // tokenKey returns the cache key of the chosen token.
 func (s Snapshot) tokenKey() tokenKey {
-	return tokenKey{cluster: client.ObjectKeyFromObject(s.Cluster), id: TokenID(s.token())}
+	return tokenKey{cluster: client.ObjectKeyFromObject(s.Cluster), id: tokenID(s.token())}
 }
 
 // leftovers lists the tokens that were created for this KubeadmConfig.
-func (c *Controller) leftovers(ctx context.Context, s Snapshot) ([]corev1.Secret, error) {
+func (c *controller) leftovers(ctx context.Context, s Snapshot) ([]corev1.Secret, error) {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {
 		return nil, err
 	}
 	list := &corev1.SecretList{}
 	err = workload.List(ctx, list, client.InNamespace(metav1.NamespaceSystem),
-		client.MatchingLabels{OwnerLabel: s.tokenOwner().Label()})
+		client.MatchingLabels{ownerLabel: s.tokenOwner().Label()})
 	if err != nil {
 		return nil, fmt.Errorf("listing bootstrap tokens of Cluster %s: %w", s.Cluster.Name, err)
 	}

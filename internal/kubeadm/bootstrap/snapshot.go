@@ -31,7 +31,7 @@ type Snapshot struct {
 	// Deleted is true if data was written and its Secret no longer exists.
 	Deleted bool
 	// Material is nil until read.
-	Material *RenderInput
+	Material *renderInput
 	// Token is the state of the token in the spec; nil until read.
 	Token *TokenState
 	// Lock is the lock on the initialization of the control plane; nil until read.
@@ -68,8 +68,8 @@ type Owner struct {
 // pool reports whether the owner is a MachinePool.
 func (o Owner) pool() bool { return o.Kind == kindMachinePool }
 
-// RenderInput contains the inputs of the bootstrap data besides the KubeadmConfig.
-type RenderInput struct {
+// renderInput contains the inputs of the bootstrap data besides the KubeadmConfig.
+type renderInput struct {
 	// CA is the certificate bundle of the CA Secret, or nil if the Secret or its certificate does not exist.
 	CA []byte
 	// Authorities are the Secrets with the control plane's certificates. They are only read for control plane
@@ -133,7 +133,7 @@ func (s Snapshot) ending() bool { return s.Owner.Ending }
 
 // token returns the token to join with, or "" if the machine discovers by file or no token is chosen yet.
 func (s Snapshot) token() string {
-	return TokenOf(s.Config.Spec.JoinConfiguration.Discovery)
+	return tokenOf(s.Config.Spec.JoinConfiguration.Discovery)
 }
 
 // tokenOwner returns the owner that the tokens of this KubeadmConfig are labelled with.

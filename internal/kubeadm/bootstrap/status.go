@@ -27,8 +27,8 @@ func table() condition.Table[conditionInput] {
 	}
 }
 
-// Report returns the status after a reconciliation.
-func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+// report returns the status after a reconciliation.
+func report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	v := conditionInput{Snapshot: s, plan: p, out: out}
 	status := bootstrapv1.KubeadmConfigStatus{
 		DataSecretName:     v.reportedName(),
@@ -57,13 +57,13 @@ func (v conditionInput) tokenEvents() []reconciler.Event {
 	var out []reconciler.Event
 	for _, a := range v.out.Done {
 		switch a := a.(type) {
-		case CreateToken:
+		case createToken:
 			if v.hasData() && !v.isNeeded() || v.Given {
 				out = append(out, reconciler.Normal("BootstrapTokenCreated", "Cluster %s had no bootstrap token %s, so it was created: the machine joins with it", v.Cluster.Name, a.ID))
 			}
-		case ChooseToken:
+		case chooseToken:
 			if a.Why == noTokenThere {
-				out = append(out, reconciler.Normal("BootstrapTokenReplaced", "Cluster %s had no bootstrap token %s any more: machines join with a new one", v.Cluster.Name, TokenID(v.token())))
+				out = append(out, reconciler.Normal("BootstrapTokenReplaced", "Cluster %s had no bootstrap token %s any more: machines join with a new one", v.Cluster.Name, tokenID(v.token())))
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func (v conditionInput) tokenEvents() []reconciler.Event {
 
 // wrote reports whether this reconciliation wrote the data.
 func (v conditionInput) wrote() bool {
-	return slices.Contains(v.out.Done, reconciler.Action(WriteData{Name: v.Config.Name}))
+	return slices.Contains(v.out.Done, reconciler.Action(writeData{Name: v.Config.Name}))
 }
 
 // reportedName returns the name of the data Secret once it exists.
@@ -96,7 +96,7 @@ func (v conditionInput) certificates() condition.Verdict {
 	if wait := v.wait(waitCertificates); wait != nil {
 		return condition.False(bootstrapv1.KubeadmConfigCertificatesAvailableInternalErrorReason, wait.Message)
 	}
-	if failed, ok := v.out.Failed.(CreateAuthority); ok {
+	if failed, ok := v.out.Failed.(createAuthority); ok {
 		return condition.False(bootstrapv1.KubeadmConfigCertificatesAvailableInternalErrorReason,
 			"Secret "+failed.Purpose.SecretName(failed.Cluster)+" could not be created; retrying")
 	}

@@ -42,7 +42,7 @@ const goneCA = "Secret c-ca is gone: until it is back, no Machine can join, and 
 
 // KB-03, BC-03, BC-04
 func TestReport(t *testing.T) {
-	write := WriteData{Name: "w"}
+	write := writeData{Name: "w"}
 	done := said{
 		Name: "w", Created: true,
 		Conditions: map[string]string{"CertificatesAvailable": "True Available ", "DataSecretAvailable": "True Available ", "Ready": "True Ready "},
@@ -88,7 +88,7 @@ func TestReport(t *testing.T) {
 				"DataSecretAvailable":   "False NotAvailable Machine m does not say which version of Kubernetes it runs; set its version",
 				"Ready":                 "False NotReady * DataSecretAvailable: Machine m does not say which version of Kubernetes it runs; set its version"},
 			Legacy: map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "False DataSecretGenerationFailed Warning", "Ready": "False DataSecretGenerationFailed Warning"}, Events: 1}},
-		"token chosen": {"on the way", nil, reconciler.Outcome{Done: []reconciler.Action{ChooseToken{}}}, said{
+		"token chosen": {"on the way", nil, reconciler.Outcome{Done: []reconciler.Action{chooseToken{}}}, said{
 			Conditions: map[string]string{
 				"CertificatesAvailable": "True Available ",
 				"DataSecretAvailable":   "False NotAvailable Bootstrap data is being made",
@@ -101,14 +101,14 @@ func TestReport(t *testing.T) {
 				"Ready":                 "False NotReady * DataSecretAvailable: An attempt to write bootstrap data into Secret w did not succeed; trying again"},
 			Legacy: map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "False DataSecretGenerationFailed Warning", "Ready": "False DataSecretGenerationFailed Warning"}}},
 		"a certificate could not be created": {"it is named", []change{uninitialized, only()},
-			reconciler.Outcome{Failed: CreateAuthority{Purpose: secrets.CA, Cluster: "c"}, Err: errors.New("refused")}, said{
+			reconciler.Outcome{Failed: createAuthority{Purpose: secrets.CA, Cluster: "c"}, Err: errors.New("refused")}, said{
 				Conditions: map[string]string{
 					"CertificatesAvailable": "False InternalError Secret c-ca could not be created; retrying",
 					"DataSecretAvailable":   "False NotAvailable An attempt to create Secret c-ca did not succeed; trying again",
 					"Ready": "False NotReady * CertificatesAvailable: Secret c-ca could not be created; retrying\n" +
 						"* DataSecretAvailable: An attempt to create Secret c-ca did not succeed; trying again"},
 				Legacy: map[string]string{"CertificatesAvailable": "False CertificatesCorrupted Error", "DataSecretAvailable": "False DataSecretGenerationFailed Warning", "Ready": "False DataSecretGenerationFailed Warning"}}},
-		"written":  {"said in the same pass", []change{chosen, noToken}, reconciler.Outcome{Done: []reconciler.Action{CreateToken{ID: "abcdef"}, write}}, announced},
+		"written":  {"said in the same pass", []change{chosen, noToken}, reconciler.Outcome{Done: []reconciler.Action{createToken{ID: "abcdef"}, write}}, announced},
 		"made":     {"and stays", []change{made, func(s *Snapshot) { s.Owner.Joined, s.Material = true, nil }}, reconciler.Outcome{}, done},
 		"restored": {"from the Machine's spec (KB-27)", []change{func(s *Snapshot) { s.Owner.DataSecretName, s.Owner.Joined, s.Material = "w", true, nil }}, reconciler.Outcome{}, done},
 		"deleted, joined": {"nothing reads it any more", []change{made, gone, func(s *Snapshot) { s.Owner.Joined, s.Material = true, nil }}, reconciler.Outcome{}, said{
@@ -132,7 +132,7 @@ func TestReport(t *testing.T) {
 				"DataSecretAvailable":   "False NotAvailable Secret w does not exist any more: " + goneCA,
 				"Ready":                 "False NotReady * CertificatesAvailable: " + goneCA + "\n* DataSecretAvailable: Secret w does not exist any more: " + goneCA},
 			Legacy: map[string]string{"CertificatesAvailable": "False CertificatesCorrupted Error", "DataSecretAvailable": "False WaitingForCertificates Info", "Ready": "False WaitingForCertificates Info"}, Events: 1}},
-		"made again": {"", []change{made, chosen, gone, noToken}, reconciler.Outcome{Done: []reconciler.Action{CreateToken{ID: "abcdef"}, write}}, announced},
+		"made again": {"", []change{made, chosen, gone, noToken}, reconciler.Outcome{Done: []reconciler.Action{createToken{ID: "abcdef"}, write}}, announced},
 		"rotated":    {"without another event", []change{pool, made, chosen, carrying("old"), tokenLeft(ttl)}, reconciler.Outcome{Done: []reconciler.Action{write}}, done},
 		"cannot rotate": {"the data is there, and the reason is told", []change{pool, made, chosen, carrying(token), func(s *Snapshot) { s.Connected = false }}, reconciler.Outcome{}, said{
 			Name: "w", Created: true,
@@ -145,7 +145,7 @@ func TestReport(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := snapshot(tc.in...)
-			report := Report(s, Decide(s), tc.out)
+			report := report(s, decide(s), tc.out)
 			if diff := cmp.Diff(tc.want, read(report)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
@@ -160,26 +160,26 @@ func TestReport(t *testing.T) {
 // KB-10: a token that the workload cluster lacks although data was written with it, or that another client has chosen, is told of; one that the
 // controller has just chosen is not.
 func TestTokenEvents(t *testing.T) {
-	create, replace := CreateToken{ID: "abcdef"}, ChooseToken{Why: noTokenThere}
+	create, replace := createToken{ID: "abcdef"}, chooseToken{Why: noTokenThere}
 	for name, tc := range map[string]struct {
 		in   []change
 		done reconciler.Action
 		want string
 	}{
 		"chosen":     {[]change{chosen, noToken}, create, ""},
-		"first":      {[]change{noToken}, ChooseToken{Why: "none is set"}, ""},
+		"first":      {[]change{noToken}, chooseToken{Why: "none is set"}, ""},
 		"given":      {[]change{chosen, noToken, func(s *Snapshot) { s.Given = true }}, create, "BootstrapTokenCreated Cluster c had no bootstrap token abcdef, so it was created: the machine joins with it"},
 		"gone":       {[]change{chosen, noToken, made}, create, "BootstrapTokenCreated Cluster c had no bootstrap token abcdef, so it was created: the machine joins with it"},
 		"gone, pool": {[]change{pool, chosen, noToken, made, carrying(token)}, replace, "BootstrapTokenReplaced Cluster c had no bootstrap token abcdef any more: machines join with a new one"},
-		"aged, pool": {[]change{pool, chosen, tokenLeft(ttl / 3), made, carrying(token)}, ChooseToken{Why: "half of the life of the last one is over"}, ""},
+		"aged, pool": {[]change{pool, chosen, tokenLeft(ttl / 3), made, carrying(token)}, chooseToken{Why: "half of the life of the last one is over"}, ""},
 	} {
 		s := snapshot(tc.in...)
 		got := ""
-		p := Decide(s)
+		p := decide(s)
 		if len(p.Actions) == 0 || p.Actions[0] != tc.done {
 			t.Errorf("%s: the plan is %v, not %v", name, p.Actions, tc.done)
 		}
-		for _, e := range Report(s, p, reconciler.Outcome{Done: []reconciler.Action{tc.done}}).Events {
+		for _, e := range report(s, p, reconciler.Outcome{Done: []reconciler.Action{tc.done}}).Events {
 			got = e.Reason + " " + e.Message
 		}
 		if got != tc.want {
@@ -208,7 +208,7 @@ func TestReportKeepsTransitionTimes(t *testing.T) {
 		s.Config.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Ready", LastTransitionTime: before}}
 		s.Config.SetV1Beta1Conditions(clusterv1.Conditions{{Type: "Ready", Status: "True", LastTransitionTime: before}})
 	})
-	status := Report(s, Decide(s), reconciler.Outcome{}).Status.(bootstrapv1.KubeadmConfigStatus)
+	status := report(s, decide(s), reconciler.Outcome{}).Status.(bootstrapv1.KubeadmConfigStatus)
 	for _, c := range status.Conditions {
 		if c.Type == "Ready" && !c.LastTransitionTime.Equal(&before) {
 			t.Error("a condition that stays keeps its time")

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// DefaultTTL is the lifetime of a token unless it is extended.
-	DefaultTTL = 15 * time.Minute
-	// TokenGroup is the group that RBAC for joining nodes is bound to.
-	TokenGroup = "system:bootstrappers:kubeadm:default-node-token"
-	// OwnerLabel marks the tokens of a KubeadmConfig. Its value is [Owner.Label].
-	OwnerLabel = "bootstrap.slipway.dev/kubeadmconfig"
+	// defaultTTL is the lifetime of a token unless it is extended.
+	defaultTTL = 15 * time.Minute
+	// tokenGroup is the group that RBAC for joining nodes is bound to.
+	tokenGroup = "system:bootstrappers:kubeadm:default-node-token"
+	// ownerLabel marks the tokens of a KubeadmConfig. Its value is [Owner.Label].
+	ownerLabel = "bootstrap.slipway.dev/kubeadmconfig"
 )
 
 // TokenOwner is the KubeadmConfig that a token is created for.
@@ -39,59 +39,59 @@ type TokenState struct {
 	Expires time.Time
 }
 
-// TokenNeed is an action on a token.
-type TokenNeed int
+// tokenNeed is an action on a token.
+type tokenNeed int
 
 const (
-	// TokenNothing to do now.
-	TokenNothing TokenNeed = iota
-	// TokenCreate the Secret of the token, which does not exist.
-	TokenCreate
-	// TokenExtend the lifetime to a full TTL.
-	TokenExtend
-	// TokenReplace the token by another one for new machines.
-	TokenReplace
+	// tokenNothing to do now.
+	tokenNothing tokenNeed = iota
+	// tokenCreate the Secret of the token, which does not exist.
+	tokenCreate
+	// tokenExtend the lifetime to a full TTL.
+	tokenExtend
+	// tokenReplace the token by another one for new machines.
+	tokenReplace
 )
 
-// TokenRefresh returns the action for the token of a Machine without a Node, and the time until the next check.
-func TokenRefresh(s TokenState, now time.Time, ttl time.Duration) (TokenNeed, time.Duration) {
-	need := TokenNothing
+// tokenRefresh returns the action for the token of a Machine without a Node, and the time until the next check.
+func tokenRefresh(s TokenState, now time.Time, ttl time.Duration) (tokenNeed, time.Duration) {
+	need := tokenNothing
 	switch {
 	case !s.Found:
-		need = TokenCreate
+		need = tokenCreate
 	case s.Expires.IsZero():
 	case s.Expires.Sub(now) < ttl*5/6:
-		need = TokenExtend
+		need = tokenExtend
 	}
 	return need, ttl / 3
 }
 
-// TokenRotate returns the action for the token in the data of a MachinePool, and the time until the next check. The token
+// tokenRotate returns the action for the token in the data of a MachinePool, and the time until the next check. The token
 // is replaced and not extended, so that old bootstrap data does not remain valid.
-func TokenRotate(s TokenState, now time.Time, ttl time.Duration) (TokenNeed, time.Duration) {
+func tokenRotate(s TokenState, now time.Time, ttl time.Duration) (tokenNeed, time.Duration) {
 	if !s.Found {
-		return TokenReplace, ttl / 2
+		return tokenReplace, ttl / 2
 	}
 	if s.Expires.IsZero() {
-		return TokenNothing, 0
+		return tokenNothing, 0
 	}
 	if left := s.Expires.Sub(now) - ttl/2; left > 0 {
-		return TokenNothing, left
+		return tokenNothing, left
 	}
-	return TokenReplace, ttl / 2
+	return tokenReplace, ttl / 2
 }
 
-// TokenID returns the public part of a token.
-func TokenID(token string) string {
+// tokenID returns the public part of a token.
+func tokenID(token string) string {
 	id, _, _ := strings.Cut(token, ".")
 	return id
 }
 
-// TokenValid reports whether the token has the form id.secret.
-func TokenValid(token string) bool { return bootstraputil.IsValidBootstrapToken(token) }
+// tokenValid reports whether the token has the form id.secret.
+func tokenValid(token string) bool { return bootstraputil.IsValidBootstrapToken(token) }
 
-// SecretName returns the name of the token's Secret in kube-system.
-func SecretName(token string) string { return bootstraputil.BootstrapTokenSecretName(TokenID(token)) }
+// secretName returns the name of the token's Secret in kube-system.
+func secretName(token string) string { return bootstraputil.BootstrapTokenSecretName(tokenID(token)) }
 
 // TokenLifetime is the start time and duration of a token.
 type TokenLifetime struct {
@@ -105,13 +105,13 @@ func (l TokenLifetime) Expiration() string { return l.From.Add(l.TTL).UTC().Form
 // State returns the state of a new token with this lifetime.
 func (l TokenLifetime) State() TokenState { return TokenState{Found: true, Expires: l.From.Add(l.TTL)} }
 
-// TokenSecret returns the Secret of a token, which must be [TokenValid].
+// TokenSecret returns the Secret of a token, which must be [tokenValid].
 func TokenSecret(token string, owner TokenOwner, life TokenLifetime) *corev1.Secret {
 	id, secret, _ := strings.Cut(token, ".")
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: metav1.NamespaceSystem, Name: SecretName(token),
-			Labels: map[string]string{OwnerLabel: owner.Label()},
+			Namespace: metav1.NamespaceSystem, Name: secretName(token),
+			Labels: map[string]string{ownerLabel: owner.Label()},
 		},
 		Type: bootstrapapi.SecretTypeBootstrapToken,
 		Data: map[string][]byte{
@@ -120,15 +120,15 @@ func TokenSecret(token string, owner TokenOwner, life TokenLifetime) *corev1.Sec
 			bootstrapapi.BootstrapTokenExpirationKey:       []byte(life.Expiration()),
 			bootstrapapi.BootstrapTokenUsageSigningKey:     []byte("true"),
 			bootstrapapi.BootstrapTokenUsageAuthentication: []byte("true"),
-			bootstrapapi.BootstrapTokenExtraGroupsKey:      []byte(TokenGroup),
+			bootstrapapi.BootstrapTokenExtraGroupsKey:      []byte(tokenGroup),
 			bootstrapapi.BootstrapTokenDescriptionKey:      []byte("for KubeadmConfig " + owner.Namespace + "/" + owner.Name),
 		},
 	}
 }
 
-// StateOf returns the state of a token from its Secret, which may be nil. An invalid expiration counts as expired, so
+// stateOf returns the state of a token from its Secret, which may be nil. An invalid expiration counts as expired, so
 // that it is rewritten.
-func StateOf(secret *corev1.Secret) TokenState {
+func stateOf(secret *corev1.Secret) TokenState {
 	if secret == nil {
 		return TokenState{}
 	}

@@ -21,31 +21,31 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-func (c *Controller) act(ctx context.Context, s Snapshot, do reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s snapshot, do reconciler.Action) error {
 	switch a := do.(type) {
-	case LabelWithCluster:
+	case labelWithCluster:
 		return c.writer.Patch(ctx, s.Plane, func(o client.Object) { ownership.Label(o, clusterv1.ClusterNameLabel, a.Cluster) })
-	case Adopt:
+	case adopt:
 		return c.adopt(ctx, s, a)
-	case CreateSecret, OwnSecret, WriteKubeconfig:
+	case createSecret, ownSecret, writeKubeconfig:
 		return s.secrets().Act(ctx, c.writer, secrets.KeysOf(s.Plane.Spec.KubeadmConfigSpec.ClusterConfiguration), do)
-	case CreateMachine:
+	case createMachine:
 		return c.create(ctx, s, a)
-	case SetConditions:
+	case setConditions:
 		return c.setConditions(ctx, s, a)
-	case MoveLeader, RemoveMember:
+	case moveLeader, removeMember:
 		return c.actOnEtcd(ctx, s, do)
-	case AcceptRecovery, OrderEtcd, ExcludeFromDrain, DeleteNode, FinishRecovery:
+	case acceptRecovery, orderEtcd, excludeFromDrain, deleteNode, finishRecovery:
 		return c.actOnRecovery(ctx, s, do)
-	case RemoveHook:
+	case removeHook:
 		return c.annotate(ctx, s.Machines.Named(a.Machine).Machine, controlplanev1.PreTerminateHookCleanupAnnotation, nil)
-	case NoteRemediation:
+	case noteRemediation:
 		return c.annotate(ctx, s.Plane, controlplanev1.RemediationInProgressAnnotation, new(a.Record.Text()))
-	case ForgetRemediation:
+	case forgetRemediation:
 		return c.annotate(ctx, s.Plane, controlplanev1.RemediationInProgressAnnotation, nil)
-	case NoteExpiry:
+	case noteExpiry:
 		return c.annotate(ctx, s.Configs[a.Config], clusterv1.MachineCertificatesExpiryDateAnnotation, new(a.Expiry.UTC().Format(time.RFC3339)))
-	case InPlaceUpdate:
+	case inPlaceUpdate:
 		return c.updater().Trigger(ctx, s.updates(), a.Machine)
 	case addons.Change:
 		return c.changeLeft(ctx, s, a)
@@ -57,28 +57,28 @@ func (c *Controller) act(ctx context.Context, s Snapshot, do reconciler.Action) 
 
 // keeper returns the writer of Machines. Former lists the field managers of previous versions: before the reference
 // implementation used server-side apply, its field manager was "manager".
-func (c *Controller) keeper() machines.MachineWriter {
+func (c *controller) keeper() machines.MachineWriter {
 	return machines.MachineWriter{
 		Live: c.live, Writer: c.writer, Manager: manager, MetadataManager: metadataManager, Former: []string{"manager", manager}, Pending: &c.pending,
 	}
 }
 
-func (c *Controller) updater() UpdateWriter {
-	return UpdateWriter{Extensions: inplace.Caller{Client: c.extensions, Failed: &c.failed, Now: c.now}, Keeper: c.keeper()}
+func (c *controller) updater() updateWriter {
+	return updateWriter{Extensions: inplace.Caller{Client: c.extensions, Failed: &c.failed, Now: c.now}, Keeper: c.keeper()}
 }
 
-// create creates the infrastructure machine, the KubeadmConfig and then the Machine.
-func (c *Controller) create(ctx context.Context, s Snapshot, a CreateMachine) error {
+// create creates the infrastructure machine, the kubeadmConfig and then the Machine.
+func (c *controller) create(ctx context.Context, s snapshot, a createMachine) error {
 	d := s.definition()
 	d.Spec.FailureDomain = a.Domain
-	if record, ok := InProgress(s.Plane); ok && a.Joins {
+	if record, ok := inProgress(s.Plane); ok && a.Joins {
 		d.MachineAnnotations[controlplanev1.RemediationForAnnotation] = record.Text()
 	}
 	objects, err := d.Objects(a.Name)
 	if err != nil {
 		return err
 	}
-	config, err := NewConfig(s.Plane, metav1.ObjectMeta{
+	config, err := newConfig(s.Plane, metav1.ObjectMeta{
 		Namespace: s.Plane.Namespace, Name: a.Name, Labels: d.Labels, Annotations: d.Annotations, OwnerReferences: []metav1.OwnerReference{d.Owner},
 	}, a.Joins)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *Controller) create(ctx context.Context, s Snapshot, a CreateMachine) er
 
 // setConditions applies the Machine conditions that the control plane owns. All others are owned by other
 // controllers.
-func (c *Controller) setConditions(ctx context.Context, s Snapshot, a SetConditions) error {
+func (c *controller) setConditions(ctx context.Context, s snapshot, a setConditions) error {
 	m := s.Machines.Named(a.Machine).Machine
 	owned := []string{clusterv1.MachineOwnerRemediatedCondition}
 	for _, condition := range a.Conditions {
@@ -108,12 +108,12 @@ func (c *Controller) setConditions(ctx context.Context, s Snapshot, a SetConditi
 	return c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": a.Conditions})
 }
 
-func (c *Controller) annotate(ctx context.Context, o client.Object, key string, value *string) error {
+func (c *controller) annotate(ctx context.Context, o client.Object, key string, value *string) error {
 	return c.writer.Patch(ctx, o, func(o client.Object) { kube.Annotate(o, key, value) })
 }
 
 // actOnEtcd changes the membership of etcd through its healthy members.
-func (c *Controller) actOnEtcd(ctx context.Context, s Snapshot, do reconciler.Action) error {
+func (c *controller) actOnEtcd(ctx context.Context, s snapshot, do reconciler.Action) error {
 	var nodes []string
 	for _, m := range s.Etcd.Members {
 		if m.Health == workload.QuorumHealthy {
@@ -125,18 +125,18 @@ func (c *Controller) actOnEtcd(ctx context.Context, s Snapshot, do reconciler.Ac
 		return err
 	}
 	switch a := do.(type) {
-	case MoveLeader:
+	case moveLeader:
 		return members.MoveLeader(ctx, a.To)
-	case RemoveMember:
+	case removeMember:
 		return members.RemoveMember(ctx, a.ID)
 	}
 	return nil
 }
 
 // request returns the scope of a read of the workload cluster.
-func (s Snapshot) request() workload.Request {
+func (s snapshot) request() workload.Request {
 	cluster := client.ObjectKeyFromObject(s.Cluster)
-	q := workload.Request{Cluster: cluster, Managed: s.managesEtcd(), Others: recovery.LostNodes(s.Plane.Annotations), Certificates: RolloutServers(cluster, s.rolloutMachines(), s.Now)}
+	q := workload.Request{Cluster: cluster, Managed: s.managesEtcd(), Others: recovery.LostNodes(s.Plane.Annotations), Certificates: rolloutServers(cluster, s.rolloutMachines(), s.Now)}
 	for _, m := range s.Machines {
 		node := m.Status.NodeRef.Name
 		switch {
@@ -151,11 +151,11 @@ func (s Snapshot) request() workload.Request {
 }
 
 // answer reads the workload cluster and caches the result.
-func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
+func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.Question) (snapshot, error) {
 	switch q := q.(type) {
-	case AskKubeadm:
+	case askKubeadm:
 		return c.readLeft(ctx, s), nil
-	case UpdateAsk:
+	case updateAsk:
 		answer, err := c.updater().Ask(ctx, s.updates(), q.Machine)
 		s.InPlace = map[string]inplace.UpdateCheck{q.Machine: answer} // only one Machine is updated at a time
 		return s, err

@@ -79,8 +79,8 @@ type played struct {
 	t        *testing.T
 	c        client.WithWatch
 	workload client.Client
-	ctl      *Controller
-	r        *reconciler.Reconciler[*controlplanev1.KubeadmControlPlane, Snapshot]
+	ctl      *controller
+	r        *reconciler.Reconciler[*controlplanev1.KubeadmControlPlane, snapshot]
 	now      time.Time
 	down     bool
 	members  []etcd.Member
@@ -102,11 +102,11 @@ func play(t *testing.T, c client.WithWatch) *played {
 
 // restart is what a crash leaves of the controller: nothing but the API.
 func (p *played) restart() {
-	p.ctl = &Controller{client: p.c, live: p.c, secrets: p.c, workloads: p, members: p, certificates: p, writer: kube.NewWriter(p.c, Name), now: func() time.Time { return p.now },
+	p.ctl = &controller{client: p.c, live: p.c, secrets: p.c, workloads: p, members: p, certificates: p, writer: kube.NewWriter(p.c, Name), now: func() time.Time { return p.now },
 		templates: kube.NewReferences(p.c, nil), clones: kube.NewReferences(p.c, nil), workers: machines.NewWorkers(p.c, p.c), settings: Settings{ConnectionGrace: 5 * time.Minute, InPlaceUpdates: p.extensions != nil}, extensions: p.extensions}
 	next := 0
 	p.ctl.intn = func(n int) int { next++; return (next*7 + next/5*2) % n } // as many names as there are
-	p.r = &reconciler.Reconciler[*controlplanev1.KubeadmControlPlane, Snapshot]{Controller: p.ctl.definition(), Client: p.c, Writer: p.ctl.writer, Now: p.ctl.now}
+	p.r = &reconciler.Reconciler[*controlplanev1.KubeadmControlPlane, snapshot]{Controller: p.ctl.definition(), Client: p.c, Writer: p.ctl.writer, Now: p.ctl.now}
 }
 
 // Client implements Workloads.

@@ -13,108 +13,108 @@ import (
 
 // The actions of the controller, in addition to the actions of package machines. All of them are idempotent.
 type (
-	// LabelWithCluster labels the control plane with its Cluster.
-	LabelWithCluster struct{ Cluster string }
-	// CreateSecret generates a CA or the service account keys.
-	CreateSecret struct {
+	// labelWithCluster labels the control plane with its Cluster.
+	labelWithCluster struct{ Cluster string }
+	// createSecret generates a CA or the service account keys.
+	createSecret struct {
 		Purpose secrets.Purpose
 		Cluster string
 	}
-	// OwnSecret makes the control plane the controller owner of a Secret.
-	OwnSecret struct {
+	// ownSecret makes the control plane the controller owner of a Secret.
+	ownSecret struct {
 		Purpose secrets.Purpose
 		Cluster string
 	}
-	// WriteKubeconfig issues the admin kubeconfig.
-	WriteKubeconfig struct{ Cluster, Why string }
-	// CreateMachine creates a Machine with its clones. The first Machine initializes the cluster, and the others join
+	// writeKubeconfig issues the admin kubeconfig.
+	writeKubeconfig struct{ Cluster, Why string }
+	// createMachine creates a Machine with its clones. The first Machine initializes the cluster, and the others join
 	// it.
-	CreateMachine struct {
+	createMachine struct {
 		Name, Domain string
 		Joins        bool
 		Why          string
 	}
-	// SetConditions sets the conditions of a Machine that the control plane owns. Types lists the conditions that
+	// setConditions sets the conditions of a Machine that the control plane owns. Types lists the conditions that
 	// change.
-	SetConditions struct {
+	setConditions struct {
 		Machine    string
 		Types      []string
 		Conditions []metav1.Condition
 	}
-	// MoveLeader transfers etcd leadership to another member.
-	MoveLeader struct {
+	// moveLeader transfers etcd leadership to another member.
+	moveLeader struct {
 		To         uint64
 		Node, From string
 	}
-	// RemoveMember removes a member of etcd.
-	RemoveMember struct {
+	// removeMember removes a member of etcd.
+	removeMember struct {
 		ID        uint64
 		Name, Why string
 	}
-	// RemoveHook removes the pre-terminate hook, so that the Machine controller can delete the infrastructure of the
+	// removeHook removes the pre-terminate hook, so that the Machine controller can delete the infrastructure of the
 	// Machine.
-	RemoveHook struct{ Machine, Why string }
-	// NoteExpiry records on a KubeadmConfig when the certificates of its Machine expire.
-	NoteExpiry struct {
+	removeHook struct{ Machine, Why string }
+	// noteExpiry records on a kubeadmConfig when the certificates of its Machine expire.
+	noteExpiry struct {
 		Config string
 		Expiry time.Time
 	}
-	// NoteRemediation records on the control plane which Machine is being replaced.
-	NoteRemediation struct{ Record RemediationRecord }
-	// ForgetRemediation removes the record.
-	ForgetRemediation struct{ Machine string }
+	// noteRemediation records on the control plane which Machine is being replaced.
+	noteRemediation struct{ Record remediationRecord }
+	// forgetRemediation removes the record.
+	forgetRemediation struct{ Machine string }
 
-	// OrderEtcd orders a recovery step from the infrastructure machine of a Machine.
-	OrderEtcd struct {
+	// orderEtcd orders a recovery step from the infrastructure machine of a Machine.
+	orderEtcd struct {
 		Machine string
 		Order   recovery.EtcdOrder
 	}
-	// AcceptRecovery records on the control plane that a recovery starts, and which members are discarded.
-	AcceptRecovery struct{ Request recovery.RecoveryRequest }
-	// ExcludeFromDrain excludes a Machine from draining, so that the Machine controller can delete it without its
+	// acceptRecovery records on the control plane that a recovery starts, and which members are discarded.
+	acceptRecovery struct{ Request recovery.RecoveryRequest }
+	// excludeFromDrain excludes a Machine from draining, so that the Machine controller can delete it without its
 	// Node.
-	ExcludeFromDrain struct{ Machine string }
-	// DeleteNode deletes a Node of the workload cluster that has no Machine.
-	DeleteNode struct{ Node, Why string }
-	// FinishRecovery removes the recovery request and the order to the infrastructure machine.
-	FinishRecovery struct{ ID, Machine string }
+	excludeFromDrain struct{ Machine string }
+	// deleteNode deletes a Node of the workload cluster that has no Machine.
+	deleteNode struct{ Node, Why string }
+	// finishRecovery removes the recovery request and the order to the infrastructure machine.
+	finishRecovery struct{ ID, Machine string }
 )
 
 // Independent implements loop.Independent.
-func (CreateSecret) Independent() {}
+func (createSecret) Independent() {}
 
 // Independent implements loop.Independent.
-func (SetConditions) Independent() {}
+func (setConditions) Independent() {}
 
 // Independent implements loop.Independent.
-func (NoteExpiry) Independent() {}
+func (noteExpiry) Independent() {}
 
-// AskWorkload reads the Nodes, Pods and etcd members of the workload cluster.
-type AskWorkload struct{}
+// askWorkload reads the Nodes, Pods and etcd members of the workload cluster.
+type askWorkload struct{}
 
-// AskKubeadm reads the objects that kubeadm created in the workload cluster.
-type AskKubeadm struct{}
+// askKubeadm reads the objects that kubeadm created in the workload cluster.
+type askKubeadm struct{}
 
-func (a AskKubeadm) String() string { return "what kubeadm left in the workload cluster" }
+func (a askKubeadm) String() string { return "what kubeadm left in the workload cluster" }
 
-func (a LabelWithCluster) String() string { return "join Cluster " + a.Cluster }
+func (a labelWithCluster) String() string { return "join Cluster " + a.Cluster }
 
-func (a CreateSecret) String() string {
+func (a createSecret) String() string {
 	return fmt.Sprintf("create Secret %s: it does not exist", a.Purpose.SecretName(a.Cluster))
 }
 
-func (a OwnSecret) String() string {
+func (a ownSecret) String() string {
 	return fmt.Sprintf("own Secret %s: it has another owner or none", a.Purpose.SecretName(a.Cluster))
 }
 
-func (a WriteKubeconfig) String() string {
+func (a writeKubeconfig) String() string {
 	return fmt.Sprintf("write Secret %s: %s", secrets.Admin.SecretName(a.Cluster), a.Why)
 }
 
 // Creates implements loop.Creating.
-func (a CreateMachine) Creates() (kind string, names []string) { return "Machine", []string{a.Name} }
+func (a createMachine) Creates() (kind string, names []string) { return "Machine", []string{a.Name} }
 
-func (a CreateMachine) String() string {
+func (a createMachine) String() string {
 	where := ""
 	if a.Domain != "" {
 		where = " in failure domain " + a.Domain
@@ -122,65 +122,65 @@ func (a CreateMachine) String() string {
 	return fmt.Sprintf("create Machine %s%s: %s", a.Name, where, a.Why)
 }
 
-func (a SetConditions) String() string {
+func (a setConditions) String() string {
 	return fmt.Sprintf("set conditions of Machine %s: %s", a.Machine, strings.Join(a.Types, ", "))
 }
 
-func (a MoveLeader) String() string {
+func (a moveLeader) String() string {
 	return fmt.Sprintf("move the etcd leader from Node %s to Node %s: its Machine is deleted", a.From, a.Node)
 }
 
-func (a RemoveMember) String() string {
+func (a removeMember) String() string {
 	return fmt.Sprintf("remove the etcd member %s: %s", a.Name, a.Why)
 }
 
-func (a RemoveHook) String() string {
+func (a removeHook) String() string {
 	return fmt.Sprintf("remove the hook of Machine %s: %s", a.Machine, a.Why)
 }
 
-func (a NoteExpiry) String() string {
+func (a noteExpiry) String() string {
 	return fmt.Sprintf("note on KubeadmConfig %s that the certificates of its Machine are valid until %s", a.Config, a.Expiry.UTC().Format(time.RFC3339))
 }
 
-func (a NoteRemediation) String() string {
+func (a noteRemediation) String() string {
 	return fmt.Sprintf("note that Machine %s is replaced", a.Record.Machine)
 }
 
-func (a ForgetRemediation) String() string {
+func (a forgetRemediation) String() string {
 	return fmt.Sprintf("forget that Machine %s is replaced: it has been", a.Machine)
 }
 
-func (a AskWorkload) String() string {
+func (a askWorkload) String() string {
 	return "Nodes, Pods and members of etcd of the workload cluster"
 }
 
-// Adopt makes the control plane the controller of a Machine that has none.
-type Adopt struct{ Machine string }
+// adopt makes the control plane the controller of a Machine that has none.
+type adopt struct{ Machine string }
 
 // Independent implements loop.Independent.
-func (Adopt) Independent() {}
+func (adopt) Independent() {}
 
-func (a Adopt) String() string {
+func (a adopt) String() string {
 	return fmt.Sprintf("adopt Machine %s: it is a control plane Machine without a controller", a.Machine)
 }
 
-func (a OrderEtcd) String() string {
+func (a orderEtcd) String() string {
 	return fmt.Sprintf("order %s of etcd from the infrastructure of Machine %s: recovery %s", a.Order.Step, a.Machine, a.Order.ID)
 }
 
-func (a AcceptRecovery) String() string {
+func (a acceptRecovery) String() string {
 	if a.Request.Restores() {
 		return fmt.Sprintf("begin recovery %s: etcd is restored from snapshot %s on Machine %s", a.Request.ID, a.Request.Snapshot.Name, a.Request.Survivor)
 	}
 	return fmt.Sprintf("begin recovery %s: etcd is rebuilt from the member of Machine %s", a.Request.ID, a.Request.Survivor)
 }
 
-func (a ExcludeFromDrain) String() string {
+func (a excludeFromDrain) String() string {
 	return fmt.Sprintf("exclude Machine %s from draining: its member of etcd is given up", a.Machine)
 }
 
-func (a DeleteNode) String() string { return fmt.Sprintf("delete Node %s: %s", a.Node, a.Why) }
+func (a deleteNode) String() string { return fmt.Sprintf("delete Node %s: %s", a.Node, a.Why) }
 
-func (a FinishRecovery) String() string {
+func (a finishRecovery) String() string {
 	return fmt.Sprintf("end recovery %s: etcd was rebuilt", a.ID)
 }

@@ -18,9 +18,9 @@ const joinInterval, addonsInterval = time.Minute, 10 * time.Minute
 
 // prepare updates the objects that the next Machine needs in the workload cluster to the desired version and
 // configuration. It reports whether the Machine can be created.
-func prepare(s Snapshot, p *reconciler.Plan) bool {
+func prepare(s snapshot, p *reconciler.Plan) bool {
 	if !s.Now.Before(s.KubeadmObjects.At.Add(joinInterval)) {
-		p.Ask = append(p.Ask, AskKubeadm{})
+		p.Ask = append(p.Ask, askKubeadm{})
 		return false
 	}
 	changes, problem := addons.Before(s.KubeadmObjects, addons.DesiredBy(s.Plane))
@@ -34,12 +34,12 @@ func prepare(s Snapshot, p *reconciler.Plan) bool {
 }
 
 // upgradeAddons upgrades kube-proxy and CoreDNS once all Machines are up to date.
-func upgradeAddons(s Snapshot, _ change, p *reconciler.Plan) bool {
+func upgradeAddons(s snapshot, _ change, p *reconciler.Plan) bool {
 	if !s.isInitialized() || s.Workload.At.IsZero() || s.Workload.Problem != "" || len(s.candidates()) != len(s.Machines) {
 		return false
 	}
 	if !s.Now.Before(s.KubeadmObjects.At.Add(addonsInterval)) {
-		p.Ask = append(p.Ask, AskKubeadm{})
+		p.Ask = append(p.Ask, askKubeadm{})
 		return true
 	}
 	changes := addons.Changes(addons.After(s.KubeadmObjects, addons.DesiredBy(s.Plane)))
@@ -56,7 +56,7 @@ func upgradeAddons(s Snapshot, _ change, p *reconciler.Plan) bool {
 }
 
 // readLeft reads the objects that kubeadm created in the workload cluster, and caches them.
-func (c *Controller) readLeft(ctx context.Context, s Snapshot) Snapshot {
+func (c *controller) readLeft(ctx context.Context, s snapshot) snapshot {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err == nil {
 		s.KubeadmObjects, err = addons.Read(ctx, workload, s.Now)
@@ -70,7 +70,7 @@ func (c *Controller) readLeft(ctx context.Context, s Snapshot) Snapshot {
 }
 
 // changeLeft applies a change. The cached state is discarded even if the change fails.
-func (c *Controller) changeLeft(ctx context.Context, s Snapshot, change addons.Change) error {
+func (c *controller) changeLeft(ctx context.Context, s snapshot, change addons.Change) error {
 	c.left.Forget(s.Plane.UID)
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // adopt first checks against the API server that the control plane still exists. The patch is conditional on the
 // Machine's resourceVersion.
-func (c *Controller) adopt(ctx context.Context, s Snapshot, a Adopt) error {
+func (c *controller) adopt(ctx context.Context, s snapshot, a adopt) error {
 	live := &controlplanev1.KubeadmControlPlane{}
 	if err := c.live.Get(ctx, client.ObjectKeyFromObject(s.Plane), live); err != nil {
 		return fmt.Errorf("reading KubeadmControlPlane %s: %w", s.Plane.Name, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// LacksExpiry reports whether a Machine has a Node and a KubeadmConfig without the expiration of its certificates. An
+// LacksExpiry reports whether a Machine has a Node and a kubeadmConfig without the expiration of its certificates. An
 // expiration in the past also counts as missing, because the certificates may have been renewed on the node.
 func (m RolloutMachine) LacksExpiry(now time.Time) bool {
 	if m.Config == nil || !m.Status.NodeRef.IsDefined() || !m.DeletionTimestamp.IsZero() {
@@ -24,8 +24,8 @@ func (m RolloutMachine) LacksExpiry(now time.Time) bool {
 	return known && !now.Before(at)
 }
 
-// RolloutServers returns the API servers of the Machines that lack the expiration.
-func RolloutServers(cluster client.ObjectKey, all []RolloutMachine, now time.Time) []workload.ExpiryServer {
+// rolloutServers returns the API servers of the Machines that lack the expiration.
+func rolloutServers(cluster client.ObjectKey, all []RolloutMachine, now time.Time) []workload.ExpiryServer {
 	var out []workload.ExpiryServer
 	for _, m := range all {
 		if !m.LacksExpiry(now) {
@@ -41,8 +41,8 @@ func RolloutServers(cluster client.ObjectKey, all []RolloutMachine, now time.Tim
 	return out
 }
 
-// ExpiryNotes records the observed expirations, by Node, for Machines that lack it.
-func ExpiryNotes(all []RolloutMachine, read map[string]time.Time, now time.Time) []reconciler.Action {
+// expiryNotes records the observed expirations, by Node, for Machines that lack it.
+func expiryNotes(all []RolloutMachine, read map[string]time.Time, now time.Time) []reconciler.Action {
 	var out []reconciler.Action
 	for _, m := range all {
 		at, is := read[m.Status.NodeRef.Name]
@@ -50,13 +50,13 @@ func ExpiryNotes(all []RolloutMachine, read map[string]time.Time, now time.Time)
 			continue
 		}
 		if said, known := m.recordedExpiry(); !known || !said.Equal(at.Truncate(time.Second)) {
-			out = append(out, NoteExpiry{Config: m.Config.Name, Expiry: at})
+			out = append(out, noteExpiry{Config: m.Config.Name, Expiry: at})
 		}
 	}
 	return out
 }
 
-// recordedExpiry returns the expiration recorded on the KubeadmConfig, or false.
+// recordedExpiry returns the expiration recorded on the kubeadmConfig, or false.
 func (m RolloutMachine) recordedExpiry() (time.Time, bool) {
 	if m.Config == nil {
 		return time.Time{}, false
@@ -65,21 +65,21 @@ func (m RolloutMachine) recordedExpiry() (time.Time, bool) {
 	return at, err == nil
 }
 
-// IgnoredConditions returns the condition types that do not block the replacement of a Machine. If its certificates have
+// ignoredConditions returns the condition types that do not block the replacement of a Machine. If its certificates have
 // expired, the condition of its API server is ignored, because only the replacement fixes it.
-func IgnoredConditions(m RolloutMachine, reasons []RolloutReason, read map[string]time.Time, now time.Time) []string {
-	if len(reasons) == 0 || RolloutExpired(m, read, now).IsZero() {
+func ignoredConditions(m RolloutMachine, reasons []rolloutReason, read map[string]time.Time, now time.Time) []string {
+	if len(reasons) == 0 || rolloutExpired(m, read, now).IsZero() {
 		return nil
 	}
 	return []string{controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition}
 }
 
-// RolloutExpired returns the time at which certificates of a Machine expired, or zero. The observed expirations by Node take
+// rolloutExpired returns the time at which certificates of a Machine expired, or zero. The observed expirations by Node take
 // precedence over the recorded one.
-func RolloutExpired(m RolloutMachine, read map[string]time.Time, now time.Time) time.Time {
+func rolloutExpired(m RolloutMachine, read map[string]time.Time, now time.Time) time.Time {
 	at, known := read[m.Status.NodeRef.Name]
 	if !known {
-		at, known = CertificatesExpiry(m)
+		at, known = certificatesExpiry(m)
 	}
 	if !known || now.Before(at) {
 		return time.Time{}

@@ -14,7 +14,7 @@ import (
 type change struct {
 	// complete is true if all certificates exist.
 	complete    bool
-	remediation RemediationDecision
+	remediation remediationDecision
 }
 
 // decideChange plans at most one change of Machines or etcd members. Only the first of these steps that has an action
@@ -28,9 +28,9 @@ type change struct {
 //	Machines are outdated                             create one, update an outdated one in place, or delete it
 //	too few or too many Machines                      create one, delete one
 //	all Machines are up to date                       upgrade kube-proxy and CoreDNS
-func decideChange(s Snapshot, c change, p *reconciler.Plan) {
+func decideChange(s snapshot, c change, p *reconciler.Plan) {
 	clearRemediationRecord(s, p)
-	steps := []func(Snapshot, change, *reconciler.Plan) bool{recoverQuorum, releaseDeletedMachine, removeOrphans, remediate, updateInPlace, scale, upgradeAddons}
+	steps := []func(snapshot, change, *reconciler.Plan) bool{recoverQuorum, releaseDeletedMachine, removeOrphans, remediate, updateInPlace, scale, upgradeAddons}
 	for _, step := range steps {
 		if step(s, c, p) {
 			return
@@ -42,7 +42,7 @@ func decideChange(s Snapshot, c change, p *reconciler.Plan) {
 func changesMachines(p reconciler.Plan) bool {
 	return slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool {
 		switch a.(type) {
-		case CreateMachine, machines.Delete, RemoveMember, MoveLeader, RemoveHook, AcceptRecovery, InPlaceUpdate:
+		case createMachine, machines.Delete, removeMember, moveLeader, removeHook, acceptRecovery, inPlaceUpdate:
 			return true
 		}
 		return false
@@ -54,7 +54,7 @@ func changesMachines(p reconciler.Plan) bool {
 func isWritten(m machines.Member, p reconciler.Plan) bool {
 	return m.Stale || slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool {
 		switch a := a.(type) {
-		case SetConditions:
+		case setConditions:
 			return a.Machine == m.Name
 		case machines.SyncMachine:
 			return a.Machine == m.Name
@@ -64,13 +64,13 @@ func isWritten(m machines.Member, p reconciler.Plan) bool {
 }
 
 // updateInPlace continues to start an in-place update, or waits for its end.
-func updateInPlace(s Snapshot, _ change, p *reconciler.Plan) bool {
+func updateInPlace(s snapshot, _ change, p *reconciler.Plan) bool {
 	return s.updates().Ongoing(func(m machines.Member) bool { return isWritten(m, *p) }, p)
 }
 
 // updates returns the input of decisions about in-place updates.
-func (s Snapshot) updates() UpdateInput {
-	in := UpdateInput{
+func (s snapshot) updates() updateInput {
+	in := updateInput{
 		Plane: s.Plane, State: s.State(), Template: s.Infra, Configs: s.Configs, Reasons: s.Reasons, Enabled: s.Settings.InPlaceUpdates,
 		Desired: desired(s), Answers: s.InPlace,
 	}
@@ -83,15 +83,15 @@ func (s Snapshot) updates() UpdateInput {
 }
 
 // releaseDeletedMachine removes the etcd members and hooks of Machines that are being deleted.
-func releaseDeletedMachine(s Snapshot, _ change, p *reconciler.Plan) bool { return s.hooks(p).Leave(p) }
+func releaseDeletedMachine(s snapshot, _ change, p *reconciler.Plan) bool { return s.hooks(p).Leave(p) }
 
 // removeOrphans removes etcd members that were left behind.
-func removeOrphans(s Snapshot, _ change, p *reconciler.Plan) bool {
+func removeOrphans(s snapshot, _ change, p *reconciler.Plan) bool {
 	return len(s.Created) == 0 && s.hooks(p).RemoveOrphans(p)
 }
 
 // hooks returns the input of decisions about the deletion of Machines.
-func (s Snapshot) hooks(p *reconciler.Plan) HookInput {
+func (s snapshot) hooks(p *reconciler.Plan) HookInput {
 	return HookInput{
 		Machines: s.Machines, Etcd: s.Etcd, Problem: s.etcdProblem(), Leader: s.Workload.Etcd.Leader(), Managed: s.managesEtcd(), Initialized: s.isInitialized(),
 		IsWritten: func(m machines.Member) bool { return isWritten(m, *p) },
@@ -99,7 +99,7 @@ func (s Snapshot) hooks(p *reconciler.Plan) HookInput {
 }
 
 // etcdProblem returns the reason why the etcd members are unknown, or the empty string if they are known.
-func (s Snapshot) etcdProblem() string {
+func (s snapshot) etcdProblem() string {
 	switch {
 	case s.Workload.At.IsZero():
 		return "the workload cluster was not read yet"
@@ -110,27 +110,27 @@ func (s Snapshot) etcdProblem() string {
 }
 
 // remediation selects the unhealthy Machine to replace now.
-func (s Snapshot) remediation() RemediationDecision {
-	in := RemediationInput{
+func (s snapshot) remediation() remediationDecision {
+	in := remediationInput{
 		Now: s.Now, Spec: s.Plane.Spec.Remediation, Created: s.Created, Initialized: s.isInitialized(), Managed: s.managesEtcd(),
 	}
 	for _, m := range s.Machines {
 		components, etcdHealthy := workload.AreTrue(s.judged(m))
-		in.Machines = append(in.Machines, RemediationMachine{
+		in.Machines = append(in.Machines, remediationMachine{
 			Member: m, EtcdHealthy: etcdHealthy, ComponentsHealthy: components, Held: s.isHeld(m), Failed: s.Clones.NeverJoins(m.Machine), Obstacle: s.Etcd.Obstacle(m.Name),
 		})
 	}
 	if in.Managed {
 		in.EtcdUnknown = s.etcdProblem()
 	}
-	if record, ok := InProgress(s.Plane); ok {
+	if record, ok := inProgress(s.Plane); ok {
 		in.InProgress = &record
 	}
-	return PlanRemediation(in)
+	return planRemediation(in)
 }
 
 // remediate records the replacement of the selected Machine, and then deletes the Machine.
-func remediate(s Snapshot, c change, p *reconciler.Plan) bool {
+func remediate(s snapshot, c change, p *reconciler.Plan) bool {
 	d := c.remediation
 	if d.Delete == "" {
 		return false
@@ -138,32 +138,32 @@ func remediate(s Snapshot, c change, p *reconciler.Plan) bool {
 	if isWritten(s.Machines.Named(d.Delete), *p) {
 		return true
 	}
-	if noted, ok := InProgress(s.Plane); !ok || noted != d.Record {
-		p.Do(NoteRemediation{Record: d.Record})
+	if noted, ok := inProgress(s.Plane); !ok || noted != d.Record {
+		p.Do(noteRemediation{Record: d.Record})
 	}
 	p.Do(machines.Delete{Names: []string{d.Delete}, Why: d.Why})
 	return true
 }
 
 // clearRemediationRecord removes the record of a remediation if the replacement exists or is not needed.
-func clearRemediationRecord(s Snapshot, p *reconciler.Plan) {
-	record, ok := InProgress(s.Plane)
+func clearRemediationRecord(s snapshot, p *reconciler.Plan) {
+	record, ok := inProgress(s.Plane)
 	if !ok {
 		return
 	}
 	replaced := slices.ContainsFunc(s.Machines, func(m machines.Member) bool {
-		of, is := RemediationFor(m.Machine)
+		of, is := remediationFor(m.Machine)
 		return is && of.Machine == record.Machine && of.RetryCount == record.RetryCount
 	})
 	gone := s.Machines.Named(record.Machine).Machine == nil
 	enough := len(s.candidates())+len(s.Created) >= desired(s)
 	if replaced || gone && enough {
-		p.Do(ForgetRemediation{Machine: record.Machine})
+		p.Do(forgetRemediation{Machine: record.Machine})
 	}
 }
 
 // describeReasons returns the reason why Machines are replaced, for an action.
-func (s Snapshot) describeReasons(outdated []string) string {
+func (s snapshot) describeReasons(outdated []string) string {
 	m := s.Machines.Named(outdated[0])
 	why := s.reasons(m.Machine)
 	return fmt.Sprintf("replace %s: %s", machines.NamesText(outdated), strings.ToLower(why[0].Message[:1])+why[0].Message[1:])

@@ -9,22 +9,22 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// RolloutCandidate is a Machine that could be deleted.
-type RolloutCandidate struct {
+// rolloutCandidate is a Machine that could be deleted.
+type rolloutCandidate struct {
 	*clusterv1.Machine
-	// Outdated is true if there are [RolloutReasons] to replace it. Unhealthy is true if its components or its etcd member
+	// Outdated is true if there are [rolloutReasons] to replace it. Unhealthy is true if its components or its etcd member
 	// are unhealthy.
 	Outdated, Unhealthy bool
 }
 
 // isMarked reports whether a user marked the Machine to be deleted first.
-func (c RolloutCandidate) isMarked() bool {
+func (c rolloutCandidate) isMarked() bool {
 	_, marked := c.Annotations[clusterv1.DeleteMachineAnnotation]
 	return marked
 }
 
 // deletionRank returns the rank for deletion. Machines with the lowest rank are deleted first.
-func (c RolloutCandidate) deletionRank() int {
+func (c rolloutCandidate) deletionRank() int {
 	switch {
 	case c.Outdated && c.isMarked():
 		return 0
@@ -39,11 +39,11 @@ func (c RolloutCandidate) deletionRank() int {
 }
 
 // WhyDeleted describes the rank by which a Machine was selected.
-func (c RolloutCandidate) WhyDeleted() string {
+func (c rolloutCandidate) WhyDeleted() string {
 	return [...]string{"it is outdated and marked for deletion", "it is marked for deletion", "it is outdated and not healthy", "it is outdated", "the oldest"}[c.deletionRank()]
 }
 
-// NextToDelete selects the Machine to delete if there are too many. Among the Machines with the lowest rank, it
+// nextToDelete selects the Machine to delete if there are too many. Among the Machines with the lowest rank, it
 // selects the oldest one in the failure domain with the most Machines. It returns false if there are no candidates.
 //
 //	rank 0  outdated, and marked with the annotation cluster.x-k8s.io/delete-machine
@@ -51,13 +51,13 @@ func (c RolloutCandidate) WhyDeleted() string {
 //	rank 2  outdated, and not healthy
 //	rank 3  outdated
 //	rank 4  any
-func NextToDelete(all []RolloutCandidate, cluster *clusterv1.Cluster) (RolloutCandidate, bool) {
+func nextToDelete(all []rolloutCandidate, cluster *clusterv1.Cluster) (rolloutCandidate, bool) {
 	inDomain := map[string]int{}
 	for _, c := range all {
 		inDomain[domainOf(c.Machine, cluster)]++
 	}
 	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, func(a, b RolloutCandidate) int {
+	slices.SortStableFunc(sorted, func(a, b rolloutCandidate) int {
 		return cmp.Or(
 			cmp.Compare(a.deletionRank(), b.deletionRank()),
 			cmp.Compare(inDomain[domainOf(b.Machine, cluster)], inDomain[domainOf(a.Machine, cluster)]),
@@ -66,14 +66,14 @@ func NextToDelete(all []RolloutCandidate, cluster *clusterv1.Cluster) (RolloutCa
 		)
 	})
 	if len(sorted) == 0 {
-		return RolloutCandidate{}, false
+		return rolloutCandidate{}, false
 	}
 	return sorted[0], true
 }
 
-// DomainForNew returns the failure domain for a new Machine: among the domains for control planes, the one with the
+// domainForNew returns the failure domain for a new Machine: among the domains for control planes, the one with the
 // fewest up-to-date Machines, and among these the one with the fewest Machines. It is empty if the Cluster has none.
-func DomainForNew(candidates []RolloutCandidate, cluster *clusterv1.Cluster) string {
+func domainForNew(candidates []rolloutCandidate, cluster *clusterv1.Cluster) string {
 	upToDate, total := map[string]int{}, map[string]int{}
 	for _, c := range candidates {
 		if !c.DeletionTimestamp.IsZero() {

@@ -44,7 +44,7 @@ const (
 
 // judged is a snapshot with its plan and the outcome.
 type judged struct {
-	Snapshot
+	snapshot
 	// machines are the Machines with their conditions after this reconciliation.
 	machines machines.SummaryInput
 	plan     reconciler.Plan
@@ -86,12 +86,12 @@ func (j judged) certificatesAvailable() condition.Verdict {
 func (j judged) rollingOut() condition.Verdict {
 	var members []condition.Member
 	for _, m := range j.Machines {
-		if v := base.Verdict(m.Machine, RolloutMessages(j.reasons(m.Machine)), nil); v.Status == metav1.ConditionFalse {
+		if v := base.Verdict(m.Machine, rolloutMessages(j.reasons(m.Machine)), nil); v.Status == metav1.ConditionFalse {
 			members = append(members, condition.Member{Kind: machineKind, Name: m.Name, Conditions: condition.Set{{Type: "Outdated", Status: v.Status, Message: v.Message}}})
 		}
 	}
 	if len(members) == 0 {
-		return condition.False(controlplanev1.KubeadmControlPlaneNotRollingOutReason, RolloutFutile(j.Plane, secrets.ExpiresAt(j.Secrets[secrets.CA]), j.Now))
+		return condition.False(controlplanev1.KubeadmControlPlaneNotRollingOutReason, rolloutFutile(j.Plane, secrets.ExpiresAt(j.Secrets[secrets.CA]), j.Now))
 	}
 	v := condition.Aggregate(members, condition.Part{Type: "Outdated"}, condition.Reasons{})
 	return condition.TrueBecause(controlplanev1.KubeadmControlPlaneRollingOutReason,
@@ -102,11 +102,11 @@ func (j judged) rollingOut() condition.Verdict {
 func (j judged) blockers() []string {
 	var out []string
 	for _, w := range j.plan.Waits {
-		if slices.Contains([]string{waitForPreflight, waitForName, waitForMachines, WaitUnknown}, w.Reason) {
+		if slices.Contains([]string{waitForPreflight, waitForName, waitForMachines, waitUnknown}, w.Reason) {
 			out = append(out, w.Message)
 		}
 	}
-	if a, failed := j.out.Failed.(CreateMachine); failed {
+	if a, failed := j.out.Failed.(createMachine); failed {
 		out = append(out, machines.FailureText("Machine could not be created", j.out, a.Name))
 	}
 	return out
@@ -125,7 +125,7 @@ func (j judged) wanted() int {
 	if j.isDeleting() {
 		return 0
 	}
-	return desired(j.Snapshot)
+	return desired(j.snapshot)
 }
 
 func (j judged) scalingUp() condition.Verdict {
@@ -176,29 +176,29 @@ func componentConditions() condition.Table[facts] {
 }
 
 // isDown reports whether the workload cluster has been unreadable for longer than the grace period.
-func (s Snapshot) isDown() bool {
+func (s snapshot) isDown() bool {
 	return s.isInitialized() && s.Workload.IsDown(s.Now, s.Connection, s.Settings.ConnectionGrace)
 }
 
 // facts returns the condition input of a Machine from the latest state of the workload cluster.
-func (s Snapshot) facts(m machines.Member, remediated condition.Verdict) facts {
+func (s snapshot) facts(m machines.Member, remediated condition.Verdict) facts {
 	down := s.isDown()
 	f := facts{MachineState: workload.MachineState{
 		Member: m, State: s.Workload, Etcd: s.Etcd, Initialized: s.isInitialized(), Managed: s.managesEtcd(),
 		Keep: !down && (s.Workload.Problem != "" || s.Workload.At.IsZero()), Down: down, Lost: s.recovering(reconciler.Plan{}).Loss().Why[m.Name],
-		Expired: RolloutExpired(s.rolloutMachine(m.Machine), s.Workload.Expiry, s.Now),
+		Expired: rolloutExpired(s.rolloutMachine(m.Machine), s.Workload.Expiry, s.Now),
 	}, remediated: remediated}
-	f.upToDate = base.Verdict(m.Machine, RolloutMessages(s.reasons(m.Machine)), nil)
+	f.upToDate = base.Verdict(m.Machine, rolloutMessages(s.reasons(m.Machine)), nil)
 	return f
 }
 
 // evaluate returns the conditions of a Machine that the control plane sets.
-func (s Snapshot) evaluate(m machines.Member, remediated condition.Verdict) []metav1.Condition {
+func (s snapshot) evaluate(m machines.Member, remediated condition.Verdict) []metav1.Condition {
 	return machineConditions.Evaluate(s.facts(m, remediated), reconciler.MomentOf(m.Machine, s.Now))
 }
 
 // judged returns a copy of a Machine with its conditions after this reconciliation.
-func (s Snapshot) judged(m machines.Member) *clusterv1.Machine {
+func (s snapshot) judged(m machines.Member) *clusterv1.Machine {
 	out := *m.Machine // shared with the cache except for the conditions
 	out.Status.Conditions = nil
 	set := s.evaluate(m, condition.Mirror(m.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition, condition.Absent()))
@@ -212,15 +212,15 @@ func (s Snapshot) judged(m machines.Member) *clusterv1.Machine {
 }
 
 // setConditions returns actions for the Machines whose conditions have to be updated.
-func (s Snapshot) setConditions(r RemediationDecision) []reconciler.Action {
+func (s snapshot) setConditions(r remediationDecision) []reconciler.Action {
 	var out []reconciler.Action
 	for _, m := range s.Machines {
 		if m.Stale {
 			continue
 		}
 		conditions := s.evaluate(m, s.remediated(m, r))
-		if names := RemediationDiffering(m.Machine, conditions); len(names) > 0 {
-			out = append(out, SetConditions{Machine: m.Name, Types: names, Conditions: conditions})
+		if names := remediationDiffering(m.Machine, conditions); len(names) > 0 {
+			out = append(out, setConditions{Machine: m.Name, Types: names, Conditions: conditions})
 		}
 	}
 	return out
@@ -228,7 +228,7 @@ func (s Snapshot) setConditions(r RemediationDecision) []reconciler.Action {
 
 // remediated returns the condition OwnerRemediated of a Machine: the result of this decision, or the existing
 // condition of a Machine that is being deleted.
-func (s Snapshot) remediated(m machines.Member, r RemediationDecision) condition.Verdict {
+func (s snapshot) remediated(m machines.Member, r remediationDecision) condition.Verdict {
 	if v, decided := r.Verdicts[m.Name]; decided {
 		return v
 	}
@@ -239,7 +239,7 @@ func (s Snapshot) remediated(m machines.Member, r RemediationDecision) condition
 }
 
 // isHealthy reports whether the control plane is stable and all components of all Machines are healthy.
-func (s Snapshot) isHealthy() bool {
+func (s snapshot) isHealthy() bool {
 	if len(s.Machines) != desired(s) || len(s.Created) > 0 || s.Workload.Problem != "" {
 		return false
 	}
@@ -248,7 +248,7 @@ func (s Snapshot) isHealthy() bool {
 	})
 }
 
-func (s Snapshot) rolloutMachines() []RolloutMachine {
+func (s snapshot) rolloutMachines() []RolloutMachine {
 	var out []RolloutMachine
 	for _, m := range s.Machines {
 		out = append(out, s.rolloutMachine(m.Machine))

@@ -19,9 +19,9 @@ import (
 // localMode is a feature gate of kubeadm that depends on the version. It is ignored in comparisons.
 const localMode = "ControlPlaneKubeletLocalMode"
 
-// DesiredConfig returns the configuration of a new Machine, which initializes the cluster or joins it. A joining
+// desiredConfig returns the configuration of a new Machine, which initializes the cluster or joins it. A joining
 // Machine also gets the ClusterConfiguration, which determines whether etcd is external.
-func DesiredConfig(plane *controlplanev1.KubeadmControlPlane, joins bool) bootstrapv1.KubeadmConfigSpec {
+func desiredConfig(plane *controlplanev1.KubeadmControlPlane, joins bool) bootstrapv1.KubeadmConfigSpec {
 	spec := plane.Spec.KubeadmConfigSpec.DeepCopy()
 	if joins {
 		spec.InitConfiguration = bootstrapv1.InitConfiguration{}
@@ -31,10 +31,10 @@ func DesiredConfig(plane *controlplanev1.KubeadmControlPlane, joins bool) bootst
 	return *spec
 }
 
-// NewConfig returns the KubeadmConfig of a new Machine for server-side apply.
-func NewConfig(plane *controlplanev1.KubeadmControlPlane, meta metav1.ObjectMeta, joins bool) (*unstructured.Unstructured, error) {
+// newConfig returns the kubeadmConfig of a new Machine for server-side apply.
+func newConfig(plane *controlplanev1.KubeadmControlPlane, meta metav1.ObjectMeta, joins bool) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&bootstrapv1.KubeadmConfig{
-		TypeMeta: metav1.TypeMeta{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "KubeadmConfig"}, ObjectMeta: meta, Spec: DesiredConfig(plane, joins),
+		TypeMeta: metav1.TypeMeta{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "KubeadmConfig"}, ObjectMeta: meta, Spec: desiredConfig(plane, joins),
 	})
 	if err != nil {
 		return nil, fault.New(fault.Bug, "InvalidKubeadmConfig", "KubeadmConfig %s cannot be encoded", meta.Name).From(err)
@@ -44,19 +44,19 @@ func NewConfig(plane *controlplanev1.KubeadmControlPlane, meta metav1.ObjectMeta
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// RolloutDifferences returns the sorted fields in which the configuration of a Machine differs from the desired one. If the
+// rolloutDifferences returns the sorted fields in which the configuration of a Machine differs from the desired one. If the
 // configuration belongs neither clearly to init nor to join, it is compared with both, and the smaller difference is
 // returned.
-func RolloutDifferences(plane *controlplanev1.KubeadmControlPlane, have bootstrapv1.KubeadmConfigSpec) []string {
+func rolloutDifferences(plane *controlplanev1.KubeadmControlPlane, have bootstrapv1.KubeadmConfigSpec) []string {
 	joins, inits := have.JoinConfiguration.IsDefined(), have.InitConfiguration.IsDefined()
 	was := normalized(have)
 	switch {
 	case joins && !inits:
-		return differences(was, normalized(DesiredConfig(plane, true)))
+		return differences(was, normalized(desiredConfig(plane, true)))
 	case inits && !joins:
-		return differences(was, normalized(DesiredConfig(plane, false)))
+		return differences(was, normalized(desiredConfig(plane, false)))
 	}
-	join, initial := differences(was, normalized(DesiredConfig(plane, true))), differences(was, normalized(DesiredConfig(plane, false)))
+	join, initial := differences(was, normalized(desiredConfig(plane, true))), differences(was, normalized(desiredConfig(plane, false)))
 	if len(initial) < len(join) {
 		return initial
 	}
@@ -88,9 +88,9 @@ func normalized(spec bootstrapv1.KubeadmConfigSpec) *bootstrapv1.KubeadmConfigSp
 	return c
 }
 
-// RolloutAligned returns the desired configuration with the current values of all fields that are ignored in comparisons. An
+// rolloutAligned returns the desired configuration with the current values of all fields that are ignored in comparisons. An
 // in-place update extension then does not have to make changes for which no Machine is replaced.
-func RolloutAligned(have, want bootstrapv1.KubeadmConfigSpec) bootstrapv1.KubeadmConfigSpec {
+func rolloutAligned(have, want bootstrapv1.KubeadmConfigSpec) bootstrapv1.KubeadmConfigSpec {
 	out := want.DeepCopy()
 	out.ClusterConfiguration.DNS = have.ClusterConfiguration.DNS
 	out.ClusterConfiguration.ControlPlaneEndpoint = have.ClusterConfiguration.ControlPlaneEndpoint

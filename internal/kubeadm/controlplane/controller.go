@@ -42,21 +42,21 @@ type Settings struct {
 	InPlaceUpdates bool
 }
 
-// Workloads provides access to the workload clusters.
-type Workloads interface {
+// workloads provides access to the workload clusters.
+type workloads interface {
 	controlplaneworkload.Clusters
 	Health(cluster client.ObjectKey) slipwayworkload.Health
 }
 
-// Controller reconciles KubeadmControlPlanes.
-type Controller struct {
+// controller reconciles KubeadmControlPlanes.
+type controller struct {
 	client client.Client
 	// live bypasses the cache. secrets contains the Secrets with a cluster label.
 	live, secrets client.Reader
 	// A change of a template enqueues the control planes that reference it. Changes of clones do not enqueue.
 	templates, clones *kube.References
 	workers           *machines.Workers
-	workloads         Workloads
+	workloads         workloads
 	members           controlplaneworkload.Members
 	certificates      controlplaneworkload.Certificates
 	writer            *kube.Writer
@@ -86,7 +86,7 @@ type Connections interface {
 
 // Add adds the controller to the manager. If extensions is nil, no Machine is updated in place.
 func Add(s reconciler.Setup, clusters Connections, extensions hook.Client, settings Settings) error {
-	c := &Controller{
+	c := &controller{
 		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), secrets: s.Manager.GetCache(), workloads: clusters, settings: settings,
 		workers: machines.NewWorkers(s.Manager.GetClient(), s.Manager.GetAPIReader()), extensions: extensions, scope: s.Scope(), now: s.Clock(), intn: s.Random(),
 	}
@@ -118,20 +118,20 @@ func Add(s reconciler.Setup, clusters Connections, extensions hook.Client, setti
 	return err
 }
 
-func (c *Controller) definition() reconciler.Controller[*controlplanev1.KubeadmControlPlane, Snapshot] {
-	return reconciler.Controller[*controlplanev1.KubeadmControlPlane, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*controlplanev1.KubeadmControlPlane, snapshot] {
+	return reconciler.Controller[*controlplanev1.KubeadmControlPlane, snapshot]{
 		Name: Name, Finalizer: controlplanev1.KubeadmControlPlaneFinalizer,
 		New: func() *controlplanev1.KubeadmControlPlane { return &controlplanev1.KubeadmControlPlane{} },
 		Urgent: reconciler.Urgent{
 			Fields: []string{"initialization"}, Later: []string{"versions"}, Replicas: true,
 			Conditions: []string{controlplanev1.KubeadmControlPlaneAvailableCondition},
 		},
-		Adopt: c.enter, Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
+		Adopt: c.enter, Observe: c.observe, Decide: decide, Answer: c.answer, Act: c.act, Report: report,
 	}
 }
 
 // enter labels a new control plane with its Cluster in the same request that adds the finalizer.
-func (c *Controller) enter(_ context.Context, plane *controlplanev1.KubeadmControlPlane) (func(client.Object), error) {
+func (c *controller) enter(_ context.Context, plane *controlplanev1.KubeadmControlPlane) (func(client.Object), error) {
 	name := clusterName(plane)
 	if name == "" {
 		return nil, nil
@@ -147,7 +147,7 @@ func templateRefs(o client.Object) []clusterv1.ContractVersionedObjectReference 
 
 // ofMachine returns a request for the control plane that controls a Machine. For a control plane Machine without a
 // controller, and for a deleted worker, it returns the control plane of their Cluster.
-func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
 	m := o.(*clusterv1.Machine)
 	owner := metav1.GetControllerOf(m)
 	_, isControlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]
@@ -174,7 +174,7 @@ func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 // ofConnection returns a request for the control plane of a Cluster.
-func (c *Controller) ofConnection(ctx context.Context, key client.ObjectKey) []reconcile.Request {
+func (c *controller) ofConnection(ctx context.Context, key client.ObjectKey) []reconcile.Request {
 	cluster := &clusterv1.Cluster{}
 	if c.client.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy) != nil { // if the Cluster is created later, its own event enqueues
 		return nil
@@ -183,6 +183,6 @@ func (c *Controller) ofConnection(ctx context.Context, key client.ObjectKey) []r
 }
 
 // ofSecret returns a request for the control plane of the Cluster in the Secret's label.
-func (c *Controller) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
 	return c.ofConnection(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[clusterv1.ClusterNameLabel]})
 }

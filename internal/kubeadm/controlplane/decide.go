@@ -43,7 +43,7 @@ const (
 	waitForFirst     = "WaitingForFirstMachine"
 )
 
-// Decide returns the plan for a KubeadmControlPlane. The rows are evaluated from top to bottom. Rows below a line are
+// decide returns the plan for a KubeadmControlPlane. The rows are evaluated from top to bottom. Rows below a line are
 // only reached once the rows above it neither wait nor act:
 //
 //	no owner, or Cluster missing                      wait
@@ -59,10 +59,10 @@ const (
 //	workload cluster not read recently                read
 //	Machine differs from the template                 update in place, clones first
 //	Machine's conditions differ from observed state   set
-//	certificate expiry not recorded on KubeadmConfig  record
+//	certificate expiry not recorded on kubeadmConfig  record
 //	---
 //	one change of the Machines, see change.go
-func Decide(s Snapshot) reconciler.Plan {
+func decide(s snapshot) reconciler.Plan {
 	if !s.Plane.DeletionTimestamp.IsZero() {
 		return decideDeletion(s)
 	}
@@ -72,7 +72,7 @@ func Decide(s Snapshot) reconciler.Plan {
 		return p
 	}
 	if !isJoined(s) {
-		p.Do(LabelWithCluster{Cluster: s.Cluster.Name})
+		p.Do(labelWithCluster{Cluster: s.Cluster.Name})
 	}
 	if len(s.Hidden) > 0 {
 		p.WaitFor(ownership.ReasonHidden, "%s of it without the label %s that it has: give it to them, or remove it from the control plane",
@@ -80,7 +80,7 @@ func Decide(s Snapshot) reconciler.Plan {
 		p.RecheckIn(missingRecheck)
 		return p
 	}
-	if DecideAdoption(s.Plane, s.Adoptable, &p) {
+	if decideAdoption(s.Plane, s.Adoptable, &p) {
 		return p
 	}
 	if s.isRestored() {
@@ -98,28 +98,28 @@ func Decide(s Snapshot) reconciler.Plan {
 	}
 	s.secrets().DecideKubeconfig(&p)
 	if s.isReadDue() {
-		p.Ask = []reconciler.Question{AskWorkload{}}
+		p.Ask = []reconciler.Question{askWorkload{}}
 		return p
 	}
 	decideMachines(s, complete, &p)
 	if !s.Fresh && len(s.Machines) > 0 && changesMachines(p) && s.recovering(p).NeedsRead() {
-		p.Ask = []reconciler.Question{AskWorkload{}} // decide from fresh state and not from cached state
+		p.Ask = []reconciler.Question{askWorkload{}} // decide from fresh state and not from cached state
 	}
 	return p
 }
 
 // decideMachines propagates changes in place, sets conditions, and then plans at most one change of the set of
 // Machines.
-func decideMachines(s Snapshot, complete bool, p *reconciler.Plan) {
+func decideMachines(s snapshot, complete bool, p *reconciler.Plan) {
 	p.Do(clone.Templates{s.Infra}.OwnedBy(s.Cluster)...)
 	p.Do(s.State().Propagation()...)
 	r := s.remediation()
 	p.Do(s.setConditions(r)...)
-	p.Do(ExpiryNotes(s.rolloutMachines(), s.Workload.Expiry, s.Now)...)
+	p.Do(expiryNotes(s.rolloutMachines(), s.Workload.Expiry, s.Now)...)
 	if r.Recheck > 0 {
 		p.RecheckIn(r.Recheck)
 	}
-	if next := NextTime(s.Plane, s.rolloutMachines(), s.Now); !next.IsZero() {
+	if next := nextTime(s.Plane, s.rolloutMachines(), s.Now); !next.IsZero() {
 		p.RecheckIn(next.Sub(s.Now))
 	}
 	if len(s.Created) > 0 {
@@ -132,10 +132,10 @@ func decideMachines(s Snapshot, complete bool, p *reconciler.Plan) {
 }
 
 // isJoined reports whether the control plane has the label of its Cluster.
-func isJoined(s Snapshot) bool { return s.Plane.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name }
+func isJoined(s snapshot) bool { return s.Plane.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name }
 
 // isReadDue reports whether the workload cluster is readable and its cached state is due for a refresh.
-func (s Snapshot) isReadDue() bool {
+func (s snapshot) isReadDue() bool {
 	if s.Fresh || len(s.Machines) == 0 || s.Secrets[secrets.Admin] == nil || !s.recovering(reconciler.Plan{}).NeedsRead() {
 		return false
 	}
@@ -143,7 +143,7 @@ func (s Snapshot) isReadDue() bool {
 }
 
 // hasNewNode reports whether a Machine has a Node that has not been read yet.
-func (s Snapshot) hasNewNode() bool {
+func (s snapshot) hasNewNode() bool {
 	return slices.ContainsFunc(s.Machines, func(m machines.Member) bool {
 		node := m.Status.NodeRef.Name
 		return node != "" && s.isInitialized() && s.Workload.Problem == "" && !s.Workload.Asked[node]
@@ -151,7 +151,7 @@ func (s Snapshot) hasNewNode() bool {
 }
 
 // hasLostMachine reports whether the infrastructure of a Machine has failed since the workload cluster was read.
-func (s Snapshot) hasLostMachine() bool {
+func (s snapshot) hasLostMachine() bool {
 	return slices.ContainsFunc(s.Machines, func(m machines.Member) bool {
 		c := condition.Set(m.Status.Conditions).Get(clusterv1.InfrastructureReadyCondition)
 		return c != nil && c.Status == "False" && m.Status.NodeRef.IsDefined() && c.LastTransitionTime.After(s.Workload.At)
@@ -159,7 +159,7 @@ func (s Snapshot) hasLostMachine() bool {
 }
 
 // readInterval returns the interval for reading the workload cluster, or zero if there is nothing to read.
-func (s Snapshot) readInterval() time.Duration {
+func (s snapshot) readInterval() time.Duration {
 	switch {
 	case len(s.Machines) == 0:
 		return 0
@@ -177,7 +177,7 @@ func (s Snapshot) readInterval() time.Duration {
 
 // decideDeletion deletes all Machines at once, after the workers. The hook of each Machine is removed as soon as the
 // Machine is being deleted, because removing etcd members is no longer necessary.
-func decideDeletion(s Snapshot) reconciler.Plan {
+func decideDeletion(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	if s.Cluster == nil {
 		return p
@@ -193,7 +193,7 @@ func decideDeletion(s Snapshot) reconciler.Plan {
 		case !m.Deleted:
 			left = append(left, m.Name)
 		case HasHook(m.Machine) && !m.DeletionTimestamp.IsZero():
-			p.Do(RemoveHook{Machine: m.Name, Why: "the control plane is deleted"})
+			p.Do(removeHook{Machine: m.Name, Why: "the control plane is deleted"})
 		}
 	}
 	if len(left) > 0 {

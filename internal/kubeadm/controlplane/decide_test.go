@@ -27,7 +27,7 @@ func texts(p reconciler.Plan) []string {
 		out = append(out, "ask: "+q.String())
 	}
 	for _, a := range p.Actions {
-		if _, conditions := a.(SetConditions); !conditions {
+		if _, conditions := a.(setConditions); !conditions {
 			out = append(out, "do: "+a.String())
 		}
 	}
@@ -51,19 +51,19 @@ func running(t *testing.T) *world {
 
 func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 	fresh := func(t *testing.T) *world { return newWorld(3).withCertificates(t) }
-	more := func(s *Snapshot) { s.Plane = s.Plane.DeepCopy(); s.Plane.Spec.Replicas = new(int32(5)) }
-	first := func(s Snapshot) *clusterv1.Machine { return s.Machines[0].Machine }
-	expire := func(s *Snapshot) {
+	more := func(s *snapshot) { s.Plane = s.Plane.DeepCopy(); s.Plane.Spec.Replicas = new(int32(5)) }
+	first := func(s snapshot) *clusterv1.Machine { return s.Machines[0].Machine }
+	expire := func(s *snapshot) {
 		config := s.Configs[first(*s).Spec.Bootstrap.ConfigRef.Name].DeepCopy()
 		config.Annotations = map[string]string{clusterv1.MachineCertificatesExpiryDateAnnotation: s.Now.Add(-time.Hour).UTC().Format(time.RFC3339)}
 		s.Configs[config.Name] = config
 	}
-	restart := func(s *Snapshot) {
+	restart := func(s *snapshot) {
 		s.Plane = s.Plane.DeepCopy()
 		s.Plane.Spec.Rollout.After = metav1.NewTime(s.Now.Add(-time.Second))
 	}
-	adoptable := func(version, kind string) func(*Snapshot) {
-		return func(s *Snapshot) {
+	adoptable := func(version, kind string) func(*snapshot) {
+		return func(s *snapshot) {
 			m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 			m.Spec.Version = version
 			m.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: bootstrapv1.GroupVersion.Group, Kind: kind, Name: "a"}
@@ -73,62 +73,62 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 	for name, tc := range map[string]struct {
 		reason string
 		world  func(*testing.T) *world
-		change func(*Snapshot)
+		change func(*snapshot)
 		want   []string
 	}{
-		"no Cluster":        {"", fresh, func(s *Snapshot) { s.Cluster = nil }, []string{"wait: Waiting for the Cluster to own this control plane"}},
-		"no infrastructure": {"", fresh, func(s *Snapshot) { s.Cluster = &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}} }, []string{"wait: Waiting for the infrastructure of Cluster c"}},
-		"new":               {"", fresh, func(*Snapshot) {}, []string{"do: create Machine kcp-r0010: initialize the cluster"}},
-		"no Secret":         {"before the first Machine it is created", fresh, func(s *Snapshot) { delete(s.Secrets, secrets.Proxy) }, []string{"do: create Secret c-proxy: it does not exist", "wait: Secret c-proxy is being created (preflight check Certificates)"}},
+		"no Cluster":        {"", fresh, func(s *snapshot) { s.Cluster = nil }, []string{"wait: Waiting for the Cluster to own this control plane"}},
+		"no infrastructure": {"", fresh, func(s *snapshot) { s.Cluster = &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}} }, []string{"wait: Waiting for the infrastructure of Cluster c"}},
+		"new":               {"", fresh, func(*snapshot) {}, []string{"do: create Machine kcp-r0010: initialize the cluster"}},
+		"no Secret":         {"before the first Machine it is created", fresh, func(s *snapshot) { delete(s.Secrets, secrets.Proxy) }, []string{"do: create Secret c-proxy: it does not exist", "wait: Secret c-proxy is being created (preflight check Certificates)"}},
 		"first Machine": {"explain shows what it waits for", func(t *testing.T) *world {
 			w := newWorld(1).withCertificates(t)
 			w.pass(-1)
 			return w
-		}, func(*Snapshot) {}, []string{"wait: Waiting for the first Machine to initialize the cluster"}},
-		"whole":       {"", running, func(*Snapshot) {}, nil},
-		"stale":       {"what changes Machines is decided by what is the case now", running, func(s *Snapshot) { more(s); s.Fresh = false }, []string{"ask: Nodes, Pods and members", "do: create Machine"}},
-		"long ago":    {"", running, func(s *Snapshot) { s.Fresh, s.Now = false, s.Now.Add(time.Hour) }, []string{"ask: Nodes, Pods and members"}},
-		"Secret gone": {"another authority would not be that of the cluster", running, func(s *Snapshot) { more(s); delete(s.Secrets, secrets.CA) }, []string{"wait: Secret c-ca is gone", "wait: Secret c-ca is gone"}},
-		"two certificates": {"kube-controller-manager of a new node would not start with them", running, func(s *Snapshot) {
+		}, func(*snapshot) {}, []string{"wait: Waiting for the first Machine to initialize the cluster"}},
+		"whole":       {"", running, func(*snapshot) {}, nil},
+		"stale":       {"what changes Machines is decided by what is the case now", running, func(s *snapshot) { more(s); s.Fresh = false }, []string{"ask: Nodes, Pods and members", "do: create Machine"}},
+		"long ago":    {"", running, func(s *snapshot) { s.Fresh, s.Now = false, s.Now.Add(time.Hour) }, []string{"ask: Nodes, Pods and members"}},
+		"Secret gone": {"another authority would not be that of the cluster", running, func(s *snapshot) { more(s); delete(s.Secrets, secrets.CA) }, []string{"wait: Secret c-ca is gone", "wait: Secret c-ca is gone"}},
+		"two certificates": {"kube-controller-manager of a new node would not start with them", running, func(s *snapshot) {
 			more(s)
 			ca := s.Secrets[secrets.CA].DeepCopy()
 			ca.Data["tls.crt"] = append(ca.Data["tls.crt"], s.Secrets[secrets.Etcd].Data["tls.crt"]...)
 			s.Secrets[secrets.CA] = ca
 		}, []string{"do: write Secret c-kubeconfig: the authority is another", "wait: Secret c-ca has 2 certificates", "wait: Secret c-ca has 2 certificates"}},
-		"kubeconfig gone": {"", running, func(s *Snapshot) { delete(s.Secrets, secrets.Admin); s.Kubeconfig = secrets.Kubeconfig{} }, []string{"do: write Secret c-kubeconfig: there is none that can be read"}},
-		"endpoint":        {"", running, func(s *Snapshot) { s.Cluster = s.Cluster.DeepCopy(); s.Cluster.Spec.ControlPlaneEndpoint.Host = "h" }, []string{"do: write Secret c-kubeconfig: the endpoint is https://h:6443"}},
-		"half a year":     {"", running, func(s *Snapshot) { s.Now = s.Now.AddDate(0, 7, 0); s.KubeadmObjects.At = s.Now }, []string{"do: write Secret c-kubeconfig: half of its client certificate's life is over"}},
-		"template gone":   {"", running, func(s *Snapshot) { more(s); s.Infra.Object.Unstructured = nil }, []string{"wait: FooMachineTemplate it does not exist (preflight check InfrastructureTemplate)"}},
-		"Pod down": {"", running, func(s *Snapshot) {
+		"kubeconfig gone": {"", running, func(s *snapshot) { delete(s.Secrets, secrets.Admin); s.Kubeconfig = secrets.Kubeconfig{} }, []string{"do: write Secret c-kubeconfig: there is none that can be read"}},
+		"endpoint":        {"", running, func(s *snapshot) { s.Cluster = s.Cluster.DeepCopy(); s.Cluster.Spec.ControlPlaneEndpoint.Host = "h" }, []string{"do: write Secret c-kubeconfig: the endpoint is https://h:6443"}},
+		"half a year":     {"", running, func(s *snapshot) { s.Now = s.Now.AddDate(0, 7, 0); s.KubeadmObjects.At = s.Now }, []string{"do: write Secret c-kubeconfig: half of its client certificate's life is over"}},
+		"template gone":   {"", running, func(s *snapshot) { more(s); s.Infra.Object.Unstructured = nil }, []string{"wait: FooMachineTemplate it does not exist (preflight check InfrastructureTemplate)"}},
+		"Pod down": {"", running, func(s *snapshot) {
 			more(s)
 			s.Workload.Pods["kube-scheduler-n-"+first(*s).Name].Status.Phase = corev1.PodPending
 			s.Workload.Pods["kube-scheduler-n-"+first(*s).Name].Status.Conditions = nil
 		}, []string{"wait: Machine kcp-r0010 has SchedulerPodHealthy False"}},
-		"member down": {"", running, func(s *Snapshot) {
+		"member down": {"", running, func(s *snapshot) {
 			more(s)
 			e := s.Workload.Etcd.Statuses["n-"+first(*s).Name]
 			e.Problem = "silent"
 			s.Workload.Etcd.Statuses["n-"+first(*s).Name] = e
 		}, []string{"wait: Machine kcp-r0010 has EtcdMemberHealthy False: silent"}},
-		"certificate expired":           {"something else asks for another Machine", running, func(s *Snapshot) { more(s); expire(s) }, []string{"wait: Machine kcp-r0010 has APIServerPodHealthy False: The certificate of the API server on Node n-kcp-r0010 expired on"}},
-		"certificate expired, replaced": {"nothing else ends it", running, func(s *Snapshot) { expire(s); restart(s) }, []string{"do: create Machine kcp-r0090: replace Machines kcp-r0010"}},
-		"certificate renewed": {"on the node", running, func(s *Snapshot) {
+		"certificate expired":           {"something else asks for another Machine", running, func(s *snapshot) { more(s); expire(s) }, []string{"wait: Machine kcp-r0010 has APIServerPodHealthy False: The certificate of the API server on Node n-kcp-r0010 expired on"}},
+		"certificate expired, replaced": {"nothing else ends it", running, func(s *snapshot) { expire(s); restart(s) }, []string{"do: create Machine kcp-r0090: replace Machines kcp-r0010"}},
+		"certificate renewed": {"on the node", running, func(s *snapshot) {
 			expire(s)
 			s.Workload.Expiry = map[string]time.Time{"n-" + first(*s).Name: s.Now.AddDate(1, 0, 0)}
 		}, []string{"do: note on KubeadmConfig kcp-r0010 that the certificates of its Machine are valid until"}},
-		"version skew": {"", running, func(s *Snapshot) { more(s); s.Plane.Spec.Version = "v1.38.0" }, []string{"wait: Version v1.38.0 is more than one minor version newer"}},
-		"topology": {"its version comes first", running, func(s *Snapshot) {
+		"version skew": {"", running, func(s *snapshot) { more(s); s.Plane.Spec.Version = "v1.38.0" }, []string{"wait: Version v1.38.0 is more than one minor version newer"}},
+		"topology": {"its version comes first", running, func(s *snapshot) {
 			more(s)
 			s.Cluster = s.Cluster.DeepCopy()
 			s.Cluster.Spec.Topology.ClassRef.Name, s.Cluster.Spec.Topology.Version = "k", "v1.36.0"
 		}, []string{"wait: Waiting for the topology of Cluster c to set version v1.36.0"}},
-		"etcd unknown": {"", running, func(s *Snapshot) { more(s); s.Workload.Etcd.Problem = "no leader" }, []string{"wait: Machine kcp-r0010 has EtcdMemberHealthy", "wait: no leader (preflight check EtcdMembers)"}},
-		"external etcd": {"its members are not touched", running, func(s *Snapshot) {
+		"etcd unknown": {"", running, func(s *snapshot) { more(s); s.Workload.Etcd.Problem = "no leader" }, []string{"wait: Machine kcp-r0010 has EtcdMemberHealthy", "wait: no leader (preflight check EtcdMembers)"}},
+		"external etcd": {"its members are not touched", running, func(s *snapshot) {
 			s.Plane = s.Plane.DeepCopy()
 			s.Plane.Spec.KubeadmConfigSpec.ClusterConfiguration.Etcd.External.Endpoints = []string{"https://e"}
 			s.Workload.Etcd.Members = nil
 		}, []string{"wait: Secret c-apiserver-etcd-client does not exist", "wait: Secret c-apiserver-etcd-client does not exist"}},
-		"stray member": {"", running, func(s *Snapshot) {
+		"stray member": {"", running, func(s *snapshot) {
 			m := s.Workload.Etcd.Members[0]
 			m.ID, m.Name = 99, "gone"
 			s.Workload.Etcd.Members = append(s.Workload.Etcd.Members, m)
@@ -140,16 +140,16 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 		"adoptable":         {"", fresh, adoptable("v1.35.0", configKind), []string{"do: adopt Machine a", "wait: Adopting Machine a"}},
 		"too old":           {"", fresh, adoptable("v1.33.0", configKind), []string{"wait: Machine a cannot be adopted: its version v1.33.0"}},
 		"of another config": {"", fresh, adoptable("v1.35.0", "Other"), []string{"wait: Machine a cannot be adopted: its bootstrap config is no KubeadmConfig"}},
-		"restored": {"its Machines may come later", fresh, func(s *Snapshot) {
+		"restored": {"its Machines may come later", fresh, func(s *snapshot) {
 			s.Plane = s.Plane.DeepCopy()
 			s.Plane.CreationTimestamp = metav1.NewTime(began.Add(time.Hour))
 			s.Plane.UID = "new"
 		}, []string{"wait: The kubeconfig of Cluster c is older than this control plane"}},
-		"all Machines gone": {"another first one would be another cluster", fresh, func(s *Snapshot) {
+		"all Machines gone": {"another first one would be another cluster", fresh, func(s *snapshot) {
 			s.Plane = s.Plane.DeepCopy()
 			s.Plane.Status.Initialization.ControlPlaneInitialized = new(true)
 		}, []string{"wait: The control plane was initialized and none of its Machines exists"}},
-		"watch label": {"", running, func(s *Snapshot) { s.Hidden = []string{"h"} }, []string{"wait: Machine h of it without the label"}},
+		"watch label": {"", running, func(s *snapshot) { s.Hidden = []string{"h"} }, []string{"wait: Machine h of it without the label"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tc.world(t).snapshot()
@@ -157,7 +157,7 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 			if s.Cluster != nil {
 				s = s.Compared()
 			}
-			got := texts(Decide(s))
+			got := texts(decide(s))
 			if len(got) != len(tc.want) {
 				t.Fatalf("%s: %s", tc.reason, strings.Join(got, "\n"))
 			}
@@ -176,10 +176,10 @@ func TestDeletion(t *testing.T) { // KC-31
 	s.Plane = s.Plane.DeepCopy()
 	s.Plane.DeletionTimestamp = new(metav1.NewTime(s.Now))
 	s.Workers = 2
-	if diff := cmp.Diff([]string{"wait: Waiting for 2 Machines and MachinePools of workers to be deleted"}, texts(Decide(s))); diff != "" {
+	if diff := cmp.Diff([]string{"wait: Waiting for 2 Machines and MachinePools of workers to be deleted"}, texts(decide(s))); diff != "" {
 		t.Error(diff)
 	}
-	deleting := condition.Set(Report(s, Decide(s), reconciler.Outcome{}).Status.(controlplanev1.KubeadmControlPlaneStatus).Conditions).Get("Deleting")
+	deleting := condition.Set(report(s, decide(s), reconciler.Outcome{}).Status.(controlplanev1.KubeadmControlPlaneStatus).Conditions).Get("Deleting")
 	if deleting.Status != "True" || deleting.Reason != "WaitingForWorkersDeletion" {
 		t.Errorf("Deleting %+v", deleting)
 	}
@@ -191,11 +191,11 @@ func TestDeletion(t *testing.T) { // KC-31
 		"do: remove the hook of Machine kcp-r0010: the control plane is deleted", "do: delete Machines kcp-r0020, kcp-r0030: the KubeadmControlPlane is deleted",
 		"wait: Waiting for 3 Machines to be deleted",
 	}
-	if diff := cmp.Diff(want, texts(Decide(s))); diff != "" {
+	if diff := cmp.Diff(want, texts(decide(s))); diff != "" {
 		t.Error(diff)
 	}
 	s.Machines = nil
-	if p := Decide(s); !p.Idle() {
+	if p := decide(s); !p.Idle() {
 		t.Errorf("nothing is left: %v", texts(p))
 	}
 }
@@ -205,7 +205,7 @@ func TestReport(t *testing.T) { // KC-15, KC-16, KC-32
 	w := running(t)
 	w.machines[w.names()[0]].Spec.Version = "v1.34.0"
 	s := w.snapshot()
-	status := Report(s, Decide(s), reconciler.Outcome{}).Status.(controlplanev1.KubeadmControlPlaneStatus)
+	status := report(s, decide(s), reconciler.Outcome{}).Status.(controlplanev1.KubeadmControlPlaneStatus)
 	if len(status.Versions) != 2 || status.Version != "v1.34.0" || *status.Replicas != 3 || *status.UpToDateReplicas != 2 ||
 		status.Selector != "cluster.x-k8s.io/cluster-name=c,cluster.x-k8s.io/control-plane" ||
 		!*status.Initialization.ControlPlaneInitialized || status.ObservedGeneration != 1 {
@@ -250,14 +250,14 @@ func TestLeaderWithoutKubelet(t *testing.T) { // KC-11
 }
 
 // actions are what is decided but for conditions, once those are set.
-func actions(s Snapshot, w *world) []string {
-	for _, a := range Decide(s).Actions {
-		if set, is := a.(SetConditions); is {
+func actions(s snapshot, w *world) []string {
+	for _, a := range decide(s).Actions {
+		if set, is := a.(setConditions); is {
 			w.apply(s, set)
 		}
 	}
 	var out []string
-	for _, text := range texts(Decide(w.snapshot())) {
+	for _, text := range texts(decide(w.snapshot())) {
 		if do, is := strings.CutPrefix(text, "do: "); is {
 			out = append(out, do)
 		}
@@ -339,13 +339,13 @@ func TestFirstMachineFailed(t *testing.T) {
 		infra := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{
 			map[string]any{"type": "BootstrapExecSucceeded", "status": "False", "reason": reason},
 		}}}}
-		s := Snapshot{Plane: &controlplanev1.KubeadmControlPlane{}, Machines: machines.Members{{Machine: m}},
+		s := snapshot{Plane: &controlplanev1.KubeadmControlPlane{}, Machines: machines.Members{{Machine: m}},
 			Clones: &clone.Clones{Items: map[clone.Key]contract.Object{{Kind: "FooMachine", Name: "a"}: {Unstructured: infra, Contract: contract.V1Beta2}}}}
-		if got := (preflightInput{Snapshot: s}).notInitialized(); !strings.HasPrefix(got, want) {
+		if got := (preflightInput{snapshot: s}).notInitialized(); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q, want %q", reason, got, want)
 		}
 		s.Machines[0].Deleted = true
-		if got := (preflightInput{Snapshot: s}).notInitialized(); !strings.HasPrefix(got, "Waiting for the first") {
+		if got := (preflightInput{snapshot: s}).notInitialized(); !strings.HasPrefix(got, "Waiting for the first") {
 			t.Errorf("deleted already: %q", got)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package controlplane implements the KubeadmControlPlane controller. It creates the certificates and the kubeconfig,
-// a first Machine whose KubeadmConfig initializes the cluster, and then the joining Machines one after the other. It
+// a first Machine whose kubeadmConfig initializes the cluster, and then the joining Machines one after the other. It
 // replaces outdated Machines (see package rollout) and unhealthy Machines (see package remediation), and deletes
 // surplus ones. The etcd member of a deleted Machine is removed while its kubelet still runs. Changes that do not
 // require a replacement are propagated to Machines in place. Objects that kubeadm created in the workload cluster are
@@ -25,6 +25,6 @@
 // never changed.
 //
 // Bootstrap data and the lock of the first node belong to package bootstrap, Machines are declared unhealthy by a
-// MachineHealthCheck, and the Machine controller deletes the infrastructure. Start reading at [Snapshot], [Decide]
+// MachineHealthCheck, and the Machine controller deletes the infrastructure. Start reading at [snapshot], [decide]
 // and scale.go.
 package controlplane

@@ -37,7 +37,7 @@ func (w *world) passes(t *testing.T, count int) {
 
 func (w *world) condition(conditionType string) string {
 	s := w.snapshot()
-	c := condition.Set(Report(s, Decide(s), reconciler.Outcome{}).Status.(controlplanev1.KubeadmControlPlaneStatus).Conditions).Get(conditionType)
+	c := condition.Set(report(s, decide(s), reconciler.Outcome{}).Status.(controlplanev1.KubeadmControlPlaneStatus).Conditions).Get(conditionType)
 	if c == nil {
 		return ""
 	}

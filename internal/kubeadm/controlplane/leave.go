@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// WaitForEtcd is the reason for waiting for etcd members.
-	WaitForEtcd = "WaitingForEtcd"
+	// waitForEtcd is the reason for waiting for etcd members.
+	waitForEtcd = "WaitingForEtcd"
 
 	hooksMachineKind = "Machine"
 	// soon is the delay until a write is visible in the cache, hooksUnhealthyInterval is the interval while members cannot
@@ -38,7 +38,7 @@ type HookInput struct {
 func (in HookInput) Leave(p *reconciler.Plan) bool {
 	for _, m := range in.leaving() {
 		if why := in.holds(m); why != "" {
-			p.WaitFor(WaitForEtcd, "Machine %s keeps its member of etcd: %s", m.Name, why).For(hooksMachineKind, m.Name).ForTime()
+			p.WaitFor(waitForEtcd, "Machine %s keeps its member of etcd: %s", m.Name, why).For(hooksMachineKind, m.Name).ForTime()
 			p.RecheckIn(hooksUnhealthyInterval)
 			continue
 		}
@@ -79,16 +79,16 @@ func (in HookInput) leave(m machines.Member, p *reconciler.Plan) {
 	case !IsReached(m.Machine):
 		p.RecheckIn(hooksDeletionRecheck)
 	case len(others) > 0 && IsLast(m.Machine):
-		p.WaitFor(WaitForEtcd, "Waiting for the owners of the other pre-terminate hooks of Machine %s to remove the annotations %s", m.Name, strings.Join(others, ", ")).
+		p.WaitFor(waitForEtcd, "Waiting for the owners of the other pre-terminate hooks of Machine %s to remove the annotations %s", m.Name, strings.Join(others, ", ")).
 			For(hooksMachineKind, m.Name).ToChange("metadata.annotations")
 	case !in.hasEtcd():
-		p.Do(RemoveHook{Machine: m.Name, Why: "it has no member of etcd"})
+		p.Do(removeHook{Machine: m.Name, Why: "it has no member of etcd"})
 	case m.Spec.Bootstrap.DataSecretName == nil && !m.Status.NodeRef.IsDefined():
-		p.Do(RemoveHook{Machine: m.Name, Why: "it has no member of etcd: there was no bootstrap data"})
+		p.Do(removeHook{Machine: m.Name, Why: "it has no member of etcd: there was no bootstrap data"})
 	case !in.isAnyLeft():
-		p.Do(RemoveHook{Machine: m.Name, Why: "no other Machine would be left to remove its member of etcd"})
+		p.Do(removeHook{Machine: m.Name, Why: "no other Machine would be left to remove its member of etcd"})
 	case in.Problem != "":
-		p.WaitFor(WaitForEtcd, "Machine %s keeps its member of etcd until the others answer: %s", m.Name, in.Problem).For(hooksMachineKind, m.Name).ForTime()
+		p.WaitFor(waitForEtcd, "Machine %s keeps its member of etcd until the others answer: %s", m.Name, in.Problem).For(hooksMachineKind, m.Name).ForTime()
 		p.RecheckIn(hooksUnhealthyInterval)
 	default:
 		in.removeMember(m, p)
@@ -111,16 +111,16 @@ func (in HookInput) leaving() []machines.Member {
 func (in HookInput) removeMember(m machines.Member, p *reconciler.Plan) {
 	member, is := in.Etcd.Of(m.Name)
 	if !is {
-		p.Do(RemoveHook{Machine: m.Name, Why: "it has no member of etcd"})
+		p.Do(removeHook{Machine: m.Name, Why: "it has no member of etcd"})
 		return
 	}
 	if in.Leader == member.Name && member.Health == workload.QuorumHealthy { // an unreachable leader loses leadership when its member is removed
 		if to, ok := workload.NextLeader(in.Etcd, in.Machines, member.ID); ok {
-			p.Do(MoveLeader{To: to.ID, Node: to.Name, From: member.Name})
+			p.Do(moveLeader{To: to.ID, Node: to.Name, From: member.Name})
 		}
 	}
-	p.Do(RemoveMember{ID: member.ID, Name: member.Text(), Why: "Machine " + m.Name + " is deleted"},
-		RemoveHook{Machine: m.Name, Why: "its member of etcd is removed"})
+	p.Do(removeMember{ID: member.ID, Name: member.Text(), Why: "Machine " + m.Name + " is deleted"},
+		removeHook{Machine: m.Name, Why: "its member of etcd is removed"})
 }
 
 // RemoveOrphans removes one orphaned member if the quorum permits, and reports whether it does.
@@ -130,7 +130,7 @@ func (in HookInput) RemoveOrphans(p *reconciler.Plan) bool {
 	}
 	for _, member := range in.Etcd.Orphans() {
 		if in.Etcd.Members.AllowsRemoval(member.ID) {
-			p.Do(RemoveMember{ID: member.ID, Name: member.Text(), Why: "no Machine has it, and no Node runs it"})
+			p.Do(removeMember{ID: member.ID, Name: member.Text(), Why: "no Machine has it, and no Node runs it"})
 			return true
 		}
 	}

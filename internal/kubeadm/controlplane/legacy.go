@@ -33,10 +33,10 @@ func failure(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSev
 const resized = "Resized"
 
 // v1beta1Only are the conditions that only exist in v1beta1.
-var v1beta1Only = condition.Table[LegacyInput]{{Type: resized, Of: func(in LegacyInput) condition.Verdict { return in.Machines.Resized(in.Wanted) }}}
+var v1beta1Only = condition.Table[legacyInput]{{Type: resized, Of: func(in legacyInput) condition.Verdict { return in.Machines.Resized(in.Wanted) }}}
 
-// LegacyInput is the input of the v1beta1 status.
-type LegacyInput struct {
+// legacyInput is the input of the v1beta1 status.
+type legacyInput struct {
 	Plane *controlplanev1.KubeadmControlPlane
 	Now   time.Time
 	// Machines of the control plane, and their desired number.
@@ -44,11 +44,11 @@ type LegacyInput struct {
 	Wanted   int
 }
 
-// LegacyStatus returns the v1beta1 status, whose counters are based on the Nodes of the Machines. The set contains the
+// legacyStatus returns the v1beta1 status, whose counters are based on the Nodes of the Machines. The set contains the
 // conditions of the control plane.
-func LegacyStatus(j LegacyInput, set condition.Set) *controlplanev1.KubeadmControlPlaneV1Beta1DeprecatedStatus {
+func legacyStatus(j legacyInput, set condition.Set) *controlplanev1.KubeadmControlPlaneV1Beta1DeprecatedStatus {
 	more := append(slices.Clone(set), v1beta1Only.Evaluate(j, reconciler.MomentOf(j.Plane, j.Now))...)
-	ready := condition.Table[LegacyInput]{{Type: clusterv1.ReadyCondition, Over: func(_ LegacyInput, seen condition.Set) condition.Verdict {
+	ready := condition.Table[legacyInput]{{Type: clusterv1.ReadyCondition, Over: func(_ legacyInput, seen condition.Set) condition.Verdict {
 		return condition.Summarize(seen, condition.Reasons{Good: "Ready", Bad: "NotReady", Unknown: "ReadyUnknown"},
 			condition.Part{Type: resized}, condition.Part{Type: controlplanev1.KubeadmControlPlaneCertificatesAvailableCondition},
 			condition.Part{Type: controlplanev1.KubeadmControlPlaneInitializedCondition},

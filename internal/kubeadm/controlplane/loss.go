@@ -15,8 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// RecoveryMachine is a Machine of the control plane.
-type RecoveryMachine struct {
+// recoveryMachine is a Machine of the control plane.
+type recoveryMachine struct {
 	*clusterv1.Machine
 	// Written means that this plan writes the Machine, or an earlier write is not in the cache yet.
 	Written bool
@@ -33,8 +33,8 @@ type RecoveryMachine struct {
 	Unreachable string
 }
 
-// RecoveryInput is the input of decisions about a recovery.
-type RecoveryInput struct {
+// recoveryInput is the input of decisions about a recovery.
+type recoveryInput struct {
 	Now     time.Time
 	Cluster string
 	// Down is true if the API of the workload cluster does not respond.
@@ -43,7 +43,7 @@ type RecoveryInput struct {
 	Request         *recovery.RecoveryRequest
 	Problem, Reason string
 	// Machines of the control plane, sorted by name.
-	Machines []RecoveryMachine
+	Machines []recoveryMachine
 	// Managed is true if etcd runs on the Machines. Initialized is true if the cluster exists.
 	Managed, Initialized bool
 	// ReadError is the reason why the etcd members could not be read now, or empty. Members are the members that were
@@ -58,8 +58,8 @@ type RecoveryInput struct {
 	Before condition.Set
 }
 
-// RecoveryLoss describes the loss of the etcd quorum.
-type RecoveryLoss struct {
+// recoveryLoss describes the loss of the etcd quorum.
+type recoveryLoss struct {
 	// Is is true if the quorum is lost. Otherwise the other fields are empty.
 	Is bool
 	// Text describes the loss and the remedy.
@@ -72,15 +72,15 @@ type RecoveryLoss struct {
 
 // Loss returns whether too few members are left for a quorum. If the members could be read, it counts those that
 // respond without a leader. If not, it counts those whose machines run according to their infrastructure.
-func (in RecoveryInput) Loss() RecoveryLoss {
+func (in recoveryInput) Loss() recoveryLoss {
 	if !in.Managed || !in.Initialized || len(in.Machines) == 0 || in.ReadError == "" && in.HasLeader {
-		return RecoveryLoss{}
+		return recoveryLoss{}
 	}
-	out := RecoveryLoss{Why: map[string]string{}}
+	out := recoveryLoss{Why: map[string]string{}}
 	var why []string
 	for _, m := range in.Machines {
 		if found := m.surveyed(); found != nil && found.Leader && in.isCurrent(m.Report) {
-			return RecoveryLoss{}
+			return recoveryLoss{}
 		}
 		if m.member() == "" && !m.MayHaveMember {
 			continue // it has not joined yet
@@ -94,7 +94,7 @@ func (in RecoveryInput) Loss() RecoveryLoss {
 	}
 	voters := max(in.Members.Voters(), len(out.Lost)+len(out.Left))
 	if voters == 0 || len(out.Left) >= workload.QuorumSize(voters) { // voters is 0 if no Machine has joined
-		return RecoveryLoss{}
+		return recoveryLoss{}
 	}
 	out.Is = true
 	todo := fmt.Sprintf("Start them where that is possible; otherwise `slipway recover controlplane %s` rebuilds etcd from a member that is left", in.Cluster)
@@ -106,7 +106,7 @@ func (in RecoveryInput) Loss() RecoveryLoss {
 }
 
 // lostBecause returns the reason why the member of a Machine is lost, or the empty string.
-func (in RecoveryInput) lostBecause(m RecoveryMachine) string {
+func (in recoveryInput) lostBecause(m recoveryMachine) string {
 	switch {
 	case in.ReadError == "":
 		return m.Unreachable
@@ -131,7 +131,7 @@ const (
 )
 
 // isRecent reports whether a report belongs to the request or is at most a few minutes old.
-func (in RecoveryInput) isRecent(r *recovery.Report) bool {
+func (in recoveryInput) isRecent(r *recovery.Report) bool {
 	if r == nil {
 		return false
 	}
@@ -140,30 +140,30 @@ func (in RecoveryInput) isRecent(r *recovery.Report) bool {
 }
 
 // surveyID returns the ID of the current survey.
-func (in RecoveryInput) surveyID() string {
+func (in recoveryInput) surveyID() string {
 	return in.Now.UTC().Truncate(surveyEvery).Format(recovery.IDLayout)
 }
 
 // isCurrent reports whether a report belongs to the request or to the current survey. Older reports of a leader do
 // not count.
-func (in RecoveryInput) isCurrent(r *recovery.Report) bool {
+func (in recoveryInput) isCurrent(r *recovery.Report) bool {
 	return r != nil && (r.ID == in.surveyID() || in.Request != nil && r.ID == in.Request.ID)
 }
 
 // surveys orders a survey of the members while the API does not respond, to determine whether the quorum is lost. A
 // machine without a report for its previous order gets no new one, because its provider may not support orders.
-func (in RecoveryInput) surveys() []reconciler.Action {
+func (in recoveryInput) surveys() []reconciler.Action {
 	if !in.Down || !in.Managed || !in.Initialized {
 		return nil
 	}
-	return in.orders(recovery.EtcdOrder{ID: in.surveyID(), Step: recovery.Survey}, slices.DeleteFunc(in.staying(), func(m RecoveryMachine) bool {
+	return in.orders(recovery.EtcdOrder{ID: in.surveyID(), Step: recovery.Survey}, slices.DeleteFunc(in.staying(), func(m recoveryMachine) bool {
 		return m.Order != nil && !m.Report.IsFor(*m.Order)
 	})...)
 }
 
 // isSurveyed reports whether the current survey is being ordered, or a report for it is pending.
-func (in RecoveryInput) isSurveyed() bool {
-	return len(in.surveys()) > 0 || in.Down && slices.ContainsFunc(in.staying(), func(m RecoveryMachine) bool {
+func (in recoveryInput) isSurveyed() bool {
+	return len(in.surveys()) > 0 || in.Down && slices.ContainsFunc(in.staying(), func(m recoveryMachine) bool {
 		return m.Order != nil && m.Order.Step == recovery.Survey && m.Order.ID == in.surveyID() && !m.Report.IsFor(*m.Order)
 	})
 }
@@ -171,37 +171,37 @@ func (in RecoveryInput) isSurveyed() bool {
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // surveyed returns the result of a survey, or nil.
-func (m RecoveryMachine) surveyed() *recovery.MemberState {
+func (m recoveryMachine) surveyed() *recovery.MemberState {
 	if m.Report == nil || m.Report.Step != recovery.Survey || m.Report.Problem != "" {
 		return nil
 	}
 	return m.Report.Member
 }
 
-func (m RecoveryMachine) member() string { return cmp.Or(m.Member, m.Status.NodeRef.Name) }
+func (m recoveryMachine) member() string { return cmp.Or(m.Member, m.Status.NodeRef.Name) }
 
-func (m RecoveryMachine) isDeleted() bool { return !m.DeletionTimestamp.IsZero() }
+func (m recoveryMachine) isDeleted() bool { return !m.DeletionTimestamp.IsZero() }
 
 // isFenced reports whether a Machine cannot come back: its infrastructure machine is deleted, and its deletion has
 // reached a later stage.
-func (m RecoveryMachine) isFenced() bool {
+func (m recoveryMachine) isFenced() bool {
 	deleting := condition.Set(m.Status.Conditions).Get(clusterv1.MachineDeletingCondition)
 	return m.isDeleted() && !m.HasInfra && deleting != nil && slices.Contains([]string{
 		clusterv1.MachineDeletingWaitingForBootstrapDeletionReason, clusterv1.MachineDeletingDeletingNodeReason, clusterv1.MachineDeletingDeletionCompletedReason,
 	}, deleting.Reason)
 }
 
-func (m RecoveryMachine) isExcluded() bool {
+func (m recoveryMachine) isExcluded() bool {
 	_, drain := m.Annotations[clusterv1.ExcludeNodeDrainingAnnotation]
 	_, detach := m.Annotations[clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation]
 	return drain && detach
 }
 
-func (m RecoveryMachine) hasHook() bool { return HasHook(m.Machine) }
+func (m recoveryMachine) hasHook() bool { return HasHook(m.Machine) }
 
-// RecoveryInterval is the interval of reconciliations during a recovery, because no event is received for the reports of
+// recoveryInterval is the interval of reconciliations during a recovery, because no event is received for the reports of
 // infrastructure machines.
-const RecoveryInterval = 2 * time.Second
+const recoveryInterval = 2 * time.Second
 
 // refusedInterval is the interval while a refused request waits for the user to change it.
 const refusedInterval = 30 * time.Second

@@ -26,13 +26,13 @@ const (
 )
 
 // State returns the current and desired Machines of the control plane.
-func (s Snapshot) State() machines.State {
+func (s snapshot) State() machines.State {
 	return machines.State{Now: s.Now, Definition: s.definition(), Members: s.Machines, Clones: s.Clones, Verified: s.Verified, Manager: manager}
 }
 
 // definition returns the desired state of Machines. All of them have the pre-terminate hook that blocks their
 // deletion until the etcd member is removed. It is the last hook of a Machine.
-func (s Snapshot) definition() machines.Definition {
+func (s snapshot) definition() machines.Definition {
 	template := s.Plane.Spec.MachineTemplate
 	return machines.Definition{
 		Namespace: s.Plane.Namespace, Cluster: s.Cluster.Name, Owner: ownerReference(s.Plane),
@@ -58,7 +58,7 @@ func (s Snapshot) definition() machines.Definition {
 const defaultNodeDeletionTimeout = 10
 
 // labels returns the labels of the Machines and their clones.
-func (s Snapshot) labels() map[string]string {
+func (s snapshot) labels() map[string]string {
 	out := maps.Clone(s.Plane.Spec.MachineTemplate.ObjectMeta.Labels)
 	if out == nil {
 		out = map[string]string{}
@@ -68,7 +68,7 @@ func (s Snapshot) labels() map[string]string {
 }
 
 // selector returns the labels that select the Machines.
-func (s Snapshot) selector() map[string]string {
+func (s snapshot) selector() map[string]string {
 	return map[string]string{
 		clusterv1.ClusterNameLabel: s.Cluster.Name, clusterv1.MachineControlPlaneLabel: "",
 		clusterv1.MachineControlPlaneNameLabel: contract.LabelValue(s.Plane.Name),
@@ -76,7 +76,7 @@ func (s Snapshot) selector() map[string]string {
 }
 
 // gates returns the readiness gates of Machines: the components, and the gates of the template.
-func (s Snapshot) gates() []clusterv1.MachineReadinessGate {
+func (s snapshot) gates() []clusterv1.MachineReadinessGate {
 	out := workload.HealthGates(s.managesEtcd())
 	own := map[string]bool{}
 	for _, gate := range out {
@@ -92,7 +92,7 @@ func (s Snapshot) gates() []clusterv1.MachineReadinessGate {
 
 // clones returns the query for the clones of the Machines. KubeadmConfigs are not cloned from a template, so they are
 // selected by their kind.
-func (s Snapshot) clones() clone.Query {
+func (s snapshot) clones() clone.Query {
 	configs := clone.Template{Ref: clusterv1.ContractVersionedObjectReference{APIGroup: bootstrapv1.GroupVersion.Group, Kind: configKind}}
 	var reserved []string
 	reserved = append(reserved, s.Created...)
@@ -109,40 +109,40 @@ func ownerReference(plane *controlplanev1.KubeadmControlPlane) metav1.OwnerRefer
 	return *metav1.NewControllerRef(plane, controlplanev1.GroupVersion.WithKind(planeKind))
 }
 
-// secretsOwner returns the owner of the cluster's Secrets. It replaces a KubeadmConfig that created Secrets before
+// secretsOwner returns the owner of the cluster's Secrets. It replaces a kubeadmConfig that created Secrets before
 // the control plane did.
-func (s Snapshot) secretsOwner() secrets.Owner {
+func (s snapshot) secretsOwner() secrets.Owner {
 	return secrets.Owner{Ref: ownerReference(s.Plane), Replaces: []string{configKind}}
 }
 
 // secrets returns the input of decisions about certificates and the kubeconfig.
-func (s Snapshot) secrets() SecretsInput {
-	return SecretsInput{
+func (s snapshot) secrets() secretsInput {
+	return secretsInput{
 		Now: s.Now, Cluster: s.Cluster, Owner: s.secretsOwner(), Required: s.required(), Found: s.Secrets, State: s.Certificates, Kubeconfig: s.Kubeconfig,
 	}
 }
 
 // required returns the Secrets that the control plane needs.
-func (s Snapshot) required() []secrets.Requirement {
+func (s snapshot) required() []secrets.Requirement {
 	return secrets.SignedByKubeadm(s.Plane.Spec.KubeadmConfigSpec)
 }
 
 // managesEtcd reports whether etcd runs on the Machines.
-func (s Snapshot) managesEtcd() bool {
+func (s snapshot) managesEtcd() bool {
 	return !s.Plane.Spec.KubeadmConfigSpec.ClusterConfiguration.Etcd.External.IsDefined()
 }
 
 // isInitialized reports whether the cluster has been initialized.
-func (s Snapshot) isInitialized() bool {
+func (s snapshot) isInitialized() bool {
 	before := s.Plane.Status.Initialization.ControlPlaneInitialized
 	return before != nil && *before || s.Workload.Initialized
 }
 
 // isHeld reports whether a deleted Machine only waits for the removal of its etcd member.
-func (s Snapshot) isHeld(m machines.Member) bool { return s.hooks(&reconciler.Plan{}).IsHeld(m) }
+func (s snapshot) isHeld(m machines.Member) bool { return s.hooks(&reconciler.Plan{}).IsHeld(m) }
 
 // matching maps the etcd members to the Machines.
-func (s Snapshot) matching() workload.QuorumMatching {
+func (s snapshot) matching() workload.QuorumMatching {
 	in := workload.QuorumInput{Now: s.Now, State: s.Workload}
 	for _, m := range s.Machines {
 		providerID := ""
@@ -155,7 +155,7 @@ func (s Snapshot) matching() workload.QuorumMatching {
 }
 
 // rolloutMachine returns a Machine with the objects it was created from.
-func (s Snapshot) rolloutMachine(m *clusterv1.Machine) RolloutMachine {
+func (s snapshot) rolloutMachine(m *clusterv1.Machine) RolloutMachine {
 	out := RolloutMachine{Machine: m, Config: s.Configs[m.Spec.Bootstrap.ConfigRef.Name]}
 	if s.Plane.Spec.Rollout.Before.CertificatesExpiryDays > 0 {
 		out.Authority = secrets.ExpiresAt(s.Secrets[secrets.CA])
@@ -170,14 +170,14 @@ func (s Snapshot) rolloutMachine(m *clusterv1.Machine) RolloutMachine {
 }
 
 // reasons returns the reasons why a Machine has to be replaced.
-func (s Snapshot) reasons(m *clusterv1.Machine) []RolloutReason { return s.Reasons[m.Name] }
+func (s snapshot) reasons(m *clusterv1.Machine) []rolloutReason { return s.Reasons[m.Name] }
 
 // candidates returns the Machines that are not being deleted.
-func (s Snapshot) candidates() []RolloutCandidate {
-	var out []RolloutCandidate
+func (s snapshot) candidates() []rolloutCandidate {
+	var out []rolloutCandidate
 	for _, m := range s.Machines {
 		if !m.Deleted {
-			out = append(out, RolloutCandidate{
+			out = append(out, rolloutCandidate{
 				Machine: m.Machine, Outdated: len(s.reasons(m.Machine)) > 0, Unhealthy: workload.HealthUnhealthy(s.judged(m), s.managesEtcd()) != "",
 			})
 		}
@@ -186,7 +186,7 @@ func (s Snapshot) candidates() []RolloutCandidate {
 }
 
 // outdated returns the names of the Machines that have to be replaced and are not being deleted.
-func (s Snapshot) outdated() []string {
+func (s snapshot) outdated() []string {
 	var out []string
 	for _, c := range s.candidates() {
 		if c.Outdated {

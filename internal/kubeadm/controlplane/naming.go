@@ -11,8 +11,8 @@ import (
 // defaultNaming is the default name template.
 const defaultNaming = "{{ .kubeadmControlPlane.name }}-{{ .random }}"
 
-// NewNames returns unused names for a new Machine, one for each random part that is not taken.
-func NewNames(plane *controlplanev1.KubeadmControlPlane, cluster string, random, taken []string) ([]string, error) {
+// newNames returns unused names for a new Machine, one for each random part that is not taken.
+func newNames(plane *controlplanev1.KubeadmControlPlane, cluster string, random, taken []string) ([]string, error) {
 	values := naming.Values{"cluster": {"name": cluster}, "kubeadmControlPlane": {"name": plane.Name}}
 	template, err := naming.Parse(cmp.Or(plane.Spec.MachineNaming.Template, defaultNaming), values)
 	if err != nil {

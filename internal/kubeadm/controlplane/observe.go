@@ -27,8 +27,8 @@ import (
 	slipwayworkload "github.com/slipwayhq/slipway/internal/workload"
 )
 
-// Snapshot is the input of a decision about a KubeadmControlPlane.
-type Snapshot struct {
+// snapshot is the input of a decision about a KubeadmControlPlane.
+type snapshot struct {
 	Now      time.Time
 	Settings Settings
 	Plane    *controlplanev1.KubeadmControlPlane
@@ -69,7 +69,7 @@ type Snapshot struct {
 	Random, Taken []string
 	// Reasons to replace each Machine, by name, and the state of the Secrets. They are derived from the other fields
 	// in [Snapshot.Compared], because computing them takes time.
-	Reasons      map[string][]RolloutReason
+	Reasons      map[string][]rolloutReason
 	Certificates secrets.SecretsState
 	// InPlace contains the extension's responses about changes of Machines, by name, if they were requested.
 	InPlace map[string]inplace.UpdateCheck
@@ -77,17 +77,17 @@ type Snapshot struct {
 
 // Compared returns the snapshot with the fields that are derived from comparing Machines and Secrets with their
 // desired state.
-func (s Snapshot) Compared() Snapshot {
+func (s snapshot) Compared() snapshot {
 	first := len(s.Machines) == 0 && len(s.Created) == 0 && !s.isInitialized()
 	s.Certificates = secrets.Evaluate(secrets.EvaluateInput{Now: s.Now, Cluster: s.Cluster.Name, Required: s.required(), Found: s.Secrets, Generate: first})
 	return s.withReasons()
 }
 
-func (s Snapshot) withReasons() Snapshot {
+func (s snapshot) withReasons() snapshot {
 	s.Etcd = s.matching()
-	s.Reasons = map[string][]RolloutReason{}
+	s.Reasons = map[string][]rolloutReason{}
 	for _, m := range s.Machines {
-		if why := RolloutReasons(s.Plane, s.rolloutMachine(m.Machine), s.Now); len(why) > 0 {
+		if why := rolloutReasons(s.Plane, s.rolloutMachine(m.Machine), s.Now); len(why) > 0 {
 			s.Reasons[m.Name] = why
 		}
 	}
@@ -104,13 +104,13 @@ const (
 // spareNames is the number of additional random parts, in case names are taken.
 const spareNames = 8
 
-func (c *Controller) observe(ctx context.Context, plane *controlplanev1.KubeadmControlPlane) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Settings: c.settings, Plane: plane, Verified: c.verified.Has(plane), Workload: c.states.Get(plane.UID), KubeadmObjects: c.left.Get(plane.UID),
+func (c *controller) observe(ctx context.Context, plane *controlplanev1.KubeadmControlPlane) (snapshot, error) {
+	s := snapshot{Now: c.now(), Settings: c.settings, Plane: plane, Verified: c.verified.Has(plane), Workload: c.states.Get(plane.UID), KubeadmObjects: c.left.Get(plane.UID),
 		Configs: map[string]*bootstrapv1.KubeadmConfig{}}
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
 		return s, err
 	}
-	steps := []func(context.Context, *Snapshot) error{c.readMachines, c.readTemplate, c.readClones, c.readConfigs, c.readSecrets, c.readWorkers}
+	steps := []func(context.Context, *snapshot) error{c.readMachines, c.readTemplate, c.readClones, c.readConfigs, c.readSecrets, c.readWorkers}
 	for _, step := range steps {
 		if err := step(ctx, &s); err != nil {
 			return s, err
@@ -128,15 +128,15 @@ func (c *Controller) observe(ctx context.Context, plane *controlplanev1.KubeadmC
 	if len(s.Machines)+len(s.Created) >= desired(s) && len(s.Reasons) == 0 {
 		return s, nil // no Machine will be created
 	}
-	names, err := NewNames(plane, s.Cluster.Name, s.Random, nil)
+	names, err := newNames(plane, s.Cluster.Name, s.Random, nil)
 	if err != nil {
-		return s, nil // reported by [Decide]
+		return s, nil // reported by [decide]
 	}
 	s.Taken, err = machines.ExistingNames(ctx, c.client, plane.Namespace, names)
 	return s, err
 }
 
-func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readCluster(ctx context.Context, s *snapshot) (err error) {
 	if name := clusterName(s.Plane); name != "" {
 		s.Cluster, err = kube.Cluster(ctx, c.client, client.ObjectKey{Namespace: s.Plane.Namespace, Name: name})
 	}
@@ -154,7 +154,7 @@ func clusterName(plane client.Object) string {
 }
 
 // readMachines lists the control plane Machines of the Cluster.
-func (c *Controller) readMachines(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readMachines(ctx context.Context, s *snapshot) (err error) {
 	all := &clusterv1.MachineList{}
 	err = c.client.List(ctx, all, client.InNamespace(s.Plane.Namespace), client.MatchingFields{byCluster: s.Cluster.Name},
 		client.HasLabels{clusterv1.MachineControlPlaneLabel}, client.UnsafeDisableDeepCopy) // snapshots are read-only
@@ -185,7 +185,7 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) (err error) 
 	return err
 }
 
-func (c *Controller) readTemplate(ctx context.Context, s *Snapshot) error {
+func (c *controller) readTemplate(ctx context.Context, s *snapshot) error {
 	templates, err := clone.ReadTemplates(ctx, c.templates, s.Plane, s.Plane.Spec.MachineTemplate.Spec.InfrastructureRef)
 	if err == nil {
 		s.Infra = templates[0]
@@ -193,12 +193,12 @@ func (c *Controller) readTemplate(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-func (c *Controller) readClones(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readClones(ctx context.Context, s *snapshot) (err error) {
 	s.Clones, err = clone.Reader{References: c.clones, Writes: c.writer.Writes()}.Read(ctx, s.clones())
 	return err
 }
 
-func (c *Controller) readConfigs(ctx context.Context, s *Snapshot) error {
+func (c *controller) readConfigs(ctx context.Context, s *snapshot) error {
 	for _, m := range s.Machines {
 		ref := m.Spec.Bootstrap.ConfigRef
 		if ref.Kind != configKind {
@@ -219,7 +219,7 @@ func (c *Controller) readConfigs(ctx context.Context, s *Snapshot) error {
 
 // readSecrets reads the Secrets from the cache, or from the API server if the cache does not contain them, which may
 // be the case for Secrets provided by users.
-func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readSecrets(ctx context.Context, s *snapshot) (err error) {
 	purposes := append(secrets.Purposes(s.required()), secrets.Admin)
 	s.Secrets, err = secrets.Read(ctx, client.ObjectKeyFromObject(s.Cluster), purposes, c.secrets, c.live)
 	s.Kubeconfig = secrets.ParseKubeconfig(s.Secrets[secrets.Admin])
@@ -229,7 +229,7 @@ func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) (err error) {
 // readWorkers counts the worker Machines and MachinePools, because a deleted control plane waits for their deletion.
 // A count from the cache is sufficient unless it is zero, which is verified with the API server. Once the first
 // control plane Machine is being deleted, the workers are no longer counted.
-func (c *Controller) readWorkers(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readWorkers(ctx context.Context, s *snapshot) (err error) {
 	if s.Plane.DeletionTimestamp.IsZero() || slices.ContainsFunc(s.Machines, func(m machines.Member) bool { return m.Deleted }) {
 		return nil
 	}

@@ -12,27 +12,27 @@ import (
 	base "github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// RolloutCause is the cause for which a Machine is outdated.
-type RolloutCause string
+// rolloutCause is the cause for which a Machine is outdated.
+type rolloutCause string
 
 const (
-	RolloutVersion        RolloutCause = "Version"
-	RolloutInfrastructure RolloutCause = "Infrastructure"
-	KubeadmConfig         RolloutCause = "KubeadmConfig"
-	RolloutAfter          RolloutCause = "RolloutAfter"
-	CertificateExpiry     RolloutCause = "CertificateExpiry"
+	rolloutVersion        rolloutCause = "Version"
+	rolloutInfrastructure rolloutCause = "Infrastructure"
+	kubeadmConfig         rolloutCause = "KubeadmConfig"
+	rolloutAfter          rolloutCause = "RolloutAfter"
+	certificateExpiry     rolloutCause = "CertificateExpiry"
 )
 
-// RolloutReason describes why a Machine has to be replaced.
-type RolloutReason struct {
-	Cause   RolloutCause
+// rolloutReason describes why a Machine has to be replaced.
+type rolloutReason struct {
+	Cause   rolloutCause
 	Message string
 }
 
 // RolloutMachine is a control plane Machine with the objects it was created from.
 type RolloutMachine struct {
 	*clusterv1.Machine
-	// Config is the KubeadmConfig. If it is nil, it is unknown and not compared.
+	// Config is the kubeadmConfig. If it is nil, it is unknown and not compared.
 	Config *bootstrapv1.KubeadmConfig
 	// Infra is the template from which the infrastructure machine was cloned. If it is undefined, it is unknown and
 	// not compared.
@@ -44,9 +44,9 @@ type RolloutMachine struct {
 // kubeadmValidity is kubeadm's default validity of certificates, in days.
 const kubeadmValidity = 365
 
-// RolloutFutile returns the reason why a Machine with expiring certificates is not replaced: the certificates of a new
+// rolloutFutile returns the reason why a Machine with expiring certificates is not replaced: the certificates of a new
 // Machine would expire just as soon. It is empty if a replacement helps.
-func RolloutFutile(plane *controlplanev1.KubeadmControlPlane, authority, now time.Time) string {
+func rolloutFutile(plane *controlplanev1.KubeadmControlPlane, authority, now time.Time) string {
 	days, validity := plane.Spec.Rollout.Before.CertificatesExpiryDays, int32(kubeadmValidity)
 	if set := plane.Spec.KubeadmConfigSpec.ClusterConfiguration.CertificateValidityPeriodDays; set > 0 {
 		validity = set
@@ -63,35 +63,35 @@ func RolloutFutile(plane *controlplanev1.KubeadmControlPlane, authority, now tim
 	return ""
 }
 
-// RolloutReasons returns the reasons why a Machine has to be replaced, in the order of the table in the package
+// rolloutReasons returns the reasons why a Machine has to be replaced, in the order of the table in the package
 // documentation. It is empty if the Machine is up to date.
-func RolloutReasons(plane *controlplanev1.KubeadmControlPlane, m RolloutMachine, now time.Time) []RolloutReason {
-	var out []RolloutReason
-	differ := func(cause RolloutCause, format string, args ...any) {
-		out = append(out, RolloutReason{cause, fmt.Sprintf(format, args...)})
+func rolloutReasons(plane *controlplanev1.KubeadmControlPlane, m RolloutMachine, now time.Time) []rolloutReason {
+	var out []rolloutReason
+	differ := func(cause rolloutCause, format string, args ...any) {
+		out = append(out, rolloutReason{cause, fmt.Sprintf(format, args...)})
 	}
 	if m.Spec.Version != plane.Spec.Version {
-		differ(RolloutVersion, "Version %s, %s required", orNone(m.Spec.Version), plane.Spec.Version)
+		differ(rolloutVersion, "Version %s, %s required", orNone(m.Spec.Version), plane.Spec.Version)
 	}
 	if want := plane.Spec.MachineTemplate.Spec.InfrastructureRef; m.Infra.IsDefined() && m.Infra != want {
-		differ(RolloutInfrastructure, "%s %s, %s %s required", m.Infra.Kind, m.Infra.Name, want.Kind, want.Name)
+		differ(rolloutInfrastructure, "%s %s, %s %s required", m.Infra.Kind, m.Infra.Name, want.Kind, want.Name)
 	}
 	if m.Config != nil {
-		if fields := RolloutDifferences(plane, m.Config.Spec); len(fields) > 0 {
-			differ(KubeadmConfig, "KubeadmConfig differs in %s", condition.Names(fields))
+		if fields := rolloutDifferences(plane, m.Config.Spec); len(fields) > 0 {
+			differ(kubeadmConfig, "KubeadmConfig differs in %s", condition.Names(fields))
 		}
 	}
 	if base.Expired(plane.Spec.Rollout.After.Time, m.CreationTimestamp.Time, now) {
-		differ(RolloutAfter, "KubeadmControlPlane spec.rollout.after expired")
+		differ(rolloutAfter, "KubeadmControlPlane spec.rollout.after expired")
 	}
-	if days := plane.Spec.Rollout.Before.CertificatesExpiryDays; days > 0 && expires(m, now.AddDate(0, 0, int(days))) && RolloutFutile(plane, m.Authority, now) == "" {
-		differ(CertificateExpiry, "Certificates will expire soon, within %d days", days)
+	if days := plane.Spec.Rollout.Before.CertificatesExpiryDays; days > 0 && expires(m, now.AddDate(0, 0, int(days))) && rolloutFutile(plane, m.Authority, now) == "" {
+		differ(certificateExpiry, "Certificates will expire soon, within %d days", days)
 	}
 	return out
 }
 
-// CertificatesExpiry returns the earliest expiration of a Machine's certificates, or false if unknown.
-func CertificatesExpiry(m RolloutMachine) (time.Time, bool) {
+// certificatesExpiry returns the earliest expiration of a Machine's certificates, or false if unknown.
+func certificatesExpiry(m RolloutMachine) (time.Time, bool) {
 	if expiry := m.Status.CertificatesExpiryDate; !expiry.IsZero() {
 		return expiry.Time, true
 	}
@@ -99,12 +99,12 @@ func CertificatesExpiry(m RolloutMachine) (time.Time, bool) {
 }
 
 func expires(m RolloutMachine, before time.Time) bool {
-	expiry, known := CertificatesExpiry(m)
+	expiry, known := certificatesExpiry(m)
 	return known && expiry.Before(before)
 }
 
-// NextTime returns the time at which the first Machine becomes outdated by the passing of time, or zero.
-func NextTime(plane *controlplanev1.KubeadmControlPlane, all []RolloutMachine, now time.Time) time.Time {
+// nextTime returns the time at which the first Machine becomes outdated by the passing of time, or zero.
+func nextTime(plane *controlplanev1.KubeadmControlPlane, all []RolloutMachine, now time.Time) time.Time {
 	var next time.Time
 	note := func(at time.Time) {
 		if at.After(now) && (next.IsZero() || at.Before(next)) {
@@ -113,14 +113,14 @@ func NextTime(plane *controlplanev1.KubeadmControlPlane, all []RolloutMachine, n
 	}
 	note(plane.Spec.Rollout.After.Time)
 	for _, m := range all {
-		if expiry, known := CertificatesExpiry(m); known && plane.Spec.Rollout.Before.CertificatesExpiryDays > 0 {
+		if expiry, known := certificatesExpiry(m); known && plane.Spec.Rollout.Before.CertificatesExpiryDays > 0 {
 			note(expiry.AddDate(0, 0, -int(plane.Spec.Rollout.Before.CertificatesExpiryDays)))
 		}
 	}
 	return next
 }
 
-func RolloutMessages(reasons []RolloutReason) []string {
+func rolloutMessages(reasons []rolloutReason) []string {
 	var out []string
 	for _, r := range reasons {
 		out = append(out, r.Message)
@@ -128,8 +128,8 @@ func RolloutMessages(reasons []RolloutReason) []string {
 	return out
 }
 
-// RolloutSurge returns how many additional Machines may exist while outdated ones are replaced.
-func RolloutSurge(plane *controlplanev1.KubeadmControlPlane) int {
+// rolloutSurge returns how many additional Machines may exist while outdated ones are replaced.
+func rolloutSurge(plane *controlplanev1.KubeadmControlPlane) int {
 	most := plane.Spec.Rollout.Strategy.RollingUpdate.MaxSurge
 	if most == nil {
 		return 1
@@ -137,9 +137,9 @@ func RolloutSurge(plane *controlplanev1.KubeadmControlPlane) int {
 	return min(1, most.IntValue())
 }
 
-// PendingVersion returns a message if the topology of the Cluster requires another version, which takes precedence
+// pendingVersion returns a message if the topology of the Cluster requires another version, which takes precedence
 // over other changes. Otherwise it is empty.
-func PendingVersion(plane *controlplanev1.KubeadmControlPlane, cluster *clusterv1.Cluster) string {
+func pendingVersion(plane *controlplanev1.KubeadmControlPlane, cluster *clusterv1.Cluster) string {
 	topology := cluster.Spec.Topology
 	next := topology.Version
 	if step := cluster.Annotations[clusterv1.ClusterTopologyUpgradeStepAnnotation]; step != "" {

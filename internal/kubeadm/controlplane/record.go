@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines"
 )
 
-// RemediationRecord describes a remediation. It is stored in annotations.
-type RemediationRecord struct {
+// remediationRecord describes a remediation. It is stored in annotations.
+type remediationRecord struct {
 	// Machine that was replaced. After retries, it is the first one.
 	Machine string `json:"machine"`
 	// Timestamp is the time of the last replacement.
@@ -23,39 +23,39 @@ type RemediationRecord struct {
 }
 
 // Text returns the value of the annotation.
-func (r RemediationRecord) Text() string {
-	data, err := json.Marshal(RemediationRecord{Machine: r.Machine, Timestamp: r.Timestamp.UTC(), RetryCount: r.RetryCount})
+func (r remediationRecord) Text() string {
+	data, err := json.Marshal(remediationRecord{Machine: r.Machine, Timestamp: r.Timestamp.UTC(), RetryCount: r.RetryCount})
 	if err != nil {
 		return "" // text, times and numbers can always be encoded
 	}
 	return string(data)
 }
 
-// InProgress returns the record on a control plane, or false if there is no valid one.
-func InProgress(plane client.Object) (RemediationRecord, bool) {
+// inProgress returns the record on a control plane, or false if there is no valid one.
+func inProgress(plane client.Object) (remediationRecord, bool) {
 	return parse(plane.GetAnnotations()[controlplanev1.RemediationInProgressAnnotation])
 }
 
-// RemediationFor returns the record on a Machine that replaces another one, or false.
-func RemediationFor(machine client.Object) (RemediationRecord, bool) {
+// remediationFor returns the record on a Machine that replaces another one, or false.
+func remediationFor(machine client.Object) (remediationRecord, bool) {
 	return parse(machine.GetAnnotations()[controlplanev1.RemediationForAnnotation])
 }
 
-func parse(text string) (RemediationRecord, bool) {
-	r := RemediationRecord{}
+func parse(text string) (remediationRecord, bool) {
+	r := remediationRecord{}
 	if text == "" || json.Unmarshal([]byte(text), &r) != nil || r.Machine == "" || r.RetryCount < 0 || r.RetryCount > math.MaxInt32 {
-		return RemediationRecord{}, false
+		return remediationRecord{}, false
 	}
 	return r, r.Text() != "" // a time that cannot be encoded invalidates the record
 }
 
-// RemediationLast returns the last remediation of a control plane: the one in progress, or the newest one recorded on its
+// remediationLast returns the last remediation of a control plane: the one in progress, or the newest one recorded on its
 // Machines.
-func RemediationLast(plane *controlplanev1.KubeadmControlPlane, ms machines.Members) controlplanev1.LastRemediationStatus {
-	last, found := InProgress(plane)
+func remediationLast(plane *controlplanev1.KubeadmControlPlane, ms machines.Members) controlplanev1.LastRemediationStatus {
+	last, found := inProgress(plane)
 	if !found {
 		for _, m := range ms {
-			if r, ok := RemediationFor(m.Machine); ok && (!found || r.Timestamp.After(last.Timestamp)) {
+			if r, ok := remediationFor(m.Machine); ok && (!found || r.Timestamp.After(last.Timestamp)) {
 				last, found = r, true
 			}
 		}

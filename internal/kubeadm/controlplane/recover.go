@@ -14,8 +14,8 @@ import (
 )
 
 // recovering returns the input of decisions about a recovery from the loss of the quorum.
-func (s Snapshot) recovering(p reconciler.Plan) RecoveryInput {
-	in := RecoveryInput{Now: s.Now, Before: s.Plane.Status.Conditions, Managed: s.managesEtcd(), Initialized: s.isInitialized()}
+func (s snapshot) recovering(p reconciler.Plan) recoveryInput {
+	in := recoveryInput{Now: s.Now, Before: s.Plane.Status.Conditions, Managed: s.managesEtcd(), Initialized: s.isInitialized()}
 	if s.Cluster == nil {
 		return in
 	}
@@ -27,7 +27,7 @@ func (s Snapshot) recovering(p reconciler.Plan) RecoveryInput {
 		in.Problem, in.Reason = fault.UserMessage(err), fault.As(err).Reason
 	}
 	for _, m := range s.Machines {
-		one := RecoveryMachine{Machine: m.Machine, Written: isWritten(m, p), Member: m.Status.NodeRef.Name, MayHaveMember: s.Etcd.HasMember(m.Name)}
+		one := recoveryMachine{Machine: m.Machine, Written: isWritten(m, p), Member: m.Status.NodeRef.Name, MayHaveMember: s.Etcd.HasMember(m.Name)}
 		if member, is := s.Etcd.Of(m.Name); is {
 			one.Member = member.Name
 			if member.Health == workload.QuorumUnhealthy {
@@ -45,16 +45,16 @@ func (s Snapshot) recovering(p reconciler.Plan) RecoveryInput {
 }
 
 // recoverQuorum plans a requested recovery. While a recovery is in progress, no other step is executed.
-func recoverQuorum(s Snapshot, _ change, p *reconciler.Plan) bool { return s.recovering(*p).Decide(p) }
+func recoverQuorum(s snapshot, _ change, p *reconciler.Plan) bool { return s.recovering(*p).Decide(p) }
 
 // actOnRecovery executes the actions of a recovery.
-func (c *Controller) actOnRecovery(ctx context.Context, s Snapshot, do reconciler.Action) error {
-	machine := s.Machines.Named(MachineOf(do))
-	to := RecoveryTarget{Plane: s.Plane, Machine: machine.Machine, Nodes: s.Workload.Nodes, Workload: func(ctx context.Context) (client.Client, error) {
+func (c *controller) actOnRecovery(ctx context.Context, s snapshot, do reconciler.Action) error {
+	machine := s.Machines.Named(machineOf(do))
+	to := recoveryTarget{Plane: s.Plane, Machine: machine.Machine, Nodes: s.Workload.Nodes, Workload: func(ctx context.Context) (client.Client, error) {
 		return c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	}}
 	if infra := s.Clones.InfrastructureOf(machine.Machine); infra.Unstructured != nil {
 		to.Infra = infra.Unstructured
 	}
-	return RecoveryAct(ctx, c.writer, to, do)
+	return recoveryAct(ctx, c.writer, to, do)
 }

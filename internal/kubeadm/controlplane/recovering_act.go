@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// RecoveryTarget contains the objects of a recovery action.
-type RecoveryTarget struct {
+// recoveryTarget contains the objects of a recovery action.
+type recoveryTarget struct {
 	Plane client.Object
 	// Machine of the action, and its infrastructure machine, or nil if they do not exist.
 	Machine *clusterv1.Machine
@@ -23,48 +23,48 @@ type RecoveryTarget struct {
 	Workload func(ctx context.Context) (client.Client, error)
 }
 
-// MachineOf returns the Machine of a recovery action, or the empty string.
-func MachineOf(do reconciler.Action) string {
+// machineOf returns the Machine of a recovery action, or the empty string.
+func machineOf(do reconciler.Action) string {
 	switch a := do.(type) {
-	case OrderEtcd:
+	case orderEtcd:
 		return a.Machine
-	case ExcludeFromDrain:
+	case excludeFromDrain:
 		return a.Machine
-	case FinishRecovery:
+	case finishRecovery:
 		return a.Machine
 	}
 	return ""
 }
 
-// RecoveryAct executes a recovery action. All actions are idempotent.
-func RecoveryAct(ctx context.Context, w *kube.Writer, to RecoveryTarget, do reconciler.Action) error {
+// recoveryAct executes a recovery action. All actions are idempotent.
+func recoveryAct(ctx context.Context, w *kube.Writer, to recoveryTarget, do reconciler.Action) error {
 	switch a := do.(type) {
-	case AcceptRecovery:
+	case acceptRecovery:
 		return w.Patch(ctx, to.Plane, func(o client.Object) { kube.Annotate(o, controlplanev1.RecoverAnnotation, new(a.Request.String())) })
-	case OrderEtcd:
+	case orderEtcd:
 		if to.Infra == nil {
 			return nil
 		}
 		return w.Patch(ctx, to.Infra, func(o client.Object) { kube.Annotate(o, controlplanev1.EtcdOrderAnnotation, new(a.Order.String())) })
-	case ExcludeFromDrain:
+	case excludeFromDrain:
 		return w.Patch(ctx, to.Machine, func(o client.Object) {
 			kube.Annotate(o, clusterv1.ExcludeNodeDrainingAnnotation, new(""))
 			kube.Annotate(o, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation, new(""))
 		})
-	case DeleteNode:
+	case deleteNode:
 		workload, err := to.Workload(ctx)
 		if err != nil || to.Nodes[a.Node] == nil {
 			return err
 		}
 		return kube.NewWriter(workload, "kubeadmcontrolplane").DeleteAnyway(ctx, to.Nodes[a.Node])
-	case FinishRecovery:
+	case finishRecovery:
 		return finish(ctx, w, to)
 	}
 	return nil
 }
 
 // finish removes the request last, so that an interrupted cleanup is repeated.
-func finish(ctx context.Context, w *kube.Writer, to RecoveryTarget) error {
+func finish(ctx context.Context, w *kube.Writer, to recoveryTarget) error {
 	if to.Infra != nil {
 		if err := w.Patch(ctx, to.Infra, func(o client.Object) {
 			kube.Annotate(o, controlplanev1.EtcdOrderAnnotation, nil)

@@ -45,12 +45,12 @@ type progress struct {
 }
 
 // Decide plans the next step of a recovery, and reports whether all other steps of the control plane are blocked.
-func (in RecoveryInput) Decide(p *reconciler.Plan) bool {
+func (in recoveryInput) Decide(p *reconciler.Plan) bool {
 	at := in.progress()
 	if at.stage == none {
 		p.Do(in.surveys()...)
 		if in.isSurveyed() {
-			p.RecheckIn(RecoveryInterval)
+			p.RecheckIn(recoveryInterval)
 		}
 		return false
 	}
@@ -65,7 +65,7 @@ func (in RecoveryInput) Decide(p *reconciler.Plan) bool {
 	if at.stage == refused || at.stage == failed {
 		p.RecheckIn(refusedInterval)
 	} else {
-		p.RecheckIn(RecoveryInterval)
+		p.RecheckIn(recoveryInterval)
 	}
 	switch at.stage {
 	case surveying:
@@ -73,7 +73,7 @@ func (in RecoveryInput) Decide(p *reconciler.Plan) bool {
 	case checking:
 		p.Do(in.orders(in.first(), in.survivor())...)
 	case accepting:
-		p.Do(AcceptRecovery{Request: in.accepted()})
+		p.Do(acceptRecovery{Request: in.accepted()})
 	case fencing:
 		p.Do(in.fence()...)
 	case rebuilding:
@@ -83,25 +83,25 @@ func (in RecoveryInput) Decide(p *reconciler.Plan) bool {
 		}
 	case cleaning:
 		for _, node := range in.strayNodes() {
-			p.Do(DeleteNode{Node: node, Why: "its Machine was given up with its member of etcd"})
+			p.Do(deleteNode{Node: node, Why: "its Machine was given up with its member of etcd"})
 		}
 	case done:
 		if in.isSaid() {
-			p.Do(FinishRecovery{ID: in.Request.ID, Machine: in.Request.Survivor})
+			p.Do(finishRecovery{ID: in.Request.ID, Machine: in.Request.Survivor})
 		}
 	}
 	return at.stage > refused && at.stage < done
 }
 
 // IsUnderWay reports whether a survey or recovery is in progress, so that its progress is polled at a short interval.
-func (in RecoveryInput) IsUnderWay() bool {
+func (in recoveryInput) IsUnderWay() bool {
 	at := in.progress().stage
 	return at > none && at != refused && at != failed
 }
 
 // NeedsRead reports whether the next step depends on the state of the workload cluster. If not, reading it is
 // skipped, because it would only delay the recovery until the read times out.
-func (in RecoveryInput) NeedsRead() bool {
+func (in recoveryInput) NeedsRead() bool {
 	switch in.progress().stage {
 	case surveying:
 		return len(in.orders(in.order(recovery.Survey), in.staying()...)) == 0
@@ -116,7 +116,7 @@ func (in RecoveryInput) NeedsRead() bool {
 }
 
 // progress returns the stage of the recovery according to the table in the package documentation.
-func (in RecoveryInput) progress() progress {
+func (in recoveryInput) progress() progress {
 	switch {
 	case in.Problem != "":
 		return progress{refused, in.Reason, in.Problem}
@@ -151,7 +151,7 @@ func (in RecoveryInput) progress() progress {
 }
 
 // afterwards returns the final stages of a recovery, once etcd has quorum without the lost members.
-func (in RecoveryInput) afterwards() progress {
+func (in recoveryInput) afterwards() progress {
 	if nodes := in.strayNodes(); len(nodes) > 0 {
 		return progress{cleaning, reasonRecovering, fmt.Sprintf("Deleting %s of lost Machines", nodesText(nodes))}
 	}
@@ -167,12 +167,12 @@ func nodesText(names []string) string {
 
 // isRebuilt reports whether the survivor's etcd was rebuilt. For a manual rebuild, or if the survivor no longer
 // exists, no report is expected and it returns true.
-func (in RecoveryInput) isRebuilt(survivor RecoveryMachine) bool {
+func (in recoveryInput) isRebuilt(survivor recoveryMachine) bool {
 	return in.Request.Manual || survivor.Machine == nil || survivor.Report.IsFor(in.last()) && survivor.Report.Problem == ""
 }
 
 // judge evaluates a request that has not been accepted yet.
-func (in RecoveryInput) judge() progress {
+func (in recoveryInput) judge() progress {
 	survivor := in.survivor()
 	loss := in.Loss()
 	name := in.Request.Survivor
@@ -201,7 +201,7 @@ func (in RecoveryInput) judge() progress {
 // judgeRestore evaluates a request to restore a snapshot. It does not require a lost quorum, because reverting to a
 // snapshot is the user's choice. No member is discarded before the data of the snapshot is prepared next to the data
 // in use.
-func (in RecoveryInput) judgeRestore(survivor RecoveryMachine) progress {
+func (in recoveryInput) judgeRestore(survivor recoveryMachine) progress {
 	name, snapshot := survivor.Name, in.Request.Snapshot
 	switch {
 	case in.Request.Manual:
@@ -217,14 +217,14 @@ func (in RecoveryInput) judgeRestore(survivor RecoveryMachine) progress {
 }
 
 // hasQuorum reports whether a member knows a leader.
-func (in RecoveryInput) hasQuorum() bool {
-	return in.ReadError == "" && in.HasLeader || slices.ContainsFunc(in.Machines, func(m RecoveryMachine) bool {
+func (in recoveryInput) hasQuorum() bool {
+	return in.ReadError == "" && in.HasLeader || slices.ContainsFunc(in.Machines, func(m recoveryMachine) bool {
 		return m.surveyed() != nil && m.surveyed().Leader && m.Report.ID == in.Request.ID
 	})
 }
 
 // accepted returns the accepted request, with the Machines and members to discard.
-func (in RecoveryInput) accepted() recovery.RecoveryRequest {
+func (in recoveryInput) accepted() recovery.RecoveryRequest {
 	out := *in.Request
 	out.Accepted, out.Lost = true, nil
 	nodes := map[string]bool{in.survivor().member(): true}
@@ -243,24 +243,24 @@ func (in RecoveryInput) accepted() recovery.RecoveryRequest {
 }
 
 // fence deletes the discarded Machines. They are not drained, because the API does not respond.
-func (in RecoveryInput) fence() []reconciler.Action {
+func (in recoveryInput) fence() []reconciler.Action {
 	var out []reconciler.Action
 	for _, m := range in.Machines {
 		switch {
 		case !in.Request.HasLost(m.Name) || m.Written:
 		case !m.isExcluded():
-			out = append(out, ExcludeFromDrain{Machine: m.Name})
+			out = append(out, excludeFromDrain{Machine: m.Name})
 		case !m.isDeleted():
 			out = append(out, machines.Delete{Names: []string{m.Name}, Why: "its member of etcd is given up"})
 		case m.hasHook():
-			out = append(out, RemoveHook{Machine: m.Name, Why: "its member of etcd is given up"})
+			out = append(out, removeHook{Machine: m.Name, Why: "its member of etcd is given up"})
 		}
 	}
 	return out
 }
 
 // unfenced returns the discarded Machines whose infrastructure may still come back.
-func (in RecoveryInput) unfenced() []string {
+func (in recoveryInput) unfenced() []string {
 	var out []string
 	for _, m := range in.Machines {
 		if in.Request.HasLost(m.Name) && !m.isFenced() {
@@ -271,12 +271,12 @@ func (in RecoveryInput) unfenced() []string {
 }
 
 // order returns the order for a step of the request.
-func (in RecoveryInput) order(step recovery.Step) recovery.EtcdOrder {
+func (in recoveryInput) order(step recovery.Step) recovery.EtcdOrder {
 	return recovery.EtcdOrder{ID: in.Request.ID, Step: step}
 }
 
 // first returns the order that checks the survivor before any member is discarded.
-func (in RecoveryInput) first() recovery.EtcdOrder {
+func (in recoveryInput) first() recovery.EtcdOrder {
 	if in.Request.Restores() {
 		return recovery.EtcdOrder{ID: in.Request.ID, Step: recovery.Stage, Snapshot: in.Request.Snapshot}
 	}
@@ -284,7 +284,7 @@ func (in RecoveryInput) first() recovery.EtcdOrder {
 }
 
 // last returns the order that follows the deletion of the other Machines.
-func (in RecoveryInput) last() recovery.EtcdOrder {
+func (in recoveryInput) last() recovery.EtcdOrder {
 	if in.Request.Restores() {
 		return in.order(recovery.Restore)
 	}
@@ -292,12 +292,12 @@ func (in RecoveryInput) last() recovery.EtcdOrder {
 }
 
 // origin describes the origin of the data.
-func (in RecoveryInput) origin() string {
+func (in recoveryInput) origin() string {
 	return in.either("the member of Machine "+in.Request.Survivor, "snapshot "+in.Request.Snapshot.Name+" on Machine "+in.Request.Survivor)
 }
 
 // either selects between the texts for a rebuild and for a restore.
-func (in RecoveryInput) either(member, snapshot string) string {
+func (in recoveryInput) either(member, snapshot string) string {
 	if in.Request.Restores() {
 		return snapshot
 	}
@@ -305,32 +305,32 @@ func (in RecoveryInput) either(member, snapshot string) string {
 }
 
 // orders sends an order to the infrastructure machines that do not have it yet.
-func (in RecoveryInput) orders(want recovery.EtcdOrder, of ...RecoveryMachine) []reconciler.Action {
+func (in recoveryInput) orders(want recovery.EtcdOrder, of ...recoveryMachine) []reconciler.Action {
 	var out []reconciler.Action
 	for _, m := range of {
 		if m.Machine != nil && m.HasInfra && (m.Order == nil || *m.Order != want) {
-			out = append(out, OrderEtcd{Machine: m.Name, Order: want})
+			out = append(out, orderEtcd{Machine: m.Name, Order: want})
 		}
 	}
 	return out
 }
 
 // survivor returns the survivor of the request. Its embedded Machine is nil if it does not exist.
-func (in RecoveryInput) survivor() RecoveryMachine {
+func (in recoveryInput) survivor() recoveryMachine {
 	for _, m := range in.Machines {
 		if m.Name == in.Request.Survivor {
 			return m
 		}
 	}
-	return RecoveryMachine{}
+	return recoveryMachine{}
 }
 
 // staying returns the Machines that are not being deleted.
-func (in RecoveryInput) staying() []RecoveryMachine {
-	return slices.DeleteFunc(slices.Clone(in.Machines), RecoveryMachine.isDeleted)
+func (in recoveryInput) staying() []recoveryMachine {
+	return slices.DeleteFunc(slices.Clone(in.Machines), recoveryMachine.isDeleted)
 }
 
-func (in RecoveryInput) names(of []RecoveryMachine) []string {
+func (in recoveryInput) names(of []recoveryMachine) []string {
 	var out []string
 	for _, m := range of {
 		out = append(out, m.Name)
@@ -338,7 +338,7 @@ func (in RecoveryInput) names(of []RecoveryMachine) []string {
 	return out
 }
 
-func (in RecoveryInput) memberNames() []string {
+func (in recoveryInput) memberNames() []string {
 	var out []string
 	for _, m := range in.Members {
 		out = append(out, m.Name)
@@ -347,7 +347,7 @@ func (in RecoveryInput) memberNames() []string {
 }
 
 // lostIn returns the names that are Nodes of discarded members.
-func (in RecoveryInput) lostIn(names []string) []string {
+func (in recoveryInput) lostIn(names []string) []string {
 	var out []string
 	for _, lost := range in.Request.Lost {
 		if lost.Node != "" && slices.Contains(names, lost.Node) {
@@ -357,16 +357,16 @@ func (in RecoveryInput) lostIn(names []string) []string {
 	return out
 }
 
-func (in RecoveryInput) strayNodes() []string { return in.lostIn(in.Nodes) }
+func (in recoveryInput) strayNodes() []string { return in.lostIn(in.Nodes) }
 
 // isSaid reports whether the condition already reports the end of this recovery.
-func (in RecoveryInput) isSaid() bool {
+func (in recoveryInput) isSaid() bool {
 	c := in.Before.Get(controlplanev1.RecoveredCondition)
 	return c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, in.Request.ID)
 }
 
 // Verdict returns the condition Recovered. Once it is True, it remains True until the next request.
-func (in RecoveryInput) Verdict() condition.Verdict {
+func (in recoveryInput) Verdict() condition.Verdict {
 	at := in.progress()
 	switch {
 	case at.stage == done:

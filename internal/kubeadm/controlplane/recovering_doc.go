@@ -22,5 +22,5 @@
 //
 // The other machines are deleted before the survivor is rebuilt. Otherwise two members that come back with the old
 // membership could form a quorum next to the survivor's. The user chooses the survivor, and after the recovery the
-// control plane creates the missing Machines as usual. Start reading at [RecoveryInput] and [RecoveryInput.Decide].
+// control plane creates the missing Machines as usual. Start reading at [recoveryInput] and [recoveryInput.Decide].
 package controlplane

@@ -21,11 +21,11 @@ const id = "20261125T131500Z"
 var now = time.Date(2026, 11, 25, 13, 15, 30, 0, time.UTC)
 
 // machine is one of a control plane; its Node is n-NAME.
-func machine(name string, change ...func(*RecoveryMachine)) RecoveryMachine {
+func machine(name string, change ...func(*recoveryMachine)) recoveryMachine {
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{kcpHook: ""}}}
 	m.Status.NodeRef.Name = "n-" + name
 	m.Status.Initialization.InfrastructureProvisioned = new(true)
-	out := RecoveryMachine{Machine: m, HasInfra: true}
+	out := recoveryMachine{Machine: m, HasInfra: true}
 	for _, c := range change {
 		c(&out)
 	}
@@ -35,20 +35,20 @@ func machine(name string, change ...func(*RecoveryMachine)) RecoveryMachine {
 const kcpHook = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup"
 
 // stopped: the infrastructure says that the machine does not run.
-func stopped(m *RecoveryMachine) {
+func stopped(m *recoveryMachine) {
 	m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: clusterv1.InfrastructureReadyCondition, Status: "False", Message: "* It does not run"})
 }
 
-func deleting(m *RecoveryMachine) { m.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
+func deleting(m *recoveryMachine) { m.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
 
-func excluded(m *RecoveryMachine) {
+func excluded(m *recoveryMachine) {
 	m.Annotations[clusterv1.ExcludeNodeDrainingAnnotation], m.Annotations[clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation] = "", ""
 }
 
-func noHook(m *RecoveryMachine) { delete(m.Annotations, kcpHook) }
+func noHook(m *recoveryMachine) { delete(m.Annotations, kcpHook) }
 
 // fenced: the infrastructure machine is deleted, and the Node cannot be.
-func fenced(m *RecoveryMachine) {
+func fenced(m *recoveryMachine) {
 	excluded(m)
 	deleting(m)
 	noHook(m)
@@ -56,12 +56,12 @@ func fenced(m *RecoveryMachine) {
 	m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: clusterv1.MachineDeletingCondition, Status: "True", Reason: clusterv1.MachineDeletingDeletingNodeReason})
 }
 
-func ordered(step recovery.Step) func(*RecoveryMachine) {
-	return func(m *RecoveryMachine) { m.Order = &recovery.EtcdOrder{ID: id, Step: step} }
+func ordered(step recovery.Step) func(*recoveryMachine) {
+	return func(m *recoveryMachine) { m.Order = &recovery.EtcdOrder{ID: id, Step: step} }
 }
 
-func reported(step recovery.Step, problem string, member *recovery.MemberState) func(*RecoveryMachine) {
-	return func(m *RecoveryMachine) {
+func reported(step recovery.Step, problem string, member *recovery.MemberState) func(*recoveryMachine) {
+	return func(m *recoveryMachine) {
 		m.Report = &recovery.Report{ID: id, Step: step, Problem: problem, Member: member}
 	}
 }
@@ -92,14 +92,14 @@ func members(healthy string, names ...string) workload.QuorumMembers {
 const unread = "the workload cluster does not answer"
 
 // input is a control plane of three with these Machines, whose API does not answer.
-func input(r *recovery.RecoveryRequest, ms ...RecoveryMachine) RecoveryInput {
-	return RecoveryInput{Now: now, Cluster: "c1", Request: r, Machines: ms, Managed: true, Initialized: true, ReadError: unread}
+func input(r *recovery.RecoveryRequest, ms ...recoveryMachine) recoveryInput {
+	return recoveryInput{Now: now, Cluster: "c1", Request: r, Machines: ms, Managed: true, Initialized: true, ReadError: unread}
 }
 
 // The quorum is lost where too few members can be left, and the message says who is, and what to do.
 func TestLoss(t *testing.T) { // KC-16
 	tests := map[string]struct {
-		in     RecoveryInput
+		in     recoveryInput
 		want   string
 		reason string
 	}{
@@ -109,24 +109,24 @@ func TestLoss(t *testing.T) { // KC-16
 		"one of three":  {input(nil, machine("a"), machine("b"), machine("c", stopped)), "", "the others have a quorum"},
 		"three of five": {input(nil, machine("a"), machine("b"), machine("c", stopped), machine("d", stopped), machine("e", fenced)), "2 of 5 members left, 3 needed", "deleted ones are lost, too"},
 		"all":           {input(nil, machine("a", stopped)), "0 of 1 members left, 1 needed. Machine a: It does not run. Start one where that is possible; otherwise its data is in snapshots alone", "nothing to rebuild from"},
-		"a member without a Machine": {RecoveryInput{Cluster: "c1", Managed: true, Initialized: true, ReadError: unread, Members: members("", "a", "b", "c"), Machines: []RecoveryMachine{machine("a")}},
+		"a member without a Machine": {recoveryInput{Cluster: "c1", Managed: true, Initialized: true, ReadError: unread, Members: members("", "a", "b", "c"), Machines: []recoveryMachine{machine("a")}},
 			"1 of 3 members left", "Machines may have been deleted by hand"},
-		"just initialized":  {input(nil, machine("a", func(m *RecoveryMachine) { m.Status.NodeRef.Name = "" })), "", "its Node is not known yet, and neither is its member"},
+		"just initialized":  {input(nil, machine("a", func(m *recoveryMachine) { m.Status.NodeRef.Name = "" })), "", "its Node is not known yet, and neither is its member"},
 		"the network alone": {input(nil, machine("a"), machine("b"), machine("c")), "", "nothing says that a machine does not run"},
-		"not provisioned":   {input(nil, machine("a"), machine("b", stopped, func(m *RecoveryMachine) { m.Status.Initialization.InfrastructureProvisioned = nil })), "", "it has never had a member"},
-		"a survey of yesterday": {RecoveryInput{Now: time.Date(2026, 11, 26, 13, 15, 0, 0, time.UTC), Cluster: "c1", Managed: true, Initialized: true, ReadError: unread, Machines: []RecoveryMachine{machine("a", surveyed),
+		"not provisioned":   {input(nil, machine("a"), machine("b", stopped, func(m *recoveryMachine) { m.Status.Initialization.InfrastructureProvisioned = nil })), "", "it has never had a member"},
+		"a survey of yesterday": {recoveryInput{Now: time.Date(2026, 11, 26, 13, 15, 0, 0, time.UTC), Cluster: "c1", Managed: true, Initialized: true, ReadError: unread, Machines: []recoveryMachine{machine("a", surveyed),
 			machine("b", reported(recovery.Survey, "no etcd", nil)), machine("c", reported(recovery.Survey, "no etcd", nil))}}, "", "what it found may not be so any more"},
-		"external":               {RecoveryInput{ReadError: unread, Initialized: true, Machines: []RecoveryMachine{machine("a", stopped)}}, "", "its members are elsewhere"},
+		"external":               {recoveryInput{ReadError: unread, Initialized: true, Machines: []recoveryMachine{machine("a", stopped)}}, "", "its members are elsewhere"},
 		"a survey found it":      {input(nil, machine("a", surveyed), machine("b", reported(recovery.Survey, "no etcd", nil)), machine("c", reported(recovery.Survey, "no etcd", nil))), "Machine b: no etcd", "what runs may have no etcd"},
 		"a survey found it, too": {input(nil, machine("a"), machine("b", stopped, reported(recovery.Survey, "no etcd", nil)), machine("c", stopped)), "Machine b: It does not run; Machine c: It", "the infrastructure says what to do"},
 		"a survey found leader":  {input(nil, machine("a", reported(recovery.Survey, "", &recovery.MemberState{Leader: true})), machine("b", stopped), machine("c", stopped)), "", "a leader is a quorum"},
-		"it had a leader before": {input(nil, machine("a", func(m *RecoveryMachine) {
+		"it had a leader before": {input(nil, machine("a", func(m *recoveryMachine) {
 			m.Report = &recovery.Report{ID: "20261125T131400Z", Step: recovery.Survey, Member: &recovery.MemberState{Leader: true}}
 		}), machine("b", stopped), machine("c", stopped)), "1 of 3 members left", "a report of a minute ago"},
-		"without a leader": {RecoveryInput{Cluster: "c1", Managed: true, Initialized: true, Members: members("", "a", "b", "c"), Machines: []RecoveryMachine{machine("a"),
-			machine("b", func(m *RecoveryMachine) { m.Unreachable = "it does not answer" }), machine("c", func(m *RecoveryMachine) { m.Unreachable = "it does not answer" })}}, "Machine b: it does not answer", "members were read one by one"},
-		"initialized, without a Node": {input(nil, machine("a", func(m *RecoveryMachine) { m.Status.NodeRef.Name = "" })), "", "no member is known yet, so that none is lost"},
-		"an election":                 {RecoveryInput{Cluster: "c1", Managed: true, Initialized: true, Members: members("", "a", "b", "c"), Machines: []RecoveryMachine{machine("a"), machine("b"), machine("c")}}, "", "all answer"},
+		"without a leader": {recoveryInput{Cluster: "c1", Managed: true, Initialized: true, Members: members("", "a", "b", "c"), Machines: []recoveryMachine{machine("a"),
+			machine("b", func(m *recoveryMachine) { m.Unreachable = "it does not answer" }), machine("c", func(m *recoveryMachine) { m.Unreachable = "it does not answer" })}}, "Machine b: it does not answer", "members were read one by one"},
+		"initialized, without a Node": {input(nil, machine("a", func(m *recoveryMachine) { m.Status.NodeRef.Name = "" })), "", "no member is known yet, so that none is lost"},
+		"an election":                 {recoveryInput{Cluster: "c1", Managed: true, Initialized: true, Members: members("", "a", "b", "c"), Machines: []recoveryMachine{machine("a"), machine("b"), machine("c")}}, "", "all answer"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -143,9 +143,9 @@ func TestLoss(t *testing.T) { // KC-16
 
 // What comes next of a recovery, and what the condition says meanwhile.
 func TestRecoveringDecide(t *testing.T) { // KC-19
-	lost := []RecoveryMachine{machine("b", stopped), machine("c", stopped)}
-	with := func(a RecoveryMachine, others ...RecoveryMachine) []RecoveryMachine {
-		return append([]RecoveryMachine{a}, others...)
+	lost := []recoveryMachine{machine("b", stopped), machine("c", stopped)}
+	with := func(a recoveryMachine, others ...recoveryMachine) []recoveryMachine {
+		return append([]recoveryMachine{a}, others...)
 	}
 	wants := &recovery.RecoveryRequest{ID: id, Survivor: "a"}
 	force := func(r *recovery.RecoveryRequest) { r.Force = true }
@@ -157,29 +157,29 @@ func TestRecoveringDecide(t *testing.T) { // KC-19
 		}
 		return &r
 	}
-	read := func(in RecoveryInput, healthy string, names ...string) RecoveryInput {
+	read := func(in recoveryInput, healthy string, names ...string) recoveryInput {
 		in.ReadError, in.Members, in.HasLeader = "", members(healthy, names...), healthy != ""
 		return in
 	}
 	rebuilt := machine("a", ordered(recovery.Rebuild), reported(recovery.Rebuild, "", nil))
 	tests := map[string]struct {
-		in      RecoveryInput
+		in      recoveryInput
 		actions string // sentences, each on a line
 		verdict string // status, reason and the begin of the message
 		busy    bool
 	}{
 		"nothing is asked for": {in: input(nil, machine("a"))},
-		"the API does not answer": {in: func() RecoveryInput {
-			in := input(nil, machine("a"), machine("b", func(m *RecoveryMachine) { m.Order = &recovery.EtcdOrder{ID: "20261125T131200Z", Step: recovery.Survey} }),
-				machine("c", func(m *RecoveryMachine) {
+		"the API does not answer": {in: func() recoveryInput {
+			in := input(nil, machine("a"), machine("b", func(m *recoveryMachine) { m.Order = &recovery.EtcdOrder{ID: "20261125T131200Z", Step: recovery.Survey} }),
+				machine("c", func(m *recoveryMachine) {
 					m.Order = &recovery.EtcdOrder{ID: "20261125T131300Z", Step: recovery.Survey}
 					m.Report = &recovery.Report{ID: "20261125T131300Z", Step: recovery.Survey}
 				}))
 			in.Down = true
 			return in
 		}(), actions: "order Survey of etcd from the infrastructure of Machine a: recovery 20261125T131500Z\norder Survey of etcd from the infrastructure of Machine c: recovery 20261125T131500Z"},
-		"it cannot be read": {in: RecoveryInput{Problem: "Cannot be read", Reason: "RecoveryRequestInvalid", Managed: true}, verdict: "False RecoveryRequestInvalid Cannot be read"},
-		"external etcd":     {in: RecoveryInput{Request: wants}, verdict: "False RecoveryImpossible"},
+		"it cannot be read": {in: recoveryInput{Problem: "Cannot be read", Reason: "RecoveryRequestInvalid", Managed: true}, verdict: "False RecoveryRequestInvalid Cannot be read"},
+		"external etcd":     {in: recoveryInput{Request: wants}, verdict: "False RecoveryImpossible"},
 		"a survey": {in: input(&recovery.RecoveryRequest{ID: id}, machine("a"), machine("b", ordered(recovery.Survey)), machine("c", deleting)),
 			actions: "order Survey of etcd from the infrastructure of Machine a: recovery " + id, busy: false},
 		"a Machine of others":   {in: input(request(func(r *recovery.RecoveryRequest) { r.Survivor = "x" }), lost...), verdict: "False SurvivorUnknown Machine x is not"},
@@ -216,19 +216,19 @@ func TestRecoveringDecide(t *testing.T) { // KC-19
 		"rebuilt":                        {in: input(accepted(), rebuilt), busy: true, verdict: "False Recovering Etcd is rebuilt from the member of Machine a, waiting"},
 		"it answers, others are members": {in: read(input(accepted(), rebuilt), "abc", "a", "b", "c"), busy: true, verdict: "False Recovering Etcd is rebuilt from the member of Machine a, waiting"},
 		"it answers before it said so":   {in: read(input(accepted(), machine("a", ordered(recovery.Rebuild))), "a", "a"), busy: true, verdict: "False Recovering Waiting for the infrastructure"},
-		"Nodes are left": {in: func() RecoveryInput {
+		"Nodes are left": {in: func() recoveryInput {
 			in := read(input(accepted(), rebuilt), "a", "a")
 			in.Nodes = []string{"n-a", "n-c"}
 			return in
 		}(), busy: true, verdict: "False Recovering Deleting Node n-c of lost Machines", actions: "delete Node n-c: its Machine was given up with its member of etcd"},
 		"done":         {in: read(input(accepted(), rebuilt), "a", "a"), verdict: "True Recovered Etcd was rebuilt from the member of Machine a (recovery " + id + ")"},
 		"done by hand": {in: read(input(accepted(manual), machine("a")), "a", "a"), verdict: "True Recovered"},
-		"done and said": {in: func() RecoveryInput {
+		"done and said": {in: func() recoveryInput {
 			in := read(input(accepted(), rebuilt), "a", "a")
 			in.Before = []metav1.Condition{{Type: controlplanev1.RecoveredCondition, Status: "True", Reason: "Recovered", Message: "recovery " + id}}
 			return in
 		}(), verdict: "True Recovered", actions: "end recovery " + id + ": etcd was rebuilt"},
-		"afterwards": {in: RecoveryInput{Managed: true, Before: []metav1.Condition{{Type: controlplanev1.RecoveredCondition, Status: "True", Reason: "Recovered", Message: "Once"}}}, verdict: "True Recovered Once"},
+		"afterwards": {in: recoveryInput{Managed: true, Before: []metav1.Condition{{Type: controlplanev1.RecoveredCondition, Status: "True", Reason: "Recovered", Message: "Once"}}}, verdict: "True Recovered Once"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -256,7 +256,7 @@ func TestRecoveringDecide(t *testing.T) { // KC-19
 // of is the snapshot of the tests, older is a Machine that was there before it.
 var of = recovery.Snapshot{Policy: "nightly", Name: "c1-20261125T120000Z"}
 
-func older(m *RecoveryMachine) { m.CreationTimestamp = metav1.Time{Time: now.Add(-24 * time.Hour)} }
+func older(m *recoveryMachine) { m.CreationTimestamp = metav1.Time{Time: now.Add(-24 * time.Hour)} }
 
 // A snapshot is restored with a quorum or without, on a Machine that was there before it, and only after it was staged something is given up.
 func TestRestore(t *testing.T) { // KC-19
@@ -268,18 +268,18 @@ func TestRestore(t *testing.T) { // KC-19
 		}
 		return r
 	}
-	quorum := func(in RecoveryInput) RecoveryInput {
+	quorum := func(in recoveryInput) recoveryInput {
 		in.ReadError, in.Members, in.HasLeader = "", members("abc", "a", "b", "c"), true
 		return in
 	}
-	alone := func(in RecoveryInput) RecoveryInput {
+	alone := func(in recoveryInput) recoveryInput {
 		in.ReadError, in.Members, in.HasLeader = "", members("a", "a"), true
 		return in
 	}
 	staged, restored := reported(recovery.Stage, "", nil), machine("a", older, ordered(recovery.Restore), reported(recovery.Restore, "", nil))
 	stage, restore := "order Stage of etcd from the infrastructure of Machine a: recovery "+id, "order Restore of etcd from the infrastructure of Machine a: recovery "+id
 	tests := map[string]struct {
-		in               RecoveryInput
+		in               recoveryInput
 		actions, verdict string
 		read             bool
 	}{
@@ -288,7 +288,7 @@ func TestRestore(t *testing.T) { // KC-19
 		"with a quorum":                {in: quorum(input(wants(), machine("a", older), machine("b"), machine("c"))), actions: stage, verdict: "False Recovering"},
 		"it cannot be":                 {in: input(wants(), machine("a", older, reported(recovery.Stage, "it is\ndamaged", nil)), machine("b")), verdict: "False SnapshotUnusable Snapshot " + of.Name + " cannot be restored on Machine a, and nothing was changed: it is damaged", read: true},
 		"it cannot be, and force":      {in: input(wants(func(r *recovery.RecoveryRequest) { r.Force = true }), machine("a", older, reported(recovery.Stage, "damaged", nil)), machine("b")), verdict: "False SnapshotUnusable", read: true},
-		"a newer Machine":              {in: input(wants(), machine("a", func(m *RecoveryMachine) { m.CreationTimestamp = metav1.Time{Time: now} }), machine("b")), verdict: "False SurvivorNewer", read: true},
+		"a newer Machine":              {in: input(wants(), machine("a", func(m *recoveryMachine) { m.CreationTimestamp = metav1.Time{Time: now} }), machine("b")), verdict: "False SurvivorNewer", read: true},
 		"by hand":                      {in: input(wants(func(r *recovery.RecoveryRequest) { r.Manual = true }), machine("a", older)), verdict: "False RecoveryImpossible", read: true},
 		"an unknown Machine":           {in: input(wants(func(r *recovery.RecoveryRequest) { r.Survivor = "x" }), machine("a", older)), verdict: "False SurvivorUnknown", read: true},
 		"staged, others have a quorum": {in: quorum(input(wants(), machine("a", older, staged), machine("b"), machine("c"))), actions: "begin recovery " + id + ": etcd is restored from snapshot " + of.Name + " on Machine a", verdict: "False Recovering Etcd is going to be restored from snapshot", read: true},
@@ -324,9 +324,9 @@ func TestRestore(t *testing.T) { // KC-19
 // The survivor is never rebuilt before nothing of the others can come back, and those that are given up are the others: in any order
 // of what becomes of their Machines.
 func TestFence(t *testing.T) { // KC-19
-	states := map[string][]func(*RecoveryMachine){
+	states := map[string][]func(*recoveryMachine){
 		"runs": {}, "stopped": {stopped}, "excluded": {excluded}, "deleting": {excluded, deleting}, "no hook": {excluded, deleting, noHook},
-		"its infrastructure is gone, and it does not say so": {excluded, deleting, noHook, func(m *RecoveryMachine) { m.HasInfra = false }},
+		"its infrastructure is gone, and it does not say so": {excluded, deleting, noHook, func(m *recoveryMachine) { m.HasInfra = false }},
 	}
 	for name, state := range states {
 		for _, r := range []*recovery.RecoveryRequest{accepted(), accepted(func(r *recovery.RecoveryRequest) { r.Manual = true })} {
@@ -357,12 +357,12 @@ func TestFence(t *testing.T) { // KC-19
 // While a recovery orders, deletes and rebuilds, the API that does not answer is not asked; a request that is left does not end that it is.
 func TestNeedsRead(t *testing.T) { // KC-19
 	tests := map[string]struct {
-		in   RecoveryInput
+		in   recoveryInput
 		want bool
 	}{
 		"nothing is asked for": {input(nil, machine("a")), true},
 		"a survey":             {input(&recovery.RecoveryRequest{ID: id}, machine("a")), false},
-		"a survey that is over, or that no one can make": {input(&recovery.RecoveryRequest{ID: id}, machine("a", ordered(recovery.Survey)), machine("b", func(m *RecoveryMachine) { m.HasInfra = false })), true},
+		"a survey that is over, or that no one can make": {input(&recovery.RecoveryRequest{ID: id}, machine("a", ordered(recovery.Survey)), machine("b", func(m *recoveryMachine) { m.HasInfra = false })), true},
 		"to be surveyed": {input(&recovery.RecoveryRequest{ID: id, Survivor: "a"}, machine("a"), machine("b", stopped)), false},
 		"to be accepted": {input(&recovery.RecoveryRequest{ID: id, Survivor: "a"}, machine("a", surveyed), machine("b", stopped)), true},
 		"the others go":  {input(accepted(), machine("a"), machine("b")), false},
@@ -378,7 +378,7 @@ func TestNeedsRead(t *testing.T) { // KC-19
 }
 
 // down is a control plane whose API does not answer, without a request.
-func down(ms ...RecoveryMachine) RecoveryInput {
+func down(ms ...recoveryMachine) recoveryInput {
 	in := input(nil, ms...)
 	in.Down = true
 	return in
@@ -387,21 +387,21 @@ func down(ms ...RecoveryMachine) RecoveryInput {
 // A request that waits for a person is looked at seldom: it may stay for as long as it likes.
 func TestRefusedIsLookedAtSeldom(t *testing.T) {
 	for name, tc := range map[string]struct {
-		in       RecoveryInput
+		in       recoveryInput
 		want     time.Duration
 		underWay bool
 	}{
 		"refused":                    {input(&recovery.RecoveryRequest{ID: id, Survivor: "x"}, machine("a")), refusedInterval, false},
 		"failed":                     {input(accepted(), machine("a", ordered(recovery.Rebuild), reported(recovery.Rebuild, "no room", nil)), machine("b", fenced), machine("c", fenced)), refusedInterval, false},
-		"surveying":                  {input(&recovery.RecoveryRequest{ID: id}, machine("a")), RecoveryInterval, true},
+		"surveying":                  {input(&recovery.RecoveryRequest{ID: id}, machine("a")), recoveryInterval, true},
 		"none":                       {input(nil, machine("a")), 0, false},
-		"down, about to be surveyed": {down(machine("a")), RecoveryInterval, false},
-		"down, surveyed now":         {down(machine("a", func(m *RecoveryMachine) { m.Order = &recovery.EtcdOrder{ID: down().surveyID(), Step: recovery.Survey} })), RecoveryInterval, false},
-		"down, answered": {down(machine("a", func(m *RecoveryMachine) {
+		"down, about to be surveyed": {down(machine("a")), recoveryInterval, false},
+		"down, surveyed now":         {down(machine("a", func(m *recoveryMachine) { m.Order = &recovery.EtcdOrder{ID: down().surveyID(), Step: recovery.Survey} })), recoveryInterval, false},
+		"down, answered": {down(machine("a", func(m *recoveryMachine) {
 			m.Order = &recovery.EtcdOrder{ID: down().surveyID(), Step: recovery.Survey}
 			m.Report = &recovery.Report{ID: m.Order.ID, Step: recovery.Survey, Member: &recovery.MemberState{}}
 		})), 0, false},
-		"down, a provider that never answers": {down(machine("a", func(m *RecoveryMachine) { m.Order = &recovery.EtcdOrder{ID: "20261125T101400Z", Step: recovery.Survey} })), 0, false},
+		"down, a provider that never answers": {down(machine("a", func(m *recoveryMachine) { m.Order = &recovery.EtcdOrder{ID: "20261125T101400Z", Step: recovery.Survey} })), 0, false},
 	} {
 		var p reconciler.Plan
 		tc.in.Decide(&p)

@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines"
 )
 
-// RemediationMachine is a control plane Machine with the health of its components.
-type RemediationMachine struct {
+// remediationMachine is a control plane Machine with the health of its components.
+type remediationMachine struct {
 	machines.Member
 	// EtcdHealthy and ComponentsHealthy are true if all respective conditions are True.
 	EtcdHealthy, ComponentsHealthy bool
@@ -28,16 +28,16 @@ type RemediationMachine struct {
 }
 
 // Asks reports whether a health check requests the replacement of the Machine.
-func (m RemediationMachine) Asks() bool {
+func (m remediationMachine) Asks() bool {
 	return !m.Deleted && machines.NeedsRemediation(m.Member.Machine)
 }
 
-// RemediationInput is the input of [PlanRemediation].
-type RemediationInput struct {
+// remediationInput is the input of [planRemediation].
+type remediationInput struct {
 	Now  time.Time
 	Spec controlplanev1.KubeadmControlPlaneRemediationSpec
 	// Machines of the control plane.
-	Machines []RemediationMachine
+	Machines []remediationMachine
 	// Created are Machines that are not in the cache yet.
 	Created []string
 	// Initialized is true if the cluster has been initialized.
@@ -45,25 +45,25 @@ type RemediationInput struct {
 	// Managed is true if etcd runs on the Machines. EtcdUnknown is the reason why its members are unknown, or empty.
 	Managed     bool
 	EtcdUnknown string
-	// InProgress is the record on the control plane.
-	InProgress *RemediationRecord
+	// inProgress is the record on the control plane.
+	InProgress *remediationRecord
 }
 
-// RemediationDecision is the result of [PlanRemediation].
-type RemediationDecision struct {
+// remediationDecision is the result of [planRemediation].
+type remediationDecision struct {
 	// Delete is the name of the Machine to replace, or empty. Why is the reason.
 	Delete, Why string
 	// Record is the record to store for the replacement.
-	Record RemediationRecord
+	Record remediationRecord
 	// Verdicts are the OwnerRemediated conditions of the Machines for which a health check requests a replacement.
 	Verdicts map[string]condition.Verdict
 	// Recheck is the delay until the next decision, or zero if an event triggers it.
 	Recheck time.Duration
 }
 
-// PlanRemediation selects the Machine to replace according to the table in the package documentation.
-func PlanRemediation(in RemediationInput) RemediationDecision {
-	d := RemediationDecision{Verdicts: map[string]condition.Verdict{}}
+// planRemediation selects the Machine to replace according to the table in the package documentation.
+func planRemediation(in remediationInput) remediationDecision {
+	d := remediationDecision{Verdicts: map[string]condition.Verdict{}}
 	asking := in.asking()
 	if len(asking) == 0 {
 		return d
@@ -97,21 +97,21 @@ func remediationRefused(format string, args ...any) condition.Verdict {
 
 // asking returns the Machines to replace, in the order of replacement. A Machine that never joins is included only if
 // another Machine has to be replaced, which would wait for it. Otherwise it is left to its health check.
-func (in RemediationInput) asking() []RemediationMachine {
-	var out []RemediationMachine
-	others := slices.ContainsFunc(in.Machines, RemediationMachine.Asks)
+func (in remediationInput) asking() []remediationMachine {
+	var out []remediationMachine
+	others := slices.ContainsFunc(in.Machines, remediationMachine.Asks)
 	for _, m := range in.Machines {
 		if m.Asks() || others && m.Failed && !m.Deleted {
 			out = append(out, m)
 		}
 	}
-	slices.SortFunc(out, func(a, b RemediationMachine) int {
+	slices.SortFunc(out, func(a, b remediationMachine) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
 	return out
 }
 
-func (m RemediationMachine) rank() int {
+func (m remediationMachine) rank() int {
 	_, marked := m.Annotations[clusterv1.RemediateMachineAnnotation]
 	switch {
 	case marked:
@@ -127,7 +127,7 @@ func (m RemediationMachine) rank() int {
 }
 
 // obstacle returns the condition of the selected Machine: deleting, or the reason why it cannot be replaced.
-func (in RemediationInput) obstacle(chosen RemediationMachine) (condition.Verdict, time.Duration) {
+func (in remediationInput) obstacle(chosen remediationMachine) (condition.Verdict, time.Duration) {
 	if busy := in.busy(chosen); busy != "" {
 		return deferred("Waiting for Machine %s", busy), 0
 	}
@@ -140,7 +140,7 @@ func (in RemediationInput) obstacle(chosen RemediationMachine) (condition.Verdic
 		return remediationDeleting(), 0
 	case alone:
 		return remediationRefused("It is the only Machine of the control plane: nothing would be left of its data; add Machines, or restore a backup"), 0
-	case !slices.ContainsFunc(in.Machines, func(m RemediationMachine) bool {
+	case !slices.ContainsFunc(in.Machines, func(m remediationMachine) bool {
 		return m.Name != chosen.Name && !m.Deleted && m.ComponentsHealthy && (m.EtcdHealthy || !in.Managed)
 	}):
 		return deferred("No other Machine has all components of the control plane healthy"), 0
@@ -153,7 +153,7 @@ func (in RemediationInput) obstacle(chosen RemediationMachine) (condition.Verdic
 }
 
 // busy returns a Machine that must be created or deleted before another one is replaced, or the empty string.
-func (in RemediationInput) busy(chosen RemediationMachine) string {
+func (in remediationInput) busy(chosen remediationMachine) string {
 	for _, m := range in.Machines {
 		switch {
 		case m.Name == chosen.Name, m.Held:
@@ -170,7 +170,7 @@ func (in RemediationInput) busy(chosen RemediationMachine) string {
 }
 
 // retries returns the condition if the limits for failed replacements are reached, or Absent.
-func (in RemediationInput) retries(chosen RemediationMachine) (condition.Verdict, time.Duration) {
+func (in remediationInput) retries(chosen remediationMachine) (condition.Verdict, time.Duration) {
 	last, isRetry := in.retried(chosen)
 	if !isRetry || in.isRecorded(chosen) {
 		return condition.Absent(), 0
@@ -186,34 +186,34 @@ func (in RemediationInput) retries(chosen RemediationMachine) (condition.Verdict
 
 // retried returns the record of the Machine that m replaces. It returns false if m replaces none, or has been healthy
 // for long enough not to count as a retry.
-func (in RemediationInput) retried(m RemediationMachine) (RemediationRecord, bool) {
-	last, ok := RemediationFor(m.Member.Machine)
+func (in remediationInput) retried(m remediationMachine) (remediationRecord, bool) {
+	last, ok := remediationFor(m.Member.Machine)
 	healthy := seconds(in.Spec.MinHealthyPeriodSeconds, controlplanev1.DefaultMinHealthyPeriodSeconds)
 	return last, ok && in.Now.Before(last.Timestamp.Add(healthy))
 }
 
 // isRecorded reports whether the replacement of the Machine was already decided.
-func (in RemediationInput) isRecorded(m RemediationMachine) bool {
+func (in remediationInput) isRecorded(m remediationMachine) bool {
 	if in.InProgress == nil {
 		return false
 	}
 	if in.InProgress.Machine == m.Name {
 		return true
 	}
-	last, isRetry := RemediationFor(m.Member.Machine)
+	last, isRetry := remediationFor(m.Member.Machine)
 	return isRetry && last.Machine == in.InProgress.Machine && in.InProgress.RetryCount == last.RetryCount+1
 }
 
 // record returns the record for the replacement of a Machine.
-func (in RemediationInput) record(m RemediationMachine) RemediationRecord {
+func (in remediationInput) record(m remediationMachine) remediationRecord {
 	if in.isRecorded(m) {
 		return *in.InProgress
 	}
 	last, isRetry := in.retried(m)
 	if !isRetry {
-		return RemediationRecord{Machine: m.Name, Timestamp: in.Now.Truncate(time.Second)}
+		return remediationRecord{Machine: m.Name, Timestamp: in.Now.Truncate(time.Second)}
 	}
-	return RemediationRecord{Machine: last.Machine, Timestamp: in.Now.Truncate(time.Second), RetryCount: last.RetryCount + 1}
+	return remediationRecord{Machine: last.Machine, Timestamp: in.Now.Truncate(time.Second), RetryCount: last.RetryCount + 1}
 }
 
 func seconds(n *int32, otherwise int32) time.Duration {
@@ -223,8 +223,8 @@ func seconds(n *int32, otherwise int32) time.Duration {
 	return time.Duration(*n) * time.Second
 }
 
-// IsOwnReason reports whether [PlanRemediation] sets the reason in the condition OwnerRemediated.
-func IsOwnReason(reason string) bool {
+// isOwnReason reports whether [planRemediation] sets the reason in the condition OwnerRemediated.
+func isOwnReason(reason string) bool {
 	return slices.Contains([]string{
 		controlplanev1.KubeadmControlPlaneMachineCannotBeRemediatedReason, controlplanev1.KubeadmControlPlaneMachineRemediationDeferredReason,
 		controlplanev1.KubeadmControlPlaneMachineRemediationMachineDeletingReason,

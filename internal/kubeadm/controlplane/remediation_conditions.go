@@ -7,9 +7,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// RemediationDiffering returns the types of the conditions that have to be written: those that differ, and an OwnerRemediated
+// remediationDiffering returns the types of the conditions that have to be written: those that differ, and an OwnerRemediated
 // condition of a remediation that is no longer requested.
-func RemediationDiffering(m *clusterv1.Machine, want []metav1.Condition) []string {
+func remediationDiffering(m *clusterv1.Machine, want []metav1.Condition) []string {
 	have, set := condition.Set(m.Status.Conditions), condition.Set(want)
 	var out []string
 	for _, c := range want {
@@ -19,7 +19,7 @@ func RemediationDiffering(m *clusterv1.Machine, want []metav1.Condition) []strin
 		}
 	}
 	remediated := have.Get(clusterv1.MachineOwnerRemediatedCondition)
-	if remediated != nil && set.Get(clusterv1.MachineOwnerRemediatedCondition) == nil && IsOwnReason(remediated.Reason) {
+	if remediated != nil && set.Get(clusterv1.MachineOwnerRemediatedCondition) == nil && isOwnReason(remediated.Reason) {
 		out = append(out, clusterv1.MachineOwnerRemediatedCondition)
 	}
 	return out

@@ -1,6 +1,6 @@
 // Package remediation selects the unhealthy control plane Machine to replace. Of the Machines for which a health
-// check requests a replacement ([Machine.Asks]), [PlanRemediation] selects one, and returns for each Machine whether it is
-// replaced, has to wait, or cannot be replaced. Retries are counted in a [RemediationRecord], which is stored on the
+// check requests a replacement ([Machine.Asks]), [planRemediation] selects one, and returns for each Machine whether it is
+// replaced, has to wait, or cannot be replaced. Retries are counted in a [remediationRecord], which is stored on the
 // KubeadmControlPlane until the replacement exists, and on the replacement afterwards. The first row that applies
 // determines the result:
 //
@@ -19,5 +19,5 @@
 // Machine. Otherwise the other one would wait for it, and no Machine can join while an etcd member is lost.
 //
 // The order of selection is: a Machine that a user marked, one without a Node, one whose etcd member is unhealthy,
-// one whose components are unhealthy, and the oldest. Start reading at [RemediationInput] and [PlanRemediation].
+// one whose components are unhealthy, and the oldest. Start reading at [remediationInput] and [planRemediation].
 package controlplane

@@ -15,10 +15,10 @@ import (
 
 var remediationNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-type remediationChange func(*RemediationMachine)
+type remediationChange func(*remediationMachine)
 
-func testRemediationMachine(name string, changes ...remediationChange) RemediationMachine {
-	m := RemediationMachine{Member: machines.Member{Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}}, EtcdHealthy: true, ComponentsHealthy: true}
+func testRemediationMachine(name string, changes ...remediationChange) remediationMachine {
+	m := remediationMachine{Member: machines.Member{Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}}, EtcdHealthy: true, ComponentsHealthy: true}
 	m.Status.NodeRef.Name = "n-" + name
 	for _, c := range changes {
 		c(&m)
@@ -26,25 +26,25 @@ func testRemediationMachine(name string, changes ...remediationChange) Remediati
 	return m
 }
 
-func lost(m *RemediationMachine) { m.EtcdHealthy, m.ComponentsHealthy = false, false; asked(m) }
-func asked(m *RemediationMachine) {
+func lost(m *remediationMachine) { m.EtcdHealthy, m.ComponentsHealthy = false, false; asked(m) }
+func asked(m *remediationMachine) {
 	m.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineHealthCheckSucceededCondition, Status: "False"}, {Type: clusterv1.MachineOwnerRemediatedCondition, Status: "False"}}
 }
-func remediationFailed(m *RemediationMachine) { m.Failed = true }
-func noNode(m *RemediationMachine)            { m.Status.NodeRef.Name = "" }
-func deleted(m *RemediationMachine)           { m.Deleted = true }
-func held(m *RemediationMachine)              { m.Deleted, m.Held = true, true }
-func remediationMarked(m *RemediationMachine) {
+func remediationFailed(m *remediationMachine) { m.Failed = true }
+func noNode(m *remediationMachine)            { m.Status.NodeRef.Name = "" }
+func deleted(m *remediationMachine)           { m.Deleted = true }
+func held(m *remediationMachine)              { m.Deleted, m.Held = true, true }
+func remediationMarked(m *remediationMachine) {
 	m.Annotations = map[string]string{clusterv1.RemediateMachineAnnotation: ""}
 }
-func replaces(r RemediationRecord) remediationChange {
-	return func(m *RemediationMachine) {
+func replaces(r remediationRecord) remediationChange {
+	return func(m *remediationMachine) {
 		m.Annotations = map[string]string{controlplanev1.RemediationForAnnotation: r.Text()}
 	}
 }
 
-func testRemediationInput(all ...RemediationMachine) RemediationInput {
-	in := RemediationInput{Now: remediationNow, Initialized: true, Managed: true, Machines: all}
+func testRemediationInput(all ...remediationMachine) remediationInput {
+	in := remediationInput{Now: remediationNow, Initialized: true, Managed: true, Machines: all}
 	var etcd workload.QuorumMembers
 	for i, m := range all {
 		if m.Status.NodeRef.Name != "" {
@@ -63,18 +63,18 @@ func testRemediationInput(all ...RemediationMachine) RemediationInput {
 	return in
 }
 
-func with(in RemediationInput, change func(*RemediationInput)) RemediationInput {
+func with(in remediationInput, change func(*remediationInput)) remediationInput {
 	change(&in)
 	return in
 }
 
 func TestRemediationDecide(t *testing.T) { // KC-18, KC-19, KC-20
-	before := RemediationRecord{Machine: "old", Timestamp: remediationNow.Add(-10 * time.Minute), RetryCount: 1}
-	longAgo := RemediationRecord{Machine: "old", Timestamp: remediationNow.Add(-2 * time.Hour), RetryCount: 1}
-	most := func(n int32) func(*RemediationInput) { return func(in *RemediationInput) { in.Spec.MaxRetry = &n } }
+	before := remediationRecord{Machine: "old", Timestamp: remediationNow.Add(-10 * time.Minute), RetryCount: 1}
+	longAgo := remediationRecord{Machine: "old", Timestamp: remediationNow.Add(-2 * time.Hour), RetryCount: 1}
+	most := func(n int32) func(*remediationInput) { return func(in *remediationInput) { in.Spec.MaxRetry = &n } }
 	for name, tc := range map[string]struct {
 		reason string
-		in     RemediationInput
+		in     remediationInput
 		delete string
 		says   string // of the Machine that is chosen but not deleted
 		count  int
@@ -85,30 +85,30 @@ func TestRemediationDecide(t *testing.T) { // KC-18, KC-19, KC-20
 		"without Node":      {"", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", asked, noNode), testRemediationMachine("c"), testRemediationMachine("d")), "b", "", 0},
 		"two of five":       {"one after the other", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", lost), testRemediationMachine("c"), testRemediationMachine("d"), testRemediationMachine("e")), "a", "", 0},
 		"two of three":      {"no quorum is left", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", lost), testRemediationMachine("c")), "", "etcd has no quorum: 1 of 3 members healthy", 0},
-		"a good one":        {"one of two would be left", testRemediationInput(testRemediationMachine("a", asked), testRemediationMachine("b", func(m *RemediationMachine) { m.EtcdHealthy = false }), testRemediationMachine("c")), "", "etcd would have 1 of 2 members healthy", 0},
+		"a good one":        {"one of two would be left", testRemediationInput(testRemediationMachine("a", asked), testRemediationMachine("b", func(m *remediationMachine) { m.EtcdHealthy = false }), testRemediationMachine("c")), "", "etcd would have 1 of 2 members healthy", 0},
 		"the only one":      {"", testRemediationInput(testRemediationMachine("a", lost)), "", "the only Machine", 0},
-		"the first":         {"nothing is lost", with(testRemediationInput(testRemediationMachine("a", lost)), func(in *RemediationInput) { in.Initialized = false }), "a", "", 0},
+		"the first":         {"nothing is lost", with(testRemediationInput(testRemediationMachine("a", lost)), func(in *remediationInput) { in.Initialized = false }), "a", "", 0},
 		"deleting":          {"one at a time", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", deleted), testRemediationMachine("c"), testRemediationMachine("d")), "", "Machine b to be deleted", 0},
 		"held":              {"it waits for this one", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", held), testRemediationMachine("c")), "a", "", 0},
 		"provisioning":      {"", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", noNode), testRemediationMachine("c"), testRemediationMachine("d")), "", "Machine b to be provisioned", 0},
 		"never joins":       {"what stands in the way goes first", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", noNode, remediationFailed), testRemediationMachine("c"), testRemediationMachine("d")), "b", "", 0},
 		"never joins alone": {"its health check decides", testRemediationInput(testRemediationMachine("a"), testRemediationMachine("b", noNode, remediationFailed), testRemediationMachine("c"), testRemediationMachine("d")), "", "", 0},
 		"never joins, goes": {"one at a time", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", noNode, remediationFailed, deleted), testRemediationMachine("c"), testRemediationMachine("d")), "", "Machine b to be deleted", 0},
-		"created":           {"", with(testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b"), testRemediationMachine("c")), func(in *RemediationInput) { in.Created = []string{"d"} }), "", "Machine d to be seen", 0},
-		"etcd not known":    {"", with(testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b"), testRemediationMachine("c")), func(in *RemediationInput) { in.EtcdUnknown = "no leader" }), "", "no leader", 0},
-		"external etcd":     {"", with(testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b")), func(in *RemediationInput) { in.Managed = false }), "a", "", 0},
-		"nothing else":      {"", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", func(m *RemediationMachine) { m.ComponentsHealthy = false }), testRemediationMachine("c", func(m *RemediationMachine) { m.ComponentsHealthy = false })), "", "No other Machine", 0},
+		"created":           {"", with(testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b"), testRemediationMachine("c")), func(in *remediationInput) { in.Created = []string{"d"} }), "", "Machine d to be seen", 0},
+		"etcd not known":    {"", with(testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b"), testRemediationMachine("c")), func(in *remediationInput) { in.EtcdUnknown = "no leader" }), "", "no leader", 0},
+		"external etcd":     {"", with(testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b")), func(in *remediationInput) { in.Managed = false }), "a", "", 0},
+		"nothing else":      {"", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", func(m *remediationMachine) { m.ComponentsHealthy = false }), testRemediationMachine("c", func(m *remediationMachine) { m.ComponentsHealthy = false })), "", "No other Machine", 0},
 		"retry":             {"", testRemediationInput(testRemediationMachine("a", lost, replaces(before)), testRemediationMachine("b"), testRemediationMachine("c")), "a", "", 2},
 		"retry, much later": {"a new case", testRemediationInput(testRemediationMachine("a", lost, replaces(longAgo)), testRemediationMachine("b"), testRemediationMachine("c")), "a", "", 0},
 		"retries used up":   {"", with(testRemediationInput(testRemediationMachine("a", lost, replaces(before)), testRemediationMachine("b"), testRemediationMachine("c")), most(1)), "", "maxRetry", 0},
 		"retries left":      {"", with(testRemediationInput(testRemediationMachine("a", lost, replaces(before)), testRemediationMachine("b"), testRemediationMachine("c")), most(2)), "a", "", 2},
-		"too soon":          {"", with(testRemediationInput(testRemediationMachine("a", lost, replaces(before)), testRemediationMachine("b"), testRemediationMachine("c")), func(in *RemediationInput) { in.Spec.RetryPeriodSeconds = new(int32(3600)) }), "", "time between two retries", 0},
-		"decided already": {"a crash in between counts nothing twice", with(testRemediationInput(testRemediationMachine("a", lost, replaces(before)), testRemediationMachine("b"), testRemediationMachine("c")), func(in *RemediationInput) {
-			in.InProgress = &RemediationRecord{Machine: "old", Timestamp: remediationNow.Add(-time.Second), RetryCount: 2}
+		"too soon":          {"", with(testRemediationInput(testRemediationMachine("a", lost, replaces(before)), testRemediationMachine("b"), testRemediationMachine("c")), func(in *remediationInput) { in.Spec.RetryPeriodSeconds = new(int32(3600)) }), "", "time between two retries", 0},
+		"decided already": {"a crash in between counts nothing twice", with(testRemediationInput(testRemediationMachine("a", lost, replaces(before)), testRemediationMachine("b"), testRemediationMachine("c")), func(in *remediationInput) {
+			in.InProgress = &remediationRecord{Machine: "old", Timestamp: remediationNow.Add(-time.Second), RetryCount: 2}
 			in.Spec.MaxRetry = new(int32(1))
 		}), "a", "", 2},
 	} {
-		d := PlanRemediation(tc.in)
+		d := planRemediation(tc.in)
 		said := ""
 		for _, v := range d.Verdicts {
 			if !strings.HasPrefix(v.Message, "Waiting for Machine a to be replaced first") {
@@ -123,14 +123,14 @@ func TestRemediationDecide(t *testing.T) { // KC-18, KC-19, KC-20
 
 // What is noted can be read again, and what others wrote there is no record.
 func TestRecord(t *testing.T) { // KC-20
-	r := RemediationRecord{Machine: "m", Timestamp: remediationNow, RetryCount: 3}
+	r := remediationRecord{Machine: "m", Timestamp: remediationNow, RetryCount: 3}
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 		controlplanev1.RemediationForAnnotation: r.Text(), controlplanev1.RemediationInProgressAnnotation: "{}",
 	}}}
-	if got, ok := RemediationFor(m); !ok || got != r {
+	if got, ok := remediationFor(m); !ok || got != r {
 		t.Errorf("%+v", got)
 	}
-	if _, ok := InProgress(m); ok {
+	if _, ok := inProgress(m); ok {
 		t.Error("an empty record")
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// NotAdoptable returns the reason why a control plane cannot adopt a Machine, or the empty string.
-func NotAdoptable(plane *controlplanev1.KubeadmControlPlane, m *clusterv1.Machine) string {
+// notAdoptable returns the reason why a control plane cannot adopt a Machine, or the empty string.
+func notAdoptable(plane *controlplanev1.KubeadmControlPlane, m *clusterv1.Machine) string {
 	if ref := m.Spec.Bootstrap.ConfigRef; ref.Kind != "KubeadmConfig" || ref.APIGroup != bootstrapv1.GroupVersion.Group {
 		return "its bootstrap config is no KubeadmConfig"
 	}
@@ -28,14 +28,14 @@ func NotAdoptable(plane *controlplanev1.KubeadmControlPlane, m *clusterv1.Machin
 	return ""
 }
 
-// DecideAdoption adopts Machines without a controller, and reports whether there are any. All other steps wait until
+// decideAdoption adopts Machines without a controller, and reports whether there are any. All other steps wait until
 // they have an owner, because a Machine that is not counted would be replaced.
-func DecideAdoption(plane *controlplanev1.KubeadmControlPlane, adoptable []*clusterv1.Machine, p *reconciler.Plan) bool {
+func decideAdoption(plane *controlplanev1.KubeadmControlPlane, adoptable []*clusterv1.Machine, p *reconciler.Plan) bool {
 	for _, m := range adoptable {
-		if problem := NotAdoptable(plane, m); problem != "" {
+		if problem := notAdoptable(plane, m); problem != "" {
 			p.WaitFor(waitForAdoption, "Machine %s cannot be adopted: %s", m.Name, problem).For("Machine", m.Name).UntilUserActs()
 		} else {
-			p.Do(Adopt{Machine: m.Name})
+			p.Do(adopt{Machine: m.Name})
 			p.WaitFor(waitForAdoption, "Adopting Machine %s", m.Name).For("Machine", m.Name).ToChange("metadata.ownerReferences")
 		}
 	}
@@ -45,20 +45,20 @@ func DecideAdoption(plane *controlplanev1.KubeadmControlPlane, adoptable []*clus
 // waitForAdoption is the reason for waiting until Machines have an owner.
 const waitForAdoption = "AdoptingMachines"
 
-// AdoptionEvents returns events for Machines that cannot be adopted.
-func AdoptionEvents(plane *controlplanev1.KubeadmControlPlane, adoptable []*clusterv1.Machine) []reconciler.Event {
+// adoptionEvents returns events for Machines that cannot be adopted.
+func adoptionEvents(plane *controlplanev1.KubeadmControlPlane, adoptable []*clusterv1.Machine) []reconciler.Event {
 	var out []reconciler.Event
 	for _, m := range adoptable {
-		if problem := NotAdoptable(plane, m); problem != "" && metav1.GetControllerOfNoCopy(m) == nil {
+		if problem := notAdoptable(plane, m); problem != "" && metav1.GetControllerOfNoCopy(m) == nil {
 			out = append(out, reconciler.Warning("AdoptionFailed", "Machine %s cannot be adopted: %s", m.Name, problem))
 		}
 	}
 	return out
 }
 
-// KubeadmSkew returns the reason why kubeadm cannot join a Machine whose version is too new for the others, or the
+// kubeadmSkew returns the reason why kubeadm cannot join a Machine whose version is too new for the others, or the
 // empty string.
-func KubeadmSkew(desired string, all []*clusterv1.Machine) string {
+func kubeadmSkew(desired string, all []*clusterv1.Machine) string {
 	want, err := version.Parse(desired)
 	if err != nil {
 		return ""

@@ -29,7 +29,7 @@ func plane(changes ...func(*controlplanev1.KubeadmControlPlane)) *controlplanev1
 
 func rolloutMachine(joins bool, changes ...func(*RolloutMachine)) RolloutMachine {
 	p := plane()
-	m := RolloutMachine{Machine: &clusterv1.Machine{}, Config: &bootstrapv1.KubeadmConfig{Spec: DesiredConfig(p, joins)}, Infra: p.Spec.MachineTemplate.Spec.InfrastructureRef}
+	m := RolloutMachine{Machine: &clusterv1.Machine{}, Config: &bootstrapv1.KubeadmConfig{Spec: desiredConfig(p, joins)}, Infra: p.Spec.MachineTemplate.Spec.InfrastructureRef}
 	m.Spec.Version, m.CreationTimestamp = "v1.36.3", metav1.NewTime(rolloutNow.AddDate(0, -1, 0))
 	for _, change := range changes {
 		change(&m)
@@ -61,7 +61,7 @@ func TestFutile(t *testing.T) { // KC-24
 		"a year":    {with(365, 0), time.Time{}, "certificateValidityPeriodDays (365)"},
 		"authority": {with(9, 10), rolloutNow.AddDate(0, 0, 9), "the authority that signs them expires on 2026-06-10T00:00:00Z itself"},
 	} {
-		if got := RolloutFutile(tc.plane, tc.authority, rolloutNow); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+		if got := rolloutFutile(tc.plane, tc.authority, rolloutNow); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -123,7 +123,7 @@ func TestReasons(t *testing.T) { // KC-08, KC-24, CP-09
 			p = plane(tc.change)
 		}
 		var got []string
-		for _, r := range RolloutReasons(p, tc.machine, rolloutNow) {
+		for _, r := range rolloutReasons(p, tc.machine, rolloutNow) {
 			got = append(got, string(r.Cause)+": "+r.Message)
 		}
 		if diff := cmp.Diff(tc.want, strings.Join(got, "; ")); diff != "" {
@@ -132,8 +132,8 @@ func TestReasons(t *testing.T) { // KC-08, KC-24, CP-09
 	}
 }
 
-func candidate(name, domain string, age int, changes ...func(*RolloutCandidate)) RolloutCandidate {
-	c := RolloutCandidate{Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(rolloutNow.Add(-time.Duration(age) * time.Hour))}}}
+func candidate(name, domain string, age int, changes ...func(*rolloutCandidate)) rolloutCandidate {
+	c := rolloutCandidate{Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(rolloutNow.Add(-time.Duration(age) * time.Hour))}}}
 	c.Spec.FailureDomain = domain
 	for _, change := range changes {
 		change(&c)
@@ -141,39 +141,39 @@ func candidate(name, domain string, age int, changes ...func(*RolloutCandidate))
 	return c
 }
 
-func marked(c *RolloutCandidate) {
+func marked(c *rolloutCandidate) {
 	c.Annotations = map[string]string{clusterv1.DeleteMachineAnnotation: ""}
 }
-func outdated(c *RolloutCandidate)  { c.Outdated = true }
-func unhealthy(c *RolloutCandidate) { c.Unhealthy = true }
+func outdated(c *rolloutCandidate)  { c.Outdated = true }
+func unhealthy(c *rolloutCandidate) { c.Unhealthy = true }
 
 func TestChoices(t *testing.T) { // KC-05, KC-06, CP-16, FD-01
 	cluster := &clusterv1.Cluster{}
 	cluster.Status.FailureDomains = []clusterv1.FailureDomain{{Name: "a", ControlPlane: new(true)}, {Name: "b", ControlPlane: new(true)}, {Name: "w"}}
 	for name, tc := range map[string]struct {
 		reason      string
-		all         []RolloutCandidate
+		all         []rolloutCandidate
 		next, where string
 	}{
 		"none":                 {"", nil, "", "a"},
-		"oldest":               {"", []RolloutCandidate{candidate("x", "a", 1), candidate("y", "b", 2)}, "y", "a"},
-		"crowded":              {"the fullest domain gives one", []RolloutCandidate{candidate("x", "a", 1), candidate("y", "a", 1), candidate("z", "b", 9)}, "x", "b"},
-		"outdated":             {"", []RolloutCandidate{candidate("x", "a", 1, outdated), candidate("y", "b", 9)}, "x", "a"},
-		"outdated, sick":       {"", []RolloutCandidate{candidate("x", "a", 9, outdated), candidate("y", "b", 1, outdated, unhealthy)}, "y", "a"},
-		"sick":                 {"that alone is the business of a health check", []RolloutCandidate{candidate("x", "a", 9), candidate("y", "b", 1, unhealthy)}, "x", "a"},
-		"marked":               {"a person knows better", []RolloutCandidate{candidate("x", "a", 9, outdated, unhealthy), candidate("y", "b", 1, marked)}, "y", "a"},
-		"marked, outdated":     {"", []RolloutCandidate{candidate("x", "a", 9, marked), candidate("y", "b", 1, marked, outdated)}, "y", "b"},
-		"up to date elsewhere": {"Machines that go do not count", []RolloutCandidate{candidate("x", "a", 1, outdated), candidate("y", "a", 1, outdated), candidate("z", "b", 1)}, "x", "a"},
+		"oldest":               {"", []rolloutCandidate{candidate("x", "a", 1), candidate("y", "b", 2)}, "y", "a"},
+		"crowded":              {"the fullest domain gives one", []rolloutCandidate{candidate("x", "a", 1), candidate("y", "a", 1), candidate("z", "b", 9)}, "x", "b"},
+		"outdated":             {"", []rolloutCandidate{candidate("x", "a", 1, outdated), candidate("y", "b", 9)}, "x", "a"},
+		"outdated, sick":       {"", []rolloutCandidate{candidate("x", "a", 9, outdated), candidate("y", "b", 1, outdated, unhealthy)}, "y", "a"},
+		"sick":                 {"that alone is the business of a health check", []rolloutCandidate{candidate("x", "a", 9), candidate("y", "b", 1, unhealthy)}, "x", "a"},
+		"marked":               {"a person knows better", []rolloutCandidate{candidate("x", "a", 9, outdated, unhealthy), candidate("y", "b", 1, marked)}, "y", "a"},
+		"marked, outdated":     {"", []rolloutCandidate{candidate("x", "a", 9, marked), candidate("y", "b", 1, marked, outdated)}, "y", "b"},
+		"up to date elsewhere": {"Machines that go do not count", []rolloutCandidate{candidate("x", "a", 1, outdated), candidate("y", "a", 1, outdated), candidate("z", "b", 1)}, "x", "a"},
 	} {
-		got, _ := NextToDelete(tc.all, cluster)
+		got, _ := nextToDelete(tc.all, cluster)
 		if tc.next != "" && got.Name != tc.next {
 			t.Errorf("%s: %s: deletes %s, want %s", name, tc.reason, got.Name, tc.next)
 		}
-		if where := DomainForNew(tc.all, cluster); where != tc.where {
+		if where := domainForNew(tc.all, cluster); where != tc.where {
 			t.Errorf("%s: %s: a new one in %s, want %s", name, tc.reason, where, tc.where)
 		}
 	}
-	if got := DomainForNew(nil, &clusterv1.Cluster{}); got != "" {
+	if got := domainForNew(nil, &clusterv1.Cluster{}); got != "" {
 		t.Errorf("a Cluster without failure domains: %q", got)
 	}
 }

@@ -14,16 +14,16 @@ import (
 )
 
 // desired returns the desired number of Machines.
-func desired(s Snapshot) int { return int(ptr.Deref(s.Plane.Spec.Replicas, 1)) }
+func desired(s snapshot) int { return int(ptr.Deref(s.Plane.Spec.Replicas, 1)) }
 
 // scale creates or deletes one Machine. While Machines are outdated, the number of Machines may exceed the desired
 // number by the surge of the strategy.
-func scale(s Snapshot, c change, p *reconciler.Plan) bool {
+func scale(s snapshot, c change, p *reconciler.Plan) bool {
 	have, want := len(s.Machines)+len(s.Created), desired(s)
 	outdated := s.outdated()
 	why := fmt.Sprintf("scale up from %d to %d", have, want)
 	if len(outdated) > 0 {
-		want += RolloutSurge(s.Plane)
+		want += rolloutSurge(s.Plane)
 		why = s.describeReasons(outdated)
 	}
 	switch {
@@ -34,7 +34,7 @@ func scale(s Snapshot, c change, p *reconciler.Plan) bool {
 	case have > desired(s), len(outdated) > 0:
 		scaleDown(s, outdated, p)
 	default:
-		if waiting := (preflightInput{Snapshot: s}).notInitialized(); waiting != "" {
+		if waiting := (preflightInput{snapshot: s}).notInitialized(); waiting != "" {
 			p.WaitFor(waitForFirst, "%s", waiting).ForAll(machineKind, machines.SummaryInput(s.Machines.Machines()).Names()).ToChange("status.nodeRef")
 		}
 		return false
@@ -43,28 +43,28 @@ func scale(s Snapshot, c change, p *reconciler.Plan) bool {
 }
 
 // initialize creates the first Machine.
-func initialize(s Snapshot, c change, p *reconciler.Plan) {
+func initialize(s snapshot, c change, p *reconciler.Plan) {
 	switch {
 	case s.isInitialized() && s.managesEtcd():
 		p.WaitFor(waitForMachines, "The control plane was initialized and none of its Machines exists: restore them, or delete the Cluster; another first "+
 			"Machine would be another cluster").For(planeKind, s.Plane.Name).UntilUserActs()
 	case isBlocked(s, upFacts(s, c), p):
 	default:
-		create(s, CreateMachine{Why: "initialize the cluster"}, p)
+		create(s, createMachine{Why: "initialize the cluster"}, p)
 	}
 }
 
-func scaleUp(s Snapshot, c change, why string, p *reconciler.Plan) {
+func scaleUp(s snapshot, c change, why string, p *reconciler.Plan) {
 	if isBlocked(s, upFacts(s, c), p) || !prepare(s, p) {
 		return
 	}
-	create(s, CreateMachine{Joins: true, Why: why}, p)
+	create(s, createMachine{Joins: true, Why: why}, p)
 }
 
 // create chooses the name and the failure domain of the new Machine.
-func create(s Snapshot, a CreateMachine, p *reconciler.Plan) {
+func create(s snapshot, a createMachine, p *reconciler.Plan) {
 	taken := slices.Concat(machines.SummaryInput(s.Machines.Machines()).Names(), s.Created, s.Taken)
-	names, err := NewNames(s.Plane, s.Cluster.Name, s.Random, taken)
+	names, err := newNames(s.Plane, s.Cluster.Name, s.Random, taken)
 	if err != nil {
 		p.WaitFor(waitForName, "spec.machineNaming.template %s", err).For(planeKind, s.Plane.Name).UntilUserActs()
 		return
@@ -73,16 +73,16 @@ func create(s Snapshot, a CreateMachine, p *reconciler.Plan) {
 		p.RecheckIn(machines.PendingRecheck) // all names were taken; the next reconciliation uses other random parts
 		return
 	}
-	a.Name, a.Domain = names[0], DomainForNew(s.candidates(), s.Cluster)
+	a.Name, a.Domain = names[0], domainForNew(s.candidates(), s.Cluster)
 	p.Do(a)
 }
 
-func scaleDown(s Snapshot, outdated []string, p *reconciler.Plan) {
-	chosen, ok := NextToDelete(s.candidates(), s.Cluster)
+func scaleDown(s snapshot, outdated []string, p *reconciler.Plan) {
+	chosen, ok := nextToDelete(s.candidates(), s.Cluster)
 	if !ok {
 		return
 	}
-	facts := preflightInput{Snapshot: s, leaving: chosen.Name}
+	facts := preflightInput{snapshot: s, leaving: chosen.Name}
 	if isBlocked(s, facts, p) || isWritten(s.Machines.Named(chosen.Name), *p) || s.updates().Begin(chosen, p) {
 		return
 	}
@@ -100,15 +100,15 @@ func scaleDown(s Snapshot, outdated []string, p *reconciler.Plan) {
 
 // preflightInput is the input of the preflight checks.
 type preflightInput struct {
-	Snapshot
+	snapshot
 	// up is true if a Machine is to be created. complete is true if all certificates exist.
 	up, complete bool
 	// leaving is the Machine that is to be deleted. It does not have to be healthy.
 	leaving string
 }
 
-func upFacts(s Snapshot, c change) preflightInput {
-	return preflightInput{Snapshot: s, up: true, complete: c.complete}
+func upFacts(s snapshot, c change) preflightInput {
+	return preflightInput{snapshot: s, up: true, complete: c.complete}
 }
 
 // checks returns the preflight checks, in the order in which to resolve their findings.
@@ -116,7 +116,7 @@ func checks() machines.PreflightChecks[preflightInput] {
 	return machines.PreflightChecks[preflightInput]{
 		{Name: "ReplicasAllowed", Blocker: preflightInput.denied},
 		{Name: "InfrastructureTemplate", Blocker: preflightInput.template},
-		{Name: "TopologyVersion", Blocker: func(c preflightInput) string { return PendingVersion(c.Plane, c.Cluster) }},
+		{Name: "TopologyVersion", Blocker: func(c preflightInput) string { return pendingVersion(c.Plane, c.Cluster) }},
 		{Name: "Certificates", Blocker: preflightInput.certificatesMissing},
 		{Name: "NoMachineDeleting", Blocker: preflightInput.deleting},
 		{Name: "ControlPlaneInitialized", Blocker: preflightInput.notInitialized},
@@ -127,7 +127,7 @@ func checks() machines.PreflightChecks[preflightInput] {
 }
 
 // isBlocked adds a wait for each failed preflight check, and reports whether there are any.
-func isBlocked(s Snapshot, facts preflightInput, p *reconciler.Plan) bool {
+func isBlocked(s snapshot, facts preflightInput, p *reconciler.Plan) bool {
 	blockers := checks().Blockers(facts)
 	for _, message := range blockers {
 		p.WaitFor(waitForPreflight, "%s", message).For(planeKind, s.Plane.Name).ForTime()
@@ -191,7 +191,7 @@ func (c preflightInput) unhealthy() string {
 		if m.Deleted || m.Name == c.leaving || !c.isInitialized() {
 			continue
 		}
-		overlooked := IgnoredConditions(c.rolloutMachine(m.Machine), c.reasons(m.Machine), c.Workload.Expiry, c.Now)
+		overlooked := ignoredConditions(c.rolloutMachine(m.Machine), c.reasons(m.Machine), c.Workload.Expiry, c.Now)
 		if problem := workload.HealthUnhealthy(c.judged(m), c.managesEtcd(), overlooked...); problem != "" {
 			out = append(out, fmt.Sprintf("Machine %s %s", m.Name, problem))
 		}
@@ -210,12 +210,12 @@ func (c preflightInput) kubeadmSkew() string {
 	if !c.up {
 		return ""
 	}
-	return KubeadmSkew(c.Plane.Spec.Version, c.Machines.Machines())
+	return kubeadmSkew(c.Plane.Spec.Version, c.Machines.Machines())
 }
 
 // isRestored reports whether the control plane appears to have been restored without its Machines: it has never
 // reported a status, and the kubeconfig of its Cluster is older than the control plane.
-func (s Snapshot) isRestored() bool {
+func (s snapshot) isRestored() bool {
 	secret := s.Secrets[secrets.Admin]
 	return len(s.Machines) == 0 && s.Plane.Status.ObservedGeneration == 0 && secret != nil && secret.CreationTimestamp.Before(&s.Plane.CreationTimestamp) &&
 		s.secretsOwner().NeedsOwner(secret)

@@ -17,8 +17,8 @@ import (
 // secretsSoon is the delay before reading objects that are not watched until they exist.
 const secretsSoon = 2 * time.Second
 
-// SecretsInput is the input of decisions about the Secrets.
-type SecretsInput struct {
+// secretsInput is the input of decisions about the Secrets.
+type secretsInput struct {
 	Now     time.Time
 	Cluster *clusterv1.Cluster
 	// Owner is the owner of the Secrets. Required lists the required Secrets.
@@ -33,16 +33,16 @@ type SecretsInput struct {
 
 // Decide reports whether all Secrets exist and are valid. Missing ones are only created before the first Machine,
 // because later the cluster depends on the original ones.
-func (in SecretsInput) Decide(p *reconciler.Plan) bool {
+func (in secretsInput) Decide(p *reconciler.Plan) bool {
 	for _, purpose := range in.State.Create {
-		p.Do(CreateSecret{Purpose: purpose, Cluster: in.Cluster.Name})
+		p.Do(createSecret{Purpose: purpose, Cluster: in.Cluster.Name})
 	}
 	for _, problem := range in.State.Problems {
 		p.WaitFor("CertificatesNotAvailable", "%s", problem.Text).For("Secret", problem.Secret).UntilUserActs()
 	}
 	for _, r := range in.Required {
 		if secret := in.Found[r.Purpose]; secret != nil && in.Owner.NeedsOwner(secret) {
-			p.Do(OwnSecret{Purpose: r.Purpose, Cluster: in.Cluster.Name})
+			p.Do(ownSecret{Purpose: r.Purpose, Cluster: in.Cluster.Name})
 		}
 	}
 	if !in.State.Complete() {
@@ -53,32 +53,32 @@ func (in SecretsInput) Decide(p *reconciler.Plan) bool {
 
 // DecideKubeconfig writes the kubeconfig if it is missing, has another endpoint or CA, or is past half of its
 // validity.
-func (in SecretsInput) DecideKubeconfig(p *reconciler.Plan) {
+func (in secretsInput) DecideKubeconfig(p *reconciler.Plan) {
 	secret, ca := in.Found[secrets.Admin], in.Found[secrets.CA]
 	if ca == nil || secret != nil && !in.Owner.Manages(secret) {
 		return
 	}
 	if why := in.Kubeconfig.ReissueReason(in.Cluster.Spec.ControlPlaneEndpoint, ca, in.Now); why != "" {
-		p.Do(WriteKubeconfig{Cluster: in.Cluster.Name, Why: why})
+		p.Do(writeKubeconfig{Cluster: in.Cluster.Name, Why: why})
 		return
 	}
 	if in.Owner.NeedsOwner(secret) {
-		p.Do(OwnSecret{Purpose: secrets.Admin, Cluster: in.Cluster.Name})
+		p.Do(ownSecret{Purpose: secrets.Admin, Cluster: in.Cluster.Name})
 	}
 	p.RecheckIn(in.Kubeconfig.HalfLife().Sub(in.Now))
 }
 
 // Act executes the actions of Decide and DecideKubeconfig. New keys have the given configuration.
-func (in SecretsInput) Act(ctx context.Context, writer *kube.Writer, keys secrets.Keys, do reconciler.Action) error {
+func (in secretsInput) Act(ctx context.Context, writer *kube.Writer, keys secrets.Keys, do reconciler.Action) error {
 	key := client.ObjectKeyFromObject(in.Cluster)
 	switch a := do.(type) {
-	case CreateSecret:
+	case createSecret:
 		data, err := secrets.Generate(a.Purpose, keys, in.Now)
 		if err != nil {
 			return err
 		}
 		return writer.Create(ctx, secrets.NewSecret(key, a.Purpose, in.Owner, data))
-	case OwnSecret:
+	case ownSecret:
 		return writer.Patch(ctx, in.Found[a.Purpose], in.Owner.Adopt)
 	}
 	data, err := secrets.Issue(secrets.Access{Cluster: in.Cluster.Name, Endpoint: in.Cluster.Spec.ControlPlaneEndpoint}, in.Found[secrets.CA], keys, in.Now)

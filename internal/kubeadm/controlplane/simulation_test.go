@@ -122,7 +122,7 @@ func simulate(t *testing.T, w *world, r *rand.Rand, seed uint64) {
 		t.Errorf("seed %d: does not settle", seed)
 	}
 	if problem := w.isWhole(); problem != "" {
-		t.Errorf("seed %d: %s; %v", seed, problem, Decide(w.snapshot()).Waits)
+		t.Errorf("seed %d: %s; %v", seed, problem, decide(w.snapshot()).Waits)
 	}
 	if len(w.broken) > 0 {
 		t.Errorf("seed %d: %v", seed, w.broken)
@@ -242,7 +242,7 @@ func checkPlan(t *testing.T, w *world, p reconciler.Plan, deleting int) {
 	t.Helper()
 	changes := slices.DeleteFunc(slices.Clone(p.Actions), func(a reconciler.Action) bool {
 		switch a := a.(type) {
-		case CreateMachine:
+		case createMachine:
 			return false
 		case machines.Delete:
 			return len(a.Names) == 0

@@ -13,9 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// Report returns the status of a KubeadmControlPlane after a reconciliation.
-func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
-	j := judged{Snapshot: s, plan: p, out: out}
+// report returns the status of a KubeadmControlPlane after a reconciliation.
+func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+	j := judged{snapshot: s, plan: p, out: out}
 	for _, m := range s.Machines {
 		j.machines = append(j.machines, s.judged(m))
 	}
@@ -24,7 +24,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		Conditions: conditions.Evaluate(j, reconciler.MomentOf(s.Plane, s.Now)),
 		Replicas:   &n.Replicas, ReadyReplicas: &n.Ready, AvailableReplicas: &n.Available, UpToDateReplicas: &n.UpToDate,
 		Versions: j.machines.Versions(), ObservedGeneration: s.Plane.Status.ObservedGeneration,
-		Initialization: s.Plane.Status.Initialization, LastRemediation: RemediationLast(s.Plane, s.Machines),
+		Initialization: s.Plane.Status.Initialization, LastRemediation: remediationLast(s.Plane, s.Machines),
 	}
 	if len(status.Versions) > 0 {
 		status.Version = status.Versions[0].Version
@@ -38,8 +38,8 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	if out.Err == nil && s.Cluster != nil && !s.isRestored() {
 		status.ObservedGeneration = s.Plane.Generation
 	}
-	status.Deprecated = &controlplanev1.KubeadmControlPlaneDeprecatedStatus{V1Beta1: LegacyStatus(
-		LegacyInput{Plane: s.Plane, Now: s.Now, Machines: j.machines, Wanted: j.wanted()}, status.Conditions)}
+	status.Deprecated = &controlplanev1.KubeadmControlPlaneDeprecatedStatus{V1Beta1: legacyStatus(
+		legacyInput{Plane: s.Plane, Now: s.Now, Machines: j.machines, Wanted: j.wanted()}, status.Conditions)}
 	return reconciler.Report{Status: status, Events: events(j)}
 }
 
@@ -66,19 +66,19 @@ func events(j judged) []reconciler.Event {
 	var list []reconciler.Event
 	for _, do := range j.out.Done {
 		switch a := do.(type) {
-		case Adopt:
+		case adopt:
 			list = append(list, reconciler.Normal("SuccessfulAdopt", "Adopted Machine %s", a.Machine))
-		case CreateMachine:
+		case createMachine:
 			list = append(list, reconciler.Normal("SuccessfulCreate", "Created Machine %s: %s", a.Name, a.Why))
-		case RemoveMember:
+		case removeMember:
 			list = append(list, reconciler.Normal("EtcdMemberRemoved", "Removed etcd member %s: %s", a.Name, a.Why))
 		case addons.Change:
 			list = append(list, reconciler.Normal("WorkloadChanged", "Wrote %s of the workload cluster: %s", a.Object, a.Why))
-		case MoveLeader:
+		case moveLeader:
 			list = append(list, reconciler.Normal("EtcdLeaderMoved", "Moved the etcd leader from Node %s to Node %s", a.From, a.Node))
 		}
 	}
-	if a, failed := j.out.Failed.(CreateMachine); failed {
+	if a, failed := j.out.Failed.(createMachine); failed {
 		list = append(list, reconciler.Warning("FailedCreate", "%s", machines.FailureText("Machine could not be created", j.out, a.Name)))
 	}
 	for _, w := range j.plan.Waits {
@@ -86,6 +86,6 @@ func events(j judged) []reconciler.Event {
 			list = append(list, reconciler.Warning("ControlPlaneUnhealthy", "Waiting for the control plane to pass preflight checks: %s", w.Message))
 		}
 	}
-	list = append(list, AdoptionEvents(j.Plane, j.Adoptable)...)
-	return append(append(list, UpdateEvents(j.out)...), machines.Events(j.out)...)
+	list = append(list, adoptionEvents(j.Plane, j.Adoptable)...)
+	return append(append(list, updateEvents(j.out)...), machines.Events(j.out)...)
 }

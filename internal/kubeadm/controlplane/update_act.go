@@ -21,14 +21,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines/inplace"
 )
 
-// UpdateWriter calls in-place update extensions and writes the objects that start an update.
-type UpdateWriter struct {
+// updateWriter calls in-place update extensions and writes the objects that start an update.
+type updateWriter struct {
 	Extensions inplace.Caller
 	Keeper     machines.MachineWriter
 }
 
 // objects returns the Machine and its current objects.
-func (in UpdateInput) objects(name string) (inplace.Machine, error) {
+func (in updateInput) objects(name string) (inplace.Machine, error) {
 	m := in.State.Members.Named(name)
 	config := in.Configs[m.Spec.Bootstrap.ConfigRef.Name]
 	infra := in.State.Clones.InfrastructureOf(m.Machine).Unstructured
@@ -49,9 +49,9 @@ func untyped(config *bootstrapv1.KubeadmConfig) (*unstructured.Unstructured, err
 	return u, nil
 }
 
-// applied returns the infrastructure machine and the KubeadmConfig for server-side apply: the fields of a new
+// applied returns the infrastructure machine and the kubeadmConfig for server-side apply: the fields of a new
 // Machine, and the annotation update-in-progress.
-func (in UpdateInput) applied(current inplace.Machine) (infra, config *unstructured.Unstructured, err error) {
+func (in updateInput) applied(current inplace.Machine) (infra, config *unstructured.Unstructured, err error) {
 	d := in.State.Definition
 	infra, err = clone.New(clone.CloneRequest{
 		Template: in.Template.Object, Name: current.Infrastructure.GetName(), Cluster: d.Cluster, Labels: d.Labels, Annotations: d.Annotations,
@@ -60,7 +60,7 @@ func (in UpdateInput) applied(current inplace.Machine) (infra, config *unstructu
 		return nil, nil, fmt.Errorf("cloning %s %s: %w", in.Template.Ref.Kind, in.Template.Ref.Name, err)
 	}
 	have := in.Configs[current.Bootstrap.GetName()].Spec
-	config, err = NewConfig(in.Plane, metav1.ObjectMeta{
+	config, err = newConfig(in.Plane, metav1.ObjectMeta{
 		Namespace: in.Plane.Namespace, Name: current.Bootstrap.GetName(), Labels: d.Labels, Annotations: d.Annotations,
 	}, !have.InitConfiguration.IsDefined())
 	if err != nil {
@@ -78,7 +78,7 @@ func (in UpdateInput) applied(current inplace.Machine) (infra, config *unstructu
 // Ask returns whether the extension can update a Machine and its objects to the desired state. The desired state is
 // the result of a server-side apply dry run, because other field managers own some of the fields. If the API server
 // rejects the dry run, an in-place update is not possible.
-func (w UpdateWriter) Ask(ctx context.Context, in UpdateInput, name string) (inplace.UpdateCheck, error) {
+func (w updateWriter) Ask(ctx context.Context, in updateInput, name string) (inplace.UpdateCheck, error) {
 	current, err := in.objects(name)
 	if err != nil {
 		return inplace.UpdateCheck{}, err
@@ -96,7 +96,7 @@ func (w UpdateWriter) Ask(ctx context.Context, in UpdateInput, name string) (inp
 }
 
 // desired returns the desired Machine and objects.
-func (w UpdateWriter) desired(ctx context.Context, in UpdateInput, current inplace.Machine) (inplace.Machine, error) {
+func (w updateWriter) desired(ctx context.Context, in updateInput, current inplace.Machine) (inplace.Machine, error) {
 	out := inplace.Machine{Machine: current.Machine.DeepCopy()}
 	out.Machine.Spec.Version = in.Plane.Spec.Version
 	infra, config, err := in.applied(current)
@@ -114,7 +114,7 @@ func (w UpdateWriter) desired(ctx context.Context, in UpdateInput, current inpla
 }
 
 // dryRun returns an object with the spec that it would have after the apply.
-func (w UpdateWriter) dryRun(ctx context.Context, live, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (w updateWriter) dryRun(ctx context.Context, live, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	answer, err := w.Keeper.Writer.Named(w.Keeper.Manager).DryRun(ctx, live, want)
 	if err != nil {
 		return nil, err
@@ -124,20 +124,20 @@ func (w UpdateWriter) dryRun(ctx context.Context, live, want *unstructured.Unstr
 	return out, nil
 }
 
-// aligned returns a desired KubeadmConfig without the differences for which no Machine is replaced.
+// aligned returns a desired kubeadmConfig without the differences for which no Machine is replaced.
 func aligned(have bootstrapv1.KubeadmConfigSpec, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	config := &bootstrapv1.KubeadmConfig{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(desired.Object, config); err != nil {
 		return nil, fault.New(fault.Bug, "InvalidKubeadmConfig", "KubeadmConfig %s cannot be read", desired.GetName()).From(err)
 	}
-	config.Spec = RolloutAligned(have, config.Spec)
+	config.Spec = rolloutAligned(have, config.Spec)
 	return untyped(config)
 }
 
 // Trigger starts the update of a Machine. It writes the annotation, then the infrastructure machine, the
-// KubeadmConfig and the Machine's spec, and finally the pending hook. Each step is idempotent, and [Input.Ongoing]
+// kubeadmConfig and the Machine's spec, and finally the pending hook. Each step is idempotent, and [Input.Ongoing]
 // continues an interrupted start.
-func (w UpdateWriter) Trigger(ctx context.Context, in UpdateInput, name string) error {
+func (w updateWriter) Trigger(ctx context.Context, in updateInput, name string) error {
 	current, err := in.objects(name)
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (w UpdateWriter) Trigger(ctx context.Context, in UpdateInput, name string) 
 }
 
 // addHook adds the pending hook to the present version of the Machine.
-func (w UpdateWriter) addHook(ctx context.Context, m *clusterv1.Machine) error {
+func (w updateWriter) addHook(ctx context.Context, m *clusterv1.Machine) error {
 	live := &clusterv1.Machine{}
 	if err := w.Keeper.Live.Get(ctx, client.ObjectKeyFromObject(m), live); err != nil {
 		return fmt.Errorf("reading Machine %s: %w", m.Name, err)

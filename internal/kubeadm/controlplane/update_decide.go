@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// WaitUnknown is the reason for waiting for a response of the extension.
-	WaitUnknown = "WaitingForInPlaceAnswer"
+	// waitUnknown is the reason for waiting for a response of the extension.
+	waitUnknown = "WaitingForInPlaceAnswer"
 	waitUpdate  = "WaitingForInPlaceUpdate"
 
 	// retryUnknown is the delay before a failed extension is called again. soon is the delay before objects that are
@@ -29,15 +29,15 @@ const (
 	retryUnknown, updateSoon = 30 * time.Second, 2 * time.Second
 )
 
-// UpdateInput is the input of decisions about in-place updates.
-type UpdateInput struct {
+// updateInput is the input of decisions about in-place updates.
+type updateInput struct {
 	Plane *controlplanev1.KubeadmControlPlane
 	// State of the Machines, with their clones.
 	State machines.State
 	// Template of infrastructure machines, and the KubeadmConfigs by name.
 	Template clone.Template
 	Configs  map[string]*bootstrapv1.KubeadmConfig
-	Reasons  map[string][]RolloutReason
+	Reasons  map[string][]rolloutReason
 	// Enabled is true if the feature gate is enabled.
 	Enabled bool
 	// UpToDate is the number of up-to-date Machines that are not being deleted. Desired is the desired number of
@@ -47,23 +47,23 @@ type UpdateInput struct {
 	Answers map[string]inplace.UpdateCheck
 }
 
-// InPlaceUpdate starts the in-place update of a Machine, or continues to start it.
-type InPlaceUpdate struct{ Machine, Why string }
+// inPlaceUpdate starts the in-place update of a Machine, or continues to start it.
+type inPlaceUpdate struct{ Machine, Why string }
 
-func (a InPlaceUpdate) String() string {
+func (a inPlaceUpdate) String() string {
 	return fmt.Sprintf("update Machine %s in place: %s", a.Machine, a.Why)
 }
 
-// UpdateAsk is the question whether the extension can update a Machine to the desired state.
-type UpdateAsk struct{ Machine string }
+// updateAsk is the question whether the extension can update a Machine to the desired state.
+type updateAsk struct{ Machine string }
 
-func (a UpdateAsk) String() string {
+func (a updateAsk) String() string {
 	return fmt.Sprintf("whether Machine %s can be updated in place", a.Machine)
 }
 
 // Ongoing waits for a Machine that is being updated, or continues to start its update. It returns false if there is
 // no such Machine. isWritten reports whether a Machine was written since it was read.
-func (in UpdateInput) Ongoing(isWritten func(machines.Member) bool, p *reconciler.Plan) bool {
+func (in updateInput) Ongoing(isWritten func(machines.Member) bool, p *reconciler.Plan) bool {
 	if !in.Enabled {
 		return false
 	}
@@ -78,7 +78,7 @@ func (in UpdateInput) Ongoing(isWritten func(machines.Member) bool, p *reconcile
 				p.RecheckIn(updateSoon)
 				return true
 			}
-			p.Do(InPlaceUpdate{Machine: m.Name, Why: "it was begun"})
+			p.Do(inPlaceUpdate{Machine: m.Name, Why: "it was begun"})
 			p.RecheckIn(updateSoon)
 			return true
 		default:
@@ -91,24 +91,24 @@ func (in UpdateInput) Ongoing(isWritten func(machines.Member) bool, p *reconcile
 
 // Begin updates a Machine in place instead of deleting it, or waits for the response whether this is possible. It
 // returns false if the Machine has to be deleted.
-func (in UpdateInput) Begin(m RolloutCandidate, p *reconciler.Plan) bool {
+func (in updateInput) Begin(m rolloutCandidate, p *reconciler.Plan) bool {
 	if !in.isEligible(m) {
 		return false
 	}
 	answer, known := in.Answers[m.Name]
 	switch {
 	case !known:
-		p.Ask = append(p.Ask, UpdateAsk{Machine: m.Name})
+		p.Ask = append(p.Ask, updateAsk{Machine: m.Name})
 	case answer.Problem != nil:
-		p.WaitFor(WaitUnknown, "Machine %s is neither updated nor replaced until it is known whether it can be updated in place: %s; retrying",
+		p.WaitFor(waitUnknown, "Machine %s is neither updated nor replaced until it is known whether it can be updated in place: %s; retrying",
 			m.Name, fault.UserMessage(answer.Problem)).For("Machine", m.Name).ForTime()
 		p.RecheckIn(cmp.Or(answer.Retry, retryUnknown))
 	case answer.CallAfter > 0:
-		p.WaitFor(WaitUnknown, "Waiting for the extension that says whether Machine %s can be updated in place to be callable", m.Name).
+		p.WaitFor(waitUnknown, "Waiting for the extension that says whether Machine %s can be updated in place to be callable", m.Name).
 			For("Machine", m.Name).ForTime()
 		p.RecheckIn(answer.CallAfter)
 	case answer.Covered:
-		p.Do(InPlaceUpdate{Machine: m.Name, Why: fmt.Sprintf("%s; handler %s makes all changes", condition.Names(RolloutMessages(in.Reasons[m.Name])), answer.Handler)})
+		p.Do(inPlaceUpdate{Machine: m.Name, Why: fmt.Sprintf("%s; handler %s makes all changes", condition.Names(rolloutMessages(in.Reasons[m.Name])), answer.Handler)})
 	default:
 		return false
 	}
@@ -117,7 +117,7 @@ func (in UpdateInput) Begin(m RolloutCandidate, p *reconciler.Plan) bool {
 
 // WhyNot returns the reason why a Machine is not updated in place, for an action, or the empty string if no extension
 // was involved.
-func (in UpdateInput) WhyNot(name string) string {
+func (in updateInput) WhyNot(name string) string {
 	switch answer := in.Answers[name]; {
 	case answer.Uncovered == "":
 		return ""
@@ -130,13 +130,13 @@ func (in UpdateInput) WhyNot(name string) string {
 
 // isEligible reports whether a Machine may be updated in place: it is outdated only by its spec, healthy, and needed
 // afterwards.
-func (in UpdateInput) isEligible(m RolloutCandidate) bool {
+func (in updateInput) isEligible(m rolloutCandidate) bool {
 	_, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]
 	_, remediate := m.Annotations[clusterv1.RemediateMachineAnnotation]
 	set := condition.Set(m.Status.Conditions)
 	reasons := in.Reasons[m.Name]
 	return in.Enabled && m.Outdated && !m.Unhealthy && !marked && !remediate && in.UpToDate < in.Desired && len(reasons) > 0 &&
-		!slices.ContainsFunc(reasons, func(r RolloutReason) bool { return !isOfSpec(r.Cause) }) &&
+		!slices.ContainsFunc(reasons, func(r rolloutReason) bool { return !isOfSpec(r.Cause) }) &&
 		!set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition) && set.Get(clusterv1.MachineOwnerRemediatedCondition) == nil &&
 		m.Status.NodeRef.IsDefined() && m.Spec.Bootstrap.DataSecretName != nil && in.Template.Blocker() == "" &&
 		in.State.Clones.InfrastructureOf(m.Machine).Presence() == contract.Found && in.Configs[m.Spec.Bootstrap.ConfigRef.Name] != nil
@@ -144,19 +144,19 @@ func (in UpdateInput) isEligible(m RolloutCandidate) bool {
 
 // isOfSpec reports whether a cause can be resolved by changing objects, in contrast to the age of the Machine or of
 // its certificates.
-func isOfSpec(c RolloutCause) bool {
-	return c == RolloutVersion || c == RolloutInfrastructure || c == KubeadmConfig
+func isOfSpec(c rolloutCause) bool {
+	return c == rolloutVersion || c == rolloutInfrastructure || c == kubeadmConfig
 }
 
-// UpdateEvents returns events for updates that start, and for updates that the API server rejects.
-func UpdateEvents(out reconciler.Outcome) []reconciler.Event {
+// updateEvents returns events for updates that start, and for updates that the API server rejects.
+func updateEvents(out reconciler.Outcome) []reconciler.Event {
 	var events []reconciler.Event
 	for _, done := range out.Done {
-		if a, is := done.(InPlaceUpdate); is {
+		if a, is := done.(inPlaceUpdate); is {
 			events = append(events, reconciler.Normal("UpdatingInPlace", "In-place update of Machine %s begins: %s", a.Machine, a.Why))
 		}
 	}
-	if a, failed := out.Failed.(InPlaceUpdate); failed {
+	if a, failed := out.Failed.(inPlaceUpdate); failed {
 		events = append(events, reconciler.Warning("FailedInPlaceUpdate", "%s", machines.FailureText("In-place update of Machine "+a.Machine+" cannot begin", out)))
 	}
 	return events

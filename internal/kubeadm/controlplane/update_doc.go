@@ -12,6 +12,6 @@
 // continued with the desired state at that time ([Input.Ongoing]). Only one Machine is updated at a time.
 //
 // The package writes the annotations update-in-progress and pending-hooks of a control plane Machine while an update
-// starts, and the spec of its infrastructure machine and KubeadmConfig. The Machine controller then calls
-// UpdateMachine and ends the update. Start reading at [UpdateInput] and act.go.
+// starts, and the spec of its infrastructure machine and kubeadmConfig. The Machine controller then calls
+// UpdateMachine and ends the update. Start reading at [updateInput] and act.go.
 package controlplane

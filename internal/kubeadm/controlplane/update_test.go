@@ -29,38 +29,38 @@ func updateObject(kind, name string) *unstructured.Unstructured {
 }
 
 // updateOutdated is a control plane of two with one Machine that has another version.
-func updateOutdated(changes ...func(*UpdateInput, *RolloutCandidate)) (UpdateInput, RolloutCandidate) {
+func updateOutdated(changes ...func(*updateInput, *rolloutCandidate)) (updateInput, rolloutCandidate) {
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m1", Annotations: map[string]string{}}}
 	m.Spec.Version, m.Spec.Bootstrap.DataSecretName, m.Status.NodeRef.Name = "v1.35.0", new("data"), "n1"
 	m.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "FooMachine", Name: "m1"}
 	m.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: "b", Kind: "KubeadmConfig", Name: "m1"}
-	in := UpdateInput{
+	in := updateInput{
 		Plane: &controlplanev1.KubeadmControlPlane{}, Enabled: true, UpToDate: 1, Desired: 2,
 		State: machines.State{Members: machines.Members{{Machine: m}}, Clones: &clone.Clones{Items: map[clone.Key]contract.Object{
 			{Kind: "FooMachine", Name: "m1"}: {Unstructured: updateObject("FooMachine", "m1"), Contract: contract.V1Beta2}}}},
 		Template: clone.Template{Ref: clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "FooMachineTemplate", Name: "t"},
 			Object: contract.Object{Unstructured: updateObject("FooMachineTemplate", "t"), Contract: contract.V1Beta2}},
 		Configs: map[string]*bootstrapv1.KubeadmConfig{"m1": {}},
-		Reasons: map[string][]RolloutReason{"m1": {{Cause: RolloutVersion, Message: "Version v1.35.0, v1.36.0 required"}}},
+		Reasons: map[string][]rolloutReason{"m1": {{Cause: rolloutVersion, Message: "Version v1.35.0, v1.36.0 required"}}},
 		Answers: map[string]inplace.UpdateCheck{},
 	}
-	c := RolloutCandidate{Machine: m, Outdated: true}
+	c := rolloutCandidate{Machine: m, Outdated: true}
 	for _, change := range changes {
 		change(&in, &c)
 	}
 	return in, c
 }
 
-func answered(a inplace.UpdateCheck) func(*UpdateInput, *RolloutCandidate) {
-	return func(in *UpdateInput, _ *RolloutCandidate) { in.Answers["m1"] = a }
+func answered(a inplace.UpdateCheck) func(*updateInput, *rolloutCandidate) {
+	return func(in *updateInput, _ *rolloutCandidate) { in.Answers["m1"] = a }
 }
 
-func annotated(key, value string) func(*UpdateInput, *RolloutCandidate) {
-	return func(in *UpdateInput, _ *RolloutCandidate) { in.State.Members[0].Annotations[key] = value }
+func annotated(key, value string) func(*updateInput, *rolloutCandidate) {
+	return func(in *updateInput, _ *rolloutCandidate) { in.State.Members[0].Annotations[key] = value }
 }
 
-func says(conditionType string, status metav1.ConditionStatus) func(*UpdateInput, *RolloutCandidate) {
-	return func(_ *UpdateInput, c *RolloutCandidate) {
+func says(conditionType string, status metav1.ConditionStatus) func(*updateInput, *rolloutCandidate) {
+	return func(_ *updateInput, c *rolloutCandidate) {
 		c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{Type: conditionType, Status: status})
 	}
 }
@@ -85,42 +85,42 @@ func updateTexts(p reconciler.Plan) []string {
 func TestBegin(t *testing.T) { // IP-11
 	ask := []string{"ask: whether Machine m1 can be updated in place"}
 	for name, tc := range map[string]struct {
-		changes []func(*UpdateInput, *RolloutCandidate)
+		changes []func(*updateInput, *rolloutCandidate)
 		want    []string
 		whyNot  string
 	}{
 		"not known yet":            {nil, ask, ""},
-		"the gate is off":          {[]func(*UpdateInput, *RolloutCandidate){func(in *UpdateInput, _ *RolloutCandidate) { in.Enabled = false }}, nil, ""},
-		"up to date":               {[]func(*UpdateInput, *RolloutCandidate){func(_ *UpdateInput, c *RolloutCandidate) { c.Outdated = false }}, nil, ""},
-		"not healthy":              {[]func(*UpdateInput, *RolloutCandidate){func(_ *UpdateInput, c *RolloutCandidate) { c.Unhealthy = true }}, nil, ""},
-		"enough are up to date":    {[]func(*UpdateInput, *RolloutCandidate){func(in *UpdateInput, _ *RolloutCandidate) { in.UpToDate = 2 }}, nil, ""},
-		"a person wants it gone":   {[]func(*UpdateInput, *RolloutCandidate){annotated(clusterv1.DeleteMachineAnnotation, "")}, nil, ""},
-		"to be remediated":         {[]func(*UpdateInput, *RolloutCandidate){annotated(clusterv1.RemediateMachineAnnotation, "")}, nil, ""},
-		"a health check failed":    {[]func(*UpdateInput, *RolloutCandidate){says(clusterv1.MachineHealthCheckSucceededCondition, "False")}, nil, ""},
-		"a health check succeeded": {[]func(*UpdateInput, *RolloutCandidate){says(clusterv1.MachineHealthCheckSucceededCondition, "True")}, ask, ""},
-		"it is remediated":         {[]func(*UpdateInput, *RolloutCandidate){says(clusterv1.MachineOwnerRemediatedCondition, "False")}, nil, ""},
-		"its age makes it outdated, too": {[]func(*UpdateInput, *RolloutCandidate){func(in *UpdateInput, _ *RolloutCandidate) {
-			in.Reasons["m1"] = append(in.Reasons["m1"], RolloutReason{Cause: RolloutAfter})
+		"the gate is off":          {[]func(*updateInput, *rolloutCandidate){func(in *updateInput, _ *rolloutCandidate) { in.Enabled = false }}, nil, ""},
+		"up to date":               {[]func(*updateInput, *rolloutCandidate){func(_ *updateInput, c *rolloutCandidate) { c.Outdated = false }}, nil, ""},
+		"not healthy":              {[]func(*updateInput, *rolloutCandidate){func(_ *updateInput, c *rolloutCandidate) { c.Unhealthy = true }}, nil, ""},
+		"enough are up to date":    {[]func(*updateInput, *rolloutCandidate){func(in *updateInput, _ *rolloutCandidate) { in.UpToDate = 2 }}, nil, ""},
+		"a person wants it gone":   {[]func(*updateInput, *rolloutCandidate){annotated(clusterv1.DeleteMachineAnnotation, "")}, nil, ""},
+		"to be remediated":         {[]func(*updateInput, *rolloutCandidate){annotated(clusterv1.RemediateMachineAnnotation, "")}, nil, ""},
+		"a health check failed":    {[]func(*updateInput, *rolloutCandidate){says(clusterv1.MachineHealthCheckSucceededCondition, "False")}, nil, ""},
+		"a health check succeeded": {[]func(*updateInput, *rolloutCandidate){says(clusterv1.MachineHealthCheckSucceededCondition, "True")}, ask, ""},
+		"it is remediated":         {[]func(*updateInput, *rolloutCandidate){says(clusterv1.MachineOwnerRemediatedCondition, "False")}, nil, ""},
+		"its age makes it outdated, too": {[]func(*updateInput, *rolloutCandidate){func(in *updateInput, _ *rolloutCandidate) {
+			in.Reasons["m1"] = append(in.Reasons["m1"], rolloutReason{Cause: rolloutAfter})
 		}}, nil, ""},
-		"its certificates make it outdated": {[]func(*UpdateInput, *RolloutCandidate){func(in *UpdateInput, _ *RolloutCandidate) {
-			in.Reasons["m1"] = []RolloutReason{{Cause: CertificateExpiry}}
+		"its certificates make it outdated": {[]func(*updateInput, *rolloutCandidate){func(in *updateInput, _ *rolloutCandidate) {
+			in.Reasons["m1"] = []rolloutReason{{Cause: certificateExpiry}}
 		}}, nil, ""},
-		"no Node":                   {[]func(*UpdateInput, *RolloutCandidate){func(_ *UpdateInput, c *RolloutCandidate) { c.Status.NodeRef.Name = "" }}, nil, ""},
-		"no bootstrap data":         {[]func(*UpdateInput, *RolloutCandidate){func(_ *UpdateInput, c *RolloutCandidate) { c.Spec.Bootstrap.DataSecretName = nil }}, nil, ""},
-		"no KubeadmConfig":          {[]func(*UpdateInput, *RolloutCandidate){func(in *UpdateInput, _ *RolloutCandidate) { in.Configs = nil }}, nil, ""},
-		"no infrastructure machine": {[]func(*UpdateInput, *RolloutCandidate){func(in *UpdateInput, _ *RolloutCandidate) { in.State.Clones = &clone.Clones{} }}, nil, ""},
-		"no template":               {[]func(*UpdateInput, *RolloutCandidate){func(in *UpdateInput, _ *RolloutCandidate) { in.Template.Object = contract.Object{} }}, nil, ""},
-		"covered": {[]func(*UpdateInput, *RolloutCandidate){answered(inplace.UpdateCheck{Handler: "h.x", Covered: true})},
+		"no Node":                   {[]func(*updateInput, *rolloutCandidate){func(_ *updateInput, c *rolloutCandidate) { c.Status.NodeRef.Name = "" }}, nil, ""},
+		"no bootstrap data":         {[]func(*updateInput, *rolloutCandidate){func(_ *updateInput, c *rolloutCandidate) { c.Spec.Bootstrap.DataSecretName = nil }}, nil, ""},
+		"no KubeadmConfig":          {[]func(*updateInput, *rolloutCandidate){func(in *updateInput, _ *rolloutCandidate) { in.Configs = nil }}, nil, ""},
+		"no infrastructure machine": {[]func(*updateInput, *rolloutCandidate){func(in *updateInput, _ *rolloutCandidate) { in.State.Clones = &clone.Clones{} }}, nil, ""},
+		"no template":               {[]func(*updateInput, *rolloutCandidate){func(in *updateInput, _ *rolloutCandidate) { in.Template.Object = contract.Object{} }}, nil, ""},
+		"covered": {[]func(*updateInput, *rolloutCandidate){answered(inplace.UpdateCheck{Handler: "h.x", Covered: true})},
 			[]string{"do: update Machine m1 in place: Version v1.35.0, v1.36.0 required; handler h.x makes all changes"}, ""},
-		"not covered": {[]func(*UpdateInput, *RolloutCandidate){answered(inplace.UpdateCheck{Handler: "h.x", Uncovered: "Machine spec.version"})}, nil,
+		"not covered": {[]func(*updateInput, *rolloutCandidate){answered(inplace.UpdateCheck{Handler: "h.x", Uncovered: "Machine spec.version"})}, nil,
 			"; not in place, since handler h.x does not change Machine spec.version"},
-		"refused": {[]func(*UpdateInput, *RolloutCandidate){answered(inplace.UpdateCheck{Uncovered: "spec.backend: backend cannot be changed"})}, nil,
+		"refused": {[]func(*updateInput, *rolloutCandidate){answered(inplace.UpdateCheck{Uncovered: "spec.backend: backend cannot be changed"})}, nil,
 			"; not in place, since the API server refuses that: spec.backend: backend cannot be changed"},
-		"no extension": {[]func(*UpdateInput, *RolloutCandidate){answered(inplace.UpdateCheck{})}, nil, ""},
-		"no answer": {[]func(*UpdateInput, *RolloutCandidate){answered(inplace.UpdateCheck{Problem: fault.New(fault.Unreachable, "X", "handler h.x: HTTP 502")})}, []string{
+		"no extension": {[]func(*updateInput, *rolloutCandidate){answered(inplace.UpdateCheck{})}, nil, ""},
+		"no answer": {[]func(*updateInput, *rolloutCandidate){answered(inplace.UpdateCheck{Problem: fault.New(fault.Unreachable, "X", "handler h.x: HTTP 502")})}, []string{
 			"wait: Machine m1 is neither updated nor replaced until it is known whether it can be updated in place: handler h.x: HTTP 502; retrying", "recheck: 30s",
 		}, ""},
-		"not callable yet": {[]func(*UpdateInput, *RolloutCandidate){answered(inplace.UpdateCheck{CallAfter: time.Second})}, []string{
+		"not callable yet": {[]func(*updateInput, *rolloutCandidate){answered(inplace.UpdateCheck{CallAfter: time.Second})}, []string{
 			"wait: Waiting for the extension that says whether Machine m1 can be updated in place to be callable", "recheck: 1s",
 		}, ""},
 	} {
@@ -144,17 +144,17 @@ func TestOngoing(t *testing.T) { // IP-04
 	begun := annotated(clusterv1.UpdateInProgressAnnotation, "")
 	pending := annotated(runtimev1.PendingHooksAnnotation, "UpdateMachine")
 	for name, tc := range map[string]struct {
-		changes []func(*UpdateInput, *RolloutCandidate)
+		changes []func(*updateInput, *rolloutCandidate)
 		written bool
 		want    []string
 	}{
 		"none":            {nil, false, nil},
-		"begun":           {[]func(*UpdateInput, *RolloutCandidate){begun}, false, []string{"do: update Machine m1 in place: it was begun", "recheck: 2s"}},
-		"just written":    {[]func(*UpdateInput, *RolloutCandidate){begun}, true, []string{"recheck: 2s"}},
-		"updating":        {[]func(*UpdateInput, *RolloutCandidate){begun, pending}, false, []string{"wait: Waiting for the in-place update of Machine m1 to end"}},
-		"ending":          {[]func(*UpdateInput, *RolloutCandidate){pending}, false, []string{"wait: Waiting for the in-place update of Machine m1 to end"}},
-		"being deleted":   {[]func(*UpdateInput, *RolloutCandidate){begun, func(in *UpdateInput, _ *RolloutCandidate) { in.State.Members[0].Deleted = true }}, false, nil},
-		"the gate is off": {[]func(*UpdateInput, *RolloutCandidate){begun, func(in *UpdateInput, _ *RolloutCandidate) { in.Enabled = false }}, false, nil},
+		"begun":           {[]func(*updateInput, *rolloutCandidate){begun}, false, []string{"do: update Machine m1 in place: it was begun", "recheck: 2s"}},
+		"just written":    {[]func(*updateInput, *rolloutCandidate){begun}, true, []string{"recheck: 2s"}},
+		"updating":        {[]func(*updateInput, *rolloutCandidate){begun, pending}, false, []string{"wait: Waiting for the in-place update of Machine m1 to end"}},
+		"ending":          {[]func(*updateInput, *rolloutCandidate){pending}, false, []string{"wait: Waiting for the in-place update of Machine m1 to end"}},
+		"being deleted":   {[]func(*updateInput, *rolloutCandidate){begun, func(in *updateInput, _ *rolloutCandidate) { in.State.Members[0].Deleted = true }}, false, nil},
+		"the gate is off": {[]func(*updateInput, *rolloutCandidate){begun, func(in *updateInput, _ *rolloutCandidate) { in.Enabled = false }}, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, _ := updateOutdated(tc.changes...)
@@ -170,7 +170,7 @@ func TestOngoing(t *testing.T) { // IP-04
 }
 
 func TestEvents(t *testing.T) {
-	got := UpdateEvents(reconciler.Outcome{Done: []reconciler.Action{machines.Delete{}, InPlaceUpdate{Machine: "m1", Why: "it was begun"}}, Failed: InPlaceUpdate{Machine: "m2"},
+	got := updateEvents(reconciler.Outcome{Done: []reconciler.Action{machines.Delete{}, inPlaceUpdate{Machine: "m1", Why: "it was begun"}}, Failed: inPlaceUpdate{Machine: "m2"},
 		Err: fault.New(fault.Invalid, "X", "backend cannot be changed")})
 	want := []string{"Normal UpdatingInPlace: In-place update of Machine m1 begins: it was begun",
 		"Warning FailedInPlaceUpdate: In-place update of Machine m2 cannot begin: backend cannot be changed; retrying"}

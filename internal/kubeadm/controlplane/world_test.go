@@ -165,8 +165,8 @@ func (w *world) withCertificates(t testing.TB) *world {
 func (w *world) names() []string { return slices.Sorted(maps.Keys(w.machines)) }
 
 // snapshot is what the controller would observe.
-func (w *world) snapshot() Snapshot {
-	s := Snapshot{
+func (w *world) snapshot() snapshot {
+	s := snapshot{
 		Now: w.now, Plane: w.plane, Cluster: w.cluster, Verified: true, Fresh: true, Secrets: w.secrets, Kubeconfig: w.kubeconfig,
 		Infra:   clone.Template{Ref: w.plane.Spec.MachineTemplate.Spec.InfrastructureRef, Object: contract.Object{Unstructured: w.template, Contract: contract.V1Beta2}},
 		Clones:  &clone.Clones{Items: map[clone.Key]contract.Object{}},
@@ -278,16 +278,16 @@ func (w *world) elect() {
 }
 
 // apply carries out an action.
-func (w *world) apply(s Snapshot, do reconciler.Action) {
+func (w *world) apply(s snapshot, do reconciler.Action) {
 	w.log = append(w.log, do.String())
 	switch a := do.(type) {
-	case CreateMachine:
+	case createMachine:
 		w.create(s, a)
 	case machines.Delete:
 		for _, name := range a.Names {
 			w.delete(name)
 		}
-	case SetConditions:
+	case setConditions:
 		m := w.machines[a.Machine]
 		for _, t := range a.Types {
 			m.Status.Conditions = slices.DeleteFunc(m.Status.Conditions, func(c metav1.Condition) bool { return c.Type == t })
@@ -295,7 +295,7 @@ func (w *world) apply(s Snapshot, do reconciler.Action) {
 		for _, c := range a.Conditions {
 			set(m, c)
 		}
-	case RemoveHook:
+	case removeHook:
 		m := w.machines[a.Machine]
 		kube.Annotate(m, controlplanev1.PreTerminateHookCleanupAnnotation, nil)
 	case addons.Change:
@@ -303,9 +303,9 @@ func (w *world) apply(s Snapshot, do reconciler.Action) {
 		if err := addons.Apply(context.Background(), kube.NewWriter(w.kubeadm, Name), a); err != nil {
 			panic(err)
 		}
-	case MoveLeader:
+	case moveLeader:
 		w.leader = a.Node
-	case RemoveMember:
+	case removeMember:
 		for name, id := range w.members {
 			if id == a.ID {
 				w.checkRemoval(name)
@@ -313,16 +313,16 @@ func (w *world) apply(s Snapshot, do reconciler.Action) {
 			}
 		}
 		w.elect()
-	case NoteRemediation:
+	case noteRemediation:
 		w.plane = w.plane.DeepCopy()
 		kube.Annotate(w.plane, controlplanev1.RemediationInProgressAnnotation, new(a.Record.Text()))
-	case ForgetRemediation:
+	case forgetRemediation:
 		w.plane = w.plane.DeepCopy()
 		kube.Annotate(w.plane, controlplanev1.RemediationInProgressAnnotation, nil)
 	}
 }
 
-func (w *world) create(s Snapshot, a CreateMachine) {
+func (w *world) create(s snapshot, a createMachine) {
 	d := s.definition()
 	d.Spec.FailureDomain = a.Domain
 	if text, ok := s.Plane.Annotations[controlplanev1.RemediationInProgressAnnotation]; ok && a.Joins {
@@ -331,7 +331,7 @@ func (w *world) create(s Snapshot, a CreateMachine) {
 	m := d.Machine(a.Name)
 	m.UID, m.CreationTimestamp, m.Generation = types.UID(a.Name), metav1.NewTime(w.now), 1
 	w.machines[a.Name] = m
-	w.configs[a.Name] = &bootstrapv1.KubeadmConfig{ObjectMeta: metav1.ObjectMeta{Name: a.Name}, Spec: DesiredConfig(s.Plane, a.Joins)}
+	w.configs[a.Name] = &bootstrapv1.KubeadmConfig{ObjectMeta: metav1.ObjectMeta{Name: a.Name}, Spec: desiredConfig(s.Plane, a.Joins)}
 	infra, err := clone.New(clone.CloneRequest{Template: s.Infra.Object, Name: a.Name, Cluster: "c", Owner: d.Owner, Labels: d.Labels, Annotations: d.Annotations})
 	if err != nil {
 		panic(err)
@@ -447,14 +447,14 @@ func (w *world) asks(name string) {
 // pass decides once and carries out the plan; crash is how many actions are carried out before the controller dies, -1: all.
 func (w *world) pass(crash int) reconciler.Plan {
 	s := w.snapshot()
-	p := Decide(s)
+	p := decide(s)
 	for i, do := range p.Actions {
 		if i == crash {
 			return p
 		}
 		w.apply(s, do)
 	}
-	r := Report(s, p, reconciler.Outcome{Done: p.Actions})
+	r := report(s, p, reconciler.Outcome{Done: p.Actions})
 	for _, e := range r.Events {
 		if e.Type == corev1.EventTypeWarning {
 			w.warnings = append(w.warnings, e.Message)

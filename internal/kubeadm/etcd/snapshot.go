@@ -17,8 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonNoSnapshots is the reason of the fault for an etcd without snapshots. A simulated etcd has no database.
-const ReasonNoSnapshots = "EtcdTakesNoSnapshots"
+// reasonNoSnapshots is the reason of the fault for an etcd without snapshots. A simulated etcd has no database.
+const reasonNoSnapshots = "EtcdTakesNoSnapshots"
 
 // Connection is a connection to one member.
 type Connection struct {
@@ -117,7 +117,7 @@ func (s faultReader) Read(p []byte) (int, error) {
 
 func snapshotFault(node string, err error) error {
 	if status.Code(err) == codes.Unimplemented {
-		return fault.New(fault.Invalid, ReasonNoSnapshots, "The etcd of this control plane takes no snapshots: a simulated one has no database").From(err)
+		return fault.New(fault.Invalid, reasonNoSnapshots, "The etcd of this control plane takes no snapshots: a simulated one has no database").From(err)
 	}
 	return asFault(node, err)
 }

@@ -17,10 +17,10 @@ import (
 
 const KubeconfigKey = "value"
 
-// AdminUser and AdminGroup are the user and group of the kubeconfig's client certificate, as in the admin.conf of
+// adminUser and AdminGroup are the user and group of the kubeconfig's client certificate, as in the admin.conf of
 // kubeadm.
 const (
-	AdminUser  = "kubernetes-admin"
+	adminUser  = "kubernetes-admin"
 	AdminGroup = "system:masters"
 )
 
@@ -100,7 +100,7 @@ func Issue(to Access, ca *corev1.Secret, keys Keys, now time.Time) (map[string][
 		return nil, fault.New(fault.Invalid, ReasonInvalid, "Secret %s cannot be used", ca.Name).From(err)
 	}
 	leaf, err := pair.Issue(pki.Leaf{
-		User: AdminUser, Groups: []string{AdminGroup}, Client: true, Algorithm: keys.Algorithm, Lifetime: keys.Leaf,
+		User: adminUser, Groups: []string{AdminGroup}, Client: true, Algorithm: keys.Algorithm, Lifetime: keys.Leaf,
 	}, now)
 	if err != nil {
 		return nil, err

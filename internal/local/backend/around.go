@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonNotLoaded is the reason of faults about archives that could not be loaded into a machine.
-const ReasonNotLoaded = "ImagesNotLoaded"
+// reasonNotLoaded is the reason of faults about archives that could not be loaded into a machine.
+const reasonNotLoaded = "ImagesNotLoaded"
 
 // ImageLoader loads images into machines.
 type ImageLoader interface {
@@ -59,7 +59,7 @@ func (s scripts) Bootstrap(ctx context.Context, ref Ref, script Script) error {
 		if f := fault.As(err); f != nil { // other errors contain names of files on the host
 			why = f.Message
 		}
-		return fault.New(fault.Transient, ReasonNotLoaded,
+		return fault.New(fault.Transient, reasonNotLoaded,
 			"The images that are kept for the nodes of Cluster %s could not be loaded into %s: %s; retrying", clusterOf(ref), ref.Name, why).From(err)
 	}
 	return s.Scripts.Bootstrap(ctx, ref, script)

@@ -31,8 +31,8 @@ const logBytes = 4096
 // EtcdMembers implements Etcds for the etcd members on machines.
 type EtcdMembers struct{ EtcdShell }
 
-// ReasonNoEtcd: no etcd member responds in the machine.
-const ReasonNoEtcd = "EtcdMemberSilent"
+// reasonNoEtcd: no etcd member responds in the machine.
+const reasonNoEtcd = "EtcdMemberSilent"
 
 // Survey implements Etcds.
 func (m EtcdMembers) Survey(ctx context.Context, ref Ref) (recovery.MemberState, error) {
@@ -42,7 +42,7 @@ func (m EtcdMembers) Survey(ctx context.Context, ref Ref) (recovery.MemberState,
 	}
 	found, err := recovery.ParseSurvey(out)
 	if err != nil {
-		return found, fault.New(fault.Invalid, ReasonNoEtcd, "The member of etcd on machine %s does not answer", ref.Name).From(err)
+		return found, fault.New(fault.Invalid, reasonNoEtcd, "The member of etcd on machine %s does not answer", ref.Name).From(err)
 	}
 	return found, nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// ReasonNotStaged: a snapshot could not be restored to a data directory on the machine.
-const ReasonNotStaged = "SnapshotNotStaged"
+// reasonNotStaged: a snapshot could not be restored to a data directory on the machine.
+const reasonNotStaged = "SnapshotNotStaged"
 
 // self is the executable of this process, even if its file was replaced since the start.
 const self = "/proc/self/exe"
@@ -31,7 +31,7 @@ func (m EtcdMembers) Stage(ctx context.Context, ref Ref, order recovery.EtcdOrde
 	}
 	code, out, err := m.Pipe(ctx, ref, "exec bash -s", strings.NewReader(recovery.StageProgram(order)))
 	if err == nil && code != 0 {
-		err = fault.New(fault.Invalid, ReasonNotStaged, "The snapshot cannot be restored on machine %s: %s", ref.Name, redact.Tail(out, logBytes))
+		err = fault.New(fault.Invalid, reasonNotStaged, "The snapshot cannot be restored on machine %s: %s", ref.Name, redact.Tail(out, logBytes))
 	}
 	return err
 }
@@ -65,7 +65,7 @@ func (m EtcdMembers) send(ctx context.Context, ref Ref, file string, content fun
 		return err
 	}
 	if code != 0 {
-		return fault.New(fault.Invalid, ReasonNotStaged, "It cannot be written there: %s", redact.Tail(out, logBytes))
+		return fault.New(fault.Invalid, reasonNotStaged, "It cannot be written there: %s", redact.Tail(out, logBytes))
 	}
 	_, err = m.Run(ctx, ref, fmt.Sprintf(`chmod 700 %[1]s.new && mv %[1]s.new %[1]s`, file), nil)
 	return err

@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonInvalid is the reason of all faults of this package. They require a change of the document.
-const ReasonInvalid = "InvalidCloudConfig"
+// reasonInvalid is the reason of all faults of this package. They require a change of the document.
+const reasonInvalid = "InvalidCloudConfig"
 
 const (
 	header      = "#cloud-config"
@@ -52,7 +52,7 @@ type Script struct {
 }
 
 // Parse parses the document. The placeholders of a jinja document are replaced with values from meta. All errors are
-// Invalid faults with reason [ReasonInvalid].
+// Invalid faults with reason [reasonInvalid].
 func Parse(data []byte, meta Metadata) (Document, error) {
 	text, err := plainText(data)
 	if err != nil {
@@ -70,7 +70,7 @@ func Parse(data []byte, meta Metadata) (Document, error) {
 }
 
 func invalid(message string, args ...any) *fault.Fault {
-	return fault.New(fault.Invalid, ReasonInvalid, message, args...)
+	return fault.New(fault.Invalid, reasonInvalid, message, args...)
 }
 
 // plainText decompresses user data that is gzipped as a whole.

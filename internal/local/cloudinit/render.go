@@ -19,12 +19,12 @@ import (
 // https://cluster-api.sigs.k8s.io/developer/providers/contracts/bootstrap-config.
 const Sentinel = "/run/cluster-api/bootstrap-success.complete"
 
-// FormatCloudConfig is the only supported value of the key "format" in the bootstrap Secret, and the meaning of an
+// formatCloudConfig is the only supported value of the key "format" in the bootstrap Secret, and the meaning of an
 // absent key.
-const FormatCloudConfig = "cloud-config"
+const formatCloudConfig = "cloud-config"
 
-// ReasonFormat is the reason of the fault for bootstrap data in an unsupported format.
-const ReasonFormat = "UnsupportedBootstrapFormat"
+// reasonFormat is the reason of the fault for bootstrap data in an unsupported format.
+const reasonFormat = "UnsupportedBootstrapFormat"
 
 // FirstBootData is the content of a bootstrap Secret.
 type FirstBootData struct {
@@ -71,9 +71,9 @@ func RenderFirstBoot(data FirstBootData, node FirstBootNode, timeout time.Durati
 }
 
 func parse(data FirstBootData, node FirstBootNode) (Document, error) {
-	if data.Format != "" && data.Format != FormatCloudConfig {
-		return Document{}, fault.New(fault.Invalid, ReasonFormat,
-			"the bootstrap data has the format %q; the Local provider carries out %q only", data.Format, FormatCloudConfig)
+	if data.Format != "" && data.Format != formatCloudConfig {
+		return Document{}, fault.New(fault.Invalid, reasonFormat,
+			"the bootstrap data has the format %q; the Local provider carries out %q only", data.Format, formatCloudConfig)
 	}
 	return Parse(data.Value, Metadata{
 		InstanceID: node.Name, LocalHostname: node.Hostname,

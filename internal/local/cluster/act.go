@@ -15,18 +15,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// ReadUsedRanges reads the ranges that the host already uses.
-type ReadUsedRanges struct{}
+// readUsedRanges reads the ranges that the host already uses.
+type readUsedRanges struct{}
 
-func (ReadUsedRanges) String() string { return "which ranges the host uses already" }
+func (readUsedRanges) String() string { return "which ranges the host uses already" }
 
-// ReadEndpoint reads the endpoint that is available for the cluster.
-type ReadEndpoint struct{}
+// readEndpoint reads the endpoint that is available for the cluster.
+type readEndpoint struct{}
 
-func (ReadEndpoint) String() string { return "which endpoint the cluster can have" }
+func (readEndpoint) String() string { return "which endpoint the cluster can have" }
 
-// EnsureNetwork creates the network.
-type EnsureNetwork struct {
+// ensureNetwork creates the network.
+type ensureNetwork struct {
 	Name string
 	// Subnet is the requested range. Invalid: any.
 	Subnet netip.Prefix
@@ -35,72 +35,72 @@ type EnsureNetwork struct {
 	Why      string
 }
 
-func (a EnsureNetwork) String() string {
+func (a ensureNetwork) String() string {
 	if a.Internet {
 		return fmt.Sprintf("create network %s with a way out of this host: %s", a.Name, a.Why)
 	}
 	return fmt.Sprintf("create network %s: %s", a.Name, a.Why)
 }
 
-// DeleteNetwork deletes the network.
-type DeleteNetwork struct{ Name string }
+// deleteNetwork deletes the network.
+type deleteNetwork struct{ Name string }
 
-func (a DeleteNetwork) String() string {
+func (a deleteNetwork) String() string {
 	return fmt.Sprintf("delete network %s: the LocalCluster is being deleted", a.Name)
 }
 
-// SetEndpoint writes the control plane endpoint, and the finalizer, because the next step creates the process that
+// setEndpoint writes the control plane endpoint, and the finalizer, because the next step creates the process that
 // listens on it.
-type SetEndpoint struct {
+type setEndpoint struct {
 	Host string
 	Port int32
 }
 
-func (a SetEndpoint) String() string {
+func (a setEndpoint) String() string {
 	return fmt.Sprintf("set the control plane endpoint to %s: nothing else provides one", endpoint(a))
 }
 
-func endpoint(a SetEndpoint) *clusterv1.APIEndpoint {
+func endpoint(a setEndpoint) *clusterv1.APIEndpoint {
 	return &clusterv1.APIEndpoint{Host: a.Host, Port: a.Port}
 }
 
-// Balance starts the load balancer or updates its members.
-type Balance struct {
+// balance starts the load balancer or updates its members.
+type balance struct {
 	Listen  netip.AddrPort
 	Members string
 	Why     string
 }
 
-func (a Balance) String() string {
+func (a balance) String() string {
 	return fmt.Sprintf("lead connections to %s to %s: %s", a.Listen, a.Members, a.Why)
 }
 
-// DeleteBalancer stops the load balancer.
-type DeleteBalancer struct{ Why string }
+// deleteBalancer stops the load balancer.
+type deleteBalancer struct{ Why string }
 
-func (a DeleteBalancer) String() string { return "stop the load balancer: " + a.Why }
+func (a deleteBalancer) String() string { return "stop the load balancer: " + a.Why }
 
-func (c *Controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
 	b, err := c.backendOf(s)
 	if err != nil {
 		return err
 	}
 	switch a := a.(type) {
-	case EnsureNetwork:
+	case ensureNetwork:
 		_, err := b.Networks.EnsureNetwork(ctx, backend.NetworkSpec{
 			Owner: backend.Owner{Cluster: s.Cluster.Name, Object: client.ObjectKeyFromObject(s.Object), UID: s.Object.UID},
 			Name:  a.Name, Subnet: a.Subnet, Internet: a.Internet, Ranges: s.ranges(), Policy: s.Policy,
 		})
 		return err
-	case DeleteNetwork:
+	case deleteNetwork:
 		ref := s.ref()
 		ref.ID = s.Network.ID
 		return b.Networks.DeleteNetwork(ctx, ref)
-	case Balance:
+	case balance:
 		return b.Balancers.EnsureBalancer(ctx, backend.BalancerSpec{Ref: s.ref(), Listen: a.Listen, Members: s.Members})
-	case DeleteBalancer:
+	case deleteBalancer:
 		return b.Balancers.DeleteBalancer(ctx, s.ref())
-	case SetEndpoint:
+	case setEndpoint:
 		return c.writer.Patch(ctx, s.Object, func(o client.Object) {
 			o.(*infrav1.LocalCluster).Spec.ControlPlaneEndpoint = *endpoint(a)
 			controllerutil.AddFinalizer(o, infrav1.LocalClusterFinalizer)

@@ -47,7 +47,7 @@ func decideBalancer(s Snapshot, p *reconciler.Plan) {
 	case hosted(s.Cluster.Spec.ControlPlaneRef):
 	case !ours:
 		if s.Balancer != nil {
-			p.Do(DeleteBalancer{Why: "the control plane endpoint is not served by it"})
+			p.Do(deleteBalancer{Why: "the control plane endpoint is not served by it"})
 		}
 	case s.deniedPort(listen.Port()):
 		p.WaitFor(reasonPort, "Control plane endpoint %s is not allowed: port %d is reserved; create the cluster with another, for example 6443", listen, listen.Port()).
@@ -57,7 +57,7 @@ func decideBalancer(s Snapshot, p *reconciler.Plan) {
 			p.RecheckIn(fallback)
 		}
 	case s.Balancer == nil || !s.Balancer.Running || s.Balancer.Listen != listen || !slices.Equal(s.Balancer.Members, s.Members):
-		p.Do(Balance{Listen: listen, Members: inWords(s.Members), Why: s.whyBalance(listen)})
+		p.Do(balance{Listen: listen, Members: inWords(s.Members), Why: s.whyBalance(listen)})
 		p.RecheckIn(fallback)
 	default:
 		p.RecheckIn(balancerRecheck)

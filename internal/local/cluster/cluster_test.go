@@ -321,7 +321,7 @@ func TestTroubleIsAnEventOnce(t *testing.T) {
 
 // world is the controller with a host and an API server in memory.
 type world struct {
-	*Controller
+	*controller
 	host *testhost.Host
 	gate backend.Gate
 	fail error
@@ -353,7 +353,7 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}).Build()
-	w.Controller = &Controller{client: cl, backends: w.host.Set(), instance: "i", policy: policy.Default(), now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
+	w.controller = &controller{client: cl, backends: w.host.Set(), instance: "i", policy: policy.Default(), now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
 	r := &reconciler.Reconciler[*infrav1.LocalCluster, Snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: w.now}
 	w.gate = w.gated(r)
 	return w

@@ -42,8 +42,8 @@ type Config struct {
 	ReservedPorts []uint16
 }
 
-// Controller reconciles LocalClusters.
-type Controller struct {
+// controller reconciles LocalClusters.
+type controller struct {
 	client   client.Client
 	writer   *kube.Writer
 	backends backend.Set
@@ -57,7 +57,7 @@ type Controller struct {
 
 // Add adds the controller to the manager.
 func Add(s reconciler.Setup, cfg Config) error {
-	c := &Controller{client: s.Manager.GetClient(), backends: cfg.Backends, instance: cfg.Instance, policy: cfg.Policy, reserved: cfg.ReservedPorts, now: time.Now}
+	c := &controller{client: s.Manager.GetClient(), backends: cfg.Backends, instance: cfg.Instance, policy: cfg.Policy, reserved: cfg.ReservedPorts, now: time.Now}
 	if err := s.IndexByCluster(Name, &infrav1.LocalMachine{}); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func Add(s reconciler.Setup, cfg Config) error {
 	return b.Complete(c.gated(r))
 }
 
-func (c *Controller) definition() reconciler.Controller[*infrav1.LocalCluster, Snapshot] {
+func (c *controller) definition() reconciler.Controller[*infrav1.LocalCluster, Snapshot] {
 	return reconciler.Controller[*infrav1.LocalCluster, Snapshot]{
 		Name: Name, Finalizer: infrav1.LocalClusterFinalizer,
 		New:            func() *infrav1.LocalCluster { return &infrav1.LocalCluster{} },
@@ -97,7 +97,7 @@ func isUntouched(o *infrav1.LocalCluster) bool {
 }
 
 // gone deletes the state of a LocalCluster whose object no longer exists.
-func (c *Controller) gone(_ context.Context, key client.ObjectKey) error {
+func (c *controller) gone(_ context.Context, key client.ObjectKey) error {
 	return c.backends.Forget(key)
 }
 
@@ -166,7 +166,7 @@ func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
 
 // ofMember enqueues the LocalCluster of the Cluster that an object belongs to. The Cluster may be deleted before its
 // last machine, as at the end of a move with data. In that case only the LocalCluster's owner reference has its name.
-func (c *Controller) ofMember(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) ofMember(ctx context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[clusterv1.ClusterNameLabel]
 	if name == "" {
 		name = ownerName(o)
@@ -190,7 +190,7 @@ func (c *Controller) ofMember(ctx context.Context, o client.Object) []reconcile.
 }
 
 // ofEvent enqueues the LocalClusters that are affected by an event on the host.
-func (c *Controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.Request {
+func (c *controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.Request {
 	switch {
 	case e.Balancer.Name != "":
 		return []reconcile.Request{{NamespacedName: e.Balancer}}
@@ -214,7 +214,7 @@ func (c *Controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.R
 }
 
 // gated skips objects that are managed externally or have no owner.
-func (c *Controller) gated(inner reconcile.Reconciler) backend.Gate {
+func (c *controller) gated(inner reconcile.Reconciler) backend.Gate {
 	return backend.Gate{
 		Inner: inner, Client: c.client, Finalizer: infrav1.LocalClusterFinalizer,
 		New:   func() client.Object { return &infrav1.LocalCluster{} },
@@ -225,7 +225,7 @@ func (c *Controller) gated(inner reconcile.Reconciler) backend.Gate {
 
 // remember records the Cluster of a simulated LocalCluster. A manager that starts during a move of the Cluster sees the
 // LocalCluster only while it is paused, and has to delete the control plane's state when the object is gone.
-func (c *Controller) remember(o client.Object) {
+func (c *controller) remember(o client.Object) {
 	local, ok := o.(*infrav1.LocalCluster)
 	if ok && local.Spec.Backend.Simulated != nil {
 		c.backends.Remember(backend.Ref{Object: client.ObjectKeyFromObject(o), Cluster: ownerName(o)})

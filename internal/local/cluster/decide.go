@@ -71,11 +71,11 @@ func decideDeletion(s Snapshot, p *reconciler.Plan) {
 	case s.Fault != nil:
 		waitForHost(s, p)
 	case s.Balancer != nil:
-		p.Do(DeleteBalancer{Why: "the LocalCluster is being deleted"})
+		p.Do(deleteBalancer{Why: "the LocalCluster is being deleted"})
 		p.WaitFor("DeletingLoadBalancer", "The load balancer is being stopped").For(kind, s.Object.Name).ForTime()
 		p.RecheckIn(soon)
 	case s.Network != nil:
-		p.Do(DeleteNetwork{Name: s.Name})
+		p.Do(deleteNetwork{Name: s.Name})
 		p.WaitFor("DeletingNetwork", "The network %s is being deleted", s.Name).For(kind, s.Object.Name).ToChange("status.network")
 		p.RecheckIn(fallback)
 	}
@@ -111,10 +111,10 @@ func decideWithout(s Snapshot, p *reconciler.Plan) {
 // decideOffered sets an available endpoint for a control plane on machines.
 func decideOffered(s Snapshot, p *reconciler.Plan) {
 	if !s.Offered.IsValid() {
-		p.Ask = append(p.Ask, ReadEndpoint{})
+		p.Ask = append(p.Ask, readEndpoint{})
 		return
 	}
-	p.Do(SetEndpoint{Host: s.Offered.Addr().String(), Port: int32(s.Offered.Port())})
+	p.Do(setEndpoint{Host: s.Offered.Addr().String(), Port: int32(s.Offered.Port())})
 	p.WaitFor(reasonEndpoint, "The control plane endpoint is being set").For(kind, s.Object.Name).ToChange("spec.controlPlaneEndpoint")
 }
 
@@ -161,7 +161,7 @@ func decideNew(s Snapshot, p *reconciler.Plan) {
 		return
 	}
 	if s.Taken == nil {
-		p.Ask = append(p.Ask, ReadUsedRanges{})
+		p.Ask = append(p.Ask, readUsedRanges{})
 		return
 	}
 	own, all := backend.CountNetworks(*s.Taken, s.Object.Namespace)
@@ -182,7 +182,7 @@ func decideNew(s Snapshot, p *reconciler.Plan) {
 			return
 		}
 	}
-	p.Do(EnsureNetwork{Name: s.Name, Subnet: want, Internet: s.internet(), Why: why})
+	p.Do(ensureNetwork{Name: s.Name, Subnet: want, Internet: s.internet(), Why: why})
 	p.WaitFor(reasonCreating, "The network %s is being created", s.Name).For(kind, s.Object.Name).ToChange("status.network")
 	p.RecheckIn(fallback)
 }
@@ -247,7 +247,7 @@ func decideEndpoint(s Snapshot, p *reconciler.Plan) {
 			For(hostedKind, s.Cluster.Spec.ControlPlaneRef.Name).ToChange("")
 	case s.Plane != nil && s.Plane.Spec.ControlPlaneEndpoint.IsValid():
 	default:
-		p.Do(SetEndpoint{Host: s.Network.Gateway.String(), Port: apiServerPort})
+		p.Do(setEndpoint{Host: s.Network.Gateway.String(), Port: apiServerPort})
 		p.WaitFor(reasonEndpoint, "The control plane endpoint is being set").For(kind, s.Object.Name).ToChange("spec.controlPlaneEndpoint")
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // readBalancer reads the load balancer and its desired members: the addresses of the control plane Machines'
 // containers, read from the host and not from statuses. Hosted control planes have no load balancer.
-func (c *Controller) readBalancer(ctx context.Context, b backend.Backend, s *Snapshot, locals []infrav1.LocalMachine) error {
+func (c *controller) readBalancer(ctx context.Context, b backend.Backend, s *Snapshot, locals []infrav1.LocalMachine) error {
 	if s.Balanced = b.Balancers != nil; !s.Balanced || s.Cluster != nil && hosted(s.Cluster.Spec.ControlPlaneRef) {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (c *Controller) readBalancer(ctx context.Context, b backend.Backend, s *Sna
 }
 
 // readMember adds the machine of a LocalMachine to the members if it runs the control plane.
-func (c *Controller) readMember(ctx context.Context, b backend.Backend, s *Snapshot, local *infrav1.LocalMachine) error {
+func (c *controller) readMember(ctx context.Context, b backend.Backend, s *Snapshot, local *infrav1.LocalMachine) error {
 	owner, err := c.ownerOf(ctx, local)
 	if err != nil || owner == nil {
 		return err
@@ -72,7 +72,7 @@ func (c *Controller) readMember(ctx context.Context, b backend.Backend, s *Snaps
 }
 
 // ownerOf returns the Machine that owns the LocalMachine, or nil.
-func (c *Controller) ownerOf(ctx context.Context, local *infrav1.LocalMachine) (*clusterv1.Machine, error) {
+func (c *controller) ownerOf(ctx context.Context, local *infrav1.LocalMachine) (*clusterv1.Machine, error) {
 	for _, ref := range local.OwnerReferences {
 		if ref.Kind != "Machine" || groupOf(ref.APIVersion) != clusterv1.GroupVersion.Group {
 			continue

@@ -54,7 +54,7 @@ type Snapshot struct {
 	Now           time.Time
 }
 
-func (c *Controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snapshot, error) {
+func (c *controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snapshot, error) {
 	s := Snapshot{Object: o, Now: c.now(), Name: backend.NetworkName(c.instance, client.ObjectKeyFromObject(o)), Policy: c.policy, ReservedPorts: c.reserved}
 	key := client.ObjectKey{Namespace: o.Namespace, Name: ownerName(o)}
 	if err := c.readCluster(ctx, &s, key); err != nil {
@@ -85,7 +85,7 @@ func (c *Controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snap
 	return s, err
 }
 
-func (c *Controller) backendOf(s Snapshot) (backend.Backend, error) {
+func (c *controller) backendOf(s Snapshot) (backend.Backend, error) {
 	return c.backends.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
 }
 
@@ -96,12 +96,12 @@ func (s Snapshot) ref() backend.Ref {
 }
 
 // answer reads the ranges that the host uses, or the endpoint that is available for the cluster.
-func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
+func (c *controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
 	b, err := c.backendOf(s)
 	if err != nil {
 		return s, err
 	}
-	if _, ok := q.(ReadEndpoint); ok {
+	if _, ok := q.(readEndpoint); ok {
 		s.Offered, err = b.Balancers.ReserveEndpoint(ctx, s.ref(), s.Policy)
 		if s.Fault = fault.As(err); s.Fault != nil {
 			err = nil
@@ -116,7 +116,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Questi
 	return s, err
 }
 
-func (c *Controller) readCluster(ctx context.Context, s *Snapshot, key client.ObjectKey) error {
+func (c *controller) readCluster(ctx context.Context, s *Snapshot, key client.ObjectKey) error {
 	cluster := &clusterv1.Cluster{}
 	if err := c.client.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(wrap(err, "Cluster", key))

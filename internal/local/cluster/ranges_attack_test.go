@@ -53,7 +53,7 @@ func hostile(t *testing.T, convert *conversion.Converter, version, pods, service
 // networkOf is the range of the network that would be created for the Cluster, invalid if none would be.
 func networkOf(s Snapshot) netip.Prefix {
 	for _, a := range Decide(s).Actions {
-		if a, ok := a.(EnsureNetwork); ok {
+		if a, ok := a.(ensureNetwork); ok {
 			chosen, why := backend.ChooseRange(backend.NetworkSpec{
 				Owner: backend.Owner{Object: client.ObjectKeyFromObject(s.Object)}, Subnet: a.Subnet, Ranges: s.ranges(), Policy: s.Policy,
 			}, *s.Taken, nil)

@@ -132,7 +132,7 @@ func TestFinalizerComesWithTheEndpoint(t *testing.T) { // IC-02
 	}
 	w := newWorld(t, simulatedCluster(func(o *infrav1.LocalCluster) { o.Finalizers = nil }))
 	w.backends[infrav1.SimulatedBackend] = w.backends[infrav1.ContainerBackend]
-	if err := w.act(t.Context(), Snapshot{Object: w.get(t), Cluster: coreCluster(nil)}, SetEndpoint{Host: "127.0.0.1", Port: 24000}); err != nil {
+	if err := w.act(t.Context(), Snapshot{Object: w.get(t), Cluster: coreCluster(nil)}, setEndpoint{Host: "127.0.0.1", Port: 24000}); err != nil {
 		t.Fatal(err)
 	}
 	got := w.get(t)

@@ -96,7 +96,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 func changes(p reconciler.Plan) bool {
 	return slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool {
 		switch a.(type) {
-		case Balance, DeleteBalancer:
+		case balance, deleteBalancer:
 			return false
 		}
 		return true
@@ -109,13 +109,13 @@ func events(s Snapshot, status infrav1.LocalClusterStatus, out reconciler.Outcom
 	var list []reconciler.Event
 	for _, a := range out.Done {
 		switch a := a.(type) {
-		case EnsureNetwork:
+		case ensureNetwork:
 			list = append(list, reconciler.Normal("NetworkCreated", "Created network %s", a.Name))
-		case Balance:
+		case balance:
 			if s.Balancer == nil || !s.Balancer.Running {
 				list = append(list, reconciler.Normal("LoadBalancerStarted", "Started the load balancer at %s", a.Listen))
 			}
-		case DeleteNetwork:
+		case deleteNetwork:
 			list = append(list, reconciler.Normal("NetworkDeleted", "Deleted network %s", a.Name))
 		}
 	}

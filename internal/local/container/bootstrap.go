@@ -58,7 +58,7 @@ if [ -e %[9]s ]; then echo succeeded >%[6]s.new; else { echo "failed $code"; %[1
 rm -f %[2]s
 mv %[6]s.new %[6]s`,
 		stateFolder, scriptFile, startedMark, runningMark, logFile, resultFile,
-		folderOf(s.Sentinel), int(s.Timeout.Seconds()), s.Sentinel, StatusScript())
+		folderOf(s.Sentinel), int(s.Timeout.Seconds()), s.Sentinel, statusScript())
 }
 
 func folderOf(path string) string { return path[:strings.LastIndex(path, "/")+1] }
@@ -69,17 +69,17 @@ func (e *Engine) Progress(ctx context.Context, ref backend.Ref) (backend.Progres
 	if err != nil {
 		return backend.Progress{}, err
 	}
-	program := StatusFiles{Started: startedMark, Running: runningMark, Result: resultFile, Log: logFile}.Program()
+	program := statusFiles{Started: startedMark, Running: runningMark, Result: resultFile, Log: logFile}.Program()
 	out, err := e.exec(ctx, c, program, nil)
-	if f := fault.As(err); f != nil && f.Reason == ReasonNoNodeImage {
+	if f := fault.As(err); f != nil && f.Reason == reasonNoNodeImage {
 		return backend.Progress{Phase: backend.Unusable, Log: f.Message}, nil
 	}
 	if err != nil {
 		return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: %w", err)
 	}
-	p, err := ParseStatus(out)
+	p, err := parseStatus(out)
 	if err != nil {
-		err = fault.New(fault.Transient, ReasonError, "Container %s does not say how far its bootstrap has come: retrying", c.name).From(err)
+		err = fault.New(fault.Transient, reasonError, "Container %s does not say how far its bootstrap has come: retrying", c.name).From(err)
 	}
 	return p, err
 }

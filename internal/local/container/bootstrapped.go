@@ -12,9 +12,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// StatusFiles are the files of a bootstrap: Started exists once it has started, Running while it runs, Result contains its
+// statusFiles are the files of a bootstrap: Started exists once it has started, Running while it runs, Result contains its
 // result, Log its output.
-type StatusFiles struct {
+type statusFiles struct {
 	Started, Running, Result, Log string
 	// Pods is the directory with container logs. Empty: the kubelet's default.
 	Pods string
@@ -48,26 +48,26 @@ const serverMark = "slipway: output of kube-apiserver"
 // Program returns a program that prints the status of the bootstrap: one word, then the last log lines of a configured
 // kubelet. After a failure, it also prints the last lines of the latest kube-apiserver containers and of the script,
 // each preceded by a mark.
-func (t StatusFiles) Program() string {
+func (t statusFiles) Program() string {
 	return fmt.Sprintf(`kubelet() { [ ! -e /var/lib/kubelet/config.yaml ] || journalctl --quiet --no-pager --output cat --lines %[6]d _SYSTEMD_UNIT=kubelet.service 2>/dev/null | tail -c %[8]d || true; }
 server() { for log in $(ls -t %[9]s/kube-system_kube-apiserver-*/kube-apiserver/*.log 2>/dev/null | head -n 2); do tail -n %[6]d "$log"; done 2>/dev/null | tail -c %[10]d || true; }
 if [ -e %[1]s ]; then cat %[1]s; kubelet; echo; echo '%[11]s'; server; echo; echo '%[7]s'; tail -n %[5]d %[4]s 2>/dev/null | tail -c %[8]d || true
 elif [ -e %[2]s ]; then echo running; %[12]s; kubelet
 elif [ -e %[3]s ]; then echo interrupted
 else echo none; fi`, t.Result, t.Running, t.Started, t.Log, readLines, kubeletLines, logMark, printedBytes,
-		cmp.Or(t.Pods, podLogs), serverBytes, serverMark, StatusScript())
+		cmp.Or(t.Pods, podLogs), serverBytes, serverMark, statusScript())
 }
 
 // mostFailed limits the number of failed commands that are reported.
 const mostFailed = 3
 
-// StatusScript returns a program that prints the stage and failed commands of a script in the format that Parse reads.
-func StatusScript() string {
+// statusScript returns a program that prints the stage and failed commands of a script in the format that Parse reads.
+func statusScript() string {
 	return fmt.Sprintf(`{ sed 's/^/stage /' %[1]s; head -n %[3]d %[2]s | sed 's/^/command /'; } 2>/dev/null || true`, backend.StageFile, backend.FailedFile, mostFailed)
 }
 
-// ParseStatus parses the output of the program.
-func ParseStatus(out string) (backend.Progress, error) {
+// parseStatus parses the output of the program.
+func parseStatus(out string) (backend.Progress, error) {
 	first, rest, _ := strings.Cut(out, "\n")
 	word, code, _ := strings.Cut(first, " ")
 	var p backend.Progress
@@ -109,11 +109,11 @@ func lastLines(log string) string {
 // timedOut is the exit code of a script that was stopped at its timeout.
 const timedOut = "124"
 
-// trace matches a line printed by [StatusScript]: the stage that a script waits for, the command that it runs, or a failed
+// trace matches a line printed by [statusScript]: the stage that a script waits for, the command that it runs, or a failed
 // command with its exit code.
 var trace = regexp.MustCompile(`^(?:stage (boot|containerd)|(stage step|command) (bootcmd|runcmd|users) (-|\d{1,6}) (-|[\w.+-]{1,32})(?: (\d{1,3}))?)$`)
 
-// readTraces parses the lines of [StatusScript] at the beginning of a text and returns the rest. It stops at the first line
+// readTraces parses the lines of [statusScript] at the beginning of a text and returns the rest. It stops at the first line
 // that does not match, because the machine can write arbitrary text.
 func readTraces(text string, p *backend.Progress) string {
 	for {

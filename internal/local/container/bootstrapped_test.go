@@ -66,7 +66,7 @@ func TestParse(t *testing.T) {
 		"many lines": {"the last of them", "failed 1\n" + logMark + "\n" + strings.Repeat("a\n", 40) + strings.Repeat("b\n", 19), backend.Progress{Phase: backend.Failed, Log: "a\n" + strings.TrimSpace(strings.Repeat("b\n", 19))}, false},
 		"other":      {"a broken node", "sh: not found\n", backend.Progress{}, true},
 	} {
-		got, err := ParseStatus(tc.out)
+		got, err := parseStatus(tc.out)
 		if (err != nil) != tc.wantErr {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -79,7 +79,7 @@ func TestParse(t *testing.T) {
 // The program prints what Parse reads, by the traces that there are.
 func TestProgram(t *testing.T) {
 	dir := t.TempDir()
-	traces := StatusFiles{Started: filepath.Join(dir, "started"), Running: filepath.Join(dir, "running"), Result: filepath.Join(dir, "result"), Log: filepath.Join(dir, "log"), Pods: dir}
+	traces := statusFiles{Started: filepath.Join(dir, "started"), Running: filepath.Join(dir, "running"), Result: filepath.Join(dir, "result"), Log: filepath.Join(dir, "log"), Pods: dir}
 	for _, step := range []struct {
 		file, content string
 		want          backend.Progress
@@ -102,7 +102,7 @@ func TestProgram(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := ParseStatus(string(out))
+		got, err := parseStatus(string(out))
 		if diff := cmp.Diff(step.want, got); err != nil || diff != "" {
 			t.Errorf("with %s: %v (-want +got):\n%s", step.file, err, diff)
 		}
@@ -112,7 +112,7 @@ func TestProgram(t *testing.T) {
 // Of what a command prints only the end is kept: however much a script has printed, how it ended is there.
 func TestProgramIsShort(t *testing.T) {
 	dir := t.TempDir()
-	traces := StatusFiles{Started: filepath.Join(dir, "started"), Running: filepath.Join(dir, "running"), Result: filepath.Join(dir, "result"), Log: filepath.Join(dir, "log")}
+	traces := statusFiles{Started: filepath.Join(dir, "started"), Running: filepath.Join(dir, "running"), Result: filepath.Join(dir, "result"), Log: filepath.Join(dir, "log")}
 	for file, content := range map[string]string{traces.Result: "failed 1\n", traces.Log: strings.Repeat(strings.Repeat("x", 40<<10)+"\n", 30) + "the end\n"} {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -122,7 +122,7 @@ func TestProgramIsShort(t *testing.T) {
 	if err != nil || len(out) > 60<<10 {
 		t.Fatalf("%d bytes, %v", len(out), err)
 	}
-	if got, err := ParseStatus(string(out)); err != nil || got.Phase != backend.Failed || !strings.HasSuffix(got.Log, "the end") {
+	if got, err := parseStatus(string(out)); err != nil || got.Phase != backend.Failed || !strings.HasSuffix(got.Log, "the end") {
 		t.Errorf("%v, %v", got, err)
 	}
 }

@@ -43,7 +43,7 @@ const (
 
 func busy(err error) bool {
 	f := fault.As(err)
-	return f != nil && (f.Kind == fault.Conflict || f.Reason == ReasonNetworkInUse)
+	return f != nil && (f.Kind == fault.Conflict || f.Reason == reasonNetworkInUse)
 }
 
 // Sweep implements backend.Sweeper: it removes containers (with their volumes) and networks of this instance.

@@ -82,7 +82,7 @@ func TestMachineLife(t *testing.T) {
 		t.Errorf("creating what runs: %v", err)
 	}
 	n, _, _ := e.FindNetwork(t.Context(), spec.Network)
-	if err := e.DeleteNetwork(t.Context(), spec.Network); fault.As(err) == nil || fault.As(err).Reason != ReasonNetworkInUse {
+	if err := e.DeleteNetwork(t.Context(), spec.Network); fault.As(err) == nil || fault.As(err).Reason != reasonNetworkInUse {
 		t.Errorf("a network with machines is kept; got %v", err)
 	}
 	if _, err := e.api.ContainerRestart(t.Context(), spec.Name, client.ContainerRestartOptions{}); err != nil {
@@ -173,7 +173,7 @@ func TestNetworkAbsent(t *testing.T) {
 	e := engine(t)
 	o := owner("m1")
 	_, err := e.Create(t.Context(), backend.MachineSpec{Owner: o, Name: backend.MachineName(e.instance, o.Object), Network: backend.Ref{Object: owner("no-such").Object}, Image: testImage(t, e)})
-	if f := fault.As(err); f == nil || f.Reason != ReasonNetworkAbsent || f.Kind != fault.Transient {
+	if f := fault.As(err); f == nil || f.Reason != reasonNetworkAbsent || f.Kind != fault.Transient {
 		t.Errorf("got %v", err)
 	}
 }

@@ -32,7 +32,7 @@ type Engine struct {
 	// place is held while an address or a subnet is chosen and allocated.
 	place sync.Mutex
 	// execs are the commands that this program runs for itself; events about their end are ignored.
-	execs OwnExecs
+	execs ownExecs
 	// restricted is set once the host has refused a privileged container.
 	restricted onceTrue
 }

@@ -56,11 +56,11 @@ func (e *Engine) exec(ctx context.Context, c ownContainer, program string, input
 	case 0:
 		return out, nil
 	case cannotRun, notThere:
-		return "", fault.New(fault.Invalid, ReasonNoNodeImage,
+		return "", fault.New(fault.Invalid, reasonNoNodeImage,
 			"Container %s cannot run a shell script, so its image is not a node image; see `slipway image list`, or name one with kind's layout", c.name).
 			From(fmt.Errorf("exit code %d: %s", r.ExitCode, out))
 	}
-	return "", fault.New(fault.Transient, ReasonError, "A command in container %s ended with code %d: %s", c.name, r.ExitCode, redact.Tail(out, logBytes))
+	return "", fault.New(fault.Transient, reasonError, "A command in container %s ended with code %d: %s", c.name, r.ExitCode, redact.Tail(out, logBytes))
 }
 
 // execDetached starts a shell program in a running container and does not wait for it; its output is discarded.
@@ -115,7 +115,7 @@ func (e *Engine) importImages(ctx context.Context, c ownContainer, archive io.Re
 	case err != nil:
 		return "", err
 	case code != 0:
-		return "", fault.New(fault.Invalid, ReasonError, "containerd of %s does not accept the archive: %s", c.name, redact.Tail(string(said.buf), logBytes)).
+		return "", fault.New(fault.Invalid, reasonError, "containerd of %s does not accept the archive: %s", c.name, redact.Tail(string(said.buf), logBytes)).
 			From(fmt.Errorf("exit code %d, %w", code, sent))
 	}
 	return string(said.buf), nil
@@ -164,7 +164,7 @@ func (e *Engine) prepare(ctx context.Context, c ownContainer, options client.Exe
 }
 
 func notRunning(name string) *fault.Fault {
-	return fault.New(fault.Conflict, ReasonNotRunning, "container %s does not run", name)
+	return fault.New(fault.Conflict, reasonNotRunning, "container %s does not run", name)
 }
 
 // converse sends the input, then reads the whole output.

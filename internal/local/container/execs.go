@@ -9,15 +9,15 @@ import (
 // connection to Docker is.
 const forgotten = 10 * time.Minute
 
-// OwnExecs contains commands by their Docker exec IDs. The zero value is ready to use.
-type OwnExecs struct {
+// ownExecs contains commands by their Docker exec IDs. The zero value is ready to use.
+type ownExecs struct {
 	mu    sync.Mutex
 	began map[string]time.Time
 	swept time.Time
 }
 
 // Begin records a command that this program is about to run.
-func (e *OwnExecs) Begin(id string, now time.Time) {
+func (e *ownExecs) Begin(id string, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.began == nil {
@@ -35,7 +35,7 @@ func (e *OwnExecs) Begin(id string, now time.Time) {
 }
 
 // End reports whether the ended command was started by this program, and removes it from the record.
-func (e *OwnExecs) End(id string) bool {
+func (e *ownExecs) End(id string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	_, own := e.began[id]

@@ -7,7 +7,7 @@ import (
 
 // A command whose end is never told of is forgotten.
 func TestExecs(t *testing.T) {
-	var e OwnExecs
+	var e ownExecs
 	now := time.Now()
 	e.Begin("lost", now)
 	e.Begin("a", now.Add(forgotten))

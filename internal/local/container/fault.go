@@ -14,32 +14,32 @@ import (
 
 // Reasons of the faults that this package returns.
 const (
-	// ReasonUnreachable: Docker does not respond.
-	ReasonUnreachable = "DockerUnreachable"
+	// reasonUnreachable: Docker does not respond.
+	reasonUnreachable = "DockerUnreachable"
 	// ReasonImageAbsent: the node image is not on this host.
 	ReasonImageAbsent = "ImageAbsent"
-	// ReasonNetworkAbsent: the cluster's network has been removed.
-	ReasonNetworkAbsent = "NetworkAbsent"
-	// ReasonNetworkInUse: containers are connected to the network that is to be removed.
-	ReasonNetworkInUse = "NetworkInUse"
-	// ReasonNoAddress: the network has no address left for a node.
-	ReasonNoAddress = "NoAddressLeft"
+	// reasonNetworkAbsent: the cluster's network has been removed.
+	reasonNetworkAbsent = "NetworkAbsent"
+	// reasonNetworkInUse: containers are connected to the network that is to be removed.
+	reasonNetworkInUse = "NetworkInUse"
+	// reasonNoAddress: the network has no address left for a node.
+	reasonNoAddress = "NoAddressLeft"
 	// ReasonNoSubnet: no range is free on this host, or the requested range is taken.
 	ReasonNoSubnet = "SubnetTaken"
-	// ReasonRefused: Docker rejects the request.
-	ReasonRefused = "DockerRefused"
-	// ReasonError: any other error from Docker.
-	ReasonError = "DockerError"
-	// ReasonNotRunning: the machine is not running.
-	ReasonNotRunning = "MachineNotRunning"
-	// ReasonForeign: the name is used by something that does not belong to the object.
-	ReasonForeign = "NotOwned"
-	// ReasonTooMany: the operator's limit is reached.
-	ReasonTooMany = "MaximumReached"
-	// ReasonNoNodeImage: the image of the container is not a node image.
-	ReasonNoNodeImage = "NotANodeImage"
-	// ReasonMountRefused: the path cannot be mounted, even if the operator allows it.
-	ReasonMountRefused = "MountRefused"
+	// reasonRefused: Docker rejects the request.
+	reasonRefused = "DockerRefused"
+	// reasonError: any other error from Docker.
+	reasonError = "DockerError"
+	// reasonNotRunning: the machine is not running.
+	reasonNotRunning = "MachineNotRunning"
+	// reasonForeign: the name is used by something that does not belong to the object.
+	reasonForeign = "NotOwned"
+	// reasonTooMany: the operator's limit is reached.
+	reasonTooMany = "MaximumReached"
+	// reasonNoNodeImage: the image of the container is not a node image.
+	reasonNoNodeImage = "NotANodeImage"
+	// reasonMountRefused: the path cannot be mounted, even if the operator allows it.
+	reasonMountRefused = "MountRefused"
 )
 
 // fault converts an error of Docker to a fault of the matching kind. doing describes the failed operation, for the log.
@@ -61,19 +61,19 @@ func (e *Engine) fault(doing string, err error) error {
 	case cerrdefs.IsConflict(err):
 		return fault.New(fault.Conflict, "DockerConflict", "Docker is busy with it").From(wrapped)
 	case cerrdefs.IsInvalidArgument(err):
-		return fault.New(fault.Invalid, ReasonRefused, "Docker refuses: %s", err.Error()).From(wrapped)
+		return fault.New(fault.Invalid, reasonRefused, "Docker refuses: %s", err.Error()).From(wrapped)
 	}
-	return fault.New(fault.Transient, ReasonError, "%s: %s; retrying", doing, err.Error()).From(err)
+	return fault.New(fault.Transient, reasonError, "%s: %s; retrying", doing, err.Error()).From(err)
 }
 
 // unreachableFault returns the fault for a Docker Engine that does not respond, with advice for the environment of this program.
 func (e *Engine) unreachableFault() *fault.Fault {
 	if e.pod {
-		return fault.New(fault.Unreachable, ReasonUnreachable,
+		return fault.New(fault.Unreachable, reasonUnreachable,
 			"Docker does not answer at %s: this manager runs in a Pod, where there is none; choose another infrastructure provider or the simulated backend, "+
 				"or make clusters with nodes in containers with slipway up on a host with Docker", e.api.DaemonHost())
 	}
-	return fault.New(fault.Unreachable, ReasonUnreachable,
+	return fault.New(fault.Unreachable, reasonUnreachable,
 		"Docker does not answer at %s: install it or start it (systemctl start docker), and see that this user may use it; "+
 			"work continues by itself once it answers", e.api.DaemonHost())
 }

@@ -24,7 +24,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(out)
 	}
 	f.Fuzz(func(t *testing.T, out string) {
-		got, err := ParseStatus(out)
+		got, err := parseStatus(out)
 		if err != nil {
 			if !cmp.Equal(got, backend.Progress{}) || len(err.Error()) > 4*kubeletBytes {
 				t.Errorf("refused with %+v and an error of %d bytes", got, len(err.Error()))
@@ -44,7 +44,7 @@ func FuzzParse(f *testing.F) {
 		}
 		const token = "abcdef.0123456789abcdef"
 		within := strings.Contains(redact.Tail(out, bootstrappedLogBytes), token) // of a longer word
-		if shown, err := ParseStatus("failed 1\n" + out + "\n" + logMark + "\n" + out + "\n" + token + "\n"); err != nil || !within && strings.Contains(shown.Log, token) {
+		if shown, err := parseStatus("failed 1\n" + out + "\n" + logMark + "\n" + out + "\n" + token + "\n"); err != nil || !within && strings.Contains(shown.Log, token) {
 			t.Errorf("a token at the end of the log is shown: %v", err)
 		}
 	})

@@ -222,7 +222,7 @@ func TestForeignNetworksSurviveEverything(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		spec := e.machineOn(t, ref)
-		if _, err := e.Create(t.Context(), spec); fault.As(err) == nil || fault.As(err).Reason != ReasonNetworkAbsent {
+		if _, err := e.Create(t.Context(), spec); fault.As(err) == nil || fault.As(err).Reason != reasonNetworkAbsent {
 			t.Errorf("a node joins %s: %v", name, err)
 		}
 		v.check(t, e)
@@ -259,7 +259,7 @@ func TestMountsAreCheckedWhereTheyLead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{link, "/", "/proc/1", "/sys", "/dev", "/var/run/docker.sock", "/run", info.Info.DockerRootDir, filepath.Dir(info.Info.DockerRootDir), e.paths.Reserved[0]} {
-		if got, err := e.ResolveMount(t.Context(), path); fault.As(err) == nil || fault.As(err).Reason != ReasonMountRefused {
+		if got, err := e.ResolveMount(t.Context(), path); fault.As(err) == nil || fault.As(err).Reason != reasonMountRefused {
 			t.Errorf("%s may be mounted as %q, %v", path, got, err)
 		}
 	}
@@ -275,7 +275,7 @@ func TestMountsAreCheckedWhereTheyLead(t *testing.T) {
 	if err := os.Symlink("/etc", folder); err != nil { // between the question and the container
 		t.Fatal(err)
 	}
-	if _, err := e.Create(t.Context(), spec); fault.As(err) == nil || fault.As(err).Reason != ReasonMountRefused {
+	if _, err := e.Create(t.Context(), spec); fault.As(err) == nil || fault.As(err).Reason != reasonMountRefused {
 		t.Errorf("the folder has become a link: got %v", err)
 	}
 	if m, err := e.Inspect(t.Context(), backend.Ref{Object: o, Name: spec.Name}); err != nil || m.State != backend.Absent {
@@ -288,14 +288,14 @@ func TestMaximaAreKept(t *testing.T) {
 	spec := e.testMachine(t, "m1")
 	spec.Owner, spec.Maximum = owner("m2"), policy.Maximum{Namespace: 1}
 	spec.Name = backend.MachineName(e.instance, spec.Owner.Object)
-	if _, err := e.Create(t.Context(), spec); fault.As(err) == nil || fault.As(err).Reason != ReasonTooMany || !strings.Contains(err.Error(), "maxima.nodes.namespace") {
+	if _, err := e.Create(t.Context(), spec); fault.As(err) == nil || fault.As(err).Reason != reasonTooMany || !strings.Contains(err.Error(), "maxima.nodes.namespace") {
 		t.Errorf("got %v", err)
 	}
 	one := policy.Default()
 	one.Maxima.Networks = policy.Maximum{Total: 1}
 	other := owner("other")
 	_, err := e.EnsureNetwork(t.Context(), backend.NetworkSpec{Owner: other, Name: backend.NetworkName(e.instance, other.Object), Policy: one})
-	if fault.As(err) == nil || fault.As(err).Reason != ReasonTooMany || !strings.Contains(err.Error(), "maxima.networks.total") {
+	if fault.As(err) == nil || fault.As(err).Reason != reasonTooMany || !strings.Contains(err.Error(), "maxima.networks.total") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -31,7 +31,7 @@ type ownNetwork struct{ id, name string }
 type ownVolume struct{ name string }
 
 // container looks up the container of ref. The error is a fault of kind Gone if there is none, and has the reason
-// ReasonForeign if the container does not belong to the object.
+// reasonForeign if the container does not belong to the object.
 func (e *Engine) container(ctx context.Context, ref backend.Ref) (ownContainer, container.InspectResponse, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -99,14 +99,14 @@ func (e *Engine) volume(ctx context.Context, ref backend.Ref) (ownVolume, error)
 
 // foreign returns the fault for a resource that does not belong to the object.
 func foreign(kind, name string, ref backend.Ref) error {
-	return fault.New(fault.Invalid, ReasonForeign,
+	return fault.New(fault.Invalid, reasonForeign,
 		"%s %s on this host does not belong to %s (label %s), or was handed over to another slipway, so nothing is done to it: use another name, or remove it if it is not needed",
 		kind, name, ref.Object, backend.LabelObject)
 }
 
 func isForeign(err error) bool {
 	f := fault.As(err)
-	return f != nil && f.Reason == ReasonForeign
+	return f != nil && f.Reason == reasonForeign
 }
 
 func isGone(err error) bool { return fault.KindOf(err) == fault.Gone }
@@ -195,7 +195,7 @@ func (e *Engine) removeNetwork(ctx context.Context, n ownNetwork) error {
 	case err == nil, cerrdefs.IsNotFound(err):
 		return nil
 	case cerrdefs.IsPermissionDenied(err): // "network has active endpoints"
-		return fault.New(fault.Transient, ReasonNetworkInUse,
+		return fault.New(fault.Transient, reasonNetworkInUse,
 			"containers are still connected to network %s: it is removed once they are gone (docker network inspect %s lists them)", n.name, n.name).From(err)
 	}
 	return e.fault("removing network "+n.name, err)

@@ -55,9 +55,9 @@ func (e *Engine) Journal(ctx context.Context, ref backend.Ref, j Journal, out io
 	case err != nil:
 		return err
 	case code != 0 && j.Bootstrap:
-		return fault.New(fault.Invalid, ReasonError, "container %s has no output of bootstrap data yet", c.name)
+		return fault.New(fault.Invalid, reasonError, "container %s has no output of bootstrap data yet", c.name)
 	case code != 0:
-		return fault.New(fault.Invalid, ReasonError, "journalctl in container %s ended with code %d", c.name, code)
+		return fault.New(fault.Invalid, reasonError, "journalctl in container %s ended with code %d", c.name, code)
 	}
 	return nil
 }

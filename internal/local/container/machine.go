@@ -138,7 +138,7 @@ func (e *Engine) checkMachineQuota(ctx context.Context, spec backend.MachineSpec
 	}
 	own, all := backend.CountMachines(list, spec.Owner.Object.Namespace)
 	if message := spec.Maximum.Exceeded("maxima.nodes", spec.Owner.Object.Namespace, own, all); message != "" {
-		return fault.New(fault.Invalid, ReasonTooMany, "%s", message)
+		return fault.New(fault.Invalid, reasonTooMany, "%s", message)
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func exists(path string) bool {
 func (e *Engine) requireNetwork(ctx context.Context, ref backend.Ref) (ownNetwork, network.Summary, error) {
 	n, r, ok, err := e.network(ctx, ref)
 	if err == nil && !ok {
-		err = fault.New(fault.Transient, ReasonNetworkAbsent,
+		err = fault.New(fault.Transient, reasonNetworkAbsent,
 			"LocalCluster %s has no network on this host: retrying until its controller has created it", ref.Object)
 	}
 	return n, r, err
@@ -161,7 +161,7 @@ func (e *Engine) requireNetwork(ctx context.Context, ref backend.Ref) (ownNetwor
 func (e *Engine) freeAddress(ctx context.Context, n ownNetwork, r network.Summary) (subnet.Layout, netip.Addr, error) {
 	layout, err := subnet.Plan(networkOf(r).Subnet)
 	if err != nil {
-		return layout, netip.Addr{}, fault.New(fault.Invalid, ReasonNoAddress, "network %s: %s", n.name, err.Error())
+		return layout, netip.Addr{}, fault.New(fault.Invalid, reasonNoAddress, "network %s: %s", n.name, err.Error())
 	}
 	used, err := e.usedAddresses(ctx, n)
 	if err != nil {
@@ -169,7 +169,7 @@ func (e *Engine) freeAddress(ctx context.Context, n ownNetwork, r network.Summar
 	}
 	address, ok := layout.NodeAddress(used)
 	if !ok {
-		return layout, netip.Addr{}, fault.New(fault.Invalid, ReasonNoAddress,
+		return layout, netip.Addr{}, fault.New(fault.Invalid, reasonNoAddress,
 			"all %d addresses for nodes in %s are in use: delete machines, or use a second cluster", len(used), layout.Nodes)
 	}
 	return layout, address, nil

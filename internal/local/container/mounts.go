@@ -24,7 +24,7 @@ func (e *Engine) ResolveMount(ctx context.Context, hostPath string) (string, err
 func resolve(g PathGuard, hostPath string) (string, error) {
 	resolved, err := g.Resolve(hostPath)
 	if err != nil {
-		return "", fault.New(fault.Invalid, ReasonMountRefused, "Path %q cannot be mounted: %s", hostPath, err.Error())
+		return "", fault.New(fault.Invalid, reasonMountRefused, "Path %q cannot be mounted: %s", hostPath, err.Error())
 	}
 	return resolved, nil
 }
@@ -66,7 +66,7 @@ func (e *Engine) recheckMounts(ctx context.Context, mounts []backend.Mount) erro
 			return err
 		}
 		if now != m.HostPath {
-			return fault.New(fault.Invalid, ReasonMountRefused,
+			return fault.New(fault.Invalid, reasonMountRefused,
 				"Path %q has become a link to %s while a node was about to mount it: remove the link", m.HostPath, now)
 		}
 	}

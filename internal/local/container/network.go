@@ -74,7 +74,7 @@ func checkNetworkQuota(taken []backend.UsedRange, spec backend.NetworkSpec) erro
 	namespace := spec.Owner.Object.Namespace
 	own, all := backend.CountNetworks(taken, namespace)
 	if message := spec.Policy.Maxima.Networks.Exceeded("maxima.networks", namespace, own, all); message != "" {
-		return fault.New(fault.Invalid, ReasonTooMany, "%s", message)
+		return fault.New(fault.Invalid, reasonTooMany, "%s", message)
 	}
 	return nil
 }

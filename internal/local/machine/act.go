@@ -20,27 +20,27 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// CheckQuota reads the number of existing machines and the resolved mounts for a new machine.
-type CheckQuota struct{}
+// checkQuota reads the number of existing machines and the resolved mounts for a new machine.
+type checkQuota struct{}
 
-func (CheckQuota) String() string { return "what a new machine can have" }
+func (checkQuota) String() string { return "what a new machine can have" }
 
-// ReadProgress reads the progress of the bootstrap.
-type ReadProgress struct{ Name string }
+// readProgress reads the progress of the bootstrap.
+type readProgress struct{ Name string }
 
-func (a ReadProgress) String() string {
+func (a readProgress) String() string {
 	return "how far the bootstrap of machine " + a.Name + " has come"
 }
 
-// Create creates and starts the machine.
-type Create struct {
+// create creates and starts the machine.
+type create struct {
 	Name, Image string
 	// Startup is the duration of the machine's start. Zero: it runs at once, or an event reports it.
 	Startup time.Duration
 	Why     string
 }
 
-func (a Create) String() string {
+func (a create) String() string {
 	from, in := "", ""
 	if a.Image != "" {
 		from = " of " + a.Image
@@ -51,23 +51,23 @@ func (a Create) String() string {
 	return fmt.Sprintf("create and start machine %s%s%s: %s", a.Name, from, in, a.Why)
 }
 
-// Change applies pending changes to a running machine.
-type Change struct{ Name, Why string }
+// change applies pending changes to a running machine.
+type change struct{ Name, Why string }
 
-func (a Change) String() string { return fmt.Sprintf("change machine %s: %s", a.Name, a.Why) }
+func (a change) String() string { return fmt.Sprintf("change machine %s: %s", a.Name, a.Why) }
 
-// SetProviderID writes the provider ID and the finalizer before anything is created. The ID can be written this early
+// setProviderID writes the provider ID and the finalizer before anything is created. The ID can be written this early
 // because it is derived from the name, and the finalizer is needed only for a machine that exists.
-type SetProviderID struct{ ID string }
+type setProviderID struct{ ID string }
 
-func (a SetProviderID) String() string {
+func (a setProviderID) String() string {
 	return fmt.Sprintf("set the provider ID to %s: this is the machine", a.ID)
 }
 
-// Bootstrap runs the bootstrap data in the machine.
-type Bootstrap struct{ Name, Secret string }
+// bootstrap runs the bootstrap data in the machine.
+type bootstrap struct{ Name, Secret string }
 
-func (a Bootstrap) String() string {
+func (a bootstrap) String() string {
 	return fmt.Sprintf("run the bootstrap data of Secret %s in machine %s: it runs and was not bootstrapped", a.Secret, a.Name)
 }
 
@@ -76,13 +76,13 @@ type Delete struct{ Name, Why string }
 
 func (a Delete) String() string { return fmt.Sprintf("delete machine %s: %s", a.Name, a.Why) }
 
-func (c *Controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
 	b, err := c.backendOf(s)
 	if err != nil {
 		return err
 	}
 	switch a := a.(type) {
-	case Create, Change:
+	case create, change:
 		want := spec(s)
 		want.Files = func(ctx context.Context) (map[string][]byte, error) { return c.files(ctx, s) }
 		notes, err := b.Machines.Create(ctx, want)
@@ -90,14 +90,14 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a reconciler.Action) e
 			c.note(s.Object, n)
 		}
 		return err
-	case SetProviderID:
+	case setProviderID:
 		return c.writer.Patch(ctx, s.Object, func(o client.Object) {
 			o.(*infrav1.LocalMachine).Spec.ProviderID = a.ID
 			controllerutil.AddFinalizer(o, infrav1.LocalMachineFinalizer)
 		})
-	case Bootstrap:
+	case bootstrap:
 		return c.bootstrap(ctx, b.Scripts, s, a)
-	case RebuildEtcd, StageSnapshot, ReportEtcd:
+	case rebuildEtcd, stageSnapshot, reportEtcd:
 		return c.actOnEtcd(ctx, b.Etcds, s, a)
 	case Delete:
 		return b.Machines.Delete(ctx, s.ref())
@@ -154,7 +154,7 @@ func ranges(s Snapshot) []netip.Prefix {
 
 // bootstrap reads the bootstrap data and runs it in the machine. The data must never be stored in a snapshot, a log or
 // a label.
-func (c *Controller) bootstrap(ctx context.Context, scripts backend.Scripts, s Snapshot, a Bootstrap) error {
+func (c *controller) bootstrap(ctx context.Context, scripts backend.Scripts, s Snapshot, a bootstrap) error {
 	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: a.Secret})
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (s Snapshot) offline() bool {
 }
 
 // files returns the files in the machine's bootstrap data.
-func (c *Controller) files(ctx context.Context, s Snapshot) (map[string][]byte, error) {
+func (c *controller) files(ctx context.Context, s Snapshot) (map[string][]byte, error) {
 	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: s.secret()})
 	if err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func inSecret(name string, err error) error {
 }
 
 // bootstrapData reads the Secret with the bootstrap data.
-func (c *Controller) bootstrapData(ctx context.Context, key client.ObjectKey) (cloudinit.FirstBootData, error) {
+func (c *controller) bootstrapData(ctx context.Context, key client.ObjectKey) (cloudinit.FirstBootData, error) {
 	secret := &corev1.Secret{}
 	err := c.secrets.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {

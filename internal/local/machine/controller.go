@@ -43,8 +43,8 @@ type Config struct {
 	Jobs   *snapshots.Jobs
 }
 
-// Controller reconciles LocalMachines.
-type Controller struct {
+// controller reconciles LocalMachines.
+type controller struct {
 	client client.Client
 	// secrets reads bootstrap data without a cache, which would retain it.
 	secrets  client.Reader
@@ -59,7 +59,7 @@ type Controller struct {
 
 // Add adds the controller to the manager.
 func Add(s reconciler.Setup, cfg Config) error {
-	c := &Controller{
+	c := &controller{
 		client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(),
 		backends: cfg.Backends, instance: cfg.Instance, policy: cfg.Policy, now: time.Now,
 		stager: &Stager{RetrievalSource: snapshots.RetrievalSource{Client: s.Manager.GetAPIReader(), Stores: cfg.Stores}, Jobs: cfg.Jobs},
@@ -78,11 +78,11 @@ func Add(s reconciler.Setup, cfg Config) error {
 		Complete(r)
 }
 
-func (c *Controller) definition() reconciler.Controller[*infrav1.LocalMachine, Snapshot] {
+func (c *controller) definition() reconciler.Controller[*infrav1.LocalMachine, Snapshot] {
 	return reconciler.Controller[*infrav1.LocalMachine, Snapshot]{
 		Name: Name, Finalizer: infrav1.LocalMachineFinalizer,
 		New: func() *infrav1.LocalMachine { return &infrav1.LocalMachine{} },
-		// SetProviderID adds the finalizer before anything is created.
+		// setProviderID adds the finalizer before anything is created.
 		DeferFinalizer: func(o *infrav1.LocalMachine) bool { return o.Spec.ProviderID == "" },
 		Urgent:         reconciler.Urgent{Fields: []string{"initialization", "interruptible"}, Conditions: []string{clusterv1.ReadyCondition}},
 		Observe:        c.observe, Decide: Decide, Act: c.act, Report: Report, Answer: c.answer,
@@ -90,7 +90,7 @@ func (c *Controller) definition() reconciler.Controller[*infrav1.LocalMachine, S
 }
 
 // note emits an event with a message about the host.
-func (c *Controller) note(o *infrav1.LocalMachine, message string) {
+func (c *controller) note(o *infrav1.LocalMachine, message string) {
 	if c.events != nil {
 		c.events.Eventf(o, nil, corev1.EventTypeWarning, "HostLimit", "Create", "%s", message)
 	}
@@ -108,7 +108,7 @@ func ofMachine(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 // ofPool enqueues the LocalMachines of a MachinePool.
-func (c *Controller) ofPool(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) ofPool(ctx context.Context, o client.Object) []reconcile.Request {
 	ref := o.(*clusterv1.MachinePool).Spec.Template.Spec.InfrastructureRef
 	if ref.Kind != "LocalMachinePool" || ref.APIGroup != infrav1.GroupVersion.Group {
 		return nil
@@ -120,7 +120,7 @@ func (c *Controller) ofPool(ctx context.Context, o client.Object) []reconcile.Re
 	}
 	var out []reconcile.Request
 	for _, m := range list.Items {
-		if m.Annotations[PoolAnnotation] == ref.Name {
+		if m.Annotations[poolAnnotation] == ref.Name {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&m)})
 		}
 	}
@@ -128,7 +128,7 @@ func (c *Controller) ofPool(ctx context.Context, o client.Object) []reconcile.Re
 }
 
 // ofEvent enqueues the LocalMachines that are affected by an event on the host.
-func (c *Controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.Request {
+func (c *controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.Request {
 	list := newList()
 	switch {
 	case e.Machine.Name != "":

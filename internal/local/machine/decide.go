@@ -124,7 +124,7 @@ func decideProvisioned(s Snapshot, p *reconciler.Plan) {
 	case !s.Terms.Volatile:
 		decideEtcd(s, p)
 	default:
-		p.Do(Create{Name: s.Name, Image: s.Terms.Image, Why: "it was lost with its workload cluster's memory"})
+		p.Do(create{Name: s.Name, Image: s.Terms.Image, Why: "it was lost with its workload cluster's memory"})
 		p.RecheckIn(s.Terms.ChangesAfter)
 	}
 }
@@ -132,7 +132,7 @@ func decideProvisioned(s Snapshot, p *reconciler.Plan) {
 // decideChanges applies pending changes to a running machine.
 func decideChanges(s Snapshot, p *reconciler.Plan) {
 	if s.Host.Pending != "" {
-		p.Do(Change{Name: s.Name, Why: s.Host.Pending})
+		p.Do(change{Name: s.Name, Why: s.Host.Pending})
 	}
 	if s.Terms.ChangesAfter > 0 {
 		p.RecheckIn(s.Host.Since.Add(s.Terms.ChangesAfter).Sub(s.Now))
@@ -157,7 +157,7 @@ func decideNew(s Snapshot, p *reconciler.Plan) {
 	case s.Terms.Denied != "":
 		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).For(kind, s.Object.Name).UntilUserActs()
 	case s.Room == nil:
-		p.Ask = append(p.Ask, CheckQuota{})
+		p.Ask = append(p.Ask, checkQuota{})
 	case s.Room.Refused != nil:
 		p.WaitFor(s.Room.Refused.Reason, "%s", s.Room.Refused.Message).For(kind, s.Object.Name).UntilUserActs()
 		if !s.Terms.Immediate { // otherwise only a change of the object can change the result
@@ -174,7 +174,7 @@ func decideNew(s Snapshot, p *reconciler.Plan) {
 // decideCreation creates and starts the machine.
 func decideCreation(s Snapshot, p *reconciler.Plan, why string) {
 	decideID(s, p)
-	p.Do(Create{Name: s.Name, Image: s.Terms.Image, Startup: s.startup(), Why: why})
+	p.Do(create{Name: s.Name, Image: s.Terms.Image, Startup: s.startup(), Why: why})
 	switch {
 	case s.startup() > 0:
 		waitForStart(s, p, s.startup())
@@ -197,7 +197,7 @@ func (s Snapshot) quotaDenial() string {
 
 func decideID(s Snapshot, p *reconciler.Plan) {
 	if s.Object.Spec.ProviderID == "" {
-		p.Do(SetProviderID{ID: backend.ProviderID(s.Name)})
+		p.Do(setProviderID{ID: backend.ProviderID(s.Name)})
 	}
 }
 
@@ -213,7 +213,7 @@ func decideExisting(s Snapshot, p *reconciler.Plan) {
 	case !s.Terms.Scripted:
 		decideChanges(s, p)
 	case s.Progress == nil:
-		p.Ask = append(p.Ask, ReadProgress{Name: s.Name})
+		p.Ask = append(p.Ask, readProgress{Name: s.Name})
 	default:
 		decideBootstrap(s, p)
 	}
@@ -225,7 +225,7 @@ func decideStart(s Snapshot, p *reconciler.Plan) {
 		waitForStart(s, p, left)
 		return
 	}
-	p.Do(Create{Name: s.Name, Image: s.Terms.Image, Why: "it exists and does not run"})
+	p.Do(create{Name: s.Name, Image: s.Terms.Image, Why: "it exists and does not run"})
 	text := "The machine " + s.Name + " is being started"
 	if s.Host.Detail != "" {
 		text = fmt.Sprintf("The machine %s does not keep running (%s), and is started again; where it ends each time, its image %s is no node image: see slipway image list",
@@ -253,7 +253,7 @@ func decideBootstrap(s Snapshot, p *reconciler.Plan) {
 			waitForVersion(s, p)
 			return
 		}
-		p.Do(Bootstrap{Name: s.Name, Secret: s.secret()})
+		p.Do(bootstrap{Name: s.Name, Secret: s.secret()})
 		waitForBackend(s, p, reasonBootstrapping, "The bootstrap data runs in machine "+s.Name)
 	case backend.InProgress:
 		waitForBackend(s, p, reasonBootstrapping, s.bootstrapping())

@@ -23,19 +23,19 @@ const (
 	etcdAgain = 2 * time.Second
 )
 
-// ReadEtcd reads the progress of an order for the etcd member on the machine.
-type ReadEtcd struct{ Order recovery.EtcdOrder }
+// readEtcd reads the progress of an order for the etcd member on the machine.
+type readEtcd struct{ Order recovery.EtcdOrder }
 
-func (a ReadEtcd) String() string { return "the member of etcd, for " + string(a.Order.Step) }
+func (a readEtcd) String() string { return "the member of etcd, for " + string(a.Order.Step) }
 
-// RebuildEtcd makes the etcd member on the machine the only member of its cluster, from its own data or from a staged
+// rebuildEtcd makes the etcd member on the machine the only member of its cluster, from its own data or from a staged
 // snapshot.
-type RebuildEtcd struct {
+type rebuildEtcd struct {
 	Name  string
 	Order recovery.EtcdOrder
 }
 
-func (a RebuildEtcd) String() string {
+func (a rebuildEtcd) String() string {
 	from := "rebuild etcd from the member"
 	if a.Order.Step == recovery.Restore {
 		from = "restore etcd from the snapshot"
@@ -43,20 +43,20 @@ func (a RebuildEtcd) String() string {
 	return fmt.Sprintf("%s in machine %s: its control plane orders it (recovery %s)", from, a.Name, a.Order.ID)
 }
 
-// StageSnapshot copies an etcd snapshot onto the machine.
-type StageSnapshot struct {
+// stageSnapshot copies an etcd snapshot onto the machine.
+type stageSnapshot struct {
 	Name  string
 	Order recovery.EtcdOrder
 }
 
-func (a StageSnapshot) String() string {
+func (a stageSnapshot) String() string {
 	return fmt.Sprintf("bring snapshot %s to machine %s: its control plane orders it (recovery %s)", a.Order.Snapshot.Name, a.Name, a.Order.ID)
 }
 
-// ReportEtcd writes the result of an order for the etcd member.
-type ReportEtcd struct{ Report string }
+// reportEtcd writes the result of an order for the etcd member.
+type reportEtcd struct{ Report string }
 
-func (a ReportEtcd) String() string { return "answer the order about etcd: " + a.Report }
+func (a reportEtcd) String() string { return "answer the order about etcd: " + a.Report }
 
 // decideEtcd carries out, once, the order of the control plane for the etcd member on the machine. An order can affect
 // only the member of this machine, even if another user writes it.
@@ -72,7 +72,7 @@ func decideEtcd(s Snapshot, p *reconciler.Plan) {
 	case !s.Terms.ReachesEtcd:
 		report.Problem = "Etcd in machines of this backend cannot be reached"
 	case s.Etcd == nil:
-		p.Ask = append(p.Ask, ReadEtcd{Order: *order})
+		p.Ask = append(p.Ask, readEtcd{Order: *order})
 		return
 	case s.Etcd.Unreachable:
 		p.RecheckIn(fallback)
@@ -82,11 +82,11 @@ func decideEtcd(s Snapshot, p *reconciler.Plan) {
 	case order.Step == recovery.Survey:
 		report.Member = &s.Etcd.Member
 	case s.Etcd.Phase == backend.NotStarted && order.Step == recovery.Stage:
-		p.Do(StageSnapshot{Name: s.Name, Order: *order})
+		p.Do(stageSnapshot{Name: s.Name, Order: *order})
 		p.RecheckIn(etcdAgain)
 		return
 	case s.Etcd.Phase == backend.NotStarted:
-		p.Do(RebuildEtcd{Name: s.Name, Order: *order})
+		p.Do(rebuildEtcd{Name: s.Name, Order: *order})
 		p.RecheckIn(etcdAgain)
 		return
 	case s.Etcd.Phase == backend.InProgress:
@@ -94,7 +94,7 @@ func decideEtcd(s Snapshot, p *reconciler.Plan) {
 		p.RecheckIn(etcdAgain)
 		return
 	}
-	p.Do(ReportEtcd{Report: report.String()})
+	p.Do(reportEtcd{Report: report.String()})
 }
 
 // waitForEtcd waits for the result of an order.
@@ -120,7 +120,7 @@ type Etcd struct {
 }
 
 // answerEtcd reads the result of an order.
-func (c *Controller) answerEtcd(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, order recovery.EtcdOrder) (Snapshot, error) {
+func (c *controller) answerEtcd(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, order recovery.EtcdOrder) (Snapshot, error) {
 	s.Etcd = &Etcd{}
 	var err error
 	switch order.Step {
@@ -147,7 +147,7 @@ func (c *Controller) answerEtcd(ctx context.Context, etcds backend.EtcdRecovery,
 }
 
 // answerStage reads the progress of copying a snapshot onto the machine.
-func (c *Controller) answerStage(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, order recovery.EtcdOrder) error {
+func (c *controller) answerStage(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, order recovery.EtcdOrder) error {
 	switch state := c.stager.State(client.ObjectKeyFromObject(s.Object), order); {
 	case state.Running:
 		s.Etcd.Phase = backend.InProgress
@@ -164,7 +164,7 @@ func (c *Controller) answerStage(ctx context.Context, etcds backend.EtcdRecovery
 }
 
 // stage starts to copy a snapshot onto the machine.
-func (c *Controller) stage(etcds backend.EtcdRecovery, s Snapshot, order recovery.EtcdOrder) {
+func (c *controller) stage(etcds backend.EtcdRecovery, s Snapshot, order recovery.EtcdOrder) {
 	if s.Cluster == nil {
 		return // a Cluster that appears enqueues the object again
 	}
@@ -178,13 +178,13 @@ func (c *Controller) stage(etcds backend.EtcdRecovery, s Snapshot, order recover
 }
 
 // actOnEtcd carries out an order.
-func (c *Controller) actOnEtcd(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, a reconciler.Action) error {
+func (c *controller) actOnEtcd(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, a reconciler.Action) error {
 	switch a := a.(type) {
-	case RebuildEtcd:
+	case rebuildEtcd:
 		return etcds.Rebuild(ctx, s.ref(), a.Order)
-	case StageSnapshot:
+	case stageSnapshot:
 		c.stage(etcds, s, a.Order)
-	case ReportEtcd:
+	case reportEtcd:
 		return c.writer.Patch(ctx, s.Object, func(o client.Object) { kube.Annotate(o, controlplanev1.EtcdReportAnnotation, &a.Report) })
 	}
 	return nil

@@ -118,7 +118,7 @@ func (m members) RebuildProgress(context.Context, backend.Ref, recovery.EtcdOrde
 
 func TestAnswerEtcd(t *testing.T) {
 	survey, rebuild, stage := orderOf(recovery.Survey), orderOf(recovery.Rebuild), orderOf(recovery.Stage)
-	c := &Controller{stager: &Stager{Jobs: snapshots.NewJobs(t.Context(), time.Now)}}
+	c := &controller{stager: &Stager{Jobs: snapshots.NewJobs(t.Context(), time.Now)}}
 	tests := map[string]struct {
 		members members
 		order   recovery.EtcdOrder
@@ -150,7 +150,7 @@ func TestAnswerEtcd(t *testing.T) {
 	if _, err := c.answerEtcd(t.Context(), members{err: errors.New("a bug")}, ordered(recovery.Survey), survey); err == nil {
 		t.Error("an error that is no fault is lost")
 	}
-	got, err := (&Controller{}).answerEtcd(t.Context(), members{}, ordered(recovery.Stage), stage)
+	got, err := (&controller{}).answerEtcd(t.Context(), members{}, ordered(recovery.Stage), stage)
 	if err != nil || got.Etcd.Problem != "This manager has no stores of snapshots" {
 		t.Errorf("a manager without stores: %+v, %v", got.Etcd, err)
 	}

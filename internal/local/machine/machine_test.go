@@ -249,10 +249,10 @@ func TestDecide(t *testing.T) {
 		})
 	}
 	running := snapshot(func(s *Snapshot) { s.Host = host(backend.Running) })
-	if p := Decide(running); len(p.Ask) != 1 || p.Ask[0] != (ReadProgress{Name: name}) {
+	if p := Decide(running); len(p.Ask) != 1 || p.Ask[0] != (readProgress{Name: name}) {
 		t.Errorf("how far the bootstrap is has to be asked; got %+v", p)
 	}
-	if p := Decide(snapshot(func(s *Snapshot) { s.Room = nil })); len(p.Ask) != 1 || p.Ask[0] != (CheckQuota{}) || len(p.Actions) != 0 {
+	if p := Decide(snapshot(func(s *Snapshot) { s.Room = nil })); len(p.Ask) != 1 || p.Ask[0] != (checkQuota{}) || len(p.Actions) != 0 {
 		t.Errorf("what a container can have is asked before anything is made; got %+v", p)
 	}
 	asked := snapshot(func(s *Snapshot) { progress(backend.InProgress)(s); s.Object = localMachine(nil) })
@@ -292,11 +292,11 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 			want{"False/DockerUnreachable", "Unknown/WaitingForMachine", "False/NotReady", "Docker does not answer", false, []string{"DockerUnreachable"}}},
 		"down later": {"the node may well run", func(s *Snapshot) { s.Object = localMachine(was); s.Fault = down }, reconciler.Outcome{},
 			want{"Unknown/DockerUnreachable", "True/BootstrapSucceeded", "Unknown/ReadyUnknown", "Docker does not answer", true, []string{"DockerUnreachable"}}},
-		"image absent": {"the message says how to get it", func(*Snapshot) {}, reconciler.Outcome{Failed: Create{Name: "x"}, Err: fault.New(fault.Invalid, "ImageAbsent", "slipway image build")},
+		"image absent": {"the message says how to get it", func(*Snapshot) {}, reconciler.Outcome{Failed: create{Name: "x"}, Err: fault.New(fault.Invalid, "ImageAbsent", "slipway image build")},
 			want{"False/ImageAbsent", "Unknown/WaitingForMachine", "False/NotReady", "slipway image build", false, []string{"ImageAbsent"}}},
-		"API error": {"texts of API conflicts are not for users", progress(backend.InProgress), reconciler.Outcome{Failed: SetProviderID{}, Err: errors.New("conflict")},
+		"API error": {"texts of API conflicts are not for users", progress(backend.InProgress), reconciler.Outcome{Failed: setProviderID{}, Err: errors.New("conflict")},
 			want{"True/MachineRunning", "False/Bootstrapping", "False/NotReady", "runs in machine", false, nil}},
-		"bad data": {"what is wrong with the data", progress(backend.NotStarted), reconciler.Outcome{Failed: Bootstrap{}, Err: fault.New(fault.Invalid, "InvalidCloudConfig", "not YAML")},
+		"bad data": {"what is wrong with the data", progress(backend.NotStarted), reconciler.Outcome{Failed: bootstrap{}, Err: fault.New(fault.Invalid, "InvalidCloudConfig", "not YAML")},
 			want{"True/MachineRunning", "False/InvalidCloudConfig", "False/NotReady", "not YAML", false, []string{"InvalidCloudConfig"}}},
 		"removed": {"by hand; the machine stays provisioned", func(s *Snapshot) { s.Object = localMachine(was) }, reconciler.Outcome{},
 			want{"False/MachineRemoved", "True/BootstrapSucceeded", "False/NotReady", "by hand", true, []string{"MachineRemoved"}}},
@@ -386,7 +386,7 @@ func TestSpec(t *testing.T) {
 
 // world is the controller with a host and an API server in memory.
 type world struct {
-	*Controller
+	*controller
 	host *testhost.Host
 	r    *reconciler.Reconciler[*infrav1.LocalMachine, Snapshot]
 	fail error
@@ -419,7 +419,7 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}).Build()
-	w.Controller = &Controller{client: cl, secrets: cl, backends: w.host.Set(), instance: "i", policy: allowed(), now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
+	w.controller = &controller{client: cl, secrets: cl, backends: w.host.Set(), instance: "i", policy: allowed(), now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
 	w.r = &reconciler.Reconciler[*infrav1.LocalMachine, Snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: w.now}
 	return w
 }
@@ -606,7 +606,7 @@ func TestWhatWakes(t *testing.T) {
 	p := &clusterv1.MachinePool{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "mp"}}
 	p.Spec.ClusterName = "c"
 	p.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{Kind: "LocalMachinePool", APIGroup: infrav1.GroupVersion.Group, Name: "lmp"}
-	w := newWorld(t, localMachine(func(o *infrav1.LocalMachine) { o.Annotations = map[string]string{PoolAnnotation: "lmp"} }))
+	w := newWorld(t, localMachine(func(o *infrav1.LocalMachine) { o.Annotations = map[string]string{poolAnnotation: "lmp"} }))
 	if got := w.ofPool(t.Context(), p); len(got) != 1 {
 		t.Errorf("its MachinePool: got %v", got)
 	}

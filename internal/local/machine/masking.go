@@ -14,7 +14,7 @@ import (
 
 // withoutSecrets masks the secrets of the machine's bootstrap data in the output of the bootstrap and the kubelet,
 // because more users can read a condition than the Secret. If the secrets cannot be determined, no output is shown.
-func (c *Controller) withoutSecrets(ctx context.Context, s Snapshot, p backend.Progress) (backend.Progress, error) {
+func (c *controller) withoutSecrets(ctx context.Context, s Snapshot, p backend.Progress) (backend.Progress, error) {
 	if p.Phase == backend.Unusable || p.Log == "" && p.Kubelet == "" && p.APIServer == "" { // the message for Unusable comes from the backend
 		return p, nil
 	}
@@ -32,7 +32,7 @@ func (c *Controller) withoutSecrets(ctx context.Context, s Snapshot, p backend.P
 }
 
 // bootstrapSecrets returns the secrets in the machine's bootstrap data. They must not be stored.
-func (c *Controller) bootstrapSecrets(ctx context.Context, s Snapshot) ([]string, error) {
+func (c *controller) bootstrapSecrets(ctx context.Context, s Snapshot) ([]string, error) {
 	data, node, err := c.ownData(ctx, s)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (c *Controller) bootstrapSecrets(ctx context.Context, s Snapshot) ([]string
 
 // skipped returns the parts of the bootstrap data that the machine does not apply. It returns nothing if the data are
 // gone or invalid.
-func (c *Controller) skipped(ctx context.Context, s Snapshot) ([]string, error) {
+func (c *controller) skipped(ctx context.Context, s Snapshot) ([]string, error) {
 	data, node, err := c.ownData(ctx, s)
 	var out []string
 	if err == nil {
@@ -55,7 +55,7 @@ func (c *Controller) skipped(ctx context.Context, s Snapshot) ([]string, error) 
 }
 
 // ownData reads the machine's bootstrap data.
-func (c *Controller) ownData(ctx context.Context, s Snapshot) (cloudinit.FirstBootData, cloudinit.FirstBootNode, error) {
+func (c *controller) ownData(ctx context.Context, s Snapshot) (cloudinit.FirstBootData, cloudinit.FirstBootNode, error) {
 	node := cloudinit.FirstBootNode{Name: s.Name, Hostname: s.Host.Hostname, ProviderID: backend.ProviderID(s.Name), Address: s.Host.Address}
 	if s.secret() == "" {
 		return cloudinit.FirstBootData{}, node, fault.New(fault.Transient, reasonBootstrapData, "there is no Secret with the bootstrap data any more")

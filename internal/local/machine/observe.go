@@ -19,9 +19,9 @@ import (
 	versions "github.com/slipwayhq/slipway/internal/version"
 )
 
-// PoolAnnotation on a LocalMachine names the LocalMachinePool that created it. The controller owner reference cannot
+// poolAnnotation on a LocalMachine names the LocalMachinePool that created it. The controller owner reference cannot
 // serve this purpose, because it is transferred to the Machine.
-const PoolAnnotation = backend.PoolAnnotation
+const poolAnnotation = backend.PoolAnnotation
 
 // Snapshot is the input of Decide.
 type Snapshot struct {
@@ -54,7 +54,7 @@ type Snapshot struct {
 	Now  time.Time
 }
 
-func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snapshot, error) {
+func (c *controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snapshot, error) {
 	s := Snapshot{Object: o, Now: c.now(), Name: backend.MachineNameOf(c.instance, o.Spec.ProviderID, client.ObjectKeyFromObject(o)), Policy: c.policy}
 	if err := c.readOwners(ctx, &s); err != nil {
 		return s, err
@@ -76,7 +76,7 @@ func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snap
 	return s, err
 }
 
-func (c *Controller) backendOf(s Snapshot) (backend.Backend, error) {
+func (c *controller) backendOf(s Snapshot) (backend.Backend, error) {
 	return c.backends.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
 }
 
@@ -92,7 +92,7 @@ func (s Snapshot) ref() backend.Ref {
 
 func (s Snapshot) clusterName() string { return s.Object.Labels[clusterv1.ClusterNameLabel] }
 
-func (c *Controller) readOwners(ctx context.Context, s *Snapshot) error {
+func (c *controller) readOwners(ctx context.Context, s *Snapshot) error {
 	o := s.Object
 	var err error
 	if s.Machine, err = read(ctx, c.client, o.Namespace, machineOf(o), &clusterv1.Machine{}); err != nil {
@@ -109,7 +109,7 @@ func (c *Controller) readOwners(ctx context.Context, s *Snapshot) error {
 			}
 		}
 	}
-	local, err := read(ctx, c.client, o.Namespace, o.Annotations[PoolAnnotation], &infrav1.LocalMachinePool{})
+	local, err := read(ctx, c.client, o.Namespace, o.Annotations[poolAnnotation], &infrav1.LocalMachinePool{})
 	if err != nil || local == nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (c *Controller) readOwners(ctx context.Context, s *Snapshot) error {
 }
 
 // readPlane reads the hosted control plane for the version check of nodes that have yet to be created from an image.
-func (c *Controller) readPlane(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readPlane(ctx context.Context, s *Snapshot) (err error) {
 	if s.Cluster == nil || s.Terms.Image == "" || s.provisioned() {
 		return nil
 	}
@@ -147,22 +147,22 @@ func read[O client.Object](ctx context.Context, c client.Reader, namespace, name
 }
 
 // answer reads the state that Decide requests.
-func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
+func (c *controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
 	b, err := c.backendOf(s)
 	if err != nil {
 		return s, err
 	}
-	if _, ok := q.(CheckQuota); ok {
+	if _, ok := q.(checkQuota); ok {
 		return answerRoom(ctx, b.Machines, s)
 	}
-	if q, ok := q.(ReadEtcd); ok {
+	if q, ok := q.(readEtcd); ok {
 		return c.answerEtcd(ctx, b.Etcds, s, q.Order)
 	}
 	return c.answerProgress(ctx, b.Scripts, s)
 }
 
 // answerProgress reads the progress of the bootstrap.
-func (c *Controller) answerProgress(ctx context.Context, scripts backend.Scripts, s Snapshot) (Snapshot, error) {
+func (c *controller) answerProgress(ctx context.Context, scripts backend.Scripts, s Snapshot) (Snapshot, error) {
 	p, err := scripts.Progress(ctx, s.ref())
 	if err == nil {
 		p, err = c.withoutSecrets(ctx, s, p)

@@ -252,7 +252,7 @@ func settle(t *testing.T, c client.WithWatch, sim *played) {
 	t.Helper()
 	at := now
 	sim.now = func() time.Time { return at }
-	ctl := &Controller{client: c, secrets: c, backends: sim.set(), instance: "i", now: func() time.Time { return at }, writer: kube.NewWriter(c, Name)}
+	ctl := &controller{client: c, secrets: c, backends: sim.set(), instance: "i", now: func() time.Time { return at }, writer: kube.NewWriter(c, Name)}
 	r := &reconciler.Reconciler[*infrav1.LocalMachine, Snapshot]{Controller: ctl.definition(), Client: c, Writer: ctl.writer, Now: ctl.now}
 	for range 12 { // a fixed point lies well below
 		_, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})

@@ -17,10 +17,10 @@ import (
 
 // Reasons of the condition MachineProvisioned of a provisioned machine. Other programs may rely on them.
 const (
-	// ReasonMachineRemoved: the machine was removed by hand or by another program.
-	ReasonMachineRemoved = backend.ReasonMachineRemoved
-	// ReasonMachineStopped: the machine exists and does not run.
-	ReasonMachineStopped = "MachineStopped"
+	// reasonMachineRemoved: the machine was removed by hand or by another program.
+	reasonMachineRemoved = backend.ReasonMachineRemoved
+	// reasonMachineStopped: the machine exists and does not run.
+	reasonMachineStopped = "MachineStopped"
 )
 
 const (
@@ -62,7 +62,7 @@ const lastLines = "; its last lines:\n"
 func (j conditionInput) machineProvisioned() condition.Verdict {
 	why := fault.As(j.outcome.Err)
 	switch j.outcome.Failed.(type) {
-	case Create, Change:
+	case create, change:
 	default:
 		why = nil
 	}
@@ -98,10 +98,10 @@ func (j conditionInput) lost() condition.Verdict {
 		if j.Host.Detail != "" {
 			detail = " (" + j.Host.Detail + ")"
 		}
-		return condition.False(ReasonMachineStopped, fmt.Sprintf(
+		return condition.False(reasonMachineStopped, fmt.Sprintf(
 			"The machine %s does not run%s: %s, or delete the Machine to have it replaced", j.Name, detail, start))
 	}
-	return condition.False(ReasonMachineRemoved, fmt.Sprintf(
+	return condition.False(reasonMachineRemoved, fmt.Sprintf(
 		"The machine %s was removed from the host, by hand or by another program: "+
 			"delete its Machine, or have it remediated at once (annotation %s); a MachineHealthCheck waits until its Node has been unready for long enough",
 		j.Name, clusterv1.RemediateMachineAnnotation))
@@ -109,7 +109,7 @@ func (j conditionInput) lost() condition.Verdict {
 
 func (j conditionInput) bootstrapSucceeded() condition.Verdict {
 	why := fault.As(j.outcome.Err)
-	if _, failed := j.outcome.Failed.(Bootstrap); !failed {
+	if _, failed := j.outcome.Failed.(bootstrap); !failed {
 		why = nil
 	}
 	switch {
@@ -308,7 +308,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 // hostAfter returns the expected machine after the plan's actions, without inspecting it again.
 func (s Snapshot) hostAfter(out reconciler.Outcome) backend.Machine {
 	for _, a := range out.Done {
-		if created, ok := a.(Create); ok && created.Startup == 0 && s.Terms.Running.State != "" {
+		if created, ok := a.(create); ok && created.Startup == 0 && s.Terms.Running.State != "" {
 			return s.Terms.Running
 		}
 	}
@@ -325,7 +325,7 @@ func (s Snapshot) bootstrapped() bool {
 
 // identified reports whether the provider ID is set, in this reconciliation or an earlier one.
 func (s Snapshot) identified(out reconciler.Outcome) bool {
-	set := slices.ContainsFunc(out.Done, func(a reconciler.Action) bool { _, ok := a.(SetProviderID); return ok })
+	set := slices.ContainsFunc(out.Done, func(a reconciler.Action) bool { _, ok := a.(setProviderID); return ok })
 	return set || s.Object.Spec.ProviderID != ""
 }
 
@@ -346,7 +346,7 @@ func eventsOf(s Snapshot, status infrav1.LocalMachineStatus, out reconciler.Outc
 	var list []reconciler.Event
 	for _, a := range out.Done {
 		switch a := a.(type) {
-		case Create:
+		case create:
 			list = append(list, reconciler.Normal("MachineStarted", "Started machine %s of %s", a.Name, a.Image))
 		case Delete:
 			list = append(list, reconciler.Normal("MachineDeleted", "Deleted machine %s: %s", a.Name, a.Why))

@@ -19,11 +19,11 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// ReadMembers reads the machines of the pool from the API server, because a stale cache must not cause machines to be
+// readMembers reads the machines of the pool from the API server, because a stale cache must not cause machines to be
 // created or deleted.
-type ReadMembers struct{}
+type readMembers struct{}
 
-func (ReadMembers) String() string { return "which machines the pool has" }
+func (readMembers) String() string { return "which machines the pool has" }
 
 // SetProviderIDs writes spec.providerIDList, and spec.providerID.
 type SetProviderIDs struct {
@@ -35,10 +35,10 @@ func (a SetProviderIDs) String() string {
 	return fmt.Sprintf("set providerIDList to [%s]: these machines exist", a.IDs)
 }
 
-// Create creates a LocalMachine.
-type Create struct{ Name, FailureDomain, Why string }
+// create creates a LocalMachine.
+type create struct{ Name, FailureDomain, Why string }
 
-func (a Create) String() string { return fmt.Sprintf("create LocalMachine %s: %s", a.Name, a.Why) }
+func (a create) String() string { return fmt.Sprintf("create LocalMachine %s: %s", a.Name, a.Why) }
 
 // Own restores the pool's owner reference on a LocalMachine.
 type Own struct{ Name string }
@@ -57,11 +57,11 @@ func (a Remove) String() string {
 	return fmt.Sprintf("delete LocalMachine %s: %s", a.Name, a.Why)
 }
 
-func (c *Controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
 	switch a := a.(type) {
 	case SetProviderIDs:
 		return c.writer.Patch(ctx, s.Object, func(o client.Object) { setProviderIDs(o.(*infrav1.LocalMachinePool), a) })
-	case Create:
+	case create:
 		return c.writer.Create(ctx, newMachine(s, a))
 	case Own:
 		return c.own(ctx, s, a)
@@ -83,7 +83,7 @@ func setProviderIDs(o *infrav1.LocalMachinePool, a SetProviderIDs) {
 
 // newMachine returns the LocalMachine to create. The pool is its owner but not its controller owner, because the
 // Machine that the MachinePool controller creates for it becomes the controller owner.
-func newMachine(s Snapshot, a Create) *infrav1.LocalMachine {
+func newMachine(s Snapshot, a create) *infrav1.LocalMachine {
 	template := s.Object.Spec.Template
 	m := &infrav1.LocalMachine{
 		ObjectMeta: metav1.ObjectMeta{
@@ -112,7 +112,7 @@ func ownerOf(s Snapshot) metav1.OwnerReference {
 	}
 }
 
-func (c *Controller) own(ctx context.Context, s Snapshot, a Own) error {
+func (c *controller) own(ctx context.Context, s Snapshot, a Own) error {
 	for _, m := range s.Members {
 		if m.Local.Name == a.Name {
 			return c.writer.Patch(ctx, m.Local, func(o client.Object) { ownership.Own(o, ownerOf(s)) })
@@ -121,7 +121,7 @@ func (c *Controller) own(ctx context.Context, s Snapshot, a Own) error {
 	return nil
 }
 
-func (c *Controller) remove(ctx context.Context, s Snapshot, a Remove) error {
+func (c *controller) remove(ctx context.Context, s Snapshot, a Remove) error {
 	for _, m := range s.Members {
 		if m.Local.Name != a.Name {
 			continue

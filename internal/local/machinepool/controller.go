@@ -23,8 +23,8 @@ import (
 // Name of the controller.
 const Name = "local-machinepool"
 
-// Controller reconciles LocalMachinePools.
-type Controller struct {
+// controller reconciles LocalMachinePools.
+type controller struct {
 	client client.Client
 	// live reads from the API server without the cache.
 	live   client.Reader
@@ -38,7 +38,7 @@ type Controller struct {
 // Add adds the controller to the manager. nodes computes the capacity of a pool's nodes and has the operator's
 // configuration.
 func Add(s reconciler.Setup, nodes nodecapacity.Nodes) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), nodes: nodes, now: time.Now}
+	c := &controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), nodes: nodes, now: time.Now}
 	if err := s.IndexByCluster(Name, &infrav1.LocalMachinePool{}); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func Add(s reconciler.Setup, nodes nodecapacity.Nodes) error {
 		Complete(c.gated(r))
 }
 
-func (c *Controller) definition() reconciler.Controller[*infrav1.LocalMachinePool, Snapshot] {
+func (c *controller) definition() reconciler.Controller[*infrav1.LocalMachinePool, Snapshot] {
 	return reconciler.Controller[*infrav1.LocalMachinePool, Snapshot]{
 		Name: Name, Finalizer: infrav1.LocalMachinePoolFinalizer,
 		New: func() *infrav1.LocalMachinePool { return &infrav1.LocalMachinePool{} },
@@ -67,7 +67,7 @@ func (c *Controller) definition() reconciler.Controller[*infrav1.LocalMachinePoo
 }
 
 // gated skips objects that are managed externally or have no owner.
-func (c *Controller) gated(inner reconcile.Reconciler) backend.Gate {
+func (c *controller) gated(inner reconcile.Reconciler) backend.Gate {
 	return backend.Gate{
 		Inner: inner, Client: c.client, Finalizer: infrav1.LocalMachinePoolFinalizer,
 		New:   func() client.Object { return &infrav1.LocalMachinePool{} },
@@ -103,7 +103,7 @@ func ofLocalMachine(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 // ofMachine enqueues the pool of a Machine's LocalMachine.
-func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
 	ref := o.(*clusterv1.Machine).Spec.InfrastructureRef
 	if ref.Kind != localMachineKind || ref.APIGroup != infrav1.GroupVersion.Group {
 		return nil

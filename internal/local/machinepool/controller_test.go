@@ -34,7 +34,7 @@ var key = client.ObjectKey{Namespace: "ns", Name: "lmp"}
 
 // world is the controller, an API server in memory, and a clock.
 type world struct {
-	*Controller
+	*controller
 	t    *testing.T
 	r    reconcile.Reconciler
 	time time.Time
@@ -67,7 +67,7 @@ func newWorld(t *testing.T, failing int, objs ...client.Object) *world {
 			return w.write(func() error { return c.Delete(ctx, o, opts...) })
 		},
 	})
-	w.Controller = &Controller{client: cl, live: cl, writer: kube.NewWriter(cl, Name), now: func() time.Time { return w.time }}
+	w.controller = &controller{client: cl, live: cl, writer: kube.NewWriter(cl, Name), now: func() time.Time { return w.time }}
 	w.r = w.gated(&reconciler.Reconciler[*infrav1.LocalMachinePool, Snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: w.now})
 	// What the world itself does is not to fail.
 	w.live = inner

@@ -50,7 +50,7 @@ func Decide(s Snapshot) reconciler.Plan {
 	}
 	changes := decideMembers(s, &p)
 	if len(changes) > 0 && !s.Live {
-		return reconciler.Plan{Ask: []reconciler.Question{ReadMembers{}}}
+		return reconciler.Plan{Ask: []reconciler.Question{readMembers{}}}
 	}
 	p.Do(changes...)
 	own(s, &p)
@@ -68,7 +68,7 @@ func own(s Snapshot, p *reconciler.Plan) {
 
 func decideDeletion(s Snapshot, p *reconciler.Plan) {
 	if !s.Live {
-		*p = reconciler.Plan{Ask: []reconciler.Question{ReadMembers{}}}
+		*p = reconciler.Plan{Ask: []reconciler.Question{readMembers{}}}
 		return
 	}
 	var names []string
@@ -137,7 +137,7 @@ func decideMembers(s Snapshot, p *reconciler.Plan) []reconciler.Action {
 		if active >= desired {
 			why = "it replaces an outdated one"
 		}
-		changes = append(changes, Create{Name: newName(s, i), FailureDomain: domains.next(), Why: why})
+		changes = append(changes, create{Name: newName(s, i), FailureDomain: domains.next(), Why: why})
 	}
 	return changes
 }

@@ -263,7 +263,7 @@ func TestFailureDomains(t *testing.T) { // MP-17, FD-01
 	s.Members[0].Local.Spec.FailureDomain = "x"
 	var got []string
 	for _, a := range Decide(s).Actions {
-		got = append(got, a.(Create).FailureDomain)
+		got = append(got, a.(create).FailureDomain)
 	}
 	if diff := cmp.Diff([]string{"y", "z", "x"}, got); diff != "" {
 		t.Errorf("always one with the fewest machines (-want +got):\n%s", diff)
@@ -277,7 +277,7 @@ func TestNewMachine(t *testing.T) { // IP2-03
 		Backend:    infrav1.LocalMachineBackend{Container: &infrav1.ContainerMachine{Image: "i"}},
 	}
 	s.Object.Labels[clusterv1.WatchLabel] = "w"
-	m := newMachine(s, Create{Name: "n", FailureDomain: "x"})
+	m := newMachine(s, create{Name: "n", FailureDomain: "x"})
 	wantLabels := map[string]string{"a": "b", clusterv1.ClusterNameLabel: "c", clusterv1.MachinePoolNameLabel: contract.LabelValue("mp"), clusterv1.WatchLabel: "w"}
 	if diff := cmp.Diff(wantLabels, m.Labels); diff != "" {
 		t.Errorf("labels, with which the core finds it (-want +got):\n%s", diff)
@@ -394,7 +394,7 @@ func TestReplicasAreBounded(t *testing.T) {
 		Members: []Member{member("a", 1, "ready"), member("b", 1, "ready")}}
 	for _, a := range Decide(few).Actions {
 		switch a.(type) {
-		case Remove, Create:
+		case Remove, create:
 			t.Errorf("machines that are there stay, and no others come: %v", a)
 		}
 	}

@@ -49,7 +49,7 @@ type Member struct {
 	Machine *clusterv1.Machine
 }
 
-func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachinePool) (Snapshot, error) {
+func (c *controller) observe(ctx context.Context, o *infrav1.LocalMachinePool) (Snapshot, error) {
 	s := Snapshot{Object: o, Now: c.now(), Policy: c.nodes.Policy}
 	// The LocalMachines report a backend that is not available; without LocalMachines there is nothing to report.
 	s.Offer, _ = c.nodes.CapacityOf(infrav1.LocalMachineSpec{Backend: o.Spec.Template.Backend})
@@ -70,7 +70,7 @@ func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachinePool) (
 	return s, err
 }
 
-func (c *Controller) get(ctx context.Context, key client.ObjectKey, o client.Object) (bool, error) {
+func (c *controller) get(ctx context.Context, key client.ObjectKey, o client.Object) (bool, error) {
 	if key.Name == "" {
 		return false, nil
 	}
@@ -112,7 +112,7 @@ func members(ctx context.Context, r client.Reader, s Snapshot) ([]Member, error)
 }
 
 // answerLive reads the machines of the pool from the API server.
-func (c *Controller) answerLive(ctx context.Context, s Snapshot) (Snapshot, error) {
+func (c *controller) answerLive(ctx context.Context, s Snapshot) (Snapshot, error) {
 	var err error
 	s.Members, err = members(ctx, c.live, s)
 	s.Live = true

@@ -133,7 +133,7 @@ func events(out reconciler.Outcome) []reconciler.Event {
 	var list []reconciler.Event
 	for _, a := range out.Done {
 		switch a := a.(type) {
-		case Create:
+		case create:
 			list = append(list, reconciler.Normal("MachineCreated", "Created LocalMachine %s: %s", a.Name, a.Why))
 		case Remove:
 			list = append(list, reconciler.Normal("MachineRemoved", "Deleting LocalMachine %s: %s", a.Name, a.Why))

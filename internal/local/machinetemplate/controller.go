@@ -20,9 +20,9 @@ const Name = "local-machinetemplate"
 // in between would cause conflicts for controllers that adopt the template, and no autoscaler uses it yet.
 const ownedWithin = 10 * time.Second
 
-// Controller reconciles LocalMachineTemplates. It does not use package loop, because the templates have no conditions,
+// controller reconciles LocalMachineTemplates. It does not use package loop, because the templates have no conditions,
 // no finalizer and cannot be paused.
-type Controller struct {
+type controller struct {
 	client client.Client
 	writer *kube.Writer
 	scope  reconciler.Scope
@@ -32,7 +32,7 @@ type Controller struct {
 
 // Add adds the controller to the manager. nodes computes the capacity of a template's nodes.
 func Add(s reconciler.Setup, nodes nodecapacity.Nodes) error {
-	c := &Controller{
+	c := &controller{
 		client: s.Manager.GetClient(), writer: kube.NewWriter(s.Manager.GetClient(), Name),
 		scope: s.Scope(), nodes: nodes, now: time.Now,
 	}
@@ -40,7 +40,7 @@ func Add(s reconciler.Setup, nodes nodecapacity.Nodes) error {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o := &infrav1.LocalMachineTemplate{}
 	if err := c.client.Get(ctx, req.NamespacedName, o); err != nil || !o.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

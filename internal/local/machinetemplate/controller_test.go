@@ -33,7 +33,7 @@ func TestStatus(t *testing.T) { // IM-10
 	}
 	o := &infrav1.LocalMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t", UID: "u"}}
 	cl := fake.NewClientBuilder().WithScheme(s).WithObjects(o).WithStatusSubresource(o).WithReturnManagedFields().Build()
-	c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), nodes: nodesOf("amd64", testhost.New().Set()), now: time.Now}
+	c := &controller{client: cl, writer: kube.NewWriter(cl, Name), nodes: nodesOf("amd64", testhost.New().Set()), now: time.Now}
 	version := ""
 	for range 3 {
 		if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}); err != nil {
@@ -68,7 +68,7 @@ func TestSimulatedCapacityWhileWritesFail(t *testing.T) { // IM-10, AS-01
 		return fake.NewClientBuilder().WithScheme(s).WithObjects(o.DeepCopy()).WithStatusSubresource(o)
 	}
 	testkit.EveryWrite(t, build, func(t *testing.T, cl client.WithWatch) {
-		c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), now: time.Now,
+		c := &controller{client: cl, writer: kube.NewWriter(cl, Name), now: time.Now,
 			nodes: nodesOf("arm64", backend.Set{infrav1.SimulatedBackend: simulated.New(nil, nil)})}
 		for range 2 {
 			if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}); err != nil && !errors.Is(err, testkit.ErrInjected) {
@@ -109,7 +109,7 @@ func TestOwnedFirst(t *testing.T) { // IM-10
 			Namespace: "ns", Name: "t", UID: "u", CreationTimestamp: metav1.NewTime(born), OwnerReferences: tc.owners,
 		}}
 		cl := fake.NewClientBuilder().WithScheme(s).WithObjects(o).WithStatusSubresource(o).WithReturnManagedFields().Build()
-		c := &Controller{client: cl, writer: kube.NewWriter(cl, Name), nodes: nodesOf("amd64", testhost.New().Set()), now: func() time.Time { return born.Add(tc.age) }}
+		c := &controller{client: cl, writer: kube.NewWriter(cl, Name), nodes: nodesOf("amd64", testhost.New().Set()), now: func() time.Time { return born.Add(tc.age) }}
 		result, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 		if err != nil || result.RequeueAfter != tc.again {
 			t.Errorf("%s: again in %s, %v; want %s", name, result.RequeueAfter, err, tc.again)

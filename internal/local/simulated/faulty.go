@@ -50,19 +50,19 @@ func isRequested(annotations map[string]string, name string) bool {
 // prefix of all annotations that request faults.
 const prefix = "simulated.infrastructure.slipway.dev/"
 
-// ReasonUnknown is the reason of faults about invalid annotations.
-const ReasonUnknown = "FaultUnknown"
+// reasonUnknown is the reason of faults about invalid annotations.
+const reasonUnknown = "FaultUnknown"
 
 // unknown returns an error for the first invalid annotation of a machine. limited is set if NotReadyAfterAnnotation has
 // a valid duration.
 func unknown(annotations map[string]string, limited bool) error {
 	if value, ok := annotations[infrav1.NotReadyAfterAnnotation]; ok && !limited {
-		return fault.New(fault.Invalid, ReasonUnknown, "The annotation %s has %q: use a time such as 30s", infrav1.NotReadyAfterAnnotation, value)
+		return fault.New(fault.Invalid, reasonUnknown, "The annotation %s has %q: use a time such as 30s", infrav1.NotReadyAfterAnnotation, value)
 	}
 	known := []string{infrav1.NeverBootsAnnotation, infrav1.NotReadyAfterAnnotation, infrav1.ControlPlaneFaultsAnnotation, infrav1.NeverProvisionsAnnotation}
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
 		if strings.HasPrefix(name, prefix) && !slices.Contains(known, name) {
-			return fault.New(fault.Invalid, ReasonUnknown, "The annotation %s makes nothing go wrong: use one of %s", name, strings.Join(known, ", "))
+			return fault.New(fault.Invalid, reasonUnknown, "The annotation %s makes nothing go wrong: use one of %s", name, strings.Join(known, ", "))
 		}
 	}
 	return nil

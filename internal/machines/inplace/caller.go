@@ -26,13 +26,13 @@ const (
 
 // Reasons of problems.
 const (
-	// ReasonManyExtensions: several extensions implement the hook, and there is no rule which of them performs the
+	// reasonManyExtensions: several extensions implement the hook, and there is no rule which of them performs the
 	// update.
-	ReasonManyExtensions = "ManyInPlaceExtensions"
-	// ReasonNoExtension: the update has started, but no extension implements the hook.
-	ReasonNoExtension = "NoInPlaceExtension"
-	// ReasonWrongPatch: a patch in the response cannot be applied.
-	ReasonWrongPatch = "WrongInPlacePatch"
+	reasonManyExtensions = "ManyInPlaceExtensions"
+	// reasonNoExtension: the update has started, but no extension implements the hook.
+	reasonNoExtension = "NoInPlaceExtension"
+	// reasonWrongPatch: a patch in the response cannot be applied.
+	reasonWrongPatch = "WrongInPlacePatch"
 )
 
 // UpdateCheck is the result of a CanUpdate hook. Besides Handler, at most one field describes the result. If none is
@@ -166,7 +166,7 @@ func (c Caller) CanUpdateMachineSet(ctx context.Context, current, desired Machin
 func (c Caller) UpdateMachine(ctx context.Context, desired Machine) (Progress, error) {
 	handler, err := c.handler(ctx, Hook, desired.Machine)
 	if err == nil && handler == "" {
-		err = fault.New(fault.Invalid, ReasonNoExtension,
+		err = fault.New(fault.Invalid, reasonNoExtension,
 			"no extension has the hook %s for namespace %s: register one that does", Hook, desired.Machine.Namespace)
 	}
 	if err != nil {
@@ -217,7 +217,7 @@ func (c Caller) checkUpdate(ctx context.Context, of client.Object, q question) (
 		retry, err = c.call(ctx, of, handler, q.request, func() error {
 			var wrong error
 			if left, wrong = q.uncovered(); wrong != nil {
-				return fault.New(fault.Invalid, ReasonWrongPatch, "handler %s: %v; correct the extension", handler, wrong)
+				return fault.New(fault.Invalid, reasonWrongPatch, "handler %s: %v; correct the extension", handler, wrong)
 			}
 			return nil
 		})
@@ -239,7 +239,7 @@ func (c Caller) handler(ctx context.Context, name string, of client.Object) (str
 	case err != nil:
 		return "", err
 	case len(found) > 1:
-		return "", fault.New(fault.Invalid, ReasonManyExtensions,
+		return "", fault.New(fault.Invalid, reasonManyExtensions,
 			"%d handlers have the hook %s, one at most can have it: %s; limit their namespaceSelector, or delete all but one", len(found), name, strings.Join(found, ", "))
 	case len(found) == 0:
 		return "", nil

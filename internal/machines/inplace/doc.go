@@ -17,7 +17,7 @@
 //
 // For an in-place rollout, the MachineSets of a MachineDeployment transfer Machines to each other (move.go).
 //
-// The package reads and writes the two annotations ([IsMarked], [IsPending], [IsUpdating], [WithHook],
+// The package reads and writes the two annotations ([IsMarked], [isPending], [isUpdating], [WithHook],
 // [WithoutHook]). It calls the extension that implements a hook to check whether it makes all changes
 // ([Caller.CanUpdateMachine], [Caller.CanUpdateMachineSet]) and to make them ([Caller.UpdateMachine]). It also
 // reads the annotations of MachineSets that transfer Machines ([MoveProblem], [IsAwaitingCount]).

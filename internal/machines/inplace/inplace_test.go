@@ -387,7 +387,7 @@ func TestMarks(t *testing.T) { // IP-04, IP-08
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
-			if got := StateOf(m); got != tc.state || IsUpdating(m) != (tc.state != None) {
+			if got := StateOf(m); got != tc.state || isUpdating(m) != (tc.state != None) {
 				t.Errorf("state %q, want %q", got, tc.state)
 			}
 			if got := WithHook(m); got != tc.with {

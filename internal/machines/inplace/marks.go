@@ -33,7 +33,7 @@ const (
 
 func StateOf(m *clusterv1.Machine) State {
 	_, moving := m.Annotations[clusterv1.PendingAcknowledgeMoveAnnotation]
-	switch marked, pending := IsMarked(m), IsPending(m); {
+	switch marked, pending := IsMarked(m), isPending(m); {
 	case marked && pending:
 		return Updating
 	case marked && moving:
@@ -46,8 +46,8 @@ func StateOf(m *clusterv1.Machine) State {
 	return None
 }
 
-// IsUpdating reports whether an in-place update of a Machine is in progress.
-func IsUpdating(m *clusterv1.Machine) bool { return StateOf(m) != None }
+// isUpdating reports whether an in-place update of a Machine is in progress.
+func isUpdating(m *clusterv1.Machine) bool { return StateOf(m) != None }
 
 // HasFailed reports whether the extension reported that the update of a Machine failed.
 func HasFailed(m *clusterv1.Machine) bool {
@@ -65,8 +65,8 @@ func IsMarked(o client.Object) bool {
 	return marked
 }
 
-// IsPending reports whether the UpdateMachine hook of a Machine is pending or in progress.
-func IsPending(o client.Object) bool { return slices.Contains(pendingHooks(o), Hook) }
+// isPending reports whether the UpdateMachine hook of a Machine is pending or in progress.
+func isPending(o client.Object) bool { return slices.Contains(pendingHooks(o), Hook) }
 
 // WithHook returns the value of the pending-hooks annotation with UpdateMachine added.
 func WithHook(o client.Object) string {

@@ -35,8 +35,8 @@ func ReceiveFrom(set *clusterv1.MachineSet) []string {
 	return names(set.Annotations[clusterv1.MachineSetReceiveMachinesFromMachineSetsAnnotation])
 }
 
-// Acknowledged returns the names of the transferred Machines that are included in the replicas of a MachineSet.
-func Acknowledged(set *clusterv1.MachineSet) []string {
+// acknowledged returns the names of the transferred Machines that are included in the replicas of a MachineSet.
+func acknowledged(set *clusterv1.MachineSet) []string {
 	return names(set.Annotations[clusterv1.AcknowledgedMoveAnnotation])
 }
 
@@ -61,7 +61,7 @@ func names(list string) []string {
 // IsAwaitingCount reports whether a Machine was transferred to the MachineSet but is not included in its replicas
 // yet.
 func IsAwaitingCount(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
-	return StateOf(m) == Moving && !slices.Contains(Acknowledged(set), m.Name)
+	return StateOf(m) == Moving && !slices.Contains(acknowledged(set), m.Name)
 }
 
 // HasNotBegun reports whether the MachineSet that counts the Machine has yet to write its desired state. Until then

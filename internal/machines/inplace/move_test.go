@@ -71,7 +71,7 @@ func TestListsOfNames(t *testing.T) {
 		"none": {"", nil}, "commas": {" ,,", nil}, "twice": {"b, a,b", []string{"a", "b"}}, "the most": {List(many), many},
 	} {
 		set := setOf("b", "md", map[string]string{clusterv1.AcknowledgedMoveAnnotation: tc.list})
-		if diff := cmp.Diff(tc.want, Acknowledged(set)); diff != "" {
+		if diff := cmp.Diff(tc.want, acknowledged(set)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

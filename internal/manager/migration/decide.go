@@ -17,9 +17,9 @@ type Phase string
 
 // All selects both phases.
 const (
-	All                     Phase = "All"
-	StorageVersionMigration Phase = "StorageVersionMigration"
-	CleanupManagedFields    Phase = "CleanupManagedFields"
+	all                     Phase = "All"
+	storageVersionMigration Phase = "StorageVersionMigration"
+	cleanupManagedFields    Phase = "CleanupManagedFields"
 )
 
 // ParsePhases parses the values of --skip-crd-migration-phases. The error has the kind Invalid and names the
@@ -28,19 +28,19 @@ func ParsePhases(texts []string) ([]Phase, error) {
 	var out []Phase
 	for _, text := range texts {
 		switch p := Phase(strings.TrimSpace(text)); p {
-		case All, StorageVersionMigration, CleanupManagedFields:
+		case all, storageVersionMigration, cleanupManagedFields:
 			out = append(out, p)
 		case "":
 		default:
 			return nil, fault.New(fault.Invalid, "InvalidFlag",
-				"--skip-crd-migration-phases: %q is no phase; the phases are %s, %s and %s", text, StorageVersionMigration, CleanupManagedFields, All)
+				"--skip-crd-migration-phases: %q is no phase; the phases are %s, %s and %s", text, storageVersionMigration, cleanupManagedFields, all)
 		}
 	}
 	return out, nil
 }
 
-// Plan defines the migration of the objects of a CRD.
-type Plan struct {
+// plan defines the migration of the objects of a CRD.
+type plan struct {
 	// Version is the storage version.
 	Version string
 	// Store means that some objects may be stored in another version.
@@ -53,9 +53,9 @@ type Plan struct {
 	Done bool
 }
 
-// Observed reports whether the current generation of a CRD was migrated. A CRD that has not changed since its
+// observed reports whether the current generation of a CRD was migrated. A CRD that has not changed since its
 // creation needs no migration.
-func Observed(generation int64, annotations map[string]string) bool {
+func observed(generation int64, annotations map[string]string) bool {
 	seen, known := annotations[clusterv1.CRDMigrationObservedGenerationAnnotation]
 	if !known {
 		return generation <= 1
@@ -63,13 +63,13 @@ func Observed(generation int64, annotations map[string]string) bool {
 	return seen == strconv.FormatInt(generation, 10)
 }
 
-// Decide plans the migration of the objects of a CRD:
+// decide plans the migration of the objects of a CRD:
 //
 //	this generation was migrated                             nothing
 //	otherwise                                                clean up managed fields
 //	if status.storedVersions has more than the storage one   also rewrite the objects, then update storedVersions
-func Decide(crd *apiextensionsv1.CustomResourceDefinition, skip []Phase) Plan {
-	p := Plan{Done: Observed(crd.Generation, crd.Annotations) || slices.Contains(skip, All)}
+func decide(crd *apiextensionsv1.CustomResourceDefinition, skip []Phase) plan {
+	p := plan{Done: observed(crd.Generation, crd.Annotations) || slices.Contains(skip, all)}
 	for _, v := range crd.Spec.Versions {
 		if v.Storage {
 			p.Version = v.Name
@@ -81,11 +81,11 @@ func Decide(crd *apiextensionsv1.CustomResourceDefinition, skip []Phase) Plan {
 	if p.Done {
 		return p
 	}
-	p.Store = !slices.Equal(crd.Status.StoredVersions, []string{p.Version}) && !slices.Contains(skip, StorageVersionMigration)
-	p.Clean = !slices.Contains(skip, CleanupManagedFields)
+	p.Store = !slices.Equal(crd.Status.StoredVersions, []string{p.Version}) && !slices.Contains(skip, storageVersionMigration)
+	p.Clean = !slices.Contains(skip, cleanupManagedFields)
 	return p
 }
 
-func (p Plan) String() string {
+func (p plan) String() string {
 	return fmt.Sprintf("store again in %s: %t, clean managed fields: %t", p.Version, p.Store, p.Clean)
 }

@@ -2,5 +2,5 @@
 // Slipway's CRDs, it rewrites objects that may be stored in an older version, sets status.storedVersions to
 // the storage version, and removes managed fields entries in versions that are no longer served. The
 // annotation crd-migration.cluster.x-k8s.io/observed-generation records the migrated generation. The content
-// of the objects does not change. Start at [Decide].
+// of the objects does not change. Start at [decide].
 package migration

@@ -75,7 +75,7 @@ func (m *Migrator) Start(ctx context.Context) error {
 
 // Migrate makes one attempt for every CRD that has changed since its last migration.
 func (m *Migrator) Migrate(ctx context.Context, log logr.Logger) error {
-	if slices.Contains(m.skip, All) {
+	if slices.Contains(m.skip, all) {
 		return nil
 	}
 	list := &metav1.PartialObjectMetadataList{}
@@ -84,7 +84,7 @@ func (m *Migrator) Migrate(ctx context.Context, log logr.Logger) error {
 		return fmt.Errorf("listing the CRDs: %w", err)
 	}
 	for _, item := range list.Items {
-		if _, ok := m.access[item.Name]; !ok || Observed(item.Generation, item.Annotations) {
+		if _, ok := m.access[item.Name]; !ok || observed(item.Generation, item.Annotations) {
 			continue
 		}
 		if err := m.migrate(ctx, log, item.Name); err != nil {
@@ -99,7 +99,7 @@ func (m *Migrator) migrate(ctx context.Context, log logr.Logger, name string) er
 	if err := m.reader.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
 		return err
 	}
-	plan := Decide(crd, m.skip)
+	plan := decide(crd, m.skip)
 	if plan.Done {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (m *Migrator) observe(ctx context.Context, crd *apiextensionsv1.CustomResou
 }
 
 // objects migrates every object of the CRD and returns their number.
-func (m *Migrator) objects(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, plan Plan) (int, error) {
+func (m *Migrator) objects(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, plan plan) (int, error) {
 	if !plan.Store && !plan.Clean {
 		return 0, nil
 	}
@@ -158,7 +158,7 @@ func (m *Migrator) objects(ctx context.Context, crd *apiextensionsv1.CustomResou
 	}
 }
 
-func (m *Migrator) object(ctx context.Context, o *metav1.PartialObjectMetadata, crd *apiextensionsv1.CustomResourceDefinition, plan Plan) error {
+func (m *Migrator) object(ctx context.Context, o *metav1.PartialObjectMetadata, crd *apiextensionsv1.CustomResourceDefinition, plan plan) error {
 	if plan.Clean { // first, because applying an object with stale entries fails
 		if err := m.clean(ctx, o, crd, plan); err != nil {
 			return fmt.Errorf("cleaning the managed fields of %s: %w", client.ObjectKeyFromObject(o), err)
@@ -207,7 +207,7 @@ func hasStatus(crd *apiextensionsv1.CustomResourceDefinition, version string) bo
 // clean removes managed fields entries whose version is no longer served. If no entry remains, it adds an
 // entry without fields, because the API server assigns all fields of an object without entries to the first
 // manager that applies it.
-func (m *Migrator) clean(ctx context.Context, o *metav1.PartialObjectMetadata, crd *apiextensionsv1.CustomResourceDefinition, plan Plan) error {
+func (m *Migrator) clean(ctx context.Context, o *metav1.PartialObjectMetadata, crd *apiextensionsv1.CustomResourceDefinition, plan plan) error {
 	group := o.GroupVersionKind().Group
 	kept := slices.DeleteFunc(slices.Clone(o.ManagedFields), func(e metav1.ManagedFieldsEntry) bool {
 		gv, err := schema.ParseGroupVersion(e.APIVersion)

@@ -193,7 +193,7 @@ func (b bench) unserve() {
 }
 
 func TestSkipAll(t *testing.T) { // CM-03
-	m := New(nil, nil, nil, []Phase{All})
+	m := New(nil, nil, nil, []Phase{all})
 	if err := m.Migrate(context.Background(), logr.Discard()); err != nil {
 		t.Errorf("nothing is read: %v", err)
 	}

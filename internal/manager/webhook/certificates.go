@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// SecretName is the name of the Secret in the manager's namespace with the certificate of webhooks at a
+	// secretName is the name of the Secret in the manager's namespace with the certificate of webhooks at a
 	// URL. For webhooks behind a Service, the name is the name of the Service with secretEnding.
-	SecretName = "slipway-webhook" + secretEnding
+	secretName = "slipway-webhook" + secretEnding
 
 	secretEnding = "-cert"
 
@@ -70,7 +70,7 @@ func (c *Certificates) secretName() string {
 	if c.address.URL == "" && c.address.Service.Name != "" {
 		return c.address.Service.Name + secretEnding
 	}
-	return SecretName
+	return secretName
 }
 
 // CA returns the CA certificates that verify the serving certificate, in PEM. It is nil before Load.
@@ -212,7 +212,7 @@ func (c *Certificates) redirectAbandoned(ctx context.Context) error {
 	if err := crds.Redirect(ctx, c.client, crds.Options{ConversionWebhook: left.conversionClient(c.CA()), Sets: left.Sets}); err != nil {
 		return err
 	}
-	return Configure(ctx, c.client, left, c.CA())
+	return configure(ctx, c.client, left, c.CA())
 }
 
 // look loads or renews the certificate. New CA certificates are installed in the cluster before they are used

@@ -71,7 +71,7 @@ func TestCertificatesAreShared(t *testing.T) {
 		t.Error("the authority was not due")
 	}
 	secret := &corev1.Secret{}
-	if err := store.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: SecretName}, secret); err != nil {
+	if err := store.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: secretName}, secret); err != nil {
 		t.Fatal(err)
 	}
 	if secret.Type != corev1.SecretTypeTLS {

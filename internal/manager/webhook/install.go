@@ -32,7 +32,7 @@ func Install(ctx context.Context, c client.Client, address Address, ca []byte) e
 	if err := crds.Install(ctx, c, crds.Options{ConversionWebhook: address.conversionClient(ca), Sets: address.sets()}); err != nil {
 		return fmt.Errorf("installing CRDs: %w", err)
 	}
-	return Configure(ctx, c, address, ca)
+	return configure(ctx, c, address, ca)
 }
 
 // Objects returns the objects that [Install] writes, without a CA bundle. They can be applied before a
@@ -50,9 +50,9 @@ func Objects(address Address) ([]client.Object, error) {
 	return append(out, configurations(address, nil)...), nil
 }
 
-// Configure applies the webhook configurations. Afterwards, the API server rejects writes of the matched
+// configure applies the webhook configurations. Afterwards, the API server rejects writes of the matched
 // kinds while no manager serves the address.
-func Configure(ctx context.Context, c client.Client, address Address, ca []byte) error {
+func configure(ctx context.Context, c client.Client, address Address, ca []byte) error {
 	for _, config := range configurations(address, ca) {
 		if err := applyOnce(ctx, c, config); err != nil {
 			return fmt.Errorf("configuring webhooks: %w", err)

@@ -19,9 +19,9 @@ type Builder interface {
 	Build(ctx context.Context, version string) (file, compiler string, err error)
 }
 
-// OldestMinor is the oldest minor version of Kubernetes 1 that can be added. The newest is one minor version after the
+// oldestMinor is the oldest minor version of Kubernetes 1 that can be added. The newest is one minor version after the
 // included release.
-const OldestMinor = 33
+const oldestMinor = 33
 
 // Name returns the version with a leading v, which is optional in the input.
 func Name(v string) string { return "v" + strings.TrimPrefix(v, "v") }
@@ -31,14 +31,14 @@ func (s Store) Check(v string) (string, error) {
 	v = Name(v)
 	asked, err := version.Parse(v)
 	if err != nil || !version.Valid(v) {
-		return "", fault.New(fault.Invalid, ReasonVersion, "%q is not a Kubernetes version; write it like %s", v, s.Included)
+		return "", fault.New(fault.Invalid, reasonVersion, "%q is not a Kubernetes version; write it like %s", v, s.Included)
 	}
-	newest := OldestMinor
+	newest := oldestMinor
 	if own, err := version.Parse(s.Included); err == nil {
 		newest = int(own.Minor) + 1
 	}
-	if asked.Major != 1 || int(asked.Minor) < OldestMinor || int(asked.Minor) > newest {
-		return "", fault.New(fault.Invalid, ReasonVersion, "this release of slipway can run Kubernetes v1.%d to v1.%d, and not %s", OldestMinor, newest, v)
+	if asked.Major != 1 || int(asked.Minor) < oldestMinor || int(asked.Minor) > newest {
+		return "", fault.New(fault.Invalid, reasonVersion, "this release of slipway can run Kubernetes v1.%d to v1.%d, and not %s", oldestMinor, newest, v)
 	}
 	return v, nil
 }
@@ -74,7 +74,7 @@ func (s Store) Add(ctx context.Context, v string, b Builder) (r Release, added b
 		return r, false, s.diskFull(err)
 	}
 	defer d.remove()
-	m := Manifest{Format: format, Kubernetes: v, Platform: platform(), Protocol: s.Protocol, Slipway: s.Slipway, Go: compiler, Added: s.Now().UTC()}
+	m := manifest{Format: format, Kubernetes: v, Platform: platform(), Protocol: s.Protocol, Slipway: s.Slipway, Go: compiler, Added: s.Now().UTC()}
 	if m.Program, m.Size, err = d.write(program); err != nil {
 		return r, false, s.diskFull(err)
 	}
@@ -84,7 +84,7 @@ func (s Store) Add(ctx context.Context, v string, b Builder) (r Release, added b
 	return released(m), true, nil
 }
 
-func released(m Manifest) Release {
+func released(m manifest) Release {
 	return Release{Version: m.Kubernetes, Size: m.Size, Added: m.Added}
 }
 
@@ -123,7 +123,7 @@ func (d draft) write(r io.Reader) (sum string, size int64, err error) {
 
 // publish writes the manifest and renames the directory to its final name. An unusable release of that version is
 // replaced.
-func (d draft) publish(m Manifest) error {
+func (d draft) publish(m manifest) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err

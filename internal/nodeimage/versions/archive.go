@@ -21,7 +21,7 @@ import (
 // program. Repeated exports of a release are identical.
 func (s Store) Export(v string, w io.Writer) error {
 	if v == s.Included {
-		return fault.New(fault.Invalid, ReasonVersion, "Kubernetes %s is included in this build of slipway: copy the program slipway itself", v)
+		return fault.New(fault.Invalid, reasonVersion, "Kubernetes %s is included in this build of slipway: copy the program slipway itself", v)
 	}
 	if _, err := s.Program(v); err != nil {
 		return err
@@ -118,13 +118,13 @@ func (s *summed) verify(checksum string) error {
 		return damaged(err)
 	}
 	if got := hex.EncodeToString(s.sum.Sum(nil)); !strings.EqualFold(got, checksum) {
-		return fault.New(fault.Invalid, ReasonBroken, "the archive has the SHA-256 checksum %s, and not %s: nothing was added; fetch the archive again, or check where the checksum is from", got, checksum)
+		return fault.New(fault.Invalid, reasonBroken, "the archive has the SHA-256 checksum %s, and not %s: nothing was added; fetch the archive again, or check where the checksum is from", got, checksum)
 	}
 	return nil
 }
 
 // unpack reads the program, verifies the archive and publishes the release.
-func (s Store) unpack(archive *tar.Reader, m Manifest, verify func() error) error {
+func (s Store) unpack(archive *tar.Reader, m manifest, verify func() error) error {
 	size, err := expect(archive, programFile)
 	if err != nil {
 		return err
@@ -166,5 +166,5 @@ func expect(archive *tar.Reader, name string) (int64, error) {
 }
 
 func damaged(err error) error {
-	return fault.New(fault.Invalid, ReasonBroken, "this is not a whole archive of `slipway versions export` (%v); export or copy it again", err).From(err)
+	return fault.New(fault.Invalid, reasonBroken, "this is not a whole archive of `slipway versions export` (%v); export or copy it again", err).From(err)
 }

@@ -43,7 +43,7 @@ const (
 // Build implements Builder.
 func (c Compiler) Build(ctx context.Context, v string) (file, compiler string, err error) {
 	if _, err := exec.LookPath("go"); err != nil {
-		return "", "", fault.New(fault.Invalid, ReasonNoGo, "compiling Kubernetes needs the Go toolchain, version 1.26 or newer, in PATH: install it as the Go project describes, or import an archive that `slipway versions export` wrote on another host")
+		return "", "", fault.New(fault.Invalid, reasonNoGo, "compiling Kubernetes needs the Go toolchain, version 1.26 or newer, in PATH: install it as the Go project describes, or import an archive that `slipway versions export` wrote on another host")
 	}
 	if c.CacheDir == "" {
 		dir, err := os.UserCacheDir()
@@ -79,7 +79,7 @@ func (c Compiler) afterFailure(ctx context.Context, t nodeimage.GoToolchain, v s
 	}
 	for _, dir := range []string{c.CacheDir, t.CacheFolder(ctx), os.TempDir()} {
 		if free, known := space(dir); known && free < empty {
-			return fault.New(fault.Invalid, ReasonDiskFull, "there is no space left on the disk of %s, compiling Kubernetes takes up to %d GiB; free some, and run the command again: it continues", dir, needs>>30).From(err)
+			return fault.New(fault.Invalid, reasonDiskFull, "there is no space left on the disk of %s, compiling Kubernetes takes up to %d GiB; free some, and run the command again: it continues", dir, needs>>30).From(err)
 		}
 	}
 	return fmt.Errorf("compiling Kubernetes %s: %w", v, err)
@@ -136,13 +136,13 @@ func explainDownloadError(ctx context.Context, t nodeimage.GoToolchain, v string
 	}
 	all, listing := t.Versions(ctx, kubernetes)
 	if listing != nil {
-		return fault.New(fault.Unreachable, ReasonProxy, "the source of Kubernetes %s cannot be downloaded: the Go module proxy does not answer (go env GOPROXY names it); "+
+		return fault.New(fault.Unreachable, reasonProxy, "the source of Kubernetes %s cannot be downloaded: the Go module proxy does not answer (go env GOPROXY names it); "+
 			"make it reachable, or import an archive that `slipway versions export` wrote on another host", v).From(err)
 	}
 	if slices.Contains(all, v) {
 		return fmt.Errorf("downloading the source of Kubernetes %s: %w", v, err)
 	}
-	return fault.New(fault.Invalid, ReasonVersion, "there is no Kubernetes %s%s", v, newestOf(all, v)).From(err)
+	return fault.New(fault.Invalid, reasonVersion, "there is no Kubernetes %s%s", v, newestOf(all, v)).From(err)
 }
 
 // newestOf returns a hint about the newest release of the minor version, if there is one.

@@ -26,8 +26,8 @@ const format = 1
 // maxManifest limits the size of a manifest.
 const maxManifest = 64 << 10
 
-// Manifest describes a release.
-type Manifest struct {
+// manifest describes a release.
+type manifest struct {
 	Format     int    `json:"format"`
 	Kubernetes string `json:"kubernetesVersion"`
 	Platform   string `json:"platform"` // "linux/amd64"
@@ -46,21 +46,21 @@ type Manifest struct {
 func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
 // readManifest reads the manifest in a directory.
-func readManifest(dir string) (Manifest, error) {
+func readManifest(dir string) (manifest, error) {
 	f, err := os.Open(filepath.Join(dir, manifestFile))
 	if err != nil {
-		return Manifest{}, err
+		return manifest{}, err
 	}
 	defer func() { _ = f.Close() }()
 	return parseManifest(f)
 }
 
-func parseManifest(r io.Reader) (Manifest, error) {
+func parseManifest(r io.Reader) (manifest, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxManifest))
 	if err != nil {
-		return Manifest{}, err
+		return manifest{}, err
 	}
-	var m Manifest
+	var m manifest
 	if err := json.Unmarshal(text, &m); err != nil {
 		return m, fmt.Errorf("read %s: %w", manifestFile, err)
 	}
@@ -68,12 +68,12 @@ func parseManifest(r io.Reader) (Manifest, error) {
 }
 
 // problem returns the reason why this build of Slipway cannot run a release with the manifest, or nil.
-func (s Store) problem(m Manifest) error {
+func (s Store) problem(m manifest) error {
 	switch {
 	case m.Format != format || m.Protocol != s.Protocol:
-		return fault.New(fault.Invalid, ReasonOther, "Kubernetes %s was added by slipway %s, which starts it in another way than this one; remove it, and add it again", m.Kubernetes, m.Slipway)
+		return fault.New(fault.Invalid, reasonOther, "Kubernetes %s was added by slipway %s, which starts it in another way than this one; remove it, and add it again", m.Kubernetes, m.Slipway)
 	case m.Platform != platform():
-		return fault.New(fault.Invalid, ReasonPlatform, "Kubernetes %s is for %s, and this host is %s; add it on this host, or import an archive that was exported on such a host", m.Kubernetes, m.Platform, platform())
+		return fault.New(fault.Invalid, reasonPlatform, "Kubernetes %s is for %s, and this host is %s; add it on this host, or import an archive that was exported on such a host", m.Kubernetes, m.Platform, platform())
 	}
 	return nil
 }

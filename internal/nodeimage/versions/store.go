@@ -21,24 +21,24 @@ import (
 
 // Reasons of the faults of this package.
 const (
-	// ReasonVersion: not a Kubernetes version, or a version that this build of Slipway does not support.
-	ReasonVersion = "KubernetesVersionUnknown"
-	// ReasonAbsent: the host does not have the release; the kind is Gone.
-	ReasonAbsent = "KubernetesVersionAbsent"
-	// ReasonInUse: control planes run the release.
-	ReasonInUse = "KubernetesVersionInUse"
-	// ReasonBroken: the files differ from those that were added or exported.
-	ReasonBroken = "KubernetesReleaseBroken"
-	// ReasonOther: the release was added by an incompatible version of Slipway.
-	ReasonOther = "KubernetesReleaseOfAnotherSlipway"
-	// ReasonPlatform: the release is for another operating system or architecture.
-	ReasonPlatform = "KubernetesReleaseOfAnotherPlatform"
-	// ReasonDiskFull: there is too little disk space.
-	ReasonDiskFull = "DiskFull"
-	// ReasonProxy: the Go module proxy does not respond; the kind is Unreachable.
-	ReasonProxy = "ModuleProxyUnreachable"
-	// ReasonNoGo: the Go toolchain is missing.
-	ReasonNoGo = "GoMissing"
+	// reasonVersion: not a Kubernetes version, or a version that this build of Slipway does not support.
+	reasonVersion = "KubernetesVersionUnknown"
+	// reasonAbsent: the host does not have the release; the kind is Gone.
+	reasonAbsent = "KubernetesVersionAbsent"
+	// reasonInUse: control planes run the release.
+	reasonInUse = "KubernetesVersionInUse"
+	// reasonBroken: the files differ from those that were added or exported.
+	reasonBroken = "KubernetesReleaseBroken"
+	// reasonOther: the release was added by an incompatible version of Slipway.
+	reasonOther = "KubernetesReleaseOfAnotherSlipway"
+	// reasonPlatform: the release is for another operating system or architecture.
+	reasonPlatform = "KubernetesReleaseOfAnotherPlatform"
+	// reasonDiskFull: there is too little disk space.
+	reasonDiskFull = "DiskFull"
+	// reasonProxy: the Go module proxy does not respond; the kind is Unreachable.
+	reasonProxy = "ModuleProxyUnreachable"
+	// reasonNoGo: the Go toolchain is missing.
+	reasonNoGo = "GoMissing"
 )
 
 // Store contains the releases of a host.
@@ -124,7 +124,7 @@ func (s Store) Versions() []string {
 
 // read returns the manifest of an added release, or the reason why it cannot be run. It does not read the content of
 // the program.
-func (s Store) read(v string) (Manifest, error) {
+func (s Store) read(v string) (manifest, error) {
 	dir := s.folder(v)
 	m, err := readManifest(dir)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s Store) read(v string) (Manifest, error) {
 }
 
 func broken(v string, err error) error {
-	return fault.New(fault.Invalid, ReasonBroken, "the files of Kubernetes %s are not those that were added (%v); remove it with `slipway versions remove %s`, and add it again", v, err, v).From(err)
+	return fault.New(fault.Invalid, reasonBroken, "the files of Kubernetes %s are not those that were added (%v); remove it with `slipway versions remove %s`, and add it again", v, err, v).From(err)
 }
 
 func (s Store) folder(v string) string { return filepath.Join(s.Dir, v) }
@@ -176,19 +176,19 @@ func (s Store) require(v string) error {
 			return nil
 		}
 	}
-	return fault.New(fault.Gone, ReasonAbsent, "this host does not have Kubernetes %s; it has %s", v, strings.Join(s.Versions(), ", "))
+	return fault.New(fault.Gone, reasonAbsent, "this host does not have Kubernetes %s; it has %s", v, strings.Join(s.Versions(), ", "))
 }
 
 // Remove deletes an added release. users are the control planes that run it; it is not removed if there are any.
 func (s Store) Remove(v string, users []string) error {
 	if v == s.Included {
-		return fault.New(fault.Invalid, ReasonInUse, "Kubernetes %s is included in this build of slipway and cannot be removed", v)
+		return fault.New(fault.Invalid, reasonInUse, "Kubernetes %s is included in this build of slipway and cannot be removed", v)
 	}
 	if err := s.require(v); err != nil {
 		return err
 	}
 	if len(users) > 0 {
-		return fault.New(fault.Invalid, ReasonInUse, "Kubernetes %s is in use by %s; upgrade or delete these hosted control planes first", v, strings.Join(users, ", "))
+		return fault.New(fault.Invalid, reasonInUse, "Kubernetes %s is in use by %s; upgrade or delete these hosted control planes first", v, strings.Join(users, ", "))
 	}
 	unlock, err := s.lock()
 	if err != nil {
@@ -230,7 +230,7 @@ func (s Store) lock() (func(), error) {
 // diskFull returns a fault with advice if the error is caused by a full disk, else err.
 func (s Store) diskFull(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fault.New(fault.Invalid, ReasonDiskFull, "there is no space left on the disk of %s; free some, and run the command again: it continues", s.Dir).From(err)
+		return fault.New(fault.Invalid, reasonDiskFull, "there is no space left on the disk of %s; free some, and run the command again: it continues", s.Dir).From(err)
 	}
 	return err
 }

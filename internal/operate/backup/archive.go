@@ -23,8 +23,8 @@ import (
 
 // Reasons of faults; all are Invalid.
 const (
-	// ReasonDamaged is the reason when the content of an archive is invalid.
-	ReasonDamaged = "DamagedBackup"
+	// reasonDamaged is the reason when the content of an archive is invalid.
+	reasonDamaged = "DamagedBackup"
 	// ReasonEncrypted is the reason when the Secrets of an archive cannot be decrypted.
 	ReasonEncrypted = "EncryptedBackup"
 	// ReasonFile is the reason when an archive file cannot be written or read.
@@ -214,7 +214,7 @@ func readVerified(r io.Reader) (Info, map[string][]byte, error) {
 		return info, nil, damaged("%s cannot be read: %v", infoFile, err)
 	}
 	if info.Format != format {
-		return info, nil, fault.New(fault.Invalid, ReasonDamaged,
+		return info, nil, fault.New(fault.Invalid, reasonDamaged,
 			"the backup was written by slipway %s in the format %d, and this version reads %d: use that version; nothing was created", info.Version, info.Format, format)
 	}
 	delete(content, sumsFile)
@@ -266,7 +266,7 @@ func decrypt(data []byte, identities []age.Identity) (map[string][]byte, error) 
 }
 
 func damaged(form string, args ...any) error {
-	return fault.New(fault.Invalid, ReasonDamaged, "the backup is damaged: %s; nothing was created", fmt.Sprintf(form, args...))
+	return fault.New(fault.Invalid, reasonDamaged, "the backup is damaged: %s; nothing was created", fmt.Sprintf(form, args...))
 }
 
 func isSecret(o *unstructured.Unstructured) bool {

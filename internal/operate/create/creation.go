@@ -30,14 +30,14 @@ const manager = "cli"
 
 // Reasons of faults.
 const (
-	// ReasonExists is the reason when an object of the manifest already exists; Invalid.
-	ReasonExists = "ClusterExists"
-	// ReasonNoNetwork is the reason when no subnet is available; Invalid.
-	ReasonNoNetwork = "NoFreeNetwork"
-	// ReasonNetworkDenied is the reason when the operator's policy does not allow the requested subnet; Invalid.
-	ReasonNetworkDenied = "NetworkDenied"
-	// ReasonNetworkTaken is the reason when the requested subnet is in use; Invalid.
-	ReasonNetworkTaken = "NetworkTaken"
+	// reasonExists is the reason when an object of the manifest already exists; Invalid.
+	reasonExists = "ClusterExists"
+	// reasonNoNetwork is the reason when no subnet is available; Invalid.
+	reasonNoNetwork = "NoFreeNetwork"
+	// reasonNetworkDenied is the reason when the operator's policy does not allow the requested subnet; Invalid.
+	reasonNetworkDenied = "NetworkDenied"
+	// reasonNetworkTaken is the reason when the requested subnet is in use; Invalid.
+	reasonNetworkTaken = "NetworkTaken"
 )
 
 // Host has the constraints of the host for the subnet of a cluster.
@@ -57,7 +57,7 @@ func Network(ctx context.Context, r client.Reader, host Host) (netip.Prefix, err
 	}
 	free, ok := host.choose(used)
 	if !ok {
-		return netip.Prefix{}, fault.New(fault.Invalid, ReasonNoNetwork,
+		return netip.Prefix{}, fault.New(fault.Invalid, reasonNoNetwork,
 			"no network is free for another cluster: delete one that is not needed any more, or name a range with --subnet")
 	}
 	return free, nil
@@ -68,7 +68,7 @@ func Network(ctx context.Context, r client.Reader, host Host) (netip.Prefix, err
 // cluster already exists is checked elsewhere.
 func CheckNetwork(ctx context.Context, r client.Reader, key client.ObjectKey, want netip.Prefix, host Host) error {
 	if denied := host.denies(want); denied != "" {
-		return fault.New(fault.Invalid, ReasonNetworkDenied, "--subnet: %s", denied)
+		return fault.New(fault.Invalid, reasonNetworkDenied, "--subnet: %s", denied)
 	}
 	used, err := networks(ctx, r)
 	if err != nil {
@@ -94,7 +94,7 @@ func CheckNetwork(ctx context.Context, r client.Reader, key client.ObjectKey, wa
 	if free, ok := host.choose(used); ok {
 		hint = "free is " + free.String()
 	}
-	return fault.New(fault.Invalid, ReasonNetworkTaken, "--subnet %s is taken by %s; %s", want, owner, hint)
+	return fault.New(fault.Invalid, reasonNetworkTaken, "--subnet %s is taken by %s; %s", want, owner, hint)
 }
 
 // octetsPrefixLength is the prefix length of the subnets that [FirstOctets] selects.
@@ -245,10 +245,10 @@ func checkAbsent(ctx context.Context, r client.Reader, o, first *unstructured.Un
 	case err != nil:
 		return fmt.Errorf("looking for %s %s: %w", o.GetKind(), client.ObjectKeyFromObject(o), err)
 	case o == first:
-		return fault.New(fault.Invalid, ReasonExists, "cluster %q exists already in namespace %q: see `slipway describe cluster %s`, or choose another name",
+		return fault.New(fault.Invalid, reasonExists, "cluster %q exists already in namespace %q: see `slipway describe cluster %s`, or choose another name",
 			o.GetName(), o.GetNamespace(), o.GetName())
 	}
-	return fault.New(fault.Invalid, ReasonExists, "%s %q exists already in namespace %q: delete it, or choose another name for the cluster",
+	return fault.New(fault.Invalid, reasonExists, "%s %q exists already in namespace %q: delete it, or choose another name for the cluster",
 		o.GetKind(), o.GetName(), o.GetNamespace())
 }
 

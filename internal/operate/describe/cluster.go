@@ -16,10 +16,10 @@ import (
 
 // Reasons of faults.
 const (
-	// ReasonNotFound is the reason when the Cluster does not exist; Gone.
-	ReasonNotFound = "ClusterNotFound"
-	// ReasonName is the reason when the name of a Cluster is invalid; Invalid.
-	ReasonName = "InvalidClusterName"
+	// reasonNotFound is the reason when the Cluster does not exist; Gone.
+	reasonNotFound = "ClusterNotFound"
+	// reasonName is the reason when the name of a Cluster is invalid; Invalid.
+	reasonName = "InvalidClusterName"
 	// ReasonNamespace is the reason when the namespace does not exist; Gone.
 	ReasonNamespace = "NamespaceNotFound"
 )
@@ -42,7 +42,7 @@ func GetCluster(ctx context.Context, r client.Reader, key client.ObjectKey) (*cl
 	if err := r.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing clusters: %w", err)
 	}
-	return nil, fault.New(fault.Gone, ReasonNotFound, "%s", notFoundMessage(key, list.Items)).From(err)
+	return nil, fault.New(fault.Gone, reasonNotFound, "%s", notFoundMessage(key, list.Items)).From(err)
 }
 
 // notFoundMessage returns an error message that lists the existing clusters.
@@ -91,5 +91,5 @@ func CheckName(name string) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return fault.New(fault.Invalid, ReasonName, "%q cannot be the name of a cluster: %s", name, strings.Join(problems, "; "))
+	return fault.New(fault.Invalid, reasonName, "%q cannot be the name of a cluster: %s", name, strings.Join(problems, "; "))
 }

@@ -18,46 +18,46 @@ import (
 
 // Reasons of faults.
 const (
-	// ReasonUnsupported is the reason when the cluster has no encryption keys managed by this package; Invalid.
-	ReasonUnsupported = "EncryptionRotationUnsupported"
-	// ReasonNotNow is the reason when the rotation cannot start or continue in the current state; Invalid.
-	ReasonNotNow = "EncryptionRotationNotPossibleNow"
-	// ReasonNotRewritten is the reason when objects could not be rewritten; Invalid if objects are rejected, Transient
+	// reasonUnsupported is the reason when the cluster has no encryption keys managed by this package; Invalid.
+	reasonUnsupported = "EncryptionRotationUnsupported"
+	// reasonNotNow is the reason when the rotation cannot start or continue in the current state; Invalid.
+	reasonNotNow = "EncryptionRotationNotPossibleNow"
+	// reasonNotRewritten is the reason when objects could not be rewritten; Invalid if objects are rejected, Transient
 	// if the cluster fails.
-	ReasonNotRewritten = "ObjectsNotRewritten"
-	// ReasonUnreachable is the reason when the workload cluster is unreachable; Unreachable.
-	ReasonUnreachable = "WorkloadClusterUnreachable"
-	// ReasonTimeout is the reason when the wait timed out; Transient.
-	ReasonTimeout = "Timeout"
+	reasonNotRewritten = "ObjectsNotRewritten"
+	// reasonUnreachable is the reason when the workload cluster is unreachable; Unreachable.
+	reasonUnreachable = "WorkloadClusterUnreachable"
+	// reasonTimeout is the reason when the wait timed out; Transient.
+	reasonTimeout = "Timeout"
 )
 
-// Snapshot is the input of a decision.
-type Snapshot struct {
+// snapshot is the input of a decision.
+type snapshot struct {
 	Cluster *clusterv1.Cluster
 	Plane   *hostedv1.HostedControlPlane
 	// Secret has the keys; nil if it does not exist.
 	Secret *corev1.Secret
 }
 
-// Action is the next action.
-type Action string
+// action is the next action.
+type action string
 
 // The actions. None means only a wait.
 const (
-	None    Action = ""
-	Rewrite Action = "rewrite"
-	Done    Action = "done"
+	none    action = ""
+	rewrite action = "rewrite"
+	Done    action = "done"
 )
 
-// Step is the next step.
-type Step struct {
-	Action Action
+// step is the next step.
+type step struct {
+	Action action
 	// Wait is the reason for waiting.
 	Wait string
 }
 
 // UnderWay reports whether a rotation is in progress.
-func (s Snapshot) UnderWay() bool {
+func (s snapshot) UnderWay() bool {
 	if s.Secret == nil {
 		return false
 	}
@@ -65,50 +65,50 @@ func (s Snapshot) UnderWay() bool {
 	return err == nil && (keys.Former != nil || keys.Rewritten != "" && keys.Fingerprint() != s.Plane.Status.EncryptionKeys)
 }
 
-// Decide returns the next step; Done if no rotation is in progress. The error describes a problem that a user must
+// decide returns the next step; Done if no rotation is in progress. The error describes a problem that a user must
 // solve first.
-func Decide(s Snapshot) (Step, error) {
+func decide(s snapshot) (step, error) {
 	if err := checkSupported(s); err != nil {
-		return Step{}, err
+		return step{}, err
 	}
 	keys, err := componentconfig.ParseKeys(s.Secret.Data)
 	if err != nil {
-		return Step{}, fault.New(fault.Invalid, ReasonNotNow, "Secret %s cannot be used: %v; restore it from a backup", s.Secret.Name, err)
+		return step{}, fault.New(fault.Invalid, reasonNotNow, "Secret %s cannot be used: %v; restore it from a backup", s.Secret.Name, err)
 	}
 	c := condition.Set(s.Plane.Status.Conditions).Get(hostedv1.EncryptionKeysAvailableCondition)
 	if c != nil && c.Status == metav1.ConditionFalse {
-		return Step{}, fault.New(fault.Invalid, ReasonNotNow, "%s", strings.TrimSpace(c.Message))
+		return step{}, fault.New(fault.Invalid, reasonNotNow, "%s", strings.TrimSpace(c.Message))
 	}
 	switch {
 	case keys.Fingerprint() != s.Plane.Status.EncryptionKeys:
-		return Step{Wait: fmt.Sprintf("HostedControlPlane %s restarts with the keys of Secret %s", s.Plane.Name, s.Secret.Name)}, nil
+		return step{Wait: fmt.Sprintf("HostedControlPlane %s restarts with the keys of Secret %s", s.Plane.Name, s.Secret.Name)}, nil
 	case keys.Former != nil:
-		return Step{Action: Rewrite}, nil
+		return step{Action: rewrite}, nil
 	}
-	return Step{Action: Done}, nil
+	return step{Action: Done}, nil
 }
 
 // checkSupported returns an error if there are no keys to rotate.
-func checkSupported(s Snapshot) error {
+func checkSupported(s snapshot) error {
 	simulated := s.Plane.Spec.Backend.Simulated != nil
 	switch {
 	case simulated:
-		return fault.New(fault.Invalid, ReasonUnsupported, "the control plane of cluster %q is simulated, and encrypts nothing", s.Cluster.Name)
+		return fault.New(fault.Invalid, reasonUnsupported, "the control plane of cluster %q is simulated, and encrypts nothing", s.Cluster.Name)
 	case s.Secret == nil && s.Plane.Spec.Security.Effective().Encryption == nil:
-		return fault.New(fault.Invalid, ReasonUnsupported,
+		return fault.New(fault.Invalid, reasonUnsupported,
 			"nothing of cluster %q is encrypted: set spec.encryption of HostedControlPlane %s, which creates keys, and rotate them later", s.Cluster.Name, s.Plane.Name)
 	case s.Secret != nil && s.Plane.Spec.Security.Effective().Encryption == nil && s.Plane.Status.EncryptionKeys == "":
-		return fault.New(fault.Invalid, ReasonUnsupported,
+		return fault.New(fault.Invalid, reasonUnsupported,
 			"nothing of cluster %q is or was encrypted, although Secret %s is there: set spec.encryption of HostedControlPlane %s, and rotate its keys later", s.Cluster.Name, s.Secret.Name, s.Plane.Name)
 	case !s.Cluster.DeletionTimestamp.IsZero() || !s.Plane.DeletionTimestamp.IsZero():
-		return fault.New(fault.Invalid, ReasonNotNow, "cluster %q is being deleted", s.Cluster.Name)
+		return fault.New(fault.Invalid, reasonNotNow, "cluster %q is being deleted", s.Cluster.Name)
 	case ptr.Deref(s.Cluster.Spec.Paused, false):
-		return fault.New(fault.Invalid, ReasonNotNow, "cluster %q is paused, so that its control plane does not restart: remove spec.paused", s.Cluster.Name)
+		return fault.New(fault.Invalid, reasonNotNow, "cluster %q is paused, so that its control plane does not restart: remove spec.paused", s.Cluster.Name)
 	case isPaused(s.Plane):
-		return fault.New(fault.Invalid, ReasonNotNow, "HostedControlPlane %s is paused, so that it does not restart: remove annotation %s", s.Plane.Name, clusterv1.PausedAnnotation)
+		return fault.New(fault.Invalid, reasonNotNow, "HostedControlPlane %s is paused, so that it does not restart: remove annotation %s", s.Plane.Name, clusterv1.PausedAnnotation)
 	case s.Secret == nil:
-		return fault.New(fault.Invalid, ReasonNotNow, "Secret %s does not exist: its controller creates it, unless it was lost; see condition %s of HostedControlPlane %s",
-			SecretName(s.Cluster.Name), hostedv1.EncryptionKeysAvailableCondition, s.Plane.Name)
+		return fault.New(fault.Invalid, reasonNotNow, "Secret %s does not exist: its controller creates it, unless it was lost; see condition %s of HostedControlPlane %s",
+			secretName(s.Cluster.Name), hostedv1.EncryptionKeysAvailableCondition, s.Plane.Name)
 	}
 	return nil
 }
@@ -118,8 +118,8 @@ func isPaused(p *hostedv1.HostedControlPlane) bool {
 	return paused
 }
 
-// SecretName returns the name of the Secret with the keys of a cluster.
-func SecretName(cluster string) string { return secrets.Encryption.SecretName(cluster) }
+// secretName returns the name of the Secret with the keys of a cluster.
+func secretName(cluster string) string { return secrets.Encryption.SecretName(cluster) }
 
 // Plan is the plan and the progress of a rotation. It contains no keys.
 type Plan struct {
@@ -141,9 +141,9 @@ type PlanStep struct {
 	State string `json:"state"`
 }
 
-func planOf(s Snapshot) Plan {
+func planOf(s snapshot) Plan {
 	p := Plan{Cluster: s.Cluster.Name, Keys: s.Plane.Status.EncryptionKeys, Begun: s.UnderWay()}
-	step, err := Decide(s)
+	step, err := decide(s)
 	if err != nil {
 		p.Problem = fault.UserMessage(err)
 	}
@@ -153,7 +153,7 @@ func planOf(s Snapshot) Plan {
 		switch {
 		case keys.Former == nil:
 			at = 2
-		case step.Action == Rewrite:
+		case step.Action == rewrite:
 			at = 1
 		default:
 			at = 0
@@ -184,5 +184,5 @@ func (p Plan) Lines() []string {
 	if p.Problem != "" {
 		out = append(out, "Before it can begin or continue: "+p.Problem)
 	}
-	return append(out, fmt.Sprintf("Snapshots of etcd from before step 3 need the old keys: keep a backup of Secret %s for as long as you keep them.", SecretName(p.Cluster)))
+	return append(out, fmt.Sprintf("Snapshots of etcd from before step 3 need the old keys: keep a backup of Secret %s for as long as you keep them.", secretName(p.Cluster)))
 }

@@ -1,6 +1,6 @@
 // Package encryptionkeys rotates the keys that encrypt the etcd data of a hosted control plane, while the cluster is
 // running. It reads the progress from Secret <cluster>-encryption and the status of the HostedControlPlane, computes
-// the next step ([Decide], without side effects), executes it, and waits until the control plane has followed
+// the next step ([decide], without side effects), executes it, and waits until the control plane has followed
 // ([Order.Run]). The command can be killed at any time, and continues when it is run again:
 //
 //	Secret has            control plane runs with   next step

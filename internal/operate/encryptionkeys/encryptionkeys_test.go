@@ -25,10 +25,10 @@ import (
 )
 
 // settled is a cluster with keys that are in effect.
-func settled() Snapshot {
+func settled() snapshot {
 	meta := metav1.ObjectMeta{Namespace: "ns", Name: "c"}
 	keys := componentconfig.KeySet{Current: componentconfig.NewKeys()}
-	s := Snapshot{
+	s := snapshot{
 		Cluster: &clusterv1.Cluster{ObjectMeta: meta, Spec: clusterv1.ClusterSpec{ControlPlaneRef: clusterv1.ContractVersionedObjectReference{
 			APIGroup: hostedv1.GroupVersion.Group, Kind: "HostedControlPlane", Name: "c"}}},
 		Plane:  &hostedv1.HostedControlPlane{ObjectMeta: meta},
@@ -40,7 +40,7 @@ func settled() Snapshot {
 }
 
 // keysOf are the keys of the Secret.
-func (s Snapshot) keysOf() componentconfig.KeySet {
+func (s snapshot) keysOf() componentconfig.KeySet {
 	keys, err := componentconfig.ParseKeys(s.Secret.Data)
 	if err != nil {
 		panic(err)
@@ -48,42 +48,42 @@ func (s Snapshot) keysOf() componentconfig.KeySet {
 	return keys
 }
 
-func rotated(s *Snapshot)   { s.Secret.Data = s.keysOf().Rotated().Data() }
-func inEffect(s *Snapshot)  { s.Plane.Status.EncryptionKeys = s.keysOf().Fingerprint() }
-func forgotten(s *Snapshot) { s.Secret.Data = s.keysOf().Settled().Data() }
+func rotated(s *snapshot)   { s.Secret.Data = s.keysOf().Rotated().Data() }
+func inEffect(s *snapshot)  { s.Plane.Status.EncryptionKeys = s.keysOf().Fingerprint() }
+func forgotten(s *snapshot) { s.Secret.Data = s.keysOf().Settled().Data() }
 
 func TestDecide(t *testing.T) {
-	wait := Step{Wait: "HostedControlPlane c restarts with the keys of Secret c-encryption"}
+	wait := step{Wait: "HostedControlPlane c restarts with the keys of Secret c-encryption"}
 	for name, tc := range map[string]struct {
-		changes []func(*Snapshot)
-		want    Step
+		changes []func(*snapshot)
+		want    step
 		begun   bool
 		says    string // of the error
 	}{
-		"nothing under way":      {nil, Step{Action: Done}, false, ""},
-		"new keys":               {[]func(*Snapshot){rotated}, wait, true, ""},
-		"new keys in effect":     {[]func(*Snapshot){rotated, inEffect}, Step{Action: Rewrite}, true, ""},
-		"old keys forgotten":     {[]func(*Snapshot){rotated, inEffect, forgotten}, wait, true, ""},
-		"done":                   {[]func(*Snapshot){rotated, inEffect, forgotten, inEffect}, Step{Action: Done}, false, ""},
-		"once more":              {[]func(*Snapshot){rotated, inEffect, forgotten, inEffect, rotated}, wait, true, ""},
-		"encryption off again":   {[]func(*Snapshot){func(s *Snapshot) { s.Plane.Spec.Encryption = nil }}, Step{Action: Done}, false, ""},
-		"no encryption":          {[]func(*Snapshot){func(s *Snapshot) { s.Plane.Spec.Encryption, s.Secret = nil, nil }}, Step{}, false, "set spec.encryption of HostedControlPlane c"},
-		"no Secret":              {[]func(*Snapshot){func(s *Snapshot) { s.Secret = nil }}, Step{}, false, "Secret c-encryption does not exist"},
-		"nothing ever encrypted": {[]func(*Snapshot){func(s *Snapshot) { s.Plane.Spec.Encryption, s.Plane.Status.EncryptionKeys = nil, "" }}, Step{}, false, "is or was encrypted, although Secret c-encryption is there"},
-		"paused":                 {[]func(*Snapshot){func(s *Snapshot) { s.Cluster.Spec.Paused = new(true) }}, Step{}, false, "remove spec.paused"},
-		"paused control plane":   {[]func(*Snapshot){func(s *Snapshot) { s.Plane.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} }}, Step{}, false, "remove annotation cluster.x-k8s.io/paused"},
-		"being deleted":          {[]func(*Snapshot){func(s *Snapshot) { now := metav1.Now(); s.Cluster.DeletionTimestamp = &now }}, Step{}, false, "is being deleted"},
-		"simulated":              {[]func(*Snapshot){func(s *Snapshot) { s.Plane.Spec.Backend.Simulated = &hostedv1.SimulatedBackend{} }}, Step{}, false, "is simulated"},
-		"half a Secret":          {[]func(*Snapshot){func(s *Snapshot) { delete(s.Secret.Data, "aesgcm") }}, Step{}, false, "aesgcm has 0; restore it from a backup"},
-		"other keys": {[]func(*Snapshot){func(s *Snapshot) {
+		"nothing under way":      {nil, step{Action: Done}, false, ""},
+		"new keys":               {[]func(*snapshot){rotated}, wait, true, ""},
+		"new keys in effect":     {[]func(*snapshot){rotated, inEffect}, step{Action: rewrite}, true, ""},
+		"old keys forgotten":     {[]func(*snapshot){rotated, inEffect, forgotten}, wait, true, ""},
+		"done":                   {[]func(*snapshot){rotated, inEffect, forgotten, inEffect}, step{Action: Done}, false, ""},
+		"once more":              {[]func(*snapshot){rotated, inEffect, forgotten, inEffect, rotated}, wait, true, ""},
+		"encryption off again":   {[]func(*snapshot){func(s *snapshot) { s.Plane.Spec.Encryption = nil }}, step{Action: Done}, false, ""},
+		"no encryption":          {[]func(*snapshot){func(s *snapshot) { s.Plane.Spec.Encryption, s.Secret = nil, nil }}, step{}, false, "set spec.encryption of HostedControlPlane c"},
+		"no Secret":              {[]func(*snapshot){func(s *snapshot) { s.Secret = nil }}, step{}, false, "Secret c-encryption does not exist"},
+		"nothing ever encrypted": {[]func(*snapshot){func(s *snapshot) { s.Plane.Spec.Encryption, s.Plane.Status.EncryptionKeys = nil, "" }}, step{}, false, "is or was encrypted, although Secret c-encryption is there"},
+		"paused":                 {[]func(*snapshot){func(s *snapshot) { s.Cluster.Spec.Paused = new(true) }}, step{}, false, "remove spec.paused"},
+		"paused control plane":   {[]func(*snapshot){func(s *snapshot) { s.Plane.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} }}, step{}, false, "remove annotation cluster.x-k8s.io/paused"},
+		"being deleted":          {[]func(*snapshot){func(s *snapshot) { now := metav1.Now(); s.Cluster.DeletionTimestamp = &now }}, step{}, false, "is being deleted"},
+		"simulated":              {[]func(*snapshot){func(s *snapshot) { s.Plane.Spec.Backend.Simulated = &hostedv1.SimulatedBackend{} }}, step{}, false, "is simulated"},
+		"half a Secret":          {[]func(*snapshot){func(s *snapshot) { delete(s.Secret.Data, "aesgcm") }}, step{}, false, "aesgcm has 0; restore it from a backup"},
+		"other keys": {[]func(*snapshot){func(s *snapshot) {
 			s.Plane.Status.Conditions = []metav1.Condition{{Type: hostedv1.EncryptionKeysAvailableCondition, Status: metav1.ConditionFalse, Message: "Secret c-encryption has other keys"}}
-		}}, Step{}, false, "has other keys"},
+		}}, step{}, false, "has other keys"},
 	} {
 		s := settled()
 		for _, change := range tc.changes {
 			change(&s)
 		}
-		got, err := Decide(s)
+		got, err := decide(s)
 		if diff := cmp.Diff(tc.want, got); diff != "" || (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
@@ -245,9 +245,9 @@ func TestRewritingFails(t *testing.T) {
 	w := newWorld(t)
 	o := w.order()
 	o.Rewrite = func(context.Context, client.ObjectKey) (int, error) {
-		return 1, fault.New(fault.Invalid, ReasonNotRewritten, "no")
+		return 1, fault.New(fault.Invalid, reasonNotRewritten, "no")
 	}
-	if err := o.Run(t.Context(), "ns", Plan{Cluster: "c"}); fault.As(err) == nil || fault.As(err).Reason != ReasonNotRewritten {
+	if err := o.Run(t.Context(), "ns", Plan{Cluster: "c"}); fault.As(err) == nil || fault.As(err).Reason != reasonNotRewritten {
 		t.Errorf("got %v", err)
 	}
 	if keys := w.plane().Status.EncryptionKeys; !strings.Contains(keys, ",") {

@@ -70,7 +70,7 @@ func (r *run) step(ctx context.Context) (done bool, text string, err error) {
 	if err != nil {
 		return false, "", err
 	}
-	next, err := Decide(s)
+	next, err := decide(s)
 	if err != nil {
 		return false, "", err
 	}
@@ -82,14 +82,14 @@ func (r *run) step(ctx context.Context) (done bool, text string, err error) {
 		err := r.write(ctx, s, componentconfig.KeySet.Rotated)
 		r.begun = err == nil
 		return false, "New keys encrypt what is written from now on", err
-	case next.Action == Rewrite:
+	case next.Action == rewrite:
 		return false, "", r.rewrite(ctx, s)
 	}
 	return false, next.Wait, nil
 }
 
 // rewrite rewrites all objects, and then removes the old keys.
-func (r *run) rewrite(ctx context.Context, s Snapshot) error {
+func (r *run) rewrite(ctx context.Context, s snapshot) error {
 	r.say("Everything that is stored is written once more")
 	n, err := r.Rewrite(ctx, r.cluster)
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *run) rewrite(ctx context.Context, s Snapshot) error {
 }
 
 // write changes the keys in the Secret, and nothing else.
-func (o Rotator) write(ctx context.Context, s Snapshot, change func(componentconfig.KeySet) componentconfig.KeySet) error {
+func (o Rotator) write(ctx context.Context, s snapshot, change func(componentconfig.KeySet) componentconfig.KeySet) error {
 	keys, err := componentconfig.ParseKeys(s.Secret.Data)
 	if err != nil {
 		return err
@@ -119,17 +119,17 @@ func (o Rotator) write(ctx context.Context, s Snapshot, change func(componentcon
 
 // read reads the input of a decision. It reads the Secret before the HostedControlPlane, whose status follows the
 // Secret.
-func (o Rotator) read(ctx context.Context, key client.ObjectKey) (Snapshot, error) {
-	s := Snapshot{Cluster: &clusterv1.Cluster{}, Plane: &hostedv1.HostedControlPlane{}, Secret: &corev1.Secret{}}
+func (o Rotator) read(ctx context.Context, key client.ObjectKey) (snapshot, error) {
+	s := snapshot{Cluster: &clusterv1.Cluster{}, Plane: &hostedv1.HostedControlPlane{}, Secret: &corev1.Secret{}}
 	if err := o.Client.Get(ctx, key, s.Cluster); err != nil {
 		return s, fmt.Errorf("reading Cluster %s: %w", key.Name, err)
 	}
 	ref := s.Cluster.Spec.ControlPlaneRef
 	if ref.Kind != "HostedControlPlane" || ref.APIGroup != hostedv1.GroupVersion.Group {
-		return s, fault.New(fault.Invalid, ReasonUnsupported,
+		return s, fault.New(fault.Invalid, reasonUnsupported,
 			"what cluster %q has in etcd is encrypted by its control plane's provider, if it is: its kind is %q, and this command knows HostedControlPlane", key.Name, ref.Kind)
 	}
-	secret := client.ObjectKey{Namespace: key.Namespace, Name: SecretName(key.Name)}
+	secret := client.ObjectKey{Namespace: key.Namespace, Name: secretName(key.Name)}
 	err := o.Client.Get(ctx, secret, s.Secret)
 	if apierrors.IsNotFound(err) {
 		s.Secret = nil
@@ -144,7 +144,7 @@ func (o Rotator) read(ctx context.Context, key client.ObjectKey) (Snapshot, erro
 
 // timeoutError returns the error for a rotation that timed out.
 func timeoutError(said string, cause error) error {
-	return fault.New(fault.Transient, ReasonTimeout, "the rotation is not done in the time of --wait-timeout, and does not proceed without this command: run it again to continue. The last that was seen: %s", said).From(cause)
+	return fault.New(fault.Transient, reasonTimeout, "the rotation is not done in the time of --wait-timeout, and does not proceed without this command: run it again to continue. The last that was seen: %s", said).From(cause)
 }
 
 func (o Rotator) say(text string) {

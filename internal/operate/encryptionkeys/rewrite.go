@@ -46,9 +46,9 @@ func RewriteAll(ctx context.Context, config *rest.Config) (n int, err error) {
 		switch refused := (apierrors.APIStatus)(nil); {
 		case err == nil, fault.As(err) != nil:
 		case errors.As(err, &refused): // an error of the workload cluster, not of the management cluster
-			err = fault.New(fault.Transient, ReasonNotRewritten, "the workload cluster fails, so that the old keys are kept: %s; correct that, and run the command again", clip(err.Error())).From(err)
+			err = fault.New(fault.Transient, reasonNotRewritten, "the workload cluster fails, so that the old keys are kept: %s; correct that, and run the command again", clip(err.Error())).From(err)
 		default:
-			err = fault.New(fault.Unreachable, ReasonUnreachable, "the workload cluster does not answer: run the command again to continue").From(err)
+			err = fault.New(fault.Unreachable, reasonUnreachable, "the workload cluster does not answer: run the command again to continue").From(err)
 		}
 	}()
 	config = rest.CopyConfig(config)
@@ -73,7 +73,7 @@ func RewriteAll(ctx context.Context, config *rest.Config) (n int, err error) {
 		if n := r.failures - maxNamedFailures; n > 0 {
 			more = fmt.Sprintf("\n* and %d more", n)
 		}
-		return r.objects, fault.New(fault.Invalid, ReasonNotRewritten,
+		return r.objects, fault.New(fault.Invalid, reasonNotRewritten,
 			"objects could not be written once more, so that the old keys are kept: make that possible, or delete the objects, and run the command again:\n* %s%s",
 			strings.Join(r.failed, "\n* "), more)
 	}

@@ -84,7 +84,7 @@ func TestRewriteAll(t *testing.T) {
 
 	refuse(t, api)
 	_, err = RewriteAll(t.Context(), server.Config)
-	if fault.As(err) == nil || fault.As(err).Reason != ReasonNotRewritten || !strings.Contains(err.Error(), "* secrets default/t: ") || strings.Contains(err.Error(), "default/s:") {
+	if fault.As(err) == nil || fault.As(err).Reason != reasonNotRewritten || !strings.Contains(err.Error(), "* secrets default/t: ") || strings.Contains(err.Error(), "default/s:") {
 		t.Errorf("an object that cannot be written: %v", err)
 	}
 

@@ -20,11 +20,11 @@ import (
 const (
 	// ReasonNotYet is the reason when the kubeconfig does not exist yet; Gone.
 	ReasonNotYet = "KubeconfigNotReady"
-	// ReasonEmpty is the reason when the Secret contains no kubeconfig; Invalid.
-	ReasonEmpty = "KubeconfigEmpty"
-	// ReasonUnsafe is the reason when the kubeconfig cannot be parsed, or would make a client run a command or read
+	// reasonEmpty is the reason when the Secret contains no kubeconfig; Invalid.
+	reasonEmpty = "KubeconfigEmpty"
+	// reasonUnsafe is the reason when the kubeconfig cannot be parsed, or would make a client run a command or read
 	// files chosen by the kubeconfig's author; Invalid.
-	ReasonUnsafe = "KubeconfigUnsafe"
+	reasonUnsafe = "KubeconfigUnsafe"
 )
 
 // key is the key of the kubeconfig in the Secret.
@@ -42,11 +42,11 @@ func ReadKubeconfig(ctx context.Context, r client.Reader, name client.ObjectKey)
 		return nil, fmt.Errorf("reading the kubeconfig of cluster %s: %w", name, err)
 	}
 	if len(secret.Data[key]) == 0 {
-		return nil, fault.New(fault.Invalid, ReasonEmpty, "the secret %q in namespace %q has no key %q: delete it, and the control plane provider creates it again",
+		return nil, fault.New(fault.Invalid, reasonEmpty, "the secret %q in namespace %q has no key %q: delete it, and the control plane provider creates it again",
 			secret.Name, secret.Namespace, key)
 	}
 	if err := workload.Check(secret.Data[key]); err != nil {
-		return nil, fault.New(fault.Invalid, ReasonUnsafe, "the secret %q in namespace %q is not passed on: %s", secret.Name, secret.Namespace, fault.UserMessage(err))
+		return nil, fault.New(fault.Invalid, reasonUnsafe, "the secret %q in namespace %q is not passed on: %s", secret.Name, secret.Namespace, fault.UserMessage(err))
 	}
 	return secret.Data[key], nil
 }

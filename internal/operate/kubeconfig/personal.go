@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	// UserLabel, UserAnnotation and ExpiresAnnotation of a binding are the same as for credentials issued by the
+	// userLabel, userAnnotation and expiresAnnotation of a binding are the same as for credentials issued by the
 	// manager.
-	UserLabel         = credentials.UserLabel
-	UserAnnotation    = credentials.UserAnnotation
-	ExpiresAnnotation = credentials.ExpiresAnnotation
+	userLabel         = credentials.UserLabel
+	userAnnotation    = credentials.UserAnnotation
+	expiresAnnotation = credentials.ExpiresAnnotation
 	// prefix is the prefix of object names, and groupPrefix the prefix of groups.
 	prefix      = credentials.BindingPrefix
 	groupPrefix = credentials.GroupPrefix
@@ -34,13 +34,13 @@ const (
 
 // Limits of the validity of a certificate. The cluster may sign for less.
 const (
-	MinValidity = 10 * time.Minute // the minimum in Kubernetes
-	MaxValidity = credentials.Longest
+	minValidity = 10 * time.Minute // the minimum in Kubernetes
+	maxValidity = credentials.Longest
 )
 
 // Reasons of faults.
 const (
-	ReasonInvalid   = "CredentialsInvalid"
+	reasonInvalid   = "CredentialsInvalid"
 	ReasonNotSigned = "CredentialsNotSigned"
 )
 
@@ -75,10 +75,10 @@ func Issue(ctx context.Context, c kubernetes.Interface, r Request) (Credentials,
 	_, err := c.RbacV1().ClusterRoles().Get(ctx, r.Role, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && hasNoRoles(ctx, c):
-		return Credentials{}, fault.New(fault.Invalid, ReasonInvalid,
+		return Credentials{}, fault.New(fault.Invalid, reasonInvalid,
 			"the workload cluster has no ClusterRoles, as a simulated one has none, so that it issues no credentials: use the administrator's")
 	case apierrors.IsNotFound(err):
-		return Credentials{}, fault.New(fault.Invalid, ReasonInvalid,
+		return Credentials{}, fault.New(fault.Invalid, reasonInvalid,
 			"the workload cluster has no ClusterRole %q: name one that it has with --role, such as view, edit, admin or cluster-admin", r.Role)
 	case err != nil:
 		return Credentials{}, fmt.Errorf("reading ClusterRole %s: %w", r.Role, err)
@@ -130,13 +130,13 @@ func hasNoRoles(ctx context.Context, c kubernetes.Interface) bool {
 func (r Request) check() error {
 	switch {
 	case r.User == "" || strings.TrimSpace(r.User) != r.User || len(r.User) > 64:
-		return fault.New(fault.Invalid, ReasonInvalid, "%q is not the name of a user: 1 to 64 characters without spaces around them", r.User)
+		return fault.New(fault.Invalid, reasonInvalid, "%q is not the name of a user: 1 to 64 characters without spaces around them", r.User)
 	case isSystem(r.User):
-		return fault.New(fault.Invalid, ReasonInvalid, "%q is a name of Kubernetes' own components: name a person", r.User)
+		return fault.New(fault.Invalid, reasonInvalid, "%q is a name of Kubernetes' own components: name a person", r.User)
 	case slices.ContainsFunc(r.Groups, isSystem):
-		return fault.New(fault.Invalid, ReasonInvalid, "groups that start with system: or kubeadm: are Kubernetes' own, and are not issued: name a group of yours with --group")
-	case r.Validity < MinValidity || r.Validity > MaxValidity:
-		return fault.New(fault.Invalid, ReasonInvalid, "credentials are valid for %s to %s, not for %s", MinValidity, MaxValidity, r.Validity)
+		return fault.New(fault.Invalid, reasonInvalid, "groups that start with system: or kubeadm: are Kubernetes' own, and are not issued: name a group of yours with --group")
+	case r.Validity < minValidity || r.Validity > maxValidity:
+		return fault.New(fault.Invalid, reasonInvalid, "credentials are valid for %s to %s, not for %s", minValidity, maxValidity, r.Validity)
 	}
 	return nil
 }
@@ -150,8 +150,8 @@ func bindingOf(r Request, c Credentials, group string) *rbacv1.ClusterRoleBindin
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        c.Binding,
-			Labels:      map[string]string{UserLabel: contract.LabelValue(r.User)},
-			Annotations: map[string]string{UserAnnotation: r.User, ExpiresAnnotation: c.Expires.UTC().Format(time.RFC3339)},
+			Labels:      map[string]string{userLabel: contract.LabelValue(r.User)},
+			Annotations: map[string]string{userAnnotation: r.User, expiresAnnotation: c.Expires.UTC().Format(time.RFC3339)},
 		},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: r.Role},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
@@ -161,12 +161,12 @@ func bindingOf(r Request, c Credentials, group string) *rbacv1.ClusterRoleBindin
 // deleteExpiredBindings deletes the bindings of expired certificates. A binding without a valid expiry time was created by hand, and is
 // left unchanged.
 func deleteExpiredBindings(ctx context.Context, c kubernetes.Interface, now time.Time) error {
-	list, err := c.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{LabelSelector: UserLabel})
+	list, err := c.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{LabelSelector: userLabel})
 	if err != nil {
 		return fmt.Errorf("listing ClusterRoleBindings: %w", err)
 	}
 	for _, b := range list.Items {
-		ends, err := time.Parse(time.RFC3339, b.Annotations[ExpiresAnnotation])
+		ends, err := time.Parse(time.RFC3339, b.Annotations[expiresAnnotation])
 		if err != nil || now.Before(ends) || !strings.HasPrefix(b.Name, prefix) {
 			continue
 		}

@@ -77,18 +77,18 @@ func TestIssue(t *testing.T) {
 		t.Errorf("requests are left: %v, %v", err, left)
 	}
 
-	bindings, err := admin.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{LabelSelector: UserLabel})
+	bindings, err := admin.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{LabelSelector: userLabel})
 	if err != nil || len(bindings.Items) != 2 {
 		t.Fatalf("what is valid stays: %v, %d left", err, len(bindings.Items))
 	}
 	for _, b := range bindings.Items {
-		b.Annotations[ExpiresAnnotation] = now.Add(-time.Hour).UTC().Format(time.RFC3339)
+		b.Annotations[expiresAnnotation] = now.Add(-time.Hour).UTC().Format(time.RFC3339)
 		if _, err := admin.RbacV1().ClusterRoleBindings().Update(t.Context(), &b, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	issue(anna)
-	bindings, err = admin.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{LabelSelector: UserLabel})
+	bindings, err = admin.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{LabelSelector: userLabel})
 	if err != nil || len(bindings.Items) != 1 {
 		t.Errorf("what has expired is removed: %v, %d left", err, len(bindings.Items))
 	}
@@ -112,7 +112,7 @@ func TestIssueRefuses(t *testing.T) {
 	server := apiserver.Start(t, apiserver.Options{})
 	admin := kubernetes.NewForConfigOrDie(server.Config)
 	mine := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "mine", Labels: map[string]string{UserLabel: "anna"}, Annotations: map[string]string{ExpiresAnnotation: "2001-01-01T00:00:00Z"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "mine", Labels: map[string]string{userLabel: "anna"}, Annotations: map[string]string{expiresAnnotation: "2001-01-01T00:00:00Z"}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 	}
 	if _, err := admin.RbacV1().ClusterRoleBindings().Create(t.Context(), mine, metav1.CreateOptions{}); err != nil {
@@ -133,7 +133,7 @@ func TestIssueRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	bindings, err := admin.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{LabelSelector: UserLabel})
+	bindings, err := admin.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{LabelSelector: userLabel})
 	if err != nil || len(bindings.Items) != 1 || bindings.Items[0].Name != "mine" {
 		t.Errorf("a binding that is not of this program stays, and no other is made: %v, %v", err, bindings.Items)
 	}

@@ -15,7 +15,7 @@ import (
 func WaitForCreation(ctx context.Context, c client.WithWatch, key client.ObjectKey, show Reporter) error {
 	return Run(ctx, NewAPI(ctx, c, key), func(s describe.Snapshot, err error) ([]Step, error) {
 		if apierrors.IsNotFound(err) {
-			return nil, fault.New(fault.Gone, ReasonDeleted, "cluster %q does not exist (any more)", key.Name).From(err)
+			return nil, fault.New(fault.Gone, reasonDeleted, "cluster %q does not exist (any more)", key.Name).From(err)
 		}
 		if err != nil {
 			return nil, err

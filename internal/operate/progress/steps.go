@@ -31,12 +31,12 @@ type Step struct {
 
 // Reasons of faults that end a wait, because waiting longer does not help.
 const (
-	// ReasonPaused is the reason when the Cluster, or a rollout in it, is paused.
-	ReasonPaused = "ClusterPaused"
+	// reasonPaused is the reason when the Cluster, or a rollout in it, is paused.
+	reasonPaused = "ClusterPaused"
 	// ReasonRefused is the reason when a provider cannot fulfill the spec.
 	ReasonRefused = "SpecRefused"
-	// ReasonDeleted is the reason when the Cluster is being deleted, or gone.
-	ReasonDeleted = "ClusterDeleted"
+	// reasonDeleted is the reason when the Cluster is being deleted, or gone.
+	reasonDeleted = "ClusterDeleted"
 )
 
 // noController is the reason in the condition of a Cluster whose control plane no controller reconciles.
@@ -69,15 +69,15 @@ func checkWaitable(s describe.Snapshot) error {
 	c := s.Cluster
 	switch {
 	case c.DeletionTimestamp != nil:
-		return fault.New(fault.Gone, ReasonDeleted, "cluster %q is being deleted", c.Name)
+		return fault.New(fault.Gone, reasonDeleted, "cluster %q is being deleted", c.Name)
 	case c.Spec.Paused != nil && *c.Spec.Paused:
-		return fault.New(fault.Invalid, ReasonPaused,
+		return fault.New(fault.Invalid, reasonPaused,
 			"cluster %q is paused: nothing happens until spec.paused is false", c.Name)
 	}
 	for i := range s.Deployments {
 		d := &s.Deployments[i]
 		if old := outdated(s, d); d.Spec.Paused != nil && *d.Spec.Paused && old > 0 {
-			return fault.New(fault.Invalid, ReasonPaused,
+			return fault.New(fault.Invalid, reasonPaused,
 				"the rollout of MachineDeployment %s is paused; %s not up to date: nothing happens until spec.paused is false", d.Name, areNodes(old))
 		}
 	}

@@ -19,20 +19,20 @@ import (
 
 // Reasons of faults.
 const (
-	// ReasonNoPolicy is the reason when no EtcdSnapshotPolicy selects the Cluster; Invalid.
-	ReasonNoPolicy = "NoSnapshotPolicy"
-	// ReasonAmbiguous is the reason when several policies select the Cluster and none was named; Invalid.
-	ReasonAmbiguous = "SeveralSnapshotPolicies"
-	// ReasonNotFound is the reason when the snapshot or Cluster does not exist; Gone.
-	ReasonNotFound = "NotFound"
-	// ReasonFailed is the reason when a snapshot or restore failed; Invalid.
-	ReasonFailed = "SnapshotFailed"
-	// ReasonTimeout is the reason when the wait timed out; Transient.
-	ReasonTimeout = "Timeout"
-	// ReasonUnsupported is the reason when control planes of this kind cannot be restored; Invalid.
-	ReasonUnsupported = "RestoreUnsupported"
-	// ReasonBusy is the reason when another snapshot or restore is in progress; Invalid.
-	ReasonBusy = "RestoreUnderway"
+	// reasonNoPolicy is the reason when no EtcdSnapshotPolicy selects the Cluster; Invalid.
+	reasonNoPolicy = "NoSnapshotPolicy"
+	// reasonAmbiguous is the reason when several policies select the Cluster and none was named; Invalid.
+	reasonAmbiguous = "SeveralSnapshotPolicies"
+	// reasonNotFound is the reason when the snapshot or Cluster does not exist; Gone.
+	reasonNotFound = "NotFound"
+	// reasonFailed is the reason when a snapshot or restore failed; Invalid.
+	reasonFailed = "SnapshotFailed"
+	// reasonTimeout is the reason when the wait timed out; Transient.
+	reasonTimeout = "Timeout"
+	// reasonUnsupported is the reason when control planes of this kind cannot be restored; Invalid.
+	reasonUnsupported = "RestoreUnsupported"
+	// reasonBusy is the reason when another snapshot or restore is in progress; Invalid.
+	reasonBusy = "RestoreUnderway"
 )
 
 // Snapshot is a snapshot listed in the status of a policy.
@@ -114,11 +114,11 @@ func policyFor(ctx context.Context, c client.Client, cluster *clusterv1.Cluster,
 	case len(names) == 1:
 		return found, nil
 	case len(names) > 1:
-		return nil, fault.New(fault.Invalid, ReasonAmbiguous, "the EtcdSnapshotPolicies %s are all for cluster %q; name one with --policy", strings.Join(names, ", "), cluster.Name)
+		return nil, fault.New(fault.Invalid, reasonAmbiguous, "the EtcdSnapshotPolicies %s are all for cluster %q; name one with --policy", strings.Join(names, ", "), cluster.Name)
 	case named != "":
-		return nil, fault.New(fault.Invalid, ReasonNoPolicy, "EtcdSnapshotPolicy %q does not exist in namespace %q, or is not for cluster %q", named, cluster.Namespace, cluster.Name)
+		return nil, fault.New(fault.Invalid, reasonNoPolicy, "EtcdSnapshotPolicy %q does not exist in namespace %q, or is not for cluster %q", named, cluster.Namespace, cluster.Name)
 	}
-	return nil, fault.New(fault.Invalid, ReasonNoPolicy,
+	return nil, fault.New(fault.Invalid, reasonNoPolicy,
 		"no EtcdSnapshotPolicy of namespace %q is for cluster %q; create one, as docs/etcd-snapshots.md says: it names where snapshots are stored", cluster.Namespace, cluster.Name)
 }
 

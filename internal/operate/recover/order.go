@@ -53,11 +53,11 @@ type Recoverer struct {
 func (o Recoverer) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want RebuildOptions) (RebuildPlan, error) {
 	ref := cluster.Spec.ControlPlaneRef
 	if ref.Kind != "KubeadmControlPlane" || ref.APIGroup != controlplanev1.GroupVersion.Group {
-		return RebuildPlan{}, fault.New(fault.Invalid, RebuildReasonUnsupported,
+		return RebuildPlan{}, fault.New(fault.Invalid, rebuildReasonUnsupported,
 			"cluster %q has a control plane of kind %s, and only a KubeadmControlPlane has members of etcd that can lose their quorum; `slipway restore controlplane` puts a HostedControlPlane back to a snapshot", cluster.Name, ref.Kind)
 	}
 	if want.Manual && want.Snapshot.Name != "" {
-		return RebuildPlan{}, fault.New(fault.Invalid, RebuildReasonUnsupported, "a snapshot is restored by the infrastructure provider alone: leave out --manual or --snapshot")
+		return RebuildPlan{}, fault.New(fault.Invalid, rebuildReasonUnsupported, "a snapshot is restored by the infrastructure provider alone: leave out --manual or --snapshot")
 	}
 	key := client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}
 	plane, err := o.plane(ctx, key)
@@ -265,7 +265,7 @@ func (o Recoverer) Run(ctx context.Context, namespace string, p RebuildPlan) err
 func (o Recoverer) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
 	err := wait.PollUntilContextCancel(ctx, o.every(), true, done)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fault.New(fault.Transient, RebuildReasonTimeout, "the recovery is not done in the time of --wait-timeout; once it was accepted it continues without this command").From(err)
+		return fault.New(fault.Transient, rebuildReasonTimeout, "the recovery is not done in the time of --wait-timeout; once it was accepted it continues without this command").From(err)
 	}
 	return err
 }
@@ -304,10 +304,10 @@ func (f *following) isDone(plane *controlplanev1.KubeadmControlPlane) (bool, err
 		f.rebuilt = true
 		f.say("%s", c.Message)
 	case err == nil && request == nil:
-		return false, fault.New(fault.Invalid, RebuildReasonFailed, "annotation %s was removed before the recovery was done", hostedv1.RecoverAnnotation)
+		return false, fault.New(fault.Invalid, rebuildReasonFailed, "annotation %s was removed before the recovery was done", hostedv1.RecoverAnnotation)
 	case c == nil || c.Status == metav1.ConditionTrue: // not observed yet
 	case c.Reason != "Recovering":
-		return false, fault.New(fault.Invalid, RebuildReasonFailed, "the recovery does not proceed: %s", c.Message)
+		return false, fault.New(fault.Invalid, rebuildReasonFailed, "the recovery does not proceed: %s", c.Message)
 	case c.Message != f.said:
 		f.said = c.Message
 		f.say("%s", f.said)

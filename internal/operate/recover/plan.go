@@ -16,11 +16,11 @@ import (
 
 // Reasons of faults.
 const (
-	RebuildReasonUnsupported = "RecoveryUnsupported"
-	ReasonNotNeeded          = "RecoveryNotNeeded"
-	ReasonNoSurvivor         = "NoSurvivor"
-	RebuildReasonFailed      = "RecoveryFailed"
-	RebuildReasonTimeout     = "Timeout"
+	rebuildReasonUnsupported = "RecoveryUnsupported"
+	reasonNotNeeded          = "RecoveryNotNeeded"
+	reasonNoSurvivor         = "NoSurvivor"
+	rebuildReasonFailed      = "RecoveryFailed"
+	rebuildReasonTimeout     = "Timeout"
 )
 
 // RebuildMember is a Machine with the known state of its etcd member.
@@ -80,12 +80,12 @@ func chooseForSnapshot(plane string, members []RebuildMember, want RebuildOption
 		if at := slices.IndexFunc(older, func(m RebuildMember) bool { return m.Machine == want.Survivor }); at >= 0 {
 			return older[at], nil
 		}
-		return RebuildMember{}, fault.New(fault.Invalid, ReasonNoSurvivor, "Machine %s is not one of KubeadmControlPlane %s with a Node that is older than snapshot %s: name one of %s",
+		return RebuildMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "Machine %s is not one of KubeadmControlPlane %s with a Node that is older than snapshot %s: name one of %s",
 			want.Survivor, plane, s.Name, cmp.Or(machinesText(older), "none"))
 	}
 	running := slices.DeleteFunc(slices.Clone(older), func(m RebuildMember) bool { return m.Lost != "" })
 	if len(running) == 0 {
-		return RebuildMember{}, fault.New(fault.Invalid, ReasonNoSurvivor, "no Machine of KubeadmControlPlane %s runs that is older than snapshot %s, whose Node would be in it (%s). Start one, or use a newer snapshot; "+
+		return RebuildMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "no Machine of KubeadmControlPlane %s runs that is older than snapshot %s, whose Node would be in it (%s). Start one, or use a newer snapshot; "+
 			"without one, create the cluster again", plane, s.Name, cmp.Or(lostText(older), "all are newer"))
 	}
 	return slices.MinFunc(running, func(a, b RebuildMember) int {
@@ -97,7 +97,7 @@ func chooseForSnapshot(plane string, members []RebuildMember, want RebuildOption
 func choose(plane string, members []RebuildMember, want RebuildOptions) (RebuildMember, error) {
 	for _, m := range members {
 		if m.Found != nil && m.Found.Leader {
-			return RebuildMember{}, fault.New(fault.Invalid, ReasonNotNeeded,
+			return RebuildMember{}, fault.New(fault.Invalid, reasonNotNeeded,
 				"etcd of KubeadmControlPlane %s has a quorum: the member of Machine %s knows a leader, so that nothing has to be rebuilt", plane, m.Machine)
 		}
 	}
@@ -105,7 +105,7 @@ func choose(plane string, members []RebuildMember, want RebuildOptions) (Rebuild
 		if at := slices.IndexFunc(members, func(m RebuildMember) bool { return m.Machine == want.Survivor }); at >= 0 && members[at].Node != "" {
 			return members[at], nil
 		}
-		return RebuildMember{}, fault.New(fault.Invalid, ReasonNoSurvivor, "Machine %s is not one of KubeadmControlPlane %s with a Node: name one of %s", want.Survivor, plane, machinesText(members))
+		return RebuildMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "Machine %s is not one of KubeadmControlPlane %s with a Node: name one of %s", want.Survivor, plane, machinesText(members))
 	}
 	left := slices.DeleteFunc(slices.Clone(members), func(m RebuildMember) bool { return m.Lost != "" || m.Node == "" || m.Problem != "" })
 	answered := slices.DeleteFunc(slices.Clone(left), func(m RebuildMember) bool { return m.Found == nil })
@@ -117,9 +117,9 @@ func choose(plane string, members []RebuildMember, want RebuildOptions) (Rebuild
 	case len(left) == 1 && want.Manual:
 		return left[0], nil
 	case len(left) == 0:
-		return RebuildMember{}, fault.New(fault.Invalid, ReasonNoSurvivor, "no member of etcd of KubeadmControlPlane %s is left: %s. Start one of their machines where that is possible", plane, lostText(members))
+		return RebuildMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "no member of etcd of KubeadmControlPlane %s is left: %s. Start one of their machines where that is possible", plane, lostText(members))
 	}
-	return RebuildMember{}, fault.New(fault.Invalid, ReasonNoSurvivor,
+	return RebuildMember{}, fault.New(fault.Invalid, reasonNoSurvivor,
 		"no infrastructure machine of KubeadmControlPlane %s says what its member of etcd has; where its provider cannot, name the Machine with --survivor (%s) and rebuild etcd by hand with --manual", plane, machinesText(left))
 }
 
@@ -200,7 +200,7 @@ func (s RebuildSnapshot) lines(survivor RebuildMember) []string {
 	}
 	out := []string{has + ".", lost + "."}
 	if len(s.Since) > 0 {
-		out = append(out, fmt.Sprintf("  Machines that were created since then, whose Nodes are not in it: those of the control plane are replaced, others have to join again: %s", JoinNames(s.Since)))
+		out = append(out, fmt.Sprintf("  Machines that were created since then, whose Nodes are not in it: those of the control plane are replaced, others have to join again: %s", joinNames(s.Since)))
 	}
 	return out
 }

@@ -40,13 +40,13 @@ func TestChoose(t *testing.T) { // KC-19
 		"most":                   {[]RebuildMember{member("a", found(7, 3)), member("b", found(9, 3)), member("c", found(8, 9))}, RebuildOptions{}, "b", ""},
 		"as much":                {[]RebuildMember{member("b", found(7, 3)), member("a", found(7, 3))}, RebuildOptions{}, "a", ""},
 		"named":                  {[]RebuildMember{member("a", found(7, 3)), member("b", found(9, 3))}, RebuildOptions{Survivor: "a"}, "a", ""},
-		"named, and unknown":     {[]RebuildMember{member("a", found(7, 3))}, RebuildOptions{Survivor: "x"}, "", ReasonNoSurvivor},
-		"named, without a Node":  {[]RebuildMember{{Machine: "a"}}, RebuildOptions{Survivor: "a"}, "", ReasonNoSurvivor},
-		"a quorum":               {[]RebuildMember{member("a", leads), member("b", leads), member("c", lost)}, RebuildOptions{Survivor: "a", Force: true}, "", ReasonNotNeeded},
-		"none answers":           {[]RebuildMember{member("a"), member("b", lost), member("c", lost)}, RebuildOptions{}, "", ReasonNoSurvivor},
+		"named, and unknown":     {[]RebuildMember{member("a", found(7, 3))}, RebuildOptions{Survivor: "x"}, "", reasonNoSurvivor},
+		"named, without a Node":  {[]RebuildMember{{Machine: "a"}}, RebuildOptions{Survivor: "a"}, "", reasonNoSurvivor},
+		"a quorum":               {[]RebuildMember{member("a", leads), member("b", leads), member("c", lost)}, RebuildOptions{Survivor: "a", Force: true}, "", reasonNotNeeded},
+		"none answers":           {[]RebuildMember{member("a"), member("b", lost), member("c", lost)}, RebuildOptions{}, "", reasonNoSurvivor},
 		"none answers, by hand":  {[]RebuildMember{member("a"), member("b", lost), member("c", lost)}, RebuildOptions{Manual: true}, "a", ""},
-		"two left, by hand":      {[]RebuildMember{member("a"), member("b"), member("c", lost)}, RebuildOptions{Manual: true}, "", ReasonNoSurvivor},
-		"none is left":           {[]RebuildMember{member("a", lost), member("b", func(m *RebuildMember) { m.Problem = "no data" })}, RebuildOptions{}, "", ReasonNoSurvivor},
+		"two left, by hand":      {[]RebuildMember{member("a"), member("b"), member("c", lost)}, RebuildOptions{Manual: true}, "", reasonNoSurvivor},
+		"none is left":           {[]RebuildMember{member("a", lost), member("b", func(m *RebuildMember) { m.Problem = "no data" })}, RebuildOptions{}, "", reasonNoSurvivor},
 		"one of two has trouble": {[]RebuildMember{member("a", func(m *RebuildMember) { m.Problem = "no data" }), member("b", found(1, 1))}, RebuildOptions{}, "b", ""},
 	}
 	for name, tt := range tests {
@@ -85,7 +85,7 @@ func TestChooseForSnapshot(t *testing.T) { // KC-19
 	}
 	for name, tt := range tests {
 		got, err := chooseForSnapshot("kcp", tt.members, RebuildOptions{Survivor: tt.named}, Snapshot{Name: "c1-20261125T120000Z", Time: at})
-		if f := fault.As(err); got.Machine != tt.want || (f != nil && f.Reason == ReasonNoSurvivor) != (tt.want == "") {
+		if f := fault.As(err); got.Machine != tt.want || (f != nil && f.Reason == reasonNoSurvivor) != (tt.want == "") {
 			t.Errorf("%s: %q, %v", name, got.Machine, err)
 		}
 	}

@@ -48,11 +48,11 @@ type RestoreOptions struct {
 func (o SnapshotClient) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want RestoreOptions) (Restore, error) {
 	ref := cluster.Spec.ControlPlaneRef
 	if ref.Kind == "KubeadmControlPlane" {
-		return Restore{}, fault.New(fault.Invalid, ReasonUnsupported,
+		return Restore{}, fault.New(fault.Invalid, reasonUnsupported,
 			"cluster %[1]q has a control plane on machines: `slipway recover controlplane %[1]s --snapshot NAME` restores it, on one machine, and replaces the others", cluster.Name)
 	}
 	if ref.Kind != "HostedControlPlane" || ref.APIGroup != hostedv1.GroupVersion.Group {
-		return Restore{}, fault.New(fault.Invalid, ReasonUnsupported,
+		return Restore{}, fault.New(fault.Invalid, reasonUnsupported,
 			"cluster %q has a control plane of kind %s, and only a HostedControlPlane, or a KubeadmControlPlane with `slipway recover controlplane`, is restored", cluster.Name, ref.Kind)
 	}
 	plane := &hostedv1.HostedControlPlane{}
@@ -61,7 +61,7 @@ func (o SnapshotClient) Prepare(ctx context.Context, cluster *clusterv1.Cluster,
 		return Restore{}, fmt.Errorf("reading HostedControlPlane %s: %w", ref.Name, err)
 	}
 	if asked, ok := plane.Annotations[hostedv1.RestoreAnnotation]; ok {
-		return Restore{}, fault.New(fault.Invalid, ReasonBusy,
+		return Restore{}, fault.New(fault.Invalid, reasonBusy,
 			"a restore of HostedControlPlane %s is under way: %s; wait for it, or remove annotation %s", ref.Name, asked, hostedv1.RestoreAnnotation)
 	}
 	found, err := o.Find(ctx, cluster, want)
@@ -93,7 +93,7 @@ func (o SnapshotClient) MachinesSince(ctx context.Context, cluster *clusterv1.Cl
 func (o SnapshotClient) Find(ctx context.Context, cluster *clusterv1.Cluster, want RestoreOptions) (Snapshot, error) {
 	found, err := o.find(ctx, cluster, want)
 	if err == nil && found.Encrypted && want.IdentitySecret == "" {
-		return Snapshot{}, fault.New(fault.Invalid, ReasonFailed,
+		return Snapshot{}, fault.New(fault.Invalid, reasonFailed,
 			"snapshot %s is encrypted: name a Secret of namespace %q with the identity of age in its key \"identity\" with --identity-secret", found.Name, cluster.Namespace)
 	}
 	return found, err
@@ -110,14 +110,14 @@ func (o SnapshotClient) find(ctx context.Context, cluster *clusterv1.Cluster, wa
 		}
 	}
 	if want.Name == "" {
-		return Snapshot{}, fault.New(fault.Gone, ReasonNotFound, "no EtcdSnapshotPolicy lists a snapshot of cluster %q; see `slipway snapshots list %s`", cluster.Name, cluster.Name)
+		return Snapshot{}, fault.New(fault.Gone, reasonNotFound, "no EtcdSnapshotPolicy lists a snapshot of cluster %q; see `slipway snapshots list %s`", cluster.Name, cluster.Name)
 	}
 	if taken, ok := strings.CutPrefix(want.Name, cluster.Name+"-"); ok && want.Policy != "" {
 		if at, err := time.Parse(stamp, taken); err == nil { // older than the snapshots listed in the status
 			return Snapshot{Cluster: cluster.Name, Policy: want.Policy, Name: want.Name, Time: at}, nil
 		}
 	}
-	return Snapshot{}, fault.New(fault.Gone, ReasonNotFound,
+	return Snapshot{}, fault.New(fault.Gone, reasonNotFound,
 		"no EtcdSnapshotPolicy lists snapshot %q of cluster %q; see `slipway snapshots list %s`; for one that is older than those, name its policy with --policy", want.Name, cluster.Name, cluster.Name)
 }
 
@@ -130,13 +130,13 @@ func (r Restore) Lines() []string {
 	}
 	lines := []string{from + ":", "  everything that was written to its API since then is lost"}
 	if len(r.NewerMachines) > 0 {
-		lines = append(lines, fmt.Sprintf("  the Nodes of %d Machines that were created since then are not in it, and have to join again: %s", len(r.NewerMachines), JoinNames(r.NewerMachines)))
+		lines = append(lines, fmt.Sprintf("  the Nodes of %d Machines that were created since then are not in it, and have to join again: %s", len(r.NewerMachines), joinNames(r.NewerMachines)))
 	}
 	return append(lines, "  its API does not answer meanwhile; the data of now is kept beside it until the next restore")
 }
 
-// JoinNames joins names for a message, and truncates long lists.
-func JoinNames(names []string) string {
+// joinNames joins names for a message, and truncates long lists.
+func joinNames(names []string) string {
 	const most = 5
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
@@ -162,7 +162,7 @@ func (o SnapshotClient) Run(ctx context.Context, r Restore) error {
 		now := &hostedv1.HostedControlPlane{}
 		err := o.Client.Get(ctx, r.key, now)
 		if apierrors.IsNotFound(err) {
-			return false, fault.New(fault.Gone, ReasonNotFound, "HostedControlPlane %s was deleted", r.ControlPlane)
+			return false, fault.New(fault.Gone, reasonNotFound, "HostedControlPlane %s was deleted", r.ControlPlane)
 		}
 		if err != nil {
 			return false, fmt.Errorf("reading HostedControlPlane %s: %w", r.ControlPlane, err)
@@ -194,11 +194,11 @@ func (f *restoreProgress) done(plane *hostedv1.HostedControlPlane) (bool, error)
 			f.gone = f.Now()
 		}
 		if f.Now().Sub(f.gone) >= grace { // the status is updated after the annotation is removed
-			return false, fault.New(fault.Invalid, ReasonFailed, "annotation %s was removed or changed before the restore was done", hostedv1.RestoreAnnotation)
+			return false, fault.New(fault.Invalid, reasonFailed, "annotation %s was removed or changed before the restore was done", hostedv1.RestoreAnnotation)
 		}
 	case c == nil || c.Status == metav1.ConditionTrue: // not observed yet
 	case c.Reason != "Restoring":
-		return false, fault.New(fault.Invalid, ReasonFailed, "the restore does not proceed: %s; to leave the control plane as it is, remove annotation %s of HostedControlPlane %s",
+		return false, fault.New(fault.Invalid, reasonFailed, "the restore does not proceed: %s; to leave the control plane as it is, remove annotation %s of HostedControlPlane %s",
 			c.Message, hostedv1.RestoreAnnotation, plane.Name)
 	case c.Message != f.said:
 		f.said = c.Message

@@ -191,7 +191,7 @@ func TestTakeTimeout(t *testing.T) {
 	o.Now = func() time.Time { return now }
 	_, err := o.Take(ctx, demo("HostedControlPlane"), "")
 	p := &hostedv1.EtcdSnapshotPolicy{}
-	if f := fault.As(err); f == nil || f.Reason != ReasonTimeout {
+	if f := fault.As(err); f == nil || f.Reason != reasonTimeout {
 		t.Errorf("got %v", err)
 	}
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "nightly"}, p); err != nil || p.Annotations[hostedv1.TakeSnapshotAnnotation] != "demo-20260102T030405Z" {

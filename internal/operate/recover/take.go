@@ -48,10 +48,10 @@ func (o SnapshotClient) Take(ctx context.Context, cluster *clusterv1.Cluster, po
 		return Snapshot{}, err
 	}
 	if ptr.Deref(p.Spec.Suspend, false) {
-		return Snapshot{}, fault.New(fault.Invalid, ReasonFailed, "EtcdSnapshotPolicy %s is suspended: it takes no snapshots until its spec.suspend is false", p.Name)
+		return Snapshot{}, fault.New(fault.Invalid, reasonFailed, "EtcdSnapshotPolicy %s is suspended: it takes no snapshots until its spec.suspend is false", p.Name)
 	}
 	if asked := p.Annotations[hostedv1.TakeSnapshotAnnotation]; asked != "" {
-		return Snapshot{}, fault.New(fault.Invalid, ReasonBusy, "EtcdSnapshotPolicy %s has a request for snapshot %s already; run the command once more when that is there", p.Name, asked)
+		return Snapshot{}, fault.New(fault.Invalid, reasonBusy, "EtcdSnapshotPolicy %s has a request for snapshot %s already; run the command once more when that is there", p.Name, asked)
 	}
 	r := request{cluster.Name, cluster.Name + "-" + o.Now().UTC().Format(stamp), o.Now()}
 	if err := kube.NewWriter(o.Client, manager).Patch(ctx, p, func(o client.Object) {
@@ -91,12 +91,12 @@ func (o SnapshotClient) taken(ctx context.Context, key client.ObjectKey, r reque
 	gone := p.Annotations[hostedv1.TakeSnapshotAnnotation] != r.name
 	switch why := p.Status.Conditions; {
 	case gone && len(listed.Problems) > 0:
-		return Snapshot{}, false, fault.New(fault.Invalid, ReasonFailed, "there is no snapshot of cluster %q: %s", r.cluster, listed.Problems[0])
+		return Snapshot{}, false, fault.New(fault.Invalid, reasonFailed, "there is no snapshot of cluster %q: %s", r.cluster, listed.Problems[0])
 	case gone:
-		return Snapshot{}, false, fault.New(fault.Invalid, ReasonFailed,
+		return Snapshot{}, false, fault.New(fault.Invalid, reasonFailed,
 			"there is no snapshot of cluster %q; `kubectl events --for etcdsnapshotpolicy/%s` says why", r.cluster, key.Name)
 	case condition.Set(why).IsFalse(hostedv1.StoreAvailableCondition):
-		return Snapshot{}, false, fault.New(fault.Invalid, ReasonFailed, "the store of EtcdSnapshotPolicy %s cannot be used: %s; the snapshot is taken when it can",
+		return Snapshot{}, false, fault.New(fault.Invalid, reasonFailed, "the store of EtcdSnapshotPolicy %s cannot be used: %s; the snapshot is taken when it can",
 			key.Name, condition.Set(why).Get(hostedv1.StoreAvailableCondition).Message)
 	}
 	return Snapshot{}, false, nil
@@ -116,7 +116,7 @@ func (o SnapshotClient) poll(ctx context.Context, what string, done wait.Conditi
 	}
 	err := wait.PollUntilContextCancel(ctx, every, true, done)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fault.New(fault.Transient, ReasonTimeout, "%s is not done in the time of --wait-timeout; it continues without this command", what).From(err)
+		return fault.New(fault.Transient, reasonTimeout, "%s is not done in the time of --wait-timeout; it continues without this command", what).From(err)
 	}
 	return err
 }

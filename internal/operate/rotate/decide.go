@@ -18,9 +18,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 )
 
-// Snapshot is the input of a decision. Machines are read after Plane, so that Machines created later use the
+// snapshot is the input of a decision. Machines are read after Plane, so that Machines created later use the
 // certificates that Plane reports.
-type Snapshot struct {
+type snapshot struct {
 	Now         time.Time
 	Cluster     *clusterv1.Cluster
 	Secret      *corev1.Secret
@@ -34,101 +34,101 @@ type Snapshot struct {
 // restartTolerance is the maximum distance in the future of a restart that the rotation itself has requested.
 const restartTolerance = 2 * time.Minute
 
-// Action is an action of a rotation.
-type Action interface{ String() string }
+// action is an action of a rotation.
+type action interface{ String() string }
 
-// Install updates the Secret to the phase that follows After.
-type Install struct{ After Phase }
+// install updates the Secret to the phase that follows After.
+type install struct{ After Phase }
 
-func (a Install) String() string {
+func (a install) String() string {
 	switch a.After {
 	case None:
 		return "The new authority is installed beside the old one, which still signs"
-	case TrustBoth:
+	case trustBoth:
 		return "The new authority signs, and the old one is still trusted"
-	case NewSigns:
+	case newSigns:
 		return "The old authority is removed"
 	}
 	return "The rotation is done"
 }
 
-// RecordPhase records that the phase is in effect, with the Machines that existed at this time.
-type RecordPhase struct{ Machines string }
+// recordPhase records that the phase is in effect, with the Machines that existed at this time.
+type recordPhase struct{ Machines string }
 
-func (a RecordPhase) String() string { return "The control plane has followed" }
+func (a recordPhase) String() string { return "The control plane has followed" }
 
-// Restart replaces the Machines of a MachineDeployment.
-type Restart struct{ Deployment string }
+// restart replaces the Machines of a MachineDeployment.
+type restart struct{ Deployment string }
 
-func (a Restart) String() string {
+func (a restart) String() string {
 	return "MachineDeployment " + a.Deployment + " replaces its Machines"
 }
 
-// Replace deletes a Machine of a MachinePool, so that its infrastructure provider replaces it.
-type Replace struct{ Machine, Pool string }
+// replace deletes a Machine of a MachinePool, so that its infrastructure provider replaces it.
+type replace struct{ Machine, Pool string }
 
-func (a Replace) String() string {
+func (a replace) String() string {
 	return fmt.Sprintf("Machine %s of MachinePool %s is replaced", a.Machine, a.Pool)
 }
 
-// Step is the next step: actions, or a wait. If both are empty, the rotation is done.
-type Step struct {
-	Actions []Action
+// step is the next step: actions, or a wait. If both are empty, the rotation is done.
+type step struct {
+	Actions []action
 	Wait    string
 }
 
-// Decide returns the next step. The error lists problems that a user must solve first.
-func Decide(s Snapshot) (Step, error) {
-	state, err := Read(s.Secret)
+// decide returns the next step. The error lists problems that a user must solve first.
+func decide(s snapshot) (step, error) {
+	state, err := read(s.Secret)
 	if err != nil {
-		return Step{}, err
+		return step{}, err
 	}
 	if problems := s.problems(state); len(problems) > 0 {
 		again := "run the command again then"
 		if state.Phase == None {
 			again = "nothing was changed"
 		}
-		return Step{}, fault.New(fault.Invalid, ReasonNotNow, "the rotation of the authority of cluster %q cannot %s: %s; %s", s.Cluster.Name,
+		return step{}, fault.New(fault.Invalid, reasonNotNow, "the rotation of the authority of cluster %q cannot %s: %s; %s", s.Cluster.Name,
 			map[bool]string{true: "begin", false: "continue"}[state.Phase == None], strings.Join(problems, "; "), again)
 	}
 	if state.Phase == None {
-		return Step{Actions: []Action{Install{None}}}, nil
+		return step{Actions: []action{install{None}}}, nil
 	}
 	if wait := s.controlPlaneLag(); wait != "" {
-		return Step{Wait: wait}, nil
+		return step{Wait: wait}, nil
 	}
-	if state.Phase == NewOnly {
+	if state.Phase == newOnly {
 		if wait := s.pendingRollout(); wait != "" {
-			return Step{Wait: wait}, nil
+			return step{Wait: wait}, nil
 		}
-		return Step{Actions: []Action{Install{NewOnly}}}, nil
+		return step{Actions: []action{install{newOnly}}}, nil
 	}
 	if !state.InEffect {
 		for i := range s.Pools { // the machine of a pool may be bootstrapped before its Machine exists
 			if wait := poolBehind(&s.Pools[i]); wait != "" {
-				return Step{Wait: wait}, nil
+				return step{Wait: wait}, nil
 			}
 		}
-		return Step{Actions: []Action{RecordPhase{Machines: strings.Join(s.machineNames(), ",")}}}, nil
+		return step{Actions: []action{recordPhase{Machines: strings.Join(s.machineNames(), ",")}}}, nil
 	}
 	return s.replace(state), nil
 }
 
 // replace returns the step that replaces the Machines that existed when the phase came into effect, or installs the
 // next phase.
-func (s Snapshot) replace(state State) Step {
+func (s snapshot) replace(state state) step {
 	left := s.outdated(state)
-	var out Step
+	var out step
 	for i := range s.Deployments {
 		if d := &s.Deployments[i]; s.needsRestart(d, left) {
-			out.Actions = append(out.Actions, Restart{d.Name})
+			out.Actions = append(out.Actions, restart{d.Name})
 		}
 	}
 	for i := range s.Pools {
 		p := &s.Pools[i]
 		at := slices.IndexFunc(left, func(m *clusterv1.Machine) bool { return m.Labels[clusterv1.MachinePoolNameLabel] == p.Name })
 		if at >= 0 && poolBehind(p) == "" && !s.poolReplaces(p) {
-			out.Actions = append(out.Actions, Replace{Machine: left[at].Name, Pool: p.Name})
+			out.Actions = append(out.Actions, replace{Machine: left[at].Name, Pool: p.Name})
 		}
 	}
 	if len(out.Actions) > 0 {
@@ -139,13 +139,13 @@ func (s Snapshot) replace(state State) Step {
 		wait = strings.TrimSuffix(fmt.Sprintf("Waiting for %d of %d Machines to be replaced: %s", len(left), len(state.Outdated), wait), ": ")
 	}
 	if wait != "" {
-		return Step{Wait: wait}
+		return step{Wait: wait}
 	}
-	return Step{Actions: []Action{Install{state.Phase}}}
+	return step{Actions: []action{install{state.Phase}}}
 }
 
 // outdated returns the remaining Machines of state.Outdated, sorted by name.
-func (s Snapshot) outdated(state State) []*clusterv1.Machine {
+func (s snapshot) outdated(state state) []*clusterv1.Machine {
 	var out []*clusterv1.Machine
 	for i := range s.Machines {
 		if slices.Contains(state.Outdated, s.Machines[i].Name) {
@@ -156,7 +156,7 @@ func (s Snapshot) outdated(state State) []*clusterv1.Machine {
 	return out
 }
 
-func (s Snapshot) machineNames() []string {
+func (s snapshot) machineNames() []string {
 	var out []string
 	for _, m := range s.Machines {
 		out = append(out, m.Name)
@@ -167,7 +167,7 @@ func (s Snapshot) machineNames() []string {
 
 // needsRestart reports whether a MachineDeployment would retain some of the Machines, because their MachineSet is up to
 // date.
-func (s Snapshot) needsRestart(d *clusterv1.MachineDeployment, left []*clusterv1.Machine) bool {
+func (s snapshot) needsRestart(d *clusterv1.MachineDeployment, left []*clusterv1.Machine) bool {
 	return slices.ContainsFunc(left, func(m *clusterv1.Machine) bool {
 		if m.Labels[clusterv1.MachineDeploymentNameLabel] != d.Name || !m.DeletionTimestamp.IsZero() {
 			return false
@@ -180,7 +180,7 @@ func (s Snapshot) needsRestart(d *clusterv1.MachineDeployment, left []*clusterv1
 }
 
 // poolReplaces reports whether a Machine of the pool is being deleted.
-func (s Snapshot) poolReplaces(p *clusterv1.MachinePool) bool {
+func (s snapshot) poolReplaces(p *clusterv1.MachinePool) bool {
 	return slices.ContainsFunc(s.Machines, func(m clusterv1.Machine) bool {
 		return m.Labels[clusterv1.MachinePoolNameLabel] == p.Name && !m.DeletionTimestamp.IsZero()
 	})
@@ -188,7 +188,7 @@ func (s Snapshot) poolReplaces(p *clusterv1.MachinePool) bool {
 
 // controlPlaneLag returns the reason why the control plane is not available with the certificates in the Secret; empty if
 // it is.
-func (s Snapshot) controlPlaneLag() string {
+func (s snapshot) controlPlaneLag() string {
 	name := "HostedControlPlane " + s.Plane.Name
 	available := condition.Set(s.Plane.Status.Conditions).Get(hostedv1.AvailableCondition)
 	isAvailable, why := available != nil && available.Status == metav1.ConditionTrue, ""
@@ -205,7 +205,7 @@ func (s Snapshot) controlPlaneLag() string {
 }
 
 // pendingRollout describes a rollout in progress; empty if all Machines are up to date and available.
-func (s Snapshot) pendingRollout() string {
+func (s snapshot) pendingRollout() string {
 	for i := range s.Deployments {
 		if text := deploymentBehind(&s.Deployments[i]); text != "" {
 			return text
@@ -270,7 +270,7 @@ func firstLine(text string) string {
 }
 
 // problems returns the problems that a user must solve before the rotation can start or continue.
-func (s Snapshot) problems(state State) []string {
+func (s snapshot) problems(state state) []string {
 	var out []string
 	switch {
 	case !s.Cluster.DeletionTimestamp.IsZero():
@@ -289,18 +289,18 @@ func (s Snapshot) problems(state State) []string {
 		}
 		return append(out, s.unreplaceable(s.all())...)
 	}
-	if !state.InEffect || state.Phase == NewOnly {
+	if !state.InEffect || state.Phase == newOnly {
 		return out
 	}
 	return append(out, s.unreplaceable(s.outdated(state))...)
 }
 
-func (s Snapshot) all() []*clusterv1.Machine {
-	return s.outdated(State{Outdated: s.machineNames()})
+func (s snapshot) all() []*clusterv1.Machine {
+	return s.outdated(state{Outdated: s.machineNames()})
 }
 
 // unreplaceable returns the reasons why Machines cannot be replaced by the rotation, with the remedy.
-func (s Snapshot) unreplaceable(machines []*clusterv1.Machine) []string {
+func (s snapshot) unreplaceable(machines []*clusterv1.Machine) []string {
 	var out, alone []string
 	for _, m := range machines {
 		deployment, pool := m.Labels[clusterv1.MachineDeploymentNameLabel], m.Labels[clusterv1.MachinePoolNameLabel]
@@ -338,7 +338,7 @@ func prefixed(prefix string, names []string) []string {
 }
 
 // deploymentBlocker returns the reason why a MachineDeployment does not replace its Machines.
-func (s Snapshot) deploymentBlocker(name string) string {
+func (s snapshot) deploymentBlocker(name string) string {
 	at := slices.IndexFunc(s.Deployments, func(d clusterv1.MachineDeployment) bool { return d.Name == name })
 	if at < 0 {
 		return "MachineDeployment " + name + " is gone, and its Machines are not: delete them"
@@ -355,7 +355,7 @@ func (s Snapshot) deploymentBlocker(name string) string {
 }
 
 // poolBlocker returns the reason why a MachinePool does not replace its machines.
-func (s Snapshot) poolBlocker(name string) string {
+func (s snapshot) poolBlocker(name string) string {
 	at := slices.IndexFunc(s.Pools, func(p clusterv1.MachinePool) bool { return p.Name == name })
 	if at < 0 {
 		return ""

@@ -24,10 +24,10 @@ func another(t *testing.T, a pki.Algorithm) pki.Pair {
 }
 
 // in puts the snapshot into a phase, in effect with the Machines of now as outdated.
-func in(t *testing.T, phase Phase, inEffect bool) func(*Snapshot) {
-	return func(s *Snapshot) {
-		for _, p := range []Phase{TrustBoth, NewSigns, NewOnly} {
-			state, err := Read(s.Secret)
+func in(t *testing.T, phase Phase, inEffect bool) func(*snapshot) {
+	return func(s *snapshot) {
+		for _, p := range []Phase{trustBoth, newSigns, newOnly} {
+			state, err := read(s.Secret)
 			must(t, err)
 			state.install(s.Secret, another(t, ""))
 			if p == phase {
@@ -36,7 +36,7 @@ func in(t *testing.T, phase Phase, inEffect bool) func(*Snapshot) {
 		}
 		s.Plane.Status.Authority = secrets.Fingerprint(s.Secret)
 		if inEffect {
-			state, err := Read(s.Secret)
+			state, err := read(s.Secret)
 			must(t, err)
 			state.recordInEffect(s.Secret, s.machineNames())
 		}
@@ -44,77 +44,77 @@ func in(t *testing.T, phase Phase, inEffect bool) func(*Snapshot) {
 }
 
 // newMachines replaces all Machines by others.
-func newMachines(s *Snapshot) {
+func newMachines(s *snapshot) {
 	for i := range s.Machines {
 		s.Machines[i].Name = "new-" + s.Machines[i].Name
 	}
 }
 
-func restarted(s *Snapshot) {
+func restarted(s *snapshot) {
 	s.Deployments[0].Spec.Rollout.After = metav1.NewTime(began.Add(time.Second))
 }
 
-func pausedDeployment(s *Snapshot) { s.Deployments[0].Spec.Paused = ptr.To(true) }
+func pausedDeployment(s *snapshot) { s.Deployments[0].Spec.Paused = ptr.To(true) }
 
-func behindPlane(s *Snapshot) { s.Plane.Status.Authority = "before" }
+func behindPlane(s *snapshot) { s.Plane.Status.Authority = "before" }
 
 func TestDecide(t *testing.T) { // CP-15
 	paused := map[string]string{clusterv1.PausedAnnotation: ""}
 	for name, tc := range map[string]struct {
-		change []func(*Snapshot)
+		change []func(*snapshot)
 		want   string // actions, or what is waited for
 		fault  string // part of the message
 	}{
 		"begins":       {nil, "The new authority is installed beside the old one, which still signs", ""},
-		"plane behind": {[]func(*Snapshot){in(t, TrustBoth, false), behindPlane}, "HostedControlPlane demo does not run with the certificates of Secret demo-ca yet", ""},
-		"plane not available": {[]func(*Snapshot){in(t, TrustBoth, false), func(s *Snapshot) {
+		"plane behind": {[]func(*snapshot){in(t, trustBoth, false), behindPlane}, "HostedControlPlane demo does not run with the certificates of Secret demo-ca yet", ""},
+		"plane not available": {[]func(*snapshot){in(t, trustBoth, false), func(s *snapshot) {
 			s.Plane.Status.Conditions[0].Status, s.Plane.Status.Conditions[0].Message = "False", "It starts\nx"
 		}}, "HostedControlPlane demo is not available: It starts", ""},
-		"in effect":             {[]func(*Snapshot){in(t, TrustBoth, false)}, "The control plane has followed", ""},
-		"pool scales meanwhile": {[]func(*Snapshot){in(t, TrustBoth, false), func(s *Snapshot) { s.Pools[0].Status.Replicas = ptr.To[int32](1) }}, "MachinePool mp: it has 1 of 2 Machines", ""},
-		"replaces":              {[]func(*Snapshot){in(t, TrustBoth, true)}, "MachineDeployment md replaces its Machines; Machine mp-a of MachinePool mp is replaced", ""},
-		"again in phase 2":      {[]func(*Snapshot){in(t, NewSigns, true)}, "MachineDeployment md replaces its Machines; Machine mp-a of MachinePool mp is replaced", ""},
-		"rolls out": {[]func(*Snapshot){in(t, TrustBoth, true), restarted, func(s *Snapshot) {
+		"in effect":             {[]func(*snapshot){in(t, trustBoth, false)}, "The control plane has followed", ""},
+		"pool scales meanwhile": {[]func(*snapshot){in(t, trustBoth, false), func(s *snapshot) { s.Pools[0].Status.Replicas = ptr.To[int32](1) }}, "MachinePool mp: it has 1 of 2 Machines", ""},
+		"replaces":              {[]func(*snapshot){in(t, trustBoth, true)}, "MachineDeployment md replaces its Machines; Machine mp-a of MachinePool mp is replaced", ""},
+		"again in phase 2":      {[]func(*snapshot){in(t, newSigns, true)}, "MachineDeployment md replaces its Machines; Machine mp-a of MachinePool mp is replaced", ""},
+		"rolls out": {[]func(*snapshot){in(t, trustBoth, true), restarted, func(s *snapshot) {
 			s.Machines[2].DeletionTimestamp = &metav1.Time{Time: began}
 			s.Deployments[0].Status.UpToDateReplicas = ptr.To[int32](1)
 			s.Deployments[0].Status.Conditions = []metav1.Condition{{Type: clusterv1.RollingOutCondition, Status: metav1.ConditionTrue, Message: "* Rolling out 1\n* x"}}
 		}}, "Waiting for 4 of 4 Machines to be replaced: MachineDeployment md: 1 of 2 Machines are up to date (Rolling out 1)", ""},
-		"replaced, not available": {[]func(*Snapshot){in(t, TrustBoth, true), newMachines, func(s *Snapshot) { s.Deployments[0].Status.AvailableReplicas = nil }},
+		"replaced, not available": {[]func(*snapshot){in(t, trustBoth, true), newMachines, func(s *snapshot) { s.Deployments[0].Status.AvailableReplicas = nil }},
 			"MachineDeployment md: 0 of 2 Machines are available", ""},
-		"replaced":            {[]func(*Snapshot){in(t, TrustBoth, true), newMachines}, "The new authority signs, and the old one is still trusted", ""},
-		"replaced again":      {[]func(*Snapshot){in(t, NewSigns, true), newMachines}, "The old authority is removed", ""},
-		"alone, plane behind": {[]func(*Snapshot){in(t, NewOnly, false), behindPlane}, "HostedControlPlane demo does not run", ""},
-		"done":                {[]func(*Snapshot){in(t, NewOnly, false)}, "The rotation is done", ""},
+		"replaced":            {[]func(*snapshot){in(t, trustBoth, true), newMachines}, "The new authority signs, and the old one is still trusted", ""},
+		"replaced again":      {[]func(*snapshot){in(t, newSigns, true), newMachines}, "The old authority is removed", ""},
+		"alone, plane behind": {[]func(*snapshot){in(t, newOnly, false), behindPlane}, "HostedControlPlane demo does not run", ""},
+		"done":                {[]func(*snapshot){in(t, newOnly, false)}, "The rotation is done", ""},
 
-		"something rolls out":  {[]func(*Snapshot){func(s *Snapshot) { s.Deployments[0].Status.UpToDateReplicas = nil }}, "", "cannot begin: MachineDeployment md: 0 of 2 Machines are up to date; nothing was changed"},
-		"paused":               {[]func(*Snapshot){pausedDeployment}, "", "cannot begin: MachineDeployment md is paused: resume it (slipway rollout resume md/md)"},
-		"paused later":         {[]func(*Snapshot){in(t, TrustBoth, true), pausedDeployment}, "", "cannot continue: MachineDeployment md is paused: resume it (slipway rollout resume md/md); run the command again then"},
-		"paused, all replaced": {[]func(*Snapshot){in(t, TrustBoth, true), newMachines, pausedDeployment}, "The new authority signs", ""},
-		"OnDelete": {[]func(*Snapshot){func(s *Snapshot) {
+		"something rolls out":  {[]func(*snapshot){func(s *snapshot) { s.Deployments[0].Status.UpToDateReplicas = nil }}, "", "cannot begin: MachineDeployment md: 0 of 2 Machines are up to date; nothing was changed"},
+		"paused":               {[]func(*snapshot){pausedDeployment}, "", "cannot begin: MachineDeployment md is paused: resume it (slipway rollout resume md/md)"},
+		"paused later":         {[]func(*snapshot){in(t, trustBoth, true), pausedDeployment}, "", "cannot continue: MachineDeployment md is paused: resume it (slipway rollout resume md/md); run the command again then"},
+		"paused, all replaced": {[]func(*snapshot){in(t, trustBoth, true), newMachines, pausedDeployment}, "The new authority signs", ""},
+		"OnDelete": {[]func(*snapshot){func(s *snapshot) {
 			s.Deployments[0].Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
 		}}, "", "MachineDeployment md replaces only Machines that are deleted (OnDelete)"},
-		"restarted later": {[]func(*Snapshot){func(s *Snapshot) { s.Deployments[0].Spec.Rollout.After = metav1.NewTime(began.Add(time.Hour)) }}, "", "is to be restarted later"},
-		"a Machine alone": {[]func(*Snapshot){func(s *Snapshot) { delete(s.Machines[0].Labels, clusterv1.MachineDeploymentNameLabel) }}, "", "no MachineDeployment replaces Machine md-1-a: delete them"},
-		"no Deployment":   {[]func(*Snapshot){func(s *Snapshot) { s.Deployments = nil }}, "", "MachineDeployment md is gone, and its Machines are not"},
-		"foreign pool":    {[]func(*Snapshot){func(s *Snapshot) { s.Pools[0].Spec.Template.Spec.InfrastructureRef.Kind = "OtherPool" }}, "", "MachinePool mp, whose infrastructure is a OtherPool"},
-		"foreign pool without Machines": {[]func(*Snapshot){func(s *Snapshot) {
+		"restarted later": {[]func(*snapshot){func(s *snapshot) { s.Deployments[0].Spec.Rollout.After = metav1.NewTime(began.Add(time.Hour)) }}, "", "is to be restarted later"},
+		"a Machine alone": {[]func(*snapshot){func(s *snapshot) { delete(s.Machines[0].Labels, clusterv1.MachineDeploymentNameLabel) }}, "", "no MachineDeployment replaces Machine md-1-a: delete them"},
+		"no Deployment":   {[]func(*snapshot){func(s *snapshot) { s.Deployments = nil }}, "", "MachineDeployment md is gone, and its Machines are not"},
+		"foreign pool":    {[]func(*snapshot){func(s *snapshot) { s.Pools[0].Spec.Template.Spec.InfrastructureRef.Kind = "OtherPool" }}, "", "MachinePool mp, whose infrastructure is a OtherPool"},
+		"foreign pool without Machines": {[]func(*snapshot){func(s *snapshot) {
 			s.Pools[0].Spec.Template.Spec.InfrastructureRef.Kind = "OtherPool"
 			s.Machines = s.Machines[:2]
 		}}, "", "MachinePool mp, whose infrastructure is a OtherPool"},
-		"pool paused":      {[]func(*Snapshot){func(s *Snapshot) { s.Pools[0].Annotations = paused }}, "", "MachinePool mp is paused"},
-		"Cluster paused":   {[]func(*Snapshot){func(s *Snapshot) { s.Cluster.Spec.Paused = ptr.To(true) }}, "", "the Cluster is paused"},
-		"plane paused":     {[]func(*Snapshot){in(t, NewSigns, false), func(s *Snapshot) { s.Plane.Annotations = paused }}, "", "cannot continue: HostedControlPlane demo is paused"},
-		"Cluster deleted":  {[]func(*Snapshot){func(s *Snapshot) { s.Cluster.DeletionTimestamp = &metav1.Time{Time: began} }}, "", "the Cluster is being deleted"},
-		"an older manager": {[]func(*Snapshot){func(s *Snapshot) { s.Plane.Status.Authority = "" }}, "", "cannot begin: HostedControlPlane demo does not run with the certificates"},
-		"a chain": {[]func(*Snapshot){func(s *Snapshot) {
+		"pool paused":      {[]func(*snapshot){func(s *snapshot) { s.Pools[0].Annotations = paused }}, "", "MachinePool mp is paused"},
+		"Cluster paused":   {[]func(*snapshot){func(s *snapshot) { s.Cluster.Spec.Paused = ptr.To(true) }}, "", "the Cluster is paused"},
+		"plane paused":     {[]func(*snapshot){in(t, newSigns, false), func(s *snapshot) { s.Plane.Annotations = paused }}, "", "cannot continue: HostedControlPlane demo is paused"},
+		"Cluster deleted":  {[]func(*snapshot){func(s *snapshot) { s.Cluster.DeletionTimestamp = &metav1.Time{Time: began} }}, "", "the Cluster is being deleted"},
+		"an older manager": {[]func(*snapshot){func(s *snapshot) { s.Plane.Status.Authority = "" }}, "", "cannot begin: HostedControlPlane demo does not run with the certificates"},
+		"a chain": {[]func(*snapshot){func(s *snapshot) {
 			s.Secret.Data[corev1.TLSCertKey] = append(s.Secret.Data[corev1.TLSCertKey], another(t, "").CertPEM...)
 		}}, "", "Secret demo-ca has 2 certificates, and they are not those of a rotation"},
-		"no key":                    {[]func(*Snapshot){func(s *Snapshot) { delete(s.Secret.Data, corev1.TLSPrivateKeyKey) }}, "", "Secret demo-ca cannot be used"},
-		"a key that was mixed up":   {[]func(*Snapshot){in(t, TrustBoth, true), func(s *Snapshot) { s.Secret.Data[nextKey] = another(t, "").KeyPEM }}, "", "they are not those of a rotation"},
-		"a record that was damaged": {[]func(*Snapshot){in(t, TrustBoth, true), func(s *Snapshot) { s.Secret.Data[recordKey] = []byte("{") }}, "The control plane has followed", ""},
-		"a record of another phase": {[]func(*Snapshot){in(t, TrustBoth, true), newMachines, func(s *Snapshot) { s.Secret.Data[recordKey] = record{Phase: NewSigns, InEffect: true}.encoded() }}, "The control plane has followed", ""},
-		"put back by hand": {[]func(*Snapshot){in(t, TrustBoth, true), func(s *Snapshot) {
-			state, err := Read(s.Secret)
+		"no key":                    {[]func(*snapshot){func(s *snapshot) { delete(s.Secret.Data, corev1.TLSPrivateKeyKey) }}, "", "Secret demo-ca cannot be used"},
+		"a key that was mixed up":   {[]func(*snapshot){in(t, trustBoth, true), func(s *snapshot) { s.Secret.Data[nextKey] = another(t, "").KeyPEM }}, "", "they are not those of a rotation"},
+		"a record that was damaged": {[]func(*snapshot){in(t, trustBoth, true), func(s *snapshot) { s.Secret.Data[recordKey] = []byte("{") }}, "The control plane has followed", ""},
+		"a record of another phase": {[]func(*snapshot){in(t, trustBoth, true), newMachines, func(s *snapshot) { s.Secret.Data[recordKey] = record{Phase: newSigns, InEffect: true}.encoded() }}, "The control plane has followed", ""},
+		"put back by hand": {[]func(*snapshot){in(t, trustBoth, true), func(s *snapshot) {
+			state, err := read(s.Secret)
 			must(t, err)
 			s.Secret.Data[corev1.TLSCertKey] = state.signer.FirstCertPEM()
 			s.Plane.Status.Authority = secrets.Fingerprint(s.Secret)
@@ -124,7 +124,7 @@ func TestDecide(t *testing.T) { // CP-15
 		for _, c := range tc.change {
 			c(&s)
 		}
-		step, err := Decide(s)
+		step, err := decide(s)
 		if tc.fault != "" {
 			if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), tc.fault) && !strings.Contains(fault.UserMessage(err), tc.fault) {
 				t.Errorf("%s: %v, want %q", name, err, tc.fault)
@@ -146,14 +146,14 @@ func TestDecide(t *testing.T) { // CP-15
 func TestPlan(t *testing.T) {
 	for phase, want := range map[Phase]string{
 		None:      "to do to do to do to do to do",
-		TrustBoth: "done under way to do to do to do",
-		NewSigns:  "done done done under way to do",
+		trustBoth: "done under way to do to do to do",
+		newSigns:  "done done done under way to do",
 	} {
 		s := fresh(t)
 		if phase != None {
 			in(t, phase, true)(&s)
 		}
-		state, err := Read(s.Secret)
+		state, err := read(s.Secret)
 		must(t, err)
 		p := planOf(s, state, nil)
 		var got []string
@@ -168,7 +168,7 @@ func TestPlan(t *testing.T) {
 	}
 	s := fresh(t)
 	pausedDeployment(&s)
-	state, err := Read(s.Secret)
+	state, err := read(s.Secret)
 	must(t, err)
 	if lines := planOf(s, state, nil).Lines(); !strings.Contains(lines[len(lines)-1], "  The rotation of the authority of cluster \"demo\" cannot begin: MachineDeployment md is paused") {
 		t.Errorf("%q", lines)
@@ -207,7 +207,7 @@ func TestGiven(t *testing.T) {
 		}
 	}
 	s := fresh(t)
-	state, err := Read(s.Secret)
+	state, err := read(s.Secret)
 	must(t, err)
 	if err := state.checkNew(state.signer); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("the present one again: %v", err)

@@ -1,13 +1,13 @@
 // Package rotation rotates the certificate authority (CA) of a cluster with a hosted control plane while the cluster is
-// running. It reads the progress from Secret <cluster>-ca ([Read]), computes the next step ([Decide], without side
+// running. It reads the progress from Secret <cluster>-ca ([read]), computes the next step ([decide], without side
 // effects), executes it, and waits until the control plane and all nodes have followed ([Order.Run]). The command can
 // be killed at any time, and continues when it is run again:
 //
 //	Phase       tls.crt    tls.key  also stored        prerequisite of the next phase
 //	None        old        old                         no rollout is in progress
-//	TrustBoth   old, new   old      key of the new     the control plane trusts both; all nodes are replaced
-//	NewSigns    new, old   new      key of the old     the control plane signs with the new; all nodes are replaced again
-//	NewOnly    new        new                         the control plane rejects the old
+//	trustBoth   old, new   old      key of the new     the control plane trusts both; all nodes are replaced
+//	newSigns    new, old   new      key of the old     the control plane signs with the new; all nodes are replaced again
+//	newOnly    new        new                         the control plane rejects the old
 //
 // When a phase is in effect, the names of the existing Machines are recorded in the Secret: each may have been
 // bootstrapped with the previous CA bundle, and the next phase starts when none of them is left. Names are recorded

@@ -34,30 +34,30 @@ func FuzzRead(f *testing.F) {
 	none := []byte{}
 	f.Add(one.CertPEM, one.KeyPEM, none, none, none)
 	f.Add(one.CertPEM, two.KeyPEM, none, none, none)
-	f.Add(concatCerts(one, two), one.KeyPEM, two.KeyPEM, none, recorded(record{Phase: TrustBoth, InEffect: true, Outdated: []string{"m1"}}))
-	f.Add(concatCerts(two, one), two.KeyPEM, none, one.KeyPEM, recorded(record{Phase: NewSigns, InEffect: true}))
+	f.Add(concatCerts(one, two), one.KeyPEM, two.KeyPEM, none, recorded(record{Phase: trustBoth, InEffect: true, Outdated: []string{"m1"}}))
+	f.Add(concatCerts(two, one), two.KeyPEM, none, one.KeyPEM, recorded(record{Phase: newSigns, InEffect: true}))
 	f.Add(concatCerts(one, one), one.KeyPEM, one.KeyPEM, one.KeyPEM, []byte(`{"phase":"TrustBoth","outdated":["\ud800"]}`))
-	f.Add(two.CertPEM, two.KeyPEM, one.KeyPEM, none, recorded(record{Phase: NewOnly, Outdated: []string{"m1"}}))
+	f.Add(two.CertPEM, two.KeyPEM, one.KeyPEM, none, recorded(record{Phase: newOnly, Outdated: []string{"m1"}}))
 	f.Add(append(concatCerts(one, two), next.CertPEM...), one.KeyPEM, two.KeyPEM, none, []byte("{"))
 	f.Add(append([]byte("a: b\n"), concatCerts(one, two)...), one.KeyPEM, []byte("x"), none, []byte(`{"phase":"None","inEffect":true}`))
 	f.Fuzz(func(t *testing.T, cert, key, nextKeyPEM, previousKeyPEM, rotation []byte) {
 		secret := &corev1.Secret{Data: map[string][]byte{
 			corev1.TLSCertKey: cert, corev1.TLSPrivateKeyKey: key, nextKey: nextKeyPEM, previousKey: previousKeyPEM, recordKey: rotation, "other": []byte("x"),
 		}}
-		s, err := Read(secret)
+		s, err := read(secret)
 		if err != nil {
-			if found := fault.As(err); found == nil || found.Kind != fault.Invalid || found.Reason != ReasonUnsupported || s.Phase != "" {
+			if found := fault.As(err); found == nil || found.Kind != fault.Invalid || found.Reason != reasonUnsupported || s.Phase != "" {
 				t.Errorf("refused as something else than unsupported: %v", err)
 			}
 			return
 		}
 		noted := secret.DeepCopy()
 		s.recordInEffect(noted, s.Outdated)
-		again, err := Read(noted)
+		again, err := read(noted)
 		if err != nil || again.Phase != s.Phase || !again.signer.Cert.Equal(s.signer.Cert) {
 			t.Errorf("phase %s is %s when it is read again: %v", s.Phase, again.Phase, err)
 		}
-		if s.Phase == TrustBoth || s.Phase == NewSigns {
+		if s.Phase == trustBoth || s.Phase == newSigns {
 			if diff := cmp.Diff(s.Outdated, again.Outdated, cmpopts.EquateEmpty()); diff != "" || !again.InEffect || !again.other.Cert.Equal(s.other.Cert) {
 				t.Errorf("recorded, and read again (-want +got):\n%s", diff)
 			}
@@ -69,16 +69,16 @@ func FuzzRead(f *testing.F) {
 }
 
 // checkPhases installs the phases that follow.
-func checkPhases(t *testing.T, secret *corev1.Secret, s State, next pki.Pair) {
+func checkPhases(t *testing.T, secret *corev1.Secret, s state, next pki.Pair) {
 	t.Helper()
 	if s.Phase != None {
 		next = s.next()
 	}
-	follows := map[Phase]Phase{None: TrustBoth, TrustBoth: NewSigns, NewSigns: NewOnly}
+	follows := map[Phase]Phase{None: trustBoth, trustBoth: newSigns, newSigns: newOnly}
 	for phase := s.Phase; follows[phase] != ""; phase = s.Phase {
 		s.install(secret, next)
 		var err error
-		if s, err = Read(secret); err != nil || s.Phase != follows[phase] || s.InEffect {
+		if s, err = read(secret); err != nil || s.Phase != follows[phase] || s.InEffect {
 			t.Fatalf("%s follows %s, in effect %t: %v", s.Phase, phase, s.InEffect, err)
 		}
 		if !s.next().Cert.Equal(next.Cert) {

@@ -48,15 +48,15 @@ func (o Rotator) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan,
 	if err != nil {
 		return Plan{}, err
 	}
-	state, err := Read(s.Secret)
+	state, err := read(s.Secret)
 	if err != nil {
 		return Plan{}, err
 	}
 	if o.NewCA == nil && state.Phase == None && s.Secret.Type != clusterv1.ClusterSecretType {
-		return Plan{}, fault.New(fault.Invalid, ReasonUnsupported, "Secret %s was not made here, so that its successor is not either: give the new authority with --certificate and --key", s.Secret.Name)
+		return Plan{}, fault.New(fault.Invalid, reasonUnsupported, "Secret %s was not made here, so that its successor is not either: give the new authority with --certificate and --key", s.Secret.Name)
 	}
 	if o.NewCA != nil && state.Phase != None && !bytes.Equal(o.NewCA.Cert.Raw, state.next().Cert.Raw) {
-		return Plan{}, fault.New(fault.Invalid, ReasonNotNow, "a rotation of the authority of cluster %q to another one is under way: run the command without --certificate and --key to continue it", cluster.Name)
+		return Plan{}, fault.New(fault.Invalid, reasonNotNow, "a rotation of the authority of cluster %q to another one is under way: run the command without --certificate and --key to continue it", cluster.Name)
 	}
 	if o.NewCA != nil && state.Phase == None {
 		if err := state.checkNew(*o.NewCA); err != nil {
@@ -86,11 +86,11 @@ func (r *run) step(ctx context.Context) (done bool, text string, err error) {
 	if err != nil {
 		return false, "", err
 	}
-	state, err := Read(s.Secret)
+	state, err := read(s.Secret)
 	if err != nil || r.begun && state.Phase == None {
 		return err == nil, "", err
 	}
-	next, err := Decide(s)
+	next, err := decide(s)
 	if err != nil {
 		return false, "", err
 	}
@@ -99,21 +99,21 @@ func (r *run) step(ctx context.Context) (done bool, text string, err error) {
 		if err := r.act(ctx, s, a); err != nil {
 			return false, "", err
 		}
-		if a != (Install{NewOnly}) {
+		if a != (install{newOnly}) {
 			r.say(a.String())
 		}
 	}
 	return false, next.Wait, nil
 }
 
-func (o Rotator) act(ctx context.Context, s Snapshot, do Action) error {
+func (o Rotator) act(ctx context.Context, s snapshot, do action) error {
 	writer := kube.NewWriter(o.Client, manager)
-	state, err := Read(s.Secret)
+	state, err := read(s.Secret)
 	if err != nil {
 		return err
 	}
 	switch a := do.(type) {
-	case Install:
+	case install:
 		next := pki.Pair{}
 		if a.After == None {
 			if next, err = o.newPair(state); err != nil {
@@ -121,12 +121,12 @@ func (o Rotator) act(ctx context.Context, s Snapshot, do Action) error {
 			}
 		}
 		return writer.Patch(ctx, s.Secret, func(o client.Object) { state.install(o.(*corev1.Secret), next) })
-	case RecordPhase:
+	case recordPhase:
 		names := slices.DeleteFunc(strings.Split(a.Machines, ","), func(name string) bool { return name == "" })
 		return writer.Patch(ctx, s.Secret, func(o client.Object) { state.recordInEffect(o.(*corev1.Secret), names) })
-	case Restart:
+	case restart:
 		return o.restart(ctx, s, a.Deployment)
-	case Replace:
+	case replace:
 		at := slices.IndexFunc(s.Machines, func(m clusterv1.Machine) bool { return m.Name == a.Machine })
 		return client.IgnoreNotFound(writer.Delete(ctx, &s.Machines[at]))
 	}
@@ -134,7 +134,7 @@ func (o Rotator) act(ctx context.Context, s Snapshot, do Action) error {
 }
 
 // newPair returns the CA to install.
-func (o Rotator) newPair(state State) (pki.Pair, error) {
+func (o Rotator) newPair(state state) (pki.Pair, error) {
 	if o.NewCA == nil {
 		return state.generate(o.Now())
 	}
@@ -143,7 +143,7 @@ func (o Rotator) newPair(state State) (pki.Pair, error) {
 
 // restart restarts a MachineDeployment. If its topology sets spec.rollout.after, it is set there, because the topology
 // would overwrite the field.
-func (o Rotator) restart(ctx context.Context, s Snapshot, name string) error {
+func (o Rotator) restart(ctx context.Context, s snapshot, name string) error {
 	d := s.Deployments[slices.IndexFunc(s.Deployments, func(d clusterv1.MachineDeployment) bool { return d.Name == name })]
 	when := o.Now().Truncate(time.Second)
 	for _, set := range s.Sets { // their times are from the clock of the management cluster
@@ -162,14 +162,14 @@ func (o Rotator) restart(ctx context.Context, s Snapshot, name string) error {
 }
 
 // read reads the input of a decision, the Machines last.
-func (o Rotator) read(ctx context.Context, key client.ObjectKey) (Snapshot, error) {
-	s := Snapshot{Now: o.Now(), Cluster: &clusterv1.Cluster{}, Secret: &corev1.Secret{}, Plane: &hostedv1.HostedControlPlane{}}
+func (o Rotator) read(ctx context.Context, key client.ObjectKey) (snapshot, error) {
+	s := snapshot{Now: o.Now(), Cluster: &clusterv1.Cluster{}, Secret: &corev1.Secret{}, Plane: &hostedv1.HostedControlPlane{}}
 	if err := o.Client.Get(ctx, key, s.Cluster); err != nil {
 		return s, fmt.Errorf("reading Cluster %s: %w", key.Name, err)
 	}
 	ref := s.Cluster.Spec.ControlPlaneRef
 	if ref.Kind != "HostedControlPlane" || ref.APIGroup != hostedv1.GroupVersion.Group {
-		return s, fault.New(fault.Invalid, ReasonUnsupported, "%s", unsupported(key.Name, ref.Kind))
+		return s, fault.New(fault.Invalid, reasonUnsupported, "%s", unsupported(key.Name, ref.Kind))
 	}
 	secret := client.ObjectKey{Namespace: key.Namespace, Name: secrets.CA.SecretName(key.Name)}
 	if err := o.Client.Get(ctx, secret, s.Secret); err != nil {
@@ -198,7 +198,7 @@ func unsupported(cluster, kind string) string {
 
 // timeoutError returns the error for a rotation that timed out.
 func timeoutError(said string, cause error) error {
-	return fault.New(fault.Transient, ReasonTimeout, "the rotation is not done in the time of --wait-timeout, and does not proceed without this command: run it again to continue. The last that was seen: %s", said).From(cause)
+	return fault.New(fault.Transient, reasonTimeout, "the rotation is not done in the time of --wait-timeout, and does not proceed without this command: run it again to continue. The last that was seen: %s", said).From(cause)
 }
 
 func (o Rotator) say(text string) {

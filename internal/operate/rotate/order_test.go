@@ -25,18 +25,18 @@ func (w *world) cluster() *clusterv1.Cluster {
 func TestPrepare(t *testing.T) { // CP-15
 	pair := another(t, "")
 	for name, tc := range map[string]struct {
-		change func(*Snapshot)
+		change func(*snapshot)
 		given  bool
 		want   string
 	}{
-		"ours":                     {func(*Snapshot) {}, false, ""},
-		"ours, and a new one":      {func(*Snapshot) {}, true, ""},
-		"a user's":                 {func(s *Snapshot) { s.Secret.Type = corev1.SecretTypeTLS }, false, "give the new authority with --certificate and --key"},
-		"a user's, and a new one":  {func(s *Snapshot) { s.Secret.Type = corev1.SecretTypeTLS }, true, ""},
-		"under way":                {in(t, TrustBoth, false), false, ""},
-		"under way, and a new one": {in(t, TrustBoth, false), true, "to another one is under way: run the command without --certificate"},
-		"a KubeadmControlPlane":    {func(s *Snapshot) { s.Cluster.Spec.ControlPlaneRef.Kind = "KubeadmControlPlane" }, false, "kubeadm knows one authority at a time"},
-		"another control plane":    {func(s *Snapshot) { s.Cluster.Spec.ControlPlaneRef.Kind = "OtherControlPlane" }, false, "its kind is \"OtherControlPlane\""},
+		"ours":                     {func(*snapshot) {}, false, ""},
+		"ours, and a new one":      {func(*snapshot) {}, true, ""},
+		"a user's":                 {func(s *snapshot) { s.Secret.Type = corev1.SecretTypeTLS }, false, "give the new authority with --certificate and --key"},
+		"a user's, and a new one":  {func(s *snapshot) { s.Secret.Type = corev1.SecretTypeTLS }, true, ""},
+		"under way":                {in(t, trustBoth, false), false, ""},
+		"under way, and a new one": {in(t, trustBoth, false), true, "to another one is under way: run the command without --certificate"},
+		"a KubeadmControlPlane":    {func(s *snapshot) { s.Cluster.Spec.ControlPlaneRef.Kind = "KubeadmControlPlane" }, false, "kubeadm knows one authority at a time"},
+		"another control plane":    {func(s *snapshot) { s.Cluster.Spec.ControlPlaneRef.Kind = "OtherControlPlane" }, false, "its kind is \"OtherControlPlane\""},
 	} {
 		w := newWorld(t, tc.change)
 		before := w.secret()
@@ -63,20 +63,20 @@ func TestGivenAgain(t *testing.T) {
 	pair := another(t, "")
 	order := w.order()
 	order.NewCA = &pair
-	for _, phase := range []Phase{None, TrustBoth, NewSigns, NewOnly} {
+	for _, phase := range []Phase{None, trustBoth, newSigns, newOnly} {
 		p, err := order.Prepare(t.Context(), w.cluster())
 		if err != nil || p.Phase != phase || p.New == nil || p.New.SHA256 != certificate(pair.Cert).SHA256 {
 			t.Fatalf("%s: %+v, %v", phase, p, err)
 		}
 		s, err := order.read(t.Context(), client.ObjectKey{Namespace: "ns", Name: "demo"})
 		must(t, err)
-		must(t, order.act(t.Context(), s, Install{phase}))
+		must(t, order.act(t.Context(), s, install{phase}))
 	}
 }
 
 // The authority that a person brings is the one that is installed, with what else the Secret has.
 func TestInstallGiven(t *testing.T) {
-	w := newWorld(t, func(s *Snapshot) { s.Secret.Type, s.Secret.Data["mine"] = corev1.SecretTypeTLS, []byte("x") })
+	w := newWorld(t, func(s *snapshot) { s.Secret.Type, s.Secret.Data["mine"] = corev1.SecretTypeTLS, []byte("x") })
 	pair := another(t, "")
 	r := w.run(false)
 	r.NewCA = &pair
@@ -99,7 +99,7 @@ func TestTwoAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	installed := w.secret()
-	if err := second.act(t.Context(), stale, Install{None}); fault.KindOf(err) != fault.Conflict && !apierrors.IsConflict(err) {
+	if err := second.act(t.Context(), stale, install{None}); fault.KindOf(err) != fault.Conflict && !apierrors.IsConflict(err) {
 		t.Errorf("the second: %v", err)
 	}
 	w.plane()
@@ -116,8 +116,8 @@ func TestTwoAtOnce(t *testing.T) {
 // MachineSets, whatever the clock here says.
 func TestRestart(t *testing.T) {
 	made := began.Add(-time.Hour)
-	topology := func(after time.Time) func(*Snapshot) {
-		return func(s *Snapshot) {
+	topology := func(after time.Time) func(*snapshot) {
+		return func(s *snapshot) {
 			s.Deployments[0].Labels[clusterv1.ClusterTopologyMachineDeploymentNameLabel] = "workers"
 			s.Cluster.Spec.Topology.Workers.MachineDeployments = []clusterv1.MachineDeploymentTopology{{Name: "other"}, {Name: "workers"}}
 			s.Cluster.Spec.Topology.Workers.MachineDeployments[1].Rollout.After = metav1.NewTime(after)
@@ -125,18 +125,18 @@ func TestRestart(t *testing.T) {
 		}
 	}
 	for name, tc := range map[string]struct {
-		change               func(*Snapshot)
+		change               func(*snapshot)
 		topology, deployment time.Time
 	}{
-		"no topology":              {func(s *Snapshot) { s.Sets[0].CreationTimestamp = metav1.NewTime(made) }, time.Time{}, began},
-		"the clock here is behind": {func(s *Snapshot) { s.Sets[0].CreationTimestamp = metav1.NewTime(began.Add(time.Minute)) }, time.Time{}, began.Add(61 * time.Second)},
+		"no topology":              {func(s *snapshot) { s.Sets[0].CreationTimestamp = metav1.NewTime(made) }, time.Time{}, began},
+		"the clock here is behind": {func(s *snapshot) { s.Sets[0].CreationTimestamp = metav1.NewTime(began.Add(time.Minute)) }, time.Time{}, began.Add(61 * time.Second)},
 		"topology without time":    {topology(time.Time{}), time.Time{}, began},
 		"topology with time":       {topology(made), began, time.Time{}},
 	} {
 		w := newWorld(t, tc.change)
 		s, err := w.order().read(t.Context(), client.ObjectKey{Namespace: "ns", Name: "demo"})
 		must(t, err)
-		must(t, w.order().act(t.Context(), s, Restart{"md"}))
+		must(t, w.order().act(t.Context(), s, restart{"md"}))
 		d := &clusterv1.MachineDeployment{}
 		w.get(d, "md")
 		var inTopology time.Time
@@ -151,7 +151,7 @@ func TestRestart(t *testing.T) {
 
 // When the time to wait is over, the error says that the command continues; an interruption is told as one.
 func TestOver(t *testing.T) {
-	w := newWorld(t, in(t, TrustBoth, false), behindPlane)
+	w := newWorld(t, in(t, trustBoth, false), behindPlane)
 	p, err := w.order().Prepare(t.Context(), w.cluster())
 	must(t, err)
 	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))

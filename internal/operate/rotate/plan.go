@@ -49,20 +49,20 @@ type PlanStep struct {
 // UnderWay reports whether the rotation has started.
 func (p Plan) UnderWay() bool { return p.Phase != None }
 
-func planOf(s Snapshot, state State, given *pki.Pair) Plan {
+func planOf(s snapshot, state state, given *pki.Pair) Plan {
 	p := Plan{Cluster: s.Cluster.Name, Phase: state.Phase, Old: certificate(state.signer.Cert)}
 	switch {
-	case state.Phase == TrustBoth:
+	case state.Phase == trustBoth:
 		p.New = certificate(state.other.Cert)
-	case state.Phase == NewSigns:
+	case state.Phase == newSigns:
 		p.Old, p.New = certificate(state.other.Cert), certificate(state.signer.Cert)
-	case state.Phase == NewOnly:
+	case state.Phase == newOnly:
 		p.Old, p.New = nil, certificate(state.signer.Cert)
 	case given != nil:
 		p.New = certificate(given.Cert)
 	}
 	nodes := s.nodesText()
-	at := map[Phase]int{None: -1, TrustBoth: 0, NewSigns: 2, NewOnly: 4}[state.Phase]
+	at := map[Phase]int{None: -1, trustBoth: 0, newSigns: 2, newOnly: 4}[state.Phase]
 	if state.InEffect {
 		at++
 	}
@@ -81,7 +81,7 @@ func planOf(s Snapshot, state State, given *pki.Pair) Plan {
 		}
 		p.Steps = append(p.Steps, step)
 	}
-	if _, err := Decide(s); err != nil {
+	if _, err := decide(s); err != nil {
 		p.Problem = strings.TrimSpace(fault.UserMessage(err))
 	}
 	return p
@@ -93,7 +93,7 @@ func certificate(c *x509.Certificate) *Certificate {
 }
 
 // nodesText describes the nodes to replace.
-func (s Snapshot) nodesText() string {
+func (s snapshot) nodesText() string {
 	groups := map[string]int{}
 	for _, m := range s.Machines {
 		switch deployment, pool := m.Labels[clusterv1.MachineDeploymentNameLabel], m.Labels[clusterv1.MachinePoolNameLabel]; {

@@ -19,14 +19,14 @@ import (
 
 // Reasons of faults.
 const (
-	// ReasonUnsupported is the reason when the CA cannot be rotated in this way; Invalid.
-	ReasonUnsupported = "RotationUnsupported"
-	// ReasonNotNow is the reason when the rotation cannot start or continue in the current state; Invalid.
-	ReasonNotNow = "RotationNotPossibleNow"
-	// ReasonCertificate is the reason when a certificate cannot be the new CA; Invalid.
-	ReasonCertificate = "InvalidAuthority"
-	// ReasonTimeout is the reason when the wait timed out; Transient.
-	ReasonTimeout = "Timeout"
+	// reasonUnsupported is the reason when the CA cannot be rotated in this way; Invalid.
+	reasonUnsupported = "RotationUnsupported"
+	// reasonNotNow is the reason when the rotation cannot start or continue in the current state; Invalid.
+	reasonNotNow = "RotationNotPossibleNow"
+	// reasonCertificate is the reason when a certificate cannot be the new CA; Invalid.
+	reasonCertificate = "InvalidAuthority"
+	// reasonTimeout is the reason when the wait timed out; Transient.
+	reasonTimeout = "Timeout"
 )
 
 // Phase is the phase of a rotation.
@@ -35,9 +35,9 @@ type Phase string
 // The phases in order. In None there is no rotation.
 const (
 	None      Phase = "None"
-	TrustBoth Phase = "TrustBoth"
-	NewSigns  Phase = "NewSigns"
-	NewOnly   Phase = "NewAlone"
+	trustBoth Phase = "TrustBoth"
+	newSigns  Phase = "NewSigns"
+	newOnly   Phase = "NewAlone"
 )
 
 // Keys of the Secret in addition to tls.crt and tls.key.
@@ -55,8 +55,8 @@ type record struct {
 	Outdated []string `json:"outdated,omitempty"`
 }
 
-// State is the state of the rotation, as read from the Secret of the CA.
-type State struct {
+// state is the state of the rotation, as read from the Secret of the CA.
+type state struct {
 	Phase Phase
 	// InEffect means that the control plane has followed; Outdated are the names of the Machines that existed then.
 	InEffect bool
@@ -66,25 +66,25 @@ type State struct {
 	signer, other pki.Pair
 }
 
-// Read reads the state of the rotation from the Secret. Several certificates that do not result from a rotation are an
+// read reads the state of the rotation from the Secret. Several certificates that do not result from a rotation are an
 // error, because their purpose is unknown.
-func Read(secret *corev1.Secret) (State, error) {
+func read(secret *corev1.Secret) (state, error) {
 	certs, err := split(secret.Data[corev1.TLSCertKey])
 	if err != nil {
-		return State{}, unusable(secret, err)
+		return state{}, unusable(secret, err)
 	}
 	signer, err := pki.ParsePair(certs[0], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return State{}, unusable(secret, err)
+		return state{}, unusable(secret, err)
 	}
-	s := State{Phase: None, signer: signer}
+	s := state{Phase: None, signer: signer}
 	switch {
 	case len(certs) == 2 && s.setOther(certs[1], secret.Data[nextKey]):
-		s.Phase = TrustBoth
+		s.Phase = trustBoth
 	case len(certs) == 2 && s.setOther(certs[1], secret.Data[previousKey]):
-		s.Phase = NewSigns
+		s.Phase = newSigns
 	case len(certs) > 1:
-		return State{}, fault.New(fault.Invalid, ReasonUnsupported, "Secret %s has %d certificates, and they are not those of a rotation: leave the one that belongs to tls.key alone in tls.crt, "+
+		return state{}, fault.New(fault.Invalid, reasonUnsupported, "Secret %s has %d certificates, and they are not those of a rotation: leave the one that belongs to tls.key alone in tls.crt, "+
 			"or replace the authority by hand", secret.Name, len(certs))
 	}
 	var r record
@@ -92,8 +92,8 @@ func Read(secret *corev1.Secret) (State, error) {
 		r = record{} // the state is determined again
 	}
 	switch {
-	case s.Phase == None && r.Phase == NewOnly:
-		s.Phase = NewOnly
+	case s.Phase == None && r.Phase == newOnly:
+		s.Phase = newOnly
 	case r.Phase == s.Phase && s.Phase != None:
 		s.InEffect, s.Outdated = r.InEffect, r.Outdated
 	}
@@ -101,15 +101,15 @@ func Read(secret *corev1.Secret) (State, error) {
 }
 
 // next returns the new CA of a rotation in progress.
-func (s State) next() pki.Pair {
-	if s.Phase == TrustBoth {
+func (s state) next() pki.Pair {
+	if s.Phase == trustBoth {
 		return s.other
 	}
 	return s.signer
 }
 
 // setOther sets s.other if the certificate and the key match.
-func (s *State) setOther(cert, key []byte) bool {
+func (s *state) setOther(cert, key []byte) bool {
 	if len(key) == 0 {
 		return false
 	}
@@ -121,7 +121,7 @@ func (s *State) setOther(cert, key []byte) bool {
 }
 
 func unusable(secret *corev1.Secret, err error) error {
-	return fault.New(fault.Invalid, ReasonUnsupported, "Secret %s cannot be used", secret.Name).From(err)
+	return fault.New(fault.Invalid, reasonUnsupported, "Secret %s cannot be used", secret.Name).From(err)
 }
 
 // split splits PEM data into its certificates, at least one, each in PEM.
@@ -137,8 +137,8 @@ func split(data []byte) ([][]byte, error) {
 	return out, nil
 }
 
-// install updates the Secret to the phase after the current one. next is the new CA for TrustBoth.
-func (s State) install(secret *corev1.Secret, next pki.Pair) {
+// install updates the Secret to the phase after the current one. next is the new CA for trustBoth.
+func (s state) install(secret *corev1.Secret, next pki.Pair) {
 	data := map[string][]byte{}
 	for key, value := range secret.Data {
 		if key != nextKey && key != previousKey && key != recordKey {
@@ -148,14 +148,14 @@ func (s State) install(secret *corev1.Secret, next pki.Pair) {
 	r := record{}
 	switch s.Phase {
 	case None:
-		r.Phase = TrustBoth
+		r.Phase = trustBoth
 		data[corev1.TLSCertKey], data[nextKey] = concatCerts(s.signer, next), next.KeyPEM
-	case TrustBoth:
-		r.Phase = NewSigns
+	case trustBoth:
+		r.Phase = newSigns
 		data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey] = concatCerts(s.other, s.signer), s.other.KeyPEM
 		data[previousKey] = s.signer.KeyPEM
-	case NewSigns:
-		r.Phase = NewOnly
+	case newSigns:
+		r.Phase = newOnly
 		data[corev1.TLSCertKey] = s.signer.FirstCertPEM()
 	}
 	if r.Phase != "" {
@@ -165,7 +165,7 @@ func (s State) install(secret *corev1.Secret, next pki.Pair) {
 }
 
 // recordInEffect records in the Secret that the phase is in effect, and the Machines that existed then.
-func (s State) recordInEffect(secret *corev1.Secret, machines []string) {
+func (s state) recordInEffect(secret *corev1.Secret, machines []string) {
 	secret.Data[recordKey] = record{Phase: s.Phase, InEffect: true, Outdated: machines}.encoded()
 }
 
@@ -179,7 +179,7 @@ func concatCerts(first, second pki.Pair) []byte {
 }
 
 // generate generates a new CA with the key algorithm of the old one.
-func (s State) generate(now time.Time) (pki.Pair, error) {
+func (s state) generate(now time.Time) (pki.Pair, error) {
 	data, err := secrets.Generate(secrets.CA, secrets.Keys{Algorithm: algorithmOf(s.signer.Cert)}, now)
 	if err != nil {
 		return pki.Pair{}, fmt.Errorf("generating the new authority: %w", err)
@@ -210,11 +210,11 @@ func algorithmOf(cert *x509.Certificate) pki.Algorithm {
 func ParseCA(certPEM, keyPEM []byte, now time.Time) (pki.Pair, error) {
 	certs, err := split(certPEM)
 	if err != nil {
-		return pki.Pair{}, fault.New(fault.Invalid, ReasonCertificate, "the certificate of the new authority cannot be read").From(err)
+		return pki.Pair{}, fault.New(fault.Invalid, reasonCertificate, "the certificate of the new authority cannot be read").From(err)
 	}
 	pair, err := pki.ParsePair(certs[0], keyPEM)
 	if err != nil {
-		return pki.Pair{}, fault.New(fault.Invalid, ReasonCertificate, "the new authority cannot be used").From(err)
+		return pki.Pair{}, fault.New(fault.Invalid, reasonCertificate, "the new authority cannot be used").From(err)
 	}
 	problem := ""
 	switch c := pair.Cert; {
@@ -228,7 +228,7 @@ func ParseCA(certPEM, keyPEM []byte, now time.Time) (pki.Pair, error) {
 		problem = fmt.Sprintf("the certificate is valid from %s until %s", c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))
 	}
 	if problem != "" {
-		return pki.Pair{}, fault.New(fault.Invalid, ReasonCertificate, "the new authority cannot be used: %s", problem)
+		return pki.Pair{}, fault.New(fault.Invalid, reasonCertificate, "the new authority cannot be used: %s", problem)
 	}
 	_, key, err := pki.Reencode(certs[0], keyPEM)
 	pair.KeyPEM = key
@@ -236,9 +236,9 @@ func ParseCA(certPEM, keyPEM []byte, now time.Time) (pki.Pair, error) {
 }
 
 // checkNew returns an error if the new CA cannot replace the old one.
-func (s State) checkNew(next pki.Pair) error {
+func (s state) checkNew(next pki.Pair) error {
 	if bytes.Equal(s.signer.Cert.RawSubjectPublicKeyInfo, next.Cert.RawSubjectPublicKeyInfo) {
-		return fault.New(fault.Invalid, ReasonCertificate, "the new authority has the key of the present one, so that everything it has signed would stay valid: make a new key")
+		return fault.New(fault.Invalid, reasonCertificate, "the new authority has the key of the present one, so that everything it has signed would stay valid: make a new key")
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ type world struct {
 	fail func(before bool) error
 }
 
-func newWorld(t *testing.T, change ...func(*Snapshot)) *world {
+func newWorld(t *testing.T, change ...func(*snapshot)) *world {
 	t.Helper()
 	w := &world{t: t, now: began, nodes: map[string]party{}, fail: func(bool) error { return nil }}
 	scheme := runtime.NewScheme()
@@ -93,7 +93,7 @@ func newWorld(t *testing.T, change ...func(*Snapshot)) *world {
 }
 
 // fresh is a settled cluster: a MachineDeployment of two and a MachinePool of two.
-func fresh(t *testing.T) Snapshot {
+func fresh(t *testing.T) snapshot {
 	t.Helper()
 	meta := func(name string, labels ...string) metav1.ObjectMeta {
 		m := metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "u-" + "1", Labels: map[string]string{clusterv1.ClusterNameLabel: "demo"}, CreationTimestamp: metav1.NewTime(began)}
@@ -104,7 +104,7 @@ func fresh(t *testing.T) Snapshot {
 	}
 	data, err := secrets.Generate(secrets.CA, secrets.Keys{}, began)
 	must(t, err)
-	s := Snapshot{Now: began,
+	s := snapshot{Now: began,
 		Cluster: &clusterv1.Cluster{ObjectMeta: meta("demo")},
 		Secret:  secrets.NewSecret(client.ObjectKey{Namespace: "ns", Name: "demo"}, secrets.CA, secrets.Owner{}, data),
 		Plane:   &hostedv1.HostedControlPlane{ObjectMeta: meta("demo")},
@@ -302,7 +302,7 @@ func TestRotationKilledAnywhere(t *testing.T) { // CP-15
 			} else if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			state, err := Read(w.secret())
+			state, err := read(w.secret())
 			must(t, err)
 			if r.IntN(3) == 0 { // either the same process sees an error, or another one begins
 				if one = w.run(state.Phase != None); len(phases) > 1 && state.Phase == None {
@@ -321,14 +321,14 @@ func TestRotationKilledAnywhere(t *testing.T) { // CP-15
 				continue // the kubeconfig of a phase is given out when it is in effect
 			}
 			access[state.Phase] = w.kubeconfig()
-			before := map[Phase]Phase{TrustBoth: None, NewSigns: TrustBoth, NewOnly: NewSigns, None: NewSigns}[state.Phase]
+			before := map[Phase]Phase{trustBoth: None, newSigns: trustBoth, newOnly: newSigns, None: newSigns}[state.Phase]
 			for _, p := range []Phase{state.Phase, before} {
 				if k, ok := access[p]; ok && talks(k, w.api) != nil {
 					t.Fatalf("seed %d: a kubeconfig of phase %s does not work in phase %s: %v", seed, p, state.Phase, talks(k, w.api))
 				}
 			}
 		}
-		if want := []Phase{None, TrustBoth, NewSigns, NewOnly, None}; !slices.Equal(phases, want) {
+		if want := []Phase{None, trustBoth, newSigns, newOnly, None}; !slices.Equal(phases, want) {
 			t.Errorf("seed %d: phases %v", seed, phases)
 		}
 		if kills == 0 {

@@ -82,7 +82,7 @@ func get(ctx context.Context, c client.Reader, namespace string, r RolloutResour
 	}
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: r.Name}, o)
 	if apierrors.IsNotFound(err) {
-		return nil, fault.New(fault.Gone, ReasonNotFound, "there is no %s %q in namespace %q; -n names another namespace", r.Kind, r.Name, namespace).From(err)
+		return nil, fault.New(fault.Gone, reasonNotFound, "there is no %s %q in namespace %q; -n names another namespace", r.Kind, r.Name, namespace).From(err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", r, err)

@@ -9,10 +9,10 @@ import (
 
 // Reasons of faults.
 const (
-	// ReasonResource is the reason when a resource has no rollout, or not one that the command supports; Invalid.
-	ReasonResource = "InvalidRolloutResource"
-	// ReasonNotFound is the reason when the object does not exist; Gone.
-	ReasonNotFound = "RolloutResourceNotFound"
+	// reasonResource is the reason when a resource has no rollout, or not one that the command supports; Invalid.
+	reasonResource = "InvalidRolloutResource"
+	// reasonNotFound is the reason when the object does not exist; Gone.
+	reasonNotFound = "RolloutResourceNotFound"
 	// ReasonState is the reason when the state of the object does not allow the change; Invalid.
 	ReasonState = "InvalidRolloutState"
 )
@@ -24,7 +24,7 @@ type RolloutKind string
 const (
 	MachineDeployment   RolloutKind = "MachineDeployment"
 	KubeadmControlPlane RolloutKind = "KubeadmControlPlane"
-	MachinePool         RolloutKind = "MachinePool"
+	machinePool         RolloutKind = "MachinePool"
 )
 
 // RolloutResource is an object with a rollout.
@@ -53,12 +53,12 @@ func names(k RolloutKind) []string {
 func Changeable() []RolloutKind { return []RolloutKind{MachineDeployment, KubeadmControlPlane} }
 
 // Readable returns the kinds whose rollout status can be read.
-func Readable() []RolloutKind { return append(Changeable(), MachinePool) }
+func Readable() []RolloutKind { return append(Changeable(), machinePool) }
 
 // ParseResource parses resources as kubectl does: "md/a", "md/a kcp/b", or "md a b".
 func ParseResource(args []string, kinds []RolloutKind) ([]RolloutResource, error) {
 	if len(args) == 0 {
-		return nil, fault.New(fault.Invalid, ReasonResource, "name what rolls out, for example machinedeployment/NAME; the kinds are: %s", list(kinds))
+		return nil, fault.New(fault.Invalid, reasonResource, "name what rolls out, for example machinedeployment/NAME; the kinds are: %s", list(kinds))
 	}
 	if !strings.Contains(args[0], "/") {
 		kind, err := find(args[0], kinds)
@@ -66,12 +66,12 @@ func ParseResource(args []string, kinds []RolloutKind) ([]RolloutResource, error
 			return nil, err
 		}
 		if len(args) == 1 {
-			return nil, fault.New(fault.Invalid, ReasonResource, "the name is missing: write %s/NAME", args[0])
+			return nil, fault.New(fault.Invalid, reasonResource, "the name is missing: write %s/NAME", args[0])
 		}
 		var out []RolloutResource
 		for _, name := range args[1:] {
 			if strings.Contains(name, "/") {
-				return nil, fault.New(fault.Invalid, ReasonResource, "%q is no name: write either %s NAME, or KIND/NAME for each", name, args[0])
+				return nil, fault.New(fault.Invalid, reasonResource, "%q is no name: write either %s NAME, or KIND/NAME for each", name, args[0])
 			}
 			out = append(out, RolloutResource{kind, name})
 		}
@@ -81,7 +81,7 @@ func ParseResource(args []string, kinds []RolloutKind) ([]RolloutResource, error
 	for _, arg := range args {
 		kindName, name, found := strings.Cut(arg, "/")
 		if !found || name == "" || strings.Contains(name, "/") {
-			return nil, fault.New(fault.Invalid, ReasonResource, "%q is not KIND/NAME, for example machinedeployment/NAME", arg)
+			return nil, fault.New(fault.Invalid, reasonResource, "%q is not KIND/NAME, for example machinedeployment/NAME", arg)
 		}
 		kind, err := find(kindName, kinds)
 		if err != nil {
@@ -102,9 +102,9 @@ func find(name string, kinds []RolloutKind) (RolloutKind, error) {
 		}
 	}
 	if strings.Contains(name, "-") { // no kind contains a hyphen, so this is a name
-		return "", fault.New(fault.Invalid, ReasonResource, "the kind of %q is missing: write KIND/%s; the kinds are: %s", name, name, list(kinds))
+		return "", fault.New(fault.Invalid, reasonResource, "the kind of %q is missing: write KIND/%s; the kinds are: %s", name, name, list(kinds))
 	}
-	return "", fault.New(fault.Invalid, ReasonResource, "%q has no rollout that this verb knows; the kinds are: %s", name, list(kinds))
+	return "", fault.New(fault.Invalid, reasonResource, "%q has no rollout that this verb knows; the kinds are: %s", name, list(kinds))
 }
 
 func list(kinds []RolloutKind) string {

@@ -1,5 +1,5 @@
 // Package rollout restarts, pauses and resumes rollouts of MachineDeployments and KubeadmControlPlanes, and reports the
-// progress of a rollout, also of a MachinePool. It sets the following fields on behalf of a user; the controllers
+// progress of a rollout, also of a machinePool. It sets the following fields on behalf of a user; the controllers
 // replace the Machines.
 //
 //	              MachineDeployment     KubeadmControlPlane

@@ -26,12 +26,12 @@ const upgradeManager = "cli"
 
 // Reasons of faults.
 const (
-	// ReasonNoTopology is the reason when the Cluster has no ClusterClass; Invalid.
-	ReasonNoTopology = "ClusterWithoutTopology"
-	// ReasonBusy is the reason when an upgrade is in progress; Invalid.
-	ReasonBusy = "UpgradeUnderway"
-	// ReasonChanged is the reason when the Cluster has changed since the plan was computed; Conflict.
-	ReasonChanged = "ClusterChanged"
+	// reasonNoTopology is the reason when the Cluster has no ClusterClass; Invalid.
+	reasonNoTopology = "ClusterWithoutTopology"
+	// reasonBusy is the reason when an upgrade is in progress; Invalid.
+	reasonBusy = "UpgradeUnderway"
+	// reasonChanged is the reason when the Cluster has changed since the plan was computed; Conflict.
+	reasonChanged = "ClusterChanged"
 )
 
 // Plan is the plan of an upgrade.
@@ -56,7 +56,7 @@ type Step struct {
 	Workers []Group `json:"workers,omitempty"`
 }
 
-// Group is a MachineDeployment or MachinePool of the topology.
+// Group is a MachineDeployment or machinePool of the topology.
 type Group struct {
 	Kind string `json:"kind"`
 	// Name is the name in the topology.
@@ -75,10 +75,10 @@ func NewPlan(s describe.Snapshot, class *clusterv1.ClusterClass, to string) (Pla
 	p := Plan{Cluster: s.Cluster.Name, To: to, Steps: []Step{}}
 	switch {
 	case !topology.IsDefined():
-		return p, fault.New(fault.Invalid, ReasonNoTopology, "cluster %q has no ClusterClass: change the version of its control plane, then those of its MachineDeployments "+
+		return p, fault.New(fault.Invalid, reasonNoTopology, "cluster %q has no ClusterClass: change the version of its control plane, then those of its MachineDeployments "+
 			"and MachinePools", p.Cluster)
 	case lifecycle.IsPending(s.Cluster, lifecycle.AfterClusterUpgrade) && topology.Version != to:
-		return p, fault.New(fault.Invalid, ReasonBusy, "the upgrade of cluster %q to %s is not over: see `slipway describe cluster %s`, and ask again when it is",
+		return p, fault.New(fault.Invalid, reasonBusy, "the upgrade of cluster %q to %s is not over: see `slipway describe cluster %s`, and ask again when it is",
 			p.Cluster, topology.Version, p.Cluster)
 	}
 	groups := groupsOf(s)
@@ -237,7 +237,7 @@ func Apply(ctx context.Context, c client.Client, read *clusterv1.Cluster, to str
 			return fmt.Errorf("reading it once more: %w", err)
 		}
 		if now.UID != read.UID || !equality.Semantic.DeepEqual(now.Spec, read.Spec) {
-			return fault.New(fault.Conflict, ReasonChanged, "its spec was changed after the plan was made; run the command once more")
+			return fault.New(fault.Conflict, reasonChanged, "its spec was changed after the plan was made; run the command once more")
 		}
 		live = now
 		return err

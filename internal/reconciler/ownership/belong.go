@@ -53,12 +53,12 @@ func Owns(owner, o metav1.Object) bool {
 // Own adds an owner reference. It replaces an existing reference to the same object with another UID, which a
 // restored owner leaves behind.
 func Own(o metav1.Object, owner metav1.OwnerReference) {
-	o.SetOwnerReferences(append(Without(o.GetOwnerReferences(), owner), owner))
+	o.SetOwnerReferences(append(without(o.GetOwnerReferences(), owner), owner))
 }
 
-// Without returns the references without those to an object with the same group, kind and name as owner, regardless
+// without returns the references without those to an object with the same group, kind and name as owner, regardless
 // of the UID.
-func Without(refs []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
+func without(refs []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
 	return slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool {
 		return ref.Kind == owner.Kind && ref.Name == owner.Name && group(ref) == group(owner)
 	})

@@ -16,12 +16,12 @@ import (
 // Reasons of verdicts to wait.
 const (
 	ReasonClusterMissing  = "ClusterNotFound"
-	ReasonParentMissing   = "WaitingForOwner"
+	reasonParentMissing   = "WaitingForOwner"
 	ReasonAdopting        = "AdoptingChildren"
 	ReasonForeign         = "WaitingForOwnership"
 	ReasonChildMissing    = "WaitingForChildren"
 	ReasonWorkloadUnknown = "WaitingForWorkloadCluster"
-	ReasonMachineMissing  = "WaitingForMachines"
+	reasonMachineMissing  = "WaitingForMachines"
 	ReasonHidden          = "WaitingForWatchLabel"
 )
 
@@ -120,7 +120,7 @@ func Decide(f Input) Verdict {
 		return Verdict{Reason: ReasonClusterMissing, On: []string{"Cluster " + f.Cluster}, Message: fmt.Sprintf(
 			"Cluster %s does not exist; reconciliation of %s resumes when it does", f.Cluster, me)}
 	case f.Parent != "" && !f.Owned:
-		return Verdict{Reason: ReasonParentMissing, On: []string{me}, Field: ownersField, Message: fmt.Sprintf(
+		return Verdict{Reason: reasonParentMissing, On: []string{me}, Field: ownersField, Message: fmt.Sprintf(
 			"%s is labelled as part of %s, which has not adopted it yet", me, f.Parent)}
 	case len(f.Hidden) > 0:
 		return Verdict{Reason: ReasonHidden, On: f.Hidden, NeedsUser: true, Recheck: hiddenRecheck, Message: fmt.Sprintf(
@@ -145,7 +145,7 @@ func Decide(f Input) Verdict {
 			Field: "condition " + clusterv1.ClusterRemoteConnectionProbeCondition, Message: fmt.Sprintf(
 				"Machines are created once the workload cluster has been seen: %s", f.Workload.Problem)}
 	case len(f.Workload.OrphanedNodes) > 0:
-		v := Verdict{Reason: ReasonMachineMissing, NeedsUser: true, Message: fmt.Sprintf(
+		v := Verdict{Reason: reasonMachineMissing, NeedsUser: true, Message: fmt.Sprintf(
 			"Nodes of Machines that do not exist belong to %s: restore the Machines, or delete Nodes %s", me, condition.Names(f.Workload.OrphanedNodes))}
 		for _, node := range f.Workload.OrphanedNodes {
 			v.On = append(v.On, "Node "+node)

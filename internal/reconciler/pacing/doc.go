@@ -17,8 +17,8 @@ import "time"
 // memory is the number of samples in a moving average.
 const memory = 16
 
-// Smooth returns the moving average after another sample.
-func Smooth(average, sample time.Duration) time.Duration { return average + (sample-average)/memory }
+// smooth returns the moving average after another sample.
+func smooth(average, sample time.Duration) time.Duration { return average + (sample-average)/memory }
 
 // minKeys is the minimum number of remembered keys before old ones are removed.
 const minKeys = 1024

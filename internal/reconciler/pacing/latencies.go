@@ -42,7 +42,7 @@ func (l *Latencies[K]) Observe(server K, took time.Duration) {
 		return
 	}
 	if before > 0 {
-		took = Smooth(before, took)
+		took = smooth(before, took)
 	}
 	l.each[server] = max(took, 1)
 	if l.observed++; l.observed >= len(l.each)/16 { // so that the cost per call does not grow with the number of servers

@@ -125,7 +125,7 @@ func (w *Writes[K, E]) Delay(key K, now time.Time, urgency Urgency) time.Duratio
 func (w *Writes[K, E]) Wrote(took time.Duration, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.average, w.ended = Smooth(w.latency(now), took), now
+	w.average, w.ended = smooth(w.latency(now), took), now
 }
 
 // Latency returns the average duration of a write.

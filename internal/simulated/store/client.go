@@ -16,8 +16,8 @@ func WithKeyspace(ctx context.Context, k *Keyspace) context.Context {
 	return context.WithValue(ctx, contextKey{}, k)
 }
 
-// From returns the keyspace of a context, or nil.
-func From(ctx context.Context) *Keyspace {
+// from returns the keyspace of a context, or nil.
+func from(ctx context.Context) *Keyspace {
 	k, _ := ctx.Value(contextKey{}).(*Keyspace)
 	return k
 }
@@ -37,7 +37,7 @@ type direct struct{}
 
 // Get implements kubernetes.Interface.
 func (direct) Get(ctx context.Context, key string, opts kubernetes.GetOptions) (kubernetes.GetResponse, error) {
-	k := From(ctx)
+	k := from(ctx)
 	if k == nil {
 		return kubernetes.GetResponse{}, errNoKeyspace
 	}
@@ -51,7 +51,7 @@ func (direct) Get(ctx context.Context, key string, opts kubernetes.GetOptions) (
 
 // List implements kubernetes.Interface.
 func (direct) List(ctx context.Context, prefix string, opts kubernetes.ListOptions) (kubernetes.ListResponse, error) {
-	k := From(ctx)
+	k := from(ctx)
 	if k == nil {
 		return kubernetes.ListResponse{}, errNoKeyspace
 	}
@@ -65,7 +65,7 @@ func (direct) List(ctx context.Context, prefix string, opts kubernetes.ListOptio
 
 // Count implements kubernetes.Interface.
 func (direct) Count(ctx context.Context, prefix string, _ kubernetes.CountOptions) (int64, error) {
-	k := From(ctx)
+	k := from(ctx)
 	if k == nil {
 		return 0, errNoKeyspace
 	}
@@ -76,7 +76,7 @@ func (direct) Count(ctx context.Context, prefix string, _ kubernetes.CountOption
 func (direct) OptimisticPut(
 	ctx context.Context, key string, value []byte, expected int64, opts kubernetes.PutOptions,
 ) (kubernetes.PutResponse, error) {
-	k := From(ctx)
+	k := from(ctx)
 	if k == nil {
 		return kubernetes.PutResponse{}, errNoKeyspace
 	}
@@ -92,7 +92,7 @@ func (direct) OptimisticPut(
 func (direct) OptimisticDelete(
 	ctx context.Context, key string, expected int64, opts kubernetes.DeleteOptions,
 ) (kubernetes.DeleteResponse, error) {
-	k := From(ctx)
+	k := from(ctx)
 	if k == nil {
 		return kubernetes.DeleteResponse{}, errNoKeyspace
 	}
@@ -109,7 +109,7 @@ type kv struct{ clientv3.KV }
 
 // Get implements clientv3.KV.
 func (kv) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	k := From(ctx)
+	k := from(ctx)
 	if k == nil {
 		return nil, errNoKeyspace
 	}
@@ -128,7 +128,7 @@ type watcher struct{ clientv3.Watcher }
 
 // Watch implements clientv3.Watcher.
 func (watcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
-	k := From(ctx)
+	k := from(ctx)
 	if k == nil {
 		out := make(chan clientv3.WatchResponse)
 		close(out)
@@ -146,7 +146,7 @@ type leases struct{ clientv3.Lease }
 
 // Grant implements clientv3.Lease.
 func (leases) Grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantResponse, error) {
-	k := From(ctx)
+	k := from(ctx)
 	if k == nil {
 		return nil, errNoKeyspace
 	}

@@ -190,7 +190,7 @@ func (f folder) walk(ctx context.Context, below string, all bool) ([]File, error
 		if err != nil {
 			return err
 		}
-		if len(out) == MaxListed {
+		if len(out) == maxListed {
 			return tooMany(below)
 		}
 		out = append(out, File{Name: name, Bytes: info.Size(), Modified: info.ModTime()})

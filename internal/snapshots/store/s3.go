@@ -161,7 +161,7 @@ func (b bucket) List(ctx context.Context, below string) ([]File, error) {
 		if found.Err != nil {
 			return nil, asS3(below, found.Err)
 		}
-		if len(out) == MaxListed {
+		if len(out) == maxListed {
 			return nil, tooMany(below)
 		}
 		name := strings.TrimPrefix(strings.TrimPrefix(found.Key, b.prefix), "/")

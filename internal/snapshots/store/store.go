@@ -26,12 +26,12 @@ const (
 	ReasonUnreachable = "SnapshotStoreUnreachable"
 	// ReasonRefused means that the store rejects the request, for example because of the credentials.
 	ReasonRefused = "SnapshotStoreRefused"
-	// ReasonTooLarge means that a file exceeds its maximum size.
-	ReasonTooLarge = "SnapshotTooLarge"
+	// reasonTooLarge means that a file exceeds its maximum size.
+	reasonTooLarge = "SnapshotTooLarge"
 )
 
-// MaxListed is the maximum number of files that List returns. More files are an error.
-const MaxListed = 10000
+// maxListed is the maximum number of files that List returns. More files are an error.
+const maxListed = 10000
 
 // File is a file of a store.
 type File struct {
@@ -81,7 +81,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
 	b.left -= int64(n)
 	if b.left < 0 {
-		return 0, fault.New(fault.Invalid, ReasonTooLarge, "The snapshot has more than the %d MiB that it may have", b.most>>20)
+		return 0, fault.New(fault.Invalid, reasonTooLarge, "The snapshot has more than the %d MiB that it may have", b.most>>20)
 	}
 	return n, err
 }
@@ -109,7 +109,7 @@ func missing(name string, err error) error {
 }
 
 func tooMany(folder string) error {
-	return fault.New(fault.Invalid, "SnapshotStoreTooLarge", "There are more than %d files in %s of the store: remove those that are not of snapshots", MaxListed, folder)
+	return fault.New(fault.Invalid, "SnapshotStoreTooLarge", "There are more than %d files in %s of the store: remove those that are not of snapshots", maxListed, folder)
 }
 
 func doing(what, name string, err error) error { return fmt.Errorf("%s %s: %w", what, name, err) }

@@ -19,8 +19,8 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 )
 
-// Audience and Subject are claims of the tokens. Prefix precedes the subject in the user name.
-const Audience, Subject, Prefix = "demo", "jane", "oidc:"
+// audience and Subject are claims of the tokens. Prefix precedes the subject in the user name.
+const audience, Subject, Prefix = "demo", "jane", "oidc:"
 
 // Server is an OpenID Connect provider on loopback.
 type Server struct {
@@ -63,7 +63,7 @@ func (s *Server) Trusted() hostedv1.JWTAuthenticator {
 	prefix := Prefix
 	return hostedv1.JWTAuthenticator{
 		Issuer: hostedv1.JWTIssuer{
-			URL: s.URL, Audiences: []string{Audience},
+			URL: s.URL, Audiences: []string{audience},
 			CertificateAuthority: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})),
 		},
 		ClaimValidationRules: []hostedv1.ClaimValidationRule{{Expression: "claims.sub.size() < 100", Message: "too long"}},
@@ -76,7 +76,7 @@ func (s *Server) Token(t testing.TB, issuer string) string {
 	t.Helper()
 	encode := base64.RawURLEncoding.EncodeToString
 	now := time.Now()
-	claims := fmt.Sprintf(`{"iss":%q,"aud":%q,"sub":%q,"iat":%d,"exp":%d}`, issuer, Audience, Subject, now.Unix(), now.Add(time.Hour).Unix())
+	claims := fmt.Sprintf(`{"iss":%q,"aud":%q,"sub":%q,"iat":%d,"exp":%d}`, issuer, audience, Subject, now.Unix(), now.Add(time.Hour).Unix())
 	text := encode([]byte(`{"alg":"RS256","kid":"k","typ":"JWT"}`)) + "." + encode([]byte(claims))
 	sum := sha256.Sum256([]byte(text))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, s.key, crypto.SHA256, sum[:])

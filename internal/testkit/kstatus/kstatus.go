@@ -14,7 +14,7 @@ import (
 const (
 	Current     = string(status.CurrentStatus)
 	InProgress  = string(status.InProgressStatus)
-	Failed      = string(status.FailedStatus)
+	failed      = string(status.FailedStatus)
 	Terminating = string(status.TerminatingStatus)
 )
 

@@ -216,7 +216,7 @@ func (d *decision) conclude() Decision {
 // isControlPlaneStable reports whether the control plane runs the version in its spec.
 func (d *decision) isControlPlaneStable() bool {
 	cp := d.ControlPlane
-	return cp != nil && (cp.Version == "" || cp.Running != "" && !Behind(cp.Running, cp.Version))
+	return cp != nil && (cp.Version == "" || cp.Running != "" && !behind(cp.Running, cp.Version))
 }
 
 // isCorrected reports whether a user has turned off the version check and changed a version that the control plane does

@@ -35,7 +35,7 @@ func WorkerOf(kind, name string, metadata clusterv1.ObjectMeta, live client.Obje
 		return w
 	}
 	w.Exists, w.Name = true, live.GetName()
-	w.Upgrading = slices.ContainsFunc(running, func(v clusterv1.StatusVersion) bool { return Behind(v.Version, w.Version) })
+	w.Upgrading = slices.ContainsFunc(running, func(v clusterv1.StatusVersion) bool { return behind(v.Version, w.Version) })
 	return w
 }
 

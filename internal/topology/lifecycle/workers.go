@@ -8,9 +8,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Behind reports whether the running version is older than the version in a spec, or another build of it. A suffix that
+// behind reports whether the running version is older than the version in a spec, or another build of it. A suffix that
 // a distribution adds is ignored.
-func Behind(running, want string) bool {
+func behind(running, want string) bool {
 	if version.Runs(running, want) {
 		return false
 	}

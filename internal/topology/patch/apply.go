@@ -92,7 +92,7 @@ func (r *run) prepare() error {
 }
 
 func invalidVariable(err error) error {
-	return fault.New(fault.Invalid, ReasonVariableMissing, "The variables cannot be read: %v; correct them", err)
+	return fault.New(fault.Invalid, reasonVariableMissing, "The variables cannot be read: %v; correct them", err)
 }
 
 // inline applies an inline patch of the class.
@@ -119,7 +119,7 @@ func (r *run) inline(patch *compiledPatch) error {
 }
 
 func (r *run) failed(patch *compiledPatch, i int, err error) error {
-	return fault.New(fault.Invalid, ReasonPatchFailed, "Patch %s of ClusterClass %s cannot be applied to %s: %v",
+	return fault.New(fault.Invalid, reasonPatchFailed, "Patch %s of ClusterClass %s cannot be applied to %s: %v",
 		patch.name, r.class.Name, r.items[i], err)
 }
 
@@ -214,7 +214,7 @@ func (r *run) check() error {
 				}
 			}
 			if err != nil {
-				return fault.New(fault.Invalid, ReasonPatchFailed, "The patches of ClusterClass %s leave %s of %s without the form that it has to have: %v",
+				return fault.New(fault.Invalid, reasonPatchFailed, "The patches of ClusterClass %s leave %s of %s without the form that it has to have: %v",
 					r.class.Name, path, item, err)
 			}
 		}

@@ -159,7 +159,7 @@ func (r *run) validate() ([]ExtensionRequest, error) {
 func (r *run) encode(i int) (runtime.RawExtension, error) {
 	raw, err := r.objects[i].MarshalJSON()
 	if err != nil {
-		return runtime.RawExtension{}, fault.New(fault.Bug, ReasonPatchFailed, "%s cannot be encoded for an extension", r.items[i]).From(err)
+		return runtime.RawExtension{}, fault.New(fault.Bug, reasonPatchFailed, "%s cannot be encoded for an extension", r.items[i]).From(err)
 	}
 	return runtime.RawExtension{Raw: bytes.TrimSpace(raw)}, nil
 }
@@ -167,7 +167,7 @@ func (r *run) encode(i int) (runtime.RawExtension, error) {
 func ask(patch, extension string, request runtime.Object) (*ExtensionRequest, error) {
 	raw, err := json.Marshal(request)
 	if err != nil {
-		return nil, fault.New(fault.Bug, ReasonPatchFailed, "The request to extension %s cannot be encoded", extension).From(err)
+		return nil, fault.New(fault.Bug, reasonPatchFailed, "The request to extension %s cannot be encoded", extension).From(err)
 	}
 	sum := sha256.Sum256(append([]byte(fmt.Sprintf("%s/%T/", extension, request)), raw...))
 	return &ExtensionRequest{Patch: patch, Extension: extension, Request: request, Key: hex.EncodeToString(sum[:])}, nil

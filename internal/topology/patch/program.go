@@ -15,9 +15,9 @@ import (
 
 // Reasons of faults.
 const (
-	ReasonInvalidPatch    = "PatchInvalid"
-	ReasonPatchFailed     = "PatchFailed"
-	ReasonVariableMissing = "VariableMissing"
+	reasonInvalidPatch    = "PatchInvalid"
+	reasonPatchFailed     = "PatchFailed"
+	reasonVariableMissing = "VariableMissing"
 	ReasonWrongAnswer     = "ExtensionAnswerInvalid"
 )
 
@@ -57,7 +57,7 @@ func Compile(class *clusterv1.ClusterClass) (*Program, error) {
 		patch := &class.Spec.Patches[i]
 		compiled, err := compilePatch(patch, functions)
 		if err != nil {
-			return nil, fault.New(fault.Invalid, ReasonInvalidPatch, "Patch %s of ClusterClass %s cannot be used: %v; correct it",
+			return nil, fault.New(fault.Invalid, reasonInvalidPatch, "Patch %s of ClusterClass %s cannot be used: %v; correct it",
 				patch.Name, class.Name, err)
 		}
 		p.patches = append(p.patches, compiled)

@@ -30,7 +30,7 @@ const (
 const (
 	Cluster            = "Cluster"
 	ClusterClass       = "ClusterClass"
-	ClusterResourceSet = "ClusterResourceSet"
+	clusterResourceSet = "ClusterResourceSet"
 	binding            = "ClusterResourceSetBinding"
 )
 
@@ -270,7 +270,7 @@ func (g *Graph) propagateRoots() {
 }
 
 func (n *Node) isRootByKind() bool {
-	return n.ID.IsCore(Cluster) || n.ID.IsCore(ClusterClass) || n.ID.IsCore(ClusterResourceSet)
+	return n.ID.IsCore(Cluster) || n.ID.IsCore(ClusterClass) || n.ID.IsCore(clusterResourceSet)
 }
 
 // spread adds the root to all descendants. Nodes that already have it are skipped, so that cycles terminate.

@@ -47,7 +47,7 @@ func groupOf(fields map[string]any) (string, bool) {
 }
 
 // isUntyped reports whether a kind without a group refers to a Secret or ConfigMap, as in the resources of a
-// ClusterResourceSet.
+// clusterResourceSet.
 func isUntyped(from ID, kind string) bool {
 	return (from.Group == clusterv1.GroupVersion.Group || from.Group == addonsv1.GroupVersion.Group) && (kind == "Secret" || kind == "ConfigMap")
 }
@@ -94,7 +94,7 @@ func (g *Graph) linkReferences(n *Node) {
 		if to == nil || to.ID.IsCore(Cluster) || to.ID.IsCore(ClusterClass) || to.owns(n, 0) {
 			continue
 		}
-		to.boundToParents = to.boundToParents || n.ID.IsCore(ClusterResourceSet)
+		to.boundToParents = to.boundToParents || n.ID.IsCore(clusterResourceSet)
 		to.belongsTo(n)
 	}
 	for _, name := range secretsOf(n.Unstructured) {

@@ -130,14 +130,14 @@ func (w Scope) chooseOfSome(n *Node) (*Item, string) {
 			others = append(others, root.ID.Name)
 		case root.ID.IsCore(ClusterClass):
 			marked = marked || w.uses(root)
-		case root.ID.IsCore(ClusterResourceSet):
+		case root.ID.IsCore(clusterResourceSet):
 			marked = marked || w.binds(root)
 		default:
 			marked = true
 		}
 	}
 	switch {
-	case chosen && len(others) == 0 && !n.ID.IsCore(ClusterResourceSet):
+	case chosen && len(others) == 0 && !n.ID.IsCore(clusterResourceSet):
 		return &Item{Node: n}, ""
 	case !chosen && (!marked || len(others) > 0):
 		return nil, ""
@@ -173,7 +173,7 @@ func canBeDuplicated(n *Node) bool {
 	if n.ID.Group == "" {
 		return n.ID.Kind == "Secret" || n.ID.Kind == "ConfigMap"
 	}
-	return strings.HasSuffix(n.ID.Kind, "Template") || n.ID.IsCore(ClusterClass) || n.ID.IsCore(ClusterResourceSet) || IsSnapshotPolicy(n.ID)
+	return strings.HasSuffix(n.ID.Kind, "Template") || n.ID.IsCore(ClusterClass) || n.ID.IsCore(clusterResourceSet) || IsSnapshotPolicy(n.ID)
 }
 
 // levels sorts the chosen objects so that each follows its owners and other dependencies. It also returns the objects

@@ -48,7 +48,7 @@ func Delays(p Plan, r Results) []string {
 		return slices.ContainsFunc(r.Refused, func(f Refusal) bool { return f.Why == w })
 	}
 	add("PodDisruptionBudgets", has(Budgeted))
-	add("Pods that do not terminate", len(p.Terminating) > 0 || has(Terminating))
+	add("Pods that do not terminate", len(p.Terminating) > 0 || has(terminating))
 	add("evictions that fail", has(Failed))
 	add("Pods that do not complete", len(p.Awaited)+len(p.AwaitedLater) > 0)
 	return out

@@ -7,6 +7,6 @@
 //	Node, Pods, …     ─► Look ─────┴─► View ─► Decide ─► Plan ─► Evict ─► Results ─► Describe
 //	                    (reads)               (pure)            (writes)            (pure)
 //
-// An [Evict] call never takes longer than [Budget], and never deletes a Pod that a PodDisruptionBudget protects.
+// An [Evict] call never takes longer than [budget], and never deletes a Pod that a PodDisruptionBudget protects.
 // Start with [View], then read [Decide].
 package drain

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// Budget limits the total duration of the evictions in one reconciliation.
-	Budget = 10 * time.Second
+	// budget limits the total duration of the evictions in one reconciliation.
+	budget = 10 * time.Second
 	// each limits the duration of one eviction, so that a throttling API server does not delay the other evictions.
 	each = 3 * time.Second
 )
@@ -47,10 +47,10 @@ const (
 	Failed Why = iota
 	// Budgeted: a PodDisruptionBudget does not allow the eviction now.
 	Budgeted
-	// Terminating: the Pod's Namespace is being deleted.
-	Terminating
-	// Busy: the API server throttles the request.
-	Busy
+	// terminating: the Pod's Namespace is being deleted.
+	terminating
+	// busy: the API server throttles the request.
+	busy
 )
 
 // HeldByBudget is the prefix of messages for Budgeted refusals.
@@ -68,11 +68,11 @@ func (r Results) Failures() bool {
 	return slices.ContainsFunc(r.Refused, func(r Refusal) bool { return r.Why == Failed })
 }
 
-// Evict evicts the Pods one after the other, within [Budget]. A rejected eviction is a result, not an error: a
+// Evict evicts the Pods one after the other, within [budget]. A rejected eviction is a result, not an error: a
 // later reconciliation retries it. Pods that no longer exist, or were replaced by another Pod with the same name,
 // are omitted from the results.
 func Evict(ctx context.Context, workload client.Client, targets []Target) Results {
-	ctx, cancel := context.WithTimeout(ctx, Budget)
+	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	var out Results
 	for _, t := range targets {
@@ -116,9 +116,9 @@ func explain(err error) (Why, string) {
 	case len(budgets) > 0:
 		return Budgeted, join(HeldByBudget+": ", budgets)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return Terminating, "their Namespace is being deleted, and takes them along"
+		return terminating, "their Namespace is being deleted, and takes them along"
 	case apierrors.IsTooManyRequests(err):
-		return Busy, "the API server of the workload cluster asks to try again later"
+		return busy, "the API server of the workload cluster asks to try again later"
 	}
 	return Failed, "the eviction failed: " + status.Status().Message
 }

@@ -18,7 +18,7 @@ const (
 
 func addFiles(config *types.Config, p Payload) error {
 	for _, f := range p.Files {
-		if f.Path == MarkerPath { // the script creates that directory
+		if f.Path == markerPath { // the script creates that directory
 			continue
 		}
 		file, err := fileOf(f)

@@ -6,6 +6,6 @@
 //	Payload ─► files, passwd, disks, units ─► + additionalConfig (transpiled) ─► validated ─► JSON
 //
 // Ignition runs before the switch to the final root file system, so nothing is written to /run. The configuration of
-// kubeadm is at [ConfigPath], as expected by user commands. Settings that Ignition does not support are Invalid
-// faults. The entry point is [RenderIgnition].
+// kubeadm is at [configPath], as expected by user commands. Settings that Ignition does not support are Invalid
+// faults. The entry point is [renderIgnition].
 package render

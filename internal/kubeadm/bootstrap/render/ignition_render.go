@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// ConfigPath is the configuration file of kubeadm. It is moved to /tmp once kubeadm has succeeded.
-	ConfigPath = "/etc/kubeadm.yml"
-	// ScriptPath is the script that runs kubeadm and the commands before and after it.
-	ScriptPath = "/etc/kubeadm.sh"
-	// UnitName is the unit that runs the script. User configuration may add drop-ins to it.
-	UnitName = "kubeadm.service"
+	// configPath is the configuration file of kubeadm. It is moved to /tmp once kubeadm has succeeded.
+	configPath = "/etc/kubeadm.yml"
+	// scriptPath is the script that runs kubeadm and the commands before and after it.
+	scriptPath = "/etc/kubeadm.sh"
+	// unitName is the unit that runs the script. User configuration may add drop-ins to it.
+	unitName = "kubeadm.service"
 )
 
 // IgnitionFormat writes Ignition. The zero value is ready to use.
@@ -29,15 +29,15 @@ type IgnitionFormat struct{}
 // Name returns the value of KubeadmConfig.spec.format for this format.
 func (IgnitionFormat) Name() bootstrapv1.Format { return bootstrapv1.Ignition }
 
-// ConfigPath returns the path of kubeadm's configuration.
-func (IgnitionFormat) ConfigPath() string { return ConfigPath }
+// configPath returns the path of kubeadm's configuration.
+func (IgnitionFormat) ConfigPath() string { return configPath }
 
-// RenderIgnition implements the controller's Format with [RenderIgnition].
-func (IgnitionFormat) Render(p Payload) ([]byte, error) { return RenderIgnition(p) }
+// renderIgnition implements the controller's Format with [renderIgnition].
+func (IgnitionFormat) Render(p Payload) ([]byte, error) { return renderIgnition(p) }
 
-// RenderIgnition returns the configuration as JSON. Errors are Invalid faults: Ignition does not support an entry of the
+// renderIgnition returns the configuration as JSON. Errors are Invalid faults: Ignition does not support an entry of the
 // payload, or the user's additional configuration is invalid.
-func RenderIgnition(p Payload) ([]byte, error) {
+func renderIgnition(p Payload) ([]byte, error) {
 	config, err := build(p)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func build(p Payload) (types.Config, error) {
 	if len(p.BootCommands) > 0 {
 		return config, ignitionInvalid("spec.bootCommands are not possible with the format ignition; use a unit in spec.ignition")
 	}
-	p.Files = append(p.Files, File{Path: ScriptPath, Owner: "root:root", Permissions: "0700", Content: script(p)})
+	p.Files = append(p.Files, File{Path: scriptPath, Owner: "root:root", Permissions: "0700", Content: script(p)})
 	config.Systemd.Units = []types.Unit{kubeadmUnit()}
 	for _, add := range []func(*types.Config, Payload) error{addUsers, addNTP, addDisks, addMounts, addFiles} {
 		if err := add(&config, p); err != nil {
@@ -73,9 +73,9 @@ func build(p Payload) (types.Config, error) {
 // script runs the commands in order and stops at the first failure. It creates the directory of the sentinel file in
 // /run, which does not exist yet when Ignition writes files.
 func script(p Payload) []byte {
-	lines := []string{"#!/bin/bash", "set -e", "mkdir -p " + path.Dir(SentinelPath)}
+	lines := []string{"#!/bin/bash", "set -e", "mkdir -p " + path.Dir(sentinelPath)}
 	lines = append(lines, p.PreKubeadmCommands...)
-	lines = append(lines, p.Kubeadm+" || exit 1", "mv "+ConfigPath+" /tmp/")
+	lines = append(lines, p.Kubeadm+" || exit 1", "mv "+configPath+" /tmp/")
 	lines = append(lines, p.PostKubeadmCommands...)
 	return []byte(strings.Join(lines, "\n") + "\n")
 }
@@ -83,15 +83,15 @@ func script(p Payload) []byte {
 // kubeadmUnit runs the script at the first boot, and again at the next boot if kubeadm has not succeeded.
 func kubeadmUnit() types.Unit {
 	enabled := true
-	return types.Unit{Name: UnitName, Enabled: &enabled, Contents: `[Unit]
+	return types.Unit{Name: unitName, Enabled: &enabled, Contents: `[Unit]
 Description=Makes this machine a Kubernetes node
 Wants=network-online.target
 After=network-online.target
-ConditionPathExists=` + ConfigPath + `
+ConditionPathExists=` + configPath + `
 
 [Service]
 Type=oneshot
-ExecStart=` + ScriptPath + `
+ExecStart=` + scriptPath + `
 
 [Install]
 WantedBy=multi-user.target

@@ -23,8 +23,8 @@ func everything() Payload {
 			{Path: "/etc/motd", Owner: "core:1000", Permissions: "0600", Content: []byte{0, 0xff}},
 			{Path: "/etc/b64", Encoding: bootstrapv1.Base64, Content: []byte("aGVsbG8=")},
 			{Path: "/etc/hosts", Append: true, Content: []byte("10.0.0.1 a\n")},
-			{Path: ConfigPath, Owner: "root:root", Permissions: "0640", Content: []byte("apiVersion: x\n")},
-			{Path: MarkerPath, Owner: "root:root", Content: []byte("x")},
+			{Path: configPath, Owner: "root:root", Permissions: "0640", Content: []byte("apiVersion: x\n")},
+			{Path: markerPath, Owner: "root:root", Content: []byte("x")},
 		},
 		DiskSetup: bootstrapv1.DiskSetup{
 			Partitions: []bootstrapv1.Partition{
@@ -91,7 +91,7 @@ func TestRender(t *testing.T) {
 		"everything": everything(),
 		"nothing":    {Kubeadm: "kubeadm init --config /etc/kubeadm.yml"},
 	} {
-		data, err := RenderIgnition(p)
+		data, err := renderIgnition(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,14 +155,14 @@ func TestRenderRefuses(t *testing.T) {
 		"unknown key, strict":  {additional("nonsense: 1", true), "nonsense"},
 		"broken unit":          {additional("systemd:\n  units:\n  - name: x.txt\n", false), "invalid systemd unit extension"},
 	} {
-		if _, err := RenderIgnition(tc.in); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), tc.says) {
+		if _, err := renderIgnition(tc.in); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: want an Invalid fault that says %q, got %v", name, tc.says, err)
 		}
 	}
-	if _, err := RenderIgnition(additional("nonsense: 1", false)); err != nil {
+	if _, err := renderIgnition(additional("nonsense: 1", false)); err != nil {
 		t.Errorf("warnings do not count unless it is strict: %v", err)
 	}
-	if _, err := RenderIgnition(Payload{NTP: bootstrapv1.NTP{Enabled: ptr(false), Servers: []string{"x"}}}); err != nil {
+	if _, err := renderIgnition(Payload{NTP: bootstrapv1.NTP{Enabled: ptr(false), Servers: []string{"x"}}}); err != nil {
 		t.Errorf("NTP that is off: %v", err)
 	}
 }

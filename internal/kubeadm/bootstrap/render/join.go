@@ -28,7 +28,7 @@ type Input struct {
 	// Certificates are the certificate files of a control plane machine, see [CertificateFiles]. They are empty for a
 	// worker.
 	Certificates []File
-	// ConfigPath is the path of kubeadm's configuration. It defaults to [InitConfigPath] or [JoinConfigPath].
+	// configPath is the path of kubeadm's configuration. It defaults to [initConfigPath] or [joinConfigPath].
 	ConfigPath string
 }
 
@@ -37,7 +37,7 @@ type Input struct {
 func Join(in Input) (Payload, error) {
 	join := in.Spec.JoinConfiguration
 	join.ControlPlane = nil
-	join.NodeRegistration = WithUninitializedTaint(join.NodeRegistration)
+	join.NodeRegistration = withUninitializedTaint(join.NodeRegistration)
 	return in.join(join)
 }
 
@@ -99,9 +99,9 @@ func (in Input) ofUser() (Payload, error) {
 func (in Input) withKubeadm(p Payload, command string, config []byte) Payload {
 	path := in.ConfigPath
 	if path == "" {
-		path = map[string]string{"init": InitConfigPath, "join": JoinConfigPath}[command]
+		path = map[string]string{"init": initConfigPath, "join": joinConfigPath}[command]
 	}
-	p.Files = append(p.Files, ownFile(path, config), ownFile(MarkerPath, []byte(markerContent)))
+	p.Files = append(p.Files, ownFile(path, config), ownFile(markerPath, []byte(markerContent)))
 	p.Kubeadm = kubeadmLine(command, path, in.Spec.Verbosity)
 	return p
 }
@@ -116,13 +116,13 @@ func kubeadmLine(command, config string, verbosity *int32) string {
 	if verbosity != nil {
 		line += fmt.Sprintf(" --v %d", *verbosity)
 	}
-	return line + " && echo success > " + SentinelPath
+	return line + " && echo success > " + sentinelPath
 }
 
-// WithUninitializedTaint returns the options with a taint that prevents pods from being scheduled to a new worker
+// withUninitializedTaint returns the options with a taint that prevents pods from being scheduled to a new worker
 // until the Machine controller has synced labels and taints to its Node. The taint is also added to an empty list,
 // and only once. The argument is not modified.
-func WithUninitializedTaint(in bootstrapv1.NodeRegistrationOptions) bootstrapv1.NodeRegistrationOptions {
+func withUninitializedTaint(in bootstrapv1.NodeRegistrationOptions) bootstrapv1.NodeRegistrationOptions {
 	want := clusterv1.NodeUninitializedTaint
 	taints := []corev1.Taint{}
 	if in.Taints != nil {

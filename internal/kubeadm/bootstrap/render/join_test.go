@@ -107,7 +107,7 @@ func TestWithUninitializedTaint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := bootstrapv1.NodeRegistrationOptions{Taints: tc.in}
 			before := in.DeepCopy()
-			got := WithUninitializedTaint(in)
+			got := withUninitializedTaint(in)
 			if diff := cmp.Diff(tc.want, *got.Taints); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}

@@ -8,15 +8,15 @@ import (
 
 // Paths on the machine.
 const (
-	// SentinelPath is the file that indicates that kubeadm succeeded.
-	SentinelPath = "/run/cluster-api/bootstrap-success.complete"
-	// InitConfigPath and JoinConfigPath are the configuration files of kubeadm init and kubeadm join.
-	InitConfigPath = "/run/kubeadm/kubeadm.yaml"
-	JoinConfigPath = "/run/kubeadm/kubeadm-join-config.yaml"
+	// sentinelPath is the file that indicates that kubeadm succeeded.
+	sentinelPath = "/run/cluster-api/bootstrap-success.complete"
+	// initConfigPath and joinConfigPath are the configuration files of kubeadm init and kubeadm join.
+	initConfigPath = "/run/kubeadm/kubeadm.yaml"
+	joinConfigPath = "/run/kubeadm/kubeadm-join-config.yaml"
 
-	// MarkerPath is a file that creates the directory of the sentinel file. Writing a file creates its parent
+	// markerPath is a file that creates the directory of the sentinel file. Writing a file creates its parent
 	// directories on every operating system, in contrast to a shell redirection.
-	MarkerPath    = "/run/cluster-api/placeholder"
+	markerPath    = "/run/cluster-api/placeholder"
 	markerContent = "Makes the directory in which the sentinel file appears when the machine has become a node.\n"
 
 	ownFileOwner = "root:root"

@@ -10,8 +10,8 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 )
 
-// MaxContent limits the total size of all files in bytes, because a Secret cannot hold more.
-const MaxContent = 1 << 20
+// maxContent limits the total size of all files in bytes, because a Secret cannot hold more.
+const maxContent = 1 << 20
 
 // Limits for templates and passwords.
 const (
@@ -22,14 +22,14 @@ const (
 // files resolves the content and templates of the user's files.
 func (in Input) files() ([]File, error) {
 	out := make([]File, 0, len(in.Spec.Files))
-	left := MaxContent
+	left := maxContent
 	for _, f := range in.Spec.Files {
 		content, err := in.content(f)
 		if err != nil {
 			return nil, err
 		}
 		if left -= len(content); left < 0 {
-			return nil, invalid("spec.files have more than %d KiB of content with file %s: a Secret cannot hold that; let the node fetch large files", MaxContent>>10, f.Path)
+			return nil, invalid("spec.files have more than %d KiB of content with file %s: a Secret cannot hold that; let the node fetch large files", maxContent>>10, f.Path)
 		}
 		out = append(out, File{
 			Path: f.Path, Owner: f.Owner, Permissions: f.Permissions, Encoding: f.Encoding,
@@ -78,7 +78,7 @@ func (in Input) expand(path string, content []byte) ([]byte, error) {
 	if word := refusedWord(t.Root); word != "" {
 		return nil, invalid("the template of file %s uses %q, which is not supported: use .controlPlane.version and conditions alone", path, word)
 	}
-	b := limitedBuffer{left: MaxContent}
+	b := limitedBuffer{left: maxContent}
 	if err := t.Execute(&b, map[string]any{"controlPlane": controlPlane}); err != nil {
 		return nil, invalid("the template of file %s cannot be filled in (.controlPlane.version is known only "+
 			"where the Cluster has a controlPlaneRef to something with spec.version)", path).From(err)

@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/api"
 )
 
-// CloudConfigHeader is the beginning of every document.
-const CloudConfigHeader = "## template: jinja\n#cloud-config\n"
+// cloudConfigHeader is the beginning of every document.
+const cloudConfigHeader = "## template: jinja\n#cloud-config\n"
 
 // CloudConfigFormat writes cloud-config. The zero value is ready to use.
 type CloudConfigFormat struct{}
@@ -19,7 +19,7 @@ type CloudConfigFormat struct{}
 // Name returns the value of KubeadmConfig.spec.format for this format.
 func (CloudConfigFormat) Name() bootstrapv1.Format { return bootstrapv1.CloudConfig }
 
-// ConfigPath returns the empty string: the configuration of kubeadm has the default path of its payload.
+// configPath returns the empty string: the configuration of kubeadm has the default path of its payload.
 func (CloudConfigFormat) ConfigPath() string { return "" }
 
 // RenderCloudConfig implements the controller's Format with [RenderCloudConfig].
@@ -49,7 +49,7 @@ func RenderCloudConfig(p Payload) ([]byte, error) {
 	if err != nil {
 		return nil, fault.New(fault.Bug, "InvalidCloudConfig", "the cloud-config cannot be encoded").From(err)
 	}
-	return append([]byte(CloudConfigHeader), body...), nil
+	return append([]byte(cloudConfigHeader), body...), nil
 }
 
 func entry(key string, value *api.YAMLNode) api.YAMLEntry {

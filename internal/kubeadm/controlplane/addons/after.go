@@ -37,8 +37,8 @@ func After(f KubeadmState, d Desired) []Addon {
 	return []Addon{proxy(f, d), dns(f, d)}
 }
 
-// Problems returns a message for each problem that the user has to correct.
-func Problems(addons []Addon) []string {
+// problems returns a message for each problem that the user has to correct.
+func problems(addons []Addon) []string {
 	var out []string
 	for _, a := range addons {
 		if a.Problem != "" {
@@ -57,8 +57,8 @@ func Changes(addons []Addon) []Change {
 	return out
 }
 
-// States returns a message about each addon that is skipped or up to date.
-func States(addons []Addon) []string {
+// states returns a message about each addon that is skipped or up to date.
+func states(addons []Addon) []string {
 	var out []string
 	for _, a := range addons {
 		switch {
@@ -148,7 +148,7 @@ const ConditionType = "AddonsUpToDate"
 // replaced.
 func Verdict(f KubeadmState, d Desired, rolling bool) condition.Verdict {
 	all := After(f, d)
-	changes, problems := Changes(all), Problems(all)
+	changes, problems := Changes(all), problems(all)
 	switch {
 	case len(problems) > 0:
 		return condition.False("UpgradeBlocked", strings.Join(problems, "; "))
@@ -157,5 +157,5 @@ func Verdict(f KubeadmState, d Desired, rolling bool) condition.Verdict {
 	case len(changes) > 0:
 		return condition.False("Upgrading", "Upgrading kube-proxy and CoreDNS")
 	}
-	return condition.TrueBecause("UpToDate", strings.Join(States(all), "; "))
+	return condition.TrueBecause("UpToDate", strings.Join(states(all), "; "))
 }

@@ -194,7 +194,7 @@ func TestCoreDNS(t *testing.T) { // KC-22, KC-23
 				t.Fatalf("%s mounts\n%s", image, mounted)
 			}
 			all := After(f, d)
-			if problems := Problems(all); len(problems) > 0 {
+			if problems := problems(all); len(problems) > 0 {
 				t.Fatal(problems)
 			}
 			for _, change := range Changes(all) {
@@ -211,7 +211,7 @@ func TestCoreDNS(t *testing.T) { // KC-22, KC-23
 			t.Fatal(err)
 		}
 		want := []string{`kube-proxy has image "example.org/k8s/kube-proxy:v1.36.3"`, `CoreDNS has image "example.org/k8s/coredns:v1.8.0"`}
-		if diff := cmp.Diff(want, States(After(f, d))); diff != "" {
+		if diff := cmp.Diff(want, states(After(f, d))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if f.Corefile.Data["Corefile-backup"] != oldCorefile || strings.Contains(f.Corefile.Data["Corefile"], "upstream") || !strings.Contains(f.Corefile.Data["Corefile"], "kubernetes cluster.local") {
@@ -301,7 +301,7 @@ func TestAfter(t *testing.T) { // KC-22, KC-23
 				}
 				return
 			}
-			got := append(Problems(all), States(all)...)
+			got := append(problems(all), states(all)...)
 			if len(changes) > 0 || len(got) != len(tc.says) {
 				t.Fatalf("%s: %v, %v", tc.reason, changes, got)
 			}

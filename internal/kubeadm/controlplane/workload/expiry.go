@@ -16,8 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload/portforward"
 )
 
-// DefaultPort is kubeadm's default port of API servers.
-const DefaultPort = 6443
+// defaultPort is kubeadm's default port of API servers.
+const defaultPort = 6443
 
 // patience is the timeout for reading the certificate of an API server.
 const patience = 10 * time.Second
@@ -38,7 +38,7 @@ type ExpiryReader struct {
 type ExpiryServer struct {
 	Cluster client.ObjectKey
 	Node    string
-	// Port of the API server. It defaults to DefaultPort.
+	// Port of the API server. It defaults to defaultPort.
 	Port int
 }
 
@@ -50,7 +50,7 @@ func (r ExpiryReader) Of(ctx context.Context, s ExpiryServer) (time.Time, error)
 		return time.Time{}, err
 	}
 	if s.Port == 0 {
-		s.Port = DefaultPort
+		s.Port = defaultPort
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

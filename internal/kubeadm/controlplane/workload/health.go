@@ -21,7 +21,7 @@ func healthOf(e Etcd, member etcd.Member) (QuorumHealth, string) {
 	case member.Name == "":
 		return QuorumUnhealthy, "Waiting for the etcd member to start"
 	case !asked:
-		return QuorumUnknown, "The etcd member cannot be reached: its Node, or the static Pod of etcd on it, does not exist"
+		return quorumUnknown, "The etcd member cannot be reached: its Node, or the static Pod of etcd on it, does not exist"
 	case status.Problem != "":
 		return QuorumUnhealthy, status.Problem
 	case status.Leader == 0:
@@ -30,7 +30,7 @@ func healthOf(e Etcd, member etcd.Member) (QuorumHealth, string) {
 		return QuorumUnhealthy, "The etcd member reports: " + strings.Join(status.Errors, ", ")
 	case status.ClusterID != e.ClusterID():
 		return QuorumUnhealthy, "The etcd member is of another etcd cluster than the others"
-	case !SameMembers(status.Members, e.Members):
+	case !sameMembers(status.Members, e.Members):
 		return QuorumUnhealthy, "The etcd member knows other members than the others"
 	}
 	return QuorumHealthy, ""

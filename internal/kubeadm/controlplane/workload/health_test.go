@@ -152,7 +152,7 @@ func plane(unhealthy, healthy int) HealthPlane {
 			m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: c, Status: status, Reason: "R", LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))})
 		}
 		p.Machines = append(p.Machines, m)
-		member := QuorumMember{ID: uint64(i + 1), Name: m.Name, Machine: m.Name, Class: OfMachine, Health: QuorumHealthy}
+		member := QuorumMember{ID: uint64(i + 1), Name: m.Name, Machine: m.Name, Class: ofMachine, Health: QuorumHealthy}
 		if i < unhealthy {
 			member.Health = QuorumUnhealthy
 		}

@@ -238,7 +238,7 @@ func (f MachineState) etcdMember() condition.Verdict {
 		return condition.Unknown(clusterv1.InspectionFailedReason, "It is not known which etcd member is that of the Machine: "+f.Etcd.Doubt(f.Name))
 	case !is:
 		return condition.False(controlplanev1.KubeadmControlPlaneMachineEtcdMemberNotHealthyReason, "Etcd has no member on Node "+f.Status.NodeRef.Name)
-	case member.Health == QuorumUnknown:
+	case member.Health == quorumUnknown:
 		return condition.Unknown(clusterv1.InspectionFailedReason, member.Problem)
 	case member.Health == QuorumUnhealthy:
 		return condition.False(controlplanev1.KubeadmControlPlaneMachineEtcdMemberNotHealthyReason, member.Problem)

@@ -99,9 +99,9 @@ func (out QuorumMatching) attribute(in QuorumInput, m QuorumMachine, links links
 	named := links.of(m.Name)
 	for _, member := range out.Members {
 		switch {
-		case member.Class == OfMachine && member.Machine == m.Name:
+		case member.Class == ofMachine && member.Machine == m.Name:
 			out.own[m.Name] = member
-		case member.Class == OfMachine:
+		case member.Class == ofMachine:
 		case slices.Contains(named, member.ID), !links.agree(m.Name) && len(links.to(member.ID)) == 0 && in.mayRun(m, member.Name):
 			out.candidates[m.Name] = append(out.candidates[m.Name], member)
 		}
@@ -155,7 +155,7 @@ func (m QuorumMatching) Obstacle(machine string) string {
 
 // Orphans returns the orphaned members, sorted by ID.
 func (m QuorumMatching) Orphans() QuorumMembers {
-	return slices.DeleteFunc(slices.Clone(m.Members), func(member QuorumMember) bool { return member.Class != QuorumOrphan })
+	return slices.DeleteFunc(slices.Clone(m.Members), func(member QuorumMember) bool { return member.Class != quorumOrphan })
 }
 
 // Named returns the member with the given name, or false if it does not exist.
@@ -221,15 +221,15 @@ func (in QuorumInput) isOfItsNode(m QuorumMachine) bool {
 func (in QuorumInput) classify(member etcd.Member, l links, joining bool) (QuorumClass, string) {
 	switch to := l.to(member.ID); {
 	case len(to) == 1 && len(l.of(to[0])) == 1:
-		return OfMachine, to[0]
+		return ofMachine, to[0]
 	case len(to) > 0:
-		return QuorumDisputed, ""
+		return quorumDisputed, ""
 	case joining:
-		return QuorumJoining, ""
+		return quorumJoining, ""
 	case in.isAlive(member.Name):
-		return QuorumForeign, ""
+		return quorumForeign, ""
 	}
-	return QuorumOrphan, ""
+	return quorumOrphan, ""
 }
 
 // isAlive reports whether a member may be running on the Node with its name.

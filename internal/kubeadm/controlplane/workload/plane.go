@@ -152,18 +152,18 @@ func (p HealthPlane) EtcdCluster() condition.Verdict {
 func (p HealthPlane) withoutMachine() (lines []string, harm bool) {
 	for _, m := range p.Etcd {
 		switch {
-		case m.Class == QuorumForeign && !p.Etcd.AllowsRemoval(m.ID):
+		case m.Class == quorumForeign && !p.Etcd.AllowsRemoval(m.ID):
 			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine: delete Node %s if it is of no use, once the other members are healthy", m.Text(), m.Name))
-		case m.Class == QuorumForeign:
+		case m.Class == quorumForeign:
 			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine: delete Node %s if it is of no use", m.Text(), m.Name))
-		case m.Class == QuorumOrphan && p.Etcd.AllowsRemoval(m.ID):
+		case m.Class == quorumOrphan && p.Etcd.AllowsRemoval(m.ID):
 			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine, and is going to be removed", m.Text()))
-		case m.Class == QuorumOrphan:
+		case m.Class == quorumOrphan:
 			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine: it is removed once the quorum stays without it", m.Text()))
-		case m.Class == QuorumDisputed:
+		case m.Class == quorumDisputed:
 			lines = append(lines, fmt.Sprintf("* Etcd member %s cannot be matched to one Machine: provider IDs, addresses and status.nodeRef of Machines contradict each other", m.Text()))
 		}
-		harm = harm || m.Class == QuorumOrphan || m.Class == QuorumForeign && !m.Learner && m.Health != QuorumHealthy
+		harm = harm || m.Class == quorumOrphan || m.Class == quorumForeign && !m.Learner && m.Health != QuorumHealthy
 	}
 	return lines, harm
 }

@@ -7,7 +7,7 @@ type QuorumHealth string
 
 // The health states. The zero value is Unknown.
 const (
-	QuorumUnknown   QuorumHealth = ""
+	quorumUnknown   QuorumHealth = ""
 	QuorumHealthy   QuorumHealth = "Healthy"
 	QuorumUnhealthy QuorumHealth = "Unhealthy"
 )
@@ -17,11 +17,11 @@ type QuorumClass string
 
 // The classes; see the package documentation.
 const (
-	OfMachine      QuorumClass = "OfMachine"
-	QuorumJoining  QuorumClass = "Joining"
-	QuorumDisputed QuorumClass = "Disputed"
-	QuorumForeign  QuorumClass = "Foreign"
-	QuorumOrphan   QuorumClass = "Orphan"
+	ofMachine      QuorumClass = "OfMachine"
+	quorumJoining  QuorumClass = "Joining"
+	quorumDisputed QuorumClass = "Disputed"
+	quorumForeign  QuorumClass = "Foreign"
+	quorumOrphan   QuorumClass = "Orphan"
 )
 
 // QuorumMember is a member of an etcd cluster.
@@ -65,7 +65,7 @@ func (ms QuorumMembers) Healthy() int {
 
 // Unknown returns the number of voting members with unknown health.
 func (ms QuorumMembers) Unknown() int {
-	return ms.count(func(m QuorumMember) bool { return !m.Learner && m.Health == QuorumUnknown })
+	return ms.count(func(m QuorumMember) bool { return !m.Learner && m.Health == quorumUnknown })
 }
 
 func (ms QuorumMembers) count(is func(QuorumMember) bool) int {

@@ -14,7 +14,7 @@
 // assigned, and each of the identified members may run on the Machine.
 //
 //	class        meaning                                                             removed
-//	OfMachine    it runs on a Machine                                                with its Machine
+//	ofMachine    it runs on a Machine                                                with its Machine
 //	Joining      no Machine runs it, and a Machine is joining                        no
 //	Disputed     the evidence is contradictory                                       no
 //	Foreign      no Machine runs it, its Node is ready and has a static Pod of etcd  no

@@ -103,15 +103,15 @@ func (e Etcd) Member(node string) (etcd.Member, bool) {
 // changed during the read or the members disagree.
 func (e Etcd) isTorn() bool {
 	for _, s := range e.Statuses {
-		if len(s.Members) > 0 && !SameMembers(s.Members, e.Members) {
+		if len(s.Members) > 0 && !sameMembers(s.Members, e.Members) {
 			return true
 		}
 	}
 	return false
 }
 
-// SameMembers reports whether two lists contain the same members.
-func SameMembers(a, b []etcd.Member) bool {
+// sameMembers reports whether two lists contain the same members.
+func sameMembers(a, b []etcd.Member) bool {
 	ids := func(ms []etcd.Member) []uint64 {
 		var out []uint64
 		for _, m := range ms {
