@@ -28,15 +28,15 @@ prerequisites: ## install what is missing on this machine and start Docker
 .PHONY: generate
 generate: crds ## generate CRDs, deepcopy functions and documents
 	@go generate ./internal/cli
-	@go test -vet=off ./test/behaviour -update >/dev/null
-	@go test -vet=off -pgo=off -run "TestConditionOwners|TestMessages" . -update >/dev/null
+	@go test -vet=off -pgo=off -run TestConditionOwners . -update >/dev/null
 
 .PHONY: crds
 crds:
-	@go generate ./internal/manager/crds ./internal/hook/openapi
+	@go run -pgo=off ./hack/crds
+	@go run -pgo=off ./hack/openapi
 
 .PHONY: build
-build: crds ## build bin/slipway
+build: ## build bin/slipway
 	@go build $(TRIM) -pgo=$(PGO) -ldflags '$(ldflags)' -o '$(BIN)' ./cmd/slipway
 
 IMAGE ?= slipway.dev/manager
@@ -63,19 +63,19 @@ demo: image ## from nothing to a running workload cluster
 	@hack/demo.sh bin/slipway '$(DATA_DIR)'
 
 .PHONY: check
-check: crds ## lint, unit tests and simulations; no Docker
+check: ## lint, unit tests and simulations; no Docker
 	@hack/test.sh --no-docker
 
 .PHONY: race
-race: crds ## unit tests with the race detector, an hour; needs gcc, no Docker
+race: ## unit tests with the race detector, an hour; needs gcc, no Docker
 	@hack/race.sh
 
 .PHONY: fuzz
-fuzz: crds ## fuzz each parser of what others write for FUZZTIME (10s), an hour the first time; what is found is kept as a test
+fuzz: ## fuzz each parser of what others write for FUZZTIME (10s), an hour the first time; what is found is kept as a test
 	@hack/fuzz.sh
 
 .PHONY: vulncheck
-vulncheck: crds ## ask Go's database for vulnerabilities of what is used; needs the internet
+vulncheck: ## ask Go's database for vulnerabilities of what is used; needs the internet
 	@go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
 
 # The program is built as lint and tests compile: Kubernetes is compiled once, not once more with the profile and without paths.
@@ -160,4 +160,4 @@ soak: build ## disturb two fleets for half an hour each, killing the manager eve
 .PHONY: clean
 clean: ## remove what was built; stop and remove the demo
 	@[ ! -x bin/slipway ] || bin/slipway down --delete --data-dir '$(DATA_DIR)' || true
-	@rm -rf bin dist internal/manager/crds/generated/crds.json.gz internal/hook/openapi/generated/descriptions.json.gz
+	@rm -rf bin dist

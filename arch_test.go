@@ -69,7 +69,7 @@ func imports(s source) []string {
 	return out
 }
 
-// layers from the bottom to the top. A package may import packages of its own layer and of those below.
+// layers from the bottom to the top. A package may import packages of its own layer and of lower layers.
 var layers = [][]string{
 	// values
 	{
@@ -80,7 +80,7 @@ var layers = [][]string{
 	},
 	// computations
 	{
-		"internal/topology", "internal/rollout", "internal/admission", "internal/conversion", "internal/crdschema", "internal/local/cloudinit",
+		"internal/topology", "internal/rollout", "internal/admission", "internal/conversion", "internal/crdschema",
 		"internal/nodemeta", "internal/reconciler/ownership", "internal/policy", "internal/snapshots", "internal/kubeadm/recovery",
 	},
 	// access to the API, workload clusters and extensions
@@ -110,6 +110,7 @@ func layerOf(dir string) int {
 	return -1
 }
 
+// TestImportsPointDown checks that packages import packages of their own and lower layers only.
 func TestImportsPointDown(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.isTest() || s.dir == "." || strings.HasPrefix(s.dir, "hack/") {
@@ -117,18 +118,19 @@ func TestImportsPointDown(t *testing.T) {
 		}
 		own := layerOf(s.dir)
 		if own < 0 {
-			t.Errorf("%s: package is in no layer; add it to layers in arch_test.go", s.path)
+			t.Errorf("%s: the package is in no layer: add it to layers in arch_test.go", s.path)
 			continue
 		}
 		for _, p := range imports(s) {
 			dir, ours := strings.CutPrefix(p, module)
 			if ours && layerOf(dir) > own {
-				t.Errorf("%s imports %s, which is in a layer above", s.path, dir)
+				t.Errorf("%s imports %s, which is in a higher layer", s.path, dir)
 			}
 		}
 	}
 }
 
+// TestControllersDoNotImportEachOther checks that controllers interact through the API only.
 func TestControllersDoNotImportEachOther(t *testing.T) {
 	kind := regexp.MustCompile(`^internal/controllers/([^/]+)`)
 	for _, s := range sources(t) {
@@ -139,12 +141,13 @@ func TestControllersDoNotImportEachOther(t *testing.T) {
 		for _, p := range imports(s) {
 			other := kind.FindStringSubmatch(strings.TrimPrefix(p, module))
 			if other != nil && other[1] != own[1] {
-				t.Errorf("%s imports controller %s", s.path, other[1])
+				t.Errorf("%s imports controller %s: controllers must not import each other", s.path, other[1])
 			}
 		}
 	}
 }
 
+// TestNoForeignCore checks that only the API module of Cluster API is imported, and no server code in the SDK.
 func TestNoForeignCore(t *testing.T) {
 	for _, s := range sources(t) {
 		if strings.HasPrefix(s.dir, "test/interop") {
@@ -152,24 +155,26 @@ func TestNoForeignCore(t *testing.T) {
 		}
 		for _, p := range imports(s) {
 			if strings.HasPrefix(p, "sigs.k8s.io/cluster-api/") && !strings.HasPrefix(p, "sigs.k8s.io/cluster-api/api/") {
-				t.Errorf("%s imports %s", s.path, p)
+				t.Errorf("%s imports %s: only the module sigs.k8s.io/cluster-api/api may be imported", s.path, p)
 			}
 			if strings.HasPrefix(s.dir, "sdk") && strings.HasPrefix(p, "k8s.io/kubernetes") {
-				t.Errorf("%s imports server code: %s", s.path, p)
+				t.Errorf("%s imports server code, %s: the SDK must not depend on it", s.path, p)
 			}
 		}
 	}
 }
 
+// TestPackageNames rejects package names that do not describe the content of the package.
 func TestPackageNames(t *testing.T) {
 	banned := []string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "base", "lib", "types", "exp"}
 	for _, s := range sources(t) {
 		if slices.Contains(banned, s.file.Name.Name) {
-			t.Errorf("%s: a package is a noun of the domain, not %q", s.path, s.file.Name.Name)
+			t.Errorf("%s: name the package after a concept of the domain, not %q", s.path, s.file.Name.Name)
 		}
 	}
 }
 
+// TestPackagesAreDocumented checks that each package has a package comment.
 func TestPackagesAreDocumented(t *testing.T) {
 	documented := map[string]bool{}
 	for _, s := range sources(t) {
@@ -180,25 +185,26 @@ func TestPackagesAreDocumented(t *testing.T) {
 	}
 	for dir, ok := range documented {
 		if !ok {
-			t.Errorf("%s has no package documentation", dir)
+			t.Errorf("%s has no package comment", dir)
 		}
 	}
 }
 
+// TestNoInit rejects init functions, whose effects depend on the import graph.
 func TestNoInit(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, d := range s.file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
-				t.Errorf("%s: func init", s.fset.Position(f.Pos()))
+				t.Errorf("%s: init functions are not allowed", s.fset.Position(f.Pos()))
 			}
 		}
 	}
 }
 
-// TestSizes holds the hard limits; the aims are lower.
+// TestSizes checks the limits for the lines of a file, the lines of a function, and its parameters besides the context.
 func TestSizes(t *testing.T) {
 	const file, function, parameters = 500, 100, 4
-	foreign := map[string]string{"internal/controlplane/tenants/limits.go": "Handle"} // methods whose parameters an interface of others decides
+	foreign := map[string]string{"internal/controlplane/tenants/limits.go": "Handle"} // methods of interfaces in other modules
 	for _, s := range sources(t) {
 		if s.isTest() {
 			continue
@@ -232,7 +238,7 @@ func countParameters(f *ast.FuncDecl) int {
 	return n
 }
 
-// TestVersionsAgree: the modules of both go.mod files that must move together have one version.
+// TestVersionsAgree checks that both go.mod files require the same version of the modules that must be updated together.
 func TestVersionsAgree(t *testing.T) {
 	root, err := os.ReadFile("go.mod")
 	if err != nil {
@@ -244,7 +250,7 @@ func TestVersionsAgree(t *testing.T) {
 	}
 	want := regexp.MustCompile(`k8s\.io/kubernetes v1\.(\d+\.\d+)`).FindSubmatch(root)
 	if want == nil {
-		t.Fatal("go.mod requires no k8s.io/kubernetes")
+		t.Fatal("go.mod does not require k8s.io/kubernetes")
 	}
 	staging := "v0." + string(want[1])
 	for _, m := range regexp.MustCompile(`(?m)=> (k8s\.io/\S+) (\S+)$`).FindAllSubmatch(root, -1) {
@@ -257,12 +263,13 @@ func TestVersionsAgree(t *testing.T) {
 			t.Errorf("sdk: %s is %s, want %s", m[1], m[2], staging)
 		}
 		if !bytes.HasPrefix(m[1], []byte("k8s.io/")) && !bytes.Contains(root, append(append([]byte("\t"), m[1]...), append([]byte(" "), m[2]...)...)) {
-			t.Errorf("sdk: %s %s is not what go.mod requires", m[1], m[2])
+			t.Errorf("sdk: %s %s is not the version in go.mod", m[1], m[2])
 		}
 	}
 }
 
-// Go reads the go.mod of the folder that it runs in, and of those above: its commands run in folders of our own, which package gobuild makes.
+// TestCommandsOfGoRunInOwnFolders checks that only package nodeimage runs Go commands. Go reads the go.mod in its working
+// directory and in all parent directories, so package nodeimage runs it in directories that no other user can write.
 // Security S9.
 func TestCommandsOfGoRunInOwnFolders(t *testing.T) {
 	for _, s := range sources(t) {
@@ -276,15 +283,15 @@ func TestCommandsOfGoRunInOwnFolders(t *testing.T) {
 				key, isField := n.Key.(*ast.Ident)
 				call, isCall := n.Value.(*ast.CallExpr)
 				if isField && isCall && key.Name == "Dir" && called(call) == "os.TempDir" {
-					t.Errorf("%s: a command runs in the folder for temporary files, where others write", s.fset.Position(n.Pos()))
+					t.Errorf("%s: the command runs in the directory for temporary files, where other users can write", s.fset.Position(n.Pos()))
 				}
 			case *ast.CallExpr:
 				if strings.HasPrefix(called(n), "exec.Command") && slices.ContainsFunc(n.Args, isGo) {
-					t.Errorf("%s: run Go by package nodeimage", s.fset.Position(n.Pos()))
+					t.Errorf("%s: run Go with package nodeimage", s.fset.Position(n.Pos()))
 				}
 			case *ast.CompositeLit:
 				if list, ok := n.Type.(*ast.ArrayType); ok && s.dir != "internal/nodeimage" && fmt.Sprint(list.Elt) == "string" && len(n.Elts) > 1 && isGo(n.Elts[0]) {
-					t.Errorf("%s: run Go by a Toolchain of package nodeimage", s.fset.Position(n.Pos()))
+					t.Errorf("%s: run Go with a Toolchain of package nodeimage", s.fset.Position(n.Pos()))
 				}
 			}
 			return true
@@ -297,7 +304,7 @@ func isGo(e ast.Expr) bool {
 	return ok && literal.Value == `"go"`
 }
 
-// called is the function that a call names, with its package.
+// called returns the function of a call with its package name, or an empty string if it is not a function of a package.
 func called(call *ast.CallExpr) string {
 	selector, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {

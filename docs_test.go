@@ -17,7 +17,7 @@ var (
 	noSlug      = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// TestLinks: each relative link of a document leads to a file or folder, and where it names a heading, to that heading.
+// TestLinks checks that the target of each relative link in a document exists, including its heading if the link has one.
 func TestLinks(t *testing.T) {
 	checked := 0
 	for _, page := range documents(t) {
@@ -39,7 +39,7 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	if checked < 100 {
-		t.Errorf("%d links were found, which are too few: are they still written as [text](target)?", checked)
+		t.Errorf("found only %d links: they are not written as [text](target)", checked)
 	}
 }
 
@@ -65,10 +65,10 @@ func checkLink(t *testing.T, page string, target *url.URL) {
 			return
 		}
 	}
-	t.Errorf("%s links to %s, and %s has no such heading", page, target, file)
+	t.Errorf("%s links to %s, but %s has no such heading", page, target, file)
 }
 
-// slug is how code hosts name a heading in an address.
+// slug returns the name of a heading in a URL, as code hosts derive it.
 func slug(heading string) string {
 	return strings.ReplaceAll(noSlug.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }

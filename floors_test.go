@@ -9,17 +9,17 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// floors are versions that this program is not built with anything older than, and what an older one has.
+// floors returns the minimum version of each module, and the vulnerabilities of older versions.
 func floors() map[string][2]string {
 	return map[string][2]string{
-		"toolchain":                    {"v1.26.8", "an HTTP/2 client that a server keeps busy (CVE-2026-33814), and what was fixed in crypto/x509, crypto/tls, net/url and asn1 since 1.26.0"},
-		"go.etcd.io/etcd/server/v3":    {"v3.6.11", "the advisories rfx7-8w68-q57q, q8m4-xhhv-38mg and x35m-3gp4-4fh5 about etcd's own authentication"},
-		"go.opentelemetry.io/otel/sdk": {"v1.43.0", "a program that is looked up in PATH"},
+		"toolchain":                    {"v1.26.8", "a server can keep an HTTP/2 client busy (CVE-2026-33814), and vulnerabilities in crypto/x509, crypto/tls, net/url and asn1 of 1.26.0"},
+		"go.etcd.io/etcd/server/v3":    {"v3.6.11", "the advisories rfx7-8w68-q57q, q8m4-xhhv-38mg and x35m-3gp4-4fh5 about the authentication of etcd"},
+		"go.opentelemetry.io/otel/sdk": {"v1.43.0", "runs a program that it finds in PATH"},
 	}
 }
 
-// TestVersionFloors: no module, and no toolchain, is older than the version in which what is known to be wrong with it was corrected.
-// What became known since is for `make vulncheck`, which needs the internet.
+// TestVersionFloors checks that the toolchain and modules with known vulnerabilities are not older than the version that
+// fixed them. `make vulncheck`, which needs the internet, reports newer vulnerabilities.
 func TestVersionFloors(t *testing.T) {
 	text, err := os.ReadFile("go.mod")
 	if err != nil {
@@ -38,11 +38,11 @@ func TestVersionFloors(t *testing.T) {
 	}
 	for path, floor := range floors() {
 		if semver.Compare(have[path], floor[0]) < 0 {
-			t.Errorf("%s is %q, want %s at least: %s", path, have[path], floor[0], floor[1])
+			t.Errorf("%s is %q, want at least %s: %s", path, have[path], floor[0], floor[1])
 		}
 	}
 	script, err := os.ReadFile("hack/prerequisites.sh")
 	if want := "go_version=" + strings.TrimPrefix(have["toolchain"], "v") + " "; err != nil || !strings.Contains(string(script), want) {
-		t.Errorf("hack/prerequisites.sh does not say %s: %v", want, err)
+		t.Errorf("hack/prerequisites.sh does not contain %q: %v", want, err)
 	}
 }

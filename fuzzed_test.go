@@ -8,25 +8,27 @@ import (
 	"testing"
 )
 
-// notFuzzed are exported functions named like parsers that need no fuzz target, each with the reason.
+// notFuzzed holds exported functions with names of parsers that need no fuzz target, each with the reason.
 var notFuzzed = map[string]string{
-	"internal/clusterctl/certificates.ParseMode":      "a flag of the person who runs the command, one of a few words",
-	"internal/operate/upgrade.ParseResource":          "arguments of the person who runs the command, split at a slash",
+	"internal/clusterctl/certificates.ParseMode":      "a flag of the user who runs the command, with few valid values",
+	"internal/operate/upgrade.ParseResource":          "arguments of the user who runs the command, split at a slash",
 	"internal/operate/upgrade.ReadRollout":            "the text is the namespace whose objects are read through the API",
 	"internal/clusterctl/move/transfer.Endpoint.Read": "the texts are a namespace and names, whose objects are read through the API",
-	"internal/clusterctl/template.Source.Read":        "the text is where a template is; what is there is parsed in internal/clusterctl/repository",
 	"internal/machines.ReadStrays":                    "the text is the name of an owner, whose objects are read through the API",
-	"internal/manager/migration.ParsePhases":          "a flag of the person who starts the manager, each one of a few words",
-	"internal/controlplane/uidisolation.Read":         "the texts are a folder and a name; the content is returned as it is",
-	"internal/controlplane/uidisolation.ReadTrusted":  "the texts are a folder and a name; the content is returned as it is",
-	"internal/release.ReadArtifact":                   "the texts are a path and a version of the person who makes a release",
+	"internal/manager/migration.ParsePhases":          "a flag of the user who starts the manager, with few valid values",
+	"internal/plan.ReadCluster":                       "the text is a namespace, whose objects are read through the API",
+	"internal/plan.ReadFiles":                         "the texts are paths; the content is parsed in internal/manifest",
+	"internal/plan.ReadFolder":                        "the text is a path; the content is parsed in internal/manifest",
+	"internal/controlplane/uidisolation.Read":         "the texts are a folder and a name; the content is returned unparsed",
+	"internal/controlplane/uidisolation.ReadTrusted":  "the texts are a folder and a name; the content is returned unparsed",
+	"internal/release.ReadArtifact":                   "the texts are a path and a version, both arguments of the release tool",
 }
 
-// parserName is how functions that read what others write are named.
+// parserName matches the names of functions that parse input.
 var parserName = regexp.MustCompile(`^(Parse|Read|Decode)([A-Z]|$)`)
 
-// TestParsersAreFuzzed: an exported function of internal/ that is named Parse, Read or Decode and takes bytes, a text or a reader has a fuzz
-// target in its package, or stands in the list above.
+// TestParsersAreFuzzed checks that each package below internal/ with an exported function that is named Parse, Read or
+// Decode and takes bytes, a text or a reader has a fuzz target, unless notFuzzed lists the function.
 func TestParsersAreFuzzed(t *testing.T) {
 	fuzzed, unneeded, found := map[string]bool{}, map[string]bool{}, 0
 	for name := range notFuzzed {
@@ -53,17 +55,17 @@ func TestParsersAreFuzzed(t *testing.T) {
 			delete(unneeded, name)
 			switch _, listed := notFuzzed[name]; {
 			case listed && fuzzed[s.dir]:
-				t.Errorf("%s is in the list of notFuzzed, and its package has a fuzz target", name)
+				t.Errorf("%s is in notFuzzed, but its package has a fuzz target: remove it", name)
 			case !listed && !fuzzed[s.dir]:
-				t.Errorf("%s has no fuzz target in its package: write one, or say in notFuzzed why it needs none", name)
+				t.Errorf("the package of %s has no fuzz target: add one, or add the function to notFuzzed with the reason", name)
 			}
 		}
 	}
 	for name := range unneeded {
-		t.Errorf("%s is in the list of notFuzzed and is no parser (any more)", name)
+		t.Errorf("%s is in notFuzzed, but it is not a parser: remove it", name)
 	}
 	if found < 20 {
-		t.Errorf("only %d parsers found: the test looks at nothing", found)
+		t.Errorf("found only %d parsers: the test would check nothing", found)
 	}
 }
 
@@ -76,7 +78,8 @@ func functions(s source) (out []*ast.FuncDecl) {
 	return out
 }
 
-// isParser reports whether others may call a function by a name of a parser, with something to parse. The method of an io.Reader is none.
+// isParser reports whether a function or method is exported, has the name of a parser and takes input. The method of an
+// io.Reader is not a parser.
 func isParser(f *ast.FuncDecl) bool {
 	receiver := receiverOf(f)
 	if !parserName.MatchString(f.Name.Name) || receiver != "" && !ast.IsExported(receiver) {
@@ -89,7 +92,7 @@ func isParser(f *ast.FuncDecl) bool {
 	return slices.ContainsFunc(params, func(p *ast.Field) bool { return isText(p.Type) })
 }
 
-// isText reports whether a type is bytes, a text or a reader, or several of them.
+// isText reports whether a type is bytes, a text, a reader, or a list or map of them.
 func isText(of ast.Expr) bool {
 	switch of := of.(type) {
 	case *ast.Ident:
@@ -108,7 +111,7 @@ func isText(of ast.Expr) bool {
 	return false
 }
 
-// receiverOf is the type that a method is of, with a dot behind it; empty: it is a function.
+// receiverOf returns the receiver type of a method with a trailing dot, or an empty string for a function.
 func receiverOf(f *ast.FuncDecl) string {
 	if f.Recv == nil || len(f.Recv.List) == 0 {
 		return ""

@@ -15,18 +15,18 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// call is one place in the product's code where a function or method of a package that is not ours is used.
+// call is one use of a function or method in production code.
 type call struct {
 	at string // file:line, relative to the root
 	// dir of the file, relative to the root.
 	dir string
-	// pkg and name of what is used; for a method the name is Receiver.Method.
+	// pkg and name of the function; the name of a method is Receiver.Method.
 	pkg, name string
 }
 
 func (c call) String() string { return fmt.Sprintf("%s: %s.%s", c.at, c.pkg, c.name) }
 
-// loadOnce loads the product's code with the types that the compiler sees, without tests.
+// loadOnce loads the production code with type information, without tests.
 var loadOnce = sync.OnceValues(func() ([]*packages.Package, error) {
 	return packages.Load(&packages.Config{
 		Mode:       packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
@@ -48,8 +48,8 @@ func load(t *testing.T) []*packages.Package {
 	return loaded
 }
 
-// calls returns every use of functions and methods in the product's code, with the types that the compiler sees: an
-// import under another name, a wrapper type or a method value does not hide one. Tests are not looked at.
+// calls returns every use of functions and methods in production code. It relies on type information, so that an import
+// under another name, a wrapper type or a method value does not hide a use.
 func calls(t *testing.T) []call {
 	t.Helper()
 	root, err := filepath.Abs(".")
@@ -72,7 +72,7 @@ func calls(t *testing.T) []call {
 		}
 	}
 	if len(out) < 10000 {
-		t.Fatalf("only %d calls found: the guards look at nothing", len(out))
+		t.Fatalf("found only %d calls: the guards would check nothing", len(out))
 	}
 	slices.SortFunc(out, func(a, b call) int { return strings.Compare(a.at, b.at) })
 	return out
@@ -90,10 +90,10 @@ func nameOf(f *types.Func) string {
 	if n, ok := of.(*types.Named); ok {
 		return n.Obj().Name() + "." + f.Name()
 	}
-	return "." + f.Name() // of an interface without a name
+	return "." + f.Name() // method of an unnamed interface
 }
 
-// allowed are the folders and files in which something guarded may be used, each with the reason.
+// allowed holds the folders and files in which a guarded function may be used, each with the reason.
 type allowed map[string]string
 
 // covers reports whether the call's file or one of its folders is allowed.
@@ -107,11 +107,11 @@ func (a allowed) covers(c call) bool {
 	return false
 }
 
-// check reports guarded calls elsewhere, and exceptions that nothing needs any more.
+// check reports guarded calls in other places, and exceptions that are not needed. instead describes the correction.
 func (a allowed) check(t *testing.T, guarded []call, instead string) {
 	t.Helper()
 	if len(guarded) == 0 {
-		t.Error("nothing is guarded: what the guard looks for has another name")
+		t.Error("found no call to guard: the guarded functions have other names")
 	}
 	for _, c := range guarded {
 		if !a.covers(c) {
@@ -121,7 +121,7 @@ func (a allowed) check(t *testing.T, guarded []call, instead string) {
 	for place := range a {
 		one := allowed{place: ""}
 		if !slices.ContainsFunc(guarded, one.covers) {
-			t.Errorf("%s is an exception (%s) that nothing needs", place, a[place])
+			t.Errorf("the exception %s (%s) is not needed: remove it", place, a[place])
 		}
 	}
 }
@@ -130,27 +130,27 @@ func only(all []call, guarded func(call) bool) []call {
 	return slices.DeleteFunc(slices.Clone(all), func(c call) bool { return !guarded(c) })
 }
 
-// TestGuards: what the reviews found once cannot come back elsewhere.
+// TestGuards checks rules about calls of other modules that were violated in the past.
 func TestGuards(t *testing.T) {
 	all := calls(t)
 	t.Run("kubeconfigs are parsed in one place", func(t *testing.T) { guardKubeconfigs(t, all) })
 	t.Run("controllers write through internal/kube", func(t *testing.T) { guardWrites(t, all) })
-	t.Run("what is on the host is identified by its labels", func(t *testing.T) { guardDocker(t, all) })
+	t.Run("Docker objects are identified by their labels", func(t *testing.T) { guardDocker(t, all) })
 }
 
-// TestCachesAreGuarded: the tests of hack/test.sh, which is what CI runs, notice changes of what is in caches.
+// TestCachesAreGuarded checks that hack/test.sh, which CI runs, detects modifications of cached objects.
 func TestCachesAreGuarded(t *testing.T) {
 	script, err := os.ReadFile("hack/test.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(script), "export KUBE_CACHE_MUTATION_DETECTOR=true\n") {
-		t.Error("hack/test.sh does not turn the detector of changed caches on")
+		t.Error("hack/test.sh does not enable the cache mutation detector")
 	}
 }
 
-// TestFuzzTargetsHaveACorpus: a fuzz target of either module without inputs that are committed tries what it begins with, and
-// nothing else, wherever no one fuzzes.
+// TestFuzzTargetsHaveACorpus checks that each fuzz target of both modules has a committed corpus. In an ordinary test run,
+// a fuzz target only runs its corpus and the inputs that it adds itself.
 func TestFuzzTargetsHaveACorpus(t *testing.T) {
 	target, found := regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`), 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -171,29 +171,29 @@ func TestFuzzTargetsHaveACorpus(t *testing.T) {
 		return nil
 	})
 	if err != nil || found == 0 {
-		t.Errorf("%d fuzz targets, %v", found, err)
+		t.Errorf("found %d fuzz targets: %v", found, err)
 	}
 }
 
-// guardKubeconfigs: a kubeconfig that a tenant wrote can name commands, plugins and files, which client-go would run and
-// read with the rights of the manager.
+// guardKubeconfigs checks that kubeconfigs of tenants are parsed by package workload only. They can name commands, plugins
+// and files, which client-go would run and read with the permissions of the manager.
 func guardKubeconfigs(t *testing.T, all []call) {
 	const clientcmd = "k8s.io/client-go/tools/clientcmd"
 	harmless := []string{"Write", "WriteToFile", "ClientConfig.Namespace", "ClientConfig.RawConfig"}
 	allowed{
-		"internal/workload":                "the one parser of kubeconfigs that we did not write",
-		"internal/hosted/addons":           "what cluster-info shows, made of what this program knows",
-		"internal/cli/management":          "the kubeconfig of the person who types the command",
-		"internal/cli/cluster":             "the same, and what is added to it, which was checked when it was read",
-		"internal/cli/manager/manager.go":  "the operator's, named on the command line",
+		"internal/workload":                "the parser of kubeconfigs that tenants wrote",
+		"internal/hosted/addons":           "the kubeconfig in ConfigMap cluster-info, which this program generates",
+		"internal/cli/management":          "the kubeconfig of the user who runs the command",
+		"internal/cli/cluster":             "the kubeconfig of the user who runs the command, and entries added to it, which were checked when they were read",
+		"internal/cli/manager/manager.go":  "the kubeconfig that the operator names on the command line",
 		"internal/cli/manager/embedded.go": "written by this program, in its data directory",
 		"internal/testkit/apiserver":       "written by the test",
 	}.check(t, only(all, func(c call) bool { return c.pkg == clientcmd && !slices.Contains(harmless, c.name) }),
-		"parse it with the one parser, which refuses commands, plugins and files")
+		"use the parser of package workload, which rejects commands, plugins and files")
 }
 
-// guardWrites: the writer binds deletions to what was read, names the field manager, writes nothing where nothing
-// changes, and counts.
+// guardWrites checks that controllers write through package kube. Its Writer makes the version that was read a
+// precondition of deletions, sets the field manager, skips writes that change nothing, and counts writes.
 func guardWrites(t *testing.T, all []call) {
 	verbs := []string{"Create", "Update", "UpdateStatus", "Patch", "Apply", "ApplyStatus", "Delete", "DeleteAllOf", "DeleteCollection"}
 	writes := func(c call) bool {
@@ -207,31 +207,31 @@ func guardWrites(t *testing.T, all []call) {
 		return strings.HasPrefix(c.pkg, "k8s.io/client-go/kubernetes/typed/") || c.pkg == "k8s.io/client-go/dynamic"
 	}
 	allowed{
-		"internal/kube": "the one place",
-		"internal/controllers/credentials/controller.go":   "a review is a question to the API server, which stores nothing",
-		"internal/controllers/machine/drain/evict.go":      "an eviction is a request that a workload cluster may refuse, not a change of an object",
-		"internal/manager/install.go":                      "brings the manager's own manifests, before any controller runs",
+		"internal/kube": "implements the Writer",
+		"internal/controllers/credentials/controller.go":   "creates access reviews, which the API server does not store",
+		"internal/controllers/machine/drain/evict.go":      "creates evictions, which are requests to a workload cluster and not objects",
+		"internal/manager/install.go":                      "installs the manager's own manifests, before any controller runs",
 		"internal/manager/migration":                       "rewrites stored objects without changing them",
-		"internal/manager/serve.go":                        "a review is a question to the API server, which stores nothing",
+		"internal/manager/planhandler.go":                  "creates access reviews, which the API server does not store",
 		"internal/controlplane/secretencryption/keeper.go": "rewrites stored Secrets without changing them",
-		"internal/controlplane/roles.go":                   "brings a new API server's default roles",
-		"internal/controlplane/fairness.go":                "exempts the manager before it starts",
-		"internal/controlplane/tenants/node.go":            "brings a new API server's policies",
+		"internal/controlplane/roles.go":                   "creates the default roles of a new API server",
+		"internal/controlplane/fairness.go":                "exempts the manager from flow control before it starts",
+		"internal/controlplane/tenants/node.go":            "creates the policies of a new API server",
 		"internal/controlplane/components/admins.go":       "binds the administrators of a new API server",
-		"internal/local/simulated":                         "plays a kubelet in the simulated API's memory",
-		"internal/simulated":                               "plays the parts of a workload cluster in its own memory",
-		"internal/controllers/clusterresourceset/apply.go": "applies manifests of people to workload clusters, with their kinds and verbs",
-		"internal/cli/management/manager.go":               "a dry run, which stores nothing",
-		"internal/cli/manager/authority.go":                "a review is a question to the API server, which stores nothing",
-		"internal/extensiontools":                          "writes for the person who types the command",
-		"internal/operate/kubeconfig":                      "writes for the person who types the command, in a workload cluster",
+		"internal/local/simulated":                         "simulates kubelets in an API in memory",
+		"internal/simulated":                               "simulates the components of a workload cluster in an API in memory",
+		"internal/controllers/clusterresourceset/apply.go": "applies manifests of users to workload clusters",
+		"internal/cli/management/manager.go":               "sends dry runs, which store nothing",
+		"internal/cli/manager/authority.go":                "creates access reviews, which the API server does not store",
+		"internal/extensiontools":                          "writes on behalf of the user who runs the command",
+		"internal/operate/kubeconfig":                      "writes on behalf of the user who runs the command, in a workload cluster",
 		"internal/testkit":                                 "tests",
-		"internal/plan/change.go":                          "plays kubectl on a copy in memory",
+		"internal/plan/change.go":                          "simulates kubectl on a copy in memory",
 	}.check(t, only(all, writes), "write through internal/kube")
 }
 
-// guardDocker: a name that a tenant wrote into a spec or a status never reaches Docker. What exists is looked up and its
-// labels are checked in identify.go; what acts takes the ID that was found there.
+// guardDocker checks that no name in a spec or status, which a tenant may have written, reaches Docker. Existing objects
+// are found and their labels are checked in identify.go; other code uses the IDs that it returns.
 func guardDocker(t *testing.T, all []call) {
 	reads := []string{"List", "Events", "Info", "Ping", "DaemonHost", "Close", "ImageInspect"}
 	acts := func(verb string) bool {
@@ -249,9 +249,9 @@ func guardDocker(t *testing.T, all []call) {
 	allowed{
 		backend + "machine.go": "containers of nodes",
 		backend + "network.go": "networks of clusters",
-	}.check(t, verbs(func(verb string) bool { return creates(verb) && !strings.HasPrefix(verb, "Image") }), "nothing else is created on the host")
+	}.check(t, verbs(func(verb string) bool { return creates(verb) && !strings.HasPrefix(verb, "Image") }), "create containers and networks only in these files")
 	allowed{
-		backend + "identify.go": "looks up, checks labels, and acts by the ID that it found",
-		backend + "exec.go":     "takes a container that identify.go found",
-	}.check(t, verbs(func(verb string) bool { return !creates(verb) && !strings.HasPrefix(verb, "Image") }), "identify what it is about first (identify.go)")
+		backend + "identify.go": "finds objects, checks their labels, and uses the IDs that it found",
+		backend + "exec.go":     "uses a container that identify.go found",
+	}.check(t, verbs(func(verb string) bool { return !creates(verb) && !strings.HasPrefix(verb, "Image") }), "find the object with identify.go first")
 }

@@ -12,27 +12,25 @@ import (
 	"testing"
 
 	"golang.org/x/tools/go/packages"
-
-	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
-// message is one text that a person reads in a condition or an event.
+// message is a text for users in a condition, wait, event or error.
 type message struct{ pkg, what, reason, text string }
 
-// catalog finds messages in the product's code, with what functions of the product return where a message is computed there.
+// catalog collects the messages in production code, including messages that functions of this module return.
 type catalog struct {
 	packages  []*packages.Package
 	functions map[string]located
 	found     map[message]bool
 }
 
-// located is a function of the product with the package that it is in.
+// located is a function of this module with its package.
 type located struct {
 	in   *packages.Package
 	decl *ast.FuncDecl
 }
 
-// sinks are the functions whose arguments become messages, by what they become.
+// sinks returns the functions whose arguments become messages, with the kind of the message.
 func sinks() map[string]string {
 	return map[string]string{
 		module + "internal/condition.TrueBecause": "condition", module + "internal/condition.False": "condition",
@@ -42,11 +40,11 @@ func sinks() map[string]string {
 	}
 }
 
-// privateWords are those that docs and messages do not use, because no one outside of this project would search for them.
+// privateWords matches words that messages must not contain, because users do not search for them.
 var privateWords = regexp.MustCompile(`(?i)\b(nobody|somebody|whoever|anew|for ever|goes on|shall|tried again|again and again|bereft|sick|asked|told|looked at|carried by|taken away|made again)\b`)
 
-// TestMessages: docs/messages.md lists every message of conditions, waits, events and errors, so that they can be read one
-// after the other and searched for. After a change: go test -run TestMessages . -update
+// TestMessages checks every message of conditions, waits, events and errors: it uses no private word, and all but errors start
+// with an upper-case letter or a name.
 func TestMessages(t *testing.T) {
 	c := catalog{packages: load(t), functions: map[string]located{}, found: map[message]bool{}}
 	for _, p := range c.packages {
@@ -66,26 +64,25 @@ func TestMessages(t *testing.T) {
 		}
 	}
 	if len(c.found) < 400 {
-		t.Fatalf("only %d messages found: what makes them has another shape", len(c.found))
+		t.Fatalf("found only %d messages: the calls that create them have another form", len(c.found))
 	}
 	for _, m := range slices.SortedFunc(maps.Keys(c.found), compareMessages) {
 		checkMessage(t, m)
 	}
-	testkit.CompareGolden(t, "docs/messages.md", c.page())
 }
 
-// checkMessage checks what docs/messages.md promises of a message.
+// checkMessage checks the words and the first letter of a message.
 func checkMessage(t *testing.T, m message) {
 	if private := privateWords.FindString(m.text); private != "" {
-		t.Errorf("%s: %q: say it without %q", m.pkg, m.text, private)
+		t.Errorf("%s: %q: do not use %q", m.pkg, m.text, private)
 	}
 	word, _, _ := strings.Cut(m.text, " ")
 	if first := m.text[:1]; m.what != "error" && first >= "a" && first <= "z" && !strings.Contains(word, ".") { // not a field
-		t.Errorf("%s: %q: begin with an upper-case letter or a name", m.pkg, m.text)
+		t.Errorf("%s: %q: start with an upper-case letter or a name", m.pkg, m.text)
 	}
 }
 
-// visit notes the messages of a call or of a value with a reason and a message.
+// visit records the messages of a call, or of a struct with a reason and a message.
 func (c *catalog) visit(p *packages.Package, n ast.Node) {
 	switch n := n.(type) {
 	case *ast.CallExpr:
@@ -132,8 +129,8 @@ func (c *catalog) note(p *packages.Package, what string, reason, text ast.Expr) 
 	}
 }
 
-// texts are the texts that an expression may be, as far as they are written in the code: those of constants, of formats,
-// and of what functions of the product return.
+// texts returns the possible texts of an expression that the code contains: constants, formats, and results of functions
+// of this module.
 func (c *catalog) texts(p *packages.Package, e ast.Expr, depth int) []string {
 	if value := p.TypesInfo.Types[e].Value; value != nil && value.Kind() == constant.String {
 		return []string{constant.StringVal(value)}
@@ -157,7 +154,7 @@ func (c *catalog) texts(p *packages.Package, e ast.Expr, depth int) []string {
 	return nil
 }
 
-// joined are the texts of a sum; what is computed stands as an ellipsis.
+// joined returns the texts of a concatenation, with an ellipsis for each operand that is computed.
 func joined(left, right []string) []string {
 	if len(left) == 0 {
 		left = []string{"…"}
@@ -174,7 +171,7 @@ func joined(left, right []string) []string {
 	return out
 }
 
-// maxDepth is how many functions deep a text is looked for.
+// maxDepth is the number of nested function calls in which texts are searched.
 const maxDepth = 3
 
 func (c *catalog) returned(f *types.Func, depth int) []string {
@@ -196,24 +193,4 @@ func (c *catalog) returned(f *types.Func, depth int) []string {
 
 func compareMessages(a, b message) int {
 	return strings.Compare(a.pkg+"\x00"+a.reason+"\x00"+a.text+a.what, b.pkg+"\x00"+b.reason+"\x00"+b.text+b.what)
-}
-
-var (
-	verb = regexp.MustCompile(`%(\[\d+\])?[+#]?[a-z]`)
-	bars = strings.NewReplacer("|", "\\|", "\n", "<br>", "<", "&lt;", ">", "&gt;")
-)
-
-// page is docs/messages.md.
-func (c *catalog) page() string {
-	out := "# Messages\n\nWhat Slipway says in conditions, waits, events and errors, by the part that says it. Search for the words you see; … stands for names\n" +
-		"and values. A wait appears in the conditions of the object that waits. This page is made from the code (`go test -run TestMessages . -update`).\n"
-	pkg := ""
-	for _, m := range slices.SortedFunc(maps.Keys(c.found), compareMessages) {
-		if m.pkg != pkg {
-			pkg = m.pkg
-			out += "\n## " + strings.TrimPrefix(pkg, "internal/") + "\n\n| Reason | In a | Message |\n|---|---|---|\n"
-		}
-		out += fmt.Sprintf("| %s | %s | %s |\n", m.reason, m.what, strings.ReplaceAll(bars.Replace(verb.ReplaceAllString(m.text, "…")), "……", "…"))
-	}
-	return out
 }

@@ -17,14 +17,14 @@ import (
 
 const tables = module + "internal/condition."
 
-// otherKind says what the conditions of a declaration are on, where that is not the kind of the package's controller. Types
-// are named where the code computes them.
+// otherKind is the kind of the objects with the conditions in a declaration, if it is not the kind of the package's
+// controller. types lists condition types that the code computes.
 type otherKind struct {
 	kind  string
 	types []string
 }
 
-// otherKinds are by package and declaration.
+// otherKinds returns the exceptions by package and declaration.
 func otherKinds() map[string]otherKind {
 	const none = "" // only for the projection to v1beta1
 	return map[string]otherKind{
@@ -36,16 +36,16 @@ func otherKinds() map[string]otherKind {
 		"internal/controllers/machinehealthcheck.mark":            {kind: "Machine", types: []string{"HealthCheckSucceeded", "OwnerRemediated", "ExternallyRemediated"}},
 		"internal/kubeadm/controlplane/workload.HealthConditions": {kind: "Machine"},
 		"internal/kubeadm/controlplane.machineConditions":         {kind: "Machine"},
-		"internal/kubeadm/controlplane.componentConditions":       {kind: none}, // those of package health
+		"internal/kubeadm/controlplane.componentConditions":       {kind: none}, // written by HealthConditions
 		"internal/kubeadm/controlplane.v1beta1Only":               {kind: none},
-		"internal/kubeadm/controlplane.LegacyStatus":              {kind: none},
 		"internal/controllers/cluster.withLegacyReady":            {kind: none},
 		"internal/controllers/machineset.v1beta1Only":             {kind: none},
 		"internal/controllers/machineset.deprecated":              {kind: none},
 	}
 }
 
-// sharedConditions have several writers, each with the reason why only one of them writes the condition of one object.
+// sharedConditions returns the conditions with several writers, each with the reason why only one of them writes the
+// condition of an object. The reasons are part of docs/ownership.md.
 func sharedConditions() map[string]string {
 	return map[string]string{
 		"Cluster TopologyReconciled": "the driver makes it False with the reason Paused while it keeps the topology controller from reconciling",
@@ -55,11 +55,11 @@ func sharedConditions() map[string]string {
 	}
 }
 
-// row is one condition that is written.
+// row is a condition of a kind and one of its writers.
 type row struct{ kind, condition, writer string }
 
-// TestConditionOwners: a condition of a kind has one writer, and docs/ownership.md, which is made from the tables of
-// conditions, says which. After a change: go test -run TestConditionOwners . -update
+// TestConditionOwners checks that each condition of a kind has one writer, and that docs/ownership.md lists the writers in
+// the tables of conditions. To update the page: go test -run TestConditionOwners . -update
 func TestConditionOwners(t *testing.T) {
 	found, other, unused := map[row]bool{}, otherKinds(), otherKinds()
 	for _, p := range load(t) {
@@ -81,12 +81,12 @@ func TestConditionOwners(t *testing.T) {
 						kinds = []string{of.kind}
 						typed = append(typed, of.types...)
 					case len(kinds) != 1:
-						t.Errorf("%s has conditions, and the package has controllers of %v: say in otherKinds what they are on", place, kinds)
+						t.Errorf("%s has conditions, and the package has controllers of %v: add their kind to otherKinds", place, kinds)
 						continue
 					}
 					for _, condition := range typed {
 						if condition == computed && len(of.types) == 0 {
-							t.Errorf("%s computes the type of a condition: say in otherKinds which these are", place)
+							t.Errorf("%s computes the type of a condition: add the types to otherKinds", place)
 						} else if condition != computed {
 							found[row{kinds[0], condition, dir}] = true
 						}
@@ -97,15 +97,15 @@ func TestConditionOwners(t *testing.T) {
 		}
 	}
 	for place := range unused {
-		t.Errorf("%s has no conditions (any more): remove it from otherKinds", place)
+		t.Errorf("%s has no conditions: remove it from otherKinds", place)
 	}
 	testkit.CompareGolden(t, "docs/ownership.md", page(t, found))
 }
 
-// computed is the type of a condition that is no constant.
+// computed stands for a condition type that is not a constant.
 const computed = "(computed)"
 
-// declaredTypes are the types of the conditions that a declaration has rows for, by its name.
+// declaredTypes returns the types of the conditions in the rows of a declaration, by the name of the declaration.
 func declaredTypes(p *packages.Package, decl ast.Decl) map[string][]string {
 	out := map[string][]string{}
 	note := func(name string, n ast.Node) {
@@ -149,7 +149,7 @@ func typeOf(p *packages.Package, row *ast.CompositeLit) string {
 	return computed
 }
 
-// controlled are the kinds of the controllers in a package.
+// controlled returns the kinds of the controllers in a package.
 func controlled(p *packages.Package) []string {
 	found := map[string]bool{}
 	for _, file := range p.Syntax {
@@ -171,7 +171,7 @@ func controlled(p *packages.Package) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// page is docs/ownership.md.
+// page returns the content of docs/ownership.md.
 func page(t *testing.T, found map[row]bool) string {
 	writers := map[[2]string][]string{}
 	for r := range found {
@@ -179,7 +179,7 @@ func page(t *testing.T, found map[row]bool) string {
 		writers[key] = append(writers[key], r.writer)
 	}
 	if len(writers) < 60 {
-		t.Fatalf("only %d conditions found: the tables have another shape", len(writers))
+		t.Fatalf("found only %d conditions: the tables have another form", len(writers))
 	}
 	shared := sharedConditions()
 	out := "# Who writes which condition\n\nEach condition of a kind has one writer. This page is made from the tables of conditions in the code\n" +
@@ -191,9 +191,9 @@ func page(t *testing.T, found map[row]bool) string {
 		delete(shared, name)
 		switch {
 		case isShared && len(by) == 1:
-			t.Errorf("%s has one writer: remove it from sharedConditions", name)
+			t.Errorf("%s has only one writer: remove it from sharedConditions", name)
 		case len(by) > 1 && !isShared:
-			t.Errorf("%s is written by %s: a condition has one writer", name, strings.Join(by, " and "))
+			t.Errorf("%s is written by %s: a condition must have one writer", name, strings.Join(by, " and "))
 		}
 		if isShared {
 			reason = " (" + reason + ")"
@@ -201,7 +201,7 @@ func page(t *testing.T, found map[row]bool) string {
 		out += fmt.Sprintf("| %s | %s | `%s`%s |\n", key[0], key[1], strings.Join(by, "`, `"), reason)
 	}
 	for name := range shared {
-		t.Errorf("%s does not exist (any more): remove it from sharedConditions", name)
+		t.Errorf("%s does not exist: remove it from sharedConditions", name)
 	}
 	return out
 }

@@ -15,14 +15,14 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// code is a function or package variable of this module: what it uses, and where it does what a decision must not.
+// code is a function or package variable of this module, with the objects that it uses and its impure statements.
 type code struct {
 	name   string
 	uses   []types.Object
 	impure []string
 }
 
-// graph is all functions and package variables of this module, with what they use.
+// graph returns all functions and package variables of this module.
 func graph(loaded []*packages.Package) map[types.Object]*code {
 	out := map[types.Object]*code{}
 	for _, p := range loaded {
@@ -48,7 +48,7 @@ func graph(loaded []*packages.Package) map[types.Object]*code {
 	return out
 }
 
-// read notes what a piece of code uses.
+// read collects the objects and impure statements of a function or variable.
 func read(p *packages.Package, name string, body ast.Node) *code {
 	c := &code{name: p.Types.Name() + "." + name}
 	found := func(n ast.Node, what string) {
@@ -81,8 +81,8 @@ func read(p *packages.Package, name string, body ast.Node) *code {
 
 func shortPath(pkg string) string { return strings.TrimPrefix(pkg, module) }
 
-// impureUse says why a decision must not use an object; empty: it may. What takes a context reads or writes something; what
-// the packages below export does, or has another answer each time.
+// impureUse returns why a decision must not use an object, or an empty string if it may. Functions that take a context
+// read or write. Functions of the packages below do so too, or return another result for each call.
 func impureUse(used types.Object) string {
 	f, ok := used.(*types.Func)
 	if !ok {
@@ -97,9 +97,9 @@ func impureUse(used types.Object) string {
 	case pkg == "net" && slices.Contains(pureInNet, nameOf(f)):
 		return ""
 	case takesContext(f.Signature()):
-		return full + " takes a context: it reads or writes"
+		return full + " takes a context, so it reads or writes"
 	case pkg == "time" && slices.Contains(clock, f.Name()) && f.Signature().Recv() == nil:
-		return full + ": the time is in the snapshot"
+		return full + ": use the time in the snapshot"
 	case slices.Contains(impure, pkg):
 		return full + " is not pure"
 	}
@@ -115,12 +115,11 @@ func takesContext(s *types.Signature) bool {
 	return false
 }
 
-// decisions are what controllers give to the driver as Decide and Report: the functions in these fields of every
-// loop.Controller.
+// decisions returns the functions in the fields Decide and Report of every reconciler.Controller, with their names.
 func decisions(loaded []*packages.Package) map[types.Object]string {
 	out := map[types.Object]string{}
 	for _, p := range loaded {
-		if shortPath(p.PkgPath) == "internal/kubeadm/bootstrap" { // called by a value of the snapshot
+		if shortPath(p.PkgPath) == "internal/kubeadm/bootstrap" { // called through a value of the snapshot
 			out[p.Types.Scope().Lookup("render")] = "bootstrap.render"
 		}
 		for _, file := range p.Syntax {
@@ -163,22 +162,22 @@ func function(p *packages.Package, e ast.Expr) types.Object {
 	return nil
 }
 
-// TestDecisionsArePure: nothing that Decide and Report of a controller use, over however many functions, files and packages of
-// this module, reads, writes, waits, or has another answer when it is called again.
+// TestDecisionsArePure checks that Decide and Report of controllers, and all functions of this module that they use
+// directly or indirectly, do not read, write or wait, and return the same result when they are called again.
 func TestDecisionsArePure(t *testing.T) {
 	loaded := load(t)
 	all, roots := graph(loaded), decisions(loaded)
 	if len(roots) < 20 {
-		t.Fatalf("only %d decisions found: the guard looks at nothing", len(roots))
+		t.Fatalf("found only %d decisions: the guard would check nothing", len(roots))
 	}
 	allowed := map[string]string{
-		"internal/topology/variables/definition.go": "rules in CEL are evaluated over a value; the context could only stop that",
-		"internal/topology/patch/template.go":       "the functions of a template share a meter of their work, which begins at zero with each evaluation",
+		"internal/topology/variables/definition.go": "evaluates CEL rules over a value; the context can only cancel the evaluation",
+		"internal/topology/patch/template.go":       "the functions of a template share a meter, which is reset for each evaluation",
 	}
 	reported := map[string]bool{}
 	for root, name := range roots {
 		if all[root] == nil {
-			t.Errorf("%s is no function of this module: the guard cannot look at it", name)
+			t.Errorf("%s is not a function of this module: the guard cannot check it", name)
 			continue
 		}
 		for _, path := range impurePaths(all, root) {
@@ -192,7 +191,7 @@ func TestDecisionsArePure(t *testing.T) {
 	t.Logf("%d decisions, %d functions and variables of this module", len(roots), len(all))
 }
 
-// impurePaths says what is impure below a root, and over which functions it is used.
+// impurePaths returns the impure statements that a root reaches, with the functions in between.
 func impurePaths(all map[types.Object]*code, root types.Object) []string {
 	type step struct {
 		object types.Object
@@ -216,19 +215,30 @@ func impurePaths(all map[types.Object]*code, root types.Object) []string {
 	return out
 }
 
-// controllerPackages have controllers, of the core kinds and of our providers.
+// controllerPackages matches the packages of controllers.
 var controllerPackages = regexp.MustCompile(`^internal/(controllers|kubeadm|hosted|local)(/|$)`)
 
-// TestSnapshotsAreValues: a Snapshot, which decisions are made of, has nothing in it that reads, writes or changes by itself.
+// snapshotOf returns the type of a package that contains everything that a controller read.
+func snapshotOf(p *types.Package) (*types.TypeName, bool) {
+	for _, name := range []string{"Snapshot", "snapshot"} {
+		if t, ok := p.Scope().Lookup(name).(*types.TypeName); ok {
+			return t, true
+		}
+	}
+	return nil, false
+}
+
+// TestSnapshotsAreValues checks that no Snapshot, which is the input of decisions, contains anything that reads, writes or
+// changes by itself.
 func TestSnapshotsAreValues(t *testing.T) {
 	allowed := map[string]string{
-		"extensionconfig.Catalog: ":      "conversions and constructors of the hooks' types, the same in every process",
-		"topology.Compiled: ":            "schemas, rules and patches of a class, compiled once: what they compute depends on nothing else",
-		"bootstrap.Material: rendered: ": "the result of render, which TestDecisionsArePure looks at, computed once",
+		"extensionconfig.Catalog: ":      "conversions and constructors of hook types, which are the same in every process",
+		"topology.Compiled: ":            "compiled schemas, rules and patches of a class, whose results depend on their arguments only",
+		"bootstrap.Material: rendered: ": "the result of render, computed once; TestDecisionsArePure checks render",
 	}
 	found := 0
 	for _, p := range load(t) {
-		snapshot, ok := p.Types.Scope().Lookup("Snapshot").(*types.TypeName)
+		snapshot, ok := snapshotOf(p.Types)
 		if !ok || !controllerPackages.MatchString(shortPath(p.PkgPath)) {
 			continue
 		}
@@ -236,16 +246,17 @@ func TestSnapshotsAreValues(t *testing.T) {
 		for _, part := range noValues(snapshot.Type(), map[types.Type]bool{}) {
 			name := p.Types.Name() + "." + part
 			if !slices.ContainsFunc(slices.Collect(maps.Keys(allowed)), func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
-				t.Errorf("the Snapshot %s: a snapshot is a value", name)
+				t.Errorf("Snapshot %s: a snapshot must be a value", name)
 			}
 		}
 	}
 	if found < 10 {
-		t.Errorf("only %d snapshots found: the guard looks at nothing", found)
+		t.Errorf("found only %d snapshots: the guard would check nothing", found)
 	}
 }
 
-// noValues says which parts of a type are no values: functions, channels, locks, contexts, and interfaces that take contexts.
+// noValues returns the parts of a type that are not values: functions, channels, locks, contexts, and interfaces whose
+// methods take a context.
 func noValues(of types.Type, seen map[types.Type]bool) []string {
 	if seen[of] {
 		return nil

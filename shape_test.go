@@ -11,10 +11,10 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// TestNoMutableVariables: no package variable is changed after it was initialized.
+// TestNoMutableVariables checks that no package variable is changed after its initialization.
 func TestNoMutableVariables(t *testing.T) {
 	allowed := map[string]string{
-		"internal/kube.parsedFieldSets": "a cache of decoded texts, on which nothing but speed depends",
+		"internal/kube.parsedFieldSets": "a cache of decoded field sets, which affects only the speed",
 	}
 	changed := map[string]bool{}
 	for _, p := range load(t) {
@@ -32,14 +32,14 @@ func TestNoMutableVariables(t *testing.T) {
 		}
 	}
 	for name, why := range allowed {
-		if !changed[name] { // so the test finds changes at all, too
-			t.Errorf("%s (%s) is not changed: remove it from the exceptions", name, why)
+		if !changed[name] { // this also checks that the test detects changes
+			t.Errorf("%s (%s) is not changed: remove the exception", name, why)
 		}
 	}
 }
 
-// changes are the package variables that a node changes, or gives others the means to: by assignment, by taking its address,
-// and by calling a method that may change it.
+// changes returns the package variables that a node may change: by assignment, by taking the address, or by calling a
+// method with a pointer receiver.
 func changes(p *packages.Package, n ast.Node) []*types.Var {
 	var out []*types.Var
 	note := func(e ast.Expr) {
@@ -78,7 +78,7 @@ func changes(p *packages.Package, n ast.Node) []*types.Var {
 	return out
 }
 
-// rootVariable is the package variable of this module that an expression is, or is part of.
+// rootVariable returns the package variable of this module that an expression refers to, including parts of the variable.
 func rootVariable(p *packages.Package, e ast.Expr) *types.Var {
 	for {
 		switch x := e.(type) {

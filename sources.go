@@ -6,8 +6,8 @@ package slipway
 import "embed"
 
 // Sources has the source code of the packages from which the control plane program of another Kubernetes version is
-// compiled (internal/nodeimage/versions). This version requires other module versions than this build, and a Go program can
-// contain only one version of a module.
+// compiled (internal/nodeimage/versions). That version requires other module versions than this build, and a Go program
+// can contain only one version of a module.
 //
 //go:embed internal/heap/*.go internal/controlplane/components/*.go internal/controlplane/childproc/*.go
 //go:embed internal/controlplane/controllers/controllers.go internal/controlplane/controllers/doc.go internal/controlplane/program/*.go

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// The programs of further Kubernetes versions are compiled from these sources alone: what one of them imports of this module is among them.
+// TestSourcesAreComplete checks that Sources includes every package of this module that one of its files imports, because
+// the programs of other Kubernetes versions are compiled from these sources alone.
 func TestSourcesAreComplete(t *testing.T) {
 	const module = "github.com/slipwayhq/slipway/"
 	found := 0
@@ -37,7 +38,7 @@ func TestSourcesAreComplete(t *testing.T) {
 			}
 			found++
 			if files, err := fs.Glob(Sources, path.Join(folder, "*.go")); err != nil || len(files) == 0 {
-				t.Errorf("%s imports %s, which is not in sources.go: a program of another Kubernetes version would not compile", name, imported)
+				t.Errorf("%s imports %s, which is not in sources.go: the program of another Kubernetes version would not compile", name, imported)
 			}
 		}
 		return nil
@@ -46,6 +47,6 @@ func TestSourcesAreComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found == 0 {
-		t.Error("no import of this module was found")
+		t.Error("found no import of this module")
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// TestWaitsSayWhatEndsThem: every wait of a plan names an object (For, ForAll) and what ends it (ToChange, ForTime, UntilUserActs),
-// in the statement that adds it or through the variable that it is assigned to.
+// TestWaitsSayWhatEndsThem checks that every wait of a plan has an object (For, ForAll) and an end (ToChange, ForTime,
+// UntilUserActs), set in the statement that adds the wait or through the variable that it is assigned to.
 func TestWaitsSayWhatEndsThem(t *testing.T) {
 	waits := 0
 	for _, p := range load(t) {
@@ -27,17 +27,17 @@ func TestWaitsSayWhatEndsThem(t *testing.T) {
 						continue
 					}
 					at := p.Fset.Position(w.at.Pos())
-					t.Errorf("%s/%s:%d: the wait does not say %s", pkg, filepath.Base(at.Filename), at.Line, w.missing)
+					t.Errorf("%s/%s:%d: the wait lacks %s", pkg, filepath.Base(at.Filename), at.Line, w.missing)
 				}
 			}
 		}
 	}
 	if waits < 60 {
-		t.Errorf("only %d waits found: what makes them has another shape", waits)
+		t.Errorf("found only %d waits: the calls that add them have another form", waits)
 	}
 }
 
-// wait is a place where a wait is made, with what it does not say.
+// wait is a place in the code where a wait is added. missing describes the missing part, if any.
 type wait struct {
 	at      ast.Node
 	missing string
@@ -45,7 +45,7 @@ type wait struct {
 
 const loopPackage = module + "internal/reconciler"
 
-// waitsOf are the waits that a declaration makes.
+// waitsOf returns the waits that a declaration adds.
 func waitsOf(p *packages.Package, decl ast.Decl) []wait {
 	var out []wait
 	var stack []ast.Node
@@ -66,7 +66,7 @@ func waitsOf(p *packages.Package, decl ast.Decl) []wait {
 			}
 		case *ast.CompositeLit:
 			if typeName(p, n) == loopPackage+".Wait" {
-				out = append(out, wait{n, "anything to the compiler: use Plan.WaitFor"})
+				out = append(out, wait{n, "a call of Plan.WaitFor, which has to create it"})
 			}
 		}
 		return true
@@ -77,14 +77,15 @@ func waitsOf(p *packages.Package, decl ast.Decl) []wait {
 func missing(said map[string]bool) string {
 	switch {
 	case !said["For"] && !said["ForAll"]:
-		return "which object it is about (For)"
+		return "an object (For)"
 	case !said["ToChange"] && !said["ForTime"] && !said["UntilUserActs"]:
-		return "what ends it (ToChange, ForTime or UntilUserActs)"
+		return "an end (ToChange, ForTime or UntilUserActs)"
 	}
 	return ""
 }
 
-// chained are the methods that follow the last call of a stack, and the variable that their result is assigned to.
+// chained returns the methods that are called on the result of the last call of a stack, and the variable that their
+// result is assigned to.
 func chained(p *packages.Package, stack []ast.Node) (said map[string]bool, variable types.Object) {
 	said = map[string]bool{}
 	for i := len(stack) - 2; i > 0; i -= 2 {
@@ -102,7 +103,7 @@ func chained(p *packages.Package, stack []ast.Node) (said map[string]bool, varia
 	return said, variable
 }
 
-// saidOf are the methods of a wait that a declaration calls on a variable, or on what they return.
+// saidOf returns the methods of a wait that a declaration calls on a variable, directly or in a chain of calls.
 func saidOf(p *packages.Package, decl ast.Decl, variable types.Object) map[string]bool {
 	said := map[string]bool{}
 	if variable == nil {

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// wordBudgets are the occurrences allowed in 10,000 words. Cluster API, cert-manager, Karpenter, controller-runtime and kind use
-// these words at a tenth of the rate or not at all; in large numbers they make a text hard to read for engineers of the field. A
-// budget may be lowered and never raised.
+// wordBudgets are the allowed occurrences in 10,000 words. Cluster API, cert-manager, Karpenter, controller-runtime and
+// kind use these words at a tenth of the rate or not at all. In large numbers they make a text hard to read. Budgets may
+// be lowered but never raised.
 var wordBudgets = []struct {
 	words    string
 	form     *regexp.Regexp
@@ -26,7 +26,7 @@ var wordBudgets = []struct {
 	{"no one, someone, person, people", regexp.MustCompile(`(?i)\b(no one|someone|persons?|people)\b`), 3, 3},
 }
 
-// TestWordsOfComments compares the comments of production code with the budgets.
+// TestWordsOfComments checks the comments of production code against the budgets.
 func TestWordsOfComments(t *testing.T) {
 	var text strings.Builder
 	for _, s := range sources(t) {
@@ -41,7 +41,7 @@ func TestWordsOfComments(t *testing.T) {
 	checkWords(t, text.String(), func(n int) float64 { return wordBudgets[n].comments })
 }
 
-// TestWordsOfDocs compares the documents with the budgets. Code blocks are left out: they have what programs print.
+// TestWordsOfDocs checks the documents against the budgets, without code blocks, which contain the output of programs.
 func TestWordsOfDocs(t *testing.T) {
 	var text strings.Builder
 	for _, page := range documents(t) {
@@ -59,7 +59,7 @@ func checkWords(t *testing.T, text string, budget func(int) float64) {
 	t.Helper()
 	total := len(strings.Fields(text))
 	if total < 20_000 {
-		t.Fatalf("only %d words were found", total)
+		t.Fatalf("found only %d words: the test would check nothing", total)
 	}
 	for n, b := range wordBudgets {
 		found := len(b.form.FindAllString(text, -1))

@@ -16,7 +16,7 @@ const (
 	simulated = "simulated"
 )
 
-//go:embed *.yaml
+//go:embed kubeadm.yaml local.yaml simulated.yaml
 var manifests embed.FS
 
 // Names returns the names of all classes, sorted.

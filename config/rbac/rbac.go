@@ -1,7 +1,3 @@
-// Package rbac contains the RBAC rules: the permissions of each provider's controllers, of the process in which they
-// run, and of the core for the kinds of the built-in providers, and roles for users. [Objects] returns the manifests in
-// this directory, one file for each provider, with bindings to the identities that run them. The objects are the
-// ClusterRoles, Roles and bindings named slipway-*, and the namespace slipway-system.
 package rbac
 
 import (
@@ -58,8 +54,9 @@ type Rights struct {
 	// Separate gives the controllers of each provider an identity of their own, [Rights.UserOf]. Otherwise one
 	// identity, User or a ServiceAccount, has the roles of all.
 	Separate bool
-	// PodNamespace is the namespace in which the manager of a release runs as Pods. Its only identity is a ServiceAccount, and
-	// the roles of users are installed with the core. Empty: the manager does not run in Pods of a release.
+	// PodNamespace is the namespace in which the manager of a release runs as Pods. Its only identity is a
+	// ServiceAccount, and the roles of users are installed with the core. Empty: the manager does not run in Pods of a
+	// release.
 	PodNamespace string
 	// Planes is set if hosted control planes run as Pods in the namespace, as in a release.
 	Planes bool

@@ -1,9 +1,8 @@
-// Command generate writes internal/manager/crds/generated/crds.json.gz, which contains the CRDs of the
-// Cluster API groups and of Slipway's own groups, and the deep copy functions of Slipway's types
-// (zz_generated.deepcopy.go under api). It runs controller-gen on the Go types. Run `go run
-// ./hack/crds` from the root of the module. Files are written only when their content
-// changes, so that builds remain incremental. Package crds adds labels, conversion and other properties that
-// markers cannot express.
+// Command crds writes internal/manager/crds/generated/crds.json.gz, which contains the CRDs of the Cluster API groups
+// and of Slipway's own groups, and the deep copy functions of Slipway's types (zz_generated.deepcopy.go under api). It
+// runs controller-gen on the Go types. Run `go run ./hack/crds` from the root of the module. Files are written only
+// when their content changes, so that builds remain incremental. Package internal/manager/crds adds labels, conversion
+// and other properties that markers cannot express.
 package main
 
 import (
@@ -33,19 +32,10 @@ func main() {
 }
 
 func run() error {
-	dir, err := os.MkdirTemp("", "slipway-crds-")
-	if err != nil {
-		return fmt.Errorf("making a folder for the CRDs: %w", err)
-	}
-	defer os.RemoveAll(dir)
 	if err := controllerGen("object", "paths="+ownTypes); err != nil {
 		return err
 	}
-	err = controllerGen("crd:crdVersions=v1", "paths="+ownTypes, "paths="+clusterTypes, "output:crd:dir="+dir)
-	if err != nil {
-		return err
-	}
-	list, err := collect(dir)
+	list, err := generate()
 	if err != nil {
 		return err
 	}
@@ -54,6 +44,20 @@ func run() error {
 		return err
 	}
 	return writeIfChanged(output, packed)
+}
+
+// generate returns the CRDs of the Go types, sorted by name.
+func generate() ([]json.RawMessage, error) {
+	dir, err := os.MkdirTemp("", "slipway-crds-")
+	if err != nil {
+		return nil, fmt.Errorf("making a folder for the CRDs: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	err = controllerGen("crd:crdVersions=v1", "paths="+ownTypes, "paths="+clusterTypes, "output:crd:dir="+dir)
+	if err != nil {
+		return nil, err
+	}
+	return collect(dir)
 }
 
 // controllerGen runs the version of controller-gen that is pinned in go.mod.

@@ -1,7 +1,7 @@
-// Command generate writes internal/hook/openapi/generated/descriptions.json.gz: the descriptions of the fields of the
-// hooks' Go types, from the comments in their source. Run `go run ./hack/openapi` from the root of
-// the module. It writes the file only when its content changes, so that builds stay incremental. Schemas are not part
-// of the file; package openapi derives them from the Go types.
+// Command openapi writes internal/hook/openapi/generated/descriptions.json.gz: the descriptions of the fields of the
+// hooks' Go types, from the comments in their source. Run `go run ./hack/openapi` from the root of the module. It
+// writes the file only when its content changes, so that builds stay incremental. Schemas are not part of the file;
+// package internal/hook/openapi derives them from the Go types.
 package main
 
 import (
@@ -33,29 +33,38 @@ func main() {
 }
 
 func run() error {
-	packages, wanted, err := types()
+	descriptions, err := collectAll()
 	if err != nil {
 		return err
 	}
-	dirs, err := folders(packages)
-	if err != nil {
-		return err
-	}
-	out := map[string]string{}
-	for path, dir := range dirs {
-		if err := collect(path, dir, wanted, out); err != nil {
-			return err
-		}
-	}
-	packed, err := pack(out)
+	packed, err := pack(descriptions)
 	if err != nil {
 		return err
 	}
 	if old, err := os.ReadFile(output); err == nil && bytes.Equal(old, packed) {
 		return nil
 	}
-	fmt.Printf("wrote %s (%d descriptions)\n", output, len(out))
+	fmt.Printf("wrote %s (%d descriptions)\n", output, len(descriptions))
 	return os.WriteFile(output, packed, 0o644)
+}
+
+// collectAll returns the descriptions of all fields.
+func collectAll() (map[string]string, error) {
+	packages, wanted, err := types()
+	if err != nil {
+		return nil, err
+	}
+	dirs, err := folders(packages)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for path, dir := range dirs {
+		if err := collect(path, dir, wanted, out); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // types returns the structs that the document uses, and their packages.

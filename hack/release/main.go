@@ -1,10 +1,5 @@
-// Command release writes a release of Slipway into a folder; `make release` calls it.
-//
-// Does: reads flags, and checks that the binary is of the version that is released.
-//
-// Never: knows what a release is made of; package internal/release does.
-//
-// Read first: that package.
+// Command release writes a release of Slipway into a folder; `make release` calls it. It reads the flags and checks
+// that the binary has the version that is released. Package internal/release defines the content of a release.
 package main
 
 import (

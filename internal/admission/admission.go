@@ -39,13 +39,14 @@ type Request struct {
 	KubernetesVersions func() []string
 }
 
-// RelatedObjects holds the state of other objects that rules read: for managed topologies, the scale subresource and IPAddresses.
+// RelatedObjects holds the state of other objects that rules read: for managed topologies, the scale subresource and
+// IPAddresses.
 type RelatedObjects struct {
 	// Scaled is the control plane whose scale subresource is written.
 	Scaled *controlplanev1.KubeadmControlPlane
 	// Claim is the claim that a new IPAddress references; nil if it does not exist.
 	Claim *ipamv1.IPAddressClaim
-	// ReplicasOwner is the topology that will overwrite the replicas set through the scale subresource; nil if there is none.
+	// SetBack is the topology that will overwrite the replicas set through the scale subresource; nil if there is none.
 	SetBack *ReplicasOwner
 	// OnHost is set if the control plane of a topology runs on the host of the manager.
 	OnHost bool
@@ -157,4 +158,16 @@ func Validate(r Request) Response {
 		return validateOwnTemplate(r)
 	}
 	return Response{}
+}
+
+// warnTopology warns about kinds that only managed topologies use, while these are turned off. Manifests with these
+// kinds remain valid.
+const warnTopology = "the feature gate ClusterTopology is off in this manager (--feature-gates=ClusterTopology=true): nothing here uses a "
+
+// warnOnCreation admits everything, and returns a warning on create.
+func warnOnCreation(r Request, warning string) Response {
+	if r.Old != nil {
+		return Response{}
+	}
+	return Response{Warnings: []string{warning}}
 }

@@ -1,5 +1,3 @@
-// Package clientconfig validates the address of a Runtime Extension: the URL or the Service in an ExtensionConfig
-// ([clientConfigProblems]). Errors never include the URL, because it may contain a password.
 package admission
 
 import (
@@ -11,7 +9,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 )
 
-// clientConfigProblems validates an address.
+// clientConfigProblems validates the address of a Runtime Extension: the URL or the Service in an ExtensionConfig.
 func clientConfigProblems(c *runtimev1.ClientConfig, path *field.Path) field.ErrorList {
 	switch defined := c.Service.IsDefined(); {
 	case c.URL == "" && !defined:

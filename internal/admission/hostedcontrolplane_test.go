@@ -1,11 +1,15 @@
 package admission
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
@@ -61,6 +65,98 @@ func TestSecurityOfHostedControlPlanes(t *testing.T) { // CP-01, CP-13
 	} {
 		if diff := cmp.Diff(tc.want, problems(Validate(tc.req))); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
+		}
+	}
+}
+
+// A tenant's flags for processes of the host: refused where they are written, the rest of an object that has one already
+// can still be changed.
+func TestFlagsOfHostedControlPlanes(t *testing.T) { // CP-01, CP-13
+	value := "/secrets#unix:///run/etcd.sock"
+	hostile := hostedv1.Component{ExtraArgs: []hostedv1.Arg{{Name: "etcd-servers-overrides", Value: &value}}}
+	template := func(c hostedv1.Component) *hostedv1.HostedControlPlaneTemplate {
+		o := &hostedv1.HostedControlPlaneTemplate{}
+		o.Spec.Template.Spec.Etcd = c
+		return o
+	}
+	plane := func(c hostedv1.Component, days int32) *hostedv1.HostedControlPlane {
+		o := &hostedv1.HostedControlPlane{}
+		o.Spec.APIServer, o.Spec.CertificateValidityDays = c, days
+		return o
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		req    Request
+		want   []string
+	}{
+		"template":  {"every component has its list", Request{New: template(hostile)}, []string{"spec.template.spec.etcd.extraArgs[0]"}},
+		"created":   {"", Request{New: plane(hostile, 1)}, []string{"spec.apiServer.extraArgs[0]"}},
+		"added":     {"", Request{Old: plane(hostedv1.Component{}, 1), New: plane(hostile, 1)}, []string{"spec.apiServer.extraArgs[0]"}},
+		"there":     {"something else is changed, a finalizer perhaps", Request{Old: plane(hostile, 1), New: plane(hostile, 2)}, nil},
+		"taken out": {"", Request{Old: plane(hostile, 1), New: plane(hostedv1.Component{}, 1)}, nil},
+	} {
+		if diff := cmp.Diff(tc.want, problems(Validate(tc.req))); diff != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
+		}
+	}
+}
+
+// A topology whose control plane would run on this host says it too.
+func TestVersionOfATopologyOnThisHost(t *testing.T) { // CP-04
+	cluster := func(version string) *clusterv1.Cluster {
+		o := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c"}}
+		o.Spec.Topology.ClassRef.Name, o.Spec.Topology.Version = "class", version
+		return o
+	}
+	const says = "spec.topology.version: this host has Kubernetes v1.36.3 and not v1.37.2"
+	for name, tc := range map[string]struct {
+		old, now string
+		onHost   bool
+		warns    bool
+	}{
+		"new":         {"", "v1.37.2", true, true},
+		"changed":     {"v1.36.3", "v1.37.2", true, true},
+		"not changed": {"v1.37.2", "v1.37.2", true, false},
+		"it has it":   {"", "v1.36.3", true, false},
+		"elsewhere":   {"", "v1.37.2", false, false},
+	} {
+		r := Request{New: cluster(tc.now), Gates: Gates{ClusterTopology: true}, Facts: RelatedObjects{OnHost: tc.onHost, Class: &clusterv1.ClusterClass{}},
+			KubernetesVersions: func() []string { return []string{"v1.36.3"} }}
+		if tc.old != "" {
+			r.Old = cluster(tc.old)
+		}
+		if warned := strings.Contains(strings.Join(Validate(r).Warnings, "\n"), says); warned != tc.warns {
+			t.Errorf("%s: %v", name, Validate(r).Warnings)
+		}
+	}
+}
+
+// A version that this build does not include is said when it is written.
+func TestVersionOfAHostedControlPlane(t *testing.T) { // CP-04
+	plane := func(version string) *hostedv1.HostedControlPlane {
+		o := &hostedv1.HostedControlPlane{}
+		o.Spec.Version = version
+		return o
+	}
+	running := plane("v1.36.3")
+	running.Status.Version = "v1.36.3"
+	simulated := plane("v1.2.3")
+	simulated.Spec.Backend.Simulated = &hostedv1.SimulatedBackend{}
+	absent := buildinfo.Kubernetes() + " and not v1.2.3"
+	for name, tc := range map[string]struct {
+		req  Request
+		says string
+	}{
+		"included":     {Request{New: plane(buildinfo.Kubernetes())}, ""},
+		"not included": {Request{New: plane("v1.2.3")}, absent},
+		"changed":      {Request{Old: plane(buildinfo.Kubernetes()), New: plane("v1.2.3")}, absent},
+		"not changed":  {Request{Old: plane("v1.2.3"), New: plane("v1.2.3")}, ""},
+		"back":         {Request{Old: running, New: plane("v1.35.4")}, "the control plane is at v1.36.3 and cannot go back to v1.35.4"},
+		"simulated":    {Request{New: simulated}, ""},
+	} {
+		v := Validate(tc.req)
+		if len(v.Errors) > 0 || (len(v.Warnings) > 0) != (tc.says != "") || tc.says != "" && !strings.Contains(v.Warnings[0], tc.says) {
+			t.Errorf("%s: %v", name, v)
 		}
 	}
 }

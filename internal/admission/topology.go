@@ -17,7 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// TopologyRequest is a write request for a Cluster with a topology.
+// TopologyRequest is a write request for a Cluster with a topology, with the state of other objects that its rules
+// read.
 type TopologyRequest struct {
 	New *clusterv1.Cluster
 	// Old is nil on create.

@@ -1,6 +1,3 @@
-// Package cli implements the slipway command line, with one package per command below it. It assembles the commands,
-// runs one, and maps its error to a message, a hint and an exit code. The logic of the commands is in their packages.
-// Start with [Run].
 package cli
 
 import (

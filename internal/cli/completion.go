@@ -1,4 +1,3 @@
-// Package completion implements the completion command, which prints the completion script for a shell.
 package cli
 
 import (

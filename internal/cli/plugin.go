@@ -1,6 +1,3 @@
-// Package plugin runs programs in PATH as commands. For a command that does not exist, it runs the program in PATH
-// whose name starts with the name of this program: "slipway foo bar" runs slipway-foo-bar, or else slipway-foo with the
-// argument bar. It also finds plugins of clusterctl (clusterctl-foo). Existing commands take precedence.
 package cli
 
 import (

@@ -1,5 +1,3 @@
-// Package version implements the version command. It prints the version of this build, and in text output whether there
-// is a newer release. It does not access a management cluster.
 package cli
 
 import (

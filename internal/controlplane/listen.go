@@ -4,12 +4,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
 	"syscall"
 
 	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
+	"github.com/slipwayhq/slipway/internal/controlplane/components"
+	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
 )
@@ -93,4 +96,62 @@ func listenOnLoopback(ctx context.Context, endpoint netip.AddrPort) (net.Listene
 		return l, err
 	}
 	return nil, fault.New(fault.Transient, reasonPortTaken, "port %d is taken on every loopback address that was tried", endpoint.Port())
+}
+
+// ports contains the open ports of an API server, or none without an API server. Local is the address on this
+// machine.
+type ports struct {
+	open  []*net.TCPListener
+	local string
+}
+
+// workloadListeners opens the endpoint of the API server. If it is not on loopback, it also opens a loopback
+// listener, which comes first.
+func workloadListeners(g *components.Group, cfg WorkloadConfig) (ports, error) {
+	if cfg.Only == processconfig.OnlyEtcd {
+		return ports{}, nil
+	}
+	endpoint, err := cfg.Address()
+	if err != nil {
+		return ports{}, err
+	}
+	if cfg.Everywhere {
+		port := strconv.Itoa(int(endpoint.Port()))
+		l, err := (&net.ListenConfig{}).Listen(g.Context(), "tcp", ":"+port)
+		if err != nil {
+			return ports{}, fmt.Errorf("listen at all addresses: %w", err)
+		}
+		g.OnStop(func() { _ = l.Close() })
+		return ports{open: []*net.TCPListener{l.(*net.TCPListener)}, local: net.JoinHostPort("127.0.0.1", port)}, nil
+	}
+	open, err := endpointListeners(g, cfg, endpoint)
+	if err != nil {
+		return ports{}, err
+	}
+	return ports{open: open, local: open[0].Addr().String()}, nil
+}
+
+func endpointListeners(g *components.Group, cfg WorkloadConfig, endpoint netip.AddrPort) ([]*net.TCPListener, error) {
+	if cfg.Only == processconfig.OnlyLoopback {
+		beside, err := listenOnLoopback(g.Context(), endpoint)
+		if err != nil {
+			return nil, err
+		}
+		g.OnStop(func() { _ = beside.Close() })
+		return []*net.TCPListener{beside.(*net.TCPListener)}, nil
+	}
+	l, err := listenEndpoint(g.Context(), cfg.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	g.OnStop(func() { _ = l.Close() })
+	if endpoint.Addr().IsLoopback() {
+		return []*net.TCPListener{l.(*net.TCPListener)}, nil
+	}
+	beside, err := listenOnLoopback(g.Context(), endpoint)
+	if err != nil {
+		return nil, err
+	}
+	g.OnStop(func() { _ = beside.Close() })
+	return []*net.TCPListener{beside.(*net.TCPListener), l.(*net.TCPListener)}, nil
 }

@@ -17,10 +17,10 @@ import (
 // kubeadm's bootstrap tokens need.
 const workloadControllers = "*,bootstrap-signer-controller,token-cleaner-controller"
 
-// nodeBits is the number of address bits of each node, for IPv4 and IPv6, if the Pod range is large enough.
+// nodeBitsIPv4 and nodeBitsIPv6 are the numbers of address bits of each node, if the Pod range is large enough.
 const (
-	nodeBitsIPv4 = 8  // 256 addresses
-	nodeBitsIPv6 = 64 //
+	nodeBitsIPv4 = 8 // 256 addresses
+	nodeBitsIPv6 = 64
 	minNodes     = 16 // a smaller Pod range is split into at least this many
 )
 

@@ -8,7 +8,7 @@
 // hub's content if a spoke has no fields for all of it. When the spoke is converted back, its changes are determined by
 // comparing it with the spoke of the unchanged hub, and are applied to the hub (merge.go). Individual fields therefore
 // need no code. Clients can write the annotation, and no schema validates its content; package webhook does that, using
-// [Converter.Expressed].
+// [Converter.Representable].
 //
 // A conversion spoke → hub → spoke normalizes some fields: the version in a reference is the one that currently serves
 // the contract, its namespace is the object's, and uid and similar fields are dropped; durations are whole seconds;

@@ -37,8 +37,8 @@ type Schema struct {
 	rulesErr  error
 }
 
-// New returns the schema of a version of a CRD. The CRD must not be changed afterwards. A version that does not exist or
-// has no schema accepts everything.
+// New returns the schema of a version of a CRD. The CRD must not be changed afterwards. A version that does not exist
+// or has no schema accepts everything.
 func New(crd *apiextensionsv1.CustomResourceDefinition, version string) *Schema {
 	return &Schema{crd: crd, version: version}
 }

@@ -1,7 +1,3 @@
-// Package call calls a handler of a registered extension as the manager does ([Call]). It finds the handler by name,
-// parses the request from YAML, and calls the handler with the manager's client (package hook): with merged settings,
-// the namespaceSelector applied, and the request converted to the version of the handler. An extension behind a Service
-// is called through the API server. Errors are always returned; a failure policy Ignore is reported, but not applied.
 package extensiontools
 
 import (

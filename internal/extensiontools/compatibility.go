@@ -1,6 +1,3 @@
-// Package compatibility checks which extensions of a management cluster this binary cannot call. Before an upgrade,
-// with the new binary, it compares the handlers in the status of ExtensionConfigs with the hooks of the binary
-// ([CheckCompatibility], [ReadCompatibility]). It changes nothing and calls no extension. [Report.Err] prevents an upgrade.
 package extensiontools
 
 import (
@@ -27,8 +24,8 @@ type CompatibilityReport struct {
 	Deprecated []string `json:"deprecated,omitempty"`
 }
 
-// ReadCompatibility compares the extensions of a management cluster with the hooks of this binary. There are none if the CRD does
-// not exist.
+// ReadCompatibility compares the extensions of a management cluster with the hooks of this binary. There are none if
+// the CRD does not exist.
 func ReadCompatibility(ctx context.Context, c client.Reader) (CompatibilityReport, error) {
 	var list runtimev1.ExtensionConfigList
 	switch err := c.List(ctx, &list); {

@@ -1,5 +1,3 @@
-// Package example provides an example request for every hook, for `slipway extension call` and for tests. The requests
-// have all fields that a caller sets, with consistent values. See [GetExample].
 package extensiontools
 
 import (

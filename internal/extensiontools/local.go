@@ -1,7 +1,3 @@
-// Package local runs an extension as a process on this machine ([StartLocal]). It starts a command with a port, a
-// certificate and a key in its environment, waits until it responds to the Discovery hook, and stops it together with
-// its child processes. It owns the folder with the certificate and key, and the process group. The extension gets no
-// credentials of a management cluster: KUBECONFIG is removed from its environment.
 package extensiontools
 
 import (

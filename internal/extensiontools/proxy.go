@@ -1,6 +1,3 @@
-// Package proxy forwards the calls of a management cluster to an extension, byte for byte, and reports every call to an
-// observer ([StartProxy]). It listens with TLS and a generated certificate. It neither modifies nor stores requests and
-// responses.
 package extensiontools
 
 import (

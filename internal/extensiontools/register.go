@@ -1,8 +1,3 @@
-// Package register manages the ExtensionConfigs of extensions during development. It lists extensions, registers an
-// extension running on this machine ([Register]), waits for its discovery ([AwaitDiscovery]), requests another discovery
-// ([RefreshDiscovery]), and deletes the registration ([DeleteRegistered]). It owns ExtensionConfigs with the annotation [RunAnnotation];
-// on others it only sets the annotation that requests a discovery, and deletes one by name ([DeleteRegistration]). It does not call
-// extensions; the management cluster does.
 package extensiontools
 
 import (

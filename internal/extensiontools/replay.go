@@ -1,5 +1,3 @@
-// Package replay sends recorded requests to another build of an extension, in the order of the recording and byte for
-// byte, and compares the responses ([Replay]). It does not need a management cluster.
 package extensiontools
 
 import (

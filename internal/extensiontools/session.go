@@ -1,11 +1,3 @@
-// Package session implements `slipway extension run`: a management cluster calls an extension on the developer's
-// machine, and the developer observes the calls.
-//
-//	management cluster ──TLS──▶ proxy (displays, records) ──TLS──▶ the developer's process
-//
-// [RunSession] starts the process and the proxy, registers the proxy, waits for its discovery, and stops and unregisters
-// everything at the end. If files are watched, it restarts the process when they change, with the same registration. A
-// registration is left behind only if the program is killed; the next session with the same name updates it.
 package extensiontools
 
 import (
@@ -43,14 +35,14 @@ type SessionOptions struct {
 	Progress func(string)
 	// Discovered is called after each discovery.
 	Discovered func(*runtimev1.ExtensionConfig)
-	// Changed, if set, receives a value when the extension must be restarted, for example from package files.
+	// Changed, if set, receives a value when the extension must be restarted, for example from [FileChanges].
 	Changed <-chan struct{}
 	// Now is the clock.
 	Now func() time.Time
 }
 
-// RunSession runs the extension until ctx ends, and returns nil then. If the process exits, it returns an error, unless files
-// are watched.
+// RunSession runs the extension until ctx ends, and returns nil then. If the process exits, it returns an error, unless
+// files are watched.
 func RunSession(ctx context.Context, c client.WithWatch, o SessionOptions) (err error) {
 	o.Progress("Starting the extension …")
 	process, err := StartLocal(ctx, o.Process)

@@ -51,7 +51,7 @@ func Limit(memory int64) {
 }
 
 // LowMemory limits the growth of the heap for the whole run of the process, at the cost of processor time. It is for
-// commands that hold many objects. If GOGC is set, Spare does nothing.
+// commands that hold many objects. If GOGC is set, LowMemory does nothing.
 func LowMemory() {
 	if !userConfigured() {
 		debug.SetGCPercent(gcSparing)

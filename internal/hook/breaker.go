@@ -62,7 +62,8 @@ type BreakerFailure struct {
 	Reason, Message string
 }
 
-// breaker is one circuit. It is safe for concurrent use.
+// breaker is a circuit breaker. It decides whether a call may be made now, based on the outcome of previous calls. Its
+// state is in memory only, and the caller passes the time. It is safe for concurrent use.
 type breaker struct {
 	cfg breakerConfig
 

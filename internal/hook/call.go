@@ -93,7 +93,7 @@ func (e *Extensions) CallAll(ctx context.Context, of client.Object, x Invocation
 	return called, e.catalog.Up(aggregated, x.Response)
 }
 
-// hookOf determines the hook of an exchange from the Go types of its request and response.
+// hookOf determines the hook of an invocation from the Go types of its request and response.
 func (e *Extensions) hookOf(x Invocation) (hooks.Hook, error) {
 	h, ok := e.catalog.OfRequest(x.Request)
 	answer, ok2 := e.catalog.OfResponse(x.Response)
@@ -208,7 +208,8 @@ type request struct {
 	body   []byte
 }
 
-// callWithPermit calls the handler once it has a permit and if the circuit breakers allow it, and reports the outcome to them.
+// callWithPermit calls the handler once it has a permit and if the circuit breakers allow it, and reports the outcome
+// to them.
 func (e *Extensions) callWithPermit(ctx context.Context, t target, r request) (hooks.Response, []byte, error) {
 	if err := t.acquire(ctx); err != nil {
 		return nil, nil, err

@@ -9,8 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ClientCertificates is the client certificate for extensions. It is read from two files and reloaded when they change. A nil
-// Certificates presents none.
+// ClientCertificates is the client certificate for extensions. It is read from two files and reloaded when they change.
+// Nil presents no certificate.
 type ClientCertificates struct {
 	cert, key string
 

@@ -26,8 +26,8 @@ func (e *Extensions) permit(t target) (permits [2]breakerPermit, err error) {
 	return permits, nil
 }
 
-// reportOutcome reports the outcome of a call to the circuit breakers: to the extension's whether the extension was reached,
-// to the handler's whether it returned a usable response.
+// reportOutcome reports the outcome of a call to the circuit breakers: to the extension's whether the extension was
+// reached, to the handler's whether it returned a usable response.
 func (e *Extensions) reportOutcome(t target, permits [2]breakerPermit, err error) {
 	handler, extension := permits[0], permits[1]
 	f := failureOf(err)
@@ -71,8 +71,8 @@ func (e *Extensions) discoverEarly(x *extension) bool {
 	return true
 }
 
-// setHandlers stores the discovered handlers of an extension, sorted in call order. Handlers that were known before retain
-// their circuit breakers. It reports whether the handlers changed. The mutex must be held.
+// setHandlers stores the discovered handlers of an extension, sorted in call order. Handlers that were known before
+// retain their circuit breakers. It reports whether the handlers changed. The mutex must be held.
 func (e *Extensions) setHandlers(x *extension, handlers []Handler) (isNew bool) {
 	slices.SortFunc(handlers, compareHandlers)
 	isNew = !x.discovered || !reflect.DeepEqual(x.handlers, handlers)

@@ -2,6 +2,8 @@ package hook
 
 import (
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -213,5 +215,136 @@ func TestFollowers(t *testing.T) {
 		if step.change(); told != step.want {
 			t.Errorf("%s: called %d times, want %d", step.reason, told, step.want)
 		}
+	}
+}
+
+// toggled answers well or with HTTP 500.
+func toggled(broken *atomic.Bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if broken.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		hooktest.Raw(good)(w, r)
+	}
+}
+
+// RT-19: a handler that fails is left alone, retried, and comes back.
+func TestCircuit(t *testing.T) {
+	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
+	var broken atomic.Bool
+	broken.Store(true)
+	x.Handle(hooktest.Handler("fail", "BeforeClusterCreate"), toggled(&broken))
+	w.mustDiscover(x.ExtensionConfig("ext"))
+	var changes []bool
+	w.OnChange(func(name string) { changes = append(changes, len(w.State(name).Failing) > 0) })
+	do := func() error {
+		call, _ := creation()
+		return w.Call(t.Context(), cluster("ns"), "fail.ext", call)
+	}
+	for range 5 {
+		if err := do(); reasonOf(err) != reasonHTTPStatus {
+			t.Fatal(err)
+		}
+	}
+	before := len(x.Bodies(pathOf("fail")))
+	err := do()
+	host := x.Listener.Addr().String()
+	if want := "handler fail.ext: " + host + " answered HTTP 500 Internal Server Error: correct the extension, or spec.clientConfig of ExtensionConfig ext if that names another server"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if n := len(x.Bodies(pathOf("fail"))); n != before {
+		t.Errorf("the handler was called %d times while its circuit is open", n-before)
+	}
+	w.mustDiscover(x.ExtensionConfig("ext"))
+	if len(w.State("ext").Failing) == 0 {
+		t.Error("discovery closed a circuit that wrong answers opened")
+	}
+	w.clock.forward(time.Second)
+	if err := do(); reasonOf(err) != reasonHTTPStatus {
+		t.Errorf("the trial: %v", err)
+	}
+	w.clock.forward(time.Second)
+	if err := do(); reasonOf(err) != ReasonCircuitOpen {
+		t.Errorf("the second pause is longer: %v", err)
+	}
+	broken.Store(false)
+	w.clock.forward(time.Second)
+	for range 2 {
+		if err := do(); err != nil {
+			t.Errorf("back again: %v", err)
+		}
+	}
+	if diff := cmp.Diff([]bool{true, true, false}, changes); diff != "" {
+		t.Errorf("open after each change:\n%s", diff)
+	}
+}
+
+// What the extension says is no failure of the extension.
+func TestAnswersKeepTheCircuitClosed(t *testing.T) {
+	for name, text := range map[string]string{
+		"Failure": strings.Replace(good, "Success", "Failure", 1), "wrong kind": strings.Replace(good, "Create", "Delete", 1),
+		"no status": strings.Replace(good, "Success", "", 1),
+	} {
+		w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
+		x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Raw(text))
+		w.mustDiscover(x.ExtensionConfig("ext"))
+		for range 20 {
+			call, _ := creation()
+			if _, err := w.CallAll(t.Context(), cluster("ns"), call); err == nil || reasonOf(err) == ReasonCircuitOpen {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// A server that went away and came back is noticed by discovery, which costs no call.
+func TestDiscoveryClosesTheCircuit(t *testing.T) {
+	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
+	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Raw(good))
+	c := x.ExtensionConfig("ext")
+	w.mustDiscover(c)
+	at := x.Listener.Addr().String()
+	x.CloseClientConnections()
+	x.Close()
+	for range 5 {
+		call, _ := creation()
+		if _, err := w.CallAll(t.Context(), cluster("ns"), call); reasonOf(err) != reasonRefused {
+			t.Fatal(err)
+		}
+	}
+	s := w.State("ext")
+	if !s.Circuit.Open || s.Next != s.Circuit.RetryAt {
+		t.Errorf("open %t, next discovery %s, want %s", s.Circuit.Open, s.Next, s.Circuit.RetryAt)
+	}
+	back := hooktest.Start(t, hooktest.Options{At: at, Authority: x.Authority})
+	back.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Raw(good))
+	w.mustDiscover(c)
+	call, _ := creation()
+	if _, err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
+		t.Errorf("after it came back: %v", err)
+	}
+}
+
+// Another address is another server: nothing bad is known of it.
+func TestNewAddressClosesTheCircuit(t *testing.T) {
+	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
+	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Status(500))
+	w.mustDiscover(x.ExtensionConfig("ext"))
+	for range 5 {
+		call, _ := creation()
+		_, _ = w.CallAll(t.Context(), cluster("ns"), call)
+	}
+	if len(w.State("ext").Failing) == 0 {
+		t.Fatal("the circuit is closed")
+	}
+	moved := hooktest.Start(t, hooktest.Options{})
+	moved.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Raw(good))
+	c := moved.ExtensionConfig("ext")
+	c.Generation = 2
+	w.mustDiscover(c)
+	call, _ := creation()
+	if _, err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
+		t.Error(err)
 	}
 }

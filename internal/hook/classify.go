@@ -5,16 +5,18 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"reflect"
 	"syscall"
+	"time"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of the faults in this package. All are of kind Unreachable.
+// Reasons of errors of a call without a usable HTTP response. All are of kind Unreachable.
 const (
 	reasonHostUnknown     = "HostUnknown"
 	reasonRefused         = "ConnectionRefused"
@@ -164,7 +166,7 @@ func (c *Conn) refusal(code int) error {
 		http.StatusText(code)).With("code", code)
 }
 
-// statusCode returns the HTTP status code of a fault in this package; 0 if it has none.
+// statusCode returns the HTTP status code of a fault from refusal; 0 if it has none.
 func statusCode(f *fault.Fault) int {
 	for i := 0; i+1 < len(f.Details); i += 2 {
 		if code, ok := f.Details[i+1].(int); ok && f.Details[i] == "code" {
@@ -177,4 +179,33 @@ func statusCode(f *fault.Fault) int {
 func (c *Conn) tooLarge() error {
 	return fault.New(fault.Unreachable, reasonTooLarge, "the answer of %s is larger than %d MiB", c.endpoint.Host(),
 		maxResponseBytes>>20)
+}
+
+// CallInfo describes the handler of a failed call.
+type CallInfo struct {
+	// Extension is the name of the ExtensionConfig.
+	Extension string
+	// Timeout was the timeout of the call; Longest is the largest timeout of any call.
+	Timeout, Longest time.Duration
+}
+
+// Describe returns the message of a failed call, and adds a remedy if the message has none. unreadable means that the
+// response could not be parsed.
+func (c *Conn) Describe(f *fault.Fault, of CallInfo, unreadable bool) string {
+	settings := "spec.clientConfig of ExtensionConfig " + of.Extension
+	switch f.Reason {
+	case reasonRefused, reasonNoRoute, reasonHostUnknown, reasonTransportFailed:
+		return fmt.Sprintf("%s: start the extension, or correct %s", f.Message, settings)
+	case reasonTimeout:
+		return fmt.Sprintf("%s did not answer within %s: it is slow or hangs; make it faster, or raise timeoutSeconds of the handler (now %d, at most %d)",
+			c.endpoint.Host(), of.Timeout, int(of.Timeout.Seconds()), int(of.Longest.Seconds()))
+	case reasonLost, reasonTooLarge:
+		return f.Message + ": correct the extension"
+	case reasonHTTPStatus, reasonRedirect, reasonTLS:
+		unreadable = true
+	}
+	if unreadable {
+		return fmt.Sprintf("%s: correct the extension, or %s if that names another server", f.Message, settings)
+	}
+	return f.Message
 }

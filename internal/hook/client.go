@@ -50,9 +50,9 @@ type Invocation struct {
 
 	// CacheKey identifies everything that the response depends on, such as UID and generation of the object and the
 	// versions in the request. A response with retryAfterSeconds is returned from the cache until its time has passed
-	// or the input changes. If empty, the whole request is the input, which changes with every write to the object.
+	// or the key changes. If empty, the key is a hash of the request, which changes with every write to the object.
 	CacheKey string
-	// CacheTTL is how long a response without retryAfterSeconds may be returned from the cache for the same input. It is
+	// CacheTTL is how long a response without retryAfterSeconds may be returned from the cache for the same key. It is
 	// for hooks that only compute something. 0 disables the cache; the maximum is 24 h.
 	CacheTTL time.Duration
 	// Accept reports whether a response can be used. An unusable response is not cached, so that a corrected extension

@@ -30,7 +30,8 @@ type ConnOptions struct {
 	Keep int
 }
 
-// Conn is a connection pool for one extension. It is safe for concurrent use.
+// Conn is a connection pool for one extension. It uses HTTPS with TLS 1.2 or newer, the CA bundle of the extension and
+// a client certificate, does not follow redirects, and limits the size of a response. It is safe for concurrent use.
 type Conn struct {
 	endpoint  Endpoint
 	client    *http.Client
@@ -135,8 +136,8 @@ type WireRequest struct {
 	Timeout time.Duration
 }
 
-// Post sends a JSON document and returns the response. Errors are faults of kind Unreachable with one of the reasons of
-// this package, or the context's error if the caller gave up.
+// Post sends a JSON document and returns the response. Errors are faults of kind Unreachable with one of the reasons in
+// classify.go and a stable message, without local ports or times, or the context's error if the caller gave up.
 //
 // The request is sent again if a reused connection is closed before the first byte of the response, because the server
 // may have been replaced; handlers must tolerate being called twice. Over a new connection it is sent once.

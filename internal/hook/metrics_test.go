@@ -1,11 +1,14 @@
 package hook
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
@@ -125,4 +128,83 @@ func TestMetricsOfAnExtensionMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.nothingIsSaid("made again while it was called")
+}
+
+// RT-18
+func TestMetrics(t *testing.T) {
+	catalog, err := hooks.New(deprecate(hooks.ClusterAPI(), "BeforeClusterCreate"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, x := newWorld(t, func(c *Config) { c.Catalog = catalog }), hooktest.Start(t, hooktest.Options{})
+	x.Handle(hooktest.Handler("good", "BeforeClusterCreate"), hooktest.Raw(good))
+	x.Handle(hooktest.Handler("failure", "BeforeClusterCreate"), hooktest.Raw(strings.Replace(good, "Success", "Failure", 1)))
+	x.Handle(hooktest.Handler("error", "BeforeClusterCreate"), hooktest.Status(503))
+	x.Handle(hooktest.Handler("cut", "BeforeClusterCreate"), hooktest.Cut(false))
+	x.Handle(hooktest.Handler("page", "BeforeClusterCreate"), hooktest.Raw("<html>"))
+	w.mustDiscover(x.ExtensionConfig("ext"))
+	for _, handler := range []string{"good", "good", "failure", "error", "cut", "page"} {
+		call, _ := creation()
+		_ = w.Call(t.Context(), cluster("ns"), handler+".ext", call)
+	}
+	common := fmt.Sprintf(`group="hooks.runtime.cluster.x-k8s.io",hook="BeforeClusterCreate",host="%s"`, x.Listener.Addr())
+	want := `# HELP capi_runtime_sdk_requests_total Calls of Runtime Extensions by HTTP status code (or <error> where there was no answer) and status of the response.
+# TYPE capi_runtime_sdk_requests_total counter
+capi_runtime_sdk_requests_total{code="200",` + strings.Replace(common, "BeforeClusterCreate", "Discovery", 1) + `,status="Success",version="v1alpha1"} 1
+capi_runtime_sdk_requests_total{code="200",` + common + `,status="Failure",version="v1alpha1"} 1
+capi_runtime_sdk_requests_total{code="200",` + common + `,status="Success",version="v1alpha1"} 2
+capi_runtime_sdk_requests_total{code="200",` + common + `,status="Unknown",version="v1alpha1"} 1
+capi_runtime_sdk_requests_total{code="503",` + common + `,status="Unknown",version="v1alpha1"} 1
+capi_runtime_sdk_requests_total{code="<error>",` + common + `,status="Unknown",version="v1alpha1"} 1
+# HELP slipway_runtime_sdk_deprecated_hooks 1 for every deprecated version of a hook that an extension has a handler for.
+# TYPE slipway_runtime_sdk_deprecated_hooks gauge
+slipway_runtime_sdk_deprecated_hooks{extension="ext",group="hooks.runtime.cluster.x-k8s.io",hook="BeforeClusterCreate",version="v1alpha1"} 1
+# HELP slipway_runtime_sdk_calls_in_flight Calls of an extension that wait for their answer.
+# TYPE slipway_runtime_sdk_calls_in_flight gauge
+slipway_runtime_sdk_calls_in_flight{extension="ext"} 0
+`
+	if err := testutil.GatherAndCompare(w.metrics, strings.NewReader(want), "capi_runtime_sdk_requests_total",
+		"slipway_runtime_sdk_deprecated_hooks", "slipway_runtime_sdk_calls_in_flight"); err != nil {
+		t.Error(err)
+	}
+	if n, err := testutil.GatherAndCount(w.metrics, "capi_runtime_sdk_request_duration_seconds"); err != nil || n != 2 {
+		t.Errorf("%d series of durations, %v; want one for each hook", n, err)
+	}
+	w.Forget("ext")
+	if n, err := testutil.GatherAndCount(w.metrics, "slipway_runtime_sdk_deprecated_hooks"); err != nil || n != 0 {
+		t.Errorf("%d series of an extension that is gone, %v", n, err)
+	}
+}
+
+func deprecate(list []hooks.Hook, hook string) []hooks.Hook {
+	for i := range list {
+		if list[i].ID.Hook == hook {
+			list[i].Deprecation = &hooks.Deprecation{Since: hooks.Release{Minor: "v1.14", Date: "2026-08-01"}}
+		}
+	}
+	return list
+}
+
+func TestSpans(t *testing.T) {
+	recorder := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
+	w, x := newWorld(t, func(c *Config) { c.Tracer = provider.Tracer("test") }), hooktest.Start(t, hooktest.Options{})
+	var parent string
+	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), func(rw http.ResponseWriter, r *http.Request) {
+		parent = r.Header.Get("Traceparent")
+		if kind := r.Header.Get("Content-Type"); kind != "application/json" {
+			t.Errorf("the request is %s", kind)
+		}
+		hooktest.Status(500)(rw, r)
+	})
+	w.mustDiscover(x.ExtensionConfig("ext"))
+	call, _ := creation()
+	_, _ = w.CallAll(t.Context(), cluster("ns"), call)
+	spans := recorder.Ended()
+	if len(spans) != 1 || spans[0].Name() != "call BeforeClusterCreate" || spans[0].Status().Description == "" {
+		t.Fatalf("spans %v", spans)
+	}
+	if id := spans[0].SpanContext().TraceID().String(); !strings.Contains(parent, id) {
+		t.Errorf("traceparent %q is not of trace %s", parent, id)
+	}
 }

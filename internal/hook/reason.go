@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of errors from calls and discovery, in addition to the reasons in package wire.
+// Reasons of errors from calls and discovery, in addition to the reasons in classify.go.
 const (
 	// reasonNotJSON: the response cannot be parsed.
 	reasonNotJSON = "AnswerNotJSON"

@@ -7,7 +7,8 @@ import runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 // is done.
 const RefreshAnnotation = "extension.slipway.dev/refresh"
 
-// RefreshRequest returns an identifier of the refresh request on an ExtensionConfig, or an empty string if there is none.
+// RefreshRequest returns an identifier of the refresh request on an ExtensionConfig, or an empty string if there is
+// none.
 func RefreshRequest(c *runtimev1.ExtensionConfig) string {
 	value, requested := c.Annotations[RefreshAnnotation]
 	if !requested {

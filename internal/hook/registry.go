@@ -215,7 +215,7 @@ func (e *Extensions) remove(name string) {
 	e.metrics.forgotten(name)
 }
 
-// State returns the state of an extension, or the zero State if it is not registered.
+// State returns the state of an extension, or the zero value if it is not registered.
 func (e *Extensions) State(name string) ExtensionState {
 	e.mu.RLock()
 	defer e.mu.RUnlock()

@@ -29,9 +29,9 @@ func Slim(cluster *clusterv1.Cluster) clusterv1.Cluster {
 	return out
 }
 
-// digest returns a hash of the input that a response about a Cluster may depend on, for [Invocation].Input: the Cluster
-// as it is sent in requests, and additional values, such as other fields of the request. It does not change when
-// Slipway records progress in annotations, or when the status is updated.
+// digest returns a hash of the input that a response about a Cluster may depend on, for [Invocation].CacheKey: the
+// Cluster as it is sent in requests, and additional values, such as other fields of the request. It does not change
+// when Slipway records progress in annotations, or when the status is updated.
 func digest(cluster *clusterv1.Cluster, more ...string) string {
 	slim := Slim(cluster)
 	slim.ResourceVersion, slim.Generation = "", 0
@@ -51,7 +51,7 @@ func digest(cluster *clusterv1.Cluster, more ...string) string {
 	return DigestOf(data)
 }
 
-// DigestOf returns a hash of data, for [Invocation].Input.
+// DigestOf returns a hash of data, for [Invocation].CacheKey.
 func DigestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

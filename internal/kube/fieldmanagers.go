@@ -115,8 +115,9 @@ func (h OwnershipTransfer) HasChanges(o client.Object) bool {
 	return err != nil || moves
 }
 
-// TransferOwnership transfers the ownership of fields in an object. The object must have been read live, because a cached object
-// does not have all managers. It writes nothing if no field is transferred. The values of the fields do not change.
+// TransferOwnership transfers the ownership of fields in an object. The object must have been read live, because a
+// cached object does not have all managers. It writes nothing if no field is transferred. The values of the fields do
+// not change.
 func (w *Writer) TransferOwnership(ctx context.Context, live client.Object, h OwnershipTransfer) error {
 	entries, moves, err := h.apply(live.GetManagedFields())
 	if err != nil || !moves {

@@ -106,10 +106,10 @@ func (r *References) GetAs(ctx context.Context, apiVersion string, ref clusterv1
 	return contract.Object{Unstructured: u, Contract: version}, nil
 }
 
-// GetReferenced returns the object that from references. If it cannot be read, the result has a Problem with the correction
-// that a user has to make. An undefined reference returns an empty result. So does a reference of an object that is
-// being deleted to an object that cannot exist, because its kind is not installed (any more) or no object of that name
-// exists. An object that the manager is not allowed to read is assumed to exist.
+// GetReferenced returns the object that from references. If it cannot be read, the result has a Problem with the
+// correction that a user has to make. An undefined reference returns an empty result. So does a reference of an object
+// that is being deleted to an object that cannot exist, because its kind is not installed (any more) or no object of
+// that name exists. An object that the manager is not allowed to read is assumed to exist.
 func (r *References) GetReferenced(ctx context.Context, from client.Object, ref clusterv1.ContractVersionedObjectReference) (contract.Object, error) {
 	if !ref.IsDefined() {
 		return contract.Object{}, nil

@@ -42,8 +42,8 @@ func (w *Writer) As(controller string) *Writer {
 	return &Writer{client: w.client, owner: Prefix + controller, writes: w.writes, others: w.others, onApply: w.onApply}
 }
 
-// ShareWritesWith shares a record of writes with other writers in the process. A patch of an object that another writer has
-// changed since it was read is then a conflict without a request to the API server.
+// ShareWritesWith shares a record of writes with other writers in the process. A patch of an object that another writer
+// has changed since it was read is then a conflict without a request to the API server.
 func (w *Writer) ShareWritesWith(others *Writes) { w.others = others }
 
 // OnApply sets a function that is called for every apply, with the kind and whether it was sent or skipped because it

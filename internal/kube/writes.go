@@ -75,9 +75,9 @@ func (w *Writes) isDeleted(uid types.UID) bool {
 	return is
 }
 
-// PruneManagedFields is a cache transform that drops the managed fields of unrelated programs, which are half of an object's
-// size. It preserves the entries of Slipway's managers, of managers with [CorePrefix], and the status entries of
-// [upstreamManager]. From unstructured objects, which belong to other controllers, it also drops all status entries,
+// PruneManagedFields is a cache transform that drops the managed fields of unrelated programs, which are half of an
+// object's size. It preserves the entries of Slipway's managers, of managers with [CorePrefix], and the status entries
+// of [upstreamManager]. From unstructured objects, which belong to other controllers, it also drops all status entries,
 // because only those controllers write the status.
 func PruneManagedFields(in any) (any, error) {
 	switch o := in.(type) {

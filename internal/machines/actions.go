@@ -37,14 +37,14 @@ type (
 	}
 )
 
-// Independent implements reconciler.Independent.
+// Independent marks actions that may run in parallel.
 func (SyncMachine) Independent()   {}
 func (syncTimeouts) Independent()  {}
 func (SyncClone) Independent()     {}
 func (DeleteOrphan) Independent()  {}
 func (SetConditions) Independent() {}
 
-// Creates implements reconciler.Creating.
+// Creates makes the driver report a rejection without the generated names.
 func (a Create) Creates() (kind string, names []string) { return "Machine", a.Names }
 
 // Parts implements reconciler.Compound.
@@ -98,14 +98,6 @@ func verdictText(v condition.Verdict) string {
 		return "unchanged"
 	}
 	return fmt.Sprintf("%s (%s)", v.Status, v.Reason)
-}
-
-// NamesText lists Machines in a message.
-func NamesText(names []string) string {
-	if len(names) == 1 {
-		return "Machine " + names[0]
-	}
-	return "Machines " + condition.Names(names)
 }
 
 // NewSetConditions returns the action that sets the owner's conditions on a Machine, and whether the action changes

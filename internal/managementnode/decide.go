@@ -48,16 +48,12 @@ type (
 	deleteNode struct{}
 )
 
-// String implements Action.
 func (createMachine) String() string { return "create or start the container" }
 
-// String implements Action.
 func (join) String() string { return "join the container with kubeadm" }
 
-// String implements Action.
 func (a deleteMachine) String() string { return "delete the container: " + a.Why }
 
-// String implements Action.
 func (deleteNode) String() string { return "delete Node " + Name + ": its container does not exist" }
 
 // plan lists the actions to run. Without actions, Ready reports whether Pods can run on the node, and Wait is the

@@ -153,7 +153,7 @@ func (p *controllerDeps) setup(controller string) reconciler.Setup {
 	return s
 }
 
-// AddPlanned adds the core controllers that only write to the management cluster. Package whatif runs them
+// AddPlanned adds the core controllers that only write to the management cluster. Package plan runs them
 // against a copy of its objects.
 func AddPlanned(setup reconciler.Setup, clusters workload.Workloads, extensions hook.Client, cfg Config) error {
 	cfg, err := cfg.withDefaults()

@@ -1,4 +1,3 @@
-// Package manifest reads and writes Kubernetes manifests: streams of YAML or JSON documents with one object each.
 package manifest
 
 import (
@@ -14,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Objects reads the objects in YAML or JSON documents, and the items of lists. Every object must have an apiVersion, a kind
-// and a name.
+// Objects reads the objects in YAML or JSON documents, and the items of lists. Every object must have an apiVersion, a
+// kind and a name.
 func Objects(data []byte) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	d := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)

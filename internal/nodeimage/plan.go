@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
+
+	"golang.org/x/mod/semver"
 
 	"github.com/slipwayhq/slipway/images/node"
 )
@@ -235,4 +238,28 @@ func treeKey(tree fs.FS) (string, error) {
 		return err
 	})
 	return keyOf(parts...), err
+}
+
+// parsePins parses lines of module and version; # begins a comment.
+func parsePins(text string) (map[string]string, error) {
+	pins := map[string]string{}
+	for _, line := range lines(text) {
+		f := strings.Fields(line)
+		if len(f) != 2 || !semver.IsValid(f[1]) {
+			return nil, fmt.Errorf("reading pinned modules: %q is not a module and a version", line)
+		}
+		pins[f[0]] = f[1]
+	}
+	return pins, nil
+}
+
+// lines returns the lines of a text without empty lines and comments.
+func lines(text string) []string {
+	var out []string
+	for _, line := range strings.Split(text, "\n") {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			out = append(out, line)
+		}
+	}
+	return out
 }

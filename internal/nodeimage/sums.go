@@ -12,8 +12,8 @@ import (
 // of the programs for the default Kubernetes version, and some for other versions. Other modules are verified with the
 // public checksum database, unless the caller's environment disables that.
 //
-// After a change of a version, the error of a build lists the modules whose lines are missing here. The lines are in the
-// go.sum of the build's module directory in the cache.
+// After a change of a version, the error of a build lists the modules whose lines are missing here. The lines are in
+// the go.sum of the build's module directory in the cache.
 //
 //go:embed known.sum
 var known string

@@ -151,8 +151,9 @@ func (t GoToolchain) Versions(ctx context.Context, path string) ([]string, error
 	return strings.Fields(string(out)), err
 }
 
-// writeModule writes a module with the known checksums to a directory of its own. Go adds modules without a known checksum to
-// the go.sum there: it verifies them with the public checksum database the first time and with go.sum afterwards.
+// writeModule writes a module with the known checksums to a directory of its own. Go adds modules without a known
+// checksum to the go.sum there: it verifies them with the public checksum database the first time and with go.sum
+// afterwards.
 func (t GoToolchain) writeModule(m GoModule) (string, error) {
 	dir := filepath.Join(t.Store.Dir, "module-"+m.key()[:16])
 	if err := os.MkdirAll(dir, 0o755); err != nil {

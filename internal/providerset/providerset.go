@@ -32,8 +32,8 @@ type Set struct {
 	Watched []string
 	// ConnectsToWorkloads is true if its controllers connect to workload clusters.
 	ConnectsToWorkloads bool
-	// ReferenceWebhookName is the name of the ValidatingWebhookConfiguration that the reference implementation of this provider
-	// installs. It is empty if there is none.
+	// ReferenceWebhookName is the name of the ValidatingWebhookConfiguration that the reference implementation of this
+	// provider installs. It is empty if there is none.
 	ReferenceWebhookName string
 	// Flags are the flags of `slipway manager` that only this provider reads, in addition to the concurrency flags of
 	// its controllers.

@@ -10,8 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/slipwayhq/slipway/internal/kube"
 )
 
 // indexByCluster adds an index with which a controller lists the members of a Cluster without reading all objects
@@ -75,23 +73,6 @@ func ClusterOf(o client.Object) string {
 		}
 	}
 	return ""
-}
-
-// isPausedByCluster reports whether spec.paused is set in the object's Cluster, or in the object itself if it is a
-// Cluster.
-func isPausedByCluster(ctx context.Context, c client.Reader, o client.Object) (bool, error) {
-	cluster, ok := o.(*clusterv1.Cluster)
-	if !ok {
-		name := ClusterOf(o)
-		if name == "" {
-			return false, nil
-		}
-		var err error
-		if cluster, err = kube.Cluster(ctx, c, client.ObjectKey{Namespace: o.GetNamespace(), Name: name}); err != nil || cluster == nil {
-			return false, err
-		}
-	}
-	return isTrue(cluster.Spec.Paused), nil
 }
 
 // clusterInSpec returns spec.clusterName, which objects of the core's kinds have from their creation.

@@ -25,3 +25,11 @@ func named(ctx context.Context, o client.Object, kind string) context.Context {
 	}
 	return ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithValues(values...))
 }
+
+func (r *Reconciler[O, S]) log(ctx context.Context, plan Plan, out Outcome) {
+	log := ctrl.LoggerFrom(ctx)
+	if len(out.Done) == 0 {
+		log = log.V(4)
+	}
+	log.Info("reconciled", "done", texts(out.Done), "waiting", texts(plan.Waits))
+}

@@ -103,3 +103,20 @@ func (r *Reconciler[O, S]) now() time.Time {
 func MomentOf(o Object, now time.Time) condition.Moment {
 	return condition.Moment{Generation: o.GetGeneration(), Now: now, Old: o.GetConditions()}
 }
+
+// isPausedByCluster reports whether spec.paused is set in the object's Cluster, or in the object itself if it is a
+// Cluster.
+func isPausedByCluster(ctx context.Context, c client.Reader, o client.Object) (bool, error) {
+	cluster, ok := o.(*clusterv1.Cluster)
+	if !ok {
+		name := ClusterOf(o)
+		if name == "" {
+			return false, nil
+		}
+		var err error
+		if cluster, err = kube.Cluster(ctx, c, client.ObjectKey{Namespace: o.GetNamespace(), Name: name}); err != nil || cluster == nil {
+			return false, err
+		}
+	}
+	return isTrue(cluster.Spec.Paused), nil
+}

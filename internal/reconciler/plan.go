@@ -2,10 +2,11 @@ package reconciler
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Plan is the result of Decide.
@@ -28,8 +29,8 @@ type Action interface{ fmt.Stringer }
 // Question is a read that Decide requests, as a small comparable struct.
 type Question interface{ fmt.Stringer }
 
-// ResultAction is an action that returns a result besides success or failure. [Controller].Find runs it, and its result
-// is stored in [Outcome].Found.
+// ResultAction is an action that returns a result besides success or failure. [Controller].RunWithResult runs it, and
+// its result is added to [Outcome].Results.
 type ResultAction interface {
 	Action
 	Finding()
@@ -156,20 +157,20 @@ type Report struct {
 	Events []Event
 }
 
-// Event is one Kubernetes event about the object.
-type Event struct {
-	// Type defaults to Normal.
-	Type    string
-	Reason  string
-	Message string
+// UserActionEvents returns a warning event for every wait that only a user can end. Each wait is reported once, when
+// its message first appears in the conditions.
+func UserActionEvents(p Plan, before, after []metav1.Condition) []Event {
+	var list []Event
+	for _, w := range p.Waits {
+		says := func(c metav1.Condition) bool { return strings.Contains(c.Message, w.Message) }
+		if w.Until == UntilUser && slices.ContainsFunc(after, says) && !slices.ContainsFunc(before, says) {
+			list = append(list, Warning(w.Reason, "%s", w.Message))
+		}
+	}
+	return list
 }
 
-// Normal returns an event of type Normal.
-func Normal(reason, message string, args ...any) Event {
-	return Event{Type: corev1.EventTypeNormal, Reason: reason, Message: fmt.Sprintf(message, args...)}
-}
-
-// Warning returns an event of type Warning.
-func Warning(reason, message string, args ...any) Event {
-	return Event{Type: corev1.EventTypeWarning, Reason: reason, Message: fmt.Sprintf(message, args...)}
+// awaitsPerson reports whether the plan contains a wait that only a user can end.
+func (p Plan) awaitsPerson() bool {
+	return slices.ContainsFunc(p.Waits, func(w Wait) bool { return w.Until == UntilUser })
 }

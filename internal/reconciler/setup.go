@@ -132,7 +132,7 @@ func (s Setup) Scope() Scope {
 	return Scope{WatchFilter: s.WatchFilter, Cached: s.Manager.GetClient(), Live: s.Manager.GetAPIReader()}
 }
 
-// indexByCluster adds the index that [InCluster] uses.
+// IndexByCluster adds the index that [InCluster] uses.
 func (s Setup) IndexByCluster(controller string, kinds ...client.Object) error {
 	return indexByCluster(s.Manager.GetFieldIndexer(), controller, kinds...)
 }

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// leastKnown is the minimum length of a secret that [MaskSecrets] masks, in bytes. Shorter strings are parts of ordinary
-	// words.
+	// leastKnown is the minimum length of a secret that [MaskSecrets] masks, in bytes. Shorter strings are parts of
+	// ordinary words.
 	leastKnown = 6
 	// leastOpaque is the minimum length of a word that [FindOpaqueWords] returns, in bytes.
 	leastOpaque = 16
@@ -92,8 +92,8 @@ func isOpaque(word string) bool {
 	return letters > 0 && digits > 0 && (upper || digits*digitShare >= len(word))
 }
 
-// MaskSecrets masks known secrets wherever they occur in a text that [Tail] returned. The cost does not grow for a secret that
-// overlaps itself, because an attacker who controls both the data and the log could supply many of these.
+// MaskSecrets masks known secrets wherever they occur in a text that [Tail] returned. The cost does not grow for a
+// secret that overlaps itself, because an attacker who controls both the data and the log could supply many of these.
 func MaskSecrets(text string, secrets []string) string {
 	hidden := make([]bool, len(text))
 	for _, s := range secrets {

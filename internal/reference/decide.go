@@ -23,7 +23,7 @@ type (
 	Delete struct{ Owner, Role, Kind, Name string }
 )
 
-// Independent implements reconciler.Independent.
+// Independent marks actions that may run in parallel.
 func (Own) Independent() {}
 
 func (a Own) String() string {
@@ -64,7 +64,8 @@ func (l Link) Delete(p *reconciler.Plan, reason string) {
 	}
 }
 
-// Held returns a message with the foreign finalizers that block the deletion of the object; see [reconciler.Held].
+// Held returns a message with the foreign finalizers that block the deletion of the object; see
+// [reconciler.ForeignFinalizersText].
 func (l Link) Held() string {
 	if l.Presence() != contract.Found {
 		return ""

@@ -1,8 +1,14 @@
-// Package link implements references from objects of the core to provider objects. From the referenced object as it
-// was read, a [Link] computes the actions (set the owner, wait, delete: [Link.Decide], [Link.Delete]) and the
+// Package reference implements references from objects of the core to provider objects. From the referenced object as
+// it was read, a [Link] computes the actions (set the owner, wait, delete: [Link.Decide], [Link.Delete]) and the
 // reports (the condition that mirrors the object, its failure, an event: [Link.Verdict], [Failure], [Events]).
-// Contract versions and unreadable fields are handled here and in sdk/contract, so that all controllers that
-// reference provider objects use the same messages:
+// Contract versions and unreadable fields are handled here and in sdk/contract, so that all controllers that reference
+// provider objects use the same messages. A controller describes each of its references once as a [Role], stores the
+// view that kube.References returned in its snapshot, and creates a [Link] from both. Each controller decides itself
+// which values it copies from the object, and when ([Link.IsDone]). The package owns the owner reference and the
+// cluster label of provider objects. It reads no objects and contains no logic for a particular kind. To change it,
+// start with [Link], then read decide.go.
+//
+// The decision table; the first matching row applies:
 //
 //	presence                decision                               condition of the owner
 //	not set                 nothing                                computed by the owner
@@ -15,11 +21,4 @@
 //	field not readable      wait for its provider                  Unknown, with the field
 //	not done                wait for its provider                  the object's condition; otherwise False, with the field
 //	done                    nothing                                the object's condition; otherwise True
-//
-// A controller describes each of its references once as a [Role], stores the view that kube.References returned in
-// its snapshot, and creates a [Link] from both. Each controller decides itself which values it copies from the
-// object, and when ([Link.IsDone]).
-//
-// The package owns the owner reference and the cluster label of provider objects. It reads no objects and contains
-// no logic for a particular kind. Start with [Link], then read decide.go.
 package reference

@@ -16,7 +16,7 @@ type Role struct {
 	Owner schema.GroupVersionKind
 	Name  string
 	// Condition of the owner mirrors the condition Source of the object. If the object does not have Source, the
-	// reason is Good if the object is done and Bad otherwise.
+	// reason is DoneReason if the object is done and NotDoneReason otherwise.
 	Condition, Source, DoneReason, NotDoneReason string
 	// Expendable objects are no longer needed after they have been done once.
 	Expendable bool

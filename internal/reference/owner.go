@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// conflictingController returns the controller owner that prevents this owner from controlling the object, or nil. An owner with
-// the same kind and name is not a rival: it is the same object before it was recreated.
+// conflictingController returns the controller owner that prevents this owner from controlling the object, or nil. An
+// owner with the same kind and name does not conflict: it is the same object before it was recreated.
 func (l Link) conflictingController() *metav1.OwnerReference {
 	other := metav1.GetControllerOfNoCopy(l.Object())
 	if other == nil || l.Shared {

@@ -46,8 +46,8 @@ func Providers() []providerset.Set {
 	return out
 }
 
-// ProviderObjects returns the components of one provider, in the order in which they can be applied. All of them have the provider
-// label and, if they are namespaced, the provider's namespace.
+// ProviderObjects returns the components of one provider, in the order in which they can be applied. All of them have
+// the provider label and, if they are namespaced, the provider's namespace.
 func ProviderObjects(set providerset.Set, o ComponentOptions) ([]*unstructured.Unstructured, error) {
 	name := rbac.RoleOf(set.Name)
 	u := unit{ComponentOptions: o, name: name, namespace: name + "-system", providers: string(set.Name), sets: []providerset.Set{set}}

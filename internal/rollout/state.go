@@ -30,7 +30,7 @@ type Set struct {
 	Recorded int32
 	// Leaving means that the MachineSet is being deleted. Its Machines count, but its replicas do not change.
 	Leaving bool
-	// InPlaceTemplate means that an extension can update the Machines of this old MachineSet in place. It moves them to the
+	// InPlace means that an extension can update the Machines of this old MachineSet in place. It moves them to the
 	// new MachineSet instead of deleting them, except for Machines that count as Free.
 	InPlace bool
 	// NotBegun counts the Machines in Free that are moved nevertheless, because their in-place update has not started
@@ -69,7 +69,7 @@ func (c Change) String() string {
 // Plan returns the MachineSets to scale now, starting with the new one, followed by the others from oldest to newest.
 // An empty plan means that nothing can change until the state of a Machine changes.
 //
-//	Held         proportional.go
+//	paused       proportional.go
 //	OnDelete     ondelete.go
 //	otherwise    rolling.go, with inplace.go for MachineSets whose Machines can be updated in place
 func Plan(s DeploymentState) []Change { return planned(s).changes() }
@@ -132,8 +132,8 @@ func (s Set) missing() int32 { return max(0, s.Desired-s.live()) }
 // unavailable counts desired Machines that are not available.
 func (s Set) unavailable() int32 { return max(0, s.Desired-s.Available) }
 
-// worstCaseAvailable counts the Machines that remain available if all pending deletions remove available Machines. The count is
-// zero for a MachineSet that is being deleted, even if its Machines are not being deleted yet.
+// worstCaseAvailable counts the Machines that remain available if all pending deletions remove available Machines. The
+// count is zero for a MachineSet that is being deleted, even if its Machines are not being deleted yet.
 func (s Set) worstCaseAvailable() int32 {
 	if s.Leaving {
 		return 0

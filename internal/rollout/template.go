@@ -36,8 +36,8 @@ func relevantOf(t clusterv1.MachineTemplateSpec) relevant {
 	return r
 }
 
-// InPlaceTemplate returns the desired template for Machines created from another template: fields that require a new Machine
-// retain their current values.
+// InPlaceTemplate returns the desired template for Machines created from another template: fields that require a new
+// Machine retain their current values.
 func InPlaceTemplate(have, want clusterv1.MachineTemplateSpec) clusterv1.MachineTemplateSpec {
 	t := *want.DeepCopy()
 	t.Spec.Version, t.Spec.FailureDomain = have.Spec.Version, have.Spec.FailureDomain

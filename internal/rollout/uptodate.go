@@ -9,8 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// UpToDateCondition returns the UpToDate condition of a Machine of a MachineDeployment. It depends on the Machine's MachineSet,
-// and not on changes of the Machine itself.
+// UpToDateCondition returns the UpToDate condition of a Machine of a MachineDeployment. It depends on the Machine's
+// MachineSet, and not on changes of the Machine itself.
 func UpToDateCondition(m *clusterv1.Machine, set *clusterv1.MachineSet, d *clusterv1.MachineDeployment, now time.Time) condition.Verdict {
 	return Verdict(m, OutdatedReasons(set, d, now), nil)
 }

@@ -117,7 +117,7 @@ func (p parts) groups() ([]*genericapiserver.APIGroupInfo, error) {
 }
 
 // core creates the core group. There are no kubelets, so the subresources that need one are omitted: log, exec, attach
-// and proxy. Package api implements portforward itself.
+// and proxy. [forwards] implements portforward.
 func (p parts) core() (*genericapiserver.APIGroupInfo, error) {
 	config := corerest.GenericConfig{EventTTL: eventTTL}
 	group, err := config.NewRESTStorage(p.resources, p.options)

@@ -280,7 +280,7 @@ func (s *Server) Faults(name string) Faults {
 	return c.faults.current()
 }
 
-// Subscribe calls tell with the name of each control plane whose status may have changed, until cancel is called.
+// Subscribe calls a function with the name of each control plane whose status may have changed, until cancel is called.
 func (s *Server) Subscribe(tell func(name string)) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,7 +1,3 @@
-// Package jobs runs operations that take minutes outside of reconciliations. Only a few run at a time, and only one
-// per namespace, so that a tenant's slow etcd or store does not delay other tenants. [Jobs.Start] runs a function
-// under a key if there is capacity; its result is stored and subscribers are notified. Jobs are not retried and do
-// not survive a restart of the process: a controller that finds no job for its key starts one.
 package snapshots
 
 import (

@@ -1,7 +1,3 @@
-// Package retrieval finds the snapshot for a restore request. It reads the EtcdSnapshotPolicy in the namespace of the
-// Cluster, opens its store, and reads the snapshot's manifest and the identity that decrypts it. A snapshot is only
-// used if it is from a Cluster of the same name. If the UID differs, the request must allow it. The main function is
-// [Source.Find].
 package snapshots
 
 import (

@@ -1,5 +1,3 @@
-// Package schedule parses cron schedules, in UTC, and computes when snapshots are due. Callers pass the time,
-// starting with [ParseSchedule].
 package snapshots
 
 import (

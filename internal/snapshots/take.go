@@ -6,11 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
-	"os"
 	"time"
 
 	"filippo.io/age"
@@ -127,82 +125,4 @@ func ParseRecipients(texts []string) ([]age.Recipient, error) {
 		out = append(out, r)
 	}
 	return out, nil
-}
-
-// Fetch writes a snapshot to a file of this host and verifies it. An encrypted snapshot is decrypted with the age
-// identities. The file does not exist after an error.
-func Fetch(ctx context.Context, from store.Store, m Manifest, to string, identities []byte) (err error) {
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("writing snapshot %s: %w", m.Name, err)
-	}
-	defer func() {
-		err = errors.Join(err, out.Close())
-		if err != nil {
-			_ = os.Remove(to)
-		}
-	}()
-	if err := Copy(ctx, from, m, out, identities); err != nil {
-		return err
-	}
-	return out.Sync()
-}
-
-// Copy writes a snapshot and verifies it. An encrypted snapshot is decrypted with the age identities. After an error,
-// discard the written data.
-func Copy(ctx context.Context, from store.Store, m Manifest, to io.Writer, identities []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
-	stored, err := from.Read(ctx, m.file())
-	if err != nil {
-		return fmt.Errorf("reading snapshot %s: %w", m.Name, err)
-	}
-	defer func() { _ = stored.Close() }()
-	content, err := decrypted(stored, m, identities)
-	if err != nil {
-		return err
-	}
-	read := &hashingReader{from: io.LimitReader(content, min(m.Bytes, maxBytes)+1), sum: sha256.New()}
-	if _, err := io.Copy(to, contextual{ctx, read}); err != nil {
-		return fmt.Errorf("reading snapshot %s: %w", m.Name, err)
-	}
-	if read.bytes != m.Bytes || hex.EncodeToString(read.sum.Sum(nil)) != m.SHA256 {
-		return fault.New(fault.Invalid, ReasonDamaged, "Snapshot %s is not what its manifest says: use another snapshot", m.Name)
-	}
-	return nil
-}
-
-// contextual stops reading when its context ends.
-type contextual struct {
-	ctx  context.Context
-	from io.Reader
-}
-
-func (c contextual) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.from.Read(p)
-}
-
-func decrypted(stored io.Reader, m Manifest, identities []byte) (io.Reader, error) {
-	if !m.Encrypted {
-		return stored, nil
-	}
-	if len(identities) == 0 {
-		return nil, fault.New(fault.Invalid, reasonIdentity, "Snapshot %s is encrypted: name a Secret with an identity of age that can read it in identitySecret of the annotation", m.Name)
-	}
-	keys, err := age.ParseIdentities(bytes.NewReader(identities))
-	if err != nil { // do not wrap the error, because its text may contain a part of the key
-		return nil, fault.New(fault.Invalid, reasonIdentity, "The Secret with the identity has none of age: its key \"identity\" holds what age-keygen writes")
-	}
-	r, err := age.Decrypt(stored, keys...)
-	var none *age.NoIdentityMatchError
-	switch {
-	case errors.As(err, &none):
-		return nil, fault.New(fault.Invalid, reasonIdentity, "Snapshot %s is encrypted for other identities than that of the Secret", m.Name).From(err)
-	case err != nil:
-		return nil, fault.New(fault.Invalid, ReasonDamaged, "Snapshot %s cannot be decrypted: use another snapshot", m.Name).From(err)
-	}
-	return r, nil
 }

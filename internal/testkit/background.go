@@ -1,5 +1,3 @@
-// Package background runs a function for the duration of a test. It cancels the function's context when the test ends,
-// and fails the test if the function returns an error. It does not wait until the function is ready.
 package testkit
 
 import (
@@ -7,7 +5,9 @@ import (
 	"testing"
 )
 
-// RunBackground runs a function, such as Start of a manager, until the test ends. It returns the context of the function.
+// RunBackground runs a function, such as Start of a manager, until the test ends, and returns the context of the
+// function. When the test ends, it cancels the context and fails the test if the function returns an error. It does not
+// wait until the function is ready.
 func RunBackground(t testing.TB, run func(context.Context) error) context.Context {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())

@@ -1,5 +1,3 @@
-// Package golden compares test output with golden files. With the flag -update, which it defines for the tests that
-// import it, the test writes the files instead.
 package testkit
 
 import (

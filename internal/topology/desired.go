@@ -32,8 +32,8 @@ func (d *Draft) Rotate(patched Patched) (bool, error) {
 	return rotated, nil
 }
 
-// DesiredState returns the desired objects of the topology, created from the patched templates. A part without a patched
-// template uses the template of the class.
+// DesiredState returns the desired objects of the topology, created from the patched templates. A part without a
+// patched template uses the template of the class.
 func (d *Draft) DesiredState(patched Patched) (Desired, error) {
 	b := builder{Draft: d, patched: patched}
 	infra := b.infraCluster()

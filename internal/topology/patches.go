@@ -11,8 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Patch applies the patches of the class to the templates. If responses of extensions are missing, it returns questions
-// and no templates.
+// Patch applies the patches of the class to the templates. If responses of extensions are missing, it returns the
+// requests for them and no templates.
 func (d *Draft) Patch(program *patch.Program, answers patch.Responses) (Patched, []patch.ExtensionRequest, error) {
 	globals, err := variables.FromTopology(d.Cluster.Spec.Topology.Variables).WithBuiltins(variables.ClusterBuiltins(d.Cluster))
 	if err != nil {

@@ -2,5 +2,5 @@
 // users and providers write them. [Runs] reports whether a kubelet runs the version of a spec, regardless of the suffix
 // of a distribution, and [Span] checks whether a kubelet can join API servers of several versions. [Counts] computes
 // the status field `versions` of every kind. Messages for users about unsupported versions are written by package
-// machines/preflight and the webhooks.
+// machines and the webhooks.
 package version

@@ -75,7 +75,8 @@ func (e expiredError) Error() string {
 // Is makes the error equal to errUnauthorized if the credentials were rejected.
 func (e expiredError) Is(target error) bool { return e.Unauthorized && target == errUnauthorized }
 
-// certificateExpiry returns when the client certificate of a configuration expires; zero if there is none, or it cannot be parsed.
+// certificateExpiry returns when the client certificate of a configuration expires; zero if there is none, or it cannot
+// be parsed.
 func certificateExpiry(cfg *rest.Config) time.Time {
 	if len(cfg.CertData) == 0 {
 		return time.Time{}

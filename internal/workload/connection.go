@@ -219,8 +219,8 @@ func (c *connection) stalled(now time.Time, limit time.Duration) bool {
 	return false
 }
 
-// transformForCache removes data that no controller reads from an object before it is cached, namely managed fields and the images
-// in the status of a Node, and charges the remaining size to the cluster's account.
+// transformForCache removes data that no controller reads from an object before it is cached, namely managed fields and
+// the images in the status of a Node, and charges the remaining size to the cluster's account.
 func (c *connection) transformForCache(obj any) (any, error) {
 	o, ok := obj.(client.Object)
 	if !ok {

@@ -14,13 +14,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/policy"
 )
 
 // TestSlowClusterHoldsFewWorkers: of the hundred workers of a controller a cluster that does not answer keeps five until
@@ -424,122 +421,5 @@ func TestForgottenClusters(t *testing.T) {
 	l.latencies.Observe(joined(l), 10*time.Second)
 	if got := l.budget(); got != maxBudget {
 		t.Errorf("%s: only the slow one is left", got)
-	}
-}
-
-// TestFillingCacheWakes: a cache that does not fill is waited for once, for a moment, and the controllers are woken when it is full.
-func TestFillingCacheWakes(t *testing.T) {
-	a := newAPI(t)
-	a.set(func(a *api) { a.stuck = true })
-	b := newBench(t, nil)
-	b.connected(a)
-	if _, err := b.clusters.Nodes(t.Context(), key, "p://1"); !errors.Is(err, ErrNotConnected) {
-		t.Errorf("a cache that does not fill: %v", err)
-	}
-	b.drain()
-	a.add(node("n1", "p://1"))
-	a.set(func(a *api) { a.stuck = false })
-	eventually(t, "the controllers are woken when the cache is full", func() bool { return b.queue.Len() == 1 })
-	if nodes, err := b.clusters.Nodes(t.Context(), key, "p://1"); err != nil || len(nodes) != 1 {
-		t.Errorf("%v, %v", nodes, err)
-	}
-}
-
-// TestCachedReadsOfASlowCluster: what the cache has is read whoever waits for the cluster, and says nothing about it.
-func TestCachedReadsOfASlowCluster(t *testing.T) { // RC-06, RC-07
-	a := newAPI(t)
-	a.add(node("n1", "p://1"))
-	b := newBench(t, nil)
-	b.connected(a)
-	eventually(t, "the Nodes are cached", func() bool {
-		nodes, err := b.clusters.Nodes(t.Context(), key, "p://1")
-		return err == nil && len(nodes) == 1
-	})
-	c, err := b.clusters.Client(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := b.clusters.lookup(key).limiter
-	g.mu.Lock()
-	g.slow = true
-	g.mu.Unlock()
-	held, err := g.acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer held.cancel(nil)
-	usual := b.clusters.pool.latencies.QuickestQuarter()
-	for range 10 {
-		if err := c.Get(t.Context(), client.ObjectKey{Name: "n1"}, &corev1.Node{}); err != nil {
-			t.Errorf("a Node by name while a slow call lasts: %v", err)
-		}
-		if nodes, err := b.clusters.Nodes(t.Context(), key, "p://1"); err != nil || len(nodes) != 1 {
-			t.Errorf("a Node by provider ID while a slow call lasts: %v, %v", nodes, err)
-		}
-	}
-	if err := c.Get(t.Context(), client.ObjectKey{Name: "none"}, &corev1.Node{}); !apierrors.IsNotFound(err) {
-		t.Errorf("a Node that is not there: %v", err)
-	}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "s"}, &corev1.Secret{}); !errors.Is(err, ErrBusy) {
-		t.Errorf("a live read while a slow call lasts: %v", err)
-	}
-	if !g.isSlow() || b.clusters.pool.latencies.QuickestQuarter() != usual {
-		t.Errorf("slow: %t, usual %s, was %s: reads from the cache say nothing about the cluster", g.isSlow(), b.clusters.pool.latencies.QuickestQuarter(), usual)
-	}
-}
-
-// TestLimiterOfOtherClients: who calls the cluster past the connection counts as the connection's callers do, and waits for
-// a slow cluster no more than they do.
-func TestLimiterOfOtherClients(t *testing.T) { // RC-04, RC-06
-	a := newAPI(t)
-	hang := make(chan struct{})
-	a.add(node("n", "p://1"))
-	a.set(func(a *api) { a.hang = hang })
-	b := newBench(t, nil)
-	b.clusters.pool.minBudget, b.clusters.pool.maxBudget = time.Hour, time.Hour // none is given up
-	b.connected(a)
-	conn, err := b.clusters.connection(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := Parse(a.kubeconfig("one"), policy.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Wrap(b.clusters.LimitCalls(key))
-	other, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	call := func() error {
-		_, err := other.CoreV1().Nodes().Get(context.Background(), "n", metav1.GetOptions{})
-		return err
-	}
-	done := make(chan error, callsAtOnce)
-	for range callsAtOnce {
-		go func() { done <- call() }()
-	}
-	eventually(t, "all permits are taken", func() bool { return len(conn.limiter.permits) == callsAtOnce })
-	if err := conn.client.Get(t.Context(), client.ObjectKey{Name: "n"}, &corev1.Node{}); !errors.Is(err, ErrBusy) {
-		t.Errorf("the connection beside as many calls as it takes: %v", err)
-	}
-	if err := call(); !errors.Is(err, ErrBusy) || fault.KindOf(err) != fault.Unreachable {
-		t.Errorf("one more of them: %v", err)
-	}
-	close(hang)
-	for range callsAtOnce {
-		if err := <-done; err != nil {
-			t.Errorf("a call that was let in: %v", err)
-		}
-	}
-	if err := call(); err != nil || len(conn.limiter.permits) != 0 {
-		t.Errorf("afterwards: %v, %d calls under way", err, len(conn.limiter.permits))
-	}
-	cfg.Wrap(b.clusters.LimitCalls(client.ObjectKey{Namespace: "ns", Name: "never seen"}))
-	if other, err = kubernetes.NewForConfig(cfg); err != nil {
-		t.Fatal(err)
-	}
-	if err := call(); err != nil {
-		t.Errorf("a cluster that was not seen yet: %v", err)
 	}
 }

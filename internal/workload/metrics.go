@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// metrics are the three metrics per cluster.
+// metrics are the metrics of Cluster API's cluster cache, for each cluster.
 type metrics struct {
 	check  *prometheus.GaugeVec
 	checks *prometheus.CounterVec

@@ -19,8 +19,8 @@ import (
 // kubeconfigKey is the key of the kubeconfig in its Secret.
 const kubeconfigKey = "value"
 
-// Reconcile implements reconcile.Reconciler for one Cluster: it observes the current state, decides with next, acts,
-// and requeues for the time of the next probe.
+// Reconcile implements reconcile.Reconciler for one Cluster: it observes the current state, calls decide, acts, and
+// requeues for the time of the next probe.
 func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	key := req.NamespacedName
 	var cluster clusterv1.Cluster
@@ -97,7 +97,7 @@ type task struct {
 	kubeconfig []byte
 }
 
-// act executes the step that next returns and returns the resulting state.
+// act executes the step that decide returns, and returns the resulting state.
 func (c *Clusters) act(ctx context.Context, p task) state {
 	before, _ := p.entry.current()
 	switch decide(before, p.facts) {
@@ -186,8 +186,8 @@ func (c *Clusters) problem(ctx context.Context, p task, before state, err error)
 	return message
 }
 
-// storeOutcome stores the result of a step, closes a connection that was replaced, and notifies controllers of changes that
-// are relevant to them.
+// storeOutcome stores the result of a step, closes a connection that was replaced, and notifies controllers of changes
+// that are relevant to them.
 func (c *Clusters) storeOutcome(ctx context.Context, p task, conn *connection, after state) state {
 	e := p.entry
 	e.mu.Lock()

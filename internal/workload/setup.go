@@ -42,7 +42,7 @@ func (c *Clusters) secretToCluster(_ context.Context, obj client.Object) []recon
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// clusterChanged filters out updates of a Cluster that do not change any input of next.
+// clusterChanged filters out updates of a Cluster that do not change any input of decide.
 func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(ev event.UpdateEvent) bool {
 		before, ok1 := ev.ObjectOld.(*clusterv1.Cluster)

@@ -1,12 +1,6 @@
-// Package behaviour keeps the list of what Slipway does as seen from outside, each item with an id, and the page that
-// says which tests show it.
-//
-// Does: writes docs/behaviour.md from behaviour.tsv and the ids that tests name; holds ids to the list, and the list to
-// the tests; keeps ids out of what users and readers of production code see.
-//
-// Never: judges whether a test shows what it names.
-//
-// Read first: [TestPage].
+// Package behaviour checks the list of the behaviour that Slipway shows to the outside. Each line of behaviour.tsv has an id and
+// a sentence. Tests name the ids that they prove, in comments or names: `grep -rn MS-03 --include=*_test.go .` finds them. Ids do
+// not belong in production code or in pages for users.
 package behaviour
 
 import (
@@ -26,8 +20,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
 const root = "../.."
@@ -81,9 +73,9 @@ func TestIDsIn(t *testing.T) {
 	}
 }
 
-// TestPage holds docs/behaviour.md to the list and the tests: each id that a test names is in the list, each item of the
-// list is named by a test, and the page is what follows from both.
-func TestPage(t *testing.T) {
+// TestIDs compares the list with the tests: each id that a test names is in the list, and each item of the list is named by a
+// test.
+func TestIDs(t *testing.T) {
 	sections := readList(t)
 	named := testsByID(t)
 	known := map[string]bool{}
@@ -100,37 +92,6 @@ func TestPage(t *testing.T) {
 			t.Errorf("%v name %s, which is not in test/behaviour/%s: add a line that says what it is", named[id], id, list)
 		}
 	}
-	testkit.CompareGolden(t, filepath.Join(root, "docs/behaviour.md"), page(sections, named))
-}
-
-func page(sections []section, named map[string][]place) string {
-	var b strings.Builder
-	b.WriteString(`# What Slipway does, and which tests show it
-
-Tests name what they show by an id, such as MS-03. This page is for those who read tests: it says what an id means and where
-it is tested. It is made by ` + "`go test ./test/behaviour -update`" + ` from
-[test/behaviour/behaviour.tsv](../test/behaviour/behaviour.tsv) and the tests; change those.
-`)
-	for _, s := range sections {
-		fmt.Fprintf(&b, "\n## %s\n\n| Id | Behaviour | Tests |\n|---|---|---|\n", s.title)
-		for _, i := range s.items {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", i.id, i.sentence, places(named[i.id]))
-		}
-	}
-	return b.String()
-}
-
-// places lists tests by package: "folder: TestA, TestB".
-func places(all []place) string {
-	byDir := map[string][]string{}
-	for _, p := range all {
-		byDir[p.dir] = append(byDir[p.dir], p.test)
-	}
-	var out []string
-	for _, dir := range slices.Sorted(maps.Keys(byDir)) {
-		out = append(out, fmt.Sprintf("[%s](../%s): %s", strings.TrimPrefix(dir, "internal/"), dir, strings.Join(byDir[dir], ", ")))
-	}
-	return strings.Join(out, "<br>")
 }
 
 func readList(t *testing.T) []section {
@@ -229,7 +190,7 @@ func TestIDsStandInTestsOnly(t *testing.T) {
 
 // readByOthers tells whether a file is read by those who do not read tests.
 func readByOthers(p string) bool {
-	if strings.HasPrefix(p, "test/") || strings.HasPrefix(p, "internal/testkit/") || strings.Contains(p, "/testdata/") || p == "docs/behaviour.md" {
+	if strings.HasPrefix(p, "test/") || strings.HasPrefix(p, "internal/testkit/") || strings.Contains(p, "/testdata/") {
 		return false
 	}
 	switch path.Ext(p) {

@@ -1,5 +1,3 @@
-// Package controllers holds the test of the controllers together, over a real API server that is management and
-// workload cluster at once. The test plays the providers.
 package simulation
 
 import (

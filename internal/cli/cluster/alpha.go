@@ -1,4 +1,3 @@
-// Package alpha implements the alpha command with the subcommands of clusterctl, including removed ones.
 package cluster
 
 import (

@@ -1,47 +1,100 @@
 package cluster
 
 import (
-	"slices"
-	"strings"
+	"context"
+	"fmt"
 
-	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/operate/upgrade"
 )
 
-// rollouts maps the subcommands of "kubectl rollout" to the slipway commands for Cluster API kinds.
-var rollouts = map[string]string{
-	"restart": "slipway rollout restart", "pause": "slipway rollout pause", "resume": "slipway rollout resume", "status": "slipway rollout status",
+// RolloutCommand returns the rollout command.
+func RolloutCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rollout",
+		Short: "Restart, follow, pause and resume the rollout of a MachineDeployment or control plane",
+	}
+	cmd.AddCommand(changes(e, "slipway rollout")...)
+	cmd.AddCommand(status(e), undo())
+	term.Group(cmd)
+	return cmd
 }
 
-// checkRollout rejects "kubectl rollout" for Cluster API kinds, which kubectl does not support, and returns the
-// equivalent command.
-func checkRollout(args []string) error {
-	var words []string
-	for _, arg := range args {
-		if arg == "--" {
-			break
-		}
-		if !strings.HasPrefix(arg, "-") {
-			words = append(words, arg)
-		}
+// undo returns the command for "undo", which clusterctl has removed.
+func undo() *cobra.Command {
+	return term.Removed("undo", "clusterctl has no \"alpha rollout undo\" any more: apply the former machine template again, or name it in spec.template of the MachineDeployment; \"slipway rollout status\" follows it")
+}
+
+// alpha returns the command in the form of clusterctl.
+func alpha(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rollout",
+		Short: "Restart, pause and resume the rollout of a MachineDeployment or control plane, as \"slipway rollout\" does",
 	}
-	if len(words) < 3 || words[0] != "rollout" || rollouts[words[1]] == "" {
+	cmd.AddCommand(append(changes(e, "slipway alpha rollout"), undo(), term.Removed("status", "clusterctl has no \"alpha rollout status\"; \"slipway rollout status KIND/NAME\" follows a rollout"))...)
+	term.Group(cmd)
+	return cmd
+}
+
+// change is a command that modifies a rollout.
+type change struct {
+	name, done, short, long string
+	act                     func(context.Context, term.Env, client.Client, string, upgrade.RolloutResource) error
+}
+
+// changes returns the commands that modify a rollout, for a parent command with this path.
+func changes(e term.Env, path string) []*cobra.Command {
+	var out []*cobra.Command
+	for _, c := range []change{
+		{"restart", "restarted", "Replace all machines of a MachineDeployment or KubeadmControlPlane",
+			"Replace all machines, as the strategy of the MachineDeployment or KubeadmControlPlane says: spec.rollout.after is set to now, and\nmachines that are older are out of date. \"slipway rollout status\" follows it.",
+			func(ctx context.Context, e term.Env, c client.Client, namespace string, r upgrade.RolloutResource) error {
+				return upgrade.Restart(ctx, c, namespace, r, e.Now())
+			}},
+		{"pause", "paused", "Stop a rollout where it is", "Stop a rollout where it is: a MachineDeployment gets spec.paused, a KubeadmControlPlane the annotation cluster.x-k8s.io/paused,\nwith which it is not reconciled at all.",
+			func(ctx context.Context, _ term.Env, c client.Client, namespace string, r upgrade.RolloutResource) error {
+				return upgrade.Pause(ctx, c, namespace, r)
+			}},
+		{"resume", "resumed", "Let a rollout that was paused continue", "Let a rollout that was paused continue.",
+			func(ctx context.Context, _ term.Env, c client.Client, namespace string, r upgrade.RolloutResource) error {
+				return upgrade.Resume(ctx, c, namespace, r)
+			}},
+	} {
+		out = append(out, c.command(e, path))
+	}
+	return out
+}
+
+func (c change) command(e term.Env, path string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     c.name + " KIND/NAME",
+		Short:   c.short,
+		Long:    c.long,
+		Example: fmt.Sprintf("  %s %s machinedeployment/demo-md-0\n  %s %s kcp/demo -n team-a", path, c.name, path, c.name),
+	}
+	connection := management.Add(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		resources, err := upgrade.ParseResource(args, upgrade.Changeable())
+		if err != nil {
+			return err
+		}
+		m, err := connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		for _, r := range resources {
+			if err := c.act(cmd.Context(), e, m.Client, m.Namespace, r); err != nil {
+				return m.Explain(err)
+			}
+			if _, err := fmt.Fprintf(e.Out, "%s %s\n", r, c.done); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
-	kind, name, joined := strings.Cut(words[2], "/")
-	if !joined {
-		name = "NAME"
-		if len(words) > 3 {
-			name = words[3]
-		}
-	}
-	resource, _, _ := strings.Cut(strings.ToLower(kind), ".")
-	for singular, names := range map[string][]string{
-		"machinedeployment":   {"md", "machinedeployment", "machinedeployments"},
-		"kubeadmcontrolplane": {"kcp", "kubeadmcontrolplane", "kubeadmcontrolplanes"},
-	} {
-		if slices.Contains(names, resource) {
-			return fault.New(fault.Invalid, "Usage", "kubectl has no rollouts of the kind %s; \"%s %s/%s\" does it", singular, rollouts[words[1]], singular, name)
-		}
-	}
-	return nil
+	return cmd
 }

@@ -1,6 +1,3 @@
-// Package rotate implements the rotate command. It shows the steps of a rotation of a cluster's certificate authority
-// or encryption keys, or the state of a rotation in progress, asks for confirmation, and prints the progress. Packages
-// clusterctl/rotation and clusterctl/encryptionkeys determine the steps. Keys are never printed.
 package cluster
 
 import (

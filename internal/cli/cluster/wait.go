@@ -1,5 +1,3 @@
-// Package wait implements the wait command. It waits until a cluster is available with all its nodes, regardless of how
-// it was created, and shows the progress like "create cluster".
 package cluster
 
 import (

@@ -1,5 +1,3 @@
-// Package backup implements the backup command: it parses the flags and the recipients, creates a backup of a
-// management cluster and writes it to a file. Package clusterctl/backup defines the content and format of a backup.
 package data
 
 import (

@@ -1,5 +1,3 @@
-// Package move implements the move command. It parses the flags, connects to both management clusters, and prints or
-// executes the plan of a move (package clusterctl/move).
 package data
 
 import (

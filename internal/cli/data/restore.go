@@ -1,7 +1,3 @@
-// Package restore implements the restore command. It reads a backup and creates its objects in a management cluster, or
-// lists them. Package clusterctl/backup defines the format and creates the objects. The subcommand "restore
-// controlplane" restores a snapshot of a cluster's etcd after confirmation, through the controllers and package
-// clusterctl/snapshot.
 package data
 
 import (

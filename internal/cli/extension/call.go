@@ -1,5 +1,3 @@
-// Package call implements the extension call command. It calls a handler with a request from a file, like the manager,
-// and prints the response. It changes nothing in the management cluster.
 package extension
 
 import (

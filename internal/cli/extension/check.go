@@ -1,5 +1,3 @@
-// Package check implements the extension check command, which lists the extensions of a management cluster that this
-// binary cannot call.
 package extension
 
 import (

@@ -1,5 +1,3 @@
-// Package delete implements the extension delete command, which removes the registration of an extension. The extension
-// process continues to run.
 package extension
 
 import (

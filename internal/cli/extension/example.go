@@ -1,5 +1,3 @@
-// Package example implements the extension example command. It prints an example request of a hook, or lists all hooks,
-// without a management cluster.
 package extension
 
 import (

@@ -1,5 +1,3 @@
-// Package extension implements the extension command, which groups subcommands to write, run and inspect Runtime
-// Extensions.
 package extension
 
 import (

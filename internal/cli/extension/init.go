@@ -1,5 +1,3 @@
-// Package initialize implements the extension init command. It writes the project of a new extension (package scaffold)
-// and prints the next steps.
 package extension
 
 import (

@@ -1,5 +1,3 @@
-// Package list implements the extension list command. It lists the extensions of a management cluster with their
-// discovery status and handlers. It does not call extensions.
 package extension
 
 import (

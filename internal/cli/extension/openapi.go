@@ -1,5 +1,3 @@
-// Package openapi implements the extension openapi command. It prints the OpenAPI document of all hooks, or an HTML
-// page with it, without a management cluster.
 package extension
 
 import (

@@ -1,5 +1,3 @@
-// Package record implements the extension record command. It works like "extension run", and writes every call to a new
-// file without the data of Secrets. It does not overwrite files.
 package extension
 
 import (

@@ -1,5 +1,3 @@
-// Package refresh implements the extension refresh command. It triggers a new discovery of an extension in the
-// management cluster and prints the resulting handlers.
 package extension
 
 import (

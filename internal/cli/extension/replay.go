@@ -1,5 +1,3 @@
-// Package replay implements the extension replay command. It starts a build of an extension, repeats recorded calls,
-// and prints the differences in the responses. It needs no management cluster.
 package extension
 
 import (

@@ -1,6 +1,3 @@
-// Package run implements the extension run command, and the parts that "extension record" shares with it. It runs an
-// extension with a management cluster (package session) and prints one line per call. Request and response bodies are
-// not printed, because they may contain secrets.
 package extension
 
 import (

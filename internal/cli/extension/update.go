@@ -1,6 +1,3 @@
-// Package update implements the extension update command. It replaces the SDK in the project of an extension with the
-// SDK of this binary (package scaffold), and prints the changes. Of the author's files it changes only go.mod and
-// go.sum.
 package extension
 
 import (

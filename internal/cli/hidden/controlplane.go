@@ -1,8 +1,3 @@
-// Package controlplane implements the hidden control-plane command: the process of one hosted control plane. It runs
-// the control plane of a configuration file in the foreground and rotates its log. With --user it transfers the folder
-// to that user and switches to it. In a Pod it first copies a mounted Secret into its folder and logs to standard
-// output. Users do not call the command: package internal/controlplane/supervisor starts it, or a StatefulSet of
-// internal/hosted/statefulset.
 package hidden
 
 import (

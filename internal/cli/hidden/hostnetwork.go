@@ -1,6 +1,3 @@
-// Package hostnetwork reads the networks of this host for commands that choose a network for a cluster: the ranges that
-// are in use, and the ranges that the operator of the local management cluster allows. Package creation chooses the
-// network.
 package hidden
 
 import (

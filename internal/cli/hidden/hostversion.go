@@ -1,7 +1,3 @@
-// Package hostversion checks whether the host of a management cluster can run a Kubernetes version, so that commands
-// can reject a Cluster before anything is written. It compares the version with the versions in the data directory
-// ([Lacks]) and does not access the management cluster. For management clusters on other hosts, the control plane
-// reports an unsupported version.
 package hidden
 
 import (

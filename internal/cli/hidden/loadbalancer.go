@@ -1,6 +1,3 @@
-// Package loadbalancer implements the hidden load-balancer command: the process in front of the API servers of one
-// workload cluster. It runs the load balancer of a folder in the foreground. Package balancer starts it; users do not
-// call it.
 package hidden
 
 import (

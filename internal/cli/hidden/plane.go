@@ -1,5 +1,3 @@
-// Package plane implements the hidden plane command for tests. It runs the management cluster without controllers in
-// the foreground, and prints one line of JSON when it is ready.
 package hidden
 
 import (

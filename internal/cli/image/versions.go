@@ -1,6 +1,3 @@
-// Package versions implements the versions command. It lists the Kubernetes versions that hosted control planes on this
-// host can run, adds further ones, compiled locally or from an archive, and exports and removes them (package
-// releases). Adding a version requires write access to the data directory; the API cannot do it.
 package image
 
 import (
@@ -12,6 +9,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
 )
 
@@ -62,4 +60,30 @@ func megabytes(bytes int64) string { return fmt.Sprintf("%d MB", (bytes+5e5)/1e6
 func say(w io.Writer, message string, args ...any) error {
 	_, err := fmt.Fprintf(w, message+"\n", args...)
 	return err
+}
+
+func removeCommand(e term.Env) *cobra.Command {
+	h := host{env: e}
+	cmd := &cobra.Command{
+		Use:   "remove VERSION",
+		Short: "Remove a Kubernetes version that no hosted control plane of this host runs",
+		Args:  term.One("VERSION"),
+	}
+	h.flag(cmd)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		s, dir, err := h.store()
+		if err != nil {
+			return err
+		}
+		version := versions.Name(args[0])
+		planes, err := supervisor.Inspect(dir.Planes())
+		if err != nil {
+			return err
+		}
+		if err := s.Remove(version, usersOf(version, planes)); err != nil {
+			return err
+		}
+		return say(e.Out, "Kubernetes %s was removed.", version)
+	}
+	return cmd
 }

@@ -183,3 +183,18 @@ func (c *Connection) Explain(err error) error {
 	}
 	return err
 }
+
+// WithWarnings creates a client with a warning handler, for commands that show warnings of the API server.
+func WithWarnings(of *rest.Config, warnings rest.WarningHandlerWithContext) (client.Client, error) {
+	cfg := rest.CopyConfig(of)
+	cfg.WarningHandlerWithContext = warnings
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig cannot be used: %v", err).From(err)
+	}
+	return c, nil
+}

@@ -126,7 +126,7 @@ func unlimited(kubeconfig string) (*rest.Config, error) {
 // work reports the current reconciliations to the parent process.
 type work struct{ process *managerproc.Manager }
 
-// Begin implements loop.Work.
+// Begin implements reconciler.WorkTracker.
 func (w work) Begin(kind schema.GroupVersionKind, o client.Object) (done func(), aside time.Duration) {
 	version, name := kind.ToAPIVersionAndKind()
 	return w.process.Begin(managerproc.Subject{
@@ -134,12 +134,12 @@ func (w work) Begin(kind schema.GroupVersionKind, o client.Object) (done func(),
 	})
 }
 
-// Decoding implements remote.Crashes.
+// Decoding implements workload.Crashes.
 func (w work) Decoding(cluster client.ObjectKey) workload.DecodingMemory {
 	return w.process.Decode(subjectOf(cluster))
 }
 
-// SuspendedUntil implements remote.Crashes.
+// SuspendedUntil implements workload.Crashes.
 func (w work) SuspendedUntil(cluster client.ObjectKey) time.Time {
 	return w.process.SuspendedUntil(subjectOf(cluster))
 }

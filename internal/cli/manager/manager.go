@@ -1,16 +1,10 @@
-// Package manager implements the manager command. It runs the controllers against the Kubernetes cluster of a
-// kubeconfig, or the one that the process runs in, with the flags of Cluster API's managers. Package internal/manager
-// runs the controllers.
 package manager
 
 import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -25,7 +19,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/provider"
 	"github.com/slipwayhq/slipway/internal/cli/term"
-	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/manager"
@@ -293,50 +286,4 @@ func (o *options) tls() ([]func(*tls.Config), error) {
 			c.CipherSuites = suites
 		}
 	}}, nil
-}
-
-// checkDirectory rejects a data directory that is in use, or that belongs to another management cluster, before the
-// first request to this one.
-func (o *options) checkDirectory(e term.Env, server string) error {
-	dir, err := e.DataDir(o.dataDir)
-	if err != nil {
-		return err
-	}
-	state, err := datadir.Inspect(dir)
-	if err != nil {
-		return err
-	}
-	_, err = os.Stat(dir.Etcd())
-	switch of := state.Holder.ManagerOf; {
-	case state.Held:
-		return datadir.HeldFault(dir, state.Holder)
-	case err == nil:
-		return fault.New(fault.Invalid, "AnothersDirectory", "data directory %s is that of the management cluster of \"slipway up\": choose another --data-dir", dir)
-	case of != "" && of != server:
-		return fault.New(fault.Invalid, "AnothersDirectory", "data directory %s is that of a manager of %s: choose another --data-dir, or give up what it has on this host: "+
-			"slipway down --delete --data-dir %s. Where %s is the same management cluster at another address, remove %s first", dir, of, dir, server, dir.Lock())
-	}
-	return nil
-}
-
-// open locks the data directory, so that no other manager can use it. If the manager cannot be started, disown restores
-// the previous record of the directory, or removes the directory if it did not exist.
-func (o *options) open(e term.Env, cfg manager.Config) (opened *datadir.Handle, disown func(), err error) {
-	dir, err := e.DataDir(o.dataDir)
-	if err != nil {
-		return nil, nil, err
-	}
-	before, err := datadir.Inspect(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	_, absent := os.Stat(string(dir))
-	o.since = e.Now()
-	opened, err = datadir.Open(dir, o.holder(e, cfg))
-	return opened, func() {
-		_ = opened.UpdateHolder(before.Holder)
-		if errors.Is(absent, fs.ErrNotExist) {
-			_ = os.RemoveAll(string(dir))
-		}
-	}, err
 }

@@ -1,7 +1,3 @@
-// Package plan implements the plan command, which shows the effects of a change before it is made. It reads the
-// proposed and the existing objects, runs the controllers on a copy in memory (package whatif), and prints their
-// actions. It does not write to a management cluster, never calls lifecycle hooks, and calls other Runtime Extensions
-// only with --call-extensions.
 package plan
 
 import (

@@ -1,5 +1,3 @@
-// Package convert implements the convert command, which converts a manifest to the latest version of the Cluster API
-// kinds. It does not access a management cluster, and overwrites its input only after everything was converted.
 package provider
 
 import (

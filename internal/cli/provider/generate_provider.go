@@ -1,5 +1,3 @@
-// Package provider implements the generate provider command. It prints the objects of a provider as "init" would create
-// them, or describes them, without a management cluster.
 package provider
 
 import (

@@ -1,4 +1,13 @@
-// Package argument validates command arguments. It reports a wrong number of arguments or an unknown subcommand
-// uniformly, with a reference to the help. The errors are faults of kind Invalid and therefore lead to the exit code of
-// usage errors.
+// Package term provides what commands share at the terminal. [Env] contains the streams, the environment variables, the
+// clock and the path of the binary as values, so that commands need no globals and tests can replace each value. [Format]
+// is the -o flag: results are printed as text, JSON or YAML, and each command formats its own text. [Of] determines the
+// capabilities of a writer (colors, box characters, width) from the terminal and from NO_COLOR, CLICOLOR_FORCE, TERM and
+// the locale. [One] and [Group] validate arguments: their errors refer to the help, and lead to the exit code of usage
+// errors. [SourceFlags] is the flag --config of the clusterctl commands.
+//
+// Commands that replace the data of a cluster share one sequence ([Flags.Run]):
+//
+//	--dry-run             print the plan
+//	work not started yet  print the plan, confirm unless --yes is set, do the work, print the result
+//	work in progress      print the plan, wait until the work is complete, print the result
 package term

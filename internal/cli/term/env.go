@@ -1,6 +1,3 @@
-// Package env provides the environment of a command as values: streams, environment variables, the clock and the path
-// of the binary. Commands therefore need no globals, and tests can replace each value. [Env.Confirm] prompts the user
-// for confirmation.
 package term
 
 import (
@@ -13,11 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/redact"
 )
 
 // Clusterctl is the name of a symbolic link to this program that makes it behave as clusterctl.
@@ -53,34 +47,6 @@ func (e Env) Confirm(what string) error {
 		return nil
 	}
 	return fault.New(fault.Invalid, "Usage", "nothing was changed: answer y to %s, or use --yes in scripts", what)
-}
-
-// guarded is a terminal that displays escaped control characters.
-type guarded struct {
-	*redact.EscapeWriter
-	file *os.File
-}
-
-func guard(f *os.File) io.Writer {
-	if !term.IsTerminal(int(f.Fd())) {
-		return f
-	}
-	return guarded{redact.NewEscapeWriter(f), f}
-}
-
-// Raw returns the terminal behind a writer, for output that is already escaped (package visible), or else the writer
-// itself.
-func Raw(w io.Writer) io.Writer {
-	if g, ok := w.(guarded); ok {
-		return g.file
-	}
-	return w
-}
-
-// Terminal reports whether w is a terminal.
-func Terminal(w io.Writer) bool {
-	f, ok := Raw(w).(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // DataDir returns the data directory for the value of a --data-dir flag; an empty value selects the default.

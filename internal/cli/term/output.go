@@ -1,14 +1,17 @@
-// Package output prints results as text, JSON or YAML. It provides the -o flag; each command renders its text.
 package term
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -60,4 +63,43 @@ func (f *Format) Print(w io.Writer, v any, text func(io.Writer) error) error {
 		return err
 	}
 	return text(w)
+}
+
+// Write writes a result to a file, or to standard output if the path is empty.
+func Write(e Env, path string, data []byte) error {
+	if len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
+		data = append(data, '\n')
+	}
+	if path == "" {
+		_, err := e.Out.Write(data)
+		return err
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		return fault.New(fault.Invalid, "FileNotWritten", "the result cannot be written: %v; name another file", err).From(err)
+	}
+	return nil
+}
+
+// List prints the variables of a template, starting with those that need a value.
+func List(w io.Writer, variables []repository.Variable) error {
+	var required, optional strings.Builder
+	for _, v := range variables {
+		if v.Default == nil {
+			_, _ = fmt.Fprintf(&required, "  - %s\n", v.Name)
+			continue
+		}
+		_, _ = fmt.Fprintf(&optional, "  - %s (default %q)\n", v.Name, *v.Default)
+	}
+	text := ""
+	if required.Len() > 0 {
+		text = "Required Variables:\n" + required.String()
+	}
+	if optional.Len() > 0 {
+		text += "Optional Variables:\n" + optional.String()
+	}
+	if text == "" {
+		text = "The template has no variables.\n"
+	}
+	_, err := io.WriteString(w, text)
+	return err
 }

@@ -1,6 +1,3 @@
-// Package down implements the down command. It stops the management cluster, every hosted control plane and every load
-// balancer, including those whose slipway process was killed. With --delete it also removes the containers and networks
-// of workload clusters, then the data directory. A [Delete] function removes the resources of workload clusters.
 package up
 
 import (
@@ -93,7 +90,8 @@ func (f downFlags) run(ctx context.Context, e term.Env, remove Delete) error {
 // isManager reports whether the current or last process that held the directory is a manager of another cluster.
 func isManager(state datadir.State) bool { return state.Holder.ManagerOf != "" }
 
-// stop is idempotent. When it returns, another slipway process can use the directory.
+// stop stops the supervisor, the process that holds the directory, the hosted control planes and the load balancers. It
+// is idempotent. When it returns, another slipway process can use the directory.
 func stop(ctx context.Context, e term.Env, dir datadir.Dir, state datadir.State) error {
 	what := "management cluster"
 	if isManager(state) {

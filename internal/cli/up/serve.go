@@ -129,7 +129,8 @@ func (s service) nodes() *datadir.Nodes {
 	return &datadir.Nodes{Images: n.Images, CPUs: n.CPUs, MemoryMiB: n.MemoryMiB, Processes: n.Processes}
 }
 
-// startPlane cancels only the start with ctx: a running management cluster must outlive the controllers.
+// startPlane starts the management cluster. ctx cancels only the start, because a running management cluster must
+// outlive the controllers.
 func (s service) startPlane(ctx context.Context, e term.Env, nodes *controlplane.Nodes, v progressReporter) (*controlplane.Management, error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	started := context.AfterFunc(ctx, cancel)

@@ -150,7 +150,7 @@ type progressReporter interface {
 	ready()
 }
 
-// terminal is the voice of a foreground process.
+// terminal reports the progress of a foreground process to the user.
 type terminal struct {
 	w     io.Writer
 	dir   datadir.Dir

@@ -43,8 +43,8 @@ func (r request) hash() string {
 	return fmt.Sprintf("%x", sha256.Sum256(data))[:16]
 }
 
-// issueReason returns the reason to issue a certificate, or "" if the Secret is up to date. authority is nil for a self-signed
-// certificate. A certificate is issued when:
+// issueReason returns the reason to issue a certificate, or "" if the Secret is up to date. authority is nil for a
+// self-signed certificate. A certificate is issued when:
 //
 //   - there is no Secret, or its content cannot be read
 //   - the names, the issuer or the lifetime have changed
@@ -88,8 +88,8 @@ func encoded(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
-// mayWriteSecret reports whether a Secret may be written for the Certificate: it does not exist yet, or it was issued for this
-// Certificate.
+// mayWriteSecret reports whether a Secret may be written for the Certificate: it does not exist yet, or it was issued
+// for this Certificate.
 func mayWriteSecret(s *corev1.Secret, c Certificate) bool {
 	return s == nil || s.Annotations[certificateName] == c.Name
 }

@@ -1,14 +1,14 @@
 // Package certificates satisfies the cert-manager objects of providers, with or without cert-manager. [Steps] returns
 // the steps that a management cluster needs first, by mode:
 //
-//	builtin    Slipway's minimal crDs for Issuer, ClusterIssuer and Certificate; [Reconcile] issues the certificates
+//	builtin    Slipway's minimal CRDs for Issuer, ClusterIssuer and Certificate; [Reconcile] issues the certificates
 //	install    cert-manager itself, as configured in the configuration file
 //	external   none
-//	automatic  builtin if the crDs are Slipway's, external if cert-manager works, else install
+//	automatic  builtin if the CRDs are Slipway's, external if cert-manager works, else install
 //
 // [Reconcile] issues and renews the Secrets of Certificates from selfSigned and ca issuers, and injects the CA into
-// webhook configurations and crDs whose annotation cert-manager.io/inject-ca-from names a Certificate. A [Controller]
-// installs the crDs and reconciles while a management cluster runs. The field manager is slipway-certificates. Objects
+// webhook configurations and CRDs whose annotation cert-manager.io/inject-ca-from names a Certificate. A [Controller]
+// installs the CRDs and reconciles while a management cluster runs. The field manager is slipway-certificates. Objects
 // of an installed cert-manager are never modified, and a Secret that was not issued for the Certificate is never
 // overwritten.
 package certificates

@@ -9,7 +9,7 @@ import (
 
 const (
 	group = "cert-manager.io"
-	// ownLabel marks Slipway's crDs and distinguishes them from cert-manager's.
+	// ownLabel marks Slipway's CRDs and distinguishes them from cert-manager's.
 	ownLabel = "clusterctl.slipway.dev/cert-manager"
 	// ownValue is the value of ownLabel.
 	ownValue = "builtin"
@@ -96,14 +96,14 @@ func decode(o *unstructured.Unstructured, into any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into)
 }
 
-// crDs returns Slipway's crDs for the kinds of cert-manager that providers use. They preserve unknown fields.
+// crDs returns Slipway's CRDs for the kinds of cert-manager that providers use. They preserve unknown fields.
 func crDs() []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
 		crd("Certificate", "certificates", "Namespaced"), crd("Issuer", "issuers", "Namespaced"), crd("ClusterIssuer", "clusterissuers", "Cluster"),
 	}
 }
 
-// ownDescription is the description in the schema of Slipway's crDs. It shows whether another manifest was applied over
+// ownDescription is the description in the schema of Slipway's CRDs. It shows whether another manifest was applied over
 // a CRD, because the labels remain in this case.
 const ownDescription = "Satisfied by Slipway in the place of cert-manager."
 

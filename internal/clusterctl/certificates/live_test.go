@@ -154,7 +154,7 @@ func TestCertManager(t *testing.T) {
 	t.Run("builtin", func(t *testing.T) { w.builtin(t, second) })
 }
 
-// disown removes the label by which the crDs are known to be of init.
+// disown removes the label by which the CRDs are known to be of init.
 func (w world) disown(t *testing.T) {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}

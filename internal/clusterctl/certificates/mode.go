@@ -50,9 +50,9 @@ type Provisioner string
 
 // The possible provisioners.
 const (
-	// unsatisfied means that the cert-manager crDs are not installed.
+	// unsatisfied means that the cert-manager CRDs are not installed.
 	unsatisfied Provisioner = ""
-	// Slipway means that the crDs are Slipway's.
+	// Slipway means that the CRDs are Slipway's.
 	Slipway Provisioner = "slipway"
 	// certManager was installed by init of slipway or clusterctl.
 	certManager Provisioner = "cert-manager"

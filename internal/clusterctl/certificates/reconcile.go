@@ -29,7 +29,7 @@ const (
 const writer = "certificates"
 
 // Reconcile issues every Certificate that is due, and injects CA bundles into the annotated objects. It does nothing if
-// the cert-manager crDs are not Slipway's. The error of one Certificate is written to its status and returned, and does
+// the cert-manager CRDs are not Slipway's. The error of one Certificate is written to its status and returned, and does
 // not prevent the reconciliation of the others.
 func Reconcile(ctx context.Context, c client.Client, now time.Time) error {
 	who, err := getProvisioner(ctx, c)

@@ -88,7 +88,7 @@ func serves(crd *apiextensionsv1.CustomResourceDefinition, version string) bool 
 	return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 }
 
-// deleteObsolete returns steps that delete the objects missing from the new manifest. crDs, Namespaces and webhook
+// deleteObsolete returns steps that delete the objects missing from the new manifest. CRDs, Namespaces and webhook
 // configurations are retained.
 func deleteObsolete(live, want []*unstructured.Unstructured) []install.Step {
 	var out []install.Step
@@ -107,8 +107,8 @@ func name(o *unstructured.Unstructured) [4]string {
 	return [4]string{o.GroupVersionKind().Group, o.GetKind(), o.GetNamespace(), o.GetName()}
 }
 
-// upgradeReason returns the reason to install cert-manager again, or "" if there is none. A version newer than the configured
-// one is left unchanged.
+// upgradeReason returns the reason to install cert-manager again, or "" if there is none. A version newer than the
+// configured one is left unchanged.
 func upgradeReason(live, want []*unstructured.Unstructured, u Upgrade) string {
 	from, fromErr := clusterctlrepository.ParseVersion(u.From)
 	to, toErr := clusterctlrepository.ParseVersion(u.To)

@@ -64,8 +64,8 @@ func BuiltinSteps(running RunningBuiltin, recorded []inventory.Provider) []Step 
 	return out
 }
 
-// RecordBuiltin updates the inventory with administrator access. It writes nothing if none of the well-known providers runs or
-// is recorded.
+// RecordBuiltin updates the inventory with administrator access. It writes nothing if none of the well-known providers
+// runs or is recorded.
 func RecordBuiltin(ctx context.Context, admin *rest.Config, running RunningBuiltin) error {
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {

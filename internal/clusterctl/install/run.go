@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/manager/migration"
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 	"github.com/slipwayhq/slipway/internal/pause"
 )
@@ -95,8 +97,8 @@ func (r Runner) retry(ctx context.Context, do func() error) error {
 	}
 }
 
-// isTemporary reports whether a retry may succeed: the API server is overloaded or unreachable, another client has written
-// the object, or discovery does not include a new kind yet.
+// isTemporary reports whether a retry may succeed: the API server is overloaded or unreachable, another client has
+// written the object, or discovery does not include a new kind yet.
 func isTemporary(err error) bool {
 	if errors.Is(err, context.Canceled) || fault.As(err) != nil {
 		return fault.KindOf(err) == fault.Conflict
@@ -187,8 +189,8 @@ func (r Runner) apply(ctx context.Context, w *kube.Writer, want *unstructured.Un
 // FieldManager is the complete name of the field manager.
 const FieldManager = kube.Prefix + Manager
 
-// fieldManagerMigration returns the migration of clusterctl's field managers. Without it, fields that a later version no longer sets
-// would remain.
+// fieldManagerMigration returns the migration of clusterctl's field managers. Without it, fields that a later version
+// no longer sets would remain.
 func fieldManagerMigration() kube.OwnershipTransfer {
 	return kube.OwnershipTransfer{From: []string{"clusterctl"}, To: FieldManager, Takes: func(fieldpath.Path) bool { return true }}
 }
@@ -294,4 +296,10 @@ func (r Runner) show(all []Step, done int) {
 		}
 	}
 	r.Progress.Show(out)
+}
+
+// migrate rewrites every object of a CRD in the current storage version, so that a later CRD may omit earlier versions.
+func migrate(ctx context.Context, c client.Client, name string) error {
+	access := map[string]migration.Access{name: {Reader: c, Client: c}}
+	return migration.New(c, c, access, nil).Migrate(ctx, logr.Discard())
 }

@@ -51,7 +51,7 @@ type Provider struct {
 	Installing bool `json:"installing,omitempty"`
 	// TargetVersion is the version of an upgrade that has started and not finished.
 	TargetVersion string `json:"next,omitempty"`
-	// Applied means that the components of Next are installed, but their availability is not confirmed yet.
+	// Applied means that the components of TargetVersion are installed, but their availability is not confirmed yet.
 	Applied bool `json:"applied,omitempty"`
 	// BuiltIn means that the provider runs in the process of the management cluster. It is recorded for other programs.
 	BuiltIn bool `json:"builtIn,omitempty"`

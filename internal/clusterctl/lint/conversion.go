@@ -28,7 +28,8 @@ func crdConversion(r *release, report reporter) {
 	}
 }
 
-// firstDifference returns the first field that only one of two versions has, and this version; field is empty if there is none.
+// firstDifference returns the first field that only one of two versions has, and this version; field is empty if there
+// is none.
 func firstDifference(a, b apiextensionsv1.CustomResourceDefinitionVersion) (version, field string) {
 	if field := droppedField(a.Schema.OpenAPIV3Schema, b.Schema.OpenAPIV3Schema, ""); field != "" {
 		return a.Name, field
@@ -36,8 +37,8 @@ func firstDifference(a, b apiextensionsv1.CustomResourceDefinitionVersion) (vers
 	return b.Name, droppedField(b.Schema.OpenAPIV3Schema, a.Schema.OpenAPIV3Schema, "")
 }
 
-// droppedField returns the path of the first field of a schema that another schema would prune or reject, or "" if there is
-// none.
+// droppedField returns the path of the first field of a schema that another schema would prune or reject, or "" if
+// there is none.
 func droppedField(from, to *apiextensionsv1.JSONSchemaProps, path string) string {
 	switch {
 	case from == nil || to == nil || to.XPreserveUnknownFields != nil && *to.XPreserveUnknownFields:

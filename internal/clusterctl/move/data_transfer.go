@@ -194,8 +194,8 @@ func (t dataTransfer) newName(have []string, cluster string) string {
 	return snapshots.Name(cluster, at)
 }
 
-// awaitVisible waits until the target lists a snapshot of the source. It requests the snapshot there: a snapshot that is
-// already in the store fulfills the request.
+// awaitVisible waits until the target lists a snapshot of the source. It requests the snapshot there: a snapshot that
+// is already in the store fulfills the request.
 func (t dataTransfer) awaitVisible(ctx context.Context, p ControlPlane, name string) error {
 	asked := 0
 	return t.await(ctx, func() (bool, string, error) {

@@ -1,5 +1,3 @@
-// Package files reads and writes Kubernetes objects in a directory, with one file for each object. Errors contain the
-// name of the file. See [writeFolder] and [readFolder].
 package move
 
 import (

@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,8 +27,8 @@ const journalName = "slipway-move"
 const (
 	journalKey  = "journal.json.gz"
 	journalNote = "A move of Cluster API objects is under way. Run the same \"slipway move\" again to continue it, or with --rollback to take it back."
-	// maxJournalSize is the maximum compressed size, which fits into a ConfigMap; maxJournalText limits the uncompressed
-	// size.
+	// maxJournalSize is the maximum compressed size, which fits into a ConfigMap; maxJournalText limits the
+	// uncompressed size.
 	maxJournalSize = 900 << 10
 	maxJournalText = 64 << 20
 )
@@ -145,4 +147,17 @@ func deleteJournal(ctx context.Context, s *transfer.Endpoint, j *journal) error 
 		return err
 	}
 	return s.Writer.DeleteAnyway(ctx, cm)
+}
+
+// forwardTransfer returns the transfer from the source to the target.
+func (m *Move) forwardTransfer(j *journal) *transfer.Transfer {
+	return &transfer.Transfer{From: m.source, To: m.target, Entries: j.Plan.Entries, Change: m.mutate,
+		SourceID: func(e transfer.Entry) graph.ID { return e.ID }, TargetID: transfer.Entry.At}
+}
+
+// reverseTransfer returns the transfer from the target to the source.
+func (m *Move) reverseTransfer(j *journal) *transfer.Transfer {
+	entries := slices.DeleteFunc(slices.Clone(j.Plan.Entries), func(e transfer.Entry) bool { return e.Copy })
+	return &transfer.Transfer{From: m.target, To: m.source, Entries: entries, Change: func(*unstructured.Unstructured) error { return nil },
+		SourceID: transfer.Entry.At, TargetID: func(e transfer.Entry) graph.ID { return e.ID }}
 }

@@ -239,8 +239,8 @@ func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 	return resuming, nil
 }
 
-// transferHostOwnership transfers the ownership of resources on the host. Both management clusters are paused, and the target has
-// all objects. The resources are read again, because the journal is not a trusted source for them.
+// transferHostOwnership transfers the ownership of resources on the host. Both management clusters are paused, and the
+// target has all objects. The resources are read again, because the journal is not a trusted source for them.
 func (m *Move) transferHostOwnership(ctx context.Context, j *journal) error {
 	if m.Host == nil && len(j.Plan.Host) == 0 {
 		return nil

@@ -39,8 +39,8 @@ type Request struct {
 	Named    map[provider.Type][]string
 }
 
-// ChooseUpgrades returns the providers to upgrade, with notes about those that are not upgraded. Unfinished upgrades of an
-// earlier command are included.
+// ChooseUpgrades returns the providers to upgrade, with notes about those that are not upgraded. Unfinished upgrades of
+// an earlier command are included.
 func ChooseUpgrades(ctx context.Context, r Request, cluster install.SelectionCluster, latest Latest) ([]Target, []string, error) {
 	installed := cluster.Installed
 	if (r.Contract == "") == (len(r.Named) == 0) {

@@ -64,8 +64,8 @@ func ReadCustomisations(ctx context.Context, c client.Client, changes []Change) 
 	return out, nil
 }
 
-// customisationsOf returns the customizations of one object. An object that cannot be updated is replaced, and loses all of
-// them.
+// customisationsOf returns the customizations of one object. An object that cannot be updated is replaced, and loses
+// all of them.
 func customisationsOf(ctx context.Context, c client.Reader, w *kube.Writer, o *unstructured.Unstructured, stays bool) ([]Customisation, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(o.GroupVersionKind())

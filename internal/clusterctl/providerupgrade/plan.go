@@ -47,8 +47,8 @@ func Records(changes []Change) []inventory.Provider {
 	return out
 }
 
-// CheckUpgrade rejects versions that are incompatible with each other or with the providers that are not upgraded. A provider
-// with an unknown contract is accepted if the contract of the core provider does not change.
+// CheckUpgrade rejects versions that are incompatible with each other or with the providers that are not upgraded. A
+// provider with an unknown contract is accepted if the contract of the core provider does not change.
 func CheckUpgrade(changes []Change, others Others, core string) error {
 	var items []install.Item
 	before := core
@@ -211,8 +211,8 @@ func migrations(c Change, stored map[string]Stored) ([]install.Step, error) {
 	return out, nil
 }
 
-// deleteObsolete returns steps that delete the objects missing in the new version. Namespaces, CRDs and volumes are retained,
-// as when a provider is deleted.
+// deleteObsolete returns steps that delete the objects missing in the new version. Namespaces, CRDs and volumes are
+// retained, as when a provider is deleted.
 func deleteObsolete(c Change) []install.Step {
 	var out []install.Step
 	ordered := clusterctlrepository.InstallOrder(c.Present)

@@ -101,8 +101,8 @@ func (c *Components) annotateError(err error) error {
 
 var documentNumber = regexp.MustCompile(`^document \d+`)
 
-// invalidYAMLError returns the fault for invalid YAML. With variables it omits the parser's error, which may quote their
-// values.
+// invalidYAMLError returns the fault for invalid YAML. With variables it omits the parser's error, which may quote
+// their values.
 func (c *Components) invalidYAMLError(err error) error {
 	of := "the components of " + c.Provider.Label() + " " + c.Version
 	if len(c.Variables) == 0 {

@@ -40,8 +40,8 @@ func (m Memory) File(_ context.Context, version, name string) ([]byte, error) {
 	return []byte(data), nil
 }
 
-// fileNotFound returns the fault for a file that does not exist in a version. It lists the files of the same kind, such as
-// the templates of other flavors. If there are none, it returns other.
+// fileNotFound returns the fault for a file that does not exist in a version. It lists the files of the same kind, such
+// as the templates of other flavors. If there are none, it returns other.
 func fileNotFound(files []string, version, name string, other error) error {
 	kind := "clusterclass-"
 	if strings.HasPrefix(name, "cluster-template") {

@@ -129,8 +129,8 @@ func (s *Source) repositoryFile(ctx context.Context, version, name string) ([]by
 // shownVersions is the maximum number of versions in an error.
 const shownVersions = 5
 
-// explainMissing returns the fault for a file that could not be read. If the version does not exist, it lists the available
-// versions.
+// explainMissing returns the fault for a file that could not be read. If the version does not exist, it lists the
+// available versions.
 func (s *Source) explainMissing(ctx context.Context, version string, err error) error {
 	if fault.KindOf(err) != fault.Gone {
 		return s.hintLocalProvider(err)
@@ -144,8 +144,8 @@ func (s *Source) explainMissing(ctx context.Context, version string, err error) 
 		strings.Join(all[:min(len(all), shownVersions)], ", ")).From(err)
 }
 
-// hintLocalProvider extends an Unreachable error of the docker provider with the hint that the built-in provider "local"
-// needs no release.
+// hintLocalProvider extends an Unreachable error of the docker provider with the hint that the built-in provider
+// "local" needs no release.
 func (s *Source) hintLocalProvider(err error) error {
 	known := fault.As(err)
 	if known == nil || known.Reason != ReasonUnreachable || s.provider.Type != provider.Infrastructure || s.provider.Name != "docker" {

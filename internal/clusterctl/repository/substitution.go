@@ -123,8 +123,8 @@ func (e Envsubst) Process(template []byte, lookup Lookup) (out []byte, err error
 	return []byte(result), nil
 }
 
-// substitutionMalformed returns the fault for a template that cannot be parsed, with the first line that cannot be parsed on its
-// own.
+// substitutionMalformed returns the fault for a template that cannot be parsed, with the first line that cannot be
+// parsed on its own.
 func substitutionMalformed(text string, err error) error {
 	where := "the template"
 	for i, line := range strings.Split(text, "\n") {

@@ -36,8 +36,8 @@ type Class struct {
 	Missing []*unstructured.Unstructured
 }
 
-// FindClass returns the class that a Cluster of the namespace refers to. A built-in class need not exist in the cluster yet.
-// If r is nil, only built-in classes are found.
+// FindClass returns the class that a Cluster of the namespace refers to. A built-in class need not exist in the cluster
+// yet. If r is nil, only built-in classes are found.
 func FindClass(ctx context.Context, r client.Reader, namespace string, ref clusterv1.ClusterClassRef) (Class, error) {
 	if r != nil {
 		found := &clusterv1.ClusterClass{}
@@ -101,8 +101,8 @@ func notFound(ctx context.Context, r client.Reader, namespace string, ref cluste
 	return fault.New(fault.Gone, reasonClassNotFound, "%s", message)
 }
 
-// UsesContainers reports whether Clusters of the class run in containers on this host, in a subnet that is selected when
-// they are created.
+// UsesContainers reports whether Clusters of the class run in containers on this host, in a subnet that is selected
+// when they are created.
 func (c Class) UsesContainers() bool {
 	return c.Spec.Infrastructure.TemplateRef.Kind == "LocalClusterTemplate" && c.variable(SubnetVariable) != nil
 }

@@ -1,12 +1,3 @@
-// Package convert converts manifests of Cluster API to a newer API version, without a cluster. It converts the objects
-// of the group cluster.x-k8s.io, and leaves the rest of a file unchanged, byte for byte:
-//
-//	an older version of the group       converted
-//	the target version, other groups    unchanged
-//	an unknown version                  unchanged, with a note
-//	an unknown field                    an error, because its value would be lost
-//
-// The patches in a ClusterClass are not converted, because their paths refer to other kinds.
 package template
 
 import (

@@ -17,7 +17,7 @@ const (
 	upToDateGrace = 10 * time.Second
 )
 
-// Decide computes the plan for a Cluster. Besides the actions of package link for its provider objects:
+// Decide computes the plan for a Cluster. Besides the actions of package reference for its provider objects:
 //
 //	infrastructure provisioned, or control plane initialized   copy its endpoint, unless one is set
 //	no control plane object                                    create the kubeconfig

@@ -27,8 +27,8 @@ func (o own) String() string {
 	return fmt.Sprintf("own %s %s: the class refers to it", o.Ref.Kind, o.Ref.Name)
 }
 
-// Independent implements reconciler.Independent: a template that cannot be written must not prevent the class from owning
-// the others.
+// Independent marks actions that may run in parallel: a template that cannot be written must not prevent the class
+// from owning the others.
 func (own) Independent() {}
 
 const (

@@ -56,8 +56,8 @@ type Settings struct {
 	Namespaces []string
 }
 
-// controller issues certificates. It does not use package loop, because requests have no contract conditions, no
-// finalizer and no pause.
+// controller issues certificates. It does not use the driver of package reconciler, because requests have no contract
+// conditions, no finalizer and no pause.
 type controller struct {
 	client    client.Client
 	live      client.Reader

@@ -25,7 +25,7 @@ const (
 	noDeprecatedHooksReason = "NoDeprecatedHooks"
 )
 
-// again describes the retry of a failed discovery; all extensions use the same backoff (package breaker).
+// again describes the retry of a failed discovery; all extensions use the same backoff (package hook).
 const again = "retrying in up to 1m"
 
 // conditions is the condition table of an ExtensionConfig.

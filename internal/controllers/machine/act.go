@@ -39,7 +39,7 @@ type (
 	DeleteNode struct{ Node string }
 )
 
-// Finding implements reconciler.Finding: the action returns the results of the evictions.
+// Finding implements reconciler.ResultAction: the action returns the results of the evictions.
 func (evict) Finding() {}
 
 func (a Join) String() string { return "join Cluster " + a.Cluster }

@@ -18,12 +18,12 @@ const fillingRecheck = 5 * time.Second
 // watched until then.
 const nodeRecheck = 2 * time.Second
 
-// Decide computes the plan for a Machine. Besides the actions of package link for its provider objects:
+// Decide computes the plan for a Machine. Besides the actions of package reference for its provider objects:
 //
 //	bootstrap config done         copy the name of the data Secret
 //	infrastructure machine done   copy provider ID and failure domain
 //	Node found                    set annotations and labels, remove taints, in one patch
-//	updating in place             the plan of package update
+//	updating in place             the plan of inplaceupdate.go
 func Decide(s Snapshot) reconciler.Plan {
 	if deleting(s) {
 		return decideDeletion(s)
@@ -75,8 +75,8 @@ func takeOver(s Snapshot) bool {
 		(after.Spec.Bootstrap.DataSecretName == nil) != (s.Machine.Spec.Bootstrap.DataSecretName == nil)
 }
 
-// copyProviderFields copies the results of bootstrap config and infrastructure machine to the spec. A data Secret that is
-// already set is never replaced. The actual failure domain is reported in the status, because the spec contains the
+// copyProviderFields copies the results of bootstrap config and infrastructure machine to the spec. A data Secret that
+// is already set is never replaced. The actual failure domain is reported in the status, because the spec contains the
 // user's request.
 func copyProviderFields(s Snapshot, m *clusterv1.Machine) {
 	if s.bootstrap().IsDone() && m.Spec.Bootstrap.DataSecretName == nil {

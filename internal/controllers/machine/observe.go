@@ -56,8 +56,8 @@ type Snapshot struct {
 type Node struct {
 	// WasRead is set if the workload cluster was read successfully.
 	WasRead bool
-	// Unreachable is set if the workload cluster could not be read. Problem is the error, in case the workload cluster is
-	// otherwise reachable.
+	// Unreachable is set if the workload cluster could not be read. Problem is the error, in case the workload cluster
+	// is otherwise reachable.
 	Unreachable bool
 	Problem     string
 	// RetryAfter is the delay until the next call to the workload cluster is allowed, if its request limit is reached.

@@ -103,8 +103,8 @@ func assess(s Snapshot) assessment {
 	return a
 }
 
-// combinedFinding returns the combined result of all health checks that select the Machine, ordered by name, so that each
-// of them sets the same conditions on the Machine.
+// combinedFinding returns the combined result of all health checks that select the Machine, ordered by name, so that
+// each of them sets the same conditions on the Machine.
 func combinedFinding(s Snapshot, t target, own finding) finding {
 	var all []finding
 	mine := false

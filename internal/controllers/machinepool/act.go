@@ -49,7 +49,7 @@ type (
 	}
 )
 
-// Independent implements reconciler.Independent: a failure for one Machine does not affect the others.
+// Independent marks actions that may run in parallel: a failure for one Machine does not affect the others.
 func (createMachine) Independent() {}
 func (AdoptMachine) Independent()  {}
 func (syncMachine) Independent()   {}

@@ -18,7 +18,7 @@ import (
 // write may be deferred.
 const recordRecheck = 5 * time.Second
 
-// Decide computes the plan for a MachinePool. Besides the actions of package link for its provider objects:
+// Decide computes the plan for a MachinePool. Besides the actions of package reference for its provider objects:
 //
 //	bootstrap config done                   copy the name of the data Secret
 //	infrastructure done                     copy provider IDs and, with external scaling, replicas

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
@@ -83,4 +84,12 @@ func nodeDeletionLeft(s Snapshot) (time.Duration, bool) {
 		timeout = time.Duration(*seconds) * time.Second
 	}
 	return timeout - s.Now.Sub(s.Pool.DeletionTimestamp.Time), timeout == 0
+}
+
+func machineNames(machines []clusterv1.Machine) string {
+	names := make([]string, 0, len(machines))
+	for _, m := range machines {
+		names = append(names, m.Name)
+	}
+	return condition.Names(names)
 }

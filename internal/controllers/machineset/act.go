@@ -21,7 +21,7 @@ type (
 	Adopt struct{ Machine string }
 )
 
-// Independent implements reconciler.Independent.
+// Independent marks actions that may run in parallel.
 func (Adopt) Independent() {}
 
 // askClones requests the bootstrap configs and infrastructure machines of the Machines.

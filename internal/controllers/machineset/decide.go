@@ -50,7 +50,7 @@ const (
 //	templates of a standalone MachineSet        make the Cluster their owner
 //	Machine differs from the template           propagate in place, clones first
 //	clones without a Machine                    delete
-//	Machine transferred to it, and counted      begin its update in place                          move.go
+//	Machine transferred to it, and counted      begin its update in place                          transfer.go
 //	UpToDate (standalone), OwnerRemediated      set
 //	unhealthy Machines                          delete, within the limit
 //	too few, too many                           create; delete or transfer

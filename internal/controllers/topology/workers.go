@@ -3,6 +3,7 @@ package topology
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/topology"
+	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
 
 // found is an existing MachineDeployment or MachinePool of the topology.
@@ -103,4 +105,23 @@ func (c *controller) assign(
 		out[name] = live
 	}
 	return out, nil
+}
+
+// await adds a wait for a worker to be restored.
+func await(s snapshot, worker topology.Key, p *reconciler.Plan) {
+	p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s existed and does not any more: restore it, or remove it from the annotation %s of the Cluster "+
+		"to have it created again", worker, lifecycle.WorkersAnnotation).For(string(worker.Role), worker.Worker).UntilUserActs()
+}
+
+// setWorkersAnnotation sets the annotation with the list of workers.
+func setWorkersAnnotation(cluster client.Object, workers string) {
+	annotations := maps.Clone(cluster.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[lifecycle.WorkersAnnotation] = workers
+	if workers == "" {
+		delete(annotations, lifecycle.WorkersAnnotation)
+	}
+	cluster.SetAnnotations(annotations)
 }

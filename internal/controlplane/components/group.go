@@ -1,6 +1,3 @@
-// Package group runs the components of a control plane together in this process. It ends all of them when one
-// ends, and stops them in order: first the parts, then the server that they use, then the registered cleanup
-// functions. It does not restart parts. Start at Group.
 package components
 
 import (

@@ -65,7 +65,7 @@ func (d Dir) Etcd() string { return d.Path("etcd") }
 // Planes contains one directory for each hosted control plane.
 func (d Dir) Planes() string { return d.Path("planes") }
 
-// Custody contains the records of transfers between data directories (package custody).
+// Custody contains the records of transfers between data directories (package hosttransfer).
 func (d Dir) Custody() string { return d.Path("custody") }
 
 // Images contains archives of container images for nodes that are created later, in one directory for each
@@ -93,7 +93,7 @@ func (d Dir) Lock() string { return d.Path("lock") }
 // Simulated contains the objects of simulated workload clusters.
 func (d Dir) Simulated() string { return d.Path("simulated") }
 
-// EncryptedWith lists the keys that the etcd data needs (package atrest).
+// EncryptedWith lists the keys that the etcd data needs (package secretencryption).
 func (d Dir) EncryptedWith() string { return d.Path("encrypted-with.json") }
 
 func (d Dir) versions() string { return d.Path("written-by.json") }
@@ -111,3 +111,6 @@ func Absolute(path string) (Dir, error) {
 
 // kubernetes is the only directory that may exist before the first start.
 const kubernetes = "kubernetes"
+
+// parent returns the parent directory.
+func (d Dir) parent() Dir { return Dir(filepath.Dir(string(d))) }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -61,6 +60,3 @@ func ReadSupervision(dir Dir) (*Supervision, error) {
 	}
 	return &s, nil
 }
-
-// parent returns the parent directory.
-func (d Dir) parent() Dir { return Dir(filepath.Dir(string(d))) }

@@ -21,7 +21,7 @@ func WriteFile(path string, data []byte, mode os.FileMode) (changed bool, err er
 }
 
 // WriteFileFor is WriteFile for a file in the directory of a control plane whose user must be able to read
-// and replace it (package ownuser).
+// and replace it (package uidisolation).
 func WriteFileFor(user int, path string, data []byte, mode os.FileMode) (changed bool, err error) {
 	if err := uidisolation.CheckFolder(filepath.Dir(path)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return false, err

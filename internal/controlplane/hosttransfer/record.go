@@ -82,7 +82,7 @@ type Ownership struct {
 	planes               map[string]Record // control planes that are being transferred, by name
 }
 
-// NewHoldings returns the holdings of an instance with these records.
+// NewHoldings returns the ownership of an instance with these records.
 func NewHoldings(instance string, given, taken []Record) Ownership {
 	h := Ownership{instance: instance, giving: map[string]bool{}, given: map[string]bool{}, taken: map[string]bool{}, planes: map[string]Record{}}
 	for _, r := range given {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// seldom and often are the intervals between reads of the manager's memory, below and above half of its
-	// limit.
+	// idleInterval and busyInterval are the intervals between reads of the manager's memory, below and above
+	// half of its limit.
 	idleInterval, busyInterval = 500 * time.Millisecond, 50 * time.Millisecond
 	// leftOpen is how long a pipe may remain open in a process that the manager left behind.
 	leftOpen = 5 * time.Second

@@ -48,8 +48,8 @@ type Config struct {
 	// Authorities is a fingerprint of the CA files. A change restarts the process.
 	Authorities string `json:"authorities,omitempty"`
 
-	// Flags that are appended to Slipway's flags, as "--name=value". Only those in package componentflag are
-	// valid.
+	// Flags that are appended to Slipway's flags, as "--name=value". Package
+	// componentconfig defines the valid flags.
 	APIServer         []string `json:"apiServer,omitempty"`
 	ControllerManager []string `json:"controllerManager,omitempty"`
 	Scheduler         []string `json:"scheduler,omitempty"`

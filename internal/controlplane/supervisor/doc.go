@@ -1,12 +1,17 @@
-// Package process supervises the control planes of workload clusters, each of which is a separate process. It
-// starts a control plane detached from this process, so that it outlives it, and adopts processes that an
-// earlier process of Slipway started. It restarts a control plane with backoff when it exits and when its
-// configuration changes, checks its health, stops it, and deletes its data. A lock that the process holds
-// shows whether it is running, so that a reused process ID is never mistaken for it. Another lock prevents
-// two supervisors from acting on the same directory. A control plane that is transferred to another
-// management cluster is released (package custody).
+// Package supervisor supervises the control planes of workload clusters, each of which is a separate process.
+// A [Supervisor] starts a control plane detached from this process, so that it outlives it, and adopts
+// processes that an earlier process of Slipway started. It restarts a control plane with backoff when it exits
+// and when its configuration changes, checks its health, stops it, and deletes its data. A lock that the
+// process holds shows whether it is running, so that a reused process ID is never mistaken for it. Another
+// lock prevents two supervisors from acting on the same directory. A control plane that is transferred to
+// another management cluster is released (package hosttransfer). To change when a process is started or
+// stopped, start at next in step.go, which decides, and at loop.go, which observes and acts.
 //
-// In the directory of each control plane, the package owns FOLDER/supervision.json (restarts, last exit),
-// FOLDER/log and, in Remove, the whole directory. It issues no certificates and only uses the health
-// endpoints of the API. Start at Supervisor, and at next in step.go, which decides.
+// The package also contains the tools for detached processes that other programs of Slipway use: [Detach]
+// starts one, [Terminate] stops the holder of a lock, and log.go and logfollow.go redirect, limit, and read
+// log files. A log file includes panics of the Go runtime, is rotated when it is too large, and reserves disk
+// space for the last messages of a process.
+//
+// In the directory of each control plane, the package writes supervision.json (restarts, last exit) and log/.
+// Remove deletes the whole directory.
 package supervisor

@@ -36,9 +36,9 @@ type Config struct {
 	SeparateUsers bool
 }
 
-// Supervisor supervises control planes. Its zero value is not usable; see New. The processes outlive it.
+// Supervisor supervises control planes. Its zero value is not usable; see [New]. The processes outlive it.
 type Supervisor struct {
-	cfg  Config // OwnUsers is reset if separate users are not possible
+	cfg  Config // SeparateUsers is reset if separate users are not possible
 	ctx  context.Context
 	stop context.CancelFunc
 	wait sync.WaitGroup

@@ -30,7 +30,7 @@ type ControlPlanes interface {
 }
 
 // Endpoints chooses the endpoints of control planes that do not use the endpoint of the infrastructure
-// ([Terms.Listens]).
+// ([Capabilities.Listens]).
 type Endpoints interface {
 	// Reserve returns a free endpoint, which is always the same for a name. The argument wanted is the
 	// present endpoint of the control plane, if any. A zero result means that the endpoint is not known yet
@@ -44,7 +44,7 @@ type ControlPlane struct {
 	Exists bool
 	// Reserved means that other resources exist, usually an endpoint. Remove deletes these as well.
 	Reserved bool
-	// Endpoint is the address of a control plane with a separate endpoint ([Listens.Elsewhere]).
+	// Endpoint is the address of a control plane with a separate endpoint ([Listens.SeparateEndpoint]).
 	// EndpointProblem is the reason why it is not known.
 	Endpoint        clusterv1.APIEndpoint
 	EndpointProblem string

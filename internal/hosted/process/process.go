@@ -1,7 +1,3 @@
-// Package process is the backend that runs each control plane as one process on this host. It uses the
-// supervisor of package plane/process, which also restarts processes that fail: it writes the files with CAs
-// and keys to the PKI directory of a control plane, starts the process, and reports its state. It records the
-// last requested configuration of each control plane. Start at [New].
 package process
 
 import (

@@ -39,7 +39,7 @@ type Workloads interface {
 	Changed(controller string, to workload.ClusterMap) source.Source
 }
 
-// controller approves CertificateSigningRequests. It does not use package loop, because it has no conditions,
+// controller approves CertificateSigningRequests. It does not use the driver of package reconciler, because it has no conditions,
 // finalizer or pausing.
 type controller struct {
 	client    client.Client

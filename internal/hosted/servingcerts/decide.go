@@ -19,7 +19,7 @@ const (
 	nodePrefix = "system:node:"
 )
 
-// snapshot is the input of Decide.
+// snapshot is the input of decide.
 type snapshot struct {
 	// Requests of the workload cluster, for all signers.
 	Requests []certificatesv1.CertificateSigningRequest

@@ -4,5 +4,5 @@
 // of the Cluster, and only contains names and addresses of that Machine. The kube-controller-manager of the
 // cluster then signs it. Other requests remain pending, with an Event on the HostedControlPlane, because they
 // may become valid when the Machine has its Node and addresses. A denial would leave the kubelet without a
-// certificate for longer. Start at [decide].
+// certificate for longer. The function decide makes all decisions.
 package servingcerts

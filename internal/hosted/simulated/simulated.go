@@ -1,7 +1,3 @@
-// Package simulated is the backend that runs simulated control planes: API servers within this program, with
-// optional faults. It uses the clusters of package internal/simulated and records the last requested
-// configuration of each control plane. It creates no CAs and no Nodes; the machines of package
-// local/backend/simulated create the Nodes. Start at [New] and package faulty.
 package simulated
 
 import (

@@ -23,7 +23,7 @@ import (
 type snapshot struct {
 	Now    time.Time
 	Policy *hostedv1.EtcdSnapshotPolicy
-	// Clusters are the Clusters of the policy sorted by name, at most [hostedv1.MaxSnapshotClusters]. Beyond is the
+	// Clusters are the Clusters of the policy sorted by name, at most [hostedv1.MaxSnapshotClusters]. Omitted is the
 	// number of Clusters above that limit.
 	Clusters []target
 	Omitted  int
@@ -128,7 +128,7 @@ func orNothing(s labels.Selector) labels.Selector {
 	return s
 }
 
-// answer reads the store. A failed read is returned in [Store.Problem] and not as an error.
+// answer reads the store. A failed read is returned in Store.Problem and not as an error.
 func (c *controller) answer(ctx context.Context, s snapshot, _ reconciler.Question) (snapshot, error) {
 	s.Store = store{Known: true, Snapshots: map[string][]snapshots.Manifest{}}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)

@@ -90,8 +90,8 @@ func at(in fields, name string) fields {
 	return fields{}
 }
 
-// ApplyConfiguration copies images, feature gates, components, etcd and certificate settings from a configuration. Fields that
-// are unset there and have a default from kubeadm remain unchanged.
+// ApplyConfiguration copies images, feature gates, components, etcd and certificate settings from a configuration.
+// Fields that are unset there and have a default from kubeadm remain unchanged.
 func (s Stored) ApplyConfiguration(in bootstrapv1.ClusterConfiguration) error {
 	kubernetesVersion, _ := s.now["kubernetesVersion"].(string)
 	want, err := wireFields(clusterFor(s.api(), in, ClusterValues{KubernetesVersion: kubernetesVersion}))

@@ -9,7 +9,6 @@ import (
 // takeLock makes the Machine the one that initializes the control plane.
 type takeLock struct{ Cluster, Machine string }
 
-// String implements loop.Action.
 func (a takeLock) String() string {
 	return fmt.Sprintf("let Machine %s initialize the control plane of Cluster %s: no other one does", a.Machine, a.Cluster)
 }
@@ -17,7 +16,6 @@ func (a takeLock) String() string {
 // releaseLock deletes the lock on the initialization of the control plane.
 type releaseLock struct{ Cluster, Why string }
 
-// String implements loop.Action.
 func (a releaseLock) String() string {
 	return fmt.Sprintf("release the lock on the initialization of Cluster %s: %s", a.Cluster, a.Why)
 }
@@ -28,7 +26,6 @@ type createAuthority struct {
 	Cluster string
 }
 
-// String implements loop.Action.
 func (a createAuthority) String() string {
 	return fmt.Sprintf("create Secret %s: the control plane needs it, and has no control plane object that would create it", a.Purpose.SecretName(a.Cluster))
 }
@@ -36,19 +33,16 @@ func (a createAuthority) String() string {
 // askLock reads [Snapshot.Lock].
 type askLock struct{}
 
-// String implements loop.Question.
 func (askLock) String() string { return "which Machine initializes the control plane" }
 
 // chooseToken writes a new random token to the spec.
 type chooseToken struct{ Why string }
 
-// String implements loop.Action.
 func (a chooseToken) String() string { return "choose a bootstrap token: " + a.Why }
 
 // createToken creates the Secret of the chosen token in the workload cluster.
 type createToken struct{ ID string }
 
-// String implements loop.Action.
 func (a createToken) String() string {
 	return fmt.Sprintf("create bootstrap token %s: the workload cluster has none of this ID", a.ID)
 }
@@ -56,7 +50,6 @@ func (a createToken) String() string {
 // extendToken renews the expiration of a token to its full TTL.
 type extendToken struct{ ID string }
 
-// String implements loop.Action.
 func (a extendToken) String() string {
 	return fmt.Sprintf("extend bootstrap token %s: the machine has not joined yet", a.ID)
 }
@@ -64,7 +57,6 @@ func (a extendToken) String() string {
 // deleteToken deletes the Secret of a token.
 type deleteToken struct{ Name string }
 
-// String implements loop.Action.
 func (a deleteToken) String() string {
 	return fmt.Sprintf("delete Secret %s: the machine it was made for goes", a.Name)
 }
@@ -72,7 +64,6 @@ func (a deleteToken) String() string {
 // writeData writes the bootstrap data.
 type writeData struct{ Name string }
 
-// String implements loop.Action.
 func (a writeData) String() string {
 	return fmt.Sprintf("write bootstrap data into Secret %s: all it is made from is there", a.Name)
 }
@@ -80,7 +71,6 @@ func (a writeData) String() string {
 // ownData restores the KubeadmConfig as the owner of the data Secret.
 type ownData struct{ Name string }
 
-// String implements loop.Action.
 func (a ownData) String() string {
 	return fmt.Sprintf("own Secret %s: it lost its owner, so it would stay behind", a.Name)
 }
@@ -88,17 +78,14 @@ func (a ownData) String() string {
 // askMaterial reads [Snapshot.Material].
 type askMaterial struct{}
 
-// String implements loop.Question.
 func (askMaterial) String() string { return "what bootstrap data is made from" }
 
 // askToken reads [Snapshot.Token].
 type askToken struct{ ID string }
 
-// String implements loop.Question.
 func (q askToken) String() string { return "the state of bootstrap token " + q.ID }
 
 // askLeftovers reads [Snapshot.Leftovers].
 type askLeftovers struct{}
 
-// String implements loop.Question.
 func (askLeftovers) String() string { return "which bootstrap tokens are left" }

@@ -265,8 +265,8 @@ func doToken(need tokenNeed, s Snapshot, p *reconciler.Plan) {
 	}
 }
 
-// adoptionConflict describes why an existing Secret with the name of the data Secret cannot be adopted. A Secret without a
-// controller, or left by a previous KubeadmConfig of the same name, can be adopted.
+// adoptionConflict describes why an existing Secret with the name of the data Secret cannot be adopted. A Secret
+// without a controller, or left by a previous KubeadmConfig of the same name, can be adopted.
 func adoptionConflict(s Snapshot) string {
 	secret := s.Material.Data
 	if secret == nil {

@@ -13,7 +13,7 @@ import (
 type format interface {
 	// Name is the value of spec.format for this format.
 	Name() bootstrapv1.Format
-	// ConfigPath is the path of kubeadm's configuration; empty means the default of package [payload].
+	// ConfigPath is the path of kubeadm's configuration. It is empty if the payload chooses the path.
 	ConfigPath() string
 	// Render returns the data. It returns an Invalid fault if the format does not support an entry of the payload.
 	Render(bootstraprender.Payload) ([]byte, error)

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Snapshot is the input of Decide. It is read-only.
+// Snapshot is the input of [decide]. It is read-only.
 type Snapshot struct {
 	Now time.Time
 	// TTL of bootstrap tokens.

@@ -17,7 +17,7 @@ const (
 	defaultTTL = 15 * time.Minute
 	// tokenGroup is the group that RBAC for joining nodes is bound to.
 	tokenGroup = "system:bootstrappers:kubeadm:default-node-token"
-	// ownerLabel marks the tokens of a KubeadmConfig. Its value is [Owner.Label].
+	// ownerLabel marks the tokens of a KubeadmConfig. Its value is [TokenOwner.Label].
 	ownerLabel = "bootstrap.slipway.dev/kubeadmconfig"
 )
 
@@ -43,13 +43,13 @@ type TokenState struct {
 type tokenNeed int
 
 const (
-	// tokenNothing to do now.
+	// tokenNothing means that nothing has to be done now.
 	tokenNothing tokenNeed = iota
-	// tokenCreate the Secret of the token, which does not exist.
+	// tokenCreate creates the Secret of the token, which does not exist.
 	tokenCreate
-	// tokenExtend the lifetime to a full TTL.
+	// tokenExtend extends the lifetime to a full TTL.
 	tokenExtend
-	// tokenReplace the token by another one for new machines.
+	// tokenReplace replaces the token by another one for new machines.
 	tokenReplace
 )
 
@@ -66,8 +66,8 @@ func tokenRefresh(s TokenState, now time.Time, ttl time.Duration) (tokenNeed, ti
 	return need, ttl / 3
 }
 
-// tokenRotate returns the action for the token in the data of a MachinePool, and the time until the next check. The token
-// is replaced and not extended, so that old bootstrap data does not remain valid.
+// tokenRotate returns the action for the token in the data of a MachinePool, and the time until the next check. The
+// token is replaced and not extended, so that old bootstrap data does not remain valid.
 func tokenRotate(s TokenState, now time.Time, ttl time.Duration) (tokenNeed, time.Duration) {
 	if !s.Found {
 		return tokenReplace, ttl / 2

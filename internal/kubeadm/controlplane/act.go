@@ -67,7 +67,7 @@ func (c *controller) updater() updateWriter {
 	return updateWriter{Extensions: inplace.Caller{Client: c.extensions, Failed: &c.failed, Now: c.now}, Keeper: c.keeper()}
 }
 
-// create creates the infrastructure machine, the kubeadmConfig and then the Machine.
+// create creates the infrastructure machine, the KubeadmConfig and then the Machine.
 func (c *controller) create(ctx context.Context, s snapshot, a createMachine) error {
 	d := s.definition()
 	d.Spec.FailureDomain = a.Domain

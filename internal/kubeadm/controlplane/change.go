@@ -20,7 +20,7 @@ type change struct {
 // decideChange plans at most one change of Machines or etcd members. Only the first of these steps that has an action
 // or a wait is executed:
 //
-//	a recovery of the quorum was requested            see package recovering
+//	a recovery of the quorum was requested            see recovery_decide.go
 //	a deleted Machine waits for its hook              transfer leadership, remove the member, remove the hook
 //	an etcd member was left behind                    remove it
 //	a health check requests a replacement             record it, delete the Machine

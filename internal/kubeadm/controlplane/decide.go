@@ -59,7 +59,7 @@ const (
 //	workload cluster not read recently                read
 //	Machine differs from the template                 update in place, clones first
 //	Machine's conditions differ from observed state   set
-//	certificate expiry not recorded on kubeadmConfig  record
+//	certificate expiry not recorded on KubeadmConfig  record
 //	---
 //	one change of the Machines, see change.go
 func decide(s snapshot) reconciler.Plan {
@@ -205,4 +205,12 @@ func decideDeletion(s snapshot) reconciler.Plan {
 		p.RecheckIn(deletionRecheck)
 	}
 	return p
+}
+
+// isRestored reports whether the control plane appears to have been restored without its Machines: it has never
+// reported a status, and the kubeconfig of its Cluster is older than the control plane.
+func (s snapshot) isRestored() bool {
+	secret := s.Secrets[secrets.Admin]
+	return len(s.Machines) == 0 && s.Plane.Status.ObservedGeneration == 0 && secret != nil && secret.CreationTimestamp.Before(&s.Plane.CreationTimestamp) &&
+		s.secretsOwner().NeedsOwner(secret)
 }

@@ -3,11 +3,15 @@ package controlplane
 import (
 	"slices"
 	"strings"
+	"time"
 
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane/workload"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
@@ -40,4 +44,131 @@ func OtherHooks(m *clusterv1.Machine) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+const (
+	// waitForEtcd is the reason for waiting for etcd members.
+	waitForEtcd = "WaitingForEtcd"
+
+	hooksMachineKind = "Machine"
+	// hooksSoon is the delay until a write is visible in the cache, hooksUnhealthyInterval is the interval while
+	// members cannot be removed, and hooksDeletionRecheck is the interval while a Machine is being deleted.
+	hooksSoon, hooksUnhealthyInterval, hooksDeletionRecheck = 2 * time.Second, 10 * time.Second, 30 * time.Second
+)
+
+// HookInput is the input of decisions about the deletion of Machines.
+type HookInput struct {
+	Machines machines.Members
+	// Etcd maps Machines to etcd members. Problem is the reason if the members are unknown. Leader is the name of the
+	// leader.
+	Etcd            workload.QuorumMatching
+	Problem, Leader string
+	// Managed is true if etcd runs on the Machines. Initialized is true if the cluster exists.
+	Managed, Initialized bool
+	// IsWritten reports whether this plan writes the Machine, or the last write is not in the cache yet.
+	IsWritten func(machines.Member) bool
+}
+
+// Leave processes one deleted Machine that waits for the hook, and reports whether there is one. A Machine whose
+// member cannot be removed does not block other Machines, because one of them may have to be replaced first.
+func (in HookInput) Leave(p *reconciler.Plan) bool {
+	for _, m := range in.leaving() {
+		if why := in.holds(m); why != "" {
+			p.WaitFor(waitForEtcd, "Machine %s keeps its member of etcd: %s", m.Name, why).For(hooksMachineKind, m.Name).ForTime()
+			p.RecheckIn(hooksUnhealthyInterval)
+			continue
+		}
+		in.leave(m, p)
+		return true
+	}
+	return false
+}
+
+// IsHeld reports whether a deleted Machine only waits for the removal of its etcd member.
+func (in HookInput) IsHeld(m machines.Member) bool { return in.holds(m) != "" }
+
+// holds returns the reason why the member of a Machine cannot be removed now. It is empty if it can be removed, or if
+// another step comes first.
+func (in HookInput) holds(m machines.Member) string {
+	if !IsReached(m.Machine) || !in.hasEtcd() || in.Problem != "" || !in.isAnyLeft() {
+		return ""
+	}
+	if _, is := in.Etcd.Of(m.Name); !is {
+		return in.Etcd.Doubt(m.Name)
+	}
+	return in.Etcd.Obstacle(m.Name)
+}
+
+func (in HookInput) hasEtcd() bool { return in.Managed && in.Initialized }
+
+// isAnyLeft reports whether any Machine is not being deleted.
+func (in HookInput) isAnyLeft() bool {
+	return slices.ContainsFunc(in.Machines, func(m machines.Member) bool { return !m.Deleted })
+}
+
+// leave removes the etcd member and then the hook of a Machine.
+func (in HookInput) leave(m machines.Member, p *reconciler.Plan) {
+	others := OtherHooks(m.Machine)
+	switch {
+	case in.IsWritten(m):
+		p.RecheckIn(hooksSoon)
+	case !IsReached(m.Machine):
+		p.RecheckIn(hooksDeletionRecheck)
+	case len(others) > 0 && IsLast(m.Machine):
+		p.WaitFor(waitForEtcd, "Waiting for the owners of the other pre-terminate hooks of Machine %s to remove the annotations %s", m.Name, strings.Join(others, ", ")).
+			For(hooksMachineKind, m.Name).ToChange("metadata.annotations")
+	case !in.hasEtcd():
+		p.Do(removeHook{Machine: m.Name, Why: "it has no member of etcd"})
+	case m.Spec.Bootstrap.DataSecretName == nil && !m.Status.NodeRef.IsDefined():
+		p.Do(removeHook{Machine: m.Name, Why: "it has no member of etcd: there was no bootstrap data"})
+	case !in.isAnyLeft():
+		p.Do(removeHook{Machine: m.Name, Why: "no other Machine would be left to remove its member of etcd"})
+	case in.Problem != "":
+		p.WaitFor(waitForEtcd, "Machine %s keeps its member of etcd until the others answer: %s", m.Name, in.Problem).For(hooksMachineKind, m.Name).ForTime()
+		p.RecheckIn(hooksUnhealthyInterval)
+	default:
+		in.removeMember(m, p)
+	}
+}
+
+// leaving returns the Machines with the hook that are being deleted, in the order of their deletion.
+func (in HookInput) leaving() []machines.Member {
+	var out []machines.Member
+	for _, m := range in.Machines {
+		if !m.DeletionTimestamp.IsZero() && HasHook(m.Machine) {
+			out = append(out, m)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b machines.Member) int { return a.DeletionTimestamp.Time.Compare(b.DeletionTimestamp.Time) })
+	return out
+}
+
+// removeMember transfers leadership away from a Machine, removes its member and then its hook.
+func (in HookInput) removeMember(m machines.Member, p *reconciler.Plan) {
+	member, is := in.Etcd.Of(m.Name)
+	if !is {
+		p.Do(removeHook{Machine: m.Name, Why: "it has no member of etcd"})
+		return
+	}
+	if in.Leader == member.Name && member.Health == workload.QuorumHealthy { // an unreachable leader loses leadership when its member is removed
+		if to, ok := workload.NextLeader(in.Etcd, in.Machines, member.ID); ok {
+			p.Do(moveLeader{To: to.ID, Node: to.Name, From: member.Name})
+		}
+	}
+	p.Do(removeMember{ID: member.ID, Name: member.Text(), Why: "Machine " + m.Name + " is deleted"},
+		removeHook{Machine: m.Name, Why: "its member of etcd is removed"})
+}
+
+// RemoveOrphans removes one orphaned member if the quorum permits, and reports whether it does.
+func (in HookInput) RemoveOrphans(p *reconciler.Plan) bool {
+	if !in.Managed || in.Problem != "" {
+		return false
+	}
+	for _, member := range in.Etcd.Orphans() {
+		if in.Etcd.Members.AllowsRemoval(member.ID) {
+			p.Do(removeMember{ID: member.ID, Name: member.Text(), Why: "no Machine has it, and no Node runs it"})
+			return true
+		}
+	}
+	return false
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/machines/inplace"
+	"github.com/slipwayhq/slipway/internal/naming"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -109,7 +110,7 @@ func ownerReference(plane *controlplanev1.KubeadmControlPlane) metav1.OwnerRefer
 	return *metav1.NewControllerRef(plane, controlplanev1.GroupVersion.WithKind(planeKind))
 }
 
-// secretsOwner returns the owner of the cluster's Secrets. It replaces a kubeadmConfig that created Secrets before
+// secretsOwner returns the owner of the cluster's Secrets. It replaces a KubeadmConfig that created Secrets before
 // the control plane did.
 func (s snapshot) secretsOwner() secrets.Owner {
 	return secrets.Owner{Ref: ownerReference(s.Plane), Replaces: []string{configKind}}
@@ -194,4 +195,17 @@ func (s snapshot) outdated() []string {
 		}
 	}
 	return out
+}
+
+// defaultNaming is the default name template.
+const defaultNaming = "{{ .kubeadmControlPlane.name }}-{{ .random }}"
+
+// newNames returns unused names for a new Machine, one for each random part that is not taken.
+func newNames(plane *controlplanev1.KubeadmControlPlane, cluster string, random, taken []string) ([]string, error) {
+	values := naming.Values{"cluster": {"name": cluster}, "kubeadmControlPlane": {"name": plane.Name}}
+	template, err := naming.Parse(cmp.Or(plane.Spec.MachineNaming.Template, defaultNaming), values)
+	if err != nil {
+		return nil, err
+	}
+	return template.FreshNames(values, random, taken, len(random))
 }

@@ -58,17 +58,17 @@ type snapshot struct {
 	// Workload is the latest state of the workload cluster. Fresh is true if it was read in this reconciliation.
 	Workload controlplaneworkload.State
 	Fresh    bool
-	// Etcd maps Machines to the etcd members that were read ([Snapshot.Compared]).
+	// Etcd maps Machines to the etcd members that were read ([snapshot.Compared]).
 	Etcd controlplaneworkload.QuorumMatching
-	// KubeadmObjects contains the objects created by kubeadm in the workload cluster. The zero value means that they were never
-	// read, or changed since.
+	// KubeadmObjects contains the objects created by kubeadm in the workload cluster. The zero value means that they
+	// were never read, or changed since.
 	KubeadmObjects addons.KubeadmState
 	// Connection to the workload cluster.
 	Connection slipwayworkload.Health
 	// Random parts for names of new Machines, and the names made of them that are already taken.
 	Random, Taken []string
 	// Reasons to replace each Machine, by name, and the state of the Secrets. They are derived from the other fields
-	// in [Snapshot.Compared], because computing them takes time.
+	// in [snapshot.Compared], because computing them takes time.
 	Reasons      map[string][]rolloutReason
 	Certificates secrets.SecretsState
 	// InPlace contains the extension's responses about changes of Machines, by name, if they were requested.

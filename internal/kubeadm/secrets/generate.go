@@ -80,8 +80,8 @@ func (o Owner) Manages(secret *corev1.Secret) bool {
 	return o.ownsReference(*controller)
 }
 
-// NeedsOwner reports whether a Secret that the owner manages has no controller reference to the owner's current UID and API
-// version.
+// NeedsOwner reports whether a Secret that the owner manages has no controller reference to the owner's current UID and
+// API version.
 func (o Owner) NeedsOwner(secret *corev1.Secret) bool {
 	controller := metav1.GetControllerOf(secret)
 	return o.Manages(secret) && (controller == nil || controller.UID != o.Ref.UID || controller.APIVersion != o.Ref.APIVersion)
@@ -93,8 +93,8 @@ func (o Owner) Adopt(secret client.Object) {
 	secret.SetOwnerReferences(append(others, o.Ref))
 }
 
-// ownsReference reports whether the reference is to the owner, to a previous object with the same kind and name, or to a
-// kind that the owner replaces.
+// ownsReference reports whether the reference is to the owner, to a previous object with the same kind and name, or to
+// a kind that the owner replaces.
 func (o Owner) ownsReference(ref metav1.OwnerReference) bool {
 	return ref.Kind == o.Ref.Kind && ref.Name == o.Ref.Name || slices.Contains(o.Replaces, ref.Kind)
 }

@@ -46,8 +46,8 @@ type Requirement struct {
 	UserProvided bool
 	// Keyless means that the certificate is sufficient without its private key.
 	Keyless bool
-	// SingleCertificate means that the certificate file must contain exactly one certificate, because the component that signs
-	// with it does not accept more.
+	// SingleCertificate means that the certificate file must contain exactly one certificate, because the component
+	// that signs with it does not accept more.
 	SingleCertificate bool
 }
 

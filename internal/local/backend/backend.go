@@ -23,15 +23,15 @@ type Networks interface {
 	FindNetwork(ctx context.Context, ref Ref) (Network, bool, error)
 	// DeleteNetwork removes the network of a LocalCluster. A missing network is not an error.
 	DeleteNetwork(ctx context.Context, ref Ref) error
-	// TakenRanges returns the address ranges that the host and its networks use.
+	// UsedRanges returns the address ranges that the host and its networks use.
 	UsedRanges(ctx context.Context) ([]UsedRange, error)
 }
 
 // Machines runs nodes. Every method looks up the machine first and leaves a machine of another object unchanged.
 type Machines interface {
-	// Terms returns the properties of a machine that are known before anything is read or created.
+	// Capabilities returns the properties of a machine that are known before anything is read or created.
 	Capabilities(r MachineRequest) Capabilities
-	// Room returns the number of existing machines and the resolved mounts for a new machine.
+	// CheckQuota returns the number of existing machines and the resolved mounts for a new machine.
 	CheckQuota(ctx context.Context, spec MachineSpec) (Quota, error)
 	// Create creates and starts the machine and brings it to spec, resuming where an earlier attempt ended. The notes
 	// inform the user about settings that the host refuses although the machine runs.
@@ -43,7 +43,7 @@ type Machines interface {
 	Delete(ctx context.Context, ref Ref) error
 }
 
-// Scripts runs bootstrap data in machines that become nodes by running it ([Terms.Scripted]).
+// Scripts runs bootstrap data in machines that become nodes by running it ([Capabilities.Scripted]).
 type Scripts interface {
 	// Bootstrap starts the script in the machine, at most once in the life of the machine regardless of the number of
 	// calls, and does not wait for its end.
@@ -61,8 +61,8 @@ type Watcher interface {
 
 // Sweeper removes resources whose objects no longer exist.
 type Sweeper interface {
-	// Sweep removes the resources of all machines and networks except those that keep selects. It continues after an
-	// error and returns all errors.
+	// Sweep removes the resources of all machines and networks except those in use. It continues after an error and
+	// returns all errors.
 	Sweep(ctx context.Context, keep InUse) error
 }
 
@@ -167,7 +167,8 @@ type Resources struct {
 	MemoryMiB, Processes int64
 }
 
-// Mount is a host file or directory inside a machine. HostPath comes from ResolveMount.
+// Mount is a host file or directory inside a machine. CheckQuota resolves the symbolic links in
+// HostPath.
 type Mount struct {
 	HostPath, MachinePath string
 	ReadOnly              bool

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Gate passes the objects of one kind to Inner that this provider manages.
+// Gate filters the objects of one kind: it passes to Inner only those that this provider manages.
 type Gate struct {
 	Inner  reconcile.Reconciler
 	Client client.Reader

@@ -88,7 +88,7 @@ func isNameOf(name string, o types.NamespacedName) bool {
 }
 
 // Ref identifies the machine or network that belongs to an object. Name and ID only locate it. They may come from a
-// field that other users can write, so a resource found by them is used only if [Ref.Names] accepts it.
+// field that other users can write, so a resource found by them is used only if [Ref.Matches] accepts it.
 type Ref struct {
 	// Object is the LocalMachine or LocalCluster.
 	Object types.NamespacedName
@@ -102,9 +102,9 @@ type Ref struct {
 	Cluster string
 }
 
-// Matches reports whether a resource with this name and these labels was created for the object: by any instance, for an
-// object of this namespace and name, with a name that the object can have. It does not check whether the resource
-// belongs to this instance (see package custody). It ignores the UID of the object, which changes in a move or a
+// Matches reports whether a resource with this name and these labels was created for the object: by any instance, for
+// an object of this namespace and name, with a name that the object can have. It does not check whether the resource
+// belongs to this instance (see package hosttransfer). It ignores the UID of the object, which changes in a move or a
 // restore. The name may be derived from another instance than the one that created the resource, because an object that
 // is restored into another management cluster retains its provider ID and thereby the name.
 func (r Ref) Matches(name string, labels map[string]string) bool {

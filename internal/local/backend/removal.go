@@ -1,4 +1,3 @@
-// Package removal removes many host resources concurrently, counts the removed ones and collects the errors.
 package backend
 
 import (
@@ -10,7 +9,7 @@ import (
 // atOnce limits the number of concurrent removals. The engine needs seconds to stop the processes of each container.
 const atOnce = 8
 
-// Removal counts removed resources and collects errors.
+// Removal removes host resources concurrently, counts the removed ones and collects the errors.
 type Removal struct {
 	of   int
 	tell func(gone, of int)
@@ -20,8 +19,8 @@ type Removal struct {
 	errs []error
 }
 
-// NewRemoval returns a Removal of the given number of resources. It calls tell with the number of removed resources and the
-// total, from one goroutine at a time.
+// NewRemoval returns a Removal of the given number of resources. It calls a function with the number of removed
+// resources and the total, from one goroutine at a time.
 func NewRemoval(of int, tell func(gone, of int)) *Removal { return &Removal{of: of, tell: tell} }
 
 // Remove runs all functions and returns when every one has succeeded or failed.

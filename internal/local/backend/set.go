@@ -20,10 +20,10 @@ type Backend struct {
 	Balancers Balancers
 	// Etcds is nil if etcd members cannot be reached through their machines.
 	Etcds EtcdRecovery
-	// DeleteState deletes the state that this process retains for a LocalCluster whose object is gone, for example after a
-	// move. Nil: there is no such state, or a finalizer ensures its deletion.
+	// DeleteState deletes the state that this process retains for a LocalCluster whose object is gone, for example
+	// after a move. Nil: there is no such state, or a finalizer ensures its deletion.
 	DeleteState func(cluster types.NamespacedName) error
-	// RecordCluster records the Cluster of a LocalCluster for Forget. Nil: Forget does not need it.
+	// RecordCluster records the Cluster of a LocalCluster for DeleteState. Nil: DeleteState does not need it.
 	RecordCluster func(ref Ref)
 	// Sweeper is nil if no resource outlives its object.
 	Sweeper Sweeper

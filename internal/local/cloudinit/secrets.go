@@ -15,9 +15,9 @@ const maxText = 1 << 20
 // readByOthers are the permission bits that mark a file as not secret.
 const readByOthers fs.FileMode = 0o077
 
-// FirstBootSecrets returns the secrets in the bootstrap data, for [redact.Hide]: values that files and commands label as
-// secrets, opaque words in files that only their owner can read or that have names of secret files, and the whole
-// content of a one-line file with such a name. Errors are faults of kind Invalid.
+// FirstBootSecrets returns the secrets in the bootstrap data, for [redact.MaskSecrets]: values that files and
+// commands label as secrets, opaque words in files that only their owner can read or that have names of secret files,
+// and the whole content of a one-line file with such a name. Errors are faults of kind Invalid.
 func FirstBootSecrets(data FirstBootData, node FirstBootNode) ([]string, error) {
 	doc, err := parse(data, node)
 	if err != nil {

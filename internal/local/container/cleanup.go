@@ -12,9 +12,9 @@ import (
 )
 
 // RemoveInstance removes every container (with its volume) and every network that the records of an instance assign to
-// it, and nothing else. It calls tell with the number of removed resources and the total, from one goroutine at a time.
-// It returns no error if there is nothing to remove, and waits up to ten seconds for resources that are in use. The
-// error is a fault of kind Unreachable if Docker does not respond, else all errors joined.
+// it, and nothing else. It calls a function with the number of removed resources and the total, from one goroutine at a
+// time. It returns no error if there is nothing to remove, and waits up to ten seconds for resources that are in use.
+// The error is a fault of kind Unreachable if Docker does not respond, else all errors joined.
 func RemoveInstance(ctx context.Context, book *hosttransfer.Store, tell func(gone, of int)) error {
 	e, err := New(Config{Instance: book.Instance(), Custody: book})
 	if err != nil {

@@ -75,7 +75,7 @@ func (e *Engine) execDetached(ctx context.Context, c ownContainer, program strin
 	return e.fault("starting a command in container "+c.name, err)
 }
 
-// Run implements etcdmember.Shell.
+// Run implements backend.EtcdShell.
 func (e *Engine) Run(ctx context.Context, ref backend.Ref, program string, input []byte) (string, error) {
 	c, err := e.running(ctx, ref)
 	if err != nil {
@@ -84,7 +84,7 @@ func (e *Engine) Run(ctx context.Context, ref backend.Ref, program string, input
 	return e.exec(ctx, c, program, input)
 }
 
-// Pipe implements etcdmember.Shell.
+// Pipe implements backend.EtcdShell.
 func (e *Engine) Pipe(ctx context.Context, ref backend.Ref, program string, input io.Reader) (code int, out string, err error) {
 	c, err := e.running(ctx, ref)
 	if err != nil {
@@ -98,7 +98,7 @@ func (e *Engine) Pipe(ctx context.Context, ref backend.Ref, program string, inpu
 	return code, string(said.buf), err
 }
 
-// Start implements etcdmember.Shell.
+// Start implements backend.EtcdShell.
 func (e *Engine) Start(ctx context.Context, ref backend.Ref, program string) error {
 	c, err := e.running(ctx, ref)
 	if err != nil {

@@ -66,7 +66,8 @@ func (e *Engine) fault(doing string, err error) error {
 	return fault.New(fault.Transient, reasonError, "%s: %s; retrying", doing, err.Error()).From(err)
 }
 
-// unreachableFault returns the fault for a Docker Engine that does not respond, with advice for the environment of this program.
+// unreachableFault returns the fault for a Docker Engine that does not respond, with advice for the environment of this
+// program.
 func (e *Engine) unreachableFault() *fault.Fault {
 	if e.pod {
 		return fault.New(fault.Unreachable, reasonUnreachable,

@@ -16,10 +16,10 @@ import (
 )
 
 // Every change to an existing resource takes two steps. First, a function of this file looks up the resource and checks
-// by its labels, or by the record of a transfer (package custody), that it belongs to this instance. It returns a value
-// of one of the types below, and every call that changes something takes such a value and uses the ID in it. Only this
-// file creates these values, so a name that a user writes into a spec or a status never reaches a resource that does
-// not belong to the object. Labels and IDs of containers and networks never change.
+// by its labels, or by the record of a transfer (package hosttransfer), that it belongs to this instance. It returns a
+// value of one of the types below, and every call that changes something takes such a value and uses the ID in it. Only
+// this file creates these values, so a name that a user writes into a spec or a status never reaches a resource that
+// does not belong to the object. Labels and IDs of containers and networks never change.
 
 // ownContainer is a container that belongs to the object it was looked up for, or to this instance.
 type ownContainer struct{ id, name string }
@@ -80,7 +80,7 @@ func (e *Engine) network(ctx context.Context, ref backend.Ref) (ownNetwork, netw
 	return ownNetwork{id: found.ID, name: found.Name}, *found, true, nil
 }
 
-// volume looks up the volume of ref by its name. It returns the same errors as container.
+// volume looks up the volume of ref by its name. It returns the same faults as the method container.
 func (e *Engine) volume(ctx context.Context, ref backend.Ref) (ownVolume, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

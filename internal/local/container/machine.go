@@ -86,8 +86,8 @@ func (e *Engine) attempt(ctx context.Context, spec backend.MachineSpec, p profil
 	return err
 }
 
-// createContainer creates the container with an address that no other node of the network has. The address is assigned here
-// because Docker's own choice can change when the container is restarted, and a Node must retain its address.
+// createContainer creates the container with an address that no other node of the network has. The address is assigned
+// here because Docker's own choice can change when the container is restarted, and a Node must retain its address.
 func (e *Engine) createContainer(ctx context.Context, spec backend.MachineSpec, p profile) (ownContainer, error) {
 	e.place.Lock()
 	defer e.place.Unlock()
@@ -129,8 +129,8 @@ func (e *Engine) createContainer(ctx context.Context, spec backend.MachineSpec, 
 	return ownContainer{id: made.ID, name: spec.Name}, e.fault("creating container "+spec.Name, err)
 }
 
-// checkMachineQuota returns an error if one more machine exceeds the limit. The caller holds e.place, so no machine can be
-// created in between.
+// checkMachineQuota returns an error if one more machine exceeds the limit. The caller holds e.place, so no machine can
+// be created in between.
 func (e *Engine) checkMachineQuota(ctx context.Context, spec backend.MachineSpec) error {
 	list, err := e.List(ctx)
 	if err != nil {
@@ -234,8 +234,8 @@ func (e *Engine) Delete(ctx context.Context, ref backend.Ref) error {
 	return e.deleteVolume(ctx, ref)
 }
 
-// shutdownScript stops the API server of a control plane node gracefully, within five seconds: it finishes the requests in
-// progress and makes its clients reconnect, which leads them to other API servers.
+// shutdownScript stops the API server of a control plane node gracefully, within five seconds: it finishes the requests
+// in progress and makes its clients reconnect, which leads them to other API servers.
 const shutdownScript = `manifest=/etc/kubernetes/manifests/kube-apiserver.yaml
 [ -e $manifest ] || exit 0
 rm -f $manifest
@@ -245,7 +245,8 @@ tries=0; while pgrep -x kube-apiserver >/dev/null && [ $tries -lt 50 ]; do tries
 // shutdownTimeout limits the graceful stop. Users control the programs in the node, so they may never exit.
 const shutdownTimeout = 8 * time.Second
 
-// drainAPIServer stops the API server of a node that is about to be removed. The node is removed regardless of the result.
+// drainAPIServer stops the API server of a node that is about to be removed. The node is removed regardless of the
+// result.
 func (e *Engine) drainAPIServer(ctx context.Context, c ownContainer, r container.InspectResponse) {
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()

@@ -1,13 +1,21 @@
-// Package balancer implements the load balancer in front of the API servers of one workload cluster. It listens on the
-// endpoint of the cluster and forwards each connection to the healthy API server with the fewest connections. Each
-// cluster has its own load balancer process, which outlives the program that started it. A [Supervisor] starts the process
-// or adopts a running one, updates its members through a file, and stops it.
-//
-//	client ─► listener ─► healthy member with the fewest connections ─► kube-apiserver
-//	                 ▲
-//	  members.json ──┘ (written by the Keeper, read every 200 ms)      state.json: healthy members
+// Package loadbalancer implements the load balancer in front of the API servers of one workload cluster. A [Balancer]
+// listens on the endpoint of the cluster and forwards each connection to the healthy API server with the fewest
+// connections; it forwards TLS without terminating it and holds no keys. Each cluster has its own load balancer process
+// ([Work], run by a hidden command), which outlives the program that started it, so that a restart of the manager does
+// not interrupt the clients of a cluster. A [Supervisor] starts the process or adopts a running one, updates its
+// members through a file, and stops it.
 //
 // A leaving member gets no new connections; its connections remain open until they end or have been idle for two
 // seconds. The connections of a member that does not respond at all are closed after three checks, so that clients do
-// not wait in vain. The load balancer forwards TLS without terminating it and holds no keys.
+// not wait in vain.
+//
+// [ListenFreebind] listens on an address that this host may not have yet, because the bridge of a cluster's network can
+// appear after the process starts, and can disappear and reappear while it runs. [AddressHolder] describes the process
+// that uses a port.
+//
+// The process and its files:
+//
+//	client ─► listener ─► healthy member with the fewest connections ─► kube-apiserver
+//	                 ▲
+//	  members.json ──┘ (written by the Supervisor, read every 200 ms)      state.json: healthy members
 package loadbalancer

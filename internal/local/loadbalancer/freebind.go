@@ -1,6 +1,3 @@
-// Package freebind listens on addresses that this machine may not have yet. [ListenFreebind] opens a port on the address of a
-// network that may appear after the program starts, and may disappear and reappear while it runs, as the bridges of
-// cluster networks do. [AddressHolder] names the process that uses a port.
 package loadbalancer
 
 import (
@@ -13,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ListenFreebind listens on the TCP address.
+// ListenFreebind listens on the TCP address, even if this host does not have it yet.
 func ListenFreebind(ctx context.Context, address string) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(network, _ string, conn syscall.RawConn) error {
 		var opt error

@@ -84,8 +84,8 @@ func (b *Balancer) note(ctx context.Context, about Member, now health) {
 	m.health = now
 }
 
-// checkReady checks whether a member is ready. A response that denies access counts as ready. An expired certificate counts as
-// not ready, because clients would reject it.
+// checkReady checks whether a member is ready. A response that denies access counts as ready. An expired certificate
+// counts as not ready, because clients would reject it.
 func checkReady(ctx context.Context, client *http.Client, m Member, now func() time.Time) health {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+m.Address.String()+"/readyz", nil)
 	if err != nil {

@@ -1,6 +1,3 @@
-// Package staging copies etcd snapshots onto the machines of control planes. [Stager.Start] finds the snapshot of an
-// order in the store of a policy in the machine's namespace, checks that the control plane can run with it, and streams
-// it to the machine in a background job, one per namespace at a time. The data that the machine uses are not changed.
 package machine
 
 import (
@@ -15,7 +12,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Stager stages snapshots.
+// Stager copies etcd snapshots onto the machines of control planes. It finds the snapshot of an order in the store of a
+// policy in the machine's namespace, checks that the control plane can run with it, and streams it to the machine in a
+// background job, one per namespace at a time. The data that the machine uses are not changed.
 type Stager struct {
 	snapshots.RetrievalSource
 	Jobs *snapshots.Jobs

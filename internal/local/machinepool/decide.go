@@ -225,9 +225,9 @@ func (s Snapshot) providerIDs() []string {
 // then contains their number.
 func (s Snapshot) recorded() bool { return s.Object.Status.Replicas != nil }
 
-// unrestoredIDs returns, for a pool restored from a backup, the provider IDs in its list whose machines are not restored yet.
-// A machine is restored when its Machine exists and its LocalMachine has conditions. The result is empty once all
-// machines have been observed, and sorted like the list.
+// unrestoredIDs returns, for a pool restored from a backup, the provider IDs in its list whose machines are not
+// restored yet. A machine is restored when its Machine exists and its LocalMachine has conditions. The result is empty
+// once all machines have been observed, and sorted like the list.
 func (s Snapshot) unrestoredIDs() []string {
 	if s.recorded() {
 		return nil

@@ -29,31 +29,3 @@ func newName(s Snapshot, i int) string {
 	}
 	return base + "-" + string(suffix)
 }
-
-// spread assigns failure domains: always one of those with the fewest machines.
-type spread struct {
-	domains []string
-	used    map[string]int
-}
-
-func newSpread(s Snapshot) *spread {
-	out := &spread{domains: s.Pool.Spec.FailureDomains, used: map[string]int{}}
-	for _, m := range s.Members {
-		if !m.deleting() {
-			out.used[m.Local.Spec.FailureDomain]++
-		}
-	}
-	return out
-}
-
-// next returns the failure domain of the next machine, empty if the pool has none.
-func (s *spread) next() string {
-	best := ""
-	for _, d := range s.domains {
-		if best == "" || s.used[d] < s.used[best] {
-			best = d
-		}
-	}
-	s.used[best]++
-	return best
-}

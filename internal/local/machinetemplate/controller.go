@@ -20,8 +20,8 @@ const Name = "local-machinetemplate"
 // in between would cause conflicts for controllers that adopt the template, and no autoscaler uses it yet.
 const ownedWithin = 10 * time.Second
 
-// controller reconciles LocalMachineTemplates. It does not use package loop, because the templates have no conditions,
-// no finalizer and cannot be paused.
+// controller reconciles LocalMachineTemplates. It does not use the driver of package reconciler, because the
+// templates have no conditions and no finalizer and cannot be paused.
 type controller struct {
 	client client.Client
 	writer *kube.Writer

@@ -3,12 +3,8 @@ package simulated
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/netip"
-	"slices"
-	"strconv"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -158,7 +154,7 @@ func (m *Machines) leave(ref backend.Ref) error {
 	return m.server.Remove(simulated.OnMachines(cluster))
 }
 
-// SetFaults implements faulty.Kubelets.
+// SetFaults implements FaultyKubelets.
 func (m *Machines) SetFaults(ctx context.Context, ref backend.Ref, faults string) error {
 	notes, err := m.notes(clusterOf(ref))
 	if err != nil {
@@ -191,77 +187,6 @@ func (m *Machines) SetFaults(ctx context.Context, ref backend.Ref, faults string
 	n := read(notes, host)
 	n.Faults = faults
 	return write(notes, host, n)
-}
-
-// balancers offers endpoints to clusters whose control planes run on simulated machines. There is nothing to balance.
-type balancers struct {
-	server *simulated.Server
-
-	mu sync.Mutex
-	// names are the names of the control planes, by the LocalClusters read so far.
-	names map[types.NamespacedName]string
-}
-
-var _ backend.Balancers = (*balancers)(nil)
-
-// name returns and records the name of a LocalCluster's control plane. It is recorded because it cannot be derived once
-// the object is gone.
-func (b *balancers) name(ref backend.Ref) string {
-	name := simulated.OnMachines(clusterOf(ref))
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.names[ref.Object] = name
-	return name
-}
-
-// remember implements backend.Backend. It covers a process that starts while the LocalCluster is paused and therefore
-// never calls Offer for it.
-func (b *balancers) remember(ref backend.Ref) {
-	if ref.Cluster != "" {
-		b.name(ref)
-	}
-}
-
-// forget implements backend.Backend. Without it, the control plane would retain its port and its file.
-func (b *balancers) forget(cluster types.NamespacedName) error {
-	b.mu.Lock()
-	name := b.names[cluster]
-	delete(b.names, cluster)
-	kept := name == "" || slices.Contains(slices.Collect(maps.Values(b.names)), name) // another LocalCluster names the same Cluster
-	b.mu.Unlock()
-	if kept {
-		return nil
-	}
-	return b.server.Remove(name)
-}
-
-// ReserveEndpoint implements backend.Balancers.
-func (b *balancers) ReserveEndpoint(_ context.Context, ref backend.Ref, allowed policy.Configuration) (netip.AddrPort, error) {
-	name := b.name(ref)
-	if !b.server.Holds(name) {
-		if err := checkQuota(b.server, ref.Object.Namespace, allowed); err != nil {
-			return netip.AddrPort{}, err
-		}
-	}
-	port, err := b.server.Reserve(name)
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	return netip.ParseAddrPort(simulated.Host + ":" + strconv.Itoa(port))
-}
-
-// EnsureBalancer implements backend.Balancers.
-func (*balancers) EnsureBalancer(context.Context, backend.BalancerSpec) error { return nil }
-
-// FindBalancer implements backend.Balancers: a load balancer exists while the cluster exists or has a port.
-func (b *balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Balancer, bool, error) {
-	name := b.name(ref)
-	return backend.Balancer{Running: b.server.Status(name).Running}, b.server.Holds(name), nil
-}
-
-// DeleteBalancer implements backend.Balancers.
-func (b *balancers) DeleteBalancer(_ context.Context, ref backend.Ref) error {
-	return b.server.Remove(b.name(ref))
 }
 
 // components lists the control plane components, which run in static Pods.

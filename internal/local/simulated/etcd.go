@@ -19,7 +19,7 @@ func (m *Machines) members(ref backend.Ref) (*store.EtcdCluster, error) {
 	return members, nil
 }
 
-// Survey implements backend.Etcds.
+// Survey implements backend.EtcdRecovery.
 func (m *Machines) Survey(_ context.Context, ref backend.Ref) (recovery.MemberState, error) {
 	members, err := m.members(ref)
 	if err != nil {
@@ -34,7 +34,8 @@ func (m *Machines) Survey(_ context.Context, ref backend.Ref) (recovery.MemberSt
 	return recovery.MemberState{}, fault.New(fault.Invalid, "EtcdMemberSilent", "The member of etcd on machine %s does not answer", ref.Name)
 }
 
-// Rebuild implements backend.Etcds. Simulated members have no data, so the content of a snapshot is not restored.
+// Rebuild implements backend.EtcdRecovery. Simulated members have no data, so the content of a snapshot is not
+// restored.
 func (m *Machines) Rebuild(_ context.Context, ref backend.Ref, order recovery.EtcdOrder) error {
 	members, err := m.members(ref)
 	if err != nil {
@@ -46,7 +47,7 @@ func (m *Machines) Rebuild(_ context.Context, ref backend.Ref, order recovery.Et
 	return members.Rebuild(backend.Hostname(ref.Object.Name), order.ID)
 }
 
-// RebuildProgress implements backend.Etcds.
+// RebuildProgress implements backend.EtcdRecovery.
 func (m *Machines) RebuildProgress(_ context.Context, ref backend.Ref, order recovery.EtcdOrder) (backend.Progress, error) {
 	members, err := m.members(ref)
 	if err != nil {
@@ -58,7 +59,7 @@ func (m *Machines) RebuildProgress(_ context.Context, ref backend.Ref, order rec
 	return backend.Progress{Phase: backend.NotStarted}, nil
 }
 
-// Stage implements backend.Etcds. It reads the snapshot to detect errors in it.
+// Stage implements backend.EtcdRecovery. It reads the snapshot to detect errors in it.
 func (m *Machines) Stage(_ context.Context, ref backend.Ref, order recovery.EtcdOrder, content func(io.Writer) error) error {
 	members, err := m.members(ref)
 	if err != nil {
@@ -70,7 +71,7 @@ func (m *Machines) Stage(_ context.Context, ref backend.Ref, order recovery.Etcd
 	return members.Stage(order.ID)
 }
 
-// Staged implements backend.Etcds.
+// Staged implements backend.EtcdRecovery.
 func (m *Machines) Staged(_ context.Context, ref backend.Ref, order recovery.EtcdOrder) (bool, error) {
 	members, err := m.members(ref)
 	if err != nil {

@@ -163,7 +163,7 @@ func replace(ctx context.Context, client kubernetes.Interface, desired *corev1.N
 	return err
 }
 
-// SetReady implements Kubelets.
+// SetReady implements FaultyKubelets.
 func (m *Machines) SetReady(ctx context.Context, ref backend.Ref, ready bool) error {
 	notes, err := m.notes(clusterOf(ref))
 	if err != nil {

@@ -1,7 +1,9 @@
 // Package subnet divides the address space of local clusters. [Plan] computes the part of a cluster's network that is
-// reserved for nodes, and [Choose] finds a range for a network that overlaps nothing on the host. All functions are
-// pure computations on values supplied by the caller, for IPv4 only. The layout of a network, for example
-// 172.31.0.0/16:
+// reserved for nodes, [Choose] finds a range for a network that overlaps nothing on the host, and [ParseRoutes] and
+// [ParseGateways] read the kernel's routing table. All functions are pure computations on values supplied by the
+// caller, for IPv4 only.
+//
+// The layout of a network, for example 172.31.0.0/16:
 //
 //	172.31.0.1          gateway: the host; hosted control planes listen here
 //	172.31.0.2 – .239   nodes; Slipway assigns the addresses, so that a node retains its address across restarts

@@ -1,5 +1,16 @@
 // Package inplace implements the protocol between controllers and extensions for in-place updates, which change a
-// Machine instead of replacing it.
+// Machine instead of replacing it. It reads and writes the two annotations of the protocol ([IsMarked], [StateOf],
+// [WithHook], [WithoutHook]), and calls the extension that implements a hook to check whether it makes all changes
+// ([Caller.CanUpdateMachine], [Caller.CanUpdateMachineSet]) and to make them ([Caller.UpdateMachine]). For an in-place
+// rollout, the MachineSets of a MachineDeployment transfer Machines to each other; the package reads the annotations
+// of these MachineSets ([MoveProblem], [IsAwaitingCount]). It does not write to the API and does not decide whether a
+// Machine may be disrupted now. Responses are cached in package hook. To change the package, start with [State] and
+// [UpdateCheck], then read coverage.go.
+//
+// The steps of an update. The update-in-progress annotation of a referenced object is written together with its
+// desired spec, so that a reader that sees the annotation sees the spec as well, even with a stale cache. The pending
+// hook is set last, so that the extension is never called for a partly triggered update, and removed last, so that
+// after a crash the remaining annotations are found:
 //
 //	owner of the Machine                           Machine controller                  extension
 //	  CanUpdateMachine, CanUpdateMachineSet ────────────────────────────────────────► returns the changes it makes
@@ -10,22 +21,11 @@
 //	                                                 remove the annotation of the Machine, then of the other
 //	                                                 objects, then the pending hook
 //
-// The update-in-progress annotation of a referenced object is written together with its desired spec. A reader that
-// sees the annotation therefore sees the spec as well, even with a stale cache. The pending hook is set last, so
-// that the extension is never called for a partly triggered update. It is also removed last, so that after a crash
-// the remaining annotations are found.
+// The results of a check ([UpdateCheck]). An unknown result never counts as "no", because Machines must not be
+// replaced only because an extension was briefly unavailable:
 //
-// For an in-place rollout, the MachineSets of a MachineDeployment transfer Machines to each other (move.go).
-//
-// The package reads and writes the two annotations ([IsMarked], [isPending], [isUpdating], [WithHook],
-// [WithoutHook]). It calls the extension that implements a hook to check whether it makes all changes
-// ([Caller.CanUpdateMachine], [Caller.CanUpdateMachineSet]) and to make them ([Caller.UpdateMachine]). It also
-// reads the annotations of MachineSets that transfer Machines ([MoveProblem], [IsAwaitingCount]).
-//
-// A check has one of four results, see [UpdateCheck]: no extension implements the hook, the extension covers all
-// changes, some changes are not covered, or the result is unknown because the call failed or could not be made yet.
-// An unknown result never counts as "no": Machines are not replaced because an extension was briefly unavailable.
-//
-// Responses are cached in package hook. The package does not write to the API and does not decide whether a Machine
-// may be disrupted now. Start with [State] and [UpdateCheck], then read cover.go.
+//	no extension implements the hook       Machines are replaced
+//	the extension covers all changes       Machines are updated in place
+//	some changes are not covered           Machines are replaced
+//	the call failed, or is not possible    unknown: nothing happens until the call succeeds
 package inplace

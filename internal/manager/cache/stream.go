@@ -32,8 +32,8 @@ type stream struct {
 
 var _ watch.Interface = &stream{}
 
-// openStream returns a stream that has received all existing objects. The stream stops with ctx even if nothing watches it
-// yet, because an informer does not stop before its handlers have returned.
+// openStream returns a stream that has received all existing objects. The stream stops with ctx even if nothing watches
+// it yet, because an informer does not stop before its handlers have returned.
 func openStream(ctx context.Context, source cache.Informer, kind schema.GroupVersionKind) (*stream, error) {
 	s := &stream{kind: kind, source: source, events: make(chan watch.Event), ended: make(chan struct{})}
 	var err error

@@ -11,11 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
-	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,8 +21,6 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
-	"github.com/slipwayhq/slipway/internal/conversion"
-	"github.com/slipwayhq/slipway/internal/manager/webhook"
 )
 
 func named(name string) metav1.ObjectMeta {
@@ -206,72 +202,6 @@ spec:
         partitions: [{device: /dev/x, layout: false}]
       files: [{path: /etc/x, content: text}]
 `
-
-// CV-01: manifests of v1beta1 are accepted, and read in either version.
-func testConversion(t *testing.T, w *world) {
-	for _, manifest := range []string{oldCluster, oldConfig} {
-		if err := w.client.Create(t.Context(), parse(t, manifest)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	key := client.ObjectKey{Namespace: "default", Name: "old"}
-	got := &clusterv1.Cluster{}
-	if err := w.client.Get(t.Context(), key, got); err != nil {
-		t.Fatal(err)
-	}
-	want := clusterv1.ClusterSpec{
-		ClusterNetwork: clusterv1.ClusterNetwork{Pods: clusterv1.NetworkRanges{CIDRBlocks: []string{"172.31.128.0/17"}}},
-		InfrastructureRef: clusterv1.ContractVersionedObjectReference{
-			APIGroup: "infrastructure.slipway.dev", Kind: "LocalCluster", Name: "old",
-		},
-		ControlPlaneRef: clusterv1.ContractVersionedObjectReference{
-			APIGroup: "controlplane.slipway.dev", Kind: "HostedControlPlane", Name: "old",
-		},
-	}
-	if diff := cmp.Diff(want, got.Spec); diff != "" {
-		t.Errorf("v1beta2 (-want +got):\n%s", diff)
-	}
-	config := &bootstrapv1.KubeadmConfigTemplate{}
-	if err := w.client.Get(t.Context(), key, config); err != nil {
-		t.Fatal(err)
-	}
-	if s := config.Spec.Template.Spec.JoinConfiguration.Timeouts.DiscoverySeconds; s == nil || *s != 90 {
-		t.Errorf("the discovery timeout is %v, want 90 s", s)
-	}
-	// A field that v1beta1 does not have survives a change made in v1beta1.
-	got.Spec.AvailabilityGates = []clusterv1.ClusterAvailabilityGate{{ConditionType: "Mine"}}
-	got.Spec.Paused = new(false)
-	if err := w.client.Update(t.Context(), got); err != nil {
-		t.Fatal(err)
-	}
-	old := &clusterv1beta1.Cluster{}
-	if err := w.client.Get(t.Context(), key, old); err != nil {
-		t.Fatal(err)
-	}
-	ref := corev1.ObjectReference{APIVersion: "infrastructure.slipway.dev/v1alpha1", Kind: "LocalCluster", Name: "old", Namespace: "default"}
-	if diff := cmp.Diff(&ref, old.Spec.InfrastructureRef); diff != "" {
-		t.Errorf("the reference in v1beta1 (-want +got):\n%s", diff)
-	}
-	if old.Annotations[conversion.DataAnnotation] == "" {
-		t.Error("the conversion data is missing in v1beta1")
-	}
-	old.Spec.ClusterNetwork.Pods.CIDRBlocks = []string{"172.31.64.0/18"}
-	if err := w.client.Update(t.Context(), old); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.client.Get(t.Context(), key, got); err != nil {
-		t.Fatal(err)
-	}
-	want.ClusterNetwork.Pods.CIDRBlocks = []string{"172.31.64.0/18"}
-	want.AvailabilityGates = []clusterv1.ClusterAvailabilityGate{{ConditionType: "Mine"}}
-	want.Paused = new(false)
-	if diff := cmp.Diff(want, got.Spec); diff != "" {
-		t.Errorf("v1beta2 after a change in v1beta1 (-want +got):\n%s", diff)
-	}
-	if _, kept := got.Annotations[conversion.DataAnnotation]; kept {
-		t.Error("the conversion data is stored")
-	}
-}
 
 // Z-06: what kubectl explain, kubectl get and kubectl's short names are made from.
 func testExplain(t *testing.T, w *world) {
@@ -483,57 +413,5 @@ func testTemplates(t *testing.T, w *world) {
 	template.Status.NodeInfo = localv1.NodeInfo{Architecture: "amd64", OperatingSystem: "linux"}
 	if err := w.client.Status().Update(t.Context(), template); err != nil {
 		t.Errorf("IM-10: %v", err)
-	}
-}
-
-// CV-01, FL-04: installing again writes nothing, other managers share the certificate, and a new address is told.
-func testInstallation(t *testing.T, w *world) {
-	versions := func() map[string]string {
-		out := map[string]string{}
-		for _, kind := range []string{"CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
-			list := &metav1.PartialObjectMetadataList{}
-			group := "admissionregistration.k8s.io"
-			if kind == "CustomResourceDefinition" {
-				group = "apiextensions.k8s.io"
-			}
-			list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind + "List"})
-			if err := w.client.List(t.Context(), list); err != nil {
-				t.Fatal(err)
-			}
-			for _, item := range list.Items {
-				out[kind+" "+item.Name] = item.ResourceVersion
-			}
-		}
-		return out
-	}
-	before := versions()
-	other := webhook.NewCertificates(w.client, namespace, w.address)
-	if err := other.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if string(other.CA()) != string(w.certificates.CA()) {
-		t.Error("a second manager made an authority of its own")
-	}
-	if err := webhook.Install(t.Context(), w.client, w.address, other.CA()); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(before, versions()); diff != "" {
-		t.Errorf("installing again wrote (-before +after):\n%s", diff)
-	}
-	service := webhook.Address{Service: webhook.Service{Namespace: namespace, Name: "slipway-webhook"}}
-	if err := webhook.Install(t.Context(), w.client, service, other.CA()); err != nil {
-		t.Fatal(err)
-	}
-	changed := 0
-	for name, version := range versions() {
-		if before[name] != version {
-			changed++
-		}
-	}
-	if want := 17 + 8; changed != want {
-		t.Errorf("a new address changed %d objects, want %d: the CRDs of several versions, the validation of five providers and the defaulting of three", changed, want)
-	}
-	if err := webhook.Install(t.Context(), w.client, w.address, w.certificates.CA()); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -9,7 +9,7 @@
 // possible: no status updates, no deletions except of ClusterClasses, and only those updates that change a
 // field on which a rule or a default depends (kinds.go). An update in an older version is always matched,
 // because the API server does not validate the content of the conversion annotation against the schema;
-// restored.go does. Objects that the rules of managed topologies depend on are read from the API server, not
-// from the cache (facts.go). Requests are limited in size and number, and in `slipway up` only the API server
-// may call (limits.go). Start at kinds.go and install.go.
+// conversiondata.go does. Objects that the rules of managed topologies depend on are read from the API server,
+// not from the cache (relatedobjects.go). Requests are limited in size and number, and in `slipway up` only the API
+// server may call (limits.go). Start at kinds.go and install.go.
 package webhook

@@ -215,8 +215,8 @@ func (b builder) details(row *Object, spec clusterv1.MachineSpec, infrastructure
 	}
 }
 
-// repeatsParent reports whether a child adds no information to its parent: its issues are displayed there, and it is ready,
-// reports no state, or has the same status.
+// repeatsParent reports whether a child adds no information to its parent: its issues are displayed there, and it is
+// ready, reports no state, or has the same status.
 func repeatsParent(child, parent *Object) bool {
 	if child.Missing != "" || child.DeletedAt != nil && parent.DeletedAt == nil {
 		return false

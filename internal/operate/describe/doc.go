@@ -1,3 +1,16 @@
-// Package cluster reads a Cluster by name, with a helpful error if it does not exist ([GetCluster]), and validates the names
-// of new clusters ([CheckName]).
+// Package describe displays a cluster as a tree of its objects. [Read] reads the objects of a cluster by references,
+// labels and owner references; [Build] arranges them as a tree of [Object] values with replica counts and conditions;
+// [Render] prints the tree as a table, with Unicode on a terminal and plain ASCII elsewhere. Build and Render have no
+// side effects. Provider objects are found through references only, and the package never writes to the API.
+// [GetCluster] reads only the Cluster, with a helpful error if it does not exist, and [CheckName] validates the names
+// of new clusters; both are used by most commands.
+//
+// The tree has these parts:
+//
+//	Cluster
+//	├─ClusterInfrastructure
+//	├─ControlPlane ── Machines
+//	├─Workers ── MachineDeployments, MachinePools, MachineSets ── Machines ── MachineInfrastructure, BootstrapConfig
+//	├─Addons ── ClusterResourceSets
+//	└─Hooks ── handlers of Runtime Extensions that block the topology
 package describe

@@ -50,8 +50,8 @@ func (o *Object) state() string {
 	return key
 }
 
-// groupRow returns one row for several machines. It has the conditions that all machines have in common, with the latest
-// transition time.
+// groupRow returns one row for several machines. It has the conditions that all machines have in common, with the
+// latest transition time.
 func groupRow(members []*Object) *Object {
 	first := members[0]
 	row := &Object{APIVersion: first.APIVersion, Kind: first.Kind, Namespace: first.Namespace, negative: first.negative}

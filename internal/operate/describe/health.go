@@ -62,8 +62,8 @@ func (b builder) remediation(m *clusterv1.Machine) (first *Remediation) {
 	return first
 }
 
-// appliesHealthChecks reports whether MachineHealthChecks apply to the Machine now: to workers once the control plane is
-// initialized, and to no Machine while the Cluster is paused or its infrastructure is not ready.
+// appliesHealthChecks reports whether MachineHealthChecks apply to the Machine now: to workers once the control plane
+// is initialized, and to no Machine while the Cluster is paused or its infrastructure is not ready.
 func (b builder) appliesHealthChecks(m *clusterv1.Machine) bool {
 	c := b.Cluster
 	if c.Spec.Paused != nil && *c.Spec.Paused || condition.Set(c.Status.Conditions).IsFalse(clusterv1.ClusterInfrastructureReadyCondition) {

@@ -128,8 +128,8 @@ func withoutLog(message string) string {
 	return strings.Join(out, "\n")
 }
 
-// mergeRepeatedItems merges the lines of a message that are the same for several conditions: "* A, B: message". Lines with
-// continuation lines are left unchanged.
+// mergeRepeatedItems merges the lines of a message that are the same for several conditions: "* A, B: message". Lines
+// with continuation lines are left unchanged.
 func mergeRepeatedItems(message string) string {
 	lines := strings.Split(message, "\n")
 	var out []string

@@ -234,8 +234,8 @@ func (s *Snapshot) readObject(ctx context.Context, r Reader, ref Ref) error {
 	return nil
 }
 
-// otherNamespaceHint names a namespace that has an object with that name, if the user may list it, because a missing -n is a
-// common mistake.
+// otherNamespaceHint names a namespace that has an object with that name, if the user may list it, because a missing -n
+// is a common mistake.
 func otherNamespaceHint(ctx context.Context, r client.Reader, mapping *meta.RESTMapping, name string) string {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(mapping.GroupVersionKind)

@@ -1,7 +1,7 @@
 // Package encryptionkeys rotates the keys that encrypt the etcd data of a hosted control plane, while the cluster is
 // running. It reads the progress from Secret <cluster>-encryption and the status of the HostedControlPlane, computes
 // the next step ([decide], without side effects), executes it, and waits until the control plane has followed
-// ([Order.Run]). The command can be killed at any time, and continues when it is run again:
+// ([Rotator.Run]). The command can be killed at any time, and continues when it is run again:
 //
 //	Secret has            control plane runs with   next step
 //	old                   old                       add new keys before the old ones
@@ -11,6 +11,6 @@
 //	new, rewritten        new                       done
 //
 // The Secret is the only record of the progress. Independently of the Secret, the control plane itself (package
-// plane/workload) never starts without keys that its data may require. Keys are never displayed, and not removed before
+// processconfig) never starts without keys that its data may require. Keys are never displayed, and not removed before
 // everything has been rewritten with others.
 package encryptionkeys

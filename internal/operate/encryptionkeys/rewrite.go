@@ -29,7 +29,8 @@ const (
 	pageSize, parallel = 500, 8
 	// perSecond is the maximum number of requests per second.
 	perSecond = 400
-	// named is the maximum number of failed objects in an error, and said the maximum length of each message in bytes.
+	// maxNamedFailures is the maximum number of failed objects in an error, and maxMessageLength the maximum length of
+	// each message in bytes.
 	maxNamedFailures, maxMessageLength = 5, 300
 	// limitPause is the delay before a retry after a rate limit, and limitTries the maximum number of attempts.
 	limitPause, limitTries = time.Second, 120
@@ -80,8 +81,8 @@ func RewriteAll(ctx context.Context, config *rest.Config) (n int, err error) {
 	return r.objects, nil
 }
 
-// storedResources returns the resources that the API server itself stores: those that support list and patch, each in its newest
-// version that is not served by an aggregated API server.
+// storedResources returns the resources that the API server itself stores: those that support list and patch, each in
+// its newest version that is not served by an aggregated API server.
 func storedResources(ctx context.Context, config *rest.Config) ([]schema.GroupVersionResource, error) {
 	elsewhere, err := aggregated(ctx, config)
 	if err != nil {

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 )
@@ -14,8 +17,8 @@ import (
 // ReasonTimeout is the reason when a wait timed out; Transient.
 const ReasonTimeout = "WaitTimeout"
 
-// maxUnreachableReads is the maximum number of consecutive reads during which the management cluster may be unreachable, because
-// it may be restarting.
+// maxUnreachableReads is the maximum number of consecutive reads during which the management cluster may be
+// unreachable, because it may be restarting.
 const maxUnreachableReads = 15
 
 // Source provides snapshots of a cluster.
@@ -93,4 +96,18 @@ func Elapsed(d time.Duration) string {
 		return fmt.Sprintf("%ds", s)
 	}
 	return fmt.Sprintf("%dm%02ds", s/60, s%60)
+}
+
+// WaitForCreation waits until the cluster is available with all its nodes, and reports the progress. If the cluster
+// does not exist or is deleted meanwhile, the fault is Gone.
+func WaitForCreation(ctx context.Context, c client.WithWatch, key client.ObjectKey, show Reporter) error {
+	return Run(ctx, NewAPI(ctx, c, key), func(s describe.Snapshot, err error) ([]Step, error) {
+		if apierrors.IsNotFound(err) {
+			return nil, fault.New(fault.Gone, reasonDeleted, "cluster %q does not exist (any more)", key.Name).From(err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return Creation(s)
+	}, show)
 }

@@ -15,8 +15,8 @@ import (
 // and lines in a log are permanent.
 const detailInterval = 5 * time.Second
 
-// detailDelay is the time after the end of a step for which Plain prints no detail of the last step, because the summary
-// conditions lag behind.
+// detailDelay is the time after the end of a step for which Plain prints no detail of the last step, because the
+// summary conditions lag behind.
 const detailDelay = 2 * time.Second
 
 // detailLength is the maximum length of a detail in characters. It usually includes the first issue; "slipway describe"

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -309,47 +307,3 @@ func find(u *unstructured.Unstructured, conditionType string) *describe.Conditio
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
-
-// join joins messages to one line, without those that are contained in another one.
-func join(parts []string) string {
-	var out []string
-	for i, part := range parts {
-		again := slices.ContainsFunc(parts[:i], func(p string) bool { return strings.Contains(p, part) }) ||
-			slices.ContainsFunc(parts[i+1:], func(p string) bool { return p != part && strings.Contains(p, part) })
-		if part != "" && !again {
-			out = append(out, part)
-		}
-	}
-	return strings.Join(out, "; ")
-}
-
-// logFollows matches the end of a message line after which log lines follow, up to the next item.
-var logFollows = regexp.MustCompile(`[;,] (its last lines|it last said):$`)
-
-// flat converts a condition message to one line, without log lines.
-func flat(message string) string {
-	var parts []string
-	inLog := false
-	for line := range strings.Lines(message) {
-		line = strings.TrimSpace(line)
-		if inLog = inLog && !strings.HasPrefix(line, "* "); inLog {
-			continue
-		}
-		inLog = logFollows.MatchString(line)
-		if part := strings.TrimLeft(logFollows.ReplaceAllString(line, ""), "* "); part != "" {
-			parts = append(parts, part)
-		}
-	}
-	var out strings.Builder
-	for i, part := range parts {
-		switch {
-		case i == 0:
-		case strings.HasSuffix(parts[i-1], ":"):
-			out.WriteString(" ")
-		default:
-			out.WriteString("; ")
-		}
-		out.WriteString(part)
-	}
-	return out.String()
-}

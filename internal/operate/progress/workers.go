@@ -3,7 +3,6 @@ package progress
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -228,20 +227,6 @@ func pendingReplicas(v contract.ControlPlaneView) string {
 		return fmt.Sprintf("%d of %d replicas available", available, desired)
 	}
 	return ""
-}
-
-// replicaCounts matches a message line with the replica counts of a group, which its step already displays.
-var replicaCounts = regexp.MustCompile(`^(\* )?(\d+ available replicas, at least \d+ required( \(spec\.replicas is \d+\))?$|Rolling out \d+ not up-to-date replicas$|Scaling (up|down) from \d+ to \d+ replicas$)`)
-
-// withoutReplicaCounts removes the replica counts of a group from its message.
-func withoutReplicaCounts(message string) string {
-	var out []string
-	for _, line := range strings.Split(message, "\n") {
-		if rest := strings.TrimSpace(replicaCounts.ReplaceAllString(line, "")); rest != "" {
-			out = append(out, rest)
-		}
-	}
-	return strings.Join(out, "\n")
 }
 
 func value(n *int32, otherwise int32) int32 {

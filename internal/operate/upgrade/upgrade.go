@@ -56,7 +56,7 @@ type Step struct {
 	Workers []Group `json:"workers,omitempty"`
 }
 
-// Group is a MachineDeployment or machinePool of the topology.
+// Group is a MachineDeployment or MachinePool of the topology.
 type Group struct {
 	Kind string `json:"kind"`
 	// Name is the name in the topology.

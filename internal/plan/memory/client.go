@@ -282,8 +282,8 @@ func (s subresource) Apply(context.Context, runtime.ApplyConfiguration, ...clien
 	return errNotSupported
 }
 
-// WriteAsSystem writes a complete object including its status on behalf of a simulated component, without admission or field
-// tracking. It creates the object if it does not exist.
+// WriteAsSystem writes a complete object including its status on behalf of a simulated component, without admission or
+// field tracking. It creates the object if it does not exist.
 func (a *API) WriteAsSystem(next *unstructured.Unstructured, by string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

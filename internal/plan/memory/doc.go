@@ -7,6 +7,5 @@
 //
 //	write ─► prune, default ─► admission ─► schema, CEL ─► managed fields ─► store ─► event (queued until read)
 //
-// The package has no garbage collector and no controllers; the owner of the API simulates other components. Start with
-// [API], then write.go.
+// The package has no garbage collector and no controllers; the owner of the API simulates other components.
 package memory

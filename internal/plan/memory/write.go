@@ -183,8 +183,8 @@ type admissionInput struct {
 	before client.Object
 }
 
-// callAdmission calls admission without holding the lock, because admission reads other objects. A concurrent write causes a
-// conflict.
+// callAdmission calls admission without holding the lock, because admission reads other objects. A concurrent write
+// causes a conflict.
 func (a *API) callAdmission(ctx context.Context, on admissionInput, wanted client.Object) (client.Object, error) {
 	w, old := on.write, on.old
 	wanted.GetObjectKind().SetGroupVersionKind(w.kind.gvk)

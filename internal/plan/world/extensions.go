@@ -30,7 +30,7 @@ type HookCall struct {
 
 // Extensions simulates Runtime Extensions. Lifecycle hooks are recorded but never called, and do not block.
 // UpdateMachine is not called either, and succeeds immediately. Extensions that only compute a result are called if
-// there is a registry (answers.go). It implements hook.Client.
+// there is a registry (extensioncalls.go). It implements hook.Client.
 type Extensions struct {
 	world  *World
 	reader client.Reader

@@ -12,6 +12,9 @@ const (
 	maxFactor = 5
 )
 
+// minKeys is the minimum number of remembered keys before old ones are removed.
+const minKeys = 1024
+
 // Debouncer separates the starts of work on the same key by an interval. Work on an object causes events for it,
 // through its own writes and through the writes of its dependents. The first event starts work at once; further
 // events within the interval share one start at its end. If the API server is busy, events arrive more slowly and

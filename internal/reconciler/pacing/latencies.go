@@ -7,6 +7,12 @@ import (
 	"time"
 )
 
+// memory is the number of samples in a moving average.
+const memory = 16
+
+// smooth returns the moving average after another sample.
+func smooth(average, sample time.Duration) time.Duration { return average + (sample-average)/memory }
+
 // Latencies are moving averages of the latency of calls to many servers. The zero value is empty.
 type Latencies[K comparable] struct {
 	mu   sync.Mutex

@@ -1,5 +1,3 @@
-// Package kstatus computes the status that generic tools derive from an object: Flux, Helm 4 and others wait for
-// objects of any kind with the kstatus library.
 package kstatus
 
 import (

@@ -71,8 +71,8 @@ type decision struct {
 	verdict  Decision
 }
 
-// ask reports whether a hook does not block. If it blocks or its result is not known yet, ask records that in the
-// verdict.
+// ask reports whether a hook does not block. If it blocks or its result is not known yet, this is recorded in the
+// decision.
 func (d *decision) ask(action string, q HookCall) bool {
 	if !d.RuntimeSDK {
 		return true
@@ -111,8 +111,8 @@ func retried(err error) string {
 	return "; retrying"
 }
 
-// allowsAndRecords is like ask, for hooks of the sequence: if the hook has handlers and does not block, this is written before the
-// next hook is called.
+// allowsAndRecords is like ask, for hooks of the sequence: if the hook has handlers and does not block, this is written
+// before the next hook is called.
 func (d *decision) allowsAndRecords(action string, q HookCall) bool {
 	if !d.ask(action, q) {
 		return false
@@ -192,7 +192,7 @@ func (d *decision) deletion() Decision {
 	return d.verdict
 }
 
-// conclude completes the verdict.
+// conclude completes the decision.
 func (d *decision) conclude() Decision {
 	if len(d.verdict.Ask) > 0 {
 		return Decision{Ask: d.verdict.Ask}

@@ -46,8 +46,8 @@ func Lowest(workers []Worker, controlPlane, target string) string {
 	return lowest.String()
 }
 
-// isOutsideUpgradePath reports whether a worker has a version that is not part of any upgrade: none, an invalid one, or one newer
-// than the control plane's version.
+// isOutsideUpgradePath reports whether a worker has a version that is not part of any upgrade: none, an invalid one, or
+// one newer than the control plane's version.
 func isOutsideUpgradePath(w Worker, controlPlane string) bool {
 	v, err := version.Parse(w.Version)
 	if err != nil {

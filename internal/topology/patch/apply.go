@@ -32,8 +32,8 @@ type scope struct {
 	ownBuiltins map[string]any
 }
 
-// Apply applies the patches to the items. If responses of extensions are missing, it returns questions and no result.
-// globals are the variables of the topology, including the builtin variable.
+// Apply applies the patches to the items. If responses of extensions are missing, it returns the requests for them and
+// no result. globals are the variables of the topology, including the builtin variable.
 func (p *Program) Apply(globals variables.Values, items []Item, answers Responses) (Result, []ExtensionRequest, error) {
 	r := &run{Program: p, globals: globals, answers: answers, items: items, shared: map[*valueTemplate]rendered{}, parsed: map[string]rendered{}}
 	if err := r.prepare(); err != nil {

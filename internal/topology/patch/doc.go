@@ -1,10 +1,10 @@
-// Package patch applies the patches of a ClusterClass to its templates (Program.Apply). It processes the patches in
+// Package patch applies the patches of a ClusterClass to its templates ([Program.Apply]). It processes the patches in
 // order: inline patches (selectors, enabledIf, and JSON patches with values, variables or templates) and patches that
 // extensions generate. It changes copies of the templates, and only their spec, labels and annotations, and the labels
 // and annotations of the objects created from them. The package does not call extensions: their responses are an input,
-// and if one is missing, Apply returns a Question that the caller has to resolve before it calls Apply again. Templates
-// are Go templates with sprig functions, but without access to the time, randomness and the environment, and with
-// limits on work and output.
+// and if one is missing, Apply returns an [ExtensionRequest] that the caller has to send before it calls Apply again.
+// Templates are Go templates with sprig functions, but without access to the time, randomness and the environment, and
+// with limits on work and output.
 //
-//	class ──► Program ──► Apply(globals, items, answers) ──► patched items, or questions
+//	class ──► Compile ──► Program ──► Apply(globals, items, responses) ──► patched items, or requests
 package patch

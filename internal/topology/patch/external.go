@@ -24,7 +24,7 @@ import (
 
 const builtin = runtimehooksv1.BuiltinsName
 
-// generate applies the patches of an extension, or returns a question if they are not known yet.
+// generate applies the patches of an extension, or returns the request for them if they are not known yet.
 func (r *run) generate(patch *compiledPatch) (*ExtensionRequest, error) {
 	extension := patch.external.GeneratePatchesExtension
 	if extension == "" {
@@ -75,7 +75,7 @@ func (r *run) take(patch *compiledPatch, response *runtimehooksv1.GeneratePatche
 	return nil
 }
 
-// Accepts reports whether a response can be applied to the templates in the question.
+// Accepts reports whether a response can be applied to the templates in the request.
 func (q ExtensionRequest) Accepts(answer any) bool {
 	request, generates := q.Request.(*runtimehooksv1.GeneratePatchesRequest)
 	response, ok := answer.(*runtimehooksv1.GeneratePatchesResponse)
@@ -125,7 +125,7 @@ func (r *run) takeOne(i int, answer runtimehooksv1.GeneratePatchesResponseItem) 
 	return nil
 }
 
-// validate returns questions for the extensions that validate topologies. It runs after all patches.
+// validate returns the requests to extensions that validate topologies. It runs after all patches.
 func (r *run) validate() ([]ExtensionRequest, error) {
 	var questions []ExtensionRequest
 	for p := range r.patches {

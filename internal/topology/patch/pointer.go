@@ -33,8 +33,8 @@ func (p pointer) String() string {
 	return b.String()
 }
 
-// mutablePaths returns the paths below which patches may change a template. All other fields identify the template, or are not
-// used to create the objects of a topology.
+// mutablePaths returns the paths below which patches may change a template. All other fields identify the template, or
+// are not used to create the objects of a topology.
 func mutablePaths() []pointer {
 	return []pointer{
 		{"metadata", "labels"}, {"metadata", "annotations"},

@@ -60,11 +60,11 @@ type ExtensionRequest struct {
 	Patch, Extension string
 	// Request is a GeneratePatchesRequest or a ValidateTopologyRequest.
 	Request runtime.Object
-	// Key is a hash of the request: a response is valid for every question with the same key.
+	// Key is a hash of the request: a response is valid for every request with the same key.
 	Key string
 }
 
-// String returns a description of the question.
+// String returns a description of the request.
 func (q ExtensionRequest) String() string {
 	if _, validates := q.Request.(*runtimehooksv1.ValidateTopologyRequest); validates {
 		return "whether extension " + q.Extension + " of patch " + q.Patch + " accepts the topology"
@@ -72,6 +72,6 @@ func (q ExtensionRequest) String() string {
 	return "what extension " + q.Extension + " of patch " + q.Patch + " changes"
 }
 
-// Responses holds the responses of extensions by the keys of the questions. A response to a ValidateTopologyRequest means
-// that the topology was accepted.
+// Responses holds the responses of extensions by the keys of the requests. A response to a ValidateTopologyRequest
+// means that the topology was accepted.
 type Responses map[string]runtimehooksv1.ResponseObject

@@ -30,7 +30,7 @@ type definition struct {
 	compiled func() (*compiled, error)
 	// seen caches values that are known to be valid, or to need no defaults, because most values do not change between
 	// calls.
-	seen *lru.Cache // keys of type verdict, without values
+	seen *lru.Cache // keys of type cachedResult, without values
 }
 
 // cachedResult is a cached property of a value.
@@ -43,13 +43,13 @@ const (
 	isValid    = "valid"
 	isComplete = "complete"
 
-	// seenMost is the maximum number of verdicts cached for one definition, seenLongest the maximum length of a cached
+	// seenMost is the maximum number of results cached for one definition, seenLongest the maximum length of a cached
 	// value.
 	seenMost    = 128
 	seenLongest = 2048
 )
 
-// isKnown reports whether a verdict about a value is cached.
+// isKnown reports whether a result for a value is cached.
 func (d *definition) isKnown(about string, value apiextensionsv1.JSON) bool {
 	if len(value.Raw) > seenLongest {
 		return false
@@ -58,7 +58,7 @@ func (d *definition) isKnown(about string, value apiextensionsv1.JSON) bool {
 	return known
 }
 
-// keep caches a verdict about a value.
+// keep caches a result for a value.
 func (d *definition) keep(about string, value apiextensionsv1.JSON) {
 	if len(value.Raw) <= seenLongest {
 		d.seen.Add(cachedResult{about, string(value.Raw)}, nil)

@@ -1,4 +1,3 @@
-// Package check checks whether objects can be moved to another management cluster. It accesses no cluster. See [CheckItem].
 package graph
 
 import (
@@ -59,8 +58,8 @@ func IsInitialized(o *unstructured.Unstructured) bool {
 	return isTrueAt(o, "status", "initialization", "controlPlaneInitialized") || hasTrueCondition(o, "ControlPlaneInitialized")
 }
 
-// CheckProviders returns the providers that the target lacks, or has in an older version. It returns none if the target has
-// no inventory; then only kinds are compared.
+// CheckProviders returns the providers that the target lacks, or has in an older version. It returns none if the target
+// has no inventory; then only kinds are compared.
 func CheckProviders(source, target []CheckProvider) []string {
 	if len(target) == 0 {
 		return nil
@@ -127,8 +126,8 @@ func IsClassPaused(o *unstructured.Unstructured) bool {
 	return paused
 }
 
-// CheckUnobserved returns the Clusters whose controller has not reported the pause yet. After 15 seconds it returns none,
-// because the controller may not be running.
+// CheckUnobserved returns the Clusters whose controller has not reported the pause yet. After 15 seconds it returns
+// none, because the controller may not be running.
 func CheckUnobserved(items []Item, waited time.Duration) []string {
 	const enough = 15 * time.Second
 	if waited >= enough {

@@ -1,6 +1,9 @@
 // Package graph determines which objects of a management cluster a move includes. It builds a graph of objects from
 // their owner references and from references that Cluster API makes without an owner ([Build]), selects the objects to
-// move, to copy and to reject ([Graph.Select]), and orders the selection with owners first. It accesses no cluster.
+// move, to copy and to reject ([Graph.Select]), and orders the selection with owners first. It also reports the
+// problems that prevent the move of an object ([CheckItem]), describes the linked objects that are left behind
+// ([LeftBehind]), and converts objects for the target: [Strip] removes cluster-specific content, and [Contains]
+// compares two objects. The package has no side effects and accesses no cluster.
 //
 // The roots of an object follow from these links:
 //
@@ -25,5 +28,5 @@
 //	some Clusters: also belongs to another Cluster         copied if it is a template, a policy or plain data,
 //	                                                       else rejected
 //
-// [Graph.Loose] returns the references and owners of the selection that are not selected.
+// [Graph.UnselectedLinks] returns the references and owners of the selection that are not selected.
 package graph

@@ -200,7 +200,8 @@ func (g *Graph) linkPolicy(n *Node, clusters []string) {
 	}
 }
 
-// PolicySelects reports whether an EtcdSnapshotPolicy selects a Cluster of its namespace. An invalid policy selects none.
+// PolicySelects reports whether an EtcdSnapshotPolicy selects a Cluster of its namespace. An invalid policy selects
+// none.
 func PolicySelects(policy, cluster *unstructured.Unstructured) bool {
 	name, _, _ := unstructured.NestedString(policy.UnstructuredContent(), "spec", "clusterName")
 	fields, selects, _ := unstructured.NestedMap(policy.UnstructuredContent(), "spec", "clusterSelector")

@@ -47,7 +47,7 @@ func groupOf(fields map[string]any) (string, bool) {
 }
 
 // isUntyped reports whether a kind without a group refers to a Secret or ConfigMap, as in the resources of a
-// clusterResourceSet.
+// ClusterResourceSet.
 func isUntyped(from ID, kind string) bool {
 	return (from.Group == clusterv1.GroupVersion.Group || from.Group == addonsv1.GroupVersion.Group) && (kind == "Secret" || kind == "ConfigMap")
 }
@@ -104,9 +104,9 @@ func (g *Graph) linkReferences(n *Node) {
 	}
 }
 
-// UnselectedLinks returns references and owner references of the selection to objects in the same namespace that are not
-// selected. It ignores the owners of objects labelled to move alone, and of copied objects, which remain at the source
-// together with their owners.
+// UnselectedLinks returns references and owner references of the selection to objects in the same namespace that are
+// not selected. It ignores the owners of objects labelled to move alone, and of copied objects, which remain at the
+// source together with their owners.
 func (g *Graph) UnselectedLinks(s Selection) []Link {
 	chosen := map[ID]bool{}
 	for _, i := range s.Items() {

@@ -104,8 +104,8 @@ func (n *Node) isGlobal() bool {
 	return all || global && canBeDuplicated(n)
 }
 
-// isOnlyReferenced reports whether an object is a Secret or ConfigMap that the selection only refers to. Another program may
-// use it, too.
+// isOnlyReferenced reports whether an object is a Secret or ConfigMap that the selection only refers to. Another
+// program may use it, too.
 func (n *Node) isOnlyReferenced() bool { return n.ID.Group == "" && !n.boundToParents && !n.roots[n] }
 
 // reaches reports whether an object outside of the namespace belongs to the selection. Cluster-scoped objects always
@@ -167,8 +167,8 @@ func (w Scope) binds(set *Node) bool {
 // isBefore reports whether an object that fulfills the condition depends on this one.
 func (n *Node) isBefore(is func(*Node) bool) bool { return slices.ContainsFunc(n.after, is) }
 
-// canBeDuplicated reports whether an object can exist in two management clusters: it is a template or data that no controller
-// acts on, or a policy, which in each management cluster applies to the Clusters there.
+// canBeDuplicated reports whether an object can exist in two management clusters: it is a template or data that no
+// controller acts on, or a policy, which in each management cluster applies to the Clusters there.
 func canBeDuplicated(n *Node) bool {
 	if n.ID.Group == "" {
 		return n.ID.Kind == "Secret" || n.ID.Kind == "ConfigMap"

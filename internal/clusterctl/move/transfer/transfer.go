@@ -52,7 +52,7 @@ type Transfer struct {
 	// From is nil if the objects are read from files.
 	From, To *Endpoint
 	Entries  []Entry
-	// Here and There return the ID of an entry in From and in To.
+	// SourceID and TargetID return the ID of an entry in From and in To.
 	SourceID, TargetID func(Entry) graph.ID
 	// Change is called for each object before it is written.
 	Change func(*unstructured.Unstructured) error

@@ -28,7 +28,7 @@ type Input struct {
 	// Certificates are the certificate files of a control plane machine, see [CertificateFiles]. They are empty for a
 	// worker.
 	Certificates []File
-	// configPath is the path of kubeadm's configuration. It defaults to [initConfigPath] or [joinConfigPath].
+	// ConfigPath is the path of kubeadm's configuration. It defaults to [initConfigPath] or [joinConfigPath].
 	ConfigPath string
 }
 

@@ -1,18 +1,16 @@
-// Package upgrade updates the objects that kubeadm creates in a workload cluster to the version and configuration of
-// the KubeadmControlPlane. [Read] reads the objects, [Before] returns the changes required before a Machine with
-// another version or configuration joins, [After] returns the changes once all Machines are up to date, and [Apply]
-// applies a change. The controller decides when.
+// Package addons updates the objects that kubeadm creates in a workload cluster to the version and configuration of the
+// KubeadmControlPlane. [Read] reads the objects, [Before] returns the changes required before a Machine with another
+// version or configuration joins, [After] returns the changes once all Machines are up to date, and [Apply] applies a
+// change. The controller decides when. Manual changes of other fields of these objects are preserved. The ConfigMap
+// kubelet-config has no version and is not changed, because kubeadm reads it as it is. Addons that the annotations of
+// the KubeadmControlPlane exclude are skipped, and kube-proxy and CoreDNS are never created.
+//
+// The objects, and the fields that are changed:
 //
 //	before a Machine joins                        after all Machines are up to date
-//	  roles that kubeadm needs  create missing      DaemonSet kube-proxy    image
+//	  roles that kubeadm needs  create missing      DaemonSet kube-proxy     image
 //	  ConfigMap kubeadm-config  version, images,    ConfigMap kubeadm-config image of CoreDNS
-//	                            feature gates,      ConfigMap coredns       Corefile migrated, with a backup
+//	                            feature gates,      ConfigMap coredns        Corefile migrated, with a backup
 //	                            components, etcd,   ClusterRole, Deployment of CoreDNS
 //	                            certificates
-//
-// The ConfigMap kubelet-config has no version and is not changed, because kubeadm reads it as it is. Manual changes
-// of other fields of these objects are preserved. In workload clusters, the package writes the ClusterConfiguration
-// in ConfigMap kubeadm-config, the images of kube-proxy and CoreDNS, and the Corefile during an upgrade of CoreDNS.
-// It skips addons that the annotations of the KubeadmControlPlane exclude, and it never creates kube-proxy or
-// CoreDNS.
 package addons

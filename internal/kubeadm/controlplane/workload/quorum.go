@@ -1,6 +1,11 @@
 package workload
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/slipwayhq/slipway/internal/machines"
+)
 
 // QuorumHealth of an etcd member.
 type QuorumHealth string
@@ -116,4 +121,18 @@ func (ms QuorumMembers) Counts() string {
 		return fmt.Sprintf("%d of %d members healthy and %d unknown", ms.Healthy(), ms.Voters(), n)
 	}
 	return fmt.Sprintf("%d of %d members healthy", ms.Healthy(), ms.Voters())
+}
+
+// NextLeader returns the member that becomes the leader before another member is removed: the healthy member of the
+// newest remaining Machine.
+func NextLeader(etcd QuorumMatching, all machines.Members, removed uint64) (QuorumMember, bool) {
+	stay := slices.Clone(all)
+	slices.SortStableFunc(stay, func(a, b machines.Member) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+	for _, m := range stay {
+		member, is := etcd.Of(m.Name)
+		if is && member.ID != removed && !m.Deleted && !member.Learner && member.Health == QuorumHealthy {
+			return member, true
+		}
+	}
+	return QuorumMember{}, false
 }

@@ -1,0 +1,178 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/duration"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// row is a cluster in structured output.
+type row struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Class is empty for a cluster without a class.
+	Class   string `json:"class,omitempty"`
+	Version string `json:"version,omitempty"`
+	Phase   string `json:"phase"`
+	// ControlPlane counts Machines; it is nil for a control plane without Machines.
+	ControlPlane *count `json:"controlPlane,omitempty"`
+	Workers      *count `json:"workers,omitempty"`
+	// Available is the status of the Available condition.
+	Available string    `json:"available"`
+	Message   string    `json:"message,omitempty"`
+	Paused    bool      `json:"paused,omitempty"`
+	Created   time.Time `json:"created"`
+}
+
+type count struct {
+	Available int32 `json:"available"`
+	Desired   int32 `json:"desired"`
+}
+
+func (c *count) String() string {
+	if c == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", c.Available, c.Desired)
+}
+
+// GetClustersCommand returns the get clusters command.
+func GetClustersCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "clusters",
+		Aliases: []string{"cluster"},
+		Short:   "List the clusters",
+		Example: "  slipway get clusters\n  slipway get clusters -A -o json",
+		Args:    cobra.NoArgs,
+	}
+	connection := management.Add(cmd.Flags())
+	all := cmd.Flags().BoolP("all-namespaces", "A", false, "list the clusters of all namespaces")
+	format := term.Flag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		var options []client.ListOption
+		if !*all {
+			options = append(options, client.InNamespace(c.Namespace))
+		}
+		var list clusterv1.ClusterList
+		if err := c.Client.List(cmd.Context(), &list, options...); err != nil {
+			return c.Explain(err)
+		}
+		rows := rowsOf(list.Items)
+		return format.Print(e.Out, rows, func(w io.Writer) error {
+			if len(rows) == 0 && !*all && isAbsent(cmd.Context(), c.Client, c.Namespace) {
+				return fault.New(fault.Gone, "NoNamespace", "there is no namespace %q; -A lists the clusters of all namespaces", c.Namespace)
+			}
+			if len(rows) == 0 {
+				return none(e.Err, c.Namespace, *all)
+			}
+			return text(w, rows, e.Now(), *all)
+		})
+	}
+	return cmd
+}
+
+// isAbsent reports whether the namespace does not exist. It returns false if the user may not read it.
+func isAbsent(ctx context.Context, r client.Reader, namespace string) bool {
+	return apierrors.IsNotFound(r.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{}))
+}
+
+func none(w io.Writer, namespace string, all bool) error {
+	if all {
+		_, err := fmt.Fprintln(w, "There are no clusters; \"slipway create cluster NAME\" creates one.")
+		return err
+	}
+	_, err := fmt.Fprintf(w, "There are no clusters in namespace %s; -A lists those of all namespaces.\n", namespace)
+	return err
+}
+
+func rowsOf(clusters []clusterv1.Cluster) []row {
+	rows := []row{}
+	for i := range clusters {
+		rows = append(rows, rowOf(&clusters[i]))
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return rows
+}
+
+func rowOf(c *clusterv1.Cluster) row {
+	r := row{
+		Namespace: c.Namespace, Name: c.Name, Class: c.Spec.Topology.ClassRef.Name, Version: c.Spec.Topology.Version,
+		Phase: c.Status.Phase, Available: "Unknown", Created: c.CreationTimestamp.Time,
+		Paused: c.Spec.Paused != nil && *c.Spec.Paused,
+	}
+	if p := c.Status.ControlPlane; p != nil {
+		if r.Version == "" {
+			r.Version = versions(p.Versions)
+		}
+		if p.DesiredReplicas != nil {
+			r.ControlPlane = counts(p.AvailableReplicas, p.DesiredReplicas)
+		}
+	}
+	if w := c.Status.Workers; w != nil && w.DesiredReplicas != nil {
+		r.Workers = counts(w.AvailableReplicas, w.DesiredReplicas)
+	}
+	if available := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterAvailableCondition); available != nil {
+		r.Available, r.Message = string(available.Status), available.Message
+	}
+	return r
+}
+
+// versions returns the versions of the control plane Machines, which differ during an upgrade.
+func versions(found []clusterv1.StatusVersion) string {
+	var out []string
+	for _, v := range found {
+		out = append(out, v.Version)
+	}
+	return strings.Join(out, ", ")
+}
+
+func counts(available, desired *int32) *count {
+	c := &count{Desired: *desired}
+	if available != nil {
+		c.Available = *available
+	}
+	return c
+}
+
+func text(w io.Writer, rows []row, now time.Time, all bool) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	space := func(s string) string {
+		if all {
+			return s + "\t"
+		}
+		return ""
+	}
+	_, _ = fmt.Fprintln(t, space("NAMESPACE")+"NAME\tCLASS\tVERSION\tPHASE\tAVAILABLE\tCONTROL PLANE\tWORKERS\tAGE")
+	for _, r := range rows {
+		phase := cmp.Or(r.Phase, "-")
+		if r.Paused {
+			phase += " (paused)"
+		}
+		_, _ = fmt.Fprintf(t, "%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", space(r.Namespace), r.Name, cmp.Or(r.Class, "-"), cmp.Or(r.Version, "-"),
+			phase, r.Available, r.ControlPlane, r.Workers, duration.HumanDuration(now.Sub(r.Created)))
+	}
+	return t.Flush()
+}

@@ -1,0 +1,47 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// rollouts maps the subcommands of "kubectl rollout" to the slipway commands for Cluster API kinds.
+var rollouts = map[string]string{
+	"restart": "slipway rollout restart", "pause": "slipway rollout pause", "resume": "slipway rollout resume", "status": "slipway rollout status",
+}
+
+// checkRollout rejects "kubectl rollout" for Cluster API kinds, which kubectl does not support, and returns the
+// equivalent command.
+func checkRollout(args []string) error {
+	var words []string
+	for _, arg := range args {
+		if arg == "--" {
+			break
+		}
+		if !strings.HasPrefix(arg, "-") {
+			words = append(words, arg)
+		}
+	}
+	if len(words) < 3 || words[0] != "rollout" || rollouts[words[1]] == "" {
+		return nil
+	}
+	kind, name, joined := strings.Cut(words[2], "/")
+	if !joined {
+		name = "NAME"
+		if len(words) > 3 {
+			name = words[3]
+		}
+	}
+	resource, _, _ := strings.Cut(strings.ToLower(kind), ".")
+	for singular, names := range map[string][]string{
+		"machinedeployment":   {"md", "machinedeployment", "machinedeployments"},
+		"kubeadmcontrolplane": {"kcp", "kubeadmcontrolplane", "kubeadmcontrolplanes"},
+	} {
+		if slices.Contains(names, resource) {
+			return fault.New(fault.Invalid, "Usage", "kubectl has no rollouts of the kind %s; \"%s %s/%s\" does it", singular, rollouts[words[1]], singular, name)
+		}
+	}
+	return nil
+}

@@ -1,2 +1,0 @@
-// Package describe implements the describe command, which groups its subcommands.
-package cli

@@ -1,2 +1,0 @@
-// Package generate implements the generate command, which groups its subcommands.
-package cli

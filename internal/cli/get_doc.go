@@ -1,2 +1,0 @@
-// Package get implements the get command, which groups its subcommands.
-package cli

@@ -1,0 +1,59 @@
+package manager
+
+import (
+	"slices"
+
+	"github.com/spf13/pflag"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/controllers/machineset"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/manager"
+	"github.com/slipwayhq/slipway/internal/manager/migration"
+)
+
+// machinery holds the flags that apply to all controllers.
+type machinery struct {
+	workload      manager.Workload
+	skipMigration []string
+	tracing       bool
+}
+
+func (m *machinery) bind(f *pflag.FlagSet) {
+	f.Float32Var(&m.workload.QPS, "clustercache-client-qps", 100, "requests a second to one workload cluster")
+	f.IntVar(&m.workload.Burst, "clustercache-client-burst", 200, "requests at once to one workload cluster")
+	f.IntVar(&m.workload.Concurrency, "clustercache-concurrency", 100, "workload clusters to connect to or probe at once")
+	f.StringSliceVar(&m.skipMigration, "skip-crd-migration-phases", nil,
+		"phases of the migration of stored objects to leave out: StorageVersionMigration, CleanupManagedFields, or All")
+	f.BoolVar(&m.tracing, "tracing", false, "send OpenTelemetry traces by OTLP (gRPC); where to is said by the variables OTEL_EXPORTER_OTLP_* of the environment")
+}
+
+// complete applies the flags to the manager's configuration.
+func (m *machinery) complete(cfg *manager.Config) error {
+	var err error
+	cfg.SkipMigration, err = migration.ParsePhases(m.skipMigration)
+	cfg.Workload, cfg.Tracing = m.workload, m.tracing
+	return err
+}
+
+// preflight holds the flags for the preflight checks of MachineSets.
+type preflight struct{ checks []string }
+
+func (p *preflight) bind(f *pflag.FlagSet) {
+	f.StringSliceVar(&p.checks, "machineset-preflight-checks", []string{string(clusterv1.MachineSetPreflightCheckAll)},
+		"checks to make before a MachineSet makes or replaces Machines: ControlPlaneIsStable, ControlPlaneVersionSkew, "+
+			"KubeadmVersionSkew, KubernetesVersionSkew, or All")
+}
+
+// complete applies the flags to the manager's configuration.
+func (p *preflight) complete(cfg *manager.Config) error {
+	known := append(machineset.Checks(), clusterv1.MachineSetPreflightCheckAll)
+	for _, text := range p.checks {
+		check := clusterv1.MachineSetPreflightCheck(text)
+		if !slices.Contains(known, check) {
+			return fault.New(fault.Invalid, "InvalidFlag", "--machineset-preflight-checks: there is no check %s", text)
+		}
+		cfg.MachineSets.Preflight = append(cfg.MachineSets.Preflight, check)
+	}
+	return nil
+}

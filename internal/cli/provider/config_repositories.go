@@ -1,0 +1,70 @@
+package provider
+
+import (
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/term"
+)
+
+// row is a provider in the output format of clusterctl.
+type row struct {
+	File         string
+	Name         string
+	ProviderType string
+	URL          string
+}
+
+// ConfigCommand returns the config command.
+func ConfigCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{Use: "config", Short: "Show the configuration of providers"}
+	cmd.AddCommand(repositories(e))
+	term.Group(cmd)
+	return cmd
+}
+
+func repositories(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "repositories",
+		Short:   "List the providers that can be installed, and where their releases are",
+		Example: "  slipway config repositories\n  slipway config repositories -o yaml",
+		Args:    cobra.NoArgs,
+	}
+	configuration := term.AddSourceFlags(cmd.Flags())
+	format := term.Flag(cmd.Flags(), "text")
+	_ = format.Set("text") // clusterctl shows it as the default
+	cmd.Flags().Lookup("output").DefValue = format.String()
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		loader, err := configuration.Load(cmd.Context(), e)
+		if err != nil {
+			return err
+		}
+		var rows []row
+		for _, p := range loader.Config.Providers() {
+			url, name := split(p.URL)
+			rows = append(rows, row{Name: p.Name, ProviderType: string(p.Type), URL: url, File: name})
+		}
+		return format.Print(e.Out, rows, func(w io.Writer) error { return configText(w, rows) })
+	}
+	return cmd
+}
+
+// split splits an address before the file name.
+func split(url string) (address, file string) {
+	file = path.Base(url)
+	return strings.TrimSuffix(url, file), file
+}
+
+func configText(w io.Writer, rows []row) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "NAME\tTYPE\tURL\tFILE")
+	for _, r := range rows {
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Name, r.ProviderType, r.URL, r.File)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,93 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/clusterctl/install"
+)
+
+// AddDeleteProvider extends cmd to delete providers if it has flags. Without flags cmd is unchanged.
+func AddDeleteProvider(e term.Env, cmd *cobra.Command) {
+	f := &deleteProviderFlags{connection: management.AddClusterScoped(cmd.Flags()), named: add(cmd.Flags(), "delete")}
+	cmd.Flags().String("config", "", "accepted as clusterctl does; what is installed says what to delete")
+	cmd.Flags().BoolVar(&f.all, "all", false, "delete all providers")
+	cmd.Flags().BoolVar(&f.deletion.Namespaces, "include-namespace", false, "delete the namespaces of the providers, with everything in them")
+	cmd.Flags().BoolVar(&f.deletion.CRDs, "include-crd", false, "delete the CRDs of the providers, with all their objects")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the steps and do nothing")
+	f.format = term.Flag(cmd.Flags())
+	help := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().NFlag() == 0 {
+			return help(cmd, args)
+		}
+		c, err := f.connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		return c.Explain(f.run(cmd.Context(), e, c))
+	}
+}
+
+type deleteProviderFlags struct {
+	connection *management.Flags
+	named      *Flags
+	all        bool
+	deletion   install.Deletion
+	dryRun     bool
+	format     *term.Format
+}
+
+func (f *deleteProviderFlags) run(ctx context.Context, e term.Env, connection *management.Connection) error {
+	c, err := Client(connection)
+	if err != nil {
+		return err
+	}
+	cluster, err := install.ReadCluster(ctx, c)
+	if err != nil {
+		return err
+	}
+	named, err := install.SelectForDeletion(f.named.Named(), f.all, cluster.Installed, cluster.Builtin)
+	if err != nil {
+		return err
+	}
+	kinds, err := kinds(connection)
+	if err != nil {
+		return err
+	}
+	found, err := install.Objects(ctx, c, kinds, named)
+	if err != nil {
+		return err
+	}
+	plan := install.Uninstall(found, f.deletion)
+	if f.dryRun {
+		return f.format.Print(e.Out, Shown{Steps: plan.Shown(), Notes: plan.Notes}, func(w io.Writer) error { return printPlan(w, plan) })
+	}
+	if err := (install.Runner{Client: c, Progress: term.Reporter(e)}).Run(ctx, plan); err != nil {
+		return err
+	}
+	return f.format.Print(e.Out, Shown{Steps: plan.Shown(), Notes: plan.Notes, Done: true}, func(w io.Writer) error { return summary(w, plan, found) })
+}
+
+func summary(w io.Writer, plan install.Plan, deleted []install.Installed) error {
+	for _, note := range plan.Notes {
+		if _, err := fmt.Fprintln(w, note); err != nil {
+			return err
+		}
+	}
+	for _, p := range deleted {
+		if _, err := fmt.Fprintf(w, "Deleted provider %s %s from namespace %s.\n", p.Label(), p.Current(), p.Namespace); err != nil {
+			return err
+		}
+	}
+	if len(deleted) == 0 {
+		_, err := fmt.Fprintln(w, "No provider is installed; there is nothing to delete.")
+		return err
+	}
+	return nil
+}

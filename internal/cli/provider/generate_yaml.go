@@ -1,0 +1,47 @@
+package provider
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/clusterctl/template"
+)
+
+// GenerateYAMLCommand returns the generate yaml command.
+func GenerateYAMLCommand(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "yaml",
+		Short: "Replace the variables of a template",
+		Long: `Replace variables like ${NAME} and ${NAME:=default} in any text. Values are those of the environment, then those of
+the configuration file of clusterctl. All variables without a value are named together.`,
+		Example: "  slipway generate yaml --from template.yaml > manifest.yaml\n  slipway generate yaml --from template.yaml --list-variables",
+		Args:    cobra.NoArgs,
+	}
+	configuration := term.AddSourceFlags(cmd.Flags())
+	from := cmd.Flags().String("from", "-", "where the template is: a path, an https address, or - for the standard input")
+	list := cmd.Flags().Bool("list-variables", false, "list the variables of the template, and print nothing else")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		loader, err := configuration.Load(cmd.Context(), e)
+		if err != nil {
+			return err
+		}
+		text, err := template.Source{In: e.In, Variable: loader.Config.Variable}.Read(cmd.Context(), *from)
+		if err != nil {
+			return err
+		}
+		if *list {
+			variables, err := repository.Envsubst{}.Variables(text)
+			if err != nil {
+				return err
+			}
+			return term.List(e.Out, variables)
+		}
+		out, err := repository.Envsubst{}.Process(text, loader.Config.Variable)
+		if err != nil {
+			return err
+		}
+		return term.Write(e, "", out)
+	}
+	return cmd
+}

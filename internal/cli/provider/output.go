@@ -1,0 +1,32 @@
+package provider
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/install"
+)
+
+// Shown is the structured output of a plan.
+type Shown struct {
+	Steps []install.StepOutput `json:"steps"`
+	Notes []string             `json:"notes,omitempty"`
+	// Done is true if the plan was executed.
+	Done bool `json:"done"`
+}
+
+// printPlan prints a plan as text.
+func printPlan(w io.Writer, p install.Plan) error {
+	for _, note := range p.Notes {
+		if _, err := fmt.Fprintln(w, note); err != nil {
+			return err
+		}
+	}
+	if len(p.Steps) == 0 {
+		_, err := fmt.Fprintln(w, "There is nothing to do.")
+		return err
+	}
+	_, err := fmt.Fprintln(w, strings.Join(p.Lines(), "\n"))
+	return err
+}

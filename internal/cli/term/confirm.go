@@ -1,0 +1,72 @@
+package term
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/slipwayhq/slipway/internal/operate/progress"
+)
+
+// Flags holds the flags of such a command.
+type Flags struct {
+	dryRun, yes bool
+	timeout     time.Duration
+	format      *Format
+}
+
+// Add adds the flags; dryRun is the usage text of --dry-run.
+func Add(set *pflag.FlagSet, dryRun string) *Flags {
+	f := &Flags{}
+	set.BoolVar(&f.dryRun, "dry-run", false, dryRun)
+	set.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	set.DurationVar(&f.timeout, "wait-timeout", 30*time.Minute, "how long to wait")
+	f.format = Flag(set)
+	return f
+}
+
+// Work describes the work of such a command.
+type Work struct {
+	// Verb is the action to confirm, such as "restore". If it is empty, the work is already in progress, and the
+	// command only waits for it.
+	Verb string
+	// Plan describes the planned work as structured output, and Lines as text.
+	Plan  any
+	Lines []string
+	// Do does the work and waits for its completion. Done returns the final message with the duration.
+	Do   func(context.Context) error
+	Done func(took string) string
+}
+
+// Run prints the plan, and does the work after confirmation unless this is a dry run.
+func (f *Flags) Run(ctx context.Context, e Env, w Work) error {
+	tell := func(out io.Writer) error {
+		_, err := fmt.Fprintln(out, strings.Join(w.Lines, "\n"))
+		return err
+	}
+	if f.dryRun {
+		return f.format.Print(e.Out, w.Plan, tell)
+	}
+	if err := tell(e.Err); err != nil {
+		return err
+	}
+	if !f.yes && w.Verb != "" {
+		if err := e.Confirm(w.Verb); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	began := e.Now()
+	if err := w.Do(ctx); err != nil {
+		return err
+	}
+	return f.format.Print(e.Out, w.Plan, func(out io.Writer) error {
+		_, err := fmt.Fprintln(out, w.Done(progress.Elapsed(e.Now().Sub(began))))
+		return err
+	})
+}

@@ -1,0 +1,94 @@
+package term
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/slipwayhq/slipway/internal/operate/progress"
+	"github.com/slipwayhq/slipway/internal/redact"
+)
+
+// Screen describes the capabilities of a writer.
+type Screen struct {
+	// Live is true for a terminal whose lines can be overwritten.
+	Live bool
+	// Unicode is true for a terminal whose locale does not exclude box characters.
+	Unicode bool
+	// Color is true for a terminal unless NO_COLOR is set, and for other writers if CLICOLOR_FORCE is set.
+	Color bool
+	// Width is the width of the terminal in columns; 0: unknown, or not a terminal.
+	Width int
+}
+
+// Of returns the capabilities of w.
+func Of(e Env, w io.Writer) Screen {
+	s := decide(e.Getenv, Terminal(w))
+	if f, ok := Raw(w).(*os.File); ok && s.Live {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			s.Width = width
+		}
+	}
+	return s
+}
+
+func decide(getenv func(string) string, terminal bool) Screen {
+	live := terminal && getenv("TERM") != "dumb"
+	s := Screen{Live: live, Unicode: live && !asciiOnly(getenv), Color: live}
+	if force := getenv("CLICOLOR_FORCE"); force != "" && force != "0" {
+		s.Color = true
+	}
+	if getenv("NO_COLOR") != "" {
+		s.Color = false
+	}
+	return s
+}
+
+// asciiOnly reports whether the locale excludes box characters. A missing locale does not, because containers rarely
+// set one.
+func asciiOnly(getenv func(string) string) bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := getenv(name); v != "" {
+			return v == "C" || v == "POSIX"
+		}
+	}
+	return false
+}
+
+// guarded is a terminal that displays escaped control characters.
+type guarded struct {
+	*redact.EscapeWriter
+	file *os.File
+}
+
+func guard(f *os.File) io.Writer {
+	if !term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return guarded{redact.NewEscapeWriter(f), f}
+}
+
+// Raw returns the terminal behind a writer, for output that is already escaped (package redact), or else the writer
+// itself.
+func Raw(w io.Writer) io.Writer {
+	if g, ok := w.(guarded); ok {
+		return g.file
+	}
+	return w
+}
+
+// Terminal reports whether w is a terminal.
+func Terminal(w io.Writer) bool {
+	f, ok := Raw(w).(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Reporter returns a progress reporter for standard error: live lines on a terminal, one line per change elsewhere.
+func Reporter(e Env) progress.Reporter {
+	s := Of(e, e.Err)
+	if s.Live {
+		return progress.NewLive(Raw(e.Err), progress.TerminalOptions{Width: s.Width, Unicode: s.Unicode, Color: s.Color}, e.Now)
+	}
+	return progress.NewPlain(e.Err, e.Now)
+}

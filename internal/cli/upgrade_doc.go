@@ -1,2 +1,0 @@
-// Package upgrade implements the upgrade command, which groups its subcommands.
-package cli

@@ -1,0 +1,152 @@
+package move
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+func (m *Move) identities(ctx context.Context) (from, to types.UID, err error) {
+	if from, err = m.source.Identity(ctx); err != nil {
+		return "", "", err
+	}
+	if to, err = m.target.Identity(ctx); err != nil {
+		return "", "", err
+	}
+	if from == to {
+		return "", "", fault.New(fault.Invalid, "SameCluster", "source and target are the same management cluster: name another with --to-kubeconfig or --to-kubeconfig-context")
+	}
+	return from, to, nil
+}
+
+// facts reads the input of a plan.
+func (m *Move) facts(ctx context.Context) (planInput, error) {
+	var f planInput
+	err := m.readSource(ctx, &f)
+	if err != nil {
+		return f, err
+	}
+	if f.targetProviders, err = m.target.Providers(ctx); err != nil {
+		return f, err
+	}
+	if f.namespaces, err = m.target.Namespaces(ctx); err != nil {
+		return f, err
+	}
+	var ids []movegraph.ID
+	versions := map[movegraph.ID]string{}
+	for _, i := range f.selection.Items() {
+		if !transfer.KindOf(f.kinds, i.ID).Missing {
+			ids = append(ids, f.at(i.ID))
+			versions[f.at(i.ID)] = i.GroupVersionKind().Version
+		}
+	}
+	if f.target, err = m.target.Find(ctx, ids, func(id movegraph.ID) string { return versions[id] }); err != nil {
+		return f, err
+	}
+	if err := m.readHost(ctx, &f); err != nil {
+		return f, err
+	}
+	if err := m.readData(ctx, &f); err != nil {
+		return f, err
+	}
+	if err := m.readLeft(ctx, &f); err != nil {
+		return f, err
+	}
+	return f, m.checkClasses(ctx, &f)
+}
+
+// readLeft reads the objects linked to the selection that do not move, and whether the namespace exists.
+func (m *Move) readLeft(ctx context.Context, f *planInput) (err error) {
+	v := transfer.Survey{Source: m.source, Target: m.target, Kinds: f.kinds, Namespace: m.What.Namespace, At: f.at}
+	if f.left, err = v.LeftBehind(ctx, f.graph, f.selection); err != nil || len(f.selection.Levels) > 0 || m.What.Namespace == "" {
+		return err
+	}
+	all, err := m.source.Namespaces(ctx)
+	f.noNamespace = err == nil && !all[m.What.Namespace]
+	return err
+}
+
+// readSource reads the objects to move.
+func (m *Move) readSource(ctx context.Context, f *planInput) (err error) {
+	if f.sourceProviders, err = m.source.Providers(ctx); err != nil {
+		return err
+	}
+	if f.kinds, err = m.source.Kinds(ctx, m.mapper()); err != nil {
+		return err
+	}
+	objects, err := m.source.Read(ctx, f.kinds, m.What.Namespace, movegraph.InfrastructureNamespaces(f.sourceProviders))
+	if err != nil {
+		return err
+	}
+	f.graph = movegraph.Build(objects)
+	f.selection = f.graph.Select(m.What)
+	f.at, err = m.targetIDs(f.selection.Items())
+	return err
+}
+
+// readHost reads the host resources of the selection.
+func (m *Move) readHost(ctx context.Context, f *planInput) error {
+	f.apart = m.HostProblem
+	if m.Host == nil || !slices.ContainsFunc(f.selection.Items(), OnHost) {
+		return nil
+	}
+	for _, i := range f.selection.Items() {
+		if OnHost(i) && f.at(i.ID) != i.ID {
+			f.apart = "they would get other names, by which they would not be found"
+			return nil
+		}
+	}
+	read, err := m.Host.Read(ctx, f.selection)
+	f.host = &read
+	return err
+}
+
+// checkClasses adds a problem for each Cluster whose ClusterClass neither moves nor exists at the target.
+func (m *Move) checkClasses(ctx context.Context, f *planInput) error {
+	for _, i := range f.selection.Find(movegraph.Cluster) {
+		class := movegraph.ClassOf(i.Object.Unstructured)
+		if class.Name == "" || class.Namespace == i.ID.Namespace || slices.ContainsFunc(f.selection.Items(), func(o movegraph.Item) bool { return o.ID == class }) {
+			continue
+		}
+		found, err := m.target.Find(ctx, []movegraph.ID{class}, func(movegraph.ID) string { return i.GroupVersionKind().Version })
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			f.selection.Problems = append(f.selection.Problems, fmt.Sprintf("%s is of %s, which the target does not have: create it there, or move its namespace, first", i.ID, class))
+		}
+	}
+	return nil
+}
+
+// targetIDs returns a function that maps IDs to IDs at the target.
+func (m *Move) targetIDs(items []movegraph.Item) (func(movegraph.ID) movegraph.ID, error) {
+	if len(m.Mutate) == 0 {
+		return func(id movegraph.ID) movegraph.ID { return id }, nil
+	}
+	at := map[movegraph.ID]movegraph.ID{}
+	for _, i := range items {
+		o := i.Object.DeepCopy()
+		if err := m.mutate(o); err != nil {
+			return nil, err
+		}
+		at[i.ID] = movegraph.IDOf(o)
+	}
+	return func(id movegraph.ID) movegraph.ID { return at[id] }, nil
+}
+
+func (m *Move) mutate(o *unstructured.Unstructured) error {
+	for _, f := range m.Mutate {
+		if err := f(o); err != nil {
+			return fmt.Errorf("changing %s: %w", movegraph.IDOf(o), err)
+		}
+	}
+	return nil
+}

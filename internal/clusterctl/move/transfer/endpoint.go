@@ -1,0 +1,254 @@
+package transfer
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
+	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/kube"
+)
+
+// Endpoint is the source or target management cluster of a move.
+type Endpoint struct {
+	Client client.Client
+	Writer *kube.Writer
+	// Name is "source" or "target".
+	Name string
+}
+
+// New returns an Endpoint for a client.
+func New(name string, c client.Client) *Endpoint {
+	return &Endpoint{Client: c, Writer: kube.NewWriter(c, "move"), Name: name}
+}
+
+// page is the page size of list requests.
+const page = 500
+
+// List lists all objects of a kind, in one namespace or in all if namespace is empty.
+func (s *Endpoint) List(ctx context.Context, k Kind, namespace string) ([]movegraph.Object, error) {
+	return s.list(ctx, k, namespace, func(movegraph.Object) bool { return true })
+}
+
+// list lists the objects of a kind for which keep returns true; keep may trim them. In addition to these, only one page
+// is in memory.
+func (s *Endpoint) list(ctx context.Context, k Kind, namespace string, keep func(movegraph.Object) bool) ([]movegraph.Object, error) {
+	var out []movegraph.Object
+	options := &client.ListOptions{Limit: page}
+	if k.Namespaced {
+		options.Namespace = namespace
+	}
+	for {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(k.GroupVersionKind)
+		if err := s.Client.List(ctx, list, options); err != nil {
+			return nil, fmt.Errorf("listing %s objects of the %s: %w", k.Kind, s.Name, err)
+		}
+		for n := range list.Items {
+			o := movegraph.Object{Unstructured: &unstructured.Unstructured{Object: list.Items[n].Object}, Marked: k.Marked, MarkedHierarchy: k.MarkedHierarchy}
+			if keep(o) {
+				out = append(out, o)
+			}
+		}
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return out, nil
+		}
+	}
+}
+
+// Read reads all objects that may move, and the Secrets of other namespaces.
+func (s *Endpoint) Read(ctx context.Context, kinds []Kind, namespace string, secretsOf []string) ([]movegraph.Object, error) {
+	var out []movegraph.Object
+	for _, k := range kinds {
+		objects, err := s.List(ctx, k, namespace)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, objects...)
+		if k.Group != "" || k.Kind != "Secret" || namespace == "" {
+			continue
+		}
+		for _, other := range secretsOf {
+			if other == namespace {
+				continue
+			}
+			if objects, err = s.List(ctx, k, other); err != nil {
+				return nil, err
+			}
+			out = append(out, objects...)
+		}
+	}
+	return out, nil
+}
+
+// ReadClasses reads the ClusterClasses in other namespaces that the Clusters among the objects use, with their
+// templates.
+func (s *Endpoint) ReadClasses(ctx context.Context, kinds []Kind, objects []movegraph.Object) ([]movegraph.Object, error) {
+	var out []movegraph.Object
+	seen := map[movegraph.ID]bool{}
+	get := func(id movegraph.ID) (*unstructured.Unstructured, error) {
+		k := KindOf(kinds, id)
+		if seen[id] || k.Kind == "" || !k.Namespaced {
+			return nil, nil
+		}
+		seen[id] = true
+		o, err := s.Get(ctx, id, k.Version)
+		if err == nil && o != nil {
+			out = append(out, movegraph.Object{Unstructured: o, Marked: k.Marked, MarkedHierarchy: k.MarkedHierarchy})
+		}
+		return o, err
+	}
+	for _, cluster := range objects {
+		id := movegraph.ClassOf(cluster.Unstructured)
+		if !movegraph.IDOf(cluster.Unstructured).IsCore(movegraph.Cluster) || id.Namespace == cluster.GetNamespace() {
+			continue
+		}
+		class, err := get(id)
+		if err != nil {
+			return nil, err
+		}
+		if class == nil {
+			continue
+		}
+		for _, template := range movegraph.References(class) {
+			if _, err := get(template); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// Providers returns the providers in the inventory; none if it is empty, as in many embedded management clusters.
+// Built-in providers are recorded for other programs and excluded; their support is determined by kinds.
+func (s *Endpoint) Providers(ctx context.Context) ([]movegraph.CheckProvider, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: managedLabel, Version: "v1alpha3", Kind: "ProviderList"})
+	if err := s.Client.List(ctx, list); IsNoMatch(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("listing the providers of the %s: %w", s.Name, err)
+	}
+	var out []movegraph.CheckProvider
+	for _, o := range list.Items {
+		if inventory.BuiltIn(&o) {
+			continue
+		}
+		text := func(field string) string { v, _, _ := unstructured.NestedString(o.Object, field); return v }
+		out = append(out, movegraph.CheckProvider{Name: text("providerName"), Type: text("type"), Version: text("version"), Namespace: o.GetNamespace()})
+	}
+	return out, nil
+}
+
+// Identity returns the identity of a management cluster: the UID of its kube-system Namespace.
+func (s *Endpoint) Identity(ctx context.Context) (types.UID, error) {
+	var ns corev1.Namespace
+	if err := s.Client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &ns); err != nil {
+		return "", fmt.Errorf("reading Namespace %s of the %s: %w", metav1.NamespaceSystem, s.Name, err)
+	}
+	return ns.UID, nil
+}
+
+// Namespaces returns the existing namespaces.
+func (s *Endpoint) Namespaces(ctx context.Context) (map[string]bool, error) {
+	var list corev1.NamespaceList
+	if err := s.Client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing the namespaces of the %s: %w", s.Name, err)
+	}
+	out := map[string]bool{}
+	for _, ns := range list.Items {
+		out[ns.Name] = true
+	}
+	return out, nil
+}
+
+// Find reads the objects that exist, with one list per kind and namespace.
+func (s *Endpoint) Find(ctx context.Context, ids []movegraph.ID, version func(movegraph.ID) string) (map[movegraph.ID]movegraph.Object, error) {
+	return s.find(ctx, ids, version, func(movegraph.Object) {})
+}
+
+// find is Find with a function that trims each object.
+func (s *Endpoint) find(ctx context.Context, ids []movegraph.ID, version func(movegraph.ID) string, trim func(movegraph.Object)) (map[movegraph.ID]movegraph.Object, error) {
+	type bundle struct{ group, version, kind, namespace string }
+	wanted, lists := map[movegraph.ID]bool{}, map[bundle]bool{}
+	for _, id := range ids {
+		wanted[id] = true
+		lists[bundle{id.Group, version(id), id.Kind, id.Namespace}] = true
+	}
+	out := map[movegraph.ID]movegraph.Object{}
+	for b := range lists {
+		k := Kind{Namespaced: b.namespace != ""}
+		k.Group, k.Version, k.Kind = b.group, b.version, b.kind
+		_, err := s.list(ctx, k, b.namespace, func(o movegraph.Object) bool {
+			if id := movegraph.IDOf(o.Unstructured); wanted[id] {
+				trim(o)
+				out[id] = o
+			}
+			return false
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Get reads an object; it returns nil if the object does not exist.
+func (s *Endpoint) Get(ctx context.Context, id movegraph.ID, version string) (*unstructured.Unstructured, error) {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion(strings.TrimPrefix(id.Group+"/"+version, "/"))
+	o.SetKind(id.Kind)
+	err := s.Client.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, o)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s of the %s: %w", id, s.Name, err)
+	}
+	return o, nil
+}
+
+// SetPaused pauses or resumes a Cluster or ClusterClass. To resume, the field or annotation is removed instead of set
+// to false. An object that no longer exists is skipped.
+func (s *Endpoint) SetPaused(ctx context.Context, id movegraph.ID, version string, paused bool) error {
+	live, err := s.Get(ctx, id, version)
+	if err != nil || live == nil {
+		return err
+	}
+	return s.Writer.Patch(ctx, live, func(o client.Object) { movegraph.Pause(o.(*unstructured.Unstructured), paused) })
+}
+
+// EnsureNamespace creates a namespace if it does not exist.
+func (s *Endpoint) EnsureNamespace(ctx context.Context, name string) error {
+	ns := &corev1.Namespace{}
+	err := s.Client.Get(ctx, client.ObjectKey{Name: name}, ns)
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	return s.Writer.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+}
+
+// FindEntries reads the objects of the entries that exist.
+func (s *Endpoint) FindEntries(ctx context.Context, entries []Entry, at func(Entry) movegraph.ID) (map[movegraph.ID]movegraph.Object, error) {
+	return s.findTrimmed(ctx, entries, at, func(movegraph.Object) {})
+}
+
+// findTrimmed is FindEntries with a function that trims each object.
+func (s *Endpoint) findTrimmed(ctx context.Context, entries []Entry, at func(Entry) movegraph.ID, trim func(movegraph.Object)) (map[movegraph.ID]movegraph.Object, error) {
+	var ids []movegraph.ID
+	versions := map[movegraph.ID]string{}
+	for _, e := range entries {
+		ids = append(ids, at(e))
+		versions[at(e)] = e.Version
+	}
+	return s.find(ctx, ids, func(id movegraph.ID) string { return versions[id] }, trim)
+}

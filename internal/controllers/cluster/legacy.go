@@ -1,0 +1,38 @@
+package cluster
+
+import (
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+)
+
+// legacyReady is a condition that only the v1beta1 projection uses.
+const legacyReady = "ReadyV1Beta1"
+
+// withLegacyReady adds the summary for the v1beta1 Ready condition.
+func withLegacyReady(s Snapshot, set condition.Set) condition.Set {
+	v := condition.Summarize(set, condition.Reasons{Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason},
+		condition.Part{Type: clusterv1.ClusterControlPlaneAvailableCondition}, condition.Part{Type: clusterv1.ClusterInfrastructureReadyCondition})
+	table := condition.Table[condition.Verdict]{{Type: legacyReady, Of: func(v condition.Verdict) condition.Verdict { return v }}}
+	return append(append(condition.Set{}, set...), table.Evaluate(v, condition.Moment{Now: s.Now})...)
+}
+
+// legacy returns the v1beta1 projection.
+func legacy(s Snapshot) []condition.Legacy {
+	notInitialized := clusterv1.WaitingForControlPlaneProviderInitializedV1Beta1Reason
+	if !s.Cluster.Spec.ControlPlaneRef.IsDefined() {
+		notInitialized = clusterv1.MissingNodeRefV1Beta1Reason
+	}
+	return []condition.Legacy{
+		{Type: clusterv1.ReadyV1Beta1Condition, From: legacyReady},
+		infrastructure.Legacy(clusterv1.InfrastructureReadyV1Beta1Condition, clusterv1.WaitingForInfrastructureFallbackV1Beta1Reason),
+		controlPlane.Legacy(clusterv1.ControlPlaneReadyV1Beta1Condition, clusterv1.WaitingForControlPlaneFallbackV1Beta1Reason),
+		{Type: clusterv1.ControlPlaneInitializedV1Beta1Condition, From: clusterv1.ClusterControlPlaneInitializedCondition, Sticky: true,
+			Reason: func(reason string) string {
+				if reason == clusterv1.ClusterControlPlaneNotInitializedReason {
+					return notInitialized
+				}
+				return reason
+			}},
+	}
+}

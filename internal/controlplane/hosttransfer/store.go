@@ -1,0 +1,225 @@
+package hosttransfer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+)
+
+const (
+	given = "given-"
+	taken = "taken-"
+)
+
+// Store stores the ownership records of one data directory. BlockTransfers accepts a nil Store.
+type Store struct {
+	dir      string
+	instance string
+}
+
+// Open returns the records of a data directory with this instance ID. It does not read anything yet.
+func Open(dir datadir.Dir, instance string) *Store {
+	return &Store{dir: dir.Custody(), instance: instance}
+}
+
+// Labels returns a Store for an instance without a data directory. Ownership then follows from labels alone.
+func Labels(instance string) *Store { return &Store{instance: instance} }
+
+// Instance returns the instance ID of the data directory.
+func (b *Store) Instance() string { return b.instance }
+
+// Holdings reads all records.
+func (b *Store) Holdings() (Ownership, error) {
+	g, err := b.read(given)
+	if err != nil {
+		return Ownership{}, err
+	}
+	t, err := b.read(taken)
+	return NewHoldings(b.instance, g, t), err
+}
+
+// Given returns the records of resources that were transferred to other data directories, by Cluster.
+func (b *Store) Given() ([]Record, error) { return b.read(given) }
+
+// Taken returns the records of resources that were transferred from other data directories, by Cluster.
+func (b *Store) Taken() ([]Record, error) { return b.read(taken) }
+
+// read reads all records with the prefix. It ignores records that are deleted during the read.
+func (b *Store) read(prefix string) ([]Record, error) {
+	if b.dir == "" {
+		return nil, nil
+	}
+	entries, err := os.ReadDir(b.dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the records of what was handed over: %w", err)
+	}
+	var out []Record
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), prefix) {
+			continue
+		}
+		path := filepath.Join(b.dir, e.Name())
+		data, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		var r Record
+		if err == nil {
+			err = json.Unmarshal(data, &r)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s, which says what was handed over: %w", path, err)
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func (b *Store) path(prefix, uid string) string { return filepath.Join(b.dir, prefix+uid+".json") }
+
+func (b *Store) write(prefix string, r Record) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = datadir.WriteFile(b.path(prefix, r.UID), append(data, '\n'), 0o600)
+	return err
+}
+
+func (b *Store) remove(prefix string, r Record) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	if err := os.Remove(b.path(prefix, r.UID)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// BlockTransfers prevents records from being written until release is called, so that an operation that started before
+// a transfer is complete when the transfer starts.
+func (b *Store) BlockTransfers() (release func(), err error) { return b.lock(unix.F_RDLCK) }
+
+func (b *Store) lock(kind int16) (release func(), err error) {
+	if b == nil || b.dir == "" {
+		return func() {}, nil
+	}
+	if err := os.MkdirAll(b.dir, 0o700); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(b.dir, "lock")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	// Another process only holds the lock while it writes a few files, and releases it when it exits.
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLKW, &unix.Flock_t{Type: kind}); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// alone calls do with an exclusive lock.
+func (b *Store) alone(do func() error) error {
+	release, err := b.lock(unix.F_WRLCK)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return do()
+}
+
+// BeginTransfer records the start of a transfer to another data directory. From now on, this instance no longer owns
+// the resources.
+func (b *Store) BeginTransfer(r Record) error {
+	r.InProgress = true
+	return b.alone(func() error { return b.write(given, r) })
+}
+
+// CancelTransfer cancels a transfer to another data directory.
+func (b *Store) CancelTransfer(r Record) error {
+	return b.alone(func() error { return b.remove(given, r) })
+}
+
+// RecordIncoming records that this instance owns the resources from now on.
+func (b *Store) RecordIncoming(r Record) error {
+	if len(r.Items) == 0 { // directories need no record, because their location identifies the owner
+		return nil
+	}
+	r.InProgress = false
+	return b.alone(func() error { return b.write(taken, r) })
+}
+
+// CancelIncoming cancels a transfer from another data directory.
+func (b *Store) CancelIncoming(r Record) error {
+	return b.alone(func() error { return b.remove(taken, r) })
+}
+
+// FinishTransfer records the end of a transfer to another data directory. It also removes the resources from records
+// of earlier transfers from other data directories.
+func (b *Store) FinishTransfer(r Record) error {
+	return b.alone(func() error {
+		before, err := b.read(taken)
+		if err != nil {
+			return err
+		}
+		for _, t := range before {
+			if left := t.without(r.Items); len(left.Items) < len(t.Items) {
+				if err := b.rewrite(taken, left); err != nil {
+					return err
+				}
+			}
+		}
+		r.InProgress, r.Planes, r.Balancers = false, nil, nil
+		return b.rewrite(given, r)
+	})
+}
+
+// rewrite writes the remaining content of a record, and deletes it if it is empty.
+func (b *Store) rewrite(prefix string, r Record) error {
+	if len(r.Items) == 0 && !r.InProgress {
+		return b.remove(prefix, r)
+	}
+	return b.write(prefix, r)
+}
+
+// Prune removes resources that no longer exist on the host.
+func (b *Store) Prune(exists func(Item) bool) error {
+	if b.dir == "" {
+		return nil
+	}
+	return b.alone(func() error {
+		for _, prefix := range []string{given, taken} {
+			all, err := b.read(prefix)
+			if err != nil {
+				return err
+			}
+			for _, r := range all {
+				left := r
+				left.Items = slices.DeleteFunc(slices.Clone(r.Items), func(i Item) bool { return !exists(i) })
+				if len(left.Items) == len(r.Items) || r.InProgress {
+					continue
+				}
+				if err := b.rewrite(prefix, left); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,161 @@
+package processconfig
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.uber.org/zap"
+
+	"github.com/slipwayhq/slipway/internal/controlplane/etcd"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// revisionBump is added to revisions. It is larger than the number of writes between a snapshot and its
+// restore.
+const revisionBump = 1_000_000_000
+
+// kept is the name prefix of directories with previous data.
+const kept = "etcd-before-"
+
+// RestoreApply restores the snapshot that the configuration requests, unless this was done already. The caller must
+// hold the lock of the directory.
+func RestoreApply(folder Folder, cfg Config, now time.Time) error {
+	if cfg.Restore == "" {
+		return nil
+	}
+	done, err := folder.ReadRestored()
+	if err != nil {
+		return err
+	}
+	if done.ID == cfg.Restore {
+		return os.RemoveAll(folder.Restoring())
+	}
+	request, err := folder.ReadRestoreRequest()
+	if err != nil {
+		return err
+	}
+	if request.ID != cfg.Restore {
+		return fault.New(fault.Invalid, "RestoreMissing", "the snapshot of restore %s is not on this host", cfg.Restore)
+	}
+	data := Data{Exists: true, Version: request.Version, EncryptionKeys: request.EncryptionKeys}
+	if err := errors.Join(data.Problem(cfg.Version), data.KeysProblem(cfg.EncryptionKeys, "")); err != nil {
+		return err
+	}
+	if err := prepare(folder); err != nil {
+		return fmt.Errorf("restoring snapshot %s: %w", request.Snapshot, err)
+	}
+	if err := swap(folder, request.ID); err != nil {
+		return fmt.Errorf("restoring snapshot %s: %w", request.Snapshot, err)
+	}
+	return finish(folder, request, now)
+}
+
+func restoring(f Folder) string { return filepath.Join(string(f), "etcd-restoring") }
+
+// ready returns the path of a file that exists when the new data directory is complete.
+func ready(f Folder) string { return filepath.Join(f.Restoring(), "ready") }
+
+// prepare creates the new data directory.
+func prepare(f Folder) error {
+	if exists(ready(f)) {
+		return nil
+	}
+	if err := os.RemoveAll(restoring(f)); err != nil {
+		return err
+	}
+	if err := MakeData(f.RestoreSnapshot(), restoring(f), etcd.Member()); err != nil {
+		return err
+	}
+	if err := os.WriteFile(ready(f), nil, 0o600); err != nil {
+		return err
+	}
+	return syncAll(f.Restoring())
+}
+
+// MakeData creates a data directory from a snapshot, for the only member of a new cluster. Revisions continue
+// beyond the revisions in the snapshot.
+func MakeData(file, folder string, member etcd.Identity) error {
+	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
+		SnapshotPath: file, OutputDataDir: folder, Name: member.Name, PeerURLs: []string{member.PeerURL},
+		InitialCluster: member.Name + "=" + member.PeerURL, InitialClusterToken: member.Token,
+		RevisionBump: revisionBump, MarkCompacted: true,
+	})
+	if err != nil {
+		return fault.New(fault.Invalid, "SnapshotDamaged", "the snapshot cannot be restored: use another one; the data from before is unchanged").From(err)
+	}
+	return syncAll(folder)
+}
+
+// swap replaces the data directory with the new one, and moves the previous one aside.
+func swap(f Folder, id string) error {
+	if !exists(restoring(f)) { // it was done before
+		return nil
+	}
+	before := filepath.Join(string(f), kept+id)
+	if exists(f.Etcd()) && !exists(before) {
+		if err := os.Rename(f.Etcd(), before); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(restoring(f), f.Etcd()); err != nil {
+		return err
+	}
+	return syncOne(string(f))
+}
+
+// finish records the restore, and deletes its files and the previous data of earlier restores.
+func finish(f Folder, r Restore, now time.Time) error {
+	before, err := f.ReadData()
+	if err != nil {
+		return err
+	}
+	r.SpentMark = before.EncryptionMark
+	if err := f.WriteRun(Run{Version: r.Version, EncryptionKeys: r.EncryptionKeys, EncryptionMark: r.SpentMark}); err != nil {
+		return err
+	}
+	r.At = now.UTC().Truncate(time.Second)
+	if err := f.WriteRestored(r); err != nil {
+		return err
+	}
+	old, err := filepath.Glob(filepath.Join(string(f), kept+"*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range old {
+		if filepath.Base(dir) != kept+r.ID {
+			if err := os.RemoveAll(dir); err != nil {
+				return err
+			}
+		}
+	}
+	return os.RemoveAll(f.Restoring())
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// syncAll syncs a directory with all content to disk.
+func syncAll(dir string) error {
+	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return syncOne(path)
+	})
+}
+
+func syncOne(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	return file.Sync()
+}

@@ -1,0 +1,61 @@
+package hosted
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
+	"github.com/slipwayhq/slipway/internal/snapshots"
+)
+
+// restoreStager fetches snapshots.
+type restoreStager struct{ snapshots.RetrievalSource }
+
+// restoreOrder is a snapshot to fetch.
+type restoreOrder struct {
+	Request RestoreRequest
+	Cluster snapshots.Cluster
+	// Config is the configuration of the control plane.
+	Config processconfig.Config
+	Folder processconfig.Folder
+}
+
+// Stage fetches the snapshot into the directory of its control plane, together with the restore request for
+// the next process. It rejects an unsuitable snapshot before fetching it.
+func (s restoreStager) Stage(ctx context.Context, o restoreOrder) error {
+	m, err := s.Find(ctx, o.Cluster, snapshots.RetrievalWanted{
+		Policy: o.Request.Policy, Snapshot: o.Request.Snapshot, IdentitySecret: o.Request.IdentitySecret, OtherCluster: o.Request.OtherCluster,
+	})
+	if err != nil {
+		return err
+	}
+	if err := check(m.Manifest, o); err != nil {
+		return err
+	}
+	if err := emptyFolder(o.Folder); err != nil {
+		return err
+	}
+	if err := m.Fetch(ctx, o.Folder.RestoreSnapshot()); err != nil {
+		return err
+	}
+	return o.Folder.WriteRestoreRequest(processconfig.Restore{
+		ID: o.Request.ID, Snapshot: m.Name, Version: m.Kubernetes, EncryptionKeys: m.EncryptionKeys, Revision: m.Revision,
+	})
+}
+
+// emptyFolder creates a new directory for the snapshot. It never uses an existing one, because the process of
+// the control plane can run as another user, which must not be able to redirect the writes with a symbolic
+// link.
+func emptyFolder(f processconfig.Folder) error {
+	return errors.Join(os.RemoveAll(f.Restoring()), os.MkdirAll(string(f), 0o700), os.Mkdir(f.Restoring(), 0o700))
+}
+
+// check rejects a snapshot that the control plane could not run with.
+func check(m snapshots.Manifest, o restoreOrder) error {
+	data := processconfig.Data{Exists: true, Version: m.Kubernetes, EncryptionKeys: m.EncryptionKeys}
+	if err := data.KeysProblem(o.Config.EncryptionKeys, ""); err != nil {
+		return err
+	}
+	return data.Problem(o.Config.Version)
+}

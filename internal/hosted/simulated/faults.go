@@ -1,0 +1,145 @@
+package simulated
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/hosted/backend"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/simulated"
+)
+
+// FaultyServers are the API servers of a backend.
+type FaultyServers interface {
+	// Faults returns the faults of an API server.
+	Faults(name string) simulated.Faults
+	// SetFaults sets the faults of an API server.
+	SetFaults(name string, f simulated.Faults)
+}
+
+// WrapFaulty wraps a backend with the faults that annotations request.
+func WrapFaulty(inner backend.Backend, servers FaultyServers) backend.Backend {
+	out := inner
+	out.Faults = func(annotations map[string]string) backend.ControlPlanes {
+		wanted, problem := desired(annotations)
+		return controlPlanes{ControlPlanes: inner.ControlPlanes, servers: servers, desired: wanted, problem: problem}
+	}
+	return out
+}
+
+// prefix of all fault annotations.
+const prefix = "simulated.controlplane.slipway.dev/"
+
+// desired parses the annotations. An invalid annotation causes no fault and returns a problem.
+func desired(annotations map[string]string) (f simulated.Faults, problem error) {
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		value, use := annotations[name], ""
+		length, err := time.ParseDuration(value)
+		isLength := err == nil && length >= 0
+		code, err := strconv.Atoi(value)
+		isCode := err == nil && code >= 400 && code <= 599
+		switch {
+		case !strings.HasPrefix(name, prefix):
+		case name == hostedv1.APIDownAnnotation && value == "always":
+			f.Down = -1
+		case name == hostedv1.APIDownAnnotation && isLength:
+			f.Down = length
+		case name == hostedv1.APISlowAnnotation && isLength:
+			f.Slow = length
+		case name == hostedv1.APIErrorsAnnotation && isCode:
+			f.Status = code
+		case name == hostedv1.APIDownAnnotation:
+			use = "a time such as 1m, or always"
+		case name == hostedv1.APISlowAnnotation:
+			use = "a time such as 500ms"
+		case name == hostedv1.APIErrorsAnnotation:
+			use = "an HTTP status from 400 to 599"
+		default:
+			problem = cmp.Or(problem, error(fault.New(fault.Invalid, reasonUnknown, "The annotation %s makes nothing go wrong: use %s, %s or %s", name,
+				hostedv1.APIDownAnnotation, hostedv1.APISlowAnnotation, hostedv1.APIErrorsAnnotation)))
+		}
+		if use != "" {
+			problem = cmp.Or(problem, error(fault.New(fault.Invalid, reasonUnknown, "The annotation %s has %q: use %s", name, value, use)))
+		}
+	}
+	return f, problem
+}
+
+// reasonUnknown is the reason for invalid annotations.
+const reasonUnknown = "FaultUnknown"
+
+// controlPlanes wraps the control planes of a backend with the faults of one object.
+type controlPlanes struct {
+	backend.ControlPlanes
+	servers FaultyServers
+	desired simulated.Faults
+	// problem is the first problem of the annotations, or nil.
+	problem error
+}
+
+// Terms implements backend.ControlPlanes.
+func (c controlPlanes) Terms(allowed policy.Configuration) backend.Capabilities {
+	t := c.ControlPlanes.Terms(allowed)
+	if t.Started != nil {
+		started := *t.Started
+		started.Ready = started.Ready && c.desired.Down == 0 && c.desired.Status == 0
+		t.Started = &started
+	}
+	return t
+}
+
+// Status implements backend.ControlPlanes.
+func (c controlPlanes) Status(ctx context.Context, name string) (backend.ControlPlane, error) {
+	out, err := c.ControlPlanes.Status(ctx, name)
+	if err != nil || !out.Running {
+		return out, err
+	}
+	current := c.servers.Faults(name)
+	switch {
+	case current.Down != 0 && !out.Ready:
+		out.Problem = "The API server does not answer: the annotation " + hostedv1.APIDownAnnotation + " makes it unreachable"
+	case current.Status != 0:
+		out.Ready = false
+		out.Problem = fmt.Sprintf("The API server answers every request with status %d: the annotation %s makes it", current.Status, hostedv1.APIErrorsAnnotation)
+	}
+	switch {
+	case current != c.desired:
+		out.Pending = change(c.desired)
+	case c.problem != nil:
+		out.Unclear = "say which annotation cannot be understood"
+	}
+	return out, nil
+}
+
+// Start implements backend.ControlPlanes.
+func (c controlPlanes) Start(ctx context.Context, name string, cfg processconfig.Config, files map[string][]byte) error {
+	if err := c.ControlPlanes.Start(ctx, name, cfg, files); err != nil {
+		return err
+	}
+	if c.servers.Faults(name) != c.desired {
+		c.servers.SetFaults(name, c.desired)
+	}
+	return c.problem // returned last, because the valid annotations apply
+}
+
+// change describes the change of an API server's faults.
+func change(f simulated.Faults) string {
+	down := "for " + f.Down.String()
+	if f.Down < 0 {
+		down = "forever"
+	}
+	answers := ""
+	if f.Status != 0 {
+		answers = fmt.Sprintf(", and answer with status %d", f.Status)
+	}
+	return fmt.Sprintf("make the API server unreachable %s and slower by %s%s: the annotations say so", down, f.Slow, answers)
+}

@@ -1,0 +1,154 @@
+package bootstrap
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// dataKey of the ConfigMap.
+const dataKey = "lock-information"
+
+// information is the JSON value of the key.
+type information struct {
+	MachineName string `json:"machineName"`
+}
+
+// InitLockState is the state of a Cluster's lock. The zero value is a free lock.
+type InitLockState struct {
+	// ConfigMap as read, or nil if it does not exist.
+	ConfigMap *corev1.ConfigMap
+	// Holder is the name of the Machine, or empty if the ConfigMap does not contain it.
+	Holder string
+	// HolderGone is true if the Machine does not exist.
+	HolderGone bool
+}
+
+// Found reports whether the lock exists.
+func (s InitLockState) Found() bool { return s.ConfigMap != nil }
+
+// initLockName returns the name of the ConfigMap.
+func initLockName(cluster string) string { return cluster + "-lock" }
+
+// NewInitLock returns the lock of the Cluster, held by the Machine and owned by the Cluster.
+func NewInitLock(cluster *clusterv1.Cluster, machine string) (*corev1.ConfigMap, error) {
+	data, err := json.Marshal(information{MachineName: machine})
+	if err != nil {
+		return nil, fault.New(fault.Bug, "InvalidLock", "the name of Machine %s cannot be encoded", machine).From(err)
+	}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: cluster.Namespace, Name: initLockName(cluster.Name),
+			Labels: map[string]string{clusterv1.ClusterNameLabel: cluster.Name},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: cluster.Name, UID: cluster.UID,
+			}},
+		},
+		Data: map[string]string{dataKey: string(data)},
+	}, nil
+}
+
+// InitLockStateOf reads the ConfigMap, which may be nil. The caller sets HolderGone.
+func InitLockStateOf(lock *corev1.ConfigMap) InitLockState {
+	if lock == nil {
+		return InitLockState{}
+	}
+	var in information
+	if err := json.Unmarshal([]byte(lock.Data[dataKey]), &in); err != nil {
+		return InitLockState{ConfigMap: lock}
+	}
+	return InitLockState{ConfigMap: lock, Holder: in.MachineName}
+}
+
+// readLock reads the lock and whether its holder still exists. Both are read from the API server, because a Machine
+// missing in a stale cache may still exist.
+func (c *controller) readLock(ctx context.Context, s Snapshot) (*InitLockState, error) {
+	key := client.ObjectKey{Namespace: s.Cluster.Namespace, Name: initLockName(s.Cluster.Name)}
+	lock := &corev1.ConfigMap{}
+	switch err := c.client.Get(ctx, key, lock); {
+	case apierrors.IsNotFound(err):
+		c.noteRelease(s)
+		return &InitLockState{}, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	state := InitLockStateOf(lock)
+	if state.Holder == "" || state.Holder == s.Owner.Name {
+		return &state, nil
+	}
+	key.Name = state.Holder
+	switch err := c.live.Get(ctx, key, &clusterv1.Machine{}); {
+	case apierrors.IsNotFound(err):
+		state.HolderGone = true
+	case err != nil:
+		return nil, fmt.Errorf("reading Machine %s: %w", key, err)
+	}
+	return &state, nil
+}
+
+func (c *controller) takeLock(ctx context.Context, s Snapshot) error {
+	lock, err := NewInitLock(s.Cluster, s.Owner.Name)
+	if err != nil {
+		return err
+	}
+	return c.writer.Create(ctx, lock)
+}
+
+// releaseLock deletes the lock in the observed version, so that a lock taken in the meantime is not deleted.
+func (c *controller) releaseLock(ctx context.Context, s Snapshot) error {
+	if s.Lock == nil || !s.Lock.Found() {
+		return fault.New(fault.Bug, "NoLock", "there is no lock of Cluster %s to release", s.Cluster.Name)
+	}
+	if err := c.writer.Delete(ctx, s.Lock.ConfigMap); err != nil {
+		return err
+	}
+	c.noteRelease(s)
+	return nil
+}
+
+// noteRelease records that the lock of an initialized Cluster does not exist. It is never taken again.
+func (c *controller) noteRelease(s Snapshot) {
+	if s.initialized() {
+		c.released.note(s.Cluster)
+	}
+}
+
+// releases caches the Clusters whose lock was released, so that the lock is not read in every reconciliation of every
+// control plane Machine. The zero value is empty.
+type releases struct {
+	mu    sync.Mutex
+	known map[client.ObjectKey]types.UID
+}
+
+func (r *releases) note(cluster *clusterv1.Cluster) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known == nil {
+		r.known = map[client.ObjectKey]types.UID{}
+	}
+	r.known[client.ObjectKeyFromObject(cluster)] = cluster.UID
+}
+
+func (r *releases) has(cluster *clusterv1.Cluster) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	uid, ok := r.known[client.ObjectKeyFromObject(cluster)]
+	return ok && uid == cluster.UID
+}
+
+// forget removes Clusters that are deleted or being deleted.
+func (r *releases) forget(key client.ObjectKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, key)
+}

@@ -1,0 +1,159 @@
+package controlplane
+
+import (
+	"fmt"
+	"time"
+
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	base "github.com/slipwayhq/slipway/internal/rollout"
+)
+
+// rolloutCause is the cause for which a Machine is outdated.
+type rolloutCause string
+
+const (
+	rolloutVersion        rolloutCause = "Version"
+	rolloutInfrastructure rolloutCause = "Infrastructure"
+	kubeadmConfig         rolloutCause = "KubeadmConfig"
+	rolloutAfter          rolloutCause = "RolloutAfter"
+	certificateExpiry     rolloutCause = "CertificateExpiry"
+)
+
+// rolloutReason describes why a Machine has to be replaced.
+type rolloutReason struct {
+	Cause   rolloutCause
+	Message string
+}
+
+// RolloutMachine is a control plane Machine with the objects it was created from.
+type RolloutMachine struct {
+	*clusterv1.Machine
+	// Config is the KubeadmConfig. If it is nil, it is unknown and not compared.
+	Config *bootstrapv1.KubeadmConfig
+	// Infra is the template from which the infrastructure machine was cloned. If it is undefined, it is unknown and
+	// not compared.
+	Infra clusterv1.ContractVersionedObjectReference
+	// Authority is the expiration of the CA that signed its certificates, or zero if unknown.
+	Authority time.Time
+}
+
+// kubeadmValidity is kubeadm's default validity of certificates, in days.
+const kubeadmValidity = 365
+
+// rolloutFutile returns the reason why a Machine with expiring certificates is not replaced: the certificates of a new
+// Machine would expire just as soon. It is empty if a replacement helps.
+func rolloutFutile(plane *controlplanev1.KubeadmControlPlane, authority, now time.Time) string {
+	days, validity := plane.Spec.Rollout.Before.CertificatesExpiryDays, int32(kubeadmValidity)
+	if set := plane.Spec.KubeadmConfigSpec.ClusterConfiguration.CertificateValidityPeriodDays; set > 0 {
+		validity = set
+	}
+	switch {
+	case days == 0:
+		return ""
+	case days >= validity:
+		return fmt.Sprintf("Machines are not replaced before their certificates expire: spec.rollout.before.certificatesExpiryDays (%d) is not less than "+
+			"certificateValidityPeriodDays (%d), so that those of a new Machine would expire as soon", days, validity)
+	case !authority.IsZero() && !authority.After(now.AddDate(0, 0, int(days))):
+		return fmt.Sprintf("Machines are not replaced before their certificates expire: the authority that signs them expires on %s itself", authority.UTC().Format(time.RFC3339))
+	}
+	return ""
+}
+
+// rolloutReasons returns the reasons why a Machine has to be replaced, in the order of the table in the package
+// documentation. It is empty if the Machine is up to date.
+func rolloutReasons(plane *controlplanev1.KubeadmControlPlane, m RolloutMachine, now time.Time) []rolloutReason {
+	var out []rolloutReason
+	differ := func(cause rolloutCause, format string, args ...any) {
+		out = append(out, rolloutReason{cause, fmt.Sprintf(format, args...)})
+	}
+	if m.Spec.Version != plane.Spec.Version {
+		differ(rolloutVersion, "Version %s, %s required", orNone(m.Spec.Version), plane.Spec.Version)
+	}
+	if want := plane.Spec.MachineTemplate.Spec.InfrastructureRef; m.Infra.IsDefined() && m.Infra != want {
+		differ(rolloutInfrastructure, "%s %s, %s %s required", m.Infra.Kind, m.Infra.Name, want.Kind, want.Name)
+	}
+	if m.Config != nil {
+		if fields := rolloutDifferences(plane, m.Config.Spec); len(fields) > 0 {
+			differ(kubeadmConfig, "KubeadmConfig differs in %s", condition.Names(fields))
+		}
+	}
+	if base.Expired(plane.Spec.Rollout.After.Time, m.CreationTimestamp.Time, now) {
+		differ(rolloutAfter, "KubeadmControlPlane spec.rollout.after expired")
+	}
+	if days := plane.Spec.Rollout.Before.CertificatesExpiryDays; days > 0 && expires(m, now.AddDate(0, 0, int(days))) && rolloutFutile(plane, m.Authority, now) == "" {
+		differ(certificateExpiry, "Certificates will expire soon, within %d days", days)
+	}
+	return out
+}
+
+// certificatesExpiry returns the earliest expiration of a Machine's certificates, or false if unknown.
+func certificatesExpiry(m RolloutMachine) (time.Time, bool) {
+	if expiry := m.Status.CertificatesExpiryDate; !expiry.IsZero() {
+		return expiry.Time, true
+	}
+	return m.recordedExpiry()
+}
+
+func expires(m RolloutMachine, before time.Time) bool {
+	expiry, known := certificatesExpiry(m)
+	return known && expiry.Before(before)
+}
+
+// nextTime returns the time at which the first Machine becomes outdated by the passing of time, or zero.
+func nextTime(plane *controlplanev1.KubeadmControlPlane, all []RolloutMachine, now time.Time) time.Time {
+	var next time.Time
+	note := func(at time.Time) {
+		if at.After(now) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	note(plane.Spec.Rollout.After.Time)
+	for _, m := range all {
+		if expiry, known := certificatesExpiry(m); known && plane.Spec.Rollout.Before.CertificatesExpiryDays > 0 {
+			note(expiry.AddDate(0, 0, -int(plane.Spec.Rollout.Before.CertificatesExpiryDays)))
+		}
+	}
+	return next
+}
+
+func rolloutMessages(reasons []rolloutReason) []string {
+	var out []string
+	for _, r := range reasons {
+		out = append(out, r.Message)
+	}
+	return out
+}
+
+// rolloutSurge returns how many additional Machines may exist while outdated ones are replaced.
+func rolloutSurge(plane *controlplanev1.KubeadmControlPlane) int {
+	most := plane.Spec.Rollout.Strategy.RollingUpdate.MaxSurge
+	if most == nil {
+		return 1
+	}
+	return min(1, most.IntValue())
+}
+
+// pendingVersion returns a message if the topology of the Cluster requires another version, which takes precedence
+// over other changes. Otherwise it is empty.
+func pendingVersion(plane *controlplanev1.KubeadmControlPlane, cluster *clusterv1.Cluster) string {
+	topology := cluster.Spec.Topology
+	next := topology.Version
+	if step := cluster.Annotations[clusterv1.ClusterTopologyUpgradeStepAnnotation]; step != "" {
+		next = step
+	}
+	if !topology.IsDefined() || next == plane.Spec.Version || topology.Version == plane.Spec.Version {
+		return ""
+	}
+	return fmt.Sprintf("Waiting for the topology of Cluster %s to set version %s", cluster.Name, next)
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

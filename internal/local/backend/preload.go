@@ -1,0 +1,92 @@
+package backend
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// reasonNotLoaded is the reason of faults about archives that could not be loaded into a machine.
+const reasonNotLoaded = "ImagesNotLoaded"
+
+// ImageLoader loads images into machines.
+type ImageLoader interface {
+	// Run runs a shell program in a machine and returns its output.
+	Run(ctx context.Context, ref Ref, program string, input []byte) (string, error)
+	// LoadImages imports the images of an archive into the container runtime of the machine.
+	LoadImages(ctx context.Context, ref Ref, archive io.Reader) (string, error)
+}
+
+// WrapPreloading returns the backend with machines that get the archives of their cluster. The archives are deleted
+// with the cluster's network.
+func WrapPreloading(inner Backend, archives ImageArchives, loader ImageLoader) Backend {
+	out := inner
+	out.Scripts = scripts{inner.Scripts, archives, loader}
+	out.Networks = networks{inner.Networks, archives}
+	return out
+}
+
+func clusterOf(ref Ref) types.NamespacedName {
+	return types.NamespacedName{Namespace: ref.Object.Namespace, Name: ref.Cluster}
+}
+
+type scripts struct {
+	Scripts
+	archives ImageArchives
+	loader   ImageLoader
+}
+
+// awaitRuntime waits until the container runtime responds, and fails if it does not.
+const awaitRuntime = `n=0; until ctr version >/dev/null 2>&1; do n=$((n+1)); [ $n -lt 100 ] || { echo containerd does not answer; exit 1; }; sleep 0.2; done`
+
+// Bootstrap implements Scripts. Loading an archive again changes nothing.
+func (s scripts) Bootstrap(ctx context.Context, ref Ref, script Script) error {
+	files, err := s.archives.Of(clusterOf(ref))
+	if err == nil && len(files) > 0 {
+		_, err = s.loader.Run(ctx, ref, awaitRuntime, nil)
+	}
+	for _, file := range files {
+		if err == nil {
+			err = s.load(ctx, ref, file)
+		}
+	}
+	if err != nil {
+		why := "they cannot be read"
+		if f := fault.As(err); f != nil { // other errors contain names of files on the host
+			why = f.Message
+		}
+		return fault.New(fault.Transient, reasonNotLoaded,
+			"The images that are kept for the nodes of Cluster %s could not be loaded into %s: %s; retrying", clusterOf(ref), ref.Name, why).From(err)
+	}
+	return s.Scripts.Bootstrap(ctx, ref, script)
+}
+
+func (s scripts) load(ctx context.Context, ref Ref, file string) error {
+	f, err := os.Open(file)
+	if os.IsNotExist(err) { // it was replaced or removed in the meantime
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	_, err = s.loader.LoadImages(ctx, ref, f)
+	return err
+}
+
+type networks struct {
+	Networks
+	archives ImageArchives
+}
+
+// DeleteNetwork implements Networks.
+func (n networks) DeleteNetwork(ctx context.Context, ref Ref) error {
+	if err := n.Networks.DeleteNetwork(ctx, ref); err != nil {
+		return err
+	}
+	return n.archives.Forget(clusterOf(ref))
+}

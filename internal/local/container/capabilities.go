@@ -1,0 +1,103 @@
+package container
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/policy"
+)
+
+// defaultTimeout is the default of the API, for objects that were stored without it.
+const defaultTimeout = 300 * time.Second
+
+// Backend returns the engine as a backend, with the load balancers if this host can run them.
+func (e *Engine) Backend(b backend.Balancers) backend.Backend {
+	return backend.Backend{Networks: e, Machines: e, Scripts: e, Watcher: e, Sweeper: e, Balancers: b, Etcds: backend.EtcdMembers{EtcdShell: e}}
+}
+
+// Capabilities implements backend.Machines.
+func (e *Engine) Capabilities(r backend.MachineRequest) backend.Capabilities {
+	return withinHost(Terms(r), r.Object.Spec.Backend.Container, e.host.Processors())
+}
+
+// withinHost denies requests for more processors than the host has, because Docker does not start such a container.
+// processors is 0 if the number is unknown.
+func withinHost(t backend.Capabilities, asked *infrav1.ContainerMachine, processors int) backend.Capabilities {
+	if processors == 0 {
+		return t
+	}
+	if asked != nil && int(asked.Resources.CPUs) > processors && t.Denied == "" {
+		t.Denied = fmt.Sprintf("This host has %d processors, and a node cannot have %d: ask for less in spec.backend.container.resources", processors, asked.Resources.CPUs)
+	}
+	t.Resources.CPUs = min(t.Resources.CPUs, int32(processors))
+	return t
+}
+
+// NetworkCapabilities implements backend.Networks.
+func (e *Engine) NetworkCapabilities(policy.Configuration) backend.NetworkCapabilities {
+	return backend.NetworkCapabilities{}
+}
+
+// Terms returns the properties of a node's container that are known before it exists.
+func Terms(r backend.MachineRequest) backend.Capabilities {
+	var asked infrav1.ContainerMachine
+	if c := r.Object.Spec.Backend.Container; c != nil {
+		asked = *c
+	}
+	most := r.Policy.Nodes
+	t := backend.Capabilities{
+		Scripted: true, Networked: true, ReachesEtcd: true,
+		Resources: backend.Resources{
+			CPUs: cmp.Or(asked.Resources.CPUs, most.CPUs), MemoryMiB: cmp.Or(asked.Resources.MemoryMiB, most.MemoryMiB),
+			Processes: cmp.Or(asked.Resources.Processes, most.Processes),
+		},
+		Timeout: cmp.Or(time.Duration(max(0, asked.BootstrapTimeoutSeconds))*time.Second, defaultTimeout),
+		Denied:  denied(r, asked), Maximum: r.Policy.Maxima.Nodes, Setting: "maxima.nodes", Restart: "docker start " + r.Name,
+	}
+	switch {
+	case asked.Image != "":
+		t.Image = asked.Image
+	case r.Version != "":
+		t.Image, t.ImageVersion = backend.DefaultImage(r.Version, r.ControlPlane), r.Version
+	default:
+		t.Unclear = "Which node image to use is unknown: set spec.version of the Machine (or MachinePool), or spec.backend.container.image"
+	}
+	for _, m := range asked.ExtraMounts {
+		t.Mounts = append(t.Mounts, backend.Mount{HostPath: m.HostPath, MachinePath: m.ContainerPath, ReadOnly: m.ReadOnly})
+	}
+	return t
+}
+
+// denied returns the reason why the operator's policy denies the spec, and an empty string if it allows the spec.
+// Mounts are checked as written, without access to the host, so that the result does not reveal which paths exist on
+// it.
+func denied(r backend.MachineRequest, asked infrav1.ContainerMachine) string {
+	if r.Object.Spec.Backend.Container == nil {
+		return ""
+	}
+	if asked.Image != "" {
+		if why := r.Policy.DeniedImage(asked.Image); why != "" {
+			return why
+		}
+	}
+	for _, m := range asked.ExtraMounts {
+		if why := r.Policy.DeniedMount(r.Object.Namespace, m.HostPath, m.ReadOnly); why != "" {
+			return why
+		}
+	}
+	return r.Policy.DeniedResources(asked.Resources.CPUs, asked.Resources.MemoryMiB, asked.Resources.Processes)
+}
+
+// CheckQuota implements backend.Machines. It returns the number of containers and the resolved mounts of the new
+// container.
+func (e *Engine) CheckQuota(ctx context.Context, spec backend.MachineSpec) (backend.Quota, error) {
+	list, err := e.List(ctx)
+	if err != nil {
+		return backend.Quota{}, err
+	}
+	return backend.QuotaFor(spec, list, func(hostPath string) (string, error) { return e.ResolveMount(ctx, hostPath) })
+}

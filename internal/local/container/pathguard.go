@@ -1,0 +1,60 @@
+package container
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// PathGuard refuses paths that must not be mounted. It does not check the permissions of users: the operator's policy
+// is applied to the resolved path.
+type PathGuard struct {
+	// Reserved lists additional refused files and directories. They need not exist.
+	Reserved []string
+}
+
+// refused lists the paths that are refused on any host: kernel file systems and directories with sockets of programs.
+func refused() []string { return []string{"/proc", "/sys", "/dev", "/run", "/var/run"} }
+
+// Resolve returns the path without symbolic links. The error is a message for the user if the path cannot be mounted:
+// it leads to no file or directory, or to a refused one.
+func (g PathGuard) Resolve(path string) (string, error) {
+	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
+		return "", errors.New("it is not the absolute path of a file or folder of this host")
+	}
+	resolved, err := filepath.EvalSymlinks(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", errors.New("it does not exist on this host")
+	case err != nil:
+		return "", errors.New("it cannot be read on this host")
+	}
+	info, err := os.Lstat(resolved)
+	if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
+		return "", errors.New("it is neither a folder nor a regular file")
+	}
+	for _, r := range append(refused(), g.Reserved...) {
+		for _, place := range places(r) {
+			if contains(place, resolved) || contains(resolved, place) {
+				return "", errors.New("it is, holds or lies in a place of this host that no node may see, whatever the operator allows")
+			}
+		}
+	}
+	return resolved, nil
+}
+
+// places returns a reserved path as written and with symbolic links resolved.
+func places(path string) []string {
+	out := []string{filepath.Clean(path)}
+	if resolved, err := filepath.EvalSymlinks(path); err == nil && resolved != out[0] {
+		out = append(out, resolved)
+	}
+	return out
+}
+
+// contains reports whether the inner path equals the outer path or is below it.
+func contains(outer, inner string) bool {
+	return inner == outer || outer == "/" || strings.HasPrefix(inner, outer+"/")
+}

@@ -1,0 +1,49 @@
+package machines
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// Member is a Machine of an owner, together with changes by this process that the cache may not show yet.
+type Member struct {
+	*clusterv1.Machine
+	// Deleted is set if the Machine is being deleted.
+	Deleted bool
+	// Stale is set if the cache does not show this process's last write to the Machine.
+	Stale bool
+}
+
+// Members are the Machines of one owner, sorted by name.
+type Members []Member
+
+// Named returns the Machine with this name, or a Member without a Machine.
+func (ms Members) Named(name string) Member {
+	for _, m := range ms {
+		if m.Machine != nil && m.Name == name {
+			return m
+		}
+	}
+	return Member{}
+}
+
+// Held returns a message with the foreign finalizers that block the deletion of Machines; see
+// [reconciler.ForeignFinalizersText].
+func (ms Members) Held() string {
+	objects := make([]metav1.Object, 0, len(ms))
+	for _, m := range ms {
+		objects = append(objects, m.Machine)
+	}
+	return reconciler.ForeignFinalizersText(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), objects...)
+}
+
+// Machines returns the Machines of the members.
+func (ms Members) Machines() []*clusterv1.Machine {
+	out := make([]*clusterv1.Machine, 0, len(ms))
+	for _, m := range ms {
+		out = append(out, m.Machine)
+	}
+	return out
+}

@@ -1,0 +1,200 @@
+package managementnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+)
+
+// The intervals between two checks of the node: while it is not ready, and once it is ready and only changes by hand
+// or after a crash.
+const (
+	unreadyInterval = time.Second
+	readyInterval   = 10 * time.Second
+	// maxBackoff is the longest delay after consecutive failures.
+	maxBackoff = time.Minute
+)
+
+// Config configures a [Supervisor].
+type Config struct {
+	Place Reservation
+	Host  Host
+	Root  *rest.Config // has cluster-admin permissions
+	CA    []byte       // PEM, CA certificate of the API server
+	Now   func() time.Time
+	// Changed is called with each new status that differs from the previous one.
+	Changed func(Status)
+}
+
+// Status is the state of the node.
+type Status struct {
+	Container string `json:"container"`
+	Ready     bool   `json:"ready"`
+	// Message is the reason why the node is not ready.
+	Message string `json:"message,omitempty"`
+}
+
+// Supervisor creates and maintains the node.
+type Supervisor struct {
+	cfg    Config
+	reader client.Client
+	writer *kube.Writer
+	served bool // whether the objects that nodes need exist in the cluster
+	health health
+	token  *corev1.Secret // bootstrap token of a pending join, or nil
+
+	once  sync.Once
+	ready chan struct{}
+	last  Status
+}
+
+// New returns a Supervisor. It does not connect to the cluster yet.
+func New(cfg Config) (*Supervisor, error) {
+	c, err := client.New(cfg.Root, client.Options{Scheme: clientgoscheme.Scheme})
+	if err != nil {
+		return nil, err
+	}
+	return &Supervisor{cfg: cfg, reader: c, writer: kube.NewWriter(c, Name), ready: make(chan struct{})}, nil
+}
+
+// Ready returns a channel that is closed when the node is Ready for the first time.
+func (k *Supervisor) Ready() <-chan struct{} { return k.ready }
+
+// Run maintains the node until ctx ends. Failures are reported and retried.
+func (k *Supervisor) Run(ctx context.Context) {
+	pause, failures := unreadyInterval, 0
+	for {
+		plan, err := k.step(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			klog.FromContext(ctx).Info("the node of the management cluster is not ready", "reason", fault.UserMessage(err))
+			k.report(Status{Message: fault.UserMessage(err)})
+			pause = min(2*pause, maxBackoff)
+		case plan.Ready:
+			k.once.Do(func() { close(k.ready) })
+			k.report(Status{Ready: true})
+			pause, failures = readyInterval, 0
+		case plan.deletesMachine(): // may fail repeatedly until the host changes
+			k.report(Status{Message: plan.message()})
+			failures++
+			pause = min(unreadyInterval<<min(failures, 6), maxBackoff)
+		default:
+			k.report(Status{Message: plan.message()})
+			pause = unreadyInterval
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// deletesMachine reports whether the plan deletes the container to start over.
+func (p plan) deletesMachine() bool {
+	return slices.ContainsFunc(p.Actions, func(a action) bool { _, ok := a.(deleteMachine); return ok })
+}
+
+func (p plan) message() string {
+	if len(p.Actions) > 0 {
+		return p.Actions[len(p.Actions)-1].String()
+	}
+	return p.Wait
+}
+
+func (k *Supervisor) report(s Status) {
+	s.Container = machine(k.cfg.Place.Instance).Name
+	if s != k.last {
+		k.last = s
+		k.cfg.Changed(s)
+	}
+}
+
+// step observes, decides and acts once.
+func (k *Supervisor) step(ctx context.Context) (plan, error) {
+	if !k.served {
+		if err := k.applyAddons(ctx); err != nil {
+			return plan{}, fmt.Errorf("prepare the management cluster for nodes: %w", err)
+		}
+		k.served = true
+	}
+	s, err := k.observe(ctx)
+	if err != nil {
+		return plan{}, err
+	}
+	s.NotReady, s.Recreated = k.health.observe(s, k.cfg.Now())
+	p := decide(s)
+	k.health.decided(p)
+	var errs []error
+	for _, a := range p.Actions {
+		klog.FromContext(ctx).Info("node of the management cluster", "action", a.String())
+		if err := k.act(ctx, s, a); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", a, err))
+			break
+		}
+	}
+	if p.Ready {
+		errs = append(errs, k.endToken(ctx))
+	}
+	return p, errors.Join(errs...)
+}
+
+// endToken deletes the bootstrap token once the join has finished, because any user with read access to Secrets could
+// join a node with it.
+func (k *Supervisor) endToken(ctx context.Context) error {
+	if k.token == nil {
+		return nil
+	}
+	if err := k.writer.DeleteAnyway(ctx, k.token); err != nil {
+		return fmt.Errorf("delete the token that Node %s joined with: %w", Name, err)
+	}
+	k.token = nil
+	return nil
+}
+
+// health measures how long a joined Node has not been Ready. The transition times of its conditions are not used,
+// because they include the time while the management cluster was stopped.
+type health struct {
+	since     time.Time // zero if the Node is Ready or does not exist yet
+	recreated int
+}
+
+func (h *health) observe(s snapshot, now time.Time) (notReady time.Duration, recreated int) {
+	switch {
+	case s.Node != nil && isReady(s.Node):
+		*h = health{}
+	case s.Node == nil || s.Machine.State != backend.Running || s.Bootstrap.Phase != backend.Succeeded:
+		h.since = time.Time{}
+	case h.since.IsZero():
+		h.since = now
+	}
+	if h.since.IsZero() {
+		return 0, h.recreated
+	}
+	return now.Sub(h.since), h.recreated
+}
+
+// decided counts the containers that are deleted because their Node was not Ready.
+func (h *health) decided(p plan) {
+	if p.deletesMachine() && !h.since.IsZero() {
+		h.since, h.recreated = time.Time{}, h.recreated+1
+	}
+}

@@ -1,0 +1,120 @@
+package manager
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+)
+
+// Limits of one record: list items, and bytes of a text.
+const (
+	maxItems = 20
+	maxText  = 1024
+)
+
+// Plans contains the last plans of one object.
+type Plans struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Plans contains one record for each controller that reconciles the object, sorted by controller name.
+	Plans []Record `json:"plans"`
+}
+
+// Record describes the last reconciliation of an object by one controller.
+type Record struct {
+	Controller string `json:"controller"`
+	// Time of the reconciliation.
+	Time time.Time `json:"time"`
+	// Actions are the planned actions in order. The first failed action ends the reconciliation. The list is
+	// empty if there was nothing to do or the object is paused.
+	Actions []string `json:"actions,omitempty"`
+	// Waits are the reasons why the reconciliation did no more.
+	Waits []reconciler.Wait `json:"waits,omitempty"`
+	// Recheck is the delay until the object is reconciled again without an event.
+	Recheck string `json:"recheck,omitempty"`
+	// Errors of the reconciliation.
+	Errors []string `json:"errors,omitempty"`
+}
+
+type object struct {
+	kind schema.GroupKind
+	client.ObjectKey
+}
+
+// Store holds the last plan of each controller for each object. Records are bounded in size, and deleted with their
+// objects. The zero value is empty and ready to use.
+type Store struct {
+	// Now returns the current time. It defaults to time.Now.
+	Now func() time.Time
+
+	mu      sync.Mutex
+	records map[object][]Record
+}
+
+// Keep implements reconciler.PlanStore.
+func (s *Store) Keep(by reconciler.PlanKey, p reconciler.Plan, failed error) {
+	now := time.Now
+	if s.Now != nil {
+		now = s.Now
+	}
+	r := Record{Controller: by.Controller, Time: now().UTC().Truncate(time.Second)}
+	for _, a := range p.Actions[:min(len(p.Actions), maxItems)] {
+		r.Actions = append(r.Actions, clip(a.String()))
+	}
+	if more := len(p.Actions) - maxItems; more > 0 {
+		r.Actions = append(r.Actions, fmt.Sprintf("... (%d more)", more))
+	}
+	for _, w := range p.Waits[:min(len(p.Waits), maxItems)] {
+		w.Message = clip(w.Message)
+		r.Waits = append(r.Waits, w)
+	}
+	if p.Recheck > 0 {
+		r.Recheck = p.Recheck.String()
+	}
+	if failed != nil {
+		r.Errors = kube.FailureMessages(failed)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.records == nil {
+		s.records = map[object][]Record{}
+	}
+	o := object{by.Kind, by.Key}
+	at, known := slices.BinarySearchFunc(s.records[o], by.Controller, func(r Record, name string) int { return strings.Compare(r.Controller, name) })
+	if known {
+		s.records[o][at] = r
+		return
+	}
+	s.records[o] = slices.Insert(s.records[o], at, r)
+}
+
+// Drop implements reconciler.PlanStore.
+func (s *Store) Drop(kind schema.GroupKind, key client.ObjectKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.records, object{kind, key})
+}
+
+// Get returns the last plans of an object.
+func (s *Store) Get(kind schema.GroupKind, key client.ObjectKey) (Plans, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	records, ok := s.records[object{kind, key}]
+	return Plans{Kind: kind.Kind, Namespace: key.Namespace, Name: key.Name, Plans: slices.Clone(records)}, ok
+}
+
+func clip(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + " …"
+}

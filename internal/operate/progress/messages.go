@@ -1,0 +1,65 @@
+package progress
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// join joins messages to one line, without those that are contained in another one.
+func join(parts []string) string {
+	var out []string
+	for i, part := range parts {
+		again := slices.ContainsFunc(parts[:i], func(p string) bool { return strings.Contains(p, part) }) ||
+			slices.ContainsFunc(parts[i+1:], func(p string) bool { return p != part && strings.Contains(p, part) })
+		if part != "" && !again {
+			out = append(out, part)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// logFollows matches the end of a message line after which log lines follow, up to the next item.
+var logFollows = regexp.MustCompile(`[;,] (its last lines|it last said):$`)
+
+// flat converts a condition message to one line, without log lines.
+func flat(message string) string {
+	var parts []string
+	inLog := false
+	for line := range strings.Lines(message) {
+		line = strings.TrimSpace(line)
+		if inLog = inLog && !strings.HasPrefix(line, "* "); inLog {
+			continue
+		}
+		inLog = logFollows.MatchString(line)
+		if part := strings.TrimLeft(logFollows.ReplaceAllString(line, ""), "* "); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	var out strings.Builder
+	for i, part := range parts {
+		switch {
+		case i == 0:
+		case strings.HasSuffix(parts[i-1], ":"):
+			out.WriteString(" ")
+		default:
+			out.WriteString("; ")
+		}
+		out.WriteString(part)
+	}
+	return out.String()
+}
+
+// replicaCounts matches a message line with the replica counts of a group, which its step already displays.
+var replicaCounts = regexp.MustCompile(`^(\* )?(\d+ available replicas, at least \d+ required( \(spec\.replicas is \d+\))?$|Rolling out \d+ not up-to-date replicas$|Scaling (up|down) from \d+ to \d+ replicas$)`)
+
+// withoutReplicaCounts removes the replica counts of a group from its message.
+func withoutReplicaCounts(message string) string {
+	var out []string
+	for _, line := range strings.Split(message, "\n") {
+		if rest := strings.TrimSpace(replicaCounts.ReplaceAllString(line, "")); rest != "" {
+			out = append(out, rest)
+		}
+	}
+	return strings.Join(out, "\n")
+}

@@ -1,0 +1,251 @@
+package recover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/kubeadm/recovery"
+)
+
+const (
+	// rebuildManager is the name of the field manager without its prefix.
+	rebuildManager = "cli"
+	// rebuildInterval is the default polling interval.
+	rebuildInterval = time.Second
+	// surveyTime is the default timeout for the response of infrastructure machines.
+	surveyTime = 2 * time.Minute
+	// withdrawTime is the timeout for the removal of a request that was not accepted.
+	withdrawTime = 30 * time.Second
+)
+
+// Recoverer requests a recovery and follows it.
+type Recoverer struct {
+	Client client.Client
+	Now    func() time.Time
+	// Interval is the polling interval, default 1 s. SurveyTime is the timeout for the response of infrastructure
+	// machines, default 2 min.
+	Interval, SurveyTime time.Duration
+	// Progress is called with a progress message when the progress changes.
+	Progress func(string)
+	// Program is called with the program that a user must run on a node.
+	Program func(node, program string)
+}
+
+// Prepare finds the control plane of a Cluster, surveys its etcd members, and returns the plan of a recovery. It
+// changes only the annotations that request the survey.
+func (o Recoverer) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want RebuildOptions) (RebuildPlan, error) {
+	ref := cluster.Spec.ControlPlaneRef
+	if ref.Kind != "KubeadmControlPlane" || ref.APIGroup != controlplanev1.GroupVersion.Group {
+		return RebuildPlan{}, fault.New(fault.Invalid, rebuildReasonUnsupported,
+			"cluster %q has a control plane of kind %s, and only a KubeadmControlPlane has members of etcd that can lose their quorum; `slipway restore controlplane` puts a HostedControlPlane back to a snapshot", cluster.Name, ref.Kind)
+	}
+	if want.Manual && want.Snapshot.Name != "" {
+		return RebuildPlan{}, fault.New(fault.Invalid, rebuildReasonUnsupported, "a snapshot is restored by the infrastructure provider alone: leave out --manual or --snapshot")
+	}
+	key := client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}
+	plane, err := o.plane(ctx, key)
+	if err != nil {
+		return RebuildPlan{}, err
+	}
+	if r, err := recovery.ParseRequest(plane.Annotations); err == nil && r != nil && r.Accepted {
+		p := RebuildPlan{Cluster: cluster.Name, ControlPlane: ref.Name, Survivor: r.Survivor, Manual: r.Manual, Force: r.Force, ID: r.ID, UnderWay: true, Node: o.nodeOf(ctx, cluster.Namespace, r.Survivor)}
+		if r.Restores() {
+			p.Snapshot = &RebuildSnapshot{Snapshot: Snapshot{Cluster: cluster.Name, Policy: r.Snapshot.Policy, Name: r.Snapshot.Name, Time: r.Snapshot.Time()}, want: r.Snapshot}
+		}
+		return p, nil
+	}
+	p := RebuildPlan{Cluster: cluster.Name, ControlPlane: ref.Name, Manual: want.Manual, Force: want.Force, ID: o.Now().UTC().Format(recovery.IDLayout)}
+	if p.Snapshot, err = o.snapshot(ctx, cluster, want); err != nil {
+		return RebuildPlan{}, err
+	}
+	survey := recovery.RecoveryRequest{ID: p.ID}
+	if err := o.request(ctx, plane, &survey); err != nil {
+		return RebuildPlan{}, err
+	}
+	p.Members, err = o.survey(ctx, key, survey, want)
+	if withdrawn := o.withdraw(ctx, key, survey); err == nil {
+		err = withdrawn
+	}
+	if err != nil {
+		return RebuildPlan{}, err
+	}
+	survivor, err := p.choose(want)
+	p.Survivor, p.Node = survivor.Machine, survivor.Node
+	return p, err
+}
+
+// choose selects the surviving Machine.
+func (p RebuildPlan) choose(want RebuildOptions) (RebuildMember, error) {
+	if p.Snapshot != nil {
+		return chooseForSnapshot(p.ControlPlane, p.Members, want, p.Snapshot.Snapshot)
+	}
+	return choose(p.ControlPlane, p.Members, want)
+}
+
+// snapshot finds the snapshot to restore; nil if none is requested.
+func (o Recoverer) snapshot(ctx context.Context, cluster *clusterv1.Cluster, want RebuildOptions) (*RebuildSnapshot, error) {
+	if want.Snapshot.Name == "" {
+		return nil, nil
+	}
+	order := SnapshotClient{Client: o.Client, Now: o.Now}
+	found, err := order.Find(ctx, cluster, want.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	out := &RebuildSnapshot{Snapshot: found, age: o.Now().Sub(found.Time), want: recovery.Snapshot{
+		Policy: found.Policy, Name: found.Name, IdentitySecret: want.Snapshot.IdentitySecret, OtherCluster: want.Snapshot.OtherCluster,
+	}}
+	out.Since, err = order.MachinesSince(ctx, cluster, found.Time)
+	return out, err
+}
+
+func (o Recoverer) plane(ctx context.Context, key client.ObjectKey) (*controlplanev1.KubeadmControlPlane, error) {
+	plane := &controlplanev1.KubeadmControlPlane{}
+	if err := o.Client.Get(ctx, key, plane); err != nil {
+		return nil, fmt.Errorf("reading KubeadmControlPlane %s: %w", key.Name, err)
+	}
+	return plane, nil
+}
+
+// request sets the annotation of a control plane; nil removes it.
+func (o Recoverer) request(ctx context.Context, plane client.Object, r *recovery.RecoveryRequest) error {
+	var value *string
+	if r != nil {
+		value = new(r.String())
+	}
+	if err := kube.NewWriter(o.Client, rebuildManager).Patch(ctx, plane, func(o client.Object) { kube.Annotate(o, hostedv1.RecoverAnnotation, value) }); err != nil {
+		return fmt.Errorf("writing annotation %s of KubeadmControlPlane %s: %w", hostedv1.RecoverAnnotation, plane.GetName(), err)
+	}
+	return nil
+}
+
+// withdraw removes a request that was not accepted.
+func (o Recoverer) withdraw(ctx context.Context, key client.ObjectKey, r recovery.RecoveryRequest) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTime)
+	defer cancel()
+	for {
+		plane, err := o.plane(ctx, key)
+		if err != nil || plane.Annotations[hostedv1.RecoverAnnotation] != r.String() {
+			return client.IgnoreNotFound(err)
+		}
+		if err = o.request(ctx, plane, nil); fault.KindOf(err) != fault.Conflict && !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+// Run requests the recovery, unless it is in progress, and waits until the control plane is restored.
+func (o Recoverer) Run(ctx context.Context, namespace string, p RebuildPlan) error {
+	key := client.ObjectKey{Namespace: namespace, Name: p.ControlPlane}
+	want := recovery.RecoveryRequest{ID: p.ID, Survivor: p.Survivor, Manual: p.Manual, Force: p.Force}
+	if p.Snapshot != nil {
+		want.Snapshot = p.Snapshot.want
+	}
+	if !p.UnderWay {
+		plane, err := o.plane(ctx, key)
+		if err != nil {
+			return err
+		}
+		if err := o.request(ctx, plane, &want); err != nil {
+			return err
+		}
+	}
+	f := &following{Recoverer: o, plan: p}
+	err := o.until(ctx, func(ctx context.Context) (bool, error) {
+		plane, err := o.plane(ctx, key)
+		if err != nil {
+			return false, err
+		}
+		return f.isDone(plane)
+	})
+	if err != nil {
+		return errors.Join(err, o.withdraw(ctx, key, want)) // an accepted request has another value
+	}
+	return nil
+}
+
+// until polls until done reports true or returns an error, or until the context ends.
+func (o Recoverer) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
+	err := wait.PollUntilContextCancel(ctx, o.every(), true, done)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fault.New(fault.Transient, rebuildReasonTimeout, "the recovery is not done in the time of --wait-timeout; once it was accepted it continues without this command").From(err)
+	}
+	return err
+}
+
+func (o Recoverer) every() time.Duration {
+	if o.Interval == 0 {
+		return rebuildInterval
+	}
+	return o.Interval
+}
+
+func (o Recoverer) say(form string, args ...any) {
+	if o.Progress != nil {
+		o.Progress(fmt.Sprintf(form, args...))
+	}
+}
+
+// following tracks the progress of a recovery.
+type following struct {
+	Recoverer
+	plan    RebuildPlan
+	said    string
+	printed bool
+	rebuilt bool
+}
+
+// isDone reports whether the control plane is restored. It returns an error if the recovery does not proceed.
+func (f *following) isDone(plane *controlplanev1.KubeadmControlPlane) (bool, error) {
+	if f.rebuilt {
+		return f.isRestored(plane), nil
+	}
+	c := condition.Set(plane.Status.Conditions).Get(hostedv1.RecoveredCondition)
+	request, err := recovery.ParseRequest(plane.Annotations)
+	switch {
+	case c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, f.plan.ID):
+		f.rebuilt = true
+		f.say("%s", c.Message)
+	case err == nil && request == nil:
+		return false, fault.New(fault.Invalid, rebuildReasonFailed, "annotation %s was removed before the recovery was done", hostedv1.RecoverAnnotation)
+	case c == nil || c.Status == metav1.ConditionTrue: // not observed yet
+	case c.Reason != "Recovering":
+		return false, fault.New(fault.Invalid, rebuildReasonFailed, "the recovery does not proceed: %s", c.Message)
+	case c.Message != f.said:
+		f.said = c.Message
+		f.say("%s", f.said)
+	}
+	if f.plan.Manual && !f.printed && f.Program != nil && c != nil && strings.Contains(c.Message, "by hand") {
+		f.printed = true
+		f.Program(f.plan.Node, recovery.Program(recovery.EtcdOrder{ID: f.plan.ID, Step: recovery.Rebuild}))
+	}
+	return false, nil
+}
+
+// isRestored reports whether all Machines exist again, with healthy etcd members.
+func (f *following) isRestored(plane *controlplanev1.KubeadmControlPlane) bool {
+	want := ptr.Deref(plane.Spec.Replicas, 1)
+	ready, replicas := ptr.Deref(plane.Status.ReadyReplicas, 0), ptr.Deref(plane.Status.Replicas, 0)
+	set := condition.Set(plane.Status.Conditions)
+	if text := fmt.Sprintf("Machines of the control plane: %d of %d ready", min(ready, want), want); text != f.said {
+		f.said = text
+		f.say("%s", text)
+	}
+	return ready == want && replicas == want && set.IsTrue(controlplanev1.KubeadmControlPlaneAvailableCondition) &&
+		set.IsTrue(controlplanev1.KubeadmControlPlaneEtcdClusterHealthyCondition)
+}

@@ -1,0 +1,202 @@
+package ownership
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+)
+
+// Reasons of verdicts to wait.
+const (
+	ReasonClusterMissing  = "ClusterNotFound"
+	reasonParentMissing   = "WaitingForOwner"
+	ReasonAdopting        = "AdoptingChildren"
+	ReasonForeign         = "WaitingForOwnership"
+	ReasonChildMissing    = "WaitingForChildren"
+	ReasonWorkloadUnknown = "WaitingForWorkloadCluster"
+	reasonMachineMissing  = "WaitingForMachines"
+	ReasonHidden          = "WaitingForWatchLabel"
+)
+
+// ReasonNodesAmbiguous is the reason of a Machine's Node conditions if several Nodes have its provider ID. Unlike
+// with other reasons for an unknown Node, the workload cluster was reachable.
+const ReasonNodesAmbiguous = "ProviderIDNotUnique"
+
+// Input is the input of [Decide].
+type Input struct {
+	// Kind and Name of the owner are used in messages.
+	Kind, Name string
+	// Cluster is the name of its Cluster; ClusterExists is set if the Cluster exists.
+	Cluster       string
+	ClusterExists bool
+	// Parent is the owner that a label names, such as "MachineDeployment md", or empty. Owned is set if the object
+	// has a controller of that kind.
+	Parent string
+	Owned  bool
+	// Observed is set if a reconciliation with complete ownership was recorded.
+	Observed bool
+	// Children are the objects that match the selector or name this object in a label.
+	Children []Child
+	// Absent are children, such as "MachineSet ms", that do not exist although grandchildren name them.
+	Absent []string
+	// Hidden are children, such as "Machine m", that lack the owner's watch label and may therefore be reconciled
+	// by another manager.
+	Hidden []string
+	// Workload is used only if no reconciliation with complete ownership was recorded.
+	Workload Workload
+}
+
+// Child is a possible child of the owner.
+type Child struct {
+	Kind, Name string
+	// Selected is set if its labels match the selector.
+	Selected bool
+	// Controller is the child's controller.
+	Controller Controller
+	// Deleting children are never adopted and never waited for.
+	Deleting bool
+}
+
+// Controller classifies the controller of a child.
+type Controller int
+
+const (
+	// Nobody means that the child has no controller.
+	Nobody Controller = iota
+	// Self means that the owner controls the child.
+	Self
+	// Other means that another object controls the child.
+	Other
+)
+
+// Workload is the observed state of the workload cluster.
+type Workload struct {
+	// Seen is set if its Nodes were read.
+	Seen bool
+	// Problem explains in a message why the Nodes were not read.
+	Problem string
+	// OrphanedNodes are Nodes of Machines that this object owned and that do not exist; see [OrphanedNodes].
+	OrphanedNodes []string
+}
+
+// Verdict is the result of [Decide]. The zero value means that the owner may continue.
+type Verdict struct {
+	// Adopt lists the children to adopt, in order. Nothing else may be done in the same reconciliation.
+	Adopt []string
+	// Reason and Message describe the wait; both are empty if there is none.
+	Reason, Message string
+	// On lists the objects that the wait depends on, such as "Machine m". Field is their field that has to change;
+	// if it is empty, they have to be created. NeedsUser is set if a user has to follow the message.
+	On        []string
+	Field     string
+	NeedsUser bool
+	// Recheck is the interval to evaluate again if no watch reports the end of the wait, otherwise zero.
+	Recheck time.Duration
+}
+
+// ownersField is the field that an adoption changes.
+const ownersField = "metadata.ownerReferences"
+
+// hiddenRecheck is the interval to check again for objects outside the manager's scope.
+const hiddenRecheck = 30 * time.Second
+
+// IsComplete reports whether ownership is complete, so that children may be created and deleted.
+func (v Verdict) IsComplete() bool { return v.Reason == "" }
+
+// Decide decides whether to continue, what to adopt, or what to wait for. The package documentation contains the
+// decision table.
+func Decide(f Input) Verdict {
+	me := f.Kind + " " + f.Name
+	adopt, foreign := sort(f.Children)
+	switch {
+	case !f.ClusterExists:
+		return Verdict{Reason: ReasonClusterMissing, On: []string{"Cluster " + f.Cluster}, Message: fmt.Sprintf(
+			"Cluster %s does not exist; reconciliation of %s resumes when it does", f.Cluster, me)}
+	case f.Parent != "" && !f.Owned:
+		return Verdict{Reason: reasonParentMissing, On: []string{me}, Field: ownersField, Message: fmt.Sprintf(
+			"%s is labelled as part of %s, which has not adopted it yet", me, f.Parent)}
+	case len(f.Hidden) > 0:
+		return Verdict{Reason: ReasonHidden, On: f.Hidden, NeedsUser: true, Recheck: hiddenRecheck, Message: fmt.Sprintf(
+			"%s of %s: without the label %s that %s has; give it to them, or remove it from the owner",
+			condition.Names(f.Hidden), me, clusterv1.WatchLabel, me)}
+	case len(adopt) > 0:
+		v := Verdict{Adopt: adopt, Reason: ReasonAdopting, Field: ownersField, Message: fmt.Sprintf("Adopting %s", condition.Names(adopt))}
+		for _, name := range adopt {
+			v.On = append(v.On, f.Children[0].Kind+" "+name)
+		}
+		return v
+	case len(foreign) > 0:
+		return Verdict{Reason: ReasonForeign, On: foreign, NeedsUser: true, Message: fmt.Sprintf(
+			"%s: labelled as part of %s, which cannot adopt it: correct its labels or its owner", condition.Names(foreign), me)}
+	case len(f.Absent) > 0:
+		return Verdict{Reason: ReasonChildMissing, On: f.Absent, NeedsUser: true, Message: fmt.Sprintf(
+			"%s of %s does not exist although Machines name it: restore it, or delete those Machines", condition.Names(f.Absent), me)}
+	case f.Observed:
+		return Verdict{}
+	case !f.Workload.Seen:
+		return Verdict{Reason: ReasonWorkloadUnknown, On: []string{"Cluster " + f.Cluster},
+			Field: "condition " + clusterv1.ClusterRemoteConnectionProbeCondition, Message: fmt.Sprintf(
+				"Machines are created once the workload cluster has been seen: %s", f.Workload.Problem)}
+	case len(f.Workload.OrphanedNodes) > 0:
+		v := Verdict{Reason: reasonMachineMissing, NeedsUser: true, Message: fmt.Sprintf(
+			"Nodes of Machines that do not exist belong to %s: restore the Machines, or delete Nodes %s", me, condition.Names(f.Workload.OrphanedNodes))}
+		for _, node := range f.Workload.OrphanedNodes {
+			v.On = append(v.On, "Node "+node)
+		}
+		return v
+	}
+	return Verdict{}
+}
+
+// sort returns the names of the children to adopt and of the children that block the owner.
+func sort(children []Child) (adopt, foreign []string) {
+	for _, c := range children {
+		switch {
+		case c.Controller == Self, c.Deleting:
+		case c.Controller == Nobody && c.Selected:
+			adopt = append(adopt, c.Name)
+		default:
+			foreign = append(foreign, c.Kind+" "+c.Name)
+		}
+	}
+	slices.Sort(adopt)
+	slices.Sort(foreign)
+	return adopt, foreign
+}
+
+// ControllerOf returns who controls o from the point of view of the object with the UID self.
+func ControllerOf(o metav1.Object, self types.UID) Controller {
+	owner := metav1.GetControllerOfNoCopy(o)
+	switch {
+	case owner == nil:
+		return Nobody
+	case owner.UID == self:
+		return Self
+	}
+	return Other
+}
+
+// OrphanedNodes returns the sorted names of Nodes whose annotations name a Machine that does not exist and belonged to
+// a MachineSet of this owner.
+func OrphanedNodes(cluster types.NamespacedName, nodes []corev1.Node, ours, exists func(name string) bool) []string {
+	var out []string
+	for i := range nodes {
+		a := nodes[i].Annotations
+		machine := a[clusterv1.MachineAnnotation]
+		if machine == "" || a[clusterv1.ClusterNameAnnotation] != cluster.Name || a[clusterv1.ClusterNamespaceAnnotation] != cluster.Namespace {
+			continue
+		}
+		if a[clusterv1.OwnerKindAnnotation] == "MachineSet" && ours(a[clusterv1.OwnerNameAnnotation]) && !exists(machine) {
+			out = append(out, nodes[i].Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
