@@ -17,19 +17,20 @@ func Public(log string, most int) string {
 	log = Tail(log, most)
 	var out []string
 	for _, line := range strings.Split(log, "\n") {
-		switch {
-		case wellKnown.MatchString(line):
-			out = append(out, Hide(line, Opaque(line)))
-		default:
+		start := wellKnown.FindString(line)
+		if start == "" {
 			out = append(out, publicLine(line))
+			continue
 		}
+		rest := line[len(start):]
+		out = append(out, start+Hide(rest, Opaque(rest)))
 	}
 	return cutFront(strings.Join(out, "\n"), most)
 }
 
 var (
 	// wellKnown is how the lines of kubeadm, of programs that log as Kubernetes does, and of Slipway begin.
-	wellKnown = regexp.MustCompile(`^\s*(?:\[[a-z-]+\] |\[(?:ERROR|WARNING) [\w-]+\]: |error execution phase [\w/-]+: |[IWEF]\d{4} [\d:.]+\s+\d+ [\w.-]+:\d+\] |slipway: )`)
+	wellKnown = regexp.MustCompile(`^\s*(?:\[[a-z-]+\] |\[(?:ERROR|WARNING) [\w./-]+\]: |To see the stack trace of this error execute with --v=|error execution phase [\w/-]+: |[IWEF]\d{4} [\d:.]+\s+\d+ [\w.-]+:\d+\] |slipway: )`)
 	// shown is a command that a shell shows before it runs it.
 	shown = regexp.MustCompile(`^(\++ )(.*)$`)
 	// pair is a name with its value in one word.
