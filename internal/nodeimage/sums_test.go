@@ -25,6 +25,27 @@ func TestKnownSums(t *testing.T) {
 	}
 }
 
+// TestPinsHaveChecksums: a pinned module without a known checksum ends the build of the node image.
+func TestPinsHaveChecksums(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "images", "node", "pins.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, pins := parseSums(known), 0
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "" {
+			continue
+		}
+		pins++
+		if about := strings.TrimSpace(line) + "/go.mod"; all[about] == "" {
+			t.Errorf("known.sum has no checksum of %s: copy its lines from go.sum", about)
+		}
+	}
+	if pins == 0 {
+		t.Error("no pin was found")
+	}
+}
+
 func TestSumsOfABuild(t *testing.T) {
 	s := parseSums("a v1 h1:a\na v1/go.mod h1:am\n")
 	const before = "a v1 h1:forged\nb v2 h1:b\n"

@@ -18,19 +18,20 @@ func Public(log string, most int) string {
 	log = Tail(log, most)
 	var out []string
 	for _, line := range strings.Split(log, "\n") {
-		switch {
-		case wellKnown.MatchString(line):
-			out = append(out, MaskSecrets(line, FindOpaqueWords(line)))
-		default:
+		start := wellKnown.FindString(line)
+		if start == "" {
 			out = append(out, publicLine(line))
+			continue
 		}
+		rest := line[len(start):]
+		out = append(out, start+MaskSecrets(rest, FindOpaqueWords(rest)))
 	}
 	return cutFront(strings.Join(out, "\n"), most)
 }
 
 var (
 	// wellKnown matches the start of lines written by kubeadm, by programs that log like Kubernetes, and by Slipway.
-	wellKnown = regexp.MustCompile(`^\s*(?:\[[a-z-]+\] |\[(?:ERROR|WARNING) [\w-]+\]: |error execution phase [\w/-]+: |[IWEF]\d{4} [\d:.]+\s+\d+ [\w.-]+:\d+\] |slipway: )`)
+	wellKnown = regexp.MustCompile(`^\s*(?:\[[a-z-]+\] |\[(?:ERROR|WARNING) [\w./-]+\]: |To see the stack trace of this error execute with --v=|error execution phase [\w/-]+: |[IWEF]\d{4} [\d:.]+\s+\d+ [\w.-]+:\d+\] |slipway: )`)
 	// tracedCommand matches a command that a shell traces before running it.
 	tracedCommand = regexp.MustCompile(`^(\++ )(.*)$`)
 	// pair matches a name and its value in one word.

@@ -56,6 +56,9 @@ func get(ctx context.Context, c *http.Client, address, path string, into any) er
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, longestProbe+1))
+	if err == nil {
+		err = ctx.Err() // a server that notices the timeout first ends its half of the body in good order
+	}
 	switch {
 	case err != nil:
 		return describe(err, req.URL.Host, address)
