@@ -18,7 +18,7 @@ func TestWhoRunsControlPlanes(t *testing.T) {
 		"all in one":       {rbac.Rights{PodNamespace: home}, 2},
 		"another provider": {rbac.Rights{Sets: providerset.Without(providerset.ControlPlaneHosted), PodNamespace: home}, 0},
 		"slipway up":       {rbac.Rights{Separate: true}, 0},
-		"printed":          {rbac.Rights{Planes: true}, 2},
+		"printed":          {rbac.Rights{HostedInPods: true}, 2},
 	} {
 		objects, err := rbac.Objects(test.rights)
 		if err != nil {

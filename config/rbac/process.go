@@ -22,13 +22,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// processOf returns the role of the process that runs a provider. The process manages the CRDs and webhook
+// processClusterRole returns the role of the process that runs a provider. The process manages the CRDs and webhook
 // configurations of the provider, by name, authorizes requests for diagnostics, and reads for the caches all objects
 // that the provider's controllers read.
 //
 // The role lists the CRDs by name, because the conversion webhook of another CRD would see and could change all its
 // objects. Creation by server-side apply includes the name, so RBAC can restrict it, too.
-func (r Rights) processOf(set providerset.Set, roles []*unstructured.Unstructured) (*rbacv1.ClusterRole, error) {
+func (r Rights) processClusterRole(set providerset.Set, roles []*unstructured.Unstructured) (*rbacv1.ClusterRole, error) {
 	role := &rbacv1.ClusterRole{
 		TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "ClusterRole"),
 		ObjectMeta: metav1.ObjectMeta{Name: processNameOf(set.Name)},
@@ -52,7 +52,7 @@ func (r Rights) processOf(set providerset.Set, roles []*unstructured.Unstructure
 			return nil, fmt.Errorf("reading ClusterRole %s: %w", object.GetName(), err)
 		}
 		for _, read := range of.Rules {
-			if status := statusOf(read); len(status.Resources) > 0 {
+			if status := statusRule(read); len(status.Resources) > 0 {
 				role.Rules = append(role.Rules, status)
 			}
 			read.Verbs = slices.DeleteFunc(slices.Clone(read.Verbs), func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
@@ -64,9 +64,9 @@ func (r Rights) processOf(set providerset.Set, roles []*unstructured.Unstructure
 	return role, nil
 }
 
-// statusOf returns the part of a rule that lets the process report on the objects of a provider if the provider's own
+// statusRule returns the part of a rule that lets the process report on the objects of a provider if the provider's own
 // identity lacks its permissions: patching a status, and events.
-func statusOf(of rbacv1.PolicyRule) rbacv1.PolicyRule {
+func statusRule(of rbacv1.PolicyRule) rbacv1.PolicyRule {
 	out := rbacv1.PolicyRule{APIGroups: of.APIGroups, Verbs: []string{"patch"}}
 	for _, resource := range of.Resources {
 		if strings.HasSuffix(resource, "/status") && slices.Contains(of.Verbs, "patch") {
@@ -99,9 +99,9 @@ func (r Rights) homeRole() *rbacv1.Role {
 	}
 }
 
-// planes returns the role of the provider control-plane-hosted in the namespace of its own Pods: it runs control planes
+// podControlPlanesRole returns the role of the provider control-plane-hosted in the namespace of its own Pods: it runs control planes
 // there, as Pods without any permissions. No other provider can run workloads in the management cluster.
-func (r Rights) planes() *rbacv1.Role {
+func (r Rights) podControlPlanesRole() *rbacv1.Role {
 	all := []string{"get", "list", "watch", "create", "patch", "delete"}
 	return &rbacv1.Role{
 		TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "Role"),
@@ -118,7 +118,7 @@ func (r Rights) planes() *rbacv1.Role {
 
 // runsPlanes reports whether control planes run as Pods in the namespace of the manager.
 func (r Rights) runsPlanes() bool {
-	return (r.PodNamespace != "" || r.Planes) && providerset.Has(r.sets(), providerset.ControlPlaneHosted)
+	return (r.PodNamespace != "" || r.HostedInPods) && providerset.Contains(r.sets(), providerset.ControlPlaneHosted)
 }
 
 // bindings returns the bindings of the roles to the identities that run the providers.
@@ -153,7 +153,7 @@ func (r Rights) bindings() []runtime.Object {
 		})
 	}
 	if r.runsPlanes() {
-		out = append(out, r.planes(), &rbacv1.RoleBinding{
+		out = append(out, r.podControlPlanesRole(), &rbacv1.RoleBinding{
 			TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "RoleBinding"),
 			ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace(), Name: planesRole},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: planesRole},

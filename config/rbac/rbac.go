@@ -58,8 +58,8 @@ type Rights struct {
 	// ServiceAccount, and the roles of users are installed with the core. Empty: the manager does not run in Pods of a
 	// release.
 	PodNamespace string
-	// Planes is set if hosted control planes run as Pods in the namespace, as in a release.
-	Planes bool
+	// HostedInPods is set if hosted control planes run as Pods in the namespace, as in a release.
+	HostedInPods bool
 }
 
 func (r Rights) namespace() string { return cmp.Or(r.PodNamespace, Namespace) }
@@ -96,7 +96,7 @@ func Objects(r Rights) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range r.shared() {
+	for _, name := range r.sharedManifests() {
 		objects, err := read(name)
 		if err != nil {
 			return nil, err
@@ -111,7 +111,7 @@ func Objects(r Rights) ([]*unstructured.Unstructured, error) {
 				return nil, err
 			}
 		}
-		process, err := r.processOf(set, roles)
+		process, err := r.processClusterRole(set, roles)
 		if err != nil {
 			return nil, err
 		}
@@ -129,9 +129,9 @@ func Objects(r Rights) ([]*unstructured.Unstructured, error) {
 	return slices.Concat(out, bound, policies), err
 }
 
-// shared returns the names of the manifests that belong to no single provider.
-func (r Rights) shared() []string {
-	core := providerset.Has(r.sets(), providerset.Core)
+// sharedManifests returns the names of the manifests that belong to no single provider.
+func (r Rights) sharedManifests() []string {
+	core := providerset.Contains(r.sets(), providerset.Core)
 	switch {
 	case core:
 		return []string{"users", "manager", "classes", "credentials"}

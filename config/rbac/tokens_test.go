@@ -40,11 +40,11 @@ import (
 func identities(t *testing.T, c client.Client) []string {
 	t.Helper()
 	all := []string{rbac.User, account(rbac.ServiceAccount)}
-	together := rbac.Rights{Planes: true}
+	together := rbac.Rights{HostedInPods: true}
 	apply(t, c, rbac.Rights{Separate: true})
 	apply(t, c, together)
 	for _, set := range providerset.All() {
-		apply(t, c, rbac.Rights{Sets: []providerset.Set{set}, Planes: true})
+		apply(t, c, rbac.Rights{Sets: []providerset.Set{set}, HostedInPods: true})
 		apply(t, c, rbac.Rights{Sets: []providerset.Set{set}, PodNamespace: home})
 		all = append(all, account(rbac.RoleOf(set.Name)), "system:serviceaccount:"+home+":"+rbac.RoleOf(set.Name))
 		if len(set.Controllers) > 0 {
@@ -68,7 +68,7 @@ func apply(t *testing.T, c client.Client, rights rbac.Rights) {
 	for _, o := range objects {
 		switch o.GetKind() { // bindings of one set replace those of another: here all are in force
 		case "ClusterRoleBinding", "RoleBinding":
-			o.SetName(fmt.Sprintf("%s-%t-%d-%t-%s", o.GetName(), rights.Separate, len(rights.Sets), rights.Planes, rights.PodNamespace))
+			o.SetName(fmt.Sprintf("%s-%t-%d-%t-%s", o.GetName(), rights.Separate, len(rights.Sets), rights.HostedInPods, rights.PodNamespace))
 		}
 		if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("test"), client.ForceOwnership); err != nil {
 			t.Fatalf("%s %s: %v", o.GetKind(), o.GetName(), err)
@@ -279,7 +279,7 @@ func ofClusters(r rbacv1.PolicyRule) bool {
 }
 
 func TestIdentitiesHaveNoRightsOverOthers(t *testing.T) {
-	for _, rights := range []rbac.Rights{{Separate: true}, {Planes: true}, {PodNamespace: home}} {
+	for _, rights := range []rbac.Rights{{Separate: true}, {HostedInPods: true}, {PodNamespace: home}} {
 		objects, err := rbac.Objects(rights)
 		if err != nil {
 			t.Fatal(err)

@@ -28,12 +28,12 @@ type Gates struct {
 
 // Request is a write request for an object.
 type Request struct {
-	New    runtime.Object // the object to be written; a pointer to a type of the storage version
-	Old    runtime.Object // the existing object; nil on create
-	DryRun bool           // nothing will be stored
-	Gates  Gates
-	Policy policy.Configuration // operator's policy; zero denies only token issuers and copying cluster credentials
-	Facts  RelatedObjects       // state of other objects
+	New     runtime.Object // the object to be written; a pointer to a type of the storage version
+	Old     runtime.Object // the existing object; nil on create
+	DryRun  bool           // nothing will be stored
+	Gates   Gates
+	Policy  policy.Configuration // operator's policy; zero denies only token issuers and copying cluster credentials
+	Related RelatedObjects       // state of other objects
 	// KubernetesVersions returns the versions that hosted control planes can run; if nil, only the version of this
 	// build.
 	KubernetesVersions func() []string
@@ -46,10 +46,10 @@ type RelatedObjects struct {
 	Scaled *controlplanev1.KubeadmControlPlane
 	// Claim is the claim that a new IPAddress references; nil if it does not exist.
 	Claim *ipamv1.IPAddressClaim
-	// SetBack is the topology that will overwrite the replicas set through the scale subresource; nil if there is none.
-	SetBack *ReplicasOwner
-	// OnHost is set if the control plane of a topology runs on the host of the manager.
-	OnHost bool
+	// ReplicasOwner is the topology that will overwrite the replicas set through the scale subresource; nil if there is none.
+	ReplicasOwner *ReplicasOwner
+	// RunsOnHost is set if the control plane of a topology runs on the host of the manager.
+	RunsOnHost bool
 	// Class of a Cluster; nil if it does not exist. Definitions has its variables.
 	Class       *clusterv1.ClusterClass
 	Definitions *variables.Definitions

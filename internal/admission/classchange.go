@@ -12,30 +12,30 @@ import (
 // the same kind, because existing objects of Clusters cannot change their kind.
 func checkCompatible(old, now *clusterv1.ClusterClass) field.ErrorList {
 	spec := field.NewPath("spec")
-	errs := sameKind(old.Spec.Infrastructure.TemplateRef, now.Spec.Infrastructure.TemplateRef, spec.Child("infrastructure", "templateRef"))
+	errs := validateSameKind(old.Spec.Infrastructure.TemplateRef, now.Spec.Infrastructure.TemplateRef, spec.Child("infrastructure", "templateRef"))
 	control := spec.Child("controlPlane")
-	errs = append(errs, sameKind(old.Spec.ControlPlane.TemplateRef, now.Spec.ControlPlane.TemplateRef, control.Child("templateRef"))...)
+	errs = append(errs, validateSameKind(old.Spec.ControlPlane.TemplateRef, now.Spec.ControlPlane.TemplateRef, control.Child("templateRef"))...)
 	before, after := old.Spec.ControlPlane.MachineInfrastructure.TemplateRef, now.Spec.ControlPlane.MachineInfrastructure.TemplateRef
 	if before.IsDefined() && after.IsDefined() {
-		errs = append(errs, sameKind(before, after, control.Child("machineInfrastructure", "templateRef"))...)
+		errs = append(errs, validateSameKind(before, after, control.Child("machineInfrastructure", "templateRef"))...)
 	}
 	workers := spec.Child("workers")
 	for i, c := range now.Spec.Workers.MachineDeployments {
 		if was := deploymentClass(old, c.Class); was != nil {
-			errs = append(errs, sameKind(was.Infrastructure.TemplateRef, c.Infrastructure.TemplateRef,
+			errs = append(errs, validateSameKind(was.Infrastructure.TemplateRef, c.Infrastructure.TemplateRef,
 				workers.Child("machineDeployments").Index(i).Child("infrastructure", "templateRef"))...)
 		}
 	}
 	for i, c := range now.Spec.Workers.MachinePools {
 		if was := poolClass(old, c.Class); was != nil {
-			errs = append(errs, sameKind(was.Infrastructure.TemplateRef, c.Infrastructure.TemplateRef,
+			errs = append(errs, validateSameKind(was.Infrastructure.TemplateRef, c.Infrastructure.TemplateRef,
 				workers.Child("machinePools").Index(i).Child("infrastructure", "templateRef"))...)
 		}
 	}
 	return errs
 }
 
-func sameKind(old, now clusterv1.ClusterClassTemplateReference, path *field.Path) field.ErrorList {
+func validateSameKind(old, now clusterv1.ClusterClassTemplateReference, path *field.Path) field.ErrorList {
 	before, after := old.GroupVersionKind().GroupKind(), now.GroupVersionKind().GroupKind()
 	if before == after {
 		return nil

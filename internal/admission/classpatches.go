@@ -83,7 +83,7 @@ func warnUsers(r classRequest) []string {
 	var out []string
 	for i := range r.Users {
 		user := &r.Users[i]
-		for _, name := range definitions.Refused(&user.Spec.Topology) {
+		for _, name := range definitions.InvalidVariables(&user.Spec.Topology) {
 			if len(out) == maxWarned {
 				return out
 			}

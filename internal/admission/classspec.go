@@ -32,7 +32,7 @@ func validateClass(r classRequest) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateParts(r.New, spec)
 	errs = append(errs, validateKubernetesVersions(r.New.Spec.KubernetesVersions, spec.Child("kubernetesVersions"))...)
-	errs = append(errs, managedValidateUpgrade(r, spec.Child("upgrade", "external"))...)
+	errs = append(errs, validateUpgradeExtension(r, spec.Child("upgrade", "external"))...)
 	var old []clusterv1.ClusterClassVariable
 	if r.Old != nil {
 		old = r.Old.Spec.Variables
@@ -46,8 +46,8 @@ func validateClass(r classRequest) field.ErrorList {
 	return errs
 }
 
-// refuseTopologyDeletion returns the reason why a class may not be deleted, or an empty string.
-func refuseTopologyDeletion(class *clusterv1.ClusterClass, users []clusterv1.Cluster) string {
+// refuseClassDeletion returns the reason why a class may not be deleted, or an empty string.
+func refuseClassDeletion(class *clusterv1.ClusterClass, users []clusterv1.Cluster) string {
 	if len(users) == 0 {
 		return ""
 	}
@@ -119,7 +119,7 @@ func validateParts(class *clusterv1.ClusterClass, spec *field.Path) field.ErrorL
 		errs = append(errs, validateMetadata(p.metadata, p.path.Child("metadata"))...)
 		errs = append(errs, validateNaming(p.naming, p.values, p.path.Child("naming", "template"))...)
 	}
-	errs = append(errs, managedValidateNames(class, spec)...)
+	errs = append(errs, validateWorkerClassNames(class, spec)...)
 	control := class.Spec.ControlPlane
 	if control.HealthCheck.IsDefined() && !control.MachineInfrastructure.TemplateRef.IsDefined() {
 		errs = append(errs, field.Forbidden(spec.Child("controlPlane", "healthCheck"),
@@ -128,8 +128,8 @@ func validateParts(class *clusterv1.ClusterClass, spec *field.Path) field.ErrorL
 	return errs
 }
 
-// managedValidateNames checks that the names of worker classes are unique.
-func managedValidateNames(class *clusterv1.ClusterClass, spec *field.Path) field.ErrorList {
+// validateWorkerClassNames checks that the names of worker classes are unique.
+func validateWorkerClassNames(class *clusterv1.ClusterClass, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	deployments, pools := map[string]bool{}, map[string]bool{}
 	for i, c := range class.Spec.Workers.MachineDeployments {
@@ -208,7 +208,7 @@ func parseVersion(text string) (version.Version, error) {
 	return v, nil
 }
 
-func managedValidateUpgrade(r classRequest, path *field.Path) field.ErrorList {
+func validateUpgradeExtension(r classRequest, path *field.Path) field.ErrorList {
 	extension := r.New.Spec.Upgrade.External.GenerateUpgradePlanExtension
 	switch {
 	case extension == "":

@@ -308,7 +308,7 @@ func TestWarnings(t *testing.T) { // CC-11
 
 func TestDeletion(t *testing.T) { // CC-07
 	class := new(read[clusterv1.ClusterClass](t, full))
-	if got := refuseTopologyDeletion(class, nil); got != "" {
+	if got := refuseClassDeletion(class, nil); got != "" {
 		t.Errorf("a class that no one uses: %s", got)
 	}
 	var users []clusterv1.Cluster
@@ -316,10 +316,10 @@ func TestDeletion(t *testing.T) { // CC-07
 		users = append(users, clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "other"}})
 	}
 	const rest = ": delete them, or give them another class first"
-	if got, want := refuseTopologyDeletion(class, users[:2]), "ClusterClass full is used by Clusters other/a, other/b"+rest; got != want {
+	if got, want := refuseClassDeletion(class, users[:2]), "ClusterClass full is used by Clusters other/a, other/b"+rest; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got, want := refuseTopologyDeletion(class, users), "ClusterClass full is used by Clusters other/a, other/b, other/c, other/d, other/e and 1 more"+rest; got != want {
+	if got, want := refuseClassDeletion(class, users), "ClusterClass full is used by Clusters other/a, other/b, other/c, other/d, other/e and 1 more"+rest; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

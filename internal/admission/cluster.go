@@ -31,7 +31,7 @@ func defaultCluster(r Request, in *clusterv1.Cluster) (runtime.Object, bool) {
 func topologyRequest(r Request, cluster *clusterv1.Cluster) TopologyRequest {
 	old, _ := r.Old.(*clusterv1.Cluster)
 	return TopologyRequest{
-		New: cluster, Old: old, Class: r.Facts.Class, Definitions: r.Facts.Definitions, OldClass: r.Facts.OldClass, Upgrading: r.Facts.Upgrading,
+		New: cluster, Old: old, Class: r.Related.Class, Definitions: r.Related.Definitions, OldClass: r.Related.OldClass, Upgrading: r.Related.Upgrading,
 	}
 }
 
@@ -50,8 +50,8 @@ func validateCluster(r Request, cluster *clusterv1.Cluster) Response {
 	errs = append(errs, validateRanges(cluster.Spec.ClusterNetwork.Services, network.Child("services"))...)
 	topology := validateTopology(r, cluster, spec.Child("topology"))
 	warnings := append(overlapWarning(r, cluster), topology.Warnings...)
-	if old, isUpdate := r.Old.(*clusterv1.Cluster); r.Facts.OnHost && (!isUpdate || old.Spec.Topology.Version != cluster.Spec.Topology.Version) {
-		warnings = append(warnings, lackWarning(r, cluster.Spec.Topology.Version, spec.Child("topology", "version"))...)
+	if old, isUpdate := r.Old.(*clusterv1.Cluster); r.Related.RunsOnHost && (!isUpdate || old.Spec.Topology.Version != cluster.Spec.Topology.Version) {
+		warnings = append(warnings, unavailableVersionWarning(r, cluster.Spec.Topology.Version, spec.Child("topology", "version"))...)
 	}
 	return Response{Errors: append(errs, topology.Errors...), Warnings: warnings}
 }
@@ -151,7 +151,7 @@ func validateTopology(r Request, cluster *clusterv1.Cluster, path *field.Path) R
 		return Response{Errors: field.ErrorList{field.Forbidden(path,
 			"the feature gate ClusterTopology is off in this manager: start it with --feature-gates=ClusterTopology=true, or set controlPlaneRef and infrastructureRef instead")}}
 	}
-	out := Response(ValidateTopology(topologyRequest(r, cluster)))
+	out := Response(validateManagedTopology(topologyRequest(r, cluster)))
 	out.Errors = append(out.Errors, validateTopologyTaints(cluster.Spec.Topology, r.Gates, path)...)
 	return out
 }

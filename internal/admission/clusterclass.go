@@ -14,7 +14,7 @@ func validateClusterClass(r Request, class *clusterv1.ClusterClass) Response {
 		return warnOnCreation(r, warnTopology+"ClusterClass")
 	}
 	old, _ := r.Old.(*clusterv1.ClusterClass)
-	request := classRequest{New: class, Old: old, Users: r.Facts.Users, RuntimeSDK: r.Gates.RuntimeSDK}
+	request := classRequest{New: class, Old: old, Users: r.Related.Users, RuntimeSDK: r.Gates.RuntimeSDK}
 	errs := validateClass(request)
 	errs = append(errs, validateClassChecks(class)...)
 	return Response{Errors: append(errs, validateClassTaints(class, r.Gates)...), Warnings: warnClass(request)}
@@ -71,7 +71,7 @@ func RefuseDeletion(object runtime.Object, facts RelatedObjects) string {
 		if _, moved := class.Annotations[deleteForMove]; moved {
 			return ""
 		}
-		return refuseTopologyDeletion(class, facts.Users)
+		return refuseClassDeletion(class, facts.Users)
 	}
 	return ""
 }

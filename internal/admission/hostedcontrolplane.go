@@ -35,11 +35,11 @@ func versionWarning(r Request, plane *hostedv1.HostedControlPlane) []string {
 	if old != nil && version.IsOlder(want, old.Status.Version) {
 		return []string{fmt.Sprintf("spec.version: the control plane is at %s and cannot go back to %s, because what etcd has was written by the newer one; it stays as it is until the version is changed again", old.Status.Version, want)}
 	}
-	return lackWarning(r, want, field.NewPath("spec", "version"))
+	return unavailableVersionWarning(r, want, field.NewPath("spec", "version"))
 }
 
-// lackWarning warns about a version that is not available on this host.
-func lackWarning(r Request, want string, path *field.Path) []string {
+// unavailableVersionWarning warns about a version that is not available on this host.
+func unavailableVersionWarning(r Request, want string, path *field.Path) []string {
 	have := []string{buildinfo.Kubernetes()}
 	if r.KubernetesVersions != nil {
 		have = r.KubernetesVersions()
@@ -87,11 +87,11 @@ func validateFlags(s hostedv1.HostedControlPlaneSettings, path *field.Path) fiel
 	var errs field.ErrorList
 	for _, c := range []struct {
 		field     string
-		component componentconfig.FlagComponent
+		component componentconfig.Component
 		settings  hostedv1.Component
 	}{
-		{"apiServer", componentconfig.FlagAPIServer, s.APIServer}, {"controllerManager", componentconfig.ControllerManager, s.ControllerManager},
-		{"scheduler", componentconfig.FlagScheduler, s.Scheduler}, {"etcd", componentconfig.FlagEtcd, s.Etcd},
+		{"apiServer", componentconfig.APIServer, s.APIServer}, {"controllerManager", componentconfig.ControllerManager, s.ControllerManager},
+		{"scheduler", componentconfig.Scheduler, s.Scheduler}, {"etcd", componentconfig.Etcd, s.Etcd},
 	} {
 		for i, arg := range c.settings.ExtraArgs {
 			value := ""

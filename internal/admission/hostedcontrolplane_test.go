@@ -120,7 +120,7 @@ func TestVersionOfATopologyOnThisHost(t *testing.T) { // CP-04
 		"it has it":   {"", "v1.36.3", true, false},
 		"elsewhere":   {"", "v1.37.2", false, false},
 	} {
-		r := Request{New: cluster(tc.now), Gates: Gates{ClusterTopology: true}, Facts: RelatedObjects{OnHost: tc.onHost, Class: &clusterv1.ClusterClass{}},
+		r := Request{New: cluster(tc.now), Gates: Gates{ClusterTopology: true}, Related: RelatedObjects{RunsOnHost: tc.onHost, Class: &clusterv1.ClusterClass{}},
 			KubernetesVersions: func() []string { return []string{"v1.36.3"} }}
 		if tc.old != "" {
 			r.Old = cluster(tc.old)

@@ -36,7 +36,7 @@ func validateIPAddress(r Request, address *ipamv1.IPAddress) Response {
 		}
 	}
 	errs = append(errs, validatePool(address.Spec.PoolRef, spec.Child("poolRef"))...)
-	if claim := r.Facts.Claim; claim != nil && len(errs) == 0 && address.Spec.PoolRef != claim.Spec.PoolRef {
+	if claim := r.Related.Claim; claim != nil && len(errs) == 0 && address.Spec.PoolRef != claim.Spec.PoolRef {
 		pool := claim.Spec.PoolRef
 		errs = append(errs, field.Invalid(spec.Child("poolRef"), address.Spec.PoolRef.Name,
 			fmt.Sprintf("must be %s %s, the pool that IPAddressClaim %s requests", pool.Kind, pool.Name, claim.Name)))

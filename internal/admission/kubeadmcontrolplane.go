@@ -166,7 +166,7 @@ func validateControlPlaneChange(old, plane *controlplanev1.KubeadmControlPlane) 
 	if _, skips := plane.Annotations[controlplanev1.SkipCoreDNSAnnotation]; skips {
 		return errs
 	}
-	return append(errs, ValidateUpgrade(was.ClusterConfiguration.DNS.ImageTag, is.ClusterConfiguration.DNS.ImageTag,
+	return append(errs, validateCoreDNSUpgrade(was.ClusterConfiguration.DNS.ImageTag, is.ClusterConfiguration.DNS.ImageTag,
 		config.Child("clusterConfiguration", "dns", "imageTag"))...)
 }
 

@@ -155,7 +155,7 @@ func TestKubeadmControlPlaneScale(t *testing.T) { // KC-28
 		"another kind":        {nil, 2, false},
 	} {
 		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: tc.replicas}}
-		if v := Validate(Request{New: scale, Old: &autoscalingv1.Scale{}, Facts: RelatedObjects{Scaled: tc.plane}}); (len(v.Errors) > 0) != tc.refused {
+		if v := Validate(Request{New: scale, Old: &autoscalingv1.Scale{}, Related: RelatedObjects{Scaled: tc.plane}}); (len(v.Errors) > 0) != tc.refused {
 			t.Errorf("%s: %v", name, v.Errors)
 		}
 	}

@@ -29,7 +29,7 @@ func defaultMachineSet(in, old *clusterv1.MachineSet) (runtime.Object, bool) {
 		out.Spec.Deletion.Order = clusterv1.RandomMachineSetDeletionOrder
 		changed = true
 	}
-	if emptySelector(out.Spec.Selector) && out.Name != "" {
+	if isEmptySelector(out.Spec.Selector) && out.Name != "" {
 		label := map[string]string{clusterv1.MachineSetNameLabel: contract.LabelValue(out.Name)}
 		out.Spec.Selector.MatchLabels = label
 		if out.Spec.Template.Labels == nil {
@@ -56,7 +56,7 @@ func validateMachineSet(r Request, set *clusterv1.MachineSet) Response {
 	errs = append(errs, validateReplicas(r, set.Spec.Replicas, replicasOf(r.Old), spec.Child("replicas"))...)
 	errs = append(errs, validateAutoscaler(r)...)
 	errs = append(errs, validateSkippedChecks(set.Annotations)...)
-	if emptySelector(set.Spec.Selector) {
+	if isEmptySelector(set.Spec.Selector) {
 		errs = append(errs, field.Required(spec.Child("selector"), "select the Machines by labels of the template"))
 	}
 	errs = append(errs, validateTemplateSelector(set.Spec.Selector, set.Spec.Template.Labels, spec)...)
@@ -81,7 +81,7 @@ func validateMachineTemplate(r Request, set *clusterv1.MachineSet) field.ErrorLi
 	return append(errs, validateTaints(spec.Taints, taintRules{controlPlane, r.Gates}, path.Child("spec", "taints"))...)
 }
 
-func emptySelector(s metav1.LabelSelector) bool {
+func isEmptySelector(s metav1.LabelSelector) bool {
 	return len(s.MatchLabels)+len(s.MatchExpressions) == 0
 }
 

@@ -91,11 +91,11 @@ func validateScale(r Request, scale *autoscalingv1.Scale) Response {
 	}
 	path := field.NewPath("spec", "replicas")
 	errs := validateReplicas(r, &scale.Spec.Replicas, before, path)
-	if plane := r.Facts.Scaled; plane != nil {
+	if plane := r.Related.Scaled; plane != nil {
 		errs = append(errs, validateControlPlaneCount(scale.Spec.Replicas, plane.Spec, path)...)
 	}
 	var warnings []string
-	if by := r.Facts.SetBack; by != nil && by.Replicas != scale.Spec.Replicas {
+	if by := r.Related.ReplicasOwner; by != nil && by.Replicas != scale.Spec.Replicas {
 		warnings = []string{fmt.Sprintf("%s: the topology of Cluster %s has replicas: %d for MachineDeployment %s, which replaces the %d that are asked for here; change it in spec.topology.workers.machineDeployments of the Cluster, or remove it there to scale here",
 			path, by.Cluster, by.Replicas, by.Topology, scale.Spec.Replicas)}
 	}

@@ -32,13 +32,13 @@ type TopologyRequest struct {
 	Upgrading []string
 }
 
-// topologyVerdict is the response to a request, which is admitted if there are no errors.
-type topologyVerdict struct {
+// topologyResponse is the response to a request, which is admitted if there are no errors.
+type topologyResponse struct {
 	Errors   field.ErrorList
 	Warnings []string
 }
 
-func (v *topologyVerdict) refuse(errs ...*field.Error) { v.Errors = append(v.Errors, errs...) }
+func (v *topologyResponse) refuse(errs ...*field.Error) { v.Errors = append(v.Errors, errs...) }
 
 // ClassKey returns namespace and name of the class of a topology.
 func ClassKey(cluster *clusterv1.Cluster) (namespace, name string) {
@@ -83,9 +83,9 @@ func defaultTopology(r TopologyRequest) (*clusterv1.Topology, bool) {
 	return topology, r.Definitions.Default(topology)
 }
 
-// ValidateTopology validates a topology.
-func ValidateTopology(r TopologyRequest) topologyVerdict {
-	var v topologyVerdict
+// validateManagedTopology validates a topology.
+func validateManagedTopology(r TopologyRequest) topologyResponse {
+	var v topologyResponse
 	path := field.NewPath("spec", "topology")
 	if !r.New.DeletionTimestamp.IsZero() {
 		return v
@@ -104,10 +104,10 @@ func ValidateTopology(r TopologyRequest) topologyVerdict {
 		return v
 	}
 	if r.ChangesClass() {
-		r.rebase(&v, path.Child("classRef"))
+		r.validateClassChange(&v, path.Child("classRef"))
 	}
 	v.refuse(validateWithClass(r.New.Spec.Topology, r.Class, path)...)
-	if n := r.New.Spec.Topology.ControlPlane.Replicas; n != nil && topology.WithoutNodes(r.Class.Spec.ControlPlane.TemplateRef) &&
+	if n := r.New.Spec.Topology.ControlPlane.Replicas; n != nil && topology.LacksNodes(r.Class.Spec.ControlPlane.TemplateRef) &&
 		(r.Old == nil || !equality.Semantic.DeepEqual(n, r.Old.Spec.Topology.ControlPlane.Replicas)) {
 		v.Warnings = append(v.Warnings, fmt.Sprintf("%s: the control planes of ClusterClass %s have no nodes, so that this has no effect; remove it", path.Child("controlPlane", "replicas"), r.Class.Name))
 	}
@@ -131,7 +131,7 @@ func IsPaused(cluster *clusterv1.Cluster) bool { return ptr.Deref(cluster.Spec.P
 
 // classExists reports whether the class exists. On create, a missing class is only a warning, because it may be created
 // after the Cluster.
-func (r TopologyRequest) classExists(v *topologyVerdict, path *field.Path) bool {
+func (r TopologyRequest) classExists(v *topologyResponse, path *field.Path) bool {
 	if r.Class != nil {
 		return true
 	}
@@ -144,8 +144,8 @@ func (r TopologyRequest) classExists(v *topologyVerdict, path *field.Path) bool 
 	return false
 }
 
-// rebase validates a change to another class.
-func (r TopologyRequest) rebase(v *topologyVerdict, path *field.Path) {
+// validateClassChange validates a change to another class.
+func (r TopologyRequest) validateClassChange(v *topologyResponse, path *field.Path) {
 	if r.OldClass == nil {
 		namespace, name := ClassKey(r.Old)
 		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed while ClusterClass %s/%s, which the Cluster has, does not exist: whether the new one fits cannot be told",
@@ -172,7 +172,7 @@ func validateConcurrency(cluster *clusterv1.Cluster) field.ErrorList {
 // validateTopologyParts validates fields that do not depend on the class.
 func validateTopologyParts(t clusterv1.Topology, path *field.Path) field.ErrorList {
 	errs := validateMetadata(t.ControlPlane.Metadata, path.Child("controlPlane", "metadata"))
-	errs = append(errs, managedValidateReplicas(t.ControlPlane.Replicas, path.Child("controlPlane", "replicas"))...)
+	errs = append(errs, validateTopologyReplicas(t.ControlPlane.Replicas, path.Child("controlPlane", "replicas"))...)
 	if t.ClassRef.Name == "" {
 		errs = append(errs, field.Required(path.Child("classRef", "name"), "a topology needs a ClusterClass"))
 	}
@@ -183,7 +183,7 @@ func validateTopologyParts(t clusterv1.Topology, path *field.Path) field.ErrorLi
 			errs = append(errs, field.Duplicate(at.Child("name"), d.Name))
 		}
 		deployments[d.Name] = true
-		errs = append(errs, managedValidateReplicas(d.Replicas, at.Child("replicas"))...)
+		errs = append(errs, validateTopologyReplicas(d.Replicas, at.Child("replicas"))...)
 		if d.Replicas != nil && isAutoscaled(d.Metadata.Annotations) {
 			errs = append(errs, replicasOfAutoscaler(at))
 		}
@@ -195,13 +195,13 @@ func validateTopologyParts(t clusterv1.Topology, path *field.Path) field.ErrorLi
 			errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
 		}
 		pools[p.Name] = true
-		errs = append(errs, managedValidateReplicas(p.Replicas, at.Child("replicas"))...)
+		errs = append(errs, validateTopologyReplicas(p.Replicas, at.Child("replicas"))...)
 		errs = append(errs, validateMetadata(p.Metadata, at.Child("metadata"))...)
 	}
 	return errs
 }
 
-func managedValidateReplicas(replicas *int32, path *field.Path) field.ErrorList {
+func validateTopologyReplicas(replicas *int32, path *field.Path) field.ErrorList {
 	if replicas != nil && *replicas < 0 {
 		return field.ErrorList{field.Invalid(path, *replicas, "must be 0 or more")}
 	}
@@ -272,11 +272,11 @@ func validateControlPlaneCheck(check clusterv1.ControlPlaneTopologyHealthCheck, 
 	return errs
 }
 
-// unchecked describes how to turn off the check if an upgrade never completes.
-const unchecked = "; if that never ends, the annotation " + clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation + " on the Cluster turns this check off"
+// disableCheckHint describes how to turn off the check if an upgrade never completes.
+const disableCheckHint = "; if that never ends, the annotation " + clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation + " on the Cluster turns this check off"
 
 // version validates the version of a topology, and changes of it.
-func (r TopologyRequest) version(v *topologyVerdict, path *field.Path) {
+func (r TopologyRequest) version(v *topologyResponse, path *field.Path) {
 	text := r.New.Spec.Topology.Version
 	if text == "" {
 		v.refuse(field.Required(path, "a topology needs a Kubernetes version, for example v1.36.3"))
@@ -312,9 +312,9 @@ func (r TopologyRequest) version(v *topologyVerdict, path *field.Path) {
 	}
 	switch {
 	case len(r.Upgrading) > 0:
-		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed while the Cluster is upgraded to %s: waiting for %s%s", before, strings.Join(r.Upgrading, ", "), unchecked)))
+		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed while the Cluster is upgraded to %s: waiting for %s%s", before, strings.Join(r.Upgrading, ", "), disableCheckHint)))
 	case lifecycle.IsPending(r.Old, lifecycle.AfterClusterUpgrade):
-		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed before the upgrade to %s is over, with what extensions do after it (hook AfterClusterUpgrade); condition TopologyReconciled shows what is waited for%s", before, unchecked)))
+		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed before the upgrade to %s is over, with what extensions do after it (hook AfterClusterUpgrade); condition TopologyReconciled shows what is waited for%s", before, disableCheckHint)))
 	}
 }
 
@@ -324,7 +324,7 @@ func (r TopologyRequest) hasUpgradePlans() bool {
 }
 
 // validateListedVersion checks that the class lists the version, if it has a list of versions.
-func (r TopologyRequest) validateListedVersion(v *topologyVerdict, path *field.Path) {
+func (r TopologyRequest) validateListedVersion(v *topologyResponse, path *field.Path) {
 	if r.Class == nil || len(r.Class.Spec.KubernetesVersions) == 0 || slices.Contains(r.Class.Spec.KubernetesVersions, r.New.Spec.Topology.Version) {
 		return
 	}

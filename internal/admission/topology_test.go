@@ -89,10 +89,10 @@ func TestTopology(t *testing.T) { // CL-33, CL-34, CL-35, CL-36, CL-37, CL-38, T
 		})},
 		"two minors, extension": {update: true, change: both(noVersions, version("v1.38.0"), func(r *request) { r.Class.Spec.Upgrade.External.GenerateUpgradePlanExtension = "p.ext" })},
 		"while upgrading": {update: true, change: both(version("v1.37.0"), func(r *request) { r.Upgrading = []string{"Plane p", "MachineDeployment md1"} }),
-			want: []string{"spec.topology.version: Forbidden: cannot be changed while the Cluster is upgraded to v1.36.1+build.1: waiting for Plane p, MachineDeployment md1" + unchecked}},
+			want: []string{"spec.topology.version: Forbidden: cannot be changed while the Cluster is upgraded to v1.36.1+build.1: waiting for Plane p, MachineDeployment md1" + disableCheckHint}},
 		"while a hook is pending": {update: true, change: both(version("v1.37.0"), func(r *request) {
 			r.Old.Annotations = map[string]string{"runtime.cluster.x-k8s.io/pending-hooks": "AfterClusterUpgrade,AfterControlPlaneUpgrade"}
-		}), want: []string{"spec.topology.version: Forbidden: cannot be changed before the upgrade to v1.36.1+build.1 is over, with what extensions do after it (hook AfterClusterUpgrade); condition TopologyReconciled shows what is waited for" + unchecked}},
+		}), want: []string{"spec.topology.version: Forbidden: cannot be changed before the upgrade to v1.36.1+build.1 is over, with what extensions do after it (hook AfterClusterUpgrade); condition TopologyReconciled shows what is waited for" + disableCheckHint}},
 		"unsafe": {update: true, change: both(version("v1.30.0"), func(r *request) {
 			r.Upgrading, r.New.Annotations = []string{"Plane p"}, map[string]string{clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation: ""}
 		}), warnings: []string{"the change of the version from v1.36.1+build.1 to v1.30.0 is not checked, because of the annotation unsafe.topology.cluster.x-k8s.io/disable-update-version-check; remove it afterwards"}},
@@ -181,7 +181,7 @@ func TestTopology(t *testing.T) { // CL-33, CL-34, CL-35, CL-36, CL-37, CL-38, T
 			if c.change != nil {
 				c.change(&r)
 			}
-			v := ValidateTopology(r)
+			v := validateManagedTopology(r)
 			if diff := cmp.Diff(c.want, texts(v.Errors)); diff != "" {
 				t.Errorf("errors (-want +got)\n%s", diff)
 			}

@@ -46,7 +46,7 @@ func validateOfWorker(now, before map[string]string, path *field.Path) field.Err
 func validateSteering(now, before map[string]string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(now)) {
-		if !isKept(name, now, before) && topology.IsControlAnnotation(name) {
+		if !isUnchanged(name, now, before) && topology.IsControlAnnotation(name) {
 			errs = append(errs, field.Forbidden(path.Key(name),
 				"cannot be set by a topology, because it steers the controllers of the object that has it: set it on that object"))
 		}
@@ -59,7 +59,7 @@ func validateLimits(now, before map[string]string, path *field.Path) field.Error
 	var errs field.ErrorList
 	for _, name := range []string{clusterv1.AutoscalerMinSizeAnnotation, clusterv1.AutoscalerMaxSizeAnnotation} {
 		text, has := now[name]
-		if !has || isKept(name, now, before) {
+		if !has || isUnchanged(name, now, before) {
 			continue
 		}
 		if _, err := strconv.ParseInt(text, 10, 32); err != nil {
@@ -69,8 +69,8 @@ func validateLimits(now, before map[string]string, path *field.Path) field.Error
 	return errs
 }
 
-// isKept reports whether an annotation has its previous value.
-func isKept(name string, now, before map[string]string) bool {
+// isUnchanged reports whether an annotation has its previous value.
+func isUnchanged(name string, now, before map[string]string) bool {
 	was, had := before[name]
 	return had && was == now[name]
 }

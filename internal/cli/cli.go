@@ -47,7 +47,7 @@ func Run(ctx context.Context, args []string, e term.Env) int {
 
 // Root returns the root command with all commands.
 func Root(e term.Env) *cobra.Command {
-	root := base(e)
+	root := newRoot(e)
 	for _, verb := range verbs() {
 		root.AddCommand(verb(e))
 	}
@@ -55,8 +55,8 @@ func Root(e term.Env) *cobra.Command {
 	return root
 }
 
-// base returns a root command without subcommands.
-func base(e term.Env) *cobra.Command {
+// newRoot returns a root command without subcommands.
+func newRoot(e term.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "slipway",
 		Short:         "Kubernetes clusters from one binary, with the Cluster API",
@@ -80,11 +80,11 @@ func base(e term.Env) *cobra.Command {
 func verbs() []func(term.Env) *cobra.Command {
 	return []func(term.Env) *cobra.Command{
 		cluster.AlphaCommand,
-		func(term.Env) *cobra.Command { return cluster.Topology() },
+		func(term.Env) *cobra.Command { return cluster.RemovedTopologyCommand() },
 		data.BackupCommand,
 		CompletionCommand,
 		cliprovider.ConfigCommand,
-		hidden.Command,
+		hidden.ControlPlaneCommand,
 		cliprovider.ConvertCommand,
 		createCommand,
 		deleteCommand,
@@ -94,7 +94,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		data.EtcdDataCommand,
 		cliplan.ExplainCommand,
 		extension.Command,
-		Command,
+		GenerateCommand,
 		getCommand,
 		image.Command,
 		cliprovider.InitCommand,
@@ -103,7 +103,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		cluster.LogsCommand,
 		manager.Command,
 		manager.EmbeddedCommand,
-		data.Command,
+		data.MoveCommand,
 		cliplan.Command,
 		hidden.PlaneCommand,
 		cliprovider.Command,

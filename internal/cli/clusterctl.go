@@ -24,7 +24,7 @@ func clusterctlVerbs() []string {
 
 // Clusterctl returns the root command with only the commands of clusterctl.
 func Clusterctl(e term.Env) *cobra.Command {
-	root := base(e)
+	root := newRoot(e)
 	root.Use, root.Short = term.Clusterctl, "The verbs of clusterctl, by slipway "+buildinfo.Version()
 	root.PersistentFlags().String("config", "", "path or https address of the configuration file (default: $XDG_CONFIG_HOME/cluster-api/clusterctl.yaml)")
 	root.PersistentFlags().IntP("v", "v", 0, "accepted as by clusterctl; what is printed does not depend on it")
@@ -63,15 +63,15 @@ func prune(cmd *cobra.Command, path string) bool {
 	if flag := cmd.Flags().Lookup(management.KubeconfigFlag); flag != nil && flag.Usage == management.KubeconfigUsage {
 		flag.Usage = "path of the management cluster's kubeconfig (default: KUBECONFIG, else that of the data directory)"
 	}
-	cmd.Example, cmd.Long, cmd.Short = renamed(ofClusterctl(cmd.Example)), renamed(cmd.Long), renamed(cmd.Short)
+	cmd.Example, cmd.Long, cmd.Short = replaceProgramName(clusterctlExamples(cmd.Example)), replaceProgramName(cmd.Long), replaceProgramName(cmd.Short)
 	if isGroup && !cmd.HasSubCommands() {
 		return false
 	}
 	return slices.ContainsFunc(clusterctlVerbs(), func(v string) bool { return v == path || strings.HasPrefix(v, path+" ") })
 }
 
-// ofClusterctl returns the lines of the examples whose command exists in clusterctl.
-func ofClusterctl(example string) string {
+// clusterctlExamples returns the lines of the examples whose command exists in clusterctl.
+func clusterctlExamples(example string) string {
 	var out []string
 	for line := range strings.SplitSeq(example, "\n") {
 		verb, isVerb := strings.CutPrefix(strings.TrimSpace(line), "slipway ")
@@ -84,8 +84,8 @@ func ofClusterctl(example string) string {
 	return strings.Join(out, "\n")
 }
 
-// renamed replaces the program name in the commands in a text with clusterctl.
-func renamed(text string) string {
+// replaceProgramName replaces the program name in the commands in a text with clusterctl.
+func replaceProgramName(text string) string {
 	var pairs []string
 	for _, verb := range clusterctlVerbs() {
 		first, _, _ := strings.Cut(verb, " ")

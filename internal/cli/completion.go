@@ -14,7 +14,7 @@ import (
 // shells returns the supported shells.
 func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
-func oneShell(cmd *cobra.Command, args []string) error {
+func checkShell(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 && slices.Contains(shells(), args[0]) {
 		return nil
 	}
@@ -27,7 +27,7 @@ func CompletionCommand(e term.Env) *cobra.Command {
 		Use:       "completion SHELL",
 		Short:     "Print the completion script for bash, zsh, fish or powershell",
 		Example:   "  source <(slipway completion bash)",
-		Args:      oneShell,
+		Args:      checkShell,
 		ValidArgs: shells(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()

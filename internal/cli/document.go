@@ -24,7 +24,7 @@ func Document(root *cobra.Command) string {
 		fmt.Fprintf(&b, "- [%s](#%s): %s\n", c.CommandPath(), strings.ReplaceAll(c.CommandPath(), " ", "-"), c.Short)
 	}
 	for _, c := range leaves(root) {
-		section(&b, c)
+		writeSection(&b, c)
 	}
 	return b.String()
 }
@@ -33,7 +33,7 @@ func Document(root *cobra.Command) string {
 // arguments, such as "restore FILE".
 func leaves(c *cobra.Command) []*cobra.Command {
 	var out []*cobra.Command
-	if !c.HasAvailableSubCommands() || term.IsVerb(c) {
+	if !c.HasAvailableSubCommands() || term.IsExecutable(c) {
 		out = append(out, c)
 	}
 	for _, sub := range c.Commands() {
@@ -44,7 +44,7 @@ func leaves(c *cobra.Command) []*cobra.Command {
 	return out
 }
 
-func section(b *strings.Builder, c *cobra.Command) {
+func writeSection(b *strings.Builder, c *cobra.Command) {
 	long := c.Long
 	if long == "" {
 		long = c.Short + "."
@@ -56,7 +56,7 @@ func section(b *strings.Builder, c *cobra.Command) {
 	var rows []string
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden && f.Name != "help" {
-			rows = append(rows, row(f))
+			rows = append(rows, flagRow(f))
 		}
 	})
 	if len(rows) > 0 {
@@ -64,7 +64,7 @@ func section(b *strings.Builder, c *cobra.Command) {
 	}
 }
 
-func row(f *pflag.Flag) string {
+func flagRow(f *pflag.Flag) string {
 	name := "`--" + f.Name + "`"
 	if f.Shorthand != "" {
 		name = "`-" + f.Shorthand + "`, " + name
@@ -76,13 +76,13 @@ func row(f *pflag.Flag) string {
 	if value != "" {
 		name += " " + value
 	}
-	if !empty(f.DefValue) {
+	if !isUnsetDefault(f.DefValue) {
 		usage += " (default " + f.DefValue + ")"
 	}
 	return "| " + name + " | " + strings.NewReplacer("|", "\\|", "<", "&lt;", "\n", "<br>").Replace(usage) + " |"
 }
 
-func empty(value string) bool {
+func isUnsetDefault(value string) bool {
 	return value == "" || value == "false" || value == "[]"
 }
 

@@ -79,7 +79,7 @@ func (w world) env(in string, out *bytes.Buffer) term.Env {
 func (w world) run(t *testing.T, in string, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	cmd := cli.Command(w.env(in, &out))
+	cmd := cli.GenerateCommand(w.env(in, &out))
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(append(args, "--config", filepath.Join(w.folder, "clusterctl.yaml")))
 	err := cmd.ExecuteContext(t.Context())

@@ -15,7 +15,7 @@ func createCommand(e term.Env) *cobra.Command {
 		Short: "Create something",
 	}
 	cmd.AddCommand(cluster.CreateClusterCommand(e))
-	term.Group(cmd)
+	term.MarkGroup(cmd)
 	return cmd
 }
 
@@ -31,7 +31,7 @@ providers stay unless they are asked for. Interrupted at any point, the same com
   slipway delete --all --include-crd --dry-run`,
 	}
 	cmd.AddCommand(cluster.DeleteClusterCommand(e))
-	term.Group(cmd)
+	term.MarkGroup(cmd)
 	provider.AddDeleteProvider(e, cmd)
 	term.MarkRunnable(cmd)
 	return cmd
@@ -44,18 +44,18 @@ func describeCommand(e term.Env) *cobra.Command {
 		Short: "Show the state of something",
 	}
 	cmd.AddCommand(cluster.DescribeClusterCommand(e))
-	term.Group(cmd)
+	term.MarkGroup(cmd)
 	return cmd
 }
 
-// Command returns the generate command.
-func Command(e term.Env) *cobra.Command {
+// GenerateCommand returns the generate command.
+func GenerateCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate",
 		Short: "Print manifests made from templates",
 	}
 	cmd.AddCommand(cluster.GenerateClusterCommand(e), provider.GenerateProviderCommand(e), provider.GenerateYAMLCommand(e))
-	term.Group(cmd)
+	term.MarkGroup(cmd)
 	return cmd
 }
 
@@ -65,8 +65,8 @@ func getCommand(e term.Env) *cobra.Command {
 		Use:   "get",
 		Short: "Get a kubeconfig, or what there is",
 	}
-	cmd.AddCommand(cluster.GetClassesCommand(e), cluster.GetClustersCommand(e), cluster.Command(e))
-	term.Group(cmd)
+	cmd.AddCommand(cluster.GetClassesCommand(e), cluster.GetClustersCommand(e), cluster.GetKubeconfigCommand(e))
+	term.MarkGroup(cmd)
 	return cmd
 }
 
@@ -77,6 +77,6 @@ func upgradeCommand(e term.Env) *cobra.Command {
 		Short: "Upgrade providers, or a cluster",
 	}
 	cmd.AddCommand(provider.UpgradeApplyCommand(e), cluster.UpgradeClusterCommand(e), provider.UpgradePlanCommand(e))
-	term.Group(cmd)
+	term.MarkGroup(cmd)
 	return cmd
 }

@@ -24,10 +24,10 @@ func VersionCommand(e term.Env) *cobra.Command {
 newer one; CLUSTERCTL_DISABLE_VERSIONCHECK=1 or GOPROXY=off turns that off.`,
 		Args: cobra.NoArgs,
 	}
-	format := term.Flag(cmd.Flags(), "short")
+	format := term.AddOutputFlag(cmd.Flags(), "short")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		info := buildinfo.Get()
-		if err := format.Print(e.Out, info, func(w io.Writer) error { return text(w, info, format.String()) }); err != nil {
+		if err := format.Print(e.Out, info, func(w io.Writer) error { return printVersion(w, info, format.String()) }); err != nil {
 			return err
 		}
 		if hint := Hint(cmd.Context(), e, info.Version); hint != "" && format.String() == "" {
@@ -47,7 +47,7 @@ func Hint(ctx context.Context, e term.Env, version string) string {
 	return fmt.Sprintf("Release %s of slipway is available; this is %s.", found, version)
 }
 
-func text(w io.Writer, i buildinfo.Info, format string) error {
+func printVersion(w io.Writer, i buildinfo.Info, format string) error {
 	if format == "short" {
 		_, err := fmt.Fprintln(w, i.Version)
 		return err

@@ -13,7 +13,7 @@ import (
 // BenchmarkEvaluate evaluates a table with a summary over conditions that are as they were.
 func BenchmarkEvaluate(b *testing.B) {
 	w := world{infra: condition.True("Ready"), node: condition.True("Healthy")}
-	at := condition.Moment{Generation: 1, Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	at := condition.EvaluateOptions{Generation: 1, Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	at.Old = table.Evaluate(w, at)
 	if !condition.Set(at.Old).IsTrue("Ready") {
 		b.Fatalf("want Ready, have %v", at.Old)
@@ -26,16 +26,16 @@ func BenchmarkEvaluate(b *testing.B) {
 
 // BenchmarkAggregate sums up Machines of which every tenth has the same trouble.
 func BenchmarkAggregate(b *testing.B) {
-	reasons := condition.Reasons{Good: "Ready", Bad: "NotReady", Unknown: "ReadyUnknown"}
+	reasons := condition.Reasons{Info: "Ready", Issue: "NotReady", Unknown: "ReadyUnknown"}
 	for _, n := range []int{3, 100} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {
-			var members []condition.Member
+			var members []condition.AggregateMember
 			for i := range n {
 				c := cond("Ready", metav1.ConditionTrue, "Ready", "")
 				if i%10 == 0 {
 					c = cond("Ready", metav1.ConditionFalse, "NotReady", "* NodeHealthy: kubelet stopped posting node status")
 				}
-				members = append(members, condition.Member{Kind: "Machine", Name: fmt.Sprintf("m%d", i), Conditions: condition.Set{c}})
+				members = append(members, condition.AggregateMember{Kind: "Machine", Name: fmt.Sprintf("m%d", i), Conditions: condition.Set{c}})
 			}
 			if v := condition.Aggregate(members, condition.Part{Type: "Ready"}, reasons); v.Reason != "NotReady" {
 				b.Fatalf("want NotReady, have %v", v)

@@ -12,17 +12,17 @@ import (
 
 // Reasons are the reasons of a combined condition for its three outcomes.
 type Reasons struct {
-	Good, Bad, Unknown string
+	Info, Issue, Unknown string
 }
 
 // Mirror returns the verdict that copies a condition of another object. It returns missing if the object does not
 // have the condition.
-func Mirror(source Set, conditionType string, missing Verdict) Verdict {
+func Mirror(source Set, conditionType string, missing Result) Result {
 	c := source.Get(conditionType)
 	if c == nil {
 		return missing
 	}
-	return Verdict{Status: c.Status, Reason: c.Reason, Message: c.Message}
+	return Result{Status: c.Status, Reason: c.Reason, Message: c.Message}
 }
 
 // Part describes one condition that contributes to a summary.
@@ -69,13 +69,13 @@ func Ready[F any](types ...string) Row[F] {
 		parts = append(parts, Part{Type: t})
 	}
 	parts = append(parts, Part{Type: clusterv1.DeletingCondition, Polarity: Negative})
-	reasons := Reasons{Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason}
-	return Row[F]{Type: clusterv1.ReadyCondition, Over: func(_ F, set Set) Verdict { return Summarize(set, reasons, parts...) }}
+	reasons := Reasons{Info: clusterv1.ReadyReason, Issue: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason}
+	return Row[F]{Type: clusterv1.ReadyCondition, Summarize: func(_ F, set Set) Result { return Summarize(set, reasons, parts...) }}
 }
 
 // Summarize returns one verdict over several conditions of one object: bad if any part is an issue, otherwise
 // unknown if any part is unknown, otherwise good. The message has a line for each relevant part.
-func Summarize(set Set, reasons Reasons, parts ...Part) Verdict {
+func Summarize(set Set, reasons Reasons, parts ...Part) Result {
 	lines := map[weight][]string{}
 	for _, p := range parts {
 		c := set.Get(p.Type)
@@ -91,18 +91,18 @@ func Summarize(set Set, reasons Reasons, parts ...Part) Verdict {
 		}
 		lines[w] = append(lines[w], bullet(p.Type, *c))
 	}
-	return conclude(lines, reasons)
+	return mergeLines(lines, reasons)
 }
 
-func conclude(lines map[weight][]string, reasons Reasons) Verdict {
+func mergeLines(lines map[weight][]string, reasons Reasons) Result {
 	all := strings.Join(append(append([]string{}, lines[issue]...), lines[unknown]...), "\n")
 	switch {
 	case len(lines[issue]) > 0:
-		return False(reasons.Bad, all)
+		return False(reasons.Issue, all)
 	case len(lines[unknown]) > 0:
 		return Unknown(reasons.Unknown, all)
 	}
-	return TrueBecause(reasons.Good, strings.Join(lines[info], "\n"))
+	return TrueBecause(reasons.Info, strings.Join(lines[info], "\n"))
 }
 
 func bullet(subject string, c metav1.Condition) string {
@@ -121,8 +121,8 @@ func indent(message string) string {
 	return "  " + strings.ReplaceAll(message, "\n", "\n  ")
 }
 
-// Member is one object in an aggregation.
-type Member struct {
+// AggregateMember is one object in an aggregation.
+type AggregateMember struct {
 	// Kind and Name are shown in messages.
 	Kind, Name string
 	Conditions Set
@@ -136,8 +136,8 @@ const namesShown = 3
 // Aggregate returns one verdict over one condition of many objects. Objects with the same message share a line. Issues
 // are listed before unknown conditions; other messages are listed only if there are neither. At most three messages of
 // each weight are listed, the rest are counted.
-func Aggregate(members []Member, part Part, reasons Reasons) Verdict {
-	groups := map[weight]map[string][]Member{issue: {}, unknown: {}, info: {}}
+func Aggregate(members []AggregateMember, part Part, reasons Reasons) Result {
+	groups := map[weight]map[string][]AggregateMember{issue: {}, unknown: {}, info: {}}
 	for _, m := range members {
 		c := m.Conditions.Get(part.Type)
 		if c == nil {
@@ -156,23 +156,23 @@ func Aggregate(members []Member, part Part, reasons Reasons) Verdict {
 	lines := map[weight][]string{
 		issue: groupLines(groups[issue]), unknown: groupLines(groups[unknown]), info: groupLines(groups[info]),
 	}
-	v := conclude(lines, reasons)
-	return flip(v, part.Polarity, reasons)
+	v := mergeLines(lines, reasons)
+	return invertForPolarity(v, part.Polarity, reasons)
 }
 
-// flip inverts the verdict of an aggregation of negative conditions, because the aggregated condition is negative
+// invertForPolarity inverts the verdict of an aggregation of negative conditions, because the aggregated condition is negative
 // too: it is True if there is an issue.
-func flip(v Verdict, p Polarity, reasons Reasons) Verdict {
+func invertForPolarity(v Result, p Polarity, reasons Reasons) Result {
 	if p == Positive || v.Status == metav1.ConditionUnknown {
 		return v
 	}
 	if v.Status == metav1.ConditionFalse {
-		return TrueBecause(reasons.Bad, v.Message)
+		return TrueBecause(reasons.Issue, v.Message)
 	}
-	return False(reasons.Good, v.Message)
+	return False(reasons.Info, v.Message)
 }
 
-func groupLines(groups map[string][]Member) []string {
+func groupLines(groups map[string][]AggregateMember) []string {
 	var messages []string
 	for message := range groups {
 		if message != "" {
@@ -197,15 +197,15 @@ func groupLines(groups map[string][]Member) []string {
 	return lines
 }
 
-func countKinds(messages []string, groups map[string][]Member) string {
-	var rest []Member
+func countKinds(messages []string, groups map[string][]AggregateMember) string {
+	var rest []AggregateMember
 	for _, message := range messages {
 		rest = append(rest, groups[message]...)
 	}
 	return fmt.Sprintf("%d %s", len(rest), plural(rest[0].Kind, len(rest)))
 }
 
-func subjects(members []Member) string {
+func subjects(members []AggregateMember) string {
 	names := make([]string, 0, len(members))
 	for _, m := range members {
 		names = append(names, m.Name)

@@ -12,13 +12,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-type world struct{ infra, node condition.Verdict }
+type world struct{ infra, node condition.Result }
 
 var table = condition.Table[world]{
-	{Type: "InfrastructureReady", Of: func(w world) condition.Verdict { return w.infra }},
-	{Type: "NodeHealthy", Of: func(w world) condition.Verdict { return w.node }},
-	{Type: "Ready", Over: func(_ world, set condition.Set) condition.Verdict {
-		return condition.Summarize(set, condition.Reasons{Good: "Ready", Bad: "NotReady", Unknown: "ReadyUnknown"},
+	{Type: "InfrastructureReady", Compute: func(w world) condition.Result { return w.infra }},
+	{Type: "NodeHealthy", Compute: func(w world) condition.Result { return w.node }},
+	{Type: "Ready", Summarize: func(_ world, set condition.Set) condition.Result {
+		return condition.Summarize(set, condition.Reasons{Info: "Ready", Issue: "NotReady", Unknown: "ReadyUnknown"},
 			condition.Part{Type: "InfrastructureReady"}, condition.Part{Type: "NodeHealthy"},
 			condition.Part{Type: "HealthCheckSucceeded", Optional: true})
 	}},
@@ -31,7 +31,7 @@ func cond(t string, s metav1.ConditionStatus, reason, message string) metav1.Con
 func TestEvaluate(t *testing.T) {
 	then := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	now := then.Add(time.Hour)
-	at := condition.Moment{Generation: 3, Now: now, Old: []metav1.Condition{
+	at := condition.EvaluateOptions{Generation: 3, Now: now, Old: []metav1.Condition{
 		{Type: "InfrastructureReady", Status: "True", Reason: "Old", LastTransitionTime: metav1.NewTime(then)},
 		{Type: "NodeHealthy", Status: "True", Reason: "Old", LastTransitionTime: metav1.NewTime(then)},
 		{Type: "HealthCheckSucceeded", Status: "False", Reason: "UnhealthyNode", Message: "no heartbeat"},
@@ -52,12 +52,12 @@ func TestEvaluate(t *testing.T) {
 }
 
 func TestSummarize(t *testing.T) { // CO-01
-	reasons := condition.Reasons{Good: "Available", Bad: "NotAvailable", Unknown: "AvailableUnknown"}
+	reasons := condition.Reasons{Info: "Available", Issue: "NotAvailable", Unknown: "AvailableUnknown"}
 	cases := map[string]struct {
 		reason string
 		set    condition.Set
 		parts  []condition.Part
-		want   condition.Verdict
+		want   condition.Result
 	}{
 		"good": {"nothing to say", condition.Set{cond("A", "True", "x", "")}, []condition.Part{{Type: "A"}}, condition.True("Available")},
 		"missing": {"a required part that is not there is unknown", nil, []condition.Part{{Type: "A"}},
@@ -80,29 +80,29 @@ func TestSummarize(t *testing.T) { // CO-01
 	}
 }
 
-func member(name string, c ...metav1.Condition) condition.Member {
-	return condition.Member{Kind: "Machine", Name: name, Conditions: c}
+func member(name string, c ...metav1.Condition) condition.AggregateMember {
+	return condition.AggregateMember{Kind: "Machine", Name: name, Conditions: c}
 }
 
 func TestAggregate(t *testing.T) { // CO-01
-	reasons := condition.Reasons{Good: "Ready", Bad: "NotReady", Unknown: "ReadyUnknown"}
+	reasons := condition.Reasons{Info: "Ready", Issue: "NotReady", Unknown: "ReadyUnknown"}
 	bad := func(m string) metav1.Condition { return cond("Ready", "False", "NotReady", m) }
 	cases := map[string]struct {
 		reason  string
-		members []condition.Member
+		members []condition.AggregateMember
 		part    condition.Part
-		want    condition.Verdict
+		want    condition.Result
 	}{
-		"all good": {"one verdict, no message", []condition.Member{member("a", cond("Ready", "True", "x", ""))}, condition.Part{Type: "Ready"}, condition.True("Ready")},
+		"all good": {"one verdict, no message", []condition.AggregateMember{member("a", cond("Ready", "True", "x", ""))}, condition.Part{Type: "Ready"}, condition.True("Ready")},
 		"grouped": {"the same message is said once, the larger group first",
-			[]condition.Member{member("c", bad("disk")), member("a", bad("net")), member("d", bad("net")), member("b", bad("net")), member("e", bad("net"))},
+			[]condition.AggregateMember{member("c", bad("disk")), member("a", bad("net")), member("d", bad("net")), member("b", bad("net")), member("e", bad("net"))},
 			condition.Part{Type: "Ready"}, condition.False("NotReady", "* Machines a, b, d, ... (1 more): net\n* Machine c: disk")},
 		"many": {"three messages are shown",
-			[]condition.Member{member("a", bad("1")), member("b", bad("2")), member("c", bad("3")), member("d", bad("4")), member("e", bad("5"))},
+			[]condition.AggregateMember{member("a", bad("1")), member("b", bad("2")), member("c", bad("3")), member("d", bad("4")), member("e", bad("5"))},
 			condition.Part{Type: "Ready"}, condition.False("NotReady", "* Machine a: 1\n* Machine b: 2\n* Machine c: 3\nAnd 2 Machines with other issues")},
-		"missing": {"not yet reported is unknown", []condition.Member{member("a")}, condition.Part{Type: "Ready"},
+		"missing": {"not yet reported is unknown", []condition.AggregateMember{member("a")}, condition.Part{Type: "Ready"},
 			condition.Unknown("ReadyUnknown", "* Machine a: Condition Ready not yet reported")},
-		"negative": {"an aggregation of negative conditions is negative", []condition.Member{member("a", cond("Deleting", "True", "x", "draining"))},
+		"negative": {"an aggregation of negative conditions is negative", []condition.AggregateMember{member("a", cond("Deleting", "True", "x", "draining"))},
 			condition.Part{Type: "Deleting", Polarity: condition.Negative}, condition.TrueBecause("NotReady", "* Machine a: draining")},
 	}
 	for name, tc := range cases {
@@ -115,15 +115,15 @@ func TestAggregate(t *testing.T) { // CO-01
 }
 
 func TestMessageIsClipped(t *testing.T) { // CO-01
-	tbl := condition.Table[string]{{Type: "A", Of: func(m string) condition.Verdict { return condition.False("X", m) }}}
-	got := tbl.Evaluate(strings.Repeat("é", condition.MaxMessage), condition.Moment{})[0].Message
+	tbl := condition.Table[string]{{Type: "A", Compute: func(m string) condition.Result { return condition.False("X", m) }}}
+	got := tbl.Evaluate(strings.Repeat("é", condition.MaxMessage), condition.EvaluateOptions{})[0].Message
 	if len(got) > condition.MaxMessage || !strings.HasSuffix(got, "é …") {
 		t.Errorf("message of %d bytes ends %q", len(got), got[len(got)-8:])
 	}
 }
 
 func TestProject(t *testing.T) { // CO-02
-	rows := []condition.Legacy{
+	rows := []condition.V1Beta1Row{
 		{Type: "InfrastructureReady", From: "InfrastructureReady", Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning }},
 		{Type: "ControlPlaneInitialized", From: "ControlPlaneInitialized", Sticky: true},
 		{Type: "Absent", From: "Absent"},

@@ -1,8 +1,8 @@
 // Package condition computes the conditions of objects. For each kind a [Table] lists the conditions that a controller
-// reports. Each [Row] is a pure function from the controller's snapshot to a [Verdict]; [Mirror], [Summarize] and
+// reports. Each [Row] is a pure function from the controller's snapshot to a [Result]; [Mirror], [Summarize] and
 // [Aggregate] compute verdicts from other conditions. Only this package sets observedGeneration and
 // lastTransitionTime. The deprecated v1beta1 conditions are a projection of the result ([Project]). The package does
-// not read or write objects and contains no logic for a particular kind. To change it, start with [Row] and [Verdict],
+// not read or write objects and contains no logic for a particular kind. To change it, start with [Row] and [Result],
 // then read combine.go.
 //
 // The path from the snapshot to the conditions:

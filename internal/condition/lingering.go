@@ -15,8 +15,8 @@ const LingerAfter = 15 * time.Minute
 // Lingering returns a message with the members whose deletion takes longer than [LingerAfter] and the stages of
 // these deletions, which are the reasons of their Deleting conditions: "Machines m1, m2 in deletion since more than
 // 15m, stage: DrainingNode". It returns an empty string if there are none. All members must be of one kind.
-func Lingering(members []Member, now time.Time) string {
-	var late []Member
+func Lingering(members []AggregateMember, now time.Time) string {
+	var late []AggregateMember
 	var stages []string
 	for _, m := range members {
 		if m.Deleted.IsZero() || now.Sub(m.Deleted.Time) < LingerAfter {

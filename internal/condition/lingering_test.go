@@ -11,9 +11,9 @@ import (
 
 func TestLingering(t *testing.T) { // MS-20, DP-12
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	going := func(name string, age time.Duration, stage string) Member {
+	going := func(name string, age time.Duration, stage string) AggregateMember {
 		at := metav1.NewTime(now.Add(-age))
-		m := Member{Kind: "Machine", Name: name, Deleted: &at}
+		m := AggregateMember{Kind: "Machine", Name: name, Deleted: &at}
 		if stage != "" {
 			m.Conditions = Set{{Type: clusterv1.DeletingCondition, Status: metav1.ConditionTrue, Reason: stage, Message: "x"}}
 		}
@@ -21,16 +21,16 @@ func TestLingering(t *testing.T) { // MS-20, DP-12
 	}
 	for name, tc := range map[string]struct {
 		reason  string
-		members []Member
+		members []AggregateMember
 		want    string
 	}{
 		"nobody":      {"", nil, ""},
-		"stays":       {"", []Member{{Kind: "Machine", Name: "a"}}, ""},
-		"just begun":  {"most deletions are over soon", []Member{going("a", 14*time.Minute, "DrainingNode")}, ""},
-		"long":        {"", []Member{going("a", 15*time.Minute, "DrainingNode")}, "Machine a in deletion since more than 15m, stage: DrainingNode"},
-		"nobody says": {"its controller is down", []Member{going("a", time.Hour, "")}, "Machine a in deletion since more than 15m"},
+		"stays":       {"", []AggregateMember{{Kind: "Machine", Name: "a"}}, ""},
+		"just begun":  {"most deletions are over soon", []AggregateMember{going("a", 14*time.Minute, "DrainingNode")}, ""},
+		"long":        {"", []AggregateMember{going("a", 15*time.Minute, "DrainingNode")}, "Machine a in deletion since more than 15m, stage: DrainingNode"},
+		"nobody says": {"its controller is down", []AggregateMember{going("a", time.Hour, "")}, "Machine a in deletion since more than 15m"},
 		"several stages": {"sorted, each once",
-			[]Member{going("c", time.Hour, "WaitingForPreDrainHook"), going("b", time.Hour, "DrainingNode"), going("a", time.Hour, "DrainingNode")},
+			[]AggregateMember{going("c", time.Hour, "WaitingForPreDrainHook"), going("b", time.Hour, "DrainingNode"), going("a", time.Hour, "DrainingNode")},
 			"Machines a, b, c in deletion since more than 15m, stage: DrainingNode, WaitingForPreDrainHook"},
 	} {
 		if got := Lingering(tc.members, now); got != tc.want {

@@ -20,31 +20,31 @@ const (
 	Negative
 )
 
-// Verdict is the computed status, reason and message of a condition.
-type Verdict struct {
+// Result is the computed status, reason and message of a condition.
+type Result struct {
 	Status  metav1.ConditionStatus
 	Reason  string
 	Message string
 }
 
 // True returns a True verdict without a message, because type and reason explain it.
-func True(reason string) Verdict { return Verdict{Status: metav1.ConditionTrue, Reason: reason} }
+func True(reason string) Result { return Result{Status: metav1.ConditionTrue, Reason: reason} }
 
 // TrueBecause returns a True verdict with a message.
-func TrueBecause(reason, message string) Verdict {
-	return Verdict{Status: metav1.ConditionTrue, Reason: reason, Message: message}
+func TrueBecause(reason, message string) Result {
+	return Result{Status: metav1.ConditionTrue, Reason: reason, Message: message}
 }
 
-func False(reason, message string) Verdict {
-	return Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+func False(reason, message string) Result {
+	return Result{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
-func Unknown(reason, message string) Verdict {
-	return Verdict{Status: metav1.ConditionUnknown, Reason: reason, Message: message}
+func Unknown(reason, message string) Result {
+	return Result{Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 }
 
 // Absent returns the verdict that the condition does not apply and must not be on the object.
-func Absent() Verdict { return Verdict{} }
+func Absent() Result { return Result{} }
 
 // Set is a list of conditions with at most one of each type.
 type Set []metav1.Condition
@@ -74,17 +74,17 @@ func (s Set) IsFalse(conditionType string) bool {
 // Row is one condition of a kind. Exactly one of Of and Over is set. Of computes the verdict from the snapshot.
 // Over is for summaries: it also receives the conditions of the rows above it and the conditions of other writers.
 type Row[S any] struct {
-	Type     string
-	Polarity Polarity
-	Of       func(S) Verdict
-	Over     func(S, Set) Verdict
+	Type      string
+	Polarity  Polarity
+	Compute   func(S) Result
+	Summarize func(S, Set) Result
 }
 
 // Table contains all conditions that one controller writes on one kind, in the order of their dependencies.
 type Table[S any] []Row[S]
 
-// Moment contains the inputs of a table's evaluation besides the snapshot.
-type Moment struct {
+// EvaluateOptions contains the inputs of a table's evaluation besides the snapshot.
+type EvaluateOptions struct {
 	// Generation is the generation of the object in the snapshot.
 	Generation int64
 	// Now is the time of the snapshot.
@@ -95,7 +95,7 @@ type Moment struct {
 
 // Evaluate returns the conditions of the table's rows. The conditions of other writers in Moment.Old are visible to
 // the rows but not part of the result.
-func (t Table[S]) Evaluate(s S, at Moment) []metav1.Condition {
+func (t Table[S]) Evaluate(s S, at EvaluateOptions) []metav1.Condition {
 	seen := make(Set, 0, len(at.Old)+len(t))
 	for _, c := range at.Old {
 		if !t.owns(c.Type) {
@@ -104,7 +104,7 @@ func (t Table[S]) Evaluate(s S, at Moment) []metav1.Condition {
 	}
 	out := make([]metav1.Condition, 0, len(t))
 	for _, row := range t {
-		verdict := row.judge(s, seen)
+		verdict := row.evaluate(s, seen)
 		if verdict.Status == "" {
 			continue
 		}
@@ -133,15 +133,15 @@ func (t Table[S]) owns(conditionType string) bool {
 	return false
 }
 
-func (r Row[S]) judge(s S, seen Set) Verdict {
-	if r.Over != nil {
-		return r.Over(s, seen)
+func (r Row[S]) evaluate(s S, seen Set) Result {
+	if r.Summarize != nil {
+		return r.Summarize(s, seen)
 	}
-	return r.Of(s)
+	return r.Compute(s)
 }
 
 // stamp is the only place that sets observedGeneration and lastTransitionTime.
-func stamp(conditionType string, v Verdict, at Moment) metav1.Condition {
+func stamp(conditionType string, v Result, at EvaluateOptions) metav1.Condition {
 	c := metav1.Condition{
 		Type: conditionType, Status: v.Status, Reason: reasonOf(v), Message: clip(v.Message, MaxMessage),
 		ObservedGeneration: at.Generation,
@@ -169,7 +169,7 @@ func clip(message string, most int) string {
 
 // reasonOf converts a reason to the form that the API requires (a letter, then letters, digits, "_", "," and ":").
 // Mirrored reasons of other clients may be malformed and must not cause the API to reject the status.
-func reasonOf(v Verdict) string {
+func reasonOf(v Result) string {
 	const most = 1024
 	reason := strings.Map(func(r rune) rune {
 		if r == '_' || r == ',' || r == ':' || r >= '0' && r <= '9' || isLetter(r) {

@@ -7,8 +7,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Legacy describes one deprecated v1beta1 condition and the condition that it is computed from.
-type Legacy struct {
+// V1Beta1Row describes one deprecated v1beta1 condition and the condition that it is computed from.
+type V1Beta1Row struct {
 	// Type is the type of the v1beta1 condition.
 	Type clusterv1.ConditionType
 	// From is the type of the source condition.
@@ -31,7 +31,7 @@ const maxLegacyReason, maxLegacyMessage = 256, 10240
 // object's current v1beta1 conditions, from which transition times and sticky conditions are taken. Conditions in
 // old without a row belong to other writers and are copied, because an apply replaces the list as a whole and would
 // remove them.
-func Project(rows []Legacy, set Set, old clusterv1.Conditions) clusterv1.Conditions {
+func Project(rows []V1Beta1Row, set Set, old clusterv1.Conditions) clusterv1.Conditions {
 	var out clusterv1.Conditions
 	for _, row := range rows {
 		before := legacyOf(old, row.Type)
@@ -44,14 +44,14 @@ func Project(rows []Legacy, set Set, old clusterv1.Conditions) clusterv1.Conditi
 		}
 	}
 	for _, c := range old {
-		if !slices.ContainsFunc(rows, func(row Legacy) bool { return row.Type == c.Type }) {
+		if !slices.ContainsFunc(rows, func(row V1Beta1Row) bool { return row.Type == c.Type }) {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-func project(row Legacy, c metav1.Condition, before *clusterv1.Condition) clusterv1.Condition {
+func project(row V1Beta1Row, c metav1.Condition, before *clusterv1.Condition) clusterv1.Condition {
 	l := clusterv1.Condition{Type: row.Type, Status: "Unknown", LastTransitionTime: c.LastTransitionTime, Message: c.Message}
 	good := metav1.ConditionTrue
 	if row.FromPolarity == Negative {

@@ -19,10 +19,10 @@ import (
 
 // Identities of the management cluster.
 const (
-	adminUser   = "admin"           // the user who ran "slipway up"
-	adminGroup  = "slipway:admins"  // bound to cluster-admin; not system:masters, so that it can be revoked
-	ManagerUser = "slipway:manager" // the manager; provider identities append a colon and the provider name
-	Context     = "slipway"         // of DIR/kubeconfig
+	adminUser         = "admin"           // the user who ran "slipway up"
+	adminGroup        = "slipway:admins"  // bound to cluster-admin; not system:masters, so that it can be revoked
+	ManagerUser       = "slipway:manager" // the manager; provider identities append a colon and the provider name
+	kubeconfigContext = "slipway"         // of DIR/kubeconfig
 	// ExtensionsUser is the manager's identity for Runtime Extensions.
 	ExtensionsUser = "slipway:extensions"
 	// WebhookUser is the API server's identity for webhooks.
@@ -116,7 +116,7 @@ func (m managementPKI) ensure() error {
 	if err != nil {
 		return err
 	}
-	data, err := pki.Access{Context: Context, User: adminUser, Server: m.server, CA: ca.CertPEM}.Embedded(admin)
+	data, err := pki.Access{Context: kubeconfigContext, User: adminUser, Server: m.server, CA: ca.CertPEM}.Embedded(admin)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (m managementPKI) client(ca pki.Pair, name string, leaf pki.Leaf, kubeconfi
 	if _, _, err := m.folder.Leaf(name, ca, leaf); err != nil {
 		return err
 	}
-	data, err := pki.Access{Context: Context, User: leaf.User, Server: m.server, CA: ca.CertPEM}.
+	data, err := pki.Access{Context: kubeconfigContext, User: leaf.User, Server: m.server, CA: ca.CertPEM}.
 		Files(m.folder.Cert(name), m.folder.Key(name))
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func TestListsAreEstimated(t *testing.T) {
 	for _, set := range [][]string{flags, with} {
 		counted, bounded := false, false
 		for _, f := range set {
-			name, value := componentconfig.FlagSplit(f)
+			name, value := componentconfig.SplitFlag(f)
 			switch name {
 			case "etcd-count-metric-poll-period":
 				counted = value == "30s"

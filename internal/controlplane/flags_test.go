@@ -67,7 +67,7 @@ func TestFlagsGivenTakeThePlaceOfOurs(t *testing.T) {
 		"repeated":          {"every value is kept", []string{"--v=1", "--v=2"}, []string{own[0], own[1], "--v=1", "--v=2"}},
 	}
 	for name, test := range tests {
-		if diff := cmp.Diff(test.want, override(own, test.extra)); diff != "" {
+		if diff := cmp.Diff(test.want, overrideFlags(own, test.extra)); diff != "" {
 			t.Errorf("%s: %s: %s", name, test.reason, diff)
 		}
 	}
@@ -142,12 +142,12 @@ func TestAllowedFlagsExist(t *testing.T) {
 			return false
 		}
 	}
-	for component, exists := range map[componentconfig.FlagComponent]func(string) bool{
-		componentconfig.FlagAPIServer: inSets(serverOptions.NewServerRunOptions().Flags()),
+	for component, exists := range map[componentconfig.Component]func(string) bool{
+		componentconfig.APIServer: inSets(serverOptions.NewServerRunOptions().Flags()),
 		componentconfig.ControllerManager: inSets(manager.Flags(
 			managerApp.KnownControllers(), managerApp.ControllersDisabledByDefault(), managerApp.ControllerAliases())),
-		componentconfig.FlagScheduler: inSets(*schedulerOptions.NewOptions().Flags),
-		componentconfig.FlagEtcd:      func(name string) bool { return db.Lookup(name) != nil },
+		componentconfig.Scheduler: inSets(*schedulerOptions.NewOptions().Flags),
+		componentconfig.Etcd:      func(name string) bool { return db.Lookup(name) != nil },
 	} {
 		names, _ := componentconfig.FlagNames(component)
 		for _, name := range names {

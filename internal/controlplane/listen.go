@@ -62,7 +62,7 @@ func listenElsewhere(ctx context.Context, own net.Listener, addresses []string) 
 			return nil, fault.New(fault.Invalid, "ListenAddress",
 				"management.addresses: port %s cannot be opened at %s (%v): name an address that this host has, and where the port is free", port, address, err).From(err)
 		}
-		all = childproc.Join(all, l)
+		all = childproc.MergeListeners(all, l)
 	}
 	return all, nil
 }
@@ -108,7 +108,7 @@ type ports struct {
 // workloadListeners opens the endpoint of the API server. If it is not on loopback, it also opens a loopback
 // listener, which comes first.
 func workloadListeners(g *components.Group, cfg WorkloadConfig) (ports, error) {
-	if cfg.Only == processconfig.OnlyEtcd {
+	if cfg.RunMode == processconfig.RunEtcdOnly {
 		return ports{}, nil
 	}
 	endpoint, err := cfg.Address()
@@ -132,7 +132,7 @@ func workloadListeners(g *components.Group, cfg WorkloadConfig) (ports, error) {
 }
 
 func endpointListeners(g *components.Group, cfg WorkloadConfig, endpoint netip.AddrPort) ([]*net.TCPListener, error) {
-	if cfg.Only == processconfig.OnlyLoopback {
+	if cfg.RunMode == processconfig.RunOnLoopback {
 		beside, err := listenOnLoopback(g.Context(), endpoint)
 		if err != nil {
 			return nil, err

@@ -116,14 +116,14 @@ func (m *Management) Done() <-chan struct{} { return m.group.Done() }
 func (m *Management) Stop() error { return m.group.Stop() }
 
 type management struct {
-	cfg      ManagementConfig
-	listener net.Listener
-	pki      managementPKI
-	server   *components.APIServer
-	loops    *controllers.Manager
-	pods     *components.Scheduler      // nil without nodes
-	keys     *secretencryption.Rewriter // nil if Secrets are plain text and never were encrypted
-	memory   int64                      // of the host or of the control group, in bytes
+	cfg               ManagementConfig
+	listener          net.Listener
+	pki               managementPKI
+	server            *components.APIServer
+	controllerManager *controllers.Manager
+	scheduler         *components.Scheduler      // nil without nodes
+	secretRewriter    *secretencryption.Rewriter // nil if Secrets are plain text and never were encrypted
+	memory            int64                      // of the host or of the control group, in bytes
 }
 
 func newManagement(ctx context.Context, cfg ManagementConfig) (*management, error) {
@@ -188,7 +188,7 @@ func (m *management) start(g *components.Group) (*rest.Config, error) {
 
 // admit waits until the server is ready, and grants access to its users.
 func (m *management) admit(g *components.Group, root *rest.Config) error {
-	if err := components.AwaitReady(g, root, components.Waiting{Exclude: slowHooks(), Report: m.cfg.Waiting}); err != nil {
+	if err := components.AwaitReady(g, root, components.ReadyOptions{Exclude: slowHooks(), Report: m.cfg.Waiting}); err != nil {
 		return err
 	}
 	if err := primeRoles(g.Context(), root, m.cfg.HideSecrets); err != nil {
@@ -222,13 +222,13 @@ func (m *management) configure(endpoint string) (err error) {
 	}
 	m.server.IdentifyToConversions(m.pki.folder.Cert(webhookClient), m.pki.folder.Key(webhookClient))
 	loops := m.cfg.Nodes.controllers(managementControllerFlags(m.pki.folder, m.pki.controllersKubeconfig()))
-	if m.loops, err = controllers.New(loops); err != nil {
+	if m.controllerManager, err = controllers.New(loops); err != nil {
 		return err
 	}
-	if m.pods, err = m.cfg.Nodes.scheduler(m.pki.schedulerKubeconfig()); err != nil {
+	if m.scheduler, err = m.cfg.Nodes.scheduler(m.pki.schedulerKubeconfig()); err != nil {
 		return err
 	}
-	return m.server.Gates()
+	return m.server.ApplyFeatureGates()
 }
 
 // security writes the encryption configuration and the audit policy, and returns the flags that refer to
@@ -241,7 +241,7 @@ func (m *management) security(endpoint string) (flags []string, err error) {
 	}
 	if used {
 		encryptionconfig.EncryptionConfigFileChangePollDuration = encryptionReload
-		m.keys = &secretencryption.Rewriter{Files: files, Plain: !m.cfg.EncryptSecrets, Etcd: endpoint}
+		m.secretRewriter = &secretencryption.Rewriter{Files: files, Plain: !m.cfg.EncryptSecrets, Etcd: endpoint}
 		flags = append(flags, "--encryption-provider-config="+files.Config(), "--encryption-provider-config-automatic-reload=true")
 	}
 	if m.cfg.Audit != nil {
@@ -261,26 +261,26 @@ func (m *management) security(endpoint string) (flags []string, err error) {
 // finish starts the remaining components. Those that need the default roles wait for them.
 func (m *management) finish(g *components.Group, root *rest.Config, ready func()) {
 	go renewPeriodically(g.Context(), m.pki.ensure)
-	if m.keys != nil {
-		m.keys.Root = jsonConfig(root)
-		g.Run("encryption at rest", m.keys.Run)
+	if m.secretRewriter != nil {
+		m.secretRewriter.Root = jsonConfig(root)
+		g.Run("encryption at rest", m.secretRewriter.Run)
 	}
 	g.Run(controllers.Aggregation, func(ctx context.Context) error {
 		return controllers.RunAggregation(ctx, root)
 	})
 	g.Run("kube-controller-manager", func(ctx context.Context) error {
-		if err := components.AwaitReady(g, root, components.Waiting{Report: m.cfg.Waiting}); err != nil {
+		if err := components.AwaitReady(g, root, components.ReadyOptions{Report: m.cfg.Waiting}); err != nil {
 			return err
 		}
 		ready()
-		return m.loops.Run(ctx)
+		return m.controllerManager.Run(ctx)
 	})
-	if m.pods != nil {
+	if m.scheduler != nil {
 		g.Run("kube-scheduler", func(ctx context.Context) error {
-			if err := components.AwaitReady(g, root, components.Waiting{}); err != nil {
+			if err := components.AwaitReady(g, root, components.ReadyOptions{}); err != nil {
 				return err
 			}
-			return m.pods.Run(ctx)
+			return m.scheduler.Run(ctx)
 		})
 	}
 }

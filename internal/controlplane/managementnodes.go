@@ -109,10 +109,10 @@ func (n *Nodes) server(flags []string, folder pki.Folder) []string {
 		return flags
 	}
 	kept := slices.DeleteFunc(slices.Clone(flags), func(f string) bool {
-		name, _ := componentconfig.FlagSplit(f)
+		name, _ := componentconfig.SplitFlag(f)
 		return slices.Contains(withoutNodes[:], name)
 	})
-	return override(kept, n.serverFlags(folder))
+	return overrideFlags(kept, n.serverFlags(folder))
 }
 
 // controllers converts the controller manager flags of a cluster without nodes to those of a cluster with
@@ -121,7 +121,7 @@ func (n *Nodes) controllers(flags []string) []string {
 	if n == nil {
 		return flags
 	}
-	return override(flags, []string{
+	return overrideFlags(flags, []string{
 		// The controller for aggregated roles runs separately (controllers.RunAggregation).
 		"--controllers=" + workloadControllers + ",-clusterrole-aggregation-controller",
 		"--allocate-node-cidrs=true",
@@ -140,7 +140,7 @@ func (n *Nodes) listen(ctx context.Context, own net.Listener) (net.Listener, err
 	if err != nil {
 		return nil, err
 	}
-	return childproc.Join(own, l), nil
+	return childproc.MergeListeners(own, l), nil
 }
 
 // scheduler configures kube-scheduler. It returns nil without nodes.

@@ -59,7 +59,7 @@ func TestAdmissionFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, path := componentconfig.FlagSplit(flag)
+		_, path := componentconfig.SplitFlag(flag)
 		content, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -23,10 +23,10 @@ import (
 type WorkloadConfig struct {
 	processconfig.Config
 	Folder processconfig.Folder // contains the CAs in its PKI directory
-	// Place is the path of the directory for other programs, if Folder is [processconfig.Here]. It defaults to
+	// ExternalPath is the path of the directory for other programs, if Folder is [processconfig.Here]. It defaults to
 	// Folder.
-	Place processconfig.Folder
-	Now   func() time.Time // clock of certificates; default time.Now
+	ExternalPath processconfig.Folder
+	Now          func() time.Time // clock of certificates; default time.Now
 	// Program returns the program with the components of a Kubernetes version that is not included in this
 	// build.
 	Program func(version string) (string, error)
@@ -68,7 +68,7 @@ func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 }
 
 func (c WorkloadConfig) runsAlready(other datadir.Holder) error {
-	return fmt.Errorf("the control plane in %s runs already as process %d", cmp.Or(c.Place, c.Folder), other.PID)
+	return fmt.Errorf("the control plane in %s runs already as process %d", cmp.Or(c.ExternalPath, c.Folder), other.PID)
 }
 
 // runIn starts the control plane in a group. It returns the lock once it is held, even if the start fails
@@ -92,12 +92,12 @@ func runIn(g *components.Group, cfg WorkloadConfig, program string) (*datadir.Lo
 	if held {
 		return nil, cfg.runsAlready(other)
 	}
-	return lock, startIn(g, cfg, holder, starting{program: program, ports: ports})
+	return lock, startIn(g, cfg, holder, startOptions{program: program, ports: ports})
 }
 
 // startIn starts the configured components with the lock held.
-func startIn(g *components.Group, cfg WorkloadConfig, holder datadir.Holder, how starting) error {
-	if err := processconfig.RestoreApply(cfg.Folder, cfg.Config, cfg.Now()); err != nil {
+func startIn(g *components.Group, cfg WorkloadConfig, holder datadir.Holder, how startOptions) error {
+	if err := processconfig.ApplyRestore(cfg.Folder, cfg.Config, cfg.Now()); err != nil {
 		return err
 	}
 	data, err := cfg.Folder.ReadData()
@@ -113,21 +113,21 @@ func startIn(g *components.Group, cfg WorkloadConfig, holder datadir.Holder, how
 		started()
 		heap.Collect(heap.Workload())
 	}
-	if cfg.Only == processconfig.OnlyEtcd {
+	if cfg.RunMode == processconfig.RunEtcdOnly {
 		return startEtcd(g, cfg, holder, how)
 	}
 	return startWorkload(g, cfg, holder, how)
 }
 
-// starting contains parameters of a start.
-type starting struct {
+// startOptions contains parameters of a start.
+type startOptions struct {
 	program string // empty to run in this process
 	ports   ports
 	ready   func() // called when the API server is ready
 	mark    string // mark of the last rewrite of encrypted data
 }
 
-func startWorkload(g *components.Group, cfg WorkloadConfig, holder datadir.Holder, how starting) error {
+func startWorkload(g *components.Group, cfg WorkloadConfig, holder datadir.Holder, how startOptions) error {
 	certs := workloadPKI{
 		config: cfg.Config, local: how.ports.local,
 		folder: pki.Folder{Path: cfg.Folder.PKI(), Now: cfg.Now},
@@ -158,7 +158,7 @@ func startWorkload(g *components.Group, cfg WorkloadConfig, holder datadir.Holde
 }
 
 func startDatabase(g *components.Group, cfg WorkloadConfig) (*etcd.Server, error) {
-	db, err := etcd.Start(g.Context(), etcd.Config{Dir: cfg.Folder.Etcd(), Place: cmp.Or(cfg.Place, cfg.Folder).Etcd(), Flags: cfg.Etcd})
+	db, err := etcd.Start(g.Context(), etcd.Config{Dir: cfg.Folder.Etcd(), ExternalPath: cmp.Or(cfg.ExternalPath, cfg.Folder).Etcd(), Flags: cfg.Etcd})
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func startDatabase(g *components.Group, cfg WorkloadConfig) (*etcd.Server, error
 }
 
 // startEtcd starts etcd alone. Only programs that can open its socket write to it.
-func startEtcd(g *components.Group, cfg WorkloadConfig, holder datadir.Holder, how starting) error {
+func startEtcd(g *components.Group, cfg WorkloadConfig, holder datadir.Holder, how startOptions) error {
 	if _, err := startDatabase(g, cfg); err != nil {
 		return err
 	}
@@ -180,8 +180,8 @@ func startEtcd(g *components.Group, cfg WorkloadConfig, holder datadir.Holder, h
 func runOf(cfg WorkloadConfig, holder datadir.Holder, mark string) processconfig.Run {
 	return processconfig.Run{
 		PID: holder.PID, Since: holder.Since, Version: cfg.Version, Slipway: buildinfo.Version(),
-		Config: cfg.Hash(), Only: cfg.Only, EncryptionKeys: cfg.EncryptionKeys, EncryptionMark: mark,
-		Relocatable: cfg.Folder == processconfig.Here && etcd.SocketInside(cfg.Place.Etcd()),
+		Config: cfg.Hash(), RunMode: cfg.RunMode, EncryptionKeys: cfg.EncryptionKeys, EncryptionMark: mark,
+		Relocatable: cfg.Folder == processconfig.WorkingDir && etcd.SocketInside(cfg.ExternalPath.Etcd()),
 	}
 }
 
@@ -190,7 +190,7 @@ type runComponents func(context.Context, func()) error
 
 // configure returns a function that runs the components after their flags were accepted, and the PID of the
 // child process, if any.
-func (s starting) configure(g *components.Group, cfg components.Config) (_ runComponents, child int, _ error) {
+func (s startOptions) configure(g *components.Group, cfg components.Config) (_ runComponents, child int, _ error) {
 	listeners := s.ports.open
 	if s.program != "" {
 		child, err := childproc.Launch(g.Context(), s.program, cfg, listeners)
@@ -202,7 +202,7 @@ func (s starting) configure(g *components.Group, cfg components.Config) (_ runCo
 	}
 	var both net.Listener = listeners[0]
 	if len(listeners) > 1 {
-		both = childproc.Join(both, listeners[1])
+		both = childproc.MergeListeners(both, listeners[1])
 		g.OnStop(func() { _ = both.Close() })
 	}
 	own, err := components.New(cfg, both)

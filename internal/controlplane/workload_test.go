@@ -192,7 +192,7 @@ func runControlPlane(t *testing.T) running {
 		}
 	}
 	c := config()
-	c.Version, c.Endpoint, c.Only = buildinfo.Kubernetes(), "198.51.100.77:6443", processconfig.OnlyLoopback
+	c.Version, c.Endpoint, c.RunMode = buildinfo.Kubernetes(), "198.51.100.77:6443", processconfig.RunOnLoopback
 	if err := c.Save(r.folder.Config()); err != nil {
 		t.Fatal(err)
 	}

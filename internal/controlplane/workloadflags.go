@@ -42,7 +42,7 @@ func workloadAPIServerFlags(c processconfig.Config, folder pki.Folder, etcdEndpo
 		plugins += ",EventRateLimit"
 		files = append(files, "--tls-min-version=VersionTLS13", "--service-account-extend-token-expiration=false")
 	}
-	return override(append([]string{
+	return overrideFlags(append([]string{
 		"--etcd-servers=" + etcdEndpoint,
 		"--advertise-address=" + host,
 		"--tls-cert-file=" + folder.Cert("apiserver"),
@@ -74,7 +74,7 @@ func workloadAPIServerFlags(c processconfig.Config, folder pki.Folder, etcdEndpo
 }
 
 func workloadControllerFlags(c processconfig.Config, folder pki.Folder, kubeconfig string) []string {
-	return override(append([]string{
+	return overrideFlags(append([]string{
 		"--kubeconfig=" + kubeconfig,
 		"--authentication-kubeconfig=" + kubeconfig,
 		"--authorization-kubeconfig=" + kubeconfig,
@@ -99,7 +99,7 @@ func workloadControllerFlags(c processconfig.Config, folder pki.Folder, kubeconf
 }
 
 func workloadSchedulerFlags(c processconfig.Config, kubeconfig string) []string {
-	return override([]string{
+	return overrideFlags([]string{
 		"--kubeconfig=" + kubeconfig,
 		"--authentication-kubeconfig=" + kubeconfig,
 		"--authorization-kubeconfig=" + kubeconfig,
@@ -107,17 +107,17 @@ func workloadSchedulerFlags(c processconfig.Config, kubeconfig string) []string 
 	}, c.Scheduler)
 }
 
-// override replaces flags in own with the flags of the same name in extra. The configuration validates the
+// overrideFlags replaces flags in own with the flags of the same name in extra. The configuration validates the
 // flags in extra ([processconfig.Config.Validate]). Admission plugins are added to the default ones and do not
 // replace them.
-func override(own, extra []string) []string {
+func overrideFlags(own, extra []string) []string {
 	given := map[string]bool{}
 	for _, f := range extra {
-		name, _ := componentconfig.FlagSplit(f)
+		name, _ := componentconfig.SplitFlag(f)
 		given[name] = name != "enable-admission-plugins"
 	}
 	out := slices.DeleteFunc(slices.Clone(own), func(f string) bool {
-		name, _ := componentconfig.FlagSplit(f)
+		name, _ := componentconfig.SplitFlag(f)
 		return given[name]
 	})
 	return append(out, extra...)
@@ -132,7 +132,7 @@ const denyExternalIPs = "DenyServiceExternalIPs"
 // plugin is both enabled and disabled.
 func disablesPlugin(args []string, plugin string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
-		name, value := componentconfig.FlagSplit(arg)
+		name, value := componentconfig.SplitFlag(arg)
 		return name == "disable-admission-plugins" && slices.Contains(strings.Split(value, ","), plugin)
 	})
 }

@@ -189,7 +189,7 @@ func (c *Converter) up(spoke runtime.Object) (runtime.Object, error) {
 	if err := referencesUp(spoke, hub); err != nil {
 		return nil, err
 	}
-	movedUp(spoke, hub)
+	moveFieldsUp(spoke, hub)
 	return hub, nil
 }
 
@@ -202,7 +202,7 @@ func (c *Converter) down(hub runtime.Object, version string) (runtime.Object, er
 	}
 	dropZeros(spoke)
 	c.referencesDown(hub, spoke)
-	movedDown(hub, spoke)
+	moveFieldsDown(hub, spoke)
 	return spoke, nil
 }
 

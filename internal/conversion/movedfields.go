@@ -12,10 +12,10 @@ import (
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 )
 
-// movedUp converts fields that have a different place in the hub and that the API module leaves to its caller: flags
+// moveFieldsUp converts fields that have a different place in the hub and that the API module leaves to its caller: flags
 // that became status.initialization, and minReadySeconds, which became a field of the Machine spec. The API module
 // converts the flags in the other direction.
-func movedUp(spoke, hub runtime.Object) {
+func moveFieldsUp(spoke, hub runtime.Object) {
 	if in, out := kubeadmSpecs(spoke, hub); in != nil {
 		timeoutsUp(in, out)
 		partitionsUp(out)
@@ -48,8 +48,8 @@ func movedUp(spoke, hub runtime.Object) {
 	}
 }
 
-// movedDown reverses movedUp.
-func movedDown(hub, spoke runtime.Object) {
+// moveFieldsDown reverses moveFieldsUp.
+func moveFieldsDown(hub, spoke runtime.Object) {
 	if out, in := kubeadmSpecs(spoke, hub); in != nil {
 		timeoutsDown(in, out)
 	}

@@ -2,10 +2,10 @@ package conversion
 
 import "reflect"
 
-// plainElsewhere reports whether a field is a pointer in one version and a plain value in another, in which false, 0
+// isPlainInOtherVersion reports whether a field is a pointer in one version and a plain value in another, in which false, 0
 // and "" are not distinguished from absent. The API module converts them to pointers to zero values, although absent is
 // meant. The argument is the Go type and field in the version with the pointer.
-func plainElsewhere(field string) bool { return plainInSpokes(field) || plainInHub(field) }
+func isPlainInOtherVersion(field string) bool { return plainInSpokes(field) || plainInHub(field) }
 
 // plainInHub reports whether a field is a pointer in older versions only.
 func plainInHub(field string) bool {
@@ -82,7 +82,7 @@ func plainInSpokes(field string) bool {
 	return false
 }
 
-// dropZeros removes pointers to false, 0 and "" from the fields for which plainElsewhere is true.
+// dropZeros removes pointers to false, 0 and "" from the fields for which isPlainInOtherVersion is true.
 func dropZeros(object any) { dropIn(reflect.ValueOf(object)) }
 
 func dropIn(value reflect.Value) {
@@ -122,7 +122,7 @@ func dropInStruct(value reflect.Value) {
 			continue
 		}
 		if field.Kind() == reflect.Pointer && !field.IsNil() && field.Elem().IsZero() &&
-			plainElsewhere(value.Type().Name()+"."+of.Name) {
+			isPlainInOtherVersion(value.Type().Name()+"."+of.Name) {
 			field.SetZero()
 			continue
 		}

@@ -29,7 +29,7 @@ func TestThroughService(t *testing.T) {
 	response := &hooksv1.BeforeClusterCreateResponse{}
 	response.APIVersion, response.Kind = "hooks.runtime.cluster.x-k8s.io/v1alpha1", "BeforeClusterCreateResponse"
 	response.Status, response.Message = hooksv1.ResponseStatusSuccess, "hello"
-	x.Handle(hooktest.Handler("greet", "BeforeClusterCreate"), hooktest.Answer(response))
+	x.Handle(hooktest.Handler("greet", "BeforeClusterCreate"), hooktest.Respond(response))
 	server, c := clusterWith(t, x)
 
 	raw, err := kubernetes.NewForConfigOrDie(server.Config).CoreV1().RESTClient().Post().

@@ -64,10 +64,10 @@ func CheckCompatibility(catalog *hooks.Catalog, configs []runtimev1.ExtensionCon
 		}
 	}
 	var out CompatibilityReport
-	for _, b := range hook.Broken(distinct(unknown), configs) {
+	for _, b := range hook.BrokenExtensions(distinct(unknown), configs) {
 		out.Broken = append(out.Broken, b.String())
 	}
-	for _, b := range hook.Broken(distinct(deprecated), configs) {
+	for _, b := range hook.BrokenExtensions(distinct(deprecated), configs) {
 		known, _ := catalog.Hook(b.Hook)
 		out.Deprecated = append(out.Deprecated, fmt.Sprintf("%s: %s", b, known.Deprecation.Advice()))
 	}

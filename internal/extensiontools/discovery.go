@@ -21,7 +21,7 @@ import (
 // with ctx.
 func AwaitDiscovery(ctx context.Context, c client.WithWatch, of *runtimev1.ExtensionConfig, tell func(reason string)) (*runtimev1.ExtensionConfig, error) {
 	last := ""
-	found, err := registerAwait(ctx, c, of, func(config *runtimev1.ExtensionConfig) bool {
+	found, err := awaitConfig(ctx, c, of, func(config *runtimev1.ExtensionConfig) bool {
 		done, reason := discovered(config, of.Generation)
 		if !done && reason != "" && reason != last {
 			tell(reason)
@@ -55,7 +55,7 @@ func RefreshDiscovery(ctx context.Context, c client.WithWatch, name, request str
 		return nil, err
 	}
 	last := ""
-	found, err := registerAwait(ctx, c, config, func(now *runtimev1.ExtensionConfig) bool {
+	found, err := awaitConfig(ctx, c, config, func(now *runtimev1.ExtensionConfig) bool {
 		_, last = discovered(now, now.Generation)
 		return now.Annotations[hook.RefreshAnnotation] != request
 	})
@@ -68,9 +68,9 @@ func RefreshDiscovery(ctx context.Context, c client.WithWatch, name, request str
 	return found, nil
 }
 
-// registerAwait watches an ExtensionConfig until wanted returns true, or returns the error of ctx. If the object was
+// awaitConfig watches an ExtensionConfig until wanted returns true, or returns the error of ctx. If the object was
 // replaced by another one, it waits until ctx ends; if it was deleted, the fault is Gone.
-func registerAwait(ctx context.Context, c client.WithWatch, of *runtimev1.ExtensionConfig, wanted func(*runtimev1.ExtensionConfig) bool) (*runtimev1.ExtensionConfig, error) {
+func awaitConfig(ctx context.Context, c client.WithWatch, of *runtimev1.ExtensionConfig, wanted func(*runtimev1.ExtensionConfig) bool) (*runtimev1.ExtensionConfig, error) {
 	for {
 		found, err := watch(ctx, c, of, wanted)
 		if found != nil {

@@ -5,38 +5,38 @@ type request struct{ hook, yaml string }
 
 // requests returns all requests in the order of a cluster's lifecycle.
 func requests() []request {
-	upgrade := cluster + "fromKubernetesVersion: v1.34.2\ntoKubernetesVersion: v1.36.3\n" + steps
-	step := cluster + "fromKubernetesVersion: v1.34.2\ntoKubernetesVersion: v1.35.1\n" + steps
-	stepDone := cluster + "kubernetesVersion: v1.35.1\ncontrolPlaneUpgrades:\n- version: v1.36.3\nworkersUpgrades:\n- version: v1.36.3\n"
+	upgrade := exampleCluster + "fromKubernetesVersion: v1.34.2\ntoKubernetesVersion: v1.36.3\n" + exampleUpgradeSteps
+	step := exampleCluster + "fromKubernetesVersion: v1.34.2\ntoKubernetesVersion: v1.35.1\n" + exampleUpgradeSteps
+	stepDone := exampleCluster + "kubernetesVersion: v1.35.1\ncontrolPlaneUpgrades:\n- version: v1.36.3\nworkersUpgrades:\n- version: v1.36.3\n"
 	return []request{
 		{"Discovery", ""},
 		{"DiscoverVariables", "settings: {}\n"},
-		{"BeforeClusterCreate", cluster},
-		{"GeneratePatches", variables + "items:\n- uid: workers\n" + indent(item)},
-		{"ValidateTopology", variables + "items:\n- " + indent(item)[2:]},
-		{"AfterControlPlaneInitialized", cluster},
-		{"GenerateUpgradePlan", cluster + "fromControlPlaneKubernetesVersion: v1.34.2\nfromWorkersKubernetesVersion: v1.34.2\ntoKubernetesVersion: v1.36.3\n"},
+		{"BeforeClusterCreate", exampleCluster},
+		{"GeneratePatches", exampleVariables + "items:\n- uid: workers\n" + indent(exampleTemplateItem)},
+		{"ValidateTopology", exampleVariables + "items:\n- " + indent(exampleTemplateItem)[2:]},
+		{"AfterControlPlaneInitialized", exampleCluster},
+		{"GenerateUpgradePlan", exampleCluster + "fromControlPlaneKubernetesVersion: v1.34.2\nfromWorkersKubernetesVersion: v1.34.2\ntoKubernetesVersion: v1.36.3\n"},
 		{"BeforeClusterUpgrade", upgrade},
 		{"BeforeControlPlaneUpgrade", step},
 		{"AfterControlPlaneUpgrade", stepDone},
-		{"BeforeWorkersUpgrade", cluster + "fromKubernetesVersion: v1.34.2\ntoKubernetesVersion: v1.36.3\nworkersUpgrades:\n- version: v1.36.3\n"},
-		{"AfterWorkersUpgrade", cluster + "kubernetesVersion: v1.36.3\n"},
-		{"AfterClusterUpgrade", cluster + "kubernetesVersion: v1.36.3\n"},
+		{"BeforeWorkersUpgrade", exampleCluster + "fromKubernetesVersion: v1.34.2\ntoKubernetesVersion: v1.36.3\nworkersUpgrades:\n- version: v1.36.3\n"},
+		{"AfterWorkersUpgrade", exampleCluster + "kubernetesVersion: v1.36.3\n"},
+		{"AfterClusterUpgrade", exampleCluster + "kubernetesVersion: v1.36.3\n"},
 		{"CanUpdateMachineSet", "current:\n" + indent(machineSet("v1.35.1", "110")) + "desired:\n" + indent(machineSet("v1.36.3", "250"))},
 		{"CanUpdateMachine", "current:\n" + indent(machine("v1.35.1", "110")) + "desired:\n" + indent(machine("v1.36.3", "250"))},
 		{"UpdateMachine", "desired:\n" + indent(machine("v1.36.3", "250"))},
-		{"BeforeClusterDelete", cluster},
+		{"BeforeClusterDelete", exampleCluster},
 	}
 }
 
-const steps = `controlPlaneUpgrades:
+const exampleUpgradeSteps = `controlPlaneUpgrades:
 - version: v1.35.1
 - version: v1.36.3
 workersUpgrades:
 - version: v1.36.3
 `
 
-const cluster = `cluster:
+const exampleCluster = `cluster:
   apiVersion: cluster.x-k8s.io/v1beta2
   kind: Cluster
   metadata:
@@ -61,7 +61,7 @@ const cluster = `cluster:
         value: registry.example.com/node:v2
 `
 
-const variables = `variables:
+const exampleVariables = `variables:
 - name: image
   value: registry.example.com/node:v2
 - name: builtin
@@ -72,7 +72,7 @@ const variables = `variables:
       topology: {version: v1.36.3, class: quickstart, classNamespace: default, classRef: {name: quickstart, namespace: default}}
 `
 
-const item = `holderReference:
+const exampleTemplateItem = `holderReference:
   apiVersion: cluster.x-k8s.io/v1beta2
   kind: MachineDeployment
   namespace: default

@@ -133,20 +133,20 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer.body)
 }
 
-type answer struct {
+type proxyResponse struct {
 	code        int
 	contentType string
 	body        []byte
 }
 
-func (p *Proxy) forward(ctx context.Context, r *http.Request, body []byte) (answer, error) {
+func (p *Proxy) forward(ctx context.Context, r *http.Request, body []byte) (proxyResponse, error) {
 	to := p.upstream.Load()
 	target := *to.url
 	target.Path = strings.TrimSuffix(target.Path, "/") + r.URL.Path
 	target.RawQuery = r.URL.RawQuery
 	request, err := http.NewRequestWithContext(ctx, r.Method, target.String(), bytes.NewReader(body))
 	if err != nil {
-		return answer{}, err
+		return proxyResponse{}, err
 	}
 	for _, name := range []string{"Content-Type", "Accept", "Traceparent", "Tracestate"} {
 		if values := r.Header.Values(name); len(values) > 0 {
@@ -155,11 +155,11 @@ func (p *Proxy) forward(ctx context.Context, r *http.Request, body []byte) (answ
 	}
 	response, err := to.client.Do(request)
 	if err != nil {
-		return answer{}, err
+		return proxyResponse{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
-	return answer{response.StatusCode, response.Header.Get("Content-Type"), data}, err
+	return proxyResponse{response.StatusCode, response.Header.Get("Content-Type"), data}, err
 }
 
 // explain describes an error without the address, which differs each time.

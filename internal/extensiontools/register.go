@@ -21,8 +21,8 @@ const RunAnnotation = "extension.slipway.dev/run"
 // manager is the field manager.
 const manager = client.FieldOwner("slipway-extension-run")
 
-// Local is an extension on this machine.
-type Local struct {
+// LocalRegistration is an extension on this machine.
+type LocalRegistration struct {
 	Name string
 	// URL is the URL for the management cluster, and CA the PEM-encoded CA of its certificate.
 	URL string
@@ -34,7 +34,7 @@ type Local struct {
 }
 
 // Register creates the ExtensionConfig of a local extension, or updates one that an earlier run left behind.
-func Register(ctx context.Context, c client.Client, l Local) (*runtimev1.ExtensionConfig, error) {
+func Register(ctx context.Context, c client.Client, l LocalRegistration) (*runtimev1.ExtensionConfig, error) {
 	config := &runtimev1.ExtensionConfig{}
 	err := c.Get(ctx, client.ObjectKey{Name: l.Name}, config)
 	if client.IgnoreNotFound(err) != nil {

@@ -21,12 +21,12 @@ import (
 
 // A session that was killed leaves its registration behind; the next one of the same name takes it over.
 func TestRegisterTakesOver(t *testing.T) {
-	c := cluster(t)
-	first, err := extensiontools.Register(t.Context(), c, extensiontools.Local{Name: "mine", URL: "https://127.0.0.1:1", CA: []byte("a")})
+	c := exampleCluster(t)
+	first, err := extensiontools.Register(t.Context(), c, extensiontools.LocalRegistration{Name: "mine", URL: "https://127.0.0.1:1", CA: []byte("a")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := extensiontools.Register(t.Context(), c, extensiontools.Local{Name: "mine", URL: "https://127.0.0.1:2", CA: []byte("b")})
+	second, err := extensiontools.Register(t.Context(), c, extensiontools.LocalRegistration{Name: "mine", URL: "https://127.0.0.1:2", CA: []byte("b")})
 	if err != nil || second.Spec.ClientConfig.URL != "https://127.0.0.1:2" || string(second.Spec.ClientConfig.CABundle) != "b" || second.UID != first.UID {
 		t.Errorf("got %+v, %v", second.Spec, err)
 	}
@@ -58,11 +58,11 @@ func TestRegisterOverFailingWrites(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	testkit.EveryWrite(t, func() *fake.ClientBuilder { return fake.NewClientBuilder().WithScheme(scheme) }, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder { return fake.NewClientBuilder().WithScheme(scheme) }, func(t *testing.T, c client.WithWatch) {
 		var config *runtimev1.ExtensionConfig
 		for _, url := range []string{"https://127.0.0.1:1", "https://127.0.0.1:2"} {
 			again(t, func() (err error) {
-				config, err = extensiontools.Register(t.Context(), c, extensiontools.Local{Name: "mine", URL: url})
+				config, err = extensiontools.Register(t.Context(), c, extensiontools.LocalRegistration{Name: "mine", URL: url})
 				return err
 			})
 		}
@@ -78,8 +78,8 @@ func TestRegisterOverFailingWrites(t *testing.T) {
 
 // Waiting for discovery says why it takes long.
 func TestAwait(t *testing.T) {
-	c := cluster(t)
-	config, err := extensiontools.Register(t.Context(), c, extensiontools.Local{Name: "mine", URL: "https://127.0.0.1:1"})
+	c := exampleCluster(t)
+	config, err := extensiontools.Register(t.Context(), c, extensiontools.LocalRegistration{Name: "mine", URL: "https://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type SessionOptions struct {
 	// Process is the developer's command.
 	Process LocalOptions
 	// Local is the registration; URL and CA are filled in.
-	Local Local
+	Local LocalRegistration
 	// Host is the address of this machine for the management cluster; empty means 127.0.0.1.
 	Host string
 	// Observe is called with every call of the extension.
@@ -64,8 +64,8 @@ func RunSession(ctx context.Context, c client.WithWatch, o SessionOptions) (err 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, withdraw(ctx, c, config, o.Progress)) }()
-	if config, err = await(ctx, c, config, o.Progress); err != nil {
+	defer func() { err = errors.Join(err, unregister(ctx, c, config, o.Progress)) }()
+	if config, err = awaitDiscovery(ctx, c, config, o.Progress); err != nil {
 		return err
 	}
 	o.Discovered(config)
@@ -136,13 +136,13 @@ func listenAt(host string) string {
 	return ":0"
 }
 
-func await(ctx context.Context, c client.WithWatch, config *runtimev1.ExtensionConfig, tell func(string)) (*runtimev1.ExtensionConfig, error) {
+func awaitDiscovery(ctx context.Context, c client.WithWatch, config *runtimev1.ExtensionConfig, tell func(string)) (*runtimev1.ExtensionConfig, error) {
 	ctx, cancel := context.WithTimeout(ctx, discoverWithin)
 	defer cancel()
 	return AwaitDiscovery(ctx, c, config, func(reason string) { tell("Not discovered yet: " + reason) })
 }
 
-func withdraw(ctx context.Context, c client.Client, config *runtimev1.ExtensionConfig, tell func(string)) error {
+func unregister(ctx context.Context, c client.Client, config *runtimev1.ExtensionConfig, tell func(string)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
 	if err := DeleteRegistered(ctx, c, config); err != nil {

@@ -16,7 +16,7 @@ import (
 // The extension in Python, with nothing but its standard library, does what one in Go does.
 func TestPythonExample(t *testing.T) {
 	const example = "../../examples/extension-python/"
-	c := cluster(t)
+	c := exampleCluster(t)
 	manage(t.Context(), t, c)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

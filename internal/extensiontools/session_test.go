@@ -109,7 +109,7 @@ func (s *safe) String() string {
 	return s.b.String()
 }
 
-func cluster(t *testing.T, objects ...client.Object) client.WithWatch {
+func exampleCluster(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme, err := management.Scheme()
 	if err != nil {
@@ -169,7 +169,7 @@ func newTold() *told {
 
 func (o *told) options(p extensiontools.LocalOptions) extensiontools.SessionOptions {
 	return extensiontools.SessionOptions{
-		Process: p, Local: extensiontools.Local{Name: "mine", Namespace: "default", Settings: map[string]string{"suffix": "!"}},
+		Process: p, Local: extensiontools.LocalRegistration{Name: "mine", Namespace: "default", Settings: map[string]string{"suffix": "!"}},
 		Observe: func(c recording.Call) { o.calls <- c }, Now: time.Now, Discovered: func(c *runtimev1.ExtensionConfig) { o.ready <- c },
 		Progress: func(s string) { _, _ = fmt.Fprintln(&o.lines, s) },
 	}
@@ -182,7 +182,7 @@ func request(name, namespace string) []byte {
 // A session from start to end: the management cluster discovers the extension, calls are seen, a call as the manager
 // makes it is answered, the recording is repeated, and nothing is left.
 func TestRun(t *testing.T) {
-	c := cluster(t)
+	c := exampleCluster(t)
 	manage(t.Context(), t, c)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -233,7 +233,7 @@ func TestRun(t *testing.T) {
 // RT-23: while files are watched, the extension is started again with the same registration; the one before stays where that does not
 // work, and one that ends is no end of the session.
 func TestWatch(t *testing.T) {
-	c := cluster(t)
+	c := exampleCluster(t)
 	manage(t.Context(), t, c)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -305,7 +305,7 @@ func TestRefresh(t *testing.T) {
 	silent := &runtimev1.ExtensionConfig{ObjectMeta: metav1.ObjectMeta{Name: "silent"}}
 	silent.Spec.ClientConfig.URL = "https://127.0.0.1:1"
 	silent.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "True", Reason: "Discovered", LastTransitionTime: metav1.Now()}}
-	c := cluster(t, paused, silent)
+	c := exampleCluster(t, paused, silent)
 	for name, want := range map[string]struct {
 		kind fault.Kind
 		text string
@@ -427,7 +427,7 @@ func TestRunFails(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := cluster(t, tc.exists...)
+			c := exampleCluster(t, tc.exists...)
 			o := newTold()
 			options := o.options(process("hello", &safe{}))
 			tc.options(&options)

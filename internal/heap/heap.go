@@ -38,7 +38,7 @@ func TuneForStartup(memory int64) (started func()) {
 	return func() {
 		debug.SetGCPercent(gcWhileRunning)
 		debug.SetMemoryLimit(limit)
-		go giveBack()
+		go returnMemory()
 	}
 }
 
@@ -109,8 +109,8 @@ func Collect(headroom Headroom) {
 	c.watch()
 }
 
-// giveBack returns memory to the system that this process does not need at rest.
-func giveBack() {
+// returnMemory returns memory to the system that this process does not need at rest.
+func returnMemory() {
 	debug.FreeOSMemory()
 	dropProgram()
 }
@@ -165,7 +165,7 @@ func (c *collector) collected(now sample) {
 // checkIdle is called when there was no collection for idleCheck.
 func (c *collector) checkIdle(now sample) {
 	if c.shrinks(now) {
-		giveBack()
+		returnMemory()
 	}
 }
 

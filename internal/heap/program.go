@@ -46,7 +46,7 @@ func clean(smaps io.Reader, file string) []mapping {
 		case len(fields) == 0:
 		case !strings.HasSuffix(fields[0], ":"):
 			var m mapping
-			if m, candidate = ofFile(lines.Text(), file); candidate {
+			if m, candidate = parseMapping(lines.Text(), file); candidate {
 				found = append(found, m)
 			}
 		case candidate && isOwn(fields[0]) && (len(fields) < 2 || fields[1] != "0"):
@@ -60,8 +60,8 @@ func clean(smaps io.Reader, file string) []mapping {
 // the pages of a file that was just written are dirty, but still belong to the file.
 func isOwn(field string) bool { return field == "Anonymous:" || field == "Swap:" }
 
-// ofFile returns the mapping in a line of smaps, and false unless it is a read-only mapping of the file.
-func ofFile(line, file string) (mapping, bool) {
+// parseMapping returns the mapping in a line of smaps, and false unless it is a read-only mapping of the file.
+func parseMapping(line, file string) (mapping, bool) {
 	fields := strings.Fields(line)
 	if len(fields) < 6 || !strings.HasSuffix(line, " "+file) || !strings.HasPrefix(fields[1], "r-") {
 		return mapping{}, false

@@ -97,7 +97,7 @@ func inMemory(t *testing.T, file string) int {
 	for line := range strings.Lines(string(smaps(t))) {
 		line = strings.TrimSuffix(line, "\n")
 		if !strings.HasSuffix(strings.Fields(line)[0], ":") {
-			_, counts = ofFile(line, file)
+			_, counts = parseMapping(line, file)
 		}
 		if found := rss.FindStringSubmatch(line); counts && found != nil {
 			n, err := strconv.Atoi(found[1])

@@ -24,9 +24,9 @@ func (b Breakage) String() string {
 		strings.Join(b.Handlers, ", "))
 }
 
-// Broken returns the extensions that the removal of versions of hooks would break, according to the handlers in the
+// BrokenExtensions returns the extensions that the removal of versions of hooks would break, according to the handlers in the
 // status of the ExtensionConfigs. It is sorted by extension, then hook.
-func Broken(removed []hooks.ID, configs []runtimev1.ExtensionConfig) []Breakage {
+func BrokenExtensions(removed []hooks.ID, configs []runtimev1.ExtensionConfig) []Breakage {
 	var out []Breakage
 	for i := range configs {
 		found := map[hooks.ID][]string{}

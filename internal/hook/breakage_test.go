@@ -26,7 +26,7 @@ func TestBroken(t *testing.T) {
 	}
 	removed := []hooks.ID{{Name: create, Version: "v1alpha1"}, {Name: hooks.Name{Group: hooks.Group, Hook: "GeneratePatches"}, Version: "v1alpha1"}, {Name: create, Version: "v1"}}
 	var got []string
-	for _, b := range Broken(removed, configs) {
+	for _, b := range BrokenExtensions(removed, configs) {
 		got = append(got, b.String())
 	}
 	want := []string{

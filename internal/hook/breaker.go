@@ -31,8 +31,8 @@ func (c breakerConfig) withDefaults() breakerConfig {
 	return c
 }
 
-// Pause returns the delay after the n-th consecutive failure, n from 1.
-func (c breakerConfig) Pause(n int) time.Duration {
+// Delay returns the delay after the n-th consecutive failure, n from 1.
+func (c breakerConfig) Delay(n int) time.Duration {
 	c = c.withDefaults()
 	pause := c.First
 	for range n - 1 {
@@ -83,9 +83,9 @@ type breakerPermit struct {
 	probe bool
 }
 
-// Enter returns a permit if the circuit is closed. While it is open, it permits one probe at a time, once the delay has
+// Acquire returns a permit if the circuit is closed. While it is open, it permits one probe at a time, once the delay has
 // passed.
-func (b *breaker) Enter(now time.Time) (breakerPermit, bool) {
+func (b *breaker) Acquire(now time.Time) (breakerPermit, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.state.Open {
@@ -136,9 +136,9 @@ func (p breakerPermit) Abandoned() {
 	}
 }
 
-// Reached closes the circuit because the server responded to something other than a permitted call. It reports whether
+// Reset closes the circuit because the server responded to something other than a permitted call. It reports whether
 // that is a change.
-func (b *breaker) Reached() bool {
+func (b *breaker) Reset() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.close()
@@ -158,7 +158,7 @@ func (b *breaker) open(now time.Time, f BreakerFailure) {
 	}
 	b.opened++
 	b.failed = 0
-	b.state = BreakerState{Open: true, Since: since, RetryAt: now.Add(b.cfg.Pause(b.opened)), Cause: f}
+	b.state = BreakerState{Open: true, Since: since, RetryAt: now.Add(b.cfg.Delay(b.opened)), Cause: f}
 }
 
 func (b *breaker) close() bool {

@@ -19,7 +19,7 @@ func after(d time.Duration) time.Time { return begin.Add(d) }
 func fail(t *testing.T, b *breaker, n int, f BreakerFailure) (changed bool) {
 	t.Helper()
 	for range n {
-		p, ok := b.Enter(begin)
+		p, ok := b.Acquire(begin)
 		if !ok {
 			t.Fatal("no permit of a closed circuit")
 		}
@@ -33,7 +33,7 @@ func TestOpensAfterFailuresInARow(t *testing.T) {
 	if fail(t, b, 4, down) {
 		t.Error("four failures opened the circuit")
 	}
-	p, _ := b.Enter(begin)
+	p, _ := b.Acquire(begin)
 	p.Succeeded()
 	if fail(t, b, 4, down) {
 		t.Error("failures with a success between opened the circuit")
@@ -45,7 +45,7 @@ func TestOpensAfterFailuresInARow(t *testing.T) {
 	if diff := cmp.Diff(want, b.State()); diff != "" {
 		t.Error(diff)
 	}
-	if _, ok := b.Enter(after(999 * time.Millisecond)); ok {
+	if _, ok := b.Acquire(after(999 * time.Millisecond)); ok {
 		t.Error("a call passes before the pause is over")
 	}
 }
@@ -53,11 +53,11 @@ func TestOpensAfterFailuresInARow(t *testing.T) {
 func TestOneTrialAtATime(t *testing.T) {
 	b := newBreaker(breakerConfig{})
 	fail(t, b, 5, wrong)
-	trial, ok := b.Enter(after(time.Second))
+	trial, ok := b.Acquire(after(time.Second))
 	if !ok {
 		t.Fatal("no trial when the pause is over")
 	}
-	if _, ok := b.Enter(after(time.Second)); ok {
+	if _, ok := b.Acquire(after(time.Second)); ok {
 		t.Error("two trials at a time")
 	}
 	if !trial.Failed(after(2*time.Second), down) {
@@ -67,9 +67,9 @@ func TestOneTrialAtATime(t *testing.T) {
 	if diff := cmp.Diff(want, b.State()); diff != "" {
 		t.Errorf("the pause doubles, and since stays:\n%s", diff)
 	}
-	trial, _ = b.Enter(after(4 * time.Second))
+	trial, _ = b.Acquire(after(4 * time.Second))
 	trial.Abandoned()
-	trial, ok = b.Enter(after(4 * time.Second))
+	trial, ok = b.Acquire(after(4 * time.Second))
 	if !ok {
 		t.Fatal("an abandoned trial is never made again")
 	}
@@ -83,8 +83,8 @@ func TestOneTrialAtATime(t *testing.T) {
 
 func TestLateResultsChangeNothing(t *testing.T) {
 	b := newBreaker(breakerConfig{})
-	slow, _ := b.Enter(begin)
-	slower, _ := b.Enter(begin)
+	slow, _ := b.Acquire(begin)
+	slower, _ := b.Acquire(begin)
 	fail(t, b, 5, down)
 	state := b.State()
 	if slow.Failed(after(time.Minute), wrong) || slower.Succeeded() || b.State() != state {
@@ -94,11 +94,11 @@ func TestLateResultsChangeNothing(t *testing.T) {
 
 func TestReached(t *testing.T) {
 	b := newBreaker(breakerConfig{})
-	if b.Reached() {
+	if b.Reset() {
 		t.Error("closing a closed circuit is a change")
 	}
 	fail(t, b, 5, down)
-	if !b.Reached() || b.State() != (BreakerState{}) {
+	if !b.Reset() || b.State() != (BreakerState{}) {
 		t.Errorf("after an answer: %+v", b.State())
 	}
 	if fail(t, b, 4, down) {
@@ -109,13 +109,13 @@ func TestReached(t *testing.T) {
 func TestPause(t *testing.T) {
 	c := breakerConfig{}
 	for n, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 6: 32 * time.Second, 7: time.Minute, 900: time.Minute} {
-		if got := c.Pause(n); got != want {
+		if got := c.Delay(n); got != want {
 			t.Errorf("pause %d is %s, want %s", n, got, want)
 		}
 	}
 	for random, want := range map[float64]time.Duration{0: 800 * time.Millisecond, 0.5: time.Second, 0.999999: 1200 * time.Millisecond} {
 		c := breakerConfig{Random: func() float64 { return random }}
-		if got := c.Pause(1); (got - want).Abs() > time.Millisecond {
+		if got := c.Delay(1); (got - want).Abs() > time.Millisecond {
 			t.Errorf("with jitter %v the pause is %s, want %s", random, got, want)
 		}
 	}

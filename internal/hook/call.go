@@ -116,8 +116,8 @@ func (e *Extensions) call(ctx context.Context, t target, of client.Object, x Inv
 			return nil, err
 		}
 	}
-	key := keyOf(t, of, x.CacheKey, body)
-	if kept := e.answers.get(key, served); kept != nil {
+	key := cacheKey(t, of, x.CacheKey, body)
+	if kept := e.responses.get(key, served); kept != nil {
 		return kept, nil
 	}
 	if body == nil { // requests are large, so a request with a cached response is not encoded
@@ -128,18 +128,18 @@ func (e *Extensions) call(ctx context.Context, t target, of client.Object, x Inv
 	answer, raw, err := e.callWithPermit(ctx, t, request{hook: served, object: of, body: body})
 	if err == nil {
 		if x.Accept == nil || x.Accept(answer) {
-			e.answers.put(key, raw, keepFor(answer, x.CacheTTL))
+			e.responses.put(key, raw, cacheTTL(answer, x.CacheTTL))
 		}
 		return answer, nil
 	}
-	if !x.Strict && ignored(err, t.handler.Policy) {
+	if !x.Strict && isIgnored(err, t.handler.Policy) {
 		ctrl.LoggerFrom(ctx).Info("passed over a handler: its failure policy is Ignore", "handler", t.String(),
 			"error", err.Error())
 		passed := served.NewResponse()
 		passed.SetStatus(hooksv1.ResponseStatusSuccess)
 		return passed, nil
 	}
-	return nil, named(err, t)
+	return nil, withHandlerName(err, t)
 }
 
 // callable returns the hook that a handler serves. It returns an error, whatever the failure policy is, if the handler
@@ -152,24 +152,24 @@ func (e *Extensions) callable(t target) (hooks.Hook, error) {
 			t, clip(t.handler.Hook.Hook), clip(t.handler.Hook.APIVersion()))
 	}
 	if t.problem != nil {
-		return hooks.Hook{}, named(t.problem, t)
+		return hooks.Hook{}, withHandlerName(t.problem, t)
 	}
 	return served, nil
 }
 
-// named prefixes the message of a fault with the name of the handler.
-func named(err error, t target) error {
+// withHandlerName prefixes the message of a fault with the name of the handler.
+func withHandlerName(err error, t target) error {
 	f := fault.As(err)
 	if f == nil {
 		return fmt.Errorf("calling handler %s: %w", t, err)
 	}
 	out := *f
-	out.Message = "handler " + t.String() + ": " + t.described(f)
+	out.Message = "handler " + t.String() + ": " + t.failureMessage(f)
 	return &out
 }
 
-// described returns the message of a failed call, including the remedy.
-func (t target) described(f *fault.Fault) string {
+// failureMessage returns the message of a failed call, including the remedy.
+func (t target) failureMessage(f *fault.Fault) string {
 	return t.conn.Describe(f, CallInfo{Extension: t.name, Timeout: t.timeout(), Longest: maxTimeout}, f.Reason == reasonNotJSON)
 }
 

@@ -13,14 +13,14 @@ import (
 func (e *Extensions) permit(t target) (permits [2]breakerPermit, err error) {
 	for i, circuit := range t.circuits {
 		var ok bool
-		if permits[i], ok = circuit.Enter(e.cfg.Now()); ok {
+		if permits[i], ok = circuit.Acquire(e.cfg.Now()); ok {
 			continue
 		}
 		if i > 0 {
 			permits[0].Abandoned()
 		}
 		state := circuit.State() // the same message as the failure, so it does not change when a circuit opens
-		cause := t.described(&fault.Fault{Reason: state.Cause.Reason, Message: state.Cause.Message})
+		cause := t.failureMessage(&fault.Fault{Reason: state.Cause.Reason, Message: state.Cause.Message})
 		return permits, fault.New(fault.Unreachable, ReasonCircuitOpen, "%s", cause).RetryIn(state.RetryAt.Sub(e.cfg.Now()))
 	}
 	return permits, nil
@@ -67,7 +67,7 @@ func (e *Extensions) discoverEarly(x *extension) bool {
 	if x.attempt.problem != nil || !due.Before(x.attempt.next) {
 		return false // the next discovery is already due earlier, or retries after a failure
 	}
-	x.attempt.next, x.attempt.hurried = due, true
+	x.attempt.next, x.attempt.scheduledEarly = due, true
 	return true
 }
 

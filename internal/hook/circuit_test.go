@@ -89,7 +89,7 @@ func lists(x *hooktest.Extension, names ...string) {
 	for _, name := range names {
 		response.Handlers = append(response.Handlers, hooktest.Handler(name, "BeforeClusterCreate"))
 	}
-	x.Serve(discoveryPath, hooktest.Answer(response))
+	x.Serve(discoveryPath, hooktest.Respond(response))
 }
 
 var discoveryPath = hookNamed("Discovery").Path("")
@@ -118,7 +118,7 @@ func TestHandlersWereReplaced(t *testing.T) {
 	if _, err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
 		t.Errorf("after it was discovered again: %v", err)
 	}
-	if s := w.State("ext"); s.Next.Sub(w.clock.Now()) != rediscover {
+	if s := w.State("ext"); s.Next.Sub(w.clock.Now()) != discoveryInterval {
 		t.Errorf("the next discovery is due in %s", s.Next.Sub(w.clock.Now()))
 	}
 }

@@ -76,8 +76,8 @@ const (
 	callsAtOnce = 4
 	maxWait     = 200 * time.Millisecond
 
-	// rediscover is the interval between discoveries of a healthy extension.
-	rediscover = 10 * time.Minute
+	// discoveryInterval is the interval between discoveries of a healthy extension.
+	discoveryInterval = 10 * time.Minute
 	// grace is how long the first discovery of an extension may take before waiting for it is reported to users.
 	grace = 15 * time.Second
 )

@@ -18,16 +18,16 @@ const (
 	maxResponseBytes = 20 << 20
 	// connectWithin limits a connection attempt that continues in the background after its caller gave up.
 	connectWithin = 10 * time.Second
-	// idle is how long an unused connection stays open.
-	idle = 90 * time.Second
+	// idleTimeout is how long an unused connection stays open.
+	idleTimeout = 90 * time.Second
 )
 
 // ConnOptions configures a Conn. The zero value is the default.
 type ConnOptions struct {
 	// Certificates, if set, is presented to extensions that request a client certificate.
 	Certificates *ClientCertificates
-	// Keep is the maximum number of idle connections. Default 4.
-	Keep int
+	// MaxIdleConns is the maximum number of idle connections. Default 4.
+	MaxIdleConns int
 }
 
 // Conn is a connection pool for one extension. It uses HTTPS with TLS 1.2 or newer, the CA bundle of the extension and
@@ -54,7 +54,7 @@ func NewConn(e Endpoint, o ConnOptions) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	keep := o.Keep
+	keep := o.MaxIdleConns
 	if keep == 0 {
 		keep = 4
 	}
@@ -72,7 +72,7 @@ func NewConn(e Endpoint, o ConnOptions) (*Conn, error) {
 	c.transport = &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dial, DialTLSContext: dialTLS(dial, security),
 		TLSClientConfig:     security,
-		TLSHandshakeTimeout: connectWithin, MaxIdleConns: keep, MaxIdleConnsPerHost: keep, IdleConnTimeout: idle,
+		TLSHandshakeTimeout: connectWithin, MaxIdleConns: keep, MaxIdleConnsPerHost: keep, IdleConnTimeout: idleTimeout,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
 	c.client = &http.Client{

@@ -31,8 +31,8 @@ func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig)
 		return ExtensionState{}, ctx.Err()
 	}
 	e.mu.Lock()
-	closed, isNew := false, x.followed != x.settings.generation
-	x.followed = x.settings.generation
+	closed, isNew := false, x.notifiedGeneration != x.settings.generation
+	x.notifiedGeneration = x.settings.generation
 	x.refreshed(RefreshRequest(c))
 	if err != nil {
 		x.attempt.generation, x.attempt.at, x.attempt.problem = c.Generation, e.cfg.Now(), problemOf(err)
@@ -40,12 +40,12 @@ func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig)
 		x.attempt.next = e.cfg.Now().Add(e.pause(x.attempt.failed))
 	} else {
 		last := x.attempt
-		x.attempt = attempt{generation: c.Generation, at: e.cfg.Now(), next: e.cfg.Now().Add(e.spread(rediscover))}
-		if last.hurried {
+		x.attempt = discoveryAttempt{generation: c.Generation, at: e.cfg.Now(), next: e.cfg.Now().Add(e.spread(discoveryInterval))}
+		if last.scheduledEarly {
 			x.attempt.early = last.early + 1
 		}
 		isNew = e.setHandlers(x, handlers) || isNew
-		closed = x.circuit.Reached()
+		closed = x.circuit.Reset()
 	}
 	e.mu.Unlock()
 	if closed {
@@ -59,7 +59,7 @@ func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig)
 
 // pause returns the backoff after a number of consecutive failures.
 func (e *Extensions) pause(failed int) time.Duration {
-	return breakerConfig{Random: e.cfg.Random}.Pause(failed)
+	return breakerConfig{Random: e.cfg.Random}.Delay(failed)
 }
 
 // spread varies a delay by up to a fifth, so that extensions created together are not always discovered together.

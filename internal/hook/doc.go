@@ -1,6 +1,6 @@
 // Package hook is the client for Runtime Extensions. [Extensions] is the registry: it discovers the handlers of each
 // ExtensionConfig and calls them through the interface [Client], in the version of the hook that the handler serves.
-// [Caller] calls the lifecycle hooks that package lifecycle requests. Connections, circuit breakers and cached
+// [LifecycleCaller] calls the lifecycle hooks that package lifecycle requests. Connections, circuit breakers and cached
 // responses are in memory only; the ExtensionConfig controller reports their state in the API. A failing extension does
 // not affect any other: each has its own limit on concurrent calls and its own circuit breakers. A call takes at most
 // 30 s and is not retried when it fails; [Conn.Post] documents when net/http sends a request a second time. A response

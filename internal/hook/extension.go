@@ -84,27 +84,27 @@ type extension struct {
 	conn    *Conn
 	problem *fault.Fault
 	// handlers of the last successful discovery; discovered is false if none succeeded.
-	handlers   []Handler
-	discovered bool
-	announced  time.Time
-	attempt    attempt
-	refresh    string // value of RefreshRequest at the last discovery
-	refreshes  int    // number of refresh requests; cached responses from before the last one are not used
-	unread     string // unknown fields of its responses that were logged last
-	calls      int    // in flight
-	followed   int64  // generation of the settings for which followers were last called
+	handlers           []Handler
+	discovered         bool
+	announced          time.Time
+	attempt            discoveryAttempt
+	refresh            string // value of RefreshRequest at the last discovery
+	refreshes          int    // number of refresh requests; cached responses from before the last one are not used
+	unread             string // unknown fields of its responses that were logged last
+	calls              int    // in flight
+	notifiedGeneration int64  // generation of the settings for which followers were last called
 }
 
-// attempt is the last discovery.
-type attempt struct {
+// discoveryAttempt is the last discovery.
+type discoveryAttempt struct {
 	generation int64
 	failed     int // consecutive failures
 	at, next   time.Time
 	problem    *fault.Fault
-	// hurried is set when a handler that is not served scheduled the next discovery earlier; early counts consecutive
+	// scheduledEarly is set when a handler that is not served scheduled the next discovery earlier; early counts consecutive
 	// discoveries of this kind.
-	hurried bool
-	early   int
+	scheduledEarly bool
+	early          int
 }
 
 // ExtensionState is the state of an extension, for the status of its ExtensionConfig.

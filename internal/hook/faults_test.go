@@ -65,14 +65,14 @@ func TestBadAnswers(t *testing.T) {
 			serve: hooktest.Raw("<html>login</html>"), reason: reasonNotJSON, counts: true, message: "the answer is not a BeforeClusterCreateResponse in JSON",
 		},
 		"nothing":        {serve: hooktest.Raw(""), reason: reasonNotJSON, counts: true, message: "the answer is not a BeforeClusterCreateResponse in JSON"},
-		"status missing": {serve: replace(`"status":"Success",`, ""), reason: reasonInvalidAnswer, message: "the answer has no status; want Success or Failure"},
-		"status unknown": {serve: replace(`"Success"`, `"Maybe"`), reason: reasonInvalidAnswer, message: `the answer has status "Maybe"; want Success or Failure`},
-		"status Failure": {serve: replace(`"Success"`, `"Failure","message":"no quota"`), reason: reasonAnsweredFailure, message: "answered Failure: no quota"},
+		"status missing": {serve: replace(`"status":"Success",`, ""), reason: reasonInvalidResponse, message: "the answer has no status; want Success or Failure"},
+		"status unknown": {serve: replace(`"Success"`, `"Maybe"`), reason: reasonInvalidResponse, message: `the answer has status "Maybe"; want Success or Failure`},
+		"status Failure": {serve: replace(`"Success"`, `"Failure","message":"no quota"`), reason: reasonFailureResponse, message: "answered Failure: no quota"},
 		"Failure without a message": {
-			serve: replace(`"Success"`, `"Failure"`), reason: reasonAnsweredFailure, message: "answered Failure: no message",
+			serve: replace(`"Success"`, `"Failure"`), reason: reasonFailureResponse, message: "answered Failure: no message",
 		},
 		"negative retryAfterSeconds": {
-			serve: replace(`"retryAfterSeconds":0`, `"retryAfterSeconds":-1`), reason: reasonInvalidAnswer,
+			serve: replace(`"retryAfterSeconds":0`, `"retryAfterSeconds":-1`), reason: reasonInvalidResponse,
 			message: "the answer has retryAfterSeconds -1; want 0 or more",
 		},
 		"slow drip": {serve: hooktest.Drip, reason: reasonTimeout, counts: true, brief: true, message: "HOST did not answer within 1s: it is slow or hangs; make it faster, or raise timeoutSeconds of the handler (now 1, at most 30)"},
@@ -290,7 +290,7 @@ func TestClientCertificate(t *testing.T) {
 		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, clients.Pool()
 	}})
 	x.Handle(hooktest.Handler("who", "BeforeClusterCreate"), func(rw http.ResponseWriter, r *http.Request) {
-		hooktest.Answer(answered(r.TLS.PeerCertificates[0].Subject.CommonName, 0))(rw, r)
+		hooktest.Respond(answered(r.TLS.PeerCertificates[0].Subject.CommonName, 0))(rw, r)
 	})
 	w.mustDiscover(x.ExtensionConfig("ext"))
 	seen := func() string {

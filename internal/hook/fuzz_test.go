@@ -94,8 +94,8 @@ func fuzzUse(t *testing.T, h hooks.Hook, body []byte, response hooks.Response) {
 	all := h.NewResponse()
 	aggregate([]hooks.Response{response, response, response, response, response, response}, all)
 	fitsText(t, h, all.GetMessage())
-	store := newAnswers(func() time.Time { return time.Unix(0, 0) })
-	if d := keepFor(response, 0); d > 0 {
+	store := newResponseCache(func() time.Time { return time.Unix(0, 0) })
+	if d := cacheTTL(response, 0); d > 0 {
 		store.put("key", body, d)
 		if kept, ok := store.get("key", h).(hooks.RetryResponse); !ok || kept.GetRetryAfterSeconds() <= 0 {
 			t.Errorf("%s: an answer that blocks is kept as %+v", h.ID.Hook, kept)

@@ -109,7 +109,7 @@ func cluster(namespace string) *clusterv1.Cluster {
 // creation is a call of BeforeClusterCreate.
 func creation() (Invocation, *hooksv1.BeforeClusterCreateResponse) {
 	response := &hooksv1.BeforeClusterCreateResponse{}
-	return Invocation{Request: &hooksv1.BeforeClusterCreateRequest{Cluster: Slim(cluster("ns"))}, Response: response}, response
+	return Invocation{Request: &hooksv1.BeforeClusterCreateRequest{Cluster: ClusterForRequest(cluster("ns"))}, Response: response}, response
 }
 
 // answered is a response of BeforeClusterCreate.
@@ -138,7 +138,7 @@ func TestDiscoverAndCall(t *testing.T) {
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
 	h := hooktest.Handler("check", "BeforeClusterCreate")
 	h.TimeoutSeconds = ptr(int32(7))
-	x.Handle(h, hooktest.Answer(answered("fine", 0)))
+	x.Handle(h, hooktest.Respond(answered("fine", 0)))
 	s := w.mustDiscover(x.ExtensionConfig("ext"))
 	want := []runtimev1.ExtensionHandler{{
 		Name: "check.ext", TimeoutSeconds: 7, FailurePolicy: "Fail",
@@ -249,7 +249,7 @@ func TestDiscoveryIsChecked(t *testing.T) {
 // RT-03
 func TestNamespaceSelector(t *testing.T) {
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
-	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Answer(answered("called", 0)))
+	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Respond(answered("called", 0)))
 	c := x.ExtensionConfig("ext")
 	c.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "prod"}}
 	w.mustDiscover(c)
@@ -276,7 +276,7 @@ func TestNamespaceSelector(t *testing.T) {
 // RT-04
 func TestSettings(t *testing.T) {
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
-	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Answer(answered("", 0)))
+	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Respond(answered("", 0)))
 	c := x.ExtensionConfig("ext")
 	c.Spec.Settings = map[string]string{"size": "small", "colour": "red"}
 	w.mustDiscover(c)
@@ -305,7 +305,7 @@ func TestCallAll(t *testing.T) {
 	serve := func(name string, response any) http.HandlerFunc {
 		return func(rw http.ResponseWriter, r *http.Request) {
 			order = append(order, name)
-			hooktest.Answer(response)(rw, r)
+			hooktest.Respond(response)(rw, r)
 		}
 	}
 	failing := answered("no room", 0)
@@ -335,7 +335,7 @@ func TestCallAll(t *testing.T) {
 	call, _ = creation()
 	call.CacheKey = "changed"
 	_, err := w.CallAll(t.Context(), cluster("ns"), call)
-	if diff := cmp.Diff([]string{"m.early", "a.late"}, order); diff != "" || reasonOf(err) != reasonAnsweredFailure {
+	if diff := cmp.Diff([]string{"m.early", "a.late"}, order); diff != "" || reasonOf(err) != reasonFailureResponse {
 		t.Errorf("after the first error (%v) nobody is called:\n%s", err, diff)
 	}
 	if want := "handler a.a-late: answered Failure: no room"; err == nil || err.Error() != want { // RT-15
@@ -360,7 +360,7 @@ func TestWrongCalls(t *testing.T) {
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
 	h := hooktest.Handler("check", "BeforeClusterCreate")
 	h.FailurePolicy = ptr(hooksv1.FailurePolicyIgnore)
-	x.Handle(h, hooktest.Answer(answered("", 0)))
+	x.Handle(h, hooktest.Respond(answered("", 0)))
 	w.mustDiscover(x.ExtensionConfig("ext"))
 	deletion := Invocation{Request: &hooksv1.BeforeClusterDeleteRequest{}, Response: &hooksv1.BeforeClusterDeleteResponse{}}
 	mixed := Invocation{Request: &hooksv1.BeforeClusterDeleteRequest{}, Response: &hooksv1.BeforeClusterCreateResponse{}}
@@ -388,7 +388,7 @@ func TestWrongCalls(t *testing.T) {
 // RT-21: what is forgotten is not called.
 func TestForget(t *testing.T) {
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
-	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Answer(answered("called", 0)))
+	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Respond(answered("called", 0)))
 	w.mustDiscover(x.ExtensionConfig("ext"))
 	w.Forget("ext")
 	w.Forget("ext")
@@ -435,10 +435,10 @@ func TestRestore(t *testing.T) {
 // Stale discovery: the handlers stay, and what is wrong is known.
 func TestDiscoveryFailsLater(t *testing.T) {
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
-	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Answer(answered("called", 0)))
+	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Respond(answered("called", 0)))
 	c := x.ExtensionConfig("ext")
 	s := w.mustDiscover(c)
-	if got := s.Next.Sub(w.clock.Now()); got != rediscover || s.Stale() {
+	if got := s.Next.Sub(w.clock.Now()); got != discoveryInterval || s.Stale() {
 		t.Errorf("next discovery in %s, stale %t", got, s.Stale())
 	}
 	x.Serve(hooks.Discovery.Path(""), func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusInternalServerError) })

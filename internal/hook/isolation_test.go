@@ -116,7 +116,7 @@ func TestOlderVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, x := newWorld(t, func(c *Config) { c.Catalog = catalog }), hooktest.Start(t, hooktest.Options{})
-	x.Handle(hooktest.Handler("old", "BeforeClusterCreate"), hooktest.Answer(answered("from the old one", 20)))
+	x.Handle(hooktest.Handler("old", "BeforeClusterCreate"), hooktest.Respond(answered("from the old one", 20)))
 	current := hooktest.Handler("new", "BeforeClusterCreate")
 	current.RequestHook.APIVersion = hooks.Group + "/v1beta1"
 	x.Handle(current, hooktest.Raw(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1beta1","kind":"BeforeClusterCreateResponse","status":"Success","message":"from the new one","wait":{"seconds":10}}`))
@@ -159,7 +159,7 @@ func TestAggregationAcrossVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, x := newWorld(t, func(c *Config) { c.Catalog = catalog }), hooktest.Start(t, hooktest.Options{})
-	x.Handle(hooktest.Handler("old", "BeforeClusterCreate"), hooktest.Answer(answered("old", 20)))
+	x.Handle(hooktest.Handler("old", "BeforeClusterCreate"), hooktest.Respond(answered("old", 20)))
 	current := hooktest.Handler("new", "BeforeClusterCreate")
 	current.RequestHook.APIVersion = hooks.Group + "/v1beta1"
 	x.Handle(current, hooktest.Raw(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1beta1","kind":"BeforeClusterCreateResponse","status":"Success","message":"new","wait":{"seconds":10}}`))

@@ -21,61 +21,61 @@ const (
 	// planReuse is how long an upgrade plan is cached. It is short because the available versions may change while the
 	// Cluster does not.
 	planReuse = time.Minute
-	// soon is the delay before a call is retried that could not be made at all.
-	soon = 500 * time.Millisecond
+	// retryDelay is the delay before a call is retried that could not be made at all.
+	retryDelay = 500 * time.Millisecond
 )
 
-// Caller calls lifecycle hooks. It builds the request from a [lifecycle.HookCall] and the Cluster, calls all handlers
+// LifecycleCaller calls lifecycle hooks. It builds the request from a [lifecycle.HookCall] and the Cluster, calls all handlers
 // of the hook, and returns their combined result. Package lifecycle decides which hook is called and how the result is
 // used. Responses are cached as long as neither the HookCall nor the Cluster changes, so that the hook is not called
 // again if the write that follows the response fails.
-type Caller struct{ Client Client }
+type LifecycleCaller struct{ Client Client }
 
 // Call calls a hook for a Cluster. A failing extension is reported in the result; the only error
 // returned is the context's.
-func (c Caller) Call(ctx context.Context, cluster *clusterv1.Cluster, q lifecycle.HookCall) (lifecycle.HookResult, error) {
-	answer, err := c.ask(ctx, cluster, q)
+func (c LifecycleCaller) Call(ctx context.Context, cluster *clusterv1.Cluster, q lifecycle.HookCall) (lifecycle.HookResult, error) {
+	answer, err := c.callHandlers(ctx, cluster, q)
 	switch f := fault.As(err); {
 	case err == nil:
 		return answer, nil
 	case ctx.Err() != nil:
 		return lifecycle.HookResult{}, fmt.Errorf("calling hook %s: %w", q.Hook, err)
 	case f != nil && (f.Reason == ReasonBusy || f.Reason == ReasonNotReady):
-		return lifecycle.HookResult{Later: cmp.Or(f.RetryAfter, soon)}, nil
+		return lifecycle.HookResult{RetryAfter: cmp.Or(f.RetryAfter, retryDelay)}, nil
 	}
 	return lifecycle.HookResult{Problem: err}, nil
 }
 
-func (c Caller) ask(ctx context.Context, cluster *clusterv1.Cluster, q lifecycle.HookCall) (lifecycle.HookResult, error) {
+func (c LifecycleCaller) callHandlers(ctx context.Context, cluster *clusterv1.Cluster, q lifecycle.HookCall) (lifecycle.HookResult, error) {
 	if q.Hook == lifecycle.GenerateUpgradePlan {
 		return c.plan(ctx, cluster, q)
 	}
 	if names, err := c.Client.Handlers(ctx, v1alpha1(q.Hook), cluster); err != nil || len(names) == 0 {
 		return lifecycle.HookResult{}, err
 	}
-	request, response := exchange(Slim(cluster), q)
+	request, response := newLifecycleRequest(ClusterForRequest(cluster), q)
 	if request == nil {
 		return lifecycle.HookResult{}, fault.New(fault.Bug, "UnknownHook", "there is no lifecycle hook %s", q.Hook)
 	}
-	called, err := c.Client.CallAll(ctx, cluster, Invocation{Request: request, Response: response, CacheKey: input(cluster, q), CacheTTL: reuse})
+	called, err := c.Client.CallAll(ctx, cluster, Invocation{Request: request, Response: response, CacheKey: lifecycleCacheKey(cluster, q), CacheTTL: reuse})
 	if err != nil {
 		return lifecycle.HookResult{}, err
 	}
 	answer := lifecycle.HookResult{Handlers: called.Handlers}
 	for _, b := range called.Blocking {
-		answer.Blocking = append(answer.Blocking, lifecycle.Blocker{Handler: b.Handler, Message: b.Message, Since: b.Since, Retry: b.RetryAfter})
+		answer.Blocking = append(answer.Blocking, lifecycle.Blocker{Handler: b.Handler, Message: b.Message, Since: b.Since, RetryAfter: b.RetryAfter})
 	}
 	return answer, nil
 }
 
-func (c Caller) plan(ctx context.Context, cluster *clusterv1.Cluster, q lifecycle.HookCall) (lifecycle.HookResult, error) {
+func (c LifecycleCaller) plan(ctx context.Context, cluster *clusterv1.Cluster, q lifecycle.HookCall) (lifecycle.HookResult, error) {
 	response := &hooksv1.GenerateUpgradePlanResponse{}
 	err := c.Client.Call(ctx, cluster, q.Handler, Invocation{
 		Request: &hooksv1.GenerateUpgradePlanRequest{
-			Cluster: Slim(cluster), FromControlPlaneKubernetesVersion: q.From, FromWorkersKubernetesVersion: q.FromWorkers,
+			Cluster: ClusterForRequest(cluster), FromControlPlaneKubernetesVersion: q.From, FromWorkersKubernetesVersion: q.FromWorkers,
 			ToKubernetesVersion: q.To,
 		},
-		Response: response, CacheKey: input(cluster, q), CacheTTL: planReuse,
+		Response: response, CacheKey: lifecycleCacheKey(cluster, q), CacheTTL: planReuse,
 	})
 	if err != nil {
 		return lifecycle.HookResult{}, err
@@ -90,8 +90,8 @@ func (c Caller) plan(ctx context.Context, cluster *clusterv1.Cluster, q lifecycl
 	return answer, nil
 }
 
-// input returns the cache key of a response.
-func input(cluster *clusterv1.Cluster, q lifecycle.HookCall) string {
+// lifecycleCacheKey returns the cache key of a response.
+func lifecycleCacheKey(cluster *clusterv1.Cluster, q lifecycle.HookCall) string {
 	return digest(cluster, string(q.Hook), q.From, q.FromWorkers, q.To, fmt.Sprint(q.Rest))
 }
 
@@ -99,8 +99,8 @@ func v1alpha1(name lifecycle.Hook) hooks.Name {
 	return hooks.Name{Group: hooksv1.GroupVersion.Group, Hook: string(name)}
 }
 
-// exchange returns the request of a hook and an empty response, or nil if there is no such hook.
-func exchange(cluster clusterv1.Cluster, q lifecycle.HookCall) (runtime.Object, hooks.Response) {
+// newLifecycleRequest returns the request of a hook and an empty response, or nil if there is no such hook.
+func newLifecycleRequest(cluster clusterv1.Cluster, q lifecycle.HookCall) (runtime.Object, hooks.Response) {
 	controlPlane, workers := steps(q.Rest.ControlPlane), steps(q.Rest.Workers)
 	switch q.Hook {
 	case lifecycle.BeforeClusterCreate:

@@ -21,7 +21,7 @@ import (
 )
 
 // extensions is a registry that knows an extension with one handler for each of some hooks.
-func extensions(t *testing.T, serve http.HandlerFunc, served ...lifecycle.Hook) (Caller, *hooktest.Extension) {
+func extensions(t *testing.T, serve http.HandlerFunc, served ...lifecycle.Hook) (LifecycleCaller, *hooktest.Extension) {
 	t.Helper()
 	e, err := New(Config{
 		NamespaceLabels: func(context.Context, string) (labels.Set, error) { return nil, nil },
@@ -38,7 +38,7 @@ func extensions(t *testing.T, serve http.HandlerFunc, served ...lifecycle.Hook) 
 		t.Fatal(err, state.Problem)
 	}
 	e.Prime()
-	return Caller{e}, x
+	return LifecycleCaller{e}, x
 }
 
 // raw answers with literal bytes, as a server written in any language does.
@@ -134,7 +134,7 @@ func TestAnswers(t *testing.T) { // LH-14, LH-17
 		"lets go":    {"", raw(`{"status":"Success"}`), []lifecycle.Hook{lifecycle.BeforeClusterUpgrade}, lifecycle.HookResult{Handlers: []string{"beforeclusterupgrade.ext"}}, ""},
 		"no handler": {"", raw(`{}`), []lifecycle.Hook{lifecycle.BeforeClusterDelete}, lifecycle.HookResult{}, ""},
 		"blocks": {"", raw(`{"status":"Success","message":"no window","retryAfterSeconds":30}`), []lifecycle.Hook{lifecycle.BeforeClusterUpgrade}, lifecycle.HookResult{
-			Handlers: []string{"beforeclusterupgrade.ext"}, Blocking: []lifecycle.Blocker{{Handler: "beforeclusterupgrade.ext", Message: "no window", Retry: 30 * time.Second}},
+			Handlers: []string{"beforeclusterupgrade.ext"}, Blocking: []lifecycle.Blocker{{Handler: "beforeclusterupgrade.ext", Message: "no window", RetryAfter: 30 * time.Second}},
 		}, ""},
 		"fails": {"", raw(`{"status":"Failure","message":"no"}`), []lifecycle.Hook{lifecycle.BeforeClusterUpgrade}, lifecycle.HookResult{}, "handler beforeclusterupgrade.ext: answered Failure: no"},
 		"down":  {"", down, []lifecycle.Hook{lifecycle.BeforeClusterUpgrade}, lifecycle.HookResult{}, "HTTP 500"},
@@ -184,8 +184,8 @@ func TestStable(t *testing.T) { // LH-17
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := Caller{fresh}.Call(t.Context(), callerCluster(), lifecycle.HookCall{Hook: lifecycle.BeforeClusterUpgrade})
-	if diff := cmp.Diff(lifecycle.HookResult{Later: soon}, answer); diff != "" || err != nil {
+	answer, err := LifecycleCaller{fresh}.Call(t.Context(), callerCluster(), lifecycle.HookCall{Hook: lifecycle.BeforeClusterUpgrade})
+	if diff := cmp.Diff(lifecycle.HookResult{RetryAfter: retryDelay}, answer); diff != "" || err != nil {
 		t.Errorf("before extensions are known: %v (-want +got):\n%s", err, diff)
 	}
 }

@@ -66,9 +66,9 @@ func outcomeOf(response hooks.Response, err error) outcome {
 	out := outcome{code: "200", status: "Unknown"}
 	f := fault.As(err)
 	switch {
-	case f != nil && f.Reason == reasonAnsweredFailure:
+	case f != nil && f.Reason == reasonFailureResponse:
 		out.status = string(hooksv1.ResponseStatusFailure)
-	case f != nil && callError(f) && f.Reason != reasonNotJSON:
+	case f != nil && isCallError(f) && f.Reason != reasonNotJSON:
 		out.code = codeOf(f)
 	case err != nil && f == nil:
 		out.code = "<error>"

@@ -102,7 +102,7 @@ func TestMetricsOfAForgottenExtension(t *testing.T) {
 	found.Status = hooksv1.ResponseStatusSuccess
 	x.Serve(hooks.Discovery.Path(""), func(rw http.ResponseWriter, r *http.Request) {
 		w.Forget("ext")
-		hooktest.Answer(found)(rw, r)
+		hooktest.Respond(found)(rw, r)
 	})
 	if s, err := w.Discover(t.Context(), c); err != nil || s.Discovered {
 		t.Errorf("%+v, %v", s, err)

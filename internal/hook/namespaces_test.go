@@ -11,7 +11,7 @@ import (
 // RT-03: a selector that cannot be read does not change for whom an extension is.
 func TestInvalidNamespaceSelector(t *testing.T) {
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
-	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Answer(answered("called", 0)))
+	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Respond(answered("called", 0)))
 	c := x.ExtensionConfig("ext")
 	c.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "prod"}}
 	w.mustDiscover(c)

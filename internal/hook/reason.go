@@ -15,10 +15,10 @@ const (
 	reasonNotJSON = "AnswerNotJSON"
 	// reasonWrongKind: the response has another kind or apiVersion than the hook's.
 	reasonWrongKind = "WrongKind"
-	// reasonInvalidAnswer: the response has a field with an invalid value.
-	reasonInvalidAnswer = "InvalidAnswer"
-	// reasonAnsweredFailure: the response has status Failure.
-	reasonAnsweredFailure = "AnsweredFailure"
+	// reasonInvalidResponse: the response has a field with an invalid value.
+	reasonInvalidResponse = "InvalidAnswer"
+	// reasonFailureResponse: the response has status Failure.
+	reasonFailureResponse = "AnsweredFailure"
 	// ReasonCircuitOpen: the extension or handler failed repeatedly and is not called for a while.
 	ReasonCircuitOpen = "CircuitOpen"
 	// ReasonBusy: the maximum number of calls to the extension is in flight.
@@ -40,9 +40,9 @@ const (
 	reasonInvalidDiscovery = "InvalidDiscovery"
 )
 
-// callError reports whether failure policies and circuit breakers apply to an error: the extension was not reached, or
+// isCallError reports whether failure policies and circuit breakers apply to an error: the extension was not reached, or
 // did not return a response. All other errors come from an extension that is reachable.
-func callError(f *fault.Fault) bool {
+func isCallError(f *fault.Fault) bool {
 	switch f.Reason {
 	case reasonNotJSON,
 		reasonHostUnknown, reasonRefused, reasonNoRoute, reasonExpired, reasonWrongHost,
@@ -53,19 +53,19 @@ func callError(f *fault.Fault) bool {
 	return false
 }
 
-// ignored reports whether a handler's failure policy turns the error into a success without a message.
-func ignored(err error, policy runtimev1.FailurePolicy) bool {
+// isIgnored reports whether a handler's failure policy turns the error into a success without a message.
+func isIgnored(err error, policy runtimev1.FailurePolicy) bool {
 	f := fault.As(err)
 	if f == nil || policy != runtimev1.FailurePolicyIgnore {
 		return false
 	}
-	return callError(f) || f.Reason == ReasonCircuitOpen
+	return isCallError(f) || f.Reason == ReasonCircuitOpen
 }
 
 // failureOf returns the fault of an error that counts as a failure of the extension, or nil.
 func failureOf(err error) *fault.Fault {
 	var f *fault.Fault
-	if !errors.As(err, &f) || !callError(f) {
+	if !errors.As(err, &f) || !isCallError(f) {
 		return nil
 	}
 	return f

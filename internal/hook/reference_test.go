@@ -62,7 +62,7 @@ func TestReferenceServer(t *testing.T) {
 	}
 
 	upgrade := &hooksv1.BeforeClusterUpgradeResponse{}
-	call := Invocation{Request: &hooksv1.BeforeClusterUpgradeRequest{Cluster: Slim(cluster("ns"))}, Response: upgrade}
+	call := Invocation{Request: &hooksv1.BeforeClusterUpgradeRequest{Cluster: ClusterForRequest(cluster("ns"))}, Response: upgrade}
 	for range 2 { // the second answer is the one that was kept
 		if _, err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
 			t.Fatal(err)

@@ -39,10 +39,10 @@ type Config struct {
 
 // Extensions is the registry of all extensions, and the client to call them. It is safe for concurrent use.
 type Extensions struct {
-	catalog *hooks.Catalog
-	cfg     Config
-	metrics *metrics
-	answers *responseCache
+	catalog   *hooks.Catalog
+	cfg       Config
+	metrics   *metrics
+	responses *responseCache
 	// blockedSince holds the start of each handler's blocking period, as text.
 	blockedSince *responseCache
 
@@ -76,7 +76,7 @@ func New(cfg Config) (*Extensions, error) {
 		return nil, err
 	}
 	return &Extensions{
-		catalog: cfg.Catalog, cfg: cfg, metrics: m, answers: newAnswers(cfg.Now), blockedSince: newAnswers(cfg.Now),
+		catalog: cfg.Catalog, cfg: cfg, metrics: m, responses: newResponseCache(cfg.Now), blockedSince: newResponseCache(cfg.Now),
 		byName: map[string]*extension{},
 	}, nil
 }
@@ -122,8 +122,8 @@ func (e *Extensions) Restore(c *runtimev1.ExtensionConfig) (problem error) {
 		e.mu.Unlock()
 		return errors.Join(problem, err)
 	}
-	isNew := x.followed != x.settings.generation
-	x.followed = x.settings.generation
+	isNew := x.notifiedGeneration != x.settings.generation
+	x.notifiedGeneration = x.settings.generation
 	found := meta.IsStatusConditionTrue(c.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition)
 	if len(handlers) > 0 || found { // an extension may have no handlers any more
 		isNew = e.setHandlers(x, handlers) || isNew
@@ -169,7 +169,7 @@ func (e *Extensions) connect(x *extension, endpoint Endpoint) error {
 	if x.conn != nil && x.conn.Endpoint() == endpoint {
 		return nil
 	}
-	conn, err := NewConn(endpoint, ConnOptions{Certificates: e.cfg.Certificates, Keep: 2 * callsAtOnce})
+	conn, err := NewConn(endpoint, ConnOptions{Certificates: e.cfg.Certificates, MaxIdleConns: 2 * callsAtOnce})
 	if err != nil {
 		return err
 	}

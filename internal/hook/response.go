@@ -25,17 +25,17 @@ func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, e
 	strict, err := json.UnmarshalStrict(body, response)
 	if err != nil {
 		// Either the body is not valid JSON or a field has another type; only the kind distinguishes the two.
-		if got := typeOfDocument(body); !fits(got, h) {
+		if got := typeOfDocument(body); !matchesHook(got, h) {
 			return nil, nil, wrongKind(got, h)
 		}
 		return nil, nil, fault.New(fault.Unreachable, reasonNotJSON, "the answer is not a %s in JSON", h.ResponseKind()).With("cause", ClipMessage(err.Error()))
 	}
-	if got := typeOfResponse(response, body); !fits(got, h) {
+	if got := typeOfResponse(response, body); !matchesHook(got, h) {
 		return nil, nil, wrongKind(got, h)
 	}
 	h.StampResponse(response)
 	response.SetMessage(ClipMessage(response.GetMessage()))
-	return response, errors.Join(strict...), check(response)
+	return response, errors.Join(strict...), validateResponse(response)
 }
 
 // maxValues limits the number of JSON values in a response. Values of three bytes become objects of about a hundred
@@ -43,8 +43,8 @@ func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, e
 // ClusterClass has fewer values.
 const maxValues = 1 << 16
 
-// fits reports whether apiVersion and kind of a document are each either empty or equal to the hook's response type.
-func fits(got metav1.TypeMeta, h hooks.Hook) bool {
+// matchesHook reports whether apiVersion and kind of a document are each either empty or equal to the hook's response type.
+func matchesHook(got metav1.TypeMeta, h hooks.Hook) bool {
 	return (got.APIVersion == "" || got.APIVersion == h.APIVersion()) && (got.Kind == "" || got.Kind == h.ResponseKind())
 }
 
@@ -66,11 +66,11 @@ func typeOfDocument(body []byte) metav1.TypeMeta {
 }
 
 func wrongKind(got metav1.TypeMeta, h hooks.Hook) error {
-	return fault.New(fault.Invalid, reasonWrongKind, "the answer is a %s, want %s of %s", describe(got), h.ResponseKind(), h.APIVersion())
+	return fault.New(fault.Invalid, reasonWrongKind, "the answer is a %s, want %s of %s", describeType(got), h.ResponseKind(), h.APIVersion())
 }
 
-// describe formats the type of a document for a message. At least one of apiVersion and kind is set.
-func describe(t metav1.TypeMeta) string {
+// describeType formats the type of a document for a message. At least one of apiVersion and kind is set.
+func describeType(t metav1.TypeMeta) string {
 	switch {
 	case t.Kind == "":
 		return "document of " + clip(t.APIVersion) + " without kind"
@@ -111,8 +111,8 @@ func clipTo(text string, most int) string {
 	}, text)
 }
 
-// check validates the status and retryAfterSeconds of a response of the right kind.
-func check(response hooks.Response) error {
+// validateResponse validates the status and retryAfterSeconds of a response of the right kind.
+func validateResponse(response hooks.Response) error {
 	switch status := response.GetStatus(); status {
 	case hooksv1.ResponseStatusSuccess:
 	case hooksv1.ResponseStatusFailure:
@@ -120,15 +120,15 @@ func check(response hooks.Response) error {
 		if message == "" {
 			message = "no message"
 		}
-		return fault.New(fault.Transient, reasonAnsweredFailure, "answered Failure: %s", message)
+		return fault.New(fault.Transient, reasonFailureResponse, "answered Failure: %s", message)
 	case "":
-		return fault.New(fault.Invalid, reasonInvalidAnswer, "the answer has no status; want Success or Failure")
+		return fault.New(fault.Invalid, reasonInvalidResponse, "the answer has no status; want Success or Failure")
 	default:
-		return fault.New(fault.Invalid, reasonInvalidAnswer, "the answer has status %q; want Success or Failure",
+		return fault.New(fault.Invalid, reasonInvalidResponse, "the answer has status %q; want Success or Failure",
 			clip(string(status)))
 	}
 	if retry, ok := response.(hooks.RetryResponse); ok && retry.GetRetryAfterSeconds() < 0 {
-		return fault.New(fault.Invalid, reasonInvalidAnswer, "the answer has retryAfterSeconds %d; want 0 or more",
+		return fault.New(fault.Invalid, reasonInvalidResponse, "the answer has retryAfterSeconds %d; want 0 or more",
 			retry.GetRetryAfterSeconds())
 	}
 	return nil

@@ -16,9 +16,9 @@ import (
 
 const (
 	// Limits of the response cache: lifetime of an entry, number of entries and total bytes.
-	keptLongest = 24 * time.Hour
-	keptMost    = 8192
-	keptBytes   = 32 << 20
+	maxCacheTTL     = 24 * time.Hour
+	maxCacheEntries = 8192
+	maxCacheBytes   = 32 << 20
 )
 
 // responseCache is a cache of responses with an expiry time for each entry. When a limit is exceeded, the least
@@ -38,13 +38,13 @@ type cacheEntry struct {
 	expires time.Time
 }
 
-func newAnswers(now func() time.Time) *responseCache {
+func newResponseCache(now func() time.Time) *responseCache {
 	return &responseCache{now: now, byKey: map[string]*list.Element{}, used: list.New()}
 }
 
-// keyOf returns the cache key of a response: the handler, the generation of its ExtensionConfig, the number of refresh
+// cacheKey returns the cache key of a response: the handler, the generation of its ExtensionConfig, the number of refresh
 // requests, the object, and the input.
-func keyOf(t target, of client.Object, input string, body []byte) string {
+func cacheKey(t target, of client.Object, input string, body []byte) string {
 	if input == "" {
 		sum := sha256.Sum256(body)
 		input = hex.EncodeToString(sum[:])
@@ -53,12 +53,12 @@ func keyOf(t target, of client.Object, input string, body []byte) string {
 		of.GetNamespace(), of.GetName(), of.GetUID(), input)
 }
 
-// keepFor returns how long a response may be reused.
-func keepFor(answer hooks.Response, reuse time.Duration) time.Duration {
+// cacheTTL returns how long a response may be reused.
+func cacheTTL(answer hooks.Response, reuse time.Duration) time.Duration {
 	if r, ok := answer.(hooks.RetryResponse); ok && r.GetRetryAfterSeconds() > 0 {
-		return min(time.Duration(r.GetRetryAfterSeconds())*time.Second, keptLongest)
+		return min(time.Duration(r.GetRetryAfterSeconds())*time.Second, maxCacheTTL)
 	}
-	return min(reuse, keptLongest)
+	return min(reuse, maxCacheTTL)
 }
 
 // get returns a response that has not expired, or nil. Its retryAfterSeconds is the remaining time, rounded up.
@@ -102,12 +102,12 @@ func (a *responseCache) put(key string, body []byte, d time.Duration) {
 	if old := a.byKey[key]; old != nil {
 		a.drop(old)
 	}
-	if d <= 0 || len(body) > keptBytes/8 {
+	if d <= 0 || len(body) > maxCacheBytes/8 {
 		return
 	}
 	a.byKey[key] = a.used.PushFront(cacheEntry{key: key, body: body, expires: a.now().Add(d)})
 	a.bytes += len(key) + len(body)
-	for a.used.Len() > keptMost || a.bytes > keptBytes {
+	for a.used.Len() > maxCacheEntries || a.bytes > maxCacheBytes {
 		a.drop(a.used.Back())
 	}
 }
@@ -126,7 +126,7 @@ const blockingStartTTL = time.Hour
 // blocks.
 func (e *Extensions) recordBlocking(t target, of client.Object, answer hooks.Response) (Blocking, bool) {
 	t.fresh = 0 // a refresh does not reset the start of the blocking period
-	key := keyOf(t, of, "since", nil)
+	key := cacheKey(t, of, "since", nil)
 	r, ok := answer.(hooks.RetryResponse)
 	if !ok || r.GetRetryAfterSeconds() <= 0 {
 		e.blockedSince.put(key, nil, 0)

@@ -19,7 +19,7 @@ import (
 func TestKeptAnswerEndsWhileItIsRead(t *testing.T) {
 	begin := time.Unix(0, 0)
 	readings := []time.Time{begin, begin.Add(30*time.Second - 1), begin.Add(31 * time.Second)}
-	a := newAnswers(func() time.Time {
+	a := newResponseCache(func() time.Time {
 		now := readings[0]
 		if len(readings) > 1 {
 			readings = readings[1:]
@@ -43,7 +43,7 @@ func TestKeptAnswerEndsWhileItIsRead(t *testing.T) {
 // RT-14
 func TestAnswersAreKept(t *testing.T) {
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
-	x.Handle(hooktest.Handler("wait", "BeforeClusterCreate"), hooktest.Answer(answered("not yet", 30)))
+	x.Handle(hooktest.Handler("wait", "BeforeClusterCreate"), hooktest.Respond(answered("not yet", 30)))
 	path := pathOf("wait")
 	w.mustDiscover(x.ExtensionConfig("ext"))
 	ask := func(input string) *hooksv1.BeforeClusterCreateResponse {
@@ -75,7 +75,7 @@ func TestAnswersAreKept(t *testing.T) {
 			t.Errorf("%s: retryAfterSeconds %d after %d calls, want %d after %d", s.reason, response.RetryAfterSeconds, got, s.retry, s.calls)
 		}
 	}
-	x.Serve(path, hooktest.Answer(answered("go on", 0)))
+	x.Serve(path, hooktest.Respond(answered("go on", 0)))
 	w.clock.forward(time.Minute)
 	ask("v1")
 	if ask("v1"); len(x.Bodies(path)) != 5 {
@@ -83,7 +83,7 @@ func TestAnswersAreKept(t *testing.T) {
 	}
 	changed := x.ExtensionConfig("ext")
 	changed.Generation++
-	x.Serve(path, hooktest.Answer(answered("not yet", 3600)))
+	x.Serve(path, hooktest.Respond(answered("not yet", 3600)))
 	ask("v3")
 	w.mustDiscover(changed)
 	if ask("v3"); len(x.Bodies(path)) != 7 {
@@ -94,7 +94,7 @@ func TestAnswersAreKept(t *testing.T) {
 // RT-06, RT-14: a request to discover an extension once more is answered once, and answers from before it are not used.
 func TestRefresh(t *testing.T) {
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
-	x.Handle(hooktest.Handler("wait", "BeforeClusterCreate"), hooktest.Answer(answered("not yet", 3600)))
+	x.Handle(hooktest.Handler("wait", "BeforeClusterCreate"), hooktest.Respond(answered("not yet", 3600)))
 	path := pathOf("wait")
 	c := x.ExtensionConfig("ext")
 	w.mustDiscover(c)
@@ -147,7 +147,7 @@ func TestReuse(t *testing.T) { // RT-14
 	response := &hooksv1.DiscoverVariablesResponse{TypeMeta: typeOf("DiscoverVariablesResponse")}
 	response.Status = hooksv1.ResponseStatusSuccess
 	response.Variables = []clusterv1.ClusterClassVariable{{Name: "size"}}
-	x.Handle(hooktest.Handler("vars", "DiscoverVariables"), hooktest.Answer(response))
+	x.Handle(hooktest.Handler("vars", "DiscoverVariables"), hooktest.Respond(response))
 	w.mustDiscover(x.ExtensionConfig("ext"))
 	for range 3 {
 		got := &hooksv1.DiscoverVariablesResponse{}
@@ -169,19 +169,19 @@ func TestReuse(t *testing.T) { // RT-14
 
 func TestKeptAnswersAreBounded(t *testing.T) {
 	c := &clock{now: time.Unix(0, 0)}
-	a := newAnswers(c.Now)
-	for i := range keptMost + 100 {
+	a := newResponseCache(c.Now)
+	for i := range maxCacheEntries + 100 {
 		a.put(fmt.Sprint(i), []byte("x"), time.Hour)
 	}
-	if a.used.Len() != keptMost || len(a.byKey) != keptMost {
-		t.Errorf("%d answers are kept, want %d", a.used.Len(), keptMost)
+	if a.used.Len() != maxCacheEntries || len(a.byKey) != maxCacheEntries {
+		t.Errorf("%d answers are kept, want %d", a.used.Len(), maxCacheEntries)
 	}
-	big := make([]byte, keptBytes/8)
+	big := make([]byte, maxCacheBytes/8)
 	for i := range 20 {
 		a.put(fmt.Sprint("big", i), big, time.Hour)
 	}
-	if a.bytes > keptBytes {
-		t.Errorf("%d bytes are kept, at most %d", a.bytes, keptBytes)
+	if a.bytes > maxCacheBytes {
+		t.Errorf("%d bytes are kept, at most %d", a.bytes, maxCacheBytes)
 	}
 	for a.used.Len() > 0 {
 		a.drop(a.used.Back())
@@ -194,8 +194,8 @@ func TestKeptAnswersAreBounded(t *testing.T) {
 // LH-17: who blocks, why, and since when.
 func TestBlocking(t *testing.T) {
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
-	x.Handle(hooktest.Handler("a", "BeforeClusterCreate"), hooktest.Answer(answered("", 0)))
-	x.Handle(hooktest.Handler("b", "BeforeClusterCreate"), hooktest.Answer(answered("no room", 30)))
+	x.Handle(hooktest.Handler("a", "BeforeClusterCreate"), hooktest.Respond(answered("", 0)))
+	x.Handle(hooktest.Handler("b", "BeforeClusterCreate"), hooktest.Respond(answered("no room", 30)))
 	w.mustDiscover(x.ExtensionConfig("ext"))
 	began := w.clock.Now()
 	check := func(reason string, want ...Blocking) {
@@ -210,12 +210,12 @@ func TestBlocking(t *testing.T) {
 	w.clock.forward(10 * time.Second)
 	check("a kept answer", Blocking{"b.ext", "no room", began, 20 * time.Second})
 	w.clock.forward(10 * time.Minute)
-	x.Serve(pathOf("b"), hooktest.Answer(answered("still no room", 5)))
+	x.Serve(pathOf("b"), hooktest.Respond(answered("still no room", 5)))
 	check("much later", Blocking{"b.ext", "still no room", began, 5 * time.Second})
 	w.clock.forward(10 * time.Second)
-	x.Serve(pathOf("b"), hooktest.Answer(answered("", 0)))
+	x.Serve(pathOf("b"), hooktest.Respond(answered("", 0)))
 	check("it lets go")
-	x.Serve(pathOf("b"), hooktest.Answer(answered("again", 5)))
+	x.Serve(pathOf("b"), hooktest.Respond(answered("again", 5)))
 	check("it blocks again", Blocking{"b.ext", "again", w.clock.Now(), 5 * time.Second})
 }
 
@@ -232,7 +232,7 @@ func TestKeptAnswersNeedNoRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, x := newWorld(t, func(c *Config) { c.Catalog = catalog }), hooktest.Start(t, hooktest.Options{})
-	x.Handle(hooktest.Handler("old", "BeforeClusterCreate"), hooktest.Answer(answered("wait", 20)))
+	x.Handle(hooktest.Handler("old", "BeforeClusterCreate"), hooktest.Respond(answered("wait", 20)))
 	w.mustDiscover(x.ExtensionConfig("ext"))
 	for _, want := range []struct {
 		input          string

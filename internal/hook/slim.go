@@ -16,10 +16,10 @@ import (
 // conversionData is the annotation in which older API versions preserve fields that they do not have.
 const conversionData = "cluster.x-k8s.io/conversion-data"
 
-// Slim returns the Cluster as it is sent in requests: without status, managed fields and the annotations that repeat
+// ClusterForRequest returns the Cluster as it is sent in requests: without status, managed fields and the annotations that repeat
 // the whole object, which account for most of its size. The Cluster itself is not changed; the copy shares memory with
 // it.
-func Slim(cluster *clusterv1.Cluster) clusterv1.Cluster {
+func ClusterForRequest(cluster *clusterv1.Cluster) clusterv1.Cluster {
 	out := clusterv1.Cluster{TypeMeta: cluster.TypeMeta, ObjectMeta: cluster.ObjectMeta, Spec: cluster.Spec}
 	out.ManagedFields = nil
 	out.Annotations = maps.Clone(cluster.Annotations)
@@ -33,7 +33,7 @@ func Slim(cluster *clusterv1.Cluster) clusterv1.Cluster {
 // Cluster as it is sent in requests, and additional values, such as other fields of the request. It does not change
 // when Slipway records progress in annotations, or when the status is updated.
 func digest(cluster *clusterv1.Cluster, more ...string) string {
-	slim := Slim(cluster)
+	slim := ClusterForRequest(cluster)
 	slim.ResourceVersion, slim.Generation = "", 0
 	delete(slim.Annotations, runtimev1.PendingHooksAnnotation)
 	delete(slim.Annotations, clusterv1.ClusterTopologyUpgradeStepAnnotation)

@@ -19,7 +19,7 @@ func TestSlim(t *testing.T) {
 	}
 	c.Status.Phase = "Provisioned"
 	c.Spec.Paused = ptr(true)
-	data, err := json.Marshal(Slim(c))
+	data, err := json.Marshal(ClusterForRequest(c))
 	if err != nil {
 		t.Fatal(err)
 	}

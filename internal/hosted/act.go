@@ -29,7 +29,7 @@ const unwatchedRecheck = 100 * time.Millisecond
 type (
 	// createAuthority creates the Secret of one of the cluster's CAs or key pairs.
 	createAuthority struct {
-		Purpose Purpose
+		Purpose secretPurpose
 		Cluster string
 	}
 	// createKeys creates the Secret with the keys for encryption at rest.
@@ -38,7 +38,7 @@ type (
 	writeKubeconfig struct{ Cluster, Why string }
 	// ownSecret restores the control plane as the owner of a Secret of the cluster.
 	ownSecret struct {
-		Purpose Purpose
+		Purpose secretPurpose
 		Cluster string
 	}
 	// startProcess starts the control plane, or restarts it with another configuration.
@@ -49,8 +49,8 @@ type (
 	}
 	// applyAddons applies the objects that nodes need to the workload cluster.
 	applyAddons struct{ Hash string }
-	// noteInitialized records in an annotation that the control plane was initialized.
-	noteInitialized struct{}
+	// recordInitialized records in an annotation that the control plane was initialized.
+	recordInitialized struct{}
 	// reserveEndpoint chooses the endpoint of the control plane.
 	reserveEndpoint struct{}
 	// changeProcess applies a change to a running control plane that its backend reports as pending.
@@ -81,7 +81,7 @@ func (a startProcess) String() string {
 func (a applyAddons) String() string {
 	return "apply what nodes need to the workload cluster, revision " + a.Hash
 }
-func (noteInitialized) String() string {
+func (recordInitialized) String() string {
 	return "note in an annotation that the control plane was initialized: a restore may lose its status"
 }
 func (reserveEndpoint) String() string {
@@ -105,7 +105,7 @@ func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Acti
 	}
 	switch a := action.(type) {
 	case createAuthority:
-		data, err := secrets.Generate(a.Purpose, secrets.Keys{}, s.Now)
+		data, err := secrets.Generate(a.Purpose, secrets.KeyOptions{}, s.Now)
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Acti
 		return b.ControlPlanes.Start(ctx, nameOf(s.Plane), configOf(s, endpointOf(s)), content)
 	case applyAddons:
 		return c.applyAddons(ctx, s)
-	case noteInitialized:
+	case recordInitialized:
 		return c.writer.Patch(ctx, s.Plane, func(o client.Object) {
 			metav1.SetMetaDataAnnotation(&o.(*hostedv1.HostedControlPlane).ObjectMeta, hostedv1.InitializedAnnotation, "true")
 		})
@@ -195,7 +195,7 @@ func files(s snapshot) (map[string][]byte, error) {
 		if err != nil {
 			return nil, fault.New(fault.Invalid, "AuthorityInvalid", "Secret %s cannot be used", s.Secrets[purpose].Name).From(err)
 		}
-		name := map[Purpose]string{purposeCA: processconfig.CA, purposeEtcd: processconfig.EtcdCA, purposeProxy: processconfig.ProxyCA, purposeSA: processconfig.SigningSA}[purpose]
+		name := map[secretPurpose]string{purposeCA: processconfig.CA, purposeEtcd: processconfig.EtcdCA, purposeProxy: processconfig.ProxyCA, purposeSA: processconfig.SigningSA}[purpose]
 		extension := ".crt"
 		if purpose == purposeSA {
 			extension = ".pub"

@@ -24,30 +24,30 @@ type inspectAddons struct{}
 func (inspectAddons) String() string { return "read how the add-ons of the workload cluster fare" }
 
 // Maximum age of a reading. Add-ons are also read without a change, because the watch on a workload cluster
-// can be missing or denied. After frequent changes, they are read at most once per changedFor.
+// can be missing or denied. After frequent changes, they are read at most once per changedMaxAge.
 const (
-	goodFor    = 2 * time.Minute
-	badFor     = 20 * time.Second
-	changedFor = time.Second
+	healthyMaxAge   = 2 * time.Minute
+	unhealthyMaxAge = 20 * time.Second
+	changedMaxAge   = time.Second
 )
 
 // decideAddons requests a read if the last reading is too old, or outdated by a change.
 func decideAddons(s snapshot, p *reconciler.Plan) {
-	if !hasAddons(s.Terms, s.Plane) {
+	if !hasAddons(s.Capabilities, s.Plane) {
 		return
 	}
-	lasts := badFor
+	lasts := unhealthyMaxAge
 	switch {
 	case s.Addons.Outdated:
-		lasts = changedFor
+		lasts = changedMaxAge
 	case s.Addons.State == (addons.State{}) && s.Addons.Err == "":
-		lasts = goodFor
+		lasts = healthyMaxAge
 	}
 	if left := s.Addons.At.Add(lasts).Sub(s.Now); !s.Addons.At.IsZero() && left > 0 {
 		p.RecheckIn(left)
 		return
 	}
-	p.Ask = append(p.Ask, inspectAddons{})
+	p.Reads = append(p.Reads, inspectAddons{})
 }
 
 // hasAddons reports whether this controller applies add-ons to the workload cluster.
@@ -75,19 +75,19 @@ func (c *controller) inspectAddons(ctx context.Context, s snapshot) (addons.Read
 
 // watchAddons enqueues the control plane when its add-ons change, if the workload cluster is connected.
 func (c *controller) watchAddons(ctx context.Context, s snapshot) error {
-	if c.workloads == nil || !s.Process.Ready || !hasAddons(s.Terms, s.Plane) {
+	if c.workloads == nil || !s.Process.Ready || !hasAddons(s.Capabilities, s.Plane) {
 		return nil
 	}
 	name, request := nameOf(s.Plane), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s.Plane)}
 	for _, kind := range []client.Object{&appsv1.DaemonSet{}, &appsv1.Deployment{}} {
 		err := c.workloads.Watch(ctx, client.ObjectKeyFromObject(s.Cluster), workload.WatchRequest{
-			Controller: Name, Kind: kind, Changed: addons.Matters,
+			Controller: Name, Kind: kind, Changed: addons.AffectsState,
 			Map: func(context.Context, client.Object) []reconcile.Request {
 				c.addons.Changed(name)
 				return []reconcile.Request{request}
 			},
 		})
-		if fault.KindOf(err) == fault.Unreachable { // ofConnection enqueues when a connection exists
+		if fault.KindOf(err) == fault.Unreachable { // requestsForConnection enqueues when a connection exists
 			return nil
 		}
 		if err != nil {
@@ -97,13 +97,13 @@ func (c *controller) watchAddons(ctx context.Context, s snapshot) error {
 	return nil
 }
 
-// ofConnection enqueues the control plane when its workload cluster is connected or disconnected.
-func (c *controller) ofConnection(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
+// requestsForConnection enqueues the control plane when its workload cluster is connected or disconnected.
+func (c *controller) requestsForConnection(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	o := &clusterv1.Cluster{}
 	if c.client.Get(ctx, cluster, o, client.UnsafeDisableDeepCopy) != nil { // the Cluster was deleted
 		return nil
 	}
-	requests := ofCluster(ctx, o)
+	requests := requestsForCluster(ctx, o)
 	if len(requests) == 0 {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (c *controller) ofConnection(ctx context.Context, cluster client.ObjectKey)
 	if c.client.Get(ctx, requests[0].NamespacedName, plane, client.UnsafeDisableDeepCopy) != nil {
 		return nil
 	}
-	if b, err := c.backendOf(plane); err != nil || !hasAddons(b.ControlPlanes.Terms(c.policy), plane) {
+	if b, err := c.backendOf(plane); err != nil || !hasAddons(b.ControlPlanes.Capabilities(c.policy), plane) {
 		return nil
 	}
 	return requests

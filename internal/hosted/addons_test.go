@@ -53,7 +53,7 @@ func connectedTo(t *testing.T, server *apiserver.Server) (*controller, workqueue
 	}}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(queue.ShutDown)
-	must(t, clusters.Changed(Name, ctl.ofConnection).Start(t.Context(), queue))
+	must(t, clusters.Changed(Name, ctl.requestsForConnection).Start(t.Context(), queue))
 	_, err = clusters.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(c)})
 	must(t, err)
 	return ctl, queue
@@ -112,8 +112,8 @@ func TestAddonsFollowTheWorkloadCluster(t *testing.T) {
 		s := running(t, func(s *snapshot) { s.Now, s.Process.Local = at, "127.1.2.3:6443" })
 		must(t, ctl.watchAddons(t.Context(), s))
 		s.Addons = ctl.addons.Get(nameOf(s.Plane))
-		for _, q := range decide(s).Ask {
-			s, err = ctl.answer(t.Context(), s, q)
+		for _, q := range decide(s).Reads {
+			s, err = ctl.readRequested(t.Context(), s, q)
 			must(t, err)
 		}
 		return s.Addons.State
@@ -122,7 +122,7 @@ func TestAddonsFollowTheWorkloadCluster(t *testing.T) {
 		t.Helper()
 		for got := seen(); got != want; got = seen() {
 			enqueued(t, queue)
-			at = at.Add(changedFor)
+			at = at.Add(changedMaxAge)
 		}
 	}
 	until(addons.State{NoNodes: true})
@@ -154,14 +154,14 @@ func TestAddonsThatChangeWhileTheyAreRead(t *testing.T) {
 		return addons.State{NoNodes: true}, nil
 	}
 	s := running(t, func(s *snapshot) { s.Process.Local = "127.1.2.3:6443" })
-	_, err := ctl.answer(t.Context(), s, inspectAddons{})
+	_, err := ctl.readRequested(t.Context(), s, inspectAddons{})
 	must(t, err)
 	s.Addons = ctl.addons.Get(nameOf(s.Plane))
-	if p := decide(s); len(p.Ask) > 0 || p.Recheck != changedFor {
-		t.Errorf("at once: %v, again in %s", p.Ask, p.Recheck)
+	if p := decide(s); len(p.Reads) > 0 || p.Recheck != changedMaxAge {
+		t.Errorf("at once: %v, again in %s", p.Reads, p.Recheck)
 	}
-	s.Now = s.Now.Add(changedFor)
-	if diff := cmp.Diff([]any{inspectAddons{}}, []any{decide(s).Ask[0]}); diff != "" {
+	s.Now = s.Now.Add(changedMaxAge)
+	if diff := cmp.Diff([]any{inspectAddons{}}, []any{decide(s).Reads[0]}); diff != "" {
 		t.Error(diff)
 	}
 	ctl.addons.Forget("ns.p")
@@ -179,7 +179,7 @@ func TestConnections(t *testing.T) {
 		change(p)
 		ctl := &controller{client: fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(c, p).Build(), backends: backends(processes{})}
 		maps.Copy(ctl.backends, simulatedBackend(&simulation{}))
-		return ctl.ofConnection(t.Context(), client.ObjectKeyFromObject(c))
+		return ctl.requestsForConnection(t.Context(), client.ObjectKeyFromObject(c))
 	}
 	if diff := cmp.Diff([]reconcile.Request{planeRequest}, withPlane(func(*hostedv1.HostedControlPlane) {})); diff != "" {
 		t.Error(diff)
@@ -199,32 +199,32 @@ func TestAddonsAreReadAgain(t *testing.T) {
 	at := func(d time.Duration) snapshot {
 		s := running(t, func(s *snapshot) { s.Now, s.Process.Local = now.Add(d), "127.1.2.3:6443" })
 		s.Addons = ctl.addons.Get(nameOf(s.Plane))
-		if p := decide(s); len(p.Ask) > 0 {
-			answered, err := ctl.answer(t.Context(), s, p.Ask[0])
-			if err != nil || len(decide(answered).Ask) > 0 {
+		if p := decide(s); len(p.Reads) > 0 {
+			answered, err := ctl.readRequested(t.Context(), s, p.Reads[0])
+			if err != nil || len(decide(answered).Reads) > 0 {
 				t.Fatalf("asked again: %v", err)
 			}
 			return answered
 		}
 		return s
 	}
-	if s := at(0); calls != 1 || s.Addons.Problem != "x" || decide(s).Recheck != badFor {
+	if s := at(0); calls != 1 || s.Addons.Problem != "x" || decide(s).Recheck != unhealthyMaxAge {
 		t.Errorf("%d calls, %+v", calls, s.Addons)
 	}
 	state = addons.State{}
-	if at(badFor - time.Second); calls != 1 {
+	if at(unhealthyMaxAge - time.Second); calls != 1 {
 		t.Error("read again too soon")
 	}
-	if s := at(badFor); calls != 2 || s.Addons.Problem != "" || decide(s).Recheck != goodFor {
+	if s := at(unhealthyMaxAge); calls != 2 || s.Addons.Problem != "" || decide(s).Recheck != healthyMaxAge {
 		t.Errorf("%d calls, %+v", calls, s.Addons)
 	}
-	if at(badFor + goodFor - time.Second); calls != 2 {
+	if at(unhealthyMaxAge + healthyMaxAge - time.Second); calls != 2 {
 		t.Error("read again too soon")
 	}
 	ctl.inspect = func(context.Context, *rest.Config, addons.Params) (addons.State, error) {
 		return addons.State{}, errors.New("x")
 	}
-	if s := at(badFor + goodFor); s.Addons.Err == "" {
+	if s := at(unhealthyMaxAge + healthyMaxAge); s.Addons.Err == "" {
 		t.Error("an error is not said")
 	}
 }

@@ -25,30 +25,30 @@ type conditionInput struct {
 
 // conditions computes the conditions.
 var conditions = condition.Table[conditionInput]{
-	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
-	{Type: hostedv1.VersionSupportedCondition, Of: conditionInput.versionSupported},
-	{Type: hostedv1.CertificatesAvailableCondition, Of: conditionInput.certificates},
-	{Type: hostedv1.EncryptionKeysAvailableCondition, Of: conditionInput.encryptionKeys},
-	{Type: hostedv1.ProcessRunningCondition, Of: conditionInput.processRunning},
-	{Type: hostedv1.EtcdClusterAvailableCondition, Of: conditionInput.etcd},
-	{Type: hostedv1.AddonsAppliedCondition, Of: conditionInput.addonsApplied},
-	{Type: hostedv1.AddonsAvailableCondition, Of: conditionInput.addonsAvailable},
-	{Type: hostedv1.RestoredCondition, Of: conditionInput.restored},
-	{Type: clusterv1.RollingOutCondition, Polarity: condition.Negative, Of: conditionInput.rollingOut},
-	{Type: hostedv1.AvailableCondition, Over: conditionInput.available},
-	{Type: clusterv1.ReadyCondition, Over: conditionInput.ready},
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
+	{Type: hostedv1.VersionSupportedCondition, Compute: conditionInput.versionSupported},
+	{Type: hostedv1.CertificatesAvailableCondition, Compute: conditionInput.certificates},
+	{Type: hostedv1.EncryptionKeysAvailableCondition, Compute: conditionInput.encryptionKeys},
+	{Type: hostedv1.ProcessRunningCondition, Compute: conditionInput.processRunning},
+	{Type: hostedv1.EtcdClusterAvailableCondition, Compute: conditionInput.etcd},
+	{Type: hostedv1.AddonsAppliedCondition, Compute: conditionInput.addonsApplied},
+	{Type: hostedv1.AddonsAvailableCondition, Compute: conditionInput.addonsAvailable},
+	{Type: hostedv1.RestoredCondition, Compute: conditionInput.restored},
+	{Type: clusterv1.RollingOutCondition, Polarity: condition.Negative, Compute: conditionInput.rollingOut},
+	{Type: hostedv1.AvailableCondition, Summarize: conditionInput.available},
+	{Type: clusterv1.ReadyCondition, Summarize: conditionInput.ready},
 }
 
 // ready is true if the control plane matches its spec. Generic tools that wait for objects read it.
-func (j conditionInput) ready(set condition.Set) condition.Verdict {
+func (j conditionInput) ready(set condition.Set) condition.Result {
 	return condition.Summarize(set, condition.Reasons{
-		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason,
+		Info: clusterv1.ReadyReason, Issue: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason,
 	}, condition.Part{Type: hostedv1.AvailableCondition}, condition.Part{Type: hostedv1.VersionSupportedCondition},
 		condition.Part{Type: clusterv1.RollingOutCondition, Polarity: condition.Negative},
 		condition.Part{Type: clusterv1.DeletingCondition, Polarity: condition.Negative})
 }
 
-func (j conditionInput) deleting() condition.Verdict {
+func (j conditionInput) deleting() condition.Result {
 	switch {
 	case j.Plane.DeletionTimestamp.IsZero():
 		return condition.False(clusterv1.NotDeletingReason, "")
@@ -58,18 +58,18 @@ func (j conditionInput) deleting() condition.Verdict {
 	return condition.True(clusterv1.DeletionCompletedReason)
 }
 
-func (j conditionInput) versionSupported() condition.Verdict {
+func (j conditionInput) versionSupported() condition.Result {
 	run, included := versionToRun(j.snapshot)
 	switch {
 	case included && run != j.Plane.Spec.Version:
-		return condition.TrueBecause("PatchVersion", fmt.Sprintf("%s has Kubernetes %s and not %s: the control plane runs %s; set spec.version to it when it suits you", j.Terms.HolderOfVersions(), run, j.Plane.Spec.Version, run))
+		return condition.TrueBecause("PatchVersion", fmt.Sprintf("%s has Kubernetes %s and not %s: the control plane runs %s; set spec.version to it when it suits you", j.Capabilities.VersionSource(), run, j.Plane.Spec.Version, run))
 	case included:
 		return condition.True("Supported")
 	}
 	return condition.False("NotSupported", notSupported(j.snapshot))
 }
 
-func (j conditionInput) certificates() condition.Verdict {
+func (j conditionInput) certificates() condition.Result {
 	if j.Cluster == nil {
 		return condition.Unknown("WaitingForCluster", j.waiting)
 	}
@@ -84,14 +84,14 @@ func (j conditionInput) certificates() condition.Verdict {
 		if purpose == purposeKubeconfig {
 			continue
 		}
-		if text := problem(purpose, secret, j.Now); text != "" {
+		if text := authorityProblem(purpose, secret, j.Now); text != "" {
 			return condition.False("Invalid", text)
 		}
 	}
 	return condition.True("Available")
 }
 
-func (j conditionInput) encryptionKeys() condition.Verdict {
+func (j conditionInput) encryptionKeys() condition.Result {
 	if !j.encrypts() {
 		return condition.True("NotNeeded")
 	}
@@ -104,10 +104,10 @@ func (j conditionInput) encryptionKeys() condition.Verdict {
 	return condition.True("Available")
 }
 
-func (j conditionInput) processRunning() condition.Verdict {
+func (j conditionInput) processRunning() condition.Result {
 	switch {
 	case j.Process.Running:
-		return condition.True(j.Terms.Running)
+		return condition.True(j.Capabilities.RunningReason)
 	case j.Quiesce.Mode == hostedv1.QuiesceStopped:
 		return condition.False("Stopped", "The control plane is stopped until annotation "+hostedv1.QuiesceAnnotation+" is removed")
 	case !j.Process.Exists:
@@ -119,12 +119,12 @@ func (j conditionInput) processRunning() condition.Verdict {
 	}
 	message := "The control plane died (" + j.Process.LastExit + ") and is started again"
 	if j.Process.Log != "" {
-		message += j.Terms.LogText(j.Plane) + "; it last said:\n" + j.Process.Log
+		message += j.Capabilities.LogText(j.Plane) + "; it last said:\n" + j.Process.Log
 	}
 	return condition.False("Died", message)
 }
 
-func (j conditionInput) etcd() condition.Verdict {
+func (j conditionInput) etcd() condition.Result {
 	if j.Process.EtcdReady {
 		return condition.True("Available")
 	}
@@ -137,9 +137,9 @@ func (j conditionInput) etcd() condition.Verdict {
 	return condition.Unknown("NotYetKnown", "The API server does not answer yet")
 }
 
-func (j conditionInput) addonsApplied() condition.Verdict {
+func (j conditionInput) addonsApplied() condition.Result {
 	switch {
-	case !j.Terms.Addons:
+	case !j.Capabilities.Addons:
 		return condition.True("NotNeeded")
 	case j.failed != "":
 		return condition.False("ApplyFailed", j.failed)
@@ -149,9 +149,9 @@ func (j conditionInput) addonsApplied() condition.Verdict {
 	return condition.False("NotApplied", j.orWaiting("What nodes need is being applied to the workload cluster"))
 }
 
-func (j conditionInput) addonsAvailable() condition.Verdict {
+func (j conditionInput) addonsAvailable() condition.Result {
 	switch seen := j.Addons; {
-	case !hasAddons(j.Terms, j.Plane):
+	case !hasAddons(j.Capabilities, j.Plane):
 		return condition.True("NotNeeded")
 	case !j.addons:
 		return condition.False("NotApplied", j.orWaiting("What nodes need is being applied to the workload cluster"))
@@ -167,7 +167,7 @@ func (j conditionInput) addonsAvailable() condition.Verdict {
 	return condition.True("Available")
 }
 
-func (j conditionInput) rollingOut() condition.Verdict {
+func (j conditionInput) rollingOut() condition.Result {
 	have := j.Process.Version
 	want, included := versionToRun(j.snapshot)
 	if j.Process.Running && slices.Contains([]string{processconfig.ReasonInvalid, processconfig.ReasonDataMissing, reasonDenied, reasonEndpoint}, j.reason) {
@@ -179,7 +179,7 @@ func (j conditionInput) rollingOut() condition.Verdict {
 	return condition.False(clusterv1.NotRollingOutReason, "")
 }
 
-func (j conditionInput) available(set condition.Set) condition.Verdict {
+func (j conditionInput) available(set condition.Set) condition.Result {
 	if !j.Plane.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotAvailableReason, "Deletion in progress")
 	}
@@ -187,7 +187,7 @@ func (j conditionInput) available(set condition.Set) condition.Verdict {
 		return condition.False(clusterv1.NotAvailableReason, j.orWaiting(notReady(j.snapshot)))
 	}
 	return condition.Summarize(set, condition.Reasons{
-		Good: clusterv1.AvailableReason, Bad: clusterv1.NotAvailableReason, Unknown: clusterv1.AvailableUnknownReason,
+		Info: clusterv1.AvailableReason, Issue: clusterv1.NotAvailableReason, Unknown: clusterv1.AvailableUnknownReason,
 	}, condition.Part{Type: hostedv1.CertificatesAvailableCondition}, condition.Part{Type: hostedv1.EncryptionKeysAvailableCondition},
 		condition.Part{Type: hostedv1.EtcdClusterAvailableCondition}, condition.Part{Type: hostedv1.AddonsAppliedCondition})
 }

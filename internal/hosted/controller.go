@@ -80,16 +80,16 @@ func Add(s reconciler.Setup, cfg Config) error {
 	c := &controller{
 		client: s.Manager.GetClient(), cache: s.Manager.GetCache(), backends: cfg.Backends, gateways: cfg.Gateways,
 		reserved: cfg.ReservedPorts, policy: cfg.Policy, workloads: cfg.Workloads, applyObjects: addons.Apply, inspect: addons.Inspect, now: time.Now,
-		stager: restoreStager{RetrievalSource: snapshots.RetrievalSource{Client: s.Manager.GetClient(), Stores: cfg.Stores}}, jobs: cfg.Jobs,
+		stager: restoreStager{Retriever: snapshots.Retriever{Client: s.Manager.GetClient(), Stores: cfg.Stores}}, jobs: cfg.Jobs,
 	}
 	r := reconciler.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	return s.Builder(Name, &hostedv1.HostedControlPlane{}).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.ofSecret), builder.WithPredicates(reconciler.OrphanedOrChangedSecrets(watched()...))).
-		WatchesRawSource(changes(cfg.Backends)).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(requestsForCluster)).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.requestsForSecret), builder.WithPredicates(reconciler.OrphanedOrChangedSecrets(watchedPurposes()...))).
+		WatchesRawSource(backendEvents(cfg.Backends)).
 		WatchesRawSource(cfg.Jobs.Changed(kind)).
-		WatchesRawSource(cfg.Workloads.Changed(Name, c.ofConnection)).
+		WatchesRawSource(cfg.Workloads.Changed(Name, c.requestsForConnection)).
 		Complete(r)
 }
 
@@ -100,15 +100,15 @@ func (c *controller) definition() reconciler.Controller[*hostedv1.HostedControlP
 		Urgent: reconciler.Urgent{
 			Fields: []string{"initialization", "version", "addonsHash", "quiesced"}, Later: []string{"encryptionKeys"}, Conditions: []string{hostedv1.AvailableCondition},
 		},
-		DespitePause: func(p *hostedv1.HostedControlPlane) bool { return c.quiesceOf(p) != quiesceRequest{} },
-		Observe:      c.observe, Decide: decide, Answer: c.answer, Act: c.act, Report: report, Gone: c.gone,
+		ReconcilesPaused: func(p *hostedv1.HostedControlPlane) bool { return c.quiesceOf(p) != quiesceRequest{} },
+		Observe:          c.observe, Decide: decide, Read: c.readRequested, Act: c.act, Report: report, OnDeleted: c.removeOrphan,
 	}
 }
 
-// gone removes what remains of a control plane without an object, for example after a move, if this loses no
+// removeOrphan removes what remains of a control plane without an object, for example after a move, if this loses no
 // data.
-func (c *controller) gone(ctx context.Context, key client.ObjectKey) error {
-	return c.backends.Drop(ctx, c.policy, key.Namespace+"."+key.Name)
+func (c *controller) removeOrphan(ctx context.Context, key client.ObjectKey) error {
+	return c.backends.RemoveOrphan(ctx, c.policy, key.Namespace+"."+key.Name)
 }
 
 // backendOf returns the backend of a control plane.
@@ -124,12 +124,12 @@ func (c *controller) quiesceOf(plane *hostedv1.HostedControlPlane) quiesceReques
 	return parseQuiesce(plane)
 }
 
-// changes enqueues control planes on events of the backends.
-func changes(backends backend.Set) source.Source {
+// backendEvents enqueues control planes on events of the backends.
+func backendEvents(backends backend.Set) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		for _, b := range backends {
 			cancel := b.ControlPlanes.Subscribe(func(name string) {
-				for _, request := range ofProcess(name) {
+				for _, request := range requestsForProcess(name) {
 					queue.Add(request)
 				}
 			})
@@ -139,8 +139,8 @@ func changes(backends backend.Set) source.Source {
 	})
 }
 
-// ofCluster enqueues the control plane of a Cluster.
-func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
+// requestsForCluster enqueues the control plane of a Cluster.
+func requestsForCluster(_ context.Context, o client.Object) []reconcile.Request {
 	ref := o.(*clusterv1.Cluster).Spec.ControlPlaneRef
 	if ref.Kind != kind || ref.APIGroup != hostedv1.GroupVersion.Group {
 		return nil
@@ -148,18 +148,18 @@ func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}
 }
 
-// ofSecret enqueues the control plane of the Cluster of a Secret.
-func (c *controller) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
+// requestsForSecret enqueues the control plane of the Cluster of a Secret.
+func (c *controller) requestsForSecret(ctx context.Context, o client.Object) []reconcile.Request {
 	cluster := &clusterv1.Cluster{}
 	key := client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[clusterv1.ClusterNameLabel]}
 	if key.Name == "" || c.client.Get(ctx, key, cluster) != nil { // a new Cluster enqueues its control plane
 		return nil
 	}
-	return ofCluster(ctx, cluster)
+	return requestsForCluster(ctx, cluster)
 }
 
-// ofProcess enqueues a control plane by its name in the backends.
-func ofProcess(name string) []reconcile.Request {
+// requestsForProcess enqueues a control plane by its name in the backends.
+func requestsForProcess(name string) []reconcile.Request {
 	namespace, name, ok := strings.Cut(name, ".")
 	if !ok {
 		return nil

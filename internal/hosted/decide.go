@@ -66,7 +66,7 @@ func decide(s snapshot) reconciler.Plan {
 	if s.Quiesce != (quiesceRequest{}) {
 		return decideQuiesced(s)
 	}
-	endpoint, alone := endpointOf(s), s.Terms.Listens != nil
+	endpoint, alone := endpointOf(s), s.Capabilities.OwnEndpoints != nil
 	if alone { // independent of the infrastructure
 		decideReservation(s, endpoint, &p)
 		decideAuthorities(s, &p)
@@ -110,9 +110,9 @@ func endpointOf(s snapshot) clusterv1.APIEndpoint {
 // decideReservation chooses the endpoint of a control plane that does not use the endpoint of the
 // infrastructure. It also restores missing resources of a separate endpoint.
 func decideReservation(s snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Plan) {
-	elsewhere := s.Terms.Listens.SeparateEndpoint
+	elsewhere := s.Capabilities.OwnEndpoints.SeparateEndpoint
 	known := endpoint.IsValid() || elsewhere && s.Process.EndpointProblem != ""
-	if elsewhere && !decideRoom(s, p) { // a separate endpoint can incur costs
+	if elsewhere && !decideQuota(s, p) { // a separate endpoint can incur costs
 		return
 	}
 	if !known || elsewhere && !s.Process.Reserved {
@@ -138,7 +138,7 @@ func decideAuthorities(s snapshot, p *reconciler.Plan) bool {
 			p.Do(createAuthority{Purpose: purpose, Cluster: s.Cluster.Name})
 			complete = false
 		default:
-			if text := problem(purpose, secret, s.Now); text != "" {
+			if text := authorityProblem(purpose, secret, s.Now); text != "" {
 				p.WaitFor("CertificatesInvalid", "%s", text).For("Secret", secret.Name).UntilUserActs()
 				complete = false
 			}
@@ -183,11 +183,11 @@ func decideProcess(s snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Pla
 		return
 	}
 	if !s.Process.Exists || s.Process.Config != cfg.Hash() {
-		if !decideData(s, cfg, p) || !decideEndpoint(s, cfg, p) || !decideRoom(s, p) || !decideTurn(s, cfg, p) {
+		if !decideData(s, cfg, p) || !decideEndpoint(s, cfg, p) || !decideQuota(s, p) || !decideTurn(s, cfg, p) {
 			return
 		}
-		p.Do(startProcess{Version: cfg.Version, Why: whyStart(s, cfg), Empty: isDataLost(s) && !restores(s)})
-		if s.Terms.Started == nil {
+		p.Do(startProcess{Version: cfg.Version, Why: whyStart(s, cfg), Empty: isDataLost(s) && !hasStagedRestore(s)})
+		if s.Capabilities.Started == nil {
 			p.WaitFor("ControlPlaneStarting", "The API server is starting").For(kind, s.Plane.Name).ToChange(untilAvailable)
 		}
 		return
@@ -195,15 +195,15 @@ func decideProcess(s snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Pla
 	if s.Process.Pending != "" {
 		p.Do(changeProcess{What: s.Process.Pending})
 		p.RecheckIn(unwatchedRecheck) // to observe the result
-	} else if s.Process.Unclear != "" {
-		p.Do(changeProcess{What: s.Process.Unclear}) // its error reports the problem until the annotation changes
+	} else if s.Process.InvalidRequest != "" {
+		p.Do(changeProcess{What: s.Process.InvalidRequest}) // its error reports the problem until the annotation changes
 	}
 	if !s.Process.Ready {
 		p.WaitFor("ControlPlaneNotReady", "%s", notReady(s)).For(kind, s.Plane.Name).ToChange(untilAvailable)
 		return
 	}
 	restored := wasRestored(s) // the restored data may be older than the add-ons
-	if params := addonsOf(s, endpoint); s.Terms.Addons && (restored || params.Hash() != s.Plane.Status.AddonsHash) {
+	if params := addonsOf(s, endpoint); s.Capabilities.Addons && (restored || params.Hash() != s.Plane.Status.AddonsHash) {
 		p.Do(applyAddons{Hash: params.Hash()})
 		if !restored {
 			return
@@ -214,7 +214,7 @@ func decideProcess(s snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Pla
 		return
 	}
 	if isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) && s.Plane.Annotations[hostedv1.InitializedAnnotation] == "" {
-		p.Do(noteInitialized{})
+		p.Do(recordInitialized{})
 	}
 	decideAddons(s, p)
 }
@@ -222,16 +222,16 @@ func decideProcess(s snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Pla
 // decideData reports whether a process may be started with the existing data. An initialized control plane is
 // not started without data, unless its backend permits it.
 func decideData(s snapshot, cfg processconfig.Config, p *reconciler.Plan) bool {
-	if restores(s) { // the process validates the snapshot before it changes existing data
+	if hasStagedRestore(s) { // the process validates the snapshot before it changes existing data
 		return true
 	}
 	if err := s.Process.Data.Problem(cfg.Version); err != nil {
 		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err)).For(kind, s.Plane.Name).UntilUserActs()
 		return false
 	}
-	if isDataLost(s) && s.Terms.Emptied == "" {
+	if isDataLost(s) && s.Capabilities.EmptyStartEffect == "" {
 		p.WaitFor(processconfig.ReasonDataMissing,
-			"The control plane was initialized and its data is not %s; restore it from a backup, or delete the cluster: it is not started empty", s.Terms.PlaceOfData()).For(kind, s.Plane.Name).UntilUserActs()
+			"The control plane was initialized and its data is not %s; restore it from a backup, or delete the cluster: it is not started empty", s.Capabilities.DataLocation()).For(kind, s.Plane.Name).UntilUserActs()
 		return false
 	}
 	return true
@@ -243,19 +243,19 @@ func isDataLost(s snapshot) bool {
 	return initialized && !s.Process.Data.Exists && !s.Process.Running
 }
 
-// decideRoom reports whether a further control plane is permitted.
-func decideRoom(s snapshot, p *reconciler.Plan) bool {
+// decideQuota reports whether a further control plane is permitted.
+func decideQuota(s snapshot, p *reconciler.Plan) bool {
 	switch {
-	case s.Terms.Denied != "":
-		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).For(kind, s.Plane.Name).UntilUserActs()
+	case s.Capabilities.Denied != "":
+		p.WaitFor(reasonDenied, "%s", s.Capabilities.Denied).For(kind, s.Plane.Name).UntilUserActs()
 		return false
-	case s.Process.Exists || s.Process.Reserved || s.Terms.Maximum == (policy.Maximum{}):
+	case s.Process.Exists || s.Process.Reserved || s.Capabilities.Maximum == (policy.Maximum{}):
 		return true
-	case !s.Room.Known:
-		p.Ask = append(p.Ask, backend.CountControlPlanes{})
+	case !s.PlaneCount.Known:
+		p.Reads = append(p.Reads, backend.CountControlPlanes{})
 		return false
 	}
-	if why := s.Terms.Maximum.Exceeded(s.Terms.Setting, s.Plane.Namespace, s.Room.Own, s.Room.All); why != "" {
+	if why := s.Capabilities.Maximum.Exceeded(s.Capabilities.Setting, s.Plane.Namespace, s.PlaneCount.Own, s.PlaneCount.All); why != "" {
 		p.WaitFor("TooManyControlPlanes", "%s", why).For(kind, s.Plane.Name).UntilUserActs()
 		p.RecheckIn(countRecheck)
 		return false
@@ -271,9 +271,9 @@ func decideTurn(s snapshot, cfg processconfig.Config, p *reconciler.Plan) bool {
 	case !s.Process.Running || s.Process.Version == cfg.Version || cfg.Version == s.Plane.Spec.Version:
 		return true
 	case !s.Turn.Known:
-		p.Ask = append(p.Ask, backend.TakeTurn{})
+		p.Reads = append(p.Reads, backend.TakeTurn{})
 		return false
-	case !s.Turn.Mine:
+	case !s.Turn.Granted:
 		p.WaitFor("WaitingForTurn", "Waiting for another hosted control plane to be ready before this one restarts at %s", cfg.Version).For(kind, s.Plane.Name).ForTime()
 		p.RecheckIn(turnAgain)
 		return false
@@ -283,16 +283,16 @@ func decideTurn(s snapshot, cfg processconfig.Config, p *reconciler.Plan) bool {
 
 func whyStart(s snapshot, cfg processconfig.Config) string {
 	switch {
-	case restores(s):
+	case hasStagedRestore(s):
 		return "it restores snapshot " + s.Process.Data.Staged.Snapshot
 	case isDataLost(s):
-		return "its data is not " + s.Terms.PlaceOfData() + "; " + s.Terms.Emptied
+		return "its data is not " + s.Capabilities.DataLocation() + "; " + s.Capabilities.EmptyStartEffect
 	case !s.Process.Exists:
 		return "it did not run before"
 	case s.Process.Version != "" && s.Process.Version != cfg.Version:
 		return "it runs " + s.Process.Version
 	case s.Process.Config == "":
-		return "slipway was restarted; " + s.Terms.Continued
+		return "slipway was restarted; " + s.Capabilities.RestartEffect
 	}
 	return "its configuration changed"
 }
@@ -320,10 +320,10 @@ const (
 // versionToRun returns the version that the process should run. It returns false if no suitable version is
 // available.
 func versionToRun(s snapshot) (string, bool) {
-	return s.Terms.VersionToRun(s.Plane.Spec.Version, s.Process.Exists)
+	return s.Capabilities.VersionToRun(s.Plane.Spec.Version, s.Process.Exists)
 }
 
-func notSupported(s snapshot) string { return s.Terms.NotSupported(s.Plane) }
+func notSupported(s snapshot) string { return s.Capabilities.NotSupported(s.Plane) }
 
 // configOf returns the configuration of the process.
 func configOf(s snapshot, endpoint clusterv1.APIEndpoint) processconfig.Config {
@@ -333,12 +333,12 @@ func configOf(s snapshot, endpoint clusterv1.APIEndpoint) processconfig.Config {
 	keys, mark := keyFingerprint(s)
 	return processconfig.Config{
 		Cluster: s.Cluster.Name, Version: run,
-		Endpoint: fmt.Sprintf("%s:%d", bracket(endpoint.Host), endpoint.Port), Everywhere: s.Terms.Listens != nil && s.Terms.Listens.SeparateEndpoint,
+		Endpoint: fmt.Sprintf("%s:%d", bracket(endpoint.Host), endpoint.Port), Everywhere: s.Capabilities.OwnEndpoints != nil && s.Capabilities.OwnEndpoints.SeparateEndpoint,
 		ServiceCIDRs: services, PodCIDRs: pods, ServiceDomain: s.Cluster.Spec.ClusterNetwork.ServiceDomain,
 		CertificateDays: int(spec.CertificateValidityDays), Names: spec.CertificateNames, Authorities: fingerprint(s),
 		APIServer: spec.APIServer.Flags(), ControllerManager: spec.ControllerManager.Flags(),
 		Scheduler: spec.Scheduler.Flags(), Etcd: spec.Etcd.Flags(),
-		Security: s.security(), EncryptionKeys: keys, EncryptionMark: mark, Restore: restoreID(s), Only: s.Quiesce.Only(),
+		Security: s.security(), EncryptionKeys: keys, EncryptionMark: mark, Restore: restoreID(s), RunMode: s.Quiesce.RunMode(),
 	}
 }
 

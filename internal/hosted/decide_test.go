@@ -31,7 +31,7 @@ func TestDecide(t *testing.T) {
 		"own endpoint": {"CP-02: used where the Cluster has none", running(t, func(s *snapshot) {
 			s.Plane.Spec.ControlPlaneEndpoint, s.Cluster.Spec.ControlPlaneEndpoint = s.Cluster.Spec.ControlPlaneEndpoint, clusterv1.APIEndpoint{}
 		}), nil},
-		"first": {"SE-02, CP-15", running(t, func(s *snapshot) { s.Secrets, s.Process = map[Purpose]*corev1.Secret{}, backend.ControlPlane{} }),
+		"first": {"SE-02, CP-15", running(t, func(s *snapshot) { s.Secrets, s.Process = map[secretPurpose]*corev1.Secret{}, backend.ControlPlane{} }),
 			[]string{"do: create Secret c-ca: the cluster has no such authority yet", "do: create Secret c-etcd: the cluster has no such authority yet",
 				"do: create Secret c-proxy: the cluster has no such authority yet", "do: create Secret c-sa: the cluster has no such authority yet"}},
 		"authority lost": {"a new one would not fit what was signed", running(t, func(s *snapshot) { delete(s.Secrets, purposeSA) }),
@@ -68,7 +68,7 @@ func TestDecide(t *testing.T) {
 		"start": {"", running(t, func(s *snapshot) { s.Process = backend.ControlPlane{} }), []string{"do: start the control plane at v1.36.3: it did not run before", "wait: The API server is starting"}},
 		"another version": {"CP-04: restarted in place", running(t, func(s *snapshot) {
 			s.Plane.Spec.Version = "v1.37.0"
-			s.Terms.Versions = append(s.Terms.Versions, "v1.37.0")
+			s.Capabilities.Versions = append(s.Capabilities.Versions, "v1.37.0")
 		}),
 			[]string{"do: start the control plane at v1.37.0: it runs v1.36.3", "wait: The API server is starting"}},
 		"slipway restarted": {"the process is taken over", running(t, func(s *snapshot) { s.Process.Config, s.Process.Ready = "", false }),
@@ -117,7 +117,7 @@ func TestDecide(t *testing.T) {
 			s.Process = backend.ControlPlane{Exists: true, Data: processconfig.Data{Exists: true, Version: "v1.35.9"}}
 		}),
 			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a process that lives is taken over", "wait: The API server is starting"}},
-		"another patch version is included": {"a replaced binary goes on with it", running(t, older, func(s *snapshot) { s.Turn = backend.Turn{Known: true, Mine: true} }),
+		"another patch version is included": {"a replaced binary goes on with it", running(t, older, func(s *snapshot) { s.Turn = backend.Turn{Known: true, Granted: true} }),
 			[]string{"do: start the control plane at v1.36.3: it runs v1.36.1", "wait: The API server is starting"}},
 		"its turn comes later": {"one after the other", running(t, older, func(s *snapshot) { s.Turn = backend.Turn{Known: true} }),
 			[]string{"wait: Waiting for another hosted control plane to be ready before this one restarts at v1.36.3"}},
@@ -126,7 +126,7 @@ func TestDecide(t *testing.T) {
 		"a new one of another patch version": {"the spec is what its writer wants", running(t, func(s *snapshot) { s.Plane.Spec.Version = "v1.36.1"; s.Process = backend.ControlPlane{} }),
 			[]string{"wait: Kubernetes v1.36.1 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.36.1`, or set spec.version to one of these"}},
 		"too many": {"H5: processes of the host", running(t, func(s *snapshot) {
-			s.Process, s.Policy.Maxima.ControlPlanes, s.Room = backend.ControlPlane{}, policy.Maximum{Namespace: 3}, backend.PlaneCount{Known: true, Own: 3, All: 3}
+			s.Process, s.Policy.Maxima.ControlPlanes, s.PlaneCount = backend.ControlPlane{}, policy.Maximum{Namespace: 3}, backend.PlaneCount{Known: true, Own: 3, All: 3}
 		}), []string{"wait: Namespace ns may have 3 at most: delete some, or ask the operator to raise maxima.controlPlanes.namespace in the configuration file (--config of slipway up or slipway manager)"}},
 		"every address": {"H6: the plane would be on all networks of the host", running(t, elsewhere("0.0.0.0", 6443)),
 			[]string{"wait: Control plane endpoint 0.0.0.0:6443 is not allowed: it must be one address of this host"}},
@@ -140,7 +140,7 @@ func TestDecide(t *testing.T) {
 			[]string{"wait: Control plane endpoint 172.31.0.1:6440 is not allowed: port 6440 is one of the management cluster's own; use another"}},
 		"no network": {"", running(t, elsewhere("172.31.0.1", 7443), func(s *snapshot) { s.Gateway.Address = netip.Addr{} }),
 			[]string{"wait: Control plane endpoint 172.31.0.1:7443 is not allowed: the cluster has no network on this host, and the operator does not allow the address in controlPlanes.addresses in the configuration file (--config of slipway up or slipway manager)"}},
-		"network not known": {"", running(t, elsewhere("172.31.0.1", 7443), func(s *snapshot) { s.Gateway = Gateway{Known: true, Problem: "Docker does not answer"} }),
+		"network not known": {"", running(t, elsewhere("172.31.0.1", 7443), func(s *snapshot) { s.Gateway = hostGateway{Known: true, Problem: "Docker does not answer"} }),
 			[]string{"wait: Docker does not answer"}},
 		"address of the operator": {"", running(t, elsewhere("192.0.2.1", 6443), func(s *snapshot) {
 			s.Policy.ControlPlanes.Addresses = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}
@@ -179,7 +179,7 @@ func TestVersionThatIsNotAvailable(t *testing.T) {
 	if p.Recheck != versionAgain || len(p.Actions) > 0 {
 		t.Errorf("checked again after %s, actions %v", p.Recheck, p.Actions)
 	}
-	s.Terms.Versions = append(s.Terms.Versions, "v1.35.4")
+	s.Capabilities.Versions = append(s.Capabilities.Versions, "v1.35.4")
 	if p := decide(s); len(p.Actions) != 1 || !strings.Contains(p.Actions[0].String(), "start the control plane at v1.35.4") {
 		t.Errorf("added: %v", p.Actions)
 	}

@@ -16,12 +16,12 @@ import (
 // encrypts reports whether objects of the workload cluster are encrypted in etcd, now or from an earlier
 // configuration.
 func (s snapshot) encrypts() bool {
-	return s.Terms.Components && (s.security().Encryption != nil || s.Process.Data.EncryptionKeys != "")
+	return s.Capabilities.Components && (s.security().Encryption != nil || s.Process.Data.EncryptionKeys != "")
 }
 
 // security returns the effective security settings of the control plane.
 func (s snapshot) security() hostedv1.Security {
-	if !s.Terms.Components {
+	if !s.Capabilities.Components {
 		return hostedv1.Security{}
 	}
 	return s.Plane.Spec.Security.Effective()
@@ -29,7 +29,7 @@ func (s snapshot) security() hostedv1.Security {
 
 // encryptionKeys returns the keys in the cluster's Secret, or a fault if they cannot be used.
 func encryptionKeys(s snapshot) (componentconfig.KeySet, error) {
-	return EncryptionKeys(purposeEncryption.SecretName(s.Cluster.Name), s.Secrets[purposeEncryption], s.Process.Data)
+	return parseEncryptionKeys(purposeEncryption.SecretName(s.Cluster.Name), s.Secrets[purposeEncryption], s.Process.Data)
 }
 
 // decideKeys reports whether the keys exist and are usable. It creates new keys only if no data is encrypted
@@ -100,9 +100,9 @@ const (
 	reasonChanged = processconfig.ReasonEncryptionKeys
 )
 
-// EncryptionKeys returns the keys of the Secret with this name, which may be nil, or a fault if they cannot be used
+// parseEncryptionKeys returns the keys of the Secret with this name, which may be nil, or a fault if they cannot be used
 // with the data.
-func EncryptionKeys(name string, secret *corev1.Secret, data processconfig.Data) (componentconfig.KeySet, error) {
+func parseEncryptionKeys(name string, secret *corev1.Secret, data processconfig.Data) (componentconfig.KeySet, error) {
 	var none componentconfig.KeySet
 	used := data.EncryptionKeys
 	switch {
@@ -118,7 +118,7 @@ func EncryptionKeys(name string, secret *corev1.Secret, data processconfig.Data)
 		return none, fault.New(fault.Invalid, reasonInvalid, "Secret %s cannot be used: %s; correct it, or delete it to have new keys created", name, err)
 	case err != nil:
 		return none, fault.New(fault.Invalid, reasonInvalid, "Secret %s cannot be used: %s; restore it from a backup: data of the workload cluster is encrypted with its keys", name, err)
-	case used != "" && !componentconfig.OpenedBy(used, keys.Fingerprint(), data.Rewritten(keys.Rewritten)):
+	case used != "" && !componentconfig.KeysSuffice(used, keys.Fingerprint(), data.Rewritten(keys.Rewritten)):
 		return none, fault.New(fault.Invalid, reasonChanged, "Secret %s has other keys than those that data of the workload cluster is encrypted with; restore it from a backup", name)
 	}
 	return keys, nil

@@ -48,7 +48,7 @@ func settled(rewritten bool) func(*snapshot) {
 	return func(s *snapshot) {
 		secret := s.Secrets[purposeEncryption]
 		keys, _ := componentconfig.ParseKeys(secret.Data)
-		secret.Data = keys.Settled().Data()
+		secret.Data = keys.WithoutFormer().Data()
 		if !rewritten {
 			delete(secret.Data, "rewritten")
 		}
@@ -128,7 +128,7 @@ func TestDecideSecurity(t *testing.T) { // H8, CP-04
 		"simulated": {"nothing is behind it", running(t, encrypted, trusts("https://other.example"), func(s *snapshot) {
 			s.Plane.Spec.Backend.Simulated = &hostedv1.SimulatedBackend{}
 			s.Process.Data, s.Secrets[purposeEncryption] = processconfig.Data{}, nil
-			s.Terms = termsOf(*s)
+			s.Capabilities = termsOf(*s)
 			s.Process.Config = configOf(*s, endpointOf(*s)).Hash()
 		}), nil},
 	}

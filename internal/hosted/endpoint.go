@@ -23,8 +23,8 @@ type Gateways interface {
 	Gateway(ctx context.Context, localCluster types.NamespacedName) (netip.Addr, bool, error)
 }
 
-// Gateway is the address of the host in the cluster's network.
-type Gateway struct {
+// hostGateway is the address of the host in the cluster's network.
+type hostGateway struct {
 	// Address is invalid if there is no such network.
 	Address netip.Addr
 	// Known is true if the address was read. Problem is the message of a failed read.
@@ -47,7 +47,7 @@ type findGateway struct{}
 
 func (findGateway) String() string { return "find the host's address in the cluster's network" }
 
-func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.Question) (snapshot, error) {
+func (c *controller) readRequested(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
 	b, err := c.backendOf(s.Plane)
 	if err != nil {
 		return s, err
@@ -59,18 +59,18 @@ func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.Questi
 		s.Addons, err = c.inspectAddons(ctx, s)
 	case backend.TakeTurn:
 		s.Turn.Known = true
-		s.Turn.Mine, err = c.turns.Take(ctx, backend.Waiting{Name: nameOf(s.Plane), Versions: s.Terms.Versions, Now: s.Now}, b.ControlPlanes)
+		s.Turn.Granted, err = c.turns.Take(ctx, backend.TurnRequest{Name: nameOf(s.Plane), Versions: s.Capabilities.Versions, Now: s.Now}, b.ControlPlanes)
 	case backend.CountControlPlanes:
-		s.Room.Known = true
-		s.Room.Own, s.Room.All, err = b.ControlPlanes.Count(ctx, s.Plane.Namespace)
+		s.PlaneCount.Known = true
+		s.PlaneCount.Own, s.PlaneCount.All, err = b.ControlPlanes.Count(ctx, s.Plane.Namespace)
 	default:
 		err = fault.New(fault.Bug, "UnknownQuestion", "the hosted control plane controller does not know how to %s", q)
 	}
 	return s, err
 }
 
-func (c *controller) readGateway(ctx context.Context, s snapshot) Gateway {
-	g := Gateway{Known: true}
+func (c *controller) readGateway(ctx context.Context, s snapshot) hostGateway {
+	g := hostGateway{Known: true}
 	ref := s.Cluster.Spec.InfrastructureRef
 	if c.gateways == nil || ref.Kind != "LocalCluster" || ref.APIGroup != localv1.GroupVersion.Group {
 		return g
@@ -95,8 +95,8 @@ func decideEndpoint(s snapshot, cfg processconfig.Config, p *reconciler.Plan) bo
 	switch {
 	case denied == "":
 		return true
-	case s.Terms.Listens == nil && !s.Gateway.Known:
-		p.Ask = append(p.Ask, findGateway{})
+	case s.Capabilities.OwnEndpoints == nil && !s.Gateway.Known:
+		p.Reads = append(p.Reads, findGateway{})
 		return false
 	case s.Gateway.Problem != "":
 		p.WaitFor("NetworkNotKnown", "%s", s.Gateway.Problem).For("LocalCluster", s.Cluster.Spec.InfrastructureRef.Name).ForTime()
@@ -112,14 +112,14 @@ func decideEndpoint(s snapshot, cfg processconfig.Config, p *reconciler.Plan) bo
 // address of the management cluster, of another cluster, or a public address.
 func deniedEndpoint(s snapshot, at netip.AddrPort) string {
 	address := at.Addr().Unmap()
-	if s.Terms.Listens != nil && s.Terms.Listens.SeparateEndpoint { // it uses no port of this host
-		return s.Terms.DeniedEndpoint(s.Process, at)
+	if s.Capabilities.OwnEndpoints != nil && s.Capabilities.OwnEndpoints.SeparateEndpoint { // it uses no port of this host
+		return s.Capabilities.DeniedEndpoint(s.Process, at)
 	}
 	switch {
 	case slices.Contains(s.ReservedPorts, at.Port()):
 		return fmt.Sprintf("Control plane endpoint %s is not allowed: port %d is one of the management cluster's own; use another", at, at.Port())
-	case s.Terms.Listens != nil:
-		return s.Terms.DeniedEndpoint(s.Process, at)
+	case s.Capabilities.OwnEndpoints != nil:
+		return s.Capabilities.DeniedEndpoint(s.Process, at)
 	case address.IsUnspecified() || address.IsMulticast():
 		return fmt.Sprintf("Control plane endpoint %s is not allowed: it must be one address of this host", at)
 	case s.Policy.AllowsListening(netip.AddrPortFrom(address, at.Port())):

@@ -63,12 +63,12 @@ func cluster() *clusterv1.Cluster {
 // running is a control plane that has all it needs.
 func running(t *testing.T, changes ...func(*snapshot)) snapshot {
 	t.Helper()
-	s := snapshot{Now: now, Plane: plane(), Cluster: cluster(), Secrets: map[Purpose]*corev1.Secret{},
-		Gateway: Gateway{Known: true, Address: netip.MustParseAddr("172.31.0.1")}, ReservedPorts: []uint16{6440, 12345 + 1}}
-	s.Terms.Versions = []string{version}
-	s.Terms = termsOf(s)
+	s := snapshot{Now: now, Plane: plane(), Cluster: cluster(), Secrets: map[secretPurpose]*corev1.Secret{},
+		Gateway: hostGateway{Known: true, Address: netip.MustParseAddr("172.31.0.1")}, ReservedPorts: []uint16{6440, 12345 + 1}}
+	s.Capabilities.Versions = []string{version}
+	s.Capabilities = termsOf(s)
 	for _, p := range authorities() {
-		data, err := secrets.Generate(p, secrets.Keys{}, s.Now)
+		data, err := secrets.Generate(p, secrets.KeyOptions{}, s.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,16 +86,16 @@ func running(t *testing.T, changes ...func(*snapshot)) snapshot {
 	for _, change := range changes {
 		change(&s)
 	}
-	s.Terms = termsOf(s)
+	s.Capabilities = termsOf(s)
 	return s
 }
 
 // termsOf are the facts about the control plane that its backend tells.
 func termsOf(s snapshot) backend.Capabilities {
 	if s.Plane.Spec.Backend.Name() == hostedv1.BackendSimulated {
-		return simulated.Terms(s.Policy)
+		return simulated.Capabilities(s.Policy)
 	}
-	return process.Terms(s.Policy, s.Terms.Versions)
+	return process.Capabilities(s.Policy, s.Capabilities.Versions)
 }
 
 // older is a control plane that an earlier release of this program started.
@@ -108,7 +108,7 @@ func older(s *snapshot) {
 func elsewhere(host string, port int32) func(*snapshot) {
 	return func(s *snapshot) {
 		s.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: host, Port: port}
-		s.Kubeconfig.Server = secrets.Server(endpointOf(*s))
+		s.Kubeconfig.Server = secrets.ServerURL(endpointOf(*s))
 	}
 }
 
@@ -143,8 +143,8 @@ func (f processes) Remove(context.Context, string) error { *f.p = backend.Contro
 
 func (f processes) Subscribe(func(string)) (cancel func()) { return func() {} }
 
-func (f processes) Terms(p policy.Configuration) backend.Capabilities {
-	return process.Terms(p, []string{version})
+func (f processes) Capabilities(p policy.Configuration) backend.Capabilities {
+	return process.Capabilities(p, []string{version})
 }
 
 // backends are those that a controller has whose processes are these.
@@ -191,7 +191,7 @@ func TestEveryWriteFailsOnce(t *testing.T) { // CP-01, CP-10, CP-14, CP-15
 	build := func() *fake.ClientBuilder {
 		return fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(plane(), cluster()).WithStatusSubresource(&hostedv1.HostedControlPlane{})
 	}
-	testkit.EveryWrite(t, build, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, build, func(t *testing.T, c client.WithWatch) {
 		p := &backend.ControlPlane{}
 		settle(t, c, p)
 		got := &hostedv1.HostedControlPlane{}
@@ -228,8 +228,8 @@ func (t table) Remove(context.Context, string) error { return nil }
 
 func (t table) Subscribe(func(string)) (cancel func()) { return func() {} }
 
-func (t table) Terms(p policy.Configuration) backend.Capabilities {
-	return process.Terms(p, []string{version})
+func (t table) Capabilities(p policy.Configuration) backend.Capabilities {
+	return process.Capabilities(p, []string{version})
 }
 
 // Of many control planes one is restarted at a time, and the next when it is ready.
@@ -238,11 +238,11 @@ func TestTurns(t *testing.T) {
 	ctl := &controller{backends: backends(all)}
 	take := func(name string, at time.Time) bool {
 		s := running(t, older, func(s *snapshot) { s.Plane.Name, s.Now = name, at })
-		s, err := ctl.answer(t.Context(), s, backend.TakeTurn{})
+		s, err := ctl.readRequested(t.Context(), s, backend.TakeTurn{})
 		if err != nil || !s.Turn.Known {
 			t.Fatal(err)
 		}
-		return s.Turn.Mine
+		return s.Turn.Granted
 	}
 	first, again := take("a", now), take("a", now)
 	if !first || !again || take("b", now) {
@@ -257,15 +257,15 @@ func TestTurns(t *testing.T) {
 		t.Error("the first is ready")
 	}
 	all["ns.b"] = backend.ControlPlane{Exists: true}
-	if take("c", now) || !take("c", now.Add(backend.TurnFor)) {
+	if take("c", now) || !take("c", now.Add(backend.MaxTurnDuration)) {
 		t.Error("one that does not get ready holds the others up for a while")
 	}
 	delete(all, "ns.c")
-	if !take("d", now.Add(backend.TurnFor)) {
+	if !take("d", now.Add(backend.MaxTurnDuration)) {
 		t.Error("one that was deleted holds nobody up")
 	}
-	s, err := ctl.answer(t.Context(), running(t), backend.CountControlPlanes{})
-	if want := (backend.PlaneCount{Known: true, Own: 2, All: 2}); err != nil || s.Room != want {
-		t.Errorf("%+v, %v", s.Room, err)
+	s, err := ctl.readRequested(t.Context(), running(t), backend.CountControlPlanes{})
+	if want := (backend.PlaneCount{Known: true, Own: 2, All: 2}); err != nil || s.PlaneCount != want {
+		t.Errorf("%+v, %v", s.PlaneCount, err)
 	}
 }

@@ -80,7 +80,7 @@ func TestKubeconfigRunsNoCommand(t *testing.T) { // RC-01, SE-02
 			at := time.Now()
 			s := running(t, func(s *snapshot) { s.Now = at })
 			ca := s.Secrets[purposeCA]
-			data, err := secrets.Generate(purposeCA, secrets.Keys{}, s.Now) // valid now
+			data, err := secrets.Generate(purposeCA, secrets.KeyOptions{}, s.Now) // valid now
 			if err != nil {
 				t.Fatal(err)
 			}

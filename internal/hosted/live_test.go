@@ -272,7 +272,7 @@ func (l *live) identified(trusted, stranger *issuer.Server) {
 			l.Errorf("the token of %s is that of %q: %v", what, user, err)
 		}
 	}
-	if stranger.Asked.Load() != 0 {
+	if stranger.Requests.Load() != 0 {
 		l.Error("the API server connected to an issuer that it was not told of")
 	}
 }
@@ -321,7 +321,7 @@ func (l *live) strangerIsNotTrusted(stranger *issuer.Server) {
 		c := condition.Set(p.Status.Conditions).Get(clusterv1.RollingOutCondition)
 		return c != nil && c.Reason == reasonDenied && strings.Contains(c.Message, "controlPlanes.issuers")
 	})
-	if p.Status.Process.PID != pid || stranger.Asked.Load() != 0 {
+	if p.Status.Process.PID != pid || stranger.Requests.Load() != 0 {
 		l.Error("the control plane has restarted, or connected to the issuer")
 	}
 	p.Spec.Authentication.JWT = trusted

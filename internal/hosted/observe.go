@@ -26,14 +26,14 @@ type snapshot struct {
 	// Cluster is nil if the control plane has no owner yet or the Cluster does not exist.
 	Cluster *clusterv1.Cluster
 	// Secrets by purpose, without missing ones.
-	Secrets map[Purpose]*corev1.Secret
+	Secrets map[secretPurpose]*corev1.Secret
 	// Kubeconfig is the parsed kubeconfig Secret.
 	Kubeconfig secrets.Kubeconfig
-	// Terms are the static properties of the backend, and Process is the observed state of the control plane.
-	Terms   backend.Capabilities
-	Process backend.ControlPlane
+	// Capabilities are the static properties of the backend, and Process is the observed state of the control plane.
+	Capabilities backend.Capabilities
+	Process      backend.ControlPlane
 	// Gateway is the host's address in the cluster's network. It is only read before a process is started.
-	Gateway Gateway
+	Gateway hostGateway
 	// Restore is the state of a requested restore.
 	Restore restore
 	// Quiesce is the quiesce request.
@@ -41,8 +41,8 @@ type snapshot struct {
 	// Addons is the last reading of the add-ons.
 	Addons addons.Reading
 	// Turn and Room are only read before a process is started or restarted.
-	Turn backend.Turn
-	Room backend.PlaneCount
+	Turn       backend.Turn
+	PlaneCount backend.PlaneCount
 	// ReservedPorts are the ports of the management cluster.
 	ReservedPorts []uint16
 	// Policy restricts users who write objects.
@@ -50,13 +50,13 @@ type snapshot struct {
 }
 
 func (c *controller) observe(ctx context.Context, plane *hostedv1.HostedControlPlane) (snapshot, error) {
-	s := snapshot{Now: c.now(), Plane: plane, Secrets: map[Purpose]*corev1.Secret{}, Policy: c.policy, ReservedPorts: c.reserved, Quiesce: c.quiesceOf(plane)}
+	s := snapshot{Now: c.now(), Plane: plane, Secrets: map[secretPurpose]*corev1.Secret{}, Policy: c.policy, ReservedPorts: c.reserved, Quiesce: c.quiesceOf(plane)}
 	if err := c.readCluster(ctx, &s); err != nil {
 		return s, err
 	}
 	b, err := c.backendOf(plane)
 	if err == nil {
-		s.Terms = b.ControlPlanes.Terms(c.policy)
+		s.Capabilities = b.ControlPlanes.Capabilities(c.policy)
 		s.Process, err = b.ControlPlanes.Status(ctx, nameOf(plane))
 	}
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *controller) readCluster(ctx context.Context, s *snapshot) error {
 	if name == "" {
 		return nil
 	}
-	cluster, err := kube.Cluster(ctx, c.client, client.ObjectKey{Namespace: s.Plane.Namespace, Name: name})
+	cluster, err := kube.GetCluster(ctx, c.client, client.ObjectKey{Namespace: s.Plane.Namespace, Name: name})
 	s.Cluster = cluster
 	return err
 }

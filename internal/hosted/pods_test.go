@@ -23,9 +23,9 @@ func inPod(t *testing.T, changes ...func(*snapshot)) snapshot {
 	s := running(t, func(s *snapshot) {
 		s.Plane.Spec.ControlPlaneEndpoint, s.Cluster.Spec.ControlPlaneEndpoint = s.Cluster.Spec.ControlPlaneEndpoint, clusterv1.APIEndpoint{}
 	})
-	s.Gateway = Gateway{}
+	s.Gateway = hostGateway{}
 	s.ReservedPorts = []uint16{6443} // of the management cluster: not of the Pod's network
-	s.Terms = statefulset.Terms(s.Policy, version)
+	s.Capabilities = statefulset.Capabilities(s.Policy, version)
 	s.Process.Reserved, s.Process.Endpoint, s.Process.Local = true, s.Plane.Spec.ControlPlaneEndpoint, "10.0.0.9:6443"
 	s.Process.Config = configOf(s, endpointOf(s)).Hash()
 	s.Process.Data = processconfig.Data{Exists: true, Version: version}
@@ -49,9 +49,9 @@ func reserved(s *snapshot) {
 func TestDecideInPods(t *testing.T) {
 	many := func(s *snapshot) {
 		fresh(s)
-		s.Room, s.Terms.Maximum = backend.PlaneCount{Known: true, Own: 30, All: 30}, policy.Default().Maxima.ControlPlanes
+		s.PlaneCount, s.Capabilities.Maximum = backend.PlaneCount{Known: true, Own: 30, All: 30}, policy.Default().Maxima.ControlPlanes
 	}
-	room := func(s *snapshot) { s.Room = backend.PlaneCount{Known: true} }
+	room := func(s *snapshot) { s.PlaneCount = backend.PlaneCount{Known: true} }
 	cases := map[string]struct {
 		reason string
 		s      snapshot
@@ -85,8 +85,11 @@ func TestDecideInPods(t *testing.T) {
 			t.Errorf("%s (%s):\n%s", name, c.reason, diff)
 		}
 	}
-	counted := decide(inPod(t, fresh, func(s *snapshot) { s.Policy = policy.Default(); s.Terms = statefulset.Terms(s.Policy, version) }))
-	if len(counted.Ask) != 1 || len(counted.Actions) != 0 {
+	counted := decide(inPod(t, fresh, func(s *snapshot) {
+		s.Policy = policy.Default()
+		s.Capabilities = statefulset.Capabilities(s.Policy, version)
+	}))
+	if len(counted.Reads) != 1 || len(counted.Actions) != 0 {
 		t.Errorf("before an endpoint is chosen control planes are counted: %+v", counted)
 	}
 }
@@ -150,7 +153,7 @@ func TestAccessInPods(t *testing.T) {
 	if err != nil || config.Host != "https://10.0.0.9:6443" || config.ServerName != "kubernetes" || len(config.CAData) == 0 {
 		t.Errorf("%v: %+v", err, config)
 	}
-	s.Terms = termsOf(s)
+	s.Capabilities = termsOf(s)
 	if _, err := access(s); err == nil {
 		t.Error("a process of this host is reached elsewhere")
 	}

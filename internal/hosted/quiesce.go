@@ -77,7 +77,7 @@ func decideContent(s snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Pla
 		p.WaitFor(reasonDenied, "%s", why).For(kind, s.Plane.Name).UntilUserActs()
 		return false
 	}
-	return decideRoom(s, p)
+	return decideQuota(s, p)
 }
 
 // missingSecret returns the first Secret that cannot be used, and the reason.
@@ -85,7 +85,7 @@ func missingSecret(s snapshot) (name, text string) {
 	for _, purpose := range s.authorities() {
 		name, text = purpose.SecretName(s.Cluster.Name), "Secret "+purpose.SecretName(s.Cluster.Name)+" is missing"
 		if secret, ok := s.Secrets[purpose]; ok {
-			text = problem(purpose, secret, s.Now)
+			text = authorityProblem(purpose, secret, s.Now)
 		}
 		if text != "" {
 			return name, text
@@ -106,7 +106,7 @@ func decideSnapshot(s snapshot, p *reconciler.Plan) bool {
 		p.WaitFor(s.Restore.Reason, "%s", s.Restore.Problem).For(kind, s.Plane.Name).UntilUserActs()
 		return false
 	case s.Restore.Request != nil:
-		return decideRestore(s, p) && (restores(s) || wasRestored(s))
+		return decideRestore(s, p) && (hasStagedRestore(s) || wasRestored(s))
 	case s.Process.Exists:
 		p.WaitFor("DataExists", "The host has data of a control plane of this name already: delete that control plane, or move its folder away").For(kind, s.Plane.Name).UntilUserActs()
 	default:
@@ -131,7 +131,7 @@ func quiescedStatus(s snapshot, p reconciler.Plan) string {
 		if slices.ContainsFunc(p.Waits, func(w reconciler.Wait) bool { return w.Reason == processconfig.ReasonDataMissing }) {
 			return hostedv1.QuiesceAwaitingData + "/" + q.ID
 		}
-	case s.Process.Running && s.Process.Only == q.Only() && s.Process.Config == configOf(s, endpointOf(s)).Hash():
+	case s.Process.Running && s.Process.RunMode == q.RunMode() && s.Process.Config == configOf(s, endpointOf(s)).Hash():
 		fulfilled = q.Mode == hostedv1.QuiesceEtcd && s.Process.EtcdReady || q.Mode == hostedv1.QuiesceLoopback && s.Process.Ready && wasRestored(s)
 	}
 	if !fulfilled {
@@ -143,21 +143,21 @@ func quiescedStatus(s snapshot, p reconciler.Plan) string {
 // quiesceRequest is the requested mode of quiescing with its ID. The zero value means normal operation.
 type quiesceRequest struct{ Mode, ID string }
 
-var valid = regexp.MustCompile(`^(` + hostedv1.QuiesceEtcd + `|` + hostedv1.QuiesceStopped + `|` + hostedv1.QuiesceLoopback + `)/([0-9A-Za-z-]{1,64})$`)
+var quiescePattern = regexp.MustCompile(`^(` + hostedv1.QuiesceEtcd + `|` + hostedv1.QuiesceStopped + `|` + hostedv1.QuiesceLoopback + `)/([0-9A-Za-z-]{1,64})$`)
 
 // parseQuiesce parses the annotation. Invalid annotations, and annotations on control planes whose backend cannot
 // stop them, are ignored.
 func parseQuiesce(plane *hostedv1.HostedControlPlane) quiesceRequest {
-	found := valid.FindStringSubmatch(plane.Annotations[hostedv1.QuiesceAnnotation])
+	found := quiescePattern.FindStringSubmatch(plane.Annotations[hostedv1.QuiesceAnnotation])
 	if found == nil || plane.Spec.Backend.Name() != hostedv1.BackendProcess {
 		return quiesceRequest{}
 	}
 	return quiesceRequest{Mode: found[1], ID: found[2]}
 }
 
-// Only returns the components that the process runs, as in its configuration.
-func (r quiesceRequest) Only() string {
-	return map[string]string{hostedv1.QuiesceEtcd: processconfig.OnlyEtcd, hostedv1.QuiesceLoopback: processconfig.OnlyLoopback}[r.Mode]
+// RunMode returns the components that the process runs, as in its configuration.
+func (r quiesceRequest) RunMode() string {
+	return map[string]string{hostedv1.QuiesceEtcd: processconfig.RunEtcdOnly, hostedv1.QuiesceLoopback: processconfig.RunOnLoopback}[r.Mode]
 }
 
 // Runs describes the running components for messages.

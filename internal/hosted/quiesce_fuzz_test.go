@@ -25,8 +25,8 @@ func FuzzQuiescingParse(f *testing.F) {
 		if known := r.Mode == hostedv1.QuiesceEtcd || r.Mode == hostedv1.QuiesceStopped || r.Mode == hostedv1.QuiesceLoopback; known != (r.ID != "") {
 			t.Errorf("%q is %+v", text, r)
 		}
-		if (r.Only() == "") != (r.Mode == "" || r.Mode == hostedv1.QuiesceStopped) || r.Runs() == "" {
-			t.Errorf("of %+v, %q alone runs", r, r.Only())
+		if (r.RunMode() == "") != (r.Mode == "" || r.Mode == hostedv1.QuiesceStopped) || r.Runs() == "" {
+			t.Errorf("of %+v, %q alone runs", r, r.RunMode())
 		}
 		plane.Spec.Backend.Simulated = &hostedv1.SimulatedBackend{}
 		if r := parseQuiesce(plane); r != (quiesceRequest{}) {

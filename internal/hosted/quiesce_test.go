@@ -17,7 +17,7 @@ func quiesced(t *testing.T, mode string, changes ...func(*snapshot)) snapshot {
 	return running(t, append([]func(*snapshot){func(s *snapshot) {
 		yes := true
 		s.Cluster.Spec.Paused, s.Cluster.Status.Initialization.InfrastructureProvisioned = &yes, nil
-		s.Gateway = Gateway{}
+		s.Gateway = hostGateway{}
 		s.Plane.Annotations = map[string]string{hostedv1.QuiesceAnnotation: mode + "/1", hostedv1.InitializedAnnotation: "true"}
 		s.Quiesce = parseQuiesce(s.Plane)
 	}}, changes...)...)
@@ -25,7 +25,7 @@ func quiesced(t *testing.T, mode string, changes ...func(*snapshot)) snapshot {
 
 // runs makes the process one that runs with what is wanted of it.
 func runs(s *snapshot) {
-	s.Process = backend.ControlPlane{Exists: true, Running: true, EtcdReady: true, Only: s.Quiesce.Only(), Version: version, Data: s.Process.Data}
+	s.Process = backend.ControlPlane{Exists: true, Running: true, EtcdReady: true, RunMode: s.Quiesce.RunMode(), Version: version, Data: s.Process.Data}
 	s.Process.Config = configOf(*s, endpointOf(*s)).Hash()
 }
 
@@ -47,7 +47,7 @@ func TestQuiesce(t *testing.T) {
 		status string
 	}{
 		"etcd alone": {"the process restarts without what writes", quiesced(t, "Etcd"), []string{"do: start the control plane at v1.36.3: annotation controlplane.slipway.dev/quiesce", "wait: " + etcdAlone}, ""},
-		"restarting": {"what the process says is that it runs everything: it is not quiesced yet", quiesced(t, "Etcd", runs, func(s *snapshot) { s.Process.Only = "" }), []string{"wait: " + etcdAlone}, ""},
+		"restarting": {"what the process says is that it runs everything: it is not quiesced yet", quiesced(t, "Etcd", runs, func(s *snapshot) { s.Process.RunMode = "" }), []string{"wait: " + etcdAlone}, ""},
 		"no etcd":    {"", quiesced(t, "Etcd", runs, func(s *snapshot) { s.Process.EtcdReady = false }), []string{"wait: " + etcdAlone}, ""},
 		"etcd runs":  {"", quiesced(t, "Etcd", runs), []string{"wait: " + etcdAlone}, "Etcd/1"},
 		"etcd, nothing here": {"it is not started empty", quiesced(t, "Etcd", nothingHere),
@@ -58,7 +58,7 @@ func TestQuiesce(t *testing.T) {
 		"stopped": {"", quiesced(t, "Stopped", func(s *snapshot) { s.Process = backend.ControlPlane{Exists: true} }),
 			[]string{"wait: The control plane is stopped until annotation controlplane.slipway.dev/quiesce is removed"}, "Stopped/1"},
 		"nothing but data missing": {"it could start", quiesced(t, "Loopback", nothingHere), []string{"wait: Waiting for annotation controlplane.slipway.dev/restore to name a snapshot"}, "AwaitingData/1"},
-		"version missing": {"said before any data comes", quiesced(t, "Loopback", nothingHere, func(s *snapshot) { s.Terms.Versions = []string{"v1.35.0"} }),
+		"version missing": {"said before any data comes", quiesced(t, "Loopback", nothingHere, func(s *snapshot) { s.Capabilities.Versions = []string{"v1.35.0"} }),
 			[]string{"wait: Kubernetes v1.36.3 is not available on this host, which has v1.35.0; the operator adds it with `slipway versions add v1.36.3`, or set spec.version to one of these"}, ""},
 		"authority missing": {"none is created: the data was made with it", quiesced(t, "Loopback", nothingHere, func(s *snapshot) { delete(s.Secrets, purposeEtcd) }), []string{"wait: Secret c-etcd is missing"}, ""},
 		"other data": {"it is not known whose it is", quiesced(t, "Loopback", func(s *snapshot) {

@@ -45,12 +45,12 @@ func (c *controller) readRestore(s snapshot, b backend.Backend) restore {
 	if out.Request == nil {
 		return out
 	}
-	if s.Terms.InPods {
+	if s.Capabilities.InPods {
 		out.Reason, out.Problem = "RestoreImpossible", "A control plane in a Pod cannot be restored from a snapshot of etcd: restore its PersistentVolumeClaim from a snapshot of the volume"
 		return out
 	}
 	if b.Folder == nil || c.jobs == nil {
-		out.Reason, out.Problem = "RestoreImpossible", "A "+s.Terms.Kind+" control plane has no etcd on this host: it cannot be restored"
+		out.Reason, out.Problem = "RestoreImpossible", "A "+s.Capabilities.Kind+" control plane has no etcd on this host: it cannot be restored"
 		return out
 	}
 	if job := c.jobs.State(snapshots.JobKey(kind, client.ObjectKeyFromObject(s.Plane))); job.What == out.Request.String() || job.Running || job.Busy {
@@ -62,8 +62,8 @@ func (c *controller) readRestore(s snapshot, b backend.Backend) restore {
 	return out
 }
 
-// restores reports whether the next process restores a snapshot.
-func restores(s snapshot) bool {
+// hasStagedRestore reports whether the next process restores a snapshot.
+func hasStagedRestore(s snapshot) bool {
 	r := s.Restore.Request
 	return r != nil && s.Restore.Problem == "" && s.Process.Data.Staged.ID == r.ID && s.Process.Data.Restored.ID != r.ID
 }
@@ -71,7 +71,7 @@ func restores(s snapshot) bool {
 // restoreID returns the restore that the process must have completed: the requested one if its snapshot was
 // fetched, otherwise the last one.
 func restoreID(s snapshot) string {
-	if restores(s) {
+	if hasStagedRestore(s) {
 		return s.Restore.Request.ID
 	}
 	return s.Process.Data.Restored.ID
@@ -91,7 +91,7 @@ func decideRestore(s snapshot, p *reconciler.Plan) bool {
 	case state.Problem != "":
 		p.WaitFor(state.Reason, "%s", state.Problem).For(kind, s.Plane.Name).UntilUserActs()
 		return true
-	case r == nil || restores(s):
+	case r == nil || hasStagedRestore(s):
 		return true
 	case wasRestored(s):
 		return true
@@ -112,21 +112,21 @@ func decideRestore(s snapshot, p *reconciler.Plan) bool {
 
 // stageRestore starts a job that fetches the snapshot.
 func (c *controller) stageRestore(s snapshot, b backend.Backend) {
-	order := restoreOrder{
+	order := restoreStaging{
 		Request: *s.Restore.Request, Config: configOf(s, endpointOf(s)), Folder: b.Folder(nameOf(s.Plane)),
 		Cluster: snapshots.Cluster{Namespace: s.Plane.Namespace, Name: s.Cluster.Name, UID: string(s.Cluster.UID)},
 	}
 	c.jobs.Start(snapshots.JobKey(kind, client.ObjectKeyFromObject(s.Plane)), order.Request.String(), func(ctx context.Context) error { return c.stager.Stage(ctx, order) })
 }
 
-func (j conditionInput) restored() condition.Verdict {
+func (j conditionInput) restored() condition.Result {
 	r, done := j.Restore.Request, j.Process.Data.Restored
 	switch {
 	case j.Restore.Problem != "":
 		return condition.False(j.Restore.Reason, j.Restore.Problem)
-	case r != nil && done.ID != r.ID && j.Restore.Err != "" && !j.Restore.Running && !restores(j.snapshot):
+	case r != nil && done.ID != r.ID && j.Restore.Err != "" && !j.Restore.Running && !hasStagedRestore(j.snapshot):
 		return condition.False("SnapshotNotFetched", j.Restore.Err)
-	case r != nil && done.ID != r.ID && restores(j.snapshot) && j.Process.LastExit != "" && !j.Process.Running:
+	case r != nil && done.ID != r.ID && hasStagedRestore(j.snapshot) && j.Process.LastExit != "" && !j.Process.Running:
 		return condition.False("RestoreFailed", "The process that restores snapshot "+r.Snapshot+" ended ("+j.Process.LastExit+"); its last lines are in the condition ProcessRunning. Remove the annotation "+hostedv1.RestoreAnnotation+" to continue with the data from before")
 	case r != nil && done.ID != r.ID:
 		return condition.False("Restoring", "Restoring snapshot "+r.Snapshot)

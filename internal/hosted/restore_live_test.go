@@ -23,7 +23,7 @@ func restorable(t *testing.T) (*live, snapshots.StoreSettings) {
 	t.Helper()
 	l := newLive(t)
 	stores := snapshots.StoreSettings{Root: t.TempDir(), Policy: policy.Default(), Secrets: l.client}
-	l.controller.stager = restoreStager{RetrievalSource: snapshots.RetrievalSource{Client: l.client, Stores: stores}}
+	l.controller.stager = restoreStager{Retriever: snapshots.Retriever{Client: l.client, Stores: stores}}
 	l.controller.jobs = snapshots.NewJobs(t.Context(), time.Now)
 	must(t, l.client.Create(t.Context(), snapshotPolicy()))
 	return l, stores

@@ -31,7 +31,7 @@ func (r RestoreRequest) String() string {
 	return string(text)
 }
 
-var identified = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z$`)
+var restoreIDPattern = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z$`)
 
 // maxRequest limits the size of the annotation, in bytes.
 const maxRequest = 2048
@@ -43,15 +43,15 @@ func ParseRestore(plane *hostedv1.HostedControlPlane) (*RestoreRequest, error) {
 		return nil, nil
 	}
 	r := &RestoreRequest{}
-	if len(text) > maxRequest || json.Unmarshal([]byte(text), r) != nil || !identified.MatchString(r.ID) || r.Policy == "" {
-		return nil, invalid()
+	if len(text) > maxRequest || json.Unmarshal([]byte(text), r) != nil || !restoreIDPattern.MatchString(r.ID) || r.Policy == "" {
+		return nil, invalidRestoreRequest()
 	}
 	if _, _, ok := snapshots.ParseName(r.Snapshot); !ok {
-		return nil, invalid()
+		return nil, invalidRestoreRequest()
 	}
 	return r, nil
 }
 
-func invalid() error {
+func invalidRestoreRequest() error {
 	return fault.New(fault.Invalid, "RestoreRequestInvalid", "The annotation %s cannot be read: it needs an id like 20261125T131500Z, policy and snapshot, in JSON", hostedv1.RestoreAnnotation)
 }

@@ -10,10 +10,10 @@ import (
 )
 
 // restoreStager fetches snapshots.
-type restoreStager struct{ snapshots.RetrievalSource }
+type restoreStager struct{ snapshots.Retriever }
 
-// restoreOrder is a snapshot to fetch.
-type restoreOrder struct {
+// restoreStaging is a snapshot to fetch.
+type restoreStaging struct {
 	Request RestoreRequest
 	Cluster snapshots.Cluster
 	// Config is the configuration of the control plane.
@@ -23,14 +23,14 @@ type restoreOrder struct {
 
 // Stage fetches the snapshot into the directory of its control plane, together with the restore request for
 // the next process. It rejects an unsuitable snapshot before fetching it.
-func (s restoreStager) Stage(ctx context.Context, o restoreOrder) error {
-	m, err := s.Find(ctx, o.Cluster, snapshots.RetrievalWanted{
+func (s restoreStager) Stage(ctx context.Context, o restoreStaging) error {
+	m, err := s.Find(ctx, o.Cluster, snapshots.RetrievalRequest{
 		Policy: o.Request.Policy, Snapshot: o.Request.Snapshot, IdentitySecret: o.Request.IdentitySecret, OtherCluster: o.Request.OtherCluster,
 	})
 	if err != nil {
 		return err
 	}
-	if err := check(m.Manifest, o); err != nil {
+	if err := checkSnapshot(m.Manifest, o); err != nil {
 		return err
 	}
 	if err := emptyFolder(o.Folder); err != nil {
@@ -51,8 +51,8 @@ func emptyFolder(f processconfig.Folder) error {
 	return errors.Join(os.RemoveAll(f.Restoring()), os.MkdirAll(string(f), 0o700), os.Mkdir(f.Restoring(), 0o700))
 }
 
-// check rejects a snapshot that the control plane could not run with.
-func check(m snapshots.Manifest, o restoreOrder) error {
+// checkSnapshot rejects a snapshot that the control plane could not run with.
+func checkSnapshot(m snapshots.Manifest, o restoreStaging) error {
 	data := processconfig.Data{Exists: true, Version: m.Kubernetes, EncryptionKeys: m.EncryptionKeys}
 	if err := data.KeysProblem(o.Config.EncryptionKeys, ""); err != nil {
 		return err

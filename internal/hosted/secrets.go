@@ -19,8 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 )
 
-// Purpose of a Secret of the cluster.
-type Purpose = secrets.Purpose
+// secretPurpose of a Secret of the cluster.
+type secretPurpose = secrets.Purpose
 
 const (
 	purposeCA         = secrets.CA
@@ -36,23 +36,25 @@ const (
 const controllerUser = "slipway:" + Name
 
 // authorities returns the purposes of Secrets with a certificate or key pair.
-func authorities() []Purpose { return []Purpose{purposeCA, purposeEtcd, purposeProxy, purposeSA} }
+func authorities() []secretPurpose {
+	return []secretPurpose{purposeCA, purposeEtcd, purposeProxy, purposeSA}
+}
 
-// watched returns the purposes of Secrets that trigger a reconciliation.
-func watched() []Purpose { return append(authorities(), purposeEncryption) }
+// watchedPurposes returns the purposes of Secrets that trigger a reconciliation.
+func watchedPurposes() []secretPurpose { return append(authorities(), purposeEncryption) }
 
 // authorities returns the purposes for the control plane. A control plane without components only signs
 // certificates of its API.
-func (s snapshot) authorities() []Purpose {
-	if s.Terms.Components {
+func (s snapshot) authorities() []secretPurpose {
+	if s.Capabilities.Components {
 		return authorities()
 	}
-	return []Purpose{purposeCA}
+	return []secretPurpose{purposeCA}
 }
 
-// problem returns why a CA Secret cannot be used, or an empty string. Every Secret needs its private key,
+// authorityProblem returns why a CA Secret cannot be used, or an empty string. Every Secret needs its private key,
 // because the process signs with all of them.
-func problem(p Purpose, secret *corev1.Secret, now time.Time) string {
+func authorityProblem(p secretPurpose, secret *corev1.Secret, now time.Time) string {
 	if len(secret.Data[corev1.TLSCertKey]) == 0 || len(secret.Data[corev1.TLSPrivateKeyKey]) == 0 {
 		return fmt.Sprintf("Secret %s must have the keys tls.crt and tls.key", secret.Name)
 	}
@@ -65,7 +67,7 @@ func ownerOf(plane *hostedv1.HostedControlPlane) secrets.Owner {
 }
 
 // newSecret returns a Secret of the cluster with the content.
-func newSecret(s snapshot, p Purpose, data map[string][]byte) *corev1.Secret {
+func newSecret(s snapshot, p secretPurpose, data map[string][]byte) *corev1.Secret {
 	return secrets.NewSecret(client.ObjectKeyFromObject(s.Cluster), p, ownerOf(s.Plane), data)
 }
 
@@ -80,7 +82,7 @@ const accessName = "kubernetes"
 // because users who can write it must not gain the permissions of this program.
 func access(s snapshot) (*rest.Config, error) {
 	local, err := netip.ParseAddrPort(s.Process.Local)
-	if err != nil || !local.Addr().IsLoopback() && !s.Terms.InPods {
+	if err != nil || !local.Addr().IsLoopback() && !s.Capabilities.InPods {
 		return nil, fault.New(fault.Unreachable, "ControlPlaneNotReady", "The API server of the control plane does not answer this program yet, retrying").From(err)
 	}
 	secret := s.Secrets[purposeCA]
@@ -106,7 +108,7 @@ func access(s snapshot) (*rest.Config, error) {
 
 // newKubeconfig returns the content of the kubeconfig Secret.
 func newKubeconfig(s snapshot, endpoint clusterv1.APIEndpoint) (map[string][]byte, error) {
-	return secrets.Issue(secrets.Access{Cluster: s.Cluster.Name, Endpoint: endpoint}, s.Secrets[purposeCA], secrets.Keys{Leaf: lifetime(s.Plane)}, s.Now)
+	return secrets.Issue(secrets.Access{Cluster: s.Cluster.Name, Endpoint: endpoint}, s.Secrets[purposeCA], secrets.KeyOptions{Leaf: lifetime(s.Plane)}, s.Now)
 }
 
 // lifetime of leaf certificates. Zero means the default of package pki, one year.

@@ -39,13 +39,13 @@ func simulatedSnapshot(t *testing.T, changes ...func(*snapshot)) snapshot {
 	t.Helper()
 	s := running(t, elsewhere("127.0.0.1", 12345))
 	s.Plane = simulatedPlane()
-	s.Terms = termsOf(s)
-	s.Secrets = map[Purpose]*corev1.Secret{purposeCA: s.Secrets[purposeCA], purposeKubeconfig: s.Secrets[purposeKubeconfig]}
+	s.Capabilities = termsOf(s)
+	s.Secrets = map[secretPurpose]*corev1.Secret{purposeCA: s.Secrets[purposeCA], purposeKubeconfig: s.Secrets[purposeKubeconfig]}
 	s.Process = backend.ControlPlane{Exists: true, Running: true, Ready: true, EtcdReady: true, Version: "v1.30.0", Config: configOf(s, endpointOf(s)).Hash()}
 	for _, change := range changes {
 		change(&s)
 	}
-	s.Terms = termsOf(s)
+	s.Capabilities = termsOf(s)
 	return s
 }
 
@@ -98,7 +98,7 @@ func TestDecideSimulated(t *testing.T) {
 		}), []string{"do: start the control plane at v1.30.0: its data is not on this host; it starts empty, and simulated machines create their Nodes again"}},
 		"to be changed": {"its backend says what", simulatedSnapshot(t, func(s *snapshot) { s.Process.Pending = "make the API server slower: the annotations say so" }),
 			[]string{"do: make the API server slower: the annotations say so"}},
-		"unclear": {"it is said, by the error of the action", simulatedSnapshot(t, func(s *snapshot) { s.Process.Unclear = "say which annotation cannot be understood" }),
+		"unclear": {"it is said, by the error of the action", simulatedSnapshot(t, func(s *snapshot) { s.Process.InvalidRequest = "say which annotation cannot be understood" }),
 			[]string{"do: say which annotation cannot be understood"}},
 		"down": {"it is said why", simulatedSnapshot(t, func(s *snapshot) {
 			s.Process.Ready, s.Process.Problem = false, "The API server does not answer: an annotation makes it unreachable"
@@ -120,7 +120,7 @@ func TestChangeIsSeen(t *testing.T) {
 	if p := decide(simulatedSnapshot(t, func(s *snapshot) { s.Process.Pending = "answer with errors" })); p.Recheck == 0 || p.Recheck > time.Second {
 		t.Errorf("looked at again after %s", p.Recheck)
 	}
-	if p := decide(simulatedSnapshot(t, func(s *snapshot) { s.Process.Unclear = "say what is wrong" })); p.Recheck != 0 && p.Recheck < time.Minute {
+	if p := decide(simulatedSnapshot(t, func(s *snapshot) { s.Process.InvalidRequest = "say what is wrong" })); p.Recheck != 0 && p.Recheck < time.Minute {
 		t.Errorf("what only a person can change is looked at again after %s", p.Recheck)
 	}
 }
@@ -148,8 +148,8 @@ type simulation struct {
 	faults simulated.Faults
 }
 
-func (*simulation) Terms(p policy.Configuration) backend.Capabilities {
-	return hostedsimulated.Terms(p)
+func (*simulation) Capabilities(p policy.Configuration) backend.Capabilities {
+	return hostedsimulated.Capabilities(p)
 }
 
 func (*simulation) Reserve(context.Context, string, clusterv1.APIEndpoint) (clusterv1.APIEndpoint, error) {
@@ -163,7 +163,7 @@ func (f *simulation) SetFaults(_ string, faults simulated.Faults) {
 }
 
 func simulatedBackend(f *simulation) backend.Set {
-	return backend.Set{hostedv1.BackendSimulated: hostedsimulated.WrapFaulty(backend.Backend{ControlPlanes: f, Endpoints: f}, f)}
+	return backend.Set{hostedv1.BackendSimulated: hostedsimulated.WithFaults(backend.Backend{ControlPlanes: f, Endpoints: f}, f)}
 }
 
 func settleSimulated(t *testing.T, c client.WithWatch, p *backend.ControlPlane) {
@@ -184,7 +184,7 @@ func TestEverySimulatedWriteFailsOnce(t *testing.T) { // CP-01, CP-02, CP-10, CP
 	build := func() *fake.ClientBuilder {
 		return fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(simulatedPlane(), of).WithStatusSubresource(&hostedv1.HostedControlPlane{})
 	}
-	testkit.EveryWrite(t, build, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, build, func(t *testing.T, c client.WithWatch) {
 		p := &backend.ControlPlane{}
 		settleSimulated(t, c, p)
 		got := &hostedv1.HostedControlPlane{}

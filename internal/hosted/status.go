@@ -48,7 +48,7 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 			status.AddonsHash = applied.Hash
 		}
 	}
-	if (status.AddonsHash != "" || !s.Terms.Addons) && s.Process.Ready {
+	if (status.AddonsHash != "" || !s.Capabilities.Addons) && s.Process.Ready {
 		status.Initialization.ControlPlaneInitialized = &yes
 	}
 	status.Authority = authorityInEffect(s, status.AddonsHash)
@@ -65,14 +65,14 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 			j.reason, j.waiting = f.Reason, f.Message
 		}
 	}
-	status.Conditions = conditions.Evaluate(j, reconciler.MomentOf(s.Plane, s.Now))
+	status.Conditions = conditions.Evaluate(j, reconciler.EvaluateOptionsFor(s.Plane, s.Now))
 	return reconciler.Report{Status: status, Events: events(s, status, out)}
 }
 
 // authorityInEffect returns the fingerprint of the CA that the process uses and that nodes get. It changes
 // when the process and the add-ons have been updated to the CA in the Secret.
 func authorityInEffect(s snapshot, applied string) string {
-	if !s.runsAsConfigured() || s.Terms.Addons && applied != addonsOf(s, endpointOf(s)).Hash() {
+	if !s.runsAsConfigured() || s.Capabilities.Addons && applied != addonsOf(s, endpointOf(s)).Hash() {
 		return s.Plane.Status.Authority
 	}
 	return secrets.Fingerprint(s.Secrets[purposeCA])
@@ -80,7 +80,7 @@ func authorityInEffect(s snapshot, applied string) string {
 
 // runsAsConfigured reports whether the process is ready with the configuration from the current objects.
 func (s snapshot) runsAsConfigured() bool {
-	if s.Cluster == nil || !s.Process.Ready || slices.ContainsFunc(s.authorities(), func(p Purpose) bool { return s.Secrets[p] == nil }) {
+	if s.Cluster == nil || !s.Process.Ready || slices.ContainsFunc(s.authorities(), func(p secretPurpose) bool { return s.Secrets[p] == nil }) {
 		return false
 	}
 	return s.Process.Config == configOf(s, endpointOf(s)).Hash()
@@ -89,8 +89,8 @@ func (s snapshot) runsAsConfigured() bool {
 // afterStart adds the known results of a start to the snapshot.
 func afterStart(s snapshot, out reconciler.Outcome) snapshot {
 	for _, a := range out.Done {
-		if start, ok := a.(startProcess); ok && s.Terms.Started != nil {
-			s.Process = *s.Terms.Started
+		if start, ok := a.(startProcess); ok && s.Capabilities.Started != nil {
+			s.Process = *s.Capabilities.Started
 			s.Process.Since, s.Process.Version, s.Process.Config = s.Now, start.Version, configOf(s, endpointOf(s)).Hash()
 		}
 	}
@@ -125,7 +125,7 @@ func events(s snapshot, status hostedv1.HostedControlPlaneStatus, out reconciler
 		list = append(list, reconciler.Warning("ControlPlaneDied", "The control plane died (%s) and was started again", s.Process.LastExit))
 	}
 	if s.Cluster != nil && isTrue(status.Initialization.ControlPlaneInitialized) && !isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) {
-		list = append(list, reconciler.Normal("ControlPlaneInitialized", "The API server answers at %s", secrets.Server(endpointOf(s))))
+		list = append(list, reconciler.Normal("ControlPlaneInitialized", "The API server answers at %s", secrets.ServerURL(endpointOf(s))))
 	}
 	return list
 }

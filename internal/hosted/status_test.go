@@ -59,7 +59,7 @@ func TestConditions(t *testing.T) { // CP-12
 			"Available":        "True Available"}},
 		"rolling out": {s: running(t, func(s *snapshot) {
 			s.Plane.Spec.Version = "v1.37.0"
-			s.Terms.Versions = append(s.Terms.Versions, "v1.37.0")
+			s.Capabilities.Versions = append(s.Capabilities.Versions, "v1.37.0")
 		}), want: wants{
 			"RollingOut": "True RollingOut: Restarting the control plane at v1.37.0, from v1.36.3"}},
 		"add-ons failed": {s: running(t, func(s *snapshot) { s.Plane.Status.AddonsHash = "" }), out: reconciler.Outcome{Failed: applyAddons{}, Err: fault.New(fault.Invalid, "x", "no such thing")}, want: wants{
@@ -139,7 +139,7 @@ func TestBlockedTakeoverIsSaid(t *testing.T) {
 
 // The status says which authority is in effect: the process runs with it, and nodes that join are told of it.
 func TestAuthorityInEffect(t *testing.T) { // CP-15
-	another, err := secrets.Generate(purposeCA, secrets.Keys{}, now)
+	another, err := secrets.Generate(purposeCA, secrets.KeyOptions{}, now)
 	must(t, err)
 	changed := func(s *snapshot) {
 		s.Plane.Status.Authority = "before"

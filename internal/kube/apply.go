@@ -86,12 +86,12 @@ func emptied(fields, live, want map[string]any) map[string]any {
 		key, ok := strings.CutPrefix(step, "f:")
 		inner, _ := below.(map[string]any)
 		have, there := live[key]
-		if !ok || !there || isOwnedWhole(inner) {
+		if !ok || !there || isAtomic(inner) {
 			continue
 		}
 		wanted := want[key]
 		if isEmpty(wanted) {
-			if covers(inner, have) {
+			if leavesEmpty(inner, have) {
 				out[key] = nil
 			}
 			continue
@@ -118,20 +118,20 @@ func isEmpty(v any) bool {
 	return v == nil
 }
 
-// isOwnedWhole reports whether a value is owned, and therefore removed, as a whole.
-func isOwnedWhole(fields map[string]any) bool {
+// isAtomic reports whether a value is owned, and therefore removed, as a whole.
+func isAtomic(fields map[string]any) bool {
 	_, itself := fields["."]
 	return len(fields) == 0 || itself
 }
 
-// covers reports whether removing the fields leaves a value empty.
-func covers(fields map[string]any, live any) bool {
+// leavesEmpty reports whether removing the fields leaves a value empty.
+func leavesEmpty(fields map[string]any, live any) bool {
 	switch v := live.(type) {
 	case map[string]any:
 		for key, value := range v {
 			below, ok := fields["f:"+key]
 			inner, _ := below.(map[string]any)
-			if !ok || !isOwnedWhole(inner) && !covers(inner, value) {
+			if !ok || !isAtomic(inner) && !leavesEmpty(inner, value) {
 				return false
 			}
 		}

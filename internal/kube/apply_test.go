@@ -77,7 +77,7 @@ func partsOfAStatusGo(t *testing.T, c client.Client) { // CO-03
 		ControlPlane:   &clusterv1.ClusterControlPlaneStatus{DesiredReplicas: number(1), Versions: []clusterv1.StatusVersion{{Version: "v1.36.3", Replicas: 1}}},
 		Workers:        &clusterv1.WorkersStatus{DesiredReplicas: number(3), Replicas: number(2)},
 		FailureDomains: []clusterv1.FailureDomain{{Name: "a", ControlPlane: new(bool)}},
-		Conditions:     []metav1.Condition{condition("Ready", "R")},
+		Conditions:     []metav1.Condition{withCondition("Ready", "R")},
 	}
 	cases := []struct {
 		reason string

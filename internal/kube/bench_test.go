@@ -22,7 +22,7 @@ func BenchmarkStatusChange(b *testing.B) {
 		steps = append(steps, `"k:{\"type\":\"`+name+`\"}":{".":{},"f:lastTransitionTime":{},"f:message":{},"f:reason":{},"f:status":{},"f:type":{}}`)
 	}
 	m.ManagedFields = []metav1.ManagedFieldsEntry{{
-		Manager: Prefix + "bench", Operation: metav1.ManagedFieldsOperationApply, Subresource: "status",
+		Manager: ManagerPrefix + "bench", Operation: metav1.ManagedFieldsOperationApply, Subresource: "status",
 		FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:phase":{},"f:conditions":{` + strings.Join(steps, ",") + `}}}`),
 	}}
 	scheme := runtime.NewScheme()

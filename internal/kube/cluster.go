@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Cluster reads a Cluster; it returns nil if it does not exist. A Cluster from a cache is not copied and must not be
+// GetCluster reads a Cluster; it returns nil if it does not exist. A Cluster from a cache is not copied and must not be
 // changed.
-func Cluster(ctx context.Context, c client.Reader, key client.ObjectKey) (*clusterv1.Cluster, error) {
+func GetCluster(ctx context.Context, c client.Reader, key client.ObjectKey) (*clusterv1.Cluster, error) {
 	cluster := &clusterv1.Cluster{}
 	err := c.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {

@@ -147,11 +147,11 @@ func ownsMore(fields map[string]any, live, want any) bool {
 		if name == "." {
 			continue
 		}
-		wanted, ok := lookUp(name, want)
+		wanted, ok := followStep(name, want)
 		if !ok {
 			return true
 		}
-		have, _ := lookUp(name, live)
+		have, _ := followStep(name, live)
 		inner, _ := below.(map[string]any)
 		if len(inner) == 0 && !contains(wanted, have) {
 			return true
@@ -163,9 +163,9 @@ func ownsMore(fields map[string]any, live, want any) bool {
 	return false
 }
 
-// lookUp follows one step of a path in FieldsV1: f: a field, k: the item with these keys, v: the value itself in a set,
+// followStep follows one step of a path in FieldsV1: f: a field, k: the item with these keys, v: the value itself in a set,
 // i: the item at an index.
-func lookUp(step string, in any) (any, bool) {
+func followStep(step string, in any) (any, bool) {
 	kind, rest, _ := strings.Cut(step, ":")
 	switch kind {
 	case "f":

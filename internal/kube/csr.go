@@ -13,17 +13,17 @@ import (
 // Approve approves a CertificateSigningRequest as it was read. If it was changed or deleted in the meantime, Approve
 // does nothing; the watch delivers the change.
 func (w *Writer) Approve(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason, message string) error {
-	return w.conclude(ctx, request, "approval", condition(certificatesv1.CertificateApproved, reason, message))
+	return w.conclude(ctx, request, "approval", withCondition(certificatesv1.CertificateApproved, reason, message))
 }
 
 // Deny denies a CertificateSigningRequest under the same conditions as Approve.
 func (w *Writer) Deny(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason, message string) error {
-	return w.conclude(ctx, request, "approval", condition(certificatesv1.CertificateDenied, reason, message))
+	return w.conclude(ctx, request, "approval", withCondition(certificatesv1.CertificateDenied, reason, message))
 }
 
 // FailRequest records that a CertificateSigningRequest was approved but cannot be signed.
 func (w *Writer) FailRequest(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason, message string) error {
-	return w.conclude(ctx, request, "status", condition(certificatesv1.CertificateFailed, reason, message))
+	return w.conclude(ctx, request, "status", withCondition(certificatesv1.CertificateFailed, reason, message))
 }
 
 // Sign sets the certificate of a CertificateSigningRequest, in PEM.
@@ -31,7 +31,7 @@ func (w *Writer) Sign(ctx context.Context, request *certificatesv1.CertificateSi
 	return w.conclude(ctx, request, "status", func(r *certificatesv1.CertificateSigningRequest) { r.Status.Certificate = certificate })
 }
 
-func condition(of certificatesv1.RequestConditionType, reason, message string) func(*certificatesv1.CertificateSigningRequest) {
+func withCondition(of certificatesv1.RequestConditionType, reason, message string) func(*certificatesv1.CertificateSigningRequest) {
 	return func(r *certificatesv1.CertificateSigningRequest) {
 		r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 			Type: of, Status: corev1.ConditionTrue, Reason: reason, Message: message,

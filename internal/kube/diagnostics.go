@@ -34,8 +34,8 @@ const (
 	refusalTTL = 10 * time.Second
 )
 
-// unreadable is the reason why a kind could not be read, and how long it is reused.
-type unreadable struct {
+// readProblem is the reason why a kind could not be read, and how long it is reused.
+type readProblem struct {
 	err   error
 	until time.Time
 }
@@ -115,12 +115,12 @@ func (r *References) read(ctx context.Context, u *unstructured.Unstructured, nam
 	if err := r.refused(kind); err != nil {
 		return err
 	}
-	err := within(ctx, syncTimeout, do)
+	err := withTimeout(ctx, syncTimeout, do)
 	if isTimeout(err) && ctx.Err() == nil {
 		if refused := r.explain(ctx, kind, namespace); refused != nil {
 			return refused
 		}
-		err = within(ctx, refusalTTL, do) // it can be read, but the cache is slow
+		err = withTimeout(ctx, refusalTTL, do) // it can be read, but the cache is slow
 	}
 	if isTimeout(err) {
 		return fault.New(fault.Unreachable, "CacheNotFilled", "kind %s of group %s is still being read", kind.Kind, kind.Group).From(err)
@@ -131,7 +131,7 @@ func (r *References) read(ctx context.Context, u *unstructured.Unstructured, nam
 	return err
 }
 
-func within(ctx context.Context, d time.Duration, do func(context.Context) error) error {
+func withTimeout(ctx context.Context, d time.Duration, do func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	err := do(limited)
@@ -162,7 +162,7 @@ func (r *References) explain(ctx context.Context, kind schema.GroupVersionKind, 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.refusals[kind] = unreadable{err: err, until: time.Now().Add(refusalTTL)}
+	r.refusals[kind] = readProblem{err: err, until: time.Now().Add(refusalTTL)}
 	return err
 }
 

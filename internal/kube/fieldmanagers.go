@@ -17,13 +17,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// CorePrefix is the prefix of the field managers of Cluster API's controllers. Slipway uses these names where other
+// CoreManagerPrefix is the prefix of the field managers of Cluster API's controllers. Slipway uses these names where other
 // programs rely on them.
-const CorePrefix = "capi-"
+const CoreManagerPrefix = "capi-"
 
 // ArrivalManager is the field manager of objects that a move has created in its target cluster, until their original
 // field managers are restored.
-const ArrivalManager = Prefix + "arrival"
+const ArrivalManager = ManagerPrefix + "arrival"
 
 // IsArriving reports whether an object was created by a move that is about to write it again. A write by a controller
 // in the meantime would make the write of the move fail.
@@ -31,9 +31,9 @@ func IsArriving(o client.Object) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == ArrivalManager })
 }
 
-// Named returns a writer with the given field manager, which must start with [Prefix] or [CorePrefix]. It shares the
+// WithManager returns a writer with the given field manager, which must start with [ManagerPrefix] or [CoreManagerPrefix]. It shares the
 // record of writes.
-func (w *Writer) Named(manager string) *Writer {
+func (w *Writer) WithManager(manager string) *Writer {
 	return &Writer{client: w.client, owner: manager, writes: w.writes, others: w.others, onApply: w.onApply}
 }
 
@@ -89,9 +89,9 @@ func (w *Writer) DryRun(ctx context.Context, live client.Object, want *unstructu
 	return answer, nil
 }
 
-// Covers reports whether applying want would change nothing: live has all its values, and manager has applied no other
+// IsApplied reports whether applying want would change nothing: live has all its values, and manager has applied no other
 // fields to live. want is an object without status.
-func Covers(live client.Object, manager string, want map[string]any) (bool, error) {
+func IsApplied(live client.Object, manager string, want map[string]any) (bool, error) {
 	w := &Writer{owner: manager}
 	return w.unchanged(live, want)
 }

@@ -52,10 +52,10 @@ func TestNamedWritersCount(t *testing.T) { // ME-01
 	w := NewWriter(c, "test")
 	w.OnApply(func(kind string, sent bool) { counted = append(counted, fmt.Sprintf("%s %t", kind, sent)) })
 	want := configMap(map[string]any{"a": "1"})
-	if err := w.Named("capi-x").Apply(t.Context(), nil, want); err != nil {
+	if err := w.WithManager("capi-x").Apply(t.Context(), nil, want); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Named("capi-x").Apply(t.Context(), read(t, c), want); err != nil {
+	if err := w.WithManager("capi-x").Apply(t.Context(), read(t, c), want); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"ConfigMap true", "ConfigMap false"}, counted); diff != "" {
@@ -65,7 +65,7 @@ func TestNamedWritersCount(t *testing.T) { // ME-01
 
 func TestCreateApplied(t *testing.T) { // MS-09
 	c := fakeClient(t)
-	w := NewWriter(c, "test").Named("capi-x")
+	w := NewWriter(c, "test").WithManager("capi-x")
 	made := configMap(map[string]any{"a": "1"})
 	if err := w.CreateApplied(context.Background(), made); err != nil {
 		t.Fatal(err)
@@ -80,16 +80,16 @@ func TestCreateApplied(t *testing.T) { // MS-09
 	if diff := cmp.Diff(OwnedKeys{Labels: []string{"a"}}, OwnedMetadata(live, "capi-x")); diff != "" {
 		t.Errorf("owned (-want +got):\n%s", diff)
 	}
-	if same, err := Covers(live, "capi-x", configMap(map[string]any{"a": "1"}).Object); err != nil || !same {
+	if same, err := IsApplied(live, "capi-x", configMap(map[string]any{"a": "1"}).Object); err != nil || !same {
 		t.Errorf("the object is as it was applied, got %t, %v", same, err)
 	}
-	if same, _ := Covers(live, "capi-x", configMap(map[string]any{}).Object); same {
+	if same, _ := IsApplied(live, "capi-x", configMap(map[string]any{}).Object); same {
 		t.Error("a field that is not wanted any more is a change")
 	}
-	if same, _ := Covers(live, "slipway-test", configMap(map[string]any{"a": "1"}).Object); same {
+	if same, _ := IsApplied(live, "slipway-test", configMap(map[string]any{"a": "1"}).Object); same {
 		t.Error("another manager has said nothing of the object")
 	}
-	err := NewWriter(c, "test").Named("capi-y").CreateApplied(context.Background(), configMap(map[string]any{"a": "2"}))
+	err := NewWriter(c, "test").WithManager("capi-y").CreateApplied(context.Background(), configMap(map[string]any{"a": "2"}))
 	if fault.KindOf(err) != fault.Conflict {
 		t.Errorf("an object that is there already is taken over: %v", err)
 	}
@@ -98,11 +98,11 @@ func TestCreateApplied(t *testing.T) { // MS-09
 func TestHandOver(t *testing.T) { // MS-09
 	c := fakeClient(t)
 	ctx := context.Background()
-	creator := NewWriter(c, "test").Named("capi-x")
+	creator := NewWriter(c, "test").WithManager("capi-x")
 	if err := creator.CreateApplied(ctx, configMap(map[string]any{"mine": "1", "moves": "1", "goes": "1"})); err != nil {
 		t.Fatal(err)
 	}
-	labels := creator.Named("capi-x-metadata")
+	labels := creator.WithManager("capi-x-metadata")
 	move := OwnershipTransfer{From: []string{"capi-x", "manager"}, To: "capi-x-metadata", Takes: func(p fieldpath.Path) bool {
 		return len(p) == 3 && p[1].String() == ".labels" && p[2].String() != ".mine"
 	}}

@@ -41,14 +41,14 @@ type References struct {
 
 	mu                       sync.Mutex
 	watched, indexed, synced map[schema.GroupVersionKind]bool
-	refusals                 map[schema.GroupVersionKind]unreadable
+	refusals                 map[schema.GroupVersionKind]readProblem
 }
 
 // NewReferences returns a reader of references. watch is called once for each version of a kind that is read, with an
 // empty object of that kind; it may be nil.
 func NewReferences(reader client.Reader, watch func(*unstructured.Unstructured) error) *References {
 	return &References{
-		reader: reader, watch: watch, refusals: map[schema.GroupVersionKind]unreadable{},
+		reader: reader, watch: watch, refusals: map[schema.GroupVersionKind]readProblem{},
 		watched: map[schema.GroupVersionKind]bool{}, indexed: map[schema.GroupVersionKind]bool{}, synced: map[schema.GroupVersionKind]bool{},
 	}
 }

@@ -12,11 +12,11 @@ type SharedRead[T any] struct {
 	read func(ctx context.Context, namespace string) (T, error)
 
 	mu         sync.Mutex
-	namespaces map[string]*turns[T]
+	namespaces map[string]*namespaceReads[T]
 }
 
-// turns holds the reads of one namespace. It exists as long as a caller waits.
-type turns[T any] struct {
+// namespaceReads holds the reads of one namespace. It exists as long as a caller waits.
+type namespaceReads[T any] struct {
 	waiting int // guarded by the mutex of SharedRead
 	begun   int // guarded by the mutex of SharedRead
 
@@ -28,7 +28,7 @@ type turns[T any] struct {
 // NewSharedRead returns a SharedRead that calls read, for one namespace at a time. The result of read is shared, so
 // callers must not change it.
 func NewSharedRead[T any](read func(ctx context.Context, namespace string) (T, error)) *SharedRead[T] {
-	return &SharedRead[T]{read: read, namespaces: map[string]*turns[T]{}}
+	return &SharedRead[T]{read: read, namespaces: map[string]*namespaceReads[T]{}}
 }
 
 // Get returns the result of a read that started after the call. If a read fails, only the caller that executed it gets
@@ -55,11 +55,11 @@ func (r *SharedRead[T]) Get(ctx context.Context, namespace string) (T, error) {
 }
 
 // enter registers a waiting caller; reads that have already started do not count.
-func (r *SharedRead[T]) enter(namespace string) (t *turns[T], begun int) {
+func (r *SharedRead[T]) enter(namespace string) (t *namespaceReads[T], begun int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t = r.namespaces[namespace]; t == nil {
-		t = &turns[T]{turn: make(chan struct{}, 1)}
+		t = &namespaceReads[T]{turn: make(chan struct{}, 1)}
 		r.namespaces[namespace] = t
 	}
 	t.waiting++
@@ -67,7 +67,7 @@ func (r *SharedRead[T]) enter(namespace string) (t *turns[T], begun int) {
 }
 
 // begin returns the number of a new read.
-func (r *SharedRead[T]) begin(t *turns[T]) int {
+func (r *SharedRead[T]) begin(t *namespaceReads[T]) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.begun++

@@ -31,7 +31,7 @@ func (w *Writer) StatusChange(live client.Object, status any, more ...metav1.Con
 	if err != nil {
 		return nil, fault.New(fault.Bug, "InvalidObject", "%T cannot be encoded", live).From(err)
 	}
-	if w.matches(live, have, side{fields: fields, subresource: "status"}) {
+	if w.matches(live, have, appliedFields{fields: fields, subresource: "status"}) {
 		w.applied(w.KindOf(live), false)
 		return nil, nil
 	}
@@ -60,14 +60,14 @@ func (c *StatusChange) Write(ctx context.Context) error {
 	return nil
 }
 
-// side holds the fields that a writer sets in an object, or in its subresource.
-type side struct {
+// appliedFields holds the fields that a writer sets in an object, or in its subresource.
+type appliedFields struct {
 	fields      map[string]any
 	subresource string
 }
 
 // matches reports whether applying want would change nothing.
-func (w *Writer) matches(live client.Object, have map[string]any, want side) bool {
+func (w *Writer) matches(live client.Object, have map[string]any, want appliedFields) bool {
 	if !contains(have, want.fields) {
 		return false
 	}

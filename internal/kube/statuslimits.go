@@ -187,14 +187,14 @@ func (r *refusals) object(l *limit, object map[string]any, at *path) (map[string
 			out[key] = kept
 		}
 	}
-	if !r.isWhole(l, object, out, at) {
+	if !r.isStillValid(l, object, out, at) {
 		return nil, refused
 	}
 	return out, became
 }
 
-// isWhole reports whether an object is still valid after values were omitted.
-func (r *refusals) isWhole(l *limit, object, out map[string]any, at *path) bool {
+// isStillValid reports whether an object is still valid after values were omitted.
+func (r *refusals) isStillValid(l *limit, object, out map[string]any, at *path) bool {
 	for _, key := range l.required {
 		if _, has := out[key]; !has {
 			if _, had := object[key]; !had {

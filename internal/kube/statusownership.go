@@ -38,8 +38,8 @@ func belowStatus(takes func(fieldpath.Path) bool) func(fieldpath.Path) bool {
 	return func(p fieldpath.Path) bool { return len(p) > 1 && fieldAt(p, 0) == "status" && takes(p[1:]) }
 }
 
-// Conditions selects only the conditions of the given types in a status; see [Writer.TransferStatusOwnership].
-func Conditions(types ...string) func(fieldpath.Path) bool {
+// OnlyConditions selects only the conditions of the given types in a status; see [Writer.TransferStatusOwnership].
+func OnlyConditions(types ...string) func(fieldpath.Path) bool {
 	return func(p fieldpath.Path) bool {
 		t, is := conditionAt(p)
 		for _, want := range types {
@@ -53,7 +53,7 @@ func Conditions(types ...string) func(fieldpath.Path) bool {
 
 // AllButConditions selects all fields of a status except conditions, and the conditions of the given types.
 func AllButConditions(types ...string) func(fieldpath.Path) bool {
-	among := Conditions(types...)
+	among := OnlyConditions(types...)
 	return func(p fieldpath.Path) bool { return among(p) || fieldAt(p, 0) != "conditions" }
 }
 
@@ -81,7 +81,7 @@ func fieldAt(p fieldpath.Path, i int) string {
 // OwnsCondition reports whether the controller is an owner of the condition in status.conditions: it applied the
 // condition and has not removed it since. Another writer may have changed it.
 func OwnsCondition(o client.Object, controller, conditionType string) bool {
-	return hasCondition(owned(o.GetManagedFields(), Prefix+controller, statusSubresource), conditionType)
+	return hasCondition(owned(o.GetManagedFields(), ManagerPrefix+controller, statusSubresource), conditionType)
 }
 
 // IsOwnedUpstream reports whether field manager [upstreamManager], which Cluster API's controllers use, still owns a

@@ -27,11 +27,11 @@ func TestStatusHandOver(t *testing.T) { // MS-09
 			statusEntry("manager", "Update", `{"f:status":{".":{},"f:conditions":{".":{},"k:{\"type\":\"Other\"}":{".":{},"f:reason":{}}}}}`),
 			statusEntry("slipway-x", "Apply", `{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{".":{},"f:reason":{}}},"f:phase":{},"f:versions":{}}}`),
 		}},
-		"a condition": {"what a controller says of the objects of another", Conditions("Other"), []metav1.ManagedFieldsEntry{
+		"a condition": {"what a controller says of the objects of another", OnlyConditions("Other"), []metav1.ManagedFieldsEntry{
 			statusEntry("manager", "Update", `{"f:status":{".":{},"f:conditions":{".":{},"k:{\"type\":\"Ready\"}":{".":{},"f:reason":{}}},"f:phase":{},"f:versions":{}}}`),
 			statusEntry("slipway-x", "Apply", `{"f:status":{"f:conditions":{"k:{\"type\":\"Other\"}":{".":{},"f:reason":{}}}}}`),
 		}},
-		"none": {"it says nothing of any", Conditions(), []metav1.ManagedFieldsEntry{statusEntry("manager", "Update", formerStatus)}},
+		"none": {"it says nothing of any", OnlyConditions(), []metav1.ManagedFieldsEntry{statusEntry("manager", "Update", formerStatus)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := OwnershipTransfer{From: []string{upstreamManager}, To: "slipway-x", Subresource: "status", Takes: belowStatus(tc.takes)}

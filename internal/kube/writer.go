@@ -18,8 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Prefix is the prefix of all field managers of Slipway.
-const Prefix = "slipway-"
+// ManagerPrefix is the prefix of all field managers of Slipway.
+const ManagerPrefix = "slipway-"
 
 // Writer writes objects for one controller.
 type Writer struct {
@@ -34,12 +34,12 @@ type Writer struct {
 
 // NewWriter returns a writer for the controller with this name; its field manager is "slipway-<name>".
 func NewWriter(c client.Client, controller string) *Writer {
-	return &Writer{client: c, owner: Prefix + controller, writes: &Writes{}}
+	return &Writer{client: c, owner: ManagerPrefix + controller, writes: &Writes{}}
 }
 
-// As returns a writer with field manager "slipway-<name>" that shares the record of writes.
-func (w *Writer) As(controller string) *Writer {
-	return &Writer{client: w.client, owner: Prefix + controller, writes: w.writes, others: w.others, onApply: w.onApply}
+// WithController returns a writer with field manager "slipway-<name>" that shares the record of writes.
+func (w *Writer) WithController(controller string) *Writer {
+	return &Writer{client: w.client, owner: ManagerPrefix + controller, writes: w.writes, others: w.others, onApply: w.onApply}
 }
 
 // ShareWritesWith shares a record of writes with other writers in the process. A patch of an object that another writer
@@ -66,7 +66,7 @@ func (w *Writer) Apply(ctx context.Context, live client.Object, want *unstructur
 	c := change{live: live, body: want}
 	if live != nil {
 		var err error
-		if c.have, c.want, err = compared(live, want.Object); err != nil || w.matches(live, c.have, side{fields: c.want}) {
+		if c.have, c.want, err = compared(live, want.Object); err != nil || w.matches(live, c.have, appliedFields{fields: c.want}) {
 			w.applied(want.GetKind(), false)
 			return err
 		}
@@ -271,7 +271,7 @@ func (w *Writer) stale(obj client.Object) error {
 // unchanged reports whether applying want would change nothing.
 func (w *Writer) unchanged(live client.Object, want map[string]any) (bool, error) {
 	have, wanted, err := compared(live, want)
-	return err == nil && w.matches(live, have, side{fields: wanted}), err
+	return err == nil && w.matches(live, have, appliedFields{fields: wanted}), err
 }
 
 // compared returns an object, and the fields to apply to it, in comparable form.

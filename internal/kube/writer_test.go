@@ -58,7 +58,7 @@ func status(phase string, conditions ...metav1.Condition) clusterv1.ClusterStatu
 	return clusterv1.ClusterStatus{Phase: phase, Conditions: conditions}
 }
 
-func condition(t, reason string) metav1.Condition {
+func withCondition(t, reason string) metav1.Condition {
 	return metav1.Condition{Type: t, Status: "True", Reason: reason, LastTransitionTime: metav1.Unix(1e9, 0)}
 }
 
@@ -120,12 +120,12 @@ func TestApplyStatusWritesOncePerChange(t *testing.T) { // CO-03
 		status clusterv1.ClusterStatus
 		writes int
 	}{
-		{"first report", status("Pending", condition("A", "x"), condition("B", "x")), 1},
-		{"nothing changed", status("Pending", condition("A", "x"), condition("B", "x")), 1},
-		{"a value changed", status("Provisioned", condition("A", "x"), condition("B", "x")), 2},
-		{"a condition is not said any more", status("Provisioned", condition("A", "x")), 3},
-		{"a field is not said any more", status("", condition("A", "x")), 4},
-		{"nothing changed again", status("", condition("A", "x")), 4},
+		{"first report", status("Pending", withCondition("A", "x"), withCondition("B", "x")), 1},
+		{"nothing changed", status("Pending", withCondition("A", "x"), withCondition("B", "x")), 1},
+		{"a value changed", status("Provisioned", withCondition("A", "x"), withCondition("B", "x")), 2},
+		{"a condition is not said any more", status("Provisioned", withCondition("A", "x")), 3},
+		{"a field is not said any more", status("", withCondition("A", "x")), 4},
+		{"nothing changed again", status("", withCondition("A", "x")), 4},
 	}
 	for _, step := range steps {
 		live := &clusterv1.Cluster{}
@@ -306,7 +306,7 @@ func TestPatchOfAStaleObject(t *testing.T) {
 	if err := other.Patch(t.Context(), secret, label("3")); err != nil || sent != 3 {
 		t.Fatalf("%v, %d patches sent", err, sent)
 	}
-	if err := w.As("test-too").Patch(t.Context(), secret, label("4")); fault.KindOf(err) != fault.Conflict || sent != 3 {
+	if err := w.WithController("test-too").Patch(t.Context(), secret, label("4")); fault.KindOf(err) != fault.Conflict || sent != 3 {
 		t.Errorf("what another controller wrote meanwhile: %v, %d patches sent", err, sent)
 	}
 }

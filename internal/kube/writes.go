@@ -76,13 +76,13 @@ func (w *Writes) isDeleted(uid types.UID) bool {
 }
 
 // PruneManagedFields is a cache transform that drops the managed fields of unrelated programs, which are half of an
-// object's size. It preserves the entries of Slipway's managers, of managers with [CorePrefix], and the status entries
+// object's size. It preserves the entries of Slipway's managers, of managers with [CoreManagerPrefix], and the status entries
 // of [upstreamManager]. From unstructured objects, which belong to other controllers, it also drops all status entries,
 // because only those controllers write the status.
 func PruneManagedFields(in any) (any, error) {
 	switch o := in.(type) {
 	case *unstructured.Unstructured:
-		keepOwnEntries(o.Object)
+		pruneEntries(o.Object)
 	case client.Object:
 		o.SetManagedFields(slices.DeleteFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 			return !isOwnManager(e.Manager) && !(e.Manager == upstreamManager && e.Subresource == statusSubresource)
@@ -91,8 +91,8 @@ func PruneManagedFields(in any) (any, error) {
 	return in, nil
 }
 
-// keepOwnEntries changes the object in place, because copying a tree of maps takes longer than decoding it.
-func keepOwnEntries(object map[string]any) {
+// pruneEntries changes the object in place, because copying a tree of maps takes longer than decoding it.
+func pruneEntries(object map[string]any) {
 	meta, ok := object["metadata"].(map[string]any)
 	if !ok {
 		return
@@ -115,5 +115,5 @@ func keepOwnEntries(object map[string]any) {
 }
 
 func isOwnManager(manager string) bool {
-	return strings.HasPrefix(manager, Prefix) || strings.HasPrefix(manager, CorePrefix)
+	return strings.HasPrefix(manager, ManagerPrefix) || strings.HasPrefix(manager, CoreManagerPrefix)
 }

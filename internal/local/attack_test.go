@@ -94,9 +94,9 @@ func startAttack(t *testing.T) attack {
 	a.host.AddMachine(testhost.Machine{Machine: backend.Machine{Name: "ci-postgres", ID: "ci-id", State: backend.Running}})
 	a.host.AddNetwork(testhost.Instance, backend.Owner{Cluster: "c", Object: victimCluster},
 		backend.Network{Name: victimNet, ID: "victim-net", Subnet: netip.MustParsePrefix("172.20.0.0/18"), Gateway: netip.MustParseAddr("172.20.0.1")})
-	a.host.AddTaken(backend.UsedRange{Range: netip.MustParsePrefix("172.28.0.0/16"), By: "a route of this host through wg0"})
+	a.host.AddUsedRange(backend.UsedRange{Range: netip.MustParsePrefix("172.28.0.0/16"), By: "a route of this host through wg0"})
 	a.host.Link("/srv/shared/link", "/etc")
-	a.host.Refuse("/srv/shared/docker.sock", "a socket")
+	a.host.RefuseMount("/srv/shared/docker.sock", "a socket")
 	a.startControllers(srv.Config, scheme)
 	as := rest.CopyConfig(srv.Config)
 	as.Impersonate = rest.ImpersonationConfig{UserName: "alice"}
@@ -110,7 +110,7 @@ func (a attack) startControllers(access *rest.Config, scheme *runtime.Scheme) {
 	mgr, err := ctrl.NewManager(access, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Logger: logr.Discard(),
 		Controller: config.Controller{SkipNameValidation: new(true)}}) // another test of this process has controllers of these names
 	a.must(err)
-	hub := backend.NewHub(still{})
+	hub := backend.NewBroadcaster(still{})
 	setup := reconciler.Setup{Manager: mgr, Concurrency: 2}
 	a.must(cluster.Add(setup, cluster.Config{Instance: testhost.Instance, Backends: a.host.Set(), Hub: hub, Policy: operator()}))
 	a.must(machine.Add(setup, machine.Config{Instance: testhost.Instance, Backends: a.host.Set(), Hub: hub, Policy: operator()}))
@@ -131,7 +131,7 @@ func (a attack) startControllers(access *rest.Config, scheme *runtime.Scheme) {
 func (a attack) unharmed() {
 	a.t.Helper()
 	for _, name := range []string{victim, victimNet, "ci-postgres"} {
-		if !a.host.Has(name) {
+		if !a.host.Exists(name) {
 			a.t.Errorf("%s is gone", name)
 		}
 	}
@@ -258,7 +258,7 @@ func (a attack) providerIDs() {
 	a.must(err)
 	a.awaitReason("squatter", infrav1.MachineProvisionedCondition, "MachineNotOwned", o)
 	a.gone(o)
-	if !a.host.Has(squatter) {
+	if !a.host.Exists(squatter) {
 		a.t.Error("the container of another management cluster is gone")
 	}
 	a.unharmed()
@@ -291,7 +291,7 @@ func (a attack) nodes() {
 		if m := a.awaitReason(name, infrav1.MachineProvisionedCondition, tc.reason, o); !strings.Contains(m, tc.message) {
 			a.t.Errorf("%s: the message does not say %q: %s", name, tc.message, m)
 		}
-		if a.host.Has(backend.MachineName(testhost.Instance, client.ObjectKeyFromObject(o))) || o.Spec.ProviderID != "" {
+		if a.host.Exists(backend.MachineName(testhost.Instance, client.ObjectKeyFromObject(o))) || o.Spec.ProviderID != "" {
 			a.t.Errorf("%s: something was made", name)
 		}
 	}

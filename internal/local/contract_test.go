@@ -65,7 +65,7 @@ func TestInfraMachineContract(t *testing.T) { // IM-01 to IM-06, IM-12
 	o := &infrav1.LocalMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", Generation: 7}}
 	o.Spec.ProviderID, o.Spec.FailureDomain = backend.ProviderID("n"), "a"
 	s := machine.Snapshot{Object: o, Name: "n", Now: then, Progress: &backend.Progress{Phase: backend.Succeeded},
-		Host: backend.Machine{Name: "n", ID: "i", State: backend.Running, Hostname: "m", Address: netip.MustParseAddr("172.16.0.2")}}
+		HostMachine: backend.Machine{Name: "n", ID: "i", State: backend.Running, Hostname: "m", Address: netip.MustParseAddr("172.16.0.2")}}
 	o.Status = machine.Report(s, machine.Decide(s), reconciler.Outcome{}).Status.(infrav1.LocalMachineStatus)
 	v := contract.InfraMachine(seen(t, o))
 	checkCommon(t, v.Object)
@@ -92,7 +92,7 @@ func TestInfraMachinePoolContract(t *testing.T) { // IP2-01 to IP2-08
 	o.Spec.ProviderID, o.Spec.ProviderIDList = "slipway:///ns/p", []string{"slipway:///n"}
 	pool := &clusterv1.MachinePool{}
 	pool.Spec.Replicas, o.Status.Replicas = &one, &one
-	s := machinepool.Snapshot{Object: o, Pool: pool, Members: []machinepool.Member{{Local: m}}, Live: true, Now: then}
+	s := machinepool.Snapshot{Object: o, Pool: pool, Members: []machinepool.PoolMember{{Local: m}}, Live: true, Now: then}
 	plan := machinepool.Decide(s)
 	if !plan.Idle() {
 		t.Fatalf("the list is right and nothing is to be done; got %v", plan)

@@ -21,7 +21,7 @@ type Gateways struct {
 
 // NewGateways returns the Gateways of the instance. It does not connect to Docker yet.
 func NewGateways(cfg Config) (*Gateways, error) {
-	engine, err := container.New(container.Config{Instance: cfg.Instance, Custody: cfg.custody(), Address: cfg.Docker})
+	engine, err := container.New(container.Config{Instance: cfg.Instance, Ownership: cfg.ownership(), Address: cfg.Docker})
 	if err != nil {
 		return nil, fmt.Errorf("local provider: %w", err)
 	}

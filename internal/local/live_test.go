@@ -108,7 +108,7 @@ func (l *live) startDocker() {
 	l.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := container.RemoveInstance(ctx, hosttransfer.Labels(l.instance), func(int, int) {}); err != nil {
+		if err := container.RemoveInstance(ctx, hosttransfer.LabelsOnly(l.instance), func(int, int) {}); err != nil {
 			l.t.Error(err)
 		}
 		if _, err := l.docker.ImageRemove(ctx, l.image, dockerclient.ImageRemoveOptions{Force: true}); err != nil {

@@ -68,7 +68,7 @@ func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 	}
 	s := setup(cluster.Name)
 	engine, err := container.New(container.Config{
-		Instance: cfg.Instance, Custody: cfg.custody(), Address: cfg.Docker, Reserved: reserved, Named: cfg.named(s.Manager.GetConfig().Host),
+		Instance: cfg.Instance, Ownership: cfg.ownership(), Address: cfg.Docker, Reserved: reserved, Named: cfg.reachableHosts(s.Manager.GetConfig().Host),
 	})
 	if err != nil {
 		return fmt.Errorf("local provider: %w", err)
@@ -86,10 +86,10 @@ func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 		backends[infrav1.SimulatedBackend] = localsimulated.New(cfg.Simulated, s.Manager.GetClient())
 	}
 	nodes := nodecapacity.Nodes{Host: host, Backends: backends, Policy: cfg.Policy}
-	hub := backend.NewHub(backends)
+	hub := backend.NewBroadcaster(backends)
 	if cfg.Balancers != nil {
-		cfg.Balancers.Ended = func(name string) {
-			if o, ok := container.BalancedBy(name); ok {
+		cfg.Balancers.OnExit = func(name string) {
+			if o, ok := container.ClusterOfBalancer(name); ok {
 				hub.Notify(backend.Event{Balancer: o})
 			}
 		}
@@ -115,20 +115,20 @@ func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 	return nil
 }
 
-// named returns the hosts that cluster networks must not make unreachable from this host: the hosts in the operator's
+// reachableHosts returns the hosts that cluster networks must not make unreachable from this host: the hosts in the operator's
 // configuration, the API server of the management cluster, and the proxies of this process.
-func (c Config) named(server string) []policy.Named {
-	out := append(c.Policy.Named(), policy.NamedURL(server, "the API server of the management cluster"))
+func (c Config) reachableHosts(server string) []policy.ReachableHost {
+	out := append(c.Policy.ReachableHosts(), policy.ReachableURL(server, "the API server of the management cluster"))
 	for _, variable := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
-		out = append(out, policy.NamedURL(os.Getenv(variable), "a proxy in the environment of Slipway"))
+		out = append(out, policy.ReachableURL(os.Getenv(variable), "a proxy in the environment of Slipway"))
 	}
 	return out
 }
 
-// custody returns the record of the host resources that belong to this instance.
-func (c Config) custody() *hosttransfer.Store {
+// ownership returns the record of the host resources that belong to this instance.
+func (c Config) ownership() *hosttransfer.Store {
 	if c.DataDir == "" {
-		return hosttransfer.Labels(c.Instance)
+		return hosttransfer.LabelsOnly(c.Instance)
 	}
 	return hosttransfer.Open(datadir.Dir(c.DataDir), c.Instance)
 }
@@ -137,7 +137,7 @@ func (c Config) balancers() backend.Balancers {
 	if c.Balancers == nil {
 		return nil
 	}
-	return container.Balancers{Keeper: c.Balancers}
+	return container.Balancers{Supervisor: c.Balancers}
 }
 
 // sweeper removes, once at startup, host resources of this instance whose objects no longer exist, for example because
@@ -151,8 +151,8 @@ type sweeper struct {
 // Start implements manager.Runnable.
 func (s sweeper) Start(ctx context.Context) error {
 	keep := backend.InUse{
-		Machine: func(o backend.Owner) bool { return s.keep(ctx, o, &infrav1.LocalMachine{}) },
-		Network: func(o backend.Owner) bool { return s.keep(ctx, o, &infrav1.LocalCluster{}) },
+		Machine: func(o backend.Owner) bool { return s.isInUse(ctx, o, &infrav1.LocalMachine{}) },
+		Network: func(o backend.Owner) bool { return s.isInUse(ctx, o, &infrav1.LocalCluster{}) },
 	}
 	if err := s.backends.Sweep(ctx, keep); err != nil {
 		ctrl.LoggerFrom(ctx).Info("searching the host for what no object owns failed", "reason", fault.UserMessage(err))
@@ -160,8 +160,8 @@ func (s sweeper) Start(ctx context.Context) error {
 	return nil
 }
 
-// keep reports whether the owner's resources are retained. Only resources that are certainly unused are removed.
-func (s sweeper) keep(ctx context.Context, o backend.Owner, owner client.Object) bool {
+// isInUse reports whether the owner's resources are retained. Only resources that are certainly unused are removed.
+func (s sweeper) isInUse(ctx context.Context, o backend.Owner, owner client.Object) bool {
 	if o.Object.Name == "" || o.Cluster == "" {
 		return true
 	}

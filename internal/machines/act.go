@@ -20,13 +20,13 @@ import (
 )
 
 // Act runs an action of this package.
-func (k MachineWriter) Act(ctx context.Context, s State, action reconciler.Action) error {
+func (k MachineWriter) Act(ctx context.Context, s OwnerState, action reconciler.Action) error {
 	switch a := action.(type) {
 	case SyncMachine:
 		m := s.Members.Named(a.Machine).Machine
 		return k.Sync(ctx, m, s.InPlace(m))
 	case syncTimeouts:
-		return k.Writer.Named(k.Manager).Patch(ctx, s.Members.Named(a.Machine).Machine, func(o client.Object) {
+		return k.Writer.WithManager(k.Manager).Patch(ctx, s.Members.Named(a.Machine).Machine, func(o client.Object) {
 			o.(*clusterv1.Machine).Spec.Deletion = s.Definition.Spec.Deletion
 		})
 	case SyncClone:
@@ -38,9 +38,9 @@ func (k MachineWriter) Act(ctx context.Context, s State, action reconciler.Actio
 		return k.setConditions(ctx, s, a)
 	case BeginUpdate:
 		return k.beginUpdate(ctx, s, a)
-	case Create:
+	case CreateMachines:
 		return k.create(ctx, s, a)
-	case Delete:
+	case DeleteMachines:
 		return k.delete(ctx, s, a)
 	}
 	return fault.New(fault.Bug, "UnknownAction", "%s is no action on Machines", action)
@@ -51,7 +51,7 @@ func (k MachineWriter) clones() clone.Writers {
 }
 
 // create creates a Machine: first its clones, then the Machine itself, each with one write.
-func (k MachineWriter) create(ctx context.Context, s State, a Create) error {
+func (k MachineWriter) create(ctx context.Context, s OwnerState, a CreateMachines) error {
 	for _, name := range a.Names {
 		objects, err := s.Definition.Objects(name)
 		if err != nil {
@@ -71,19 +71,19 @@ func (k MachineWriter) create(ctx context.Context, s State, a Create) error {
 // and delete objects every few seconds.
 func (k MachineWriter) CreateAll(ctx context.Context, objects ...*unstructured.Unstructured) error {
 	owner := ownerOf(objects)
-	if k.Pending.wasRefused(owner) {
+	if k.Pending.wasRejected(owner) {
 		if err := k.dryRunCreate(ctx, objects); err != nil {
 			return err
 		}
 	}
 	for i, o := range objects {
-		if err := k.Writer.Named(k.Manager).CreateApplied(ctx, o); err != nil {
-			k.Pending.refused(owner, isRefusal(err))
-			k.undo(ctx, objects[:i])
+		if err := k.Writer.WithManager(k.Manager).CreateApplied(ctx, o); err != nil {
+			k.Pending.recordRejection(owner, isRefusal(err))
+			k.deleteCreated(ctx, objects[:i])
 			return err
 		}
 	}
-	k.Pending.refused(owner, false)
+	k.Pending.recordRejection(owner, false)
 	return nil
 }
 
@@ -91,7 +91,7 @@ func (k MachineWriter) CreateAll(ctx context.Context, objects ...*unstructured.U
 // support dry runs.
 func (k MachineWriter) dryRunCreate(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
-		if err := k.Writer.Named(k.Manager).DryRunCreate(ctx, o); isRefusal(err) {
+		if err := k.Writer.WithManager(k.Manager).DryRunCreate(ctx, o); isRefusal(err) {
 			return err
 		}
 	}
@@ -101,9 +101,9 @@ func (k MachineWriter) dryRunCreate(ctx context.Context, objects []*unstructured
 // isRefusal reports whether an admission plugin, a webhook, a quota or validation rejected an object.
 func isRefusal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
 
-// undo deletes created objects, even if their provider has changed them in the meantime. Errors are only logged,
+// deleteCreated deletes created objects, even if their provider has changed them in the meantime. Errors are only logged,
 // because the original error is more important to users.
-func (k MachineWriter) undo(ctx context.Context, objects []*unstructured.Unstructured) {
+func (k MachineWriter) deleteCreated(ctx context.Context, objects []*unstructured.Unstructured) {
 	for _, o := range objects {
 		if err := k.Writer.DeleteAnyway(ctx, o); err != nil {
 			ctrl.LoggerFrom(ctx).Info("cleaning up after a refused creation failed, a later reconciliation retries", "error", err.Error())
@@ -122,7 +122,7 @@ func ownerOf(objects []*unstructured.Unstructured) types.UID {
 }
 
 // deleteOrphan deletes a clone after a live read has confirmed that its Machine does not exist.
-func (k MachineWriter) deleteOrphan(ctx context.Context, s State, a DeleteOrphan) error {
+func (k MachineWriter) deleteOrphan(ctx context.Context, s OwnerState, a DeleteOrphan) error {
 	for _, o := range s.Clones.Orphans {
 		if o.GetKind() != a.Kind || o.GetName() != a.Name {
 			continue
@@ -140,27 +140,27 @@ func (k MachineWriter) deleteOrphan(ctx context.Context, s State, a DeleteOrphan
 }
 
 // setConditions applies the conditions of a Machine that its owner sets. The Machine controller sets all others.
-func (k MachineWriter) setConditions(ctx context.Context, s State, a SetConditions) error {
+func (k MachineWriter) setConditions(ctx context.Context, s OwnerState, a SetConditions) error {
 	m := s.Members.Named(a.Machine).Machine
 	table := condition.Table[SetConditions]{
-		{Type: clusterv1.MachineUpToDateCondition, Of: func(a SetConditions) condition.Verdict { return a.UpToDate }},
-		{Type: clusterv1.MachineOwnerRemediatedCondition, Of: func(a SetConditions) condition.Verdict { return a.Remediated }},
+		{Type: clusterv1.MachineUpToDateCondition, Compute: func(a SetConditions) condition.Result { return a.UpToDate }},
+		{Type: clusterv1.MachineOwnerRemediatedCondition, Compute: func(a SetConditions) condition.Result { return a.Remediated }},
 	}
 	owned := []string{clusterv1.MachineOwnerRemediatedCondition}
 	if a.UpToDate != condition.Absent() { // otherwise the Machine controller sets it, or it is not set
 		owned = append(owned, clusterv1.MachineUpToDateCondition)
 	}
-	if err := k.Writer.TransferStatusOwnership(ctx, k.Live, m, kube.Conditions(owned...)); err != nil {
+	if err := k.Writer.TransferStatusOwnership(ctx, k.Live, m, kube.OnlyConditions(owned...)); err != nil {
 		return err
 	}
 	status := map[string]any{}
-	if conditions := table.Evaluate(a, reconciler.MomentOf(m, s.Now)); len(conditions) > 0 {
+	if conditions := table.Evaluate(a, reconciler.EvaluateOptionsFor(m, s.Now)); len(conditions) > 0 {
 		status["conditions"] = conditions
 	}
 	return k.Writer.ApplyStatus(ctx, m, status)
 }
 
-func (k MachineWriter) delete(ctx context.Context, s State, a Delete) error {
+func (k MachineWriter) delete(ctx context.Context, s OwnerState, a DeleteMachines) error {
 	for _, name := range a.Names {
 		m := s.Members.Named(name)
 		if m.Machine == nil || m.Deleted {

@@ -23,15 +23,15 @@ type (
 	// unchanged and removes OwnerRemediated.
 	SetConditions struct {
 		Machine              string
-		UpToDate, Remediated condition.Verdict
+		UpToDate, Remediated condition.Result
 	}
-	// Create creates Machines with their clones.
-	Create struct {
+	// CreateMachines creates Machines with their clones.
+	CreateMachines struct {
 		Names []string
 		Why   string
 	}
-	// Delete deletes Machines.
-	Delete struct {
+	// DeleteMachines deletes Machines.
+	DeleteMachines struct {
 		Names []string
 		Why   string
 	}
@@ -45,22 +45,22 @@ func (DeleteOrphan) Independent()  {}
 func (SetConditions) Independent() {}
 
 // Creates makes the driver report a rejection without the generated names.
-func (a Create) Creates() (kind string, names []string) { return "Machine", a.Names }
+func (a CreateMachines) Creates() (kind string, names []string) { return "Machine", a.Names }
 
 // Parts implements reconciler.Compound.
-func (a Create) Parts() []reconciler.Action {
+func (a CreateMachines) Parts() []reconciler.Action {
 	var out []reconciler.Action
 	for _, name := range a.Names {
-		out = append(out, Create{Names: []string{name}, Why: a.Why})
+		out = append(out, CreateMachines{Names: []string{name}, Why: a.Why})
 	}
 	return out
 }
 
 // Parts implements reconciler.Compound.
-func (a Delete) Parts() []reconciler.Action {
+func (a DeleteMachines) Parts() []reconciler.Action {
 	var out []reconciler.Action
 	for _, name := range a.Names {
-		out = append(out, Delete{Names: []string{name}, Why: a.Why})
+		out = append(out, DeleteMachines{Names: []string{name}, Why: a.Why})
 	}
 	return out
 }
@@ -89,11 +89,15 @@ func (a SetConditions) String() string {
 	return fmt.Sprintf("set conditions of Machine %s: %s", a.Machine, text)
 }
 
-func (a Create) String() string { return fmt.Sprintf("create %s: %s", NamesText(a.Names), a.Why) }
+func (a CreateMachines) String() string {
+	return fmt.Sprintf("create %s: %s", NamesText(a.Names), a.Why)
+}
 
-func (a Delete) String() string { return fmt.Sprintf("delete %s: %s", NamesText(a.Names), a.Why) }
+func (a DeleteMachines) String() string {
+	return fmt.Sprintf("delete %s: %s", NamesText(a.Names), a.Why)
+}
 
-func verdictText(v condition.Verdict) string {
+func verdictText(v condition.Result) string {
 	if v == condition.Absent() {
 		return "unchanged"
 	}
@@ -102,7 +106,7 @@ func verdictText(v condition.Verdict) string {
 
 // NewSetConditions returns the action that sets the owner's conditions on a Machine, and whether the action changes
 // anything.
-func NewSetConditions(m *clusterv1.Machine, upToDate, remediated condition.Verdict) (SetConditions, bool) {
+func NewSetConditions(m *clusterv1.Machine, upToDate, remediated condition.Result) (SetConditions, bool) {
 	set := condition.Set(m.Status.Conditions)
 	current := set.Get(clusterv1.MachineOwnerRemediatedCondition)
 	withdraws := remediated == condition.Absent() && setsRemediated(current)

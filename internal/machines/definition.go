@@ -57,7 +57,7 @@ func (d Definition) Objects(name string) ([]*unstructured.Unstructured, error) {
 		if !t.Ref.IsDefined() {
 			continue
 		}
-		o, err := clone.New(clone.CloneRequest{
+		o, err := clone.New(clone.Options{
 			Template: t.Object, Name: name, Cluster: d.Cluster, Owner: d.Owner, Labels: d.Labels, Annotations: d.Annotations,
 		})
 		if err != nil {

@@ -2,11 +2,11 @@
 // control planes share, and MachinePools in part: how a Machine is created ([Definition]), which fields follow the
 // template in place ([InPlace]), which Machines are deleted first ([DeletionPriority]), which unhealthy Machines are
 // replaced ([Remediation]), whether a Machine may be created now ([PreflightChecks], [WorkerChecks]), and how the
-// Machines appear in the owner's status ([SummaryInput]). [State] computes the actions that bring Machines and clones
+// Machines appear in the owner's status ([List]). [OwnerState] computes the actions that bring Machines and clones
 // in line with their definition, [MachineWriter] runs these actions, and [Pending] remembers changes that the cache
 // does not show yet. The package owns the Machine fields that the owner's field manager applies, and the conditions
 // UpToDate and OwnerRemediated if the owner sets them. It does not decide how many Machines an owner has, or when, and
-// does not write the owner's status. To change it, start with [Definition] and [State], then read [MachineWriter].
+// does not write the owner's status. To change it, start with [Definition] and [OwnerState], then read [MachineWriter].
 //
 // The data flow of an owner's reconciliation:
 //

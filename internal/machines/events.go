@@ -13,16 +13,16 @@ func Events(out reconciler.Outcome) []reconciler.Event {
 	var events []reconciler.Event
 	for _, action := range out.Done {
 		switch a := action.(type) {
-		case Create:
+		case CreateMachines:
 			events = append(events, reconciler.Normal("SuccessfulCreate", "Created %s: %s", NamesText(a.Names), a.Why))
-		case Delete:
+		case DeleteMachines:
 			events = append(events, reconciler.Normal("SuccessfulDelete", "Deleted %s: %s", NamesText(a.Names), a.Why))
 		}
 	}
 	switch a := out.Failed.(type) {
-	case Create:
+	case CreateMachines:
 		events = append(events, reconciler.Warning("FailedCreate", "%s", FailureText("Machines could not be created", out, a.Names...)))
-	case Delete:
+	case DeleteMachines:
 		events = append(events, reconciler.Warning("FailedDelete", "%s", FailureText(NamesText(a.Names)+" could not all be deleted", out)))
 	}
 	return events
@@ -31,7 +31,7 @@ func Events(out reconciler.Outcome) []reconciler.Event {
 // CreationFailure returns why Machines could not be created, or an empty string. A message that requires an action
 // of a user is returned unchanged.
 func CreationFailure(out reconciler.Outcome) string {
-	a, failed := out.Failed.(Create)
+	a, failed := out.Failed.(CreateMachines)
 	if !failed {
 		return ""
 	}

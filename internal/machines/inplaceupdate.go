@@ -31,7 +31,7 @@ func (a BeginUpdate) String() string {
 
 // UpdateBlocker returns why the in-place update of a Machine cannot begin now, because of its templates or clones,
 // or an empty string.
-func (s State) UpdateBlocker(m *clusterv1.Machine) string {
+func (s OwnerState) UpdateBlocker(m *clusterv1.Machine) string {
 	for _, t := range s.Definition.Templates {
 		if blocker := t.Blocker(); blocker != "" {
 			return blocker
@@ -48,7 +48,7 @@ func (s State) UpdateBlocker(m *clusterv1.Machine) string {
 // beginUpdate changes the clones with the field manager that created them, then the Machine. A separate field
 // manager sets the annotations of the Machine, because the Machine controller removes them and an apply of the
 // desired state must not restore them.
-func (k MachineWriter) beginUpdate(ctx context.Context, s State, a BeginUpdate) error {
+func (k MachineWriter) beginUpdate(ctx context.Context, s OwnerState, a BeginUpdate) error {
 	m := s.Members.Named(a.Machine).Machine
 	for _, ref := range []struct {
 		of, template clusterv1.ContractVersionedObjectReference
@@ -71,7 +71,7 @@ func (k MachineWriter) beginUpdate(ctx context.Context, s State, a BeginUpdate) 
 	})
 }
 
-func (k MachineWriter) updateClone(ctx context.Context, s State, ref, template clusterv1.ContractVersionedObjectReference) error {
+func (k MachineWriter) updateClone(ctx context.Context, s OwnerState, ref, template clusterv1.ContractVersionedObjectReference) error {
 	if ref.IsDefined() != template.IsDefined() {
 		return fault.New(fault.Invalid, "OtherKind", "a Machine with a bootstrap config cannot become one without, nor the reverse: delete it to replace it")
 	}
@@ -82,20 +82,20 @@ func (k MachineWriter) updateClone(ctx context.Context, s State, ref, template c
 	if live.Presence() != contract.Found {
 		return fault.New(fault.Gone, "NoClone", "%s %s does not exist", ref.Kind, ref.Name)
 	}
-	want, err := clone.Update(live.Unstructured, clone.CloneRequest{
-		Template: s.Definition.Templates.Of(template).Object, Cluster: s.Definition.Cluster, Owner: s.Definition.Owner,
+	want, err := clone.Update(live.Unstructured, clone.Options{
+		Template: s.Definition.Templates.Get(template).Object, Cluster: s.Definition.Cluster, Owner: s.Definition.Owner,
 		Labels: s.Definition.Labels, Annotations: s.Definition.Annotations,
 	})
 	if err != nil {
 		return err
 	}
-	return k.Writer.Named(k.Manager).Apply(ctx, nil, want)
+	return k.Writer.WithManager(k.Manager).Apply(ctx, nil, want)
 }
 
 // ByMovePriority compares Machines for an owner that transfers Machines for in-place updates: Machines that do not
 // work come first, Machines that are being updated last. Within the same priority the deletion order applies.
-func ByMovePriority(order clusterv1.MachineSetDeletionOrder) func(a, b Member) int {
-	rank := func(m Member) DeletionPriority {
+func ByMovePriority(order clusterv1.MachineSetDeletionOrder) func(a, b OwnedMachine) int {
+	rank := func(m OwnedMachine) DeletionPriority {
 		switch priority := PriorityOf(m); {
 		case priority == Updating && isBusy(m):
 			return Healthy + 1
@@ -105,13 +105,13 @@ func ByMovePriority(order clusterv1.MachineSetDeletionOrder) func(a, b Member) i
 			return priority
 		}
 	}
-	return func(a, b Member) int {
+	return func(a, b OwnedMachine) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), byOrder(a, b, order), strings.Compare(a.Name, b.Name))
 	}
 }
 
 // isBusy reports whether an extension is updating a Machine and has not reported a failure.
-func isBusy(m Member) bool {
+func isBusy(m OwnedMachine) bool {
 	return inplace.StateOf(m.Machine) == inplace.Updating && !inplace.HasFailed(m.Machine)
 }
 
@@ -124,7 +124,7 @@ type Surplus struct {
 
 // Surplus divides the first n Machines in the order of compare. Machines that are already being deleted count
 // toward n.
-func (ms Members) Surplus(n int, compare func(a, b Member) int) Surplus {
+func (ms OwnedMachines) Surplus(n int, compare func(a, b OwnedMachine) int) Surplus {
 	var out Surplus
 	sorted := slices.SortedFunc(slices.Values(ms), compare)
 	for _, m := range sorted[:min(n, len(sorted))] {

@@ -65,14 +65,14 @@ func TestObjects(t *testing.T) { // MS-04, MS-05
 	}
 }
 
-func member(d machines.Definition, name string, changes ...func(*clusterv1.Machine)) machines.Member {
+func member(d machines.Definition, name string, changes ...func(*clusterv1.Machine)) machines.OwnedMachine {
 	m := d.Machine(name)
 	m.UID, m.CreationTimestamp = types.UID(name), metav1.NewTime(now.Add(-time.Hour))
 	m.Status.NodeRef.Name = name
 	for _, change := range changes {
 		change(m)
 	}
-	return machines.Member{Machine: m, Deleted: !m.DeletionTimestamp.IsZero()}
+	return machines.OwnedMachine{Machine: m, Deleted: !m.DeletionTimestamp.IsZero()}
 }
 
 func has(conditionType, status, reason string) func(*clusterv1.Machine) {
@@ -121,12 +121,14 @@ func TestDeletionPriority(t *testing.T) { // MS-10
 
 func TestDeleteCandidates(t *testing.T) { // MS-10
 	d := controlPlane()
-	ms := machines.Members{member(d, "a"), member(d, "b", deleting), member(d, "c"), member(d, "d", func(m *clusterv1.Machine) { m.Spec.FailureDomain = "z" })}
-	byDomain := func(a, b machines.Member) int { return strings.Compare(b.Spec.FailureDomain, a.Spec.FailureDomain) }
+	ms := machines.OwnedMachines{member(d, "a"), member(d, "b", deleting), member(d, "c"), member(d, "d", func(m *clusterv1.Machine) { m.Spec.FailureDomain = "z" })}
+	byDomain := func(a, b machines.OwnedMachine) int {
+		return strings.Compare(b.Spec.FailureDomain, a.Spec.FailureDomain)
+	}
 	for name, tc := range map[string]struct {
 		reason  string
 		n       int
-		compare func(a, b machines.Member) int
+		compare func(a, b machines.OwnedMachine) int
 		want    []string
 	}{
 		"one":            {"the one that is being deleted counts", 1, machines.ByDeletionPriority(""), nil},
@@ -154,17 +156,17 @@ func TestRemediationVerdicts(t *testing.T) { // MS-18, DP-15
 		want   map[string]string
 		delete []string
 	}{
-		"none":        {"", machines.Remediation{Members: machines.Members{member(d, "a")}, Limit: 1}, map[string]string{}, nil},
-		"one":         {"on record first", machines.Remediation{Members: machines.Members{member(d, "a", unhealthy(asked))}, Limit: 1}, map[string]string{"a": recorded}, nil},
-		"on record":   {"then deleted, whatever speaks against it now", machines.Remediation{Members: machines.Members{member(d, "a", unhealthy(recorded))}, Deferred: []string{"x"}, Refused: "y"}, map[string]string{"a": recorded}, []string{"a"}},
-		"marked":      {"first, within the limit", machines.Remediation{Members: machines.Members{member(d, "a", later), member(d, "b", marked)}, Limit: 1}, map[string]string{"a": "RemediationDeferred", "b": recorded}, nil},
-		"newest":      {"before older ones", machines.Remediation{Members: machines.Members{member(d, "a", unhealthy(asked)), member(d, "b", later)}, Limit: 1}, map[string]string{"a": "RemediationDeferred", "b": recorded}, nil},
-		"limit taken": {"one that is being deleted counts", machines.Remediation{Members: machines.Members{member(d, "a", unhealthy(recorded), deleting), member(d, "b", unhealthy(asked))}, Limit: 1}, map[string]string{"b": "RemediationDeferred"}, nil},
-		"refused":     {"a person decides", machines.Remediation{Members: machines.Members{member(d, "a", unhealthy(asked))}, Limit: 1, Refused: "no", Deferred: []string{"x"}}, map[string]string{"a": "CannotBeRemediated"}, nil},
-		"deferred":    {"no other takes its place", machines.Remediation{Members: machines.Members{member(d, "a", unhealthy(asked))}, Limit: 1, Deferred: []string{"x"}}, map[string]string{"a": "RemediationDeferred"}, nil},
+		"none":        {"", machines.Remediation{Members: machines.OwnedMachines{member(d, "a")}, Limit: 1}, map[string]string{}, nil},
+		"one":         {"on record first", machines.Remediation{Members: machines.OwnedMachines{member(d, "a", unhealthy(asked))}, Limit: 1}, map[string]string{"a": recorded}, nil},
+		"on record":   {"then deleted, whatever speaks against it now", machines.Remediation{Members: machines.OwnedMachines{member(d, "a", unhealthy(recorded))}, Deferred: []string{"x"}, Refused: "y"}, map[string]string{"a": recorded}, []string{"a"}},
+		"marked":      {"first, within the limit", machines.Remediation{Members: machines.OwnedMachines{member(d, "a", later), member(d, "b", marked)}, Limit: 1}, map[string]string{"a": "RemediationDeferred", "b": recorded}, nil},
+		"newest":      {"before older ones", machines.Remediation{Members: machines.OwnedMachines{member(d, "a", unhealthy(asked)), member(d, "b", later)}, Limit: 1}, map[string]string{"a": "RemediationDeferred", "b": recorded}, nil},
+		"limit taken": {"one that is being deleted counts", machines.Remediation{Members: machines.OwnedMachines{member(d, "a", unhealthy(recorded), deleting), member(d, "b", unhealthy(asked))}, Limit: 1}, map[string]string{"b": "RemediationDeferred"}, nil},
+		"refused":     {"a person decides", machines.Remediation{Members: machines.OwnedMachines{member(d, "a", unhealthy(asked))}, Limit: 1, Refused: "no", Deferred: []string{"x"}}, map[string]string{"a": "CannotBeRemediated"}, nil},
+		"deferred":    {"no other takes its place", machines.Remediation{Members: machines.OwnedMachines{member(d, "a", unhealthy(asked))}, Limit: 1, Deferred: []string{"x"}}, map[string]string{"a": "RemediationDeferred"}, nil},
 	} {
 		got := map[string]string{}
-		for machine, v := range tc.r.Verdicts() {
+		for machine, v := range tc.r.Conditions() {
 			got[machine] = v.Reason
 		}
 		if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -180,8 +182,8 @@ func TestNewSetConditions(t *testing.T) { // MA-24, MS-18
 	upToDate := has("UpToDate", "True", "UpToDate")
 	for name, tc := range map[string]struct {
 		reason               string
-		m                    machines.Member
-		upToDate, remediated condition.Verdict
+		m                    machines.OwnedMachine
+		upToDate, remediated condition.Result
 		want                 string
 	}{
 		"all absent": {"nothing to say", member(controlPlane(), "m"), condition.Absent(), condition.Absent(), ""},
@@ -209,7 +211,7 @@ func TestPropagation(t *testing.T) { // MS-08
 	stale.Stale = true
 	for name, tc := range map[string]struct {
 		reason string
-		member machines.Member
+		member machines.OwnedMachine
 		clones *clone.Clones
 		asks   bool
 		want   []string
@@ -221,7 +223,7 @@ func TestPropagation(t *testing.T) { // MS-08
 		"clone":           {"", member(d, "a"), known(nil), false, []string{"sync labels and annotations to FooMachine a"}},
 		"deleting":        {"timeouts alone", member(d, "a", deleting, func(m *clusterv1.Machine) { m.Labels, m.Spec.Deletion.NodeDrainTimeoutSeconds = nil, nil }), known(nil), false, []string{"sync Machine a: the timeouts of its deletion changed"}},
 	} {
-		s := machines.State{Now: now, Definition: d, Members: machines.Members{tc.member}, Clones: tc.clones, Verified: true, Manager: manager}
+		s := machines.OwnerState{Now: now, Definition: d, Members: machines.OwnedMachines{tc.member}, Clones: tc.clones, Verified: true, Manager: manager}
 		var got []string
 		for _, a := range s.Propagation() {
 			got = append(got, a.String())
@@ -230,7 +232,7 @@ func TestPropagation(t *testing.T) { // MS-08
 			t.Errorf("%s: %s: needs clones %v (-want +got):\n%s", name, tc.reason, s.NeedsClones(), diff)
 		}
 	}
-	s := machines.State{Definition: d, Members: machines.Members{member(d, "a")}, Manager: manager}
+	s := machines.OwnerState{Definition: d, Members: machines.OwnedMachines{member(d, "a")}, Manager: manager}
 	if !s.NeedsClones() || len(s.Propagation()) != 1 {
 		t.Error("fields that the manager does not own yet are applied once for each generation")
 	}

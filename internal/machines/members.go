@@ -7,8 +7,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// Member is a Machine of an owner, together with changes by this process that the cache may not show yet.
-type Member struct {
+// OwnedMachine is a Machine of an owner, together with changes by this process that the cache may not show yet.
+type OwnedMachine struct {
 	*clusterv1.Machine
 	// Deleted is set if the Machine is being deleted.
 	Deleted bool
@@ -16,22 +16,22 @@ type Member struct {
 	Stale bool
 }
 
-// Members are the Machines of one owner, sorted by name.
-type Members []Member
+// OwnedMachines are the Machines of one owner, sorted by name.
+type OwnedMachines []OwnedMachine
 
 // Named returns the Machine with this name, or a Member without a Machine.
-func (ms Members) Named(name string) Member {
+func (ms OwnedMachines) Named(name string) OwnedMachine {
 	for _, m := range ms {
 		if m.Machine != nil && m.Name == name {
 			return m
 		}
 	}
-	return Member{}
+	return OwnedMachine{}
 }
 
 // Held returns a message with the foreign finalizers that block the deletion of Machines; see
 // [reconciler.ForeignFinalizersText].
-func (ms Members) Held() string {
+func (ms OwnedMachines) Held() string {
 	objects := make([]metav1.Object, 0, len(ms))
 	for _, m := range ms {
 		objects = append(objects, m.Machine)
@@ -40,7 +40,7 @@ func (ms Members) Held() string {
 }
 
 // Machines returns the Machines of the members.
-func (ms Members) Machines() []*clusterv1.Machine {
+func (ms OwnedMachines) Machines() []*clusterv1.Machine {
 	out := make([]*clusterv1.Machine, 0, len(ms))
 	for _, m := range ms {
 		out = append(out, m.Machine)

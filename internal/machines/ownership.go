@@ -14,7 +14,7 @@ import (
 )
 
 // AwaitOwnership adds the wait that the ownership verdict requires.
-func AwaitOwnership(p *reconciler.Plan, v ownership.Verdict) {
+func AwaitOwnership(p *reconciler.Plan, v ownership.Decision) {
 	wait := p.WaitFor(v.Reason, "%s", v.Message)
 	for _, object := range v.On {
 		kind, name, _ := strings.Cut(object, " ")
@@ -33,9 +33,9 @@ type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 }
 
-// ReadStrays finds Nodes in a workload cluster whose Machines belonged to the owner and no longer exist, as happens
+// ReadOrphanedNodes finds Nodes in a workload cluster whose Machines belonged to the owner and no longer exist, as happens
 // after a restore. If the workload cluster is unreachable, the result is not Seen.
-func ReadStrays(ctx context.Context, w Workloads, cluster client.ObjectKey, owner string, exist map[string]bool) (ownership.Workload, error) {
+func ReadOrphanedNodes(ctx context.Context, w Workloads, cluster client.ObjectKey, owner string, exist map[string]bool) (ownership.Workload, error) {
 	nodes := &corev1.NodeList{}
 	workload, err := w.Client(ctx, cluster)
 	if err == nil {
@@ -49,5 +49,5 @@ func ReadStrays(ctx context.Context, w Workloads, cluster client.ObjectKey, owne
 	}
 	strays := ownership.OrphanedNodes(cluster, nodes.Items,
 		func(name string) bool { return name == owner }, func(machine string) bool { return exist[machine] })
-	return ownership.Workload{Seen: true, OrphanedNodes: strays}, nil
+	return ownership.Workload{NodesRead: true, OrphanedNodes: strays}, nil
 }

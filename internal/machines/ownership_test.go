@@ -37,7 +37,9 @@ func TestAwaitOwnership(t *testing.T) { // OR-01
 			reconciler.Wait{On: on("Machine", "m"), Until: reconciler.UntilUser}},
 		"not connected": {"", facts(func(*ownership.Input) {}),
 			reconciler.Wait{On: on("Cluster", "c"), Field: "condition RemoteConnectionProbe", Until: reconciler.UntilChange}},
-		"strays": {"", facts(func(f *ownership.Input) { f.Workload = ownership.Workload{Seen: true, OrphanedNodes: []string{"n"}} }),
+		"strays": {"", facts(func(f *ownership.Input) {
+			f.Workload = ownership.Workload{NodesRead: true, OrphanedNodes: []string{"n"}}
+		}),
 			reconciler.Wait{On: on("Node", "n"), Until: reconciler.UntilUser}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,8 +29,8 @@ type Pending struct {
 // maxRefused limits the number of owners whose rejected creations are remembered.
 const maxRefused = 10000
 
-// refused records whether the last creation for an owner was rejected.
-func (p *Pending) refused(owner types.UID, is bool) {
+// recordRejection records whether the last creation for an owner was rejected.
+func (p *Pending) recordRejection(owner types.UID, is bool) {
 	if p == nil {
 		return
 	}
@@ -46,7 +46,7 @@ func (p *Pending) refused(owner types.UID, is bool) {
 	p.refusedOwners[owner] = true
 }
 
-func (p *Pending) wasRefused(owner types.UID) bool {
+func (p *Pending) wasRejected(owner types.UID) bool {
 	if p == nil {
 		return false
 	}
@@ -68,7 +68,7 @@ func (p *Pending) Deleted(owner types.UID, name string, now time.Time) {
 // Settle marks members that were deleted and returns the names of created Machines that the cache does not show
 // yet. If a Machine is missing in the cache for a long time, Settle reads it with live to check whether it was
 // deleted before the cache could show it.
-func (p *Pending) Settle(ctx context.Context, live client.Reader, owner client.Object, members Members, now time.Time) ([]string, error) {
+func (p *Pending) Settle(ctx context.Context, live client.Reader, owner client.Object, members OwnedMachines, now time.Time) ([]string, error) {
 	at := map[string]int{}
 	for i, m := range members {
 		at[m.Name] = i

@@ -171,7 +171,7 @@ func (v PreflightVersions) kubernetesSkew() string {
 		return ""
 	case v.span.IsOlderThan(v.machine):
 		return fmt.Sprintf("Version %s of %s is newer than %s", v.machine, v.Owner, v.running(v.span.Lowest))
-	case v.span.HasLeftBehind(v.machine):
+	case v.span.IsTooNewFor(v.machine):
 		return fmt.Sprintf("Version %s of %s is more than %d minor versions older than %s",
 			v.machine, v.Owner, version.MaxKubeletLag, v.running(v.span.Highest))
 	}

@@ -28,7 +28,7 @@ const (
 	Healthy
 )
 
-func PriorityOf(m Member) DeletionPriority {
+func PriorityOf(m OwnedMachine) DeletionPriority {
 	_, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]
 	_, updating := m.Annotations[clusterv1.UpdateInProgressAnnotation]
 	switch {
@@ -65,13 +65,13 @@ func OrderText(order clusterv1.MachineSetDeletionOrder) string {
 
 // ByDeletionPriority compares Machines by priority, then by the given order, then by name. The random order uses a
 // hash of the UID, so that every reconciliation selects the same Machines.
-func ByDeletionPriority(order clusterv1.MachineSetDeletionOrder) func(a, b Member) int {
-	return func(a, b Member) int {
+func ByDeletionPriority(order clusterv1.MachineSetDeletionOrder) func(a, b OwnedMachine) int {
+	return func(a, b OwnedMachine) int {
 		return cmp.Or(cmp.Compare(PriorityOf(a), PriorityOf(b)), byOrder(a, b, order), strings.Compare(a.Name, b.Name))
 	}
 }
 
-func byOrder(a, b Member, order clusterv1.MachineSetDeletionOrder) int {
+func byOrder(a, b OwnedMachine, order clusterv1.MachineSetDeletionOrder) int {
 	switch order {
 	case clusterv1.NewestMachineSetDeletionOrder:
 		return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
@@ -81,7 +81,7 @@ func byOrder(a, b Member, order clusterv1.MachineSetDeletionOrder) int {
 	return cmp.Compare(randomKey(a), randomKey(b))
 }
 
-func randomKey(m Member) uint64 {
+func randomKey(m OwnedMachine) uint64 {
 	sum := fnv.New64a()
 	sum.Write([]byte(m.UID)) // never fails
 	return sum.Sum64()
@@ -89,7 +89,7 @@ func randomKey(m Member) uint64 {
 
 // DeleteCandidates returns the sorted names of the Machines to delete to reduce the number of Machines by n,
 // selected by compare. Machines that are already being deleted count toward n.
-func (ms Members) DeleteCandidates(n int, compare func(a, b Member) int) []string {
+func (ms OwnedMachines) DeleteCandidates(n int, compare func(a, b OwnedMachine) int) []string {
 	sorted := slices.SortedFunc(slices.Values(ms), compare)
 	var out []string
 	for _, m := range sorted[:min(n, len(sorted))] {

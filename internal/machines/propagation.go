@@ -63,7 +63,7 @@ func covered(have, want *clusterv1.Machine, manager string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return kube.Covers(have, manager, u.Object)
+	return kube.IsApplied(have, manager, u.Object)
 }
 
 // Applied returns a Machine in the form in which it is applied.

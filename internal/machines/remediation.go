@@ -16,7 +16,7 @@ import (
 // OwnerRemediated condition before a Machine is deleted, so that the limit holds after a crash. The replacement is
 // created when the owner scales up again.
 type Remediation struct {
-	Members Members
+	Members OwnedMachines
 	// Refused explains why the owner never replaces Machines itself, or is empty.
 	Refused string
 	// Deferred explains why no Machine can be replaced now, one reason per line.
@@ -38,36 +38,36 @@ func isRemediating(m *clusterv1.Machine) bool {
 }
 
 // Candidates returns the Machines to replace in order: Machines that a user marked first, then the newest.
-func (r Remediation) Candidates() Members {
-	var out Members
+func (r Remediation) Candidates() OwnedMachines {
+	var out OwnedMachines
 	for _, m := range r.Members {
 		if NeedsRemediation(m.Machine) && !m.Deleted {
 			out = append(out, m)
 		}
 	}
-	slices.SortFunc(out, func(a, b Member) int {
+	slices.SortFunc(out, func(a, b OwnedMachine) int {
 		return cmp.Or(cmp.Compare(remediationRank(a), remediationRank(b)),
 			b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
 	return out
 }
 
-func remediationRank(m Member) int {
+func remediationRank(m OwnedMachine) int {
 	if _, marked := m.Annotations[clusterv1.RemediateMachineAnnotation]; marked {
 		return 0
 	}
 	return 1
 }
 
-// Verdicts returns the OwnerRemediated conditions of the candidates by name.
+// Conditions returns the OwnerRemediated conditions of the candidates by name.
 //
 //	decision already recorded                   MachineDeleting: the decision is final
 //	the owner never replaces Machines itself    CannotBeRemediated
 //	no Machine can be replaced now              RemediationDeferred
 //	the limit is reached                        RemediationDeferred
 //	otherwise                                   MachineDeleting
-func (r Remediation) Verdicts() map[string]condition.Verdict {
-	out := map[string]condition.Verdict{}
+func (r Remediation) Conditions() map[string]condition.Result {
+	out := map[string]condition.Result{}
 	free := r.Limit
 	for _, m := range r.Members {
 		if isRemediating(m.Machine) {

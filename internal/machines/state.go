@@ -13,11 +13,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// State contains the current and desired Machines of an owner.
-type State struct {
+// OwnerState contains the current and desired Machines of an owner.
+type OwnerState struct {
 	Now        time.Time
 	Definition Definition
-	Members    Members
+	Members    OwnedMachines
 	// Clones are the clones of the Machines, or nil if they were not read.
 	Clones *clone.Clones
 	// Verified is set if all Machines and clones were completely compared for this generation of the owner and were
@@ -33,7 +33,7 @@ type State struct {
 // NeedsClones reports whether the clones have to be read. There are many clones, and their desired state changes
 // only with the desired state of the Machines. They are therefore read if a Machine differs, and once for each
 // generation of the owner.
-func (s State) NeedsClones() bool {
+func (s OwnerState) NeedsClones() bool {
 	if s.Clones != nil {
 		return false
 	}
@@ -41,12 +41,12 @@ func (s State) NeedsClones() bool {
 		return true
 	}
 	desired := s.Definition.Machine("")
-	return slices.ContainsFunc(s.Members, func(m Member) bool { return !m.Stale && s.needsSync(m, desired) })
+	return slices.ContainsFunc(s.Members, func(m OwnedMachine) bool { return !m.Stale && s.needsSync(m, desired) })
 }
 
 // Propagation returns the actions that bring Machines and clones in line with their definition in place. Clones
 // come before their Machine, which records the keys that are old; orphans come last.
-func (s State) Propagation() []reconciler.Action {
+func (s OwnerState) Propagation() []reconciler.Action {
 	var out []reconciler.Action
 	for _, m := range s.Members {
 		if m.Deleted || m.Stale || s.Clones == nil {
@@ -78,7 +78,7 @@ func (s State) Propagation() []reconciler.Action {
 
 // needsSync reports whether a Machine differs from its desired state. While a Machine is being deleted, only its
 // deletion timeouts matter.
-func (s State) needsSync(m Member, desired *clusterv1.Machine) bool {
+func (s OwnerState) needsSync(m OwnedMachine, desired *clusterv1.Machine) bool {
 	if m.Deleted {
 		return !m.DeletionTimestamp.IsZero() && !SameDeletion(m.Spec.Deletion, desired.Spec.Deletion)
 	}
@@ -93,7 +93,7 @@ func (s State) needsSync(m Member, desired *clusterv1.Machine) bool {
 }
 
 // InPlace returns a Machine with the fields of the definition that are updated in place.
-func (s State) InPlace(m *clusterv1.Machine) *clusterv1.Machine {
+func (s OwnerState) InPlace(m *clusterv1.Machine) *clusterv1.Machine {
 	fresh := s.Definition.Machine(m.Name)
 	for _, key := range s.Definition.KeptAnnotations {
 		if value, has := m.Annotations[key]; has {
@@ -103,12 +103,12 @@ func (s State) InPlace(m *clusterv1.Machine) *clusterv1.Machine {
 	return InPlace(fresh, m)
 }
 
-func (s State) metadata(m *clusterv1.Machine) clone.Metadata {
+func (s OwnerState) metadata(m *clusterv1.Machine) clone.Metadata {
 	return clone.MetadataFor(m, s.Manager, s.Definition.Labels, s.Definition.Annotations)
 }
 
 // differs reports whether a condition has to be written to match the verdict. An absent verdict requires no write.
-func differs(current *metav1.Condition, desired condition.Verdict) bool {
+func differs(current *metav1.Condition, desired condition.Result) bool {
 	if desired == condition.Absent() {
 		return false
 	}

@@ -11,17 +11,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// NewFor is how long a new Machine may lack an UpToDate condition before that is reported.
-const NewFor = 10 * time.Second
+// NewMachineGrace is how long a new Machine may lack an UpToDate condition before that is reported.
+const NewMachineGrace = 10 * time.Second
 
-// SummaryInput are the Machines of one owner.
-type SummaryInput []*clusterv1.Machine
+// List are the Machines of one owner.
+type List []*clusterv1.Machine
 
 // ReplicaCounts are numbers of Machines by state.
 type ReplicaCounts struct{ Replicas, Ready, Available, UpToDate int32 }
 
 // Count counts the Machines by their conditions, including Machines that are being deleted.
-func (ms SummaryInput) Count() ReplicaCounts {
+func (ms List) Count() ReplicaCounts {
 	n := ReplicaCounts{Replicas: int32(len(ms))}
 	count := func(yes bool, into *int32) {
 		if yes {
@@ -38,7 +38,7 @@ func (ms SummaryInput) Count() ReplicaCounts {
 }
 
 // Versions counts the Machines by the version in their spec.
-func (ms SummaryInput) Versions() []clusterv1.StatusVersion {
+func (ms List) Versions() []clusterv1.StatusVersion {
 	n := version.Counts{}
 	for _, m := range ms {
 		n.Add(m.Spec.Version, 1)
@@ -47,16 +47,16 @@ func (ms SummaryInput) Versions() []clusterv1.StatusVersion {
 }
 
 // Members returns the Machines for an aggregation of conditions.
-func (ms SummaryInput) Members() []condition.Member {
-	out := make([]condition.Member, 0, len(ms))
+func (ms List) Members() []condition.AggregateMember {
+	out := make([]condition.AggregateMember, 0, len(ms))
 	for _, m := range ms {
-		out = append(out, condition.Member{Kind: "Machine", Name: m.Name, Conditions: m.Status.Conditions, Deleted: m.DeletionTimestamp})
+		out = append(out, condition.AggregateMember{Kind: "Machine", Name: m.Name, Conditions: m.Status.Conditions, Deleted: m.DeletionTimestamp})
 	}
 	return out
 }
 
 // Names returns the names of the Machines.
-func (ms SummaryInput) Names() []string {
+func (ms List) Names() []string {
 	var out []string
 	for _, m := range ms {
 		out = append(out, m.Name)
@@ -65,21 +65,21 @@ func (ms SummaryInput) Names() []string {
 }
 
 // Ready computes the MachinesReady condition.
-func (ms SummaryInput) Ready() condition.Verdict {
+func (ms List) Ready() condition.Result {
 	if len(ms) == 0 {
 		return condition.True(clusterv1.NoReplicasReason)
 	}
 	return condition.Aggregate(ms.Members(), condition.Part{Type: clusterv1.MachineReadyCondition}, condition.Reasons{
-		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason,
+		Info: clusterv1.ReadyReason, Issue: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason,
 	})
 }
 
 // UpToDate computes the MachinesUpToDate condition. It ignores Machines that are too new to have an UpToDate
 // condition.
-func (ms SummaryInput) UpToDate(now time.Time) condition.Verdict {
-	var judged SummaryInput
+func (ms List) UpToDate(now time.Time) condition.Result {
+	var judged List
 	for _, m := range ms {
-		if condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) != nil || now.Sub(m.CreationTimestamp.Time) >= NewFor {
+		if condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) != nil || now.Sub(m.CreationTimestamp.Time) >= NewMachineGrace {
 			judged = append(judged, m)
 		}
 	}
@@ -87,13 +87,13 @@ func (ms SummaryInput) UpToDate(now time.Time) condition.Verdict {
 		return condition.True(clusterv1.NoReplicasReason)
 	}
 	return condition.Aggregate(judged.Members(), condition.Part{Type: clusterv1.MachineUpToDateCondition}, condition.Reasons{
-		Good: clusterv1.UpToDateReason, Bad: clusterv1.NotUpToDateReason, Unknown: clusterv1.UpToDateUnknownReason,
+		Info: clusterv1.UpToDateReason, Issue: clusterv1.NotUpToDateReason, Unknown: clusterv1.UpToDateUnknownReason,
 	})
 }
 
 // ScalingUp computes the ScalingUp condition of an owner with this number of desired replicas. The blockers explain
 // why no Machine can be created, one reason per line.
-func (ms SummaryInput) ScalingUp(desired int, blockers []string) condition.Verdict {
+func (ms List) ScalingUp(desired int, blockers []string) condition.Result {
 	list := ""
 	for _, line := range blockers {
 		list += "\n* " + line
@@ -113,7 +113,7 @@ func (ms SummaryInput) ScalingUp(desired int, blockers []string) condition.Verdi
 }
 
 // ScalingDown computes the ScalingDown condition of an owner with this number of desired replicas.
-func (ms SummaryInput) ScalingDown(desired int, now time.Time) condition.Verdict {
+func (ms List) ScalingDown(desired int, now time.Time) condition.Result {
 	if len(ms) <= desired {
 		return condition.False(clusterv1.NotScalingDownReason, "")
 	}
@@ -122,7 +122,7 @@ func (ms SummaryInput) ScalingDown(desired int, now time.Time) condition.Verdict
 }
 
 // WithLingering appends a line about Machines whose deletion takes long, if there are any.
-func (ms SummaryInput) WithLingering(message string, now time.Time) string {
+func (ms List) WithLingering(message string, now time.Time) string {
 	if late := condition.Lingering(ms.Members(), now); late != "" {
 		message += "\n* " + late
 	}
@@ -131,8 +131,8 @@ func (ms SummaryInput) WithLingering(message string, now time.Time) string {
 
 // Remediating computes the Remediating condition, which is True while a health check requests the replacement of a
 // Machine.
-func (ms SummaryInput) Remediating() condition.Verdict {
-	var replaced SummaryInput
+func (ms List) Remediating() condition.Result {
+	var replaced List
 	for _, m := range ms {
 		set := condition.Set(m.Status.Conditions)
 		if set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition) && set.IsFalse(clusterv1.MachineOwnerRemediatedCondition) {
@@ -148,7 +148,7 @@ func (ms SummaryInput) Remediating() condition.Verdict {
 
 // RemediatingOrUnhealthy computes the Remediating condition. If no Machine is being replaced, its message lists the
 // unhealthy Machines whose replacement was not requested.
-func (ms SummaryInput) RemediatingOrUnhealthy() condition.Verdict {
+func (ms List) RemediatingOrUnhealthy() condition.Result {
 	v := ms.Remediating()
 	if v.Status == metav1.ConditionTrue {
 		return v
@@ -166,7 +166,7 @@ func (ms SummaryInput) RemediatingOrUnhealthy() condition.Verdict {
 }
 
 // Deleting computes the Deleting condition of an owner that is deleted after its Machines.
-func (ms SummaryInput) Deleting(now time.Time) condition.Verdict {
+func (ms List) Deleting(now time.Time) condition.Result {
 	message := fmt.Sprintf("Deleting %d Machines", len(ms))
 	switch len(ms) {
 	case 0:
@@ -178,7 +178,7 @@ func (ms SummaryInput) Deleting(now time.Time) condition.Verdict {
 }
 
 // Resized computes the v1beta1 Resized condition.
-func (ms SummaryInput) Resized(desired int) condition.Verdict {
+func (ms List) Resized(desired int) condition.Result {
 	switch have := len(ms); {
 	case have < desired:
 		return condition.False(clusterv1.ScalingUpV1Beta1Reason, fmt.Sprintf("Scaling up to %d replicas (actual %d)", desired, have))
@@ -190,7 +190,7 @@ func (ms SummaryInput) Resized(desired int) condition.Verdict {
 
 // CountNodes counts the Machines whose Nodes are ready, and those of them that are available, as v1beta1 defines
 // it.
-func (ms SummaryInput) CountNodes() (ready, available int32) {
+func (ms List) CountNodes() (ready, available int32) {
 	for _, m := range ms {
 		set := condition.Set(m.Status.Conditions)
 		if !set.IsTrue(clusterv1.MachineNodeReadyCondition) {

@@ -34,7 +34,7 @@ func deleted(m *clusterv1.Machine, ago time.Duration) *clusterv1.Machine {
 }
 
 func TestCounts(t *testing.T) { // MS-19, DP-14
-	ms := machines.SummaryInput{
+	ms := machines.List{
 		summaryMachine("a", "v1.36.3", time.Hour, "Ready=True", "Available=True", "UpToDate=True"),
 		summaryMachine("b", "v1.36.3", time.Hour, "Ready=True", "Available=False", "UpToDate=Unknown"),
 		deleted(summaryMachine("c", "v1.35.0", time.Hour), time.Minute),
@@ -55,24 +55,24 @@ func TestVerdicts(t *testing.T) { // MS-20, DP-12
 	hour, second := time.Hour, time.Second
 	for name, tc := range map[string]struct {
 		reason string
-		got    condition.Verdict
+		got    condition.Result
 		want   string
 	}{
-		"ready, none":      {"", machines.SummaryInput{}.Ready(), "True NoReplicas"},
-		"ready":            {"", machines.SummaryInput{summaryMachine("a", "", hour, "Ready=True")}.Ready(), "True Ready"},
-		"not ready":        {"", machines.SummaryInput{summaryMachine("a", "", hour, "Ready=True"), summaryMachine("b", "", hour, "Ready=False:x")}.Ready(), "False NotReady * Machine b: x"},
-		"ready, not known": {"", machines.SummaryInput{summaryMachine("a", "", hour)}.Ready(), "Unknown ReadyUnknown * Machine a: Condition Ready not yet reported"},
-		"up to date, new":  {"it gets 10 s", machines.SummaryInput{summaryMachine("a", "", second)}.UpToDate(summaryNow), "True NoReplicas"},
-		"up to date, one is new": {"the others count", machines.SummaryInput{summaryMachine("a", "", second), summaryMachine("b", "", hour, "UpToDate=True")}.UpToDate(summaryNow),
+		"ready, none":      {"", machines.List{}.Ready(), "True NoReplicas"},
+		"ready":            {"", machines.List{summaryMachine("a", "", hour, "Ready=True")}.Ready(), "True Ready"},
+		"not ready":        {"", machines.List{summaryMachine("a", "", hour, "Ready=True"), summaryMachine("b", "", hour, "Ready=False:x")}.Ready(), "False NotReady * Machine b: x"},
+		"ready, not known": {"", machines.List{summaryMachine("a", "", hour)}.Ready(), "Unknown ReadyUnknown * Machine a: Condition Ready not yet reported"},
+		"up to date, new":  {"it gets 10 s", machines.List{summaryMachine("a", "", second)}.UpToDate(summaryNow), "True NoReplicas"},
+		"up to date, one is new": {"the others count", machines.List{summaryMachine("a", "", second), summaryMachine("b", "", hour, "UpToDate=True")}.UpToDate(summaryNow),
 			"True UpToDate"},
-		"up to date, not known": {"", machines.SummaryInput{summaryMachine("a", "", hour)}.UpToDate(summaryNow), "Unknown UpToDateUnknown * Machine a: Condition UpToDate not yet reported"},
-		"outdated":              {"", machines.SummaryInput{summaryMachine("a", "", second, "UpToDate=False:old")}.UpToDate(summaryNow), "False NotUpToDate * Machine a: old"},
-		"as many as desired":    {"", machines.SummaryInput{summaryMachine("a", "", hour)}.ScalingDown(1, summaryNow), "False NotScalingDown"},
-		"too many":              {"", machines.SummaryInput{summaryMachine("a", "", hour), summaryMachine("b", "", hour)}.ScalingDown(1, summaryNow), "True ScalingDown Scaling down from 2 to 1 replicas"},
-		"too many, slowly": {"the stage of the deletion", machines.SummaryInput{deleted(summaryMachine("a", "", hour, "Deleting=True"), hour)}.ScalingDown(0, summaryNow),
+		"up to date, not known": {"", machines.List{summaryMachine("a", "", hour)}.UpToDate(summaryNow), "Unknown UpToDateUnknown * Machine a: Condition UpToDate not yet reported"},
+		"outdated":              {"", machines.List{summaryMachine("a", "", second, "UpToDate=False:old")}.UpToDate(summaryNow), "False NotUpToDate * Machine a: old"},
+		"as many as desired":    {"", machines.List{summaryMachine("a", "", hour)}.ScalingDown(1, summaryNow), "False NotScalingDown"},
+		"too many":              {"", machines.List{summaryMachine("a", "", hour), summaryMachine("b", "", hour)}.ScalingDown(1, summaryNow), "True ScalingDown Scaling down from 2 to 1 replicas"},
+		"too many, slowly": {"the stage of the deletion", machines.List{deleted(summaryMachine("a", "", hour, "Deleting=True"), hour)}.ScalingDown(0, summaryNow),
 			"True ScalingDown Scaling down from 1 to 0 replicas\n* Machine a in deletion since more than 15m, stage: Said"},
-		"not remediating": {"a failed check alone asks for nothing", machines.SummaryInput{summaryMachine("a", "", hour, "HealthCheckSucceeded=False")}.Remediating(), "False NotRemediating"},
-		"remediating": {"", machines.SummaryInput{summaryMachine("a", "", hour, "HealthCheckSucceeded=False", "OwnerRemediated=False:it is next")}.Remediating(),
+		"not remediating": {"a failed check alone asks for nothing", machines.List{summaryMachine("a", "", hour, "HealthCheckSucceeded=False")}.Remediating(), "False NotRemediating"},
+		"remediating": {"", machines.List{summaryMachine("a", "", hour, "HealthCheckSucceeded=False", "OwnerRemediated=False:it is next")}.Remediating(),
 			"True Remediating * Machine a: it is next"},
 	} {
 		if got := strings.TrimSpace(string(tc.got.Status) + " " + tc.got.Reason + " " + tc.got.Message); got != tc.want {

@@ -13,7 +13,7 @@ import (
 // UpToDate computes the UpToDate condition of a Machine from the templates that it was created from. While these
 // are unknown, the condition stays unchanged. The verdict is absent if the condition was never set or the owner
 // does not set it ([State.ByOrigin]).
-func (s State) UpToDate(m *clusterv1.Machine) condition.Verdict {
+func (s OwnerState) UpToDate(m *clusterv1.Machine) condition.Result {
 	if !s.ByOrigin {
 		return condition.Absent()
 	}
@@ -22,11 +22,11 @@ func (s State) UpToDate(m *clusterv1.Machine) condition.Verdict {
 		return condition.Mirror(m.Status.Conditions, clusterv1.MachineUpToDateCondition, condition.Absent())
 	}
 	desired := clusterv1.MachineTemplateSpec{Spec: s.Definition.Spec}
-	return rollout.Verdict(m, rollout.Differences(from.Template, desired), from.Unknown)
+	return rollout.ConditionOfChanges(m, rollout.Differences(from.Template, desired), from.Unknown)
 }
 
 // IsUndecided reports whether it is unknown if a Machine is up to date, so that its clones have to be read again.
-func (s State) IsUndecided(m Member) bool {
+func (s OwnerState) IsUndecided(m OwnedMachine) bool {
 	if m.Deleted || !s.ByOrigin {
 		return false
 	}
@@ -35,9 +35,9 @@ func (s State) IsUndecided(m Member) bool {
 }
 
 // SetConditions returns the actions that set the conditions UpToDate and OwnerRemediated of the Machines.
-func (s State) SetConditions(r Remediation) []reconciler.Action {
+func (s OwnerState) SetConditions(r Remediation) []reconciler.Action {
 	var out []reconciler.Action
-	verdicts := r.Verdicts()
+	verdicts := r.Conditions()
 	for _, m := range s.Members {
 		if m.Deleted || m.Stale {
 			continue
@@ -50,8 +50,8 @@ func (s State) SetConditions(r Remediation) []reconciler.Action {
 }
 
 // IsUpToDate reports whether no action is left that requires reading clones.
-func (s State) IsUpToDate() bool {
-	return len(s.Propagation()) == 0 && !slices.ContainsFunc(s.Members, func(m Member) bool {
+func (s OwnerState) IsUpToDate() bool {
+	return len(s.Propagation()) == 0 && !slices.ContainsFunc(s.Members, func(m OwnedMachine) bool {
 		current := condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition)
 		return s.IsUndecided(m) || !m.Deleted && differs(current, s.UpToDate(m.Machine))
 	})

@@ -27,7 +27,7 @@ func NewWorkers(cache, live client.Reader) *Workers {
 	})}
 }
 
-func (w *Workers) Of(ctx context.Context, cluster client.ObjectKey) (int, error) {
+func (w *Workers) Count(ctx context.Context, cluster client.ObjectKey) (int, error) {
 	known := &clusterv1.MachineList{}
 	of := client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}
 	if err := w.cache.List(ctx, known, client.InNamespace(cluster.Namespace), of, client.UnsafeDisableDeepCopy); err != nil {

@@ -53,7 +53,7 @@ func TestWorkers(t *testing.T) {
 	} {
 		live := &counted{Reader: fake.NewClientBuilder().WithScheme(s).WithObjects(tc.live...).Build()}
 		w := NewWorkers(fake.NewClientBuilder().WithScheme(s).WithObjects(tc.cached...).Build(), live)
-		got, err := w.Of(t.Context(), client.ObjectKey{Namespace: "ns", Name: "mine"})
+		got, err := w.Count(t.Context(), client.ObjectKey{Namespace: "ns", Name: "mine"})
 		if err != nil || got != tc.want || live.lists.Load() != tc.asks {
 			t.Errorf("%s: got %d, %v and %d lists, want %d and %d", name, got, err, live.lists.Load(), tc.want, tc.asks)
 		}

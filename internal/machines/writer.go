@@ -38,7 +38,7 @@ func (k MachineWriter) Sync(ctx context.Context, live, want *clusterv1.Machine) 
 	if err != nil {
 		return err
 	}
-	return k.Writer.Named(k.Manager).Apply(ctx, nil, u)
+	return k.Writer.WithManager(k.Manager).Apply(ctx, nil, u)
 }
 
 // transferFieldOwnership transfers the ownership of fields that older programs applied to the current field manager,
@@ -51,7 +51,7 @@ func (k MachineWriter) transferFieldOwnership(ctx context.Context, m, want *clus
 	if err := k.Live.Get(ctx, client.ObjectKeyFromObject(m), live); err != nil {
 		return fmt.Errorf("reading Machine %s: %w", m.Name, err)
 	}
-	return k.Writer.Named(k.Manager).TransferOwnership(ctx, live, kube.OwnershipTransfer{
+	return k.Writer.WithManager(k.Manager).TransferOwnership(ctx, live, kube.OwnershipTransfer{
 		From: k.Former, To: k.Manager, Takes: func(p fieldpath.Path) bool { return k.claims(want, p) },
 	})
 }

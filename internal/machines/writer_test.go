@@ -74,10 +74,10 @@ func TestRefusedCreation(t *testing.T) { // MS-04
 				},
 			})
 			k := machines.MachineWriter{Live: c, Writer: kube.NewWriter(c, "test"), Manager: manager, MetadataManager: manager + "-metadata", Pending: &machines.Pending{}}
-			s := machines.State{Now: now, Definition: controlPlane(), Manager: manager}
+			s := machines.OwnerState{Now: now, Definition: controlPlane(), Manager: manager}
 			for i := range tc.refuses {
 				refusal = tc.refuses[i]
-				err := k.Act(t.Context(), s, machines.Create{Names: []string{"a"}, Why: "scale up"})
+				err := k.Act(t.Context(), s, machines.CreateMachines{Names: []string{"a"}, Why: "scale up"})
 				if (err == nil) != (refusal == nil) || err != nil && strings.Contains(err.Error(), "StorageError") {
 					t.Errorf("attempt %d: %v", i, err)
 				}
@@ -114,7 +114,7 @@ func TestKeeper(t *testing.T) { // MS-04
 	})
 	pending := &machines.Pending{}
 	k := machines.MachineWriter{Live: c, Writer: kube.NewWriter(c, "test"), Manager: manager, MetadataManager: manager + "-metadata", Pending: pending}
-	s := machines.State{Now: now, Definition: controlPlane(), Manager: manager}
+	s := machines.OwnerState{Now: now, Definition: controlPlane(), Manager: manager}
 	clones := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "i/v1", "kind": "FooMachineList"}}
 	count := func() int {
 		t.Helper()
@@ -123,7 +123,7 @@ func TestKeeper(t *testing.T) { // MS-04
 		}
 		return len(clones.Items)
 	}
-	create := machines.Create{Names: []string{"a"}, Why: "scale up"}
+	create := machines.CreateMachines{Names: []string{"a"}, Why: "scale up"}
 	if err := k.Act(ctx, s, create); err == nil || count() != 0 {
 		t.Errorf("%v, %d clones left", err, count())
 	}
@@ -139,7 +139,7 @@ func TestKeeper(t *testing.T) { // MS-04
 	if err := c.Get(ctx, client.ObjectKey{Namespace: "ns", Name: "a"}, m); err != nil {
 		t.Fatal(err)
 	}
-	s.Members = machines.Members{{Machine: m}}
+	s.Members = machines.OwnedMachines{{Machine: m}}
 	s.Clones = &clone.Clones{Orphans: []contract.Object{{Unstructured: clones.Items[0].DeepCopy()}}}
 	orphan := machines.DeleteOrphan{Kind: "FooMachine", Name: "a"}
 	if err := k.Act(ctx, s, orphan); err != nil || count() != 1 {
@@ -151,7 +151,7 @@ func TestKeeper(t *testing.T) { // MS-04
 	if err := c.Get(ctx, client.ObjectKey{Namespace: "ns", Name: "a"}, m); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.Act(ctx, s, machines.Delete{Names: []string{"a", "unknown"}, Why: "scale down"}); err != nil {
+	if err := k.Act(ctx, s, machines.DeleteMachines{Names: []string{"a", "unknown"}, Why: "scale down"}); err != nil {
 		t.Error(err)
 	}
 	s.Members[0].Deleted = false
@@ -178,7 +178,7 @@ type foreign struct{}
 func (foreign) String() string { return "paint the Machine" }
 
 func TestParts(t *testing.T) {
-	for _, whole := range []reconciler.Compound{machines.Create{Names: []string{"a", "b"}, Why: "w"}, machines.Delete{Names: []string{"a", "b"}, Why: "w"}} {
+	for _, whole := range []reconciler.Compound{machines.CreateMachines{Names: []string{"a", "b"}, Why: "w"}, machines.DeleteMachines{Names: []string{"a", "b"}, Why: "w"}} {
 		got := fmt.Sprint(whole, whole.Parts())
 		verb := strings.Fields(whole.String())[0]
 		if want := fmt.Sprintf("%[1]s Machines a, b: w [%[1]s Machine a: w %[1]s Machine b: w]", verb); got != want {

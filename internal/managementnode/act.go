@@ -31,11 +31,11 @@ const tokenLife = 15 * time.Minute
 func (k *Supervisor) observe(ctx context.Context) (snapshot, error) {
 	s := snapshot{Version: buildinfo.Kubernetes()}
 	var err error
-	if s.Machine, err = k.cfg.Host.Inspect(ctx, machine(k.cfg.Place.Instance)); err != nil {
+	if s.Machine, err = k.cfg.Host.Inspect(ctx, machine(k.cfg.Reservation.Instance)); err != nil {
 		return s, err
 	}
 	if s.Machine.State == backend.Running {
-		if s.Bootstrap, err = k.cfg.Host.Progress(ctx, machine(k.cfg.Place.Instance)); err != nil {
+		if s.Bootstrap, err = k.cfg.Host.Progress(ctx, machine(k.cfg.Reservation.Instance)); err != nil {
 			return s, err
 		}
 	}
@@ -55,7 +55,7 @@ func (k *Supervisor) act(ctx context.Context, s snapshot, a action) error {
 		_, err := k.cfg.Host.Create(ctx, k.spec())
 		return err
 	case deleteMachine:
-		return k.cfg.Host.Delete(ctx, machine(k.cfg.Place.Instance))
+		return k.cfg.Host.Delete(ctx, machine(k.cfg.Reservation.Instance))
 	case deleteNode:
 		return k.writer.DeleteAnyway(ctx, s.Node)
 	case join:
@@ -65,11 +65,11 @@ func (k *Supervisor) act(ctx context.Context, s snapshot, a action) error {
 }
 
 func (k *Supervisor) spec() backend.MachineSpec {
-	ref := machine(k.cfg.Place.Instance)
+	ref := machine(k.cfg.Reservation.Instance)
 	return backend.MachineSpec{
 		Owner: owner(), Name: ref.Name, Hostname: Name, ProviderID: backend.ProviderID(ref.Name), Version: buildinfo.Kubernetes(),
-		Policy:  policy.Configuration{Networks: policy.Networks{Internet: k.cfg.Place.Internet}}, // without limits
-		Network: k.cfg.Place.network, Image: image(), Ranges: []netip.Prefix{controlplane.ManagementServices()},
+		Policy:  policy.Configuration{Networks: policy.Networks{Internet: k.cfg.Reservation.Internet}}, // without limits
+		Network: k.cfg.Reservation.network, Image: image(), Ranges: []netip.Prefix{controlplane.ManagementServices()},
 	}
 }
 
@@ -85,11 +85,11 @@ func (k *Supervisor) join(ctx context.Context, m backend.Machine) error {
 		return err
 	}
 	k.token = secret
-	program, err := script(joinInput{Endpoint: k.cfg.Place.Endpoint, CA: k.cfg.CA, Token: token, PodCIDR: k.cfg.Place.PodCIDR, Machine: m, Offline: k.cfg.Place.Offline})
+	program, err := joinScript(joinInput{Endpoint: k.cfg.Reservation.Endpoint, CA: k.cfg.CA, Token: token, PodCIDR: k.cfg.Reservation.PodCIDR, Machine: m, Offline: k.cfg.Reservation.Offline})
 	if err != nil {
 		return err
 	}
-	return k.cfg.Host.Bootstrap(ctx, machine(k.cfg.Place.Instance), program)
+	return k.cfg.Host.Bootstrap(ctx, machine(k.cfg.Reservation.Instance), program)
 }
 
 // applyAddons creates the objects in the management cluster that its node and Pods need.
@@ -97,10 +97,10 @@ func (k *Supervisor) applyAddons(ctx context.Context) error {
 	if err := k.publish(ctx); err != nil {
 		return err
 	}
-	at := k.cfg.Place.Endpoint
+	at := k.cfg.Reservation.Endpoint
 	return addons.Apply(ctx, k.cfg.Root, addons.Params{
 		ClusterName: "slipway", Version: buildinfo.Kubernetes(), Host: at.Addr().String(), Port: int32(at.Port()), CA: k.cfg.CA,
-		ServiceCIDR: controlplane.ManagementServices().String(), PodCIDR: k.cfg.Place.PodCIDR.String(), ServiceDomain: processconfig.DefaultServiceDomain,
+		ServiceCIDR: controlplane.ManagementServices().String(), PodCIDR: k.cfg.Reservation.PodCIDR.String(), ServiceDomain: processconfig.DefaultServiceDomain,
 		ImageRepository: hostedv1.DefaultImageRepository, CoreDNS: true, KubeProxy: true, OwnKubeProxy: true,
 	})
 }
@@ -109,7 +109,7 @@ func (k *Supervisor) applyAddons(ctx context.Context) error {
 // kube-apiserver, because the advertised address would have the port of the host's listener, which can change at each
 // start.
 func (k *Supervisor) publish(ctx context.Context) error {
-	at := k.cfg.Place.Endpoint
+	at := k.cfg.Reservation.Endpoint
 	yes, port, name, protocol := true, int32(at.Port()), "https", corev1.ProtocolTCP
 	want := &discoveryv1.EndpointSlice{
 		TypeMeta: metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"},

@@ -129,7 +129,7 @@ func TestPodRange(t *testing.T) {
 
 // The node trusts the authority that it is handed, and the log of a failed join does not show the token.
 func TestScript(t *testing.T) {
-	s, err := script(joinInput{
+	s, err := joinScript(joinInput{
 		Endpoint: netip.MustParseAddrPort("172.16.64.1:6443"), CA: []byte("PEM"), Token: "abcdef.0123456789abcdef",
 		PodCIDR: netip.MustParsePrefix("172.16.65.0/24"), Machine: backend.Machine{Name: "m", Address: netip.MustParseAddr("172.16.64.2")},
 	})
@@ -139,7 +139,7 @@ func TestScript(t *testing.T) {
 	if body := string(s.Body); !strings.Contains(body, "kubeadm join --config /run/kubeadm/join.yaml") && !strings.Contains(body, "base64") {
 		t.Errorf("no join: %s", body)
 	}
-	offline, err := script(joinInput{Offline: true, Machine: backend.Machine{Name: "m"}})
+	offline, err := joinScript(joinInput{Offline: true, Machine: backend.Machine{Name: "m"}})
 	if err != nil || !strings.Contains(string(offline.Body), "slipway-image-load") || strings.Contains(string(s.Body), "slipway-image-load") {
 		t.Errorf("a pull says what to do where there is no way out, and only there: %v", err)
 	}

@@ -26,9 +26,9 @@ type joinInput struct {
 	Offline bool
 }
 
-// script returns the bootstrap script of the container: it configures the Pod network and runs kubeadm join. kubeadm
+// joinScript returns the bootstrap script of the container: it configures the Pod network and runs kubeadm join. kubeadm
 // trusts only the CA in the script and does not discover one.
-func script(f joinInput) (backend.Script, error) {
+func joinScript(f joinInput) (backend.Script, error) {
 	discovery, err := f.discovery()
 	if err != nil {
 		return backend.Script{}, err
@@ -51,7 +51,7 @@ func script(f joinInput) (backend.Script, error) {
 	if err != nil {
 		return backend.Script{}, err
 	}
-	return cloudinit.RenderFirstBoot(cloudinit.FirstBootData{Value: append([]byte("#cloud-config\n"), data...)}, cloudinit.FirstBootNode{
+	return cloudinit.RenderScript(cloudinit.BootstrapData{Value: append([]byte("#cloud-config\n"), data...)}, cloudinit.NodeSettings{
 		Name: f.Machine.Name, Hostname: Name, ProviderID: backend.ProviderID(f.Machine.Name), Address: f.Machine.Address,
 		Offline: f.Offline,
 	}, joinTimeout)

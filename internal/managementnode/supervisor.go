@@ -31,11 +31,11 @@ const (
 
 // Config configures a [Supervisor].
 type Config struct {
-	Place Reservation
-	Host  Host
-	Root  *rest.Config // has cluster-admin permissions
-	CA    []byte       // PEM, CA certificate of the API server
-	Now   func() time.Time
+	Reservation Reservation
+	Host        Host
+	Root        *rest.Config // has cluster-admin permissions
+	CA          []byte       // PEM, CA certificate of the API server
+	Now         func() time.Time
 	// Changed is called with each new status that differs from the previous one.
 	Changed func(Status)
 }
@@ -50,12 +50,12 @@ type Status struct {
 
 // Supervisor creates and maintains the node.
 type Supervisor struct {
-	cfg    Config
-	reader client.Client
-	writer *kube.Writer
-	served bool // whether the objects that nodes need exist in the cluster
-	health health
-	token  *corev1.Secret // bootstrap token of a pending join, or nil
+	cfg           Config
+	reader        client.Client
+	writer        *kube.Writer
+	addonsApplied bool // whether the objects that nodes need exist in the cluster
+	health        health
+	token         *corev1.Secret // bootstrap token of a pending join, or nil
 
 	once  sync.Once
 	ready chan struct{}
@@ -121,7 +121,7 @@ func (p plan) message() string {
 }
 
 func (k *Supervisor) report(s Status) {
-	s.Container = machine(k.cfg.Place.Instance).Name
+	s.Container = machine(k.cfg.Reservation.Instance).Name
 	if s != k.last {
 		k.last = s
 		k.cfg.Changed(s)
@@ -130,11 +130,11 @@ func (k *Supervisor) report(s Status) {
 
 // step observes, decides and acts once.
 func (k *Supervisor) step(ctx context.Context) (plan, error) {
-	if !k.served {
+	if !k.addonsApplied {
 		if err := k.applyAddons(ctx); err != nil {
 			return plan{}, fmt.Errorf("prepare the management cluster for nodes: %w", err)
 		}
-		k.served = true
+		k.addonsApplied = true
 	}
 	s, err := k.observe(ctx)
 	if err != nil {
@@ -152,14 +152,14 @@ func (k *Supervisor) step(ctx context.Context) (plan, error) {
 		}
 	}
 	if p.Ready {
-		errs = append(errs, k.endToken(ctx))
+		errs = append(errs, k.deleteToken(ctx))
 	}
 	return p, errors.Join(errs...)
 }
 
-// endToken deletes the bootstrap token once the join has finished, because any user with read access to Secrets could
+// deleteToken deletes the bootstrap token once the join has finished, because any user with read access to Secrets could
 // join a node with it.
-func (k *Supervisor) endToken(ctx context.Context) error {
+func (k *Supervisor) deleteToken(ctx context.Context) error {
 	if k.token == nil {
 		return nil
 	}

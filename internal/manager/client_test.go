@@ -48,7 +48,7 @@ func TestWhatIsAskedOfTheServer(t *testing.T) {
 	want.SetGroupVersionKind(machines)
 	want.SetNamespace("ns")
 	want.SetName("m")
-	if err := w.Named("capi-test").CreateApplied(t.Context(), want); err != nil {
+	if err := w.WithManager("capi-test").CreateApplied(t.Context(), want); err != nil {
 		t.Fatal(err)
 	}
 	metadata := "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +

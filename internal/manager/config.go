@@ -100,7 +100,7 @@ type Config struct {
 	Crashes workload.Crashes
 
 	// plans stores the last plans of the controllers for the diagnostics endpoint.
-	plans *Store
+	plans *PlanStore
 }
 
 // LeaderElection configures leader election between managers.
@@ -193,7 +193,7 @@ func (c Config) lease() string {
 
 // releases returns the store of the Kubernetes versions that hosted control planes can run.
 func (c Config) releases() versions.Store {
-	return versions.Local(datadir.Dir(c.Host.DataDir).Kubernetes())
+	return versions.LocalStore(datadir.Dir(c.Host.DataDir).Kubernetes())
 }
 
 func (c Config) withDefaults() (Config, error) {

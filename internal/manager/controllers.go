@@ -300,7 +300,7 @@ func (p *controllerDeps) hostedBackends() (backend.Set, error) {
 	supervisor := supervisor.New(p.ctx, supervisor.Config{
 		Root: datadir.Dir(p.cfg.Host.DataDir).Planes(), Now: time.Now, Versions: kubernetes.Versions,
 		Command:       []string{p.cfg.Host.Executable, "control-plane", "run", "--releases", kubernetes.Dir, "--config"},
-		Custody:       hosttransfer.Open(datadir.Dir(p.cfg.Host.DataDir), p.cfg.Host.Instance),
+		Transfers:     hosttransfer.Open(datadir.Dir(p.cfg.Host.DataDir), p.cfg.Host.Instance),
 		SeparateUsers: true,
 	})
 	out[hostedv1.BackendProcess] = process.New(supervisor, p.cfg.Host.TemporaryData)

@@ -69,7 +69,7 @@ func TestClusterCredentials(t *testing.T) { // CX-08
 		return api
 	}
 	fleet := client.ObjectKey{Namespace: "ns", Name: "fleet"}
-	request := kubeconfig.Request{User: "anna", Groups: []string{"team-a"}, Validity: time.Hour}
+	request := kubeconfig.CredentialsRequest{User: "anna", Groups: []string{"team-a"}, Validity: time.Hour}
 	if _, err := as("anna").CoreV1().Secrets("ns").Get(t.Context(), "fleet-kubeconfig", metav1.GetOptions{}); !apierrors.IsForbidden(err) {
 		t.Fatalf("anna reads the administrator's kubeconfig: %v", err)
 	}

@@ -17,7 +17,7 @@ import (
 
 // diagnostics serves metrics, profiles and the log level over TLS to clients that the API server authorizes.
 // It serves the plan of an object to users who may get the object.
-func diagnostics(e Endpoints, kept *Store) metricsserver.Options {
+func diagnostics(e Endpoints, kept *PlanStore) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: e.Diagnostics, TLSOpts: e.TLS, ExtraHandlers: map[string]http.Handler{
 		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
 		"/debug/pprof/cmdline": http.HandlerFunc(pprof.Cmdline),
@@ -29,7 +29,7 @@ func diagnostics(e Endpoints, kept *Store) metricsserver.Options {
 		options.ExtraHandlers["/debug/flags/v"] = verbosity(e.Verbosity)
 	}
 	if kept != nil {
-		options.ExtraHandlers[Path] = &Handler{Store: kept}
+		options.ExtraHandlers[plansPath] = &PlanHandler{Store: kept}
 	}
 	if e.CertFile != "" {
 		options.CertDir, options.CertName, options.KeyName = filepath.Dir(e.CertFile), filepath.Base(e.CertFile), filepath.Base(e.KeyFile)
@@ -59,8 +59,8 @@ func authorized(config *rest.Config, c *http.Client) (metricsserver.Filter, erro
 		return nil, err
 	}
 	return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
-		if h, ok := handler.(*Handler); ok {
-			return &Handler{Store: h.Store, API: api}, nil
+		if h, ok := handler.(*PlanHandler); ok {
+			return &PlanHandler{Store: h.Store, API: api}, nil
 		}
 		return byPath(log, handler)
 	}, nil

@@ -4,6 +4,6 @@
 // CRDs, webhook configurations and RBAC. `slipway up` and `slipway manager` call the same two functions.
 // Command-line flags are in package internal/cli/manager, and package providerset assigns kinds and
 // controllers to providers. The package also stores what the last reconciliation of every object did, what it
-// waits for and why ([Store]), and serves it to users who may read the object ([Handler]), for `slipway
+// waits for and why ([PlanStore]), and serves it to users who may read the object ([PlanHandler]), for `slipway
 // explain`. Start at [Config] and controllers.go.
 package manager

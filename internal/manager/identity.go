@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// member is the manager for the controllers of one provider with a separate identity. It shares the caches
+// providerManager is the manager for the controllers of one provider with a separate identity. It shares the caches
 // and the lifecycle of the process, while live reads, writes and Events use the provider's identity.
-type member struct {
+type providerManager struct {
 	manager.Manager
 	own cluster.Cluster
 }
@@ -32,7 +32,7 @@ func newMember(mgr manager.Manager, access *rest.Config) (manager.Manager, error
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
 	}
-	return member{Manager: mgr, own: own}, mgr.Add(own) // own flushes events when it stops
+	return providerManager{Manager: mgr, own: own}, mgr.Add(own) // own flushes events when it stops
 }
 
 // started is a cache that another manager starts.
@@ -44,14 +44,14 @@ func (started) Start(ctx context.Context) error {
 	return nil
 }
 
-func (m member) GetConfig() *rest.Config     { return m.own.GetConfig() }
-func (m member) GetHTTPClient() *http.Client { return m.own.GetHTTPClient() }
-func (m member) GetClient() client.Client    { return m.own.GetClient() }
-func (m member) GetAPIReader() client.Reader { return m.own.GetAPIReader() }
-func (m member) GetEventRecorder(name string) events.EventRecorder {
+func (m providerManager) GetConfig() *rest.Config     { return m.own.GetConfig() }
+func (m providerManager) GetHTTPClient() *http.Client { return m.own.GetHTTPClient() }
+func (m providerManager) GetClient() client.Client    { return m.own.GetClient() }
+func (m providerManager) GetAPIReader() client.Reader { return m.own.GetAPIReader() }
+func (m providerManager) GetEventRecorder(name string) events.EventRecorder {
 	return m.own.GetEventRecorder(name)
 }
 
-func (m member) GetEventRecorderFor(name string) record.EventRecorder {
+func (m providerManager) GetEventRecorderFor(name string) record.EventRecorder {
 	return m.own.GetEventRecorderFor(name) //nolint:staticcheck // deprecated, and part of the interface
 }

@@ -104,7 +104,7 @@ func reviews(rights rbac.Rights) []authorizationv1.SubjectAccessReviewSpec {
 			continue
 		}
 		ask(rights.UserOf(set.Name), "patch", set.CRDs[0], "")
-		if providerset.Has(rights.Sets, providerset.Core) {
+		if providerset.Contains(rights.Sets, providerset.Core) {
 			ask(rights.UserOf(providerset.Core), "delete", set.CRDs[0], "")
 			ask(rbac.User, "watch", set.CRDs[0], "")
 		}
@@ -160,7 +160,7 @@ func deleteStale(ctx context.Context, c client.Client, w *kube.Writer, kind sche
 	for i := range list.Items {
 		o := &list.Items[i]
 		installed := slices.ContainsFunc(o.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
-			return (e.Manager == kube.Prefix+installer || e.Manager == kube.Prefix+webhook.Writer) && e.Operation == metav1.ManagedFieldsOperationApply
+			return (e.Manager == kube.ManagerPrefix+installer || e.Manager == kube.ManagerPrefix+webhook.FieldOwner) && e.Operation == metav1.ManagedFieldsOperationApply
 		})
 		if !installed || current[kind.Kind+"/"+o.Name] {
 			continue

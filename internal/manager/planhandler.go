@@ -18,29 +18,29 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Path is the URL prefix of plans. It is followed by group, kind, namespace and name of an object.
-const Path = "/debug/plans/"
+// plansPath is the URL prefix of plans. It is followed by group, kind, namespace and name of an object.
+const plansPath = "/debug/plans/"
 
-// Handler serves the plans of a store at GET /debug/plans/<group>/<kind>/<namespace>/<name>. It authenticates users by
+// PlanHandler serves the plans of a store at GET /debug/plans/<group>/<kind>/<namespace>/<name>. It authenticates users by
 // a verified client certificate or a TokenReview, and authorizes them with a SubjectAccessReview for getting the
 // object. The response to an unauthorized user does not reveal whether the object exists. Without an API for
 // authorization it rejects every request.
-type Handler struct {
-	Store *Store
+type PlanHandler struct {
+	Store *PlanStore
 	// API authenticates tokens and authorizes users. A verified client certificate identifies its user
 	// without it.
 	API kubernetes.Interface
 }
 
 // ServeHTTP implements http.Handler.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *PlanHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		http.Error(w, "Plans can only be read: use GET", http.StatusMethodNotAllowed)
 		return
 	}
 	kind, key, ok := objectOf(r.URL.Path)
 	if !ok {
-		http.Error(w, "Ask for "+Path+"<group>/<kind>/<namespace>/<name>, without namespace for a kind that has none", http.StatusNotFound)
+		http.Error(w, "Ask for "+plansPath+"<group>/<kind>/<namespace>/<name>, without namespace for a kind that has none", http.StatusNotFound)
 		return
 	}
 	if code, text := h.authorize(r, kind, key); code != http.StatusOK {
@@ -56,17 +56,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(last)
 }
 
-// PathOf returns the path of the plans of an object. The key of a cluster-scoped object has no namespace.
-func PathOf(kind schema.GroupKind, key client.ObjectKey) string {
+// PlanPath returns the path of the plans of an object. The key of a cluster-scoped object has no namespace.
+func PlanPath(kind schema.GroupKind, key client.ObjectKey) string {
 	if key.Namespace == "" {
-		return Path + kind.Group + "/" + kind.Kind + "/" + key.Name
+		return plansPath + kind.Group + "/" + kind.Kind + "/" + key.Name
 	}
-	return Path + kind.Group + "/" + kind.Kind + "/" + key.Namespace + "/" + key.Name
+	return plansPath + kind.Group + "/" + kind.Kind + "/" + key.Namespace + "/" + key.Name
 }
 
-// objectOf parses a path that [PathOf] returned.
+// objectOf parses a path that [PlanPath] returned.
 func objectOf(path string) (kind schema.GroupKind, key client.ObjectKey, ok bool) {
-	part := strings.Split(strings.TrimPrefix(path, Path), "/")
+	part := strings.Split(strings.TrimPrefix(path, plansPath), "/")
 	if n := len(part); n < 3 || n > 4 || slices.Contains(part, "") {
 		return kind, key, false
 	}
@@ -78,7 +78,7 @@ func objectOf(path string) (kind schema.GroupKind, key client.ObjectKey, ok bool
 }
 
 // authorize authenticates the request and checks with the API server whether the user may get the object.
-func (h *Handler) authorize(r *http.Request, kind schema.GroupKind, key client.ObjectKey) (int, string) {
+func (h *PlanHandler) authorize(r *http.Request, kind schema.GroupKind, key client.ObjectKey) (int, string) {
 	if h.API == nil {
 		return http.StatusUnauthorized, "The manager is starting; try again"
 	}
@@ -97,7 +97,7 @@ func (h *Handler) authorize(r *http.Request, kind schema.GroupKind, key client.O
 }
 
 // authenticate returns the user of the verified client certificate or of the bearer token.
-func (h *Handler) authenticate(r *http.Request) (user authenticationv1.UserInfo, code int, text string) {
+func (h *PlanHandler) authenticate(r *http.Request) (user authenticationv1.UserInfo, code int, text string) {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		who, ok, err := x509.CommonNameUserConversion.User(r.TLS.VerifiedChains[0])
 		if err != nil || !ok {
@@ -125,7 +125,7 @@ func (h *Handler) authenticate(r *http.Request) (user authenticationv1.UserInfo,
 	return who.Status.User, http.StatusOK, ""
 }
 
-func (h *Handler) mayGet(ctx context.Context, user authenticationv1.UserInfo, kind schema.GroupKind, key client.ObjectKey) (bool, error) {
+func (h *PlanHandler) mayGet(ctx context.Context, user authenticationv1.UserInfo, kind schema.GroupKind, key client.ObjectKey) (bool, error) {
 	resource, _, _ := strings.Cut(contract.CRDName(kind.Group, kind.Kind), ".")
 	extra := map[string]authorizationv1.ExtraValue{}
 	for k, v := range user.Extra {

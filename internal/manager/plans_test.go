@@ -33,16 +33,16 @@ type act struct{ what string }
 
 func (a act) String() string { return a.what }
 
-func filled() *Store {
-	s := &Store{Now: func() time.Time { return at }}
+func filled() *PlanStore {
+	s := &PlanStore{Now: func() time.Time { return at }}
 	p := reconciler.Plan{Actions: []reconciler.Action{act{"cordon Node n"}}}
 	p.WaitFor("DrainingNode", "Draining Node n").For("Node", "n").ForTime()
 	p.RecheckIn(time.Second)
-	s.Keep(reconciler.PlanKey{Controller: "machine", Kind: kind, Key: key}, p, fault.New(fault.Invalid, "X", "the Node says no"))
+	s.Store(reconciler.PlanKey{Controller: "machine", Kind: kind, Key: key}, p, fault.New(fault.Invalid, "X", "the Node says no"))
 	return s
 }
 
-var want = Plans{Kind: "Machine", Namespace: "ns", Name: "m", Plans: []Record{{
+var want = ObjectPlans{Kind: "Machine", Namespace: "ns", Name: "m", Plans: []PlanRecord{{
 	Controller: "machine", Time: at, Actions: []string{"cordon Node n"}, Recheck: "1s", Errors: []string{"the Node says no"},
 	Waits: []reconciler.Wait{{Reason: "DrainingNode", Message: "Draining Node n", On: []reconciler.Subject{{Kind: "Node", Name: "n"}}, Until: reconciler.UntilTime}},
 }}}
@@ -53,13 +53,13 @@ func TestStore(t *testing.T) {
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Errorf("%t (-want +got):\n%s", ok, diff)
 	}
-	s.Keep(reconciler.PlanKey{Controller: "machine", Kind: kind, Key: key}, reconciler.Plan{}, nil)
-	if got, _ := s.Get(kind, key); !cmp.Equal(got.Plans, []Record{{Controller: "machine", Time: at}}) {
+	s.Store(reconciler.PlanKey{Controller: "machine", Kind: kind, Key: key}, reconciler.Plan{}, nil)
+	if got, _ := s.Get(kind, key); !cmp.Equal(got.Plans, []PlanRecord{{Controller: "machine", Time: at}}) {
 		t.Errorf("only the last plan is kept: %+v", got)
 	}
-	s.Keep(reconciler.PlanKey{Controller: "link", Kind: kind, Key: key}, reconciler.Plan{}, nil)
-	s.Keep(reconciler.PlanKey{Controller: "machine", Kind: kind, Key: key}, reconciler.Plan{}, nil)
-	if got, _ := s.Get(kind, key); !cmp.Equal(got.Plans, []Record{{Controller: "link", Time: at}, {Controller: "machine", Time: at}}) {
+	s.Store(reconciler.PlanKey{Controller: "link", Kind: kind, Key: key}, reconciler.Plan{}, nil)
+	s.Store(reconciler.PlanKey{Controller: "machine", Kind: kind, Key: key}, reconciler.Plan{}, nil)
+	if got, _ := s.Get(kind, key); !cmp.Equal(got.Plans, []PlanRecord{{Controller: "link", Time: at}, {Controller: "machine", Time: at}}) {
 		t.Errorf("each controller has a plan, in the order of their names: %+v", got)
 	}
 	s.Drop(kind, key)
@@ -75,8 +75,8 @@ func TestStoreIsBounded(t *testing.T) {
 		p.Do(act{strings.Repeat("ä", 4000) + fmt.Sprint(i)})
 		p.WaitFor("R", "%s", strings.Repeat("ö", 4000))
 	}
-	var s Store
-	s.Keep(reconciler.PlanKey{Controller: "machine", Kind: kind, Key: key}, p, errors.New("x"))
+	var s PlanStore
+	s.Store(reconciler.PlanKey{Controller: "machine", Kind: kind, Key: key}, p, errors.New("x"))
 	last, _ := s.Get(kind, key)
 	got := last.Plans[0]
 	text, err := json.Marshal(got)
@@ -134,12 +134,12 @@ func TestServe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var asked authorizationv1.ResourceAttributes
 			r := httptest.NewRequest(tc.method, "/", nil)
-			r.URL.Path = Path + tc.path
+			r.URL.Path = plansPath + tc.path
 			if tc.token != "" {
 				r.Header.Set("Authorization", "Bearer "+tc.token)
 			}
 			w := httptest.NewRecorder()
-			(&Handler{Store: filled(), API: api(&asked)}).ServeHTTP(w, r)
+			(&PlanHandler{Store: filled(), API: api(&asked)}).ServeHTTP(w, r)
 			if w.Code != tc.code {
 				t.Fatalf("%s: %d %s, want %d", tc.reason, w.Code, w.Body, tc.code)
 			}
@@ -153,7 +153,7 @@ func TestServe(t *testing.T) {
 			if asked != wanted {
 				t.Errorf("asked for %+v", asked)
 			}
-			var got Plans
+			var got ObjectPlans
 			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 				t.Fatal(err)
 			}
@@ -163,9 +163,9 @@ func TestServe(t *testing.T) {
 		})
 	}
 	w := httptest.NewRecorder()
-	r := httptest.NewRequest(http.MethodGet, Path+"cluster.x-k8s.io/Machine/ns/m", nil)
+	r := httptest.NewRequest(http.MethodGet, plansPath+"cluster.x-k8s.io/Machine/ns/m", nil)
 	r.Header.Set("Authorization", "Bearer reader")
-	if (&Handler{Store: filled()}).ServeHTTP(w, r); w.Code != http.StatusUnauthorized {
+	if (&PlanHandler{Store: filled()}).ServeHTTP(w, r); w.Code != http.StatusUnauthorized {
 		t.Errorf("without an API: %d", w.Code)
 	}
 }

@@ -20,17 +20,17 @@ const (
 	maxText  = 1024
 )
 
-// Plans contains the last plans of one object.
-type Plans struct {
+// ObjectPlans contains the last plans of one object.
+type ObjectPlans struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	// Plans contains one record for each controller that reconciles the object, sorted by controller name.
-	Plans []Record `json:"plans"`
+	Plans []PlanRecord `json:"plans"`
 }
 
-// Record describes the last reconciliation of an object by one controller.
-type Record struct {
+// PlanRecord describes the last reconciliation of an object by one controller.
+type PlanRecord struct {
 	Controller string `json:"controller"`
 	// Time of the reconciliation.
 	Time time.Time `json:"time"`
@@ -50,23 +50,23 @@ type object struct {
 	client.ObjectKey
 }
 
-// Store holds the last plan of each controller for each object. Records are bounded in size, and deleted with their
+// PlanStore holds the last plan of each controller for each object. Records are bounded in size, and deleted with their
 // objects. The zero value is empty and ready to use.
-type Store struct {
+type PlanStore struct {
 	// Now returns the current time. It defaults to time.Now.
 	Now func() time.Time
 
 	mu      sync.Mutex
-	records map[object][]Record
+	records map[object][]PlanRecord
 }
 
-// Keep implements reconciler.PlanStore.
-func (s *Store) Keep(by reconciler.PlanKey, p reconciler.Plan, failed error) {
+// Store implements reconciler.PlanStore.
+func (s *PlanStore) Store(by reconciler.PlanKey, p reconciler.Plan, failed error) {
 	now := time.Now
 	if s.Now != nil {
 		now = s.Now
 	}
-	r := Record{Controller: by.Controller, Time: now().UTC().Truncate(time.Second)}
+	r := PlanRecord{Controller: by.Controller, Time: now().UTC().Truncate(time.Second)}
 	for _, a := range p.Actions[:min(len(p.Actions), maxItems)] {
 		r.Actions = append(r.Actions, clip(a.String()))
 	}
@@ -86,10 +86,10 @@ func (s *Store) Keep(by reconciler.PlanKey, p reconciler.Plan, failed error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.records == nil {
-		s.records = map[object][]Record{}
+		s.records = map[object][]PlanRecord{}
 	}
 	o := object{by.Kind, by.Key}
-	at, known := slices.BinarySearchFunc(s.records[o], by.Controller, func(r Record, name string) int { return strings.Compare(r.Controller, name) })
+	at, known := slices.BinarySearchFunc(s.records[o], by.Controller, func(r PlanRecord, name string) int { return strings.Compare(r.Controller, name) })
 	if known {
 		s.records[o][at] = r
 		return
@@ -98,18 +98,18 @@ func (s *Store) Keep(by reconciler.PlanKey, p reconciler.Plan, failed error) {
 }
 
 // Drop implements reconciler.PlanStore.
-func (s *Store) Drop(kind schema.GroupKind, key client.ObjectKey) {
+func (s *PlanStore) Drop(kind schema.GroupKind, key client.ObjectKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.records, object{kind, key})
 }
 
 // Get returns the last plans of an object.
-func (s *Store) Get(kind schema.GroupKind, key client.ObjectKey) (Plans, bool) {
+func (s *PlanStore) Get(kind schema.GroupKind, key client.ObjectKey) (ObjectPlans, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	records, ok := s.records[object{kind, key}]
-	return Plans{Kind: kind.Kind, Namespace: key.Namespace, Name: key.Name, Plans: slices.Clone(records)}, ok
+	return ObjectPlans{Kind: kind.Kind, Namespace: key.Namespace, Name: key.Name, Plans: slices.Clone(records)}, ok
 }
 
 func clip(text string) string {

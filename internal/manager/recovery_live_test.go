@@ -35,7 +35,7 @@ func TestRecovery(t *testing.T) { // KC-16, KC-19
 	f := startTower(t)
 	c, cluster, order, said := f.client, f.cluster, f.order, &f.said
 
-	if _, err := order.Prepare(t.Context(), cluster, recover.RebuildOptions{}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "has a quorum") {
+	if _, err := order.Prepare(t.Context(), cluster, recover.RecoveryOptions{}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "has a quorum") {
 		t.Errorf("a control plane with a quorum: %v", err)
 	}
 	before := controlPlaneMachines(t, c)
@@ -53,7 +53,7 @@ func TestRecovery(t *testing.T) { // KC-16, KC-19
 		})
 	}
 
-	plan, err := order.Prepare(t.Context(), cluster, recover.RebuildOptions{})
+	plan, err := order.Prepare(t.Context(), cluster, recover.RecoveryOptions{})
 	must(t, err)
 	if plan.Survivor != before[0].Name || len(controlPlaneMachines(t, c)) != 3 || spire(t, c).Annotations[hostedv1.RecoverAnnotation] != "" {
 		t.Errorf("%+v\n%v", plan, spire(t, c).Annotations)
@@ -208,8 +208,8 @@ func TestRestoreOfMachines(t *testing.T) { // KC-19
 	f := startTower(t)
 	c, cluster, order, said := f.client, f.cluster, f.order, &f.said
 	good, damaged := storeSnapshots(t, c, f.dir, cluster)
-	restores := func(name string) recover.RebuildOptions {
-		return recover.RebuildOptions{Snapshot: recover.RestoreOptions{Name: name, Policy: "nightly"}}
+	restores := func(name string) recover.RecoveryOptions {
+		return recover.RecoveryOptions{Snapshot: recover.RestoreOptions{Name: name, Policy: "nightly"}}
 	}
 
 	plan, err := order.Prepare(t.Context(), cluster, restores(damaged))
@@ -263,7 +263,7 @@ func storeSnapshots(t *testing.T, c client.Client, dir string, cluster *clusterv
 // etcdOf is the etcd of a version of Kubernetes.
 type etcdOf string
 
-func (v etcdOf) Facts(context.Context) (snapshots.EtcdState, error) {
+func (v etcdOf) ReadState(context.Context) (snapshots.EtcdState, error) {
 	return snapshots.EtcdState{Revision: 7, Kubernetes: string(v)}, nil
 }
 

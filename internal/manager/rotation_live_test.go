@@ -54,7 +54,7 @@ func TestRotation(t *testing.T) { // CP-15
 	for done := false; !done; kills++ {
 		plan, err := order.Prepare(t.Context(), of)
 		must(t, err)
-		if kills > 0 && plan.Phase == rotate.None {
+		if kills > 0 && plan.Phase == rotate.PhaseNone {
 			break // killed after the last write
 		}
 		if kills > 30 || plan.Problem != "" {

@@ -40,7 +40,7 @@ const syncTimeout = 15 * time.Minute
 
 // Run runs all controllers and webhooks until ctx ends. The management cluster must have been prepared with
 // [Install].
-func Run(ctx context.Context, cfg Config) error { return kindGone(start(ctx, cfg)) }
+func Run(ctx context.Context, cfg Config) error { return explainMissingKind(start(ctx, cfg)) }
 
 func start(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.withDefaults()
@@ -49,7 +49,7 @@ func start(ctx context.Context, cfg Config) error {
 	}
 	cfg.REST = rest.CopyConfig(cfg.REST)
 	if cfg.Endpoints.servePlans() {
-		cfg.plans = &Store{}
+		cfg.plans = &PlanStore{}
 	}
 	cfg.REST.WarningHandler = rest.NoWarnings{} // the warnings are about names in the API of Cluster API
 	if err := checkServer(cfg); err != nil {
@@ -168,7 +168,7 @@ func cacheOptions(cfg Config) (cache.Options, error) {
 			return cache.Options{}, fault.New(fault.Invalid, "InvalidWatchFilter",
 				"--watch-filter %q is no value that a label can have: up to 63 letters, digits, \"-\", \"_\" and \".\"", cfg.WatchFilter).From(err)
 		}
-		for _, kind := range limited() {
+		for _, kind := range watchFilterKinds() {
 			options.ByObject[kind] = cache.ByObject{Label: labels.NewSelector().Add(*mine)}
 		}
 	}
@@ -181,9 +181,9 @@ func cacheOptions(cfg Config) (cache.Options, error) {
 	return options, nil
 }
 
-// limited returns the kinds to which the watch filter applies. Provider objects are not filtered, because the
+// watchFilterKinds returns the kinds to which the watch filter applies. Provider objects are not filtered, because the
 // objects that reference them are.
-func limited() []client.Object {
+func watchFilterKinds() []client.Object {
 	return []client.Object{
 		&clusterv1.Cluster{}, &clusterv1.Machine{}, &clusterv1.MachineSet{}, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{},
 		&clusterv1.MachineHealthCheck{}, &addonsv1.ClusterResourceSet{},

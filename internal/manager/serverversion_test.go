@@ -145,11 +145,11 @@ func TestGates(t *testing.T) { // FG-01
 // Who deletes a CRD while the manager starts reads what to do.
 func TestKindGone(t *testing.T) {
 	gone := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Machine"}, SearchedVersions: []string{"v1beta2"}}
-	err := kindGone(fmt.Errorf("adding controllers: %w", gone))
+	err := explainMissingKind(fmt.Errorf("adding controllers: %w", gone))
 	if fault.KindOf(err) != fault.Invalid || !strings.HasPrefix(fault.UserMessage(err), "Machine.cluster.x-k8s.io is not served any more") {
 		t.Errorf("%v", err)
 	}
-	if other := errors.New("other"); kindGone(other) != other || kindGone(nil) != nil {
+	if other := errors.New("other"); explainMissingKind(other) != other || explainMissingKind(nil) != nil {
 		t.Error("another error is not what it was")
 	}
 }

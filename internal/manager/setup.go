@@ -73,7 +73,7 @@ func addRemote(mgr manager.Manager, cfg Config, metrics prometheus.Registerer) (
 	clusters, err := workload.New(workload.Config{
 		Management: mgr.GetClient(), Self: self, Registerer: metrics,
 		QPS: cfg.Workload.QPS, Burst: cfg.Workload.Burst, Concurrency: cfg.Workload.Concurrency, Policy: cfg.Policy,
-		Watched: addons.Watched(), Memory: managerproc.OwnLimit(), Crashes: cfg.Crashes, IsOurs: workload.ManagedAddresses{Live: mgr.GetAPIReader()}.Include,
+		Watched: addons.Watched(), Memory: managerproc.OwnLimit(), Crashes: cfg.Crashes, IsManagedAddress: workload.ManagedAddresses{Live: mgr.GetAPIReader()}.Include,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("preparing connections to workload clusters: %w", err)

@@ -58,7 +58,7 @@ func TestVerbosity(t *testing.T) { // ME-03
 }
 
 func TestDiagnostics(t *testing.T) { // ME-03
-	o := diagnostics(Endpoints{Diagnostics: ":1", Verbosity: &slog.LevelVar{}}, &Store{})
+	o := diagnostics(Endpoints{Diagnostics: ":1", Verbosity: &slog.LevelVar{}}, &PlanStore{})
 	if !o.SecureServing || o.FilterProvider == nil || o.BindAddress != ":1" {
 		t.Errorf("by default: TLS, and only to who may: %+v", o)
 	}
@@ -74,7 +74,7 @@ func TestDiagnostics(t *testing.T) { // ME-03
 	if err != nil {
 		t.Fatal(err)
 	}
-	o = diagnostics(Endpoints{CertFile: "/pki/a.crt", KeyFile: "/pki/a.key", ClientCA: ca.CertPEM}, &Store{})
+	o = diagnostics(Endpoints{CertFile: "/pki/a.crt", KeyFile: "/pki/a.key", ClientCA: ca.CertPEM}, &PlanStore{})
 	var served tls.Config
 	for _, change := range o.TLSOpts {
 		change(&served)
@@ -183,7 +183,7 @@ func TestMemory(t *testing.T) { // RC-07
 	if diff := cmp.Diff([]string{"Secret", "ConfigMap"}, live); diff != "" || len(kinds) != 2 {
 		t.Errorf("kinds %v, live (-want +got):\n%s", kinds, diff)
 	}
-	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}, {Manager: kube.Prefix + "machine"}}}}
+	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}, {Manager: kube.ManagerPrefix + "machine"}}}}
 	out, err := options.DefaultTransform(m)
 	if err != nil || len(out.(*clusterv1.Machine).ManagedFields) != 1 {
 		t.Errorf("managed fields: %+v, %v", out, err)

@@ -44,7 +44,7 @@ func tracing(ctx context.Context, cfg Config) (*sdktrace.TracerProvider, error) 
 		return nil, fmt.Errorf("reading OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	return sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(exporter), sdktrace.WithResource(about), sdktrace.WithIDGenerator(reconciler.TraceIDs{}),
+		sdktrace.WithBatcher(exporter), sdktrace.WithResource(about), sdktrace.WithIDGenerator(reconciler.TraceIDGenerator{}),
 	), nil
 }
 

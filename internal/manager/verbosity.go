@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// mostVerbose is the highest log level.
-const mostVerbose = 10
+// maxVerbosity is the highest log level.
+const maxVerbosity = 10
 
 // verbosity serves the log level. PUT sets it to a number from 0 to 10, and GET returns it.
 func verbosity(level *slog.LevelVar) http.Handler {
@@ -21,8 +21,8 @@ func verbosity(level *slog.LevelVar) http.Handler {
 		case http.MethodPut:
 			body, err := io.ReadAll(io.LimitReader(r.Body, 16))
 			n, convErr := strconv.Atoi(strings.TrimSpace(string(body)))
-			if err != nil || convErr != nil || n < 0 || n > mostVerbose {
-				http.Error(w, fmt.Sprintf("send a number from 0 to %d", mostVerbose), http.StatusBadRequest)
+			if err != nil || convErr != nil || n < 0 || n > maxVerbosity {
+				http.Error(w, fmt.Sprintf("send a number from 0 to %d", maxVerbosity), http.StatusBadRequest)
 				return
 			}
 			level.Set(slog.Level(-n))

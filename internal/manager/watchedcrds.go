@@ -27,7 +27,7 @@ func awaitWatched(ctx context.Context, mgr manager.Manager, cfg Config) error {
 	missing, said := providerset.Missing(cfg.Policy.Sets()), false
 	err := wait.PollUntilContextCancel(ctx, watchedPoll, true, func(ctx context.Context) (bool, error) {
 		var err error
-		if missing, err = unserved(ctx, mgr.GetAPIReader(), missing); err != nil || len(missing) == 0 {
+		if missing, err = missingCRDs(ctx, mgr.GetAPIReader(), missing); err != nil || len(missing) == 0 {
 			return err == nil, err
 		}
 		if !said {
@@ -45,8 +45,8 @@ func awaitWatched(ctx context.Context, mgr manager.Manager, cfg Config) error {
 	return ctx.Err()
 }
 
-// kindGone adds a remedy to the error that results if a CRD is deleted while the manager starts.
-func kindGone(err error) error {
+// explainMissingKind adds a remedy to the error that results if a CRD is deleted while the manager starts.
+func explainMissingKind(err error) error {
 	var unknown *meta.NoKindMatchError
 	if !errors.As(err, &unknown) {
 		return err
@@ -54,8 +54,8 @@ func kindGone(err error) error {
 	return fault.New(fault.Invalid, "CRDGone", "%s is not served any more: its CRD has just been deleted; start the manager again, which installs it", unknown.GroupKind).From(err)
 }
 
-// unserved returns the names of the CRDs that are not established.
-func unserved(ctx context.Context, live client.Reader, names []string) ([]string, error) {
+// missingCRDs returns the names of the CRDs that are not established.
+func missingCRDs(ctx context.Context, live client.Reader, names []string) ([]string, error) {
 	var out []string
 	for _, name := range names {
 		crd := &apiextensionsv1.CustomResourceDefinition{}

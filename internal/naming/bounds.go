@@ -49,12 +49,12 @@ func repeatsIn(n parse.BranchNode) string {
 	return repeats(n.ElseList)
 }
 
-// wide matches printf widths that are too large.
-var wide = regexp.MustCompile(`%[^a-zA-Z%]*(\d{4}|\*)`)
+// widePrintf matches printf widths that are too large.
+var widePrintf = regexp.MustCompile(`%[^a-zA-Z%]*(\d{4}|\*)`)
 
-// bounded returns the functions of text/template that produce strings, with a limit for each. Without it, a few nested
+// boundedFunctions returns the functions of text/template that produce strings, with a limit for each. Without it, a few nested
 // calls could produce a string of any length.
-func bounded() template.FuncMap {
+func boundedFunctions() template.FuncMap {
 	limit := func(text string) (string, error) {
 		if len(text) > maxTemplate {
 			return "", fmt.Errorf("a text has more than %d bytes", maxTemplate)
@@ -68,7 +68,7 @@ func bounded() template.FuncMap {
 		"print": each(fmt.Sprint), "println": each(fmt.Sprintln),
 		"html": each(template.HTMLEscaper), "js": each(template.JSEscaper), "urlquery": each(template.URLQueryEscaper),
 		"printf": func(format string, args ...any) (string, error) {
-			if wide.MatchString(format) {
+			if widePrintf.MatchString(format) {
 				return "", fmt.Errorf("printf: a width has more than three digits or is an argument")
 			}
 			return limit(fmt.Sprintf(format, args...))

@@ -56,7 +56,7 @@ func ParseAny(text string, values Values) (Template, error) {
 	if len(text) > maxTemplate {
 		return Template{}, fmt.Errorf("has more than %d bytes", maxTemplate)
 	}
-	parsed, err := template.New("name").Option("missingkey=error").Funcs(bounded()).Parse(text)
+	parsed, err := template.New("name").Option("missingkey=error").Funcs(boundedFunctions()).Parse(text)
 	if err != nil {
 		return Template{}, fmt.Errorf("is not a template: %w", err)
 	}

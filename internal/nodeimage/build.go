@@ -24,13 +24,13 @@ func Build(ctx context.Context, o Options) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	if err := missing(prerequisites(os.Geteuid() == 0), exec.LookPath); err != nil {
+	if err := checkPrerequisites(prerequisites(os.Geteuid() == 0), exec.LookPath); err != nil {
 		return Image{}, err
 	}
 	if _, err := o.Docker.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
 		return Image{}, unreachable(err)
 	}
-	s := GoStore{Dir: o.CacheDir, Progress: o.Progress}
+	s := BuildCache{Dir: o.CacheDir, Progress: o.Progress}
 	unlock, err := s.Lock()
 	if err != nil {
 		return Image{}, err
@@ -40,10 +40,10 @@ func Build(ctx context.Context, o Options) (Image, error) {
 		return Image{}, fmt.Errorf("building the node image %s: %w", o.ref(), err)
 	}
 	s.Sweep(time.Now())
-	return find(ctx, o)
+	return findImage(ctx, o)
 }
 
-func build(ctx context.Context, o Options, s GoStore) error {
+func build(ctx context.Context, o Options, s BuildCache) error {
 	t, err := NewToolchain(ctx, s)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func removeReplaced(ctx context.Context, docker Docker) {
 	}
 }
 
-func find(ctx context.Context, o Options) (Image, error) {
+func findImage(ctx context.Context, o Options) (Image, error) {
 	images, err := List(ctx, o.Docker)
 	for _, i := range images {
 		if i.Ref == o.ref() {
@@ -95,7 +95,7 @@ type builder struct {
 	Options
 	plan  plan
 	tools GoToolchain
-	store GoStore
+	store BuildCache
 	// built contains the files of the compiled programs, by name.
 	built map[string]string
 }
@@ -112,11 +112,11 @@ func (b *builder) run(ctx context.Context) error {
 	if err := checkVerified(d.sources); err != nil {
 		return err
 	}
-	system, err := d.make(ctx, b.plan.system)
+	system, err := d.buildUserland(ctx, b.plan.system)
 	if err != nil {
 		return err
 	}
-	network, err := d.make(ctx, b.plan.network)
+	network, err := d.buildUserland(ctx, b.plan.network)
 	if err != nil {
 		return err
 	}
@@ -152,11 +152,11 @@ func (b *builder) loadBase(ctx context.Context, system string) (string, error) {
 	}
 	ref := repository + "/node-base:" + b.plan.key[:16]
 	err = b.store.Timed("loading the node's file system", func() error {
-		img, err := layered([]string{system, programs, config}, v1.Config{Env: []string{searchPath}, StopSignal: stopSignal}, runtime.GOARCH)
+		img, err := layeredImage([]string{system, programs, config}, v1.Config{Env: []string{searchPath}, StopSignal: stopSignal}, runtime.GOARCH)
 		if err != nil {
 			return err
 		}
-		return load(ctx, b.Docker, ref, img)
+		return loadImage(ctx, b.Docker, ref, img)
 	})
 	return ref, err
 }
@@ -189,7 +189,7 @@ func (b *builder) layer(ctx context.Context, name string, entries []entry) (stri
 		// The file name of a compiled program contains the hash of its sources.
 		parts = append(parts, e.name, fmt.Sprint(e.mode), e.link, filepath.Base(e.file), string(e.data))
 	}
-	return b.store.Run(ctx, GoStep{Name: name + ".tar", Key: keyOf(parts...), Make: func(_ context.Context, file string) error {
+	return b.store.Run(ctx, BuildStep{Name: name + ".tar", Key: keyOf(parts...), Make: func(_ context.Context, file string) error {
 		f, err := os.Create(file)
 		if err != nil {
 			return err
@@ -222,7 +222,7 @@ func (b *builder) containerImages(ctx context.Context, network string) ([]contai
 	for _, onNode := range append(containerdNames(), "kubelet", "kubeadm", "kubectl") {
 		delete(contents, onNode)
 	}
-	p := parts{network: network, programs: map[string]string{}}
+	p := imageLayers{network: network, programs: map[string]string{}}
 	for name, entries := range contents {
 		if p.programs[name], err = b.layer(ctx, "layer-"+name, entries); err != nil {
 			return nil, err
@@ -242,14 +242,14 @@ func (b *builder) busybox(ctx context.Context, network string) ([]entry, error) 
 		return nil, err
 	}
 	defer os.Remove(file)
-	help, err := goCommand{Args: []string{file, "--help"}}.Run(ctx)
+	help, err := command{Args: []string{file, "--help"}}.Run(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if !strings.HasPrefix(string(help), "BusyBox v"+busyboxVersion) {
 		return nil, fmt.Errorf("busybox of Debian is not version %s: %.40s", busyboxVersion, help)
 	}
-	applets, err := goCommand{Args: []string{file, "--list"}}.Run(ctx)
+	applets, err := command{Args: []string{file, "--list"}}.Run(ctx)
 	return busyboxEntries(program, string(applets)), err
 }
 

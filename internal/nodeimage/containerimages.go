@@ -18,17 +18,17 @@ type containerImage struct {
 // searchPath is the PATH of an image; kubeadm's static Pods name their programs without a directory.
 const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// parts contains the layers of the container images.
-type parts struct {
+// imageLayers contains the layers of the container images.
+type imageLayers struct {
 	// network is the userland for programs that configure packet filters.
 	network string
 	// programs are layers with one program each, by the program's name.
 	programs map[string]string
 }
 
-// usualRepository is kubeadm's default image repository. Nodes have the images of this build under these names, too, so
+// kubeadmRepository is kubeadm's default image repository. Nodes have the images of this build under these names, too, so
 // that manifests written for other machines work unchanged and nothing is pulled.
-const usualRepository = "registry.k8s.io"
+const kubeadmRepository = "registry.k8s.io"
 
 // kubeadmRef returns the name of an image in kubeadm's default repository, and an empty string for an image that
 // kubeadm does not use.
@@ -40,11 +40,11 @@ func kubeadmRef(ref string) string {
 	case strings.HasPrefix(name, "coredns:"):
 		name = "coredns/" + name
 	}
-	return usualRepository + "/" + name
+	return kubeadmRepository + "/" + name
 }
 
 // containerImages returns the images of a node, once for each of their names.
-func containerImages(v versions, p parts, controlPlane bool) []containerImage {
+func containerImages(v versions, p imageLayers, controlPlane bool) []containerImage {
 	var out []containerImage
 	for _, image := range ownImages(v, p, controlPlane) {
 		out = append(out, image)
@@ -56,7 +56,7 @@ func containerImages(v versions, p parts, controlPlane bool) []containerImage {
 	return out
 }
 
-func ownImages(v versions, p parts, controlPlane bool) []containerImage {
+func ownImages(v versions, p imageLayers, controlPlane bool) []containerImage {
 	onPath, dns := v1.Config{Env: []string{searchPath}}, v1.Config{Entrypoint: []string{"/coredns"}, WorkingDir: "/"}
 	out := []containerImage{
 		{ref: v.pause(), layers: []string{p.programs["pause"]}, config: v1.Config{Entrypoint: []string{"/pause"}, User: "65535:65535"}},
@@ -119,7 +119,7 @@ func busyboxEntries(program []byte, applets string) []entry {
 		{name: "etc/passwd", mode: 0o644, data: []byte("root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n")},
 		{name: "etc/group", mode: 0o644, data: []byte("root:x:0:\nnogroup:x:65534:\n")},
 	}
-	for _, applet := range lines(applets) {
+	for _, applet := range contentLines(applets) {
 		if applet != "busybox" && !strings.ContainsAny(applet, "/ ") {
 			out = append(out, entry{name: "bin/" + applet, link: "busybox"})
 		}
@@ -127,8 +127,8 @@ func busyboxEntries(program []byte, applets string) []entry {
 	return out
 }
 
-// layered returns an image with the given layers and configuration.
-func layered(layers []string, config v1.Config, arch string) (v1.Image, error) {
+// layeredImage returns an image with the given layers and configuration.
+func layeredImage(layers []string, config v1.Config, arch string) (v1.Image, error) {
 	img := empty.Image
 	for _, file := range layers {
 		l, err := newLayer(file)

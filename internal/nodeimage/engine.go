@@ -18,8 +18,8 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// load loads an image into the engine under a name.
-func load(ctx context.Context, docker Docker, ref string, img v1.Image) error {
+// loadImage loads an image into the engine under a name.
+func loadImage(ctx context.Context, docker Docker, ref string, img v1.Image) error {
 	tag, err := name.NewTag(ref)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func load(ctx context.Context, docker Docker, ref string, img v1.Image) error {
 		return fmt.Errorf("loading an image into Docker: %w", err)
 	}
 	if strings.Contains(string(text), `"error"`) {
-		return fmt.Errorf("loading an image into Docker: %s", goTail(string(text)))
+		return fmt.Errorf("loading an image into Docker: %s", lastLines(string(text)))
 	}
 	return nil
 }
@@ -66,7 +66,7 @@ func (p preloading) commit(ctx context.Context, ref string, changes []string) er
 		return err
 	}
 	defer p.docker.ContainerRemove(context.WithoutCancel(ctx), id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	if err := p.fill(ctx, id); err != nil {
+	if err := p.copyFiles(ctx, id); err != nil {
 		return fmt.Errorf("copying container images to the preloading container: %w", err)
 	}
 	if err := p.wait(ctx, id); err != nil {
@@ -93,8 +93,8 @@ func (p preloading) create(ctx context.Context) (string, error) {
 	return made.ID, nil
 }
 
-// fill copies the script and the archive to the container's volume.
-func (p preloading) fill(ctx context.Context, id string) error {
+// copyFiles copies the script and the archive to the container's volume.
+func (p preloading) copyFiles(ctx context.Context, id string) error {
 	read, write := io.Pipe()
 	go func() { write.CloseWithError(p.writeFiles(write)) }()
 	defer read.Close()
@@ -143,7 +143,7 @@ func (p preloading) output(ctx context.Context, id string) string {
 	if _, err := stdcopy.StdCopy(&text, &text, logs); err != nil {
 		return err.Error()
 	}
-	return goTail(text.String())
+	return lastLines(text.String())
 }
 
 // writeArchive writes container images to one file, which contains shared layers only once.
@@ -154,7 +154,7 @@ func writeArchive(file string, images []containerImage, arch string) error {
 		if err != nil {
 			return err
 		}
-		if all[ref], err = layered(c.layers, c.config, arch); err != nil {
+		if all[ref], err = layeredImage(c.layers, c.config, arch); err != nil {
 			return fmt.Errorf("putting together %s: %w", c.ref, err)
 		}
 	}

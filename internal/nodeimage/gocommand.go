@@ -12,8 +12,8 @@ import (
 // errorLines limits the lines of a failed command's output in an error.
 const errorLines = 15
 
-// goCommand is a program to run. Its standard error is used only for the error.
-type goCommand struct {
+// command is a program to run. Its standard error is used only for the error.
+type command struct {
 	Dir  string
 	Env  []string
 	Args []string
@@ -23,14 +23,14 @@ type goCommand struct {
 }
 
 // Run runs the command and returns its standard output.
-func (c goCommand) Run(ctx context.Context) ([]byte, error) {
+func (c command) Run(ctx context.Context) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
 	cmd.Dir = c.Dir
 	cmd.Env = append(os.Environ(), c.Env...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if c.Lines != nil {
-		cmd.Stderr = &counter{to: &errs, tell: c.Lines}
+		cmd.Stderr = &counter{to: &errs, report: c.Lines}
 	}
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
@@ -41,7 +41,7 @@ func (c goCommand) Run(ctx context.Context) ([]byte, error) {
 			said = withoutProgress(said)
 		}
 		// Not wrapped, because callers must not use the exit code of the command as their own.
-		return nil, fmt.Errorf("%s: %v\n%s", strings.Join(c.Args[:min(3, len(c.Args))], " "), err, goTail(said+out.String()))
+		return nil, fmt.Errorf("%s: %v\n%s", strings.Join(c.Args[:min(3, len(c.Args))], " "), err, lastLines(said+out.String()))
 	}
 	return out.Bytes(), nil
 }
@@ -57,22 +57,22 @@ func withoutProgress(text string) string {
 	return out.String()
 }
 
-// goTail returns the last lines of a text.
-func goTail(text string) string {
+// lastLines returns the last lines of a text.
+func lastLines(text string) string {
 	all := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(all[max(0, len(all)-errorLines):], "\n")
 }
 
 // counter counts the written lines and reports the count.
 type counter struct {
-	to   *bytes.Buffer
-	n    int
-	tell func(int)
+	to     *bytes.Buffer
+	n      int
+	report func(int)
 }
 
 // Write implements io.Writer.
 func (c *counter) Write(p []byte) (int, error) {
 	c.n += bytes.Count(p, []byte("\n"))
-	c.tell(c.n)
+	c.report(c.n)
 	return c.to.Write(p)
 }

@@ -8,7 +8,7 @@ import (
 
 // What a compiler complains about is not lost among the packages that it compiled afterwards.
 func TestBuildFails(t *testing.T) {
-	tools, err := NewToolchain(t.Context(), GoStore{Dir: t.TempDir(), Progress: t.Output()})
+	tools, err := NewToolchain(t.Context(), BuildCache{Dir: t.TempDir(), Progress: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,7 +18,7 @@ func TestBuildFails(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	said := "a/b\n# c/d\nfile.go:1:2: undefined: x\n" + strings.Repeat("e/f\n", 20)
-	c := goCommand{Args: []string{"sh", "-c", "printf '" + said + "' >&2; exit 1"}, Lines: func(int) {}}
+	c := command{Args: []string{"sh", "-c", "printf '" + said + "' >&2; exit 1"}, Lines: func(int) {}}
 	if _, err := c.Run(t.Context()); err == nil || err.Error() != "sh -c printf '"+said+"' >&2; exit 1: exit status 1\n# c/d\nfile.go:1:2: undefined: x" {
 		t.Errorf("%v", err)
 	}

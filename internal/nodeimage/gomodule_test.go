@@ -51,7 +51,7 @@ func TestModuleMakerRefuses(t *testing.T) {
 
 func TestStamp(t *testing.T) {
 	wantStamp := []string{"k8s.io/component-base/version.gitVersion=v1.36.3", "k8s.io/component-base/version.gitMajor=1", "k8s.io/component-base/version.gitMinor=36"}
-	if diff := cmp.Diff(wantStamp, GoStamp("v1.36.3")); diff != "" {
+	if diff := cmp.Diff(wantStamp, VersionFlags("v1.36.3")); diff != "" {
 		t.Errorf("stamp (-want +got):\n%s", diff)
 	}
 }

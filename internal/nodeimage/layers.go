@@ -109,7 +109,7 @@ func treeEntries(tree fs.FS, dir string) ([]entry, error) {
 // linkEntries parses lines of path and target.
 func linkEntries(text string) ([]entry, error) {
 	var out []entry
-	for _, line := range lines(text) {
+	for _, line := range contentLines(text) {
 		f := strings.Fields(line)
 		if len(f) != 2 {
 			return nil, fmt.Errorf("reading links: %q is not a path and a target", line)

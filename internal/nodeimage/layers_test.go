@@ -142,7 +142,7 @@ func TestContainerImages(t *testing.T) {
 		"control plane": {true, append(worker, control...), "and those of its static Pods"},
 	} {
 		var got []string
-		for _, i := range ownImages(v, parts{network: "n", programs: map[string]string{}}, c.controlPlane) {
+		for _, i := range ownImages(v, imageLayers{network: "n", programs: map[string]string{}}, c.controlPlane) {
 			got = append(got, i.ref)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
@@ -150,8 +150,8 @@ func TestContainerImages(t *testing.T) {
 		}
 	}
 	var usual []string
-	for _, i := range containerImages(v, parts{network: "n", programs: map[string]string{}}, true) {
-		if ref, ok := strings.CutPrefix(i.ref, usualRepository); ok {
+	for _, i := range containerImages(v, imageLayers{network: "n", programs: map[string]string{}}, true) {
+		if ref, ok := strings.CutPrefix(i.ref, kubeadmRepository); ok {
 			usual = append(usual, ref)
 		}
 	}
@@ -160,7 +160,7 @@ func TestContainerImages(t *testing.T) {
 		t.Errorf("the names that kubeadm gives images without imageRepository (-want +got):\n%s", diff)
 	}
 	v.OwnCoreDNS, v.OwnKubeProxy = "v1.14.6", "v1.37.0"
-	got := ownImages(v, parts{network: "n", programs: map[string]string{ownKubeProxy: "own"}}, false)
+	got := ownImages(v, imageLayers{network: "n", programs: map[string]string{ownKubeProxy: "own"}}, false)
 	if i := len(got) - 2; got[i].ref != "slipway.dev/kube-proxy:v1.37.0" || !slices.Contains(got[i].layers, "own") || got[i+1].ref != "slipway.dev/coredns:v1.14.6" {
 		t.Errorf("an image of another version lacks what control planes of slipway's own version run on it: %v", got)
 	}

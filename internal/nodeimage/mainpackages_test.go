@@ -97,7 +97,7 @@ func TestPins(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(want, lines(string(text))); diff != "" {
+	if diff := cmp.Diff(want, contentLines(string(text))); diff != "" {
 		t.Errorf("images/node/pins.txt; to rewrite it: go test ./internal/nodeimage -run Pins -update (-want +got):\n%s", diff)
 	}
 }

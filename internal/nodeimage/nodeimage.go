@@ -36,8 +36,8 @@ const (
 	roleControlPlane = "control-plane"
 )
 
-// ref returns the name of the image for worker nodes of a Kubernetes version such as "v1.36.3".
-func ref(version string) string { return repository + "/node:" + version }
+// workerRef returns the name of the image for worker nodes of a Kubernetes version such as "v1.36.3".
+func workerRef(version string) string { return repository + "/node:" + version }
 
 // controlPlaneRef returns the name of the image for nodes on which kubeadm runs a control plane. Workers can use it,
 // too.
@@ -108,11 +108,11 @@ func List(ctx context.Context, docker Docker) ([]Image, error) {
 				ControlPlane: s.Labels[labelRole] == roleControlPlane, Size: s.Size, Created: time.Unix(s.Created, 0).UTC()})
 		}
 	}
-	sort.Slice(out, func(i, j int) bool { return newer(out[i], out[j]) })
+	sort.Slice(out, func(i, j int) bool { return isNewer(out[i], out[j]) })
 	return out, nil
 }
 
-func newer(a, b Image) bool {
+func isNewer(a, b Image) bool {
 	va, errA := version.ParseSemantic(a.KubernetesVersion)
 	vb, errB := version.ParseSemantic(b.KubernetesVersion)
 	if errA == nil && errB == nil && !va.EqualTo(vb) {
@@ -150,7 +150,7 @@ func (o Options) ref() string {
 	if o.ControlPlane {
 		return controlPlaneRef(o.KubernetesVersion)
 	}
-	return ref(o.KubernetesVersion)
+	return workerRef(o.KubernetesVersion)
 }
 
 func (o Options) role() string {

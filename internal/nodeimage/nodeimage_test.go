@@ -120,9 +120,9 @@ func TestPreloading(t *testing.T) {
 
 func TestList(t *testing.T) {
 	e := &engine{images: []image.Summary{
-		{ID: "sha256:1", RepoTags: []string{ref("v1.9.0")}, Labels: map[string]string{labelVersion: "v1.9.0", labelRole: roleWorker}, Size: 7, Created: 60},
+		{ID: "sha256:1", RepoTags: []string{workerRef("v1.9.0")}, Labels: map[string]string{labelVersion: "v1.9.0", labelRole: roleWorker}, Size: 7, Created: 60},
 		{ID: "sha256:2", RepoTags: []string{controlPlaneRef("v1.36.3"), "mine:latest"}, Labels: map[string]string{labelVersion: "v1.36.3", labelRole: roleControlPlane}},
-		{ID: "sha256:3", RepoTags: []string{ref("v1.36.3")}, Labels: map[string]string{labelVersion: "v1.36.3", labelRole: roleWorker}},
+		{ID: "sha256:3", RepoTags: []string{workerRef("v1.36.3")}, Labels: map[string]string{labelVersion: "v1.36.3", labelRole: roleWorker}},
 		{ID: "sha256:4", Labels: map[string]string{labelVersion: "v1.36.3"}},
 	}}
 	got, err := List(t.Context(), e)

@@ -39,7 +39,7 @@ func newPlan(ctx context.Context, t GoToolchain, o Options) (plan, error) {
 	if err := p.readPrograms(ctx, t, o); err != nil {
 		return plan{}, err
 	}
-	of, err := refreshed(o.CacheDir, o.Refresh, time.Now())
+	of, err := lastRefresh(o.CacheDir, o.Refresh, time.Now())
 	if err != nil {
 		return plan{}, err
 	}
@@ -51,7 +51,7 @@ func newPlan(ctx context.Context, t GoToolchain, o Options) (plan, error) {
 		if err != nil {
 			return plan{}, err
 		}
-		*u.to = userland{name: "debian-" + u.variant + ".tar", packages: lines(string(text)), variant: u.variant, of: of}
+		*u.to = userland{name: "debian-" + u.variant + ".tar", packages: contentLines(string(text)), variant: u.variant, refreshedAt: of}
 	}
 	embedded, err := treeKey(sources())
 	if err != nil {
@@ -107,14 +107,14 @@ func (p *plan) readPrograms(ctx context.Context, t GoToolchain, o Options) error
 
 // addOwn adds the programs that control planes of Slipway's own version run on nodes of other versions: kube-proxy,
 // which control planes on machines upgrade before their workers, and the CoreDNS of both kinds of control planes.
-func (p *plan) addOwn(ctx context.Context, t GoToolchain, own source, proxyMain string) error {
+func (p *plan) addOwn(ctx context.Context, t GoToolchain, own kubernetesSource, proxyMain string) error {
 	main, err := own.modules.Make(GoRequirement{Path: kubernetes, Version: DefaultVersion})
 	if err != nil {
 		return err
 	}
 	main.Files = map[string]string{"main.go": proxyMain}
 	p.versions.OwnKubeProxy = DefaultVersion
-	p.programs = append(p.programs, GoProgram{Name: ownKubeProxy, Package: ".", Module: main, Stamp: GoStamp(DefaultVersion)})
+	p.programs = append(p.programs, GoProgram{Name: ownKubeProxy, Package: ".", Module: main, Stamp: VersionFlags(DefaultVersion)})
 	if own.versions.CoreDNS == p.versions.CoreDNS {
 		return nil
 	}
@@ -132,13 +132,13 @@ const (
 	ownKubeProxy = "kube-proxy-own"
 )
 
-// source contains the data that a node image needs from the source of a Kubernetes version.
-type source struct {
+// kubernetesSource contains the data that a node image needs from the source of a Kubernetes version.
+type kubernetesSource struct {
 	versions versions
 	modules  ModuleMaker
 }
 
-func readSource(ctx context.Context, t GoToolchain, version string) (s source, err error) {
+func readSource(ctx context.Context, t GoToolchain, version string) (s kubernetesSource, err error) {
 	dir, err := t.Download(ctx, GoRequirement{Path: kubernetes, Version: version})
 	if err != nil {
 		return s, err
@@ -243,7 +243,7 @@ func treeKey(tree fs.FS) (string, error) {
 // parsePins parses lines of module and version; # begins a comment.
 func parsePins(text string) (map[string]string, error) {
 	pins := map[string]string{}
-	for _, line := range lines(text) {
+	for _, line := range contentLines(text) {
 		f := strings.Fields(line)
 		if len(f) != 2 || !semver.IsValid(f[1]) {
 			return nil, fmt.Errorf("reading pinned modules: %q is not a module and a version", line)
@@ -253,8 +253,8 @@ func parsePins(text string) (map[string]string, error) {
 	return pins, nil
 }
 
-// lines returns the lines of a text without empty lines and comments.
-func lines(text string) []string {
+// contentLines returns the lines of a text without empty lines and comments.
+func contentLines(text string) []string {
 	var out []string
 	for _, line := range strings.Split(text, "\n") {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {

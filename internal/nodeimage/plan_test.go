@@ -8,7 +8,7 @@ import (
 
 // Nodes of all Kubernetes versions have one container runtime: with the modules of a version that is newer than it, it does not compile.
 func TestOneContainerd(t *testing.T) {
-	tools, err := NewToolchain(t.Context(), GoStore{Dir: t.TempDir()})
+	tools, err := NewToolchain(t.Context(), BuildCache{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,9 +21,9 @@ func prerequisites(root bool) []prerequisite {
 	return out
 }
 
-// missing returns a fault of kind Invalid that lists all programs to install, or nil. The function finds a program
+// checkPrerequisites returns a fault of kind Invalid that lists all programs to install, or nil. The function finds a program
 // in PATH.
-func missing(need []prerequisite, look func(string) (string, error)) error {
+func checkPrerequisites(need []prerequisite, look func(string) (string, error)) error {
 	var advice []string
 	for _, p := range need {
 		if _, err := look(p.program); err != nil {

@@ -9,7 +9,7 @@ import (
 
 // kubernetesPrograms returns the Kubernetes programs of every node. kube-proxy has a main package of Slipway.
 func kubernetesPrograms(v versions, m GoModule, proxyMain string) []GoProgram {
-	stamp := GoStamp(v.Kubernetes)
+	stamp := VersionFlags(v.Kubernetes)
 	var out []GoProgram
 	for _, name := range []string{"kubelet", "kubeadm", "kubectl"} {
 		out = append(out, GoProgram{Name: name, Package: "k8s.io/kubernetes/cmd/" + name, Module: m, Stamp: stamp})
@@ -38,7 +38,7 @@ func containerdNames() []string { return []string{"containerd", "containerd-shim
 
 // controlPlanePrograms returns the programs of a control plane.
 func controlPlanePrograms(v versions, m GoModule) []GoProgram {
-	stamp := GoStamp(v.Kubernetes)
+	stamp := VersionFlags(v.Kubernetes)
 	var out []GoProgram
 	for _, name := range controlPlaneNames() {
 		out = append(out, GoProgram{Name: name, Package: "k8s.io/kubernetes/cmd/" + name, Module: m, Stamp: stamp})

@@ -25,16 +25,16 @@ type userland struct {
 	// variant of mmdebstrap: "minbase" is a complete system, "extract" only the files of the packages and their
 	// dependencies.
 	variant string
-	// of is the time of the last refresh of Debian's packages. Empty: never.
-	of string
+	// refreshedAt is the time of the last refresh of Debian's packages. Empty: never.
+	refreshedAt string
 }
 
 // refreshedFile in the cache directory contains the time of the last refresh of Debian's packages. When the sweep
 // deletes the file, it has also deleted all older results, and userlands are then built with the latest packages.
 const refreshedFile = "debian-refreshed"
 
-// refreshed returns the time of the last refresh, and records the current time if refresh is set.
-func refreshed(dir string, refresh bool, now time.Time) (string, error) {
+// lastRefresh returns the time of the last refresh, and records the current time if refresh is set.
+func lastRefresh(dir string, refresh bool, now time.Time) (string, error) {
 	file := filepath.Join(dir, refreshedFile)
 	if refresh {
 		at := now.UTC().Format(time.RFC3339)
@@ -52,7 +52,7 @@ func refreshed(dir string, refresh bool, now time.Time) (string, error) {
 
 // debian builds userlands.
 type debian struct {
-	store   GoStore
+	store   BuildCache
 	sources []string
 }
 
@@ -68,23 +68,23 @@ func (u userland) arguments() []string {
 // key returns a hash of the inputs of a userland.
 func (u userland) key() string {
 	parts := append(u.arguments(), debianSuite, runtime.GOARCH)
-	if u.of != "" {
-		parts = append(parts, u.of)
+	if u.refreshedAt != "" {
+		parts = append(parts, u.refreshedAt)
 	}
 	return keyOf(parts...)
 }
 
-// make returns the userland as a tar archive. A userland is rebuilt when its packages change or on request, but not
+// buildUserland returns the userland as a tar archive. A userland is rebuilt when its packages change or on request, but not
 // when Debian publishes updates, so that builds are reproducible.
-func (d debian) make(ctx context.Context, u userland) (string, error) {
-	return d.store.Run(ctx, GoStep{Name: u.name, Key: u.key(), Make: func(ctx context.Context, file string) error {
+func (d debian) buildUserland(ctx context.Context, u userland) (string, error) {
+	return d.store.Run(ctx, BuildStep{Name: u.name, Key: u.key(), Make: func(ctx context.Context, file string) error {
 		if _, err := os.Stat(debianArchiveKeys); err != nil {
 			return fault.New(fault.Invalid, "MissingKeys", "%s is missing: install it with: apt-get install debian-archive-keyring", debianArchiveKeys)
 		}
 		args := append([]string{"mmdebstrap", "--quiet"}, u.arguments()...)
 		args = append(args, proxyOptions(ctx)...)
 		args = append(args, debianSuite, file)
-		_, err := goCommand{Env: []string{"LC_ALL=C"}, Args: append(args, d.sources...)}.Run(ctx)
+		_, err := command{Env: []string{"LC_ALL=C"}, Args: append(args, d.sources...)}.Run(ctx)
 		return err
 	}})
 }
@@ -99,7 +99,7 @@ func machineSources(root string) []string {
 	var out []string
 	for _, file := range candidates {
 		text, err := os.ReadFile(file)
-		if err == nil && onlySuite(string(text)) {
+		if err == nil && hasOnlySuite(string(text)) {
 			out = append(out, file)
 		}
 	}
@@ -124,7 +124,7 @@ func checkVerified(files []string) error {
 
 // unverified returns the option of an apt source file that disables verification, empty if there is none.
 func unverified(text string) string {
-	for _, line := range lines(text) {
+	for _, line := range contentLines(text) {
 		field, value, _ := strings.Cut(strings.ToLower(line), ":")
 		for _, name := range []string{"trusted", "allow-insecure", "allow-weak"} {
 			if field == name && strings.TrimSpace(value) == "yes" {
@@ -148,10 +148,10 @@ func between(text, from, to string) (string, bool) {
 	return inner, begins && ends
 }
 
-// onlySuite reports whether an apt source file contains only the suite and its updates.
-func onlySuite(text string) bool {
+// hasOnlySuite reports whether an apt source file contains only the suite and its updates.
+func hasOnlySuite(text string) bool {
 	found := false
-	for _, line := range lines(text) {
+	for _, line := range contentLines(text) {
 		var suites []string
 		if rest, ok := strings.CutPrefix(line, "Suites:"); ok {
 			suites = strings.Fields(rest)
@@ -174,12 +174,12 @@ func onlySuite(text string) bool {
 
 // proxyOptions returns the mmdebstrap options for the machine's apt proxy.
 func proxyOptions(ctx context.Context) []string {
-	out, err := goCommand{Args: []string{"apt-config", "dump", "--format", "%f=%v%n", "Acquire::http::Proxy", "Acquire::https::Proxy"}}.Run(ctx)
+	out, err := command{Args: []string{"apt-config", "dump", "--format", "%f=%v%n", "Acquire::http::Proxy", "Acquire::https::Proxy"}}.Run(ctx)
 	if err != nil {
 		return nil
 	}
 	var args []string
-	for _, line := range lines(string(out)) {
+	for _, line := range contentLines(string(out)) {
 		if name, value, ok := strings.Cut(line, "="); ok && value != "" {
 			args = append(args, fmt.Sprintf("--aptopt=%s %q", name, value))
 		}

@@ -28,7 +28,7 @@ func TestOnlySuite(t *testing.T) {
 		"commented": {"a comment does not count", "# deb http://mirror.example/debian trixie main\ndeb http://mirror.example/debian bookworm main\n", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := onlySuite(c.text); got != c.want {
+			if got := hasOnlySuite(c.text); got != c.want {
 				t.Errorf("got %v: %s", got, c.reason)
 			}
 		})
@@ -101,7 +101,7 @@ func TestMissing(t *testing.T) {
 		"with help": {"which may be there", false, has("go", "mmdebstrap", "newuidmap"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := missing(prerequisites(c.root), c.look)
+			err := checkPrerequisites(prerequisites(c.root), c.look)
 			if len(c.want) == 0 {
 				if err != nil {
 					t.Errorf("%v: %s", err, c.reason)
@@ -179,7 +179,7 @@ func TestRefreshed(t *testing.T) {
 	dir, now := t.TempDir(), time.Date(2026, 11, 25, 1, 2, 3, 0, time.UTC)
 	is := func(refresh bool, at time.Time, want string) {
 		t.Helper()
-		if got, err := refreshed(dir, refresh, at); err != nil || got != want {
+		if got, err := lastRefresh(dir, refresh, at); err != nil || got != want {
 			t.Errorf("%q, %v; want %q", got, err, want)
 		}
 	}
@@ -191,7 +191,7 @@ func TestRefreshed(t *testing.T) {
 	}
 	before := userland{packages: []string{"runc"}, variant: "minbase"}
 	after := before
-	after.of = "2026-11-25T01:02:03Z"
+	after.refreshedAt = "2026-11-25T01:02:03Z"
 	if before.key() == after.key() {
 		t.Error("the packages that are there would do")
 	}

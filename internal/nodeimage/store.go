@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// keepUnused is the time after which unused files are removed from the cache.
-const keepUnused = 14 * 24 * time.Hour
+// cacheRetention is the time after which unused files are removed from the cache.
+const cacheRetention = 14 * 24 * time.Hour
 
 // keyOf returns the hash of parts. It includes the length of each part, so that moving bytes from one part to the next
 // results in another key.
@@ -25,14 +25,14 @@ func keyOf(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// GoStore caches the result of each step in a file that is named after the step and the key of its inputs.
-type GoStore struct {
+// BuildCache caches the result of each step in a file that is named after the step and the key of its inputs.
+type BuildCache struct {
 	Dir      string
 	Progress io.Writer // receives a line for each step
 }
 
 // Lock waits until no other build uses the directory, and returns the function that unlocks it.
-func (s GoStore) Lock() (func(), error) {
+func (s BuildCache) Lock() (func(), error) {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the cache folder: %w", err)
 	}
@@ -49,15 +49,15 @@ func (s GoStore) Lock() (func(), error) {
 	return func() { f.Close() }, nil
 }
 
-// GoStep creates a file from inputs with the hash Key.
-type GoStep struct {
+// BuildStep creates a file from inputs with the hash Key.
+type BuildStep struct {
 	Name, Key string
 	// Make writes the file.
 	Make func(ctx context.Context, file string) error
 }
 
 // Run returns the file of the step and creates it if it does not exist. The file is created atomically.
-func (s GoStore) Run(ctx context.Context, st GoStep) (string, error) {
+func (s BuildCache) Run(ctx context.Context, st BuildStep) (string, error) {
 	file := filepath.Join(s.Dir, st.Name+"-"+st.Key[:16])
 	if _, err := os.Stat(file); err == nil {
 		now := time.Now()
@@ -76,7 +76,7 @@ func (s GoStore) Run(ctx context.Context, st GoStep) (string, error) {
 }
 
 // Timed runs f and prints a line of progress: the step when it begins, then its duration in seconds or its failure.
-func (s GoStore) Timed(what string, f func() error) error {
+func (s BuildCache) Timed(what string, f func() error) error {
 	fmt.Fprintf(s.Progress, "%-32s", what)
 	start := time.Now()
 	err := f()
@@ -88,16 +88,16 @@ func (s GoStore) Timed(what string, f func() error) error {
 	return nil
 }
 
-// Sweep removes files that no build has used for keepUnused. Errors are ignored, because remaining files only use disk
+// Sweep removes files that no build has used for cacheRetention. Errors are ignored, because remaining files only use disk
 // space.
-func (s GoStore) Sweep(now time.Time) {
+func (s BuildCache) Sweep(now time.Time) {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
 		info, err := e.Info()
-		if err == nil && e.Name() != "lock" && now.Sub(info.ModTime()) > keepUnused {
+		if err == nil && e.Name() != "lock" && now.Sub(info.ModTime()) > cacheRetention {
 			os.RemoveAll(filepath.Join(s.Dir, e.Name()))
 		}
 	}

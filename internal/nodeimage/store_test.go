@@ -29,10 +29,10 @@ func TestKeyOf(t *testing.T) {
 
 func TestStoreRun(t *testing.T) {
 	var progress bytes.Buffer
-	s := GoStore{Dir: t.TempDir(), Progress: &progress}
+	s := BuildCache{Dir: t.TempDir(), Progress: &progress}
 	made := 0
-	st := func(key, content string, err error) GoStep {
-		return GoStep{Name: "thing", Key: keyOf(key), Make: func(_ context.Context, file string) error {
+	st := func(key, content string, err error) BuildStep {
+		return BuildStep{Name: "thing", Key: keyOf(key), Make: func(_ context.Context, file string) error {
 			made++
 			if e := os.WriteFile(file, []byte(content), 0o600); e != nil {
 				return e
@@ -75,9 +75,9 @@ func TestStoreRun(t *testing.T) {
 }
 
 func TestStoreSweep(t *testing.T) {
-	s := GoStore{Dir: t.TempDir()}
+	s := BuildCache{Dir: t.TempDir()}
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	for name, age := range map[string]time.Duration{"fresh": time.Hour, "old": keepUnused + time.Hour, "lock": 10 * keepUnused} {
+	for name, age := range map[string]time.Duration{"fresh": time.Hour, "old": cacheRetention + time.Hour, "lock": 10 * cacheRetention} {
 		file := filepath.Join(s.Dir, name)
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// known contains the checksums of the modules that this release was tested with, in the format of go.sum: all modules
+// knownSums contains the checksums of the modules that this release was tested with, in the format of go.sum: all modules
 // of the programs for the default Kubernetes version, and some for other versions. Other modules are verified with the
 // public checksum database, unless the caller's environment disables that.
 //
@@ -16,7 +16,7 @@ import (
 // the go.sum of the build's module directory in the cache.
 //
 //go:embed known.sum
-var known string
+var knownSums string
 
 // sums contains lines of a go.sum by module and version (version/go.mod for a checksum of only the go.mod).
 type sums map[string]string
@@ -41,8 +41,8 @@ func (s sums) String() string {
 	return strings.Join(lines, "")
 }
 
-// start returns the initial go.sum of a build, given the existing one. Known checksums take precedence.
-func (s sums) start(m GoModule, before string) string {
+// initialSums returns the initial go.sum of a build, given the existing one. Known checksums take precedence.
+func (s sums) initialSums(m GoModule, before string) string {
 	out := sums{}
 	if !m.Sealed {
 		out = parseSums(before)

@@ -14,8 +14,8 @@ import (
 )
 
 func TestKnownSums(t *testing.T) {
-	all := parseSums(known)
-	if diff := cmp.Diff(all.String(), known); diff != "" {
+	all := parseSums(knownSums)
+	if diff := cmp.Diff(all.String(), knownSums); diff != "" {
 		t.Errorf("the file is not sorted, or has a module twice (-want +got):\n%s", diff)
 	}
 	for about, sum := range all {
@@ -31,7 +31,7 @@ func TestPinsHaveChecksums(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, pins := parseSums(known), 0
+	all, pins := parseSums(knownSums), 0
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "" {
 			continue
@@ -57,7 +57,7 @@ func TestSumsOfABuild(t *testing.T) {
 		"sealed": {"nothing but what is known", GoModule{Sealed: true}, "a v1 h1:a\na v1/go.mod h1:am\n"},
 		"open":   {"what is known wins over what was there", GoModule{}, "a v1 h1:a\na v1/go.mod h1:am\nb v2 h1:b\n"},
 	} {
-		if diff := cmp.Diff(c.want, s.start(c.module, before)); diff != "" {
+		if diff := cmp.Diff(c.want, s.initialSums(c.module, before)); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, c.reason, diff)
 		}
 	}
@@ -88,12 +88,12 @@ func TestForgedModule(t *testing.T) {
 		Mod:   "module example.org/forged\n\ngo 1.26.0\n\nrequire " + module + " " + required(t, module) + "\n",
 		Files: map[string]string{"main.go": "package main\n\nimport \"golang.org/x/mod/semver\"\n\nfunc main() { println(semver.IsValid(\"v1\")) }\n"},
 	}
-	tools := GoToolchain{Store: GoStore{Dir: t.TempDir()}}
+	tools := GoToolchain{Store: BuildCache{Dir: t.TempDir()}}
 	dir, err := tools.writeModule(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := goCommand{Dir: dir, Env: goEnvironment(), Args: []string{"go", "list", "-deps", "."}}
+	list := command{Dir: dir, Env: goEnvironment(), Args: []string{"go", "list", "-deps", "."}}
 	if _, err := list.Run(context.Background()); err != nil {
 		t.Fatalf("with what is known: %v", err)
 	}
@@ -120,7 +120,7 @@ func TestForgedModule(t *testing.T) {
 func required(t *testing.T, module string) string {
 	t.Helper()
 	newest := ""
-	for about := range parseSums(known) {
+	for about := range parseSums(knownSums) {
 		path, version, _ := strings.Cut(about, " ")
 		if path == module && !strings.HasSuffix(version, "/go.mod") && semver.Compare(version, newest) > 0 {
 			newest = version

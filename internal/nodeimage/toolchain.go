@@ -28,7 +28,7 @@ type GoProgram struct {
 // GoToolchain is the Go toolchain of the machine.
 type GoToolchain struct {
 	Version string
-	Store   GoStore
+	Store   BuildCache
 }
 
 // goEnvironment makes builds independent of the caller's workspace and of C. Other settings, such as proxy and caches,
@@ -46,11 +46,11 @@ const (
 	noModule = "module slipway.dev/nothing\n\ngo 1.21\n"
 )
 
-// goCommand runs a go command that does not concern the module of a directory, such as a query for a version. Go
+// command runs a go command that does not concern the module of a directory, such as a query for a version. Go
 // applies the go.mod of its working directory or of a parent directory, which can even select another toolchain.
 // Therefore the command runs in a directory with its own go.mod that only the user can write to, never in the directory
 // for temporary files or in the caller's working directory.
-func (s GoStore) goCommand(ctx context.Context, args ...string) ([]byte, error) {
+func (s BuildCache) goCommand(ctx context.Context, args ...string) ([]byte, error) {
 	dir := filepath.Join(s.Dir, "go-commands")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making a folder for commands of Go: %w", err)
@@ -65,7 +65,7 @@ func (s GoStore) goCommand(ctx context.Context, args ...string) ([]byte, error) 
 	if args[0] != "mod" { // a module that needs a newer Go than the installed one may be downloaded with that, if the user's settings allow it
 		env = append(env, ownToolchain)
 	}
-	return goCommand{Dir: dir, Env: env, Args: append([]string{"go"}, args...)}.Run(ctx)
+	return command{Dir: dir, Env: env, Args: append([]string{"go"}, args...)}.Run(ctx)
 }
 
 // CacheFolder returns the user's Go build cache directory. Empty: unknown.
@@ -78,7 +78,7 @@ func (t GoToolchain) CacheFolder(ctx context.Context) string {
 }
 
 // NewToolchain detects the Go toolchain.
-func NewToolchain(ctx context.Context, s GoStore) (GoToolchain, error) {
+func NewToolchain(ctx context.Context, s BuildCache) (GoToolchain, error) {
 	out, err := s.goCommand(ctx, "env", "GOVERSION")
 	return GoToolchain{Version: strings.TrimSpace(string(out)), Store: s}, err
 }
@@ -93,7 +93,7 @@ func (t GoToolchain) Download(ctx context.Context, r GoRequirement) (string, err
 	if err := json.Unmarshal(out, &answer); err != nil {
 		return "", fmt.Errorf("reading the answer of go mod download: %w", err)
 	}
-	return answer.Dir, parseSums(known).checkDownload(r, answer.Sum)
+	return answer.Dir, parseSums(knownSums).checkDownload(r, answer.Sum)
 }
 
 // arguments returns the go build arguments for a program. Symbols are stripped, because they double the size of an
@@ -114,12 +114,12 @@ func (t GoToolchain) Key(p GoProgram) string {
 
 // Build compiles the program and returns the path of its file.
 func (t GoToolchain) Build(ctx context.Context, p GoProgram) (string, error) {
-	return t.Store.Run(ctx, GoStep{Name: p.Name, Key: t.Key(p), Make: func(ctx context.Context, file string) error {
+	return t.Store.Run(ctx, BuildStep{Name: p.Name, Key: t.Key(p), Make: func(ctx context.Context, file string) error {
 		dir, err := t.writeModule(p.Module)
 		if err != nil {
 			return err
 		}
-		_, err = goCommand{Dir: dir, Env: append(goEnvironment(), modulesOn), Args: append(p.arguments(), "-v", "-o", file, p.Package), Lines: t.heartbeat()}.Run(ctx)
+		_, err = command{Dir: dir, Env: append(goEnvironment(), modulesOn), Args: append(p.arguments(), "-v", "-o", file, p.Package), Lines: t.heartbeat()}.Run(ctx)
 		if err != nil {
 			return err
 		}
@@ -127,18 +127,18 @@ func (t GoToolchain) Build(ctx context.Context, p GoProgram) (string, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		return parseSums(known).check(p.Module, string(after))
+		return parseSums(knownSums).check(p.Module, string(after))
 	}})
 }
 
-// tellEvery is the interval of progress lines in a long build.
-const tellEvery = 15 * time.Second
+// progressInterval is the interval of progress lines in a long build.
+const progressInterval = 15 * time.Second
 
 // heartbeat prints the number of compiled packages periodically.
 func (t GoToolchain) heartbeat() func(packages int) {
 	began, told := time.Now(), time.Now()
 	return func(packages int) {
-		if now := time.Now(); now.Sub(told) >= tellEvery {
+		if now := time.Now(); now.Sub(told) >= progressInterval {
 			told = now
 			_, _ = fmt.Fprintf(t.Store.Progress, "\n  %d packages compiled after %.0f s ", packages, now.Sub(began).Seconds())
 		}
@@ -185,15 +185,15 @@ func placeSums(dir string, m GoModule) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	want := parseSums(known).start(m, string(before))
+	want := parseSums(knownSums).initialSums(m, string(before))
 	if want == string(before) {
 		return nil
 	}
 	return os.WriteFile(file, []byte(want), 0o644)
 }
 
-// GoStamp returns the linker variables for the version of Kubernetes programs.
-func GoStamp(kubernetes string) []string {
+// VersionFlags returns the linker variables for the version of Kubernetes programs.
+func VersionFlags(kubernetes string) []string {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(kubernetes, "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	const component = "k8s.io/component-base/version."

@@ -21,7 +21,7 @@ func TestCommandsOfGoRunInAFolderOfTheirOwn(t *testing.T) {
 		t.Setenv("GOFLAGS", "-mod=nonsense")
 		t.Setenv("GOTOOLCHAIN", "go1.99.0")
 		t.Chdir(foreign)
-		s := GoStore{Dir: filepath.Join(foreign, "cache"), Progress: t.Output()}
+		s := BuildCache{Dir: filepath.Join(foreign, "cache"), Progress: t.Output()}
 		tools, err := NewToolchain(t.Context(), s)
 		if err != nil || !strings.HasPrefix(tools.Version, "go1.") {
 			t.Errorf("%q: got version %q, %v", text, tools.Version, err)
@@ -52,7 +52,7 @@ func TestVersionsOfANewerModule(t *testing.T) {
 	t.Setenv("GOPROXY", "file://"+proxy)
 	t.Setenv("GONOSUMDB", "*")
 	t.Setenv("GOMODCACHE", t.TempDir())
-	tools := GoToolchain{Store: GoStore{Dir: t.TempDir(), Progress: t.Output()}}
+	tools := GoToolchain{Store: BuildCache{Dir: t.TempDir(), Progress: t.Output()}}
 	if got, err := tools.Versions(t.Context(), "example.com/newer"); err != nil || len(got) != 1 {
 		t.Errorf("got %v, %v", got, err)
 	}

@@ -13,7 +13,7 @@ import (
 // node.cluster.x-k8s.io and their subdomains, and labels that match one of the expressions. The result is never
 // nil.
 func Labels(labels map[string]string, also ...*regexp.Regexp) map[string]string {
-	return pick(labels, func(key, domain string) bool {
+	return filterByKey(labels, func(key, domain string) bool {
 		return domain == clusterv1.NodeRoleLabelPrefix || within(domain, clusterv1.NodeRestrictionLabelDomain) ||
 			within(domain, clusterv1.ManagedNodeLabelDomain) || matches(also, key)
 	})
@@ -22,12 +22,12 @@ func Labels(labels map[string]string, also ...*regexp.Regexp) map[string]string 
 // Annotations returns the annotations that are synchronized to the Node: annotations in the domain
 // node.cluster.x-k8s.io and its subdomains, and annotations that match one of the expressions.
 func Annotations(annotations map[string]string, also ...*regexp.Regexp) map[string]string {
-	return pick(annotations, func(key, domain string) bool {
+	return filterByKey(annotations, func(key, domain string) bool {
 		return within(domain, clusterv1.ManagedNodeAnnotationDomain) || matches(also, key)
 	})
 }
 
-func pick(from map[string]string, belongs func(key, domain string) bool) map[string]string {
+func filterByKey(from map[string]string, belongs func(key, domain string) bool) map[string]string {
 	out := map[string]string{}
 	for key, value := range from {
 		domain, _, _ := strings.Cut(key, "/")

@@ -46,8 +46,8 @@ func (d Metadata) Sync(node *corev1.Node) {
 		node.Annotations = map[string]string{}
 	}
 	labels, annotations := Labels(m.Labels, d.AlsoLabels...), Annotations(m.Annotations, d.AlsoAnnotations...)
-	drop(node.Labels, labels, node.Annotations[clusterv1.LabelsFromMachineAnnotation])
-	drop(node.Annotations, annotations, node.Annotations[clusterv1.AnnotationsFromMachineAnnotation])
+	removeStale(node.Labels, labels, node.Annotations[clusterv1.LabelsFromMachineAnnotation])
+	removeStale(node.Annotations, annotations, node.Annotations[clusterv1.AnnotationsFromMachineAnnotation])
 	maps.Copy(node.Labels, labels)
 	maps.Copy(node.Annotations, annotations)
 	node.Annotations[clusterv1.LabelsFromMachineAnnotation] = keys(labels)
@@ -72,10 +72,10 @@ func (d Metadata) Sync(node *corev1.Node) {
 	}
 }
 
-// Track sets the labels on a Node that has no Machine and removes labels that it set earlier and that are no longer
+// SyncLabels sets the labels on a Node that has no Machine and removes labels that it set earlier and that are no longer
 // wanted. It records them in the same annotation as [Metadata.Sync], so that a Machine that is created later
 // continues from there.
-func Track(labels map[string]string, node *corev1.Node) {
+func SyncLabels(labels map[string]string, node *corev1.Node) {
 	node.Labels, node.Annotations = maps.Clone(node.Labels), maps.Clone(node.Annotations)
 	if node.Labels == nil {
 		node.Labels = map[string]string{}
@@ -83,7 +83,7 @@ func Track(labels map[string]string, node *corev1.Node) {
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}
 	}
-	drop(node.Labels, labels, node.Annotations[clusterv1.LabelsFromMachineAnnotation])
+	removeStale(node.Labels, labels, node.Annotations[clusterv1.LabelsFromMachineAnnotation])
 	maps.Copy(node.Labels, labels)
 	delete(node.Annotations, clusterv1.LabelsFromMachineAnnotation)
 	if len(labels) > 0 { // a Node without such labels needs no write
@@ -91,8 +91,8 @@ func Track(labels map[string]string, node *corev1.Node) {
 	}
 }
 
-// drop removes the keys that came from the Machine earlier and are no longer wanted.
-func drop(have, want map[string]string, tracked string) {
+// removeStale removes the keys that came from the Machine earlier and are no longer wanted.
+func removeStale(have, want map[string]string, tracked string) {
 	for _, key := range strings.Split(tracked, ",") {
 		if _, stays := want[key]; !stays {
 			delete(have, key)

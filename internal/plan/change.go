@@ -25,7 +25,7 @@ type Refusal struct {
 }
 
 // change applies the change and returns the rejected parts. Like kubectl, it continues after a rejection.
-func (t *trial) change(ctx context.Context, c Change) []Refusal {
+func (t *simulation) change(ctx context.Context, c Change) []Refusal {
 	var out []Refusal
 	writer := t.world.Client()
 	for _, u := range c.Apply {

@@ -19,26 +19,26 @@ type Field struct {
 	To   any `json:"to,omitempty"`
 }
 
-// hidden replaces secret values.
-const hidden = "(not shown)"
+// redacted replaces secret values.
+const redacted = "(not shown)"
 
 // fields returns the fields that differ, except the status and the fields that the API server and the controllers
 // maintain.
 func fields(before, after *unstructured.Unstructured) []Field {
 	var out []Field
-	compareMaps("", visible(before), visible(after), &out)
+	compareMaps("", userContent(before), userContent(after), &out)
 	if after.GetKind() == "Secret" {
 		for i := range out {
 			if strings.HasPrefix(out[i].Path, "data.") || strings.HasPrefix(out[i].Path, "stringData.") {
-				out[i].From, out[i].To = hidden, hidden
+				out[i].From, out[i].To = redacted, redacted
 			}
 		}
 	}
 	return out
 }
 
-// visible returns the part of an object that users consider its content.
-func visible(u *unstructured.Unstructured) map[string]any {
+// userContent returns the part of an object that users consider its content.
+func userContent(u *unstructured.Unstructured) map[string]any {
 	out := maps.Clone(u.Object)
 	delete(out, "status")
 	delete(out, "apiVersion")

@@ -71,7 +71,7 @@ func controllers(s reconciler.Setup, w workload.Workloads, extensions hook.Clien
 
 func options(t testing.TB) Options {
 	return Options{Scheme: scheme(t), Controllers: controllers, Now: began, Admission: func(live client.Reader) memory.Admission {
-		return webhook.NewJudge(webhook.Options{Gates: admission.Gates{ClusterTopology: true, RuntimeSDK: true}, Policy: policy.Default(), Live: live})
+		return webhook.NewInProcessAdmission(webhook.Options{Gates: admission.Gates{ClusterTopology: true, RuntimeSDK: true}, Policy: policy.Default(), Live: live})
 	}}
 }
 

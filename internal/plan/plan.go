@@ -150,7 +150,7 @@ func unansweredOf(list []world.Unanswered) []UnknownResponse {
 	var out []UnknownResponse
 	for _, u := range list {
 		one := UnknownResponse{Hook: u.Hook, Extension: u.Handler, Problem: u.Problem, Means: means(u.Hook)}
-		for _, key := range u.Of {
+		for _, key := range u.Objects {
 			one.Objects = append(one.Objects, key.String())
 		}
 		out = append(out, one)

@@ -68,7 +68,7 @@ func unknownFields(crds []*apiextensionsv1.CustomResourceDefinition, objects []*
 		}
 	}
 	if len(problems) > 0 {
-		return fault.New(fault.Invalid, reason, "the API refuses what is proposed; correct it: %s", strings.Join(problems, "; "))
+		return fault.New(fault.Invalid, reasonInvalidInput, "the API refuses what is proposed; correct it: %s", strings.Join(problems, "; "))
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func convert(c *conversion.Converter, u *unstructured.Unstructured) error {
 		return err
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
-		return fault.New(fault.Invalid, reason, "%s %s cannot be read as %s: %v", u.GetKind(), u.GetName(), gvk.GroupVersion(), err).From(err)
+		return fault.New(fault.Invalid, reasonInvalidInput, "%s %s cannot be read as %s: %v", u.GetKind(), u.GetName(), gvk.GroupVersion(), err).From(err)
 	}
 	hub, err := c.Convert(o, conversion.HubVersion)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/manifest"
 )
 
-// reason is the reason of the errors of this package.
-const reason = "InvalidInput"
+// reasonInvalidInput is the reason of the errors of this package.
+const reasonInvalidInput = "InvalidInput"
 
 // ReadFiles reads the objects in files, in order; "-" is standard input. In a folder it reads the files that end with
 // .yaml, .yml or .json, sorted by name.
@@ -47,7 +47,7 @@ func expand(path string) ([]string, error) {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, reason, "%s cannot be read: %v", path, cause(err)).From(err)
+		return nil, fault.New(fault.Invalid, reasonInvalidInput, "%s cannot be read: %v", path, cause(err)).From(err)
 	}
 	if !info.IsDir() {
 		return []string{path}, nil
@@ -60,7 +60,7 @@ func expand(path string) ([]string, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fault.New(fault.Invalid, reason, "%s cannot be read: %v", path, cause(err)).From(err)
+		return nil, fault.New(fault.Invalid, reasonInvalidInput, "%s cannot be read: %v", path, cause(err)).From(err)
 	}
 	return out, nil
 }
@@ -83,11 +83,11 @@ func file(path string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
 		data, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, fault.New(fault.Invalid, reason, "%s cannot be read: %v", path, cause(err)).From(err)
+		return nil, fault.New(fault.Invalid, reasonInvalidInput, "%s cannot be read: %v", path, cause(err)).From(err)
 	}
 	out, err := manifest.Objects(data)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, reason, "%s is no manifest: %v", path, err).From(err)
+		return nil, fault.New(fault.Invalid, reasonInvalidInput, "%s is no manifest: %v", path, err).From(err)
 	}
 	return out, nil
 }
@@ -109,7 +109,7 @@ func ReadFolder(path string, own []*apiextensionsv1.CustomResourceDefinition) (S
 		}
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
-			return s, fault.New(fault.Invalid, reason, "CRD %s in %s cannot be read: %v", u.GetName(), path, err).From(err)
+			return s, fault.New(fault.Invalid, reasonInvalidInput, "CRD %s in %s cannot be read: %v", u.GetName(), path, err).From(err)
 		}
 		have[crd.Name] = true
 		crds = append(crds, crd)

@@ -76,7 +76,7 @@ func Run(ctx context.Context, o Options, s Snapshot, c Change) (*Plan, Snapshot,
 }
 
 // run runs the trial once.
-func (t *trial) run(ctx context.Context, o Options, s Snapshot, c Change) (*Plan, error) {
+func (t *simulation) run(ctx context.Context, o Options, s Snapshot, c Change) (*Plan, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := o.Controllers(t.world.Setup(), t.workloads, t.extensions); err != nil {
@@ -99,7 +99,7 @@ func (t *trial) run(ctx context.Context, o Options, s Snapshot, c Change) (*Plan
 	plan := t.log.plan(t.world.API.All())
 	plan.Hooks = hooksOf(t.extensions.Calls(t.log.began), t.log.began)
 	plan.Unanswered = unansweredOf(t.extensions.Unanswered())
-	plan.Refused, plan.Settled = refused, before.Fixed && after.Fixed
+	plan.Refused, plan.Settled = refused, before.Complete && after.Complete
 	plan.Reconciliations = before.Reconciliations + after.Reconciliations
 	return plan, nil
 }
@@ -118,17 +118,17 @@ func (o Options) limits(objects int) world.Limits {
 	return l
 }
 
-// trial is a simulation of one change.
-type trial struct {
+// simulation is a simulation of one change.
+type simulation struct {
 	world     *world.World
 	workloads *world.Workloads
 	// extensions handles the hook calls of the controllers.
 	extensions *world.Extensions
-	log        *log
+	log        *runLog
 }
 
-func newTrial(o Options, s Snapshot) (*trial, error) {
-	t := &trial{log: newLog()}
+func newTrial(o Options, s Snapshot) (*simulation, error) {
+	t := &simulation{log: newLog()}
 	t.world = world.New(world.Options{
 		Options:   memory.Options{Scheme: o.Scheme, Kinds: s.Kinds, Admission: o.Admission},
 		Now:       o.Now,

@@ -30,8 +30,8 @@ func idOf(u *unstructured.Unstructured) id {
 	return id{kind: u.GroupVersionKind().GroupKind(), key: client.ObjectKeyFromObject(u)}
 }
 
-// log records the decisions and observations of a run. It implements reconciler.PlanStore.
-type log struct {
+// runLog records the decisions and observations of a run. It implements reconciler.PlanStore.
+type runLog struct {
 	now func() time.Time
 	// began is the time of the change, zero before it.
 	began    time.Time
@@ -45,12 +45,12 @@ type log struct {
 	earlier map[reconciler.PlanKey]Waiting
 }
 
-func newLog() *log {
-	return &log{steps: map[id][]Step{}, underWay: map[id]bool{}, last: map[reconciler.PlanKey]Waiting{}}
+func newLog() *runLog {
+	return &runLog{steps: map[id][]Step{}, underWay: map[id]bool{}, last: map[reconciler.PlanKey]Waiting{}}
 }
 
 // begin records the objects before the change.
-func (l *log) begin(all []*unstructured.Unstructured) {
+func (l *runLog) begin(all []*unstructured.Unstructured) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.began, l.earlier, l.actions = l.now(), maps.Clone(l.last), nil
@@ -60,8 +60,8 @@ func (l *log) begin(all []*unstructured.Unstructured) {
 	}
 }
 
-// Keep implements reconciler.PlanStore.
-func (l *log) Keep(by reconciler.PlanKey, p reconciler.Plan, failed error) {
+// Store implements reconciler.PlanStore.
+func (l *runLog) Store(by reconciler.PlanKey, p reconciler.Plan, failed error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range p.Actions {
@@ -75,14 +75,14 @@ func (l *log) Keep(by reconciler.PlanKey, p reconciler.Plan, failed error) {
 }
 
 // Drop implements reconciler.PlanStore.
-func (l *log) Drop(kind schema.GroupKind, key client.ObjectKey) {
+func (l *runLog) Drop(kind schema.GroupKind, key client.ObjectKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	maps.DeleteFunc(l.last, func(by reconciler.PlanKey, _ Waiting) bool { return by.Kind == kind && by.Key == key })
 }
 
 // observe records created and deleted Machines. Before the change, it records which objects were still changing.
-func (l *log) observe(e memory.Event) {
+func (l *runLog) observe(e memory.Event) {
 	if l.began.IsZero() {
 		if e.Old == nil || e.New == nil || len(fields(e.Old, e.New)) > 0 {
 			l.underWay[id{e.Kind.GroupKind(), e.Key}] = true
@@ -101,7 +101,7 @@ func (l *log) observe(e memory.Event) {
 }
 
 // step returns the step of the current time.
-func (l *log) step(owner id) *Step {
+func (l *runLog) step(owner id) *Step {
 	list := l.steps[owner]
 	if n := len(list); n == 0 || !list[n-1].at.Equal(l.now()) {
 		list = append(list, Step{at: l.now()})
@@ -125,7 +125,7 @@ func ownerOfMachine(u *unstructured.Unstructured) id {
 }
 
 // plan compares the objects after the change with the objects before it.
-func (l *log) plan(all []*unstructured.Unstructured) *Plan {
+func (l *runLog) plan(all []*unstructured.Unstructured) *Plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := &Plan{Actions: l.actions, UnderWay: len(l.underWay), Objects: Difference(slices.Collect(maps.Values(l.before)), all)}
@@ -192,7 +192,7 @@ func isGenerated(u *unstructured.Unstructured) bool {
 }
 
 // waits returns the waits that did not exist before the change.
-func (l *log) waits() (out []Waiting, of []id) {
+func (l *runLog) waits() (out []Waiting, of []id) {
 	for key, w := range l.last {
 		was := map[string]bool{}
 		for _, one := range l.earlier[key].Waits {

@@ -259,5 +259,5 @@ func (c Configuration) DeniedSimulated() string {
 	if c.Runs(Simulated) {
 		return ""
 	}
-	return "The simulated backend is switched off: choose another one, or ask the operator to take simulated out of providers.disabled " + where
+	return "The simulated backend is switched off: choose another one, or ask the operator to take simulated out of providers.disabled " + settingLocation
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// where completes messages with the location of the setting.
-const where = "in the configuration file (--config of slipway up or slipway manager)"
+// settingLocation completes messages with the location of the setting.
+const settingLocation = "in the configuration file (--config of slipway up or slipway manager)"
 
 // DeniedMount returns why a node in the namespace may not mount the folder, or an empty string if it may. The
 // path must not contain symbolic links.
@@ -22,9 +22,9 @@ func (c Configuration) DeniedMount(namespace, hostPath string, readOnly bool) st
 		if readOnly || m.Writable {
 			return ""
 		}
-		return fmt.Sprintf("Folder %s of this host may be mounted for reading only: set readOnly, or ask the operator to set writable for it in nodes.mounts %s", clean, where)
+		return fmt.Sprintf("Folder %s of this host may be mounted for reading only: set readOnly, or ask the operator to set writable for it in nodes.mounts %s", clean, settingLocation)
 	}
-	return fmt.Sprintf("Folder %s of this host may not be mounted by nodes of namespace %s: ask the operator to allow it in nodes.mounts %s", clean, namespace, where)
+	return fmt.Sprintf("Folder %s of this host may not be mounted by nodes of namespace %s: ask the operator to allow it in nodes.mounts %s", clean, namespace, settingLocation)
 }
 
 // DeniedImage returns why nodes may not run the image, or an empty string if they may.
@@ -37,7 +37,7 @@ func (c Configuration) DeniedImage(image string) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("Nodes may not run image %s: leave spec.backend.container.image empty, or ask the operator to allow it in nodes.images %s", image, where)
+	return fmt.Sprintf("Nodes may not run image %s: leave spec.backend.container.image empty, or ask the operator to allow it in nodes.images %s", image, settingLocation)
 }
 
 // repositoryOf returns the image name without tag and digest.
@@ -62,7 +62,7 @@ func (c Configuration) DeniedResources(cpus int32, memoryMiB, processes int64) s
 	} {
 		if r.most > 0 && r.asked > r.most {
 			return fmt.Sprintf("Nodes may have %d %s at most, not %d: ask for less in spec.backend.container.resources, or ask the operator to raise %s %s",
-				r.most, r.what, r.asked, r.setting, where)
+				r.most, r.what, r.asked, r.setting, settingLocation)
 		}
 	}
 	return ""
@@ -72,7 +72,7 @@ func (c Configuration) DeniedResources(cpus int32, memoryMiB, processes int64) s
 // may.
 func (c Configuration) DeniedReplicas(replicas int32) string {
 	if most := c.Maxima.Replicas; most > 0 && replicas > most {
-		return fmt.Sprintf("%d replicas are more than the %d that one object may have: ask for less, or ask the operator to raise maxima.replicas %s", replicas, most, where)
+		return fmt.Sprintf("%d replicas are more than the %d that one object may have: ask for less, or ask the operator to raise maxima.replicas %s", replicas, most, settingLocation)
 	}
 	return ""
 }
@@ -80,10 +80,10 @@ func (c Configuration) DeniedReplicas(replicas int32) string {
 // DeniedRange returns why a cluster may not use the range for its network, or an empty string if it may.
 func (c Configuration) DeniedRange(p netip.Prefix) string {
 	if p.Bits() < c.Networks.WidestPrefix {
-		return fmt.Sprintf("Range %s is wider than /%d: choose a smaller one, or ask the operator to change networks.widestPrefix %s", p, c.Networks.WidestPrefix, where)
+		return fmt.Sprintf("Range %s is wider than /%d: choose a smaller one, or ask the operator to change networks.widestPrefix %s", p, c.Networks.WidestPrefix, settingLocation)
 	}
 	if !within(c.Networks.Ranges, p) {
-		return fmt.Sprintf("Range %s is not in %s: choose another one, or ask the operator to allow it in networks.ranges %s", p, list(c.Networks.Ranges), where)
+		return fmt.Sprintf("Range %s is not in %s: choose another one, or ask the operator to allow it in networks.ranges %s", p, list(c.Networks.Ranges), settingLocation)
 	}
 	return ""
 }
@@ -95,7 +95,7 @@ func (c Configuration) DeniedInternet(namespace string) string {
 	if allowed.Allowed && (len(allowed.Namespaces) == 0 || slices.Contains(allowed.Namespaces, namespace)) {
 		return ""
 	}
-	return fmt.Sprintf("Clusters of namespace %s may not have a way out of this host: create the cluster without spec.backend.container.network.internet, or ask the operator to allow it in networks.internet %s", namespace, where)
+	return fmt.Sprintf("Clusters of namespace %s may not have a way out of this host: create the cluster without spec.backend.container.network.internet, or ask the operator to allow it in networks.internet %s", namespace, settingLocation)
 }
 
 // DeniedWorkload returns why the manager may not connect to a workload cluster at the address, or an empty
@@ -104,7 +104,7 @@ func (c Configuration) DeniedWorkload(a netip.Addr) string {
 	if len(c.Workloads.Ranges) == 0 || within(c.Workloads.Ranges, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen())) {
 		return ""
 	}
-	return fmt.Sprintf("Address %s of the workload cluster is not in %s: ask the operator to allow it in workloads.ranges %s", a, list(c.Workloads.Ranges), where)
+	return fmt.Sprintf("Address %s of the workload cluster is not in %s: ask the operator to allow it in workloads.ranges %s", a, list(c.Workloads.Ranges), settingLocation)
 }
 
 // AllowsListening reports whether hosted control planes may listen at this address and port of the host.
@@ -118,7 +118,7 @@ func (c Configuration) DeniedIssuer(url string) string {
 	if slices.Contains(c.ControlPlanes.Issuers, url) {
 		return ""
 	}
-	return fmt.Sprintf("Issuer %s may not be used, because the API server would connect to it from this host: choose another one, or ask the operator to allow it in controlPlanes.issuers %s", url, where)
+	return fmt.Sprintf("Issuer %s may not be used, because the API server would connect to it from this host: choose another one, or ask the operator to allow it in controlPlanes.issuers %s", url, settingLocation)
 }
 
 // DeniedSecret returns why an object written by a user may not copy a Secret with this name and type into a
@@ -130,7 +130,7 @@ func (c Configuration) DeniedSecret(name, kind string) string {
 	}
 	ends := func(purpose string) bool { return strings.HasSuffix(name, "-"+purpose) }
 	if kind == "cluster.x-k8s.io/secret" || slices.ContainsFunc(credentials(), ends) {
-		return fmt.Sprintf("Secret %s may hold credentials of a cluster, which users do not read: name another Secret, or ask the operator to set management.editSecrets %s", name, where)
+		return fmt.Sprintf("Secret %s may hold credentials of a cluster, which users do not read: name another Secret, or ask the operator to set management.editSecrets %s", name, settingLocation)
 	}
 	return ""
 }
@@ -147,9 +147,9 @@ func credentials() []string {
 func (m Maximum) Exceeded(setting, namespace string, own, all int) string {
 	switch {
 	case m.Namespace > 0 && own >= int(m.Namespace):
-		return fmt.Sprintf("Namespace %s may have %d at most: delete some, or ask the operator to raise %s.namespace %s", namespace, m.Namespace, setting, where)
+		return fmt.Sprintf("Namespace %s may have %d at most: delete some, or ask the operator to raise %s.namespace %s", namespace, m.Namespace, setting, settingLocation)
 	case m.Total > 0 && all >= int(m.Total):
-		return fmt.Sprintf("This management cluster may have %d at most: delete some, or ask the operator to raise %s.total %s", m.Total, setting, where)
+		return fmt.Sprintf("This management cluster may have %d at most: delete some, or ask the operator to raise %s.total %s", m.Total, setting, settingLocation)
 	}
 	return ""
 }
@@ -163,10 +163,10 @@ func (m Maxima) ExceededRange(namespace string, p netip.Prefix, own, all int64) 
 	switch {
 	case most.Namespace > 0 && own+more > int64(most.Namespace):
 		return fmt.Sprintf("The networks of namespace %s may have %d addresses together, which is too few for range %s besides the others: %s.namespace %s",
-			namespace, most.Namespace, p, remedy, where)
+			namespace, most.Namespace, p, remedy, settingLocation)
 	case most.Total > 0 && all+more > int64(most.Total):
 		return fmt.Sprintf("The networks of this management cluster may have %d addresses together, which is too few for range %s besides the others: %s.total %s",
-			most.Total, p, remedy, where)
+			most.Total, p, remedy, settingLocation)
 	}
 	return ""
 }
@@ -200,7 +200,7 @@ func (c Configuration) DeniedSnapshotFolder(namespace, folder string) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("Folder %s of this host may not have snapshots of namespace %s: leave spec.destination.folder.path empty, or ask the operator to allow it in snapshots.folders %s", clean, namespace, where)
+	return fmt.Sprintf("Folder %s of this host may not have snapshots of namespace %s: leave spec.destination.folder.path empty, or ask the operator to allow it in snapshots.folders %s", clean, namespace, settingLocation)
 }
 
 // DeniedSnapshotEndpoint returns why the manager may not connect to the endpoint of a snapshot store, or an
@@ -209,5 +209,5 @@ func (c Configuration) DeniedSnapshotEndpoint(endpoint string) string {
 	if slices.Contains(c.Snapshots.Endpoints, endpoint) {
 		return ""
 	}
-	return fmt.Sprintf("Endpoint %s may not be used for snapshots, because the manager would connect to it from this host: choose another one, or ask the operator to allow it in snapshots.endpoints %s", endpoint, where)
+	return fmt.Sprintf("Endpoint %s may not be used for snapshots, because the manager would connect to it from this host: choose another one, or ask the operator to allow it in snapshots.endpoints %s", endpoint, settingLocation)
 }

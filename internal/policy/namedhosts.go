@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Named is a host or an address range that the configuration refers to and that this host must be able to
+// ReachableHost is a host or an address range that the configuration refers to and that this host must be able to
 // reach.
-type Named struct {
+type ReachableHost struct {
 	// Host is a name, an address, or an address range.
 	Host string
 	// By describes the purpose of the host for messages to users. It does not contain Host, which tenants
@@ -19,16 +19,16 @@ type Named struct {
 // tooSmall is the shortest prefix length that is too small for the network of a cluster.
 const tooSmall = 21
 
-// Named returns the hosts in the configuration file. Networks of clusters must not contain these addresses,
+// ReachableHosts returns the hosts in the configuration file. Networks of clusters must not contain these addresses,
 // because traffic from this host to them would be routed into the cluster network.
 //
 // Ranges in workloads.ranges that are large enough for a network are left out, because they usually contain
 // the networks of clusters on this host.
-func (c Configuration) Named() []Named {
-	var out []Named
+func (c Configuration) ReachableHosts() []ReachableHost {
+	var out []ReachableHost
 	add := func(setting, host string) {
 		if host != "" {
-			out = append(out, Named{Host: host, By: "what " + setting + " in the configuration file names"})
+			out = append(out, ReachableHost{Host: host, By: "what " + setting + " in the configuration file names"})
 		}
 	}
 	for _, e := range c.Snapshots.Endpoints {
@@ -62,9 +62,9 @@ func (c Configuration) Named() []Named {
 	return out
 }
 
-// NamedURL returns the host of a URL, such as a proxy or an API server. Its Host is empty if the URL has
+// ReachableURL returns the host of a URL, such as a proxy or an API server. Its Host is empty if the URL has
 // none.
-func NamedURL(text, by string) Named { return Named{Host: hostOf(text), By: by} }
+func ReachableURL(text, by string) ReachableHost { return ReachableHost{Host: hostOf(text), By: by} }
 
 // hostOf returns the host of a URL without the port. The URL of a proxy may lack a scheme.
 func hostOf(text string) string {

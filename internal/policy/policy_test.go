@@ -201,7 +201,7 @@ workloads: {proxies: ["http://172.23.0.9:3128"], ranges: [172.16.0.0/12, 172.24.
 networks: {internet: {nameServers: [172.25.0.9]}}
 management: {addresses: [172.26.0.9], authentication: {jwt: [{issuer: {url: "https://login.example.com", audiences: [a]}, claimMappings: {username: {claim: sub, prefix: "x:"}}}]}}`)
 	var got []string
-	for _, n := range c.Named() {
+	for _, n := range c.ReachableHosts() {
 		got = append(got, n.Host)
 	}
 	want := []string{"172.20.0.9", "store.example.com", "172.21.0.9", "172.22.0.9/32", "172.23.0.9", "172.24.0.9/32", "172.25.0.9", "172.26.0.9", "login.example.com"}
@@ -210,7 +210,7 @@ management: {addresses: [172.26.0.9], authentication: {jwt: [{issuer: {url: "htt
 	}
 	for text, want := range map[string]string{"http://proxy.example.com:3128": "proxy.example.com", "proxy.example.com:3128": "proxy.example.com",
 		"https://[2001:db8::1]:6443": "2001:db8::1", "unix:///var/run/docker.sock": "", "": ""} {
-		if got := policy.NamedURL(text, "x").Host; got != want {
+		if got := policy.ReachableURL(text, "x").Host; got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}

@@ -179,8 +179,8 @@ func Unknown(names []Name) []Name {
 	return slices.Compact(out)
 }
 
-// Has reports whether sets contains the set with this name.
-func Has(sets []Set, name Name) bool {
+// Contains reports whether sets contains the set with this name.
+func Contains(sets []Set, name Name) bool {
 	return slices.ContainsFunc(sets, func(s Set) bool { return s.Name == name })
 }
 
@@ -219,7 +219,7 @@ func Missing(sets []Set) []string {
 	var out []string
 	for _, s := range sets {
 		for _, crd := range s.Watched {
-			if !Has(sets, OfCRD(crd)) {
+			if !Contains(sets, OfCRD(crd)) {
 				out = append(out, crd)
 			}
 		}

@@ -56,9 +56,9 @@ func failureOf(action Action, err error) error {
 // atOnce limits how many independent actions of a plan run in parallel.
 const atOnce = 10
 
-// carryOut runs the actions of a plan. The first failure ends the reconciliation; independent actions that run in
+// runActions runs the actions of a plan. The first failure ends the reconciliation; independent actions that run in
 // parallel with the failed one are still completed.
-func (r *Reconciler[O, S]) carryOut(ctx context.Context, s S, plan Plan) Outcome {
+func (r *Reconciler[O, S]) runActions(ctx context.Context, s S, plan Plan) Outcome {
 	var out Outcome
 	for rest := plan.Actions; len(rest) > 0; {
 		n := countParallel(rest)
@@ -82,19 +82,19 @@ func (r *Reconciler[O, S]) carryOut(ctx context.Context, s S, plan Plan) Outcome
 	return out
 }
 
-// result is the result of one action.
-type result struct {
+// actionResult is the result of one action.
+type actionResult struct {
 	found any
 	err   error
 }
 
 // attempts runs actions in parallel. A single action runs on the current goroutine, because a new goroutine would
 // first have to grow its stack.
-func (r *Reconciler[O, S]) attempts(ctx context.Context, s S, actions []Action) []result {
+func (r *Reconciler[O, S]) attempts(ctx context.Context, s S, actions []Action) []actionResult {
 	if len(actions) == 1 {
-		return []result{r.attempt(ctx, s, actions[0])}
+		return []actionResult{r.attempt(ctx, s, actions[0])}
 	}
-	results := make([]result, len(actions))
+	results := make([]actionResult, len(actions))
 	slots := make(chan struct{}, atOnce)
 	var all sync.WaitGroup
 	for i, action := range actions {
@@ -109,31 +109,31 @@ func (r *Reconciler[O, S]) attempts(ctx context.Context, s S, actions []Action) 
 }
 
 // attempt runs one action and converts a panic into an error.
-func (r *Reconciler[O, S]) attempt(ctx context.Context, s S, action Action) (out result) {
+func (r *Reconciler[O, S]) attempt(ctx context.Context, s S, action Action) (out actionResult) {
 	if compound, ok := action.(Compound); ok {
 		if parts := compound.Parts(); len(parts) > 1 {
-			return joined(r.attempts(ctx, s, parts))
+			return joinResults(r.attempts(ctx, s, parts))
 		}
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			out = result{err: r.panicked(ctx, p)}
+			out = actionResult{err: r.panicked(ctx, p)}
 		}
 	}()
 	if f, ok := action.(ResultAction); ok {
 		out.found, out.err = r.RunWithResult(ctx, s, f)
 		return out
 	}
-	return result{err: r.Act(ctx, s, action)}
+	return actionResult{err: r.Act(ctx, s, action)}
 }
 
-// joined merges the results of all parts of a [Compound] action.
-func joined(parts []result) result {
+// joinResults merges the results of all parts of a [Compound] action.
+func joinResults(parts []actionResult) actionResult {
 	errs := make([]error, 0, len(parts))
 	for _, part := range parts {
 		errs = append(errs, part.err)
 	}
-	return result{err: errors.Join(errs...)}
+	return actionResult{err: errors.Join(errs...)}
 }
 
 // countParallel returns how many actions at the beginning of the list run in parallel.

@@ -144,7 +144,7 @@ func TestIndependentActions(t *testing.T) {
 type asks struct{ what string }
 
 func (a asks) String() string { return a.what }
-func (asks) Finding()         {}
+func (asks) ReturnsResult()   {}
 
 // What an action finds out is part of the outcome, and not of the plan.
 func TestFindings(t *testing.T) {

@@ -24,10 +24,10 @@ type Controller[O Object, S any] struct {
 	// AwaitFinalizer makes the driver wait until another controller, which handles the same event, has added the
 	// finalizer. If both controllers added it, one of them would get a conflict every time.
 	AwaitFinalizer bool
-	// Gone is called when an object no longer exists. The object was not necessarily deleted by a controller: a
+	// OnDeleted is called when an object no longer exists. The object was not necessarily deleted by a controller: a
 	// move removes finalizers. If it is nil, there is nothing to clean up.
-	Gone func(ctx context.Context, key client.ObjectKey) error
-	New  func() O
+	OnDeleted func(ctx context.Context, key client.ObjectKey) error
+	New       func() O
 	// Adopt returns a mutation to write together with the finalizer, such as a label and an owner reference, or nil
 	// if the mutation is not known yet. If Adopt itself is nil, only the finalizer is written.
 	Adopt func(ctx context.Context, o O) (func(client.Object), error)
@@ -40,22 +40,22 @@ type Controller[O Object, S any] struct {
 	// Decide is pure and total. For an object that is being deleted, an idle plan means that its finalizer is
 	// removed.
 	Decide func(S) Plan
-	// Answer returns the snapshot extended with the requested read. It may be nil if Decide never sets Plan.Ask.
-	Answer func(ctx context.Context, s S, q Question) (S, error)
+	// Read returns the snapshot extended with the requested read. It may be nil if Decide never sets Plan.Ask.
+	Read func(ctx context.Context, s S, q ReadRequest) (S, error)
 	// Act runs one action.
 	Act func(ctx context.Context, s S, a Action) error
 	// RunWithResult runs one [ResultAction] action and returns its result. It may be nil if there are no such actions.
 	RunWithResult func(ctx context.Context, s S, a ResultAction) (any, error)
 	// Report is pure. It computes the status and the events from the snapshot, the plan and its outcome.
 	Report func(s S, p Plan, out Outcome) Report
-	// Unread is pure. It returns the status of an object for which there is no plan, because something could not be
+	// ReportFailure is pure. It returns the status of an object for which there is no plan, because something could not be
 	// read or the controller panicked. If it is nil, only the Reconciled condition reports the error and all other
 	// conditions stay unchanged. That is correct for conditions that describe an object, but wrong for a condition
 	// that claims that the object is reconciled.
-	Unread func(o O, now time.Time, err error) Report
-	// DespitePause reports that an object is reconciled although it is paused. The controller must then do only
+	ReportFailure func(o O, now time.Time, err error) Report
+	// ReconcilesPaused reports that an object is reconciled although it is paused. The controller must then do only
 	// what the administrator who paused the object requested. If it is nil, paused objects are never reconciled.
-	DespitePause func(o O) bool
+	ReconcilesPaused func(o O) bool
 	// FalseWhilePaused returns the types of the controller's own positive conditions that are False with reason
 	// Paused while the object is paused. If it is nil, only the Paused condition reports the pause.
 	FalseWhilePaused func(o O) []string

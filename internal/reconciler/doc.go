@@ -40,5 +40,5 @@
 // The provisioning of a Machine, from its creation to its first Ready, is one OpenTelemetry trace. The spans are
 // computed from the transition times of the Machine's conditions ([ProvisioningStages]), so that a restart of the
 // manager loses nothing. All IDs are derived from the Machine's UID, so that exporting a trace twice yields the same
-// spans, and reconciliations of the Machine and its dependent objects join the same trace ([TraceWithin]).
+// spans, and reconciliations of the Machine and its dependent objects join the same trace ([WithMachineTrace]).
 package reconciler

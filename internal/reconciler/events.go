@@ -63,9 +63,9 @@ func noteOf(message string) string {
 	return strings.ToValidUTF8(message[:maxNote-len(more)], "") + more
 }
 
-// combined merges events of the same type and reason into one. The recorder treats such events as repetitions of
+// mergeEvents merges events of the same type and reason into one. The recorder treats such events as repetitions of
 // the first and retains only its text.
-func combined(events []Event) []Event {
+func mergeEvents(events []Event) []Event {
 	var out []Event
 	for _, e := range events {
 		same := func(o Event) bool { return o.Type == e.Type && o.Reason == e.Reason }

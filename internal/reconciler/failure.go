@@ -38,12 +38,12 @@ const (
 	maxMessage = 600
 )
 
-var troubleTable = condition.Table[failureReport]{{Type: ReconciledCondition, Of: failureReport.verdict}}
+var reconciledTable = condition.Table[failureReport]{{Type: ReconciledCondition, Compute: failureReport.verdict}}
 
 // failureReport is the reason and message of a failed reconciliation.
 type failureReport struct{ reason, message string }
 
-func (t failureReport) verdict() condition.Verdict { return condition.False(t.reason, t.message) }
+func (t failureReport) verdict() condition.Result { return condition.False(t.reason, t.message) }
 
 // failureReportOf converts an error to the reason and message that users read.
 func failureReportOf(err error) failureReport {
@@ -78,15 +78,15 @@ func failureReportOf(err error) failureReport {
 func (r *Reconciler[O, S]) reportQuarantine(ctx context.Context, o O) error {
 	why := failureReport{"SetAside", "The manager ended repeatedly while it reconciled this object, so it retries in up to 1h; " +
 		"change or delete the object: its events with reason ManagerCrashed say what happened"}
-	status := map[string]any{"conditions": troubleTable.Evaluate(why, r.moment(o))}
-	return client.IgnoreNotFound(r.Writer.As(r.Name+"-reconcile").ApplyStatus(ctx, o, status))
+	status := map[string]any{"conditions": reconciledTable.Evaluate(why, r.moment(o))}
+	return client.IgnoreNotFound(r.Writer.WithController(r.Name+"-reconcile").ApplyStatus(ctx, o, status))
 }
 
 // shownRefusals limits how many rejected values a message lists.
 const shownRefusals = 3
 
-// accepted returns the status without the values that the API would reject; refused lists them.
-func (r *Reconciler[O, S]) accepted(o O, status map[string]any) (kept map[string]any, refused error) {
+// pruneRejected returns the status without the values that the API would reject; refused lists them.
+func (r *Reconciler[O, S]) pruneRejected(o O, status map[string]any) (kept map[string]any, refused error) {
 	kind, err := apiutil.GVKForObject(o, r.Client.Scheme())
 	if err != nil {
 		return status, nil
@@ -106,19 +106,19 @@ func (r *Reconciler[O, S]) accepted(o O, status map[string]any) (kept map[string
 // ready to use.
 type failures struct {
 	mu sync.Mutex
-	of map[client.ObjectKey]failing
+	of map[client.ObjectKey]failureRecord
 }
 
-type failing struct{ since, written time.Time }
+type failureRecord struct{ since, written time.Time }
 
 // record records a failure and returns the record from before it, with the start of the current series of failures.
-func (f *failures) record(key client.ObjectKey, now time.Time) failing {
+func (f *failures) record(key client.ObjectKey, now time.Time) failureRecord {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	have, ok := f.of[key]
 	if !ok {
 		if f.of == nil {
-			f.of = map[client.ObjectKey]failing{}
+			f.of = map[client.ObjectKey]failureRecord{}
 		}
 		have.since = now
 		f.of[key] = have
@@ -151,8 +151,8 @@ func (f *failures) forget(key client.ObjectKey) {
 	delete(f.of, key)
 }
 
-// quiet returns the minimum age of a message before another message about an error of this kind replaces it.
-func quiet(kind fault.Kind) time.Duration {
+// minMessageAge returns the minimum age of a message before another message about an error of this kind replaces it.
+func minMessageAge(kind fault.Kind) time.Duration {
 	if kind == fault.Invalid {
 		return rewordInvalidAfter
 	}
@@ -165,7 +165,7 @@ func quiet(kind fault.Kind) time.Duration {
 func (r *Reconciler[O, S]) reportReconciled(ctx context.Context, o O, plan *Plan, failed error) error {
 	key, now := client.ObjectKeyFromObject(o), r.now()
 	have := condition.Set(o.GetConditions()).Get(ReconciledCondition)
-	writer := r.Writer.As(r.Name + "-reconcile")
+	writer := r.Writer.WithController(r.Name + "-reconcile")
 	if failed == nil {
 		r.failures.forget(key)
 		if have == nil || r.Writer.Writes().Stale(o) { // the event of the last write triggers another reconciliation
@@ -184,8 +184,8 @@ func (r *Reconciler[O, S]) reportReconciled(ctx context.Context, o O, plan *Plan
 	case have == nil || have.Reason != t.reason:
 	case have.Message == t.message:
 		return failed
-	case now.Sub(before.written) < quiet(kind):
-		plan.RecheckIn(quiet(kind) - now.Sub(before.written))
+	case now.Sub(before.written) < minMessageAge(kind):
+		plan.RecheckIn(minMessageAge(kind) - now.Sub(before.written))
 		return failed
 	}
 	if err := r.reportFailure(ctx, o, t); err != nil {
@@ -214,11 +214,11 @@ const withoutRights = "; rights of its controller are missing: `slipway status` 
 // permissions may be the cause of the error. The manager process, which reads on behalf of all its providers, then
 // reports instead.
 func (r *Reconciler[O, S]) reportFailure(ctx context.Context, o O, t failureReport) error {
-	by, conditions := reporter{writer: r.Writer, events: r.Events}, troubleTable.Evaluate(t, r.moment(o))
+	by, conditions := reporter{writer: r.Writer, events: r.Events}, reconciledTable.Evaluate(t, r.moment(o))
 	err := by.apply(ctx, r.Name, o, conditions)
 	if apierrors.IsForbidden(err) && r.process != nil {
 		t.message += withoutRights
-		by, conditions = *r.process, troubleTable.Evaluate(t, r.moment(o))
+		by, conditions = *r.process, reconciledTable.Evaluate(t, r.moment(o))
 		if have := condition.Set(o.GetConditions()).Get(ReconciledCondition); have != nil && have.Message == t.message {
 			return nil
 		}
@@ -231,5 +231,5 @@ func (r *Reconciler[O, S]) reportFailure(ctx context.Context, o O, t failureRepo
 }
 
 func (b reporter) apply(ctx context.Context, controller string, o client.Object, conditions []metav1.Condition) error {
-	return b.writer.As(controller+"-reconcile").ApplyStatus(ctx, o, map[string]any{"conditions": conditions})
+	return b.writer.WithController(controller+"-reconcile").ApplyStatus(ctx, o, map[string]any{"conditions": conditions})
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// failing is a controller whose reading fails with an error that a test sets, at a time that it sets.
-type failing struct {
+// failureRecord is a controller whose reading fails with an error that a test sets, at a time that it sets.
+type failureRecord struct {
 	*harness
 	err    error
 	at     time.Time
@@ -31,8 +31,8 @@ type failing struct {
 	events *events.FakeRecorder
 }
 
-func newFailing(t *testing.T) *failing {
-	f := &failing{harness: newHarness(t, machine(nil)), at: time.Unix(1e9, 0), events: events.NewFakeRecorder(10)}
+func newFailing(t *testing.T) *failureRecord {
+	f := &failureRecord{harness: newHarness(t, machine(nil)), at: time.Unix(1e9, 0), events: events.NewFakeRecorder(10)}
 	counted := interceptor.NewClient(f.client.(client.WithWatch), interceptor.Funcs{SubResourcePatch: func(
 		ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
 	) error {
@@ -46,7 +46,7 @@ func newFailing(t *testing.T) *failing {
 }
 
 // after fails, or not, some time later, and returns what the Machine says of it.
-func (f *failing) after(t *testing.T, d time.Duration, err error) string {
+func (f *failureRecord) after(t *testing.T, d time.Duration, err error) string {
 	t.Helper()
 	f.at, f.err = f.at.Add(d), err
 	if _, got := f.reconcile(t); err == nil && got != nil {

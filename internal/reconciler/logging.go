@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// named adds the object's Cluster and its controller owner to the logger, each under its kind as the key. A search
+// withObjectNames adds the object's Cluster and its controller owner to the logger, each under its kind as the key. A search
 // for one Cluster or one MachineDeployment then finds every log line about the objects that belong to it.
-func named(ctx context.Context, o client.Object, kind string) context.Context {
+func withObjectNames(ctx context.Context, o client.Object, kind string) context.Context {
 	var values []any
 	if cluster := o.GetLabels()[clusterv1.ClusterNameLabel]; cluster != "" && kind != clusterv1.ClusterKind {
 		values = append(values, clusterv1.ClusterKind, klog.KRef(o.GetNamespace(), cluster))

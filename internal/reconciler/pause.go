@@ -17,12 +17,12 @@ import (
 // cluster.x-k8s.io/paused. The Paused condition is then applied with a separate field manager, so that the rest of
 // the status stays unchanged. Objects that are not paused have the condition in their regular status.
 
-var pauseTable = condition.Table[pause]{{Type: clusterv1.PausedCondition, Polarity: condition.Negative, Of: pause.verdict}}
+var pauseTable = condition.Table[pause]{{Type: clusterv1.PausedCondition, Polarity: condition.Negative, Compute: pause.verdict}}
 
 // pause holds the reasons why an object is paused.
 type pause struct{ byCluster, byAnnotation bool }
 
-func (p pause) verdict() condition.Verdict {
+func (p pause) verdict() condition.Result {
 	var by []string
 	if p.byCluster {
 		by = append(by, "Cluster spec.paused is set to true")
@@ -64,7 +64,7 @@ func (r *Reconciler[O, S]) isPaused(ctx context.Context, o O) (p pause, err erro
 		return p, nil // the watch reports the arrival of an object as an event
 	}
 	conditions := r.tableWhilePaused(o).Evaluate(p, r.moment(o))
-	return p, r.Writer.As(r.Name+"-pause").ApplyStatus(ctx, o, map[string]any{"conditions": conditions})
+	return p, r.Writer.WithController(r.Name+"-pause").ApplyStatus(ctx, o, map[string]any{"conditions": conditions})
 }
 
 // tableWhilePaused is pauseTable plus the conditions of the controller that depend on the pause: those that are
@@ -73,23 +73,25 @@ func (r *Reconciler[O, S]) tableWhilePaused(o O) condition.Table[pause] {
 	table := slices.Clone(pauseTable)
 	if r.FalseWhilePaused != nil {
 		for _, t := range r.FalseWhilePaused(o) {
-			table = append(table, condition.Row[pause]{Type: t, Of: func(p pause) condition.Verdict {
+			table = append(table, condition.Row[pause]{Type: t, Compute: func(p pause) condition.Result {
 				return condition.False(clusterv1.PausedReason, p.verdict().Message)
 			}})
 		}
 	}
 	if r.Finalizer != "" && !o.GetDeletionTimestamp().IsZero() && condition.Set(o.GetConditions()).Get(clusterv1.DeletingCondition) != nil {
-		table = append(table, condition.Row[pause]{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: pause.deleting})
+		table = append(table, condition.Row[pause]{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Compute: pause.deleting})
 	}
 	return table
 }
 
 // deleting returns the Deleting condition of an object whose deletion cannot continue because it is paused.
-func (p pause) deleting() condition.Verdict {
+func (p pause) deleting() condition.Result {
 	return condition.TrueBecause(clusterv1.PausedReason, "The deletion continues when the object is no longer paused: "+p.verdict().Message)
 }
 
-func (r *Reconciler[O, S]) moment(o O) condition.Moment { return MomentOf(o, r.now()) }
+func (r *Reconciler[O, S]) moment(o O) condition.EvaluateOptions {
+	return EvaluateOptionsFor(o, r.now())
+}
 
 func (r *Reconciler[O, S]) now() time.Time {
 	if r.Now == nil {
@@ -98,10 +100,10 @@ func (r *Reconciler[O, S]) now() time.Time {
 	return r.Now()
 }
 
-// MomentOf returns the generation, time and previous conditions with which a controller evaluates its condition
+// EvaluateOptionsFor returns the generation, time and previous conditions with which a controller evaluates its condition
 // table.
-func MomentOf(o Object, now time.Time) condition.Moment {
-	return condition.Moment{Generation: o.GetGeneration(), Now: now, Old: o.GetConditions()}
+func EvaluateOptionsFor(o Object, now time.Time) condition.EvaluateOptions {
+	return condition.EvaluateOptions{Generation: o.GetGeneration(), Now: now, Old: o.GetConditions()}
 }
 
 // isPausedByCluster reports whether spec.paused is set in the object's Cluster, or in the object itself if it is a
@@ -114,7 +116,7 @@ func isPausedByCluster(ctx context.Context, c client.Reader, o client.Object) (b
 			return false, nil
 		}
 		var err error
-		if cluster, err = kube.Cluster(ctx, c, client.ObjectKey{Namespace: o.GetNamespace(), Name: name}); err != nil || cluster == nil {
+		if cluster, err = kube.GetCluster(ctx, c, client.ObjectKey{Namespace: o.GetNamespace(), Name: name}); err != nil || cluster == nil {
 			return false, err
 		}
 	}

@@ -13,8 +13,8 @@ import (
 type Plan struct {
 	// Actions run in order; the first failure ends the reconciliation.
 	Actions []Action
-	// Ask lists reads that are too costly for every reconciliation. The driver performs them and runs Decide again.
-	Ask []Question
+	// Reads lists reads that are too costly for every reconciliation. The driver performs them and runs Decide again.
+	Reads []ReadRequest
 	// Waits lists why no further action is possible now, and which change ends each wait.
 	Waits []Wait
 	// Recheck is the delay until the next reconciliation. If it is zero, only a watch enqueues the object.
@@ -26,14 +26,14 @@ type Plan struct {
 // after a crash at any point.
 type Action interface{ fmt.Stringer }
 
-// Question is a read that Decide requests, as a small comparable struct.
-type Question interface{ fmt.Stringer }
+// ReadRequest is a read that Decide requests, as a small comparable struct.
+type ReadRequest interface{ fmt.Stringer }
 
 // ResultAction is an action that returns a result besides success or failure. [Controller].RunWithResult runs it, and
 // its result is added to [Outcome].Results.
 type ResultAction interface {
 	Action
-	Finding()
+	ReturnsResult()
 }
 
 // Wait is a reason to do nothing now. A wait is not an error.
@@ -107,7 +107,7 @@ func (w *Wait) ForTime() { w.Until = UntilTime }
 func (w *Wait) UntilUserActs() { w.Until = UntilUser }
 
 // Idle reports whether the plan has no actions and no waits.
-func (p Plan) Idle() bool { return len(p.Actions) == 0 && len(p.Ask) == 0 && len(p.Waits) == 0 }
+func (p Plan) Idle() bool { return len(p.Actions) == 0 && len(p.Reads) == 0 && len(p.Waits) == 0 }
 
 func (p *Plan) Do(actions ...Action) { p.Actions = append(p.Actions, actions...) }
 
@@ -170,7 +170,7 @@ func UserActionEvents(p Plan, before, after []metav1.Condition) []Event {
 	return list
 }
 
-// awaitsPerson reports whether the plan contains a wait that only a user can end.
-func (p Plan) awaitsPerson() bool {
+// needsUser reports whether the plan contains a wait that only a user can end.
+func (p Plan) needsUser() bool {
 	return slices.ContainsFunc(p.Waits, func(w Wait) bool { return w.Until == UntilUser })
 }

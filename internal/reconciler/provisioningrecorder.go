@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// recent limits how old the Ready transition of a Machine may be when the manager starts for the trace to be
+// maxReadyAge limits how old the Ready transition of a Machine may be when the manager starts for the trace to be
 // recorded.
-const recent = 10 * time.Minute
+const maxReadyAge = 10 * time.Minute
 
 // ProvisioningRecorder exports the traces of Machines. It is a Runnable of the manager and runs only on the leader.
 type ProvisioningRecorder struct {
@@ -39,8 +39,8 @@ func (r *ProvisioningRecorder) Start(ctx context.Context) error {
 		return fmt.Errorf("watching Machines: %w", err)
 	}
 	handle, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { r.saw(ctx, o, recent) },
-		UpdateFunc: func(_, after any) { r.saw(ctx, after, 0) },
+		AddFunc:    func(o any) { r.recordIfReady(ctx, o, maxReadyAge) },
+		UpdateFunc: func(_, after any) { r.recordIfReady(ctx, after, 0) },
 		DeleteFunc: r.forget,
 	})
 	if err != nil {
@@ -50,9 +50,9 @@ func (r *ProvisioningRecorder) Start(ctx context.Context) error {
 	return informer.RemoveEventHandler(handle)
 }
 
-// saw records the trace of a Machine when it is Ready for the first time. A Machine that is already Ready when this
+// recordIfReady records the trace of a Machine when it is Ready for the first time. A Machine that is already Ready when this
 // process first observes it is recorded only if it became Ready within the limit; zero means no limit.
-func (r *ProvisioningRecorder) saw(ctx context.Context, o any, limit time.Duration) {
+func (r *ProvisioningRecorder) recordIfReady(ctx context.Context, o any, limit time.Duration) {
 	m, ok := o.(*clusterv1.Machine)
 	if !ok {
 		return
@@ -127,14 +127,14 @@ func withID(ctx context.Context, machine types.UID, stage string) context.Contex
 	return context.WithValue(ctx, wantedKey{}, spanIDs{trace: TraceID(machine), span: spanID(machine, stage)})
 }
 
-// TraceIDs generates the IDs of a [ProvisioningRecorder]'s spans and random IDs for all other spans. The tracer
+// TraceIDGenerator generates the IDs of a [ProvisioningRecorder]'s spans and random IDs for all other spans. The tracer
 // provider must be configured with it.
-type TraceIDs struct{}
+type TraceIDGenerator struct{}
 
-var _ sdktrace.IDGenerator = TraceIDs{}
+var _ sdktrace.IDGenerator = TraceIDGenerator{}
 
 // NewIDs implements sdktrace.IDGenerator.
-func (TraceIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+func (TraceIDGenerator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	if w, ok := ctx.Value(wantedKey{}).(spanIDs); ok {
 		return w.trace, w.span
 	}
@@ -144,7 +144,7 @@ func (TraceIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 }
 
 // NewSpanID implements sdktrace.IDGenerator.
-func (TraceIDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+func (TraceIDGenerator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	if w, ok := ctx.Value(wantedKey{}).(spanIDs); ok {
 		return w.span
 	}

@@ -16,11 +16,11 @@ import (
 
 // Names of the spans: the whole provisioning and its consecutive stages.
 const (
-	TraceWhole          = "machine: creation to ready"
-	BootstrapData       = "bootstrap data"
-	TraceInfrastructure = "infrastructure"
-	NodeJoin            = "node join"
-	FirstReady          = "first ready"
+	SpanProvisioning   = "machine: creation to ready"
+	SpanBootstrapData  = "bootstrap data"
+	SpanInfrastructure = "infrastructure"
+	SpanNodeJoin       = "node join"
+	SpanFirstReady     = "first ready"
 )
 
 // ProvisioningStage is one span. Its times have the resolution of the API, one second.
@@ -29,7 +29,7 @@ type ProvisioningStage struct {
 	Start, End time.Time
 }
 
-// ProvisioningStages returns the spans of a Machine that is Ready, starting with [TraceWhole]. It returns nil if the
+// ProvisioningStages returns the spans of a Machine that is Ready, starting with [SpanProvisioning]. It returns nil if the
 // Machine is not Ready.
 func ProvisioningStages(m *clusterv1.Machine) []ProvisioningStage {
 	set := condition.Set(m.Status.Conditions)
@@ -37,10 +37,10 @@ func ProvisioningStages(m *clusterv1.Machine) []ProvisioningStage {
 		return nil
 	}
 	start := m.CreationTimestamp.Time
-	stages := []ProvisioningStage{{Name: TraceWhole, Start: start}}
+	stages := []ProvisioningStage{{Name: SpanProvisioning, Start: start}}
 	for _, part := range []struct{ name, until string }{
-		{BootstrapData, clusterv1.MachineBootstrapConfigReadyCondition}, {TraceInfrastructure, clusterv1.MachineInfrastructureReadyCondition},
-		{NodeJoin, clusterv1.MachineNodeReadyCondition}, {FirstReady, clusterv1.MachineReadyCondition},
+		{SpanBootstrapData, clusterv1.MachineBootstrapConfigReadyCondition}, {SpanInfrastructure, clusterv1.MachineInfrastructureReadyCondition},
+		{SpanNodeJoin, clusterv1.MachineNodeReadyCondition}, {SpanFirstReady, clusterv1.MachineReadyCondition},
 	} {
 		end := start
 		if c := set.Get(part.until); c != nil && c.LastTransitionTime.After(start) {
@@ -65,9 +65,9 @@ func spanID(machine types.UID, stage string) trace.SpanID {
 	return trace.SpanID(sum[:8])
 }
 
-// TraceWithin returns a context whose spans belong to the trace of a Machine: o itself or its owner. For other objects
+// WithMachineTrace returns a context whose spans belong to the trace of a Machine: o itself or its owner. For other objects
 // it returns ctx unchanged.
-func TraceWithin(ctx context.Context, o metav1.Object) context.Context {
+func WithMachineTrace(ctx context.Context, o metav1.Object) context.Context {
 	machine := machineOf(o)
 	if machine == "" {
 		return ctx
@@ -77,7 +77,7 @@ func TraceWithin(ctx context.Context, o metav1.Object) context.Context {
 
 func rootOf(machine types.UID) trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{
-		TraceID: TraceID(machine), SpanID: spanID(machine, TraceWhole), TraceFlags: trace.FlagsSampled, Remote: true,
+		TraceID: TraceID(machine), SpanID: spanID(machine, SpanProvisioning), TraceFlags: trace.FlagsSampled, Remote: true,
 	})
 }
 

@@ -45,16 +45,16 @@ func TestOf(t *testing.T) {
 		want   []reconciler.ProvisioningStage
 	}{
 		"whole": {"one stage after the other", whole(), []reconciler.ProvisioningStage{
-			{Name: reconciler.TraceWhole, Start: t0, End: at(26)}, {Name: reconciler.BootstrapData, Start: t0, End: at(3)},
-			{Name: reconciler.TraceInfrastructure, Start: at(3), End: at(10)}, {Name: reconciler.NodeJoin, Start: at(10), End: at(25)},
-			{Name: reconciler.FirstReady, Start: at(25), End: at(26)},
+			{Name: reconciler.SpanProvisioning, Start: t0, End: at(26)}, {Name: reconciler.SpanBootstrapData, Start: t0, End: at(3)},
+			{Name: reconciler.SpanInfrastructure, Start: at(3), End: at(10)}, {Name: reconciler.SpanNodeJoin, Start: at(10), End: at(25)},
+			{Name: reconciler.SpanFirstReady, Start: at(25), End: at(26)},
 		}},
 		"not ready": {"it is on its way", map[string]int{"BootstrapConfigReady": 3}, nil},
 		"out of order": {"a stage that was over before the one before it took no time", map[string]int{"BootstrapConfigReady": 12, "InfrastructureReady": 10, "Ready": 20},
 			[]reconciler.ProvisioningStage{
-				{Name: reconciler.TraceWhole, Start: t0, End: at(20)}, {Name: reconciler.BootstrapData, Start: t0, End: at(12)},
-				{Name: reconciler.TraceInfrastructure, Start: at(12), End: at(12)}, {Name: reconciler.NodeJoin, Start: at(12), End: at(12)},
-				{Name: reconciler.FirstReady, Start: at(12), End: at(20)},
+				{Name: reconciler.SpanProvisioning, Start: t0, End: at(20)}, {Name: reconciler.SpanBootstrapData, Start: t0, End: at(12)},
+				{Name: reconciler.SpanInfrastructure, Start: at(12), End: at(12)}, {Name: reconciler.SpanNodeJoin, Start: at(12), End: at(12)},
+				{Name: reconciler.SpanFirstReady, Start: at(12), End: at(20)},
 			}},
 	}
 	for name, tc := range cases {
@@ -66,7 +66,7 @@ func TestOf(t *testing.T) {
 
 func provider() (*sdktrace.TracerProvider, *tracetest.InMemoryExporter) {
 	spans := tracetest.NewInMemoryExporter()
-	return sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithIDGenerator(reconciler.TraceIDs{})), spans
+	return sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithIDGenerator(reconciler.TraceIDGenerator{})), spans
 }
 
 // TestRecord: one trace, the stages below the whole, and a reconcile of what belongs to the Machine in the same trace.
@@ -76,14 +76,14 @@ func TestRecord(t *testing.T) {
 	r.Record(context.Background(), journeyMachine(whole()))
 	config := &bootstrapv1.KubeadmConfig{}
 	config.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: "m", UID: "u"}}
-	_, pass := p.Tracer("test").Start(reconciler.TraceWithin(context.Background(), config), "pass")
+	_, pass := p.Tracer("test").Start(reconciler.WithMachineTrace(context.Background(), config), "pass")
 	pass.End()
 	list := spans.GetSpans()
 	if len(list) != 6 {
 		t.Fatalf("%d spans", len(list))
 	}
 	root := list[0]
-	if root.Name != reconciler.TraceWhole || root.Parent.IsValid() || !root.StartTime.Equal(t0) || !root.EndTime.Equal(at(26)) {
+	if root.Name != reconciler.SpanProvisioning || root.Parent.IsValid() || !root.StartTime.Equal(t0) || !root.EndTime.Equal(at(26)) {
 		t.Errorf("the whole: %+v", root)
 	}
 	for _, s := range list[1:] {
@@ -91,7 +91,7 @@ func TestRecord(t *testing.T) {
 			t.Errorf("%s is not below the whole", s.Name)
 		}
 	}
-	if list[3].Name != reconciler.NodeJoin || !list[3].StartTime.Equal(at(10)) || !list[3].EndTime.Equal(at(25)) {
+	if list[3].Name != reconciler.SpanNodeJoin || !list[3].StartTime.Equal(at(10)) || !list[3].EndTime.Equal(at(25)) {
 		t.Errorf("a stage: %+v", list[3])
 	}
 }
@@ -173,10 +173,10 @@ func TestFollow(t *testing.T) {
 }
 
 func TestWithin(t *testing.T) {
-	if s := trace.SpanContextFromContext(reconciler.TraceWithin(context.Background(), &clusterv1.Cluster{})); s.IsValid() {
+	if s := trace.SpanContextFromContext(reconciler.WithMachineTrace(context.Background(), &clusterv1.Cluster{})); s.IsValid() {
 		t.Error("a Cluster is not part of a Machine's trace")
 	}
-	if s := trace.SpanContextFromContext(reconciler.TraceWithin(context.Background(), journeyMachine(nil))); s.TraceID() != reconciler.TraceID("u") {
+	if s := trace.SpanContextFromContext(reconciler.WithMachineTrace(context.Background(), journeyMachine(nil))); s.TraceID() != reconciler.TraceID("u") {
 		t.Error("a Machine is part of its own trace")
 	}
 }

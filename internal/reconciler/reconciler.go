@@ -54,7 +54,7 @@ type Reconciler[O Object, S any] struct {
 
 	// starts debounces reconciliations; writes debounces status writes.
 	starts   pacing.Debouncer[client.ObjectKey]
-	writes   pacing.Writes[client.ObjectKey, Event]
+	writes   pacing.WriteDebouncer[client.ObjectKey, Event]
 	failures failures
 	normal   *rate.Limiter
 	metrics  *Metrics
@@ -95,15 +95,15 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 	o := r.New()
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
 		r.forget(req.NamespacedName, err)
-		if apierrors.IsNotFound(err) && r.Gone != nil {
-			return ctrl.Result{}, r.Gone(ctx, req.NamespacedName)
+		if apierrors.IsNotFound(err) && r.OnDeleted != nil {
+			return ctrl.Result{}, r.OnDeleted(ctx, req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if included, err := r.Scope.Includes(ctx, o); err != nil || !included {
 		return ctrl.Result{}, err
 	}
-	ctx = named(ctx, o, r.kind.Kind)
+	ctx = withObjectNames(ctx, o, r.kind.Kind)
 	log := ctrl.LoggerFrom(ctx)
 	if r.Writer.Writes().Stale(o) {
 		r.metrics.skipped(r.Name, r.Writer.KindOf(o))
@@ -123,7 +123,7 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 	err = r.reportReconciled(ctx, o, &plan, err)
 	finish(span, plan, err)
 	if r.plans != nil {
-		r.plans.Keep(PlanKey{r.Name, r.kind.GroupKind(), req.NamespacedName}, plan, err)
+		r.plans.Store(PlanKey{r.Name, r.kind.GroupKind(), req.NamespacedName}, plan, err)
 	}
 	return r.result(log, plan, err)
 }
@@ -158,7 +158,7 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, o O) (plan Plan, err e
 			err = r.unread(ctx, o, r.panicked(ctx, p))
 		}
 	}()
-	if r.DespitePause == nil || !r.DespitePause(o) {
+	if r.ReconcilesPaused == nil || !r.ReconcilesPaused(o) {
 		if p, err := r.isPaused(ctx, o); err != nil || p != (pause{}) {
 			return p.plan(r.kind.Kind, o), err
 		}
@@ -178,7 +178,7 @@ func (r *Reconciler[O, S]) run(ctx context.Context, o O) (Plan, error) {
 	if err != nil {
 		return plan, r.unread(ctx, o, err)
 	}
-	out := r.carryOut(ctx, s, plan)
+	out := r.runActions(ctx, s, plan)
 	report := r.Report(s, plan, out)
 	left, refused, err := r.report(ctx, o, plan, report, out)
 	deleted := out.Err == nil && plan.Idle() && !o.GetDeletionTimestamp().IsZero()
@@ -212,12 +212,12 @@ func (r *Reconciler[O, S]) removeFinalizer(ctx context.Context, o O) error {
 func (r *Reconciler[O, S]) decide(ctx context.Context, s S) (S, Plan, error) {
 	for range maxRounds {
 		plan := r.Decide(s)
-		if len(plan.Ask) == 0 {
+		if len(plan.Reads) == 0 {
 			return s, plan, nil
 		}
-		for _, q := range plan.Ask {
+		for _, q := range plan.Reads {
 			var err error
-			if s, err = r.Answer(ctx, s, q); err != nil {
+			if s, err = r.Read(ctx, s, q); err != nil {
 				return s, plan, fmt.Errorf("finding out %s: %w", q, err)
 			}
 		}

@@ -61,7 +61,7 @@ func newHarness(t *testing.T, objs ...client.Object) *harness {
 			Name: "test", Finalizer: finalizer, New: func() *clusterv1.Machine { return &clusterv1.Machine{} },
 			Observe: func(_ context.Context, m *clusterv1.Machine) (snapshot, error) { return snapshot{machine: m}, nil },
 			Decide:  func(snapshot) reconciler.Plan { return reconciler.Plan{} },
-			Answer: func(_ context.Context, s snapshot, _ reconciler.Question) (snapshot, error) {
+			Read: func(_ context.Context, s snapshot, _ reconciler.ReadRequest) (snapshot, error) {
 				s.answered = true
 				return s, nil
 			},
@@ -247,14 +247,14 @@ func TestQuestionsAreAnsweredBeforeActing(t *testing.T) {
 	h := newHarness(t, machine(nil))
 	h.r.Decide = func(s snapshot) reconciler.Plan {
 		if !s.answered {
-			return reconciler.Plan{Ask: []reconciler.Question{ask{}}}
+			return reconciler.Plan{Reads: []reconciler.ReadRequest{ask{}}}
 		}
 		return reconciler.Plan{Actions: []reconciler.Action{act{"answered"}}}
 	}
 	if _, err := h.reconcile(t); err != nil || !cmp.Equal(h.acted, []string{"answered"}) {
 		t.Errorf("acted %v, error %v", h.acted, err)
 	}
-	h.r.Decide = func(snapshot) reconciler.Plan { return reconciler.Plan{Ask: []reconciler.Question{ask{}}} }
+	h.r.Decide = func(snapshot) reconciler.Plan { return reconciler.Plan{Reads: []reconciler.ReadRequest{ask{}}} }
 	if _, err := h.reconcile(t); fault.KindOf(err) != fault.Bug {
 		t.Errorf("asking for ever is a bug, got %v", err)
 	}
@@ -355,7 +355,7 @@ func TestLateFinalizer(t *testing.T) {
 func TestGone(t *testing.T) {
 	h := newHarness(t, machine(func(m *clusterv1.Machine) { m.Finalizers = nil }))
 	var gone []client.ObjectKey
-	h.r.Gone = func(_ context.Context, key client.ObjectKey) error { gone = append(gone, key); return nil }
+	h.r.OnDeleted = func(_ context.Context, key client.ObjectKey) error { gone = append(gone, key); return nil }
 	if _, err := h.reconcile(t); err != nil || len(gone) > 0 {
 		t.Fatalf("%v, gone %v", err, gone)
 	}

@@ -52,21 +52,21 @@ func (r Referrers) References(mgr ctrl.Manager, filter, name string, c controlle
 	}
 	reader := mgr.GetClient()
 	enqueue := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		return r.requests(ctx, reader, index{name, kind.GroupKind()}, o)
+		return r.requests(ctx, reader, referenceIndex{name, kind.GroupKind()}, o)
 	})
 	return kube.NewReferences(reader, func(u *unstructured.Unstructured) error {
 		return c.Watch(source.Kind[client.Object](mgr.GetCache(), u, enqueue))
 	}).LimitedTo(filter).WithDiagnostics(mgr.GetRESTMapper(), mgr.GetAPIReader()), nil
 }
 
-// index identifies a controller's index of the references of its kind.
-type index struct {
+// referenceIndex identifies a controller's index of the references of its kind.
+type referenceIndex struct {
 	controller string
 	kind       schema.GroupKind
 }
 
 // requests returns the requests for a change of a provider object.
-func (r Referrers) requests(ctx context.Context, c client.Reader, by index, provider client.Object) []reconcile.Request {
+func (r Referrers) requests(ctx context.Context, c client.Reader, by referenceIndex, provider client.Object) []reconcile.Request {
 	if r.Also != nil {
 		if also := r.Also(ctx, provider); len(also) > 0 {
 			return also

@@ -66,7 +66,7 @@ func TestRequestsOfAProviderObject(t *testing.T) { // CL-05
 				u.SetOwnerReferences([]metav1.OwnerReference{tc.owner})
 			}
 			tc.referrer.NewList = func() client.ObjectList { return &clusterv1.MachineList{} }
-			got := tc.referrer.requests(t.Context(), reader, index{"test", schema.GroupKind{Group: core, Kind: "Machine"}}, u)
+			got := tc.referrer.requests(t.Context(), reader, referenceIndex{"test", schema.GroupKind{Group: core, Kind: "Machine"}}, u)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: want -, got +:\n%s", tc.reason, diff)
 			}

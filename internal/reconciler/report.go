@@ -29,7 +29,7 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, plan Plan, report Re
 		}
 		if change != nil {
 			urgency := r.Urgent.urgencyOf(change, reconcileSummary{
-				deleting: !o.GetDeletionTimestamp().IsZero(), acted: len(out.Done) > 0, person: plan.awaitsPerson(),
+				deleting: !o.GetDeletionTimestamp().IsZero(), acted: len(out.Done) > 0, person: plan.needsUser(),
 			})
 			if failed { // the next attempt may be a long time away
 				urgency = pacing.Urgent
@@ -51,7 +51,7 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, plan Plan, report Re
 // write writes a status change and measures its duration.
 func (r *Reconciler[O, S]) write(ctx context.Context, o O, change *kube.StatusChange) error {
 	began := r.now()
-	if err := r.takeOver(ctx, o, change.Want); err != nil {
+	if err := r.transferStatusOwnership(ctx, o, change.Want); err != nil {
 		return err
 	}
 	if err := change.Write(ctx); err != nil {
@@ -64,7 +64,7 @@ func (r *Reconciler[O, S]) write(ctx context.Context, o O, change *kube.StatusCh
 
 // flushEvents records the deferred events and the events in more.
 func (r *Reconciler[O, S]) flushEvents(o O, more []Event) {
-	for _, e := range combined(r.writes.Release(client.ObjectKeyFromObject(o), more)) {
+	for _, e := range mergeEvents(r.writes.Release(client.ObjectKeyFromObject(o), more)) {
 		r.record(o, e)
 	}
 }
@@ -76,7 +76,7 @@ func (r *Reconciler[O, S]) statusChange(o O, status any) (change *kube.StatusCha
 	if err != nil || change == nil || r.Limits == nil {
 		return change, nil, err
 	}
-	kept, refused := r.accepted(o, change.Want)
+	kept, refused := r.pruneRejected(o, change.Want)
 	if refused == nil {
 		return change, nil, nil
 	}
@@ -84,10 +84,10 @@ func (r *Reconciler[O, S]) statusChange(o O, status any) (change *kube.StatusCha
 	return change, refused, err
 }
 
-// takeOver transfers the ownership of status fields from the field managers of the reference implementation before
+// transferStatusOwnership transfers the ownership of status fields from the field managers of the reference implementation before
 // the controller writes its own status. It transfers all fields but only those conditions that the controller
 // itself writes, because unrelated programs may own the others.
-func (r *Reconciler[O, S]) takeOver(ctx context.Context, o O, want map[string]any) error {
+func (r *Reconciler[O, S]) transferStatusOwnership(ctx context.Context, o O, want map[string]any) error {
 	var types []string
 	list, _ := want["conditions"].([]any)
 	for _, item := range list {
@@ -106,10 +106,10 @@ func (r *Reconciler[O, S]) takeOver(ctx context.Context, o O, want map[string]an
 // unread writes the status of an object that could not be read or for which no plan could be computed, once the
 // failure persists. It returns the error.
 func (r *Reconciler[O, S]) unread(ctx context.Context, o O, failed error) error {
-	if r.Unread == nil || ctx.Err() != nil || fault.KindOf(failed) == fault.Conflict || !r.failures.lasts(client.ObjectKeyFromObject(o), r.now(), failed) {
+	if r.ReportFailure == nil || ctx.Err() != nil || fault.KindOf(failed) == fault.Conflict || !r.failures.lasts(client.ObjectKeyFromObject(o), r.now(), failed) {
 		return failed
 	}
-	if _, _, err := r.report(ctx, o, Plan{}, r.Unread(o, r.now(), failed), Outcome{Err: failed}); err != nil {
+	if _, _, err := r.report(ctx, o, Plan{}, r.ReportFailure(o, r.now(), failed), Outcome{Err: failed}); err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("writing the status of what could not be read failed", "error", err.Error())
 	}
 	return failed

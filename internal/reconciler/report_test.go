@@ -124,7 +124,7 @@ func newPaced(t *testing.T) *paced {
 		}).Build()
 	p.r = &Reconciler[*clusterv1.Machine, *clusterv1.Machine]{
 		Client: p.client, Writer: kube.NewWriter(p.client, "test"), Now: func() time.Time { return p.now }, Events: p.records,
-		writes: pacing.Writes[client.ObjectKey, Event]{Interval: time.Second},
+		writes: pacing.WriteDebouncer[client.ObjectKey, Event]{Interval: time.Second},
 		Controller: Controller[*clusterv1.Machine, *clusterv1.Machine]{
 			Name: "test", New: func() *clusterv1.Machine { return &clusterv1.Machine{} },
 			Urgent:  Urgent{Fields: []string{"nodeRef"}, Conditions: []string{clusterv1.ReadyCondition}},
@@ -411,7 +411,7 @@ func TestUrgencyOfDeletion(t *testing.T) { // FG-03
 		want   pacing.Urgency
 	}{
 		"new":                  {nil, reconcileSummary{}, pacing.Initial},
-		"deleted":              {running, reconcileSummary{deleting: true}, pacing.Ending},
+		"deleted":              {running, reconcileSummary{deleting: true}, pacing.DeletionStarted},
 		"deleted, for persons": {running, reconcileSummary{deleting: true, person: true}, pacing.InitialUserAction},
 		"reported":             {going, reconcileSummary{deleting: true}, pacing.Deferrable},
 	} {

@@ -46,7 +46,7 @@ func (s Scope) Includes(ctx context.Context, o client.Object) (bool, error) {
 		return true, nil
 	}
 	key := client.ObjectKey{Namespace: o.GetNamespace(), Name: name}
-	if cluster, err := kube.Cluster(ctx, s.Cached, key); err != nil || cluster != nil {
+	if cluster, err := kube.GetCluster(ctx, s.Cached, key); err != nil || cluster != nil {
 		return err == nil && s.HasLabel(cluster), err
 	}
 	cluster := &metav1.PartialObjectMetadata{}

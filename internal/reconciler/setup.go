@@ -56,8 +56,8 @@ type Setup struct {
 	Work WorkTracker
 	// Plans stores the last plan of every object. It may be nil.
 	Plans PlanStore
-	// World replaces the clock, random numbers and queues. The zero value uses the ones of this process.
-	World Environment
+	// Environment replaces the clock, random numbers and queues. The zero value uses the ones of this process.
+	Environment Environment
 }
 
 // Environment contains the inputs of a controller other than the API. Simulations that run controllers on a copy of a
@@ -72,15 +72,15 @@ type Environment struct {
 }
 
 func (s Setup) Clock() func() time.Time {
-	if s.World.Now != nil {
-		return s.World.Now
+	if s.Environment.Now != nil {
+		return s.Environment.Now
 	}
 	return time.Now
 }
 
 func (s Setup) Random() func(n int) int {
-	if s.World.Intn != nil {
-		return s.World.Intn
+	if s.Environment.Intn != nil {
+		return s.Environment.Intn
 	}
 	return rand.IntN
 }
@@ -96,7 +96,7 @@ type PlanKey struct {
 type PlanStore interface {
 	// Keep stores a controller's plan for an object. The error failed explains why the plan could not be computed
 	// or completed.
-	Keep(by PlanKey, p Plan, failed error)
+	Store(by PlanKey, p Plan, failed error)
 	// Drop removes the plans for an object that no longer exists.
 	Drop(kind schema.GroupKind, key client.ObjectKey)
 }
@@ -110,7 +110,7 @@ type WorkTracker interface {
 
 func (s Setup) Options() controller.Options {
 	options := options(s.Concurrency)
-	options.NewQueue = s.World.Queue
+	options.NewQueue = s.Environment.Queue
 	return options
 }
 
@@ -148,17 +148,17 @@ func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, 
 	kind, _ := apiutil.GVKForObject(c.New(), s.Manager.GetScheme()) // objects of a kind that is not in the scheme cannot be read
 	r := &Reconciler[O, S]{
 		Controller: c, Client: s.Manager.GetClient(), Writer: s.Writer(c.Name), Live: s.Manager.GetAPIReader(), Scope: s.Scope(),
-		Limits: s.Limits, Now: s.World.Now,
+		Limits: s.Limits, Now: s.Environment.Now,
 		work: s.Work, plans: s.Plans, kind: kind,
-		Events: s.Manager.GetEventRecorder(kube.Prefix + c.Name),
+		Events: s.Manager.GetEventRecorder(kube.ManagerPrefix + c.Name),
 		starts: pacing.Debouncer[client.ObjectKey]{Interval: s.ReconcileInterval},
-		writes: pacing.Writes[client.ObjectKey, Event]{Interval: s.StatusInterval},
+		writes: pacing.WriteDebouncer[client.ObjectKey, Event]{Interval: s.StatusInterval},
 		normal: s.NormalEvents, metrics: s.Metrics, tracer: s.Tracer,
 	}
 	if s.Process != nil {
 		w := kube.NewWriter(s.Process.GetClient(), c.Name)
 		w.ShareWritesWith(s.Writes)
-		r.ReportBy(w, s.Process.GetEventRecorder(kube.Prefix+c.Name))
+		r.ReportBy(w, s.Process.GetEventRecorder(kube.ManagerPrefix+c.Name))
 	}
 	return r
 }

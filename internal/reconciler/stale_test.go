@@ -65,7 +65,7 @@ func newLate(t *testing.T, seed uint64, window time.Duration) *late {
 		},
 	})
 	l.r = &Reconciler[*clusterv1.Machine, *clusterv1.Machine]{
-		Client: c, Writer: kube.NewWriter(c, "test"), Now: func() time.Time { return l.now }, writes: pacing.Writes[client.ObjectKey, Event]{Interval: window},
+		Client: c, Writer: kube.NewWriter(c, "test"), Now: func() time.Time { return l.now }, writes: pacing.WriteDebouncer[client.ObjectKey, Event]{Interval: window},
 		Controller: Controller[*clusterv1.Machine, *clusterv1.Machine]{
 			Name: "test", Finalizer: "test/finalizer", New: func() *clusterv1.Machine { return &clusterv1.Machine{} },
 			Observe: func(_ context.Context, m *clusterv1.Machine) (*clusterv1.Machine, error) { return m, nil },

@@ -44,13 +44,13 @@ func (u Urgent) urgencyOf(change *kube.StatusChange, c reconcileSummary) pacing.
 	case isInitial(have, c.deleting) && c.person:
 		return pacing.InitialUserAction
 	case isInitial(have, c.deleting) && c.deleting:
-		return pacing.Ending
+		return pacing.DeletionStarted
 	case isInitial(have, c.deleting):
 		return pacing.Initial
 	case u.explains(have, want):
 		return pacing.Explanatory
 	case c.acted:
-		return pacing.Underway
+		return pacing.InProgress
 	}
 	return pacing.Deferrable
 }

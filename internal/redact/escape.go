@@ -17,7 +17,7 @@ func Escape(s string) string {
 	var out strings.Builder
 	for _, r := range s {
 		if isControl(r) {
-			out.WriteString(shown(r))
+			out.WriteString(escaped(r))
 		} else {
 			out.WriteRune(r)
 		}
@@ -30,7 +30,7 @@ func isControl(r rune) bool {
 	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
 }
 
-func shown(r rune) string { return strings.Trim(strconv.QuoteRuneToASCII(r), "'") }
+func escaped(r rune) string { return strings.Trim(strconv.QuoteRuneToASCII(r), "'") }
 
 // EscapeWriter escapes text like [Escape] and writes it to a terminal. It is safe for concurrent use.
 type EscapeWriter struct {
@@ -53,7 +53,7 @@ func (w *EscapeWriter) Write(p []byte) (int, error) {
 	for len(in) > 0 && utf8.FullRune(in) {
 		r, size := utf8.DecodeRune(in)
 		if isControl(r) {
-			out = append(out, shown(r)...)
+			out = append(out, escaped(r)...)
 		} else {
 			out = append(out, in[:size]...)
 		}

@@ -10,15 +10,15 @@ const (
 	// It does not match names that merely contain such a word: tokens, token-ttl, AWS_ACCESS_KEY_ID.
 	secretName = `(?i:(?:password|passwd|passphrase|passcode|pgpass|pwd|psk|secret|token|credentials?|cookie|signature|` +
 		`(?:api|access|private|encryption|certificate|secret|account|shared)[_-]?key)[_-]?\d*|\b(?:pass|auth|sig)|[_-](?:pass|auth|sig))`
-	// closed matches the end of a quoted name, also inside a string.
-	closed = `\\?["']?`
-	// quoted matches a quoted value, also inside a string and with the closing quote missing.
-	quoted = `"(?:[^"\\\n]|\\.)*"?|'[^'\n]*'?|\\"(?:[^"\\\n]|\\[^"\n])*\\?"?`
-	// equals matches the assignment between a name and its value in a program or a configuration. `NAME= command` in a
+	// closingQuote matches the end of a quoted name, also inside a string.
+	closingQuote = `\\?["']?`
+	// quotedValue matches a quoted value, also inside a string and with the closing quote missing.
+	quotedValue = `"(?:[^"\\\n]|\\.)*"?|'[^'\n]*'?|\\"(?:[^"\\\n]|\\[^"\n])*\\?"?`
+	// assignment matches the assignment between a name and its value in a program or a configuration. `NAME= command` in a
 	// shell assigns an empty value, so without a space before the operator none may follow it.
-	equals = `(?:[ \t]+:?=[=>]?[ \t]*|:?=[=>]?)`
+	assignment = `(?:[ \t]+:?=[=>]?[ \t]*|:?=[=>]?)`
 	// headerName matches the start of an authorization header, up to the credentials.
-	headerName = `(?i:\bauthorization)` + closed + `[ \t]*[:=][ \t]*["']?`
+	headerName = `(?i:\bauthorization)` + closingQuote + `[ \t]*[:=][ \t]*["']?`
 )
 
 // forms match secrets. The first group of an expression precedes the secret and the second follows it; both are
@@ -40,10 +40,10 @@ var forms = []*regexp.Regexp{
 	regexp.MustCompile(`(` + headerName + `(?:(?i:basic|bearer|negotiate|token|digest|aws4-hmac-sha256)[ \t]+)?)[^\s"']+`),
 	regexp.MustCompile(`(?m:((?i:\bcookie:[ \t]*))[^"'\n]+)`),
 	regexp.MustCompile(`(\b(?i:bearer)[ \t]+)[\w.~+/=-]{16,}`),
-	regexp.MustCompile(`(` + secretName + closed + equals + `)(?:` + quoted + `|[^\s"'\\]\S*)`),
+	regexp.MustCompile(`(` + secretName + closingQuote + assignment + `)(?:` + quotedValue + `|[^\s"'\\]\S*)`),
 	// A path before a colon is excluded, because it is usually the file that an error message is about.
-	regexp.MustCompile(`(?m:((?:^|[^\w./-])[\w.-]*` + secretName + closed + `[ \t]*:[ \t]*)(?:` + quoted + `|[^\s"'\\=]\S*))`),
-	regexp.MustCompile(`(?m:((?:^|[\s"'\[=,(])--?[\w.-]*` + secretName + closed + `(?:,[ \t]*|[ \t]+))(?:` + quoted + `|[^\s"'\\-]\S*))`),
+	regexp.MustCompile(`(?m:((?:^|[^\w./-])[\w.-]*` + secretName + closingQuote + `[ \t]*:[ \t]*)(?:` + quotedValue + `|[^\s"'\\=]\S*))`),
+	regexp.MustCompile(`(?m:((?:^|[\s"'\[=,(])--?[\w.-]*` + secretName + closingQuote + `(?:,[ \t]*|[ \t]+))(?:` + quotedValue + `|[^\s"'\\-]\S*))`),
 }
 
 // certificateKey matches the key that encrypts the certificates of a control plane. The same digits after publicHash
@@ -64,5 +64,5 @@ func hideKeys(text string) string {
 
 var endsLikeSecret = regexp.MustCompile(secretName + `$|\.key$`)
 
-// IsNamed reports whether a name or a file path ends like the name of a secret.
-func IsNamed(name string) bool { return endsLikeSecret.MatchString(name) }
+// IsSecretName reports whether a name or a file path ends like the name of a secret.
+func IsSecretName(name string) bool { return endsLikeSecret.MatchString(name) }

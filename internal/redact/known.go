@@ -6,19 +6,19 @@ import (
 )
 
 const (
-	// leastKnown is the minimum length of a secret that [MaskSecrets] masks, in bytes. Shorter strings are parts of
+	// minSecretBytes is the minimum length of a secret that [MaskSecrets] masks, in bytes. Shorter strings are parts of
 	// ordinary words.
-	leastKnown = 6
-	// leastOpaque is the minimum length of a word that [FindOpaqueWords] returns, in bytes.
-	leastOpaque = 16
+	minSecretBytes = 6
+	// minOpaqueBytes is the minimum length of a word that [FindOpaqueWords] returns, in bytes.
+	minOpaqueBytes = 16
 	// digitShare limits the number of characters per digit in an opaque word without upper-case letters. Generated
 	// object names have fewer digits.
 	digitShare = 8
 )
 
-// Named returns the secrets in a text that have the form of a secret or are assigned to the name of one. References to
+// FindNamedSecrets returns the secrets in a text that have the form of a secret or are assigned to the name of one. References to
 // variables are skipped.
-func Named(text string) []string {
+func FindNamedSecrets(text string) []string {
 	var out []string
 	for _, key := range certificateKey.FindAllString(text, -1) {
 		if !strings.HasPrefix(key, publicHash) {
@@ -45,7 +45,7 @@ func Named(text string) []string {
 }
 
 func isValue(word string) bool {
-	return len(word) >= leastKnown && !strings.HasPrefix(word, "$") && !strings.HasPrefix(word, "-----") && !isPath(word)
+	return len(word) >= minSecretBytes && !strings.HasPrefix(word, "$") && !strings.HasPrefix(word, "-----") && !isPath(word)
 }
 
 // isPath reports whether a word is a file, a URL or an image. Base64 with slashes is not one, because it also contains
@@ -76,7 +76,7 @@ func isSeparator(r rune) bool {
 }
 
 func isOpaque(word string) bool {
-	if len(word) < leastOpaque || isPath(word) {
+	if len(word) < minOpaqueBytes || isPath(word) {
 		return false
 	}
 	digits, letters, upper := 0, 0, false
@@ -97,7 +97,7 @@ func isOpaque(word string) bool {
 func MaskSecrets(text string, secrets []string) string {
 	hidden := make([]bool, len(text))
 	for _, s := range secrets {
-		if len(s) < leastKnown {
+		if len(s) < minSecretBytes {
 			continue
 		}
 		for from, marked := 0, 0; ; from++ {

@@ -18,7 +18,7 @@ func Public(log string, most int) string {
 	log = Tail(log, most)
 	var out []string
 	for _, line := range strings.Split(log, "\n") {
-		start := wellKnown.FindString(line)
+		start := trustedLine.FindString(line)
 		if start == "" {
 			out = append(out, publicLine(line))
 			continue
@@ -30,8 +30,8 @@ func Public(log string, most int) string {
 }
 
 var (
-	// wellKnown matches the start of lines written by kubeadm, by programs that log like Kubernetes, and by Slipway.
-	wellKnown = regexp.MustCompile(`^\s*(?:\[[a-z-]+\] |\[(?:ERROR|WARNING) [\w./-]+\]: |To see the stack trace of this error execute with --v=|error execution phase [\w/-]+: |[IWEF]\d{4} [\d:.]+\s+\d+ [\w.-]+:\d+\] |slipway: )`)
+	// trustedLine matches the start of lines written by kubeadm, by programs that log like Kubernetes, and by Slipway.
+	trustedLine = regexp.MustCompile(`^\s*(?:\[[a-z-]+\] |\[(?:ERROR|WARNING) [\w./-]+\]: |To see the stack trace of this error execute with --v=|error execution phase [\w/-]+: |[IWEF]\d{4} [\d:.]+\s+\d+ [\w.-]+:\d+\] |slipway: )`)
 	// tracedCommand matches a command that a shell traces before running it.
 	tracedCommand = regexp.MustCompile(`^(\++ )(.*)$`)
 	// pair matches a name and its value in one word.

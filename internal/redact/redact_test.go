@@ -171,7 +171,7 @@ password: short
 tokens: 3
 tokenFile: /etc/token
 ` + key
-	got := redact.Named(text)
+	got := redact.FindNamedSecrets(text)
 	for _, value := range []string{"hunter 2", "hunter3hunter3", "hunter4", strings.Repeat("A", 64)} {
 		if hidden := redact.MaskSecrets("x "+value+" y", got); hidden != "x *** y" {
 			t.Errorf("%q is shown as %q; known are %q", value, hidden, got)
@@ -199,7 +199,7 @@ func BenchmarkNamed(b *testing.B) {
 	text := strings.Repeat("- path: /etc/kubernetes/pki/ca.crt\n  content: Zm9vYmFyYmF6cXV1eA password: hunter2\n", 1<<20/90)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		redact.Named(text)
+		redact.FindNamedSecrets(text)
 	}
 }
 

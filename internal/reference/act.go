@@ -14,7 +14,7 @@ import (
 func Act(ctx context.Context, w *kube.Writer, action reconciler.Action, links ...Link) error {
 	for _, l := range links {
 		switch a := action.(type) {
-		case Own:
+		case SetOwner:
 			if a.Role == l.Name {
 				return w.Patch(ctx, l.Object().Unstructured, func(o client.Object) { l.own(o) })
 			}

@@ -17,16 +17,16 @@ const missingRecheck = 30 * time.Second
 
 // The actions of controllers with links. Each may be repeated.
 type (
-	// Own adds the owner reference and the cluster label to the object.
-	Own struct{ Owner, Role, Kind, Name string }
+	// SetOwner adds the owner reference and the cluster label to the object.
+	SetOwner struct{ Owner, Role, Kind, Name string }
 	// Delete deletes the object.
 	Delete struct{ Owner, Role, Kind, Name string }
 )
 
 // Independent marks actions that may run in parallel.
-func (Own) Independent() {}
+func (SetOwner) Independent() {}
 
-func (a Own) String() string {
+func (a SetOwner) String() string {
 	return fmt.Sprintf("own %s %s: it is the %s's %s", a.Kind, a.Name, a.Owner, a.Role)
 }
 
@@ -46,11 +46,11 @@ func (l Link) Decide(p *reconciler.Plan) {
 		p.WaitFor(clusterv1.ObjectDoesNotExistReason, "Waiting for %s to be created", l).For(l.Ref.Kind, l.Ref.Name).ToChange("")
 		p.RecheckIn(missingRecheck)
 	case presence == contract.Found && l.conflictingController() == nil && !l.isOwned():
-		p.Do(Own{Owner: l.Owner.Kind, Role: l.Name, Kind: l.Ref.Kind, Name: l.Ref.Name})
+		p.Do(SetOwner{Owner: l.Owner.Kind, Role: l.Name, Kind: l.Ref.Kind, Name: l.Ref.Name})
 	case problem != "":
-		l.waitForPerson(p, "ReferenceUnreadable", problem)
+		l.waitForUser(p, "ReferenceUnreadable", problem)
 	case !l.IsDone():
-		p.WaitFor("WaitingForProvider", "%s", l.unfinished()).For(l.Ref.Kind, l.Ref.Name).ToChange(l.awaitedField())
+		p.WaitFor("WaitingForProvider", "%s", l.awaitedFieldText()).For(l.Ref.Kind, l.Ref.Name).ToChange(l.awaitedField())
 	}
 }
 
@@ -58,15 +58,15 @@ func (l Link) Decide(p *reconciler.Plan) {
 func (l Link) Delete(p *reconciler.Plan, reason string) {
 	switch l.Remove(p) {
 	case contract.Unreadable:
-		l.waitForPerson(p, reason, l.Problem())
+		l.waitForUser(p, reason, l.Problem())
 	case contract.Found:
-		p.WaitFor(reason, "Waiting for %s to be deleted%s", l, l.Held()).For(l.Ref.Kind, l.Ref.Name).ToChange("")
+		p.WaitFor(reason, "Waiting for %s to be deleted%s", l, l.FinalizersText()).For(l.Ref.Kind, l.Ref.Name).ToChange("")
 	}
 }
 
-// Held returns a message with the foreign finalizers that block the deletion of the object; see
+// FinalizersText returns a message with the foreign finalizers that block the deletion of the object; see
 // [reconciler.ForeignFinalizersText].
-func (l Link) Held() string {
+func (l Link) FinalizersText() string {
 	if l.Presence() != contract.Found {
 		return ""
 	}
@@ -87,7 +87,7 @@ func (l Link) Remove(p *reconciler.Plan) contract.Presence {
 	}
 }
 
-func (l Link) waitForPerson(p *reconciler.Plan, reason, problem string) {
+func (l Link) waitForUser(p *reconciler.Plan, reason, problem string) {
 	p.WaitFor(reason, "%s", problem).For(l.Ref.Kind, l.Ref.Name).UntilUserActs()
 	if l.Object().Problem != "" { // an unreadable object is not watched
 		p.RecheckIn(missingRecheck)
@@ -103,8 +103,8 @@ func (l Link) awaitedField() string {
 	return c.Flag.Path()
 }
 
-// unfinished returns the message for a wait until the object sets the awaited field.
-func (l Link) unfinished() string {
+// awaitedFieldText returns the message for a wait until the object sets the awaited field.
+func (l Link) awaitedFieldText() string {
 	if c := l.View.Completion(); c.Unnamed() {
 		return fmt.Sprintf("Waiting for %s to set %s: it reports %s", l, l.awaitedField(), c.Flag.Path())
 	}

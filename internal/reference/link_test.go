@@ -98,7 +98,7 @@ func TestLink(t *testing.T) { // CL-06, CL-16, CT-07, MA-05, MA-06, MA-07
 		reason  string
 		s       snapshot
 		want    []string
-		verdict condition.Verdict
+		verdict condition.Result
 	}{
 		"not set": {"the owner may do without", world(reached, func(s *snapshot) { s.ref = clusterv1.ContractVersionedObjectReference{} }),
 			nil, condition.True("Ready")},
@@ -164,7 +164,7 @@ func TestLink(t *testing.T) { // CL-06, CL-16, CT-07, MA-05, MA-06, MA-07
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(tc.verdict, tc.s.link().Verdict()); diff != "" {
+			if diff := cmp.Diff(tc.verdict, tc.s.link().ComputeCondition()); diff != "" {
 				t.Errorf("%s: condition (-want +got):\n%s", tc.reason, diff)
 			}
 			events := reference.Events(nil, tc.s.link())
@@ -214,7 +214,7 @@ func TestFailure(t *testing.T) { // CT-08, MA-07
 	if f := reference.Failure(l); f != want {
 		t.Errorf("of any contract: %v", f)
 	}
-	if v := l.Verdict(); v != condition.False("NotReady", "FooMachine status.initialization.provisioned is false, and it reports a failure: Bad: broke") {
+	if v := l.ComputeCondition(); v != condition.False("NotReady", "FooMachine status.initialization.provisioned is false, and it reports a failure: Bad: broke") {
 		t.Errorf("%v", v)
 	}
 }

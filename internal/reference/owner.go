@@ -51,5 +51,5 @@ func (l Link) own(o metav1.Object) {
 			return ref.Controller != nil && *ref.Controller
 		}))
 	}
-	ownership.Own(o, l.ownerReference())
+	ownership.AddOwner(o, l.ownerReference())
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Verdict returns the owner's condition for the object. If the reference is not set, Reached decides whether the
+// ComputeCondition returns the owner's condition for the object. If the reference is not set, Reached decides whether the
 // owner needs the object.
-func (l Link) Verdict() condition.Verdict {
+func (l Link) ComputeCondition() condition.Result {
 	switch presence := l.Presence(); {
 	case presence == contract.NotSet && l.Reached:
 		return condition.True(l.DoneReason)
@@ -25,7 +25,7 @@ func (l Link) Verdict() condition.Verdict {
 	case presence == contract.Missing:
 		return l.missing()
 	case l.View.Completion().Unnamed():
-		return condition.False(l.NotDoneReason, l.unfinished())
+		return condition.False(l.NotDoneReason, l.awaitedFieldText())
 	}
 	return l.mirror()
 }
@@ -35,7 +35,7 @@ func (l Link) lostText() string {
 	return fmt.Sprintf("%s has been deleted while it was in use: restore it, or delete %s %s", l, l.Owner.Kind, l.From.GetName())
 }
 
-func (l Link) missing() condition.Verdict {
+func (l Link) missing() condition.Result {
 	switch {
 	case !l.From.GetDeletionTimestamp().IsZero():
 		return condition.False(clusterv1.ObjectDeletedReason, l.Ref.Kind+" has been deleted")
@@ -47,7 +47,7 @@ func (l Link) missing() condition.Verdict {
 
 // mirror returns the mirrored condition of the object. If the object does not have the condition, the verdict
 // depends on whether the object is done.
-func (l Link) mirror() condition.Verdict {
+func (l Link) mirror() condition.Result {
 	o := l.Object()
 	f := o.Condition(l.Source)
 	if f.Presence() == contract.Missing && o.Contract == contract.V1Beta1 { // v1beta1 objects have no other condition
@@ -57,7 +57,7 @@ func (l Link) mirror() condition.Verdict {
 		return condition.Unknown(clusterv1.InvalidConditionReportedReason, err.Error())
 	}
 	if c, ok := f.Get(); ok {
-		return condition.Verdict{Status: c.Status, Reason: c.Reason, Message: c.Message}
+		return condition.Result{Status: c.Status, Reason: c.Reason, Message: c.Message}
 	}
 	failure := l.failure()
 	if l.IsDone() || l.Reached && failure == (contract.Failure{}) {
@@ -88,8 +88,8 @@ func Events(before condition.Set, links ...Link) []reconciler.Event {
 
 // Legacy returns the v1beta1 condition for the role's condition. The argument waiting is its v1beta1 reason while
 // the object is not done.
-func (r Role) Legacy(conditionType clusterv1.ConditionType, waiting string) condition.Legacy {
-	return condition.Legacy{Type: conditionType, From: r.Condition, Severity: severity, Reason: func(reason string) string {
+func (r Role) Legacy(conditionType clusterv1.ConditionType, waiting string) condition.V1Beta1Row {
+	return condition.V1Beta1Row{Type: conditionType, From: r.Condition, Severity: severity, Reason: func(reason string) string {
 		switch reason {
 		case r.NotDoneReason:
 			return waiting

@@ -26,8 +26,8 @@ type ComponentOptions struct {
 	Image string
 }
 
-// unit is a Deployment with all objects that it needs.
-type unit struct {
+// managerWorkload is a Deployment with all objects that it needs.
+type managerWorkload struct {
 	ComponentOptions
 	name, namespace string
 	// providers is the value of --providers. Empty: all providers.
@@ -50,7 +50,7 @@ func Providers() []providerset.Set {
 // the provider label and, if they are namespaced, the provider's namespace.
 func ProviderObjects(set providerset.Set, o ComponentOptions) ([]*unstructured.Unstructured, error) {
 	name := rbac.RoleOf(set.Name)
-	u := unit{ComponentOptions: o, name: name, namespace: name + "-system", providers: string(set.Name), sets: []providerset.Set{set}}
+	u := managerWorkload{ComponentOptions: o, name: name, namespace: name + "-system", providers: string(set.Name), sets: []providerset.Set{set}}
 	if set.Name == providerset.Core {
 		u.namespace = rbac.Namespace
 	}
@@ -72,7 +72,7 @@ func ProviderObjects(set providerset.Set, o ComponentOptions) ([]*unstructured.U
 // ManagerObjects returns one manager that runs all providers, including the simulated backend. It is applied without
 // clusterctl.
 func ManagerObjects(o ComponentOptions) ([]*unstructured.Unstructured, error) {
-	u := unit{ComponentOptions: o, name: rbac.ServiceAccount, namespace: rbac.Namespace, sets: providerset.All()}
+	u := managerWorkload{ComponentOptions: o, name: rbac.ServiceAccount, namespace: rbac.Namespace, sets: providerset.All()}
 	objects, err := u.objects()
 	if err != nil {
 		return nil, fmt.Errorf("components of all providers: %w", err)
@@ -80,7 +80,7 @@ func ManagerObjects(o ComponentOptions) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-func (u unit) objects() ([]*unstructured.Unstructured, error) {
+func (u managerWorkload) objects() ([]*unstructured.Unstructured, error) {
 	rights := rbac.Rights{Sets: u.sets, PodNamespace: u.namespace}
 	roles, err := rbac.Objects(rights)
 	if err != nil {
@@ -103,7 +103,7 @@ func (u unit) objects() ([]*unstructured.Unstructured, error) {
 	parts = append(parts, u.parts(rights.ServiceAccount())...)
 	out := roles
 	for _, part := range parts {
-		o, err := plain(part)
+		o, err := toUnstructured(part)
 		if err != nil {
 			return nil, err
 		}
@@ -113,19 +113,19 @@ func (u unit) objects() ([]*unstructured.Unstructured, error) {
 }
 
 // namespaceLabels returns the Pod Security labels that make the API server reject Pods with more privileges.
-func (u unit) namespaceLabels() map[string]string {
+func (u managerWorkload) namespaceLabels() map[string]string {
 	return map[string]string{api.EnforceLevelLabel: string(api.LevelRestricted)}
 }
 
-func (u unit) serviceAccount(name string) *corev1.ServiceAccount {
+func (u managerWorkload) serviceAccount(name string) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{
 		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "ServiceAccount"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: name},
 	}
 }
 
-// plain returns the object as it appears in a manifest.
-func plain(o runtime.Object) (*unstructured.Unstructured, error) {
+// toUnstructured returns the object as it appears in a manifest.
+func toUnstructured(o runtime.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return nil, fmt.Errorf("writing %s: %w", o.GetObjectKind().GroupVersionKind().Kind, err)

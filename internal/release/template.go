@@ -14,11 +14,11 @@ import (
 
 // Variables of a template.
 const (
-	clusterName = "${CLUSTER_NAME}"
-	namespace   = "${NAMESPACE}"
-	version     = "${KUBERNETES_VERSION}"
-	planes      = "${CONTROL_PLANE_MACHINE_COUNT}"
-	workers     = "${WORKER_MACHINE_COUNT}"
+	clusterName       = "${CLUSTER_NAME}"
+	namespaceVariable = "${NAMESPACE}"
+	versionVariable   = "${KUBERNETES_VERSION}"
+	planes            = "${CONTROL_PLANE_MACHINE_COUNT}"
+	workers           = "${WORKER_MACHINE_COUNT}"
 	// Network is the first half of an IPv4 /16 address.
 	Network = "LOCAL_NETWORK"
 )
@@ -72,7 +72,7 @@ func (f Flavor) Objects(examples fs.FS) ([]*unstructured.Unstructured, error) {
 			count = planes
 		}
 		o.Object = f.replaced(o.Object, count).(map[string]any)
-		o.SetNamespace(namespace)
+		o.SetNamespace(namespaceVariable)
 	}
 	return out, nil
 }
@@ -102,7 +102,7 @@ func (f Flavor) replaced(value any, count string) any {
 			case "replicas":
 				v[key] = count
 			case "version":
-				v[key] = version
+				v[key] = versionVariable
 			default:
 				v[key] = f.replaced(v[key], count)
 			}

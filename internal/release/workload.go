@@ -33,21 +33,25 @@ const (
 	dataFolder, temporaryFolder = "/data", "/tmp"
 )
 
-func (u unit) service() string { return strings.Replace(u.name, "slipway-", "slipway-webhook-", 1) }
+func (u managerWorkload) service() string {
+	return strings.Replace(u.name, "slipway-", "slipway-webhook-", 1)
+}
 
 // labels returns the labels that select the Pods.
-func (u unit) labels() map[string]string {
+func (u managerWorkload) labels() map[string]string {
 	return map[string]string{"app.kubernetes.io/name": "slipway", "app.kubernetes.io/component": strings.TrimPrefix(u.name, "slipway-")}
 }
 
-func (u unit) selector() *metav1.LabelSelector { return &metav1.LabelSelector{MatchLabels: u.labels()} }
+func (u managerWorkload) selector() *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: u.labels()}
+}
 
-func (u unit) meta(name string) metav1.ObjectMeta {
+func (u managerWorkload) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: u.namespace, Name: name, Labels: u.labels()}
 }
 
 // parts returns the Deployment and its accompanying objects.
-func (u unit) parts(account string) []runtime.Object {
+func (u managerWorkload) parts(account string) []runtime.Object {
 	return []runtime.Object{
 		&corev1.Service{
 			TypeMeta: metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Service"}, ObjectMeta: u.meta(u.service()),
@@ -64,7 +68,7 @@ func (u unit) parts(account string) []runtime.Object {
 
 // networkPolicy allows ingress only to the ports that the Pods serve. Egress is not limited, because workload clusters
 // can be anywhere.
-func (u unit) networkPolicy() *networkingv1.NetworkPolicy {
+func (u managerWorkload) networkPolicy() *networkingv1.NetworkPolicy {
 	var ports []networkingv1.NetworkPolicyPort
 	for _, port := range []int32{webhookPort, diagnosticsPort, healthPort} {
 		ports = append(ports, networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(port))})
@@ -78,7 +82,7 @@ func (u unit) networkPolicy() *networkingv1.NetworkPolicy {
 	}
 }
 
-func (u unit) deployment(account string) *appsv1.Deployment {
+func (u managerWorkload) deployment(account string) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"}, ObjectMeta: u.meta(u.name),
 		Spec: appsv1.DeploymentSpec{
@@ -109,7 +113,7 @@ func emptyDir(name string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
 }
 
-func (u unit) container() corev1.Container {
+func (u managerWorkload) container() corev1.Container {
 	return corev1.Container{
 		Name: container, Image: u.Image + ":" + u.Version, ImagePullPolicy: corev1.PullIfNotPresent, Args: u.arguments(),
 		Env: []corev1.EnvVar{
@@ -142,7 +146,7 @@ func probe(path string, failures int32) *corev1.Probe {
 }
 
 // arguments returns the arguments of the manager. The variables are the same as in Cluster API's core provider.
-func (u unit) arguments() []string {
+func (u managerWorkload) arguments() []string {
 	args := []string{
 		"manager", "--leader-elect", "--webhook-service=" + u.service(), "--webhook-port=" + strconv.Itoa(webhookPort),
 		"--health-addr=:" + strconv.Itoa(healthPort), "--data-dir=" + path.Join(dataFolder, "slipway"), // the volume belongs to root, so the manager creates a directory in it
@@ -150,7 +154,7 @@ func (u unit) arguments() []string {
 		"--insecure-diagnostics=${CAPI_INSECURE_DIAGNOSTICS:=false}",
 		"--feature-gates=" + gates(),
 	}
-	if providerset.Has(u.sets, providerset.ControlPlaneHosted) {
+	if providerset.Contains(u.sets, providerset.ControlPlaneHosted) {
 		args = append(args, "--temporary-data", "--control-plane-pods",
 			"--control-plane-service-type=${SLIPWAY_CONTROL_PLANE_SERVICE_TYPE:=LoadBalancer}",
 			"--control-plane-service-host=${SLIPWAY_CONTROL_PLANE_SERVICE_HOST:=-}",

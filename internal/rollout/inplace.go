@@ -26,11 +26,11 @@ func (l *ledger) decideMoves() {
 }
 
 // machinesToMove counts the Machines that the MachineSet still has to move to scale down to Desired.
-func (s Set) machinesToMove() int32 { return max(0, s.pending()-s.replaced()) }
+func (s MachineSet) machinesToMove() int32 { return max(0, s.pending()-s.replaced()) }
 
 // replaced counts the Machines that the MachineSet deletes even though in-place updates are possible, because an
 // update would not repair them.
-func (s Set) replaced() int32 { return max(0, s.Free-s.NotBegun) }
+func (s MachineSet) replaced() int32 { return max(0, s.Free-s.NotBegun) }
 
 // arriving counts the Machines of old MachineSets that will move to the new one.
 func (l *ledger) arriving() int32 {
@@ -46,7 +46,7 @@ func (l *ledger) arriving() int32 {
 // needsSpare reports whether the new MachineSet must create one Machine before any can be updated in place: none may
 // become unavailable now, no change in progress will alter that, and no spare Machine exists yet.
 func (l *ledger) needsSpare() bool {
-	if l.arriving() == 0 || l.sum(Set.worstCaseAvailable) > l.minAvailable() || l.sum(Set.maxMachines) > l.Replicas || l.current.unavailable() > 0 {
+	if l.arriving() == 0 || l.sum(MachineSet.worstCaseAvailable) > l.minAvailable() || l.sum(MachineSet.maxMachines) > l.Replicas || l.current.unavailable() > 0 {
 		return false
 	}
 	for _, e := range l.old {

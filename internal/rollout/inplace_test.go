@@ -204,30 +204,30 @@ func TestRandomUpdatesInPlace(t *testing.T) { // IP-02, IP-03, IP-07
 }
 
 func TestMoving(t *testing.T) { // IP-07, IP-09
-	old := rollout.Set{Name: "a", Revision: 1, Desired: 3, Actual: 3, Available: 3, InPlace: true}
+	old := rollout.MachineSet{Name: "a", Revision: 1, Desired: 3, Actual: 3, Available: 3, InPlace: true}
 	for name, tc := range map[string]struct {
 		reason string
 		state  rollout.DeploymentState
-		old    func(*rollout.Set)
+		old    func(*rollout.MachineSet)
 		moves  bool
 		want   []string
 	}{
 		"unavailable": {"one may be unavailable", rollout.DeploymentState{Limits: rollout.Limits{MaxUnavailable: 1}}, nil, true,
 			[]string{"scale a from 3 to 2: its Machines are updated in place"}},
-		"not covered": {"no extension updates it", rollout.DeploymentState{Limits: rollout.Limits{MaxUnavailable: 1}}, func(s *rollout.Set) { s.InPlace = false }, false,
+		"not covered": {"no extension updates it", rollout.DeploymentState{Limits: rollout.Limits{MaxUnavailable: 1}}, func(s *rollout.MachineSet) { s.InPlace = false }, false,
 			[]string{"scale a from 3 to 2: enough Machines are available without"}},
 		"surge": {"one is created first", rollout.DeploymentState{Limits: rollout.Limits{MaxSurge: 2}}, nil, true,
 			[]string{"scale b from 0 to 1: with one Machine more, others can be updated in place"}},
 		"on delete": {"nothing is updated in place", rollout.DeploymentState{Limits: rollout.Limits{OnDelete: true}}, nil, false, nil},
-		"enough": {"the new one has all that it needs", rollout.DeploymentState{Limits: rollout.Limits{MaxSurge: 1}, New: &rollout.Set{Name: "b", Revision: 2, Desired: 3, Actual: 3, Available: 3}},
-			func(s *rollout.Set) { s.Desired, s.Actual, s.Available = 1, 1, 1 }, false,
+		"enough": {"the new one has all that it needs", rollout.DeploymentState{Limits: rollout.Limits{MaxSurge: 1}, New: &rollout.MachineSet{Name: "b", Revision: 2, Desired: 3, Actual: 3, Available: 3}},
+			func(s *rollout.MachineSet) { s.Desired, s.Actual, s.Available = 1, 1, 1 }, false,
 			[]string{"scale a from 1 to 0: enough Machines are available without"}},
 		"handed over": {"it counts what arrived, and nothing else moves until that is available",
-			rollout.DeploymentState{Limits: rollout.Limits{MaxUnavailable: 1}, New: &rollout.Set{Name: "b", Revision: 2, Actual: 1, Moved: 1}},
-			func(s *rollout.Set) { s.Desired, s.Actual, s.Available = 2, 2, 2 }, true,
+			rollout.DeploymentState{Limits: rollout.Limits{MaxUnavailable: 1}, New: &rollout.MachineSet{Name: "b", Revision: 2, Actual: 1, Moved: 1}},
+			func(s *rollout.MachineSet) { s.Desired, s.Actual, s.Available = 2, 2, 2 }, true,
 			[]string{"scale b from 0 to 1: it counts the Machines that were handed over to it"}},
-		"held": {"what was handed over is counted", rollout.DeploymentState{Paused: true, Limits: rollout.Limits{MaxUnavailable: 1}, New: &rollout.Set{Name: "b", Revision: 2, Actual: 1, Moved: 1, Recorded: 3}},
-			func(s *rollout.Set) { s.Desired, s.Actual, s.Available, s.Recorded = 2, 2, 2, 3 }, true,
+		"held": {"what was handed over is counted", rollout.DeploymentState{Paused: true, Limits: rollout.Limits{MaxUnavailable: 1}, New: &rollout.MachineSet{Name: "b", Revision: 2, Actual: 1, Moved: 1, Recorded: 3}},
+			func(s *rollout.MachineSet) { s.Desired, s.Actual, s.Available, s.Recorded = 2, 2, 2, 3 }, true,
 			[]string{"scale b from 0 to 1: it counts the Machines that were handed over to it"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -235,9 +235,9 @@ func TestMoving(t *testing.T) { // IP-07, IP-09
 			if tc.old != nil {
 				tc.old(&a)
 			}
-			s.Replicas, s.Old = 3, []rollout.Set{a}
+			s.Replicas, s.Old = 3, []rollout.MachineSet{a}
 			if s.New == nil {
-				s.New = &rollout.Set{Name: "b", Revision: 2}
+				s.New = &rollout.MachineSet{Name: "b", Revision: 2}
 			}
 			var got []string
 			for _, c := range rollout.Plan(s) {

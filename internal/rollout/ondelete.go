@@ -6,7 +6,7 @@ func (l *ledger) onDelete() {
 	var old, occupied int32
 	for _, e := range l.old {
 		if e.live() < e.target {
-			e.set(e.live(), "its Machines were deleted")
+			e.setTarget(e.live(), "its Machines were deleted")
 		}
 		old += e.target
 	}
@@ -21,7 +21,7 @@ func (l *ledger) onDelete() {
 		occupied += s.Actual
 	}
 	if target := l.Replicas - occupied; target > l.current.Desired {
-		l.current.set(target, "it takes over what is free")
+		l.current.setTarget(target, "it takes over what is free")
 	}
 }
 
@@ -32,13 +32,13 @@ func (l *ledger) shrink(excess int32) {
 	for _, e := range l.old {
 		lost := e.Desired - e.target // replicas already removed because their Machines are missing
 		n := min(max(0, e.free()-lost), e.target, excess)
-		e.set(e.target-n, why)
+		e.setTarget(e.target-n, why)
 		excess -= n
 	}
 	for _, e := range l.old {
 		n := min(e.target, excess)
-		e.set(e.target-n, why)
+		e.setTarget(e.target-n, why)
 		excess -= n
 	}
-	l.current.set(l.current.target-min(l.current.target, excess), why)
+	l.current.setTarget(l.current.target-min(l.current.target, excess), why)
 }

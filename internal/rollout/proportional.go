@@ -20,23 +20,23 @@ func (l *ledger) proportional() {
 	switch len(active) {
 	case 0:
 		if newest := l.newest(); newest != nil {
-			newest.set(l.within(0, l.Replicas), why)
+			newest.setTarget(l.limitToSurge(0, l.Replicas), why)
 		}
 	case 1:
-		active[0].set(l.within(active[0].Desired, l.Replicas), why)
+		active[0].setTarget(l.limitToSurge(active[0].Desired, l.Replicas), why)
 	default:
 		l.spread(active, l.pausedTotal(active), why)
 	}
 }
 
-// within limits scaling up to the remaining surge. Machines that are still being deleted count as well.
-func (l *ledger) within(from, to int32) int32 {
-	return min(to, from+max(0, l.most(l.Replicas)-l.sum(Set.maxMachines)))
+// limitToSurge limits scaling up to the remaining surge. Machines that are still being deleted count as well.
+func (l *ledger) limitToSurge(from, to int32) int32 {
+	return min(to, from+max(0, l.maxTotal(l.Replicas)-l.sum(MachineSet.maxMachines)))
 }
 
 // pausedTotal returns the total number of replicas of the MachineSets while the rollout is paused.
 func (l *ledger) pausedTotal(active []*entry) int32 {
-	most := l.most(l.Replicas)
+	most := l.maxTotal(l.Replicas)
 	var total int32
 	scaled := false
 	for _, e := range active {
@@ -44,13 +44,13 @@ func (l *ledger) pausedTotal(active []*entry) int32 {
 		scaled = scaled || l.recorded(e) != l.Replicas
 	}
 	if scaled {
-		return l.within(total, most)
+		return l.limitToSurge(total, most)
 	}
-	return l.within(total, min(max(total, l.Replicas), most))
+	return l.limitToSurge(total, min(max(total, l.Replicas), most))
 }
 
-// most returns the maximum total for a deployment with the given number of replicas.
-func (l *ledger) most(replicas int32) int32 {
+// maxTotal returns the maximum total for a deployment with the given number of replicas.
+func (l *ledger) maxTotal(replicas int32) int32 {
 	if replicas == 0 {
 		return 0
 	}
@@ -83,7 +83,7 @@ func (l *ledger) spread(active []*entry, total int32, why string) {
 	least, most := make([]int32, len(active)), make([]int32, len(active))
 	var have, must, can int64
 	for i, e := range active {
-		shares[i] = big.NewRat(int64(e.Desired), int64(max(1, l.most(l.recorded(e)))))
+		shares[i] = big.NewRat(int64(e.Desired), int64(max(1, l.maxTotal(l.recorded(e)))))
 		rest.Add(rest, shares[i])
 		have += int64(e.Desired)
 	}
@@ -101,7 +101,7 @@ func (l *ledger) spread(active []*entry, total int32, why string) {
 		share = max(min(share, int64(most[i]), left-must), int64(least[i]), left-can)
 		rest.Sub(rest, shares[i])
 		left -= share
-		e.set(int32(share), why)
+		e.setTarget(int32(share), why)
 	}
 }
 

@@ -23,17 +23,17 @@ func (l *ledger) rollingUpdate() {
 // resizeNew scales the new MachineSet towards the desired replicas.
 func (l *ledger) resizeNew() {
 	goal := l.Replicas - l.arriving()
-	switch room := l.Replicas + l.Limits.MaxSurge - l.sum(Set.maxMachines); {
+	switch room := l.Replicas + l.Limits.MaxSurge - l.sum(MachineSet.maxMachines); {
 	case l.current.Desired > l.Replicas:
-		l.current.set(l.Replicas, "the deployment wants fewer replicas")
+		l.current.setTarget(l.Replicas, "the deployment wants fewer replicas")
 	case l.current.Desired < goal && room > 0:
 		why := "the deployment wants more replicas"
-		if l.sum(Set.maxMachines) > l.current.maxMachines() {
+		if l.sum(MachineSet.maxMachines) > l.current.maxMachines() {
 			why = "it replaces the old MachineSets"
 		}
-		l.current.set(min(goal, l.current.Desired+room), why)
+		l.current.setTarget(min(goal, l.current.Desired+room), why)
 	case room > 0 && l.needsSpare():
-		l.current.set(l.current.Desired+1, "with one Machine more, others can be updated in place")
+		l.current.setTarget(l.current.Desired+1, "with one Machine more, others can be updated in place")
 	}
 }
 
@@ -47,7 +47,7 @@ func (l *ledger) dropFree() {
 	for _, e := range l.old {
 		n := min(e.free(), e.target, max(0, budget))
 		if n > 0 {
-			e.set(e.target-n, "replicas that are not available go first")
+			e.setTarget(e.target-n, "replicas that are not available go first")
 			budget -= n
 			if e.moves {
 				l.receivable -= min(n, e.NotBegun)
@@ -67,7 +67,7 @@ func (l *ledger) freeBudget() int32 {
 
 // dropAvailable removes replicas that may be available, starting with the oldest MachineSet.
 func (l *ledger) dropAvailable() {
-	budget := l.sum(Set.worstCaseAvailable) - l.minAvailable()
+	budget := l.sum(MachineSet.worstCaseAvailable) - l.minAvailable()
 	for _, e := range l.old {
 		n := min(e.target, max(0, budget))
 		why := "enough Machines are available without"
@@ -77,7 +77,7 @@ func (l *ledger) dropAvailable() {
 			why = "its Machines are updated in place"
 		}
 		if n > 0 {
-			e.set(e.target-n, why)
+			e.setTarget(e.target-n, why)
 			budget -= n
 		}
 	}
@@ -97,7 +97,7 @@ func (l *ledger) breakDeadlock() {
 	}
 	for _, e := range l.old {
 		if e.unavailable() > 0 {
-			e.set(e.target-1, "only old replicas are not available, and nothing else can move")
+			e.setTarget(e.target-1, "only old replicas are not available, and nothing else can move")
 			return
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Set is one MachineSet of a deployment.
-type Set struct {
+// MachineSet is one MachineSet of a deployment.
+type MachineSet struct {
 	Name string
 	// Revision and Created order the MachineSets by age.
 	Revision int64
@@ -50,9 +50,9 @@ type DeploymentState struct {
 	Paused bool
 	// New is the MachineSet of the current template, or nil if there is none. A MachineSet that is about to be
 	// created only has a name.
-	New *Set
+	New *MachineSet
 	// Old contains all other MachineSets in any order.
-	Old []Set
+	Old []MachineSet
 }
 
 // Change is a new number of replicas for one MachineSet.
@@ -116,25 +116,25 @@ func Complete(s DeploymentState) bool {
 }
 
 // Older orders MachineSets by age, oldest first.
-func Older(a, b Set) int {
+func Older(a, b MachineSet) int {
 	return cmp.Or(cmp.Compare(a.Revision, b.Revision), a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name))
 }
 
 // live counts the Machines that are not being deleted.
-func (s Set) live() int32 { return s.Actual - s.Deleting }
+func (s MachineSet) live() int32 { return s.Actual - s.Deleting }
 
 // pending counts the Machines that the MachineSet still has to delete to scale down to Desired.
-func (s Set) pending() int32 { return max(0, s.live()-s.Desired) }
+func (s MachineSet) pending() int32 { return max(0, s.live()-s.Desired) }
 
 // missing counts the Machines that the MachineSet still has to create.
-func (s Set) missing() int32 { return max(0, s.Desired-s.live()) }
+func (s MachineSet) missing() int32 { return max(0, s.Desired-s.live()) }
 
 // unavailable counts desired Machines that are not available.
-func (s Set) unavailable() int32 { return max(0, s.Desired-s.Available) }
+func (s MachineSet) unavailable() int32 { return max(0, s.Desired-s.Available) }
 
 // worstCaseAvailable counts the Machines that remain available if all pending deletions remove available Machines. The
 // count is zero for a MachineSet that is being deleted, even if its Machines are not being deleted yet.
-func (s Set) worstCaseAvailable() int32 {
+func (s MachineSet) worstCaseAvailable() int32 {
 	if s.Leaving {
 		return 0
 	}
@@ -142,14 +142,14 @@ func (s Set) worstCaseAvailable() int32 {
 }
 
 // free counts the replicas that can be removed without deleting an available Machine.
-func (s Set) free() int32 { return max(0, s.Free-s.pending()) + s.missing() }
+func (s MachineSet) free() int32 { return max(0, s.Free-s.pending()) + s.missing() }
 
 // maxMachines returns the maximum number of Machines that the MachineSet has or may still create.
-func (s Set) maxMachines() int32 { return max(s.Desired, s.Actual) }
+func (s MachineSet) maxMachines() int32 { return max(s.Desired, s.Actual) }
 
 // entry is a MachineSet with its planned replicas.
 type entry struct {
-	Set
+	MachineSet
 	target int32
 	why    string
 	// from is the present spec.replicas. In contrast, Desired also includes the Machines that moved to the
@@ -160,8 +160,8 @@ type entry struct {
 }
 
 // newEntry returns an entry without changes, except that replicas include the Machines that moved to the MachineSet.
-func newEntry(s Set) *entry {
-	e := &entry{Set: s, from: s.Desired}
+func newEntry(s MachineSet) *entry {
+	e := &entry{MachineSet: s, from: s.Desired}
 	if s.Moved > 0 {
 		e.Desired, e.why = s.Desired+s.Moved, "it counts the Machines that were handed over to it"
 	}
@@ -169,8 +169,8 @@ func newEntry(s Set) *entry {
 	return e
 }
 
-// set changes the planned replicas.
-func (e *entry) set(target int32, why string) {
+// setTarget changes the planned replicas.
+func (e *entry) setTarget(target int32, why string) {
 	if target != e.target {
 		e.target, e.why = target, why
 	}
@@ -181,7 +181,7 @@ type ledger struct {
 	DeploymentState
 	current *entry   // nil if there is no new MachineSet
 	old     []*entry // oldest first, without MachineSets that are being deleted
-	leaving []Set
+	leaving []MachineSet
 	// receivable is how many more Machines can move to the new MachineSet, in addition to those already moving.
 	receivable int32
 }
@@ -213,10 +213,10 @@ func (l *ledger) entries() []*entry {
 }
 
 // sum adds up a count over all MachineSets.
-func (l *ledger) sum(of func(Set) int32) int32 {
+func (l *ledger) sum(of func(MachineSet) int32) int32 {
 	var n int32
 	for _, e := range l.entries() {
-		n += of(e.Set)
+		n += of(e.MachineSet)
 	}
 	for _, s := range l.leaving {
 		n += of(s)

@@ -14,9 +14,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/naming"
 )
 
-// relevant contains the fields of a machine template that require a new Machine. All other fields are propagated in
+// rolloutFields contains the fields of a machine template that require a new Machine. All other fields are propagated in
 // place, see [InPlaceTemplate].
-type relevant struct {
+type rolloutFields struct {
 	Version       string
 	FailureDomain string
 	Infra         clusterv1.ContractVersionedObjectReference
@@ -24,8 +24,8 @@ type relevant struct {
 	DataSecret    string
 }
 
-func relevantOf(t clusterv1.MachineTemplateSpec) relevant {
-	r := relevant{
+func relevantOf(t clusterv1.MachineTemplateSpec) rolloutFields {
+	r := rolloutFields{
 		Version: t.Spec.Version, FailureDomain: t.Spec.FailureDomain,
 		Infra: t.Spec.InfrastructureRef, Bootstrap: t.Spec.Bootstrap.ConfigRef,
 	}
@@ -71,10 +71,10 @@ func referenceDiffers(what string, have, want clusterv1.ContractVersionedObjectR
 	if have.APIGroup == want.APIGroup && have.Kind == want.Kind {
 		return []string{fmt.Sprintf("%s %s, %s required", want.Kind, orNone(have.Name), orNone(want.Name))}
 	}
-	return []string{fmt.Sprintf("%s %s, %s required", what, named(have), named(want))}
+	return []string{fmt.Sprintf("%s %s, %s required", what, referenceText(have), referenceText(want))}
 }
 
-func named(r clusterv1.ContractVersionedObjectReference) string {
+func referenceText(r clusterv1.ContractVersionedObjectReference) string {
 	if !r.IsDefined() {
 		return "none"
 	}

@@ -165,16 +165,16 @@ func TestLimits(t *testing.T) { // DP-06, DP-15
 }
 
 func TestComplete(t *testing.T) { // DP-20
-	done := rollout.Set{Name: "b", Desired: 2, Actual: 2, Available: 2}
+	done := rollout.MachineSet{Name: "b", Desired: 2, Actual: 2, Available: 2}
 	for name, tc := range map[string]struct {
 		state rollout.DeploymentState
 		want  bool
 	}{
-		"done":          {rollout.DeploymentState{Replicas: 2, New: &done, Old: []rollout.Set{{Name: "a"}}}, true},
+		"done":          {rollout.DeploymentState{Replicas: 2, New: &done, Old: []rollout.MachineSet{{Name: "a"}}}, true},
 		"nothing new":   {rollout.DeploymentState{Replicas: 2}, false},
-		"one is left":   {rollout.DeploymentState{Replicas: 2, New: &done, Old: []rollout.Set{{Name: "a", Actual: 1, Deleting: 1}}}, false},
+		"one is left":   {rollout.DeploymentState{Replicas: 2, New: &done, Old: []rollout.MachineSet{{Name: "a", Actual: 1, Deleting: 1}}}, false},
 		"too few":       {rollout.DeploymentState{Replicas: 3, New: &done}, false},
-		"not available": {rollout.DeploymentState{Replicas: 2, New: &rollout.Set{Desired: 2, Actual: 2, Available: 1}}, false},
+		"not available": {rollout.DeploymentState{Replicas: 2, New: &rollout.MachineSet{Desired: 2, Actual: 2, Available: 1}}, false},
 	} {
 		if got := rollout.Complete(tc.state); got != tc.want {
 			t.Errorf("%s: %t", name, got)
@@ -183,8 +183,8 @@ func TestComplete(t *testing.T) { // DP-20
 }
 
 func TestLeavingSetsCount(t *testing.T) { // DP-06, DP-09
-	left := rollout.Set{Name: "gone", Desired: 2, Actual: 2, Deleting: 2, Leaving: true}
-	old := rollout.Set{Name: "a", Revision: 1, Desired: 1, Actual: 1, Available: 1}
+	left := rollout.MachineSet{Name: "gone", Desired: 2, Actual: 2, Deleting: 2, Leaving: true}
+	old := rollout.MachineSet{Name: "a", Revision: 1, Desired: 1, Actual: 1, Available: 1}
 	for name, tc := range map[string]struct {
 		reason string
 		limits rollout.Limits
@@ -194,7 +194,7 @@ func TestLeavingSetsCount(t *testing.T) { // DP-06, DP-09
 		"on delete": {"no more than three", rollout.Limits{OnDelete: true}, nil},
 	} {
 		var got []string
-		for _, c := range rollout.Plan(rollout.DeploymentState{Replicas: 3, Limits: tc.limits, New: &rollout.Set{Name: "b", Revision: 2}, Old: []rollout.Set{left, old}}) {
+		for _, c := range rollout.Plan(rollout.DeploymentState{Replicas: 3, Limits: tc.limits, New: &rollout.MachineSet{Name: "b", Revision: 2}, Old: []rollout.MachineSet{left, old}}) {
 			got = append(got, c.String())
 		}
 		if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -205,11 +205,11 @@ func TestLeavingSetsCount(t *testing.T) { // DP-06, DP-09
 
 func TestLeavingSetsKeepNothing(t *testing.T) { // DP-06
 	// The MachineSet was deleted in this moment: its Machines are available and do not know of it yet.
-	left := rollout.Set{Name: "gone", Desired: 2, Actual: 2, Available: 2, Leaving: true}
-	old := rollout.Set{Name: "a", Revision: 1, Desired: 2, Actual: 2, Available: 2}
+	left := rollout.MachineSet{Name: "gone", Desired: 2, Actual: 2, Available: 2, Leaving: true}
+	old := rollout.MachineSet{Name: "a", Revision: 1, Desired: 2, Actual: 2, Available: 2}
 	s := rollout.DeploymentState{
-		Replicas: 4, Limits: rollout.Limits{MaxUnavailable: 2}, Old: []rollout.Set{left, old},
-		New: &rollout.Set{Name: "b", Revision: 2},
+		Replicas: 4, Limits: rollout.Limits{MaxUnavailable: 2}, Old: []rollout.MachineSet{left, old},
+		New: &rollout.MachineSet{Name: "b", Revision: 2},
 	}
 	for _, c := range rollout.Plan(s) {
 		if c.Set == "a" {

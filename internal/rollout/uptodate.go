@@ -11,8 +11,8 @@ import (
 
 // UpToDateCondition returns the UpToDate condition of a Machine of a MachineDeployment. It depends on the Machine's
 // MachineSet, and not on changes of the Machine itself.
-func UpToDateCondition(m *clusterv1.Machine, set *clusterv1.MachineSet, d *clusterv1.MachineDeployment, now time.Time) condition.Verdict {
-	return Verdict(m, OutdatedReasons(set, d, now), nil)
+func UpToDateCondition(m *clusterv1.Machine, set *clusterv1.MachineSet, d *clusterv1.MachineDeployment, now time.Time) condition.Result {
+	return ConditionOfChanges(m, OutdatedReasons(set, d, now), nil)
 }
 
 // OutdatedReasons lists the reasons why the Machines of a MachineSet are not up to date with the deployment.
@@ -24,8 +24,8 @@ func OutdatedReasons(set *clusterv1.MachineSet, d *clusterv1.MachineDeployment, 
 	return missing
 }
 
-// Verdict returns the UpToDate condition of a Machine from its missing and unknown changes.
-func Verdict(m *clusterv1.Machine, missing, unknown []string) condition.Verdict {
+// ConditionOfChanges returns the UpToDate condition of a Machine from its missing and unknown changes.
+func ConditionOfChanges(m *clusterv1.Machine, missing, unknown []string) condition.Result {
 	_, updating := m.Annotations[clusterv1.UpdateInProgressAnnotation]
 	switch {
 	case len(missing) > 0:

@@ -32,7 +32,7 @@ type machine struct {
 
 // set is a MachineSet of the world with its controller's state.
 type set struct {
-	rollout.Set
+	rollout.MachineSet
 	machines []*machine
 	made     int
 	becomes  health // what its Machines come to
@@ -85,7 +85,7 @@ func (w *world) say(format string, args ...any) { w.log = append(w.log, fmt.Spri
 func (w *world) template(name string, becomes health) {
 	w.say("user: template %s", name)
 	at := slices.IndexFunc(w.sets, func(s *set) bool { return s.Name == name })
-	next := &set{Set: rollout.Set{Name: name, Recorded: -1}, becomes: becomes}
+	next := &set{MachineSet: rollout.MachineSet{Name: name, Recorded: -1}, becomes: becomes}
 	if at >= 0 {
 		next = w.sets[at]
 		w.sets = slices.Delete(w.sets, at, at+1)
@@ -122,8 +122,8 @@ func (w *world) turn(name string, n int, to health) {
 func (w *world) current() *set { return w.sets[len(w.sets)-1] }
 
 // view is a MachineSet as planning sees it.
-func (s *set) view() rollout.Set {
-	v := s.Set
+func (s *set) view() rollout.MachineSet {
+	v := s.MachineSet
 	v.Actual, v.Deleting, v.Available, v.Free = int32(len(s.machines)), s.count(deleting), s.count(available), s.count(starting)+s.count(broken)+s.count(failed)
 	for _, m := range s.machines {
 		switch {
@@ -224,7 +224,7 @@ func (w *world) syncSet(s *set, c rollout.Change, moving bool) bool {
 // inOrder returns the MachineSets as the plan has them: the current one, then the oldest first.
 func (w *world) inOrder() []*set {
 	return append([]*set{w.current()}, slices.SortedFunc(slices.Values(w.sets[:len(w.sets)-1]), func(a, b *set) int {
-		return rollout.Older(a.Set, b.Set)
+		return rollout.Older(a.MachineSet, b.MachineSet)
 	})...)
 }
 

@@ -36,17 +36,17 @@ type rbacObjects struct {
 
 // GetRole implements validation.RoleGetter.
 func (o rbacObjects) GetRole(ctx context.Context, namespace, name string) (*rbacv1.Role, error) {
-	return o.client().Roles(namespace).Get(inside(ctx), name, metav1.GetOptions{})
+	return o.client().Roles(namespace).Get(withFullAccess(ctx), name, metav1.GetOptions{})
 }
 
 // GetClusterRole implements validation.ClusterRoleGetter.
 func (o rbacObjects) GetClusterRole(ctx context.Context, name string) (*rbacv1.ClusterRole, error) {
-	return o.client().ClusterRoles().Get(inside(ctx), name, metav1.GetOptions{})
+	return o.client().ClusterRoles().Get(withFullAccess(ctx), name, metav1.GetOptions{})
 }
 
 // ListRoleBindings implements validation.RoleBindingLister.
 func (o rbacObjects) ListRoleBindings(ctx context.Context, namespace string) ([]*rbacv1.RoleBinding, error) {
-	list, err := o.client().RoleBindings(namespace).List(inside(ctx), metav1.ListOptions{})
+	list, err := o.client().RoleBindings(namespace).List(withFullAccess(ctx), metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (o rbacObjects) ListRoleBindings(ctx context.Context, namespace string) ([]
 
 // ListClusterRoleBindings implements validation.ClusterRoleBindingLister.
 func (o rbacObjects) ListClusterRoleBindings(ctx context.Context) ([]*rbacv1.ClusterRoleBinding, error) {
-	list, err := o.client().ClusterRoleBindings().List(inside(ctx), metav1.ListOptions{})
+	list, err := o.client().ClusterRoleBindings().List(withFullAccess(ctx), metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func (a *api) config(p parts, admission namespaceAdmission) *genericapiserver.Co
 	c.EnableProfiling, c.EnableMetrics, c.EnableIndex = false, false, false
 	c.HealthzChecks, c.ReadyzChecks, c.LivezChecks = nil, nil, nil
 	c.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer())
-	c.BuildHandlerChainFunc = chain
+	c.BuildHandlerChainFunc = handlerChain
 	return c
 }
 
@@ -131,8 +131,8 @@ func (a *api) root(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(*a.paths.Load()) // the client may be gone
 }
 
-// chain wraps the handler in the filters that every request passes.
-func chain(handler http.Handler, c *genericapiserver.Config) http.Handler {
+// handlerChain wraps the handler in the filters that every request passes.
+func handlerChain(handler http.Handler, c *genericapiserver.Config) http.Handler {
 	handler = genericfilters.WithAuthorization(handler, c.Authorization.Authorizer, c.Serializer)
 	handler = genericfilters.WithAuthentication(
 		handler, c.Authentication.Authenticator, genericfilters.Unauthorized(c.Serializer), nil, nil)
@@ -152,7 +152,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if t.Delay != nil {
-		if d := t.Delay(); d > 0 && !wait(r.Context(), d) {
+		if d := t.Delay(); d > 0 && !waitFor(r.Context(), d) {
 			return
 		}
 	}
@@ -170,8 +170,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wait reports whether the time passed before the request ended.
-func wait(ctx context.Context, d time.Duration) bool {
+// waitFor reports whether the time passed before the request ended.
+func waitFor(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

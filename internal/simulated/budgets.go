@@ -16,7 +16,7 @@ import (
 )
 
 // budget runs the controller of PodDisruptionBudgets while a cluster has any.
-func (l *simulator) budget(m *member) error {
+func (l *simulator) budget(m *simulatedCluster) error {
 	wanted := len(m.tenant.Keys.Keys(budgetKeys)) > 0
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,7 +36,7 @@ func (l *simulator) budget(m *member) error {
 }
 
 // runBudgets starts the controller, which stops when the context is done.
-func (l *simulator) runBudgets(ctx context.Context, m *member) error {
+func (l *simulator) runBudgets(ctx context.Context, m *simulatedCluster) error {
 	ctx = klog.NewContext(ctx, logr.Discard())
 	config := l.api.LoopbackOf(ctx, m.tenant)
 	client, err := kubernetes.NewForConfig(config)

@@ -32,7 +32,7 @@ type cluster struct {
 	faults *faults
 	cancel context.CancelFunc
 	server *http.Server
-	leaf   *leaf
+	leaf   *servingCertificate
 	etcd   *store.EtcdCluster // nil if there are no members
 
 	mu    sync.Mutex
@@ -59,11 +59,11 @@ func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the address %q of a simulated control plane: %w", spec.Address, err)
 	}
-	l := &leaf{authority: authority, host: host, now: s.cfg.Now}
+	l := &servingCertificate{authority: authority, host: host, now: s.cfg.Now}
 	if _, err := l.get(nil); err != nil {
 		return nil, err
 	}
-	watching := s.life.Changed(name)
+	watching := s.simulator.Changed(name)
 	keys, err := s.store.Keyspace(name, spec.Cluster.Namespace, watching)
 	if err != nil {
 		return nil, err
@@ -77,12 +77,12 @@ func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	c.cancel = cancel
-	if err := s.life.Join(ctx, name, c.tenant); err != nil {
+	if err := s.simulator.Join(ctx, name, c.tenant); err != nil {
 		cancel()
 		return nil, fmt.Errorf("beginning the simulated cluster %s: %w", name, err)
 	}
 	c.server = &http.Server{
-		Handler: failing{newCrowded(quorumHandler{s.api, c}), f}, ErrorLog: log.New(io.Discard, "", 0), ConnState: c.follow,
+		Handler: failingHandler{newLimitedHandler(quorumHandler{s.api, c}), f}, ErrorLog: log.New(io.Discard, "", 0), ConnState: c.follow,
 		ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return withTenant(ctx, c.tenant) },
 		TLSConfig: &tls.Config{
@@ -125,7 +125,7 @@ func (c *cluster) forward(ctx context.Context, namespace, pod string, port int32
 
 // serveOne serves a connection until either end closes it or the context is done.
 func (c *cluster) serveOne(ctx context.Context, conn net.Conn) error {
-	one := &single{Conn: conn, closed: make(chan struct{})}
+	one := &singleConn{Conn: conn, closed: make(chan struct{})}
 	ended := make(chan error, 1)
 	go func() { ended <- c.server.ServeTLS(one, "", "") }()
 	select {
@@ -139,8 +139,8 @@ func (c *cluster) serveOne(ctx context.Context, conn net.Conn) error {
 	return nil
 }
 
-// single is a listener for one connection; closing the connection closes the listener.
-type single struct {
+// singleConn is a listener for one connection; closing the connection closes the listener.
+type singleConn struct {
 	net.Conn
 	taken  atomic.Bool
 	once   sync.Once
@@ -148,7 +148,7 @@ type single struct {
 }
 
 // Accept implements net.Listener.
-func (s *single) Accept() (net.Conn, error) {
+func (s *singleConn) Accept() (net.Conn, error) {
 	if s.taken.CompareAndSwap(false, true) {
 		return s, nil
 	}
@@ -157,10 +157,10 @@ func (s *single) Accept() (net.Conn, error) {
 }
 
 // Addr implements net.Listener.
-func (s *single) Addr() net.Addr { return s.LocalAddr() }
+func (s *singleConn) Addr() net.Addr { return s.LocalAddr() }
 
 // Close implements net.Listener and net.Conn.
-func (s *single) Close() error {
+func (s *singleConn) Close() error {
 	s.once.Do(func() { close(s.closed) })
 	return s.Conn.Close()
 }
@@ -243,8 +243,8 @@ func (g faultListener) Accept() (net.Conn, error) {
 	}
 }
 
-// leaf is the serving certificate. It is renewed halfway through its lifetime.
-type leaf struct {
+// servingCertificate is the serving certificate. It is renewed halfway through its lifetime.
+type servingCertificate struct {
 	authority pki.Pair
 	host      string
 	now       func() time.Time
@@ -254,7 +254,7 @@ type leaf struct {
 	renew   time.Time
 }
 
-func (l *leaf) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (l *servingCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.current != nil && l.now().Before(l.renew) {

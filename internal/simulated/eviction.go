@@ -27,15 +27,15 @@ func (e evictions) Create(
 	if t == nil {
 		return nil, errNoCluster
 	}
-	own, err := e.of(t)
+	own, err := e.forTenant(t)
 	if err != nil {
 		return nil, fmt.Errorf("preparing evictions: %w", err)
 	}
 	return own.Create(ctx, name, o, validate, opts)
 }
 
-// of returns the eviction instance of a cluster.
-func (e evictions) of(t *tenant) (*podstore.EvictionREST, error) {
+// forTenant returns the eviction instance of a cluster.
+func (e evictions) forTenant(t *tenant) (*podstore.EvictionREST, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.eviction != nil {

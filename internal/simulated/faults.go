@@ -24,8 +24,8 @@ type Faults struct {
 type faults struct {
 	now func() time.Time
 
-	mu     sync.Mutex
-	wanted Faults
+	mu      sync.Mutex
+	desired Faults
 	// until is when the api server becomes reachable again. It is zero if it is reachable or stays down.
 	until time.Time
 }
@@ -35,8 +35,8 @@ type faults struct {
 func (f *faults) set(wanted Faults) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	before := f.wanted
-	f.wanted = wanted
+	before := f.desired
+	f.desired = wanted
 	if before.Down == wanted.Down {
 		return 0
 	}
@@ -51,36 +51,36 @@ func (f *faults) set(wanted Faults) time.Duration {
 func (f *faults) current() Faults {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.wanted
+	return f.desired
 }
 
 func (f *faults) down() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.wanted.Down < 0 || f.now().Before(f.until)
+	return f.desired.Down < 0 || f.now().Before(f.until)
 }
 
 func (f *faults) delay() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.wanted.Slow
+	return f.desired.Slow
 }
 
 // statusCode is the status code of the error that is returned to every request, or zero.
 func (f *faults) statusCode() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.wanted.Status
+	return f.desired.Status
 }
 
-// failing is a handler that returns errors while the fault is active. Open watches are not interrupted.
-type failing struct {
+// failingHandler is a handler that returns errors while the fault is active. Open watches are not interrupted.
+type failingHandler struct {
 	http.Handler
 	faults *faults
 }
 
 // ServeHTTP implements http.Handler.
-func (h failing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h failingHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	code := h.faults.statusCode()
 	if code == 0 {
 		h.Handler.ServeHTTP(w, r)

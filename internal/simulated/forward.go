@@ -80,7 +80,7 @@ func (f forwards) Connect(ctx context.Context, name string, options runtime.Obje
 			responder.Error(fmt.Errorf("the Pod %s does not run", name))
 		case wsstream.IsWebSocketRequestWithTunnelingProtocol(r):
 			proxy.NewTunnelingHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				serve(&upgrading{ResponseWriter: w, header: http.Header{}}, r)
+				serve(&upgradeWriter{ResponseWriter: w, header: http.Header{}}, r)
 			})).ServeHTTP(w, r)
 		default:
 			serve(w, r)
@@ -88,19 +88,19 @@ func (f forwards) Connect(ctx context.Context, name string, options runtime.Obje
 	}), nil
 }
 
-// upgrading writes the response to an upgrade request to the connection, where a tunnel expects it, like a proxy that
+// upgradeWriter writes the response to an upgrade request to the connection, where a tunnel expects it, like a proxy that
 // received the response from a kubelet.
-type upgrading struct {
+type upgradeWriter struct {
 	http.ResponseWriter
 	header http.Header
 	status int
 }
 
 // Header implements http.ResponseWriter.
-func (u *upgrading) Header() http.Header { return u.header }
+func (u *upgradeWriter) Header() http.Header { return u.header }
 
 // WriteHeader implements http.ResponseWriter.
-func (u *upgrading) WriteHeader(status int) {
+func (u *upgradeWriter) WriteHeader(status int) {
 	if u.status = status; status != http.StatusSwitchingProtocols {
 		maps.Copy(u.ResponseWriter.Header(), u.header)
 		u.ResponseWriter.WriteHeader(status)
@@ -108,7 +108,7 @@ func (u *upgrading) WriteHeader(status int) {
 }
 
 // Hijack implements http.Hijacker.
-func (u *upgrading) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (u *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffer, err := http.NewResponseController(u.ResponseWriter).Hijack()
 	if err != nil || u.status != http.StatusSwitchingProtocols {
 		return conn, buffer, err

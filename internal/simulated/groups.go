@@ -125,7 +125,7 @@ func (p parts) core() (*genericapiserver.APIGroupInfo, error) {
 		return nil, fmt.Errorf("preparing the core group: %w", err)
 	}
 	stores := group.VersionedResourcesStorageMap["v1"]
-	for _, add := range []func(map[string]rest.Storage) error{p.machines, p.plain, p.volumes, p.services} {
+	for _, add := range []func(map[string]rest.Storage) error{p.machines, p.storedOnly, p.volumes, p.services} {
 		if err := add(stores); err != nil {
 			return nil, fmt.Errorf("preparing the core group: %w", err)
 		}
@@ -151,8 +151,8 @@ func (p parts) machines(stores map[string]rest.Storage) error {
 	return nil
 }
 
-// plain adds resources that are only stored.
-func (p parts) plain(stores map[string]rest.Storage) error {
+// storedOnly adds resources that are only stored.
+func (p parts) storedOnly(stores map[string]rest.Storage) error {
 	templates, err := podtemplatestore.NewREST(p.options)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 )
 
 // pod does the work of the kubelet, or of the Pod garbage collector if the Node of the Pod does not exist.
-func (l *simulator) pod(m *member, i item) error {
+func (l *simulator) pod(m *simulatedCluster, i item) error {
 	pods := l.client.CoreV1().Pods(i.namespace)
 	pod, err := pods.Get(m.ctx, i.name, metav1.GetOptions{})
 	if err != nil || pod.Spec.NodeName == "" {
@@ -24,13 +24,13 @@ func (l *simulator) pod(m *member, i item) error {
 		return err
 	}
 	switch {
-	case node == nil, pod.DeletionTimestamp != nil && alive(node):
+	case node == nil, pod.DeletionTimestamp != nil && isNodeReady(node):
 		now, uid := int64(0), pod.UID
 		return ignoreNotFound(pods.Delete(m.ctx, i.name, metav1.DeleteOptions{
 			GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &uid},
 		}))
-	case pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodPending && alive(node):
-		run(pod)
+	case pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodPending && isNodeReady(node):
+		setRunning(pod)
 		_, err := pods.UpdateStatus(m.ctx, pod, metav1.UpdateOptions{})
 		return ignoreNotFound(err)
 	}
@@ -38,15 +38,15 @@ func (l *simulator) pod(m *member, i item) error {
 }
 
 // node enqueues all Pods of the cluster after a Node was created, deleted or changed.
-func (l *simulator) node(m *member, i item) {
+func (l *simulator) node(m *simulatedCluster, i item) {
 	changed := l.Changed(i.member)
 	for _, key := range m.tenant.Keys.Keys(podKeys) {
 		changed(key, false)
 	}
 }
 
-// alive reports whether a kubelet would run on the node.
-func alive(node *corev1.Node) bool {
+// isNodeReady reports whether a kubelet would run on the node.
+func isNodeReady(node *corev1.Node) bool {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			return c.Status == corev1.ConditionTrue
@@ -55,8 +55,8 @@ func alive(node *corev1.Node) bool {
 	return false
 }
 
-// run sets the status of a Pod whose containers are all running.
-func run(pod *corev1.Pod) {
+// setRunning sets the status of a Pod whose containers are all running.
+func setRunning(pod *corev1.Pod) {
 	now := metav1.Now()
 	pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &now
 	pod.Status.PodIP = podAddress(string(pod.UID))

@@ -26,19 +26,19 @@ func (a *api) Loopback() *rest.Config {
 // ctx is done.
 func (a *api) LoopbackOf(ctx context.Context, t *tenant) *rest.Config {
 	config := a.Loopback()
-	config.Transport = bound{loopback{a}, ctx, t}
+	config.Transport = clusterTransport{loopback{a}, ctx, t}
 	return config
 }
 
-// bound is a loopback transport to one cluster.
-type bound struct {
+// clusterTransport is a loopback transport to one cluster.
+type clusterTransport struct {
 	loopback
 	ctx    context.Context
 	tenant *tenant
 }
 
 // RoundTrip implements http.RoundTripper.
-func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b clusterTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := b.ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (l loopback) RoundTrip(r *http.Request) (*http.Response, error) {
 	if tenantFrom(r.Context()) == nil {
 		return nil, errNoCluster
 	}
-	inner := r.Clone(inside(r.Context()))
+	inner := r.Clone(withFullAccess(r.Context()))
 	inner.RequestURI, inner.RemoteAddr = r.URL.RequestURI(), "127.0.0.1:0"
 	if inner.Body == nil {
 		inner.Body = http.NoBody
@@ -78,17 +78,17 @@ func (l loopback) stream(r, inner *http.Request) (*http.Response, error) {
 		_ = writer.Close() // never fails
 	}()
 	<-w.began
-	return w.response(r, stopping{reader, cancel}), nil
+	return w.response(r, cancelingReader{reader, cancel}), nil
 }
 
-// stopping cancels a watch when its reader is closed.
-type stopping struct {
+// cancelingReader cancels a watch when its reader is closed.
+type cancelingReader struct {
 	io.ReadCloser
 	cancel context.CancelFunc
 }
 
 // Close implements io.Closer.
-func (s stopping) Close() error {
+func (s cancelingReader) Close() error {
 	s.cancel()
 	return s.ReadCloser.Close()
 }

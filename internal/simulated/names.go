@@ -9,9 +9,9 @@ import (
 // machinesSuffix ends the names of control planes that run on Machines. No object name can contain it.
 const machinesSuffix = "_machines"
 
-// OnMachines returns the name of the control plane of a Cluster whose control plane runs on Machines. No
+// MachineControlPlaneName returns the name of the control plane of a Cluster whose control plane runs on Machines. No
 // HostedControlPlane can have this name.
-func OnMachines(cluster types.NamespacedName) string {
+func MachineControlPlaneName(cluster types.NamespacedName) string {
 	return cluster.Namespace + "." + cluster.Name + machinesSuffix
 }
 

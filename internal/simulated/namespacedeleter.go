@@ -21,7 +21,7 @@ type namespaceDeleter struct {
 }
 
 // namespace empties a namespace that is being deleted and removes its finalizer.
-func (e *namespaceDeleter) namespace(l *simulator, m *member, name string) (time.Duration, error) {
+func (e *namespaceDeleter) namespace(l *simulator, m *simulatedCluster, name string) (time.Duration, error) {
 	o, err := l.client.CoreV1().Namespaces().Get(m.ctx, name, metav1.GetOptions{})
 	if err != nil || o.DeletionTimestamp.IsZero() {
 		return 0, ignoreNotFound(err)
@@ -42,7 +42,7 @@ func (e *namespaceDeleter) namespace(l *simulator, m *member, name string) (time
 }
 
 // ready returns the deleter. All clusters have the same resources, so it discovers them in one cluster.
-func (e *namespaceDeleter) ready(l *simulator, m *member) (deletion.NamespacedResourcesDeleterInterface, error) {
+func (e *namespaceDeleter) ready(l *simulator, m *simulatedCluster) (deletion.NamespacedResourcesDeleterInterface, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.deleter != nil {

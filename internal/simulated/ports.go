@@ -52,8 +52,8 @@ func (s *Server) Reserve(name string) (int, error) {
 	return 0, fault.New(fault.Invalid, "NoPortFree", "no port from %d to %d is free at %s", firstPort, firstPort+portCount-1, Host)
 }
 
-// Holds reports whether a control plane is running, has a reserved port, or has stored state.
-func (s *Server) Holds(name string) bool {
+// IsKnown reports whether a control plane is running, has a reserved port, or has stored state.
+func (s *Server) IsKnown(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.clusters[name] != nil || s.reserved[name] != nil || s.store.Exists(name)

@@ -20,7 +20,7 @@ type limitedHandler struct {
 	requests, watches chan struct{}
 }
 
-func newCrowded(next http.Handler) limitedHandler {
+func newLimitedHandler(next http.Handler) limitedHandler {
 	return limitedHandler{next, make(chan struct{}, requestsAtOnce), make(chan struct{}, requestsAtOnce)}
 }
 

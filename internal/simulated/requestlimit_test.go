@@ -10,7 +10,7 @@ import (
 // Requests beyond those that are answered at once are refused, and watches do not take their places.
 func TestCrowded(t *testing.T) {
 	inside, leave := make(chan struct{}), make(chan struct{})
-	h := newCrowded(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	h := newLimitedHandler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		inside <- struct{}{}
 		<-leave
 	}))

@@ -65,17 +65,17 @@ type Server struct {
 	// ended is closed after the context is done and all state is written.
 	ended chan struct{}
 
-	once sync.Once
-	api  *api
-	life *simulator
-	err  error
+	once      sync.Once
+	api       *api
+	simulator *simulator
+	err       error
 
-	mu          sync.Mutex
-	clusters    map[string]*cluster
-	byCluster   map[types.NamespacedName]*cluster
-	reserved    map[string]net.Listener
-	subscribers map[int]func(name string)
-	nextTold    int
+	mu             sync.Mutex
+	clusters       map[string]*cluster
+	byCluster      map[types.NamespacedName]*cluster
+	reserved       map[string]net.Listener
+	subscribers    map[int]func(name string)
+	nextSubscriber int
 }
 
 // New returns a server that runs until the context is done. It then writes pending state and closes its listeners.
@@ -85,7 +85,7 @@ func New(ctx context.Context, cfg Config) *Server {
 	}
 	var limits simulatedstore.Limits
 	if cfg.Memory > 0 {
-		limits = simulatedstore.Within(cfg.Memory)
+		limits = simulatedstore.LimitsForMemory(cfg.Memory)
 	}
 	limits.Objects = cfg.Objects
 	s := &Server{
@@ -108,7 +108,7 @@ func (s *Server) Ended() <-chan struct{} { return s.ended }
 func (s *Server) prepare() error {
 	s.once.Do(func() {
 		if s.api, s.err = newAPI(s.ctx); s.err == nil {
-			s.life = startSimulator(s.ctx, s.api, s.cfg.Log)
+			s.simulator = startSimulator(s.ctx, s.api, s.cfg.Log)
 		}
 	})
 	if s.err != nil {
@@ -284,8 +284,8 @@ func (s *Server) Faults(name string) Faults {
 func (s *Server) Subscribe(tell func(name string)) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id := s.nextTold
-	s.nextTold++
+	id := s.nextSubscriber
+	s.nextSubscriber++
 	s.subscribers[id] = tell
 	return func() {
 		s.mu.Lock()

@@ -32,18 +32,18 @@ const (
 
 // simulator simulates controllers and kubelets in all clusters.
 type simulator struct {
-	api     *api
-	client  kubernetes.Interface
-	log     logr.Logger
-	queue   workqueue.TypedRateLimitingInterface[item]
-	emptier *namespaceDeleter
+	api        *api
+	client     kubernetes.Interface
+	log        logr.Logger
+	queue      workqueue.TypedRateLimitingInterface[item]
+	namespaces *namespaceDeleter
 
 	mu      sync.Mutex
-	members map[string]*member
+	members map[string]*simulatedCluster
 }
 
-// member is one cluster.
-type member struct {
+// simulatedCluster is one cluster.
+type simulatedCluster struct {
 	ctx    context.Context
 	tenant *tenant
 	// budgets stops the controller of PodDisruptionBudgets. It is nil while the controller is not running.
@@ -56,7 +56,7 @@ type item struct{ member, keys, namespace, name string }
 // startSimulator starts the workers, which stop when the context is done.
 func startSimulator(ctx context.Context, a *api, log logr.Logger) *simulator {
 	l := &simulator{
-		api: a, client: a.Client(), log: log, members: map[string]*member{}, emptier: &namespaceDeleter{},
+		api: a, client: a.Client(), log: log, members: map[string]*simulatedCluster{}, namespaces: &namespaceDeleter{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[item](firstRetry, lastRetry)),
 	}
 	context.AfterFunc(ctx, l.queue.ShutDown)
@@ -95,7 +95,7 @@ func (l *simulator) Join(ctx context.Context, name string, t *tenant) error {
 			return fmt.Errorf("creating namespace %s: %w", namespace, err)
 		}
 	}
-	m := &member{ctx: ctx, tenant: t}
+	m := &simulatedCluster{ctx: ctx, tenant: t}
 	l.mu.Lock()
 	l.members[name] = m
 	l.mu.Unlock()
@@ -109,7 +109,7 @@ func (l *simulator) Join(ctx context.Context, name string, t *tenant) error {
 	return nil
 }
 
-func (l *simulator) leave(name string, m *member) {
+func (l *simulator) leave(name string, m *simulatedCluster) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.members[name] == m {
@@ -148,14 +148,14 @@ func (l *simulator) work() {
 }
 
 // process processes one object. It returns when to process it again; zero: when it changes.
-func (l *simulator) process(m *member, i item) (time.Duration, error) {
+func (l *simulator) process(m *simulatedCluster, i item) (time.Duration, error) {
 	switch i.keys {
 	case podKeys:
 		return 0, l.pod(m, i)
 	case nodeKeys:
 		l.node(m, i)
 	case namespaceKeys:
-		return l.emptier.namespace(l, m, i.name)
+		return l.namespaces.namespace(l, m, i.name)
 	case budgetKeys:
 		return 0, l.budget(m)
 	}

@@ -43,7 +43,7 @@ func newTenant(keys *store.Keyspace, version string, authorities *x509.CertPool,
 	return &tenant{
 		Keys: keys, Version: version, Delay: delay,
 		certificates: &certificates{
-			verify: x509request.New(options, x509request.CommonNameUserConversion), known: map[[sha256.Size]byte]verified{},
+			verify: x509request.New(options, x509request.CommonNameUserConversion), known: map[[sha256.Size]byte]cachedUser{},
 		},
 	}
 }
@@ -68,10 +68,10 @@ func tenantFrom(ctx context.Context) *tenant {
 type certificates struct {
 	verify authenticator.Request
 	mu     sync.Mutex
-	known  map[[sha256.Size]byte]verified
+	known  map[[sha256.Size]byte]cachedUser
 }
 
-type verified struct {
+type cachedUser struct {
 	response *authenticator.Response
 	until    time.Time
 }
@@ -100,19 +100,21 @@ func (c *certificates) authenticate(r *http.Request) (*authenticator.Response, b
 	if len(c.known) >= maxKnown {
 		clear(c.known)
 	}
-	c.known[sum] = verified{response, leaf.NotAfter}
+	c.known[sum] = cachedUser{response, leaf.NotAfter}
 	return response, true, nil
 }
 
-// insideKey marks internal requests of this process.
-type insideKey struct{}
+// fullAccessKey marks internal requests of this process.
+type fullAccessKey struct{}
 
-// inside returns a context for internal requests with full access.
-func inside(ctx context.Context) context.Context { return context.WithValue(ctx, insideKey{}, true) }
+// withFullAccess returns a context for internal requests with full access.
+func withFullAccess(ctx context.Context) context.Context {
+	return context.WithValue(ctx, fullAccessKey{}, true)
+}
 
 // authenticate implements authenticator.Request for all clusters.
 func authenticate(r *http.Request) (*authenticator.Response, bool, error) {
-	if r.Context().Value(insideKey{}) != nil {
+	if r.Context().Value(fullAccessKey{}) != nil {
 		return &authenticator.Response{User: &user.DefaultInfo{
 			Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated},
 		}}, true, nil

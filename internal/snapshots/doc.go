@@ -3,7 +3,7 @@
 // snapshots without a manifest are ignored. [Fetch] writes a snapshot to a file and verifies it against its
 // manifest. The package also parses the schedule of an EtcdSnapshotPolicy ([ParseSchedule]), opens the store of
 // a policy if the operator's configuration allows it ([StoreSettings.Open]), finds the snapshot of a restore
-// request ([RetrievalSource.Find]), and runs operations that take minutes outside of reconciliations ([Jobs]).
+// request ([Retriever.Find]), and runs operations that take minutes outside of reconciliations ([Jobs]).
 // Package internal/hosted/snapshots decides when snapshots are taken and removed. Snapshots are always
 // streamed and never held in memory as a whole. Databases are not opened here, because their content belongs
 // to the tenant.

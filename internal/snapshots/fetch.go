@@ -29,15 +29,15 @@ func Fetch(ctx context.Context, from store.Store, m Manifest, to string, identit
 			_ = os.Remove(to)
 		}
 	}()
-	if err := Copy(ctx, from, m, out, identities); err != nil {
+	if err := copyVerified(ctx, from, m, out, identities); err != nil {
 		return err
 	}
 	return out.Sync()
 }
 
-// Copy writes a snapshot and verifies it. An encrypted snapshot is decrypted with the age identities. After an error,
+// copyVerified writes a snapshot and verifies it. An encrypted snapshot is decrypted with the age identities. After an error,
 // discard the written data.
-func Copy(ctx context.Context, from store.Store, m Manifest, to io.Writer, identities []byte) error {
+func copyVerified(ctx context.Context, from store.Store, m Manifest, to io.Writer, identities []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	stored, err := from.Read(ctx, m.file())

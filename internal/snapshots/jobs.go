@@ -46,8 +46,8 @@ func NewJobs(ctx context.Context, now func() time.Time) *Jobs {
 // atOnce limits the number of concurrent jobs, because each needs some MiB of buffers.
 const atOnce = 4
 
-// hasRoom reports whether a job with the key may start.
-func (j *Jobs) hasRoom(key string) bool {
+// hasCapacity reports whether a job with the key may start.
+func (j *Jobs) hasCapacity(key string) bool {
 	if len(j.running) >= atOnce {
 		return false
 	}
@@ -71,7 +71,7 @@ func namespaceOf(key string) string {
 func (j *Jobs) Start(key, what string, do func(context.Context) error) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !j.hasRoom(key) || j.ctx.Err() != nil {
+	if !j.hasCapacity(key) || j.ctx.Err() != nil {
 		return false
 	}
 	j.running[key] = what
@@ -81,7 +81,7 @@ func (j *Jobs) Start(key, what string, do func(context.Context) error) bool {
 }
 
 func (j *Jobs) run(key string, do func(context.Context) error) {
-	err := guarded(j.ctx, do)
+	err := recoverPanic(j.ctx, do)
 	j.mu.Lock()
 	j.ended[key] = JobState{What: j.running[key], Ended: j.now(), Err: err}
 	delete(j.running, key)
@@ -95,8 +95,8 @@ func (j *Jobs) run(key string, do func(context.Context) error) {
 	}
 }
 
-// guarded converts a panic to an error.
-func guarded(ctx context.Context, do func(context.Context) error) (err error) {
+// recoverPanic converts a panic to an error.
+func recoverPanic(ctx context.Context, do func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fault.New(fault.Bug, "Panic", "%s", fmt.Sprint(p))
@@ -114,7 +114,7 @@ func (j *Jobs) State(key string) JobState {
 		s.Running, s.What = true, what
 		return s
 	}
-	s.Busy = !j.hasRoom(key)
+	s.Busy = !j.hasCapacity(key)
 	return s
 }
 

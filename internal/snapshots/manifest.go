@@ -92,11 +92,11 @@ func Name(cluster string, at time.Time) string {
 	return cluster + "-" + at.UTC().Format(timeForm)
 }
 
-var named = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)-[0-9]{8}T[0-9]{6}Z$`)
+var namePattern = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)-[0-9]{8}T[0-9]{6}Z$`)
 
 // ParseName returns the cluster and the time in a snapshot's name, or false if the name is invalid.
 func ParseName(name string) (cluster string, at time.Time, ok bool) {
-	if !named.MatchString(name) || len(name) > 253 {
+	if !namePattern.MatchString(name) || len(name) > 253 {
 		return "", time.Time{}, false
 	}
 	cut := strings.LastIndex(name, "-")

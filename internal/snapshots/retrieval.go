@@ -13,16 +13,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots/store"
 )
 
-// RetrievalSource finds snapshots.
-type RetrievalSource struct {
+// Retriever finds snapshots.
+type Retriever struct {
 	// Client reads EtcdSnapshotPolicies.
 	Client client.Reader
 	// Stores opens the stores of snapshots.
 	Stores StoreSettings
 }
 
-// RetrievalWanted identifies the requested snapshot.
-type RetrievalWanted struct {
+// RetrievalRequest identifies the requested snapshot.
+type RetrievalRequest struct {
 	// Policy is the EtcdSnapshotPolicy whose store has the snapshot. Snapshot is the name of the snapshot.
 	Policy, Snapshot string
 	// IdentitySecret is the name of a Secret with an age identity that decrypts the snapshot, if it is encrypted.
@@ -31,47 +31,47 @@ type RetrievalWanted struct {
 	OtherCluster bool
 }
 
-// RetrievalFound is a readable snapshot.
-type RetrievalFound struct {
+// RetrievedSnapshot is a readable snapshot.
+type RetrievedSnapshot struct {
 	Manifest
 	from     store.Store
 	identity []byte
 }
 
 // Find returns the snapshot of a Cluster.
-func (s RetrievalSource) Find(ctx context.Context, of Cluster, want RetrievalWanted) (RetrievalFound, error) {
+func (s Retriever) Find(ctx context.Context, of Cluster, want RetrievalRequest) (RetrievedSnapshot, error) {
 	policy := &hostedv1.EtcdSnapshotPolicy{}
 	err := s.Client.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: want.Policy}, policy)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return RetrievalFound{}, fault.New(fault.Invalid, "SnapshotPolicyMissing", "EtcdSnapshotPolicy %s does not exist: name one whose store has the snapshot", want.Policy)
+		return RetrievedSnapshot{}, fault.New(fault.Invalid, "SnapshotPolicyMissing", "EtcdSnapshotPolicy %s does not exist: name one whose store has the snapshot", want.Policy)
 	}
 	if err != nil {
-		return RetrievalFound{}, err
+		return RetrievedSnapshot{}, err
 	}
-	found := RetrievalFound{}
+	found := RetrievedSnapshot{}
 	if found.from, err = s.Stores.Open(ctx, policy); err != nil {
-		return RetrievalFound{}, err
+		return RetrievedSnapshot{}, err
 	}
 	found.Manifest, err = read(ctx, found.from, of, want.Snapshot)
 	if fault.KindOf(err) == fault.Gone {
-		return RetrievalFound{}, fault.New(fault.Invalid, "SnapshotMissing", "The store of EtcdSnapshotPolicy %s has no snapshot %s: its status lists the newest that it has", want.Policy, want.Snapshot).From(err)
+		return RetrievedSnapshot{}, fault.New(fault.Invalid, "SnapshotMissing", "The store of EtcdSnapshotPolicy %s has no snapshot %s: its status lists the newest that it has", want.Policy, want.Snapshot).From(err)
 	}
 	if err != nil {
-		return RetrievalFound{}, err
+		return RetrievedSnapshot{}, err
 	}
 	if found.Cluster.UID != of.UID && !want.OtherCluster {
-		return RetrievalFound{}, fault.New(fault.Invalid, "SnapshotOfOtherCluster", "Snapshot %s is of a Cluster %s with another UID: its tokens and certificates may not be those of this one; otherCluster in the annotation allows it all the same", found.Name, of.Name)
+		return RetrievedSnapshot{}, fault.New(fault.Invalid, "SnapshotOfOtherCluster", "Snapshot %s is of a Cluster %s with another UID: its tokens and certificates may not be those of this one; otherCluster in the annotation allows it all the same", found.Name, of.Name)
 	}
 	found.identity, err = s.Stores.ReadIdentity(ctx, client.ObjectKey{Namespace: of.Namespace, Name: want.IdentitySecret})
 	return found, err
 }
 
 // Fetch writes the decrypted and verified snapshot to a file of this host. The file does not exist after an error.
-func (f RetrievalFound) Fetch(ctx context.Context, file string) error {
+func (f RetrievedSnapshot) Fetch(ctx context.Context, file string) error {
 	return Fetch(ctx, f.from, f.Manifest, file, f.identity)
 }
 
 // Copy writes the decrypted snapshot and verifies it. After an error, discard the written data.
-func (f RetrievalFound) Copy(ctx context.Context, to io.Writer) error {
-	return Copy(ctx, f.from, f.Manifest, to, f.identity)
+func (f RetrievedSnapshot) Copy(ctx context.Context, to io.Writer) error {
+	return copyVerified(ctx, f.from, f.Manifest, to, f.identity)
 }

@@ -16,7 +16,7 @@ const minScheduleInterval = 5 * time.Minute
 const longestBack = 366 * 24 * time.Hour
 
 // Schedule is a parsed schedule.
-type Schedule struct{ of cron.Schedule }
+type Schedule struct{ spec cron.Schedule }
 
 // ParseSchedule parses a schedule. The error message includes examples.
 func ParseSchedule(text string) (Schedule, error) {
@@ -37,7 +37,7 @@ func ParseSchedule(text string) (Schedule, error) {
 }
 
 // Next returns the first scheduled time after the given time.
-func (s Schedule) Next(after time.Time) time.Time { return s.of.Next(after.UTC()) }
+func (s Schedule) Next(after time.Time) time.Time { return s.spec.Next(after.UTC()) }
 
 // Due returns the latest scheduled time up to now, if it is at least [minScheduleInterval] after the last snapshot. Otherwise it
 // returns the zero time.

@@ -36,7 +36,7 @@ type data struct {
 	broken  error
 }
 
-func (d data) Facts(context.Context) (snapshots.EtcdState, error) {
+func (d data) ReadState(context.Context) (snapshots.EtcdState, error) {
 	return snapshots.EtcdState{Revision: 42, Etcd: "3.6.8", Kubernetes: "v1.36.3"}, nil
 }
 

@@ -18,7 +18,7 @@ import (
 const (
 	accessKeyID     = "accessKeyID"
 	secretAccessKey = "secretAccessKey"
-	StoreIdentity   = "identity"
+	IdentityKey     = "identity"
 )
 
 // StoreSettings configures the stores that policies may use.
@@ -78,7 +78,7 @@ func (s StoreSettings) ReadIdentity(ctx context.Context, key client.ObjectKey) (
 	if err != nil {
 		return nil, err
 	}
-	return secret.Data[StoreIdentity], nil
+	return secret.Data[IdentityKey], nil
 }
 
 func (s StoreSettings) secret(ctx context.Context, key client.ObjectKey, where string) (*corev1.Secret, error) {

@@ -56,7 +56,7 @@ func TestDenied(t *testing.T) {
 	s.Policy.Snapshots.Endpoints = []string{"store.example"}
 	s.Secrets = fake.NewClientBuilder().WithObjects(
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "empty"}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "age"}, Data: map[string][]byte{StoreIdentity: []byte("AGE-SECRET-KEY-1")}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "age"}, Data: map[string][]byte{IdentityKey: []byte("AGE-SECRET-KEY-1")}},
 	).Build()
 	bucket := func(endpoint, secret string) hostedv1.SnapshotDestination {
 		return hostedv1.SnapshotDestination{S3: &hostedv1.SnapshotBucket{Endpoint: endpoint, Bucket: "b", CredentialsSecretName: secret}}

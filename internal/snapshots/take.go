@@ -28,7 +28,7 @@ const (
 // Source is the etcd of a cluster.
 type Source interface {
 	// Facts returns the present state of the etcd cluster.
-	Facts(ctx context.Context) (EtcdState, error)
+	ReadState(ctx context.Context) (EtcdState, error)
 	// Snapshot returns a snapshot as a stream that ends with the checksum of etcd.
 	Snapshot(ctx context.Context) (io.ReadCloser, error)
 }
@@ -51,7 +51,7 @@ func Take(ctx context.Context, from Source, to store.Store, order TakeOptions) (
 		return Manifest{}, err
 	}
 	m := Manifest{Format: format, Name: order.Name, Cluster: order.Cluster, Taken: order.Now.UTC(), Encrypted: len(recipients) > 0}
-	if m.EtcdState, err = from.Facts(ctx); err != nil {
+	if m.EtcdState, err = from.ReadState(ctx); err != nil {
 		return m, fmt.Errorf("reading etcd of Cluster %s: %w", order.Cluster.Name, err)
 	}
 	stream, err := from.Snapshot(ctx)

@@ -16,18 +16,18 @@ import (
 // ErrInjected is the error of the failed write.
 var ErrInjected = errors.New("injected failure")
 
-// mostWrites limits the runs of a scenario; a scenario with more writes does not settle.
-const mostWrites = 200
+// maxWrites limits the runs of a scenario; a scenario with more writes does not settle.
+const maxWrites = 200
 
-// EveryWrite calls scenario once for each of its writes, with a new client from build: in run n the n-th write fails.
+// FailEachWrite calls scenario once for each of its writes, with a new client from build: in run n the n-th write fails.
 // Reads never fail, no write fails twice, and the last run has no failure.
-func EveryWrite(t *testing.T, build func() *fake.ClientBuilder, scenario func(t *testing.T, c client.WithWatch)) {
+func FailEachWrite(t *testing.T, build func() *fake.ClientBuilder, scenario func(t *testing.T, c client.WithWatch)) {
 	t.Helper()
 	for n := 1; ; n++ {
-		if n > mostWrites {
-			t.Fatalf("still writing after %d writes: the scenario does not settle", mostWrites)
+		if n > maxWrites {
+			t.Fatalf("still writing after %d writes: the scenario does not settle", maxWrites)
 		}
-		f := &failure{at: n}
+		f := &writeFailure{at: n}
 		c := build().WithReturnManagedFields().WithInterceptorFuncs(f.funcs()).Build()
 		t.Run(fmt.Sprintf("write %d fails", n), func(t *testing.T) { scenario(t, c) })
 		if !f.hasHappened() || t.Failed() {
@@ -36,8 +36,8 @@ func EveryWrite(t *testing.T, build func() *fake.ClientBuilder, scenario func(t 
 	}
 }
 
-// failure fails the n-th write. The code under test may write from several goroutines.
-type failure struct {
+// writeFailure fails the n-th write. The code under test may write from several goroutines.
+type writeFailure struct {
 	at int
 
 	mu       sync.Mutex
@@ -45,13 +45,13 @@ type failure struct {
 	happened bool
 }
 
-func (f *failure) hasHappened() bool {
+func (f *writeFailure) hasHappened() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.happened
 }
 
-func (f *failure) next() error {
+func (f *writeFailure) next() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seen++
@@ -62,7 +62,7 @@ func (f *failure) next() error {
 	return nil
 }
 
-func (f *failure) funcs() interceptor.Funcs {
+func (f *writeFailure) funcs() interceptor.Funcs {
 	return interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return failOr(f.next(), func() error { return c.Create(ctx, o, opts...) })

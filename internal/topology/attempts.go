@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// mostAttempts is the maximum number of recorded objects; a forgotten object is applied once more.
-const mostAttempts = 8192
+// maxAttempts is the maximum number of recorded objects; a forgotten object is applied once more.
+const maxAttempts = 8192
 
 // Attempts records what was last applied to which state of an object, because applying the same again to the same state
 // would change nothing. The zero value is ready to use.
@@ -25,7 +25,7 @@ type Attempts struct {
 func (a *Attempts) Record(live client.Object, want *unstructured.Unstructured) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.last == nil || len(a.last) >= mostAttempts {
+	if a.last == nil || len(a.last) >= maxAttempts {
 		a.last = map[types.UID]string{}
 	}
 	a.last[live.GetUID()] = Fingerprint(live, want)

@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// classesKept is the maximum number of classes in the cache.
-const classesKept = 256
+// maxClasses is the maximum number of classes in the cache.
+const maxClasses = 256
 
 // Compiled is the compiled form of a class, which is shared by all its Clusters.
 type Compiled struct {
@@ -37,7 +37,7 @@ type compiledPatches struct {
 
 // NewClasses returns an empty cache.
 func NewClasses() *Classes {
-	return &Classes{schemas: variables.NewSchemas(), known: lru.New(classesKept)}
+	return &Classes{schemas: variables.NewSchemas(), known: lru.New(maxClasses)}
 }
 
 // Of returns the compiled form of a class.

@@ -7,9 +7,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// steeringNames returns annotations that control the behavior of a controller for an object, or that controllers write
+// controlAnnotations returns annotations that control the behavior of a controller for an object, or that controllers write
 // themselves.
-func steeringNames() []string {
+func controlAnnotations() []string {
 	return []string{
 		clusterv1.PausedAnnotation, clusterv1.ManagedByAnnotation, clusterv1.DeleteMachineAnnotation, clusterv1.RemediateMachineAnnotation,
 		clusterv1.DisableMachineCreateAnnotation, clusterv1.MachineCertificatesExpiryDateAnnotation, clusterv1.TopologyDryRunAnnotation,
@@ -21,8 +21,8 @@ func steeringNames() []string {
 	}
 }
 
-// steeringDomains returns domains in which all annotations are of this kind, including subdomains.
-func steeringDomains() []string {
+// controlDomains returns domains in which all annotations are of this kind, including subdomains.
+func controlDomains() []string {
 	return []string{
 		"slipway.dev",
 		"internal.cluster.x-k8s.io",
@@ -38,16 +38,16 @@ func steeringDomains() []string {
 // may have no permissions. Templates of a class may contain them, because their authors may write the objects created
 // from them.
 func IsControlAnnotation(annotation string) bool {
-	if slices.Contains(steeringNames(), annotation) {
+	if slices.Contains(controlAnnotations(), annotation) {
 		return true
 	}
 	domain, _, found := strings.Cut(annotation, "/")
-	return found && slices.ContainsFunc(steeringDomains(), func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
+	return found && slices.ContainsFunc(controlDomains(), func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
 }
 
-// withoutSteering removes annotations that must not be copied from spec.topology. Admission rejects them only when they
+// withoutControlAnnotations removes annotations that must not be copied from spec.topology. Admission rejects them only when they
 // are added.
-func withoutSteering(annotations map[string]string) map[string]string {
+func withoutControlAnnotations(annotations map[string]string) map[string]string {
 	out := make(map[string]string, len(annotations))
 	for name, value := range annotations {
 		if !IsControlAnnotation(name) {

@@ -11,10 +11,10 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// WithoutNodes reports whether control planes of a template have no Machines and Nodes, and therefore no replicas:
+// LacksNodes reports whether control planes of a template have no Machines and Nodes, and therefore no replicas:
 // Slipway's hosted control planes. The replicas in a topology are ignored for them, because manifests written for other
 // control planes set replicas.
-func WithoutNodes(template clusterv1.ClusterClassTemplateReference) bool {
+func LacksNodes(template clusterv1.ClusterClassTemplateReference) bool {
 	return template.GroupVersionKind().GroupKind() == schema.GroupKind{Group: hostedv1.GroupVersion.Group, Kind: "HostedControlPlaneTemplate"}
 }
 
@@ -24,10 +24,10 @@ func (b *builder) controlPlane() error {
 	hasMachines := class.MachineInfrastructure.TemplateRef.IsDefined()
 	spec := contract.ControlPlaneSpec{Version: b.Versions.ControlPlane, Replicas: topology.Replicas, RolloutAfter: topology.Rollout.After}
 	source, patched := b.source(Key{Role: ControlPlane})
-	if WithoutNodes(source.Ref) { // it has neither field
+	if LacksNodes(source.Ref) { // it has neither field
 		spec.Replicas, spec.RolloutAfter = nil, metav1.Time{}
 	}
-	labels, annotations := merge(class.Metadata.Labels, topology.Metadata.Labels), merge(class.Metadata.Annotations, withoutSteering(topology.Metadata.Annotations))
+	labels, annotations := merge(class.Metadata.Labels, topology.Metadata.Labels), merge(class.Metadata.Annotations, withoutControlAnnotations(topology.Metadata.Annotations))
 	if hasMachines {
 		spec.Machines = &contract.ControlPlaneMachines{
 			Infrastructure: b.template(Key{Role: controlPlaneMachines}), Namespace: b.Cluster.Namespace, APIVersion: class.MachineInfrastructure.TemplateRef.APIVersion,
@@ -41,7 +41,7 @@ func (b *builder) controlPlane() error {
 			},
 		}
 	}
-	want := b.created(source, patched, labels, annotations)
+	want := b.newObject(source, patched, labels, annotations)
 	protect(want, source.Template)
 	if err := spec.Set(contract.Object{Unstructured: want, Contract: source.Template.Contract}); err != nil {
 		return fault.New(fault.Invalid, "ControlPlaneTemplateInvalid", "%s %s of ClusterClass %s does not follow the contract: %s",

@@ -125,7 +125,7 @@ func (b *builder) live(key Key) client.Object {
 
 func (b *builder) infraCluster() keyed {
 	source, patched := b.source(Key{Role: InfraCluster})
-	want := b.created(source, patched, nil, nil)
+	want := b.newObject(source, patched, nil, nil)
 	leaveEndpoint(want)
 	want.SetOwnerReferences(b.ownerReference())
 	return keyed{source.Key, want}
@@ -152,7 +152,7 @@ func leaveEndpoint(o *unstructured.Unstructured) {
 // the existing one.
 func (b *builder) template(key Key) clusterv1.ContractVersionedObjectReference {
 	source, patched := b.source(key)
-	want, live := b.copied(source, patched), b.live(key)
+	want, live := b.newTemplate(source, patched), b.live(key)
 	part := Part{Key: key, Want: want, Live: live, Frozen: b.isFrozen(key)}
 	if live != nil && (live.GetName() != want.GetName() || isOtherKind(live, want)) && !part.Frozen {
 		part.Live, part.Replaces = nil, live

@@ -32,8 +32,8 @@ func (l Live) Objects() []client.Object {
 	return out
 }
 
-// BelongsTo reports whether an object belongs to the topology of the Cluster.
-func BelongsTo(cluster *clusterv1.Cluster, o client.Object) bool {
+// IsOwnedBy reports whether an object belongs to the topology of the Cluster.
+func IsOwnedBy(cluster *clusterv1.Cluster, o client.Object) bool {
 	return o.GetLabels()[clusterv1.ClusterNameLabel] == cluster.Name && IsOwned(o)
 }
 

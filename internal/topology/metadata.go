@@ -51,9 +51,9 @@ func origin(source Source) map[string]string {
 	}
 }
 
-// created returns the object that a template describes. labels and annotations take precedence over the metadata in the
+// newObject returns the object that a template describes. labels and annotations take precedence over the metadata in the
 // template.
-func (d *Draft) created(source Source, patched contract.Object, labels, annotations map[string]string) *unstructured.Unstructured {
+func (d *Draft) newObject(source Source, patched contract.Object, labels, annotations map[string]string) *unstructured.Unstructured {
 	content, _ := contract.Template(patched)
 	o := d.empty(source, content.Kind)
 	o.SetLabels(d.labels(source.Key, content.Labels, labels))
@@ -65,8 +65,8 @@ func (d *Draft) created(source Source, patched contract.Object, labels, annotati
 	return o
 }
 
-// copied returns the copy of a class template that belongs to the Cluster.
-func (d *Draft) copied(source Source, patched contract.Object) *unstructured.Unstructured {
+// newTemplate returns the copy of a class template that belongs to the Cluster.
+func (d *Draft) newTemplate(source Source, patched contract.Object) *unstructured.Unstructured {
 	o := d.empty(source, source.Ref.Kind)
 	o.SetLabels(d.labels(source.Key, patched.GetLabels()))
 	annotations := merge(patched.GetAnnotations(), origin(source))

@@ -97,7 +97,7 @@ func (d *Draft) scope(key Key) ([]clusterv1.ClusterVariable, runtimehooksv1.Buil
 func (d *Draft) metadata(key Key, class, topology clusterv1.ObjectMeta) clusterv1.ObjectMeta {
 	return clusterv1.ObjectMeta{
 		Labels:      d.labels(key, class.Labels, topology.Labels),
-		Annotations: withoutUpgradeControls(merge(class.Annotations, withoutSteering(topology.Annotations))),
+		Annotations: withoutUpgradeControls(merge(class.Annotations, withoutControlAnnotations(topology.Annotations))),
 	}
 }
 

@@ -28,8 +28,8 @@ func (s Snapshot) recorded() []string {
 	return strings.Split(s.Cluster.Annotations[lifecycle.WorkersAnnotation], ",")
 }
 
-// Record returns the desired value of the annotation: the workers in the topology that exist or are awaited.
-func (s Snapshot) Record() string {
+// WorkerRecord returns the desired value of the annotation: the workers in the topology that exist or are awaited.
+func (s Snapshot) WorkerRecord() string {
 	var out []string
 	add := func(worker Key) {
 		if s.Exists(worker) || s.IsAwaited(worker) {

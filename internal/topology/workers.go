@@ -20,7 +20,7 @@ func (b *builder) deployment(w worker) error {
 func (b *builder) machineDeployment(w worker, bootstrap, infrastructure clusterv1.ContractVersionedObjectReference) *clusterv1.MachineDeployment {
 	t, c := w.deployment, w.deploymentClass
 	labels := b.labels(w.key, c.Metadata.Labels, t.Metadata.Labels)
-	annotations := withoutUpgradeControls(merge(c.Metadata.Annotations, withoutSteering(t.Metadata.Annotations)))
+	annotations := withoutUpgradeControls(merge(c.Metadata.Annotations, withoutControlAnnotations(t.Metadata.Annotations)))
 	md := &clusterv1.MachineDeployment{}
 	md.Namespace, md.Name, md.Labels, md.Annotations = b.Cluster.Namespace, b.Names[w.key], labels, annotations
 	md.Spec = clusterv1.MachineDeploymentSpec{
@@ -76,7 +76,7 @@ func (b *builder) pool(w worker) error {
 	var refs [2]clusterv1.ContractVersionedObjectReference
 	for i, key := range []Key{w.bootstrap, w.infrastructure} {
 		source, patched := b.source(key)
-		want, live := b.created(source, patched, nil, nil), b.live(key)
+		want, live := b.newObject(source, patched, nil, nil), b.live(key)
 		if live != nil && isOtherKind(live, want) && !b.isFrozen(key) {
 			name, err := b.namer.revision(key, source.Ref)
 			if err != nil {
@@ -99,7 +99,7 @@ func (b *builder) pool(w worker) error {
 func (b *builder) machinePool(w worker, bootstrap, infrastructure clusterv1.ContractVersionedObjectReference) *clusterv1.MachinePool {
 	t, c := w.pool, w.poolClass
 	labels := b.labels(w.key, c.Metadata.Labels, t.Metadata.Labels)
-	annotations := withoutUpgradeControls(merge(c.Metadata.Annotations, withoutSteering(t.Metadata.Annotations)))
+	annotations := withoutUpgradeControls(merge(c.Metadata.Annotations, withoutControlAnnotations(t.Metadata.Annotations)))
 	mp := &clusterv1.MachinePool{}
 	mp.Namespace, mp.Name, mp.Labels, mp.Annotations = b.Cluster.Namespace, b.Names[w.key], labels, annotations
 	mp.Spec = clusterv1.MachinePoolSpec{

@@ -26,15 +26,15 @@ func (c Counts) Add(version string, n int32) {
 // semantic versions come last, sorted as text. The result is nil if nothing was counted.
 func (c Counts) Sorted() []clusterv1.StatusVersion {
 	var out []clusterv1.StatusVersion
-	sorted := slices.SortedFunc(maps.Keys(c), older)
+	sorted := slices.SortedFunc(maps.Keys(c), compareAge)
 	for _, v := range sorted[:min(len(sorted), maxVersions)] {
 		out = append(out, clusterv1.StatusVersion{Version: v, Replicas: c[v]})
 	}
 	return out
 }
 
-// older orders versions. Versions that differ only in their build metadata are ordered as text.
-func older(a, b string) int {
+// compareAge orders versions. Versions that differ only in their build metadata are ordered as text.
+func compareAge(a, b string) int {
 	x, errX := parseSemantic(a)
 	y, errY := parseSemantic(b)
 	switch {

@@ -23,8 +23,8 @@ func (s Span) IsOlderThan(kubelet Version) bool {
 	return kubelet.Major != s.Lowest.Major || kubelet.Minor > s.Lowest.Minor
 }
 
-// HasLeftBehind reports whether a kubelet is too old for the newest API server of the span.
-func (s Span) HasLeftBehind(kubelet Version) bool {
+// IsTooNewFor reports whether a kubelet is too old for the newest API server of the span.
+func (s Span) IsTooNewFor(kubelet Version) bool {
 	return kubelet.Minor+MaxKubeletLag < s.Highest.Minor
 }
 

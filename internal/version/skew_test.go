@@ -41,10 +41,10 @@ func TestSpan(t *testing.T) { // MS-14, MS-15
 		}
 		kubelet := parsed(t, tc.kubelet)
 		other, _ := span.OtherMinor(kubelet)
-		if span.IsOlderThan(kubelet) != tc.tooNew || span.HasLeftBehind(kubelet) != tc.tooOld || other.String() != tc.otherMinor ||
+		if span.IsOlderThan(kubelet) != tc.tooNew || span.IsTooNewFor(kubelet) != tc.tooOld || other.String() != tc.otherMinor ||
 			span.Lowest.String() != tc.lowest || span.Highest.String() != tc.highest {
 			t.Errorf("%s: %s: %s against %v: too new %v, too old %v, other minor %q", name, tc.reason, tc.kubelet, span,
-				span.IsOlderThan(kubelet), span.HasLeftBehind(kubelet), other)
+				span.IsOlderThan(kubelet), span.IsTooNewFor(kubelet), other)
 		}
 	}
 }

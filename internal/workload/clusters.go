@@ -70,7 +70,7 @@ type entry struct {
 	fresh   freshness
 
 	mu    sync.RWMutex
-	state state
+	state connectionState
 	conn  *connection
 	// dirty is set when the kubeconfig Secret may have changed since it was last read.
 	dirty bool
@@ -173,7 +173,7 @@ func (c *Clusters) entry(key client.ObjectKey) *entry {
 	defer c.mu.Unlock()
 	e, ok := c.entries[key]
 	if !ok {
-		e = &entry{limiter: newLimiter(c.pool), state: state{since: c.cfg.Clock.Now()}}
+		e = &entry{limiter: newLimiter(c.pool), state: connectionState{since: c.cfg.Clock.Now()}}
 		c.entries[key] = e
 		c.pool.latencies.Add(e.limiter)
 	}

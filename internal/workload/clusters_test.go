@@ -420,7 +420,7 @@ func TestSelfHosted(t *testing.T) { // RC-05
 	outside.podUID = "u1"
 	env := map[string]string{"POD_NAMESPACE": "slipway", "POD_NAME": "manager", "POD_UID": "u1"}
 	inCluster := func() (*rest.Config, error) {
-		cfg, err := Parse(inside.kubeconfig("one"), policy.Default())
+		cfg, err := ParseKubeconfig(inside.kubeconfig("one"), policy.Default())
 		return cfg, err
 	}
 	self, err := SelfFromEnvironment(func(k string) string { return env[k] }, inCluster)

@@ -45,9 +45,9 @@ type Config struct {
 	Memory int64
 	// Crashes, if set, records what is being decoded, and which clusters crashed this process before.
 	Crashes Crashes
-	// IsOurs, if set, reports whether Slipway chose the address (host and port) of a Cluster's API server. If so,
+	// IsManagedAddress, if set, reports whether Slipway chose the address (host and port) of a Cluster's API server. If so,
 	// connection problems are described in detail.
-	IsOurs func(ctx context.Context, cluster *clusterv1.Cluster, address string) bool
+	IsManagedAddress func(ctx context.Context, cluster *clusterv1.Cluster, address string) bool
 	// Clock provides the time. Default: the wall clock.
 	Clock clock.PassiveClock
 }

@@ -83,7 +83,7 @@ type syncingInformer struct {
 // dial opens a connection: it parses the kubeconfig, probes the API server once, and prepares client and cache; it
 // starts no watch.
 func (c *Clusters) dial(ctx context.Context, p task) (*connection, error) {
-	cfg, err := Parse(p.kubeconfig, c.cfg.Policy)
+	cfg, err := ParseKubeconfig(p.kubeconfig, c.cfg.Policy)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (c *Clusters) open(ctx context.Context, p task, cfg *rest.Config) (*connect
 
 // buildClients creates the cache and the client of a connection whose probe succeeded.
 func (c *Clusters) buildClients(conn *connection, cfg *rest.Config) error {
-	transport := limited{next: newRated(conn.http.Transport, conn.rate), limiter: conn.limiter}
+	transport := limitedTransport{next: newRated(conn.http.Transport, conn.rate), limiter: conn.limiter}
 	calls := &http.Client{Transport: transport, Timeout: c.cfg.Timing.CallTimeout, CheckRedirect: noRedirect}
 	once := rest.CopyConfig(cfg) // for calls, because their transport already has the rate limit
 	once.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()

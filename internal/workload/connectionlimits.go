@@ -25,7 +25,7 @@ func (c *Clusters) limitMemory(key client.ObjectKey, next http.RoundTripper) *li
 func (c *connection) forCache(cfg *rest.Config) (*http.Client, error) {
 	bounded := *c.bounded
 	bounded.Refused = func(err error) { c.refused.CompareAndSwap(nil, fault.As(err)) }
-	nodes := &watchMemory{Next: &bounded, Path: c.nodesPath, Of: c.fresh, Filled: c.filled.Load, Now: c.clock.Now}
+	nodes := &watchRecorder{Next: &bounded, Path: c.nodesPath, Freshness: c.fresh, Filled: c.filled.Load, Now: c.clock.Now}
 	wrapped, err := rest.HTTPWrappersForConfig(cfg, nodes)
 	if err != nil {
 		return nil, fmt.Errorf("the credentials of the kubeconfig cannot be used: %w", err)

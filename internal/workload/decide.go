@@ -7,8 +7,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// state is the state of one cluster's connection between reconciliations.
-type state struct {
+// connectionState is the state of one cluster's connection between reconciliations.
+type connectionState struct {
 	connected bool
 	// since is the time of the last change of connected.
 	since time.Time
@@ -65,7 +65,7 @@ const (
 
 // decide decides the next action for a cluster. A connected cluster whose Secret is deleted remains connected, because
 // its credentials are still valid; a new Secret or a rejected probe ends the connection.
-func decide(s state, f observation) step {
+func decide(s connectionState, f observation) step {
 	if f.now.Before(f.suspended) {
 		return stepSuspend
 	}
@@ -93,7 +93,7 @@ func decide(s state, f observation) step {
 
 // recheck returns the time until the next reconciliation; zero if only an event triggers it. A missing Secret is read
 // periodically, because a Secret without the cluster-name label triggers no event.
-func recheck(s state, f observation, t Timing) time.Duration {
+func recheck(s connectionState, f observation, t Timing) time.Duration {
 	switch {
 	case !s.connected && !f.provisioned:
 		return 0
@@ -104,7 +104,7 @@ func recheck(s state, f observation, t Timing) time.Duration {
 }
 
 // suspend returns the state of a cluster whose connection is suspended until a time.
-func (s state) suspend(now, until time.Time, problem string) state {
+func (s connectionState) suspend(now, until time.Time, problem string) connectionState {
 	if s.connected {
 		s.connected, s.since = false, now
 	}
@@ -114,7 +114,7 @@ func (s state) suspend(now, until time.Time, problem string) state {
 
 // exceeded returns the state after responses that used too much memory. The pause starts at the minimum again if the
 // last time was long ago.
-func (s state) exceeded(now time.Time, problem string, t Timing) state {
+func (s connectionState) exceeded(now time.Time, problem string, t Timing) connectionState {
 	if now.Sub(s.excessAt) > 2*t.PauseMax {
 		s.excesses = 0
 	}
@@ -123,8 +123,8 @@ func (s state) exceeded(now time.Time, problem string, t Timing) state {
 	return s.suspend(now, now.Add(pause), problem)
 }
 
-// answered returns the state after a successful probe or attempt.
-func (s state) answered(now time.Time, t Timing) state {
+// succeeded returns the state after a successful probe or attempt.
+func (s connectionState) succeeded(now time.Time, t Timing) connectionState {
 	if !s.connected {
 		s.connected, s.since = true, now
 	}
@@ -143,7 +143,7 @@ func alignedTime(now time.Time, interval time.Duration) time.Time {
 
 // failed returns the state after a failed probe or attempt. fatal means that the connection cannot recover because the
 // credentials were rejected.
-func (s state) failed(now time.Time, problem string, fatal bool, t Timing) state {
+func (s connectionState) failed(now time.Time, problem string, fatal bool, t Timing) connectionState {
 	s.failures++
 	s.problem = problem
 	if s.connected && !fatal && s.failures < t.FailureThreshold {

@@ -11,17 +11,17 @@ var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func TestNext(t *testing.T) { // RC-01, RC-02, RC-03
 	a, b := fingerprint{kubeconfig: [32]byte{1}}, fingerprint{kubeconfig: [32]byte{2}}
-	up := state{connected: true, due: t0.Add(time.Second), tried: a}
-	down := state{due: t0.Add(time.Second), tried: a}
+	up := connectionState{connected: true, due: t0.Add(time.Second), tried: a}
+	down := connectionState{due: t0.Add(time.Second), tried: a}
 	cases := map[string]struct {
 		reason string
-		s      state
+		s      connectionState
 		f      observation
 		want   step
 	}{
-		"no infrastructure":       {"RC-01: nothing to connect to before it is provisioned", state{}, observation{secretFound: true, print: a}, stepWait},
-		"no secret":               {"RC-01: nothing to connect with", state{}, observation{provisioned: true}, stepWait},
-		"first":                   {"RC-01: connect at once", state{}, observation{provisioned: true, secretFound: true, print: a}, stepConnect},
+		"no infrastructure":       {"RC-01: nothing to connect to before it is provisioned", connectionState{}, observation{secretFound: true, print: a}, stepWait},
+		"no secret":               {"RC-01: nothing to connect with", connectionState{}, observation{provisioned: true}, stepWait},
+		"first":                   {"RC-01: connect at once", connectionState{}, observation{provisioned: true, secretFound: true, print: a}, stepConnect},
 		"retry not due":           {"RC-01: an attempt just failed", down, observation{provisioned: true, secretFound: true, print: a}, stepWait},
 		"retry due":               {"RC-01: the backoff is over", down, observation{now: t0.Add(time.Second), provisioned: true, secretFound: true, print: a}, stepConnect},
 		"new secret while down":   {"RC-03: a new kubeconfig is worth an attempt at once", down, observation{provisioned: true, secretFound: true, print: b}, stepConnect},
@@ -48,7 +48,7 @@ func TestNext(t *testing.T) { // RC-01, RC-02, RC-03
 
 func TestFailuresEndAConnection(t *testing.T) { // RC-02
 	timing := Timing{}.withDefaults()
-	s := state{}.answered(t0, timing)
+	s := connectionState{}.succeeded(t0, timing)
 	now := t0
 	for i := 1; i <= 5; i++ {
 		now = now.Add(10 * time.Second)
@@ -57,14 +57,14 @@ func TestFailuresEndAConnection(t *testing.T) { // RC-02
 			t.Fatalf("after %d failures connected = %v", i, s.connected)
 		}
 	}
-	want := state{since: now, lastSuccess: t0, failures: 5, problem: "no answer", downSince: now, due: now.Add(250 * time.Millisecond)}
-	if diff := cmp.Diff(want, s, cmp.AllowUnexported(state{}, fingerprint{})); diff != "" {
+	want := connectionState{since: now, lastSuccess: t0, failures: 5, problem: "no answer", downSince: now, due: now.Add(250 * time.Millisecond)}
+	if diff := cmp.Diff(want, s, cmp.AllowUnexported(connectionState{}, fingerprint{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := (state{connected: true}).failed(now, "refused", true, timing); got.connected {
+	if got := (connectionState{connected: true}).failed(now, "refused", true, timing); got.connected {
 		t.Error("refused credentials end a connection at once")
 	}
-	back := s.answered(now.Add(time.Second), timing)
+	back := s.succeeded(now.Add(time.Second), timing)
 	if !back.connected || back.failures != 0 || !back.downSince.IsZero() || back.problem != "" {
 		t.Errorf("an answer does not clear the failures: %+v", back)
 	}
@@ -75,7 +75,7 @@ func TestProbesComeTogether(t *testing.T) { // RC-02
 	moments := map[time.Time]bool{}
 	for n := range 100 {
 		now := t0.Add(time.Duration(n) * 37 * time.Millisecond)
-		due := state{}.answered(now, Timing{ProbeInterval: interval}).due
+		due := connectionState{}.succeeded(now, Timing{ProbeInterval: interval}).due
 		if after := due.Sub(now); after > interval || after <= interval-interval/20 {
 			t.Errorf("a probe follows after %v", after)
 		}
@@ -110,15 +110,15 @@ func TestBackoff(t *testing.T) { // RC-01
 func TestRecheck(t *testing.T) { // RC-01, RC-02
 	timing := Timing{}.withDefaults()
 	for name, tc := range map[string]struct {
-		s    state
+		s    connectionState
 		f    observation
 		want time.Duration
 	}{
-		"not provisioned: a watch wakes us":        {state{}, observation{now: t0}, 0},
-		"no secret: looked for now and then":       {state{}, observation{now: t0, provisioned: true, secretRead: true}, 30 * time.Second},
-		"just lost: the Secret was not looked for": {state{due: t0.Add(250 * time.Millisecond)}, observation{now: t0, provisioned: true}, 250 * time.Millisecond},
-		"connected: the next probe":                {state{connected: true, due: t0.Add(7 * time.Second)}, observation{now: t0}, 7 * time.Second},
-		"overdue: at once":                         {state{connected: true, due: t0}, observation{now: t0.Add(time.Second)}, time.Millisecond},
+		"not provisioned: a watch wakes us":        {connectionState{}, observation{now: t0}, 0},
+		"no secret: looked for now and then":       {connectionState{}, observation{now: t0, provisioned: true, secretRead: true}, 30 * time.Second},
+		"just lost: the Secret was not looked for": {connectionState{due: t0.Add(250 * time.Millisecond)}, observation{now: t0, provisioned: true}, 250 * time.Millisecond},
+		"connected: the next probe":                {connectionState{connected: true, due: t0.Add(7 * time.Second)}, observation{now: t0}, 7 * time.Second},
+		"overdue: at once":                         {connectionState{connected: true, due: t0}, observation{now: t0.Add(time.Second)}, time.Millisecond},
 	} {
 		if got := recheck(tc.s, tc.f, timing); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)

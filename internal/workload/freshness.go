@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// lasting is how long a watch must be open to count: a watch whose events cannot be decoded ends at once.
-const lasting = 10 * time.Second
+// minWatchDuration is how long a watch must be open to count: a watch whose events cannot be decoded ends at once.
+const minWatchDuration = 10 * time.Second
 
 // freshness records when the cached objects of a kind were last known to be current. It is needed because a cache
 // returns its objects even if the API server no longer serves the kind. The zero value is ready for use.
@@ -43,7 +43,7 @@ func (f *freshness) At(now time.Time, filled bool) time.Time {
 	defer f.mu.Unlock()
 	if filled {
 		for _, since := range f.open {
-			if now.Sub(since) >= lasting {
+			if now.Sub(since) >= minWatchDuration {
 				return now
 			}
 		}
@@ -51,30 +51,30 @@ func (f *freshness) At(now time.Time, filled bool) time.Time {
 	return f.read
 }
 
-// watchMemory is a transport that records the open watches of a kind.
-type watchMemory struct {
+// watchRecorder is a transport that records the open watches of a kind.
+type watchRecorder struct {
 	Next http.RoundTripper
 	// Path is the URL path of the kind.
-	Path string
-	Of   *freshness
+	Path      string
+	Freshness *freshness
 	// Filled reports whether the cache has synced.
 	Filled func() bool
 	Now    func() time.Time
 }
 
 // RoundTrip implements http.RoundTripper.
-func (w *watchMemory) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *watchRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := w.Next.RoundTrip(r)
 	if err != nil || resp.StatusCode != http.StatusOK || r.URL.Path != w.Path || !isWatch(r) {
 		return resp, err
 	}
-	b := &watch{ReadCloser: resp.Body, of: w}
-	w.Of.mu.Lock()
-	defer w.Of.mu.Unlock()
-	if w.Of.open == nil {
-		w.Of.open = map[*watch]time.Time{}
+	b := &watch{ReadCloser: resp.Body, recorder: w}
+	w.Freshness.mu.Lock()
+	defer w.Freshness.mu.Unlock()
+	if w.Freshness.open == nil {
+		w.Freshness.open = map[*watch]time.Time{}
 	}
-	w.Of.open[b] = w.Now()
+	w.Freshness.open[b] = w.Now()
 	resp.Body = b
 	return resp, nil
 }
@@ -87,16 +87,16 @@ func isWatch(r *http.Request) bool {
 // watch is the response body of an open watch.
 type watch struct {
 	io.ReadCloser
-	of *watchMemory
+	recorder *watchRecorder
 }
 
 // Close implements io.Closer.
 func (b *watch) Close() error {
-	filled, now, f := b.of.Filled(), b.of.Now(), b.of.Of
+	filled, now, f := b.recorder.Filled(), b.recorder.Now(), b.recorder.Freshness
 	f.mu.Lock()
 	since, open := f.open[b]
 	delete(f.open, b)
-	if open && filled && now.Sub(since) >= lasting {
+	if open && filled && now.Sub(since) >= minWatchDuration {
 		f.read = now
 	}
 	f.mu.Unlock()

@@ -101,7 +101,7 @@ func TestPolicyOfTheOperator(t *testing.T) { // RC-01
 	if h := b.clusters.Health(key); h.Connected || !strings.Contains(h.Problem, "workloads.ranges") || a.probes != 0 {
 		t.Errorf("%d probes, %+v", a.probes, h)
 	}
-	if _, err := Parse(a.kubeconfig("one"), b.clusters.cfg.Policy); err == nil {
+	if _, err := ParseKubeconfig(a.kubeconfig("one"), b.clusters.cfg.Policy); err == nil {
 		t.Error("the address is within the ranges: the test shows nothing")
 	}
 }

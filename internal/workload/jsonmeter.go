@@ -1,7 +1,7 @@
 package workload
 
-// deepest is the depth up to which a meter tracks nesting. JSON decoders reject more than 10,000 levels.
-const deepest = 10_000
+// maxDepth is the depth up to which a meter tracks nesting. JSON decoders reject more than 10,000 levels.
+const maxDepth = 10_000
 
 // jsonMeter estimates JSON documents. A stream is a sequence of documents.
 type jsonMeter struct {
@@ -49,7 +49,7 @@ func (m *jsonMeter) read(b byte, c *counting) {
 }
 
 func (m *jsonMeter) enter(b byte) {
-	if len(m.within) < deepest {
+	if len(m.within) < maxDepth {
 		m.within = append(m.within, b)
 	}
 }

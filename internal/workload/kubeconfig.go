@@ -22,28 +22,28 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// ReasonInvalid is the reason of every fault of [Parse] and [Check]; their kind is Invalid.
-const ReasonInvalid = "KubeconfigInvalid"
+// ReasonKubeconfigInvalid is the reason of every fault of [ParseKubeconfig] and [CheckKubeconfig]; their kind is Invalid.
+const ReasonKubeconfigInvalid = "KubeconfigInvalid"
 
 // Limits of a kubeconfig.
 const (
-	// MaxBytes is the maximum size of the file. A kubeconfig with a certificate chain and a key takes less than a tenth
+	// MaxKubeconfigBytes is the maximum size of the file. A kubeconfig with a certificate chain and a key takes less than a tenth
 	// of it.
-	MaxBytes = 256 << 10
-	// MaxEntries is the maximum number of clusters, of users and of contexts.
-	MaxEntries = 20
+	MaxKubeconfigBytes = 256 << 10
+	// MaxKubeconfigEntries is the maximum number of clusters, of users and of contexts.
+	MaxKubeconfigEntries = 20
 )
 
-// Parse returns the client configuration for the current context of an untrusted kubeconfig, such as one in a Secret.
+// ParseKubeconfig returns the client configuration for the current context of an untrusted kubeconfig, such as one in a Secret.
 // It is not meant for kubeconfigs of command-line users, who may run any command anyway. The configuration is built
 // from the allowed fields only, so that no other field has an effect. All entries are validated, also entries outside
 // the current context. The error is a fault whose message states the necessary correction.
-func Parse(text []byte, allowed policy.Configuration) (*rest.Config, error) {
-	cfg, err := load(text)
+func ParseKubeconfig(text []byte, allowed policy.Configuration) (*rest.Config, error) {
+	cfg, err := loadKubeconfig(text)
 	if err != nil {
 		return nil, err
 	}
-	cluster, user, err := current(cfg)
+	cluster, user, err := currentEntries(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -74,33 +74,33 @@ func Parse(text []byte, allowed policy.Configuration) (*rest.Config, error) {
 	return out, nil
 }
 
-// Check returns the reason why the kubeconfig must not be given to a user, whose own programs would run its commands
+// CheckKubeconfig returns the reason why the kubeconfig must not be given to a user, whose own programs would run its commands
 // and read its files; nil if it is safe. It does not restrict addresses and proxies.
-func Check(text []byte) error {
-	_, err := load(text)
+func CheckKubeconfig(text []byte) error {
+	_, err := loadKubeconfig(text)
 	return err
 }
 
-// load parses the kubeconfig and validates its entries.
-func load(text []byte) (*clientcmdapi.Config, error) {
-	if len(text) > MaxBytes {
-		return nil, kubeconfigRefused("the kubeconfig has more than %d KiB: leave only the entries of this cluster in it", MaxBytes>>10)
+// loadKubeconfig parses the kubeconfig and validates its entries.
+func loadKubeconfig(text []byte) (*clientcmdapi.Config, error) {
+	if len(text) > MaxKubeconfigBytes {
+		return nil, kubeconfigRefused("the kubeconfig has more than %d KiB: leave only the entries of this cluster in it", MaxKubeconfigBytes>>10)
 	}
 	cfg, err := clientcmd.Load(text)
 	if err != nil {
 		return nil, kubeconfigRefused("the kubeconfig cannot be read: correct or replace it").From(err)
 	}
-	return cfg, check(cfg)
+	return cfg, checkEntries(cfg)
 }
 
 func kubeconfigRefused(format string, args ...any) *fault.Fault {
-	return fault.New(fault.Invalid, ReasonInvalid, format, args...)
+	return fault.New(fault.Invalid, ReasonKubeconfigInvalid, format, args...)
 }
 
-// check rejects content that is not allowed in any entry.
-func check(cfg *clientcmdapi.Config) error {
-	if len(cfg.Clusters) > MaxEntries || len(cfg.AuthInfos) > MaxEntries || len(cfg.Contexts) > MaxEntries {
-		return kubeconfigRefused("the kubeconfig has more than %d clusters, users or contexts: leave only those of this cluster in it", MaxEntries)
+// checkEntries rejects content that is not allowed in any entry.
+func checkEntries(cfg *clientcmdapi.Config) error {
+	if len(cfg.Clusters) > MaxKubeconfigEntries || len(cfg.AuthInfos) > MaxKubeconfigEntries || len(cfg.Contexts) > MaxKubeconfigEntries {
+		return kubeconfigRefused("the kubeconfig has more than %d clusters, users or contexts: leave only those of this cluster in it", MaxKubeconfigEntries)
 	}
 	for _, u := range cfg.AuthInfos {
 		if err := checkUser(u); err != nil {
@@ -130,8 +130,8 @@ func checkUser(u *clientcmdapi.AuthInfo) error {
 	return nil
 }
 
-// current returns the entries that the current context references. A context without a user has no credentials.
-func current(cfg *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
+// currentEntries returns the entries that the current context references. A context without a user has no credentials.
+func currentEntries(cfg *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
 	context := cfg.Contexts[cfg.CurrentContext]
 	if context == nil {
 		return nil, nil, kubeconfigRefused("the kubeconfig has no current context: set current-context to the name of one of its contexts")

@@ -29,7 +29,7 @@ func written(server, cluster, user string) []byte {
 // What a Secret may contain: embedded credentials and an https address.
 func TestParse(t *testing.T) { // RC-01
 	many := strings.Repeat(`{name: x, user: {token: t}},`, 1)
-	for i := range workload.MaxEntries {
+	for i := range workload.MaxKubeconfigEntries {
 		many += fmt.Sprintf(`{name: x%d, user: {token: t}},`, i)
 	}
 	cases := map[string]struct {
@@ -59,7 +59,7 @@ func TestParse(t *testing.T) { // RC-01
 		"groups":            {"likewise", written("https://x", "", "token: t, as-groups: [system:masters]"), "(as)"},
 		"another entry":     {"every entry is checked", []byte(strings.Replace(string(written("https://x", "", "token: t")), "users: [", "users: [{name: v, user: {tokenFile: /x}},", 1)), "names files"},
 		"many":              {"parsing and checking are bounded", []byte(strings.Replace(string(written("https://x", "", "token: t")), "users: [", "users: ["+many, 1)), "more than 20"},
-		"long":              {"likewise", append(written("https://x", "", "token: t"), bytes.Repeat([]byte("\n"), workload.MaxBytes)...), "256 KiB"},
+		"long":              {"likewise", append(written("https://x", "", "token: t"), bytes.Repeat([]byte("\n"), workload.MaxKubeconfigBytes)...), "256 KiB"},
 		"authority":         {"it is said at once", written("https://x", ", certificate-authority-data: eA==", "token: t"), "contains no certificate"},
 		"certificate":       {"likewise", written("https://x", "", "client-certificate-data: eA==, client-key-data: eA=="), "not a certificate and its key"},
 		"no context":        {"", []byte(`{}`), "current-context"},
@@ -69,7 +69,7 @@ func TestParse(t *testing.T) { // RC-01
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			cfg, err := workload.Parse(tc.text, policy.Default())
+			cfg, err := workload.ParseKubeconfig(tc.text, policy.Default())
 			if tc.says == "" {
 				if err != nil {
 					t.Fatalf("%s: %v", tc.reason, err)
@@ -102,7 +102,7 @@ func harmless(t *testing.T, cfg *rest.Config) {
 func TestOperatorsRules(t *testing.T) { // RC-01
 	allowed := policy.Default()
 	allowed.Workloads.Proxies = []string{"http://proxy:3128"}
-	cfg, err := workload.Parse(written("https://x", `, proxy-url: "http://proxy:3128"`, "token: t"), allowed)
+	cfg, err := workload.ParseKubeconfig(written("https://x", `, proxy-url: "http://proxy:3128"`, "token: t"), allowed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,12 +114,12 @@ func TestOperatorsRules(t *testing.T) { // RC-01
 		"https://10.1.2.3:6443": "", "https://127.0.0.1:6443": "workloads.ranges", "https://[::1]:6443": "workloads.ranges",
 		"https://[::ffff:127.0.0.1]": "workloads.ranges", "https://[fe80::1%25eth0]": "workloads.ranges",
 	} {
-		_, err := workload.Parse(written(server, "", "token: t"), allowed)
+		_, err := workload.ParseKubeconfig(written(server, "", "token: t"), allowed)
 		if denied == "" && err != nil || denied != "" && (err == nil || !strings.Contains(err.Error(), denied)) {
 			t.Errorf("%s: got %v, want %q", server, err, denied)
 		}
 	}
-	if _, err := workload.Parse(written("https://x", `, proxy-url: "http://proxy:3128"`, "token: t"), allowed); err == nil || !strings.Contains(err.Error(), "use an IP address") {
+	if _, err := workload.ParseKubeconfig(written("https://x", `, proxy-url: "http://proxy:3128"`, "token: t"), allowed); err == nil || !strings.Contains(err.Error(), "use an IP address") {
 		t.Errorf("a name that the proxy resolves: %v", err)
 	}
 }
@@ -132,7 +132,7 @@ func TestNamesAreResolvedFirst(t *testing.T) { // RC-01
 	named := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
 	allowed := policy.Default()
 	allowed.Workloads.Ranges = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
-	cfg, err := workload.Parse(written(named, "", "token: t"), allowed)
+	cfg, err := workload.ParseKubeconfig(written(named, "", "token: t"), allowed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,9 +158,9 @@ func FuzzParse(f *testing.F) { // RC-01
 	f.Add(written("https://x:1", "", "token: t"))
 	f.Add(written("http://x", ", insecure-skip-tls-verify: true", "exec: {command: sh}, tokenFile: /x, as: a"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		cfg, err := workload.Parse(text, policy.Default())
+		cfg, err := workload.ParseKubeconfig(text, policy.Default())
 		if err != nil {
-			if fault.KindOf(err) != fault.Invalid || fault.As(err).Reason != workload.ReasonInvalid {
+			if fault.KindOf(err) != fault.Invalid || fault.As(err).Reason != workload.ReasonKubeconfigInvalid {
 				t.Errorf("a fault of another kind: %v", err)
 			}
 			return

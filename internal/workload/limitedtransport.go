@@ -22,18 +22,18 @@ func (c *Clusters) LimitCalls(key client.ObjectKey) func(http.RoundTripper) http
 		l = e.limiter
 	}
 	return func(next http.RoundTripper) http.RoundTripper {
-		return limited{next: c.limitMemory(key, next), limiter: l}
+		return limitedTransport{next: c.limitMemory(key, next), limiter: l}
 	}
 }
 
-// limited is a transport whose calls hold a permit until the response has been read.
-type limited struct {
+// limitedTransport is a transport whose calls hold a permit until the response has been read.
+type limitedTransport struct {
 	next    http.RoundTripper
 	limiter *limiter
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t limited) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	p, err := t.limiter.acquire(r.Context())
 	if err != nil {
 		return nil, refuse(r, err)
@@ -68,29 +68,29 @@ func (b limitedBody) Close() error {
 	return err
 }
 
-// rated is a transport with a rate limit. A call that would have to wait longer than maxWait is rejected, with the time
+// rateLimitedTransport is a transport with a rate limit. A call that would have to wait longer than maxWait is rejected, with the time
 // at which it is to be retried.
-type rated struct {
+type rateLimitedTransport struct {
 	next  http.RoundTripper
 	rate  *rate.Limiter
 	slots *pacing.RetrySlots
 }
 
-func newRated(next http.RoundTripper, l *rate.Limiter) rated {
+func newRated(next http.RoundTripper, l *rate.Limiter) rateLimitedTransport {
 	slots := &pacing.RetrySlots{}
 	if l.Limit() > 0 && l.Limit() != rate.Inf {
 		slots.Interval = time.Duration(float64(time.Second) / float64(l.Limit()))
 	}
-	return rated{next: next, rate: l, slots: slots}
+	return rateLimitedTransport{next: next, rate: l, slots: slots}
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t rated) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t rateLimitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	reservation := t.rate.Reserve()
 	delay := reservation.Delay()
 	if delay > maxWait {
 		reservation.Cancel()
-		return nil, refuse(r, crowded(t.slots.Next(time.Now(), delay)))
+		return nil, refuse(r, rateLimitedError(t.slots.Next(time.Now(), delay)))
 	}
 	timer := time.NewTimer(delay)
 	defer timer.Stop()

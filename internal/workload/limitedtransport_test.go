@@ -30,7 +30,7 @@ func TestLimiterOfOtherClients(t *testing.T) { // RC-04, RC-06
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := Parse(a.kubeconfig("one"), policy.Default())
+	cfg, err := ParseKubeconfig(a.kubeconfig("one"), policy.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestRate(t *testing.T) { // RC-06
 		}
 	}
 	after := fault.RetryAfter(err)
-	if !errors.Is(err, ErrCrowded) || fault.KindOf(err) != fault.Unreachable || after < time.Second {
+	if !errors.Is(err, ErrRateLimited) || fault.KindOf(err) != fault.Unreachable || after < time.Second {
 		t.Errorf("beyond the burst: %v, come back after %s", err, after)
 	}
 	for range 20 {
@@ -108,7 +108,7 @@ func TestRetryAfter(t *testing.T) { // RC-06
 		want time.Duration
 	}{
 		"busy":          {fmt.Errorf("calling: %w", fault.As(ErrBusy).RetryIn(time.Minute)), time.Minute},
-		"crowded":       {fmt.Errorf("calling: %w", crowded(time.Minute)), time.Minute},
+		"crowded":       {fmt.Errorf("calling: %w", rateLimitedError(time.Minute)), time.Minute},
 		"always busy":   {fmt.Errorf("calling: %w", ErrBusy), slowRetry},
 		"not connected": {fmt.Errorf("calling: %w", ErrNotConnected), 0},
 		"no answer":     {fault.New(fault.Unreachable, "Refused", "no"), unreachableRetry},

@@ -28,7 +28,7 @@ import (
 //
 // Clusters that hang for hours thus occupy slowCallsAtOnce workers, and a cluster that was slow for a moment gets a
 // probe permit in addition. A call without a permit, or one that is canceled, returns [ErrBusy] and is to be retried
-// later. A canceled write may have succeeded, as after any error. Calls beyond the rate limit return [ErrCrowded],
+// later. A canceled write may have succeeded, as after any error. Calls beyond the rate limit return [ErrRateLimited],
 // however fast the cluster responds.
 const (
 	// callsAtOnce is the number of concurrent calls to one cluster.
@@ -52,12 +52,12 @@ const (
 // serving other clusters. It is of kind fault.Unreachable and includes the retry delay; use errors.Is.
 var ErrBusy error = fault.New(fault.Unreachable, "Busy", "the workload cluster answers slowly").RetryIn(slowRetry)
 
-// ErrCrowded means that the rate limit for calls to the workload cluster is exhausted. The call gets its own retry
+// ErrRateLimited means that the rate limit for calls to the workload cluster is exhausted. The call gets its own retry
 // time, however fast the cluster responds. It is of kind fault.Unreachable; use errors.Is.
-var ErrCrowded error = fault.New(fault.Unreachable, "Crowded", "other calls to the workload cluster come first")
+var ErrRateLimited error = fault.New(fault.Unreachable, "Crowded", "other calls to the workload cluster come first")
 
-// crowded returns ErrCrowded with the time after which to retry.
-func crowded(turn time.Duration) error { return fault.As(ErrCrowded).RetryIn(turn) }
+// rateLimitedError returns ErrRateLimited with the time after which to retry.
+func rateLimitedError(turn time.Duration) error { return fault.As(ErrRateLimited).RetryIn(turn) }
 
 // slowPool holds the permits for calls to slow clusters, and the latency budget above which a cluster is slow.
 type slowPool struct {

@@ -30,7 +30,7 @@ const (
 // of the memory of the process, and all clusters in a namespace a quarter. When all clusters together use half of the
 // memory, a namespace may use no more than an equal share of that half.
 type memoryAccounts struct {
-	cluster, namespace, all int64
+	cluster, namespace, maxTotal int64
 
 	mu         sync.Mutex
 	clusters   map[client.ObjectKey]int64
@@ -48,32 +48,32 @@ func newAccounts(memory int64) *memoryAccounts {
 	}
 	share := max(memory/8, leastShare)
 	return &memoryAccounts{
-		cluster: share, namespace: 2 * share, all: 4 * share,
+		cluster: share, namespace: 2 * share, maxTotal: 4 * share,
 		clusters: map[client.ObjectKey]int64{}, namespaces: map[string]int64{}, retained: map[weak.Pointer[byte]]struct{}{},
 	}
 }
 
 // ForCluster returns the account of a cluster.
 func (a *memoryAccounts) ForCluster(cluster client.ObjectKey) *memoryAccount {
-	return &memoryAccount{all: a, key: cluster}
+	return &memoryAccount{accounts: a, key: cluster}
 }
 
 // memoryAccount is the account of one cluster, for all of its connections.
 type memoryAccount struct {
-	all *memoryAccounts
-	key client.ObjectKey
+	accounts *memoryAccounts
+	key      client.ObjectKey
 }
 
 // used returns how much memory the responses of the cluster use.
 func (a *memoryAccount) used() int64 {
-	a.all.mu.Lock()
-	defer a.all.mu.Unlock()
-	return a.all.clusters[a.key]
+	a.accounts.mu.Lock()
+	defer a.accounts.mu.Unlock()
+	return a.accounts.clusters[a.key]
 }
 
 // charge charges memory to the account, or returns a fault that states the exceeded limit.
 func (a *memoryAccount) charge(bytes int64) error {
-	all := a.all
+	all := a.accounts
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	namespace := all.namespaces[a.key.Namespace] + bytes
@@ -85,19 +85,19 @@ func (a *memoryAccount) charge(bytes int64) error {
 		return fault.New(fault.Unreachable, reasonMemory,
 			"the API servers of the workload clusters of namespace %s send more than the %d MiB of memory that the manager has for the clusters of one namespace",
 			a.key.Namespace, all.namespace>>20)
-	case all.total+bytes > all.all && namespace > all.all/int64(max(len(all.namespaces), 1)):
+	case all.total+bytes > all.maxTotal && namespace > all.maxTotal/int64(max(len(all.namespaces), 1)):
 		return fault.New(fault.Unreachable, reasonMemory,
 			"the API servers of all workload clusters send more than the %d MiB of memory that the manager has for them, and those of namespace %s more than an equal share of it",
-			all.all>>20, a.key.Namespace)
+			all.maxTotal>>20, a.key.Namespace)
 	}
 	all.change(a.key, bytes)
 	return nil
 }
 
 func (a *memoryAccount) release(bytes int64) {
-	a.all.mu.Lock()
-	defer a.all.mu.Unlock()
-	a.all.change(a.key, -bytes)
+	a.accounts.mu.Lock()
+	defer a.accounts.mu.Unlock()
+	a.accounts.change(a.key, -bytes)
 }
 
 // change adds bytes to the totals. The mutex must be held.
@@ -121,7 +121,7 @@ func (a *memoryAccount) Retain(o client.Object) {
 	size := sizeOf(v)
 	p := (*byte)(v.UnsafePointer())
 	id := weak.Make(p)
-	all := a.all
+	all := a.accounts
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if _, known := all.retained[id]; known {

@@ -64,22 +64,22 @@ func newMeter(contentType string, stream bool) meter {
 	case stream:
 		return nil
 	case err != nil:
-		return &widest{first: &jsonMeter{}, second: newProtobufMeter(wholeAnswer)}
+		return &maxMeter{first: &jsonMeter{}, second: newProtobufMeter(wholeResponse)}
 	case media == mediaProtobuf:
-		return newProtobufMeter(wholeAnswer)
+		return newProtobufMeter(wholeResponse)
 	case strings.HasSuffix(media, "yaml"), strings.HasSuffix(media, "cbor"), strings.HasSuffix(media, "cbor-seq"):
 		return nil
 	}
 	return &jsonMeter{}
 }
 
-// widest returns the larger of the estimates of two meters for the same document.
-type widest struct {
+// maxMeter returns the larger of the estimates of two meters for the same document.
+type maxMeter struct {
 	first, second meter
 	a, b          tally
 }
 
-func (w *widest) feed(part []byte, c *counting) {
+func (w *maxMeter) feed(part []byte, c *counting) {
 	before := max(w.a.memory, w.b.memory)
 	w.first.feed(part, &counting{tally: &w.a})
 	w.second.feed(part, &counting{tally: &w.b})

@@ -16,8 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// longestProbe is the maximum size of the response to a probe, in bytes.
-const longestProbe = 256 << 10
+// maxProbeBytes is the maximum size of the response to a probe, in bytes.
+const maxProbeBytes = 256 << 10
 
 // errUnauthorized means that the API server responded and rejected the credentials.
 var errUnauthorized = errors.New("the API server refuses the credentials of the kubeconfig Secret; renew the Secret")
@@ -27,14 +27,14 @@ var errUnauthorized = errors.New("the API server refuses the credentials of the 
 // because a portal, a proxy or a load balancer in front of the API server also sends one.
 func probeAPIServer(ctx context.Context, c *http.Client, address string) error {
 	var release version.Info
-	if err := get(ctx, c, address, "version", &release); err != nil {
+	if err := getJSON(ctx, c, address, "version", &release); err != nil {
 		return err
 	}
 	if release.GitVersion == "" && release.Major == "" {
 		return notAPI(address, "version")
 	}
 	var versions metav1.APIVersions
-	if err := get(ctx, c, address, "api", &versions); err != nil {
+	if err := getJSON(ctx, c, address, "api", &versions); err != nil {
 		return err
 	}
 	if !slices.Contains(versions.Versions, "v1") {
@@ -43,8 +43,8 @@ func probeAPIServer(ctx context.Context, c *http.Client, address string) error {
 	return nil
 }
 
-// get reads a JSON document from a path of the API server.
-func get(ctx context.Context, c *http.Client, address, path string, into any) error {
+// getJSON reads a JSON document from a path of the API server.
+func getJSON(ctx context.Context, c *http.Client, address, path string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address+path, nil)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func get(ctx context.Context, c *http.Client, address, path string, into any) er
 		return describe(err, req.URL.Host, address)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, longestProbe+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProbeBytes+1))
 	if err == nil {
 		err = ctx.Err() // a server that notices the timeout first ends its half of the body in good order
 	}
@@ -63,8 +63,8 @@ func get(ctx context.Context, c *http.Client, address, path string, into any) er
 	case err != nil:
 		return describe(err, req.URL.Host, address)
 	case resp.StatusCode != http.StatusOK:
-		return refused(resp.StatusCode, body, address, path)
-	case len(body) > longestProbe || !isJSON(resp) || json.Unmarshal(body, into) != nil:
+		return statusError(resp.StatusCode, body, address, path)
+	case len(body) > maxProbeBytes || !isJSON(resp) || json.Unmarshal(body, into) != nil:
 		return notAPI(address, path)
 	}
 	return nil
@@ -75,8 +75,8 @@ func isJSON(resp *http.Response) bool {
 	return err == nil && media == "application/json"
 }
 
-// refused returns the error for a status other than 200.
-func refused(status int, body []byte, address, path string) error {
+// statusError returns the error for a status other than 200.
+func statusError(status int, body []byte, address, path string) error {
 	switch {
 	case status == http.StatusUnauthorized:
 		return errUnauthorized

@@ -140,7 +140,7 @@ func TestOwnAddressesAreDescribed(t *testing.T) { // RC-02
 	} {
 		a := newAPI(t)
 		b := newBench(t, func(c *Config) {
-			c.IsOurs = func(_ context.Context, cluster *clusterv1.Cluster, address string) bool {
+			c.IsManagedAddress = func(_ context.Context, cluster *clusterv1.Cluster, address string) bool {
 				return cluster.Name == key.Name && strings.HasPrefix(address, "127.0.0.1:")
 			}
 			if name == "slow" {

@@ -12,8 +12,8 @@ const (
 	nested = 64
 	// maxNested is greater than the size of any response, whatever length a message claims.
 	maxNested = 1 << 30
-	// wholeAnswer is the length of a message that ends with the response.
-	wholeAnswer = math.MaxUint64
+	// wholeResponse is the length of a message that ends with the response.
+	wholeResponse = math.MaxUint64
 )
 
 // Wire types of protobuf, and field numbers in the messages that enclose an object.
@@ -84,7 +84,7 @@ const (
 
 // newProtobufMeter returns the meter for a whole response, or for an event of a stream with the given size.
 func newProtobufMeter(size uint64) *protobufMeter {
-	m := &protobufMeter{messages: []message{{end: size}}, event: size != wholeAnswer}
+	m := &protobufMeter{messages: []message{{end: size}}, event: size != wholeResponse}
 	if !m.event {
 		m.skip = prefix
 	}

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// alwaysLive reports kinds that are never read from a cache, even if one exists, because they are numerous, large or
+// isAlwaysLive reports kinds that are never read from a cache, even if one exists, because they are numerous, large or
 // secret, and must be current at the time of the read.
-func alwaysLive(kind any) bool {
+func isAlwaysLive(kind any) bool {
 	switch kind.(type) {
 	case *corev1.ConfigMap, *corev1.ConfigMapList, *corev1.Secret, *corev1.SecretList, *corev1.Pod, *corev1.PodList,
 		*appsv1.DaemonSet, *appsv1.DaemonSetList, *appsv1.Deployment, *appsv1.DeploymentList, *corev1.PersistentVolume, *corev1.PersistentVolumeList,
@@ -51,7 +51,7 @@ func (r *reader) List(ctx context.Context, list client.ObjectList, opts ...clien
 func (r *reader) read(ctx context.Context, kind any, read func(context.Context, client.Reader) error) error {
 	ctx, end := beginResponse(ctx)
 	defer end()
-	if alwaysLive(kind) {
+	if isAlwaysLive(kind) {
 		return read(ctx, r.live)
 	}
 	switch kind.(type) {
@@ -64,26 +64,26 @@ func (r *reader) read(ctx context.Context, kind any, read func(context.Context, 
 	defer cancel()
 	err := read(atOnce, r.cache)
 	switch {
-	case notWatched(err):
+	case isNotWatched(err):
 		return read(ctx, r.live)
 	case apierrors.IsTimeout(err): // the cache has not synced yet
 		return r.limiter.do(ctx, func(ctx context.Context) error {
 			limited, cancel := context.WithTimeout(ctx, r.timeout)
 			defer cancel()
-			return loading(limited, read(limited, r.cache))
+			return asNotConnected(limited, read(limited, r.cache))
 		})
 	}
 	return err
 }
 
-func notWatched(err error) bool {
+func isNotWatched(err error) bool {
 	var notCached *cache.ErrResourceNotCached
 	return errors.As(err, &notCached)
 }
 
-// loading converts an error of a read that exceeded its time limit to "not connected": the cache has not synced yet, so
+// asNotConnected converts an error of a read that exceeded its time limit to "not connected": the cache has not synced yet, so
 // a retry succeeds later.
-func loading(ctx context.Context, err error) error {
+func asNotConnected(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return notConnected("the cache of the workload cluster is still filling").From(err)
 	}

@@ -36,7 +36,7 @@ func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	s := c.act(ctx, task{key: key, cluster: &cluster, entry: e, facts: f, kubeconfig: kubeconfig})
+	s := c.act(ctx, task{key: key, cluster: &cluster, entry: e, observed: f, kubeconfig: kubeconfig})
 	return ctrl.Result{RequeueAfter: recheck(s, f, c.cfg.Timing)}, nil
 }
 
@@ -82,7 +82,7 @@ func (e *entry) markDirty() {
 	e.dirty = true
 }
 
-func (e *entry) current() (state, *connection) {
+func (e *entry) current() (connectionState, *connection) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	return e.state, e.conn
@@ -93,24 +93,24 @@ type task struct {
 	key        client.ObjectKey
 	cluster    *clusterv1.Cluster
 	entry      *entry
-	facts      observation
+	observed   observation
 	kubeconfig []byte
 }
 
 // act executes the step that decide returns, and returns the resulting state.
-func (c *Clusters) act(ctx context.Context, p task) state {
+func (c *Clusters) act(ctx context.Context, p task) connectionState {
 	before, _ := p.entry.current()
-	switch decide(before, p.facts) {
+	switch decide(before, p.observed) {
 	case stepConnect, stepReconnect:
 		return c.connect(ctx, p)
 	case stepDisconnect:
-		return c.storeOutcome(ctx, p, nil, before.failed(p.facts.now, "a cache of the workload cluster did not fill in time", true, c.cfg.Timing))
+		return c.storeOutcome(ctx, p, nil, before.failed(p.observed.now, "a cache of the workload cluster did not fill in time", true, c.cfg.Timing))
 	case stepRefuse:
-		problem := fault.UserMessage(p.facts.excess) + "; it is connected again after a pause: correct or remove what it sends"
+		problem := fault.UserMessage(p.observed.excess) + "; it is connected again after a pause: correct or remove what it sends"
 		c.log.Info("closing the connection to a workload cluster", "cluster", p.key, "problem", problem)
-		return c.storeOutcome(ctx, p, nil, before.exceeded(p.facts.now, problem, c.cfg.Timing))
+		return c.storeOutcome(ctx, p, nil, before.exceeded(p.observed.now, problem, c.cfg.Timing))
 	case stepSuspend:
-		return c.storeOutcome(ctx, p, nil, before.suspend(p.facts.now, p.facts.suspended, crashed(p.cluster, p.facts.suspended)))
+		return c.storeOutcome(ctx, p, nil, before.suspend(p.observed.now, p.observed.suspended, crashed(p.cluster, p.observed.suspended)))
 	case stepProbe:
 		return c.check(ctx, p)
 	}
@@ -133,11 +133,11 @@ func crashed(cluster *clusterv1.Cluster, until time.Time) string {
 
 // connect opens a connection with the kubeconfig that was read, and replaces the current one, if any. A failed attempt
 // with a new kubeconfig closes the old connection too, because its credentials have been replaced.
-func (c *Clusters) connect(ctx context.Context, p task) state {
+func (c *Clusters) connect(ctx context.Context, p task) connectionState {
 	s, _ := p.entry.current()
-	s.tried = p.facts.print
+	s.tried = p.observed.print
 	if s.connected {
-		s.connected, s.since = false, p.facts.now
+		s.connected, s.since = false, p.observed.now
 	}
 	conn, err := c.dial(ctx, p)
 	now := c.cfg.Clock.Now()
@@ -146,11 +146,11 @@ func (c *Clusters) connect(ctx context.Context, p task) state {
 		return c.storeOutcome(ctx, p, nil, s.failed(now, c.problem(ctx, p, s, err), true, c.cfg.Timing))
 	}
 	c.log.Info("connected to workload cluster", "cluster", p.key, "address", conn.address)
-	return c.storeOutcome(ctx, p, conn, s.answered(now, c.cfg.Timing))
+	return c.storeOutcome(ctx, p, conn, s.succeeded(now, c.cfg.Timing))
 }
 
 // check probes the connection.
-func (c *Clusters) check(ctx context.Context, p task) state {
+func (c *Clusters) check(ctx context.Context, p task) connectionState {
 	s, conn := p.entry.current()
 	if conn == nil { // the manager is shutting down
 		return s
@@ -161,7 +161,7 @@ func (c *Clusters) check(ctx context.Context, p task) state {
 	now := c.cfg.Clock.Now()
 	c.metrics.probed(p.key, err == nil)
 	if err == nil {
-		return c.storeOutcome(ctx, p, conn, s.answered(now, c.cfg.Timing))
+		return c.storeOutcome(ctx, p, conn, s.succeeded(now, c.cfg.Timing))
 	}
 	p.entry.markDirty() // the Secret may have been renewed
 	s = s.failed(now, c.problem(ctx, p, s, err), errors.Is(err, errUnauthorized), c.cfg.Timing)
@@ -174,10 +174,10 @@ func (c *Clusters) check(ctx context.Context, p task) state {
 
 // problem returns the message of a failed call for conditions. The cause is logged once for as long as the message does
 // not change.
-func (c *Clusters) problem(ctx context.Context, p task, before state, err error) string {
+func (c *Clusters) problem(ctx context.Context, p task, before connectionState, err error) string {
 	message := fault.UserMessage(err)
 	var failed *callError
-	if errors.As(err, &failed) && c.cfg.IsOurs != nil && c.cfg.IsOurs(ctx, p.cluster, failed.Host) {
+	if errors.As(err, &failed) && c.cfg.IsManagedAddress != nil && c.cfg.IsManagedAddress(ctx, p.cluster, failed.Host) {
 		message = failed.DetailedMessage(c.cfg.Timing.ProbeTimeout)
 	}
 	if message != before.problem {
@@ -188,7 +188,7 @@ func (c *Clusters) problem(ctx context.Context, p task, before state, err error)
 
 // storeOutcome stores the result of a step, closes a connection that was replaced, and notifies controllers of changes
 // that are relevant to them.
-func (c *Clusters) storeOutcome(ctx context.Context, p task, conn *connection, after state) state {
+func (c *Clusters) storeOutcome(ctx context.Context, p task, conn *connection, after connectionState) connectionState {
 	e := p.entry
 	e.mu.Lock()
 	before, old := e.state, e.conn
@@ -206,7 +206,7 @@ func (c *Clusters) storeOutcome(ctx context.Context, p task, conn *connection, a
 
 // shouldNotify reports whether a change is relevant to controllers: the connection opens or closes, probes start or
 // stop failing, or fail for another reason.
-func shouldNotify(before, after state) bool {
+func shouldNotify(before, after connectionState) bool {
 	return before.connected != after.connected || (before.failures == 0) != (after.failures == 0) ||
 		before.problem != after.problem
 }

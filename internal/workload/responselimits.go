@@ -29,8 +29,8 @@ type responseLimits struct {
 func defaultLimits() responseLimits { return responseLimits{Bytes: 64 << 20, Memory: 512 << 20} }
 
 const (
-	// answersStep is the increment, in bytes, by which a document is charged.
-	answersStep = 64 << 10
+	// chargeStep is the increment, in bytes, by which a document is charged.
+	chargeStep = 64 << 10
 	// A response that exceeds noteworthyBytes, or uses more memory than noteworthyMemory, is recorded while it is
 	// decoded.
 	noteworthyBytes, noteworthyMemory = 1 << 20, 8 << 20
@@ -137,7 +137,7 @@ func (b *body) settle() error {
 			"the API server of the workload cluster sends more at once than is read: %d MiB, or what takes %d MiB of memory",
 			limits.Bytes>>20, limits.Memory>>20))
 	}
-	if more := d.memory - d.charged; more >= answersStep {
+	if more := d.memory - d.charged; more >= chargeStep {
 		if err := b.transport.Account.charge(more); err != nil {
 			return b.transport.refuse(fault.As(err))
 		}

@@ -404,8 +404,8 @@ func TestRetain(t *testing.T) { // RC-06
 		runtime.GC()
 		runtime.Gosched()
 	}
-	if len(account.all.retained)+len(account.all.clusters)+len(account.all.namespaces) != 0 || account.all.total != 0 {
-		t.Errorf("%+v", account.all)
+	if len(account.accounts.retained)+len(account.accounts.clusters)+len(account.accounts.namespaces) != 0 || account.accounts.total != 0 {
+		t.Errorf("%+v", account.accounts)
 	}
 }
 

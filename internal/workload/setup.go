@@ -47,17 +47,17 @@ func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(ev event.UpdateEvent) bool {
 		before, ok1 := ev.ObjectOld.(*clusterv1.Cluster)
 		after, ok2 := ev.ObjectNew.(*clusterv1.Cluster)
-		return !ok1 || !ok2 || concerns(before) != concerns(after)
+		return !ok1 || !ok2 || relevantFieldsOf(before) != relevantFieldsOf(after)
 	}}
 }
 
-type concern struct {
+type relevantFields struct {
 	provisioned, initialized bool
 	endpoint                 clusterv1.APIEndpoint
 }
 
-func concerns(c *clusterv1.Cluster) concern {
-	return concern{
+func relevantFieldsOf(c *clusterv1.Cluster) relevantFields {
+	return relevantFields{
 		provisioned: isTrue(c.Status.Initialization.InfrastructureProvisioned),
 		initialized: isTrue(c.Status.Initialization.ControlPlaneInitialized),
 		endpoint:    c.Spec.ControlPlaneEndpoint,

@@ -35,13 +35,13 @@ func TestPlaneHandedOver(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(root) })
 	supervisors := map[string]*supervisor.Supervisor{}
-	places := map[string]move.HostPlace{}
+	places := map[string]move.HostDataDir{}
 	for _, name := range []string{"a", "b"} {
 		dir := datadir.Dir(filepath.Join(root, name))
-		places[name] = move.HostPlace{Dir: dir, Book: hosttransfer.Open(dir, name)}
+		places[name] = move.HostDataDir{Dir: dir, Store: hosttransfer.Open(dir, name)}
 		supervisors[name] = supervisor.New(t.Context(), supervisor.Config{
 			Root: dir.Planes(), Command: []string{binary, "control-plane", "run", "--config"}, Now: time.Now,
-			Versions: func() []string { return []string{"v1.36.3"} }, Custody: places[name].Book,
+			Versions: func() []string { return []string{"v1.36.3"} }, Transfers: places[name].Store,
 		})
 		defer supervisors[name].Close()
 	}
@@ -64,7 +64,7 @@ func TestPlaneHandedOver(t *testing.T) {
 	configMaps := api.CoreV1().ConfigMaps("default")
 	owner := "a"
 	for n, to := range []string{"b", "a", "b"} {
-		pair := &move.HostPair{From: places[owner], To: places[to], Patience: short}
+		pair := &move.HostPair{From: places[owner], To: places[to], ReleaseTimeout: short}
 		h := move.ClusterResources{Record: hosttransfer.Record{Cluster: "default/demo", UID: fmt.Sprint(n), From: owner, To: to, Planes: []string{hostedName}}}
 		if err := pair.Transfer(t.Context(), h); err != nil {
 			t.Fatal(err)

@@ -31,7 +31,7 @@ func TestPlaneHostedOfAnAddedVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := versions.Local(filepath.Join(in.dataDir, "kubernetes"))
+	store := versions.LocalStore(filepath.Join(in.dataDir, "kubernetes"))
 	store.Included = "v1.36.3"
 	s := supervisor.New(t.Context(), supervisor.Config{
 		Root: filepath.Join(in.dataDir, "planes"), Command: []string{binary, "control-plane", "run", "--releases", store.Dir, "--config"},

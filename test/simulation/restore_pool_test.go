@@ -107,10 +107,10 @@ func (w *restored) poolPass(pool *clusterv1.MachinePool) {
 		switch a := action.(type) {
 		case machinepool.Join:
 			pool.OwnerReferences = []metav1.OwnerReference{owner("Cluster", c, false)}
-		case reference.Own:
-			ownership.Own(w.localPools[a.Name], owner("MachinePool", pool, true))
+		case reference.SetOwner:
+			ownership.AddOwner(w.localPools[a.Name], owner("MachinePool", pool, true))
 		case machinepool.AdoptMachine:
-			ownership.Own(w.machines[a.Machine], owner("MachinePool", pool, true))
+			ownership.AddOwner(w.machines[a.Machine], owner("MachinePool", pool, true))
 		case machinepool.SetUpToDate:
 			judgeMachine(w.machines[a.Machine], machines.SetConditions{UpToDate: a.Verdict}, restoredNow())
 		default:
@@ -166,15 +166,15 @@ func (w *restored) localPoolPass(lp *infrav1.LocalMachinePool) {
 	s := localmachinepool.Snapshot{Object: lp, Pool: w.pools[ref.Name], Cluster: c, Live: true, Now: restoredNow()}
 	for _, name := range slices.Sorted(maps.Keys(w.locals)) {
 		if l := w.locals[name]; l.Annotations[backend.PoolAnnotation] == lp.Name {
-			s.Members = append(s.Members, localmachinepool.Member{Local: l, Machine: w.machines[name]})
+			s.Members = append(s.Members, localmachinepool.PoolMember{Local: l, Machine: w.machines[name]})
 		}
 	}
 	p := localmachinepool.Decide(s)
 	for _, action := range p.Actions {
-		if a, ok := action.(localmachinepool.Own); ok {
+		if a, ok := action.(localmachinepool.AdoptMachine); ok {
 			ref := owner("LocalMachinePool", lp, false)
 			ref.APIVersion = infrav1.GroupVersion.String()
-			ownership.Own(w.locals[a.Name], ref)
+			ownership.AddOwner(w.locals[a.Name], ref)
 			continue
 		}
 		w.forbid("LocalMachinePool %s: %s", lp.Name, action)
@@ -205,8 +205,8 @@ func (w *restored) infraOf(m *clusterv1.Machine) contract.InfraMachineView {
 }
 
 // control makes a Machine of a pool the controller of its LocalMachine.
-func (w *restored) control(m *clusterv1.Machine, a reference.Own) {
-	ownership.Own(w.locals[a.Name], owner("Machine", m, true))
+func (w *restored) control(m *clusterv1.Machine, a reference.SetOwner) {
+	ownership.AddOwner(w.locals[a.Name], owner("Machine", m, true))
 }
 
 func (w *restored) poolGraph(add func(kind string, o client.Object, observed bool)) {

@@ -253,7 +253,7 @@ func (w *restored) deploymentPass(d *clusterv1.MachineDeployment) {
 			if a.From != a.Replicas {
 				w.forbid("MachineDeployment %s: %s", d.Name, a)
 			}
-			w.sets[a.Name].ManagedFields = []metav1.ManagedFieldsEntry{{Manager: kube.Prefix + machinedeployment.Name,
+			w.sets[a.Name].ManagedFields = []metav1.ManagedFieldsEntry{{Manager: kube.ManagerPrefix + machinedeployment.Name,
 				Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}}
 		default:
 			w.forbid("MachineDeployment %s: %s", d.Name, a)
@@ -267,8 +267,8 @@ func (w *restored) deploymentSnapshot(d *clusterv1.MachineDeployment, c *cluster
 	mine := labels.SelectorFromSet(d.Spec.Selector.MatchLabels)
 	known := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(w.sets)) {
-		if set := w.sets[name]; ownership.ControllerOf(set, d.UID) == ownership.Self ||
-			ownership.ControllerOf(set, d.UID) == ownership.Nobody && mine.Matches(labels.Set(set.Labels)) {
+		if set := w.sets[name]; ownership.ControllerOf(set, d.UID) == ownership.ThisController ||
+			ownership.ControllerOf(set, d.UID) == ownership.NoController && mine.Matches(labels.Set(set.Labels)) {
 			s.Sets, known[name] = append(s.Sets, *set), true
 		}
 	}
@@ -280,7 +280,7 @@ func (w *restored) deploymentSnapshot(d *clusterv1.MachineDeployment, c *cluster
 		if set := m.Labels[clusterv1.MachineSetNameLabel]; known[set] {
 			s.Machines[set] = append(s.Machines[set], *m)
 		} else {
-			s.Strays = append(s.Strays, *m)
+			s.OrphanedMachines = append(s.OrphanedMachines, *m)
 		}
 	}
 	return s
@@ -308,9 +308,9 @@ func (w *restored) setPass(set *clusterv1.MachineSet) {
 
 // judgeMachine says what a MachineSet says of a Machine.
 func judgeMachine(m *clusterv1.Machine, a machines.SetConditions, now time.Time) {
-	table := condition.Table[condition.Verdict]{{Type: clusterv1.MachineUpToDateCondition, Of: func(v condition.Verdict) condition.Verdict { return v }}}
+	table := condition.Table[condition.Result]{{Type: clusterv1.MachineUpToDateCondition, Compute: func(v condition.Result) condition.Result { return v }}}
 	m.Status.Conditions = append(slices.DeleteFunc(m.Status.Conditions, func(c metav1.Condition) bool { return c.Type == clusterv1.MachineUpToDateCondition }),
-		table.Evaluate(a.UpToDate, reconciler.MomentOf(m, now))...)
+		table.Evaluate(a.UpToDate, reconciler.EvaluateOptionsFor(m, now))...)
 }
 
 func (w *restored) setSnapshot(set *clusterv1.MachineSet) machineset.Snapshot {
@@ -322,8 +322,8 @@ func (w *restored) setSnapshot(set *clusterv1.MachineSet) machineset.Snapshot {
 	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
 		m := w.machines[name]
 		switch {
-		case ownership.ControllerOf(m, set.UID) == ownership.Self:
-			s.Machines = append(s.Machines, machines.Member{Machine: m})
+		case ownership.ControllerOf(m, set.UID) == ownership.ThisController:
+			s.Machines = append(s.Machines, machines.OwnedMachine{Machine: m})
 		case m.Labels[clusterv1.MachineSetNameLabel] == set.Name:
 			s.Others = append(s.Others, m)
 		}
@@ -333,7 +333,7 @@ func (w *restored) setSnapshot(set *clusterv1.MachineSet) machineset.Snapshot {
 	case !w.connected[c.Name]:
 		s.Workload.Problem = "it is not connected"
 	default:
-		s.Workload.Seen = true
+		s.Workload.NodesRead = true
 		s.Workload.OrphanedNodes = ownership.OrphanedNodes(types.NamespacedName{Namespace: "ns", Name: c.Name}, w.nodes,
 			func(name string) bool { return name == set.Name }, func(name string) bool { return w.machines[name] != nil })
 	}
@@ -347,7 +347,7 @@ func (w *restored) machinePass(m *clusterv1.Machine) {
 	c := w.clusters[m.Spec.ClusterName]
 	s := machine.Snapshot{Now: restoredNow(), Machine: m, Cluster: c, Infra: w.infraOf(m), Connection: workload.Health{Connected: w.connected[m.Spec.ClusterName]}}
 	for _, set := range w.sets {
-		if ownership.ControllerOf(m, set.UID) == ownership.Self {
+		if ownership.ControllerOf(m, set.UID) == ownership.ThisController {
 			if d := w.setSnapshot(set).Deployment; d != nil {
 				s.Set, s.Deployment = set, d
 			}
@@ -365,7 +365,7 @@ func (w *restored) machinePass(m *clusterv1.Machine) {
 	for _, action := range p.Actions {
 		switch a := action.(type) {
 		case machine.SyncNode:
-		case reference.Own:
+		case reference.SetOwner:
 			w.control(m, a)
 		default: // to join the Cluster would take it away from its MachineSet
 			w.forbid("Machine %s: %s", m.Name, a)

@@ -299,7 +299,7 @@ func TestRemediationIsWithdrawn(t *testing.T) { // MS-18, DP-15
 	list := &clusterv1.MachineList{}
 	u.must(u.List(t.Context(), list, client.InNamespace("ns")))
 	sick := &list.Items[0]
-	const checker = kube.Prefix + "test" // this test's client
+	const checker = kube.ManagerPrefix + "test" // this test's client
 	said := func() string {
 		u.must(u.Get(t.Context(), client.ObjectKeyFromObject(sick), sick))
 		if c := condition.Set(sick.Status.Conditions).Get(clusterv1.MachineOwnerRemediatedCondition); c != nil {

@@ -32,7 +32,7 @@ func (w *rolled) deploymentPass() {
 		selector := labels.SelectorFromSet(set.Spec.Selector.MatchLabels)
 		for _, m := range w.machines {
 			by := ownership.ControllerOf(m, set.UID)
-			if by == ownership.Self || by == ownership.Nobody && selector.Matches(labels.Set(m.Labels)) {
+			if by == ownership.ThisController || by == ownership.NoController && selector.Matches(labels.Set(m.Labels)) {
 				s.Machines[set.Name] = append(s.Machines[set.Name], *m)
 			}
 		}
@@ -68,7 +68,7 @@ func (w *rolled) add(set *clusterv1.MachineSet) {
 	w.made++
 	w.at = w.at.Add(time.Second)
 	set.UID, set.Generation, set.CreationTimestamp = types.UID(fmt.Sprintf("uid-%d", w.made)), 1, metav1.NewTime(w.at)
-	set.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: kube.Prefix + machinedeployment.Name,
+	set.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: kube.ManagerPrefix + machinedeployment.Name,
 		Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}}
 	w.sets = append(w.sets, set)
 	slices.SortFunc(w.sets, func(a, b *clusterv1.MachineSet) int { return strings.Compare(a.Name, b.Name) })
@@ -91,9 +91,9 @@ func (w *rolled) change(name string, by func(*clusterv1.MachineSet)) {
 
 func (w *rolled) setPass(set *clusterv1.MachineSet) {
 	delete(w.awake, set.Name)
-	s := machineset.Snapshot{Now: w.at, Set: set, Cluster: w.cluster, Verified: true, Workload: ownership.Workload{Seen: true},
+	s := machineset.Snapshot{Now: w.at, Set: set, Cluster: w.cluster, Verified: true, Workload: ownership.Workload{NodesRead: true},
 		Infra: clone.Template{Ref: set.Spec.Template.Spec.InfrastructureRef, Object: w.template()}}
-	if ownership.ControllerOf(set, w.d.UID) == ownership.Self {
+	if ownership.ControllerOf(set, w.d.UID) == ownership.ThisController {
 		s.Deployment = w.d
 	}
 	for i := range 20 {
@@ -101,14 +101,14 @@ func (w *rolled) setPass(set *clusterv1.MachineSet) {
 	}
 	for _, m := range w.machines {
 		switch by := ownership.ControllerOf(m, set.UID); {
-		case by == ownership.Self:
-			s.Machines = append(s.Machines, machines.Member{Machine: m, Deleted: !m.DeletionTimestamp.IsZero()})
-		case by == ownership.Nobody && labels.SelectorFromSet(set.Spec.Selector.MatchLabels).Matches(labels.Set(m.Labels)):
+		case by == ownership.ThisController:
+			s.Machines = append(s.Machines, machines.OwnedMachine{Machine: m, Deleted: !m.DeletionTimestamp.IsZero()})
+		case by == ownership.NoController && labels.SelectorFromSet(set.Spec.Selector.MatchLabels).Matches(labels.Set(m.Labels)):
 			s.Others = append(s.Others, m)
 		}
 	}
 	p := machineset.Decide(s)
-	if len(p.Ask) > 0 {
+	if len(p.Reads) > 0 {
 		s.Clones = &clone.Clones{}
 		p = machineset.Decide(s)
 	}
@@ -153,7 +153,7 @@ func (w *rolled) setAct(s machineset.Snapshot, action reconciler.Action) {
 		m.Labels, m.Annotations, m.Spec, m.Finalizers = want.Labels, want.Annotations, want.Spec, want.Finalizers
 	case machines.SetConditions:
 		judgeMachine(named(a.Machine), a, w.at)
-	case machines.Create:
+	case machines.CreateMachines:
 		for _, name := range a.Names {
 			m := s.State().Definition.Machine(name)
 			w.made++
@@ -165,7 +165,7 @@ func (w *rolled) setAct(s machineset.Snapshot, action reconciler.Action) {
 		if n := int32(len(w.machines)); n > w.ceiling {
 			w.t.Fatalf("DP-06: %d Machines, at most %d\n%s", n, w.ceiling, w.text())
 		}
-	case machines.Delete:
+	case machines.DeleteMachines:
 		for _, name := range a.Names {
 			w.delete(named(name))
 		}

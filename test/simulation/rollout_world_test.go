@@ -145,7 +145,7 @@ func (w *rolled) become(m *clusterv1.Machine, f fate) {
 // wakeOf wakes the MachineSet that controls the Machine, or those that may adopt it.
 func (w *rolled) wakeOf(m *clusterv1.Machine) {
 	for _, set := range w.sets {
-		if ownership.ControllerOf(m, set.UID) != ownership.Other {
+		if ownership.ControllerOf(m, set.UID) != ownership.OtherController {
 			w.awake[set.Name] = true
 		}
 	}
@@ -227,7 +227,7 @@ func (w *rolled) counts() string {
 	for _, set := range w.byRevision() {
 		n := 0
 		for _, m := range w.machines {
-			if ownership.ControllerOf(m, set.UID) == ownership.Self && available(m) {
+			if ownership.ControllerOf(m, set.UID) == ownership.ThisController && available(m) {
 				n++
 			}
 		}

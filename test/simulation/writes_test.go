@@ -155,8 +155,8 @@ func (p *planes) Subscribe(changed func(name string)) (cancel func()) {
 	return func() {}
 }
 
-func (p *planes) Terms(allowed policy.Configuration) hostedbackend.Capabilities {
-	return process.Terms(allowed, []string{"v1.36.3"})
+func (p *planes) Capabilities(allowed policy.Configuration) hostedbackend.Capabilities {
+	return process.Capabilities(allowed, []string{"v1.36.3"})
 }
 
 // gateways are those of the host that is played.
@@ -274,7 +274,7 @@ func (f fleet) add(mgr manager.Manager) {
 	// With a pace this slow no more is counted on a busy machine than on an idle one: what only reports is written later.
 	setup := reconciler.Setup{Manager: mgr, Concurrency: 10, StatusInterval: time.Minute, NormalEvents: rate.NewLimiter(0, 20)}
 	host := testhost.New()
-	hub := localbackend.NewHub(nodes{host: host, workload: f.Client})
+	hub := localbackend.NewBroadcaster(nodes{host: host, workload: f.Client})
 	for _, add := range []func() error{
 		func() error { return clusters.SetupWithManager(mgr) },
 		func() error { return cluster.Add(setup, clusters, cluster.Settings{}) },

@@ -25,12 +25,12 @@ type Host struct {
 	// balancers by LocalCluster.
 	balancers map[types.NamespacedName]*backend.Balancer
 	// paths contains the targets of mount paths that are links; refused contains the paths that no node may mount.
-	paths   map[string]string
-	refused map[string]string
-	taken   []backend.UsedRange
-	down    error
-	fail    map[string]error
-	log     []string
+	paths      map[string]string
+	refused    map[string]string
+	usedRanges []backend.UsedRange
+	down       error
+	fail       map[string]error
+	log        []string
 }
 
 // network is a network of the host with its labels.
@@ -85,11 +85,11 @@ func (h *Host) AddNetwork(instance string, owner backend.Owner, n backend.Networ
 	h.networks[n.Name] = network{n, owner, instance}
 }
 
-// AddTaken adds a range to those that the host uses.
-func (h *Host) AddTaken(t backend.UsedRange) {
+// AddUsedRange adds a range to those that the host uses.
+func (h *Host) AddUsedRange(t backend.UsedRange) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.taken = append(h.taken, t)
+	h.usedRanges = append(h.usedRanges, t)
 }
 
 // Link makes a path of the host a link to another one.
@@ -99,8 +99,8 @@ func (h *Host) Link(path, to string) {
 	h.paths[path] = to
 }
 
-// Refuse makes a path unavailable for mounts.
-func (h *Host) Refuse(path, message string) {
+// RefuseMount makes a path unavailable for mounts.
+func (h *Host) RefuseMount(path, message string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.refused[path] = message
@@ -119,8 +119,8 @@ func (h *Host) Machines() map[string]Machine {
 	return out
 }
 
-// Has reports whether a container or network of this name exists, regardless of its owner.
-func (h *Host) Has(name string) bool {
+// Exists reports whether a container or network of this name exists, regardless of its owner.
+func (h *Host) Exists(name string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, isNetwork := h.networks[name]
@@ -157,7 +157,9 @@ func (h *Host) Set() backend.Set {
 }
 
 // Capabilities implements backend.Machines.
-func (h *Host) Capabilities(r backend.MachineRequest) backend.Capabilities { return container.Terms(r) }
+func (h *Host) Capabilities(r backend.MachineRequest) backend.Capabilities {
+	return container.MachineCapabilities(r)
+}
 
 // NetworkCapabilities implements backend.Networks.
 func (h *Host) NetworkCapabilities(policy.Configuration) backend.NetworkCapabilities {
@@ -173,8 +175,8 @@ func (h *Host) CheckQuota(ctx context.Context, spec backend.MachineSpec) (backen
 	return backend.QuotaFor(spec, list, func(hostPath string) (string, error) { return h.ResolveMount(ctx, hostPath) })
 }
 
-// Down makes every operation return err; nil ends the outage.
-func (h *Host) Down(err error) {
+// SetUnreachable makes every operation return err; nil ends the outage.
+func (h *Host) SetUnreachable(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.down = err
@@ -202,8 +204,8 @@ func (h *Host) Change(name string, change func(*Machine)) {
 	change(h.machines[name])
 }
 
-// Lose removes a machine, as if a user removed it by hand.
-func (h *Host) Lose(name string) {
+// RemoveMachine removes a machine, as if a user removed it by hand.
+func (h *Host) RemoveMachine(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.machines, name)
@@ -239,7 +241,7 @@ func (h *Host) EnsureNetwork(_ context.Context, spec backend.NetworkSpec) (n bac
 		if _, ok := h.networks[spec.Name]; ok {
 			return fault.New(fault.Invalid, "NotOwned", "network %s is another's", spec.Name)
 		}
-		subnet, why := backend.ChooseRange(spec, h.takenRanges(), nil)
+		subnet, why := backend.ChooseRange(spec, h.allUsedRanges(), nil)
 		if why != "" {
 			return fault.New(fault.Invalid, "SubnetTaken", "%s", why)
 		}
@@ -273,14 +275,14 @@ func (h *Host) DeleteNetwork(_ context.Context, ref backend.Ref) error {
 // UsedRanges implements backend.Networks.
 func (h *Host) UsedRanges(context.Context) (out []backend.UsedRange, err error) {
 	err = h.do("TakenRanges", "", false, func() error {
-		out = h.takenRanges()
+		out = h.allUsedRanges()
 		return nil
 	})
 	return out, err
 }
 
-func (h *Host) takenRanges() []backend.UsedRange {
-	out := slices.Clone(h.taken)
+func (h *Host) allUsedRanges() []backend.UsedRange {
+	out := slices.Clone(h.usedRanges)
 	for _, n := range h.networks {
 		t := backend.UsedRange{Range: n.Subnet, By: "Docker network " + n.Name}
 		if n.instance == Instance {

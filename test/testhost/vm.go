@@ -11,8 +11,8 @@ import (
 
 // VMHost runs virtual machines in memory.
 type VMHost struct {
-	// Boot is the duration of a machine's start.
-	Boot time.Duration
+	// BootDuration is the duration of a machine's start.
+	BootDuration time.Duration
 	// Now is the clock.
 	Now func() time.Time
 	// Machines that exist.
@@ -21,9 +21,9 @@ type VMHost struct {
 
 // VMMachine is a virtual machine.
 type VMMachine struct {
-	Spec    backend.MachineSpec
-	Powered time.Time
-	Phase   backend.Phase
+	Spec      backend.MachineSpec
+	StartedAt time.Time
+	Phase     backend.Phase
 	// Scripts counts the scripts that were run in it.
 	Scripts int
 }
@@ -33,7 +33,7 @@ func (h *VMHost) Backend() backend.Backend { return backend.Backend{Machines: h,
 
 // Capabilities implements backend.Machines.
 func (h *VMHost) Capabilities(r backend.MachineRequest) backend.Capabilities {
-	return backend.Capabilities{Immediate: true, Scripted: true, Startup: h.Boot, Timeout: time.Minute, Setting: "maxima.nodes", Maximum: r.Policy.Maxima.Nodes}
+	return backend.Capabilities{Immediate: true, Scripted: true, Startup: h.BootDuration, Timeout: time.Minute, MaximumSetting: "maxima.nodes", Maximum: r.Policy.Maxima.Nodes}
 }
 
 // CheckQuota implements backend.Machines.
@@ -44,7 +44,7 @@ func (h *VMHost) CheckQuota(context.Context, backend.MachineSpec) (backend.Quota
 // Create implements backend.Machines.
 func (h *VMHost) Create(_ context.Context, spec backend.MachineSpec) ([]string, error) {
 	if h.Machines[spec.Owner.Object] == nil {
-		h.Machines[spec.Owner.Object] = &VMMachine{Spec: spec, Powered: h.Now(), Phase: backend.NotStarted}
+		h.Machines[spec.Owner.Object] = &VMMachine{Spec: spec, StartedAt: h.Now(), Phase: backend.NotStarted}
 	}
 	return nil, nil
 }
@@ -55,8 +55,8 @@ func (h *VMHost) Inspect(_ context.Context, ref backend.Ref) (backend.Machine, e
 	if m == nil {
 		return backend.Machine{Name: ref.Name, State: backend.Absent}, nil
 	}
-	out := backend.Machine{Name: ref.Name, ID: "vm-" + ref.Name, Owner: m.Spec.Owner, State: backend.Created, Hostname: m.Spec.Hostname, Since: m.Powered}
-	if started := m.Powered.Add(h.Boot); !h.Now().Before(started) {
+	out := backend.Machine{Name: ref.Name, ID: "vm-" + ref.Name, Owner: m.Spec.Owner, State: backend.Created, Hostname: m.Spec.Hostname, Since: m.StartedAt}
+	if started := m.StartedAt.Add(h.BootDuration); !h.Now().Before(started) {
 		out.State, out.Since = backend.Running, started
 	}
 	return out, nil

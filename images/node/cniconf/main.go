@@ -15,8 +15,8 @@ import (
 
 // Intervals for reading the subnet file: before the first configuration, and after it.
 const (
-	impatient = 100 * time.Millisecond
-	patient   = 5 * time.Second
+	initialInterval = 100 * time.Millisecond
+	updateInterval  = 5 * time.Second
 )
 
 func main() {
@@ -31,11 +31,11 @@ func main() {
 
 // follow updates the CNI file to match the subnet file until a signal arrives.
 func follow(subnetFile, cniFile string, end <-chan os.Signal) {
-	wait, said := impatient, ""
+	wait, said := initialInterval, ""
 	for {
 		switch changed, err := update(subnetFile, cniFile); {
 		case err == nil:
-			wait, said = patient, ""
+			wait, said = updateInterval, ""
 			if changed {
 				fmt.Println("wrote", cniFile)
 			}

@@ -9,13 +9,13 @@ import (
 // AlphaCommand returns the alpha command.
 func AlphaCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "alpha", Short: "Verbs that clusterctl keeps here"}
-	cmd.AddCommand(alpha(e), Topology())
-	term.Group(cmd)
+	cmd.AddCommand(alphaRolloutCommand(e), RemovedTopologyCommand())
+	term.MarkGroup(cmd)
 	return cmd
 }
 
-// Topology returns the command for "topology", which clusterctl has removed. It is available below alpha and at the top
+// RemovedTopologyCommand returns the command for "topology", which clusterctl has removed. It is available below alpha and at the top
 // level.
-func Topology() *cobra.Command {
-	return term.Removed("topology", "clusterctl has no \"alpha topology plan\" any more: \"slipway plan -f FILE\" shows what a change of a Cluster or ClusterClass would do")
+func RemovedTopologyCommand() *cobra.Command {
+	return term.RemovedCommand("topology", "clusterctl has no \"alpha topology plan\" any more: \"slipway plan -f FILE\" shows what a change of a Cluster or ClusterClass would do")
 }

@@ -35,9 +35,9 @@ are Ready. Interrupting the wait changes nothing: the creation of the cluster co
   slipway create cluster demo --class kubeadm --control-planes 3
   slipway create cluster many --class simulated --workers 50
   slipway create cluster demo --workers 2 --dry-run > demo.yaml`,
-		Args: term.One("NAME"),
+		Args: term.ExactlyOneArgument("NAME"),
 	}
-	f := &createClusterFlags{connection: management.Add(cmd.Flags())}
+	f := &createClusterFlags{connection: management.AddFlags(cmd.Flags())}
 	f.add(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := f.check(args[0]); err != nil {
@@ -73,7 +73,7 @@ func (f *createClusterFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.subnet, "subnet", "", "IPv4 range between /8 and /20 for nodes, Pods and Services; one that is taken is refused (default: a free /18 of 172.16.0.0/12)")
 	set.BoolVar(&f.dryRun, "dry-run", false, "print the manifest and do nothing")
 	set.DurationVar(&f.timeout, "wait-timeout", 10*time.Minute, "how long to wait for the nodes; 0 does not wait")
-	f.format = term.Flag(set)
+	f.format = term.AddOutputFlag(set)
 }
 
 // check validates the flags before any request or change.
@@ -102,7 +102,7 @@ func (f *createClusterFlags) check(name string) error {
 		if f.prefix, err = netip.ParsePrefix(f.subnet); err != nil {
 			return usage("--subnet %q is not a range of addresses, for example 172.31.0.0/16", f.subnet)
 		}
-		if _, err := subnet.Plan(f.prefix); err != nil {
+		if _, err := subnet.NewLayout(f.prefix); err != nil {
 			return usage("--subnet: %v", err)
 		}
 	}
@@ -123,20 +123,20 @@ func (f *createClusterFlags) checkVersion() error {
 	return nil
 }
 
-// checkRoom limits the number of nodes in containers by the Pod ranges that they need.
-func (f *createClusterFlags) checkRoom() error {
-	layout, err := subnet.Plan(f.prefix)
+// checkNodeCapacity limits the number of nodes in containers by the Pod ranges that they need.
+func (f *createClusterFlags) checkNodeCapacity() error {
+	layout, err := subnet.NewLayout(f.prefix)
 	if err != nil {
 		return err
 	}
 	if room := layout.Ranges().MaxNodes(); int(f.workers)+int(f.controlPlanes) > room {
-		return usage("--workers %d%s: the network of the cluster has room for 0 to %d nodes; --subnet can name a wider one", f.workers, f.beside(), room)
+		return usage("--workers %d%s: the network of the cluster has room for 0 to %d nodes; --subnet can name a wider one", f.workers, f.controlPlaneText(), room)
 	}
 	return nil
 }
 
-// beside formats the number of control plane nodes. It returns an empty string if there are none.
-func (f *createClusterFlags) beside() string {
+// controlPlaneText formats the number of control plane nodes. It returns an empty string if there are none.
+func (f *createClusterFlags) controlPlaneText() string {
 	if f.controlPlanes == 0 {
 		return ""
 	}

@@ -21,12 +21,12 @@ const imageVariable = "nodeImage"
 
 func resourceVariables() []string { return []string{"nodeResources", "controlPlaneResources"} }
 
-// host is the known state of the host of the nodes.
-type host struct {
+// nodeHost is the known state of the host of the nodes.
+type nodeHost struct {
 	allowed    policy.Configuration
 	processors int
-	// has reports whether the host has an image. It returns true if this cannot be determined.
-	has func(image string) bool
+	// hasImage reports whether the host has an image. It returns true if this cannot be determined.
+	hasImage func(image string) bool
 }
 
 // checkNodes rejects nodes that the host of the management cluster cannot run, before anything is written. For
@@ -40,9 +40,9 @@ func (f *createClusterFlags) checkNodes(ctx context.Context, c *management.Conne
 		return err
 	}
 	allowed := state.Run.Nodes
-	h := host{processors: container.ThisHost().Processors()}
+	h := nodeHost{processors: container.ThisHost().Processors()}
 	h.allowed.Nodes = policy.Nodes{Images: allowed.Images, CPUs: allowed.CPUs, MemoryMiB: allowed.MemoryMiB, Processes: allowed.Processes}
-	h.has = func(image string) bool {
+	h.hasImage = func(image string) bool {
 		engine, err := container.New(container.Config{Instance: state.Run.Instance})
 		if err != nil {
 			return true
@@ -51,14 +51,14 @@ func (f *createClusterFlags) checkNodes(ctx context.Context, c *management.Conne
 		found, err := engine.HasImage(ctx, image)
 		return found || err != nil
 	}
-	if refused := h.refuses(values); refused != "" {
+	if refused := h.denialReason(values); refused != "" {
 		return usage("%s", refused)
 	}
 	return nil
 }
 
-// refuses returns the reason why the host cannot run nodes with these variables, or an empty string if none is known.
-func (h host) refuses(values []clusterv1.ClusterVariable) string {
+// denialReason returns the reason why the host cannot run nodes with these variables, or an empty string if none is known.
+func (h nodeHost) denialReason(values []clusterv1.ClusterVariable) string {
 	for _, v := range values {
 		switch {
 		case v.Name == imageVariable:
@@ -69,7 +69,7 @@ func (h host) refuses(values []clusterv1.ClusterVariable) string {
 			if denied := h.allowed.DeniedImage(image); denied != "" {
 				return fmt.Sprintf("--set %s: %s", v.Name, denied)
 			}
-			if !h.has(image) {
+			if !h.hasImage(image) {
 				return fmt.Sprintf("--set %s: image %s is not on this host: `slipway image list` shows those that are, `slipway image build` makes one", v.Name, image)
 			}
 		case slices.Contains(resourceVariables(), v.Name):

@@ -12,7 +12,7 @@ import (
 
 // Nodes that the host cannot have are refused before anything is written: newcomer 5, and its mistakes 6 and 10.
 func TestNodesThatTheHostCannotHave(t *testing.T) {
-	h := host{allowed: policy.Default(), processors: 2, has: func(image string) bool { return image == "slipway.dev/node:v1.36.3" }}
+	h := nodeHost{allowed: policy.Default(), processors: 2, hasImage: func(image string) bool { return image == "slipway.dev/node:v1.36.3" }}
 	h.allowed.Nodes.MemoryMiB = 8192
 	for name, tc := range map[string]struct{ variable, value, want string }{
 		"an image":            {"nodeImage", `"slipway.dev/node:v1.36.3"`, ""},
@@ -25,7 +25,7 @@ func TestNodesThatTheHostCannotHave(t *testing.T) {
 		"too much memory":     {"nodeResources", `{"memoryMiB": 16384}`, "nodes.memoryMiB"},
 		"something else":      {"podSecurity", `"baseline"`, ""},
 	} {
-		got := h.refuses([]clusterv1.ClusterVariable{{Name: tc.variable, Value: apiextensionsv1.JSON{Raw: []byte(tc.value)}}})
+		got := h.denialReason([]clusterv1.ClusterVariable{{Name: tc.variable, Value: apiextensionsv1.JSON{Raw: []byte(tc.value)}}})
 		if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}

@@ -30,7 +30,7 @@ func (f *createClusterFlags) run(ctx context.Context, e term.Env, name string) e
 	if err != nil {
 		return err
 	}
-	c.WarnOverlooked(e)
+	c.WarnIgnoredKubeconfig(e)
 	if f.dryRun {
 		return c.Explain(f.print(ctx, e, c, name))
 	}
@@ -46,8 +46,8 @@ func (f *createClusterFlags) run(ctx context.Context, e term.Env, name string) e
 	if err := f.wait(ctx, e, c, name); err != nil {
 		return f.explainContinuation(e, c.Explain(err), name)
 	}
-	return f.format.Print(e.Out, list(objects), func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Cluster %q is ready after %s.\n\nNext steps:\n%s", name, progress.Elapsed(e.Now().Sub(start)), f.next(name))
+	return f.format.Print(e.Out, jsonList(objects), func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Cluster %q is ready after %s.\n\nNext steps:\n%s", name, progress.Elapsed(e.Now().Sub(start)), f.nextSteps(name))
 		return err
 	})
 }
@@ -85,7 +85,7 @@ func (f *createClusterFlags) print(ctx context.Context, e term.Env, c *managemen
 		_, _ = fmt.Fprintln(e.Err, "No management cluster answers: whether another cluster uses the same network is not known.")
 	}
 	if f.format.String() == "json" {
-		return f.format.Print(e.Out, list(objects), nil)
+		return f.format.Print(e.Out, jsonList(objects), nil)
 	}
 	data, err := manifest.YAML(objects)
 	if err != nil {
@@ -108,11 +108,11 @@ func (f *createClusterFlags) objects(ctx context.Context, c *management.Connecti
 		return nil, nil, err
 	}
 	if c != nil {
-		if lacks := hidden.Lacks(datadir.Dir(c.DataDir), chosen, f.version); lacks != "" {
+		if lacks := hidden.UnsupportedVersion(datadir.Dir(c.DataDir), chosen, f.version); lacks != "" {
 			return nil, nil, usage("--kubernetes-version: %s", lacks)
 		}
 	}
-	want := template.LocalCluster{Namespace: namespace, Name: name, Version: f.version, Class: f.ref}
+	want := template.ClusterManifest{Namespace: namespace, Name: name, Version: f.version, Class: f.ref}
 	if want.Variables, err = chosen.Values(f.settings); err != nil {
 		return nil, nil, err
 	}
@@ -130,11 +130,11 @@ func (f *createClusterFlags) objects(ctx context.Context, c *management.Connecti
 	}
 	switch {
 	case chosen.UsesContainers():
-		host, err := hidden.Of(ctx, c)
+		host, err := hidden.HostNetworks(ctx, c)
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := f.choose(ctx, reader, client.ObjectKey{Namespace: namespace, Name: name}, host); err != nil {
+		if err := f.chooseNetwork(ctx, reader, client.ObjectKey{Namespace: namespace, Name: name}, host); err != nil {
 			return nil, nil, err
 		}
 		want.Subnet = f.prefix
@@ -145,20 +145,20 @@ func (f *createClusterFlags) objects(ctx context.Context, c *management.Connecti
 	return chosen.Missing, objects, err
 }
 
-// choose selects an unused network: the one from the flags, or any other.
-func (f *createClusterFlags) choose(ctx context.Context, r client.Reader, key client.ObjectKey, host create.Host) (err error) {
+// chooseNetwork selects an unused network: the one from the flags, or any other.
+func (f *createClusterFlags) chooseNetwork(ctx context.Context, r client.Reader, key client.ObjectKey, host create.Host) (err error) {
 	if slices.ContainsFunc(f.settings, func(s string) bool { return strings.HasPrefix(s, template.SubnetVariable+"=") }) {
 		return usage("--set %s: use --subnet, which also makes the ranges of Pods and Services", template.SubnetVariable)
 	}
 	if f.prefix.IsValid() {
-		err = create.CheckNetwork(ctx, r, key, f.prefix, host)
+		err = create.CheckSubnet(ctx, r, key, f.prefix, host)
 	} else {
-		f.prefix, err = create.Network(ctx, r, host)
+		f.prefix, err = create.SelectSubnet(ctx, r, host)
 	}
 	if err != nil {
 		return err
 	}
-	return f.checkRoom()
+	return f.checkNodeCapacity()
 }
 
 // nodes formats the number of nodes.
@@ -184,8 +184,8 @@ func (f *createClusterFlags) wait(ctx context.Context, e term.Env, c *management
 	return progress.WaitForCreation(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name}, term.Reporter(e))
 }
 
-// list returns the JSON List that kubectl prints for several objects.
-func list(objects []*unstructured.Unstructured) map[string]any {
+// jsonList returns the JSON List that kubectl prints for several objects.
+func jsonList(objects []*unstructured.Unstructured) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}
 }
 
@@ -201,9 +201,9 @@ func (f *createClusterFlags) explainContinuation(e term.Env, err error, name str
 	return err
 }
 
-// next lists the usual next commands. They request credentials for the current user, or the administrator's if the
+// nextSteps lists the usual next commands. They request credentials for the current user, or the administrator's if the
 // cluster may be simulated, because simulated clusters sign no certificates.
-func (f *createClusterFlags) next(name string) string {
+func (f *createClusterFlags) nextSteps(name string) string {
 	again, person := f.repeatFlags(), ""
 	if f.prefix.IsValid() {
 		person = ` --user "$(id -un)"`
@@ -220,7 +220,7 @@ func (f *createClusterFlags) next(name string) string {
 // repeatFlags repeats the flags that select the management cluster and the namespace.
 func (f *createClusterFlags) repeatFlags() string {
 	if f.connection.Namespace == "" {
-		return f.connection.Again()
+		return f.connection.RepeatFlags()
 	}
-	return f.connection.Again() + " -n " + f.connection.Namespace
+	return f.connection.RepeatFlags() + " -n " + f.connection.Namespace
 }

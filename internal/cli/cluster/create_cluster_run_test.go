@@ -16,11 +16,11 @@ import (
 // What follows a creation never leaves credentials in a file that others can read, and gives people their own where the cluster signs them.
 func TestNextSteps(t *testing.T) {
 	f := createClusterFlags{connection: &management.Flags{}}
-	if got, want := f.next("demo"), "  slipway get kubeconfig demo --output-file demo.kubeconfig\n"; !strings.HasPrefix(got, want) {
+	if got, want := f.nextSteps("demo"), "  slipway get kubeconfig demo --output-file demo.kubeconfig\n"; !strings.HasPrefix(got, want) {
 		t.Errorf("of a class without a network:\n%s", got)
 	}
 	f.prefix = netip.MustParsePrefix("172.18.0.0/16")
-	if got, want := f.next("demo"), "  slipway get kubeconfig demo --user \"$(id -un)\" --output-file demo.kubeconfig\n"; !strings.HasPrefix(got, want) {
+	if got, want := f.nextSteps("demo"), "  slipway get kubeconfig demo --user \"$(id -un)\" --output-file demo.kubeconfig\n"; !strings.HasPrefix(got, want) {
 		t.Errorf("of nodes in containers:\n%s", got)
 	}
 }

@@ -33,11 +33,11 @@ names the clusters of the namespace and asks first.`,
   slipway delete cluster f1 f2 f3
   slipway delete cluster --all -n team-a`,
 	}
-	chosen := &selection{}
+	chosen := &deleteSelection{}
 	cmd.Args = chosen.args
 	cmd.Flags().BoolVar(&chosen.all, "all", false, "delete every cluster of the namespace")
 	cmd.Flags().BoolVarP(&chosen.yes, "yes", "y", false, "with --all: do not ask")
-	connection := management.Add(cmd.Flags())
+	connection := management.AddFlags(cmd.Flags())
 	cmd.ValidArgsFunction = connection.CompleteCluster(e)
 	timeout := cmd.Flags().Duration("wait-timeout", 10*time.Minute, "how long to wait until the cluster is gone; 0 does not wait")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -48,47 +48,47 @@ names the clusters of the namespace and asks first.`,
 		if err != nil {
 			return err
 		}
-		c.WarnOverlooked(e)
+		c.WarnIgnoredKubeconfig(e)
 		if chosen.all {
 			return c.Explain(chosen.runAll(cmd.Context(), e, c, *timeout))
 		}
-		return c.Explain(runNamed(cmd.Context(), e, c, args, *timeout))
+		return c.Explain(deleteNamed(cmd.Context(), e, c, args, *timeout))
 	}
 	return cmd
 }
 
-type deletion struct {
+type deleteTarget struct {
 	key     client.ObjectKey
 	timeout time.Duration
 }
 
-// awaited is a cluster whose deletion was requested: its previous state, whether it existed, and the time of the
+// requestedDeletion is a cluster whose deletion was requested: its previous state, whether it existed, and the time of the
 // request.
-type awaited struct {
+type requestedDeletion struct {
 	first describe.Snapshot
 	found bool
 	start time.Time
 }
 
-func await(ctx context.Context, e term.Env, c *management.Connection, d deletion, a awaited) error {
+func awaitDeletion(ctx context.Context, e term.Env, c *management.Connection, d deleteTarget, a requestedDeletion) error {
 	if a.found && d.timeout == 0 {
 		_, _ = fmt.Fprintf(e.Err, "Cluster %q is being deleted.\n", d.key.Name)
 		return nil
 	}
 	if a.found {
-		if err := wait(ctx, e, c, d, a.first); err != nil {
+		if err := waitForDeletion(ctx, e, c, d, a.first); err != nil {
 			return err
 		}
 	}
-	return gone(e, d, a.start)
+	return printDeleted(e, d, a.start)
 }
 
-func gone(e term.Env, d deletion, start time.Time) error {
+func printDeleted(e term.Env, d deleteTarget, start time.Time) error {
 	_, err := fmt.Fprintf(e.Out, "Cluster %q is gone after %s.\n", d.key.Name, progress.Elapsed(e.Now().Sub(start)))
 	return err
 }
 
-func wait(ctx context.Context, e term.Env, c *management.Connection, d deletion, first describe.Snapshot) error {
+func waitForDeletion(ctx context.Context, e term.Env, c *management.Connection, d deleteTarget, first describe.Snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	src := progress.NewAPI(ctx, c.Client, d.key)
@@ -110,11 +110,11 @@ func wait(ctx context.Context, e term.Env, c *management.Connection, d deletion,
 	return err
 }
 
-// selection selects the clusters to delete: named ones, or all in the namespace.
-type selection struct{ all, yes bool }
+// deleteSelection selects the clusters to delete: named ones, or all in the namespace.
+type deleteSelection struct{ all, yes bool }
 
 // args requires names, or none with --all.
-func (s *selection) args(cmd *cobra.Command, args []string) error {
+func (s *deleteSelection) args(cmd *cobra.Command, args []string) error {
 	switch {
 	case s.all && len(args) > 0:
 		return fault.New(fault.Invalid, "Usage", "--all deletes every cluster of the namespace: leave out %s, or --all", strings.Join(args, " "))
@@ -124,22 +124,22 @@ func (s *selection) args(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return nil
 	}
-	return term.One("CLUSTER")(cmd, args)
+	return term.ExactlyOneArgument("CLUSTER")(cmd, args)
 }
 
-// runNamed deletes clusters by name. If one of them does not exist, it deletes none.
-func runNamed(ctx context.Context, e term.Env, c *management.Connection, names []string, timeout time.Duration) error {
+// deleteNamed deletes clusters by name. If one of them does not exist, it deletes none.
+func deleteNamed(ctx context.Context, e term.Env, c *management.Connection, names []string, timeout time.Duration) error {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	for _, name := range names {
 		if _, err := describe.GetCluster(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name}); err != nil {
 			return err
 		}
 	}
-	return runEach(ctx, e, c, names, timeout)
+	return deleteEach(ctx, e, c, names, timeout)
 }
 
 // runAll deletes the existing clusters of a namespace.
-func (s *selection) runAll(ctx context.Context, e term.Env, c *management.Connection, timeout time.Duration) error {
+func (s *deleteSelection) runAll(ctx context.Context, e term.Env, c *management.Connection, timeout time.Duration) error {
 	var list clusterv1.ClusterList
 	if err := c.Client.List(ctx, &list, client.InNamespace(c.Namespace)); err != nil {
 		return fmt.Errorf("listing clusters: %w", err)
@@ -159,11 +159,11 @@ func (s *selection) runAll(ctx context.Context, e term.Env, c *management.Connec
 			return err
 		}
 	}
-	return runEach(ctx, e, c, names, timeout)
+	return deleteEach(ctx, e, c, names, timeout)
 }
 
-// runEach requests the deletion of all clusters, then waits for them one after the other.
-func runEach(ctx context.Context, e term.Env, c *management.Connection, names []string, timeout time.Duration) error {
+// deleteEach requests the deletion of all clusters, then waits for them one after the other.
+func deleteEach(ctx context.Context, e term.Env, c *management.Connection, names []string, timeout time.Duration) error {
 	start := e.Now()
 	before := map[string]describe.Snapshot{}
 	for _, name := range names {
@@ -176,7 +176,7 @@ func runEach(ctx context.Context, e term.Env, c *management.Connection, names []
 			continue // the cluster was just deleted
 		}
 		if len(before) == 0 { // check before the deletion, because no webhook is called for a cluster that is being deleted
-			if away := c.NoManager(ctx, key); away != "" {
+			if away := c.ManagerProblem(ctx, key); away != "" {
 				_, _ = fmt.Fprintln(e.Err, away)
 			}
 		}
@@ -187,11 +187,11 @@ func runEach(ctx context.Context, e term.Env, c *management.Connection, names []
 	}
 	for _, name := range names {
 		first, found := before[name]
-		d := deletion{client.ObjectKey{Namespace: c.Namespace, Name: name}, max(timeout-e.Now().Sub(start), time.Second)}
+		d := deleteTarget{client.ObjectKey{Namespace: c.Namespace, Name: name}, max(timeout-e.Now().Sub(start), time.Second)}
 		if timeout == 0 {
 			d.timeout = 0
 		}
-		if err := await(ctx, e, c, d, awaited{first, found, start}); err != nil {
+		if err := awaitDeletion(ctx, e, c, d, requestedDeletion{first, found, start}); err != nil {
 			return err
 		}
 	}

@@ -32,13 +32,13 @@ what it should be and has a message, unless another row says the same.`,
   slipway describe cluster demo --show-conditions=md,Machine/demo-workers-x2c9f
   slipway describe cluster demo --watch
   slipway describe cluster demo -o json`,
-		Args: term.One("CLUSTER"),
+		Args: term.ExactlyOneArgument("CLUSTER"),
 	}
-	connection := management.Add(cmd.Flags())
+	connection := management.AddFlags(cmd.Flags())
 	cmd.ValidArgsFunction = connection.CompleteCluster(e)
-	chosen := addFlags(cmd.Flags())
+	chosen := addDescribeFlags(cmd.Flags())
 	watch := cmd.Flags().BoolP("watch", "w", false, "show the tree again whenever it changes, until the command is interrupted or the cluster is gone")
-	format := term.Flag(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *watch && format.String() != "" {
 			return fault.New(fault.Invalid, "Usage", "--watch shows the tree for people; it does not go with --output")
@@ -58,11 +58,11 @@ what it should be and has a message, unless another row says the same.`,
 		if err != nil {
 			return c.Explain(err)
 		}
-		if err := chosen.remark(cmd.Context(), e, c, root, snapshot); err != nil {
+		if err := chosen.printRemarks(cmd.Context(), e, c, root, snapshot); err != nil {
 			return err
 		}
 		return format.Print(e.Out, root, func(w io.Writer) error {
-			_, err := io.WriteString(term.Raw(w), describe.Render(root, chosen.style(e, cmd.Flags().Changed("color"))))
+			_, err := io.WriteString(term.Unescaped(w), describe.Render(root, chosen.style(e, cmd.Flags().Changed("color"))))
 			return err
 		})
 	}
@@ -78,7 +78,7 @@ type describeClusterFlags struct {
 	ungrouped *bool
 }
 
-func addFlags(set *pflag.FlagSet) *describeClusterFlags {
+func addDescribeFlags(set *pflag.FlagSet) *describeClusterFlags {
 	f := &describeClusterFlags{}
 	set.StringSliceVar(&f.ShowConditions, "show-conditions", nil, "kinds, or kind/name, whose conditions are shown, separated by commas, also by their plural and short names; \"all\" for every object")
 	set.BoolVar(&f.ShowMachineSets, "show-machinesets", false, "show all MachineSets between MachineDeployments and Machines, not only those that have something to say")
@@ -130,15 +130,15 @@ func (f *describeClusterFlags) read(ctx context.Context, c describe.Reader, key 
 	return describe.Build(snapshot, f.Options), snapshot, nil
 }
 
-// remark reports requested objects that are not in the tree, and that nothing will change if no manager is running.
-func (f *describeClusterFlags) remark(ctx context.Context, e term.Env, c *management.Connection, root *describe.Object, snapshot describe.Snapshot) error {
+// printRemarks reports requested objects that are not in the tree, and that nothing will change if no manager is running.
+func (f *describeClusterFlags) printRemarks(ctx context.Context, e term.Env, c *management.Connection, root *describe.Object, snapshot describe.Snapshot) error {
 	var lines []string
 	if unmatched := f.Unmatched(root); len(unmatched) > 0 {
 		everything := describe.Options{Echo: true, ShowMachineSets: true, ShowResourceSets: true, ShowTemplates: f.ShowTemplates, Deprecated: f.Deprecated}
 		lines = append(lines, fmt.Sprintf("The tree has no object %s, as --show-conditions asks for; it has %s.",
 			strings.Join(unmatched, ", "), strings.Join(describe.Build(snapshot, everything).Kinds(), ", ")))
 	}
-	if away := c.NoManager(ctx, client.ObjectKey{Namespace: root.Namespace, Name: root.Name}); away != "" {
+	if away := c.ManagerProblem(ctx, client.ObjectKey{Namespace: root.Namespace, Name: root.Name}); away != "" {
 		lines = append(lines, away)
 	}
 	for _, line := range lines {
@@ -150,7 +150,7 @@ func (f *describeClusterFlags) remark(ctx context.Context, e term.Env, c *manage
 }
 
 func (f *describeClusterFlags) style(e term.Env, asked bool) describe.Style {
-	s := term.Of(e, e.Out)
+	s := term.DetectScreen(e, e.Out)
 	style := describe.Style{Now: e.Now(), Unicode: s.Unicode, Color: s.Color, Width: s.Width, Deprecated: f.Deprecated}
 	if columns, err := strconv.Atoi(e.Getenv("COLUMNS")); err == nil && s.Live {
 		style.Width = columns

@@ -14,12 +14,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
-// erase moves the cursor to the upper left corner of a terminal and clears the screen.
-const erase = "\x1b[H\x1b[2J"
+// clearScreen moves the cursor to the upper left corner of a terminal and clears the screen.
+const clearScreen = "\x1b[H\x1b[2J"
 
-// describeClusterPatience is how many consecutive reads may fail because the management cluster is unreachable, which may be
+// watchMaxReadFailures is how many consecutive reads may fail because the management cluster is unreachable, which may be
 // restarting.
-const describeClusterPatience = 15
+const watchMaxReadFailures = 15
 
 // watch shows the tree after every change except changes of age. It returns nil when the cluster is gone after it was
 // shown.
@@ -34,7 +34,7 @@ func (f *describeClusterFlags) watch(ctx context.Context, e term.Env, c client.W
 		case fault.KindOf(err) == fault.Gone && shown != "":
 			_, err := fmt.Fprintf(e.Out, "Cluster %s is gone.\n", key)
 			return err
-		case fault.KindOf(err) == fault.Unreachable && shown != "" && failures < describeClusterPatience:
+		case fault.KindOf(err) == fault.Unreachable && shown != "" && failures < watchMaxReadFailures:
 			failures++
 		case err != nil:
 			return err
@@ -58,13 +58,13 @@ func showTree(e term.Env, root *describe.Object, style describe.Style, shown str
 	state := describe.Render(root, ageless)
 	text := describe.Render(root, style)
 	switch {
-	case term.Of(e, e.Out).Live:
-		text = erase + text
+	case term.DetectScreen(e, e.Out).Live:
+		text = clearScreen + text
 	case state == shown:
 		return shown, nil
 	case shown != "":
 		text = "\n" + text
 	}
-	_, err := io.WriteString(term.Raw(e.Out), text)
+	_, err := io.WriteString(term.Unescaped(e.Out), text)
 	return state, err
 }

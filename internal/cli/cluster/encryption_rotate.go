@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// lookEvery is the interval of checks whether the previous keys are still needed.
-	lookEvery = 500 * time.Millisecond
-	// encryptionPatience is the default timeout for rewriting.
-	encryptionPatience = 5 * time.Minute
+	// encryptionPollInterval is the interval of checks whether the previous keys are still needed.
+	encryptionPollInterval = 500 * time.Millisecond
+	// encryptionTimeout is the default timeout for rewriting.
+	encryptionTimeout = 5 * time.Minute
 )
 
 // EncryptionCommand returns the encryption command.
@@ -26,12 +26,12 @@ func EncryptionCommand(e term.Env) *cobra.Command {
 		Use:   "encryption",
 		Short: "Replace the key that encrypts Secrets of the management cluster",
 	}
-	cmd.AddCommand(rotate(e))
-	term.Group(cmd)
+	cmd.AddCommand(encryptionRotateCommand(e))
+	term.MarkGroup(cmd)
 	return cmd
 }
 
-func rotate(e term.Env) *cobra.Command {
+func encryptionRotateCommand(e term.Env) *cobra.Command {
 	var dataDir string
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -50,7 +50,7 @@ it does where this command is interrupted.`,
 		},
 	}
 	cmd.Flags().StringVar(&dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
-	cmd.Flags().DurationVar(&timeout, "timeout", encryptionPatience, "how long to wait until nothing needs the old key")
+	cmd.Flags().DurationVar(&timeout, "timeout", encryptionTimeout, "how long to wait until nothing needs the old key")
 	return cmd
 }
 
@@ -74,7 +74,7 @@ func encryptionRun(ctx context.Context, e term.Env, dir datadir.Dir, timeout tim
 	_, _ = fmt.Fprintf(e.Err, "Encrypting Secrets with %s …\n", name)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(encryptionPollInterval)
 	defer ticker.Stop()
 	for {
 		status, err := files.Status()

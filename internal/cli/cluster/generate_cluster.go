@@ -23,13 +23,13 @@ provider that is installed in the management cluster; for one of "slipway up", t
   slipway generate cluster demo --infrastructure aws:v2.9.1 --flavor eks --list-variables
   slipway generate cluster demo --from https://github.com/OWNER/REPOSITORY/blob/main/cluster-template.yaml`,
 	}
-	o := &options{management: management.AddClusterScoped(cmd.Flags()), source: term.AddSourceFlags(cmd.Flags())}
+	o := &generateOptions{management: management.AddClusterScopedFlags(cmd.Flags()), source: term.AddConfigFlags(cmd.Flags())}
 	o.add(cmd.Flags())
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if o.list && len(args) == 0 {
 			return nil
 		}
-		return term.One("NAME")(cmd, args)
+		return term.ExactlyOneArgument("NAME")(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.check(cmd.Flags()); err != nil {
@@ -46,10 +46,10 @@ provider that is installed in the management cluster; for one of "slipway up", t
 // contractCount is the name of --control-plane-machine-count in the contract of clusterctl.
 const contractCount = "controlplane-machine-count"
 
-// options holds the flags of clusterctl.
-type options struct {
+// generateOptions holds the flags of clusterctl.
+type generateOptions struct {
 	management *management.Flags
-	source     *term.SourceFlags
+	source     *term.ConfigFlags
 
 	name, namespace, version        string
 	controlPlane, workers           int64
@@ -60,7 +60,7 @@ type options struct {
 	write                           string
 }
 
-func (o *options) add(flags *pflag.FlagSet) {
+func (o *generateOptions) add(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.namespace, "target-namespace", "n", "", "namespace of the cluster (default: that of the context)")
 	flags.StringVar(&o.version, "kubernetes-version", "", "version of Kubernetes (default: the variable KUBERNETES_VERSION)")
 	flags.Int64Var(&o.controlPlane, "control-plane-machine-count", 1, "number of machines of the control plane")
@@ -78,7 +78,7 @@ func (o *options) add(flags *pflag.FlagSet) {
 }
 
 // check rejects conflicting flags.
-func (o *options) check(flags *pflag.FlagSet) error {
+func (o *generateOptions) check(flags *pflag.FlagSet) error {
 	o.controlPlaneGiven, o.workersGiven = flags.Changed("control-plane-machine-count") || flags.Changed(contractCount), flags.Changed("worker-machine-count")
 	kinds := 0
 	for _, given := range []bool{o.infrastructure != "" || o.flavor != "", o.from != "", o.configMap != ""} {

@@ -19,14 +19,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/create"
 )
 
-// generation is one run of the command.
-type generation struct {
-	*options
+// generateRun is one run of the command.
+type generateRun struct {
+	*generateOptions
 	e      term.Env
-	loader install.SelectionLoader
+	loader install.ProviderLoader
 	// cluster is nil if there is no management cluster; missing is the reason.
-	cluster *management.Connection
-	missing error
+	cluster      *management.Connection
+	connectError error
 	// builtin is true if the template is part of this build.
 	builtin bool
 	// network is the first half of a range for the cluster, for templates of this build; empty: the default of the
@@ -34,13 +34,13 @@ type generation struct {
 	network string
 }
 
-func (o *options) run(ctx context.Context, e term.Env) error {
+func (o *generateOptions) run(ctx context.Context, e term.Env) error {
 	loader, err := o.source.Load(ctx, e)
 	if err != nil {
 		return err
 	}
-	g := &generation{options: o, e: e, loader: loader}
-	g.cluster, g.missing = o.management.Connect(e)
+	g := &generateRun{generateOptions: o, e: e, loader: loader}
+	g.cluster, g.connectError = o.management.Connect(e)
 	if o.namespace == "" {
 		o.namespace = "default"
 		if g.cluster != nil {
@@ -70,7 +70,7 @@ func (o *options) run(ctx context.Context, e term.Env) error {
 	var existing client.Reader
 	if g.cluster != nil {
 		existing = g.cluster.Client
-		g.choose(ctx)
+		g.chooseNetwork(ctx)
 	}
 	if o.list {
 		return g.variables(text)
@@ -81,12 +81,12 @@ func (o *options) run(ctx context.Context, e term.Env) error {
 }
 
 // text returns a template that is not part of a release.
-func (g *generation) text(ctx context.Context) ([]byte, error) {
+func (g *generateRun) text(ctx context.Context) ([]byte, error) {
 	if g.from != "" {
 		return template.Source{In: g.e.In, Variable: g.loader.Config.Variable}.Read(ctx, g.from)
 	}
-	if g.missing != nil {
-		return nil, g.missing
+	if g.connectError != nil {
+		return nil, g.connectError
 	}
 	key := client.ObjectKey{Namespace: g.mapNamespace, Name: g.configMap}
 	if key.Namespace == "" {
@@ -97,8 +97,8 @@ func (g *generation) text(ctx context.Context) ([]byte, error) {
 }
 
 // release returns the provider version whose template is used.
-func (g *generation) release(ctx context.Context) (template.Release, error) {
-	named, err := g.named(ctx)
+func (g *generateRun) release(ctx context.Context) (template.Release, error) {
+	named, err := g.providerReference(ctx)
 	if err != nil {
 		return template.Release{}, err
 	}
@@ -116,14 +116,14 @@ func (g *generation) release(ctx context.Context) (template.Release, error) {
 }
 
 // isBuiltin reports whether the configuration file does not override the provider of this build.
-func (g *generation) isBuiltin() bool {
+func (g *generateRun) isBuiltin() bool {
 	_, err := g.loader.Config.Provider(provider.Infrastructure, template.BuiltinName)
 	return err != nil
 }
 
-// named returns the provider from the flag, with the installed version if the flag contains none. Without a flag it
+// providerReference returns the provider from the flag, with the installed version if the flag contains none. Without a flag it
 // returns the installed provider.
-func (g *generation) named(ctx context.Context) (string, error) {
+func (g *generateRun) providerReference(ctx context.Context) (string, error) {
 	reference := provider.Reference{}
 	if g.infrastructure != "" {
 		var err error
@@ -131,11 +131,11 @@ func (g *generation) named(ctx context.Context) (string, error) {
 			return g.infrastructure, err
 		}
 	}
-	if g.missing != nil {
+	if g.connectError != nil {
 		if reference.Name != "" {
 			return reference.Name, nil // the latest version
 		}
-		return "", g.missing
+		return "", g.connectError
 	}
 	installed, err := template.Installed(ctx, g.cluster.Client, reference.Name)
 	if err != nil {
@@ -148,7 +148,7 @@ func (g *generation) named(ctx context.Context) (string, error) {
 }
 
 // template returns the options for the template.
-func (g *generation) template() template.Options {
+func (g *generateRun) template() template.Options {
 	out := template.Options{Name: g.name, Namespace: g.namespace, KubernetesVersion: g.version, Lookup: g.lookup()}
 	if g.controlPlaneGiven {
 		out.ControlPlaneMachines = &g.controlPlane
@@ -159,21 +159,21 @@ func (g *generation) template() template.Options {
 	return out
 }
 
-// choose selects a network that no other cluster of the management cluster uses, because two clusters from the same
+// chooseNetwork selects a network that no other cluster of the management cluster uses, because two clusters from the same
 // template would have the same network. If the networks in use cannot be read, the default of the template applies, as
 // without a management cluster.
-func (g *generation) choose(ctx context.Context) {
+func (g *generateRun) chooseNetwork(ctx context.Context) {
 	if !g.builtin {
 		return
 	}
-	if host, err := hidden.Of(ctx, g.cluster); err == nil {
+	if host, err := hidden.HostNetworks(ctx, g.cluster); err == nil {
 		g.network, _ = create.FirstOctets(ctx, g.cluster.Client, client.ObjectKey{Namespace: g.namespace, Name: g.name}, host)
 	}
 }
 
 // lookup returns variable values. For templates of this build it adds the Kubernetes version of this build and a
 // network.
-func (g *generation) lookup() repository.Lookup {
+func (g *generateRun) lookup() repository.Lookup {
 	return func(name string) (string, bool) {
 		value, ok := g.loader.Config.Variable(name)
 		switch {
@@ -188,7 +188,7 @@ func (g *generation) lookup() repository.Lookup {
 }
 
 // warn reports flags for machine counts that the template does not use.
-func (g *generation) warn(text []byte) {
+func (g *generateRun) warn(text []byte) {
 	all, err := repository.Envsubst{}.Variables(text)
 	if err != nil {
 		return // the error is reported when the variables are replaced
@@ -210,7 +210,7 @@ func (g *generation) warn(text []byte) {
 	}
 }
 
-func (g *generation) variables(text []byte) error {
+func (g *generateRun) variables(text []byte) error {
 	variables, err := repository.Envsubst{}.Variables(text)
 	if err != nil {
 		return err
@@ -220,10 +220,10 @@ func (g *generation) variables(text []byte) error {
 			variables[i].Default = &g.network
 		}
 	}
-	return term.List(g.e.Out, variables)
+	return term.PrintVariables(g.e.Out, variables)
 }
 
-func (g *generation) print(t *template.Template, err error) error {
+func (g *generateRun) print(t *template.Template, err error) error {
 	if err != nil && g.cluster != nil {
 		err = g.cluster.Explain(err)
 	}
@@ -234,5 +234,5 @@ func (g *generation) print(t *template.Template, err error) error {
 	if err != nil {
 		return err
 	}
-	return term.Write(g.e, g.write, data)
+	return term.WriteResult(g.e, g.write, data)
 }

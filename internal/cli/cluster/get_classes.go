@@ -24,8 +24,8 @@ without a namespace until "slipway create cluster" has used them.`,
 		Example: "  slipway get classes\n  slipway create cluster demo --class local",
 		Args:    cobra.NoArgs,
 	}
-	connection := management.Add(cmd.Flags())
-	format := term.Flag(cmd.Flags())
+	connection := management.AddFlags(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := connection.Connect(e)
 		if err != nil {
@@ -48,7 +48,7 @@ func getClassesText(w io.Writer, rows []template.ClassSummary) error {
 		if namespace == "" {
 			namespace = "(none yet)"
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", namespace, r.Name, strconv.Itoa(len(r.Clusters)), getClassesList(r.Workers), getClassesList(r.Variables))
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", namespace, r.Name, strconv.Itoa(len(r.Clusters)), joinOrDash(r.Workers), joinOrDash(r.Variables))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -61,7 +61,7 @@ func getClassesText(w io.Writer, rows []template.ClassSummary) error {
 	return nil
 }
 
-func getClassesList(names []string) string {
+func joinOrDash(names []string) string {
 	if len(names) == 0 {
 		return "-"
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// row is a cluster in structured output.
-type row struct {
+// clusterRow is a cluster in structured output.
+type clusterRow struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	// Class is empty for a cluster without a class.
@@ -32,8 +32,8 @@ type row struct {
 	Version string `json:"version,omitempty"`
 	Phase   string `json:"phase"`
 	// ControlPlane counts Machines; it is nil for a control plane without Machines.
-	ControlPlane *count `json:"controlPlane,omitempty"`
-	Workers      *count `json:"workers,omitempty"`
+	ControlPlane *replicaCount `json:"controlPlane,omitempty"`
+	Workers      *replicaCount `json:"workers,omitempty"`
 	// Available is the status of the Available condition.
 	Available string    `json:"available"`
 	Message   string    `json:"message,omitempty"`
@@ -41,12 +41,12 @@ type row struct {
 	Created   time.Time `json:"created"`
 }
 
-type count struct {
+type replicaCount struct {
 	Available int32 `json:"available"`
 	Desired   int32 `json:"desired"`
 }
 
-func (c *count) String() string {
+func (c *replicaCount) String() string {
 	if c == nil {
 		return "-"
 	}
@@ -62,9 +62,9 @@ func GetClustersCommand(e term.Env) *cobra.Command {
 		Example: "  slipway get clusters\n  slipway get clusters -A -o json",
 		Args:    cobra.NoArgs,
 	}
-	connection := management.Add(cmd.Flags())
+	connection := management.AddFlags(cmd.Flags())
 	all := cmd.Flags().BoolP("all-namespaces", "A", false, "list the clusters of all namespaces")
-	format := term.Flag(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := connection.Connect(e)
 		if err != nil {
@@ -78,15 +78,15 @@ func GetClustersCommand(e term.Env) *cobra.Command {
 		if err := c.Client.List(cmd.Context(), &list, options...); err != nil {
 			return c.Explain(err)
 		}
-		rows := rowsOf(list.Items)
+		rows := clusterRows(list.Items)
 		return format.Print(e.Out, rows, func(w io.Writer) error {
 			if len(rows) == 0 && !*all && isAbsent(cmd.Context(), c.Client, c.Namespace) {
 				return fault.New(fault.Gone, "NoNamespace", "there is no namespace %q; -A lists the clusters of all namespaces", c.Namespace)
 			}
 			if len(rows) == 0 {
-				return none(e.Err, c.Namespace, *all)
+				return printNoClusters(e.Err, c.Namespace, *all)
 			}
-			return text(w, rows, e.Now(), *all)
+			return printClusters(w, rows, e.Now(), *all)
 		})
 	}
 	return cmd
@@ -97,7 +97,7 @@ func isAbsent(ctx context.Context, r client.Reader, namespace string) bool {
 	return apierrors.IsNotFound(r.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{}))
 }
 
-func none(w io.Writer, namespace string, all bool) error {
+func printNoClusters(w io.Writer, namespace string, all bool) error {
 	if all {
 		_, err := fmt.Fprintln(w, "There are no clusters; \"slipway create cluster NAME\" creates one.")
 		return err
@@ -106,33 +106,33 @@ func none(w io.Writer, namespace string, all bool) error {
 	return err
 }
 
-func rowsOf(clusters []clusterv1.Cluster) []row {
-	rows := []row{}
+func clusterRows(clusters []clusterv1.Cluster) []clusterRow {
+	rows := []clusterRow{}
 	for i := range clusters {
-		rows = append(rows, rowOf(&clusters[i]))
+		rows = append(rows, newClusterRow(&clusters[i]))
 	}
-	slices.SortFunc(rows, func(a, b row) int {
+	slices.SortFunc(rows, func(a, b clusterRow) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return rows
 }
 
-func rowOf(c *clusterv1.Cluster) row {
-	r := row{
+func newClusterRow(c *clusterv1.Cluster) clusterRow {
+	r := clusterRow{
 		Namespace: c.Namespace, Name: c.Name, Class: c.Spec.Topology.ClassRef.Name, Version: c.Spec.Topology.Version,
 		Phase: c.Status.Phase, Available: "Unknown", Created: c.CreationTimestamp.Time,
 		Paused: c.Spec.Paused != nil && *c.Spec.Paused,
 	}
 	if p := c.Status.ControlPlane; p != nil {
 		if r.Version == "" {
-			r.Version = versions(p.Versions)
+			r.Version = joinVersions(p.Versions)
 		}
 		if p.DesiredReplicas != nil {
-			r.ControlPlane = counts(p.AvailableReplicas, p.DesiredReplicas)
+			r.ControlPlane = newReplicaCount(p.AvailableReplicas, p.DesiredReplicas)
 		}
 	}
 	if w := c.Status.Workers; w != nil && w.DesiredReplicas != nil {
-		r.Workers = counts(w.AvailableReplicas, w.DesiredReplicas)
+		r.Workers = newReplicaCount(w.AvailableReplicas, w.DesiredReplicas)
 	}
 	if available := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterAvailableCondition); available != nil {
 		r.Available, r.Message = string(available.Status), available.Message
@@ -140,8 +140,8 @@ func rowOf(c *clusterv1.Cluster) row {
 	return r
 }
 
-// versions returns the versions of the control plane Machines, which differ during an upgrade.
-func versions(found []clusterv1.StatusVersion) string {
+// joinVersions returns the versions of the control plane Machines, which differ during an upgrade.
+func joinVersions(found []clusterv1.StatusVersion) string {
 	var out []string
 	for _, v := range found {
 		out = append(out, v.Version)
@@ -149,15 +149,15 @@ func versions(found []clusterv1.StatusVersion) string {
 	return strings.Join(out, ", ")
 }
 
-func counts(available, desired *int32) *count {
-	c := &count{Desired: *desired}
+func newReplicaCount(available, desired *int32) *replicaCount {
+	c := &replicaCount{Desired: *desired}
 	if available != nil {
 		c.Available = *available
 	}
 	return c
 }
 
-func text(w io.Writer, rows []row, now time.Time, all bool) error {
+func printClusters(w io.Writer, rows []clusterRow, now time.Time, all bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	space := func(s string) string {
 		if all {

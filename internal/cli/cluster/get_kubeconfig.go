@@ -23,8 +23,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// flags holds the flags of the command.
-type flags struct {
+// kubeconfigFlags holds the flags of the command.
+type kubeconfigFlags struct {
 	merge      bool
 	admin      bool
 	management bool
@@ -35,9 +35,9 @@ type flags struct {
 	valid      time.Duration
 }
 
-// Command returns the get kubeconfig command.
-func Command(e term.Env) *cobra.Command {
-	f := &flags{}
+// GetKubeconfigCommand returns the get kubeconfig command.
+func GetKubeconfigCommand(e term.Env) *cobra.Command {
+	f := &kubeconfigFlags{}
 	cmd := &cobra.Command{
 		Use:   "kubeconfig CLUSTER",
 		Short: "Print the kubeconfig of a workload cluster, or issue credentials to a user",
@@ -64,10 +64,10 @@ RoleBindings of yours to "view", "edit" or others give the user and the groups t
 			if f.management && len(args) == 0 {
 				return nil
 			}
-			return term.One("CLUSTER")(cmd, args)
+			return term.ExactlyOneArgument("CLUSTER")(cmd, args)
 		},
 	}
-	connection := management.Add(cmd.Flags())
+	connection := management.AddFlags(cmd.Flags())
 	f.add(cmd.Flags())
 	cmd.ValidArgsFunction = connection.CompleteCluster(e)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -84,9 +84,9 @@ RoleBindings of yours to "view", "edit" or others give the user and the groups t
 		}
 		switch {
 		case f.merge:
-			return merge(e, connection, contextName(c.Namespace, args[0]), data)
+			return mergeKubeconfig(e, connection, contextName(c.Namespace, args[0]), data)
 		case f.file != "":
-			return write(f.file, data)
+			return writeKubeconfig(f.file, data)
 		}
 		_, err = e.Out.Write(data)
 		return err
@@ -95,18 +95,18 @@ RoleBindings of yours to "view", "edit" or others give the user and the groups t
 }
 
 // read returns the kubeconfig that the flags select.
-func (f *flags) read(ctx context.Context, e term.Env, c *management.Connection, cluster string) ([]byte, error) {
+func (f *kubeconfigFlags) read(ctx context.Context, e term.Env, c *management.Connection, cluster string) ([]byte, error) {
 	if f.management {
 		return f.ofManagement(ctx, e, c)
 	}
 	if f.isPersonal() {
 		return f.personal(ctx, e, c, cluster)
 	}
-	return administrator(ctx, c, cluster)
+	return adminKubeconfig(ctx, c, cluster)
 }
 
-// administrator returns the kubeconfig that the control plane provider created.
-func administrator(ctx context.Context, c *management.Connection, cluster string) ([]byte, error) {
+// adminKubeconfig returns the kubeconfig that the control plane provider created.
+func adminKubeconfig(ctx context.Context, c *management.Connection, cluster string) ([]byte, error) {
 	data, err := operatekubeconfig.ReadKubeconfig(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: cluster})
 	if known := fault.As(err); known != nil && known.Reason == operatekubeconfig.ReasonNotYet {
 		return nil, fault.New(known.Kind, known.Reason, "%s; `slipway describe cluster %s -n %s%s` shows how far it is", known.Message, cluster, c.Namespace, c.RepeatFlags).From(err)
@@ -114,7 +114,7 @@ func administrator(ctx context.Context, c *management.Connection, cluster string
 	return data, err
 }
 
-func (f *flags) add(set *pflag.FlagSet) {
+func (f *kubeconfigFlags) add(set *pflag.FlagSet) {
 	set.BoolVar(&f.merge, "merge", false, "add it to the kubeconfig of kubectl, with credentials of your own, and make it the current context")
 	set.BoolVar(&f.admin, "admin", false, "with --merge: the administrator's credentials instead of your own")
 	set.StringVar(&f.file, "output-file", "", "write it to this file, which others cannot read, instead of printing it")
@@ -126,9 +126,9 @@ func (f *flags) add(set *pflag.FlagSet) {
 }
 
 // isPersonal reports whether to issue credentials for one user.
-func (f *flags) isPersonal() bool { return f.user != "" || f.merge && !f.admin }
+func (f *kubeconfigFlags) isPersonal() bool { return f.user != "" || f.merge && !f.admin }
 
-func (f *flags) check(set *pflag.FlagSet) error {
+func (f *kubeconfigFlags) check(set *pflag.FlagSet) error {
 	switch {
 	case f.management && (f.user == "" || f.merge || f.admin || set.Changed("role")):
 		return fault.New(fault.Invalid, "Usage", "--management needs --user, and takes --group, --valid and --output-file besides: RoleBindings in the management cluster give the user rights")
@@ -144,7 +144,7 @@ func (f *flags) check(set *pflag.FlagSet) error {
 
 // personal issues credentials of a workload cluster: through the manager, or with the administrator's kubeconfig if the
 // manager does not support it.
-func (f *flags) personal(ctx context.Context, e term.Env, c *management.Connection, cluster string) ([]byte, error) {
+func (f *kubeconfigFlags) personal(ctx context.Context, e term.Env, c *management.Connection, cluster string) ([]byte, error) {
 	r, err := f.request()
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (f *flags) personal(ctx context.Context, e term.Env, c *management.Connecti
 	issued, err := operatekubeconfig.RequestFrom(ctx, api, key, r)
 	if err != nil && !isFinal(err) {
 		var again error
-		if issued, server, again = byAdministrator(ctx, c, cluster, r); again == nil || !apierrors.IsForbidden(again) {
+		if issued, server, again = issueAsAdmin(ctx, c, cluster, r); again == nil || !apierrors.IsForbidden(again) {
 			err = again
 		}
 	}
@@ -180,14 +180,14 @@ func isFinal(err error) bool {
 	return known != nil && known.Reason != operatekubeconfig.ReasonNotHandled
 }
 
-// byAdministrator issues credentials with the administrator's kubeconfig, for management clusters whose manager issues
+// issueAsAdmin issues credentials with the administrator's kubeconfig, for management clusters whose manager issues
 // none.
-func byAdministrator(ctx context.Context, c *management.Connection, cluster string, r operatekubeconfig.Request) (operatekubeconfig.Credentials, *rest.Config, error) {
-	data, err := administrator(ctx, c, cluster)
+func issueAsAdmin(ctx context.Context, c *management.Connection, cluster string, r operatekubeconfig.CredentialsRequest) (operatekubeconfig.Credentials, *rest.Config, error) {
+	data, err := adminKubeconfig(ctx, c, cluster)
 	if err != nil {
 		return operatekubeconfig.Credentials{}, nil, err
 	}
-	config, err := workload.Parse(data, policy.Configuration{})
+	config, err := workload.ParseKubeconfig(data, policy.Configuration{})
 	if err != nil {
 		return operatekubeconfig.Credentials{}, nil, err
 	}
@@ -200,7 +200,7 @@ func byAdministrator(ctx context.Context, c *management.Connection, cluster stri
 }
 
 // ofManagement issues credentials of the management cluster.
-func (f *flags) ofManagement(ctx context.Context, e term.Env, c *management.Connection) ([]byte, error) {
+func (f *kubeconfigFlags) ofManagement(ctx context.Context, e term.Env, c *management.Connection) ([]byte, error) {
 	r, err := f.request()
 	if err != nil {
 		return nil, err
@@ -219,18 +219,18 @@ func (f *flags) ofManagement(ctx context.Context, e term.Env, c *management.Conn
 }
 
 // request returns the credential request from the flags. The default user is the current user of this machine.
-func (f *flags) request() (operatekubeconfig.Request, error) {
-	r := operatekubeconfig.Request{User: f.user, Groups: f.groups, Role: f.role, Validity: f.valid}
+func (f *kubeconfigFlags) request() (operatekubeconfig.CredentialsRequest, error) {
+	r := operatekubeconfig.CredentialsRequest{User: f.user, Groups: f.groups, Role: f.role, Validity: f.valid}
 	if r.User != "" {
 		return r, nil
 	}
 	var err error
-	r.User, err = me()
+	r.User, err = currentUser()
 	return r, err
 }
 
 // report prints the expiry of credentials, and how to revoke them.
-func (f *flags) report(e term.Env, r operatekubeconfig.Request, issued operatekubeconfig.Credentials) {
+func (f *kubeconfigFlags) report(e term.Env, r operatekubeconfig.CredentialsRequest, issued operatekubeconfig.Credentials) {
 	end := "Role bindings there give the user and the groups their rights: delete them to revoke the credentials"
 	if f.management {
 		end = "Delete the RoleBindings of the user to revoke them: `kubectl get rolebindings,clusterrolebindings -A -o wide` lists them"
@@ -241,8 +241,8 @@ func (f *flags) report(e term.Env, r operatekubeconfig.Request, issued operateku
 	_, _ = fmt.Fprintf(e.Err, "Credentials of %s are valid until %s. %s\n", r.User, issued.Expires.UTC().Format(time.RFC3339), end)
 }
 
-// me returns the name of the current user.
-func me() (string, error) {
+// currentUser returns the name of the current user.
+func currentUser() (string, error) {
 	current, err := user.Current()
 	if err != nil {
 		return "", fault.New(fault.Invalid, "Usage", "who you are on this machine is not known (%v): name yourself with --user", err).From(err)
@@ -250,8 +250,8 @@ func me() (string, error) {
 	return current.Username, nil
 }
 
-// write writes a kubeconfig to a file that only its owner can read, and replaces an existing file.
-func write(file string, data []byte) error {
+// writeKubeconfig writes a kubeconfig to a file that only its owner can read, and replaces an existing file.
+func writeKubeconfig(file string, data []byte) error {
 	if _, err := datadir.WriteFile(file, data, 0o600); err != nil {
 		return fault.New(fault.Invalid, reasonNoFile, "%s cannot be written: %v", file, err).From(err)
 	}

@@ -28,8 +28,8 @@ func contextName(namespace, cluster string) string {
 	return "slipway-" + namespace + "/" + cluster
 }
 
-// merge adds the current context of a kubeconfig to the file of kubectl, and replaces the result of an earlier merge.
-func merge(e term.Env, flags *management.Flags, name string, data []byte) error {
+// mergeKubeconfig adds the current context of a kubeconfig to the file of kubectl, and replaces the result of an earlier merge.
+func mergeKubeconfig(e term.Env, flags *management.Flags, name string, data []byte) error {
 	from, err := clientcmd.Load(data)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func merge(e term.Env, flags *management.Flags, name string, data []byte) error 
 	if context == nil || from.Clusters[context.Cluster] == nil || from.AuthInfos[context.AuthInfo] == nil {
 		return fault.New(fault.Invalid, reasonNotMergeable, "the kubeconfig of the cluster has no current context with a cluster and a user: print it without --merge")
 	}
-	path, err := target(e, flags)
+	path, err := mergeTarget(e, flags)
 	if err != nil {
 		return err
 	}
@@ -61,9 +61,9 @@ func merge(e term.Env, flags *management.Flags, name string, data []byte) error 
 	return err
 }
 
-// target returns the first file that kubectl reads, except the kubeconfig of the management cluster, which KUBECONFIG
+// mergeTarget returns the first file that kubectl reads, except the kubeconfig of the management cluster, which KUBECONFIG
 // often contains.
-func target(e term.Env, flags *management.Flags) (string, error) {
+func mergeTarget(e term.Env, flags *management.Flags) (string, error) {
 	managed := flags.Kubeconfig
 	if found, err := flags.Find(e); err == nil && managed == "" {
 		managed = found.Path // or the kubeconfig that a manager was started with

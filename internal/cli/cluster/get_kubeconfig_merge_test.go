@@ -61,7 +61,7 @@ func TestMerge(t *testing.T) {
 			"current": "slipway-demo", "slipway-demo": "https://three as key", "slipway-team/demo": "https://two as key"}},
 	}
 	for _, s := range steps {
-		if err := merge(e, &management.Flags{}, s.name, of(t, s.server)); err != nil {
+		if err := mergeKubeconfig(e, &management.Flags{}, s.name, of(t, s.server)); err != nil {
 			t.Fatalf("%s: %v", s.reason, err)
 		}
 		if diff := cmp.Diff(s.want, servers(t, file)); diff != "" {
@@ -89,7 +89,7 @@ func TestMergeLeavesTheManagementCluster(t *testing.T) {
 		managed:               "",
 		other:                 other,
 	} {
-		got, err := target(term.Env{Getenv: func(name string) string { return map[string]string{"KUBECONFIG": list}[name] }}, flags)
+		got, err := mergeTarget(term.Env{Getenv: func(name string) string { return map[string]string{"KUBECONFIG": list}[name] }}, flags)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("KUBECONFIG=%s: got %q, %v", list, got, err)
 		}
@@ -99,7 +99,7 @@ func TestMergeLeavesTheManagementCluster(t *testing.T) {
 func TestMergeOfWhatCannotBe(t *testing.T) {
 	home := t.TempDir()
 	e := term.Env{Err: &bytes.Buffer{}, Getenv: func(name string) string { return map[string]string{"HOME": home}[name] }}
-	if err := merge(e, &management.Flags{}, "x", []byte("apiVersion: v1\nkind: Config\n")); fault.As(err) == nil || fault.As(err).Reason != reasonNotMergeable {
+	if err := mergeKubeconfig(e, &management.Flags{}, "x", []byte("apiVersion: v1\nkind: Config\n")); fault.As(err) == nil || fault.As(err).Reason != reasonNotMergeable {
 		t.Errorf("no current context: %v", err)
 	}
 	file := filepath.Join(home, ".kube", "config")
@@ -109,7 +109,7 @@ func TestMergeOfWhatCannotBe(t *testing.T) {
 	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := merge(e, &management.Flags{}, "x", of(t, "https://one")); err == nil || !strings.Contains(err.Error(), file+" cannot be read") {
+	if err := mergeKubeconfig(e, &management.Flags{}, "x", of(t, "https://one")); err == nil || !strings.Contains(err.Error(), file+" cannot be read") {
 		t.Errorf("a file that is no kubeconfig: %v", err)
 	}
 	if data, err := os.ReadFile(file); err != nil || string(data) != "{" {

@@ -32,7 +32,7 @@ func TestFlags(t *testing.T) {
 		"both":                 {[]string{"--admin", "--user=anna"}, "leave out --user"},
 		"a file by the way":    {[]string{"--user=anna", "--output-file=x"}, ""},
 	} {
-		f, set := &flags{}, pflag.NewFlagSet("", pflag.ContinueOnError)
+		f, set := &kubeconfigFlags{}, pflag.NewFlagSet("", pflag.ContinueOnError)
 		f.add(set)
 		if err := set.Parse(tc.args); err != nil {
 			t.Fatal(err)
@@ -50,7 +50,7 @@ func TestWrite(t *testing.T) {
 	if err := os.WriteFile(file, []byte("old"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := write(file, []byte("new")); err != nil {
+	if err := writeKubeconfig(file, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -59,7 +59,7 @@ func TestWrite(t *testing.T) {
 	if data, err := os.ReadFile(file); err != nil || string(data) != "new" {
 		t.Errorf("%s, %v", data, err)
 	}
-	if err := write(filepath.Join(file, "below"), nil); fault.KindOf(err) != fault.Invalid {
+	if err := writeKubeconfig(filepath.Join(file, "below"), nil); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("a file below a file: %v", err)
 	}
 }

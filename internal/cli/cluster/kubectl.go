@@ -36,28 +36,28 @@ if it has been started once; else to what KUBECONFIG or ~/.kube/config say.`,
   slipway kubectl --kubeconfig demo.kubeconfig get nodes`,
 		DisableFlagParsing: true,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, last string) ([]string, cobra.ShellCompDirective) {
-			return complete(e, args, last)
+			return completeKubectl(e, args, last)
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			a, err := parse(args)
+			a, err := parseKubectlArguments(args)
 			if err != nil {
 				return err
 			}
-			if err := checkRollout(a.rest); err != nil {
+			if err := checkKubectlRollout(a.rest); err != nil {
 				return err
 			}
-			path, err := kubeconfig(e, a)
+			path, err := kubectlKubeconfig(e, a)
 			if err != nil {
 				return err
 			}
-			return run(e, a.rest, path)
+			return runKubectl(e, a.rest, path)
 		},
 	}
 }
 
-// kubeconfig returns the path of the default kubeconfig; empty: the default locations of kubectl. If the command needs
+// kubectlKubeconfig returns the path of the default kubeconfig; empty: the default locations of kubectl. If the command needs
 // the management cluster and it is not running, the error explains how to start it.
-func kubeconfig(e term.Env, a arguments) (string, error) {
+func kubectlKubeconfig(e term.Env, a kubectlArguments) (string, error) {
 	if a.explicit {
 		return "", nil
 	}
@@ -74,36 +74,36 @@ func kubeconfig(e term.Env, a arguments) (string, error) {
 	state, err := datadir.Inspect(datadir.Dir(found.DataDir))
 	if err == nil && !state.Held {
 		return "", fault.New(fault.Unreachable, management.ReasonNotRunning,
-			"the management cluster in %s is not running; \"%s\" starts it", found.DataDir, flags.Up())
+			"the management cluster in %s is not running; \"%s\" starts it", found.DataDir, flags.UpCommand())
 	}
 	return found.Path, nil // if the state cannot be read, requests to the cluster show the problem
 }
 
-// run runs kubectl. If kubectl fails, the process exits with the exit code of kubectl.
-func run(e term.Env, args []string, path string) error {
-	if err := point(path); err != nil {
+// runKubectl runs kubectl. If kubectl fails, the process exits with the exit code of kubectl.
+func runKubectl(e term.Env, args []string, path string) error {
+	if err := setKubeconfigVariable(path); err != nil {
 		return err
 	}
 	// kubectl handles signals itself, or must be terminated by them.
 	signal.Reset(os.Interrupt, syscall.SIGTERM)
-	streams := genericiooptions.IOStreams{In: e.In, Out: term.Raw(e.Out), ErrOut: term.Raw(e.Err)}
-	if err := cli.RunNoErrOutput(build(streams, args)); err != nil {
+	streams := genericiooptions.IOStreams{In: e.In, Out: term.Unescaped(e.Out), ErrOut: term.Unescaped(e.Err)}
+	if err := cli.RunNoErrOutput(newKubectl(streams, args)); err != nil {
 		cmdutil.CheckErr(err)
 	}
 	return nil
 }
 
-// point sets the variable that the loading rules of kubectl, its config command and its plugins read. It does nothing
+// setKubeconfigVariable sets the variable that the loading rules of kubectl, its config command and its plugins read. It does nothing
 // if the path is empty.
-func point(path string) error {
+func setKubeconfigVariable(path string) error {
 	if path == "" {
 		return nil
 	}
 	return os.Setenv(clientcmd.RecommendedConfigPathEnvVar, path)
 }
 
-// build returns the command of kubectl with its arguments.
-func build(streams genericiooptions.IOStreams, args []string) *cobra.Command {
+// newKubectl returns the command of kubectl with its arguments.
+func newKubectl(streams genericiooptions.IOStreams, args []string) *cobra.Command {
 	root := kubectlcmd.NewDefaultKubectlCommandWithArgs(kubectlcmd.KubectlOptions{
 		PluginHandler: kubectlcmd.NewDefaultPluginHandler(plugin.ValidPluginFilenamePrefixes),
 		Arguments:     append([]string{"kubectl"}, args...),

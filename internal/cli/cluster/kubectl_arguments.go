@@ -7,8 +7,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// arguments are the arguments of kubectl, and the parts that this command interprets.
-type arguments struct {
+// kubectlArguments are the arguments of kubectl, and the parts that this command interprets.
+type kubectlArguments struct {
 	// rest contains the arguments for kubectl.
 	rest []string
 	// dataDir is the value of --data-dir, which is removed from rest.
@@ -19,10 +19,10 @@ type arguments struct {
 	offline bool
 }
 
-// parse removes --data-dir from the arguments. Arguments after "--" are not interpreted, because they belong to a
+// parseKubectlArguments removes --data-dir from the arguments. Arguments after "--" are not interpreted, because they belong to a
 // program in a container.
-func parse(args []string) (arguments, error) {
-	var a arguments
+func parseKubectlArguments(args []string) (kubectlArguments, error) {
+	var a kubectlArguments
 	command := ""
 	for i := 0; i < len(args); i++ {
 		arg := args[i]

@@ -12,22 +12,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 )
 
-// complete returns the completions of kubectl for an argument.
-func complete(e term.Env, args []string, last string) ([]string, cobra.ShellCompDirective) {
-	a, err := parse(args)
+// completeKubectl returns the completions of kubectl for an argument.
+func completeKubectl(e term.Env, args []string, last string) ([]string, cobra.ShellCompDirective) {
+	a, err := parseKubectlArguments(args)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	path, err := kubeconfig(e, a)
+	path, err := kubectlKubeconfig(e, a)
 	if err != nil {
 		path = "" // commands and flags are completed without a cluster
 	}
-	if point(path) != nil {
+	if setKubeconfigVariable(path) != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
 	var out bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: io.Discard}
-	root := build(streams, append(append([]string{cobra.ShellCompRequestCmd}, a.rest...), last))
+	root := newKubectl(streams, append(append([]string{cobra.ShellCompRequestCmd}, a.rest...), last))
 	root.SetOut(&out)
 	root.SetErr(io.Discard)
 	if root.Execute() != nil {

@@ -7,14 +7,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// rollouts maps the subcommands of "kubectl rollout" to the slipway commands for Cluster API kinds.
-var rollouts = map[string]string{
+// rolloutCommands maps the subcommands of "kubectl rollout" to the slipway commands for Cluster API kinds.
+var rolloutCommands = map[string]string{
 	"restart": "slipway rollout restart", "pause": "slipway rollout pause", "resume": "slipway rollout resume", "status": "slipway rollout status",
 }
 
-// checkRollout rejects "kubectl rollout" for Cluster API kinds, which kubectl does not support, and returns the
+// checkKubectlRollout rejects "kubectl rollout" for Cluster API kinds, which kubectl does not support, and returns the
 // equivalent command.
-func checkRollout(args []string) error {
+func checkKubectlRollout(args []string) error {
 	var words []string
 	for _, arg := range args {
 		if arg == "--" {
@@ -24,7 +24,7 @@ func checkRollout(args []string) error {
 			words = append(words, arg)
 		}
 	}
-	if len(words) < 3 || words[0] != "rollout" || rollouts[words[1]] == "" {
+	if len(words) < 3 || words[0] != "rollout" || rolloutCommands[words[1]] == "" {
 		return nil
 	}
 	kind, name, joined := strings.Cut(words[2], "/")
@@ -40,7 +40,7 @@ func checkRollout(args []string) error {
 		"kubeadmcontrolplane": {"kcp", "kubeadmcontrolplane", "kubeadmcontrolplanes"},
 	} {
 		if slices.Contains(names, resource) {
-			return fault.New(fault.Invalid, "Usage", "kubectl has no rollouts of the kind %s; \"%s %s/%s\" does it", singular, rollouts[words[1]], singular, name)
+			return fault.New(fault.Invalid, "Usage", "kubectl has no rollouts of the kind %s; \"%s %s/%s\" does it", singular, rolloutCommands[words[1]], singular, name)
 		}
 	}
 	return nil

@@ -22,7 +22,7 @@ func TestCheckRollout(t *testing.T) {
 		"exec -it p -- rollout restart md/x":                            "",
 		"rollout restart machinedeployments.v1beta2.cluster.x-k8s.io/x": `"slipway rollout restart machinedeployment/x"`,
 	} {
-		err := checkRollout(strings.Fields(args))
+		err := checkKubectlRollout(strings.Fields(args))
 		if (err != nil) != (want != "") || err != nil && (!strings.Contains(err.Error(), want) || fault.KindOf(err) != fault.Invalid) {
 			t.Errorf("%s: %v", args, err)
 		}

@@ -17,31 +17,31 @@ func TestParse(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		args   string
-		want   arguments
+		want   kubectlArguments
 		err    string
 	}{
-		"plain":        {"arguments pass as they are", "get pods -A -o wide", arguments{rest: strings.Fields("get pods -A -o wide")}, ""},
-		"data dir":     {"the one flag that is ours, wherever it stands", "get pods --data-dir /d -A", arguments{rest: strings.Fields("get pods -A"), dataDir: "/d"}, ""},
-		"assigned":     {"both spellings", "--data-dir=/d get pods", arguments{rest: strings.Fields("get pods"), dataDir: "/d"}, ""},
-		"in container": {"a program in a container keeps its own flags", "exec p -- etcd --data-dir /x --help", arguments{rest: strings.Fields("exec p -- etcd --data-dir /x --help")}, ""},
-		"kubeconfig":   {"another cluster was named", "--kubeconfig=k get nodes", arguments{rest: strings.Fields("--kubeconfig=k get nodes"), explicit: true}, ""},
-		"server":       {"the short flag as well", "get nodes -s https://x", arguments{rest: strings.Fields("get nodes -s https://x"), explicit: true}, ""},
-		"help":         {"help needs no server", "get --help", arguments{rest: strings.Fields("get --help"), offline: true}, ""},
-		"nothing":      {"kubectl alone prints its help", "", arguments{offline: true}, ""},
-		"config":       {"kubeconfigs are files", "config view", arguments{rest: strings.Fields("config view"), offline: true}, ""},
-		"client":       {"the version of the client alone", "version --client", arguments{rest: strings.Fields("version --client"), offline: true}, ""},
-		"incomplete":   {"a flag without its value is a mistake", "get --data-dir", arguments{}, "needs a directory"},
+		"plain":        {"arguments pass as they are", "get pods -A -o wide", kubectlArguments{rest: strings.Fields("get pods -A -o wide")}, ""},
+		"data dir":     {"the one flag that is ours, wherever it stands", "get pods --data-dir /d -A", kubectlArguments{rest: strings.Fields("get pods -A"), dataDir: "/d"}, ""},
+		"assigned":     {"both spellings", "--data-dir=/d get pods", kubectlArguments{rest: strings.Fields("get pods"), dataDir: "/d"}, ""},
+		"in container": {"a program in a container keeps its own flags", "exec p -- etcd --data-dir /x --help", kubectlArguments{rest: strings.Fields("exec p -- etcd --data-dir /x --help")}, ""},
+		"kubeconfig":   {"another cluster was named", "--kubeconfig=k get nodes", kubectlArguments{rest: strings.Fields("--kubeconfig=k get nodes"), explicit: true}, ""},
+		"server":       {"the short flag as well", "get nodes -s https://x", kubectlArguments{rest: strings.Fields("get nodes -s https://x"), explicit: true}, ""},
+		"help":         {"help needs no server", "get --help", kubectlArguments{rest: strings.Fields("get --help"), offline: true}, ""},
+		"nothing":      {"kubectl alone prints its help", "", kubectlArguments{offline: true}, ""},
+		"config":       {"kubeconfigs are files", "config view", kubectlArguments{rest: strings.Fields("config view"), offline: true}, ""},
+		"client":       {"the version of the client alone", "version --client", kubectlArguments{rest: strings.Fields("version --client"), offline: true}, ""},
+		"incomplete":   {"a flag without its value is a mistake", "get --data-dir", kubectlArguments{}, "needs a directory"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := parse(strings.Fields(tc.args))
+			got, err := parseKubectlArguments(strings.Fields(tc.args))
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Errorf("%s: got %v, want an error with %q", tc.reason, err, tc.err)
 				}
 				return
 			}
-			if d := cmp.Diff(tc.want, got, cmp.AllowUnexported(arguments{})); d != "" || err != nil {
+			if d := cmp.Diff(tc.want, got, cmp.AllowUnexported(kubectlArguments{})); d != "" || err != nil {
 				t.Errorf("%s: %v (-want +got):\n%s", tc.reason, err, d)
 			}
 		})
@@ -73,20 +73,20 @@ func TestKubeconfig(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		env    term.Env
-		args   arguments
+		args   kubectlArguments
 		want   string
 		err    string
 	}{
-		"running":        {"the management cluster is the default", e, arguments{dataDir: string(running)}, running.Kubeconfig(), ""},
-		"stopped":        {"kubectl's own message would not say how to go on", e, arguments{}, "", "is not running; \"slipway up -d\" starts it"},
-		"stopped, local": {"files can be looked at all the same", e, arguments{offline: true}, dir.Kubeconfig(), ""},
-		"explicit":       {"the user knows which cluster is meant", e, arguments{explicit: true}, "", ""},
-		"never started":  {"the way to begin", none, arguments{}, "", "\"slipway up -d\" starts it"},
-		"never, local":   {"help is there before anything else", none, arguments{offline: true}, "", ""},
+		"running":        {"the management cluster is the default", e, kubectlArguments{dataDir: string(running)}, running.Kubeconfig(), ""},
+		"stopped":        {"kubectl's own message would not say how to go on", e, kubectlArguments{}, "", "is not running; \"slipway up -d\" starts it"},
+		"stopped, local": {"files can be looked at all the same", e, kubectlArguments{offline: true}, dir.Kubeconfig(), ""},
+		"explicit":       {"the user knows which cluster is meant", e, kubectlArguments{explicit: true}, "", ""},
+		"never started":  {"the way to begin", none, kubectlArguments{}, "", "\"slipway up -d\" starts it"},
+		"never, local":   {"help is there before anything else", none, kubectlArguments{offline: true}, "", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := kubeconfig(tc.env, tc.args)
+			got, err := kubectlKubeconfig(tc.env, tc.args)
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) || fault.KindOf(err) != fault.Unreachable {
 					t.Errorf("%s: got %v, want an Unreachable fault with %q", tc.reason, err, tc.err)

@@ -62,11 +62,11 @@ func LogsCommand(e term.Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.manager(cmd.Context(), e) },
 	}
 	plane := &cobra.Command{
-		Use: "control-plane NAME", Short: "Show the log of a hosted control plane", Args: term.One("NAME"),
+		Use: "control-plane NAME", Short: "Show the log of a hosted control plane", Args: term.ExactlyOneArgument("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.plane(cmd.Context(), e, args[0]) },
 	}
 	node := &cobra.Command{
-		Use: "node NAME", Short: "Show the journal of a node in a container", Args: term.One("NAME"),
+		Use: "node NAME", Short: "Show the journal of a node in a container", Args: term.ExactlyOneArgument("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.node(cmd.Context(), e, args[0]) },
 	}
 	node.Flags().StringSliceVar(&f.units, "unit", nil, "systemd units whose entries are shown, for example kubelet (default: all)")
@@ -76,7 +76,7 @@ func LogsCommand(e term.Env) *cobra.Command {
 		c.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the control plane or the LocalMachine (default: any)")
 	}
 	cmd.AddCommand(manager, plane, node)
-	term.Group(cmd)
+	term.MarkGroup(cmd)
 	return cmd
 }
 
@@ -105,7 +105,7 @@ func (f logsFlags) plane(ctx context.Context, e term.Env, name string) error {
 	for _, s := range all {
 		names = append(names, s.Name)
 	}
-	found, err := choose("hosted control plane", name, f.namespace, names)
+	found, err := chooseName("hosted control plane", name, f.namespace, names)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (f logsFlags) plane(ctx context.Context, e term.Env, name string) error {
 }
 
 func (f logsFlags) file(ctx context.Context, w io.Writer, path, missing string) error {
-	err := supervisor.LastLogLines(ctx, path, f.lines, f.follow, w)
+	err := supervisor.WriteLogLines(ctx, path, f.lines, f.follow, w)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.New(fault.Invalid, reasonNoLog, "%s", missing).From(err)
 	}
@@ -132,7 +132,7 @@ func (f logsFlags) node(ctx context.Context, e term.Env, name string) error {
 	if err != nil {
 		return err
 	}
-	engine, err := container.New(container.Config{Instance: instance, Custody: hosttransfer.Open(dir, instance)})
+	engine, err := container.New(container.Config{Instance: instance, Ownership: hosttransfer.Open(dir, instance)})
 	if err != nil {
 		return err
 	}
@@ -165,13 +165,13 @@ func (f logsFlags) machine(all []backend.Machine, name string) (backend.Machine,
 			}
 		}
 	}
-	found, err := choose("node in a container", name, f.namespace, names)
+	found, err := chooseName("node in a container", name, f.namespace, names)
 	return byName[found], err
 }
 
-// choose returns the item of names (NAMESPACE.NAME) that a user-specified name matches: the item with exactly this
+// chooseName returns the item of names (NAMESPACE.NAME) that a user-specified name matches: the item with exactly this
 // name, or else the only item whose name begins with it and a hyphen, like the objects of a Cluster.
-func choose(what, name, namespace string, names []string) (string, error) {
+func chooseName(what, name, namespace string, names []string) (string, error) {
 	var exact, begins []string
 	for _, full := range names {
 		in, own, _ := strings.Cut(full, ".")
@@ -193,24 +193,24 @@ func choose(what, name, namespace string, names []string) (string, error) {
 		return found[0], nil
 	case len(found) > 1:
 		return "", fault.New(fault.Invalid, reasonAmbiguous, "there is more than one %s that %q can mean: %s; give the whole name, and -n for the namespace",
-			what, name, listed(found))
+			what, name, formatNames(found))
 	case len(names) == 0:
 		return "", fault.New(fault.Invalid, reasonNoLog, "there is no %s on this host", what)
 	}
-	return "", fault.New(fault.Invalid, reasonNoLog, "there is no %s %q on this host; there are: %s", what, name, listed(names))
+	return "", fault.New(fault.Invalid, reasonNoLog, "there is no %s %q on this host; there are: %s", what, name, formatNames(names))
 }
 
-// mostListed limits the number of names in a message.
-const mostListed = 10
+// maxListedNames limits the number of names in a message.
+const maxListedNames = 10
 
-// listed formats names as NAMESPACE/NAME.
-func listed(names []string) string {
+// formatNames formats names as NAMESPACE/NAME.
+func formatNames(names []string) string {
 	var out []string
 	for _, n := range slices.Sorted(slices.Values(names)) {
 		out = append(out, strings.Replace(n, ".", "/", 1))
 	}
-	if more := len(out) - mostListed; more > 0 {
-		out = append(out[:mostListed], fmt.Sprintf("%d more", more))
+	if more := len(out) - maxListedNames; more > 0 {
+		out = append(out[:maxListedNames], fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(out, ", ")
 }

@@ -26,7 +26,7 @@ func TestChoose(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := choose("plane", tc.name, tc.namespace, names)
+			got, err := chooseName("plane", tc.name, tc.namespace, names)
 			if err != nil {
 				got = fault.UserMessage(err)
 			}
@@ -35,7 +35,7 @@ func TestChoose(t *testing.T) {
 			}
 		})
 	}
-	if _, err := choose("plane", "x", "", nil); err == nil || err.Error() != "there is no plane on this host" {
+	if _, err := chooseName("plane", "x", "", nil); err == nil || err.Error() != "there is no plane on this host" {
 		t.Errorf("got %v", err)
 	}
 }

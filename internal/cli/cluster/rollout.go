@@ -18,38 +18,38 @@ func RolloutCommand(e term.Env) *cobra.Command {
 		Use:   "rollout",
 		Short: "Restart, follow, pause and resume the rollout of a MachineDeployment or control plane",
 	}
-	cmd.AddCommand(changes(e, "slipway rollout")...)
-	cmd.AddCommand(status(e), undo())
-	term.Group(cmd)
+	cmd.AddCommand(rolloutChangeCommands(e, "slipway rollout")...)
+	cmd.AddCommand(rolloutStatusCommand(e), removedUndoCommand())
+	term.MarkGroup(cmd)
 	return cmd
 }
 
-// undo returns the command for "undo", which clusterctl has removed.
-func undo() *cobra.Command {
-	return term.Removed("undo", "clusterctl has no \"alpha rollout undo\" any more: apply the former machine template again, or name it in spec.template of the MachineDeployment; \"slipway rollout status\" follows it")
+// removedUndoCommand returns the command for "undo", which clusterctl has removed.
+func removedUndoCommand() *cobra.Command {
+	return term.RemovedCommand("undo", "clusterctl has no \"alpha rollout undo\" any more: apply the former machine template again, or name it in spec.template of the MachineDeployment; \"slipway rollout status\" follows it")
 }
 
-// alpha returns the command in the form of clusterctl.
-func alpha(e term.Env) *cobra.Command {
+// alphaRolloutCommand returns the command in the form of clusterctl.
+func alphaRolloutCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
 		Short: "Restart, pause and resume the rollout of a MachineDeployment or control plane, as \"slipway rollout\" does",
 	}
-	cmd.AddCommand(append(changes(e, "slipway alpha rollout"), undo(), term.Removed("status", "clusterctl has no \"alpha rollout status\"; \"slipway rollout status KIND/NAME\" follows a rollout"))...)
-	term.Group(cmd)
+	cmd.AddCommand(append(rolloutChangeCommands(e, "slipway alpha rollout"), removedUndoCommand(), term.RemovedCommand("status", "clusterctl has no \"alpha rollout status\"; \"slipway rollout status KIND/NAME\" follows a rollout"))...)
+	term.MarkGroup(cmd)
 	return cmd
 }
 
-// change is a command that modifies a rollout.
-type change struct {
+// rolloutChange is a command that modifies a rollout.
+type rolloutChange struct {
 	name, done, short, long string
-	act                     func(context.Context, term.Env, client.Client, string, upgrade.RolloutResource) error
+	apply                   func(context.Context, term.Env, client.Client, string, upgrade.RolloutResource) error
 }
 
-// changes returns the commands that modify a rollout, for a parent command with this path.
-func changes(e term.Env, path string) []*cobra.Command {
+// rolloutChangeCommands returns the commands that modify a rollout, for a parent command with this path.
+func rolloutChangeCommands(e term.Env, path string) []*cobra.Command {
 	var out []*cobra.Command
-	for _, c := range []change{
+	for _, c := range []rolloutChange{
 		{"restart", "restarted", "Replace all machines of a MachineDeployment or KubeadmControlPlane",
 			"Replace all machines, as the strategy of the MachineDeployment or KubeadmControlPlane says: spec.rollout.after is set to now, and\nmachines that are older are out of date. \"slipway rollout status\" follows it.",
 			func(ctx context.Context, e term.Env, c client.Client, namespace string, r upgrade.RolloutResource) error {
@@ -69,14 +69,14 @@ func changes(e term.Env, path string) []*cobra.Command {
 	return out
 }
 
-func (c change) command(e term.Env, path string) *cobra.Command {
+func (c rolloutChange) command(e term.Env, path string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     c.name + " KIND/NAME",
 		Short:   c.short,
 		Long:    c.long,
 		Example: fmt.Sprintf("  %s %s machinedeployment/demo-md-0\n  %s %s kcp/demo -n team-a", path, c.name, path, c.name),
 	}
-	connection := management.Add(cmd.Flags())
+	connection := management.AddFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		resources, err := upgrade.ParseResource(args, upgrade.Changeable())
 		if err != nil {
@@ -87,7 +87,7 @@ func (c change) command(e term.Env, path string) *cobra.Command {
 			return err
 		}
 		for _, r := range resources {
-			if err := c.act(cmd.Context(), e, m.Client, m.Namespace, r); err != nil {
+			if err := c.apply(cmd.Context(), e, m.Client, m.Namespace, r); err != nil {
 				return m.Explain(err)
 			}
 			if _, err := fmt.Fprintf(e.Out, "%s %s\n", r, c.done); err != nil {

@@ -20,21 +20,21 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// interval is the time between two reads of one object.
-const interval = time.Second
+// rolloutPollInterval is the time between two reads of one object.
+const rolloutPollInterval = time.Second
 
-// patience is how many consecutive reads may fail because the management cluster is unreachable, which may be
+// maxReadFailures is how many consecutive reads may fail because the management cluster is unreachable, which may be
 // restarting.
-const patience = 15
+const maxReadFailures = 15
 
-type following struct {
+type rolloutStatusFlags struct {
 	connection *management.Flags
 	watch      bool
 	timeout    time.Duration
 	format     *term.Format
 }
 
-func status(e term.Env) *cobra.Command {
+func rolloutStatusCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status KIND/NAME",
 		Short: "Follow a rollout until it is over",
@@ -43,10 +43,10 @@ available, and none is left over. A rollout that is paused ends the command with
 parentheses: what the conditions say, and the Machine that holds the others up. With -o, one state is printed.`,
 		Example: "  slipway rollout status md/demo-md-0\n  slipway rollout status kcp/demo --watch=false\n  slipway rollout status md/demo-md-0 --timeout 10m",
 	}
-	f := &following{connection: management.Add(cmd.Flags())}
+	f := &rolloutStatusFlags{connection: management.AddFlags(cmd.Flags())}
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", true, "follow the rollout until it is over")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "how long to follow it; 0: without limit")
-	f.format = term.Flag(cmd.Flags())
+	f.format = term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		resources, err := upgrade.ParseResource(args, upgrade.Readable())
 		if err != nil {
@@ -69,7 +69,7 @@ parentheses: what the conditions say, and the Machine that holds the others up. 
 	return cmd
 }
 
-func (f *following) follow(ctx context.Context, e term.Env, m *management.Connection, r upgrade.RolloutResource) error {
+func (f *rolloutStatusFlags) follow(ctx context.Context, e term.Env, m *management.Connection, r upgrade.RolloutResource) error {
 	if f.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, f.timeout)
@@ -77,11 +77,11 @@ func (f *following) follow(ctx context.Context, e term.Env, m *management.Connec
 	}
 	said, failures := "", 0
 	for {
-		s, err := read(ctx, m, r, e.Now())
+		s, err := readRollout(ctx, m, r, e.Now())
 		switch {
 		case ctx.Err() != nil:
-			return over(ctx, said)
-		case err != nil && fault.KindOf(err) == fault.Unreachable && f.watch && failures < patience:
+			return waitError(ctx, said)
+		case err != nil && fault.KindOf(err) == fault.Unreachable && f.watch && failures < maxReadFailures:
 			failures++
 		case err != nil:
 			return err
@@ -102,14 +102,14 @@ func (f *following) follow(ctx context.Context, e term.Env, m *management.Connec
 				return fault.New(fault.Invalid, upgrade.ReasonState, "the rollout of %s is paused by %s; remove that to continue it", r, s.Paused)
 			}
 		}
-		if err := pause.Sleep(ctx, interval); err != nil {
-			return over(ctx, said)
+		if err := pause.Sleep(ctx, rolloutPollInterval); err != nil {
+			return waitError(ctx, said)
 		}
 	}
 }
 
-// read reads the state of a rollout, and the reason for a delay if the user may read it.
-func read(ctx context.Context, m *management.Connection, r upgrade.RolloutResource, now time.Time) (upgrade.RolloutProgress, error) {
+// readRollout reads the state of a rollout, and the reason for a delay if the user may read it.
+func readRollout(ctx context.Context, m *management.Connection, r upgrade.RolloutResource, now time.Time) (upgrade.RolloutProgress, error) {
 	s, err := upgrade.ReadRollout(ctx, m.Client, m.Namespace, r, now)
 	if err != nil || s.Done() || s.Paused != "" || s.Cluster == "" {
 		return s, err
@@ -121,14 +121,14 @@ func read(ctx context.Context, m *management.Connection, r upgrade.RolloutResour
 	if err != nil {
 		return s, fmt.Errorf("reading what holds the rollout up: %w", err)
 	}
-	if why := progress.Why(cluster, string(r.Kind), r.Name); why != "" {
+	if why := progress.LagReason(cluster, string(r.Kind), r.Name); why != "" {
 		s.Reason = why
 	}
 	return s, nil
 }
 
-// over returns the error of a wait that was cancelled or timed out.
-func over(ctx context.Context, said string) error {
+// waitError returns the error of a wait that was cancelled or timed out.
+func waitError(ctx context.Context, said string) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return ctx.Err()
 	}

@@ -35,7 +35,7 @@ func TestReadWithoutItsCluster(t *testing.T) { // CX-17
 	}}
 	for name, funcs := range map[string]interceptor.Funcs{"forbidden": forbidden, "gone": {}} {
 		m := &management.Connection{Client: fake.NewClientBuilder().WithScheme(s).WithObjects(d).WithInterceptorFuncs(funcs).Build(), Namespace: "ns"}
-		state, err := read(t.Context(), m, upgrade.RolloutResource{Kind: upgrade.MachineDeployment, Name: "md"}, time.Now())
+		state, err := readRollout(t.Context(), m, upgrade.RolloutResource{Kind: upgrade.MachineDeployment, Name: "md"}, time.Now())
 		if err != nil || state.Reason != "Rolling out 1 not up-to-date replicas" {
 			t.Errorf("%s: %+v, %v", name, state, err)
 		}

@@ -19,8 +19,8 @@ import (
 // RotateCommand returns the rotate command.
 func RotateCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "rotate", Short: "Replace the certificate authority of a cluster, or its keys of encryption, while it runs"}
-	cmd.AddCommand(authority(e), encryption(e))
-	term.Group(cmd)
+	cmd.AddCommand(rotateAuthorityCommand(e), rotateEncryptionCommand(e))
+	term.MarkGroup(cmd)
 	return cmd
 }
 
@@ -28,11 +28,11 @@ func RotateCommand(e term.Env) *cobra.Command {
 type rotateOptions struct {
 	connection       *management.Flags
 	certificate, key string
-	consent          *term.Flags
+	consent          *term.ConfirmFlags
 }
 
-// authority returns the "rotate authority" command.
-func authority(e term.Env) *cobra.Command {
+// rotateAuthorityCommand returns the "rotate authority" command.
+func rotateAuthorityCommand(e term.Env) *cobra.Command {
 	o := &rotateOptions{}
 	cmd := &cobra.Command{
 		Use:   "authority CLUSTER",
@@ -47,14 +47,14 @@ it continues. Nothing is begun while something is rolled out, or where a node co
 		Example: `  slipway rotate authority demo --dry-run
   slipway rotate authority demo
   slipway rotate authority demo --certificate new.crt --key new.key`,
-		Args: term.One("CLUSTER"),
+		Args: term.ExactlyOneArgument("CLUSTER"),
 	}
 	flags := cmd.Flags()
-	o.connection = management.Add(flags)
+	o.connection = management.AddFlags(flags)
 	cmd.ValidArgsFunction = o.connection.CompleteCluster(e)
 	flags.StringVar(&o.certificate, "certificate", "", "file with the certificate of the new authority in PEM (default: one is made)")
 	flags.StringVar(&o.key, "key", "", "file with the private key of the new authority in PEM")
-	o.consent = term.Add(flags, "print the steps and where the rotation is, and change nothing")
+	o.consent = term.AddConfirmFlags(flags, "print the steps and where the rotation is, and change nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		order, err := o.order(e)
 		if err != nil {
@@ -101,7 +101,7 @@ func (o *rotateOptions) run(ctx context.Context, e term.Env, order operaterotate
 	if err != nil {
 		return err
 	}
-	work := term.Work{
+	work := term.ConfirmedWork{
 		Verb: "rotate", Plan: p, Lines: p.Lines(),
 		Do: resumable(order.Progress, func(ctx context.Context) error { return order.Run(ctx, of.Namespace, p) }),
 		Done: func(took string) string {

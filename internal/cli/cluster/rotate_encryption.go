@@ -16,8 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// encryption returns the "rotate encryption" command.
-func encryption(e term.Env) *cobra.Command {
+// rotateEncryptionCommand returns the "rotate encryption" command.
+func rotateEncryptionCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "encryption CLUSTER",
 		Short: "Replace the keys that encrypt what a cluster with a hosted control plane has in etcd",
@@ -30,11 +30,11 @@ it continues. Snapshots of etcd from before need the old keys: keep a backup of 
 the management cluster itself are replaced with "slipway encryption rotate".`,
 		Example: `  slipway rotate encryption demo --dry-run
   slipway rotate encryption demo`,
-		Args: term.One("CLUSTER"),
+		Args: term.ExactlyOneArgument("CLUSTER"),
 	}
-	connection := management.Add(cmd.Flags())
+	connection := management.AddFlags(cmd.Flags())
 	cmd.ValidArgsFunction = connection.CompleteCluster(e)
-	agreed := term.Add(cmd.Flags(), "print the steps and where the rotation is, and change nothing")
+	agreed := term.AddConfirmFlags(cmd.Flags(), "print the steps and where the rotation is, and change nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := connection.Connect(e)
 		if err != nil {
@@ -47,7 +47,7 @@ the management cluster itself are replaced with "slipway encryption rotate".`,
 				if err != nil {
 					return 0, err
 				}
-				config, err := workload.Parse(data, policy.Configuration{})
+				config, err := workload.ParseKubeconfig(data, policy.Configuration{})
 				if err != nil {
 					return 0, err
 				}
@@ -59,7 +59,7 @@ the management cluster itself are replaced with "slipway encryption rotate".`,
 	return cmd
 }
 
-func rotateKeys(ctx context.Context, e term.Env, agreed *term.Flags, order encryptionkeys.Rotator, key client.ObjectKey) error {
+func rotateKeys(ctx context.Context, e term.Env, agreed *term.ConfirmFlags, order encryptionkeys.Rotator, key client.ObjectKey) error {
 	of, err := describe.GetCluster(ctx, order.Client, key)
 	if err != nil {
 		return err
@@ -68,14 +68,14 @@ func rotateKeys(ctx context.Context, e term.Env, agreed *term.Flags, order encry
 	if err != nil {
 		return err
 	}
-	work := term.Work{
+	work := term.ConfirmedWork{
 		Verb: "rotate", Plan: p, Lines: p.Lines(),
 		Do: resumable(order.Progress, func(ctx context.Context) error { return order.Run(ctx, of.Namespace, p) }),
 		Done: func(took string) string {
 			return fmt.Sprintf("What cluster %s has in etcd is encrypted with new keys after %s, and the old ones are forgotten.", key.Name, took)
 		},
 	}
-	if p.Begun || p.Problem != "" {
+	if p.UnderWay || p.Problem != "" {
 		work.Verb = ""
 	}
 	return agreed.Run(ctx, e, work)

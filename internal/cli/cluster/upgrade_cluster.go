@@ -33,15 +33,15 @@ control plane and all nodes have the version. Interrupting the wait does not sto
 host and an image that a step needs is missing, nothing is begun.`,
 		Example: `  slipway upgrade cluster demo --to v1.37.2
   slipway upgrade cluster demo --to v1.37.2 --dry-run -o json`,
-		Args: term.One("CLUSTER"),
+		Args: term.ExactlyOneArgument("CLUSTER"),
 	}
-	f := &upgradeClusterFlags{connection: management.Add(cmd.Flags())}
+	f := &upgradeClusterFlags{connection: management.AddFlags(cmd.Flags())}
 	cmd.ValidArgsFunction = f.connection.CompleteCluster(e)
 	cmd.Flags().StringVar(&f.to, "to", "", "Kubernetes version, for example v1.37.2")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the steps and do nothing")
 	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().DurationVar(&f.timeout, "wait-timeout", 30*time.Minute, "how long to wait; 0 does not wait")
-	f.format = term.Flag(cmd.Flags())
+	f.format = term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := f.check(); err != nil {
 			return err
@@ -89,23 +89,23 @@ func (f *upgradeClusterFlags) run(ctx context.Context, e term.Env, c *management
 	}
 	if f.to == "" {
 		now := found.Cluster.Spec.Topology.Version
-		return upgradeClusterUsage(fmt.Sprintf("--to VERSION is missing; cluster %s has %s%s", name, now, hidden.Newer(datadir.Dir(c.DataDir), used, now)))
+		return upgradeClusterUsage(fmt.Sprintf("--to VERSION is missing; cluster %s has %s%s", name, now, hidden.NewerVersions(datadir.Dir(c.DataDir), used, now)))
 	}
 	plan, err := upgrade.NewPlan(found, used.ClusterClass, f.to)
 	if err != nil {
 		return err
 	}
-	version, images := lacksVersion(datadir.Dir(c.DataDir), used, plan), lacks(ctx, c, found, plan)
+	version, images := missingVersionMessage(datadir.Dir(c.DataDir), used, plan), missingImages(ctx, c, found, plan)
 	if f.dryRun {
 		if version != "" {
 			_, _ = fmt.Fprintln(e.Err, "Warning: "+version)
 		}
 		if images != "" {
-			_, _ = fmt.Fprintln(e.Err, "Warning: "+withoutImages(images))
+			_, _ = fmt.Fprintln(e.Err, "Warning: "+missingImagesMessage(images))
 		}
-		return f.format.Print(e.Out, plan, func(w io.Writer) error { return show(w, plan) })
+		return f.format.Print(e.Out, plan, func(w io.Writer) error { return printUpgradePlan(w, plan) })
 	}
-	if err := show(e.Err, plan); err != nil {
+	if err := printUpgradePlan(e.Err, plan); err != nil {
 		return err
 	}
 	if found.Cluster.Spec.Topology.Version != f.to {
@@ -113,9 +113,9 @@ func (f *upgradeClusterFlags) run(ctx context.Context, e term.Env, c *management
 			return fault.New(fault.Invalid, "VersionMissing", "%s", version)
 		}
 		if images != "" {
-			return fault.New(fault.Invalid, "NodeImageMissing", "%s", withoutImages(images))
+			return fault.New(fault.Invalid, "NodeImageMissing", "%s", missingImagesMessage(images))
 		}
-		c.WarnOverlooked(e)
+		c.WarnIgnoredKubeconfig(e)
 		if !f.yes {
 			if err := e.Confirm("upgrade"); err != nil {
 				return err
@@ -131,14 +131,14 @@ func (f *upgradeClusterFlags) run(ctx context.Context, e term.Env, c *management
 	return f.wait(ctx, e, c, plan)
 }
 
-// lacksVersion returns an error message if this host lacks a required version of the control plane, and an empty string
+// missingVersionMessage returns an error message if this host lacks a required version of the control plane, and an empty string
 // otherwise.
-func lacksVersion(dir datadir.Dir, used template.Class, plan upgrade.Plan) string {
+func missingVersionMessage(dir datadir.Dir, used template.Class, plan upgrade.Plan) string {
 	for _, step := range plan.Steps {
 		if !step.ControlPlane {
 			continue
 		}
-		if lacks := hidden.Lacks(dir, used, step.Version); lacks != "" {
+		if lacks := hidden.UnsupportedVersion(dir, used, step.Version); lacks != "" {
 			return fmt.Sprintf("the control plane of cluster %q cannot be upgraded to %s: %s", plan.Cluster, step.Version, lacks)
 		}
 	}
@@ -153,7 +153,7 @@ func classOf(ctx context.Context, c *management.Connection, s describe.Snapshot)
 	return template.Class{ClusterClass: &clusterv1.ClusterClass{}}, nil
 }
 
-func show(w io.Writer, plan upgrade.Plan) error {
+func printUpgradePlan(w io.Writer, plan upgrade.Plan) error {
 	_, err := fmt.Fprintln(w, strings.Join(plan.Lines(), "\n"))
 	return err
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/upgrade"
 )
 
-// lacks returns commands that build the node images that an upgrade needs and this host lacks. It returns an empty
+// missingImages returns commands that build the node images that an upgrade needs and this host lacks. It returns an empty
 // string if there are none or if this is unknown, because the management cluster is on another host or Docker is
 // unreachable.
-func lacks(ctx context.Context, c *management.Connection, s describe.Snapshot, plan upgrade.Plan) string {
-	if c.DataDir == "" || len(missing(s, plan, nil)) == 0 {
+func missingImages(ctx context.Context, c *management.Connection, s describe.Snapshot, plan upgrade.Plan) string {
+	if c.DataDir == "" || len(imageBuildCommands(s, plan, nil)) == 0 {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
@@ -36,15 +36,15 @@ func lacks(ctx context.Context, c *management.Connection, s describe.Snapshot, p
 	if err != nil {
 		return ""
 	}
-	return strings.Join(missing(s, plan, have), "; ")
+	return strings.Join(imageBuildCommands(s, plan, have), "; ")
 }
 
 // dockerTimeout is the timeout for listing the images of Docker.
 const dockerTimeout = 10 * time.Second
 
-// missing returns the commands that build the missing images for the steps of a plan. Nodes with custom images are
+// imageBuildCommands returns the commands that build the missing images for the steps of a plan. Nodes with custom images are
 // skipped, because their users choose the images.
-func missing(s describe.Snapshot, plan upgrade.Plan, have []nodeimage.Image) []string {
+func imageBuildCommands(s describe.Snapshot, plan upgrade.Plan, have []nodeimage.Image) []string {
 	var out []string
 	for _, step := range plan.Steps {
 		nodes := step.ControlPlane && step.Nodes > 0 ||
@@ -52,7 +52,7 @@ func missing(s describe.Snapshot, plan upgrade.Plan, have []nodeimage.Image) []s
 		exists := slices.ContainsFunc(have, func(i nodeimage.Image) bool {
 			return i.KubernetesVersion == step.Version && i.ControlPlane == step.ControlPlane
 		})
-		if !nodes || exists || !usual(s, step.ControlPlane) {
+		if !nodes || exists || !usesDefaultImage(s, step.ControlPlane) {
 			continue
 		}
 		command := "slipway image build --kubernetes-version " + step.Version
@@ -66,9 +66,9 @@ func missing(s describe.Snapshot, plan upgrade.Plan, have []nodeimage.Image) []s
 	return out
 }
 
-// usual reports whether nodes of the control plane, or workers, are containers with the default image for their
+// usesDefaultImage reports whether nodes of the control plane, or workers, are containers with the default image for their
 // version.
-func usual(s describe.Snapshot, controlPlane bool) bool {
+func usesDefaultImage(s describe.Snapshot, controlPlane bool) bool {
 	plane := map[describe.Ref]bool{}
 	for _, m := range s.Machines {
 		_, is := m.Labels[clusterv1.MachineControlPlaneLabel]
@@ -99,7 +99,7 @@ func usual(s describe.Snapshot, controlPlane bool) bool {
 	return false
 }
 
-// withoutImages returns the error message for an upgrade without the required images.
-func withoutImages(commands string) string {
+// missingImagesMessage returns the error message for an upgrade without the required images.
+func missingImagesMessage(commands string) string {
 	return fmt.Sprintf("the nodes of this upgrade would wait for images that are not on this host; make them first: %s", commands)
 }

@@ -56,7 +56,7 @@ func TestMissing(t *testing.T) {
 		"no container": {snapshot(simulated, simulated), plan, nil, nil},
 		"no nodes":     {snapshot(container, container), held, nil, nil},
 	} {
-		if diff := cmp.Diff(tc.want, missing(tc.s, tc.plan, tc.have)); diff != "" {
+		if diff := cmp.Diff(tc.want, imageBuildCommands(tc.s, tc.plan, tc.have)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

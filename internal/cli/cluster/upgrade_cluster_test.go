@@ -28,7 +28,7 @@ func TestLacksVersion(t *testing.T) {
 		"on the way": {[]upgrade.Step{{ControlPlane: true, Version: "v1.98.0"}, {ControlPlane: true, Version: buildinfo.Kubernetes()}},
 			`the control plane of cluster "demo" cannot be upgraded to v1.98.0: this host has Kubernetes`},
 	} {
-		got := lacksVersion(datadir.Dir(t.TempDir()), used, upgrade.Plan{Cluster: "demo", Steps: c.steps})
+		got := missingVersionMessage(datadir.Dir(t.TempDir()), used, upgrade.Plan{Cluster: "demo", Steps: c.steps})
 		if (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}

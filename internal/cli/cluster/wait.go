@@ -17,12 +17,12 @@ import (
 // WaitCommand returns the wait command.
 func WaitCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "wait", Short: "Wait for something of a workload cluster"}
-	cmd.AddCommand(cluster(e))
-	term.Group(cmd)
+	cmd.AddCommand(waitClusterCommand(e))
+	term.MarkGroup(cmd)
 	return cmd
 }
 
-func cluster(e term.Env) *cobra.Command {
+func waitClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster NAME",
 		Short: "Wait until a cluster is available with all its nodes",
@@ -30,9 +30,9 @@ func cluster(e term.Env) *cobra.Command {
 a change of a version, a template or a number of replicas. What a person has to change first, such as a Cluster or a rollout that
 is paused, ends the wait at once with exit code 2.`,
 		Example: "  slipway kubectl apply -f examples/quickstart.yaml\n  slipway wait cluster quickstart",
-		Args:    term.One("NAME"),
+		Args:    term.ExactlyOneArgument("NAME"),
 	}
-	connection := management.Add(cmd.Flags())
+	connection := management.AddFlags(cmd.Flags())
 	timeout := cmd.Flags().Duration("wait-timeout", 10*time.Minute, "how long to wait")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := connection.Connect(e)
@@ -45,7 +45,7 @@ is paused, ends the wait at once with exit code 2.`,
 		if _, err := describe.GetCluster(ctx, c.Client, key); err != nil {
 			return c.Explain(err)
 		}
-		if away := c.NoManager(ctx, key); away != "" {
+		if away := c.ManagerProblem(ctx, key); away != "" {
 			_, _ = fmt.Fprintln(e.Err, away)
 		}
 		if err := progress.WaitForCreation(ctx, c.Client, key, term.Reporter(e)); err != nil {

@@ -42,16 +42,16 @@ management cluster (data of hosted control planes, node containers) is not in th
 		Example: `  slipway backup monday.tar.gz
   slipway backup monday.tar.gz --recipient age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p
   slipway backup team-a.tar.gz -n team-a`,
-		Args: term.One("FILE"),
+		Args: term.ExactlyOneArgument("FILE"),
 	}
 	flags := cmd.Flags()
-	o.from = management.AddClusterScoped(flags)
+	o.from = management.AddClusterScopedFlags(flags)
 	flags.StringVarP(&o.from.Namespace, "namespace", "n", "", "save only the objects of this namespace (default: all namespaces)")
 	flags.StringSliceVar(&o.clusters, "cluster", nil, "save only these Clusters of the namespace, with what they use")
 	flags.StringSliceVar(&o.recipients, "recipient", nil, "encrypt the Secrets for this age recipient; may be repeated")
 	flags.StringVar(&o.recipientsFile, "recipients-file", "", "encrypt the Secrets for the age recipients in this file, one a line")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "list what would be saved, and write nothing")
-	o.format = term.Flag(flags)
+	o.format = term.AddOutputFlag(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return backupRun(cmd.Context(), e, o, args[0]) }
 	return cmd
 }

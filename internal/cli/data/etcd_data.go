@@ -14,7 +14,7 @@ func EtcdDataCommand(term.Env) *cobra.Command {
 	var member etcd.Identity
 	cmd := &cobra.Command{
 		Use: "etcd-data", Short: "Make a data folder of etcd of a snapshot", Hidden: true, Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return processconfig.MakeData(file, folder, member) },
+		RunE: func(*cobra.Command, []string) error { return processconfig.CreateDataDir(file, folder, member) },
 	}
 	for _, flag := range []struct {
 		to          *string

@@ -20,8 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/heap"
 )
 
-// options holds the flag values.
-type options struct {
+// moveOptions holds the flag values.
+type moveOptions struct {
 	from         *management.Flags
 	to           management.Flags
 	clusters     []string
@@ -35,9 +35,9 @@ type options struct {
 	format       *term.Format
 }
 
-// Command returns the move command.
-func Command(e term.Env) *cobra.Command {
-	o := &options{}
+// MoveCommand returns the move command.
+func MoveCommand(e term.Env) *cobra.Command {
+	o := &moveOptions{}
 	cmd := &cobra.Command{
 		Use:   "move",
 		Short: "Move Cluster API objects to another management cluster",
@@ -64,7 +64,7 @@ With --to-directory the objects are written to files, and stay; --from-directory
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
-	o.from = management.Add(flags)
+	o.from = management.AddFlags(flags)
 	flags.StringVar(&o.to.Kubeconfig, "to-kubeconfig", "", "path of the target management cluster's kubeconfig")
 	flags.StringVar(&o.to.Context, "to-kubeconfig-context", "", "context in the target's kubeconfig (default: its current one)")
 	flags.StringSliceVar(&o.clusters, "cluster", nil, "move only these Clusters; what they share with others is copied, or the move is refused")
@@ -76,12 +76,12 @@ With --to-directory the objects are written to files, and stay; --from-directory
 	flags.StringVar(&o.data.Policy, "policy", "", "with --with-data: EtcdSnapshotPolicy whose store is used (default: the only one for the cluster)")
 	flags.StringVar(&o.data.IdentitySecret, "identity-secret", "", "with --with-data: Secret of the target with the identity that decrypts the snapshots")
 	flags.StringVar(&o.hideWarnings, "hide-api-warnings", "default", "warnings of the API servers: default (hide those about names of finalizers), all (hide all), none (show all)")
-	o.format = term.Flag(flags)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), e, o) }
+	o.format = term.AddOutputFlag(flags)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runMove(cmd.Context(), e, o) }
 	return cmd
 }
 
-func (o *options) check() error {
+func (o *moveOptions) check() error {
 	usage := func(format string, args ...any) error { return fault.New(fault.Invalid, "Usage", format, args...) }
 	targets := 0
 	for _, set := range []bool{o.to.Kubeconfig != "" || o.to.Context != "", o.fromDir != "", o.toDir != ""} {
@@ -108,7 +108,7 @@ func (o *options) check() error {
 	return nil
 }
 
-func run(ctx context.Context, e term.Env, o *options) error {
+func runMove(ctx context.Context, e term.Env, o *moveOptions) error {
 	heap.LowMemory() // the process holds the objects of both management clusters
 	if err := o.check(); err != nil {
 		return err
@@ -122,7 +122,7 @@ func run(ctx context.Context, e term.Env, o *options) error {
 		return err
 	}
 	options := move.Options{
-		What:     graph.Scope{Namespace: source.Namespace, Clusters: o.clusters},
+		Scope:    graph.Scope{Namespace: source.Namespace, Clusters: o.clusters},
 		WithData: o.withData, Data: o.data, Now: e.Now,
 		Report: func(line string) { _, _ = fmt.Fprintln(e.Err, line) },
 	}
@@ -151,7 +151,7 @@ func run(ctx context.Context, e term.Env, o *options) error {
 
 // target connects to the target management cluster. Without a separate kubeconfig, it is another context of the
 // source's kubeconfig.
-func (o *options) target(e term.Env) (*management.Connection, error) {
+func (o *moveOptions) target(e term.Env) (*management.Connection, error) {
 	if o.to.Kubeconfig == "" {
 		o.to.Kubeconfig = o.from.Kubeconfig
 		o.to.DataDir = o.from.DataDir
@@ -159,7 +159,7 @@ func (o *options) target(e term.Env) (*management.Connection, error) {
 	return o.to.Connect(e)
 }
 
-func (o *options) carryOut(ctx context.Context, e term.Env, m *move.Move) error {
+func (o *moveOptions) carryOut(ctx context.Context, e term.Env, m *move.Move) error {
 	if o.dryRun {
 		plan, err := m.Plan(ctx)
 		if err != nil {
@@ -185,7 +185,7 @@ func (o *options) carryOut(ctx context.Context, e term.Env, m *move.Move) error 
 	})
 }
 
-func (o *options) show(e term.Env, plan move.Plan) error {
+func (o *moveOptions) show(e term.Env, plan move.Plan) error {
 	steps := struct {
 		Steps []string `json:"steps"`
 	}{plan.Steps()}
@@ -196,7 +196,7 @@ func (o *options) show(e term.Env, plan move.Plan) error {
 }
 
 // files moves objects to or from a directory.
-func (o *options) files(ctx context.Context, e term.Env, c client.Client, options move.Options) error {
+func (o *moveOptions) files(ctx context.Context, e term.Env, c client.Client, options move.Options) error {
 	var err error
 	var done move.DirectoryResult
 	switch {
@@ -224,7 +224,7 @@ func (o *options) files(ctx context.Context, e term.Env, c client.Client, option
 }
 
 // warnings returns a handler that prints warnings unless they are hidden.
-func (o *options) warnings(w io.Writer) rest.WarningHandlerWithContext {
+func (o *moveOptions) warnings(w io.Writer) rest.WarningHandlerWithContext {
 	if o.hideWarnings == "all" {
 		return rest.NoWarnings{}
 	}

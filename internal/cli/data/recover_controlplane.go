@@ -16,20 +16,20 @@ import (
 // RecoverCommand returns the recover command.
 func RecoverCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "recover", Short: "Recover a control plane whose etcd has lost its quorum"}
-	cmd.AddCommand(recoveryControlPlane(e))
-	term.Group(cmd)
+	cmd.AddCommand(recoverControlPlaneCommand(e))
+	term.MarkGroup(cmd)
 	return cmd
 }
 
 // recoveryOptions holds the flag values.
 type recoveryOptions struct {
 	connection *management.Flags
-	want       recover.RebuildOptions
-	consent    *term.Flags
+	want       recover.RecoveryOptions
+	consent    *term.ConfirmFlags
 }
 
-// recoveryControlPlane returns the "recover controlplane" command.
-func recoveryControlPlane(e term.Env) *cobra.Command {
+// recoverControlPlaneCommand returns the "recover controlplane" command.
+func recoverControlPlaneCommand(e term.Env) *cobra.Command {
 	o := &recoveryOptions{}
 	cmd := &cobra.Command{
 		Use:   "controlplane CLUSTER",
@@ -47,10 +47,10 @@ infrastructure machine, which the Local provider knows. For others, --manual pri
   slipway recover controlplane demo
   slipway recover controlplane demo --survivor demo-x2c9f --manual
   slipway recover controlplane demo --snapshot demo-20261125T020000Z`,
-		Args: term.One("CLUSTER"),
+		Args: term.ExactlyOneArgument("CLUSTER"),
 	}
 	flags := cmd.Flags()
-	o.connection = management.Add(flags)
+	o.connection = management.AddFlags(flags)
 	cmd.ValidArgsFunction = o.connection.CompleteCluster(e)
 	flags.StringVar(&o.want.Survivor, "survivor", "", "Machine from whose member etcd is rebuilt, or that a snapshot is restored on (default: the one that has most, or the oldest)")
 	flags.BoolVar(&o.want.Manual, "manual", false, "print the program that rebuilds etcd, to be run by hand on the survivor's node")
@@ -59,7 +59,7 @@ infrastructure machine, which the Local provider knows. For others, --manual pri
 	flags.StringVar(&o.want.Snapshot.Policy, "policy", "", "EtcdSnapshotPolicy whose store has the snapshot (default: the one that lists it)")
 	flags.StringVar(&o.want.Snapshot.IdentitySecret, "identity-secret", "", "Secret with the identity of age in its key \"identity\", for a snapshot that is encrypted")
 	flags.BoolVar(&o.want.Snapshot.OtherCluster, "other-cluster", false, "allow a snapshot of a Cluster of this name with another UID")
-	o.consent = term.Add(flags, "print what would be done, and change nothing")
+	o.consent = term.AddConfirmFlags(flags, "print what would be done, and change nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := o.connection.Connect(e)
 		if err != nil {
@@ -84,7 +84,7 @@ func (o *recoveryOptions) run(ctx context.Context, e term.Env, c *management.Con
 	if err != nil {
 		return err
 	}
-	work := term.Work{
+	work := term.ConfirmedWork{
 		Verb: "recover", Plan: p, Lines: p.Lines(), Do: func(ctx context.Context) error { return order.Run(ctx, of.Namespace, p) },
 		Done: func(took string) string {
 			data := "Machine " + p.Survivor

@@ -20,8 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/backup"
 )
 
-// every is the number of objects between two progress messages.
-const every = 500
+// progressInterval is the number of objects between two progress messages.
+const progressInterval = 500
 
 // restoreOptions holds the flag values.
 type restoreOptions struct {
@@ -45,20 +45,20 @@ Stop the management cluster that the backup was taken from before you restore in
 machines.`,
 		Example: `  slipway restore monday.tar.gz --dry-run
   slipway restore monday.tar.gz --identity key.txt`,
-		Args: term.One("FILE"),
+		Args: term.ExactlyOneArgument("FILE"),
 	}
 	flags := cmd.Flags()
-	o.to = management.AddClusterScoped(flags)
+	o.to = management.AddClusterScopedFlags(flags)
 	flags.StringVar(&o.identity, "identity", "", "file with the age identity that decrypts the Secrets")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "list what would be created and kept, and do nothing")
-	o.format = term.Flag(flags)
+	o.format = term.AddOutputFlag(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return restoreRun(cmd.Context(), e, o, args[0]) }
-	cmd.AddCommand(controlPlane(e))
+	cmd.AddCommand(restoreControlPlaneCommand(e))
 	return cmd
 }
 
-// result is the structured output.
-type result struct {
+// restoreResult is the structured output.
+type restoreResult struct {
 	move.DirectoryResult
 	// Create and Keep list the objects of a dry run.
 	Create []string `json:"create,omitempty"`
@@ -84,15 +84,15 @@ func restoreRun(ctx context.Context, e term.Env, o *restoreOptions, path string)
 	}
 	c := connection.Client
 	say := func(line string) { _, _ = fmt.Fprintln(e.Err, line) }
-	r := result{TakenAt: a.Info.CreatedAt, OnHost: a.OnHost()}
+	r := restoreResult{TakenAt: a.Info.CreatedAt, OnHost: a.OnHost()}
 	var created atomic.Int64
 	options := move.RestoreOptions{Report: say, DryRun: o.dryRun, Creating: func() {
-		if n := created.Add(1); n%every == 0 {
+		if n := created.Add(1); n%progressInterval == 0 {
 			say(fmt.Sprintf("%d objects created", n))
 		}
 	}}
 	if o.dryRun {
-		options.Each = r.add
+		options.Visit = r.add
 	}
 	if r.DirectoryResult, err = a.Restore(ctx, c, options); err != nil {
 		return connection.Explain(err)
@@ -100,7 +100,7 @@ func restoreRun(ctx context.Context, e term.Env, o *restoreOptions, path string)
 	return o.format.Print(e.Out, r, r.print)
 }
 
-func (r *result) add(id graph.ID, kept bool) {
+func (r *restoreResult) add(id graph.ID, kept bool) {
 	if kept {
 		r.Keep = append(r.Keep, id.String())
 		return
@@ -108,7 +108,7 @@ func (r *result) add(id graph.ID, kept bool) {
 	r.Create = append(r.Create, id.String())
 }
 
-func (r *result) print(w io.Writer) error {
+func (r *restoreResult) print(w io.Writer) error {
 	var lines []string
 	for _, name := range r.Keep {
 		lines = append(lines, "keep "+name+" as it is")

@@ -13,16 +13,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/recover"
 )
 
-// planeOptions holds the flags of "restore controlplane".
-type planeOptions struct {
+// restoreControlPlaneOptions holds the flags of "restore controlplane".
+type restoreControlPlaneOptions struct {
 	connection *management.Flags
 	want       recover.RestoreOptions
-	consent    *term.Flags
+	consent    *term.ConfirmFlags
 }
 
-// controlPlane returns the "restore controlplane" command.
-func controlPlane(e term.Env) *cobra.Command {
-	o := &planeOptions{}
+// restoreControlPlaneCommand returns the "restore controlplane" command.
+func restoreControlPlaneCommand(e term.Env) *cobra.Command {
+	o := &restoreControlPlaneOptions{}
 	cmd := &cobra.Command{
 		Use:   "controlplane CLUSTER",
 		Short: "Go back to a snapshot of the etcd of a cluster",
@@ -32,16 +32,16 @@ with it; for those on machines, use "slipway recover controlplane CLUSTER --snap
 		Example: `  slipway snapshots list demo
   slipway restore controlplane demo --snapshot demo-20261125T020000Z
   slipway restore controlplane demo --dry-run`,
-		Args: term.One("CLUSTER"),
+		Args: term.ExactlyOneArgument("CLUSTER"),
 	}
 	flags := cmd.Flags()
-	o.connection = management.Add(flags)
+	o.connection = management.AddFlags(flags)
 	cmd.ValidArgsFunction = o.connection.CompleteCluster(e)
 	flags.StringVar(&o.want.Name, "snapshot", "", "name of the snapshot (default: the newest)")
 	flags.StringVar(&o.want.Policy, "policy", "", "EtcdSnapshotPolicy whose store has it (default: the one that lists it)")
 	flags.StringVar(&o.want.IdentitySecret, "identity-secret", "", "Secret with the identity of age in its key \"identity\", for a snapshot that is encrypted")
 	flags.BoolVar(&o.want.OtherCluster, "other-cluster", false, "allow a snapshot of a Cluster of this name with another UID, as after a restore of the management cluster")
-	o.consent = term.Add(flags, "print what would be lost and do nothing")
+	o.consent = term.AddConfirmFlags(flags, "print what would be lost and do nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := o.connection.Connect(e)
 		if err != nil {
@@ -52,7 +52,7 @@ with it; for those on machines, use "slipway recover controlplane CLUSTER --snap
 	return cmd
 }
 
-func (o *planeOptions) run(ctx context.Context, e term.Env, c *management.Connection, name string) error {
+func (o *restoreControlPlaneOptions) run(ctx context.Context, e term.Env, c *management.Connection, name string) error {
 	of, err := describe.GetCluster(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name})
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (o *planeOptions) run(ctx context.Context, e term.Env, c *management.Connec
 	if err != nil {
 		return err
 	}
-	return o.consent.Run(ctx, e, term.Work{
+	return o.consent.Run(ctx, e, term.ConfirmedWork{
 		Verb: "restore", Plan: r, Lines: r.Lines(), Do: func(ctx context.Context) error { return order.Run(ctx, r) },
 		Done: func(took string) string {
 			return fmt.Sprintf("The control plane of cluster %s has the data of snapshot %s after %s.", r.Cluster, r.Name, took)

@@ -20,12 +20,12 @@ import (
 // SnapshotsCommand returns the snapshots command.
 func SnapshotsCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "snapshots", Short: "List and take snapshots of the etcd of workload clusters"}
-	cmd.AddCommand(list(e), take(e))
-	term.Group(cmd)
+	cmd.AddCommand(snapshotsListCommand(e), snapshotsTakeCommand(e))
+	term.MarkGroup(cmd)
 	return cmd
 }
 
-func list(e term.Env) *cobra.Command {
+func snapshotsListCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [CLUSTER]",
 		Short: "List the snapshots that EtcdSnapshotPolicies have stored, the newest first",
@@ -34,9 +34,9 @@ newest of each cluster.`,
 		Example: "  slipway snapshots list\n  slipway snapshots list demo -o json",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	connection := management.Add(cmd.Flags())
+	connection := management.AddFlags(cmd.Flags())
 	cmd.ValidArgsFunction = connection.CompleteCluster(e)
-	format := term.Flag(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := connection.Connect(e)
 		if err != nil {
@@ -56,12 +56,12 @@ newest of each cluster.`,
 		for _, problem := range listed.Problems {
 			_, _ = fmt.Fprintln(e.Err, problem)
 		}
-		return format.Print(e.Out, listed, func(w io.Writer) error { return show(w, e.Now(), listed) })
+		return format.Print(e.Out, listed, func(w io.Writer) error { return printSnapshots(w, e.Now(), listed) })
 	}
 	return cmd
 }
 
-func show(out io.Writer, now time.Time, listed recover.SnapshotList) error {
+func printSnapshots(out io.Writer, now time.Time, listed recover.SnapshotList) error {
 	if len(listed.Snapshots) == 0 {
 		_, err := fmt.Fprintln(out, "There are no snapshots. An EtcdSnapshotPolicy takes them; see docs/etcd-snapshots.md.")
 		return err
@@ -78,20 +78,20 @@ func show(out io.Writer, now time.Time, listed recover.SnapshotList) error {
 	return w.Flush()
 }
 
-func take(e term.Env) *cobra.Command {
+func snapshotsTakeCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "take CLUSTER",
 		Short: "Take a snapshot of the etcd of a cluster now, and wait until it is stored",
 		Long: `Ask the EtcdSnapshotPolicy of a cluster for a snapshot, and wait until its store has it. The policy says where snapshots are stored, whether
 they are encrypted, and how many are kept. Interrupting the wait does not stop the snapshot.`,
 		Example: "  slipway snapshots take demo\n  slipway snapshots take demo --policy nightly",
-		Args:    term.One("CLUSTER"),
+		Args:    term.ExactlyOneArgument("CLUSTER"),
 	}
-	connection := management.Add(cmd.Flags())
+	connection := management.AddFlags(cmd.Flags())
 	cmd.ValidArgsFunction = connection.CompleteCluster(e)
 	policy := cmd.Flags().String("policy", "", "EtcdSnapshotPolicy that takes it (default: the only one for the cluster)")
 	timeout := cmd.Flags().Duration("wait-timeout", 25*time.Minute, "how long to wait")
-	format := term.Flag(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := connection.Connect(e)
 		if err != nil {

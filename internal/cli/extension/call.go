@@ -32,13 +32,13 @@ HANDLER is "handler.extension", or the handler alone where one extension only ha
 
 Patches in the answer are shown as what they say; with -o they are as the extension sent them, in base64.`,
 		Example: "  slipway extension call check-owner -f testdata/before-cluster-create.yaml",
-		Args:    term.One("HANDLER"),
+		Args:    term.ExactlyOneArgument("HANDLER"),
 	}
-	flags := management.AddClusterScoped(cmd.Flags())
-	format := term.Flag(cmd.Flags())
+	flags := management.AddClusterScopedFlags(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	file := cmd.Flags().StringP("filename", "f", "", "file with the request; - is standard input")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		request, err := read(e, *file)
+		request, err := readRequest(e, *file)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ Patches in the answer are shown as what they say; with -o they are as the extens
 	return cmd
 }
 
-func read(e term.Env, file string) ([]byte, error) {
+func readRequest(e term.Env, file string) ([]byte, error) {
 	var data []byte
 	var err error
 	switch file {
@@ -85,7 +85,7 @@ func callText(w io.Writer, r extensiontools.CallResult) error {
 	if err := json.Unmarshal(data, &readable); err != nil {
 		return err
 	}
-	response, err := yaml.Marshal(legible(readable))
+	response, err := yaml.Marshal(decodePatches(readable))
 	if err != nil {
 		return err
 	}
@@ -97,16 +97,16 @@ func callText(w io.Writer, r extensiontools.CallResult) error {
 	return err
 }
 
-// legible returns the value with all patches decoded; other values are unchanged.
-func legible(value any) any {
+// decodePatches returns the value with all patches decoded; other values are unchanged.
+func decodePatches(value any) any {
 	switch v := value.(type) {
 	case []any:
 		for i := range v {
-			v[i] = legible(v[i])
+			v[i] = decodePatches(v[i])
 		}
 	case map[string]any:
 		for key, inner := range v {
-			v[key] = legible(inner)
+			v[key] = decodePatches(inner)
 			if text, ok := inner.(string); ok && key == "patch" {
 				v[key] = patch(text)
 			}

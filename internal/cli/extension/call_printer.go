@@ -14,10 +14,10 @@ import (
 
 // printer prints each call on one line, and records it.
 type printer struct {
-	mu     sync.Mutex
-	out    io.Writer
-	record func(recording.Call) error
-	tell   func(string)
+	mu          sync.Mutex
+	out         io.Writer
+	record      func(recording.Call) error
+	reportError func(string)
 }
 
 func (p *printer) call(c recording.Call) {
@@ -28,7 +28,7 @@ func (p *printer) call(c recording.Call) {
 		return
 	}
 	if err := p.record(c); err != nil {
-		p.tell("The call is not recorded: " + err.Error())
+		p.reportError("The call is not recorded: " + err.Error())
 	}
 }
 

@@ -46,7 +46,7 @@ func TestLine(t *testing.T) {
 func TestPrinterRecords(t *testing.T) {
 	var out bytes.Buffer
 	var said []string
-	p := &printer{out: &out, record: func(recording.Call) error { return errors.New("disk full") }, tell: func(s string) { said = append(said, s) }}
+	p := &printer{out: &out, record: func(recording.Call) error { return errors.New("disk full") }, reportError: func(s string) { said = append(said, s) }}
 	p.call(recording.Call{Hook: "discovery"})
 	if !strings.Contains(out.String(), "Discovery") || len(said) != 1 || !strings.Contains(said[0], "disk full") {
 		t.Errorf("%s %q", out.String(), said)

@@ -24,8 +24,8 @@ the command fails. Handlers of deprecated versions are named too.`,
 		Example: "  slipway extension check",
 		Args:    cobra.NoArgs,
 	}
-	flags := management.AddClusterScoped(cmd.Flags())
-	format := term.Flag(cmd.Flags())
+	flags := management.AddClusterScopedFlags(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := flags.Connect(e)
 		if err != nil {

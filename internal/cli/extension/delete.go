@@ -16,9 +16,9 @@ func deleteCommand(e term.Env) *cobra.Command {
 		Use:     "delete EXTENSION",
 		Short:   "Remove the registration of an extension: it is not called any more",
 		Example: "  slipway extension delete my-extension",
-		Args:    term.One("EXTENSION"),
+		Args:    term.ExactlyOneArgument("EXTENSION"),
 	}
-	flags := management.AddClusterScoped(cmd.Flags())
+	flags := management.AddClusterScopedFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := flags.Connect(e)
 		if err != nil {

@@ -23,10 +23,10 @@ hooks that there are.`,
   slipway extension example before-cluster-delete | slipway extension call my-handler -f -`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	format := term.Flag(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			rows := rows()
+			rows := exampleRows()
 			return format.Print(e.Out, rows, func(w io.Writer) error { return exampleText(w, rows) })
 		}
 		request, err := extensiontools.GetExample(args[0])
@@ -52,7 +52,7 @@ type exampleRow struct {
 	Summary  string `json:"summary"`
 }
 
-func rows() []exampleRow {
+func exampleRows() []exampleRow {
 	var out []exampleRow
 	for _, h := range extensiontools.ExampleHooks() {
 		out = append(out, exampleRow{h.ID.Hook, h.APIVersion(), h.Blocking(), h.Summary})

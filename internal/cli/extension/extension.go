@@ -18,6 +18,6 @@ func Command(e term.Env) *cobra.Command {
 	} {
 		cmd.AddCommand(verb(e))
 	}
-	term.Group(cmd)
+	term.MarkGroup(cmd)
 	return cmd
 }

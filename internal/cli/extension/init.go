@@ -26,7 +26,7 @@ for clusterctl. It builds with the SDK that is part of this binary and is writte
   slipway extension init backup --hook BeforeClusterDelete,BeforeClusterUpgrade
   cd my-extension
   go test ./...`,
-		Args: term.One("NAME"),
+		Args: term.ExactlyOneArgument("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			o.Name = args[0]
 			if o.Dir == "" {

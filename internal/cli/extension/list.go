@@ -25,8 +25,8 @@ func listCommand(e term.Env) *cobra.Command {
 		Example: "  slipway extension list\n  slipway extension list -o yaml",
 		Args:    cobra.NoArgs,
 	}
-	flags := management.AddClusterScoped(cmd.Flags())
-	format := term.Flag(cmd.Flags())
+	flags := management.AddClusterScopedFlags(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := flags.Connect(e)
 		if err != nil {
@@ -36,14 +36,14 @@ func listCommand(e term.Env) *cobra.Command {
 		if err != nil {
 			return c.Explain(err)
 		}
-		rows := Rows(configs)
-		return format.Print(e.Out, rows, func(w io.Writer) error { return text(w, e.Now(), rows) })
+		rows := listRows(configs)
+		return format.Print(e.Out, rows, func(w io.Writer) error { return printExtensions(w, e.Now(), rows) })
 	}
 	return cmd
 }
 
-// row is an extension in structured output.
-type row struct {
+// extensionRow is an extension in structured output.
+type extensionRow struct {
 	Name string `json:"name"`
 	// At is its URL, or service namespace/name.
 	At string `json:"at"`
@@ -52,12 +52,12 @@ type row struct {
 	Message    string    `json:"message,omitempty"`
 	Created    time.Time `json:"created"`
 	// Run is true if `slipway extension run` registered it.
-	Run      bool      `json:"run,omitempty"`
-	Handlers []handler `json:"handlers,omitempty"`
+	Run      bool         `json:"run,omitempty"`
+	Handlers []handlerRow `json:"handlers,omitempty"`
 }
 
-// handler is a handler in structured output.
-type handler struct {
+// handlerRow is a handler in structured output.
+type handlerRow struct {
 	Name           string `json:"name"`
 	Hook           string `json:"hook"`
 	APIVersion     string `json:"apiVersion"`
@@ -65,31 +65,31 @@ type handler struct {
 	FailurePolicy  string `json:"failurePolicy"`
 }
 
-// Rows converts extensions to structured output.
-func Rows(configs []runtimev1.ExtensionConfig) []row {
-	rows := []row{}
+// listRows converts extensions to structured output.
+func listRows(configs []runtimev1.ExtensionConfig) []extensionRow {
+	rows := []extensionRow{}
 	for _, c := range configs {
 		_, run := c.Annotations[extensiontools.RunAnnotation]
-		r := row{Name: c.Name, At: at(c.Spec.ClientConfig), Discovered: "Unknown", Created: c.CreationTimestamp.UTC(), Run: run}
+		r := extensionRow{Name: c.Name, At: endpointText(c.Spec.ClientConfig), Discovered: "Unknown", Created: c.CreationTimestamp.UTC(), Run: run}
 		if d := meta.FindStatusCondition(c.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition); d != nil {
 			r.Discovered, r.Message = string(d.Status), d.Message
 		}
 		for _, h := range c.Status.Handlers {
-			r.Handlers = append(r.Handlers, handler{h.Name, h.RequestHook.Hook, h.RequestHook.APIVersion, h.TimeoutSeconds, string(h.FailurePolicy)})
+			r.Handlers = append(r.Handlers, handlerRow{h.Name, h.RequestHook.Hook, h.RequestHook.APIVersion, h.TimeoutSeconds, string(h.FailurePolicy)})
 		}
 		rows = append(rows, r)
 	}
 	return rows
 }
 
-func at(c runtimev1.ClientConfig) string {
+func endpointText(c runtimev1.ClientConfig) string {
 	if c.URL != "" {
 		return c.URL
 	}
 	return "service " + c.Service.Namespace + "/" + c.Service.Name
 }
 
-func text(w io.Writer, now time.Time, rows []row) error {
+func printExtensions(w io.Writer, now time.Time, rows []extensionRow) error {
 	if len(rows) == 0 {
 		_, err := fmt.Fprintln(w, "There is no extension; \"slipway extension init\" writes one, \"slipway extension run\" registers it.")
 		return err

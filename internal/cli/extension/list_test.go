@@ -26,12 +26,12 @@ func TestList(t *testing.T) {
 	down.Spec.ClientConfig.Service = runtimev1.ServiceReference{Namespace: "team", Name: "svc"}
 	down.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "False", Message: "nothing listens"}}
 	young := runtimev1.ExtensionConfig{ObjectMeta: metav1.ObjectMeta{Name: "young", CreationTimestamp: metav1.NewTime(now)}}
-	rows := Rows([]runtimev1.ExtensionConfig{mine, down, young})
-	if d := cmp.Diff([]handler{{"check.mine", "BeforeClusterCreate", "hooks.runtime.cluster.x-k8s.io/v1alpha1", 10, "Fail"}}, rows[0].Handlers); d != "" || !rows[0].Run {
+	rows := listRows([]runtimev1.ExtensionConfig{mine, down, young})
+	if d := cmp.Diff([]handlerRow{{"check.mine", "BeforeClusterCreate", "hooks.runtime.cluster.x-k8s.io/v1alpha1", 10, "Fail"}}, rows[0].Handlers); d != "" || !rows[0].Run {
 		t.Errorf("%s%+v", d, rows[0])
 	}
 	var out strings.Builder
-	if err := text(&out, now, rows); err != nil {
+	if err := printExtensions(&out, now, rows); err != nil {
 		t.Fatal(err)
 	}
 	want := `EXTENSION  DISCOVERED  AGE  AT                   HANDLERS
@@ -44,7 +44,7 @@ prod: nothing listens
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	out.Reset()
-	if err := text(&out, now, nil); err != nil || !strings.Contains(out.String(), "slipway extension init") {
+	if err := printExtensions(&out, now, nil); err != nil || !strings.Contains(out.String(), "slipway extension init") {
 		t.Errorf("nothing to list: %s %v", out.String(), err)
 	}
 }

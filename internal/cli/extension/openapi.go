@@ -18,7 +18,7 @@ one page to read it in. A management cluster serves the same at /runtime-sdk/ be
 		Example: "  slipway extension openapi > runtime-sdk-openapi.yaml\n  slipway extension openapi -o html > runtime-sdk.html",
 		Args:    cobra.NoArgs,
 	}
-	format := term.Flag(cmd.Flags(), "html")
+	format := term.AddOutputFlag(cmd.Flags(), "html")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		doc, err := openapi.Document(buildinfo.Version())
 		if err != nil {

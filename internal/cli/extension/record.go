@@ -22,7 +22,7 @@ byte for byte, the response, and how long it took. The data of Secrets is replac
 replay" and the test kit of the SDK repeat what was recorded.`,
 		Example: "  slipway extension record calls.jsonl -- go run .\n  slipway extension replay calls.jsonl -- go run .",
 	}
-	o := add(cmd, e)
+	o := addSessionFlags(cmd, e)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) < 1 || cmd.ArgsLenAtDash() == 0 {
 			return fault.New(fault.Invalid, "Usage", "name the file of the recording before \"--\"; see %q", cmd.CommandPath()+" --help")

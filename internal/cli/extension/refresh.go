@@ -24,10 +24,10 @@ func refreshCommand(e term.Env) *cobra.Command {
 show those that it has. Answers of the extension that the management cluster keeps are not used any more:
 clusters call it when they are reconciled next. Use it after an extension was replaced by another version.`,
 		Example: "  slipway extension refresh my-extension",
-		Args:    term.One("EXTENSION"),
+		Args:    term.ExactlyOneArgument("EXTENSION"),
 	}
-	flags := management.AddClusterScoped(cmd.Flags())
-	format := term.Flag(cmd.Flags())
+	flags := management.AddClusterScopedFlags(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	within := cmd.Flags().Duration("timeout", time.Minute, "how long to wait for the discovery")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := flags.Connect(e)
@@ -40,13 +40,13 @@ clusters call it when they are reconciled next. Use it after an extension was re
 		if err != nil {
 			return c.Explain(err)
 		}
-		row := Rows([]runtimev1.ExtensionConfig{*config})[0]
+		row := listRows([]runtimev1.ExtensionConfig{*config})[0]
 		return format.Print(e.Out, row, func(w io.Writer) error { return refreshText(w, row) })
 	}
 	return cmd
 }
 
-func refreshText(w io.Writer, r row) error {
+func refreshText(w io.Writer, r extensionRow) error {
 	_, err := fmt.Fprintf(w, "The management cluster has discovered extension %q: %d handlers.\n", r.Name, len(r.Handlers))
 	for _, h := range r.Handlers {
 		if err == nil {

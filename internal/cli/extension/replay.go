@@ -16,8 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/recording"
 )
 
-// options holds the options of the command.
-type options struct {
+// replayOptions holds the options of the command.
+type replayOptions struct {
 	env     term.Env
 	format  *term.Format
 	handler string
@@ -26,7 +26,7 @@ type options struct {
 
 // replayCommand returns the extension replay command.
 func replayCommand(e term.Env) *cobra.Command {
-	o := options{env: e}
+	o := replayOptions{env: e}
 	cmd := &cobra.Command{
 		Use:   "replay FILE -- COMMAND [ARGUMENTS]",
 		Short: "Repeat recorded calls with another build and show what differs",
@@ -35,7 +35,7 @@ its answers differ from the recorded ones. No management cluster is needed. The 
 something differs.`,
 		Example: "  slipway extension replay calls.jsonl -- go run .",
 	}
-	o.format = term.Flag(cmd.Flags())
+	o.format = term.AddOutputFlag(cmd.Flags())
 	cmd.Flags().StringVar(&o.handler, "handler", "", "repeat the calls of this handler only")
 	cmd.Flags().DurationVar(&o.within, "start-timeout", 3*time.Minute, "how long the extension may take until it answers, compilation included")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -51,7 +51,7 @@ something differs.`,
 	return cmd
 }
 
-func (o options) run(ctx context.Context, calls []recording.Call, command []string) error {
+func (o replayOptions) run(ctx context.Context, calls []recording.Call, command []string) error {
 	process, err := extensiontools.StartLocal(ctx, extensiontools.LocalOptions{Command: command, Environment: os.Environ(), Out: o.env.Err, Within: o.within})
 	if err != nil {
 		return err
@@ -68,20 +68,20 @@ func (o options) run(ctx context.Context, calls []recording.Call, command []stri
 	if err := o.format.Print(o.env.Out, results, func(w io.Writer) error { return summary(w, results) }); err != nil {
 		return err
 	}
-	if n := different(results); n > 0 {
+	if n := countDifferences(results); n > 0 {
 		return fault.New(fault.Transient, "Differs", "%d of %d answers differ", n, len(results))
 	}
 	return nil
 }
 
 // show prints one result as text. Structured output is printed at the end.
-func (o options) show(r extensiontools.ReplayResult) {
+func (o replayOptions) show(r extensiontools.ReplayResult) {
 	if o.format.String() == "" {
-		_, _ = io.WriteString(o.env.Out, lines(r))
+		_, _ = io.WriteString(o.env.Out, replayText(r))
 	}
 }
 
-func lines(r extensiontools.ReplayResult) string {
+func replayText(r extensiontools.ReplayResult) string {
 	var b strings.Builder
 	verdict := "same"
 	if len(r.Differences) > 0 {
@@ -106,11 +106,11 @@ func lines(r extensiontools.ReplayResult) string {
 }
 
 func summary(w io.Writer, results []extensiontools.ReplayResult) error {
-	_, err := fmt.Fprintf(w, "%d calls repeated, %d answers differ.\n", len(results), different(results))
+	_, err := fmt.Fprintf(w, "%d calls repeated, %d answers differ.\n", len(results), countDifferences(results))
 	return err
 }
 
-func different(results []extensiontools.ReplayResult) (n int) {
+func countDifferences(results []extensiontools.ReplayResult) (n int) {
 	for _, r := range results {
 		if len(r.Differences) > 0 {
 			n++

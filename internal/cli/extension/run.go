@@ -38,17 +38,17 @@ recordings and programs are not watched.`,
   slipway extension run --watch -- go run .
   slipway extension run --name quota --namespace team-a -- python3 extension.py`,
 	}
-	o := add(cmd, e)
+	o := addSessionFlags(cmd, e)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.Run(cmd, args, nil) }
 	return cmd
 }
 
-// lookAtFiles is the interval of file checks with --watch. A change is reported once the files are unchanged for one
+// fileCheckInterval is the interval of file checks with --watch. A change is reported once the files are unchanged for one
 // interval, which is longer than the time between the writes of an editor.
-const lookAtFiles = 300 * time.Millisecond
+const fileCheckInterval = 300 * time.Millisecond
 
-// Options holds the flags of a session.
-type Options struct {
+// sessionOptions holds the flags of a session.
+type sessionOptions struct {
 	env        term.Env
 	connection *management.Flags
 	name, host string
@@ -59,9 +59,9 @@ type Options struct {
 	ready      bool
 }
 
-// add adds the flags of a session to a command.
-func add(cmd *cobra.Command, e term.Env) *Options {
-	o := &Options{env: e, connection: management.AddClusterScoped(cmd.Flags())}
+// addSessionFlags adds the flags of a session to a command.
+func addSessionFlags(cmd *cobra.Command, e term.Env) *sessionOptions {
+	o := &sessionOptions{env: e, connection: management.AddClusterScopedFlags(cmd.Flags())}
 	f := cmd.Flags()
 	f.StringVar(&o.name, "name", "", "name of the registration (default: that of the current folder)")
 	f.StringVar(&o.host, "host", "", "name or address by which the management cluster reaches this machine (default 127.0.0.1)")
@@ -73,7 +73,7 @@ func add(cmd *cobra.Command, e term.Env) *Options {
 }
 
 // Run runs a session until the context of the command is done. If record is set, it receives every call.
-func (o *Options) Run(cmd *cobra.Command, args []string, record func(recording.Call) error) error {
+func (o *sessionOptions) Run(cmd *cobra.Command, args []string, record func(recording.Call) error) error {
 	name, err := o.nameOf()
 	if err != nil {
 		return err
@@ -84,22 +84,22 @@ func (o *Options) Run(cmd *cobra.Command, args []string, record func(recording.C
 	}
 	var changed <-chan struct{}
 	if o.watch {
-		tick := time.NewTicker(lookAtFiles)
+		tick := time.NewTicker(fileCheckInterval)
 		defer tick.Stop()
 		changed = extensiontools.FileChanges(cmd.Context(), ".", tick.C)
 	}
-	lines := &printer{out: o.env.Out, record: record, tell: o.tell}
+	lines := &printer{out: o.env.Out, record: record, reportError: o.printProgress}
 	err = extensiontools.RunSession(cmd.Context(), c.Client, extensiontools.SessionOptions{
 		Process: extensiontools.LocalOptions{Command: args, Environment: os.Environ(), Out: o.env.Err, Within: o.within},
-		Local:   extensiontools.Local{Name: name, Namespace: o.namespace, Settings: o.settings},
-		Host:    o.host, Now: o.env.Now, Progress: o.tell, Observe: lines.call, Discovered: o.discovered, Changed: changed,
+		Local:   extensiontools.LocalRegistration{Name: name, Namespace: o.namespace, Settings: o.settings},
+		Host:    o.host, Now: o.env.Now, Progress: o.printProgress, Observe: lines.call, Discovered: o.discovered, Changed: changed,
 	})
 	return c.Explain(err)
 }
 
-var notOfNames = regexp.MustCompile(`[^a-z0-9]+`)
+var invalidNameCharacters = regexp.MustCompile(`[^a-z0-9]+`)
 
-func (o *Options) nameOf() (string, error) {
+func (o *sessionOptions) nameOf() (string, error) {
 	if o.name != "" {
 		return o.name, nil
 	}
@@ -107,22 +107,22 @@ func (o *Options) nameOf() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("finding the current folder: %w", err)
 	}
-	name := strings.Trim(notOfNames.ReplaceAllString(strings.ToLower(filepath.Base(dir)), "-"), "-")
+	name := strings.Trim(invalidNameCharacters.ReplaceAllString(strings.ToLower(filepath.Base(dir)), "-"), "-")
 	if name == "" {
 		return "", fault.New(fault.Invalid, "Usage", "the folder %s gives no name; name the registration with --name", dir)
 	}
 	return name, nil
 }
 
-func (o *Options) tell(line string) { _, _ = fmt.Fprintln(o.env.Err, line) }
+func (o *sessionOptions) printProgress(line string) { _, _ = fmt.Fprintln(o.env.Err, line) }
 
-func (o *Options) discovered(c *runtimev1.ExtensionConfig) {
-	o.tell(fmt.Sprintf("The management cluster has discovered %d handlers:", len(c.Status.Handlers)))
+func (o *sessionOptions) discovered(c *runtimev1.ExtensionConfig) {
+	o.printProgress(fmt.Sprintf("The management cluster has discovered %d handlers:", len(c.Status.Handlers)))
 	for _, h := range c.Status.Handlers {
-		o.tell(fmt.Sprintf("  %s  %s, timeout %ds, failure policy %s", h.Name, h.RequestHook.Hook, h.TimeoutSeconds, h.FailurePolicy))
+		o.printProgress(fmt.Sprintf("  %s  %s, timeout %ds, failure policy %s", h.Name, h.RequestHook.Hook, h.TimeoutSeconds, h.FailurePolicy))
 	}
 	if !o.ready {
-		o.tell("Calls are shown below; Ctrl-C ends the extension and removes its registration.")
+		o.printProgress("Calls are shown below; Ctrl-C ends the extension and removes its registration.")
 	}
 	o.ready = true
 }

@@ -21,7 +21,7 @@ Changes that were made in third_party/slipway-sdk are lost. Everything else is l
 		Example: "  slipway extension update\n  go test ./...",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	format := term.Flag(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		dir := "."
 		if len(args) > 0 {
@@ -31,14 +31,14 @@ Changes that were made in third_party/slipway-sdk are lost. Everything else is l
 		if err != nil {
 			return err
 		}
-		result := result{Added: u.Added, Changed: u.Changed, Removed: u.Removed, Modules: u.Modules}
+		result := updateOutput{Added: u.Added, Changed: u.Changed, Removed: u.Removed, Modules: u.Modules}
 		return format.Print(e.Out, result, func(w io.Writer) error { return updateText(w, u) })
 	}
 	return cmd
 }
 
-// result is the structured output of the changes.
-type result struct {
+// updateOutput is the structured output of the changes.
+type updateOutput struct {
 	// Added, Changed and Removed are numbers of SDK files.
 	Added   int `json:"added"`
 	Changed int `json:"changed"`

@@ -19,9 +19,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
 )
 
-// Command returns the control-plane command.
-func Command(e term.Env) *cobra.Command {
-	var o options
+// ControlPlaneCommand returns the control-plane command.
+func ControlPlaneCommand(e term.Env) *cobra.Command {
+	var o controlPlaneOptions
 	run := &cobra.Command{
 		Use:   "run --config FILE",
 		Short: "Run the control plane of one workload cluster",
@@ -40,13 +40,13 @@ func Command(e term.Env) *cobra.Command {
 	return cmd
 }
 
-// options holds the flag values.
-type options struct {
+// controlPlaneOptions holds the flag values.
+type controlPlaneOptions struct {
 	config, releases, delivery string
 	user                       int
 }
 
-func runPlane(ctx context.Context, e term.Env, o options) error {
+func runPlane(ctx context.Context, e term.Env, o controlPlaneOptions) error {
 	path, err := filepath.Abs(o.config)
 	if err != nil {
 		return err
@@ -64,15 +64,15 @@ func runPlane(ctx context.Context, e term.Env, o options) error {
 	if err := os.Chdir(string(place)); err != nil {
 		return err
 	}
-	folder := processconfig.Here                      // the folder may move to another data directory while this process runs
+	folder := processconfig.WorkingDir                // the folder may move to another data directory while this process runs
 	_ = heap.ResetOOMScore(heap.OOMScoreControlPlane) // the score of the parent process, the manager, is higher
-	cfg := controlplane.WorkloadConfig{Config: c, Folder: folder, Place: place, Now: e.Now, Program: versions.Local(o.releases).Program}
+	cfg := controlplane.WorkloadConfig{Config: c, Folder: folder, ExternalPath: place, Now: e.Now, Program: versions.LocalStore(o.releases).Program}
 	if o.user != 0 {
-		cfg.Program = opened(cfg.Program)
+		cfg.Program = executablePrograms(cfg.Program)
 	}
 	cfg.Become = func() error {
 		if o.user != 0 {
-			if err := become(place, o.user); err != nil {
+			if err := switchUser(place, o.user); err != nil {
 				return err
 			}
 		}
@@ -81,12 +81,12 @@ func runPlane(ctx context.Context, e term.Env, o options) error {
 		}
 		return nil
 	}
-	return explain(folder, controlplane.RunWorkload(ctx, cfg))
+	return recordEnd(folder, controlplane.RunWorkload(ctx, cfg))
 }
 
-// explain records why the control plane stops, and returns an error without hints, because hints about a management
+// recordEnd records why the control plane stops, and returns an error without hints, because hints about a management
 // cluster do not apply here.
-func explain(folder processconfig.Folder, err error) error {
+func recordEnd(folder processconfig.Folder, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) && fault.As(err) == nil { // a requested shutdown
 		return err
 	}
@@ -98,8 +98,8 @@ func explain(folder processconfig.Folder, err error) error {
 	return fault.New(fault.Transient, "ControlPlaneEnded", "%s", text).From(err)
 }
 
-// become changes the owner of the folder to the user and switches this process to it.
-func become(place processconfig.Folder, user int) error {
+// switchUser changes the owner of the folder to the user and switches this process to it.
+func switchUser(place processconfig.Folder, user int) error {
 	if err := uidisolation.ChownFolder(string(place), user); err != nil {
 		return err
 	}
@@ -109,9 +109,9 @@ func become(place processconfig.Folder, user int) error {
 	return uidisolation.SwitchUser(user)
 }
 
-// opened returns paths of programs that another user can execute although their folders are inaccessible: the open file
+// executablePrograms returns paths of programs that another user can execute although their folders are inaccessible: the open file
 // is executed.
-func opened(program func(version string) (string, error)) func(version string) (string, error) {
+func executablePrograms(program func(version string) (string, error)) func(version string) (string, error) {
 	return func(version string) (string, error) {
 		path, err := program(version)
 		if err != nil {

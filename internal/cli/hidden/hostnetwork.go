@@ -14,11 +14,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Of returns the networks of this host. The ranges that the operator allows are known only for a management cluster of
+// HostNetworks returns the networks of this host. The ranges that the operator allows are known only for a management cluster of
 // "slipway up" on this host; c may be nil.
-func Of(ctx context.Context, c *management.Connection) (create.Host, error) {
+func HostNetworks(ctx context.Context, c *management.Connection) (create.Host, error) {
 	if c == nil || c.DataDir == "" {
-		routes, err := taken(ctx, nil)
+		routes, err := usedRanges(ctx, nil)
 		return create.Host{Routes: routes}, err
 	}
 	state, err := datadir.Inspect(datadir.Dir(c.DataDir))
@@ -26,20 +26,20 @@ func Of(ctx context.Context, c *management.Connection) (create.Host, error) {
 		return create.Host{}, err
 	}
 	if state.Run == nil || state.Run.Networks == nil {
-		routes, err := taken(ctx, nil)
+		routes, err := usedRanges(ctx, nil)
 		return create.Host{Routes: routes}, err
 	}
 	allowed := state.Run.Networks
-	routes, err := taken(ctx, allowed.Named)
+	routes, err := usedRanges(ctx, allowed.Named)
 	return create.Host{Routes: routes, Networks: &policy.Networks{Ranges: allowed.Ranges, WidestPrefix: allowed.WidestPrefix}}, err
 }
 
-// taken returns the ranges that no cluster network may use: the ranges that the host can reach, including Docker's
+// usedRanges returns the ranges that no cluster network may use: the ranges that the host can reach, including Docker's
 // networks, and the ranges that the operator lists. A host without a routing table cannot run Docker.
-func taken(ctx context.Context, named []string) ([]netip.Prefix, error) {
-	var hosts []policy.Named
+func usedRanges(ctx context.Context, named []string) ([]netip.Prefix, error) {
+	var hosts []policy.ReachableHost
 	for _, n := range named {
-		hosts = append(hosts, policy.Named{Host: n})
+		hosts = append(hosts, policy.ReachableHost{Host: n})
 	}
 	ranges, err := container.ThisHost().Ranges(ctx, hosts)
 	if errors.Is(err, os.ErrNotExist) {

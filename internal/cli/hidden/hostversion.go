@@ -13,16 +13,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
 )
 
-// Newer lists the versions on the host to which a control plane of a class could be upgraded. It returns an empty
+// NewerVersions lists the versions on the host to which a control plane of a class could be upgraded. It returns an empty
 // string if the host is unknown.
-func Newer(dir datadir.Dir, of template.Class, version string) string {
+func NewerVersions(dir datadir.Dir, of template.Class, version string) string {
 	if dir == "" || !of.RunsOnHost() {
 		return ""
 	}
-	return newer(versions.Local(dir.Kubernetes()).Versions(), version)
+	return newerVersionsText(versions.LocalStore(dir.Kubernetes()).Versions(), version)
 }
 
-func newer(have []string, version string) string {
+func newerVersionsText(have []string, version string) string {
 	newer := slices.DeleteFunc(slices.Clone(have), func(v string) bool { return semver.Compare(v, version) <= 0 })
 	if len(newer) == 0 {
 		return "; this host has none that is newer: `slipway versions add` adds one"
@@ -30,13 +30,13 @@ func newer(have []string, version string) string {
 	return "; this host has " + strings.Join(newer, ", ")
 }
 
-// Lacks returns an error message with a remedy if control planes of a class cannot run the version on this host, and an
+// UnsupportedVersion returns an error message with a remedy if control planes of a class cannot run the version on this host, and an
 // empty string otherwise. An empty dir stands for another host.
-func Lacks(dir datadir.Dir, of template.Class, version string) string {
+func UnsupportedVersion(dir datadir.Dir, of template.Class, version string) string {
 	if dir == "" || !of.RunsOnHost() {
 		return ""
 	}
-	store := versions.Local(dir.Kubernetes())
+	store := versions.LocalStore(dir.Kubernetes())
 	have := store.Versions()
 	if slices.Contains(have, version) {
 		return ""

@@ -12,11 +12,11 @@ func TestNewer(t *testing.T) {
 	for version, want := range map[string]string{
 		"v1.35.4": "; this host has v1.36.3, v1.37.2", "v1.37.2": "; this host has none that is newer: `slipway versions add` adds one",
 	} {
-		if got := newer(have, version); got != want {
+		if got := newerVersionsText(have, version); got != want {
 			t.Errorf("%s: %q", version, got)
 		}
 	}
-	if got := Newer("", template.Class{}, "v1.35.4"); got != "" {
+	if got := NewerVersions("", template.Class{}, "v1.35.4"); got != "" {
 		t.Errorf("another host: %q", got)
 	}
 }

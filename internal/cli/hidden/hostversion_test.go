@@ -35,7 +35,7 @@ func TestLacks(t *testing.T) {
 		"nothing behind it":      {t.TempDir(), "simulated", "v1.99.0", ""},
 		"it runs in node images": {t.TempDir(), "kubeadm", "v1.99.0", ""},
 	} {
-		if got := hidden.Lacks(datadir.Dir(tc.dir), find(tc.class), tc.version); !strings.HasPrefix(got, tc.want) || (got == "") != (tc.want == "") {
+		if got := hidden.UnsupportedVersion(datadir.Dir(tc.dir), find(tc.class), tc.version); !strings.HasPrefix(got, tc.want) || (got == "") != (tc.want == "") {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -17,7 +17,7 @@ func LoadBalancerCommand(e term.Env) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_ = heap.ResetOOMScore(heap.OOMScoreControlPlane) // the score of the parent process, the manager, is higher
-			return loadbalancer.Work(cmd.Context(), loadbalancer.Folder(folder), e.Now)
+			return loadbalancer.RunInFolder(cmd.Context(), loadbalancer.Folder(folder), e.Now)
 		},
 	}
 	run.Flags().StringVar(&folder, "folder", "", "folder of the load balancer")

@@ -17,13 +17,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/heap"
 )
 
-// ready is the line that "plane run" prints.
-type ready struct {
+// readyLine is the line that "plane run" prints.
+type readyLine struct {
 	Server     string `json:"server"`
 	Kubeconfig string `json:"kubeconfig"`
 }
 
-type flags struct {
+type planeFlags struct {
 	dataDir string
 	listen  string
 	stdin   bool
@@ -33,7 +33,7 @@ type flags struct {
 
 // PlaneCommand returns the plane command.
 func PlaneCommand(e term.Env) *cobra.Command {
-	var f flags
+	var f planeFlags
 	run := &cobra.Command{
 		Use:   "run",
 		Short: "Run the management cluster without controllers",
@@ -49,7 +49,7 @@ func PlaneCommand(e term.Env) *cobra.Command {
 	return cmd
 }
 
-func (f flags) run(ctx context.Context, e term.Env) error {
+func (f planeFlags) run(ctx context.Context, e term.Env) error {
 	dir, err := e.DataDir(f.dataDir)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (f flags) run(ctx context.Context, e term.Env) error {
 	}
 	started()
 	heap.Collect(heap.Management())
-	if err := json.NewEncoder(e.Out).Encode(ready{Server: m.Server, Kubeconfig: dir.Kubeconfig()}); err != nil {
+	if err := json.NewEncoder(e.Out).Encode(readyLine{Server: m.Server, Kubeconfig: dir.Kubeconfig()}); err != nil {
 		return err
 	}
 	<-m.Done()

@@ -30,7 +30,7 @@ mmdebstrap on this host.`,
 	cmd.Flags().BoolVar(&o.ControlPlane, "control-plane", false, "add what a control plane on the node needs; HostedControlPlane does not need it")
 	cmd.Flags().BoolVar(&o.Refresh, "refresh", false, "take up the updates of Debian; nodes get them when they are replaced (slipway rollout restart)")
 	cmd.Flags().StringVar(&o.CacheDir, "cache-dir", "", "folder that keeps the results of steps (default: slipway/nodeimage in the user's cache folder)")
-	format := term.Flag(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		docker, err := client.New(client.FromEnv)
 		if err != nil {
@@ -45,7 +45,7 @@ mmdebstrap on this host.`,
 		if err != nil {
 			return err
 		}
-		return format.Print(e.Out, of(image), func(w io.Writer) error {
+		return format.Print(e.Out, newImageRow(image), func(w io.Writer) error {
 			_, err := fmt.Fprintln(w, image.Ref)
 			return err
 		})

@@ -12,7 +12,7 @@ func Command(e term.Env) *cobra.Command {
 		Use:   "image",
 		Short: "Build and list the images of nodes in containers, and load images of Pods into nodes",
 	}
-	cmd.AddCommand(buildCommand(e), ListCommand(e), loadCommand(e))
-	term.Group(cmd)
+	cmd.AddCommand(buildCommand(e), imageListCommand(e), loadCommand(e))
+	term.MarkGroup(cmd)
 	return cmd
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage"
 )
 
-// ListCommand returns the image list command.
-func ListCommand(e term.Env) *cobra.Command {
+// imageListCommand returns the image list command.
+func imageListCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the node images that Docker holds",
 		Args:  cobra.NoArgs,
 	}
-	format := term.Flag(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		docker, err := client.New(client.FromEnv)
 		if err != nil {
@@ -48,15 +48,15 @@ type listRow struct {
 	Created           time.Time `json:"created"`
 }
 
-// of converts an image to structured output.
-func of(i nodeimage.Image) listRow {
+// newImageRow converts an image to structured output.
+func newImageRow(i nodeimage.Image) listRow {
 	return listRow{i.Ref, i.ID, i.KubernetesVersion, i.ControlPlane, i.Size, i.Created}
 }
 
 func listRowsOf(images []nodeimage.Image) []listRow {
 	rows := []listRow{}
 	for _, i := range images {
-		rows = append(rows, of(i))
+		rows = append(rows, newImageRow(i))
 	}
 	return rows
 }
@@ -78,16 +78,16 @@ func listText(w io.Writer, now time.Time, rows []listRow) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	return outdated(w, now, rows)
+	return printOutdated(w, now, rows)
 }
 
-// stale is the age from which an image is reported as outdated: Debian publishes fixes every few days.
-const stale = 30 * 24 * time.Hour
+// staleAge is the age from which an image is reported as outdated: Debian publishes fixes every few days.
+const staleAge = 30 * 24 * time.Hour
 
-// outdated lists the images that lack at least a month of Debian's fixes, and how to update them.
-func outdated(w io.Writer, now time.Time, rows []listRow) error {
+// printOutdated lists the images that lack at least a month of Debian's fixes, and how to update them.
+func printOutdated(w io.Writer, now time.Time, rows []listRow) error {
 	for _, r := range rows {
-		if now.Sub(r.Created) < stale {
+		if now.Sub(r.Created) < staleAge {
 			continue
 		}
 		flags := ""

@@ -28,14 +28,14 @@ const (
 	reasonNoImage = "ImageMissing"
 )
 
-type flags struct {
+type loadFlags struct {
 	dataDir, cluster, namespace string
 	once                        bool
 }
 
 // loadCommand returns the image load command.
 func loadCommand(e term.Env) *cobra.Command {
-	var f flags
+	var f loadFlags
 	cmd := &cobra.Command{
 		Use:   "load IMAGE|FILE...",
 		Short: "Load container images from Docker or from archives into nodes",
@@ -58,7 +58,7 @@ replaces the kept one. The node of the management cluster has to be loaded again
 	return cmd
 }
 
-func (f flags) run(ctx context.Context, e term.Env, args []string) error {
+func (f loadFlags) run(ctx context.Context, e term.Env, args []string) error {
 	dir, err := e.DataDir(f.dataDir)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (f flags) run(ctx context.Context, e term.Env, args []string) error {
 	if err != nil {
 		return err
 	}
-	engine, err := container.New(container.Config{Instance: instance, Custody: hosttransfer.Open(dir, instance)})
+	engine, err := container.New(container.Config{Instance: instance, Ownership: hosttransfer.Open(dir, instance)})
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (f flags) run(ctx context.Context, e term.Env, args []string) error {
 		return err
 	}
 	for i, s := range sources {
-		if sources[i], err = f.keep(ctx, backend.ImageArchives{Dir: dir.Images()}, s); err != nil {
+		if sources[i], err = f.storeCopy(ctx, backend.ImageArchives{Dir: dir.Images()}, s); err != nil {
 			return err
 		}
 	}
@@ -100,19 +100,19 @@ func (f flags) run(ctx context.Context, e term.Env, args []string) error {
 		}
 	}
 	later := ""
-	if f.keeps() {
+	if f.storesCopies() {
 		later = " Nodes that are created later get it, too."
 	}
 	_, err = fmt.Fprintf(e.Err, "Loaded %d into %d.%s\n", len(args), len(nodes), later)
 	return err
 }
 
-func (f flags) keeps() bool { return f.cluster != "" && !f.once }
+func (f loadFlags) storesCopies() bool { return f.cluster != "" && !f.once }
 
-// keep stores a copy of a source for nodes that are created later. The copy is stored before loading, so that no node
+// storeCopy stores a copy of a source for nodes that are created later. The copy is stored before loading, so that no node
 // is missed in between. Existing nodes are loaded from the copy.
-func (f flags) keep(ctx context.Context, archives backend.ImageArchives, s source) (source, error) {
-	if !f.keeps() {
+func (f loadFlags) storeCopy(ctx context.Context, archives backend.ImageArchives, s source) (source, error) {
+	if !f.storesCopies() {
 		return s, nil
 	}
 	archive, err := s.open(ctx)
@@ -124,20 +124,20 @@ func (f flags) keep(ctx context.Context, archives backend.ImageArchives, s sourc
 	if err != nil {
 		return s, fmt.Errorf("keeping %s for later nodes: %w", s.name, err)
 	}
-	s.open, s.kept = func(context.Context) (io.ReadCloser, error) { return os.Open(file) }, file
+	s.open, s.copyPath = func(context.Context) (io.ReadCloser, error) { return os.Open(file) }, file
 	return s, nil
 }
 
 // discard removes a copy that could not be loaded, because other nodes may be unable to load it as well.
 func (s source) discard() error {
-	if s.kept == "" {
+	if s.copyPath == "" {
 		return nil
 	}
-	return os.Remove(s.kept)
+	return os.Remove(s.copyPath)
 }
 
 // nodes returns the nodes to load the images into.
-func (f flags) nodes(ctx context.Context, engine *container.Engine) ([]backend.Machine, error) {
+func (f loadFlags) nodes(ctx context.Context, engine *container.Engine) ([]backend.Machine, error) {
 	namespace := f.namespace
 	if f.cluster == "" {
 		namespace = managementnode.Namespace
@@ -158,18 +158,18 @@ func (f flags) nodes(ctx context.Context, engine *container.Engine) ([]backend.M
 type source struct {
 	name string
 	open func(context.Context) (io.ReadCloser, error)
-	// kept is the file of the copy for later nodes, or empty.
-	kept string
+	// copyPath is the file of the copy for later nodes, or empty.
+	copyPath string
 }
 
-// loadDocker provides images.
-type loadDocker interface {
+// imageSource provides images.
+type imageSource interface {
 	HasImage(ctx context.Context, name string) (bool, error)
 	SaveImages(ctx context.Context, names []string) (io.ReadCloser, error)
 }
 
 // sourcesOf returns the sources, images of Docker before files. It reports missing images before anything is loaded.
-func sourcesOf(ctx context.Context, engine loadDocker, args []string) ([]source, error) {
+func sourcesOf(ctx context.Context, engine imageSource, args []string) ([]source, error) {
 	var images, files []source
 	for _, arg := range args {
 		info, err := os.Stat(arg)

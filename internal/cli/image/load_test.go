@@ -35,15 +35,15 @@ func TestKeep(t *testing.T) {
 		return io.NopCloser(strings.NewReader("layers")), nil
 	}}
 	for name, c := range map[string]struct {
-		flags flags
+		flags loadFlags
 		kept  int
 	}{
-		"a workload cluster":     {flags{namespace: "ns", cluster: "demo"}, 1},
-		"once":                   {flags{namespace: "ns", cluster: "demo", once: true}, 0},
-		"the management cluster": {flags{namespace: "ns"}, 0},
+		"a workload cluster":     {loadFlags{namespace: "ns", cluster: "demo"}, 1},
+		"once":                   {loadFlags{namespace: "ns", cluster: "demo", once: true}, 0},
+		"the management cluster": {loadFlags{namespace: "ns"}, 0},
 	} {
 		archives := backend.ImageArchives{Dir: t.TempDir()}
-		copied, err := c.flags.keep(t.Context(), archives, s)
+		copied, err := c.flags.storeCopy(t.Context(), archives, s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,13 +56,13 @@ func TestKeep(t *testing.T) {
 		if err := errors.Join(err, r.Close()); err != nil || string(text) != "layers" || c.kept == 1 && opened != before {
 			t.Errorf("%s: nodes of now get %q, %v", name, text, err)
 		}
-		if files, err := archives.Of(demo); err != nil || len(files) != c.kept {
+		if files, err := archives.ForCluster(demo); err != nil || len(files) != c.kept {
 			t.Errorf("%s: kept are %v, %v", name, files, err)
 		}
 		if err := copied.discard(); err != nil {
 			t.Error(err)
 		}
-		if files, err := archives.Of(demo); err != nil || len(files) != 0 {
+		if files, err := archives.ForCluster(demo); err != nil || len(files) != 0 {
 			t.Errorf("%s: one that no node loads is kept: %v, %v", name, files, err)
 		}
 	}

@@ -21,27 +21,27 @@ func VersionsCommand(e term.Env) *cobra.Command {
 		Long: `List, add and remove the Kubernetes versions that this host can run. One is included in slipway; further ones are
 added by the operator of the host: "slipway versions add v1.35.4". Simulated clusters need none of this.`,
 	}
-	cmd.AddCommand(listCommand(e), addCommand(e), importCommand(e), exportCommand(e), removeCommand(e))
-	term.Group(cmd)
+	cmd.AddCommand(versionsListCommand(e), addCommand(e), importCommand(e), exportCommand(e), removeCommand(e))
+	term.MarkGroup(cmd)
 	return cmd
 }
 
-// host is the environment of the subcommands.
-type host struct {
+// versionsOptions is the environment of the subcommands.
+type versionsOptions struct {
 	env     term.Env
 	dataDir string
 }
 
-func (h *host) flag(cmd *cobra.Command) {
+func (h *versionsOptions) flag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&h.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
 }
 
-func (h *host) store() (versions.Store, datadir.Dir, error) {
+func (h *versionsOptions) store() (versions.Store, datadir.Dir, error) {
 	dir, err := h.env.DataDir(h.dataDir)
 	if err == nil {
 		err = datadir.CheckFormat(dir)
 	}
-	s := versions.Local(dir.Kubernetes())
+	s := versions.LocalStore(dir.Kubernetes())
 	s.Now, s.Progress = h.env.Now, h.env.Err
 	return s, dir, err
 }
@@ -57,17 +57,17 @@ func docker() (*client.Client, error) {
 
 func megabytes(bytes int64) string { return fmt.Sprintf("%d MB", (bytes+5e5)/1e6) }
 
-func say(w io.Writer, message string, args ...any) error {
+func printLine(w io.Writer, message string, args ...any) error {
 	_, err := fmt.Fprintf(w, message+"\n", args...)
 	return err
 }
 
 func removeCommand(e term.Env) *cobra.Command {
-	h := host{env: e}
+	h := versionsOptions{env: e}
 	cmd := &cobra.Command{
 		Use:   "remove VERSION",
 		Short: "Remove a Kubernetes version that no hosted control plane of this host runs",
-		Args:  term.One("VERSION"),
+		Args:  term.ExactlyOneArgument("VERSION"),
 	}
 	h.flag(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
@@ -75,7 +75,7 @@ func removeCommand(e term.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		version := versions.Name(args[0])
+		version := versions.Normalize(args[0])
 		planes, err := supervisor.Inspect(dir.Planes())
 		if err != nil {
 			return err
@@ -83,7 +83,7 @@ func removeCommand(e term.Env) *cobra.Command {
 		if err := s.Remove(version, usersOf(version, planes)); err != nil {
 			return err
 		}
-		return say(e.Out, "Kubernetes %s was removed.", version)
+		return printLine(e.Out, "Kubernetes %s was removed.", version)
 	}
 	return cmd
 }

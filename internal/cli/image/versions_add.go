@@ -12,11 +12,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
 )
 
-// program is the folder of the main package that is compiled.
-const program = "internal/controlplane/program"
+// programPackage is the folder of the main package that is compiled.
+const programPackage = "internal/controlplane/program"
 
 func addCommand(e term.Env) *cobra.Command {
-	h := host{env: e}
+	h := versionsOptions{env: e}
 	cmd := &cobra.Command{
 		Use:   "add VERSION",
 		Short: "Compile a further Kubernetes version for hosted control planes of this host",
@@ -26,21 +26,21 @@ minutes; the result takes about 150 MB. Interrupted, it continues where it was. 
 as it is. Nodes need a node image of their version too: --node-image builds it.`,
 		Example: `  slipway versions add v1.35.4
   slipway versions add v1.35.4 --node-image`,
-		Args: term.One("VERSION"),
+		Args: term.ExactlyOneArgument("VERSION"),
 	}
 	h.flag(cmd)
 	var cache string
 	var image bool
 	cmd.Flags().StringVar(&cache, "cache-dir", "", "folder that keeps the results of compiling (default: slipway/kubernetes in the user's cache folder)")
 	cmd.Flags().BoolVar(&image, "node-image", false, "build the node image of the version too (slipway image build --kubernetes-version VERSION)")
-	format := term.Flag(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, _, err := h.store()
 		if err != nil {
 			return err
 		}
 		began := e.Now()
-		compiler := versions.Compiler{Sources: slipway.Sources, Package: program, CacheDir: cache, Progress: e.Err}
+		compiler := versions.Compiler{Sources: slipway.Sources, Package: programPackage, CacheDir: cache, Progress: e.Err}
 		r, added, err := s.Add(cmd.Context(), args[0], compiler)
 		if err != nil {
 			return err
@@ -50,14 +50,14 @@ as it is. Nodes need a node image of their version too: --node-image builds it.`
 				return err
 			}
 		}
-		return format.Print(e.Out, row{Release: r}, func(w io.Writer) error {
+		return format.Print(e.Out, versionRow{Release: r}, func(w io.Writer) error {
 			switch {
 			case r.Included:
-				return say(w, "Kubernetes %s is included in this build of slipway.", r.Version)
+				return printLine(w, "Kubernetes %s is included in this build of slipway.", r.Version)
 			case !added:
-				return say(w, "Kubernetes %s is there already.", r.Version)
+				return printLine(w, "Kubernetes %s is there already.", r.Version)
 			}
-			return say(w, "Kubernetes %s was added in %.0f s and takes %s. Hosted control planes that wait for it start within seconds.", r.Version, e.Now().Sub(began).Seconds(), megabytes(r.Size))
+			return printLine(w, "Kubernetes %s was added in %.0f s and takes %s. Hosted control planes that wait for it start within seconds.", r.Version, e.Now().Sub(began).Seconds(), megabytes(r.Size))
 		})
 	}
 	return cmd

@@ -16,7 +16,7 @@ import (
 )
 
 func importCommand(e term.Env) *cobra.Command {
-	h := host{env: e}
+	h := versionsOptions{env: e}
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Add the Kubernetes version of an archive that \"versions export\" wrote",
@@ -26,12 +26,12 @@ control planes of this host run: import only what you trust, or compare it with 
 "-" reads standard input.`,
 		Example: `  slipway versions import kubernetes-v1.35.4.tar.gz
   slipway versions import kubernetes-v1.35.4.tar.gz --sha256 "$(cut -d' ' -f1 kubernetes-v1.35.4.tar.gz.sha256)"`,
-		Args: term.One("FILE"),
+		Args: term.ExactlyOneArgument("FILE"),
 	}
 	h.flag(cmd)
 	var checksum string
 	cmd.Flags().StringVar(&checksum, "sha256", "", "SHA-256 checksum of the archive in hexadecimal; another archive is refused")
-	format := term.Flag(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if sum, err := hex.DecodeString(checksum); cmd.Flags().Changed("sha256") && (err != nil || len(sum) != sha256.Size) {
 			return fault.New(fault.Invalid, "Usage", "--sha256 %q is no SHA-256 checksum: write 64 hexadecimal digits", checksum)
@@ -53,24 +53,24 @@ control planes of this host run: import only what you trust, or compare it with 
 		if err != nil {
 			return err
 		}
-		return format.Print(e.Out, row{Release: r}, func(w io.Writer) error {
+		return format.Print(e.Out, versionRow{Release: r}, func(w io.Writer) error {
 			if !added {
-				return say(w, "Kubernetes %s is there already.", r.Version)
+				return printLine(w, "Kubernetes %s is there already.", r.Version)
 			}
-			return say(w, "Kubernetes %s was added and takes %s. Hosted control planes that wait for it start within seconds.", r.Version, megabytes(r.Size))
+			return printLine(w, "Kubernetes %s was added and takes %s. Hosted control planes that wait for it start within seconds.", r.Version, megabytes(r.Size))
 		})
 	}
 	return cmd
 }
 
 func exportCommand(e term.Env) *cobra.Command {
-	h := host{env: e}
+	h := versionsOptions{env: e}
 	cmd := &cobra.Command{
 		Use:   "export VERSION",
 		Short: "Write an added Kubernetes version to an archive for \"versions import\" on another host",
 		Example: `  slipway versions export v1.35.4
   slipway versions export v1.35.4 -f - | ssh other slipway versions import -`,
-		Args: term.One("VERSION"),
+		Args: term.ExactlyOneArgument("VERSION"),
 	}
 	h.flag(cmd)
 	var file string
@@ -80,7 +80,7 @@ func exportCommand(e term.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		version := versions.Name(args[0])
+		version := versions.Normalize(args[0])
 		if file == "-" {
 			return s.Export(version, e.Out)
 		}
@@ -90,7 +90,7 @@ func exportCommand(e term.Env) *cobra.Command {
 		if err := exportTo(file, s, version); err != nil {
 			return err
 		}
-		return say(e.Err, "Kubernetes %s was written to %s.", version, file)
+		return printLine(e.Err, "Kubernetes %s was written to %s.", version, file)
 	}
 	return cmd
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
 )
 
-// row is a Kubernetes version in structured output.
-type row struct {
+// versionRow is a Kubernetes version in structured output.
+type versionRow struct {
 	versions.Release `json:",inline"`
 	// NodeImage is the size of its node image in bytes; 0: there is none, or Docker is unreachable.
 	NodeImage int64 `json:"nodeImageSizeBytes,omitempty"`
@@ -27,15 +27,15 @@ type row struct {
 	Users []string `json:"usedBy,omitempty"`
 }
 
-func listCommand(e term.Env) *cobra.Command {
-	h := host{env: e}
+func versionsListCommand(e term.Env) *cobra.Command {
+	h := versionsOptions{env: e}
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the Kubernetes versions that this host can run, and what runs them",
 		Args:  cobra.NoArgs,
 	}
 	h.flag(cmd)
-	format := term.Flag(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		s, dir, err := h.store()
 		if err != nil {
@@ -50,7 +50,7 @@ func listCommand(e term.Env) *cobra.Command {
 			return err
 		}
 		rows := rowsOf(all, planes, nodeImages(cmd.Context()))
-		return format.Print(e.Out, rows, func(w io.Writer) error { return text(w, rows, e.Now()) })
+		return format.Print(e.Out, rows, func(w io.Writer) error { return printVersions(w, rows, e.Now()) })
 	}
 	return cmd
 }
@@ -75,10 +75,10 @@ func nodeImages(ctx context.Context) map[string]int64 {
 	return out
 }
 
-func rowsOf(all []versions.Release, planes []supervisor.Status, images map[string]int64) []row {
-	rows := []row{}
+func rowsOf(all []versions.Release, planes []supervisor.Status, images map[string]int64) []versionRow {
+	rows := []versionRow{}
 	for _, r := range all {
-		rows = append(rows, row{Release: r, NodeImage: images[r.Version], Users: usersOf(r.Version, planes)})
+		rows = append(rows, versionRow{Release: r, NodeImage: images[r.Version], Users: usersOf(r.Version, planes)})
 	}
 	return rows
 }
@@ -95,7 +95,7 @@ func usersOf(version string, planes []supervisor.Status) []string {
 	return out
 }
 
-func text(w io.Writer, rows []row, now time.Time) error {
+func printVersions(w io.Writer, rows []versionRow, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "VERSION\tCONTROL PLANE\tNODE IMAGE\tADDED\tUSED BY")
 	for _, r := range rows {
@@ -112,7 +112,7 @@ func text(w io.Writer, rows []row, now time.Time) error {
 		if !r.Added.IsZero() {
 			added = duration.HumanDuration(now.Sub(r.Added))
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Version, plane, image, added, users(r.Users))
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Version, plane, image, added, formatUsers(r.Users))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -125,8 +125,8 @@ func text(w io.Writer, rows []row, now time.Time) error {
 	return nil
 }
 
-// users formats a list of control planes and shortens it if necessary.
-func users(all []string) string {
+// formatUsers formats a list of control planes and shortens it if necessary.
+func formatUsers(all []string) string {
 	const most = 3
 	switch {
 	case len(all) == 0:

@@ -31,7 +31,7 @@ func TestText(t *testing.T) {
 		{Name: "team-a.stopped", DesiredVersion: "v1.35.4"}, {Name: "b.one", Version: "v1.36.3"}, {Name: "c.one", Version: "v1.36.3"},
 	}
 	var out bytes.Buffer
-	if err := text(&out, rowsOf(all, planes, map[string]int64{"v1.36.3": 753_000_000}), now); err != nil {
+	if err := printVersions(&out, rowsOf(all, planes, map[string]int64{"v1.36.3": 753_000_000}), now); err != nil {
 		t.Fatal(err)
 	}
 	want := "" +
@@ -76,8 +76,8 @@ func TestSourcesAreComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !have[program] {
-		t.Errorf("%s is not among them", program)
+	if !have[programPackage] {
+		t.Errorf("%s is not among them", programPackage)
 	}
 	for dir, by := range wanted {
 		if !have[dir] {
@@ -85,7 +85,7 @@ func TestSourcesAreComplete(t *testing.T) {
 		}
 	}
 	for dir := range have {
-		if dir != program && wanted[dir] == "" {
+		if dir != programPackage && wanted[dir] == "" {
 			t.Errorf("%s is among them, and nothing imports it", dir)
 		}
 	}

@@ -64,7 +64,7 @@ func (f *Flags) Connect(e term.Env) (*Connection, error) {
 	}
 	cfg, err := loaded.ClientConfig()
 	if err != nil {
-		return nil, f.unusable(found, err)
+		return nil, f.kubeconfigError(found, err)
 	}
 	if found.Server != "" && f.Context == "" && cfg.Host != found.Server {
 		return nil, fault.New(fault.Invalid, ReasonKubeconfig,
@@ -72,17 +72,17 @@ func (f *Flags) Connect(e term.Env) (*Connection, error) {
 	}
 	namespace, _, err := loaded.Namespace()
 	if err != nil {
-		return nil, f.unusable(found, err)
+		return nil, f.kubeconfigError(found, err)
 	}
 	c, err := newClient(cfg)
 	if err != nil {
-		return nil, f.unusable(found, err)
+		return nil, f.kubeconfigError(found, err)
 	}
-	return &Connection{Client: c, Config: cfg, Namespace: namespace, DataDir: found.DataDir, RepeatFlags: f.Again(), host: cfg.Host, up: f.Up(), overlooked: found.Overlooked}, nil
+	return &Connection{Client: c, Config: cfg, Namespace: namespace, DataDir: found.DataDir, RepeatFlags: f.RepeatFlags(), host: cfg.Host, up: f.UpCommand(), overlooked: found.Overlooked}, nil
 }
 
-// WarnOverlooked prints, before a write, that KUBECONFIG contains another management cluster than the one in use.
-func (c *Connection) WarnOverlooked(e term.Env) {
+// WarnIgnoredKubeconfig prints, before a write, that KUBECONFIG contains another management cluster than the one in use.
+func (c *Connection) WarnIgnoredKubeconfig(e term.Env) {
 	if c.overlooked {
 		_, _ = fmt.Fprintf(e.Err, "In the management cluster of %s; KUBECONFIG names another, which --kubeconfig would use.\n", c.DataDir)
 	}
@@ -125,7 +125,7 @@ func (f *Flags) checkContext(loaded clientcmd.ClientConfig) error {
 	return fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig has no context %q; it has: %s", f.Context, strings.Join(names, ", "))
 }
 
-func (f *Flags) unusable(found Found, err error) error {
+func (f *Flags) kubeconfigError(found SelectedKubeconfig, err error) error {
 	if clientcmd.IsEmptyConfig(err) {
 		return fault.New(fault.Invalid, ReasonKubeconfig, "%s names no cluster, or is empty: name another one with --kubeconfig", strings.TrimSpace("the kubeconfig "+found.Path)).From(err)
 	}
@@ -135,8 +135,8 @@ func (f *Flags) unusable(found Found, err error) error {
 	return fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig %s cannot be used: %v", found.Path, err).From(err)
 }
 
-// groupsOf lists the API versions that could not be discovered.
-func groupsOf(failed apiutil.ErrResourceDiscoveryFailed) string {
+// failedGroups lists the API versions that could not be discovered.
+func failedGroups(failed apiutil.ErrResourceDiscoveryFailed) string {
 	var out []string
 	for version := range failed {
 		out = append(out, version.String())
@@ -149,17 +149,17 @@ func groupsOf(failed apiutil.ErrResourceDiscoveryFailed) string {
 func (c *Connection) Explain(err error) error {
 	var noKind *meta.NoKindMatchError
 	var discovery *apiutil.ErrResourceDiscoveryFailed
-	here := presenceIn(c.DataDir)
+	here := readPresence(c.DataDir)
 	switch known := fault.As(err); {
 	case known != nil && known.Kind == fault.Gone && c.overlooked:
 		return fault.New(known.Kind, known.Reason, "%s (in the management cluster of %s; KUBECONFIG names another, which --kubeconfig would use)", known.Message, c.DataDir).From(err)
 	case err == nil, known != nil, errors.Is(err, context.Canceled):
 		return err
-	case (errors.As(err, &discovery) || errors.As(err, &noKind)) && here.starts:
+	case (errors.As(err, &discovery) || errors.As(err, &noKind)) && here.isStarting:
 		return fault.New(fault.Unreachable, reasonNotReady, "%s, and does not serve all of Cluster API before it is ready: try again when \"slipway status\" shows that it runs", here.text).From(err)
 	case errors.As(err, &discovery):
 		return fault.New(fault.Invalid, reasonNotInstalled,
-			"the cluster at %s does not serve all of Cluster API (%s): run \"slipway init\" or \"slipway manager\" there first, or use --kubeconfig to name another", c.host, groupsOf(*discovery)).From(err)
+			"the cluster at %s does not serve all of Cluster API (%s): run \"slipway init\" or \"slipway manager\" there first, or use --kubeconfig to name another", c.host, failedGroups(*discovery)).From(err)
 	case errors.As(err, &noKind):
 		return fault.New(fault.Invalid, reasonNotInstalled,
 			"the cluster at %s is not a management cluster: it does not have the kind %s; use --kubeconfig or --kubeconfig-context to name another", c.host, noKind.GroupKind).From(err)

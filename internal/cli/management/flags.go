@@ -47,15 +47,15 @@ type Flags struct {
 	Namespace string
 }
 
-// Add adds the flags to a command for namespaced objects.
-func Add(flags *pflag.FlagSet) *Flags {
-	f := AddClusterScoped(flags)
+// AddFlags adds the flags to a command for namespaced objects.
+func AddFlags(flags *pflag.FlagSet) *Flags {
+	f := AddClusterScopedFlags(flags)
 	flags.StringVarP(&f.Namespace, "namespace", "n", "", "namespace of the cluster (default: that of the context)")
 	return f
 }
 
-// AddClusterScoped adds the flags, except the namespace, to a command.
-func AddClusterScoped(flags *pflag.FlagSet) *Flags {
+// AddClusterScopedFlags adds the flags, except the namespace, to a command.
+func AddClusterScopedFlags(flags *pflag.FlagSet) *Flags {
 	f := &Flags{}
 	flags.StringVar(&f.Kubeconfig, KubeconfigFlag, "", KubeconfigUsage)
 	flags.StringVar(&f.Context, "kubeconfig-context", "", "context in the kubeconfig (default: its current one)")
@@ -63,8 +63,8 @@ func AddClusterScoped(flags *pflag.FlagSet) *Flags {
 	return f
 }
 
-// Found is the kubeconfig that the flags select.
-type Found struct {
+// SelectedKubeconfig is the kubeconfig that the flags select.
+type SelectedKubeconfig struct {
 	// Path is the path of the kubeconfig; empty: the loading rules of kubectl.
 	Path string
 	// DataDir is set if the kubeconfig belongs to a data directory.
@@ -78,39 +78,39 @@ type Found struct {
 }
 
 // Find returns the kubeconfig that the flags select.
-func (f *Flags) Find(e term.Env) (Found, error) {
+func (f *Flags) Find(e term.Env) (SelectedKubeconfig, error) {
 	if f.Kubeconfig != "" {
-		return Found{Path: f.Kubeconfig}, nil
+		return SelectedKubeconfig{Path: f.Kubeconfig}, nil
 	}
 	dir, err := e.DataDir(f.DataDir)
 	if err != nil {
-		return Found{}, err
+		return SelectedKubeconfig{}, err
 	}
-	if e.Program == term.Clusterctl && f.DataDir == "" && named(e) != "" {
-		if !usual(e) {
-			return Found{}, fault.New(fault.Invalid, ReasonKubeconfig, "KUBECONFIG names %s, which does not exist", named(e))
+	if e.Program == term.Clusterctl && f.DataDir == "" && kubeconfigVariable(e) != "" {
+		if !hasDefaultKubeconfig(e) {
+			return SelectedKubeconfig{}, fault.New(fault.Invalid, ReasonKubeconfig, "KUBECONFIG names %s, which does not exist", kubeconfigVariable(e))
 		}
-		return Found{}, nil
+		return SelectedKubeconfig{}, nil
 	}
 	_, err = os.Stat(dir.Kubeconfig())
 	if err == nil {
-		return Found{Path: dir.Kubeconfig(), DataDir: string(dir), Overlooked: named(e) != "" && named(e) != dir.Kubeconfig()}, nil
+		return SelectedKubeconfig{Path: dir.Kubeconfig(), DataDir: string(dir), Overlooked: kubeconfigVariable(e) != "" && kubeconfigVariable(e) != dir.Kubeconfig()}, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return Found{}, fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig of the management cluster cannot be read").From(err)
+		return SelectedKubeconfig{}, fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig of the management cluster cannot be read").From(err)
 	}
 	switch of := managerOf(dir); {
 	case f.DataDir == "" || of.ManagerOf == "":
 	case of.Kubeconfig == "":
-		return Found{}, fault.New(fault.Invalid, ReasonKubeconfig, "%s is the data directory of a manager of %s: name the kubeconfig of that cluster with --kubeconfig", dir, of.ManagerOf)
+		return SelectedKubeconfig{}, fault.New(fault.Invalid, ReasonKubeconfig, "%s is the data directory of a manager of %s: name the kubeconfig of that cluster with --kubeconfig", dir, of.ManagerOf)
 	default:
-		return Found{Path: of.Kubeconfig, Context: of.Context, Server: of.ManagerOf}, nil
+		return SelectedKubeconfig{Path: of.Kubeconfig, Context: of.Context, Server: of.ManagerOf}, nil
 	}
-	if f.DataDir != "" || !usual(e) {
-		return Found{}, fault.New(fault.Unreachable, ReasonNotRunning,
-			"no management cluster has been started in %s; \"%s\" starts it", dir, f.Up())
+	if f.DataDir != "" || !hasDefaultKubeconfig(e) {
+		return SelectedKubeconfig{}, fault.New(fault.Unreachable, ReasonNotRunning,
+			"no management cluster has been started in %s; \"%s\" starts it", dir, f.UpCommand())
 	}
-	return Found{}, nil
+	return SelectedKubeconfig{}, nil
 }
 
 // managerOf returns the "slipway manager" that uses the directory, even if it is not running, because its management
@@ -123,12 +123,12 @@ func managerOf(dir datadir.Dir) datadir.Holder {
 	return state.Holder
 }
 
-// named returns the value of KUBECONFIG.
-func named(e term.Env) string { return e.Getenv(clientcmd.RecommendedConfigPathEnvVar) }
+// kubeconfigVariable returns the value of KUBECONFIG.
+func kubeconfigVariable(e term.Env) string { return e.Getenv(clientcmd.RecommendedConfigPathEnvVar) }
 
-// usual reports whether the loading rules of kubectl find an existing kubeconfig.
-func usual(e term.Env) bool {
-	for _, path := range rules(e, "").Precedence {
+// hasDefaultKubeconfig reports whether the loading rules of kubectl find an existing kubeconfig.
+func hasDefaultKubeconfig(e term.Env) bool {
+	for _, path := range loadingRules(e, "").Precedence {
 		if _, err := os.Stat(path); err == nil {
 			return true
 		}
@@ -136,12 +136,12 @@ func usual(e term.Env) bool {
 	return false
 }
 
-// rules returns the loading rules of kubectl, or rules for the given path.
-func rules(e term.Env, path string) *clientcmd.ClientConfigLoadingRules {
+// loadingRules returns the loading rules of kubectl, or rules for the given path.
+func loadingRules(e term.Env, path string) *clientcmd.ClientConfigLoadingRules {
 	if path != "" {
 		return &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}
 	}
-	if list := named(e); list != "" {
+	if list := kubeconfigVariable(e); list != "" {
 		return &clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(list)}
 	}
 	return &clientcmd.ClientConfigLoadingRules{
@@ -150,16 +150,16 @@ func rules(e term.Env, path string) *clientcmd.ClientConfigLoadingRules {
 }
 
 // load returns the client configuration of a kubeconfig.
-func (f *Flags) load(e term.Env, found Found) clientcmd.ClientConfig {
+func (f *Flags) load(e term.Env, found SelectedKubeconfig) clientcmd.ClientConfig {
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: cmp.Or(f.Context, found.Context)}
 	if f.Namespace != "" {
 		overrides.Context = clientcmdapi.Context{Namespace: f.Namespace}
 	}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules(e, found.Path), overrides)
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(loadingRules(e, found.Path), overrides)
 }
 
-// Again returns the flags that select the management cluster, for printed commands.
-func (f *Flags) Again() string {
+// RepeatFlags returns the flags that select the management cluster, for printed commands.
+func (f *Flags) RepeatFlags() string {
 	out := ""
 	for _, flag := range [][2]string{{"--kubeconfig", f.Kubeconfig}, {"--kubeconfig-context", f.Context}, {"--data-dir", f.DataDir}} {
 		if flag[1] != "" {
@@ -169,8 +169,8 @@ func (f *Flags) Again() string {
 	return out
 }
 
-// Up returns the command that starts the management cluster that the flags select.
-func (f *Flags) Up() string {
+// UpCommand returns the command that starts the management cluster that the flags select.
+func (f *Flags) UpCommand() string {
 	if f.DataDir != "" {
 		return "slipway up -d --data-dir " + f.DataDir
 	}

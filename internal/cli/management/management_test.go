@@ -88,7 +88,7 @@ func TestFind(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			set := pflag.NewFlagSet("x", pflag.ContinueOnError)
-			flags := management.Add(set)
+			flags := management.AddFlags(set)
 			if err := set.Parse(tc.flags); err != nil {
 				t.Fatal(err)
 			}
@@ -255,7 +255,7 @@ func TestNoManager(t *testing.T) {
 				return tc.err
 			},
 		}).WithObjects(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}).Build()
-		got := (&management.Connection{Client: c}).NoManager(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"})
+		got := (&management.Connection{Client: c}).ManagerProblem(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"})
 		if (got != "") != tc.says || tc.says && !strings.Contains(got, "connection refused") {
 			t.Errorf("%s: %q", name, got)
 		}
@@ -308,13 +308,13 @@ func TestOverlookedKubeconfig(t *testing.T) {
 	of := write(t, home, "slipway", "kubeconfig")
 	for kubeconfig, want := range map[string]bool{"": false, of: false, write(t, home, "other"): true} {
 		e := environment(map[string]string{"XDG_DATA_HOME": home, "KUBECONFIG": kubeconfig})
-		c, err := management.Add(pflag.NewFlagSet("x", pflag.ContinueOnError)).Connect(e)
+		c, err := management.AddFlags(pflag.NewFlagSet("x", pflag.ContinueOnError)).Connect(e)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var said bytes.Buffer
 		e.Err = &said
-		if c.WarnOverlooked(e); strings.Contains(said.String(), "In the management cluster of "+filepath.Dir(of)+"; KUBECONFIG names another") != want || said.Len() > 0 != want {
+		if c.WarnIgnoredKubeconfig(e); strings.Contains(said.String(), "In the management cluster of "+filepath.Dir(of)+"; KUBECONFIG names another") != want || said.Len() > 0 != want {
 			t.Errorf("KUBECONFIG %q, before something is written: %q", kubeconfig, said.String())
 		}
 		err = c.Explain(fault.New(fault.Gone, "X", "there is no such thing"))

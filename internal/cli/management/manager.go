@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ObjectsOf returns list options for the objects of a manager that is limited to a namespace, a watch filter, or both.
+// ManagedObjectOptions returns list options for the objects of a manager that is limited to a namespace, a watch filter, or both.
 // An empty value sets no limit.
-func ObjectsOf(namespace, watchFilter string) []client.ListOption {
+func ManagedObjectOptions(namespace, watchFilter string) []client.ListOption {
 	var out []client.ListOption
 	if namespace != "" {
 		out = append(out, client.InNamespace(namespace))
@@ -23,11 +23,11 @@ func ObjectsOf(namespace, watchFilter string) []client.ListOption {
 	return out
 }
 
-// NoManager returns a message if no manager responds for the management cluster, or not in time. It returns an empty
+// ManagerProblem returns a message if no manager responds for the management cluster, or not in time. It returns an empty
 // string if one responds or this cannot be determined. It sends a dry-run create of a Cluster like this one to the API
 // server, because the manager serves the webhooks of Clusters. Updates are unsuitable: webhooks are not called for
 // changes that match no rule. Without a name it creates a generic Cluster in the namespace.
-func (c *Connection) NoManager(ctx context.Context, key client.ObjectKey) string {
+func (c *Connection) ManagerProblem(ctx context.Context, key client.ObjectKey) string {
 	like := &clusterv1.Cluster{}
 	switch err := c.Client.Get(ctx, key, like); {
 	case key.Name == "": // no Cluster to imitate
@@ -40,13 +40,13 @@ func (c *Connection) NoManager(ctx context.Context, key client.ObjectKey) string
 	if err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
 		return ""
 	}
-	return managerProblem(presenceIn(c.DataDir), err)
+	return managerProblem(readPresence(c.DataDir), err)
 }
 
 // managerProblem returns the reason why a webhook of the manager does not respond. A slow manager is not reported as absent.
 func managerProblem(p presence, err error) string {
 	switch {
-	case p.starts:
+	case p.isStarting:
 		return p.text + ", and nothing happens before it is ready; \"slipway status\" shows how far it is"
 	case p.text != "":
 		return p.text + fmt.Sprintf(" and did not answer: this host is busy, or the manager hangs; \"slipway status\" shows which: %v", err)

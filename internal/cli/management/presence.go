@@ -11,12 +11,12 @@ import (
 type presence struct {
 	// text is the state as a sentence without a period. It is empty if nothing is running or the state is unknown.
 	text string
-	// starts is true while the management cluster or its manager is starting.
-	starts bool
+	// isStarting is true while the management cluster or its manager is starting.
+	isStarting bool
 }
 
-// presenceIn reads the state from a data directory.
-func presenceIn(dir string) presence {
+// readPresence reads the state from a data directory.
+func readPresence(dir string) presence {
 	if dir == "" {
 		return presence{}
 	}

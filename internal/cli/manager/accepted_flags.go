@@ -17,12 +17,12 @@ func bindAccepted(f *pflag.FlagSet) {
 		f.Bool("log-"+format+"-split-stream", false, "accepted without effect: the log is one stream")
 		size := &resource.QuantityValue{}
 		f.Var(size, "log-"+format+"-info-buffer-size", "accepted without effect: the log is not buffered")
-		hide(f, "log-"+format+"-split-stream", "log-"+format+"-info-buffer-size")
+		hideFlags(f, "log-"+format+"-split-stream", "log-"+format+"-info-buffer-size")
 	}
-	hide(f, "log-flush-frequency", "vmodule", "etcd-client-log-level")
+	hideFlags(f, "log-flush-frequency", "vmodule", "etcd-client-log-level")
 }
 
-func hide(f *pflag.FlagSet, names ...string) {
+func hideFlags(f *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		f.Lookup(name).Hidden = true
 	}

@@ -14,16 +14,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// firstReach is the delay before a start is retried after the connection to the API server was lost. It doubles up to
-// longestReach.
-const firstReach, longestReach = time.Second, 30 * time.Second
+// minRetryDelay is the delay before a start is retried after the connection to the API server was lost. It doubles up to
+// maxRetryDelay.
+const minRetryDelay, maxRetryDelay = time.Second, 30 * time.Second
 
-// ended is the result of a manager that had started its controllers; its error may be nil.
-type ended struct{ error }
+// managerResult is the result of a manager that had started its controllers; its error may be nil.
+type managerResult struct{ error }
 
-// checkReached fails if the API server is unreachable. At the first request this probably means that the address is
+// checkReachable fails if the API server is unreachable. At the first request this probably means that the address is
 // wrong.
-func checkReached(access *rest.Config) error {
+func checkReachable(access *rest.Config) error {
 	client, err := discovery.NewDiscoveryClientForConfig(access)
 	if err != nil {
 		return fmt.Errorf("connecting to the management cluster: %w", err)
@@ -34,12 +34,12 @@ func checkReached(access *rest.Config) error {
 	return nil
 }
 
-// untilReached starts the manager. If the API server was reachable but the connection is lost during the start, it
+// retryUntilReachable starts the manager. If the API server was reachable but the connection is lost during the start, it
 // retries, because the API server may be restarting or its host may be busy.
-func untilReached(ctx context.Context, log logr.Logger, start func() error) error {
-	for d := firstReach; ; d = min(2*d, longestReach) {
+func retryUntilReachable(ctx context.Context, log logr.Logger, start func() error) error {
+	for d := minRetryDelay; ; d = min(2*d, maxRetryDelay) {
 		err := start()
-		if done := (ended{}); errors.As(err, &done) {
+		if done := (managerResult{}); errors.As(err, &done) {
 			return done.error
 		}
 		if err == nil || ctx.Err() != nil || fault.KindOf(err) != fault.Unreachable || fault.As(err) != nil {

@@ -21,13 +21,13 @@ func TestUntilReached(t *testing.T) {
 		starts []error
 		want   error
 	}{
-		"lost twice":      {[]error{lost, lost, ended{nil}}, nil},
+		"lost twice":      {[]error{lost, lost, managerResult{nil}}, nil},
 		"another error":   {[]error{lost, wrong}, wrong},
-		"lost at the end": {[]error{ended{lost}}, lost},
+		"lost at the end": {[]error{managerResult{lost}}, lost},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began, n := time.Now(), 0
-			err := untilReached(t.Context(), logr.Discard(), func() error {
+			err := retryUntilReachable(t.Context(), logr.Discard(), func() error {
 				n++
 				return test.starts[n-1]
 			})

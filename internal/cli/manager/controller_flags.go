@@ -12,14 +12,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager/migration"
 )
 
-// machinery holds the flags that apply to all controllers.
-type machinery struct {
+// controllerFlags holds the flags that apply to all controllers.
+type controllerFlags struct {
 	workload      manager.Workload
 	skipMigration []string
 	tracing       bool
 }
 
-func (m *machinery) bind(f *pflag.FlagSet) {
+func (m *controllerFlags) bind(f *pflag.FlagSet) {
 	f.Float32Var(&m.workload.QPS, "clustercache-client-qps", 100, "requests a second to one workload cluster")
 	f.IntVar(&m.workload.Burst, "clustercache-client-burst", 200, "requests at once to one workload cluster")
 	f.IntVar(&m.workload.Concurrency, "clustercache-concurrency", 100, "workload clusters to connect to or probe at once")
@@ -29,24 +29,24 @@ func (m *machinery) bind(f *pflag.FlagSet) {
 }
 
 // complete applies the flags to the manager's configuration.
-func (m *machinery) complete(cfg *manager.Config) error {
+func (m *controllerFlags) complete(cfg *manager.Config) error {
 	var err error
 	cfg.SkipMigration, err = migration.ParsePhases(m.skipMigration)
 	cfg.Workload, cfg.Tracing = m.workload, m.tracing
 	return err
 }
 
-// preflight holds the flags for the preflight checks of MachineSets.
-type preflight struct{ checks []string }
+// preflightFlags holds the flags for the preflight checks of MachineSets.
+type preflightFlags struct{ checks []string }
 
-func (p *preflight) bind(f *pflag.FlagSet) {
+func (p *preflightFlags) bind(f *pflag.FlagSet) {
 	f.StringSliceVar(&p.checks, "machineset-preflight-checks", []string{string(clusterv1.MachineSetPreflightCheckAll)},
 		"checks to make before a MachineSet makes or replaces Machines: ControlPlaneIsStable, ControlPlaneVersionSkew, "+
 			"KubeadmVersionSkew, KubernetesVersionSkew, or All")
 }
 
 // complete applies the flags to the manager's configuration.
-func (p *preflight) complete(cfg *manager.Config) error {
+func (p *preflightFlags) complete(cfg *manager.Config) error {
 	known := append(machineset.Checks(), clusterv1.MachineSetPreflightCheckAll)
 	for _, text := range p.checks {
 		check := clusterv1.MachineSetPreflightCheck(text)

@@ -11,7 +11,7 @@ import (
 
 func TestPreflightFlag(t *testing.T) { // MS-17
 	cfg := manager.Config{}
-	p := preflight{checks: []string{"KubeadmVersionSkew", "ControlPlaneIsStable"}}
+	p := preflightFlags{checks: []string{"KubeadmVersionSkew", "ControlPlaneIsStable"}}
 	if err := p.complete(&cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func TestPreflightFlag(t *testing.T) { // MS-17
 	if diff := cmp.Diff(want, cfg.MachineSets.Preflight); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	p = preflight{checks: []string{"KubeadmVersion"}}
+	p = preflightFlags{checks: []string{"KubeadmVersion"}}
 	if err := p.complete(&cfg); err == nil {
 		t.Error("a check that there is not was accepted")
 	}

@@ -87,21 +87,21 @@ const reasonNoCluster = "NoManagementCluster"
 func (o *options) command(e term.Env) string {
 	words := []string{"slipway", "manager"}
 	if o.kubeconfig == "" && e.Getenv("KUBECONFIG") != "" {
-		words = append([]string{"KUBECONFIG=" + quoted(e.Getenv("KUBECONFIG"))}, words...)
+		words = append([]string{"KUBECONFIG=" + shellQuote(e.Getenv("KUBECONFIG"))}, words...)
 	}
 	for _, f := range o.set {
 		value := f.Value.String()
 		if list, isList := f.Value.(pflag.SliceValue); isList {
 			value = strings.Join(list.GetSlice(), ",")
 		}
-		words = append(words, quoted("--"+f.Name+"="+value))
+		words = append(words, shellQuote("--"+f.Name+"="+value))
 	}
 	return strings.Join(words, " ")
 }
 
-// withLast adds the command line of the last manager with the same data directory to an error about a missing
+// addLastCommand adds the command line of the last manager with the same data directory to an error about a missing
 // management cluster.
-func (o *options) withLast(e term.Env, err error) error {
+func (o *options) addLastCommand(e term.Env, err error) error {
 	known := fault.As(err)
 	if known == nil || known.Reason != reasonNoCluster || o.dataDir == "" {
 		return err
@@ -117,8 +117,8 @@ func (o *options) withLast(e term.Env, err error) error {
 	return fault.New(fault.Invalid, reasonNoCluster, "%s; the last manager of %s was started with: %s", known.Message, dir, state.Holder.Command)
 }
 
-// withoutRights adds a reference to the required rights to a Forbidden error.
-func withoutRights(err error) error {
+// addRightsHint adds a reference to the required rights to a Forbidden error.
+func addRightsHint(err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
@@ -148,11 +148,11 @@ func (o *options) diagnosticsPort() string {
 	return port
 }
 
-// plain contains the characters that need no quoting in a shell.
-const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%"
+// unquotedCharacters contains the characters that need no quoting in a shell.
+const unquotedCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%"
 
-func quoted(word string) string {
-	if word != "" && strings.Trim(word, plain) == "" {
+func shellQuote(word string) string {
+	if word != "" && strings.Trim(word, unquotedCharacters) == "" {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

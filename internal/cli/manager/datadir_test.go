@@ -72,23 +72,23 @@ func TestHints(t *testing.T) {
 	}
 	e := term.Env{Getenv: func(string) string { return "" }}
 	missing := fault.New(fault.Invalid, reasonNoCluster, "no management cluster")
-	if got := (&options{dataDir: string(h.Dir)}).withLast(e, missing); !strings.HasSuffix(got.Error(), "was started with: slipway manager --kubeconfig=k") {
+	if got := (&options{dataDir: string(h.Dir)}).addLastCommand(e, missing); !strings.HasSuffix(got.Error(), "was started with: slipway manager --kubeconfig=k") {
 		t.Errorf("%v", got)
 	}
 	other := errors.New("other")
 	for _, o := range []*options{{}, {dataDir: t.TempDir()}} {
-		if got := o.withLast(e, missing); got != error(missing) {
+		if got := o.addLastCommand(e, missing); got != error(missing) {
 			t.Errorf("%v", got)
 		}
 	}
-	if got := (&options{dataDir: string(h.Dir)}).withLast(e, other); got != other {
+	if got := (&options{dataDir: string(h.Dir)}).addLastCommand(e, other); got != other {
 		t.Errorf("%v", got)
 	}
 	forbidden := fmt.Errorf("installing: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", other))
-	if got := withoutRights(forbidden); fault.KindOf(got) != fault.Invalid || !strings.Contains(got.Error(), "--print-roles") {
+	if got := addRightsHint(forbidden); fault.KindOf(got) != fault.Invalid || !strings.Contains(got.Error(), "--print-roles") {
 		t.Errorf("%v", got)
 	}
-	if got := withoutRights(other); got != other {
+	if got := addRightsHint(other); got != other {
 		t.Errorf("%v", got)
 	}
 }

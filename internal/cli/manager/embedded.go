@@ -75,7 +75,7 @@ func embedded(ctx context.Context, e term.Env, i up.Instructions, process *manag
 // embeddedConfig returns the configuration of the manager of `slipway up`, with identities and certificates from the
 // data directory.
 func embeddedConfig(e term.Env, i up.Instructions, process *managerproc.Manager) (manager.Config, error) {
-	access, err := unlimited(i.Dir.ManagerKubeconfig())
+	access, err := unthrottledConfig(i.Dir.ManagerKubeconfig())
 	if err != nil {
 		return manager.Config{}, fmt.Errorf("reading the kubeconfig of the manager: %w", err)
 	}
@@ -96,13 +96,13 @@ func embeddedConfig(e term.Env, i up.Instructions, process *managerproc.Manager)
 		if len(set.Controllers) == 0 {
 			continue
 		}
-		if identities[set.Name], err = unlimited(i.Dir.ProviderKubeconfig(string(set.Name))); err != nil {
+		if identities[set.Name], err = unthrottledConfig(i.Dir.ProviderKubeconfig(string(set.Name))); err != nil {
 			return manager.Config{}, fmt.Errorf("reading the kubeconfig of provider %s: %w", set.Name, err)
 		}
 	}
 	level := &slog.LevelVar{}
 	return manager.Config{
-		Gates: gates, REST: access, Identities: identities, Policy: i.Policy, Work: work{process}, Crashes: work{process},
+		Gates: gates, REST: access, Identities: identities, Policy: i.Policy, Work: workReporter{process}, Crashes: workReporter{process},
 		Ready: func() { process.Ready("https://" + served) },
 		Log:   logger(e, false, level),
 		// The certificate authority of the server also issues the client certificates.
@@ -113,8 +113,8 @@ func embeddedConfig(e term.Env, i up.Instructions, process *managerproc.Manager)
 	}, nil
 }
 
-// unlimited returns a client configuration without client-side limits: the server is local and limits requests itself.
-func unlimited(kubeconfig string) (*rest.Config, error) {
+// unthrottledConfig returns a client configuration without client-side limits: the server is local and limits requests itself.
+func unthrottledConfig(kubeconfig string) (*rest.Config, error) {
 	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
@@ -123,11 +123,11 @@ func unlimited(kubeconfig string) (*rest.Config, error) {
 	return c, nil
 }
 
-// work reports the current reconciliations to the parent process.
-type work struct{ process *managerproc.Manager }
+// workReporter reports the current reconciliations to the parent process.
+type workReporter struct{ process *managerproc.Manager }
 
 // Begin implements reconciler.WorkTracker.
-func (w work) Begin(kind schema.GroupVersionKind, o client.Object) (done func(), aside time.Duration) {
+func (w workReporter) Begin(kind schema.GroupVersionKind, o client.Object) (done func(), aside time.Duration) {
 	version, name := kind.ToAPIVersionAndKind()
 	return w.process.Begin(managerproc.Subject{
 		APIVersion: version, Kind: name, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()),
@@ -135,12 +135,12 @@ func (w work) Begin(kind schema.GroupVersionKind, o client.Object) (done func(),
 }
 
 // Decoding implements workload.Crashes.
-func (w work) Decoding(cluster client.ObjectKey) workload.DecodingMemory {
+func (w workReporter) Decoding(cluster client.ObjectKey) workload.DecodingMemory {
 	return w.process.Decode(subjectOf(cluster))
 }
 
 // SuspendedUntil implements workload.Crashes.
-func (w work) SuspendedUntil(cluster client.ObjectKey) time.Time {
+func (w workReporter) SuspendedUntil(cluster client.ObjectKey) time.Time {
 	return w.process.SuspendedUntil(subjectOf(cluster))
 }
 

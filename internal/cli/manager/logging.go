@@ -20,19 +20,19 @@ const (
 	jsonFormat = "json"
 )
 
-// logging holds the logging flags.
-type logging struct {
+// loggingFlags holds the logging flags.
+type loggingFlags struct {
 	format    string
 	verbosity int
 }
 
-func (l *logging) bind(f *pflag.FlagSet) {
+func (l *loggingFlags) bind(f *pflag.FlagSet) {
 	f.IntVarP(&l.verbosity, "v", "v", 2, "how much to log: 0 to 10, where more than 7 is 7: what comes after that is requests and responses, with the Secrets in them")
 	f.StringVar(&l.format, "logging-format", textFormat, "format of the log: text or json")
 }
 
 // complete applies the flags to the manager's configuration.
-func (l *logging) complete(e term.Env, cfg *manager.Config) error {
+func (l *loggingFlags) complete(e term.Env, cfg *manager.Config) error {
 	if l.format != textFormat && l.format != jsonFormat {
 		return fault.New(fault.Invalid, "InvalidFlag", "--logging-format: there is no format %q; use %s or %s", l.format, textFormat, jsonFormat)
 	}
@@ -59,39 +59,41 @@ func logger(e term.Env, asJSON bool, level slog.Leveler) logr.Logger {
 	if asJSON {
 		handler = slog.NewJSONHandler(e.Err, options)
 	}
-	return logr.FromSlogHandler(lazy{Handler: handler})
+	return logr.FromSlogHandler(lazyHandler{Handler: handler})
 }
 
-// lazy is a handler that formats its attributes only when it writes a line. Each reconciliation has a logger with its
+// lazyHandler is a handler that formats its attributes only when it writes a line. Each reconciliation has a logger with its
 // own attributes, and a reconciliation without changes logs nothing.
-type lazy struct {
+type lazyHandler struct {
 	slog.Handler
 	common []slog.Attr
 }
 
 // WithAttrs implements slog.Handler.
-func (l lazy) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return lazy{Handler: l.Handler, common: append(slices.Clip(l.common), attrs...)}
+func (l lazyHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return lazyHandler{Handler: l.Handler, common: append(slices.Clip(l.common), attrs...)}
 }
 
 // WithGroup implements slog.Handler.
-func (l lazy) WithGroup(name string) slog.Handler { return lazy{Handler: l.now().WithGroup(name)} }
-
-// detailed lists prefixes of frequent and rarely useful library messages at startup.
-var detailed = []string{"Starting EventSource", "Starting Controller", "Starting workers", "Adding GroupVersion ", "Skipping API "}
-
-// detail is the level of these messages, that is -v 2.
-const detail = slog.Level(-2)
-
-// Handle implements slog.Handler.
-func (l lazy) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level == slog.LevelInfo && !l.Enabled(ctx, detail) && slices.ContainsFunc(detailed, func(begin string) bool { return strings.HasPrefix(r.Message, begin) }) {
-		return nil
-	}
-	return l.now().Handle(ctx, r)
+func (l lazyHandler) WithGroup(name string) slog.Handler {
+	return lazyHandler{Handler: l.resolved().WithGroup(name)}
 }
 
-func (l lazy) now() slog.Handler {
+// detailedMessages lists prefixes of frequent and rarely useful library messages at startup.
+var detailedMessages = []string{"Starting EventSource", "Starting Controller", "Starting workers", "Adding GroupVersion ", "Skipping API "}
+
+// detailLevel is the level of these messages, that is -v 2.
+const detailLevel = slog.Level(-2)
+
+// Handle implements slog.Handler.
+func (l lazyHandler) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level == slog.LevelInfo && !l.Enabled(ctx, detailLevel) && slices.ContainsFunc(detailedMessages, func(begin string) bool { return strings.HasPrefix(r.Message, begin) }) {
+		return nil
+	}
+	return l.resolved().Handle(ctx, r)
+}
+
+func (l lazyHandler) resolved() slog.Handler {
 	if len(l.common) == 0 {
 		return l.Handler
 	}

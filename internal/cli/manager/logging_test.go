@@ -49,17 +49,17 @@ func TestLazy(t *testing.T) {
 			return out.String()
 		}
 		want := lines(func(h slog.Handler) slog.Handler { return h })
-		if diff := cmp.Diff(want, lines(func(h slog.Handler) slog.Handler { return lazy{Handler: h} })); diff != "" || want == "" {
+		if diff := cmp.Diff(want, lines(func(h slog.Handler) slog.Handler { return lazyHandler{Handler: h} })); diff != "" || want == "" {
 			t.Errorf("%s: want -, got +:\n%s", name, diff)
 		}
 	}
 	var out bytes.Buffer
-	l := slog.New(lazy{Handler: slog.NewTextHandler(&out, nil)}).With("a", 1).WithGroup("g").With("b", 2)
+	l := slog.New(lazyHandler{Handler: slog.NewTextHandler(&out, nil)}).With("a", 1).WithGroup("g").With("b", 2)
 	if l.Info("m", "c", 3); !bytes.Contains(out.Bytes(), []byte("a=1 g.b=2 g.c=3")) {
 		t.Errorf("a group: %s", out.String())
 	}
 	written := 0
-	quiet := logr.FromSlogHandler(lazy{Handler: eager{slog.NewTextHandler(&out, nil), &written}}).WithValues("a", 1).WithValues("b", 2)
+	quiet := logr.FromSlogHandler(lazyHandler{Handler: eager{slog.NewTextHandler(&out, nil), &written}}).WithValues("a", 1).WithValues("b", 2)
 	quiet.V(5).Info("nobody wants to know")
 	if written != 0 {
 		t.Errorf("attributes of a logger that says nothing were written down %d times", written)
@@ -70,7 +70,7 @@ func TestLazy(t *testing.T) {
 func TestDetailedLines(t *testing.T) {
 	for level, want := range map[slog.Level]bool{0: false, -1: false, -2: true} {
 		var out bytes.Buffer
-		l := logr.FromSlogHandler(lazy{Handler: slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level})})
+		l := logr.FromSlogHandler(lazyHandler{Handler: slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level})})
 		l.Info("Starting workers")
 		l.Info("Adding GroupVersion v1 to ResourceManager")
 		l.Info("ready")

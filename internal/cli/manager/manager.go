@@ -37,16 +37,16 @@ type options struct {
 	curves              []int32
 	qps                 float32
 	burst               int
-	logging             logging
+	logging             loggingFlags
 	concurrency         map[string]*int
 	contentionProfiling bool
 	detach              bool
-	nodes               nodes
-	machinery           machinery
-	preflight           preflight
-	pods                pods
-	configuration       provider.ConfigurationFlags
-	providers           providers
+	nodes               nodeFlags
+	machinery           controllerFlags
+	preflight           preflightFlags
+	pods                podFlags
+	configuration       provider.PolicyFlags
+	providers           providerFlags
 	// current is the current context at the start, which may change later.
 	current string
 	// since is the start time.
@@ -147,12 +147,12 @@ func (o *options) run(ctx context.Context, e term.Env) error {
 	}
 	cfg, err := o.complete(e)
 	if err != nil {
-		return o.withLast(e, err)
+		return o.addLastCommand(e, err)
 	}
 	if err := o.checkDirectory(e, cfg.REST.Host); err != nil {
 		return err
 	}
-	if err := checkRival(ctx, cfg); err != nil {
+	if err := checkOtherManager(ctx, cfg); err != nil {
 		return err
 	}
 	if err := checkPorts(ctx, cfg); err != nil {
@@ -186,13 +186,13 @@ func (o *options) run(ctx context.Context, e term.Env) error {
 	ctrl.SetLogger(cfg.Log)
 	klog.SetLogger(cfg.Log)
 	heap.Collect(heap.Manager())
-	if err := checkReached(cfg.REST); err != nil {
+	if err := checkReachable(cfg.REST); err != nil {
 		return err
 	}
-	return withoutRights(untilReached(ctx, cfg.Log, func() error {
+	return addRightsHint(retryUntilReachable(ctx, cfg.Log, func() error {
 		err := portTaken(manager.Run(ctx, cfg), cfg)
 		if started {
-			return ended{err}
+			return managerResult{err}
 		}
 		return err
 	}))

@@ -12,16 +12,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
-// leastConditionsGrace is the minimum of --remote-conditions-grace-period.
-const leastConditionsGrace = 2 * time.Minute
+// minConditionsGrace is the minimum of --remote-conditions-grace-period.
+const minConditionsGrace = 2 * time.Minute
 
-// nodes holds the flags for workload clusters and their Nodes.
-type nodes struct {
+// nodeFlags holds the flags for workload clusters and their Nodes.
+type nodeFlags struct {
 	labels, annotations              []string
 	connectionGrace, conditionsGrace time.Duration
 }
 
-func (n *nodes) bind(f *pflag.FlagSet) {
+func (n *nodeFlags) bind(f *pflag.FlagSet) {
 	f.StringSliceVar(&n.labels, "additional-sync-machine-labels", nil,
 		"regular expressions for further labels to sync from Machines to Nodes")
 	f.StringSliceVar(&n.annotations, "additional-sync-machine-annotations", nil,
@@ -33,11 +33,11 @@ func (n *nodes) bind(f *pflag.FlagSet) {
 }
 
 // complete applies the flags to the manager's configuration.
-func (n *nodes) complete(cfg *manager.Config) error {
-	if n.conditionsGrace < leastConditionsGrace || n.conditionsGrace <= n.connectionGrace {
+func (n *nodeFlags) complete(cfg *manager.Config) error {
+	if n.conditionsGrace < minConditionsGrace || n.conditionsGrace <= n.connectionGrace {
 		return fault.New(fault.Invalid, "InvalidFlag",
 			"--remote-conditions-grace-period is %s: it must be at least %s and longer than --remote-connection-grace-period, which is %s",
-			n.conditionsGrace, leastConditionsGrace, n.connectionGrace)
+			n.conditionsGrace, minConditionsGrace, n.connectionGrace)
 	}
 	var err error
 	if cfg.Machines.SyncLabels, err = expressions("--additional-sync-machine-labels", n.labels); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
-func newFlagSet(n *nodes) *pflag.FlagSet {
+func newFlagSet(n *nodeFlags) *pflag.FlagSet {
 	f := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	n.bind(f)
 	return f
@@ -32,7 +32,7 @@ func TestNodeFlags(t *testing.T) { // MA-11, MA-12, MA-20, CL-23
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var n nodes
+			var n nodeFlags
 			if err := newFlagSet(&n).Parse(tc.args); err != nil {
 				t.Fatal(err)
 			}
@@ -43,7 +43,7 @@ func TestNodeFlags(t *testing.T) { // MA-11, MA-12, MA-20, CL-23
 			}
 		})
 	}
-	var n nodes
+	var n nodeFlags
 	if err := newFlagSet(&n).Parse([]string{"--additional-sync-machine-labels=^a/,^b/", "--additional-sync-machine-annotations=^c/"}); err != nil {
 		t.Fatal(err)
 	}

@@ -23,14 +23,14 @@ import (
 // leaseReadsPerRetry is the number of lease reads per retry period of leader election.
 const leaseReadsPerRetry = 4
 
-// checkRival fails if another manager runs the same providers, because both would reconcile every object.
+// checkOtherManager fails if another manager runs the same providers, because both would reconcile every object.
 //
 // A manager of the reference implementation is detected by its webhooks, whether it is running or not: while they are
 // installed, the API server calls them for each write, so nothing would work without it either. A manager of Slipway is
 // detected by webhooks that respond. Managers with leader election, or limited to a namespace or a label, may share a
 // cluster. But if the lease is free, a manager that responds does not use leader election. Webhooks behind a Service
 // cannot be called from here. Read errors are ignored, because the manager encounters and reports them later.
-func checkRival(ctx context.Context, cfg manager.Config) error {
+func checkOtherManager(ctx context.Context, cfg manager.Config) error {
 	if cfg.WatchFilter != "" || len(cfg.Namespaces) > 0 {
 		return nil
 	}
@@ -42,22 +42,22 @@ func checkRival(ctx context.Context, cfg manager.Config) error {
 	if err != nil {
 		return nil
 	}
-	if err := reference(ctx, c, cfg); err != nil {
+	if err := checkReference(ctx, c, cfg); err != nil {
 		return err
 	}
 	if cfg.Webhook.CertDir != "" || cfg.LeaderElection.Enabled && !leaseIsFree(ctx, cfg) {
 		return nil
 	}
-	err = rival(ctx, c, cfg)
-	if err != nil && cfg.LeaderElection.Enabled && !staysFree(ctx, cfg) {
+	err = checkManagerResponds(ctx, c, cfg)
+	if err != nil && cfg.LeaderElection.Enabled && !leaseStaysFree(ctx, cfg) {
 		return nil
 	}
 	return err
 }
 
-// staysFree reports whether the lease remains free for a while. With leader election, another manager acquires it after
+// leaseStaysFree reports whether the lease remains free for a while. With leader election, another manager acquires it after
 // a leader is lost. A lease that is renewed meanwhile is held, regardless of clock differences.
-func staysFree(ctx context.Context, cfg manager.Config) bool {
+func leaseStaysFree(ctx context.Context, cfg manager.Config) bool {
 	retry := cmp.Or(cfg.LeaderElection.Retry, 2*time.Second)
 	var before *coordinationv1.LeaseSpec // the first successful read
 	for range leaseReadsPerRetry*3 + 1 {
@@ -76,9 +76,9 @@ func staysFree(ctx context.Context, cfg manager.Config) bool {
 	return true
 }
 
-// reference fails if the reference implementation of a provider is installed. Leader election does not help, because it
+// checkReference fails if the reference implementation of a provider is installed. Leader election does not help, because it
 // uses another lease.
-func reference(ctx context.Context, c client.Reader, cfg manager.Config) error {
+func checkReference(ctx context.Context, c client.Reader, cfg manager.Config) error {
 	for _, set := range cfg.Policy.Sets() {
 		if set.ReferenceWebhookName == "" {
 			continue
@@ -97,13 +97,13 @@ func reference(ctx context.Context, c client.Reader, cfg manager.Config) error {
 	return nil
 }
 
-func rival(ctx context.Context, c client.Reader, cfg manager.Config) error {
-	silent := map[string]bool{}                                    // several providers share one address
-	for _, p := range webhook.Find(ctx, c, cfg.WebhookAddress()) { // including this manager's address, where it does not serve yet
+func checkManagerResponds(ctx context.Context, c client.Reader, cfg manager.Config) error {
+	silent := map[string]bool{}                                                   // several providers share one address
+	for _, p := range webhook.FindCurrentWebhooks(ctx, c, cfg.WebhookAddress()) { // including this manager's address, where it does not serve yet
 		if silent[p.Host] {
 			continue
 		}
-		if silent[p.Host] = true; p.Answers(ctx) {
+		if silent[p.Host] = true; p.Responds(ctx) {
 			return fault.New(fault.Invalid, "AnotherManager",
 				"another manager runs provider %s of this management cluster: its webhooks answer at %s, with the certificate that the API server expects. Stop that manager first, start both with --leader-elect, name with --providers those that it does not run, or give each objects of its own with --namespace or --watch-filter", p.Set.Name, p.Host)
 		}

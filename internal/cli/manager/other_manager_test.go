@@ -76,7 +76,7 @@ func TestRival(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = rival(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(config).Build(), c.cfg)
+		err = checkManagerResponds(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(config).Build(), c.cfg)
 		if (err != nil) != c.says || err != nil && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), other.Addr().String())) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -85,7 +85,7 @@ func TestRival(t *testing.T) {
 	elected.REST = &rest.Config{Host: "https://127.0.0.1:1"} // its lease cannot be read: someone may hold it
 	elected.LeaderElection.Enabled, filtered.WatchFilter, limited.Namespaces = true, "blue", []string{"team-a"}
 	for name, cfg := range map[string]manager.Config{"elects a leader": elected, "has a label": filtered, "has a namespace": limited} {
-		if err := checkRival(t.Context(), cfg); err != nil {
+		if err := checkOtherManager(t.Context(), cfg); err != nil {
 			t.Errorf("a manager that %s: %v", name, err)
 		}
 	}
@@ -115,7 +115,7 @@ func TestReferenceIsInstalled(t *testing.T) {
 	} {
 		cfg := manager.Config{Policy: policy.Default()}
 		cfg.Policy.Providers.Disabled = c.without
-		err := reference(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(installed(c.installed)).Build(), cfg)
+		err := checkReference(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(installed(c.installed)).Build(), cfg)
 		if (err != nil) != (c.want != "") || err != nil && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.installed)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}

@@ -17,17 +17,17 @@ import (
 // podsFlag enables hosted control planes in Pods.
 const podsFlag = "control-plane-pods"
 
-// unset is a flag value equivalent to an empty one. The variables of a release need it because they cannot have an
+// unsetValue is a flag value equivalent to an empty one. The variables of a release need it because they cannot have an
 // empty default in Cluster API's clusterctl.
-const unset = "-"
+const unsetValue = "-"
 
-// pods holds the flags for hosted control planes in Pods.
-type pods struct {
+// podFlags holds the flags for hosted control planes in Pods.
+type podFlags struct {
 	on                                    bool
 	serviceType, serviceHost, size, class string
 }
 
-func (p *pods) bind(f *pflag.FlagSet) {
+func (p *podFlags) bind(f *pflag.FlagSet) {
 	f.BoolVar(&p.on, podsFlag, false, "run hosted control planes as Pods, each a StatefulSet with a volume in the manager's namespace, with the image of the Pod that POD_NAME and POD_NAMESPACE name")
 	f.StringVar(&p.serviceType, statefulset.TypeFlag, string(corev1.ServiceTypeLoadBalancer), "type of the Service of a control plane in a Pod: LoadBalancer, NodePort or ClusterIP; it does not change once an endpoint is chosen")
 	f.StringVar(&p.serviceHost, statefulset.HostFlag, "", "IP address at which ports of nodes are reached, with type NodePort; default, and -: that of the node of the manager's Pod")
@@ -36,7 +36,7 @@ func (p *pods) bind(f *pflag.FlagSet) {
 }
 
 // complete validates the flags and applies them to the manager's configuration.
-func (p *pods) complete(e term.Env, cfg *manager.Config) error {
+func (p *podFlags) complete(e term.Env, cfg *manager.Config) error {
 	if !p.on {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (p *pods) complete(e term.Env, cfg *manager.Config) error {
 		Namespace: e.Getenv("POD_NAMESPACE"), Pod: e.Getenv("POD_NAME"), Version: buildinfo.Kubernetes(),
 		Service: statefulset.Service{Type: corev1.ServiceType(p.serviceType)},
 	}
-	if p.class != unset {
+	if p.class != unsetValue {
 		s.Volume.Class = p.class
 	}
 	if s.Namespace == "" || s.Pod == "" {
@@ -54,7 +54,7 @@ func (p *pods) complete(e term.Env, cfg *manager.Config) error {
 	if s.Volume.Size, err = resource.ParseQuantity(p.size); err != nil || s.Volume.Size.Sign() <= 0 {
 		return fault.New(fault.Invalid, "InvalidFlag", "--%s=%s is not a size like 8Gi", statefulset.SizeFlag, p.size)
 	}
-	if p.serviceHost != "" && p.serviceHost != unset {
+	if p.serviceHost != "" && p.serviceHost != unsetValue {
 		if s.Service.Host, err = netip.ParseAddr(p.serviceHost); err != nil {
 			return fault.New(fault.Invalid, "InvalidFlag", "--%s=%s is not an IP address", statefulset.HostFlag, p.serviceHost)
 		}

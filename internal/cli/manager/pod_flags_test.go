@@ -34,7 +34,7 @@ func TestPodsFlags(t *testing.T) {
 		"size":        {"", []string{"--control-plane-pods", "--control-plane-volume-size=big"}, inPod, false, false},
 		"nothing big": {"", []string{"--control-plane-pods", "--control-plane-volume-size=0"}, inPod, false, false},
 	} {
-		var p pods
+		var p podFlags
 		f := pflag.NewFlagSet("test", pflag.ContinueOnError)
 		p.bind(f)
 		if err := f.Parse(test.args); err != nil {

@@ -16,7 +16,7 @@ import (
 
 // portTaken adds the flag that changes the address to an error about a port that another process uses.
 func portTaken(err error, cfg manager.Config) error {
-	failed := listening(err)
+	failed := listenError(err)
 	if failed == nil || failed.Addr == nil || !errors.Is(failed, syscall.EADDRINUSE) {
 		return err
 	}
@@ -35,9 +35,9 @@ func portTaken(err error, cfg manager.Config) error {
 	return err
 }
 
-// listening returns the listen error that stopped the manager, even if it is combined with errors about components that
+// listenError returns the listen error that stopped the manager, even if it is combined with errors about components that
 // did not stop in time; nil: there is none.
-func listening(err error) *net.OpError {
+func listenError(err error) *net.OpError {
 	var failed *net.OpError
 	if errors.As(err, &failed) {
 		return failed
@@ -47,7 +47,7 @@ func listening(err error) *net.OpError {
 		return nil
 	}
 	for _, one := range all.Errors() {
-		if failed := listening(one); failed != nil {
+		if failed := listenError(one); failed != nil {
 			return failed
 		}
 	}

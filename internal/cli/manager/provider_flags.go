@@ -16,24 +16,24 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// providers holds the flags that select providers.
-type providers struct {
+// providerFlags holds the flags that select providers.
+type providerFlags struct {
 	only  []string
 	print bool
 }
 
-func (p *providers) bind(f *pflag.FlagSet) {
+func (p *providerFlags) bind(f *pflag.FlagSet) {
 	f.StringSliceVar(&p.only, "providers", nil, "run only these: "+providerset.List(providerset.Names())+"; default: all that the configuration file does not disable")
 	f.BoolVar(&p.print, "print-roles", false, "print the namespace, roles and bindings that the manager of these providers needs, and do nothing else")
 }
 
 // read returns the operator's configuration, in which all other providers are disabled.
-func (p *providers) read(file *provider.ConfigurationFlags) (policy.Configuration, error) {
+func (p *providerFlags) read(file *provider.PolicyFlags) (policy.Configuration, error) {
 	c, err := file.Read()
 	if err != nil || len(p.only) == 0 {
 		return c, err
 	}
-	only, err := provider.Providers("--providers", p.only)
+	only, err := provider.ParseProviders("--providers", p.only)
 	if err != nil {
 		return c, err
 	}
@@ -66,12 +66,12 @@ func ineffective(given []string, c policy.Configuration) map[string]providerset.
 
 // printRoles prints the objects that an administrator applies before the manager starts; planes is true if hosted
 // control planes run as Pods.
-func (p *providers) printRoles(e term.Env, file *provider.ConfigurationFlags, planes bool) error {
+func (p *providerFlags) printRoles(e term.Env, file *provider.PolicyFlags, planes bool) error {
 	c, err := p.read(file)
 	if err != nil {
 		return err
 	}
-	objects, err := rbac.Objects(rbac.Rights{Sets: c.Sets(), Planes: planes})
+	objects, err := rbac.Objects(rbac.Rights{Sets: c.Sets(), HostedInPods: planes})
 	if err != nil {
 		return err
 	}

@@ -38,8 +38,8 @@ func TestProviders(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := providers{only: tc.only}
-			got, err := p.read(&provider.ConfigurationFlags{File: tc.file})
+			p := providerFlags{only: tc.only}
+			got, err := p.read(&provider.PolicyFlags{File: tc.file})
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Fatalf("%s: error %v, want %q", tc.reason, err, tc.err)

@@ -108,7 +108,7 @@ func TestLeases(t *testing.T) {
 	}
 	elects := manager.Config{REST: server.Config, LeaderElection: manager.LeaderElection{Enabled: true, Retry: 10 * time.Millisecond}}
 	for range 20 {
-		if !staysFree(t.Context(), elects) {
+		if !leaseStaysFree(t.Context(), elects) {
 			t.Fatal("no one takes it, and it does not stay free")
 		}
 	}
@@ -133,7 +133,7 @@ func TestLeases(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if staysFree(t.Context(), elects) {
+	if leaseStaysFree(t.Context(), elects) {
 		t.Error("one that stood by has taken it, and it stays free")
 	}
 	behind, behindAgain := spec("leader", time.Hour), spec("leader", 50*time.Minute)

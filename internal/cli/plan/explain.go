@@ -32,12 +32,12 @@ for example through "kubectl port-forward".`,
   slipway explain machine/demo-workers-x2c9f -o yaml
   slipway explain localmachine/demo-workers-x2c9f -n team
   slipway explain cluster/demo --kubeconfig prod.kubeconfig --manager https://127.0.0.1:8443 --manager-ca ca.crt`,
-		Args: term.One("KIND/NAME"),
+		Args: term.ExactlyOneArgument("KIND/NAME"),
 	}
-	connection := management.Add(cmd.Flags())
+	connection := management.AddFlags(cmd.Flags())
 	cmd.Flags().Lookup("namespace").Usage = "namespace of the object (default: that of the context)"
 	flags := addFlags(cmd.Flags(), connection)
-	format := term.Flag(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		kind, name, ok := strings.Cut(args[0], "/")
 		if !ok || kind == "" || name == "" || strings.Contains(name, "/") {
@@ -47,40 +47,40 @@ for example through "kubectl port-forward".`,
 		if err != nil {
 			return err
 		}
-		o, err := find(cmd.Context(), c, kind, name)
+		o, err := findObject(cmd.Context(), c, kind, name)
 		if err != nil {
 			return c.Explain(err)
 		}
-		m, err := flags.Manager(e, c)
+		m, err := flags.newClient(e, c)
 		if err != nil {
 			return err
 		}
-		last, err := m.Plans(cmd.Context(), o)
+		last, err := m.readPlans(cmd.Context(), o)
 		if err != nil {
 			return err
 		}
-		return format.Print(e.Out, last, func(w io.Writer) error { return text(w, shown{last, c.RepeatFlags}, e.Now()) })
+		return format.Print(e.Out, last, func(w io.Writer) error { return writeExplanation(w, explanation{last, c.RepeatFlags}, e.Now()) })
 	}
 	return cmd
 }
 
-// object identifies the object of a plan.
-type object struct {
+// objectReference identifies the object of a plan.
+type objectReference struct {
 	kind schema.GroupKind
 	key  client.ObjectKey
 }
 
-// find reads the object of an argument, to distinguish an object that does not exist from one without a plan.
-func find(ctx context.Context, c *management.Connection, kind, name string) (object, error) {
+// findObject reads the object of an argument, to distinguish an object that does not exist from one without a plan.
+func findObject(ctx context.Context, c *management.Connection, kind, name string) (objectReference, error) {
 	kinds, err := management.NewKinds(c.Config)
 	if err != nil {
-		return object{}, err
+		return objectReference{}, err
 	}
 	mapping, err := kinds.Find(kind)
 	if err != nil {
-		return object{}, err
+		return objectReference{}, err
 	}
-	o := object{kind: mapping.GroupVersionKind.GroupKind(), key: client.ObjectKey{Name: name}}
+	o := objectReference{kind: mapping.GroupVersionKind.GroupKind(), key: client.ObjectKey{Name: name}}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		o.key.Namespace = c.Namespace
 	}
@@ -94,7 +94,7 @@ func find(ctx context.Context, c *management.Connection, kind, name string) (obj
 }
 
 // String formats the object for messages.
-func (o object) String() string {
+func (o objectReference) String() string {
 	if o.key.Namespace == "" {
 		return o.kind.Kind + " " + o.key.Name
 	}

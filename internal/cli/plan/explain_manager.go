@@ -23,14 +23,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
-// answerWithin is the timeout of requests to the manager, and maxResponseBytes the maximum size of a response in bytes.
+// requestTimeout is the timeout of requests to the manager, and maxResponseBytes the maximum size of a response in bytes.
 const (
-	answerWithin     = 15 * time.Second
+	requestTimeout   = 15 * time.Second
 	maxResponseBytes = 1 << 20
 )
 
-// Flags select the manager.
-type Flags struct {
+// managerFlags select the manager.
+type managerFlags struct {
 	// URL is the base URL of the manager's diagnostics; empty: the URL from the data directory.
 	URL string
 	// CA is the path of the certificate authority of the URL; empty: the authority of the management cluster.
@@ -41,23 +41,23 @@ type Flags struct {
 	connection *management.Flags
 }
 
-func addFlags(set *pflag.FlagSet, connection *management.Flags) *Flags {
-	f := &Flags{connection: connection}
+func addFlags(set *pflag.FlagSet, connection *management.Flags) *managerFlags {
+	f := &managerFlags{connection: connection}
 	set.StringVar(&f.URL, "manager", "", "https URL at which the manager serves diagnostics (default: that of the manager of the data directory)")
 	set.StringVar(&f.CA, "manager-ca", "", "path of the certificate authority of that URL (default: that of the management cluster)")
 	set.BoolVar(&f.Insecure, "manager-insecure", false, "trust any certificate at that URL; only for an address of this machine, such as the end of \"kubectl port-forward\"")
 	return f
 }
 
-// Manager is a running manager.
-type Manager struct {
+// managerClient is a running manager.
+type managerClient struct {
 	url    string
 	client *http.Client
 	up     string
 }
 
-// Manager returns the manager that the flags select, with the credentials of the connection. It sends no request.
-func (f *Flags) Manager(e term.Env, c *management.Connection) (*Manager, error) {
+// newClient returns the manager that the flags select, with the credentials of the connection. It sends no request.
+func (f *managerFlags) newClient(e term.Env, c *management.Connection) (*managerClient, error) {
 	address := f.URL
 	if address == "" {
 		var err error
@@ -70,7 +70,7 @@ func (f *Flags) Manager(e term.Env, c *management.Connection) (*Manager, error) 
 		return nil, fault.New(fault.Invalid, "Usage", "--manager %q is not an https URL, such as https://127.0.0.1:8443", address)
 	}
 	cfg := rest.CopyConfig(c.Config)
-	cfg.Timeout, cfg.ServerName, cfg.Proxy = answerWithin, "", nil
+	cfg.Timeout, cfg.ServerName, cfg.Proxy = requestTimeout, "", nil
 	switch {
 	case f.Insecure && !isLoopback(u.Hostname()):
 		return nil, fault.New(fault.Invalid, "Usage",
@@ -85,7 +85,7 @@ func (f *Flags) Manager(e term.Env, c *management.Connection) (*Manager, error) 
 		return nil, fault.New(fault.Invalid, "Usage", "the manager's client cannot be made: %v", err).From(err)
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Manager{url: strings.TrimSuffix(address, "/"), client: client, up: f.connection.Up()}, nil
+	return &managerClient{url: strings.TrimSuffix(address, "/"), client: client, up: f.connection.UpCommand()}, nil
 }
 
 func isLoopback(host string) bool {
@@ -95,7 +95,7 @@ func isLoopback(host string) bool {
 
 // ofDataDir returns the URL of the `slipway up` or `slipway manager` process that holds the data directory, if it
 // manages the connected cluster.
-func (f *Flags) ofDataDir(e term.Env, c *management.Connection) (string, error) {
+func (f *managerFlags) ofDataDir(e term.Env, c *management.Connection) (string, error) {
 	dir, err := e.DataDir(f.connection.DataDir)
 	if err != nil {
 		return "", err
@@ -112,7 +112,7 @@ func (f *Flags) ofDataDir(e term.Env, c *management.Connection) (string, error) 
 	case !state.Held && state.Holder.ManagerOf == c.Config.Host:
 		return "", fault.New(fault.Unreachable, "ManagerNotRunning", "the manager of %s does not run; it was started with: %s", dir, state.Holder.Command)
 	case state.Run == nil && c.DataDir != "":
-		return "", fault.New(fault.Unreachable, management.ReasonNotRunning, "nothing runs in %s; %q starts it", dir, f.connection.Up())
+		return "", fault.New(fault.Unreachable, management.ReasonNotRunning, "nothing runs in %s; %q starts it", dir, f.connection.UpCommand())
 	case state.Run == nil || state.Run.Server != c.Config.Host:
 		return "", fault.New(fault.Invalid, "ManagerUnknown",
 			"%s is not the management cluster of %s: say with --manager at which URL its manager serves diagnostics: for a \"slipway manager\" of this machine, --data-dir with its directory, for one in a Pod through \"kubectl port-forward\"",
@@ -126,10 +126,10 @@ func (f *Flags) ofDataDir(e term.Env, c *management.Connection) (string, error) 
 	return state.Run.Manager.Diagnostics, nil
 }
 
-// Plans reads the last plans of an object.
-func (m *Manager) Plans(ctx context.Context, o object) (manager.Plans, error) {
-	var last manager.Plans
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+manager.PathOf(o.kind, o.key), nil)
+// readPlans reads the last plans of an object.
+func (m *managerClient) readPlans(ctx context.Context, o objectReference) (manager.ObjectPlans, error) {
+	var last manager.ObjectPlans
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+manager.PlanPath(o.kind, o.key), nil)
 	if err != nil {
 		return last, err
 	}
@@ -167,7 +167,7 @@ func (m *Manager) Plans(ctx context.Context, o object) (manager.Plans, error) {
 }
 
 // refusal returns the error for a response that is not a plan, with the remedy.
-func refusal(at string, o object, code int, text string) error {
+func refusal(at string, o objectReference, code int, text string) error {
 	if len(text) > 300 {
 		text = text[:300] + " …"
 	}

@@ -127,16 +127,16 @@ func TestExplain(t *testing.T) {
 
 // serve is a manager's endpoint with the plans of two objects, as package manager sets it up.
 func serve(t *testing.T, config *rest.Config, api kubernetes.Interface) *httptest.Server {
-	var store manager.Store
+	var store manager.PlanStore
 	var p reconciler.Plan
 	p.WaitFor("WaitingForX", "Waiting for Secret s").For("Secret", "s").ToChange("data")
-	store.Keep(reconciler.PlanKey{Controller: "cluster", Kind: schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Cluster"}, Key: client.ObjectKey{Namespace: "default", Name: "planned"}}, p, nil)
-	store.Keep(reconciler.PlanKey{Controller: "extensionconfig", Kind: schema.GroupKind{Group: "runtime.cluster.x-k8s.io", Kind: "ExtensionConfig"}, Key: client.ObjectKey{Name: "planned"}}, reconciler.Plan{}, nil)
+	store.Store(reconciler.PlanKey{Controller: "cluster", Kind: schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Cluster"}, Key: client.ObjectKey{Namespace: "default", Name: "planned"}}, p, nil)
+	store.Store(reconciler.PlanKey{Controller: "extensionconfig", Kind: schema.GroupKind{Group: "runtime.cluster.x-k8s.io", Kind: "ExtensionConfig"}, Key: client.ObjectKey{Name: "planned"}}, reconciler.Plan{}, nil)
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM(config.CAData) {
 		t.Fatal("no authority")
 	}
-	s := httptest.NewUnstartedServer(http.Handler(&manager.Handler{Store: &store, API: api}))
+	s := httptest.NewUnstartedServer(http.Handler(&manager.PlanHandler{Store: &store, API: api}))
 	s.TLS = &tls.Config{ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: authorities}
 	s.Config.ErrorLog = nil
 	s.StartTLS()

@@ -13,42 +13,42 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// shown contains the plans of an object, and the flags that select its management cluster in printed commands.
-type shown struct {
-	manager.Plans
-	again string
+// explanation contains the plans of an object, and the flags that select its management cluster in printed commands.
+type explanation struct {
+	manager.ObjectPlans
+	repeatFlags string
 }
 
-// text prints plans as text, one paragraph for each controller.
-func text(w io.Writer, s shown, now time.Time) error {
+// writeExplanation prints plans as text, one paragraph for each controller.
+func writeExplanation(w io.Writer, s explanation, now time.Time) error {
 	var b strings.Builder
 	name := s.Name
 	if s.Namespace != "" {
 		name = s.Namespace + "/" + name
 	}
-	for i, r := range s.Plans.Plans {
+	for i, r := range s.ObjectPlans.Plans {
 		if i > 0 {
 			b.WriteString("\n")
 		}
 		fmt.Fprintf(&b, "%s %s, reconciled %s ago by controller %s\n", s.Kind, name, duration.HumanDuration(now.Sub(r.Time)), r.Controller)
-		plan(&b, s, r)
+		writeRecord(&b, s, r)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// plan prints the result of one controller.
-func plan(b *strings.Builder, s shown, r manager.Record) {
+// writeRecord prints the result of one controller.
+func writeRecord(b *strings.Builder, s explanation, r manager.PlanRecord) {
 	if len(r.Actions)+len(r.Waits)+len(r.Errors) == 0 {
 		b.WriteString("\n" + s.idle() + "\n")
 	}
-	section(b, "Actions of that reconciliation", r.Actions)
-	section(b, "It did not succeed", r.Errors)
+	writeSection(b, "Actions of that reconciliation", r.Actions)
+	writeSection(b, "It did not succeed", r.Errors)
 	if len(r.Waits) > 0 {
 		b.WriteString("\nWaits\n")
 	}
 	for _, wait := range r.Waits {
-		fmt.Fprintf(b, "  %s\n    %s\n    %s\n", wait.Reason, indent(wait.Message, "    "), ending(wait))
+		fmt.Fprintf(b, "  %s\n    %s\n    %s\n", wait.Reason, indent(wait.Message, "    "), waitEnd(wait))
 	}
 	if r.Recheck != "" {
 		fmt.Fprintf(b, "\n%s\n", nextReconciliation(r.Recheck))
@@ -57,9 +57,9 @@ func plan(b *strings.Builder, s shown, r manager.Record) {
 
 // idle returns the text for an object without actions and waits. The state of a Cluster depends on the objects below
 // it.
-func (s shown) idle() string {
+func (s explanation) idle() string {
 	if s.Kind == clusterv1.ClusterKind {
-		return fmt.Sprintf("This controller waits for nothing. What the objects beneath the Cluster wait for: slipway describe cluster %s -n %s%s", s.Name, s.Namespace, s.again)
+		return fmt.Sprintf("This controller waits for nothing. What the objects beneath the Cluster wait for: slipway describe cluster %s -n %s%s", s.Name, s.Namespace, s.repeatFlags)
 	}
 	return "There was nothing to do and nothing to wait for."
 }
@@ -81,7 +81,7 @@ func nextReconciliation(recheck string) string {
 
 const day = 24 * time.Hour
 
-func section(b *strings.Builder, title string, lines []string) {
+func writeSection(b *strings.Builder, title string, lines []string) {
 	if len(lines) > 0 {
 		fmt.Fprintf(b, "\n%s\n", title)
 	}
@@ -92,8 +92,8 @@ func section(b *strings.Builder, title string, lines []string) {
 
 func indent(text, by string) string { return strings.ReplaceAll(text, "\n", "\n"+by) }
 
-// ending describes what ends a wait.
-func ending(w reconciler.Wait) string {
+// waitEnd describes what ends a wait.
+func waitEnd(w reconciler.Wait) string {
 	var names []string
 	for _, on := range w.On {
 		name := on.Kind + " " + on.Name

@@ -17,7 +17,7 @@ import (
 
 func TestText(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	full := manager.Record{
+	full := manager.PlanRecord{
 		Controller: "machine", Time: at, Actions: []string{"cordon Node n"}, Recheck: "1s", Errors: []string{"the Node says no"},
 	}
 	var p reconciler.Plan
@@ -27,14 +27,14 @@ func TestText(t *testing.T) {
 	p.WaitFor("Secret", "Secret has no key").For("Secret", "other/ca").For("Secret", "b").UntilUserActs()
 	full.Waits = p.Waits
 	for name, tc := range map[string]struct {
-		plans manager.Plans
+		plans manager.ObjectPlans
 		want  string
 	}{
-		"idle": {manager.Plans{Kind: "ExtensionConfig", Name: "x", Plans: []manager.Record{{Controller: "extensionconfig", Time: at}}}, `ExtensionConfig x, reconciled 12s ago by controller extensionconfig
+		"idle": {manager.ObjectPlans{Kind: "ExtensionConfig", Name: "x", Plans: []manager.PlanRecord{{Controller: "extensionconfig", Time: at}}}, `ExtensionConfig x, reconciled 12s ago by controller extensionconfig
 
 There was nothing to do and nothing to wait for.
 `},
-		"two controllers": {manager.Plans{Kind: "Cluster", Namespace: "team", Name: "demo", Plans: []manager.Record{
+		"two controllers": {manager.ObjectPlans{Kind: "Cluster", Namespace: "team", Name: "demo", Plans: []manager.PlanRecord{
 			{Controller: "cluster", Time: at}, {Controller: "topology", Time: at.Add(9 * time.Second), Waits: p.Waits[1:2]},
 		}}, `Cluster team/demo, reconciled 12s ago by controller cluster
 
@@ -47,7 +47,7 @@ Waits
     Waiting for FooMachine m
     Ends when status.ready changes: FooMachine m
 `},
-		"full": {manager.Plans{Kind: "Machine", Namespace: "ns", Name: "m", Plans: []manager.Record{full}}, `Machine ns/m, reconciled 12s ago by controller machine
+		"full": {manager.ObjectPlans{Kind: "Machine", Namespace: "ns", Name: "m", Plans: []manager.PlanRecord{full}}, `Machine ns/m, reconciled 12s ago by controller machine
 
 Actions of that reconciliation
   cordon Node n
@@ -75,7 +75,7 @@ The next reconciliation comes 1s after that one, or with the next event.
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			if err := text(&out, shown{Plans: tc.plans}, at.Add(12*time.Second)); err != nil {
+			if err := writeExplanation(&out, explanation{ObjectPlans: tc.plans}, at.Add(12*time.Second)); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, out.String()); diff != "" {
@@ -104,7 +104,7 @@ func TestNextReconciliation(t *testing.T) {
 }
 
 func TestRefusal(t *testing.T) {
-	o := object{schema.GroupKind{Kind: "Machine"}, client.ObjectKey{Namespace: "ns", Name: "m"}}
+	o := objectReference{schema.GroupKind{Kind: "Machine"}, client.ObjectKey{Namespace: "ns", Name: "m"}}
 	for code, tc := range map[int]struct {
 		kind fault.Kind
 		says string

@@ -15,8 +15,8 @@ func TestAnotherVersion(t *testing.T) {
 		_, _ = w.Write([]byte(`{"kind": "Machine", "namespace": "ns", "name": "m", "waits": [{"reason": "X"}]}`))
 	}))
 	defer server.Close()
-	m := &Manager{url: server.URL, client: server.Client()}
-	if last, err := m.Plans(t.Context(), object{}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "no manager of this version") {
+	m := &managerClient{url: server.URL, client: server.Client()}
+	if last, err := m.readPlans(t.Context(), objectReference{}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "no manager of this version") {
 		t.Errorf("%+v, %v", last, err)
 	}
 }

@@ -32,17 +32,17 @@ const (
 	exitChanges = 2 // something changes, or may change
 )
 
-// exit is an error with the exit code of a printed result.
-type exit int
+// exitCode is an error with the exit code of a printed result.
+type exitCode int
 
 // Error implements error.
-func (e exit) Error() string { return "the plan has changes" }
+func (e exitCode) Error() string { return "the plan has changes" }
 
 // ExitCode returns the exit code.
-func (e exit) ExitCode() int { return int(e) }
+func (e exitCode) ExitCode() int { return int(e) }
 
-// flags holds the flag values.
-type flags struct {
+// planFlags holds the flag values.
+type planFlags struct {
 	files, deletes []string
 	offline        string
 	all, call      bool
@@ -51,7 +51,7 @@ type flags struct {
 
 // Command returns the plan command.
 func Command(e term.Env) *cobra.Command {
-	f := &flags{}
+	f := &planFlags{}
 	cmd := &cobra.Command{
 		Use:   "plan -f FILE",
 		Short: "Show what a change would do before it is made",
@@ -74,9 +74,9 @@ error and where a part of the change is refused.`,
   slipway plan -f cluster.yaml --offline copy/`,
 		Args: cobra.NoArgs,
 	}
-	connection := management.Add(cmd.Flags())
+	connection := management.AddFlags(cmd.Flags())
 	f.add(cmd.Flags())
-	format := term.Flag(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		p, err := f.plan(cmd.Context(), e, connection)
 		if err != nil {
@@ -87,16 +87,16 @@ error and where a part of the change is refused.`,
 		}
 		switch {
 		case len(p.Refused) > 0:
-			return exit(exitRefused)
+			return exitCode(exitRefused)
 		case !p.IsEmpty() || p.IsUncertain():
-			return exit(exitChanges)
+			return exitCode(exitChanges)
 		}
 		return nil
 	}
 	return cmd
 }
 
-func (f *flags) add(set *pflag.FlagSet) {
+func (f *planFlags) add(set *pflag.FlagSet) {
 	set.StringSliceVarP(&f.files, "filename", "f", nil, "files or folders with the objects to apply; - is the standard input")
 	set.StringSliceVar(&f.deletes, "delete", nil, "files or folders with objects to delete")
 	set.StringVar(&f.offline, "offline", "", "folder with a copy of the management cluster: its objects with their status, and the CRDs of its providers")
@@ -107,7 +107,7 @@ func (f *flags) add(set *pflag.FlagSet) {
 }
 
 // plan reads the input and runs the simulation.
-func (f *flags) plan(ctx context.Context, e term.Env, connection *management.Flags) (*slipwayplan.Plan, error) {
+func (f *planFlags) plan(ctx context.Context, e term.Env, connection *management.Flags) (*slipwayplan.Plan, error) {
 	if len(f.files)+len(f.deletes) == 0 {
 		return nil, fault.New(fault.Invalid, "Usage", "nothing is proposed: name files with -f or --delete")
 	}
@@ -126,7 +126,7 @@ func (f *flags) plan(ctx context.Context, e term.Env, connection *management.Fla
 	if err := slipwayplan.PrepareObjects(&snapshot, &change, namespace); err != nil {
 		return nil, err
 	}
-	o, err := options(e.Now())
+	o, err := simulationOptions(e.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -140,13 +140,13 @@ func (f *flags) plan(ctx context.Context, e term.Env, connection *management.Fla
 	return plan, err
 }
 
-// options returns options with the controllers and the admission of this build.
-func options(now time.Time) (slipwayplan.Options, error) {
+// simulationOptions returns options with the controllers and the admission of this build.
+func simulationOptions(now time.Time) (slipwayplan.Options, error) {
 	scheme, err := manager.NewScheme()
 	if err != nil {
 		return slipwayplan.Options{}, err
 	}
-	cfg, err := config()
+	cfg, err := managerConfig()
 	if err != nil {
 		return slipwayplan.Options{}, err
 	}
@@ -157,7 +157,7 @@ func options(now time.Time) (slipwayplan.Options, error) {
 	return slipwayplan.Options{
 		Scheme: scheme, Now: now,
 		Admission: func(live client.Reader) memory.Admission {
-			return webhook.NewJudge(webhook.Options{Gates: gates, Policy: allowed, Live: live})
+			return webhook.NewInProcessAdmission(webhook.Options{Gates: gates, Policy: allowed, Live: live})
 		},
 		Controllers: func(s reconciler.Setup, w workload.Workloads, extensions hook.Client) error {
 			return manager.AddPlanned(s, w, extensions, cfg)
@@ -165,9 +165,9 @@ func options(now time.Time) (slipwayplan.Options, error) {
 	}, nil
 }
 
-// config returns the configuration of a manager with all features that a plan supports. A disabled feature has no
+// managerConfig returns the configuration of a manager with all features that a plan supports. A disabled feature has no
 // objects, so enabling it has no effect.
-func config() (manager.Config, error) {
+func managerConfig() (manager.Config, error) {
 	gates, err := providerset.NewGates()
 	if err != nil {
 		return manager.Config{}, err
@@ -176,7 +176,7 @@ func config() (manager.Config, error) {
 }
 
 // snapshot returns the existing objects, and the namespace for proposed objects without one.
-func (f *flags) snapshot(ctx context.Context, e term.Env, connection *management.Flags, change slipwayplan.Change) (slipwayplan.Snapshot, string, error) {
+func (f *planFlags) snapshot(ctx context.Context, e term.Env, connection *management.Flags, change slipwayplan.Change) (slipwayplan.Snapshot, string, error) {
 	if f.offline != "" {
 		own, err := crds.All()
 		if err != nil {

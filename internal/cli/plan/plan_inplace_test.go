@@ -10,12 +10,12 @@ import (
 
 // An extension with the hooks of in-place updates is asked about MachineSets: the gate is one of the manager, and not known here.
 func TestInPlaceUpdates(t *testing.T) {
-	cfg, err := config()
+	cfg, err := managerConfig()
 	if err != nil || !cfg.Gates.Enabled(providerset.GateInPlaceUpdates) {
 		t.Fatalf("no Machine is updated in place in a plan: %v", err)
 	}
 	p := &page{}
-	unanswered(p, &slipwayplan.Plan{Unanswered: []slipwayplan.UnknownResponse{
+	writeUnanswered(p, &slipwayplan.Plan{Unanswered: []slipwayplan.UnknownResponse{
 		{Hook: slipwayplan.CanUpdateMachineSet, Extension: "can.ext", Objects: []string{"default/workers-1"}, Means: "it is not known"},
 	}})
 	const want = "Not asked: extension can.ext (CanUpdateMachineSet) about MachineSet default/workers-1: it is not known. Ask it with --call-extensions."

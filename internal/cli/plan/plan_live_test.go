@@ -76,7 +76,7 @@ func TestPlanIsWhatHappens(t *testing.T) { // TP-37
 	}
 	for i := range n {
 		what, changed := l.change()
-		o, err := options(time.Now())
+		o, err := simulationOptions(time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

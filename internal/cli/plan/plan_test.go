@@ -40,7 +40,7 @@ func folder(t *testing.T, manifest string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := options(at.Add(-time.Hour))
+	o, err := simulationOptions(at.Add(-time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func slipwayAt(t *testing.T, now time.Time, stdin string, args ...string) (strin
 	cmd.SetArgs(args)
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	err := cmd.ExecuteContext(t.Context())
-	var coded exit
+	var coded exitCode
 	switch {
 	case err == nil:
 		return out.String(), 0

@@ -35,13 +35,13 @@ func (p *page) line(indent int, format string, args ...any) {
 // render writes a plan as text: a block for each cluster, followed by rejected parts, waiting objects, and the summary.
 func render(w io.Writer, plan *slipwayplan.Plan, all bool) error {
 	p := &page{all: all}
-	for _, b := range alike(blocks(plan, all), all) {
+	for _, b := range mergeEqualBlocks(blocks(plan, all), all) {
 		p.WriteString(b.title() + "\n" + b.text + "\n")
 	}
-	refusals(p, plan)
-	waits(p, plan)
-	unanswered(p, plan)
-	summary(p, plan)
+	writeRefusals(p, plan)
+	writeWaits(p, plan)
+	writeUnanswered(p, plan)
+	writeSummary(p, plan)
 	_, err := io.WriteString(w, strings.TrimRight(p.String(), "\n")+"\n")
 	return err
 }
@@ -60,7 +60,7 @@ func (b block) title() string {
 	case len(b.others) == 0:
 		return "Cluster " + b.cluster
 	}
-	return fmt.Sprintf("Cluster %s, and %d more in the same way: %s", b.cluster, len(b.others), names(b.others, b.all))
+	return fmt.Sprintf("Cluster %s, and %d more in the same way: %s", b.cluster, len(b.others), formatNames(b.others, b.all))
 }
 
 // blocks returns the blocks of all clusters in order, starting with objects without a cluster.
@@ -87,12 +87,12 @@ func blocks(plan *slipwayplan.Plan, all bool) []block {
 	var out []block
 	for _, name := range order {
 		p := &page{all: all}
-		changes(p, objects[name])
+		writeChanges(p, objects[name])
 		for _, h := range hooks[name] {
-			p.line(1, "! hook %s is called: %s", h.Hook, names(h.Handlers, all))
+			p.line(1, "! hook %s is called: %s", h.Hook, formatNames(h.Handlers, all))
 		}
 		for _, r := range rollouts[name] {
-			rollout(p, r, objects[name])
+			writeRollout(p, r, objects[name])
 		}
 		out = append(out, block{cluster: name, text: p.String(), signature: signature(name, p.String(), objects[name]), all: all})
 	}
@@ -113,8 +113,8 @@ func signature(cluster, text string, objects []slipwayplan.ObjectChange) string 
 	return strings.NewReplacer(append(replace, name, "<cluster>")...).Replace(text)
 }
 
-// alike merges the blocks of clusters with the same changes.
-func alike(in []block, all bool) []block {
+// mergeEqualBlocks merges the blocks of clusters with the same changes.
+func mergeEqualBlocks(in []block, all bool) []block {
 	if all {
 		return in
 	}
@@ -132,15 +132,15 @@ func alike(in []block, all bool) []block {
 	return out
 }
 
-// ofMachine reports whether an object is a Machine or is created and deleted with one: its bootstrap config and
+// isMachineObject reports whether an object is a Machine or is created and deleted with one: its bootstrap config and
 // infrastructure, and the Secret with the bootstrap data.
-func ofMachine(o slipwayplan.ObjectChange) bool {
+func isMachineObject(o slipwayplan.ObjectChange) bool {
 	return o.Kind == "Machine" || strings.HasPrefix(o.Owner, "Machine/") || o.Kind == "Secret" && strings.HasSuffix(o.Owner, "/"+o.Name)
 }
 
-// changes writes the objects. Objects with the same changed fields share an entry. Objects that are created and deleted
+// writeChanges writes the objects. Objects with the same changed fields share an entry. Objects that are created and deleted
 // with a Machine are counted with the Machines.
-func changes(p *page, objects []slipwayplan.ObjectChange) {
+func writeChanges(p *page, objects []slipwayplan.ObjectChange) {
 	type entry struct {
 		slipwayplan.ObjectChange
 		names []string
@@ -148,7 +148,7 @@ func changes(p *page, objects []slipwayplan.ObjectChange) {
 	var entries []entry
 	at := map[string]int{}
 	for _, o := range objects {
-		if ofMachine(o) && o.Verb != slipwayplan.Update {
+		if isMachineObject(o) && o.Verb != slipwayplan.Update {
 			continue
 		}
 		text, _ := json.Marshal(o.Fields) // the fields were decoded from JSON
@@ -165,8 +165,8 @@ func changes(p *page, objects []slipwayplan.ObjectChange) {
 		if len(e.names) > 1 {
 			count = fmt.Sprintf("%d × ", len(e.names))
 		}
-		p.line(1, "%s %s%s %s", sign(e.Verb), count, e.Kind, names(e.names, p.all))
-		fields(p, e.Fields)
+		p.line(1, "%s %s%s %s", sign(e.Verb), count, e.Kind, formatNames(e.names, p.all))
+		writeFields(p, e.Fields)
 	}
 }
 
@@ -174,7 +174,7 @@ func sign(v slipwayplan.Verb) string {
 	return map[slipwayplan.Verb]string{slipwayplan.Create: "+", slipwayplan.Update: "~", slipwayplan.Delete: "-"}[v]
 }
 
-func fields(p *page, list []slipwayplan.Field) {
+func writeFields(p *page, list []slipwayplan.Field) {
 	for n, f := range list {
 		if n == maxFields && !p.all {
 			p.line(3, "… and %d more fields", len(list)-n)
@@ -182,17 +182,17 @@ func fields(p *page, list []slipwayplan.Field) {
 		}
 		switch {
 		case f.From == nil:
-			p.line(3, "+ %s: %s", f.Path, value(f.To, p.all))
+			p.line(3, "+ %s: %s", f.Path, formatValue(f.To, p.all))
 		case f.To == nil:
-			p.line(3, "- %s: %s", f.Path, value(f.From, p.all))
+			p.line(3, "- %s: %s", f.Path, formatValue(f.From, p.all))
 		default:
-			p.line(3, "%s: %s → %s", f.Path, value(f.From, p.all), value(f.To, p.all))
+			p.line(3, "%s: %s → %s", f.Path, formatValue(f.From, p.all), formatValue(f.To, p.all))
 		}
 	}
 }
 
-// value formats a value on one line.
-func value(v any, all bool) string {
+// formatValue formats a value on one line.
+func formatValue(v any, all bool) string {
 	text, ok := v.(string)
 	if !ok || strings.ContainsAny(text, "\n\t") || text == "" {
 		data, err := json.Marshal(v)
@@ -207,15 +207,15 @@ func value(v any, all bool) string {
 	return text
 }
 
-func names(list []string, all bool) string {
+func formatNames(list []string, all bool) string {
 	if len(list) <= maxNames || all {
 		return strings.Join(list, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:maxNames-1], ", "), len(list)-maxNames+1)
 }
 
-// rollout writes the changes of the Machines of an owner.
-func rollout(p *page, r slipwayplan.Rollout, objects []slipwayplan.ObjectChange) {
+// writeRollout writes the changes of the Machines of an owner.
+func writeRollout(p *page, r slipwayplan.Rollout, objects []slipwayplan.ObjectChange) {
 	replaced := min(r.Created, len(r.Deleted))
 	var what []string
 	for _, one := range []struct {
@@ -226,7 +226,7 @@ func rollout(p *page, r slipwayplan.Rollout, objects []slipwayplan.ObjectChange)
 			what = append(what, fmt.Sprintf(one.text, one.n))
 		}
 	}
-	p.line(1, "Machines of %s %s: %s%s", r.Kind, r.Name, strings.Join(what, ", "), with(objects))
+	p.line(1, "Machines of %s %s: %s%s", r.Kind, r.Name, strings.Join(what, ", "), dependentKinds(objects))
 	for n, s := range r.Steps {
 		if n >= maxSteps-1 && n < len(r.Steps)-1 && !p.all {
 			if n == maxSteps-1 {
@@ -239,14 +239,14 @@ func rollout(p *page, r slipwayplan.Rollout, objects []slipwayplan.ObjectChange)
 			do = append(do, fmt.Sprintf("create %d", s.Created))
 		}
 		if len(s.Deleted) > 0 {
-			do = append(do, "delete "+names(s.Deleted, p.all))
+			do = append(do, "delete "+formatNames(s.Deleted, p.all))
 		}
 		p.line(3, "%d. %s", n+1, strings.Join(do, ", "))
 	}
 }
 
-// with lists the kinds of objects that are created and deleted with Machines.
-func with(objects []slipwayplan.ObjectChange) string {
+// dependentKinds lists the kinds of objects that are created and deleted with Machines.
+func dependentKinds(objects []slipwayplan.ObjectChange) string {
 	var kinds []string
 	for _, o := range objects {
 		if strings.HasPrefix(o.Owner, "Machine/") && o.Verb != slipwayplan.Update && !slices.Contains(kinds, o.Kind) {
@@ -259,7 +259,7 @@ func with(objects []slipwayplan.ObjectChange) string {
 	return ", each with its " + strings.Join(kinds, " and ")
 }
 
-func refusals(p *page, plan *slipwayplan.Plan) {
+func writeRefusals(p *page, plan *slipwayplan.Plan) {
 	for _, r := range plan.Refused {
 		p.line(0, "! %s %s is refused: %s", r.Kind, r.Name, r.Message)
 	}
@@ -268,7 +268,7 @@ func refusals(p *page, plan *slipwayplan.Plan) {
 	}
 }
 
-func waits(p *page, plan *slipwayplan.Plan) {
+func writeWaits(p *page, plan *slipwayplan.Plan) {
 	if len(plan.Waits) > 0 {
 		p.line(0, "Then waiting:")
 	}
@@ -289,8 +289,8 @@ func waits(p *page, plan *slipwayplan.Plan) {
 	}
 }
 
-// unanswered lists the extensions whose responses are unknown, and the consequences.
-func unanswered(p *page, plan *slipwayplan.Plan) {
+// writeUnanswered lists the extensions whose responses are unknown, and the consequences.
+func writeUnanswered(p *page, plan *slipwayplan.Plan) {
 	for n, u := range plan.Unanswered {
 		if n == maxWaits && !p.all {
 			p.line(0, "… and %d more extensions", len(plan.Unanswered)-n)
@@ -304,9 +304,9 @@ func unanswered(p *page, plan *slipwayplan.Plan) {
 			of = "MachineSet"
 		}
 		if u.Problem == "" {
-			p.line(0, "Not asked: extension %s (%s) about %s %s: %s. Ask it with --call-extensions.", u.Extension, u.Hook, of, names(u.Objects, p.all), u.Means)
+			p.line(0, "Not asked: extension %s (%s) about %s %s: %s. Ask it with --call-extensions.", u.Extension, u.Hook, of, formatNames(u.Objects, p.all), u.Means)
 		} else {
-			p.line(0, "No answer: extension %s (%s) about %s %s: %s. So %s.", u.Extension, u.Hook, of, names(u.Objects, p.all), u.Problem, u.Means)
+			p.line(0, "No answer: extension %s (%s) about %s %s: %s. So %s.", u.Extension, u.Hook, of, formatNames(u.Objects, p.all), u.Problem, u.Means)
 		}
 	}
 	if len(plan.Unanswered) > 0 {
@@ -314,8 +314,8 @@ func unanswered(p *page, plan *slipwayplan.Plan) {
 	}
 }
 
-// summary writes the last line.
-func summary(p *page, plan *slipwayplan.Plan) {
+// writeSummary writes the last line.
+func writeSummary(p *page, plan *slipwayplan.Plan) {
 	if plan.UnderWay > 0 {
 		p.line(0, "%s still to be created, changed or deleted without this change; the plan begins when that is done.", plural(plan.UnderWay, "object is", "objects are"))
 	}
@@ -334,7 +334,7 @@ func summary(p *page, plan *slipwayplan.Plan) {
 	}
 	count := map[slipwayplan.Verb]int{}
 	for _, o := range plan.Objects {
-		if !ofMachine(o) || o.Verb == slipwayplan.Update {
+		if !isMachineObject(o) || o.Verb == slipwayplan.Update {
 			count[o.Verb]++
 		}
 	}

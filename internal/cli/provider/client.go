@@ -13,9 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 )
 
-// Client returns a client without client-side limits: the API server limits requests itself, and an installation
+// newClient returns a client without client-side limits: the API server limits requests itself, and an installation
 // creates hundreds of objects.
-func Client(c *management.Connection) (client.WithWatch, error) {
+func newClient(c *management.Connection) (client.WithWatch, error) {
 	scheme, err := management.Scheme()
 	if err != nil {
 		return nil, err
@@ -34,8 +34,8 @@ func Client(c *management.Connection) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 
-// kinds returns the kinds of a management cluster.
-func kinds(c *management.Connection) ([]schema.GroupVersionKind, error) {
+// readKinds returns the kinds of a management cluster.
+func readKinds(c *management.Connection) ([]schema.GroupVersionKind, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {
 		return nil, err

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 )
 
-// row is a provider in the output format of clusterctl.
-type row struct {
+// repositoryRow is a provider in the output format of clusterctl.
+type repositoryRow struct {
 	File         string
 	Name         string
 	ProviderType string
@@ -24,7 +24,7 @@ type row struct {
 func ConfigCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Show the configuration of providers"}
 	cmd.AddCommand(repositories(e))
-	term.Group(cmd)
+	term.MarkGroup(cmd)
 	return cmd
 }
 
@@ -35,8 +35,8 @@ func repositories(e term.Env) *cobra.Command {
 		Example: "  slipway config repositories\n  slipway config repositories -o yaml",
 		Args:    cobra.NoArgs,
 	}
-	configuration := term.AddSourceFlags(cmd.Flags())
-	format := term.Flag(cmd.Flags(), "text")
+	configuration := term.AddConfigFlags(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags(), "text")
 	_ = format.Set("text") // clusterctl shows it as the default
 	cmd.Flags().Lookup("output").DefValue = format.String()
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -44,10 +44,10 @@ func repositories(e term.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var rows []row
+		var rows []repositoryRow
 		for _, p := range loader.Config.Providers() {
 			url, name := split(p.URL)
-			rows = append(rows, row{Name: p.Name, ProviderType: string(p.Type), URL: url, File: name})
+			rows = append(rows, repositoryRow{Name: p.Name, ProviderType: string(p.Type), URL: url, File: name})
 		}
 		return format.Print(e.Out, rows, func(w io.Writer) error { return configText(w, rows) })
 	}
@@ -60,7 +60,7 @@ func split(url string) (address, file string) {
 	return strings.TrimSuffix(url, file), file
 }
 
-func configText(w io.Writer, rows []row) error {
+func configText(w io.Writer, rows []repositoryRow) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "NAME\tTYPE\tURL\tFILE")
 	for _, r := range rows {

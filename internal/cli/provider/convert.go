@@ -26,7 +26,7 @@ converted are lost.`,
 		if len(args) == 0 {
 			return nil
 		}
-		return term.One("FILE")(cmd, args)
+		return term.ExactlyOneArgument("FILE")(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		from := "-"
@@ -41,7 +41,7 @@ converted are lost.`,
 		if err != nil {
 			return err
 		}
-		if err := term.Write(e, *out, r.YAML); err != nil {
+		if err := term.WriteResult(e, *out, r.YAML); err != nil {
 			return err
 		}
 		for _, note := range r.Notes {

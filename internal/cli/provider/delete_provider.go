@@ -14,13 +14,13 @@ import (
 
 // AddDeleteProvider extends cmd to delete providers if it has flags. Without flags cmd is unchanged.
 func AddDeleteProvider(e term.Env, cmd *cobra.Command) {
-	f := &deleteProviderFlags{connection: management.AddClusterScoped(cmd.Flags()), named: add(cmd.Flags(), "delete")}
+	f := &deleteProviderFlags{connection: management.AddClusterScopedFlags(cmd.Flags()), named: addProviderFlags(cmd.Flags(), "delete")}
 	cmd.Flags().String("config", "", "accepted as clusterctl does; what is installed says what to delete")
 	cmd.Flags().BoolVar(&f.all, "all", false, "delete all providers")
 	cmd.Flags().BoolVar(&f.deletion.Namespaces, "include-namespace", false, "delete the namespaces of the providers, with everything in them")
 	cmd.Flags().BoolVar(&f.deletion.CRDs, "include-crd", false, "delete the CRDs of the providers, with all their objects")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the steps and do nothing")
-	f.format = term.Flag(cmd.Flags())
+	f.format = term.AddOutputFlag(cmd.Flags())
 	help := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().NFlag() == 0 {
@@ -36,15 +36,15 @@ func AddDeleteProvider(e term.Env, cmd *cobra.Command) {
 
 type deleteProviderFlags struct {
 	connection *management.Flags
-	named      *Flags
+	named      *providerFlags
 	all        bool
-	deletion   install.Deletion
+	deletion   install.DeletionOptions
 	dryRun     bool
 	format     *term.Format
 }
 
 func (f *deleteProviderFlags) run(ctx context.Context, e term.Env, connection *management.Connection) error {
-	c, err := Client(connection)
+	c, err := newClient(connection)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (f *deleteProviderFlags) run(ctx context.Context, e term.Env, connection *m
 	if err != nil {
 		return err
 	}
-	kinds, err := kinds(connection)
+	kinds, err := readKinds(connection)
 	if err != nil {
 		return err
 	}
@@ -66,15 +66,15 @@ func (f *deleteProviderFlags) run(ctx context.Context, e term.Env, connection *m
 	}
 	plan := install.Uninstall(found, f.deletion)
 	if f.dryRun {
-		return f.format.Print(e.Out, Shown{Steps: plan.Shown(), Notes: plan.Notes}, func(w io.Writer) error { return printPlan(w, plan) })
+		return f.format.Print(e.Out, planOutput{Steps: plan.Shown(), Notes: plan.Notes}, func(w io.Writer) error { return printPlan(w, plan) })
 	}
 	if err := (install.Runner{Client: c, Progress: term.Reporter(e)}).Run(ctx, plan); err != nil {
 		return err
 	}
-	return f.format.Print(e.Out, Shown{Steps: plan.Shown(), Notes: plan.Notes, Done: true}, func(w io.Writer) error { return summary(w, plan, found) })
+	return f.format.Print(e.Out, planOutput{Steps: plan.Shown(), Notes: plan.Notes, Done: true}, func(w io.Writer) error { return printDeleted(w, plan, found) })
 }
 
-func summary(w io.Writer, plan install.Plan, deleted []install.Installed) error {
+func printDeleted(w io.Writer, plan install.Plan, deleted []install.InstalledProvider) error {
 	for _, note := range plan.Notes {
 		if _, err := fmt.Fprintln(w, note); err != nil {
 			return err

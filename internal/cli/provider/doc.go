@@ -2,7 +2,7 @@
 // configuration file of clusterctl and the installed providers, computes a plan, and executes or prints it (--dry-run).
 // Interrupted at any point, the same command completes the plan. The providers that "slipway up" runs are built in, and
 // are not installed again. The files are named after the commands; flags.go contains the flags that select providers
-// ([Flags]), and the flags of commands that install them ([change]).
+// ([providerFlags]), and the flags of commands that install them ([installFlags]).
 //
 // The commands, and the packages that do their work:
 //
@@ -17,6 +17,6 @@
 //	convert              clusterctl/template: converts a manifest to the latest version of the Cluster API kinds
 //	provider lint        clusterctl/lint: checks releases against the contract of clusterctl
 //
-// The package also provides --config and --print-config of the commands that run controllers ([ConfigurationFlags]).
+// The package also provides --config and --print-config of the commands that run controllers ([PolicyFlags]).
 // They read the operator's configuration (package policy), not the configuration file of clusterctl.
 package provider

@@ -15,8 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-type options struct {
-	*term.SourceFlags
+type generateProviderOptions struct {
+	*term.ConfigFlags
 	named            map[provider.Type]*string
 	namespace, write string
 	describe, raw    bool
@@ -33,7 +33,7 @@ configuration file. --describe says which variables and images it has; for this,
 		Args:    cobra.NoArgs,
 	}
 	flags := cmd.Flags()
-	o := options{SourceFlags: term.AddSourceFlags(flags), named: map[provider.Type]*string{}}
+	o := generateProviderOptions{ConfigFlags: term.AddConfigFlags(flags), named: map[provider.Type]*string{}}
 	for _, t := range provider.Types() {
 		o.named[t] = flags.StringP(t.Flag(), shorthand(t), "", "name of the "+strings.ReplaceAll(t.Flag(), "-", " ")+" provider, with or without :VERSION")
 	}
@@ -54,8 +54,8 @@ func shorthand(t provider.Type) string {
 	return ""
 }
 
-func (o options) run(ctx context.Context, e term.Env) error {
-	t, name, err := o.one()
+func (o generateProviderOptions) run(ctx context.Context, e term.Env) error {
+	t, name, err := o.selectedProvider()
 	if err != nil {
 		return err
 	}
@@ -78,17 +78,17 @@ func (o options) run(ctx context.Context, e term.Env) error {
 		return err
 	}
 	if o.describe {
-		return describe(e.Out, c, s.ComponentsFile())
+		return printComponents(e.Out, c, s.ComponentsFile())
 	}
 	data, err := c.YAML()
 	if err != nil {
 		return err
 	}
-	return term.Write(e, o.write, data)
+	return term.WriteResult(e, o.write, data)
 }
 
-// one returns the provider from the flags, and rejects more than one.
-func (o options) one() (provider.Type, string, error) {
+// selectedProvider returns the provider from the flags, and rejects more than one.
+func (o generateProviderOptions) selectedProvider() (provider.Type, string, error) {
 	var found []provider.Type
 	for _, t := range provider.Types() {
 		if *o.named[t] != "" {
@@ -101,7 +101,7 @@ func (o options) one() (provider.Type, string, error) {
 	return found[0], *o.named[found[0]], nil
 }
 
-func describe(w io.Writer, c *repository.Components, file string) error {
+func printComponents(w io.Writer, c *repository.Components, file string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, line := range [][2]string{
 		{"Name", c.Provider.Name}, {"Type", string(c.Provider.Type)}, {"URL", c.Provider.URL}, {"Version", c.Version},

@@ -18,7 +18,7 @@ the configuration file of clusterctl. All variables without a value are named to
 		Example: "  slipway generate yaml --from template.yaml > manifest.yaml\n  slipway generate yaml --from template.yaml --list-variables",
 		Args:    cobra.NoArgs,
 	}
-	configuration := term.AddSourceFlags(cmd.Flags())
+	configuration := term.AddConfigFlags(cmd.Flags())
 	from := cmd.Flags().String("from", "-", "where the template is: a path, an https address, or - for the standard input")
 	list := cmd.Flags().Bool("list-variables", false, "list the variables of the template, and print nothing else")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -35,13 +35,13 @@ the configuration file of clusterctl. All variables without a value are named to
 			if err != nil {
 				return err
 			}
-			return term.List(e.Out, variables)
+			return term.PrintVariables(e.Out, variables)
 		}
 		out, err := repository.Envsubst{}.Process(text, loader.Config.Variable)
 		if err != nil {
 			return err
 		}
-		return term.Write(e, "", out)
+		return term.WriteResult(e, "", out)
 	}
 	return cmd
 }

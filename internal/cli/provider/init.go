@@ -32,7 +32,7 @@ built in and not installed again. Interrupted at any point, the same command com
   slipway init list-images --infrastructure aws`,
 		Args: cobra.NoArgs,
 	}
-	f := &initializeFlags{change: addChange(cmd.Flags(), cmd.PersistentFlags(), "install")}
+	f := &initializeFlags{installFlags: addInstallFlags(cmd.Flags(), cmd.PersistentFlags(), "install")}
 	cmd.Flags().StringVarP(&f.namespace, "target-namespace", "n", "", "namespace of the providers (default: that of their components)")
 	cmd.Flags().BoolVar(&f.validate, "validate", true, "check that the providers go together before anything is installed")
 	cmd.Flags().StringVar(&f.certManager, "cert-manager", "", "who satisfies the objects of cert-manager: builtin (slipway's own certificate authority; default where \"slipway up\" runs), install (cert-manager), external (it is there; default elsewhere where its kinds are)")
@@ -49,14 +49,14 @@ built in and not installed again. Interrupted at any point, the same command com
 }
 
 type initializeFlags struct {
-	*change
+	*installFlags
 	namespace   string
 	validate    bool
 	certManager string
 }
 
 func (f *initializeFlags) run(ctx context.Context, e term.Env, connection *management.Connection) error {
-	c, err := Client(connection)
+	c, err := newClient(connection)
 	if err != nil {
 		return err
 	}
@@ -72,11 +72,11 @@ func (f *initializeFlags) run(ctx context.Context, e term.Env, connection *manag
 	if err != nil {
 		return err
 	}
-	items, err := loader.Items(ctx, choices, f.namespace)
+	items, err := loader.LoadAll(ctx, choices, f.namespace)
 	if err != nil {
 		return err
 	}
-	settings := install.Settings{SkipChecks: !f.validate, Wait: f.Wait, UpdatedAt: e.Now().UTC().Format(time.RFC3339)}
+	settings := install.InstallOptions{SkipChecks: !f.validate, Wait: f.Wait, UpdatedAt: e.Now().UTC().Format(time.RFC3339)}
 	if install.UsesCertManager(items) {
 		mode, err := certificates.ParseMode(cmp.Or(f.certManager, f.usualCertManager(cluster)))
 		if err != nil {
@@ -95,7 +95,7 @@ func (f *initializeFlags) run(ctx context.Context, e term.Env, connection *manag
 	}
 	plan.Notes = append(plan.Notes, notes...)
 	if f.DryRun {
-		return f.Format.Print(e.Out, Shown{Steps: plan.Shown(), Notes: plan.Notes}, func(w io.Writer) error { return printPlan(w, plan) })
+		return f.Format.Print(e.Out, planOutput{Steps: plan.Shown(), Notes: plan.Notes}, func(w io.Writer) error { return printPlan(w, plan) })
 	}
 	if err := f.Runner(e, c).Run(ctx, plan); err != nil {
 		return err
@@ -104,11 +104,11 @@ func (f *initializeFlags) run(ctx context.Context, e term.Env, connection *manag
 		plan.Notes = append(plan.Notes, "This management cluster has no Node, so that Deployments do not start there: \"slipway up --node\" adds one.")
 	}
 	if len(items) == 0 { // newly installed providers may still be starting
-		if away := connection.NoManager(ctx, client.ObjectKey{Namespace: connection.Namespace}); away != "" {
+		if away := connection.ManagerProblem(ctx, client.ObjectKey{Namespace: connection.Namespace}); away != "" {
 			plan.Notes = append(plan.Notes, away)
 		}
 	}
-	return f.Format.Print(e.Out, Shown{Steps: plan.Shown(), Notes: plan.Notes, Done: true}, func(w io.Writer) error { return said(w, plan, items) })
+	return f.Format.Print(e.Out, planOutput{Steps: plan.Shown(), Notes: plan.Notes, Done: true}, func(w io.Writer) error { return printInstalled(w, plan, items) })
 }
 
 // hasNoNode reports whether the cluster has no nodes. It returns false if the user may not list them.
@@ -118,14 +118,14 @@ func hasNoNode(ctx context.Context, r client.Reader) bool {
 }
 
 // usualCertManager returns the default for --cert-manager.
-func (f *initializeFlags) usualCertManager(c install.SelectionCluster) string {
+func (f *initializeFlags) usualCertManager(c install.ManagementCluster) string {
 	if c.Embedded {
-		return string(certificates.Builtin)
+		return string(certificates.ModeBuiltin)
 	}
-	return string(certificates.Automatic)
+	return string(certificates.ModeAutomatic)
 }
 
-func said(w io.Writer, plan install.Plan, items []install.Item) error {
+func printInstalled(w io.Writer, plan install.Plan, items []install.LoadedProvider) error {
 	for _, note := range plan.Notes {
 		if _, err := fmt.Fprintln(w, note); err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 )
 
 // initImagesCommand returns the init list-images command.
-func initImagesCommand(e term.Env, config *term.SourceFlags) *cobra.Command {
+func initImagesCommand(e term.Env, config *term.ConfigFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list-images",
 		Short: "List the container images that init needs",
@@ -25,24 +25,24 @@ file, and those of cert-manager where a provider needs it. Without a management 
 		Example: "  slipway init list-images --infrastructure aws",
 		Args:    cobra.NoArgs,
 	}
-	named := add(cmd.Flags(), "list the images of")
-	certManager := cmd.Flags().String("cert-manager", string(certificates.Automatic), "who satisfies the objects of cert-manager, as with init: with builtin and external, images of cert-manager are not needed")
-	connection := management.AddClusterScoped(cmd.Flags())
-	format := term.Flag(cmd.Flags())
+	named := addProviderFlags(cmd.Flags(), "list the images of")
+	certManager := cmd.Flags().String("cert-manager", string(certificates.ModeAutomatic), "who satisfies the objects of cert-manager, as with init: with builtin and external, images of cert-manager are not needed")
+	connection := management.AddClusterScopedFlags(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		mode, err := certificates.ParseMode(*certManager)
 		if err != nil {
 			return err
 		}
-		cluster, err := installed(cmd.Context(), e, connection)
+		cluster, err := readInstalled(cmd.Context(), e, connection)
 		if err != nil {
 			return err
 		}
-		found, notes, err := list(cmd.Context(), e, named, listed{config, mode, cluster})
+		found, notes, err := listImages(cmd.Context(), e, named, imageListOptions{config, mode, cluster})
 		if err != nil {
 			return err
 		}
-		if err := remark(e, cluster, found, notes); err != nil {
+		if err := printNotes(e, cluster, found, notes); err != nil {
 			return err
 		}
 		return format.Print(e.Out, found, func(w io.Writer) error {
@@ -57,35 +57,35 @@ file, and those of cert-manager where a provider needs it. Without a management 
 	return cmd
 }
 
-// installed returns the installed providers, or nothing without a management cluster. It fails if a management cluster
+// readInstalled returns the installed providers, or nothing without a management cluster. It fails if a management cluster
 // was selected explicitly but is unreachable.
-func installed(ctx context.Context, e term.Env, flags *management.Flags) (install.SelectionCluster, error) {
+func readInstalled(ctx context.Context, e term.Env, flags *management.Flags) (install.ManagementCluster, error) {
 	isNamed := flags.Kubeconfig != "" || flags.Context != "" || flags.DataDir != ""
 	c, err := flags.Connect(e)
 	if err != nil {
 		if isNamed {
-			return install.SelectionCluster{}, err
+			return install.ManagementCluster{}, err
 		}
-		return install.SelectionCluster{}, nil
+		return install.ManagementCluster{}, nil
 	}
-	reader, err := Client(c)
+	reader, err := newClient(c)
 	if err != nil {
-		return install.SelectionCluster{}, err
+		return install.ManagementCluster{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	cluster, err := install.ReadCluster(ctx, reader)
 	if err != nil && !isNamed {
-		return install.SelectionCluster{}, nil
+		return install.ManagementCluster{}, nil
 	}
 	return cluster, c.Explain(err)
 }
 
-// answerTime is the timeout for reading the installed providers.
-const answerTime = 10 * time.Second
+// readTimeout is the timeout for reading the installed providers.
+const readTimeout = 10 * time.Second
 
-// remark prints notes about images that are not in the list.
-func remark(e term.Env, cluster install.SelectionCluster, found, notes []string) error {
+// printNotes prints notes about images that are not in the list.
+func printNotes(e term.Env, cluster install.ManagementCluster, found, notes []string) error {
 	if note := install.BuiltInNote(cluster.Builtin); note != "" {
 		notes = append(notes, note)
 	}
@@ -100,19 +100,19 @@ func remark(e term.Env, cluster install.SelectionCluster, found, notes []string)
 	return nil
 }
 
-// listed configures the list.
-type listed struct {
-	config      *term.SourceFlags
+// imageListOptions configures the list.
+type imageListOptions struct {
+	config      *term.ConfigFlags
 	certManager certificates.Mode
-	cluster     install.SelectionCluster
+	cluster     install.ManagementCluster
 }
 
 // needsCertManager reports whether init would install cert-manager into a cluster without it.
-func (l listed) needsCertManager(external bool) bool {
-	return l.certManager == certificates.Install || l.certManager == certificates.Automatic && !external
+func (l imageListOptions) needsCertManager(external bool) bool {
+	return l.certManager == certificates.ModeInstall || l.certManager == certificates.ModeAutomatic && !external
 }
 
-func list(ctx context.Context, e term.Env, named *Flags, l listed) (images, notes []string, err error) {
+func listImages(ctx context.Context, e term.Env, named *providerFlags, l imageListOptions) (images, notes []string, err error) {
 	loader, err := l.config.Load(ctx, e)
 	if err != nil {
 		return nil, nil, err
@@ -121,7 +121,7 @@ func list(ctx context.Context, e term.Env, named *Flags, l listed) (images, note
 	if err != nil {
 		return nil, nil, err
 	}
-	var items []install.Item
+	var items []install.LoadedProvider
 	out := []string{}
 	for _, c := range choices {
 		item, err := loader.ImagesOf(ctx, c)

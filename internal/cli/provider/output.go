@@ -8,8 +8,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 )
 
-// Shown is the structured output of a plan.
-type Shown struct {
+// planOutput is the structured output of a plan.
+type planOutput struct {
 	Steps []install.StepOutput `json:"steps"`
 	Notes []string             `json:"notes,omitempty"`
 	// Done is true if the plan was executed.

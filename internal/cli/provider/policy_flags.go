@@ -12,20 +12,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// ConfigurationFlags holds the flag values.
-type ConfigurationFlags struct {
+// PolicyFlags holds the flag values.
+type PolicyFlags struct {
 	File  string
 	Print bool
 }
 
 // Bind adds the flags.
-func (f *ConfigurationFlags) Bind(flags *pflag.FlagSet) {
+func (f *PolicyFlags) Bind(flags *pflag.FlagSet) {
 	flags.StringVar(&f.File, "config", "", "`FILE` that says what those who write objects are allowed, read once, at the start; default: what --print-config prints")
 	flags.BoolVar(&f.Print, "print-config", false, "print the configuration with its defaults, and do nothing else")
 }
 
 // Read returns the effective configuration. An error lists all problems of the file.
-func (f *ConfigurationFlags) Read() (policy.Configuration, error) {
+func (f *PolicyFlags) Read() (policy.Configuration, error) {
 	if f.File == "" {
 		return policy.Default(), nil
 	}
@@ -38,7 +38,7 @@ func (f *ConfigurationFlags) Read() (policy.Configuration, error) {
 }
 
 // PrintTo prints the effective configuration.
-func (f *ConfigurationFlags) PrintTo(w io.Writer) error {
+func (f *PolicyFlags) PrintTo(w io.Writer) error {
 	c, err := f.Read()
 	if err != nil {
 		return err
@@ -51,8 +51,8 @@ func (f *ConfigurationFlags) PrintTo(w io.Writer) error {
 	return err
 }
 
-// Providers parses the provider names in a flag value.
-func Providers(flag string, texts []string) ([]policy.Provider, error) {
+// ParseProviders parses the provider names in a flag value.
+func ParseProviders(flag string, texts []string) ([]policy.Provider, error) {
 	var out []policy.Provider
 	for _, text := range texts {
 		out = append(out, policy.Provider(strings.TrimSpace(text)))

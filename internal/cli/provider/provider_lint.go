@@ -19,15 +19,15 @@ func Command(e term.Env) *cobra.Command {
 		Short: "Check releases of Cluster API providers",
 	}
 	cmd.AddCommand(lintCommand(e))
-	term.Group(cmd)
+	term.MarkGroup(cmd)
 	return cmd
 }
 
 // reasonBroken is the reason of the fault for a release that breaks mandatory rules.
 const reasonBroken = "ContractBroken"
 
-// result is the structured output of the command.
-type result struct {
+// lintResult is the structured output of the command.
+type lintResult struct {
 	Releases int            `json:"releases"`
 	Findings []lint.Finding `json:"findings"`
 }
@@ -47,12 +47,12 @@ clusterctl and that of the kinds. Each finding names its rule. The exit code is 
 			if rules {
 				return cobra.NoArgs(cmd, args)
 			}
-			return term.One("DIR")(cmd, args)
+			return term.ExactlyOneArgument("DIR")(cmd, args)
 		},
 	}
 	cmd.Flags().BoolVar(&strict, "strict", false, "also fail where advice is not followed")
 	cmd.Flags().BoolVar(&rules, "rules", false, "print the rules, and check nothing")
-	format := term.Flag(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if rules {
 			all := lint.Rules()
@@ -62,7 +62,7 @@ clusterctl and that of the kinds. Each finding names its rule. The exit code is 
 		if err != nil {
 			return err
 		}
-		r := result{Releases: n, Findings: append([]lint.Finding{}, findings...)}
+		r := lintResult{Releases: n, Findings: append([]lint.Finding{}, findings...)}
 		if err := format.Print(e.Out, r, func(w io.Writer) error { return lintText(w, r) }); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ clusterctl and that of the kinds. Each finding names its rule. The exit code is 
 	return cmd
 }
 
-func lintText(w io.Writer, r result) error {
+func lintText(w io.Writer, r lintResult) error {
 	if len(r.Findings) == 0 {
 		_, err := fmt.Fprintf(w, "No rule is broken in %d releases.\n", r.Releases)
 		return err

@@ -30,36 +30,36 @@ point, the same command completes the upgrade.`,
   slipway upgrade apply --infrastructure aws:v2.13.0 --wait-providers`,
 		Args: cobra.NoArgs,
 	}
-	f := &flags{change: addChange(cmd.Flags(), cmd.Flags(), "upgrade")}
+	f := &upgradeApplyFlags{installFlags: addInstallFlags(cmd.Flags(), cmd.Flags(), "upgrade")}
 	cmd.Flags().StringVar(&f.contract, "contract", "", "upgrade all providers to the newest versions with this contract, for example v1beta2")
 	cmd.Flags().BoolVar(&f.rollback, "rollback", true, "install the former versions again when the new ones do not become available (with --wait-providers)")
 	cmd.RunE = f.Run(e, f.run)
 	return cmd
 }
 
-type flags struct {
-	*change
+type upgradeApplyFlags struct {
+	*installFlags
 	contract string
 	rollback bool
 }
 
 // shown is the structured output.
 type shown struct {
-	Shown
+	planOutput
 	CertManager    certificates.Upgrade            `json:"certManager"`
 	Customisations []providerupgrade.Customisation `json:"customisations,omitempty"`
 }
 
-func (f *flags) run(ctx context.Context, e term.Env, connection *management.Connection) error {
-	c, err := Client(connection)
+func (f *upgradeApplyFlags) run(ctx context.Context, e term.Env, connection *management.Connection) error {
+	c, err := newClient(connection)
 	if err != nil {
 		return err
 	}
-	w := work{flags: f, env: e, client: c}
+	w := upgradeRun{flags: f, env: e, client: c}
 	if w.loader, err = f.Config.Load(ctx, e); err != nil {
 		return err
 	}
-	if w.kinds, err = kinds(connection); err != nil {
+	if w.kinds, err = readKinds(connection); err != nil {
 		return err
 	}
 	if err := w.read(ctx); err != nil {
@@ -74,18 +74,18 @@ func (f *flags) run(ctx context.Context, e term.Env, connection *management.Conn
 	if err := w.carryOut(ctx); err != nil {
 		return err
 	}
-	return f.Format.Print(e.Out, w.shown(true), w.said)
+	return f.Format.Print(e.Out, w.shown(true), w.printResult)
 }
 
-func (w *work) shown(done bool) shown {
+func (w *upgradeRun) shown(done bool) shown {
 	return shown{
-		Shown:       Shown{Steps: w.plan.Shown(), Notes: w.plan.Notes, Done: done},
+		planOutput:  planOutput{Steps: w.plan.Shown(), Notes: w.plan.Notes, Done: done},
 		CertManager: w.certManager, Customisations: w.customisations,
 	}
 }
 
 // print prints a dry run.
-func (w *work) print(out io.Writer) error {
+func (w *upgradeRun) print(out io.Writer) error {
 	for _, c := range w.customisations {
 		if _, err := fmt.Fprintf(out, "%s.\n", c); err != nil {
 			return err
@@ -95,7 +95,7 @@ func (w *work) print(out io.Writer) error {
 }
 
 // warn lists the customizations that will be lost on standard error.
-func (w *work) warn() error {
+func (w *upgradeRun) warn() error {
 	for _, c := range w.customisations {
 		if c.Preserved {
 			continue
@@ -107,10 +107,10 @@ func (w *work) warn() error {
 	return nil
 }
 
-func (w *work) said(out io.Writer) error {
+func (w *upgradeRun) printResult(out io.Writer) error {
 	lines := append([]string{}, w.plan.Notes...)
 	for _, c := range w.changes {
-		lines = append(lines, changed(c))
+		lines = append(lines, changeText(c))
 	}
 	if len(w.changes) == 0 {
 		lines = append(lines, "There is nothing to upgrade.")
@@ -119,8 +119,8 @@ func (w *work) said(out io.Writer) error {
 	return err
 }
 
-// changed describes the change of a provider. The requested version may also be older or the same.
-func changed(c providerupgrade.Change) string {
+// changeText describes the change of a provider. The requested version may also be older or the same.
+func changeText(c providerupgrade.Change) string {
 	switch semver.Compare(c.To.Version, c.From.Version) {
 	case -1:
 		return fmt.Sprintf("Provider %s in namespace %s went back from %s to %s.", c.From.Label(), c.From.Namespace, c.From.Version, c.To.Version)
@@ -131,7 +131,7 @@ func changed(c providerupgrade.Change) string {
 }
 
 // carryOut executes the plan, and rolls back if providers do not become available.
-func (w *work) carryOut(ctx context.Context) error {
+func (w *upgradeRun) carryOut(ctx context.Context) error {
 	runner := w.flags.Runner(w.env, w.client)
 	err := runner.Run(ctx, w.plan)
 	if err == nil || !w.flags.rollback || !install.HasReason(err, install.ReasonUnavailable) {

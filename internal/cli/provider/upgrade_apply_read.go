@@ -18,12 +18,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// work is one upgrade.
-type work struct {
-	flags  *flags
+// upgradeRun is one upgrade.
+type upgradeRun struct {
+	flags  *upgradeApplyFlags
 	env    term.Env
 	client client.Client
-	loader install.SelectionLoader
+	loader install.ProviderLoader
 	kinds  []schema.GroupVersionKind
 
 	changes        []providerupgrade.Change
@@ -38,12 +38,12 @@ type work struct {
 }
 
 // read reads and checks everything, and computes the plans. It writes nothing.
-func (w *work) read(ctx context.Context) error {
+func (w *upgradeRun) read(ctx context.Context) error {
 	cluster, err := install.ReadCluster(ctx, w.client)
 	if err != nil {
 		return err
 	}
-	request := providerupgrade.Request{Contract: w.flags.contract, Named: w.flags.Named.Named()}
+	request := providerupgrade.UpgradeRequest{Contract: w.flags.contract, Named: w.flags.Named.Named()}
 	targets, notes, err := providerupgrade.ChooseUpgrades(ctx, request, cluster, w.loader.Latest)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (w *work) read(ctx context.Context) error {
 	if w.certManager, err = certificates.PlanUpgrade(ctx, w.client, w.kinds, w.loader.Config); err != nil {
 		return err
 	}
-	settings := install.Settings{
+	settings := install.InstallOptions{
 		Wait: w.flags.Wait, Builtin: w.certManager.Provisioner == certificates.Slipway, Before: w.certManager.Steps,
 		UpdatedAt: w.env.Now().UTC().Format(time.RFC3339),
 	}
@@ -84,7 +84,7 @@ func (w *work) read(ctx context.Context) error {
 
 // readChanges reads the components of both versions of each provider and its existing objects, and checks that the
 // versions are compatible.
-func (w *work) readChanges(ctx context.Context, targets []providerupgrade.Target, cluster install.SelectionCluster) error {
+func (w *upgradeRun) readChanges(ctx context.Context, targets []providerupgrade.Target, cluster install.ManagementCluster) error {
 	for _, t := range targets {
 		next, err := w.item(ctx, t, t.To)
 		if err != nil {
@@ -105,12 +105,12 @@ func (w *work) readChanges(ctx context.Context, targets []providerupgrade.Target
 	if err := w.readPresent(ctx); err != nil {
 		return err
 	}
-	others := providerupgrade.Others{}
+	others := providerupgrade.OtherContracts{}
 	for _, p := range cluster.Installed {
 		if w.isChanged(p.Label()) {
 			continue
 		}
-		contract, err := w.loader.ContractOf(ctx, p)
+		contract, err := w.loader.InstalledContract(ctx, p)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -128,7 +128,7 @@ func (w *work) readChanges(ctx context.Context, targets []providerupgrade.Target
 
 // checkExtensions rejects an upgrade of the core provider while extensions serve unknown hooks, because they would
 // block their callers. Other providers call no extensions.
-func (w *work) checkExtensions(ctx context.Context) error {
+func (w *upgradeRun) checkExtensions(ctx context.Context) error {
 	if !slices.ContainsFunc(w.changes, func(c providerupgrade.Change) bool { return c.From.Type == provider.Core }) {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (w *work) checkExtensions(ctx context.Context) error {
 	return report.Err()
 }
 
-func (w *work) isChanged(label string) bool {
+func (w *upgradeRun) isChanged(label string) bool {
 	for _, c := range w.changes {
 		if c.From.Label() == label {
 			return true
@@ -151,13 +151,13 @@ func (w *work) isChanged(label string) bool {
 	return false
 }
 
-func (w *work) item(ctx context.Context, t providerupgrade.Target, version string) (install.Item, error) {
+func (w *upgradeRun) item(ctx context.Context, t providerupgrade.Target, version string) (install.LoadedProvider, error) {
 	ref := provider.Reference{Namespace: t.From.Namespace, Name: t.From.Name, Version: version}
-	return w.loader.Item(ctx, install.Choice{Type: t.From.Type, Reference: ref}, t.From.Namespace)
+	return w.loader.Load(ctx, install.Choice{Type: t.From.Type, Reference: ref}, t.From.Namespace)
 }
 
 // readPresent reads the existing objects of the providers.
-func (w *work) readPresent(ctx context.Context) error {
+func (w *upgradeRun) readPresent(ctx context.Context) error {
 	found, err := install.Objects(ctx, w.client, w.kinds, providerupgrade.Records(w.changes))
 	if err != nil {
 		return err

@@ -35,7 +35,7 @@ func TestExtensionsHoldBackTheCore(t *testing.T) {
 		"core, known hook":    {provider.Core, "BeforeClusterCreate", false},
 		"other, unknown hook": {provider.Infrastructure, "BeforeLunch", false},
 	} {
-		w := &work{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(extension(tc.hook)).Build()}
+		w := &upgradeRun{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(extension(tc.hook)).Build()}
 		w.changes = []providerupgrade.Change{{From: inventory.Provider{Type: tc.of}}}
 		err := w.checkExtensions(t.Context())
 		if (err != nil) != tc.refused || tc.refused && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "before you upgrade")) {

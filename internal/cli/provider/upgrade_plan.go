@@ -27,19 +27,19 @@ is changed.`,
 		Example: "  slipway upgrade plan",
 		Args:    cobra.NoArgs,
 	}
-	connection := management.AddClusterScoped(cmd.Flags())
-	config := term.AddSourceFlags(cmd.Flags())
-	format := term.Flag(cmd.Flags())
+	connection := management.AddClusterScopedFlags(cmd.Flags())
+	config := term.AddConfigFlags(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := connection.Connect(e)
 		if err != nil {
 			return err
 		}
-		found, err := read(cmd.Context(), e, c, config)
+		found, err := readUpgradePlan(cmd.Context(), e, c, config)
 		if err != nil {
 			return c.Explain(err)
 		}
-		return format.Print(e.Out, found, func(w io.Writer) error { return text(w, found) })
+		return format.Print(e.Out, found, func(w io.Writer) error { return printUpgradePlan(w, found) })
 	}
 	return cmd
 }
@@ -53,8 +53,8 @@ type upgradePlanShown struct {
 	Extensions extensiontools.CompatibilityReport `json:"extensions"`
 }
 
-func read(ctx context.Context, e term.Env, connection *management.Connection, config *term.SourceFlags) (upgradePlanShown, error) {
-	c, err := Client(connection)
+func readUpgradePlan(ctx context.Context, e term.Env, connection *management.Connection, config *term.ConfigFlags) (upgradePlanShown, error) {
+	c, err := newClient(connection)
 	if err != nil {
 		return upgradePlanShown{}, err
 	}
@@ -67,7 +67,7 @@ func read(ctx context.Context, e term.Env, connection *management.Connection, co
 		return upgradePlanShown{}, err
 	}
 	out := upgradePlanShown{Builtin: install.BuiltInNote(cluster.Builtin)}
-	kinds, err := kinds(connection)
+	kinds, err := readKinds(connection)
 	if err != nil {
 		return out, err
 	}
@@ -78,12 +78,12 @@ func read(ctx context.Context, e term.Env, connection *management.Connection, co
 		return out, err
 	}
 	if len(cluster.Installed) > 0 {
-		out.Offers, err = providerupgrade.Offers(ctx, cluster.Installed, cluster.Contract, loader.Latest)
+		out.Offers, err = providerupgrade.AvailableUpgrades(ctx, cluster.Installed, cluster.Contract, loader.Latest)
 	}
 	return out, err
 }
 
-func text(w io.Writer, s upgradePlanShown) error {
+func printUpgradePlan(w io.Writer, s upgradePlanShown) error {
 	if s.Builtin != "" {
 		_, _ = fmt.Fprintln(w, s.Builtin, "They are upgraded with the slipway binary.")
 	}

@@ -8,22 +8,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// One requires exactly one argument with the given name.
-func One(name string) cobra.PositionalArgs {
+// ExactlyOneArgument requires exactly one argument with the given name.
+func ExactlyOneArgument(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			return nil
 		}
 		if len(args) == 0 {
-			return wrong(cmd, "\"%s\" needs one argument, %s", name)
+			return usageError(cmd, "\"%s\" needs one argument, %s", name)
 		}
-		return wrong(cmd, "\"%s\" takes one argument, not %s", strings.Join(args, " "))
+		return usageError(cmd, "\"%s\" takes one argument, not %s", strings.Join(args, " "))
 	}
 }
 
-// Group makes cmd a command that only groups subcommands. Without arguments it prints its help, with unknown ones it
+// MarkGroup makes cmd a command that only groups subcommands. Without arguments it prints its help, with unknown ones it
 // lists the subcommands.
-func Group(cmd *cobra.Command) {
+func MarkGroup(cmd *cobra.Command) {
 	if cmd.Annotations == nil {
 		cmd.Annotations = map[string]string{}
 	}
@@ -39,33 +39,33 @@ func Group(cmd *cobra.Command) {
 			}
 		}
 		if len(names) == 0 {
-			return wrong(cmd, "\"%s\" takes flags alone, not %s", strings.Join(args, " "))
+			return usageError(cmd, "\"%s\" takes flags alone, not %s", strings.Join(args, " "))
 		}
-		return wrong(cmd, "\"%s\" knows: %s", strings.Join(names, ", "))
+		return usageError(cmd, "\"%s\" knows: %s", strings.Join(names, ", "))
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
 
-// groupAnnotation marks the commands of [Group].
+// groupAnnotation marks the commands of [MarkGroup].
 const groupAnnotation = "slipway.dev/group"
 
-// IsVerb reports whether a command is executable, even if it has subcommands.
-func IsVerb(cmd *cobra.Command) bool {
+// IsExecutable reports whether a command is executable, even if it has subcommands.
+func IsExecutable(cmd *cobra.Command) bool {
 	_, group := cmd.Annotations[groupAnnotation]
 	return cmd.Runnable() && !group
 }
 
-// MarkRunnable marks a command of [Group] as executable.
+// MarkRunnable marks a command of [MarkGroup] as executable.
 func MarkRunnable(cmd *cobra.Command) { delete(cmd.Annotations, groupAnnotation) }
 
-// Removed returns a command that clusterctl has removed. It returns an error with the alternative.
-func Removed(name, answer string) *cobra.Command {
+// RemovedCommand returns a command that clusterctl has removed. It returns an error with the alternative.
+func RemovedCommand(name, answer string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Hidden: true, DisableFlagParsing: true,
 		RunE: func(*cobra.Command, []string) error { return fault.New(fault.Invalid, "VerbRemoved", "%s", answer) },
 	}
 }
 
-func wrong(cmd *cobra.Command, message, detail string) error {
+func usageError(cmd *cobra.Command, message, detail string) error {
 	return fault.New(fault.Invalid, "Usage", message+"; see \"%s --help\"", cmd.CommandPath(), detail, cmd.CommandPath())
 }

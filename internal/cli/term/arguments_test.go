@@ -23,8 +23,8 @@ func TestArguments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := &cobra.Command{Use: "slipway", SilenceErrors: true, SilenceUsage: true}
 			get := &cobra.Command{Use: "get"}
-			term.Group(get)
-			get.AddCommand(&cobra.Command{Use: "thing THING", Args: term.One("THING"), RunE: func(*cobra.Command, []string) error { return nil }})
+			term.MarkGroup(get)
+			get.AddCommand(&cobra.Command{Use: "thing THING", Args: term.ExactlyOneArgument("THING"), RunE: func(*cobra.Command, []string) error { return nil }})
 			root.AddCommand(get)
 			root.SetOut(&bytes.Buffer{})
 			root.SetArgs(strings.Fields(tc.args))

@@ -12,25 +12,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
-// Flags holds the flags of such a command.
-type Flags struct {
+// ConfirmFlags holds the flags of such a command.
+type ConfirmFlags struct {
 	dryRun, yes bool
 	timeout     time.Duration
 	format      *Format
 }
 
-// Add adds the flags; dryRun is the usage text of --dry-run.
-func Add(set *pflag.FlagSet, dryRun string) *Flags {
-	f := &Flags{}
+// AddConfirmFlags adds the flags; dryRun is the usage text of --dry-run.
+func AddConfirmFlags(set *pflag.FlagSet, dryRun string) *ConfirmFlags {
+	f := &ConfirmFlags{}
 	set.BoolVar(&f.dryRun, "dry-run", false, dryRun)
 	set.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	set.DurationVar(&f.timeout, "wait-timeout", 30*time.Minute, "how long to wait")
-	f.format = Flag(set)
+	f.format = AddOutputFlag(set)
 	return f
 }
 
-// Work describes the work of such a command.
-type Work struct {
+// ConfirmedWork describes the work of such a command.
+type ConfirmedWork struct {
 	// Verb is the action to confirm, such as "restore". If it is empty, the work is already in progress, and the
 	// command only waits for it.
 	Verb string
@@ -43,7 +43,7 @@ type Work struct {
 }
 
 // Run prints the plan, and does the work after confirmation unless this is a dry run.
-func (f *Flags) Run(ctx context.Context, e Env, w Work) error {
+func (f *ConfirmFlags) Run(ctx context.Context, e Env, w ConfirmedWork) error {
 	tell := func(out io.Writer) error {
 		_, err := fmt.Fprintln(out, strings.Join(w.Lines, "\n"))
 		return err

@@ -30,14 +30,14 @@ func TestRun(t *testing.T) {
 		"data":      {[]string{"--dry-run", "-o", "json"}, "restore", "", false, "{\n  \"a\": 1\n}"},
 	} {
 		set := pflag.NewFlagSet("", pflag.ContinueOnError)
-		f := term.Add(set, "print it")
+		f := term.AddConfirmFlags(set, "print it")
 		if err := set.Parse(tc.args); err != nil {
 			t.Fatal(err)
 		}
 		var out, said bytes.Buffer
 		e := term.Env{In: strings.NewReader(tc.answer), Out: &out, Err: &said, Now: func() time.Time { return time.Unix(0, 0) }}
 		done := false
-		err := f.Run(t.Context(), e, term.Work{
+		err := f.Run(t.Context(), e, term.ConfirmedWork{
 			Verb: tc.verb, Plan: map[string]int{"a": 1}, Lines: []string{"All is lost."},
 			Do: func(ctx context.Context) error {
 				_, bounded := ctx.Deadline()

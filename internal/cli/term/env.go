@@ -32,7 +32,7 @@ type Env struct {
 
 // System returns the environment of the current process.
 func System() Env {
-	return Env{In: os.Stdin, Out: guard(os.Stdout), Err: guard(os.Stderr), Getenv: os.Getenv, Now: time.Now, Program: filepath.Base(os.Args[0]), Executable: os.Executable}
+	return Env{In: os.Stdin, Out: escapeTerminal(os.Stdout), Err: escapeTerminal(os.Stderr), Getenv: os.Getenv, Now: time.Now, Program: filepath.Base(os.Args[0]), Executable: os.Executable}
 }
 
 // Confirm prompts for confirmation on standard error and reads one line. Every answer except yes is an error.

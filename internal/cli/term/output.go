@@ -21,8 +21,8 @@ type Format struct {
 	more  []string
 }
 
-// Flag adds -o/--output to flags; more lists formats other than json and yaml.
-func Flag(flags *pflag.FlagSet, more ...string) *Format {
+// AddOutputFlag adds -o/--output to flags; more lists formats other than json and yaml.
+func AddOutputFlag(flags *pflag.FlagSet, more ...string) *Format {
 	f := &Format{more: more}
 	flags.VarP(f, "output", "o", "output format: "+strings.Join(f.names(), ", "))
 	return f
@@ -65,8 +65,8 @@ func (f *Format) Print(w io.Writer, v any, text func(io.Writer) error) error {
 	return text(w)
 }
 
-// Write writes a result to a file, or to standard output if the path is empty.
-func Write(e Env, path string, data []byte) error {
+// WriteResult writes a result to a file, or to standard output if the path is empty.
+func WriteResult(e Env, path string, data []byte) error {
 	if len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
 		data = append(data, '\n')
 	}
@@ -80,8 +80,8 @@ func Write(e Env, path string, data []byte) error {
 	return nil
 }
 
-// List prints the variables of a template, starting with those that need a value.
-func List(w io.Writer, variables []repository.Variable) error {
+// PrintVariables prints the variables of a template, starting with those that need a value.
+func PrintVariables(w io.Writer, variables []repository.Variable) error {
 	var required, optional strings.Builder
 	for _, v := range variables {
 		if v.Default == nil {

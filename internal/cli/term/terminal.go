@@ -22,10 +22,10 @@ type Screen struct {
 	Width int
 }
 
-// Of returns the capabilities of w.
-func Of(e Env, w io.Writer) Screen {
-	s := decide(e.Getenv, Terminal(w))
-	if f, ok := Raw(w).(*os.File); ok && s.Live {
+// DetectScreen returns the capabilities of w.
+func DetectScreen(e Env, w io.Writer) Screen {
+	s := screenOf(e.Getenv, isTerminal(w))
+	if f, ok := Unescaped(w).(*os.File); ok && s.Live {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
 			s.Width = width
 		}
@@ -33,7 +33,7 @@ func Of(e Env, w io.Writer) Screen {
 	return s
 }
 
-func decide(getenv func(string) string, terminal bool) Screen {
+func screenOf(getenv func(string) string, terminal bool) Screen {
 	live := terminal && getenv("TERM") != "dumb"
 	s := Screen{Live: live, Unicode: live && !asciiOnly(getenv), Color: live}
 	if force := getenv("CLICOLOR_FORCE"); force != "" && force != "0" {
@@ -56,39 +56,39 @@ func asciiOnly(getenv func(string) string) bool {
 	return false
 }
 
-// guarded is a terminal that displays escaped control characters.
-type guarded struct {
+// escapedTerminal is a terminal that displays escaped control characters.
+type escapedTerminal struct {
 	*redact.EscapeWriter
 	file *os.File
 }
 
-func guard(f *os.File) io.Writer {
+func escapeTerminal(f *os.File) io.Writer {
 	if !term.IsTerminal(int(f.Fd())) {
 		return f
 	}
-	return guarded{redact.NewEscapeWriter(f), f}
+	return escapedTerminal{redact.NewEscapeWriter(f), f}
 }
 
-// Raw returns the terminal behind a writer, for output that is already escaped (package redact), or else the writer
+// Unescaped returns the terminal behind a writer, for output that is already escaped (package redact), or else the writer
 // itself.
-func Raw(w io.Writer) io.Writer {
-	if g, ok := w.(guarded); ok {
+func Unescaped(w io.Writer) io.Writer {
+	if g, ok := w.(escapedTerminal); ok {
 		return g.file
 	}
 	return w
 }
 
-// Terminal reports whether w is a terminal.
-func Terminal(w io.Writer) bool {
-	f, ok := Raw(w).(*os.File)
+// isTerminal reports whether w is a terminal.
+func isTerminal(w io.Writer) bool {
+	f, ok := Unescaped(w).(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // Reporter returns a progress reporter for standard error: live lines on a terminal, one line per change elsewhere.
 func Reporter(e Env) progress.Reporter {
-	s := Of(e, e.Err)
+	s := DetectScreen(e, e.Err)
 	if s.Live {
-		return progress.NewLive(Raw(e.Err), progress.TerminalOptions{Width: s.Width, Unicode: s.Unicode, Color: s.Color}, e.Now)
+		return progress.NewLive(Unescaped(e.Err), progress.TerminalOptions{Width: s.Width, Unicode: s.Unicode, Color: s.Color}, e.Now)
 	}
 	return progress.NewPlain(e.Err, e.Now)
 }

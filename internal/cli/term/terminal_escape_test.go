@@ -37,14 +37,14 @@ func terminal(t *testing.T) (screen, program *os.File) {
 // A condition that another wrote does not clear the screen; what draws on it does.
 func TestGuard(t *testing.T) {
 	screen, program := terminal(t)
-	out := guard(program)
-	if !Terminal(out) || !term.IsTerminal(int(Raw(out).(*os.File).Fd())) {
+	out := escapeTerminal(program)
+	if !isTerminal(out) || !term.IsTerminal(int(Unescaped(out).(*os.File).Fd())) {
 		t.Error("a terminal is none any more")
 	}
 	for _, c := range []struct {
 		to   io.Writer
 		want string
-	}{{out, `down\x1b[2Jall is well`}, {Raw(out), "down\x1b[2Jall is well"}} {
+	}{{out, `down\x1b[2Jall is well`}, {Unescaped(out), "down\x1b[2Jall is well"}} {
 		if _, err := io.WriteString(c.to, "down\x1b[2Jall is well\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestGuardOfAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	if guard(f) != io.Writer(f) || Raw(f) != io.Writer(f) || Terminal(guard(f)) {
+	if escapeTerminal(f) != io.Writer(f) || Unescaped(f) != io.Writer(f) || isTerminal(escapeTerminal(f)) {
 		t.Error("a file is guarded")
 	}
 }

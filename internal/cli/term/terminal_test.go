@@ -28,7 +28,7 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := decide(func(name string) string { return tc.vars[name] }, tc.terminal)
+			got := screenOf(func(name string) string { return tc.vars[name] }, tc.terminal)
 			if d := cmp.Diff(tc.want, got); d != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, d)
 			}
@@ -38,7 +38,7 @@ func TestDecide(t *testing.T) {
 
 func TestOfABuffer(t *testing.T) {
 	e := Env{Getenv: func(string) string { return "" }}
-	if got := Of(e, &bytes.Buffer{}); got != (Screen{}) {
+	if got := DetectScreen(e, &bytes.Buffer{}); got != (Screen{}) {
 		t.Errorf("a buffer is not a terminal: %+v", got)
 	}
 }

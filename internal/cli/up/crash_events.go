@@ -25,8 +25,8 @@ const (
 	reasonSetAside = "SetAside"
 )
 
-// mostEvents limits the objects that receive an Event for one crash: if there are many, most are unrelated.
-const mostEvents = 10
+// maxCrashEvents limits the objects that receive an Event for one crash: if there are many, most are unrelated.
+const maxCrashEvents = 10
 
 // recordFailure creates a Warning Event for each object that may have caused a crash, and for each quarantined object.
 func recordFailure(ctx context.Context, root *rest.Config, f managerproc.Failure) error {
@@ -37,14 +37,14 @@ func recordFailure(ctx context.Context, root *rest.Config, f managerproc.Failure
 	w := kube.NewWriter(c, "up")
 	now := time.Now()
 	var errs []error
-	for _, s := range f.Suspects[:min(mostEvents, len(f.Suspects))] {
+	for _, s := range f.Suspects[:min(maxCrashEvents, len(f.Suspects))] {
 		note := fmt.Sprintf("The manager crashed while it was reconciling this object: %s. The manager is restarted", f.How)
 		if s.Work == managerproc.Decoding {
 			note = fmt.Sprintf("The manager crashed while it was reading what the API server of this cluster sent: %s. The manager is restarted", f.How)
 		}
 		errs = append(errs, w.Create(ctx, event(s, now, reasonCrashed, note)))
 	}
-	for _, a := range f.Aside[:min(mostEvents, len(f.Aside))] {
+	for _, a := range f.NewlyQuarantined[:min(maxCrashEvents, len(f.NewlyQuarantined))] {
 		note := fmt.Sprintf("Not reconciled until %s, because the manager crashed %d times while it was reconciling this object. "+
 			"Change or delete the object; the events with reason %s say what happened", a.Until.UTC().Format(time.RFC3339), a.Failures, reasonCrashed)
 		if a.Subject.Work == managerproc.Decoding {
@@ -56,8 +56,8 @@ func recordFailure(ctx context.Context, root *rest.Config, f managerproc.Failure
 	return errors.Join(errs...)
 }
 
-// longestNote is the maximum length that the API server accepts.
-const longestNote = 1024
+// maxNoteLength is the maximum length that the API server accepts.
+const maxNoteLength = 1024
 
 func event(s managerproc.Subject, now time.Time, reason, note string) *eventsv1.Event {
 	namespace := s.Namespace
@@ -67,12 +67,12 @@ func event(s managerproc.Subject, now time.Time, reason, note string) *eventsv1.
 	return &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%s.%x", s.Name, strings.ToLower(reason), now.UnixNano())},
 		EventTime:  metav1.NewMicroTime(now), ReportingController: "slipway-up", ReportingInstance: "slipway-up",
-		Action: "Reconcile", Reason: reason, Type: corev1.EventTypeWarning, Note: note[:min(len(note), longestNote)],
+		Action: "Reconcile", Reason: reason, Type: corev1.EventTypeWarning, Note: note[:min(len(note), maxNoteLength)],
 		Regarding: corev1.ObjectReference{
 			APIVersion: s.APIVersion, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, UID: types.UID(s.UID),
 		},
 	}
 }
 
-// capital capitalizes the first letter.
-func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+// capitalize capitalizes the first letter.
+func capitalize(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

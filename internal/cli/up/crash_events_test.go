@@ -27,7 +27,7 @@ func TestEventsOfACrash(t *testing.T) {
 	decoded := managerproc.Subject{Work: managerproc.Decoding, APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Cluster", Namespace: "team-a", Name: "s1"}
 	f := managerproc.Failure{
 		How: strings.Repeat("it crashed ", 100), Suspects: []managerproc.Subject{pool, everywhere, decoded},
-		Aside: []managerproc.Quarantined{{Subject: pool, Until: time.Now().Add(time.Minute), Failures: 2}},
+		NewlyQuarantined: []managerproc.Quarantined{{Subject: pool, Until: time.Now().Add(time.Minute), Failures: 2}},
 	}
 	if err := recordFailure(t.Context(), server.Config, f); err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func (f *flags) detached(ctx context.Context, e term.Env, dir datadir.Dir, set *
 	defer func() { _ = reader.Close() }()
 	// The first extra file has descriptor 3.
 	args := append([]string{"up", superviseFlag, "--data-dir", string(dir), "--report-fd", strconv.Itoa(3)}, f.node.args()...)
-	for _, name := range remembered { // including empty flags, otherwise the process would use the flags of the last start
+	for _, name := range savedFlags { // including empty flags, otherwise the process would use the flags of the last start
 		text, err := textOf(set.Lookup(name))
 		if err != nil {
 			return err

@@ -94,4 +94,4 @@ func TestWelcomeSaysWhatToDo(t *testing.T) {
 	}
 }
 
-var _ progressReporter = terminal{w: io.Discard}
+var _ progressReporter = terminalReporter{w: io.Discard}

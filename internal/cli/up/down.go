@@ -61,7 +61,7 @@ func (f downFlags) run(ctx context.Context, e term.Env, remove Delete) error {
 		return err
 	}
 	if isManager(state) {
-		if err := f.checkLeft(ctx, e, state); err != nil {
+		if err := f.checkRemaining(ctx, e, state); err != nil {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func deleteAll(ctx context.Context, e term.Env, dir datadir.Dir, remove Delete) 
 	}
 	defer func() { _ = h.Close() }()
 	_, _ = fmt.Fprintln(e.Err, "Removing the hosted control planes, containers and networks that were made from here, if there are any …")
-	if err := remove(ctx, string(dir), h.Instance, progress(e)); err != nil && !pointless(dir, err) {
+	if err := remove(ctx, string(dir), h.Instance, deletionProgress(e)); err != nil && !isIgnorable(dir, err) {
 		return fault.New(fault.KindOf(err), "DeleteWorkloadClusters",
 			"workload clusters of instance %s could not be removed (%s); the data in %s is kept: make this work, then run the command again",
 			h.Instance, fault.UserMessage(err), dir).From(err)
@@ -144,8 +144,8 @@ func deleteAll(ctx context.Context, e term.Env, dir datadir.Dir, remove Delete) 
 	return err
 }
 
-// progress prints the progress of the deletion, every second and at the end.
-func progress(e term.Env) func(gone, of int) {
+// deletionProgress prints the progress of the deletion, every second and at the end.
+func deletionProgress(e term.Env) func(gone, of int) {
 	last := e.Now()
 	return func(gone, of int) {
 		if now := e.Now(); gone == of || now.Sub(last) >= time.Second {
@@ -155,9 +155,9 @@ func progress(e term.Env) func(gone, of int) {
 	}
 }
 
-// pointless reports whether an error can be ignored because the instance never had a workload cluster and Docker is
+// isIgnorable reports whether an error can be ignored because the instance never had a workload cluster and Docker is
 // unreachable or was never installed.
-func pointless(dir datadir.Dir, err error) bool {
+func isIgnorable(dir datadir.Dir, err error) bool {
 	planes, inspect := controlplanesupervisor.Inspect(dir.Planes())
 	return fault.KindOf(err) == fault.Unreachable && inspect == nil && len(planes) == 0
 }

@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// leftTimeout is the timeout for reading the remaining objects from the manager's cluster.
-	leftTimeout = 5 * time.Second
-	// leftShown is the maximum number of listed objects.
-	leftShown = 6
+	// remainingTimeout is the timeout for reading the remaining objects from the manager's cluster.
+	remainingTimeout = 5 * time.Second
+	// maxRemainingListed is the maximum number of listed objects.
+	maxRemainingListed = 6
 )
 
-// checkLeft lists the objects with finalizers that a manager leaves in its cluster, which cannot be deleted until a
+// checkRemaining lists the objects with finalizers that a manager leaves in its cluster, which cannot be deleted until a
 // manager runs again. While the manager is running and could still delete them, it rejects the deletion of the
 // manager's data, which may include the data of their nodes and control planes. Objects that cannot be read are not
 // reported.
-func (f downFlags) checkLeft(ctx context.Context, e term.Env, state datadir.State) error {
-	names, err := left(ctx, e, state.Holder)
+func (f downFlags) checkRemaining(ctx context.Context, e term.Env, state datadir.State) error {
+	names, err := remainingObjects(ctx, e, state.Holder)
 	if err != nil && f.delete && state.Held {
 		return fault.New(fault.Invalid, "ObjectsLeft", "what is left in the management cluster of %s is not known (%s): stop the manager without --delete first, then with it, where its data is to be given up",
 			state.Holder.ManagerOf, fault.UserMessage(err)).From(err)
@@ -49,9 +49,9 @@ func (f downFlags) checkLeft(ctx context.Context, e term.Env, state datadir.Stat
 	return err
 }
 
-// left lists the remaining objects, or returns an empty string if none is known. It fails if the kubeconfig of the
+// remainingObjects lists the remaining objects, or returns an empty string if none is known. It fails if the kubeconfig of the
 // manager now leads to another cluster.
-func left(ctx context.Context, e term.Env, of datadir.Holder) (string, error) {
+func remainingObjects(ctx context.Context, e term.Env, of datadir.Holder) (string, error) {
 	if of.Kubeconfig == "" {
 		return "", nil
 	}
@@ -63,18 +63,18 @@ func left(ctx context.Context, e term.Env, of datadir.Holder) (string, error) {
 	if of.ManagerOf != "" && c.Config.Host != of.ManagerOf {
 		return "", fault.New(fault.Invalid, management.ReasonKubeconfig, "%s names %s now", of.Kubeconfig, c.Config.Host)
 	}
-	ctx, cancel := context.WithTimeout(ctx, leftTimeout)
+	ctx, cancel := context.WithTimeout(ctx, remainingTimeout)
 	defer cancel()
-	names := finalized(ctx, c.Client, management.ObjectsOf(of.Namespace, of.WatchFilter)...)
-	if n := len(names) - leftShown; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:leftShown], ", "), n), nil
+	names := objectsWithFinalizers(ctx, c.Client, management.ManagedObjectOptions(of.Namespace, of.WatchFilter)...)
+	if n := len(names) - maxRemainingListed; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxRemainingListed], ", "), n), nil
 	}
 	return strings.Join(names, ", "), nil
 }
 
-// finalized returns the objects of providers that have finalizers and no owner, limited to the objects that a manager
+// objectsWithFinalizers returns the objects of providers that have finalizers and no owner, limited to the objects that a manager
 // reconciles.
-func finalized(ctx context.Context, c client.Client, its ...client.ListOption) []string {
+func objectsWithFinalizers(ctx context.Context, c client.Client, its ...client.ListOption) []string {
 	crds := &metav1.PartialObjectMetadataList{}
 	crds.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})
 	if err := c.List(ctx, crds, client.HasLabels{provider.ComponentLabel}); err != nil {

@@ -27,7 +27,7 @@ func TestLeft(t *testing.T) {
 	c := server.Client(t, scheme)
 	of := func(holder datadir.Holder) string {
 		var said bytes.Buffer
-		err := downFlags{}.checkLeft(t.Context(), term.Env{Err: &said, Getenv: func(string) string { return "/nowhere" }}, datadir.State{Holder: holder})
+		err := downFlags{}.checkRemaining(t.Context(), term.Env{Err: &said, Getenv: func(string) string { return "/nowhere" }}, datadir.State{Holder: holder})
 		if err != nil {
 			t.Error(err)
 		}
@@ -68,12 +68,12 @@ func TestLeft(t *testing.T) {
 		}
 	}
 	held := datadir.State{Held: true, Holder: datadir.Holder{Kubeconfig: server.Kubeconfig, ManagerOf: "https://192.0.2.1"}}
-	err = downFlags{delete: true}.checkLeft(t.Context(), term.Env{Err: &bytes.Buffer{}, Getenv: func(string) string { return "/nowhere" }}, held)
+	err = downFlags{delete: true}.checkRemaining(t.Context(), term.Env{Err: &bytes.Buffer{}, Getenv: func(string) string { return "/nowhere" }}, held)
 	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "is not known") {
 		t.Errorf("its kubeconfig names another cluster now: %v", err)
 	}
 	held.Holder.ManagerOf = server.Config.Host
-	err = downFlags{delete: true}.checkLeft(t.Context(), term.Env{Err: &bytes.Buffer{}, Getenv: func(string) string { return "/nowhere" }}, held)
+	err = downFlags{delete: true}.checkRemaining(t.Context(), term.Env{Err: &bytes.Buffer{}, Getenv: func(string) string { return "/nowhere" }}, held)
 	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "Cluster default/loc, ClusterResourceSet default/flannel: delete them first") {
 		t.Errorf("its data goes while it runs: %v", err)
 	}

@@ -21,25 +21,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/managementnode"
 )
 
-// eventsWithin is the timeout for storing the Events of a crash.
-const eventsWithin = 10 * time.Second
+// eventTimeout is the timeout for storing the Events of a crash.
+const eventTimeout = 10 * time.Second
 
 // managerRunner runs the manager next to the management cluster and reports its status: to the user, to other processes in
 // run.json, and in Events of objects that crashed it.
 type managerRunner struct {
 	service
-	handle *datadir.Handle
-	root   *rest.Config
-	voice  progressReporter
-	own    *node // nil: there is none
+	handle      *datadir.Handle
+	root        *rest.Config
+	reporter    progressReporter
+	clusterNode *node // nil: there is none
 
 	mu  sync.Mutex
 	run datadir.Run
 }
 
-// keep runs until ctx is done, then returns nil, or until the management cluster or the first start of the manager
+// supervise runs until ctx is done, then returns nil, or until the management cluster or the first start of the manager
 // fails. It calls ready when everything has started.
-func (k *managerRunner) keep(ctx context.Context, e term.Env, m *controlplane.Management, ready func()) error {
+func (k *managerRunner) supervise(ctx context.Context, e term.Env, m *controlplane.Management, ready func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -49,15 +49,15 @@ func (k *managerRunner) keep(ctx context.Context, e term.Env, m *controlplane.Ma
 		case <-ctx.Done():
 		}
 	}()
-	joined, err := k.keepNode(ctx, e)
+	joined, err := k.startNode(ctx, e)
 	if err != nil {
 		return err
 	}
-	kinds, err := k.keepCertificates(ctx, e)
+	kinds, err := k.startCertificates(ctx, e)
 	if err != nil {
 		return err
 	}
-	err = k.keepManager(ctx, e, func() {
+	err = k.runManager(ctx, e, func() {
 		if err := k.ready(ctx, m, kinds); err != nil {
 			cancel(err)
 			return
@@ -65,7 +65,7 @@ func (k *managerRunner) keep(ctx context.Context, e term.Env, m *controlplane.Ma
 		ready()
 		go func() { // the manager is supervised meanwhile
 			if k.awaitNode(ctx, joined); ctx.Err() == nil {
-				k.voice.ready()
+				k.reporter.ready()
 			}
 		}()
 	})
@@ -75,8 +75,8 @@ func (k *managerRunner) keep(ctx context.Context, e term.Env, m *controlplane.Ma
 	return err
 }
 
-// keepManager runs the manager until ctx is done. Without enabled providers there is no manager.
-func (k *managerRunner) keepManager(ctx context.Context, e term.Env, ready func()) error {
+// runManager runs the manager until ctx is done. Without enabled providers there is no manager.
+func (k *managerRunner) runManager(ctx context.Context, e term.Env, ready func()) error {
 	if len(k.policy.Sets()) == 0 {
 		ready()
 		<-ctx.Done()
@@ -104,9 +104,9 @@ func (k *managerRunner) keepManager(ctx context.Context, e term.Env, ready func(
 	})
 }
 
-// keepCertificates issues Certificates until ctx is done, unless cert-manager does. The channel is closed when the
+// startCertificates issues Certificates until ctx is done, unless cert-manager does. The channel is closed when the
 // kinds of cert-manager are served, or cannot be provided, because the management cluster works without them.
-func (k *managerRunner) keepCertificates(ctx context.Context, e term.Env) (kinds <-chan struct{}, err error) {
+func (k *managerRunner) startCertificates(ctx context.Context, e term.Env) (kinds <-chan struct{}, err error) {
 	certificates, err := certificates.NewController(k.root, e.Now, func(err error) {
 		if err != nil {
 			klog.ErrorS(err, "issue the certificates of providers")
@@ -166,8 +166,8 @@ func (k *managerRunner) changed(s managerproc.Status) {
 		if !s.NextStart.IsZero() {
 			r.Manager.NextStart = s.NextStart.UTC()
 		}
-		for _, a := range s.Aside {
-			r.Manager.SetAside = append(r.Manager.SetAside, datadir.Quarantined{Object: a.Subject.String(), Until: a.Until.UTC(), Crashes: a.Failures})
+		for _, a := range s.Quarantined {
+			r.Manager.QuarantinedObjects = append(r.Manager.QuarantinedObjects, datadir.Quarantined{Object: a.Subject.String(), Until: a.Until.UTC(), Crashes: a.Failures})
 		}
 	})
 	if err != nil {
@@ -185,12 +185,12 @@ func (k *managerRunner) write(change func(*datadir.Run)) error {
 // failed reports a crash to the log, the user and the affected objects. The API server and its clients continue to run.
 func (k *managerRunner) failed(ctx context.Context, f managerproc.Failure) {
 	klog.ErrorS(nil, f.String(), "restartAfter", f.Pause)
-	k.voice.step(fmt.Sprintf("%s; restarting it in %s (the API server keeps running)", capital(f.String()), f.Pause))
+	k.reporter.step(fmt.Sprintf("%s; restarting it in %s (the API server keeps running)", capitalize(f.String()), f.Pause))
 	if len(f.Suspects) == 0 {
 		return
 	}
 	go func() {
-		ctx, cancel := context.WithTimeout(ctx, eventsWithin)
+		ctx, cancel := context.WithTimeout(ctx, eventTimeout)
 		defer cancel()
 		if err := recordFailure(ctx, k.root, f); err != nil {
 			klog.ErrorS(err, "record the end of the manager in events")

@@ -25,13 +25,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/managementnode"
 )
 
-// nodeWithin is how long the start waits for the node. After that, the start continues and the node is retried in the
+// nodeReadyTimeout is how long the start waits for the node. After that, the start continues and the node is retried in the
 // background.
-const nodeWithin = 5 * time.Minute
+const nodeReadyTimeout = 5 * time.Minute
 
 // nodeFlag is the --node flag. Its last value is stored in the data directory.
 type nodeFlag struct {
-	given, wanted bool
+	given, enabled bool
 }
 
 func (n *nodeFlag) bind(flags *pflag.FlagSet) {
@@ -41,7 +41,7 @@ func (n *nodeFlag) bind(flags *pflag.FlagSet) {
 
 // Set implements pflag.Value.
 func (n *nodeFlag) Set(text string) (err error) {
-	n.wanted, err = strconv.ParseBool(text)
+	n.enabled, err = strconv.ParseBool(text)
 	n.given = true
 	return err
 }
@@ -50,7 +50,7 @@ func (n *nodeFlag) Set(text string) (err error) {
 func (n *nodeFlag) Type() string { return "bool" }
 
 // String implements pflag.Value.
-func (n *nodeFlag) String() string { return strconv.FormatBool(n.wanted) }
+func (n *nodeFlag) String() string { return strconv.FormatBool(n.enabled) }
 
 // args returns the flag for the background process.
 func (n nodeFlag) args() []string {
@@ -62,8 +62,8 @@ func (n nodeFlag) args() []string {
 
 // node is the node of the management cluster in one run.
 type node struct {
-	engine *container.Engine
-	place  managementnode.Reservation
+	engine      *container.Engine
+	reservation managementnode.Reservation
 }
 
 // reserve determines whether there is a node, and its addresses; nil: there is none. It removes a node that is no
@@ -73,14 +73,14 @@ func (n nodeFlag) reserve(ctx context.Context, s service, h *datadir.Handle) (*n
 	if err != nil {
 		return nil, err
 	}
-	if n.given && !n.wanted && !kept || !n.given && !kept {
+	if n.given && !n.enabled && !kept || !n.given && !kept {
 		return nil, nil
 	}
-	engine, err := container.New(container.Config{Instance: h.Instance, Custody: hosttransfer.Open(s.dir, h.Instance), Reserved: []string{string(s.dir)}, Named: s.policy.Named()})
+	engine, err := container.New(container.Config{Instance: h.Instance, Ownership: hosttransfer.Open(s.dir, h.Instance), Reserved: []string{string(s.dir)}, Named: s.policy.ReachableHosts()})
 	if err != nil {
 		return nil, err
 	}
-	if n.given && !n.wanted {
+	if n.given && !n.enabled {
 		defer func() { _ = engine.Close() }()
 		if err := managementnode.Remove(ctx, engine, h.Instance); err != nil {
 			return nil, err
@@ -91,7 +91,7 @@ func (n nodeFlag) reserve(ctx context.Context, s service, h *datadir.Handle) (*n
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
-	return &node{engine: engine, place: place}, h.RecordNode(true)
+	return &node{engine: engine, reservation: place}, h.RecordNode(true)
 }
 
 // nodes returns the settings of the API server for the node.
@@ -99,17 +99,17 @@ func (n *node) nodes() *controlplane.Nodes {
 	if n == nil {
 		return nil
 	}
-	return &controlplane.Nodes{Endpoint: n.place.Endpoint, PodCIDR: n.place.PodCIDR}
+	return &controlplane.Nodes{Endpoint: n.reservation.Endpoint, PodCIDR: n.reservation.PodCIDR}
 }
 
-// keep maintains the node until ctx is done; the channel is closed when the node is Ready.
-func (n *node) keep(ctx context.Context, e term.Env, k *managerRunner) (<-chan struct{}, error) {
+// start maintains the node until ctx is done; the channel is closed when the node is Ready.
+func (n *node) start(ctx context.Context, e term.Env, k *managerRunner) (<-chan struct{}, error) {
 	ca, err := os.ReadFile(filepath.Join(k.dir.PKI(), "ca.crt"))
 	if err != nil {
 		return nil, fmt.Errorf("read the authority of the management cluster: %w", err)
 	}
 	keep, err := managementnode.New(managementnode.Config{
-		Place: n.place, Host: n.engine, Root: k.root, CA: ca, Now: e.Now, Changed: k.nodeChanged,
+		Reservation: n.reservation, Host: n.engine, Root: k.root, CA: ca, Now: e.Now, Changed: k.nodeChanged,
 	})
 	if err != nil {
 		return nil, err
@@ -121,13 +121,13 @@ func (n *node) keep(ctx context.Context, e term.Env, k *managerRunner) (<-chan s
 	return keep.Ready(), nil
 }
 
-// keepNode maintains the node of the management cluster, if there is one, and deletes the Node object of a removed one.
-func (k *managerRunner) keepNode(ctx context.Context, e term.Env) (<-chan struct{}, error) {
+// startNode maintains the node of the management cluster, if there is one, and deletes the Node object of a removed one.
+func (k *managerRunner) startNode(ctx context.Context, e term.Env) (<-chan struct{}, error) {
 	switch {
-	case k.own != nil:
-		return k.own.keep(ctx, e, k)
+	case k.clusterNode != nil:
+		return k.clusterNode.start(ctx, e, k)
 	case k.node.given:
-		return nil, forgetNode(ctx, k.root)
+		return nil, deleteNode(ctx, k.root)
 	}
 	return nil, nil
 }
@@ -138,7 +138,7 @@ func (k *managerRunner) nodeChanged(s managementnode.Status) {
 		r.Node = &datadir.Node{Name: managementnode.Name, Container: s.Container, Ready: s.Ready, Message: s.Message}
 	})
 	if err != nil {
-		k.voice.step("The status of the node could not be recorded: " + err.Error())
+		k.reporter.step("The status of the node could not be recorded: " + err.Error())
 	}
 }
 
@@ -147,8 +147,8 @@ func (k *managerRunner) awaitNode(ctx context.Context, ready <-chan struct{}) {
 	if ready == nil {
 		return
 	}
-	k.voice.step("Joining node " + managementnode.Name + " …")
-	timer := time.NewTimer(nodeWithin)
+	k.reporter.step("Joining node " + managementnode.Name + " …")
+	timer := time.NewTimer(nodeReadyTimeout)
 	defer timer.Stop()
 	select {
 	case <-ready:
@@ -160,12 +160,12 @@ func (k *managerRunner) awaitNode(ctx context.Context, ready <-chan struct{}) {
 		if k.run.Node != nil {
 			why = ": " + k.run.Node.Message
 		}
-		k.voice.step("Node " + managementnode.Name + " is not ready yet" + why + "; retrying. \"slipway status\" shows how it fares")
+		k.reporter.step("Node " + managementnode.Name + " is not ready yet" + why + "; retrying. \"slipway status\" shows how it fares")
 	}
 }
 
-// forgetNode deletes the Node object of a container that was removed with --node=false.
-func forgetNode(ctx context.Context, root *rest.Config) error {
+// deleteNode deletes the Node object of a container that was removed with --node=false.
+func deleteNode(ctx context.Context, root *rest.Config) error {
 	c, err := client.New(root, client.Options{Scheme: clientgoscheme.Scheme})
 	if err != nil {
 		return err

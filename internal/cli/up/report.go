@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// message is one line of the background process's report.
-type message struct {
+// reportLine is one line of the background process's report.
+type reportLine struct {
 	Step  string `json:"step,omitempty"`
 	Ready bool   `json:"ready,omitempty"`
 	// Ended describes how the process ended, if it reported no error.
@@ -34,7 +34,7 @@ func (e endedWithout) Error() string { return string(e) }
 
 func readReport(e term.Env, lines *bufio.Scanner) (ready bool, err error) {
 	for lines.Scan() {
-		var m message
+		var m reportLine
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
 			return false, fmt.Errorf("report of the background process: %w", err)
 		}
@@ -63,15 +63,15 @@ func openReport(fd int) *report {
 	return &report{file: os.NewFile(uintptr(fd), "report")}
 }
 
-func (r *report) step(step string) { r.send(message{Step: step}) }
+func (r *report) step(step string) { r.send(reportLine{Step: step}) }
 
 // ready ends the wait of the command. The supervisor continues to read the report.
-func (r *report) ready() { r.send(message{Ready: true}) }
+func (r *report) ready() { r.send(reportLine{Ready: true}) }
 
 // finish reports err and returns it.
 func (r *report) finish(err error) error {
 	if err != nil && !errors.Is(err, context.Canceled) {
-		m := message{Kind: fault.KindOf(err), Message: fault.UserMessage(err)}
+		m := reportLine{Kind: fault.KindOf(err), Message: fault.UserMessage(err)}
 		if f := fault.As(err); f != nil {
 			m.Reason = f.Reason
 		}
@@ -82,7 +82,7 @@ func (r *report) finish(err error) error {
 }
 
 // send ignores errors, because the parent process may be gone.
-func (r *report) send(m message) {
+func (r *report) send(m reportLine) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.file == nil {

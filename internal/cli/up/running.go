@@ -18,9 +18,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// refuseManagers rejects the directory of a "slipway manager", because its resources on this host would get a second
+// checkNotManagerDir rejects the directory of a "slipway manager", because its resources on this host would get a second
 // management cluster.
-func refuseManagers(dir datadir.Dir) error {
+func checkNotManagerDir(dir datadir.Dir) error {
 	state, err := datadir.Inspect(dir)
 	if err != nil || state.Holder.ManagerOf == "" {
 		return err
@@ -35,9 +35,9 @@ func refuseManagers(dir datadir.Dir) error {
 // startPoll is the interval of checks for a start by another command.
 const startPoll = 200 * time.Millisecond
 
-// awaitOther waits for a management cluster that another command is starting. If the holder of the directory does not
+// waitForOtherStart waits for a management cluster that another command is starting. If the holder of the directory does not
 // start one, it returns the error held. There is no timeout, because a slow host may need any amount of time.
-func awaitOther(ctx context.Context, e term.Env, dir datadir.Dir, set *pflag.FlagSet, held error) error {
+func waitForOtherStart(ctx context.Context, e term.Env, dir datadir.Dir, set *pflag.FlagSet, held error) error {
 	told := false
 	for {
 		state, err := datadir.Inspect(dir)
@@ -47,7 +47,7 @@ func awaitOther(ctx context.Context, e term.Env, dir datadir.Dir, set *pflag.Fla
 		case !state.Held && state.Supervision == nil || state.Holder.ManagerOf != "":
 			return held
 		case state.Run != nil && state.Run.Ready:
-			_, err := runsAlready(e, dir, set)
+			_, err := isRunning(e, dir, set)
 			return err
 		case !told:
 			told = true
@@ -69,9 +69,9 @@ func holderOf(state datadir.State) int {
 	return state.Holder.PID
 }
 
-// runsAlready reports whether a management cluster is running in dir. Flags with other values than in the running
+// isRunning reports whether a management cluster is running in dir. Flags with other values than in the running
 // process are an error, because they would have no effect.
-func runsAlready(e term.Env, dir datadir.Dir, set *pflag.FlagSet) (bool, error) {
+func isRunning(e term.Env, dir datadir.Dir, set *pflag.FlagSet) (bool, error) {
 	state, err := datadir.Inspect(dir)
 	if err != nil || state.Run == nil || !state.Run.Ready {
 		return false, err
@@ -81,7 +81,7 @@ func runsAlready(e term.Env, dir datadir.Dir, set *pflag.FlagSet) (bool, error) 
 		return false, err
 	}
 	other := map[string]bool{}
-	for _, name := range remembered {
+	for _, name := range savedFlags {
 		flag := set.Lookup(name)
 		text, err := textOf(flag)
 		if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// remembered lists the flags that are stored for the next start. --node is stored separately, because a node that is no
+// savedFlags lists the flags that are stored for the next start. --node is stored separately, because a node that is no
 // longer wanted must be removed.
-var remembered = []string{"config", "feature-gates", "listen", "without"}
+var savedFlags = []string{"config", "feature-gates", "listen", "without"}
 
 // restoreFlags sets unset flags to the values of the last start, and returns the values to store for the next one.
 func restoreFlags(w io.Writer, dir datadir.Dir, set *pflag.FlagSet) (map[string]string, error) {
@@ -24,7 +24,7 @@ func restoreFlags(w io.Writer, dir datadir.Dir, set *pflag.FlagSet) (map[string]
 	}
 	kept := map[string]string{}
 	var taken []string
-	for _, name := range remembered {
+	for _, name := range savedFlags {
 		flag := set.Lookup(name)
 		if text, ok := last[name]; ok && !flag.Changed {
 			if err := set.Set(name, text); err != nil {

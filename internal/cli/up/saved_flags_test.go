@@ -114,7 +114,7 @@ func TestRunsAlready(t *testing.T) {
 				}
 			}
 			var said bytes.Buffer
-			done, err := runsAlready(term.Env{Err: &said}, h.Dir, given(t, tc.args...))
+			done, err := isRunning(term.Env{Err: &said}, h.Dir, given(t, tc.args...))
 			if err != nil {
 				said.WriteString(fault.UserMessage(err))
 			}
@@ -139,7 +139,7 @@ func TestAwaitOther(t *testing.T) {
 			}
 			return said.Write(p)
 		})
-		if err := awaitOther(t.Context(), term.Env{Err: waits}, h.Dir, given(t), held); err != nil {
+		if err := waitForOtherStart(t.Context(), term.Env{Err: waits}, h.Dir, given(t), held); err != nil {
 			t.Fatal(err)
 		}
 		if want := "waiting until it runs"; !strings.Contains(said.String(), want) || !strings.Contains(said.String(), "Runs already (process") {
@@ -149,7 +149,7 @@ func TestAwaitOther(t *testing.T) {
 	t.Run("it ends", func(t *testing.T) {
 		h := opened(t)
 		ends := writer(func(p []byte) (int, error) { return len(p), h.Close() })
-		if err := awaitOther(t.Context(), term.Env{Err: ends}, h.Dir, given(t), held); !errors.Is(err, held) {
+		if err := waitForOtherStart(t.Context(), term.Env{Err: ends}, h.Dir, given(t), held); !errors.Is(err, held) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -159,7 +159,7 @@ func TestAwaitOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer h.Close() //nolint:errcheck // the test ends
-		if err := awaitOther(t.Context(), term.Env{Err: &bytes.Buffer{}}, h.Dir, given(t), held); !errors.Is(err, held) {
+		if err := waitForOtherStart(t.Context(), term.Env{Err: &bytes.Buffer{}}, h.Dir, given(t), held); !errors.Is(err, held) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -174,16 +174,16 @@ func TestRefuseManagers(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := refuseManagers(h.Dir); fault.KindOf(err) != fault.Invalid || !strings.HasSuffix(err.Error(), "is that of a manager of https://192.0.2.1:6443; choose another --data-dir, start that manager (slipway manager --kubeconfig=k), or give up what it has on this host: slipway down --delete --data-dir "+string(h.Dir)) {
+	if err := checkNotManagerDir(h.Dir); fault.KindOf(err) != fault.Invalid || !strings.HasSuffix(err.Error(), "is that of a manager of https://192.0.2.1:6443; choose another --data-dir, start that manager (slipway manager --kubeconfig=k), or give up what it has on this host: slipway down --delete --data-dir "+string(h.Dir)) {
 		t.Errorf("%v", err)
 	}
 	if err := os.MkdirAll(h.Etcd(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := refuseManagers(h.Dir); err != nil {
+	if err := checkNotManagerDir(h.Dir); err != nil {
 		t.Error(err)
 	}
-	if err := refuseManagers(datadir.Dir(filepath.Join(t.TempDir(), "new"))); err != nil {
+	if err := checkNotManagerDir(datadir.Dir(filepath.Join(t.TempDir(), "new"))); err != nil {
 		t.Error(err)
 	}
 }

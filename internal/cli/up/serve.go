@@ -21,19 +21,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// stopWithin is the timeout for stopping the hosted control planes.
-const stopWithin = time.Minute
+// planesStopTimeout is the timeout for stopping the hosted control planes.
+const planesStopTimeout = time.Minute
 
 // service is one run of the management cluster with its controllers.
 type service struct {
-	dir     datadir.Dir
-	listen  string
-	gates   string
-	policy  policy.Configuration
-	prepare Prepare
-	node    nodeFlag
-	flags   map[string]string                       // for the next start
-	voice   func(stderr io.Writer) progressReporter // stderr is the original standard error, before it was redirected to the log
+	dir         datadir.Dir
+	listen      string
+	gates       string
+	policy      policy.Configuration
+	prepare     prepareFunc
+	node        nodeFlag
+	flags       map[string]string                       // for the next start
+	newReporter func(stderr io.Writer) progressReporter // stderr is the original standard error, before it was redirected to the log
 }
 
 // serve runs until ctx is done, which is not an error, or until a part fails.
@@ -52,7 +52,7 @@ func (s service) serve(ctx context.Context, e term.Env) error {
 	if err := s.limitMemory(); err != nil {
 		return err
 	}
-	err = s.run(ctx, e, h, s.voice(stderr))
+	err = s.run(ctx, e, h, s.newReporter(stderr))
 	if err != nil && ctx.Err() == nil { // log the reason independent of other reports
 		klog.ErrorS(err, "the management cluster ends")
 	}
@@ -105,8 +105,8 @@ func (s service) run(ctx context.Context, e term.Env, h *datadir.Handle, v progr
 	if err := move.PublishHost(ctx, m.Root, h, e.Getenv); err != nil && ctx.Err() == nil { // only "slipway move" needs it
 		klog.ErrorS(err, "say in the management cluster where it runs")
 	}
-	keeper := &managerRunner{service: s, handle: h, run: run, root: m.Root, voice: v, own: n}
-	err = keeper.keep(ctx, e, m, func() {
+	keeper := &managerRunner{service: s, handle: h, run: run, root: m.Root, reporter: v, clusterNode: n}
+	err = keeper.supervise(ctx, e, m, func() {
 		started()
 		heap.Collect(heap.Management())
 	})
@@ -115,18 +115,18 @@ func (s service) run(ctx context.Context, e term.Env, h *datadir.Handle, v progr
 }
 
 // networks returns the allowed networks of clusters, for other commands.
-func (s service) networks() *datadir.Networks {
-	out := &datadir.Networks{Ranges: s.policy.Networks.Ranges, WidestPrefix: s.policy.Networks.WidestPrefix}
-	for _, n := range s.policy.Named() {
+func (s service) networks() *datadir.NetworkLimits {
+	out := &datadir.NetworkLimits{Ranges: s.policy.Networks.Ranges, WidestPrefix: s.policy.Networks.WidestPrefix}
+	for _, n := range s.policy.ReachableHosts() {
 		out.Named = append(out.Named, n.Host)
 	}
 	return out
 }
 
 // nodes returns the allowed nodes of clusters, for other commands.
-func (s service) nodes() *datadir.Nodes {
+func (s service) nodes() *datadir.NodeLimits {
 	n := s.policy.Nodes
-	return &datadir.Nodes{Images: n.Images, CPUs: n.CPUs, MemoryMiB: n.MemoryMiB, Processes: n.Processes}
+	return &datadir.NodeLimits{Images: n.Images, CPUs: n.CPUs, MemoryMiB: n.MemoryMiB, Processes: n.Processes}
 }
 
 // startPlane starts the management cluster. ctx cancels only the start, because a running management cluster must
@@ -161,7 +161,7 @@ func (s service) startPlane(ctx context.Context, e term.Env, nodes *controlplane
 
 // stop stops the hosted control planes and the load balancers, then the management cluster.
 func (s service) stop(m *controlplane.Management) error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), planesStopTimeout)
 	defer cancel()
 	return errors.Join(controlplanesupervisor.StopAll(ctx, s.dir.Planes()), loadbalancer.StopAll(ctx, s.dir.Balancers()), m.Stop())
 }

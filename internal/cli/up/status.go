@@ -17,26 +17,26 @@ import (
 
 // Status is the structured output of the command.
 type Status struct {
-	DataDir    string      `json:"dataDir"`
-	State      State       `json:"state"`
-	Management *Management `json:"management,omitempty"` // nil if it is not running
+	DataDir    string            `json:"dataDir"`
+	State      RunState          `json:"state"`
+	Management *managementStatus `json:"management,omitempty"` // nil if it is not running
 	// Killed is the last process, if it ended without being stopped.
-	Killed *Killed                         `json:"killed,omitempty"`
+	Killed *killedProcess                  `json:"killed,omitempty"`
 	Planes []controlplanesupervisor.Status `json:"hostedControlPlanes"`
 	// Simulated is the number of simulated clusters; nil: the API does not provide it.
 	Simulated *int `json:"simulatedClusters,omitempty"`
 	// Encryption is the encryption of Secrets in the management cluster.
-	Encryption Encryption `json:"encryption"`
+	Encryption encryptionStatus `json:"encryption"`
 	// Database is the database of the management cluster, if it exists.
-	Database *Database `json:"database,omitempty"`
+	Database *databaseStatus `json:"database,omitempty"`
 	// Disk is the space of the disk with the data directory.
 	Disk datadir.Space `json:"disk,omitzero"`
 	// Supervision is the state of the supervisor of a management cluster in the background; nil: there is none.
 	Supervision *datadir.Supervision `json:"supervision,omitempty"`
 }
 
-// Database is the size of the management cluster's database.
-type Database struct {
+// databaseStatus is the size of the management cluster's database.
+type databaseStatus struct {
 	Bytes int64 `json:"bytes"`
 	// Limit is the size at which writes are rejected.
 	Limit int64 `json:"limitBytes"`
@@ -45,44 +45,44 @@ type Database struct {
 // nearlyFull is the percentage of the limit at which the status contains a warning.
 const nearlyFull = 75
 
-// Killed is a process of the management cluster that ended without being stopped.
-type Killed struct {
+// killedProcess is a process of the management cluster that ended without being stopped.
+type killedProcess struct {
 	PID   int       `json:"pid"`
 	Since time.Time `json:"since"` // start time
 	Log   string    `json:"log,omitempty"`
 }
 
-// Encryption is the encryption of Secrets in the management cluster.
-type Encryption struct {
+// encryptionStatus is the encryption of Secrets in the management cluster.
+type encryptionStatus struct {
 	// Key is the name of the current encryption key; empty: Secrets are stored in plain text.
 	Key string `json:"key,omitempty"`
 	// OlderKeys is the number of other keys that may still be needed.
 	OlderKeys int `json:"olderKeys,omitempty"`
 }
 
-// State summarizes the state of the management cluster.
-type State string
+// RunState summarizes the state of the management cluster.
+type RunState string
 
 const (
-	Absent     State = "Absent"     // the data directory was never used
-	Stopped    State = "Stopped"    // there is data but no process
-	Starting   State = "Starting"   // a process holds the directory and is not ready yet
-	restarting State = "Restarting" // the process ended, and its supervisor is restarting it
-	standby    State = "Standby"    // a manager with leader election that is not the leader
-	Running    State = "Running"
+	Absent     RunState = "Absent"     // the data directory was never used
+	Stopped    RunState = "Stopped"    // there is data but no process
+	Starting   RunState = "Starting"   // a process holds the directory and is not ready yet
+	restarting RunState = "Restarting" // the process ended, and its supervisor is restarting it
+	standby    RunState = "Standby"    // a manager with leader election that is not the leader
+	Running    RunState = "Running"
 )
 
-// Management is the process of the management cluster.
-type Management struct {
-	PID        int       `json:"pid"`
-	Since      time.Time `json:"since"`
-	Version    string    `json:"version"`                     // of slipway
-	Kubernetes string    `json:"kubernetesVersion,omitempty"` // of the management cluster
-	Server     string    `json:"server,omitempty"`
-	Kubeconfig string    `json:"kubeconfig,omitempty"`
-	Log        string    `json:"log,omitempty"`
-	Memory     int64     `json:"memory"` // resident, in bytes
-	Manager    *Manager  `json:"manager,omitempty"`
+// managementStatus is the process of the management cluster.
+type managementStatus struct {
+	PID        int            `json:"pid"`
+	Since      time.Time      `json:"since"`
+	Version    string         `json:"version"`                     // of slipway
+	Kubernetes string         `json:"kubernetesVersion,omitempty"` // of the management cluster
+	Server     string         `json:"server,omitempty"`
+	Kubeconfig string         `json:"kubeconfig,omitempty"`
+	Log        string         `json:"log,omitempty"`
+	Memory     int64          `json:"memory"` // resident, in bytes
+	Manager    *managerStatus `json:"manager,omitempty"`
 	// ManagerOf is the API server of a manager that works for another cluster.
 	ManagerOf string `json:"managerOf,omitempty"`
 	// Namespace and WatchFilter limit the objects that this manager reconciles; empty: no limit.
@@ -100,8 +100,8 @@ type Management struct {
 	Node *datadir.Node `json:"node,omitempty"`
 }
 
-// Manager is the process that runs the controllers.
-type Manager struct {
+// managerStatus is the process that runs the controllers.
+type managerStatus struct {
 	datadir.Manager `json:",inline"`
 	Memory          int64 `json:"memory"` // resident, in bytes
 	// Problem is the reason why a running manager does not respond.
@@ -117,7 +117,7 @@ func StatusCommand(e term.Env) *cobra.Command {
 		Args:  cobra.NoArgs,
 	}
 	cmd.Flags().StringVar(&dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
-	format := term.Flag(cmd.Flags())
+	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		dir, err := e.DataDir(dataDir)
 		if err != nil {
@@ -134,7 +134,7 @@ func StatusCommand(e term.Env) *cobra.Command {
 		} else if usual, err := e.DataDir(""); err != nil || usual != dir {
 			start += " --data-dir " + string(dir)
 		}
-		return format.Print(e.Out, s, func(w io.Writer) error { return text(w, s, start, e.Now()) })
+		return format.Print(e.Out, s, func(w io.Writer) error { return printStatus(w, s, start, e.Now()) })
 	}
 	return cmd
 }
@@ -164,7 +164,7 @@ func Collect(dir datadir.Dir) (Status, error) {
 		s.State, s.Killed = Stopped, statusKilled(dir, state.Killed)
 	}
 	if state.Held {
-		s.Management = &Management{
+		s.Management = &managementStatus{
 			PID: state.Holder.PID, Since: state.Holder.Since, Version: state.Holder.Version, Memory: controlplanesupervisor.Memory(state.Holder.PID),
 			ManagerOf: state.Holder.ManagerOf, Namespace: state.Holder.Namespace, WatchFilter: state.Holder.WatchFilter, Lease: state.Holder.Lease,
 		}
@@ -175,7 +175,7 @@ func Collect(dir datadir.Dir) (Status, error) {
 		s.Management.Log = logOf(dir)
 	}
 	if state.Run != nil && state.Run.Manager != nil {
-		s.Management.Manager = &Manager{Manager: *state.Run.Manager}
+		s.Management.Manager = &managerStatus{Manager: *state.Run.Manager}
 		if pid := state.Run.Manager.PID; pid != 0 {
 			s.Management.Manager.Memory = controlplanesupervisor.Memory(pid)
 		}
@@ -188,20 +188,20 @@ func Collect(dir datadir.Dir) (Status, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Encryption = Encryption{Key: keys.Key, OlderKeys: keys.Others}
+	s.Encryption = encryptionStatus{Key: keys.Key, OlderKeys: keys.Others}
 	if info, err := os.Stat(etcd.DatabaseFile(dir.Etcd())); err == nil {
-		s.Database = &Database{Bytes: info.Size(), Limit: etcd.DefaultQuotaBytes}
+		s.Database = &databaseStatus{Bytes: info.Size(), Limit: etcd.DefaultQuotaBytes}
 	}
 	s.Planes, err = controlplanesupervisor.Inspect(dir.Planes())
 	return s, err
 }
 
 // statusKilled returns a process that ended without being stopped; nil: the last one was stopped.
-func statusKilled(dir datadir.Dir, last *datadir.Run) *Killed {
+func statusKilled(dir datadir.Dir, last *datadir.Run) *killedProcess {
 	if last == nil {
 		return nil
 	}
-	return &Killed{PID: last.PID, Since: last.Since, Log: logOf(dir)}
+	return &killedProcess{PID: last.PID, Since: last.Since, Log: logOf(dir)}
 }
 
 // logOf returns the path of the log file, or an empty string if it does not exist.

@@ -17,8 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 )
 
-// patience is the timeout of requests to the API; the rest of the status does not need it.
-const patience = 10 * time.Second
+// apiTimeout is the timeout of requests to the API; the rest of the status does not need it.
+const apiTimeout = 10 * time.Second
 
 // readAPI adds the parts of the status that the API provides, or the reason why it does not respond.
 func (s *Status) readAPI(ctx context.Context, e term.Env) {
@@ -32,7 +32,7 @@ func (s *Status) readAPI(ctx context.Context, e term.Env) {
 	if m == nil || s.State == Starting && m.ManagerOf == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	c, err := (&management.Flags{DataDir: s.DataDir}).Connect(e)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Status) readAPI(ctx context.Context, e term.Env) {
 	if _, err := api.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
 		m.Problem = err.Error()
 		if errors.Is(err, context.DeadlineExceeded) {
-			m.Problem = fmt.Sprintf("not within %s: this host is busy, or the API server hangs", patience)
+			m.Problem = fmt.Sprintf("not within %s: this host is busy, or the API server hangs", apiTimeout)
 			return
 		}
 		if of := (*url.Error)(nil); errors.As(err, &of) {
@@ -62,7 +62,7 @@ func (s *Status) readAPI(ctx context.Context, e term.Env) {
 		}
 	}
 	var list infrav1.LocalClusterList
-	if c.Client.List(ctx, &list, management.ObjectsOf(m.Namespace, m.WatchFilter)...) == nil {
+	if c.Client.List(ctx, &list, management.ManagedObjectOptions(m.Namespace, m.WatchFilter)...) == nil {
 		s.Simulated = countSimulated(list.Items)
 	}
 }

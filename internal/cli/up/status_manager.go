@@ -13,8 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 )
 
-// managerPatience is the timeout of requests to a manager. On an overloaded host, a response takes seconds.
-const managerPatience = 10 * time.Second
+// managerTimeout is the timeout of requests to a manager. On an overloaded host, a response takes seconds.
+const managerTimeout = 10 * time.Second
 
 // probeManager checks whether the running manager responds. The request has no credentials; a rejection is a response as
 // well.
@@ -26,12 +26,12 @@ func (s *Status) probeManager(ctx context.Context) {
 	if m.PID == 0 || m.Diagnostics == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, managerPatience)
+	ctx, cancel := context.WithTimeout(ctx, managerTimeout)
 	defer cancel()
 	if responds(ctx, m.Diagnostics, datadir.Dir(s.DataDir)) {
 		return
 	}
-	m.Problem = fmt.Sprintf("process %d runs and did not answer within %s: this host is busy, or the manager hangs; \"kill -9 %d\" has it restarted", m.PID, managerPatience, m.PID)
+	m.Problem = fmt.Sprintf("process %d runs and did not answer within %s: this host is busy, or the manager hangs; \"kill -9 %d\" has it restarted", m.PID, managerTimeout, m.PID)
 	if isStopped(m.PID) {
 		m.Problem = fmt.Sprintf("process %d is stopped by a signal: \"kill -CONT %d\" continues it, \"kill -9 %d\" has it restarted", m.PID, m.PID, m.PID)
 	}

@@ -40,7 +40,7 @@ func used(t *testing.T) *datadir.Handle {
 }
 
 func TestStates(t *testing.T) {
-	state := func(dir datadir.Dir) up.State {
+	state := func(dir datadir.Dir) up.RunState {
 		t.Helper()
 		s, err := up.Collect(dir)
 		if err != nil {

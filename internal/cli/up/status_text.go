@@ -23,8 +23,8 @@ func buildRow(row func(string, any), running, own string) {
 	}
 }
 
-// text writes the status as text; start is the command that starts the management cluster.
-func text(w io.Writer, s Status, start string, now time.Time) error {
+// printStatus writes the status as text; start is the command that starts the management cluster.
+func printStatus(w io.Writer, s Status, start string, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	row := func(key string, value any) { _, _ = fmt.Fprintf(t, "%s:\t%v\n", key, value) }
 	row("Data directory", s.DataDir)
@@ -72,7 +72,7 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 	}
 	if len(s.Planes) == 0 {
 		_, _ = fmt.Fprintln(w, "\nNo hosted control plane runs as a process.")
-	} else if err := planes(w, s.Planes, now); err != nil {
+	} else if err := printControlPlanes(w, s.Planes, now); err != nil {
 		return err
 	}
 	if s.Simulated != nil {
@@ -82,7 +82,7 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 }
 
 // rows prints a warning if the database is nearly full.
-func (d *Database) rows(row func(key string, value any)) {
+func (d *databaseStatus) rows(row func(key string, value any)) {
 	if d == nil || d.Bytes*100 < d.Limit*nearlyFull {
 		return
 	}
@@ -130,7 +130,7 @@ func (s Status) supervisionRows(row func(key string, value any), now time.Time) 
 	}
 }
 
-func (e Encryption) text() string {
+func (e encryptionStatus) text() string {
 	switch {
 	case e.Key == "":
 		return "plain text in etcd"
@@ -141,7 +141,7 @@ func (e Encryption) text() string {
 }
 
 // rows prints the state of the manager, or nothing if it was not started yet.
-func (m *Manager) rows(row func(key string, value any), now time.Time) {
+func (m *managerStatus) rows(row func(key string, value any), now time.Time) {
 	if m == nil {
 		return
 	}
@@ -159,13 +159,13 @@ func (m *Manager) rows(row func(key string, value any), now time.Time) {
 		row("  Restarts", m.Restarts)
 		row("  Last exit", fmt.Sprintf("%s ago: %s", age(now, m.LastExitAt), m.LastExit))
 	}
-	for _, a := range m.SetAside {
+	for _, a := range m.QuarantinedObjects {
 		row("  Set aside", fmt.Sprintf("%s until %s, after %d crashes", a.Object, a.Until.Local().Format(time.DateTime), a.Crashes))
 	}
 }
 
 // state returns the state of a manager with a process.
-func (m *Manager) state() string {
+func (m *managerStatus) state() string {
 	switch {
 	case m.Problem != "":
 		return "Not answering: " + m.Problem
@@ -186,7 +186,7 @@ func nodeRows(row func(key string, value any), n *datadir.Node) {
 	}
 }
 
-func planes(w io.Writer, all []controlplanesupervisor.Status, now time.Time) error {
+func printControlPlanes(w io.Writer, all []controlplanesupervisor.Status, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "\nHOSTED CONTROL PLANE\tSTATE\tVERSION\tENDPOINT\tPID\tUSER\tFOR\tRESTARTS\tMEMORY\tLAST EXIT")
 	for _, p := range all {
@@ -215,7 +215,7 @@ func orDash(s string) string {
 }
 
 // workRows prints which objects a manager of another cluster reconciles, and whether it is the leader.
-func (m *Management) workRows(row func(key string, value any), s State) {
+func (m *managementStatus) workRows(row func(key string, value any), s RunState) {
 	var limits []string
 	if m.Namespace != "" {
 		limits = append(limits, "in namespace "+m.Namespace)
@@ -239,14 +239,14 @@ func (m *Management) workRows(row func(key string, value any), s State) {
 }
 
 // rightsRow lists the missing rights of the manager, and the command that restores them.
-func (m *Management) rightsRow(row func(key string, value any)) {
+func (m *managementStatus) rightsRow(row func(key string, value any)) {
 	if len(m.MissingRights) > 0 {
 		row("  Rights missing", strings.Join(m.MissingRights, ", ")+": the next start writes them again (slipway down, slipway up -d)")
 	}
 }
 
 // problemRow prints the reason if the API does not respond.
-func (m *Management) problemRow(row func(key string, value any)) {
+func (m *managementStatus) problemRow(row func(key string, value any)) {
 	if m.Problem != "" {
 		row("  Does not answer", m.Problem)
 	}

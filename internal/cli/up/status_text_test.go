@@ -37,7 +37,7 @@ func TestDisk(t *testing.T) {
 		"not known":        {Status{}, "", "was killed, or its machine went down"},
 		"low":              {Status{DataDir: "/d", Disk: datadir.Space{Free: 150 * mib, Total: 260 * mib}}, "Disk: The disk of /d is nearly full (150 of 260 MiB free): free some space, without which the management cluster stops\n", "was killed, or its machine went down"},
 		"full":             {Status{DataDir: "/d", Disk: datadir.Space{Total: 260 * mib}}, "Disk: The disk of /d is full (0 of 260 MiB free): free some space, then slipway up -d\n", "ended, because its disk is full"},
-		"full, still runs": {Status{DataDir: "/d", Disk: datadir.Space{Total: 260 * mib}, Management: &Management{}}, "Disk: The disk of /d is full (0 of 260 MiB free): free some space\n", "ended, because its disk is full"},
+		"full, still runs": {Status{DataDir: "/d", Disk: datadir.Space{Total: 260 * mib}, Management: &managementStatus{}}, "Disk: The disk of /d is full (0 of 260 MiB free): free some space\n", "ended, because its disk is full"},
 	} {
 		if got := rowsOf(func(row func(string, any)) { test.status.diskRow(row, start) }); got != test.rows {
 			t.Errorf("%s: got %q, want %q", name, got, test.rows)
@@ -84,7 +84,7 @@ func TestSupervision(t *testing.T) {
 
 // The state of the manager is whether it answers, and not whether there is a process.
 func TestManagerState(t *testing.T) {
-	for want, m := range map[string]Manager{
+	for want, m := range map[string]managerStatus{
 		"Running":                 {Manager: datadir.Manager{PID: 1, Diagnostics: "https://127.0.0.1:1"}},
 		"Starting":                {Manager: datadir.Manager{PID: 1}},
 		"Restarting":              {},

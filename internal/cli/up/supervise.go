@@ -25,15 +25,15 @@ import (
 const superviseFlag = "--supervise"
 
 const (
-	// firstRestart is the delay before the management cluster is restarted. It doubles after each further exit, up to
-	// longestRestart, and is reset after a run of steadyAfter.
-	firstRestart, longestRestart = time.Second, time.Minute
-	steadyAfter                  = 5 * time.Minute
-	// spaceEvery is the interval at which the supervisor checks a full disk for free space.
-	spaceEvery = 5 * time.Second
-	// endWithin is the timeout for stopping the management cluster before it is killed: the timeout of its hosted
+	// minRestartDelay is the delay before the management cluster is restarted. It doubles after each further exit, up to
+	// maxRestartDelay, and is reset after a run of restartResetAfter.
+	minRestartDelay, maxRestartDelay = time.Second, time.Minute
+	restartResetAfter                = 5 * time.Minute
+	// diskCheckInterval is the interval at which the supervisor checks a full disk for free space.
+	diskCheckInterval = 5 * time.Second
+	// childStopTimeout is the timeout for stopping the management cluster before it is killed: the timeout of its hosted
 	// control planes, plus time for etcd.
-	endWithin = stopWithin + 15*time.Second
+	childStopTimeout = planesStopTimeout + 15*time.Second
 )
 
 // supervisor restarts the management cluster in the background.
@@ -41,24 +41,24 @@ type supervisor struct {
 	dir    datadir.Dir
 	env    term.Env
 	report *report
-	launch func(ctx context.Context, heard func(message)) (outcome, error)
+	launch func(ctx context.Context, heard func(reportLine)) (outcome, error)
 	space  func(datadir.Dir) (datadir.Space, error)
 	// sleep pauses and reports whether the context is still active.
 	sleep func(context.Context, time.Duration) bool
 	// log writes a line to the log of the management cluster.
 	log func(format string, args ...any)
 
-	lock  *datadir.Lock // nil: it was not ready yet
-	state datadir.Supervision
-	soon  int // consecutive exits before steadyAfter
+	lock       *datadir.Lock // nil: it was not ready yet
+	state      datadir.Supervision
+	quickExits int // consecutive exits before restartResetAfter
 }
 
 // outcome is the result of a run of the management cluster.
 type outcome struct {
-	how         string // description
+	exitText    string // description
 	stopped     bool   // the stop was requested
 	outOfMemory bool   // the kernel killed a process during the run
-	last        message
+	last        reportLine
 }
 
 // supervise runs the management cluster until it is stopped. Before it is ready for the first time, an error is
@@ -68,7 +68,7 @@ func supervise(ctx context.Context, e term.Env, dir datadir.Dir, r *report) erro
 	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return a == superviseFlag })
 	s := &supervisor{
 		dir: dir, env: e, report: r, space: datadir.SpaceOf, sleep: sleepFor,
-		launch: func(ctx context.Context, heard func(message)) (outcome, error) { return runChild(ctx, args, heard) },
+		launch: func(ctx context.Context, heard func(reportLine)) (outcome, error) { return runChild(ctx, args, heard) },
 		log:    func(format string, args ...any) { appendLog(dir, e.Now(), format, args...) },
 	}
 	defer r.close()
@@ -78,32 +78,32 @@ func supervise(ctx context.Context, e term.Env, dir datadir.Dir, r *report) erro
 func (s *supervisor) run(ctx context.Context) error {
 	for {
 		began := s.env.Now()
-		end, err := s.once(ctx)
+		end, err := s.runOnce(ctx)
 		switch {
 		case ctx.Err() != nil || err == nil && end.stopped:
 			return s.release()
 		case s.lock == nil && err != nil:
 			return err
 		case s.lock == nil:
-			s.report.send(message{Ended: end.how}) // in case the process reported no error
-			return errors.New(end.how)
+			s.report.send(reportLine{Ended: end.exitText}) // in case the process reported no error
+			return errors.New(end.exitText)
 		case end.last.Reason == datadir.ReasonHeld:
 			s.log("another process holds the data directory: the supervisor ends")
 			return s.release()
 		case err != nil:
-			end.how = err.Error()
+			end.exitText = err.Error()
 		}
-		if !s.pause(ctx, s.ended(end, began)) {
+		if !s.pause(ctx, s.recordExit(end, began)) {
 			return s.release()
 		}
 	}
 }
 
-// once runs the management cluster once.
-func (s *supervisor) once(ctx context.Context) (outcome, error) {
+// runOnce runs the management cluster once.
+func (s *supervisor) runOnce(ctx context.Context) (outcome, error) {
 	child, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return s.launch(child, func(m message) {
+	return s.launch(child, func(m reportLine) {
 		s.report.send(m)
 		if m.Ready {
 			s.report.close()
@@ -120,7 +120,7 @@ func (s *supervisor) acquireLock(ctx context.Context) {
 	if s.lock != nil {
 		return
 	}
-	if _, err := controlplanesupervisor.Terminate(ctx, s.dir.SupervisorLock(), endWithin); err != nil {
+	if _, err := controlplanesupervisor.Terminate(ctx, s.dir.SupervisorLock(), childStopTimeout); err != nil {
 		s.log("ending an earlier supervisor: %v", err)
 	}
 	host, _ := os.Hostname()
@@ -133,13 +133,13 @@ func (s *supervisor) acquireLock(ctx context.Context) {
 	s.lock, s.state.PID = lock, os.Getpid()
 }
 
-// ended records an exit and returns the delay before the next start.
-func (s *supervisor) ended(end outcome, began time.Time) time.Duration {
+// recordExit records an exit and returns the delay before the next start.
+func (s *supervisor) recordExit(end outcome, began time.Time) time.Duration {
 	now := s.env.Now()
-	if s.soon++; now.Sub(began) >= steadyAfter {
-		s.soon = 1
+	if s.quickExits++; now.Sub(began) >= restartResetAfter {
+		s.quickExits = 1
 	}
-	how := end.how
+	how := end.exitText
 	switch space, err := s.space(s.dir); {
 	case err == nil && space.IsFull():
 		how = fmt.Sprintf("the disk of %s was full", s.dir)
@@ -148,7 +148,7 @@ func (s *supervisor) ended(end outcome, began time.Time) time.Duration {
 	case end.outOfMemory:
 		how = "the kernel killed it because this host is out of memory"
 	}
-	pause := min(firstRestart<<min(s.soon-1, 10), longestRestart)
+	pause := min(minRestartDelay<<min(s.quickExits-1, 10), maxRestartDelay)
 	s.state.Restarts++
 	s.state.LastExit, s.state.LastExitAt, s.state.NextStart = how, now.UTC(), now.Add(pause).UTC()
 	s.log("the management cluster ended: %s; restarting it in %s", how, pause)
@@ -170,7 +170,7 @@ func (s *supervisor) pause(ctx context.Context, d time.Duration) bool {
 			s.state.NextStart, s.state.Waiting = time.Time{}, waiting
 			s.write()
 		}
-		if !s.sleep(ctx, spaceEvery) {
+		if !s.sleep(ctx, diskCheckInterval) {
 			return false
 		}
 	}
@@ -195,7 +195,7 @@ func (s *supervisor) release() error {
 
 // runChild runs this program again without the supervisor flag, and returns how it ended. The kernel kills the child if
 // this process dies, because nothing would restart it.
-func runChild(ctx context.Context, args []string, heard func(message)) (outcome, error) {
+func runChild(ctx context.Context, args []string, heard func(reportLine)) (outcome, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return outcome{}, err
@@ -206,7 +206,7 @@ func runChild(ctx context.Context, args []string, heard func(message)) (outcome,
 	cmd.ExtraFiles = []*os.File{writer}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = endWithin
+	cmd.WaitDelay = childStopTimeout
 	before := managerproc.KilledByKernel()
 	started, ended := make(chan error, 1), make(chan struct{})
 	go func() {
@@ -227,14 +227,14 @@ func runChild(ctx context.Context, args []string, heard func(message)) (outcome,
 	}
 	var end outcome
 	for lines := bufio.NewScanner(reader); lines.Scan(); {
-		var m message
+		var m reportLine
 		if json.Unmarshal(lines.Bytes(), &m) == nil {
 			heard(m)
 			end.last = m
 		}
 	}
 	<-ended
-	end.how = cmd.ProcessState.String()
+	end.exitText = cmd.ProcessState.String()
 	end.stopped = cmd.ProcessState.Success()
 	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	end.outOfMemory = ok && status.Signaled() && status.Signal() == syscall.SIGKILL && managerproc.KilledByKernel() > before

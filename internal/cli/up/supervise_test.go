@@ -20,7 +20,7 @@ import (
 
 // ran is one run of the management cluster in a test.
 type ran struct {
-	says  []message
+	says  []reportLine
 	lasts time.Duration
 	end   outcome
 }
@@ -46,7 +46,7 @@ func supervised(t *testing.T, dir datadir.Dir, full func(now time.Time) bool, ru
 			now = now.Add(d)
 			return true
 		},
-		launch: func(_ context.Context, heard func(message)) (outcome, error) {
+		launch: func(_ context.Context, heard func(reportLine)) (outcome, error) {
 			r := runs[n]
 			n++
 			for _, m := range r.says {
@@ -65,10 +65,10 @@ func supervised(t *testing.T, dir datadir.Dir, full func(now time.Time) bool, ru
 }
 
 var (
-	isReady  = message{Ready: true}
-	killed   = outcome{how: "signal: killed"}
-	stopped  = outcome{how: "exit status 0", stopped: true}
-	unstable = ran{says: []message{isReady}, lasts: time.Second, end: killed}
+	isReady  = reportLine{Ready: true}
+	killed   = outcome{exitText: "signal: killed"}
+	stopped  = outcome{exitText: "exit status 0", stopped: true}
+	unstable = ran{says: []reportLine{isReady}, lasts: time.Second, end: killed}
 )
 
 func TestSupervisor(t *testing.T) {
@@ -81,36 +81,36 @@ func TestSupervisor(t *testing.T) {
 		err    string
 	}{
 		"stopped": {
-			reason: "what is stopped is not started again", runs: []ran{{says: []message{isReady}, end: stopped}},
+			reason: "what is stopped is not started again", runs: []ran{{says: []reportLine{isReady}, end: stopped}},
 		},
 		"never ready": {
 			reason: "somebody waits for the start, and reads the error", runs: []ran{{end: killed}}, err: "signal: killed",
 		},
 		"out of memory": {
 			reason: "the kernel's reason is recorded",
-			runs:   []ran{{says: []message{isReady}, end: outcome{how: "signal: killed", outOfMemory: true}}, {says: []message{isReady}, end: stopped}},
+			runs:   []ran{{says: []reportLine{isReady}, end: outcome{exitText: "signal: killed", outOfMemory: true}}, {says: []reportLine{isReady}, end: stopped}},
 			last:   "the kernel killed it because this host is out of memory", pauses: []time.Duration{time.Second},
 		},
 		"an error": {
 			reason: "the error of the process is recorded",
-			runs:   []ran{{says: []message{isReady, {Message: "etcd: raft failed"}}, end: outcome{how: "exit status 1"}}, {end: stopped}},
+			runs:   []ran{{says: []reportLine{isReady, {Message: "etcd: raft failed"}}, end: outcome{exitText: "exit status 1"}}, {end: stopped}},
 			last:   "it ended with an error: etcd: raft failed", pauses: []time.Duration{time.Second},
 		},
 		"keeps ending": {
 			reason: "pauses grow, and start over after a long run",
-			runs:   []ran{unstable, unstable, {lasts: 10 * time.Minute, end: killed, says: []message{isReady}}, {end: stopped}},
+			runs:   []ran{unstable, unstable, {lasts: 10 * time.Minute, end: killed, says: []reportLine{isReady}}, {end: stopped}},
 			last:   "signal: killed", pauses: []time.Duration{time.Second, 2 * time.Second, time.Second},
 		},
 		"another holds the directory": {
 			reason: "a management cluster that somebody started meanwhile is not disturbed",
-			runs:   []ran{unstable, {says: []message{{Message: "held", Reason: datadir.ReasonHeld}}, end: outcome{how: "exit status 2"}}},
+			runs:   []ran{unstable, {says: []reportLine{{Message: "held", Reason: datadir.ReasonHeld}}, end: outcome{exitText: "exit status 2"}}},
 			last:   "signal: killed", pauses: []time.Duration{time.Second},
 		},
 		"full disk": {
 			reason: "it is started again when there is space, and not before",
-			runs:   []ran{{says: []message{isReady}, end: outcome{how: "exit status 1"}}, {end: stopped}},
+			runs:   []ran{{says: []reportLine{isReady}, end: outcome{exitText: "exit status 1"}}, {end: stopped}},
 			full:   func(now time.Time) bool { return now.Second() < 15 }, // 10 seconds
-			last:   "the disk of DIR was full", pauses: []time.Duration{time.Second, spaceEvery, spaceEvery},
+			last:   "the disk of DIR was full", pauses: []time.Duration{time.Second, diskCheckInterval, diskCheckInterval},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestSupervisor(t *testing.T) {
 func TestSupervisorRecordsItsWait(t *testing.T) {
 	dir := datadir.Dir(t.TempDir())
 	records, _, err := supervised(t, dir, func(now time.Time) bool { return now.Second() < 15 },
-		ran{says: []message{isReady}, end: outcome{how: "exit status 1"}}, ran{end: stopped})
+		ran{says: []reportLine{isReady}, end: outcome{exitText: "exit status 1"}}, ran{end: stopped})
 	if err != nil || len(records) != 3 {
 		t.Fatalf("%d records, %v", len(records), err)
 	}
@@ -178,7 +178,7 @@ func TestEndWithoutAReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &report{file: writer}
-	r.send(message{Ended: "signal: killed"})
+	r.send(reportLine{Ended: "signal: killed"})
 	r.close()
 	var how endedWithout
 	if ready, err := readReport(term.Env{Err: &bytes.Buffer{}}, bufio.NewScanner(reader)); ready || !errors.As(err, &how) || how != "signal: killed" {

@@ -34,8 +34,8 @@ type Instructions struct {
 	Policy policy.Configuration `json:"policy"`
 }
 
-// Prepare prepares a management cluster for the manager of these providers; root has full access.
-type Prepare func(ctx context.Context, root *rest.Config, sets []providerset.Set) error
+// prepareFunc prepares a management cluster for the manager of these providers; root has full access.
+type prepareFunc func(ctx context.Context, root *rest.Config, sets []providerset.Set) error
 
 type flags struct {
 	dataDir       string
@@ -46,11 +46,11 @@ type flags struct {
 	detach        bool
 	reportFD      int
 	supervise     bool
-	configuration provider.ConfigurationFlags
+	configuration provider.PolicyFlags
 }
 
 // Command returns the up command, which calls prepare before the manager starts.
-func Command(e term.Env, prepare Prepare) *cobra.Command {
+func Command(e term.Env, prepare prepareFunc) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -77,7 +77,7 @@ func Command(e term.Env, prepare Prepare) *cobra.Command {
 	return cmd
 }
 
-func (f *flags) run(ctx context.Context, e term.Env, set *pflag.FlagSet, prepare Prepare) error {
+func (f *flags) run(ctx context.Context, e term.Env, set *pflag.FlagSet, prepare prepareFunc) error {
 	if f.configuration.Print {
 		return f.configuration.PrintTo(e.Out)
 	}
@@ -88,11 +88,11 @@ func (f *flags) run(ctx context.Context, e term.Env, set *pflag.FlagSet, prepare
 	if f.supervise {
 		return supervise(ctx, e, dir, openReport(f.reportFD))
 	}
-	if err := refuseManagers(dir); err != nil {
+	if err := checkNotManagerDir(dir); err != nil {
 		return err
 	}
 	if f.detach {
-		if done, err := runsAlready(e, dir, set); done || err != nil {
+		if done, err := isRunning(e, dir, set); done || err != nil {
 			return err
 		}
 	}
@@ -115,18 +115,18 @@ func (f *flags) run(ctx context.Context, e term.Env, set *pflag.FlagSet, prepare
 	if f.detach {
 		err := f.detached(ctx, e, dir, set)
 		if known := fault.As(err); known != nil && known.Reason == datadir.ReasonHeld {
-			return awaitOther(ctx, e, dir, set, err)
+			return waitForOtherStart(ctx, e, dir, set, err)
 		}
 		return err
 	}
 	s := service{dir: dir, listen: f.listen, gates: f.gates, prepare: prepare, policy: allowed, node: f.node, flags: kept}
 	if f.reportFD > 0 {
 		r := openReport(f.reportFD)
-		s.voice = func(io.Writer) progressReporter { return r }
+		s.newReporter = func(io.Writer) progressReporter { return r }
 		return r.finish(s.serve(ctx, e))
 	}
 	began := e.Now()
-	s.voice = func(w io.Writer) progressReporter { return terminal{w: w, dir: dir, now: e.Now, began: began} }
+	s.newReporter = func(w io.Writer) progressReporter { return terminalReporter{w: w, dir: dir, now: e.Now, began: began} }
 	return s.serve(ctx, e)
 }
 
@@ -136,7 +136,7 @@ func (f *flags) policy() (policy.Configuration, error) {
 	if err != nil {
 		return allowed, err
 	}
-	without, err := provider.Providers("--without", f.without)
+	without, err := provider.ParseProviders("--without", f.without)
 	if err != nil {
 		return allowed, err
 	}
@@ -150,17 +150,17 @@ type progressReporter interface {
 	ready()
 }
 
-// terminal reports the progress of a foreground process to the user.
-type terminal struct {
+// terminalReporter reports the progress of a foreground process to the user.
+type terminalReporter struct {
 	w     io.Writer
 	dir   datadir.Dir
 	now   func() time.Time
 	began time.Time
 }
 
-func (t terminal) step(step string) { _, _ = fmt.Fprintln(t.w, step) }
+func (t terminalReporter) step(step string) { _, _ = fmt.Fprintln(t.w, step) }
 
-func (t terminal) ready() { welcome(t.w, t.dir, t.now().Sub(t.began)) }
+func (t terminalReporter) ready() { welcome(t.w, t.dir, t.now().Sub(t.began)) }
 
 // welcome prints the next steps.
 func welcome(w io.Writer, dir datadir.Dir, took time.Duration) {

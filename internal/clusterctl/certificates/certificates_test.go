@@ -13,18 +13,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-func certificate(r request) Certificate {
-	return Certificate{ObjectMeta: metav1.ObjectMeta{Name: "serving", Namespace: "acme-system"}, Spec: r}
+func certificate(r request) certManagerCertificate {
+	return certManagerCertificate{ObjectMeta: metav1.ObjectMeta{Name: "serving", Namespace: "acme-system"}, Spec: r}
 }
 
-func secretOf(c Certificate, out issued) *corev1.Secret {
+func secretOf(c certManagerCertificate, out issuedCertificate) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{certificateName: c.Name, requestHash: c.Spec.hash()}},
 		Data:       map[string][]byte{"tls.crt": out.Certificate, "tls.key": out.Key, "ca.crt": out.Authority},
 	}
 }
 
-func mustIssue(t *testing.T, r request, authority *tls.Certificate, now time.Time) (issued, *tls.Certificate) {
+func mustIssue(t *testing.T, r request, authority *tls.Certificate, now time.Time) (issuedCertificate, *tls.Certificate) {
 	t.Helper()
 	out, err := issue(r, authority, now)
 	if err != nil {
@@ -99,7 +99,7 @@ func TestDue(t *testing.T) {
 	eager := certificate(request{DNSNames: []string{"a"}, Duration: &metav1.Duration{Duration: time.Hour}, RenewBefore: &metav1.Duration{Duration: time.Hour - time.Second}})
 	young, _ := mustIssue(t, eager.Spec, first, now)
 	cases := map[string]struct {
-		c         Certificate
+		c         certManagerCertificate
 		secret    *corev1.Secret
 		authority *tls.Certificate
 		now       time.Time

@@ -50,7 +50,7 @@ func (r request) hash() string {
 //   - the names, the issuer or the lifetime have changed
 //   - it is about to expire, unless it expires together with its CA: so would a new one
 //   - its CA was renewed
-func issueReason(c Certificate, secret *corev1.Secret, authority *tls.Certificate, now time.Time) string {
+func issueReason(c certManagerCertificate, secret *corev1.Secret, authority *tls.Certificate, now time.Time) string {
 	if secret == nil {
 		return "there is no Secret"
 	}
@@ -90,6 +90,6 @@ func encoded(c *x509.Certificate) []byte {
 
 // mayWriteSecret reports whether a Secret may be written for the Certificate: it does not exist yet, or it was issued
 // for this Certificate.
-func mayWriteSecret(s *corev1.Secret, c Certificate) bool {
+func mayWriteSecret(s *corev1.Secret, c certManagerCertificate) bool {
 	return s == nil || s.Annotations[certificateName] == c.Name
 }

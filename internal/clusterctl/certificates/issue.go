@@ -26,27 +26,27 @@ const skew = 5 * time.Minute
 // Certificates.
 const maxRSABits = 4096
 
-// issued is a certificate with its private key and its CA, PEM-encoded.
-type issued struct{ Certificate, Key, Authority []byte }
+// issuedCertificate is a certificate with its private key and its CA, PEM-encoded.
+type issuedCertificate struct{ Certificate, Key, Authority []byte }
 
 // issue issues a certificate; authority is nil for a self-signed one.
-func issue(r request, authority *tls.Certificate, now time.Time) (issued, error) {
+func issue(r request, authority *tls.Certificate, now time.Time) (issuedCertificate, error) {
 	template, err := r.template(now)
 	if err != nil {
-		return issued{}, err
+		return issuedCertificate{}, err
 	}
 	key, err := r.key()
 	if err != nil {
-		return issued{}, err
+		return issuedCertificate{}, err
 	}
 	parent, signer := template, key
 	if authority != nil {
 		parent = authority.Leaf
 		if signer, _ = authority.PrivateKey.(crypto.Signer); signer == nil {
-			return issued{}, fault.New(fault.Invalid, reasonIssuer, "the key of the authority cannot sign")
+			return issuedCertificate{}, fault.New(fault.Invalid, reasonIssuer, "the key of the authority cannot sign")
 		}
 		if now.After(parent.NotAfter) {
-			return issued{}, fault.New(fault.Invalid, reasonIssuer, "its authority has ended at %s; renew it", parent.NotAfter.UTC().Format(time.RFC3339))
+			return issuedCertificate{}, fault.New(fault.Invalid, reasonIssuer, "its authority has ended at %s; renew it", parent.NotAfter.UTC().Format(time.RFC3339))
 		}
 		if parent.NotAfter.Before(template.NotAfter) {
 			template.NotAfter = parent.NotAfter
@@ -54,13 +54,13 @@ func issue(r request, authority *tls.Certificate, now time.Time) (issued, error)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 	if err != nil {
-		return issued{}, fault.New(fault.Invalid, reasonIssuer, "the certificate cannot be signed: %v", err).From(err)
+		return issuedCertificate{}, fault.New(fault.Invalid, reasonIssuer, "the certificate cannot be signed: %v", err).From(err)
 	}
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return issued{}, fault.New(fault.Bug, reasonIssuer, "a key cannot be encoded").From(err)
+		return issuedCertificate{}, fault.New(fault.Bug, reasonIssuer, "a key cannot be encoded").From(err)
 	}
-	out := issued{
+	out := issuedCertificate{
 		Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		Key:         pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
 	}

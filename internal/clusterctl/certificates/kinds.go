@@ -32,8 +32,8 @@ func kindOf(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}
 }
 
-// Certificate is the part of a Certificate that Slipway reads.
-type Certificate struct {
+// certManagerCertificate is the part of a Certificate that Slipway reads.
+type certManagerCertificate struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              request `json:"spec"`
 }
@@ -96,8 +96,8 @@ func decode(o *unstructured.Unstructured, into any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into)
 }
 
-// crDs returns Slipway's CRDs for the kinds of cert-manager that providers use. They preserve unknown fields.
-func crDs() []*unstructured.Unstructured {
+// ownCRDs returns Slipway's CRDs for the kinds of cert-manager that providers use. They preserve unknown fields.
+func ownCRDs() []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
 		crd("Certificate", "certificates", "Namespaced"), crd("Issuer", "issuers", "Namespaced"), crd("ClusterIssuer", "clusterissuers", "Cluster"),
 	}

@@ -112,15 +112,15 @@ func (w world) plan(t *testing.T, config *repository.ConfigFile) certificates.Up
 func TestCertManager(t *testing.T) {
 	w, folder := start(t), t.TempDir()
 	first, second := write(t, folder, "v1.0.0"), write(t, folder, "v1.1.0")
-	steps, builtin, err := certificates.Steps(t.Context(), w.client, certificates.Automatic, first)
+	steps, builtin, err := certificates.Steps(t.Context(), w.client, certificates.ModeAutomatic, first)
 	if err != nil || builtin {
 		t.Fatal(builtin, err)
 	}
 	w.run(t, steps)
-	if again, _, err := certificates.Steps(t.Context(), w.client, certificates.Automatic, first); err != nil || len(again) != 0 {
+	if again, _, err := certificates.Steps(t.Context(), w.client, certificates.ModeAutomatic, first); err != nil || len(again) != 0 {
 		t.Errorf("it works, and is installed again: %v, %v", again, err)
 	}
-	if _, _, err := certificates.Steps(t.Context(), w.client, certificates.Builtin, first); err == nil {
+	if _, _, err := certificates.Steps(t.Context(), w.client, certificates.ModeBuiltin, first); err == nil {
 		t.Error("it is installed, and slipway would take its place")
 	}
 	if u := w.plan(t, first); u.Reason != "" || u.From != "v1.0.0" {
@@ -203,10 +203,10 @@ func (w world) builtin(t *testing.T, certManager *repository.ConfigFile) {
 		t.Fatalf("slipway's own kinds: %+v", u)
 	}
 	w.isNotClusterctls(t)
-	if steps, builtin, err := certificates.Steps(t.Context(), w.client, certificates.Install, certManager); err != nil || builtin || len(steps) == 0 {
+	if steps, builtin, err := certificates.Steps(t.Context(), w.client, certificates.ModeInstall, certManager); err != nil || builtin || len(steps) == 0 {
 		t.Errorf("nothing was issued yet, and cert-manager cannot be installed: %d steps, %v, %v", len(steps), builtin, err)
 	}
-	steps, builtin, err := certificates.Steps(t.Context(), w.client, certificates.Automatic, certManager)
+	steps, builtin, err := certificates.Steps(t.Context(), w.client, certificates.ModeAutomatic, certManager)
 	if err != nil || !builtin {
 		t.Fatal(builtin, err)
 	}
@@ -237,7 +237,7 @@ func (w world) builtin(t *testing.T, certManager *repository.ConfigFile) {
 		t.Fatal(err)
 	}
 	w.trusted(t, renewed)
-	_, _, err = certificates.Steps(t.Context(), w.client, certificates.Install, certManager)
+	_, _, err = certificates.Steps(t.Context(), w.client, certificates.ModeInstall, certManager)
 	if f := fault.As(err); f == nil || f.Kind != fault.Invalid || !strings.Contains(f.Error(), "default/") {
 		t.Errorf("cert-manager would be installed over certificates that slipway has issued: %v", err)
 	}

@@ -27,10 +27,10 @@ type Mode string
 
 // The modes of --cert-manager.
 const (
-	Builtin   Mode = "builtin"
-	Install   Mode = "install"
-	External  Mode = "external"
-	Automatic Mode = "automatic"
+	ModeBuiltin   Mode = "builtin"
+	ModeInstall   Mode = "install"
+	modeExternal  Mode = "external"
+	ModeAutomatic Mode = "automatic"
 )
 
 // versionAnnotation is the annotation of all cert-manager objects with the version of cert-manager.
@@ -38,7 +38,7 @@ const versionAnnotation = "cert-manager.clusterctl.cluster.x-k8s.io/version"
 
 // ParseMode parses the value of --cert-manager. The error is Invalid.
 func ParseMode(s string) (Mode, error) {
-	all := []Mode{Builtin, Install, External, Automatic}
+	all := []Mode{ModeBuiltin, ModeInstall, modeExternal, ModeAutomatic}
 	if m := Mode(s); slices.Contains(all, m) {
 		return m, nil
 	}
@@ -95,19 +95,19 @@ func Steps(ctx context.Context, c client.Client, mode Mode, config *clusterctlre
 	if err != nil {
 		return nil, false, err
 	}
-	if mode == Automatic {
+	if mode == ModeAutomatic {
 		if mode, err = automatic(ctx, c, who, config.CertManager.ExternallyProvisioned); err != nil {
 			return nil, false, err
 		}
 	}
 	switch {
-	case mode == Builtin && (who == certManager || who == Other):
+	case mode == ModeBuiltin && (who == certManager || who == Other):
 		return nil, false, fault.New(fault.Invalid, "CertManagerInstalled", "cert-manager is installed in this cluster; use --cert-manager external")
-	case mode == Builtin:
+	case mode == ModeBuiltin:
 		return builtinSteps(), true, nil
-	case mode == Install && who == Other:
+	case mode == ModeInstall && who == Other:
 		return nil, false, fault.New(fault.Invalid, "CertManagerInstalled", "cert-manager is in this cluster and was not installed by init; use --cert-manager external")
-	case mode == Install:
+	case mode == ModeInstall:
 		if who == Slipway {
 			if err := checkUnused(ctx, c); err != nil {
 				return nil, false, err
@@ -138,7 +138,7 @@ func checkUnused(ctx context.Context, c client.Reader) error {
 
 func builtinSteps() []install.Step {
 	var apply, serve []install.Step
-	for _, o := range crDs() {
+	for _, o := range ownCRDs() {
 		apply = append(apply, install.Step{Verb: install.Apply, Object: o, Why: "slipway satisfies it in the place of cert-manager"})
 		serve = append(serve, install.Step{Verb: install.Serve, Object: o})
 	}
@@ -150,16 +150,16 @@ func builtinSteps() []install.Step {
 func automatic(ctx context.Context, c client.Client, who Provisioner, external bool) (Mode, error) {
 	switch {
 	case who == Slipway:
-		return Builtin, nil
+		return ModeBuiltin, nil
 	case who == Other || external:
-		return External, nil
+		return modeExternal, nil
 	case who == unsatisfied:
-		return Install, nil
+		return ModeInstall, nil
 	}
 	if _, err := kube.NewWriter(c, install.Manager).DryRun(ctx, &unstructured.Unstructured{}, probe()); err != nil {
-		return Install, ctx.Err()
+		return ModeInstall, ctx.Err()
 	}
-	return External, nil
+	return modeExternal, nil
 }
 
 // probe returns an object that cert-manager accepts when it is ready.
@@ -191,7 +191,7 @@ func installSteps(objects []*unstructured.Unstructured, timeout time.Duration) [
 // identify its objects.
 func Manifest(ctx context.Context, config *clusterctlrepository.ConfigFile) ([]*unstructured.Unstructured, error) {
 	p := provider.Provider{Name: "cert-manager", Type: provider.Core, URL: config.CertManager.URL}
-	source, err := clusterctlrepository.Open(p, install.NewSelectionLoader(config).Options)
+	source, err := clusterctlrepository.Open(p, install.NewProviderLoader(config).Options)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ type reconciler struct {
 
 // certificate issues a Certificate if it is due, and updates its status.
 func (r reconciler) certificate(ctx context.Context, o *unstructured.Unstructured) error {
-	err := r.issued(ctx, o)
+	err := r.issueIfDue(ctx, o)
 	message, status := "Certificate is up to date and has not expired", metav1.ConditionTrue
 	if err != nil {
 		message, status = fault.UserMessage(err), metav1.ConditionFalse
@@ -103,9 +103,9 @@ func (r reconciler) report(ctx context.Context, o *unstructured.Unstructured, st
 	return r.writer.ApplyStatus(ctx, live, map[string]any{"conditions": []metav1.Condition{condition}})
 }
 
-// issued issues a Certificate if it is due, and records its CA in r.authorities.
-func (r reconciler) issued(ctx context.Context, o *unstructured.Unstructured) error {
-	var c Certificate
+// issueIfDue issues a Certificate if it is due, and records its CA in r.authorities.
+func (r reconciler) issueIfDue(ctx context.Context, o *unstructured.Unstructured) error {
+	var c certManagerCertificate
 	if err := decode(o, &c); err != nil {
 		return fault.New(fault.Invalid, reasonRequest, "its specification cannot be read: %v", err).From(err)
 	}
@@ -152,7 +152,7 @@ func (r reconciler) secret(ctx context.Context, key client.ObjectKey) (*corev1.S
 	return s, err
 }
 
-func (r reconciler) store(ctx context.Context, c Certificate, live *corev1.Secret, out issued) error {
+func (r reconciler) store(ctx context.Context, c certManagerCertificate, live *corev1.Secret, out issuedCertificate) error {
 	want := &unstructured.Unstructured{Object: map[string]any{
 		"type": string(corev1.SecretTypeTLS),
 		"data": map[string]any{"tls.crt": encode(out.Certificate), "tls.key": encode(out.Key), "ca.crt": encode(out.Authority)},
@@ -176,7 +176,7 @@ func (r reconciler) store(ctx context.Context, c Certificate, live *corev1.Secre
 }
 
 // authority returns the CA that signs a Certificate; nil for a self-signed one.
-func (r reconciler) authority(ctx context.Context, c Certificate) (*tls.Certificate, error) {
+func (r reconciler) authority(ctx context.Context, c certManagerCertificate) (*tls.Certificate, error) {
 	kind, namespace := "Issuer", c.Namespace
 	if c.Spec.IssuerRef.Kind == "ClusterIssuer" {
 		kind, namespace = "ClusterIssuer", ""

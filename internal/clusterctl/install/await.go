@@ -25,9 +25,9 @@ const reasonNoNode = "NoNode"
 // solve the problem that its Pods report.
 const ReasonUnavailable = "DeploymentUnavailable"
 
-// await waits until a Deployment is available. If the cluster has no Node, it returns an error immediately. Steps
+// awaitAvailable waits until a Deployment is available. If the cluster has no Node, it returns an error immediately. Steps
 // without a timeout share the timeout of the Runner.
-func (r Runner) await(ctx context.Context, s Step, spent *time.Duration) error {
+func (r Runner) awaitAvailable(ctx context.Context, s Step, spent *time.Duration) error {
 	limit, o := r.Timeout, s.Object
 	if s.Timeout > 0 {
 		limit, spent = s.Timeout, new(time.Duration)
@@ -50,8 +50,8 @@ func (r Runner) await(ctx context.Context, s Step, spent *time.Duration) error {
 	}
 }
 
-// accept waits until the API server accepts an object in a dry run.
-func (r Runner) accept(ctx context.Context, w *kube.Writer, s Step) error {
+// awaitAccepted waits until the API server accepts an object in a dry run.
+func (r Runner) awaitAccepted(ctx context.Context, w *kube.Writer, s Step) error {
 	return r.pollUntilEmpty(ctx, s.Timeout, func() (string, error) {
 		_, err := w.DryRun(ctx, &unstructured.Unstructured{}, s.Object)
 		if err == nil {

@@ -62,7 +62,7 @@ func Choose(named map[provider.Type][]string, installed []inventory.Provider, bu
 				return nil, nil, err
 			}
 			c := Choice{t, ref}
-			if completed(c, installed) {
+			if isCompletedRequest(c, installed) {
 				notes = append(notes, "Provider "+c.Label()+" is installed already; the command that was interrupted goes on with the others.")
 				continue
 			}
@@ -80,9 +80,9 @@ func Choose(named map[provider.Type][]string, installed []inventory.Provider, bu
 	return pending(out, installed), notes, nil
 }
 
-// completed reports whether an interrupted command has already installed the requested provider: the installation of
+// isCompletedRequest reports whether an interrupted command has already installed the requested provider: the installation of
 // another provider has started and not finished.
-func completed(c Choice, installed []inventory.Provider) bool {
+func isCompletedRequest(c Choice, installed []inventory.Provider) bool {
 	begun := slices.ContainsFunc(installed, func(p inventory.Provider) bool { return p.Installing })
 	return begun && slices.ContainsFunc(inventory.Find(installed, c.Type, c.Reference.Name), func(p inventory.Provider) bool {
 		return !p.Installing && (c.Reference.Version == "" || c.Reference.Version == p.Version) &&

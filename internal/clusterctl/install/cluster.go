@@ -23,8 +23,8 @@ const embeddedBinding = "slipway:admins"
 // coreCRD is the CRD whose storage version is the contract of the core provider.
 const coreCRD = "clusters.cluster.x-k8s.io"
 
-// SelectionCluster is the state of a management cluster.
-type SelectionCluster struct {
+// ManagementCluster is the state of a management cluster.
+type ManagementCluster struct {
 	ClusterState
 	// Builtin are the providers that run in the process of the management cluster, or in a manager that was not
 	// installed with these commands.
@@ -34,13 +34,13 @@ type SelectionCluster struct {
 }
 
 // ReadCluster reads the providers of a management cluster.
-func ReadCluster(ctx context.Context, c client.Reader) (SelectionCluster, error) {
-	var out SelectionCluster
+func ReadCluster(ctx context.Context, c client.Reader) (ManagementCluster, error) {
+	var out ManagementCluster
 	var err error
 	if out.Installed, err = inventory.Read(ctx, c); err != nil {
 		return out, err
 	}
-	if out.Builtin, err = builtin(ctx, c, out.Installed); err != nil {
+	if out.Builtin, err = readBuiltinProviders(ctx, c, out.Installed); err != nil {
 		return out, err
 	}
 	binding := &metav1.PartialObjectMetadata{}
@@ -70,8 +70,8 @@ func ReadCluster(ctx context.Context, c client.Reader) (SelectionCluster, error)
 	return out, nil
 }
 
-// builtin returns the built-in providers whose webhooks exist without an inventory object.
-func builtin(ctx context.Context, c client.Reader, installed []inventory.Provider) ([]providerset.Name, error) {
+// readBuiltinProviders returns the built-in providers whose webhooks exist without an inventory object.
+func readBuiltinProviders(ctx context.Context, c client.Reader, installed []inventory.Provider) ([]providerset.Name, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfigurationList"))
 	if err := c.List(ctx, list); err != nil {

@@ -13,16 +13,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// Deletion selects what to delete with a provider.
-type Deletion struct {
+// DeletionOptions selects what to delete with a provider.
+type DeletionOptions struct {
 	// Namespaces deletes the namespaces with their content.
 	Namespaces bool
 	// CRDs deletes the CRDs with all their objects, including Clusters.
 	CRDs bool
 }
 
-// Installed is a provider with its installed objects.
-type Installed struct {
+// InstalledProvider is a provider with its installed objects.
+type InstalledProvider struct {
 	inventory.Provider
 	Objects []*unstructured.Unstructured
 }
@@ -84,10 +84,10 @@ func listed(installed []inventory.Provider) string {
 //	everything else          in reverse creation order
 //	CRDs, Namespaces         if requested
 //	the inventory object
-func Uninstall(providers []Installed, d Deletion) Plan {
+func Uninstall(providers []InstalledProvider, d DeletionOptions) Plan {
 	var p Plan
 	providers = slices.Clone(providers)
-	slices.SortStableFunc(providers, func(a, b Installed) int { return inventory.Compare(b.Provider, a.Provider) })
+	slices.SortStableFunc(providers, func(a, b InstalledProvider) int { return inventory.Compare(b.Provider, a.Provider) })
 	for _, i := range providers {
 		objects := repository.InstallOrder(i.Objects)
 		slices.Reverse(objects)

@@ -1,6 +1,6 @@
 // Package install installs and deletes providers, their inventory objects and their prerequisites in a management
 // cluster. [ReadCluster] reads the state of the management cluster, [Choose] selects the providers, and a
-// [SelectionLoader] loads them from their repositories. A change is a [Plan], a list of [Step] values, which is
+// [ProviderLoader] loads them from their repositories. A change is a [Plan], a list of [Step] values, which is
 // computed before anything is written ([Install], [Uninstall]), displayed by --dry-run, and executed by [Runner.Run].
 // Every step is idempotent. An installation first records the providers as incomplete in the inventory, and completes
 // each inventory object when all objects of the provider exist; therefore the same command completes the installation

@@ -58,7 +58,7 @@ func connect(t *testing.T) client.WithWatch {
 }
 
 // repositories writes releases of providers into a folder, and returns the loader of a configuration that names them.
-func repositories(t *testing.T, variables map[string]string, releases ...providerrelease.Release) install.SelectionLoader {
+func repositories(t *testing.T, variables map[string]string, releases ...providerrelease.Release) install.ProviderLoader {
 	t.Helper()
 	config := providerrelease.Write(t, t.TempDir(), releases...)
 	parsed, err := repository.ParseConfig([]byte(config), "clusterctl.yaml", repository.ConfigEnvironment{Lookup: func(name string) (string, bool) {
@@ -68,7 +68,7 @@ func repositories(t *testing.T, variables map[string]string, releases ...provide
 	if err != nil {
 		t.Fatal(err)
 	}
-	return install.NewSelectionLoader(parsed)
+	return install.NewProviderLoader(parsed)
 }
 
 func of(label, version string) providerrelease.Release {
@@ -76,7 +76,7 @@ func of(label, version string) providerrelease.Release {
 }
 
 // plan does what the verb init does, up to the plan.
-func plan(ctx context.Context, c client.Client, l install.SelectionLoader, named map[provider.Type][]string) (install.Plan, error) {
+func plan(ctx context.Context, c client.Client, l install.ProviderLoader, named map[provider.Type][]string) (install.Plan, error) {
 	cluster, err := install.ReadCluster(ctx, c)
 	if err != nil {
 		return install.Plan{}, err
@@ -85,12 +85,12 @@ func plan(ctx context.Context, c client.Client, l install.SelectionLoader, named
 	if err != nil {
 		return install.Plan{}, err
 	}
-	items, err := l.Items(ctx, choices, "")
+	items, err := l.LoadAll(ctx, choices, "")
 	if err != nil {
 		return install.Plan{}, err
 	}
-	s := install.Settings{UpdatedAt: "2026-11-24T12:00:00Z"}
-	if s.Before, s.Builtin, err = certificates.Steps(ctx, c, certificates.Builtin, l.Config); err != nil {
+	s := install.InstallOptions{UpdatedAt: "2026-11-24T12:00:00Z"}
+	if s.Before, s.Builtin, err = certificates.Steps(ctx, c, certificates.ModeBuiltin, l.Config); err != nil {
 		return install.Plan{}, err
 	}
 	return install.Install(items, cluster.ClusterState, s)
@@ -104,7 +104,7 @@ func runner(c client.Client) install.Runner {
 }
 
 // uninstall deletes everything but namespaces and CRDs.
-func uninstall(t *testing.T, c client.Client, d install.Deletion) install.Plan {
+func uninstall(t *testing.T, c client.Client, d install.DeletionOptions) install.Plan {
 	t.Helper()
 	p := uninstallation(t, c, d)
 	if err := runner(c).Run(t.Context(), p); err != nil {
@@ -113,7 +113,7 @@ func uninstall(t *testing.T, c client.Client, d install.Deletion) install.Plan {
 	return p
 }
 
-func uninstallation(t *testing.T, c client.Client, d install.Deletion) install.Plan {
+func uninstallation(t *testing.T, c client.Client, d install.DeletionOptions) install.Plan {
 	t.Helper()
 	found, err := discovery.NewDiscoveryClientForConfig(server.Config)
 	if err != nil {
@@ -183,7 +183,7 @@ func TestInitAndDelete(t *testing.T) {
 	if _, err := plan(ctx, c, l, map[provider.Type][]string{provider.Infrastructure: {"acme"}}); fault.As(err) == nil || fault.As(err).Reason != install.ReasonInstalled {
 		t.Errorf("installed twice: %v", err)
 	}
-	uninstall(t, c, install.Deletion{})
+	uninstall(t, c, install.DeletionOptions{})
 	ns, crd := &corev1.Namespace{}, &apiextensionsv1.CustomResourceDefinition{}
 	if err := c.Get(ctx, client.ObjectKey{Name: "acme-system"}, ns); err != nil {
 		t.Errorf("the namespace is gone: %v", err)
@@ -195,7 +195,7 @@ func TestInitAndDelete(t *testing.T) {
 	if err := c.List(ctx, d); err != nil || len(d.Items) != 0 {
 		t.Errorf("Deployments remain: %d, %v", len(d.Items), err)
 	}
-	if left := uninstallation(t, c, install.Deletion{}); len(left.Steps) != 0 {
+	if left := uninstallation(t, c, install.DeletionOptions{}); len(left.Steps) != 0 {
 		t.Errorf("something is installed still: %v", left.Lines())
 	}
 }
@@ -319,7 +319,7 @@ func TestKilledAtEveryWrite(t *testing.T) {
 		t.Error(err)
 	}
 	deletes := untilDone(t, func() error {
-		return runner(killedAfterOne(c)).Run(ctx, uninstallation(t, c, install.Deletion{}))
+		return runner(killedAfterOne(c)).Run(ctx, uninstallation(t, c, install.DeletionOptions{}))
 	})
 	if installed, err := inventory.Read(ctx, c); err != nil || len(installed) != 0 {
 		t.Fatalf("deleted with %d writes: %v, %v", deletes, installed, err)
@@ -393,7 +393,7 @@ func TestUnavailable(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), want) || !install.HasReason(err, install.ReasonUnavailable) {
 		t.Errorf("%v\nwanted: %s", err, want)
 	}
-	uninstall(t, c, install.Deletion{})
+	uninstall(t, c, install.DeletionOptions{})
 }
 
 // failingOnce lets the first try of each apply fail as an API server that is busy.
@@ -431,7 +431,7 @@ func TestAdopted(t *testing.T) {
 	kubectl(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "of-it", Namespace: "adopted-system", Labels: labels}})
 	kubectl(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "of-others", Namespace: "adopted-system"}})
 	kubectl(inventory.Provider{Namespace: "adopted-system", Name: "adopted", Type: provider.Infrastructure, Version: "v1.0.0"}.Object())
-	p := uninstall(t, c, install.Deletion{})
+	p := uninstall(t, c, install.DeletionOptions{})
 	want := "infrastructure-adopted: delete ConfigMap of-it in namespace adopted-system\ninfrastructure-adopted: delete Provider infrastructure-adopted in namespace adopted-system: nothing else remains"
 	if got := strings.Join(p.Lines(), "\n"); got != want {
 		t.Errorf("the plan of its deletion:\n%s", got)
@@ -461,7 +461,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	choices := []install.Choice{{Type: provider.Core, Reference: provider.Reference{Name: "cluster-api"}}}
-	items, err := l.Items(t.Context(), choices, "")
+	items, err := l.LoadAll(t.Context(), choices, "")
 	if err != nil {
 		t.Fatal(err)
 	}

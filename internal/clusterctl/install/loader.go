@@ -10,19 +10,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// SelectionLoader loads providers from their repositories.
-type SelectionLoader struct {
+// ProviderLoader loads providers from their repositories.
+type ProviderLoader struct {
 	Config  *clusterctlrepository.ConfigFile
 	Options clusterctlrepository.Options
 }
 
-// NewSelectionLoader returns a loader with the variables and overrides of a configuration file.
-func NewSelectionLoader(config *clusterctlrepository.ConfigFile) SelectionLoader {
-	return SelectionLoader{Config: config, Options: clusterctlrepository.Options{Variable: config.Variable, Overrides: config.OverridesFolder()}}
+// NewProviderLoader returns a loader with the variables and overrides of a configuration file.
+func NewProviderLoader(config *clusterctlrepository.ConfigFile) ProviderLoader {
+	return ProviderLoader{Config: config, Options: clusterctlrepository.Options{Variable: config.Variable, Overrides: config.OverridesFolder()}}
 }
 
 // Source returns the repository of a provider.
-func (l SelectionLoader) Source(t provider.Type, name string) (*clusterctlrepository.Source, error) {
+func (l ProviderLoader) Source(t provider.Type, name string) (*clusterctlrepository.Source, error) {
 	p, err := l.Config.Provider(t, name)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (l SelectionLoader) Source(t provider.Type, name string) (*clusterctlreposi
 
 // Find returns the repository of a provider and the version: the specified one, or the latest with the contract of this
 // build.
-func (l SelectionLoader) Find(ctx context.Context, t provider.Type, r provider.Reference) (*clusterctlrepository.Source, string, error) {
+func (l ProviderLoader) Find(ctx context.Context, t provider.Type, r provider.Reference) (*clusterctlrepository.Source, string, error) {
 	source, err := l.Source(t, r.Name)
 	if err != nil {
 		return nil, "", err
@@ -41,35 +41,35 @@ func (l SelectionLoader) Find(ctx context.Context, t provider.Type, r provider.R
 	return source, version, err
 }
 
-// Item loads a provider in the specified version, or the latest with the contract of this build.
-func (l SelectionLoader) Item(ctx context.Context, c Choice, namespace string) (Item, error) {
-	return l.item(ctx, c, clusterctlrepository.ComponentOptions{TargetNamespace: cmp.Or(c.Reference.Namespace, namespace)})
+// Load loads a provider in the specified version, or the latest with the contract of this build.
+func (l ProviderLoader) Load(ctx context.Context, c Choice, namespace string) (LoadedProvider, error) {
+	return l.load(ctx, c, clusterctlrepository.ComponentOptions{TargetNamespace: cmp.Or(c.Reference.Namespace, namespace)})
 }
 
 // ImagesOf loads a provider for its images, without replacing variables and without requiring a namespace.
-func (l SelectionLoader) ImagesOf(ctx context.Context, c Choice) (Item, error) {
-	return l.item(ctx, c, clusterctlrepository.ComponentOptions{TargetNamespace: cmp.Or(c.Reference.Namespace, "default"), Raw: true})
+func (l ProviderLoader) ImagesOf(ctx context.Context, c Choice) (LoadedProvider, error) {
+	return l.load(ctx, c, clusterctlrepository.ComponentOptions{TargetNamespace: cmp.Or(c.Reference.Namespace, "default"), Raw: true})
 }
 
-func (l SelectionLoader) item(ctx context.Context, c Choice, o clusterctlrepository.ComponentOptions) (Item, error) {
+func (l ProviderLoader) load(ctx context.Context, c Choice, o clusterctlrepository.ComponentOptions) (LoadedProvider, error) {
 	source, version, err := l.Find(ctx, c.Type, c.Reference)
 	if err != nil {
-		return Item{}, err
+		return LoadedProvider{}, err
 	}
 	o.Lookup, o.AlterImage = l.Config.Variable, l.Config.AlterImage
-	contract, err := selectionContract(ctx, source, version)
+	contract, err := readContract(ctx, source, version)
 	if err != nil {
-		return Item{}, err
+		return LoadedProvider{}, err
 	}
 	components, err := clusterctlrepository.LoadComponents(ctx, source, version, o)
-	return Item{Components: components, Contract: contract}, err
+	return LoadedProvider{Components: components, Contract: contract}, err
 }
 
-// Items loads several providers.
-func (l SelectionLoader) Items(ctx context.Context, choices []Choice, namespace string) ([]Item, error) {
-	var out []Item
+// LoadAll loads several providers.
+func (l ProviderLoader) LoadAll(ctx context.Context, choices []Choice, namespace string) ([]LoadedProvider, error) {
+	var out []LoadedProvider
 	for _, c := range choices {
-		item, err := l.Item(ctx, c, namespace)
+		item, err := l.Load(ctx, c, namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func (l SelectionLoader) Items(ctx context.Context, choices []Choice, namespace 
 
 // Latest returns the latest version of an installed provider that is compatible with the contract, or "" if there is
 // none. For the core provider, the contract must be equal.
-func (l SelectionLoader) Latest(ctx context.Context, p inventory.Provider, contract string) (string, error) {
+func (l ProviderLoader) Latest(ctx context.Context, p inventory.Provider, contract string) (string, error) {
 	source, err := l.sourceOf(p)
 	if err != nil {
 		return "", err
@@ -92,7 +92,7 @@ func (l SelectionLoader) Latest(ctx context.Context, p inventory.Provider, contr
 	if err != nil || p.Type != provider.Core {
 		return version, err
 	}
-	has, err := selectionContract(ctx, source, version)
+	has, err := readContract(ctx, source, version)
 	if err != nil || has != contract {
 		return "", err
 	}
@@ -100,7 +100,7 @@ func (l SelectionLoader) Latest(ctx context.Context, p inventory.Provider, contr
 }
 
 // sourceOf returns the repository of an installed provider.
-func (l SelectionLoader) sourceOf(p inventory.Provider) (*clusterctlrepository.Source, error) {
+func (l ProviderLoader) sourceOf(p inventory.Provider) (*clusterctlrepository.Source, error) {
 	source, err := l.Source(p.Type, p.Name)
 	if known := fault.As(err); known != nil && known.Reason == clusterctlrepository.ReasonUnknownProvider {
 		return nil, fault.New(fault.Gone, clusterctlrepository.ReasonUnknownProvider,
@@ -109,17 +109,17 @@ func (l SelectionLoader) sourceOf(p inventory.Provider) (*clusterctlrepository.S
 	return source, err
 }
 
-// ContractOf returns the contract of the installed version of a provider.
-func (l SelectionLoader) ContractOf(ctx context.Context, p inventory.Provider) (string, error) {
+// InstalledContract returns the contract of the installed version of a provider.
+func (l ProviderLoader) InstalledContract(ctx context.Context, p inventory.Provider) (string, error) {
 	source, err := l.sourceOf(p)
 	if err != nil {
 		return "", err
 	}
-	return selectionContract(ctx, source, p.Version)
+	return readContract(ctx, source, p.Version)
 }
 
-// selectionContract returns the contract of a provider version.
-func selectionContract(ctx context.Context, s *clusterctlrepository.Source, version string) (string, error) {
+// readContract returns the contract of a provider version.
+func readContract(ctx context.Context, s *clusterctlrepository.Source, version string) (string, error) {
 	parsed, err := clusterctlrepository.ParseVersion(version)
 	if err != nil {
 		return "", fault.New(fault.Invalid, clusterctlrepository.ReasonNoVersion, "%q of provider %s is no semantic version; write it as v1.2.3", version, s.Provider().Label())

@@ -21,10 +21,10 @@ import (
 
 // Objects finds the installed objects of providers of any kind, by their labels, without the inventory objects. It
 // returns an error if a kind cannot be listed, because its objects would otherwise be left behind.
-func Objects(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKind, providers []inventory.Provider) ([]Installed, error) {
-	var out []Installed
+func Objects(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKind, providers []inventory.Provider) ([]InstalledProvider, error) {
+	var out []InstalledProvider
 	for _, p := range providers {
-		out = append(out, Installed{Provider: p})
+		out = append(out, InstalledProvider{Provider: p})
 	}
 	if len(out) == 0 {
 		return nil, nil

@@ -16,14 +16,14 @@ import (
 // skipCRDName is the annotation of a CRD whose name is not checked.
 const skipCRDName = "clusterctl.cluster.x-k8s.io/skip-crd-name-preflight-check"
 
-// Item is a provider to install: its objects, and the contract of its version.
-type Item struct {
+// LoadedProvider is a provider to install: its objects, and the contract of its version.
+type LoadedProvider struct {
 	*clusterctlrepository.Components
 	Contract string
 }
 
 // Record returns the inventory entry of the provider.
-func (i Item) Record() inventory.Provider {
+func (i LoadedProvider) Record() inventory.Provider {
 	return inventory.Provider{Namespace: i.TargetNamespace, Name: i.Provider.Name, Type: i.Provider.Type, Version: i.Version}
 }
 
@@ -34,8 +34,8 @@ type ClusterState struct {
 	Contract string
 }
 
-// Settings are the options of an installation.
-type Settings struct {
+// InstallOptions are the options of an installation.
+type InstallOptions struct {
 	// SkipChecks disables the compatibility checks.
 	SkipChecks bool
 	// Wait waits until all Deployments are available.
@@ -55,9 +55,9 @@ type Settings struct {
 //	for each provider: its objects in order, its certificates
 //	optionally: wait until Deployments are available
 //	for each provider: complete its inventory object; without a wait, right after its objects
-func Install(items []Item, state ClusterState, s Settings) (Plan, error) {
+func Install(items []LoadedProvider, state ClusterState, s InstallOptions) (Plan, error) {
 	items = slices.Clone(items)
-	slices.SortStableFunc(items, func(a, b Item) int { return provider.Compare(a.Provider, b.Provider) })
+	slices.SortStableFunc(items, func(a, b LoadedProvider) int { return provider.Compare(a.Provider, b.Provider) })
 	if err := checkInstalled(items, state.Installed); err != nil {
 		return Plan{}, err
 	}
@@ -83,14 +83,14 @@ func Install(items []Item, state ClusterState, s Settings) (Plan, error) {
 	}
 	p.add(s.Before...)
 	for _, i := range items {
-		p.add(Components(i, s.Builtin)...)
+		p.add(ComponentSteps(i, s.Builtin)...)
 		if !s.Wait {
 			p.add(i.complete(s))
 		}
 	}
 	if s.Wait {
 		for _, i := range items {
-			p.add(Waits(i)...)
+			p.add(WaitSteps(i)...)
 		}
 		for _, i := range items {
 			p.add(i.complete(s)) // last, so that the same command repeats an interrupted wait
@@ -100,14 +100,14 @@ func Install(items []Item, state ClusterState, s Settings) (Plan, error) {
 }
 
 // complete returns the step that completes the installation of a provider.
-func (i Item) complete(s Settings) Step {
+func (i LoadedProvider) complete(s InstallOptions) Step {
 	done := i.Record()
 	done.UpdatedAt = s.UpdatedAt
 	return Step{Verb: Apply, Provider: i.Provider.Label(), Object: done.Object(), Why: "the installation is complete"}
 }
 
-// Components returns the steps for the objects of a provider, without its Namespace.
-func Components(i Item, builtin bool) []Step {
+// ComponentSteps returns the steps for the objects of a provider, without its Namespace.
+func ComponentSteps(i LoadedProvider, builtin bool) []Step {
 	var out, serve []Step
 	flush := func() { out, serve = append(out, serve...), nil }
 	certify := Step{Verb: certify, Provider: i.Provider.Label()}
@@ -136,8 +136,8 @@ func Components(i Item, builtin bool) []Step {
 	return out
 }
 
-// Waits returns the steps that wait for a provider.
-func Waits(i Item) []Step {
+// WaitSteps returns the steps that wait for a provider.
+func WaitSteps(i LoadedProvider) []Step {
 	var out []Step
 	for _, o := range i.Objects {
 		if o.GetKind() == "Deployment" {
@@ -148,8 +148,8 @@ func Waits(i Item) []Step {
 }
 
 // UsesCertManager reports whether a provider needs cert-manager, or a replacement.
-func UsesCertManager(items []Item) bool {
-	return slices.ContainsFunc(items, func(i Item) bool { return slices.ContainsFunc(i.Objects, usesCertManager) })
+func UsesCertManager(items []LoadedProvider) bool {
+	return slices.ContainsFunc(items, func(i LoadedProvider) bool { return slices.ContainsFunc(i.Objects, usesCertManager) })
 }
 
 func usesCertManager(o *unstructured.Unstructured) bool {
@@ -157,7 +157,7 @@ func usesCertManager(o *unstructured.Unstructured) bool {
 }
 
 // checkInstalled returns an error if a provider is named twice, or is already installed.
-func checkInstalled(items []Item, installed []inventory.Provider) error {
+func checkInstalled(items []LoadedProvider, installed []inventory.Provider) error {
 	for n, i := range items {
 		if n > 0 && items[n-1].Provider.Label() == i.Provider.Label() {
 			return fault.New(fault.Invalid, ReasonRequest, "provider %s is named twice; a management cluster can have it once", i.Provider.Label())
@@ -185,7 +185,7 @@ func checkInstalled(items []Item, installed []inventory.Provider) error {
 
 // Check rejects providers with incompatible contracts, and CRDs whose names do not match their kinds. core is the
 // contract of the existing core provider; a core provider among the items overrides it.
-func Check(items []Item, core string) error {
+func Check(items []LoadedProvider, core string) error {
 	for _, i := range items {
 		if i.Provider.Type == provider.Core {
 			core = i.Contract
@@ -211,7 +211,7 @@ func Check(items []Item, core string) error {
 	return checkCRDNames(items)
 }
 
-func checkCRDNames(items []Item) error {
+func checkCRDNames(items []LoadedProvider) error {
 	var problems []string
 	for _, i := range items {
 		for _, o := range i.Objects {

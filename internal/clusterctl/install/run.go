@@ -118,13 +118,13 @@ func (r Runner) step(ctx context.Context, w *kube.Writer, s Step, waits *time.Du
 	case Stop:
 		return r.stop(ctx, w, s.Object)
 	case Serve:
-		return r.serve(ctx, s.Object)
+		return r.awaitServed(ctx, s.Object)
 	case Migrate:
 		return migrate(ctx, r.Client, s.Object.GetName())
 	case Await:
-		return r.await(ctx, s, waits)
+		return r.awaitAvailable(ctx, s, waits)
 	case Accept:
-		return r.accept(ctx, w, s)
+		return r.awaitAccepted(ctx, w, s)
 	case certify:
 		return r.Certify(ctx)
 	}
@@ -187,7 +187,7 @@ func (r Runner) apply(ctx context.Context, w *kube.Writer, want *unstructured.Un
 }
 
 // FieldManager is the complete name of the field manager.
-const FieldManager = kube.Prefix + Manager
+const FieldManager = kube.ManagerPrefix + Manager
 
 // fieldManagerMigration returns the migration of clusterctl's field managers. Without it, fields that a later version
 // no longer sets would remain.
@@ -238,8 +238,8 @@ func (r Runner) pollUntilEmpty(ctx context.Context, timeout time.Duration, look 
 	}
 }
 
-// serve waits until the kinds of a CRD are served.
-func (r Runner) serve(ctx context.Context, o *unstructured.Unstructured) error {
+// awaitServed waits until the kinds of a CRD are served.
+func (r Runner) awaitServed(ctx context.Context, o *unstructured.Unstructured) error {
 	return r.pollUntilEmpty(ctx, serveTimeout, func() (string, error) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(o), crd); err != nil {

@@ -36,8 +36,8 @@ func (r *release) kindOf(kinds ...string) []objectInFile {
 	return out
 }
 
-// has reports whether an object of a kind and name exists, in any namespace, because components have only one.
-func (r *release) has(kind, name string) bool {
+// hasObject reports whether an object of a kind and name exists, in any namespace, because components have only one.
+func (r *release) hasObject(kind, name string) bool {
 	for _, o := range r.kindOf(kind) {
 		if o.GetName() == name {
 			return true
@@ -89,12 +89,12 @@ func noDuplicates(r *release, report reporter) {
 
 func servicePresent(r *release, report reporter) {
 	check := func(o objectInFile, config map[string]any) {
-		if name, ok, _ := unstructured.NestedString(config, "clientConfig", "service", "name"); ok && !r.has("Service", name) {
+		if name, ok, _ := unstructured.NestedString(config, "clientConfig", "service", "name"); ok && !r.hasObject("Service", name) {
 			report(o.file, o.id(), "its Service %s is not among the components", name)
 		}
 	}
 	for _, o := range r.kindOf("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration") {
-		for _, webhook := range maps(o.Object, "webhooks") {
+		for _, webhook := range mappingsAt(o.Object, "webhooks") {
 			check(o, webhook)
 		}
 	}
@@ -107,7 +107,7 @@ func servicePresent(r *release, report reporter) {
 
 func accountPresent(r *release, report reporter) {
 	need := func(o objectInFile, name string) {
-		if name != "" && name != "default" && !r.has("ServiceAccount", name) {
+		if name != "" && name != "default" && !r.hasObject("ServiceAccount", name) {
 			report(o.file, o.id(), "its ServiceAccount %s is not among the components", name)
 		}
 	}
@@ -116,7 +116,7 @@ func accountPresent(r *release, report reporter) {
 		need(o, name)
 	}
 	for _, o := range r.kindOf("RoleBinding", "ClusterRoleBinding") {
-		for _, s := range maps(o.Object, "subjects") {
+		for _, s := range mappingsAt(o.Object, "subjects") {
 			if name, _ := s["name"].(string); s["kind"] == "ServiceAccount" {
 				need(o, name)
 			}
@@ -134,14 +134,14 @@ func certificatePresent(r *release, report reporter) {
 		switch {
 		case !ok || strings.Contains(name, "/"):
 			report(o.file, o.id(), "the annotation %s is %q, not NAMESPACE/NAME", injectCA, from)
-		case !r.has("Certificate", name):
+		case !r.hasObject("Certificate", name):
 			report(o.file, o.id(), "the annotation %s names Certificate %s, which is not among the components", injectCA, name)
 		}
 	}
 	for _, o := range r.kindOf("Certificate") {
 		issuer, _, _ := unstructured.NestedString(o.Object, "spec", "issuerRef", "name")
 		kind, _, _ := unstructured.NestedString(o.Object, "spec", "issuerRef", "kind")
-		if kind != "ClusterIssuer" && !r.has("Issuer", issuer) {
+		if kind != "ClusterIssuer" && !r.hasObject("Issuer", issuer) {
 			report(o.file, o.id(), "its Issuer %q is not among the components", issuer)
 		}
 	}
@@ -155,8 +155,8 @@ func plainSecret(r *release, report reporter) {
 	}
 }
 
-// maps returns the mappings in a list.
-func maps(object map[string]any, path ...string) []map[string]any {
+// mappingsAt returns the mappings in a list.
+func mappingsAt(object map[string]any, path ...string) []map[string]any {
 	list, _, _ := unstructured.NestedSlice(object, path...)
 	var out []map[string]any
 	for _, item := range list {

@@ -40,19 +40,19 @@ func kindRules() []Rule {
 	return rules
 }
 
-// kind is a CRD of a components file.
-type kind struct {
+// crdKind is a CRD of a components file.
+type crdKind struct {
 	objectInFile
 	crd  *apiextensionsv1.CustomResourceDefinition
 	role contract.Role // empty: no contract applies
 }
 
-func (r *release) kinds() []kind {
-	var out []kind
+func (r *release) kinds() []crdKind {
+	var out []crdKind
 	for _, o := range r.kindOf("CustomResourceDefinition") {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, crd) == nil {
-			out = append(out, kind{o, crd, r.roleOf(crd.Spec.Names.Kind)})
+			out = append(out, crdKind{o, crd, r.roleOf(crd.Spec.Names.Kind)})
 		}
 	}
 	return out

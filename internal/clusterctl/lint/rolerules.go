@@ -47,7 +47,7 @@ func (r *release) roles() []struct {
 }
 
 // verbsFor returns the verbs that the core controllers need for a kind.
-func verbsFor(k kind) []string {
+func verbsFor(k crdKind) []string {
 	if strings.HasSuffix(k.crd.Spec.Names.Kind, "Template") {
 		return []string{"get", "list", "watch", "patch", "update"}
 	}

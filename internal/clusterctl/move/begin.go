@@ -18,13 +18,13 @@ func (m *Move) resumeFromJournal(ctx context.Context) (j *journal, done bool, er
 	if err != nil {
 		return nil, false, err
 	}
-	namespace := journalNamespace(m.What)
+	namespace := journalNamespace(m.Scope)
 	own, _, err := readJournal(ctx, m.source, namespace)
 	if err != nil {
 		return nil, false, err
 	}
 	if own != nil {
-		if own.From != from || own.To != to || !sameWhat(own.What, m.What) {
+		if own.From != from || own.To != to || !isSameScope(own.What, m.Scope) {
 			return nil, false, otherMove(m.source, namespace)
 		}
 		if own.WithData != m.WithData {
@@ -47,22 +47,22 @@ func (m *Move) resumeFromJournal(ctx context.Context) (j *journal, done bool, er
 // outside of the namespace.
 func (m *Move) validateJournal(j *journal) error {
 	for _, e := range j.Plan.Entries {
-		outside := m.What.Namespace != "" && !e.Copy && e.ID.Namespace != m.What.Namespace
+		outside := m.Scope.Namespace != "" && !e.Copy && e.ID.Namespace != m.Scope.Namespace
 		if outside || e.To != nil && len(m.Mutate) == 0 {
 			return fault.New(fault.Invalid, "UnreadableJournal", "the journal, ConfigMap %s/%s of the source, names %s, which this move has nothing to do with: it was changed by another client; see who may write ConfigMaps there, and delete it to begin the move again",
-				journalNamespace(m.What), journalName, e.At())
+				journalNamespace(m.Scope), journalName, e.At())
 		}
 	}
 	for _, p := range j.Plan.Data {
 		if !slices.ContainsFunc(j.Plan.Entries, func(e transfer.Entry) bool { return e.ID == p.ID && !e.Copy && e.ID.Kind == "HostedControlPlane" }) {
 			return fault.New(fault.Invalid, "UnreadableJournal", "the journal, ConfigMap %s/%s of the source, names %s, which does not move: it was changed by another client; see who may write ConfigMaps there, and delete it to begin the move again",
-				journalNamespace(m.What), journalName, p.ID)
+				journalNamespace(m.Scope), journalName, p.ID)
 		}
 	}
 	return nil
 }
 
-func sameWhat(a, b movegraph.Scope) bool {
+func isSameScope(a, b movegraph.Scope) bool {
 	return a.Namespace == b.Namespace && slices.Equal(slices.Sorted(slices.Values(a.Clusters)), slices.Sorted(slices.Values(b.Clusters)))
 }
 
@@ -79,7 +79,7 @@ func (m *Move) begin(ctx context.Context) (*journal, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	j := &journal{ID: string(uuid.NewUUID()), From: from, To: to, What: m.What, Phase: pausing, Plan: p, Paused: p.roots(), WithData: m.WithData}
+	j := &journal{ID: string(uuid.NewUUID()), From: from, To: to, What: m.Scope, Phase: pausing, Plan: p, Paused: p.roots(), WithData: m.WithData}
 	return j, writeJournal(ctx, m.source, j)
 }
 

@@ -64,7 +64,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			source, target := management(nil, world(tc.source...)...), management(tc.versions, tc.target...)
 			p := &process{}
-			_, err := move.New(p.through(source), p.through(target), instant(move.Options{What: graph.Scope{Namespace: "ns"}})).Run(t.Context())
+			_, err := move.New(p.through(source), p.through(target), instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})).Run(t.Context())
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
@@ -89,7 +89,7 @@ func TestBuiltInProvidersDoNotCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			source, target := management(nil, world(tc.source)...), management(nil, tc.target)
 			p := &process{}
-			if _, err := move.New(p.through(source), p.through(target), instant(move.Options{What: graph.Scope{Namespace: "ns"}})).Run(t.Context()); err != nil {
+			if _, err := move.New(p.through(source), p.through(target), instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})).Run(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -104,7 +104,7 @@ func TestBlockMove(t *testing.T) {
 	source, target := management(nil, world(blocker())...), management(nil)
 	before := contents(t, source)
 	p := &process{}
-	_, err := move.New(p.through(source), p.through(target), instant(move.Options{What: graph.Scope{Namespace: "ns"}})).Run(t.Context())
+	_, err := move.New(p.through(source), p.through(target), instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})).Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "InfraCluster ns/slow") {
 		t.Fatalf("got %v", err)
 	}
@@ -114,7 +114,7 @@ func TestBlockMove(t *testing.T) {
 	if got := contents(t, target); len(got) > 0 {
 		t.Error("target:", got)
 	}
-	o := move.Options{What: graph.Scope{Namespace: "ns"}, Report: func(line string) {
+	o := move.Options{Scope: graph.Scope{Namespace: "ns"}, Report: func(line string) {
 		if strings.Contains(line, "Waiting for the providers of InfraCluster ns/slow") {
 			live := blocker()
 			live.SetAnnotations(nil)
@@ -142,7 +142,7 @@ func TestExistingTarget(t *testing.T) {
 	}
 	source, target := management(nil, world(identity(5))...), management(nil, there...)
 	p := &process{}
-	if _, err := move.New(p.through(source), p.through(target), instant(move.Options{What: graph.Scope{Namespace: "ns"}})).Run(t.Context()); err != nil {
+	if _, err := move.New(p.through(source), p.through(target), instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for kind, want := range map[string]int64{"InfraCluster a": 3, "Identity global": 7} {
@@ -165,7 +165,7 @@ func TestExistingTarget(t *testing.T) {
 func TestDryRun(t *testing.T) {
 	source, target := management(nil, world()...), management(nil)
 	p := &process{}
-	plan, err := move.New(p.through(source), p.through(target), instant(move.Options{What: graph.Scope{Namespace: "ns", Clusters: []string{"a"}}})).Plan(t.Context())
+	plan, err := move.New(p.through(source), p.through(target), instant(move.Options{Scope: graph.Scope{Namespace: "ns", Clusters: []string{"a"}}})).Plan(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestDryRun(t *testing.T) {
 func TestMutators(t *testing.T) {
 	source, target := management(nil, world()...), management(nil)
 	p := &process{}
-	o := move.Options{What: graph.Scope{Namespace: "ns"}, Mutate: []func(*unstructured.Unstructured) error{func(o *unstructured.Unstructured) error {
+	o := move.Options{Scope: graph.Scope{Namespace: "ns"}, Mutate: []func(*unstructured.Unstructured) error{func(o *unstructured.Unstructured) error {
 		o.SetNamespace("other")
 		return nil
 	}}}

@@ -104,9 +104,9 @@ func TestCompleteOrRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			source, target := management(nil, world(tc.source...)...), management(nil, tc.target...)
 			p := &process{}
-			o := instant(move.Options{What: graph.Scope{Namespace: "ns"}})
+			o := instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})
 			attempts := map[string]func() error{
-				"backup":    func() error { _, err := move.Snapshot(t.Context(), source, o.What); return err },
+				"backup":    func() error { _, err := move.Snapshot(t.Context(), source, o.Scope); return err },
 				"directory": func() error { _, err := move.PlanExport(t.Context(), source, o); return err },
 				"move":      func() error { _, err := move.New(p.through(source), p.through(target), o).Run(t.Context()); return err },
 			}
@@ -153,7 +153,7 @@ func TestBuiltInKindsThatCannotBeListed(t *testing.T) {
 		},
 	})
 	p := &process{}
-	_, err := move.New(p.through(hidden), p.through(management(nil)), instant(move.Options{What: graph.Scope{Namespace: "ns"}})).Run(t.Context())
+	_, err := move.New(p.through(hidden), p.through(management(nil)), instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})).Run(t.Context())
 	want := "\n  - the account may not list DaemonSets, Deployments, ReplicaSets and StatefulSets in namespace ns of the source, and what moves may own some, " +
 		"which the garbage collector would delete: use an account that may list them"
 	if err == nil || !strings.HasSuffix(err.Error(), want) || p.writes > 0 {
@@ -169,7 +169,7 @@ func TestWhatOthersUseStays(t *testing.T) {
 		object("v1", "Secret", "a-db-password"))...)
 	target := management(nil, identity(), object("v1", "Secret", "id-cred", set("dGFyZ2V0", "data", "k")))
 	p := &process{}
-	if _, err := move.New(p.through(source), p.through(target), instant(move.Options{What: graph.Scope{Namespace: "ns"}})).Run(t.Context()); err != nil {
+	if _, err := move.New(p.through(source), p.through(target), instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"ConfigMap ns/other", "Identity id", "Secret ns/a-db-password", "Secret ns/id-cred of Identity/id"}
@@ -194,7 +194,7 @@ func TestOwnerOnBothSides(t *testing.T) {
 	source := management(nil, world(group(), object("v1", "ConfigMap", "x", ownedByTwo(ref(core, "Cluster", "a"), ref(foo, "FooGroup", "g"))))...)
 	target := management(nil, group())
 	p := &process{}
-	if _, err := move.New(p.through(source), p.through(target), instant(move.Options{What: graph.Scope{Namespace: "ns"}})).Run(t.Context()); err != nil {
+	if _, err := move.New(p.through(source), p.through(target), instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := contents(t, target); !slices.Contains(got, "ConfigMap ns/x of Cluster/a of FooGroup/g") {
@@ -211,7 +211,7 @@ func TestClassOfAnotherNamespaceIsSaved(t *testing.T) {
 		set(map[string]any{"templateRef": map[string]any{"apiVersion": infra, "kind": "InfraClusterTemplate", "name": "st"}}, "spec", "infrastructure")),
 		object(infra, "InfraClusterTemplate", "st", elsewhere, ownedBy(core, "ClusterClass", "shared")), object(core, "ClusterClass", "unused", elsewhere))...)
 	dir := filepath.Join(t.TempDir(), "out")
-	if _, err := move.ToDirectory(t.Context(), source, dir, instant(move.Options{What: graph.Scope{Namespace: "ns"}})); err != nil {
+	if _, err := move.ToDirectory(t.Context(), source, dir, instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})); err != nil {
 		t.Fatal(err)
 	}
 	target := management(nil)
@@ -228,7 +228,7 @@ func TestClassOfAnotherNamespaceIsSaved(t *testing.T) {
 // A namespace that does not exist is told from one without Clusters.
 func TestNamespaceIsMissing(t *testing.T) {
 	for namespace, want := range map[string]string{"default": "there is nothing that could be moved in this namespace", "nope": "there is no such namespace at the source"} {
-		_, err := move.New(management(nil), management(nil), instant(move.Options{What: graph.Scope{Namespace: namespace}})).Plan(t.Context())
+		_, err := move.New(management(nil), management(nil), instant(move.Options{Scope: graph.Scope{Namespace: namespace}})).Plan(t.Context())
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", namespace, err, want)
 		}

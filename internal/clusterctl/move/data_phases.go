@@ -25,10 +25,10 @@ func (m *Move) readData(ctx context.Context, f *planInput) error {
 	}
 	f.data = &dataInput{DataOptions: m.Data, Items: f.selection.Items(), Endpoints: map[string]movegraph.ID{}, Identities: map[string]bool{}}
 	for _, i := range f.data.Items {
-		if IsPlane(i) && f.at(i.ID) != i.ID {
+		if hasHostData(i) && f.at(i.ID) != i.ID {
 			f.selection.Problems = append(f.selection.Problems, fmt.Sprintf("%s would get another name at the target: its data does not go along then", i.ID))
 		}
-		if IsPlane(i) && m.Data.IdentitySecret != "" {
+		if hasHostData(i) && m.Data.IdentitySecret != "" {
 			if err := m.readIdentity(ctx, f.data, i.ID.Namespace); err != nil {
 				return err
 			}
@@ -54,7 +54,7 @@ func (m *Move) readIdentity(ctx context.Context, f *dataInput, namespace string)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	f.Identities[namespace] = len(secret.Data[snapshots.StoreIdentity]) > 0
+	f.Identities[namespace] = len(secret.Data[snapshots.IdentityKey]) > 0
 	return err
 }
 
@@ -117,7 +117,7 @@ func (m *Move) rollBackOnFailure(ctx context.Context, j *journal, err error) err
 // control planes that were started there.
 func (m *Move) deletesItself(s *transfer.Endpoint, o movegraph.Object) bool {
 	i := movegraph.Item{Node: &movegraph.Node{Object: o, ID: movegraph.IDOf(o.Unstructured)}}
-	return m.WithData && OnHost(i) && (s == m.source || IsPlane(i))
+	return m.WithData && OnHost(i) && (s == m.source || hasHostData(i))
 }
 
 // replaceMachines deletes the Machines at the target whose nodes ran on the host of the source. Their owners create

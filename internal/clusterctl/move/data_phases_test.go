@@ -66,7 +66,7 @@ func newHosts(t *testing.T, source, target client.Client) *oneHostEach {
 // options of a move whose waiting lets the controllers work.
 func (h *oneHostEach) options() move.Options {
 	return move.Options{
-		What: graph.Scope{Namespace: "ns"}, WithData: true, Timeout: 30 * time.Second, Now: func() time.Time { return h.now },
+		Scope: graph.Scope{Namespace: "ns"}, WithData: true, Timeout: 30 * time.Second, Now: func() time.Time { return h.now },
 		Sleep: func(ctx context.Context, d time.Duration) error {
 			h.now = h.now.Add(d)
 			h.work()

@@ -51,7 +51,7 @@ type ControlPlane struct {
 func dataSurvey(f dataInput) (planes []ControlPlane, replaced []movegraph.ID, problems []string) {
 	for _, i := range f.Items {
 		switch {
-		case IsPlane(i):
+		case hasHostData(i):
 			p, why := f.plane(i)
 			planes, problems = append(planes, p), append(problems, why...)
 		case i.ID.IsCore("Machine") && f.onHost(i):
@@ -64,8 +64,8 @@ func dataSurvey(f dataInput) (planes []ControlPlane, replaced []movegraph.ID, pr
 	return planes, replaced, problems
 }
 
-// IsPlane reports whether an object is a HostedControlPlane with data on its host.
-func IsPlane(i movegraph.Item) bool { return i.ID.Kind == "HostedControlPlane" && OnHost(i) }
+// hasHostData reports whether an object is a HostedControlPlane with data on its host.
+func hasHostData(i movegraph.Item) bool { return i.ID.Kind == "HostedControlPlane" && OnHost(i) }
 
 // onHost reports whether the infrastructure of a Machine is on the host of its management cluster.
 func (f dataInput) onHost(machine movegraph.Item) bool {

@@ -56,7 +56,7 @@ func (t dataTransfer) Probe(ctx context.Context, planes []ControlPlane) error {
 			return err
 		}
 		t.report("Taking a snapshot of Cluster %s, to see that both reach the store of EtcdSnapshotPolicy %s", p.Cluster, p.Policy)
-		name, err := t.take(ctx, p)
+		name, err := t.takeSnapshot(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (t dataTransfer) Save(ctx context.Context, planes []ControlPlane) error {
 			return err
 		}
 		t.report("Taking the last snapshot of Cluster %s", p.Cluster)
-		name, err := t.take(ctx, p)
+		name, err := t.takeSnapshot(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -159,8 +159,8 @@ func (t dataTransfer) await(ctx context.Context, done func() (is bool, why strin
 	}
 }
 
-// take takes a new snapshot at the source, and returns its name.
-func (t dataTransfer) take(ctx context.Context, p ControlPlane) (string, error) {
+// takeSnapshot takes a new snapshot at the source, and returns its name.
+func (t dataTransfer) takeSnapshot(ctx context.Context, p ControlPlane) (string, error) {
 	t.Timeout = snapshotTimeout
 	name := ""
 	err := t.await(ctx, func() (bool, string, error) {

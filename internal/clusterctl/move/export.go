@@ -37,7 +37,7 @@ func (m *Move) selected(ctx context.Context) (planInput, error) {
 	if f.kinds, err = m.source.Kinds(ctx, nil); err != nil {
 		return f, err
 	}
-	objects, err := m.source.Read(ctx, f.kinds, m.What.Namespace, movegraph.InfrastructureNamespaces(f.sourceProviders))
+	objects, err := m.source.Read(ctx, f.kinds, m.Scope.Namespace, movegraph.InfrastructureNamespaces(f.sourceProviders))
 	if err != nil {
 		return f, err
 	}
@@ -46,7 +46,7 @@ func (m *Move) selected(ctx context.Context) (planInput, error) {
 		return f, err
 	}
 	f.graph = movegraph.Build(append(objects, classes...))
-	f.selection = f.graph.Select(m.What)
+	f.selection = f.graph.Select(m.Scope)
 	return f, m.readLeft(ctx, &f)
 }
 
@@ -63,7 +63,7 @@ func PlanExport(ctx context.Context, c client.Client, o Options) (Plan, error) {
 
 // Snapshot reads the objects of Cluster API without pausing them. They are returned without status, owners first.
 func Snapshot(ctx context.Context, c client.Client, what movegraph.Scope) ([]*unstructured.Unstructured, error) {
-	m := &Move{Options: Options{What: what}.withDefaults(), source: transfer.New("source", c)}
+	m := &Move{Options: Options{Scope: what}.withDefaults(), source: transfer.New("source", c)}
 	f, err := m.selected(ctx)
 	if err != nil {
 		return nil, err
@@ -71,11 +71,11 @@ func Snapshot(ctx context.Context, c client.Client, what movegraph.Scope) ([]*un
 	if problems := append(f.selection.Problems, movegraph.LeftBehind(f.left)...); len(problems) > 0 {
 		return nil, fault.New(fault.Invalid, "CannotSave", "nothing was saved, because of what follows:\n  - %s", strings.Join(problems, "\n  - "))
 	}
-	return forFiles(f.selection.Items()), nil
+	return portableObjects(f.selection.Items()), nil
 }
 
-// forFiles returns objects in the form for files, with the UIDs required to restore owner references.
-func forFiles(items []movegraph.Item) []*unstructured.Unstructured {
+// portableObjects returns objects in the form for files, with the UIDs required to restore owner references.
+func portableObjects(items []movegraph.Item) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, i := range items {
 		o := movegraph.Strip(i.Object.Unstructured)
@@ -112,7 +112,7 @@ func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (D
 		if err != nil {
 			return DirectoryResult{}, withResumeHint(err)
 		}
-		objects := forFiles(f.selection.Items())
+		objects := portableObjects(f.selection.Items())
 		if err := writeFolder(dir, objects); err != nil {
 			return DirectoryResult{}, withResumeHint(err)
 		}
@@ -141,12 +141,12 @@ func withResumeHint(err error) error {
 
 // beginExport writes the journal of an export to the source, or returns the journal of an interrupted one.
 func (m *Move) beginExport(ctx context.Context, dir string) (*journal, error) {
-	namespace := journalNamespace(m.What)
+	namespace := journalNamespace(m.Scope)
 	j, _, err := readJournal(ctx, m.source, namespace)
 	switch {
 	case err != nil:
 		return nil, err
-	case j != nil && (j.To != toFiles || !sameWhat(j.What, m.What)):
+	case j != nil && (j.To != toFiles || !isSameScope(j.What, m.Scope)):
 		return nil, otherMove(m.source, namespace)
 	case j != nil:
 		m.Report("Continuing what was interrupted")
@@ -168,6 +168,6 @@ func (m *Move) beginExport(ctx context.Context, dir string) (*journal, error) {
 		return nil, err
 	}
 	p.Entries = slices.DeleteFunc(p.Entries, func(e transfer.Entry) bool { return !isRoot(e) }) // only these have to be resumed
-	j = &journal{ID: string(uuid.NewUUID()), From: from, To: toFiles, What: m.What, Phase: pausing, Plan: p, Paused: p.roots()}
+	j = &journal{ID: string(uuid.NewUUID()), From: from, To: toFiles, What: m.Scope, Phase: pausing, Plan: p, Paused: p.roots()}
 	return j, writeJournal(ctx, m.source, j)
 }

@@ -16,7 +16,7 @@ import (
 // MV-12: objects go to one file each, the source is resumed; from there they are created, with their owners, and resumed. Both are
 // killed at every write, and complete when they are run again.
 func TestDirectory(t *testing.T) {
-	o := instant(move.Options{What: graph.Scope{Namespace: "ns"}})
+	o := instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})
 	for n := 1; ; n++ {
 		source, target := management(nil, world()...), management(nil)
 		before := contents(t, source)
@@ -67,7 +67,7 @@ func TestRestoreKeeps(t *testing.T) {
 	}
 	target := management(nil, object(core, "Cluster", "a", set(true, "spec", "paused")))
 	p := &process{}
-	got, err := move.Restore(t.Context(), p.through(target), objects, move.RestoreOptions{PausedStay: true})
+	got, err := move.Restore(t.Context(), p.through(target), objects, move.RestoreOptions{KeepPaused: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,33 +33,33 @@ type hostLocation struct {
 	Name string
 	// Named reports whether it publishes a location.
 	Named bool
-	hosttransfer.Place
-	// There is the instance ID of the data directory at that location; empty if this user cannot read one.
-	There string
-	// Own reports whether this user owns the folder.
-	Own bool
-	// Held reports whether a process holds the lock of the data directory.
-	Held bool
-	// Authority reports whether the connection trusts the CA in the data directory.
-	Authority bool
+	hosttransfer.Location
+	// InstanceID is the instance ID of the data directory at that location; empty if this user cannot read one.
+	InstanceID string
+	// OwnedByUser reports whether this user owns the folder.
+	OwnedByUser bool
+	// Locked reports whether a process holds the lock of the data directory.
+	Locked bool
+	// TrustsCA reports whether the connection trusts the CA in the data directory.
+	TrustsCA bool
 	// Mount is the ID of its mount.
 	Mount uint64
 	// Versions are the Kubernetes versions that it can run.
 	Versions []string
 }
 
-// find reads the location where a management cluster runs.
-func find(ctx context.Context, name string, a HostAccess) (hostLocation, error) {
+// findLocation reads the location where a management cluster runs.
+func findLocation(ctx context.Context, name string, a HostAccess) (hostLocation, error) {
 	f := hostLocation{Name: name}
 	cm := &corev1.ConfigMap{}
-	err := a.Client.Get(ctx, client.ObjectKey{Namespace: hosttransfer.PlaceNamespace, Name: hosttransfer.PlaceName}, cm)
+	err := a.Client.Get(ctx, client.ObjectKey{Namespace: hosttransfer.LocationNamespace, Name: hosttransfer.LocationName}, cm)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return f, nil
 	}
 	if err != nil {
 		return f, fmt.Errorf("reading where the %s runs: %w", name, err)
 	}
-	if f.Place, f.Named = hosttransfer.PlaceOf(cm.Data); !f.Named {
+	if f.Location, f.Named = hosttransfer.LocationFromData(cm.Data); !f.Named {
 		return f, nil
 	}
 	dir := datadir.Dir(f.Dir)
@@ -68,23 +68,23 @@ func find(ctx context.Context, name string, a HostAccess) (hostLocation, error) 
 		return f, nil // reported by [sharedHostProblem]
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		f.Own = int(st.Uid) == os.Geteuid()
+		f.OwnedByUser = int(st.Uid) == os.Geteuid()
 	}
-	if f.There, err = datadir.ReadInstance(dir); err != nil {
-		f.There = ""
+	if f.InstanceID, err = datadir.ReadInstance(dir); err != nil {
+		f.InstanceID = ""
 	}
 	state, err := datadir.Inspect(dir)
 	if err != nil {
 		return f, nil
 	}
-	f.Held = state.Held && state.Run != nil
-	f.Authority = trusts(a.Config, pki.Folder{Path: dir.PKI()}.Cert("ca"))
+	f.Locked = state.Held && state.Run != nil
+	f.TrustsCA = trusts(a.Config, pki.Folder{Path: dir.PKI()}.Cert("ca"))
 	var x unix.Statx_t
 	if unix.Statx(unix.AT_FDCWD, f.Dir, 0, unix.STATX_MNT_ID, &x) == nil {
 		f.Mount = x.Mnt_id
 	}
-	if f.Held {
-		store := versions.Local(dir.Kubernetes())
+	if f.Locked {
+		store := versions.LocalStore(dir.Kubernetes())
 		store.Included = state.Run.KubernetesVersion
 		f.Versions = store.Versions()
 	}
@@ -117,13 +117,13 @@ func sharedHostProblem(source, target hostLocation, boot string) string {
 			return "both management clusters run on another host than this command: run it there"
 		case f.Boot != boot:
 			return fmt.Sprintf("the %s runs on another host", f.Name)
-		case f.There != f.Instance:
+		case f.InstanceID != f.Instance:
 			return fmt.Sprintf("the data directory %s, in which the %s says that it runs, cannot be read, or is another one: run this command as the user of \"slipway up\", outside of containers", f.Dir, f.Name)
-		case !f.Own:
+		case !f.OwnedByUser:
 			return fmt.Sprintf("the data directory %s of the %s is another user's", f.Dir, f.Name)
-		case !f.Held:
+		case !f.Locked:
 			return fmt.Sprintf("no process of slipway runs in %s, where the %s says that it does", f.Dir, f.Name)
-		case !f.Authority:
+		case !f.TrustsCA:
 			return fmt.Sprintf("the kubeconfig of the %s does not trust the authority of its data directory: use the one in %s", f.Name, f.Dir)
 		}
 	}
@@ -138,7 +138,7 @@ func sharedHostProblem(source, target hostLocation, boot string) string {
 
 // PublishHost publishes the location of a management cluster's data directory in a ConfigMap.
 func PublishHost(ctx context.Context, admin *rest.Config, h *datadir.Handle, getenv func(string) string) error {
-	place, err := hosttransfer.LocalPlace(string(h.Dir), h.Instance, getenv)
+	place, err := hosttransfer.LocationOnHost(string(h.Dir), h.Instance, getenv)
 	if err != nil {
 		return err
 	}
@@ -148,9 +148,9 @@ func PublishHost(ctx context.Context, admin *rest.Config, h *datadir.Handle, get
 	}
 	writer := kube.NewWriter(c, "slipway-up")
 	cm := &corev1.ConfigMap{}
-	err = c.Get(ctx, client.ObjectKey{Namespace: hosttransfer.PlaceNamespace, Name: hosttransfer.PlaceName}, cm)
+	err = c.Get(ctx, client.ObjectKey{Namespace: hosttransfer.LocationNamespace, Name: hosttransfer.LocationName}, cm)
 	if apierrors.IsNotFound(err) {
-		cm.Namespace, cm.Name, cm.Data = hosttransfer.PlaceNamespace, hosttransfer.PlaceName, place.Data()
+		cm.Namespace, cm.Name, cm.Data = hosttransfer.LocationNamespace, hosttransfer.LocationName, place.Data()
 		return writer.Create(ctx, cm)
 	}
 	if err != nil {
@@ -162,15 +162,15 @@ func PublishHost(ctx context.Context, admin *rest.Config, h *datadir.Handle, get
 // FindHost returns the pair of data directories if both management clusters are on this host; otherwise why is the
 // reason.
 func FindHost(ctx context.Context, source, target HostAccess) (p *HostPair, why string, err error) {
-	from, err := find(ctx, "source", source)
+	from, err := findLocation(ctx, "source", source)
 	if err != nil {
 		return nil, "", err
 	}
-	to, err := find(ctx, "target", target)
+	to, err := findLocation(ctx, "target", target)
 	if err != nil {
 		return nil, "", err
 	}
-	here, err := hosttransfer.LocalPlace("", "", os.Getenv)
+	here, err := hosttransfer.LocationOnHost("", "", os.Getenv)
 	if err != nil {
 		return nil, "", fmt.Errorf("reading which host this is: %w", err)
 	}

@@ -22,41 +22,41 @@ import (
 
 // HostDocker lists the Docker resources of a Cluster that the source owns.
 type HostDocker interface {
-	Holdings(ctx context.Context, cluster string) ([]hosttransfer.Item, error)
+	ListOwned(ctx context.Context, cluster string) ([]hosttransfer.Item, error)
 }
 
-// HostPlace is one of the two data directories.
-type HostPlace struct {
-	Dir  datadir.Dir
-	Book *hosttransfer.Store
+// HostDataDir is one of the two data directories.
+type HostDataDir struct {
+	Dir   datadir.Dir
+	Store *hosttransfer.Store
 	// Versions are the Kubernetes versions that it can run.
 	Versions []string
 }
 
 // HostPair is the source and target data directories on one host.
 type HostPair struct {
-	From, To HostPlace
+	From, To HostDataDir
 	Docker   HostDocker
-	// Write is called before each write, and can abort with an error; it may be nil.
-	Write func() error
-	// Patience is the timeout for the source to release a control plane.
-	Patience time.Duration
+	// BeforeWrite is called before each write, and can abort with an error; it may be nil.
+	BeforeWrite func() error
+	// ReleaseTimeout is the timeout for the source to release a control plane.
+	ReleaseTimeout time.Duration
 }
 
 func newPair(from, to hostLocation) (*HostPair, error) {
-	p := &HostPair{Patience: 30 * time.Second}
-	for place, f := range map[*HostPlace]hostLocation{&p.From: from, &p.To: to} {
-		*place = HostPlace{Dir: datadir.Dir(f.Dir), Book: hosttransfer.Open(datadir.Dir(f.Dir), f.Instance), Versions: f.Versions}
+	p := &HostPair{ReleaseTimeout: 30 * time.Second}
+	for place, f := range map[*HostDataDir]hostLocation{&p.From: from, &p.To: to} {
+		*place = HostDataDir{Dir: datadir.Dir(f.Dir), Store: hosttransfer.Open(datadir.Dir(f.Dir), f.Instance), Versions: f.Versions}
 	}
-	engine, err := container.New(container.Config{Instance: from.Instance, Address: cmp.Or(from.Docker, client.DefaultDockerHost), Custody: p.From.Book})
+	engine, err := container.New(container.Config{Instance: from.Instance, Address: cmp.Or(from.Docker, client.DefaultDockerHost), Ownership: p.From.Store})
 	p.Docker = engine
 	return p, err
 }
 
 // Read reads the host resources of the selected Clusters. It writes nothing.
-func (p *HostPair) Read(ctx context.Context, selection graph.Selection) (HostFacts, error) {
-	f := HostFacts{From: p.From.Book.Instance(), To: p.To.Book.Instance(), Target: string(p.To.Dir), Versions: p.To.Versions}
-	records, err := p.From.Book.Given()
+func (p *HostPair) Read(ctx context.Context, selection graph.Selection) (HostResources, error) {
+	f := HostResources{From: p.From.Store.Instance(), To: p.To.Store.Instance(), Target: string(p.To.Dir), Versions: p.To.Versions}
+	records, err := p.From.Store.Outgoing()
 	if err != nil {
 		return f, err
 	}
@@ -71,25 +71,25 @@ func (p *HostPair) Read(ctx context.Context, selection graph.Selection) (HostFac
 			}
 		}
 		if folder := filepath.Join(i.ID.Namespace, i.ID.Name); exists(p.From.Dir.Images(), folder) {
-			c.Images, c.ImagesThere = []string{folder}, exists(p.To.Dir.Images(), folder)
+			c.Images, c.ImagesAtTarget = []string{folder}, exists(p.To.Dir.Images(), folder)
 		}
 		onHost, err := p.readObjects(&c, i.ID, selection)
 		if err != nil {
 			return f, err
 		}
 		if onHost || c.Record != nil && len(c.Record.Items) > 0 {
-			if c.Items, err = p.Docker.Holdings(ctx, c.Key); err != nil {
+			if c.Items, err = p.Docker.ListOwned(ctx, c.Key); err != nil {
 				return f, err
 			}
 		}
 		f.Clusters = append(f.Clusters, c)
 	}
-	f.Orphans = strays(selection, f.Clusters)
+	f.Orphans = orphanedResources(selection, f.Clusters)
 	return f, nil
 }
 
-// strays returns the selected objects on the host that belong to none of the Clusters.
-func strays(selection graph.Selection, clusters []HostCluster) []graph.ID {
+// orphanedResources returns the selected objects on the host that belong to none of the Clusters.
+func orphanedResources(selection graph.Selection, clusters []HostCluster) []graph.ID {
 	var out []graph.ID
 	for _, i := range selection.Items() {
 		of := i.ID.Namespace + "/" + clusterOf(i)
@@ -107,7 +107,7 @@ func (p *HostPair) readObjects(c *HostCluster, cluster graph.ID, selection graph
 			continue
 		}
 		switch {
-		case isPlane(i.ID):
+		case isHostedControlPlane(i.ID):
 			plane, err := p.readPlane(i)
 			if err != nil {
 				return onHost, err
@@ -140,11 +140,11 @@ func (p *HostPair) readPlane(i graph.Item) (HostPlane, error) {
 	out := HostPlane{
 		ID: i.ID, Name: folderName(i.ID), Initialized: annotations[hostedv1.InitializedAnnotation] != "", Restoring: annotations[hostedv1.RestoreAnnotation] != "",
 	}
-	out.Here, out.There = exists(p.From.Dir.Planes(), out.Name), exists(p.To.Dir.Planes(), out.Name)
+	out.AtSource, out.AtTarget = exists(p.From.Dir.Planes(), out.Name), exists(p.To.Dir.Planes(), out.Name)
 	spec, _ := i.UnstructuredContent()["spec"].(map[string]any)
 	out.Version, _ = spec["version"].(string)
 	folder := processconfig.Folder(filepath.Join(p.From.Dir.Planes(), out.Name))
-	if !out.Here {
+	if !out.AtSource {
 		folder = processconfig.Folder(filepath.Join(p.To.Dir.Planes(), out.Name))
 	}
 	run, alive, err := folder.ReadRun()

@@ -23,16 +23,16 @@ import (
 
 // The host of two management clusters in memory: data directories that are real, and an engine that has one container.
 type oneHost struct {
-	from, to       move.HostPlace
+	from, to       move.HostDataDir
 	thing, network hosttransfer.Item
 }
 
 func newHost(t *testing.T) *oneHost {
 	t.Helper()
 	h := &oneHost{thing: hosttransfer.Item{Kind: hosttransfer.Container, ID: "1", Name: "n", Creator: "a", Object: "ns/a-1"}, network: hosttransfer.Item{Kind: hosttransfer.Network, ID: "2", Name: "n", Creator: "a", Object: "ns/a"}}
-	for name, place := range map[string]*move.HostPlace{"a": &h.from, "b": &h.to} {
+	for name, place := range map[string]*move.HostDataDir{"a": &h.from, "b": &h.to} {
 		dir := datadir.Dir(t.TempDir())
-		*place = move.HostPlace{Dir: dir, Book: hosttransfer.Open(dir, name), Versions: []string{"v1.36.3"}}
+		*place = move.HostDataDir{Dir: dir, Store: hosttransfer.Open(dir, name), Versions: []string{"v1.36.3"}}
 	}
 	for path, content := range map[string]string{
 		h.from.Dir.Planes() + "/ns.a/etcd/member/snap/db": "precious", h.from.Dir.Balancers() + "/ns.a/members.json": "{}",
@@ -45,9 +45,9 @@ func newHost(t *testing.T) *oneHost {
 	return h
 }
 
-// Holdings implements move.Docker for the source.
-func (h *oneHost) Holdings(_ context.Context, cluster string) ([]hosttransfer.Item, error) {
-	has, err := h.from.Book.Holdings()
+// ListOwned implements move.Docker for the source.
+func (h *oneHost) ListOwned(_ context.Context, cluster string) ([]hosttransfer.Item, error) {
+	has, err := h.from.Store.Ownership()
 	if cluster != "ns/a" || !has.Owns(h.thing) {
 		return nil, err
 	}
@@ -56,15 +56,15 @@ func (h *oneHost) Holdings(_ context.Context, cluster string) ([]hosttransfer.It
 
 // seenBy is the host as a process sees it that may be killed.
 func (h *oneHost) seenBy(p *process) *move.HostPair {
-	return &move.HostPair{From: h.from, To: h.to, Docker: h, Write: p.write, Patience: time.Minute}
+	return &move.HostPair{From: h.from, To: h.to, Docker: h, BeforeWrite: p.write, ReleaseTimeout: time.Minute}
 }
 
 // owners are those of the container, of the control plane's folder, and of the load balancer's.
 func (h *oneHost) owners(t *testing.T) (out []string) {
 	t.Helper()
-	for _, place := range []move.HostPlace{h.from, h.to} {
-		name := place.Book.Instance()
-		has, err := place.Book.Holdings()
+	for _, place := range []move.HostDataDir{h.from, h.to} {
+		name := place.Store.Instance()
+		has, err := place.Store.Ownership()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func TestHandOverKilledAtEveryWrite(t *testing.T) {
 				source, target := management(nil, world(onHost()...)...), management(nil)
 				p := &process{killAt: n}
 				run := func() *move.Move {
-					return move.New(p.through(source), p.through(target), instant(move.Options{What: graph.Scope{Namespace: "ns"}, Host: h.seenBy(p)}))
+					return move.New(p.through(source), p.through(target), instant(move.Options{Scope: graph.Scope{Namespace: "ns"}, Host: h.seenBy(p)}))
 				}
 				_, err := run().Run(t.Context())
 				if err == nil && n < 50 {
@@ -165,7 +165,7 @@ func TestJournalHandsNothingOver(t *testing.T) {
 	p := &process{}
 	killed := &process{killAt: 8}
 	options := func(p *process) move.Options {
-		return instant(move.Options{What: graph.Scope{Namespace: "ns"}, Host: h.seenBy(p)})
+		return instant(move.Options{Scope: graph.Scope{Namespace: "ns"}, Host: h.seenBy(p)})
 	}
 	if _, err := move.New(killed.through(source), killed.through(target), options(killed)).Run(t.Context()); !errors.Is(err, errKilled) {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func TestJournalDeletesNothingElsewhere(t *testing.T) {
 	}
 	killed, p := &process{killAt: 12}, &process{}
 	var said []string
-	options := instant(move.Options{What: graph.Scope{Namespace: "ns"}, Report: func(text string) { said = append(said, text) }})
+	options := instant(move.Options{Scope: graph.Scope{Namespace: "ns"}, Report: func(text string) { said = append(said, text) }})
 	if _, err := move.New(killed.through(source), killed.through(target), options).Run(t.Context()); !errors.Is(err, errKilled) {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// HostFacts are the host resources of Clusters, the input of [hostSurvey].
-type HostFacts struct {
+// HostResources are the host resources of Clusters, the input of [hostSurvey].
+type HostResources struct {
 	// From and To are instance IDs; Target is the data directory of the target.
 	From, To, Target string
 	// Versions are the Kubernetes versions that the target can run.
@@ -38,8 +38,8 @@ type HostCluster struct {
 	Balancers []string
 	// Images is the folder with images for future nodes, if it exists; ImagesThere reports whether the target has a
 	// folder with this name.
-	Images      []string
-	ImagesThere bool
+	Images         []string
+	ImagesAtTarget bool
 	// Items are the Docker resources of the source.
 	Items []hosttransfer.Item
 	// Record is the source's record of a transfer; nil if there is none.
@@ -59,7 +59,7 @@ type HostPlane struct {
 	// Name is the name of its folder.
 	Name string
 	// Here and There report whether the source and the target have the folder.
-	Here, There bool
+	AtSource, AtTarget bool
 	// Initialized and Restoring are set from its annotations.
 	Initialized, Restoring bool
 	// PID is the ID of its process, and Version the running version; 0 and the version in the spec if it does not run.
@@ -72,11 +72,11 @@ type HostPlane struct {
 // ClusterResources has the resources of a Cluster to transfer.
 type ClusterResources struct {
 	Record hosttransfer.Record
-	planes []plane
+	planes []planeTransfer
 }
 
-// plane describes the transfer of a control plane.
-type plane struct {
+// planeTransfer describes the transfer of a control plane.
+type planeTransfer struct {
 	id   graph.ID
 	name string
 	pid  int
@@ -85,7 +85,7 @@ type plane struct {
 }
 
 // hostSurvey returns the resources to transfer, and the problems that prevent it. It has no side effects.
-func hostSurvey(f HostFacts) (out []ClusterResources, problems []string) {
+func hostSurvey(f HostResources) (out []ClusterResources, problems []string) {
 	for _, id := range f.Orphans {
 		problems = append(problems, id.String()+" has something on this host, and is of no Cluster that moves")
 	}
@@ -96,10 +96,10 @@ func hostSurvey(f HostFacts) (out []ClusterResources, problems []string) {
 			h.Record = merged(*c.Record, h.Record)
 		}
 		for _, p := range c.Planes {
-			if why := f.refuses(p, begun); why != "" {
+			if why := f.refusalReason(p, begun); why != "" {
 				problems = append(problems, p.ID.String()+" "+why)
 			}
-			h.planes = append(h.planes, plane{id: p.ID, name: p.Name, pid: p.PID, restart: f.restarts(p)})
+			h.planes = append(h.planes, planeTransfer{id: p.ID, name: p.Name, pid: p.PID, restart: f.restartReason(p)})
 			if !slices.Contains(h.Record.Planes, p.Name) {
 				h.Record.Planes = append(h.Record.Planes, p.Name)
 			}
@@ -107,7 +107,7 @@ func hostSurvey(f HostFacts) (out []ClusterResources, problems []string) {
 		if c.Record != nil && c.Record.InProgress && !begun {
 			problems = append(problems, fmt.Sprintf("Cluster %s is being handed over to another data directory: complete that move, or take it back with --rollback, first", c.Key))
 		}
-		if len(c.Images) > 0 && c.ImagesThere {
+		if len(c.Images) > 0 && c.ImagesAtTarget {
 			problems = append(problems, fmt.Sprintf("the target keeps images for a Cluster %s already: move %s/images/%s away", c.Key, f.Target, c.Key))
 		}
 		problems = append(problems, missing(c, h.Record.Items)...)
@@ -138,27 +138,27 @@ func merged(r, other hosttransfer.Record) hosttransfer.Record {
 	return r
 }
 
-// refuses returns the reason why a control plane cannot be transferred.
-func (f HostFacts) refuses(p HostPlane, begun bool) string {
+// refusalReason returns the reason why a control plane cannot be transferred.
+func (f HostResources) refusalReason(p HostPlane, begun bool) string {
 	switch {
-	case p.Here && p.There:
+	case p.AtSource && p.AtTarget:
 		return fmt.Sprintf("has a folder of its name in the target's data directory already: delete the control plane there, or move %s/planes/%s away if it is of none", f.Target, p.Name)
 	case begun:
 		return ""
-	case !p.Here:
+	case !p.AtSource:
 		return "has no data on this host: restore it from a backup, or delete the cluster"
 	case p.Restoring:
 		return "is being restored from a snapshot: wait until that is over"
 	case !p.Initialized:
 		return "is not noted to be initialized yet: wait a moment"
-	case f.runs(p.Version) == "":
+	case f.targetVersion(p.Version) == "":
 		return fmt.Sprintf("is of Kubernetes %s, which the target does not have: add it there first, with \"slipway versions add %s --data-dir %s\"", p.Version, p.Version, f.Target)
 	}
 	return ""
 }
 
-// runs returns the version that the target uses to run the given one; empty if it has none.
-func (f HostFacts) runs(want string) string {
+// targetVersion returns the version that the target uses to run the given one; empty if it has none.
+func (f HostResources) targetVersion(want string) string {
 	if slices.Contains(f.Versions, want) {
 		return want
 	}
@@ -174,10 +174,10 @@ func (f HostFacts) runs(want string) string {
 	return ""
 }
 
-// restarts returns the reason why the process of a control plane restarts during the transfer; empty if it does not, or
+// restartReason returns the reason why the process of a control plane restarts during the transfer; empty if it does not, or
 // does not run.
-func (f HostFacts) restarts(p HostPlane) string {
-	to := f.runs(p.Version)
+func (f HostResources) restartReason(p HostPlane) string {
+	to := f.targetVersion(p.Version)
 	switch {
 	case p.PID == 0:
 		return ""
@@ -256,10 +256,10 @@ func OnHost(i graph.Item) bool {
 	if _, simulated, _ := unstructured.NestedMap(i.UnstructuredContent(), "spec", "backend", "simulated"); simulated {
 		return false
 	}
-	return isPlane(i.ID) || i.ID.Group == localv1.GroupVersion.Group && slices.Contains([]string{"LocalCluster", "LocalMachine", "LocalMachinePool"}, i.ID.Kind)
+	return isHostedControlPlane(i.ID) || i.ID.Group == localv1.GroupVersion.Group && slices.Contains([]string{"LocalCluster", "LocalMachine", "LocalMachinePool"}, i.ID.Kind)
 }
 
-func isPlane(id graph.ID) bool {
+func isHostedControlPlane(id graph.ID) bool {
 	return id.Group == hostedv1.GroupVersion.Group && id.Kind == "HostedControlPlane"
 }
 

@@ -26,61 +26,61 @@ const (
 	pollInterval = 20 * time.Millisecond
 )
 
-// write calls p.Write, if set.
-func (p *HostPair) write() error {
-	if p.Write == nil {
+// beforeWrite calls p.Write, if set.
+func (p *HostPair) beforeWrite() error {
+	if p.BeforeWrite == nil {
 		return nil
 	}
-	return p.Write()
+	return p.BeforeWrite()
 }
 
 // Transfer transfers the ownership of a Cluster's resources. It is idempotent.
 func (p *HostPair) Transfer(ctx context.Context, h ClusterResources) error {
-	if err := p.write(); err != nil {
+	if err := p.beforeWrite(); err != nil {
 		return err
 	}
-	if err := p.From.Book.BeginTransfer(h.Record); err != nil {
+	if err := p.From.Store.BeginTransfer(h.Record); err != nil {
 		return err
 	}
 	if err := p.transfer(ctx, h.Record, p.From, p.To); err != nil {
 		return err
 	}
-	if err := p.write(); err != nil {
+	if err := p.beforeWrite(); err != nil {
 		return err
 	}
-	return p.To.Book.RecordIncoming(h.Record)
+	return p.To.Store.RecordIncoming(h.Record)
 }
 
 // RollBack rolls back the transfers of the Clusters in the move. It is idempotent.
 func (p *HostPair) RollBack(ctx context.Context, what graph.Scope) error {
 	return p.each(what, func(r hosttransfer.Record) error {
-		if err := p.To.Book.CancelIncoming(r); err != nil {
+		if err := p.To.Store.CancelIncoming(r); err != nil {
 			return err
 		}
 		if err := p.transfer(ctx, r, p.To, p.From); err != nil {
 			return err
 		}
-		if err := p.write(); err != nil {
+		if err := p.beforeWrite(); err != nil {
 			return err
 		}
-		return p.From.Book.CancelTransfer(r)
+		return p.From.Store.CancelTransfer(r)
 	})
 }
 
 // Commit records that the move of the Clusters is complete and can no longer be rolled back.
-func (p *HostPair) Commit(what graph.Scope) error { return p.each(what, p.From.Book.FinishTransfer) }
+func (p *HostPair) Commit(what graph.Scope) error { return p.each(what, p.From.Store.FinishTransfer) }
 
 // each calls write and do for every record of a transfer that belongs to the move.
 func (p *HostPair) each(what graph.Scope, do func(hosttransfer.Record) error) error {
-	records, err := p.From.Book.Given()
+	records, err := p.From.Store.Outgoing()
 	if err != nil {
 		return err
 	}
 	for _, r := range records {
-		if !r.InProgress || r.To != p.To.Book.Instance() || !isOf(what, r) {
+		if !r.InProgress || r.To != p.To.Store.Instance() || !isOf(what, r) {
 			continue
 		}
-		if err := p.write(); err != nil {
+		if err := p.beforeWrite(); err != nil {
 			return err
 		}
 		if err := do(r); err != nil {
@@ -96,9 +96,9 @@ func isOf(what graph.Scope, r hosttransfer.Record) bool {
 }
 
 // transfer moves the folders.
-func (p *HostPair) transfer(ctx context.Context, r hosttransfer.Record, from, to HostPlace) error {
+func (p *HostPair) transfer(ctx context.Context, r hosttransfer.Record, from, to HostDataDir) error {
 	for _, name := range r.Planes {
-		m := folderMove{from: filepath.Join(from.Dir.Planes(), name), to: filepath.Join(to.Dir.Planes(), name), keeper: to.Book.Instance()}
+		m := folderMove{from: filepath.Join(from.Dir.Planes(), name), to: filepath.Join(to.Dir.Planes(), name), newOwner: to.Store.Instance()}
 		if err := p.movePlane(ctx, m); err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (p *HostPair) transfer(ctx context.Context, r hosttransfer.Record, from, to
 }
 
 func (p *HostPair) moveFolder(from, to string) error {
-	done, err := isThere(from, to)
+	done, err := isFolderMoved(from, to)
 	if err != nil || done {
 		return err
 	}
@@ -128,11 +128,11 @@ func (p *HostPair) moveFolder(from, to string) error {
 }
 
 // folderMove is the move of a folder.
-type folderMove struct{ from, to, keeper string }
+type folderMove struct{ from, to, newOwner string }
 
-// isThere reports whether a folder has been moved. It also returns true if neither folder exists; the object then
+// isFolderMoved reports whether a folder has been moved. It also returns true if neither folder exists; the object then
 // reports the missing data.
-func isThere(from, to string) (bool, error) {
+func isFolderMoved(from, to string) (bool, error) {
 	_, here := os.Lstat(from)
 	_, there := os.Lstat(to)
 	switch {
@@ -150,30 +150,30 @@ func isThere(from, to string) (bool, error) {
 
 // movePlane moves the folder of a control plane after its supervisor has released it.
 func (p *HostPair) movePlane(ctx context.Context, m folderMove) error {
-	done, err := isThere(m.from, m.to)
+	done, err := isFolderMoved(m.from, m.to)
 	if err != nil {
 		return err
 	}
 	if !done {
-		if err := p.take(ctx, m); err != nil {
+		if err := p.moveUnderLock(ctx, m); err != nil {
 			return err
 		}
 	}
 	if _, err := os.Stat(m.to); err != nil {
 		return nil
 	}
-	if err := p.write(); err != nil {
+	if err := p.beforeWrite(); err != nil {
 		return err
 	}
 	return hosttransfer.UnassignSupervisor(m.to)
 }
 
-// take ends the supervision and moves the folder while holding the supervisor's lock.
-func (p *HostPair) take(ctx context.Context, m folderMove) error {
-	if err := p.write(); err != nil {
+// moveUnderLock ends the supervision and moves the folder while holding the supervisor's lock.
+func (p *HostPair) moveUnderLock(ctx context.Context, m folderMove) error {
+	if err := p.beforeWrite(); err != nil {
 		return err
 	}
-	if err := hosttransfer.AssignSupervisor(m.from, m.keeper); err != nil {
+	if err := hosttransfer.AssignSupervisor(m.from, m.newOwner); err != nil {
 		return err
 	}
 	lock, err := p.awaitRelease(ctx, m.from)
@@ -199,7 +199,7 @@ func relocatable(run processconfig.Run, place string) bool {
 }
 
 func (p *HostPair) rename(from, to string) error {
-	if err := p.write(); err != nil {
+	if err := p.beforeWrite(); err != nil {
 		return err
 	}
 	err := datadir.Rename(from, to)
@@ -213,7 +213,7 @@ func (p *HostPair) rename(from, to string) error {
 func (p *HostPair) awaitRelease(ctx context.Context, folder string) (*datadir.Lock, error) {
 	host, _ := os.Hostname()
 	holder := datadir.Holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC(), Version: buildinfo.Version()}
-	ctx, cancel := context.WithTimeout(ctx, p.Patience)
+	ctx, cancel := context.WithTimeout(ctx, p.ReleaseTimeout)
 	defer cancel()
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()

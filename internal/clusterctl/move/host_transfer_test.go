@@ -11,7 +11,7 @@ import (
 
 // What was killed between the folders of two load balancers continues with the second one.
 func TestEveryBalancerIsTransferred(t *testing.T) {
-	p := &HostPair{From: HostPlace{Dir: datadir.Dir(t.TempDir())}, To: HostPlace{Dir: datadir.Dir(t.TempDir())}}
+	p := &HostPair{From: HostDataDir{Dir: datadir.Dir(t.TempDir())}, To: HostDataDir{Dir: datadir.Dir(t.TempDir())}}
 	there, here := filepath.Join(p.To.Dir.Balancers(), "ns.a"), filepath.Join(p.From.Dir.Balancers(), "ns.b")
 	for _, folder := range []string{there, here} {
 		if err := os.MkdirAll(folder, 0o700); err != nil {

@@ -124,7 +124,7 @@ func TestBetweenServers(t *testing.T) {
 	for _, kill := range []int{0, 4, 8, 11, 13, 16, 18, 20} {
 		p := &process{killAt: kill}
 		run := func() error {
-			_, err := move.New(p.through(here), p.through(there), move.Options{What: graph.Scope{Namespace: "live"}}).Run(t.Context())
+			_, err := move.New(p.through(here), p.through(there), move.Options{Scope: graph.Scope{Namespace: "live"}}).Run(t.Context())
 			return err
 		}
 		err := run()
@@ -177,7 +177,7 @@ func TestForeignProvider(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := &process{}
-			_, err := move.New(p.through(here), p.through(there), move.Options{What: graph.Scope{Namespace: "live"}}).Run(t.Context())
+			_, err := move.New(p.through(here), p.through(there), move.Options{Scope: graph.Scope{Namespace: "live"}}).Run(t.Context())
 			left := object("foo.example.org/v1", "FooCluster", "m")
 			if labels == nil {
 				_, backup := move.Snapshot(t.Context(), here, graph.Scope{Namespace: "live"})
@@ -226,7 +226,7 @@ func TestTargetIsWrittenMeanwhile(t *testing.T) {
 			return c.Patch(ctx, other, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"controller":"was here"}}}`)), client.FieldOwner("controller"))
 		},
 	})
-	if _, err := move.New(here, disturbed, move.Options{What: graph.Scope{Namespace: "live"}}).Run(t.Context()); err != nil {
+	if _, err := move.New(here, disturbed, move.Options{Scope: graph.Scope{Namespace: "live"}}).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var cluster clusterv1.Cluster

@@ -16,8 +16,8 @@ import (
 
 // Options are the options of a move.
 type Options struct {
-	// What is the scope of the move.
-	What movegraph.Scope
+	// Scope is the scope of the move.
+	Scope movegraph.Scope
 	// Report is called with a progress message for each stage; it may be nil.
 	Report func(line string)
 	// Mutate changes objects before they are created at the target, for example their namespace. It is also called with
@@ -84,11 +84,11 @@ func (m *Move) Plan(ctx context.Context) (Plan, error) {
 	if _, _, err := m.identities(ctx); err != nil {
 		return Plan{}, err
 	}
-	switch j, _, err := readJournal(ctx, m.source, journalNamespace(m.What)); {
+	switch j, _, err := readJournal(ctx, m.source, journalNamespace(m.Scope)); {
 	case err != nil:
 		return Plan{}, err
 	case j != nil:
-		return Plan{}, otherMove(m.source, journalNamespace(m.What))
+		return Plan{}, otherMove(m.source, journalNamespace(m.Scope))
 	}
 	p, err := m.plan(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func (m *Move) Plan(ctx context.Context) (Plan, error) {
 }
 
 func (m *Move) plan(ctx context.Context) (Plan, error) {
-	f, err := m.facts(ctx)
+	f, err := m.readInput(ctx)
 	if err != nil {
 		return Plan{}, err
 	}

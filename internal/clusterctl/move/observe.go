@@ -26,8 +26,8 @@ func (m *Move) identities(ctx context.Context) (from, to types.UID, err error) {
 	return from, to, nil
 }
 
-// facts reads the input of a plan.
-func (m *Move) facts(ctx context.Context) (planInput, error) {
+// readInput reads the input of a plan.
+func (m *Move) readInput(ctx context.Context) (planInput, error) {
 	var f planInput
 	err := m.readSource(ctx, &f)
 	if err != nil {
@@ -64,12 +64,12 @@ func (m *Move) facts(ctx context.Context) (planInput, error) {
 
 // readLeft reads the objects linked to the selection that do not move, and whether the namespace exists.
 func (m *Move) readLeft(ctx context.Context, f *planInput) (err error) {
-	v := transfer.Survey{Source: m.source, Target: m.target, Kinds: f.kinds, Namespace: m.What.Namespace, At: f.at}
-	if f.left, err = v.LeftBehind(ctx, f.graph, f.selection); err != nil || len(f.selection.Levels) > 0 || m.What.Namespace == "" {
+	v := transfer.Survey{Source: m.source, Target: m.target, Kinds: f.kinds, Namespace: m.Scope.Namespace, At: f.at}
+	if f.left, err = v.LeftBehind(ctx, f.graph, f.selection); err != nil || len(f.selection.Levels) > 0 || m.Scope.Namespace == "" {
 		return err
 	}
 	all, err := m.source.Namespaces(ctx)
-	f.noNamespace = err == nil && !all[m.What.Namespace]
+	f.noNamespace = err == nil && !all[m.Scope.Namespace]
 	return err
 }
 
@@ -81,25 +81,25 @@ func (m *Move) readSource(ctx context.Context, f *planInput) (err error) {
 	if f.kinds, err = m.source.Kinds(ctx, m.mapper()); err != nil {
 		return err
 	}
-	objects, err := m.source.Read(ctx, f.kinds, m.What.Namespace, movegraph.InfrastructureNamespaces(f.sourceProviders))
+	objects, err := m.source.Read(ctx, f.kinds, m.Scope.Namespace, movegraph.InfrastructureNamespaces(f.sourceProviders))
 	if err != nil {
 		return err
 	}
 	f.graph = movegraph.Build(objects)
-	f.selection = f.graph.Select(m.What)
+	f.selection = f.graph.Select(m.Scope)
 	f.at, err = m.targetIDs(f.selection.Items())
 	return err
 }
 
 // readHost reads the host resources of the selection.
 func (m *Move) readHost(ctx context.Context, f *planInput) error {
-	f.apart = m.HostProblem
+	f.hostProblem = m.HostProblem
 	if m.Host == nil || !slices.ContainsFunc(f.selection.Items(), OnHost) {
 		return nil
 	}
 	for _, i := range f.selection.Items() {
 		if OnHost(i) && f.at(i.ID) != i.ID {
-			f.apart = "they would get other names, by which they would not be found"
+			f.hostProblem = "they would get other names, by which they would not be found"
 			return nil
 		}
 	}

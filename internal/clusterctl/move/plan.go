@@ -30,7 +30,7 @@ type Plan struct {
 	// Notes are hints about things that do not move.
 	Notes []string `json:",omitempty"`
 
-	holdings []ClusterResources
+	hostTransfers []ClusterResources
 	// replaced are Machines that are replaced at the target; hosted are objects that are deleted at the source with
 	// their host resources.
 	replaced, hosted []movegraph.ID
@@ -146,16 +146,16 @@ type planInput struct {
 	kinds           []transfer.Kind
 	graph           *movegraph.Graph
 	selection       movegraph.Selection
-	left            []movegraph.CheckUnmoved          // objects linked to the selection that do not move
+	left            []movegraph.UnmovedObject         // objects linked to the selection that do not move
 	noNamespace     bool                              // the namespace does not exist at the source
 	at              func(movegraph.ID) movegraph.ID   // maps IDs to IDs at the target
 	target          map[movegraph.ID]movegraph.Object // objects at the target
 	namespaces      map[string]bool                   // namespaces at the target
-	sourceProviders []movegraph.CheckProvider
-	targetProviders []movegraph.CheckProvider
+	sourceProviders []movegraph.Provider
+	targetProviders []movegraph.Provider
 	// host are the shared host resources; nil if there are none, for the reason apart.
-	host  *HostFacts
-	apart string
+	host        *HostResources
+	hostProblem string
 	// data is the state of both management clusters for a move with data; otherwise nil.
 	data      *dataInput
 	directory bool // objects are written to files, and remain at the source
@@ -166,7 +166,7 @@ type planInput struct {
 func makePlan(f planInput) Plan {
 	p := Plan{Problems: append(slices.Clone(f.selection.Problems), movegraph.LeftBehind(f.left)...), Export: f.directory}
 	if !f.directory {
-		p.Problems = append(p.Problems, movegraph.CheckProviders(f.sourceProviders, f.targetProviders)...)
+		p.Problems = append(p.Problems, movegraph.MissingProviders(f.sourceProviders, f.targetProviders)...)
 	}
 	missing := map[transfer.Kind]bool{}
 	for level, items := range f.selection.Levels {
@@ -223,12 +223,12 @@ func (p *Plan) survey(f planInput) {
 		}
 		if onHost {
 			p.Problems = append(p.Problems, fmt.Sprintf("nothing can be handed over, because %s; take the data of hosted control planes along with --with-data, delete these clusters here and create them there, or keep them in this management cluster",
-				cmp.Or(f.apart, "it is not known that both management clusters are on one host")))
+				cmp.Or(f.hostProblem, "it is not known that both management clusters are on one host")))
 		}
 		return
 	}
 	holdings, problems := hostSurvey(*f.host)
-	p.holdings, p.Problems = holdings, append(p.Problems, problems...)
+	p.hostTransfers, p.Problems = holdings, append(p.Problems, problems...)
 	for _, h := range holdings {
 		p.Host = append(p.Host, h.Steps()...)
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// delete deletes objects in one management cluster, dependents first, and waits until they are gone. which returns the
+// deleteObjects deletes objects in one management cluster, dependents first, and waits until they are gone. which returns the
 // ID of an entry there, and whether to delete it.
-func (m *Move) delete(ctx context.Context, s *transfer.Endpoint, j *journal, which func(transfer.Entry) (graph.ID, bool)) error {
+func (m *Move) deleteObjects(ctx context.Context, s *transfer.Endpoint, j *journal, which func(transfer.Entry) (graph.ID, bool)) error {
 	var entries []transfer.Entry
 	for _, e := range slices.Backward(j.Plan.Entries) {
 		if _, is := which(e); is {
@@ -112,7 +112,7 @@ func (m *Move) revert(ctx context.Context, j *journal) error {
 	if err != nil {
 		return withContinueHint(err)
 	}
-	err = m.delete(ctx, m.target, j, func(e transfer.Entry) (graph.ID, bool) {
+	err = m.deleteObjects(ctx, m.target, j, func(e transfer.Entry) (graph.ID, bool) {
 		_, safe := source[e.ID]
 		return e.At(), safe && !e.Existed && !e.Copy
 	})
@@ -128,7 +128,7 @@ func restoreObject(ctx context.Context, t *transfer.Transfer, e transfer.Entry) 
 	if !there {
 		return t.TransferEntry(ctx, e)
 	}
-	if !graph.IsMarked(live.Unstructured) {
+	if !graph.IsDeletedForMove(live.Unstructured) {
 		return nil
 	}
 	other, known := t.Source[t.SourceID(e)]
@@ -146,7 +146,7 @@ func restoreObject(ctx context.Context, t *transfer.Transfer, e transfer.Entry) 
 func (m *Move) deleteCopies(ctx context.Context, j *journal) error {
 	var entries []transfer.Entry
 	for _, e := range slices.Backward(j.Plan.Entries) {
-		if outside := m.What.Namespace != "" && e.ID.Namespace != m.What.Namespace; e.Copy && !e.Existed && outside {
+		if outside := m.Scope.Namespace != "" && e.ID.Namespace != m.Scope.Namespace; e.Copy && !e.Existed && outside {
 			m.Report(fmt.Sprintf("%s stays at the target: delete it if it was copied there and nothing uses it", e.At()))
 		} else if e.Copy && !e.Existed {
 			entries = append(entries, e)

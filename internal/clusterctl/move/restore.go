@@ -47,11 +47,11 @@ type RestoreOptions struct {
 	Report func(string)
 	// DryRun disables all writes.
 	DryRun bool
-	// PausedStay leaves objects paused that are paused in their file.
-	PausedStay bool
-	// Each is called for each object before the first write; kept reports whether the object already exists. It may be
+	// KeepPaused leaves objects paused that are paused in their file.
+	KeepPaused bool
+	// Visit is called for each object before the first write; kept reports whether the object already exists. It may be
 	// nil.
-	Each func(id movegraph.ID, kept bool)
+	Visit func(id movegraph.ID, kept bool)
 	// Creating is called concurrently before each creation of an object; it may be nil.
 	Creating func()
 }
@@ -79,8 +79,8 @@ func Restore(ctx context.Context, c client.Client, objects []*unstructured.Unstr
 		return DirectoryResult{}, err
 	}
 	for _, e := range t.Entries {
-		if _, kept := t.Live[e.ID]; o.Each != nil {
-			o.Each(e.ID, kept)
+		if _, kept := t.Live[e.ID]; o.Visit != nil {
+			o.Visit(e.ID, kept)
 		}
 	}
 	result := DirectoryResult{Unchanged: len(t.Live), Created: len(t.Entries) - len(t.Live), DryRun: o.DryRun}
@@ -102,7 +102,7 @@ func Restore(ctx context.Context, c client.Client, objects []*unstructured.Unstr
 			if !e.ID.IsCore(kind) {
 				continue
 			}
-			stays := o.PausedStay && isPaused(t.Source[e.ID].Unstructured)
+			stays := o.KeepPaused && isPaused(t.Source[e.ID].Unstructured)
 			if err := endRestoring(ctx, s, e, stays); err != nil {
 				return DirectoryResult{}, withRepeatHint(err)
 			}

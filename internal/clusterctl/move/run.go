@@ -134,14 +134,14 @@ func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 	said := ""
 	interval := soonest
 	for waited := time.Duration(0); ; waited, interval = waited+interval, min(2*interval, latest) {
-		objects, err := m.source.Read(ctx, kinds, m.What.Namespace, nil)
+		objects, err := m.source.Read(ctx, kinds, m.Scope.Namespace, nil)
 		if err != nil {
 			return nil, err
 		}
-		items := movegraph.Build(objects).Select(m.What).Items()
-		holders := append(movegraph.CheckBlocked(items), movegraph.CheckUnobserved(items, waited)...)
+		items := movegraph.Build(objects).Select(m.Scope).Items()
+		holders := append(movegraph.BlockedObjects(items), movegraph.UnobservedPauses(items, waited)...)
 		if len(holders) == 0 || waited >= m.Timeout {
-			return movegraph.CheckBlocked(items), nil
+			return movegraph.BlockedObjects(items), nil
 		}
 		if text := strings.Join(holders, ", "); text != said {
 			m.Report("Waiting for the providers of " + text + " to let them go")
@@ -156,7 +156,7 @@ func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 // create creates all objects at the target and compares them. It computes the plan again, because objects may have
 // changed before the pause.
 func (m *Move) create(ctx context.Context, j *journal) (phase, error) {
-	f, err := m.facts(ctx)
+	f, err := m.readInput(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -200,8 +200,8 @@ func withContinueHint(err error) error {
 	return fmt.Errorf("the move is not complete, everything is paused; run the same command again to continue, or with --rollback to take it back: %w", err)
 }
 
-// continuedThere adds the next step to an error after the objects have been moved.
-func continuedThere(err error) error {
+// withFinishHint adds the next step to an error after the objects have been moved.
+func withFinishHint(err error) error {
 	return fmt.Errorf("everything is at the target, and resumed there; run the same command again to end the move: %w", err)
 }
 
@@ -226,7 +226,7 @@ func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 			return "", withContinueHint(err)
 		}
 		m.Report("Deleting at the source")
-		if err = m.delete(ctx, m.source, j, func(e transfer.Entry) (movegraph.ID, bool) { return e.ID, !e.Copy }); fault.KindOf(err) != fault.Conflict {
+		if err = m.deleteObjects(ctx, m.source, j, func(e transfer.Entry) (movegraph.ID, bool) { return e.ID, !e.Copy }); fault.KindOf(err) != fault.Conflict {
 			break
 		}
 	}
@@ -257,7 +257,7 @@ func (m *Move) transferHostOwnership(ctx context.Context, j *journal) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	for _, h := range p.holdings {
+	for _, h := range p.hostTransfers {
 		m.Report("Handing over what Cluster " + h.Record.Cluster + " has on this host")
 		if err := m.Host.Transfer(ctx, h); err != nil {
 			return err
@@ -286,7 +286,7 @@ func (m *Move) finish(ctx context.Context, j *journal, s *transfer.Endpoint, at 
 	}
 	if s == m.target {
 		if err := m.awaitAPIs(ctx, j); err != nil {
-			return Result{}, continuedThere(err)
+			return Result{}, withFinishHint(err)
 		}
 	}
 	for _, s := range []*transfer.Endpoint{m.source, m.target} {

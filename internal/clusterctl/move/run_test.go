@@ -35,7 +35,7 @@ func lines(all ...[]string) []string {
 func TestMove(t *testing.T) {
 	source, target := management(nil, world()...), management(nil)
 	p := &process{}
-	result, err := move.New(p.through(source), p.through(target), instant(move.Options{What: graph.Scope{Namespace: "ns"}})).Run(t.Context())
+	result, err := move.New(p.through(source), p.through(target), instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})).Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestKilledAtEveryWrite(t *testing.T) {
 					source, target := management(nil, world()...), management(nil)
 					p := &process{killAt: n}
 					run := func() *move.Move {
-						return move.New(p.through(source), p.through(target), instant(move.Options{What: tc.what}))
+						return move.New(p.through(source), p.through(target), instant(move.Options{Scope: tc.what}))
 					}
 					if _, err := run().Run(t.Context()); err == nil {
 						if n < 30 {
@@ -142,7 +142,7 @@ func TestServerFailsOnce(t *testing.T) {
 			})
 		}
 		source, target := management(nil, world()...), management(nil)
-		options := instant(move.Options{What: graph.Scope{Namespace: "ns"}})
+		options := instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})
 		if _, err := move.New(failing(source), failing(target), options).Run(t.Context()); err != nil && n > 1 { // the first only notes that it begins
 			t.Fatalf("write %d: %v", n, err)
 		} else if err != nil {

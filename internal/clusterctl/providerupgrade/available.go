@@ -29,12 +29,12 @@ type Candidate struct {
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// Latest returns the latest version of a provider that is compatible with a contract; empty if there is none.
-type Latest func(ctx context.Context, p inventory.Provider, contract string) (string, error)
+// LatestVersionFunc returns the latest version of a provider that is compatible with a contract; empty if there is none.
+type LatestVersionFunc func(ctx context.Context, p inventory.Provider, contract string) (string, error)
 
-// Offers returns the available upgrades for the current contract of the core provider and for each later one that this
+// AvailableUpgrades returns the available upgrades for the current contract of the core provider and for each later one that this
 // build supports. If the releases of a provider cannot be read, the upgrades of the others are still listed.
-func Offers(ctx context.Context, installed []inventory.Provider, contract string, latest Latest) ([]Upgrades, error) {
+func AvailableUpgrades(ctx context.Context, installed []inventory.Provider, contract string, latest LatestVersionFunc) ([]Upgrades, error) {
 	var out []Upgrades
 	for _, c := range contractsFrom(contract) {
 		offer := Upgrades{Contract: c}

@@ -33,15 +33,15 @@ type Target struct {
 	To   string
 }
 
-// Request selects the providers to upgrade: all providers, to a contract, or the named ones.
-type Request struct {
+// UpgradeRequest selects the providers to upgrade: all providers, to a contract, or the named ones.
+type UpgradeRequest struct {
 	Contract string
 	Named    map[provider.Type][]string
 }
 
 // ChooseUpgrades returns the providers to upgrade, with notes about those that are not upgraded. Unfinished upgrades of
 // an earlier command are included.
-func ChooseUpgrades(ctx context.Context, r Request, cluster install.SelectionCluster, latest Latest) ([]Target, []string, error) {
+func ChooseUpgrades(ctx context.Context, r UpgradeRequest, cluster install.ManagementCluster, latest LatestVersionFunc) ([]Target, []string, error) {
 	installed := cluster.Installed
 	if (r.Contract == "") == (len(r.Named) == 0) {
 		return nil, nil, fault.New(fault.Invalid, install.ReasonRequest,
@@ -57,9 +57,9 @@ func ChooseUpgrades(ctx context.Context, r Request, cluster install.SelectionClu
 	var notes []string
 	var err error
 	if r.Contract != "" {
-		out, notes, err = ofContract(ctx, r.Contract, installed, latest)
+		out, notes, err = targetsForContract(ctx, r.Contract, installed, latest)
 	} else {
-		out, err = ofNames(ctx, r.Named, cluster, latest)
+		out, err = targetsForNames(ctx, r.Named, cluster, latest)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -81,9 +81,9 @@ func ChooseUpgrades(ctx context.Context, r Request, cluster install.SelectionClu
 	return out, notes, nil
 }
 
-// ofContract selects the newest versions of all providers. A provider whose releases cannot be read is not upgraded; a
+// targetsForContract selects the newest versions of all providers. A provider whose releases cannot be read is not upgraded; a
 // note explains why.
-func ofContract(ctx context.Context, contract string, installed []inventory.Provider, latest Latest) (out []Target, notes []string, err error) {
+func targetsForContract(ctx context.Context, contract string, installed []inventory.Provider, latest LatestVersionFunc) (out []Target, notes []string, err error) {
 	if contract != repository.Contract {
 		return nil, nil, fault.New(fault.Invalid, install.ReasonContract, "this version of slipway upgrades to the contract %s alone; --contract %s needs an older one", repository.Contract, contract)
 	}
@@ -112,7 +112,7 @@ func ofContract(ctx context.Context, contract string, installed []inventory.Prov
 	return out, notes, nil
 }
 
-func ofNames(ctx context.Context, named map[provider.Type][]string, cluster install.SelectionCluster, latest Latest) ([]Target, error) {
+func targetsForNames(ctx context.Context, named map[provider.Type][]string, cluster install.ManagementCluster, latest LatestVersionFunc) ([]Target, error) {
 	var out []Target
 	for _, t := range provider.Types() {
 		for _, name := range named[t] {
@@ -120,7 +120,7 @@ func ofNames(ctx context.Context, named map[provider.Type][]string, cluster inst
 			if err != nil {
 				return nil, err
 			}
-			target, err := ofName(ctx, t, ref, cluster, latest)
+			target, err := targetForName(ctx, t, ref, cluster, latest)
 			if err != nil {
 				return nil, err
 			}
@@ -133,7 +133,7 @@ func ofNames(ctx context.Context, named map[provider.Type][]string, cluster inst
 	return out, nil
 }
 
-func ofName(ctx context.Context, t provider.Type, ref provider.Reference, cluster install.SelectionCluster, latest Latest) (Target, error) {
+func targetForName(ctx context.Context, t provider.Type, ref provider.Reference, cluster install.ManagementCluster, latest LatestVersionFunc) (Target, error) {
 	label := t.Label(ref.Name)
 	if slices.Contains(cluster.Builtin, providerset.Name(label)) {
 		return Target{}, fault.New(fault.Invalid, install.ReasonBuiltIn,

@@ -1,4 +1,4 @@
-// Package providerupgrade upgrades the providers of a management cluster. It lists the available versions ([Offers]),
+// Package providerupgrade upgrades the providers of a management cluster. It lists the available versions ([AvailableUpgrades]),
 // selects the providers to upgrade ([ChooseUpgrades]), checks the upgrade before anything is written, and computes the
 // plan, which package install executes:
 //

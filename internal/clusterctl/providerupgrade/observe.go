@@ -20,8 +20,8 @@ func decode(o *unstructured.Unstructured, into any) error {
 }
 
 // ReadStored reads the versions in which the CRDs of the changes store objects.
-func ReadStored(ctx context.Context, c client.Reader, changes []Change) (map[string]Stored, error) {
-	out := map[string]Stored{}
+func ReadStored(ctx context.Context, c client.Reader, changes []Change) (map[string]StorageVersions, error) {
+	out := map[string]StorageVersions{}
 	for _, change := range changes {
 		for _, o := range change.To.Objects {
 			if o.GetKind() != "CustomResourceDefinition" {
@@ -35,7 +35,7 @@ func ReadStored(ctx context.Context, c client.Reader, changes []Change) (map[str
 			if err != nil {
 				return nil, fmt.Errorf("reading CRD %s: %w", o.GetName(), err)
 			}
-			out[crd.Name] = Stored{Current: storage(crd), All: crd.Status.StoredVersions}
+			out[crd.Name] = StorageVersions{Current: storage(crd), All: crd.Status.StoredVersions}
 		}
 	}
 	return out, nil
@@ -49,12 +49,12 @@ func ReadCustomisations(ctx context.Context, c client.Client, changes []Change) 
 	for _, change := range changes {
 		objects := change.To.Objects
 		for _, o := range change.Present {
-			if !has(objects, o) && o.GetKind() != "Namespace" && o.GetKind() != "CustomResourceDefinition" {
+			if !containsObject(objects, o) && o.GetKind() != "Namespace" && o.GetKind() != "CustomResourceDefinition" {
 				objects = append(objects[:len(objects):len(objects)], o)
 			}
 		}
 		for _, o := range objects {
-			found, err := customisationsOf(ctx, c, w, o, has(change.To.Objects, o))
+			found, err := customisationsOf(ctx, c, w, o, containsObject(change.To.Objects, o))
 			if err != nil {
 				return nil, err
 			}

@@ -19,24 +19,24 @@ type Change struct {
 	// From is the inventory entry of the installed provider.
 	From inventory.Provider
 	// To are the components of the target version.
-	To install.Item
+	To install.LoadedProvider
 	// Former are the components of the installed version; nil if they can no longer be read.
-	Former *install.Item
+	Former *install.LoadedProvider
 	// Present are the installed objects; only their kinds and names are used.
 	Present []*unstructured.Unstructured
 }
 
-// Stored has the storage versions of a CRD in the management cluster.
-type Stored struct {
+// StorageVersions has the storage versions of a CRD in the management cluster.
+type StorageVersions struct {
 	// Current is the current storage version.
 	Current string
 	// All are all versions in which objects may be stored.
 	All []string
 }
 
-// Others are the contracts of the providers that are not upgraded, by label. An empty contract is unknown, because the
+// OtherContracts are the contracts of the providers that are not upgraded, by label. An empty contract is unknown, because the
 // release of the installed version cannot be read.
-type Others map[string]string
+type OtherContracts map[string]string
 
 // Records returns the inventory entries of the changes.
 func Records(changes []Change) []inventory.Provider {
@@ -49,8 +49,8 @@ func Records(changes []Change) []inventory.Provider {
 
 // CheckUpgrade rejects versions that are incompatible with each other or with the providers that are not upgraded. A
 // provider with an unknown contract is accepted if the contract of the core provider does not change.
-func CheckUpgrade(changes []Change, others Others, core string) error {
-	var items []install.Item
+func CheckUpgrade(changes []Change, others OtherContracts, core string) error {
+	var items []install.LoadedProvider
 	before := core
 	for _, c := range changes {
 		items = append(items, c.To)
@@ -86,7 +86,7 @@ func CheckUpgrade(changes []Change, others Others, core string) error {
 const coreLabel = "cluster-api"
 
 // PlanUpgrade computes the plan of an upgrade.
-func PlanUpgrade(changes []Change, stored map[string]Stored, s install.Settings) (install.Plan, error) {
+func PlanUpgrade(changes []Change, stored map[string]StorageVersions, s install.InstallOptions) (install.Plan, error) {
 	var p install.Plan
 	if len(changes) == 0 {
 		return p, nil
@@ -107,14 +107,14 @@ func PlanUpgrade(changes []Change, stored map[string]Stored, s install.Settings)
 	add(s.Before...)
 	for _, c := range changes {
 		for _, o := range c.Present {
-			if o.GetKind() == "Deployment" && (!c.isApplied() || !has(c.To.Objects, o)) {
+			if o.GetKind() == "Deployment" && (!c.isApplied() || !containsObject(c.To.Objects, o)) {
 				add(install.Step{Verb: install.Stop, Provider: c.From.Label(), Object: o, Why: "no two versions run at once"})
 			}
 		}
 	}
 	for _, c := range changes {
 		add(deleteObsolete(c)...)
-		add(setReplicas(install.Components(c.To, s.Builtin))...)
+		add(setReplicas(install.ComponentSteps(c.To, s.Builtin))...)
 		if s.Wait {
 			add(c.applied(s))
 		} else {
@@ -123,7 +123,7 @@ func PlanUpgrade(changes []Change, stored map[string]Stored, s install.Settings)
 	}
 	if s.Wait {
 		for _, c := range changes {
-			add(install.Waits(c.To)...)
+			add(install.WaitSteps(c.To)...)
 		}
 		for _, c := range changes {
 			add(c.complete(s)) // last, so that the same command repeats an interrupted wait and can still reverse the upgrade
@@ -136,21 +136,21 @@ func PlanUpgrade(changes []Change, stored map[string]Stored, s install.Settings)
 func (c Change) isApplied() bool { return c.From.Applied && c.From.TargetVersion == c.To.Version }
 
 // applied returns the step that records the installation of the new version.
-func (c Change) applied(s install.Settings) install.Step {
+func (c Change) applied(s install.InstallOptions) install.Step {
 	record := c.From
 	record.TargetVersion, record.Applied, record.UpdatedAt = c.To.Version, true, s.UpdatedAt
 	return install.Step{Verb: install.Apply, Provider: c.From.Label(), Object: record.Object(), Why: c.To.Version + " is installed and has to become available"}
 }
 
 // complete returns the step that completes the upgrade of a provider.
-func (c Change) complete(s install.Settings) install.Step {
+func (c Change) complete(s install.InstallOptions) install.Step {
 	record := c.To.Record()
 	record.UpdatedAt = s.UpdatedAt
 	return install.Step{Verb: install.Apply, Provider: c.From.Label(), Object: record.Object(), Why: "the upgrade is complete"}
 }
 
 // PlanRollback computes the plan that reverses an upgrade, or returns the reason why it cannot be reversed.
-func PlanRollback(changes []Change, s install.Settings) (install.Plan, string, error) {
+func PlanRollback(changes []Change, s install.InstallOptions) (install.Plan, string, error) {
 	var out []Change
 	for _, c := range changes {
 		if c.Former == nil {
@@ -161,7 +161,7 @@ func PlanRollback(changes []Change, s install.Settings) (install.Plan, string, e
 		}
 		back := Change{From: c.From, To: *c.Former, Present: slices.Clone(c.Present)}
 		for _, o := range c.To.Objects {
-			if !has(back.Present, o) {
+			if !containsObject(back.Present, o) {
 				back.Present = append(back.Present, o)
 			}
 		}
@@ -173,7 +173,7 @@ func PlanRollback(changes []Change, s install.Settings) (install.Plan, string, e
 }
 
 // storageVersionChange describes a CRD whose storage version differs in the new version; empty if there is none.
-func storageVersionChange(former, next install.Item) string {
+func storageVersionChange(former, next install.LoadedProvider) string {
 	before := map[string]string{}
 	for _, o := range former.Objects {
 		if crd := definition(o); crd != nil {
@@ -193,7 +193,7 @@ func storageVersionChange(former, next install.Item) string {
 }
 
 // migrations returns the steps for CRDs that may have objects stored in versions that the new CRD lacks.
-func migrations(c Change, stored map[string]Stored) ([]install.Step, error) {
+func migrations(c Change, stored map[string]StorageVersions) ([]install.Step, error) {
 	var out []install.Step
 	for _, o := range c.To.Objects {
 		crd, live := definition(o), stored[o.GetName()]
@@ -218,7 +218,7 @@ func deleteObsolete(c Change) []install.Step {
 	ordered := clusterctlrepository.InstallOrder(c.Present)
 	slices.Reverse(ordered)
 	for _, o := range ordered {
-		if slices.Contains([]string{"Namespace", "CustomResourceDefinition", "PersistentVolumeClaim", "PersistentVolume"}, o.GetKind()) || has(c.To.Objects, o) {
+		if slices.Contains([]string{"Namespace", "CustomResourceDefinition", "PersistentVolumeClaim", "PersistentVolume"}, o.GetKind()) || containsObject(c.To.Objects, o) {
 			continue
 		}
 		out = append(out, install.Step{Verb: install.Delete, Provider: c.From.Label(), Object: o, Why: c.To.Version + " does not have it"})
@@ -243,8 +243,8 @@ func setReplicas(steps []install.Step) []install.Step {
 	return steps
 }
 
-// has reports whether the objects include one of the same kind and name, in any version.
-func has(objects []*unstructured.Unstructured, o *unstructured.Unstructured) bool {
+// containsObject reports whether the objects include one of the same kind and name, in any version.
+func containsObject(objects []*unstructured.Unstructured, o *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(objects, func(other *unstructured.Unstructured) bool {
 		return other.GroupVersionKind().GroupKind() == o.GroupVersionKind().GroupKind() && other.GetName() == o.GetName() && other.GetNamespace() == o.GetNamespace()
 	})

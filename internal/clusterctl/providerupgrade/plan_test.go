@@ -23,7 +23,7 @@ func record(t provider.Type, name, version string) inventory.Provider {
 }
 
 // releases answers with the latest version by label and contract.
-func releases(latest map[string]string) providerupgrade.Latest {
+func releases(latest map[string]string) providerupgrade.LatestVersionFunc {
 	return func(_ context.Context, p inventory.Provider, contract string) (string, error) {
 		return latest[p.Label()+" "+contract], nil
 	}
@@ -36,7 +36,7 @@ func TestOffers(t *testing.T) {
 		"cluster-api v1beta1": "v1.10.9", "infrastructure-acme v1beta1": "v2.0.0",
 		"cluster-api v1beta2": "v1.14.1", "infrastructure-acme v1beta2": "v2.1.0",
 	})
-	got, err := providerupgrade.Offers(t.Context(), installed, "v1beta1", latest)
+	got, err := providerupgrade.AvailableUpgrades(t.Context(), installed, "v1beta1", latest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,13 +47,13 @@ func TestOffers(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got, err = providerupgrade.Offers(t.Context(), installed, "v1beta2", latest); err != nil || len(got) != 1 {
+	if got, err = providerupgrade.AvailableUpgrades(t.Context(), installed, "v1beta2", latest); err != nil || len(got) != 1 {
 		t.Errorf("of the contract of this build: %v, %v", got, err)
 	}
 }
 
 // unreadable is like releases, but for one provider whose releases cannot be read.
-func unreadable(label string, others providerupgrade.Latest) providerupgrade.Latest {
+func unreadable(label string, others providerupgrade.LatestVersionFunc) providerupgrade.LatestVersionFunc {
 	return func(ctx context.Context, p inventory.Provider, contract string) (string, error) {
 		if p.Label() == label {
 			return "", fault.New(fault.Gone, "UnknownProvider", "add it to providers")
@@ -67,7 +67,7 @@ func unreadable(label string, others providerupgrade.Latest) providerupgrade.Lat
 func TestOneProviderIsUnreadable(t *testing.T) {
 	installed := []inventory.Provider{record(provider.Core, "cluster-api", "v1.14.0"), record(provider.Infrastructure, "acme", "v2.0.0"), record(provider.Infrastructure, "broken", "v1.0.0")}
 	latest := unreadable("infrastructure-broken", releases(map[string]string{"cluster-api v1beta2": "v1.14.1", "infrastructure-acme v1beta2": "v2.1.0"}))
-	offers, err := providerupgrade.Offers(t.Context(), installed, "v1beta2", latest)
+	offers, err := providerupgrade.AvailableUpgrades(t.Context(), installed, "v1beta2", latest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,14 +77,14 @@ func TestOneProviderIsUnreadable(t *testing.T) {
 	if diff := cmp.Diff(want, offers); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	cluster := install.SelectionCluster{ClusterState: install.ClusterState{Installed: installed, Contract: "v1beta2"}}
-	targets, notes, err := providerupgrade.ChooseUpgrades(t.Context(), providerupgrade.Request{Contract: "v1beta2"}, cluster, latest)
+	cluster := install.ManagementCluster{ClusterState: install.ClusterState{Installed: installed, Contract: "v1beta2"}}
+	targets, notes, err := providerupgrade.ChooseUpgrades(t.Context(), providerupgrade.UpgradeRequest{Contract: "v1beta2"}, cluster, latest)
 	if err != nil || len(targets) != 2 || len(notes) != 1 || !strings.Contains(notes[0], "infrastructure-broken stays at version v1.0.0, because its releases cannot be read: add it to providers") {
 		t.Errorf("targets %v, notes %q, %v", targets, notes, err)
 	}
-	core := providerupgrade.Change{From: installed[0], To: install.Item{Components: &repository.Components{}, Contract: "v1beta2"}}
+	core := providerupgrade.Change{From: installed[0], To: install.LoadedProvider{Components: &repository.Components{}, Contract: "v1beta2"}}
 	for before, refused := range map[string]bool{"v1beta2": false, "v1beta1": true} {
-		err := providerupgrade.CheckUpgrade([]providerupgrade.Change{core}, providerupgrade.Others{"infrastructure-broken": ""}, before)
+		err := providerupgrade.CheckUpgrade([]providerupgrade.Change{core}, providerupgrade.OtherContracts{"infrastructure-broken": ""}, before)
 		if got := err != nil && strings.Contains(err.Error(), "its contract is unknown"); got != refused {
 			t.Errorf("core of %s: %v", before, err)
 		}
@@ -132,8 +132,8 @@ func TestChoose(t *testing.T) {
 		"no semantic version": {named: map[provider.Type][]string{provider.Core: {"cluster-api:new"}}, installed: []inventory.Provider{core}, reason: providerupgrade.ReasonVersion},
 	}
 	for name, tc := range cases {
-		cluster := install.SelectionCluster{ClusterState: install.ClusterState{Installed: tc.installed, Contract: "v1beta2"}, Builtin: tc.builtin}
-		targets, _, err := providerupgrade.ChooseUpgrades(t.Context(), providerupgrade.Request{Contract: tc.contract, Named: tc.named}, cluster, releases(latest))
+		cluster := install.ManagementCluster{ClusterState: install.ClusterState{Installed: tc.installed, Contract: "v1beta2"}, Builtin: tc.builtin}
+		targets, _, err := providerupgrade.ChooseUpgrades(t.Context(), providerupgrade.UpgradeRequest{Contract: tc.contract, Named: tc.named}, cluster, releases(latest))
 		if tc.reason != "" {
 			if fault.As(err) == nil || fault.As(err).Reason != tc.reason {
 				t.Errorf("%s: %v, and not the reason %s", name, err, tc.reason)
@@ -172,14 +172,14 @@ kind: ConfigMap
 metadata: {name: VERSION, namespace: acme-system}
 `
 
-func item(t *testing.T, version, crdVersions string) install.Item {
+func item(t *testing.T, version, crdVersions string) install.LoadedProvider {
 	t.Helper()
 	text := strings.NewReplacer("VERSIONS", crdVersions, "VERSION", version).Replace(acmeComponents)
 	c, err := repository.NewComponents(provider.Provider{Name: "acme", Type: provider.Infrastructure}, version, []byte(text), repository.ComponentOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return install.Item{Components: c, Contract: "v1beta2"}
+	return install.LoadedProvider{Components: c, Contract: "v1beta2"}
 }
 
 const (
@@ -198,8 +198,8 @@ func change(t *testing.T, from, to string) providerupgrade.Change {
 
 // CX-12: the order of an upgrade: stored objects first, then Deployments stop, then what is gone goes, then the rest comes.
 func TestPlan(t *testing.T) {
-	stored := map[string]providerupgrade.Stored{"things.infrastructure.cluster.x-k8s.io": {Current: "v2", All: []string{"v1", "v2"}}}
-	p, err := providerupgrade.PlanUpgrade([]providerupgrade.Change{change(t, two, only)}, stored, install.Settings{Wait: true})
+	stored := map[string]providerupgrade.StorageVersions{"things.infrastructure.cluster.x-k8s.io": {Current: "v2", All: []string{"v1", "v2"}}}
+	p, err := providerupgrade.PlanUpgrade([]providerupgrade.Change{change(t, two, only)}, stored, install.InstallOptions{Wait: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,8 +226,8 @@ func TestPlan(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	stored["things.infrastructure.cluster.x-k8s.io"] = providerupgrade.Stored{Current: "v1", All: []string{"v1"}}
-	if _, err := providerupgrade.PlanUpgrade([]providerupgrade.Change{change(t, one, only)}, stored, install.Settings{}); fault.As(err) == nil || fault.As(err).Reason != providerupgrade.ReasonStoredVersion {
+	stored["things.infrastructure.cluster.x-k8s.io"] = providerupgrade.StorageVersions{Current: "v1", All: []string{"v1"}}
+	if _, err := providerupgrade.PlanUpgrade([]providerupgrade.Change{change(t, one, only)}, stored, install.InstallOptions{}); fault.As(err) == nil || fault.As(err).Reason != providerupgrade.ReasonStoredVersion {
 		t.Errorf("objects that could not be read any more: %v", err)
 	}
 }
@@ -236,7 +236,7 @@ func object(s install.Step) map[string]any { return s.Object.Object }
 
 // CX-12: the way back is the same plan with the former components, unless stored objects could not be read any more.
 func TestBack(t *testing.T) {
-	p, why, err := providerupgrade.PlanRollback([]providerupgrade.Change{change(t, two, only)}, install.Settings{})
+	p, why, err := providerupgrade.PlanRollback([]providerupgrade.Change{change(t, two, only)}, install.InstallOptions{})
 	if err != nil || why != "" {
 		t.Fatal(why, err)
 	}
@@ -248,12 +248,12 @@ func TestBack(t *testing.T) {
 			t.Errorf("%q is missing:\n%s", line, text)
 		}
 	}
-	if _, why, err = providerupgrade.PlanRollback([]providerupgrade.Change{change(t, one, two)}, install.Settings{}); err != nil || !strings.Contains(why, "in v2, and v1.0.0 in v1") {
+	if _, why, err = providerupgrade.PlanRollback([]providerupgrade.Change{change(t, one, two)}, install.InstallOptions{}); err != nil || !strings.Contains(why, "in v2, and v1.0.0 in v1") {
 		t.Errorf("another version is stored: %q, %v", why, err)
 	}
 	gone := change(t, one, one)
 	gone.Former = nil
-	if _, why, err = providerupgrade.PlanRollback([]providerupgrade.Change{gone}, install.Settings{}); err != nil || why == "" {
+	if _, why, err = providerupgrade.PlanRollback([]providerupgrade.Change{gone}, install.InstallOptions{}); err != nil || why == "" {
 		t.Errorf("the former components are gone: %q, %v", why, err)
 	}
 }
@@ -261,14 +261,14 @@ func TestBack(t *testing.T) {
 // CX-12: all providers go together afterwards, also those that stay.
 func TestCheck(t *testing.T) {
 	c := change(t, one, one)
-	if err := providerupgrade.CheckUpgrade([]providerupgrade.Change{c}, providerupgrade.Others{"ipam-old": "v1beta1"}, "v1beta2"); err != nil {
+	if err := providerupgrade.CheckUpgrade([]providerupgrade.Change{c}, providerupgrade.OtherContracts{"ipam-old": "v1beta1"}, "v1beta2"); err != nil {
 		t.Errorf("v1beta1 goes together with v1beta2: %v", err)
 	}
-	err := providerupgrade.CheckUpgrade([]providerupgrade.Change{c}, providerupgrade.Others{"ipam-old": "v1alpha4"}, "v1beta2")
+	err := providerupgrade.CheckUpgrade([]providerupgrade.Change{c}, providerupgrade.OtherContracts{"ipam-old": "v1alpha4"}, "v1beta2")
 	if fault.As(err) == nil || fault.As(err).Reason != install.ReasonContract || !strings.Contains(err.Error(), "ipam-old stays") {
 		t.Errorf("one that stays: %v", err)
 	}
-	err = providerupgrade.CheckUpgrade([]providerupgrade.Change{c}, providerupgrade.Others{"ipam-old": "v1beta1"}, "")
+	err = providerupgrade.CheckUpgrade([]providerupgrade.Change{c}, providerupgrade.OtherContracts{"ipam-old": "v1beta1"}, "")
 	if fault.As(err) == nil || !strings.Contains(err.Error(), "there is no core provider") {
 		t.Errorf("without a core: %v", err)
 	}

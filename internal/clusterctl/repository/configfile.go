@@ -24,7 +24,7 @@ type ConfigFile struct {
 	// CertManager configures cert-manager.
 	CertManager CertManager
 	// Images are image overrides by "all", component, or component/image.
-	Images map[string]ConfigImage
+	Images map[string]ImageOverride
 
 	environment ConfigEnvironment
 	providers   []provider.Provider

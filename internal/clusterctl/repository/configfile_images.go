@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ConfigImage overrides parts of an image reference. Empty fields are left unchanged.
-type ConfigImage struct {
+// ImageOverride overrides parts of an image reference. Empty fields are left unchanged.
+type ImageOverride struct {
 	// Repository replaces everything before the last slash.
 	Repository string `json:"repository,omitempty"`
 	// Name replaces the part after the last slash.

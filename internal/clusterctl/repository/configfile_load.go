@@ -20,8 +20,8 @@ const reasonConfig = "ClusterctlConfiguration"
 // ReasonUnknownProvider is the reason when neither the file nor the built-in list has a provider; Gone.
 const ReasonUnknownProvider = "UnknownProvider"
 
-// configfileMaxFile is the maximum size of the file in bytes.
-const configfileMaxFile = 1 << 20
+// maxConfigFileSize is the maximum size of the file in bytes.
+const maxConfigFileSize = 1 << 20
 
 // ConfigEnvironment has the inputs for reading the file and its variables.
 type ConfigEnvironment struct {
@@ -51,12 +51,12 @@ func LoadConfig(ctx context.Context, e ConfigEnvironment, flag string) (*ConfigF
 		paths = e.defaultPaths()
 	}
 	for _, path := range paths {
-		data, err := configfileReadFile(path)
+		data, err := readConfigFile(path)
 		if flag == "" && errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, fault.New(fault.Invalid, reasonConfig, "the configuration file %s cannot be read (%v); name another with --config", path, reason(err)).From(err)
+			return nil, fault.New(fault.Invalid, reasonConfig, "the configuration file %s cannot be read (%v); name another with --config", path, withoutPath(err)).From(err)
 		}
 		return ParseConfig(data, path, e)
 	}
@@ -86,25 +86,25 @@ func (e ConfigEnvironment) defaultPaths() []string {
 	return paths
 }
 
-func configfileReadFile(path string) ([]byte, error) {
+func readConfigFile(path string) ([]byte, error) {
 	f, err := os.Open(path) // #nosec G304 -- the user chooses the path
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	return readLimited(f)
+	return readConfigData(f)
 }
 
-func readLimited(r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, configfileMaxFile+1))
-	if err == nil && len(data) > configfileMaxFile {
+func readConfigData(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxConfigFileSize+1))
+	if err == nil && len(data) > maxConfigFileSize {
 		err = errors.New("it has more than 1 MiB")
 	}
 	return data, err
 }
 
-// reason returns the error of the operating system without the path.
-func reason(err error) error {
+// withoutPath returns the error of the operating system without the path.
+func withoutPath(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		return path.Err
@@ -142,7 +142,7 @@ func (e ConfigEnvironment) download(ctx context.Context, u *url.URL) ([]byte, er
 	if resp.StatusCode != http.StatusOK {
 		return nil, fault.New(fault.Invalid, reasonConfig, "%s answers %s for the configuration file; correct --config", u.Host, resp.Status)
 	}
-	data, err := readLimited(resp.Body)
+	data, err := readConfigData(resp.Body)
 	if err != nil {
 		return nil, fault.New(fault.Unreachable, reasonConfig, "the configuration file at %s cannot be read to its end (%v); run the command again", u.Host, err).From(err)
 	}

@@ -22,7 +22,7 @@ type parser struct {
 
 // ParseConfig parses a file, which is called path in messages. It reports all mistakes at once.
 func ParseConfig(data []byte, path string, e ConfigEnvironment) (*ConfigFile, error) {
-	f := &ConfigFile{Path: path, environment: e, variables: map[string]string{}, Images: map[string]ConfigImage{},
+	f := &ConfigFile{Path: path, environment: e, variables: map[string]string{}, Images: map[string]ImageOverride{},
 		CertManager: CertManager{Version: DefaultCertManagerVersion, Timeout: defaultCertManagerTimeout}}
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {
@@ -199,7 +199,7 @@ func (p *parser) certManager(n *yaml.Node) {
 
 func (p *parser) images(n *yaml.Node) {
 	p.pairs(n, "images", func(component string, _, of *yaml.Node) {
-		var image ConfigImage
+		var image ImageOverride
 		p.pairs(of, "images."+component, func(key string, at, value *yaml.Node) {
 			text := p.text(key, value)
 			switch strings.ToLower(key) {

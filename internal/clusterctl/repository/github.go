@@ -32,11 +32,11 @@ type github struct {
 // newGitHub parses the path /OWNER/PROJECT/releases/VERSION/FILE.
 func newGitHub(p provider.Provider, segments []string, o Options) (Repository, error) {
 	if len(segments) != 5 || segments[2] != "releases" {
-		return nil, malformed(p, "write it as https://github.com/OWNER/PROJECT/releases/VERSION/FILE, VERSION may be latest")
+		return nil, invalidURLError(p, "write it as https://github.com/OWNER/PROJECT/releases/VERSION/FILE, VERSION may be latest")
 	}
 	for _, s := range segments {
 		if !isSegment(s) {
-			return nil, malformed(p, "%q is no part of an address on GitHub; correct it", s)
+			return nil, invalidURLError(p, "%q is no part of an address on GitHub; correct it", s)
 		}
 	}
 	f := o.fetcher()

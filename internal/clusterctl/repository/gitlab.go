@@ -26,7 +26,7 @@ type gitlab struct {
 func newGitLab(p provider.Provider, u *url.URL, o Options) (Repository, error) {
 	segments := strings.Split(strings.TrimPrefix(u.EscapedPath(), gitlabPrefix), "/")
 	if len(segments) != 6 || segments[1] != "packages" || segments[2] != "generic" || u.RawQuery != "" {
-		return nil, malformed(p, "write it as https://HOST/api/v4/projects/PROJECT/packages/generic/PACKAGE/VERSION/FILE")
+		return nil, invalidURLError(p, "write it as https://HOST/api/v4/projects/PROJECT/packages/generic/PACKAGE/VERSION/FILE")
 	}
 	base := "https://" + u.Host + gitlabPrefix + strings.Join(segments[:4], "/")
 	version, file, err := parseVersionFile(p, segments[4], segments[5])
@@ -37,13 +37,13 @@ func newGitLab(p provider.Provider, u *url.URL, o Options) (Repository, error) {
 func parseVersionFile(p provider.Provider, version, file string) (string, string, error) {
 	version, err := url.PathUnescape(version)
 	if err != nil || !isSegment(version) || !isSegment(file) {
-		return "", "", malformed(p, "its last parts are not a version and a file; correct it")
+		return "", "", invalidURLError(p, "its last parts are not a version and a file; correct it")
 	}
 	if _, err := ParseVersion(version); err != nil && version != Latest {
-		return "", "", malformed(p, "%q before the name of the file is no semantic version; write it as v1.2.3", version)
+		return "", "", invalidURLError(p, "%q before the name of the file is no semantic version; write it as v1.2.3", version)
 	}
 	if version == Latest {
-		return "", "", malformed(p, "the versions of such a repository cannot be listed; write a version in the place of latest")
+		return "", "", invalidURLError(p, "the versions of such a repository cannot be listed; write a version in the place of latest")
 	}
 	return version, file, nil
 }

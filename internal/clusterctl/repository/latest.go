@@ -69,11 +69,11 @@ func (s *Source) Latest(ctx context.Context, contract string) (string, error) {
 	}
 	for _, wanted := range CompatibleContracts(contract) {
 		series := metadata.ForContract(wanted)
-		if slices.ContainsFunc(series, newest.in) {
+		if slices.ContainsFunc(series, newest.isInSeries) {
 			return newest.tag, nil
 		}
 		for _, one := range series {
-			candidates := slices.DeleteFunc(slices.Clone(releases), func(r release) bool { return !r.in(one) })
+			candidates := slices.DeleteFunc(slices.Clone(releases), func(r release) bool { return !r.isInSeries(one) })
 			if found, _, err := s.newest(ctx, candidates); err == nil {
 				return found.tag, nil
 			} else if fault.KindOf(err) != fault.Invalid {
@@ -85,8 +85,8 @@ func (s *Source) Latest(ctx context.Context, contract string) (string, error) {
 		s.provider.Label(), contract, strings.Join(metadata.Contracts(), ", "))
 }
 
-// in reports whether the release belongs to the series.
-func (r release) in(s ReleaseSeries) bool {
+// isInSeries reports whether the release belongs to the series.
+func (r release) isInSeries(s ReleaseSeries) bool {
 	return uint64(s.Major) == r.version.Major && uint64(s.Minor) == r.version.Minor
 }
 

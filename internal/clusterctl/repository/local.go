@@ -21,15 +21,15 @@ type local struct {
 
 func newLocal(p provider.Provider, u *url.URL) (Repository, error) {
 	if !filepath.IsAbs(u.Path) || u.Host != "" {
-		return nil, malformed(p, "a path begins with /; write it as /BASE/%s/VERSION/FILE", p.Label())
+		return nil, invalidURLError(p, "a path begins with /; write it as /BASE/%s/VERSION/FILE", p.Label())
 	}
 	folder, file := filepath.Split(filepath.Clean(u.Path))
 	folder, version := filepath.Split(filepath.Clean(folder))
 	if _, err := ParseVersion(version); err != nil && version != Latest {
-		return nil, malformed(p, "%q in its path is neither a semantic version nor latest; write the path as /BASE/%s/VERSION/FILE", version, p.Label())
+		return nil, invalidURLError(p, "%q in its path is neither a semantic version nor latest; write the path as /BASE/%s/VERSION/FILE", version, p.Label())
 	}
 	if filepath.Base(folder) != p.Label() {
-		return nil, malformed(p, "the folder above the version is %q; write the path as /BASE/%s/VERSION/FILE", filepath.Base(folder), p.Label())
+		return nil, invalidURLError(p, "the folder above the version is %q; write the path as /BASE/%s/VERSION/FILE", filepath.Base(folder), p.Label())
 	}
 	return local{folder: filepath.Clean(folder), version: version, file: file}, nil
 }

@@ -108,7 +108,7 @@ func (m Metadata) problems() []string {
 
 // ForVersion returns the series of a version.
 func (m Metadata) ForVersion(v semver.Version) (ReleaseSeries, bool) {
-	i := slices.IndexFunc(m.ReleaseSeries, func(s ReleaseSeries) bool { return release{version: v}.in(s) })
+	i := slices.IndexFunc(m.ReleaseSeries, func(s ReleaseSeries) bool { return release{version: v}.isInSeries(s) })
 	if i < 0 {
 		return ReleaseSeries{}, false
 	}

@@ -29,7 +29,7 @@ type oci struct {
 func newOCI(p provider.Provider, o Options) (Repository, error) {
 	address := strings.TrimPrefix(p.URL, "oci://")
 	if strings.ContainsAny(address, "@?#") {
-		return nil, malformed(p, "write it as oci://REGISTRY/REPOSITORY:VERSION, without credentials, digests and queries")
+		return nil, invalidURLError(p, "write it as oci://REGISTRY/REPOSITORY:VERSION, without credentials, digests and queries")
 	}
 	version := Latest
 	if slash, colon := strings.LastIndex(address, "/"), strings.LastIndex(address, ":"); colon > slash {
@@ -37,7 +37,7 @@ func newOCI(p provider.Provider, o Options) (Repository, error) {
 	}
 	repository, err := name.NewRepository(address, name.StrictValidation)
 	if err != nil || !isSegment(version) {
-		return nil, malformed(p, "write it as oci://REGISTRY/REPOSITORY:VERSION; VERSION may be latest")
+		return nil, invalidURLError(p, "write it as oci://REGISTRY/REPOSITORY:VERSION; VERSION may be latest")
 	}
 	keychain := o.Keychain
 	if keychain == nil {
@@ -53,18 +53,18 @@ func (o oci) DefaultVersion() string { return o.version }
 func (o oci) ComponentsFile() string { return o.file }
 
 func (o oci) Versions(ctx context.Context) ([]string, error) {
-	tags, err := remote.List(o.repository, o.with(ctx)...)
+	tags, err := remote.List(o.repository, o.optionsFor(ctx)...)
 	return tags, o.explain(err, "", "")
 }
 
-func (o oci) with(ctx context.Context) []remote.Option {
+func (o oci) optionsFor(ctx context.Context) []remote.Option {
 	return append([]remote.Option{remote.WithContext(ctx)}, o.options...)
 }
 
 func (o oci) File(ctx context.Context, version, file string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
-	artifact, err := remote.Image(o.repository.Tag(version), o.with(ctx)...)
+	artifact, err := remote.Image(o.repository.Tag(version), o.optionsFor(ctx)...)
 	if err != nil {
 		return nil, o.explain(err, version, file)
 	}
@@ -87,7 +87,7 @@ func (o oci) layer(ctx context.Context, of v1.Descriptor, version, file string) 
 	if of.Size > maxFile {
 		return nil, tooLarge(what)
 	}
-	layer, err := remote.Layer(o.repository.Digest(of.Digest.String()), o.with(ctx)...)
+	layer, err := remote.Layer(o.repository.Digest(of.Digest.String()), o.optionsFor(ctx)...)
 	if err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func Open(p provider.Provider, o Options) (*Source, error) {
 func open(p provider.Provider, o Options) (Repository, error) {
 	u, err := url.Parse(p.URL)
 	if err != nil {
-		return nil, malformed(p, "it cannot be read; correct it")
+		return nil, invalidURLError(p, "it cannot be read; correct it")
 	}
 	segments := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")
 	switch {
@@ -94,9 +94,9 @@ func open(p provider.Provider, o Options) (Repository, error) {
 	case u.Scheme == "oci":
 		return newOCI(p, o)
 	case u.Scheme != "https":
-		return nil, malformed(p, "its scheme is %q; use https, oci, or the path of a file", u.Scheme)
+		return nil, invalidURLError(p, "its scheme is %q; use https, oci, or the path of a file", u.Scheme)
 	case u.User != nil:
-		return nil, malformed(p, "it has credentials in it; remove them, and set GITHUB_TOKEN or GITLAB_ACCESS_TOKEN")
+		return nil, invalidURLError(p, "it has credentials in it; remove them, and set GITHUB_TOKEN or GITLAB_ACCESS_TOKEN")
 	case u.Host == githubHost:
 		return newGitHub(p, segments, o)
 	case strings.HasPrefix(u.EscapedPath(), gitlabPrefix):
@@ -105,8 +105,8 @@ func open(p provider.Provider, o Options) (Repository, error) {
 	return newWeb(p, u, o)
 }
 
-// malformed returns the fault for an invalid URL. It does not repeat the URL, which may contain a token.
-func malformed(p provider.Provider, message string, args ...any) error {
+// invalidURLError returns the fault for an invalid URL. It does not repeat the URL, which may contain a token.
+func invalidURLError(p provider.Provider, message string, args ...any) error {
 	args = append([]any{p.Label()}, args...)
 	return fault.New(fault.Invalid, reasonURL, "the url of provider %s is not that of a repository: "+message, args...)
 }

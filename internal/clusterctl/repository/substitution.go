@@ -51,7 +51,7 @@ func (Envsubst) Variables(template []byte) ([]Variable, error) {
 	text := normalize(template)
 	tree, err := parse.Parse(text)
 	if err != nil {
-		return nil, substitutionMalformed(text, err)
+		return nil, invalidTemplateError(text, err)
 	}
 	var out []Variable
 	variables(tree.Root, &out)
@@ -118,14 +118,14 @@ func (e Envsubst) Process(template []byte, lookup Lookup) (out []byte, err error
 		return value
 	})
 	if err != nil {
-		return nil, substitutionMalformed(text, err)
+		return nil, invalidTemplateError(text, err)
 	}
 	return []byte(result), nil
 }
 
-// substitutionMalformed returns the fault for a template that cannot be parsed, with the first line that cannot be
+// invalidTemplateError returns the fault for a template that cannot be parsed, with the first line that cannot be
 // parsed on its own.
-func substitutionMalformed(text string, err error) error {
+func invalidTemplateError(text string, err error) error {
 	where := "the template"
 	for i, line := range strings.Split(text, "\n") {
 		if _, err := parse.Parse(line); err != nil {

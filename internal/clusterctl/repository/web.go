@@ -17,7 +17,7 @@ type web struct {
 func newWeb(p provider.Provider, u *url.URL, o Options) (Repository, error) {
 	segments := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")
 	if len(segments) < 2 || u.RawQuery != "" {
-		return nil, malformed(p, "write it as https://HOST/PATH/VERSION/FILE")
+		return nil, invalidURLError(p, "write it as https://HOST/PATH/VERSION/FILE")
 	}
 	last := len(segments) - 1
 	base := "https://" + strings.Join(append([]string{u.Host}, segments[:last-1]...), "/")

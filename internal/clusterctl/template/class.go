@@ -135,16 +135,16 @@ const kubeadmTemplate = "KubeadmControlPlaneTemplate"
 
 // Workers returns n workers of the first worker class: a MachineDeployment class if there is one, else a MachinePool
 // class.
-func (c Class) Workers(n int32) (LocalWorkers, error) {
+func (c Class) Workers(n int32) (WorkerGroup, error) {
 	switch {
 	case len(c.Spec.Workers.MachineDeployments) > 0:
-		return LocalWorkers{Kind: "MachineDeployment", Class: c.Spec.Workers.MachineDeployments[0].Class, Replicas: n}, nil
+		return WorkerGroup{Kind: "MachineDeployment", Class: c.Spec.Workers.MachineDeployments[0].Class, Replicas: n}, nil
 	case len(c.Spec.Workers.MachinePools) > 0:
-		return LocalWorkers{Kind: "MachinePool", Class: c.Spec.Workers.MachinePools[0].Class, Replicas: n}, nil
+		return WorkerGroup{Kind: "MachinePool", Class: c.Spec.Workers.MachinePools[0].Class, Replicas: n}, nil
 	case n == 0:
-		return LocalWorkers{}, nil
+		return WorkerGroup{}, nil
 	}
-	return LocalWorkers{}, fault.New(fault.Invalid, reasonNoWorkers, "ClusterClass %q has no workers; use --workers 0", c.Name)
+	return WorkerGroup{}, fault.New(fault.Invalid, reasonNoWorkers, "ClusterClass %q has no workers; use --workers 0", c.Name)
 }
 
 // Definitions returns the variables of the class, sorted by name. Once the class is reconciled, they include the

@@ -48,7 +48,7 @@ func ListClasses(ctx context.Context, r client.Reader, namespace string) ([]Clas
 	}
 	rows := []ClassSummary{}
 	for i := range there.Items {
-		rows = append(rows, row(Class{ClusterClass: &there.Items[i]}, users[client.ObjectKeyFromObject(&there.Items[i])]))
+		rows = append(rows, summarizeClass(Class{ClusterClass: &there.Items[i]}, users[client.ObjectKeyFromObject(&there.Items[i])]))
 	}
 	for _, name := range classes.Names() {
 		if slices.ContainsFunc(rows, func(r ClassSummary) bool { return r.Name == name }) {
@@ -58,7 +58,7 @@ func ListClasses(ctx context.Context, r client.Reader, namespace string) ([]Clas
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, row(c, nil))
+		rows = append(rows, summarizeClass(c, nil))
 	}
 	slices.SortFunc(rows, func(a, b ClassSummary) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -66,7 +66,7 @@ func ListClasses(ctx context.Context, r client.Reader, namespace string) ([]Clas
 	return rows, nil
 }
 
-func row(c Class, users []string) ClassSummary {
+func summarizeClass(c Class, users []string) ClassSummary {
 	r := ClassSummary{Namespace: c.Namespace, Name: c.Name, Workers: []string{}, Variables: []string{}, Clusters: []string{}}
 	slices.Sort(users)
 	r.Clusters = append(r.Clusters, users...)

@@ -118,13 +118,13 @@ func TestWorkers(t *testing.T) {
 	for _, tc := range []struct {
 		class *clusterv1.ClusterClass
 		n     int32
-		want  template.LocalWorkers
+		want  template.WorkerGroup
 		fails bool
 	}{
-		{both, 2, template.LocalWorkers{Kind: "MachineDeployment", Class: "small", Replicas: 2}, false},
-		{pools, 2, template.LocalWorkers{Kind: "MachinePool", Class: "pool", Replicas: 2}, false},
-		{none, 0, template.LocalWorkers{}, false},
-		{none, 1, template.LocalWorkers{}, true},
+		{both, 2, template.WorkerGroup{Kind: "MachineDeployment", Class: "small", Replicas: 2}, false},
+		{pools, 2, template.WorkerGroup{Kind: "MachinePool", Class: "pool", Replicas: 2}, false},
+		{none, 0, template.WorkerGroup{}, false},
+		{none, 1, template.WorkerGroup{}, true},
 	} {
 		got, err := template.Class{ClusterClass: tc.class}.Workers(tc.n)
 		if got != tc.want || (err != nil) != tc.fails {

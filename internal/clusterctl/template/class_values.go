@@ -24,7 +24,7 @@ func (c Class) Values(settings []string) ([]clusterv1.ClusterVariable, error) {
 	for _, setting := range settings {
 		path, text, ok := strings.Cut(setting, "=")
 		if !ok || path == "" {
-			return nil, classInvalid("--set %q is not NAME=VALUE", setting)
+			return nil, invalidVariableError("--set %q is not NAME=VALUE", setting)
 		}
 		fields := strings.Split(path, ".")
 		definition := c.variable(fields[0])
@@ -33,13 +33,13 @@ func (c Class) Values(settings []string) ([]clusterv1.ClusterVariable, error) {
 		}
 		value, err := read(text, schemaOf(definition, fields[1:]))
 		if err != nil {
-			return nil, classInvalid("--set %s: %v", path, err)
+			return nil, invalidVariableError("--set %s: %v", path, err)
 		}
 		if !slices.Contains(names, fields[0]) {
 			names = append(names, fields[0])
 		}
 		if err := unstructured.SetNestedField(values, value, fields...); err != nil {
-			return nil, classInvalid("--set %s: a value was given already for what it is a field of", path)
+			return nil, invalidVariableError("--set %s: a value was given already for what it is a field of", path)
 		}
 	}
 	var given []clusterv1.ClusterVariable
@@ -59,7 +59,7 @@ func (c Class) validateVariables(given []clusterv1.ClusterVariable) error {
 	definitions := variables.NewDefinitions(c.Definitions())
 	definitions.Default(topology)
 	if problems := definitions.Validate(topology, nil, field.NewPath("spec", "topology")); len(problems) > 0 {
-		return classInvalid("ClusterClass %q does not take these variables: %v; --set NAME=VALUE sets one", c.Name, problems.ToAggregate())
+		return invalidVariableError("ClusterClass %q does not take these variables: %v; --set NAME=VALUE sets one", c.Name, problems.ToAggregate())
 	}
 	return nil
 }
@@ -122,11 +122,11 @@ func (c Class) unknownVariableError(name string) error {
 		names = append(names, d.Name)
 	}
 	if len(names) == 0 {
-		return classInvalid("ClusterClass %q has no variable %q; it has none", c.Name, name)
+		return invalidVariableError("ClusterClass %q has no variable %q; it has none", c.Name, name)
 	}
-	return classInvalid("ClusterClass %q has no variable %q; it has: %s", c.Name, name, strings.Join(names, ", "))
+	return invalidVariableError("ClusterClass %q has no variable %q; it has: %s", c.Name, name, strings.Join(names, ", "))
 }
 
-func classInvalid(message string, args ...any) error {
+func invalidVariableError(message string, args ...any) error {
 	return fault.New(fault.Invalid, reasonVariable, "%s", fmt.Sprintf(message, args...))
 }

@@ -23,8 +23,8 @@ const SubnetVariable = "subnet"
 // workers is the name of the worker topology.
 const workers = "workers"
 
-// LocalCluster has the options of a Cluster created from a ClusterClass.
-type LocalCluster struct {
+// ClusterManifest has the options of a Cluster created from a ClusterClass.
+type ClusterManifest struct {
 	// Namespace may be empty; the manifest then sets none.
 	Namespace string
 	// Name is the name of the Cluster.
@@ -37,7 +37,7 @@ type LocalCluster struct {
 	// determines the number.
 	ControlPlanes int32
 	// Workers are the worker nodes.
-	Workers LocalWorkers
+	Workers WorkerGroup
 	// Subnet is the IPv4 network, between /8 and /20, for the nodes, Pods and Services of a container cluster. It is
 	// zero if the class is for another infrastructure, which provides its own network.
 	Subnet netip.Prefix
@@ -45,8 +45,8 @@ type LocalCluster struct {
 	Variables []clusterv1.ClusterVariable
 }
 
-// LocalWorkers describes a group of identical worker nodes.
-type LocalWorkers struct {
+// WorkerGroup describes a group of identical worker nodes.
+type WorkerGroup struct {
 	// Kind is MachineDeployment or MachinePool; empty for no workers.
 	Kind string
 	// Class is the worker class in the ClusterClass.
@@ -56,7 +56,7 @@ type LocalWorkers struct {
 }
 
 // Objects returns the objects of the manifest, starting with the Cluster. The error describes an invalid subnet.
-func (c LocalCluster) Objects() ([]*unstructured.Unstructured, error) {
+func (c ClusterManifest) Objects() ([]*unstructured.Unstructured, error) {
 	cluster, err := c.cluster()
 	if err != nil {
 		return nil, err
@@ -77,11 +77,11 @@ func (c LocalCluster) Objects() ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-func (c LocalCluster) meta(name string) metav1.ObjectMeta {
+func (c ClusterManifest) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: c.Namespace, Name: name}
 }
 
-func (c LocalCluster) cluster() (*clusterv1.Cluster, error) {
+func (c ClusterManifest) cluster() (*clusterv1.Cluster, error) {
 	cluster := &clusterv1.Cluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster"},
 		ObjectMeta: c.meta(c.Name),
@@ -95,7 +95,7 @@ func (c LocalCluster) cluster() (*clusterv1.Cluster, error) {
 	if !c.Subnet.IsValid() {
 		return cluster, nil
 	}
-	layout, err := subnet.Plan(c.Subnet)
+	layout, err := subnet.NewLayout(c.Subnet)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (c LocalCluster) cluster() (*clusterv1.Cluster, error) {
 	return cluster, nil
 }
 
-func (w LocalWorkers) topology() clusterv1.WorkersTopology {
+func (w WorkerGroup) topology() clusterv1.WorkersTopology {
 	switch w.Kind {
 	case "MachineDeployment":
 		return clusterv1.WorkersTopology{MachineDeployments: []clusterv1.MachineDeploymentTopology{{Class: w.Class, Name: workers, Replicas: &w.Replicas}}}

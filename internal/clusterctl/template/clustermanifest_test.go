@@ -16,9 +16,9 @@ import (
 )
 
 func TestManifest(t *testing.T) {
-	objects, err := template.LocalCluster{
+	objects, err := template.ClusterManifest{
 		Namespace: "team-a", Name: "demo", Version: "v1.36.3", Class: clusterv1.ClusterClassRef{Name: "local"},
-		Workers:   template.LocalWorkers{Kind: "MachinePool", Class: "default-worker", Replicas: 3},
+		Workers:   template.WorkerGroup{Kind: "MachinePool", Class: "default-worker", Replicas: 3},
 		Subnet:    netip.MustParsePrefix("172.16.64.0/18"),
 		Variables: []clusterv1.ClusterVariable{{Name: "audit", Value: apiextensionsv1.JSON{Raw: []byte("true")}}},
 	}.Objects()
@@ -44,7 +44,7 @@ func TestManifestRefusesSubnet(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := template.LocalCluster{Name: "a", Version: "v1.36.3", Subnet: netip.MustParsePrefix(tc.subnet)}.Objects()
+			_, err := template.ClusterManifest{Name: "a", Version: "v1.36.3", Subnet: netip.MustParsePrefix(tc.subnet)}.Objects()
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s: got %v, want an error with %q", tc.reason, err, tc.want)
 			}

@@ -1,5 +1,5 @@
 // Package template builds the manifest of a cluster: from a cluster template ([Release.Template], [New]), or from a
-// ClusterClass and a few options ([LocalCluster]). A template comes from a release of an infrastructure provider, a
+// ClusterClass and a few options ([ClusterManifest]). A template comes from a release of an infrastructure provider, a
 // URL, a file, the standard input, a ConfigMap, or this build ([Builtin]); its variables are replaced, all objects are
 // moved to the namespace of the cluster, and the ClusterClass is added if it does not exist in the management cluster.
 // [FindClass] finds the ClusterClass of a new Cluster, in its namespace or among the built-in classes; the class parses

@@ -27,9 +27,9 @@ func TestQuickstartIsWhatTheCommandWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := template.LocalCluster{
+	cluster, err := template.ClusterManifest{
 		Name: "quickstart", Version: "v1.36.3", Class: clusterv1.ClusterClassRef{Name: configclasses.Local}, Subnet: netip.MustParsePrefix("172.30.0.0/16"),
-		Workers: template.LocalWorkers{Kind: "MachineDeployment", Class: "default-worker", Replicas: 2},
+		Workers: template.WorkerGroup{Kind: "MachineDeployment", Class: "default-worker", Replicas: 2},
 	}.Objects()
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func IsShared(o *unstructured.Unstructured) bool {
 }
 
 // network returns a ClusterResourceSet that installs the Pod network in every cluster with NetworkLabel.
-func (c LocalCluster) network() *addonsv1.ClusterResourceSet {
+func (c ClusterManifest) network() *addonsv1.ClusterResourceSet {
 	return &addonsv1.ClusterResourceSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: addonsv1.GroupVersion.String(), Kind: "ClusterResourceSet"},
 		ObjectMeta: c.meta(networkName),
@@ -39,7 +39,7 @@ func (c LocalCluster) network() *addonsv1.ClusterResourceSet {
 	}
 }
 
-func (c LocalCluster) networkSource() *corev1.ConfigMap {
+func (c ClusterManifest) networkSource() *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: c.meta(networkName),

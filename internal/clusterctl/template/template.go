@@ -40,8 +40,8 @@ func (o Options) processor() repository.Processor {
 	return o.Processor
 }
 
-// count is a number of machines with its variable and minimum.
-type count struct {
+// machineCount is a number of machines with its variable and minimum.
+type machineCount struct {
 	given    *int64
 	variable string
 	least    int64
@@ -62,7 +62,7 @@ func (o Options) values() (repository.Lookup, error) {
 		}
 		set["KUBERNETES_VERSION"] = o.KubernetesVersion
 	}
-	for _, c := range []count{{o.ControlPlaneMachines, "CONTROL_PLANE_MACHINE_COUNT", 1}, {o.WorkerMachines, "WORKER_MACHINE_COUNT", 0}} {
+	for _, c := range []machineCount{{o.ControlPlaneMachines, "CONTROL_PLANE_MACHINE_COUNT", 1}, {o.WorkerMachines, "WORKER_MACHINE_COUNT", 0}} {
 		n, err := c.value(o.Lookup)
 		if err != nil {
 			return nil, err
@@ -77,7 +77,7 @@ func (o Options) values() (repository.Lookup, error) {
 	}, nil
 }
 
-func (c count) value(lookup repository.Lookup) (int64, error) {
+func (c machineCount) value(lookup repository.Lookup) (int64, error) {
 	n := c.least
 	if c.given != nil {
 		n = *c.given

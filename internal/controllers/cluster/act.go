@@ -22,10 +22,10 @@ type (
 	}
 	// createKubeconfig creates the Secret with the kubeconfig.
 	createKubeconfig struct{ Name string }
-	// Delete deletes an object that belongs to the Cluster.
-	Delete struct{ Kind, Name string }
-	// DeleteBinding deletes the ClusterResourceSetBinding of the Cluster.
-	DeleteBinding struct{ Name string }
+	// deleteObject deletes an object that belongs to the Cluster.
+	deleteObject struct{ Kind, Name string }
+	// deleteResourceSetBinding deletes the ClusterResourceSetBinding of the Cluster.
+	deleteResourceSetBinding struct{ Name string }
 )
 
 func (a setEndpoint) String() string {
@@ -34,15 +34,15 @@ func (a setEndpoint) String() string {
 func (a createKubeconfig) String() string {
 	return fmt.Sprintf("create Secret %s: the Cluster has no control plane object that would", a.Name)
 }
-func (a Delete) String() string {
+func (a deleteObject) String() string {
 	return fmt.Sprintf("delete %s %s: the Cluster is deleted", a.Kind, a.Name)
 }
-func (a DeleteBinding) String() string {
+func (a deleteResourceSetBinding) String() string {
 	return fmt.Sprintf("delete ClusterResourceSetBinding %s: the Cluster is deleted", a.Name)
 }
 func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
-	case reference.Own, reference.Delete:
+	case reference.SetOwner, reference.Delete:
 		return reference.Act(ctx, c.writer, a, s.infra(), s.control())
 	case setEndpoint:
 		return c.writer.PatchOwned(ctx, s.Cluster, func(o client.Object) {
@@ -54,16 +54,16 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 			return err
 		}
 		return c.writer.Create(ctx, secret)
-	case Delete:
+	case deleteObject:
 		return c.writer.DeleteAnyway(ctx, s.find(a))
-	case DeleteBinding:
+	case deleteResourceSetBinding:
 		return c.writer.DeleteAnyway(ctx, s.Binding)
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the cluster controller does not know how to %s", action)
 }
 
 // find returns the object that an action names, which must be in the snapshot.
-func (s Snapshot) find(a Delete) client.Object {
+func (s Snapshot) find(a deleteObject) client.Object {
 	for _, o := range s.objects(a.Kind) {
 		if o.GetName() == a.Name {
 			return o

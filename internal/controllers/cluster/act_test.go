@@ -33,10 +33,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// connections answers for every cluster.
-type connections workload.Health
+// fakeConnections answers for every cluster.
+type fakeConnections workload.Health
 
-func (c connections) Health(client.ObjectKey) workload.Health { return workload.Health(c) }
+func (c fakeConnections) Health(client.ObjectKey) workload.Health { return workload.Health(c) }
 
 var key = client.ObjectKey{Namespace: "ns", Name: "c"}
 
@@ -79,7 +79,7 @@ func builder(objs ...client.Object) *fake.ClientBuilder {
 func settle(t *testing.T, c client.WithWatch) {
 	t.Helper()
 	ctl := &controller{client: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now }, settings: Settings{}.withDefaults(),
-		connections: connections{Connected: true, LastProbeSuccess: ago(time.Second)}}
+		connections: fakeConnections{Connected: true, LastProbeSuccess: ago(time.Second)}}
 	r := &reconciler.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	quiet := 0
@@ -126,7 +126,7 @@ func bare(s Snapshot) *clusterv1.Cluster {
 }
 
 func TestEveryWriteFailsOnce(t *testing.T) { // CL-01, CL-03, CL-04, CL-08, CL-09
-	testkit.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 		mp := pool("mp")
 		return builder(bare(settled()), &mp, crd("fooclusters.i"), crd("fooplanes.p"),
 			foreign("apiVersion: i/v1\nkind: FooCluster\nmetadata: {name: i, namespace: ns}\n"+readyInfra),
@@ -156,7 +156,7 @@ func TestEveryWriteFailsOnce(t *testing.T) { // CL-01, CL-03, CL-04, CL-08, CL-0
 }
 
 func TestDeletionWhileWritesFail(t *testing.T) { // CL-12, CL-14, RS-06
-	testkit.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 		cluster := bare(settled(deleted))
 		cluster.Finalizers = []string{clusterv1.ClusterFinalizer}
 		mp, single := pool("mp"), machine("single")
@@ -184,7 +184,7 @@ func TestDeletionWhileWritesFail(t *testing.T) { // CL-12, CL-14, RS-06
 func TestFinalizerComesFirst(t *testing.T) { // CL-01
 	c := builder(bare(settled()), crd("fooclusters.i"), crd("fooplanes.p"),
 		foreign("apiVersion: i/v1\nkind: FooCluster\nmetadata: {name: i, namespace: ns}\n"+readyInfra)).WithReturnManagedFields().Build()
-	ctl := &controller{client: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now }, connections: connections{}}
+	ctl := &controller{client: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now }, connections: fakeConnections{}}
 	r := &reconciler.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	if _, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key}); err != nil {
@@ -265,7 +265,7 @@ func TestKubeconfigIsWrittenOnce(t *testing.T) { // CL-10, CL-11
 	if err != nil {
 		t.Fatal(err)
 	}
-	testkit.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 		cluster := bare(settled(noControlPlaneRef))
 		cp := machine("cp", ofControlPlane, withNode)
 		return builder(cluster, &cp, crd("fooclusters.i"), certificateAuthority(ca.CertPEM, ca.KeyPEM),

@@ -20,21 +20,21 @@ const controlPlaneDeleted = "ControlPlaneDeleted"
 
 // conditions are the conditions that the controller writes, in the order of their evaluation.
 var conditions = condition.Table[conditionInput]{
-	{Type: clusterv1.ClusterDeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
-	{Type: clusterv1.ClusterInfrastructureReadyCondition, Of: conditionInput.infrastructureReady},
-	{Type: clusterv1.ClusterControlPlaneInitializedCondition, Of: conditionInput.controlPlaneInitialized},
-	{Type: clusterv1.ClusterControlPlaneAvailableCondition, Of: conditionInput.controlPlaneAvailable},
-	{Type: clusterv1.ClusterControlPlaneMachinesReadyCondition, Of: func(j conditionInput) condition.Verdict { return j.machinesReady(true) }},
-	{Type: clusterv1.ClusterControlPlaneMachinesUpToDateCondition, Of: func(j conditionInput) condition.Verdict { return j.machinesUpToDate(true) }},
-	{Type: clusterv1.ClusterWorkersAvailableCondition, Of: conditionInput.workersAvailable},
-	{Type: clusterv1.ClusterWorkerMachinesReadyCondition, Of: func(j conditionInput) condition.Verdict { return j.machinesReady(false) }},
-	{Type: clusterv1.ClusterWorkerMachinesUpToDateCondition, Of: func(j conditionInput) condition.Verdict { return j.machinesUpToDate(false) }},
-	{Type: clusterv1.ClusterRemoteConnectionProbeCondition, Of: conditionInput.remoteConnectionProbe},
-	{Type: clusterv1.ClusterRollingOutCondition, Polarity: condition.Negative, Of: conditionInput.rollingOut},
-	{Type: clusterv1.ClusterScalingUpCondition, Polarity: condition.Negative, Of: conditionInput.scalingUp},
-	{Type: clusterv1.ClusterScalingDownCondition, Polarity: condition.Negative, Of: conditionInput.scalingDown},
-	{Type: clusterv1.ClusterRemediatingCondition, Polarity: condition.Negative, Of: conditionInput.remediating},
-	{Type: clusterv1.ClusterAvailableCondition, Over: conditionInput.available},
+	{Type: clusterv1.ClusterDeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
+	{Type: clusterv1.ClusterInfrastructureReadyCondition, Compute: conditionInput.infrastructureReady},
+	{Type: clusterv1.ClusterControlPlaneInitializedCondition, Compute: conditionInput.controlPlaneInitialized},
+	{Type: clusterv1.ClusterControlPlaneAvailableCondition, Compute: conditionInput.controlPlaneAvailable},
+	{Type: clusterv1.ClusterControlPlaneMachinesReadyCondition, Compute: func(j conditionInput) condition.Result { return j.machinesReady(true) }},
+	{Type: clusterv1.ClusterControlPlaneMachinesUpToDateCondition, Compute: func(j conditionInput) condition.Result { return j.machinesUpToDate(true) }},
+	{Type: clusterv1.ClusterWorkersAvailableCondition, Compute: conditionInput.workersAvailable},
+	{Type: clusterv1.ClusterWorkerMachinesReadyCondition, Compute: func(j conditionInput) condition.Result { return j.machinesReady(false) }},
+	{Type: clusterv1.ClusterWorkerMachinesUpToDateCondition, Compute: func(j conditionInput) condition.Result { return j.machinesUpToDate(false) }},
+	{Type: clusterv1.ClusterRemoteConnectionProbeCondition, Compute: conditionInput.remoteConnectionProbe},
+	{Type: clusterv1.ClusterRollingOutCondition, Polarity: condition.Negative, Compute: conditionInput.rollingOut},
+	{Type: clusterv1.ClusterScalingUpCondition, Polarity: condition.Negative, Compute: conditionInput.scalingUp},
+	{Type: clusterv1.ClusterScalingDownCondition, Polarity: condition.Negative, Compute: conditionInput.scalingDown},
+	{Type: clusterv1.ClusterRemediatingCondition, Polarity: condition.Negative, Compute: conditionInput.remediating},
+	{Type: clusterv1.ClusterAvailableCondition, Summarize: conditionInput.available},
 }
 
 // conditionInput is the input of the conditions: the snapshot, the plan, its outcome and the resulting initialization
@@ -46,7 +46,7 @@ type conditionInput struct {
 	reached clusterv1.ClusterInitializationStatus
 }
 
-func (j conditionInput) deleting() condition.Verdict {
+func (j conditionInput) deleting() condition.Result {
 	if !deleting(j.Snapshot) {
 		return condition.False(clusterv1.ClusterNotDeletingReason, "")
 	}
@@ -59,9 +59,9 @@ func (j conditionInput) deleting() condition.Verdict {
 	return condition.True(clusterv1.ClusterDeletingDeletionCompletedReason)
 }
 
-func (j conditionInput) infrastructureReady() condition.Verdict { return j.mirror(j.infra()) }
+func (j conditionInput) infrastructureReady() condition.Result { return j.mirror(j.infra()) }
 
-func (j conditionInput) controlPlaneAvailable() condition.Verdict {
+func (j conditionInput) controlPlaneAvailable() condition.Result {
 	if message := unsupportedMessage(j.Snapshot); message != "" {
 		return condition.False(noController, message)
 	}
@@ -69,14 +69,14 @@ func (j conditionInput) controlPlaneAvailable() condition.Verdict {
 }
 
 // mirror returns the mirrored condition of a provider object. The topology may not have created the object yet.
-func (j conditionInput) mirror(l reference.Link) condition.Verdict {
+func (j conditionInput) mirror(l reference.Link) condition.Result {
 	if l.Presence() == contract.NotSet && j.Cluster.Spec.Topology.IsDefined() {
 		return condition.False(clusterv1.ObjectDoesNotExistReason, "Waiting for the topology of the Cluster to be reconciled")
 	}
-	return l.Verdict()
+	return l.ComputeCondition()
 }
 
-func (j conditionInput) controlPlaneInitialized() condition.Verdict {
+func (j conditionInput) controlPlaneInitialized() condition.Result {
 	l := j.control()
 	problem := l.Problem()
 	switch {
@@ -93,26 +93,26 @@ func (j conditionInput) controlPlaneInitialized() condition.Verdict {
 	return condition.False(clusterv1.ClusterControlPlaneNotInitializedReason, "Control plane not yet initialized")
 }
 
-func (j conditionInput) workersAvailable() condition.Verdict {
+func (j conditionInput) workersAvailable() condition.Result {
 	if len(j.Deployments)+len(j.Pools) == 0 {
 		return condition.True(clusterv1.ClusterWorkersAvailableNoWorkersReason)
 	}
-	reasons := condition.Reasons{Good: clusterv1.AvailableReason, Bad: clusterv1.NotAvailableReason, Unknown: clusterv1.AvailableUnknownReason}
+	reasons := condition.Reasons{Info: clusterv1.AvailableReason, Issue: clusterv1.NotAvailableReason, Unknown: clusterv1.AvailableUnknownReason}
 	part := condition.Part{Type: clusterv1.AvailableCondition}
-	return join(reasons, condition.Positive,
+	return combineVerdicts(reasons, condition.Positive,
 		condition.Aggregate(j.deploymentMembers(), part, reasons), condition.Aggregate(j.poolMembers(), part, reasons))
 }
 
-func (j conditionInput) machinesReady(controlPlane bool) condition.Verdict {
+func (j conditionInput) machinesReady(controlPlane bool) condition.Result {
 	machines := j.machines(controlPlane)
 	if len(machines) == 0 {
 		return condition.True(clusterv1.NoReplicasReason)
 	}
 	return condition.Aggregate(members(machines), condition.Part{Type: clusterv1.MachineReadyCondition},
-		condition.Reasons{Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason})
+		condition.Reasons{Info: clusterv1.ReadyReason, Issue: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason})
 }
 
-func (j conditionInput) machinesUpToDate(controlPlane bool) condition.Verdict {
+func (j conditionInput) machinesUpToDate(controlPlane bool) condition.Result {
 	old := j.machinesThat(func(m *clusterv1.Machine) bool {
 		return isControlPlane(m) == controlPlane && !withinGracePeriod(j.Snapshot, m)
 	})
@@ -120,7 +120,7 @@ func (j conditionInput) machinesUpToDate(controlPlane bool) condition.Verdict {
 		return condition.True(clusterv1.NoReplicasReason)
 	}
 	return condition.Aggregate(members(old), condition.Part{Type: clusterv1.MachineUpToDateCondition},
-		condition.Reasons{Good: clusterv1.UpToDateReason, Bad: clusterv1.NotUpToDateReason, Unknown: clusterv1.UpToDateUnknownReason})
+		condition.Reasons{Info: clusterv1.UpToDateReason, Issue: clusterv1.NotUpToDateReason, Unknown: clusterv1.UpToDateUnknownReason})
 }
 
 // withinGracePeriod reports whether a Machine is so new that it may lack an UpToDate condition.
@@ -129,44 +129,44 @@ func withinGracePeriod(s Snapshot, m *clusterv1.Machine) bool {
 		s.Now.Sub(m.CreationTimestamp.Time) < upToDateGrace
 }
 
-func (j conditionInput) rollingOut() condition.Verdict {
+func (j conditionInput) rollingOut() condition.Result {
 	reasons := condition.Reasons{
-		Good: clusterv1.ClusterNotRollingOutReason, Bad: clusterv1.ClusterRollingOutReason, Unknown: clusterv1.ClusterRollingOutUnknownReason,
+		Info: clusterv1.ClusterNotRollingOutReason, Issue: clusterv1.ClusterRollingOutReason, Unknown: clusterv1.ClusterRollingOutUnknownReason,
 	}
-	return j.movement(clusterv1.RollingOutCondition, reasons, nil)
+	return j.aggregateReplicaCondition(clusterv1.RollingOutCondition, reasons, nil)
 }
 
-func (j conditionInput) scalingUp() condition.Verdict {
+func (j conditionInput) scalingUp() condition.Result {
 	reasons := condition.Reasons{
-		Good: clusterv1.ClusterNotScalingUpReason, Bad: clusterv1.ClusterScalingUpReason, Unknown: clusterv1.ClusterScalingUpUnknownReason,
+		Info: clusterv1.ClusterNotScalingUpReason, Issue: clusterv1.ClusterScalingUpReason, Unknown: clusterv1.ClusterScalingUpUnknownReason,
 	}
-	return j.movement(clusterv1.ScalingUpCondition, reasons, j.setMembers())
+	return j.aggregateReplicaCondition(clusterv1.ScalingUpCondition, reasons, j.setMembers())
 }
 
-func (j conditionInput) scalingDown() condition.Verdict {
+func (j conditionInput) scalingDown() condition.Result {
 	reasons := condition.Reasons{
-		Good: clusterv1.ClusterNotScalingDownReason, Bad: clusterv1.ClusterScalingDownReason, Unknown: clusterv1.ClusterScalingDownUnknownReason,
+		Info: clusterv1.ClusterNotScalingDownReason, Issue: clusterv1.ClusterScalingDownReason, Unknown: clusterv1.ClusterScalingDownUnknownReason,
 	}
-	return j.movement(clusterv1.ScalingDownCondition, reasons, j.setMembers())
+	return j.aggregateReplicaCondition(clusterv1.ScalingDownCondition, reasons, j.setMembers())
 }
 
-// movement aggregates one of the conditions RollingOut, ScalingUp and ScalingDown over everything with replicas.
+// aggregateReplicaCondition aggregates one of the conditions RollingOut, ScalingUp and ScalingDown over everything with replicas.
 // The conditions are optional for the control plane, and RollingOut is optional for MachinePools.
-func (j conditionInput) movement(conditionType string, reasons condition.Reasons, sets []condition.Member) condition.Verdict {
+func (j conditionInput) aggregateReplicaCondition(conditionType string, reasons condition.Reasons, sets []condition.AggregateMember) condition.Result {
 	must := condition.Part{Type: conditionType, Polarity: condition.Negative}
 	may := condition.Part{Type: conditionType, Polarity: condition.Negative, Optional: true}
 	pools := must
 	if conditionType == clusterv1.RollingOutCondition {
 		pools = may
 	}
-	return join(reasons, condition.Negative,
+	return combineVerdicts(reasons, condition.Negative,
 		condition.Aggregate(j.controlPlaneMember(conditionType), may, reasons),
 		condition.Aggregate(j.deploymentMembers(), must, reasons),
 		condition.Aggregate(j.poolMembers(), pools, reasons),
 		condition.Aggregate(sets, must, reasons))
 }
 
-func (j conditionInput) remediating() condition.Verdict {
+func (j conditionInput) remediating() condition.Result {
 	sick := j.machinesThat(func(m *clusterv1.Machine) bool {
 		set := condition.Set(m.Status.Conditions)
 		return set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition) && set.IsFalse(clusterv1.MachineOwnerRemediatedCondition)
@@ -175,11 +175,11 @@ func (j conditionInput) remediating() condition.Verdict {
 		return condition.False(clusterv1.ClusterNotRemediatingReason, "")
 	}
 	v := condition.Aggregate(members(sick), condition.Part{Type: clusterv1.MachineOwnerRemediatedCondition},
-		condition.Reasons{Bad: clusterv1.ClusterRemediatingReason})
+		condition.Reasons{Issue: clusterv1.ClusterRemediatingReason})
 	return condition.TrueBecause(clusterv1.ClusterRemediatingReason, v.Message)
 }
 
-func (j conditionInput) remoteConnectionProbe() condition.Verdict {
+func (j conditionInput) remoteConnectionProbe() condition.Result {
 	h := j.Connection
 	if j.controlPlaneLeaves() {
 		return condition.False(controlPlaneDeleted, "The control plane is deleted with the Cluster")
@@ -216,7 +216,7 @@ func (s Snapshot) connectionGraceLeft() time.Duration {
 	return s.Connection.GraceLeft(s.Now, s.Settings.ConnectionGrace, was)
 }
 
-func (j conditionInput) available(set condition.Set) condition.Verdict {
+func (j conditionInput) available(set condition.Set) condition.Result {
 	parts := []condition.Part{ // conditions that explain the others come first
 		{Type: clusterv1.ClusterDeletingCondition, Polarity: condition.Negative},
 		{Type: clusterv1.ClusterTopologyReconciledCondition, Optional: !j.Cluster.Spec.Topology.IsDefined(), Only: []string{
@@ -235,13 +235,13 @@ func (j conditionInput) available(set condition.Set) condition.Verdict {
 		parts = append(parts, part)
 	}
 	return condition.Summarize(set, condition.Reasons{
-		Good: clusterv1.ClusterAvailableReason, Bad: clusterv1.ClusterNotAvailableReason, Unknown: clusterv1.ClusterAvailableUnknownReason,
+		Info: clusterv1.ClusterAvailableReason, Issue: clusterv1.ClusterNotAvailableReason, Unknown: clusterv1.ClusterAvailableUnknownReason,
 	}, parts...)
 }
 
-// join combines the verdicts of several kinds. The worst status decides, and the message includes every line of the
+// combineVerdicts combines the verdicts of several kinds. The worst status decides, and the message includes every line of the
 // verdicts that are not good.
-func join(reasons condition.Reasons, p condition.Polarity, verdicts ...condition.Verdict) condition.Verdict {
+func combineVerdicts(reasons condition.Reasons, p condition.Polarity, verdicts ...condition.Result) condition.Result {
 	bad, good := metav1.ConditionFalse, metav1.ConditionTrue
 	if p == condition.Negative {
 		bad, good = good, bad
@@ -254,10 +254,10 @@ func join(reasons condition.Reasons, p condition.Polarity, verdicts ...condition
 			lines[v.Status] = append(lines[v.Status], v.Message)
 		}
 	}
-	out := condition.Verdict{Status: good, Reason: reasons.Good, Message: strings.Join(lines[good], "\n")}
+	out := condition.Result{Status: good, Reason: reasons.Info, Message: strings.Join(lines[good], "\n")}
 	switch {
 	case seen[bad]:
-		out = condition.Verdict{Status: bad, Reason: reasons.Bad, Message: strings.Join(append(lines[bad], lines[metav1.ConditionUnknown]...), "\n")}
+		out = condition.Result{Status: bad, Reason: reasons.Issue, Message: strings.Join(append(lines[bad], lines[metav1.ConditionUnknown]...), "\n")}
 	case seen[metav1.ConditionUnknown]:
 		out = condition.Unknown(reasons.Unknown, strings.Join(lines[metav1.ConditionUnknown], "\n"))
 	}

@@ -29,8 +29,8 @@ type Settings struct {
 	DeleteHook bool
 }
 
-// Connections reports the health of the connections to workload clusters.
-type Connections interface {
+// connections reports the health of the connections to workload clusters.
+type connections interface {
 	Health(cluster client.ObjectKey) workload.Health
 }
 
@@ -38,7 +38,7 @@ type Connections interface {
 type controller struct {
 	client      client.Client
 	refs        *kube.References
-	connections Connections
+	connections connections
 	writer      *kube.Writer
 	settings    Settings
 	scope       reconciler.Scope

@@ -80,8 +80,8 @@ func controlPlaneStatus(s Snapshot) *clusterv1.ClusterControlPlaneStatus {
 	if s.Cluster.Spec.ControlPlaneRef.IsDefined() {
 		v := s.ControlPlane
 		status := clusterv1.ClusterControlPlaneStatus{
-			DesiredReplicas: found(v.SpecReplicas.Get()), Replicas: found(v.Replicas.Get()), UpToDateReplicas: found(v.UpToDateReplicas.Get()),
-			ReadyReplicas: found(v.ReadyReplicas.Get()), AvailableReplicas: found(v.AvailableReplicas.Get()),
+			DesiredReplicas: optionalCount(v.SpecReplicas.Get()), Replicas: optionalCount(v.Replicas.Get()), UpToDateReplicas: optionalCount(v.UpToDateReplicas.Get()),
+			ReadyReplicas: optionalCount(v.ReadyReplicas.Get()), AvailableReplicas: optionalCount(v.AvailableReplicas.Get()),
 			Versions: v.Versions.Or(nil),
 		}
 		if reflect.ValueOf(status).IsZero() {
@@ -103,7 +103,7 @@ func controlPlaneStatus(s Snapshot) *clusterv1.ClusterControlPlaneStatus {
 	}
 }
 
-func found(n int32, ok bool) *int32 {
+func optionalCount(n int32, ok bool) *int32 {
 	if !ok {
 		return nil
 	}

@@ -97,7 +97,7 @@ func deleteBinding(s Snapshot, p *reconciler.Plan) {
 	if s.Binding == nil || !s.Binding.DeletionTimestamp.IsZero() {
 		return
 	}
-	p.Do(DeleteBinding{Name: s.Binding.Name})
+	p.Do(deleteResourceSetBinding{Name: s.Binding.Name})
 	p.RecheckIn(bindingRecheck)
 }
 
@@ -130,7 +130,7 @@ func core(kind string) schema.GroupKind { return clusterv1.GroupVersion.WithKind
 // remove deletes an object if no other controller does, and waits for it.
 func (w *pending) remove(p *reconciler.Plan, kind string, o metav1.Object) {
 	if o.GetDeletionTimestamp().IsZero() && standalone(o) {
-		p.Do(Delete{Kind: kind, Name: o.GetName()})
+		p.Do(deleteObject{Kind: kind, Name: o.GetName()})
 	}
 	w.add(kind, o.GetName(), reconciler.ForeignFinalizersText(core(kind), o))
 }
@@ -141,7 +141,7 @@ func (w *pending) link(p *reconciler.Plan, l reference.Link) {
 	case contract.Unreadable:
 		w.unreadable = append(w.unreadable, l)
 	case contract.Found:
-		w.add(l.Ref.Kind, l.Ref.Name, l.Held())
+		w.add(l.Ref.Kind, l.Ref.Name, l.FinalizersText())
 	}
 }
 

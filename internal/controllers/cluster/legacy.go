@@ -11,19 +11,19 @@ const legacyReady = "ReadyV1Beta1"
 
 // withLegacyReady adds the summary for the v1beta1 Ready condition.
 func withLegacyReady(s Snapshot, set condition.Set) condition.Set {
-	v := condition.Summarize(set, condition.Reasons{Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason},
+	v := condition.Summarize(set, condition.Reasons{Info: clusterv1.ReadyReason, Issue: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason},
 		condition.Part{Type: clusterv1.ClusterControlPlaneAvailableCondition}, condition.Part{Type: clusterv1.ClusterInfrastructureReadyCondition})
-	table := condition.Table[condition.Verdict]{{Type: legacyReady, Of: func(v condition.Verdict) condition.Verdict { return v }}}
-	return append(append(condition.Set{}, set...), table.Evaluate(v, condition.Moment{Now: s.Now})...)
+	table := condition.Table[condition.Result]{{Type: legacyReady, Compute: func(v condition.Result) condition.Result { return v }}}
+	return append(append(condition.Set{}, set...), table.Evaluate(v, condition.EvaluateOptions{Now: s.Now})...)
 }
 
 // legacy returns the v1beta1 projection.
-func legacy(s Snapshot) []condition.Legacy {
+func legacy(s Snapshot) []condition.V1Beta1Row {
 	notInitialized := clusterv1.WaitingForControlPlaneProviderInitializedV1Beta1Reason
 	if !s.Cluster.Spec.ControlPlaneRef.IsDefined() {
 		notInitialized = clusterv1.MissingNodeRefV1Beta1Reason
 	}
-	return []condition.Legacy{
+	return []condition.V1Beta1Row{
 		{Type: clusterv1.ReadyV1Beta1Condition, From: legacyReady},
 		infrastructure.Legacy(clusterv1.InfrastructureReadyV1Beta1Condition, clusterv1.WaitingForInfrastructureFallbackV1Beta1Reason),
 		controlPlane.Legacy(clusterv1.ControlPlaneReadyV1Beta1Condition, clusterv1.WaitingForControlPlaneFallbackV1Beta1Reason),

@@ -22,7 +22,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		status.ObservedGeneration = s.Cluster.Generation
 	}
 	j := conditionInput{Snapshot: s, plan: p, out: out, reached: status.Initialization}
-	status.Conditions = conditions.Evaluate(j, reconciler.MomentOf(s.Cluster, s.Now))
+	status.Conditions = conditions.Evaluate(j, reconciler.EvaluateOptionsFor(s.Cluster, s.Now))
 	status.Phase = string(phase(s, status.Initialization))
 	status.Deprecated = &clusterv1.ClusterDeprecatedStatus{V1Beta1: deprecated(s, status.Conditions)}
 	return reconciler.Report{Status: status, Events: events(s, status.Initialization)}

@@ -30,7 +30,7 @@ func TestConditions(t *testing.T) {
 		s         Snapshot
 		out       error
 		condition string
-		want      condition.Verdict
+		want      condition.Result
 	}{
 		"not deleting":       {"CL-14", settled(), nil, "Deleting", condition.False("NotDeleting", "")},
 		"deleting workers":   {"CL-14", settled(deleted), nil, "Deleting", condition.TrueBecause("WaitingForWorkersDeletion", "* MachinePool: mp\n* Machine: mp-0")},
@@ -176,7 +176,7 @@ func TestConditions(t *testing.T) {
 			if got == nil {
 				t.Fatalf("%s: no condition %s", tc.reason, tc.condition)
 			}
-			if diff := cmp.Diff(tc.want, condition.Verdict{Status: got.Status, Reason: got.Reason, Message: got.Message}); diff != "" {
+			if diff := cmp.Diff(tc.want, condition.Result{Status: got.Status, Reason: got.Reason, Message: got.Message}); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})

@@ -29,7 +29,7 @@ func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) e
 	if !ok {
 		return fmt.Errorf("no way to %s", a)
 	}
-	at := slices.IndexFunc(s.Templates, func(t Template) bool { return t.Ref == own.Ref })
+	at := slices.IndexFunc(s.Templates, func(t classTemplate) bool { return t.Ref == own.Ref })
 	return c.writer.Patch(ctx, s.Templates[at].Object.Unstructured, func(o client.Object) {
 		// Remove references to the class with an older API version, and to a deleted class with the same name.
 		owners := slices.DeleteFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {

@@ -59,7 +59,7 @@ func (c *controller) definition() reconciler.Controller[*clusterv1.ClusterClass,
 	return reconciler.Controller[*clusterv1.ClusterClass, snapshot]{
 		Name: Name, New: func() *clusterv1.ClusterClass { return &clusterv1.ClusterClass{} },
 		Urgent:  reconciler.Urgent{Fields: []string{"variables", "observedGeneration"}, Conditions: []string{clusterv1.ClusterClassVariablesReadyCondition}},
-		Observe: c.observe, Decide: decide, Answer: c.answer, Act: c.act, Report: report,
+		Observe: c.observe, Decide: decide, Read: c.answer, Act: c.act, Report: report,
 	}
 }
 

@@ -55,10 +55,10 @@ func decide(s snapshot) reconciler.Plan {
 	if s.RuntimeSDK {
 		for _, d := range discoveries(s.Class) {
 			if _, known := s.Discovered[d]; !known {
-				p.Ask = append(p.Ask, d)
+				p.Reads = append(p.Reads, d)
 			}
 		}
-		if len(p.Ask) > 0 {
+		if len(p.Reads) > 0 {
 			return p
 		}
 	}

@@ -38,7 +38,7 @@ func settled() snapshot {
 	template.SetOwnerReferences([]metav1.OwnerReference{ownerReference(class)})
 	return snapshot{
 		Now: time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC), Class: class, RuntimeSDK: true,
-		Templates:  []Template{{Ref: class.Spec.Infrastructure.TemplateRef, Object: contract.Object{Unstructured: template}, Newest: "v1beta2"}},
+		Templates:  []classTemplate{{Ref: class.Spec.Infrastructure.TemplateRef, Object: contract.Object{Unstructured: template}, Newest: "v1beta2"}},
 		Discovered: map[discover]discovered{ask: {Variables: []clusterv1.ClusterClassVariable{variable("a", "integer")}}},
 	}
 }
@@ -51,7 +51,7 @@ func TestDecide(t *testing.T) { // CC-01, CC-03, CC-04
 	}{
 		"settled": {change: func(*snapshot) {}, want: reconciler.Plan{Recheck: 10 * time.Minute}},
 		"extensions are asked first": {
-			change: func(s *snapshot) { s.Discovered = nil }, want: reconciler.Plan{Ask: []reconciler.Question{ask}},
+			change: func(s *snapshot) { s.Discovered = nil }, want: reconciler.Plan{Reads: []reconciler.ReadRequest{ask}},
 		},
 		"Runtime SDK off": {
 			reason: "RT-33: extensions are not asked",

@@ -53,7 +53,7 @@ func start(t *testing.T) live {
 	}
 	srv := apiserver.Start(t, apiserver.Options{Objects: apiserver.CRDs(t, "ClusterClass", "ExtensionConfig", "LocalClusterTemplate", "LocalMachineTemplate")})
 	l := live{t: t, Client: srv.Client(t, scheme), extension: hooktest.Start(t, hooktest.Options{})}
-	l.extension.Handle(hooktest.Handler("vars", "DiscoverVariables"), hooktest.Answer(&hooksv1.DiscoverVariablesResponse{
+	l.extension.Handle(hooktest.Handler("vars", "DiscoverVariables"), hooktest.Respond(&hooksv1.DiscoverVariablesResponse{
 		CommonResponse: hooksv1.CommonResponse{Status: hooksv1.ResponseStatusSuccess},
 		Variables:      []clusterv1.ClusterClassVariable{variable("a", "integer")},
 	}))

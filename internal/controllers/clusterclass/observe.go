@@ -25,15 +25,15 @@ import (
 type snapshot struct {
 	Now       time.Time
 	Class     *clusterv1.ClusterClass
-	Templates []Template
+	Templates []classTemplate
 	// RuntimeSDK is false if extensions are not called.
 	RuntimeSDK bool
 	// Discovered contains the responses of extensions in this reconciliation.
 	Discovered map[discover]discovered
 }
 
-// Template is a template that the class references.
-type Template struct {
+// classTemplate is a template that the class references.
+type classTemplate struct {
 	Ref    clusterv1.ClusterClassTemplateReference
 	Object contract.Object
 	// Problem explains why the template cannot be read.
@@ -62,8 +62,8 @@ func (c *controller) observe(ctx context.Context, class *clusterv1.ClusterClass)
 	return s, nil
 }
 
-func (c *controller) readTemplate(ctx context.Context, namespace string, ref clusterv1.ClusterClassTemplateReference) (Template, error) {
-	t := Template{Ref: ref}
+func (c *controller) readTemplate(ctx context.Context, namespace string, ref clusterv1.ClusterClassTemplateReference) (classTemplate, error) {
+	t := classTemplate{Ref: ref}
 	kind := ref.GroupVersionKind()
 	var err error
 	t.Object, err = c.refs.GetAs(ctx, kind.Version, withoutVersion(ref), namespace)
@@ -97,7 +97,7 @@ func ignoreAbsent(err error, problem string) error {
 const answerKept = 10 * time.Minute
 
 // answer calls an extension for its variables.
-func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.Question) (snapshot, error) {
+func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
 	d, ok := q.(discover)
 	if !ok {
 		return s, fmt.Errorf("no answer to %s", q)

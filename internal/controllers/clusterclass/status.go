@@ -13,12 +13,12 @@ import (
 
 // conditions is the condition table of a ClusterClass.
 var conditions = condition.Table[snapshot]{
-	{Type: clusterv1.ClusterClassVariablesReadyCondition, Of: snapshot.variablesReady},
-	{Type: clusterv1.ClusterClassRefVersionsUpToDateCondition, Of: snapshot.refVersionsUpToDate},
+	{Type: clusterv1.ClusterClassVariablesReadyCondition, Compute: snapshot.variablesReady},
+	{Type: clusterv1.ClusterClassRefVersionsUpToDateCondition, Compute: snapshot.refVersionsUpToDate},
 }
 
 // legacy is the v1beta1 projection.
-var legacy = []condition.Legacy{
+var legacy = []condition.V1Beta1Row{
 	{
 		Type: clusterv1.ClusterClassVariablesReconciledV1Beta1Condition, From: clusterv1.ClusterClassVariablesReadyCondition,
 		Reason:   func(string) string { return clusterv1.VariableDiscoveryFailedV1Beta1Reason },
@@ -35,7 +35,7 @@ var legacy = []condition.Legacy{
 // not reported as observed, so that Clusters wait.
 func report(s snapshot, _ reconciler.Plan, _ reconciler.Outcome) reconciler.Report {
 	status := clusterv1.ClusterClassStatus{
-		Conditions: conditions.Evaluate(s, reconciler.MomentOf(s.Class, s.Now)),
+		Conditions: conditions.Evaluate(s, reconciler.EvaluateOptionsFor(s.Class, s.Now)),
 		Variables:  s.Class.Status.Variables, ObservedGeneration: s.Class.Status.ObservedGeneration,
 	}
 	if v := s.variables(); len(v.problems) == 0 {
@@ -49,7 +49,7 @@ func report(s snapshot, _ reconciler.Plan, _ reconciler.Outcome) reconciler.Repo
 
 // variablesReady reports whether the variables of the class can be used. Variables with conflicting definitions
 // cannot be set.
-func (s snapshot) variablesReady() condition.Verdict {
+func (s snapshot) variablesReady() condition.Result {
 	v := s.variables()
 	if problem := v.problem(); problem != "" {
 		return condition.False(clusterv1.ClusterClassVariablesReadyVariableDiscoveryFailedReason,
@@ -63,7 +63,7 @@ func (s snapshot) variablesReady() condition.Verdict {
 }
 
 // refVersionsUpToDate lists references that do not use the newest version of their kind.
-func (s snapshot) refVersionsUpToDate() condition.Verdict {
+func (s snapshot) refVersionsUpToDate() condition.Result {
 	var old, unreadable []string
 	for _, t := range s.Templates {
 		version := t.Ref.GroupVersionKind().Version

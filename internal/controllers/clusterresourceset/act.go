@@ -22,7 +22,7 @@ func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Acti
 	case own:
 		return c.own(ctx, s, a)
 	case ownBinding:
-		return c.writer.Patch(ctx, memberOf(s, a.Cluster).Binding, func(o client.Object) { addOwner(o, s.Set) })
+		return c.writer.Patch(ctx, selectedClusterNamed(s, a.Cluster).Binding, func(o client.Object) { addOwner(o, s.Set) })
 	case apply:
 		return c.applyAll(ctx, s)
 	case unbind:
@@ -74,8 +74,8 @@ func (c *controller) unbind(ctx context.Context, s snapshot, a unbind) error {
 func (c *controller) applyAll(ctx context.Context, s snapshot) error {
 	var wait sync.WaitGroup
 	turns := make(chan struct{}, atOnce)
-	failed := make([][]failure, len(s.Members))
-	for i, m := range s.Members {
+	failed := make([][]failure, len(s.Clusters))
+	for i, m := range s.Clusters {
 		if len(pending(s, m)) == 0 {
 			continue
 		}
@@ -93,7 +93,7 @@ func (c *controller) applyAll(ctx context.Context, s snapshot) error {
 }
 
 // applyTo applies the pending resources to a cluster and records the results.
-func (c *controller) applyTo(ctx context.Context, s snapshot, m Member) []failure {
+func (c *controller) applyTo(ctx context.Context, s snapshot, m selectedCluster) []failure {
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(m.Cluster))
@@ -120,7 +120,7 @@ func (c *controller) applyTo(ctx context.Context, s snapshot, m Member) []failur
 
 // record writes changed results to the binding of the cluster. A failure that differs only in its time counts as
 // unchanged.
-func (c *controller) record(ctx context.Context, s snapshot, m Member, results []addonsv1.ResourceBinding) error {
+func (c *controller) record(ctx context.Context, s snapshot, m selectedCluster, results []addonsv1.ResourceBinding) error {
 	if m.Binding == nil {
 		b := newBinding(s, m, results)
 		if err := c.writer.Create(ctx, b); err != nil || b.ResourceVersion != "" {
@@ -143,7 +143,7 @@ func (c *controller) record(ctx context.Context, s snapshot, m Member, results [
 }
 
 // newBinding returns the binding of a cluster, which has the name of the cluster.
-func newBinding(s snapshot, m Member, results []addonsv1.ResourceBinding) *addonsv1.ClusterResourceSetBinding {
+func newBinding(s snapshot, m selectedCluster, results []addonsv1.ResourceBinding) *addonsv1.ClusterResourceSetBinding {
 	b := &addonsv1.ClusterResourceSetBinding{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: m.Cluster.Namespace, Name: m.Cluster.Name, Labels: ownership.PassWatchLabel(m.Cluster, nil),
@@ -157,11 +157,11 @@ func newBinding(s snapshot, m Member, results []addonsv1.ResourceBinding) *addon
 	return b
 }
 
-func memberOf(s snapshot, cluster string) Member {
-	for _, m := range s.Members {
+func selectedClusterNamed(s snapshot, cluster string) selectedCluster {
+	for _, m := range s.Clusters {
 		if m.Cluster.Name == cluster {
 			return m
 		}
 	}
-	return Member{}
+	return selectedCluster{}
 }

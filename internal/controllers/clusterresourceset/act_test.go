@@ -28,17 +28,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// workloads are workload clusters behind fake clients, by their names; those that are not there are not connected.
-type workloads map[string]client.Client
+// fakeWorkloads are workload clusters behind fake clients, by their names; those that are not there are not connected.
+type fakeWorkloads map[string]client.Client
 
-func (w workloads) Client(_ context.Context, key client.ObjectKey) (client.Client, error) {
+func (w fakeWorkloads) Client(_ context.Context, key client.ObjectKey) (client.Client, error) {
 	if c := w[key.Name]; c != nil {
 		return c, nil
 	}
 	return nil, workload.ErrNotConnected
 }
 
-func (w workloads) Health(key client.ObjectKey) workload.Health {
+func (w fakeWorkloads) Health(key client.ObjectKey) workload.Health {
 	return workload.Health{Connected: w[key.Name] != nil}
 }
 
@@ -87,14 +87,14 @@ type harness struct {
 }
 
 func newHarness(t *testing.T, c client.WithWatch) *harness {
-	w := workloads{}
+	w := fakeWorkloads{}
 	for _, name := range []string{"c", "d"} {
 		w[name] = emptyCluster().Build()
 	}
 	return &harness{t: t, WithWatch: c, ctl: &controller{client: c, sources: c, live: c, now: func() time.Time { return now }, workloads: w}}
 }
 
-func (h *harness) workload(name string) client.Client { return h.ctl.workloads.(workloads)[name] }
+func (h *harness) workload(name string) client.Client { return h.ctl.workloads.(fakeWorkloads)[name] }
 
 func (h *harness) reconcile(name string) error {
 	r := &reconciler.Reconciler[*addonsv1.ClusterResourceSet, snapshot]{Controller: h.ctl.definition(), Client: h.WithWatch,
@@ -216,7 +216,7 @@ const both = "Secret s true; ConfigMap cm true; "
 func TestEveryWriteFailsOnce(t *testing.T) { // RS-04 to RS-07, OR-01
 	for _, strategy := range []string{"ApplyOnce", "Reconcile"} {
 		t.Run(strategy, func(t *testing.T) {
-			testkit.EveryWrite(t, func() *fake.ClientBuilder { return world(strategy) }, func(t *testing.T, c client.WithWatch) {
+			testkit.FailEachWrite(t, func() *fake.ClientBuilder { return world(strategy) }, func(t *testing.T, c client.WithWatch) {
 				h := newHarness(t, c)
 				h.settle("set")
 				for _, name := range []string{"c", "d"} {
@@ -237,7 +237,7 @@ func TestEveryWriteFailsOnce(t *testing.T) { // RS-04 to RS-07, OR-01
 }
 
 func TestDeletionWhileWritesFail(t *testing.T) { // RS-06, RS-08
-	testkit.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 		going := set("ApplyOnce", func(s *addonsv1.ClusterResourceSet) {
 			s.DeletionTimestamp, s.Finalizers = ptr(metav1.NewTime(now)), []string{addonsv1.ClusterResourceSetFinalizer}
 		})
@@ -299,14 +299,14 @@ func TestReconcile(t *testing.T) { // RS-05
 func TestPartialFailure(t *testing.T) { // RS-07, RS-09
 	h := newHarness(t, world("ApplyOnce").WithReturnManagedFields().Build())
 	broken := true
-	h.ctl.workloads.(workloads)["c"] = emptyCluster().WithInterceptorFuncs(interceptor.Funcs{
+	h.ctl.workloads.(fakeWorkloads)["c"] = emptyCluster().WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if broken && o.GetName() == "from-secret" {
 				return errors.New("quota exceeded")
 			}
 			return c.Create(ctx, o, opts...)
 		}}).Build()
-	h.ctl.workloads.(workloads)["d"] = nil // not connected
+	h.ctl.workloads.(fakeWorkloads)["d"] = nil // not connected
 	for range 4 {
 		if err := h.reconcile("set"); err != nil && fault.KindOf(err) != fault.Transient {
 			t.Fatal(err)
@@ -321,7 +321,7 @@ func TestPartialFailure(t *testing.T) { // RS-07, RS-09
 		t.Errorf("the same failure again is no news: %v", err)
 	}
 	broken = false
-	h.ctl.workloads.(workloads)["d"] = emptyCluster().Build()
+	h.ctl.workloads.(fakeWorkloads)["d"] = emptyCluster().Build()
 	h.settle("set")
 	h.expect("all is applied in the end", h.recorded("c", "set")+h.recorded("d", "set"), both+both)
 	h.expect("condition", h.condition(), "True Applied")
@@ -369,7 +369,7 @@ func TestTwoSetsOnOneCluster(t *testing.T) { // RS-06, RS-09
 	}
 	s, err := h.ctl.observe(t.Context(), other)
 	h.must(err)
-	for _, m := range s.Members {
+	for _, m := range s.Clusters {
 		kinds = append(kinds, fault.KindOf(h.ctl.record(t.Context(), s, m, nil)))
 	}
 	if !slices.Equal(kinds, []fault.Kind{fault.Conflict, fault.Conflict}) {
@@ -399,7 +399,7 @@ func TestClusterOfTheSameNameStartsAnew(t *testing.T) { // RS-06
 	h.must(c.Get(t.Context(), client.ObjectKeyFromObject(goes), goes))
 	goes.Finalizers = nil
 	h.must(c.Update(t.Context(), goes))
-	h.ctl.workloads.(workloads)["c"] = emptyCluster().Build()
+	h.ctl.workloads.(fakeWorkloads)["c"] = emptyCluster().Build()
 	h.must(c.Create(t.Context(), cluster("c")))
 	h.settle("set")
 	h.expect("and applied to its successor", h.said("c"), "one")
@@ -434,7 +434,7 @@ func TestBindingIsRestoredBeforeItsCluster(t *testing.T) { // RS-04, RS-06, OR-0
 	h.must(c.Delete(t.Context(), cluster("c"))) // no one sees it go
 	h.settle("set")
 	h.expect("the binding stays", h.recorded("c", "set"), before)
-	h.ctl.workloads.(workloads)["c"] = emptyCluster().Build() // an administrator has deleted what was applied
+	h.ctl.workloads.(fakeWorkloads)["c"] = emptyCluster().Build() // an administrator has deleted what was applied
 	back := cluster("c")
 	back.UID = "c-restored"
 	h.must(c.Create(t.Context(), back))

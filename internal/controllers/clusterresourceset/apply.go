@@ -22,7 +22,7 @@ import (
 const clusterTimeout = 30 * time.Second
 
 // owner is the field manager in workload clusters.
-const owner = client.FieldOwner(kube.Prefix + Name)
+const owner = client.FieldOwner(kube.ManagerPrefix + Name)
 
 // applyObjects applies objects in order and returns the errors. It continues after a failure unless the workload
 // cluster is unreachable.

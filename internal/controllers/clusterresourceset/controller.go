@@ -33,8 +33,8 @@ type Settings struct {
 	DeleteHook bool
 }
 
-// Workloads provides clients for workload clusters and their health.
-type Workloads interface {
+// workloads provides clients for workload clusters and their health.
+type workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 	Health(cluster client.ObjectKey) workload.Health
 }
@@ -44,7 +44,7 @@ type controller struct {
 	client client.Client
 	// sources reads the metadata of ConfigMaps and Secrets, live their content.
 	sources, live client.Reader
-	workloads     Workloads
+	workloads     workloads
 	writer        *kube.Writer
 	scope         reconciler.Scope
 	deleteHook    bool
@@ -83,7 +83,7 @@ func (c *controller) definition() reconciler.Controller[*addonsv1.ClusterResourc
 	return reconciler.Controller[*addonsv1.ClusterResourceSet, snapshot]{
 		Name: Name, Finalizer: addonsv1.ClusterResourceSetFinalizer,
 		New:     func() *addonsv1.ClusterResourceSet { return &addonsv1.ClusterResourceSet{} },
-		Observe: c.observe, Decide: decide, Answer: c.answer, Act: c.act, Report: report, Unread: unread,
+		Observe: c.observe, Decide: decide, Read: c.answer, Act: c.act, Report: report, ReportFailure: unread,
 	}
 }
 

@@ -24,12 +24,12 @@ func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	if !s.Set.DeletionTimestamp.IsZero() {
 		for _, b := range s.Bound {
-			p.Do(unbind{Cluster: b.Name, Whole: alone(b, s.Set), Why: "the set is deleted"})
+			p.Do(unbind{Cluster: b.Name, Whole: isOnlySet(b, s.Set), Why: "the set is deleted"})
 		}
 		return p
 	}
 	if questions := ask(s); len(questions) > 0 {
-		return reconciler.Plan{Ask: questions}
+		return reconciler.Plan{Reads: questions}
 	}
 	for _, r := range s.Resources {
 		if r.Source != nil && !ownedBy(r.Source.OwnerReferences, s.Set) {
@@ -40,12 +40,12 @@ func decide(s snapshot) reconciler.Plan {
 		p.Do(unbind{Cluster: b.Name, Whole: true, Why: "its Cluster is deleted"})
 	}
 	var names, waiting []string
-	for _, m := range s.Members {
+	for _, m := range s.Clusters {
 		if entryOf(m.Binding, s.Set.Name) != nil && !ownedBy(m.Binding.OwnerReferences, s.Set) {
 			p.Do(ownBinding{Cluster: m.Cluster.Name})
 		}
 		switch {
-		case !served(m):
+		case !isReachable(m):
 			waiting = append(waiting, m.Cluster.Name)
 		case len(pending(s, m)) > 0:
 			names = append(names, m.Cluster.Name)
@@ -64,15 +64,15 @@ func decide(s snapshot) reconciler.Plan {
 
 // ask requests contents that have to be applied to a cluster and, with strategy Reconcile, contents that have
 // changed.
-func ask(s snapshot) []reconciler.Question {
-	var out []reconciler.Question
+func ask(s snapshot) []reconciler.ReadRequest {
+	var out []reconciler.ReadRequest
 	for _, r := range s.Resources {
 		if !usable(r) || r.Content != nil {
 			continue
 		}
 		needed := reconciles(s.Set) && r.Hash == ""
-		for _, m := range s.Members {
-			needed = needed || served(m) && due(s, m, r)
+		for _, m := range s.Clusters {
+			needed = needed || isReachable(m) && needsApply(s, m, r)
 		}
 		if needed {
 			out = append(out, askContent{Kind: r.Ref.Kind, Name: r.Ref.Name})
@@ -81,10 +81,10 @@ func ask(s snapshot) []reconciler.Question {
 	return out
 }
 
-func usable(r Resource) bool { return r.Source != nil && !r.WrongType }
+func usable(r resourceSource) bool { return r.Source != nil && !r.WrongType }
 
-// due reports whether the resource has to be applied to the cluster.
-func due(s snapshot, m Member, r Resource) bool {
+// needsApply reports whether the resource has to be applied to the cluster.
+func needsApply(s snapshot, m selectedCluster, r resourceSource) bool {
 	entry := entryOf(m.Binding, s.Set.Name)
 	if entry == nil {
 		return true
@@ -97,22 +97,22 @@ func due(s snapshot, m Member, r Resource) bool {
 }
 
 // pending returns the resources that have to be applied to the cluster and can be applied.
-func pending(s snapshot, m Member) []Resource {
-	if !served(m) {
+func pending(s snapshot, m selectedCluster) []resourceSource {
+	if !isReachable(m) {
 		return nil
 	}
-	var out []Resource
+	var out []resourceSource
 	for _, r := range s.Resources {
-		if usable(r) && r.Content != nil && r.Content.Problem == "" && due(s, m, r) {
+		if usable(r) && r.Content != nil && r.Content.Problem == "" && needsApply(s, m, r) {
 			out = append(out, r)
 		}
 	}
 	return out
 }
 
-// served reports whether resources can be applied to the cluster now. Paused clusters are skipped, because they may
+// isReachable reports whether resources can be applied to the cluster now. Paused clusters are skipped, because they may
 // be moving to another management cluster.
-func served(m Member) bool {
+func isReachable(m selectedCluster) bool {
 	reached := m.Cluster.Status.Initialization.ControlPlaneInitialized
 	return reached != nil && *reached && m.Connected && !paused(m.Cluster)
 }
@@ -133,8 +133,8 @@ func ownedBy(owners []metav1.OwnerReference, set *addonsv1.ClusterResourceSet) b
 	})
 }
 
-// alone reports whether the binding has no entries of other sets.
-func alone(b *addonsv1.ClusterResourceSetBinding, set *addonsv1.ClusterResourceSet) bool {
+// isOnlySet reports whether the binding has no entries of other sets.
+func isOnlySet(b *addonsv1.ClusterResourceSetBinding, set *addonsv1.ClusterResourceSet) bool {
 	return !slices.ContainsFunc(b.Spec.Bindings, func(e addonsv1.ResourceSetBinding) bool { return e.ClusterResourceSetName != set.Name })
 }
 

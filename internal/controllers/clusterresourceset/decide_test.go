@@ -60,12 +60,12 @@ func origin(name string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: owner1()}}
 }
 
-func resource(hash string, content *content) Resource {
-	return Resource{Ref: ref("ConfigMap", "cm"), Source: origin("cm"), Hash: hash, Content: content}
+func resource(hash string, content *content) resourceSource {
+	return resourceSource{Ref: ref("ConfigMap", "cm"), Source: origin("cm"), Hash: hash, Content: content}
 }
 
-func member(c *clusterv1.Cluster, b *addonsv1.ClusterResourceSetBinding) Member {
-	return Member{Cluster: c, Binding: b, Connected: true}
+func member(c *clusterv1.Cluster, b *addonsv1.ClusterResourceSetBinding) selectedCluster {
+	return selectedCluster{Cluster: c, Binding: b, Connected: true}
 }
 
 func texts[T interface{ String() string }](items []T) []string {
@@ -80,8 +80,8 @@ func TestDecide(t *testing.T) { // RS-04 to RS-09, OR-01
 	held := &content{Hash: "h"}
 	question := []string{"what ConfigMap cm holds"}
 	apply := []string{"apply resources to clusters c: they are not up to date there"}
-	snap := func(strategy string, r Resource, members ...Member) snapshot {
-		return snapshot{Now: now, Set: set(strategy), Resources: []Resource{r}, Members: members}
+	snap := func(strategy string, r resourceSource, members ...selectedCluster) snapshot {
+		return snapshot{Now: now, Set: set(strategy), Resources: []resourceSource{r}, Clusters: members}
 	}
 	uninitialized := func(c *clusterv1.Cluster) { c.Status.Initialization.ControlPlaneInitialized = nil }
 	for name, tc := range map[string]struct {
@@ -99,13 +99,13 @@ func TestDecide(t *testing.T) { // RS-04 to RS-09, OR-01
 		"reconcile, changed":     {"applied again", snap("Reconcile", resource("h", held), member(cluster("c"), binding("c", "old", true))), nil, apply, 0},
 		"several":                {"by one action", snap("ApplyOnce", resource("h", held), member(cluster("a"), nil), member(cluster("b"), binding("b", "h", true)), member(cluster("c"), nil)), nil, []string{"apply resources to clusters a, c: they are not up to date there"}, 0},
 		"not initialized":        {"waited for (RS-09)", snap("ApplyOnce", resource("h", held), member(cluster("c", uninitialized), nil)), nil, nil, 1},
-		"not connected":          {"waited for (RS-09)", snap("ApplyOnce", resource("h", held), Member{Cluster: cluster("c")}), nil, nil, 1},
+		"not connected":          {"waited for (RS-09)", snap("ApplyOnce", resource("h", held), selectedCluster{Cluster: cluster("c")}), nil, nil, 1},
 		"paused":                 {"left alone", snap("ApplyOnce", resource("h", held), member(cluster("c", func(c *clusterv1.Cluster) { c.Spec.Paused = ptr(true) }), nil)), nil, nil, 1},
 		"one waits":              {"others do not", snap("ApplyOnce", resource("h", held), member(cluster("b", uninitialized), nil), member(cluster("c"), nil)), nil, apply, 1},
-		"missing":                {"nothing to apply", snap("ApplyOnce", Resource{Ref: ref("ConfigMap", "cm")}, member(cluster("c"), nil)), nil, nil, 0},
-		"wrong type":             {"not applied (RS-07)", snap("ApplyOnce", Resource{Ref: ref("Secret", "s"), Source: origin("s"), WrongType: true}, member(cluster("c"), nil)), nil, nil, 0},
+		"missing":                {"nothing to apply", snap("ApplyOnce", resourceSource{Ref: ref("ConfigMap", "cm")}, member(cluster("c"), nil)), nil, nil, 0},
+		"wrong type":             {"not applied (RS-07)", snap("ApplyOnce", resourceSource{Ref: ref("Secret", "s"), Source: origin("s"), WrongType: true}, member(cluster("c"), nil)), nil, nil, 0},
 		"unreadable":             {"not applied", snap("ApplyOnce", resource("h", &content{Hash: "h", Problem: "no YAML"}), member(cluster("c"), nil)), nil, nil, 0},
-		"not owned": {"resources belong to the set (OR-01)", snap("ApplyOnce", func() Resource { r := resource("", nil); r.Source.OwnerReferences = nil; return r }()), nil,
+		"not owned": {"resources belong to the set (OR-01)", snap("ApplyOnce", func() resourceSource { r := resource("", nil); r.Source.OwnerReferences = nil; return r }()), nil,
 			[]string{"own ConfigMap cm: it is a resource of the set"}, 0},
 		"binding not owned": {"so do bindings (OR-01)", snap("ApplyOnce", resource("", nil), member(cluster("c"), func() *addonsv1.ClusterResourceSetBinding {
 			b := binding("c", "h", true)
@@ -120,7 +120,7 @@ func TestDecide(t *testing.T) { // RS-04 to RS-09, OR-01
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := decide(tc.s)
-			if diff := cmp.Diff(tc.ask, texts(p.Ask)); diff != "" {
+			if diff := cmp.Diff(tc.ask, texts(p.Reads)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(tc.act, texts(p.Actions)); diff != "" {
@@ -155,33 +155,33 @@ func TestReport(t *testing.T) { // RS-07, CO-02
 	fail := func(cluster string, err error) failure {
 		return failure{cluster: cluster, resource: ref("ConfigMap", "cm"), err: err}
 	}
-	all := []Member{member(cluster("c"), binding("c", "h", true))}
+	all := []selectedCluster{member(cluster("c"), binding("c", "h", true))}
 	broken := errors.New("it broke")
 	for name, tc := range map[string]struct {
 		reason                          string
-		resources                       []Resource
-		members                         []Member
+		resources                       []resourceSource
+		members                         []selectedCluster
 		err                             error
 		status, condition, message, old string
 	}{
-		"applied":     {"everywhere", []Resource{resource("h", nil)}, all, nil, "True", "Applied", "", ""},
-		"no clusters": {"nothing is missing", []Resource{resource("h", nil)}, nil, nil, "True", "Applied", "", ""},
-		"missing":     {"the others are applied all the same", []Resource{{Ref: ref("ConfigMap", "gone")}, resource("h", nil)}, all, nil, "False", "NotApplied", "* ConfigMap gone does not exist", "ApplyFailed"},
-		"wrong type": {"with what to do", []Resource{{Ref: ref("Secret", "s"), WrongType: true}}, all, nil, "False", "WrongSecretType",
+		"applied":     {"everywhere", []resourceSource{resource("h", nil)}, all, nil, "True", "Applied", "", ""},
+		"no clusters": {"nothing is missing", []resourceSource{resource("h", nil)}, nil, nil, "True", "Applied", "", ""},
+		"missing":     {"the others are applied all the same", []resourceSource{{Ref: ref("ConfigMap", "gone")}, resource("h", nil)}, all, nil, "False", "NotApplied", "* ConfigMap gone does not exist", "ApplyFailed"},
+		"wrong type": {"with what to do", []resourceSource{{Ref: ref("Secret", "s"), WrongType: true}}, all, nil, "False", "WrongSecretType",
 			"* Secret s is not of type addons.cluster.x-k8s.io/resource-set; create it again with that type", "WrongSecretType"},
-		"unreadable": {"with what is wrong", []Resource{resource("h", &content{Problem: "key a: bad"})}, all, nil, "False", "NotApplied", "* ConfigMap cm cannot be read: key a: bad", "ApplyFailed"},
-		"waiting": {"not applied yet is not applied", []Resource{resource("h", nil)}, []Member{{Cluster: cluster("c")}}, nil, "False", "NotApplied",
+		"unreadable": {"with what is wrong", []resourceSource{resource("h", &content{Problem: "key a: bad"})}, all, nil, "False", "NotApplied", "* ConfigMap cm cannot be read: key a: bad", "ApplyFailed"},
+		"waiting": {"not applied yet is not applied", []resourceSource{resource("h", nil)}, []selectedCluster{{Cluster: cluster("c")}}, nil, "False", "NotApplied",
 			"* Some Clusters are paused, not initialized or not connected; resources are applied to them when they are ready", "ApplyFailed"},
-		"away, applied before": {"what was applied stays applied", []Resource{resource("h", nil)}, []Member{{Cluster: cluster("c"), Binding: binding("c", "h", true)}}, nil, "True", "Applied", "", ""},
-		"failed": {"each failure is told, some at most", []Resource{resource("h", nil)}, all,
+		"away, applied before": {"what was applied stays applied", []resourceSource{resource("h", nil)}, []selectedCluster{{Cluster: cluster("c"), Binding: binding("c", "h", true)}}, nil, "True", "Applied", "", ""},
+		"failed": {"each failure is told, some at most", []resourceSource{resource("h", nil)}, all,
 			applyError{[]failure{fail("a", broken), fail("b", broken), fail("c", broken), fail("d", broken), fail("e", broken)}}, "False", "NotApplied",
 			"* Cluster a: ConfigMap cm: it broke\n* Cluster b: ConfigMap cm: it broke\n* Cluster c: ConfigMap cm: it broke\nAnd 2 more problems", "ApplyFailed"},
-		"conflict": {"is not for people (RS-09)", []Resource{resource("h", nil)}, all, applyError{[]failure{fail("a", fault.New(fault.Conflict, "X", "conflict"))}}, "False", "NotApplied",
+		"conflict": {"is not for people (RS-09)", []resourceSource{resource("h", nil)}, all, applyError{[]failure{fail("a", fault.New(fault.Conflict, "X", "conflict"))}}, "False", "NotApplied",
 			"* Resources are being applied", "ApplyFailed"},
-		"other error": {"of the management cluster", []Resource{resource("h", nil)}, all, broken, "False", "InternalError", "it broke", "InternalError"},
+		"other error": {"of the management cluster", []resourceSource{resource("h", nil)}, all, broken, "False", "InternalError", "it broke", "InternalError"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := report(snapshot{Now: now, Set: set("ApplyOnce"), Resources: tc.resources, Members: tc.members}, reconciler.Plan{}, reconciler.Outcome{Err: tc.err})
+			r := report(snapshot{Now: now, Set: set("ApplyOnce"), Resources: tc.resources, Clusters: tc.members}, reconciler.Plan{}, reconciler.Outcome{Err: tc.err})
 			status := r.Status.(addonsv1.ClusterResourceSetStatus)
 			c, old := status.Conditions[0], status.Deprecated.V1Beta1.Conditions[0]
 			got := []string{string(c.Status), c.Reason, c.Message, old.Reason}

@@ -17,9 +17,9 @@ import (
 func TestEveryWriteToAWorkloadClusterFailsOnce(t *testing.T) { // RS-04 to RS-07, RS-09
 	for _, strategy := range []string{"ApplyOnce", "Reconcile"} {
 		t.Run(strategy, func(t *testing.T) {
-			testkit.EveryWrite(t, emptyCluster, func(t *testing.T, workload client.WithWatch) {
+			testkit.FailEachWrite(t, emptyCluster, func(t *testing.T, workload client.WithWatch) {
 				h := newHarness(t, world(strategy).WithReturnManagedFields().Build())
-				h.ctl.workloads.(workloads)["c"] = workload
+				h.ctl.workloads.(fakeWorkloads)["c"] = workload
 				h.settle("set")
 				for _, name := range []string{"c", "d"} {
 					h.expect("applied to "+name, h.said(name), "one")

@@ -24,19 +24,19 @@ import (
 type snapshot struct {
 	Now time.Time
 	Set *addonsv1.ClusterResourceSet
-	// Members are the clusters that the set selects, sorted by name. Clusters that are being deleted are excluded,
+	// Clusters are the clusters that the set selects, sorted by name. Clusters that are being deleted are excluded,
 	// unless a hook delays the deletion.
-	Members []Member
+	Clusters []selectedCluster
 	// Former are the bindings with an entry of the set whose cluster is being deleted, sorted by name.
 	Former []*addonsv1.ClusterResourceSetBinding
 	// Bound are all bindings with an entry of the set, sorted by name.
 	Bound []*addonsv1.ClusterResourceSetBinding
 	// Resources are the resources in the order of the spec.
-	Resources []Resource
+	Resources []resourceSource
 }
 
-// Member is a cluster that the set selects.
-type Member struct {
+// selectedCluster is a cluster that the set selects.
+type selectedCluster struct {
 	Cluster *clusterv1.Cluster
 	// Binding is the binding of the cluster, or nil.
 	Binding *addonsv1.ClusterResourceSetBinding
@@ -44,8 +44,8 @@ type Member struct {
 	Connected bool
 }
 
-// Resource is a ConfigMap or Secret of the set.
-type Resource struct {
+// resourceSource is a ConfigMap or Secret of the set.
+type resourceSource struct {
 	Ref addonsv1.ResourceRef
 	// Source is the object's metadata, or nil if it does not exist.
 	Source *metav1.PartialObjectMetadata
@@ -114,12 +114,12 @@ func (c *controller) readClusters(ctx context.Context, s *snapshot, bindings map
 		}
 		if selects(s.Set, cluster) {
 			key := client.ObjectKeyFromObject(cluster)
-			s.Members = append(s.Members, Member{
+			s.Clusters = append(s.Clusters, selectedCluster{
 				Cluster: cluster, Binding: bindings[cluster.Name], Connected: c.workloads.Health(key).Connected,
 			})
 		}
 	}
-	slices.SortFunc(s.Members, func(a, b Member) int { return cmp.Compare(a.Cluster.Name, b.Cluster.Name) })
+	slices.SortFunc(s.Clusters, func(a, b selectedCluster) int { return cmp.Compare(a.Cluster.Name, b.Cluster.Name) })
 	for _, b := range s.Bound {
 		if deleted[b.Name] {
 			s.Former = append(s.Former, b)
@@ -141,8 +141,8 @@ func selects(set *addonsv1.ClusterResourceSet, cluster *clusterv1.Cluster) bool 
 }
 
 // readResource reads the metadata of a ConfigMap or Secret.
-func (c *controller) readResource(ctx context.Context, namespace string, ref addonsv1.ResourceRef) (Resource, error) {
-	r := Resource{Ref: ref}
+func (c *controller) readResource(ctx context.Context, namespace string, ref addonsv1.ResourceRef) (resourceSource, error) {
+	r := resourceSource{Ref: ref}
 	key := client.ObjectKey{Namespace: namespace, Name: ref.Name}
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(ref.Kind))
@@ -175,7 +175,7 @@ type askContent struct{ Kind, Name string }
 func (q askContent) String() string { return fmt.Sprintf("what %s %s holds", q.Kind, q.Name) }
 
 // answer reads a content from the API server. A source that was deleted in the meantime counts as missing.
-func (c *controller) answer(ctx context.Context, s snapshot, question reconciler.Question) (snapshot, error) {
+func (c *controller) answer(ctx context.Context, s snapshot, question reconciler.ReadRequest) (snapshot, error) {
 	q, ok := question.(askContent)
 	if !ok {
 		return s, fault.New(fault.Bug, "UnknownQuestion", "the clusterresourceset controller cannot find out %s", question)
@@ -201,7 +201,7 @@ func (c *controller) answer(ctx context.Context, s snapshot, question reconciler
 	return s, nil
 }
 
-func (c *controller) readData(ctx context.Context, key client.ObjectKey, r *Resource) (client.Object, map[string][]byte, error) {
+func (c *controller) readData(ctx context.Context, key client.ObjectKey, r *resourceSource) (client.Object, map[string][]byte, error) {
 	if isSecret(r.Ref) {
 		secret := &corev1.Secret{}
 		err := c.live.Get(ctx, key, secret)

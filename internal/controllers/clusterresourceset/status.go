@@ -19,12 +19,12 @@ import (
 const shown = 3
 
 // conditions is the condition table of a ClusterResourceSet.
-var conditions = condition.Table[judged]{
-	{Type: addonsv1.ClusterResourceSetResourcesAppliedCondition, Of: judged.resourcesApplied},
+var conditions = condition.Table[conditionInput]{
+	{Type: addonsv1.ClusterResourceSetResourcesAppliedCondition, Compute: conditionInput.resourcesApplied},
 }
 
 // legacy is the v1beta1 projection.
-var legacy = []condition.Legacy{{
+var legacy = []condition.V1Beta1Row{{
 	Type: addonsv1.ResourcesAppliedV1Beta1Condition, From: addonsv1.ClusterResourceSetResourcesAppliedCondition,
 	Reason:   legacyReason,
 	Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning },
@@ -40,8 +40,8 @@ func legacyReason(reason string) string {
 	return reason
 }
 
-// judged is the input of the conditions: the snapshot and the error of the plan.
-type judged struct {
+// conditionInput is the input of the conditions: the snapshot and the error of the plan.
+type conditionInput struct {
 	snapshot
 	err error
 }
@@ -52,7 +52,7 @@ func report(s snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		return reconciler.Report{}
 	}
 	status := addonsv1.ClusterResourceSetStatus{
-		Conditions:         conditions.Evaluate(judged{snapshot: s, err: out.Err}, reconciler.MomentOf(s.Set, s.Now)),
+		Conditions:         conditions.Evaluate(conditionInput{snapshot: s, err: out.Err}, reconciler.EvaluateOptionsFor(s.Set, s.Now)),
 		ObservedGeneration: s.Set.Status.ObservedGeneration,
 	}
 	if out.Err == nil {
@@ -70,7 +70,7 @@ func unread(set *addonsv1.ClusterResourceSet, now time.Time, err error) reconcil
 }
 
 // resourcesApplied is True if every resource exists, can be parsed, and is applied to every cluster of the set.
-func (j judged) resourcesApplied() condition.Verdict {
+func (j conditionInput) resourcesApplied() condition.Result {
 	var problems []string
 	reason := addonsv1.ClusterResourceSetResourcesNotAppliedReason
 	for _, r := range j.Resources {
@@ -89,7 +89,7 @@ func (j judged) resourcesApplied() condition.Verdict {
 	case j.err != nil:
 		return condition.False(addonsv1.ClusterResourceSetResourcesAppliedInternalErrorReason, fault.UserMessage(j.err))
 	}
-	if slices.ContainsFunc(j.Members, func(m Member) bool { return !served(m) && outstanding(j.snapshot, m) }) {
+	if slices.ContainsFunc(j.Clusters, func(m selectedCluster) bool { return !isReachable(m) && outstanding(j.snapshot, m) }) {
 		problems = append(problems, "* Some Clusters are paused, not initialized or not connected; resources are applied to them when they are ready")
 	}
 	if len(problems) > 0 {
@@ -99,7 +99,7 @@ func (j judged) resourcesApplied() condition.Verdict {
 }
 
 // problemOf returns the problem of a resource with its solution, or an empty string.
-func problemOf(r Resource) string {
+func problemOf(r resourceSource) string {
 	switch {
 	case r.WrongType:
 		return fmt.Sprintf("Secret %s is not of type %s; create it again with that type", r.Ref.Name, addonsv1.ClusterResourceSetSecretType)
@@ -133,6 +133,6 @@ func lines(e applyError) []string {
 }
 
 // outstanding reports whether any resource still has to be applied to the cluster.
-func outstanding(s snapshot, m Member) bool {
-	return slices.ContainsFunc(s.Resources, func(r Resource) bool { return usable(r) && due(s, m, r) })
+func outstanding(s snapshot, m selectedCluster) bool {
+	return slices.ContainsFunc(s.Resources, func(r resourceSource) bool { return usable(r) && needsApply(s, m, r) })
 }

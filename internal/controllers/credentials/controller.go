@@ -244,7 +244,7 @@ func (c *controller) bind(ctx context.Context, key client.ObjectKey, i issue, en
 		return "", fmt.Errorf("reading ClusterRole %s of the workload cluster: %w", i.Role, err)
 	}
 	writer := kube.NewWriter(workload, Name)
-	if err := sweep(ctx, workload, writer, now); err != nil {
+	if err := deleteExpiredBindings(ctx, workload, writer, now); err != nil {
 		return "", err
 	}
 	err = writer.Create(ctx, &rbacv1.ClusterRoleBinding{
@@ -261,9 +261,9 @@ func (c *controller) bind(ctx context.Context, key client.ObjectKey, i issue, en
 	return "", err
 }
 
-// sweep deletes the bindings of expired certificates. A binding without a valid expiry was created by a user and is
+// deleteExpiredBindings deletes the bindings of expired certificates. A binding without a valid expiry was created by a user and is
 // not deleted.
-func sweep(ctx context.Context, workload client.Client, writer *kube.Writer, now time.Time) error {
+func deleteExpiredBindings(ctx context.Context, workload client.Client, writer *kube.Writer, now time.Time) error {
 	var list rbacv1.ClusterRoleBindingList
 	if err := workload.List(ctx, &list, client.HasLabels{UserLabel}); err != nil {
 		return fmt.Errorf("listing ClusterRoleBindings of the workload cluster: %w", err)

@@ -36,19 +36,19 @@ type snapshot struct {
 	Kubeconfig secrets.Kubeconfig
 }
 
-// verdict is the decision about a request. It is empty if the request is already decided, and only Wait is set if
+// decision is the decision about a request. It is empty if the request is already decided, and only Wait is set if
 // the request waits for its cluster.
-type verdict struct {
+type decision struct {
 	// Deny, Approve and Fail are conditions to add.
-	Deny, Approve, Fail *because
+	Deny, Approve, Fail *conditionReason
 	// Issue is the certificate to issue.
 	Issue *issue
 	// Wait explains what the request waits for.
 	Wait string
 }
 
-// because is a condition's reason and message.
-type because struct{ Reason, Message string }
+// conditionReason is a condition's reason and message.
+type conditionReason struct{ Reason, Message string }
 
 // issue describes a certificate to issue.
 type issue struct {
@@ -70,25 +70,25 @@ type issue struct {
 //	no kubeconfig yet                            wait: the control plane is not initialized
 //	the authority's Secret has no private key    fail: the key is stored outside the management cluster
 //	otherwise                                    issue the certificate
-func decide(s snapshot) verdict {
+func decide(s snapshot) decision {
 	switch state(s.Request) {
 	case certificatesv1.CertificateDenied, certificatesv1.CertificateFailed, issued:
-		return verdict{}
+		return decision{}
 	case certificatesv1.CertificateApproved:
 		return s.issue()
 	}
 	key, _ := clusterOf(s.Request.Spec.SignerName)
 	if _, broken := read(s.Request); broken != "" {
-		return verdict{Deny: &because{reasonRule, broken}}
+		return decision{Deny: &conditionReason{reasonRule, broken}}
 	}
 	if !s.Allowed {
-		return verdict{Deny: &because{reasonForbidden, fmt.Sprintf("user %q may not %s to Cluster %s/%s: a Role with the verb %q on clusters of %s allows it",
+		return decision{Deny: &conditionReason{reasonForbidden, fmt.Sprintf("user %q may not %s to Cluster %s/%s: a Role with the verb %q on clusters of %s allows it",
 			s.Request.Spec.Username, verb, key.Namespace, key.Name, verb, clusterv1.GroupVersion.Group)}}
 	}
 	if s.Cluster == nil {
-		return verdict{Deny: &because{reasonNoCluster, fmt.Sprintf("Cluster %s/%s does not exist", key.Namespace, key.Name)}}
+		return decision{Deny: &conditionReason{reasonNoCluster, fmt.Sprintf("Cluster %s/%s does not exist", key.Namespace, key.Name)}}
 	}
-	return verdict{Approve: &because{reasonAllowed, fmt.Sprintf("user %q may %s to Cluster %s/%s", s.Request.Spec.Username, verb, key.Namespace, key.Name)}}
+	return decision{Approve: &conditionReason{reasonAllowed, fmt.Sprintf("user %q may %s to Cluster %s/%s", s.Request.Spec.Username, verb, key.Namespace, key.Name)}}
 }
 
 // issued is the state of a request that has its certificate.
@@ -112,26 +112,26 @@ func state(r *certificatesv1.CertificateSigningRequest) certificatesv1.RequestCo
 }
 
 // issue decides about an approved request. Another approver may have approved it, so the rules are checked again.
-func (s snapshot) issue() verdict {
+func (s snapshot) issue() decision {
 	w, broken := read(s.Request)
 	switch {
 	case broken != "":
-		return verdict{Fail: &because{reasonRule, broken}}
+		return decision{Fail: &conditionReason{reasonRule, broken}}
 	case s.Cluster == nil:
-		return verdict{Fail: &because{reasonNoCluster, "its Cluster does not exist"}}
+		return decision{Fail: &conditionReason{reasonNoCluster, "its Cluster does not exist"}}
 	case !s.Cluster.DeletionTimestamp.IsZero():
-		return verdict{Fail: &because{reasonNoCluster, fmt.Sprintf("Cluster %s is being deleted", s.Cluster.Name)}}
+		return decision{Fail: &conditionReason{reasonNoCluster, fmt.Sprintf("Cluster %s is being deleted", s.Cluster.Name)}}
 	case !s.Kubeconfig.Readable || s.Authority == nil:
-		return verdict{Wait: fmt.Sprintf("Waiting for the control plane of Cluster %s to be initialized", s.Cluster.Name)}
+		return decision{Wait: fmt.Sprintf("Waiting for the control plane of Cluster %s to be initialized", s.Cluster.Name)}
 	}
 	ca, key, err := secrets.Content(secrets.CA, s.Authority)
 	if err != nil || len(key) == 0 {
-		return verdict{Fail: &because{reasonNoAuthority, fmt.Sprintf("Secret %s has no key that can sign: the authority of the cluster is kept elsewhere, which has to issue credentials",
+		return decision{Fail: &conditionReason{reasonNoAuthority, fmt.Sprintf("Secret %s has no key that can sign: the authority of the cluster is kept elsewhere, which has to issue credentials",
 			s.Authority.Name)}}
 	}
 	pair, err := pki.ParsePair(ca, key)
 	if err != nil || !s.Now.Before(pair.Cert.NotAfter) {
-		return verdict{Fail: &because{reasonNoAuthority, fmt.Sprintf("the certificate of Secret %s is not valid any more: replace the authority", s.Authority.Name)}}
+		return decision{Fail: &conditionReason{reasonNoAuthority, fmt.Sprintf("the certificate of Secret %s is not valid any more: replace the authority", s.Authority.Name)}}
 	}
 	i := &issue{Leaf: pki.Leaf{User: w.user, Groups: w.groups, Client: true, Lifetime: w.valid}, Public: w.public, Authority: pair, Role: w.role}
 	if w.role != "" {
@@ -139,5 +139,5 @@ func (s snapshot) issue() verdict {
 		i.Binding, i.Group = BindingPrefix+id, GroupPrefix+id
 		i.Leaf.Groups = append([]string{i.Group}, w.groups...)
 	}
-	return verdict{Issue: i}
+	return decision{Issue: i}
 }

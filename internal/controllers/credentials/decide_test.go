@@ -149,7 +149,7 @@ func TestDecide(t *testing.T) { // CX-08
 	}
 }
 
-func sentence(v verdict) string {
+func sentence(v decision) string {
 	switch {
 	case v.Deny != nil:
 		return "deny " + v.Deny.Reason + " " + v.Deny.Message
@@ -196,7 +196,7 @@ func TestIssued(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(ca.Cert)
 	_, err = cert.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
-	if err != nil || cert.Subject.CommonName != "anna" || !slices.Equal(cert.Subject.Organization, []string{"team-a"}) || cert.IsCA || cert.NotAfter != now.Add(Default) {
+	if err != nil || cert.Subject.CommonName != "anna" || !slices.Equal(cert.Subject.Organization, []string{"team-a"}) || cert.IsCA || cert.NotAfter != now.Add(defaultValidity) {
 		t.Errorf("%v: %v until %s", err, cert.Subject, cert.NotAfter)
 	}
 }
@@ -208,7 +208,7 @@ func FuzzRead(f *testing.F) {
 		r := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{RoleAnnotation: role}}}
 		r.Spec.Request, r.Spec.Usages = content, []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth, certificatesv1.KeyUsage(usage)}
 		w, broken := read(r)
-		if broken == "" && (w.user == "" || strings.HasPrefix(w.user, "system:") || w.public == nil || w.valid > Longest) {
+		if broken == "" && (w.user == "" || strings.HasPrefix(w.user, "system:") || w.public == nil || w.valid > MaxValidity) {
 			t.Errorf("accepted: %+v", w)
 		}
 	})

@@ -29,9 +29,9 @@ const (
 	GroupPrefix   = "slipway:personal:"
 	BindingPrefix = "slipway-personal-"
 
-	// Longest is the maximum validity of a certificate, Default the validity if the request does not specify one.
-	Longest = 7 * 24 * time.Hour
-	Default = 8 * time.Hour
+	// MaxValidity is the maximum validity of a certificate, Default the validity if the request does not specify one.
+	MaxValidity     = 7 * 24 * time.Hour
+	defaultValidity = 8 * time.Hour
 
 	maxGroups = 32
 	maxName   = 64 // of a common name, RFC 5280
@@ -52,8 +52,8 @@ func clusterOf(signer string) (client.ObjectKey, bool) {
 	return client.ObjectKey{Namespace: namespace, Name: name}, ours && ok && namespace != "" && name != ""
 }
 
-// wish is the content of a request.
-type wish struct {
+// requestContent is the content of a request.
+type requestContent struct {
 	user   string
 	groups []string
 	role   string
@@ -62,7 +62,7 @@ type wish struct {
 }
 
 // read returns the content of a request, or the rule that it violates.
-func read(r *certificatesv1.CertificateSigningRequest) (w wish, broken string) {
+func read(r *certificatesv1.CertificateSigningRequest) (w requestContent, broken string) {
 	block, rest := pem.Decode(r.Spec.Request)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
 		return w, "spec.request is not one certificate request in PEM"
@@ -71,9 +71,9 @@ func read(r *certificatesv1.CertificateSigningRequest) (w wish, broken string) {
 	if err != nil || parsed.CheckSignature() != nil {
 		return w, "spec.request is not a certificate request that is signed with its own key"
 	}
-	w = wish{user: parsed.Subject.CommonName, groups: parsed.Subject.Organization, role: r.Annotations[RoleAnnotation], valid: Default, public: parsed.PublicKey}
+	w = requestContent{user: parsed.Subject.CommonName, groups: parsed.Subject.Organization, role: r.Annotations[RoleAnnotation], valid: defaultValidity, public: parsed.PublicKey}
 	if seconds := r.Spec.ExpirationSeconds; seconds != nil {
-		w.valid = min(time.Duration(*seconds)*time.Second, Longest)
+		w.valid = min(time.Duration(*seconds)*time.Second, MaxValidity)
 	}
 	if len(parsed.DNSNames)+len(parsed.EmailAddresses)+len(parsed.IPAddresses)+len(parsed.URIs) > 0 {
 		return w, "the certificate is one of a client: leave out DNS names, addresses, e-mail addresses and URIs"
@@ -98,7 +98,7 @@ func usages(of []certificatesv1.KeyUsage) string {
 }
 
 // names returns what is wrong with the user or the groups, or an empty string.
-func names(w wish) string {
+func names(w requestContent) string {
 	if len(w.groups) > maxGroups {
 		return fmt.Sprintf("it has %d groups, and may have %d", len(w.groups), maxGroups)
 	}

@@ -25,18 +25,18 @@ const (
 	noDeprecatedHooksReason = "NoDeprecatedHooks"
 )
 
-// again describes the retry of a failed discovery; all extensions use the same backoff (package hook).
-const again = "retrying in up to 1m"
+// retryText describes the retry of a failed discovery; all extensions use the same backoff (package hook).
+const retryText = "retrying in up to 1m"
 
 // conditions is the condition table of an ExtensionConfig.
 var conditions = condition.Table[snapshot]{
-	{Type: runtimev1.ExtensionConfigDiscoveredCondition, Of: snapshot.discovered},
-	{Type: answeringCondition, Of: snapshot.answering},
-	{Type: usesDeprecatedHooksCondition, Polarity: condition.Negative, Of: snapshot.usesDeprecatedHooks},
+	{Type: runtimev1.ExtensionConfigDiscoveredCondition, Compute: snapshot.discovered},
+	{Type: answeringCondition, Compute: snapshot.answering},
+	{Type: usesDeprecatedHooksCondition, Polarity: condition.Negative, Compute: snapshot.usesDeprecatedHooks},
 }
 
 // legacy is the v1beta1 projection.
-var legacy = []condition.Legacy{{
+var legacy = []condition.V1Beta1Row{{
 	Type: runtimev1.RuntimeExtensionDiscoveredV1Beta1Condition, From: runtimev1.ExtensionConfigDiscoveredCondition,
 	Reason:   func(string) string { return runtimev1.DiscoveryFailedV1Beta1Reason },
 	Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityError },
@@ -45,13 +45,13 @@ var legacy = []condition.Legacy{{
 // discovered reports whether the last discovery succeeded. The message explains a failure, which handlers are used
 // in the meantime, and when the discovery is retried. A Secret that cannot be used enqueues the ExtensionConfig
 // when it changes.
-func (s snapshot) discovered() condition.Verdict {
+func (s snapshot) discovered() condition.Result {
 	var parts []string
 	switch {
 	case s.Injection != nil && s.Injection.Problem != "":
 		parts = append(parts, s.Injection.Problem)
 	case s.State.Problem != nil:
-		parts = append(parts, s.State.Problem.Message, again)
+		parts = append(parts, s.State.Problem.Message, retryText)
 	default:
 		return condition.True(runtimev1.ExtensionConfigDiscoveredReason)
 	}
@@ -69,12 +69,12 @@ const listed = 5
 
 // answering reports open circuit breakers: of the extension if it is unreachable, or of handlers that do not
 // respond.
-func (s snapshot) answering() condition.Verdict {
+func (s snapshot) answering() condition.Result {
 	if !s.State.Discovered {
 		return condition.Absent()
 	}
 	if cause := s.stopped(); cause != "" {
-		return condition.False(circuitOpenReason, cause+"; "+again+
+		return condition.False(circuitOpenReason, cause+"; "+retryText+
 			". Until then handlers with failure policy Fail block what they would be called for, and those with Ignore are passed over")
 	}
 	return condition.True(answeringReason)
@@ -100,7 +100,7 @@ func (s snapshot) stopped() string {
 	return "Calls of " + strings.Join(each, ", ") + stopped
 }
 
-func (s snapshot) usesDeprecatedHooks() condition.Verdict {
+func (s snapshot) usesDeprecatedHooks() condition.Result {
 	if !s.State.Discovered {
 		return condition.Absent()
 	}

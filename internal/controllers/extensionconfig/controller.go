@@ -71,7 +71,7 @@ func Add(s reconciler.Setup, extensions *hook.Extensions, settings Settings) err
 	r := reconciler.NewReconciler(s, c.definition())
 	c.writer, c.driver = r.Writer, r
 	extensions.OnChange(events.enqueue)
-	for _, runnable := range []manager.Runnable{watched, prime{s, extensions, c}} {
+	for _, runnable := range []manager.Runnable{watched, announcer{s, extensions, c}} {
 		if err := s.Manager.Add(runnable); err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (c *controller) definition() reconciler.Controller[*runtimev1.ExtensionConf
 	return reconciler.Controller[*runtimev1.ExtensionConfig, snapshot]{
 		Name: Name, New: func() *runtimev1.ExtensionConfig { return &runtimev1.ExtensionConfig{} },
 		Urgent:  reconciler.Urgent{Fields: []string{"handlers"}},
-		Observe: c.observe, Decide: decide, Answer: c.answer, Act: c.act, Report: report,
+		Observe: c.observe, Decide: decide, Read: c.answer, Act: c.act, Report: report,
 	}
 }
 
@@ -106,7 +106,7 @@ func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	if _, paused := o.Annotations[clusterv1.PausedAnnotation]; paused && !c.extensions.State(o.Name).Discovered {
-		c.takeOver(ctx, o)
+		c.restore(ctx, o)
 	}
 	return c.driver.Reconcile(ctx, req)
 }
@@ -123,12 +123,12 @@ func (c *controller) follow(ctx context.Context, o *runtimev1.ExtensionConfig) {
 	case discovered == nil || discovered.Status != metav1.ConditionTrue || discovered.ObservedGeneration != o.Generation:
 		waiting(ctx, o, "its handlers were not discovered for its current spec yet")
 	default:
-		c.takeOver(ctx, o)
+		c.restore(ctx, o)
 	}
 }
 
-// takeOver restores an extension from its status. If the status is incomplete, its next change enqueues the object.
-func (c *controller) takeOver(ctx context.Context, o *runtimev1.ExtensionConfig) {
+// restore restores an extension from its status. If the status is incomplete, its next change enqueues the object.
+func (c *controller) restore(ctx context.Context, o *runtimev1.ExtensionConfig) {
 	if err := c.extensions.Restore(o); err != nil {
 		waiting(ctx, o, err.Error())
 	}
@@ -141,15 +141,15 @@ func waiting(ctx context.Context, o *runtimev1.ExtensionConfig, problem string) 
 	ctrl.LoggerFrom(ctx).Info("an extension cannot be called", "extension", o.Name, "problem", problem)
 }
 
-// prime lists the extensions once when the manager starts.
-type prime struct {
+// announcer lists the extensions once when the manager starts.
+type announcer struct {
 	setup      reconciler.Setup
 	extensions *hook.Extensions
 	controller *controller
 }
 
 // Start implements manager.Runnable.
-func (p prime) Start(ctx context.Context) error {
+func (p announcer) Start(ctx context.Context) error {
 	list := &runtimev1.ExtensionConfigList{}
 	if err := p.setup.Manager.GetClient().List(ctx, list); err != nil {
 		if ctx.Err() != nil {
@@ -166,7 +166,7 @@ func (p prime) Start(ctx context.Context) error {
 		if p.controller.settings.ReadOnly {
 			p.controller.follow(ctx, o)
 		} else {
-			p.controller.takeOver(ctx, o)
+			p.controller.restore(ctx, o)
 		}
 	}
 	p.extensions.Prime()

@@ -69,7 +69,7 @@ func handles(t *testing.T) *hooktest.Extension {
 	x := hooktest.Start(t, hooktest.Options{})
 	response := &hooksv1.BeforeClusterCreateResponse{}
 	response.APIVersion, response.Kind, response.Status = "hooks.runtime.cluster.x-k8s.io/v1alpha1", "BeforeClusterCreateResponse", "Success"
-	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Answer(response))
+	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), hooktest.Respond(response))
 	return x
 }
 
@@ -110,7 +110,7 @@ func called(t *testing.T, e *hook.Extensions) error {
 	e.Prime()
 	o := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
 	return e.Call(t.Context(), o, "check.ext", hook.Invocation{
-		Request: &hooksv1.BeforeClusterCreateRequest{Cluster: hook.Slim(o)}, Response: &hooksv1.BeforeClusterCreateResponse{},
+		Request: &hooksv1.BeforeClusterCreateRequest{Cluster: hook.ClusterForRequest(o)}, Response: &hooksv1.BeforeClusterCreateResponse{},
 	})
 }
 
@@ -121,7 +121,7 @@ func TestEveryWriteFailsOnce(t *testing.T) {
 		config, secret := injected(x)
 		return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(config, secret).WithStatusSubresource(&runtimev1.ExtensionConfig{})
 	}
-	testkit.EveryWrite(t, build, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, build, func(t *testing.T, c client.WithWatch) {
 		e := newExtensions(t)
 		ctl, watched := newController(c, e, Settings{})
 		pass(t, c, ctl)
@@ -384,7 +384,7 @@ func TestWritesOnceWhileItFails(t *testing.T) {
 	if writes != 1 {
 		t.Errorf("%d writes, want 1", writes)
 	}
-	if got, want := get(t, c).Status.Conditions[0].Message, "nothing listens at 127.0.0.1:1; "+again; got != want {
+	if got, want := get(t, c).Status.Conditions[0].Message, "nothing listens at 127.0.0.1:1; "+retryText; got != want {
 		t.Errorf("message %q, want %q", got, want)
 	}
 }

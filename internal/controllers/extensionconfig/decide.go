@@ -49,11 +49,11 @@ func decide(s snapshot) reconciler.Plan {
 	refresh := hook.RefreshRequest(s.Config)
 	requested := refresh != "" && refresh != s.State.Refreshed
 	if !s.Asked && (s.State.Generation != s.Config.Generation || !s.Now.Before(s.State.Next) || requested) {
-		p.Ask = append(p.Ask, discover{Extension: s.Config.Name})
+		p.Reads = append(p.Reads, discover{Extension: s.Config.Name})
 		return p
 	}
 	if problem := s.State.Problem; problem != nil {
-		p.WaitFor(problem.Reason, "%s; %s", problem.Message, again).For("ExtensionConfig", s.Config.Name).ForTime()
+		p.WaitFor(problem.Reason, "%s; %s", problem.Message, retryText).For("ExtensionConfig", s.Config.Name).ForTime()
 	}
 	if refresh != "" && refresh == s.State.Refreshed && s.reported() {
 		p.Do(endRefresh{})

@@ -54,16 +54,16 @@ func TestDecide(t *testing.T) {
 		"settled": {want: reconciler.Plan{Recheck: 10 * time.Minute}},
 		"new": {
 			change: func(s *snapshot) { s.State = hook.ExtensionState{} },
-			want:   reconciler.Plan{Ask: []reconciler.Question{discover{Extension: "ext"}}},
+			want:   reconciler.Plan{Reads: []reconciler.ReadRequest{discover{Extension: "ext"}}},
 		},
 		"new spec": {
 			reason: "RT-06: another endpoint may have other handlers",
 			change: func(s *snapshot) { s.Config.Generation++ },
-			want:   reconciler.Plan{Ask: []reconciler.Question{discover{Extension: "ext"}}},
+			want:   reconciler.Plan{Reads: []reconciler.ReadRequest{discover{Extension: "ext"}}},
 		},
 		"it is time": {
 			change: func(s *snapshot) { s.State.Next = now },
-			want:   reconciler.Plan{Ask: []reconciler.Question{discover{Extension: "ext"}}},
+			want:   reconciler.Plan{Reads: []reconciler.ReadRequest{discover{Extension: "ext"}}},
 		},
 		"asked once is enough": {
 			reason: "a pass never asks twice, whatever the answer says",
@@ -80,12 +80,12 @@ func TestDecide(t *testing.T) {
 		"refresh": {
 			reason: "RT-06: the annotation requests a discovery, at once",
 			change: func(s *snapshot) { requested(s, "1", "") },
-			want:   reconciler.Plan{Ask: []reconciler.Question{discover{Extension: "ext"}}},
+			want:   reconciler.Plan{Reads: []reconciler.ReadRequest{discover{Extension: "ext"}}},
 		},
 		"refresh once more": {
 			reason: "another value is another request",
 			change: func(s *snapshot) { requested(s, "2", "=1") },
-			want:   reconciler.Plan{Ask: []reconciler.Question{discover{Extension: "ext"}}},
+			want:   reconciler.Plan{Reads: []reconciler.ReadRequest{discover{Extension: "ext"}}},
 		},
 		"refreshed": {
 			reason: "the status has to say what was found before the annotation goes; writing it enqueues the object",
@@ -176,8 +176,8 @@ func TestReport(t *testing.T) {
 		"never discovered": {
 			reason:     "RT-06, RT-15: the error's text, and no word about calls",
 			change:     func(s *snapshot) { s.State = hook.ExtensionState{Generation: 3, Problem: problem()} },
-			conditions: map[string]string{"Discovered": "False/NotDiscovered/nothing listens; " + again},
-			v1beta1:    "False/DiscoveryFailed/nothing listens; " + again,
+			conditions: map[string]string{"Discovered": "False/NotDiscovered/nothing listens; " + retryText},
+			v1beta1:    "False/DiscoveryFailed/nothing listens; " + retryText,
 			events:     []string{"Warning NotDiscovered: nothing listens; retrying in up to 1m"},
 		},
 		"stale": {
@@ -187,10 +187,10 @@ func TestReport(t *testing.T) {
 				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "False"}}
 			},
 			conditions: map[string]string{
-				"Discovered": "False/NotDiscovered/nothing listens; " + again + "; the handlers of the last discovery stay in use",
+				"Discovered": "False/NotDiscovered/nothing listens; " + retryText + "; the handlers of the last discovery stay in use",
 				"Answering":  "True/Answering/", "UsesDeprecatedHooks": "False/NoDeprecatedHooks/",
 			},
-			v1beta1: "False/DiscoveryFailed/nothing listens; " + again + "; the handlers of the last discovery stay in use", handlers: 1,
+			v1beta1: "False/DiscoveryFailed/nothing listens; " + retryText + "; the handlers of the last discovery stay in use", handlers: 1,
 		},
 		"no authority": {
 			reason: "RT-05",
@@ -247,10 +247,10 @@ func TestReport(t *testing.T) {
 				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "False"}}
 			},
 			conditions: map[string]string{
-				"Discovered": "False/NotDiscovered/nothing listens; " + again + "; the handlers of the last discovery stay in use; " + unknown,
+				"Discovered": "False/NotDiscovered/nothing listens; " + retryText + "; the handlers of the last discovery stay in use; " + unknown,
 				"Answering":  "True/Answering/", "UsesDeprecatedHooks": "False/NoDeprecatedHooks/",
 			},
-			v1beta1: "False/DiscoveryFailed/nothing listens; " + again + "; the handlers of the last discovery stay in use; " + unknown, handlers: 2,
+			v1beta1: "False/DiscoveryFailed/nothing listens; " + retryText + "; the handlers of the last discovery stay in use; " + unknown, handlers: 2,
 		},
 		"circuit closed again": {
 			change: func(s *snapshot) {

@@ -125,7 +125,7 @@ func testBadDiscovery(t *testing.T, tt badDiscovery) {
 	}
 	want := strings.ReplaceAll(tt.want, "HOST", x.Listener.Addr().String())
 	if strings.HasPrefix(want, "False") {
-		want += "; " + again
+		want += "; " + retryText
 	}
 	c := stub(config)
 	ctl, _ := newController(c, newExtensions(t), Settings{})
@@ -182,7 +182,7 @@ func TestBadCalls(t *testing.T) {
 			pass(t, c, ctl)
 			want := "True"
 			if tt.want != "" {
-				want = "False: Calls of check (" + strings.ReplaceAll(tt.want, "HOST", x.Listener.Addr().String()) + ") stopped after several failures in a row; " + again +
+				want = "False: Calls of check (" + strings.ReplaceAll(tt.want, "HOST", x.Listener.Addr().String()) + ") stopped after several failures in a row; " + retryText +
 					". Until then handlers with failure policy Fail block what they would be called for, and those with Ignore are passed over"
 			}
 			if got := verdict(get(t, c), answeringCondition); got != want {

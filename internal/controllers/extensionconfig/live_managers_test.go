@@ -59,7 +59,7 @@ func TestLiveStart(t *testing.T) {
 	if _, err := l.call("prod"); reason(err) != hook.ReasonNotReady {
 		t.Errorf("in a namespace of the one that hangs: %v", err)
 	}
-	l.condition("c-down", "Discovered", "False", "nothing listens at 127.0.0.1:1; "+again)
+	l.condition("c-down", "Discovered", "False", "nothing listens at 127.0.0.1:1; "+retryText)
 	if got, err := l.call("ns"); err != nil || got != "well" {
 		t.Errorf("elsewhere: %q, %v", got, err)
 	}
@@ -140,7 +140,7 @@ func TestLiveSecrets(t *testing.T) {
 	deletion := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
 	l.eventually("the circuit opens", func() error {
 		_, err := l.extensions.CallAll(t.Context(), deletion, hook.Invocation{
-			Request: &hooksv1.BeforeClusterDeleteRequest{Cluster: hook.Slim(deletion)}, Response: &hooksv1.BeforeClusterDeleteResponse{},
+			Request: &hooksv1.BeforeClusterDeleteRequest{Cluster: hook.ClusterForRequest(deletion)}, Response: &hooksv1.BeforeClusterDeleteResponse{},
 		})
 		if f := fault.As(err); f == nil || f.Reason != hook.ReasonCircuitOpen {
 			return fmt.Errorf("%w", err)
@@ -148,14 +148,14 @@ func TestLiveSecrets(t *testing.T) {
 		return nil
 	})
 	l.condition("ext", "Answering", "False", "Calls of leaks (the answer is not a BeforeClusterDeleteResponse in JSON) stopped after several failures in a row; "+
-		again+". Until then handlers with failure policy Fail block what they would be called for, and those with Ignore are passed over")
+		retryText+". Until then handlers with failure policy Fail block what they would be called for, and those with Ignore are passed over")
 	l.event("ext", "CircuitOpen")
 	x.Serve(hooks.Discovery.Path(""), hooktest.Raw("hunter2-discovery"))
 	o, err := l.config("ext")
 	l.must(err)
 	o.Spec.Settings["more"] = "hunter2-more"
 	l.must(l.Update(t.Context(), o))
-	l.condition("ext", "Discovered", "False", "the answer is not a DiscoveryResponse in JSON; "+again+"; the handlers of the last discovery stay in use")
+	l.condition("ext", "Discovered", "False", "the answer is not a DiscoveryResponse in JSON; "+retryText+"; the handlers of the last discovery stay in use")
 	l.event("ext", "NotDiscovered")
 	list := &eventsv1.EventList{}
 	l.must(l.List(t.Context(), list))

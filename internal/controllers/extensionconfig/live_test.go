@@ -149,7 +149,7 @@ func (l live) call(namespace string) (string, error) { return l.callBy(l.extensi
 func (l live) callBy(extensions *hook.Extensions, namespace string) (string, error) {
 	o := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}}
 	response := &hooksv1.BeforeClusterCreateResponse{}
-	_, err := extensions.CallAll(l.t.Context(), o, hook.Invocation{Request: &hooksv1.BeforeClusterCreateRequest{Cluster: hook.Slim(o)}, Response: response})
+	_, err := extensions.CallAll(l.t.Context(), o, hook.Invocation{Request: &hooksv1.BeforeClusterCreateRequest{Cluster: hook.ClusterForRequest(o)}, Response: response})
 	return response.Message, err
 }
 
@@ -164,7 +164,7 @@ func saying(t *testing.T, message string, o hooktest.Options) *hooktest.Extensio
 	response := &hooksv1.BeforeClusterCreateResponse{}
 	response.APIVersion, response.Kind = "hooks.runtime.cluster.x-k8s.io/v1alpha1", "BeforeClusterCreateResponse"
 	response.Status, response.Message = hooksv1.ResponseStatusSuccess, message
-	x.Handle(hooktest.Handler("say", "BeforeClusterCreate"), hooktest.Answer(response))
+	x.Handle(hooktest.Handler("say", "BeforeClusterCreate"), hooktest.Respond(response))
 	return x
 }
 
@@ -263,8 +263,8 @@ func TestLiveFaults(t *testing.T) {
 	} {
 		l.must(l.Create(t.Context(), c))
 	}
-	l.condition("a-down", "Discovered", "False", "nothing listens at 127.0.0.1:1; "+again)
-	l.condition("b-wrong", "Discovered", "False", `handler "same": the name is used twice; `+again)
+	l.condition("a-down", "Discovered", "False", "nothing listens at 127.0.0.1:1; "+retryText)
+	l.condition("b-wrong", "Discovered", "False", `handler "same": the name is used twice; `+retryText)
 	if o := l.condition("e-many", "Discovered", "True", ""); len(o.Status.Handlers) != 500 {
 		t.Errorf("%d of 500 handlers are in the status", len(o.Status.Handlers))
 	}
@@ -289,8 +289,8 @@ func TestLiveFaults(t *testing.T) {
 	})
 	cause := "nothing listens at " + at
 	l.condition("d-moody", "Answering", "False", "Calls stopped after several failures in a row: "+cause+"; "+
-		again+". Until then handlers with failure policy Fail block what they would be called for, and those with Ignore are passed over")
-	l.condition("d-moody", "Discovered", "False", cause+"; "+again+"; the handlers of the last discovery stay in use")
+		retryText+". Until then handlers with failure policy Fail block what they would be called for, and those with Ignore are passed over")
+	l.condition("d-moody", "Discovered", "False", cause+"; "+retryText+"; the handlers of the last discovery stay in use")
 	l.event("d-moody", "CircuitOpen")
 
 	back := hooktest.Start(t, hooktest.Options{At: at, Authority: authority})

@@ -90,7 +90,7 @@ func secretKey(text string) (client.ObjectKey, bool) {
 }
 
 // answer calls the extension for its handlers.
-func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.Question) (snapshot, error) {
+func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
 	if _, ok := q.(discover); !ok {
 		return s, fmt.Errorf("no answer to %s", q)
 	}

@@ -24,7 +24,7 @@ func report(s snapshot, p reconciler.Plan, _ reconciler.Outcome) reconciler.Repo
 // status returns the status for the known state of the extension.
 func (s snapshot) status() runtimev1.ExtensionConfigStatus {
 	status := runtimev1.ExtensionConfigStatus{
-		Conditions: conditions.Evaluate(s, reconciler.MomentOf(s.Config, s.Now)), Handlers: s.Config.Status.Handlers,
+		Conditions: conditions.Evaluate(s, reconciler.EvaluateOptionsFor(s.Config, s.Now)), Handlers: s.Config.Status.Handlers,
 	}
 	if s.State.Discovered {
 		status.Handlers = hook.StatusHandlers(s.Config.Name, s.State.Handlers)
@@ -61,7 +61,7 @@ func events(s snapshot, status runtimev1.ExtensionConfigStatus) []reconciler.Eve
 	if c := after.Get(answeringCondition); c != nil && changed(before, *c) {
 		switch {
 		case c.Status == "False":
-			out = append(out, reconciler.Warning(c.Reason, "%s; %s", s.stopped(), again))
+			out = append(out, reconciler.Warning(c.Reason, "%s; %s", s.stopped(), retryText))
 		case before.IsFalse(answeringCondition):
 			out = append(out, reconciler.Normal("CircuitClosed", "The extension answers again"))
 		}

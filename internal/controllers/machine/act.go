@@ -18,10 +18,10 @@ import (
 
 // The actions of the controller. Each may be repeated.
 type (
-	// Join sets the cluster label of the Machine, and makes the Cluster its owner if it has no other owner.
-	Join struct{ Cluster string }
-	// CopyProviderFields copies the results of bootstrap config and infrastructure machine to the spec.
-	CopyProviderFields struct{}
+	// joinCluster sets the cluster label of the Machine, and makes the Cluster its owner if it has no other owner.
+	joinCluster struct{ Cluster string }
+	// copyFromProviders copies the results of bootstrap config and infrastructure machine to the spec.
+	copyFromProviders struct{}
 	// SyncNode synchronizes labels, annotations and taints to the Node.
 	SyncNode struct{ Node string }
 	// cordon marks the Node as unschedulable.
@@ -32,18 +32,18 @@ type (
 		// Pods is the number of Pods to evict.
 		Pods int
 	}
-	// NoteProviderID copies the provider ID from the infrastructure machine to the spec of a Machine that is being
+	// recordProviderID copies the provider ID from the infrastructure machine to the spec of a Machine that is being
 	// deleted.
-	NoteProviderID struct{ ID string }
-	// DeleteNode deletes the Node from the workload cluster.
-	DeleteNode struct{ Node string }
+	recordProviderID struct{ ID string }
+	// deleteWorkloadNode deletes the Node from the workload cluster.
+	deleteWorkloadNode struct{ Node string }
 )
 
-// Finding implements reconciler.ResultAction: the action returns the results of the evictions.
-func (evict) Finding() {}
+// ReturnsResult implements reconciler.ResultAction: the action returns the results of the evictions.
+func (evict) ReturnsResult() {}
 
-func (a Join) String() string { return "join Cluster " + a.Cluster }
-func (a CopyProviderFields) String() string {
+func (a joinCluster) String() string { return "join Cluster " + a.Cluster }
+func (a copyFromProviders) String() string {
 	return "take over what bootstrap and infrastructure report"
 }
 func (a SyncNode) String() string {
@@ -53,31 +53,31 @@ func (a cordon) String() string { return fmt.Sprintf("cordon Node %s: its Machin
 func (a evict) String() string {
 	return fmt.Sprintf("evict %d Pods from Node %s: its Machine is deleted", a.Pods, a.Node)
 }
-func (a NoteProviderID) String() string {
+func (a recordProviderID) String() string {
 	return fmt.Sprintf("note the provider ID %s, by which its Node is found when the infrastructure is gone", a.ID)
 }
-func (a DeleteNode) String() string {
+func (a deleteWorkloadNode) String() string {
 	return fmt.Sprintf("delete Node %s: its Machine is deleted", a.Node)
 }
 
-func (c *Controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	if handled, err := s.update().Act(ctx, c.writer, action); handled {
 		return err
 	}
 	switch a := action.(type) {
-	case Join:
+	case joinCluster:
 		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { join(s, o) })
-	case reference.Own, reference.Delete:
+	case reference.SetOwner, reference.Delete:
 		return reference.Act(ctx, c.writer, a, s.bootstrap(), s.infra())
-	case CopyProviderFields:
+	case copyFromProviders:
 		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { copyProviderFields(s, o.(*clusterv1.Machine)) })
 	case SyncNode:
 		return c.syncNode(ctx, s)
 	case cordon:
 		return c.cordon(ctx, s)
-	case NoteProviderID:
+	case recordProviderID:
 		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { o.(*clusterv1.Machine).Spec.ProviderID = a.ID })
-	case DeleteNode:
+	case deleteWorkloadNode:
 		return c.deleteNode(ctx, s, a)
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the machine controller does not know how to %s", action)
@@ -93,7 +93,7 @@ func join(s Snapshot, o client.Object) {
 }
 
 // syncNode patches the Node with its resourceVersion as a precondition, and only if the patch changes anything.
-func (c *Controller) syncNode(ctx context.Context, s Snapshot) error {
+func (c *controller) syncNode(ctx context.Context, s Snapshot) error {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (c *Controller) syncNode(ctx context.Context, s Snapshot) error {
 	return client.IgnoreNotFound(err)
 }
 
-func (c *Controller) deleteNode(ctx context.Context, s Snapshot, a DeleteNode) error {
+func (c *controller) deleteNode(ctx context.Context, s Snapshot, a deleteWorkloadNode) error {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err != nil {
 		return err

@@ -24,8 +24,8 @@ import (
 )
 
 func TestEveryWriteFailsOnce(t *testing.T) { // MA-01 to MA-06, MA-08, MA-10, MA-13, MA-25
-	testkit.EveryWrite(t, func() *fake.ClientBuilder { return world(bare(fresh())) }, func(t *testing.T, c client.WithWatch) {
-		w := workloads{client: workload().Build()}
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder { return world(bare(fresh())) }, func(t *testing.T, c client.WithWatch) {
+		w := fakeWorkloads{client: workload().Build()}
 		settle(t, c, w)
 		got, n := &clusterv1.Machine{}, &corev1.Node{}
 		if err := errors.Join(c.Get(context.Background(), key, got), w.client.Get(context.Background(), client.ObjectKey{Name: "n"}, n)); err != nil {
@@ -56,7 +56,7 @@ func TestEveryWriteFailsOnce(t *testing.T) { // MA-01 to MA-06, MA-08, MA-10, MA
 // TestEveryWriteToTheNodeFailsOnce does the same for the writes to the workload cluster.
 func TestEveryWriteToTheNodeFailsOnce(t *testing.T) { // MA-13, MA-18
 	patches := 0
-	testkit.EveryWrite(t, workload, func(t *testing.T, remoteClient client.WithWatch) {
+	testkit.FailEachWrite(t, workload, func(t *testing.T, remoteClient client.WithWatch) {
 		patches = 0
 		counting := interceptor.NewClient(remoteClient, interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
@@ -65,7 +65,7 @@ func TestEveryWriteToTheNodeFailsOnce(t *testing.T) { // MA-13, MA-18
 			},
 		})
 		c := world(bare(fresh())).WithReturnManagedFields().Build()
-		settle(t, c, workloads{client: counting})
+		settle(t, c, fakeWorkloads{client: counting})
 		n := &corev1.Node{}
 		if err := remoteClient.Get(context.Background(), client.ObjectKey{Name: "n"}, n); err != nil {
 			t.Fatal(err)
@@ -80,12 +80,12 @@ func TestEveryWriteToTheNodeFailsOnce(t *testing.T) { // MA-13, MA-18
 }
 
 func TestDeletionWhileWritesFail(t *testing.T) { // MD-01, MD-14, MD-15, MD-16
-	testkit.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 		m := settled(deleted).Machine
 		m.Generation, m.Finalizers = 0, []string{clusterv1.MachineFinalizer}
 		return world(m)
 	}, func(t *testing.T, c client.WithWatch) {
-		w := workloads{client: workload().Build()}
+		w := fakeWorkloads{client: workload().Build()}
 		settle(t, c, w)
 		for name, gvk := range map[string]schema.GroupVersionKind{"i": {Group: "i", Version: "v1", Kind: "FooMachine"}, "b": {Group: "b", Version: "v1", Kind: "FooConfig"},
 			"m": clusterv1.GroupVersion.WithKind("Machine")} {
@@ -103,7 +103,7 @@ func TestDeletionWhileWritesFail(t *testing.T) { // MD-01, MD-14, MD-15, MD-16
 
 func TestFinalizerComesFirst(t *testing.T) { // MA-01, MA-02, MA-03
 	c := world(bare(fresh())).WithReturnManagedFields().Build()
-	_, r := controller(c, workloads{client: workload().Build()})
+	_, r := newController(c, fakeWorkloads{client: workload().Build()})
 	if _, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key}); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestPaused(t *testing.T) { // PA-01
 	m := bare(fresh())
 	m.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
 	c := world(m).WithReturnManagedFields().Build()
-	settle(t, c, workloads{client: workload().Build()})
+	settle(t, c, fakeWorkloads{client: workload().Build()})
 	got := &clusterv1.Machine{}
 	if err := c.Get(context.Background(), key, got); err != nil {
 		t.Fatal(err)

@@ -23,15 +23,15 @@ const reasonProviderIDDiffers = "ProviderIDDiffers"
 
 // conditions are the conditions that the controller writes, in the order of their evaluation.
 var conditions = condition.Table[conditionInput]{
-	{Type: clusterv1.MachineDeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
-	{Type: clusterv1.MachineUpdatingCondition, Polarity: condition.Negative, Of: conditionInput.updating},
-	{Type: clusterv1.MachineBootstrapConfigReadyCondition, Of: conditionInput.bootstrapConfigReady},
-	{Type: clusterv1.MachineInfrastructureReadyCondition, Of: conditionInput.infrastructureReady},
-	{Type: clusterv1.MachineNodeReadyCondition, Of: conditionInput.nodeReady},
-	{Type: clusterv1.MachineNodeHealthyCondition, Of: conditionInput.nodeHealthy},
-	{Type: clusterv1.MachineUpToDateCondition, Of: conditionInput.upToDate},
-	{Type: clusterv1.MachineReadyCondition, Over: conditionInput.ready},
-	{Type: clusterv1.MachineAvailableCondition, Over: conditionInput.available},
+	{Type: clusterv1.MachineDeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
+	{Type: clusterv1.MachineUpdatingCondition, Polarity: condition.Negative, Compute: conditionInput.updating},
+	{Type: clusterv1.MachineBootstrapConfigReadyCondition, Compute: conditionInput.bootstrapConfigReady},
+	{Type: clusterv1.MachineInfrastructureReadyCondition, Compute: conditionInput.infrastructureReady},
+	{Type: clusterv1.MachineNodeReadyCondition, Compute: conditionInput.nodeReady},
+	{Type: clusterv1.MachineNodeHealthyCondition, Compute: conditionInput.nodeHealthy},
+	{Type: clusterv1.MachineUpToDateCondition, Compute: conditionInput.upToDate},
+	{Type: clusterv1.MachineReadyCondition, Summarize: conditionInput.ready},
+	{Type: clusterv1.MachineAvailableCondition, Summarize: conditionInput.available},
 }
 
 // conditionInput is the input of the conditions: the snapshot, the plan, its outcome and parts of the new status.
@@ -47,17 +47,17 @@ type conditionInput struct {
 	deletion *clusterv1.MachineDeletionStatus
 }
 
-func (j conditionInput) deleting() condition.Verdict {
+func (j conditionInput) deleting() condition.Result {
 	if !deleting(j.Snapshot) {
 		return condition.False(clusterv1.MachineNotDeletingReason, "")
 	}
 	node := false // set if an action on the Node failed; the message of its wait describes the problem
 	switch j.out.Failed.(type) {
-	case DeleteNode, cordon:
+	case deleteWorkloadNode, cordon:
 		node = true
 	}
 	switch kind := fault.KindOf(j.out.Err); {
-	case node && turn(j.out.Err) > 0: // the reason differs from the reason after an attempted deletion
+	case node && retryAfterRejection(j.out.Err) > 0: // the reason differs from the reason after an attempted deletion
 		return condition.TrueBecause(clusterv1.MachineDeletingReason, fmt.Sprintf("Waiting for a turn to %s", j.out.Failed))
 	case j.out.Err != nil && !node && kind != fault.Conflict && kind != fault.Unreachable:
 		return condition.TrueBecause(clusterv1.MachineDeletingInternalErrorReason, fmt.Sprintf("Could not %s; retrying", j.out.Failed))
@@ -69,36 +69,36 @@ func (j conditionInput) deleting() condition.Verdict {
 	return condition.True(clusterv1.MachineDeletingDeletionCompletedReason)
 }
 
-func (j conditionInput) updating() condition.Verdict { return j.update().Verdict() }
+func (j conditionInput) updating() condition.Result { return j.update().Verdict() }
 
 // upToDate computes the UpToDate condition for the Machines of MachineDeployments. Other owners set the condition
 // themselves.
-func (j conditionInput) upToDate() condition.Verdict {
+func (j conditionInput) upToDate() condition.Result {
 	if j.Deployment == nil {
 		return condition.Absent()
 	}
 	return rollout.UpToDateCondition(j.Machine, j.Set, j.Deployment, j.Now)
 }
 
-func (j conditionInput) bootstrapConfigReady() condition.Verdict {
+func (j conditionInput) bootstrapConfigReady() condition.Result {
 	bootstrap := j.Machine.Spec.Bootstrap
 	if !bootstrap.ConfigRef.IsDefined() {
 		return condition.True(clusterv1.MachineBootstrapDataSecretProvidedReason)
 	}
-	return j.bootstrap().Verdict()
+	return j.bootstrap().ComputeCondition()
 }
 
-func (j conditionInput) infrastructureReady() condition.Verdict { return j.infra().Verdict() }
+func (j conditionInput) infrastructureReady() condition.Result { return j.infra().ComputeCondition() }
 
 // noNode returns the verdict if the Node is unavailable, or Absent if the Node was read. The argument before is the
 // current condition.
-func (j conditionInput) noNode(before *metav1.Condition) condition.Verdict {
+func (j conditionInput) noNode(before *metav1.Condition) condition.Result {
 	n := j.Node
 	switch {
 	case n.Waiting != "":
 		return condition.Unknown(clusterv1.MachineNodeInspectionFailedReason, n.Waiting)
 	case n.Unreachable && before != nil && (j.nodesGraceLeft() > 0 || j.connectionGraceLeft() > 0):
-		return condition.Verdict{Status: before.Status, Reason: before.Reason, Message: before.Message}
+		return condition.Result{Status: before.Status, Reason: before.Reason, Message: before.Message}
 	case n.Unreachable && j.Connection.IsHealthy() && n.Problem != "":
 		return condition.Unknown(clusterv1.MachineNodeInspectionFailedReason, "The Nodes of the workload cluster cannot be read: "+n.Problem)
 	case n.Unreachable:
@@ -140,14 +140,14 @@ func (s Snapshot) connectionGraceLeft() time.Duration {
 	return s.Connection.GraceLeft(s.Now, s.Settings.ConditionsGrace, was)
 }
 
-func (j conditionInput) nodeReady() condition.Verdict {
+func (j conditionInput) nodeReady() condition.Result {
 	if v := j.noNode(j.before(clusterv1.MachineNodeReadyCondition)); v.Status != "" {
 		return v
 	}
 	return nodeReady(j.Node.Item)
 }
 
-func (j conditionInput) nodeHealthy() condition.Verdict {
+func (j conditionInput) nodeHealthy() condition.Result {
 	if v := j.noNode(j.before(clusterv1.MachineNodeHealthyCondition)); v.Status != "" {
 		return v
 	}
@@ -158,7 +158,7 @@ func (j conditionInput) before(conditionType string) *metav1.Condition {
 	return condition.Set(j.Machine.Status.Conditions).Get(conditionType)
 }
 
-func (j conditionInput) ready(set condition.Set) condition.Verdict {
+func (j conditionInput) ready(set condition.Set) condition.Result {
 	parts := []condition.Part{
 		{Type: clusterv1.MachineBootstrapConfigReadyCondition},
 		{Type: clusterv1.MachineInfrastructureReadyCondition},
@@ -176,7 +176,7 @@ func (j conditionInput) ready(set condition.Set) condition.Verdict {
 	}
 	quiet, parts := j.omitRedundant(set, parts)
 	return condition.Summarize(quiet, condition.Reasons{
-		Good: clusterv1.MachineReadyReason, Bad: clusterv1.MachineNotReadyReason, Unknown: clusterv1.MachineReadyUnknownReason,
+		Info: clusterv1.MachineReadyReason, Issue: clusterv1.MachineNotReadyReason, Unknown: clusterv1.MachineReadyUnknownReason,
 	}, parts...)
 }
 
@@ -210,8 +210,8 @@ func (j conditionInput) delayedBy(reason string) string {
 	return ", delayed by " + strings.Join(delays, ", ")
 }
 
-// components is the pseudo condition for several control plane components with the same message.
-const components = "Control plane components"
+// componentsCondition is the pseudo condition for several control plane components with the same message.
+const componentsCondition = "Control plane components"
 
 func mergeComponentMessages(set condition.Set, parts []condition.Part) (condition.Set, []condition.Part) {
 	var first *metav1.Condition
@@ -230,12 +230,12 @@ func mergeComponentMessages(set condition.Set, parts []condition.Part) (conditio
 		return set, parts
 	}
 	one := *first
-	one.Type = components
+	one.Type = componentsCondition
 	rest := slices.DeleteFunc(slices.Clone(parts), func(p condition.Part) bool {
 		c := set.Get(p.Type)
 		return isComponent(p) && c != nil && c.Status == one.Status && c.Message == one.Message
 	})
-	return append(set, one), append(rest, condition.Part{Type: components})
+	return append(set, one), append(rest, condition.Part{Type: componentsCondition})
 }
 
 func isComponent(p condition.Part) bool {
@@ -243,7 +243,7 @@ func isComponent(p condition.Part) bool {
 		strings.HasPrefix(p.Type, "ControllerManager") || strings.HasPrefix(p.Type, "Scheduler"))
 }
 
-func (j conditionInput) available(set condition.Set) condition.Verdict {
+func (j conditionInput) available(set condition.Set) condition.Result {
 	ready := set.Get(clusterv1.MachineReadyCondition)
 	switch {
 	case ready == nil || ready.Status != metav1.ConditionTrue:

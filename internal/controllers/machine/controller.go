@@ -43,19 +43,19 @@ type Settings struct {
 	InPlaceUpdates bool
 }
 
-// Workloads provides access to workload clusters.
-type Workloads interface {
+// workloads provides access to workload clusters.
+type workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 	Nodes(ctx context.Context, cluster client.ObjectKey, providerID string) ([]corev1.Node, error)
 	Watch(ctx context.Context, cluster client.ObjectKey, w slipwayworkload.WatchRequest) error
 	Health(cluster client.ObjectKey) slipwayworkload.Health
 }
 
-// Controller reconciles Machines.
-type Controller struct {
+// controller reconciles Machines.
+type controller struct {
 	client    client.Client
 	refs      *kube.References
-	workloads Workloads
+	workloads workloads
 	writer    *kube.Writer
 	settings  Settings
 	now       func() time.Time
@@ -75,8 +75,8 @@ const (
 
 // Add adds the controller to the manager. If extensions is nil, no Machine is updated in place.
 func Add(s reconciler.Setup, clusters slipwayworkload.Workloads, extensions hook.Client, settings Settings) error {
-	c := &Controller{client: s.Manager.GetClient(), workloads: clusters, settings: settings.withDefaults(), now: s.Clock()}
-	c.caller = inplace.Caller{Client: extensions, Failed: &inplace.Failed{}, Now: c.now}
+	c := &controller{client: s.Manager.GetClient(), workloads: clusters, settings: settings.withDefaults(), now: s.Clock()}
+	c.caller = inplace.Caller{Client: extensions, Failed: &inplace.FailedCalls{}, Now: c.now}
 	for field, value := range indexes() {
 		if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, field, value); err != nil {
 			return fmt.Errorf("index Machines by %s: %w", field, err)
@@ -128,7 +128,7 @@ func nonEmpty(s string) []string {
 	return []string{s}
 }
 
-func (c *Controller) definition() reconciler.Controller[*clusterv1.Machine, Snapshot] {
+func (c *controller) definition() reconciler.Controller[*clusterv1.Machine, Snapshot] {
 	return reconciler.Controller[*clusterv1.Machine, Snapshot]{
 		Name: Name, Finalizer: clusterv1.MachineFinalizer,
 		New: func() *clusterv1.Machine { return &clusterv1.Machine{} },
@@ -138,12 +138,12 @@ func (c *Controller) definition() reconciler.Controller[*clusterv1.Machine, Snap
 			Lapses:     []string{clusterv1.MachineUpToDateCondition},
 		},
 		Adopt:   c.enter,
-		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, RunWithResult: c.find, Report: Report,
+		Observe: c.observe, Decide: Decide, Read: c.answer, Act: c.act, RunWithResult: c.find, Report: Report,
 	}
 }
 
 // enter joins a new Machine to its Cluster in the write that adds the finalizer.
-func (c *Controller) enter(ctx context.Context, m *clusterv1.Machine) (func(client.Object), error) {
+func (c *controller) enter(ctx context.Context, m *clusterv1.Machine) (func(client.Object), error) {
 	s := Snapshot{Machine: m}
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
 		return nil, err
@@ -159,29 +159,29 @@ func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
 }
 
 // ofCluster enqueues the Machines of a cluster.
-func (c *Controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
+func (c *controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	return c.list(ctx, cluster.Namespace, byCluster, cluster.Name)
 }
 
 // indexed enqueues the Machines whose label for the index contains the name of the object.
-func (c *Controller) indexed(index string) handler.EventHandler {
+func (c *controller) indexed(index string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(c.ofOwner(index))
 }
 
-func (c *Controller) ofOwner(index string) handler.MapFunc {
+func (c *controller) ofOwner(index string) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		return c.list(ctx, o.GetNamespace(), index, contract.LabelValue(o.GetName()))
 	}
 }
 
 // list returns requests for the Machines in a namespace that have this value in an index.
-func (c *Controller) list(ctx context.Context, namespace, index, value string) []reconcile.Request {
+func (c *controller) list(ctx context.Context, namespace, index, value string) []reconcile.Request {
 	return c.requests(ctx, namespace, client.MatchingFields{index: value}, func(*clusterv1.Machine) bool { return true })
 }
 
 // requests returns requests for the indexed Machines for which keep returns true. They are not copied from the
 // cache.
-func (c *Controller) requests(
+func (c *controller) requests(
 	ctx context.Context, namespace string, by client.MatchingFields, keep func(*clusterv1.Machine) bool,
 ) []reconcile.Request {
 	list := &clusterv1.MachineList{}
@@ -198,7 +198,7 @@ func (c *Controller) requests(
 }
 
 // watchNodes makes changes of Nodes enqueue their Machine.
-func (c *Controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
+func (c *controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
 	return c.workloads.Watch(ctx, cluster, slipwayworkload.WatchRequest{
 		Controller: Name, Kind: &corev1.Node{}, Changed: nodeMatters,
 		Map: func(ctx context.Context, o client.Object) []reconcile.Request { return c.ofNode(ctx, cluster, o) },
@@ -207,7 +207,7 @@ func (c *Controller) watchNodes(ctx context.Context, cluster client.ObjectKey) e
 
 // ofNode enqueues the Machine of a Node. It uses the Node's annotation or, if there is none, the Machines' node
 // reference and provider ID.
-func (c *Controller) ofNode(ctx context.Context, cluster client.ObjectKey, o client.Object) []reconcile.Request {
+func (c *controller) ofNode(ctx context.Context, cluster client.ObjectKey, o client.Object) []reconcile.Request {
 	node := o.(*corev1.Node)
 	a := node.Annotations
 	if a[clusterv1.ClusterNameAnnotation] == cluster.Name && a[clusterv1.ClusterNamespaceAnnotation] == cluster.Namespace && a[clusterv1.MachineAnnotation] != "" {

@@ -34,13 +34,13 @@ func Decide(s Snapshot) reconciler.Plan {
 		return p
 	}
 	if !isJoined(s) {
-		p.Do(Join{Cluster: s.Cluster.Name})
+		p.Do(joinCluster{Cluster: s.Cluster.Name})
 		return p
 	}
 	s.bootstrap().Decide(&p)
 	s.infra().Decide(&p)
-	if takeOver(s) {
-		p.Do(CopyProviderFields{})
+	if needsProviderFields(s) {
+		p.Do(copyFromProviders{})
 	}
 	if n := s.Node.Item; n != nil && !metadataOf(s).IsSynced(n) {
 		p.Do(SyncNode{Node: n.Name})
@@ -67,8 +67,8 @@ func standalone(s Snapshot) bool {
 	return metav1.GetControllerOf(s.Machine) == nil
 }
 
-// takeOver reports whether the spec differs from the results of bootstrap config and infrastructure machine.
-func takeOver(s Snapshot) bool {
+// needsProviderFields reports whether the spec differs from the results of bootstrap config and infrastructure machine.
+func needsProviderFields(s Snapshot) bool {
 	after := s.Machine.DeepCopy()
 	copyProviderFields(s, after)
 	return after.Spec.ProviderID != s.Machine.Spec.ProviderID || after.Spec.FailureDomain != s.Machine.Spec.FailureDomain ||

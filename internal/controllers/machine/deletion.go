@@ -109,7 +109,7 @@ func noteProviderID(s Snapshot, p *reconciler.Plan) {
 		return
 	}
 	if id := s.Infra.ProviderID.Or(""); id != "" {
-		p.Do(NoteProviderID{ID: id})
+		p.Do(recordProviderID{ID: id})
 	}
 }
 
@@ -144,7 +144,7 @@ func deleteNode(s Snapshot, p *reconciler.Plan) {
 	if s.Node.Item == nil || left <= 0 && !forever && hasTriedNodeDeletion(s) {
 		return
 	}
-	p.Do(DeleteNode{Node: s.Node.Item.Name})
+	p.Do(deleteWorkloadNode{Node: s.Node.Item.Name})
 	held := reconciler.ForeignFinalizersText(corev1.SchemeGroupVersion.WithKind("Node").GroupKind(), s.Node.Item)
 	if held != "" && forever {
 		held += "; a spec.deletion.nodeDeletionTimeoutSeconds above 0 ends the wait, too"
@@ -209,7 +209,7 @@ func deletionStatus(s Snapshot) *clusterv1.MachineDeletionStatus {
 	}
 	_, now := planDeletion(s)
 	began(&out.WaitForPreDrainHookStartTime, now == preDrainHooks)
-	began(&out.NodeDrainStartTime, now >= draining && drains(s) && (s.Node.Item != nil || s.Node.Unreachable))
+	began(&out.NodeDrainStartTime, now >= draining && needsDrain(s) && (s.Node.Item != nil || s.Node.Unreachable))
 	began(&out.WaitForNodeVolumeDetachStartTime, now == detaching)
 	began(&out.WaitForPreTerminateHookStartTime, now == preTerminateHooks)
 	if out == (clusterv1.MachineDeletionStatus{}) {

@@ -94,7 +94,7 @@ func unreachable(s *Snapshot) { nodeSays("Ready", "Unknown", "silent")(s) }
 // asked returns the plan in a line for each thing to do, ask and wait for, without the rest.
 func asked(p reconciler.Plan) []string {
 	var out []string
-	for _, q := range p.Ask {
+	for _, q := range p.Reads {
 		out = append(out, "ask: "+q.String())
 	}
 	for _, a := range p.Actions {
@@ -221,12 +221,12 @@ func done(p reconciler.Plan, r drain.Results) reconciler.Outcome {
 
 func TestDeletingMessages(t *testing.T) {
 	refused := drain.Results{Accepted: []types.NamespacedName{{Namespace: "app", Name: "a"}},
-		Refused: []drain.Refusal{{Pod: types.NamespacedName{Namespace: "app", Name: "b"}, Why: drain.Budgeted, Message: "a budget"}}}
+		Refused: []drain.Refusal{{Pod: types.NamespacedName{Namespace: "app", Name: "b"}, Reason: drain.Budgeted, Message: "a budget"}}}
 	cases := map[string]struct {
 		reason  string
 		s       Snapshot
 		results drain.Results
-		want    condition.Verdict
+		want    condition.Result
 	}{
 		"hooks": {"MD-02: sorted", settled(deleted, annotated(preDrainHook+"/b", preDrainHook+"/a")), drain.Results{}, condition.TrueBecause("WaitingForPreDrainHook",
 			"Waiting for the owners of the annotations "+preDrainHook+"/a, "+preDrainHook+"/b to remove them")},
@@ -242,7 +242,7 @@ func TestDeletingMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := Decide(tc.s)
 			got := condition.Set(Report(tc.s, p, done(p, tc.results)).Status.(clusterv1.MachineStatus).Conditions).Get("Deleting")
-			if diff := cmp.Diff(tc.want, condition.Verdict{Status: got.Status, Reason: got.Reason, Message: got.Message}); diff != "" {
+			if diff := cmp.Diff(tc.want, condition.Result{Status: got.Status, Reason: got.Reason, Message: got.Message}); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -291,7 +291,7 @@ func TestDeletionStatus(t *testing.T) {
 
 func TestDeprecatedStages(t *testing.T) { // CO-02, MD-02, MD-11, MD-12, MD-13
 	type brief struct{ Type, Status, Severity, Reason string }
-	failed := drain.Results{Refused: []drain.Refusal{{Why: drain.Failed, Message: "x"}}}
+	failed := drain.Results{Refused: []drain.Refusal{{Reason: drain.Failed, Message: "x"}}}
 	wasDrained := func(s *Snapshot) {
 		s.Machine.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{
 			Conditions: clusterv1.Conditions{{Type: clusterv1.DrainingSucceededV1Beta1Condition, Status: "True"}}}}
@@ -351,11 +351,11 @@ func TestDrainEvents(t *testing.T) { // MD-11
 				Conditions: clusterv1.Conditions{{Type: clusterv1.DrainingSucceededV1Beta1Condition, Status: corev1.ConditionStatus(status), Reason: reason, Message: message}}}}
 		}
 	}
-	held := drain.Results{Refused: []drain.Refusal{{Pod: types.NamespacedName{Namespace: "default", Name: "a"}, Why: drain.Budgeted, Message: drain.HeldByBudget + ": b"}}}
+	held := drain.Results{Refused: []drain.Refusal{{Pod: types.NamespacedName{Namespace: "default", Name: "a"}, Reason: drain.Budgeted, Message: drain.HeldByBudget + ": b"}}}
 	heldBefore := func(s *Snapshot) {
 		s.Machine.Status.Conditions = append(s.Machine.Status.Conditions, metav1.Condition{Type: "Deleting", Status: "True", Message: "x\n* Pods that cannot be evicted, " + drain.HeldByBudget + ": b: default/a"})
 	}
-	failed := drain.Results{Refused: []drain.Refusal{{Why: drain.Failed, Message: "x"}}}
+	failed := drain.Results{Refused: []drain.Refusal{{Reason: drain.Failed, Message: "x"}}}
 	cases := map[string]struct {
 		reason  string
 		s       Snapshot

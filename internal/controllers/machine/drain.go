@@ -46,7 +46,7 @@ func (q askVolumes) String() string { return "the volumes attached to Node " + q
 
 // drainNode cordons the Node, then evicts its Pods until the drain is complete.
 func drainNode(s Snapshot, p *reconciler.Plan) {
-	if !drains(s) {
+	if !needsDrain(s) {
 		return
 	}
 	const reason = clusterv1.MachineDeletingDrainingNodeReason
@@ -65,7 +65,7 @@ func drainNode(s Snapshot, p *reconciler.Plan) {
 	case s.Pods == nil && s.Node.RetryAfter > 0:
 		p.WaitFor(reason, "%s", drainMessage(s, nil)).For("Node", n.Name).ForTime()
 	case s.Pods == nil:
-		p.Ask = append(p.Ask, askPods{Node: n.Name})
+		p.Reads = append(p.Reads, askPods{Node: n.Name})
 		return
 	default:
 		pods := drain.Decide(*s.Pods)
@@ -100,14 +100,14 @@ func waitForVolumes(s Snapshot, p *reconciler.Plan) {
 	case s.Node.RetryAfter > 0:
 		p.WaitFor(reason, "Waiting for a turn to read which volumes are attached to Node %s", n.Name).For("Node", n.Name).ForTime()
 	case s.Volumes == nil && (s.Settings.VolumeAttachments || len(n.Status.VolumesAttached) > 0):
-		p.Ask = append(p.Ask, askVolumes{Node: n.Name})
+		p.Reads = append(p.Reads, askVolumes{Node: n.Name})
 		return
 	case s.Volumes == nil, s.Volumes.None():
 		return
 	case s.PodsProblem != "":
 		p.WaitFor(reason, "%s", s.PodsProblem).For("Node", n.Name).UntilUserActs()
 	case s.Pods == nil:
-		p.Ask = append(p.Ask, askPods{Node: n.Name})
+		p.Reads = append(p.Reads, askPods{Node: n.Name})
 		return
 	default:
 		attached := s.Volumes.Attached(drain.Decide(*s.Pods).Stay)
@@ -119,7 +119,7 @@ func waitForVolumes(s Snapshot, p *reconciler.Plan) {
 			remedy = "; check their CSI driver, or limit the wait with spec.deletion.nodeVolumeDetachTimeoutSeconds of the Machine"
 		}
 		p.WaitFor(reason, "Waiting for volumes to be detached from Node %s since %s: %s%s",
-			n.Name, stamp(detachStart(s)), drain.DescribeVolumes(attached), remedy).For("Node", n.Name).ToChange("status.volumesAttached")
+			n.Name, formatTime(detachStart(s)), drain.DescribeVolumes(attached), remedy).For("Node", n.Name).ToChange("status.volumesAttached")
 	}
 	recheck(s, detachStart(s), p)
 	if left, limited := timeLeft(s.Now, detachStart(s), s.Machine.Spec.Deletion.NodeVolumeDetachTimeoutSeconds); limited {
@@ -127,8 +127,8 @@ func waitForVolumes(s Snapshot, p *reconciler.Plan) {
 	}
 }
 
-// drains reports whether the Node has to be drained.
-func drains(s Snapshot) bool {
+// needsDrain reports whether the Node has to be drained.
+func needsDrain(s Snapshot) bool {
 	_, excluded := s.Machine.Annotations[clusterv1.ExcludeNodeDrainingAnnotation]
 	left, limited := drainLeft(s)
 	return !skipsNodeStages(s) && !excluded && !isLeaving(s) && (left > 0 || !limited)
@@ -184,12 +184,12 @@ func recheck(s Snapshot, since metav1.Time, p *reconciler.Plan) {
 	p.RecheckIn(min(max(s.Now.Sub(since.Time)/8, soonestRecheck), latestRecheck))
 }
 
-func stamp(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // drainMessage returns a message with the start of the drain and the Pods that it waits for. Before the first
 // evictions results is nil.
 func drainMessage(s Snapshot, results *drain.Results) string {
-	head := fmt.Sprintf("Draining Node %s since %s", s.Node.Item.Name, stamp(drainStart(s)))
+	head := fmt.Sprintf("Draining Node %s since %s", s.Node.Item.Name, formatTime(drainStart(s)))
 	if s.Pods == nil {
 		return head
 	}
@@ -205,9 +205,9 @@ func drainMessage(s Snapshot, results *drain.Results) string {
 
 // answer performs the reads that a deletion or an update requests. An unreachable workload cluster is recorded in
 // the snapshot and is not an error.
-func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (_ Snapshot, err error) {
+func (c *controller) answer(ctx context.Context, s Snapshot, q reconciler.ReadRequest) (_ Snapshot, err error) {
 	if _, updating := q.(askProgress); updating {
-		s.Progress, err = s.update().Answer(ctx, c.caller)
+		s.Progress, err = s.update().callExtension(ctx, c.caller)
 		return s, err
 	}
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
@@ -217,13 +217,13 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Questi
 			err = c.lookAtPods(ctx, &s, workload)
 		case askVolumes:
 			var v drain.Volumes
-			v, err = drain.LookForVolumes(ctx, workload, s.Node.Item, s.Settings.VolumeAttachments)
+			v, err = drain.ReadVolumes(ctx, workload, s.Node.Item, s.Settings.VolumeAttachments)
 			s.Volumes = &v
 		default:
 			err = fault.New(fault.Bug, "UnknownQuestion", "the machine controller does not know how to find out %s", q)
 		}
 	}
-	if s.Node.RetryAfter = turn(err); s.Node.RetryAfter > 0 {
+	if s.Node.RetryAfter = retryAfterRejection(err); s.Node.RetryAfter > 0 {
 		s.Volumes = nil
 		return s, nil
 	}
@@ -233,7 +233,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q reconciler.Questi
 	return s, err
 }
 
-func (c *Controller) lookAtPods(ctx context.Context, s *Snapshot, workload client.Reader) error {
+func (c *controller) lookAtPods(ctx context.Context, s *Snapshot, workload client.Reader) error {
 	list := &clusterv1.MachineDrainRuleList{}
 	err := c.client.List(ctx, list, client.InNamespace(s.Machine.Namespace))
 	if err != nil && !apimeta.IsNoMatchError(err) {
@@ -255,7 +255,7 @@ func (c *Controller) lookAtPods(ctx context.Context, s *Snapshot, workload clien
 }
 
 // cordon marks the Node as unschedulable.
-func (c *Controller) cordon(ctx context.Context, s Snapshot) error {
+func (c *controller) cordon(ctx context.Context, s Snapshot) error {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err != nil {
 		return err
@@ -267,7 +267,7 @@ func (c *Controller) cordon(ctx context.Context, s Snapshot) error {
 }
 
 // find evicts the Pods and returns the results.
-func (c *Controller) find(ctx context.Context, s Snapshot, action reconciler.ResultAction) (any, error) {
+func (c *controller) find(ctx context.Context, s Snapshot, action reconciler.ResultAction) (any, error) {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err != nil {
 		return nil, err

@@ -37,9 +37,9 @@ func busy() *fake.ClientBuilder {
 }
 
 func TestDrainWhileWritesFail(t *testing.T) { // MD-04, MD-15, MD-16
-	testkit.EveryWrite(t, busy, func(t *testing.T, workload client.WithWatch) {
+	testkit.FailEachWrite(t, busy, func(t *testing.T, workload client.WithWatch) {
 		c := world(leavingMachine()).WithReturnManagedFields().Build()
-		settle(t, c, workloads{client: workload})
+		settle(t, c, fakeWorkloads{client: workload})
 		pods := &corev1.PodList{}
 		if err := workload.List(t.Context(), pods); err != nil || len(pods.Items) != 1 || pods.Items[0].Name != "elsewhere" {
 			t.Errorf("the Pods of the Node, and no others, have to go: %v, %v", pods.Items, err)
@@ -54,8 +54,8 @@ func TestDrainWhileWritesFail(t *testing.T) { // MD-04, MD-15, MD-16
 }
 
 func TestManagementWritesFailDuringDrain(t *testing.T) { // MD-02 to MD-16
-	testkit.EveryWrite(t, func() *fake.ClientBuilder { return world(leavingMachine()) }, func(t *testing.T, c client.WithWatch) {
-		w := workloads{client: busy().Build()}
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder { return world(leavingMachine()) }, func(t *testing.T, c client.WithWatch) {
+		w := fakeWorkloads{client: busy().Build()}
 		settle(t, c, w)
 		if err := c.Get(t.Context(), key, &clusterv1.Machine{}); !apierrors.IsNotFound(err) {
 			t.Errorf("Machine still exists: %v", err)
@@ -80,7 +80,7 @@ func read(t *testing.T, c client.Client) (*clusterv1.Machine, metav1.Condition) 
 func TestHooksHoldTheDeletion(t *testing.T) { // MD-02, MD-13
 	m := leavingMachine(annotated(preDrainHook+"/a", preTerminateHook+"/b"))
 	c := world(m).WithReturnManagedFields().Build()
-	w := workloads{client: busy().Build()}
+	w := fakeWorkloads{client: busy().Build()}
 	count := func() int {
 		pods := &corev1.PodList{}
 		if err := w.client.List(t.Context(), pods); err != nil {
@@ -126,7 +126,7 @@ func TestRuleOfTheNamespace(t *testing.T) { // MD-07
 	}
 	for namespace, want := range map[string]string{"ns": "DrainingNode", "other": ""} {
 		c := world(leavingMachine(), rule(namespace)).WithReturnManagedFields().Build()
-		settle(t, c, workloads{client: busy().Build()})
+		settle(t, c, fakeWorkloads{client: busy().Build()})
 		if want == "" {
 			if err := c.Get(t.Context(), key, &clusterv1.Machine{}); !apierrors.IsNotFound(err) {
 				t.Errorf("a rule of another namespace is not for this Machine: %v", err)
@@ -146,7 +146,7 @@ func TestBadRuleIsSaid(t *testing.T) { // MD-07, MD-09
 		Pods: []clusterv1.MachineDrainRulePodSelector{{Selector: &metav1.LabelSelector{
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}}}}
 	c := world(leavingMachine(), bad).WithReturnManagedFields().Build()
-	settle(t, c, workloads{client: busy().Build()})
+	settle(t, c, fakeWorkloads{client: busy().Build()})
 	if _, d := read(t, c); d.Message != "MachineDrainRule r has a selector that cannot be read: correct it or delete the rule" {
 		t.Errorf("%s", d.Message)
 	}
@@ -156,8 +156,8 @@ func TestVolumesHoldTheDeletion(t *testing.T) { // MD-12
 	c := world(leavingMachine()).WithReturnManagedFields().Build()
 	a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: storagev1.VolumeAttachmentSpec{
 		NodeName: "n", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr("pv")}}, Status: storagev1.VolumeAttachmentStatus{Attached: true}}
-	w := workloads{client: workloadOf(node(), a).Build()}
-	ctl, r := controller(c, w)
+	w := fakeWorkloads{client: workloadOf(node(), a).Build()}
+	ctl, r := newController(c, w)
 	ctl.settings.VolumeAttachments = true
 	for range 4 {
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
@@ -180,7 +180,7 @@ func TestVolumesHoldTheDeletion(t *testing.T) { // MD-12
 
 func TestDownWhileAsked(t *testing.T) { // MD-03, RC-04
 	c := world(leavingMachine()).Build()
-	ctl, _ := controller(c, workloads{down: true})
+	ctl, _ := newController(c, fakeWorkloads{down: true})
 	s := settled(deleted, external, drained, func(s *Snapshot) { s.Pods = nil })
 	got, err := ctl.answer(t.Context(), s, askPods{Node: "n"})
 	if err != nil || !got.Node.Unreachable {
@@ -232,7 +232,7 @@ func TestWrites(t *testing.T) { // MA-18
 	})
 	c := world(s.Machine).WithReturnManagedFields().WithInterceptorFuncs(n.funcs()).Build()
 	nodes := workloadOf().WithInterceptorFuncs(n.funcs()).Build()
-	w := workloads{client: nodes}
+	w := fakeWorkloads{client: nodes}
 	set := func(kind, name string, change func(map[string]any)) {
 		t.Helper()
 		u := foreign(fmt.Sprintf("apiVersion: %s/v1\nkind: %s\nmetadata: {name: %s, namespace: ns}", name, kind, name))

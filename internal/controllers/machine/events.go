@@ -22,7 +22,7 @@ func events(j conditionInput, status clusterv1.MachineStatus) []reconciler.Event
 	switch failed := j.out.Failed.(type) {
 	case cordon:
 		list = append(list, reconciler.Warning("FailedDrainNode", "Node %s could not be cordoned; retrying", failed.Node))
-	case DeleteNode:
+	case deleteWorkloadNode:
 		list = append(list, reconciler.Warning("FailedDeleteNode", "Node %s could not be deleted; retrying", failed.Node))
 	}
 	return append(append(list, drainEvents(j)...), budgetEvents(j)...)

@@ -188,8 +188,8 @@ func texts(p reconciler.Plan) []string {
 	return out
 }
 
-// workloads is one workload cluster behind a fake client.
-type workloads struct {
+// fakeWorkloads is one workload cluster behind a fake client.
+type fakeWorkloads struct {
 	client client.Client
 	down   bool
 	behind bool // the cache has no Nodes yet
@@ -197,14 +197,14 @@ type workloads struct {
 	watched *int
 }
 
-func (w workloads) Client(context.Context, client.ObjectKey) (client.Client, error) {
+func (w fakeWorkloads) Client(context.Context, client.ObjectKey) (client.Client, error) {
 	if w.down {
 		return nil, slipwayworkload.ErrNotConnected
 	}
 	return w.client, nil
 }
 
-func (w workloads) Watch(context.Context, client.ObjectKey, slipwayworkload.WatchRequest) error {
+func (w fakeWorkloads) Watch(context.Context, client.ObjectKey, slipwayworkload.WatchRequest) error {
 	if w.down {
 		return slipwayworkload.ErrNotConnected
 	}
@@ -214,14 +214,14 @@ func (w workloads) Watch(context.Context, client.ObjectKey, slipwayworkload.Watc
 	return nil
 }
 
-func (w workloads) Health(client.ObjectKey) slipwayworkload.Health {
+func (w fakeWorkloads) Health(client.ObjectKey) slipwayworkload.Health {
 	if w.down {
 		return slipwayworkload.Health{LastProbeSuccess: ago(time.Minute), ConsecutiveFailures: 5}
 	}
 	return slipwayworkload.Health{Connected: true, LastProbeSuccess: ago(time.Second)}
 }
 
-func (w workloads) Nodes(ctx context.Context, _ client.ObjectKey, id string) ([]corev1.Node, error) {
+func (w fakeWorkloads) Nodes(ctx context.Context, _ client.ObjectKey, id string) ([]corev1.Node, error) {
 	if w.down {
 		return nil, slipwayworkload.ErrNotConnected
 	}
@@ -292,17 +292,17 @@ func bare(s Snapshot) *clusterv1.Machine {
 	return s.Machine
 }
 
-func controller(c client.WithWatch, w workloads) (*Controller, *reconciler.Reconciler[*clusterv1.Machine, Snapshot]) {
-	ctl := &Controller{client: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now }, settings: Settings{}.withDefaults(), workloads: w}
+func newController(c client.WithWatch, w fakeWorkloads) (*controller, *reconciler.Reconciler[*clusterv1.Machine, Snapshot]) {
+	ctl := &controller{client: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now }, settings: Settings{}.withDefaults(), workloads: w}
 	r := &reconciler.Reconciler[*clusterv1.Machine, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	return ctl, r
 }
 
 // settle reconciles until a pass neither fails nor writes.
-func settle(t *testing.T, c client.WithWatch, w workloads) {
+func settle(t *testing.T, c client.WithWatch, w fakeWorkloads) {
 	t.Helper()
-	_, r := controller(c, w)
+	_, r := newController(c, w)
 	quiet := 0
 	for range 40 {
 		before := fingerprint(t, c, w.client)

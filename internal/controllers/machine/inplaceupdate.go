@@ -86,7 +86,7 @@ const (
 func (u inPlaceUpdate) decideProgress(p *reconciler.Plan) {
 	if b := u.blocked(); b.message != "" {
 		w := p.WaitFor(waitReady, "%s", b.message).For(b.kind, b.name)
-		if b.person {
+		if b.needsUser {
 			w.UntilUserActs()
 		} else {
 			w.ToChange(b.field)
@@ -95,12 +95,12 @@ func (u inPlaceUpdate) decideProgress(p *reconciler.Plan) {
 	}
 	switch progress := u.Progress; {
 	case progress == nil:
-		p.Ask = append(p.Ask, askProgress{})
+		p.Reads = append(p.Reads, askProgress{})
 	case progress.Done:
 		p.Do(inPlaceFinish{Handler: progress.Handler})
-	case progress.Later > 0:
+	case progress.CallAfter > 0:
 		p.WaitFor(waitExtension, "%s", u.situation().message).For("Machine", u.Machine.Name).ForTime()
-		p.RecheckIn(progress.Later)
+		p.RecheckIn(progress.CallAfter)
 	case progress.Problem != nil:
 		p.WaitFor(waitExtension, "%s", u.situation().message).For("Machine", u.Machine.Name).ForTime()
 		p.RecheckIn(cmp.Or(progress.Retry, retryFailed))
@@ -110,28 +110,28 @@ func (u inPlaceUpdate) decideProgress(p *reconciler.Plan) {
 	}
 }
 
-// obstacle is a change that is needed before the extension can be called.
-type obstacle struct {
+// updateBlocker is a change that is needed before the extension can be called.
+type updateBlocker struct {
 	message, kind, name, field string
-	// person is set if a user has to act, failed if the update cannot succeed until then.
-	person, failed bool
+	// needsUser is set if a user has to act, failed if the update cannot succeed until then.
+	needsUser, failed bool
 }
 
 // blocked returns the obstacle that prevents a call of the extension, or the zero value if there is none.
-func (u inPlaceUpdate) blocked() obstacle {
+func (u inPlaceUpdate) blocked() updateBlocker {
 	m := u.Machine
-	machine := func(message, field string) obstacle {
-		return obstacle{message: message, kind: "Machine", name: m.Name, field: field}
+	machine := func(message, field string) updateBlocker {
+		return updateBlocker{message: message, kind: "Machine", name: m.Name, field: field}
 	}
 	switch infra := u.Infrastructure; {
 	case !u.Enabled:
 		o := machine("The feature gate InPlaceUpdates is off: turn it on again, or delete the Machine", "")
-		o.person = true
+		o.needsUser = true
 		return o
 	case infra.Presence() == contract.Missing:
-		return obstacle{message: infra.String() + " does not exist: restore it, or delete the Machine", kind: infra.Ref.Kind, name: infra.Ref.Name, person: true, failed: true}
+		return updateBlocker{message: infra.String() + " does not exist: restore it, or delete the Machine", kind: infra.Ref.Kind, name: infra.Ref.Name, needsUser: true, failed: true}
 	case infra.Presence() != contract.Found:
-		return obstacle{message: infra.String() + " cannot be read: " + infra.Problem(), kind: infra.Ref.Kind, name: infra.Ref.Name, person: true, failed: true}
+		return updateBlocker{message: infra.String() + " cannot be read: " + infra.Problem(), kind: infra.Ref.Kind, name: infra.Ref.Name, needsUser: true, failed: true}
 	case !isTrue(m.Status.Initialization.InfrastructureProvisioned):
 		return machine("Waiting for the infrastructure to be provisioned", "status.initialization.infrastructureProvisioned")
 	case m.Spec.Bootstrap.DataSecretName == nil:
@@ -141,10 +141,10 @@ func (u inPlaceUpdate) blocked() obstacle {
 	}
 	for _, l := range u.links() {
 		if l.Presence() == contract.Found && !inplace.IsMarked(l.Object().Unstructured) {
-			return obstacle{message: fmt.Sprintf("Waiting for %s to be written by the owner of the Machine", l), kind: l.Ref.Kind, name: l.Ref.Name, field: "metadata.annotations"}
+			return updateBlocker{message: fmt.Sprintf("Waiting for %s to be written by the owner of the Machine", l), kind: l.Ref.Kind, name: l.Ref.Name, field: "metadata.annotations"}
 		}
 	}
-	return obstacle{}
+	return updateBlocker{}
 }
 
 // links returns the objects that the Machine references. The bootstrap config is no longer needed and may be
@@ -163,39 +163,39 @@ func (u inPlaceUpdate) marked() []reference.Link {
 	return out
 }
 
-// situation is a reason and message of the Updating condition.
-type situation struct{ reason, message string }
+// updatingState is a reason and message of the Updating condition.
+type updatingState struct{ reason, message string }
 
-func (u inPlaceUpdate) situation() situation {
+func (u inPlaceUpdate) situation() updatingState {
 	const updating, failed = clusterv1.MachineInPlaceUpdatingReason, clusterv1.MachineInPlaceUpdateFailedReason
 	switch inplace.StateOf(u.Machine) {
 	case inplace.Moving:
-		return situation{updating, "Waiting for the MachineDeployment to acknowledge the Machine in its MachineSet"}
+		return updatingState{updating, "Waiting for the MachineDeployment to acknowledge the Machine in its MachineSet"}
 	case inplace.Triggering:
-		return situation{updating, "Waiting for the owner of the Machine to write what it shall become"}
+		return updatingState{updating, "Waiting for the owner of the Machine to write what it shall become"}
 	}
 	if b := u.blocked(); b.message != "" {
 		if b.failed {
-			return situation{failed, "In-place update cannot be made: " + b.message}
+			return updatingState{failed, "In-place update cannot be made: " + b.message}
 		}
-		return situation{updating, b.message}
+		return updatingState{updating, b.message}
 	}
 	switch p := u.Progress; {
 	case p == nil, p.Done:
-		return situation{updating, "In-place update in progress"}
-	case p.Later > 0:
-		return situation{updating, "Waiting for the extension to be callable"}
+		return updatingState{updating, "In-place update in progress"}
+	case p.CallAfter > 0:
+		return updatingState{updating, "Waiting for the extension to be callable"}
 	case p.Problem != nil:
-		return situation{failed, "In-place update failed: " + fault.UserMessage(p.Problem) + "; retrying"}
+		return updatingState{failed, "In-place update failed: " + fault.UserMessage(p.Problem) + "; retrying"}
 	case p.Message == "":
-		return situation{updating, fmt.Sprintf("In-place update in progress: handler %s has more to do", p.Handler)}
+		return updatingState{updating, fmt.Sprintf("In-place update in progress: handler %s has more to do", p.Handler)}
 	default:
-		return situation{updating, "In-place update in progress: " + p.Message}
+		return updatingState{updating, "In-place update in progress: " + p.Message}
 	}
 }
 
 // Verdict computes the Updating condition of a Machine. It is False while the Machine is being deleted.
-func (u inPlaceUpdate) Verdict() condition.Verdict {
+func (u inPlaceUpdate) Verdict() condition.Result {
 	if !inplace.IsMarked(u.Machine) || !u.Machine.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.MachineNotUpdatingReason, "")
 	}
@@ -203,8 +203,8 @@ func (u inPlaceUpdate) Verdict() condition.Verdict {
 	return condition.TrueBecause(s.reason, s.message)
 }
 
-// Answer calls the extension.
-func (u inPlaceUpdate) Answer(ctx context.Context, c inplace.Caller) (*inplace.Progress, error) {
+// callExtension calls the extension.
+func (u inPlaceUpdate) callExtension(ctx context.Context, c inplace.Caller) (*inplace.Progress, error) {
 	desired := inplace.Machine{Machine: u.Machine, Infrastructure: u.Infrastructure.Object().Unstructured}
 	if u.Bootstrap.Presence() == contract.Found {
 		desired.Bootstrap = u.Bootstrap.Object().Unstructured

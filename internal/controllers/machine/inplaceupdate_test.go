@@ -75,7 +75,7 @@ func progress(p inplace.Progress) func(*inPlaceUpdate) {
 
 func updateTexts(p reconciler.Plan) []string {
 	var out []string
-	for _, q := range p.Ask {
+	for _, q := range p.Reads {
 		out = append(out, "ask: "+q.String())
 	}
 	for _, a := range p.Actions {
@@ -96,7 +96,7 @@ func TestUpdateDecide(t *testing.T) { // IP-05, IP-06
 	for name, tc := range map[string]struct {
 		update  inPlaceUpdate
 		want    []string
-		verdict condition.Verdict
+		verdict condition.Result
 	}{
 		"no update":               {running(updateAnnotated(nil)), nil, none},
 		"another hook is pending": {running(updateAnnotated(map[string]string{updateHooks: "AfterSomething"})), nil, none},
@@ -131,7 +131,7 @@ func TestUpdateDecide(t *testing.T) { // IP-05, IP-06
 		"in progress, without a message": {running(progress(inplace.Progress{Handler: "h.x", Retry: time.Second})),
 			[]string{"wait for time: In-place update in progress: handler h.x has more to do", "recheck: 1s"},
 			condition.TrueBecause(updating, "In-place update in progress: handler h.x has more to do")},
-		"not callable yet": {running(progress(inplace.Progress{Later: time.Second})),
+		"not callable yet": {running(progress(inplace.Progress{CallAfter: time.Second})),
 			[]string{"wait for time: Waiting for the extension to be callable", "recheck: 1s"}, condition.TrueBecause(updating, "Waiting for the extension to be callable")},
 		"failed": {running(progress(inplace.Progress{Handler: "h.x", Problem: fault.New(fault.Transient, "X", "handler h.x: answered Failure: no")})),
 			[]string{"wait for time: In-place update failed: handler h.x: answered Failure: no; retrying", "recheck: 30s"},

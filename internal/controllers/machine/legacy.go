@@ -13,8 +13,8 @@ import (
 )
 
 // legacy returns the v1beta1 projection.
-func legacy() []condition.Legacy {
-	return []condition.Legacy{
+func legacy() []condition.V1Beta1Row {
+	return []condition.V1Beta1Row{
 		{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.MachineReadyCondition},
 		bootstrapConfig.Legacy(clusterv1.BootstrapReadyV1Beta1Condition, clusterv1.WaitingForDataSecretFallbackV1Beta1Reason),
 		infrastructure.Legacy(clusterv1.InfrastructureReadyV1Beta1Condition, clusterv1.WaitingForInfrastructureFallbackV1Beta1Reason),
@@ -32,8 +32,8 @@ func legacy() []condition.Legacy {
 }
 
 // stageRow projects a condition that legacySet adds for a stage of the deletion, which exists only in v1beta1.
-func stageRow(t clusterv1.ConditionType, severity func(string) clusterv1.ConditionSeverity) condition.Legacy {
-	return condition.Legacy{Type: t, From: string(t), Severity: severity}
+func stageRow(t clusterv1.ConditionType, severity func(string) clusterv1.ConditionSeverity) condition.V1Beta1Row {
+	return condition.V1Beta1Row{Type: t, From: string(t), Severity: severity}
 }
 
 // legacySet returns the source of the v1beta1 conditions: the conditions of this controller, of health checks and
@@ -59,7 +59,7 @@ func (j conditionInput) stages() condition.Set {
 		began = &clusterv1.MachineDeletionStatus{}
 	}
 	var set condition.Set
-	add := func(t clusterv1.ConditionType, v condition.Verdict) {
+	add := func(t clusterv1.ConditionType, v condition.Result) {
 		set = append(set, metav1.Condition{Type: string(t), Status: v.Status, Reason: v.Reason, Message: v.Message,
 			LastTransitionTime: metav1.NewTime(j.Now.Truncate(time.Second))})
 	}
@@ -84,9 +84,9 @@ func (j conditionInput) stages() condition.Set {
 }
 
 // drainingSucceeded returns the state of the drain, and whether there is one.
-func (j conditionInput) drainingSucceeded() (condition.Verdict, bool) {
+func (j conditionInput) drainingSucceeded() (condition.Result, bool) {
 	if !deleting(j.Snapshot) || j.deletion == nil || j.deletion.NodeDrainStartTime.IsZero() {
-		return condition.Verdict{}, false
+		return condition.Result{}, false
 	}
 	name := j.nodeRef.Name
 	if _, now := planDeletion(j.Snapshot); now <= draining {

@@ -73,8 +73,8 @@ func startLive(t *testing.T) live {
 	}
 	testkit.RunBackground(t, mgr.Start)
 	c, nodes := mgr.GetClient(), startWorkload(t)
-	ctl := &Controller{client: c, refs: kube.NewReferences(c, nil), now: time.Now, settings: Settings{VolumeAttachments: true}.withDefaults(),
-		workloads: workloads{client: nodes}}
+	ctl := &controller{client: c, refs: kube.NewReferences(c, nil), now: time.Now, settings: Settings{VolumeAttachments: true}.withDefaults(),
+		workloads: fakeWorkloads{client: nodes}}
 	r := &reconciler.Reconciler[*clusterv1.Machine, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name)}
 	ctl.writer = r.Writer
 	return live{t: t, Client: srv.Client(t, s), workload: nodes, r: r}

@@ -11,7 +11,7 @@ import (
 )
 
 // nodeReady computes the NodeReady condition from the kubelet's Ready condition.
-func nodeReady(n *corev1.Node) condition.Verdict {
+func nodeReady(n *corev1.Node) condition.Result {
 	c := conditionOf(n, corev1.NodeReady)
 	switch {
 	case c == nil:
@@ -25,7 +25,7 @@ func nodeReady(n *corev1.Node) condition.Verdict {
 }
 
 // nodeHealthy computes the NodeHealthy condition: True if the Node is ready and reports no pressure.
-func nodeHealthy(n *corev1.Node) condition.Verdict {
+func nodeHealthy(n *corev1.Node) condition.Result {
 	var bad, unknown []string
 	for _, t := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
 		good := corev1.ConditionFalse

@@ -82,7 +82,7 @@ type ControlPlane struct {
 	Others int
 }
 
-func (c *Controller) observe(ctx context.Context, m *clusterv1.Machine) (Snapshot, error) {
+func (c *controller) observe(ctx context.Context, m *clusterv1.Machine) (Snapshot, error) {
 	s := Snapshot{Now: c.now(), Settings: c.settings, Machine: m, Connection: c.workloads.Health(clusterKey(m))}
 	steps := []func(context.Context, *Snapshot) error{
 		c.readCluster, c.readBootstrap, c.readInfra, c.readOwners, c.readControlPlane, c.readNode,
@@ -95,25 +95,25 @@ func (c *Controller) observe(ctx context.Context, m *clusterv1.Machine) (Snapsho
 	return s, nil
 }
 
-func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
-	s.Cluster, err = kube.Cluster(ctx, c.client, clusterKey(s.Machine))
+func (c *controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
+	s.Cluster, err = kube.GetCluster(ctx, c.client, clusterKey(s.Machine))
 	return err
 }
 
-func (c *Controller) readBootstrap(ctx context.Context, s *Snapshot) error {
+func (c *controller) readBootstrap(ctx context.Context, s *Snapshot) error {
 	o, err := c.refs.GetReferenced(ctx, s.Machine, s.Machine.Spec.Bootstrap.ConfigRef)
 	s.Bootstrap = contract.BootstrapConfig(o)
 	return err
 }
 
-func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
+func (c *controller) readInfra(ctx context.Context, s *Snapshot) error {
 	o, err := c.refs.GetReferenced(ctx, s.Machine, s.Machine.Spec.InfrastructureRef)
 	s.Infra = contract.InfraMachine(o)
 	return err
 }
 
 // readOwners reads the MachineSet of the Machine and its MachineDeployment.
-func (c *Controller) readOwners(ctx context.Context, s *Snapshot) error {
+func (c *controller) readOwners(ctx context.Context, s *Snapshot) error {
 	set := &clusterv1.MachineSet{}
 	ok, err := c.readOwner(ctx, s.Machine, "MachineSet", set)
 	if err != nil || !ok {
@@ -129,7 +129,7 @@ func (c *Controller) readOwners(ctx context.Context, s *Snapshot) error {
 
 // readOwner reads the controller of an object if it is of the kind and exists. The result comes from the cache
 // without a copy and must not be modified.
-func (c *Controller) readOwner(ctx context.Context, o metav1.Object, kind string, into client.Object) (bool, error) {
+func (c *controller) readOwner(ctx context.Context, o metav1.Object, kind string, into client.Object) (bool, error) {
 	owner := metav1.GetControllerOf(o)
 	if owner == nil || owner.Kind != kind || !strings.HasPrefix(owner.APIVersion, clusterv1.GroupVersion.Group+"/") {
 		return false, nil
@@ -145,7 +145,7 @@ func (c *Controller) readOwner(ctx context.Context, o metav1.Object, kind string
 }
 
 // readControlPlane reads whether the workload cluster still has a control plane that could remove a Node.
-func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
+func (c *controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 	if !deleting(*s) || s.Cluster == nil {
 		return nil
 	}
@@ -179,7 +179,7 @@ const waitsForInitialization = "Waiting for Cluster control plane to be initiali
 // cluster is connected. This cannot wait until the control plane is initialized, because the control plane may
 // count as initialized only after its first Machine has a Node. Nodes are watched only after the initialization. An
 // unreachable workload cluster is recorded in the snapshot and is not an error.
-func (c *Controller) readNode(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readNode(ctx context.Context, s *Snapshot) (err error) {
 	switch {
 	case s.Cluster == nil:
 		s.Node.Waiting = "Waiting for the Cluster to exist"
@@ -196,7 +196,7 @@ func (c *Controller) readNode(ctx context.Context, s *Snapshot) (err error) {
 	}
 	switch {
 	case fault.KindOf(err) == fault.Unreachable && initialized(*s):
-		s.Node = Node{Unreachable: true, RetryAfter: turn(err), Problem: fault.UserMessage(err)}
+		s.Node = Node{Unreachable: true, RetryAfter: retryAfterRejection(err), Problem: fault.UserMessage(err)}
 	case fault.KindOf(err) == fault.Unreachable:
 		s.Node = Node{Waiting: waitsForInitialization}
 	default:
@@ -206,10 +206,10 @@ func (c *Controller) readNode(ctx context.Context, s *Snapshot) (err error) {
 	return nil
 }
 
-// turn returns the delay until a call that was rejected by the request limit may be repeated, or 0 for any other
+// retryAfterRejection returns the delay until a call that was rejected by the request limit may be repeated, or 0 for any other
 // error.
-func turn(err error) time.Duration {
-	if !errors.Is(err, slipwayworkload.ErrCrowded) {
+func retryAfterRejection(err error) time.Duration {
+	if !errors.Is(err, slipwayworkload.ErrRateLimited) {
 		return 0
 	}
 	return fault.RetryAfter(err)
@@ -219,7 +219,7 @@ func initialized(s Snapshot) bool {
 	return s.Cluster != nil && isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized)
 }
 
-func (c *Controller) findNode(ctx context.Context, s *Snapshot) error {
+func (c *controller) findNode(ctx context.Context, s *Snapshot) error {
 	key := clusterKey(s.Machine)
 	if id := providerID(*s); id != "" {
 		nodes, err := c.workloads.Nodes(ctx, key, id)
@@ -264,7 +264,7 @@ func (c *Controller) findNode(ctx context.Context, s *Snapshot) error {
 // findLastNode lists Nodes from the API server of the workload cluster for a Machine that is being deleted and has
 // no known Node. It runs when only the Node is left to delete, because the Node may have joined too late for the
 // cache. Unstructured objects are never cached.
-func (c *Controller) findLastNode(ctx context.Context, s *Snapshot) error {
+func (c *controller) findLastNode(ctx context.Context, s *Snapshot) error {
 	id := s.Machine.Spec.ProviderID
 	if !deleting(*s) || id == "" || !s.infra().IsGone() || !s.bootstrap().IsGone() || skipsNodeDeletion(*s) {
 		return nil

@@ -14,9 +14,9 @@ import (
 )
 
 // observed reads the snapshot of a settled Machine in a changed world.
-func observed(t *testing.T, m *clusterv1.Machine, w workloads, extra ...client.Object) Snapshot {
+func observed(t *testing.T, m *clusterv1.Machine, w fakeWorkloads, extra ...client.Object) Snapshot {
 	t.Helper()
-	ctl, _ := controller(world(m, extra...).Build(), w)
+	ctl, _ := newController(world(m, extra...).Build(), w)
 	s, err := ctl.observe(context.Background(), m)
 	if err != nil {
 		t.Fatal(err)
@@ -31,12 +31,12 @@ func TestObserveNode(t *testing.T) { // MA-08, MA-20
 	other.Spec.ProviderID = "x://2"
 	nameless := node()
 	nameless.Spec.ProviderID = ""
-	build := func(nodes ...client.Object) workloads {
-		return workloads{client: fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(nodes...).Build()}
+	build := func(nodes ...client.Object) fakeWorkloads {
+		return fakeWorkloads{client: fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(nodes...).Build()}
 	}
 	cases := map[string]struct {
 		reason string
-		w      workloads
+		w      fakeWorkloads
 		want   Node
 	}{
 		"found":      {"by provider ID", build(node()), Node{WasRead: true, Item: node()}},
@@ -44,7 +44,7 @@ func TestObserveNode(t *testing.T) { // MA-08, MA-20
 		"twins":      {"a provider ID has to be unique", build(node(), twin), Node{WasRead: true, Duplicates: []string{"n", "twin"}}},
 		"name taken": {"a Node of the known name with another provider ID is another machine's", build(other), Node{WasRead: true, OtherProviderID: "x://2"}},
 		"by name":    {"the Node that was found before has lost its provider ID", build(nameless.DeepCopy()), Node{WasRead: true, Item: nameless}},
-		"down":       {"not connected is a fact, not an error", workloads{down: true}, Node{Unreachable: true, Problem: "the workload cluster is not connected"}},
+		"down":       {"not connected is a fact, not an error", fakeWorkloads{down: true}, Node{Unreachable: true, Problem: "the workload cluster is not connected"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -73,14 +73,14 @@ func TestObserveNodeBeforeInitialization(t *testing.T) { // CL-10, MA-08, MA-09
 	for name, tc := range map[string]struct {
 		reason  string
 		s       Snapshot
-		w       workloads
+		w       fakeWorkloads
 		want    Node
 		watched int
 	}{
-		"there":         {"a control plane may be initialized only once its Machine has a Node", settled(unseen, inIt), workloads{client: workloadOf(node()).Build()}, Node{WasRead: true, Item: node()}, 0},
-		"not yet":       {"it is looked for again", settled(unseen, inIt), workloads{client: workloadOf().Build()}, Node{WasRead: true}, 0},
-		"not connected": {"what is waited for is the control plane", settled(unseen, inIt), workloads{down: true}, Node{Waiting: waitsForInitialization}, 0},
-		"initialized":   {"Nodes are followed", settled(unseen), workloads{client: workloadOf(node()).Build()}, Node{WasRead: true, Item: node()}, 1},
+		"there":         {"a control plane may be initialized only once its Machine has a Node", settled(unseen, inIt), fakeWorkloads{client: workloadOf(node()).Build()}, Node{WasRead: true, Item: node()}, 0},
+		"not yet":       {"it is looked for again", settled(unseen, inIt), fakeWorkloads{client: workloadOf().Build()}, Node{WasRead: true}, 0},
+		"not connected": {"what is waited for is the control plane", settled(unseen, inIt), fakeWorkloads{down: true}, Node{Waiting: waitsForInitialization}, 0},
+		"initialized":   {"Nodes are followed", settled(unseen), fakeWorkloads{client: workloadOf(node()).Build()}, Node{WasRead: true, Item: node()}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			watched := 0
@@ -101,8 +101,8 @@ func TestObserveNodeBeforeInitialization(t *testing.T) { // CL-10, MA-08, MA-09
 
 // A Node that came while the deletion began is in the workload cluster, and not in the cache yet.
 func TestObserveLastNode(t *testing.T) { // MD-15
-	stale := func(nodes ...client.Object) workloads {
-		return workloads{behind: true, client: fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(nodes...).Build()}
+	stale := func(nodes ...client.Object) fakeWorkloads {
+		return fakeWorkloads{behind: true, client: fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(nodes...).Build()}
 	}
 	deleted := func(s *Snapshot) { deleted(s); s.Machine.Finalizers = []string{clusterv1.MachineFinalizer} }
 	infraGone := func(s *Snapshot) { s.Machine.Spec.InfrastructureRef.Name = "gone" }
@@ -113,7 +113,7 @@ func TestObserveLastNode(t *testing.T) { // MD-15
 	for name, tc := range map[string]struct {
 		reason string
 		s      Snapshot
-		w      workloads
+		w      fakeWorkloads
 		want   string
 	}{
 		"late":                {"nothing else leads to it", settled(deleted, gone, unseen), stale(node()), "n"},
@@ -156,7 +156,7 @@ func TestObserveOwners(t *testing.T) { // MA-14, MA-24
 		"deployment not restored": {[]client.Object{set}, false},
 		"none":                    {nil, false},
 	} {
-		s := observed(t, m.DeepCopy(), workloads{client: workload().Build()}, tc.owners...)
+		s := observed(t, m.DeepCopy(), fakeWorkloads{client: workload().Build()}, tc.owners...)
 		if (s.Set != nil) != tc.want || (s.Deployment != nil) != tc.want {
 			t.Errorf("%s: MachineSet %v, MachineDeployment %v", name, s.Set, s.Deployment)
 		}
@@ -168,7 +168,7 @@ func TestObserveControlPlane(t *testing.T) { // MD-01
 	m.Finalizers = []string{clusterv1.MachineFinalizer}
 	cp := settled().Machine
 	cp.Name, cp.Labels[clusterv1.MachineControlPlaneLabel] = "cp", ""
-	got := observed(t, m, workloads{client: workload().Build()}, cp).ControlPlane
+	got := observed(t, m, fakeWorkloads{client: workload().Build()}, cp).ControlPlane
 	if diff := cmp.Diff(ControlPlane{External: true, Others: 1}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -188,7 +188,7 @@ func TestUnreadableControlPlane(t *testing.T) { // MD-01
 	m, cluster := managed("Unknown", "p")
 	noContract := crd("unknowns.i")
 	noContract.SetLabels(nil)
-	s := observed(t, m, workloads{client: workload().Build()}, cluster, noContract)
+	s := observed(t, m, fakeWorkloads{client: workload().Build()}, cluster, noContract)
 	if diff := cmp.Diff(ControlPlane{Unreadable: true}, s.ControlPlane); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -205,7 +205,7 @@ func TestUnreadableControlPlane(t *testing.T) { // MD-01
 func TestUnreadableExternalControlPlane(t *testing.T) { // MD-01
 	m, cluster := managed("FooMachine", "odd")
 	odd := foreign("apiVersion: i/v1\nkind: FooMachine\nmetadata: {name: odd, namespace: ns}\nstatus: {externalManagedControlPlane: 'yes'}")
-	s := observed(t, m, workloads{client: workload().Build()}, cluster, odd)
+	s := observed(t, m, fakeWorkloads{client: workload().Build()}, cluster, odd)
 	if diff := cmp.Diff(ControlPlane{Unreadable: true}, s.ControlPlane); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -215,7 +215,7 @@ func TestNodeFindsItsMachine(t *testing.T) { // MA-09
 	named := settled().Machine
 	named.Generation = 0
 	c := world(named).Build()
-	ctl, _ := controller(c, workloads{})
+	ctl, _ := newController(c, fakeWorkloads{})
 	cluster := client.ObjectKey{Namespace: "ns", Name: "c"}
 	marked := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x", Annotations: map[string]string{
 		clusterv1.ClusterNameAnnotation: "c", clusterv1.ClusterNamespaceAnnotation: "ns", clusterv1.MachineAnnotation: "m"}}}

@@ -37,7 +37,7 @@ func (c *crowded) refuse(call string) error {
 		return nil
 	}
 	c.refused[call]++
-	return fmt.Errorf("making a call: %w", fault.As(slipwayworkload.ErrCrowded).RetryIn(pause))
+	return fmt.Errorf("making a call: %w", fault.As(slipwayworkload.ErrRateLimited).RetryIn(pause))
 }
 
 func (c *crowded) over(w client.WithWatch) client.WithWatch {
@@ -69,9 +69,9 @@ func (c *crowded) over(w client.WithWatch) client.WithWatch {
 // Node however late its turn is: the timeout of that counts from a try.
 func TestTurns(t *testing.T) { // MD-04, MD-12, MD-15
 	gate := &crowded{refused: map[string]int{}}
-	w := workloads{client: gate.over(workloadOf(node()).Build())}
+	w := fakeWorkloads{client: gate.over(workloadOf(node()).Build())}
 	c := world(leavingMachine(deletedSince(time.Minute))).WithReturnManagedFields().Build()
-	_, r := controller(c, w)
+	_, r := newController(c, w)
 	said := map[string]bool{}
 	for range 60 {
 		before := fmt.Sprint(gate.refused)
@@ -117,7 +117,7 @@ func TestNodeThatCannotBeDeleted(t *testing.T) { // MD-15
 	for name, err := range map[string]error{"slow": slipwayworkload.ErrBusy, "forbidden": errors.New("forbidden")} {
 		gate := &crowded{refused: map[string]int{}, never: map[string]error{"delete *v1.Node": err}}
 		c := world(leavingMachine(deletedSince(time.Minute))).WithReturnManagedFields().Build()
-		_, r := controller(c, workloads{client: gate.over(workloadOf(node()).Build())})
+		_, r := newController(c, fakeWorkloads{client: gate.over(workloadOf(node()).Build())})
 		for range 20 {
 			_, _ = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 		}

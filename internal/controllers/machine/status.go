@@ -42,7 +42,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	if results, ok := reconciler.ResultOf[drain.Results](out); ok {
 		j.evicted = &results
 	}
-	status.Conditions = conditions.Evaluate(j, reconciler.MomentOf(s.Machine, s.Now))
+	status.Conditions = conditions.Evaluate(j, reconciler.EvaluateOptionsFor(s.Machine, s.Now))
 	status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: deprecated(j, status.Conditions)}
 	status.Phase = string(phase(s, p, status))
 	if status.Phase != old.Phase {

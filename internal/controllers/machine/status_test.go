@@ -20,13 +20,13 @@ func status(s Snapshot, out reconciler.Outcome) clusterv1.MachineStatus {
 	return Report(s, Decide(s), out).Status.(clusterv1.MachineStatus)
 }
 
-func verdictOf(t *testing.T, s Snapshot, out reconciler.Outcome, conditionType string) condition.Verdict {
+func verdictOf(t *testing.T, s Snapshot, out reconciler.Outcome, conditionType string) condition.Result {
 	t.Helper()
 	c := condition.Set(status(s, out).Conditions).Get(conditionType)
 	if c == nil {
 		t.Fatalf("no condition %s", conditionType)
 	}
-	return condition.Verdict{Status: c.Status, Reason: c.Reason, Message: c.Message}
+	return condition.Result{Status: c.Status, Reason: c.Reason, Message: c.Message}
 }
 
 // TestConditions proves each condition with each of its reasons.
@@ -43,7 +43,7 @@ func TestConditions(t *testing.T) {
 		s         Snapshot
 		err       error
 		condition string
-		want      condition.Verdict
+		want      condition.Result
 	}{
 		"not deleting":        {"MD-16", settled(), nil, "Deleting", condition.False("NotDeleting", "")},
 		"deleting infra":      {"MD-14", settled(deleted), nil, "Deleting", condition.TrueBecause("WaitingForInfrastructureDeletion", "Waiting for FooMachine i to be deleted")},

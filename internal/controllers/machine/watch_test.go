@@ -19,7 +19,7 @@ import (
 )
 
 // crowd is a world with Machines of other sets, deployments, clusters and namespaces beside the Machine.
-func crowd(t *testing.T) (*Controller, *[]string) {
+func crowd(t *testing.T) (*controller, *[]string) {
 	t.Helper()
 	m := settled().Machine
 	m.Generation = 0
@@ -45,7 +45,7 @@ func crowd(t *testing.T) (*Controller, *[]string) {
 			return c.List(ctx, list, opts...)
 		},
 	})
-	ctl, _ := controller(c, workloads{client: workload().Build()})
+	ctl, _ := newController(c, fakeWorkloads{client: workload().Build()})
 	return ctl, lists
 }
 
@@ -86,7 +86,7 @@ func TestLongNamesWake(t *testing.T) { // MA-14, MS-07
 	m := settled().Machine
 	m.Generation = 0
 	m.Labels[clusterv1.MachineSetNameLabel] = contract.LabelValue(long)
-	ctl, _ := controller(world(m).WithReturnManagedFields().Build(), workloads{client: workload().Build()})
+	ctl, _ := newController(world(m).WithReturnManagedFields().Build(), fakeWorkloads{client: workload().Build()})
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: long}}
 	if diff := cmp.Diff([]reconcile.Request{{NamespacedName: key}}, ctl.ofOwner(bySet)(t.Context(), set)); diff != "" {
 		t.Errorf("the Machines of a MachineSet with a long name (-want +got):\n%s", diff)

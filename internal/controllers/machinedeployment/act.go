@@ -31,8 +31,8 @@ type (
 		Note string
 		moves
 	}
-	// takeOver transfers the ownership of fields that the reference implementation applied to a MachineSet.
-	takeOver struct{ Set string }
+	// transferFields transfers the ownership of fields that the reference implementation applied to a MachineSet.
+	transferFields struct{ Set string }
 	// SyncSet applies the desired MachineSet. Why is the reason for a change of replicas.
 	SyncSet struct {
 		Name           string
@@ -54,7 +54,7 @@ func (a Join) String() string { return "join Cluster " + a.Cluster }
 func (a Adopt) String() string {
 	return fmt.Sprintf("adopt MachineSet %s: its labels match the selector", a.Set)
 }
-func (a takeOver) String() string {
+func (a transferFields) String() string {
 	return fmt.Sprintf("take over MachineSet %s from %s: its fields that the deployment does not set would stay forever", a.Set, formerManager)
 }
 func (a CreateSet) String() string {
@@ -87,8 +87,8 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 			c.begun.Add(set.GetUID(), s.Now)
 		}
 		return err
-	case takeOver:
-		return c.takeOver(ctx, setNamed(s, a.Set))
+	case transferFields:
+		return c.transferFields(ctx, setNamed(s, a.Set))
 	case SyncSet:
 		return c.writer.Apply(ctx, setNamed(s, a.Name), desiredObject(s, a.share()))
 	case DeleteSet:
@@ -103,9 +103,9 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 	return fault.New(fault.Bug, "UnknownAction", "the machinedeployment controller does not know how to %s", action)
 }
 
-// takeOver reads the MachineSet from the API server, because the cache does not contain all managed fields, and
+// transferFields reads the MachineSet from the API server, because the cache does not contain all managed fields, and
 // transfers field ownership under the condition that the MachineSet does not change.
-func (c *controller) takeOver(ctx context.Context, set *clusterv1.MachineSet) error {
+func (c *controller) transferFields(ctx context.Context, set *clusterv1.MachineSet) error {
 	newest := &clusterv1.MachineSet{}
 	if err := c.live.Get(ctx, client.ObjectKeyFromObject(set), newest); err != nil {
 		return fmt.Errorf("reading the managers of MachineSet %s: %w", set.Name, err)
@@ -120,5 +120,5 @@ func (c *controller) takeOver(ctx context.Context, set *clusterv1.MachineSet) er
 // write.
 func adopt(o client.Object, d *clusterv1.MachineDeployment) {
 	controllerutil.AddFinalizer(o, clusterv1.MachineSetFinalizer)
-	ownership.Own(o, *metav1.NewControllerRef(d, clusterv1.GroupVersion.WithKind(kind)))
+	ownership.AddOwner(o, *metav1.NewControllerRef(d, clusterv1.GroupVersion.WithKind(kind)))
 }

@@ -213,7 +213,7 @@ func (w world) complete(version string) {
 }
 
 func TestEveryWriteFailsOnce(t *testing.T) { // DP-01, DP-02, DP-04, DP-06, DP-19, DP-20
-	testkit.EveryWrite(t, func() *fake.ClientBuilder { return cluster(raw()) }, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder { return cluster(raw()) }, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
 		w.settle()
 		w.complete("v1.36.3")
@@ -225,7 +225,7 @@ func TestEveryWriteFailsOnce(t *testing.T) { // DP-01, DP-02, DP-04, DP-06, DP-1
 
 func TestDeletionWhileWritesFail(t *testing.T) { // DP-01
 	s := settled(func(s *Snapshot) { deleted(s.Deployment) })
-	testkit.EveryWrite(t, func() *fake.ClientBuilder { return cluster(s.Deployment.DeepCopy(), s.Sets[0].DeepCopy()) }, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder { return cluster(s.Deployment.DeepCopy(), s.Sets[0].DeepCopy()) }, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
 		w.settle()
 		if err := w.Get(context.Background(), key, &clusterv1.MachineDeployment{}); !apierrors.IsNotFound(err) || len(w.sets()) > 0 {
@@ -236,7 +236,7 @@ func TestDeletionWhileWritesFail(t *testing.T) { // DP-01
 
 func TestAdoptionWhileWritesFail(t *testing.T) { // OR-01
 	s := settled(restored)
-	testkit.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 		b := cluster(s.Deployment.DeepCopy(), s.Sets[0].DeepCopy())
 		for _, m := range s.Machines["md-1"] {
 			b.WithObjects(m.DeepCopy())
@@ -255,7 +255,7 @@ func TestAdoptionWhileWritesFail(t *testing.T) { // OR-01
 func TestScalingWhilePausedAndWritesFail(t *testing.T) { // DP-11
 	s := settled(func(s *Snapshot) {
 		upgrade(s)
-		withSet(s, share{name: "md-2", replicas: 2, revision: 2, current: true}, 2)
+		withSet(s, setPlan{name: "md-2", replicas: 2, revision: 2, current: true}, 2)
 		s.Sets[0].Spec.Replicas, s.Deployment.Spec.Replicas = new(int32(6)), new(int32(8))
 		for n := 3; n < 6; n++ {
 			s.Machines["md-1"] = append(s.Machines["md-1"], machine(&s.Sets[0], fmt.Sprintf("md-1-%d", n)))
@@ -275,7 +275,7 @@ func TestScalingWhilePausedAndWritesFail(t *testing.T) { // DP-11
 		"up to the deployment's replicas and maxSurge":   {15, map[string]int32{"md-1": 12, "md-2": 4}},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			testkit.EveryWrite(t, func() *fake.ClientBuilder {
+			testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 				b := cluster(s.Deployment.DeepCopy(), s.Sets[0].DeepCopy(), s.Sets[1].DeepCopy())
 				for _, m := range machinesOf(s) {
 					b.WithObjects(m.DeepCopy())

@@ -19,20 +19,20 @@ const waitingForOwnership = "WaitingForOwnership"
 
 // conditions is the condition table of a MachineDeployment. The driver sets Paused.
 var conditions = condition.Table[conditionInput]{
-	{Type: clusterv1.MachineDeploymentDeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
-	{Type: clusterv1.MachineDeploymentMachinesReadyCondition, Of: func(j conditionInput) condition.Verdict { return j.machines.Ready() }},
-	{Type: clusterv1.MachineDeploymentMachinesUpToDateCondition, Of: func(j conditionInput) condition.Verdict { return j.machines.UpToDate(j.Now) }},
-	{Type: clusterv1.MachineDeploymentRollingOutCondition, Polarity: condition.Negative, Of: conditionInput.rollingOut},
-	{Type: clusterv1.MachineDeploymentScalingUpCondition, Polarity: condition.Negative, Of: conditionInput.scalingUp},
-	{Type: clusterv1.MachineDeploymentScalingDownCondition, Polarity: condition.Negative, Of: conditionInput.scalingDown},
-	{Type: clusterv1.MachineDeploymentRemediatingCondition, Polarity: condition.Negative, Of: func(j conditionInput) condition.Verdict { return j.machines.Remediating() }},
-	{Type: clusterv1.MachineDeploymentAvailableCondition, Of: conditionInput.available},
+	{Type: clusterv1.MachineDeploymentDeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
+	{Type: clusterv1.MachineDeploymentMachinesReadyCondition, Compute: func(j conditionInput) condition.Result { return j.machines.Ready() }},
+	{Type: clusterv1.MachineDeploymentMachinesUpToDateCondition, Compute: func(j conditionInput) condition.Result { return j.machines.UpToDate(j.Now) }},
+	{Type: clusterv1.MachineDeploymentRollingOutCondition, Polarity: condition.Negative, Compute: conditionInput.rollingOut},
+	{Type: clusterv1.MachineDeploymentScalingUpCondition, Polarity: condition.Negative, Compute: conditionInput.scalingUp},
+	{Type: clusterv1.MachineDeploymentScalingDownCondition, Polarity: condition.Negative, Compute: conditionInput.scalingDown},
+	{Type: clusterv1.MachineDeploymentRemediatingCondition, Polarity: condition.Negative, Compute: func(j conditionInput) condition.Result { return j.machines.Remediating() }},
+	{Type: clusterv1.MachineDeploymentAvailableCondition, Compute: conditionInput.available},
 }
 
 // v1beta1 returns the v1beta1 projection.
-func v1beta1() []condition.Legacy {
+func v1beta1() []condition.V1Beta1Row {
 	warning := func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning }
-	return []condition.Legacy{
+	return []condition.V1Beta1Row{
 		{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.MachineDeploymentAvailableCondition, Severity: warning},
 		{Type: clusterv1.MachineDeploymentAvailableV1Beta1Condition, From: clusterv1.MachineDeploymentAvailableCondition, Severity: warning,
 			Reason: func(string) string { return clusterv1.WaitingForAvailableMachinesV1Beta1Reason }},
@@ -43,7 +43,7 @@ func v1beta1() []condition.Legacy {
 // conditionInput is the input of the conditions: the snapshot, the Machines and the plan.
 type conditionInput struct {
 	Snapshot
-	machines machines.SummaryInput
+	machines machines.List
 	counts   machines.ReplicaCounts
 	plan     reconciler.Plan
 }
@@ -58,7 +58,7 @@ func (j conditionInput) desired() int32 {
 	return ptr.Deref(j.Deployment.Spec.Replicas, 0)
 }
 
-func (j conditionInput) deleting() condition.Verdict {
+func (j conditionInput) deleting() condition.Result {
 	if !j.isDeleting() {
 		return condition.False(clusterv1.MachineDeploymentNotDeletingReason, "")
 	}
@@ -74,7 +74,7 @@ func (j conditionInput) deleting() condition.Verdict {
 }
 
 // rollingOut reports how many Machines are not up to date, why, and what blocks the rollout.
-func (j conditionInput) rollingOut() condition.Verdict {
+func (j conditionInput) rollingOut() condition.Result {
 	if message := ownershipWait(j.plan); message != "" {
 		return condition.Unknown(waitingForOwnership, message)
 	}
@@ -119,7 +119,7 @@ func (j conditionInput) rollingOut() condition.Verdict {
 	return condition.TrueBecause(clusterv1.MachineDeploymentRollingOutReason, message)
 }
 
-func (j conditionInput) scalingUp() condition.Verdict {
+func (j conditionInput) scalingUp() condition.Result {
 	if j.Deployment.Spec.Replicas == nil {
 		return condition.Unknown(clusterv1.MachineDeploymentScalingUpWaitingForReplicasSetReason, replicasNotSet)
 	}
@@ -141,14 +141,14 @@ func (j conditionInput) scalingUp() condition.Verdict {
 	return condition.TrueBecause(clusterv1.MachineDeploymentScalingUpReason, message)
 }
 
-func (j conditionInput) scalingDown() condition.Verdict {
+func (j conditionInput) scalingDown() condition.Result {
 	if j.Deployment.Spec.Replicas == nil {
 		return condition.Unknown(clusterv1.MachineDeploymentScalingDownWaitingForReplicasSetReason, replicasNotSet)
 	}
 	return j.machines.ScalingDown(int(j.desired()), j.Now)
 }
 
-func (j conditionInput) available() condition.Verdict {
+func (j conditionInput) available() condition.Result {
 	replicas := j.Deployment.Spec.Replicas
 	switch {
 	case j.isDeleting():

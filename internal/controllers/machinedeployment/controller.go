@@ -60,7 +60,7 @@ type Settings struct {
 // Add adds the controller to the manager. If extensions is nil, no Machine is updated in place.
 func Add(s reconciler.Setup, extensions hook.Client, settings Settings) error {
 	c := &controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), settings: settings, begun: s.CreatedOwners, scope: s.Scope(), now: s.Clock()}
-	c.caller = inplace.Caller{Client: extensions, Failed: &inplace.Failed{}, Now: c.now}
+	c.caller = inplace.Caller{Client: extensions, Failed: &inplace.FailedCalls{}, Now: c.now}
 	for _, i := range indexes() {
 		if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), i.kind, i.field, i.value); err != nil {
 			return fmt.Errorf("index %T by %s: %w", i.kind, i.field, err)
@@ -93,7 +93,7 @@ func (c *controller) definition() reconciler.Controller[*clusterv1.MachineDeploy
 		Adopt:   c.enter,
 		Urgent:  reconciler.Urgent{Conditions: []string{clusterv1.MachineDeploymentAvailableCondition}, Replicas: true},
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
-		Answer: c.answer,
+		Read: c.answer,
 	}
 }
 

@@ -109,8 +109,8 @@ func decideRollout(s Snapshot, p *reconciler.Plan) {
 		p.WaitFor(invalidStrategy, "The rollout strategy cannot be followed: %s", err).For(kind, s.Deployment.Name).UntilUserActs()
 		return
 	}
-	if r.asks() {
-		p.Ask = append(p.Ask, askInPlace{})
+	if r.needsCheck() {
+		p.Reads = append(p.Reads, askInPlace{})
 		return
 	}
 	if r.unknown != "" {
@@ -168,7 +168,7 @@ func decideSet(s Snapshot, pl plannedSet, p *reconciler.Plan) {
 		return
 	}
 	if fieldTransfer().HasChanges(pl.set) {
-		p.Do(takeOver{Set: pl.set.Name})
+		p.Do(transferFields{Set: pl.set.Name})
 	}
 	a := SyncSet{Name: pl.set.Name, Replicas: replicasOf(pl.set), Revision: revisionOf(pl.set), From: replicasOf(pl.set), moves: pl.movesOf(s, pl.set)}
 	a.Begins = a.to != "" && inplace.TransferTarget(pl.set) != a.to
@@ -178,7 +178,7 @@ func decideSet(s Snapshot, pl plannedSet, p *reconciler.Plan) {
 	if pl.index >= 0 && s.Sets[pl.index].Name == pl.set.Name {
 		a.Current, a.Revision = true, pl.state.New.Revision
 	}
-	same, err := kube.Covers(pl.set, kube.Prefix+Name, withForeign(pl.set, desiredObject(s, a.share())).Object)
+	same, err := kube.IsApplied(pl.set, kube.ManagerPrefix+Name, withForeign(pl.set, desiredObject(s, a.share())).Object)
 	if err != nil || !same {
 		p.Do(a)
 	}
@@ -241,7 +241,7 @@ func rolloutOf(s Snapshot) (rolloutState, error) {
 		r.state.New = &set
 	case !r.state.Paused:
 		revision := nextRevision(s)
-		r.state.New = &rollout.Set{Name: nameOf(s, revision), Revision: revision, Created: s.Now, Recorded: -1}
+		r.state.New = &rollout.MachineSet{Name: nameOf(s, revision), Revision: revision, Created: s.Now, Recorded: -1}
 	}
 	r.moving = rollout.Moving(r.state)
 	return r, nil
@@ -286,8 +286,8 @@ func isBetter(s Snapshot, a, b int) bool {
 }
 
 // setView converts a MachineSet to the input of package rollout.
-func setView(s Snapshot, set *clusterv1.MachineSet) rollout.Set {
-	v := rollout.Set{
+func setView(s Snapshot, set *clusterv1.MachineSet) rollout.MachineSet {
+	v := rollout.MachineSet{
 		Name: set.Name, Revision: revisionOf(set), Created: set.CreationTimestamp.Time, Desired: replicasOf(set),
 		Recorded: -1, Leaving: !set.DeletionTimestamp.IsZero(),
 	}
@@ -297,12 +297,12 @@ func setView(s Snapshot, set *clusterv1.MachineSet) rollout.Set {
 	preferred := false // an available Machine that the MachineSet deletes before unavailable ones
 	for i := range s.Machines[set.Name] {
 		m := &s.Machines[set.Name][i]
-		priority := machines.PriorityOf(machines.Member{Machine: m, Deleted: !m.DeletionTimestamp.IsZero()})
+		priority := machines.PriorityOf(machines.OwnedMachine{Machine: m, Deleted: !m.DeletionTimestamp.IsZero()})
 		v.Actual++
 		switch {
 		case priority == machines.Deleting:
 			v.Deleting++
-		case inplace.HasNotBegun(set, m):
+		case inplace.AwaitsStart(set, m):
 			v.Free, v.NotBegun = v.Free+1, v.NotBegun+1
 		case inplace.IsMarked(m) && inplace.HasFailed(m):
 			v.Free++
@@ -328,15 +328,15 @@ func upToDateRecheck(s Snapshot) time.Duration {
 	var left time.Duration
 	for _, m := range machinesOf(s) {
 		if condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) == nil {
-			left = max(left, machines.NewFor-s.Now.Sub(m.CreationTimestamp.Time))
+			left = max(left, machines.NewMachineGrace-s.Now.Sub(m.CreationTimestamp.Time))
 		}
 	}
 	return left
 }
 
 // machinesOf returns the Machines of all MachineSets.
-func machinesOf(s Snapshot) machines.SummaryInput {
-	var out machines.SummaryInput
+func machinesOf(s Snapshot) machines.List {
+	var out machines.List
 	for _, set := range s.Sets {
 		for i := range s.Machines[set.Name] {
 			out = append(out, &s.Machines[set.Name][i])

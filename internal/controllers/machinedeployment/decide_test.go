@@ -121,7 +121,7 @@ func TestDecide(t *testing.T) {
 			reason: "an old MachineSet that matches again is current again, with a revision of its own",
 			s: settled(func(s *Snapshot) {
 				upgrade(s)
-				withSet(s, share{name: "md-2", replicas: 1, revision: 2, current: true}, 0)
+				withSet(s, setPlan{name: "md-2", replicas: 1, revision: 2, current: true}, 0)
 				s.Deployment.Annotations[clusterv1.RevisionAnnotation] = "2"
 				s.Deployment.Spec.Template.Spec.Version = "v1.36.3"
 			}),
@@ -223,7 +223,7 @@ func onDelete(s *Snapshot) {
 func withOld(s *Snapshot, machines int) {
 	version := s.Deployment.Spec.Template.Spec.Version
 	s.Deployment.Spec.Template.Spec.Version = "v1.36.0"
-	withSet(s, share{name: "md-0", replicas: int32(machines), revision: 0}, machines)
+	withSet(s, setPlan{name: "md-0", replicas: int32(machines), revision: 0}, machines)
 	s.Deployment.Spec.Template.Spec.Version = version
 }
 
@@ -264,7 +264,7 @@ func TestRestore(t *testing.T) { // OR-01
 			wait: []string{"WaitingForChildren"},
 		},
 		"only Machines": {
-			reason: "Machines name their MachineSet", s: settled(restored, func(s *Snapshot) { s.Strays, s.Sets = s.Machines["md-1"], nil }),
+			reason: "Machines name their MachineSet", s: settled(restored, func(s *Snapshot) { s.OrphanedMachines, s.Sets = s.Machines["md-1"], nil }),
 			wait: []string{"WaitingForChildren"},
 		},
 		"one of two": {

@@ -18,8 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// share is the part of the plan for one MachineSet.
-type share struct {
+// setPlan is the part of the plan for one MachineSet.
+type setPlan struct {
 	name     string
 	replicas int32
 	revision int64
@@ -40,7 +40,7 @@ func suffix(s Snapshot, revision int64) string {
 }
 
 // desiredObject returns the MachineSet with all fields that the controller sets, ready to be applied.
-func desiredObject(s Snapshot, p share) *unstructured.Unstructured {
+func desiredObject(s Snapshot, p setPlan) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired(s, p))
 	if err != nil {
@@ -56,7 +56,7 @@ func desiredObject(s Snapshot, p share) *unstructured.Unstructured {
 // desired returns the desired MachineSet. MachineSets of older templates retain the fields that their Machines
 // cannot update in place and follow the deployment in all others, because with OnDelete or during a pause their
 // Machines may exist for a long time.
-func desired(s Snapshot, p share) *clusterv1.MachineSet {
+func desired(s Snapshot, p setPlan) *clusterv1.MachineSet {
 	d := s.Deployment
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: d.Namespace, Name: p.name, Annotations: annotations(s, p), Finalizers: finalizers(s, p),
@@ -85,7 +85,7 @@ func desired(s Snapshot, p share) *clusterv1.MachineSet {
 }
 
 // finalizers returns the finalizers of a MachineSet that its controller would otherwise add in a separate write.
-func finalizers(s Snapshot, p share) []string {
+func finalizers(s Snapshot, p setPlan) []string {
 	out, live := []string{clusterv1.MachineSetFinalizer}, setNamed(s, p.name)
 	if live == nil && s.Topology && clone.IsOfTopology(s.Deployment) || live != nil && slices.Contains(live.Finalizers, clusterv1.MachineSetTopologyFinalizer) {
 		out = append(out, clusterv1.MachineSetTopologyFinalizer)
@@ -105,7 +105,7 @@ func template(d *clusterv1.MachineDeployment, selected map[string]string) cluste
 // annotations returns the annotations of a MachineSet: the deployment's and those of the rollout. The annotation
 // that disables the creation of Machines is always set, so that a value from another implementation is overwritten
 // when the MachineSet becomes the current one.
-func annotations(s Snapshot, p share) map[string]string {
+func annotations(s Snapshot, p setPlan) map[string]string {
 	out := maps.Clone(s.Deployment.Annotations)
 	if out == nil {
 		out = map[string]string{}
@@ -150,12 +150,12 @@ func withForeign(live *clusterv1.MachineSet, want *unstructured.Unstructured) *u
 }
 
 // formerManager is the field manager of MachineSets in the reference implementation.
-const formerManager = kube.CorePrefix + "machinedeployment"
+const formerManager = kube.CoreManagerPrefix + "machinedeployment"
 
 // fieldTransfer describes the transfer of field ownership from the reference implementation. Finalizers are excluded,
 // because it also claims finalizers of other writers.
 func fieldTransfer() kube.OwnershipTransfer {
-	return kube.OwnershipTransfer{From: []string{formerManager}, To: kube.Prefix + Name, Takes: func(p fieldpath.Path) bool {
+	return kube.OwnershipTransfer{From: []string{formerManager}, To: kube.ManagerPrefix + Name, Takes: func(p fieldpath.Path) bool {
 		return len(p) < 2 || p[1].FieldName == nil || *p[1].FieldName != "finalizers"
 	}}
 }
@@ -190,10 +190,10 @@ func (a CreateSet) Desired(s Snapshot) *clusterv1.MachineSet { return desired(s,
 // Desired returns the MachineSet after the action, with the fields that the deployment sets.
 func (a SyncSet) Desired(s Snapshot) *clusterv1.MachineSet { return desired(s, a.share()) }
 
-func (a CreateSet) share() share {
-	return share{name: a.Name, replicas: a.Replicas, revision: a.Revision, current: true, moves: a.moves}
+func (a CreateSet) share() setPlan {
+	return setPlan{name: a.Name, replicas: a.Replicas, revision: a.Revision, current: true, moves: a.moves}
 }
 
-func (a SyncSet) share() share {
-	return share{name: a.Name, replicas: a.Replicas, revision: a.Revision, current: a.Current, moves: a.moves}
+func (a SyncSet) share() setPlan {
+	return setPlan{name: a.Name, replicas: a.Replicas, revision: a.Revision, current: a.Current, moves: a.moves}
 }

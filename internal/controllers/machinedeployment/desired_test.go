@@ -46,23 +46,23 @@ func TestDesired(t *testing.T) { // DP-03, DP-04, DP-05, DP-09, DP-16, FD-01
 	}
 	created := &clusterv1.MachineSet{ObjectMeta: meta("md-2", "2"), Spec: spec(1, metav1.LabelSelector{MatchLabels: labels}, template)}
 	created.Labels = labels
-	if diff := cmp.Diff(created, desired(s, share{name: "md-2", replicas: 1, revision: 2, current: true})); diff != "" {
+	if diff := cmp.Diff(created, desired(s, setPlan{name: "md-2", replicas: 1, revision: 2, current: true})); diff != "" {
 		t.Errorf("a new MachineSet (-want +got):\n%s", diff)
 	}
 	managed := s
 	managed.Topology, managed.Deployment = true, d.DeepCopy()
 	managed.Deployment.Labels = map[string]string{clusterv1.ClusterTopologyOwnedLabel: ""}
 	want := []string{clusterv1.MachineSetFinalizer, clusterv1.MachineSetTopologyFinalizer}
-	if diff := cmp.Diff(want, desired(managed, share{name: "md-2", replicas: 1, revision: 2, current: true}).Finalizers); diff != "" {
+	if diff := cmp.Diff(want, desired(managed, setPlan{name: "md-2", replicas: 1, revision: 2, current: true}).Finalizers); diff != "" {
 		t.Errorf("finalizers of a new MachineSet of a topology (-want +got):\n%s", diff)
 	}
 	managed.Sets = []clusterv1.MachineSet{*s.Sets[0].DeepCopy()}
 	managed.Sets[0].Finalizers = want[:1]
-	if diff := cmp.Diff(want[:1], desired(managed, share{name: "md-1", replicas: 1, revision: 1}).Finalizers); diff != "" {
+	if diff := cmp.Diff(want[:1], desired(managed, setPlan{name: "md-1", replicas: 1, revision: 1}).Finalizers); diff != "" {
 		t.Errorf("one that is there keeps its own (-want +got):\n%s", diff)
 	}
 	managed.Sets[0].Finalizers = want
-	if diff := cmp.Diff(want, desired(managed, share{name: "md-1", replicas: 1, revision: 1}).Finalizers); diff != "" {
+	if diff := cmp.Diff(want, desired(managed, setPlan{name: "md-1", replicas: 1, revision: 1}).Finalizers); diff != "" {
 		t.Errorf("one that is there keeps its own (-want +got):\n%s", diff)
 	}
 	live := s.Sets[0]
@@ -72,10 +72,10 @@ func TestDesired(t *testing.T) { // DP-03, DP-04, DP-05, DP-09, DP-16, FD-01
 	old := &clusterv1.MachineSet{ObjectMeta: meta("md-1", "1"), Spec: spec(2, live.Spec.Selector, kept)}
 	old.Labels = kept.Labels
 	old.Annotations[clusterv1.DisableMachineCreateAnnotation] = "true"
-	if diff := cmp.Diff(old, desired(s, share{name: "md-1", replicas: 2, revision: 1})); diff != "" {
+	if diff := cmp.Diff(old, desired(s, setPlan{name: "md-1", replicas: 2, revision: 1})); diff != "" {
 		t.Errorf("an old MachineSet keeps what its Machines were made of (-want +got):\n%s", diff)
 	}
-	again := desired(s, share{name: "md-1", replicas: 2, revision: 3, current: true})
+	again := desired(s, setPlan{name: "md-1", replicas: 2, revision: 3, current: true})
 	if again.Spec.Selector.MatchLabels[clusterv1.MachineDeploymentUniqueLabel] != live.Spec.Selector.MatchLabels[clusterv1.MachineDeploymentUniqueLabel] ||
 		again.Spec.Template.Labels[clusterv1.MachineDeploymentUniqueLabel] != live.Spec.Selector.MatchLabels[clusterv1.MachineDeploymentUniqueLabel] {
 		t.Error("DP-03: the hash of a MachineSet changes")

@@ -71,7 +71,7 @@ func fresh(changes ...func(*Snapshot)) Snapshot {
 // settled is a deployment whose rollout of revision 1 is complete: MachineSet md-1 with three available Machines.
 func settled(changes ...func(*Snapshot)) Snapshot {
 	s := fresh()
-	withSet(&s, share{name: "md-1", replicas: 3, revision: 1, current: true}, 3)
+	withSet(&s, setPlan{name: "md-1", replicas: 3, revision: 1, current: true}, 3)
 	s.Deployment.Annotations[clusterv1.RevisionAnnotation] = "1"
 	for _, change := range changes {
 		change(&s)
@@ -80,7 +80,7 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 }
 
 // withSet adds a MachineSet as this controller makes it from the deployment of now, with available Machines.
-func withSet(s *Snapshot, p share, machines int) {
+func withSet(s *Snapshot, p setPlan, machines int) {
 	set := clusterv1.MachineSet{}
 	u := desiredObject(*s, p)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &set); err != nil {
@@ -89,7 +89,7 @@ func withSet(s *Snapshot, p share, machines int) {
 	set.UID, set.Generation, set.CreationTimestamp = types.UID(p.name+"-uid"), 1, metav1.NewTime(at(int(p.revision)))
 	set.Status = clusterv1.MachineSetStatus{ObservedGeneration: 1, Replicas: new(int32(machines))}
 	set.ManagedFields = []metav1.ManagedFieldsEntry{{
-		Manager: kube.Prefix + Name, Operation: metav1.ManagedFieldsOperationApply, APIVersion: clusterv1.GroupVersion.String(), FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}"),
+		Manager: kube.ManagerPrefix + Name, Operation: metav1.ManagedFieldsOperationApply, APIVersion: clusterv1.GroupVersion.String(), FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}"),
 	}}
 	s.Sets = append(s.Sets, set)
 	for n := range machines {

@@ -68,7 +68,7 @@ func (m moves) annotate(annotations map[string]string, live *clusterv1.MachineSe
 // isOwnAnnotation reports whether the controller applied the annotation. Such an annotation is removed when the
 // controller no longer applies it.
 func isOwnAnnotation(set *clusterv1.MachineSet, key string) bool {
-	return slices.Contains(kube.OwnedMetadata(set, kube.Prefix+Name).Annotations, key)
+	return slices.Contains(kube.OwnedMetadata(set, kube.ManagerPrefix+Name).Annotations, key)
 }
 
 // inPlace is the state of in-place updates in a rollout.
@@ -83,7 +83,7 @@ type inPlace struct {
 	moving map[string]bool
 }
 
-func (p inPlace) asks() bool { return p.wanted }
+func (p inPlace) needsCheck() bool { return p.wanted }
 
 // inPlaceOf evaluates the results of the extension. No result is needed while nothing is rolled out.
 func inPlaceOf(s Snapshot, r rolloutState) inPlace {
@@ -145,7 +145,7 @@ func (r rolloutState) movesOf(s Snapshot, set *clusterv1.MachineSet) moves {
 	case r.state.New == nil:
 	case set == nil || set.Name == r.state.New.Name:
 		from := slices.Sorted(maps.Keys(r.moving))
-		m.from = inplace.List(from[:min(len(from), inplace.MostNamed)])
+		m.from = inplace.List(from[:min(len(from), inplace.MaxListedNames)])
 	case r.moving[set.Name]:
 		m.to = r.state.New.Name
 	}
@@ -172,7 +172,7 @@ func newlyCounted(s Snapshot, set *clusterv1.MachineSet) []string {
 	out := awaiting(s, set, func(m *clusterv1.Machine) bool {
 		return inplace.IsAwaitingCount(set, m) && m.DeletionTimestamp.IsZero()
 	})
-	room := max(0, inplace.MostNamed-len(countedBefore(s, set)))
+	room := max(0, inplace.MaxListedNames-len(countedBefore(s, set)))
 	return out[:min(len(out), room)]
 }
 
@@ -222,7 +222,7 @@ func replacedNote(s Snapshot) string {
 }
 
 // answer performs the calls for askInPlace.
-func (c *controller) answer(ctx context.Context, s Snapshot, _ reconciler.Question) (Snapshot, error) {
+func (c *controller) answer(ctx context.Context, s Snapshot, _ reconciler.ReadRequest) (Snapshot, error) {
 	s.InPlace = map[string]inplace.UpdateCheck{}
 	for _, set := range inPlaceCandidates(s) {
 		answer, err := c.canUpdate(ctx, s, set)
@@ -254,8 +254,8 @@ func (c *controller) canUpdate(ctx context.Context, s Snapshot, set *clusterv1.M
 	}
 	desired := s.Deployment.Spec.Template.Spec
 	return c.caller.CanUpdateMachineSet(ctx,
-		inplace.MachineSet{MachineSet: currentForm(s, set), Infrastructure: old.Of(was.InfrastructureRef).Object.Unstructured, Bootstrap: unstructuredOf(old, was.Bootstrap.ConfigRef)},
-		inplace.MachineSet{MachineSet: desiredForm(s), Infrastructure: s.Templates.Of(desired.InfrastructureRef).Object.Unstructured,
+		inplace.MachineSet{MachineSet: currentForm(s, set), Infrastructure: old.Get(was.InfrastructureRef).Object.Unstructured, Bootstrap: unstructuredOf(old, was.Bootstrap.ConfigRef)},
+		inplace.MachineSet{MachineSet: desiredForm(s), Infrastructure: s.Templates.Get(desired.InfrastructureRef).Object.Unstructured,
 			Bootstrap: unstructuredOf(s.Templates, desired.Bootstrap.ConfigRef)})
 }
 
@@ -263,7 +263,7 @@ func unstructuredOf(templates clone.Templates, ref clusterv1.ContractVersionedOb
 	if !ref.IsDefined() {
 		return nil
 	}
-	return templates.Of(ref).Object.Unstructured
+	return templates.Get(ref).Object.Unstructured
 }
 
 // neverInPlace returns why no extension can turn Machines of one template into Machines of another, or an empty

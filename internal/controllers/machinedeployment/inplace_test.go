@@ -41,7 +41,7 @@ func mayMissOne(s *Snapshot) {
 // underWay adds the MachineSet of the new template with Machines that the old one has handed over to it.
 func underWay(names ...string) func(*Snapshot) {
 	return func(s *Snapshot) {
-		withSet(s, share{name: second, replicas: 0, revision: 2, current: true, moves: moves{from: "md-1"}}, 0)
+		withSet(s, setPlan{name: second, replicas: 0, revision: 2, current: true, moves: moves{from: "md-1"}}, 0)
 		s.Deployment.Annotations[clusterv1.RevisionAnnotation] = "2"
 		s.Sets[0].Spec.Replicas = new(3 - int32(len(names)))
 		s.Sets[0].Annotations[moveTo] = second
@@ -144,8 +144,8 @@ func TestAsksBeforeRollingOut(t *testing.T) { // IP-02, IP-09
 		}), false},
 	} {
 		p := Decide(tc.s)
-		if asks := len(p.Ask) > 0; asks != tc.asks {
-			t.Errorf("%s: %s: asks %t (%v)", name, tc.reason, asks, p.Ask)
+		if asks := len(p.Reads) > 0; asks != tc.asks {
+			t.Errorf("%s: %s: asks %t (%v)", name, tc.reason, asks, p.Reads)
 		}
 	}
 }
@@ -216,12 +216,12 @@ func TestAnnotationsOfMoves(t *testing.T) { // IP-03
 
 func TestCountsNoMoreThanItNames(t *testing.T) {
 	s := updatable(nil, underWay())
-	for n := range 3 * inplace.MostNamed {
+	for n := range 3 * inplace.MaxListedNames {
 		m := machine(&s.Sets[1], "m"+strings.Repeat("x", n))
 		m.Annotations = map[string]string{clusterv1.PendingAcknowledgeMoveAnnotation: "", clusterv1.UpdateInProgressAnnotation: ""}
 		s.Machines[second] = append(s.Machines[second], m)
 	}
-	if v := setView(s, &s.Sets[1]); v.Moved != inplace.MostNamed || v.Actual != 3*inplace.MostNamed {
+	if v := setView(s, &s.Sets[1]); v.Moved != inplace.MaxListedNames || v.Actual != 3*inplace.MaxListedNames {
 		t.Errorf("%+v", v)
 	}
 	s.Sets[1].Annotations[acknowledged] = inplace.List(newlyCounted(s, &s.Sets[1]))

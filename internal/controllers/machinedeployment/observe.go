@@ -34,8 +34,8 @@ type Snapshot struct {
 	Sets []clusterv1.MachineSet
 	// Machines contains the Machines of each MachineSet by its name, sorted by name.
 	Machines map[string][]clusterv1.Machine
-	// Strays are Machines of the deployment whose MachineSet does not exist, sorted by name.
-	Strays []clusterv1.Machine
+	// OrphanedMachines are Machines of the deployment whose MachineSet does not exist, sorted by name.
+	OrphanedMachines []clusterv1.Machine
 	// Templates are the templates for new Machines, infrastructure first. References that are not set are omitted.
 	Templates clone.Templates
 	// Hidden are MachineSets of the deployment that are outside the manager's scope because they lack its watch
@@ -60,7 +60,7 @@ func (c *controller) observe(ctx context.Context, d *clusterv1.MachineDeployment
 }
 
 func (c *controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
-	s.Cluster, err = kube.Cluster(ctx, c.client, client.ObjectKey{Namespace: s.Deployment.Namespace, Name: s.Deployment.Spec.ClusterName})
+	s.Cluster, err = kube.GetCluster(ctx, c.client, client.ObjectKey{Namespace: s.Deployment.Namespace, Name: s.Deployment.Spec.ClusterName})
 	return err
 }
 
@@ -122,7 +122,7 @@ func (c *controller) readMachines(ctx context.Context, s *Snapshot) error {
 		if i := setOf(s.Sets, selectors, &m); i >= 0 {
 			s.Machines[s.Sets[i].Name] = append(s.Machines[s.Sets[i].Name], m)
 		} else {
-			s.Strays = append(s.Strays, m)
+			s.OrphanedMachines = append(s.OrphanedMachines, m)
 		}
 	}
 	return nil

@@ -45,17 +45,17 @@ import (
 func decideOwnership(s Snapshot, p *reconciler.Plan) bool {
 	facts := ownership.Input{
 		Kind: kind, Name: s.Deployment.Name, Cluster: s.Deployment.Spec.ClusterName, ClusterExists: s.Cluster != nil,
-		Observed: observed(s), Hidden: s.Hidden, Workload: ownership.Workload{Seen: true},
+		Observed: observed(s), Hidden: s.Hidden, Workload: ownership.Workload{NodesRead: true},
 	}
 	for i := range s.Sets {
 		child := ownership.Child{Kind: "MachineSet", Name: s.Sets[i].Name, Selected: true, Deleting: !s.Sets[i].DeletionTimestamp.IsZero()}
 		if controls(s.Deployment, &s.Sets[i]) {
-			child.Controller = ownership.Self
+			child.Controller = ownership.ThisController
 		}
 		facts.Children = append(facts.Children, child)
 	}
 	if !observed(s) {
-		facts.Absent = absentSets(s)
+		facts.MissingChildren = absentSets(s)
 	}
 	verdict := ownership.Decide(facts)
 	for _, name := range verdict.Adopt {
@@ -77,7 +77,7 @@ func observed(s Snapshot) bool { return s.Deployment.Status.ObservedGeneration >
 // absentSets returns the MachineSets that Machines name and that do not exist.
 func absentSets(s Snapshot) []string {
 	names := map[string]bool{}
-	for _, m := range s.Strays {
+	for _, m := range s.OrphanedMachines {
 		names["MachineSet "+cmp.Or(m.Labels[clusterv1.MachineSetNameLabel], "of Machine "+m.Name)] = true
 	}
 	return slices.Sorted(maps.Keys(names))

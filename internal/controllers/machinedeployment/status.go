@@ -16,12 +16,12 @@ import (
 
 // Report returns the status of a MachineDeployment after a reconciliation.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
-	all := judgedMachines(s)
+	all := machinesForStatus(s)
 	n := all.Count()
 	j := conditionInput{Snapshot: s, machines: all, counts: n, plan: p}
 	d := s.Deployment
 	status := clusterv1.MachineDeploymentStatus{
-		Conditions: conditions.Evaluate(j, reconciler.MomentOf(d, s.Now)),
+		Conditions: conditions.Evaluate(j, reconciler.EvaluateOptionsFor(d, s.Now)),
 		Replicas:   &n.Replicas, ReadyReplicas: &n.Ready, AvailableReplicas: &n.Available, UpToDateReplicas: &n.UpToDate,
 		Versions: all.Versions(), Selector: metav1.FormatLabelSelector(&d.Spec.Selector), ObservedGeneration: d.Status.ObservedGeneration,
 	}
@@ -37,18 +37,18 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		reconciler.UserActionEvents(p, d.Status.Conditions, status.Conditions))}
 }
 
-// judgedMachines returns the Machines of all MachineSets. An UpToDate condition that refers to an earlier template
+// machinesForStatus returns the Machines of all MachineSets. An UpToDate condition that refers to an earlier template
 // is replaced with the result for the current template, because a status that observes a generation must not
 // contain counts for an earlier one.
-func judgedMachines(s Snapshot) machines.SummaryInput {
-	var out machines.SummaryInput
+func machinesForStatus(s Snapshot) machines.List {
+	var out machines.List
 	for i := range s.Sets {
 		set := &s.Sets[i]
 		missing := rollout.OutdatedReasons(set, s.Deployment, s.Now)
 		for n := range s.Machines[set.Name] {
 			m := &s.Machines[set.Name][n]
 			if len(missing) > 0 && condition.Set(m.Status.Conditions).IsTrue(clusterv1.MachineUpToDateCondition) {
-				m = withUpToDate(m, rollout.Verdict(m, missing, nil))
+				m = withUpToDate(m, rollout.ConditionOfChanges(m, missing, nil))
 			}
 			out = append(out, m)
 		}
@@ -57,7 +57,7 @@ func judgedMachines(s Snapshot) machines.SummaryInput {
 }
 
 // withUpToDate returns a copy of a Machine with another UpToDate verdict.
-func withUpToDate(m *clusterv1.Machine, v condition.Verdict) *clusterv1.Machine {
+func withUpToDate(m *clusterv1.Machine, v condition.Result) *clusterv1.Machine {
 	out := *m // unchanged parts are shared
 	out.Status.Conditions = slices.Clone(m.Status.Conditions)
 	for i := range out.Status.Conditions {
@@ -75,7 +75,7 @@ func acting[A reconciler.Action](p reconciler.Plan) bool {
 
 // ownershipWait returns why the ownership is not complete, or an empty string.
 func ownershipWait(p reconciler.Plan) string {
-	for _, reason := range []string{ownership.ReasonClusterMissing, ownership.ReasonAdopting, ownership.ReasonForeign, ownership.ReasonChildMissing} {
+	for _, reason := range []string{ownership.ReasonClusterMissing, ownership.ReasonAdopting, ownership.ReasonConflictingChild, ownership.ReasonChildMissing} {
 		if message := waitMessage(p, reason); message != "" {
 			return message
 		}

@@ -26,12 +26,12 @@ type (
 	// mark sets the conditions of a Machine: its health, and whether it has to be remediated.
 	mark struct {
 		Machine string
-		Wants   Wants
+		Wants   machineConditions
 	}
-	// Request creates the request for external remediation of a Machine and sets the Machine's conditions.
-	Request struct {
+	// requestRemediation creates the request for external remediation of a Machine and sets the Machine's conditions.
+	requestRemediation struct {
 		Machine string
-		Wants   Wants
+		Wants   machineConditions
 	}
 	// withdraw deletes the request for external remediation of a Machine.
 	withdraw struct{ Machine, Kind string }
@@ -51,7 +51,7 @@ func (a mark) String() string {
 	return fmt.Sprintf("give up conditions of Machine %s that are not this health check's, or not the case, any more", a.Machine)
 }
 
-func (a Request) String() string {
+func (a requestRemediation) String() string {
 	return fmt.Sprintf("request external remediation of Machine %s: %s", a.Machine, a.Wants.Health.Message)
 }
 
@@ -65,7 +65,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 		return c.writer.Patch(ctx, s.Check, func(o client.Object) { ownership.AddToCluster(o, s.Cluster) })
 	case mark:
 		return c.mark(ctx, s, a.Machine, a.Wants)
-	case Request:
+	case requestRemediation:
 		return c.request(ctx, s, a)
 	case withdraw:
 		return c.writer.Delete(ctx, targetOf(s, a.Machine).Request.Unstructured)
@@ -74,16 +74,16 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 }
 
 // mark applies the conditions. A Machine that no longer exists is ignored.
-func (c *controller) mark(ctx context.Context, s Snapshot, name string, wants Wants) error {
+func (c *controller) mark(ctx context.Context, s Snapshot, name string, wants machineConditions) error {
 	m := targetOf(s, name).Machine
-	var table condition.Table[Wants]
+	var table condition.Table[machineConditions]
 	for _, conditionType := range conditionTypes() {
-		table = append(table, condition.Row[Wants]{
-			Type: conditionType, Of: func(w Wants) condition.Verdict { return w.of(conditionType) },
+		table = append(table, condition.Row[machineConditions]{
+			Type: conditionType, Compute: func(w machineConditions) condition.Result { return w.of(conditionType) },
 		})
 	}
-	conditions := table.Evaluate(wants, reconciler.MomentOf(m, s.Now))
-	if err := c.writer.TransferStatusOwnership(ctx, c.live, m, kube.Conditions(targetOf(s, name).Claims...)); err != nil {
+	conditions := table.Evaluate(wants, reconciler.EvaluateOptionsFor(m, s.Now))
+	if err := c.writer.TransferStatusOwnership(ctx, c.live, m, kube.OnlyConditions(targetOf(s, name).Claims...)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if err := c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": conditions}); err != nil {
@@ -100,7 +100,7 @@ func (c *controller) mark(ctx context.Context, s Snapshot, name string, wants Wa
 }
 
 // request creates the remediation request, then sets the conditions of the Machine with the result.
-func (c *controller) request(ctx context.Context, s Snapshot, a Request) error {
+func (c *controller) request(ctx context.Context, s Snapshot, a requestRemediation) error {
 	m := targetOf(s, a.Machine).Machine
 	err := c.writer.Create(ctx, newRequest(s, m))
 	wants := a.Wants

@@ -29,26 +29,26 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// workloads is one workload cluster behind a fake client.
-type workloads struct {
+// fakeWorkloads is one workload cluster behind a fake client.
+type fakeWorkloads struct {
 	client client.Client
 	err    error
 	health workload.Health
 	asked  *workload.WatchRequest
 }
 
-func (w workloads) Client(context.Context, client.ObjectKey) (client.Client, error) {
+func (w fakeWorkloads) Client(context.Context, client.ObjectKey) (client.Client, error) {
 	return w.client, w.err
 }
 
-func (w workloads) Watch(_ context.Context, _ client.ObjectKey, r workload.WatchRequest) error {
+func (w fakeWorkloads) Watch(_ context.Context, _ client.ObjectKey, r workload.WatchRequest) error {
 	if w.asked != nil {
 		*w.asked = r
 	}
 	return nil
 }
 
-func (w workloads) Health(client.ObjectKey) workload.Health { return w.health }
+func (w fakeWorkloads) Health(client.ObjectKey) workload.Health { return w.health }
 
 func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
@@ -85,12 +85,12 @@ func nodes() client.Client {
 type harness struct {
 	t *testing.T
 	client.WithWatch
-	workloads workloads
+	workloads fakeWorkloads
 	events    *events.FakeRecorder
 }
 
 func newHarness(t *testing.T, c client.WithWatch) *harness {
-	return &harness{t: t, WithWatch: c, workloads: workloads{client: nodes()}, events: events.NewFakeRecorder(100)}
+	return &harness{t: t, WithWatch: c, workloads: fakeWorkloads{client: nodes()}, events: events.NewFakeRecorder(100)}
 }
 
 func (h *harness) reconcile() error {
@@ -179,7 +179,7 @@ func (h *harness) expect(name, conditionType, want string) {
 }
 
 func TestEveryWriteFailsOnce(t *testing.T) { // HC-06, HC-09, HC-12
-	testkit.EveryWrite(t, func() *fake.ClientBuilder { return world() }, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder { return world() }, func(t *testing.T, c client.WithWatch) {
 		h := newHarness(t, c)
 		h.settle()
 		h.expect("sick", health, "False UnhealthyNode")
@@ -195,7 +195,7 @@ func TestEveryWriteFailsOnce(t *testing.T) { // HC-06, HC-09, HC-12
 }
 
 func TestExternalRequestWhileWritesFail(t *testing.T) { // HC-08
-	testkit.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 		return world(elsewhere).WithObjects(template().Unstructured.DeepCopy())
 	}, func(t *testing.T, c client.WithWatch) {
 		h := newHarness(t, c)
@@ -241,7 +241,7 @@ func TestRequestIsRefused(t *testing.T) { // HC-08
 }
 
 func TestLostConnectionMarksNothing(t *testing.T) { // HC-11
-	for name, w := range map[string]workloads{
+	for name, w := range map[string]fakeWorkloads{
 		"not connected":         {err: workload.ErrNotConnected},
 		"connection is dubious": {client: nodes(), health: workload.Health{Connected: true, ConsecutiveFailures: 1}},
 		"no answer": {client: fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
@@ -255,7 +255,7 @@ func TestLostConnectionMarksNothing(t *testing.T) { // HC-11
 			h.settle()
 			h.expect("sick", health, "")
 			h.expect("sick", owner, "")
-			h.workloads = workloads{client: nodes()}
+			h.workloads = fakeWorkloads{client: nodes()}
 			h.settle()
 			h.expect("sick", owner, "False WaitingForRemediation")
 		})

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// finding is the result of the checks of one Machine.
-type finding struct {
+// checkResult is the result of the checks of one Machine.
+type checkResult struct {
 	// reason is the highest-ranked reason of the failed checks, or empty if no check failed.
 	reason string
 	// problems lists all problems in the order in which they were found.
@@ -22,10 +22,10 @@ type finding struct {
 	next time.Duration
 }
 
-func (f *finding) unhealthy() bool { return f.reason != "" }
+func (f *checkResult) unhealthy() bool { return f.reason != "" }
 
 // fail adds a problem. The highest-ranked reason is retained.
-func (f *finding) fail(reason, problem string, args ...any) {
+func (f *checkResult) fail(reason, problem string, args ...any) {
 	if f.reason == "" || rank(reason) < rank(f.reason) {
 		f.reason = reason
 	}
@@ -35,7 +35,7 @@ func (f *finding) fail(reason, problem string, args ...any) {
 }
 
 // until adds a check that fails at the deadline, and reports whether the deadline has passed.
-func (f *finding) until(now, deadline time.Time) bool {
+func (f *checkResult) until(now, deadline time.Time) bool {
 	left := deadline.Sub(now)
 	if left <= 0 {
 		return true
@@ -44,7 +44,7 @@ func (f *finding) until(now, deadline time.Time) bool {
 	return false
 }
 
-func (f *finding) wait(d time.Duration) {
+func (f *checkResult) wait(d time.Duration) {
 	if d > 0 && (f.next == 0 || d < f.next) {
 		f.next = d
 	}
@@ -60,11 +60,13 @@ func rank(reason string) int {
 }
 
 // message returns the condition message with all problems on one line.
-func (f *finding) message() string { return "Health check failed: " + strings.Join(f.problems, "; ") }
+func (f *checkResult) message() string {
+	return "Health check failed: " + strings.Join(f.problems, "; ")
+}
 
 // merge combines several findings for one Machine.
-func merge(findings ...finding) finding {
-	var out finding
+func merge(findings ...checkResult) checkResult {
+	var out checkResult
 	for _, f := range findings {
 		for _, problem := range f.problems {
 			out.fail(f.reason, "%s", problem)
@@ -83,19 +85,19 @@ func merge(findings ...finding) finding {
 //	conditions of the Node      ┘
 //
 // While the infrastructure is not ready after it was provisioned, no Machine is examined ([Snapshot.outage]).
-func examine(s Snapshot, checks clusterv1.MachineHealthCheckChecks, t target) finding {
-	var f finding
+func examine(s Snapshot, checks clusterv1.MachineHealthCheckChecks, t target) checkResult {
+	var f checkResult
 	if _, marked := t.Machine.Annotations[clusterv1.RemediateMachineAnnotation]; marked {
 		f.fail(clusterv1.MachineHealthCheckHasRemediateAnnotationReason, "the annotation %s asks for remediation", clusterv1.RemediateMachineAnnotation)
 	}
-	if guarded(s, t.Machine) {
+	if isTooEarly(s, t.Machine) {
 		return f
 	}
 	checkMachine(s.Now, checks.UnhealthyMachineConditions, t.Machine, &f)
 	switch {
 	case t.Machine.Status.NodeRef.Name == "":
 		checkStartup(s, checks.NodeStartupTimeoutSeconds, t, &f)
-	case !t.NodeAsked:
+	case !t.NodeRead:
 	case t.Node == nil:
 		f.fail(clusterv1.MachineHealthCheckNodeDeletedReason, "Node %s has been deleted", t.Machine.Status.NodeRef.Name)
 	default:
@@ -104,8 +106,8 @@ func examine(s Snapshot, checks clusterv1.MachineHealthCheckChecks, t target) fi
 	return f
 }
 
-// guarded reports whether it is too early to check the Machine.
-func guarded(s Snapshot, m *clusterv1.Machine) bool {
+// isTooEarly reports whether it is too early to check the Machine.
+func isTooEarly(s Snapshot, m *clusterv1.Machine) bool {
 	if _, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]; controlPlane {
 		return false
 	}
@@ -113,7 +115,7 @@ func guarded(s Snapshot, m *clusterv1.Machine) bool {
 	return !isTrue(reached.ControlPlaneInitialized) || !isTrue(reached.InfrastructureProvisioned)
 }
 
-func checkMachine(now time.Time, unhealthy []clusterv1.UnhealthyMachineCondition, m *clusterv1.Machine, f *finding) {
+func checkMachine(now time.Time, unhealthy []clusterv1.UnhealthyMachineCondition, m *clusterv1.Machine, f *checkResult) {
 	for _, want := range unhealthy {
 		have := condition.Set(m.Status.Conditions).Get(want.Type)
 		if have == nil || have.Status != want.Status {
@@ -126,7 +128,7 @@ func checkMachine(now time.Time, unhealthy []clusterv1.UnhealthyMachineCondition
 	}
 }
 
-func checkNode(now time.Time, unhealthy []clusterv1.UnhealthyNodeCondition, node *corev1.Node, f *finding) {
+func checkNode(now time.Time, unhealthy []clusterv1.UnhealthyNodeCondition, node *corev1.Node, f *checkResult) {
 	for _, want := range unhealthy {
 		for _, have := range node.Status.Conditions {
 			if have.Type != want.Type || have.Status != want.Status {
@@ -143,7 +145,7 @@ func checkNode(now time.Time, unhealthy []clusterv1.UnhealthyNodeCondition, node
 // checkStartup checks that the Node appears in time. The check starts when the cluster's infrastructure is
 // provisioned. If the Machine's own infrastructure is not ready, the timeout doubles with every consecutive
 // replacement for the same reason.
-func checkStartup(s Snapshot, timeoutSeconds *int32, t target, f *finding) {
+func checkStartup(s Snapshot, timeoutSeconds *int32, t target, f *checkResult) {
 	timeout := time.Duration(clusterv1.DefaultNodeStartupTimeoutSeconds) * time.Second
 	if timeoutSeconds != nil {
 		timeout = seconds(timeoutSeconds)

@@ -73,15 +73,15 @@ func node(name, ready string, since time.Duration) *corev1.Node {
 }
 
 func healthy(name string) target {
-	return target{Machine: machine(name), Node: node(name, "True", time.Hour), NodeAsked: true}
+	return target{Machine: machine(name), Node: node(name, "True", time.Hour), NodeRead: true}
 }
 
 func sick(name string, change ...func(*clusterv1.Machine)) target {
-	return target{Machine: machine(name, change...), Node: node(name, "False", time.Hour), NodeAsked: true}
+	return target{Machine: machine(name, change...), Node: node(name, "False", time.Hour), NodeRead: true}
 }
 
 func starting(name string) target {
-	return target{Machine: machine(name, noNode, func(m *clusterv1.Machine) { m.CreationTimestamp = ago(time.Minute) }), NodeAsked: true}
+	return target{Machine: machine(name, noNode, func(m *clusterv1.Machine) { m.CreationTimestamp = ago(time.Minute) }), NodeRead: true}
 }
 
 func TestExamine(t *testing.T) { // HC-01, HC-02, HC-03, HC-06
@@ -111,41 +111,41 @@ func TestExamine(t *testing.T) { // HC-01, HC-02, HC-03, HC-06
 		want    want
 	}{
 		"healthy":        {"nothing fails", nil, all, healthy("m"), want{}},
-		"annotation":     {"a person knows better than every check", nil, all, target{Machine: machine("m", annotated(clusterv1.RemediateMachineAnnotation)), Node: node("m", "True", time.Hour), NodeAsked: true}, want{"HasRemediateAnnotation", []string{"the annotation cluster.x-k8s.io/remediate-machine asks for remediation"}, 0}},
+		"annotation":     {"a person knows better than every check", nil, all, target{Machine: machine("m", annotated(clusterv1.RemediateMachineAnnotation)), Node: node("m", "True", time.Hour), NodeRead: true}, want{"HasRemediateAnnotation", []string{"the annotation cluster.x-k8s.io/remediate-machine asks for remediation"}, 0}},
 		"node condition": {"the Node has been NotReady longer than allowed", nil, all, sick("m"), want{"UnhealthyNode", []string{"condition Ready of the Node has been False for more than 5m0s"}, 0}},
-		"in time":        {"what may fail is looked at when it may", nil, all, target{Machine: machine("m"), Node: node("m", "False", 100*time.Second), NodeAsked: true}, want{"", nil, 200 * time.Second}},
-		"to the second":  {"the timeout is over when it is over", nil, all, target{Machine: machine("m"), Node: node("m", "Unknown", 60*time.Second), NodeAsked: true}, want{"UnhealthyNode", []string{"condition Ready of the Node has been Unknown for more than 1m0s"}, 0}},
-		"without timeout": {"zero seconds: at once", nil, all, target{Machine: machine("m"), NodeAsked: true, Node: func() *corev1.Node {
+		"in time":        {"what may fail is looked at when it may", nil, all, target{Machine: machine("m"), Node: node("m", "False", 100*time.Second), NodeRead: true}, want{"", nil, 200 * time.Second}},
+		"to the second":  {"the timeout is over when it is over", nil, all, target{Machine: machine("m"), Node: node("m", "Unknown", 60*time.Second), NodeRead: true}, want{"UnhealthyNode", []string{"condition Ready of the Node has been Unknown for more than 1m0s"}, 0}},
+		"without timeout": {"zero seconds: at once", nil, all, target{Machine: machine("m"), NodeRead: true, Node: func() *corev1.Node {
 			n := node("m", "True", time.Hour)
 			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: "Full", Status: "True", LastTransitionTime: ago(0)})
 			return n
 		}()}, want{"UnhealthyNode", []string{"condition Full of the Node has been True for more than 0s"}, 0}},
-		"machine condition": {"what others say of the Machine counts too", nil, all, target{Machine: machine("m", has("EtcdHealthy", "False", "A", time.Hour)), Node: node("m", "True", time.Hour), NodeAsked: true}, want{"UnhealthyMachine", []string{"condition EtcdHealthy of the Machine has been False for more than 2m0s"}, 0}},
+		"machine condition": {"what others say of the Machine counts too", nil, all, target{Machine: machine("m", has("EtcdHealthy", "False", "A", time.Hour)), Node: node("m", "True", time.Hour), NodeRead: true}, want{"UnhealthyMachine", []string{"condition EtcdHealthy of the Machine has been False for more than 2m0s"}, 0}},
 		"all merged": {"one message says all that is wrong, the reason is the first in rank", nil, all,
 			sick("m", has("EtcdHealthy", "False", "A", time.Hour), annotated(clusterv1.RemediateMachineAnnotation)), want{"HasRemediateAnnotation", []string{
 				"the annotation cluster.x-k8s.io/remediate-machine asks for remediation", "condition EtcdHealthy of the Machine has been False for more than 2m0s",
 				"condition Ready of the Node has been False for more than 5m0s"}, 0}},
 		"machine before node": {"what the Machine says ranks before what its Node says", nil, all, sick("m", has("EtcdHealthy", "False", "A", time.Hour)), want{"UnhealthyMachine",
 			[]string{"condition EtcdHealthy of the Machine has been False for more than 2m0s", "condition Ready of the Node has been False for more than 5m0s"}, 0}},
-		"node deleted":   {"it was there once", nil, all, target{Machine: machine("m"), NodeAsked: true}, want{"NodeDeleted", []string{"Node m has been deleted"}, 0}},
+		"node deleted":   {"it was there once", nil, all, target{Machine: machine("m"), NodeRead: true}, want{"NodeDeleted", []string{"Node m has been deleted"}, 0}},
 		"node not asked": {"who has not looked does not know", nil, all, target{Machine: machine("m")}, want{}},
-		"no node":        {"600 s by default", nil, all, target{Machine: machine("m", noNode), NodeAsked: true}, want{"NodeStartupTimeout", []string{"no Node appeared within 10m0s: its infrastructure is not ready"}, 0}},
-		"node to come":   {"counted from the creation", nil, all, target{Machine: machine("m", noNode, young(4*time.Minute)), NodeAsked: true}, want{"", nil, 6 * time.Minute}},
-		"other timeout":  {"as the spec says", nil, none(60), target{Machine: machine("m", noNode, young(2*time.Minute)), NodeAsked: true}, want{"NodeStartupTimeout", []string{"no Node appeared within 1m0s: its infrastructure is not ready"}, 0}},
-		"no timeout":     {"0 turns the check off", nil, none(0), target{Machine: machine("m", noNode), NodeAsked: true}, want{}},
+		"no node":        {"600 s by default", nil, all, target{Machine: machine("m", noNode), NodeRead: true}, want{"NodeStartupTimeout", []string{"no Node appeared within 10m0s: its infrastructure is not ready"}, 0}},
+		"node to come":   {"counted from the creation", nil, all, target{Machine: machine("m", noNode, young(4*time.Minute)), NodeRead: true}, want{"", nil, 6 * time.Minute}},
+		"other timeout":  {"as the spec says", nil, none(60), target{Machine: machine("m", noNode, young(2*time.Minute)), NodeRead: true}, want{"NodeStartupTimeout", []string{"no Node appeared within 1m0s: its infrastructure is not ready"}, 0}},
+		"no timeout":     {"0 turns the check off", nil, none(0), target{Machine: machine("m", noNode), NodeRead: true}, want{}},
 		"base: control plane": {"a Machine cannot join before there is something to join", func(c *clusterv1.Cluster) { c.Status.Conditions[0].LastTransitionTime = ago(time.Minute) }, all,
-			target{Machine: machine("m", noNode), NodeAsked: true}, want{"", nil, 9 * time.Minute}},
+			target{Machine: machine("m", noNode), NodeRead: true}, want{"", nil, 9 * time.Minute}},
 		"base: cluster infrastructure": {"nor start before the network is there", func(c *clusterv1.Cluster) { c.Status.Conditions[1].LastTransitionTime = ago(2 * time.Minute) }, all,
-			target{Machine: machine("m", noNode), NodeAsked: true}, want{"", nil, 8 * time.Minute}},
-		"base: its infrastructure": {"nor before its own host is", nil, all, target{Machine: machine("m", noNode, has(clusterv1.MachineInfrastructureReadyCondition, "True", "A", 3*time.Minute)), NodeAsked: true},
+			target{Machine: machine("m", noNode), NodeRead: true}, want{"", nil, 8 * time.Minute}},
+		"base: its infrastructure": {"nor before its own host is", nil, all, target{Machine: machine("m", noNode, has(clusterv1.MachineInfrastructureReadyCondition, "True", "A", 3*time.Minute)), NodeRead: true},
 			want{"", nil, 7 * time.Minute}},
-		"base: infrastructure not ready": {"when it is not, the creation counts", nil, all, target{Machine: machine("m", noNode, has(clusterv1.MachineInfrastructureReadyCondition, "False", "A", 3*time.Minute)), NodeAsked: true},
+		"base: infrastructure not ready": {"when it is not, the creation counts", nil, all, target{Machine: machine("m", noNode, has(clusterv1.MachineInfrastructureReadyCondition, "False", "A", 3*time.Minute)), NodeRead: true},
 			want{"NodeStartupTimeout", []string{"no Node appeared within 10m0s: its infrastructure is not ready"}, 0}},
-		"late after its infrastructure": {"the Node does not come", nil, all, target{Machine: machine("m", noNode, has(clusterv1.MachineInfrastructureReadyCondition, "True", "A", time.Hour)), Setbacks: 2, NodeAsked: true},
+		"late after its infrastructure": {"the Node does not come", nil, all, target{Machine: machine("m", noNode, has(clusterv1.MachineInfrastructureReadyCondition, "True", "A", time.Hour)), Setbacks: 2, NodeRead: true},
 			want{"NodeStartupTimeout", []string{"no Node appeared within 10m0s"}, 0}},
-		"after setbacks": {"a provider without capacity gets twice the time after each", nil, all, target{Machine: machine("m", noNode, young(30*time.Minute)), Setbacks: 2, NodeAsked: true},
+		"after setbacks": {"a provider without capacity gets twice the time after each", nil, all, target{Machine: machine("m", noNode, young(30*time.Minute)), Setbacks: 2, NodeRead: true},
 			want{"", nil, 10 * time.Minute}},
-		"late after setbacks": {"it is replaced all the same", nil, all, target{Machine: machine("m", noNode, young(40*time.Minute)), Setbacks: 2, NodeAsked: true},
+		"late after setbacks": {"it is replaced all the same", nil, all, target{Machine: machine("m", noNode, young(40*time.Minute)), Setbacks: 2, NodeRead: true},
 			want{"NodeStartupTimeout", []string{"no Node appeared within 40m0s: its infrastructure is not ready"}, 0}},
 		"guard: no control plane": {"workers wait for it, and are not blamed", func(c *clusterv1.Cluster) { c.Status.Initialization.ControlPlaneInitialized = nil }, all,
 			target{Machine: machine("m", noNode, has("EtcdHealthy", "False", "A", time.Hour))}, want{}},
@@ -171,13 +171,13 @@ func TestExamine(t *testing.T) { // HC-01, HC-02, HC-03, HC-06
 }
 
 func TestMerge(t *testing.T) { // HC-06
-	a := finding{reason: "UnhealthyNode", problems: []string{"x", "y"}, next: 3}
-	b := finding{reason: "UnhealthyMachine", problems: []string{"y", "z"}, next: 2}
+	a := checkResult{reason: "UnhealthyNode", problems: []string{"x", "y"}, next: 3}
+	b := checkResult{reason: "UnhealthyMachine", problems: []string{"y", "z"}, next: 2}
 	got := merge(a, b)
 	if got.reason != "UnhealthyMachine" || got.next != 2 || got.message() != "Health check failed: x; y; z" {
 		t.Errorf("got %+v, %s", got, got.message())
 	}
-	if got := merge(finding{}, finding{next: 5}); got.unhealthy() || got.next != 5 {
+	if got := merge(checkResult{}, checkResult{next: 5}); got.unhealthy() || got.next != 5 {
 		t.Errorf("nothing is wrong: %+v", got)
 	}
 }

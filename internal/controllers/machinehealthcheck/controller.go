@@ -26,8 +26,8 @@ const Name = "machinehealthcheck"
 // interval is the minimum time between two reconciliations of one MachineHealthCheck.
 const interval = 5 * time.Second
 
-// Workloads provides access to workload clusters.
-type Workloads interface {
+// workloads provides access to workload clusters.
+type workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 	Watch(ctx context.Context, cluster client.ObjectKey, w workload.WatchRequest) error
 	Health(cluster client.ObjectKey) workload.Health
@@ -38,7 +38,7 @@ type controller struct {
 	client    client.Client
 	live      client.Reader // reads from the API server
 	refs      *kube.References
-	workloads Workloads
+	workloads workloads
 	writer    *kube.Writer
 	events    events.EventRecorder
 	now       func() time.Time

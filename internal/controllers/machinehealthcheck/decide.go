@@ -39,10 +39,10 @@ func decide(s Snapshot) reconciler.Plan {
 			ToChange("condition " + clusterv1.ClusterRemoteConnectionProbeCondition)
 		return p
 	}
-	if s.Busy > 0 {
+	if s.RetryAfter > 0 {
 		p.WaitFor("ClusterBusy", "The workload cluster did not answer; until it does, no Machine is judged").
 			For(clusterv1.ClusterKind, s.Cluster.Name).ForTime()
-		p.RecheckIn(s.Busy)
+		p.RecheckIn(s.RetryAfter)
 		return p
 	}
 	a := assess(s)
@@ -55,7 +55,7 @@ func decide(s Snapshot) reconciler.Plan {
 		wants := a.wants(t)
 		switch {
 		case wants.request && t.Request == nil:
-			requests = append(requests, Request{Machine: t.Machine.Name, Wants: wants.conditions})
+			requests = append(requests, requestRemediation{Machine: t.Machine.Name, Wants: wants.conditions})
 		case differs(t, wants.conditions):
 			p.Do(mark{Machine: t.Machine.Name, Wants: wants.conditions})
 		}
@@ -70,7 +70,7 @@ func decide(s Snapshot) reconciler.Plan {
 // assessment is the result of the checks of all Machines.
 type assessment struct {
 	Snapshot
-	targets []judged
+	targets []checkedMachine
 	// healthy is the number of healthy Machines. Machines with pending checks and Machines that are being deleted
 	// do not count.
 	healthy int
@@ -79,20 +79,20 @@ type assessment struct {
 	unreadable error
 }
 
-// judged is a Machine with the results of this health check (own) and of all health checks together (all).
-type judged struct {
+// checkedMachine is a Machine with the results of this health check (own) and of all health checks together (all).
+type checkedMachine struct {
 	target
-	own, all finding
+	own, all checkResult
 }
 
-func (j judged) healthy() bool {
+func (j checkedMachine) healthy() bool {
 	return !j.own.unhealthy() && j.own.next == 0 && j.Node != nil && j.Machine.DeletionTimestamp.IsZero()
 }
 
 func assess(s Snapshot) assessment {
 	a := assessment{Snapshot: s}
 	for _, t := range s.Targets {
-		j := judged{target: t, own: examine(s, s.Check.Spec.Checks, t)}
+		j := checkedMachine{target: t, own: examine(s, s.Check.Spec.Checks, t)}
 		j.all = combinedFinding(s, t, j.own)
 		if j.healthy() {
 			a.healthy++
@@ -105,8 +105,8 @@ func assess(s Snapshot) assessment {
 
 // combinedFinding returns the combined result of all health checks that select the Machine, ordered by name, so that
 // each of them sets the same conditions on the Machine.
-func combinedFinding(s Snapshot, t target, own finding) finding {
-	var all []finding
+func combinedFinding(s Snapshot, t target, own checkResult) checkResult {
+	var all []checkResult
 	mine := false
 	for _, other := range s.Others {
 		if !mine && other.Name > s.Check.Name {
@@ -129,17 +129,17 @@ func (a assessment) allowed() bool {
 	return a.outage() == "" && a.unreadable == nil && a.limit.allows(a.unhealthy())
 }
 
-// Wants contains the desired conditions of a Machine. The controller gives up ownership of absent ones.
-type Wants struct{ Health, Owner, External condition.Verdict }
+// machineConditions contains the desired conditions of a Machine. The controller gives up ownership of absent ones.
+type machineConditions struct{ Health, Owner, External condition.Result }
 
 // desiredState is the desired state of a Machine.
 type desiredState struct {
-	conditions Wants
+	conditions machineConditions
 	// request is true if there must be a remediation request, recovered if an existing request must be withdrawn.
 	request, recovered bool
 }
 
-func (a assessment) wants(t judged) desiredState {
+func (a assessment) wants(t checkedMachine) desiredState {
 	var w desiredState
 	w.conditions.Health = currentVerdict(t, clusterv1.MachineHealthCheckSucceededCondition)
 	switch {
@@ -172,7 +172,7 @@ func (a assessment) wants(t judged) desiredState {
 }
 
 // waitsFor returns a message that names the object whose controller has to remediate the Machine.
-func waitsFor(t judged) string {
+func waitsFor(t checkedMachine) string {
 	if t.Remediator == "" {
 		return "Waiting for remediation"
 	}
@@ -182,14 +182,14 @@ func waitsFor(t judged) string {
 // hasStarted reports whether a Machine that exceeded its startup timeout has recovered: its infrastructure has
 // become ready, and the timeout for its Node starts again. The Machine is then not replaced, unless the replacement
 // has already begun.
-func hasStarted(t judged) bool {
+func hasStarted(t checkedMachine) bool {
 	have := get(t, clusterv1.MachineHealthCheckSucceededCondition)
 	return have != nil && have.Status == metav1.ConditionFalse && have.Reason == clusterv1.MachineHealthCheckNodeStartupTimeoutReason &&
-		isProvisioned(t.Machine) && t.NodeAsked && t.Machine.Status.NodeRef.Name == "" && t.all.next > 0
+		isProvisioned(t.Machine) && t.NodeRead && t.Machine.Status.NodeRef.Name == "" && t.all.next > 0
 }
 
 // externally returns the condition for external remediation of the Machine, and whether there must be a request.
-func (a assessment) externally(t judged) (condition.Verdict, bool) {
+func (a assessment) externally(t checkedMachine) (condition.Result, bool) {
 	waiting := condition.False(clusterv1.MachineExternallyRemediatedWaitingForRemediationReason, "Waiting for remediation")
 	have := get(t, clusterv1.MachineExternallyRemediatedCondition)
 	switch {
@@ -219,15 +219,15 @@ func startedHere(c metav1.Condition) bool {
 
 // currentVerdict returns the current condition if this controller owns it. A condition that another client has
 // changed belongs to that client.
-func currentVerdict(t judged, conditionType string) condition.Verdict {
+func currentVerdict(t checkedMachine, conditionType string) condition.Result {
 	have := get(t, conditionType)
 	if have == nil || conditionType != clusterv1.MachineHealthCheckSucceededCondition && !startedHere(*have) {
 		return condition.Absent()
 	}
-	return condition.Verdict{Status: have.Status, Reason: have.Reason, Message: have.Message}
+	return condition.Result{Status: have.Status, Reason: have.Reason, Message: have.Message}
 }
 
-func get(t judged, conditionType string) *metav1.Condition {
+func get(t checkedMachine, conditionType string) *metav1.Condition {
 	return condition.Set(t.Machine.Status.Conditions).Get(conditionType)
 }
 
@@ -239,7 +239,7 @@ func conditionTypes() []string {
 	}
 }
 
-func (w Wants) of(conditionType string) condition.Verdict {
+func (w machineConditions) of(conditionType string) condition.Result {
 	switch conditionType {
 	case clusterv1.MachineHealthCheckSucceededCondition:
 		return w.Health
@@ -251,7 +251,7 @@ func (w Wants) of(conditionType string) condition.Verdict {
 
 // differs reports whether a write is needed: a condition differs, or this controller owns one that it has to give
 // up.
-func differs(t judged, wants Wants) bool {
+func differs(t checkedMachine, wants machineConditions) bool {
 	for _, conditionType := range conditionTypes() {
 		want, have := wants.of(conditionType), get(t, conditionType)
 		switch {

@@ -105,7 +105,7 @@ func says(conditionType, status, reason, message string) func(*clusterv1.Machine
 func TestDecide(t *testing.T) { // HC-05, HC-06, HC-08, HC-10, HC-11, HC-12
 	wait := says(owner, "False", "WaitingForRemediation", "Waiting for remediation")
 	bad, good := says(health, "False", "UnhealthyNode", notReady), says(health, "True", "HealthCheckSucceeded", "")
-	pending := target{Machine: machine("m"), Node: node("m", "False", time.Minute), NodeAsked: true}
+	pending := target{Machine: machine("m"), Node: node("m", "False", time.Minute), NodeRead: true}
 	with := func(s Snapshot, change func(*Snapshot)) Snapshot { change(&s); return s }
 	toOwner := "mark Machine m unhealthy and to be remediated by its owner: " + notReady
 	for name, tc := range map[string]struct {
@@ -128,7 +128,7 @@ func TestDecide(t *testing.T) { // HC-05, HC-06, HC-08, HC-10, HC-11, HC-12
 			t.Remediator = "FooMachinePool p"
 			return t
 		}()), []string{toOwner}, nil, 0},
-		"late, then provisioned": {"its Node has the time to start from then on, and it is not replaced", snapshot(check(), target{NodeAsked: true, Machine: machine("m", noNode,
+		"late, then provisioned": {"its Node has the time to start from then on, and it is not replaced", snapshot(check(), target{NodeRead: true, Machine: machine("m", noNode,
 			says(health, "False", "NodeStartupTimeout", "late"), wait, has(clusterv1.MachineInfrastructureReadyCondition, "True", "A", time.Minute)), Claims: []string{health, owner}}),
 			[]string{"give up conditions of Machine m that are not this health check's, or not the case, any more"}, nil, 9 * time.Minute},
 		"handed over": {"once", snapshot(check(), marked(sick("m"), bad, wait)), nil, nil, 0},
@@ -141,7 +141,7 @@ func TestDecide(t *testing.T) { // HC-05, HC-06, HC-08, HC-10, HC-11, HC-12
 		"remediated before": {"the owner said it was done, and it is sick again", snapshot(check(), marked(sick("m"), bad, says(owner, "True", "Done", ""))), []string{toOwner}, nil, 0},
 		"recovered":         {"the owner need not act any more", snapshot(check(), marked(healthy("m"), bad, wait)), []string{"mark Machine m healthy: no check fails"}, nil, 0},
 		"under way":         {"looked at again when the timeout is over (HC-10); nothing is said until then", snapshot(check(), pending), nil, nil, 4 * time.Minute},
-		"under way again":   {"what was said stays", snapshot(check(), marked(target{Machine: machine("m"), Node: node("m", "False", time.Minute), NodeAsked: true}, bad, wait)), nil, nil, 4 * time.Minute},
+		"under way again":   {"what was said stays", snapshot(check(), marked(target{Machine: machine("m"), Node: node("m", "False", time.Minute), NodeRead: true}, bad, wait)), nil, nil, 4 * time.Minute},
 		"several":           {"the first that may fail decides the time", snapshot(check(), pending, starting("n")), nil, nil, 4 * time.Minute},
 		"deleting":          {"what goes is not marked", snapshot(check(), sick("m", deleting)), nil, nil, 0},
 		"too many":          {"the owner is not asked (HC-05)", snapshot(check(limited(lessOrEqual(intOrString("1")))), sick("m"), sick("n")), []string{"mark Machine m unhealthy: " + notReady, "mark Machine n unhealthy: " + notReady}, nil, 0},
@@ -179,17 +179,17 @@ func TestExternalRemediation(t *testing.T) { // HC-08
 		target   target
 		template contract.RemediationTemplateView
 		want     []string
-		external condition.Verdict
+		external condition.Result
 	}{
 		"asked for": {"a request is made, the owner is not asked", sick("m"), template(),
 			[]string{"request external remediation of Machine m: " + notReady}, condition.False("WaitingForRemediation", "Waiting for remediation")},
-		"made":              {"once", asked(marked(sick("m"), bad, waiting)), template(), nil, condition.Verdict{}},
+		"made":              {"once", asked(marked(sick("m"), bad, waiting)), template(), nil, condition.Result{}},
 		"made, not said":    {"a crash in between", asked(marked(sick("m"), bad)), template(), []string{"mark Machine m unhealthy: " + notReady}, condition.False("WaitingForRemediation", "Waiting for remediation")},
 		"no template":       {"said on the Machine", sick("m"), contract.RemediationTemplate(contract.Object{}), []string{"mark Machine m unhealthy: " + notReady}, condition.False("RemediationTemplateNotFound", "FixTemplate fix does not exist; create it, or refer to another template")},
 		"kind is missing":   {"with what to do", sick("m"), contract.RemediationTemplate(contract.Object{Problem: "install it"}), []string{"mark Machine m unhealthy: " + notReady}, condition.False("RemediationTemplateNotFound", "install it")},
 		"failed before":     {"tried again", marked(sick("m"), bad, says(extern, "False", "RemediationRequestCreationFailed", "no")), template(), []string{"request external remediation of Machine m: " + notReady}, condition.False("WaitingForRemediation", "Waiting for remediation")},
-		"taken up":          {"what the remediation controller says is its own", asked(marked(sick("m"), bad, says(extern, "False", "Rebooting", ""))), template(), []string{"mark Machine m unhealthy: " + notReady}, condition.Verdict{}},
-		"healthy again":     {"the request goes, the condition too", asked(marked(healthy("m"), bad, waiting)), template(), []string{"mark Machine m healthy: no check fails", "delete Fix m: the Machine is healthy again"}, condition.Verdict{}},
+		"taken up":          {"what the remediation controller says is its own", asked(marked(sick("m"), bad, says(extern, "False", "Rebooting", ""))), template(), []string{"mark Machine m unhealthy: " + notReady}, condition.Result{}},
+		"healthy again":     {"the request goes, the condition too", asked(marked(healthy("m"), bad, waiting)), template(), []string{"mark Machine m healthy: no check fails", "delete Fix m: the Machine is healthy again"}, condition.Result{}},
 		"deleted by others": {"asked for again while it is unhealthy", marked(sick("m"), bad, waiting), template(), []string{"request external remediation of Machine m: " + notReady}, condition.False("WaitingForRemediation", "Waiting for remediation")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,11 +200,11 @@ func TestExternalRemediation(t *testing.T) { // HC-08
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			for _, a := range p.Actions {
-				var w Wants
+				var w machineConditions
 				switch a := a.(type) {
 				case mark:
 					w = a.Wants
-				case Request:
+				case requestRemediation:
 					w = a.Wants
 				default:
 					continue

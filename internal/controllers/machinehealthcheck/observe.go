@@ -33,8 +33,8 @@ type Snapshot struct {
 	// Disconnected explains why the workload cluster cannot be read although its control plane is initialized. It
 	// is empty if the cluster was read.
 	Disconnected string
-	// Busy is the retry delay for a workload cluster that is connected but did not respond, or zero.
-	Busy time.Duration
+	// RetryAfter is the retry delay for a workload cluster that is connected but did not respond, or zero.
+	RetryAfter time.Duration
 	// Template is the template of remediation requests. It is Missing if there is no reference.
 	Template contract.RemediationTemplateView
 }
@@ -44,8 +44,8 @@ type target struct {
 	Machine *clusterv1.Machine
 	// Node is the Node of the Machine, or nil if it does not exist.
 	Node *corev1.Node
-	// NodeAsked is true if the Node was read from the workload cluster, whether it exists or not.
-	NodeAsked bool
+	// NodeRead is true if the Node was read from the workload cluster, whether it exists or not.
+	NodeRead bool
 	// Setbacks is the number of consecutive Machines that the owner replaced because their infrastructure did not
 	// become ready in time.
 	Setbacks int
@@ -72,7 +72,7 @@ func (c *controller) observe(ctx context.Context, check *clusterv1.MachineHealth
 }
 
 func (c *controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
-	s.Cluster, err = kube.Cluster(ctx, c.client, clusterKey(s.Check))
+	s.Cluster, err = kube.GetCluster(ctx, c.client, clusterKey(s.Check))
 	return err
 }
 
@@ -142,16 +142,16 @@ func (c *controller) readRemediators(ctx context.Context, s *Snapshot) error {
 func claims(m *clusterv1.Machine) []string {
 	var out []string
 	for _, t := range conditionTypes() {
-		if kube.OwnsCondition(m, Name, t) || formerly(m, t) {
+		if kube.OwnsCondition(m, Name, t) || wasSetUpstream(m, t) {
 			out = append(out, t)
 		}
 	}
 	return out
 }
 
-// formerly reports whether another implementation has set a condition that this controller sets now. A condition
+// wasSetUpstream reports whether another implementation has set a condition that this controller sets now. A condition
 // with another reason belongs to another client.
-func formerly(m *clusterv1.Machine, conditionType string) bool {
+func wasSetUpstream(m *clusterv1.Machine, conditionType string) bool {
 	have := condition.Set(m.Status.Conditions).Get(conditionType)
 	return have != nil && (conditionType == clusterv1.MachineHealthCheckSucceededCondition || startedHere(*have)) &&
 		kube.IsOwnedUpstream(m, conditionType)
@@ -192,7 +192,7 @@ func (c *controller) readRequests(ctx context.Context, s *Snapshot) error {
 
 // workloadUnreadable reports whether the Nodes of the workload cluster could not be read although the control plane is
 // initialized.
-func (s Snapshot) workloadUnreadable() bool { return s.Disconnected != "" || s.Busy > 0 }
+func (s Snapshot) workloadUnreadable() bool { return s.Disconnected != "" || s.RetryAfter > 0 }
 
 // outage returns a message if the cluster's infrastructure was provisioned but is not ready now, as its provider
 // reports. Machines created as replacements would have the same problem. The message is empty if the infrastructure
@@ -213,17 +213,17 @@ func (c *controller) readNodes(ctx context.Context, s *Snapshot) error {
 	if s.Cluster == nil || !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
 		return nil
 	}
-	err := c.askForNodes(ctx, s)
+	err := c.readNodeObjects(ctx, s)
 	if fault.KindOf(err) != fault.Unreachable {
 		return err
 	}
-	if s.Busy = workload.RetryAfter(err); s.Busy == 0 {
+	if s.RetryAfter = workload.RetryAfter(err); s.RetryAfter == 0 {
 		s.Disconnected = fault.UserMessage(workload.ErrNotConnected)
 	}
 	return nil
 }
 
-func (c *controller) askForNodes(ctx context.Context, s *Snapshot) error {
+func (c *controller) readNodeObjects(ctx context.Context, s *Snapshot) error {
 	key := clusterKey(s.Check)
 	if c.workloads.Health(key).ConsecutiveFailures > 0 { // the cache may be stale
 		return workload.ErrNotConnected
@@ -237,7 +237,7 @@ func (c *controller) askForNodes(ctx context.Context, s *Snapshot) error {
 	}
 	for i := range s.Targets {
 		t := &s.Targets[i]
-		t.NodeAsked = true
+		t.NodeRead = true
 		name := t.Machine.Status.NodeRef.Name
 		if name == "" {
 			continue

@@ -66,7 +66,7 @@ func TestReadNodes(t *testing.T) { // HC-10, HC-11
 		t.Run(name, func(t *testing.T) {
 			c := &controller{workloads: tc.workloads}
 			target := sick("m")
-			target.Node, target.NodeAsked = nil, false
+			target.Node, target.NodeRead = nil, false
 			s := snapshot(check(), target)
 			err := c.readNodes(t.Context(), &s)
 			if got := fmt.Sprint(err); tc.err != "" && got != tc.err || tc.err == "" && err != nil {

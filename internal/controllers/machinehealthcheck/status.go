@@ -13,11 +13,11 @@ import (
 
 // conditions is the condition table of a MachineHealthCheck.
 var conditions = condition.Table[assessment]{
-	{Type: clusterv1.MachineHealthCheckRemediationAllowedCondition, Of: assessment.remediationAllowed},
+	{Type: clusterv1.MachineHealthCheckRemediationAllowedCondition, Compute: assessment.remediationAllowed},
 }
 
 // legacy is the v1beta1 projection.
-var legacy = []condition.Legacy{{
+var legacy = []condition.V1Beta1Row{{
 	Type: clusterv1.RemediationAllowedV1Beta1Condition, From: clusterv1.MachineHealthCheckRemediationAllowedCondition,
 	Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning },
 }}
@@ -35,7 +35,7 @@ func report(s Snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	}
 	a := assess(s)
 	status := clusterv1.MachineHealthCheckStatus{
-		Conditions:          conditions.Evaluate(a, reconciler.MomentOf(s.Check, s.Now)),
+		Conditions:          conditions.Evaluate(a, reconciler.EvaluateOptionsFor(s.Check, s.Now)),
 		ExpectedMachines:    number(len(a.targets)),
 		CurrentHealthy:      number(a.healthy),
 		RemediationsAllowed: number(0),
@@ -58,7 +58,7 @@ func report(s Snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Re
 func reportOutage(s Snapshot) reconciler.Report {
 	a := assessment{Snapshot: s}
 	status := s.Check.Status.DeepCopy()
-	status.Conditions = conditions.Evaluate(a, reconciler.MomentOf(s.Check, s.Now))
+	status.Conditions = conditions.Evaluate(a, reconciler.EvaluateOptionsFor(s.Check, s.Now))
 	status.Deprecated = deprecated(s.Check, status.Conditions)
 	return reconciler.Report{Status: *status, Events: a.events()}
 }
@@ -69,7 +69,7 @@ func deprecated(check *clusterv1.MachineHealthCheck, set condition.Set) *cluster
 	}}
 }
 
-func (a assessment) remediationAllowed() condition.Verdict {
+func (a assessment) remediationAllowed() condition.Result {
 	switch {
 	case a.outage() != "":
 		return condition.False(clusterv1.ClusterInfrastructureNotReadyReason, a.outage())
@@ -96,7 +96,7 @@ func (a assessment) events() []reconciler.Event {
 	case a.outage() != "":
 		stops = before.IsTrue(clusterv1.MachineHealthCheckRemediationAllowedCondition)
 	default:
-		stops = slices.ContainsFunc(a.targets, func(t judged) bool {
+		stops = slices.ContainsFunc(a.targets, func(t checkedMachine) bool {
 			known := get(t, clusterv1.MachineHealthCheckSucceededCondition)
 			return t.all.unhealthy() && (stops || known == nil || known.Status != metav1.ConditionFalse)
 		})

@@ -30,7 +30,7 @@ func TestReport(t *testing.T) { // HC-05, HC-09, CO-02
 			want{2, 1, 1, []string{"a", "b"}, "True", "RemediationAllowed", "", "True", "", nil}},
 		"starting": {"not healthy yet", snapshot(check(), starting("a")),
 			want{1, 0, 0, []string{"a"}, "True", "RemediationAllowed", "", "True", "", nil}},
-		"deleting": {"not healthy any more", snapshot(check(), target{Machine: machine("a", deleting), Node: node("a", "True", 0), NodeAsked: true}),
+		"deleting": {"not healthy any more", snapshot(check(), target{Machine: machine("a", deleting), Node: node("a", "True", 0), NodeRead: true}),
 			want{1, 0, 0, []string{"a"}, "True", "RemediationAllowed", "", "True", "", nil}},
 		"too many": {"remediation ends, and an event tells", snapshot(check(limited(lessOrEqual(intOrString("1")))), sick("a"), sick("b")),
 			want{2, 0, 0, []string{"a", "b"}, "False", "TooManyUnhealthy", "2 of 2 Machines are not started or not healthy, which unhealthyLessThanOrEqualTo 1 does not allow",

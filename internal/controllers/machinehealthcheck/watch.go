@@ -50,12 +50,12 @@ func machineChanged(before, after *clusterv1.Machine) bool {
 		before.Status.NodeRef != after.Status.NodeRef ||
 		!maps.Equal(before.Labels, after.Labels) ||
 		!maps.Equal(before.Annotations, after.Annotations) ||
-		!maps.Equal(gist(before.Status.Conditions), gist(after.Status.Conditions))
+		!maps.Equal(relevantConditions(before.Status.Conditions), relevantConditions(after.Status.Conditions))
 }
 
-// gist returns the parts of conditions that the checks use. Reasons are included if they identify the writer of a
+// relevantConditions returns the parts of conditions that the checks use. Reasons are included if they identify the writer of a
 // condition.
-func gist(conditions []metav1.Condition) map[string]string {
+func relevantConditions(conditions []metav1.Condition) map[string]string {
 	out := map[string]string{}
 	for _, c := range conditions {
 		out[c.Type] = string(c.Status)

@@ -50,7 +50,7 @@ func TestWhatWakes(t *testing.T) { // HC-10
 
 func TestWhoIsWoken(t *testing.T) { // HC-10
 	var asked workload.WatchRequest
-	ctl := &controller{client: world().Build(), workloads: workloads{asked: &asked}}
+	ctl := &controller{client: world().Build(), workloads: fakeWorkloads{asked: &asked}}
 	if err := ctl.watchNodes(t.Context(), client.ObjectKey{Namespace: "ns", Name: "c"}); err != nil {
 		t.Fatal(err)
 	}

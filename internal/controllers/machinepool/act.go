@@ -22,8 +22,8 @@ import (
 type (
 	// Join sets the cluster label and the owner reference of the pool.
 	Join struct{ Cluster string }
-	// TakeOver copies the results of bootstrap config and infrastructure to the spec.
-	TakeOver struct{}
+	// copyFromProviders copies the results of bootstrap config and infrastructure to the spec.
+	copyFromProviders struct{}
 	// createMachine creates the Machine that represents an infrastructure machine.
 	createMachine struct{ Name, Kind string }
 	// AdoptMachine makes the pool the controller of a Machine that has lost its owner.
@@ -35,7 +35,7 @@ type (
 	// SetUpToDate sets the UpToDate condition of a Machine.
 	SetUpToDate struct {
 		Machine string
-		Verdict condition.Verdict
+		Verdict condition.Result
 	}
 	// deleteMachine deletes a Machine of the pool.
 	deleteMachine struct{ Name, Why string }
@@ -56,8 +56,10 @@ func (syncMachine) Independent()   {}
 func (syncTimeouts) Independent()  {}
 func (SetUpToDate) Independent()   {}
 
-func (a Join) String() string     { return "join Cluster " + a.Cluster }
-func (a TakeOver) String() string { return "take over what bootstrap and infrastructure report" }
+func (a Join) String() string { return "join Cluster " + a.Cluster }
+func (a copyFromProviders) String() string {
+	return "take over what bootstrap and infrastructure report"
+}
 func (a createMachine) String() string {
 	return fmt.Sprintf("create Machine %s for its %s", a.Name, a.Kind)
 }
@@ -80,15 +82,15 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 	switch a := action.(type) {
 	case Join:
 		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { ownership.AddToCluster(o, s.Cluster) })
-	case reference.Own, reference.Delete:
+	case reference.SetOwner, reference.Delete:
 		return reference.Act(ctx, c.writer, a, s.bootstrap(), s.infra())
-	case TakeOver:
-		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { follow(s, o.(*clusterv1.MachinePool)) })
+	case copyFromProviders:
+		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { copyProviderFields(s, o.(*clusterv1.MachinePool)) })
 	case createMachine:
 		return c.createMachine(ctx, s, a)
 	case AdoptMachine:
 		owner := *metav1.NewControllerRef(s.Pool, clusterv1.GroupVersion.WithKind("MachinePool"))
-		return c.writer.Patch(ctx, machineOf(s, a.Machine), func(o client.Object) { ownership.Own(o, owner) })
+		return c.writer.Patch(ctx, machineOf(s, a.Machine), func(o client.Object) { ownership.AddOwner(o, owner) })
 	case syncMachine:
 		return c.syncMachine(ctx, s, a)
 	case syncTimeouts:
@@ -96,7 +98,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 			o.(*clusterv1.Machine).Spec.Deletion = deletionOf(s)
 		})
 	case SetUpToDate:
-		return c.judge(ctx, s, a)
+		return c.setUpToDate(ctx, s, a)
 	case deleteMachine:
 		return c.writer.Delete(ctx, machineOf(s, a.Name))
 	case markNode:
@@ -107,13 +109,13 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 	return fault.New(fault.Bug, "UnknownAction", "the machinepool controller does not know how to %s", action)
 }
 
-// judge applies the UpToDate condition of a Machine. The Machine controller sets all others.
-func (c *controller) judge(ctx context.Context, s Snapshot, a SetUpToDate) error {
+// setUpToDate applies the UpToDate condition of a Machine. The Machine controller sets all others.
+func (c *controller) setUpToDate(ctx context.Context, s Snapshot, a SetUpToDate) error {
 	m := machineOf(s, a.Machine)
-	table := condition.Table[condition.Verdict]{{
-		Type: clusterv1.MachineUpToDateCondition, Of: func(v condition.Verdict) condition.Verdict { return v },
+	table := condition.Table[condition.Result]{{
+		Type: clusterv1.MachineUpToDateCondition, Compute: func(v condition.Result) condition.Result { return v },
 	}}
-	conditions := table.Evaluate(a.Verdict, reconciler.MomentOf(m, s.Now))
+	conditions := table.Evaluate(a.Verdict, reconciler.EvaluateOptionsFor(m, s.Now))
 	return c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": conditions})
 }
 

@@ -26,16 +26,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// workloads is one workload cluster behind a fake client.
-type workloads struct{ client client.Client }
+// fakeWorkloads is one workload cluster behind a fake client.
+type fakeWorkloads struct{ client client.Client }
 
-func (w workloads) Client(context.Context, client.ObjectKey) (client.Client, error) {
+func (w fakeWorkloads) Client(context.Context, client.ObjectKey) (client.Client, error) {
 	return w.client, nil
 }
 
-func (w workloads) Watch(context.Context, client.ObjectKey, workload.WatchRequest) error { return nil }
+func (w fakeWorkloads) Watch(context.Context, client.ObjectKey, workload.WatchRequest) error {
+	return nil
+}
 
-func (w workloads) Nodes(ctx context.Context, _ client.ObjectKey, id string) ([]corev1.Node, error) {
+func (w fakeWorkloads) Nodes(ctx context.Context, _ client.ObjectKey, id string) ([]corev1.Node, error) {
 	list := &corev1.NodeList{}
 	err := w.client.List(ctx, list)
 	var out []corev1.Node
@@ -97,7 +99,7 @@ func settle(t *testing.T, c client.WithWatch) {
 	t.Helper()
 	n0, n1 := node("n0", "x://0"), node("n1", "x://1")
 	ctl := &controller{client: c, live: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now },
-		workloads: workloads{fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(&n0, &n1).Build()}}
+		workloads: fakeWorkloads{fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(&n0, &n1).Build()}}
 	r := &reconciler.Reconciler[*clusterv1.MachinePool, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	key := client.ObjectKey{Namespace: "ns", Name: "p"}
@@ -137,7 +139,7 @@ func fingerprint(t *testing.T, c client.Client) string {
 }
 
 func TestEveryWriteFailsOnce(t *testing.T) { // MP-01, MP-02, MP-04, MP-05, MP-07
-	testkit.EveryWrite(t, world, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, world, func(t *testing.T, c client.WithWatch) {
 		settle(t, c)
 		pool := &clusterv1.MachinePool{}
 		if err := c.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "p"}, pool); err != nil {
@@ -163,7 +165,7 @@ func TestEveryWriteFailsOnce(t *testing.T) { // MP-01, MP-02, MP-04, MP-05, MP-0
 }
 
 func TestDeletionWhileWritesFail(t *testing.T) { // MP-14
-	testkit.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 		s := settled(deleted)
 		s.Pool.Finalizers = []string{clusterv1.MachinePoolFinalizer}
 		return fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&clusterv1.MachinePool{}).

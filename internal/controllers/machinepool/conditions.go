@@ -30,19 +30,19 @@ const waitingForReplicas = "Waiting for spec.replicas to be set; until then the 
 // conditions are the conditions that the controller writes. The API module has no specific constants for
 // MachinePools, so the general condition types are used.
 var conditions = condition.Table[conditionInput]{
-	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
-	{Type: clusterv1.BootstrapConfigReadyCondition, Of: conditionInput.bootstrapConfigReady},
-	{Type: clusterv1.InfrastructureReadyCondition, Of: conditionInput.infrastructureReady},
-	{Type: clusterv1.MachinesReadyCondition, Of: conditionInput.machinesReady},
-	{Type: clusterv1.MachinesUpToDateCondition, Of: conditionInput.machinesUpToDate},
-	{Type: clusterv1.ScalingUpCondition, Polarity: condition.Negative, Of: conditionInput.scalingUp},
-	{Type: clusterv1.ScalingDownCondition, Polarity: condition.Negative, Of: conditionInput.scalingDown},
-	{Type: clusterv1.RemediatingCondition, Polarity: condition.Negative, Of: conditionInput.remediating},
-	{Type: clusterv1.AvailableCondition, Over: conditionInput.available},
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
+	{Type: clusterv1.BootstrapConfigReadyCondition, Compute: conditionInput.bootstrapConfigReady},
+	{Type: clusterv1.InfrastructureReadyCondition, Compute: conditionInput.infrastructureReady},
+	{Type: clusterv1.MachinesReadyCondition, Compute: conditionInput.machinesReady},
+	{Type: clusterv1.MachinesUpToDateCondition, Compute: conditionInput.machinesUpToDate},
+	{Type: clusterv1.ScalingUpCondition, Polarity: condition.Negative, Compute: conditionInput.scalingUp},
+	{Type: clusterv1.ScalingDownCondition, Polarity: condition.Negative, Compute: conditionInput.scalingDown},
+	{Type: clusterv1.RemediatingCondition, Polarity: condition.Negative, Compute: conditionInput.remediating},
+	{Type: clusterv1.AvailableCondition, Summarize: conditionInput.available},
 }
 
 // legacy is the v1beta1 projection.
-var legacy = []condition.Legacy{
+var legacy = []condition.V1Beta1Row{
 	{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.AvailableCondition},
 	bootstrapConfig.Legacy(clusterv1.BootstrapReadyV1Beta1Condition, clusterv1.WaitingForDataSecretFallbackV1Beta1Reason),
 	infrastructure.Legacy(clusterv1.InfrastructureReadyV1Beta1Condition, clusterv1.WaitingForInfrastructureFallbackV1Beta1Reason),
@@ -59,7 +59,7 @@ type conditionInput struct {
 	reason  string
 }
 
-func (j conditionInput) deleting() condition.Verdict {
+func (j conditionInput) deleting() condition.Result {
 	if j.Pool.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
 	}
@@ -69,18 +69,18 @@ func (j conditionInput) deleting() condition.Verdict {
 	return condition.TrueBecause(j.reason, j.waiting)
 }
 
-func (j conditionInput) bootstrapConfigReady() condition.Verdict {
+func (j conditionInput) bootstrapConfigReady() condition.Result {
 	l := j.bootstrap()
 	if l.Presence() == contract.NotSet {
 		return condition.True(dataSecretProvided)
 	}
-	return l.Verdict()
+	return l.ComputeCondition()
 }
 
-func (j conditionInput) infrastructureReady() condition.Verdict { return j.infra().Verdict() }
+func (j conditionInput) infrastructureReady() condition.Result { return j.infra().ComputeCondition() }
 
-func (j conditionInput) machinesReady() condition.Verdict {
-	reasons := condition.Reasons{Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason}
+func (j conditionInput) machinesReady() condition.Result {
+	reasons := condition.Reasons{Info: clusterv1.ReadyReason, Issue: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason}
 	if j.counts.replicas == 0 && len(j.Machines) == 0 {
 		return condition.True(clusterv1.NoReplicasReason)
 	}
@@ -97,25 +97,25 @@ func (j conditionInput) machinesReady() condition.Verdict {
 	return condition.TrueBecause(clusterv1.ReadyReason, problems)
 }
 
-func (j conditionInput) machinesUpToDate() condition.Verdict {
+func (j conditionInput) machinesUpToDate() condition.Result {
 	if j.counts.replicas == 0 && len(j.Machines) == 0 {
 		return condition.True(clusterv1.NoReplicasReason)
 	}
 	if !hasMachines(j.Snapshot) {
 		return j.nodesUpToDate()
 	}
-	var members []condition.Member
+	var members []condition.AggregateMember
 	for _, m := range j.Machines {
 		v := upToDate(j.Snapshot, m)
-		members = append(members, condition.Member{Kind: "Machine", Name: m.Name, Conditions: condition.Set{
+		members = append(members, condition.AggregateMember{Kind: "Machine", Name: m.Name, Conditions: condition.Set{
 			{Type: clusterv1.MachineUpToDateCondition, Status: v.Status, Reason: v.Reason, Message: v.Message}}})
 	}
 	return condition.Aggregate(members, condition.Part{Type: clusterv1.MachineUpToDateCondition}, condition.Reasons{
-		Good: clusterv1.UpToDateReason, Bad: clusterv1.NotUpToDateReason, Unknown: clusterv1.UpToDateUnknownReason,
+		Info: clusterv1.UpToDateReason, Issue: clusterv1.NotUpToDateReason, Unknown: clusterv1.UpToDateUnknownReason,
 	})
 }
 
-func (j conditionInput) nodesUpToDate() condition.Verdict {
+func (j conditionInput) nodesUpToDate() condition.Result {
 	if !j.Nodes.Known {
 		return condition.Unknown(clusterv1.UpToDateUnknownReason, j.Nodes.Problem)
 	}
@@ -128,7 +128,7 @@ func (j conditionInput) nodesUpToDate() condition.Verdict {
 }
 
 // upToDate returns whether a Machine is up to date, which means that it runs the version of the pool.
-func upToDate(s Snapshot, m clusterv1.Machine) condition.Verdict {
+func upToDate(s Snapshot, m clusterv1.Machine) condition.Result {
 	want, have := s.Pool.Spec.Template.Spec.Version, kubeletVersion(s, m)
 	if have == "" {
 		have = m.Spec.Version
@@ -139,7 +139,7 @@ func upToDate(s Snapshot, m clusterv1.Machine) condition.Verdict {
 	return condition.True(clusterv1.MachineUpToDateReason)
 }
 
-func (j conditionInput) scalingUp() condition.Verdict {
+func (j conditionInput) scalingUp() condition.Result {
 	if j.Pool.Spec.Replicas == nil {
 		return condition.Unknown(clusterv1.WaitingForReplicasSetReason, waitingForReplicas)
 	}
@@ -152,7 +152,7 @@ func (j conditionInput) scalingUp() condition.Verdict {
 	return condition.False(clusterv1.NotScalingUpReason, "")
 }
 
-func (j conditionInput) scalingDown() condition.Verdict {
+func (j conditionInput) scalingDown() condition.Result {
 	if j.Pool.Spec.Replicas == nil {
 		return condition.Unknown(clusterv1.WaitingForReplicasSetReason, waitingForReplicas)
 	}
@@ -170,8 +170,8 @@ func (j conditionInput) desired() int32 {
 	return deref(j.Pool.Spec.Replicas)
 }
 
-func (j conditionInput) remediating() condition.Verdict {
-	var members []condition.Member
+func (j conditionInput) remediating() condition.Result {
+	var members []condition.AggregateMember
 	for _, m := range j.members() {
 		if m.Conditions.IsFalse(clusterv1.MachineOwnerRemediatedCondition) {
 			members = append(members, m)
@@ -181,11 +181,11 @@ func (j conditionInput) remediating() condition.Verdict {
 		return condition.False(notRemediating, "")
 	}
 	v := condition.Aggregate(members, condition.Part{Type: clusterv1.MachineOwnerRemediatedCondition},
-		condition.Reasons{Good: notRemediating, Bad: clusterv1.RemediatingReason, Unknown: clusterv1.RemediatingReason})
+		condition.Reasons{Info: notRemediating, Issue: clusterv1.RemediatingReason, Unknown: clusterv1.RemediatingReason})
 	return condition.TrueBecause(clusterv1.RemediatingReason, v.Message)
 }
 
-func (j conditionInput) available(set condition.Set) condition.Verdict {
+func (j conditionInput) available(set condition.Set) condition.Result {
 	switch {
 	case !j.Pool.DeletionTimestamp.IsZero():
 		return condition.False(clusterv1.NotAvailableReason, "Deletion in progress")
@@ -196,7 +196,7 @@ func (j conditionInput) available(set condition.Set) condition.Verdict {
 		return condition.Unknown(clusterv1.WaitingForReplicasSetReason, waitingForReplicas)
 	case !set.IsTrue(clusterv1.InfrastructureReadyCondition):
 		return condition.Summarize(set, condition.Reasons{
-			Good: clusterv1.AvailableReason, Bad: clusterv1.NotAvailableReason, Unknown: clusterv1.AvailableUnknownReason,
+			Info: clusterv1.AvailableReason, Issue: clusterv1.NotAvailableReason, Unknown: clusterv1.AvailableUnknownReason,
 		}, condition.Part{Type: clusterv1.BootstrapConfigReadyCondition}, condition.Part{Type: clusterv1.InfrastructureReadyCondition})
 	case j.counts.available < j.desired():
 		message := fmt.Sprintf("%d available replicas, at least %d required", j.counts.available, j.desired())
@@ -208,10 +208,10 @@ func (j conditionInput) available(set condition.Set) condition.Verdict {
 	return condition.True(clusterv1.AvailableReason)
 }
 
-func (j conditionInput) members() []condition.Member {
-	var out []condition.Member
+func (j conditionInput) members() []condition.AggregateMember {
+	var out []condition.AggregateMember
 	for _, m := range j.Machines {
-		out = append(out, condition.Member{Kind: "Machine", Name: m.Name, Conditions: m.Status.Conditions})
+		out = append(out, condition.AggregateMember{Kind: "Machine", Name: m.Name, Conditions: m.Status.Conditions})
 	}
 	return out
 }

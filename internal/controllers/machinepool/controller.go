@@ -24,8 +24,8 @@ import (
 // Name is the name of the controller.
 const Name = "machinepool"
 
-// Workloads provides access to workload clusters.
-type Workloads interface {
+// workloads provides access to workload clusters.
+type workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 	Nodes(ctx context.Context, cluster client.ObjectKey, providerID string) ([]corev1.Node, error)
 	Watch(ctx context.Context, cluster client.ObjectKey, w workload.WatchRequest) error
@@ -45,7 +45,7 @@ type controller struct {
 	// live reads from the API server.
 	live      client.Reader
 	refs      *kube.References
-	workloads Workloads
+	workloads workloads
 	writer    *kube.Writer
 	settings  Settings
 	now       func() time.Time

@@ -27,7 +27,7 @@ const recordRecheck = 5 * time.Second
 //	infrastructure has none                 annotate the Nodes; delete Nodes whose instance is gone
 func Decide(s Snapshot) reconciler.Plan {
 	p := decide(s)
-	p.RecheckIn(s.Nodes.Again)
+	p.RecheckIn(s.Nodes.RetryAfter)
 	return p
 }
 
@@ -48,8 +48,8 @@ func decide(s Snapshot) reconciler.Plan {
 	if denied := deniedReplicas(s); denied != "" {
 		p.WaitFor("TooManyReplicas", "%s", denied).For("MachinePool", s.Pool.Name).UntilUserActs()
 	}
-	if takeOver(s) {
-		p.Do(TakeOver{})
+	if needsProviderFields(s) {
+		p.Do(copyFromProviders{})
 	}
 	if hasUsableList(s) && !followsList(s) {
 		p.RecheckIn(recordRecheck)
@@ -71,18 +71,18 @@ func decideReferences(s Snapshot, p *reconciler.Plan) {
 	}
 }
 
-// takeOver reports whether the spec differs from the results of bootstrap config and infrastructure.
-func takeOver(s Snapshot) bool {
+// needsProviderFields reports whether the spec differs from the results of bootstrap config and infrastructure.
+func needsProviderFields(s Snapshot) bool {
 	pool := s.Pool.DeepCopy()
-	follow(s, pool)
+	copyProviderFields(s, pool)
 	return !slices.Equal(pool.Spec.ProviderIDList, s.Pool.Spec.ProviderIDList) ||
 		deref(pool.Spec.Replicas) != deref(s.Pool.Spec.Replicas) ||
 		text(pool.Spec.Template.Spec.Bootstrap.DataSecretName) != text(s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName)
 }
 
-// follow copies the results of bootstrap config and infrastructure to the spec. Values that are not reported stay
+// copyProviderFields copies the results of bootstrap config and infrastructure to the spec. Values that are not reported stay
 // unchanged.
-func follow(s Snapshot, pool *clusterv1.MachinePool) {
+func copyProviderFields(s Snapshot, pool *clusterv1.MachinePool) {
 	if s.bootstrap().IsDone() {
 		name := s.Bootstrap.DataSecretName.Or("")
 		pool.Spec.Template.Spec.Bootstrap.DataSecretName = &name
@@ -165,7 +165,7 @@ func isMarked(s Snapshot, node *corev1.Node) bool {
 // mark annotates the Node with its pool, sets the labels of the template, and removes the uninitialized taint.
 func mark(s Snapshot, node *corev1.Node) {
 	pool := s.Pool
-	nodemeta.Track(nodemeta.Labels(pool.Spec.Template.Labels, s.Settings.SyncLabels...), node)
+	nodemeta.SyncLabels(nodemeta.Labels(pool.Spec.Template.Labels, s.Settings.SyncLabels...), node)
 	maps.Copy(node.Annotations, map[string]string{
 		clusterv1.ClusterNameAnnotation: pool.Spec.ClusterName, clusterv1.ClusterNamespaceAnnotation: pool.Namespace,
 		clusterv1.OwnerKindAnnotation: "MachinePool", clusterv1.OwnerNameAnnotation: pool.Name,

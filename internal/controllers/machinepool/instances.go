@@ -95,7 +95,7 @@ func (s Snapshot) missingNodes() string {
 	var ids []string
 	for _, id := range s.instances().ids {
 		_, found := s.Nodes.Items[id]
-		if _, shared := s.Nodes.Rivals[id]; !found && !shared {
+		if _, shared := s.Nodes.Duplicates[id]; !found && !shared {
 			ids = append(ids, id)
 		}
 	}
@@ -109,7 +109,7 @@ func (s Snapshot) missingNodes() string {
 func (s Snapshot) nodeRivals() []string {
 	var out []string
 	for _, id := range s.instances().ids {
-		if names := s.Nodes.Rivals[id]; len(names) > 0 {
+		if names := s.Nodes.Duplicates[id]; len(names) > 0 {
 			out = append(out, fmt.Sprintf("Nodes %s have the same spec.providerID %s: a provider ID has to be unique", condition.Names(names), id))
 		}
 	}

@@ -73,7 +73,7 @@ func TestInstances(t *testing.T) { // MP-04, MP-05, MP-11, MP-12
 			wants{2, 0, 0, 0, "False NotReady: " + ghosts, "False NotAvailable: 0 available replicas, at least 2 required", []string{ghosts}}},
 		"two Nodes with one ID": {"", settled(wasReady, func(s *Snapshot) {
 			delete(s.Nodes.Items, "x://1")
-			s.Nodes.Rivals = map[string][]string{"x://1": {"n1", "twin"}}
+			s.Nodes.Duplicates = map[string][]string{"x://1": {"n1", "twin"}}
 		}), wants{2, 1, 1, 1, "False NotReady: " + rivalText, "False NotAvailable: 1 available replicas, at least 2 required", []string{rivalText}}},
 		"more replicas than IDs": {"", settled(wasReady, lists("spec: {providerIDList: [x://0, x://1]}", `{ready: true, replicas: 3}`)),
 			wants{3, 2, 2, 2, "False NotReady: Waiting for FooPool i to complete spec.providerIDList: it reports 3 replicas and 2 provider IDs", good,
@@ -109,7 +109,7 @@ func TestInstances(t *testing.T) { // MP-04, MP-05, MP-11, MP-12
 func TestRepeatedIDsAreTakenOverOnce(t *testing.T) { // MP-04
 	s := settled(lists("spec: {providerIDList: [x://1, x://0, x://1]}", provisioned))
 	pool := s.Pool.DeepCopy()
-	follow(s, pool)
+	copyProviderFields(s, pool)
 	if diff := cmp.Diff([]string{"x://1", "x://0"}, pool.Spec.ProviderIDList); diff != "" {
 		t.Error(diff)
 	}
@@ -119,11 +119,11 @@ func TestRepeatedIDsAreTakenOverOnce(t *testing.T) { // MP-04
 func TestRivalsAreRead(t *testing.T) { // MP-05
 	s := settled(func(s *Snapshot) { s.Nodes = Nodes{} })
 	n0, twin := nodeOf("n0", "x://0", "u0"), nodeOf("twin", "x://0", "u1")
-	c := &controller{workloads: workloads{fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(&twin, &n0).Build()}}
+	c := &controller{workloads: fakeWorkloads{fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(&twin, &n0).Build()}}
 	if err := c.readNodes(t.Context(), &s); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string][]string{"x://0": {"n0", "twin"}}, s.Nodes.Rivals); diff != "" {
+	if diff := cmp.Diff(map[string][]string{"x://0": {"n0", "twin"}}, s.Nodes.Duplicates); diff != "" {
 		t.Error(diff)
 	}
 }

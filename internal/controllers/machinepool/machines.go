@@ -16,7 +16,7 @@ import (
 
 const (
 	// fieldManager is the field manager of the Machines.
-	fieldManager = kube.Prefix + Name
+	fieldManager = kube.ManagerPrefix + Name
 	// referenceManager is the field manager with which the reference implementation applies the Machines of a pool.
 	referenceManager = "machinepool-controller"
 )

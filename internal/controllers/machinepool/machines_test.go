@@ -95,7 +95,7 @@ func machinesOf(t *testing.T, c client.Client) []clusterv1.Machine {
 func TestMachinesFollowTheTemplate(t *testing.T) { // MP-07
 	wanted := &clusterv1.MachinePool{}
 	changed(wanted)
-	testkit.EveryWrite(t, world, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, world, func(t *testing.T, c client.WithWatch) {
 		settle(t, c)
 		edit(t, c, named(&clusterv1.Machine{}, "m0"), func(m *clusterv1.Machine) { m.Labels["theirs"] = "stays" })
 		edit(t, c, named(&clusterv1.MachinePool{}, "p"), changed)
@@ -162,7 +162,7 @@ func TestOneWriteForEachMachine(t *testing.T) { // MP-07
 
 // Machines of an earlier version, and of the reference implementation, follow as well, also where a label goes.
 func TestMachinesOfOthersFollow(t *testing.T) { // MP-07
-	testkit.EveryWrite(t, world, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, world, func(t *testing.T, c client.WithWatch) {
 		s := settled(withMachines, func(s *Snapshot) { s.Pool.Spec.Template.Labels = map[string]string{"old": "x"} })
 		for range 2 { // the first may fail
 			earlier := newMachine(s, createMachine{Name: "m0", Kind: "FooMachine"})

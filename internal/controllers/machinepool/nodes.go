@@ -16,7 +16,7 @@ import (
 // readNodes reads the pool's Nodes. An unreachable workload cluster is recorded in the snapshot and is not an
 // error.
 func (c *controller) readNodes(ctx context.Context, s *Snapshot) error {
-	s.Nodes.Items, s.Nodes.Rivals = map[string]corev1.Node{}, map[string][]string{}
+	s.Nodes.Items, s.Nodes.Duplicates = map[string]corev1.Node{}, map[string][]string{}
 	if s.Cluster == nil || !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
 		s.Nodes.Problem = "the control plane is not initialized yet"
 		return nil
@@ -32,7 +32,7 @@ func (c *controller) readNodes(ctx context.Context, s *Snapshot) error {
 			s.Nodes.Items[id] = found[0]
 		}
 		if len(found) > 1 {
-			s.Nodes.Rivals[id] = namesOf(found)
+			s.Nodes.Duplicates[id] = namesOf(found)
 		}
 	}
 	if err == nil {
@@ -58,7 +58,7 @@ func namesOf(nodes []corev1.Node) []string {
 // unreachableNodes returns the state of the Nodes if the workload cluster did not respond.
 func unreachableNodes(err error) Nodes {
 	if again := workload.RetryAfter(err); again > 0 {
-		return Nodes{Problem: "the workload cluster did not answer", Again: again}
+		return Nodes{Problem: "the workload cluster did not answer", RetryAfter: again}
 	}
 	return Nodes{Problem: "the workload cluster is not connected"}
 }

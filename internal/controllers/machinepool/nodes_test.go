@@ -60,7 +60,7 @@ func TestRetired(t *testing.T) { // MP-05
 			for i := range tc.nodes {
 				b = b.WithObjects(&tc.nodes[i])
 			}
-			c := &controller{workloads: workloads{b.Build()}}
+			c := &controller{workloads: fakeWorkloads{b.Build()}}
 			s.Nodes = Nodes{}
 			if err := c.readNodes(t.Context(), &s); err != nil || !s.Nodes.Known {
 				t.Fatal(err, s.Nodes)
@@ -125,7 +125,7 @@ func TestRetire(t *testing.T) { // MP-04, MP-05
 func TestListIsKept(t *testing.T) { // MP-04
 	s := settled(func(s *Snapshot) { s.Infra = infraOf(contract.V1Beta2, "spec: {}", `{ready: true}`) })
 	pool := s.Pool.DeepCopy()
-	if follow(s, pool); len(pool.Spec.ProviderIDList) != 2 {
+	if copyProviderFields(s, pool); len(pool.Spec.ProviderIDList) != 2 {
 		t.Errorf("an infrastructure that does not count its replicas has not said that there are none: %v", pool.Spec.ProviderIDList)
 	}
 }
@@ -143,7 +143,7 @@ func TestDeleteNodeByUID(t *testing.T) { // MP-05
 			return nil
 		},
 	})
-	c := &controller{workloads: workloads{w}}
+	c := &controller{workloads: fakeWorkloads{w}}
 	if err := c.deleteNode(t.Context(), settled(), deleteNode{Node: "n9", UID: "u9"}); err != nil || asked == nil || *asked != "u9" {
 		t.Errorf("%v, %v", err, asked)
 	}
@@ -161,7 +161,7 @@ func TestNodesAskedAgain(t *testing.T) { // MP-06, RC-06
 		"no answer":     {"", fault.New(fault.Unreachable, "Refused", "no"), "the workload cluster did not answer", 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &controller{workloads: workloads{interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme()).Build(), interceptor.Funcs{
+			c := &controller{workloads: fakeWorkloads{interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme()).Build(), interceptor.Funcs{
 				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return tc.err },
 			})}}
 			for _, change := range []func(*Snapshot){func(*Snapshot) {}, deleted} {

@@ -40,13 +40,13 @@ type Nodes struct {
 	// Known is false if the workload cluster could not be read; Problem is the reason.
 	Known   bool
 	Problem string
-	// Again is the retry delay for a workload cluster that is connected but slow. Its connection does not change,
+	// RetryAfter is the retry delay for a workload cluster that is connected but slow. Its connection does not change,
 	// so no event enqueues the pool. Zero means that a watch does.
-	Again time.Duration
+	RetryAfter time.Duration
 	// Items contains the Nodes by provider ID.
 	Items map[string]corev1.Node
-	// Rivals contains the names of Nodes that share a provider ID, by provider ID.
-	Rivals map[string][]string
+	// Duplicates contains the names of Nodes that share a provider ID, by provider ID.
+	Duplicates map[string][]string
 	// Retired are Nodes in the status whose instance is not in the list any more.
 	Retired []corev1.Node
 }
@@ -65,7 +65,7 @@ func (c *controller) observe(ctx context.Context, pool *clusterv1.MachinePool) (
 }
 
 func (c *controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
-	s.Cluster, err = kube.Cluster(ctx, c.client, clusterKey(s.Pool))
+	s.Cluster, err = kube.GetCluster(ctx, c.client, clusterKey(s.Pool))
 	return err
 }
 

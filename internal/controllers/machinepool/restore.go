@@ -26,7 +26,7 @@ func isComplete(s Snapshot) bool {
 	case !hasUsableInfra(s):
 		return false
 	case !hasMachines(s): // it has none, or does not report any yet
-		return len(s.Machines) == 0 && (s.infra().IsDone() || len(remembered(s)) == 0)
+		return len(s.Machines) == 0 && (s.infra().IsDone() || len(knownProviderIDs(s)) == 0)
 	}
 	alone := withoutInfraMachine(s)
 	return len(missingMachines(s)) == 0 && !slices.ContainsFunc(s.Machines, func(m clusterv1.Machine) bool {
@@ -34,9 +34,9 @@ func isComplete(s Snapshot) bool {
 	})
 }
 
-// remembered returns the provider IDs of instances that existed before the backup. The list of a provisioned
+// knownProviderIDs returns the provider IDs of instances that existed before the backup. The list of a provisioned
 // infrastructure is not included, because it describes the current instances.
-func remembered(s Snapshot) []string {
+func knownProviderIDs(s Snapshot) []string {
 	ids := slices.Clone(s.Pool.Spec.ProviderIDList)
 	if !s.infra().IsDone() {
 		ids = append(ids, s.Infra.ProviderIDList.Or(nil)...)
@@ -46,7 +46,7 @@ func remembered(s Snapshot) []string {
 }
 
 // missingMachines returns the provider IDs of instances whose Machines do not exist.
-func missingMachines(s Snapshot) []string { return without(s, remembered(s)) }
+func missingMachines(s Snapshot) []string { return without(s, knownProviderIDs(s)) }
 
 // without returns the provider IDs that no Machine of the pool has.
 func without(s Snapshot, ids []string) []string {

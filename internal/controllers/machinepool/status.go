@@ -30,7 +30,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		j.reason, j.waiting = deletingNodes, "Deleting the Nodes of the pool"
 	}
 	status := clusterv1.MachinePoolStatus{
-		Conditions:     conditions.Evaluate(j, reconciler.MomentOf(s.Pool, s.Now)),
+		Conditions:     conditions.Evaluate(j, reconciler.EvaluateOptionsFor(s.Pool, s.Now)),
 		Initialization: initialization(s),
 		NodeRefs:       nodeRefs(s, out),
 		Replicas:       &n.replicas, ReadyReplicas: &n.ready, AvailableReplicas: &n.available, UpToDateReplicas: &n.upToDate,
@@ -108,9 +108,9 @@ func count(s Snapshot) counts {
 	}
 	for _, m := range s.Machines {
 		set := condition.Set(m.Status.Conditions)
-		n.ready += one(set.IsTrue(clusterv1.ReadyCondition))
-		n.available += one(set.IsTrue(clusterv1.AvailableCondition))
-		n.upToDate += one(upToDate(s, m).Status == "True")
+		n.ready += boolCount(set.IsTrue(clusterv1.ReadyCondition))
+		n.available += boolCount(set.IsTrue(clusterv1.AvailableCondition))
+		n.upToDate += boolCount(upToDate(s, m).Status == "True")
 	}
 	return n
 }
@@ -123,15 +123,15 @@ func countNodes(s Snapshot, n counts) counts {
 	}
 	want := s.Pool.Spec.Template.Spec.Version
 	for _, node := range s.Nodes.Items {
-		ready := one(nodeReady(&node))
+		ready := boolCount(nodeReady(&node))
 		n.ready += ready
 		n.available += ready
-		n.upToDate += one(want == "" || version.Runs(node.Status.NodeInfo.KubeletVersion, want))
+		n.upToDate += boolCount(want == "" || version.Runs(node.Status.NodeInfo.KubeletVersion, want))
 	}
 	return n
 }
 
-func one(b bool) int32 {
+func boolCount(b bool) int32 {
 	if b {
 		return 1
 	}

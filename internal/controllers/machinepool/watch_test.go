@@ -16,7 +16,7 @@ import (
 
 // recorder keeps what was asked to be watched.
 type recorder struct {
-	workloads
+	fakeWorkloads
 	request *workload.WatchRequest
 }
 

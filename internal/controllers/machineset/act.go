@@ -41,23 +41,23 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 		return c.writer.Patch(ctx, s.Set, func(o client.Object) { join(s.Set, s.Cluster, o) })
 	case Adopt:
 		return c.adopt(ctx, s, a)
-	case clone.OwnTemplate, clone.Protect, clone.DeleteTemplate, clone.Unprotect:
+	case clone.OwnTemplate, clone.AddFinalizer, clone.DeleteTemplate, clone.RemoveFinalizer:
 		return clone.Act(ctx, c.writer, clone.Owner{Object: s.Set, Cluster: s.Cluster, Templates: s.templates()}, action)
 	case transferMachines:
-		return c.handOver(ctx, s, a)
+		return c.transferMachines(ctx, s, a)
 	case machines.BeginUpdate:
 		c.verified.Forget(s.Set) // the fields from another template must be compared completely
-		return c.keeper().Act(ctx, s.State(), a)
-	case machines.Create:
+		return c.machineWriter().Act(ctx, s.State(), a)
+	case machines.CreateMachines:
 		return c.create(ctx, s, a)
 	}
-	return c.keeper().Act(ctx, s.State(), action)
+	return c.machineWriter().Act(ctx, s.State(), action)
 }
 
-// keeper returns the writer of Machines. "manager" was the field manager of the reference implementation before its
+// machineWriter returns the writer of Machines. "manager" was the field manager of the reference implementation before its
 // MachineSets used server-side apply, and is also used by many other programs. Its fields therefore belong to the
 // MachineSet only if the MachineSet wants them.
-func (c *controller) keeper() machines.MachineWriter {
+func (c *controller) machineWriter() machines.MachineWriter {
 	return machines.MachineWriter{
 		Live: c.live, Writer: c.writer, Manager: manager, MetadataManager: metadataManager, Former: []string{"manager", manager},
 		Pending: &c.pending,
@@ -66,11 +66,11 @@ func (c *controller) keeper() machines.MachineWriter {
 
 // create resets the verification of the MachineSet if new Machines have to be compared completely: Machines of a
 // standalone MachineSet, whose origin has to be read, and Machines whose creation may have left an orphan.
-func (c *controller) create(ctx context.Context, s Snapshot, a machines.Create) error {
+func (c *controller) create(ctx context.Context, s Snapshot, a machines.CreateMachines) error {
 	if s.Deployment == nil {
 		c.verified.Forget(s.Set)
 	}
-	err := c.keeper().Act(ctx, s.State(), a)
+	err := c.machineWriter().Act(ctx, s.State(), a)
 	if err != nil {
 		c.verified.Forget(s.Set)
 	}
@@ -91,7 +91,7 @@ func join(set *clusterv1.MachineSet, cluster *clusterv1.Cluster, o client.Object
 func (c *controller) adopt(ctx context.Context, s Snapshot, a Adopt) error {
 	for _, m := range s.Others {
 		if m.Name == a.Machine {
-			return c.writer.Patch(ctx, m, func(o client.Object) { ownership.Own(o, ownerReference(s.Set)) })
+			return c.writer.Patch(ctx, m, func(o client.Object) { ownership.AddOwner(o, ownerReference(s.Set)) })
 		}
 	}
 	return nil

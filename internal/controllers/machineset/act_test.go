@@ -30,7 +30,7 @@ func bareSet() *clusterv1.MachineSet {
 func TestScaleUpAndDown(t *testing.T) { // MS-01, MS-02, MS-04, MS-05, MS-07, MS-25, OR-01, FD-01
 	one := bareSet()
 	one.Spec.Replicas, one.Spec.Template.Spec.FailureDomain = new(int32(1)), "zone-a"
-	testkit.EveryWrite(t, func() *fake.ClientBuilder { return managementCluster(one.DeepCopy()) }, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder { return managementCluster(one.DeepCopy()) }, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
 		w.settle()
 		w.isWhole(1)
@@ -160,7 +160,7 @@ func TestOneWriteAnObject(t *testing.T) { // MS-09
 func TestPropagation(t *testing.T) { // MS-08, MS-09
 	one := bareSet()
 	one.Spec.Replicas = new(int32(1))
-	testkit.EveryWrite(t, func() *fake.ClientBuilder { return managementCluster(one.DeepCopy()) }, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder { return managementCluster(one.DeepCopy()) }, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
 		w.settle()
 		for _, m := range w.machines() {
@@ -216,7 +216,7 @@ func TestAdoption(t *testing.T) { // MS-03, OR-01
 	}
 	former := orphan("b")
 	old(former)
-	testkit.EveryWrite(t, func() *fake.ClientBuilder { return managementCluster(bareSet(), orphan("a"), former.DeepCopy()) },
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder { return managementCluster(bareSet(), orphan("a"), former.DeepCopy()) },
 		func(t *testing.T, c client.WithWatch) {
 			w := newWorld(t, c)
 			w.settle()

@@ -13,12 +13,12 @@ import (
 
 // conditions is the condition table of a MachineSet. The driver sets Paused.
 var conditions = condition.Table[conditionInput]{
-	{Type: clusterv1.MachineSetScalingUpCondition, Polarity: condition.Negative, Of: conditionInput.scalingUp},
-	{Type: clusterv1.MachineSetScalingDownCondition, Polarity: condition.Negative, Of: conditionInput.scalingDown},
-	{Type: clusterv1.MachineSetMachinesReadyCondition, Of: func(j conditionInput) condition.Verdict { return j.machines.Ready() }},
-	{Type: clusterv1.MachineSetMachinesUpToDateCondition, Of: func(j conditionInput) condition.Verdict { return j.machines.UpToDate(j.Now) }},
-	{Type: clusterv1.MachineSetRemediatingCondition, Polarity: condition.Negative, Of: func(j conditionInput) condition.Verdict { return j.machines.RemediatingOrUnhealthy() }},
-	{Type: clusterv1.MachineSetDeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
+	{Type: clusterv1.MachineSetScalingUpCondition, Polarity: condition.Negative, Compute: conditionInput.scalingUp},
+	{Type: clusterv1.MachineSetScalingDownCondition, Polarity: condition.Negative, Compute: conditionInput.scalingDown},
+	{Type: clusterv1.MachineSetMachinesReadyCondition, Compute: func(j conditionInput) condition.Result { return j.machines.Ready() }},
+	{Type: clusterv1.MachineSetMachinesUpToDateCondition, Compute: func(j conditionInput) condition.Result { return j.machines.UpToDate(j.Now) }},
+	{Type: clusterv1.MachineSetRemediatingCondition, Polarity: condition.Negative, Compute: func(j conditionInput) condition.Result { return j.machines.RemediatingOrUnhealthy() }},
+	{Type: clusterv1.MachineSetDeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
 }
 
 // Types of conditions that exist only for the v1beta1 projection.
@@ -29,12 +29,12 @@ const (
 
 // v1beta1Only are the conditions that only v1beta1 has.
 var v1beta1Only = condition.Table[conditionInput]{
-	{Type: created, Of: conditionInput.machinesCreated},
-	{Type: resized, Of: conditionInput.resized},
+	{Type: created, Compute: conditionInput.machinesCreated},
+	{Type: resized, Compute: conditionInput.resized},
 }
 
 // v1beta1 is the v1beta1 projection.
-var v1beta1 = []condition.Legacy{
+var v1beta1 = []condition.V1Beta1Row{
 	{Type: clusterv1.MachinesCreatedV1Beta1Condition, From: created,
 		Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityError }},
 	{Type: clusterv1.ResizedV1Beta1Condition, From: resized},
@@ -45,7 +45,7 @@ var v1beta1 = []condition.Legacy{
 // conditionInput is the input of the conditions: the snapshot, the plan and its outcome.
 type conditionInput struct {
 	Snapshot
-	machines machines.SummaryInput
+	machines machines.List
 	plan     reconciler.Plan
 	out      reconciler.Outcome
 }
@@ -60,7 +60,7 @@ func (j conditionInput) desired() (int, bool) {
 	return want + len(j.Machines) - len(counted(j.Snapshot)), known
 }
 
-func (j conditionInput) scalingUp() condition.Verdict {
+func (j conditionInput) scalingUp() condition.Result {
 	want, known := j.desired()
 	if !known {
 		return condition.Unknown(clusterv1.MachineSetScalingUpWaitingForReplicasSetReason, waitingForReplicas)
@@ -85,7 +85,7 @@ func (j conditionInput) blockers() []string {
 	return out
 }
 
-func (j conditionInput) scalingDown() condition.Verdict {
+func (j conditionInput) scalingDown() condition.Result {
 	want, known := j.desired()
 	if !known {
 		return condition.Unknown(clusterv1.MachineSetScalingDownWaitingForReplicasSetReason, waitingForReplicas)
@@ -99,14 +99,14 @@ func (j conditionInput) scalingDown() condition.Verdict {
 	return v
 }
 
-func (j conditionInput) deleting() condition.Verdict {
+func (j conditionInput) deleting() condition.Result {
 	if !isDeleting(j.Snapshot) {
 		return condition.False(clusterv1.MachineSetNotDeletingReason, "")
 	}
 	return j.machines.Deleting(j.Now)
 }
 
-func (j conditionInput) machinesCreated() condition.Verdict {
+func (j conditionInput) machinesCreated() condition.Result {
 	if why := machines.CreationFailure(j.out); why != "" {
 		return condition.False(clusterv1.MachineCreationFailedV1Beta1Reason, why)
 	}
@@ -120,7 +120,7 @@ func (j conditionInput) machinesCreated() condition.Verdict {
 	return condition.True(created)
 }
 
-func (j conditionInput) resized() condition.Verdict {
+func (j conditionInput) resized() condition.Result {
 	if want, known := j.desired(); known {
 		return j.machines.Resized(want)
 	}

@@ -113,8 +113,8 @@ func (c *controller) definition() reconciler.Controller[*clusterv1.MachineSet, S
 		New:    func() *clusterv1.MachineSet { return &clusterv1.MachineSet{} },
 		Urgent: reconciler.Urgent{Replicas: true},
 		Adopt:  c.enter, Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
-		Answer: func(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
-			if _, ok := q.(clone.AskUsed); ok {
+		Read: func(ctx context.Context, s Snapshot, q reconciler.ReadRequest) (Snapshot, error) {
+			if _, ok := q.(clone.ReadUsedTemplates); ok {
 				used, err := c.used.Read(ctx, s.Set)
 				s.Used = used
 				return s, err
@@ -126,7 +126,7 @@ func (c *controller) definition() reconciler.Controller[*clusterv1.MachineSet, S
 
 // enter joins a new MachineSet to its Cluster in the write that adds the finalizer.
 func (c *controller) enter(ctx context.Context, set *clusterv1.MachineSet) (func(client.Object), error) {
-	cluster, err := kube.Cluster(ctx, c.client, clusterKey(set))
+	cluster, err := kube.GetCluster(ctx, c.client, clusterKey(set))
 	if err != nil || cluster == nil {
 		return nil, err
 	}

@@ -28,8 +28,8 @@ func TestBeginningSet(t *testing.T) { // OR-01, MS-12
 		if err := c.readWorkload(t.Context(), &s, nil); err != nil {
 			t.Fatal(err)
 		}
-		if s.Workload.Seen != tc.seen || s.Begins != tc.begins {
-			t.Errorf("%s: seen %t, begins %t", name, s.Workload.Seen, s.Begins)
+		if s.Workload.NodesRead != tc.seen || s.AwaitsWorkloadCluster != tc.begins {
+			t.Errorf("%s: seen %t, begins %t", name, s.Workload.NodesRead, s.AwaitsWorkloadCluster)
 		}
 	}
 }

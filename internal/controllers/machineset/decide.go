@@ -63,9 +63,9 @@ func Decide(s Snapshot) reconciler.Plan {
 	case s.Cluster != nil && !isJoined(s):
 		p.Do(Join{Cluster: s.Cluster.Name})
 	case s.Settings.Topology && clone.IsOfTopology(s.Set) && !controllerutil.ContainsFinalizer(s.Set, topologyFinalizer):
-		p.Do(clone.Protect{Finalizer: topologyFinalizer})
+		p.Do(clone.AddFinalizer{Finalizer: topologyFinalizer})
 	}
-	verdict := ownership.Decide(facts(s))
+	verdict := ownership.Decide(ownershipInput(s))
 	for _, name := range verdict.Adopt {
 		p.Do(Adopt{Machine: name})
 	}
@@ -78,7 +78,7 @@ func Decide(s Snapshot) reconciler.Plan {
 	}
 	state := s.State()
 	if state.NeedsClones() || s.Clones == nil && len(dueUpdates(s)) > 0 {
-		p.Ask = []reconciler.Question{askClones{}}
+		p.Reads = []reconciler.ReadRequest{askClones{}}
 		return p
 	}
 	if isStandalone(s.Set) { // the MachineDeployment does this for its MachineSets
@@ -100,7 +100,7 @@ func Decide(s Snapshot) reconciler.Plan {
 // decideDeletion deletes the Machines, then the templates of a managed topology. The finalizer is removed last.
 func decideDeletion(s Snapshot) reconciler.Plan {
 	var p reconciler.Plan
-	var deleted, left machines.Members
+	var deleted, left machines.OwnedMachines
 	for _, m := range s.Machines {
 		if m.Deleted {
 			deleted = append(deleted, m)
@@ -111,10 +111,10 @@ func decideDeletion(s Snapshot) reconciler.Plan {
 	state := s.State()
 	state.Members, state.Clones = deleted, nil
 	p.Do(state.Propagation()...)
-	deleteMachines(&p, machines.SummaryInput(left.Machines()).Names(), "the MachineSet is deleted")
+	deleteMachines(&p, machines.List(left.Machines()).Names(), "the MachineSet is deleted")
 	if n := count(s); n > 0 {
 		p.WaitFor(clusterv1.MachineSetDeletingReason, "Waiting for %d Machines to be deleted%s", n, s.Machines.Held()).
-			ForAll("Machine", machines.SummaryInput(s.Machines.Machines()).Names()).ToChange("")
+			ForAll("Machine", machines.List(s.Machines.Machines()).Names()).ToChange("")
 	}
 	if len(s.Created) > 0 {
 		p.RecheckIn(machines.PendingRecheck)
@@ -141,7 +141,7 @@ func isStandalone(set *clusterv1.MachineSet) bool {
 	return !labelled && metav1.GetControllerOfNoCopy(set) == nil
 }
 
-func facts(s Snapshot) ownership.Input {
+func ownershipInput(s Snapshot) ownership.Input {
 	f := ownership.Input{
 		Kind: setKind, Name: s.Set.Name, Cluster: s.Set.Spec.ClusterName, ClusterExists: s.Cluster != nil,
 		Owned: s.Deployment != nil, Observed: s.Set.Status.ObservedGeneration > 0, Hidden: s.Hidden,
@@ -204,7 +204,7 @@ func selects(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
 // deleteMachines adds actions that delete Machines.
 func deleteMachines(p *reconciler.Plan, names []string, why string) {
 	for part := range slices.Chunk(names, batch) {
-		p.Do(machines.Delete{Names: part, Why: why})
+		p.Do(machines.DeleteMachines{Names: part, Why: why})
 	}
 }
 

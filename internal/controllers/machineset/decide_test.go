@@ -397,11 +397,11 @@ func TestControllerOf(t *testing.T) { // MS-03
 		m    *clusterv1.Machine
 		want ownership.Controller
 	}{
-		"nobody":          {orphan("a"), ownership.Nobody},
-		"its former self": {withOwner(ref("MachineSet", "ms", "other")), ownership.Nobody},
-		"itself":          {withOwner(ref("MachineSet", "ms", "ms")), ownership.Self},
-		"another set":     {withOwner(ref("MachineSet", "ms2", "other")), ownership.Other},
-		"a control plane": {withOwner(ref("FooPlane", "ms", "other")), ownership.Other},
+		"nobody":          {orphan("a"), ownership.NoController},
+		"its former self": {withOwner(ref("MachineSet", "ms", "other")), ownership.NoController},
+		"itself":          {withOwner(ref("MachineSet", "ms", "ms")), ownership.ThisController},
+		"another set":     {withOwner(ref("MachineSet", "ms2", "other")), ownership.OtherController},
+		"a control plane": {withOwner(ref("FooPlane", "ms", "other")), ownership.OtherController},
 	} {
 		if got := ownership.ControllerOfChild(tc.m, setKind, newSet()); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)

@@ -96,7 +96,7 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 }
 
 // member is a Machine of the set that runs.
-func member(s Snapshot, name string, changes ...func(*clusterv1.Machine)) machines.Member {
+func member(s Snapshot, name string, changes ...func(*clusterv1.Machine)) machines.OwnedMachine {
 	m := s.State().Definition.Machine(name)
 	m.UID, m.CreationTimestamp, m.Generation = types.UID(name), ago(time.Hour), 1
 	m.Status.NodeRef.Name = "node-" + name
@@ -107,7 +107,7 @@ func member(s Snapshot, name string, changes ...func(*clusterv1.Machine)) machin
 	for _, change := range changes {
 		change(m)
 	}
-	return machines.Member{Machine: m, Deleted: !m.DeletionTimestamp.IsZero()}
+	return machines.OwnedMachine{Machine: m, Deleted: !m.DeletionTimestamp.IsZero()}
 }
 
 func is(t, status, reason, message string) metav1.Condition {
@@ -168,7 +168,7 @@ func ofDeployment(changes ...func(*clusterv1.MachineDeployment)) func(*Snapshot)
 
 func texts(p reconciler.Plan) []string {
 	var out []string
-	for _, q := range p.Ask {
+	for _, q := range p.Reads {
 		out = append(out, "ask: "+q.String())
 	}
 	for _, a := range p.Actions {

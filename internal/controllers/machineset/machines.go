@@ -23,8 +23,8 @@ const (
 )
 
 // State returns the current and desired Machines of the MachineSet.
-func (s Snapshot) State() machines.State {
-	return machines.State{
+func (s Snapshot) State() machines.OwnerState {
+	return machines.OwnerState{
 		Now: s.Now, Definition: s.definition(), Members: s.Machines, Clones: s.Clones, Verified: s.Verified,
 		ByOrigin: s.Deployment == nil, Manager: manager,
 	}
@@ -55,7 +55,7 @@ func (s Snapshot) templates() clone.Templates { return clone.Templates{s.Bootstr
 func (s Snapshot) clones() clone.Query {
 	return clone.Query{
 		Namespace: s.Set.Namespace, Owner: s.Set.UID, Templates: s.templates(), Machines: s.Machines.Machines(),
-		Reserved: append(slices.Clone(s.Created), machines.SummaryInput(s.Others).Names()...),
+		Reserved: append(slices.Clone(s.Created), machines.List(s.Others).Names()...),
 		Labels: map[string]string{
 			clusterv1.ClusterNameLabel: s.Set.Spec.ClusterName, clusterv1.MachineSetNameLabel: contract.LabelValue(s.Set.Name),
 		},
@@ -77,6 +77,6 @@ func newNames(s Snapshot, n int) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	taken := slices.Concat(s.Created, s.Taken, machines.SummaryInput(s.Others).Names(), machines.SummaryInput(s.Machines.Machines()).Names())
+	taken := slices.Concat(s.Created, s.UsedNames, machines.List(s.Others).Names(), machines.List(s.Machines.Machines()).Names())
 	return template.FreshNames(values, s.Random, taken, n)
 }

@@ -34,7 +34,7 @@ type Snapshot struct {
 	// exist.
 	Deployment *clusterv1.MachineDeployment
 	// Machines are the Machines that the MachineSet controls, sorted by name.
-	Machines machines.Members
+	Machines machines.OwnedMachines
 	// Others are Machines that match the selector and have no controller, or name the MachineSet in their label,
 	// sorted by name.
 	Others []*clusterv1.Machine
@@ -50,8 +50,8 @@ type Snapshot struct {
 	Workload ownership.Workload
 	// Unanswered is set if the workload cluster was called and did not respond.
 	Unanswered bool
-	// Begins is set if there is no workload cluster yet and the MachineSet waits for it.
-	Begins bool
+	// AwaitsWorkloadCluster is set if there is no workload cluster yet and the MachineSet waits for it.
+	AwaitsWorkloadCluster bool
 	// Verified is set if all Machines and clones were completely compared for this generation and were up to date.
 	Verified bool
 	// Clones is nil until Decide requests it.
@@ -59,10 +59,10 @@ type Snapshot struct {
 	// Target is the MachineSet that receives the surplus Machines. It is nil if it does not exist or none is named.
 	Target *clusterv1.MachineSet
 	// Used are the templates that other owners use. It is nil until Decide requests it.
-	Used clone.Used
+	Used clone.UsedTemplates
 	// Random are random parts for names of Machines. Taken are the resulting names that Machines of other owners
 	// already have.
-	Random, Taken []string
+	Random, UsedNames []string
 }
 
 func (c *controller) observe(ctx context.Context, set *clusterv1.MachineSet) (Snapshot, error) {
@@ -90,12 +90,12 @@ func (c *controller) readTaken(ctx context.Context, s *Snapshot) error {
 	if err != nil {
 		return nil // [Decide] reports the error
 	}
-	s.Taken, err = machines.ExistingNames(ctx, c.client, s.Set.Namespace, names)
+	s.UsedNames, err = machines.ExistingNames(ctx, c.client, s.Set.Namespace, names)
 	return err
 }
 
 func (c *controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
-	s.Cluster, err = kube.Cluster(ctx, c.client, clusterKey(s.Set))
+	s.Cluster, err = kube.GetCluster(ctx, c.client, clusterKey(s.Set))
 	return err
 }
 
@@ -162,11 +162,11 @@ func (c *controller) place(s *Snapshot, m *clusterv1.Machine, selector labels.Se
 	owner := ownership.ControllerOfChild(m, setKind, s.Set)
 	selected, labelled := selector.Matches(labels.Set(m.Labels)), m.Labels[clusterv1.MachineSetNameLabel] == contract.LabelValue(s.Set.Name)
 	switch {
-	case owner == ownership.Self:
-		s.Machines = append(s.Machines, machines.Member{
+	case owner == ownership.ThisController:
+		s.Machines = append(s.Machines, machines.OwnedMachine{
 			Machine: m, Deleted: !m.DeletionTimestamp.IsZero(), Stale: c.writer.Writes().Stale(m),
 		})
-	case labelled, selected && owner == ownership.Nobody:
+	case labelled, selected && owner == ownership.NoController:
 		s.Others = append(s.Others, m)
 	}
 }
@@ -178,15 +178,15 @@ func (c *controller) readWorkload(ctx context.Context, s *Snapshot, all []cluste
 	}
 	initialized := ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false)
 	if _, makesControlPlane := s.Set.Spec.Template.Labels[clusterv1.MachineControlPlaneLabel]; makesControlPlane && !initialized {
-		s.Workload.Seen = true // there is no workload cluster without its Machines
+		s.Workload.NodesRead = true // there is no workload cluster without its Machines
 		return nil
 	}
 	if !initialized && c.begun.Has(s.Set.UID, c.now()) {
-		s.Workload.Seen = true // the MachineSet has neither Machines nor Nodes yet
+		s.Workload.NodesRead = true // the MachineSet has neither Machines nor Nodes yet
 		return nil
 	}
 	if !initialized {
-		s.Begins, s.Workload.Problem = true, "its control plane is not initialized yet"
+		s.AwaitsWorkloadCluster, s.Workload.Problem = true, "its control plane is not initialized yet"
 		return nil
 	}
 	exist := map[string]bool{}
@@ -194,8 +194,8 @@ func (c *controller) readWorkload(ctx context.Context, s *Snapshot, all []cluste
 		exist[all[i].Name] = true
 	}
 	var err error
-	s.Workload, err = machines.ReadStrays(ctx, c.workloads, clusterKey(s.Set), s.Set.Name, exist)
-	s.Unanswered = err == nil && !s.Workload.Seen
+	s.Workload, err = machines.ReadOrphanedNodes(ctx, c.workloads, clusterKey(s.Set), s.Set.Name, exist)
+	s.Unanswered = err == nil && !s.Workload.NodesRead
 	return err
 }
 
@@ -210,7 +210,7 @@ func (c *controller) readTemplates(ctx context.Context, s *Snapshot) error {
 }
 
 func (c *controller) readControlPlane(ctx context.Context, s *Snapshot) error {
-	if s.Cluster == nil || !s.Cluster.Spec.ControlPlaneRef.IsDefined() || !needsPreflight(*s) && !handsOver(*s) {
+	if s.Cluster == nil || !s.Cluster.Spec.ControlPlaneRef.IsDefined() || !needsPreflight(*s) && !transfersMachines(*s) {
 		return nil
 	}
 	o, err := c.controlPlanes.GetReferenced(ctx, s.Set, s.Cluster.Spec.ControlPlaneRef)

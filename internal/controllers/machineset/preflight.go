@@ -46,7 +46,7 @@ func (s Snapshot) preflight(owner string, set *clusterv1.MachineSet, skip ...str
 	}
 	return workers.Blockers(machines.WorkerChecks().Filter(func(name string) bool {
 		check := clusterv1.MachineSetPreflightCheck(name)
-		if s.Begins && check == clusterv1.MachineSetPreflightCheckControlPlaneIsStable {
+		if s.AwaitsWorkloadCluster && check == clusterv1.MachineSetPreflightCheckControlPlaneIsStable {
 			return false // the MachineSet waits for that in any case and reports it
 		}
 		return s.Settings.runs(check) && !machines.IsSkipped(name, skip...)

@@ -54,7 +54,7 @@ func joinConditions(ctx context.Context, c client.Client, sub string, o client.O
 // TestRemediationWhileWritesFail: every write fails once, and there is never more than one Machine on its way out.
 func TestRemediationWhileWritesFail(t *testing.T) { // MS-18, DP-15
 	build := func() *fake.ClientBuilder { return managementCluster(sickSet()...) }
-	testkit.EveryWrite(t, build, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, build, func(t *testing.T, c client.WithWatch) {
 		gone := 0
 		w := newWorld(t, interceptor.NewClient(c, interceptor.Funcs{
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {

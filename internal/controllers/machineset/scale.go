@@ -54,8 +54,8 @@ func scale(s Snapshot, blockers []reconciler.Wait, p *reconciler.Plan) {
 		}
 	case have < want:
 		scaleUp(s, want, p)
-	case have > want && handsOver(s):
-		handOver(s, have-want, p)
+	case have > want && transfersMachines(s):
+		transferSurplus(s, have-want, p)
 	case have > want:
 		order := s.Set.Spec.Deletion.Order
 		deleteMachines(p, counted(s).DeleteCandidates(have-want, machines.ByDeletionPriority(order)),
@@ -76,7 +76,7 @@ func scaleUp(s Snapshot, want int, p *reconciler.Plan) {
 		return
 	}
 	for part := range slices.Chunk(names, batch) {
-		p.Do(machines.Create{Names: part, Why: fmt.Sprintf("scale up from %d to %d", have, want)})
+		p.Do(machines.CreateMachines{Names: part, Why: fmt.Sprintf("scale up from %d to %d", have, want)})
 	}
 	if len(names) < want-have {
 		p.RecheckIn(machines.PendingRecheck) // all random parts are used; the next reconciliation generates others

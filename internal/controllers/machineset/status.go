@@ -14,17 +14,17 @@ import (
 
 // Report returns the status of a MachineSet after a reconciliation.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
-	all := machines.SummaryInput(s.Machines.Machines())
+	all := machines.List(s.Machines.Machines())
 	n := all.Count()
 	j := conditionInput{Snapshot: s, machines: all, plan: p, out: out}
 	status := clusterv1.MachineSetStatus{
-		Conditions: conditions.Evaluate(j, reconciler.MomentOf(s.Set, s.Now)),
+		Conditions: conditions.Evaluate(j, reconciler.EvaluateOptionsFor(s.Set, s.Now)),
 		Selector:   selectorText(s.Set),
 		Replicas:   &n.Replicas, ReadyReplicas: &n.Ready, AvailableReplicas: &n.Available, UpToDateReplicas: &n.UpToDate,
 		Versions:           all.Versions(),
 		ObservedGeneration: s.Set.Status.ObservedGeneration,
 	}
-	if out.Err == nil && (isDeleting(s) || ownership.Decide(facts(s)).IsComplete()) {
+	if out.Err == nil && (isDeleting(s) || ownership.Decide(ownershipInput(s)).IsComplete()) {
 		status.ObservedGeneration = s.Set.Generation
 	}
 	status.Deprecated = &clusterv1.MachineSetDeprecatedStatus{V1Beta1: deprecated(j, status.Conditions)}
@@ -42,12 +42,12 @@ func selectorText(set *clusterv1.MachineSet) string {
 
 // deprecated returns the v1beta1 status, whose counters are based on the Nodes of the Machines.
 func deprecated(j conditionInput, set condition.Set) *clusterv1.MachineSetV1Beta1DeprecatedStatus {
-	more := append(slices.Clone(set), v1beta1Only.Evaluate(j, reconciler.MomentOf(j.Set, j.Now))...)
-	ready := condition.Table[conditionInput]{{Type: clusterv1.ReadyCondition, Over: func(_ conditionInput, seen condition.Set) condition.Verdict {
-		return condition.Summarize(seen, condition.Reasons{Good: "Ready", Bad: "NotReady", Unknown: "ReadyUnknown"},
+	more := append(slices.Clone(set), v1beta1Only.Evaluate(j, reconciler.EvaluateOptionsFor(j.Set, j.Now))...)
+	ready := condition.Table[conditionInput]{{Type: clusterv1.ReadyCondition, Summarize: func(_ conditionInput, seen condition.Set) condition.Result {
+		return condition.Summarize(seen, condition.Reasons{Info: "Ready", Issue: "NotReady", Unknown: "ReadyUnknown"},
 			condition.Part{Type: created}, condition.Part{Type: resized}, condition.Part{Type: clusterv1.MachineSetMachinesReadyCondition})
 	}}}
-	more = append(more, ready.Evaluate(j, condition.Moment{Generation: j.Set.Generation, Now: j.Now, Old: more})...)
+	more = append(more, ready.Evaluate(j, condition.EvaluateOptions{Generation: j.Set.Generation, Now: j.Now, Old: more})...)
 	status := &clusterv1.MachineSetV1Beta1DeprecatedStatus{Conditions: condition.Project(v1beta1, more, j.Set.GetV1Beta1Conditions())}
 	status.ReadyReplicas, status.AvailableReplicas = j.machines.CountNodes()
 	for _, m := range j.machines {

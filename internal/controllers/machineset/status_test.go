@@ -56,7 +56,7 @@ func TestConditions(t *testing.T) { // MS-20, MS-12
 		"would be blocked": {"said before it matters", up, settled(noTemplate), reconciler.Outcome{}, "False NotScalingUp Scaling up would be blocked because:\n* FooMachineTemplate it does not exist"},
 		"nothing of the workload cluster is there": {"that its control plane does not run says the same", up,
 			settled(replicas(3), func(s *Snapshot) {
-				s.Set.Status.ObservedGeneration, s.Begins, s.Workload.Problem = 0, true, "its control plane is not initialized yet"
+				s.Set.Status.ObservedGeneration, s.AwaitsWorkloadCluster, s.Workload.Problem = 0, true, "its control plane is not initialized yet"
 				s.ControlPlane = plane("{apiVersion: p/v1, kind: FooPlane, metadata: {name: p}, spec: {version: v1.36.3}}")
 			}), reconciler.Outcome{},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Machines are created once the workload cluster has been seen: its control plane is not initialized yet"},
@@ -67,11 +67,11 @@ func TestConditions(t *testing.T) { // MS-20, MS-12
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Cluster c does not exist; reconciliation of MachineSet ms resumes when it does"},
 		"blocked by policy": {"what to do about it", up, settled(replicas(5), func(s *Snapshot) { s.Settings.Policy.Maxima.Replicas = 4 }), reconciler.Outcome{},
 			"True ScalingUp Scaling up from 2 to 5 replicas is blocked because:\n* " + deniedReplicas},
-		"could not create": {"messages are stable", up, settled(replicas(3)), reconciler.Outcome{Failed: machines.Create{}, Err: errors.New("at 12:00")},
+		"could not create": {"messages are stable", up, settled(replicas(3)), reconciler.Outcome{Failed: machines.CreateMachines{}, Err: errors.New("at 12:00")},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Machines could not be created: an unexpected error, which is in the log; retrying"},
-		"creation is refused": {"the cause, without the name of a Machine that never exists", up, settled(replicas(3)), reconciler.Outcome{Failed: machines.Create{Names: strings.Fields("ms-abcde")}, Err: refused()},
+		"creation is refused": {"the cause, without the name of a Machine that never exists", up, settled(replicas(3)), reconciler.Outcome{Failed: machines.CreateMachines{Names: strings.Fields("ms-abcde")}, Err: refused()},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Machines could not be created: foomachines.i is forbidden: no huge machines; retrying"},
-		"cannot create": {"a person has to act", up, settled(replicas(3)), reconciler.Outcome{Failed: machines.Create{}, Err: fault.New(fault.Invalid, "X", "change it")},
+		"cannot create": {"a person has to act", up, settled(replicas(3)), reconciler.Outcome{Failed: machines.CreateMachines{}, Err: fault.New(fault.Invalid, "X", "change it")},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* change it"},
 		"deleted, not scaling up": {"", up, settled(deleted, noTemplate), reconciler.Outcome{}, "False NotScalingUp"},
 		"not scaling down":        {"", down, settled(), reconciler.Outcome{}, "False NotScalingDown"},
@@ -141,7 +141,7 @@ func TestCounts(t *testing.T) { // MS-19, MS-24
 func TestObservedGeneration(t *testing.T) { // OR-01
 	lost := func(s *Snapshot) { s.Set.Status.ObservedGeneration = 0 }
 	newer := func(s *Snapshot) { s.Set.Generation = 4 }
-	seen := func(s *Snapshot) { s.Workload.Seen = true }
+	seen := func(s *Snapshot) { s.Workload.NodesRead = true }
 	for name, tc := range map[string]struct {
 		reason string
 		s      Snapshot
@@ -181,7 +181,7 @@ func TestV1Beta1Conditions(t *testing.T) { // CO-02, MS-20
 			"MachinesCreated": "True", "Resized": "False Info ScalingDown", "MachinesReady": "True", "Ready": "False Info NotReady"}},
 		"preflight": {settled(replicas(3), func(s *Snapshot) { s.ControlPlane = contract.ControlPlaneView{} }), reconciler.Outcome{}, map[clusterv1.ConditionType]string{
 			"MachinesCreated": "False Error PreflightCheckFailed", "Resized": "False Info ScalingUp", "MachinesReady": "True", "Ready": "False Info NotReady"}},
-		"failed": {settled(replicas(3)), reconciler.Outcome{Failed: machines.Create{}, Err: errors.New("x")}, map[clusterv1.ConditionType]string{
+		"failed": {settled(replicas(3)), reconciler.Outcome{Failed: machines.CreateMachines{}, Err: errors.New("x")}, map[clusterv1.ConditionType]string{
 			"MachinesCreated": "False Error MachineCreationFailed", "Resized": "False Info ScalingUp", "MachinesReady": "True", "Ready": "False Info NotReady"}},
 	} {
 		if diff := cmp.Diff(tc.want, says(report(tc.s, tc.out))); diff != "" {
@@ -199,10 +199,10 @@ func refused() error {
 func TestEvents(t *testing.T) { // MS-03, MS-04
 	out := reconciler.Outcome{
 		Err:  refused(),
-		Done: []reconciler.Action{Adopt{Machine: "a"}, machines.Create{Names: strings.Fields("b c d e"), Why: "scale up"}, machines.Delete{Names: strings.Fields("f"), Why: "scale down"}, machines.SyncMachine{Machine: "g"}},
+		Done: []reconciler.Action{Adopt{Machine: "a"}, machines.CreateMachines{Names: strings.Fields("b c d e"), Why: "scale up"}, machines.DeleteMachines{Names: strings.Fields("f"), Why: "scale down"}, machines.SyncMachine{Machine: "g"}},
 	}
 	var got []string
-	for _, failed := range []reconciler.Action{nil, Adopt{Machine: "x"}, machines.Create{Names: strings.Fields("x ms-abcde")}, machines.Delete{Names: strings.Fields("z")}} {
+	for _, failed := range []reconciler.Action{nil, Adopt{Machine: "x"}, machines.CreateMachines{Names: strings.Fields("x ms-abcde")}, machines.DeleteMachines{Names: strings.Fields("z")}} {
 		out.Failed = failed
 		for _, e := range Report(settled(), reconciler.Plan{}, out).Events {
 			got = append(got, e.Type+" "+e.Reason+": "+e.Message)

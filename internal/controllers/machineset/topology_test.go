@@ -41,7 +41,7 @@ func TestTopology(t *testing.T) { // MS-01
 	deleted := func(s *Snapshot) { s.Set.DeletionTimestamp = new(ago(0)) }
 	uses := func(refs ...clusterv1.ContractVersionedObjectReference) func(*Snapshot) {
 		return func(s *Snapshot) {
-			s.Used = clone.Used{}
+			s.Used = clone.UsedTemplates{}
 			for _, ref := range refs {
 				s.Used[ref] = true
 			}
@@ -94,7 +94,7 @@ func TestTemplatesOfATopology(t *testing.T) { // MS-01, MS-25
 	other.Name, other.UID = "ms2", "ms2"
 	other.Spec.Selector.MatchLabels, other.Spec.Template.Labels = map[string]string{"set": "y"}, map[string]string{"set": "y"}
 	other.Spec.Template.Spec.Bootstrap.ConfigRef.Name = "bt2"
-	testkit.EveryWrite(t, func() *fake.ClientBuilder { return managementCluster(set.DeepCopy(), other.DeepCopy()) }, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder { return managementCluster(set.DeepCopy(), other.DeepCopy()) }, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
 		w.ctl.settings.Topology = true
 		config, infra := object(bootstrapTemplate), object(infraTemplate)

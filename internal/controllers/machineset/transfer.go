@@ -48,11 +48,11 @@ func (a transferMachines) Parts() []reconciler.Action {
 
 // counted returns the Machines that the replicas of the MachineSet include. Without a MachineDeployment these are
 // all Machines.
-func counted(s Snapshot) machines.Members {
+func counted(s Snapshot) machines.OwnedMachines {
 	if s.Deployment == nil {
 		return slices.Clone(s.Machines)
 	}
-	var out machines.Members
+	var out machines.OwnedMachines
 	for _, m := range s.Machines {
 		if m.Deleted || !inplace.IsAwaitingCount(s.Set, m.Machine) {
 			out = append(out, m)
@@ -63,16 +63,16 @@ func counted(s Snapshot) machines.Members {
 
 // staying returns the number of Machines that are not being deleted.
 func staying(s Snapshot) int {
-	return len(slices.DeleteFunc(counted(s), func(m machines.Member) bool { return m.Deleted }))
+	return len(slices.DeleteFunc(counted(s), func(m machines.OwnedMachine) bool { return m.Deleted }))
 }
 
-// handsOver reports whether the MachineSet transfers its surplus Machines.
-func handsOver(s Snapshot) bool {
+// transfersMachines reports whether the MachineSet transfers its surplus Machines.
+func transfersMachines(s Snapshot) bool {
 	return s.Settings.InPlace && s.Deployment != nil && !isDeleting(s) && inplace.TransferTarget(s.Set) != ""
 }
 
-// handOver transfers or deletes n surplus Machines.
-func handOver(s Snapshot, n int, p *reconciler.Plan) {
+// transferSurplus transfers or deletes n surplus Machines.
+func transferSurplus(s Snapshot, n int, p *reconciler.Plan) {
 	if problem := inplace.MoveProblem(s.Set, s.Target); problem != "" {
 		p.WaitFor(waitForMove, "Machines cannot be handed over to be updated in place: %s; waiting for the MachineDeployment to decide", problem).
 			For(deploymentKind, s.Deployment.Name).ToChange("")
@@ -111,12 +111,12 @@ func moveAll(s Snapshot, names []string, p *reconciler.Plan) {
 // dueUpdates returns the Machines whose update the MachineSet has to begin: they are annotated and counted, and no
 // hook is pending. While there are surplus Machines the result is empty, because these Machines may still be
 // deleted or transferred again.
-func dueUpdates(s Snapshot) []machines.Member {
+func dueUpdates(s Snapshot) []machines.OwnedMachine {
 	if want, known := desired(s); s.Deployment == nil || known && staying(s) > want {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(s.Machines), func(m machines.Member) bool {
-		return m.Deleted || m.Stale || !inplace.HasNotBegun(s.Set, m.Machine)
+	return slices.DeleteFunc(slices.Clone(s.Machines), func(m machines.OwnedMachine) bool {
+		return m.Deleted || m.Stale || !inplace.AwaitsStart(s.Set, m.Machine)
 	})
 }
 
@@ -157,7 +157,7 @@ func beginUpdates(s Snapshot, p *reconciler.Plan) {
 
 // readTarget reads the MachineSet in the annotation.
 func (c *controller) readTarget(ctx context.Context, s *Snapshot) error {
-	if !handsOver(*s) {
+	if !transfersMachines(*s) {
 		return nil
 	}
 	target := &clusterv1.MachineSet{}
@@ -172,9 +172,9 @@ func (c *controller) readTarget(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// handOver uses the Machine's resourceVersion as a precondition and a single write, so that the Machine always has
+// transferMachines uses the Machine's resourceVersion as a precondition and a single write, so that the Machine always has
 // exactly one owner. The cache may show the Machine with its old owner for a while.
-func (c *controller) handOver(ctx context.Context, s Snapshot, a transferMachines) error {
+func (c *controller) transferMachines(ctx context.Context, s Snapshot, a transferMachines) error {
 	for _, name := range a.Names {
 		m := s.Machines.Named(name)
 		if m.Machine == nil {
@@ -211,7 +211,7 @@ func moveTo(o client.Object, from, to *clusterv1.MachineSet) {
 func senders(_ context.Context, o client.Object) []reconcile.Request {
 	var out []reconcile.Request
 	from := inplace.ReceiveFrom(o.(*clusterv1.MachineSet))
-	for _, name := range from[:min(len(from), inplace.MostNamed)] {
+	for _, name := range from[:min(len(from), inplace.MaxListedNames)] {
 		out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}})
 	}
 	return out

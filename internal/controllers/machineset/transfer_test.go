@@ -207,7 +207,7 @@ func TestSenders(t *testing.T) {
 	for i := range 1000 {
 		set.Annotations[receiveKey] += fmt.Sprintf(",s%d", i)
 	}
-	if n := len(senders(t.Context(), set)); n > inplace.MostNamed {
+	if n := len(senders(t.Context(), set)); n > inplace.MaxListedNames {
 		t.Errorf("%d reconciliations for a list that a user wrote", n)
 	}
 }
@@ -240,7 +240,7 @@ func TestMove(t *testing.T) { // IP-03, IP-04, DP-18
 	build := func() *fake.ClientBuilder {
 		return managementCluster(d.DeepCopy(), old.DeepCopy(), next.DeepCopy(), object(newInfraTemplate), object(newBootstrapTemplate))
 	}
-	testkit.EveryWrite(t, build, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, build, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
 		inPlace := func() { w.restart(); w.ctl.settings.InPlace = true }
 		inPlace()

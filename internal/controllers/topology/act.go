@@ -30,14 +30,14 @@ type (
 	create struct{ Part *topology.Part }
 	// apply applies the desired state to an object.
 	apply struct{ Part *topology.Part }
-	// SetReferences sets the Cluster's references to the objects that were created for it, and the list of its
+	// setClusterReferences sets the Cluster's references to the objects that were created for it, and the list of its
 	// workers.
-	SetReferences struct {
+	setClusterReferences struct {
 		Desired *topology.Desired
 		Workers string
 	}
-	// Delete deletes an object that is not needed any more.
-	Delete struct {
+	// deleteObject deletes an object that is not needed any more.
+	deleteObject struct {
 		Object          client.Object
 		Kind, Name, Why string
 	}
@@ -60,19 +60,19 @@ func (a create) String() string {
 func (a apply) String() string {
 	return fmt.Sprintf("apply %s %s, %s: it is not what the topology says", a.Part.Want.GetKind(), a.Part.Want.GetName(), a.Part.Key)
 }
-func (a SetReferences) String() string {
+func (a setClusterReferences) String() string {
 	return "set the references of the Cluster, and the list of its workers: they are created"
 }
-func (a Delete) String() string { return fmt.Sprintf("delete %s %s: %s", a.Kind, a.Name, a.Why) }
+func (a deleteObject) String() string { return fmt.Sprintf("delete %s %s: %s", a.Kind, a.Name, a.Why) }
 
-func (c *controller) answer(ctx context.Context, s snapshot, question reconciler.Question) (snapshot, error) {
+func (c *controller) answer(ctx context.Context, s snapshot, question reconciler.ReadRequest) (snapshot, error) {
 	switch q := question.(type) {
 	case askWorkers:
-		return c.lookUp(ctx, s)
+		return c.readUnseenWorkers(ctx, s)
 	case askHook:
-		return c.askHook(ctx, s, q.Question)
+		return c.callHook(ctx, s, q.Question)
 	case askExtension:
-		return c.ask(ctx, s, q.Question)
+		return c.callExtension(ctx, s, q.Question)
 	case askUsed:
 		var err error
 		s.Used, err = c.used.Read(ctx, s.Cluster)
@@ -145,16 +145,16 @@ func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Acti
 		return s.stepError(a, c.scale(ctx, a.Part))
 	case record:
 		return c.record(ctx, s, a.Annotations)
-	case Retry:
+	case retryFailures:
 		return a.err()
-	case SetReferences:
+	case setClusterReferences:
 		return c.writer.PatchOwned(ctx, s.Cluster, func(o client.Object) {
 			topology.SetReferences(o.(*clusterv1.Cluster), *a.Desired)
 			setWorkersAnnotation(o, a.Workers)
 		})
 	case release:
 		return c.release(ctx, a)
-	case Delete:
+	case deleteObject:
 		return c.writer.DeleteAnyway(ctx, a.Object)
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the topology controller does not know how to %s", action)
@@ -182,7 +182,7 @@ func (c *controller) create(ctx context.Context, s snapshot, part *topology.Part
 		return c.applier.CreateApplied(ctx, want)
 	case err != nil:
 		return fmt.Errorf("reading %s %s: %w", want.GetKind(), want.GetName(), err)
-	case !topology.BelongsTo(s.Cluster, have):
+	case !topology.IsOwnedBy(s.Cluster, have):
 		return fault.New(fault.Invalid, "AlreadyExists", "%s %s exists and is not of the topology of Cluster %s: rename or delete it",
 			want.GetKind(), want.GetName(), s.Cluster.Name)
 	case !have.GetDeletionTimestamp().IsZero():

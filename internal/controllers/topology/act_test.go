@@ -111,7 +111,7 @@ func TestSteadyState(t *testing.T) { // TP-06: no write and no dry run
 // The manager dies at each write of a creation, a rotation, and an upgrade with workers that go: the end is the same.
 func TestEveryWriteFailsOnce(t *testing.T) { // TP-03, TP-08, TP-30
 	var want []string
-	testkit.EveryWrite(t, func() *fake.ClientBuilder { return management(newCluster(), newClass()) }, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder { return management(newCluster(), newClass()) }, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
 		w.settle()
 		w.update(template("HostTemplate", "host", nil), func(o client.Object) {

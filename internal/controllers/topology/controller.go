@@ -28,7 +28,7 @@ import (
 const Name = "clustertopology"
 
 // fieldManager is the field manager for all fields that a topology sets.
-const fieldManager = kube.CorePrefix + "topology"
+const fieldManager = kube.CoreManagerPrefix + "topology"
 
 // classField is the index of Clusters by their ClusterClass.
 const classField = Name + ".class"
@@ -44,7 +44,7 @@ type controller struct {
 	// applier writes with the field manager of topologies.
 	applier  *kube.Writer
 	attempts topology.Attempts
-	created  created
+	created  createdWorkers
 	classes  *topology.Classes
 	// extensions is nil if the Runtime SDK is disabled.
 	extensions hook.Client
@@ -61,7 +61,7 @@ func Add(s reconciler.Setup, extensions hook.Client) error {
 		return err
 	}
 	r := reconciler.NewReconciler(s, c.definition())
-	c.writer, c.applier = r.Writer, r.Writer.Named(fieldManager)
+	c.writer, c.applier = r.Writer, r.Writer.WithManager(fieldManager)
 	member := handler.EnqueueRequestsFromMapFunc(clusterOfMember)
 	changes := make(chan event.GenericEvent, 1)
 	if registry, ok := extensions.(interface{ OnHandlers(func(string)) }); ok {
@@ -102,7 +102,7 @@ func (c *controller) definition() reconciler.Controller[*clusterv1.Cluster, snap
 			return []string{clusterv1.ClusterTopologyReconciledCondition}
 		},
 		New:     func() *clusterv1.Cluster { return &clusterv1.Cluster{} },
-		Observe: c.observe, Decide: decide, Answer: c.answer, Act: c.act, Report: report, Unread: unread, Gone: c.gone,
+		Observe: c.observe, Decide: decide, Read: c.answer, Act: c.act, Report: report, ReportFailure: unread, OnDeleted: c.gone,
 	}
 }
 

@@ -14,10 +14,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
-// created records the workers that this process created until the cache shows them. The names of workers are
+// createdWorkers records the workers that this process created until the cache shows them. The names of workers are
 // deterministic for a name template, but the ClusterClass may get another template in the meantime. Workers that
 // other processes created before this one became the leader are in the cache. The zero value is ready to use.
-type created struct {
+type createdWorkers struct {
 	mu sync.Mutex
 	// workers contains the workers of each Cluster.
 	workers map[client.ObjectKey][]worker
@@ -30,7 +30,7 @@ type worker struct {
 }
 
 // note records a worker that is about to be created.
-func (c *created) note(cluster client.ObjectKey, o *unstructured.Unstructured) {
+func (c *createdWorkers) note(cluster client.ObjectKey, o *unstructured.Unstructured) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.workers == nil {
@@ -42,12 +42,12 @@ func (c *created) note(cluster client.ObjectKey, o *unstructured.Unstructured) {
 }
 
 // unseen returns the recorded workers whose names are not in seen, and removes the others.
-func (c *created) unseen(cluster client.ObjectKey, seen map[string]bool) []worker {
+func (c *createdWorkers) unseen(cluster client.ObjectKey, seen map[string]bool) []worker {
 	return c.forget(cluster, func(w worker) bool { return seen[w.name] })
 }
 
 // forget removes the workers for which over returns true, and returns the others, sorted.
-func (c *created) forget(cluster client.ObjectKey, over func(worker) bool) []worker {
+func (c *createdWorkers) forget(cluster client.ObjectKey, over func(worker) bool) []worker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	left := slices.DeleteFunc(slices.Clone(c.workers[cluster]), over)
@@ -60,9 +60,9 @@ func (c *created) forget(cluster client.ObjectKey, over func(worker) bool) []wor
 	return slices.Clone(left)
 }
 
-// lookUp reads the recorded workers from the API server. A worker that does not exist, or does not belong to the
+// readUnseenWorkers reads the recorded workers from the API server. A worker that does not exist, or does not belong to the
 // topology, is removed from the record, because the cache would never show it.
-func (c *controller) lookUp(ctx context.Context, s snapshot) (snapshot, error) {
+func (c *controller) readUnseenWorkers(ctx context.Context, s snapshot) (snapshot, error) {
 	key := client.ObjectKeyFromObject(s.Cluster)
 	s.LookedUp = true
 	for _, w := range s.Unseen {
@@ -72,7 +72,7 @@ func (c *controller) lookUp(ctx context.Context, s snapshot) (snapshot, error) {
 		if client.IgnoreNotFound(err) != nil {
 			return s, err
 		}
-		if apierrors.IsNotFound(err) || !topology.BelongsTo(s.Cluster, o) {
+		if apierrors.IsNotFound(err) || !topology.IsOwnedBy(s.Cluster, o) {
 			s.Unseen = c.created.forget(key, func(other worker) bool { return other == w })
 		}
 	}

@@ -54,10 +54,10 @@ func decide(s snapshot) reconciler.Plan {
 	}
 	cluster, err := withDefaults(s)
 	if err != nil {
-		waitForPerson(s, &p, message(err))
+		waitForUser(s, &p, message(err))
 		return p
 	}
-	v := s.verdict()
+	v := s.lifecycleDecision()
 	if s.proceed(v, &p) {
 		decideObjects(s, cluster, v, &p)
 	}
@@ -71,7 +71,7 @@ func (s snapshot) undecidedTemplates(p *reconciler.Plan) []error {
 	for _, key := range slices.SortedFunc(maps.Keys(s.Undecided), func(a, b topology.Key) int { return cmp.Compare(a.String(), b.String()) }) {
 		err := s.Undecided[key]
 		failed = append(failed, err)
-		if len(p.Ask) == 0 {
+		if len(p.Reads) == 0 {
 			p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s", failure(err)).For(clusterv1.ClusterKind, s.Cluster.Name).ForTime()
 		}
 	}
@@ -83,8 +83,8 @@ func decideObjects(s snapshot, cluster *clusterv1.Cluster, v lifecycle.Decision,
 	desired, questions, err := desire(s, cluster, versionsOf(s, v))
 	switch {
 	case err != nil:
-		waitForPerson(s, p, message(err))
-		if f := fault.As(err); f != nil && f.Reason == patch.ReasonWrongAnswer { // no event reports that the extension was corrected
+		waitForUser(s, p, message(err))
+		if f := fault.As(err); f != nil && f.Reason == patch.ReasonInvalidResponse { // no event reports that the extension was corrected
 			p.RecheckIn(problemRecheck)
 		}
 	case len(questions) > 0:
@@ -110,7 +110,7 @@ func hasUsableClass(s snapshot, p *reconciler.Plan) bool {
 			For("ClusterClass", key.Name).ToChange("condition " + clusterv1.ClusterClassVariablesReadyCondition)
 	case len(s.Problems) > 0:
 		for _, problem := range s.Problems {
-			waitForPerson(s, p, sentence(problem))
+			waitForUser(s, p, sentence(problem))
 		}
 		p.RecheckIn(problemRecheck)
 	default:
@@ -119,7 +119,7 @@ func hasUsableClass(s snapshot, p *reconciler.Plan) bool {
 	return false
 }
 
-func waitForPerson(s snapshot, p *reconciler.Plan, problem string) {
+func waitForUser(s snapshot, p *reconciler.Plan, problem string) {
 	p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s", problem).For("ClusterClass", topology.ClassKey(s.Cluster).Name).UntilUserActs()
 }
 
@@ -191,7 +191,7 @@ func decideQuestions(s snapshot, questions []patch.ExtensionRequest, p *reconcil
 	for _, q := range questions {
 		failed := s.Failed[q.Key]
 		if failed == nil {
-			p.Ask = append(p.Ask, askExtension{Question: q})
+			p.Reads = append(p.Reads, askExtension{Question: q})
 			continue
 		}
 		p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s: %s", sentence("extension "+q.Extension+" of patch "+q.Patch), failure(failed)).
@@ -199,7 +199,7 @@ func decideQuestions(s snapshot, questions []patch.ExtensionRequest, p *reconcil
 		p.RecheckIn(cmp.Or(fault.RetryAfter(failed), problemRecheck))
 	}
 	if len(p.Waits) > waits {
-		p.Ask = nil
+		p.Reads = nil
 	}
 }
 
@@ -237,7 +237,7 @@ func decideParts(s snapshot, desired topology.Desired, p *reconciler.Plan) {
 			groups.add(part.Key, action)
 		}
 	}
-	if len(p.Ask) > 0 {
+	if len(p.Reads) > 0 {
 		return
 	}
 	setReferences(s, desired, p)
@@ -246,7 +246,7 @@ func decideParts(s snapshot, desired topology.Desired, p *reconciler.Plan) {
 	}
 	for _, o := range desired.Obsolete { // only after their replacements could be written
 		if o.GetDeletionTimestamp().IsZero() {
-			p.Do(Delete{Object: o, Kind: kindOf(o), Name: o.GetName(), Why: "the topology does not have it"})
+			p.Do(deleteObject{Object: o, Kind: kindOf(o), Name: o.GetName(), Why: "the topology does not have it"})
 		}
 	}
 	decideOrphans(s, desired, p)
@@ -275,7 +275,7 @@ func decidePart(s snapshot, part *topology.Part, p *reconciler.Plan) reconciler.
 	isWorker := part.Role == topology.Deployment || part.Role == topology.Pool
 	switch {
 	case part.Live == nil && isWorker && len(s.Unseen) > 0 && !s.LookedUp:
-		p.Ask = append(p.Ask, askWorkers{})
+		p.Reads = append(p.Reads, askWorkers{})
 	case part.Live == nil && isWorker && len(s.Unseen) > 0:
 		p.RecheckIn(unseenRecheck)
 	case part.Live == nil:
@@ -287,14 +287,14 @@ func decidePart(s snapshot, part *topology.Part, p *reconciler.Plan) reconciler.
 		return apply{Part: part}
 	case s.Undecided[part.Key] != nil:
 	default:
-		p.Ask = append(p.Ask, askChange{Part: part})
+		p.Reads = append(p.Reads, askChange{Part: part})
 	}
 	return nil
 }
 
 // differs reports whether applying the desired state may change the object.
 func differs(s snapshot, part *topology.Part) bool {
-	covered, err := kube.Covers(part.Live, fieldManager, part.Want.Object)
+	covered, err := kube.IsApplied(part.Live, fieldManager, part.Want.Object)
 	if err == nil && covered {
 		return false
 	}
@@ -306,10 +306,10 @@ func differs(s snapshot, part *topology.Part) bool {
 func setReferences(s snapshot, desired topology.Desired, p *reconciler.Plan) {
 	after := s.Cluster.DeepCopy()
 	topology.SetReferences(after, desired)
-	workers := s.Record()
+	workers := s.WorkerRecord()
 	infra, controlPlane := after.Spec.InfrastructureRef != s.Cluster.Spec.InfrastructureRef, after.Spec.ControlPlaneRef != s.Cluster.Spec.ControlPlaneRef
 	if infra || controlPlane || !topology.HasLabels(s.Cluster) || workers != s.Cluster.Annotations[lifecycle.WorkersAnnotation] {
-		p.Do(SetReferences{Desired: &desired, Workers: workers})
+		p.Do(setClusterReferences{Desired: &desired, Workers: workers})
 	}
 }
 

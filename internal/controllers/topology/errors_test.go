@@ -178,7 +178,7 @@ func TestTopologyCannotBeRead(t *testing.T) { // TP-20
 // The last condition stays for the time between two reconciliations, and then with the generation that it is about; a failure does not,
 // because it may have ended.
 func TestWhatStaysOfTheLastCondition(t *testing.T) { // TP-20, LH-14
-	later := snapshot{RuntimeSDK: true, HookAnswers: map[lifecycle.Hook]lifecycle.HookResult{lifecycle.AfterControlPlaneInitialized: {Later: time.Second}}}
+	later := snapshot{RuntimeSDK: true, HookResults: map[lifecycle.Hook]lifecycle.HookResult{lifecycle.AfterControlPlaneInitialized: {RetryAfter: time.Second}}}
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "clusters"}, "c", errors.New("changed"))
 	last := func(status metav1.ConditionStatus, reason, message string) *metav1.Condition {
 		return &metav1.Condition{Type: clusterv1.ClusterTopologyReconciledCondition, Status: status, Reason: reason, Message: message, ObservedGeneration: 1}

@@ -16,8 +16,8 @@ import (
 // answerKept is how long the response of an extension to the same request is cached.
 const answerKept = 24 * time.Hour
 
-// ask calls an extension to generate patches or to validate the topology.
-func (c *controller) ask(ctx context.Context, s snapshot, q patch.ExtensionRequest) (snapshot, error) {
+// callExtension calls an extension to generate patches or to validate the topology.
+func (c *controller) callExtension(ctx context.Context, s snapshot, q patch.ExtensionRequest) (snapshot, error) {
 	response, err := c.call(ctx, s, q)
 	if err != nil {
 		s.Failed = maps.Clone(s.Failed)

@@ -150,7 +150,7 @@ func (w world) with(change func(*controller)) {
 	ctl := &controller{client: w, live: w, used: clone.NewUsage(w), refs: kube.NewReferences(w, nil), classes: topology.NewClasses(), now: now}
 	change(ctl)
 	*w.r = reconciler.Reconciler[*clusterv1.Cluster, snapshot]{Controller: ctl.definition(), Client: w, Writer: kube.NewWriter(w, Name), Now: now}
-	ctl.writer, ctl.applier = w.r.Writer, w.r.Writer.Named(fieldManager)
+	ctl.writer, ctl.applier = w.r.Writer, w.r.Writer.WithManager(fieldManager)
 }
 
 func (w world) must(err error) {

@@ -20,13 +20,13 @@ import (
 
 // The read and the actions for the lifecycle of a topology: the order in which it is created, upgraded and deleted.
 type (
-	// askHook requests a call of a lifecycle hook.
+	// callHook requests a call of a lifecycle hook.
 	askHook struct{ Question lifecycle.HookCall }
 	// record writes the lifecycle progress to the Cluster's annotations before anything that depends on it is
 	// written.
 	record struct{ Annotations map[string]*string }
-	// Retry returns the errors after everything else is done, so that the reconciliation is retried.
-	Retry struct{ Failed []error }
+	// retryFailures returns the errors after everything else is done, so that the reconciliation is retried.
+	retryFailures struct{ Failed []error }
 )
 
 func (q askHook) String() string { return q.Question.String() }
@@ -36,7 +36,7 @@ func (a record) String() string {
 	}
 	return "record the pending hooks and the step of the upgrade"
 }
-func (a Retry) String() string { return "retry what failed" }
+func (a retryFailures) String() string { return "retry what failed" }
 
 // hookBlocking is the reason of events and waits that name the blocking handler. The condition has its own message
 // without times.
@@ -45,11 +45,11 @@ const hookBlocking = "HookBlocking"
 // decideDeletion calls the hook that may delay the deletion. The Cluster controller deletes the objects; until it
 // has finished, the plan always contains a wait.
 func decideDeletion(s snapshot, p *reconciler.Plan) {
-	v := s.verdict()
+	v := s.lifecycleDecision()
 	decideRelease(s, p)
 	s.proceed(v, p)
 	retry(p, v.Failed)
-	if len(p.Ask) == 0 && len(p.Waits) == 0 {
+	if len(p.Reads) == 0 && len(p.Waits) == 0 {
 		p.WaitFor(clusterv1.ClusterTopologyReconciledDeletingReason, "Cluster is deleting").For(clusterv1.ClusterKind, s.Cluster.Name).ToChange("")
 	}
 }
@@ -57,10 +57,10 @@ func decideDeletion(s snapshot, p *reconciler.Plan) {
 // proceed requests hook calls, or records progress and waits, according to the verdict. It reports whether the
 // objects of the topology may be written, which is not the case before the progress is recorded.
 func (s snapshot) proceed(v lifecycle.Decision, p *reconciler.Plan) bool {
-	for _, q := range v.Ask {
-		p.Ask = append(p.Ask, askHook{q})
+	for _, q := range v.Calls {
+		p.Reads = append(p.Reads, askHook{q})
 	}
-	if len(v.Ask) > 0 {
+	if len(v.Calls) > 0 {
 		return false
 	}
 	s.waitForLifecycle(v, p)
@@ -74,8 +74,8 @@ func (s snapshot) proceed(v lifecycle.Decision, p *reconciler.Plan) bool {
 
 // retry adds an action that returns the errors after everything else.
 func retry(p *reconciler.Plan, failed []error) {
-	if len(failed) > 0 && len(p.Ask) == 0 {
-		p.Do(Retry{failed})
+	if len(failed) > 0 && len(p.Reads) == 0 {
+		p.Do(retryFailures{failed})
 	}
 }
 
@@ -89,7 +89,7 @@ func (s snapshot) waitForLifecycle(v lifecycle.Decision, p *reconciler.Plan) {
 		for _, by := range blocked.By {
 			_, extension, _ := strings.Cut(by.Handler, ".")
 			p.WaitFor(hookBlocking, "Hook %s has held back the %s since %s: %s; it is called again in %s", blocked.Hook, blocked.Action,
-				by.Since.UTC().Format(time.RFC3339), by, by.Retry).For("ExtensionConfig", extension).ForTime()
+				by.Since.UTC().Format(time.RFC3339), by, by.RetryAfter).For("ExtensionConfig", extension).ForTime()
 		}
 	}
 	wait := p.WaitFor(v.Reason, "%s", v.Message).For(clusterv1.ClusterKind, s.Cluster.Name)
@@ -104,12 +104,12 @@ func (s snapshot) waitForLifecycle(v lifecycle.Decision, p *reconciler.Plan) {
 	}
 }
 
-// verdict returns which lifecycle operations the Cluster may perform now.
-func (s snapshot) verdict() lifecycle.Decision { return lifecycle.Next(s.facts()) }
+// lifecycleDecision returns which lifecycle operations the Cluster may perform now.
+func (s snapshot) lifecycleDecision() lifecycle.Decision { return lifecycle.Next(s.lifecycleInput()) }
 
-// facts returns the input of the lifecycle decision.
-func (s snapshot) facts() lifecycle.Input {
-	f := lifecycle.Input{Cluster: s.Cluster, RuntimeSDK: s.RuntimeSDK, Answers: s.HookAnswers}
+// lifecycleInput returns the input of the lifecycle decision.
+func (s snapshot) lifecycleInput() lifecycle.Input {
+	f := lifecycle.Input{Cluster: s.Cluster, RuntimeSDK: s.RuntimeSDK, Results: s.HookResults}
 	if s.Class != nil {
 		f.Class, f.Versions = topology.ClassKey(s.Cluster).String(), s.Class.Spec.KubernetesVersions
 		f.PlanExtension = s.Class.Spec.Upgrade.External.GenerateUpgradePlanExtension
@@ -132,7 +132,7 @@ func versionsOf(s snapshot, v lifecycle.Decision) topology.Versions {
 		ControlPlane: v.ControlPlane.Version, Deployments: map[string]string{}, Pools: map[string]string{},
 		Withheld: map[topology.Key]bool{}, Frozen: map[topology.Key]bool{{Role: topology.ControlPlane}: v.ControlPlane.Frozen},
 	}
-	for i, w := range s.facts().Workers {
+	for i, w := range s.lifecycleInput().Workers {
 		key, versions := topology.Key{Role: topology.Deployment, Worker: w.Topology}, out.Deployments
 		if w.Kind == "MachinePool" {
 			key.Role, versions = topology.Pool, out.Pools
@@ -143,17 +143,17 @@ func versionsOf(s snapshot, v lifecycle.Decision) topology.Versions {
 	return out
 }
 
-// askHook calls a hook.
-func (c *controller) askHook(ctx context.Context, s snapshot, q lifecycle.HookCall) (snapshot, error) {
-	answer, err := hook.Caller{Client: c.extensions}.Call(ctx, s.Cluster, q)
+// callHook calls a hook.
+func (c *controller) callHook(ctx context.Context, s snapshot, q lifecycle.HookCall) (snapshot, error) {
+	answer, err := hook.LifecycleCaller{Client: c.extensions}.Call(ctx, s.Cluster, q)
 	if err != nil {
 		return s, err
 	}
-	s.HookAnswers = maps.Clone(s.HookAnswers)
-	if s.HookAnswers == nil {
-		s.HookAnswers = map[lifecycle.Hook]lifecycle.HookResult{}
+	s.HookResults = maps.Clone(s.HookResults)
+	if s.HookResults == nil {
+		s.HookResults = map[lifecycle.Hook]lifecycle.HookResult{}
 	}
-	s.HookAnswers[q.Hook] = answer
+	s.HookResults[q.Hook] = answer
 	return s, nil
 }
 
@@ -176,7 +176,7 @@ func (c *controller) record(ctx context.Context, s snapshot, annotations map[str
 }
 
 // err joins the failures into one error with the kind of the first.
-func (a Retry) err() error {
+func (a retryFailures) err() error {
 	if len(a.Failed) == 1 {
 		return a.Failed[0]
 	}

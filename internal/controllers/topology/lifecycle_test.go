@@ -133,7 +133,7 @@ func (u *upgrading) start() {
 	}
 	ctl := &controller{client: u, live: u, used: clone.NewUsage(u), refs: kube.NewReferences(u, nil), classes: topology.NewClasses(), extensions: registry, now: clock}
 	u.r = &reconciler.Reconciler[*clusterv1.Cluster, snapshot]{Controller: ctl.definition(), Client: u, Writer: kube.NewWriter(u, Name), Now: clock}
-	ctl.writer, ctl.applier = u.r.Writer, u.r.Writer.Named(fieldManager)
+	ctl.writer, ctl.applier = u.r.Writer, u.r.Writer.WithManager(fieldManager)
 }
 
 // run reconciles, plays the providers and lets time pass until done. After a failed write the manager starts again.
@@ -346,7 +346,7 @@ func TestHooksBlockAndLetGo(t *testing.T) { // LH-01 to LH-09, LH-17, LH-18, TP-
 // once, in order, and no object is created twice.
 func TestKilledAtEveryWrite(t *testing.T) { // LH-11, TP-03, TP-30
 	var want []string
-	testkit.EveryWrite(t, lifeWorld, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, lifeWorld, func(t *testing.T, c client.WithWatch) {
 		u := newUpgrading(t, c, startExtension(t, 0))
 		u.live("v1.34.0")
 		got := u.x.released()

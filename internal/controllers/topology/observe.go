@@ -28,7 +28,7 @@ type snapshot struct {
 	Now time.Time
 	// RuntimeSDK is true if extensions are called. HookAnswers are their responses to lifecycle hooks.
 	RuntimeSDK  bool
-	HookAnswers map[lifecycle.Hook]lifecycle.HookResult
+	HookResults map[lifecycle.Hook]lifecycle.HookResult
 	// Problems explain which objects cannot be read and what a user has to do.
 	Problems []string
 	// Compiled is the compiled class.
@@ -50,7 +50,7 @@ type snapshot struct {
 	// the ones that MachineSets use. Used are the templates in use according to a live read, or nil before that
 	// read.
 	Owned            []contract.Object
-	UsedBySets, Used clone.Used
+	UsedBySets, Used clone.UsedTemplates
 }
 
 func (c *controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (snapshot, error) {

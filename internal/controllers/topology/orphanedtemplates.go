@@ -63,7 +63,7 @@ func (c *controller) readSets(ctx context.Context, s *snapshot) error {
 	if err := c.client.List(ctx, sets, reconciler.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...); err != nil {
 		return fmt.Errorf("listing MachineSets: %w", err)
 	}
-	s.UsedBySets = clone.Used{}
+	s.UsedBySets = clone.UsedTemplates{}
 	for i := range sets.Items {
 		template := sets.Items[i].Spec.Template.Spec
 		s.UsedBySets[template.Bootstrap.ConfigRef], s.UsedBySets[template.InfrastructureRef] = true, true
@@ -73,7 +73,7 @@ func (c *controller) readSets(ctx context.Context, s *snapshot) error {
 
 // decideOrphans deletes the templates that neither the control plane nor a worker uses or will use.
 func decideOrphans(s snapshot, desired topology.Desired, p *reconciler.Plan) {
-	used := clone.Used{}
+	used := clone.UsedTemplates{}
 	for _, part := range desired.Parts {
 		used[topology.Reference(part.Want)] = true
 	}
@@ -88,10 +88,10 @@ func decideOrphans(s snapshot, desired topology.Desired, p *reconciler.Plan) {
 		switch {
 		case used[ref] || !ownership.Owns(s.Cluster, o) || !o.GetDeletionTimestamp().IsZero() || ofWorker && s.UsedBySets[ref]:
 		case ofWorker && s.Used == nil:
-			p.Ask = append(p.Ask, askUsed{})
+			p.Reads = append(p.Reads, askUsed{})
 			return
 		case !ofWorker || !s.Used[ref]:
-			p.Do(Delete{Object: o.Unstructured, Kind: o.GetKind(), Name: o.GetName(), Why: "nothing uses it"})
+			p.Do(deleteObject{Object: o.Unstructured, Kind: o.GetKind(), Name: o.GetName(), Why: "nothing uses it"})
 		}
 	}
 }

@@ -23,7 +23,7 @@ type conditionInput struct {
 	out  reconciler.Outcome
 }
 
-var conditions = condition.Table[conditionInput]{{Type: clusterv1.ClusterTopologyReconciledCondition, Of: conditionInput.reconciled}}
+var conditions = condition.Table[conditionInput]{{Type: clusterv1.ClusterTopologyReconciledCondition, Compute: conditionInput.reconciled}}
 
 // report returns the TopologyReconciled condition and the upgrade plans of a topology.
 func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
@@ -31,7 +31,7 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		return reconciler.Report{}
 	}
 	j := conditionInput{s, p, out}
-	list := conditions.Evaluate(j, reconciler.MomentOf(s.Cluster, s.Now))
+	list := conditions.Evaluate(j, reconciler.EvaluateOptionsFor(s.Cluster, s.Now))
 	if last := j.lastCondition(); last != nil && j.keepsLast() { // including its generation, because it does not describe a newer one
 		list = []metav1.Condition{*last}
 	}
@@ -65,8 +65,8 @@ func (j conditionInput) decided() (lifecycle.Decision, bool) {
 	if j.Class == nil && j.Cluster.DeletionTimestamp.IsZero() {
 		return lifecycle.Decision{}, false
 	}
-	v := j.verdict()
-	return v, len(v.Ask) == 0
+	v := j.lifecycleDecision()
+	return v, len(v.Calls) == 0
 }
 
 // lastCondition returns the current condition, or nil.
@@ -81,7 +81,7 @@ func (j conditionInput) keepsLast() bool {
 		return true
 	}
 	last, v := j.lastCondition(), lifecycle.Decision{}
-	if v, _ = j.decided(); !v.Keep || j.out.Err != nil || last != nil && last.Reason == clusterv1.ClusterTopologyReconciledFailedReason {
+	if v, _ = j.decided(); !v.KeepsCondition || j.out.Err != nil || last != nil && last.Reason == clusterv1.ClusterTopologyReconciledFailedReason {
 		return false
 	}
 	return !slices.ContainsFunc(j.plan.Waits, isFailure)
@@ -93,13 +93,13 @@ func isFailure(w reconciler.Wait) bool {
 	return w.Reason == clusterv1.ClusterTopologyReconciledFailedReason
 }
 
-func (j conditionInput) reconciled() condition.Verdict {
-	_, retries := j.out.Failed.(Retry)
+func (j conditionInput) reconciled() condition.Result {
+	_, retries := j.out.Failed.(retryFailures)
 	v, _ := j.decided()
 	last := j.lastCondition()
 	switch {
 	case j.keepsLast() && last != nil:
-		return condition.Verdict{Status: last.Status, Reason: last.Reason, Message: last.Message}
+		return condition.Result{Status: last.Status, Reason: last.Reason, Message: last.Message}
 	case j.keepsLast():
 		return condition.Unknown(clusterv1.ClusterTopologyReconciledClusterCreatingReason, "Cluster is being created")
 	case j.out.Err != nil && !retries: // the waits describe the errors that are retried
@@ -109,7 +109,7 @@ func (j conditionInput) reconciled() condition.Verdict {
 	waits := slices.DeleteFunc(slices.Clone(j.plan.Waits), func(w reconciler.Wait) bool { return w.Reason == hookBlocking })
 	slices.SortStableFunc(waits, func(a, b reconciler.Wait) int { return cmp.Compare(rank(a), rank(b)) })
 	switch {
-	case len(waits) == 0 && v.Keep:
+	case len(waits) == 0 && v.KeepsCondition:
 		return condition.Unknown(clusterv1.ClusterTopologyReconciledHookBlockingReason, "Waiting until the Runtime Extensions of the lifecycle hooks can be called")
 	case len(waits) == 0:
 		return condition.True(clusterv1.ClusterTopologyReconcileSucceededReason)
@@ -137,10 +137,10 @@ func unread(cluster *clusterv1.Cluster, now time.Time, err error) reconciler.Rep
 	if !cluster.Spec.Topology.IsDefined() {
 		return reconciler.Report{}
 	}
-	table := condition.Table[error]{{Type: clusterv1.ClusterTopologyReconciledCondition, Of: func(err error) condition.Verdict {
+	table := condition.Table[error]{{Type: clusterv1.ClusterTopologyReconciledCondition, Compute: func(err error) condition.Result {
 		return condition.False(clusterv1.ClusterTopologyReconciledFailedReason, failure(err))
 	}}}
-	status := map[string]any{"conditions": table.Evaluate(err, reconciler.MomentOf(cluster, now))}
+	status := map[string]any{"conditions": table.Evaluate(err, reconciler.EvaluateOptionsFor(cluster, now))}
 	if c := cluster.Status.ControlPlane; c != nil && len(c.UpgradePlan) > 0 {
 		status["controlPlane"] = map[string]any{"upgradePlan": c.UpgradePlan}
 	}
@@ -186,7 +186,7 @@ func eventsOf(done []reconciler.Action) []reconciler.Event {
 			for _, group := range a.Each {
 				list = append(list, eventsOf(group.Steps)...)
 			}
-		case Delete:
+		case deleteObject:
 			list = append(list, reconciler.Normal("TopologyDelete", "Deleted %s %s", a.Kind, a.Name))
 		}
 	}
@@ -217,7 +217,7 @@ func hookEvents(j conditionInput, v lifecycle.Decision) []reconciler.Event {
 	for _, blocked := range v.Blocking {
 		for _, by := range blocked.By {
 			list = append(list, reconciler.Normal(hookBlocking, "Hook %s: %s; it holds back the %s and is called again in %s",
-				blocked.Hook, by, blocked.Action, by.Retry))
+				blocked.Hook, by, blocked.Action, by.RetryAfter))
 		}
 	}
 	return list

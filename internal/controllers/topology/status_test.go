@@ -58,7 +58,7 @@ func TestMessageOfAStep(t *testing.T) {
 		{&stepError{step: create, err: refused}, "FooTemplate a cannot be created: .spec.x: field not declared in schema"},
 		{&stepError{step: create, err: errors.New(".spec.replicas: field not declared in schema")}, "FooTemplate a cannot be created: .spec.replicas: field not declared in schema; this kind has no replicas: remove spec.topology.controlPlane.replicas from the Cluster"},
 		{fmt.Errorf("%s: %w", groups{}, &stepError{step: apply, err: refused}), "FooTemplate a cannot be changed: .spec.x: field not declared in schema"},
-		{&stepError{step: Retry{}, err: refused}, sentence(Retry{}.String()) + ": .spec.x: field not declared in schema"},
+		{&stepError{step: retryFailures{}, err: refused}, sentence(retryFailures{}.String()) + ": .spec.x: field not declared in schema"},
 		{&stepError{step: create, err: fault.New(fault.Invalid, "AlreadyExists", "FooTemplate a exists: rename it")}, "FooTemplate a exists: rename it"},
 	} {
 		if got := message(c.err); got != c.says {

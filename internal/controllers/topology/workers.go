@@ -15,14 +15,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
 
-// found is an existing MachineDeployment or MachinePool of the topology.
-type found struct {
+// existingWorker is an existing MachineDeployment or MachinePool of the topology.
+type existingWorker struct {
 	client.Object
 	template clusterv1.MachineTemplateSpec
 }
 
 // listWorkers lists the MachineDeployments and MachinePools of the topology, oldest first.
-func (c *controller) listWorkers(ctx context.Context, opts ...client.ListOption) (deployments, pools []found, err error) {
+func (c *controller) listWorkers(ctx context.Context, opts ...client.ListOption) (deployments, pools []existingWorker, err error) {
 	mds, mps := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}
 	if err := c.client.List(ctx, mds, opts...); err != nil {
 		return nil, nil, fmt.Errorf("listing MachineDeployments: %w", err)
@@ -32,16 +32,16 @@ func (c *controller) listWorkers(ctx context.Context, opts ...client.ListOption)
 	}
 	for i := range mds.Items {
 		if md := &mds.Items[i]; topology.IsOwned(md) {
-			deployments = append(deployments, found{md, md.Spec.Template})
+			deployments = append(deployments, existingWorker{md, md.Spec.Template})
 		}
 	}
 	for i := range mps.Items {
 		if mp := &mps.Items[i]; topology.IsOwned(mp) {
-			pools = append(pools, found{mp, mp.Spec.Template})
+			pools = append(pools, existingWorker{mp, mp.Spec.Template})
 		}
 	}
-	for _, list := range [][]found{deployments, pools} {
-		slices.SortFunc(list, func(a, b found) int {
+	for _, list := range [][]existingWorker{deployments, pools} {
+		slices.SortFunc(list, func(a, b existingWorker) int {
 			if order := a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time); order != 0 {
 				return order
 			}
@@ -74,7 +74,7 @@ func roleOf(worker client.Object) topology.Role {
 // assign assigns the workers to their names in the topology. A worker whose name is not in the topology is surplus,
 // a second worker with the same name is a problem, and a worker that is being deleted is only recorded as such.
 func (c *controller) assign(
-	ctx context.Context, s *snapshot, workers []found, label string, made map[string]topology.WorkerTemplates,
+	ctx context.Context, s *snapshot, workers []existingWorker, label string, made map[string]topology.WorkerTemplates,
 ) (map[string]topology.LiveWorker, error) {
 	out := map[string]topology.LiveWorker{}
 	for _, w := range workers {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// joined merges two listeners. Its address is the address of the first.
-type joined struct {
+// mergedListener merges two listeners. Its address is the address of the first.
+type mergedListener struct {
 	first, second net.Listener
 	conns         chan net.Conn
 	errs          chan error
@@ -15,15 +15,15 @@ type joined struct {
 	close         sync.Once
 }
 
-// Join returns a listener that accepts connections of both. Its address is the address of the first.
-func Join(first, second net.Listener) net.Listener {
-	j := &joined{first: first, second: second, conns: make(chan net.Conn), errs: make(chan error, 2), done: make(chan struct{})}
+// MergeListeners returns a listener that accepts connections of both. Its address is the address of the first.
+func MergeListeners(first, second net.Listener) net.Listener {
+	j := &mergedListener{first: first, second: second, conns: make(chan net.Conn), errs: make(chan error, 2), done: make(chan struct{})}
 	go j.accept(first)
 	go j.accept(second)
 	return j
 }
 
-func (j *joined) accept(l net.Listener) {
+func (j *mergedListener) accept(l net.Listener) {
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -40,7 +40,7 @@ func (j *joined) accept(l net.Listener) {
 }
 
 // Accept implements net.Listener.
-func (j *joined) Accept() (net.Conn, error) {
+func (j *mergedListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-j.conns:
 		return c, nil
@@ -52,10 +52,10 @@ func (j *joined) Accept() (net.Conn, error) {
 }
 
 // Addr implements net.Listener.
-func (j *joined) Addr() net.Addr { return j.first.Addr() }
+func (j *mergedListener) Addr() net.Addr { return j.first.Addr() }
 
 // Close implements net.Listener.
-func (j *joined) Close() error {
+func (j *mergedListener) Close() error {
 	var err error
 	j.close.Do(func() {
 		close(j.done)

@@ -7,7 +7,7 @@ import (
 
 func TestJoinAcceptsFromBoth(t *testing.T) {
 	first, second := listen(t), listen(t)
-	both := Join(first, second)
+	both := MergeListeners(first, second)
 	if both.Addr() != first.Addr() {
 		t.Errorf("address %s, want that of the first", both.Addr())
 	}

@@ -89,7 +89,7 @@ func inherited(n int) (net.Listener, error) {
 			all = l
 			continue
 		}
-		all = Join(all, l)
+		all = MergeListeners(all, l)
 	}
 	if all == nil {
 		return nil, errors.New("no listener was inherited")

@@ -123,7 +123,7 @@ func TestRotatedKeys(t *testing.T) { // H8
 	if second != keys.Fingerprint() || first == second || names(both) != string(both.Current["name"])+" key1" || both.Rewritten != "" {
 		t.Errorf("%s: %s", both.Fingerprint(), names(both))
 	}
-	alone, err := componentconfig.ParseKeys(both.Settled().Data())
+	alone, err := componentconfig.ParseKeys(both.WithoutFormer().Data())
 	if err != nil || alone.Fingerprint() != first || names(alone) != string(both.Current["name"]) || alone.Rewritten == "" {
 		t.Errorf("%v, %v: %s", alone, err, names(alone))
 	}
@@ -131,7 +131,7 @@ func TestRotatedKeys(t *testing.T) { // H8
 	if err != nil || again.Rewritten != "" || !strings.HasSuffix(names(again), " "+string(both.Current["name"])) {
 		t.Errorf("%v, %v: %s", again, err, names(again))
 	}
-	if once, twice := both.Settled().Rewritten, both.Settled().Rewritten; once == twice || !strings.HasPrefix(once, first+"/") {
+	if once, twice := both.WithoutFormer().Rewritten, both.WithoutFormer().Rewritten; once == twice || !strings.HasPrefix(once, first+"/") {
 		t.Errorf("two rewritings have one mark: %s, %s", once, twice)
 	}
 	other := alone.Data()
@@ -143,14 +143,14 @@ func TestRotatedKeys(t *testing.T) { // H8
 
 // The same keys under another name open nothing: what is stored is found by the name.
 func TestNameIsPartOfTheKeys(t *testing.T) {
-	used := componentconfig.KeySet{Current: componentconfig.NewKeys()}.Rotated().Settled()
+	used := componentconfig.KeySet{Current: componentconfig.NewKeys()}.Rotated().WithoutFormer()
 	data := used.Data()
 	delete(data, "name")
 	given, err := componentconfig.ParseKeys(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if given.Fingerprint() == used.Fingerprint() || componentconfig.OpenedBy(used.Fingerprint(), given.Fingerprint(), given.Rewritten != "") {
+	if given.Fingerprint() == used.Fingerprint() || componentconfig.KeysSuffice(used.Fingerprint(), given.Fingerprint(), given.Rewritten != "") {
 		t.Error("keys of another name count as the same keys")
 	}
 	if first := (componentconfig.KeySet{Current: componentconfig.NewKeys()}); first.Fingerprint() != withName(first, "key1").Fingerprint() {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// FlagComponent names a control plane component.
-type FlagComponent string
+// Component names a control plane component.
+type Component string
 
 const (
-	FlagAPIServer     FlagComponent = "kube-apiserver"
-	ControllerManager FlagComponent = "kube-controller-manager"
-	FlagScheduler     FlagComponent = "kube-scheduler"
-	FlagEtcd          FlagComponent = "etcd"
+	APIServer         Component = "kube-apiserver"
+	ControllerManager Component = "kube-controller-manager"
+	Scheduler         Component = "kube-scheduler"
+	Etcd              Component = "etcd"
 )
 
 // maxLength limits the length of a value, as in the API.
@@ -21,7 +21,7 @@ const maxLength = 1024
 
 // FlagProblem returns why the flag cannot be set on the component, or an empty string if it can. The name has no
 // leading dashes.
-func FlagProblem(c FlagComponent, name, value string) string {
+func FlagProblem(c Component, name, value string) string {
 	form, listed := flagsOf(c)[name]
 	if !listed {
 		return fmt.Sprintf("Flag --%s of %s cannot be set: remove it; docs/hosted-control-plane.md lists the flags that can", name, c)
@@ -34,7 +34,7 @@ func FlagProblem(c FlagComponent, name, value string) string {
 
 // FlagNames returns the sorted names of the flags that can be set on the component, and a description of the
 // valid values of each.
-func FlagNames(c FlagComponent) (names []string, values map[string]string) {
+func FlagNames(c Component) (names []string, values map[string]string) {
 	values = map[string]string{}
 	for name, form := range flagsOf(c) {
 		names, values[name] = append(names, name), form.description
@@ -43,21 +43,21 @@ func FlagNames(c FlagComponent) (names []string, values map[string]string) {
 	return names, values
 }
 
-// FlagSplit splits a flag of the form --name=value into name and value.
-func FlagSplit(flag string) (name, value string) {
+// SplitFlag splits a flag of the form --name=value into name and value.
+func SplitFlag(flag string) (name, value string) {
 	name, value, _ = strings.Cut(strings.TrimPrefix(flag, "--"), "=")
 	return name, value
 }
 
-func flagsOf(c FlagComponent) map[string]form {
+func flagsOf(c Component) map[string]form {
 	switch c {
-	case FlagAPIServer:
+	case APIServer:
 		return apiServerFlags()
 	case ControllerManager:
 		return controllerManagerFlags()
-	case FlagScheduler:
+	case Scheduler:
 		return schedulerFlags()
-	case FlagEtcd:
+	case Etcd:
 		return etcdFlags()
 	}
 	return nil

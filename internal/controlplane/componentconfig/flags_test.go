@@ -10,14 +10,14 @@ import (
 
 func TestProblem(t *testing.T) {
 	const (
-		server    = componentconfig.FlagAPIServer
+		server    = componentconfig.APIServer
 		manager   = componentconfig.ControllerManager
-		scheduler = componentconfig.FlagScheduler
-		etcd      = componentconfig.FlagEtcd
+		scheduler = componentconfig.Scheduler
+		etcd      = componentconfig.Etcd
 	)
 	cases := map[string]struct {
 		reason      string
-		component   componentconfig.FlagComponent
+		component   componentconfig.Component
 		name, value string
 		says        string // empty: allowed
 	}{
@@ -74,7 +74,7 @@ func TestNothingReachesTheHost(t *testing.T) {
 	allowed := map[string]string{
 		"runtime-config": "", "service-node-port-range": "a port of nodes", "http2-max-streams-per-connection": "", "kubelet-preferred-address-types": "words of a list",
 	}
-	for _, c := range []componentconfig.FlagComponent{componentconfig.FlagAPIServer, componentconfig.ControllerManager, componentconfig.FlagScheduler, componentconfig.FlagEtcd} {
+	for _, c := range []componentconfig.Component{componentconfig.APIServer, componentconfig.ControllerManager, componentconfig.Scheduler, componentconfig.Etcd} {
 		names, values := componentconfig.FlagNames(c)
 		if len(names) == 0 {
 			t.Errorf("%s has no flags: the test looks at nothing", c)
@@ -101,7 +101,7 @@ func TestDocumentation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []componentconfig.FlagComponent{componentconfig.FlagAPIServer, componentconfig.ControllerManager, componentconfig.FlagScheduler, componentconfig.FlagEtcd} {
+	for _, c := range []componentconfig.Component{componentconfig.APIServer, componentconfig.ControllerManager, componentconfig.Scheduler, componentconfig.Etcd} {
 		names, _ := componentconfig.FlagNames(c)
 		if row := "| " + string(c) + " | `" + strings.Join(names, "`, `") + "` |\n"; !strings.Contains(string(text), row) {
 			t.Errorf("docs/hosted-control-plane.md lacks the row\n%s", row)

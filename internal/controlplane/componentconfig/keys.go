@@ -136,9 +136,9 @@ func (k KeySet) Rotated() KeySet {
 	return KeySet{Current: next, Former: k.Current}
 }
 
-// Settled returns the set without its former keys, for use after all data was rewritten with the current
+// WithoutFormer returns the set without its former keys, for use after all data was rewritten with the current
 // keys.
-func (k KeySet) Settled() KeySet {
+func (k KeySet) WithoutFormer() KeySet {
 	once := make([]byte, 8)
 	_, _ = rand.Read(once) // never fails
 	return KeySet{Current: k.Current, Rewritten: k.Current.fingerprint() + markSeparator + hex.EncodeToString(once)}
@@ -182,10 +182,10 @@ func (k KeySet) keysFor(p hostedv1.EncryptionProvider) []apiserverv1.Key {
 	return out
 }
 
-// OpenedBy reports whether the given keys can decrypt all data that may have been encrypted with the used
+// KeysSuffice reports whether the given keys can decrypt all data that may have been encrypted with the used
 // keys, both as fingerprints. If all data was rewritten, the current given keys suffice, provided that they
 // are among the used ones, because only these can have encrypted the rewritten data.
-func OpenedBy(used, given string, rewritten bool) bool {
+func KeysSuffice(used, given string, rewritten bool) bool {
 	have, need := strings.Split(given, ","), strings.Split(used, ",")
 	if rewritten && slices.Contains(need, have[0]) {
 		return true

@@ -55,8 +55,8 @@ func (s *APIServer) IdentifyToConversions(certFile, keyFile string) {
 	s.clientCert, s.clientKey = certFile, keyFile
 }
 
-// Gates applies the parsed feature gates and versions of all components of the process.
-func (s *APIServer) Gates() error {
+// ApplyFeatureGates applies the parsed feature gates and versions of all components of the process.
+func (s *APIServer) ApplyFeatureGates() error {
 	return s.options.GenericServerRunOptions.ComponentGlobalsRegistry.Set()
 }
 

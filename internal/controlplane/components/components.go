@@ -39,7 +39,7 @@ func New(cfg Config, l net.Listener) (c *Components, err error) {
 	if c.scheduler, err = NewScheduler(cfg.Scheduler); err != nil {
 		return nil, err
 	}
-	return c, c.server.Gates()
+	return c, c.server.ApplyFeatureGates()
 }
 
 // Run runs the components until ctx ends or one of them fails. It returns nil if ctx ended. It calls ready
@@ -62,7 +62,7 @@ func (c *Components) start(g *Group) error {
 	})
 	select {
 	case own := <-loopback:
-		if err := AwaitReady(g, own, Waiting{}); err != nil {
+		if err := AwaitReady(g, own, ReadyOptions{}); err != nil {
 			return err
 		}
 		if err := BindAdmins(g.Context(), own, c.admins); err != nil {

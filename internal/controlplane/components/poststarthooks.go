@@ -57,15 +57,15 @@ func extractTimedHooks(config *app.Config) ([]hook, error) {
 func addRetriedHooks(hooks []hook, config *app.Config, server *genericapiserver.GenericAPIServer) error {
 	for _, h := range hooks {
 		config.KubeAPIs.ControlPlane.Generic.DisabledPostStartHooks.Delete(h.name) // the server shares this set
-		if err := server.AddPostStartHook(h.name, h.patient(hookPause)); err != nil {
+		if err := server.AddPostStartHook(h.name, h.withRetries(hookPause)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// patient returns the hook with retries until it succeeds or the server stops.
-func (h hook) patient(pause time.Duration) genericapiserver.PostStartHookFunc {
+// withRetries returns the hook with retries until it succeeds or the server stops.
+func (h hook) withRetries(pause time.Duration) genericapiserver.PostStartHookFunc {
 	return func(ctx genericapiserver.PostStartHookContext) error {
 		for {
 			err := h.run(ctx)

@@ -17,7 +17,7 @@ func TestPatientHooks(t *testing.T) {
 		}
 		return nil
 	}}
-	if err := h.patient(0)(genericapiserver.PostStartHookContext{Context: t.Context()}); err != nil || calls != 3 {
+	if err := h.withRetries(0)(genericapiserver.PostStartHookContext{Context: t.Context()}); err != nil || calls != 3 {
 		t.Errorf("%d calls, %v", calls, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -25,7 +25,7 @@ func TestPatientHooks(t *testing.T) {
 		cancel()
 		return errors.New("timed out")
 	}
-	if err := h.patient(0)(genericapiserver.PostStartHookContext{Context: ctx}); err != nil {
+	if err := h.withRetries(0)(genericapiserver.PostStartHookContext{Context: ctx}); err != nil {
 		t.Errorf("a server that stops: %v", err)
 	}
 }

@@ -21,8 +21,8 @@ const (
 	reportEvery = 20 * time.Second
 )
 
-// Waiting configures how to wait for an API server to be ready.
-type Waiting struct {
+// ReadyOptions configures how to wait for an API server to be ready.
+type ReadyOptions struct {
 	// Exclude lists the checks of /readyz to ignore.
 	Exclude []string
 	// Report is called repeatedly with the reason why the server is not ready. If nil, the reason is logged.
@@ -31,7 +31,7 @@ type Waiting struct {
 
 // AwaitReady waits for /readyz until the group ends. It has no timeout, because the duration of a start
 // depends on the host. The supervisor of the process decides whether it still makes progress.
-func AwaitReady(g *Group, c *rest.Config, w Waiting) error {
+func AwaitReady(g *Group, c *rest.Config, w ReadyOptions) error {
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
 		return err

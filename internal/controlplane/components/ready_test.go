@@ -18,7 +18,7 @@ func TestAwaitReadyIsPatient(t *testing.T) {
 		began := time.Now()
 		g := components.NewGroup(t.Context())
 		var reasons []string
-		err := components.AwaitReady(g, &rest.Config{Transport: slow(began.Add(10 * time.Minute))}, components.Waiting{
+		err := components.AwaitReady(g, &rest.Config{Transport: slow(began.Add(10 * time.Minute))}, components.ReadyOptions{
 			Report: func(reason string) { reasons = append(reasons, reason) },
 		})
 		if err != nil || time.Since(began) < 10*time.Minute {

@@ -65,8 +65,8 @@ func (d Dir) Etcd() string { return d.Path("etcd") }
 // Planes contains one directory for each hosted control plane.
 func (d Dir) Planes() string { return d.Path("planes") }
 
-// Custody contains the records of transfers between data directories (package hosttransfer).
-func (d Dir) Custody() string { return d.Path("custody") }
+// TransferRecords contains the records of transfers between data directories (package hosttransfer).
+func (d Dir) TransferRecords() string { return d.Path("custody") }
 
 // Images contains archives of container images for nodes that are created later, in one directory for each
 // cluster.

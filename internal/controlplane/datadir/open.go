@@ -104,7 +104,7 @@ func checkMark(dir Dir) error {
 	if info.Mode()&os.ModeSticky != 0 {
 		return fault.New(fault.Invalid, ReasonForeign, "data directory %s is a folder that users share; choose a folder in it as --data-dir", dir)
 	}
-	if marked(dir) {
+	if hasMark(dir) {
 		return nil
 	}
 	entries, err := os.ReadDir(string(dir))
@@ -125,9 +125,9 @@ func isTemporary(name string) bool {
 	return strings.HasPrefix(name, ".probe.") || strings.HasPrefix(name, ".version.") || strings.HasPrefix(name, ".instance.")
 }
 
-// marked reports whether the directory has the mark of Slipway. The first format had no mark, but only a
+// hasMark reports whether the directory has the mark of Slipway. The first format had no mark, but only a
 // number and an instance ID.
-func marked(dir Dir) bool {
+func hasMark(dir Dir) bool {
 	data, err := os.ReadFile(dir.version())
 	if err != nil {
 		return false

@@ -11,29 +11,29 @@ import (
 
 // Run is the state that the process which holds the directory publishes.
 type Run struct {
-	PID               int       `json:"pid"`
-	Since             time.Time `json:"since"`
-	Version           string    `json:"version"`           // version of Slipway
-	KubernetesVersion string    `json:"kubernetesVersion"` // version of the management cluster
-	Server            string    `json:"server"`            // https URL of the API server
-	Instance          string    `json:"instance"`
-	Ready             bool      `json:"ready"` // the API server is ready and the controllers run
-	Manager           *Manager  `json:"manager,omitempty"`
-	Node              *Node     `json:"node,omitempty"` // nil if the management cluster has no node
-	Networks          *Networks `json:"networks,omitempty"`
-	Nodes             *Nodes    `json:"nodes,omitempty"`
+	PID               int            `json:"pid"`
+	Since             time.Time      `json:"since"`
+	Version           string         `json:"version"`           // version of Slipway
+	KubernetesVersion string         `json:"kubernetesVersion"` // version of the management cluster
+	Server            string         `json:"server"`            // https URL of the API server
+	Instance          string         `json:"instance"`
+	Ready             bool           `json:"ready"` // the API server is ready and the controllers run
+	Manager           *Manager       `json:"manager,omitempty"`
+	Node              *Node          `json:"node,omitempty"` // nil if the management cluster has no node
+	Networks          *NetworkLimits `json:"networks,omitempty"`
+	Nodes             *NodeLimits    `json:"nodes,omitempty"`
 }
 
-// Nodes contains the operator's limits for nodes of workload clusters. 0 means no limit.
-type Nodes struct {
+// NodeLimits contains the operator's limits for nodes of workload clusters. 0 means no limit.
+type NodeLimits struct {
 	Images    []string `json:"images"`
 	CPUs      int32    `json:"cpus,omitempty"`
 	MemoryMiB int64    `json:"memoryMiB,omitempty"`
 	Processes int64    `json:"processes,omitempty"`
 }
 
-// Networks contains the operator's limits for networks of workload clusters.
-type Networks struct {
+// NetworkLimits contains the operator's limits for networks of workload clusters.
+type NetworkLimits struct {
 	// Ranges that must contain a network.
 	Ranges []netip.Prefix `json:"ranges"`
 	// WidestPrefix is the smallest prefix length of a network.
@@ -63,7 +63,7 @@ type Manager struct {
 	Diagnostics string `json:"diagnostics,omitempty"`
 	// Quarantined lists objects that are not reconciled for a while, because the manager crashed during their
 	// reconciliation.
-	SetAside []Quarantined `json:"setAside,omitempty"`
+	QuarantinedObjects []Quarantined `json:"setAside,omitempty"`
 }
 
 // Quarantined is an object that is not reconciled until the given time.

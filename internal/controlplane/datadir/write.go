@@ -31,7 +31,7 @@ func WriteFileFor(user int, path string, data []byte, mode os.FileMode) (changed
 
 // write sets the owner of the file to user, unless it is -1.
 func write(path string, data []byte, mode os.FileMode, user int) (changed bool, err error) {
-	if same(path, data, mode) {
+	if hasContent(path, data, mode) {
 		return false, nil
 	}
 	dir := filepath.Dir(path)
@@ -47,7 +47,7 @@ func write(path string, data []byte, mode os.FileMode, user int) (changed bool, 
 			_ = os.Remove(f.Name())
 		}
 	}()
-	if err := fill(f, data, mode, user); err != nil {
+	if err := writeContent(f, data, mode, user); err != nil {
 		return false, fmt.Errorf("write %s: %w", path, err)
 	}
 	if err := os.Rename(f.Name(), path); err != nil {
@@ -92,7 +92,7 @@ func syncFolder(dir string) error {
 	return nil
 }
 
-func same(path string, data []byte, mode os.FileMode) bool {
+func hasContent(path string, data []byte, mode os.FileMode) bool {
 	f, err := uidisolation.Open(path, os.O_RDONLY)
 	if err != nil {
 		return false
@@ -106,7 +106,7 @@ func same(path string, data []byte, mode os.FileMode) bool {
 	return err == nil && bytes.Equal(old, data)
 }
 
-func fill(f *os.File, data []byte, mode os.FileMode, user int) error {
+func writeContent(f *os.File, data []byte, mode os.FileMode, user int) error {
 	if _, err := f.Write(data); err != nil {
 		_ = f.Close()
 		return err

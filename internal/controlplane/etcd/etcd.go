@@ -22,8 +22,8 @@ import (
 // Config configures the member.
 type Config struct {
 	Dir string // data directory, created with mode 0700
-	// Place is the path of Dir for other programs. It defaults to Dir.
-	Place string
+	// ExternalPath is the path of Dir for other programs. It defaults to Dir.
+	ExternalPath string
 	// QuotaBytes limits the database. Default: [DefaultQuotaBytes].
 	QuotaBytes int64
 	// Progress is the interval between progress notifications of idle watches, from which bookmarks are made.
@@ -62,7 +62,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	client, http := socketURL(sockets, clientSocket), socketURL(sockets, "http.sock")
-	embedded, err := embedded(cfg, client, http)
+	embedded, err := memberConfig(cfg, client, http)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	select {
 	case <-e.Server.ReadyNotify():
-		if err = rearm(ctx, e); err == nil {
+		if err = disarmNoSpaceAlarm(ctx, e); err == nil {
 			return &Server{etcd: e, endpoint: client.String(), end: end}, nil
 		}
 	case err = <-e.Err():
@@ -88,9 +88,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return nil, err
 }
 
-// rearm disarms the NOSPACE alarm if there is space again. etcd rejects writes while the alarm is active, and
+// disarmNoSpaceAlarm disarms the NOSPACE alarm if there is space again. etcd rejects writes while the alarm is active, and
 // only disarms it on request. The defragmentation at the start has freed the space of deleted objects.
-func rearm(ctx context.Context, e *embed.Etcd) error {
+func disarmNoSpaceAlarm(ctx context.Context, e *embed.Etcd) error {
 	quota := cmp.Or(e.Server.Cfg.QuotaBackendBytes, DefaultQuotaBytes)
 	if quota < 0 || e.Server.Backend().Size() > quota/10*9 {
 		return nil
@@ -125,9 +125,9 @@ func (s *Server) Close() {
 	s.etcd.Close()
 }
 
-// embedded returns the configuration of a member without a peer listener, because there are no peers. The
+// memberConfig returns the configuration of a member without a peer listener, because there are no peers. The
 // advertised address must look like host and port, but is not used.
-func embedded(cfg Config, client, http url.URL) (*embed.Config, error) {
+func memberConfig(cfg Config, client, http url.URL) (*embed.Config, error) {
 	nowhere := url.URL{Scheme: "unix", Host: "localhost:0"}
 	c := embed.NewConfig()
 	c.QuotaBackendBytes = cfg.QuotaBytes

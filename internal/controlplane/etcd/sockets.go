@@ -76,7 +76,7 @@ const socketPrefix = "slipway-sockets-"
 // directory, therefore any user of the host could create it first. In this case, the member uses a random
 // name, which it records.
 func (c Config) sockets() (string, error) {
-	abs, err := filepath.Abs(cmp.Or(c.Place, c.Dir))
+	abs, err := filepath.Abs(cmp.Or(c.ExternalPath, c.Dir))
 	if err != nil || SocketInside(abs) {
 		return c.Dir, err
 	}

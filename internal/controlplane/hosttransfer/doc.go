@@ -3,7 +3,7 @@
 // it. [Ownership.Owns] evaluates the records, which a [Store] reads and writes. The lock of the store prevents
 // control planes from being started while records are written. The records are files and not objects, because
 // tenants of a management cluster can write objects, but only the owner of the data directory can write these
-// files. The package also defines the location that a management cluster publishes about itself ([Place]), and
+// files. The package also defines the location that a management cluster publishes about itself ([Location]), and
 // the supervisor that is assigned to a control plane. Package internal/clusterctl/move decides what is
 // transferred.
 //

@@ -8,12 +8,12 @@ import (
 // The ConfigMap in which a management cluster of `slipway up` publishes its location. It is in a system
 // namespace, so that tenants cannot write it.
 const (
-	PlaceNamespace = "kube-system"
-	PlaceName      = "slipway-host"
+	LocationNamespace = "kube-system"
+	LocationName      = "slipway-host"
 )
 
-// Place is the location of a management cluster.
-type Place struct {
+// Location is the location of a management cluster.
+type Location struct {
 	// Dir is its data directory, and Instance the instance ID of the directory.
 	Dir, Instance string
 	// Boot is the boot ID of the kernel, which is unique to a host.
@@ -24,19 +24,19 @@ type Place struct {
 
 const bootID = "/proc/sys/kernel/random/boot_id"
 
-// LocalPlace returns the location of a data directory on this host.
-func LocalPlace(dir, instance string, getenv func(string) string) (Place, error) {
+// LocationOnHost returns the location of a data directory on this host.
+func LocationOnHost(dir, instance string, getenv func(string) string) (Location, error) {
 	boot, err := os.ReadFile(bootID)
-	return Place{Dir: dir, Instance: instance, Boot: strings.TrimSpace(string(boot)), Docker: getenv("DOCKER_HOST")}, err
+	return Location{Dir: dir, Instance: instance, Boot: strings.TrimSpace(string(boot)), Docker: getenv("DOCKER_HOST")}, err
 }
 
 // Data returns the data of the ConfigMap.
-func (p Place) Data() map[string]string {
+func (p Location) Data() map[string]string {
 	return map[string]string{"dataDirectory": p.Dir, "instance": p.Instance, "boot": p.Boot, "docker": p.Docker}
 }
 
-// PlaceOf parses the data of the ConfigMap. It returns false if the data is incomplete.
-func PlaceOf(data map[string]string) (Place, bool) {
-	p := Place{Dir: data["dataDirectory"], Instance: data["instance"], Boot: data["boot"], Docker: data["docker"]}
+// LocationFromData parses the data of the ConfigMap. It returns false if the data is incomplete.
+func LocationFromData(data map[string]string) (Location, bool) {
+	p := Location{Dir: data["dataDirectory"], Instance: data["instance"], Boot: data["boot"], Docker: data["docker"]}
 	return p, p.Dir != "" && p.Instance != "" && p.Boot != ""
 }

@@ -82,8 +82,8 @@ type Ownership struct {
 	planes               map[string]Record // control planes that are being transferred, by name
 }
 
-// NewHoldings returns the ownership of an instance with these records.
-func NewHoldings(instance string, given, taken []Record) Ownership {
+// NewOwnership returns the ownership of an instance with these records.
+func NewOwnership(instance string, given, taken []Record) Ownership {
 	h := Ownership{instance: instance, giving: map[string]bool{}, given: map[string]bool{}, taken: map[string]bool{}, planes: map[string]Record{}}
 	for _, r := range given {
 		set := h.given

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	given = "given-"
-	taken = "taken-"
+	outgoingPrefix = "given-"
+	incomingPrefix = "taken-"
 )
 
 // Store stores the ownership records of one data directory. BlockTransfers accepts a nil Store.
@@ -27,30 +27,30 @@ type Store struct {
 
 // Open returns the records of a data directory with this instance ID. It does not read anything yet.
 func Open(dir datadir.Dir, instance string) *Store {
-	return &Store{dir: dir.Custody(), instance: instance}
+	return &Store{dir: dir.TransferRecords(), instance: instance}
 }
 
-// Labels returns a Store for an instance without a data directory. Ownership then follows from labels alone.
-func Labels(instance string) *Store { return &Store{instance: instance} }
+// LabelsOnly returns a Store for an instance without a data directory. Ownership then follows from labels alone.
+func LabelsOnly(instance string) *Store { return &Store{instance: instance} }
 
 // Instance returns the instance ID of the data directory.
 func (b *Store) Instance() string { return b.instance }
 
-// Holdings reads all records.
-func (b *Store) Holdings() (Ownership, error) {
-	g, err := b.read(given)
+// Ownership reads all records.
+func (b *Store) Ownership() (Ownership, error) {
+	g, err := b.read(outgoingPrefix)
 	if err != nil {
 		return Ownership{}, err
 	}
-	t, err := b.read(taken)
-	return NewHoldings(b.instance, g, t), err
+	t, err := b.read(incomingPrefix)
+	return NewOwnership(b.instance, g, t), err
 }
 
-// Given returns the records of resources that were transferred to other data directories, by Cluster.
-func (b *Store) Given() ([]Record, error) { return b.read(given) }
+// Outgoing returns the records of resources that were transferred to other data directories, by Cluster.
+func (b *Store) Outgoing() ([]Record, error) { return b.read(outgoingPrefix) }
 
-// Taken returns the records of resources that were transferred from other data directories, by Cluster.
-func (b *Store) Taken() ([]Record, error) { return b.read(taken) }
+// Incoming returns the records of resources that were transferred from other data directories, by Cluster.
+func (b *Store) Incoming() ([]Record, error) { return b.read(incomingPrefix) }
 
 // read reads all records with the prefix. It ignores records that are deleted during the read.
 func (b *Store) read(prefix string) ([]Record, error) {
@@ -148,12 +148,12 @@ func (b *Store) alone(do func() error) error {
 // the resources.
 func (b *Store) BeginTransfer(r Record) error {
 	r.InProgress = true
-	return b.alone(func() error { return b.write(given, r) })
+	return b.alone(func() error { return b.write(outgoingPrefix, r) })
 }
 
 // CancelTransfer cancels a transfer to another data directory.
 func (b *Store) CancelTransfer(r Record) error {
-	return b.alone(func() error { return b.remove(given, r) })
+	return b.alone(func() error { return b.remove(outgoingPrefix, r) })
 }
 
 // RecordIncoming records that this instance owns the resources from now on.
@@ -162,31 +162,31 @@ func (b *Store) RecordIncoming(r Record) error {
 		return nil
 	}
 	r.InProgress = false
-	return b.alone(func() error { return b.write(taken, r) })
+	return b.alone(func() error { return b.write(incomingPrefix, r) })
 }
 
 // CancelIncoming cancels a transfer from another data directory.
 func (b *Store) CancelIncoming(r Record) error {
-	return b.alone(func() error { return b.remove(taken, r) })
+	return b.alone(func() error { return b.remove(incomingPrefix, r) })
 }
 
 // FinishTransfer records the end of a transfer to another data directory. It also removes the resources from records
 // of earlier transfers from other data directories.
 func (b *Store) FinishTransfer(r Record) error {
 	return b.alone(func() error {
-		before, err := b.read(taken)
+		before, err := b.read(incomingPrefix)
 		if err != nil {
 			return err
 		}
 		for _, t := range before {
 			if left := t.without(r.Items); len(left.Items) < len(t.Items) {
-				if err := b.rewrite(taken, left); err != nil {
+				if err := b.rewrite(incomingPrefix, left); err != nil {
 					return err
 				}
 			}
 		}
 		r.InProgress, r.Planes, r.Balancers = false, nil, nil
-		return b.rewrite(given, r)
+		return b.rewrite(outgoingPrefix, r)
 	})
 }
 
@@ -204,7 +204,7 @@ func (b *Store) Prune(exists func(Item) bool) error {
 		return nil
 	}
 	return b.alone(func() error {
-		for _, prefix := range []string{given, taken} {
+		for _, prefix := range []string{outgoingPrefix, incomingPrefix} {
 			all, err := b.read(prefix)
 			if err != nil {
 				return err

@@ -40,7 +40,7 @@ func TestHas(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := hosttransfer.NewHoldings("here", tc.given, tc.taken).Owns(tc.item); got != tc.has {
+			if got := hosttransfer.NewOwnership("here", tc.given, tc.taken).Owns(tc.item); got != tc.has {
 				t.Errorf("got %v: %s", got, tc.reason)
 			}
 		})
@@ -57,7 +57,7 @@ func TestOneOwner(t *testing.T) {
 	owners := func() (out string) {
 		t.Helper()
 		for _, name := range []string{"a", "b", "c"} {
-			h, err := books[name].Holdings()
+			h, err := books[name].Ownership()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +79,7 @@ func TestOneOwner(t *testing.T) {
 		from, to := books[way.from], books[way.to]
 		give := func() {
 			step("", from.BeginTransfer(r))
-			h, err := from.Holdings()
+			h, err := from.Ownership()
 			if _, giving := h.OutgoingTransfer("ns.demo"); err != nil || !giving {
 				t.Errorf("the control plane is not being given: %v", err)
 			}
@@ -90,7 +90,7 @@ func TestOneOwner(t *testing.T) {
 		step(way.from, from.CancelTransfer(r))
 		give()
 		step(way.to, from.FinishTransfer(r))
-		h, err := from.Holdings()
+		h, err := from.Ownership()
 		if _, giving := h.OutgoingTransfer("ns.demo"); err != nil || giving {
 			t.Errorf("the move is over, and the control plane is still being given: %v", err)
 		}
@@ -99,8 +99,8 @@ func TestOneOwner(t *testing.T) {
 		if err := b.Prune(func(hosttransfer.Item) bool { return false }); err != nil {
 			t.Error(err)
 		}
-		given, err1 := b.Given()
-		taken, err2 := b.Taken()
+		given, err1 := b.Outgoing()
+		taken, err2 := b.Incoming()
 		if len(given)+len(taken) > 0 || err1 != nil || err2 != nil {
 			t.Errorf("what is gone is still recorded: %v, %v; %v, %v", given, taken, err1, err2)
 		}
@@ -136,7 +136,7 @@ func TestHold(t *testing.T) {
 	written := make(chan error)
 	go func() { written <- b.BeginTransfer(hosttransfer.Record{UID: "u"}) }()
 	also()
-	if given, err := b.Given(); len(given) > 0 || err != nil {
+	if given, err := b.Outgoing(); len(given) > 0 || err != nil {
 		t.Errorf("got %v, %v", given, err)
 	}
 	release()
@@ -170,15 +170,15 @@ func TestKeeper(t *testing.T) {
 }
 
 func TestPlace(t *testing.T) {
-	here, err := hosttransfer.LocalPlace("/data", "abc", func(string) string { return "unix:///docker.sock" })
+	here, err := hosttransfer.LocationOnHost("/data", "abc", func(string) string { return "unix:///docker.sock" })
 	if err != nil || here.Boot == "" {
 		t.Fatalf("got %+v, %v", here, err)
 	}
-	back, ok := hosttransfer.PlaceOf(here.Data())
+	back, ok := hosttransfer.LocationFromData(here.Data())
 	if diff := cmp.Diff(here, back); !ok || diff != "" {
 		t.Error(ok, diff)
 	}
-	if _, ok := hosttransfer.PlaceOf(map[string]string{"instance": "abc"}); ok {
+	if _, ok := hosttransfer.LocationFromData(map[string]string{"instance": "abc"}); ok {
 		t.Error("half a place is one")
 	}
 }

@@ -13,7 +13,7 @@ import (
 // AssignedSupervisor returns the instance that must supervise the control plane in a directory. It is empty if this is
 // the instance of the data directory that contains it.
 func AssignedSupervisor(folder string) (string, error) {
-	data, err := uidisolation.ReadTrusted(folder, keeperFile)
+	data, err := uidisolation.ReadTrusted(folder, supervisorFileName)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
 	}
@@ -26,21 +26,21 @@ func AssignSupervisor(folder, instance string) error {
 	if _, err := os.Stat(folder); err != nil {
 		return err
 	}
-	_, err := datadir.WriteFile(keeper(folder), []byte(instance+"\n"), 0o600)
+	_, err := datadir.WriteFile(supervisorFile(folder), []byte(instance+"\n"), 0o600)
 	return err
 }
 
 // UnassignSupervisor makes the instance of the data directory supervise the control plane again.
 func UnassignSupervisor(folder string) error {
-	if err := os.Remove(keeper(folder)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(supervisorFile(folder)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-func keeper(folder string) string { return filepath.Join(folder, keeperFile) }
+func supervisorFile(folder string) string { return filepath.Join(folder, supervisorFileName) }
 
-const keeperFile = "keeper"
+const supervisorFileName = "keeper"
 
 // SupervisorLock returns the path of the lock that the supervisor of a control plane holds.
 func SupervisorLock(folder string) string { return filepath.Join(folder, "supervisor.lock") }

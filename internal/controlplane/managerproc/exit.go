@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// ending describes the exit of a manager process.
-type ending struct {
+// exitState describes the exit of a manager process.
+type exitState struct {
 	state *os.ProcessState
 	// reported is the message of the error that the manager reported, if any.
 	reported string
@@ -21,13 +21,13 @@ type ending struct {
 	limit     int64
 	// outOfMemory means that the kernel killed a process in the meantime because of memory shortage.
 	outOfMemory bool
-	lastWords   string // the message of its crash
+	crashLine   string // the message of its crash
 	suspects    []Subject
 }
 
 // describe returns how the manager exited, and whether its work may be the cause. A manager that was killed
 // by hand does not count as a failure of an object.
-func (e ending) describe() (how string, objects bool) {
+func (e exitState) describe() (how string, objects bool) {
 	status, ok := e.state.Sys().(syscall.WaitStatus)
 	switch {
 	case e.overLimit:
@@ -41,7 +41,7 @@ func (e ending) describe() (how string, objects bool) {
 	case ok && status.Signaled():
 		return fmt.Sprintf("it crashed (%s)", e.state), true
 	case e.state.ExitCode() == 2: // the exit code of Go runtime crashes
-		return "it crashed: " + cmp.Or(e.lastWords, e.state.String()), true
+		return "it crashed: " + cmp.Or(e.crashLine, e.state.String()), true
 	}
 	return fmt.Sprintf("it ended (%s)", e.state), false
 }

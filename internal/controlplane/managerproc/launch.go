@@ -22,8 +22,8 @@ const (
 	leftOpen = 5 * time.Second
 )
 
-// running is a running manager process.
-type running struct {
+// managerProcess is a running manager process.
+type managerProcess struct {
 	cmd      *exec.Cmd
 	pid      int
 	log      *log
@@ -31,12 +31,12 @@ type running struct {
 	report   *os.File
 	messages chan message  // closed when the process can report nothing more
 	ended    chan struct{} // closed when it has exited and end is complete
-	end      ending
+	end      exitState
 }
 
 // launch starts the manager. The kernel kills it when this process exits for any reason, because two managers
 // would conflict.
-func launch(cfg Config, input []byte) (*running, error) {
+func launch(cfg Config, input []byte) (*managerProcess, error) {
 	record, err := newRecord()
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func launch(cfg Config, input []byte) (*running, error) {
 	if err != nil {
 		return nil, firstOf(err, record.Close())
 	}
-	p := &running{
+	p := &managerProcess{
 		log: &log{to: cfg.Log}, record: record, report: report, messages: make(chan message), ended: make(chan struct{}),
 	}
 	p.cmd = exec.Command(cfg.Command[0], cfg.Command[1:]...)
@@ -77,7 +77,7 @@ func launch(cfg Config, input []byte) (*running, error) {
 
 // live starts the process and waits for its exit. The parent death signal is sent when the thread that
 // started the process ends, therefore the thread is locked.
-func (p *running) live(started chan<- error, before, limit int64) {
+func (p *managerProcess) live(started chan<- error, before, limit int64) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := p.cmd.Start(); err != nil {
@@ -89,15 +89,15 @@ func (p *running) live(started chan<- error, before, limit int64) {
 	go func() { over <- p.watch(limit, done) }()
 	_ = p.cmd.Wait() // the process state contains the result
 	close(done)
-	p.end = ending{
-		state: p.cmd.ProcessState, limit: limit, overLimit: <-over, outOfMemory: KilledByKernel() > before, lastWords: p.log.crashLine(),
+	p.end = exitState{
+		state: p.cmd.ProcessState, limit: limit, overLimit: <-over, outOfMemory: KilledByKernel() > before, crashLine: p.log.crashLine(),
 		suspects: p.record.Suspects(),
 	}
 	close(p.ended)
 }
 
 // watch kills the process when it exceeds its memory limit, and reports whether it did.
-func (p *running) watch(limit int64, done <-chan struct{}) bool {
+func (p *managerProcess) watch(limit int64, done <-chan struct{}) bool {
 	timer := time.NewTimer(idleInterval)
 	defer timer.Stop()
 	for {
@@ -120,7 +120,7 @@ func (p *running) watch(limit int64, done <-chan struct{}) bool {
 }
 
 // read forwards the reports of the process.
-func (p *running) read() {
+func (p *managerProcess) read() {
 	defer close(p.messages)
 	for lines := json.NewDecoder(p.report); ; {
 		var m message
@@ -133,7 +133,7 @@ func (p *running) read() {
 }
 
 // stop terminates the process, and kills it after a timeout.
-func (p *running) stop(patience time.Duration) {
+func (p *managerProcess) stop(patience time.Duration) {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -144,4 +144,4 @@ func (p *running) stop(patience time.Duration) {
 	}
 }
 
-func (p *running) close() { _ = firstOf(p.report.Close(), p.record.Close()) }
+func (p *managerProcess) close() { _ = firstOf(p.report.Close(), p.record.Close()) }

@@ -39,17 +39,17 @@ type Quarantined struct {
 
 // instructions is the input of the manager process.
 type instructions struct {
-	Aside []Quarantined   `json:"aside,omitempty"`
-	Rest  json.RawMessage `json:"rest"`
+	Quarantined []Quarantined   `json:"aside,omitempty"`
+	Rest        json.RawMessage `json:"rest"`
 }
 
 // Manager is the manager's side of the protocol.
 type Manager struct {
-	record *record
-	report *os.File
-	aside  map[Subject]time.Time
-	now    func() time.Time
-	once   sync.Once
+	record           *record
+	report           *os.File
+	quarantinedUntil map[Subject]time.Time
+	now              func() time.Time
+	once             sync.Once
 }
 
 // Attach opens the descriptors that [Run] passed to this process, and decodes the instructions into rest.
@@ -67,16 +67,16 @@ func Attach(in io.Reader, rest any, now func() time.Time) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{record: record, report: os.NewFile(reportFD, "report"), aside: map[Subject]time.Time{}, now: now}
-	for _, a := range i.Aside {
-		m.aside[a.Subject.anyUID()] = a.Until
+	m := &Manager{record: record, report: os.NewFile(reportFD, "report"), quarantinedUntil: map[Subject]time.Time{}, now: now}
+	for _, a := range i.Quarantined {
+		m.quarantinedUntil[a.Subject.withoutUID()] = a.Until
 	}
 	return m, nil
 }
 
-// anyUID returns the subject without UID, because an object that is recreated with the same name is likely to
+// withoutUID returns the subject without UID, because an object that is recreated with the same name is likely to
 // cause the same failure.
-func (s Subject) anyUID() Subject {
+func (s Subject) withoutUID() Subject {
 	s.UID = ""
 	return s
 }
@@ -85,7 +85,7 @@ func (s Subject) anyUID() Subject {
 // time and must not be reconciled. Otherwise, done must be called at the end.
 func (m *Manager) Begin(s Subject) (done func(), aside time.Duration) {
 	now := m.now()
-	if left := m.aside[s.anyUID()].Sub(now); left > 0 {
+	if left := m.quarantinedUntil[s.withoutUID()].Sub(now); left > 0 {
 		return nil, left
 	}
 	return m.record.Begin(s, now).End, 0
@@ -100,7 +100,7 @@ func (m *Manager) Decode(s Subject) Entry {
 // SuspendedUntil returns the time before which a cluster must not be connected, or zero.
 func (m *Manager) SuspendedUntil(s Subject) time.Time {
 	s.Work = Decoding
-	return m.aside[s.anyUID()]
+	return m.quarantinedUntil[s.withoutUID()]
 }
 
 // Ready reports that the controllers have started, and the URL of the diagnostics endpoint.

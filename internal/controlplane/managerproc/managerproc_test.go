@@ -199,7 +199,7 @@ func TestObjectThatEndsTheManager(t *testing.T) {
 					t.Error(diff)
 				}
 			}
-			if len(o.failures[0].Aside) != 0 || len(o.failures[1].Aside) != 1 || o.last.Restarts != 2 || o.last.PID == 0 {
+			if len(o.failures[0].NewlyQuarantined) != 0 || len(o.failures[1].NewlyQuarantined) != 1 || o.last.Restarts != 2 || o.last.PID == 0 {
 				t.Errorf("%+v, %+v", o.failures, o.last)
 			}
 			if err := stop(); err != nil {
@@ -218,7 +218,7 @@ func TestAnswerThatEndsTheManager(t *testing.T) {
 	f := o.failures[0]
 	blamed := cluster
 	blamed.Work = managerproc.Decoding
-	if diff := cmp.Diff([]managerproc.Subject{blamed}, f.Suspects); diff != "" || len(f.Aside) != 1 || f.Aside[0].Subject != blamed {
+	if diff := cmp.Diff([]managerproc.Subject{blamed}, f.Suspects); diff != "" || len(f.NewlyQuarantined) != 1 || f.NewlyQuarantined[0].Subject != blamed {
 		t.Errorf("%+v: %s", f, diff)
 	}
 	if want := "it was reading what the API of Cluster team-a/s1 sent"; !strings.Contains(f.String(), want) {
@@ -234,7 +234,7 @@ func TestKilledByAPerson(t *testing.T) {
 	o, _ := run(t, "killed")
 	o.until(t, "three ends", func() bool { return len(o.failures) >= 3 })
 	for _, f := range o.failures {
-		if len(f.Suspects)+len(f.Aside) != 0 || !strings.Contains(f.String(), "from outside") {
+		if len(f.Suspects)+len(f.NewlyQuarantined) != 0 || !strings.Contains(f.String(), "from outside") {
 			t.Errorf("%+v", f)
 		}
 	}

@@ -43,13 +43,13 @@ type Config struct {
 
 // Status is the state of the manager process.
 type Status struct {
-	PID        int // 0 if it does not run
-	Since      time.Time
-	Restarts   int
-	LastExit   string
-	LastExitAt time.Time
-	NextStart  time.Time // of a manager that does not run
-	Aside      []Quarantined
+	PID         int // 0 if it does not run
+	Since       time.Time
+	Restarts    int
+	LastExit    string
+	LastExitAt  time.Time
+	NextStart   time.Time // of a manager that does not run
+	Quarantined []Quarantined
 	// Diagnostics is the URL of the diagnostics endpoint of a manager that is ready.
 	Diagnostics string
 }
@@ -61,8 +61,8 @@ type Failure struct {
 	// Suspects are the possible causes, the oldest first: either clusters whose responses were being decoded,
 	// or objects that were being reconciled. It is empty if neither can be the cause.
 	Suspects []Subject
-	// Aside lists the suspects that are newly quarantined.
-	Aside []Quarantined
+	// NewlyQuarantined lists the suspects that are newly quarantined.
+	NewlyQuarantined []Quarantined
 	// Pause is the delay until the manager is restarted.
 	Pause time.Duration
 }
@@ -83,10 +83,10 @@ func (f Failure) String() string {
 // supervisor is the state of Run.
 type supervisor struct {
 	Config
-	suspects suspects
-	status   Status
-	ready    bool
-	inARow   int // number of consecutive early exits
+	suspects         suspects
+	status           Status
+	ready            bool
+	consecutiveExits int // number of consecutive early exits
 }
 
 // Run runs the manager, and restarts it, until ctx ends. Before the controllers have started for the first
@@ -115,14 +115,14 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 }
 
-func (s *supervisor) start() (*running, error) {
+func (s *supervisor) start() (*managerProcess, error) {
 	now := s.Now()
 	rest, err := json.Marshal(s.Instructions)
 	if err != nil {
 		return nil, fmt.Errorf("start the manager: %w", err)
 	}
 	aside := s.suspects.forget(now)
-	input, err := json.Marshal(instructions{Aside: aside, Rest: rest})
+	input, err := json.Marshal(instructions{Quarantined: aside, Rest: rest})
 	if err != nil {
 		return nil, fmt.Errorf("start the manager: %w", err)
 	}
@@ -130,13 +130,13 @@ func (s *supervisor) start() (*running, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the manager: %w", err)
 	}
-	s.status.PID, s.status.Since, s.status.NextStart, s.status.Aside = p.pid, now, time.Time{}, aside
+	s.status.PID, s.status.Since, s.status.NextStart, s.status.Quarantined = p.pid, now, time.Time{}, aside
 	s.Changed(s.status)
 	return p, nil
 }
 
 // follow waits until the process has exited.
-func (s *supervisor) follow(ctx context.Context, p *running) (ending, error) {
+func (s *supervisor) follow(ctx context.Context, p *managerProcess) (exitState, error) {
 	defer p.close()
 	stopping := context.AfterFunc(ctx, func() { p.stop(patience) })
 	defer stopping()
@@ -173,17 +173,17 @@ func (s *supervisor) isFinal(kind fault.Kind) bool {
 	case fault.Unreachable, fault.Conflict:
 		return false
 	case fault.Transient:
-		return s.inARow+1 >= failedStarts
+		return s.consecutiveExits+1 >= failedStarts
 	}
 	return true
 }
 
 // assess determines whether the recorded work can be the cause of the exit.
-func (s *supervisor) assess(end ending) (f Failure) {
+func (s *supervisor) assess(end exitState) (f Failure) {
 	var objects bool
 	if f.How, objects = end.describe(); objects {
 		f.Suspects = end.suspects
-		f.Aside = s.suspects.crashed(f.Suspects, s.Now())
+		f.NewlyQuarantined = s.suspects.crashed(f.Suspects, s.Now())
 	}
 	return f
 }
@@ -191,15 +191,15 @@ func (s *supervisor) assess(end ending) (f Failure) {
 // ended records an exit and returns the delay before the restart.
 func (s *supervisor) ended(f Failure) time.Duration {
 	now := s.Now()
-	s.inARow++
+	s.consecutiveExits++
 	if now.Sub(s.status.Since) >= stableAfter {
-		s.inARow = 1
+		s.consecutiveExits = 1
 	}
-	f.Pause = min(firstPause<<min(s.inARow-1, 10), longestPause)
+	f.Pause = min(firstPause<<min(s.consecutiveExits-1, 10), longestPause)
 	s.status.PID, s.status.Diagnostics = 0, ""
 	s.status.Restarts++
 	s.status.LastExit, s.status.LastExitAt, s.status.NextStart = f.String(), now, now.Add(f.Pause)
-	s.status.Aside = s.suspects.forget(now)
+	s.status.Quarantined = s.suspects.forget(now)
 	s.Changed(s.status)
 	s.Failed(f)
 	return f.Pause

@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// asideAfter is the number of crashes during reconciliations of an object after which it is quarantined,
+	// quarantineAfter is the number of crashes during reconciliations of an object after which it is quarantined,
 	// because many objects are reconciled at any time. Responses are decoded more rarely, so that one crash
 	// suffices for a cluster.
-	asideAfter, asideAfterDecoding = 2, 1
-	// The quarantine starts with firstAside and is doubled each time, up to longestAside.
-	firstAside, longestAside = time.Minute, time.Hour
+	quarantineAfter, quarantineAfterDecoding = 2, 1
+	// The quarantine starts with minQuarantine and is doubled each time, up to maxQuarantine.
+	minQuarantine, maxQuarantine = time.Minute, time.Hour
 	// forgottenAfter is the time without a crash after which the failures of an object are forgotten.
 	forgottenAfter = time.Hour
 	// named limits the number of objects in a message.
@@ -26,17 +26,17 @@ type suspects map[Subject]Quarantined
 // crashed counts a crash and returns the newly quarantined subjects.
 func (s suspects) crashed(reconciling []Subject, now time.Time) (aside []Quarantined) {
 	for _, subject := range reconciling {
-		key := subject.anyUID()
+		key := subject.withoutUID()
 		a := s[key]
 		a.Subject, a.Failures = subject, a.Failures+1
 		a.Until = now
-		after := asideAfter
+		after := quarantineAfter
 		if key.Work == Decoding {
-			after = asideAfterDecoding
+			after = quarantineAfterDecoding
 		}
 		if a.Failures >= after {
-			pause := firstAside << min(a.Failures-after, 10)
-			a.Until = now.Add(min(pause, longestAside))
+			pause := minQuarantine << min(a.Failures-after, 10)
+			a.Until = now.Add(min(pause, maxQuarantine))
 			aside = append(aside, a)
 		}
 		s[key] = a

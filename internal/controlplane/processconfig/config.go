@@ -65,16 +65,16 @@ type Config struct {
 	EncryptionMark string `json:"encryptionMark,omitempty"`
 	// Restore is the ID of the restore that must be completed. Empty means that there never was one.
 	Restore string `json:"restore,omitempty"`
-	// Only limits the process to some components: OnlyEtcd or OnlyLoopback. Empty means no limit.
-	Only string `json:"only,omitempty"`
+	// RunMode limits the process to some components: RunEtcdOnly or RunOnLoopback. Empty means no limit.
+	RunMode string `json:"only,omitempty"`
 }
 
 // Values of Only.
 const (
-	// OnlyEtcd runs etcd alone, on its socket.
-	OnlyEtcd = "etcd"
-	// OnlyLoopback runs all components, but the API server does not listen at the endpoint.
-	OnlyLoopback = "loopback"
+	// RunEtcdOnly runs etcd alone, on its socket.
+	RunEtcdOnly = "etcd"
+	// RunOnLoopback runs all components, but the API server does not listen at the endpoint.
+	RunOnLoopback = "loopback"
 )
 
 // Validate returns a fault of kind Invalid for the first problem.
@@ -82,8 +82,8 @@ func (c Config) Validate() error {
 	if c.Cluster == "" || c.Version == "" {
 		return fault.New(fault.Invalid, ReasonInvalid, "a control plane needs the name of its cluster and a Kubernetes version")
 	}
-	if c.Only != "" && c.Only != OnlyEtcd && c.Only != OnlyLoopback {
-		return fault.New(fault.Invalid, ReasonInvalid, "a control plane cannot run %q only", c.Only)
+	if c.RunMode != "" && c.RunMode != RunEtcdOnly && c.RunMode != RunOnLoopback {
+		return fault.New(fault.Invalid, ReasonInvalid, "a control plane cannot run %q only", c.RunMode)
 	}
 	if _, err := c.Address(); err != nil {
 		return err
@@ -119,14 +119,14 @@ func (c Config) validateSecurity() error {
 // older than the admission rules.
 func (c Config) validateFlags() error {
 	for _, component := range []struct {
-		name  componentconfig.FlagComponent
+		name  componentconfig.Component
 		flags []string
 	}{
-		{componentconfig.FlagAPIServer, c.APIServer}, {componentconfig.ControllerManager, c.ControllerManager},
-		{componentconfig.FlagScheduler, c.Scheduler}, {componentconfig.FlagEtcd, c.Etcd},
+		{componentconfig.APIServer, c.APIServer}, {componentconfig.ControllerManager, c.ControllerManager},
+		{componentconfig.Scheduler, c.Scheduler}, {componentconfig.Etcd, c.Etcd},
 	} {
 		for _, f := range component.flags {
-			name, value := componentconfig.FlagSplit(f)
+			name, value := componentconfig.SplitFlag(f)
 			if problem := componentconfig.FlagProblem(component.name, name, value); problem != "" {
 				return fault.New(fault.Invalid, ReasonInvalid, "%s", problem)
 			}

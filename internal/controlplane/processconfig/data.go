@@ -79,7 +79,7 @@ func (f Folder) ReadData() (Data, error) {
 // keys. With a mark, the first key suffices, because all data was rewritten with it, provided that the data
 // was opened with this key before; see [Data.Rewritten].
 func (d Data) KeysProblem(keys, mark string) error {
-	if d.EncryptionKeys == "" || componentconfig.OpenedBy(d.EncryptionKeys, keys, d.Rewritten(mark)) {
+	if d.EncryptionKeys == "" || componentconfig.KeysSuffice(d.EncryptionKeys, keys, d.Rewritten(mark)) {
 		return nil
 	}
 	return fault.New(fault.Invalid, ReasonEncryptionKeys, "The data of the control plane is encrypted with other keys than it is to be started with; restore their Secret from a backup")

@@ -1,7 +1,7 @@
 // Package processconfig describes the control plane of one workload cluster: the configuration of its process
 // ([Config]), the files in its directory ([Folder]), the state that the process publishes ([Run]), and the
 // delivery of these files to the volume of a Pod ([Delivery]). It also replaces the data of a control plane
-// with an etcd snapshot ([RestoreApply]). Package internal/controlplane runs a control plane, and package
+// with an etcd snapshot ([ApplyRestore]). Package internal/controlplane runs a control plane, and package
 // internal/controlplane/supervisor supervises it. Content that the process of a control plane wrote is
 // validated when it is read, because a compromised control plane could have written it.
 //

@@ -13,8 +13,8 @@ import (
 // maxReason limits the recorded reason of an exit, in bytes.
 const maxReason = 1 << 10
 
-// ended is the reason why a process exited.
-type ended struct {
+// exitRecord is the reason why a process exited.
+type exitRecord struct {
 	PID    int    `json:"pid"`
 	Reason string `json:"reason"`
 }
@@ -24,7 +24,7 @@ func (f Folder) end() string { return f.path(endFile) }
 // WriteEnd records the reason why this process exits, because the supervisor otherwise only gets an exit
 // status.
 func (f Folder) WriteEnd(reason string) error {
-	data, err := json.Marshal(ended{PID: os.Getpid(), Reason: bounded(reason)})
+	data, err := json.Marshal(exitRecord{PID: os.Getpid(), Reason: bounded(reason)})
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (f Folder) WriteEnd(reason string) error {
 // ReadEnd returns the reason why the process with this PID exited, or an empty string if it is unknown.
 func (f Folder) ReadEnd(pid int) string {
 	data, err := uidisolation.Read(string(f), endFile)
-	var e ended
+	var e exitRecord
 	if err != nil || json.Unmarshal(data, &e) != nil || e.PID != pid || pid == 0 {
 		return ""
 	}

@@ -29,8 +29,8 @@ const (
 // Folder is the directory of one control plane.
 type Folder string
 
-// Here is the working directory of this process. Paths below it remain valid when the directory is renamed.
-const Here Folder = "/proc/self/cwd"
+// WorkingDir is the working directory of this process. Paths below it remain valid when the directory is renamed.
+const WorkingDir Folder = "/proc/self/cwd"
 
 // Config returns the path of the configuration.
 func (f Folder) Config() string { return f.path("config.json") }
@@ -74,8 +74,8 @@ type Run struct {
 	Local   string    `json:"local"`              // loopback address and port of the API server on this machine
 	// Relocatable means that the directory can be renamed while the process runs.
 	Relocatable bool `json:"relocatable,omitempty"`
-	// Only limits the process to some components, as in its configuration.
-	Only string `json:"only,omitempty"`
+	// RunMode limits the process to some components, as in its configuration.
+	RunMode string `json:"only,omitempty"`
 	// EncryptionKeys is the fingerprint of all keys with which objects may be encrypted. Empty means none.
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
 	// EncryptionMark is the last mark of a Secret that made previous keys unnecessary; see [Data.Rewritten].
@@ -129,8 +129,8 @@ func (r Run) plausible() Run {
 	if year := r.Since.UTC().Year(); year < 1 || year > 9999 { // rejected by the API in a status
 		r.Since = time.Time{}
 	}
-	if r.Only != OnlyEtcd && r.Only != OnlyLoopback {
-		r.Only = ""
+	if r.RunMode != RunEtcdOnly && r.RunMode != RunOnLoopback {
+		r.RunMode = ""
 	}
 	return r
 }

@@ -73,8 +73,8 @@ func FuzzReadRun(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { _ = lock.Release() })
-	seeds(f, processconfig.Run{PID: 4711, Version: "v1.36.3", Local: "127.1.2.3:6443", Only: processconfig.OnlyEtcd, Config: "c", EncryptionKeys: "a,b"},
-		processconfig.Run{PID: 4711, Version: "\x1b[2J", Local: "192.0.2.1:22", Only: "x"}, processconfig.Run{PID: 1, Local: "127.0.0.1:1"},
+	seeds(f, processconfig.Run{PID: 4711, Version: "v1.36.3", Local: "127.1.2.3:6443", RunMode: processconfig.RunEtcdOnly, Config: "c", EncryptionKeys: "a,b"},
+		processconfig.Run{PID: 4711, Version: "\x1b[2J", Local: "192.0.2.1:22", RunMode: "x"}, processconfig.Run{PID: 1, Local: "127.0.0.1:1"},
 		processconfig.Run{PID: 4711, Local: "[::1%eth0]:1"}, processconfig.Run{PID: 4711, Local: "[::ffff:127.0.0.1]:6443"})
 	f.Fuzz(func(t *testing.T, text []byte) {
 		put(t, folder, "run.json", text)
@@ -97,8 +97,8 @@ func FuzzReadRun(f *testing.F) {
 		if a, err := netip.ParseAddrPort(r.Local); r.Local != "" && (err != nil || !a.Addr().IsLoopback()) {
 			t.Errorf("its address is %q", r.Local)
 		}
-		if !shown.MatchString(r.Version) || r.Only != "" && r.Only != processconfig.OnlyEtcd && r.Only != processconfig.OnlyLoopback {
-			t.Errorf("it runs %q, alone %q", r.Version, r.Only)
+		if !shown.MatchString(r.Version) || r.RunMode != "" && r.RunMode != processconfig.RunEtcdOnly && r.RunMode != processconfig.RunOnLoopback {
+			t.Errorf("it runs %q, alone %q", r.Version, r.RunMode)
 		}
 		since, err := json.Marshal(metav1.NewTime(r.Since))
 		var read metav1.Time

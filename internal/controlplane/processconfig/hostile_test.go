@@ -26,8 +26,8 @@ func TestReadRunOfAControlPlaneThatWasTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = lock.Release() }()
-	lies := processconfig.Run{PID: 4711, Version: "\x1b[2J", Local: "192.0.2.1:22", Only: "x", Config: "c"}
-	honest := processconfig.Run{PID: 4711, Version: "v1.36.3", Local: "127.1.2.3:6443", Only: processconfig.OnlyEtcd, Config: "c"}
+	lies := processconfig.Run{PID: 4711, Version: "\x1b[2J", Local: "192.0.2.1:22", RunMode: "x", Config: "c"}
+	honest := processconfig.Run{PID: 4711, Version: "v1.36.3", Local: "127.1.2.3:6443", RunMode: processconfig.RunEtcdOnly, Config: "c"}
 	read := func(r processconfig.Run) processconfig.Run {
 		t.Helper()
 		if err := folder.WriteRun(r); err != nil {

@@ -19,12 +19,12 @@ import (
 // restore.
 const revisionBump = 1_000_000_000
 
-// kept is the name prefix of directories with previous data.
-const kept = "etcd-before-"
+// previousDataPrefix is the name prefix of directories with previous data.
+const previousDataPrefix = "etcd-before-"
 
-// RestoreApply restores the snapshot that the configuration requests, unless this was done already. The caller must
+// ApplyRestore restores the snapshot that the configuration requests, unless this was done already. The caller must
 // hold the lock of the directory.
-func RestoreApply(folder Folder, cfg Config, now time.Time) error {
+func ApplyRestore(folder Folder, cfg Config, now time.Time) error {
 	if cfg.Restore == "" {
 		return nil
 	}
@@ -49,7 +49,7 @@ func RestoreApply(folder Folder, cfg Config, now time.Time) error {
 	if err := prepare(folder); err != nil {
 		return fmt.Errorf("restoring snapshot %s: %w", request.Snapshot, err)
 	}
-	if err := swap(folder, request.ID); err != nil {
+	if err := swapData(folder, request.ID); err != nil {
 		return fmt.Errorf("restoring snapshot %s: %w", request.Snapshot, err)
 	}
 	return finish(folder, request, now)
@@ -57,29 +57,29 @@ func RestoreApply(folder Folder, cfg Config, now time.Time) error {
 
 func restoring(f Folder) string { return filepath.Join(string(f), "etcd-restoring") }
 
-// ready returns the path of a file that exists when the new data directory is complete.
-func ready(f Folder) string { return filepath.Join(f.Restoring(), "ready") }
+// readyFile returns the path of a file that exists when the new data directory is complete.
+func readyFile(f Folder) string { return filepath.Join(f.Restoring(), "ready") }
 
 // prepare creates the new data directory.
 func prepare(f Folder) error {
-	if exists(ready(f)) {
+	if exists(readyFile(f)) {
 		return nil
 	}
 	if err := os.RemoveAll(restoring(f)); err != nil {
 		return err
 	}
-	if err := MakeData(f.RestoreSnapshot(), restoring(f), etcd.Member()); err != nil {
+	if err := CreateDataDir(f.RestoreSnapshot(), restoring(f), etcd.Member()); err != nil {
 		return err
 	}
-	if err := os.WriteFile(ready(f), nil, 0o600); err != nil {
+	if err := os.WriteFile(readyFile(f), nil, 0o600); err != nil {
 		return err
 	}
 	return syncAll(f.Restoring())
 }
 
-// MakeData creates a data directory from a snapshot, for the only member of a new cluster. Revisions continue
+// CreateDataDir creates a data directory from a snapshot, for the only member of a new cluster. Revisions continue
 // beyond the revisions in the snapshot.
-func MakeData(file, folder string, member etcd.Identity) error {
+func CreateDataDir(file, folder string, member etcd.Identity) error {
 	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
 		SnapshotPath: file, OutputDataDir: folder, Name: member.Name, PeerURLs: []string{member.PeerURL},
 		InitialCluster: member.Name + "=" + member.PeerURL, InitialClusterToken: member.Token,
@@ -91,12 +91,12 @@ func MakeData(file, folder string, member etcd.Identity) error {
 	return syncAll(folder)
 }
 
-// swap replaces the data directory with the new one, and moves the previous one aside.
-func swap(f Folder, id string) error {
+// swapData replaces the data directory with the new one, and moves the previous one aside.
+func swapData(f Folder, id string) error {
 	if !exists(restoring(f)) { // it was done before
 		return nil
 	}
-	before := filepath.Join(string(f), kept+id)
+	before := filepath.Join(string(f), previousDataPrefix+id)
 	if exists(f.Etcd()) && !exists(before) {
 		if err := os.Rename(f.Etcd(), before); err != nil {
 			return err
@@ -122,12 +122,12 @@ func finish(f Folder, r Restore, now time.Time) error {
 	if err := f.WriteRestored(r); err != nil {
 		return err
 	}
-	old, err := filepath.Glob(filepath.Join(string(f), kept+"*"))
+	old, err := filepath.Glob(filepath.Join(string(f), previousDataPrefix+"*"))
 	if err != nil {
 		return err
 	}
 	for _, dir := range old {
-		if filepath.Base(dir) != kept+r.ID {
+		if filepath.Base(dir) != previousDataPrefix+r.ID {
 			if err := os.RemoveAll(dir); err != nil {
 				return err
 			}

@@ -109,7 +109,7 @@ func config() Config { return Config{Version: "v1.36.3", Restore: "r1"} }
 func TestApply(t *testing.T) {
 	f := staged(t)
 	for range 2 { // the second time nothing happens
-		if err := RestoreApply(f, config(), noon); err != nil {
+		if err := ApplyRestore(f, config(), noon); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,9 +130,9 @@ func TestApplyContinues(t *testing.T) {
 		"the old data is aside": func(f Folder) error {
 			return errors.Join(prepare(f), os.Rename(f.Etcd(), filepath.Join(string(f), "etcd-before-r1")))
 		},
-		"the data is in its place": func(f Folder) error { return errors.Join(prepare(f), swap(f, "r1")) },
+		"the data is in its place": func(f Folder) error { return errors.Join(prepare(f), swapData(f, "r1")) },
 		"recorded": func(f Folder) error {
-			return errors.Join(prepare(f), swap(f, "r1"), f.WriteRestored(Restore{ID: "r1", At: noon}))
+			return errors.Join(prepare(f), swapData(f, "r1"), f.WriteRestored(Restore{ID: "r1", At: noon}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestApplyContinues(t *testing.T) {
 			if err := steps(f); err != nil {
 				t.Fatal(err)
 			}
-			if err := RestoreApply(f, config(), noon); err != nil {
+			if err := ApplyRestore(f, config(), noon); err != nil {
 				t.Fatal(err)
 			}
 			restored(t, f)
@@ -177,7 +177,7 @@ func TestApplyRefuses(t *testing.T) {
 			if err := test.change(f); err != nil {
 				t.Fatal(err)
 			}
-			if err := RestoreApply(f, test.config, noon); err == nil || !strings.Contains(err.Error(), test.says) || fault.KindOf(err) != fault.Invalid {
+			if err := ApplyRestore(f, test.config, noon); err == nil || !strings.Contains(err.Error(), test.says) || fault.KindOf(err) != fault.Invalid {
 				t.Errorf("got %v", err)
 			}
 			with(t, f, func(c *clientv3.Client) {
@@ -187,7 +187,7 @@ func TestApplyRefuses(t *testing.T) {
 			})
 		})
 	}
-	if err := RestoreApply(Folder(t.TempDir()), Config{}, noon); err != nil {
+	if err := ApplyRestore(Folder(t.TempDir()), Config{}, noon); err != nil {
 		t.Errorf("nothing asked for: %v", err)
 	}
 }

@@ -33,25 +33,25 @@ const (
 // keyLength is the length of an XSalsa20 key, in bytes.
 const keyLength = 32
 
-// Key encrypts Secrets.
-type Key struct {
+// encryptionKey encrypts Secrets.
+type encryptionKey struct {
 	// Name prefixes the data that the key encrypted.
 	Name   string `json:"name"`
 	Secret []byte `json:"secret"`
 }
 
-func (k Key) fingerprint() string {
+func (k encryptionKey) fingerprint() string {
 	sum := sha256.Sum256(append([]byte(k.Name+"\n"), k.Secret...))
 	return hex.EncodeToString(sum[:12])
 }
 
 type keyFile struct {
 	// Keys decrypt. The first one also encrypts.
-	Keys []Key `json:"keys"`
+	Keys []encryptionKey `json:"keys"`
 }
 
-// needed lists the fingerprints of the keys with which data may be encrypted.
-type needed struct {
+// neededKeys lists the fingerprints of the keys with which data may be encrypted.
+type neededKeys struct {
 	Keys []string `json:"keys"`
 }
 
@@ -82,7 +82,7 @@ func (f Files) locked(do func() error) error {
 }
 
 // readKeys returns the keys, or none if the file does not exist.
-func (f Files) readKeys() ([]Key, error) {
+func (f Files) readKeys() ([]encryptionKey, error) {
 	var file keyFile
 	if err := readJSON(f.keys(), &file); err != nil {
 		return nil, fault.New(fault.Invalid, ReasonKeysInvalid, "%s cannot be used (%v): restore it from a backup", f.keys(), err).From(err)
@@ -95,10 +95,10 @@ func (f Files) readKeys() ([]Key, error) {
 	return file.Keys, nil
 }
 
-func (f Files) writeKeys(keys []Key) error { return writeJSON(f.keys(), keyFile{keys}) }
+func (f Files) writeKeys(keys []encryptionKey) error { return writeJSON(f.keys(), keyFile{keys}) }
 
 func (f Files) readNeeded() ([]string, error) {
-	var n needed
+	var n neededKeys
 	if err := readJSON(f.needed(), &n); err != nil {
 		return nil, fault.New(fault.Invalid, ReasonKeysInvalid, "%s cannot be read (%v): restore it from a backup", f.needed(), err).From(err)
 	}
@@ -106,8 +106,8 @@ func (f Files) readNeeded() ([]string, error) {
 }
 
 // recordNeededKeys records that data may be encrypted with these keys, and with no others.
-func (f Files) recordNeededKeys(keys []Key) error {
-	n := needed{Keys: []string{}}
+func (f Files) recordNeededKeys(keys []encryptionKey) error {
+	n := neededKeys{Keys: []string{}}
 	for _, k := range keys {
 		n.Keys = append(n.Keys, k.fingerprint())
 	}
@@ -116,7 +116,7 @@ func (f Files) recordNeededKeys(keys []Key) error {
 
 // writeConfig writes the encryption configuration for kube-apiserver. If plain is true, Secrets are written
 // as plain text, and the keys only decrypt.
-func (f Files) writeConfig(keys []Key, plain bool) error {
+func (f Files) writeConfig(keys []encryptionKey, plain bool) error {
 	cipher := apiserverv1.ProviderConfiguration{Secretbox: &apiserverv1.SecretboxConfiguration{}}
 	for _, k := range keys {
 		cipher.Secretbox.Keys = append(cipher.Secretbox.Keys, apiserverv1.Key{Name: k.Name, Secret: base64.StdEncoding.EncodeToString(k.Secret)})
@@ -145,7 +145,7 @@ func (f Files) Prepare(plain bool, now time.Time) (used bool, err error) {
 			return err
 		}
 		for _, fingerprint := range wanted {
-			if !slices.ContainsFunc(keys, func(k Key) bool { return k.fingerprint() == fingerprint }) {
+			if !slices.ContainsFunc(keys, func(k encryptionKey) bool { return k.fingerprint() == fingerprint }) {
 				return fault.New(fault.Invalid, ReasonKeyMissing,
 					"the Secrets of the management cluster are encrypted with a key that is not in %s: restore that file from a backup, nothing is started without it", f.keys())
 			}
@@ -155,7 +155,7 @@ func (f Files) Prepare(plain bool, now time.Time) (used bool, err error) {
 		}
 		used = true
 		if len(keys) == 0 {
-			keys = []Key{newKey(now, nil)}
+			keys = []encryptionKey{newKey(now, nil)}
 			if err := f.writeKeys(keys); err != nil {
 				return err
 			}
@@ -180,7 +180,7 @@ func (f Files) Rotate(now time.Time) (name string, err error) {
 		}
 		key := newKey(now, keys)
 		name = key.Name
-		return f.writeKeys(append([]Key{key}, keys...))
+		return f.writeKeys(append([]encryptionKey{key}, keys...))
 	})
 	return name, err
 }
@@ -203,9 +203,9 @@ func (f Files) Status() (Status, error) {
 }
 
 // newKey returns a random key with a unique name.
-func newKey(now time.Time, others []Key) Key {
-	k := Key{Name: now.UTC().Format("key-20060102-150405"), Secret: make([]byte, keyLength)}
-	for slices.ContainsFunc(others, func(o Key) bool { return o.Name == k.Name }) {
+func newKey(now time.Time, others []encryptionKey) encryptionKey {
+	k := encryptionKey{Name: now.UTC().Format("key-20060102-150405"), Secret: make([]byte, keyLength)}
+	for slices.ContainsFunc(others, func(o encryptionKey) bool { return o.Name == k.Name }) {
 		k.Name += "x"
 	}
 	_, _ = rand.Read(k.Secret)

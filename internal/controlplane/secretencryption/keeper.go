@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// lookEvery is the interval between checks of the key file and of the stored Secrets.
-	lookEvery = 2 * time.Second
+	// checkInterval is the interval between checks of the key file and of the stored Secrets.
+	checkInterval = 2 * time.Second
 	// pageSize is the number of Secrets in one request.
 	pageSize = 100
-	// stored is the etcd prefix of Secrets.
-	stored = "/registry/secrets/"
+	// secretsPrefix is the etcd prefix of Secrets.
+	secretsPrefix = "/registry/secrets/"
 	// probeName is a Secret in kube-system that reveals which key the API server uses.
 	probeName = "slipway-encryption-probe"
 	// encrypted prefixes data that a key encrypted. The name of the key and a colon follow.
@@ -43,9 +43,9 @@ type Rewriter struct {
 // Run runs until ctx ends. Errors are logged and retried, because the API server can read all stored data in
 // the meantime.
 func (k Rewriter) Run(ctx context.Context) error {
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(checkInterval)
 	defer ticker.Stop()
-	var done []Key
+	var done []encryptionKey
 	for {
 		if keys, err := k.step(ctx, done); err != nil && ctx.Err() == nil {
 			klog.ErrorS(err, "encrypt the stored Secrets with the first key")
@@ -62,9 +62,9 @@ func (k Rewriter) Run(ctx context.Context) error {
 
 // step returns the keys if all stored Secrets use the first one, and nil if this is not the case yet. The
 // argument done contains the keys of the last complete step.
-func (k Rewriter) step(ctx context.Context, done []Key) ([]Key, error) {
+func (k Rewriter) step(ctx context.Context, done []encryptionKey) ([]encryptionKey, error) {
 	keys, err := k.readKeys()
-	if err != nil || len(keys) == 0 || slices.EqualFunc(keys, done, same) {
+	if err != nil || len(keys) == 0 || slices.EqualFunc(keys, done, equalKeys) {
 		return nil, err
 	}
 	if err := k.locked(func() error { // the new key may be used from now on
@@ -91,7 +91,7 @@ func (k Rewriter) step(ctx context.Context, done []Key) ([]Key, error) {
 }
 
 // probe reports whether the API server writes with the key. It writes a Secret and reads it in etcd.
-func (k Rewriter) probe(ctx context.Context, key Key) (bool, error) {
+func (k Rewriter) probe(ctx context.Context, key encryptionKey) (bool, error) {
 	c, err := kubernetes.NewForConfig(k.Root)
 	if err != nil {
 		return false, err
@@ -106,16 +106,16 @@ func (k Rewriter) probe(ctx context.Context, key Key) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("write Secret %s/%s: %w", metav1.NamespaceSystem, probeName, err)
 	}
-	return k.all(ctx, stored+metav1.NamespaceSystem+"/"+probeName, key)
+	return k.allEncryptedWith(ctx, secretsPrefix+metav1.NamespaceSystem+"/"+probeName, key)
 }
 
-func same(a, b Key) bool { return a.Name == b.Name && bytes.Equal(a.Secret, b.Secret) }
+func equalKeys(a, b encryptionKey) bool { return a.Name == b.Name && bytes.Equal(a.Secret, b.Secret) }
 
 // removeOldKeys removes all keys but the first, unless a new one was added in the meantime.
-func (k Rewriter) removeOldKeys(keys []Key) error {
+func (k Rewriter) removeOldKeys(keys []encryptionKey) error {
 	return k.locked(func() error {
 		now, err := k.readKeys()
-		if err != nil || !slices.EqualFunc(now, keys, same) {
+		if err != nil || !slices.EqualFunc(now, keys, equalKeys) {
 			return err
 		}
 		if len(keys) > 1 {
@@ -159,11 +159,13 @@ func (k Rewriter) rewrite(ctx context.Context) error {
 }
 
 // stored reports whether every Secret in etcd is stored as configured.
-func (k Rewriter) stored(ctx context.Context, key Key) (bool, error) { return k.all(ctx, stored, key) }
+func (k Rewriter) stored(ctx context.Context, key encryptionKey) (bool, error) {
+	return k.allEncryptedWith(ctx, secretsPrefix, key)
+}
 
-// all reports whether every Secret in etcd with the prefix is encrypted with the key, or plain text if
+// allEncryptedWith reports whether every Secret in etcd with the prefix is encrypted with the key, or plain text if
 // configured.
-func (k Rewriter) all(ctx context.Context, prefix string, key Key) (bool, error) {
+func (k Rewriter) allEncryptedWith(ctx context.Context, prefix string, key encryptionKey) (bool, error) {
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{k.Etcd}, Logger: zap.NewNop(), Context: ctx})
 	if err != nil {
 		return false, err

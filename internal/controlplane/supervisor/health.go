@@ -21,10 +21,10 @@ const checkWithin = 15 * time.Second
 
 // healthResult is the result of a health check.
 type healthResult struct {
-	ready bool // /readyz succeeds
-	etcd  bool // the etcd check of /readyz succeeds
-	live  bool // /livez succeeds
-	any   bool // the server responded, successfully or not
+	ready     bool // /readyz succeeds
+	etcd      bool // the etcd check of /readyz succeeds
+	live      bool // /livez succeeds
+	responded bool // the server responded, successfully or not
 }
 
 // health checks an API server at its loopback port, one check at a time, without blocking the supervisor.
@@ -93,10 +93,10 @@ func (h *health) check(ctx context.Context, local string, now time.Time) (last h
 // probeHealth reads /readyz and, if it fails, /livez.
 func probeHealth(ctx context.Context, client *http.Client, server string) (a healthResult) {
 	ready, body, answered := get(ctx, client, server+"/readyz?verbose")
-	a = healthResult{ready: ready, live: ready, any: answered, etcd: strings.Contains(body, "[+]etcd ok")}
+	a = healthResult{ready: ready, live: ready, responded: answered, etcd: strings.Contains(body, "[+]etcd ok")}
 	if !ready {
 		a.live, _, answered = get(ctx, client, server+"/livez")
-		a.any = a.any || answered
+		a.responded = a.responded || answered
 	}
 	return a
 }

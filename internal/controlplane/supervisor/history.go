@@ -19,13 +19,13 @@ type history struct {
 	LastLog  []string `json:"lastLog,omitempty"`
 }
 
-func pastPath(f processconfig.Folder) string { return filepath.Join(string(f), pastFile) }
+func historyPath(f processconfig.Folder) string { return filepath.Join(string(f), historyFile) }
 
-const pastFile = "supervision.json"
+const historyFile = "supervision.json"
 
-func readPast(f processconfig.Folder) (history, error) {
+func readHistory(f processconfig.Folder) (history, error) {
 	var p history
-	data, err := uidisolation.ReadTrusted(string(f), pastFile)
+	data, err := uidisolation.ReadTrusted(string(f), historyFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return p, nil
 	}
@@ -33,7 +33,7 @@ func readPast(f processconfig.Folder) (history, error) {
 		return p, err
 	}
 	if err := json.Unmarshal(data, &p); err != nil {
-		return p, fmt.Errorf("read %s: %w", pastPath(f), err)
+		return p, fmt.Errorf("read %s: %w", historyPath(f), err)
 	}
 	return p, nil
 }
@@ -43,6 +43,6 @@ func (p history) write(f processconfig.Folder) error {
 	if err != nil {
 		return err
 	}
-	_, err = datadir.WriteFile(pastPath(f), append(data, '\n'), 0o600)
+	_, err = datadir.WriteFile(historyPath(f), append(data, '\n'), 0o600)
 	return err
 }

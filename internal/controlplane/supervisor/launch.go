@@ -198,8 +198,8 @@ func awaitFree(ctx context.Context, path string) error {
 	}
 }
 
-// self returns the command that runs a control plane with this program.
-func self() ([]string, error) {
+// ownCommand returns the command that runs a control plane with this program.
+func ownCommand() ([]string, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err

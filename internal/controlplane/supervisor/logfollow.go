@@ -12,16 +12,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/uidisolation"
 )
 
-// logfileLookEvery is the interval between checks of a followed file.
-const logfileLookEvery = 250 * time.Millisecond
+// followInterval is the interval between checks of a followed file.
+const followInterval = 250 * time.Millisecond
 
-// lastBytes limits how far back LastLogLines searches for lines.
+// lastBytes limits how far back WriteLogLines searches for lines.
 const lastBytes = 16 << 20
 
-// LastLogLines writes the last n lines of the file at path, or the whole file if n < 0. It returns fs.ErrNotExist for
+// WriteLogLines writes the last n lines of the file at path, or the whole file if n < 0. It returns fs.ErrNotExist for
 // a missing file. With follow, it continues with new content, also after a rotation, and returns nil when ctx
 // ends.
-func LastLogLines(ctx context.Context, path string, n int, follow bool, w io.Writer) error {
+func WriteLogLines(ctx context.Context, path string, n int, follow bool, w io.Writer) error {
 	f, err := uidisolation.Open(path, os.O_RDONLY)
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func LastLogLines(ctx context.Context, path string, n int, follow bool, w io.Wri
 	if _, err := io.Copy(w, f); err != nil || !follow {
 		return err
 	}
-	ticker := time.NewTicker(logfileLookEvery)
+	ticker := time.NewTicker(followInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -43,14 +43,14 @@ func LastLogLines(ctx context.Context, path string, n int, follow bool, w io.Wri
 			return nil
 		case <-ticker.C:
 		}
-		if f, err = logfileNext(f, path, w); err != nil {
+		if f, err = copyNewContent(f, path, w); err != nil {
 			return err
 		}
 	}
 }
 
-// logfileNext writes what was appended to f, and returns the new file after a rotation.
-func logfileNext(f *os.File, path string, w io.Writer) (*os.File, error) {
+// copyNewContent writes what was appended to f, and returns the new file after a rotation.
+func copyNewContent(f *os.File, path string, w io.Writer) (*os.File, error) {
 	if _, err := io.Copy(w, f); err != nil {
 		return f, err
 	}

@@ -16,9 +16,9 @@ import (
 
 // Intervals of the supervision loop.
 const (
-	lookEvery   = 500 * time.Millisecond // between checks of the lock of a process that is not a child of this one
-	healthEvery = 5 * time.Second
-	healthSoon  = 300 * time.Millisecond // while it is not ready
+	lockCheckInterval = 500 * time.Millisecond // between checks of the lock of a process that is not a child of this one
+	healthEvery       = 5 * time.Second
+	healthSoon        = 300 * time.Millisecond // while it is not ready
 )
 
 // logLines is the number of log lines that are stored after an unexpected exit.
@@ -40,15 +40,15 @@ type supervisionLoop struct {
 	seen   Status
 
 	acting        sync.Mutex // held while the process is checked, started or stopped
-	view          processState
-	own           *launched     // own child process, or nil
+	state         processState
+	childProcess  *launched     // own child process, or nil
 	pid           int           // of the process that was last seen or started
 	lock          *datadir.Lock // excludes other programs from the directory; nil if not held
 	stopRequested bool          // this program requested the exit
 	hangReason    string        // reason why this program stopped a process that hangs, or empty
 }
 
-func newChild(s *Supervisor, name string) *supervisionLoop {
+func newLoop(s *Supervisor, name string) *supervisionLoop {
 	c := &supervisionLoop{
 		s: s, name: name, folder: s.Folder(name), poke: make(chan struct{}, 1),
 		quit: make(chan struct{}), done: make(chan struct{}),
@@ -57,12 +57,12 @@ func newChild(s *Supervisor, name string) *supervisionLoop {
 	c.seen, _ = observe(c.folder) // the loop reports errors
 	c.seen.Name = name
 	if c.seen.Running { // from now on, its end counts as an unexpected exit, even before the first iteration of the loop
-		c.view.alive, c.view.since = true, s.cfg.Now()
+		c.state.alive, c.state.since = true, s.cfg.Now()
 	}
 	return c
 }
 
-func (c *supervisionLoop) want(cfg *processconfig.Config) {
+func (c *supervisionLoop) setDesired(cfg *processconfig.Config) {
 	c.mu.Lock()
 	c.wanted = cfg
 	c.mu.Unlock()
@@ -91,7 +91,7 @@ func (c *supervisionLoop) close() {
 
 // stop stops the process, without restarting it, and returns when it is gone.
 func (c *supervisionLoop) stop(ctx context.Context, patience time.Duration) error {
-	c.want(nil)
+	c.setDesired(nil)
 	c.acting.Lock()
 	defer c.acting.Unlock()
 	return c.end(ctx, patience)
@@ -100,8 +100,8 @@ func (c *supervisionLoop) stop(ctx context.Context, patience time.Duration) erro
 // end is called with acting held.
 func (c *supervisionLoop) end(ctx context.Context, patience time.Duration) error {
 	c.stopRequested = true
-	if c.own != nil {
-		if err := c.own.end(ctx, patience); err != nil {
+	if c.childProcess != nil {
+		if err := c.childProcess.end(ctx, patience); err != nil {
 			return err
 		}
 	}
@@ -114,16 +114,16 @@ func (c *supervisionLoop) loop(ctx context.Context) {
 	defer c.releaseFolder()
 	log := klog.FromContext(ctx).WithValues("controlPlane", c.name)
 	for {
-		wake, ended, err := c.pass(ctx)
+		wake, ended, err := c.iterate(ctx)
 		switch {
-		case errors.Is(err, errGone):
+		case errors.Is(err, errReleased):
 			if c.s.forget(c) {
 				log.Info("another slipway of this host keeps the control plane, or its folder is gone")
 				c.releaseFolder()
 				c.s.notify(c.name)
 				return
 			}
-			wake = lookEvery
+			wake = lockCheckInterval
 		case err != nil:
 			log.Error(err, "control plane process")
 			wake = time.Second
@@ -144,49 +144,49 @@ func (c *supervisionLoop) loop(ctx context.Context) {
 	}
 }
 
-// pass is one iteration. It returns the time until the next one, unless the own child process exits before.
-func (c *supervisionLoop) pass(ctx context.Context) (wake time.Duration, ended <-chan struct{}, err error) {
+// iterate is one iteration. It returns the time until the next one, unless the own child process exits before.
+func (c *supervisionLoop) iterate(ctx context.Context) (wake time.Duration, ended <-chan struct{}, err error) {
 	c.acting.Lock()
 	defer c.acting.Unlock()
 	wake, err = c.round(ctx)
-	if c.own != nil {
-		ended = c.own.ended
+	if c.childProcess != nil {
+		ended = c.childProcess.ended
 	}
 	return wake, ended, err
 }
 
-// errGone ends a loop that has nothing to supervise any more.
-var errGone = errors.New("the folder is another slipway's, or gone")
+// errReleased ends a loop that has nothing to supervise any more.
+var errReleased = errors.New("the folder is another slipway's, or gone")
 
 func (c *supervisionLoop) round(ctx context.Context) (time.Duration, error) {
 	now := c.s.cfg.Now()
-	holds, gone, err := c.hold()
+	holds, gone, err := c.acquireFolder()
 	switch {
 	case err != nil:
 		return 0, err
 	case gone:
-		return 0, errGone
+		return 0, errReleased
 	case !holds:
-		return lookEvery, nil
+		return lockCheckInterval, nil
 	}
 	st, err := c.observe(ctx, now)
 	if err != nil {
 		return 0, err
 	}
 	c.publish(st)
-	do, again, reason := next(c.view, now)
+	do, again, reason := next(c.state, now)
 	switch do {
 	case start:
-		return lookEvery, c.start(ctx)
+		return lockCheckInterval, c.start(ctx)
 	case end:
 		klog.FromContext(ctx).Info("ending control plane process", "controlPlane", c.name, "pid", st.PID, "reason", reason)
 		return 0, c.end(ctx, graceful)
-	case giveUp:
+	case restartHung:
 		klog.FromContext(ctx).Info("restarting control plane process that hangs", "controlPlane", c.name, "pid", st.PID, "reason", reason)
 		c.hangReason = reason
 		return 0, c.end(ctx, graceful)
 	}
-	wake := lookEvery
+	wake := lockCheckInterval
 	if !again.IsZero() {
 		wake = min(wake, max(again.Sub(now), time.Millisecond))
 	}
@@ -202,41 +202,41 @@ func (c *supervisionLoop) observe(ctx context.Context, now time.Time) (Status, e
 	if err != nil {
 		return Status{}, err
 	}
-	if alive && c.own != nil && !c.own.lives() {
-		c.own = nil // another process holds the lock, and the own one has exited
+	if alive && c.childProcess != nil && !c.childProcess.lives() {
+		c.childProcess = nil // another process holds the lock, and the own one has exited
 	}
 	if alive {
 		c.pid = run.PID
 	}
-	alive = alive || c.own.lives() // the own process may not have acquired its lock yet
+	alive = alive || c.childProcess.lives() // the own process may not have acquired its lock yet
 	c.transition(alive, now)
-	c.view.wanted = wanted != nil
-	c.view.current = wanted != nil && (run.Config == "" || (run.Config == wanted.Hash() && run.Version == wanted.Version))
+	c.state.wanted = wanted != nil
+	c.state.current = wanted != nil && (run.Config == "" || (run.Config == wanted.Hash() && run.Version == wanted.Version))
 	st, err := observe(c.folder)
 	if err != nil {
 		return Status{}, err
 	}
 	st.Name = c.name
 	switch {
-	case alive && run.Only == processconfig.OnlyEtcd: // etcd alone reports once when it is ready
+	case alive && run.RunMode == processconfig.RunEtcdOnly: // etcd alone reports once when it is ready
 		st.EtcdReady = true
-		c.view.well(now)
+		c.state.recordHealthy(now)
 	case alive:
 		found, fresh := c.health.check(ctx, run.Local, now)
 		st.Ready, st.EtcdReady = found.ready, found.etcd
-		if fresh && (found.ready || found.live && c.view.answered) {
-			c.view.well(now)
+		if fresh && (found.ready || found.live && c.state.wasHealthy) {
+			c.state.recordHealthy(now)
 		} else {
-			c.view.progress.look(now, found.any, func() work { return workOf(run.PID, run.Child) })
+			c.state.progress.record(now, found.responded, func() work { return workOf(run.PID, run.Child) })
 		}
 	}
 	return st, nil
 }
 
-// well records a successful health check.
-func (v *processState) well(now time.Time) {
-	v.answered = true
-	v.progress.well(now)
+// recordHealthy records a successful health check.
+func (v *processState) recordHealthy(now time.Time) {
+	v.wasHealthy = true
+	v.progress.reset(now)
 	if now.Sub(v.since) >= stableAfter {
 		v.failures, v.hung = 0, 0
 	}
@@ -244,30 +244,30 @@ func (v *processState) well(now time.Time) {
 
 // transition records that a process has started or exited.
 func (c *supervisionLoop) transition(alive bool, now time.Time) {
-	if alive == c.view.alive && !c.view.since.IsZero() {
+	if alive == c.state.alive && !c.state.since.IsZero() {
 		return
 	}
-	if c.view.alive && !alive {
+	if c.state.alive && !alive {
 		switch {
 		case c.hangReason != "":
-			c.view.failures++
-			c.view.hung++
+			c.state.failures++
+			c.state.hung++
 		case c.stopRequested:
-			c.view.failures, c.view.hung = 0, 0
+			c.state.failures, c.state.hung = 0, 0
 		default:
-			c.view.failures++
+			c.state.failures++
 		}
-		c.died()
+		c.recordExit()
 	}
-	c.view.alive, c.view.since, c.view.answered, c.view.progress = alive, now, false, progress{}
+	c.state.alive, c.state.since, c.state.wasHealthy, c.state.progress = alive, now, false, progress{}
 	c.health.reset()
 }
 
-// died records an unexpected exit, or the stop of a process that hung.
-func (c *supervisionLoop) died() {
+// recordExit records an unexpected exit, or the stop of a process that hung.
+func (c *supervisionLoop) recordExit() {
 	how := "it ended; how is unknown, because an earlier slipway had started it"
-	if c.own != nil {
-		how = c.own.how
+	if c.childProcess != nil {
+		how = c.childProcess.how
 	}
 	if reason := c.folder.ReadEnd(c.pid); reason != "" {
 		how = reason
@@ -279,11 +279,11 @@ func (c *supervisionLoop) died() {
 		how = "it was ended, because " + c.hangReason
 	}
 	asked := c.stopRequested && c.hangReason == ""
-	c.own, c.stopRequested, c.hangReason = nil, false, ""
+	c.childProcess, c.stopRequested, c.hangReason = nil, false, ""
 	if asked {
 		return
 	}
-	p, err := readPast(c.folder)
+	p, err := readHistory(c.folder)
 	if err == nil {
 		p.Restarts++
 		p.LastExit = how
@@ -303,12 +303,12 @@ func (c *supervisionLoop) start(ctx context.Context) error {
 		own, err = launch(c.s.cfg.Command, c.folder, user)
 	}
 	if err != nil {
-		c.view.failures++
-		c.view.since = c.s.cfg.Now()
+		c.state.failures++
+		c.state.since = c.s.cfg.Now()
 		return fmt.Errorf("start control plane %s: %w", c.name, err)
 	}
 	klog.FromContext(ctx).Info("started control plane process", "controlPlane", c.name, "pid", own.process.Pid, "user", user)
-	c.own, c.pid, c.stopRequested, c.hangReason = own, own.process.Pid, false, ""
+	c.childProcess, c.pid, c.stopRequested, c.hangReason = own, own.process.Pid, false, ""
 	c.transition(true, c.s.cfg.Now()) // now, because it may have exited before the next iteration
 	return nil
 }
@@ -328,7 +328,7 @@ func (c *supervisionLoop) user(ctx context.Context) (int, error) {
 
 func (c *supervisionLoop) publish(st Status) {
 	c.mu.Lock()
-	changed := !same(c.seen, st)
+	changed := !equalForSubscribers(c.seen, st)
 	c.seen = st
 	c.mu.Unlock()
 	if changed {

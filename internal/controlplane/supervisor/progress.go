@@ -14,9 +14,9 @@ const (
 	// idleShare is the share of time from which a process counts as active. etcd and the timers of an idle
 	// control plane need less.
 	idleShare = 0.05
-	// longestLook limits the time between two checks that is counted, because a suspended supervisor observes
+	// maxSampleGap limits the time between two checks that is counted, because a suspended supervisor observes
 	// nothing.
-	longestLook = 10 * time.Second
+	maxSampleGap = 10 * time.Second
 )
 
 // work is the accumulated activity of a process.
@@ -73,13 +73,13 @@ type progress struct {
 	idle, unanswered, spent time.Duration
 }
 
-// well resets the progress after a successful health check.
-func (p *progress) well(now time.Time) { *p = progress{looked: now} }
+// reset resets the progress after a successful health check.
+func (p *progress) reset(now time.Time) { *p = progress{looked: now} }
 
-// look counts the time since the last check. answers reports whether the process responds at all, even with a
+// record counts the time since the last check. answers reports whether the process responds at all, even with a
 // failed check.
-func (p *progress) look(now time.Time, answers bool, read func() work) {
-	passed := min(now.Sub(p.looked), longestLook)
+func (p *progress) record(now time.Time, answers bool, read func() work) {
+	passed := min(now.Sub(p.looked), maxSampleGap)
 	if p.looked.IsZero() || passed < 0 {
 		passed = 0
 	}

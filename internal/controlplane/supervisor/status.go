@@ -33,8 +33,8 @@ type Status struct {
 	Endpoint string `json:"endpoint,omitempty"`
 	// Memory is the resident memory in bytes.
 	Memory int64 `json:"memory,omitempty"`
-	// Only names the only components that run. Empty means all.
-	Only string `json:"only,omitempty"`
+	// RunMode names the only components that run. Empty means all.
+	RunMode string `json:"only,omitempty"`
 	// Ready means that /readyz of the API server succeeds, EtcdReady that its etcd check does. Inspect does
 	// not check health, so that both are false.
 	Ready     bool `json:"ready,omitempty"`
@@ -80,7 +80,7 @@ func observe(f processconfig.Folder) (Status, error) {
 	if c, err := processconfig.Load(f.Config()); err == nil {
 		s.Endpoint, s.DesiredVersion = c.Endpoint, c.Version
 	}
-	past, err := readPast(f)
+	past, err := readHistory(f)
 	if err != nil {
 		return s, err
 	}
@@ -92,7 +92,7 @@ func observe(f processconfig.Folder) (Status, error) {
 	if err != nil || !alive {
 		return s, err
 	}
-	s.Running, s.PID, s.Since, s.Version, s.Local, s.Only = true, run.PID, run.Since, run.Version, run.Local, run.Only
+	s.Running, s.PID, s.Since, s.Version, s.Local, s.RunMode = true, run.PID, run.Since, run.Version, run.Local, run.RunMode
 	s.Memory = Memory(run.PID)
 	if user, own := uidisolation.UserOfFolder(string(f)); own {
 		if is, err := uidisolation.UserOf(run.PID); err == nil && is == user {
@@ -119,9 +119,9 @@ func Memory(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// same reports whether two statuses are equal for subscribers, which ignores memory.
-func same(a, b Status) bool {
-	return a.Running == b.Running && a.PID == b.PID && a.Version == b.Version && a.Local == b.Local && a.Only == b.Only &&
+// equalForSubscribers reports whether two statuses are equal for subscribers, which ignores memory.
+func equalForSubscribers(a, b Status) bool {
+	return a.Running == b.Running && a.PID == b.PID && a.Version == b.Version && a.Local == b.Local && a.RunMode == b.RunMode &&
 		a.User == b.User && a.Ready == b.Ready && a.EtcdReady == b.EtcdReady && a.Restarts == b.Restarts && a.LastExit == b.LastExit &&
 		slices.Equal(a.LastLog, b.LastLog)
 }

@@ -6,10 +6,10 @@ import "time"
 type step int
 
 const (
-	stay   step = iota // nothing
-	start              // it must run and does not
-	end                // it runs and must not, or not in this form
-	giveUp             // it runs and hangs; the restart counts as a failure
+	keepState   step = iota // nothing
+	start                   // it must run and does not
+	end                     // it runs and must not, or not in this form
+	restartHung             // it runs and hangs; the restart counts as a failure
 )
 
 // Time limits of supervision. A slow process is not restarted, because a start is its most expensive
@@ -27,8 +27,8 @@ const (
 	// spentWithin is the processor time that a process may use without a successful health check. A start
 	// needs seconds of it. On a slow host, it takes long to use as much.
 	spentWithin = 10 * time.Minute
-	// answerWithin is how long a process may go without a successful health check in any case.
-	answerWithin = time.Hour
+	// healthyWithin is how long a process may go without a successful health check in any case.
+	healthyWithin = time.Hour
 	// mostPatience is how many times these limits are doubled for a process that was restarted because of
 	// them.
 	mostPatience = 3
@@ -41,8 +41,8 @@ type processState struct {
 	current bool // it runs this binary's Kubernetes version with the wanted configuration
 	// since is when it started or, if it does not run, exited.
 	since time.Time
-	// answered means that a health check has succeeded since the start.
-	answered bool
+	// wasHealthy means that a health check has succeeded since the start.
+	wasHealthy bool
 	// progress since the last successful health check or, before the first one, since the start.
 	progress progress
 	// failures counts consecutive unexpected exits of a process that was not stable.
@@ -58,20 +58,20 @@ func next(v processState, now time.Time) (do step, again time.Time, reason strin
 	case !v.wanted && v.alive:
 		return end, time.Time{}, "it is not wanted any more"
 	case !v.wanted:
-		return stay, time.Time{}, ""
+		return keepState, time.Time{}, ""
 	case !v.alive:
 		due := v.since.Add(pause(v.failures))
 		if now.Before(due) {
-			return stay, due, ""
+			return keepState, due, ""
 		}
 		return start, time.Time{}, ""
 	case !v.current:
 		return end, time.Time{}, "its configuration or version changed"
 	}
 	if reason := v.hangs(); reason != "" {
-		return giveUp, time.Time{}, reason
+		return restartHung, time.Time{}, reason
 	}
-	return stay, time.Time{}, ""
+	return keepState, time.Time{}, ""
 }
 
 // hangs returns why the process counts as hanging, or an empty string if it does not, however slow it is. The
@@ -80,13 +80,13 @@ func (v processState) hangs() string {
 	more := func(limit time.Duration) time.Duration { return limit << min(v.hung, mostPatience) }
 	p := v.progress
 	switch {
-	case !v.answered && p.idle >= more(readyWithin):
+	case !v.wasHealthy && p.idle >= more(readyWithin):
 		return "it was not ready in time: it neither worked nor became ready"
-	case v.answered && p.idle >= more(unhealthyAfter):
+	case v.wasHealthy && p.idle >= more(unhealthyAfter):
 		return "its health check failed: it neither answered nor worked"
-	case !v.answered && (p.spent >= more(spentWithin) || p.unanswered >= more(answerWithin)):
+	case !v.wasHealthy && (p.spent >= more(spentWithin) || p.unanswered >= more(healthyWithin)):
 		return "it was not ready in time, although it worked"
-	case p.spent >= more(spentWithin) || p.unanswered >= more(answerWithin):
+	case p.spent >= more(spentWithin) || p.unanswered >= more(healthyWithin):
 		return "its health check failed for long, although it worked"
 	}
 	return ""

@@ -22,15 +22,15 @@ func TestNext(t *testing.T) {
 		},
 		"healthy": {
 			reason: "nothing to do",
-			view:   processState{wanted: true, alive: true, current: true, since: ago(time.Hour), answered: true}, do: stay,
+			view:   processState{wanted: true, alive: true, current: true, since: ago(time.Hour), wasHealthy: true}, do: keepState,
 		},
 		"taken over": {
 			reason: "a process that an earlier slipway started is kept",
-			view:   processState{wanted: true, alive: true, current: true, since: now}, do: stay,
+			view:   processState{wanted: true, alive: true, current: true, since: now}, do: keepState,
 		},
 		"another configuration": {
 			reason: "it is started again with the new one",
-			view:   processState{wanted: true, alive: true, since: ago(time.Hour), answered: true}, do: end,
+			view:   processState{wanted: true, alive: true, since: ago(time.Hour), wasHealthy: true}, do: end,
 		},
 		"not wanted": {
 			reason: "its cluster is deleted",
@@ -38,11 +38,11 @@ func TestNext(t *testing.T) {
 		},
 		"not wanted and gone": {
 			reason: "nothing is left to do",
-			view:   processState{since: ago(time.Hour)}, do: stay,
+			view:   processState{since: ago(time.Hour)}, do: keepState,
 		},
 		"died a moment ago": {
 			reason: "the first pause is short",
-			view:   processState{wanted: true, since: ago(100 * time.Millisecond), failures: 1}, do: stay, again: 150 * time.Millisecond,
+			view:   processState{wanted: true, since: ago(100 * time.Millisecond), failures: 1}, do: keepState, again: 150 * time.Millisecond,
 		},
 		"died, pause over": {
 			reason: "it is started again",
@@ -50,57 +50,57 @@ func TestNext(t *testing.T) {
 		},
 		"keeps dying": {
 			reason: "pauses grow",
-			view:   processState{wanted: true, since: ago(time.Second), failures: 4}, do: stay, again: time.Second,
+			view:   processState{wanted: true, since: ago(time.Second), failures: 4}, do: keepState, again: time.Second,
 		},
 		"dies for ever": {
 			reason: "pauses have a longest",
-			view:   processState{wanted: true, since: now, failures: 1000}, do: stay, again: longestPause,
+			view:   processState{wanted: true, since: now, failures: 1000}, do: keepState, again: longestPause,
 		},
 		"slow start": {
 			reason: "it works, for as long as the host needs",
-			view:   running(processState{since: ago(50 * time.Minute), progress: progress{unanswered: 50 * time.Minute, spent: time.Minute}}), do: stay,
+			view:   running(processState{since: ago(50 * time.Minute), progress: progress{unanswered: 50 * time.Minute, spent: time.Minute}}), do: keepState,
 		},
 		"start that rests for a moment": {
 			reason: "a large database may take its time",
-			view:   running(processState{progress: progress{idle: readyWithin - time.Second}}), do: stay,
+			view:   running(processState{progress: progress{idle: readyWithin - time.Second}}), do: keepState,
 		},
 		"start that hangs": {
 			reason: "it would hang for ever",
-			view:   running(processState{progress: progress{idle: readyWithin}}), do: giveUp, why: "it was not ready in time: it neither worked nor became ready",
+			view:   running(processState{progress: progress{idle: readyWithin}}), do: restartHung, why: "it was not ready in time: it neither worked nor became ready",
 		},
 		"start that spins": {
 			reason: "it works and comes to nothing",
-			view:   running(processState{progress: progress{spent: spentWithin}}), do: giveUp, why: "it was not ready in time, although it worked",
+			view:   running(processState{progress: progress{spent: spentWithin}}), do: restartHung, why: "it was not ready in time, although it worked",
 		},
 		"unhealthy for a moment": {
 			reason: "load passes",
-			view:   running(processState{answered: true, progress: progress{idle: unhealthyAfter - time.Second}}), do: stay,
+			view:   running(processState{wasHealthy: true, progress: progress{idle: unhealthyAfter - time.Second}}), do: keepState,
 		},
 		"slow": {
 			reason: "a restart is the most expensive thing that a host without processor time can do",
-			view:   running(processState{answered: true, progress: progress{unanswered: 20 * time.Minute, spent: 2 * time.Minute}}), do: stay,
+			view:   running(processState{wasHealthy: true, progress: progress{unanswered: 20 * time.Minute, spent: 2 * time.Minute}}), do: keepState,
 		},
 		"hangs": {
 			reason: "neither an answer nor work",
-			view:   running(processState{answered: true, progress: progress{idle: unhealthyAfter}}), do: giveUp, why: "its health check failed: it neither answered nor worked",
+			view:   running(processState{wasHealthy: true, progress: progress{idle: unhealthyAfter}}), do: restartHung, why: "its health check failed: it neither answered nor worked",
 		},
 		"spins": {
 			reason: "it has used more time of processors than a start takes, without a good answer",
-			view:   running(processState{answered: true, progress: progress{spent: spentWithin}}), do: giveUp, why: "its health check failed for long, although it worked",
+			view:   running(processState{wasHealthy: true, progress: progress{spent: spentWithin}}), do: restartHung, why: "its health check failed for long, although it worked",
 		},
 		"hung once more": {
 			reason: "what was not enough the last time is doubled",
-			view:   running(processState{answered: true, hung: 1, progress: progress{idle: unhealthyAfter, spent: spentWithin}}), do: stay,
+			view:   running(processState{wasHealthy: true, hung: 1, progress: progress{idle: unhealthyAfter, spent: spentWithin}}), do: keepState,
 		},
 		"hangs each time": {
 			reason: "the limits do not grow without end",
-			view:   running(processState{hung: 100, progress: progress{idle: readyWithin << mostPatience}}), do: giveUp, why: "it was not ready in time: it neither worked nor became ready",
+			view:   running(processState{hung: 100, progress: progress{idle: readyWithin << mostPatience}}), do: restartHung, why: "it was not ready in time: it neither worked nor became ready",
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			do, again, why := next(test.view, now)
-			if do != test.do || test.do == giveUp && why != test.why {
+			if do != test.do || test.do == restartHung && why != test.why {
 				t.Errorf("got step %d (%s), want %d (%s): %s", do, why, test.do, test.why, test.reason)
 			}
 			var want time.Time
@@ -158,7 +158,7 @@ func TestProgress(t *testing.T) {
 			"with a failed check: it does not hang", minute(look{after: 5 * time.Second, answers: true}), progress{unanswered: 55 * time.Second},
 		},
 		"the supervisor did not run": {
-			"nothing was seen in that hour", []look{{}, {after: time.Hour}}, progress{idle: longestLook, unanswered: longestLook},
+			"nothing was seen in that hour", []look{{}, {after: time.Hour}}, progress{idle: maxSampleGap, unanswered: maxSampleGap},
 		},
 	}
 	for name, test := range tests {
@@ -168,7 +168,7 @@ func TestProgress(t *testing.T) {
 		for _, l := range test.looks {
 			at = at.Add(l.after)
 			all = work{used: all.used + l.done.used, waited: all.waited + l.done.waited, blocked: l.done.blocked}
-			p.look(at, l.answers, func() work { return all })
+			p.record(at, l.answers, func() work { return all })
 		}
 		got := progress{idle: p.idle, unanswered: p.unanswered, spent: p.spent}
 		if got != test.want {

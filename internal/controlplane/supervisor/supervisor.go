@@ -28,9 +28,9 @@ type Config struct {
 	Command  []string        // program and arguments, to which the path of the configuration is appended
 	Versions func() []string // Kubernetes versions that Command can run, the oldest first
 	Now      func() time.Time
-	// Custody records the control planes that are transferred to another management cluster on this host. Nil
+	// Transfers records the control planes that are transferred to another management cluster on this host. Nil
 	// means none.
-	Custody *hosttransfer.Store
+	Transfers *hosttransfer.Store
 	// SeparateUsers runs each control plane under a separate user if this program is root. Command must support
 	// the flag --user.
 	SeparateUsers bool
@@ -215,11 +215,11 @@ func (s *Supervisor) child(name string, cfg *processconfig.Config) *supervisionL
 	defer s.mu.Unlock()
 	c := s.children[name]
 	if c != nil {
-		c.want(cfg)
+		c.setDesired(cfg)
 		return c
 	}
-	c = newChild(s, name)
-	c.want(cfg)
+	c = newLoop(s, name)
+	c.setDesired(cfg)
 	s.children[name] = c
 	s.wait.Go(func() { c.loop(s.ctx) })
 	return c

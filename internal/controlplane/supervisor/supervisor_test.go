@@ -49,7 +49,7 @@ func play(path string, user int) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		f = processconfig.Here
+		f = processconfig.WorkingDir
 	}
 	if c.Cluster == "broken" {
 		fmt.Fprintln(os.Stderr, "etcd: disk full")

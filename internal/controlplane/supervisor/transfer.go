@@ -18,10 +18,10 @@ const ReasonTransferred = "HandedOver"
 // BlockTransfer prevents the transfer of a control plane to another management cluster until release is called. It
 // returns a fault of kind Conflict if a transfer is in progress.
 func (s *Supervisor) BlockTransfer(name string) (release func(), err error) {
-	if s.cfg.Custody == nil {
+	if s.cfg.Transfers == nil {
 		return func() {}, nil
 	}
-	release, err = s.cfg.Custody.BlockTransfers()
+	release, err = s.cfg.Transfers.BlockTransfers()
 	if err != nil {
 		return nil, err
 	}
@@ -34,15 +34,15 @@ func (s *Supervisor) BlockTransfer(name string) (release func(), err error) {
 
 // checkNotTransferred returns a fault if another instance must supervise the control plane.
 func (s *Supervisor) checkNotTransferred(name string) error {
-	if s.cfg.Custody == nil {
+	if s.cfg.Transfers == nil {
 		return nil
 	}
-	holdings, err := s.cfg.Custody.Holdings()
+	holdings, err := s.cfg.Transfers.Ownership()
 	if err != nil {
 		return err
 	}
 	_, giving := holdings.OutgoingTransfer(name)
-	other, err := s.otherKeeper(s.Folder(name))
+	other, err := s.hasOtherSupervisor(s.Folder(name))
 	if err != nil {
 		return err
 	}
@@ -52,22 +52,22 @@ func (s *Supervisor) checkNotTransferred(name string) error {
 	return nil
 }
 
-// otherKeeper reports whether another instance must supervise the control plane in a directory.
-func (s *Supervisor) otherKeeper(f processconfig.Folder) (bool, error) {
-	if s.cfg.Custody == nil {
+// hasOtherSupervisor reports whether another instance must supervise the control plane in a directory.
+func (s *Supervisor) hasOtherSupervisor(f processconfig.Folder) (bool, error) {
+	if s.cfg.Transfers == nil {
 		return false, nil
 	}
 	keeper, err := hosttransfer.AssignedSupervisor(string(f))
-	return keeper != "" && keeper != s.cfg.Custody.Instance(), err
+	return keeper != "" && keeper != s.cfg.Transfers.Instance(), err
 }
 
-// hold reports whether this program may act on the directory: no other instance must supervise it or still
+// acquireFolder reports whether this program may act on the directory: no other instance must supervise it or still
 // does. gone means that it never may again, because the directory was transferred.
-func (c *supervisionLoop) hold() (holds, gone bool, err error) {
-	if c.s.cfg.Custody == nil {
+func (c *supervisionLoop) acquireFolder() (holds, gone bool, err error) {
+	if c.s.cfg.Transfers == nil {
 		return true, false, nil
 	}
-	other, err := c.s.otherKeeper(c.folder)
+	other, err := c.s.hasOtherSupervisor(c.folder)
 	if err != nil {
 		return false, false, err
 	}
@@ -91,7 +91,7 @@ func (c *supervisionLoop) hold() (holds, gone bool, err error) {
 	}
 	c.lock = lock
 	// The command that transfers the directory writes the keeper file before it waits for the lock.
-	return c.hold()
+	return c.acquireFolder()
 }
 
 // releaseFolder releases the directory.
@@ -107,7 +107,7 @@ func (c *supervisionLoop) releaseFolder() {
 func (s *Supervisor) forget(c *supervisionLoop) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	other, err := s.otherKeeper(c.folder)
+	other, err := s.hasOtherSupervisor(c.folder)
 	if _, missing := os.Stat(string(c.folder)); err != nil || !other && missing == nil {
 		return false
 	}

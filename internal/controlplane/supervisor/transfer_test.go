@@ -31,7 +31,7 @@ func newSlipway(t *testing.T, instance string) slipway {
 	s := slipway{dir: datadir.Dir(t.TempDir())}
 	s.book = hosttransfer.Open(s.dir, instance)
 	s.Supervisor = controlplanesupervisor.New(t.Context(), controlplanesupervisor.Config{
-		Root: s.dir.Planes(), Command: []string{exe, asChild}, Versions: func() []string { return []string{"v1.36.3"} }, Now: time.Now, Custody: s.book,
+		Root: s.dir.Planes(), Command: []string{exe, asChild}, Versions: func() []string { return []string{"v1.36.3"} }, Now: time.Now, Transfers: s.book,
 	})
 	t.Cleanup(func() {
 		s.Close()

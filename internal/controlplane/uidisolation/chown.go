@@ -11,10 +11,10 @@ import (
 
 // Entries of the directory of a control plane.
 var (
-	// ours are files that only the manager writes.
-	ours = []string{"config.json", "supervision.json", "supervisor.lock", "keeper"}
-	// shared are directories that both the manager and the process write to.
-	shared = []string{"pki", "log"}
+	// managerFiles are files that only the manager writes.
+	managerFiles = []string{"config.json", "supervision.json", "supervisor.lock", "keeper"}
+	// sharedFolders are directories that both the manager and the process write to.
+	sharedFolders = []string{"pki", "log"}
 )
 
 const (
@@ -38,7 +38,7 @@ func ChownFolder(folder string, user int) error {
 	if err := unix.Fstat(int(top.Fd()), &st); err != nil {
 		return err
 	}
-	g := giver{user: user, first: st.Mode&0o7777 != sharedMode}
+	g := ownerChanger{user: user, first: st.Mode&0o7777 != sharedMode}
 	names, err := top.Readdirnames(-1)
 	if err != nil {
 		return err
@@ -51,18 +51,18 @@ func ChownFolder(folder string, user int) error {
 	return g.share(top) // last, because the mode marks that all files were given
 }
 
-// giver changes owners. first means that no process of the user has run yet.
-type giver struct {
+// ownerChanger changes owners. first means that no process of the user has run yet.
+type ownerChanger struct {
 	user  int
 	first bool
 }
 
-func (g giver) giveTop(top *os.File, name string) error {
+func (g ownerChanger) giveTop(top *os.File, name string) error {
 	switch {
-	case slices.Contains(ours, name) || strings.HasPrefix(name, "."): // names with a dot are being written
+	case slices.Contains(managerFiles, name) || strings.HasPrefix(name, "."): // names with a dot are being written
 		return nil
-	case !slices.Contains(shared, name):
-		return g.give(top, name)
+	case !slices.Contains(sharedFolders, name):
+		return g.changeOwner(top, name)
 	}
 	folder, err := openFolder(int(top.Fd()), name)
 	if err != nil {
@@ -77,7 +77,7 @@ func (g giver) giveTop(top *os.File, name string) error {
 		if strings.HasPrefix(inside, ".") {
 			continue
 		}
-		if err := g.give(folder, inside); err != nil {
+		if err := g.changeOwner(folder, inside); err != nil {
 			return err
 		}
 	}
@@ -85,17 +85,17 @@ func (g giver) giveTop(top *os.File, name string) error {
 }
 
 // share makes a directory writable for root and the user.
-func (g giver) share(folder *os.File) error {
+func (g ownerChanger) share(folder *os.File) error {
 	if err := folder.Chown(os.Geteuid(), g.user); err != nil {
 		return err
 	}
 	return unix.Fchmod(int(folder.Fd()), sharedMode)
 }
 
-// give changes the owner of a file, or of a directory with its content. It uses the open file and never
+// changeOwner changes the owner of a file, or of a directory with its content. It uses the open file and never
 // resolves the name again. Links, pipes and sockets are not changed; the owner of the directory can remove
 // them.
-func (g giver) give(parent *os.File, name string) error {
+func (g ownerChanger) changeOwner(parent *os.File, name string) error {
 	fd, err := unix.Openat(int(parent.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", name, err)
@@ -116,7 +116,7 @@ func (g giver) give(parent *os.File, name string) error {
 
 // giveFile changes the owner of a file. It rejects a file with several hard links, because the process could
 // have linked a file of another user.
-func (g giver) giveFile(fd int, name string, st unix.Stat_t) error {
+func (g ownerChanger) giveFile(fd int, name string, st unix.Stat_t) error {
 	if int(st.Uid) == g.user && int(st.Gid) == g.user {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (g giver) giveFile(fd int, name string, st unix.Stat_t) error {
 	return unix.Fchownat(fd, "", g.user, g.user, unix.AT_EMPTY_PATH)
 }
 
-func (g giver) giveFolder(parent *os.File, name string) error {
+func (g ownerChanger) giveFolder(parent *os.File, name string) error {
 	folder, err := openFolder(int(parent.Fd()), name)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", name, err)
@@ -140,7 +140,7 @@ func (g giver) giveFolder(parent *os.File, name string) error {
 		return nil
 	}
 	for _, inside := range names {
-		if err := g.give(folder, inside); err != nil {
+		if err := g.changeOwner(folder, inside); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -148,7 +148,7 @@ func (g giver) giveFolder(parent *os.File, name string) error {
 }
 
 // has reports whether the user already owns the directory.
-func (g giver) has(folder *os.File) bool {
+func (g ownerChanger) has(folder *os.File) bool {
 	var st unix.Stat_t
 	return unix.Fstat(int(folder.Fd()), &st) == nil && int(st.Uid) == g.user
 }

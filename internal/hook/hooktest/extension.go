@@ -153,11 +153,11 @@ func (x *Extension) discovery(w http.ResponseWriter, r *http.Request) {
 	x.mu.Unlock()
 	response.APIVersion, response.Kind = hooks.Discovery.APIVersion(), hooks.Discovery.ResponseKind()
 	response.SetStatus(hooksv1.ResponseStatusSuccess)
-	Answer(response)(w, r)
+	Respond(response)(w, r)
 }
 
-// Answer serves a fixed response.
-func Answer(response any) http.HandlerFunc {
+// Respond serves a fixed response.
+func Respond(response any) http.HandlerFunc {
 	body, err := json.Marshal(response)
 	if err != nil {
 		panic(err)

@@ -68,9 +68,9 @@ func (p Params) Hash() string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// persist limits the retries of kubeadm. After that, the controller requeues, so that it can reconcile other
+// kubeadmRetryTimeout limits the retries of kubeadm. After that, the controller requeues, so that it can reconcile other
 // objects in the meantime.
-const persist = 2 * time.Second
+const kubeadmRetryTimeout = 2 * time.Second
 
 // step is one object or group of objects to apply.
 type step struct {
@@ -88,7 +88,7 @@ func Apply(ctx context.Context, access *rest.Config, p Params) error {
 	if err != nil {
 		return err
 	}
-	steps := joining(client, cfg, p)
+	steps := joinSteps(client, cfg, p)
 	if p.KubeProxy {
 		proxied := cfg.ClusterConfiguration
 		if p.OwnKubeProxy {
@@ -114,8 +114,8 @@ func Apply(ctx context.Context, access *rest.Config, p Params) error {
 	return nil
 }
 
-// joining returns the steps for the objects that kubeadm join needs.
-func joining(client kubernetes.Interface, cfg *kubeadm.InitConfiguration, p Params) []step {
+// joinSteps returns the steps for the objects that kubeadm join needs.
+func joinSteps(client kubernetes.Interface, cfg *kubeadm.InitConfiguration, p Params) []step {
 	return []step{
 		{"kubeadm-config", func() error { return uploadconfig.UploadConfiguration(cfg, client) }},
 		{"kubelet-config", func() error { return kubelet.CreateConfigMap(&cfg.ClusterConfiguration, client) }},
@@ -158,7 +158,7 @@ func (p Params) configuration() (*kubeadm.InitConfiguration, error) {
 			"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "InitConfiguration",
 			"localAPIEndpoint": map[string]any{"advertiseAddress": p.Host, "bindPort": p.Port},
 			"nodeRegistration": map[string]any{"name": "hosted", "criSocket": "unix:///run/containerd/containerd.sock"},
-			"timeouts":         map[string]any{"kubernetesAPICall": persist.String()},
+			"timeouts":         map[string]any{"kubernetesAPICall": kubeadmRetryTimeout.String()},
 		},
 		{
 			"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration",

@@ -35,7 +35,7 @@ func TestApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	api := kubernetes.NewForConfigOrDie(server.Config)
-	joining(t, api)
+	joinSteps(t, api)
 	images(t, api)
 	before := revisions(t, api)
 	if err := addons.Apply(t.Context(), server.Config, params()); err != nil {
@@ -75,7 +75,7 @@ func TestApplyToOtherVersions(t *testing.T) {
 	}
 }
 
-func joining(t *testing.T, api kubernetes.Interface) {
+func joinSteps(t *testing.T, api kubernetes.Interface) {
 	t.Helper()
 	info, err := api.CoreV1().ConfigMaps("kube-public").Get(t.Context(), "cluster-info", metav1.GetOptions{})
 	if err != nil {

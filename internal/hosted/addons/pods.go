@@ -41,10 +41,10 @@ func notReady(ctx context.Context, client kubernetes.Interface, selector *metav1
 	}
 	var parts []string
 	if len(imageless) > 0 && len(template.Spec.Containers) > 0 {
-		parts = append(parts, named(imageless)+" without the image "+template.Spec.Containers[0].Image)
+		parts = append(parts, nodeNames(imageless)+" without the image "+template.Spec.Containers[0].Image)
 	}
 	if len(unready) > 0 {
-		parts = append(parts, "not ready on "+named(unready))
+		parts = append(parts, "not ready on "+nodeNames(unready))
 	}
 	if unscheduled > 0 {
 		parts = append(parts, fmt.Sprintf("%d Pods have no Node", unscheduled))
@@ -68,8 +68,8 @@ func isReady(p corev1.Pod) bool {
 	})
 }
 
-// named names the first Nodes and counts the remaining ones.
-func named(nodes []string) string {
+// nodeNames names the first Nodes and counts the remaining ones.
+func nodeNames(nodes []string) string {
 	slices.Sort(nodes)
 	nodes = slices.Compact(nodes)
 	word := "Node "

@@ -34,8 +34,8 @@ func Watched() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{&appsv1.DaemonSet{}: named(KubeProxy), &appsv1.Deployment{}: named(CoreDNS)}
 }
 
-// Matters reports whether a change of an add-on can change its state.
-func Matters(before, after client.Object) bool {
+// AffectsState reports whether a change of an add-on can change its state.
+func AffectsState(before, after client.Object) bool {
 	if before.GetGeneration() != after.GetGeneration() {
 		return true
 	}
@@ -50,8 +50,8 @@ func Matters(before, after client.Object) bool {
 
 // Readings stores the last reading of each control plane.
 type Readings struct {
-	mu sync.Mutex
-	of map[string]readingState
+	mu     sync.Mutex
+	byName map[string]readingState
 }
 
 // readingState holds the last reading, the number of changes that it covers, and the number of changes so
@@ -65,7 +65,7 @@ type readingState struct {
 func (m *Readings) Get(name string) Reading {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	have := m.of[name]
+	have := m.byName[name]
 	have.last.Outdated = have.answered != have.known
 	return have.last
 }
@@ -75,11 +75,11 @@ func (m *Readings) Get(name string) Reading {
 func (m *Readings) Begin(name string) (changes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.of == nil {
-		m.of = map[string]readingState{}
+	if m.byName == nil {
+		m.byName = map[string]readingState{}
 	}
-	have := m.of[name]
-	m.of[name] = have
+	have := m.byName[name]
+	m.byName[name] = have
 	return have.known
 }
 
@@ -87,18 +87,18 @@ func (m *Readings) Begin(name string) (changes int) {
 func (m *Readings) Set(name string, a Reading, changes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	have := m.of[name]
+	have := m.byName[name]
 	have.last, have.answered = a, changes
-	m.of[name] = have
+	m.byName[name] = have
 }
 
 // Changed counts a change. It ignores add-ons that were never read.
 func (m *Readings) Changed(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if have, ok := m.of[name]; ok {
+	if have, ok := m.byName[name]; ok {
 		have.known++
-		m.of[name] = have
+		m.byName[name] = have
 	}
 }
 
@@ -106,5 +106,5 @@ func (m *Readings) Changed(name string) {
 func (m *Readings) Forget(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.of, name)
+	delete(m.byName, name)
 }

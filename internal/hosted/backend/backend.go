@@ -14,7 +14,7 @@ import (
 // ControlPlanes runs control planes, which are identified by name.
 type ControlPlanes interface {
 	// Terms returns the static properties of control planes of this backend.
-	Terms(p policy.Configuration) Capabilities
+	Capabilities(p policy.Configuration) Capabilities
 	// Status returns the state of a control plane. Exists is false if it was never started.
 	Status(ctx context.Context, name string) (ControlPlane, error)
 	// Start starts a control plane with this configuration and these files of CAs and keys, or updates a
@@ -61,9 +61,9 @@ type ControlPlane struct {
 	Version string
 	// Data describes the database, whether or not the control plane runs.
 	Data processconfig.Data
-	// Only names the only components that run, as in the configuration of the last Start. It is empty if all
+	// RunMode names the only components that run, as in the configuration of the last Start. It is empty if all
 	// components run or if the process has another configuration.
-	Only string
+	RunMode string
 	// Config is the hash of the configuration of the last Start. It is empty if this program has not called
 	// Start yet, in which case only Running is reliable.
 	Config string
@@ -77,8 +77,8 @@ type ControlPlane struct {
 	// Pending describes a change that Start would make to a running control plane with the current
 	// configuration. Empty means none.
 	Pending string
-	// Unclear describes a part of the request that Start would reject. Empty means none.
-	Unclear string
+	// InvalidRequest describes a part of the request that Start would reject. Empty means none.
+	InvalidRequest string
 }
 
 // Backend is one way to run control planes.
@@ -113,12 +113,12 @@ func (s Set) Choose(name string, annotations map[string]string) (Backend, error)
 	return b, nil
 }
 
-// Drop removes the control plane of this name from the backends that may start control planes empty.
+// RemoveOrphan removes the control plane of this name from the backends that may start control planes empty.
 // Otherwise it would block its port after its object is deleted. Other backends retain the data until the
 // finalizer of the object removes it.
-func (s Set) Drop(ctx context.Context, p policy.Configuration, name string) error {
+func (s Set) RemoveOrphan(ctx context.Context, p policy.Configuration, name string) error {
 	for _, b := range s {
-		if b.ControlPlanes.Terms(p).Emptied == "" {
+		if b.ControlPlanes.Capabilities(p).EmptyStartEffect == "" {
 			continue
 		}
 		have, err := b.ControlPlanes.Status(ctx, name)

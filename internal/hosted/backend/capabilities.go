@@ -29,9 +29,9 @@ type Capabilities struct {
 	// Versions are the supported versions of Kubernetes. AnyVersion means that all versions are supported.
 	Versions   []string
 	AnyVersion bool
-	// Listens is set if the control plane chooses its endpoint itself and does not depend on the
+	// OwnEndpoints is set if the control plane chooses its endpoint itself and does not depend on the
 	// infrastructure. If nil, it listens at the endpoint of the infrastructure, if the host permits this.
-	Listens *Listens
+	OwnEndpoints *EndpointRange
 	// Started is the state of the control plane after Start. If nil, an event follows when the API server is
 	// ready.
 	Started *ControlPlane
@@ -40,20 +40,20 @@ type Capabilities struct {
 	// Maximum limits the number of control planes. Setting is the path of this limit in the configuration.
 	Maximum policy.Maximum
 	Setting string
-	// Running is the reason of the condition ProcessRunning while the control plane runs.
-	Running string
-	// Continued describes the effect of a restart of this program on running control planes.
-	Continued string
+	// RunningReason is the reason of the condition ProcessRunning while the control plane runs.
+	RunningReason string
+	// RestartEffect describes the effect of a restart of this program on running control planes.
+	RestartEffect string
 	// InPods means that it runs in a Pod of the management cluster. Its versions are in the manager's image,
 	// and its data is on a volume.
 	InPods bool
-	// Emptied describes the effect of a start without the previous data. If empty, such a start is not
+	// EmptyStartEffect describes the effect of a start without the previous data. If empty, such a start is not
 	// permitted.
-	Emptied string
+	EmptyStartEffect string
 }
 
-// Listens contains the host and the port range of control planes that choose their endpoint.
-type Listens struct {
+// EndpointRange contains the host and the port range of control planes that choose their endpoint.
+type EndpointRange struct {
 	Host        string
 	First, Last uint16
 	// SeparateEndpoint means that each control plane has a separate endpoint instead ([ControlPlane.Endpoint]) that
@@ -61,19 +61,19 @@ type Listens struct {
 	SeparateEndpoint bool
 }
 
-// PlaceOfData describes the location of the data, for use after "is not".
-func (t Capabilities) PlaceOfData() string {
+// DataLocation describes the location of the data, for use after "is not".
+func (t Capabilities) DataLocation() string {
 	if t.InPods {
 		return "in this management cluster, which has no PersistentVolumeClaim of it"
 	}
-	if t.Emptied != "" {
+	if t.EmptyStartEffect != "" {
 		return "on this host"
 	}
 	return "in the data directory of this manager, which may not be the one that had it"
 }
 
-// HolderOfVersions returns the subject for messages about available versions.
-func (t Capabilities) HolderOfVersions() string {
+// VersionSource returns the subject for messages about available versions.
+func (t Capabilities) VersionSource() string {
 	if t.InPods {
 		return "The image of the manager"
 	}
@@ -143,10 +143,10 @@ const specVersion = "spec.version"
 // control planes.
 func (t Capabilities) DeniedEndpoint(have ControlPlane, at netip.AddrPort) string {
 	switch host, err := netip.ParseAddr(have.Endpoint.Host); {
-	case !t.Listens.SeparateEndpoint && at.Addr().String() == t.Listens.Host && at.Port() >= t.Listens.First && at.Port() <= t.Listens.Last:
+	case !t.OwnEndpoints.SeparateEndpoint && at.Addr().String() == t.OwnEndpoints.Host && at.Port() >= t.OwnEndpoints.First && at.Port() <= t.OwnEndpoints.Last:
 		return ""
-	case !t.Listens.SeparateEndpoint:
-		return fmt.Sprintf("Control plane endpoint %s is not allowed: a %s control plane listens at %s, at a port that it chooses itself; create the cluster without an endpoint", at, t.Kind, t.Listens.Host)
+	case !t.OwnEndpoints.SeparateEndpoint:
+		return fmt.Sprintf("Control plane endpoint %s is not allowed: a %s control plane listens at %s, at a port that it chooses itself; create the cluster without an endpoint", at, t.Kind, t.OwnEndpoints.Host)
 	case have.EndpointProblem != "":
 		return have.EndpointProblem
 	case err == nil && netip.AddrPortFrom(host, uint16(have.Endpoint.Port)) == at:

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// TurnFor limits how long a control plane that does not become ready blocks the restarts of others.
-const TurnFor = 5 * time.Minute
+// MaxTurnDuration limits how long a control plane that does not become ready blocks the restarts of others.
+const MaxTurnDuration = 5 * time.Minute
 
 // Turn reports whether the control plane may be restarted for another patch version in this build. Control
 // planes restart one after the other, so that a broken build affects only the first.
 type Turn struct {
 	// Known is true if the turn was checked.
 	Known bool
-	// Mine is true if this control plane may restart.
-	Mine bool
+	// Granted is true if this control plane may restart.
+	Granted bool
 }
 
 // PlaneCount is the number of control planes of the backend.
@@ -45,8 +45,8 @@ type Turns struct {
 	since  time.Time
 }
 
-// Waiting is a control plane that must restart, with the versions that are available.
-type Waiting struct {
+// TurnRequest is a control plane that must restart, with the versions that are available.
+type TurnRequest struct {
 	Name     string
 	Versions []string
 	Now      time.Time
@@ -54,10 +54,10 @@ type Waiting struct {
 
 // Take reports whether the control plane may restart. The previous one must be ready at an available version
 // first.
-func (t *Turns) Take(ctx context.Context, w Waiting, planes ControlPlanes) (bool, error) {
+func (t *Turns) Take(ctx context.Context, w TurnRequest, planes ControlPlanes) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.holder != "" && t.holder != w.Name && w.Now.Sub(t.since) < TurnFor {
+	if t.holder != "" && t.holder != w.Name && w.Now.Sub(t.since) < MaxTurnDuration {
 		before, err := planes.Status(ctx, t.holder)
 		if err != nil || before.Exists && !(before.Ready && slices.Contains(w.Versions, before.Version)) {
 			return false, err

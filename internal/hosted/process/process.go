@@ -38,18 +38,18 @@ func New(s *supervisor.Supervisor, temporary bool) backend.Backend {
 	return backend.Backend{ControlPlanes: p, Folder: s.Folder, Stop: p.stop}
 }
 
-// Terms implements backend.ControlPlanes.
-func (p *processes) Terms(allowed policy.Configuration) backend.Capabilities {
-	terms := Terms(allowed, p.supervisor.Versions())
+// Capabilities implements backend.ControlPlanes.
+func (p *processes) Capabilities(allowed policy.Configuration) backend.Capabilities {
+	terms := Capabilities(allowed, p.supervisor.Versions())
 	terms.Denied = p.denied
 	return terms
 }
 
-// Terms returns the static properties of control planes that run as processes with one of these versions.
-func Terms(allowed policy.Configuration, versions []string) backend.Capabilities {
+// Capabilities returns the static properties of control planes that run as processes with one of these versions.
+func Capabilities(allowed policy.Configuration, versions []string) backend.Capabilities {
 	return backend.Capabilities{
 		Kind: "hosted", Components: true, Addons: true, Versions: versions, Maximum: allowed.Maxima.ControlPlanes, Setting: "maxima.controlPlanes",
-		Running: "Running", Continued: "a process that lives is taken over",
+		RunningReason: "Running", RestartEffect: "a process that lives is taken over",
 	}
 }
 
@@ -85,13 +85,13 @@ func (p *processes) Status(_ context.Context, name string) (backend.ControlPlane
 	}
 	only := ""
 	if alive && run.Config == p.hashes[name] { // only valid for the current process, not for a previous one
-		only = run.Only
+		only = run.RunMode
 	}
 	// The observed state may be of the previous process. A process of an earlier release may not record its
 	// configuration.
 	current := p.hashes[name] == "" || alive && st.PID == run.PID && (run.Config == "" || run.Config == p.hashes[name])
 	return backend.ControlPlane{
-		Exists: true, Only: only, Config: p.hashes[name], Running: st.Running, Ready: st.Ready && current, EtcdReady: st.EtcdReady, PID: st.PID, Local: st.Local, Data: st.Data, Since: st.Since, Version: st.Version,
+		Exists: true, RunMode: only, Config: p.hashes[name], Running: st.Running, Ready: st.Ready && current, EtcdReady: st.EtcdReady, PID: st.PID, Local: st.Local, Data: st.Data, Since: st.Since, Version: st.Version,
 		Restarts: st.Restarts, LastExit: redact.Tail(st.LastExit, exitBytes), Log: redact.Tail(strings.Join(st.LastLog, "\n"), logBytes),
 	}, nil
 }

@@ -28,9 +28,9 @@ import (
 
 const Name = "kubelet-serving"
 
-// settled is how long a new request may wait without an event, because its Machine may not have a Node and
+// pendingGracePeriod is how long a new request may wait without an event, because its Machine may not have a Node and
 // addresses yet.
-const settled = 30 * time.Second
+const pendingGracePeriod = 30 * time.Second
 
 // Workloads connects to workload clusters.
 type Workloads interface {
@@ -52,7 +52,7 @@ type controller struct {
 func Add(s reconciler.Setup, workloads Workloads) error {
 	c := &controller{
 		client: s.Manager.GetClient(), workloads: workloads, scope: s.Scope(),
-		events: s.Manager.GetEventRecorder(kube.Prefix + Name), now: s.Clock(),
+		events: s.Manager.GetEventRecorder(kube.ManagerPrefix + Name), now: s.Clock(),
 	}
 	return s.Builder(Name, &hostedv1.HostedControlPlane{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(changesAddresses())).
@@ -155,8 +155,8 @@ func (c *controller) approve(ctx context.Context, plane *hostedv1.HostedControlP
 			}
 			continue
 		}
-		if left := settled - c.now().Sub(v.Request.CreationTimestamp.Time); left > 0 {
-			next = max(next, min(left, settled))
+		if left := pendingGracePeriod - c.now().Sub(v.Request.CreationTimestamp.Time); left > 0 {
+			next = max(next, min(left, pendingGracePeriod))
 			continue
 		}
 		c.events.Eventf(plane, nil, corev1.EventTypeWarning, "KubeletCertificateNotApproved", "Approve",

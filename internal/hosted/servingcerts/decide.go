@@ -29,8 +29,8 @@ type snapshot struct {
 	Reserved []string
 }
 
-// verdict is the decision about a pending request.
-type verdict struct {
+// decision is the decision about a pending request.
+type decision struct {
 	Request *certificatesv1.CertificateSigningRequest
 	// Machine whose Node sent the request. Empty means unknown.
 	Machine string
@@ -39,19 +39,19 @@ type verdict struct {
 }
 
 // decide returns a decision for each pending request of a kubelet for a serving certificate, sorted by name.
-func decide(s snapshot) []verdict {
-	var out []verdict
+func decide(s snapshot) []decision {
+	var out []decision
 	for i := range s.Requests {
 		if r := &s.Requests[i]; r.Spec.SignerName == certificatesv1.KubeletServingSignerName && len(r.Status.Conditions) == 0 && len(r.Status.Certificate) == 0 {
-			out = append(out, s.judge(r))
+			out = append(out, s.evaluate(r))
 		}
 	}
-	slices.SortFunc(out, func(a, b verdict) int { return strings.Compare(a.Request.Name, b.Request.Name) })
+	slices.SortFunc(out, func(a, b decision) int { return strings.Compare(a.Request.Name, b.Request.Name) })
 	return out
 }
 
-func (s snapshot) judge(r *certificatesv1.CertificateSigningRequest) verdict {
-	v := verdict{Request: r}
+func (s snapshot) evaluate(r *certificatesv1.CertificateSigningRequest) decision {
+	v := decision{Request: r}
 	node, isNode := strings.CutPrefix(r.Spec.Username, nodePrefix)
 	if !isNode || node == "" || !slices.Contains(r.Spec.Groups, nodesGroup) {
 		v.Why = fmt.Sprintf("user %q is no kubelet", r.Spec.Username)
@@ -110,21 +110,21 @@ func (s snapshot) problem(encoded []byte, node string, machine *clusterv1.Machin
 	}
 	names, addresses := ofMachine(node, machine)
 	for _, name := range request.DNSNames {
-		if why := s.refused(node, machine, name, slices.Contains(names, strings.ToLower(name))); why != "" {
+		if why := s.nameProblem(node, machine, name, slices.Contains(names, strings.ToLower(name))); why != "" {
 			return why
 		}
 	}
 	for _, ip := range request.IPAddresses {
 		address := canonical(ip)
-		if why := s.refused(node, machine, address.String(), address.IsValid() && !address.IsLoopback() && slices.Contains(addresses, address)); why != "" {
+		if why := s.nameProblem(node, machine, address.String(), address.IsValid() && !address.IsLoopback() && slices.Contains(addresses, address)); why != "" {
 			return why
 		}
 	}
 	return ""
 }
 
-// refused returns why a certificate may not contain a name or address, or an empty string.
-func (s snapshot) refused(node string, machine *clusterv1.Machine, name string, own bool) string {
+// nameProblem returns why a certificate may not contain a name or address, or an empty string.
+func (s snapshot) nameProblem(node string, machine *clusterv1.Machine, name string, own bool) string {
 	switch {
 	case slices.ContainsFunc(s.Reserved, func(r string) bool { return strings.EqualFold(r, name) }):
 		return fmt.Sprintf("Node %s requests a certificate for %s, which is the API server", node, name)

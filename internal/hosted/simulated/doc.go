@@ -2,5 +2,5 @@
 // package internal/simulated. It creates no CAs and no Nodes; the machines of package
 // internal/local/simulated create the Nodes. The backend of [New] supports faults for tests: annotations of the
 // HostedControlPlane make its API server unreachable, slow, or return errors. The faults are a wrapper around
-// the backend ([WrapFaulty]), so that neither the backend nor the controller contains fault handling.
+// the backend ([WithFaults]), so that neither the backend nor the controller contains fault handling.
 package simulated

@@ -18,20 +18,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated"
 )
 
-// FaultyServers are the API servers of a backend.
-type FaultyServers interface {
+// FaultInjector are the API servers of a backend.
+type FaultInjector interface {
 	// Faults returns the faults of an API server.
 	Faults(name string) simulated.Faults
 	// SetFaults sets the faults of an API server.
 	SetFaults(name string, f simulated.Faults)
 }
 
-// WrapFaulty wraps a backend with the faults that annotations request.
-func WrapFaulty(inner backend.Backend, servers FaultyServers) backend.Backend {
+// WithFaults wraps a backend with the faults that annotations request.
+func WithFaults(inner backend.Backend, servers FaultInjector) backend.Backend {
 	out := inner
 	out.Faults = func(annotations map[string]string) backend.ControlPlanes {
 		wanted, problem := desired(annotations)
-		return controlPlanes{ControlPlanes: inner.ControlPlanes, servers: servers, desired: wanted, problem: problem}
+		return faultyControlPlanes{ControlPlanes: inner.ControlPlanes, servers: servers, desired: wanted, problem: problem}
 	}
 	return out
 }
@@ -77,18 +77,18 @@ func desired(annotations map[string]string) (f simulated.Faults, problem error) 
 // reasonUnknown is the reason for invalid annotations.
 const reasonUnknown = "FaultUnknown"
 
-// controlPlanes wraps the control planes of a backend with the faults of one object.
-type controlPlanes struct {
+// faultyControlPlanes wraps the control planes of a backend with the faults of one object.
+type faultyControlPlanes struct {
 	backend.ControlPlanes
-	servers FaultyServers
+	servers FaultInjector
 	desired simulated.Faults
 	// problem is the first problem of the annotations, or nil.
 	problem error
 }
 
-// Terms implements backend.ControlPlanes.
-func (c controlPlanes) Terms(allowed policy.Configuration) backend.Capabilities {
-	t := c.ControlPlanes.Terms(allowed)
+// Capabilities implements backend.ControlPlanes.
+func (c faultyControlPlanes) Capabilities(allowed policy.Configuration) backend.Capabilities {
+	t := c.ControlPlanes.Capabilities(allowed)
 	if t.Started != nil {
 		started := *t.Started
 		started.Ready = started.Ready && c.desired.Down == 0 && c.desired.Status == 0
@@ -98,7 +98,7 @@ func (c controlPlanes) Terms(allowed policy.Configuration) backend.Capabilities 
 }
 
 // Status implements backend.ControlPlanes.
-func (c controlPlanes) Status(ctx context.Context, name string) (backend.ControlPlane, error) {
+func (c faultyControlPlanes) Status(ctx context.Context, name string) (backend.ControlPlane, error) {
 	out, err := c.ControlPlanes.Status(ctx, name)
 	if err != nil || !out.Running {
 		return out, err
@@ -115,13 +115,13 @@ func (c controlPlanes) Status(ctx context.Context, name string) (backend.Control
 	case current != c.desired:
 		out.Pending = change(c.desired)
 	case c.problem != nil:
-		out.Unclear = "say which annotation cannot be understood"
+		out.InvalidRequest = "say which annotation cannot be understood"
 	}
 	return out, nil
 }
 
 // Start implements backend.ControlPlanes.
-func (c controlPlanes) Start(ctx context.Context, name string, cfg processconfig.Config, files map[string][]byte) error {
+func (c faultyControlPlanes) Start(ctx context.Context, name string, cfg processconfig.Config, files map[string][]byte) error {
 	if err := c.ControlPlanes.Start(ctx, name, cfg, files); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ type servers struct {
 	err    error
 }
 
-func (s *servers) Terms(policy.Configuration) backend.Capabilities {
+func (s *servers) Capabilities(policy.Configuration) backend.Capabilities {
 	return backend.Capabilities{Started: &backend.ControlPlane{Running: true, Ready: true}}
 }
 
@@ -43,7 +43,7 @@ func (s *servers) Faults(string) simulated.Faults { return s.faults }
 func (s *servers) SetFaults(_ string, f simulated.Faults) { s.faults = f }
 
 func (s *servers) annotated(annotations map[string]string) backend.ControlPlanes {
-	return WrapFaulty(backend.Backend{ControlPlanes: s}, s).Faults(annotations)
+	return WithFaults(backend.Backend{ControlPlanes: s}, s).Faults(annotations)
 }
 
 // What the annotations ask for is pending until the control plane is started again, and then as they say.
@@ -104,8 +104,8 @@ func TestUnknown(t *testing.T) {
 		if want := tc.annotation != hostedv1.APIDownAnnotation; (s.faults.Down == time.Minute) != want || s.faults.Slow != 0 || s.faults.Status != 0 || s.starts != 1 {
 			t.Errorf("%s: %+v after %d starts", name, s.faults, s.starts)
 		}
-		if got, err := planes.Status(t.Context(), "ns.p"); got.Pending != "" || (got.Unclear != "") != (tc.want != "") || err != nil {
-			t.Errorf("%s: pending is %q, unclear %q, so that it is not said again, or always changed: %v", name, got.Pending, got.Unclear, err)
+		if got, err := planes.Status(t.Context(), "ns.p"); got.Pending != "" || (got.InvalidRequest != "") != (tc.want != "") || err != nil {
+			t.Errorf("%s: pending is %q, unclear %q, so that it is not said again, or always changed: %v", name, got.Pending, got.InvalidRequest, err)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestProblem(t *testing.T) {
 func TestStarted(t *testing.T) {
 	s := &servers{}
 	down := s.annotated(map[string]string{hostedv1.APIDownAnnotation: "always"})
-	if !s.annotated(nil).Terms(policy.Configuration{}).Started.Ready || down.Terms(policy.Configuration{}).Started.Ready {
+	if !s.annotated(nil).Capabilities(policy.Configuration{}).Started.Ready || down.Capabilities(policy.Configuration{}).Started.Ready {
 		t.Error("it answers once it is started, unless it is to be unreachable")
 	}
 	s.err = errors.New("boom")

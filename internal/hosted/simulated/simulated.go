@@ -26,23 +26,23 @@ type simulatedControlPlanes struct {
 // New returns the backend of the server.
 func New(s *simulated.Server) backend.Backend {
 	c := &simulatedControlPlanes{server: s, hashes: map[string]string{}}
-	return WrapFaulty(backend.Backend{ControlPlanes: c, Endpoints: c}, s)
+	return WithFaults(backend.Backend{ControlPlanes: c, Endpoints: c}, s)
 }
 
-// Terms implements backend.ControlPlanes.
-func (c *simulatedControlPlanes) Terms(allowed policy.Configuration) backend.Capabilities {
-	return Terms(allowed)
+// Capabilities implements backend.ControlPlanes.
+func (c *simulatedControlPlanes) Capabilities(allowed policy.Configuration) backend.Capabilities {
+	return Capabilities(allowed)
 }
 
-// Terms returns the static properties of simulated control planes.
-func Terms(allowed policy.Configuration) backend.Capabilities {
+// Capabilities returns the static properties of simulated control planes.
+func Capabilities(allowed policy.Configuration) backend.Capabilities {
 	first, last := simulated.Ports()
 	return backend.Capabilities{
-		Kind: "simulated", AnyVersion: true, Listens: &backend.Listens{Host: simulated.Host, First: first, Last: last},
+		Kind: "simulated", AnyVersion: true, OwnEndpoints: &backend.EndpointRange{Host: simulated.Host, First: first, Last: last},
 		Started: &backend.ControlPlane{Exists: true, Running: true, Ready: true, EtcdReady: true},
 		Denied:  allowed.DeniedSimulated(), Maximum: allowed.Maxima.SimulatedControlPlanes, Setting: "maxima.simulatedControlPlanes",
-		Running: "Simulated", Continued: "it continues with what it wrote down",
-		Emptied: "it starts empty, and simulated machines create their Nodes again",
+		RunningReason: "Simulated", RestartEffect: "it continues with what it wrote down",
+		EmptyStartEffect: "it starts empty, and simulated machines create their Nodes again",
 	}
 }
 

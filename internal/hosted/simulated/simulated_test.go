@@ -22,7 +22,7 @@ func TestSubscribe(t *testing.T) {
 	cluster := types.NamespacedName{Namespace: "default", Name: "tower"}
 	var heard []string
 	server.Subscribe(func(name string) { heard = append(heard, name) }) // Remove tells before it returns
-	for _, name := range []string{simulated.OnMachines(cluster), "default.tower"} {
+	for _, name := range []string{simulated.MachineControlPlaneName(cluster), "default.tower"} {
 		if err := server.Remove(name); err != nil {
 			t.Fatal(err)
 		}

@@ -82,7 +82,7 @@ func (c *controller) definition() reconciler.Controller[*hostedv1.EtcdSnapshotPo
 	return reconciler.Controller[*hostedv1.EtcdSnapshotPolicy, snapshot]{
 		Name: Name, New: func() *hostedv1.EtcdSnapshotPolicy { return &hostedv1.EtcdSnapshotPolicy{} },
 		Urgent:  reconciler.Urgent{Fields: []string{"clusters", "lastSnapshotTime"}, Conditions: []string{hostedv1.ReadyCondition}},
-		Observe: c.observe, Decide: decide, Answer: c.answer, Act: c.act, Report: report,
+		Observe: c.observe, Decide: decide, Read: c.readRequested, Act: c.act, Report: report,
 	}
 }
 

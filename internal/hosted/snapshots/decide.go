@@ -17,8 +17,8 @@ const (
 	retryAfter = 5 * time.Minute
 	// maxRecheck is the maximum time between reconciliations, because the clock of the host may be changed.
 	maxRecheck = time.Hour
-	// soon is the delay before the next reconciliation after a status update.
-	soon = time.Second
+	// statusRecheck is the delay before the next reconciliation after a status update.
+	statusRecheck = time.Second
 	// busyAgain is the delay before checking for the end of another snapshot; usually an event triggers the
 	// reconciliation earlier.
 	busyAgain = 10 * time.Second
@@ -53,7 +53,7 @@ func decide(s snapshot) reconciler.Plan {
 		return p
 	}
 	if !s.Store.Known {
-		p.Ask = append(p.Ask, readStore{})
+		p.Reads = append(p.Reads, readStore{})
 		return p
 	}
 	if s.Store.Problem != "" {
@@ -66,10 +66,10 @@ func decide(s snapshot) reconciler.Plan {
 		p.Do(removeRequest{Name: request.name, Why: request.removalReason})
 	}
 	if request.stored {
-		p.RecheckIn(soon)
+		p.RecheckIn(statusRecheck)
 	}
 	for _, c := range s.Clusters {
-		for _, m := range outdated(s.Policy.Spec.Retention, s.Store.Snapshots[c.Name], s.Now) {
+		for _, m := range expiredSnapshots(s.Policy.Spec.Retention, s.Store.Snapshots[c.Name], s.Now) {
 			p.Do(removeSnapshot{Manifest: m.m, Why: m.why})
 		}
 	}
@@ -77,25 +77,25 @@ func decide(s snapshot) reconciler.Plan {
 	return p
 }
 
-// why is a reason with its message.
-type why struct{ reason, message string }
+// blockReason is a reason with its message.
+type blockReason struct{ reason, message string }
 
 // blocked returns the reason why the policy is inactive until the user changes something.
-func blocked(s snapshot) why {
+func blocked(s snapshot) blockReason {
 	if s.Policy.Spec.Suspend != nil && *s.Policy.Spec.Suspend {
-		return why{"Suspended", "Snapshots are suspended: set spec.suspend to false to go on"}
+		return blockReason{"Suspended", "Snapshots are suspended: set spec.suspend to false to go on"}
 	}
 	if _, err := snapshots.ParseSchedule(s.Policy.Spec.Schedule); err != nil {
-		return why{"ScheduleInvalid", scheduleProblem(s)}
+		return blockReason{"ScheduleInvalid", scheduleProblem(s)}
 	}
 	if s.Denied != "" {
-		return why{"DeniedByPolicy", s.Denied}
+		return blockReason{"DeniedByPolicy", s.Denied}
 	}
-	return why{}
+	return blockReason{}
 }
 
 // decideSnapshots starts the first snapshot that is due and possible, and waits for the others.
-func decideSnapshots(s snapshot, times snapshots.Schedule, request request, p *reconciler.Plan) {
+func decideSnapshots(s snapshot, times snapshots.Schedule, request snapshotRequest, p *reconciler.Plan) {
 	for _, c := range s.Clusters {
 		name := dueName(s, c, times)
 		if request.removalReason == "" && !request.stored && request.cluster == c.Name {
@@ -110,7 +110,7 @@ func decideSnapshots(s snapshot, times snapshots.Schedule, request request, p *r
 		case job.Err != "" && name != request.name && s.Now.Sub(job.Ended) < retryAfter:
 			p.WaitFor("SnapshotFailed", "Cluster %s: %s, retrying in up to 5m", c.Name, job.Err).For("Cluster", c.Name).ForTime()
 			p.RecheckIn(job.Ended.Add(retryAfter).Sub(s.Now))
-		case job.Busy || takes(*p):
+		case job.Busy || hasTakeSnapshot(*p):
 			p.WaitFor("WaitingForOtherSnapshot", "Waiting for another snapshot or restore to end before that of Cluster %s", c.Name).For("Cluster", c.Name).ForTime()
 			p.RecheckIn(busyAgain)
 		default:
@@ -119,7 +119,7 @@ func decideSnapshots(s snapshot, times snapshots.Schedule, request request, p *r
 	}
 }
 
-func takes(p reconciler.Plan) bool {
+func hasTakeSnapshot(p reconciler.Plan) bool {
 	return slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool { _, ok := a.(takeSnapshot); return ok })
 }
 
@@ -173,8 +173,8 @@ func namesOf(s snapshot, cluster string) []string {
 	return out
 }
 
-// request is a snapshot that a user requested with the annotation.
-type request struct {
+// snapshotRequest is a snapshot that a user requested with the annotation.
+type snapshotRequest struct {
 	name, cluster string
 	// removalReason is the reason why the request can be removed, or empty if it is still to be fulfilled.
 	removalReason string
@@ -190,8 +190,8 @@ func isListed(p *hostedv1.EtcdSnapshotPolicy, name string) bool {
 	})
 }
 
-func requestOf(s snapshot) request {
-	r := request{name: s.Policy.Annotations[hostedv1.TakeSnapshotAnnotation]}
+func requestOf(s snapshot) snapshotRequest {
+	r := snapshotRequest{name: s.Policy.Annotations[hostedv1.TakeSnapshotAnnotation]}
 	if r.name == "" {
 		return r
 	}
@@ -223,8 +223,8 @@ type removal struct {
 	why string
 }
 
-// outdated returns the snapshots that exceed the retention, oldest first. The newest snapshot is never removed.
-func outdated(keep hostedv1.SnapshotRetention, have []snapshots.Manifest, now time.Time) []removal {
+// expiredSnapshots returns the snapshots that exceed the retention, oldest first. The newest snapshot is never removed.
+func expiredSnapshots(keep hostedv1.SnapshotRetention, have []snapshots.Manifest, now time.Time) []removal {
 	count := int(cmp.Or(keep.Count, hostedv1.DefaultSnapshotCount))
 	var out []removal
 	for i, m := range have {

@@ -32,7 +32,7 @@ func hourly() snapshot {
 		Spec:       hostedv1.EtcdSnapshotPolicySpec{ClusterName: "a", Schedule: "@hourly", Destination: hostedv1.SnapshotDestination{Folder: &hostedv1.SnapshotFolder{}}},
 	}}
 	s.Policy.Status.Conditions = []metav1.Condition{{Type: hostedv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Ready"}}
-	s.Store = store{Known: true, Snapshots: map[string][]snapshots.Manifest{"a": manifests("a", 1, 0), "b": manifests("b", 1, 0)}}
+	s.Store = storeContent{Known: true, Snapshots: map[string][]snapshots.Manifest{"a": manifests("a", 1, 0), "b": manifests("b", 1, 0)}}
 	for _, name := range []string{"a", "b"} {
 		s.Clusters = append(s.Clusters, target{Cluster: snapshots.Cluster{Namespace: "ns", Name: name}, Created: noon.Add(-50 * time.Hour)})
 		s.Policy.Status.Clusters = append(s.Policy.Status.Clusters, hostedv1.ClusterSnapshots{Name: name, Snapshots: []hostedv1.EtcdSnapshot{{Name: snapshots.Name(name, noon)}}})
@@ -64,8 +64,8 @@ func TestDecide(t *testing.T) {
 		"nothing is due":     {"it was taken", func(*snapshot) {}, nil, 0, ""},
 		"due":                {"its hour is over", func(s *snapshot) { behind(s, "a") }, []string{"take snapshot " + name + ": it is due"}, 0, ""},
 		"two are due":        {"one after the other", func(s *snapshot) { behind(s, "a", "b") }, []string{"take snapshot " + name + ": it is due"}, 0, "WaitingForOtherSnapshot"},
-		"store not known":    {"what is due may be there", func(s *snapshot) { behind(s, "a"); s.Store = store{} }, nil, 1, ""},
-		"not known, not due": {"nothing is asked for it", func(s *snapshot) { s.Store = store{} }, nil, 0, ""},
+		"store not known":    {"what is due may be there", func(s *snapshot) { behind(s, "a"); s.Store = storeContent{} }, nil, 1, ""},
+		"not known, not due": {"nothing is asked for it", func(s *snapshot) { s.Store = storeContent{} }, nil, 0, ""},
 		"taken before a crash": {"the store has it, the status does not: never twice", func(s *snapshot) {
 			behind(s, "a")
 			s.Store.Snapshots["a"] = manifests("a", 1, 0)
@@ -80,16 +80,16 @@ func TestDecide(t *testing.T) {
 		"suspended":        {"", func(s *snapshot) { behind(s, "a"); s.Policy.Spec.Suspend = new(true) }, nil, 0, "Suspended"},
 		"denied":           {"", func(s *snapshot) { behind(s, "a"); s.Denied = "no" }, nil, 0, "DeniedByPolicy"},
 		"invalid schedule": {"an object may be older than the rules", func(s *snapshot) { s.Policy.Spec.Schedule = "soon" }, nil, 0, "ScheduleInvalid"},
-		"store fails":      {"it is retried", func(s *snapshot) { behind(s, "a"); s.Store = store{Known: true, Problem: "Gone", Reason: "X"} }, nil, 0, "X"},
+		"store fails":      {"it is retried", func(s *snapshot) { behind(s, "a"); s.Store = storeContent{Known: true, Problem: "Gone", Reason: "X"} }, nil, 0, "X"},
 		"under way":        {"", func(s *snapshot) { behind(s, "a"); s.Clusters[0].Job.Running = true; s.Clusters[1].Job.Ended = noon }, nil, 0, "SnapshotUnderWay"},
 		"another runs":     {"one of a namespace at a time", func(s *snapshot) { behind(s, "a"); s.Clusters[0].Job.Busy = true }, nil, 0, "WaitingForOtherSnapshot"},
 		"failed just now": {"it is retried later", func(s *snapshot) {
 			behind(s, "a")
-			s.Clusters[0].Job = Job{Name: name, Ended: noon.Add(-time.Minute), Err: "The store is full"}
+			s.Clusters[0].Job = snapshotJob{Name: name, Ended: noon.Add(-time.Minute), Err: "The store is full"}
 		}, nil, 0, "SnapshotFailed"},
 		"failed before": {"it is retried", func(s *snapshot) {
 			behind(s, "a")
-			s.Clusters[0].Job = Job{Name: name, Ended: noon.Add(-10 * time.Minute), Err: "The store is full"}
+			s.Clusters[0].Job = snapshotJob{Name: name, Ended: noon.Add(-10 * time.Minute), Err: "The store is full"}
 		}, []string{"take snapshot " + name + ": it is due"}, 0, ""},
 		"simulated": {"there is no etcd", func(s *snapshot) { behind(s, "a"); s.Clusters[0].Problem = "Simulated" }, nil, 0, ""},
 		"requested": {"at once", func(s *snapshot) {
@@ -116,7 +116,7 @@ func TestDecide(t *testing.T) {
 		}, []string{"remove the request for snapshot ../../etc: it is not the name of a snapshot of now"}, 0, ""},
 		"requested, and failed": {"a request is not retried", func(s *snapshot) {
 			s.Policy.Annotations = map[string]string{hostedv1.TakeSnapshotAnnotation: "b-20261125T115930Z"}
-			s.Clusters[1].Job = Job{Name: "b-20261125T115930Z", Ended: noon, Err: "The store is full"}
+			s.Clusters[1].Job = snapshotJob{Name: "b-20261125T115930Z", Ended: noon, Err: "The store is full"}
 		}, []string{"remove the request for snapshot b-20261125T115930Z: the store is full"}, 0, ""},
 		"too many": {"the oldest go", func(s *snapshot) {
 			s.Changed = true
@@ -144,8 +144,8 @@ func TestDecide(t *testing.T) {
 		if len(p.Waits) > 0 {
 			waits = p.Waits[0].Reason
 		}
-		if len(p.Ask) != test.asks || waits != test.waits {
-			t.Errorf("%s: %s: asks %v, waits %q; want %d, %q", title, test.reason, p.Ask, waits, test.asks, test.waits)
+		if len(p.Reads) != test.asks || waits != test.waits {
+			t.Errorf("%s: %s: asks %v, waits %q; want %d, %q", title, test.reason, p.Reads, waits, test.asks, test.waits)
 		}
 		if p.Recheck == 0 && waits != "Suspended" && waits != "DeniedByPolicy" && waits != "ScheduleInvalid" {
 			t.Errorf("%s: nothing enqueues it", title)
@@ -164,9 +164,9 @@ func TestReport(t *testing.T) {
 	}{
 		"good":      {func(*snapshot) {}, reconciler.Outcome{}, "Ready", "True", "", nil},
 		"taken":     {func(s *snapshot) { s.Policy.Status.Clusters[0].Snapshots = nil }, reconciler.Outcome{}, "SnapshotsUpToDate", "True", "", []string{"SnapshotTaken"}},
-		"failed":    {func(s *snapshot) { s.Clusters[1].Job = Job{Ended: noon, Err: "The store is full"} }, reconciler.Outcome{}, "SnapshotsUpToDate", "False", "* Cluster b: The store is full", []string{"SnapshotFailed"}},
+		"failed":    {func(s *snapshot) { s.Clusters[1].Job = snapshotJob{Ended: noon, Err: "The store is full"} }, reconciler.Outcome{}, "SnapshotsUpToDate", "False", "* Cluster b: The store is full", []string{"SnapshotFailed"}},
 		"simulated": {func(s *snapshot) { s.Clusters[0].Problem = "No etcd" }, reconciler.Outcome{}, "SnapshotsUpToDate", "False", "* Cluster a: No etcd", nil},
-		"no store":  {func(s *snapshot) { s.Store = store{Known: true, Reason: "X", Problem: "Not there"} }, reconciler.Outcome{}, "StoreAvailable", "False", "Not there", nil},
+		"no store":  {func(s *snapshot) { s.Store = storeContent{Known: true, Reason: "X", Problem: "Not there"} }, reconciler.Outcome{}, "StoreAvailable", "False", "Not there", nil},
 		"suspended": {func(s *snapshot) { s.Policy.Spec.Suspend = new(true) }, reconciler.Outcome{}, "SnapshotsUpToDate", "Unknown", "Snapshots are suspended: set spec.suspend to false to go on", nil},
 		"refused":   {func(*snapshot) {}, reconciler.Outcome{Done: []reconciler.Action{removeRequest{Name: "x", Why: "No"}}}, "Ready", "True", "", []string{"SnapshotRequestRefused"}},
 		"bad":       {func(s *snapshot) { s.Policy.Spec.Schedule = "soon" }, reconciler.Outcome{}, "Ready", "False", "", nil},

@@ -32,7 +32,7 @@ type snapshot struct {
 	// Denied is the reason why the operator's configuration denies the destination, or empty if it is allowed.
 	Denied string
 	// Store is the content of the store. It is only read if it is needed.
-	Store store
+	Store storeContent
 }
 
 // target is a Cluster of which snapshots are taken.
@@ -41,11 +41,11 @@ type target struct {
 	Created time.Time
 	// Problem is the reason why no snapshot can be taken, or empty.
 	Problem string
-	Job     Job
+	Job     snapshotJob
 }
 
-// Job is the state of the running or last snapshot of a Cluster.
-type Job struct {
+// snapshotJob is the state of the running or last snapshot of a Cluster.
+type snapshotJob struct {
 	// Name is the name of the snapshot.
 	Name          string
 	Running, Busy bool
@@ -53,8 +53,8 @@ type Job struct {
 	Err           string
 }
 
-// store is the content of a snapshot store.
-type store struct {
+// storeContent is the content of a snapshot store.
+type storeContent struct {
 	// Known is true if the store was read in this reconciliation.
 	Known bool
 	// Problem is the reason why the store cannot be read.
@@ -79,7 +79,7 @@ func (c *controller) observe(ctx context.Context, policy *hostedv1.EtcdSnapshotP
 			return s, err
 		}
 		job := c.jobs.State(jobKey(policy, cluster.Name))
-		target.Job = Job{Name: job.What, Running: job.Running, Busy: job.Busy, Ended: job.Ended}
+		target.Job = snapshotJob{Name: job.What, Running: job.Running, Busy: job.Busy, Ended: job.Ended}
 		if job.Err != nil {
 			target.Job.Err = fault.UserMessage(job.Err)
 		}
@@ -102,7 +102,7 @@ func isChanged(s snapshot) bool {
 // readClusters returns the Clusters of a policy that are not being deleted, sorted by name.
 func (c *controller) readClusters(ctx context.Context, policy *hostedv1.EtcdSnapshotPolicy) ([]clusterv1.Cluster, error) {
 	if name := policy.Spec.ClusterName; name != "" {
-		cluster, err := kube.Cluster(ctx, c.client, client.ObjectKey{Namespace: policy.Namespace, Name: name})
+		cluster, err := kube.GetCluster(ctx, c.client, client.ObjectKey{Namespace: policy.Namespace, Name: name})
 		if err != nil || cluster == nil || !cluster.DeletionTimestamp.IsZero() {
 			return nil, err
 		}
@@ -128,9 +128,9 @@ func orNothing(s labels.Selector) labels.Selector {
 	return s
 }
 
-// answer reads the store. A failed read is returned in Store.Problem and not as an error.
-func (c *controller) answer(ctx context.Context, s snapshot, _ reconciler.Question) (snapshot, error) {
-	s.Store = store{Known: true, Snapshots: map[string][]snapshots.Manifest{}}
+// readRequested reads the store. A failed read is returned in Store.Problem and not as an error.
+func (c *controller) readRequested(ctx context.Context, s snapshot, _ reconciler.ReadRequest) (snapshot, error) {
+	s.Store = storeContent{Known: true, Snapshots: map[string][]snapshots.Manifest{}}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	from, err := c.stores.Open(ctx, s.Policy)

@@ -104,7 +104,7 @@ func (r EtcdConnector) openHosted(plane client.ObjectKey) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return connected{Connection: connection, facts: func() (snapshots.EtcdState, error) {
+	return etcdSource{Connection: connection, staticState: func() (snapshots.EtcdState, error) {
 		data, err := folder.ReadData()
 		return snapshots.EtcdState{Kubernetes: data.Version, EncryptionKeys: data.EncryptionKeys}, err
 	}}, nil
@@ -158,7 +158,7 @@ func (r EtcdConnector) openMachines(ctx context.Context, cluster client.ObjectKe
 		}
 		if failed = checkResponds(ctx, connection); failed == nil {
 			version := m.Spec.Version
-			return connected{Connection: connection, facts: func() (snapshots.EtcdState, error) { return snapshots.EtcdState{Kubernetes: version}, nil }}, nil
+			return etcdSource{Connection: connection, staticState: func() (snapshots.EtcdState, error) { return snapshots.EtcdState{Kubernetes: version}, nil }}, nil
 		}
 		_ = connection.Close()
 	}
@@ -175,16 +175,16 @@ func checkResponds(ctx context.Context, c *kubeadmetcd.Connection) error {
 	return err
 }
 
-// connected is a source over a connection.
-type connected struct {
+// etcdSource is a source over a connection.
+type etcdSource struct {
 	*kubeadmetcd.Connection
-	// facts returns the properties of the control plane that are not read from etcd.
-	facts func() (snapshots.EtcdState, error)
+	// staticState returns the properties of the control plane that are not read from etcd.
+	staticState func() (snapshots.EtcdState, error)
 }
 
-// Facts implements snapshots.Source.
-func (c connected) Facts(ctx context.Context) (snapshots.EtcdState, error) {
-	facts, err := c.facts()
+// ReadState implements snapshots.Source.
+func (c etcdSource) ReadState(ctx context.Context) (snapshots.EtcdState, error) {
+	facts, err := c.staticState()
 	if err != nil {
 		return facts, err
 	}

@@ -25,10 +25,10 @@ type conditionInput struct {
 }
 
 var conditions = condition.Table[conditionInput]{
-	{Type: hostedv1.ScheduleValidCondition, Of: conditionInput.scheduleValid},
-	{Type: hostedv1.StoreAvailableCondition, Of: conditionInput.storeAvailable},
-	{Type: hostedv1.SnapshotsUpToDateCondition, Of: conditionInput.upToDate},
-	{Type: hostedv1.ReadyCondition, Over: conditionInput.ready},
+	{Type: hostedv1.ScheduleValidCondition, Compute: conditionInput.scheduleValid},
+	{Type: hostedv1.StoreAvailableCondition, Compute: conditionInput.storeAvailable},
+	{Type: hostedv1.SnapshotsUpToDateCondition, Compute: conditionInput.upToDate},
+	{Type: hostedv1.ReadyCondition, Summarize: conditionInput.ready},
 }
 
 func scheduleProblem(s snapshot) string {
@@ -38,14 +38,14 @@ func scheduleProblem(s snapshot) string {
 	return ""
 }
 
-func (j conditionInput) scheduleValid() condition.Verdict {
+func (j conditionInput) scheduleValid() condition.Result {
 	if text := scheduleProblem(j.snapshot); text != "" {
 		return condition.False("Invalid", text)
 	}
 	return condition.True("Valid")
 }
 
-func (j conditionInput) storeAvailable() condition.Verdict {
+func (j conditionInput) storeAvailable() condition.Result {
 	before := condition.Set(j.Policy.Status.Conditions).Get(hostedv1.StoreAvailableCondition)
 	switch {
 	case j.Denied != "":
@@ -55,12 +55,12 @@ func (j conditionInput) storeAvailable() condition.Verdict {
 	case j.Store.Known:
 		return condition.True("Available")
 	case before != nil && before.Reason != "DeniedByPolicy" && before.ObservedGeneration == j.Policy.Generation: // the spec is unchanged, so the store is too
-		return condition.Verdict{Status: before.Status, Reason: before.Reason, Message: before.Message}
+		return condition.Result{Status: before.Status, Reason: before.Reason, Message: before.Message}
 	}
 	return condition.Unknown("NotYetKnown", "The store is read when a snapshot is due")
 }
 
-func (j conditionInput) upToDate() condition.Verdict {
+func (j conditionInput) upToDate() condition.Result {
 	if j.Policy.Spec.Suspend != nil && *j.Policy.Spec.Suspend {
 		return condition.Unknown("Suspended", "Snapshots are suspended: set spec.suspend to false to go on")
 	}
@@ -84,8 +84,8 @@ func (j conditionInput) upToDate() condition.Verdict {
 	return condition.True("UpToDate")
 }
 
-func (conditionInput) ready(set condition.Set) condition.Verdict {
-	return condition.Summarize(set, condition.Reasons{Good: "Ready", Bad: "NotReady", Unknown: "ReadyUnknown"},
+func (conditionInput) ready(set condition.Set) condition.Result {
+	return condition.Summarize(set, condition.Reasons{Info: "Ready", Issue: "NotReady", Unknown: "ReadyUnknown"},
 		condition.Part{Type: hostedv1.ScheduleValidCondition}, condition.Part{Type: hostedv1.StoreAvailableCondition}, condition.Part{Type: hostedv1.SnapshotsUpToDateCondition})
 }
 
@@ -105,7 +105,7 @@ func report(s snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	if times, err := snapshots.ParseSchedule(s.Policy.Spec.Schedule); err == nil && blocked(s).reason == "" {
 		status.NextSnapshotTime = metav1.NewTime(times.Next(s.Now))
 	}
-	status.Conditions = conditions.Evaluate(j, reconciler.MomentOf(s.Policy, s.Now))
+	status.Conditions = conditions.Evaluate(j, reconciler.EvaluateOptionsFor(s.Policy, s.Now))
 	return reconciler.Report{Status: status, Events: events(s, j.clusters, out)}
 }
 

@@ -123,7 +123,7 @@ func files(t *testing.T) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
 	for purpose, name := range map[secrets.Purpose]string{secrets.CA: processconfig.CA, secrets.Etcd: processconfig.EtcdCA, secrets.Proxy: processconfig.ProxyCA, secrets.SA: processconfig.SigningSA} {
-		data, err := secrets.Generate(purpose, secrets.Keys{}, time.Now())
+		data, err := secrets.Generate(purpose, secrets.KeyOptions{}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -78,11 +78,11 @@ type desiredPlane struct {
 	files           map[string][]byte
 	record          processconfig.Record
 	port            int32
-	own             own
+	podSettings     managerPodSettings
 }
 
-// own contains the properties of this program's Pod that Pods of control planes inherit.
-type own struct {
+// managerPodSettings contains the properties of this program's Pod that Pods of control planes inherit.
+type managerPodSettings struct {
 	image       string
 	pullSecrets []corev1.LocalObjectReference
 	selector    map[string]string
@@ -91,9 +91,9 @@ type own struct {
 	host string
 }
 
-// ownOf reads the properties from the Pod. It leaves out tolerations that every Pod gets.
-func ownOf(pod *corev1.Pod, manager string) own {
-	out := own{pullSecrets: pod.Spec.ImagePullSecrets, selector: pod.Spec.NodeSelector, host: pod.Status.HostIP}
+// settingsOfManagerPod reads the properties from the Pod. It leaves out tolerations that every Pod gets.
+func settingsOfManagerPod(pod *corev1.Pod, manager string) managerPodSettings {
+	out := managerPodSettings{pullSecrets: pod.Spec.ImagePullSecrets, selector: pod.Spec.NodeSelector, host: pod.Status.HostIP}
 	for _, c := range pod.Spec.Containers {
 		if c.Name == manager || len(pod.Spec.Containers) == 1 {
 			out.image = c.Image
@@ -190,7 +190,7 @@ func (o desiredPlane) podSpec() corev1.PodSpec {
 			FSGroupChangePolicy: new(corev1.FSGroupChangeOnRootMismatch),
 			SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
-		ImagePullSecrets: o.own.pullSecrets, NodeSelector: o.own.selector, Tolerations: o.own.tolerations,
+		ImagePullSecrets: o.podSettings.pullSecrets, NodeSelector: o.podSettings.selector, Tolerations: o.podSettings.tolerations,
 		Containers: []corev1.Container{o.container()},
 		Volumes: []corev1.Volume{
 			{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}},
@@ -205,7 +205,7 @@ func (o desiredPlane) podSpec() corev1.PodSpec {
 
 func (o desiredPlane) container() corev1.Container {
 	return corev1.Container{
-		Name: container, Image: o.own.image, ImagePullPolicy: corev1.PullIfNotPresent,
+		Name: container, Image: o.podSettings.image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Args:  []string{"control-plane", "run", "--delivery", deliveryFolder, "--config", dataFolder + "/config.json"},
 		Ports: []corev1.ContainerPort{{Name: portName, ContainerPort: o.port, Protocol: corev1.ProtocolTCP}},
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{

@@ -109,8 +109,8 @@ func TestLoadBalancer(t *testing.T) {
 }
 
 func TestTerms(t *testing.T) {
-	got := Terms(policy.Default(), "v1.36.3")
-	if got.Emptied != "" || !got.InPods || got.Listens == nil || !got.Listens.SeparateEndpoint {
+	got := Capabilities(policy.Default(), "v1.36.3")
+	if got.EmptyStartEffect != "" || !got.InPods || got.OwnEndpoints == nil || !got.OwnEndpoints.SeparateEndpoint {
 		t.Errorf("%+v", got)
 	}
 }

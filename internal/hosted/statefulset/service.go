@@ -89,7 +89,7 @@ func (c *controlPlanes) Reserve(ctx context.Context, name string, wanted cluster
 	if !found || have.Spec.Type != c.settings.Service.Type && !wanted.IsValid() {
 		host := c.settings.Service.Host.String()
 		if !c.settings.Service.Host.IsValid() && c.settings.Service.Type == corev1.ServiceTypeNodePort {
-			own, err := c.self(ctx)
+			own, err := c.readOwnSettings(ctx)
 			if err != nil {
 				return clusterv1.APIEndpoint{}, err
 			}

@@ -19,8 +19,8 @@ import (
 // Secrets.
 const logBytes = 8 << 10
 
-// state contains the objects of a control plane. Missing objects are nil.
-type state struct {
+// planeObjects contains the objects of a control plane. Missing objects are nil.
+type planeObjects struct {
 	set     *appsv1.StatefulSet
 	pod     *corev1.Pod
 	service *corev1.Service
@@ -37,7 +37,7 @@ type state struct {
 
 // record returns the data record. The StatefulSet is written last and therefore takes precedence over the
 // claim.
-func (s state) record() processconfig.Record {
+func (s planeObjects) record() processconfig.Record {
 	var out processconfig.Record
 	text := ""
 	if s.claim != nil {
@@ -51,12 +51,12 @@ func (s state) record() processconfig.Record {
 }
 
 // current reports whether the Pod has the configuration of the StatefulSet.
-func (s state) current() bool {
+func (s planeObjects) current() bool {
 	return s.set != nil && s.pod != nil && s.pod.Annotations[configAnnotation] == s.set.Annotations[configAnnotation] && s.pod.DeletionTimestamp.IsZero()
 }
 
 // container returns the status of the Pod's container.
-func (s state) container() corev1.ContainerStatus {
+func (s planeObjects) container() corev1.ContainerStatus {
 	if s.pod != nil {
 		for _, c := range s.pod.Status.ContainerStatuses {
 			if c.Name == container {
@@ -67,10 +67,10 @@ func (s state) container() corev1.ContainerStatus {
 	return corev1.ContainerStatus{}
 }
 
-func (s state) hasClaim() bool { return s.claim != nil && s.claim.DeletionTimestamp.IsZero() }
+func (s planeObjects) hasClaim() bool { return s.claim != nil && s.claim.DeletionTimestamp.IsZero() }
 
 // controlPlane returns the observed state of the control plane.
-func (s state) controlPlane() backend.ControlPlane {
+func (s planeObjects) controlPlane() backend.ControlPlane {
 	c := s.container()
 	out := backend.ControlPlane{
 		Exists: s.set != nil || s.claim != nil, Reserved: s.service != nil || s.pod != nil,
@@ -120,7 +120,7 @@ func exit(t *corev1.ContainerStateTerminated) string {
 
 // problem returns the reason why the control plane does not run or is not ready. It is empty if the control
 // plane is starting or has exited by itself.
-func (s state) problem() string {
+func (s planeObjects) problem() string {
 	running := s.container().State.Running != nil
 	switch {
 	case s.set == nil:
@@ -140,7 +140,7 @@ func (s state) problem() string {
 	return s.podProblem()
 }
 
-func (s state) podProblem() string {
+func (s planeObjects) podProblem() string {
 	pod := s.namespace + "/" + s.pod.Name
 	for _, c := range s.pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -157,7 +157,7 @@ func (s state) podProblem() string {
 	return ""
 }
 
-func (s state) claimProblem() string {
+func (s planeObjects) claimProblem() string {
 	if s.claim == nil || s.claim.Status.Phase == corev1.ClaimBound {
 		return ""
 	}
@@ -169,7 +169,7 @@ func (s state) claimProblem() string {
 }
 
 // pending describes the change that Start would make to a control plane with the current configuration.
-func (s state) pending(have backend.ControlPlane) string {
+func (s planeObjects) pending(have backend.ControlPlane) string {
 	switch known := s.record(); {
 	case s.set == nil:
 		return ""

@@ -25,8 +25,8 @@ func config() processconfig.Config {
 }
 
 // settled is a control plane that runs and is ready.
-func settled(changes ...func(*state)) state {
-	o := desiredPlane{name: "team-a.demo", namespace: "home", config: config(), record: processconfig.Record{Version: "v1.36.3"}, port: 30001, own: own{image: "slipway:v1"}}
+func settled(changes ...func(*planeObjects)) planeObjects {
+	o := desiredPlane{name: "team-a.demo", namespace: "home", config: config(), record: processconfig.Record{Version: "v1.36.3"}, port: 30001, podSettings: managerPodSettings{image: "slipway:v1"}}
 	set := o.statefulSet()
 	service := newService(o, corev1.ServiceTypeNodePort, "203.0.113.7", 30001)
 	service.Spec.ClusterIP = "10.0.0.9"
@@ -36,14 +36,14 @@ func settled(changes ...func(*state)) state {
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container, Image: "slipway:v1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: started}}}}
 	claim := o.claim(Volume{})
 	claim.Status.Phase = corev1.ClaimBound
-	s := state{set: set, pod: pod, service: service, claim: claim, namespace: "home", name: set.Name, serviceType: corev1.ServiceTypeNodePort, image: "slipway:v1"}
+	s := planeObjects{set: set, pod: pod, service: service, claim: claim, namespace: "home", name: set.Name, serviceType: corev1.ServiceTypeNodePort, image: "slipway:v1"}
 	for _, change := range changes {
 		change(&s)
 	}
 	return s
 }
 
-func (s *state) waits(reason, message string) {
+func (s *planeObjects) waits(reason, message string) {
 	s.pod.Status.Conditions = nil
 	s.pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 }
@@ -67,75 +67,75 @@ func TestControlPlane(t *testing.T) {
 	name := settled().name
 	tests := map[string]struct {
 		why  string
-		s    state
+		s    planeObjects
 		want backend.ControlPlane
 	}{
 		"ready":   {"", settled(), ready()},
-		"nothing": {"it was never started", state{}, backend.ControlPlane{}},
-		"reserved": {"no authority is there yet", settled(func(s *state) { s.set, s.pod, s.claim = nil, nil, nil }),
+		"nothing": {"it was never started", planeObjects{}, backend.ControlPlane{}},
+		"reserved": {"no authority is there yet", settled(func(s *planeObjects) { s.set, s.pod, s.claim = nil, nil, nil }),
 			backend.ControlPlane{Reserved: true, Endpoint: ready().Endpoint, Local: "10.0.0.9:6443"}},
-		"waits for a load balancer": {"", settled(func(s *state) {
+		"waits for a load balancer": {"", settled(func(s *planeObjects) {
 			s.set, s.pod, s.claim, s.serviceType = nil, nil, nil, corev1.ServiceTypeLoadBalancer
 			s.service.Spec.Type = corev1.ServiceTypeLoadBalancer
 		}), backend.ControlPlane{Reserved: true, Local: "10.0.0.9:6443", EndpointProblem: "Waiting for a load balancer to get an address for Service home/" + name +
 			"; where the management cluster has no load balancers, the operator starts the manager with --control-plane-service-type=NodePort"}},
-		"the operator chose ports of nodes": {"the Service is reserved again", settled(func(s *state) {
+		"the operator chose ports of nodes": {"the Service is reserved again", settled(func(s *planeObjects) {
 			s.set, s.pod, s.claim, s.service.Spec.Type = nil, nil, nil, corev1.ServiceTypeLoadBalancer
 		}), backend.ControlPlane{Reserved: true, Local: "10.0.0.9:6443"}},
-		"an address": {"of a load balancer", settled(func(s *state) {
+		"an address": {"of a load balancer", settled(func(s *planeObjects) {
 			s.service.Spec.Type = corev1.ServiceTypeLoadBalancer
 			s.service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "lb.example"}, {IP: "198.51.100.3"}}
 		}), ready(func(p *backend.ControlPlane) { p.Endpoint = clusterv1.APIEndpoint{Host: "198.51.100.3", Port: 6443} })},
-		"killed before the StatefulSet": {"the claim alone is there", settled(func(s *state) { s.set, s.pod = nil, nil; s.claim.Annotations[recordAnnotation] = "" }),
+		"killed before the StatefulSet": {"the claim alone is there", settled(func(s *planeObjects) { s.set, s.pod = nil, nil; s.claim.Annotations[recordAnnotation] = "" }),
 			ready(ended(""), func(p *backend.ControlPlane) { p.Config, p.Data.Version = "", "" })},
-		"StatefulSet deleted": {"the claim remembers the data", settled(func(s *state) {
+		"StatefulSet deleted": {"the claim remembers the data", settled(func(s *planeObjects) {
 			s.set, s.pod = nil, nil
 			s.claim.Annotations[recordAnnotation] = `{"version":"v1.36.3"}`
 		}), ready(ended(""), func(p *backend.ControlPlane) { p.Config = "" })},
-		"claim gone": {"the StatefulSet remembers the data", settled(func(s *state) { s.claim = nil; s.waits("", "") }),
+		"claim gone": {"the StatefulSet remembers the data", settled(func(s *planeObjects) { s.claim = nil; s.waits("", "") }),
 			ready(ended("PersistentVolumeClaim home/"+name+" with the data of the control plane is gone: restore it under this name from a snapshot of the volume, or delete the cluster; it is not started empty"),
 				func(p *backend.ControlPlane) { p.Data.Exists = false })},
-		"claim is deleted while the Pod runs": {"it is not restarted", settled(func(s *state) { s.claim.DeletionTimestamp = &started }),
+		"claim is deleted while the Pod runs": {"it is not restarted", settled(func(s *planeObjects) { s.claim.DeletionTimestamp = &started }),
 			ready(func(p *backend.ControlPlane) { p.Data.Exists = false })},
-		"no Pod": {"a quota or a node that is lost", settled(func(s *state) { s.pod = nil }),
+		"no Pod": {"a quota or a node that is lost", settled(func(s *planeObjects) { s.pod = nil }),
 			ready(ended("Waiting for StatefulSet home/" + name + " to create its Pod; its events say what keeps it from that"))},
-		"not scheduled": {"", settled(func(s *state) {
+		"not scheduled": {"", settled(func(s *planeObjects) {
 			s.waits("", "")
 			s.pod.Status.ContainerStatuses, s.claim.Status.Phase = nil, corev1.ClaimPending
 			s.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes are available: unbound claims."}}
 		}), ready(ended("Pod home/" + name + "-0 is not scheduled: 0/1 nodes are available: unbound claims; PersistentVolumeClaim home/" + name +
 			" is not bound to a volume and has no storage class: the management cluster has no default one, or the operator chooses one with --control-plane-storage-class"))},
-		"image": {"what the registry answers changes", settled(func(s *state) { s.waits("ErrImagePull", "401") }),
+		"image": {"what the registry answers changes", settled(func(s *planeObjects) { s.waits("ErrImagePull", "401") }),
 			ready(ended("Image slipway:v1 of Pod home/" + name + "-0 cannot be pulled, retrying: the events of the Pod say why"))},
-		"configuration of the container": {"", settled(func(s *state) { s.waits("CreateContainerConfigError", "secret not found") }),
+		"configuration of the container": {"", settled(func(s *planeObjects) { s.waits("CreateContainerConfigError", "secret not found") }),
 			ready(ended("Pod home/" + name + "-0 waits: secret not found"))},
-		"starting": {"", settled(func(s *state) { s.waits("ContainerCreating", "") }), ready(ended(""))},
-		"died": {"the condition says how", settled(func(s *state) {
+		"starting": {"", settled(func(s *planeObjects) { s.waits("ContainerCreating", "") }), ready(ended(""))},
+		"died": {"the condition says how", settled(func(s *planeObjects) {
 			s.waits("CrashLoopBackOff", "back-off 5m0s")
 			s.pod.Status.ContainerStatuses[0].RestartCount = 3
 			s.pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Message: "etcd: no space\n"}
 		}), ready(ended(""), func(p *backend.ControlPlane) { p.Restarts, p.LastExit, p.Log = 3, "exit code 1", "etcd: no space" })},
-		"out of memory": {"", settled(func(s *state) {
+		"out of memory": {"", settled(func(s *planeObjects) {
 			s.waits("CrashLoopBackOff", "")
 			s.pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}
 		}), ready(ended(""), func(p *backend.ControlPlane) { p.LastExit = "it was killed: out of memory" })},
-		"another configuration": {"the Pod of the old one still runs", settled(func(s *state) { s.pod.Annotations[configAnnotation] = "old" }),
+		"another configuration": {"the Pod of the old one still runs", settled(func(s *planeObjects) { s.pod.Annotations[configAnnotation] = "old" }),
 			ready(func(p *backend.ControlPlane) {
 				p.Ready, p.EtcdReady, p.Problem = false, false, "Waiting for Pod home/"+name+"-0 to be replaced by one of the new configuration"
 			})},
-		"node lost": {"a StatefulSet starts no second Pod", settled(func(s *state) { s.pod.DeletionTimestamp = &started }),
+		"node lost": {"a StatefulSet starts no second Pod", settled(func(s *planeObjects) { s.pod.DeletionTimestamp = &started }),
 			ready(func(p *backend.ControlPlane) {
 				p.Ready, p.EtcdReady, p.Problem = false, false, "Waiting for Pod home/"+name+"-0 to end; where its Node n1 is lost, delete the Node"
 			})},
-		"ready for the first time": {"it is never started without its data from now on", settled(func(s *state) { s.set.Annotations[recordAnnotation] = "{}" }),
+		"ready for the first time": {"it is never started without its data from now on", settled(func(s *planeObjects) { s.set.Annotations[recordAnnotation] = "{}" }),
 			ready(func(p *backend.ControlPlane) {
 				p.Data.Version, p.Pending = "", "remember that the data of the control plane is of Kubernetes v1.36.3: it is never started without"
 			})},
-		"another image": {"it is its turn", settled(func(s *state) { s.image, s.turn = "slipway:v2", true }),
+		"another image": {"it is its turn", settled(func(s *planeObjects) { s.image, s.turn = "slipway:v2", true }),
 			ready(func(p *backend.ControlPlane) {
 				p.Pending = "restart the control plane with image slipway:v2, from slipway:v1"
 			})},
-		"another image later": {"others are first", settled(func(s *state) { s.image = "slipway:v2" }), ready()},
+		"another image later": {"others are first", settled(func(s *planeObjects) { s.image = "slipway:v2" }), ready()},
 	}
 	for title, test := range tests {
 		if diff := cmp.Diff(test.want, test.s.controlPlane()); diff != "" {
@@ -179,7 +179,7 @@ func TestNames(t *testing.T) {
 // One control plane restarts with another image after the other.
 func TestFirstOld(t *testing.T) {
 	set := func(name, image string, ready int32) appsv1.StatefulSet {
-		out := *desiredPlane{name: name, own: own{image: image}, config: config()}.statefulSet()
+		out := *desiredPlane{name: name, podSettings: managerPodSettings{image: image}, config: config()}.statefulSet()
 		out.Status = appsv1.StatefulSetStatus{ReadyReplicas: ready, UpdatedReplicas: 1}
 		return out
 	}
@@ -207,17 +207,19 @@ func TestFirstOld(t *testing.T) {
 func TestRecordOf(t *testing.T) {
 	tests := map[string]struct {
 		why    string
-		change func(*state)
+		change func(*planeObjects)
 		keys   string
 		want   processconfig.Record
 		reason string
 	}{
-		"first start":   {"", func(s *state) { s.set, s.pod, s.claim = nil, nil, nil }, "", processconfig.Record{}, ""},
-		"with keys":     {"something may be encrypted from now on", func(s *state) { s.set, s.pod, s.claim = nil, nil, nil }, "k", processconfig.Record{EncryptionKeys: "k"}, ""},
-		"ready":         {"", func(s *state) { s.set.Annotations[recordAnnotation] = "{}" }, "", processconfig.Record{Version: "v1.36.3"}, ""},
-		"claim gone":    {"it would start empty", func(s *state) { s.claim, s.pod = nil, nil }, "", processconfig.Record{Version: "v1.36.3"}, processconfig.ReasonDataMissing},
-		"another claim": {"a person restored it", func(s *state) { s.claim.Annotations[recordAnnotation] = "" }, "", processconfig.Record{Version: "v1.36.3"}, ""},
-		"other keys":    {"", func(s *state) { s.set.Annotations[recordAnnotation] = `{"version":"v1.36.3","encryptionKeys":"k"}` }, "other", processconfig.Record{Version: "v1.36.3", EncryptionKeys: "k"}, processconfig.ReasonEncryptionKeys},
+		"first start":   {"", func(s *planeObjects) { s.set, s.pod, s.claim = nil, nil, nil }, "", processconfig.Record{}, ""},
+		"with keys":     {"something may be encrypted from now on", func(s *planeObjects) { s.set, s.pod, s.claim = nil, nil, nil }, "k", processconfig.Record{EncryptionKeys: "k"}, ""},
+		"ready":         {"", func(s *planeObjects) { s.set.Annotations[recordAnnotation] = "{}" }, "", processconfig.Record{Version: "v1.36.3"}, ""},
+		"claim gone":    {"it would start empty", func(s *planeObjects) { s.claim, s.pod = nil, nil }, "", processconfig.Record{Version: "v1.36.3"}, processconfig.ReasonDataMissing},
+		"another claim": {"a person restored it", func(s *planeObjects) { s.claim.Annotations[recordAnnotation] = "" }, "", processconfig.Record{Version: "v1.36.3"}, ""},
+		"other keys": {"", func(s *planeObjects) {
+			s.set.Annotations[recordAnnotation] = `{"version":"v1.36.3","encryptionKeys":"k"}`
+		}, "other", processconfig.Record{Version: "v1.36.3", EncryptionKeys: "k"}, processconfig.ReasonEncryptionKeys},
 	}
 	for title, test := range tests {
 		s, c := settled(test.change), config()

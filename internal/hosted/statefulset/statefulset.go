@@ -57,10 +57,10 @@ type controlPlanes struct {
 	writer         *kube.Writer
 
 	mu sync.Mutex
-	// mine holds the properties of this program's Pod. It is nil before the first read.
-	mine     *own
-	watchers map[int]func(name string)
-	next     int
+	// ownSettings holds the properties of this program's Pod. It is nil before the first read.
+	ownSettings *managerPodSettings
+	watchers    map[int]func(name string)
+	next        int
 }
 
 // New returns the backend for a connection that [Connect] created. It does not read anything yet.
@@ -74,28 +74,28 @@ func New(ctx context.Context, c Connection, s Settings) (backend.Backend, error)
 	return backend.Backend{ControlPlanes: planes, Endpoints: planes}, nil
 }
 
-// Terms implements backend.ControlPlanes.
-func (c *controlPlanes) Terms(allowed policy.Configuration) backend.Capabilities {
-	return Terms(allowed, c.settings.Version)
+// Capabilities implements backend.ControlPlanes.
+func (c *controlPlanes) Capabilities(allowed policy.Configuration) backend.Capabilities {
+	return Capabilities(allowed, c.settings.Version)
 }
 
-// Terms returns the static properties of control planes that run in Pods with this version.
-func Terms(allowed policy.Configuration, version string) backend.Capabilities {
+// Capabilities returns the static properties of control planes that run in Pods with this version.
+func Capabilities(allowed policy.Configuration, version string) backend.Capabilities {
 	return backend.Capabilities{
 		Kind: "hosted", Components: true, Addons: true, Versions: []string{version}, Maximum: allowed.Maxima.ControlPlanes, Setting: "maxima.controlPlanes",
-		Running: "Running", Continued: "a Pod that runs stays", InPods: true, Listens: &backend.Listens{SeparateEndpoint: true},
+		RunningReason: "Running", RestartEffect: "a Pod that runs stays", InPods: true, OwnEndpoints: &backend.EndpointRange{SeparateEndpoint: true},
 	}
 }
 
 // Status implements backend.ControlPlanes.
 func (c *controlPlanes) Status(ctx context.Context, name string) (backend.ControlPlane, error) {
-	s, err := c.state(ctx, name)
+	s, err := c.readObjects(ctx, name)
 	return s.controlPlane(), err
 }
 
-// state reads the objects of a control plane from the cache.
-func (c *controlPlanes) state(ctx context.Context, name string) (state, error) {
-	s := state{namespace: c.settings.Namespace, name: objectName(name), serviceType: c.settings.Service.Type}
+// readObjects reads the objects of a control plane from the cache.
+func (c *controlPlanes) readObjects(ctx context.Context, name string) (planeObjects, error) {
+	s := planeObjects{namespace: c.settings.Namespace, name: objectName(name), serviceType: c.settings.Service.Type}
 	set, pod, service, claim := &appsv1.StatefulSet{}, &corev1.Pod{}, &corev1.Service{}, &corev1.PersistentVolumeClaim{}
 	for object, keep := range map[client.Object]func(){
 		set: func() { s.set = set }, pod: func() { s.pod = pod }, service: func() { s.service = service }, claim: func() { s.claim = claim },
@@ -114,7 +114,7 @@ func (c *controlPlanes) state(ctx context.Context, name string) (state, error) {
 	if s.set == nil {
 		return s, nil
 	}
-	own, err := c.self(ctx)
+	own, err := c.readOwnSettings(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -130,19 +130,19 @@ func (c *controlPlanes) state(ctx context.Context, name string) (state, error) {
 	return s, nil
 }
 
-// self returns the properties of this program's Pod.
-func (c *controlPlanes) self(ctx context.Context) (own, error) {
+// readOwnSettings returns the properties of this program's Pod.
+func (c *controlPlanes) readOwnSettings(ctx context.Context) (managerPodSettings, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.mine != nil {
-		return *c.mine, nil
+	if c.ownSettings != nil {
+		return *c.ownSettings, nil
 	}
 	pod := &corev1.Pod{}
 	if err := c.newest.Get(ctx, client.ObjectKey{Namespace: c.settings.Namespace, Name: c.settings.Pod}, pod); err != nil {
-		return own{}, fmt.Errorf("reading the Pod of the manager, whose image control planes get: %w", err)
+		return managerPodSettings{}, fmt.Errorf("reading the Pod of the manager, whose image control planes get: %w", err)
 	}
-	mine := ownOf(pod, managerContainer)
-	c.mine = &mine
+	mine := settingsOfManagerPod(pod, managerContainer)
+	c.ownSettings = &mine
 	return mine, nil
 }
 
@@ -174,14 +174,14 @@ func (c *controlPlanes) apply(ctx context.Context, live, want client.Object) err
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
 	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "creationTimestamp")
 	if live == nil || live.GetUID() == "" {
-		return refused(body, c.writer.CreateApplied(ctx, body))
+		return asRefusalFault(body, c.writer.CreateApplied(ctx, body))
 	}
-	return refused(body, c.writer.Apply(ctx, live, body))
+	return asRefusalFault(body, c.writer.Apply(ctx, live, body))
 }
 
-// refused converts a rejection that a cluster administrator must resolve, such as a quota, a policy or a
+// asRefusalFault converts a rejection that a cluster administrator must resolve, such as a quota, a policy or a
 // missing class, to a fault with a message for users. It is retried.
-func refused(o client.Object, err error) error {
+func asRefusalFault(o client.Object, err error) error {
 	if err == nil || fault.As(err) != nil || !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 		return err
 	}
@@ -204,15 +204,15 @@ func (c *controlPlanes) Start(ctx context.Context, name string, cfg processconfi
 	if err != nil {
 		return err
 	}
-	mine, err := c.self(ctx)
+	mine, err := c.readOwnSettings(ctx)
 	if err != nil {
 		return err
 	}
-	seen, err := c.state(ctx, name)
+	seen, err := c.readObjects(ctx, name)
 	if err != nil {
 		return err
 	}
-	now := state{}
+	now := planeObjects{}
 	set, claim := &appsv1.StatefulSet{}, &corev1.PersistentVolumeClaim{}
 	if found, err := c.read(ctx, name, set); err != nil {
 		return err
@@ -228,7 +228,7 @@ func (c *controlPlanes) Start(ctx context.Context, name string, cfg processconfi
 	if err != nil {
 		return err
 	}
-	o := desiredPlane{name: name, namespace: c.settings.Namespace, config: cfg, files: files, record: record, port: int32(at.Port()), own: mine}
+	o := desiredPlane{name: name, namespace: c.settings.Namespace, config: cfg, files: files, record: record, port: int32(at.Port()), podSettings: mine}
 	if err := c.ensureClaim(ctx, o, now.claim); err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (c *controlPlanes) Start(ctx context.Context, name string, cfg processconfi
 }
 
 // recordOf returns the data record for a control plane that is about to get a configuration.
-func recordOf(now state, seen backend.ControlPlane, cfg processconfig.Config) (processconfig.Record, error) {
+func recordOf(now planeObjects, seen backend.ControlPlane, cfg processconfig.Config) (processconfig.Record, error) {
 	record := now.record()
 	if seen.Ready && seen.Version != "" {
 		record.Version = seen.Version
@@ -269,7 +269,7 @@ func recordOf(now state, seen backend.ControlPlane, cfg processconfig.Config) (p
 func (c *controlPlanes) ensureClaim(ctx context.Context, o desiredPlane, have *corev1.PersistentVolumeClaim) error {
 	if have == nil {
 		claim := o.claim(c.settings.Volume)
-		return refused(claim, c.writer.Create(ctx, claim))
+		return asRefusalFault(claim, c.writer.Create(ctx, claim))
 	}
 	if !have.DeletionTimestamp.IsZero() {
 		return fault.New(fault.Unreachable, "ClaimDeleted", "PersistentVolumeClaim %s/%s is being deleted: a control plane is started when it is gone", have.Namespace, have.Name)

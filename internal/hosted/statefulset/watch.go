@@ -82,7 +82,7 @@ func (c *controlPlanes) watch(ctx context.Context, from cache.Cache) error {
 // notifyOld notifies subscribers of the control plane that is updated to this program's image next.
 func (c *controlPlanes) notifyOld(ctx context.Context) {
 	c.mu.Lock()
-	mine := c.mine
+	mine := c.ownSettings
 	c.mu.Unlock()
 	if mine == nil { // no state was read yet
 		return

@@ -1,6 +1,6 @@
 // Package api writes and changes kubeadm's configuration files. It converts the kubeadm sections of a KubeadmConfig to
 // YAML for the kubeadm of a given Kubernetes version ([MarshalInit], [MarshalJoin]), and changes the
-// ClusterConfiguration that kubeadm has stored in its cluster to another version or configuration ([Stored]). The API
+// ClusterConfiguration that kubeadm has stored in its cluster to another version or configuration ([StoredConfiguration]). The API
 // version is v1beta3 before Kubernetes 1.31, and v1beta4 from 1.31. The versions differ in the form of arguments, the
 // location of timeouts and the set of fields, and fields that an older kubeadm does not support are omitted. The
 // package has its own structs (types.go), because importing kubeadm would link a large part of Kubernetes. Values such

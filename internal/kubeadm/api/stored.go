@@ -22,35 +22,35 @@ const maxStored = 256 << 10
 // fields are the fields of a YAML document.
 type fields = map[string]any
 
-// Stored is a ClusterConfiguration that kubeadm has stored in its cluster. Fields unknown to this program are
+// StoredConfiguration is a ClusterConfiguration that kubeadm has stored in its cluster. Fields unknown to this program are
 // preserved.
-type Stored struct{ before, now fields }
+type StoredConfiguration struct{ original, current fields }
 
 // ParseStored parses a ClusterConfiguration of API version v1beta3 or v1beta4. The error is an Invalid fault.
-func ParseStored(text string) (Stored, error) {
+func ParseStored(text string) (StoredConfiguration, error) {
 	invalid := func(format string, args ...any) *fault.Fault {
 		return fault.New(fault.Invalid, reasonInvalidConfiguration, "The ClusterConfiguration "+format, args...)
 	}
 	if len(text) > maxStored {
-		return Stored{}, invalid("has more than %d KiB", maxStored>>10)
+		return StoredConfiguration{}, invalid("has more than %d KiB", maxStored>>10)
 	}
-	s := Stored{}
-	if err := yaml.Unmarshal([]byte(text), &s.before); err != nil {
-		return Stored{}, invalid("is not YAML").From(err)
+	s := StoredConfiguration{}
+	if err := yaml.Unmarshal([]byte(text), &s.original); err != nil {
+		return StoredConfiguration{}, invalid("is not YAML").From(err)
 	}
-	api, _ := s.before["apiVersion"].(string)
+	api, _ := s.original["apiVersion"].(string)
 	if api != string(v1Beta3) && api != string(v1Beta4) {
-		return Stored{}, invalid("has API version %q; only %s and %s can be changed", api, v1Beta3, v1Beta4)
+		return StoredConfiguration{}, invalid("has API version %q; only %s and %s can be changed", api, v1Beta3, v1Beta4)
 	}
-	if err := yaml.Unmarshal([]byte(text), &s.now); err != nil { // a copy
-		return Stored{}, invalid("is not YAML").From(err)
+	if err := yaml.Unmarshal([]byte(text), &s.current); err != nil { // a copy
+		return StoredConfiguration{}, invalid("is not YAML").From(err)
 	}
 	return s, nil
 }
 
 // ForVersion changes the configuration to another Kubernetes version, and raises the API version if the version's
 // kubeadm requires it. The API version is never lowered. The error is an Invalid fault if the version is malformed.
-func (s Stored) ForVersion(kubernetesVersion string) error {
+func (s StoredConfiguration) ForVersion(kubernetesVersion string) error {
 	api, err := apiVersionFor(kubernetesVersion)
 	if err != nil {
 		return err
@@ -58,18 +58,18 @@ func (s Stored) ForVersion(kubernetesVersion string) error {
 	if s.api() == v1Beta3 && api == v1Beta4 {
 		s.raise()
 	}
-	s.now["kubernetesVersion"] = kubernetesVersion
+	s.current["kubernetesVersion"] = kubernetesVersion
 	return nil
 }
 
-func (s Stored) api() apiVersion { return apiVersion(s.now["apiVersion"].(string)) } // checked by ParseStored
+func (s StoredConfiguration) api() apiVersion { return apiVersion(s.current["apiVersion"].(string)) } // checked by ParseStored
 
 // raise converts v1beta3 to v1beta4, which represents arguments as lists and has no timeouts in this document.
-func (s Stored) raise() {
-	s.now["apiVersion"] = string(v1Beta4)
-	apiServer := at(s.now, "apiServer")
+func (s StoredConfiguration) raise() {
+	s.current["apiVersion"] = string(v1Beta4)
+	apiServer := childMapping(s.current, "apiServer")
 	delete(apiServer, "timeoutForControlPlane")
-	for _, part := range []fields{apiServer, at(s.now, "controllerManager"), at(s.now, "scheduler"), at(at(s.now, "etcd"), "local")} {
+	for _, part := range []fields{apiServer, childMapping(s.current, "controllerManager"), childMapping(s.current, "scheduler"), childMapping(childMapping(s.current, "etcd"), "local")} {
 		args, ok := part["extraArgs"].(fields)
 		if !ok {
 			continue
@@ -82,8 +82,8 @@ func (s Stored) raise() {
 	}
 }
 
-// at returns the mapping in a field for modification, or a new detached mapping if there is none.
-func at(in fields, name string) fields {
+// childMapping returns the mapping in a field for modification, or a new detached mapping if there is none.
+func childMapping(in fields, name string) fields {
 	if out, ok := in[name].(fields); ok {
 		return out
 	}
@@ -92,17 +92,17 @@ func at(in fields, name string) fields {
 
 // ApplyConfiguration copies images, feature gates, components, etcd and certificate settings from a configuration.
 // Fields that are unset there and have a default from kubeadm remain unchanged.
-func (s Stored) ApplyConfiguration(in bootstrapv1.ClusterConfiguration) error {
-	kubernetesVersion, _ := s.now["kubernetesVersion"].(string)
+func (s StoredConfiguration) ApplyConfiguration(in bootstrapv1.ClusterConfiguration) error {
+	kubernetesVersion, _ := s.current["kubernetesVersion"].(string)
 	want, err := wireFields(clusterFor(s.api(), in, ClusterValues{KubernetesVersion: kubernetesVersion}))
 	if err != nil {
 		return err
 	}
 	if in.ImageRepository != "" {
-		s.now["imageRepository"] = in.ImageRepository
+		s.current["imageRepository"] = in.ImageRepository
 	}
-	timeout, hasTimeout := at(s.now, "apiServer")["timeoutForControlPlane"]
-	dataDir, hasDataDir := at(at(s.now, "etcd"), "local")["dataDir"]
+	timeout, hasTimeout := childMapping(s.current, "apiServer")["timeoutForControlPlane"]
+	dataDir, hasDataDir := childMapping(childMapping(s.current, "etcd"), "local")["dataDir"]
 	for _, name := range []string{"featureGates", "apiServer", "controllerManager", "scheduler"} {
 		s.set(name, want[name])
 	}
@@ -111,14 +111,14 @@ func (s Stored) ApplyConfiguration(in bootstrapv1.ClusterConfiguration) error {
 	}
 	if in.Etcd.External.IsDefined() {
 		s.set("etcd", want["etcd"])
-	} else if at(s.now, "etcd")["external"] == nil {
-		s.set("etcd", fields{"local": at(at(want, "etcd"), "local")})
-		if local := at(at(s.now, "etcd"), "local"); hasDataDir && local["dataDir"] == nil {
+	} else if childMapping(s.current, "etcd")["external"] == nil {
+		s.set("etcd", fields{"local": childMapping(childMapping(want, "etcd"), "local")})
+		if local := childMapping(childMapping(s.current, "etcd"), "local"); hasDataDir && local["dataDir"] == nil {
 			local["dataDir"] = dataDir
 		}
 	}
 	for name, otherwise := range map[string]string{"certificateValidityPeriod": "8760h0m0s", "encryptionAlgorithm": "RSA-2048"} {
-		if want[name] != nil || s.now[name] != otherwise {
+		if want[name] != nil || s.current[name] != otherwise {
 			s.set(name, want[name])
 		}
 	}
@@ -126,7 +126,7 @@ func (s Stored) ApplyConfiguration(in bootstrapv1.ClusterConfiguration) error {
 }
 
 // FollowDNS copies the image settings of CoreDNS.
-func (s Stored) FollowDNS(in bootstrapv1.DNS) {
+func (s StoredConfiguration) FollowDNS(in bootstrapv1.DNS) {
 	dns := s.child("dns")
 	for name, value := range map[string]string{"imageRepository": in.ImageRepository, "imageTag": in.ImageTag} {
 		if delete(dns, name); value != "" {
@@ -136,26 +136,26 @@ func (s Stored) FollowDNS(in bootstrapv1.DNS) {
 }
 
 // set sets a field, or removes it if the value is nil.
-func (s Stored) set(name string, value any) {
-	if delete(s.now, name); value != nil {
-		s.now[name] = value
+func (s StoredConfiguration) set(name string, value any) {
+	if delete(s.current, name); value != nil {
+		s.current[name] = value
 	}
 }
 
 // child returns the mapping in a field for modification and creates it if it is missing.
-func (s Stored) child(name string) fields {
-	out := at(s.now, name)
-	s.now[name] = out
+func (s StoredConfiguration) child(name string) fields {
+	out := childMapping(s.current, name)
+	s.current[name] = out
 	return out
 }
 
 // Changed returns the sorted names of the fields that differ from the parsed configuration.
-func (s Stored) Changed() []string {
-	names := maps.Clone(s.before)
-	maps.Copy(names, s.now)
+func (s StoredConfiguration) Changed() []string {
+	names := maps.Clone(s.original)
+	maps.Copy(names, s.current)
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if !reflect.DeepEqual(pruned(s.before[name]), pruned(s.now[name])) {
+		if !reflect.DeepEqual(pruned(s.original[name]), pruned(s.current[name])) {
 			out = append(out, name)
 		}
 	}
@@ -184,8 +184,8 @@ func pruned(v any) any {
 }
 
 // Text returns the configuration in its stored form. The output is deterministic.
-func (s Stored) Text() (string, error) {
-	out, err := YAMLMarshal(s.now)
+func (s StoredConfiguration) Text() (string, error) {
+	out, err := YAMLMarshal(s.current)
 	if err != nil {
 		return "", fault.New(fault.Bug, reasonInvalidConfiguration, "the ClusterConfiguration cannot be encoded").From(err)
 	}

@@ -66,8 +66,8 @@ func YAMLBool(b bool) *YAMLNode {
 	return &YAMLNode{Kind: yaml.ScalarNode, Tag: "!!bool", Value: fmt.Sprint(b)}
 }
 
-// OptionalBool returns the boolean, or nil if it is not set.
-func OptionalBool(b *bool) *YAMLNode {
+// YAMLOptionalBool returns the boolean, or nil if it is not set.
+func YAMLOptionalBool(b *bool) *YAMLNode {
 	if b == nil {
 		return nil
 	}
@@ -84,10 +84,10 @@ func YAMLInt(i int64) *YAMLNode {
 func YAMLString(s string) *YAMLNode {
 	n := &YAMLNode{Kind: yaml.ScalarNode, Tag: "!!str", Value: strings.ToValidUTF8(s, "\ufffd")}
 	switch {
-	case plain(n.Value):
-	case literal(n.Value):
+	case isPlainSafe(n.Value):
+	case isLiteralSafe(n.Value):
 		n.Style = yaml.LiteralStyle
-	case single(n.Value):
+	case needsSingleQuotes(n.Value):
 		n.Style = yaml.SingleQuotedStyle
 	default:
 		n.Style = yaml.DoubleQuotedStyle
@@ -101,15 +101,15 @@ const plainPattern = `^[A-Za-z/][A-Za-z0-9_./=,+@&|>$()'-]*( [A-Za-z0-9_./=,+@&|
 // reserved matches words that some parser reads as another type than string.
 const reserved = `^(?i:y|n|yes|no|on|off|true|false|null)$`
 
-var isPlain, isReserved = regexp.MustCompile(plainPattern), regexp.MustCompile(reserved)
+var plainRegexp, reservedRegexp = regexp.MustCompile(plainPattern), regexp.MustCompile(reserved)
 
-func plain(s string) bool {
-	return isPlain.MatchString(s) && !isReserved.MatchString(s)
+func isPlainSafe(s string) bool {
+	return plainRegexp.MatchString(s) && !reservedRegexp.MatchString(s)
 }
 
-// literal reports whether s is multi-line text that a literal block preserves: printable, without tabs or spaces that
+// isLiteralSafe reports whether s is multi-line text that a literal block preserves: printable, without tabs or spaces that
 // affect the detection of indentation, without trailing whitespace, and with at most one line break at the end.
-func literal(s string) bool {
+func isLiteralSafe(s string) bool {
 	if !strings.Contains(s, "\n") || strings.HasSuffix(s, "\n\n") || s == "\n" {
 		return false
 	}
@@ -129,10 +129,10 @@ func literal(s string) bool {
 	return true
 }
 
-// single reports whether s should be single-quoted: one printable line with double quotes or backslashes. In double
+// needsSingleQuotes reports whether s should be single-quoted: one printable line with double quotes or backslashes. In double
 // quotes these need escapes, which a template language that is expanded before the YAML is parsed would interpret
 // differently.
-func single(s string) bool {
+func needsSingleQuotes(s string) bool {
 	if !strings.ContainsAny(s, "\"\\") {
 		return false
 	}

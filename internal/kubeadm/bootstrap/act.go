@@ -27,7 +27,7 @@ const (
 	formatKey = "format"
 )
 
-func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) error {
 	switch a := a.(type) {
 	case chooseToken:
 		return c.chooseToken(ctx, s)
@@ -53,7 +53,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) e
 
 // chooseToken records a new token in spec before it is used anywhere else, so that it survives a crash at any later
 // step. The token is the only spec field that this controller writes.
-func (c *controller) chooseToken(ctx context.Context, s Snapshot) error {
+func (c *controller) chooseToken(ctx context.Context, s snapshot) error {
 	token, err := bootstraputil.GenerateBootstrapToken()
 	if err != nil {
 		return fmt.Errorf("making a random token: %w", err)
@@ -70,11 +70,11 @@ func (c *controller) chooseToken(ctx context.Context, s Snapshot) error {
 		return err
 	}
 	// No other client knows the token yet.
-	c.tokens.remember(tokenKey{client.ObjectKeyFromObject(s.Cluster), tokenID(token)}, TokenState{}, s.Now)
+	c.tokens.set(tokenKey{client.ObjectKeyFromObject(s.Cluster), tokenID(token)}, tokenState{}, s.Now)
 	return nil
 }
 
-func (c *controller) createToken(ctx context.Context, s Snapshot) error {
+func (c *controller) createToken(ctx context.Context, s snapshot) error {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {
 		return err
@@ -83,11 +83,11 @@ func (c *controller) createToken(ctx context.Context, s Snapshot) error {
 	if err := kube.NewWriter(workload, Name).Create(ctx, TokenSecret(s.token(), s.tokenOwner(), life)); err != nil {
 		return err
 	}
-	c.tokens.remember(s.tokenKey(), life.State(), s.Now)
+	c.tokens.set(s.tokenKey(), life.state(), s.Now)
 	return nil
 }
 
-func (c *controller) extendToken(ctx context.Context, s Snapshot) error {
+func (c *controller) extendToken(ctx context.Context, s snapshot) error {
 	secret, workload, err := c.tokenSecret(ctx, s)
 	if err != nil {
 		return err
@@ -100,21 +100,21 @@ func (c *controller) extendToken(ctx context.Context, s Snapshot) error {
 		o.(*corev1.Secret).Data[bootstrapapi.BootstrapTokenExpirationKey] = []byte(life.Expiration())
 	})
 	if err == nil {
-		c.tokens.remember(s.tokenKey(), life.State(), s.Now)
+		c.tokens.set(s.tokenKey(), life.state(), s.Now)
 	}
 	return err
 }
 
 // createAuthority creates one of the Secrets that all machines of the control plane share.
-func (c *controller) createAuthority(ctx context.Context, s Snapshot, purpose secrets.Purpose) error {
-	data, err := secrets.Generate(purpose, secrets.KeysOf(s.Config.Spec.ClusterConfiguration), s.Now)
+func (c *controller) createAuthority(ctx context.Context, s snapshot, purpose secrets.Purpose) error {
+	data, err := secrets.Generate(purpose, secrets.KeyOptionsOf(s.Config.Spec.ClusterConfiguration), s.Now)
 	if err != nil {
 		return err
 	}
 	return c.writer.Create(ctx, secrets.NewSecret(client.ObjectKeyFromObject(s.Cluster), purpose, s.authorityOwner(), data))
 }
 
-func (c *controller) deleteToken(ctx context.Context, s Snapshot, name string) error {
+func (c *controller) deleteToken(ctx context.Context, s snapshot, name string) error {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {
 		return err
@@ -128,13 +128,13 @@ func (c *controller) deleteToken(ctx context.Context, s Snapshot, name string) e
 }
 
 // writeData creates or updates the data Secret.
-func (c *controller) writeData(ctx context.Context, s Snapshot) error {
+func (c *controller) writeData(ctx context.Context, s snapshot) error {
 	data, err := s.data()
 	if err != nil {
 		return err
 	}
 	want := dataSecret(s, data)
-	live := s.Material.Data
+	live := s.RenderInput.Data
 	if live == nil {
 		return c.writer.Apply(ctx, nil, want)
 	}
@@ -145,7 +145,7 @@ func (c *controller) writeData(ctx context.Context, s Snapshot) error {
 }
 
 // ownData restores the KubeadmConfig as the controller owner of the data Secret.
-func (c *controller) ownData(ctx context.Context, s Snapshot) error {
+func (c *controller) ownData(ctx context.Context, s snapshot) error {
 	return c.writer.Patch(ctx, s.Written, func(o client.Object) {
 		others := slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(ref metav1.OwnerReference) bool { return isOwnReference(ref, s) })
 		o.SetOwnerReferences(append(others, *metav1.NewControllerRef(s.Config, bootstrapv1.GroupVersion.WithKind(kindKubeadmConfig))))
@@ -154,18 +154,18 @@ func (c *controller) ownData(ctx context.Context, s Snapshot) error {
 
 // adopt removes owner references to previous KubeadmConfigs with the same name. Otherwise the Secret could not have
 // the present KubeadmConfig as its controller, and would be garbage-collected.
-func (c *controller) adopt(ctx context.Context, s Snapshot) error {
+func (c *controller) adopt(ctx context.Context, s snapshot) error {
 	stale := func(ref metav1.OwnerReference) bool { return isOwnReference(ref, s) && ref.UID != s.Config.UID }
-	if !slices.ContainsFunc(s.Material.Data.OwnerReferences, stale) {
+	if !slices.ContainsFunc(s.RenderInput.Data.OwnerReferences, stale) {
 		return nil
 	}
-	return c.writer.Patch(ctx, s.Material.Data, func(o client.Object) {
+	return c.writer.Patch(ctx, s.RenderInput.Data, func(o client.Object) {
 		o.SetOwnerReferences(slices.DeleteFunc(o.GetOwnerReferences(), stale))
 	})
 }
 
 // dataSecret returns the fields of the data Secret that this controller manages.
-func dataSecret(s Snapshot, data Data) *unstructured.Unstructured {
+func dataSecret(s snapshot, data bootstrapData) *unstructured.Unstructured {
 	encode := base64.StdEncoding.EncodeToString
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"type": string(clusterv1.ClusterSecretType),

@@ -25,7 +25,7 @@ import (
 // KB-01, KB-02, KB-03, KB-09, BC-01, BC-02, BC-03
 func TestMachineWhileWritesFail(t *testing.T) {
 	authority := ca()
-	testkit.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 		return build(t, ownedBy("Machine", "m"), machine(), cluster(), authority.DeepCopy())
 	}, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
@@ -43,7 +43,7 @@ func TestMachineWhileWritesFail(t *testing.T) {
 // KB-10
 func TestTokenOfAMachineWhileWritesFail(t *testing.T) {
 	authority := ca()
-	testkit.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 		return build(t, ownedBy("Machine", "m"), machine(), cluster(), authority.DeepCopy())
 	}, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
@@ -84,7 +84,7 @@ func TestJoinedMachine(t *testing.T) {
 // KB-11
 func TestPoolRotatesWhileWritesFail(t *testing.T) {
 	authority := ca()
-	testkit.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 		return build(t, ownedBy("MachinePool", "p"), machinePool(), cluster(), authority.DeepCopy())
 	}, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
@@ -121,7 +121,7 @@ func TestOwnerGoesWhileWritesFail(t *testing.T) {
 		"gone":     nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			testkit.EveryWrite(t, func() *fake.ClientBuilder {
+			testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 				c := ownedBy("Machine", "m")
 				c.Spec.JoinConfiguration.Discovery.BootstrapToken.Token = token
 				return build(t, append([]client.Object{c, cluster(),
@@ -154,7 +154,7 @@ func TestAdoption(t *testing.T) {
 			tc.secret.Namespace, tc.secret.Name, tc.secret.Type = "ns", "w", clusterv1.ClusterSecretType
 			tc.secret.Data = map[string][]byte{"value": []byte("old"), "format": []byte("cloud-config")}
 			authority := ca()
-			testkit.EveryWrite(t, func() *fake.ClientBuilder {
+			testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 				return build(t, ownedBy("Machine", "m"), machine(), cluster(), authority.DeepCopy(), tc.secret.DeepCopy())
 			}, func(t *testing.T, c client.WithWatch) {
 				w := newWorld(t, c)
@@ -281,10 +281,10 @@ func TestUnreadableMaterial(t *testing.T) {
 
 func TestUnknownActionsAndQuestionsAreBugs(t *testing.T) {
 	c := &controller{}
-	if err := c.act(t.Context(), Snapshot{}, nil); fault.KindOf(err) != fault.Bug {
+	if err := c.act(t.Context(), snapshot{}, nil); fault.KindOf(err) != fault.Bug {
 		t.Errorf("got %v", err)
 	}
-	if _, err := c.answer(t.Context(), Snapshot{}, nil); fault.KindOf(err) != fault.Bug {
+	if _, err := c.answer(t.Context(), snapshot{}, nil); fault.KindOf(err) != fault.Bug {
 		t.Errorf("got %v", err)
 	}
 }
@@ -319,7 +319,7 @@ func TestLostOwner(t *testing.T) { // OR-01
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			testkit.EveryWrite(t, func() *fake.ClientBuilder {
+			testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 				return build(t, ownedBy("Machine", "m"), machine(), cluster(), ca())
 			}, func(t *testing.T, c client.WithWatch) {
 				w := newWorld(t, c)
@@ -342,7 +342,7 @@ func TestLostOwner(t *testing.T) { // OR-01
 		})
 	}
 	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "w"}, Type: corev1.SecretTypeOpaque}
-	for reason, s := range map[string]Snapshot{
+	for reason, s := range map[string]snapshot{
 		"no data":               {Config: config()},
 		"a Secret of a user":    {Config: config(), Written: foreign},
 		"one with another name": {Config: config(), Written: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Type: clusterv1.ClusterSecretType}},

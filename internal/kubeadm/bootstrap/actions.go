@@ -30,10 +30,10 @@ func (a createAuthority) String() string {
 	return fmt.Sprintf("create Secret %s: the control plane needs it, and has no control plane object that would create it", a.Purpose.SecretName(a.Cluster))
 }
 
-// askLock reads [Snapshot.Lock].
-type askLock struct{}
+// readLock reads [Snapshot.Lock].
+type readLock struct{}
 
-func (askLock) String() string { return "which Machine initializes the control plane" }
+func (readLock) String() string { return "which Machine initializes the control plane" }
 
 // chooseToken writes a new random token to the spec.
 type chooseToken struct{ Why string }
@@ -75,17 +75,17 @@ func (a ownData) String() string {
 	return fmt.Sprintf("own Secret %s: it lost its owner, so it would stay behind", a.Name)
 }
 
-// askMaterial reads [Snapshot.Material].
-type askMaterial struct{}
+// readRenderInput reads [Snapshot.Material].
+type readRenderInput struct{}
 
-func (askMaterial) String() string { return "what bootstrap data is made from" }
+func (readRenderInput) String() string { return "what bootstrap data is made from" }
 
-// askToken reads [Snapshot.Token].
-type askToken struct{ ID string }
+// readToken reads [Snapshot.Token].
+type readToken struct{ ID string }
 
-func (q askToken) String() string { return "the state of bootstrap token " + q.ID }
+func (q readToken) String() string { return "the state of bootstrap token " + q.ID }
 
-// askLeftovers reads [Snapshot.Leftovers].
-type askLeftovers struct{}
+// listLeftoverTokens reads [Snapshot.Leftovers].
+type listLeftoverTokens struct{}
 
-func (askLeftovers) String() string { return "which bootstrap tokens are left" }
+func (listLeftoverTokens) String() string { return "which bootstrap tokens are left" }

@@ -24,8 +24,8 @@ import (
 // Name of the controller.
 const Name = "kubeadmconfig"
 
-// Workloads provides access to the workload clusters.
-type Workloads interface {
+// workloadClusters provides access to the workload clusters.
+type workloadClusters interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 	Health(cluster client.ObjectKey) workload.Health
 }
@@ -38,7 +38,7 @@ type controller struct {
 	// live reads from the API server.
 	live      client.Reader
 	refs      *kube.References
-	workloads Workloads
+	workloads workloadClusters
 	writer    *kube.Writer
 	now       func() time.Time
 	ttl       time.Duration
@@ -83,14 +83,14 @@ func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) err
 	return err
 }
 
-func (c *controller) definition() reconciler.Controller[*bootstrapv1.KubeadmConfig, Snapshot] {
-	return reconciler.Controller[*bootstrapv1.KubeadmConfig, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*bootstrapv1.KubeadmConfig, snapshot] {
+	return reconciler.Controller[*bootstrapv1.KubeadmConfig, snapshot]{
 		Name: Name,
 		New:  func() *bootstrapv1.KubeadmConfig { return &bootstrapv1.KubeadmConfig{} },
 		Urgent: reconciler.Urgent{
 			Fields: []string{"initialization", "dataSecretName"}, Conditions: []string{bootstrapv1.KubeadmConfigReadyCondition},
 		},
-		Observe: c.observe, Decide: decide, Answer: c.answer, Act: c.act, Report: report,
+		Observe: c.observe, Decide: decide, Read: c.answer, Act: c.act, Report: report,
 	}
 }
 
@@ -129,16 +129,16 @@ func bootstrapOf(o client.Object) clusterv1.Bootstrap {
 	return clusterv1.Bootstrap{}
 }
 
-// ownerMatters passes updates that change the fields of [Owner].
+// ownerMatters passes updates that change the fields of [configOwner].
 func ownerMatters() predicate.Predicate {
-	facts := func(o client.Object) Owner {
+	facts := func(o client.Object) configOwner {
 		switch o := o.(type) {
 		case *clusterv1.Machine:
 			return *machineOwner(o)
 		case *clusterv1.MachinePool:
 			return *poolOwner(o)
 		}
-		return Owner{}
+		return configOwner{}
 	}
 	return predicate.Funcs{
 		UpdateFunc:  func(e event.UpdateEvent) bool { return facts(e.ObjectOld) != facts(e.ObjectNew) },

@@ -38,14 +38,14 @@ const afterCreating = 100 * time.Millisecond
 const afterOwning = time.Second
 
 // decide returns the plan for a KubeadmConfig.
-func decide(s Snapshot) reconciler.Plan {
+func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	switch _, updating := s.Config.Annotations[clusterv1.UpdateInProgressAnnotation]; {
 	case s.Owner == nil:
 		p.WaitFor(waitOwner, "Waiting for a Machine or MachinePool to become the owner of this KubeadmConfig").For(kindKubeadmConfig, s.Config.Name).
 			ToChange("metadata.ownerReferences")
 	case s.ending():
-		decideEnd(s, &p)
+		decideDeletion(s, &p)
 	case s.Cluster == nil:
 		p.WaitFor(waitCluster, "Waiting for Cluster %s to exist", s.Owner.ClusterName).For(clusterv1.ClusterKind, s.Owner.ClusterName).ToChange("")
 	case !s.Cluster.DeletionTimestamp.IsZero():
@@ -63,7 +63,7 @@ func decide(s Snapshot) reconciler.Plan {
 }
 
 // decideMachine plans the bootstrap data for an owner and Cluster that are not being deleted.
-func decideMachine(s Snapshot, p *reconciler.Plan) {
+func decideMachine(s snapshot, p *reconciler.Plan) {
 	switch {
 	case !s.hasData(), s.isNeeded():
 		decideFirst(s, p)
@@ -79,7 +79,7 @@ func decideMachine(s Snapshot, p *reconciler.Plan) {
 
 // needsOwner reports whether the data Secret lacks its owner reference to this KubeadmConfig. Objects restored from a
 // backup have no owners, or references to previous objects or API versions.
-func needsOwner(s Snapshot) bool {
+func needsOwner(s snapshot) bool {
 	if s.Written == nil || s.Written.Name != s.Config.Name || s.Written.Type != clusterv1.ClusterSecretType {
 		return false // written by another client
 	}
@@ -88,7 +88,7 @@ func needsOwner(s Snapshot) bool {
 }
 
 // decideFirst creates the bootstrap data, or recreates it after it was deleted.
-func decideFirst(s Snapshot, p *reconciler.Plan) {
+func decideFirst(s snapshot, p *reconciler.Plan) {
 	switch {
 	case s.takesKeys():
 		p.WaitFor(waitCorrection, "Machine %s is labelled as one of the control plane, and Cluster %s has a hosted control plane, whose keys users do not read; "+
@@ -103,10 +103,10 @@ func decideFirst(s Snapshot, p *reconciler.Plan) {
 		p.WaitFor(waitControlPlane, "Waiting for the control plane endpoint of Cluster %s to be set", s.Cluster.Name).For(clusterv1.ClusterKind, s.Cluster.Name).
 			ToChange("spec.controlPlaneEndpoint")
 	case s.initializes() && !decideLock(s, p):
-	case s.Material == nil:
-		p.Ask = append(p.Ask, askMaterial{})
+	case s.RenderInput == nil:
+		p.Reads = append(p.Reads, readRenderInput{})
 	case s.initializes():
-		if usable(s, p) {
+		if canRender(s, p) {
 			p.Do(writeData{Name: s.Config.Name})
 		}
 	default:
@@ -116,19 +116,19 @@ func decideFirst(s Snapshot, p *reconciler.Plan) {
 
 // takesKeys reports whether the machine would receive the keys of a hosted control plane even though users may not
 // read Secrets. Those keys are on no node, and any user who can create Machines can set the control plane label.
-func (s Snapshot) takesKeys() bool {
+func (s snapshot) takesKeys() bool {
 	return s.Owner.ControlPlane && s.Cluster.Spec.ControlPlaneRef.Kind == "HostedControlPlane" && !s.Policy.Management.EditSecrets
 }
 
 // decideData plans the steps from complete material to the data Secret: choose a token, create its Secret, write the
 // data.
-func decideData(s Snapshot, p *reconciler.Plan) {
-	if !usable(s, p) || !tokenChosen(s, p) || !connected(s, p) {
+func decideData(s snapshot, p *reconciler.Plan) {
+	if !canRender(s, p) || !tokenChosen(s, p) || !connected(s, p) {
 		return
 	}
 	if s.token() != "" {
 		if s.Token == nil {
-			p.Ask = append(p.Ask, askToken{ID: tokenID(s.token())})
+			p.Reads = append(p.Reads, readToken{ID: tokenID(s.token())})
 			return
 		}
 		need, again := tokenRefresh(*s.Token, s.Now, s.TTL)
@@ -138,10 +138,10 @@ func decideData(s Snapshot, p *reconciler.Plan) {
 	p.Do(writeData{Name: s.Config.Name})
 }
 
-// usable reports whether the bootstrap data can be rendered from the material. If not, it adds a wait with the
+// canRender reports whether the bootstrap data can be rendered from the material. If not, it adds a wait with the
 // reason.
-func usable(s Snapshot, p *reconciler.Plan) bool {
-	if !certificatesThere(s, p) {
+func canRender(s snapshot, p *reconciler.Plan) bool {
+	if !areCertificatesReady(s, p) {
 		return false
 	}
 	if _, err := s.data(); err != nil {
@@ -160,7 +160,7 @@ func usable(s Snapshot, p *reconciler.Plan) bool {
 
 // tokenChosen reports whether the spec has a token. If not, it chooses one, which is available in the next
 // reconciliation.
-func tokenChosen(s Snapshot, p *reconciler.Plan) bool {
+func tokenChosen(s snapshot, p *reconciler.Plan) bool {
 	in := s.Config.Spec.JoinConfiguration.Discovery
 	if needsToken(in) {
 		p.Do(chooseToken{Why: "none is set"})
@@ -174,7 +174,7 @@ func tokenChosen(s Snapshot, p *reconciler.Plan) bool {
 	return true
 }
 
-func connected(s Snapshot, p *reconciler.Plan) bool {
+func connected(s snapshot, p *reconciler.Plan) bool {
 	if s.token() == "" || s.Connected {
 		return true
 	}
@@ -188,12 +188,12 @@ func connected(s Snapshot, p *reconciler.Plan) bool {
 }
 
 // decideRefresh extends the token of a Machine until the Machine has a Node.
-func decideRefresh(s Snapshot, p *reconciler.Plan) {
+func decideRefresh(s snapshot, p *reconciler.Plan) {
 	if s.Owner.Joined || s.initializes() || !tokenValid(s.token()) || !connected(s, p) {
 		return
 	}
 	if s.Token == nil {
-		p.Ask = append(p.Ask, askToken{ID: tokenID(s.token())})
+		p.Reads = append(p.Reads, readToken{ID: tokenID(s.token())})
 		return
 	}
 	need, again := tokenRefresh(*s.Token, s.Now, s.TTL)
@@ -202,20 +202,20 @@ func decideRefresh(s Snapshot, p *reconciler.Plan) {
 }
 
 // decideRotation maintains bootstrap data with a fresh token for the next machine of a pool.
-func decideRotation(s Snapshot, p *reconciler.Plan) {
+func decideRotation(s snapshot, p *reconciler.Plan) {
 	switch {
 	case s.token() == "" && !needsToken(s.Config.Spec.JoinConfiguration.Discovery):
 		return // discovery by file uses no token
-	case s.Material == nil:
-		p.Ask = append(p.Ask, askMaterial{})
+	case s.RenderInput == nil:
+		p.Reads = append(p.Reads, readRenderInput{})
 		return
-	case !carries(s):
+	case !dataHasToken(s):
 		decideData(s, p) // the token was chosen, but the data does not contain it yet
 		return
 	case !connected(s, p):
 		return
 	case s.Token == nil:
-		p.Ask = append(p.Ask, askToken{ID: tokenID(s.token())})
+		p.Reads = append(p.Reads, readToken{ID: tokenID(s.token())})
 		return
 	}
 	need, again := tokenRotate(*s.Token, s.Now, s.TTL)
@@ -223,31 +223,31 @@ func decideRotation(s Snapshot, p *reconciler.Plan) {
 		p.RecheckIn(again)
 		return
 	}
-	if usable(s, p) {
+	if canRender(s, p) {
 		why := "half of the life of the last one is over"
 		if !s.Token.Found {
-			why = noTokenThere
+			why = reasonTokenMissing
 		}
 		p.Do(chooseToken{Why: why})
 	}
 }
 
-// noTokenThere is the reason for replacing a token that is in the bootstrap data but not in the workload cluster.
-const noTokenThere = "the workload cluster has no Secret of the last one"
+// reasonTokenMissing is the reason for replacing a token that is in the bootstrap data but not in the workload cluster.
+const reasonTokenMissing = "the workload cluster has no Secret of the last one"
 
-// carries reports whether the data Secret contains the current token.
-func carries(s Snapshot) bool {
-	return s.Material.Data != nil && s.token() != "" && bytes.Contains(s.Material.Data.Data[valueKey], []byte(s.token()))
+// dataHasToken reports whether the data Secret contains the current token.
+func dataHasToken(s snapshot) bool {
+	return s.RenderInput.Data != nil && s.token() != "" && bytes.Contains(s.RenderInput.Data.Data[valueKey], []byte(s.token()))
 }
 
-// decideEnd deletes the tokens of an owner that is being deleted. Tokens of an unreachable workload cluster expire by
+// decideDeletion deletes the tokens of an owner that is being deleted. Tokens of an unreachable workload cluster expire by
 // their TTL, and a deleted Cluster needs no cleanup.
-func decideEnd(s Snapshot, p *reconciler.Plan) {
+func decideDeletion(s snapshot, p *reconciler.Plan) {
 	if s.Cluster == nil || !s.Cluster.DeletionTimestamp.IsZero() || !s.Connected || s.token() == "" {
 		return
 	}
 	if s.Leftovers == nil {
-		p.Ask = append(p.Ask, askLeftovers{})
+		p.Reads = append(p.Reads, listLeftoverTokens{})
 		return
 	}
 	for _, secret := range *s.Leftovers {
@@ -255,7 +255,7 @@ func decideEnd(s Snapshot, p *reconciler.Plan) {
 	}
 }
 
-func doToken(need tokenNeed, s Snapshot, p *reconciler.Plan) {
+func doToken(need tokenNeed, s snapshot, p *reconciler.Plan) {
 	id := tokenID(s.token())
 	switch need {
 	case tokenCreate:
@@ -267,8 +267,8 @@ func doToken(need tokenNeed, s Snapshot, p *reconciler.Plan) {
 
 // adoptionConflict describes why an existing Secret with the name of the data Secret cannot be adopted. A Secret
 // without a controller, or left by a previous KubeadmConfig of the same name, can be adopted.
-func adoptionConflict(s Snapshot) string {
-	secret := s.Material.Data
+func adoptionConflict(s snapshot) string {
+	secret := s.RenderInput.Data
 	if secret == nil {
 		return ""
 	}
@@ -282,7 +282,7 @@ func adoptionConflict(s Snapshot) string {
 }
 
 // isOwnReference reports whether the reference is to this KubeadmConfig or a previous one with the same name.
-func isOwnReference(ref metav1.OwnerReference, s Snapshot) bool {
+func isOwnReference(ref metav1.OwnerReference, s snapshot) bool {
 	return ref.Kind == kindKubeadmConfig && ref.Name == s.Config.Name
 }
 

@@ -13,10 +13,10 @@ import (
 
 // decideLock reports whether this Machine may initialize the control plane. After taking the lock, initialization
 // waits for the next reconciliation, which verifies that the Machine holds it.
-func decideLock(s Snapshot, p *reconciler.Plan) bool {
+func decideLock(s snapshot, p *reconciler.Plan) bool {
 	switch {
 	case s.Lock == nil:
-		p.Ask = append(p.Ask, askLock{})
+		p.Reads = append(p.Reads, readLock{})
 	case !s.Lock.Found():
 		p.Do(takeLock{Cluster: s.Cluster.Name, Machine: s.Owner.Name})
 		p.RecheckIn(afterCreating)
@@ -38,26 +38,26 @@ func decideLock(s Snapshot, p *reconciler.Plan) bool {
 }
 
 // decideRelease releases the lock once the control plane is initialized, independent of the Machine that held it.
-func decideRelease(s Snapshot, p *reconciler.Plan) {
+func decideRelease(s snapshot, p *reconciler.Plan) {
 	switch {
 	case !s.Owner.ControlPlane || !s.initialized():
 	case s.Lock == nil:
-		p.Ask = append(p.Ask, askLock{})
+		p.Reads = append(p.Reads, readLock{})
 	case s.Lock.Found():
 		p.Do(releaseLock{Cluster: s.Cluster.Name, Why: "its control plane is initialized"})
 	}
 }
 
-// certificatesThere reports whether the required certificates exist and are valid. For a cluster without a control
+// areCertificatesReady reports whether the required certificates exist and are valid. For a cluster without a control
 // plane object they are created before the first machine; in all other cases the controller waits for them.
-func certificatesThere(s Snapshot, p *reconciler.Plan) bool {
+func areCertificatesReady(s snapshot, p *reconciler.Plan) bool {
 	if !s.Owner.ControlPlane {
-		return caThere(s, p)
+		return isCAReady(s, p)
 	}
 	// Once data exists, a machine may have started with it and would not trust a newly generated CA.
-	written := s.hasData() || s.Material.Data != nil && adoptionConflict(s) == ""
+	written := s.hasData() || s.RenderInput.Data != nil && adoptionConflict(s) == ""
 	generate := s.managed() || s.initializes() && !written
-	state := secrets.Evaluate(secrets.EvaluateInput{Now: s.Now, Cluster: s.Cluster.Name, Required: s.required(), Found: s.Material.Authorities, Generate: generate})
+	state := secrets.Evaluate(secrets.EvaluateInput{Now: s.Now, Cluster: s.Cluster.Name, Required: s.required(), Found: s.RenderInput.Authorities, Generate: generate})
 	switch {
 	case len(state.Problems) > 0:
 		problem := state.Problems[0]
@@ -76,9 +76,9 @@ func certificatesThere(s Snapshot, p *reconciler.Plan) bool {
 	return state.Complete()
 }
 
-// caThere reports whether a CA exists with which a worker can verify the cluster. Workers do not receive its key.
-func caThere(s Snapshot, p *reconciler.Plan) bool {
-	if _, err := tokenHashes(s.Material.CA); err != nil {
+// isCAReady reports whether a CA exists with which a worker can verify the cluster. Workers do not receive its key.
+func isCAReady(s snapshot, p *reconciler.Plan) bool {
+	if _, err := caCertHashes(s.RenderInput.CA); err != nil {
 		p.WaitFor(waitCertificates, "Waiting for Secret %s with the certificate of the cluster's CA in key %s", caSecret(s.Cluster.Name), caKey).
 			For("Secret", caSecret(s.Cluster.Name)).ToChange("data")
 		p.RecheckIn(unwatched)
@@ -90,7 +90,7 @@ func caThere(s Snapshot, p *reconciler.Plan) bool {
 // required returns the Secrets that a control plane machine needs. For a joining machine, the component configuration
 // is in the machine's own KubeadmConfig only if a KubeadmControlPlane wrote it; otherwise it is only stored in the
 // workload cluster.
-func (s Snapshot) required() []secrets.Requirement {
+func (s snapshot) required() []secrets.Requirement {
 	if s.initializes() || s.Cluster.Spec.ControlPlaneRef.Kind == "KubeadmControlPlane" {
 		return secrets.SignedByKubeadm(s.Config.Spec)
 	}
@@ -98,9 +98,9 @@ func (s Snapshot) required() []secrets.Requirement {
 }
 
 // managed reports whether a control plane object provides the certificates.
-func (s Snapshot) managed() bool { return s.Cluster.Spec.ControlPlaneRef.IsDefined() }
+func (s snapshot) managed() bool { return s.Cluster.Spec.ControlPlaneRef.IsDefined() }
 
 // authorityOwner returns the owner for the certificate Secrets that this controller creates.
-func (s Snapshot) authorityOwner() secrets.Owner {
+func (s snapshot) authorityOwner() secrets.Owner {
 	return secrets.Owner{Ref: *metav1.NewControllerRef(s.Config, bootstrapv1.GroupVersion.WithKind(kindKubeadmConfig))}
 }

@@ -31,7 +31,7 @@ func authorities(purposes ...secrets.Purpose) secrets.Secrets {
 		if p == secrets.EtcdClient {
 			from = secrets.CA // any pair
 		}
-		data, err := secrets.Generate(from, secrets.Keys{}, now)
+		data, err := secrets.Generate(from, secrets.KeyOptions{}, now)
 		if err != nil {
 			panic(err)
 		}
@@ -45,14 +45,14 @@ func allAuthorities() secrets.Secrets {
 }
 
 // ofControlPlane is a Machine of an initialized control plane, whose lock is known to be released.
-func ofControlPlane(s *Snapshot) {
-	s.Owner.ControlPlane, s.Lock = true, &InitLockState{}
-	s.Material.Authorities = allAuthorities()
-	s.Material.CA = s.Material.Authorities[secrets.CA].Data["tls.crt"]
+func ofControlPlane(s *snapshot) {
+	s.Owner.ControlPlane, s.Lock = true, &initLockState{}
+	s.RenderInput.Authorities = allAuthorities()
+	s.RenderInput.CA = s.RenderInput.Authorities[secrets.CA].Data["tls.crt"]
 }
 
 // uninitialized is the same before there is a control plane, with the lock held by the Machine.
-func uninitialized(s *Snapshot) {
+func uninitialized(s *snapshot) {
 	ofControlPlane(s)
 	s.Cluster.Status.Initialization.ControlPlaneInitialized = nil
 	s.Connected = false
@@ -60,41 +60,41 @@ func uninitialized(s *Snapshot) {
 }
 
 func lockedBy(machine string) change {
-	return func(s *Snapshot) { s.Lock = &InitLockState{ConfigMap: &corev1.ConfigMap{}, Holder: machine} }
+	return func(s *snapshot) { s.Lock = &initLockState{ConfigMap: &corev1.ConfigMap{}, Holder: machine} }
 }
 
-func holderGone(s *Snapshot) { s.Lock.HolderGone = true }
+func holderGone(s *snapshot) { s.Lock.HolderGone = true }
 
-func unlocked(s *Snapshot) { s.Lock = &InitLockState{} }
+func unlocked(s *snapshot) { s.Lock = &initLockState{} }
 
-func lockUnknown(s *Snapshot) { s.Lock = nil }
+func lockUnknown(s *snapshot) { s.Lock = nil }
 
-func withPlane(s *Snapshot) {
+func withPlane(s *snapshot) {
 	s.Cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.cluster.x-k8s.io", Kind: "KubeadmControlPlane", Name: "kcp"}
 }
 
 func only(purposes ...secrets.Purpose) change {
-	return func(s *Snapshot) {
-		for p := range s.Material.Authorities {
+	return func(s *snapshot) {
+		for p := range s.RenderInput.Authorities {
 			kept := false
 			for _, keep := range purposes {
 				kept = kept || keep == p
 			}
 			if !kept {
-				delete(s.Material.Authorities, p)
+				delete(s.RenderInput.Authorities, p)
 			}
 		}
 	}
 }
 
 // bundled has an authority with a certificate more.
-func bundled(s *Snapshot) {
-	ca := s.Material.Authorities[secrets.CA].DeepCopy()
-	ca.Data["tls.crt"] = append(ca.Data["tls.crt"], s.Material.Authorities[secrets.Etcd].Data["tls.crt"]...)
-	s.Material.Authorities[secrets.CA], s.Material.CA = ca, ca.Data["tls.crt"]
+func bundled(s *snapshot) {
+	ca := s.RenderInput.Authorities[secrets.CA].DeepCopy()
+	ca.Data["tls.crt"] = append(ca.Data["tls.crt"], s.RenderInput.Authorities[secrets.Etcd].Data["tls.crt"]...)
+	s.RenderInput.Authorities[secrets.CA], s.RenderInput.CA = ca, ca.Data["tls.crt"]
 }
 
-func externalEtcd(s *Snapshot) {
+func externalEtcd(s *snapshot) {
 	s.Config.Spec.ClusterConfiguration.Etcd.External = bootstrapv1.ExternalEtcd{
 		Endpoints: []string{"https://e:2379"}, CAFile: "/e/ca.crt", CertFile: "/e/client.crt", KeyFile: "/e/client.key"}
 }
@@ -113,40 +113,40 @@ func TestDecideControlPlane(t *testing.T) {
 		reason string
 		in     []change
 		do     []reconciler.Action
-		ask    []reconciler.Question
+		ask    []reconciler.ReadRequest
 		wait   string
 		says   string
 		again  time.Duration
 	}{
-		"no infrastructure": {"the endpoint comes with it", []change{uninitialized, func(s *Snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }}, nil, nil, waitInfrastructure, "infrastructure of Cluster c", 0},
-		"no endpoint":       {"the certificate of the API server has it", []change{uninitialized, func(s *Snapshot) { s.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{} }}, nil, nil, waitControlPlane, "endpoint", 0},
-		"a worker waits":    {"for the control plane, and takes no lock", []change{uninitialized, lockUnknown, func(s *Snapshot) { s.Owner.ControlPlane = false }}, nil, nil, waitControlPlane, "to be initialized", 0},
+		"no infrastructure": {"the endpoint comes with it", []change{uninitialized, func(s *snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }}, nil, nil, waitInfrastructure, "infrastructure of Cluster c", 0},
+		"no endpoint":       {"the certificate of the API server has it", []change{uninitialized, func(s *snapshot) { s.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{} }}, nil, nil, waitControlPlane, "endpoint", 0},
+		"a worker waits":    {"for the control plane, and takes no lock", []change{uninitialized, lockUnknown, func(s *snapshot) { s.Owner.ControlPlane = false }}, nil, nil, waitControlPlane, "to be initialized", 0},
 
-		"lock not read":       {"it is read when it matters", []change{uninitialized, lockUnknown}, nil, []reconciler.Question{askLock{}}, "", "", 0},
+		"lock not read":       {"it is read when it matters", []change{uninitialized, lockUnknown}, nil, []reconciler.ReadRequest{readLock{}}, "", "", 0},
 		"no lock":             {"it is taken, and nothing else before that was seen", []change{uninitialized, unlocked}, []reconciler.Action{take}, nil, "", "", afterCreating},
 		"lock of another":     {"it waits for that one", []change{uninitialized, lockedBy("other")}, nil, nil, waitControlPlane, "Waiting for Machine other to initialize the control plane of Cluster c", whileLocked},
 		"lock of one gone":    {"it is released, and taken in another reconcile", []change{uninitialized, lockedBy("other"), holderGone}, []reconciler.Action{releaseLock{Cluster: "c", Why: "Machine other is gone"}}, nil, "", "", afterCreating},
 		"lock without holder": {"a person has to say", []change{uninitialized, lockedBy("")}, nil, nil, waitCorrection, "ConfigMap c-lock does not say", whileLocked},
 
 		"own lock":             {"after a crash it is still its own", []change{uninitialized}, []reconciler.Action{write}, nil, "", "", 0},
-		"no material":          {"it is asked for once the lock is held", []change{uninitialized, func(s *Snapshot) { s.Material = nil }}, nil, []reconciler.Question{askMaterial{}}, "", "", 0},
+		"no material":          {"it is asked for once the lock is held", []change{uninitialized, func(s *snapshot) { s.RenderInput = nil }}, nil, []reconciler.ReadRequest{readRenderInput{}}, "", "", 0},
 		"no certificates":      {"they are created before the data", []change{uninitialized, only()}, create(secrets.CA, secrets.Etcd, secrets.Proxy, secrets.SA), nil, "", "", afterCreating},
 		"a user's certificate": {"it is used, the others are created", []change{uninitialized, only(secrets.CA)}, create(secrets.Etcd, secrets.Proxy, secrets.SA), nil, "", "", afterCreating},
 		"gone after the data":  {"a machine may have the old ones", []change{uninitialized, only(secrets.CA), carrying("x")}, nil, nil, waitCertificates, "Secret c-etcd is gone: until it is back", unwatched},
 		"of a control plane":   {"its controller creates them", []change{uninitialized, withPlane, only(secrets.CA)}, nil, nil, waitCertificates, "Waiting for KubeadmControlPlane kcp to create Secret c-etcd", unwatched},
-		"broken certificate":   {"it is named", []change{uninitialized, func(s *Snapshot) { s.Material.Authorities[secrets.SA].Data["tls.key"] = []byte("x") }}, nil, nil, waitCertificates, "Secret c-sa cannot be used", unwatched},
+		"broken certificate":   {"it is named", []change{uninitialized, func(s *snapshot) { s.RenderInput.Authorities[secrets.SA].Data["tls.key"] = []byte("x") }}, nil, nil, waitCertificates, "Secret c-sa cannot be used", unwatched},
 		"two certificates":     {"kube-controller-manager would not start with them", []change{uninitialized, bundled}, nil, nil, waitCertificates, "Secret c-ca has 2 certificates", unwatched},
 		"external etcd":        {"its certificates are a person's", []change{uninitialized, externalEtcd, only(secrets.CA, secrets.Proxy, secrets.SA)}, nil, nil, waitCertificates, "Secret c-etcd does not exist; create it", unwatched},
-		"external etcd, all": {"they are there", []change{uninitialized, externalEtcd, func(s *Snapshot) {
-			s.Material.Authorities[secrets.EtcdClient] = authorities(secrets.EtcdClient)[secrets.EtcdClient]
+		"external etcd, all": {"they are there", []change{uninitialized, externalEtcd, func(s *snapshot) {
+			s.RenderInput.Authorities[secrets.EtcdClient] = authorities(secrets.EtcdClient)[secrets.EtcdClient]
 		}}, []reconciler.Action{write}, nil, "", "", 0},
-		"no version":        {"kubeadm's API depends on it", []change{uninitialized, func(s *Snapshot) { s.Owner.Version = "" }}, nil, nil, waitCorrection, "does not say which version", unwatched},
+		"no version":        {"kubeadm's API depends on it", []change{uninitialized, func(s *snapshot) { s.Owner.Version = "" }}, nil, nil, waitCorrection, "does not say which version", unwatched},
 		"secret of another": {"it is not taken away", []change{uninitialized, controlled("Machine", "x")}, nil, nil, waitCorrection, "belongs to Machine x", unwatched},
 
 		"made":                   {"it has the lock until the control plane is initialized", []change{uninitialized, made}, nil, nil, "", "", 0},
 		"made, token of a user":  {"no API server knows tokens yet", []change{uninitialized, made, chosen}, nil, nil, "", "", 0},
-		"initialized, lock left": {"any Machine of the control plane releases it", []change{ofControlPlane, made, lockedBy("other"), func(s *Snapshot) { s.Owner.Joined = true }}, []reconciler.Action{releaseLock{Cluster: "c", Why: "its control plane is initialized"}}, nil, "", "", 0},
-		"initialized, not read":  {"it is read once", []change{ofControlPlane, made, lockUnknown, func(s *Snapshot) { s.Owner.Joined = true }}, nil, []reconciler.Question{askLock{}}, "", "", 0},
+		"initialized, lock left": {"any Machine of the control plane releases it", []change{ofControlPlane, made, lockedBy("other"), func(s *snapshot) { s.Owner.Joined = true }}, []reconciler.Action{releaseLock{Cluster: "c", Why: "its control plane is initialized"}}, nil, "", "", 0},
+		"initialized, not read":  {"it is read once", []change{ofControlPlane, made, lockUnknown, func(s *snapshot) { s.Owner.Joined = true }}, nil, []reconciler.ReadRequest{readLock{}}, "", "", 0},
 
 		"joins":                   {"with a token, as a worker does", []change{ofControlPlane, chosen, noToken}, []reconciler.Action{createToken{ID: "abcdef"}, write}, nil, "", "", ttl / 3},
 		"joins, no token":         {"one is chosen first", []change{ofControlPlane}, []reconciler.Action{chooseToken{Why: "none is set"}}, nil, "", "", 0},
@@ -156,11 +156,11 @@ func TestDecideControlPlane(t *testing.T) {
 		"joins, file":             {"it needs no token", []change{ofControlPlane, fileDiscovery}, []reconciler.Action{write}, nil, "", "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := decide(snapshot(tc.in...))
+			got := decide(newSnapshot(tc.in...))
 			if diff := cmp.Diff(tc.do, got.Actions); diff != "" {
 				t.Errorf("%s: actions (-want +got):\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(tc.ask, got.Ask); diff != "" {
+			if diff := cmp.Diff(tc.ask, got.Reads); diff != "" {
 				t.Errorf("%s: questions (-want +got):\n%s", tc.reason, diff)
 			}
 			reason, message := "", ""
@@ -179,7 +179,7 @@ func TestDecideControlPlane(t *testing.T) {
 
 // KB-06, KB-08, KB-22, KB-23: what each role gets of the same spec.
 func TestRenderRoles(t *testing.T) {
-	spec := func(s *Snapshot) {
+	spec := func(s *snapshot) {
 		chosen(s)
 		s.Cluster.Spec.ClusterNetwork.Pods.CIDRBlocks = []string{"10.244.0.0/16"}
 		s.Config.Spec.InitConfiguration.SkipPhases = []string{"init-phase"}
@@ -197,7 +197,7 @@ func TestRenderRoles(t *testing.T) {
 		"control plane": {[]change{ofControlPlane, spec}, append(append(keys, joins...), "controlPlane: {}"), append(inits, "uninitialized")},
 		"worker":        {[]change{spec}, append(joins, "node.cluster.x-k8s.io/uninitialized"), append(keys, append(inits, "controlPlane", "PRIVATE KEY")...)},
 	} {
-		s := snapshot(tc.in...)
+		s := newSnapshot(tc.in...)
 		before := s.Config.DeepCopy()
 		got, err := render(s)
 		if err != nil {
@@ -224,7 +224,7 @@ func TestRenderRoles(t *testing.T) {
 
 // KB-14: the gate lets the format in, and kubeadm's configuration is where commands of users expect it.
 func TestRenderIgnition(t *testing.T) {
-	s := snapshot(uninitialized, func(s *Snapshot) { s.Config.Spec.Format, s.Ignition = bootstrapv1.Ignition, true })
+	s := newSnapshot(uninitialized, func(s *snapshot) { s.Config.Spec.Format, s.Ignition = bootstrapv1.Ignition, true })
 	got, err := render(s)
 	if err != nil || got.Format != bootstrapv1.Ignition || !bytes.Contains(got.Value, []byte(`"/etc/kubeadm.yml"`)) || bytes.Contains(got.Value, []byte("/run/kubeadm")) {
 		t.Errorf("%v, %s\n%s", err, got.Format, got.Value)
@@ -259,7 +259,7 @@ func (w *world) lock() string {
 
 // KB-05, KB-23: a crash at any write leaves one lock, one set of certificates, and data that was made once with them.
 func TestFirstMachineWhileWritesFail(t *testing.T) {
-	testkit.EveryWrite(t, func() *fake.ClientBuilder {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 		return build(t, ownedBy("Machine", "m"), controlPlaneMachine(), uninitializedCluster())
 	}, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)

@@ -10,13 +10,13 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 )
 
-// tokenFacts are the values that complete the discovery configuration.
-type tokenFacts struct {
+// discoveryValues are the values that complete the discovery configuration.
+type discoveryValues struct {
 	// Token as id.secret.
 	Token string
 	// Endpoint of the API server as host:port.
 	Endpoint string
-	// CACertHashes pin the cluster's CA, see [tokenHashes].
+	// CACertHashes pin the cluster's CA, see [caCertHashes].
 	CACertHashes []string
 }
 
@@ -33,9 +33,9 @@ func tokenOf(in bootstrapv1.Discovery) string {
 	return in.BootstrapToken.Token
 }
 
-// tokenComplete returns in with missing values filled in. File discovery is returned unchanged. If there is no hash to
+// completeDiscovery returns in with missing values filled in. File discovery is returned unchanged. If there is no hash to
 // pin the CA, verification of the CA is disabled.
-func tokenComplete(in bootstrapv1.Discovery, facts tokenFacts) bootstrapv1.Discovery {
+func completeDiscovery(in bootstrapv1.Discovery, facts discoveryValues) bootstrapv1.Discovery {
 	if in.File.IsDefined() {
 		return in
 	}
@@ -57,9 +57,9 @@ func tokenComplete(in bootstrapv1.Discovery, facts tokenFacts) bootstrapv1.Disco
 	return in
 }
 
-// tokenHashes returns the pins of the certificates in a PEM bundle in kubeadm's format: sha256 of the public key. A
+// caCertHashes returns the pins of the certificates in a PEM bundle in kubeadm's format: sha256 of the public key. A
 // bundle without certificates is an error.
-func tokenHashes(bundle []byte) ([]string, error) {
+func caCertHashes(bundle []byte) ([]string, error) {
 	var out []string
 	for rest := bundle; ; {
 		var block *pem.Block

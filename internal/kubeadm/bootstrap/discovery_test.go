@@ -22,19 +22,19 @@ const discoveryToken = "abcdef.0123456789abcdef"
 
 // KB-08, KB-09, KB-12, KB-23
 func TestComplete(t *testing.T) {
-	facts := tokenFacts{Token: discoveryToken, Endpoint: "10.0.0.1:6443", CACertHashes: []string{"sha256:00"}}
+	facts := discoveryValues{Token: discoveryToken, Endpoint: "10.0.0.1:6443", CACertHashes: []string{"sha256:00"}}
 	mine := bootstrapv1.BootstrapTokenDiscovery{Token: "fedcba.0123456789abcdef", APIServerEndpoint: "x:1", CACertHashes: []string{"sha256:11"}}
 	file := bootstrapv1.Discovery{File: bootstrapv1.FileDiscovery{KubeConfigPath: "/x"}, TLSBootstrapToken: discoveryToken}
 	cases := map[string]struct {
 		reason string
 		in     bootstrapv1.Discovery
-		facts  tokenFacts
+		facts  discoveryValues
 		want   bootstrapv1.Discovery
 	}{
 		"unset": {"all is filled in, the CA pinned", bootstrapv1.Discovery{}, facts, bootstrapv1.Discovery{
 			BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{Token: discoveryToken, APIServerEndpoint: "10.0.0.1:6443", CACertHashes: []string{"sha256:00"}}}},
 		"as given": {"the user's values stay", bootstrapv1.Discovery{BootstrapToken: mine}, facts, bootstrapv1.Discovery{BootstrapToken: mine}},
-		"no hashes": {"nothing to pin by", bootstrapv1.Discovery{}, tokenFacts{Token: discoveryToken, Endpoint: "a:1"}, bootstrapv1.Discovery{
+		"no hashes": {"nothing to pin by", bootstrapv1.Discovery{}, discoveryValues{Token: discoveryToken, Endpoint: "a:1"}, bootstrapv1.Discovery{
 			BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{Token: discoveryToken, APIServerEndpoint: "a:1", UnsafeSkipCAVerification: ptr(true)}}},
 		"asked to skip": {"the user does not want the CA pinned",
 			bootstrapv1.Discovery{BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{UnsafeSkipCAVerification: ptr(true)}}, facts,
@@ -47,7 +47,7 @@ func TestComplete(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := tc.in.DeepCopy()
-			if diff := cmp.Diff(tc.want, tokenComplete(tc.in, tc.facts)); diff != "" {
+			if diff := cmp.Diff(tc.want, completeDiscovery(tc.in, tc.facts)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(*before, tc.in); diff != "" {
@@ -87,13 +87,13 @@ func TestHashes(t *testing.T) {
 	a, pinA := discoveryCertificate(t)
 	b, pinB := discoveryCertificate(t)
 	key := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: []byte("x")})
-	got, err := tokenHashes(append(append(append([]byte{}, a...), key...), b...))
+	got, err := caCertHashes(append(append(append([]byte{}, a...), key...), b...))
 	if diff := cmp.Diff([]string{pinA, pinB}, got); diff != "" || err != nil {
 		t.Errorf("every certificate of the bundle is pinned (-want +got): %v\n%s", err, diff)
 	}
 	broken := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})
 	for name, in := range map[string][]byte{"empty": nil, "no certificate": key, "broken": broken} {
-		if got, err := tokenHashes(in); err == nil {
+		if got, err := caCertHashes(in); err == nil {
 			t.Errorf("%s: want an error, never an empty list of pins, got %v", name, got)
 		}
 	}

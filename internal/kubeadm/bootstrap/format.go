@@ -25,7 +25,7 @@ func formats() []format {
 }
 
 // formatOf returns the format in the spec.
-func formatOf(s Snapshot) (format, error) {
+func formatOf(s snapshot) (format, error) {
 	spec, all := s.Config.Spec, formats()
 	if spec.Format == "" {
 		return all[0], nil
@@ -43,52 +43,52 @@ func formatOf(s Snapshot) (format, error) {
 		"spec.format %q is not available in this version; use %q", spec.Format, all[0].Name())
 }
 
-// Data is rendered bootstrap data.
-type Data struct {
+// bootstrapData is rendered bootstrap data.
+type bootstrapData struct {
 	Value  []byte
 	Format bootstrapv1.Format
 }
 
 // render returns the bootstrap data for the role of the machine. It needs Material and, to join without file
 // discovery, a token.
-func render(s Snapshot) (Data, error) {
+func render(s snapshot) (bootstrapData, error) {
 	format, err := formatOf(s)
 	if err != nil {
-		return Data{}, err
+		return bootstrapData{}, err
 	}
 	if s.Owner.Version == "" {
-		return Data{}, fault.New(fault.Invalid, bootstraprender.ReasonInvalid,
+		return bootstrapData{}, fault.New(fault.Invalid, bootstraprender.ReasonInvalid,
 			"%s %s does not say which version of Kubernetes it runs; set its version", s.Owner.Kind, s.Owner.Name)
 	}
 	in := bootstraprender.Input{
-		Spec: *s.Config.Spec.DeepCopy(), KubernetesVersion: s.Owner.Version, ControlPlaneVersion: s.Material.ControlPlaneVersion,
-		Secrets: s.Material.Secrets, Denied: s.Material.Denied, Endpoint: s.endpoint(), CA: s.Material.CA, ConfigPath: format.ConfigPath(),
+		Spec: *s.Config.Spec.DeepCopy(), KubernetesVersion: s.Owner.Version, ControlPlaneVersion: s.RenderInput.ControlPlaneVersion,
+		Secrets: s.RenderInput.Secrets, Denied: s.RenderInput.Denied, Endpoint: s.endpoint(), CA: s.RenderInput.CA, ConfigPath: format.ConfigPath(),
 	}
 	p, err := payloadOf(s, in)
 	if err != nil {
-		return Data{}, err
+		return bootstrapData{}, err
 	}
 	value, err := format.Render(p)
-	return Data{Value: value, Format: format.Name()}, err
+	return bootstrapData{Value: value, Format: format.Name()}, err
 }
 
 // payloadOf returns the payload for the role of the machine. It modifies the input's spec, which must be a copy.
-func payloadOf(s Snapshot, in bootstraprender.Input) (bootstraprender.Payload, error) {
+func payloadOf(s snapshot, in bootstraprender.Input) (bootstraprender.Payload, error) {
 	if s.Owner.ControlPlane {
 		var err error
-		if in.Certificates, err = bootstraprender.CertificateFiles(in.Spec.ClusterConfiguration, s.Material.Authorities); err != nil {
+		if in.Certificates, err = bootstraprender.CertificateFiles(in.Spec.ClusterConfiguration, s.RenderInput.Authorities); err != nil {
 			return bootstraprender.Payload{}, err
 		}
 	}
 	if s.initializes() {
 		return bootstraprender.Init(in, s.Cluster)
 	}
-	hashes, err := tokenHashes(s.Material.CA)
+	hashes, err := caCertHashes(s.RenderInput.CA)
 	if err != nil {
 		return bootstraprender.Payload{}, fmt.Errorf("reading the CA of Cluster %s: %w", s.Cluster.Name, err)
 	}
 	join := &in.Spec.JoinConfiguration
-	join.Discovery = tokenComplete(join.Discovery, tokenFacts{Endpoint: in.Endpoint, CACertHashes: hashes})
+	join.Discovery = completeDiscovery(join.Discovery, discoveryValues{Endpoint: in.Endpoint, CACertHashes: hashes})
 	switch {
 	case s.Owner.ControlPlane:
 		return bootstraprender.JoinControlPlane(in)

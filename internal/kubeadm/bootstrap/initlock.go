@@ -24,8 +24,8 @@ type information struct {
 	MachineName string `json:"machineName"`
 }
 
-// InitLockState is the state of a Cluster's lock. The zero value is a free lock.
-type InitLockState struct {
+// initLockState is the state of a Cluster's lock. The zero value is a free lock.
+type initLockState struct {
 	// ConfigMap as read, or nil if it does not exist.
 	ConfigMap *corev1.ConfigMap
 	// Holder is the name of the Machine, or empty if the ConfigMap does not contain it.
@@ -35,7 +35,7 @@ type InitLockState struct {
 }
 
 // Found reports whether the lock exists.
-func (s InitLockState) Found() bool { return s.ConfigMap != nil }
+func (s initLockState) Found() bool { return s.ConfigMap != nil }
 
 // initLockName returns the name of the ConfigMap.
 func initLockName(cluster string) string { return cluster + "-lock" }
@@ -58,31 +58,31 @@ func NewInitLock(cluster *clusterv1.Cluster, machine string) (*corev1.ConfigMap,
 	}, nil
 }
 
-// InitLockStateOf reads the ConfigMap, which may be nil. The caller sets HolderGone.
-func InitLockStateOf(lock *corev1.ConfigMap) InitLockState {
+// ParseInitLock reads the ConfigMap, which may be nil. The caller sets HolderGone.
+func ParseInitLock(lock *corev1.ConfigMap) initLockState {
 	if lock == nil {
-		return InitLockState{}
+		return initLockState{}
 	}
 	var in information
 	if err := json.Unmarshal([]byte(lock.Data[dataKey]), &in); err != nil {
-		return InitLockState{ConfigMap: lock}
+		return initLockState{ConfigMap: lock}
 	}
-	return InitLockState{ConfigMap: lock, Holder: in.MachineName}
+	return initLockState{ConfigMap: lock, Holder: in.MachineName}
 }
 
 // readLock reads the lock and whether its holder still exists. Both are read from the API server, because a Machine
 // missing in a stale cache may still exist.
-func (c *controller) readLock(ctx context.Context, s Snapshot) (*InitLockState, error) {
+func (c *controller) readLock(ctx context.Context, s snapshot) (*initLockState, error) {
 	key := client.ObjectKey{Namespace: s.Cluster.Namespace, Name: initLockName(s.Cluster.Name)}
 	lock := &corev1.ConfigMap{}
 	switch err := c.client.Get(ctx, key, lock); {
 	case apierrors.IsNotFound(err):
 		c.noteRelease(s)
-		return &InitLockState{}, nil
+		return &initLockState{}, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
-	state := InitLockStateOf(lock)
+	state := ParseInitLock(lock)
 	if state.Holder == "" || state.Holder == s.Owner.Name {
 		return &state, nil
 	}
@@ -96,7 +96,7 @@ func (c *controller) readLock(ctx context.Context, s Snapshot) (*InitLockState, 
 	return &state, nil
 }
 
-func (c *controller) takeLock(ctx context.Context, s Snapshot) error {
+func (c *controller) takeLock(ctx context.Context, s snapshot) error {
 	lock, err := NewInitLock(s.Cluster, s.Owner.Name)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (c *controller) takeLock(ctx context.Context, s Snapshot) error {
 }
 
 // releaseLock deletes the lock in the observed version, so that a lock taken in the meantime is not deleted.
-func (c *controller) releaseLock(ctx context.Context, s Snapshot) error {
+func (c *controller) releaseLock(ctx context.Context, s snapshot) error {
 	if s.Lock == nil || !s.Lock.Found() {
 		return fault.New(fault.Bug, "NoLock", "there is no lock of Cluster %s to release", s.Cluster.Name)
 	}
@@ -117,7 +117,7 @@ func (c *controller) releaseLock(ctx context.Context, s Snapshot) error {
 }
 
 // noteRelease records that the lock of an initialized Cluster does not exist. It is never taken again.
-func (c *controller) noteRelease(s Snapshot) {
+func (c *controller) noteRelease(s snapshot) {
 	if s.initialized() {
 		c.released.note(s.Cluster)
 	}

@@ -22,14 +22,14 @@ func TestLock(t *testing.T) {
 		len(lock.Data) != 1 || lock.Data["lock-information"] != `{"machineName":"m"}` || lock.Labels[clusterv1.ClusterNameLabel] != "c" {
 		t.Errorf("%+v", lock)
 	}
-	if s := bootstrap.InitLockStateOf(lock); !s.Found() || s.Holder != "m" {
+	if s := bootstrap.ParseInitLock(lock); !s.Found() || s.Holder != "m" {
 		t.Errorf("%+v", s)
 	}
-	if bootstrap.InitLockStateOf(nil).Found() {
+	if bootstrap.ParseInitLock(nil).Found() {
 		t.Error("no ConfigMap, no lock")
 	}
 	for _, text := range []string{"", "m", "{}", `{"machineName":1}`} {
-		s := bootstrap.InitLockStateOf(&corev1.ConfigMap{Data: map[string]string{"lock-information": text}})
+		s := bootstrap.ParseInitLock(&corev1.ConfigMap{Data: map[string]string{"lock-information": text}})
 		if !s.Found() || s.Holder != "" {
 			t.Errorf("%q: %+v", text, s)
 		}

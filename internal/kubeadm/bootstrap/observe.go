@@ -35,8 +35,8 @@ const (
 func caSecret(cluster string) string { return cluster + "-ca" }
 
 // observe reads the state that every reconciliation needs.
-func (c *controller) observe(ctx context.Context, config *bootstrapv1.KubeadmConfig) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), TTL: c.ttl, Config: config, Ignition: c.ignition, Policy: c.policy, Given: isTokenSetByUser(config)}
+func (c *controller) observe(ctx context.Context, config *bootstrapv1.KubeadmConfig) (snapshot, error) {
+	s := snapshot{Now: c.now(), TTL: c.ttl, Config: config, Ignition: c.ignition, Policy: c.policy, TokenSetByUser: isTokenSetByUser(config)}
 	owner, err := c.ownerOf(ctx, config)
 	if err != nil || owner == nil {
 		return s, err
@@ -59,7 +59,7 @@ func (c *controller) observe(ctx context.Context, config *bootstrapv1.KubeadmCon
 	case !cluster.DeletionTimestamp.IsZero():
 		c.released.forget(key)
 	case c.released.has(cluster):
-		s.Lock = &InitLockState{}
+		s.Lock = &initLockState{}
 	}
 	health := c.workloads.Health(key)
 	s.Connected, s.Problem = health.Connected, health.Problem
@@ -69,13 +69,13 @@ func (c *controller) observe(ctx context.Context, config *bootstrapv1.KubeadmCon
 // isTokenSetByUser reports whether another client has set the token in the spec.
 func isTokenSetByUser(config *bootstrapv1.KubeadmConfig) bool {
 	chosen := func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == kube.Prefix+Name && e.Operation == metav1.ManagedFieldsOperationApply && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.Raw, []byte(`"f:token"`))
+		return e.Manager == kube.ManagerPrefix+Name && e.Operation == metav1.ManagedFieldsOperationApply && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.Raw, []byte(`"f:token"`))
 	}
 	return config.Spec.JoinConfiguration.Discovery.BootstrapToken.Token != "" && !slices.ContainsFunc(config.ManagedFields, chosen)
 }
 
 // readWritten reads the data Secret. The cache is sufficient to check its owner.
-func (c *controller) readWritten(ctx context.Context, s *Snapshot) error {
+func (c *controller) readWritten(ctx context.Context, s *snapshot) error {
 	if !s.hasData() {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (c *controller) readWritten(ctx context.Context, s *Snapshot) error {
 }
 
 // ownerOf returns the Machine or MachinePool that owns the KubeadmConfig, or nil.
-func (c *controller) ownerOf(ctx context.Context, config *bootstrapv1.KubeadmConfig) (*Owner, error) {
+func (c *controller) ownerOf(ctx context.Context, config *bootstrapv1.KubeadmConfig) (*configOwner, error) {
 	for _, ref := range config.OwnerReferences {
 		if groupOf(ref.APIVersion) != clusterv1.GroupVersion.Group {
 			continue
@@ -105,21 +105,21 @@ func (c *controller) ownerOf(ctx context.Context, config *bootstrapv1.KubeadmCon
 		case kindMachine:
 			m := &clusterv1.Machine{}
 			err := c.client.Get(ctx, key, m)
-			return owned(ref, machineOwner(m), config, err)
+			return ownerOrPlaceholder(ref, machineOwner(m), config, err)
 		case kindMachinePool:
 			pool := &clusterv1.MachinePool{}
 			err := c.client.Get(ctx, key, pool)
-			return owned(ref, poolOwner(pool), config, err)
+			return ownerOrPlaceholder(ref, poolOwner(pool), config, err)
 		}
 	}
 	return nil, nil
 }
 
-// owned returns the owner, or a placeholder if the owner no longer exists.
-func owned(ref metav1.OwnerReference, owner *Owner, config *bootstrapv1.KubeadmConfig, err error) (*Owner, error) {
+// ownerOrPlaceholder returns the owner, or a placeholder if the owner no longer exists.
+func ownerOrPlaceholder(ref metav1.OwnerReference, owner *configOwner, config *bootstrapv1.KubeadmConfig, err error) (*configOwner, error) {
 	if apierrors.IsNotFound(err) {
 		cluster := config.Labels[clusterv1.ClusterNameLabel]
-		return &Owner{Kind: ref.Kind, Name: ref.Name, ClusterName: cluster, Ending: true}, nil
+		return &configOwner{Kind: ref.Kind, Name: ref.Name, ClusterName: cluster, Deleted: true}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s %s/%s: %w", ref.Kind, config.Namespace, ref.Name, err)
@@ -127,43 +127,43 @@ func owned(ref metav1.OwnerReference, owner *Owner, config *bootstrapv1.KubeadmC
 	return owner, nil
 }
 
-func machineOwner(m *clusterv1.Machine) *Owner {
+func machineOwner(m *clusterv1.Machine) *configOwner {
 	_, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]
-	return &Owner{
+	return &configOwner{
 		Kind: kindMachine, Name: m.Name, ClusterName: m.Spec.ClusterName, Version: m.Spec.Version,
-		ControlPlane: controlPlane, Joined: m.Status.NodeRef.IsDefined(), Ending: !m.DeletionTimestamp.IsZero(),
+		ControlPlane: controlPlane, Joined: m.Status.NodeRef.IsDefined(), Deleted: !m.DeletionTimestamp.IsZero(),
 		DataSecretName: deref(m.Spec.Bootstrap.DataSecretName),
 	}
 }
 
-func poolOwner(pool *clusterv1.MachinePool) *Owner {
+func poolOwner(pool *clusterv1.MachinePool) *configOwner {
 	spec := pool.Spec.Template.Spec
-	return &Owner{
+	return &configOwner{
 		Kind: kindMachinePool, Name: pool.Name, ClusterName: pool.Spec.ClusterName, Version: spec.Version,
-		Ending: !pool.DeletionTimestamp.IsZero(), DataSecretName: deref(spec.Bootstrap.DataSecretName),
+		Deleted: !pool.DeletionTimestamp.IsZero(), DataSecretName: deref(spec.Bootstrap.DataSecretName),
 	}
 }
 
 // answer reads state on demand that is too costly for every reconciliation: Secrets and the workload cluster.
-func (c *controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
+func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
 	switch q.(type) {
-	case askMaterial:
+	case readRenderInput:
 		m, err := c.material(ctx, s)
 		if err != nil {
 			return s, err
 		}
-		s.Material = m
-		m.rendered = sync.OnceValues(func() (Data, error) { return render(s) })
+		s.RenderInput = m
+		m.rendered = sync.OnceValues(func() (bootstrapData, error) { return render(s) })
 		return s, nil
-	case askToken:
+	case readToken:
 		state, err := c.tokenState(ctx, s)
 		s.Token = state
 		return s, err
-	case askLock:
+	case readLock:
 		lock, err := c.readLock(ctx, s)
 		s.Lock = lock
 		return s, err
-	case askLeftovers:
+	case listLeftoverTokens:
 		list, err := c.leftovers(ctx, s)
 		s.Leftovers = &list
 		return s, err
@@ -171,7 +171,7 @@ func (c *controller) answer(ctx context.Context, s Snapshot, q reconciler.Questi
 	return s, fault.New(fault.Bug, "UnknownQuestion", "unknown question %T", q)
 }
 
-func (c *controller) material(ctx context.Context, s Snapshot) (*renderInput, error) {
+func (c *controller) material(ctx context.Context, s snapshot) (*renderInput, error) {
 	m := &renderInput{Secrets: bootstraprender.Secrets{}, Denied: map[string]string{}}
 	var err error
 	if s.Owner.ControlPlane {
@@ -207,7 +207,7 @@ func (c *controller) material(ctx context.Context, s Snapshot) (*renderInput, er
 }
 
 // controlPlaneVersion reads spec.version of the control plane object if a template may use it.
-func (c *controller) controlPlaneVersion(ctx context.Context, s Snapshot) (string, error) {
+func (c *controller) controlPlaneVersion(ctx context.Context, s snapshot) (string, error) {
 	ref := s.Cluster.Spec.ControlPlaneRef
 	if !ref.IsDefined() || !hasTemplate(s.Config.Spec) {
 		return "", nil
@@ -230,7 +230,7 @@ func hasTemplate(spec bootstrapv1.KubeadmConfigSpec) bool {
 
 // ca returns the certificates of the cluster's CA, or nil if there are none. All machines of the cluster need them,
 // so they are read from the cache, and from the API server if the Secret lacks the cluster label.
-func (c *controller) ca(ctx context.Context, s Snapshot) ([]byte, error) {
+func (c *controller) ca(ctx context.Context, s snapshot) ([]byte, error) {
 	key := client.ObjectKey{Namespace: s.Config.Namespace, Name: caSecret(s.Cluster.Name)}
 	for _, from := range []client.Reader{c.cache, c.client} {
 		secret, err := getSecret(ctx, from, key)
@@ -245,7 +245,7 @@ func (c *controller) ca(ctx context.Context, s Snapshot) ([]byte, error) {
 }
 
 // secret reads a Secret of the management cluster. It returns nil if the Secret does not exist.
-func (c *controller) secret(ctx context.Context, s Snapshot, name string) (*corev1.Secret, error) {
+func (c *controller) secret(ctx context.Context, s snapshot, name string) (*corev1.Secret, error) {
 	return getSecret(ctx, c.client, client.ObjectKey{Namespace: s.Config.Namespace, Name: name})
 }
 
@@ -261,7 +261,7 @@ func getSecret(ctx context.Context, r client.Reader, key client.ObjectKey) (*cor
 }
 
 // tokenSecret reads the Secret of the chosen token. It returns nil if the Secret does not exist.
-func (c *controller) tokenSecret(ctx context.Context, s Snapshot) (*corev1.Secret, client.Client, error) {
+func (c *controller) tokenSecret(ctx context.Context, s snapshot) (*corev1.Secret, client.Client, error) {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {
 		return nil, nil, err
@@ -271,8 +271,8 @@ func (c *controller) tokenSecret(ctx context.Context, s Snapshot) (*corev1.Secre
 	return secret, workload, err
 }
 
-func (c *controller) tokenState(ctx context.Context, s Snapshot) (*TokenState, error) {
-	if state, ok := c.tokens.recall(s.tokenKey(), s.Now); ok {
+func (c *controller) tokenState(ctx context.Context, s snapshot) (*tokenState, error) {
+	if state, ok := c.tokens.get(s.tokenKey(), s.Now); ok {
 		return &state, nil
 	}
 	secret, _, err := c.tokenSecret(ctx, s)
@@ -284,12 +284,12 @@ func (c *controller) tokenState(ctx context.Context, s Snapshot) (*TokenState, e
 }
 
 // tokenKey returns the cache key of the chosen token.
-func (s Snapshot) tokenKey() tokenKey {
+func (s snapshot) tokenKey() tokenKey {
 	return tokenKey{cluster: client.ObjectKeyFromObject(s.Cluster), id: tokenID(s.token())}
 }
 
 // leftovers lists the tokens that were created for this KubeadmConfig.
-func (c *controller) leftovers(ctx context.Context, s Snapshot) ([]corev1.Secret, error) {
+func (c *controller) leftovers(ctx context.Context, s snapshot) ([]corev1.Secret, error) {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {
 		return nil, err

@@ -154,7 +154,7 @@ func (l live) made(name string) *corev1.Secret {
 func (l live) tokens(config string) int {
 	l.t.Helper()
 	list := &corev1.SecretList{}
-	owner := Snapshot{Config: &bootstrapv1.KubeadmConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: config}}}.tokenOwner()
+	owner := snapshot{Config: &bootstrapv1.KubeadmConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: config}}}.tokenOwner()
 	l.must(l.List(l.t.Context(), list, client.InNamespace("kube-system"), client.MatchingLabels{"bootstrap.slipway.dev/kubeadmconfig": owner.Label()}))
 	return len(list.Items)
 }

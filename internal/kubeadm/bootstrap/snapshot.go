@@ -12,14 +12,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Snapshot is the input of [decide]. It is read-only.
-type Snapshot struct {
+// snapshot is the input of [decide]. It is read-only.
+type snapshot struct {
 	Now time.Time
 	// TTL of bootstrap tokens.
 	TTL    time.Duration
 	Config *bootstrapv1.KubeadmConfig
 	// Owner is the Machine or MachinePool, or nil if there is none yet.
-	Owner *Owner
+	Owner *configOwner
 	// Cluster is nil if it does not exist.
 	Cluster *clusterv1.Cluster
 	// Connected is true if the workload cluster is reachable. Problem is the reason if not.
@@ -30,14 +30,14 @@ type Snapshot struct {
 	Written *corev1.Secret
 	// Deleted is true if data was written and its Secret no longer exists.
 	Deleted bool
-	// Material is nil until read.
-	Material *renderInput
+	// RenderInput is nil until read.
+	RenderInput *renderInput
 	// Token is the state of the token in the spec; nil until read.
-	Token *TokenState
+	Token *tokenState
 	// Lock is the lock on the initialization of the control plane; nil until read.
-	Lock *InitLockState
-	// Given is true if another client has set the token in the spec.
-	Given bool
+	Lock *initLockState
+	// TokenSetByUser is true if another client has set the token in the spec.
+	TokenSetByUser bool
 	// Ignition is true if the feature gate for the format ignition is enabled.
 	Ignition bool
 	// Policy is the operator's configuration.
@@ -46,8 +46,8 @@ type Snapshot struct {
 	Leftovers *[]corev1.Secret
 }
 
-// Owner contains the relevant fields of the owning Machine or MachinePool.
-type Owner struct {
+// configOwner contains the relevant fields of the owning Machine or MachinePool.
+type configOwner struct {
 	// Kind is Machine or MachinePool.
 	Kind, Name string
 	// ClusterName is the name of the owner's Cluster.
@@ -59,14 +59,14 @@ type Owner struct {
 	// Joined is true if the Machine has a Node. It is always false for a MachinePool, because further machines can
 	// join.
 	Joined bool
-	// Ending is true if the owner is deleted or being deleted.
-	Ending bool
+	// Deleted is true if the owner is deleted or being deleted.
+	Deleted bool
 	// DataSecretName is the bootstrap data Secret in the owner's spec.
 	DataSecretName string
 }
 
 // pool reports whether the owner is a MachinePool.
-func (o Owner) pool() bool { return o.Kind == kindMachinePool }
+func (o configOwner) pool() bool { return o.Kind == kindMachinePool }
 
 // renderInput contains the inputs of the bootstrap data besides the KubeadmConfig.
 type renderInput struct {
@@ -85,40 +85,40 @@ type renderInput struct {
 	Data *corev1.Secret
 	// rendered caches the result of render, which is needed several times in a reconciliation. If it is nil, the data
 	// is rendered on each use.
-	rendered func() (Data, error)
+	rendered func() (bootstrapData, error)
 }
 
 // data returns the desired content of the data Secret.
-func (s Snapshot) data() (Data, error) {
-	if s.Material.rendered != nil {
-		return s.Material.rendered()
+func (s snapshot) data() (bootstrapData, error) {
+	if s.RenderInput.rendered != nil {
+		return s.RenderInput.rendered()
 	}
 	return render(s)
 }
 
 // isNeeded reports whether deleted data must be recreated: the Machine has no Node yet and may still read it. Data
 // under another name was created by another client, and the data of a pool is renewed anyway.
-func (s Snapshot) isNeeded() bool {
+func (s snapshot) isNeeded() bool {
 	return s.Deleted && !s.Owner.Joined && !s.Owner.pool() && s.dataSecretName() == s.Config.Name
 }
 
 // hasData reports whether bootstrap data exists according to the status or the owner.
-func (s Snapshot) hasData() bool { return s.dataSecretName() != "" }
+func (s snapshot) hasData() bool { return s.dataSecretName() != "" }
 
 // initialized reports whether the control plane of the Cluster is initialized.
-func (s Snapshot) initialized() bool {
+func (s snapshot) initialized() bool {
 	return isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized)
 }
 
 // initializes reports whether the machine initializes the control plane instead of joining it.
-func (s Snapshot) initializes() bool { return s.Owner.ControlPlane && !s.initialized() }
+func (s snapshot) initializes() bool { return s.Owner.ControlPlane && !s.initialized() }
 
 // endpoint returns the API server endpoint as host:port.
-func (s Snapshot) endpoint() string { return s.Cluster.Spec.ControlPlaneEndpoint.String() }
+func (s snapshot) endpoint() string { return s.Cluster.Spec.ControlPlaneEndpoint.String() }
 
 // dataSecretName returns the name of the data Secret from the status, or from the owner's spec if the status was lost
 // by a restore or a move. It is empty if there is no data.
-func (s Snapshot) dataSecretName() string {
+func (s snapshot) dataSecretName() string {
 	if name := s.Config.Status.DataSecretName; name != "" {
 		return name
 	}
@@ -129,14 +129,14 @@ func (s Snapshot) dataSecretName() string {
 }
 
 // ending reports whether the bootstrap data is no longer needed, because its owner is being deleted.
-func (s Snapshot) ending() bool { return s.Owner.Ending }
+func (s snapshot) ending() bool { return s.Owner.Deleted }
 
 // token returns the token to join with, or "" if the machine discovers by file or no token is chosen yet.
-func (s Snapshot) token() string {
+func (s snapshot) token() string {
 	return tokenOf(s.Config.Spec.JoinConfiguration.Discovery)
 }
 
 // tokenOwner returns the owner that the tokens of this KubeadmConfig are labelled with.
-func (s Snapshot) tokenOwner() TokenOwner {
+func (s snapshot) tokenOwner() TokenOwner {
 	return TokenOwner{Namespace: s.Config.Namespace, Name: s.Config.Name}
 }

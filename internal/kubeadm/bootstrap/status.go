@@ -13,27 +13,27 @@ import (
 
 // conditionInput is the input of the conditions: the snapshot, the plan and its outcome.
 type conditionInput struct {
-	Snapshot
+	snapshot
 	plan reconciler.Plan
 	out  reconciler.Outcome
 }
 
-// table returns all conditions of a KubeadmConfig except Paused, which the reconciler adds.
-func table() condition.Table[conditionInput] {
+// conditions returns all conditions of a KubeadmConfig except Paused, which the reconciler adds.
+func conditions() condition.Table[conditionInput] {
 	return condition.Table[conditionInput]{
-		{Type: bootstrapv1.KubeadmConfigCertificatesAvailableCondition, Of: conditionInput.certificates},
-		{Type: bootstrapv1.KubeadmConfigDataSecretAvailableCondition, Of: conditionInput.data},
-		{Type: bootstrapv1.KubeadmConfigReadyCondition, Over: conditionInput.ready},
+		{Type: bootstrapv1.KubeadmConfigCertificatesAvailableCondition, Compute: conditionInput.certificates},
+		{Type: bootstrapv1.KubeadmConfigDataSecretAvailableCondition, Compute: conditionInput.data},
+		{Type: bootstrapv1.KubeadmConfigReadyCondition, Summarize: conditionInput.ready},
 	}
 }
 
 // report returns the status after a reconciliation.
-func report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
-	v := conditionInput{Snapshot: s, plan: p, out: out}
+func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+	v := conditionInput{snapshot: s, plan: p, out: out}
 	status := bootstrapv1.KubeadmConfigStatus{
 		DataSecretName:     v.reportedName(),
 		ObservedGeneration: s.Config.Generation,
-		Conditions:         table().Evaluate(v, reconciler.MomentOf(s.Config, s.Now)),
+		Conditions:         conditions().Evaluate(v, reconciler.EvaluateOptionsFor(s.Config, s.Now)),
 	}
 	if status.DataSecretName != "" {
 		made := true
@@ -58,11 +58,11 @@ func (v conditionInput) tokenEvents() []reconciler.Event {
 	for _, a := range v.out.Done {
 		switch a := a.(type) {
 		case createToken:
-			if v.hasData() && !v.isNeeded() || v.Given {
+			if v.hasData() && !v.isNeeded() || v.TokenSetByUser {
 				out = append(out, reconciler.Normal("BootstrapTokenCreated", "Cluster %s had no bootstrap token %s, so it was created: the machine joins with it", v.Cluster.Name, a.ID))
 			}
 		case chooseToken:
-			if a.Why == noTokenThere {
+			if a.Why == reasonTokenMissing {
 				out = append(out, reconciler.Normal("BootstrapTokenReplaced", "Cluster %s had no bootstrap token %s any more: machines join with a new one", v.Cluster.Name, tokenID(v.token())))
 			}
 		}
@@ -86,11 +86,11 @@ func (v conditionInput) reportedName() string {
 // lacksData reports whether required data was deleted and not recreated in this reconciliation.
 func (v conditionInput) lacksData() bool { return v.Owner != nil && v.isNeeded() && !v.wrote() }
 
-func (v conditionInput) certificates() condition.Verdict {
+func (v conditionInput) certificates() condition.Result {
 	switch {
 	case v.reportedName() != "" && !v.lacksData():
 		return condition.True(bootstrapv1.KubeadmConfigCertificatesAvailableReason)
-	case v.Material == nil:
+	case v.RenderInput == nil:
 		return condition.Absent()
 	}
 	if wait := v.wait(waitCertificates); wait != nil {
@@ -103,7 +103,7 @@ func (v conditionInput) certificates() condition.Verdict {
 	return condition.True(bootstrapv1.KubeadmConfigCertificatesAvailableReason)
 }
 
-func (v conditionInput) data() condition.Verdict {
+func (v conditionInput) data() condition.Result {
 	message := ""
 	switch {
 	case v.out.Err != nil:
@@ -128,9 +128,9 @@ func (v conditionInput) data() condition.Verdict {
 	return condition.False(bootstrapv1.KubeadmConfigDataSecretNotAvailableReason, message)
 }
 
-func (v conditionInput) ready(set condition.Set) condition.Verdict {
+func (v conditionInput) ready(set condition.Set) condition.Result {
 	return condition.Summarize(set, condition.Reasons{
-		Good: bootstrapv1.KubeadmConfigReadyReason, Bad: bootstrapv1.KubeadmConfigNotReadyReason,
+		Info: bootstrapv1.KubeadmConfigReadyReason, Issue: bootstrapv1.KubeadmConfigNotReadyReason,
 		Unknown: bootstrapv1.KubeadmConfigReadyUnknownReason,
 	},
 		condition.Part{Type: bootstrapv1.KubeadmConfigCertificatesAvailableCondition, Optional: true},
@@ -149,7 +149,7 @@ func (v conditionInput) wait(reason string) *reconciler.Wait {
 
 // legacy returns the v1beta1 conditions. Their reasons are more specific, because they name the object that is waited
 // for.
-func (v conditionInput) legacy() []condition.Legacy {
+func (v conditionInput) legacy() []condition.V1Beta1Row {
 	reason := bootstrapv1.KubeadmConfigDataSecretNotAvailableReason
 	switch {
 	case v.out.Err != nil:
@@ -165,7 +165,7 @@ func (v conditionInput) legacy() []condition.Legacy {
 	weighs := func(s clusterv1.ConditionSeverity) func(string) clusterv1.ConditionSeverity {
 		return func(string) clusterv1.ConditionSeverity { return s }
 	}
-	return []condition.Legacy{
+	return []condition.V1Beta1Row{
 		{Type: clusterv1.ReadyV1Beta1Condition, From: bootstrapv1.KubeadmConfigReadyCondition, Reason: always(reason), Severity: weighs(severity)},
 		{Type: bootstrapv1.CertificatesAvailableV1Beta1Condition, From: bootstrapv1.KubeadmConfigCertificatesAvailableCondition,
 			Reason: always(bootstrapv1.CertificatesCorruptedV1Beta1Reason), Severity: weighs(clusterv1.ConditionSeverityError)},

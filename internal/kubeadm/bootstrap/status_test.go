@@ -56,33 +56,33 @@ func TestReport(t *testing.T) {
 		out    reconciler.Outcome
 		want   said
 	}{
-		"no owner": {"it waits", []change{func(s *Snapshot) { s.Owner, s.Material = nil, nil }}, reconciler.Outcome{}, said{
+		"no owner": {"it waits", []change{func(s *snapshot) { s.Owner, s.RenderInput = nil, nil }}, reconciler.Outcome{}, said{
 			Conditions: map[string]string{
 				"DataSecretAvailable": "False NotAvailable Waiting for a Machine or MachinePool to become the owner of this KubeadmConfig",
 				"Ready":               "False NotReady * DataSecretAvailable: Waiting for a Machine or MachinePool to become the owner of this KubeadmConfig"},
 			Legacy: map[string]string{"DataSecretAvailable": "False WaitingForOwner Info", "Ready": "False WaitingForOwner Info"}}},
-		"no infrastructure": {"the v1beta1 reason says which wait it is", []change{func(s *Snapshot) {
-			s.Cluster.Status.Initialization.InfrastructureProvisioned, s.Material = nil, nil
+		"no infrastructure": {"the v1beta1 reason says which wait it is", []change{func(s *snapshot) {
+			s.Cluster.Status.Initialization.InfrastructureProvisioned, s.RenderInput = nil, nil
 		}}, reconciler.Outcome{}, said{
 			Conditions: map[string]string{
 				"DataSecretAvailable": "False NotAvailable Waiting for the infrastructure of Cluster c to be provisioned",
 				"Ready":               "False NotReady * DataSecretAvailable: Waiting for the infrastructure of Cluster c to be provisioned"},
 			Legacy: map[string]string{"DataSecretAvailable": "False WaitingForClusterInfrastructure Info", "Ready": "False WaitingForClusterInfrastructure Info"}}},
-		"no control plane": {"the same", []change{func(s *Snapshot) {
-			s.Cluster.Status.Initialization.ControlPlaneInitialized, s.Material = nil, nil
+		"no control plane": {"the same", []change{func(s *snapshot) {
+			s.Cluster.Status.Initialization.ControlPlaneInitialized, s.RenderInput = nil, nil
 		}}, reconciler.Outcome{}, said{
 			Conditions: map[string]string{
 				"DataSecretAvailable": "False NotAvailable Waiting for the control plane of Cluster c to be initialized",
 				"Ready":               "False NotReady * DataSecretAvailable: Waiting for the control plane of Cluster c to be initialized"},
 			Legacy: map[string]string{"DataSecretAvailable": "False WaitingForControlPlaneAvailable Info", "Ready": "False WaitingForControlPlaneAvailable Info"}}},
-		"no CA": {"certificates are missing, so is the data", []change{func(s *Snapshot) { s.Material.CA = nil }}, reconciler.Outcome{}, said{
+		"no CA": {"certificates are missing, so is the data", []change{func(s *snapshot) { s.RenderInput.CA = nil }}, reconciler.Outcome{}, said{
 			Conditions: map[string]string{
 				"CertificatesAvailable": "False InternalError Waiting for Secret c-ca with the certificate of the cluster's CA in key tls.crt",
 				"DataSecretAvailable":   "False NotAvailable Waiting for Secret c-ca with the certificate of the cluster's CA in key tls.crt",
 				"Ready": "False NotReady * CertificatesAvailable: Waiting for Secret c-ca with the certificate of the cluster's CA in key tls.crt\n" +
 					"* DataSecretAvailable: Waiting for Secret c-ca with the certificate of the cluster's CA in key tls.crt"},
 			Legacy: map[string]string{"CertificatesAvailable": "False CertificatesCorrupted Error", "DataSecretAvailable": "False WaitingForCertificates Info", "Ready": "False WaitingForCertificates Info"}}},
-		"a mistake": {"a person has to change something", []change{func(s *Snapshot) { s.Owner.Version = "" }}, reconciler.Outcome{}, said{
+		"a mistake": {"a person has to change something", []change{func(s *snapshot) { s.Owner.Version = "" }}, reconciler.Outcome{}, said{
 			Conditions: map[string]string{
 				"CertificatesAvailable": "True Available ",
 				"DataSecretAvailable":   "False NotAvailable Machine m does not say which version of Kubernetes it runs; set its version",
@@ -109,16 +109,16 @@ func TestReport(t *testing.T) {
 						"* DataSecretAvailable: An attempt to create Secret c-ca did not succeed; trying again"},
 				Legacy: map[string]string{"CertificatesAvailable": "False CertificatesCorrupted Error", "DataSecretAvailable": "False DataSecretGenerationFailed Warning", "Ready": "False DataSecretGenerationFailed Warning"}}},
 		"written":  {"said in the same pass", []change{chosen, noToken}, reconciler.Outcome{Done: []reconciler.Action{createToken{ID: "abcdef"}, write}}, announced},
-		"made":     {"and stays", []change{made, func(s *Snapshot) { s.Owner.Joined, s.Material = true, nil }}, reconciler.Outcome{}, done},
-		"restored": {"from the Machine's spec (KB-27)", []change{func(s *Snapshot) { s.Owner.DataSecretName, s.Owner.Joined, s.Material = "w", true, nil }}, reconciler.Outcome{}, done},
-		"deleted, joined": {"nothing reads it any more", []change{made, gone, func(s *Snapshot) { s.Owner.Joined, s.Material = true, nil }}, reconciler.Outcome{}, said{
+		"made":     {"and stays", []change{made, func(s *snapshot) { s.Owner.Joined, s.RenderInput = true, nil }}, reconciler.Outcome{}, done},
+		"restored": {"from the Machine's spec (KB-27)", []change{func(s *snapshot) { s.Owner.DataSecretName, s.Owner.Joined, s.RenderInput = "w", true, nil }}, reconciler.Outcome{}, done},
+		"deleted, joined": {"nothing reads it any more", []change{made, gone, func(s *snapshot) { s.Owner.Joined, s.RenderInput = true, nil }}, reconciler.Outcome{}, said{
 			Name: "w", Created: true,
 			Conditions: map[string]string{
 				"CertificatesAvailable": "True Available ",
 				"DataSecretAvailable":   "True Available Secret w does not exist any more; the Machine has joined and does not need it",
 				"Ready":                 "True Ready * DataSecretAvailable: Secret w does not exist any more; the Machine has joined and does not need it"},
 			Legacy: map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "True  ", "Ready": "True  "}}},
-		"deleted": {"it cannot be made again now", []change{made, chosen, gone, func(s *Snapshot) { s.Connected = false }}, reconciler.Outcome{}, said{
+		"deleted": {"it cannot be made again now", []change{made, chosen, gone, func(s *snapshot) { s.Connected = false }}, reconciler.Outcome{}, said{
 			Name: "w", Created: true,
 			Conditions: map[string]string{
 				"CertificatesAvailable": "True Available ",
@@ -134,7 +134,7 @@ func TestReport(t *testing.T) {
 			Legacy: map[string]string{"CertificatesAvailable": "False CertificatesCorrupted Error", "DataSecretAvailable": "False WaitingForCertificates Info", "Ready": "False WaitingForCertificates Info"}, Events: 1}},
 		"made again": {"", []change{made, chosen, gone, noToken}, reconciler.Outcome{Done: []reconciler.Action{createToken{ID: "abcdef"}, write}}, announced},
 		"rotated":    {"without another event", []change{pool, made, chosen, carrying("old"), tokenLeft(ttl)}, reconciler.Outcome{Done: []reconciler.Action{write}}, done},
-		"cannot rotate": {"the data is there, and the reason is told", []change{pool, made, chosen, carrying(token), func(s *Snapshot) { s.Connected = false }}, reconciler.Outcome{}, said{
+		"cannot rotate": {"the data is there, and the reason is told", []change{pool, made, chosen, carrying(token), func(s *snapshot) { s.Connected = false }}, reconciler.Outcome{}, said{
 			Name: "w", Created: true,
 			Conditions: map[string]string{
 				"CertificatesAvailable": "True Available ",
@@ -144,7 +144,7 @@ func TestReport(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := snapshot(tc.in...)
+			s := newSnapshot(tc.in...)
 			report := report(s, decide(s), tc.out)
 			if diff := cmp.Diff(tc.want, read(report)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
@@ -160,7 +160,7 @@ func TestReport(t *testing.T) {
 // KB-10: a token that the workload cluster lacks although data was written with it, or that another client has chosen, is told of; one that the
 // controller has just chosen is not.
 func TestTokenEvents(t *testing.T) {
-	create, replace := createToken{ID: "abcdef"}, chooseToken{Why: noTokenThere}
+	create, replace := createToken{ID: "abcdef"}, chooseToken{Why: reasonTokenMissing}
 	for name, tc := range map[string]struct {
 		in   []change
 		done reconciler.Action
@@ -168,12 +168,12 @@ func TestTokenEvents(t *testing.T) {
 	}{
 		"chosen":     {[]change{chosen, noToken}, create, ""},
 		"first":      {[]change{noToken}, chooseToken{Why: "none is set"}, ""},
-		"given":      {[]change{chosen, noToken, func(s *Snapshot) { s.Given = true }}, create, "BootstrapTokenCreated Cluster c had no bootstrap token abcdef, so it was created: the machine joins with it"},
+		"given":      {[]change{chosen, noToken, func(s *snapshot) { s.TokenSetByUser = true }}, create, "BootstrapTokenCreated Cluster c had no bootstrap token abcdef, so it was created: the machine joins with it"},
 		"gone":       {[]change{chosen, noToken, made}, create, "BootstrapTokenCreated Cluster c had no bootstrap token abcdef, so it was created: the machine joins with it"},
 		"gone, pool": {[]change{pool, chosen, noToken, made, carrying(token)}, replace, "BootstrapTokenReplaced Cluster c had no bootstrap token abcdef any more: machines join with a new one"},
 		"aged, pool": {[]change{pool, chosen, tokenLeft(ttl / 3), made, carrying(token)}, chooseToken{Why: "half of the life of the last one is over"}, ""},
 	} {
-		s := snapshot(tc.in...)
+		s := newSnapshot(tc.in...)
 		got := ""
 		p := decide(s)
 		if len(p.Actions) == 0 || p.Actions[0] != tc.done {
@@ -203,7 +203,7 @@ func TestGivenToken(t *testing.T) {
 
 func TestReportKeepsTransitionTimes(t *testing.T) {
 	before := metav1.Unix(1e9, 0)
-	s := snapshot(made, func(s *Snapshot) {
+	s := newSnapshot(made, func(s *snapshot) {
 		s.Owner.Joined = true
 		s.Config.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Ready", LastTransitionTime: before}}
 		s.Config.SetV1Beta1Conditions(clusterv1.Conditions{{Type: "Ready", Status: "True", LastTransitionTime: before}})

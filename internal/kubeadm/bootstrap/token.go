@@ -31,8 +31,8 @@ func (o TokenOwner) Label() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// TokenState is the state of a token in the workload cluster.
-type TokenState struct {
+// tokenState is the state of a token in the workload cluster.
+type tokenState struct {
 	// Found is true if the Secret of the token exists.
 	Found bool
 	// Expires is the expiration of the token, or zero if it never expires.
@@ -54,7 +54,7 @@ const (
 )
 
 // tokenRefresh returns the action for the token of a Machine without a Node, and the time until the next check.
-func tokenRefresh(s TokenState, now time.Time, ttl time.Duration) (tokenNeed, time.Duration) {
+func tokenRefresh(s tokenState, now time.Time, ttl time.Duration) (tokenNeed, time.Duration) {
 	need := tokenNothing
 	switch {
 	case !s.Found:
@@ -68,7 +68,7 @@ func tokenRefresh(s TokenState, now time.Time, ttl time.Duration) (tokenNeed, ti
 
 // tokenRotate returns the action for the token in the data of a MachinePool, and the time until the next check. The
 // token is replaced and not extended, so that old bootstrap data does not remain valid.
-func tokenRotate(s TokenState, now time.Time, ttl time.Duration) (tokenNeed, time.Duration) {
+func tokenRotate(s tokenState, now time.Time, ttl time.Duration) (tokenNeed, time.Duration) {
 	if !s.Found {
 		return tokenReplace, ttl / 2
 	}
@@ -102,8 +102,8 @@ type TokenLifetime struct {
 // Expiration returns the expiration time in the format of the Secret.
 func (l TokenLifetime) Expiration() string { return l.From.Add(l.TTL).UTC().Format(time.RFC3339) }
 
-// State returns the state of a new token with this lifetime.
-func (l TokenLifetime) State() TokenState { return TokenState{Found: true, Expires: l.From.Add(l.TTL)} }
+// state returns the state of a new token with this lifetime.
+func (l TokenLifetime) state() tokenState { return tokenState{Found: true, Expires: l.From.Add(l.TTL)} }
 
 // TokenSecret returns the Secret of a token, which must be [tokenValid].
 func TokenSecret(token string, owner TokenOwner, life TokenLifetime) *corev1.Secret {
@@ -128,17 +128,17 @@ func TokenSecret(token string, owner TokenOwner, life TokenLifetime) *corev1.Sec
 
 // stateOf returns the state of a token from its Secret, which may be nil. An invalid expiration counts as expired, so
 // that it is rewritten.
-func stateOf(secret *corev1.Secret) TokenState {
+func stateOf(secret *corev1.Secret) tokenState {
 	if secret == nil {
-		return TokenState{}
+		return tokenState{}
 	}
 	text, limited := secret.Data[bootstrapapi.BootstrapTokenExpirationKey]
 	if !limited {
-		return TokenState{Found: true}
+		return tokenState{Found: true}
 	}
 	expires, err := time.Parse(time.RFC3339, string(text))
 	if err != nil {
 		expires = time.Unix(0, 0)
 	}
-	return TokenState{Found: true, Expires: expires}
+	return tokenState{Found: true, Expires: expires}
 }

@@ -15,7 +15,7 @@ const tokenCacheTTL = time.Minute
 // tokens caches the tokens that this process wrote recently. The zero value is empty.
 type tokens struct {
 	mu    sync.Mutex
-	known map[tokenKey]remembered
+	known map[tokenKey]cachedToken
 }
 
 type tokenKey struct {
@@ -23,28 +23,28 @@ type tokenKey struct {
 	id      string
 }
 
-type remembered struct {
-	state TokenState
+type cachedToken struct {
+	state tokenState
 	at    time.Time
 }
 
-// remember caches the state of a token and evicts expired entries.
-func (t *tokens) remember(key tokenKey, state TokenState, now time.Time) {
+// set caches the state of a token and evicts expired entries.
+func (t *tokens) set(key tokenKey, state tokenState, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known == nil {
-		t.known = map[tokenKey]remembered{}
+		t.known = map[tokenKey]cachedToken{}
 	}
 	for k, r := range t.known {
 		if now.Sub(r.at) >= tokenCacheTTL {
 			delete(t.known, k)
 		}
 	}
-	t.known[key] = remembered{state, now}
+	t.known[key] = cachedToken{state, now}
 }
 
-// recall returns the cached state of a token.
-func (t *tokens) recall(key tokenKey, now time.Time) (TokenState, bool) {
+// get returns the cached state of a token.
+func (t *tokens) get(key tokenKey, now time.Time) (tokenState, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r, ok := t.known[key]

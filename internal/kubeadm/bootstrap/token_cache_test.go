@@ -19,24 +19,24 @@ import (
 func TestTokensAreTrustedForAWhile(t *testing.T) {
 	var known tokens
 	key := tokenKey{cluster: client.ObjectKey{Namespace: "ns", Name: "c"}, id: "abcdef"}
-	if _, ok := known.recall(key, now); ok {
+	if _, ok := known.get(key, now); ok {
 		t.Error("nothing was remembered")
 	}
-	state := TokenState{Found: true, Expires: now.Add(ttl)}
-	known.remember(key, state, now)
-	if got, ok := known.recall(key, now.Add(tokenCacheTTL-time.Second)); !ok || got != state {
+	state := tokenState{Found: true, Expires: now.Add(ttl)}
+	known.set(key, state, now)
+	if got, ok := known.get(key, now.Add(tokenCacheTTL-time.Second)); !ok || got != state {
 		t.Errorf("within a minute: %v, %t", got, ok)
 	}
 	other := key
 	other.cluster.Name = "d"
-	if _, ok := known.recall(other, now); ok {
+	if _, ok := known.get(other, now); ok {
 		t.Error("a token of that name in another cluster is another one")
 	}
-	if _, ok := known.recall(key, now.Add(tokenCacheTTL)); ok {
+	if _, ok := known.get(key, now.Add(tokenCacheTTL)); ok {
 		t.Error("after a minute the cluster is asked again")
 	}
 	for i := range 100 {
-		known.remember(tokenKey{id: fmt.Sprint(i)}, state, now.Add(time.Duration(i)*tokenCacheTTL))
+		known.set(tokenKey{id: fmt.Sprint(i)}, state, now.Add(time.Duration(i)*tokenCacheTTL))
 	}
 	if len(known.known) != 1 {
 		t.Errorf("what is not trusted any more is forgotten, but there are %d", len(known.known))
@@ -67,7 +67,7 @@ func TestCallsForOneMachine(t *testing.T) {
 	})
 	w := newWorld(t, c)
 	ctl := &controller{client: c, cache: c, refs: kube.NewReferences(c, nil), workloads: w.remote, ttl: ttl, now: func() time.Time { return w.clock }}
-	r := &reconciler.Reconciler[*bootstrapv1.KubeadmConfig, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
+	r := &reconciler.Reconciler[*bootstrapv1.KubeadmConfig, snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	pass := func() {
 		t.Helper()

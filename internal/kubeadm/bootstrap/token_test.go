@@ -13,15 +13,15 @@ import (
 func TestRefresh(t *testing.T) {
 	ttl := 12 * time.Minute
 	cases := map[string]struct {
-		state TokenState
+		state tokenState
 		want  tokenNeed
 	}{
-		"missing":        {TokenState{}, tokenCreate},
-		"fresh":          {TokenState{Found: true, Expires: discoveryNow.Add(ttl)}, tokenNothing},
-		"exactly 5/6":    {TokenState{Found: true, Expires: discoveryNow.Add(10 * time.Minute)}, tokenNothing},
-		"less than 5/6":  {TokenState{Found: true, Expires: discoveryNow.Add(10*time.Minute - 1)}, tokenExtend},
-		"expired":        {TokenState{Found: true, Expires: discoveryNow.Add(-time.Hour)}, tokenExtend},
-		"without an end": {TokenState{Found: true}, tokenNothing},
+		"missing":        {tokenState{}, tokenCreate},
+		"fresh":          {tokenState{Found: true, Expires: discoveryNow.Add(ttl)}, tokenNothing},
+		"exactly 5/6":    {tokenState{Found: true, Expires: discoveryNow.Add(10 * time.Minute)}, tokenNothing},
+		"less than 5/6":  {tokenState{Found: true, Expires: discoveryNow.Add(10*time.Minute - 1)}, tokenExtend},
+		"expired":        {tokenState{Found: true, Expires: discoveryNow.Add(-time.Hour)}, tokenExtend},
+		"without an end": {tokenState{Found: true}, tokenNothing},
 	}
 	for name, tc := range cases {
 		need, again := tokenRefresh(tc.state, discoveryNow, ttl)
@@ -35,16 +35,16 @@ func TestRefresh(t *testing.T) {
 func TestRotate(t *testing.T) {
 	ttl := 12 * time.Minute
 	cases := map[string]struct {
-		state TokenState
+		state tokenState
 		want  tokenNeed
 		again time.Duration
 	}{
-		"missing":        {TokenState{}, tokenReplace, 6 * time.Minute},
-		"fresh":          {TokenState{Found: true, Expires: discoveryNow.Add(ttl)}, tokenNothing, 6 * time.Minute},
-		"just before":    {TokenState{Found: true, Expires: discoveryNow.Add(7 * time.Minute)}, tokenNothing, time.Minute},
-		"half":           {TokenState{Found: true, Expires: discoveryNow.Add(6 * time.Minute)}, tokenReplace, 6 * time.Minute},
-		"expired":        {TokenState{Found: true, Expires: discoveryNow.Add(-1)}, tokenReplace, 6 * time.Minute},
-		"without an end": {TokenState{Found: true}, tokenNothing, 0},
+		"missing":        {tokenState{}, tokenReplace, 6 * time.Minute},
+		"fresh":          {tokenState{Found: true, Expires: discoveryNow.Add(ttl)}, tokenNothing, 6 * time.Minute},
+		"just before":    {tokenState{Found: true, Expires: discoveryNow.Add(7 * time.Minute)}, tokenNothing, time.Minute},
+		"half":           {tokenState{Found: true, Expires: discoveryNow.Add(6 * time.Minute)}, tokenReplace, 6 * time.Minute},
+		"expired":        {tokenState{Found: true, Expires: discoveryNow.Add(-1)}, tokenReplace, 6 * time.Minute},
+		"without an end": {tokenState{Found: true}, tokenNothing, 0},
 	}
 	for name, tc := range cases {
 		need, again := tokenRotate(tc.state, discoveryNow, ttl)
@@ -84,12 +84,12 @@ func TestStateOf(t *testing.T) {
 	with := func(data map[string][]byte) *corev1.Secret { return &corev1.Secret{Data: data} }
 	cases := map[string]struct {
 		in   *corev1.Secret
-		want TokenState
+		want tokenState
 	}{
-		"none":       {nil, TokenState{}},
-		"no end":     {with(nil), TokenState{Found: true}},
-		"end":        {with(map[string][]byte{"expiration": []byte("2026-01-02T03:04:05Z")}), TokenState{Found: true, Expires: discoveryNow}},
-		"unreadable": {with(map[string][]byte{"expiration": []byte("soon")}), TokenState{Found: true, Expires: time.Unix(0, 0)}},
+		"none":       {nil, tokenState{}},
+		"no end":     {with(nil), tokenState{Found: true}},
+		"end":        {with(map[string][]byte{"expiration": []byte("2026-01-02T03:04:05Z")}), tokenState{Found: true, Expires: discoveryNow}},
+		"unreadable": {with(map[string][]byte{"expiration": []byte("soon")}), tokenState{Found: true, Expires: time.Unix(0, 0)}},
 	}
 	for name, tc := range cases {
 		if diff := cmp.Diff(tc.want, stateOf(tc.in)); diff != "" {

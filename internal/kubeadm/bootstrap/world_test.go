@@ -108,7 +108,7 @@ func newWorld(t *testing.T, c client.Client) *world {
 // be called again.
 func (w *world) pass() (time.Duration, error) {
 	ctl := &controller{client: w.client, cache: w.client, live: w.client, refs: kube.NewReferences(w.client, nil), workloads: w.remote, ttl: ttl, policy: w.policy, now: func() time.Time { return w.clock }}
-	r := &reconciler.Reconciler[*bootstrapv1.KubeadmConfig, Snapshot]{Controller: ctl.definition(), Client: w.client, Writer: kube.NewWriter(w.client, Name), Now: ctl.now}
+	r := &reconciler.Reconciler[*bootstrapv1.KubeadmConfig, snapshot]{Controller: ctl.definition(), Client: w.client, Writer: kube.NewWriter(w.client, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	result, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "w"}})
 	return result.RequeueAfter, err

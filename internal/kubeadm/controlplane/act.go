@@ -24,11 +24,11 @@ import (
 func (c *controller) act(ctx context.Context, s snapshot, do reconciler.Action) error {
 	switch a := do.(type) {
 	case labelWithCluster:
-		return c.writer.Patch(ctx, s.Plane, func(o client.Object) { ownership.Label(o, clusterv1.ClusterNameLabel, a.Cluster) })
+		return c.writer.Patch(ctx, s.ControlPlane, func(o client.Object) { ownership.Label(o, clusterv1.ClusterNameLabel, a.Cluster) })
 	case adopt:
 		return c.adopt(ctx, s, a)
 	case createSecret, ownSecret, writeKubeconfig:
-		return s.secrets().Act(ctx, c.writer, secrets.KeysOf(s.Plane.Spec.KubeadmConfigSpec.ClusterConfiguration), do)
+		return s.secrets().Act(ctx, c.writer, secrets.KeyOptionsOf(s.ControlPlane.Spec.KubeadmConfigSpec.ClusterConfiguration), do)
 	case createMachine:
 		return c.create(ctx, s, a)
 	case setConditions:
@@ -39,58 +39,58 @@ func (c *controller) act(ctx context.Context, s snapshot, do reconciler.Action) 
 		return c.actOnRecovery(ctx, s, do)
 	case removeHook:
 		return c.annotate(ctx, s.Machines.Named(a.Machine).Machine, controlplanev1.PreTerminateHookCleanupAnnotation, nil)
-	case noteRemediation:
-		return c.annotate(ctx, s.Plane, controlplanev1.RemediationInProgressAnnotation, new(a.Record.Text()))
-	case forgetRemediation:
-		return c.annotate(ctx, s.Plane, controlplanev1.RemediationInProgressAnnotation, nil)
-	case noteExpiry:
+	case recordRemediation:
+		return c.annotate(ctx, s.ControlPlane, controlplanev1.RemediationInProgressAnnotation, new(a.Record.Text()))
+	case clearRemediation:
+		return c.annotate(ctx, s.ControlPlane, controlplanev1.RemediationInProgressAnnotation, nil)
+	case recordExpiry:
 		return c.annotate(ctx, s.Configs[a.Config], clusterv1.MachineCertificatesExpiryDateAnnotation, new(a.Expiry.UTC().Format(time.RFC3339)))
 	case inPlaceUpdate:
-		return c.updater().Trigger(ctx, s.updates(), a.Machine)
+		return c.updater().trigger(ctx, s.updateInput(), a.Machine)
 	case addons.Change:
-		return c.changeLeft(ctx, s, a)
+		return c.applyAddonChange(ctx, s, a)
 	case clone.OwnTemplate:
-		return clone.Act(ctx, c.writer, clone.Owner{Object: s.Plane, Cluster: s.Cluster, Templates: clone.Templates{s.Infra}}, do)
+		return clone.Act(ctx, c.writer, clone.Owner{Object: s.ControlPlane, Cluster: s.Cluster, Templates: clone.Templates{s.Infra}}, do)
 	}
-	return c.keeper().Act(ctx, s.State(), do)
+	return c.machineWriter().Act(ctx, s.machinesState(), do)
 }
 
-// keeper returns the writer of Machines. Former lists the field managers of previous versions: before the reference
+// machineWriter returns the writer of Machines. Former lists the field managers of previous versions: before the reference
 // implementation used server-side apply, its field manager was "manager".
-func (c *controller) keeper() machines.MachineWriter {
+func (c *controller) machineWriter() machines.MachineWriter {
 	return machines.MachineWriter{
 		Live: c.live, Writer: c.writer, Manager: manager, MetadataManager: metadataManager, Former: []string{"manager", manager}, Pending: &c.pending,
 	}
 }
 
 func (c *controller) updater() updateWriter {
-	return updateWriter{Extensions: inplace.Caller{Client: c.extensions, Failed: &c.failed, Now: c.now}, Keeper: c.keeper()}
+	return updateWriter{Extensions: inplace.Caller{Client: c.extensions, Failed: &c.failed, Now: c.now}, Machines: c.machineWriter()}
 }
 
 // create creates the infrastructure machine, the KubeadmConfig and then the Machine.
 func (c *controller) create(ctx context.Context, s snapshot, a createMachine) error {
 	d := s.definition()
 	d.Spec.FailureDomain = a.Domain
-	if record, ok := inProgress(s.Plane); ok && a.Joins {
+	if record, ok := remediationInProgress(s.ControlPlane); ok && a.Joins {
 		d.MachineAnnotations[controlplanev1.RemediationForAnnotation] = record.Text()
 	}
 	objects, err := d.Objects(a.Name)
 	if err != nil {
 		return err
 	}
-	config, err := newConfig(s.Plane, metav1.ObjectMeta{
-		Namespace: s.Plane.Namespace, Name: a.Name, Labels: d.Labels, Annotations: d.Annotations, OwnerReferences: []metav1.OwnerReference{d.Owner},
+	config, err := newConfig(s.ControlPlane, metav1.ObjectMeta{
+		Namespace: s.ControlPlane.Namespace, Name: a.Name, Labels: d.Labels, Annotations: d.Annotations, OwnerReferences: []metav1.OwnerReference{d.Owner},
 	}, a.Joins)
 	if err != nil {
 		return err
 	}
 	last := len(objects) - 1
 	all := append(append(objects[:last:last], config), objects[last])
-	c.verified.Forget(s.Plane) // a failed creation may leave orphans
-	if err := c.keeper().CreateAll(ctx, all...); err != nil {
+	c.verified.Forget(s.ControlPlane) // a failed creation may leave orphans
+	if err := c.machineWriter().CreateAll(ctx, all...); err != nil {
 		return err
 	}
-	c.pending.Created(s.Plane.UID, a.Name, s.Now)
+	c.pending.Created(s.ControlPlane.UID, a.Name, s.Now)
 	return nil
 }
 
@@ -102,7 +102,7 @@ func (c *controller) setConditions(ctx context.Context, s snapshot, a setConditi
 	for _, condition := range a.Conditions {
 		owned = append(owned, condition.Type)
 	}
-	if err := c.writer.TransferStatusOwnership(ctx, c.live, m, kube.Conditions(owned...)); err != nil {
+	if err := c.writer.TransferStatusOwnership(ctx, c.live, m, kube.OnlyConditions(owned...)); err != nil {
 		return err
 	}
 	return c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": a.Conditions})
@@ -116,7 +116,7 @@ func (c *controller) annotate(ctx context.Context, o client.Object, key string, 
 func (c *controller) actOnEtcd(ctx context.Context, s snapshot, do reconciler.Action) error {
 	var nodes []string
 	for _, m := range s.Etcd.Members {
-		if m.Health == workload.QuorumHealthy {
+		if m.Health == workload.MemberHealthy {
 			nodes = append(nodes, m.Name)
 		}
 	}
@@ -133,10 +133,10 @@ func (c *controller) actOnEtcd(ctx context.Context, s snapshot, do reconciler.Ac
 	return nil
 }
 
-// request returns the scope of a read of the workload cluster.
-func (s snapshot) request() workload.Request {
+// readRequest returns the scope of a read of the workload cluster.
+func (s snapshot) readRequest() workload.ReadRequest {
 	cluster := client.ObjectKeyFromObject(s.Cluster)
-	q := workload.Request{Cluster: cluster, Managed: s.managesEtcd(), Others: recovery.LostNodes(s.Plane.Annotations), Certificates: rolloutServers(cluster, s.rolloutMachines(), s.Now)}
+	q := workload.ReadRequest{Cluster: cluster, Managed: s.managesEtcd(), Others: recovery.LostNodes(s.ControlPlane.Annotations), Certificates: expiryServers(cluster, s.rolloutMachines(), s.Now)}
 	for _, m := range s.Machines {
 		node := m.Status.NodeRef.Name
 		switch {
@@ -151,20 +151,20 @@ func (s snapshot) request() workload.Request {
 }
 
 // answer reads the workload cluster and caches the result.
-func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.Question) (snapshot, error) {
+func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
 	switch q := q.(type) {
-	case askKubeadm:
-		return c.readLeft(ctx, s), nil
-	case updateAsk:
-		answer, err := c.updater().Ask(ctx, s.updates(), q.Machine)
+	case readKubeadm:
+		return c.readKubeadmObjects(ctx, s), nil
+	case checkInPlaceUpdate:
+		answer, err := c.updater().check(ctx, s.updateInput(), q.Machine)
 		s.InPlace = map[string]inplace.UpdateCheck{q.Machine: answer} // only one Machine is updated at a time
 		return s, err
 	}
-	state, err := workload.Reader{Clusters: c.workloads, Members: c.members, Certificates: c.certificates, Now: c.now}.Read(ctx, s.request())
+	state, err := workload.Reader{Clusters: c.workloads, Members: c.members, Certificates: c.certificates, Now: c.now}.Read(ctx, s.readRequest())
 	if err != nil {
 		return s, err
 	}
 	s.Workload, s.Fresh = s.Workload.Merge(state), true
-	c.states.Set(s.Plane.UID, s.Workload)
-	return s.Compared(), nil
+	c.states.Set(s.ControlPlane.UID, s.Workload)
+	return s.compared(), nil
 }

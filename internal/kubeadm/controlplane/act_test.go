@@ -25,11 +25,11 @@ func TestEveryWriteFailsOnce(t *testing.T) { // KC-01, KC-02, KC-03, KC-04, KC-0
 	plane := barePlane(1)
 	plane.Spec.MachineTemplate.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "Foo"}}
 	plane.Spec.MachineTemplate.Spec.Taints = []clusterv1.MachineTaint{{Key: "k", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationAlways}}
-	testkit.EveryWrite(t, func() *fake.ClientBuilder { return managementCluster(plane.DeepCopy()) }, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder { return managementCluster(plane.DeepCopy()) }, func(t *testing.T, c client.WithWatch) {
 		p := play(t, c)
 		p.settle("one Machine", p.whole(1))
 		m := p.machines()[0]
-		if len(m.Spec.ReadinessGates) != 7 || len(m.Spec.Taints) != 1 || !HasHook(&m) || m.Labels[clusterv1.MachineControlPlaneNameLabel] != "kcp" {
+		if len(m.Spec.ReadinessGates) != 7 || len(m.Spec.Taints) != 1 || !hasHook(&m) || m.Labels[clusterv1.MachineControlPlaneNameLabel] != "kcp" {
 			t.Errorf("Machine %+v", m)
 		}
 		p.change(func(plane *controlplanev1.KubeadmControlPlane) { plane.Spec.Version = "v1.36.3" })
@@ -67,7 +67,7 @@ func TestInPlaceAndRestart(t *testing.T) { // KC-10, CP-17, CP-18
 	})
 	p.settle("in place", func() string {
 		for i, m := range p.machines() {
-			if m.Name != before[i].Name || m.Labels["a"] != "b" || m.Spec.Deletion.NodeDrainTimeoutSeconds == nil || !HasHook(&m) {
+			if m.Name != before[i].Name || m.Labels["a"] != "b" || m.Spec.Deletion.NodeDrainTimeoutSeconds == nil || !hasHook(&m) {
 				return fmt.Sprintf("Machine %+v", m.ObjectMeta)
 			}
 			config := &bootstrapv1.KubeadmConfig{}

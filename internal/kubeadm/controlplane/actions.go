@@ -54,15 +54,15 @@ type (
 	// removeHook removes the pre-terminate hook, so that the Machine controller can delete the infrastructure of the
 	// Machine.
 	removeHook struct{ Machine, Why string }
-	// noteExpiry records on a KubeadmConfig when the certificates of its Machine expire.
-	noteExpiry struct {
+	// recordExpiry records on a KubeadmConfig when the certificates of its Machine expire.
+	recordExpiry struct {
 		Config string
 		Expiry time.Time
 	}
-	// noteRemediation records on the control plane which Machine is being replaced.
-	noteRemediation struct{ Record remediationRecord }
-	// forgetRemediation removes the record.
-	forgetRemediation struct{ Machine string }
+	// recordRemediation records on the control plane which Machine is being replaced.
+	recordRemediation struct{ Record remediationRecord }
+	// clearRemediation removes the record.
+	clearRemediation struct{ Machine string }
 
 	// orderEtcd orders a recovery step from the infrastructure machine of a Machine.
 	orderEtcd struct {
@@ -83,16 +83,16 @@ type (
 // Actions of one of these types run in parallel.
 func (createSecret) Independent()  {}
 func (setConditions) Independent() {}
-func (noteExpiry) Independent()    {}
+func (recordExpiry) Independent()  {}
 func (adopt) Independent()         {}
 
-// askWorkload reads the Nodes, Pods and etcd members of the workload cluster.
-type askWorkload struct{}
+// readWorkload reads the Nodes, Pods and etcd members of the workload cluster.
+type readWorkload struct{}
 
-// askKubeadm reads the objects that kubeadm created in the workload cluster.
-type askKubeadm struct{}
+// readKubeadm reads the objects that kubeadm created in the workload cluster.
+type readKubeadm struct{}
 
-func (a askKubeadm) String() string { return "what kubeadm left in the workload cluster" }
+func (a readKubeadm) String() string { return "what kubeadm left in the workload cluster" }
 
 func (a labelWithCluster) String() string { return "join Cluster " + a.Cluster }
 
@@ -134,19 +134,19 @@ func (a removeHook) String() string {
 	return fmt.Sprintf("remove the hook of Machine %s: %s", a.Machine, a.Why)
 }
 
-func (a noteExpiry) String() string {
+func (a recordExpiry) String() string {
 	return fmt.Sprintf("note on KubeadmConfig %s that the certificates of its Machine are valid until %s", a.Config, a.Expiry.UTC().Format(time.RFC3339))
 }
 
-func (a noteRemediation) String() string {
+func (a recordRemediation) String() string {
 	return fmt.Sprintf("note that Machine %s is replaced", a.Record.Machine)
 }
 
-func (a forgetRemediation) String() string {
+func (a clearRemediation) String() string {
 	return fmt.Sprintf("forget that Machine %s is replaced: it has been", a.Machine)
 }
 
-func (a askWorkload) String() string {
+func (a readWorkload) String() string {
 	return "Nodes, Pods and members of etcd of the workload cluster"
 }
 

@@ -20,12 +20,12 @@ const joinInterval, addonsInterval = time.Minute, 10 * time.Minute
 // configuration. It reports whether the Machine can be created.
 func prepare(s snapshot, p *reconciler.Plan) bool {
 	if !s.Now.Before(s.KubeadmObjects.At.Add(joinInterval)) {
-		p.Ask = append(p.Ask, askKubeadm{})
+		p.Reads = append(p.Reads, readKubeadm{})
 		return false
 	}
-	changes, problem := addons.Before(s.KubeadmObjects, addons.DesiredBy(s.Plane))
+	changes, problem := addons.ChangesBeforeJoin(s.KubeadmObjects, addons.DesiredBy(s.ControlPlane))
 	if problem != "" {
-		p.WaitFor(waitForPreflight, "%s", problem).For(planeKind, s.Plane.Name).ForTime()
+		p.WaitFor(waitForPreflight, "%s", problem).For(controlPlaneKind, s.ControlPlane.Name).ForTime()
 		p.RecheckIn(preflightRecheck)
 		return false
 	}
@@ -34,15 +34,15 @@ func prepare(s snapshot, p *reconciler.Plan) bool {
 }
 
 // upgradeAddons upgrades kube-proxy and CoreDNS once all Machines are up to date.
-func upgradeAddons(s snapshot, _ change, p *reconciler.Plan) bool {
+func upgradeAddons(s snapshot, _ changeInput, p *reconciler.Plan) bool {
 	if !s.isInitialized() || s.Workload.At.IsZero() || s.Workload.Problem != "" || len(s.candidates()) != len(s.Machines) {
 		return false
 	}
 	if !s.Now.Before(s.KubeadmObjects.At.Add(addonsInterval)) {
-		p.Ask = append(p.Ask, askKubeadm{})
+		p.Reads = append(p.Reads, readKubeadm{})
 		return true
 	}
-	changes := addons.Changes(addons.After(s.KubeadmObjects, addons.DesiredBy(s.Plane)))
+	changes := addons.Changes(addons.PlanUpgrades(s.KubeadmObjects, addons.DesiredBy(s.ControlPlane)))
 	p.Do(addons.Actions(changes)...)
 	switch {
 	case s.KubeadmObjects.Problem != "":
@@ -55,23 +55,23 @@ func upgradeAddons(s snapshot, _ change, p *reconciler.Plan) bool {
 	return len(changes) > 0
 }
 
-// readLeft reads the objects that kubeadm created in the workload cluster, and caches them.
-func (c *controller) readLeft(ctx context.Context, s snapshot) snapshot {
+// readKubeadmObjects reads the objects that kubeadm created in the workload cluster, and caches them.
+func (c *controller) readKubeadmObjects(ctx context.Context, s snapshot) snapshot {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err == nil {
 		s.KubeadmObjects, err = addons.Read(ctx, workload, s.Now)
 	}
 	if err != nil {
-		s.KubeadmObjects = addons.KubeadmState{At: s.Now, Problem: addons.Text(err)}
+		s.KubeadmObjects = addons.KubeadmState{At: s.Now, Problem: addons.ErrorText(err)}
 		return s
 	}
-	c.left.Set(s.Plane.UID, s.KubeadmObjects)
+	c.kubeadmObjects.Set(s.ControlPlane.UID, s.KubeadmObjects)
 	return s
 }
 
-// changeLeft applies a change. The cached state is discarded even if the change fails.
-func (c *controller) changeLeft(ctx context.Context, s snapshot, change addons.Change) error {
-	c.left.Forget(s.Plane.UID)
+// applyAddonChange applies a change. The cached state is discarded even if the change fails.
+func (c *controller) applyAddonChange(ctx context.Context, s snapshot, change addons.Change) error {
+	c.kubeadmObjects.Forget(s.ControlPlane.UID)
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {
 		return err
@@ -79,12 +79,12 @@ func (c *controller) changeLeft(ctx context.Context, s snapshot, change addons.C
 	return addons.Apply(ctx, kube.NewWriter(workload, Name), change)
 }
 
-func (j judged) addons() condition.Verdict {
+func (j conditionInput) addons() condition.Result {
 	if failed, is := j.out.Failed.(addons.Change); is {
 		return condition.False("UpgradeFailed", machines.FailureText("An object of the workload cluster could not be written", j.out, failed.Object))
 	}
 	if j.KubeadmObjects.At.IsZero() || j.KubeadmObjects.Problem != "" {
-		return condition.Mirror(j.Plane.Status.Conditions, addons.ConditionType, condition.Absent())
+		return condition.Mirror(j.ControlPlane.Status.Conditions, addons.ConditionType, condition.Absent())
 	}
-	return addons.Verdict(j.KubeadmObjects, addons.DesiredBy(j.Plane), len(j.outdated()) > 0)
+	return addons.Condition(j.KubeadmObjects, addons.DesiredBy(j.ControlPlane), len(j.outdated()) > 0)
 }

@@ -19,10 +19,10 @@ import (
 // Machine's resourceVersion.
 func (c *controller) adopt(ctx context.Context, s snapshot, a adopt) error {
 	live := &controlplanev1.KubeadmControlPlane{}
-	if err := c.live.Get(ctx, client.ObjectKeyFromObject(s.Plane), live); err != nil {
-		return fmt.Errorf("reading KubeadmControlPlane %s: %w", s.Plane.Name, err)
+	if err := c.live.Get(ctx, client.ObjectKeyFromObject(s.ControlPlane), live); err != nil {
+		return fmt.Errorf("reading KubeadmControlPlane %s: %w", s.ControlPlane.Name, err)
 	}
-	if live.UID != s.Plane.UID || !live.DeletionTimestamp.IsZero() {
+	if live.UID != s.ControlPlane.UID || !live.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	for _, m := range s.Adoptable {
@@ -30,7 +30,7 @@ func (c *controller) adopt(ctx context.Context, s snapshot, a adopt) error {
 			continue
 		}
 		return c.writer.Patch(ctx, m, func(o client.Object) {
-			ownership.Own(o, ownerReference(s.Plane))
+			ownership.AddOwner(o, ownerReference(s.ControlPlane))
 		})
 	}
 	return nil

@@ -9,8 +9,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// rolloutCandidate is a Machine that could be deleted.
-type rolloutCandidate struct {
+// deletionCandidate is a Machine that could be deleted.
+type deletionCandidate struct {
 	*clusterv1.Machine
 	// Outdated is true if there are [rolloutReasons] to replace it. Unhealthy is true if its components or its etcd
 	// member are unhealthy.
@@ -18,13 +18,13 @@ type rolloutCandidate struct {
 }
 
 // isMarked reports whether a user marked the Machine to be deleted first.
-func (c rolloutCandidate) isMarked() bool {
+func (c deletionCandidate) isMarked() bool {
 	_, marked := c.Annotations[clusterv1.DeleteMachineAnnotation]
 	return marked
 }
 
 // deletionRank returns the rank for deletion. Machines with the lowest rank are deleted first.
-func (c rolloutCandidate) deletionRank() int {
+func (c deletionCandidate) deletionRank() int {
 	switch {
 	case c.Outdated && c.isMarked():
 		return 0
@@ -38,8 +38,8 @@ func (c rolloutCandidate) deletionRank() int {
 	return 4
 }
 
-// WhyDeleted describes the rank by which a Machine was selected.
-func (c rolloutCandidate) WhyDeleted() string {
+// deletionReason describes the rank by which a Machine was selected.
+func (c deletionCandidate) deletionReason() string {
 	return [...]string{"it is outdated and marked for deletion", "it is marked for deletion", "it is outdated and not healthy", "it is outdated", "the oldest"}[c.deletionRank()]
 }
 
@@ -51,13 +51,13 @@ func (c rolloutCandidate) WhyDeleted() string {
 //	rank 2  outdated, and not healthy
 //	rank 3  outdated
 //	rank 4  any
-func nextToDelete(all []rolloutCandidate, cluster *clusterv1.Cluster) (rolloutCandidate, bool) {
+func nextToDelete(all []deletionCandidate, cluster *clusterv1.Cluster) (deletionCandidate, bool) {
 	inDomain := map[string]int{}
 	for _, c := range all {
 		inDomain[domainOf(c.Machine, cluster)]++
 	}
 	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, func(a, b rolloutCandidate) int {
+	slices.SortStableFunc(sorted, func(a, b deletionCandidate) int {
 		return cmp.Or(
 			cmp.Compare(a.deletionRank(), b.deletionRank()),
 			cmp.Compare(inDomain[domainOf(b.Machine, cluster)], inDomain[domainOf(a.Machine, cluster)]),
@@ -66,14 +66,14 @@ func nextToDelete(all []rolloutCandidate, cluster *clusterv1.Cluster) (rolloutCa
 		)
 	})
 	if len(sorted) == 0 {
-		return rolloutCandidate{}, false
+		return deletionCandidate{}, false
 	}
 	return sorted[0], true
 }
 
 // domainForNew returns the failure domain for a new Machine: among the domains for control planes, the one with the
 // fewest up-to-date Machines, and among these the one with the fewest Machines. It is empty if the Cluster has none.
-func domainForNew(candidates []rolloutCandidate, cluster *clusterv1.Cluster) string {
+func domainForNew(candidates []deletionCandidate, cluster *clusterv1.Cluster) string {
 	upToDate, total := map[string]int{}, map[string]int{}
 	for _, c := range candidates {
 		if !c.DeletionTimestamp.IsZero() {

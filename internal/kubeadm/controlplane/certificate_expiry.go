@@ -11,9 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// LacksExpiry reports whether a Machine has a Node and a KubeadmConfig without the expiration of its certificates. An
+// lacksExpiry reports whether a Machine has a Node and a KubeadmConfig without the expiration of its certificates. An
 // expiration in the past also counts as missing, because the certificates may have been renewed on the node.
-func (m RolloutMachine) LacksExpiry(now time.Time) bool {
+func (m rolloutMachine) lacksExpiry(now time.Time) bool {
 	if m.Config == nil || !m.Status.NodeRef.IsDefined() || !m.DeletionTimestamp.IsZero() {
 		return false
 	}
@@ -24,11 +24,11 @@ func (m RolloutMachine) LacksExpiry(now time.Time) bool {
 	return known && !now.Before(at)
 }
 
-// rolloutServers returns the API servers of the Machines that lack the expiration.
-func rolloutServers(cluster client.ObjectKey, all []RolloutMachine, now time.Time) []workload.ExpiryServer {
+// expiryServers returns the API servers of the Machines that lack the expiration.
+func expiryServers(cluster client.ObjectKey, all []rolloutMachine, now time.Time) []workload.ExpiryServer {
 	var out []workload.ExpiryServer
 	for _, m := range all {
-		if !m.LacksExpiry(now) {
+		if !m.lacksExpiry(now) {
 			continue
 		}
 		init, join := m.Config.Spec.InitConfiguration.LocalAPIEndpoint, m.Config.Spec.JoinConfiguration.ControlPlane
@@ -42,22 +42,22 @@ func rolloutServers(cluster client.ObjectKey, all []RolloutMachine, now time.Tim
 }
 
 // expiryNotes records the observed expirations, by Node, for Machines that lack it.
-func expiryNotes(all []RolloutMachine, read map[string]time.Time, now time.Time) []reconciler.Action {
+func expiryNotes(all []rolloutMachine, read map[string]time.Time, now time.Time) []reconciler.Action {
 	var out []reconciler.Action
 	for _, m := range all {
 		at, is := read[m.Status.NodeRef.Name]
-		if !is || !m.LacksExpiry(now) {
+		if !is || !m.lacksExpiry(now) {
 			continue
 		}
 		if said, known := m.recordedExpiry(); !known || !said.Equal(at.Truncate(time.Second)) {
-			out = append(out, noteExpiry{Config: m.Config.Name, Expiry: at})
+			out = append(out, recordExpiry{Config: m.Config.Name, Expiry: at})
 		}
 	}
 	return out
 }
 
 // recordedExpiry returns the expiration recorded on the KubeadmConfig, or false.
-func (m RolloutMachine) recordedExpiry() (time.Time, bool) {
+func (m rolloutMachine) recordedExpiry() (time.Time, bool) {
 	if m.Config == nil {
 		return time.Time{}, false
 	}
@@ -67,19 +67,19 @@ func (m RolloutMachine) recordedExpiry() (time.Time, bool) {
 
 // ignoredConditions returns the condition types that do not block the replacement of a Machine. If its certificates
 // have expired, the condition of its API server is ignored, because only the replacement fixes it.
-func ignoredConditions(m RolloutMachine, reasons []rolloutReason, read map[string]time.Time, now time.Time) []string {
-	if len(reasons) == 0 || rolloutExpired(m, read, now).IsZero() {
+func ignoredConditions(m rolloutMachine, reasons []rolloutReason, read map[string]time.Time, now time.Time) []string {
+	if len(reasons) == 0 || certificatesExpiredAt(m, read, now).IsZero() {
 		return nil
 	}
 	return []string{controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition}
 }
 
-// rolloutExpired returns the time at which certificates of a Machine expired, or zero. The observed expirations by Node
+// certificatesExpiredAt returns the time at which certificates of a Machine expired, or zero. The observed expirations by Node
 // take precedence over the recorded one.
-func rolloutExpired(m RolloutMachine, read map[string]time.Time, now time.Time) time.Time {
+func certificatesExpiredAt(m rolloutMachine, read map[string]time.Time, now time.Time) time.Time {
 	at, known := read[m.Status.NodeRef.Name]
 	if !known {
-		at, known = certificatesExpiry(m)
+		at, known = earliestExpiry(m)
 	}
 	if !known || now.Before(at) {
 		return time.Time{}

@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// change is the input, besides the snapshot, of the steps that change Machines.
-type change struct {
+// changeInput is the input, besides the snapshot, of the steps that change Machines.
+type changeInput struct {
 	// complete is true if all certificates exist.
 	complete    bool
 	remediation remediationDecision
@@ -28,9 +28,9 @@ type change struct {
 //	Machines are outdated                             create one, update an outdated one in place, or delete it
 //	too few or too many Machines                      create one, delete one
 //	all Machines are up to date                       upgrade kube-proxy and CoreDNS
-func decideChange(s snapshot, c change, p *reconciler.Plan) {
+func decideChange(s snapshot, c changeInput, p *reconciler.Plan) {
 	clearRemediationRecord(s, p)
-	steps := []func(snapshot, change, *reconciler.Plan) bool{recoverQuorum, releaseDeletedMachine, removeOrphans, remediate, updateInPlace, scale, upgradeAddons}
+	steps := []func(snapshot, changeInput, *reconciler.Plan) bool{recoverQuorum, releaseDeletedMachine, removeOrphans, remediate, updateInPlace, scale, upgradeAddons}
 	for _, step := range steps {
 		if step(s, c, p) {
 			return
@@ -42,7 +42,7 @@ func decideChange(s snapshot, c change, p *reconciler.Plan) {
 func changesMachines(p reconciler.Plan) bool {
 	return slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool {
 		switch a.(type) {
-		case createMachine, machines.Delete, removeMember, moveLeader, removeHook, acceptRecovery, inPlaceUpdate:
+		case createMachine, machines.DeleteMachines, removeMember, moveLeader, removeHook, acceptRecovery, inPlaceUpdate:
 			return true
 		}
 		return false
@@ -51,7 +51,7 @@ func changesMachines(p reconciler.Plan) bool {
 
 // isWritten reports whether this plan writes the Machine, or an earlier write is not in the cache yet. Such a Machine
 // must be observed again before it is deleted or its hook is removed.
-func isWritten(m machines.Member, p reconciler.Plan) bool {
+func isWritten(m machines.OwnedMachine, p reconciler.Plan) bool {
 	return m.Stale || slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool {
 		switch a := a.(type) {
 		case setConditions:
@@ -64,15 +64,15 @@ func isWritten(m machines.Member, p reconciler.Plan) bool {
 }
 
 // updateInPlace continues to start an in-place update, or waits for its end.
-func updateInPlace(s snapshot, _ change, p *reconciler.Plan) bool {
-	return s.updates().Ongoing(func(m machines.Member) bool { return isWritten(m, *p) }, p)
+func updateInPlace(s snapshot, _ changeInput, p *reconciler.Plan) bool {
+	return s.updateInput().continueUpdate(func(m machines.OwnedMachine) bool { return isWritten(m, *p) }, p)
 }
 
-// updates returns the input of decisions about in-place updates.
-func (s snapshot) updates() updateInput {
+// updateInput returns the input of decisions about in-place updates.
+func (s snapshot) updateInput() updateInput {
 	in := updateInput{
-		Plane: s.Plane, State: s.State(), Template: s.Infra, Configs: s.Configs, Reasons: s.Reasons, Enabled: s.Settings.InPlaceUpdates,
-		Desired: desired(s), Answers: s.InPlace,
+		ControlPlane: s.ControlPlane, State: s.machinesState(), Template: s.Infra, Configs: s.Configs, Reasons: s.Reasons, Enabled: s.Settings.InPlaceUpdates,
+		Desired: desired(s), Checks: s.InPlace,
 	}
 	for _, c := range s.candidates() {
 		if !c.Outdated {
@@ -83,18 +83,20 @@ func (s snapshot) updates() updateInput {
 }
 
 // releaseDeletedMachine removes the etcd members and hooks of Machines that are being deleted.
-func releaseDeletedMachine(s snapshot, _ change, p *reconciler.Plan) bool { return s.hooks(p).Leave(p) }
-
-// removeOrphans removes etcd members that were left behind.
-func removeOrphans(s snapshot, _ change, p *reconciler.Plan) bool {
-	return len(s.Created) == 0 && s.hooks(p).RemoveOrphans(p)
+func releaseDeletedMachine(s snapshot, _ changeInput, p *reconciler.Plan) bool {
+	return s.hookInput(p).releaseDeleted(p)
 }
 
-// hooks returns the input of decisions about the deletion of Machines.
-func (s snapshot) hooks(p *reconciler.Plan) HookInput {
-	return HookInput{
+// removeOrphans removes etcd members that were left behind.
+func removeOrphans(s snapshot, _ changeInput, p *reconciler.Plan) bool {
+	return len(s.Created) == 0 && s.hookInput(p).removeOrphanedMembers(p)
+}
+
+// hookInput returns the input of decisions about the deletion of Machines.
+func (s snapshot) hookInput(p *reconciler.Plan) hookInput {
+	return hookInput{
 		Machines: s.Machines, Etcd: s.Etcd, Problem: s.etcdProblem(), Leader: s.Workload.Etcd.Leader(), Managed: s.managesEtcd(), Initialized: s.isInitialized(),
-		IsWritten: func(m machines.Member) bool { return isWritten(m, *p) },
+		IsWritten: func(m machines.OwnedMachine) bool { return isWritten(m, *p) },
 	}
 }
 
@@ -112,25 +114,25 @@ func (s snapshot) etcdProblem() string {
 // remediation selects the unhealthy Machine to replace now.
 func (s snapshot) remediation() remediationDecision {
 	in := remediationInput{
-		Now: s.Now, Spec: s.Plane.Spec.Remediation, Created: s.Created, Initialized: s.isInitialized(), Managed: s.managesEtcd(),
+		Now: s.Now, Spec: s.ControlPlane.Spec.Remediation, Created: s.Created, Initialized: s.isInitialized(), Managed: s.managesEtcd(),
 	}
 	for _, m := range s.Machines {
-		components, etcdHealthy := workload.AreTrue(s.judged(m))
+		components, etcdHealthy := workload.ComponentsHealthy(s.machineWithConditions(m))
 		in.Machines = append(in.Machines, remediationMachine{
-			Member: m, EtcdHealthy: etcdHealthy, ComponentsHealthy: components, Held: s.isHeld(m), Failed: s.Clones.NeverJoins(m.Machine), Obstacle: s.Etcd.Obstacle(m.Name),
+			OwnedMachine: m, EtcdHealthy: etcdHealthy, ComponentsHealthy: components, Held: s.isHeld(m), Failed: s.Clones.NeverJoins(m.Machine), Obstacle: s.Etcd.Obstacle(m.Name),
 		})
 	}
 	if in.Managed {
 		in.EtcdUnknown = s.etcdProblem()
 	}
-	if record, ok := inProgress(s.Plane); ok {
+	if record, ok := remediationInProgress(s.ControlPlane); ok {
 		in.InProgress = &record
 	}
 	return planRemediation(in)
 }
 
 // remediate records the replacement of the selected Machine, and then deletes the Machine.
-func remediate(s snapshot, c change, p *reconciler.Plan) bool {
+func remediate(s snapshot, c changeInput, p *reconciler.Plan) bool {
 	d := c.remediation
 	if d.Delete == "" {
 		return false
@@ -138,27 +140,27 @@ func remediate(s snapshot, c change, p *reconciler.Plan) bool {
 	if isWritten(s.Machines.Named(d.Delete), *p) {
 		return true
 	}
-	if noted, ok := inProgress(s.Plane); !ok || noted != d.Record {
-		p.Do(noteRemediation{Record: d.Record})
+	if noted, ok := remediationInProgress(s.ControlPlane); !ok || noted != d.Record {
+		p.Do(recordRemediation{Record: d.Record})
 	}
-	p.Do(machines.Delete{Names: []string{d.Delete}, Why: d.Why})
+	p.Do(machines.DeleteMachines{Names: []string{d.Delete}, Why: d.Why})
 	return true
 }
 
 // clearRemediationRecord removes the record of a remediation if the replacement exists or is not needed.
 func clearRemediationRecord(s snapshot, p *reconciler.Plan) {
-	record, ok := inProgress(s.Plane)
+	record, ok := remediationInProgress(s.ControlPlane)
 	if !ok {
 		return
 	}
-	replaced := slices.ContainsFunc(s.Machines, func(m machines.Member) bool {
+	replaced := slices.ContainsFunc(s.Machines, func(m machines.OwnedMachine) bool {
 		of, is := remediationFor(m.Machine)
 		return is && of.Machine == record.Machine && of.RetryCount == record.RetryCount
 	})
 	gone := s.Machines.Named(record.Machine).Machine == nil
 	enough := len(s.candidates())+len(s.Created) >= desired(s)
 	if replaced || gone && enough {
-		p.Do(forgetRemediation{Machine: record.Machine})
+		p.Do(clearRemediation{Machine: record.Machine})
 	}
 }
 

@@ -19,21 +19,21 @@ import (
 )
 
 // conditions of KubeadmControlPlanes. The reconciler adds Paused.
-var conditions = condition.Table[judged]{
-	{Type: controlplanev1.KubeadmControlPlaneInitializedCondition, Of: judged.initialized},
-	{Type: controlplanev1.KubeadmControlPlaneCertificatesAvailableCondition, Of: judged.certificatesAvailable},
-	{Type: controlplanev1.KubeadmControlPlaneEtcdClusterHealthyCondition, Of: func(j judged) condition.Verdict { return j.health().EtcdCluster() }},
-	{Type: controlplanev1.KubeadmControlPlaneControlPlaneComponentsHealthyCondition, Of: func(j judged) condition.Verdict { return j.health().Components() }},
-	{Type: controlplanev1.KubeadmControlPlaneAvailableCondition, Of: func(j judged) condition.Verdict { return j.health().Available() }},
-	{Type: controlplanev1.KubeadmControlPlaneMachinesReadyCondition, Of: func(j judged) condition.Verdict { return j.machines.Ready() }},
-	{Type: controlplanev1.KubeadmControlPlaneMachinesUpToDateCondition, Of: func(j judged) condition.Verdict { return j.machines.UpToDate(j.Now) }},
-	{Type: controlplanev1.KubeadmControlPlaneRollingOutCondition, Polarity: condition.Negative, Of: judged.rollingOut},
-	{Type: controlplanev1.KubeadmControlPlaneScalingUpCondition, Polarity: condition.Negative, Of: judged.scalingUp},
-	{Type: controlplanev1.KubeadmControlPlaneScalingDownCondition, Polarity: condition.Negative, Of: judged.scalingDown},
-	{Type: controlplanev1.KubeadmControlPlaneRemediatingCondition, Polarity: condition.Negative, Of: func(j judged) condition.Verdict { return j.machines.RemediatingOrUnhealthy() }},
-	{Type: addons.ConditionType, Of: judged.addons},
-	{Type: hostedv1.RecoveredCondition, Of: func(j judged) condition.Verdict { return j.recovering(j.plan).Verdict() }},
-	{Type: controlplanev1.KubeadmControlPlaneDeletingCondition, Polarity: condition.Negative, Of: judged.deletion},
+var conditions = condition.Table[conditionInput]{
+	{Type: controlplanev1.KubeadmControlPlaneInitializedCondition, Compute: conditionInput.initialized},
+	{Type: controlplanev1.KubeadmControlPlaneCertificatesAvailableCondition, Compute: conditionInput.certificatesAvailable},
+	{Type: controlplanev1.KubeadmControlPlaneEtcdClusterHealthyCondition, Compute: func(j conditionInput) condition.Result { return j.health().EtcdCluster() }},
+	{Type: controlplanev1.KubeadmControlPlaneControlPlaneComponentsHealthyCondition, Compute: func(j conditionInput) condition.Result { return j.health().Components() }},
+	{Type: controlplanev1.KubeadmControlPlaneAvailableCondition, Compute: func(j conditionInput) condition.Result { return j.health().Available() }},
+	{Type: controlplanev1.KubeadmControlPlaneMachinesReadyCondition, Compute: func(j conditionInput) condition.Result { return j.machines.Ready() }},
+	{Type: controlplanev1.KubeadmControlPlaneMachinesUpToDateCondition, Compute: func(j conditionInput) condition.Result { return j.machines.UpToDate(j.Now) }},
+	{Type: controlplanev1.KubeadmControlPlaneRollingOutCondition, Polarity: condition.Negative, Compute: conditionInput.rollingOut},
+	{Type: controlplanev1.KubeadmControlPlaneScalingUpCondition, Polarity: condition.Negative, Compute: conditionInput.scalingUp},
+	{Type: controlplanev1.KubeadmControlPlaneScalingDownCondition, Polarity: condition.Negative, Compute: conditionInput.scalingDown},
+	{Type: controlplanev1.KubeadmControlPlaneRemediatingCondition, Polarity: condition.Negative, Compute: func(j conditionInput) condition.Result { return j.machines.RemediatingOrUnhealthy() }},
+	{Type: addons.ConditionType, Compute: conditionInput.addons},
+	{Type: hostedv1.RecoveredCondition, Compute: func(j conditionInput) condition.Result { return j.recoveryInput(j.plan).recoveredCondition() }},
+	{Type: controlplanev1.KubeadmControlPlaneDeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deletion},
 }
 
 // Reasons of the condition Deleting and of its waits.
@@ -42,34 +42,34 @@ const (
 	reasonMachines = controlplanev1.KubeadmControlPlaneDeletingWaitingForMachineDeletionReason
 )
 
-// judged is a snapshot with its plan and the outcome.
-type judged struct {
+// conditionInput is a snapshot with its plan and the outcome.
+type conditionInput struct {
 	snapshot
 	// machines are the Machines with their conditions after this reconciliation.
-	machines machines.SummaryInput
+	machines machines.List
 	plan     reconciler.Plan
 	out      reconciler.Outcome
 }
 
-func (j judged) isDeleting() bool { return !j.Plane.DeletionTimestamp.IsZero() }
+func (j conditionInput) isDeleting() bool { return !j.ControlPlane.DeletionTimestamp.IsZero() }
 
 // health returns the input of the conditions about the health of the control plane.
-func (j judged) health() workload.HealthPlane {
-	return workload.HealthPlane{
+func (j conditionInput) health() workload.ControlPlaneHealth {
+	return workload.ControlPlaneHealth{
 		Now: j.Now, Machines: j.machines, Managed: j.managesEtcd(), Etcd: j.Etcd.Members, EtcdProblem: j.etcdProblem(),
-		Kept: j.Workload.Problem != "" && !j.isDown(), Certificates: j.certificatesAvailable(), Initialized: j.isInitialized(), Deleting: j.isDeleting(), Down: j.isDown(),
-		Loss: j.recovering(j.plan).Loss().Text,
+		Stale: j.Workload.Problem != "" && !j.isDown(), Certificates: j.certificatesAvailable(), Initialized: j.isInitialized(), Deleting: j.isDeleting(), Down: j.isDown(),
+		Loss: j.recoveryInput(j.plan).quorumLoss().Text,
 	}
 }
 
-func (j judged) initialized() condition.Verdict {
+func (j conditionInput) initialized() condition.Result {
 	if j.isInitialized() {
 		return condition.True(controlplanev1.KubeadmControlPlaneInitializedReason)
 	}
 	return condition.False(controlplanev1.KubeadmControlPlaneNotInitializedReason, "Control plane not yet initialized")
 }
 
-func (j judged) certificatesAvailable() condition.Verdict {
+func (j conditionInput) certificatesAvailable() condition.Result {
 	if j.Cluster == nil {
 		return condition.Unknown(controlplanev1.KubeadmControlPlaneCertificatesInternalErrorReason, "Waiting for the Cluster to own this control plane")
 	}
@@ -83,15 +83,15 @@ func (j judged) certificatesAvailable() condition.Verdict {
 	return condition.True(controlplanev1.KubeadmControlPlaneCertificatesAvailableReason)
 }
 
-func (j judged) rollingOut() condition.Verdict {
-	var members []condition.Member
+func (j conditionInput) rollingOut() condition.Result {
+	var members []condition.AggregateMember
 	for _, m := range j.Machines {
-		if v := base.Verdict(m.Machine, rolloutMessages(j.reasons(m.Machine)), nil); v.Status == metav1.ConditionFalse {
-			members = append(members, condition.Member{Kind: machineKind, Name: m.Name, Conditions: condition.Set{{Type: "Outdated", Status: v.Status, Message: v.Message}}})
+		if v := base.ConditionOfChanges(m.Machine, rolloutMessages(j.reasons(m.Machine)), nil); v.Status == metav1.ConditionFalse {
+			members = append(members, condition.AggregateMember{Kind: machineKind, Name: m.Name, Conditions: condition.Set{{Type: "Outdated", Status: v.Status, Message: v.Message}}})
 		}
 	}
 	if len(members) == 0 {
-		return condition.False(controlplanev1.KubeadmControlPlaneNotRollingOutReason, rolloutFutile(j.Plane, secrets.ExpiresAt(j.Secrets[secrets.CA]), j.Now))
+		return condition.False(controlplanev1.KubeadmControlPlaneNotRollingOutReason, expiryRolloutObstacle(j.ControlPlane, secrets.ExpiresAt(j.Secrets[secrets.CA]), j.Now))
 	}
 	v := condition.Aggregate(members, condition.Part{Type: "Outdated"}, condition.Reasons{})
 	return condition.TrueBecause(controlplanev1.KubeadmControlPlaneRollingOutReason,
@@ -99,7 +99,7 @@ func (j judged) rollingOut() condition.Verdict {
 }
 
 // blockers returns the reasons that prevent a change of the number of Machines.
-func (j judged) blockers() []string {
+func (j conditionInput) blockers() []string {
 	var out []string
 	for _, w := range j.plan.Waits {
 		if slices.Contains([]string{waitForPreflight, waitForName, waitForMachines, waitUnknown}, w.Reason) {
@@ -112,7 +112,7 @@ func (j judged) blockers() []string {
 	return out
 }
 
-func (j judged) blockedText() string {
+func (j conditionInput) blockedText() string {
 	text := ""
 	for _, blocker := range j.blockers() {
 		text += "\n* " + blocker
@@ -120,30 +120,30 @@ func (j judged) blockedText() string {
 	return text
 }
 
-// wanted returns the desired number of Machines, which is zero for a control plane that is being deleted.
-func (j judged) wanted() int {
+// desiredReplicas returns the desired number of Machines, which is zero for a control plane that is being deleted.
+func (j conditionInput) desiredReplicas() int {
 	if j.isDeleting() {
 		return 0
 	}
 	return desired(j.snapshot)
 }
 
-func (j judged) scalingUp() condition.Verdict {
-	if len(j.machines) >= j.wanted() {
+func (j conditionInput) scalingUp() condition.Result {
+	if len(j.machines) >= j.desiredReplicas() {
 		return condition.False(controlplanev1.KubeadmControlPlaneNotScalingUpReason, "")
 	}
-	return j.machines.ScalingUp(j.wanted(), j.blockers())
+	return j.machines.ScalingUp(j.desiredReplicas(), j.blockers())
 }
 
-func (j judged) scalingDown() condition.Verdict {
-	v := j.machines.ScalingDown(j.wanted(), j.Now)
+func (j conditionInput) scalingDown() condition.Result {
+	v := j.machines.ScalingDown(j.desiredReplicas(), j.Now)
 	if v.Status == metav1.ConditionTrue {
 		v.Message += j.blockedText()
 	}
 	return v
 }
 
-func (j judged) deletion() condition.Verdict {
+func (j conditionInput) deletion() condition.Result {
 	if !j.isDeleting() {
 		return condition.False(controlplanev1.KubeadmControlPlaneNotDeletingReason, "")
 	}
@@ -156,21 +156,21 @@ func (j judged) deletion() condition.Verdict {
 }
 
 // machineConditions are the conditions of a Machine that the control plane sets.
-var machineConditions = append(condition.Table[facts]{
-	{Type: clusterv1.MachineUpToDateCondition, Of: func(f facts) condition.Verdict { return f.upToDate }},
-	{Type: clusterv1.MachineOwnerRemediatedCondition, Of: func(f facts) condition.Verdict { return f.remediated }},
+var machineConditions = append(condition.Table[machineConditionInput]{
+	{Type: clusterv1.MachineUpToDateCondition, Compute: func(f machineConditionInput) condition.Result { return f.upToDate }},
+	{Type: clusterv1.MachineOwnerRemediatedCondition, Compute: func(f machineConditionInput) condition.Result { return f.remediated }},
 }, componentConditions()...)
 
-// facts is the input of the conditions of a Machine.
-type facts struct {
+// machineConditionInput is the input of the conditions of a Machine.
+type machineConditionInput struct {
 	workload.MachineState
-	upToDate, remediated condition.Verdict
+	upToDate, remediated condition.Result
 }
 
-func componentConditions() condition.Table[facts] {
-	var out condition.Table[facts]
-	for _, row := range workload.HealthConditions() {
-		out = append(out, condition.Row[facts]{Type: row.Type, Of: func(f facts) condition.Verdict { return row.Of(f.MachineState) }})
+func componentConditions() condition.Table[machineConditionInput] {
+	var out condition.Table[machineConditionInput]
+	for _, row := range workload.MachineConditions() {
+		out = append(out, condition.Row[machineConditionInput]{Type: row.Type, Compute: func(f machineConditionInput) condition.Result { return row.Compute(f.MachineState) }})
 	}
 	return out
 }
@@ -180,25 +180,25 @@ func (s snapshot) isDown() bool {
 	return s.isInitialized() && s.Workload.IsDown(s.Now, s.Connection, s.Settings.ConnectionGrace)
 }
 
-// facts returns the condition input of a Machine from the latest state of the workload cluster.
-func (s snapshot) facts(m machines.Member, remediated condition.Verdict) facts {
+// machineConditionInput returns the condition input of a Machine from the latest state of the workload cluster.
+func (s snapshot) machineConditionInput(m machines.OwnedMachine, remediated condition.Result) machineConditionInput {
 	down := s.isDown()
-	f := facts{MachineState: workload.MachineState{
-		Member: m, State: s.Workload, Etcd: s.Etcd, Initialized: s.isInitialized(), Managed: s.managesEtcd(),
-		Keep: !down && (s.Workload.Problem != "" || s.Workload.At.IsZero()), Down: down, Lost: s.recovering(reconciler.Plan{}).Loss().Why[m.Name],
-		Expired: rolloutExpired(s.rolloutMachine(m.Machine), s.Workload.Expiry, s.Now),
+	f := machineConditionInput{MachineState: workload.MachineState{
+		OwnedMachine: m, State: s.Workload, Etcd: s.Etcd, Initialized: s.isInitialized(), Managed: s.managesEtcd(),
+		Unchanged: !down && (s.Workload.Problem != "" || s.Workload.At.IsZero()), Down: down, Lost: s.recoveryInput(reconciler.Plan{}).quorumLoss().Why[m.Name],
+		Expired: certificatesExpiredAt(s.rolloutMachine(m.Machine), s.Workload.Expiry, s.Now),
 	}, remediated: remediated}
-	f.upToDate = base.Verdict(m.Machine, rolloutMessages(s.reasons(m.Machine)), nil)
+	f.upToDate = base.ConditionOfChanges(m.Machine, rolloutMessages(s.reasons(m.Machine)), nil)
 	return f
 }
 
 // evaluate returns the conditions of a Machine that the control plane sets.
-func (s snapshot) evaluate(m machines.Member, remediated condition.Verdict) []metav1.Condition {
-	return machineConditions.Evaluate(s.facts(m, remediated), reconciler.MomentOf(m.Machine, s.Now))
+func (s snapshot) evaluate(m machines.OwnedMachine, remediated condition.Result) []metav1.Condition {
+	return machineConditions.Evaluate(s.machineConditionInput(m, remediated), reconciler.EvaluateOptionsFor(m.Machine, s.Now))
 }
 
-// judged returns a copy of a Machine with its conditions after this reconciliation.
-func (s snapshot) judged(m machines.Member) *clusterv1.Machine {
+// machineWithConditions returns a copy of a Machine with its conditions after this reconciliation.
+func (s snapshot) machineWithConditions(m machines.OwnedMachine) *clusterv1.Machine {
 	out := *m.Machine // shared with the cache except for the conditions
 	out.Status.Conditions = nil
 	set := s.evaluate(m, condition.Mirror(m.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition, condition.Absent()))
@@ -219,7 +219,7 @@ func (s snapshot) setConditions(r remediationDecision) []reconciler.Action {
 			continue
 		}
 		conditions := s.evaluate(m, s.remediated(m, r))
-		if names := remediationDiffering(m.Machine, conditions); len(names) > 0 {
+		if names := conditionsToWrite(m.Machine, conditions); len(names) > 0 {
 			out = append(out, setConditions{Machine: m.Name, Types: names, Conditions: conditions})
 		}
 	}
@@ -228,7 +228,7 @@ func (s snapshot) setConditions(r remediationDecision) []reconciler.Action {
 
 // remediated returns the condition OwnerRemediated of a Machine: the result of this decision, or the existing
 // condition of a Machine that is being deleted.
-func (s snapshot) remediated(m machines.Member, r remediationDecision) condition.Verdict {
+func (s snapshot) remediated(m machines.OwnedMachine, r remediationDecision) condition.Result {
 	if v, decided := r.Verdicts[m.Name]; decided {
 		return v
 	}
@@ -243,13 +243,13 @@ func (s snapshot) isHealthy() bool {
 	if len(s.Machines) != desired(s) || len(s.Created) > 0 || s.Workload.Problem != "" {
 		return false
 	}
-	return !slices.ContainsFunc(s.Machines, func(m machines.Member) bool {
-		return m.Deleted || workload.HealthUnhealthy(s.judged(m), s.managesEtcd()) != ""
+	return !slices.ContainsFunc(s.Machines, func(m machines.OwnedMachine) bool {
+		return m.Deleted || workload.UnhealthyReason(s.machineWithConditions(m), s.managesEtcd()) != ""
 	})
 }
 
-func (s snapshot) rolloutMachines() []RolloutMachine {
-	var out []RolloutMachine
+func (s snapshot) rolloutMachines() []rolloutMachine {
+	var out []rolloutMachine
 	for _, m := range s.Machines {
 		out = append(out, s.rolloutMachine(m.Machine))
 	}

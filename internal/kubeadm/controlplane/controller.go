@@ -57,35 +57,35 @@ type controller struct {
 	templates, clones *kube.References
 	workers           *machines.Workers
 	workloads         workloads
-	members           controlplaneworkload.Members
-	certificates      controlplaneworkload.Certificates
+	members           controlplaneworkload.EtcdConnector
+	certificates      controlplaneworkload.CertificateReader
 	writer            *kube.Writer
 	settings          Settings
 	scope             reconciler.Scope
 	// extensions update Machines in place. If it is nil, in-place updates are disabled.
 	extensions hook.Client
-	failed     inplace.Failed
+	failed     inplace.FailedCalls
 	now        func() time.Time
 	// intn returns a random number in [0,n).
 	intn func(n int) int
 
-	pending  machines.Pending
-	verified machines.Verified
-	states   controlplaneworkload.StateCache[controlplaneworkload.State]
-	left     controlplaneworkload.StateCache[addons.KubeadmState]
+	pending        machines.Pending
+	verified       machines.Verified
+	states         controlplaneworkload.StateCache[controlplaneworkload.State]
+	kubeadmObjects controlplaneworkload.StateCache[addons.KubeadmState]
 }
 
 // byCluster is the index of Machines by the name of their Cluster.
 const byCluster = "kubeadmcontrolplane.spec.clusterName"
 
-// Connections provides access to workload clusters and to their Pods.
-type Connections interface {
+// clusterConnections provides access to workload clusters and to their Pods.
+type clusterConnections interface {
 	slipwayworkload.Workloads
 	controlplaneworkload.EtcdForwarder
 }
 
 // Add adds the controller to the manager. If extensions is nil, no Machine is updated in place.
-func Add(s reconciler.Setup, clusters Connections, extensions hook.Client, settings Settings) error {
+func Add(s reconciler.Setup, clusters clusterConnections, extensions hook.Client, settings Settings) error {
 	c := &controller{
 		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), secrets: s.Manager.GetCache(), workloads: clusters, settings: settings,
 		workers: machines.NewWorkers(s.Manager.GetClient(), s.Manager.GetAPIReader()), extensions: extensions, scope: s.Scope(), now: s.Clock(), intn: s.Random(),
@@ -101,10 +101,10 @@ func Add(s reconciler.Setup, clusters Connections, extensions hook.Client, setti
 	r := reconciler.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	built, err := s.Builder(Name, &controlplanev1.KubeadmControlPlane{}).
-		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(machines.Changed(append(controlplaneworkload.HealthTypes(true), clusterv1.DeletingCondition, clusterv1.InfrastructureReadyCondition)...))).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.ofSecret), builder.WithPredicates(reconciler.OrphanedSecrets())).
-		WatchesRawSource(clusters.Changed(Name, c.ofConnection)).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.requestsForMachine), builder.WithPredicates(machines.Changed(append(controlplaneworkload.ConditionTypes(true), clusterv1.DeletingCondition, clusterv1.InfrastructureReadyCondition)...))).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(requestsForCluster)).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.requestsForSecret), builder.WithPredicates(reconciler.OrphanedSecrets())).
+		WatchesRawSource(clusters.Changed(Name, c.requestsForClusterKey)).
 		Build(r)
 	if err != nil {
 		return err
@@ -126,12 +126,12 @@ func (c *controller) definition() reconciler.Controller[*controlplanev1.KubeadmC
 			Fields: []string{"initialization"}, Later: []string{"versions"}, Replicas: true,
 			Conditions: []string{controlplanev1.KubeadmControlPlaneAvailableCondition},
 		},
-		Adopt: c.enter, Observe: c.observe, Decide: decide, Answer: c.answer, Act: c.act, Report: report,
+		Adopt: c.labelNewControlPlane, Observe: c.observe, Decide: decide, Read: c.answer, Act: c.act, Report: report,
 	}
 }
 
-// enter labels a new control plane with its Cluster in the same request that adds the finalizer.
-func (c *controller) enter(_ context.Context, plane *controlplanev1.KubeadmControlPlane) (func(client.Object), error) {
+// labelNewControlPlane labels a new control plane with its Cluster in the same request that adds the finalizer.
+func (c *controller) labelNewControlPlane(_ context.Context, plane *controlplanev1.KubeadmControlPlane) (func(client.Object), error) {
 	name := clusterName(plane)
 	if name == "" {
 		return nil, nil
@@ -145,44 +145,44 @@ func templateRefs(o client.Object) []clusterv1.ContractVersionedObjectReference 
 	return []clusterv1.ContractVersionedObjectReference{o.(*controlplanev1.KubeadmControlPlane).Spec.MachineTemplate.Spec.InfrastructureRef}
 }
 
-// ofMachine returns a request for the control plane that controls a Machine. For a control plane Machine without a
+// requestsForMachine returns a request for the control plane that controls a Machine. For a control plane Machine without a
 // controller, and for a deleted worker, it returns the control plane of their Cluster.
-func (c *controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *controller) requestsForMachine(ctx context.Context, o client.Object) []reconcile.Request {
 	m := o.(*clusterv1.Machine)
 	owner := metav1.GetControllerOf(m)
 	_, isControlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]
 	switch {
-	case owner != nil && owner.Kind == planeKind:
-		return request(m.Namespace, owner.Name)
+	case owner != nil && owner.Kind == controlPlaneKind:
+		return requestsFor(m.Namespace, owner.Name)
 	case owner == nil && isControlPlane, !isControlPlane && !m.DeletionTimestamp.IsZero():
-		return c.ofConnection(ctx, client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterName})
+		return c.requestsForClusterKey(ctx, client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterName})
 	}
 	return nil
 }
 
-func request(namespace, name string) []reconcile.Request {
+func requestsFor(namespace, name string) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}}
 }
 
-// ofCluster returns a request for the control plane of a Cluster.
-func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
+// requestsForCluster returns a request for the control plane of a Cluster.
+func requestsForCluster(_ context.Context, o client.Object) []reconcile.Request {
 	ref := o.(*clusterv1.Cluster).Spec.ControlPlaneRef
-	if ref.Kind != planeKind || ref.APIGroup != controlplanev1.GroupVersion.Group {
+	if ref.Kind != controlPlaneKind || ref.APIGroup != controlplanev1.GroupVersion.Group {
 		return nil
 	}
-	return request(o.GetNamespace(), ref.Name)
+	return requestsFor(o.GetNamespace(), ref.Name)
 }
 
-// ofConnection returns a request for the control plane of a Cluster.
-func (c *controller) ofConnection(ctx context.Context, key client.ObjectKey) []reconcile.Request {
+// requestsForClusterKey returns a request for the control plane of a Cluster.
+func (c *controller) requestsForClusterKey(ctx context.Context, key client.ObjectKey) []reconcile.Request {
 	cluster := &clusterv1.Cluster{}
 	if c.client.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy) != nil { // if the Cluster is created later, its own event enqueues
 		return nil
 	}
-	return ofCluster(ctx, cluster)
+	return requestsForCluster(ctx, cluster)
 }
 
-// ofSecret returns a request for the control plane of the Cluster in the Secret's label.
-func (c *controller) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
-	return c.ofConnection(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[clusterv1.ClusterNameLabel]})
+// requestsForSecret returns a request for the control plane of the Cluster in the Secret's label.
+func (c *controller) requestsForSecret(ctx context.Context, o client.Object) []reconcile.Request {
+	return c.requestsForClusterKey(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[clusterv1.ClusterNameLabel]})
 }

@@ -63,12 +63,12 @@ const (
 //	---
 //	one change of the Machines, see change.go
 func decide(s snapshot) reconciler.Plan {
-	if !s.Plane.DeletionTimestamp.IsZero() {
+	if !s.ControlPlane.DeletionTimestamp.IsZero() {
 		return decideDeletion(s)
 	}
 	var p reconciler.Plan
 	if s.Cluster == nil {
-		p.WaitFor(waitForCluster, "Waiting for the Cluster to own this control plane").For(planeKind, s.Plane.Name).ToChange("metadata.ownerReferences")
+		p.WaitFor(waitForCluster, "Waiting for the Cluster to own this control plane").For(controlPlaneKind, s.ControlPlane.Name).ToChange("metadata.ownerReferences")
 		return p
 	}
 	if !isJoined(s) {
@@ -80,7 +80,7 @@ func decide(s snapshot) reconciler.Plan {
 		p.RecheckIn(missingRecheck)
 		return p
 	}
-	if decideAdoption(s.Plane, s.Adoptable, &p) {
+	if decideAdoption(s.ControlPlane, s.Adoptable, &p) {
 		return p
 	}
 	if s.isRestored() {
@@ -98,12 +98,12 @@ func decide(s snapshot) reconciler.Plan {
 	}
 	s.secrets().DecideKubeconfig(&p)
 	if s.isReadDue() {
-		p.Ask = []reconciler.Question{askWorkload{}}
+		p.Reads = []reconciler.ReadRequest{readWorkload{}}
 		return p
 	}
 	decideMachines(s, complete, &p)
-	if !s.Fresh && len(s.Machines) > 0 && changesMachines(p) && s.recovering(p).NeedsRead() {
-		p.Ask = []reconciler.Question{askWorkload{}} // decide from fresh state and not from cached state
+	if !s.Fresh && len(s.Machines) > 0 && changesMachines(p) && s.recoveryInput(p).needsRead() {
+		p.Reads = []reconciler.ReadRequest{readWorkload{}} // decide from fresh state and not from cached state
 	}
 	return p
 }
@@ -112,31 +112,33 @@ func decide(s snapshot) reconciler.Plan {
 // Machines.
 func decideMachines(s snapshot, complete bool, p *reconciler.Plan) {
 	p.Do(clone.Templates{s.Infra}.OwnedBy(s.Cluster)...)
-	p.Do(s.State().Propagation()...)
+	p.Do(s.machinesState().Propagation()...)
 	r := s.remediation()
 	p.Do(s.setConditions(r)...)
 	p.Do(expiryNotes(s.rolloutMachines(), s.Workload.Expiry, s.Now)...)
 	if r.Recheck > 0 {
 		p.RecheckIn(r.Recheck)
 	}
-	if next := nextTime(s.Plane, s.rolloutMachines(), s.Now); !next.IsZero() {
+	if next := nextTime(s.ControlPlane, s.rolloutMachines(), s.Now); !next.IsZero() {
 		p.RecheckIn(next.Sub(s.Now))
 	}
 	if len(s.Created) > 0 {
 		p.WaitFor(waitForCache, "Waiting for the cache to show %s", machines.NamesText(s.Created)).ForAll(machineKind, s.Created).ToChange("")
 		p.RecheckIn(machines.PendingRecheck)
 	} else {
-		decideChange(s, change{complete: complete, remediation: r}, p)
+		decideChange(s, changeInput{complete: complete, remediation: r}, p)
 	}
 	p.RecheckIn(s.readInterval())
 }
 
 // isJoined reports whether the control plane has the label of its Cluster.
-func isJoined(s snapshot) bool { return s.Plane.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name }
+func isJoined(s snapshot) bool {
+	return s.ControlPlane.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name
+}
 
 // isReadDue reports whether the workload cluster is readable and its cached state is due for a refresh.
 func (s snapshot) isReadDue() bool {
-	if s.Fresh || len(s.Machines) == 0 || s.Secrets[secrets.Admin] == nil || !s.recovering(reconciler.Plan{}).NeedsRead() {
+	if s.Fresh || len(s.Machines) == 0 || s.Secrets[secrets.Admin] == nil || !s.recoveryInput(reconciler.Plan{}).needsRead() {
 		return false
 	}
 	return s.Workload.IsBehind(s.Connection) || s.hasNewNode() || s.hasLostMachine() || !s.Now.Before(s.Workload.At.Add(s.readInterval()))
@@ -144,15 +146,15 @@ func (s snapshot) isReadDue() bool {
 
 // hasNewNode reports whether a Machine has a Node that has not been read yet.
 func (s snapshot) hasNewNode() bool {
-	return slices.ContainsFunc(s.Machines, func(m machines.Member) bool {
+	return slices.ContainsFunc(s.Machines, func(m machines.OwnedMachine) bool {
 		node := m.Status.NodeRef.Name
-		return node != "" && s.isInitialized() && s.Workload.Problem == "" && !s.Workload.Asked[node]
+		return node != "" && s.isInitialized() && s.Workload.Problem == "" && !s.Workload.ReadNodes[node]
 	})
 }
 
 // hasLostMachine reports whether the infrastructure of a Machine has failed since the workload cluster was read.
 func (s snapshot) hasLostMachine() bool {
-	return slices.ContainsFunc(s.Machines, func(m machines.Member) bool {
+	return slices.ContainsFunc(s.Machines, func(m machines.OwnedMachine) bool {
 		c := condition.Set(m.Status.Conditions).Get(clusterv1.InfrastructureReadyCondition)
 		return c != nil && c.Status == "False" && m.Status.NodeRef.IsDefined() && c.LastTransitionTime.After(s.Workload.At)
 	})
@@ -163,13 +165,13 @@ func (s snapshot) readInterval() time.Duration {
 	switch {
 	case len(s.Machines) == 0:
 		return 0
-	case s.recovering(reconciler.Plan{}).IsUnderWay():
+	case s.recoveryInput(reconciler.Plan{}).isUnderWay():
 		return soon
 	case s.isHealthy() && s.Connection.ConsecutiveFailures == 0:
 		return healthyInterval
-	case !slices.ContainsFunc(s.Machines, func(m machines.Member) bool { return s.Now.Sub(m.CreationTimestamp.Time) < newFor }):
+	case !slices.ContainsFunc(s.Machines, func(m machines.OwnedMachine) bool { return s.Now.Sub(m.CreationTimestamp.Time) < newFor }):
 		return unhealthyInterval
-	case !s.isInitialized() && slices.ContainsFunc(s.Machines, func(m machines.Member) bool { return m.Status.NodeRef.IsDefined() }):
+	case !s.isInitialized() && slices.ContainsFunc(s.Machines, func(m machines.OwnedMachine) bool { return m.Status.NodeRef.IsDefined() }):
 		return verySoon
 	}
 	return soon
@@ -192,16 +194,16 @@ func decideDeletion(s snapshot) reconciler.Plan {
 		switch {
 		case !m.Deleted:
 			left = append(left, m.Name)
-		case HasHook(m.Machine) && !m.DeletionTimestamp.IsZero():
+		case hasHook(m.Machine) && !m.DeletionTimestamp.IsZero():
 			p.Do(removeHook{Machine: m.Name, Why: "the control plane is deleted"})
 		}
 	}
 	if len(left) > 0 {
-		p.Do(machines.Delete{Names: left, Why: "the KubeadmControlPlane is deleted"})
+		p.Do(machines.DeleteMachines{Names: left, Why: "the KubeadmControlPlane is deleted"})
 	}
 	if n := len(s.Machines) + len(s.Created); n > 0 {
 		p.WaitFor(reasonMachines, "Waiting for %d Machines to be deleted%s", n, s.Machines.Held()).
-			ForAll(machineKind, machines.SummaryInput(s.Machines.Machines()).Names()).ToChange("")
+			ForAll(machineKind, machines.List(s.Machines.Machines()).Names()).ToChange("")
 		p.RecheckIn(deletionRecheck)
 	}
 	return p
@@ -211,6 +213,6 @@ func decideDeletion(s snapshot) reconciler.Plan {
 // reported a status, and the kubeconfig of its Cluster is older than the control plane.
 func (s snapshot) isRestored() bool {
 	secret := s.Secrets[secrets.Admin]
-	return len(s.Machines) == 0 && s.Plane.Status.ObservedGeneration == 0 && secret != nil && secret.CreationTimestamp.Before(&s.Plane.CreationTimestamp) &&
+	return len(s.Machines) == 0 && s.ControlPlane.Status.ObservedGeneration == 0 && secret != nil && secret.CreationTimestamp.Before(&s.ControlPlane.CreationTimestamp) &&
 		s.secretsOwner().NeedsOwner(secret)
 }

@@ -23,7 +23,7 @@ import (
 
 func texts(p reconciler.Plan) []string {
 	var out []string
-	for _, q := range p.Ask {
+	for _, q := range p.Reads {
 		out = append(out, "ask: "+q.String())
 	}
 	for _, a := range p.Actions {
@@ -51,7 +51,10 @@ func running(t *testing.T) *world {
 
 func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 	fresh := func(t *testing.T) *world { return newWorld(3).withCertificates(t) }
-	more := func(s *snapshot) { s.Plane = s.Plane.DeepCopy(); s.Plane.Spec.Replicas = new(int32(5)) }
+	more := func(s *snapshot) {
+		s.ControlPlane = s.ControlPlane.DeepCopy()
+		s.ControlPlane.Spec.Replicas = new(int32(5))
+	}
 	first := func(s snapshot) *clusterv1.Machine { return s.Machines[0].Machine }
 	expire := func(s *snapshot) {
 		config := s.Configs[first(*s).Spec.Bootstrap.ConfigRef.Name].DeepCopy()
@@ -59,8 +62,8 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 		s.Configs[config.Name] = config
 	}
 	restart := func(s *snapshot) {
-		s.Plane = s.Plane.DeepCopy()
-		s.Plane.Spec.Rollout.After = metav1.NewTime(s.Now.Add(-time.Second))
+		s.ControlPlane = s.ControlPlane.DeepCopy()
+		s.ControlPlane.Spec.Rollout.After = metav1.NewTime(s.Now.Add(-time.Second))
 	}
 	adoptable := func(version, kind string) func(*snapshot) {
 		return func(s *snapshot) {
@@ -116,7 +119,7 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 			expire(s)
 			s.Workload.Expiry = map[string]time.Time{"n-" + first(*s).Name: s.Now.AddDate(1, 0, 0)}
 		}, []string{"do: note on KubeadmConfig kcp-r0010 that the certificates of its Machine are valid until"}},
-		"version skew": {"", running, func(s *snapshot) { more(s); s.Plane.Spec.Version = "v1.38.0" }, []string{"wait: Version v1.38.0 is more than one minor version newer"}},
+		"version skew": {"", running, func(s *snapshot) { more(s); s.ControlPlane.Spec.Version = "v1.38.0" }, []string{"wait: Version v1.38.0 is more than one minor version newer"}},
 		"topology": {"its version comes first", running, func(s *snapshot) {
 			more(s)
 			s.Cluster = s.Cluster.DeepCopy()
@@ -124,8 +127,8 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 		}, []string{"wait: Waiting for the topology of Cluster c to set version v1.36.0"}},
 		"etcd unknown": {"", running, func(s *snapshot) { more(s); s.Workload.Etcd.Problem = "no leader" }, []string{"wait: Machine kcp-r0010 has EtcdMemberHealthy", "wait: no leader (preflight check EtcdMembers)"}},
 		"external etcd": {"its members are not touched", running, func(s *snapshot) {
-			s.Plane = s.Plane.DeepCopy()
-			s.Plane.Spec.KubeadmConfigSpec.ClusterConfiguration.Etcd.External.Endpoints = []string{"https://e"}
+			s.ControlPlane = s.ControlPlane.DeepCopy()
+			s.ControlPlane.Spec.KubeadmConfigSpec.ClusterConfiguration.Etcd.External.Endpoints = []string{"https://e"}
 			s.Workload.Etcd.Members = nil
 		}, []string{"wait: Secret c-apiserver-etcd-client does not exist", "wait: Secret c-apiserver-etcd-client does not exist"}},
 		"stray member": {"", running, func(s *snapshot) {
@@ -141,13 +144,13 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 		"too old":           {"", fresh, adoptable("v1.33.0", configKind), []string{"wait: Machine a cannot be adopted: its version v1.33.0"}},
 		"of another config": {"", fresh, adoptable("v1.35.0", "Other"), []string{"wait: Machine a cannot be adopted: its bootstrap config is no KubeadmConfig"}},
 		"restored": {"its Machines may come later", fresh, func(s *snapshot) {
-			s.Plane = s.Plane.DeepCopy()
-			s.Plane.CreationTimestamp = metav1.NewTime(began.Add(time.Hour))
-			s.Plane.UID = "new"
+			s.ControlPlane = s.ControlPlane.DeepCopy()
+			s.ControlPlane.CreationTimestamp = metav1.NewTime(began.Add(time.Hour))
+			s.ControlPlane.UID = "new"
 		}, []string{"wait: The kubeconfig of Cluster c is older than this control plane"}},
 		"all Machines gone": {"another first one would be another cluster", fresh, func(s *snapshot) {
-			s.Plane = s.Plane.DeepCopy()
-			s.Plane.Status.Initialization.ControlPlaneInitialized = new(true)
+			s.ControlPlane = s.ControlPlane.DeepCopy()
+			s.ControlPlane.Status.Initialization.ControlPlaneInitialized = new(true)
 		}, []string{"wait: The control plane was initialized and none of its Machines exists"}},
 		"watch label": {"", running, func(s *snapshot) { s.Hidden = []string{"h"} }, []string{"wait: Machine h of it without the label"}},
 	} {
@@ -155,7 +158,7 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 			s := tc.world(t).snapshot()
 			tc.change(&s)
 			if s.Cluster != nil {
-				s = s.Compared()
+				s = s.compared()
 			}
 			got := texts(decide(s))
 			if len(got) != len(tc.want) {
@@ -173,8 +176,8 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 // A control plane is deleted after the workers, all Machines at once, whose hooks go as they do.
 func TestDeletion(t *testing.T) { // KC-31
 	s := running(t).snapshot()
-	s.Plane = s.Plane.DeepCopy()
-	s.Plane.DeletionTimestamp = new(metav1.NewTime(s.Now))
+	s.ControlPlane = s.ControlPlane.DeepCopy()
+	s.ControlPlane.DeletionTimestamp = new(metav1.NewTime(s.Now))
 	s.Workers = 2
 	if diff := cmp.Diff([]string{"wait: Waiting for 2 Machines and MachinePools of workers to be deleted"}, texts(decide(s))); diff != "" {
 		t.Error(diff)
@@ -185,7 +188,7 @@ func TestDeletion(t *testing.T) { // KC-31
 	}
 	s.Workers = 0
 	m := s.Machines[0].DeepCopy()
-	m.DeletionTimestamp = s.Plane.DeletionTimestamp
+	m.DeletionTimestamp = s.ControlPlane.DeletionTimestamp
 	s.Machines[0].Machine, s.Machines[0].Deleted = m, true
 	want := []string{
 		"do: remove the hook of Machine kcp-r0010: the control plane is deleted", "do: delete Machines kcp-r0020, kcp-r0030: the KubeadmControlPlane is deleted",
@@ -287,8 +290,8 @@ func TestReadInterval(t *testing.T) { // KC-16
 	if got := s.readInterval(); got != soon {
 		t.Errorf("of one whose probes fail: %s", got)
 	}
-	s.Plane = s.Plane.DeepCopy()
-	s.Plane.Status.Initialization.ControlPlaneInitialized = nil
+	s.ControlPlane = s.ControlPlane.DeepCopy()
+	s.ControlPlane.Status.Initialization.ControlPlaneInitialized = nil
 	s.Workload.Initialized = false
 	for _, m := range s.Machines {
 		m.CreationTimestamp = metav1.NewTime(s.Now)
@@ -339,7 +342,7 @@ func TestFirstMachineFailed(t *testing.T) {
 		infra := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{
 			map[string]any{"type": "BootstrapExecSucceeded", "status": "False", "reason": reason},
 		}}}}
-		s := snapshot{Plane: &controlplanev1.KubeadmControlPlane{}, Machines: machines.Members{{Machine: m}},
+		s := snapshot{ControlPlane: &controlplanev1.KubeadmControlPlane{}, Machines: machines.OwnedMachines{{Machine: m}},
 			Clones: &clone.Clones{Items: map[clone.Key]contract.Object{{Kind: "FooMachine", Name: "a"}: {Unstructured: infra, Contract: contract.V1Beta2}}}}
 		if got := (preflightInput{snapshot: s}).notInitialized(); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q, want %q", reason, got, want)

@@ -12,7 +12,7 @@ import (
 // What is desired of a Machine says all that the webhook of Machines would add: else it would be written in each pass, and nothing
 // after it would ever be done.
 func TestDesiredMachineIsDefaulted(t *testing.T) {
-	s := snapshot{Plane: newPlane(3), Cluster: newCluster()}
+	s := snapshot{ControlPlane: newPlane(3), Cluster: newCluster()}
 	desired := s.definition().Machine("m")
 	stored := desired.DeepCopy()
 	defaulted, _ := admission.Default(admission.Request{New: stored})

@@ -122,8 +122,8 @@ func (p *played) Health(client.ObjectKey) slipwayworkload.Health {
 	return slipwayworkload.Health{Connected: !p.down, LastProbeSuccess: began}
 }
 
-// Of implements controlplaneworkload.Certificates. The first time it does not answer.
-func (p *played) Of(_ context.Context, s controlplaneworkload.ExpiryServer) (time.Time, error) {
+// Expiry implements controlplaneworkload.Certificates. The first time it does not answer.
+func (p *played) Expiry(_ context.Context, s controlplaneworkload.ExpiryServer) (time.Time, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.read[s.Node]++; p.read[s.Node] == 1 {
@@ -274,7 +274,7 @@ func (p *played) boot(m *clusterv1.Machine) {
 func (p *played) takeDown(m *clusterv1.Machine) {
 	p.t.Helper()
 	ctx, before := p.t.Context(), m.DeepCopy()
-	if HasHook(m) {
+	if hasHook(m) {
 		if condition.Set(m.Status.Conditions).IsTrue(clusterv1.DeletingCondition) {
 			return
 		}

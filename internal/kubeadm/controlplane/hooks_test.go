@@ -1,4 +1,4 @@
-package controlplane_test
+package controlplane
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane"
 	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane/workload"
 	"github.com/slipwayhq/slipway/internal/kubeadm/etcd"
 	"github.com/slipwayhq/slipway/internal/machines"
@@ -46,7 +45,7 @@ func TestHook(t *testing.T) { // KC-11, KC-35
 		t.Run(name, func(t *testing.T) {
 			m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
 			m.Spec.Version, m.Status.Conditions = tc.version, tc.conditions
-			got := answer{controlplane.HasHook(m), controlplane.IsReached(m), controlplane.IsLast(m), controlplane.OtherHooks(m)}
+			got := answer{hasHook(m), isHookReached(m), isHookLast(m), otherHooks(m)}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -54,12 +53,12 @@ func TestHook(t *testing.T) { // KC-11, KC-35
 	}
 }
 
-var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+var hookNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // machine is one that has joined; its Node has its name.
-func machine(name string, changes ...func(*machines.Member)) machines.Member {
-	m := machines.Member{Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
-		Name: name, CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)), Annotations: map[string]string{controlplanev1.PreTerminateHookCleanupAnnotation: ""}}}}
+func hookMachine(name string, changes ...func(*machines.OwnedMachine)) machines.OwnedMachine {
+	m := machines.OwnedMachine{Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Name: name, CreationTimestamp: metav1.NewTime(hookNow.Add(-time.Hour)), Annotations: map[string]string{controlplanev1.PreTerminateHookCleanupAnnotation: ""}}}}
 	m.Spec.Bootstrap.DataSecretName, m.Status.NodeRef.Name = &name, name
 	for _, change := range changes {
 		change(&m)
@@ -67,16 +66,16 @@ func machine(name string, changes ...func(*machines.Member)) machines.Member {
 	return m
 }
 
-func leaving(m *machines.Member) {
-	m.Deleted, m.DeletionTimestamp = true, &metav1.Time{Time: now}
+func leaving(m *machines.OwnedMachine) {
+	m.Deleted, m.DeletionTimestamp = true, &metav1.Time{Time: hookNow}
 	m.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineDeletingCondition, Status: "True", Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason}}
 }
 
-func unreferenced(m *machines.Member)    { m.Status.NodeRef.Name = "" }
-func notBootstrapped(m *machines.Member) { m.Spec.Bootstrap.DataSecretName = nil }
+func unreferenced(m *machines.OwnedMachine)    { m.Status.NodeRef.Name = "" }
+func notBootstrapped(m *machines.OwnedMachine) { m.Spec.Bootstrap.DataSecretName = nil }
 
 // input is a control plane whose members have these names, all of them healthy.
-func input(names []string, all ...machines.Member) controlplane.HookInput {
+func newHookInput(names []string, all ...machines.OwnedMachine) hookInput {
 	e := workload.Etcd{Statuses: map[string]workload.EtcdStatus{}}
 	for i, name := range names {
 		e.Members = append(e.Members, etcd.Member{ID: uint64(i + 1), Name: name})
@@ -84,41 +83,41 @@ func input(names []string, all ...machines.Member) controlplane.HookInput {
 	for i, name := range names {
 		e.Statuses[name] = workload.EtcdStatus{Status: etcd.Status{ID: uint64(i + 1), ClusterID: 1, Leader: 1, Members: e.Members}}
 	}
-	in := workload.QuorumInput{Now: now, State: workload.State{Etcd: e}}
+	in := workload.MatchInput{Now: hookNow, State: workload.State{Etcd: e}}
 	for _, m := range all {
-		in.Machines = append(in.Machines, workload.NewMachine(m.Machine, m.Deleted, ""))
+		in.Machines = append(in.Machines, workload.NewMachineIdentity(m.Machine, m.Deleted, ""))
 	}
-	return controlplane.HookInput{Machines: all, Etcd: workload.QuorumMatch(in), Leader: names[0], Managed: true, Initialized: true, IsWritten: func(machines.Member) bool { return false }}
+	return hookInput{Machines: all, Etcd: workload.MatchMembers(in), Leader: names[0], Managed: true, Initialized: true, IsWritten: func(machines.OwnedMachine) bool { return false }}
 }
 
-func with(in controlplane.HookInput, change func(*controlplane.HookInput)) controlplane.HookInput {
+func withHookInput(in hookInput, change func(*hookInput)) hookInput {
 	change(&in)
 	return in
 }
 
 // The hook of a Machine stays until its member is removed, or cannot be there.
 func TestLeave(t *testing.T) { // KC-11, KC-12
-	down := func(in *controlplane.HookInput) { in.Problem = "the API does not answer" }
+	down := func(in *hookInput) { in.Problem = "the API does not answer" }
 	for name, tc := range map[string]struct {
-		in   controlplane.HookInput
+		in   hookInput
 		want []string
 	}{
-		"none leaves": {input([]string{"a", "b"}, machine("a"), machine("b")), nil},
-		"leader": {input([]string{"a", "b", "c"}, machine("a", leaving), machine("b"), machine("c")), []string{
+		"none leaves": {newHookInput([]string{"a", "b"}, hookMachine("a"), hookMachine("b")), nil},
+		"leader": {newHookInput([]string{"a", "b", "c"}, hookMachine("a", leaving), hookMachine("b"), hookMachine("c")), []string{
 			"move the etcd leader from Node a to Node b: its Machine is deleted", "remove the etcd member a: Machine a is deleted", "remove the hook of Machine a: its member of etcd is removed"}},
-		"without nodeRef": {input([]string{"x", "y"}, machine("x"), machine("b", leaving, unreferenced)), []string{
+		"without nodeRef": {newHookInput([]string{"x", "y"}, hookMachine("x"), hookMachine("b", leaving, unreferenced)), []string{
 			"remove the etcd member y: Machine b is deleted", "remove the hook of Machine b: its member of etcd is removed"}},
-		"without nodeRef, the API is down":      {with(input([]string{"x", "y"}, machine("x"), machine("b", leaving, unreferenced)), down), []string{"wait: Machine b keeps its member of etcd until the others answer: the API does not answer"}},
-		"without bootstrap data":                {with(input([]string{"x"}, machine("x"), machine("b", leaving, unreferenced, notBootstrapped)), down), []string{"remove the hook of Machine b: it has no member of etcd: there was no bootstrap data"}},
-		"without a member":                      {input([]string{"x"}, machine("x"), machine("b", leaving, unreferenced)), []string{"remove the hook of Machine b: it has no member of etcd"}},
-		"the last":                              {input([]string{"a"}, machine("a", leaving)), []string{"remove the hook of Machine a: no other Machine would be left to remove its member of etcd"}},
-		"external etcd":                         {with(input([]string{"a"}, machine("a", leaving), machine("b")), func(in *controlplane.HookInput) { in.Managed = false }), []string{"remove the hook of Machine a: it has no member of etcd"}},
-		"the quorum would be lost":              {input([]string{"a"}, machine("a", leaving), machine("b", unreferenced)), []string{"wait: Machine a keeps its member of etcd: etcd would have 0 of 0 members healthy, 1 needed"}},
-		"it is not known which member it has":   {input([]string{"x", "y", "z"}, machine("x"), machine("b", leaving, unreferenced), machine("c", unreferenced)), []string{"wait: Machine b keeps its member of etcd: one of the etcd members that belong to no other Machine may run on it (y; z): correct spec.providerID of its Node, or its addresses, or remove the member from etcd if it is of no use"}},
-		"it is not known, and another one goes": {input([]string{"x", "y", "z"}, machine("b", leaving, unreferenced), machine("x", leaving), machine("c", unreferenced)), []string{"wait: Machine b keeps its member of etcd", "remove the etcd member x: Machine x is deleted", "remove the hook of Machine x: its member of etcd is removed"}},
+		"without nodeRef, the API is down":      {withHookInput(newHookInput([]string{"x", "y"}, hookMachine("x"), hookMachine("b", leaving, unreferenced)), down), []string{"wait: Machine b keeps its member of etcd until the others answer: the API does not answer"}},
+		"without bootstrap data":                {withHookInput(newHookInput([]string{"x"}, hookMachine("x"), hookMachine("b", leaving, unreferenced, notBootstrapped)), down), []string{"remove the hook of Machine b: it has no member of etcd: there was no bootstrap data"}},
+		"without a member":                      {newHookInput([]string{"x"}, hookMachine("x"), hookMachine("b", leaving, unreferenced)), []string{"remove the hook of Machine b: it has no member of etcd"}},
+		"the last":                              {newHookInput([]string{"a"}, hookMachine("a", leaving)), []string{"remove the hook of Machine a: no other Machine would be left to remove its member of etcd"}},
+		"external etcd":                         {withHookInput(newHookInput([]string{"a"}, hookMachine("a", leaving), hookMachine("b")), func(in *hookInput) { in.Managed = false }), []string{"remove the hook of Machine a: it has no member of etcd"}},
+		"the quorum would be lost":              {newHookInput([]string{"a"}, hookMachine("a", leaving), hookMachine("b", unreferenced)), []string{"wait: Machine a keeps its member of etcd: etcd would have 0 of 0 members healthy, 1 needed"}},
+		"it is not known which member it has":   {newHookInput([]string{"x", "y", "z"}, hookMachine("x"), hookMachine("b", leaving, unreferenced), hookMachine("c", unreferenced)), []string{"wait: Machine b keeps its member of etcd: one of the etcd members that belong to no other Machine may run on it (y; z): correct spec.providerID of its Node, or its addresses, or remove the member from etcd if it is of no use"}},
+		"it is not known, and another one goes": {newHookInput([]string{"x", "y", "z"}, hookMachine("b", leaving, unreferenced), hookMachine("x", leaving), hookMachine("c", unreferenced)), []string{"wait: Machine b keeps its member of etcd", "remove the etcd member x: Machine x is deleted", "remove the hook of Machine x: its member of etcd is removed"}},
 	} {
 		var p reconciler.Plan
-		tc.in.Leave(&p)
+		tc.in.releaseDeleted(&p)
 		var got []string
 		for _, w := range p.Waits {
 			got = append(got, "wait: "+w.Message)

@@ -24,7 +24,7 @@ import (
 // updateWriter calls in-place update extensions and writes the objects that start an update.
 type updateWriter struct {
 	Extensions inplace.Caller
-	Keeper     machines.MachineWriter
+	Machines   machines.MachineWriter
 }
 
 // objects returns the Machine and its current objects.
@@ -53,15 +53,15 @@ func untyped(config *bootstrapv1.KubeadmConfig) (*unstructured.Unstructured, err
 // Machine, and the annotation update-in-progress.
 func (in updateInput) applied(current inplace.Machine) (infra, config *unstructured.Unstructured, err error) {
 	d := in.State.Definition
-	infra, err = clone.New(clone.CloneRequest{
+	infra, err = clone.New(clone.Options{
 		Template: in.Template.Object, Name: current.Infrastructure.GetName(), Cluster: d.Cluster, Labels: d.Labels, Annotations: d.Annotations,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("cloning %s %s: %w", in.Template.Ref.Kind, in.Template.Ref.Name, err)
 	}
 	have := in.Configs[current.Bootstrap.GetName()].Spec
-	config, err = newConfig(in.Plane, metav1.ObjectMeta{
-		Namespace: in.Plane.Namespace, Name: current.Bootstrap.GetName(), Labels: d.Labels, Annotations: d.Annotations,
+	config, err = newConfig(in.ControlPlane, metav1.ObjectMeta{
+		Namespace: in.ControlPlane.Namespace, Name: current.Bootstrap.GetName(), Labels: d.Labels, Annotations: d.Annotations,
 	}, !have.InitConfiguration.IsDefined())
 	if err != nil {
 		return nil, nil, err
@@ -75,10 +75,10 @@ func (in updateInput) applied(current inplace.Machine) (infra, config *unstructu
 	return infra, config, nil
 }
 
-// Ask returns whether the extension can update a Machine and its objects to the desired state. The desired state is
+// check returns whether the extension can update a Machine and its objects to the desired state. The desired state is
 // the result of a server-side apply dry run, because other field managers own some of the fields. If the API server
 // rejects the dry run, an in-place update is not possible.
-func (w updateWriter) Ask(ctx context.Context, in updateInput, name string) (inplace.UpdateCheck, error) {
+func (w updateWriter) check(ctx context.Context, in updateInput, name string) (inplace.UpdateCheck, error) {
 	current, err := in.objects(name)
 	if err != nil {
 		return inplace.UpdateCheck{}, err
@@ -98,7 +98,7 @@ func (w updateWriter) Ask(ctx context.Context, in updateInput, name string) (inp
 // desired returns the desired Machine and objects.
 func (w updateWriter) desired(ctx context.Context, in updateInput, current inplace.Machine) (inplace.Machine, error) {
 	out := inplace.Machine{Machine: current.Machine.DeepCopy()}
-	out.Machine.Spec.Version = in.Plane.Spec.Version
+	out.Machine.Spec.Version = in.ControlPlane.Spec.Version
 	infra, config, err := in.applied(current)
 	if err != nil {
 		return out, err
@@ -115,7 +115,7 @@ func (w updateWriter) desired(ctx context.Context, in updateInput, current inpla
 
 // dryRun returns an object with the spec that it would have after the apply.
 func (w updateWriter) dryRun(ctx context.Context, live, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	answer, err := w.Keeper.Writer.Named(w.Keeper.Manager).DryRun(ctx, live, want)
+	answer, err := w.Machines.Writer.WithManager(w.Machines.Manager).DryRun(ctx, live, want)
 	if err != nil {
 		return nil, err
 	}
@@ -130,14 +130,14 @@ func aligned(have bootstrapv1.KubeadmConfigSpec, desired *unstructured.Unstructu
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(desired.Object, config); err != nil {
 		return nil, fault.New(fault.Bug, "InvalidKubeadmConfig", "KubeadmConfig %s cannot be read", desired.GetName()).From(err)
 	}
-	config.Spec = rolloutAligned(have, config.Spec)
+	config.Spec = alignedConfig(have, config.Spec)
 	return untyped(config)
 }
 
-// Trigger starts the update of a Machine. It writes the annotation, then the infrastructure machine, the KubeadmConfig
+// trigger starts the update of a Machine. It writes the annotation, then the infrastructure machine, the KubeadmConfig
 // and the Machine's spec, and finally the pending hook. Each step is idempotent, and [updateInput.Ongoing] continues an
 // interrupted start.
-func (w updateWriter) Trigger(ctx context.Context, in updateInput, name string) error {
+func (w updateWriter) trigger(ctx context.Context, in updateInput, name string) error {
 	current, err := in.objects(name)
 	if err != nil {
 		return err
@@ -147,18 +147,18 @@ func (w updateWriter) Trigger(ctx context.Context, in updateInput, name string) 
 		return err
 	}
 	if !inplace.IsMarked(current.Machine) {
-		if err := w.Keeper.Writer.Patch(ctx, current.Machine, func(o client.Object) { kube.Annotate(o, clusterv1.UpdateInProgressAnnotation, new("")) }); err != nil {
+		if err := w.Machines.Writer.Patch(ctx, current.Machine, func(o client.Object) { kube.Annotate(o, clusterv1.UpdateInProgressAnnotation, new("")) }); err != nil {
 			return err
 		}
 	}
 	for _, o := range []*unstructured.Unstructured{infra, config} {
-		if err := w.Keeper.Writer.Named(w.Keeper.Manager).Apply(ctx, nil, o); err != nil {
+		if err := w.Machines.Writer.WithManager(w.Machines.Manager).Apply(ctx, nil, o); err != nil {
 			return err
 		}
 	}
 	want := in.State.InPlace(current.Machine)
-	want.Spec.Version = in.Plane.Spec.Version
-	if err := w.Keeper.Sync(ctx, current.Machine, want); err != nil {
+	want.Spec.Version = in.ControlPlane.Spec.Version
+	if err := w.Machines.Sync(ctx, current.Machine, want); err != nil {
 		return err
 	}
 	return w.addHook(ctx, current.Machine)
@@ -167,13 +167,13 @@ func (w updateWriter) Trigger(ctx context.Context, in updateInput, name string) 
 // addHook adds the pending hook to the present version of the Machine.
 func (w updateWriter) addHook(ctx context.Context, m *clusterv1.Machine) error {
 	live := &clusterv1.Machine{}
-	if err := w.Keeper.Live.Get(ctx, client.ObjectKeyFromObject(m), live); err != nil {
+	if err := w.Machines.Live.Get(ctx, client.ObjectKeyFromObject(m), live); err != nil {
 		return fmt.Errorf("reading Machine %s: %w", m.Name, err)
 	}
 	if live.UID != m.UID || inplace.StateOf(live) != inplace.Triggering {
 		return fault.New(fault.Conflict, "StaleObject", "Machine %s was changed while its update in place began", m.Name)
 	}
-	return w.Keeper.Writer.Patch(ctx, live, func(o client.Object) {
+	return w.Machines.Writer.Patch(ctx, live, func(o client.Object) {
 		kube.Annotate(o, runtimev1.PendingHooksAnnotation, new(inplace.WithHook(o)))
 	})
 }

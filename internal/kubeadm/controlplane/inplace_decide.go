@@ -31,9 +31,9 @@ const (
 
 // updateInput is the input of decisions about in-place updates.
 type updateInput struct {
-	Plane *controlplanev1.KubeadmControlPlane
+	ControlPlane *controlplanev1.KubeadmControlPlane
 	// State of the Machines, with their clones.
-	State machines.State
+	State machines.OwnerState
 	// Template of infrastructure machines, and the KubeadmConfigs by name.
 	Template clone.Template
 	Configs  map[string]*bootstrapv1.KubeadmConfig
@@ -43,8 +43,8 @@ type updateInput struct {
 	// UpToDate is the number of up-to-date Machines that are not being deleted. Desired is the desired number of
 	// Machines.
 	UpToDate, Desired int
-	// Answers are the responses of the extension by the names of Machines.
-	Answers map[string]inplace.UpdateCheck
+	// Checks are the responses of the extension by the names of Machines.
+	Checks map[string]inplace.UpdateCheck
 }
 
 // inPlaceUpdate starts the in-place update of a Machine, or continues to start it.
@@ -54,16 +54,16 @@ func (a inPlaceUpdate) String() string {
 	return fmt.Sprintf("update Machine %s in place: %s", a.Machine, a.Why)
 }
 
-// updateAsk is the question whether the extension can update a Machine to the desired state.
-type updateAsk struct{ Machine string }
+// checkInPlaceUpdate is the question whether the extension can update a Machine to the desired state.
+type checkInPlaceUpdate struct{ Machine string }
 
-func (a updateAsk) String() string {
+func (a checkInPlaceUpdate) String() string {
 	return fmt.Sprintf("whether Machine %s can be updated in place", a.Machine)
 }
 
-// Ongoing waits for a Machine that is being updated, or continues to start its update. It returns false if there is
+// continueUpdate waits for a Machine that is being updated, or continues to start its update. It returns false if there is
 // no such Machine. isWritten reports whether a Machine was written since it was read.
-func (in updateInput) Ongoing(isWritten func(machines.Member) bool, p *reconciler.Plan) bool {
+func (in updateInput) continueUpdate(isWritten func(machines.OwnedMachine) bool, p *reconciler.Plan) bool {
 	if !in.Enabled {
 		return false
 	}
@@ -89,16 +89,16 @@ func (in updateInput) Ongoing(isWritten func(machines.Member) bool, p *reconcile
 	return false
 }
 
-// Begin updates a Machine in place instead of deleting it, or waits for the response whether this is possible. It
+// beginUpdate updates a Machine in place instead of deleting it, or waits for the response whether this is possible. It
 // returns false if the Machine has to be deleted.
-func (in updateInput) Begin(m rolloutCandidate, p *reconciler.Plan) bool {
+func (in updateInput) beginUpdate(m deletionCandidate, p *reconciler.Plan) bool {
 	if !in.isEligible(m) {
 		return false
 	}
-	answer, known := in.Answers[m.Name]
+	answer, known := in.Checks[m.Name]
 	switch {
 	case !known:
-		p.Ask = append(p.Ask, updateAsk{Machine: m.Name})
+		p.Reads = append(p.Reads, checkInPlaceUpdate{Machine: m.Name})
 	case answer.Problem != nil:
 		p.WaitFor(waitUnknown, "Machine %s is neither updated nor replaced until it is known whether it can be updated in place: %s; retrying",
 			m.Name, fault.UserMessage(answer.Problem)).For("Machine", m.Name).ForTime()
@@ -115,10 +115,10 @@ func (in updateInput) Begin(m rolloutCandidate, p *reconciler.Plan) bool {
 	return true
 }
 
-// WhyNot returns the reason why a Machine is not updated in place, for an action, or the empty string if no extension
+// notInPlaceReason returns the reason why a Machine is not updated in place, for an action, or the empty string if no extension
 // was involved.
-func (in updateInput) WhyNot(name string) string {
-	switch answer := in.Answers[name]; {
+func (in updateInput) notInPlaceReason(name string) string {
+	switch answer := in.Checks[name]; {
 	case answer.Uncovered == "":
 		return ""
 	case answer.Handler == "":
@@ -130,7 +130,7 @@ func (in updateInput) WhyNot(name string) string {
 
 // isEligible reports whether a Machine may be updated in place: it is outdated only by its spec, healthy, and needed
 // afterwards.
-func (in updateInput) isEligible(m rolloutCandidate) bool {
+func (in updateInput) isEligible(m deletionCandidate) bool {
 	_, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]
 	_, remediate := m.Annotations[clusterv1.RemediateMachineAnnotation]
 	set := condition.Set(m.Status.Conditions)
@@ -145,7 +145,7 @@ func (in updateInput) isEligible(m rolloutCandidate) bool {
 // isOfSpec reports whether a cause can be resolved by changing objects, in contrast to the age of the Machine or of
 // its certificates.
 func isOfSpec(c rolloutCause) bool {
-	return c == rolloutVersion || c == rolloutInfrastructure || c == kubeadmConfig
+	return c == rolloutVersion || c == rolloutInfrastructure || c == rolloutKubeadmConfig
 }
 
 // updateEvents returns events for updates that start, and for updates that the API server rejects.

@@ -42,7 +42,7 @@ func canUpdate(rules ...sdkinplace.Rule) http.HandlerFunc {
 		if out.Status = hooksv1.ResponseStatusSuccess; err != nil {
 			out.Status, out.Message = hooksv1.ResponseStatusFailure, err.Error()
 		}
-		hooktest.Answer(out)(w, r)
+		hooktest.Respond(out)(w, r)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestEveryWriteOfAnUpdateFailsOnce(t *testing.T) { // IP-01, IP-04, CP-11
 	plane := barePlane(1)
 	plane.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = new(intstr.FromInt32(0))
 	extensions := extend(t, canUpdate(versions()))
-	testkit.EveryWrite(t, func() *fake.ClientBuilder { return managementCluster(plane.DeepCopy()).WithReturnManagedFields() }, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder { return managementCluster(plane.DeepCopy()).WithReturnManagedFields() }, func(t *testing.T, c client.WithWatch) {
 		p, updates, version := play(t, c), map[string]int{}, "v1.36.0"
 		p.extensions = extensions
 		p.others = func() { p.updateMachines(version, updates) }

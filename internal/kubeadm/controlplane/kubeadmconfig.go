@@ -44,10 +44,10 @@ func newConfig(plane *controlplanev1.KubeadmControlPlane, meta metav1.ObjectMeta
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// rolloutDifferences returns the sorted fields in which the configuration of a Machine differs from the desired one. If
+// configDifferences returns the sorted fields in which the configuration of a Machine differs from the desired one. If
 // the configuration belongs neither clearly to init nor to join, it is compared with both, and the smaller difference
 // is returned.
-func rolloutDifferences(plane *controlplanev1.KubeadmControlPlane, have bootstrapv1.KubeadmConfigSpec) []string {
+func configDifferences(plane *controlplanev1.KubeadmControlPlane, have bootstrapv1.KubeadmConfigSpec) []string {
 	joins, inits := have.JoinConfiguration.IsDefined(), have.InitConfiguration.IsDefined()
 	was := normalized(have)
 	switch {
@@ -88,9 +88,9 @@ func normalized(spec bootstrapv1.KubeadmConfigSpec) *bootstrapv1.KubeadmConfigSp
 	return c
 }
 
-// rolloutAligned returns the desired configuration with the current values of all fields that are ignored in
+// alignedConfig returns the desired configuration with the current values of all fields that are ignored in
 // comparisons. An in-place update extension then does not have to make changes for which no Machine is replaced.
-func rolloutAligned(have, want bootstrapv1.KubeadmConfigSpec) bootstrapv1.KubeadmConfigSpec {
+func alignedConfig(have, want bootstrapv1.KubeadmConfigSpec) bootstrapv1.KubeadmConfigSpec {
 	out := want.DeepCopy()
 	out.ClusterConfiguration.DNS = have.ClusterConfiguration.DNS
 	out.ClusterConfiguration.ControlPlaneEndpoint = have.ClusterConfiguration.ControlPlaneEndpoint

@@ -38,7 +38,7 @@ func TestAligned(t *testing.T) { // IP-01
 			var have, want bootstrapv1.KubeadmConfigSpec
 			tc.have(&have)
 			tc.want(&want)
-			got := rolloutAligned(have, want)
+			got := alignedConfig(have, want)
 			if diff := cmp.Diff(have, got); (diff == "") != tc.same {
 				t.Errorf("(-have +got):\n%s", diff)
 			}

@@ -13,7 +13,7 @@ import (
 )
 
 // v1beta1 maps conditions to the conditions of v1beta1.
-var v1beta1 = []condition.Legacy{
+var v1beta1 = []condition.V1Beta1Row{
 	{Type: controlplanev1.AvailableV1Beta1Condition, From: controlplanev1.KubeadmControlPlaneInitializedCondition, Sticky: true,
 		Reason: func(string) string { return controlplanev1.WaitingForKubeadmInitV1Beta1Reason }},
 	{Type: controlplanev1.CertificatesAvailableV1Beta1Condition, From: controlplanev1.KubeadmControlPlaneCertificatesAvailableCondition, Severity: warning},
@@ -33,31 +33,31 @@ func failure(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSev
 const resized = "Resized"
 
 // v1beta1Only are the conditions that only exist in v1beta1.
-var v1beta1Only = condition.Table[legacyInput]{{Type: resized, Of: func(in legacyInput) condition.Verdict { return in.Machines.Resized(in.Wanted) }}}
+var v1beta1Only = condition.Table[legacyInput]{{Type: resized, Compute: func(in legacyInput) condition.Result { return in.Machines.Resized(in.DesiredReplicas) }}}
 
 // legacyInput is the input of the v1beta1 status.
 type legacyInput struct {
-	Plane *controlplanev1.KubeadmControlPlane
-	Now   time.Time
+	ControlPlane *controlplanev1.KubeadmControlPlane
+	Now          time.Time
 	// Machines of the control plane, and their desired number.
-	Machines machines.SummaryInput
-	Wanted   int
+	Machines        machines.List
+	DesiredReplicas int
 }
 
 // legacyStatus returns the v1beta1 status, whose counters are based on the Nodes of the Machines. The set contains the
 // conditions of the control plane.
 func legacyStatus(j legacyInput, set condition.Set) *controlplanev1.KubeadmControlPlaneV1Beta1DeprecatedStatus {
-	more := append(slices.Clone(set), v1beta1Only.Evaluate(j, reconciler.MomentOf(j.Plane, j.Now))...)
-	ready := condition.Table[legacyInput]{{Type: clusterv1.ReadyCondition, Over: func(_ legacyInput, seen condition.Set) condition.Verdict {
-		return condition.Summarize(seen, condition.Reasons{Good: "Ready", Bad: "NotReady", Unknown: "ReadyUnknown"},
+	more := append(slices.Clone(set), v1beta1Only.Evaluate(j, reconciler.EvaluateOptionsFor(j.ControlPlane, j.Now))...)
+	ready := condition.Table[legacyInput]{{Type: clusterv1.ReadyCondition, Summarize: func(_ legacyInput, seen condition.Set) condition.Result {
+		return condition.Summarize(seen, condition.Reasons{Info: "Ready", Issue: "NotReady", Unknown: "ReadyUnknown"},
 			condition.Part{Type: resized}, condition.Part{Type: controlplanev1.KubeadmControlPlaneCertificatesAvailableCondition},
 			condition.Part{Type: controlplanev1.KubeadmControlPlaneInitializedCondition},
 			condition.Part{Type: controlplanev1.KubeadmControlPlaneMachinesReadyCondition})
 	}}}
-	more = append(more, ready.Evaluate(j, condition.Moment{Generation: j.Plane.Generation, Now: j.Now, Old: more})...)
-	status := &controlplanev1.KubeadmControlPlaneV1Beta1DeprecatedStatus{Conditions: condition.Project(v1beta1, more, j.Plane.GetV1Beta1Conditions())}
+	more = append(more, ready.Evaluate(j, condition.EvaluateOptions{Generation: j.ControlPlane.Generation, Now: j.Now, Old: more})...)
+	status := &controlplanev1.KubeadmControlPlaneV1Beta1DeprecatedStatus{Conditions: condition.Project(v1beta1, more, j.ControlPlane.GetV1Beta1Conditions())}
 	status.ReadyReplicas, _ = j.Machines.CountNodes()
-	status.UnavailableReplicas = int32(max(0, max(j.Wanted, len(j.Machines))-int(status.ReadyReplicas)))
+	status.UnavailableReplicas = int32(max(0, max(j.DesiredReplicas, len(j.Machines))-int(status.ReadyReplicas)))
 	status.UpdatedReplicas = j.Machines.Count().UpToDate
 	return status
 }

@@ -26,23 +26,23 @@ const (
 	metadataManager = "capi-kubeadmcontrolplane-metadata"
 )
 
-// State returns the current and desired Machines of the control plane.
-func (s snapshot) State() machines.State {
-	return machines.State{Now: s.Now, Definition: s.definition(), Members: s.Machines, Clones: s.Clones, Verified: s.Verified, Manager: manager}
+// machinesState returns the current and desired Machines of the control plane.
+func (s snapshot) machinesState() machines.OwnerState {
+	return machines.OwnerState{Now: s.Now, Definition: s.definition(), Members: s.Machines, Clones: s.Clones, Verified: s.Verified, Manager: manager}
 }
 
 // definition returns the desired state of Machines. All of them have the pre-terminate hook that blocks their
 // deletion until the etcd member is removed. It is the last hook of a Machine.
 func (s snapshot) definition() machines.Definition {
-	template := s.Plane.Spec.MachineTemplate
+	template := s.ControlPlane.Spec.MachineTemplate
 	return machines.Definition{
-		Namespace: s.Plane.Namespace, Cluster: s.Cluster.Name, Owner: ownerReference(s.Plane),
-		Labels: ownership.PassWatchLabel(s.Plane, s.labels()), Annotations: inplace.WithoutMarks(template.ObjectMeta.Annotations),
+		Namespace: s.ControlPlane.Namespace, Cluster: s.Cluster.Name, Owner: ownerReference(s.ControlPlane),
+		Labels: ownership.PassWatchLabel(s.ControlPlane, s.labels()), Annotations: inplace.WithoutMarks(template.ObjectMeta.Annotations),
 		MachineAnnotations: map[string]string{controlplanev1.PreTerminateHookCleanupAnnotation: ""},
 		KeptAnnotations:    []string{controlplanev1.RemediationForAnnotation},
 		Templates:          clone.Templates{s.Infra},
 		Spec: clusterv1.MachineSpec{
-			ClusterName: s.Cluster.Name, Version: s.Plane.Spec.Version, InfrastructureRef: template.Spec.InfrastructureRef,
+			ClusterName: s.Cluster.Name, Version: s.ControlPlane.Spec.Version, InfrastructureRef: template.Spec.InfrastructureRef,
 			Bootstrap:      clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: bootstrapv1.GroupVersion.Group, Kind: configKind}},
 			ReadinessGates: s.gates(), Taints: template.Spec.Taints,
 			Deletion: clusterv1.MachineDeletionSpec{
@@ -60,7 +60,7 @@ const defaultNodeDeletionTimeout = 10
 
 // labels returns the labels of the Machines and their clones.
 func (s snapshot) labels() map[string]string {
-	out := maps.Clone(s.Plane.Spec.MachineTemplate.ObjectMeta.Labels)
+	out := maps.Clone(s.ControlPlane.Spec.MachineTemplate.ObjectMeta.Labels)
 	if out == nil {
 		out = map[string]string{}
 	}
@@ -72,18 +72,18 @@ func (s snapshot) labels() map[string]string {
 func (s snapshot) selector() map[string]string {
 	return map[string]string{
 		clusterv1.ClusterNameLabel: s.Cluster.Name, clusterv1.MachineControlPlaneLabel: "",
-		clusterv1.MachineControlPlaneNameLabel: contract.LabelValue(s.Plane.Name),
+		clusterv1.MachineControlPlaneNameLabel: contract.LabelValue(s.ControlPlane.Name),
 	}
 }
 
 // gates returns the readiness gates of Machines: the components, and the gates of the template.
 func (s snapshot) gates() []clusterv1.MachineReadinessGate {
-	out := workload.HealthGates(s.managesEtcd())
+	out := workload.ReadinessGates(s.managesEtcd())
 	own := map[string]bool{}
 	for _, gate := range out {
 		own[gate.ConditionType] = true
 	}
-	for _, gate := range s.Plane.Spec.MachineTemplate.Spec.ReadinessGates {
+	for _, gate := range s.ControlPlane.Spec.MachineTemplate.Spec.ReadinessGates {
 		if !own[gate.ConditionType] {
 			out = append(out, gate)
 		}
@@ -101,19 +101,19 @@ func (s snapshot) clones() clone.Query {
 		reserved = append(reserved, m.Name)
 	}
 	return clone.Query{
-		Namespace: s.Plane.Namespace, Owner: s.Plane.UID, Templates: clone.Templates{s.Infra, configs}, Machines: s.Machines.Machines(),
+		Namespace: s.ControlPlane.Namespace, Owner: s.ControlPlane.UID, Templates: clone.Templates{s.Infra, configs}, Machines: s.Machines.Machines(),
 		Reserved: reserved, Labels: s.selector(),
 	}
 }
 
 func ownerReference(plane *controlplanev1.KubeadmControlPlane) metav1.OwnerReference {
-	return *metav1.NewControllerRef(plane, controlplanev1.GroupVersion.WithKind(planeKind))
+	return *metav1.NewControllerRef(plane, controlplanev1.GroupVersion.WithKind(controlPlaneKind))
 }
 
 // secretsOwner returns the owner of the cluster's Secrets. It replaces a KubeadmConfig that created Secrets before
 // the control plane did.
 func (s snapshot) secretsOwner() secrets.Owner {
-	return secrets.Owner{Ref: ownerReference(s.Plane), Replaces: []string{configKind}}
+	return secrets.Owner{Ref: ownerReference(s.ControlPlane), Replaces: []string{configKind}}
 }
 
 // secrets returns the input of decisions about certificates and the kubeconfig.
@@ -125,40 +125,42 @@ func (s snapshot) secrets() secretsInput {
 
 // required returns the Secrets that the control plane needs.
 func (s snapshot) required() []secrets.Requirement {
-	return secrets.SignedByKubeadm(s.Plane.Spec.KubeadmConfigSpec)
+	return secrets.SignedByKubeadm(s.ControlPlane.Spec.KubeadmConfigSpec)
 }
 
 // managesEtcd reports whether etcd runs on the Machines.
 func (s snapshot) managesEtcd() bool {
-	return !s.Plane.Spec.KubeadmConfigSpec.ClusterConfiguration.Etcd.External.IsDefined()
+	return !s.ControlPlane.Spec.KubeadmConfigSpec.ClusterConfiguration.Etcd.External.IsDefined()
 }
 
 // isInitialized reports whether the cluster has been initialized.
 func (s snapshot) isInitialized() bool {
-	before := s.Plane.Status.Initialization.ControlPlaneInitialized
+	before := s.ControlPlane.Status.Initialization.ControlPlaneInitialized
 	return before != nil && *before || s.Workload.Initialized
 }
 
 // isHeld reports whether a deleted Machine only waits for the removal of its etcd member.
-func (s snapshot) isHeld(m machines.Member) bool { return s.hooks(&reconciler.Plan{}).IsHeld(m) }
+func (s snapshot) isHeld(m machines.OwnedMachine) bool {
+	return s.hookInput(&reconciler.Plan{}).awaitsMemberRemoval(m)
+}
 
-// matching maps the etcd members to the Machines.
-func (s snapshot) matching() workload.QuorumMatching {
-	in := workload.QuorumInput{Now: s.Now, State: s.Workload}
+// matchMembers maps the etcd members to the Machines.
+func (s snapshot) matchMembers() workload.MemberMatching {
+	in := workload.MatchInput{Now: s.Now, State: s.Workload}
 	for _, m := range s.Machines {
 		providerID := ""
 		if s.Clones != nil {
 			providerID = contract.InfraMachine(s.Clones.InfrastructureOf(m.Machine)).ProviderID.Or("")
 		}
-		in.Machines = append(in.Machines, workload.NewMachine(m.Machine, m.Deleted, providerID))
+		in.Machines = append(in.Machines, workload.NewMachineIdentity(m.Machine, m.Deleted, providerID))
 	}
-	return workload.QuorumMatch(in)
+	return workload.MatchMembers(in)
 }
 
-// rolloutMachine returns a Machine with the objects it was created from.
-func (s snapshot) rolloutMachine(m *clusterv1.Machine) RolloutMachine {
-	out := RolloutMachine{Machine: m, Config: s.Configs[m.Spec.Bootstrap.ConfigRef.Name]}
-	if s.Plane.Spec.Rollout.Before.CertificatesExpiryDays > 0 {
+// newRolloutMachine returns a Machine with the objects it was created from.
+func (s snapshot) rolloutMachine(m *clusterv1.Machine) rolloutMachine {
+	out := rolloutMachine{Machine: m, Config: s.Configs[m.Spec.Bootstrap.ConfigRef.Name]}
+	if s.ControlPlane.Spec.Rollout.Before.CertificatesExpiryDays > 0 {
 		out.Authority = secrets.ExpiresAt(s.Secrets[secrets.CA])
 	}
 	if s.Clones == nil {
@@ -174,12 +176,12 @@ func (s snapshot) rolloutMachine(m *clusterv1.Machine) RolloutMachine {
 func (s snapshot) reasons(m *clusterv1.Machine) []rolloutReason { return s.Reasons[m.Name] }
 
 // candidates returns the Machines that are not being deleted.
-func (s snapshot) candidates() []rolloutCandidate {
-	var out []rolloutCandidate
+func (s snapshot) candidates() []deletionCandidate {
+	var out []deletionCandidate
 	for _, m := range s.Machines {
 		if !m.Deleted {
-			out = append(out, rolloutCandidate{
-				Machine: m.Machine, Outdated: len(s.reasons(m.Machine)) > 0, Unhealthy: workload.HealthUnhealthy(s.judged(m), s.managesEtcd()) != "",
+			out = append(out, deletionCandidate{
+				Machine: m.Machine, Outdated: len(s.reasons(m.Machine)) > 0, Unhealthy: workload.UnhealthyReason(s.machineWithConditions(m), s.managesEtcd()) != "",
 			})
 		}
 	}

@@ -29,13 +29,13 @@ import (
 
 // snapshot is the input of a decision about a KubeadmControlPlane.
 type snapshot struct {
-	Now      time.Time
-	Settings Settings
-	Plane    *controlplanev1.KubeadmControlPlane
+	Now          time.Time
+	Settings     Settings
+	ControlPlane *controlplanev1.KubeadmControlPlane
 	// Cluster owns the control plane. It is nil if there is no owner or the Cluster does not exist.
 	Cluster *clusterv1.Cluster
 	// Machines that the control plane controls, sorted by name.
-	Machines machines.Members
+	Machines machines.OwnedMachines
 	// Adoptable are control plane Machines of the Cluster without a controller. Hidden are the names of Machines that
 	// lack the watch label.
 	Adoptable []*clusterv1.Machine
@@ -59,7 +59,7 @@ type snapshot struct {
 	Workload controlplaneworkload.State
 	Fresh    bool
 	// Etcd maps Machines to the etcd members that were read ([snapshot.Compared]).
-	Etcd controlplaneworkload.QuorumMatching
+	Etcd controlplaneworkload.MemberMatching
 	// KubeadmObjects contains the objects created by kubeadm in the workload cluster. The zero value means that they
 	// were never read, or changed since.
 	KubeadmObjects addons.KubeadmState
@@ -70,24 +70,24 @@ type snapshot struct {
 	// Reasons to replace each Machine, by name, and the state of the Secrets. They are derived from the other fields
 	// in [snapshot.Compared], because computing them takes time.
 	Reasons      map[string][]rolloutReason
-	Certificates secrets.SecretsState
+	Certificates secrets.Evaluation
 	// InPlace contains the extension's responses about changes of Machines, by name, if they were requested.
 	InPlace map[string]inplace.UpdateCheck
 }
 
-// Compared returns the snapshot with the fields that are derived from comparing Machines and Secrets with their
+// compared returns the snapshot with the fields that are derived from comparing Machines and Secrets with their
 // desired state.
-func (s snapshot) Compared() snapshot {
+func (s snapshot) compared() snapshot {
 	first := len(s.Machines) == 0 && len(s.Created) == 0 && !s.isInitialized()
 	s.Certificates = secrets.Evaluate(secrets.EvaluateInput{Now: s.Now, Cluster: s.Cluster.Name, Required: s.required(), Found: s.Secrets, Generate: first})
 	return s.withReasons()
 }
 
 func (s snapshot) withReasons() snapshot {
-	s.Etcd = s.matching()
+	s.Etcd = s.matchMembers()
 	s.Reasons = map[string][]rolloutReason{}
 	for _, m := range s.Machines {
-		if why := rolloutReasons(s.Plane, s.rolloutMachine(m.Machine), s.Now); len(why) > 0 {
+		if why := rolloutReasons(s.ControlPlane, s.rolloutMachine(m.Machine), s.Now); len(why) > 0 {
 			s.Reasons[m.Name] = why
 		}
 	}
@@ -95,17 +95,17 @@ func (s snapshot) withReasons() snapshot {
 }
 
 const (
-	planeKind   = "KubeadmControlPlane"
-	machineKind = "Machine"
-	configKind  = "KubeadmConfig"
-	clusterKind = "Cluster"
+	controlPlaneKind = "KubeadmControlPlane"
+	machineKind      = "Machine"
+	configKind       = "KubeadmConfig"
+	clusterKind      = "Cluster"
 )
 
 // spareNames is the number of additional random parts, in case names are taken.
 const spareNames = 8
 
 func (c *controller) observe(ctx context.Context, plane *controlplanev1.KubeadmControlPlane) (snapshot, error) {
-	s := snapshot{Now: c.now(), Settings: c.settings, Plane: plane, Verified: c.verified.Has(plane), Workload: c.states.Get(plane.UID), KubeadmObjects: c.left.Get(plane.UID),
+	s := snapshot{Now: c.now(), Settings: c.settings, ControlPlane: plane, Verified: c.verified.Has(plane), Workload: c.states.Get(plane.UID), KubeadmObjects: c.kubeadmObjects.Get(plane.UID),
 		Configs: map[string]*bootstrapv1.KubeadmConfig{}}
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
 		return s, err
@@ -116,7 +116,7 @@ func (c *controller) observe(ctx context.Context, plane *controlplanev1.KubeadmC
 			return s, err
 		}
 	}
-	if !s.Verified && len(s.Created) == 0 && s.State().IsUpToDate() {
+	if !s.Verified && len(s.Created) == 0 && s.machinesState().IsUpToDate() {
 		c.verified.Add(plane)
 		s.Verified = true
 	}
@@ -124,7 +124,7 @@ func (c *controller) observe(ctx context.Context, plane *controlplanev1.KubeadmC
 	for range 1 + spareNames {
 		s.Random = append(s.Random, naming.Random(c.intn))
 	}
-	s = s.Compared()
+	s = s.compared()
 	if len(s.Machines)+len(s.Created) >= desired(s) && len(s.Reasons) == 0 {
 		return s, nil // no Machine will be created
 	}
@@ -137,8 +137,8 @@ func (c *controller) observe(ctx context.Context, plane *controlplanev1.KubeadmC
 }
 
 func (c *controller) readCluster(ctx context.Context, s *snapshot) (err error) {
-	if name := clusterName(s.Plane); name != "" {
-		s.Cluster, err = kube.Cluster(ctx, c.client, client.ObjectKey{Namespace: s.Plane.Namespace, Name: name})
+	if name := clusterName(s.ControlPlane); name != "" {
+		s.Cluster, err = kube.GetCluster(ctx, c.client, client.ObjectKey{Namespace: s.ControlPlane.Namespace, Name: name})
 	}
 	return err
 }
@@ -156,7 +156,7 @@ func clusterName(plane client.Object) string {
 // readMachines lists the control plane Machines of the Cluster.
 func (c *controller) readMachines(ctx context.Context, s *snapshot) (err error) {
 	all := &clusterv1.MachineList{}
-	err = c.client.List(ctx, all, client.InNamespace(s.Plane.Namespace), client.MatchingFields{byCluster: s.Cluster.Name},
+	err = c.client.List(ctx, all, client.InNamespace(s.ControlPlane.Namespace), client.MatchingFields{byCluster: s.Cluster.Name},
 		client.HasLabels{clusterv1.MachineControlPlaneLabel}, client.UnsafeDisableDeepCopy) // snapshots are read-only
 	if err != nil {
 		return fmt.Errorf("listing Machines of Cluster %s: %w", s.Cluster.Name, err)
@@ -164,29 +164,29 @@ func (c *controller) readMachines(ctx context.Context, s *snapshot) (err error) 
 	slices.SortFunc(all.Items, func(a, b clusterv1.Machine) int { return strings.Compare(a.Name, b.Name) })
 	for i := range all.Items {
 		m := &all.Items[i]
-		switch ownership.ControllerOfChild(m, planeKind, s.Plane) {
-		case ownership.Self:
-			s.Machines = append(s.Machines, machines.Member{Machine: m, Deleted: !m.DeletionTimestamp.IsZero(), Stale: c.writer.Writes().Stale(m)})
-		case ownership.Nobody:
+		switch ownership.ControllerOfChild(m, controlPlaneKind, s.ControlPlane) {
+		case ownership.ThisController:
+			s.Machines = append(s.Machines, machines.OwnedMachine{Machine: m, Deleted: !m.DeletionTimestamp.IsZero(), Stale: c.writer.Writes().Stale(m)})
+		case ownership.NoController:
 			if m.DeletionTimestamp.IsZero() {
 				s.Adoptable = append(s.Adoptable, m)
 			}
 		}
 	}
-	if s.Created, err = c.pending.Settle(ctx, c.live, s.Plane, s.Machines, s.Now); err != nil {
+	if s.Created, err = c.pending.Settle(ctx, c.live, s.ControlPlane, s.Machines, s.Now); err != nil {
 		return err
 	}
-	if len(s.Machines) == int(ptr.Deref(s.Plane.Spec.Replicas, 1)) {
+	if len(s.Machines) == int(ptr.Deref(s.ControlPlane.Spec.Replicas, 1)) {
 		return nil
 	}
 	s.Hidden, err = c.scope.Hidden(ctx, clusterv1.GroupVersion.WithKind(machineKind), client.ObjectKeyFromObject(s.Cluster), func(m client.Object) bool {
-		return metav1.IsControlledBy(m, s.Plane)
+		return metav1.IsControlledBy(m, s.ControlPlane)
 	})
 	return err
 }
 
 func (c *controller) readTemplate(ctx context.Context, s *snapshot) error {
-	templates, err := clone.ReadTemplates(ctx, c.templates, s.Plane, s.Plane.Spec.MachineTemplate.Spec.InfrastructureRef)
+	templates, err := clone.ReadTemplates(ctx, c.templates, s.ControlPlane, s.ControlPlane.Spec.MachineTemplate.Spec.InfrastructureRef)
 	if err == nil {
 		s.Infra = templates[0]
 	}
@@ -205,7 +205,7 @@ func (c *controller) readConfigs(ctx context.Context, s *snapshot) error {
 			continue
 		}
 		config := &bootstrapv1.KubeadmConfig{}
-		err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Plane.Namespace, Name: ref.Name}, config, client.UnsafeDisableDeepCopy)
+		err := c.client.Get(ctx, client.ObjectKey{Namespace: s.ControlPlane.Namespace, Name: ref.Name}, config, client.UnsafeDisableDeepCopy)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -230,9 +230,9 @@ func (c *controller) readSecrets(ctx context.Context, s *snapshot) (err error) {
 // A count from the cache is sufficient unless it is zero, which is verified with the API server. Once the first
 // control plane Machine is being deleted, the workers are no longer counted.
 func (c *controller) readWorkers(ctx context.Context, s *snapshot) (err error) {
-	if s.Plane.DeletionTimestamp.IsZero() || slices.ContainsFunc(s.Machines, func(m machines.Member) bool { return m.Deleted }) {
+	if s.ControlPlane.DeletionTimestamp.IsZero() || slices.ContainsFunc(s.Machines, func(m machines.OwnedMachine) bool { return m.Deleted }) {
 		return nil
 	}
-	s.Workers, err = c.workers.Of(ctx, client.ObjectKeyFromObject(s.Cluster))
+	s.Workers, err = c.workers.Count(ctx, client.ObjectKeyFromObject(s.Cluster))
 	return err
 }

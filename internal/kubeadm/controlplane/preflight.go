@@ -22,7 +22,7 @@ type preflightInput struct {
 	leaving string
 }
 
-func upFacts(s snapshot, c change) preflightInput {
+func scaleUpInput(s snapshot, c changeInput) preflightInput {
 	return preflightInput{snapshot: s, up: true, complete: c.complete}
 }
 
@@ -31,7 +31,7 @@ func checks() machines.PreflightChecks[preflightInput] {
 	return machines.PreflightChecks[preflightInput]{
 		{Name: "ReplicasAllowed", Blocker: preflightInput.denied},
 		{Name: "InfrastructureTemplate", Blocker: preflightInput.template},
-		{Name: "TopologyVersion", Blocker: func(c preflightInput) string { return pendingVersion(c.Plane, c.Cluster) }},
+		{Name: "TopologyVersion", Blocker: func(c preflightInput) string { return pendingVersion(c.ControlPlane, c.Cluster) }},
 		{Name: "Certificates", Blocker: preflightInput.certificatesMissing},
 		{Name: "NoMachineDeleting", Blocker: preflightInput.deleting},
 		{Name: "ControlPlaneInitialized", Blocker: preflightInput.notInitialized},
@@ -45,7 +45,7 @@ func checks() machines.PreflightChecks[preflightInput] {
 func isBlocked(s snapshot, facts preflightInput, p *reconciler.Plan) bool {
 	blockers := checks().Blockers(facts)
 	for _, message := range blockers {
-		p.WaitFor(waitForPreflight, "%s", message).For(planeKind, s.Plane.Name).ForTime()
+		p.WaitFor(waitForPreflight, "%s", message).For(controlPlaneKind, s.ControlPlane.Name).ForTime()
 	}
 	if len(blockers) > 0 {
 		p.RecheckIn(preflightRecheck)
@@ -57,7 +57,7 @@ func (c preflightInput) denied() string {
 	if !c.up {
 		return ""
 	}
-	return c.Settings.Policy.DeniedReplicas(ptr.Deref(c.Plane.Spec.Replicas, 1))
+	return c.Settings.Policy.DeniedReplicas(ptr.Deref(c.ControlPlane.Spec.Replicas, 1))
 }
 
 func (c preflightInput) template() string {
@@ -76,7 +76,7 @@ func (c preflightInput) certificatesMissing() string {
 
 func (c preflightInput) deleting() string {
 	var names []string
-	var leaving machines.Members
+	var leaving machines.OwnedMachines
 	for _, m := range c.Machines {
 		if m.Deleted {
 			names, leaving = append(names, m.Name), append(leaving, m)
@@ -107,7 +107,7 @@ func (c preflightInput) unhealthy() string {
 			continue
 		}
 		overlooked := ignoredConditions(c.rolloutMachine(m.Machine), c.reasons(m.Machine), c.Workload.Expiry, c.Now)
-		if problem := workload.HealthUnhealthy(c.judged(m), c.managesEtcd(), overlooked...); problem != "" {
+		if problem := workload.UnhealthyReason(c.machineWithConditions(m), c.managesEtcd(), overlooked...); problem != "" {
 			out = append(out, fmt.Sprintf("Machine %s %s", m.Name, problem))
 		}
 	}
@@ -125,7 +125,7 @@ func (c preflightInput) kubeadmSkew() string {
 	if !c.up {
 		return ""
 	}
-	return kubeadmSkew(c.Plane.Spec.Version, c.Machines.Machines())
+	return kubeadmSkew(c.ControlPlane.Spec.Version, c.Machines.Machines())
 }
 
 // kubeadmSkew returns the reason why kubeadm cannot join a Machine whose version is too new for the others, or the

@@ -14,7 +14,7 @@ import (
 
 // recoveryTarget contains the objects of a recovery action.
 type recoveryTarget struct {
-	Plane client.Object
+	ControlPlane client.Object
 	// Machine of the action, and its infrastructure machine, or nil if they do not exist.
 	Machine *clusterv1.Machine
 	Infra   client.Object
@@ -23,8 +23,8 @@ type recoveryTarget struct {
 	Workload func(ctx context.Context) (client.Client, error)
 }
 
-// machineOf returns the Machine of a recovery action, or the empty string.
-func machineOf(do reconciler.Action) string {
+// recoveryActionMachine returns the Machine of a recovery action, or the empty string.
+func recoveryActionMachine(do reconciler.Action) string {
 	switch a := do.(type) {
 	case orderEtcd:
 		return a.Machine
@@ -36,11 +36,11 @@ func machineOf(do reconciler.Action) string {
 	return ""
 }
 
-// recoveryAct executes a recovery action. All actions are idempotent.
-func recoveryAct(ctx context.Context, w *kube.Writer, to recoveryTarget, do reconciler.Action) error {
+// executeRecovery executes a recovery action. All actions are idempotent.
+func executeRecovery(ctx context.Context, w *kube.Writer, to recoveryTarget, do reconciler.Action) error {
 	switch a := do.(type) {
 	case acceptRecovery:
-		return w.Patch(ctx, to.Plane, func(o client.Object) { kube.Annotate(o, controlplanev1.RecoverAnnotation, new(a.Request.String())) })
+		return w.Patch(ctx, to.ControlPlane, func(o client.Object) { kube.Annotate(o, controlplanev1.RecoverAnnotation, new(a.Request.String())) })
 	case orderEtcd:
 		if to.Infra == nil {
 			return nil
@@ -58,13 +58,13 @@ func recoveryAct(ctx context.Context, w *kube.Writer, to recoveryTarget, do reco
 		}
 		return kube.NewWriter(workload, "kubeadmcontrolplane").DeleteAnyway(ctx, to.Nodes[a.Node])
 	case finishRecovery:
-		return finish(ctx, w, to)
+		return removeRecovery(ctx, w, to)
 	}
 	return nil
 }
 
-// finish removes the request last, so that an interrupted cleanup is repeated.
-func finish(ctx context.Context, w *kube.Writer, to recoveryTarget) error {
+// removeRecovery removes the request last, so that an interrupted cleanup is repeated.
+func removeRecovery(ctx context.Context, w *kube.Writer, to recoveryTarget) error {
 	if to.Infra != nil {
 		if err := w.Patch(ctx, to.Infra, func(o client.Object) {
 			kube.Annotate(o, controlplanev1.EtcdOrderAnnotation, nil)
@@ -73,5 +73,5 @@ func finish(ctx context.Context, w *kube.Writer, to recoveryTarget) error {
 			return err
 		}
 	}
-	return w.Patch(ctx, to.Plane, func(o client.Object) { kube.Annotate(o, controlplanev1.RecoverAnnotation, nil) })
+	return w.Patch(ctx, to.ControlPlane, func(o client.Object) { kube.Annotate(o, controlplanev1.RecoverAnnotation, nil) })
 }

@@ -21,33 +21,33 @@ const (
 	reasonRecovered = "Recovered"
 )
 
-// stage is a stage of a recovery.
-type stage int
+// recoveryStage is a stage of a recovery.
+type recoveryStage int
 
 const (
-	none stage = iota
-	surveying
-	refused
-	checking
-	accepting
-	fencing
-	rebuilding
-	failed
-	settling
-	cleaning
-	done
+	stageNone recoveryStage = iota
+	stageSurveying
+	stageRefused
+	stageChecking
+	stageAccepting
+	stageFencing
+	stageRebuilding
+	stageFailed
+	stageSettling
+	stageCleaning
+	stageDone
 )
 
-// progress is the stage, with a reason and a message about the wait or the refusal.
-type progress struct {
-	stage        stage
+// recoveryProgress is the stage, with a reason and a message about the wait or the refusal.
+type recoveryProgress struct {
+	stage        recoveryStage
 	reason, text string
 }
 
-// Decide plans the next step of a recovery, and reports whether all other steps of the control plane are blocked.
-func (in recoveryInput) Decide(p *reconciler.Plan) bool {
+// decide plans the next step of a recovery, and reports whether all other steps of the control plane are blocked.
+func (in recoveryInput) decide(p *reconciler.Plan) bool {
 	at := in.progress()
-	if at.stage == none {
+	if at.stage == stageNone {
 		p.Do(in.surveys()...)
 		if in.isSurveyed() {
 			p.RecheckIn(recoveryInterval)
@@ -56,106 +56,106 @@ func (in recoveryInput) Decide(p *reconciler.Plan) bool {
 	}
 	if at.text != "" {
 		wait := p.WaitFor(at.reason, "%s", at.text).For("Cluster", in.Cluster)
-		if at.stage == refused || at.stage == failed {
+		if at.stage == stageRefused || at.stage == stageFailed {
 			wait.UntilUserActs()
 		} else {
 			wait.ForTime()
 		}
 	}
-	if at.stage == refused || at.stage == failed {
+	if at.stage == stageRefused || at.stage == stageFailed {
 		p.RecheckIn(refusedInterval)
 	} else {
 		p.RecheckIn(recoveryInterval)
 	}
 	switch at.stage {
-	case surveying:
-		p.Do(in.orders(in.order(recovery.Survey), in.staying()...)...)
-	case checking:
-		p.Do(in.orders(in.first(), in.survivor())...)
-	case accepting:
+	case stageSurveying:
+		p.Do(in.orders(in.order(recovery.Survey), in.remainingMachines()...)...)
+	case stageChecking:
+		p.Do(in.orders(in.checkOrder(), in.survivor())...)
+	case stageAccepting:
 		p.Do(acceptRecovery{Request: in.accepted()})
-	case fencing:
+	case stageFencing:
 		p.Do(in.fence()...)
-	case rebuilding:
+	case stageRebuilding:
 		p.Do(in.fence()...)
 		if !in.Request.Manual {
-			p.Do(in.orders(in.last(), in.survivor())...)
+			p.Do(in.orders(in.rebuildOrder(), in.survivor())...)
 		}
-	case cleaning:
-		for _, node := range in.strayNodes() {
+	case stageCleaning:
+		for _, node := range in.discardedNodes() {
 			p.Do(deleteNode{Node: node, Why: "its Machine was given up with its member of etcd"})
 		}
-	case done:
-		if in.isSaid() {
+	case stageDone:
+		if in.isReported() {
 			p.Do(finishRecovery{ID: in.Request.ID, Machine: in.Request.Survivor})
 		}
 	}
-	return at.stage > refused && at.stage < done
+	return at.stage > stageRefused && at.stage < stageDone
 }
 
-// IsUnderWay reports whether a survey or recovery is in progress, so that its progress is polled at a short interval.
-func (in recoveryInput) IsUnderWay() bool {
+// isUnderWay reports whether a survey or recovery is in progress, so that its progress is polled at a short interval.
+func (in recoveryInput) isUnderWay() bool {
 	at := in.progress().stage
-	return at > none && at != refused && at != failed
+	return at > stageNone && at != stageRefused && at != stageFailed
 }
 
-// NeedsRead reports whether the next step depends on the state of the workload cluster. If not, reading it is
+// needsRead reports whether the next step depends on the state of the workload cluster. If not, reading it is
 // skipped, because it would only delay the recovery until the read times out.
-func (in recoveryInput) NeedsRead() bool {
+func (in recoveryInput) needsRead() bool {
 	switch in.progress().stage {
-	case surveying:
-		return len(in.orders(in.order(recovery.Survey), in.staying()...)) == 0
-	case checking:
-		return len(in.orders(in.first(), in.survivor())) == 0
-	case fencing:
+	case stageSurveying:
+		return len(in.orders(in.order(recovery.Survey), in.remainingMachines()...)) == 0
+	case stageChecking:
+		return len(in.orders(in.checkOrder(), in.survivor())) == 0
+	case stageFencing:
 		return false
-	case rebuilding:
+	case stageRebuilding:
 		return in.Request.Manual
 	}
 	return true
 }
 
 // progress returns the stage of the recovery according to the table in the package documentation.
-func (in recoveryInput) progress() progress {
+func (in recoveryInput) progress() recoveryProgress {
 	switch {
 	case in.Problem != "":
-		return progress{refused, in.Reason, in.Problem}
+		return recoveryProgress{stageRefused, in.Reason, in.Problem}
 	case in.Request == nil:
-		return progress{}
+		return recoveryProgress{}
 	case !in.Managed:
-		return progress{refused, "RecoveryImpossible", "Etcd of this control plane is external: recover it where it runs"}
+		return recoveryProgress{stageRefused, "RecoveryImpossible", "Etcd of this control plane is external: recover it where it runs"}
 	case in.Request.Survivor == "":
-		return progress{stage: surveying}
+		return recoveryProgress{stage: stageSurveying}
 	case !in.Request.Accepted:
-		return in.judge()
+		return in.evaluateRequest()
 	}
 	survivor, waiting := in.survivor(), in.unfenced()
 	switch {
-	case len(in.lostIn(in.memberNames())) == 0 && in.ReadError == "" && in.Members.HasQuorum() && in.isRebuilt(survivor):
-		return in.afterwards()
+	case len(in.lostNodesAmong(in.memberNames())) == 0 && in.ReadError == "" && in.Members.HasQuorum() && in.isRebuilt(survivor):
+		return in.finalProgress()
 	case len(waiting) > 0 && !in.Request.Force:
-		return progress{fencing, reasonRecovering, fmt.Sprintf("Waiting for the machines of %s to be deleted before etcd is rebuilt: "+
+		return recoveryProgress{stageFencing, reasonRecovering, fmt.Sprintf("Waiting for the machines of %s to be deleted before etcd is rebuilt: "+
 			"they must not come back as a cluster of their own", machines.NamesText(waiting))}
 	case survivor.Machine == nil:
-		return progress{failed, "SurvivorMissing", "Machine " + in.Request.Survivor + ", from which etcd was to be rebuilt, does not exist any more: restore a snapshot"}
+		return recoveryProgress{stageFailed, "SurvivorMissing", "Machine " + in.Request.Survivor + ", from which etcd was to be rebuilt, does not exist any more: restore a snapshot"}
 	case in.Request.Manual:
-		return progress{rebuilding, reasonRecovering, fmt.Sprintf("Waiting for etcd to be rebuilt by hand on Machine %s: `slipway recover controlplane %s --manual` prints the commands",
+		return recoveryProgress{stageRebuilding, reasonRecovering, fmt.Sprintf("Waiting for etcd to be rebuilt by hand on Machine %s: `slipway recover controlplane %s --manual` prints the commands",
 			survivor.Name, in.Cluster)}
-	case !survivor.Report.IsFor(in.last()):
-		return progress{rebuilding, reasonRecovering, in.either(fmt.Sprintf("Waiting for the infrastructure of Machine %s to rebuild etcd from its member", survivor.Name),
+	case !survivor.Report.IsFor(in.rebuildOrder()):
+		return recoveryProgress{stageRebuilding, reasonRecovering, in.rebuildOrRestore(fmt.Sprintf("Waiting for the infrastructure of Machine %s to rebuild etcd from its member", survivor.Name),
 			fmt.Sprintf("Waiting for the infrastructure of Machine %s to restore etcd from snapshot %s", survivor.Name, in.Request.Snapshot.Name))}
 	case survivor.Report.Problem != "":
-		return progress{failed, "RebuildFailed", fmt.Sprintf("Etcd could not be rebuilt on Machine %s: %s", survivor.Name, oneLine(survivor.Report.Problem))}
+		return recoveryProgress{stageFailed, "RebuildFailed", fmt.Sprintf("Etcd could not be rebuilt on Machine %s: %s", survivor.Name, oneLine(survivor.Report.Problem))}
 	}
-	return progress{settling, reasonRecovering, fmt.Sprintf("Etcd is rebuilt from %s, waiting for its API server to answer", in.origin())}
+	return recoveryProgress{stageSettling, reasonRecovering, fmt.Sprintf("Etcd is rebuilt from %s, waiting for its API server to answer", in.origin())}
 }
 
-// afterwards returns the final stages of a recovery, once etcd has quorum without the lost members.
-func (in recoveryInput) afterwards() progress {
-	if nodes := in.strayNodes(); len(nodes) > 0 {
-		return progress{cleaning, reasonRecovering, fmt.Sprintf("Deleting %s of lost Machines", nodesText(nodes))}
+// finalProgress returns the final stages of a recovery, once etcd has quorum without the lost members.
+func (in recoveryInput) finalProgress() recoveryProgress {
+	if nodes := in.discardedNodes(); len(nodes) > 0 {
+		return recoveryProgress{stageCleaning, reasonRecovering, fmt.Sprintf("Deleting %s of lost Machines", nodesText(nodes))}
 	}
-	return progress{stage: done}
+	return recoveryProgress{stage: stageDone}
 }
 
 func nodesText(names []string) string {
@@ -168,52 +168,52 @@ func nodesText(names []string) string {
 // isRebuilt reports whether the survivor's etcd was rebuilt. For a manual rebuild, or if the survivor no longer
 // exists, no report is expected and it returns true.
 func (in recoveryInput) isRebuilt(survivor recoveryMachine) bool {
-	return in.Request.Manual || survivor.Machine == nil || survivor.Report.IsFor(in.last()) && survivor.Report.Problem == ""
+	return in.Request.Manual || survivor.Machine == nil || survivor.Report.IsFor(in.rebuildOrder()) && survivor.Report.Problem == ""
 }
 
-// judge evaluates a request that has not been accepted yet.
-func (in recoveryInput) judge() progress {
+// evaluateRequest evaluates a request that has not been accepted yet.
+func (in recoveryInput) evaluateRequest() recoveryProgress {
 	survivor := in.survivor()
-	loss := in.Loss()
+	loss := in.quorumLoss()
 	name := in.Request.Survivor
 	switch {
 	case survivor.Machine == nil:
-		return progress{refused, "SurvivorUnknown", fmt.Sprintf("Machine %s is not one of this control plane: name one that is", name)}
+		return recoveryProgress{stageRefused, "SurvivorUnknown", fmt.Sprintf("Machine %s is not one of this control plane: name one that is", name)}
 	case survivor.isDeleted() || survivor.Status.NodeRef.Name == "":
-		return progress{refused, "SurvivorUnknown", fmt.Sprintf("Machine %s is being deleted, or has no Node: name another one", name)}
+		return recoveryProgress{stageRefused, "SurvivorUnknown", fmt.Sprintf("Machine %s is being deleted, or has no Node: name another one", name)}
 	case in.Request.Restores():
-		return in.judgeRestore(survivor)
+		return in.evaluateRestore(survivor)
 	case in.hasQuorum():
-		return progress{refused, "RecoveryNotNeeded", "Etcd has a quorum: nothing has to be rebuilt, and a health check, or annotation " +
+		return recoveryProgress{stageRefused, "RecoveryNotNeeded", "Etcd has a quorum: nothing has to be rebuilt, and a health check, or annotation " +
 			"cluster.x-k8s.io/remediate-machine, replaces Machines that are lost"}
-	case !in.Request.Manual && !survivor.Report.IsFor(in.first()):
-		return progress{checking, reasonRecovering, fmt.Sprintf("Waiting for the infrastructure of Machine %s to say what its member of etcd has; where its provider cannot, "+
+	case !in.Request.Manual && !survivor.Report.IsFor(in.checkOrder()):
+		return recoveryProgress{stageChecking, reasonRecovering, fmt.Sprintf("Waiting for the infrastructure of Machine %s to say what its member of etcd has; where its provider cannot, "+
 			"use `slipway recover controlplane %s --manual`", name, in.Cluster)}
 	case !in.Request.Manual && survivor.Report.Problem != "" && !in.Request.Force:
-		return progress{refused, "SurvivorUnusable", fmt.Sprintf("The member of etcd of Machine %s cannot be used: %s", name, oneLine(survivor.Report.Problem))}
-	case !loss.Is && !in.Request.Force:
-		return progress{refused, "RecoveryUnclear", fmt.Sprintf("Not enough members of etcd are known to be lost: those of %s may have a quorum. Find out why the API does not answer, "+
-			"or use `slipway recover controlplane %s --force` when you know that they are lost", machines.NamesText(in.names(in.staying())), in.Cluster)}
+		return recoveryProgress{stageRefused, "SurvivorUnusable", fmt.Sprintf("The member of etcd of Machine %s cannot be used: %s", name, oneLine(survivor.Report.Problem))}
+	case !loss.IsLost && !in.Request.Force:
+		return recoveryProgress{stageRefused, "RecoveryUnclear", fmt.Sprintf("Not enough members of etcd are known to be lost: those of %s may have a quorum. Find out why the API does not answer, "+
+			"or use `slipway recover controlplane %s --force` when you know that they are lost", machines.NamesText(in.names(in.remainingMachines())), in.Cluster)}
 	}
-	return progress{accepting, reasonRecovering, fmt.Sprintf("Etcd is going to be rebuilt from the member of Machine %s", name)}
+	return recoveryProgress{stageAccepting, reasonRecovering, fmt.Sprintf("Etcd is going to be rebuilt from the member of Machine %s", name)}
 }
 
-// judgeRestore evaluates a request to restore a snapshot. It does not require a lost quorum, because reverting to a
+// evaluateRestore evaluates a request to restore a snapshot. It does not require a lost quorum, because reverting to a
 // snapshot is the user's choice. No member is discarded before the data of the snapshot is prepared next to the data
 // in use.
-func (in recoveryInput) judgeRestore(survivor recoveryMachine) progress {
+func (in recoveryInput) evaluateRestore(survivor recoveryMachine) recoveryProgress {
 	name, snapshot := survivor.Name, in.Request.Snapshot
 	switch {
 	case in.Request.Manual:
-		return progress{refused, "RecoveryImpossible", "A snapshot is not restored by hand: leave out manual"}
+		return recoveryProgress{stageRefused, "RecoveryImpossible", "A snapshot is not restored by hand: leave out manual"}
 	case !survivor.CreationTimestamp.Time.Before(snapshot.Time()):
-		return progress{refused, "SurvivorNewer", fmt.Sprintf("Machine %s is newer than snapshot %s, which does not have its Node: name an older Machine, or use a newer snapshot", name, snapshot.Name)}
-	case !survivor.Report.IsFor(in.first()):
-		return progress{checking, reasonRecovering, fmt.Sprintf("Waiting for the infrastructure of Machine %s to bring snapshot %s to it, and to make data of it beside that in use", name, snapshot.Name)}
+		return recoveryProgress{stageRefused, "SurvivorNewer", fmt.Sprintf("Machine %s is newer than snapshot %s, which does not have its Node: name an older Machine, or use a newer snapshot", name, snapshot.Name)}
+	case !survivor.Report.IsFor(in.checkOrder()):
+		return recoveryProgress{stageChecking, reasonRecovering, fmt.Sprintf("Waiting for the infrastructure of Machine %s to bring snapshot %s to it, and to make data of it beside that in use", name, snapshot.Name)}
 	case survivor.Report.Problem != "":
-		return progress{refused, "SnapshotUnusable", fmt.Sprintf("Snapshot %s cannot be restored on Machine %s, and nothing was changed: %s", snapshot.Name, name, oneLine(survivor.Report.Problem))}
+		return recoveryProgress{stageRefused, "SnapshotUnusable", fmt.Sprintf("Snapshot %s cannot be restored on Machine %s, and nothing was changed: %s", snapshot.Name, name, oneLine(survivor.Report.Problem))}
 	}
-	return progress{accepting, reasonRecovering, fmt.Sprintf("Etcd is going to be restored from snapshot %s on Machine %s", snapshot.Name, name)}
+	return recoveryProgress{stageAccepting, reasonRecovering, fmt.Sprintf("Etcd is going to be restored from snapshot %s on Machine %s", snapshot.Name, name)}
 }
 
 // hasQuorum reports whether a member knows a leader.
@@ -230,13 +230,13 @@ func (in recoveryInput) accepted() recovery.RecoveryRequest {
 	nodes := map[string]bool{in.survivor().member(): true}
 	for _, m := range in.Machines {
 		if m.Name != out.Survivor {
-			out.Lost = append(out.Lost, recovery.Lost{Machine: m.Name, Node: m.member()})
+			out.Lost = append(out.Lost, recovery.LostMember{Machine: m.Name, Node: m.member()})
 			nodes[m.member()] = true
 		}
 	}
 	for _, name := range in.memberNames() {
 		if name != "" && !nodes[name] {
-			out.Lost = append(out.Lost, recovery.Lost{Node: name})
+			out.Lost = append(out.Lost, recovery.LostMember{Node: name})
 		}
 	}
 	return out
@@ -247,11 +247,11 @@ func (in recoveryInput) fence() []reconciler.Action {
 	var out []reconciler.Action
 	for _, m := range in.Machines {
 		switch {
-		case !in.Request.HasLost(m.Name) || m.Written:
+		case !in.Request.Discards(m.Name) || m.PendingWrite:
 		case !m.isExcluded():
 			out = append(out, excludeFromDrain{Machine: m.Name})
 		case !m.isDeleted():
-			out = append(out, machines.Delete{Names: []string{m.Name}, Why: "its member of etcd is given up"})
+			out = append(out, machines.DeleteMachines{Names: []string{m.Name}, Why: "its member of etcd is given up"})
 		case m.hasHook():
 			out = append(out, removeHook{Machine: m.Name, Why: "its member of etcd is given up"})
 		}
@@ -263,7 +263,7 @@ func (in recoveryInput) fence() []reconciler.Action {
 func (in recoveryInput) unfenced() []string {
 	var out []string
 	for _, m := range in.Machines {
-		if in.Request.HasLost(m.Name) && !m.isFenced() {
+		if in.Request.Discards(m.Name) && !m.isFenced() {
 			out = append(out, m.Name)
 		}
 	}
@@ -275,16 +275,16 @@ func (in recoveryInput) order(step recovery.Step) recovery.EtcdOrder {
 	return recovery.EtcdOrder{ID: in.Request.ID, Step: step}
 }
 
-// first returns the order that checks the survivor before any member is discarded.
-func (in recoveryInput) first() recovery.EtcdOrder {
+// checkOrder returns the order that checks the survivor before any member is discarded.
+func (in recoveryInput) checkOrder() recovery.EtcdOrder {
 	if in.Request.Restores() {
 		return recovery.EtcdOrder{ID: in.Request.ID, Step: recovery.Stage, Snapshot: in.Request.Snapshot}
 	}
 	return in.order(recovery.Survey)
 }
 
-// last returns the order that follows the deletion of the other Machines.
-func (in recoveryInput) last() recovery.EtcdOrder {
+// rebuildOrder returns the order that follows the deletion of the other Machines.
+func (in recoveryInput) rebuildOrder() recovery.EtcdOrder {
 	if in.Request.Restores() {
 		return in.order(recovery.Restore)
 	}
@@ -293,11 +293,11 @@ func (in recoveryInput) last() recovery.EtcdOrder {
 
 // origin describes the origin of the data.
 func (in recoveryInput) origin() string {
-	return in.either("the member of Machine "+in.Request.Survivor, "snapshot "+in.Request.Snapshot.Name+" on Machine "+in.Request.Survivor)
+	return in.rebuildOrRestore("the member of Machine "+in.Request.Survivor, "snapshot "+in.Request.Snapshot.Name+" on Machine "+in.Request.Survivor)
 }
 
-// either selects between the texts for a rebuild and for a restore.
-func (in recoveryInput) either(member, snapshot string) string {
+// rebuildOrRestore selects between the texts for a rebuild and for a restore.
+func (in recoveryInput) rebuildOrRestore(member, snapshot string) string {
 	if in.Request.Restores() {
 		return snapshot
 	}
@@ -325,8 +325,8 @@ func (in recoveryInput) survivor() recoveryMachine {
 	return recoveryMachine{}
 }
 
-// staying returns the Machines that are not being deleted.
-func (in recoveryInput) staying() []recoveryMachine {
+// remainingMachines returns the Machines that are not being deleted.
+func (in recoveryInput) remainingMachines() []recoveryMachine {
 	return slices.DeleteFunc(slices.Clone(in.Machines), recoveryMachine.isDeleted)
 }
 
@@ -346,8 +346,8 @@ func (in recoveryInput) memberNames() []string {
 	return out
 }
 
-// lostIn returns the names that are Nodes of discarded members.
-func (in recoveryInput) lostIn(names []string) []string {
+// lostNodesAmong returns the names that are Nodes of discarded members.
+func (in recoveryInput) lostNodesAmong(names []string) []string {
 	var out []string
 	for _, lost := range in.Request.Lost {
 		if lost.Node != "" && slices.Contains(names, lost.Node) {
@@ -357,25 +357,25 @@ func (in recoveryInput) lostIn(names []string) []string {
 	return out
 }
 
-func (in recoveryInput) strayNodes() []string { return in.lostIn(in.Nodes) }
+func (in recoveryInput) discardedNodes() []string { return in.lostNodesAmong(in.Nodes) }
 
-// isSaid reports whether the condition already reports the end of this recovery.
-func (in recoveryInput) isSaid() bool {
-	c := in.Before.Get(controlplanev1.RecoveredCondition)
+// isReported reports whether the condition already reports the end of this recovery.
+func (in recoveryInput) isReported() bool {
+	c := in.Conditions.Get(controlplanev1.RecoveredCondition)
 	return c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, in.Request.ID)
 }
 
-// Verdict returns the condition Recovered. Once it is True, it remains True until the next request.
-func (in recoveryInput) Verdict() condition.Verdict {
+// recoveredCondition returns the condition Recovered. Once it is True, it remains True until the next request.
+func (in recoveryInput) recoveredCondition() condition.Result {
 	at := in.progress()
 	switch {
-	case at.stage == done:
+	case at.stage == stageDone:
 		return condition.TrueBecause(reasonRecovered, fmt.Sprintf("Etcd was rebuilt from %s (recovery %s); its data from before is on its node, in a folder beside it that ends with -before-%s",
 			in.origin(), in.Request.ID, in.Request.ID))
 	case at.text != "":
 		return condition.False(at.reason, at.text)
-	case in.Before.IsTrue(controlplanev1.RecoveredCondition):
-		return condition.Mirror(in.Before, controlplanev1.RecoveredCondition, condition.Absent())
+	case in.Conditions.IsTrue(controlplanev1.RecoveredCondition):
+		return condition.Mirror(in.Conditions, controlplanev1.RecoveredCondition, condition.Absent())
 	}
 	return condition.Absent()
 }

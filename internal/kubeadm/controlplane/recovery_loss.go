@@ -18,8 +18,8 @@ import (
 // recoveryMachine is a Machine of the control plane.
 type recoveryMachine struct {
 	*clusterv1.Machine
-	// Written means that this plan writes the Machine, or an earlier write is not in the cache yet.
-	Written bool
+	// PendingWrite means that this plan writes the Machine, or an earlier write is not in the cache yet.
+	PendingWrite bool
 	// HasInfra is true if the infrastructure machine exists. Order and Report are its annotations.
 	HasInfra bool
 	Order    *recovery.EtcdOrder
@@ -37,8 +37,8 @@ type recoveryMachine struct {
 type recoveryInput struct {
 	Now     time.Time
 	Cluster string
-	// Down is true if the API of the workload cluster does not respond.
-	Down bool
+	// APIUnreachable is true if the API of the workload cluster does not respond.
+	APIUnreachable bool
 	// Request is the valid request. If it is invalid, Problem and Reason describe the error.
 	Request         *recovery.RecoveryRequest
 	Problem, Reason string
@@ -49,19 +49,19 @@ type recoveryInput struct {
 	// ReadError is the reason why the etcd members could not be read now, or empty. Members are the members that were
 	// read last.
 	ReadError string
-	Members   workload.QuorumMembers
+	Members   workload.EtcdMembers
 	// HasLeader is true if a responding member knows a leader.
 	HasLeader bool
 	// Nodes are the Nodes of the workload cluster that were read.
 	Nodes []string
-	// Before contains the present condition Recovered.
-	Before condition.Set
+	// Conditions contains the present condition Recovered.
+	Conditions condition.Set
 }
 
-// recoveryLoss describes the loss of the etcd quorum.
-type recoveryLoss struct {
-	// Is is true if the quorum is lost. Otherwise the other fields are empty.
-	Is bool
+// quorumLoss describes the loss of the etcd quorum.
+type quorumLoss struct {
+	// IsLost is true if the quorum is lost. Otherwise the other fields are empty.
+	IsLost bool
 	// Text describes the loss and the remedy.
 	Text string
 	// Lost and Left are the Machines with a lost member, and the other ones.
@@ -70,17 +70,17 @@ type recoveryLoss struct {
 	Why map[string]string
 }
 
-// Loss returns whether too few members are left for a quorum. If the members could be read, it counts those that
+// quorumLoss returns whether too few members are left for a quorum. If the members could be read, it counts those that
 // respond without a leader. If not, it counts those whose machines run according to their infrastructure.
-func (in recoveryInput) Loss() recoveryLoss {
+func (in recoveryInput) quorumLoss() quorumLoss {
 	if !in.Managed || !in.Initialized || len(in.Machines) == 0 || in.ReadError == "" && in.HasLeader {
-		return recoveryLoss{}
+		return quorumLoss{}
 	}
-	out := recoveryLoss{Why: map[string]string{}}
+	out := quorumLoss{Why: map[string]string{}}
 	var why []string
 	for _, m := range in.Machines {
 		if found := m.surveyed(); found != nil && found.Leader && in.isCurrent(m.Report) {
-			return recoveryLoss{}
+			return quorumLoss{}
 		}
 		if m.member() == "" && !m.MayHaveMember {
 			continue // it has not joined yet
@@ -94,9 +94,9 @@ func (in recoveryInput) Loss() recoveryLoss {
 	}
 	voters := max(in.Members.Voters(), len(out.Lost)+len(out.Left))
 	if voters == 0 || len(out.Left) >= workload.QuorumSize(voters) { // voters is 0 if no Machine has joined
-		return recoveryLoss{}
+		return quorumLoss{}
 	}
-	out.Is = true
+	out.IsLost = true
 	todo := fmt.Sprintf("Start them where that is possible; otherwise `slipway recover controlplane %s` rebuilds etcd from a member that is left", in.Cluster)
 	if len(out.Left) == 0 {
 		todo = "Start one where that is possible; otherwise its data is in snapshots alone"
@@ -153,17 +153,17 @@ func (in recoveryInput) isCurrent(r *recovery.Report) bool {
 // surveys orders a survey of the members while the API does not respond, to determine whether the quorum is lost. A
 // machine without a report for its previous order gets no new one, because its provider may not support orders.
 func (in recoveryInput) surveys() []reconciler.Action {
-	if !in.Down || !in.Managed || !in.Initialized {
+	if !in.APIUnreachable || !in.Managed || !in.Initialized {
 		return nil
 	}
-	return in.orders(recovery.EtcdOrder{ID: in.surveyID(), Step: recovery.Survey}, slices.DeleteFunc(in.staying(), func(m recoveryMachine) bool {
+	return in.orders(recovery.EtcdOrder{ID: in.surveyID(), Step: recovery.Survey}, slices.DeleteFunc(in.remainingMachines(), func(m recoveryMachine) bool {
 		return m.Order != nil && !m.Report.IsFor(*m.Order)
 	})...)
 }
 
 // isSurveyed reports whether the current survey is being ordered, or a report for it is pending.
 func (in recoveryInput) isSurveyed() bool {
-	return len(in.surveys()) > 0 || in.Down && slices.ContainsFunc(in.staying(), func(m recoveryMachine) bool {
+	return len(in.surveys()) > 0 || in.APIUnreachable && slices.ContainsFunc(in.remainingMachines(), func(m recoveryMachine) bool {
 		return m.Order != nil && m.Order.Step == recovery.Survey && m.Order.ID == in.surveyID() && !m.Report.IsFor(*m.Order)
 	})
 }
@@ -197,7 +197,7 @@ func (m recoveryMachine) isExcluded() bool {
 	return drain && detach
 }
 
-func (m recoveryMachine) hasHook() bool { return HasHook(m.Machine) }
+func (m recoveryMachine) hasHook() bool { return hasHook(m.Machine) }
 
 // recoveryInterval is the interval of reconciliations during a recovery, because no event is received for the reports
 // of infrastructure machines.

@@ -69,7 +69,7 @@ func reported(step recovery.Step, problem string, member *recovery.MemberState) 
 var surveyed = reported(recovery.Survey, "", &recovery.MemberState{Revision: 7, Index: 9})
 
 func accepted(change ...func(*recovery.RecoveryRequest)) *recovery.RecoveryRequest {
-	r := &recovery.RecoveryRequest{ID: id, Survivor: "a", Accepted: true, Lost: []recovery.Lost{{Machine: "b", Node: "n-b"}, {Machine: "c", Node: "n-c"}}}
+	r := &recovery.RecoveryRequest{ID: id, Survivor: "a", Accepted: true, Lost: []recovery.LostMember{{Machine: "b", Node: "n-b"}, {Machine: "c", Node: "n-c"}}}
 	for _, c := range change {
 		c(r)
 	}
@@ -77,14 +77,14 @@ func accepted(change ...func(*recovery.RecoveryRequest)) *recovery.RecoveryReque
 }
 
 // members of etcd, of which some are healthy.
-func members(healthy string, names ...string) workload.QuorumMembers {
-	var out workload.QuorumMembers
+func members(healthy string, names ...string) workload.EtcdMembers {
+	var out workload.EtcdMembers
 	for _, name := range names {
-		health := workload.QuorumUnhealthy
+		health := workload.MemberUnhealthy
 		if strings.Contains(healthy, name) {
-			health = workload.QuorumHealthy
+			health = workload.MemberHealthy
 		}
-		out = append(out, workload.QuorumMember{Name: "n-" + name, Health: health})
+		out = append(out, workload.EtcdMember{Name: "n-" + name, Health: health})
 	}
 	return out
 }
@@ -130,8 +130,8 @@ func TestLoss(t *testing.T) { // KC-16
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := tt.in.Loss()
-			if got.Is != (tt.want != "") || !strings.Contains(got.Text, tt.want) {
+			got := tt.in.quorumLoss()
+			if got.IsLost != (tt.want != "") || !strings.Contains(got.Text, tt.want) {
 				t.Errorf("%+v, want %q: %s", got, tt.want, tt.reason)
 			}
 			if len(got.Why) != len(got.Lost) {
@@ -175,7 +175,7 @@ func TestRecoveringDecide(t *testing.T) { // KC-19
 					m.Order = &recovery.EtcdOrder{ID: "20261125T131300Z", Step: recovery.Survey}
 					m.Report = &recovery.Report{ID: "20261125T131300Z", Step: recovery.Survey}
 				}))
-			in.Down = true
+			in.APIUnreachable = true
 			return in
 		}(), actions: "order Survey of etcd from the infrastructure of Machine a: recovery 20261125T131500Z\norder Survey of etcd from the infrastructure of Machine c: recovery 20261125T131500Z"},
 		"it cannot be read": {in: recoveryInput{Problem: "Cannot be read", Reason: "RecoveryRequestInvalid", Managed: true}, verdict: "False RecoveryRequestInvalid Cannot be read"},
@@ -225,15 +225,15 @@ func TestRecoveringDecide(t *testing.T) { // KC-19
 		"done by hand": {in: read(input(accepted(manual), machine("a")), "a", "a"), verdict: "True Recovered"},
 		"done and said": {in: func() recoveryInput {
 			in := read(input(accepted(), rebuilt), "a", "a")
-			in.Before = []metav1.Condition{{Type: controlplanev1.RecoveredCondition, Status: "True", Reason: "Recovered", Message: "recovery " + id}}
+			in.Conditions = []metav1.Condition{{Type: controlplanev1.RecoveredCondition, Status: "True", Reason: "Recovered", Message: "recovery " + id}}
 			return in
 		}(), verdict: "True Recovered", actions: "end recovery " + id + ": etcd was rebuilt"},
-		"afterwards": {in: recoveryInput{Managed: true, Before: []metav1.Condition{{Type: controlplanev1.RecoveredCondition, Status: "True", Reason: "Recovered", Message: "Once"}}}, verdict: "True Recovered Once"},
+		"afterwards": {in: recoveryInput{Managed: true, Conditions: []metav1.Condition{{Type: controlplanev1.RecoveredCondition, Status: "True", Reason: "Recovered", Message: "Once"}}}, verdict: "True Recovered Once"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var p reconciler.Plan
-			busy := tt.in.Decide(&p)
+			busy := tt.in.decide(&p)
 			var lines []string
 			for _, a := range p.Actions {
 				lines = append(lines, fmt.Sprint(a))
@@ -241,7 +241,7 @@ func TestRecoveringDecide(t *testing.T) { // KC-19
 			if diff := cmp.Diff(tt.actions, strings.Join(lines, "\n")); diff != "" {
 				t.Error(diff)
 			}
-			v := tt.in.Verdict()
+			v := tt.in.recoveredCondition()
 			text := strings.TrimSpace(fmt.Sprintf("%s %s %s", v.Status, v.Reason, v.Message))
 			if !strings.HasPrefix(text, tt.verdict) || tt.verdict == "" && text != "" {
 				t.Errorf("condition %q, want %q", text, tt.verdict)
@@ -302,7 +302,7 @@ func TestRestore(t *testing.T) { // KC-19
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var p reconciler.Plan
-			tt.in.Decide(&p)
+			tt.in.decide(&p)
 			var lines []string
 			for _, a := range p.Actions {
 				lines = append(lines, fmt.Sprint(a))
@@ -310,11 +310,11 @@ func TestRestore(t *testing.T) { // KC-19
 			if diff := cmp.Diff(tt.actions, strings.Join(lines, "\n")); diff != "" {
 				t.Error(diff)
 			}
-			v := tt.in.Verdict()
+			v := tt.in.recoveredCondition()
 			if text := fmt.Sprintf("%s %s %s", v.Status, v.Reason, v.Message); !strings.HasPrefix(text, tt.verdict) {
 				t.Errorf("condition %q, want %q", text, tt.verdict)
 			}
-			if got := tt.in.NeedsRead(); got != tt.read {
+			if got := tt.in.needsRead(); got != tt.read {
 				t.Errorf("needs a read: %v", got)
 			}
 		})
@@ -332,24 +332,24 @@ func TestFence(t *testing.T) { // KC-19
 		for _, r := range []*recovery.RecoveryRequest{accepted(), accepted(func(r *recovery.RecoveryRequest) { r.Manual = true })} {
 			in := input(r, machine("a", surveyed), machine("b", fenced), machine("c", state...))
 			var p reconciler.Plan
-			in.Decide(&p)
+			in.decide(&p)
 			for _, a := range p.Actions {
 				if strings.Contains(fmt.Sprint(a), "Rebuild") || strings.Contains(fmt.Sprint(a), "Machine a") {
 					t.Errorf("%s: %s", name, a)
 				}
 			}
-			if v := in.Verdict(); !strings.Contains(v.Message, "Machine c to be deleted") {
+			if v := in.recoveredCondition(); !strings.Contains(v.Message, "Machine c to be deleted") {
 				t.Errorf("%s: %s", name, v.Message)
 			}
 		}
 	}
 	in := input(&recovery.RecoveryRequest{ID: id, Survivor: "a"}, machine("a"), machine("b", stopped))
 	in.Members = members("", "a", "b", "c")
-	want := []recovery.Lost{{Machine: "b", Node: "n-b"}, {Node: "n-c"}}
+	want := []recovery.LostMember{{Machine: "b", Node: "n-b"}, {Node: "n-c"}}
 	if diff := cmp.Diff(want, in.accepted().Lost); diff != "" {
 		t.Error(diff)
 	}
-	if !HasHook(machine("a").Machine) {
+	if !hasHook(machine("a").Machine) {
 		t.Error("the Machines of these tests have no hook")
 	}
 }
@@ -371,7 +371,7 @@ func TestNeedsRead(t *testing.T) { // KC-19
 		"it was":         {input(accepted(), machine("a", reported(recovery.Rebuild, "", nil))), true},
 	}
 	for name, tt := range tests {
-		if got := tt.in.NeedsRead(); got != tt.want {
+		if got := tt.in.needsRead(); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -380,7 +380,7 @@ func TestNeedsRead(t *testing.T) { // KC-19
 // down is a control plane whose API does not answer, without a request.
 func down(ms ...recoveryMachine) recoveryInput {
 	in := input(nil, ms...)
-	in.Down = true
+	in.APIUnreachable = true
 	return in
 }
 
@@ -404,9 +404,9 @@ func TestRefusedIsLookedAtSeldom(t *testing.T) {
 		"down, a provider that never answers": {down(machine("a", func(m *recoveryMachine) { m.Order = &recovery.EtcdOrder{ID: "20261125T101400Z", Step: recovery.Survey} })), 0, false},
 	} {
 		var p reconciler.Plan
-		tc.in.Decide(&p)
-		if p.Recheck != tc.want || tc.in.IsUnderWay() != tc.underWay {
-			t.Errorf("%s: again in %s, under way %v", name, p.Recheck, tc.in.IsUnderWay())
+		tc.in.decide(&p)
+		if p.Recheck != tc.want || tc.in.isUnderWay() != tc.underWay {
+			t.Errorf("%s: again in %s, under way %v", name, p.Recheck, tc.in.isUnderWay())
 		}
 	}
 }

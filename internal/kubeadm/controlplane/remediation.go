@@ -17,7 +17,7 @@ import (
 
 // remediationMachine is a control plane Machine with the health of its components.
 type remediationMachine struct {
-	machines.Member
+	machines.OwnedMachine
 	// EtcdHealthy and ComponentsHealthy are true if all respective conditions are True.
 	EtcdHealthy, ComponentsHealthy bool
 	// Failed means that the Machine will never have a Node, because its bootstrap has failed.
@@ -28,9 +28,9 @@ type remediationMachine struct {
 	Held bool
 }
 
-// Asks reports whether a health check requests the replacement of the Machine.
-func (m remediationMachine) Asks() bool {
-	return !m.Deleted && machines.NeedsRemediation(m.Member.Machine)
+// needsRemediation reports whether a health check requests the replacement of the Machine.
+func (m remediationMachine) needsRemediation() bool {
+	return !m.Deleted && machines.NeedsRemediation(m.OwnedMachine.Machine)
 }
 
 // remediationInput is the input of [planRemediation].
@@ -57,52 +57,52 @@ type remediationDecision struct {
 	// Record is the record to store for the replacement.
 	Record remediationRecord
 	// Verdicts are the OwnerRemediated conditions of the Machines for which a health check requests a replacement.
-	Verdicts map[string]condition.Verdict
+	Verdicts map[string]condition.Result
 	// Recheck is the delay until the next decision, or zero if an event triggers it.
 	Recheck time.Duration
 }
 
 // planRemediation selects the Machine to replace according to the table in the package documentation.
 func planRemediation(in remediationInput) remediationDecision {
-	d := remediationDecision{Verdicts: map[string]condition.Verdict{}}
-	asking := in.asking()
+	d := remediationDecision{Verdicts: map[string]condition.Result{}}
+	asking := in.machinesToReplace()
 	if len(asking) == 0 {
 		return d
 	}
 	chosen := asking[0]
 	for _, m := range asking[1:] {
-		d.Verdicts[m.Name] = deferred("Waiting for Machine %s to be replaced first", chosen.Name)
+		d.Verdicts[m.Name] = remediationDeferred("Waiting for Machine %s to be replaced first", chosen.Name)
 	}
 	verdict, recheck := in.obstacle(chosen)
 	d.Verdicts[chosen.Name], d.Recheck = verdict, recheck
 	if verdict == remediationDeleting() {
 		d.Delete, d.Why, d.Record = chosen.Name, "a health check failed", in.record(chosen)
-		if !chosen.Asks() {
+		if !chosen.needsRemediation() {
 			d.Why = "its bootstrap has failed, and others wait for it"
 		}
 	}
 	return d
 }
 
-func remediationDeleting() condition.Verdict {
+func remediationDeleting() condition.Result {
 	return condition.False(controlplanev1.KubeadmControlPlaneMachineRemediationMachineDeletingReason, "Machine is deleted to be replaced")
 }
 
-func deferred(format string, args ...any) condition.Verdict {
+func remediationDeferred(format string, args ...any) condition.Result {
 	return condition.False(controlplanev1.KubeadmControlPlaneMachineRemediationDeferredReason, fmt.Sprintf(format, args...))
 }
 
-func remediationRefused(format string, args ...any) condition.Verdict {
+func remediationRefused(format string, args ...any) condition.Result {
 	return condition.False(controlplanev1.KubeadmControlPlaneMachineCannotBeRemediatedReason, fmt.Sprintf(format, args...))
 }
 
-// asking returns the Machines to replace, in the order of replacement. A Machine that never joins is included only if
+// machinesToReplace returns the Machines to replace, in the order of replacement. A Machine that never joins is included only if
 // another Machine has to be replaced, which would wait for it. Otherwise it is left to its health check.
-func (in remediationInput) asking() []remediationMachine {
+func (in remediationInput) machinesToReplace() []remediationMachine {
 	var out []remediationMachine
-	others := slices.ContainsFunc(in.Machines, remediationMachine.Asks)
+	others := slices.ContainsFunc(in.Machines, remediationMachine.needsRemediation)
 	for _, m := range in.Machines {
-		if m.Asks() || others && m.Failed && !m.Deleted {
+		if m.needsRemediation() || others && m.Failed && !m.Deleted {
 			out = append(out, m)
 		}
 	}
@@ -128,9 +128,9 @@ func (m remediationMachine) rank() int {
 }
 
 // obstacle returns the condition of the selected Machine: deleting, or the reason why it cannot be replaced.
-func (in remediationInput) obstacle(chosen remediationMachine) (condition.Verdict, time.Duration) {
+func (in remediationInput) obstacle(chosen remediationMachine) (condition.Result, time.Duration) {
 	if busy := in.busy(chosen); busy != "" {
-		return deferred("Waiting for Machine %s", busy), 0
+		return remediationDeferred("Waiting for Machine %s", busy), 0
 	}
 	if verdict, recheck := in.retries(chosen); verdict != condition.Absent() {
 		return verdict, recheck
@@ -144,11 +144,11 @@ func (in remediationInput) obstacle(chosen remediationMachine) (condition.Verdic
 	case !slices.ContainsFunc(in.Machines, func(m remediationMachine) bool {
 		return m.Name != chosen.Name && !m.Deleted && m.ComponentsHealthy && (m.EtcdHealthy || !in.Managed)
 	}):
-		return deferred("No other Machine has all components of the control plane healthy"), 0
+		return remediationDeferred("No other Machine has all components of the control plane healthy"), 0
 	case in.Managed && in.EtcdUnknown != "":
-		return deferred("The members of etcd are not known: %s", in.EtcdUnknown), 0
+		return remediationDeferred("The members of etcd are not known: %s", in.EtcdUnknown), 0
 	case in.Managed && chosen.Obstacle != "":
-		return deferred("It cannot be replaced now: %s", chosen.Obstacle), 0
+		return remediationDeferred("It cannot be replaced now: %s", chosen.Obstacle), 0
 	}
 	return remediationDeleting(), 0
 }
@@ -160,7 +160,7 @@ func (in remediationInput) busy(chosen remediationMachine) string {
 		case m.Name == chosen.Name, m.Held:
 		case m.Deleted:
 			return m.Name + " to be deleted"
-		case !m.Status.NodeRef.IsDefined() && !m.Asks() && !m.Failed:
+		case !m.Status.NodeRef.IsDefined() && !m.needsRemediation() && !m.Failed:
 			return m.Name + " to be provisioned"
 		}
 	}
@@ -171,13 +171,13 @@ func (in remediationInput) busy(chosen remediationMachine) string {
 }
 
 // retries returns the condition if the limits for failed replacements are reached, or Absent.
-func (in remediationInput) retries(chosen remediationMachine) (condition.Verdict, time.Duration) {
+func (in remediationInput) retries(chosen remediationMachine) (condition.Result, time.Duration) {
 	last, isRetry := in.retried(chosen)
 	if !isRetry || in.isRecorded(chosen) {
 		return condition.Absent(), 0
 	}
 	if period := seconds(in.Spec.RetryPeriodSeconds, 0); in.Now.Before(last.Timestamp.Add(period)) {
-		return deferred("Waiting for the time between two retries, %s, to be over", period), last.Timestamp.Add(period).Sub(in.Now)
+		return remediationDeferred("Waiting for the time between two retries, %s, to be over", period), last.Timestamp.Add(period).Sub(in.Now)
 	}
 	if most := in.Spec.MaxRetry; most != nil && last.RetryCount >= int(*most) {
 		return remediationRefused("It is the replacement of Machine %s, and was replaced as often as spec.remediation.maxRetry allows: %d times", last.Machine, *most), 0
@@ -188,7 +188,7 @@ func (in remediationInput) retries(chosen remediationMachine) (condition.Verdict
 // retried returns the record of the Machine that m replaces. It returns false if m replaces none, or has been healthy
 // for long enough not to count as a retry.
 func (in remediationInput) retried(m remediationMachine) (remediationRecord, bool) {
-	last, ok := remediationFor(m.Member.Machine)
+	last, ok := remediationFor(m.OwnedMachine.Machine)
 	healthy := seconds(in.Spec.MinHealthyPeriodSeconds, controlplanev1.DefaultMinHealthyPeriodSeconds)
 	return last, ok && in.Now.Before(last.Timestamp.Add(healthy))
 }
@@ -201,7 +201,7 @@ func (in remediationInput) isRecorded(m remediationMachine) bool {
 	if in.InProgress.Machine == m.Name {
 		return true
 	}
-	last, isRetry := remediationFor(m.Member.Machine)
+	last, isRetry := remediationFor(m.OwnedMachine.Machine)
 	return isRetry && last.Machine == in.InProgress.Machine && in.InProgress.RetryCount == last.RetryCount+1
 }
 
@@ -232,9 +232,9 @@ func isOwnReason(reason string) bool {
 	}, reason)
 }
 
-// remediationDiffering returns the types of the conditions that have to be written: those that differ, and an
+// conditionsToWrite returns the types of the conditions that have to be written: those that differ, and an
 // OwnerRemediated condition of a remediation that is no longer requested.
-func remediationDiffering(m *clusterv1.Machine, want []metav1.Condition) []string {
+func conditionsToWrite(m *clusterv1.Machine, want []metav1.Condition) []string {
 	have, set := condition.Set(m.Status.Conditions), condition.Set(want)
 	var out []string
 	for _, c := range want {

@@ -31,17 +31,17 @@ func (r remediationRecord) Text() string {
 	return string(data)
 }
 
-// inProgress returns the record on a control plane, or false if there is no valid one.
-func inProgress(plane client.Object) (remediationRecord, bool) {
-	return parse(plane.GetAnnotations()[controlplanev1.RemediationInProgressAnnotation])
+// remediationInProgress returns the record on a control plane, or false if there is no valid one.
+func remediationInProgress(plane client.Object) (remediationRecord, bool) {
+	return parseRemediationRecord(plane.GetAnnotations()[controlplanev1.RemediationInProgressAnnotation])
 }
 
 // remediationFor returns the record on a Machine that replaces another one, or false.
 func remediationFor(machine client.Object) (remediationRecord, bool) {
-	return parse(machine.GetAnnotations()[controlplanev1.RemediationForAnnotation])
+	return parseRemediationRecord(machine.GetAnnotations()[controlplanev1.RemediationForAnnotation])
 }
 
-func parse(text string) (remediationRecord, bool) {
+func parseRemediationRecord(text string) (remediationRecord, bool) {
 	r := remediationRecord{}
 	if text == "" || json.Unmarshal([]byte(text), &r) != nil || r.Machine == "" || r.RetryCount < 0 || r.RetryCount > math.MaxInt32 {
 		return remediationRecord{}, false
@@ -49,10 +49,10 @@ func parse(text string) (remediationRecord, bool) {
 	return r, r.Text() != "" // a time that cannot be encoded invalidates the record
 }
 
-// remediationLast returns the last remediation of a control plane: the one in progress, or the newest one recorded on
+// lastRemediation returns the last remediation of a control plane: the one in progress, or the newest one recorded on
 // its Machines.
-func remediationLast(plane *controlplanev1.KubeadmControlPlane, ms machines.Members) controlplanev1.LastRemediationStatus {
-	last, found := inProgress(plane)
+func lastRemediation(plane *controlplanev1.KubeadmControlPlane, ms machines.OwnedMachines) controlplanev1.LastRemediationStatus {
+	last, found := remediationInProgress(plane)
 	if !found {
 		for _, m := range ms {
 			if r, ok := remediationFor(m.Machine); ok && (!found || r.Timestamp.After(last.Timestamp)) {

@@ -18,7 +18,7 @@ var remediationNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 type remediationChange func(*remediationMachine)
 
 func testRemediationMachine(name string, changes ...remediationChange) remediationMachine {
-	m := remediationMachine{Member: machines.Member{Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}}, EtcdHealthy: true, ComponentsHealthy: true}
+	m := remediationMachine{OwnedMachine: machines.OwnedMachine{Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}}, EtcdHealthy: true, ComponentsHealthy: true}
 	m.Status.NodeRef.Name = "n-" + name
 	for _, c := range changes {
 		c(&m)
@@ -45,12 +45,12 @@ func replaces(r remediationRecord) remediationChange {
 
 func testRemediationInput(all ...remediationMachine) remediationInput {
 	in := remediationInput{Now: remediationNow, Initialized: true, Managed: true, Machines: all}
-	var etcd workload.QuorumMembers
+	var etcd workload.EtcdMembers
 	for i, m := range all {
 		if m.Status.NodeRef.Name != "" {
-			member := workload.QuorumMember{ID: uint64(i + 1), Name: m.Status.NodeRef.Name, Health: workload.QuorumUnhealthy}
+			member := workload.EtcdMember{ID: uint64(i + 1), Name: m.Status.NodeRef.Name, Health: workload.MemberUnhealthy}
 			if m.EtcdHealthy {
-				member.Health = workload.QuorumHealthy
+				member.Health = workload.MemberHealthy
 			}
 			etcd = append(etcd, member)
 		}
@@ -130,7 +130,7 @@ func TestRecord(t *testing.T) { // KC-20
 	if got, ok := remediationFor(m); !ok || got != r {
 		t.Errorf("%+v", got)
 	}
-	if _, ok := inProgress(m); ok {
+	if _, ok := remediationInProgress(m); ok {
 		t.Error("an empty record")
 	}
 }
@@ -144,14 +144,14 @@ func FuzzRecord(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		r, ok := parse(text)
+		r, ok := parseRemediationRecord(text)
 		if !ok {
 			return
 		}
 		if r.RetryCount < 0 || r.RetryCount > 1<<31-1 {
 			t.Errorf("%q has been tried %d times", text, r.RetryCount)
 		}
-		again, ok := parse(r.Text())
+		again, ok := parseRemediationRecord(r.Text())
 		if !ok || again.Machine != r.Machine || again.RetryCount != r.RetryCount || !again.Timestamp.Equal(r.Timestamp) {
 			t.Errorf("%q is %v and then %v, %v", text, r, again, ok)
 		}

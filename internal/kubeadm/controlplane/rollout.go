@@ -16,11 +16,11 @@ import (
 type rolloutCause string
 
 const (
-	rolloutVersion        rolloutCause = "Version"
-	rolloutInfrastructure rolloutCause = "Infrastructure"
-	kubeadmConfig         rolloutCause = "KubeadmConfig"
-	rolloutAfter          rolloutCause = "RolloutAfter"
-	certificateExpiry     rolloutCause = "CertificateExpiry"
+	rolloutVersion           rolloutCause = "Version"
+	rolloutInfrastructure    rolloutCause = "Infrastructure"
+	rolloutKubeadmConfig     rolloutCause = "KubeadmConfig"
+	rolloutAfter             rolloutCause = "RolloutAfter"
+	rolloutCertificateExpiry rolloutCause = "CertificateExpiry"
 )
 
 // rolloutReason describes why a Machine has to be replaced.
@@ -29,8 +29,8 @@ type rolloutReason struct {
 	Message string
 }
 
-// RolloutMachine is a control plane Machine with the objects it was created from.
-type RolloutMachine struct {
+// newRolloutMachine is a control plane Machine with the objects it was created from.
+type rolloutMachine struct {
 	*clusterv1.Machine
 	// Config is the KubeadmConfig. If it is nil, it is unknown and not compared.
 	Config *bootstrapv1.KubeadmConfig
@@ -44,9 +44,9 @@ type RolloutMachine struct {
 // kubeadmValidity is kubeadm's default validity of certificates, in days.
 const kubeadmValidity = 365
 
-// rolloutFutile returns the reason why a Machine with expiring certificates is not replaced: the certificates of a new
+// expiryRolloutObstacle returns the reason why a Machine with expiring certificates is not replaced: the certificates of a new
 // Machine would expire just as soon. It is empty if a replacement helps.
-func rolloutFutile(plane *controlplanev1.KubeadmControlPlane, authority, now time.Time) string {
+func expiryRolloutObstacle(plane *controlplanev1.KubeadmControlPlane, authority, now time.Time) string {
 	days, validity := plane.Spec.Rollout.Before.CertificatesExpiryDays, int32(kubeadmValidity)
 	if set := plane.Spec.KubeadmConfigSpec.ClusterConfiguration.CertificateValidityPeriodDays; set > 0 {
 		validity = set
@@ -65,7 +65,7 @@ func rolloutFutile(plane *controlplanev1.KubeadmControlPlane, authority, now tim
 
 // rolloutReasons returns the reasons why a Machine has to be replaced, in the order of the table in the package
 // documentation. It is empty if the Machine is up to date.
-func rolloutReasons(plane *controlplanev1.KubeadmControlPlane, m RolloutMachine, now time.Time) []rolloutReason {
+func rolloutReasons(plane *controlplanev1.KubeadmControlPlane, m rolloutMachine, now time.Time) []rolloutReason {
 	var out []rolloutReason
 	differ := func(cause rolloutCause, format string, args ...any) {
 		out = append(out, rolloutReason{cause, fmt.Sprintf(format, args...)})
@@ -77,34 +77,34 @@ func rolloutReasons(plane *controlplanev1.KubeadmControlPlane, m RolloutMachine,
 		differ(rolloutInfrastructure, "%s %s, %s %s required", m.Infra.Kind, m.Infra.Name, want.Kind, want.Name)
 	}
 	if m.Config != nil {
-		if fields := rolloutDifferences(plane, m.Config.Spec); len(fields) > 0 {
-			differ(kubeadmConfig, "KubeadmConfig differs in %s", condition.Names(fields))
+		if fields := configDifferences(plane, m.Config.Spec); len(fields) > 0 {
+			differ(rolloutKubeadmConfig, "KubeadmConfig differs in %s", condition.Names(fields))
 		}
 	}
 	if base.Expired(plane.Spec.Rollout.After.Time, m.CreationTimestamp.Time, now) {
 		differ(rolloutAfter, "KubeadmControlPlane spec.rollout.after expired")
 	}
-	if days := plane.Spec.Rollout.Before.CertificatesExpiryDays; days > 0 && expires(m, now.AddDate(0, 0, int(days))) && rolloutFutile(plane, m.Authority, now) == "" {
-		differ(certificateExpiry, "Certificates will expire soon, within %d days", days)
+	if days := plane.Spec.Rollout.Before.CertificatesExpiryDays; days > 0 && expires(m, now.AddDate(0, 0, int(days))) && expiryRolloutObstacle(plane, m.Authority, now) == "" {
+		differ(rolloutCertificateExpiry, "Certificates will expire soon, within %d days", days)
 	}
 	return out
 }
 
-// certificatesExpiry returns the earliest expiration of a Machine's certificates, or false if unknown.
-func certificatesExpiry(m RolloutMachine) (time.Time, bool) {
+// earliestExpiry returns the earliest expiration of a Machine's certificates, or false if unknown.
+func earliestExpiry(m rolloutMachine) (time.Time, bool) {
 	if expiry := m.Status.CertificatesExpiryDate; !expiry.IsZero() {
 		return expiry.Time, true
 	}
 	return m.recordedExpiry()
 }
 
-func expires(m RolloutMachine, before time.Time) bool {
-	expiry, known := certificatesExpiry(m)
+func expires(m rolloutMachine, before time.Time) bool {
+	expiry, known := earliestExpiry(m)
 	return known && expiry.Before(before)
 }
 
 // nextTime returns the time at which the first Machine becomes outdated by the passing of time, or zero.
-func nextTime(plane *controlplanev1.KubeadmControlPlane, all []RolloutMachine, now time.Time) time.Time {
+func nextTime(plane *controlplanev1.KubeadmControlPlane, all []rolloutMachine, now time.Time) time.Time {
 	var next time.Time
 	note := func(at time.Time) {
 		if at.After(now) && (next.IsZero() || at.Before(next)) {
@@ -113,7 +113,7 @@ func nextTime(plane *controlplanev1.KubeadmControlPlane, all []RolloutMachine, n
 	}
 	note(plane.Spec.Rollout.After.Time)
 	for _, m := range all {
-		if expiry, known := certificatesExpiry(m); known && plane.Spec.Rollout.Before.CertificatesExpiryDays > 0 {
+		if expiry, known := earliestExpiry(m); known && plane.Spec.Rollout.Before.CertificatesExpiryDays > 0 {
 			note(expiry.AddDate(0, 0, -int(plane.Spec.Rollout.Before.CertificatesExpiryDays)))
 		}
 	}
@@ -128,8 +128,8 @@ func rolloutMessages(reasons []rolloutReason) []string {
 	return out
 }
 
-// rolloutSurge returns how many additional Machines may exist while outdated ones are replaced.
-func rolloutSurge(plane *controlplanev1.KubeadmControlPlane) int {
+// maxSurge returns how many additional Machines may exist while outdated ones are replaced.
+func maxSurge(plane *controlplanev1.KubeadmControlPlane) int {
 	most := plane.Spec.Rollout.Strategy.RollingUpdate.MaxSurge
 	if most == nil {
 		return 1

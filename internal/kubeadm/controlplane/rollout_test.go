@@ -27,9 +27,9 @@ func plane(changes ...func(*controlplanev1.KubeadmControlPlane)) *controlplanev1
 	return p
 }
 
-func rolloutMachine(joins bool, changes ...func(*RolloutMachine)) RolloutMachine {
+func newRolloutMachine(joins bool, changes ...func(*rolloutMachine)) rolloutMachine {
 	p := plane()
-	m := RolloutMachine{Machine: &clusterv1.Machine{}, Config: &bootstrapv1.KubeadmConfig{Spec: desiredConfig(p, joins)}, Infra: p.Spec.MachineTemplate.Spec.InfrastructureRef}
+	m := rolloutMachine{Machine: &clusterv1.Machine{}, Config: &bootstrapv1.KubeadmConfig{Spec: desiredConfig(p, joins)}, Infra: p.Spec.MachineTemplate.Spec.InfrastructureRef}
 	m.Spec.Version, m.CreationTimestamp = "v1.36.3", metav1.NewTime(rolloutNow.AddDate(0, -1, 0))
 	for _, change := range changes {
 		change(&m)
@@ -37,8 +37,8 @@ func rolloutMachine(joins bool, changes ...func(*RolloutMachine)) RolloutMachine
 	return m
 }
 
-func expiresIn(days int) func(*RolloutMachine) {
-	return func(m *RolloutMachine) {
+func expiresIn(days int) func(*rolloutMachine) {
+	return func(m *rolloutMachine) {
 		m.Status.CertificatesExpiryDate = metav1.NewTime(rolloutNow.AddDate(0, 0, days))
 	}
 }
@@ -61,7 +61,7 @@ func TestFutile(t *testing.T) { // KC-24
 		"a year":    {with(365, 0), time.Time{}, "certificateValidityPeriodDays (365)"},
 		"authority": {with(9, 10), rolloutNow.AddDate(0, 0, 9), "the authority that signs them expires on 2026-06-10T00:00:00Z itself"},
 	} {
-		if got := rolloutFutile(tc.plane, tc.authority, rolloutNow); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+		if got := expiryRolloutObstacle(tc.plane, tc.authority, rolloutNow); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -72,51 +72,51 @@ func TestReasons(t *testing.T) { // KC-08, KC-24, CP-09
 	days := func(p *controlplanev1.KubeadmControlPlane) { p.Spec.Rollout.Before.CertificatesExpiryDays = 10 }
 	for name, tc := range map[string]struct {
 		reason  string
-		machine RolloutMachine
+		machine rolloutMachine
 		change  change
 		want    string
 	}{
-		"init":             {"", rolloutMachine(false), nil, ""},
-		"join":             {"", rolloutMachine(true), nil, ""},
-		"version":          {"", rolloutMachine(true, func(m *RolloutMachine) { m.Spec.Version = "v1.35.4" }), nil, "Version: Version v1.35.4, v1.36.3 required"},
-		"infrastructure":   {"", rolloutMachine(true), func(p *controlplanev1.KubeadmControlPlane) { p.Spec.MachineTemplate.Spec.InfrastructureRef.Name = "u" }, "Infrastructure: FooTemplate t, FooTemplate u required"},
-		"origin not known": {"nothing to compare", rolloutMachine(true, func(m *RolloutMachine) { m.Infra = clusterv1.ContractVersionedObjectReference{} }), nil, ""},
-		"commands": {"", rolloutMachine(true), func(p *controlplanev1.KubeadmControlPlane) {
+		"init":             {"", newRolloutMachine(false), nil, ""},
+		"join":             {"", newRolloutMachine(true), nil, ""},
+		"version":          {"", newRolloutMachine(true, func(m *rolloutMachine) { m.Spec.Version = "v1.35.4" }), nil, "Version: Version v1.35.4, v1.36.3 required"},
+		"infrastructure":   {"", newRolloutMachine(true), func(p *controlplanev1.KubeadmControlPlane) { p.Spec.MachineTemplate.Spec.InfrastructureRef.Name = "u" }, "Infrastructure: FooTemplate t, FooTemplate u required"},
+		"origin not known": {"nothing to compare", newRolloutMachine(true, func(m *rolloutMachine) { m.Infra = clusterv1.ContractVersionedObjectReference{} }), nil, ""},
+		"commands": {"", newRolloutMachine(true), func(p *controlplanev1.KubeadmControlPlane) {
 			p.Spec.KubeadmConfigSpec.PreKubeadmCommands = []string{"a"}
 		}, "KubeadmConfig: KubeadmConfig differs in preKubeadmCommands"},
-		"cluster": {"", rolloutMachine(true), func(p *controlplanev1.KubeadmControlPlane) {
+		"cluster": {"", newRolloutMachine(true), func(p *controlplanev1.KubeadmControlPlane) {
 			p.Spec.KubeadmConfigSpec.ClusterConfiguration.ImageRepository = "s"
 		}, "KubeadmConfig: KubeadmConfig differs in clusterConfiguration.imageRepository"},
-		"CoreDNS": {"it is changed in the cluster", rolloutMachine(true), func(p *controlplanev1.KubeadmControlPlane) {
+		"CoreDNS": {"it is changed in the cluster", newRolloutMachine(true), func(p *controlplanev1.KubeadmControlPlane) {
 			p.Spec.KubeadmConfigSpec.ClusterConfiguration.DNS.ImageTag = "v1"
 		}, ""},
-		"join, of an init": {"the first Machine has no such configuration", rolloutMachine(false), func(p *controlplanev1.KubeadmControlPlane) {
+		"join, of an init": {"the first Machine has no such configuration", newRolloutMachine(false), func(p *controlplanev1.KubeadmControlPlane) {
 			p.Spec.KubeadmConfigSpec.JoinConfiguration.NodeRegistration.Name = "y"
 		}, ""},
-		"join, of a join": {"", rolloutMachine(true), func(p *controlplanev1.KubeadmControlPlane) {
+		"join, of a join": {"", newRolloutMachine(true), func(p *controlplanev1.KubeadmControlPlane) {
 			p.Spec.KubeadmConfigSpec.JoinConfiguration.NodeRegistration.Name = "y"
 		}, "KubeadmConfig: KubeadmConfig differs in joinConfiguration.nodeRegistration"},
-		"discovery": {"the reference implementation writes it there", rolloutMachine(true, func(m *RolloutMachine) { m.Config.Spec.JoinConfiguration.Discovery.TLSBootstrapToken = "t" }), nil, ""},
-		"format":    {"the default", rolloutMachine(true), func(p *controlplanev1.KubeadmControlPlane) { p.Spec.KubeadmConfigSpec.Format = bootstrapv1.CloudConfig }, ""},
-		"metadata": {"it follows in place", rolloutMachine(true), func(p *controlplanev1.KubeadmControlPlane) {
+		"discovery": {"the reference implementation writes it there", newRolloutMachine(true, func(m *rolloutMachine) { m.Config.Spec.JoinConfiguration.Discovery.TLSBootstrapToken = "t" }), nil, ""},
+		"format":    {"the default", newRolloutMachine(true), func(p *controlplanev1.KubeadmControlPlane) { p.Spec.KubeadmConfigSpec.Format = bootstrapv1.CloudConfig }, ""},
+		"metadata": {"it follows in place", newRolloutMachine(true), func(p *controlplanev1.KubeadmControlPlane) {
 			p.Spec.MachineTemplate.ObjectMeta.Labels = map[string]string{"a": "b"}
 		}, ""},
-		"after": {"", rolloutMachine(true), func(p *controlplanev1.KubeadmControlPlane) {
+		"after": {"", newRolloutMachine(true), func(p *controlplanev1.KubeadmControlPlane) {
 			p.Spec.Rollout.After = metav1.NewTime(rolloutNow.AddDate(0, 0, -1))
 		}, "RolloutAfter: KubeadmControlPlane spec.rollout.after expired"},
-		"after, newer": {"it was replaced", rolloutMachine(true, func(m *RolloutMachine) { m.CreationTimestamp = metav1.NewTime(rolloutNow) }), func(p *controlplanev1.KubeadmControlPlane) {
+		"after, newer": {"it was replaced", newRolloutMachine(true, func(m *rolloutMachine) { m.CreationTimestamp = metav1.NewTime(rolloutNow) }), func(p *controlplanev1.KubeadmControlPlane) {
 			p.Spec.Rollout.After = metav1.NewTime(rolloutNow.AddDate(0, 0, -1))
 		}, ""},
-		"certificates": {"", rolloutMachine(true, func(m *RolloutMachine) { m.Status.CertificatesExpiryDate = metav1.NewTime(rolloutNow.AddDate(0, 0, 9)) }), days, "CertificateExpiry: Certificates will expire soon, within 10 days"},
-		"certificates later": {"", rolloutMachine(true, func(m *RolloutMachine) {
+		"certificates": {"", newRolloutMachine(true, func(m *rolloutMachine) { m.Status.CertificatesExpiryDate = metav1.NewTime(rolloutNow.AddDate(0, 0, 9)) }), days, "CertificateExpiry: Certificates will expire soon, within 10 days"},
+		"certificates later": {"", newRolloutMachine(true, func(m *rolloutMachine) {
 			m.Status.CertificatesExpiryDate = metav1.NewTime(rolloutNow.AddDate(0, 0, 11))
 		}), days, ""},
-		"not known": {"", rolloutMachine(true), days, ""},
-		"a new one is no better": {"it would be replaced without end", rolloutMachine(true, expiresIn(9)), func(p *controlplanev1.KubeadmControlPlane) {
+		"not known": {"", newRolloutMachine(true), days, ""},
+		"a new one is no better": {"it would be replaced without end", newRolloutMachine(true, expiresIn(9)), func(p *controlplanev1.KubeadmControlPlane) {
 			p.Spec.Rollout.Before.CertificatesExpiryDays = 366
 		}, ""},
-		"the authority expires": {"it signs nothing that is valid for longer", rolloutMachine(true, expiresIn(9), func(m *RolloutMachine) { m.Authority = rolloutNow.AddDate(0, 0, 10) }), days, ""},
-		"the authority stays":   {"", rolloutMachine(true, expiresIn(9), func(m *RolloutMachine) { m.Authority = rolloutNow.AddDate(0, 0, 11) }), days, "CertificateExpiry: Certificates will expire soon, within 10 days"},
+		"the authority expires": {"it signs nothing that is valid for longer", newRolloutMachine(true, expiresIn(9), func(m *rolloutMachine) { m.Authority = rolloutNow.AddDate(0, 0, 10) }), days, ""},
+		"the authority stays":   {"", newRolloutMachine(true, expiresIn(9), func(m *rolloutMachine) { m.Authority = rolloutNow.AddDate(0, 0, 11) }), days, "CertificateExpiry: Certificates will expire soon, within 10 days"},
 	} {
 		p := plane()
 		if tc.change != nil {
@@ -132,8 +132,8 @@ func TestReasons(t *testing.T) { // KC-08, KC-24, CP-09
 	}
 }
 
-func candidate(name, domain string, age int, changes ...func(*rolloutCandidate)) rolloutCandidate {
-	c := rolloutCandidate{Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(rolloutNow.Add(-time.Duration(age) * time.Hour))}}}
+func candidate(name, domain string, age int, changes ...func(*deletionCandidate)) deletionCandidate {
+	c := deletionCandidate{Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(rolloutNow.Add(-time.Duration(age) * time.Hour))}}}
 	c.Spec.FailureDomain = domain
 	for _, change := range changes {
 		change(&c)
@@ -141,29 +141,29 @@ func candidate(name, domain string, age int, changes ...func(*rolloutCandidate))
 	return c
 }
 
-func marked(c *rolloutCandidate) {
+func marked(c *deletionCandidate) {
 	c.Annotations = map[string]string{clusterv1.DeleteMachineAnnotation: ""}
 }
-func outdated(c *rolloutCandidate)  { c.Outdated = true }
-func unhealthy(c *rolloutCandidate) { c.Unhealthy = true }
+func outdated(c *deletionCandidate)  { c.Outdated = true }
+func unhealthy(c *deletionCandidate) { c.Unhealthy = true }
 
 func TestChoices(t *testing.T) { // KC-05, KC-06, CP-16, FD-01
 	cluster := &clusterv1.Cluster{}
 	cluster.Status.FailureDomains = []clusterv1.FailureDomain{{Name: "a", ControlPlane: new(true)}, {Name: "b", ControlPlane: new(true)}, {Name: "w"}}
 	for name, tc := range map[string]struct {
 		reason      string
-		all         []rolloutCandidate
+		all         []deletionCandidate
 		next, where string
 	}{
 		"none":                 {"", nil, "", "a"},
-		"oldest":               {"", []rolloutCandidate{candidate("x", "a", 1), candidate("y", "b", 2)}, "y", "a"},
-		"crowded":              {"the fullest domain gives one", []rolloutCandidate{candidate("x", "a", 1), candidate("y", "a", 1), candidate("z", "b", 9)}, "x", "b"},
-		"outdated":             {"", []rolloutCandidate{candidate("x", "a", 1, outdated), candidate("y", "b", 9)}, "x", "a"},
-		"outdated, sick":       {"", []rolloutCandidate{candidate("x", "a", 9, outdated), candidate("y", "b", 1, outdated, unhealthy)}, "y", "a"},
-		"sick":                 {"that alone is the business of a health check", []rolloutCandidate{candidate("x", "a", 9), candidate("y", "b", 1, unhealthy)}, "x", "a"},
-		"marked":               {"a person knows better", []rolloutCandidate{candidate("x", "a", 9, outdated, unhealthy), candidate("y", "b", 1, marked)}, "y", "a"},
-		"marked, outdated":     {"", []rolloutCandidate{candidate("x", "a", 9, marked), candidate("y", "b", 1, marked, outdated)}, "y", "b"},
-		"up to date elsewhere": {"Machines that go do not count", []rolloutCandidate{candidate("x", "a", 1, outdated), candidate("y", "a", 1, outdated), candidate("z", "b", 1)}, "x", "a"},
+		"oldest":               {"", []deletionCandidate{candidate("x", "a", 1), candidate("y", "b", 2)}, "y", "a"},
+		"crowded":              {"the fullest domain gives one", []deletionCandidate{candidate("x", "a", 1), candidate("y", "a", 1), candidate("z", "b", 9)}, "x", "b"},
+		"outdated":             {"", []deletionCandidate{candidate("x", "a", 1, outdated), candidate("y", "b", 9)}, "x", "a"},
+		"outdated, sick":       {"", []deletionCandidate{candidate("x", "a", 9, outdated), candidate("y", "b", 1, outdated, unhealthy)}, "y", "a"},
+		"sick":                 {"that alone is the business of a health check", []deletionCandidate{candidate("x", "a", 9), candidate("y", "b", 1, unhealthy)}, "x", "a"},
+		"marked":               {"a person knows better", []deletionCandidate{candidate("x", "a", 9, outdated, unhealthy), candidate("y", "b", 1, marked)}, "y", "a"},
+		"marked, outdated":     {"", []deletionCandidate{candidate("x", "a", 9, marked), candidate("y", "b", 1, marked, outdated)}, "y", "b"},
+		"up to date elsewhere": {"Machines that go do not count", []deletionCandidate{candidate("x", "a", 1, outdated), candidate("y", "a", 1, outdated), candidate("z", "b", 1)}, "x", "a"},
 	} {
 		got, _ := nextToDelete(tc.all, cluster)
 		if tc.next != "" && got.Name != tc.next {

@@ -27,7 +27,7 @@ type secretsInput struct {
 	// Found are the existing Secrets, State is their evaluation, and Kubeconfig is the content of the kubeconfig
 	// Secret.
 	Found      secrets.Secrets
-	State      secrets.SecretsState
+	State      secrets.Evaluation
 	Kubeconfig secrets.Kubeconfig
 }
 
@@ -69,7 +69,7 @@ func (in secretsInput) DecideKubeconfig(p *reconciler.Plan) {
 }
 
 // Act executes the actions of Decide and DecideKubeconfig. New keys have the given configuration.
-func (in secretsInput) Act(ctx context.Context, writer *kube.Writer, keys secrets.Keys, do reconciler.Action) error {
+func (in secretsInput) Act(ctx context.Context, writer *kube.Writer, keys secrets.KeyOptions, do reconciler.Action) error {
 	key := client.ObjectKeyFromObject(in.Cluster)
 	switch a := do.(type) {
 	case createSecret:

@@ -244,7 +244,7 @@ func checkPlan(t *testing.T, w *world, p reconciler.Plan, deleting int) {
 		switch a := a.(type) {
 		case createMachine:
 			return false
-		case machines.Delete:
+		case machines.DeleteMachines:
 			return len(a.Names) == 0
 		}
 		return true

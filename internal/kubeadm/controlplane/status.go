@@ -15,16 +15,16 @@ import (
 
 // report returns the status of a KubeadmControlPlane after a reconciliation.
 func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
-	j := judged{snapshot: s, plan: p, out: out}
+	j := conditionInput{snapshot: s, plan: p, out: out}
 	for _, m := range s.Machines {
-		j.machines = append(j.machines, s.judged(m))
+		j.machines = append(j.machines, s.machineWithConditions(m))
 	}
 	n := j.machines.Count()
 	status := controlplanev1.KubeadmControlPlaneStatus{
-		Conditions: conditions.Evaluate(j, reconciler.MomentOf(s.Plane, s.Now)),
+		Conditions: conditions.Evaluate(j, reconciler.EvaluateOptionsFor(s.ControlPlane, s.Now)),
 		Replicas:   &n.Replicas, ReadyReplicas: &n.Ready, AvailableReplicas: &n.Available, UpToDateReplicas: &n.UpToDate,
-		Versions: j.machines.Versions(), ObservedGeneration: s.Plane.Status.ObservedGeneration,
-		Initialization: s.Plane.Status.Initialization, LastRemediation: remediationLast(s.Plane, s.Machines),
+		Versions: j.machines.Versions(), ObservedGeneration: s.ControlPlane.Status.ObservedGeneration,
+		Initialization: s.ControlPlane.Status.Initialization, LastRemediation: lastRemediation(s.ControlPlane, s.Machines),
 	}
 	if len(status.Versions) > 0 {
 		status.Version = status.Versions[0].Version
@@ -36,10 +36,10 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		status.Initialization.ControlPlaneInitialized = new(true)
 	}
 	if out.Err == nil && s.Cluster != nil && !s.isRestored() {
-		status.ObservedGeneration = s.Plane.Generation
+		status.ObservedGeneration = s.ControlPlane.Generation
 	}
 	status.Deprecated = &controlplanev1.KubeadmControlPlaneDeprecatedStatus{V1Beta1: legacyStatus(
-		legacyInput{Plane: s.Plane, Now: s.Now, Machines: j.machines, Wanted: j.wanted()}, status.Conditions)}
+		legacyInput{ControlPlane: s.ControlPlane, Now: s.Now, Machines: j.machines, DesiredReplicas: j.desiredReplicas()}, status.Conditions)}
 	return reconciler.Report{Status: status, Events: events(j)}
 }
 
@@ -49,20 +49,20 @@ const changesFor = 10 * time.Minute
 
 // isChanging reports whether a Machine is joining or being deleted. No warning is needed while other changes wait for
 // it.
-func (j judged) isChanging() bool {
-	return len(j.Created) > 0 || slices.ContainsFunc(j.Machines, func(m machines.Member) bool {
+func (j conditionInput) isChanging() bool {
+	return len(j.Created) > 0 || slices.ContainsFunc(j.Machines, func(m machines.OwnedMachine) bool {
 		switch {
 		case m.Deleted:
 			return m.DeletionTimestamp.IsZero() || j.Now.Sub(m.DeletionTimestamp.Time) < changesFor
 		case j.Now.Sub(m.CreationTimestamp.Time) >= changesFor, j.Clones.NeverJoins(m.Machine):
 			return false
 		}
-		return workload.HealthUnhealthy(j.judged(m), j.managesEtcd()) != ""
+		return workload.UnhealthyReason(j.machineWithConditions(m), j.managesEtcd()) != ""
 	})
 }
 
 // events returns events about changes of Machines and etcd members.
-func events(j judged) []reconciler.Event {
+func events(j conditionInput) []reconciler.Event {
 	var list []reconciler.Event
 	for _, do := range j.out.Done {
 		switch a := do.(type) {
@@ -86,6 +86,6 @@ func events(j judged) []reconciler.Event {
 			list = append(list, reconciler.Warning("ControlPlaneUnhealthy", "Waiting for the control plane to pass preflight checks: %s", w.Message))
 		}
 	}
-	list = append(list, adoptionEvents(j.Plane, j.Adoptable)...)
+	list = append(list, adoptionEvents(j.ControlPlane, j.Adoptable)...)
 	return append(append(list, updateEvents(j.out)...), machines.Events(j.out)...)
 }

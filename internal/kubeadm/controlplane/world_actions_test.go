@@ -30,7 +30,7 @@ func (w *world) apply(s snapshot, do reconciler.Action) {
 	switch a := do.(type) {
 	case createMachine:
 		w.create(s, a)
-	case machines.Delete:
+	case machines.DeleteMachines:
 		for _, name := range a.Names {
 			w.delete(name)
 		}
@@ -60,10 +60,10 @@ func (w *world) apply(s snapshot, do reconciler.Action) {
 			}
 		}
 		w.elect()
-	case noteRemediation:
+	case recordRemediation:
 		w.plane = w.plane.DeepCopy()
 		kube.Annotate(w.plane, controlplanev1.RemediationInProgressAnnotation, new(a.Record.Text()))
-	case forgetRemediation:
+	case clearRemediation:
 		w.plane = w.plane.DeepCopy()
 		kube.Annotate(w.plane, controlplanev1.RemediationInProgressAnnotation, nil)
 	}
@@ -72,14 +72,14 @@ func (w *world) apply(s snapshot, do reconciler.Action) {
 func (w *world) create(s snapshot, a createMachine) {
 	d := s.definition()
 	d.Spec.FailureDomain = a.Domain
-	if text, ok := s.Plane.Annotations[controlplanev1.RemediationInProgressAnnotation]; ok && a.Joins {
+	if text, ok := s.ControlPlane.Annotations[controlplanev1.RemediationInProgressAnnotation]; ok && a.Joins {
 		d.MachineAnnotations[controlplanev1.RemediationForAnnotation] = text
 	}
 	m := d.Machine(a.Name)
 	m.UID, m.CreationTimestamp, m.Generation = types.UID(a.Name), metav1.NewTime(w.now), 1
 	w.machines[a.Name] = m
-	w.configs[a.Name] = &bootstrapv1.KubeadmConfig{ObjectMeta: metav1.ObjectMeta{Name: a.Name}, Spec: desiredConfig(s.Plane, a.Joins)}
-	infra, err := clone.New(clone.CloneRequest{Template: s.Infra.Object, Name: a.Name, Cluster: "c", Owner: d.Owner, Labels: d.Labels, Annotations: d.Annotations})
+	w.configs[a.Name] = &bootstrapv1.KubeadmConfig{ObjectMeta: metav1.ObjectMeta{Name: a.Name}, Spec: desiredConfig(s.ControlPlane, a.Joins)}
+	infra, err := clone.New(clone.Options{Template: s.Infra.Object, Name: a.Name, Cluster: "c", Owner: d.Owner, Labels: d.Labels, Annotations: d.Annotations})
 	if err != nil {
 		panic(err)
 	}
@@ -149,7 +149,7 @@ func (w *world) progress(name string) {
 	m := w.machines[name]
 	switch {
 	case m.DeletionTimestamp.IsZero():
-	case HasHook(m):
+	case hasHook(m):
 		m = m.DeepCopy()
 		set(m, metav1.Condition{Type: clusterv1.DeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason})
 		w.machines[name] = m

@@ -56,7 +56,7 @@ func newPlane(replicas int32) *controlplanev1.KubeadmControlPlane {
 func newCluster() *clusterv1.Cluster {
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "cluster"}}
 	c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "10.0.0.1", Port: 6443}
-	c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: planeKind, Name: "kcp"}
+	c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: controlPlaneKind, Name: "kcp"}
 	c.Status.Initialization.InfrastructureProvisioned = new(true)
 	return c
 }
@@ -126,7 +126,7 @@ func newWorld(replicas int32) *world {
 	return w
 }
 
-// readLeft reads what kubeadm left, where it was changed.
+// readKubeadmObjects reads what kubeadm left, where it was changed.
 func (w *world) readLeft() addons.KubeadmState {
 	if w.left.At.IsZero() {
 		var err error
@@ -143,13 +143,13 @@ func (w *world) readLeft() addons.KubeadmState {
 func (w *world) withCertificates(t testing.TB) *world {
 	t.Helper()
 	for _, p := range []secrets.Purpose{secrets.CA, secrets.Etcd, secrets.Proxy, secrets.SA} {
-		data, err := secrets.Generate(p, secrets.Keys{}, began)
+		data, err := secrets.Generate(p, secrets.KeyOptions{}, began)
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.secrets[p].Data = data
 	}
-	data, err := secrets.Issue(secrets.Access{Cluster: "c", Endpoint: w.cluster.Spec.ControlPlaneEndpoint}, w.secrets[secrets.CA], secrets.Keys{}, began)
+	data, err := secrets.Issue(secrets.Access{Cluster: "c", Endpoint: w.cluster.Spec.ControlPlaneEndpoint}, w.secrets[secrets.CA], secrets.KeyOptions{}, began)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,14 +163,14 @@ func (w *world) names() []string { return slices.Sorted(maps.Keys(w.machines)) }
 // snapshot is what the controller would observe.
 func (w *world) snapshot() snapshot {
 	s := snapshot{
-		Now: w.now, Plane: w.plane, Cluster: w.cluster, Verified: true, Fresh: true, Secrets: w.secrets, Kubeconfig: w.kubeconfig,
+		Now: w.now, ControlPlane: w.plane, Cluster: w.cluster, Verified: true, Fresh: true, Secrets: w.secrets, Kubeconfig: w.kubeconfig,
 		Infra:   clone.Template{Ref: w.plane.Spec.MachineTemplate.Spec.InfrastructureRef, Object: contract.Object{Unstructured: w.template, Contract: contract.V1Beta2}},
 		Clones:  &clone.Clones{Items: map[clone.Key]contract.Object{}},
 		Configs: w.configs, Workload: w.workload(), KubeadmObjects: w.readLeft(), Connection: slipwayworkload.Health{Connected: true},
 	}
 	for _, name := range w.names() {
 		m := w.machines[name]
-		s.Machines = append(s.Machines, machines.Member{Machine: m, Deleted: !m.DeletionTimestamp.IsZero()})
+		s.Machines = append(s.Machines, machines.OwnedMachine{Machine: m, Deleted: !m.DeletionTimestamp.IsZero()})
 		s.Clones.Items[clone.Key{Kind: "FooMachine", Name: name}] = contract.Object{Unstructured: w.infra[name], Contract: contract.V1Beta2}
 	}
 	w.numbers++
@@ -182,10 +182,10 @@ func (w *world) snapshot() snapshot {
 
 // workload is what the workload cluster would answer.
 func (w *world) workload() controlplaneworkload.State {
-	s := controlplaneworkload.State{At: w.now, Asked: map[string]bool{}, Nodes: map[string]*corev1.Node{}, Pods: map[string]*corev1.Pod{}}
+	s := controlplaneworkload.State{At: w.now, ReadNodes: map[string]bool{}, Nodes: map[string]*corev1.Node{}, Pods: map[string]*corev1.Pod{}}
 	s.Initialized = len(w.nodes) > 0
 	for name, n := range w.nodes {
-		s.Asked[name] = true
+		s.ReadNodes[name] = true
 		if n.hidden {
 			continue
 		}

@@ -40,9 +40,9 @@ type Config struct {
 	// CallTimeout limits a call to one member, and DialTimeout limits connecting to it, which is part of the call.
 	// Defaults: 15 s and 10 s.
 	CallTimeout, DialTimeout time.Duration
-	// Idle is the time after which an unused connection is closed. It defaults to 150 s, so that reads once a minute
+	// IdleTimeout is the time after which an unused connection is closed. It defaults to 150 s, so that reads once a minute
 	// reuse the connection.
-	Idle time.Duration
+	IdleTimeout time.Duration
 }
 
 // ClientTLS returns the TLS configuration for a client of an etcd cluster, with a new client certificate signed by
@@ -89,8 +89,8 @@ func Connect(cfg Config) (Cluster, error) {
 	if cfg.DialTimeout == 0 {
 		cfg.DialTimeout = 10 * time.Second
 	}
-	if cfg.Idle == 0 {
-		cfg.Idle = 150 * time.Second
+	if cfg.IdleTimeout == 0 {
+		cfg.IdleTimeout = 150 * time.Second
 	}
 	return &cluster{cfg: cfg, clients: map[string]*clientv3.Client{}}, nil
 }
@@ -111,7 +111,7 @@ func (c *cluster) client(node string) (*clientv3.Client, error) {
 		Endpoints: []string{"https://" + net.JoinHostPort(node, clientPort)}, TLS: config, Logger: zap.NewNop(),
 		MaxCallRecvMsgSize: maxResponseBytes, MaxUnaryRetries: 1,
 		DialOptions: []grpc.DialOption{
-			grpc.WithIdleTimeout(c.cfg.Idle), grpc.WithDisableServiceConfig(),
+			grpc.WithIdleTimeout(c.cfg.IdleTimeout), grpc.WithDisableServiceConfig(),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 				ctx, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout)
 				defer cancel()

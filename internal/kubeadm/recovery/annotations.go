@@ -61,12 +61,12 @@ type RecoveryRequest struct {
 	Force bool `json:"force,omitempty"`
 	// Accepted is set by the controller when the recovery starts, together with Lost, which lists the other Machines
 	// and the members without a Machine.
-	Accepted bool   `json:"accepted,omitempty"`
-	Lost     []Lost `json:"lost,omitempty"`
+	Accepted bool         `json:"accepted,omitempty"`
+	Lost     []LostMember `json:"lost,omitempty"`
 }
 
-// Lost is a Machine, or a Node without a Machine, whose etcd member is discarded.
-type Lost struct {
+// LostMember is a Machine, or a Node without a Machine, whose etcd member is discarded.
+type LostMember struct {
 	Machine string `json:"machine,omitempty"`
 	Node    string `json:"node,omitempty"`
 }
@@ -74,8 +74,8 @@ type Lost struct {
 // Restores reports whether the request restores a snapshot.
 func (r RecoveryRequest) Restores() bool { return r.Snapshot != Snapshot{} }
 
-// HasLost reports whether the etcd member of the Machine is discarded.
-func (r RecoveryRequest) HasLost(machine string) bool {
+// Discards reports whether the etcd member of the Machine is discarded.
+func (r RecoveryRequest) Discards(machine string) bool {
 	for _, lost := range r.Lost {
 		if machine != "" && lost.Machine == machine {
 			return true

@@ -16,9 +16,9 @@ var snapshot = Snapshot{Policy: "nightly", Name: "c1-20261125T120000Z", Identity
 
 // Annotations are anyone's: what cannot be read is an error or nothing, and no id is more than a time.
 func TestParse(t *testing.T) {
-	request := map[string]string{controlplanev1.RecoverAnnotation: RecoveryRequest{ID: id, Survivor: "a", Accepted: true, Lost: []Lost{{"b", "n-b"}}}.String()}
+	request := map[string]string{controlplanev1.RecoverAnnotation: RecoveryRequest{ID: id, Survivor: "a", Accepted: true, Lost: []LostMember{{"b", "n-b"}}}.String()}
 	got, err := ParseRequest(request)
-	if err != nil || got.Survivor != "a" || !got.HasLost("b") || got.HasLost("a") || got.HasLost("") {
+	if err != nil || got.Survivor != "a" || !got.Discards("b") || got.Discards("a") || got.Discards("") {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, text := range []string{"", "{}", `{"id":"1; reboot"}`, `{"id":"` + id + `\n"}`, `{"id":1}`, `{"id":"` + id + `","survivor":"a\u001b[2J"}`, strings.Repeat(" ", maxText) + `{"id":"` + id + `"}`} {

@@ -40,8 +40,8 @@ const (
 	restoreFolder, restoreMark = "/var/lib/slipway/etcd-restore-", "/run/slipway/etcd-restore-"
 )
 
-// begin sets the shell variables of an order.
-func begin(o EtcdOrder) string {
+// scriptVariables sets the shell variables of an order.
+func scriptVariables(o EtcdOrder) string {
 	folder, mark := rebuildFolder, rebuildMark
 	if o.Step != Rebuild {
 		folder, mark = restoreFolder, restoreMark
@@ -75,15 +75,15 @@ func ParseSurvey(out string) (MemberState, error) {
 // again, because it records its progress on the node. A second instance running at the same time exits immediately.
 func Program(o EtcdOrder) string {
 	if o.Step == Restore {
-		return begin(o) + commonProgram + restoreProgram
+		return scriptVariables(o) + commonProgram + restoreProgram
 	}
-	return begin(o) + commonProgram + rebuildProgram
+	return scriptVariables(o) + commonProgram + rebuildProgram
 }
 
 // ProgressProgram returns a sh script that prints the progress of [Program]: "done", "failed" with the reason and the
 // last lines of the log, "running", or "none" if it neither runs nor has a result.
 func ProgressProgram(o EtcdOrder) string {
-	return begin(o) + `
+	return scriptVariables(o) + `
 if [ -e "$state/result" ]; then cat "$state/result"; tail -n 10 "$state/log" 2>/dev/null || true
 elif [ -e "$running" ] && ! flock -n "$running" true; then echo running
 else echo none; fi`
@@ -102,9 +102,9 @@ func StageFolder(o EtcdOrder) string { return restoreFolder + o.ID }
 // StageProgram returns a bash script that prepares a data directory from the snapshot next to the data of the member.
 // It exits with status 3 and prints the reason if that is not possible. It can be interrupted at any point and run
 // again.
-func StageProgram(o EtcdOrder) string { return begin(o) + stageProgram }
+func StageProgram(o EtcdOrder) string { return scriptVariables(o) + stageProgram }
 
 // StagedProgram returns a sh script that prints "staged" if [StageProgram] has finished.
 func StagedProgram(o EtcdOrder) string {
-	return begin(o) + `if [ -e "$state/staged" ]; then echo staged; else echo none; fi`
+	return scriptVariables(o) + `if [ -e "$state/staged" ]; then echo staged; else echo none; fi`
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 )
 
-// SecretsState describes the required Secrets that are missing or unusable.
-type SecretsState struct {
+// Evaluation describes the required Secrets that are missing or unusable.
+type Evaluation struct {
 	// Create lists the missing Secrets that can be generated.
 	Create []Purpose
 	// Problems lists the problems that the user has to correct, in the order of the requirements.
-	Problems []Problem
+	Problems []secretProblem
 }
 
 // MissingText lists the missing and unusable Secrets for a message. It is empty if there are none.
-func (s SecretsState) MissingText(cluster string) string {
+func (s Evaluation) MissingText(cluster string) string {
 	var out []string
 	for _, problem := range s.Problems {
 		out = append(out, problem.Text)
@@ -31,8 +31,8 @@ func (s SecretsState) MissingText(cluster string) string {
 	return strings.Join(out, "; ")
 }
 
-// Problem is a Secret that is missing and cannot be generated, or that cannot be used.
-type Problem struct {
+// secretProblem is a Secret that is missing and cannot be generated, or that cannot be used.
+type secretProblem struct {
 	Purpose Purpose
 	// Secret is the name of the Secret.
 	Secret string
@@ -42,7 +42,7 @@ type Problem struct {
 	Text string
 }
 
-func (s SecretsState) Complete() bool { return len(s.Create) == 0 && len(s.Problems) == 0 }
+func (s Evaluation) Complete() bool { return len(s.Create) == 0 && len(s.Problems) == 0 }
 
 // EvaluateInput is the input of [Evaluate].
 type EvaluateInput struct {
@@ -56,21 +56,21 @@ type EvaluateInput struct {
 }
 
 // Evaluate returns the required Secrets that are missing or unusable.
-func Evaluate(c EvaluateInput) SecretsState {
-	var s SecretsState
+func Evaluate(c EvaluateInput) Evaluation {
+	var s Evaluation
 	for _, r := range c.Required {
 		name := r.Purpose.SecretName(c.Cluster)
 		secret := c.Found[r.Purpose]
 		switch {
 		case secret != nil:
 			if text := ContentProblem(r, secret, c.Now); text != "" {
-				s.Problems = append(s.Problems, Problem{Purpose: r.Purpose, Secret: name, Text: text})
+				s.Problems = append(s.Problems, secretProblem{Purpose: r.Purpose, Secret: name, Text: text})
 			}
 		case r.UserProvided:
-			s.Problems = append(s.Problems, Problem{r.Purpose, name, true, fmt.Sprintf(
+			s.Problems = append(s.Problems, secretProblem{r.Purpose, name, true, fmt.Sprintf(
 				"Secret %s does not exist; create it with %s of the external etcd", name, contentOf(r))})
 		case !c.Generate:
-			s.Problems = append(s.Problems, Problem{r.Purpose, name, true, goneText(r.Purpose, name)})
+			s.Problems = append(s.Problems, secretProblem{r.Purpose, name, true, missingText(r.Purpose, name)})
 		default:
 			s.Create = append(s.Create, r.Purpose)
 		}
@@ -78,9 +78,9 @@ func Evaluate(c EvaluateInput) SecretsState {
 	return s
 }
 
-// goneText returns the message for a missing Secret whose content also exists on every control plane node: the
+// missingText returns the message for a missing Secret whose content also exists on every control plane node: the
 // operations that fail without it, and how to restore it.
-func goneText(p Purpose, name string) string {
+func missingText(p Purpose, name string) string {
 	waits, files := "no control plane Machine can join", "front-proxy-ca.crt and front-proxy-ca.key"
 	switch p {
 	case CA:

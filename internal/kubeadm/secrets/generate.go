@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Keys configures how private keys and certificates are generated.
-type Keys struct {
+// KeyOptions configures how private keys and certificates are generated.
+type KeyOptions struct {
 	// Algorithm defaults to ECDSA-P256.
 	Algorithm pki.Algorithm
 	// Authority and Leaf are the validity periods of CA and leaf certificates. They default to ten years and one
@@ -23,10 +23,10 @@ type Keys struct {
 	Authority, Leaf time.Duration
 }
 
-// KeysOf returns the key configuration from the ClusterConfiguration.
-func KeysOf(config bootstrapv1.ClusterConfiguration) Keys {
+// KeyOptionsOf returns the key configuration from the ClusterConfiguration.
+func KeyOptionsOf(config bootstrapv1.ClusterConfiguration) KeyOptions {
 	const day = 24 * time.Hour
-	return Keys{
+	return KeyOptions{
 		Algorithm: pki.Algorithm(config.EncryptionAlgorithm),
 		Authority: time.Duration(config.CACertificateValidityPeriodDays) * day,
 		Leaf:      time.Duration(config.CertificateValidityPeriodDays) * day,
@@ -35,7 +35,7 @@ func KeysOf(config bootstrapv1.ClusterConfiguration) Keys {
 
 // Generate returns the content of a new Secret for a CA or for the service account keys. Secrets for other purposes
 // cannot be generated.
-func Generate(p Purpose, keys Keys, now time.Time) (map[string][]byte, error) {
+func Generate(p Purpose, keys KeyOptions, now time.Time) (map[string][]byte, error) {
 	if p == SA {
 		public, private, err := pki.SigningKey(keys.Algorithm)
 		return map[string][]byte{corev1.TLSCertKey: public, corev1.TLSPrivateKeyKey: private}, err

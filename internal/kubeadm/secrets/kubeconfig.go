@@ -45,7 +45,7 @@ func ParseKubeconfig(secret *corev1.Secret) Kubeconfig {
 		return Kubeconfig{}
 	}
 	// The empty policy allows any server address, because the address is compared with the endpoint.
-	cfg, err := workload.Parse(secret.Data[KubeconfigKey], policy.Configuration{})
+	cfg, err := workload.ParseKubeconfig(secret.Data[KubeconfigKey], policy.Configuration{})
 	if err != nil {
 		return Kubeconfig{}
 	}
@@ -56,8 +56,8 @@ func ParseKubeconfig(secret *corev1.Secret) Kubeconfig {
 	return k
 }
 
-// Server returns the URL of an endpoint.
-func Server(e clusterv1.APIEndpoint) string {
+// ServerURL returns the URL of an endpoint.
+func ServerURL(e clusterv1.APIEndpoint) string {
 	return "https://" + net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port)))
 }
 
@@ -67,8 +67,8 @@ func (k Kubeconfig) ReissueReason(endpoint clusterv1.APIEndpoint, ca *corev1.Sec
 	switch {
 	case !k.Readable:
 		return "there is none that can be read"
-	case k.Server != Server(endpoint):
-		return "the endpoint is " + Server(endpoint)
+	case k.Server != ServerURL(endpoint):
+		return "the endpoint is " + ServerURL(endpoint)
 	case !bytes.Equal(bytes.TrimSpace(k.CA), bytes.TrimSpace(ca.Data[corev1.TLSCertKey])):
 		return "the authority is another"
 	case k.Until.IsZero():
@@ -90,7 +90,7 @@ type Access struct {
 }
 
 // Issue returns the content of the kubeconfig Secret, with a new client key and a certificate signed by the CA.
-func Issue(to Access, ca *corev1.Secret, keys Keys, now time.Time) (map[string][]byte, error) {
+func Issue(to Access, ca *corev1.Secret, keys KeyOptions, now time.Time) (map[string][]byte, error) {
 	if len(ca.Data[corev1.TLSPrivateKeyKey]) == 0 {
 		return nil, fault.New(fault.Invalid, ReasonInvalid, "Secret %s has no key in tls.key, so no kubeconfig can be issued; "+
 			"create Secret %s with the kubeconfig of an administrator in key %s", ca.Name, Admin.SecretName(to.Cluster), KubeconfigKey)
@@ -105,7 +105,7 @@ func Issue(to Access, ca *corev1.Secret, keys Keys, now time.Time) (map[string][
 	if err != nil {
 		return nil, err
 	}
-	access := pki.Access{Context: to.Cluster + "-admin@" + to.Cluster, User: to.Cluster + "-admin", Server: Server(to.Endpoint), CA: pair.CertPEM}
+	access := pki.Access{Context: to.Cluster + "-admin@" + to.Cluster, User: to.Cluster + "-admin", Server: ServerURL(to.Endpoint), CA: pair.CertPEM}
 	text, err := access.Embedded(leaf)
 	return map[string][]byte{KubeconfigKey: text}, err
 }

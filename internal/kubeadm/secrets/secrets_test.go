@@ -32,7 +32,7 @@ var (
 	external = bootstrapv1.ClusterConfiguration{Etcd: bootstrapv1.Etcd{External: bootstrapv1.ExternalEtcd{Endpoints: []string{"https://etcd:2379"}}}}
 )
 
-func secret(t *testing.T, p Purpose, keys Keys) *corev1.Secret {
+func secret(t *testing.T, p Purpose, keys KeyOptions) *corev1.Secret {
 	t.Helper()
 	from := p
 	if p == EtcdClient {
@@ -48,7 +48,7 @@ func secret(t *testing.T, p Purpose, keys Keys) *corev1.Secret {
 func found(t *testing.T, purposes ...Purpose) Secrets {
 	out := Secrets{}
 	for _, p := range purposes {
-		out[p] = secret(t, p, Keys{})
+		out[p] = secret(t, p, KeyOptions{})
 	}
 	return out
 }
@@ -63,7 +63,7 @@ func TestPurposesAreDenied(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestEvaluate(t *testing.T) {
 	without := func(f Secrets, p Purpose, keys ...string) Secrets {
 		for _, key := range keys {
 			delete(f[p].Data, key)
@@ -142,7 +142,7 @@ func TestExpiredAuthority(t *testing.T) { // CP-15
 func TestSignedByKubeadm(t *testing.T) { // CP-15
 	bundled := func(p Purpose, drop string) Secrets {
 		f := found(t, CA, Etcd, Proxy, SA)
-		f[p].Data[corev1.TLSCertKey] = append(f[p].Data[corev1.TLSCertKey], secret(t, p, Keys{}).Data[corev1.TLSCertKey]...)
+		f[p].Data[corev1.TLSCertKey] = append(f[p].Data[corev1.TLSCertKey], secret(t, p, KeyOptions{}).Data[corev1.TLSCertKey]...)
 		delete(f[p].Data, drop)
 		return f
 	}
@@ -176,7 +176,7 @@ func TestSignedByKubeadm(t *testing.T) { // CP-15
 }
 
 func TestFingerprint(t *testing.T) {
-	a, b := secret(t, CA, Keys{}), secret(t, CA, Keys{})
+	a, b := secret(t, CA, KeyOptions{}), secret(t, CA, KeyOptions{})
 	first, second := a.Data[corev1.TLSCertKey], b.Data[corev1.TLSCertKey]
 	of := func(certs ...[]byte) string {
 		return Fingerprint(&corev1.Secret{Data: map[string][]byte{corev1.TLSCertKey: slices.Concat(certs...)}})
@@ -189,7 +189,7 @@ func TestFingerprint(t *testing.T) {
 // What travels to a machine is certificates and keys alone.
 func TestContent(t *testing.T) {
 	for _, p := range []Purpose{CA, SA} {
-		s := secret(t, p, Keys{})
+		s := secret(t, p, KeyOptions{})
 		want := string(s.Data[corev1.TLSCertKey])
 		for key, value := range s.Data {
 			s.Data[key] = append([]byte("runcmd: [evil]\n"), value...)
@@ -199,7 +199,7 @@ func TestContent(t *testing.T) {
 			t.Errorf("%s: %q, %v", p, cert, err)
 		}
 	}
-	s := secret(t, CA, Keys{})
+	s := secret(t, CA, KeyOptions{})
 	delete(s.Data, corev1.TLSPrivateKeyKey)
 	if cert, key, err := Content(CA, s); err != nil || len(cert) == 0 || key != nil {
 		t.Errorf("without key: %q, %q, %v", cert, key, err)
@@ -207,7 +207,7 @@ func TestContent(t *testing.T) {
 }
 
 func TestGenerate(t *testing.T) {
-	keys := KeysOf(bootstrapv1.ClusterConfiguration{EncryptionAlgorithm: bootstrapv1.EncryptionAlgorithmRSA2048,
+	keys := KeyOptionsOf(bootstrapv1.ClusterConfiguration{EncryptionAlgorithm: bootstrapv1.EncryptionAlgorithmRSA2048,
 		CACertificateValidityPeriodDays: 100, CertificateValidityPeriodDays: 10})
 	ca := secret(t, CA, keys)
 	pair, err := pki.ParsePair(ca.Data[corev1.TLSCertKey], ca.Data[corev1.TLSPrivateKeyKey])
@@ -220,15 +220,15 @@ func TestGenerate(t *testing.T) {
 	if ca.Name != "c-ca" || ca.Type != clusterv1.ClusterSecretType || ca.Labels[clusterv1.ClusterNameLabel] != "c" || !metav1.IsControlledBy(ca, &metav1.ObjectMeta{UID: "2"}) {
 		t.Errorf("name, type, label and owner: %v", ca.ObjectMeta)
 	}
-	if _, err := Generate(EtcdClient, Keys{}, now); fault.KindOf(err) != fault.Bug {
+	if _, err := Generate(EtcdClient, KeyOptions{}, now); fault.KindOf(err) != fault.Bug {
 		t.Errorf("what a person brings is not generated: %v", err)
 	}
 }
 
 // CP-14
 func TestKubeconfig(t *testing.T) {
-	ca := secret(t, CA, Keys{})
-	data, err := Issue(Access{"c", endpoint}, ca, Keys{}, now)
+	ca := secret(t, CA, KeyOptions{})
+	data, err := Issue(Access{"c", endpoint}, ca, KeyOptions{}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestKubeconfig(t *testing.T) {
 		"before half":   {k, endpoint, ca, now.AddDate(0, 0, 182), ""},
 		"after half":    {k, endpoint, ca, now.AddDate(0, 0, 183), "half of its client certificate's life is over"},
 		"endpoint":      {k, elsewhere, ca, now, "the endpoint is https://other:6443"},
-		"authority":     {k, endpoint, secret(t, CA, Keys{}), now, "the authority is another"},
+		"authority":     {k, endpoint, secret(t, CA, KeyOptions{}), now, "the authority is another"},
 		"none":          {ParseKubeconfig(nil), endpoint, ca, now, "there is none that can be read"},
 		"another thing": {ParseKubeconfig(&corev1.Secret{Data: map[string][]byte{KubeconfigKey: []byte("x")}}), endpoint, ca, now, "there is none that can be read"},
 	} {
@@ -255,7 +255,7 @@ func TestKubeconfig(t *testing.T) {
 		}
 	}
 	delete(ca.Data, corev1.TLSPrivateKeyKey)
-	if _, err := Issue(Access{"c", endpoint}, ca, Keys{}, now); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "create Secret c-kubeconfig") {
+	if _, err := Issue(Access{"c", endpoint}, ca, KeyOptions{}, now); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "create Secret c-kubeconfig") {
 		t.Errorf("a CA without key: %v", err)
 	}
 }
@@ -294,7 +294,7 @@ func TestOwner(t *testing.T) {
 }
 
 func TestRead(t *testing.T) {
-	cached, brought := secret(t, CA, Keys{}), secret(t, SA, Keys{})
+	cached, brought := secret(t, CA, KeyOptions{}), secret(t, SA, KeyOptions{})
 	cache := fake.NewClientBuilder().WithObjects(cached).Build()
 	api := fake.NewClientBuilder().WithObjects(brought, cached.DeepCopy()).Build()
 	got, err := Read(context.Background(), cluster, Purposes(Required(stacked)), cache, api)

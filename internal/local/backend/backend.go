@@ -137,8 +137,8 @@ type MachineSpec struct {
 	ProviderID, Zone, Version string
 	// ControlPlane is set if the node runs a control plane.
 	ControlPlane bool
-	// Ran is set if the machine was provisioned before, in this management cluster or in the one it was moved from.
-	Ran bool
+	// ProvisionedBefore is set if the machine was provisioned before, in this management cluster or in the one it was moved from.
+	ProvisionedBefore bool
 	// Policy is the operator's configuration.
 	Policy policy.Configuration
 	// Endpoint is the control plane endpoint of the cluster, host and port. Empty: not known yet.
@@ -289,13 +289,13 @@ func (c Command) String() string {
 // Progress of a bootstrap.
 type Progress struct {
 	Phase Phase
-	// Waiting is the stage that the script waits for, or waited for when it was stopped: StageBoot, StageContainerd or
+	// WaitingFor is the stage that the script waits for, or waited for when it was stopped: StageBoot, StageContainerd or
 	// empty.
-	Waiting string
+	WaitingFor string
 	// Running is the command that runs, or ran when the script was stopped. Nil: unknown.
 	Running *Command
-	// Ran is set if all commands of the last section have run.
-	Ran bool
+	// Completed is set if all commands of the last section have run.
+	Completed bool
 	// TimedOut is set if the script was stopped at its timeout.
 	TimedOut bool
 	// Failed lists the first commands with a non-zero exit code. They are not necessarily the cause of a failed script.

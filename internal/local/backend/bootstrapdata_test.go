@@ -32,7 +32,7 @@ func TestWaitingForBootstrapData(t *testing.T) {
 		"by hand":         {"a person creates the Secret", cluster(true), clusterv1.Bootstrap{}, "spec.bootstrap.dataSecretName", "MachinePool spec.template.spec.bootstrap.dataSecretName"},
 	}
 	for name, tc := range cases {
-		if got := backend.WaitingForBootstrapData(tc.cluster, tc.bootstrap); !strings.Contains(got, tc.want) {
+		if got := backend.BootstrapDataMessage(tc.cluster, tc.bootstrap); !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q does not name %q: %s", name, got, tc.want, tc.reason)
 		}
 		on := reconciler.Subject{Kind: "MachinePool", Name: "pool"}

@@ -23,8 +23,8 @@ type Broadcaster struct {
 	subs []func(Event)
 }
 
-// NewHub returns a Broadcaster that watches the backend once it is started.
-func NewHub(w Watcher) *Broadcaster { return &Broadcaster{watcher: w} }
+// NewBroadcaster returns a Broadcaster that watches the backend once it is started.
+func NewBroadcaster(w Watcher) *Broadcaster { return &Broadcaster{watcher: w} }
 
 // Start implements manager.Runnable. Controllers reconcile all objects when they start, so no events are lost before
 // their Source is started.

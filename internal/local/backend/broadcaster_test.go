@@ -23,7 +23,7 @@ func (s script) Watch(_ context.Context, handle func(backend.Event)) error {
 
 func TestHubWakesEveryController(t *testing.T) {
 	m := types.NamespacedName{Namespace: "ns", Name: "m"}
-	hub := backend.NewHub(script{{Machine: m}, {Network: "n"}})
+	hub := backend.NewBroadcaster(script{{Machine: m}, {Network: "n"}})
 	var queues []workqueue.TypedRateLimitingInterface[reconcile.Request]
 	for range 2 {
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())

@@ -38,8 +38,8 @@ type Capabilities struct {
 	Networked bool
 	// Image of the machine, and the Kubernetes version that the image is known to contain. Both may be empty.
 	Image, ImageVersion string
-	// Unclear describes a setting that the spec lacks, Denied a setting that the operator does not allow. Empty: none.
-	Unclear, Denied string
+	// MissingSetting describes a setting that the spec lacks, Denied a setting that the operator does not allow. Empty: none.
+	MissingSetting, Denied string
 	// Mounts as requested by the spec.
 	Mounts []Mount
 	// Resources that the spec requests, else the maximum that the operator allows.
@@ -53,8 +53,8 @@ type Capabilities struct {
 	// Running is the state of the started machine, if it is known in advance.
 	Running Machine
 	// Maximum limits the number of machines, Setting is the name of that limit in the operator's configuration.
-	Maximum policy.Maximum
-	Setting string
+	Maximum        policy.Maximum
+	MaximumSetting string
 	// ReachesEtcd is set if etcd members of control planes are reached through their machines.
 	ReachesEtcd bool
 	// Restart is the command by which a user starts a stopped machine.
@@ -67,8 +67,8 @@ type Quota struct {
 	Own, All int
 	// Mounts of the spec with resolved host paths.
 	Mounts []Mount
-	// Refused is the reason why the machine cannot be created as requested. Nil: it can.
-	Refused *fault.Fault
+	// Refusal is the reason why the machine cannot be created as requested. Nil: it can.
+	Refusal *fault.Fault
 }
 
 // QuotaFor returns the Quota for a machine in addition to the machines in list. resolve returns the target of a mount
@@ -77,7 +77,7 @@ func QuotaFor(spec MachineSpec, list []Machine, resolve func(hostPath string) (s
 	room.Own, room.All = CountMachines(list, spec.Owner.Object.Namespace)
 	for _, m := range spec.Mounts {
 		if m.HostPath, err = resolve(m.HostPath); err != nil {
-			if room.Refused = fault.As(err); room.Refused != nil {
+			if room.Refusal = fault.As(err); room.Refusal != nil {
 				err = nil
 			}
 			return room, err
@@ -99,8 +99,8 @@ func CountMachines(list []Machine, namespace string) (own, all int) {
 
 // NetworkCapabilities are the properties of the networks of a backend.
 type NetworkCapabilities struct {
-	// None is set if its clusters have no network.
-	None bool
+	// NoNetwork is set if its clusters have no network.
+	NoNetwork bool
 	// Denied is the reason why the operator does not allow such clusters. Empty: they are allowed.
 	Denied string
 }

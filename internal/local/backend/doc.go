@@ -6,7 +6,7 @@
 //
 // The package also contains the code that all backends share: the names, labels and provider IDs of host resources, by
 // which a resource is assigned to its object ([Ref]); the choice of an address range ([ChooseRange]); the
-// [Broadcaster], which distributes the events of a backend to the work queues of the controllers; the [Gate], which
+// [Broadcaster], which distributes the events of a backend to the work queues of the controllers; the [ManagedReconciler], which
 // skips objects that are managed externally or lack their owner, so that they get no finalizer, condition or event; and
 // the concurrent [Removal] of many host resources.
 //

@@ -11,22 +11,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Gate filters the objects of one kind: it passes to Inner only those that this provider manages.
-type Gate struct {
+// ManagedReconciler filters the objects of one kind: it passes to Inner only those that this provider manages.
+type ManagedReconciler struct {
 	Inner  reconcile.Reconciler
 	Client client.Reader
 	// New returns an empty object of the kind.
 	New func() client.Object
 	// Finalizer of the kind: an object that has it and is being deleted still needs to be reconciled.
 	Finalizer string
-	// Owned reports whether the object has the owner that it needs to be reconciled.
-	Owned func(client.Object) bool
-	// Seen is called with each object, including paused ones. It may be nil.
-	Seen func(client.Object)
+	// HasOwner reports whether the object has the owner that it needs to be reconciled.
+	HasOwner func(client.Object) bool
+	// OnObject is called with each object, including paused ones. It may be nil.
+	OnObject func(client.Object)
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (g Gate) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (g ManagedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o := g.New()
 	err := g.Client.Get(ctx, req.NamespacedName, o)
 	if apierrors.IsNotFound(err) {
@@ -35,8 +35,8 @@ func (g Gate) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, err
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if g.Seen != nil {
-		g.Seen(o)
+	if g.OnObject != nil {
+		g.OnObject(o)
 	}
 	if !g.isManaged(o) {
 		return ctrl.Result{}, nil
@@ -44,10 +44,10 @@ func (g Gate) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, err
 	return g.Inner.Reconcile(ctx, req)
 }
 
-func (g Gate) isManaged(o client.Object) bool {
+func (g ManagedReconciler) isManaged(o client.Object) bool {
 	if !o.GetDeletionTimestamp().IsZero() {
 		return controllerutil.ContainsFinalizer(o, g.Finalizer)
 	}
 	_, external := o.GetAnnotations()[clusterv1.ManagedByAnnotation]
-	return !external && g.Owned(o)
+	return !external && g.HasOwner(o)
 }

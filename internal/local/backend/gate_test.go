@@ -43,11 +43,11 @@ func TestGate(t *testing.T) { // IC-07, IC-08
 				t.Fatal(err)
 			}
 			passed := false
-			g := backend.Gate{
+			g := backend.ManagedReconciler{
 				Client: fake.NewClientBuilder().WithScheme(s).WithObjects(o).Build(), Finalizer: "f",
-				New:   func() client.Object { return &infrav1.LocalCluster{} },
-				Owned: func(o client.Object) bool { _, ok := o.GetLabels()["owned"]; return ok },
-				Inner: reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { passed = true; return ctrl.Result{}, nil }),
+				New:      func() client.Object { return &infrav1.LocalCluster{} },
+				HasOwner: func(o client.Object) bool { _, ok := o.GetLabels()["owned"]; return ok },
+				Inner:    reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { passed = true; return ctrl.Result{}, nil }),
 			}
 			if _, err := g.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "o"}}); err != nil || passed != tc.want {
 				t.Errorf("%s: passed %v, %v", tc.reason, passed, err)

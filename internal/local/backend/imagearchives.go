@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// extension of complete archives; an archive that is being written has another name.
-const extension = ".tar"
+// archiveExtension of complete archives; an archive that is being written has another name.
+const archiveExtension = ".tar"
 
 // ImageArchives stores the archives of all clusters of a management cluster.
 type ImageArchives struct{ Dir string }
@@ -44,12 +44,12 @@ func (a ImageArchives) Store(cluster types.NamespacedName, name string, archive 
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err
 	}
-	f, err := os.CreateTemp(folder, "."+strings.TrimPrefix(extension, ".")+".*")
+	f, err := os.CreateTemp(folder, "."+strings.TrimPrefix(archiveExtension, ".")+".*")
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.Sum256([]byte(name))
-	file = filepath.Join(folder, hex.EncodeToString(sum[:8])+extension)
+	file = filepath.Join(folder, hex.EncodeToString(sum[:8])+archiveExtension)
 	_, err = io.Copy(f, archive)
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
@@ -61,9 +61,9 @@ func (a ImageArchives) Store(cluster types.NamespacedName, name string, archive 
 	return file, nil
 }
 
-// Of returns the archive files of a cluster from the oldest to the newest, because the last of two images with the same
+// ForCluster returns the archive files of a cluster from the oldest to the newest, because the last of two images with the same
 // name takes effect.
-func (a ImageArchives) Of(cluster types.NamespacedName) ([]string, error) {
+func (a ImageArchives) ForCluster(cluster types.NamespacedName) ([]string, error) {
 	folder, ok := a.folder(cluster)
 	if !ok {
 		return nil, nil
@@ -78,7 +78,7 @@ func (a ImageArchives) Of(cluster types.NamespacedName) ([]string, error) {
 	var found []fs.FileInfo
 	for _, e := range entries {
 		info, err := e.Info()
-		if err == nil && info.Mode().IsRegular() && strings.HasSuffix(e.Name(), extension) {
+		if err == nil && info.Mode().IsRegular() && strings.HasSuffix(e.Name(), archiveExtension) {
 			found = append(found, info)
 		}
 	}
@@ -92,8 +92,8 @@ func (a ImageArchives) Of(cluster types.NamespacedName) ([]string, error) {
 	return files, nil
 }
 
-// Forget removes the archives of a cluster. It returns no error if there are none.
-func (a ImageArchives) Forget(cluster types.NamespacedName) error {
+// Delete removes the archives of a cluster. It returns no error if there are none.
+func (a ImageArchives) Delete(cluster types.NamespacedName) error {
 	folder, ok := a.folder(cluster)
 	if !ok {
 		return nil

@@ -42,34 +42,34 @@ func NetworkName(instance string, o types.NamespacedName) string { return engine
 func MachineName(instance string, o types.NamespacedName) string { return engineName(instance, o) }
 
 func engineName(instance string, o types.NamespacedName) string {
-	return fit("slipway-"+o.Namespace+"-"+o.Name, digest(instance, o.Namespace, o.Name), true)
+	return truncateName("slipway-"+o.Namespace+"-"+o.Name, digest(instance, o.Namespace, o.Name), true)
 }
 
 // Hostname returns the host name of a LocalMachine, which is also the name of the Node: the object's name if it is a
 // valid host name, else a name derived from it.
 func Hostname(name string) string {
-	return fit(strings.ReplaceAll(name, ".", "-"), digest(name), strings.Contains(name, "."))
+	return truncateName(strings.ReplaceAll(name, ".", "-"), digest(name), strings.Contains(name, "."))
 }
 
 // ProviderID returns the provider ID of the machine's Node.
 func ProviderID(machineName string) string { return providerPrefix + machineName }
 
-// MachineOf returns the machine name in the provider ID of a LocalMachine, and false if this LocalMachine cannot have
+// ParseProviderID returns the machine name in the provider ID of a LocalMachine, and false if this LocalMachine cannot have
 // that name, here or in another management cluster. Authors of a LocalMachine choose its provider ID, so only a valid
 // name of this object may be used in a request to the engine.
-func MachineOf(providerID string, o types.NamespacedName) (string, bool) {
+func ParseProviderID(providerID string, o types.NamespacedName) (string, bool) {
 	name, ok := strings.CutPrefix(providerID, providerPrefix)
 	return name, ok && isNameOf(name, o)
 }
 
-// MachineNameOf returns the machine name in the provider ID of a LocalMachine, which survives a move to another
+// ResolveMachineName returns the machine name in the provider ID of a LocalMachine, which survives a move to another
 // management cluster. Without a provider ID it returns [MachineName], and for a provider ID that this object cannot
 // have an empty name.
-func MachineNameOf(instance, providerID string, o types.NamespacedName) string {
+func ResolveMachineName(instance, providerID string, o types.NamespacedName) string {
 	if providerID == "" {
 		return MachineName(instance, o)
 	}
-	name, ok := MachineOf(providerID, o)
+	name, ok := ParseProviderID(providerID, o)
 	if !ok {
 		return ""
 	}
@@ -131,8 +131,8 @@ func DefaultImage(version string, controlPlane bool) string {
 	return ImageRepository + "/node:" + version
 }
 
-// fit returns a name of at most 63 characters. It appends sum if the name is too long, or always.
-func fit(name, sum string, always bool) string {
+// truncateName returns a name of at most 63 characters. It appends sum if the name is too long, or always.
+func truncateName(name, sum string, always bool) string {
 	if len(name) <= maxName && !always {
 		return name
 	}

@@ -55,13 +55,13 @@ func TestProviderID(t *testing.T) { // IM-02
 		t.Errorf("got %q", id)
 	}
 	own := types.NamespacedName{Namespace: "default", Name: "a"}
-	if name, ok := backend.MachineOf(id, own); !ok || name != "slipway-default-a-0a1b2c3d" {
+	if name, ok := backend.ParseProviderID(id, own); !ok || name != "slipway-default-a-0a1b2c3d" {
 		t.Errorf("the container is found from the provider ID; got %q, %v", name, ok)
 	}
 	for _, foreign := range []string{"", "slipway:///", "aws:///i-1", "kind://docker/a/b", "slipway:///ci-postgres",
 		"slipway:///../networks/x", "slipway:///slipway-default-a-../../xx", "slipway:///slipway-default-a-0A1B2C3D",
 		"slipway:///slipway-default-b-0a1b2c3d", "slipway:///slipway-other-a-0a1b2c3d", "slipway:///slipway-default-a-0a1b2c3d4"} {
-		if name, ok := backend.MachineOf(foreign, own); ok {
+		if name, ok := backend.ParseProviderID(foreign, own); ok {
 			t.Errorf("%q is not the object's, got %q", foreign, name)
 		}
 	}
@@ -110,7 +110,7 @@ func FuzzMachineOf(f *testing.F) {
 	safe := regexp.MustCompile(`^slipway-[a-z0-9.-]+-[0-9a-f]{8}$`)
 	f.Fuzz(func(t *testing.T, id, namespace, object string) {
 		o := types.NamespacedName{Namespace: namespace, Name: object}
-		name, ok := backend.MachineOf(id, o)
+		name, ok := backend.ParseProviderID(id, o)
 		if !ok {
 			return
 		}

@@ -25,8 +25,8 @@ type ImageLoader interface {
 // with the cluster's network.
 func WrapPreloading(inner Backend, archives ImageArchives, loader ImageLoader) Backend {
 	out := inner
-	out.Scripts = scripts{inner.Scripts, archives, loader}
-	out.Networks = networks{inner.Networks, archives}
+	out.Scripts = preloadingScripts{inner.Scripts, archives, loader}
+	out.Networks = preloadingNetworks{inner.Networks, archives}
 	return out
 }
 
@@ -34,20 +34,20 @@ func clusterOf(ref Ref) types.NamespacedName {
 	return types.NamespacedName{Namespace: ref.Object.Namespace, Name: ref.Cluster}
 }
 
-type scripts struct {
+type preloadingScripts struct {
 	Scripts
 	archives ImageArchives
 	loader   ImageLoader
 }
 
-// awaitRuntime waits until the container runtime responds, and fails if it does not.
-const awaitRuntime = `n=0; until ctr version >/dev/null 2>&1; do n=$((n+1)); [ $n -lt 100 ] || { echo containerd does not answer; exit 1; }; sleep 0.2; done`
+// waitForContainerd waits until the container runtime responds, and fails if it does not.
+const waitForContainerd = `n=0; until ctr version >/dev/null 2>&1; do n=$((n+1)); [ $n -lt 100 ] || { echo containerd does not answer; exit 1; }; sleep 0.2; done`
 
 // Bootstrap implements Scripts. Loading an archive again changes nothing.
-func (s scripts) Bootstrap(ctx context.Context, ref Ref, script Script) error {
-	files, err := s.archives.Of(clusterOf(ref))
+func (s preloadingScripts) Bootstrap(ctx context.Context, ref Ref, script Script) error {
+	files, err := s.archives.ForCluster(clusterOf(ref))
 	if err == nil && len(files) > 0 {
-		_, err = s.loader.Run(ctx, ref, awaitRuntime, nil)
+		_, err = s.loader.Run(ctx, ref, waitForContainerd, nil)
 	}
 	for _, file := range files {
 		if err == nil {
@@ -65,7 +65,7 @@ func (s scripts) Bootstrap(ctx context.Context, ref Ref, script Script) error {
 	return s.Scripts.Bootstrap(ctx, ref, script)
 }
 
-func (s scripts) load(ctx context.Context, ref Ref, file string) error {
+func (s preloadingScripts) load(ctx context.Context, ref Ref, file string) error {
 	f, err := os.Open(file)
 	if os.IsNotExist(err) { // it was replaced or removed in the meantime
 		return nil
@@ -78,15 +78,15 @@ func (s scripts) load(ctx context.Context, ref Ref, file string) error {
 	return err
 }
 
-type networks struct {
+type preloadingNetworks struct {
 	Networks
 	archives ImageArchives
 }
 
 // DeleteNetwork implements Networks.
-func (n networks) DeleteNetwork(ctx context.Context, ref Ref) error {
+func (n preloadingNetworks) DeleteNetwork(ctx context.Context, ref Ref) error {
 	if err := n.Networks.DeleteNetwork(ctx, ref); err != nil {
 		return err
 	}
-	return n.archives.Forget(clusterOf(ref))
+	return n.archives.Delete(clusterOf(ref))
 }

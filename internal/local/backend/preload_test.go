@@ -29,7 +29,7 @@ func keep(t *testing.T, a ImageArchives, cluster types.NamespacedName, name, con
 
 func contents(t *testing.T, a ImageArchives, cluster types.NamespacedName) (out []string) {
 	t.Helper()
-	files, err := a.Of(cluster)
+	files, err := a.ForCluster(cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,14 +74,14 @@ func TestArchives(t *testing.T) {
 		if _, err := a.Store(o, "web:1", strings.NewReader("x")); err == nil {
 			t.Errorf("an archive is kept for %s", o)
 		}
-		if files, err := a.Of(o); files != nil || err != nil {
+		if files, err := a.ForCluster(o); files != nil || err != nil {
 			t.Errorf("%s has %v, %v", o, files, err)
 		}
-		if err := a.Forget(o); err != nil {
+		if err := a.Delete(o); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := errors.Join(a.Forget(demo), a.Forget(demo)); err != nil || contents(t, a, demo) != nil {
+	if err := errors.Join(a.Delete(demo), a.Delete(demo)); err != nil || contents(t, a, demo) != nil {
 		t.Errorf("forgotten: %v, %v", err, contents(t, a, demo))
 	}
 	if len(contents(t, a, types.NamespacedName{Namespace: "ns", Name: "other"})) != 1 {

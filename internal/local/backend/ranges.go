@@ -12,11 +12,11 @@ import (
 // requested range, else a free range. refused lists ranges that the engine rejected although nothing seems to use them.
 func ChooseRange(spec NetworkSpec, taken []UsedRange, refused []netip.Prefix) (chosen netip.Prefix, why string) {
 	if chosen = spec.Subnet; chosen.IsValid() {
-		if why := Conflict(chosen, taken); why != "" {
+		if why := RangeConflict(chosen, taken); why != "" {
 			return netip.Prefix{}, why
 		}
 	} else {
-		want := subnet.Request{Wanted: spec.Ranges, Allowed: spec.Policy.Networks.Ranges, Widest: spec.Policy.Networks.WidestPrefix, Taken: refused}
+		want := subnet.RangeRequest{Wanted: spec.Ranges, Allowed: spec.Policy.Networks.Ranges, Widest: spec.Policy.Networks.WidestPrefix, Taken: refused}
 		for _, t := range taken {
 			want.Taken = append(want.Taken, t.Range)
 		}
@@ -25,12 +25,12 @@ func ChooseRange(spec NetworkSpec, taken []UsedRange, refused []netip.Prefix) (c
 			return netip.Prefix{}, "No range for a network is free on this host: remove networks that are not needed (docker network prune), or ask the operator to extend networks.ranges"
 		}
 	}
-	return chosen, ExceededAddresses(spec.Policy.Maxima, spec.Owner.Object.Namespace, chosen, taken)
+	return chosen, AddressQuotaMessage(spec.Policy.Maxima, spec.Owner.Object.Namespace, chosen, taken)
 }
 
-// ExceededAddresses returns a message if one more range exceeds the number of addresses allowed for networks of the
+// AddressQuotaMessage returns a message if one more range exceeds the number of addresses allowed for networks of the
 // namespace.
-func ExceededAddresses(m policy.Maxima, namespace string, p netip.Prefix, taken []UsedRange) string {
+func AddressQuotaMessage(m policy.Maxima, namespace string, p netip.Prefix, taken []UsedRange) string {
 	var own, all int64
 	for _, t := range taken {
 		if t.Owner.Object.Name == "" {
@@ -44,18 +44,18 @@ func ExceededAddresses(m policy.Maxima, namespace string, p netip.Prefix, taken 
 	return m.ExceededRange(namespace, p, own, all)
 }
 
-// Conflict returns a message that names the user of an overlapping range, and an empty string if there is none.
-func Conflict(p netip.Prefix, taken []UsedRange) string {
+// RangeConflict returns a message that names the user of an overlapping range, and an empty string if there is none.
+func RangeConflict(p netip.Prefix, taken []UsedRange) string {
 	for _, t := range taken {
 		if t.Range.Overlaps(p) {
-			return fmt.Sprintf("Range %s is not free on this host: %s uses %s of it. Create the cluster with another range", p, t.By, common(p, t.Range))
+			return fmt.Sprintf("Range %s is not free on this host: %s uses %s of it. Create the cluster with another range", p, t.By, intersection(p, t.Range))
 		}
 	}
 	return ""
 }
 
-// common returns the intersection of two overlapping ranges, which is the narrower one.
-func common(p, q netip.Prefix) netip.Prefix {
+// intersection returns the intersection of two overlapping ranges, which is the narrower one.
+func intersection(p, q netip.Prefix) netip.Prefix {
 	if p.Bits() > q.Bits() {
 		return p
 	}

@@ -18,8 +18,8 @@ type Backend struct {
 	Watcher Watcher
 	// Balancers is nil if the backend has no load balancers for control planes on machines.
 	Balancers Balancers
-	// Etcds is nil if etcd members cannot be reached through their machines.
-	Etcds EtcdRecovery
+	// EtcdRecovery is nil if etcd members cannot be reached through their machines.
+	EtcdRecovery EtcdRecovery
 	// DeleteState deletes the state that this process retains for a LocalCluster whose object is gone, for example
 	// after a move. Nil: there is no such state, or a finalizer ensures its deletion.
 	DeleteState func(cluster types.NamespacedName) error
@@ -48,8 +48,8 @@ func (s Set) Choose(name string, annotations map[string]string) (Backend, error)
 	return b, nil
 }
 
-// Forget deletes the state that the backends retain for a deleted LocalCluster.
-func (s Set) Forget(cluster types.NamespacedName) error {
+// DeleteState deletes the state that the backends retain for a deleted LocalCluster.
+func (s Set) DeleteState(cluster types.NamespacedName) error {
 	var errs []error
 	for _, b := range s {
 		if b.DeleteState != nil {
@@ -59,8 +59,8 @@ func (s Set) Forget(cluster types.NamespacedName) error {
 	return errors.Join(errs...)
 }
 
-// Remember records the Cluster of a LocalCluster in all backends.
-func (s Set) Remember(ref Ref) {
+// RecordCluster records the Cluster of a LocalCluster in all backends.
+func (s Set) RecordCluster(ref Ref) {
 	for _, b := range s {
 		if b.RecordCluster != nil {
 			b.RecordCluster(ref)

@@ -20,7 +20,7 @@ func readCommands(s section, prologue string) ([]Step, error) {
 	for i, item := range items {
 		line, err := commandLine(item)
 		if err != nil {
-			return nil, invalid("%s[%d] must be a string or a list of strings", s.name, i)
+			return nil, invalidFault("%s[%d] must be a string or a list of strings", s.name, i)
 		}
 		if line != "" {
 			b.WriteString(line + "\n")
@@ -82,13 +82,13 @@ func commandLine(item *yaml.Node) (string, error) {
 				word = word.Alias
 			}
 			if word.Kind != yaml.ScalarNode {
-				return "", invalid("not a word")
+				return "", invalidFault("not a word")
 			}
 			words = append(words, quote(word.Value))
 		}
 		return strings.Join(words, " "), nil
 	default:
-		return "", invalid("not a command")
+		return "", invalidFault("not a command")
 	}
 }
 
@@ -98,7 +98,7 @@ func listOf(name string, n *yaml.Node) ([]*yaml.Node, error) {
 		n = n.Alias
 	}
 	if n.Kind != yaml.SequenceNode {
-		return nil, invalid("%s must be a list", name)
+		return nil, invalidFault("%s must be a list", name)
 	}
 	return n.Content, nil
 }

@@ -69,7 +69,7 @@ func Parse(data []byte, meta Metadata) (Document, error) {
 	return assemble(sections, meta)
 }
 
-func invalid(message string, args ...any) *fault.Fault {
+func invalidFault(message string, args ...any) *fault.Fault {
 	return fault.New(fault.Invalid, reasonInvalid, message, args...)
 }
 
@@ -80,7 +80,7 @@ func plainText(data []byte) (string, error) {
 	}
 	out, err := gunzip(data)
 	if err != nil {
-		return "", invalid("the bootstrap data begins like a gzip file but cannot be decompressed").From(err)
+		return "", invalidFault("the bootstrap data begins like a gzip file but cannot be decompressed").From(err)
 	}
 	return string(out), nil
 }
@@ -95,7 +95,7 @@ func gunzip(data []byte) ([]byte, error) {
 		return nil, err
 	}
 	if len(out) > maxSize {
-		return nil, invalid("content is larger than %d bytes when decompressed", maxSize)
+		return nil, invalidFault("content is larger than %d bytes when decompressed", maxSize)
 	}
 	return out, nil
 }
@@ -112,7 +112,7 @@ func renderTemplate(text string, meta Metadata) (string, error) {
 		first, _, _ = strings.Cut(text, "\n")
 	}
 	if strings.TrimSpace(first) != header {
-		return "", invalid("bootstrap data must begin with %q (after an optional %q line), not with %q",
+		return "", invalidFault("bootstrap data must begin with %q (after an optional %q line), not with %q",
 			header, jinjaHeader, shorten(first))
 	}
 	return text, nil
@@ -143,14 +143,14 @@ type section struct {
 func readSections(text string, afterTemplateLine bool) ([]section, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-		return nil, invalid("the cloud-config is not valid YAML%s", problemOf(err, afterTemplateLine)).From(err)
+		return nil, invalidFault("the cloud-config is not valid YAML%s", problemOf(err, afterTemplateLine)).From(err)
 	}
 	if doc.Kind == 0 || isNull(doc.Content[0]) {
 		return nil, nil
 	}
 	root := doc.Content[0]
 	if root.Kind != yaml.MappingNode {
-		return nil, invalid("the cloud-config must be a mapping of section names to their contents")
+		return nil, invalidFault("the cloud-config must be a mapping of section names to their contents")
 	}
 	var out []section
 	index := map[string]int{}

@@ -52,7 +52,7 @@ func readFiles(s section) ([]Step, []string, error) {
 	for i, node := range items {
 		var item fileItem
 		if err := node.Decode(&item); err != nil {
-			return nil, nil, invalid("write_files[%d] cannot be read", i).From(err)
+			return nil, nil, invalidFault("write_files[%d] cannot be read", i).From(err)
 		}
 		if item.Source.Kind != 0 {
 			skipped = append(skipped, "write_files.source")
@@ -60,7 +60,7 @@ func readFiles(s section) ([]Step, []string, error) {
 		}
 		file, err := item.file()
 		if err != nil {
-			return nil, nil, invalid("write_files[%d] (%s) cannot be used", i, item.Path).From(err)
+			return nil, nil, invalidFault("write_files[%d] (%s) cannot be used", i, item.Path).From(err)
 		}
 		steps = append(steps, Step{Section: s.name, File: file})
 	}

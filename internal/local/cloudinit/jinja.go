@@ -56,10 +56,10 @@ func expandJinja(text string, meta Metadata) (string, error) {
 	for {
 		start := nextTag(text)
 		if start < 0 {
-			out.WriteString(lead(text, trimNext))
+			out.WriteString(trimLead(text, trimNext))
 			return out.String(), nil
 		}
-		literal := lead(text[:start], trimNext)
+		literal := trimLead(text[:start], trimNext)
 		tag, err := readTag(text[start:])
 		if err != nil {
 			return "", err
@@ -80,7 +80,7 @@ func expandJinja(text string, meta Metadata) (string, error) {
 	}
 }
 
-func lead(s string, trim bool) string {
+func trimLead(s string, trim bool) string {
 	if trim {
 		return strings.TrimLeft(s, " \t\r\n")
 	}
@@ -110,7 +110,7 @@ func readTag(text string) (tag, error) {
 	closing := map[byte]string{'{': "}}", '%': "%}", '#': "#}"}[t.kind]
 	end := strings.Index(text[2:], closing)
 	if end < 0 {
-		return t, invalid("the template has %q without %q", text[:2], closing)
+		return t, invalidFault("the template has %q without %q", text[:2], closing)
 	}
 	t.length = 2 + end + 2
 	body := text[2 : 2+end]
@@ -120,7 +120,7 @@ func readTag(text string) (tag, error) {
 		return t, nil
 	}
 	if t.body != "raw" {
-		return t, invalid("the template uses {%% %s %%}; only placeholders, comments and raw blocks are understood here",
+		return t, invalidFault("the template uses {%% %s %%}; only placeholders, comments and raw blocks are understood here",
 			shorten(t.body))
 	}
 	return t.rawBlock(text)
@@ -131,7 +131,7 @@ const endRaw = `\{%-?\s*endraw\s*-?%\}`
 func (t tag) rawBlock(text string) (tag, error) {
 	loc := regexp.MustCompile(endRaw).FindStringIndex(text[t.length:])
 	if loc == nil {
-		return t, invalid("the template has {%% raw %%} without {%% endraw %%}")
+		return t, invalidFault("the template has {%% raw %%} without {%% endraw %%}")
 	}
 	t.body = strings.TrimPrefix(text[t.length:t.length+loc[0]], "\n")
 	t.trimAfter = false
@@ -156,7 +156,7 @@ func (t tag) value(meta Metadata) (string, error) {
 		return t.body[1 : len(t.body)-1], nil
 	}
 	if !regexp.MustCompile(pathPattern).MatchString(t.body) {
-		return "", invalid("the template uses {{ %s }}; only names of instance data such as "+
+		return "", invalidFault("the template uses {{ %s }}; only names of instance data such as "+
 			"{{ ds.meta_data.local_hostname }} are understood here", shorten(t.body))
 	}
 	cleaned := strings.NewReplacer("[", ".", "]", "", `"`, "", "'", "", " ", "").Replace(t.body)

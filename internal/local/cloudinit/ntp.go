@@ -17,7 +17,7 @@ type ntpSection struct {
 func readNTP(s section) ([]Step, []string, error) {
 	var ntp ntpSection
 	if err := s.value.Decode(&ntp); err != nil {
-		return nil, nil, invalid("ntp cannot be read").From(err)
+		return nil, nil, invalidFault("ntp cannot be read").From(err)
 	}
 	if ntp.Enabled != nil && !*ntp.Enabled {
 		return nil, nil, nil

@@ -26,15 +26,15 @@ const formatCloudConfig = "cloud-config"
 // reasonFormat is the reason of the fault for bootstrap data in an unsupported format.
 const reasonFormat = "UnsupportedBootstrapFormat"
 
-// FirstBootData is the content of a bootstrap Secret.
-type FirstBootData struct {
+// BootstrapData is the content of a bootstrap Secret.
+type BootstrapData struct {
 	Value []byte
 	// Format of Value; empty: cloud-config.
 	Format string
 }
 
-// FirstBootNode describes the machine that runs the script.
-type FirstBootNode struct {
+// NodeSettings describes the machine that runs the script.
+type NodeSettings struct {
 	// Name of the machine on the host: the instance ID for templates in bootstrap data.
 	Name       string
 	Hostname   string
@@ -44,9 +44,9 @@ type FirstBootNode struct {
 	Offline bool
 }
 
-// RenderFirstBoot returns the script. All errors are faults of kind Invalid.
-func RenderFirstBoot(data FirstBootData, node FirstBootNode, timeout time.Duration) (backend.Script, error) {
-	doc, err := parse(data, node)
+// RenderScript returns the script. All errors are faults of kind Invalid.
+func RenderScript(data BootstrapData, node NodeSettings, timeout time.Duration) (backend.Script, error) {
+	doc, err := parseBootstrapData(data, node)
 	if err != nil {
 		return backend.Script{}, err
 	}
@@ -70,7 +70,7 @@ func RenderFirstBoot(data FirstBootData, node FirstBootNode, timeout time.Durati
 	return backend.Script{Body: b.Bytes(), Sentinel: Sentinel, Timeout: timeout}, nil
 }
 
-func parse(data FirstBootData, node FirstBootNode) (Document, error) {
+func parseBootstrapData(data BootstrapData, node NodeSettings) (Document, error) {
 	if data.Format != "" && data.Format != formatCloudConfig {
 		return Document{}, fault.New(fault.Invalid, reasonFormat,
 			"the bootstrap data has the format %q; the Local provider carries out %q only", data.Format, formatCloudConfig)
@@ -81,16 +81,16 @@ func parse(data FirstBootData, node FirstBootNode) (Document, error) {
 	})
 }
 
-// Skipped returns the parts of the bootstrap data that this provider does not apply.
-func Skipped(data FirstBootData, node FirstBootNode) ([]string, error) {
-	doc, err := parse(data, node)
+// SkippedParts returns the parts of the bootstrap data that this provider does not apply.
+func SkippedParts(data BootstrapData, node NodeSettings) ([]string, error) {
+	doc, err := parseBootstrapData(data, node)
 	return doc.Skipped, err
 }
 
-// FirstBootFiles returns the files that the bootstrap data writes, by path. Content that is appended to a file is
+// WrittenFiles returns the files that the bootstrap data writes, by path. Content that is appended to a file is
 // omitted.
-func FirstBootFiles(data FirstBootData, node FirstBootNode) (map[string][]byte, error) {
-	doc, err := parse(data, node)
+func WrittenFiles(data BootstrapData, node NodeSettings) (map[string][]byte, error) {
+	doc, err := parseBootstrapData(data, node)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ hint
 
 // kubeletSettings adds the provider ID and the address to the flags that the kubelet's unit reads from
 // /etc/default/kubelet, after flags from the bootstrap data. The last value of a flag takes effect.
-func kubeletSettings(n FirstBootNode) string {
+func kubeletSettings(n NodeSettings) string {
 	return fmt.Sprintf(`mkdir -p /etc/default
 given=$([ ! -e /etc/default/kubelet ] || . /etc/default/kubelet >/dev/null 2>&1; printf %%s "${KUBELET_EXTRA_ARGS:-}")
 printf 'KUBELET_EXTRA_ARGS="%%s --node-ip=%s --provider-id=%s"\n' "$given" >>/etc/default/kubelet
@@ -175,11 +175,11 @@ func renderStep(b *bytes.Buffer, i int, s Step) {
 	// script itself.
 	fmt.Fprintf(b, `/bin/sh %[1]s </dev/null || { code=$?; say %[2]s "$code"; { read -r _ at <%[3]s; } 2>/dev/null; [ "$at" = %[4]s ] || failed "$at $code"; }
 rm -f %[1]s
-`, file, firstbootQuote(s.Section+" ended with code"), backend.StageFile, firstbootQuote(s.Section+" "+end))
+`, file, firstbootQuote(s.Section+" ended with code"), backend.StageFile, firstbootQuote(s.Section+" "+endMarker))
 }
 
-// end replaces index and program once all commands of a section have run.
-const end = "- end"
+// endMarker replaces index and program once all commands of a section have run.
+const endMarker = "- end"
 
 // traced returns a script that records the running command and the failed commands. The next command still sees the
 // exit code of the previous one.
@@ -204,7 +204,7 @@ slipway_in=
 		}
 		fmt.Fprintf(&b, "slipway_at %d %s\n%s\n", i, programOf(command), command)
 	}
-	b.WriteString("slipway_at " + end + "\n")
+	b.WriteString("slipway_at " + endMarker + "\n")
 	return b.String()
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-var node = cloudinit.FirstBootNode{
+var node = cloudinit.NodeSettings{
 	Name: "slipway-default-a-01234567", Hostname: "a", ProviderID: "slipway:///slipway-default-a-01234567",
 	Address: netip.MustParseAddr("172.31.0.2"),
 }
@@ -77,7 +77,7 @@ runcmd:
 - cat
 - exit 3
 `
-	s, err := cloudinit.RenderFirstBoot(cloudinit.FirstBootData{Value: []byte(data)}, node, time.Minute)
+	s, err := cloudinit.RenderScript(cloudinit.BootstrapData{Value: []byte(data)}, node, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestScriptWaitsForContainerd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := cloudinit.RenderFirstBoot(cloudinit.FirstBootData{Value: []byte("#cloud-config\nruncmd: [\"echo ran\"]\n")}, node, time.Second)
+	s, err := cloudinit.RenderScript(cloudinit.BootstrapData{Value: []byte("#cloud-config\nruncmd: [\"echo ran\"]\n")}, node, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestFailedCommandsAreRecorded(t *testing.T) {
 		"none":            {"- echo hello\n", "", "step runcmd - end\n"},
 	} {
 		root := t.TempDir()
-		s, err := cloudinit.RenderFirstBoot(cloudinit.FirstBootData{Value: []byte("#cloud-config\nruncmd:\n" + tc.data)}, node, time.Minute)
+		s, err := cloudinit.RenderScript(cloudinit.BootstrapData{Value: []byte("#cloud-config\nruncmd:\n" + tc.data)}, node, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +214,7 @@ func decodeSteps(t *testing.T, script []byte) []byte {
 
 func TestKubeletSettingsWithoutCommands(t *testing.T) { // IM-02
 	root := t.TempDir()
-	s, err := cloudinit.RenderFirstBoot(cloudinit.FirstBootData{Value: []byte("#cloud-config\n"), Format: "cloud-config"}, node, time.Minute)
+	s, err := cloudinit.RenderScript(cloudinit.BootstrapData{Value: []byte("#cloud-config\n"), Format: "cloud-config"}, node, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestOffline(t *testing.T) {
 			if tc.data != nil {
 				data = tc.data(root)
 			}
-			s, err := cloudinit.RenderFirstBoot(cloudinit.FirstBootData{Value: []byte("#cloud-config\n" + data)}, n, time.Minute)
+			s, err := cloudinit.RenderScript(cloudinit.BootstrapData{Value: []byte("#cloud-config\n" + data)}, n, time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -282,14 +282,14 @@ func TestOffline(t *testing.T) {
 func TestRefused(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		data   cloudinit.FirstBootData
+		data   cloudinit.BootstrapData
 		want   string
 	}{
-		"ignition":   {"another format", cloudinit.FirstBootData{Value: []byte("{}"), Format: "ignition"}, `"ignition"`},
-		"not config": {"the parser's message is passed on", cloudinit.FirstBootData{Value: []byte("hello")}, "#cloud-config"},
+		"ignition":   {"another format", cloudinit.BootstrapData{Value: []byte("{}"), Format: "ignition"}, `"ignition"`},
+		"not config": {"the parser's message is passed on", cloudinit.BootstrapData{Value: []byte("hello")}, "#cloud-config"},
 	}
 	for name, tc := range cases {
-		_, err := cloudinit.RenderFirstBoot(tc.data, node, time.Minute)
+		_, err := cloudinit.RenderScript(tc.data, node, time.Minute)
 		if fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.UserMessage(err), tc.want) {
 			t.Errorf("%s: %s: got %v", name, tc.reason, err)
 		}
@@ -322,7 +322,7 @@ write_files:
 runcmd:
 - "curl -H 'x-api-key: hunter5' https://host/"
 `
-	secrets, err := cloudinit.FirstBootSecrets(cloudinit.FirstBootData{Value: []byte(data)}, node)
+	secrets, err := cloudinit.FindSecrets(cloudinit.BootstrapData{Value: []byte(data)}, node)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ runcmd:
 	}
 	big := "#cloud-config\nwrite_files:\n- path: /a\n  content: " + strings.Repeat("a", 2<<20)
 	for name, data := range map[string]string{"too large": big, "no cloud-config": "hello"} {
-		if _, err := cloudinit.FirstBootSecrets(cloudinit.FirstBootData{Value: []byte(data)}, node); fault.KindOf(err) != fault.Invalid {
+		if _, err := cloudinit.FindSecrets(cloudinit.BootstrapData{Value: []byte(data)}, node); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -15,11 +15,11 @@ const maxText = 1 << 20
 // readByOthers are the permission bits that mark a file as not secret.
 const readByOthers fs.FileMode = 0o077
 
-// FirstBootSecrets returns the secrets in the bootstrap data, for [redact.MaskSecrets]: values that files and
+// FindSecrets returns the secrets in the bootstrap data, for [redact.MaskSecrets]: values that files and
 // commands label as secrets, opaque words in files that only their owner can read or that have names of secret files,
 // and the whole content of a one-line file with such a name. Errors are faults of kind Invalid.
-func FirstBootSecrets(data FirstBootData, node FirstBootNode) ([]string, error) {
-	doc, err := parse(data, node)
+func FindSecrets(data BootstrapData, node NodeSettings) ([]string, error) {
+	doc, err := parseBootstrapData(data, node)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func FirstBootSecrets(data FirstBootData, node FirstBootNode) ([]string, error) 
 	var out []string
 	for _, step := range doc.Steps {
 		text := textOf(step)
-		out = append(out, redact.Named(text)...)
+		out = append(out, redact.FindNamedSecrets(text)...)
 		if step.File != nil {
 			out = append(out, secretsOf(step.File, text)...)
 		}
@@ -49,7 +49,7 @@ func textOf(step Step) string {
 }
 
 func secretsOf(file *File, text string) []string {
-	named := redact.IsNamed(file.Path)
+	named := redact.IsSecretName(file.Path)
 	if !named && file.Mode&readByOthers != 0 {
 		return nil
 	}

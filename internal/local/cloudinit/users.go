@@ -12,28 +12,28 @@ const sudoersFile = "/etc/sudoers.d/90-cloud-init-users"
 
 // userItem is an item of users.
 type userItem struct {
-	Name         string    `yaml:"name"`
-	Gecos        string    `yaml:"gecos"`
-	Groups       words     `yaml:"groups"`
-	HomeDir      string    `yaml:"homedir"`
-	Inactive     string    `yaml:"inactive"`
-	Shell        string    `yaml:"shell"`
-	Passwd       string    `yaml:"passwd"`
-	HashedPasswd string    `yaml:"hashed_passwd"`
-	PrimaryGroup string    `yaml:"primary_group"`
-	LockPasswd   *bool     `yaml:"lock_passwd"`
-	NoCreateHome bool      `yaml:"no_create_home"`
-	System       bool      `yaml:"system"`
-	UID          string    `yaml:"uid"`
-	Sudo         yaml.Node `yaml:"sudo"`
-	SSHKeys      words     `yaml:"ssh_authorized_keys"`
+	Name         string     `yaml:"name"`
+	Gecos        string     `yaml:"gecos"`
+	Groups       stringList `yaml:"groups"`
+	HomeDir      string     `yaml:"homedir"`
+	Inactive     string     `yaml:"inactive"`
+	Shell        string     `yaml:"shell"`
+	Passwd       string     `yaml:"passwd"`
+	HashedPasswd string     `yaml:"hashed_passwd"`
+	PrimaryGroup string     `yaml:"primary_group"`
+	LockPasswd   *bool      `yaml:"lock_passwd"`
+	NoCreateHome bool       `yaml:"no_create_home"`
+	System       bool       `yaml:"system"`
+	UID          string     `yaml:"uid"`
+	Sudo         yaml.Node  `yaml:"sudo"`
+	SSHKeys      stringList `yaml:"ssh_authorized_keys"`
 }
 
-// words is a list that may be written as one comma-separated string.
-type words []string
+// stringList is a list that may be written as one comma-separated string.
+type stringList []string
 
 // UnmarshalYAML implements yaml.Unmarshaler.
-func (w *words) UnmarshalYAML(n *yaml.Node) error {
+func (w *stringList) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		*w = nil
 		for _, word := range strings.Split(n.Value, ",") {
@@ -67,14 +67,14 @@ func readUsers(s section) ([]Step, []string, error) {
 		if node.Kind == yaml.ScalarNode {
 			user.Name = node.Value
 		} else if err := node.Decode(&user); err != nil {
-			return nil, nil, invalid("users[%d] cannot be read", i).From(err)
+			return nil, nil, invalidFault("users[%d] cannot be read", i).From(err)
 		}
 		if user.Name == "" {
-			return nil, nil, invalid("users[%d] has no name", i)
+			return nil, nil, invalidFault("users[%d] has no name", i)
 		}
 		rules, err := user.sudoRules()
 		if err != nil {
-			return nil, nil, invalid("users[%d] (%s) cannot be used", i, user.Name).From(err)
+			return nil, nil, invalidFault("users[%d] (%s) cannot be used", i, user.Name).From(err)
 		}
 		steps = append(steps, Step{Section: s.name, Script: &Script{Text: user.script()}})
 		if len(rules) > 0 {

@@ -64,14 +64,14 @@ func endpoint(a setEndpoint) *clusterv1.APIEndpoint {
 	return &clusterv1.APIEndpoint{Host: a.Host, Port: a.Port}
 }
 
-// balance starts the load balancer or updates its members.
-type balance struct {
+// ensureBalancer starts the load balancer or updates its members.
+type ensureBalancer struct {
 	Listen  netip.AddrPort
 	Members string
 	Why     string
 }
 
-func (a balance) String() string {
+func (a ensureBalancer) String() string {
 	return fmt.Sprintf("lead connections to %s to %s: %s", a.Listen, a.Members, a.Why)
 }
 
@@ -96,7 +96,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) e
 		ref := s.ref()
 		ref.ID = s.Network.ID
 		return b.Networks.DeleteNetwork(ctx, ref)
-	case balance:
+	case ensureBalancer:
 		return b.Balancers.EnsureBalancer(ctx, backend.BalancerSpec{Ref: s.ref(), Listen: a.Listen, Members: s.Members})
 	case deleteBalancer:
 		return b.Balancers.DeleteBalancer(ctx, s.ref())

@@ -43,8 +43,8 @@ const (
 func decideBalancer(s Snapshot, p *reconciler.Plan) {
 	listen, ours := s.listen()
 	switch {
-	case !s.Balanced:
-	case hosted(s.Cluster.Spec.ControlPlaneRef):
+	case !s.HasBalancers:
+	case isHosted(s.Cluster.Spec.ControlPlaneRef):
 	case !ours:
 		if s.Balancer != nil {
 			p.Do(deleteBalancer{Why: "the control plane endpoint is not served by it"})
@@ -53,12 +53,12 @@ func decideBalancer(s Snapshot, p *reconciler.Plan) {
 		p.WaitFor(reasonPort, "Control plane endpoint %s is not allowed: port %d is reserved; create the cluster with another, for example 6443", listen, listen.Port()).
 			For(kind, s.Object.Name).UntilUserActs()
 	case s.Balancer == nil && len(s.Members) == 0:
-		if s.Pending {
-			p.RecheckIn(fallback)
+		if s.AddressesPending {
+			p.RecheckIn(lostEventRecheck)
 		}
 	case s.Balancer == nil || !s.Balancer.Running || s.Balancer.Listen != listen || !slices.Equal(s.Balancer.Members, s.Members):
-		p.Do(balance{Listen: listen, Members: inWords(s.Members), Why: s.whyBalance(listen)})
-		p.RecheckIn(fallback)
+		p.Do(ensureBalancer{Listen: listen, Members: memberNames(s.Members), Why: s.whyBalance(listen)})
+		p.RecheckIn(lostEventRecheck)
 	default:
 		p.RecheckIn(balancerRecheck)
 	}
@@ -92,11 +92,11 @@ func (s Snapshot) whyBalance(listen netip.AddrPort) string {
 	case s.Balancer.Listen != listen:
 		return "the endpoint is another"
 	}
-	return "it led to " + inWords(s.Balancer.Members)
+	return "it led to " + memberNames(s.Balancer.Members)
 }
 
-// noted appends the expiry of API server certificates to the names of members.
-func noted(members []backend.BalancerMember, expired map[string]string) []backend.BalancerMember {
+// withExpiry appends the expiry of API server certificates to the names of members.
+func withExpiry(members []backend.BalancerMember, expired map[string]string) []backend.BalancerMember {
 	out := slices.Clone(members)
 	for i := range out {
 		if at := expired[out[i].Name]; at != "" {
@@ -106,8 +106,8 @@ func noted(members []backend.BalancerMember, expired map[string]string) []backen
 	return out
 }
 
-// inWords lists the names of the first few members, for messages.
-func inWords(members []backend.BalancerMember) string {
+// memberNames lists the names of the first few members, for messages.
+func memberNames(members []backend.BalancerMember) string {
 	var names []string
 	for _, m := range members {
 		text := m.Name
@@ -127,8 +127,8 @@ func inWords(members []backend.BalancerMember) string {
 
 // balancerReady evaluates the condition LoadBalancerReady: whether the endpoint leads to an API server. The condition
 // is absent if no load balancer is needed.
-func (j conditionInput) balancerReady() condition.Verdict {
-	if j.Cluster == nil || j.Terms.None || !j.Balanced || hosted(j.Cluster.Spec.ControlPlaneRef) {
+func (j conditionInput) balancerReady() condition.Result {
+	if j.Cluster == nil || j.Capabilities.NoNetwork || !j.HasBalancers || isHosted(j.Cluster.Spec.ControlPlaneRef) {
 		return condition.Absent()
 	}
 	b := j.Balancer
@@ -144,7 +144,7 @@ func (j conditionInput) balancerReady() condition.Verdict {
 		}
 		return condition.False(reasonStarting, "The load balancer is being started")
 	case len(b.Healthy) == 0:
-		return condition.False(reasonNoAnswer, "No API server answers of the Machines "+inWords(noted(b.Members, b.Expired)))
+		return condition.False(reasonNoAnswer, "No API server answers of the Machines "+memberNames(withExpiry(b.Members, b.Expired)))
 	}
 	var silent []backend.BalancerMember
 	for _, m := range b.Members {
@@ -153,7 +153,7 @@ func (j conditionInput) balancerReady() condition.Verdict {
 		}
 	}
 	if len(silent) > 0 {
-		return condition.TrueBecause(clusterv1.ReadyReason, "The API server does not answer of the Machines "+inWords(noted(silent, b.Expired)))
+		return condition.TrueBecause(clusterv1.ReadyReason, "The API server does not answer of the Machines "+memberNames(withExpiry(silent, b.Expired)))
 	}
 	return condition.True(clusterv1.ReadyReason)
 }

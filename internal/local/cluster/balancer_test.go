@@ -46,7 +46,7 @@ func TestDecideBalancer(t *testing.T) {
 		"first machine": {"its kubeadm init asks for the endpoint", Snapshot{Members: one},
 			[]string{"lead connections to 172.16.0.1:6443 to cp-1: there is no load balancer yet"}, nil, true},
 		"no machine":         {"there is nothing to lead to", Snapshot{}, nil, nil, false},
-		"no address yet":     {"an event of the machine may be missed", Snapshot{Pending: true}, nil, nil, true},
+		"no address yet":     {"an event of the machine may be missed", Snapshot{AddressesPending: true}, nil, nil, true},
 		"in place":           {"it is looked at again: nothing tells of the end of one that was taken over", Snapshot{Members: one, Balancer: running(one...)}, nil, nil, true},
 		"it died":            {"it is started again", Snapshot{Members: one, Balancer: &backend.Balancer{Listen: listen, Members: one}}, []string{"lead connections to 172.16.0.1:6443 to cp-1: the load balancer does not run"}, nil, true},
 		"one leaves":         {"it gets no new connections", Snapshot{Members: []backend.BalancerMember{member("cp-1", 5, true)}, Balancer: running(one...)}, []string{"lead connections to 172.16.0.1:6443 to cp-1 (leaving): it led to cp-1"}, nil, true},
@@ -54,7 +54,7 @@ func TestDecideBalancer(t *testing.T) {
 		"the user's own":     {"the endpoint is elsewhere", Snapshot{Members: one, Cluster: endpointSet(nil)}, nil, nil, false},
 		"moved elsewhere":    {"what ran here ends", Snapshot{Members: one, Cluster: endpointSet(nil), Balancer: running(one...)}, []string{"stop the load balancer: the control plane endpoint is not served by it"}, nil, false},
 		"hosted":             {"the hosted control plane listens there", Snapshot{Members: one, Cluster: func() *clusterv1.Cluster { c := atGateway(6443); withPlane(c); return c }()}, nil, nil, false},
-		"nothing balances":   {"a manager without a data directory", Snapshot{Members: one, Balanced: false, Name: "unbalanced"}, nil, nil, false},
+		"nothing balances":   {"a manager without a data directory", Snapshot{Members: one, HasBalancers: false, Name: "unbalanced"}, nil, nil, false},
 		"management cluster": {"its own port", Snapshot{Members: one, Cluster: atGateway(6440)}, nil, []string{"EndpointNotAllowed"}, false},
 		"low port":           {"the host's services", Snapshot{Members: one, Cluster: atGateway(22)}, nil, []string{"EndpointNotAllowed"}, false},
 		"https":              {"usual for APIs", Snapshot{Members: one, Cluster: atGateway(443)}, []string{"lead connections to 172.16.0.1:443 to cp-1: there is no load balancer yet"}, nil, true},
@@ -63,7 +63,7 @@ func TestDecideBalancer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := tc.s
 			s.Object, s.Network, s.Policy, s.Now, s.ReservedPorts = localCluster(nil), network("172.16.0.0/18"), policy.Default(), now, []uint16{6440}
-			s.Balanced = s.Name != "unbalanced"
+			s.HasBalancers = s.Name != "unbalanced"
 			if s.Cluster == nil {
 				s.Cluster = atGateway(6443)
 			}
@@ -100,15 +100,15 @@ func TestOfferedEndpoint(t *testing.T) {
 		if kind == "HostedControlPlane" {
 			group = "controlplane.slipway.dev"
 		}
-		s := Snapshot{Object: simulatedCluster(nil), Terms: backend.NetworkCapabilities{None: true}, Balanced: true, Policy: policy.Default(), Now: now, Cluster: coreCluster(func(c *clusterv1.Cluster) {
+		s := Snapshot{Object: simulatedCluster(nil), Capabilities: backend.NetworkCapabilities{NoNetwork: true}, HasBalancers: true, Policy: policy.Default(), Now: now, Cluster: coreCluster(func(c *clusterv1.Cluster) {
 			if kind != "" {
 				c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{Kind: kind, APIGroup: group, Name: "p"}
 			}
 		})}
-		if p := Decide(s); (len(p.Ask) == 1) != asked {
-			t.Errorf("control plane %q: asks %v", kind, p.Ask)
+		if p := Decide(s); (len(p.Reads) == 1) != asked {
+			t.Errorf("control plane %q: asks %v", kind, p.Reads)
 		}
-		s.Offered = netip.MustParseAddrPort("127.0.0.1:24000")
+		s.ReservedEndpoint = netip.MustParseAddrPort("127.0.0.1:24000")
 		if p := Decide(s); (len(p.Actions) == 1) != asked {
 			t.Errorf("control plane %q: does %v", kind, p.Actions)
 		}
@@ -136,14 +136,14 @@ func TestLoadBalancerReady(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := Snapshot{Object: localCluster(nil), Cluster: atGateway(6443), Network: network("172.16.0.0/18"), Policy: policy.Default(), Balanced: true, Balancer: tc.balancer, Members: two, Now: now}
+			s := Snapshot{Object: localCluster(nil), Cluster: atGateway(6443), Network: network("172.16.0.0/18"), Policy: policy.Default(), HasBalancers: true, Balancer: tc.balancer, Members: two, Now: now}
 			got := condition.Set(Report(s, Decide(s), reconciler.Outcome{}).Status.(infrav1.LocalClusterStatus).Conditions).Get(infrav1.LoadBalancerReadyCondition)
 			if got.Status != tc.want.Status || got.Reason != tc.want.Reason || got.Message != tc.want.Message {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
 	}
-	s := Snapshot{Object: localCluster(nil), Cluster: endpointSet(withPlane), Network: network("172.16.0.0/18"), Policy: policy.Default(), Balanced: true, Now: now}
+	s := Snapshot{Object: localCluster(nil), Cluster: endpointSet(withPlane), Network: network("172.16.0.0/18"), Policy: policy.Default(), HasBalancers: true, Now: now}
 	if got := condition.Set(Report(s, Decide(s), reconciler.Outcome{}).Status.(infrav1.LocalClusterStatus).Conditions).Get(infrav1.LoadBalancerReadyCondition); got != nil {
 		t.Errorf("a hosted control plane has no load balancer; got %+v", got)
 	}

@@ -65,7 +65,7 @@ func Add(s reconciler.Setup, cfg Config) error {
 	c.writer = r.Writer
 	b := s.Builder(Name, &infrav1.LocalCluster{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(reconciler.ClusterChanged())).
-		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(predicate.Or(gone(), controlPlaneChanged()))).
+		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(predicate.Or(onlyDeletions(), controlPlaneChanged()))).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(controlPlaneChanged())).
 		WatchesRawSource(cfg.Hub.Source(c.ofEvent))
 	_, err := s.Manager.GetRESTMapper().RESTMapping(controlplanev1.GroupVersion.WithKind(hostedKind).GroupKind())
@@ -86,7 +86,7 @@ func (c *controller) definition() reconciler.Controller[*infrav1.LocalCluster, S
 		Urgent: reconciler.Urgent{
 			Fields: []string{"initialization", "failureDomains", "network"}, Conditions: []string{clusterv1.ReadyCondition},
 		},
-		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report, Answer: c.answer, Gone: c.gone,
+		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report, Read: c.readRequested, OnDeleted: c.gone,
 	}
 }
 
@@ -98,7 +98,7 @@ func isUntouched(o *infrav1.LocalCluster) bool {
 
 // gone deletes the state of a LocalCluster whose object no longer exists.
 func (c *controller) gone(_ context.Context, key client.ObjectKey) error {
-	return c.backends.Forget(key)
+	return c.backends.DeleteState(key)
 }
 
 // ownedOrChanged selects updates that can change the address of a control plane, or its owner.
@@ -106,8 +106,8 @@ func ownedOrChanged() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
 
-// gone selects deletions: the deletion of the network waits for the last machine.
-func gone() predicate.Predicate {
+// onlyDeletions selects deletions: the deletion of the network waits for the last machine.
+func onlyDeletions() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
 		UpdateFunc:  func(event.UpdateEvent) bool { return false },
@@ -127,13 +127,13 @@ func controlPlaneChanged() predicate.Predicate {
 		DeleteFunc:  func(e event.DeleteEvent) bool { return has(e.Object) },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return has(e.ObjectNew) && placeOf(e.ObjectOld) != placeOf(e.ObjectNew)
+			return has(e.ObjectNew) && memberFields(e.ObjectOld) != memberFields(e.ObjectNew)
 		},
 	}
 }
 
-// placeOf summarizes the fields of a Machine or LocalMachine on which its load balancer member depends.
-func placeOf(o client.Object) string {
+// memberFields summarizes the fields of a Machine or LocalMachine on which its load balancer member depends.
+func memberFields(o client.Object) string {
 	var addresses clusterv1.MachineAddresses
 	instance := ""
 	switch o := o.(type) {
@@ -214,21 +214,21 @@ func (c *controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.R
 }
 
 // gated skips objects that are managed externally or have no owner.
-func (c *controller) gated(inner reconcile.Reconciler) backend.Gate {
-	return backend.Gate{
+func (c *controller) gated(inner reconcile.Reconciler) backend.ManagedReconciler {
+	return backend.ManagedReconciler{
 		Inner: inner, Client: c.client, Finalizer: infrav1.LocalClusterFinalizer,
-		New:   func() client.Object { return &infrav1.LocalCluster{} },
-		Owned: func(o client.Object) bool { return ownerName(o) != "" },
-		Seen:  c.remember,
+		New:      func() client.Object { return &infrav1.LocalCluster{} },
+		HasOwner: func(o client.Object) bool { return ownerName(o) != "" },
+		OnObject: c.recordCluster,
 	}
 }
 
-// remember records the Cluster of a simulated LocalCluster. A manager that starts during a move of the Cluster sees the
+// recordCluster records the Cluster of a simulated LocalCluster. A manager that starts during a move of the Cluster sees the
 // LocalCluster only while it is paused, and has to delete the control plane's state when the object is gone.
-func (c *controller) remember(o client.Object) {
+func (c *controller) recordCluster(o client.Object) {
 	local, ok := o.(*infrav1.LocalCluster)
 	if ok && local.Spec.Backend.Simulated != nil {
-		c.backends.Remember(backend.Ref{Object: client.ObjectKeyFromObject(o), Cluster: ownerName(o)})
+		c.backends.RecordCluster(backend.Ref{Object: client.ObjectKeyFromObject(o), Cluster: ownerName(o)})
 	}
 }
 

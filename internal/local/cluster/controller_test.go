@@ -32,7 +32,7 @@ import (
 type world struct {
 	*controller
 	host *testhost.Host
-	gate backend.Gate
+	gate backend.ManagedReconciler
 	fail error
 }
 

@@ -33,11 +33,11 @@ const (
 // apiServerPort is the port of the control plane endpoint, the Kubernetes default.
 const apiServerPort = 6443
 
-// fallback is the delay before the next check after a change on the host, in case its event is lost.
-const fallback = 5 * time.Second
+// lostEventRecheck is the delay before the next check after a change on the host, in case its event is lost.
+const lostEventRecheck = 5 * time.Second
 
-// soon is the delay before the next reconciliation after a change that takes effect at once and causes no event.
-const soon = time.Millisecond
+// immediateRecheck is the delay before the next reconciliation after a change that takes effect at once and causes no event.
+const immediateRecheck = time.Millisecond
 
 // quotaRecheck is the delay before the next check if the host has no free range or the limit is reached.
 const quotaRecheck = 30 * time.Second
@@ -48,14 +48,14 @@ func Decide(s Snapshot) reconciler.Plan {
 	switch {
 	case !s.Object.DeletionTimestamp.IsZero():
 		decideDeletion(s, &p)
-	case s.Terms.Denied != "":
-		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).For(kind, s.Object.Name).UntilUserActs()
+	case s.Capabilities.Denied != "":
+		p.WaitFor(reasonDenied, "%s", s.Capabilities.Denied).For(kind, s.Object.Name).UntilUserActs()
 	case s.Fault != nil:
 		waitForHost(s, &p)
 	case s.Cluster == nil:
 		p.WaitFor(reasonCluster, "Waiting for the Cluster that owns this object to appear").For("Cluster", ownerName(s.Object)).ToChange("")
-	case s.Terms.None:
-		decideWithout(s, &p)
+	case s.Capabilities.NoNetwork:
+		decideWithoutNetwork(s, &p)
 	default:
 		decideNetwork(s, &p)
 	}
@@ -64,7 +64,7 @@ func Decide(s Snapshot) reconciler.Plan {
 
 func decideDeletion(s Snapshot, p *reconciler.Plan) {
 	switch {
-	case s.Terms.None && s.Balancer == nil:
+	case s.Capabilities.NoNetwork && s.Balancer == nil:
 	case len(s.Machines) > 0:
 		p.WaitFor(reasonMachines, "Waiting for LocalMachines %s to be gone: they use what the cluster has on this host", condition.Names(s.Machines)).ForAll("LocalMachine", s.Machines).ToChange("")
 	case s.neverHadHost():
@@ -73,11 +73,11 @@ func decideDeletion(s Snapshot, p *reconciler.Plan) {
 	case s.Balancer != nil:
 		p.Do(deleteBalancer{Why: "the LocalCluster is being deleted"})
 		p.WaitFor("DeletingLoadBalancer", "The load balancer is being stopped").For(kind, s.Object.Name).ForTime()
-		p.RecheckIn(soon)
+		p.RecheckIn(immediateRecheck)
 	case s.Network != nil:
 		p.Do(deleteNetwork{Name: s.Name})
 		p.WaitFor("DeletingNetwork", "The network %s is being deleted", s.Name).For(kind, s.Object.Name).ToChange("status.network")
-		p.RecheckIn(fallback)
+		p.RecheckIn(lostEventRecheck)
 	}
 }
 
@@ -90,31 +90,31 @@ func (s Snapshot) neverHadHost() bool {
 		!s.Object.Spec.ControlPlaneEndpoint.IsValid() && (provisioned == nil || !*provisioned)
 }
 
-// decideWithout handles clusters without a network. The endpoint is provided by the control plane, which must have one
+// decideWithoutNetwork handles clusters without a network. The endpoint is provided by the control plane, which must have one
 // in its spec or choose one itself.
-func decideWithout(s Snapshot, p *reconciler.Plan) {
-	if s.Plane != nil && needsAddress(s.Plane) && !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() && !s.Object.Spec.ControlPlaneEndpoint.IsValid() {
-		p.WaitFor(reasonEndpoint, "The cluster has no network: set spec.backend.simulated or spec.controlPlaneEndpoint of %s %s", hostedKind, s.Plane.Name).
-			For(hostedKind, s.Plane.Name).UntilUserActs()
+func decideWithoutNetwork(s Snapshot, p *reconciler.Plan) {
+	if s.HostedControlPlane != nil && needsAddress(s.HostedControlPlane) && !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() && !s.Object.Spec.ControlPlaneEndpoint.IsValid() {
+		p.WaitFor(reasonEndpoint, "The cluster has no network: set spec.backend.simulated or spec.controlPlaneEndpoint of %s %s", hostedKind, s.HostedControlPlane.Name).
+			For(hostedKind, s.HostedControlPlane.Name).UntilUserActs()
 	}
 	ref := s.Cluster.Spec.ControlPlaneRef
 	switch {
-	case !s.Balanced || s.Cluster.Spec.ControlPlaneEndpoint.IsValid() || s.Object.Spec.ControlPlaneEndpoint.IsValid():
+	case !s.HasBalancers || s.Cluster.Spec.ControlPlaneEndpoint.IsValid() || s.Object.Spec.ControlPlaneEndpoint.IsValid():
 	case !ref.IsDefined() && s.Cluster.Spec.Topology.IsDefined(): // temporary, and the control plane may choose the endpoint itself
 		p.WaitFor(reasonEndpoint, "Waiting for the control plane of the topology, to know who chooses the endpoint").For("Cluster", s.Cluster.Name).
 			ToChange("spec.controlPlaneRef")
-	case ref.IsDefined() && !hosted(ref):
-		decideOffered(s, p)
+	case ref.IsDefined() && !isHosted(ref):
+		decideReservedEndpoint(s, p)
 	}
 }
 
-// decideOffered sets an available endpoint for a control plane on machines.
-func decideOffered(s Snapshot, p *reconciler.Plan) {
-	if !s.Offered.IsValid() {
-		p.Ask = append(p.Ask, readEndpoint{})
+// decideReservedEndpoint sets an available endpoint for a control plane on machines.
+func decideReservedEndpoint(s Snapshot, p *reconciler.Plan) {
+	if !s.ReservedEndpoint.IsValid() {
+		p.Reads = append(p.Reads, readEndpoint{})
 		return
 	}
-	p.Do(setEndpoint{Host: s.Offered.Addr().String(), Port: int32(s.Offered.Port())})
+	p.Do(setEndpoint{Host: s.ReservedEndpoint.Addr().String(), Port: int32(s.ReservedEndpoint.Port())})
 	p.WaitFor(reasonEndpoint, "The control plane endpoint is being set").For(kind, s.Object.Name).ToChange("spec.controlPlaneEndpoint")
 }
 
@@ -122,20 +122,20 @@ func decideOffered(s Snapshot, p *reconciler.Plan) {
 func waitForHost(s Snapshot, p *reconciler.Plan) {
 	p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message).For(kind, s.Object.Name).ForTime()
 	if s.Fault.Kind != fault.Unreachable { // otherwise the hub reports when the host responds
-		p.RecheckIn(fallback)
+		p.RecheckIn(lostEventRecheck)
 	}
 }
 
 func decideNetwork(s Snapshot, p *reconciler.Plan) {
 	if s.Network == nil {
-		decideNew(s, p)
+		decideNewNetwork(s, p)
 		return
 	}
-	if message := s.differs(); message != "" {
+	if message := s.internetMismatch(); message != "" {
 		p.WaitFor(reasonDiffers, "%s", message).For(kind, s.Object.Name).UntilUserActs()
 		return
 	}
-	if message := collision(s, s.Network.Subnet); message != "" {
+	if message := rangeCollision(s, s.Network.Subnet); message != "" {
 		p.WaitFor(reasonOverlap, "%s", message).For(kind, s.Object.Name).UntilUserActs()
 		return
 	}
@@ -143,11 +143,11 @@ func decideNetwork(s Snapshot, p *reconciler.Plan) {
 	decideBalancer(s, p)
 }
 
-// decideNew creates the network if the operator allows it and the host has a free range for it.
-func decideNew(s Snapshot, p *reconciler.Plan) {
+// decideNewNetwork creates the network if the operator allows it and the host has a free range for it.
+func decideNewNetwork(s Snapshot, p *reconciler.Plan) {
 	want, why := wantedSubnet(s)
 	if want.IsValid() {
-		if message := collision(s, want); message != "" {
+		if message := rangeCollision(s, want); message != "" {
 			p.WaitFor(reasonOverlap, "%s", message).For(kind, s.Object.Name).UntilUserActs()
 			return
 		}
@@ -160,23 +160,23 @@ func decideNew(s Snapshot, p *reconciler.Plan) {
 		p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).UntilUserActs()
 		return
 	}
-	if s.Taken == nil {
-		p.Ask = append(p.Ask, readUsedRanges{})
+	if s.UsedRanges == nil {
+		p.Reads = append(p.Reads, readUsedRanges{})
 		return
 	}
-	own, all := backend.CountNetworks(*s.Taken, s.Object.Namespace)
+	own, all := backend.CountNetworks(*s.UsedRanges, s.Object.Namespace)
 	if message := s.Policy.Maxima.Networks.Exceeded("maxima.networks", s.Object.Namespace, own, all); message != "" {
 		p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).UntilUserActs()
 		p.RecheckIn(quotaRecheck)
 		return
 	}
 	if want.IsValid() {
-		if message := backend.ExceededAddresses(s.Policy.Maxima, s.Object.Namespace, want, *s.Taken); message != "" {
+		if message := backend.AddressQuotaMessage(s.Policy.Maxima, s.Object.Namespace, want, *s.UsedRanges); message != "" {
 			p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).UntilUserActs()
 			p.RecheckIn(quotaRecheck)
 			return
 		}
-		if message := backend.Conflict(want, *s.Taken); message != "" {
+		if message := backend.RangeConflict(want, *s.UsedRanges); message != "" {
 			p.WaitFor(reasonTaken, "%s", message).For(kind, s.Object.Name).UntilUserActs()
 			p.RecheckIn(quotaRecheck)
 			return
@@ -184,7 +184,7 @@ func decideNew(s Snapshot, p *reconciler.Plan) {
 	}
 	p.Do(ensureNetwork{Name: s.Name, Subnet: want, Internet: s.internet(), Why: why})
 	p.WaitFor(reasonCreating, "The network %s is being created", s.Name).For(kind, s.Object.Name).ToChange("status.network")
-	p.RecheckIn(fallback)
+	p.RecheckIn(lostEventRecheck)
 }
 
 // internet reports whether the cluster requests a route out of the host.
@@ -193,9 +193,9 @@ func (s Snapshot) internet() bool {
 	return c != nil && c.Network.Internet
 }
 
-// differs returns a message if the network still exists from an earlier object of this name, and has a route out of the
+// internetMismatch returns a message if the network still exists from an earlier object of this name, and has a route out of the
 // host that this object does not request, or the reverse.
-func (s Snapshot) differs() string {
+func (s Snapshot) internetMismatch() string {
 	const remedy = "delete this cluster and its network (docker network rm %[1]s), and create it again"
 	switch {
 	case s.Network.Internet && !s.internet():
@@ -223,10 +223,10 @@ func wantedSubnet(s Snapshot) (netip.Prefix, string) {
 	return netip.Prefix{}, "the cluster has none yet"
 }
 
-// collision returns a message if ranges of the Cluster contain node addresses of the network, and an empty string
+// rangeCollision returns a message if ranges of the Cluster contain node addresses of the network, and an empty string
 // otherwise.
-func collision(s Snapshot, p netip.Prefix) string {
-	layout, err := subnet.Plan(p)
+func rangeCollision(s Snapshot, p netip.Prefix) string {
+	layout, err := subnet.NewLayout(p)
 	if err != nil {
 		return err.Error()
 	}
@@ -242,23 +242,23 @@ func collision(s Snapshot, p netip.Prefix) string {
 func decideEndpoint(s Snapshot, p *reconciler.Plan) {
 	switch {
 	case s.Cluster.Spec.ControlPlaneEndpoint.IsValid(), s.Object.Spec.ControlPlaneEndpoint.IsValid():
-	case hosted(s.Cluster.Spec.ControlPlaneRef) && s.Plane == nil:
+	case isHosted(s.Cluster.Spec.ControlPlaneRef) && s.HostedControlPlane == nil:
 		p.WaitFor(reasonControlPlane, "Waiting for %s %s, which may bring an endpoint, to exist", hostedKind, s.Cluster.Spec.ControlPlaneRef.Name).
 			For(hostedKind, s.Cluster.Spec.ControlPlaneRef.Name).ToChange("")
-	case s.Plane != nil && s.Plane.Spec.ControlPlaneEndpoint.IsValid():
+	case s.HostedControlPlane != nil && s.HostedControlPlane.Spec.ControlPlaneEndpoint.IsValid():
 	default:
 		p.Do(setEndpoint{Host: s.Network.Gateway.String(), Port: apiServerPort})
 		p.WaitFor(reasonEndpoint, "The control plane endpoint is being set").For(kind, s.Object.Name).ToChange("spec.controlPlaneEndpoint")
 	}
 }
 
-// outside describes the Cluster's ranges that are not in its network, empty if all are. Docker's internal networks drop
+// outsideRangesMessage describes the Cluster's ranges that are not in its network, empty if all are. Docker's internal networks drop
 // the packets of such ranges between nodes, and Flannel as shipped with Slipway does not encapsulate them.
-func (s Snapshot) outside() string {
+func (s Snapshot) outsideRangesMessage() string {
 	if s.Cluster == nil || s.Network == nil {
 		return ""
 	}
-	layout, err := subnet.Plan(s.Network.Subnet)
+	layout, err := subnet.NewLayout(s.Network.Subnet)
 	if err != nil {
 		return ""
 	}

@@ -48,7 +48,7 @@ func withPlane(c *clusterv1.Cluster) {
 
 // wayOut is a cluster that asks for a way out of the host.
 func wayOut(allowed bool, n *backend.Network) Snapshot {
-	s := Snapshot{Cluster: coreCluster(nil), Network: n, Taken: &[]backend.UsedRange{}, Policy: policy.Default(), Object: localCluster(func(o *infrav1.LocalCluster) {
+	s := Snapshot{Cluster: coreCluster(nil), Network: n, UsedRanges: &[]backend.UsedRange{}, Policy: policy.Default(), Object: localCluster(func(o *infrav1.LocalCluster) {
 		o.Spec.Backend.Container = &infrav1.ContainerCluster{Network: infrav1.ContainerNetwork{Internet: true}}
 	})}
 	s.Policy.Networks.Internet.Allowed = allowed
@@ -91,12 +91,12 @@ func TestDecide(t *testing.T) {
 				o.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "h", Port: 1}
 			})}, nil, nil},
 		"hosted control plane": {"it listens where the Cluster says", Snapshot{Object: localCluster(nil), Network: network("172.16.0.0/18"),
-			Cluster: coreCluster(withPlane), Plane: &controlplanev1.HostedControlPlane{}},
+			Cluster: coreCluster(withPlane), HostedControlPlane: &controlplanev1.HostedControlPlane{}},
 			[]string{"set the control plane endpoint to 172.16.0.1:6443: nothing else provides one"}, []string{"SettingControlPlaneEndpoint"}},
 		"hosted control plane, not there": {"it might bring an endpoint", Snapshot{Object: localCluster(nil), Network: network("172.16.0.0/18"),
 			Cluster: coreCluster(withPlane)}, nil, []string{"WaitingForControlPlane"}},
 		"hosted control plane, endpoint": {"it was told where to listen (IC-02)", Snapshot{Object: localCluster(nil), Network: network("172.16.0.0/18"),
-			Cluster: coreCluster(withPlane), Plane: &controlplanev1.HostedControlPlane{Spec: controlplanev1.HostedControlPlaneSpec{
+			Cluster: coreCluster(withPlane), HostedControlPlane: &controlplanev1.HostedControlPlane{Spec: controlplanev1.HostedControlPlaneSpec{
 				ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "h", Port: 1}}}}, nil, nil},
 		"overlap": {"Services would take the nodes' addresses", Snapshot{Object: localCluster(nil), Network: network("172.31.0.0/16"),
 			Cluster: coreCluster(ranges("172.31.128.0/17", "172.31.0.0/20"))}, nil, []string{"RangesOverlap"}},
@@ -109,7 +109,7 @@ func TestDecide(t *testing.T) {
 			[]string{"create network n: the network has been removed"}, []string{"CreatingNetwork"}},
 		"lost, status forged": {"what the status says is checked as the spec is", Snapshot{Cluster: coreCluster(nil),
 			Object: localCluster(func(o *infrav1.LocalCluster) { o.Status.Network.Subnet = "8.8.0.0/16" })}, nil, []string{"DeniedByPolicy"}},
-		"lost, range taken": {"another has it by now", Snapshot{Cluster: coreCluster(nil), Taken: taken("172.16.0.0/12", "x"),
+		"lost, range taken": {"another has it by now", Snapshot{Cluster: coreCluster(nil), UsedRanges: taken("172.16.0.0/12", "x"),
 			Object: localCluster(func(o *infrav1.LocalCluster) { o.Status.Network.Subnet = "172.20.0.0/18" })}, nil, []string{"SubnetTaken"}},
 		"public":             {"the host's own traffic would go there", explicit("8.8.0.0/16", nil), nil, []string{"DeniedByPolicy"}},
 		"link-local":         {"metadata of clouds", explicit("169.254.0.0/16", nil), nil, []string{"DeniedByPolicy"}},
@@ -120,7 +120,7 @@ func TestDecide(t *testing.T) {
 		"home":               {"as above", explicit("192.168.0.0/20", nil), nil, []string{"DeniedByPolicy"}},
 		"too many addresses": {"one namespace does not take the networks of all others", explicit("172.16.0.0/15", wide("172.18.0.0/15", "172.20.0.0/15", "172.22.0.0/15", "172.24.0.0/15")), nil, []string{"DeniedByPolicy"}},
 		"many addresses":     {"up to the maximum", explicit("172.16.0.0/15", wide("172.18.0.0/15", "172.20.0.0/15", "172.22.0.0/15")), []string{"create network n: the cluster has none yet"}, []string{"CreatingNetwork"}},
-		"too many":           {"as many networks as the namespace may have", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Taken: many(30)}, nil, []string{"DeniedByPolicy"}},
+		"too many":           {"as many networks as the namespace may have", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), UsedRanges: many(30)}, nil, []string{"DeniedByPolicy"}},
 		"a way out":          {"where the operator allows it", wayOut(true, nil), []string{"create network n with a way out of this host: the cluster has none yet"}, []string{"CreatingNetwork"}},
 		"a way out, denied":  {"not by default", wayOut(false, nil), nil, []string{"DeniedByPolicy"}},
 		"a way out, denied later": {"what is there goes on when the policy becomes stricter", wayOut(false, &backend.Network{Name: "n", ID: "1", Subnet: netip.MustParsePrefix("172.16.0.0/18"), Gateway: netip.MustParseAddr("172.16.0.1"), Internet: true}),
@@ -152,8 +152,8 @@ func TestDecide(t *testing.T) {
 			if tc.s.Policy.Kind == "" {
 				tc.s.Policy = policy.Default()
 			}
-			if tc.s.Taken == nil {
-				tc.s.Taken = &[]backend.UsedRange{}
+			if tc.s.UsedRanges == nil {
+				tc.s.UsedRanges = &[]backend.UsedRange{}
 			}
 			p := Decide(tc.s)
 			var did, waits []string
@@ -174,7 +174,7 @@ func TestDecide(t *testing.T) {
 }
 
 func explicit(subnet string, taken *[]backend.UsedRange) Snapshot {
-	return Snapshot{Cluster: coreCluster(nil), Taken: taken, Object: localCluster(func(o *infrav1.LocalCluster) {
+	return Snapshot{Cluster: coreCluster(nil), UsedRanges: taken, Object: localCluster(func(o *infrav1.LocalCluster) {
 		o.Spec.Backend.Container = &infrav1.ContainerCluster{Network: infrav1.ContainerNetwork{Subnet: subnet}}
 	})}
 }
@@ -217,7 +217,7 @@ func TestTakenNamesItsOwner(t *testing.T) {
 			t.Errorf("%s: got %+v", by, p.Waits)
 		}
 	}
-	if p := Decide(Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil)}); len(p.Ask) != 1 || len(p.Actions) != 0 {
+	if p := Decide(Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil)}); len(p.Reads) != 1 || len(p.Actions) != 0 {
 		t.Errorf("what the host uses is asked before anything is made; got %+v", p)
 	}
 }

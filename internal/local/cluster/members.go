@@ -18,7 +18,7 @@ import (
 // readBalancer reads the load balancer and its desired members: the addresses of the control plane Machines'
 // containers, read from the host and not from statuses. Hosted control planes have no load balancer.
 func (c *controller) readBalancer(ctx context.Context, b backend.Backend, s *Snapshot, locals []infrav1.LocalMachine) error {
-	if s.Balanced = b.Balancers != nil; !s.Balanced || s.Cluster != nil && hosted(s.Cluster.Spec.ControlPlaneRef) {
+	if s.HasBalancers = b.Balancers != nil; !s.HasBalancers || s.Cluster != nil && isHosted(s.Cluster.Spec.ControlPlaneRef) {
 		return nil
 	}
 	found, exists, err := b.Balancers.FindBalancer(ctx, s.ref())
@@ -50,7 +50,7 @@ func (c *controller) readMember(ctx context.Context, b backend.Backend, s *Snaps
 		return nil
 	}
 	key := client.ObjectKeyFromObject(local)
-	name := backend.MachineNameOf(c.instance, local.Spec.ProviderID, key)
+	name := backend.ResolveMachineName(c.instance, local.Spec.ProviderID, key)
 	if name == "" {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (c *controller) readMember(ctx context.Context, b backend.Backend, s *Snaps
 	case err != nil:
 		return err
 	case !s.Network.Subnet.Contains(m.Address):
-		s.Pending = s.Pending || local.DeletionTimestamp.IsZero()
+		s.AddressesPending = s.AddressesPending || local.DeletionTimestamp.IsZero()
 		return nil
 	}
 	s.Members = append(s.Members, backend.BalancerMember{

@@ -23,32 +23,32 @@ type Snapshot struct {
 	Object *infrav1.LocalCluster
 	// Cluster that owns the object. Nil if it is not in the cache yet.
 	Cluster *clusterv1.Cluster
-	// Plane is the hosted control plane of the Cluster. Nil if there is none, or one of another kind.
-	Plane *controlplanev1.HostedControlPlane
+	// HostedControlPlane is the hosted control plane of the Cluster. Nil if there is none, or one of another kind.
+	HostedControlPlane *controlplanev1.HostedControlPlane
 	// Name of the network, even if it does not exist yet.
 	Name string
 	// Network is the observed network. Nil if there is none that belongs to the object.
 	Network *backend.Network
-	// Terms are the properties of the network that are known in advance.
-	Terms backend.NetworkCapabilities
+	// Capabilities are the properties of the network that are known in advance.
+	Capabilities backend.NetworkCapabilities
 	// Policy is the operator's configuration.
 	Policy policy.Configuration
-	// Taken are the ranges that the host uses. Nil until they have been read.
-	Taken *[]backend.UsedRange
+	// UsedRanges are the ranges that the host uses. Nil until they have been read.
+	UsedRanges *[]backend.UsedRange
 	// Fault is the error of the backend. Nil if the backend could be read.
 	Fault *fault.Fault
 	// Machines are the names of the LocalMachines that still need the network, sorted.
 	Machines []string
 	// Members are the control plane machines that have an address, sorted by name. Pending is set if there are others
 	// which will get one.
-	Members []backend.BalancerMember
-	Pending bool
+	Members          []backend.BalancerMember
+	AddressesPending bool
 	// Balancer is the observed load balancer. Nil if there is none.
 	Balancer *backend.Balancer
-	// Balanced is set if the backend has load balancers.
-	Balanced bool
-	// Offered is the endpoint that is available for a cluster without a network. Invalid until it has been read.
-	Offered netip.AddrPort
+	// HasBalancers is set if the backend has load balancers.
+	HasBalancers bool
+	// ReservedEndpoint is the endpoint that is available for a cluster without a network. Invalid until it has been read.
+	ReservedEndpoint netip.AddrPort
 	// ReservedPorts are the ports of the management cluster itself.
 	ReservedPorts []uint16
 	Now           time.Time
@@ -69,7 +69,7 @@ func (c *controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snap
 	}
 	b, err := c.backendOf(s)
 	if err == nil {
-		s.Terms = b.Networks.NetworkCapabilities(s.Policy)
+		s.Capabilities = b.Networks.NetworkCapabilities(s.Policy)
 		var n backend.Network
 		var found bool
 		if n, found, err = b.Networks.FindNetwork(ctx, s.ref()); found {
@@ -95,21 +95,21 @@ func (s Snapshot) ref() backend.Ref {
 	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Object.Status.Network.Name, Cluster: ownerName(s.Object)}
 }
 
-// answer reads the ranges that the host uses, or the endpoint that is available for the cluster.
-func (c *controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
+// readRequested reads the ranges that the host uses, or the endpoint that is available for the cluster.
+func (c *controller) readRequested(ctx context.Context, s Snapshot, q reconciler.ReadRequest) (Snapshot, error) {
 	b, err := c.backendOf(s)
 	if err != nil {
 		return s, err
 	}
 	if _, ok := q.(readEndpoint); ok {
-		s.Offered, err = b.Balancers.ReserveEndpoint(ctx, s.ref(), s.Policy)
+		s.ReservedEndpoint, err = b.Balancers.ReserveEndpoint(ctx, s.ref(), s.Policy)
 		if s.Fault = fault.As(err); s.Fault != nil {
 			err = nil
 		}
 		return s, err
 	}
 	taken, err := b.Networks.UsedRanges(ctx)
-	s.Taken = &taken
+	s.UsedRanges = &taken
 	if s.Fault = fault.As(err); s.Fault != nil {
 		err = nil
 	}
@@ -119,23 +119,23 @@ func (c *controller) answer(ctx context.Context, s Snapshot, q reconciler.Questi
 func (c *controller) readCluster(ctx context.Context, s *Snapshot, key client.ObjectKey) error {
 	cluster := &clusterv1.Cluster{}
 	if err := c.client.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy); err != nil {
-		return client.IgnoreNotFound(wrap(err, "Cluster", key))
+		return client.IgnoreNotFound(readError(err, "Cluster", key))
 	}
 	s.Cluster = cluster
 	ref := cluster.Spec.ControlPlaneRef
-	if !hosted(ref) || c.noHosted {
+	if !isHosted(ref) || c.noHosted {
 		return nil
 	}
 	plane := &controlplanev1.HostedControlPlane{}
 	key.Name = ref.Name
 	if err := c.client.Get(ctx, key, plane, client.UnsafeDisableDeepCopy); err != nil {
-		return client.IgnoreNotFound(wrap(err, hostedKind, key))
+		return client.IgnoreNotFound(readError(err, hostedKind, key))
 	}
-	s.Plane = plane
+	s.HostedControlPlane = plane
 	return nil
 }
 
-func wrap(err error, kind string, key client.ObjectKey) error {
+func readError(err error, kind string, key client.ObjectKey) error {
 	return fmt.Errorf("reading %s %s: %w", kind, key, err)
 }
 
@@ -145,7 +145,7 @@ const hostedKind = "HostedControlPlane"
 // kind of the objects that the controller reconciles.
 const kind = "LocalCluster"
 
-func hosted(ref clusterv1.ContractVersionedObjectReference) bool {
+func isHosted(ref clusterv1.ContractVersionedObjectReference) bool {
 	return ref.Kind == hostedKind && ref.APIGroup == controlplanev1.GroupVersion.Group
 }
 

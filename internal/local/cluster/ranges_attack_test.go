@@ -56,7 +56,7 @@ func networkOf(s Snapshot) netip.Prefix {
 		if a, ok := a.(ensureNetwork); ok {
 			chosen, why := backend.ChooseRange(backend.NetworkSpec{
 				Owner: backend.Owner{Object: client.ObjectKeyFromObject(s.Object)}, Subnet: a.Subnet, Ranges: s.ranges(), Policy: s.Policy,
-			}, *s.Taken, nil)
+			}, *s.UsedRanges, nil)
 			if why == "" {
 				return chosen
 			}
@@ -78,7 +78,7 @@ func TestRangesOfAHostileCluster(t *testing.T) {
 	mine := netip.MustParsePrefix("172.16.0.0/12")
 	check := func(what string, s Snapshot) {
 		t.Helper()
-		s.Policy, s.Taken = policy.Default(), &taken
+		s.Policy, s.UsedRanges = policy.Default(), &taken
 		got := networkOf(s)
 		if !got.IsValid() {
 			return
@@ -113,7 +113,7 @@ func TestOneNamespaceLeavesAddresses(t *testing.T) {
 			o.Name = fmt.Sprint("lc-", n)
 			o.Spec.Backend.Container = &infrav1.ContainerCluster{Network: infrav1.ContainerNetwork{Subnet: fmt.Sprintf("172.%d.0.0/15", 16+n%8*2)}}
 		})
-		s := Snapshot{Cluster: coreCluster(nil), Object: o, Policy: policy.Default(), Taken: &taken}
+		s := Snapshot{Cluster: coreCluster(nil), Object: o, Policy: policy.Default(), UsedRanges: &taken}
 		if got := networkOf(s); got.IsValid() {
 			taken = append(taken, backend.UsedRange{Range: got, Owner: backend.Owner{Object: client.ObjectKeyFromObject(o)}})
 		}
@@ -121,7 +121,7 @@ func TestOneNamespaceLeavesAddresses(t *testing.T) {
 	if len(taken) != 4 {
 		t.Errorf("got %d networks of /15, want 4 of 8", len(taken))
 	}
-	other := Snapshot{Cluster: coreCluster(nil), Object: localCluster(func(o *infrav1.LocalCluster) { o.Namespace = "other" }), Policy: policy.Default(), Taken: &taken}
+	other := Snapshot{Cluster: coreCluster(nil), Object: localCluster(func(o *infrav1.LocalCluster) { o.Namespace = "other" }), Policy: policy.Default(), UsedRanges: &taken}
 	if got := networkOf(other); !got.IsValid() {
 		t.Error("another namespace gets no network")
 	}

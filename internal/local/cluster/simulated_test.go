@@ -35,7 +35,7 @@ func withBackend(t *testing.T, s Snapshot) Snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Terms = b.Networks.NetworkCapabilities(policy.Default())
+	s.Capabilities = b.Networks.NetworkCapabilities(policy.Default())
 	_, found, err := b.Networks.FindNetwork(t.Context(), s.ref())
 	if s.Fault = fault.As(err); found || s.Fault == nil && err != nil {
 		t.Fatalf("a network: %t, %v", found, err)
@@ -71,19 +71,19 @@ func TestSimulated(t *testing.T) { // IC-02, IC-04, IC-05
 		waits  []string
 		done   bool
 	}{
-		"nothing to make": {"its control plane brings an endpoint", Snapshot{Object: simulatedCluster(nil), Cluster: coreCluster(withPlane), Plane: simulatedPlane}, nil, true},
+		"nothing to make": {"its control plane brings an endpoint", Snapshot{Object: simulatedCluster(nil), Cluster: coreCluster(withPlane), HostedControlPlane: simulatedPlane}, nil, true},
 		"no plane yet":    {"it brings one when it comes", Snapshot{Object: simulatedCluster(nil), Cluster: coreCluster(withPlane)}, nil, true},
 		"no cluster":      {"nobody wants it yet (IC-08)", Snapshot{Object: simulatedCluster(nil)}, []string{reasonCluster}, false},
 		"a process": {"there is no network where it could listen", Snapshot{Object: simulatedCluster(nil), Cluster: coreCluster(withPlane),
-			Plane: &controlplanev1.HostedControlPlane{}}, []string{reasonEndpoint}, false},
-		"a process, told where": {"IC-02: the Cluster says", Snapshot{Object: simulatedCluster(nil), Plane: &controlplanev1.HostedControlPlane{}, Cluster: coreCluster(func(c *clusterv1.Cluster) {
+			HostedControlPlane: &controlplanev1.HostedControlPlane{}}, []string{reasonEndpoint}, false},
+		"a process, told where": {"IC-02: the Cluster says", Snapshot{Object: simulatedCluster(nil), HostedControlPlane: &controlplanev1.HostedControlPlane{}, Cluster: coreCluster(func(c *clusterv1.Cluster) {
 			withPlane(c)
 			c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 6443}
 		})}, nil, true},
-		"kept back": {"an annotation", Snapshot{Cluster: coreCluster(withPlane), Plane: simulatedPlane, Object: simulatedCluster(func(o *infrav1.LocalCluster) {
+		"kept back": {"an annotation", Snapshot{Cluster: coreCluster(withPlane), HostedControlPlane: simulatedPlane, Object: simulatedCluster(func(o *infrav1.LocalCluster) {
 			o.Annotations = map[string]string{infrav1.NeverProvisionsAnnotation: ""}
 		})}, []string{"NeverProvisions"}, false},
-		"not kept back": {"the value false", Snapshot{Cluster: coreCluster(withPlane), Plane: simulatedPlane, Object: simulatedCluster(func(o *infrav1.LocalCluster) {
+		"not kept back": {"the value false", Snapshot{Cluster: coreCluster(withPlane), HostedControlPlane: simulatedPlane, Object: simulatedCluster(func(o *infrav1.LocalCluster) {
 			o.Annotations = map[string]string{infrav1.NeverProvisionsAnnotation: "false"}
 		})}, nil, true},
 	}

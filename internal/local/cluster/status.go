@@ -22,16 +22,16 @@ type conditionInput struct {
 
 // conditions of a LocalCluster.
 var conditions = condition.Table[conditionInput]{
-	{Type: infrav1.NetworkReadyCondition, Of: conditionInput.networkReady},
-	{Type: infrav1.LoadBalancerReadyCondition, Of: conditionInput.balancerReady},
-	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
+	{Type: infrav1.NetworkReadyCondition, Compute: conditionInput.networkReady},
+	{Type: infrav1.LoadBalancerReadyCondition, Compute: conditionInput.balancerReady},
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
 	condition.Ready[conditionInput](infrav1.NetworkReadyCondition),
 }
 
-func (j conditionInput) networkReady() condition.Verdict {
+func (j conditionInput) networkReady() condition.Result {
 	why, waiting := fault.As(j.outcome.Err), len(j.plan.Waits) > 0
 	switch {
-	case j.Terms.None && !waiting:
+	case j.Capabilities.NoNetwork && !waiting:
 		return condition.True("NotNeeded")
 	case why != nil:
 		return condition.False(why.Reason, why.Message)
@@ -44,7 +44,7 @@ func (j conditionInput) networkReady() condition.Verdict {
 	case j.Network == nil:
 		return condition.False("NetworkAbsent", "The network is gone")
 	}
-	if message := j.outside(); message != "" {
+	if message := j.outsideRangesMessage(); message != "" {
 		return condition.TrueBecause(reasonOutside, message)
 	}
 	return condition.True(clusterv1.ReadyReason)
@@ -54,7 +54,7 @@ func aboutEndpoint(w reconciler.Wait) bool {
 	return w.Reason == reasonEndpoint || w.Reason == reasonControlPlane || w.Reason == reasonPort
 }
 
-func (j conditionInput) deleting() condition.Verdict {
+func (j conditionInput) deleting() condition.Result {
 	if j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
 	}
@@ -70,7 +70,7 @@ func (j conditionInput) deleting() condition.Verdict {
 
 // Report computes the status and the events.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
-	at := reconciler.MomentOf(s.Object, s.Now)
+	at := reconciler.EvaluateOptionsFor(s.Object, s.Now)
 	status := infrav1.LocalClusterStatus{
 		ObservedGeneration: s.Object.Generation,
 		Conditions:         conditions.Evaluate(conditionInput{s, p, out}, at),
@@ -83,20 +83,20 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 			Name: s.Network.Name, Subnet: s.Network.Subnet.String(), Gateway: s.Network.Gateway.String(),
 		}
 	}
-	idle := len(p.Waits) == 0 && !changes(p) && s.Object.DeletionTimestamp.IsZero()
-	if idle && (s.Network != nil || s.Terms.None) {
+	idle := len(p.Waits) == 0 && !changesInfrastructure(p) && s.Object.DeletionTimestamp.IsZero()
+	if idle && (s.Network != nil || s.Capabilities.NoNetwork) {
 		yes := true
 		status.Initialization.Provisioned = &yes
 	}
 	return reconciler.Report{Status: status, Events: events(s, status, out)}
 }
 
-// changes reports whether the plan changes the infrastructure of the cluster. The load balancer does not count: it
+// changesInfrastructure reports whether the plan changes the infrastructure of the cluster. The load balancer does not count: it
 // follows the machines, which are created only after the infrastructure is provisioned.
-func changes(p reconciler.Plan) bool {
+func changesInfrastructure(p reconciler.Plan) bool {
 	return slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool {
 		switch a.(type) {
-		case balance, deleteBalancer:
+		case ensureBalancer, deleteBalancer:
 			return false
 		}
 		return true
@@ -111,7 +111,7 @@ func events(s Snapshot, status infrav1.LocalClusterStatus, out reconciler.Outcom
 		switch a := a.(type) {
 		case ensureNetwork:
 			list = append(list, reconciler.Normal("NetworkCreated", "Created network %s", a.Name))
-		case balance:
+		case ensureBalancer:
 			if s.Balancer == nil || !s.Balancer.Running {
 				list = append(list, reconciler.Normal("LoadBalancerStarted", "Started the load balancer at %s", a.Listen))
 			}

@@ -15,7 +15,7 @@ import (
 
 // Balancers runs the load balancers of clusters whose nodes are containers. They are processes of this host that listen
 // on its address in the cluster's network.
-type Balancers struct{ Keeper *loadbalancer.Supervisor }
+type Balancers struct{ Supervisor *loadbalancer.Supervisor }
 
 var _ backend.Balancers = Balancers{}
 
@@ -32,7 +32,7 @@ func (b Balancers) EnsureBalancer(ctx context.Context, spec backend.BalancerSpec
 		return err
 	}
 	if found && before.Listen != spec.Listen { // the process exits by itself; Remove waits for it
-		if err := b.Keeper.Remove(ctx, name); err != nil {
+		if err := b.Supervisor.Remove(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -40,7 +40,7 @@ func (b Balancers) EnsureBalancer(ctx context.Context, spec backend.BalancerSpec
 	for _, m := range spec.Members {
 		c.Members = append(c.Members, loadbalancer.Member{Name: m.Name, Address: m.Address, Leaving: m.Leaving})
 	}
-	_, err = b.Keeper.Ensure(name, c)
+	_, err = b.Supervisor.Ensure(name, c)
 	return err
 }
 
@@ -51,7 +51,7 @@ func (b Balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Bal
 	if err != nil || !found {
 		return backend.Balancer{}, false, err
 	}
-	st, _, err := b.Keeper.Status(name)
+	st, _, err := b.Supervisor.Status(name)
 	out := backend.Balancer{Running: st.Running, Detail: st.Failure, Listen: c.Listen, Healthy: st.State.Healthy, Expired: st.State.Expired}
 	for _, m := range c.Members {
 		out.Members = append(out.Members, backend.BalancerMember{Name: m.Name, Address: m.Address, Leaving: m.Leaving})
@@ -60,7 +60,7 @@ func (b Balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Bal
 }
 
 func (b Balancers) load(name string) (loadbalancer.Config, bool, error) {
-	c, err := b.Keeper.Config(name)
+	c, err := b.Supervisor.Config(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return c, false, nil
 	}
@@ -69,14 +69,14 @@ func (b Balancers) load(name string) (loadbalancer.Config, bool, error) {
 
 // DeleteBalancer implements backend.Balancers.
 func (b Balancers) DeleteBalancer(ctx context.Context, ref backend.Ref) error {
-	return b.Keeper.Remove(ctx, nameOf(ref.Object))
+	return b.Supervisor.Remove(ctx, nameOf(ref.Object))
 }
 
 // nameOf returns the name of a LocalCluster's load balancer. It is unambiguous, because namespaces contain no dots.
 func nameOf(o types.NamespacedName) string { return o.Namespace + "." + o.Name }
 
-// BalancedBy returns the LocalCluster whose load balancer has the name.
-func BalancedBy(name string) (types.NamespacedName, bool) {
+// ClusterOfBalancer returns the LocalCluster whose load balancer has the name.
+func ClusterOfBalancer(name string) (types.NamespacedName, bool) {
 	for i := range name {
 		if name[i] == '.' {
 			return types.NamespacedName{Namespace: name[:i], Name: name[i+1:]}, true

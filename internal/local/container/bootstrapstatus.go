@@ -26,12 +26,12 @@ const podLogs = "/var/log/pods"
 // Limits of the output shown of a failed script, of an unexpected result, and of the kubelet output that is read. A
 // kubelet prints the reason for its exit in its last line, which warnings about deprecated flags can surround.
 const (
-	logLines, bootstrappedLogBytes = 20, 4096
+	logLines, maxStatusLogBytes = 20, 4096
 	// readLines is larger than logLines because lines of kubeadm's preflight checks are filtered out.
-	readLines    = 60
-	kubeletLines = 8
-	kubeletBytes = 300
-	answerBytes  = 300
+	readLines      = 60
+	kubeletLines   = 8
+	kubeletBytes   = 300
+	maxResultBytes = 300
 	// printedBytes limits each of the two printed texts: only the last 64 KiB of a command's output are retained, and
 	// the output must include the word at its beginning.
 	printedBytes = 24 << 10
@@ -80,20 +80,20 @@ func parseStatus(out string) (backend.Progress, error) {
 	case "succeeded":
 		return backend.Progress{Phase: backend.Succeeded}, nil
 	case "failed":
-		p.Phase, p.TimedOut, p.Log, p.Kubelet, p.APIServer = backend.Failed, code == timedOut, redact.Public(lastLines(log), bootstrappedLogBytes), lastError(kubelet), lastError(server)
+		p.Phase, p.TimedOut, p.Log, p.Kubelet, p.APIServer = backend.Failed, code == timedOut, redact.Public(lastLines(log), maxStatusLogBytes), lastError(kubelet), lastError(server)
 		return p, nil
 	case "running":
-		return backend.Progress{Phase: backend.InProgress, Waiting: p.Waiting, Running: p.Running, Kubelet: lastError(kubelet)}, nil
+		return backend.Progress{Phase: backend.InProgress, WaitingFor: p.WaitingFor, Running: p.Running, Kubelet: lastError(kubelet)}, nil
 	case "interrupted":
 		return backend.Progress{Phase: backend.Interrupted}, nil
 	case "none":
 		return backend.Progress{Phase: backend.NotStarted}, nil
 	}
-	return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: unexpected answer %q", redact.Tail(first, answerBytes))
+	return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: unexpected answer %q", redact.Tail(first, maxResultBytes))
 }
 
-// checked matches the output of a kubeadm check that passed or only warns. Failed checks begin with [ERROR.
-var checked = regexp.MustCompile(`^(?:\s*\[WARNING |\[preflight\] (?:Running|Reading|Use|Pulling|This might|You can|The system verification)|(?:KERNEL_VERSION|OS|CGROUPS_[A-Z]+|CONFIG_[A-Z0-9_]+): )`)
+// passedCheck matches the output of a kubeadm check that passed or only warns. Failed checks begin with [ERROR.
+var passedCheck = regexp.MustCompile(`^(?:\s*\[WARNING |\[preflight\] (?:Running|Reading|Use|Pulling|This might|You can|The system verification)|(?:KERNEL_VERSION|OS|CGROUPS_[A-Z]+|CONFIG_[A-Z0-9_]+): )`)
 
 // colors matches the escape sequences around kubeadm's system verification results.
 var colors = regexp.MustCompile(`\x1b\[[0-9;]*m`)
@@ -101,7 +101,7 @@ var colors = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 // lastLines returns the last lines of a log without passed checks, which would displace the lines about the failure.
 func lastLines(log string) string {
 	lines := strings.Split(strings.TrimRight(log, "\n"), "\n")
-	kept := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return checked.MatchString(colors.ReplaceAllString(line, "")) })
+	kept := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return passedCheck.MatchString(colors.ReplaceAllString(line, "")) })
 	if strings.TrimSpace(strings.Join(kept, "")) == "" {
 		kept = lines
 	}
@@ -125,15 +125,15 @@ func readTraces(text string, p *backend.Progress) string {
 		case found == nil:
 			return text
 		case found[1] != "":
-			p.Waiting = found[1]
+			p.WaitingFor = found[1]
 		default:
 			c := backend.Command{Section: found[3], Index: -1, Program: strings.Trim(found[5], "-")}
 			if n, err := strconv.Atoi(found[4]); err == nil {
 				c.Index = n
 			}
 			if found[2] != "command" {
-				p.Waiting, p.Running, p.Ran = "", &c, c.Index < 0 && c.Program == "end"
-				if p.Ran {
+				p.WaitingFor, p.Running, p.Completed = "", &c, c.Index < 0 && c.Program == "end"
+				if p.Completed {
 					p.Running = nil
 				}
 				break
@@ -147,15 +147,15 @@ func readTraces(text string, p *backend.Progress) string {
 	}
 }
 
-// ended matches the last line of a kubelet, or of a kube-apiserver in its container's log, before it exits: klog's
+// exitLine matches the last line of a kubelet, or of a kube-apiserver in its container's log, before it exits: klog's
 // header, which differs each time, and the error as a Go string.
-var ended = regexp.MustCompile(`^(?:\S+ (?:stdout|stderr) F )?E\d{4} \S+ +\d+ run\.go:\d+\] "command failed" err=("(?:[^"\\]|\\.)*")`)
+var exitLine = regexp.MustCompile(`^(?:\S+ (?:stdout|stderr) F )?E\d{4} \S+ +\d+ run\.go:\d+\] "command failed" err=("(?:[^"\\]|\\.)*")`)
 
 // lastError returns the reason for a component's last exit, and an empty string if the log contains none.
 func lastError(log string) string {
 	text := ""
 	for line := range strings.Lines(log) {
-		found := ended.FindStringSubmatch(line)
+		found := exitLine.FindStringSubmatch(line)
 		if found == nil {
 			continue
 		}

@@ -31,7 +31,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if len(got.Log) > bootstrappedLogBytes || utf8.RuneCountInString(got.Kubelet) > kubeletBytes {
+		if len(got.Log) > maxStatusLogBytes || utf8.RuneCountInString(got.Kubelet) > kubeletBytes {
 			t.Errorf("a log of %d bytes, and %d characters of the kubelet", len(got.Log), utf8.RuneCountInString(got.Kubelet))
 		}
 		for text, allowed := range map[string]string{got.Log: "\n\t", got.Kubelet: ""} {
@@ -43,7 +43,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("a problem where nothing failed: %+v", got)
 		}
 		const token = "abcdef.0123456789abcdef"
-		within := strings.Contains(redact.Tail(out, bootstrappedLogBytes), token) // of a longer word
+		within := strings.Contains(redact.Tail(out, maxStatusLogBytes), token) // of a longer word
 		if shown, err := parseStatus("failed 1\n" + out + "\n" + logMark + "\n" + out + "\n" + token + "\n"); err != nil || !within && strings.Contains(shown.Log, token) {
 			t.Errorf("a token at the end of the log is shown: %v", err)
 		}

@@ -16,12 +16,12 @@ const defaultTimeout = 300 * time.Second
 
 // Backend returns the engine as a backend, with the load balancers if this host can run them.
 func (e *Engine) Backend(b backend.Balancers) backend.Backend {
-	return backend.Backend{Networks: e, Machines: e, Scripts: e, Watcher: e, Sweeper: e, Balancers: b, Etcds: backend.EtcdMembers{EtcdShell: e}}
+	return backend.Backend{Networks: e, Machines: e, Scripts: e, Watcher: e, Sweeper: e, Balancers: b, EtcdRecovery: backend.EtcdMembers{EtcdShell: e}}
 }
 
 // Capabilities implements backend.Machines.
 func (e *Engine) Capabilities(r backend.MachineRequest) backend.Capabilities {
-	return withinHost(Terms(r), r.Object.Spec.Backend.Container, e.host.Processors())
+	return withinHost(MachineCapabilities(r), r.Object.Spec.Backend.Container, e.host.Processors())
 }
 
 // withinHost denies requests for more processors than the host has, because Docker does not start such a container.
@@ -42,8 +42,8 @@ func (e *Engine) NetworkCapabilities(policy.Configuration) backend.NetworkCapabi
 	return backend.NetworkCapabilities{}
 }
 
-// Terms returns the properties of a node's container that are known before it exists.
-func Terms(r backend.MachineRequest) backend.Capabilities {
+// MachineCapabilities returns the properties of a node's container that are known before it exists.
+func MachineCapabilities(r backend.MachineRequest) backend.Capabilities {
 	var asked infrav1.ContainerMachine
 	if c := r.Object.Spec.Backend.Container; c != nil {
 		asked = *c
@@ -56,7 +56,7 @@ func Terms(r backend.MachineRequest) backend.Capabilities {
 			Processes: cmp.Or(asked.Resources.Processes, most.Processes),
 		},
 		Timeout: cmp.Or(time.Duration(max(0, asked.BootstrapTimeoutSeconds))*time.Second, defaultTimeout),
-		Denied:  denied(r, asked), Maximum: r.Policy.Maxima.Nodes, Setting: "maxima.nodes", Restart: "docker start " + r.Name,
+		Denied:  denied(r, asked), Maximum: r.Policy.Maxima.Nodes, MaximumSetting: "maxima.nodes", Restart: "docker start " + r.Name,
 	}
 	switch {
 	case asked.Image != "":
@@ -64,7 +64,7 @@ func Terms(r backend.MachineRequest) backend.Capabilities {
 	case r.Version != "":
 		t.Image, t.ImageVersion = backend.DefaultImage(r.Version, r.ControlPlane), r.Version
 	default:
-		t.Unclear = "Which node image to use is unknown: set spec.version of the Machine (or MachinePool), or spec.backend.container.image"
+		t.MissingSetting = "Which node image to use is unknown: set spec.version of the Machine (or MachinePool), or spec.backend.container.image"
 	}
 	for _, m := range asked.ExtraMounts {
 		t.Mounts = append(t.Mounts, backend.Mount{HostPath: m.HostPath, MachinePath: m.ContainerPath, ReadOnly: m.ReadOnly})

@@ -16,7 +16,7 @@ import (
 // time. It returns no error if there is nothing to remove, and waits up to ten seconds for resources that are in use.
 // The error is a fault of kind Unreachable if Docker does not respond, else all errors joined.
 func RemoveInstance(ctx context.Context, book *hosttransfer.Store, tell func(gone, of int)) error {
-	e, err := New(Config{Instance: book.Instance(), Custody: book})
+	e, err := New(Config{Instance: book.Instance(), Ownership: book})
 	if err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func RemoveInstance(ctx context.Context, book *hosttransfer.Store, tell func(gon
 	none := func(backend.Owner) bool { return false }
 	for attempt := 1; ; attempt++ {
 		err := e.sweep(ctx, backend.InUse{Machine: none, Network: none}, tell)
-		if !busy(err) || attempt == busyAttempts {
+		if !isBusy(err) || attempt == busyAttempts {
 			return err
 		}
 		select {
@@ -41,7 +41,7 @@ const (
 	busyPause    = 200 * time.Millisecond
 )
 
-func busy(err error) bool {
+func isBusy(err error) bool {
 	f := fault.As(err)
 	return f != nil && (f.Kind == fault.Conflict || f.Reason == reasonNetworkInUse)
 }
@@ -52,7 +52,7 @@ func (e *Engine) Sweep(ctx context.Context, keep backend.InUse) error {
 }
 
 func (e *Engine) sweep(ctx context.Context, keep backend.InUse, tell func(gone, of int)) error {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	own, err := e.listOwnResources(ctx)
 	if err != nil {
@@ -61,17 +61,17 @@ func (e *Engine) sweep(ctx context.Context, keep backend.InUse, tell func(gone, 
 	var containers, volumes, networks []func() error
 	for _, c := range own.containers {
 		if m := machineOf(strings.TrimPrefix(c.Names[0], "/"), c.ID, c.Labels); !keep.Machine(m.Owner) {
-			containers = append(containers, e.stillOwn(itemOf(c), func() error { return e.removeContainer(ctx, ownContainer{id: m.ID, name: m.Name}) }))
+			containers = append(containers, e.ifStillOwned(itemOf(c), func() error { return e.removeContainer(ctx, ownContainer{id: m.ID, name: m.Name}) }))
 		}
 	}
 	for _, v := range own.volumes { // a container may have lost its volume, and a volume its container
 		if !keep.Machine(machineOf(v.name, "", v.labels).Owner) {
-			volumes = append(volumes, e.stillOwn(v.item, func() error { return e.removeVolume(ctx, v.ownVolume) }))
+			volumes = append(volumes, e.ifStillOwned(v.item, func() error { return e.removeVolume(ctx, v.ownVolume) }))
 		}
 	}
 	for _, n := range own.networks {
 		if !keep.Network(machineOf(n.Name, n.ID, n.Labels).Owner) {
-			networks = append(networks, e.stillOwn(networkItem(n), func() error { return e.removeNetwork(ctx, ownNetwork{id: n.ID, name: n.Name}) }))
+			networks = append(networks, e.ifStillOwned(networkItem(n), func() error { return e.removeNetwork(ctx, ownNetwork{id: n.ID, name: n.Name}) }))
 		}
 	}
 	r := backend.NewRemoval(len(containers)+len(volumes)+len(networks), tell)
@@ -81,9 +81,9 @@ func (e *Engine) sweep(ctx context.Context, keep backend.InUse, tell func(gone, 
 	return errors.Join(append(r.Errors(), e.prune(ctx))...)
 }
 
-// stillOwn calls do only if the item still belongs to this instance. An item that was transferred since it was listed
+// ifStillOwned calls do only if the item still belongs to this instance. An item that was transferred since it was listed
 // has no objects here any more and must not be removed.
-func (e *Engine) stillOwn(i hosttransfer.Item, do func() error) func() error {
+func (e *Engine) ifStillOwned(i hosttransfer.Item, do func() error) func() error {
 	return func() error {
 		has, err := e.isOwned(i)
 		if err != nil || !has {

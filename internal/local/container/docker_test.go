@@ -21,7 +21,7 @@ import (
 func TestNetwork(t *testing.T) {
 	e := engine(t)
 	first := e.testNetwork(t)
-	layout, err := subnet.Plan(first.Subnet)
+	layout, err := subnet.NewLayout(first.Subnet)
 	if err != nil || first.Gateway != layout.Gateway {
 		t.Errorf("the host is the first address of %s; got %s, %v", first.Subnet, first.Gateway, err)
 	}
@@ -236,7 +236,7 @@ func TestBootstrapDataInAContainer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node := cloudinit.FirstBootNode{Name: spec.Name, Hostname: m.Hostname, ProviderID: backend.ProviderID(spec.Name), Address: m.Address}
+	node := cloudinit.NodeSettings{Name: spec.Name, Hostname: m.Hostname, ProviderID: backend.ProviderID(spec.Name), Address: m.Address}
 	data := `## template: jinja
 #cloud-config
 write_files:
@@ -247,7 +247,7 @@ runcmd:
 - [cat, /etc/kubernetes/join.yaml, /etc/default/kubelet]
 - cat /etc/kubernetes/join.yaml /etc/default/kubelet >/var/seen && mkdir -p /run/cluster-api && echo success > /run/cluster-api/bootstrap-success.complete
 `
-	s, err := cloudinit.RenderFirstBoot(cloudinit.FirstBootData{Value: []byte(data)}, node, patience)
+	s, err := cloudinit.RenderScript(cloudinit.BootstrapData{Value: []byte(data)}, node, patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +346,7 @@ func TestSweepKeepsWhatIsOwned(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Name != spec.Name {
 		t.Errorf("another instance's sweep touches nothing, ours only the orphan; got %+v, %v", list, err)
 	}
-	if err := RemoveInstance(t.Context(), e.custody, func(int, int) {}); err != nil {
+	if err := RemoveInstance(t.Context(), e.ownership, func(int, int) {}); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := e.List(t.Context()); err != nil || len(list) != 0 {

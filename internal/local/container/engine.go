@@ -20,17 +20,17 @@ const callTimeout = 2 * time.Minute
 // Engine is the container backend on a Docker Engine. It is safe for concurrent use. It connects on first use, so that
 // a missing Docker is an error of the machines that need it and not of the program.
 type Engine struct {
-	api      *client.Client
-	instance string
-	custody  *hosttransfer.Store
-	host     KernelHost
-	paths    PathGuard
-	named    []policy.Named
+	api       *client.Client
+	instance  string
+	ownership *hosttransfer.Store
+	host      KernelHost
+	paths     PathGuard
+	named     []policy.ReachableHost
 	// pod is set if this program runs in a Pod.
 	pod bool
 
-	// place is held while an address or a subnet is chosen and allocated.
-	place sync.Mutex
+	// allocation is held while an address or a subnet is chosen and allocated.
+	allocation sync.Mutex
 	// execs are the commands that this program runs for itself; events about their end are ignored.
 	execs ownExecs
 	// restricted is set once the host has refused a privileged container.
@@ -48,12 +48,12 @@ var (
 type Config struct {
 	// Instance names the management cluster. Every created resource is labelled with it. Required.
 	Instance string
-	// Custody records the resources that were transferred to or from this instance. Nil: the label alone decides.
-	Custody *hosttransfer.Store
+	// Ownership records the resources that were transferred to or from this instance. Nil: the label alone decides.
+	Ownership *hosttransfer.Store
 	// Address of the engine, for example unix:///var/run/docker.sock. Empty: DOCKER_HOST, else Docker's default.
 	Address string
 	// Named are hosts that this host has to reach: no network uses their addresses.
-	Named []policy.Named
+	Named []policy.ReachableHost
 	// Reserved are directories that no node may mount even if the operator allows it, such as the data directory.
 	Reserved []string
 }
@@ -71,11 +71,11 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuring the Docker client: %w", err)
 	}
-	book := cfg.Custody
+	book := cfg.Ownership
 	if book == nil {
-		book = hosttransfer.Labels(cfg.Instance)
+		book = hosttransfer.LabelsOnly(cfg.Instance)
 	}
-	return &Engine{api: api, instance: cfg.Instance, custody: book, host: ThisHost(), paths: PathGuard{Reserved: cfg.Reserved}, named: cfg.Named, pod: os.Getenv(inPod) != ""}, nil
+	return &Engine{api: api, instance: cfg.Instance, ownership: book, host: ThisHost(), paths: PathGuard{Reserved: cfg.Reserved}, named: cfg.Named, pod: os.Getenv(inPod) != ""}, nil
 }
 
 // inPod is a variable that the kubelet sets in each container.
@@ -86,13 +86,13 @@ func (e *Engine) Close() error { return e.api.Close() }
 
 // Ping checks whether the engine responds. If it does not, the error is a fault of kind Unreachable.
 func (e *Engine) Ping(ctx context.Context) error {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	_, err := e.api.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
 	return e.fault("asking Docker whether it answers", err)
 }
 
-func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+func withCallTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callTimeout)
 }
 

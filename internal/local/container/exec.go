@@ -20,12 +20,12 @@ import (
 const maxOutput = 64 << 10
 
 // Exit codes of Docker and of a shell for a program that cannot be executed and for a missing program.
-const cannotRun, notThere = 126, 127
+const commandNotExecutable, commandNotFound = 126, 127
 
 // exec runs a shell program in a running container with the given input and returns its output. A non-zero exit code is
 // an error.
 func (e *Engine) exec(ctx context.Context, c ownContainer, program string, input []byte) (string, error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	id, err := e.prepare(ctx, c, client.ExecCreateOptions{
 		Cmd: []string{"/bin/sh", "-c", program}, AttachStdin: true, AttachStdout: true, AttachStderr: true,
@@ -41,7 +41,7 @@ func (e *Engine) exec(ctx context.Context, c ownContainer, program string, input
 	defer attached.Close()
 	stop := context.AfterFunc(ctx, attached.Close)
 	defer stop()
-	out, err := converse(attached, input)
+	out, err := sendAndReceive(attached, input)
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
@@ -55,7 +55,7 @@ func (e *Engine) exec(ctx context.Context, c ownContainer, program string, input
 	switch r.ExitCode {
 	case 0:
 		return out, nil
-	case cannotRun, notThere:
+	case commandNotExecutable, commandNotFound:
 		return "", fault.New(fault.Invalid, reasonNoNodeImage,
 			"Container %s cannot run a shell script, so its image is not a node image; see `slipway image list`, or name one with kind's layout", c.name).
 			From(fmt.Errorf("exit code %d: %s", r.ExitCode, out))
@@ -65,7 +65,7 @@ func (e *Engine) exec(ctx context.Context, c ownContainer, program string, input
 
 // execDetached starts a shell program in a running container and does not wait for it; its output is discarded.
 func (e *Engine) execDetached(ctx context.Context, c ownContainer, program string) error {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	id, err := e.prepare(ctx, c, client.ExecCreateOptions{Cmd: []string{"/bin/sh", "-c", program}})
 	if err != nil {
@@ -167,8 +167,8 @@ func notRunning(name string) *fault.Fault {
 	return fault.New(fault.Conflict, reasonNotRunning, "container %s does not run", name)
 }
 
-// converse sends the input, then reads the whole output.
-func converse(attached client.ExecAttachResult, input []byte) (string, error) {
+// sendAndReceive sends the input, then reads the whole output.
+func sendAndReceive(attached client.ExecAttachResult, input []byte) (string, error) {
 	if _, err := io.Copy(attached.Conn, bytes.NewReader(input)); err != nil {
 		return "", err
 	}

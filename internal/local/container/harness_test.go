@@ -39,7 +39,7 @@ func engine(t *testing.T) *Engine {
 	t.Helper()
 	instance := fmt.Sprintf("slipway-test-%d-%s", os.Getpid(), strings.ToLower(strings.TrimPrefix(t.Name(), "Test")))
 	book := hosttransfer.Open(datadir.Dir(t.TempDir()), instance)
-	e, err := New(Config{Instance: instance, Custody: book})
+	e, err := New(Config{Instance: instance, Ownership: book})
 	if err != nil {
 		t.Fatal(err)
 	}

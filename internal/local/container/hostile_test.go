@@ -136,12 +136,12 @@ func TestForeignContainersSurviveEverything(t *testing.T) {
 func TestWhatWasHandedOver(t *testing.T) {
 	e := engine(t)
 	spec := e.testMachine(t, "m1")
-	there, err := New(Config{Instance: e.instance + "-there", Custody: hosttransfer.Open(datadir.Dir(t.TempDir()), e.instance+"-there")})
+	there, err := New(Config{Instance: e.instance + "-there", Ownership: hosttransfer.Open(datadir.Dir(t.TempDir()), e.instance+"-there")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer there.Close()
-	name, ok := backend.MachineOf(backend.ProviderID(spec.Name), spec.Owner.Object)
+	name, ok := backend.ParseProviderID(backend.ProviderID(spec.Name), spec.Owner.Object)
 	if !ok {
 		t.Fatalf("%s is not %s's", spec.Name, spec.Owner.Object)
 	}
@@ -173,7 +173,7 @@ func TestWhatWasHandedOver(t *testing.T) {
 		}
 	}
 	check("before", all, nothing)
-	items, err := e.Holdings(t.Context(), "slipway-test/c")
+	items, err := e.ListOwned(t.Context(), "slipway-test/c")
 	if err != nil || len(items) != 3 {
 		t.Fatalf("got %+v, %v", items, err)
 	}
@@ -184,21 +184,21 @@ func TestWhatWasHandedOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(e.custody.BeginTransfer(record))
+	must(e.ownership.BeginTransfer(record))
 	check("given", nothing, nothing)
-	must(there.custody.RecordIncoming(record))
+	must(there.ownership.RecordIncoming(record))
 	check("taken", nothing, all)
 	nobody := func(backend.Owner) bool { return false }
 	must(e.Sweep(t.Context(), backend.InUse{Machine: nobody, Network: nobody}))
-	must(RemoveInstance(t.Context(), e.custody, func(int, int) {}))
+	must(RemoveInstance(t.Context(), e.ownership, func(int, int) {}))
 	check("its maker removes all it has", nothing, all)
 	must(there.Delete(t.Context(), ref))
 	must(there.DeleteNetwork(t.Context(), spec.Network))
-	must(e.custody.FinishTransfer(record))
+	must(e.ownership.FinishTransfer(record))
 	for _, one := range []*Engine{e, there} {
 		must(one.Sweep(t.Context(), backend.InUse{Machine: nobody, Network: nobody}))
-		h, err := one.custody.Holdings()
-		if diff := cmp.Diff(hosttransfer.NewHoldings(one.instance, nil, nil), h, cmp.AllowUnexported(hosttransfer.Ownership{})); err != nil || diff != "" {
+		h, err := one.ownership.Ownership()
+		if diff := cmp.Diff(hosttransfer.NewOwnership(one.instance, nil, nil), h, cmp.AllowUnexported(hosttransfer.Ownership{})); err != nil || diff != "" {
 			t.Errorf("records of what is gone: %v\n%s", err, diff)
 		}
 	}

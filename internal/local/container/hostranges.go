@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// neighbours is the prefix length of the range that is reserved around a host behind the default route. The real
+	// neighbourPrefixBits is the prefix length of the range that is reserved around a host behind the default route. The real
 	// size of its network is unknown here, but private networks of a site are seldom larger.
-	neighbours = 16
-	// resolving limits the total time for resolving names. A name that does not resolve reserves nothing.
-	resolving = 3 * time.Second
+	neighbourPrefixBits = 16
+	// resolveTimeout limits the total time for resolving names. A name that does not resolve reserves nothing.
+	resolveTimeout = 3 * time.Second
 )
 
 // Ranges returns the IPv4 ranges that no network on this host may use: the destinations of its routes, the networks of
 // its interfaces, and the hosts behind its default route that its own files or the named list mention. Such a host is
 // reserved together with its neighbours.
-func (h KernelHost) Ranges(ctx context.Context, named []policy.Named) ([]backend.UsedRange, error) {
+func (h KernelHost) Ranges(ctx context.Context, named []policy.ReachableHost) ([]backend.UsedRange, error) {
 	out, err := h.routes()
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func interfaceRanges() ([]backend.UsedRange, error) {
 }
 
 // Named returns the hosts in the configuration of this host: gateways, name servers, the hosts file and time servers.
-func (h KernelHost) Named() ([]policy.Named, error) {
+func (h KernelHost) Named() ([]policy.ReachableHost, error) {
 	table, err := os.Open(filepath.Join(h.Proc, "net/route"))
 	if err != nil {
 		return nil, err
@@ -94,40 +94,40 @@ func (h KernelHost) Named() ([]policy.Named, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []policy.Named
+	var out []policy.ReachableHost
 	for _, a := range gateways {
-		out = append(out, policy.Named{Host: a.String(), By: "a gateway of this host"})
+		out = append(out, policy.ReachableHost{Host: a.String(), By: "a gateway of this host"})
 	}
 	for _, file := range h.Resolvers {
-		text, err := optional(file)
+		text, err := readOptionalFile(file)
 		if err != nil {
 			return nil, err
 		}
 		for _, a := range nameServers(text) {
-			out = append(out, policy.Named{Host: a.String(), By: "a name server of this host"})
+			out = append(out, policy.ReachableHost{Host: a.String(), By: "a name server of this host"})
 		}
 	}
-	text, err := optional(h.Hosts)
+	text, err := readOptionalFile(h.Hosts)
 	if err != nil {
 		return nil, err
 	}
 	for _, fields := range lines(text) {
-		out = append(out, policy.Named{Host: fields[0], By: "a host in the hosts file of this host"})
+		out = append(out, policy.ReachableHost{Host: fields[0], By: "a host in the hosts file of this host"})
 	}
 	for _, file := range h.Times {
-		text, err := optional(file)
+		text, err := readOptionalFile(file)
 		if err != nil {
 			return nil, err
 		}
 		for _, host := range timeServers(text) {
-			out = append(out, policy.Named{Host: host, By: "a time server of this host"})
+			out = append(out, policy.ReachableHost{Host: host, By: "a time server of this host"})
 		}
 	}
 	return out, nil
 }
 
-// optional reads a file of another program, which may be missing or unreadable for this user.
-func optional(file string) (string, error) {
+// readOptionalFile reads a file of another program, which may be missing or unreadable for this user.
+func readOptionalFile(file string) (string, error) {
 	if file == "" {
 		return "", nil
 	}
@@ -166,12 +166,12 @@ func timeServers(text string) []string {
 
 // resolve returns the addresses of the named hosts; ranges are returned as they are. Names are resolved concurrently,
 // because one that does not resolve takes the whole time limit.
-func (h KernelHost) resolve(ctx context.Context, named []policy.Named) []backend.UsedRange {
+func (h KernelHost) resolve(ctx context.Context, named []policy.ReachableHost) []backend.UsedRange {
 	lookup := h.Lookup
 	if lookup == nil {
 		lookup = net.DefaultResolver.LookupNetIP
 	}
-	ctx, cancel := context.WithTimeout(ctx, resolving)
+	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
 	found := make([][]backend.UsedRange, len(named))
 	var names sync.WaitGroup
@@ -181,7 +181,7 @@ func (h KernelHost) resolve(ctx context.Context, named []policy.Named) []backend
 			continue
 		}
 		if a, err := netip.ParseAddr(item.Host); err == nil {
-			found[n] = single(item, a)
+			found[n] = singleAddressRange(item, a)
 			continue
 		}
 		if item.Host == "" || item.Host == "localhost" {
@@ -190,7 +190,7 @@ func (h KernelHost) resolve(ctx context.Context, named []policy.Named) []backend
 		names.Go(func() {
 			addresses, _ := lookup(ctx, "ip4", item.Host) // a name without an address reserves nothing
 			for _, a := range addresses {
-				found[n] = append(found[n], single(item, a)...)
+				found[n] = append(found[n], singleAddressRange(item, a)...)
 			}
 		})
 	}
@@ -198,7 +198,7 @@ func (h KernelHost) resolve(ctx context.Context, named []policy.Named) []backend
 	return slices.Concat(found...)
 }
 
-func single(item policy.Named, a netip.Addr) []backend.UsedRange {
+func singleAddressRange(item policy.ReachableHost, a netip.Addr) []backend.UsedRange {
 	if a = a.Unmap(); !a.Is4() || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() {
 		return nil
 	}
@@ -217,7 +217,7 @@ func outsideKnown(known, named []backend.UsedRange) []backend.UsedRange {
 			continue
 		}
 		if n.Range.IsSingleIP() {
-			n.Range = netip.PrefixFrom(n.Range.Addr(), neighbours).Masked()
+			n.Range = netip.PrefixFrom(n.Range.Addr(), neighbourPrefixBits).Masked()
 		}
 		out = append(out, n)
 	}

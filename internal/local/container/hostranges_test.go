@@ -60,7 +60,7 @@ func TestProcessors(t *testing.T) {
 
 // What lies behind the default route and is named by the host or its operator is not free: security S3.
 func TestNamedHostsAreTaken(t *testing.T) {
-	taken, err := officeHost(t).Ranges(t.Context(), []policy.Named{
+	taken, err := officeHost(t).Ranges(t.Context(), []policy.ReachableHost{
 		{Host: "store.example.com", By: "snapshots"}, {Host: "nowhere.example.com", By: "x"}, {Host: "172.26.0.9/32", By: "range"},
 		{Host: "172.27.1.0/24", By: "small"}, {Host: "2001:db8::1", By: "IPv6"}, {Host: "", By: "nothing"},
 	})
@@ -80,7 +80,7 @@ func TestNamedHostsAreTaken(t *testing.T) {
 		"172.26.0.0/18":  "range",
 		"172.27.0.0/18":  "small",
 	} {
-		if got := backend.Conflict(netip.MustParsePrefix(p), taken); !strings.Contains(got, by+" uses") {
+		if got := backend.RangeConflict(netip.MustParsePrefix(p), taken); !strings.Contains(got, by+" uses") {
 			t.Errorf("%s: got %q, want %s", p, got, by)
 		}
 	}
@@ -89,7 +89,7 @@ func TestNamedHostsAreTaken(t *testing.T) {
 		"a name server within the host's network adds nothing":  "172.30.128.0/17",
 		"a comment names nothing":                               "172.31.0.0/16",
 	} {
-		if got := backend.Conflict(netip.MustParsePrefix(p), taken); got != "" {
+		if got := backend.RangeConflict(netip.MustParsePrefix(p), taken); got != "" {
 			t.Errorf("%s: %s", reason, got)
 		}
 	}

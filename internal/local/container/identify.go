@@ -33,7 +33,7 @@ type ownVolume struct{ name string }
 // container looks up the container of ref. The error is a fault of kind Gone if there is none, and has the reason
 // reasonForeign if the container does not belong to the object.
 func (e *Engine) container(ctx context.Context, ref backend.Ref) (ownContainer, container.InspectResponse, error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	which := ref.ID
 	if which == "" {
@@ -55,7 +55,7 @@ func (e *Engine) container(ctx context.Context, ref backend.Ref) (ownContainer, 
 
 // network looks up the network of a LocalCluster by its labels, and reports false if there is none.
 func (e *Engine) network(ctx context.Context, ref backend.Ref) (ownNetwork, network.Summary, bool, error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	list, err := e.api.NetworkList(ctx, client.NetworkListOptions{
 		Filters: client.Filters{}.Add("label", backend.LabelObject+"="+ref.Object.String()),
@@ -63,7 +63,7 @@ func (e *Engine) network(ctx context.Context, ref backend.Ref) (ownNetwork, netw
 	if err != nil {
 		return ownNetwork{}, network.Summary{}, false, e.fault("looking for the network of "+ref.Object.String(), err)
 	}
-	holdings, err := e.custody.Holdings()
+	holdings, err := e.ownership.Ownership()
 	if err != nil {
 		return ownNetwork{}, network.Summary{}, false, err
 	}
@@ -82,7 +82,7 @@ func (e *Engine) network(ctx context.Context, ref backend.Ref) (ownNetwork, netw
 
 // volume looks up the volume of ref by its name. It returns the same faults as the method container.
 func (e *Engine) volume(ctx context.Context, ref backend.Ref) (ownVolume, error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	r, err := e.api.VolumeInspect(ctx, ref.Name, client.VolumeInspectOptions{})
 	if err != nil {
@@ -114,12 +114,12 @@ func isGone(err error) bool { return fault.KindOf(err) == fault.Gone }
 // ownResources contains the host resources of this instance.
 type ownResources struct {
 	containers []container.Summary
-	volumes    []labelled
+	volumes    []labelledVolume
 	networks   []network.Summary
 }
 
-// labelled is a volume with its labels.
-type labelled struct {
+// labelledVolume is a volume with its labels.
+type labelledVolume struct {
 	ownVolume
 	item   hosttransfer.Item
 	labels map[string]string
@@ -139,7 +139,7 @@ func (e *Engine) listOwnResources(ctx context.Context) (ownResources, error) {
 	if err != nil {
 		return ownResources{}, e.fault("listing networks", err)
 	}
-	holdings, err := e.custody.Holdings()
+	holdings, err := e.ownership.Ownership()
 	if err != nil {
 		return ownResources{}, err
 	}
@@ -156,7 +156,7 @@ func (e *Engine) listOwnResources(ctx context.Context) (ownResources, error) {
 	}
 	for _, v := range volumes.Items {
 		if item := volumeItem(v); holdings.Owns(item) {
-			out.volumes = append(out.volumes, labelled{ownVolume{v.Name}, item, v.Labels})
+			out.volumes = append(out.volumes, labelledVolume{ownVolume{v.Name}, item, v.Labels})
 		}
 	}
 	return out, nil

@@ -11,7 +11,7 @@ import (
 
 // HasImage reports whether the engine has an image.
 func (e *Engine) HasImage(ctx context.Context, image string) (bool, error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	_, err := e.api.ImageInspect(ctx, image)
 	if cerrdefs.IsNotFound(err) {

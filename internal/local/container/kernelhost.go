@@ -108,11 +108,11 @@ func (h KernelHost) MissingCapabilities() ([]string, error) {
 	if highest, err := h.number("sys/kernel/cap_last_cap"); err == nil && highest+1 < limit {
 		limit = highest + 1
 	}
-	return missing(string(status), limit)
+	return missingCapabilities(string(status), limit)
 }
 
-// missing returns the names of the first limit capabilities that are not in the bounding set of a process status.
-func missing(status string, limit int) ([]string, error) {
+// missingCapabilities returns the names of the first limit capabilities that are not in the bounding set of a process status.
+func missingCapabilities(status string, limit int) ([]string, error) {
 	for _, line := range strings.Split(status, "\n") {
 		hex, ok := strings.CutPrefix(line, "CapBnd:")
 		if !ok {

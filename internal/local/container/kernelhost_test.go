@@ -26,7 +26,7 @@ func TestMissingCapabilities(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := missing(tc.status, tc.limit)
+			got, err := missingCapabilities(tc.status, tc.limit)
 			if (err != nil) != tc.wantErr {
 				t.Fatalf("%s: error %v", tc.reason, err)
 			}

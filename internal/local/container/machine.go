@@ -23,7 +23,7 @@ import (
 // Create implements backend.Machines. An existing container is started if it does not run. Its configuration was fixed
 // when it was created.
 func (e *Engine) Create(ctx context.Context, spec backend.MachineSpec) ([]string, error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	notes := e.host.RaiseLimits()
 	c, r, err := e.container(ctx, refOf(spec))
@@ -54,21 +54,21 @@ func (e *Engine) createAndStart(ctx context.Context, spec backend.MachineSpec) e
 		return err
 	}
 	tried := profile{Privileged: len(without) == 0 && !e.restricted.get(), Without: without}
-	err = e.attempt(ctx, spec, tried)
+	err = e.tryProfile(ctx, spec, tried)
 	if err == nil || !tried.Privileged || fault.KindOf(err) != fault.Transient {
 		return err
 	}
 	// The error does not reveal what the host refuses, so try a container with fewer privileges.
-	if again := e.attempt(ctx, spec, profile{Without: []string{"SYS_RESOURCE"}}); again != nil {
+	if again := e.tryProfile(ctx, spec, profile{Without: []string{"SYS_RESOURCE"}}); again != nil {
 		return err
 	}
 	e.restricted.raise()
 	return nil
 }
 
-// attempt creates and starts a container. A container that does not start, or whose mounts lead elsewhere than allowed,
+// tryProfile creates and starts a container. A container that does not start, or whose mounts lead elsewhere than allowed,
 // is removed so that the next attempt can use other options.
-func (e *Engine) attempt(ctx context.Context, spec backend.MachineSpec, p profile) error {
+func (e *Engine) tryProfile(ctx context.Context, spec backend.MachineSpec, p profile) error {
 	c, err := e.createContainer(ctx, spec, p)
 	if err != nil {
 		return err
@@ -89,8 +89,8 @@ func (e *Engine) attempt(ctx context.Context, spec backend.MachineSpec, p profil
 // createContainer creates the container with an address that no other node of the network has. The address is assigned
 // here because Docker's own choice can change when the container is restarted, and a Node must retain its address.
 func (e *Engine) createContainer(ctx context.Context, spec backend.MachineSpec, p profile) (ownContainer, error) {
-	e.place.Lock()
-	defer e.place.Unlock()
+	e.allocation.Lock()
+	defer e.allocation.Unlock()
 	if err := e.checkMachineQuota(ctx, spec); err != nil {
 		return ownContainer{}, err
 	}
@@ -117,7 +117,7 @@ func (e *Engine) createContainer(ctx context.Context, spec backend.MachineSpec, 
 	if err != nil {
 		return ownContainer{}, err
 	}
-	r := request{
+	r := containerInput{
 		NameServers: servers, Spec: spec, Labels: labels, Network: n.name, Address: address, Routes: layout.Outside(spec.Ranges), Profile: p,
 		Offline: found.Internal, Modules: exists(modulesFolder), KernelLog: exists(kernelLog),
 	}
@@ -159,7 +159,7 @@ func (e *Engine) requireNetwork(ctx context.Context, ref backend.Ref) (ownNetwor
 }
 
 func (e *Engine) freeAddress(ctx context.Context, n ownNetwork, r network.Summary) (subnet.Layout, netip.Addr, error) {
-	layout, err := subnet.Plan(networkOf(r).Subnet)
+	layout, err := subnet.NewLayout(networkOf(r).Subnet)
 	if err != nil {
 		return layout, netip.Addr{}, fault.New(fault.Invalid, reasonNoAddress, "network %s: %s", n.name, err.Error())
 	}
@@ -221,7 +221,7 @@ func (e *Engine) Delete(ctx context.Context, ref backend.Ref) error {
 	if err == nil {
 		e.drainAPIServer(ctx, c, r)
 	}
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	switch {
 	case err == nil:
@@ -298,13 +298,13 @@ func (e *Engine) inspectOrphaned(ctx context.Context, ref backend.Ref) (backend.
 
 // List returns all machines of this instance.
 func (e *Engine) List(ctx context.Context) ([]backend.Machine, error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	list, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: anyInstanceFilter()})
 	if err != nil {
 		return nil, e.fault("listing containers", err)
 	}
-	holdings, err := e.custody.Holdings()
+	holdings, err := e.ownership.Ownership()
 	if err != nil {
 		return nil, err
 	}

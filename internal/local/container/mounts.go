@@ -31,7 +31,7 @@ func resolve(g PathGuard, hostPath string) (string, error) {
 
 // guard returns the guard of mounts, which also protects Docker's directory and socket.
 func (e *Engine) guard(ctx context.Context) (PathGuard, error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	info, err := e.api.Info(ctx, client.InfoOptions{})
 	if err != nil {

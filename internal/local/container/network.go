@@ -22,8 +22,8 @@ const attempts = 8
 
 // EnsureNetwork implements backend.Networks.
 func (e *Engine) EnsureNetwork(ctx context.Context, spec backend.NetworkSpec) (backend.Network, error) {
-	e.place.Lock()
-	defer e.place.Unlock()
+	e.allocation.Lock()
+	defer e.allocation.Unlock()
 	ref := backend.Ref{Object: spec.Owner.Object, Name: spec.Name}
 	if n, ok, err := e.FindNetwork(ctx, ref); err != nil || ok {
 		return n, err
@@ -55,7 +55,7 @@ func (e *Engine) EnsureNetwork(ctx context.Context, spec backend.NetworkSpec) (b
 // requireName returns an error if another network has the name. Docker allows duplicate names, but then could not
 // select the network of a node.
 func (e *Engine) requireName(ctx context.Context, ref backend.Ref) error {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	list, err := e.api.NetworkList(ctx, client.NetworkListOptions{Filters: client.Filters{}.Add("name", ref.Name)})
 	if err != nil {
@@ -80,11 +80,11 @@ func checkNetworkQuota(taken []backend.UsedRange, spec backend.NetworkSpec) erro
 }
 
 func (e *Engine) createNetwork(ctx context.Context, spec backend.NetworkSpec, p netip.Prefix) (backend.Network, error) {
-	layout, err := subnet.Plan(p)
+	layout, err := subnet.NewLayout(p)
 	if err != nil {
 		return backend.Network{}, fault.New(fault.Invalid, ReasonNoSubnet, "%s", err.Error())
 	}
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	_, err = e.api.NetworkCreate(ctx, spec.Name, client.NetworkCreateOptions{
 		Driver: "bridge", Internal: !spec.Internet, Labels: spec.Owner.Labels(e.instance), // Pods are in the subnet, too
@@ -127,7 +127,7 @@ func networkOf(r network.Summary) backend.Network {
 
 // DeleteNetwork implements backend.Networks. It returns an error while containers are connected.
 func (e *Engine) DeleteNetwork(ctx context.Context, ref backend.Ref) error {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	n, _, ok, err := e.network(ctx, ref)
 	if err != nil || !ok {
@@ -139,13 +139,13 @@ func (e *Engine) DeleteNetwork(ctx context.Context, ref backend.Ref) error {
 // UsedRanges implements backend.Networks. It returns the ranges of Docker's networks and the ranges that the host and
 // its operator need to reach outside of them.
 func (e *Engine) UsedRanges(ctx context.Context) ([]backend.UsedRange, error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	list, err := e.api.NetworkList(ctx, client.NetworkListOptions{})
 	if err != nil {
 		return nil, e.fault("listing networks", err)
 	}
-	holdings, err := e.custody.Holdings()
+	holdings, err := e.ownership.Ownership()
 	if err != nil {
 		return nil, err
 	}
@@ -153,19 +153,19 @@ func (e *Engine) UsedRanges(ctx context.Context) ([]backend.UsedRange, error) {
 	for _, n := range list.Items {
 		for _, c := range n.IPAM.Config {
 			if c.Subnet.IsValid() {
-				out = append(out, takenBy(n, c.Subnet, holdings.Owns(networkItem(n))))
+				out = append(out, usedByNetwork(n, c.Subnet, holdings.Owns(networkItem(n))))
 			}
 		}
 	}
-	used, err := e.host.Ranges(ctx, append(slices.Clone(e.named), policy.NamedURL(e.api.DaemonHost(), "the address of Docker")))
+	used, err := e.host.Ranges(ctx, append(slices.Clone(e.named), policy.ReachableURL(e.api.DaemonHost(), "the address of Docker")))
 	if err != nil {
 		return nil, e.fault("reading the routes and addresses of the host", err)
 	}
 	return append(out, used...), nil
 }
 
-// takenBy describes a Docker network; own is set if it belongs to this instance.
-func takenBy(n network.Summary, p netip.Prefix, own bool) backend.UsedRange {
+// usedByNetwork describes a Docker network; own is set if it belongs to this instance.
+func usedByNetwork(n network.Summary, p netip.Prefix, own bool) backend.UsedRange {
 	owner := machineOf(n.Name, n.ID, n.Labels).Owner
 	if !own || owner.Object.Name == "" {
 		return backend.UsedRange{Range: p, By: "Docker network " + n.Name}

@@ -22,8 +22,8 @@ type profile struct {
 	Without []string
 }
 
-// request contains all input for the options of a container.
-type request struct {
+// containerInput contains all input for the options of a container.
+type containerInput struct {
 	Spec   backend.MachineSpec
 	Labels map[string]string
 	// Network is the name of the existing network, and Address the node's address in it.
@@ -43,7 +43,7 @@ type request struct {
 // options returns the options for Docker. A node needs its own cgroup namespace, a writable /run and /tmp, and a volume
 // on /var, because overlayfs cannot be stacked on Docker's overlayfs. The volume has the container's name, because an
 // anonymous volume would leak when a user removes the container by hand.
-func (r request) options() client.ContainerCreateOptions {
+func (r containerInput) options() client.ContainerCreateOptions {
 	return client.ContainerCreateOptions{
 		Name:       r.Spec.Name,
 		Config:     &container.Config{Hostname: r.Spec.Hostname, Image: r.Spec.Image, Labels: r.Labels, Env: r.environment()},
@@ -56,7 +56,7 @@ func (r request) options() client.ContainerCreateOptions {
 
 // environment contains the routes and name servers for the entrypoint of the image. It must not contain secrets,
 // because everybody with access to Docker can read it.
-func (r request) environment() []string {
+func (r containerInput) environment() []string {
 	env := []string{"container=docker"}
 	if len(r.Routes) > 0 {
 		env = append(env, "SLIPWAY_ROUTES="+strings.Join(slices.Sorted(slices.Values(texts(r.Routes))), " "))
@@ -74,7 +74,7 @@ func texts[T fmt.Stringer](list []T) (out []string) {
 	return out
 }
 
-func (r request) hostConfig() *container.HostConfig {
+func (r containerInput) hostConfig() *container.HostConfig {
 	h := &container.HostConfig{
 		NetworkMode:   container.NetworkMode(r.Network),
 		CgroupnsMode:  container.CgroupnsModePrivate,
@@ -101,7 +101,7 @@ func (r request) hostConfig() *container.HostConfig {
 }
 
 // resources are the limits of the whole node, including all of its Pods.
-func (r request) resources() container.Resources {
+func (r containerInput) resources() container.Resources {
 	const nano, mebi = 1e9, 1 << 20
 	want := r.Spec.Resources
 	out := container.Resources{NanoCPUs: int64(want.CPUs) * nano, Memory: want.MemoryMiB * mebi, MemorySwap: want.MemoryMiB * mebi}
@@ -111,7 +111,7 @@ func (r request) resources() container.Resources {
 	return out
 }
 
-func (r request) mounts() []mount.Mount {
+func (r containerInput) mounts() []mount.Mount {
 	out := []mount.Mount{{Type: mount.TypeVolume, Source: r.Spec.Name, Target: "/var",
 		VolumeOptions: &mount.VolumeOptions{Labels: r.Labels}}}
 	for _, m := range r.Spec.Mounts {

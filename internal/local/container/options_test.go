@@ -34,7 +34,7 @@ func TestOptions(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := request{Spec: spec, Labels: map[string]string{"a": "b"}, Network: "net",
+			r := containerInput{Spec: spec, Labels: map[string]string{"a": "b"}, Network: "net",
 				NameServers: []netip.Addr{netip.MustParseAddr("192.0.2.53"), netip.MustParseAddr("192.0.2.54")},
 				Routes:      []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("10.244.0.0/16")},
 				Address:     netip.MustParseAddr("172.31.0.2"), Profile: tc.profile, KernelLog: true}
@@ -97,7 +97,7 @@ func TestWithinHost(t *testing.T) {
 		asked := &infrav1.ContainerMachine{Resources: infrav1.ContainerResources{CPUs: tc.asked}}
 		r := backend.MachineRequest{Object: &infrav1.LocalMachine{Spec: infrav1.LocalMachineSpec{Backend: infrav1.LocalMachineBackend{Container: asked}}}, Version: "v1.36.3"}
 		r.Policy.Nodes.CPUs = tc.most
-		got := withinHost(Terms(r), asked, int(tc.processors))
+		got := withinHost(MachineCapabilities(r), asked, int(tc.processors))
 		if got.Resources.CPUs != tc.want || (got.Denied != "") != tc.denied {
 			t.Errorf("%s: got %d, %q", name, got.Resources.CPUs, got.Denied)
 		}

@@ -15,7 +15,7 @@ import (
 
 // isOwned reports whether an item, whichever instance created it, belongs to this instance.
 func (e *Engine) isOwned(i hosttransfer.Item) (bool, error) {
-	holdings, err := e.custody.Holdings()
+	holdings, err := e.ownership.Ownership()
 	return holdings.Owns(i), err
 }
 
@@ -36,15 +36,15 @@ func volumeItem(v volume.Volume) hosttransfer.Item {
 	return hosttransfer.Item{Kind: hosttransfer.Volume, ID: v.Name + "@" + v.CreatedAt, Name: v.Name, Creator: v.Labels[backend.LabelInstance], Object: v.Labels[backend.LabelObject]}
 }
 
-// Holdings returns the host resources of the Cluster with this namespace and name that belong to this instance.
-func (e *Engine) Holdings(ctx context.Context, cluster string) ([]hosttransfer.Item, error) {
-	ctx, cancel := bounded(ctx)
+// ListOwned returns the host resources of the Cluster with this namespace and name that belong to this instance.
+func (e *Engine) ListOwned(ctx context.Context, cluster string) ([]hosttransfer.Item, error) {
+	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
-	of, err := e.labelled(ctx, client.Filters{}.Add("label", backend.LabelCluster+"="+cluster))
+	of, err := e.listItems(ctx, client.Filters{}.Add("label", backend.LabelCluster+"="+cluster))
 	if err != nil {
 		return nil, err
 	}
-	holdings, err := e.custody.Holdings()
+	holdings, err := e.ownership.Ownership()
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +57,8 @@ func (e *Engine) Holdings(ctx context.Context, cluster string) ([]hosttransfer.I
 	return out, nil
 }
 
-// labelled lists the containers, networks and volumes that match the filters.
-func (e *Engine) labelled(ctx context.Context, filters client.Filters) ([]hosttransfer.Item, error) {
+// listItems lists the containers, networks and volumes that match the filters.
+func (e *Engine) listItems(ctx context.Context, filters client.Filters) ([]hosttransfer.Item, error) {
 	containers, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: filters})
 	if err != nil {
 		return nil, e.fault("listing containers", err)
@@ -86,7 +86,7 @@ func (e *Engine) labelled(ctx context.Context, filters client.Filters) ([]hosttr
 
 // prune deletes the records of resources that no longer exist.
 func (e *Engine) prune(ctx context.Context) error {
-	there, err := e.labelled(ctx, anyInstanceFilter())
+	there, err := e.listItems(ctx, anyInstanceFilter())
 	if err != nil {
 		return err
 	}
@@ -94,5 +94,5 @@ func (e *Engine) prune(ctx context.Context) error {
 	for _, i := range there {
 		exists[i.Kind][i.ID] = true
 	}
-	return e.custody.Prune(func(i hosttransfer.Item) bool { return exists[i.Kind][i.ID] })
+	return e.ownership.Prune(func(i hosttransfer.Item) bool { return exists[i.Kind][i.ID] })
 }

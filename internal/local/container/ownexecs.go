@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// forgotten is the time after which a command is removed from the record without an end event. Events are lost when the
+// execRecordTTL is the time after which a command is removed from the record without an end event. Events are lost when the
 // connection to Docker is.
-const forgotten = 10 * time.Minute
+const execRecordTTL = 10 * time.Minute
 
 // ownExecs records which commands in containers this program has started itself, by their Docker exec IDs, so that
 // Docker's events about their end can be ignored. A command is removed from the record at its end event, or after a
@@ -25,10 +25,10 @@ func (e *ownExecs) Begin(id string, now time.Time) {
 	if e.began == nil {
 		e.began = map[string]time.Time{}
 	}
-	if now.Sub(e.swept) > forgotten {
+	if now.Sub(e.swept) > execRecordTTL {
 		e.swept = now
 		for other, at := range e.began {
-			if now.Sub(at) > forgotten {
+			if now.Sub(at) > execRecordTTL {
 				delete(e.began, other)
 			}
 		}

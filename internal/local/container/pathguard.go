@@ -15,8 +15,8 @@ type PathGuard struct {
 	Reserved []string
 }
 
-// refused lists the paths that are refused on any host: kernel file systems and directories with sockets of programs.
-func refused() []string { return []string{"/proc", "/sys", "/dev", "/run", "/var/run"} }
+// refusedPaths lists the paths that are refused on any host: kernel file systems and directories with sockets of programs.
+func refusedPaths() []string { return []string{"/proc", "/sys", "/dev", "/run", "/var/run"} }
 
 // Resolve returns the path without symbolic links. The error is a message for the user if the path cannot be mounted:
 // it leads to no file or directory, or to a refused one.
@@ -35,8 +35,8 @@ func (g PathGuard) Resolve(path string) (string, error) {
 	if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
 		return "", errors.New("it is neither a folder nor a regular file")
 	}
-	for _, r := range append(refused(), g.Reserved...) {
-		for _, place := range places(r) {
+	for _, r := range append(refusedPaths(), g.Reserved...) {
+		for _, place := range pathVariants(r) {
 			if contains(place, resolved) || contains(resolved, place) {
 				return "", errors.New("it is, holds or lies in a place of this host that no node may see, whatever the operator allows")
 			}
@@ -45,8 +45,8 @@ func (g PathGuard) Resolve(path string) (string, error) {
 	return resolved, nil
 }
 
-// places returns a reserved path as written and with symbolic links resolved.
-func places(path string) []string {
+// pathVariants returns a reserved path as written and with symbolic links resolved.
+func pathVariants(path string) []string {
 	out := []string{filepath.Clean(path)}
 	if resolved, err := filepath.EvalSymlinks(path); err == nil && resolved != out[0] {
 		out = append(out, resolved)

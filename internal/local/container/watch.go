@@ -22,7 +22,7 @@ const (
 func (e *Engine) Watch(ctx context.Context, handle func(backend.Event)) error {
 	pause := firstPause
 	for ctx.Err() == nil {
-		if e.follow(ctx, handle) {
+		if e.readEvents(ctx, handle) {
 			pause = firstPause
 			handle(backend.Event{}) // Docker has become unreachable, which machines must report
 		}
@@ -35,8 +35,8 @@ func (e *Engine) Watch(ctx context.Context, handle func(backend.Event)) error {
 	return nil
 }
 
-// follow reads one event stream to its end and reports whether the stream could be opened.
-func (e *Engine) follow(ctx context.Context, handle func(backend.Event)) bool {
+// readEvents reads one event stream to its end and reports whether the stream could be opened.
+func (e *Engine) readEvents(ctx context.Context, handle func(backend.Event)) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream := e.api.Events(ctx, client.EventsListOptions{Filters: eventFilters()})

@@ -16,8 +16,8 @@ import (
 const (
 	// dialTimeout is the time for a member to accept a connection before the next member is tried.
 	dialTimeout = 2 * time.Second
-	// quiet is the idle time after which a connection to a leaving member is closed.
-	quiet = 2 * time.Second
+	// leavingIdleTimeout is the idle time after which a connection to a leaving member is closed.
+	leavingIdleTimeout = 2 * time.Second
 	// sweepEvery is the interval of the sweeps of connections.
 	sweepEvery = 500 * time.Millisecond
 )
@@ -31,7 +31,7 @@ type Balancer struct {
 
 	mu      sync.Mutex
 	members map[string]*member // by name; removed members are included while they have connections
-	held    int
+	open    int
 }
 
 // member is one API server with its health and connections.
@@ -77,11 +77,11 @@ func (b *Balancer) Set(members []Member) {
 		}
 		m.Member, m.gone = want, false
 	}
-	b.forget()
+	b.deleteUnused()
 }
 
-// forget deletes removed members without connections. mu must be held.
-func (b *Balancer) forget() {
+// deleteUnused deletes removed members without connections. mu must be held.
+func (b *Balancer) deleteUnused() {
 	for name, m := range b.members {
 		if m.gone && len(m.connections) == 0 {
 			delete(b.members, name)
@@ -95,7 +95,7 @@ func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 	defer stop()
 	var wait sync.WaitGroup
 	defer wait.Wait()
-	wait.Go(func() { b.look(ctx) })
+	wait.Go(func() { b.maintain(ctx) })
 	for {
 		c, err := l.Accept()
 		switch {
@@ -113,8 +113,8 @@ func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// look checks members and sweeps connections until the context ends.
-func (b *Balancer) look(ctx context.Context) {
+// maintain checks members and sweeps connections until the context ends.
+func (b *Balancer) maintain(ctx context.Context) {
 	var wait sync.WaitGroup
 	defer wait.Wait()
 	wait.Go(func() { b.check(ctx) })
@@ -131,16 +131,16 @@ func (b *Balancer) sweep() {
 	for _, m := range b.members {
 		for c := range m.connections {
 			idle := now.Sub(time.Unix(0, c.last.Load()))
-			if m.health.lost() || (m.Leaving || m.gone) && idle >= quiet && b.other(m) {
+			if m.health.isLost() || (m.Leaving || m.gone) && idle >= leavingIdleTimeout && b.hasAlternative(m) {
 				c.close()
 			}
 		}
 	}
-	b.forget()
+	b.deleteUnused()
 }
 
-// other reports whether another member can accept the clients of this one. mu must be held.
-func (b *Balancer) other(than *member) bool {
+// hasAlternative reports whether another member can accept the clients of this one. mu must be held.
+func (b *Balancer) hasAlternative(than *member) bool {
 	for _, m := range b.members {
 		if m != than && !m.gone && !m.Leaving && m.health.ready {
 			return true
@@ -165,9 +165,9 @@ func (b *Balancer) handle(ctx context.Context, client net.Conn) {
 		c.last.Store(b.now().UnixNano())
 		stop := context.AfterFunc(ctx, c.close)
 		defer stop()
-		b.keep(m, c, true)
+		b.trackConnection(m, c, true)
 		b.copy(c)
-		b.keep(m, c, false)
+		b.trackConnection(m, c, false)
 		return
 	}
 	_ = client.Close()
@@ -176,20 +176,20 @@ func (b *Balancer) handle(ctx context.Context, client net.Conn) {
 func (b *Balancer) enter() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.held >= maxConnections {
+	if b.open >= maxConnections {
 		return false
 	}
-	b.held++
+	b.open++
 	return true
 }
 
 func (b *Balancer) leave() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.held--
+	b.open--
 }
 
-func (b *Balancer) keep(m *member, c *connection, open bool) {
+func (b *Balancer) trackConnection(m *member, c *connection, open bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if open {
@@ -238,7 +238,7 @@ func (b *Balancer) copy(c *connection) {
 	for _, way := range [][2]net.Conn{{c.client, c.server}, {c.server, c.client}} {
 		from, to := way[0], way[1]
 		wait.Go(func() {
-			_, err := io.Copy(noting{to, func() { c.last.Store(b.now().UnixNano()) }}, from)
+			_, err := io.Copy(activityWriter{to, func() { c.last.Store(b.now().UnixNano()) }}, from)
 			if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
 				_ = half.CloseWrite()
 				return
@@ -250,13 +250,13 @@ func (b *Balancer) copy(c *connection) {
 	c.close()
 }
 
-// noting calls note for every write.
-type noting struct {
+// activityWriter calls note for every write.
+type activityWriter struct {
 	io.Writer
 	note func()
 }
 
-func (n noting) Write(p []byte) (int, error) {
+func (n activityWriter) Write(p []byte) (int, error) {
 	n.note()
 	return n.Writer.Write(p)
 }

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == asProcess {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
-		if err := loadbalancer.Work(ctx, loadbalancer.Folder(os.Args[2]), time.Now); err != nil {
+		if err := loadbalancer.RunInFolder(ctx, loadbalancer.Folder(os.Args[2]), time.Now); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -296,7 +296,7 @@ func TestAddressTaken(t *testing.T) {
 	var k *loadbalancer.Supervisor
 	cfg := loadbalancer.Config{Listen: netip.MustParseAddrPort(taken.Addr().String())}
 	ended := make(chan struct{}, 100)
-	k = &loadbalancer.Supervisor{Root: t.TempDir(), Command: []string{os.Args[0], asProcess}, Ended: func(name string) {
+	k = &loadbalancer.Supervisor{Root: t.TempDir(), Command: []string{os.Args[0], asProcess}, OnExit: func(name string) {
 		starts <- name
 		_, _ = k.Ensure(name, cfg) // as a controller does that is woken by the end
 		ended <- struct{}{}
@@ -327,7 +327,7 @@ func TestKeeper(t *testing.T) {
 	_ = free.Close()
 	root := t.TempDir()
 	ended := make(chan string, 10)
-	first := &loadbalancer.Supervisor{Root: root, Command: []string{os.Args[0], asProcess}, Ended: func(name string) { ended <- name }}
+	first := &loadbalancer.Supervisor{Root: root, Command: []string{os.Args[0], asProcess}, OnExit: func(name string) { ended <- name }}
 	t.Cleanup(func() { _ = loadbalancer.StopAll(context.Background(), root) })
 	cfg := loadbalancer.Config{Listen: listen, Members: []loadbalancer.Member{servers[0].member(false)}}
 	ensure := func(k *loadbalancer.Supervisor) loadbalancer.Status {
@@ -403,7 +403,7 @@ func TestHandedOver(t *testing.T) {
 	cfg := loadbalancer.Config{Listen: netip.MustParseAddrPort(free.Addr().String()), Members: []loadbalancer.Member{servers[0].member(false)}}
 	_ = free.Close()
 	ended := make(chan string, 1)
-	a := &loadbalancer.Supervisor{Root: t.TempDir(), Command: []string{os.Args[0], asProcess}, Ended: func(name string) { ended <- name }}
+	a := &loadbalancer.Supervisor{Root: t.TempDir(), Command: []string{os.Args[0], asProcess}, OnExit: func(name string) { ended <- name }}
 	b := &loadbalancer.Supervisor{Root: filepath.Join(t.TempDir(), "balancers"), Command: a.Command}
 	t.Cleanup(func() {
 		_ = errors.Join(loadbalancer.StopAll(context.Background(), a.Root), loadbalancer.StopAll(context.Background(), b.Root))

@@ -46,8 +46,8 @@ type State struct {
 // Folder is the directory of one load balancer.
 type Folder string
 
-// here is the working directory of this process. Files below it are found even if the directory is renamed.
-const here Folder = "/proc/self/cwd"
+// workingDirectory is the working directory of this process. Files below it are found even if the directory is renamed.
+const workingDirectory Folder = "/proc/self/cwd"
 
 // exists reports whether the directory exists: a process can have a deleted working directory.
 func (f Folder) exists() bool {

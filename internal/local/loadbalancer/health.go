@@ -16,8 +16,8 @@ import (
 const (
 	checkEvery   = time.Second
 	checkTimeout = 2 * time.Second
-	// tolerated is the number of consecutive checks without a response after which a member's connections are closed.
-	tolerated = 3
+	// maxMissedChecks is the number of consecutive checks without a response after which a member's connections are closed.
+	maxMissedChecks = 3
 )
 
 // health is the result of a member's health checks.
@@ -28,12 +28,12 @@ type health struct {
 	problem string
 	// expired is the expiry time of the certificate, if it has expired.
 	expired string
-	// silent counts the consecutive checks without a response.
-	silent int
+	// missedChecks counts the consecutive checks without a response.
+	missedChecks int
 }
 
-// lost reports whether the member does not respond any more.
-func (h health) lost() bool { return h.silent >= tolerated }
+// isLost reports whether the member does not respond any more.
+func (h health) isLost() bool { return h.missedChecks >= maxMissedChecks }
 
 // check checks all members until the context ends.
 func (b *Balancer) check(ctx context.Context) {
@@ -50,8 +50,8 @@ func (b *Balancer) check(ctx context.Context) {
 	}
 	for {
 		var wait sync.WaitGroup
-		for _, m := range b.known() {
-			wait.Go(func() { b.note(ctx, m, checkReady(ctx, client, m, b.now)) })
+		for _, m := range b.currentMembers() {
+			wait.Go(func() { b.recordHealth(ctx, m, checkReady(ctx, client, m, b.now)) })
 		}
 		wait.Wait()
 		if !pause(ctx, checkEvery) {
@@ -60,7 +60,7 @@ func (b *Balancer) check(ctx context.Context) {
 	}
 }
 
-func (b *Balancer) known() []Member {
+func (b *Balancer) currentMembers() []Member {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var out []Member
@@ -70,16 +70,16 @@ func (b *Balancer) known() []Member {
 	return out
 }
 
-// note records the result of a check, unless another member has the name in the meantime.
-func (b *Balancer) note(ctx context.Context, about Member, now health) {
+// recordHealth records the result of a check, unless another member has the name in the meantime.
+func (b *Balancer) recordHealth(ctx context.Context, about Member, now health) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.members[about.Name]
 	if m == nil || m.Address != about.Address || ctx.Err() != nil {
 		return
 	}
-	if now.silent > 0 {
-		now.silent += m.health.silent
+	if now.missedChecks > 0 {
+		now.missedChecks += m.health.missedChecks
 	}
 	m.health = now
 }
@@ -93,7 +93,7 @@ func checkReady(ctx context.Context, client *http.Client, m Member, now func() t
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return health{problem: "its API server does not answer", silent: 1}
+		return health{problem: "its API server does not answer", missedChecks: 1}
 	}
 	defer func() { _ = response.Body.Close() }()
 	_, _ = io.CopyN(io.Discard, response.Body, 1<<16)

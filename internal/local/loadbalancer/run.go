@@ -17,26 +17,26 @@ import (
 // readEvery is the interval at which a process reads its configuration.
 const readEvery = 200 * time.Millisecond
 
-// Work calls [Run] in a directory that may be renamed while it runs, by making it the working directory of this
+// RunInFolder calls [runReportingFailure] in a directory that may be renamed while it runs, by making it the working directory of this
 // process.
-func Work(ctx context.Context, f Folder, now func() time.Time) error {
+func RunInFolder(ctx context.Context, f Folder, now func() time.Time) error {
 	if err := os.Chdir(string(f)); err != nil {
 		return err
 	}
-	return Run(ctx, here, now)
+	return runReportingFailure(ctx, workingDirectory, now)
 }
 
-// Run is the main function of the process: it serves the configuration in the directory until the context ends. If
+// runReportingFailure is the main function of the process: it serves the configuration in the directory until the context ends. If
 // another process already serves the directory, Run returns without an error.
-func Run(ctx context.Context, f Folder, now func() time.Time) error {
-	err := run(ctx, f, now)
+func runReportingFailure(ctx context.Context, f Folder, now func() time.Time) error {
+	err := serveFolder(ctx, f, now)
 	if err != nil {
 		_ = writeJSON(f.state(), State{Failure: fault.UserMessage(err)}) // the log contains it, too
 	}
 	return err
 }
 
-func run(ctx context.Context, f Folder, now func() time.Time) error {
+func serveFolder(ctx context.Context, f Folder, now func() time.Time) error {
 	host, _ := os.Hostname()
 	lock, other, held, err := datadir.Acquire(f.Lock(), datadir.Holder{PID: os.Getpid(), Host: host, Since: now(), Version: buildinfo.Version()})
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// graceful is the time for a process to exit before it is killed.
-	graceful = 5 * time.Second
-	// stable is the time after which the exit of a process does not count as a failed start.
-	stable = 30 * time.Second
+	// gracePeriod is the time for a process to exit before it is killed.
+	gracePeriod = 5 * time.Second
+	// stableAfter is the time after which the exit of a process does not count as a failed start.
+	stableAfter = 30 * time.Second
 	// firstPause and lastPause limit the backoff before a failed process is started again.
 	firstPause, lastPause = time.Second, time.Minute
 )
@@ -32,25 +32,25 @@ type Supervisor struct {
 	Root string
 	// Command is the program with its arguments, to which the path of the directory is appended.
 	Command []string
-	// Ended is called with the name of each load balancer whose process exited, if this program started it. It must not
+	// OnExit is called with the name of each load balancer whose process exited, if this program started it. It must not
 	// block. May be nil.
-	Ended func(name string)
+	OnExit func(name string)
 
 	mu sync.Mutex
 	// own contains the running processes that this program started, by name. A process has no lock yet while it starts.
-	own map[string]*launched
+	own map[string]*startedProcess
 	// failed contains the processes that exited soon after their start, by name.
-	failed map[string]failure
+	failed map[string]startFailures
 }
 
-// launched is a process that this program started.
-type launched struct {
+// startedProcess is a process that this program started.
+type startedProcess struct {
 	process *os.Process
 	ended   chan struct{} // closed when the process has exited
 }
 
-// failure is the backoff state of a process that exits soon after its start.
-type failure struct {
+// startFailures is the backoff state of a process that exits soon after its start.
+type startFailures struct {
 	count int
 	// until is the time of the next start.
 	until time.Time
@@ -134,39 +134,39 @@ func (k *Supervisor) launch(name string, f Folder) error {
 	if err := supervisor.Detach(cmd); err != nil {
 		return fmt.Errorf("start load balancer %s: %w", name, err)
 	}
-	began, l := time.Now(), &launched{process: cmd.Process, ended: make(chan struct{})}
+	began, l := time.Now(), &startedProcess{process: cmd.Process, ended: make(chan struct{})}
 	if k.own == nil {
-		k.own = map[string]*launched{}
+		k.own = map[string]*startedProcess{}
 	}
 	k.own[name] = l
 	go func() {
 		_ = cmd.Wait()
 		close(l.ended)
-		k.note(name, l, time.Since(began))
-		if k.Ended != nil {
-			k.Ended(name)
+		k.recordExit(name, l, time.Since(began))
+		if k.OnExit != nil {
+			k.OnExit(name)
 		}
 	}()
 	return nil
 }
 
-// note records the exit of a process and the time that it ran.
-func (k *Supervisor) note(name string, l *launched, lived time.Duration) {
+// recordExit records the exit of a process and the time that it ran.
+func (k *Supervisor) recordExit(name string, l *startedProcess, lived time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.own[name] != l { // removed in the meantime
 		return
 	}
 	delete(k.own, name)
-	if lived >= stable {
+	if lived >= stableAfter {
 		delete(k.failed, name)
 		return
 	}
 	if k.failed == nil {
-		k.failed = map[string]failure{}
+		k.failed = map[string]startFailures{}
 	}
 	n := k.failed[name].count
-	k.failed[name] = failure{count: n + 1, until: time.Now().Add(min(firstPause<<min(n, 10), lastPause))}
+	k.failed[name] = startFailures{count: n + 1, until: time.Now().Add(min(firstPause<<min(n, 10), lastPause))}
 }
 
 // Remove stops the load balancer and deletes its directory. A load balancer that does not exist is not an error.
@@ -179,24 +179,24 @@ func (k *Supervisor) Remove(ctx context.Context, name string) error {
 	defer k.mu.Unlock()
 	delete(k.failed, name)
 	if l := k.own[name]; l != nil {
-		if err := l.end(ctx); err != nil {
+		if err := l.stop(ctx); err != nil {
 			return err
 		}
 		delete(k.own, name)
 	}
-	if _, err := supervisor.Terminate(ctx, f.Lock(), graceful); err != nil {
+	if _, err := supervisor.Terminate(ctx, f.Lock(), gracePeriod); err != nil {
 		return err
 	}
 	return os.RemoveAll(string(f))
 }
 
-// end stops the process, first with SIGTERM and then with SIGKILL.
-func (l *launched) end(ctx context.Context) error {
+// stop stops the process, first with SIGTERM and then with SIGKILL.
+func (l *startedProcess) stop(ctx context.Context) error {
 	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if err := l.process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return err
 		}
-		timer := time.NewTimer(graceful)
+		timer := time.NewTimer(gracePeriod)
 		defer timer.Stop()
 		select {
 		case <-l.ended:
@@ -226,7 +226,7 @@ func StopAll(ctx context.Context, root string) error {
 	}
 	for _, e := range list {
 		if e.IsDir() {
-			_, failed := supervisor.Terminate(ctx, Folder(filepath.Join(root, e.Name())).Lock(), graceful)
+			_, failed := supervisor.Terminate(ctx, Folder(filepath.Join(root, e.Name())).Lock(), gracePeriod)
 			err = errors.Join(err, failed)
 		}
 	}

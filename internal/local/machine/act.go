@@ -32,15 +32,15 @@ func (a readProgress) String() string {
 	return "how far the bootstrap of machine " + a.Name + " has come"
 }
 
-// create creates and starts the machine.
-type create struct {
+// createMachine creates and starts the machine.
+type createMachine struct {
 	Name, Image string
 	// Startup is the duration of the machine's start. Zero: it runs at once, or an event reports it.
 	Startup time.Duration
 	Why     string
 }
 
-func (a create) String() string {
+func (a createMachine) String() string {
 	from, in := "", ""
 	if a.Image != "" {
 		from = " of " + a.Image
@@ -51,10 +51,10 @@ func (a create) String() string {
 	return fmt.Sprintf("create and start machine %s%s%s: %s", a.Name, from, in, a.Why)
 }
 
-// change applies pending changes to a running machine.
-type change struct{ Name, Why string }
+// updateMachine applies pending changes to a running machine.
+type updateMachine struct{ Name, Why string }
 
-func (a change) String() string { return fmt.Sprintf("change machine %s: %s", a.Name, a.Why) }
+func (a updateMachine) String() string { return fmt.Sprintf("change machine %s: %s", a.Name, a.Why) }
 
 // setProviderID writes the provider ID and the finalizer before anything is created. The ID can be written this early
 // because it is derived from the name, and the finalizer is needed only for a machine that exists.
@@ -64,17 +64,17 @@ func (a setProviderID) String() string {
 	return fmt.Sprintf("set the provider ID to %s: this is the machine", a.ID)
 }
 
-// bootstrap runs the bootstrap data in the machine.
-type bootstrap struct{ Name, Secret string }
+// runBootstrap runs the bootstrap data in the machine.
+type runBootstrap struct{ Name, Secret string }
 
-func (a bootstrap) String() string {
+func (a runBootstrap) String() string {
 	return fmt.Sprintf("run the bootstrap data of Secret %s in machine %s: it runs and was not bootstrapped", a.Secret, a.Name)
 }
 
-// Delete removes the machine and its data.
-type Delete struct{ Name, Why string }
+// deleteMachine removes the machine and its data.
+type deleteMachine struct{ Name, Why string }
 
-func (a Delete) String() string { return fmt.Sprintf("delete machine %s: %s", a.Name, a.Why) }
+func (a deleteMachine) String() string { return fmt.Sprintf("delete machine %s: %s", a.Name, a.Why) }
 
 func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
 	b, err := c.backendOf(s)
@@ -82,12 +82,12 @@ func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) e
 		return err
 	}
 	switch a := a.(type) {
-	case create, change:
-		want := spec(s)
+	case createMachine, updateMachine:
+		want := desiredMachine(s)
 		want.Files = func(ctx context.Context) (map[string][]byte, error) { return c.files(ctx, s) }
 		notes, err := b.Machines.Create(ctx, want)
 		for _, n := range notes {
-			c.note(s.Object, n)
+			c.emitHostLimit(s.Object, n)
 		}
 		return err
 	case setProviderID:
@@ -95,33 +95,33 @@ func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) e
 			o.(*infrav1.LocalMachine).Spec.ProviderID = a.ID
 			controllerutil.AddFinalizer(o, infrav1.LocalMachineFinalizer)
 		})
-	case bootstrap:
+	case runBootstrap:
 		return c.bootstrap(ctx, b.Scripts, s, a)
 	case rebuildEtcd, stageSnapshot, reportEtcd:
-		return c.actOnEtcd(ctx, b.Etcds, s, a)
-	case Delete:
+		return c.actOnEtcd(ctx, b.EtcdRecovery, s, a)
+	case deleteMachine:
 		return b.Machines.Delete(ctx, s.ref())
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the local machine controller does not know how to %s", a)
 }
 
-// spec returns the desired machine.
-func spec(s Snapshot) backend.MachineSpec {
+// desiredMachine returns the desired machine.
+func desiredMachine(s Snapshot) backend.MachineSpec {
 	m := backend.MachineSpec{
-		Owner:        backend.Owner{Cluster: s.clusterName(), Object: client.ObjectKeyFromObject(s.Object), UID: s.Object.UID},
-		Name:         s.Name,
-		Hostname:     backend.Hostname(s.Object.Name),
-		ProviderID:   backend.ProviderID(s.Name),
-		Zone:         s.failureDomain(),
-		Version:      s.version(),
-		Startup:      s.startup(),
-		ControlPlane: s.controlPlane(),
-		Ran:          s.Machine != nil && s.Machine.Spec.ProviderID != "",
-		Image:        s.Terms.Image,
-		Ranges:       ranges(s),
-		Resources:    s.Terms.Resources,
-		Maximum:      s.Terms.Maximum,
-		Policy:       s.Policy,
+		Owner:             backend.Owner{Cluster: s.clusterName(), Object: client.ObjectKeyFromObject(s.Object), UID: s.Object.UID},
+		Name:              s.Name,
+		Hostname:          backend.Hostname(s.Object.Name),
+		ProviderID:        backend.ProviderID(s.Name),
+		Zone:              s.failureDomain(),
+		Version:           s.version(),
+		Startup:           s.startup(),
+		ControlPlane:      s.controlPlane(),
+		ProvisionedBefore: s.Machine != nil && s.Machine.Spec.ProviderID != "",
+		Image:             s.Capabilities.Image,
+		Ranges:            ranges(s),
+		Resources:         s.Capabilities.Resources,
+		Maximum:           s.Capabilities.Maximum,
+		Policy:            s.Policy,
 	}
 	if s.Network != nil { // the status only provides the network's name, which another management cluster may have chosen
 		m.Network = backend.Ref{Object: client.ObjectKeyFromObject(s.Network), Name: s.Network.Status.Network.Name}
@@ -130,8 +130,8 @@ func spec(s Snapshot) backend.MachineSpec {
 		at := s.Cluster.Spec.ControlPlaneEndpoint
 		m.Endpoint = net.JoinHostPort(at.Host, strconv.Itoa(int(at.Port)))
 	}
-	if s.Room != nil {
-		m.Mounts = s.Room.Mounts
+	if s.Quota != nil {
+		m.Mounts = s.Quota.Mounts
 	}
 	return m
 }
@@ -154,16 +154,16 @@ func ranges(s Snapshot) []netip.Prefix {
 
 // bootstrap reads the bootstrap data and runs it in the machine. The data must never be stored in a snapshot, a log or
 // a label.
-func (c *controller) bootstrap(ctx context.Context, scripts backend.Scripts, s Snapshot, a bootstrap) error {
+func (c *controller) bootstrap(ctx context.Context, scripts backend.Scripts, s Snapshot, a runBootstrap) error {
 	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: a.Secret})
 	if err != nil {
 		return err
 	}
-	node := cloudinit.FirstBootNode{
-		Name: a.Name, Hostname: s.Host.Hostname, ProviderID: backend.ProviderID(a.Name), Address: s.Host.Address,
+	node := cloudinit.NodeSettings{
+		Name: a.Name, Hostname: s.HostMachine.Hostname, ProviderID: backend.ProviderID(a.Name), Address: s.HostMachine.Address,
 		Offline: s.offline(),
 	}
-	script, err := cloudinit.RenderFirstBoot(data, node, s.Terms.Timeout)
+	script, err := cloudinit.RenderScript(data, node, s.Capabilities.Timeout)
 	if err != nil {
 		return inSecret(a.Secret, err)
 	}
@@ -176,17 +176,17 @@ func (s Snapshot) offline() bool {
 		return false
 	}
 	c := s.Network.Spec.Backend.Container
-	return s.Terms.Networked && (c == nil || !c.Network.Internet)
+	return s.Capabilities.Networked && (c == nil || !c.Network.Internet)
 }
 
 // files returns the files in the machine's bootstrap data.
 func (c *controller) files(ctx context.Context, s Snapshot) (map[string][]byte, error) {
-	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: s.secret()})
+	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: s.bootstrapSecretName()})
 	if err != nil {
 		return nil, err
 	}
-	files, err := cloudinit.FirstBootFiles(data, cloudinit.FirstBootNode{Name: s.Name, Hostname: backend.Hostname(s.Object.Name), ProviderID: backend.ProviderID(s.Name)})
-	return files, inSecret(s.secret(), err)
+	files, err := cloudinit.WrittenFiles(data, cloudinit.NodeSettings{Name: s.Name, Hostname: backend.Hostname(s.Object.Name), ProviderID: backend.ProviderID(s.Name)})
+	return files, inSecret(s.bootstrapSecretName(), err)
 }
 
 // inSecret adds the name of the Secret to an error about its bootstrap data.
@@ -198,18 +198,18 @@ func inSecret(name string, err error) error {
 }
 
 // bootstrapData reads the Secret with the bootstrap data.
-func (c *controller) bootstrapData(ctx context.Context, key client.ObjectKey) (cloudinit.FirstBootData, error) {
+func (c *controller) bootstrapData(ctx context.Context, key client.ObjectKey) (cloudinit.BootstrapData, error) {
 	secret := &corev1.Secret{}
 	err := c.secrets.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
-		return cloudinit.FirstBootData{}, fault.New(fault.Transient, "BootstrapSecretAbsent", "Secret %s with the bootstrap data does not exist", key.Name)
+		return cloudinit.BootstrapData{}, fault.New(fault.Transient, "BootstrapSecretAbsent", "Secret %s with the bootstrap data does not exist", key.Name)
 	}
 	if err != nil {
-		return cloudinit.FirstBootData{}, fmt.Errorf("reading Secret %s: %w", key, err)
+		return cloudinit.BootstrapData{}, fmt.Errorf("reading Secret %s: %w", key, err)
 	}
 	value, ok := secret.Data["value"]
 	if !ok {
-		return cloudinit.FirstBootData{}, fault.New(fault.Invalid, "BootstrapSecretInvalid", "Secret %s with the bootstrap data has no key \"value\"", key.Name)
+		return cloudinit.BootstrapData{}, fault.New(fault.Invalid, "BootstrapSecretInvalid", "Secret %s with the bootstrap data has no key \"value\"", key.Name)
 	}
-	return cloudinit.FirstBootData{Value: value, Format: string(secret.Data["format"])}, nil
+	return cloudinit.BootstrapData{Value: value, Format: string(secret.Data["format"])}, nil
 }

@@ -26,7 +26,7 @@ import (
 func TestThirdBackend(t *testing.T) { // IM-02, IM-05, IM-11
 	at := now
 	clock := func() time.Time { return at }
-	host := &testhost.VMHost{Boot: 20 * time.Second, Now: clock, Machines: map[types.NamespacedName]*testhost.VMMachine{}}
+	host := &testhost.VMHost{BootDuration: 20 * time.Second, Now: clock, Machines: map[types.NamespacedName]*testhost.VMMachine{}}
 	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithReturnManagedFields().WithStatusSubresource(&infrav1.LocalMachine{}).
 		WithObjects(localMachine(nil), coreMachine(nil), coreCluster(nil), bootSecret()).Build()
 	ctl := &controller{client: c, secrets: c, backends: backend.Set{infrav1.ContainerBackend: host.Backend()}, instance: "i", policy: allowed(), now: clock, writer: kube.NewWriter(c, Name)}
@@ -64,10 +64,10 @@ func TestThirdBackend(t *testing.T) { // IM-02, IM-05, IM-11
 		}
 	}
 	step("it starts", state{"Booting", "WaitingForMachine", "vm-" + name, false})
-	if again != host.Boot {
+	if again != host.BootDuration {
 		t.Errorf("no event tells when it has started: again in %s", again)
 	}
-	at = at.Add(host.Boot)
+	at = at.Add(host.BootDuration)
 	step("it has started: the bootstrap data runs", state{"MachineRunning", "Bootstrapping", "vm-" + name, false})
 	if again == 0 {
 		t.Error("no event tells when its bootstrap has ended")
@@ -78,7 +78,7 @@ func TestThirdBackend(t *testing.T) { // IM-02, IM-05, IM-11
 	if other := host.Machines[types.NamespacedName(key)]; other == vm || vm.Scripts != 1 {
 		t.Errorf("an interrupted bootstrap is begun again on a new machine: %+v", other)
 	}
-	at = at.Add(host.Boot)
+	at = at.Add(host.BootDuration)
 	reconcile()
 	host.Machines[types.NamespacedName(key)].Phase = backend.Succeeded
 	step("it is a node", state{"MachineRunning", "BootstrapSucceeded", "vm-" + name, true})
@@ -129,11 +129,11 @@ func TestStoredByTheReleaseBefore(t *testing.T) {
 		c := condition.Set(o.Status.Conditions).Get(infrav1.MachineProvisionedCondition)
 		return o, string(c.Status) + "/" + c.Reason
 	}
-	w.host.Down(down)
+	w.host.SetUnreachable(down)
 	if _, c := read(); c != "Unknown/DockerUnreachable" {
 		t.Errorf("a machine that was provisioned may well run while Docker does not answer; got %s", c)
 	}
-	w.host.Down(nil)
+	w.host.SetUnreachable(nil)
 	o, c := read()
 	if c != "True/MachineRunning" || o.Status.InstanceID != "id" || !condition.Set(o.Status.Conditions).IsTrue(clusterv1.ReadyCondition) {
 		t.Errorf("got %s, %+v", c, o.Status)

@@ -62,7 +62,7 @@ func Add(s reconciler.Setup, cfg Config) error {
 	c := &controller{
 		client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(),
 		backends: cfg.Backends, instance: cfg.Instance, policy: cfg.Policy, now: time.Now,
-		stager: &Stager{RetrievalSource: snapshots.RetrievalSource{Client: s.Manager.GetAPIReader(), Stores: cfg.Stores}, Jobs: cfg.Jobs},
+		stager: &Stager{Retriever: snapshots.Retriever{Client: s.Manager.GetAPIReader(), Stores: cfg.Stores}, Jobs: cfg.Jobs},
 	}
 	if err := s.IndexByCluster(Name, &infrav1.LocalMachine{}); err != nil {
 		return err
@@ -85,12 +85,12 @@ func (c *controller) definition() reconciler.Controller[*infrav1.LocalMachine, S
 		// setProviderID adds the finalizer before anything is created.
 		DeferFinalizer: func(o *infrav1.LocalMachine) bool { return o.Spec.ProviderID == "" },
 		Urgent:         reconciler.Urgent{Fields: []string{"initialization", "interruptible"}, Conditions: []string{clusterv1.ReadyCondition}},
-		Observe:        c.observe, Decide: Decide, Act: c.act, Report: Report, Answer: c.answer,
+		Observe:        c.observe, Decide: Decide, Act: c.act, Report: Report, Read: c.readRequested,
 	}
 }
 
-// note emits an event with a message about the host.
-func (c *controller) note(o *infrav1.LocalMachine, message string) {
+// emitHostLimit emits an event with a message about the host.
+func (c *controller) emitHostLimit(o *infrav1.LocalMachine, message string) {
 	if c.events != nil {
 		c.events.Eventf(o, nil, corev1.EventTypeWarning, "HostLimit", "Create", "%s", message)
 	}

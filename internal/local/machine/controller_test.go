@@ -194,14 +194,14 @@ func TestInterruptedBootstrapIsMadeAnew(t *testing.T) {
 
 func TestDockerComesBack(t *testing.T) {
 	w := newWorld(t, localMachine(nil), coreMachine(nil), coreCluster(nil), localCluster(), bootSecret())
-	w.host.Down(down)
+	w.host.SetUnreachable(down)
 	if err := w.reconcile(); err != nil {
 		t.Fatalf("waiting is not an error; got %v", err)
 	}
 	if c := condition.Set(w.get(t).Status.Conditions).Get(infrav1.MachineProvisionedCondition); c.Reason != "DockerUnreachable" {
 		t.Errorf("got %+v", c)
 	}
-	w.host.Down(nil)
+	w.host.SetUnreachable(nil)
 	if err := w.reconcile(); err != nil || len(w.host.Log()) != 1 {
 		t.Errorf("it goes on by itself; got %v, %v", w.host.Log(), err)
 	}

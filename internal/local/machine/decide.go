@@ -36,14 +36,14 @@ const (
 	reasonDeleting       = "DeletingMachine"
 )
 
-// fallback is the delay before a machine is inspected again after a change in the backend, in case its event is lost.
-const fallback = 10 * time.Second
+// lostEventRecheck is the delay before a machine is inspected again after a change in the backend, in case its event is lost.
+const lostEventRecheck = 10 * time.Second
 
 // quotaRecheck is the delay before the next check if the limit of machines is reached.
 const quotaRecheck = 30 * time.Second
 
-// soon is the delay before a machine is inspected again after an immediate change, which causes no event.
-const soon = time.Millisecond
+// immediateRecheck is the delay before a machine is inspected again after an immediate change, which causes no event.
+const immediateRecheck = time.Millisecond
 
 // Decide computes the plan for the snapshot. The first row that applies decides:
 //
@@ -63,23 +63,23 @@ func Decide(s Snapshot) reconciler.Plan {
 	switch {
 	case s.Name == "":
 		decideForeignID(s, &p)
-	case s.Fault != nil && !(deleting && (s.Terms.Volatile || s.neverHadHost())):
+	case s.Fault != nil && !(deleting && (s.Capabilities.Volatile || s.neverHadHost())):
 		p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message).For(kind, s.Object.Name).ForTime()
 		if s.Fault.Kind != fault.Unreachable { // otherwise an event reports when the backend responds
-			p.RecheckIn(fallback)
+			p.RecheckIn(lostEventRecheck)
 		}
 	case deleting:
 		decideDeletion(s, &p)
 	case s.provisioned():
 		decideProvisioned(s, &p)
-	case s.Host.State == backend.Foreign:
+	case s.HostMachine.State == backend.Foreign:
 		p.WaitFor(reasonForeign, "%s on this host has the name of this machine and belongs to something else (label %s): "+
 			"nothing is done to it; remove it if it is not needed", s.Name, backend.LabelObject).For(kind, s.Object.Name).UntilUserActs()
-		p.RecheckIn(fallback)
-	case s.stale():
-		p.Do(Delete{Name: s.Name, Why: "it belongs to an earlier LocalMachine of this name"})
+		p.RecheckIn(lostEventRecheck)
+	case s.isStale():
+		p.Do(deleteMachine{Name: s.Name, Why: "it belongs to an earlier LocalMachine of this name"})
 		waitForResult(s, &p, reasonCreating, "An old machine of this name is being deleted")
-	case s.Host.State.Exists():
+	case s.HostMachine.State.Exists():
 		decideExisting(s, &p)
 	default:
 		decideNew(s, &p)
@@ -104,12 +104,12 @@ func decideForeignID(s Snapshot, p *reconciler.Plan) {
 }
 
 func decideDeletion(s Snapshot, p *reconciler.Plan) {
-	switch s.Host.State {
+	switch s.HostMachine.State {
 	case "", backend.Absent, backend.Foreign:
 	case backend.Removing:
 		waitForBackend(s, p, reasonDeleting, "The machine "+s.Name+" is being deleted")
 	default:
-		p.Do(Delete{Name: s.Name, Why: "the LocalMachine is being deleted"})
+		p.Do(deleteMachine{Name: s.Name, Why: "the LocalMachine is being deleted"})
 		waitForResult(s, p, reasonDeleting, "The machine "+s.Name+" is being deleted")
 	}
 }
@@ -118,24 +118,24 @@ func decideDeletion(s Snapshot, p *reconciler.Plan) {
 // machines.
 func decideProvisioned(s Snapshot, p *reconciler.Plan) {
 	switch {
-	case s.Host.State == backend.Running:
+	case s.HostMachine.State == backend.Running:
 		decideChanges(s, p)
 		decideEtcd(s, p)
-	case !s.Terms.Volatile:
+	case !s.Capabilities.Volatile:
 		decideEtcd(s, p)
 	default:
-		p.Do(create{Name: s.Name, Image: s.Terms.Image, Why: "it was lost with its workload cluster's memory"})
-		p.RecheckIn(s.Terms.ChangesAfter)
+		p.Do(createMachine{Name: s.Name, Image: s.Capabilities.Image, Why: "it was lost with its workload cluster's memory"})
+		p.RecheckIn(s.Capabilities.ChangesAfter)
 	}
 }
 
 // decideChanges applies pending changes to a running machine.
 func decideChanges(s Snapshot, p *reconciler.Plan) {
-	if s.Host.Pending != "" {
-		p.Do(change{Name: s.Name, Why: s.Host.Pending})
+	if s.HostMachine.Pending != "" {
+		p.Do(updateMachine{Name: s.Name, Why: s.HostMachine.Pending})
 	}
-	if s.Terms.ChangesAfter > 0 {
-		p.RecheckIn(s.Host.Since.Add(s.Terms.ChangesAfter).Sub(s.Now))
+	if s.Capabilities.ChangesAfter > 0 {
+		p.RecheckIn(s.HostMachine.Since.Add(s.Capabilities.ChangesAfter).Sub(s.Now))
 	}
 }
 
@@ -144,24 +144,24 @@ func decideNew(s Snapshot, p *reconciler.Plan) {
 	switch {
 	case s.Machine == nil && s.Pool == nil:
 		p.WaitFor(reasonOwner, "Waiting for a Machine or a MachinePool to own this object").For(kind, s.Object.Name).ToChange("metadata.ownerReferences")
-	case s.Cluster == nil || s.Terms.Networked && s.Network == nil ||
+	case s.Cluster == nil || s.Capabilities.Networked && s.Network == nil ||
 		!isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
 		p.WaitFor(reasonInfrastructure, "Waiting for the cluster's infrastructure (LocalCluster) to be provisioned").
 			For("Cluster", s.clusterName()).ToChange("status.initialization.infrastructureProvisioned")
-	case s.secret() == "" && !s.Terms.Scripted:
+	case s.bootstrapSecretName() == "" && !s.Capabilities.Scripted:
 		waitForData(s, p)
-	case s.Terms.Unclear != "":
-		p.WaitFor(reasonNoImage, "%s", s.Terms.Unclear).For(kind, s.Object.Name).UntilUserActs()
-	case s.skewed() != "":
+	case s.Capabilities.MissingSetting != "":
+		p.WaitFor(reasonNoImage, "%s", s.Capabilities.MissingSetting).For(kind, s.Object.Name).UntilUserActs()
+	case s.versionSkew() != "":
 		waitForVersion(s, p)
-	case s.Terms.Denied != "":
-		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).For(kind, s.Object.Name).UntilUserActs()
-	case s.Room == nil:
-		p.Ask = append(p.Ask, checkQuota{})
-	case s.Room.Refused != nil:
-		p.WaitFor(s.Room.Refused.Reason, "%s", s.Room.Refused.Message).For(kind, s.Object.Name).UntilUserActs()
-		if !s.Terms.Immediate { // otherwise only a change of the object can change the result
-			p.RecheckIn(fallback)
+	case s.Capabilities.Denied != "":
+		p.WaitFor(reasonDenied, "%s", s.Capabilities.Denied).For(kind, s.Object.Name).UntilUserActs()
+	case s.Quota == nil:
+		p.Reads = append(p.Reads, checkQuota{})
+	case s.Quota.Refusal != nil:
+		p.WaitFor(s.Quota.Refusal.Reason, "%s", s.Quota.Refusal.Message).For(kind, s.Object.Name).UntilUserActs()
+		if !s.Capabilities.Immediate { // otherwise only a change of the object can change the result
+			p.RecheckIn(lostEventRecheck)
 		}
 	case s.quotaDenial() != "":
 		p.WaitFor(reasonDenied, "%s", s.quotaDenial()).For(kind, s.Object.Name).UntilUserActs()
@@ -174,7 +174,7 @@ func decideNew(s Snapshot, p *reconciler.Plan) {
 // decideCreation creates and starts the machine.
 func decideCreation(s Snapshot, p *reconciler.Plan, why string) {
 	decideID(s, p)
-	p.Do(create{Name: s.Name, Image: s.Terms.Image, Startup: s.startup(), Why: why})
+	p.Do(createMachine{Name: s.Name, Image: s.Capabilities.Image, Startup: s.startup(), Why: why})
 	switch {
 	case s.startup() > 0:
 		waitForStart(s, p, s.startup())
@@ -187,12 +187,12 @@ func decideCreation(s Snapshot, p *reconciler.Plan, why string) {
 // not. It is checked only before a machine is created: an existing machine continues to run when the policy becomes
 // stricter.
 func (s Snapshot) quotaDenial() string {
-	for _, m := range s.Room.Mounts {
+	for _, m := range s.Quota.Mounts {
 		if why := s.Policy.DeniedMount(s.Object.Namespace, m.HostPath, m.ReadOnly); why != "" {
 			return why
 		}
 	}
-	return s.Terms.Maximum.Exceeded(s.Terms.Setting, s.Object.Namespace, s.Room.Own, s.Room.All)
+	return s.Capabilities.Maximum.Exceeded(s.Capabilities.MaximumSetting, s.Object.Namespace, s.Quota.Own, s.Quota.All)
 }
 
 func decideID(s Snapshot, p *reconciler.Plan) {
@@ -202,18 +202,18 @@ func decideID(s Snapshot, p *reconciler.Plan) {
 }
 
 func decideExisting(s Snapshot, p *reconciler.Plan) {
-	if s.Host.State == backend.Removing {
+	if s.HostMachine.State == backend.Removing {
 		waitForBackend(s, p, reasonCreating, "A machine of this name is being deleted")
 		return
 	}
 	decideID(s, p)
 	switch {
-	case s.Host.State != backend.Running:
+	case s.HostMachine.State != backend.Running:
 		decideStart(s, p)
-	case !s.Terms.Scripted:
+	case !s.Capabilities.Scripted:
 		decideChanges(s, p)
 	case s.Progress == nil:
-		p.Ask = append(p.Ask, readProgress{Name: s.Name})
+		p.Reads = append(p.Reads, readProgress{Name: s.Name})
 	default:
 		decideBootstrap(s, p)
 	}
@@ -221,15 +221,15 @@ func decideExisting(s Snapshot, p *reconciler.Plan) {
 
 // decideStart starts an existing machine, or waits until it has started by itself.
 func decideStart(s Snapshot, p *reconciler.Plan) {
-	if left := s.Host.Since.Add(s.startup()).Sub(s.Now); left > 0 {
+	if left := s.HostMachine.Since.Add(s.startup()).Sub(s.Now); left > 0 {
 		waitForStart(s, p, left)
 		return
 	}
-	p.Do(create{Name: s.Name, Image: s.Terms.Image, Why: "it exists and does not run"})
+	p.Do(createMachine{Name: s.Name, Image: s.Capabilities.Image, Why: "it exists and does not run"})
 	text := "The machine " + s.Name + " is being started"
-	if s.Host.Detail != "" {
+	if s.HostMachine.Detail != "" {
 		text = fmt.Sprintf("The machine %s does not keep running (%s), and is started again; where it ends each time, its image %s is no node image: see slipway image list",
-			s.Name, s.Host.Detail, s.Terms.Image)
+			s.Name, s.HostMachine.Detail, s.Capabilities.Image)
 	}
 	waitForRunning(s, p, reasonRestarting, text)
 }
@@ -239,26 +239,26 @@ func (s Snapshot) startup() time.Duration {
 	if s.provisioned() {
 		return 0
 	}
-	return s.Terms.Startup
+	return s.Capabilities.Startup
 }
 
 func decideBootstrap(s Snapshot, p *reconciler.Plan) {
 	switch s.Progress.Phase {
 	case backend.NotStarted:
-		if s.secret() == "" {
+		if s.bootstrapSecretName() == "" {
 			waitForData(s, p)
 			return
 		}
-		if s.skewed() != "" {
+		if s.versionSkew() != "" {
 			waitForVersion(s, p)
 			return
 		}
-		p.Do(bootstrap{Name: s.Name, Secret: s.secret()})
+		p.Do(runBootstrap{Name: s.Name, Secret: s.bootstrapSecretName()})
 		waitForBackend(s, p, reasonBootstrapping, "The bootstrap data runs in machine "+s.Name)
 	case backend.InProgress:
 		waitForBackend(s, p, reasonBootstrapping, s.bootstrapping())
 	case backend.Interrupted:
-		p.Do(Delete{Name: s.Name, Why: "a restart interrupted its bootstrap, so it is recreated"})
+		p.Do(deleteMachine{Name: s.Name, Why: "a restart interrupted its bootstrap, so it is recreated"})
 		waitForResult(s, p, reasonInterrupted, "A restart interrupted the bootstrap: the machine is being recreated")
 	case backend.Unusable:
 		p.WaitFor(reasonUnusable, "%s", s.Progress.Log).For(kind, s.Object.Name).UntilUserActs()
@@ -270,27 +270,27 @@ func decideBootstrap(s Snapshot, p *reconciler.Plan) {
 // waitForVersion waits until the control plane supports the Kubernetes version of the node.
 func waitForVersion(s Snapshot, p *reconciler.Plan) {
 	p.WaitFor(reasonSkew, "The node image is of Kubernetes %s, which is %s HostedControlPlane %s at %s: "+
-		"use a version for the machines that goes with it, or upgrade the control plane first", s.nodeVersion(), s.skewed(), s.Plane.Name, s.Plane.Status.Version).
-		For("HostedControlPlane", s.Plane.Name).ToChange("status.version")
+		"use a version for the machines that goes with it, or upgrade the control plane first", s.nodeVersion(), s.versionSkew(), s.HostedControlPlane.Name, s.HostedControlPlane.Status.Version).
+		For("HostedControlPlane", s.HostedControlPlane.Name).ToChange("status.version")
 	p.RecheckIn(quotaRecheck)
 }
 
-// stale reports whether the machine of this name belongs to an earlier object that no longer exists. After a move or a
+// isStale reports whether the machine of this name belongs to an earlier object that no longer exists. After a move or a
 // restore the object's UID differs, too, but then the object has a provider ID.
-func (s Snapshot) stale() bool {
-	return s.Host.State.Exists() && s.Object.Spec.ProviderID == "" && s.Host.Owner.UID != s.Object.UID
+func (s Snapshot) isStale() bool {
+	return s.HostMachine.State.Exists() && s.Object.Spec.ProviderID == "" && s.HostMachine.Owner.UID != s.Object.UID
 }
 
 // waitForBackend waits for an event of the backend.
 func waitForBackend(s Snapshot, p *reconciler.Plan, reason, message string) {
 	p.WaitFor(reason, "%s", message).For(kind, s.Object.Name).ToChange("condition " + infrav1.MachineProvisionedCondition)
-	p.RecheckIn(fallback)
+	p.RecheckIn(lostEventRecheck)
 }
 
 // waitForResult waits for the effect of the plan's actions on the machine.
 func waitForResult(s Snapshot, p *reconciler.Plan, reason, message string) {
-	if s.Terms.Immediate {
-		p.RecheckIn(soon)
+	if s.Capabilities.Immediate {
+		p.RecheckIn(immediateRecheck)
 		return
 	}
 	waitForBackend(s, p, reason, message)
@@ -299,12 +299,12 @@ func waitForResult(s Snapshot, p *reconciler.Plan, reason, message string) {
 // waitForRunning waits for a machine that the plan starts.
 func waitForRunning(s Snapshot, p *reconciler.Plan, reason, message string) {
 	switch {
-	case !s.Terms.Immediate:
+	case !s.Capabilities.Immediate:
 		waitForBackend(s, p, reason, message)
-	case s.Terms.Scripted:
-		p.RecheckIn(soon)
+	case s.Capabilities.Scripted:
+		p.RecheckIn(immediateRecheck)
 	default:
-		p.RecheckIn(s.Terms.ChangesAfter)
+		p.RecheckIn(s.Capabilities.ChangesAfter)
 	}
 }
 

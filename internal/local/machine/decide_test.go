@@ -91,10 +91,10 @@ func clusterNetwork() (backend.Owner, backend.Network) {
 
 func snapshot(change func(*Snapshot)) Snapshot {
 	s := Snapshot{Object: localMachine(nil), Machine: coreMachine(nil), Cluster: coreCluster(nil), Network: localCluster(),
-		Name: name, Host: backend.Machine{Name: name, State: backend.Absent}, Now: now, Policy: allowed(), Room: &backend.Quota{}}
+		Name: name, HostMachine: backend.Machine{Name: name, State: backend.Absent}, Now: now, Policy: allowed(), Quota: &backend.Quota{}}
 	change(&s)
 	if s.Name != "" {
-		s.Terms = localcontainer.Terms(s.request())
+		s.Capabilities = localcontainer.MachineCapabilities(s.request())
 	}
 	return s
 }
@@ -110,7 +110,7 @@ func deleted(o *infrav1.LocalMachine) { o.DeletionTimestamp = &metav1.Time{Time:
 
 func progress(p backend.Phase) func(*Snapshot) {
 	return func(s *Snapshot) {
-		s.Object, s.Host, s.Progress = localMachine(withID), host(backend.Running), &backend.Progress{Phase: p, Log: "line 1\nline 2"}
+		s.Object, s.HostMachine, s.Progress = localMachine(withID), host(backend.Running), &backend.Progress{Phase: p, Log: "line 1\nline 2"}
 	}
 }
 
@@ -147,38 +147,38 @@ func TestDecide(t *testing.T) {
 			s.Machine.Spec.Bootstrap.DataSecretName = nil
 		}, nil, []string{"WaitingForBootstrapData"}},
 		"host odd":             {"the Docker Engine says what it has not said before: looked at again by itself", func(s *Snapshot) { s.Fault = fault.New(fault.Transient, "DockerError", "odd") }, nil, []string{"DockerError"}},
-		"foreign ID":           {"the name of another machine's container", func(s *Snapshot) { s.Name, s.Host = "", backend.Machine{} }, nil, []string{"ForeignProviderID"}},
-		"foreign ID, deleting": {"nothing is its own, so nothing is removed", func(s *Snapshot) { s.Object, s.Name, s.Host = localMachine(deleted), "", backend.Machine{} }, nil, nil},
-		"foreign container":    {"it has the name", func(s *Snapshot) { s.Host = backend.Machine{Name: name, State: backend.Foreign} }, nil, []string{"MachineNotOwned"}},
+		"foreign ID":           {"the name of another machine's container", func(s *Snapshot) { s.Name, s.HostMachine = "", backend.Machine{} }, nil, []string{"ForeignProviderID"}},
+		"foreign ID, deleting": {"nothing is its own, so nothing is removed", func(s *Snapshot) { s.Object, s.Name, s.HostMachine = localMachine(deleted), "", backend.Machine{} }, nil, nil},
+		"foreign container":    {"it has the name", func(s *Snapshot) { s.HostMachine = backend.Machine{Name: name, State: backend.Foreign} }, nil, []string{"MachineNotOwned"}},
 		"foreign container, deleting": {"it stays", func(s *Snapshot) {
-			s.Object, s.Host = localMachine(deleted), backend.Machine{Name: name, State: backend.Foreign}
+			s.Object, s.HostMachine = localMachine(deleted), backend.Machine{Name: name, State: backend.Foreign}
 		}, nil, nil},
 		"image denied":   {"the operator allows others", container(infrav1.ContainerMachine{Image: "evil"}), nil, []string{"DeniedByPolicy"}},
 		"mount denied":   {"as it is written", container(infrav1.ContainerMachine{ExtraMounts: []infrav1.Mount{{HostPath: "/", ContainerPath: "/host", ReadOnly: true}}}), nil, []string{"DeniedByPolicy"}},
 		"mount writable": {"the operator allows reading", container(infrav1.ContainerMachine{ExtraMounts: []infrav1.Mount{{HostPath: "/srv/a", ContainerPath: "/a"}}}), nil, []string{"DeniedByPolicy"}},
 		"mount leads out": {"where it leads is not allowed", func(s *Snapshot) {
 			container(infrav1.ContainerMachine{ExtraMounts: []infrav1.Mount{{HostPath: "/srv/a", ContainerPath: "/a", ReadOnly: true}}})(s)
-			s.Room.Mounts = []backend.Mount{{HostPath: "/etc", MachinePath: "/a", ReadOnly: true}}
+			s.Quota.Mounts = []backend.Mount{{HostPath: "/etc", MachinePath: "/a", ReadOnly: true}}
 		}, nil, []string{"DeniedByPolicy"}},
-		"mount refused": {"whoever allows it", func(s *Snapshot) { s.Room.Refused = fault.New(fault.Invalid, "MountRefused", "no") }, nil, []string{"MountRefused"}},
+		"mount refused": {"whoever allows it", func(s *Snapshot) { s.Quota.Refusal = fault.New(fault.Invalid, "MountRefused", "no") }, nil, []string{"MountRefused"}},
 		"mount allowed": {"for reading", func(s *Snapshot) {
 			container(infrav1.ContainerMachine{ExtraMounts: []infrav1.Mount{{HostPath: "/srv/a", ContainerPath: "/a", ReadOnly: true}}})(s)
-			s.Room.Mounts = []backend.Mount{{HostPath: "/srv/b", MachinePath: "/a", ReadOnly: true}}
+			s.Quota.Mounts = []backend.Mount{{HostPath: "/srv/b", MachinePath: "/a", ReadOnly: true}}
 		}, []string{id, create}, []string{"CreatingMachine"}},
 		"too much memory": {"more than a node may have", container(infrav1.ContainerMachine{Resources: infrav1.ContainerResources{MemoryMiB: 8193}}), nil, []string{"DeniedByPolicy"}},
-		"too many here":   {"as many as the namespace may have", func(s *Snapshot) { s.Room.Own, s.Room.All = 100, 100 }, nil, []string{"DeniedByPolicy"}},
-		"too many":        {"as many as there may be", func(s *Snapshot) { s.Room.All = 250 }, nil, []string{"DeniedByPolicy"}},
+		"too many here":   {"as many as the namespace may have", func(s *Snapshot) { s.Quota.Own, s.Quota.All = 100, 100 }, nil, []string{"DeniedByPolicy"}},
+		"too many":        {"as many as there may be", func(s *Snapshot) { s.Quota.All = 250 }, nil, []string{"DeniedByPolicy"}},
 		"denied later": {"what is there goes on when the policy becomes stricter", func(s *Snapshot) {
 			progress(backend.Succeeded)(s)
 			s.Policy, s.Object.Spec.Backend.Container = policy.Configuration{}, &infrav1.ContainerMachine{Image: "evil"}
 		}, nil, nil},
-		"older image":         {"each node runs the kube-proxy of its own image", func(s *Snapshot) { s.Plane = plane("v1.37.0", nil) }, []string{id, create}, []string{"CreatingMachine"}},
-		"oldest image":        {"the oldest kubelet that Kubernetes supports", func(s *Snapshot) { s.Plane = plane("v1.39.0", nil) }, []string{id, create}, []string{"CreatingMachine"}},
-		"too old image":       {"Kubernetes does not support the kubelet", func(s *Snapshot) { s.Plane = plane("v1.40.0", nil) }, nil, []string{"NodeVersionSkew"}},
-		"newer image":         {"a kubelet is never newer than the API server", func(s *Snapshot) { s.Plane = plane("v1.35.9", nil) }, nil, []string{"NodeVersionSkew"}},
-		"same version":        {"all is there", func(s *Snapshot) { s.Plane = plane("v1.36.3", nil) }, []string{id, create}, []string{"CreatingMachine"}},
-		"newer image, named":  {"known once there is a container of it", func(s *Snapshot) { progress(backend.NotStarted)(s); s.Plane = plane("v1.35.0", nil) }, nil, []string{"NodeVersionSkew"}},
-		"newer control plane": {"a node that is there is not touched", func(s *Snapshot) { progress(backend.Succeeded)(s); s.Plane = plane("v1.37.0", nil) }, nil, nil},
+		"older image":         {"each node runs the kube-proxy of its own image", func(s *Snapshot) { s.HostedControlPlane = plane("v1.37.0", nil) }, []string{id, create}, []string{"CreatingMachine"}},
+		"oldest image":        {"the oldest kubelet that Kubernetes supports", func(s *Snapshot) { s.HostedControlPlane = plane("v1.39.0", nil) }, []string{id, create}, []string{"CreatingMachine"}},
+		"too old image":       {"Kubernetes does not support the kubelet", func(s *Snapshot) { s.HostedControlPlane = plane("v1.40.0", nil) }, nil, []string{"NodeVersionSkew"}},
+		"newer image":         {"a kubelet is never newer than the API server", func(s *Snapshot) { s.HostedControlPlane = plane("v1.35.9", nil) }, nil, []string{"NodeVersionSkew"}},
+		"same version":        {"all is there", func(s *Snapshot) { s.HostedControlPlane = plane("v1.36.3", nil) }, []string{id, create}, []string{"CreatingMachine"}},
+		"newer image, named":  {"known once there is a container of it", func(s *Snapshot) { progress(backend.NotStarted)(s); s.HostedControlPlane = plane("v1.35.0", nil) }, nil, []string{"NodeVersionSkew"}},
+		"newer control plane": {"a node that is there is not touched", func(s *Snapshot) { progress(backend.Succeeded)(s); s.HostedControlPlane = plane("v1.37.0", nil) }, nil, nil},
 		"no node image":       {"it cannot run the bootstrap data", progress(backend.Unusable), nil, []string{"NotANodeImage"}},
 		"no image":            {"neither version nor image", func(s *Snapshot) { s.Machine.Spec.Version = "" }, nil, []string{"NodeImageUnknown"}},
 		"own image": {"an image in kind's layout, by name", func(s *Snapshot) {
@@ -193,24 +193,24 @@ func TestDecide(t *testing.T) {
 			s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName = &data
 		}, []string{id, create}, []string{"CreatingMachine"}},
 		"host down":   {"nothing can be asked of it", func(s *Snapshot) { s.Fault = down }, nil, []string{"DockerUnreachable"}},
-		"crash":       {"killed between create and start", func(s *Snapshot) { s.Host = host(backend.Created) }, []string{id, "create and start machine " + name + " of slipway.dev/node:v1.36.3: it exists and does not run"}, []string{"WaitingForMachine"}},
-		"old object":  {"a container that an earlier object of this name left", func(s *Snapshot) { s.Host = host(backend.Running); s.Host.Owner.UID = "other" }, []string{"delete machine " + name + ": it belongs to an earlier LocalMachine of this name"}, []string{"CreatingMachine"}},
-		"after move":  {"the object has another UID, but knows its container", func(s *Snapshot) { progress(backend.Succeeded)(s); s.Host.Owner.UID = "other" }, nil, nil},
-		"remains":     {"its volume is no machine", func(s *Snapshot) { s.Host = backend.Machine{Name: name, State: backend.Orphaned} }, []string{id, create}, []string{"CreatingMachine"}},
+		"crash":       {"killed between create and start", func(s *Snapshot) { s.HostMachine = host(backend.Created) }, []string{id, "create and start machine " + name + " of slipway.dev/node:v1.36.3: it exists and does not run"}, []string{"WaitingForMachine"}},
+		"old object":  {"a container that an earlier object of this name left", func(s *Snapshot) { s.HostMachine = host(backend.Running); s.HostMachine.Owner.UID = "other" }, []string{"delete machine " + name + ": it belongs to an earlier LocalMachine of this name"}, []string{"CreatingMachine"}},
+		"after move":  {"the object has another UID, but knows its container", func(s *Snapshot) { progress(backend.Succeeded)(s); s.HostMachine.Owner.UID = "other" }, nil, nil},
+		"remains":     {"its volume is no machine", func(s *Snapshot) { s.HostMachine = backend.Machine{Name: name, State: backend.Orphaned} }, []string{id, create}, []string{"CreatingMachine"}},
 		"not started": {"the bootstrap has not run (killed after the start)", progress(backend.NotStarted), []string{"run the bootstrap data of Secret boot in machine " + name + ": it runs and was not bootstrapped"}, []string{"Bootstrapping"}},
 		"running":     {"its end is an event", progress(backend.InProgress), nil, []string{"Bootstrapping"}},
 		"interrupted": {"what is done is unknown", progress(backend.Interrupted), []string{"delete machine " + name + ": a restart interrupted its bootstrap, so it is recreated"}, []string{"BootstrapInterrupted"}},
 		"failed":      {"left as it is, to be looked at", progress(backend.Failed), nil, []string{"BootstrapFailed"}},
 		"succeeded":   {"nothing to do", progress(backend.Succeeded), nil, nil},
-		"in place":    {"a provisioned machine is not touched (IM-07)", func(s *Snapshot) { s.Object = localMachine(was); s.Host = host(backend.Running) }, nil, nil},
+		"in place":    {"a provisioned machine is not touched (IM-07)", func(s *Snapshot) { s.Object = localMachine(was); s.HostMachine = host(backend.Running) }, nil, nil},
 		"lost":        {"a provisioned machine is never made again", func(s *Snapshot) { s.Object = localMachine(was) }, nil, nil},
-		"stopped":     {"nor started", func(s *Snapshot) { s.Object = localMachine(was); s.Host = host(backend.Stopped) }, nil, nil},
-		"deleting":    {"the container goes first", func(s *Snapshot) { s.Object = localMachine(deleted); s.Host = host(backend.Running) }, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, []string{"DeletingMachine"}},
+		"stopped":     {"nor started", func(s *Snapshot) { s.Object = localMachine(was); s.HostMachine = host(backend.Stopped) }, nil, nil},
+		"deleting":    {"the container goes first", func(s *Snapshot) { s.Object = localMachine(deleted); s.HostMachine = host(backend.Running) }, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, []string{"DeletingMachine"}},
 		"deleting remains": {"then its volume", func(s *Snapshot) {
 			s.Object = localMachine(deleted)
-			s.Host = backend.Machine{Name: name, State: backend.Orphaned}
+			s.HostMachine = backend.Machine{Name: name, State: backend.Orphaned}
 		}, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, []string{"DeletingMachine"}},
-		"deleting, busy": {"Docker is at it", func(s *Snapshot) { s.Object = localMachine(deleted); s.Host = host(backend.Removing) }, nil, []string{"DeletingMachine"}},
+		"deleting, busy": {"Docker is at it", func(s *Snapshot) { s.Object = localMachine(deleted); s.HostMachine = host(backend.Removing) }, nil, []string{"DeletingMachine"}},
 		"deleting, down": {"the finalizer stays", func(s *Snapshot) {
 			s.Object = localMachine(func(o *infrav1.LocalMachine) { deleted(o); o.Spec.ProviderID = "slipway:///x" })
 			s.Fault = down
@@ -220,7 +220,7 @@ func TestDecide(t *testing.T) {
 			s.Object = localMachine(deleted)
 			s.Fault = fault.New(fault.Transient, "DockerError", "odd")
 		}, nil, []string{"DockerError"}},
-		"gone": {"the finalizer goes, whatever else is missing", func(s *Snapshot) { *s = Snapshot{Object: localMachine(deleted), Host: s.Host} }, nil, nil},
+		"gone": {"the finalizer goes, whatever else is missing", func(s *Snapshot) { *s = Snapshot{Object: localMachine(deleted), HostMachine: s.HostMachine} }, nil, nil},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
@@ -240,11 +240,11 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
-	running := snapshot(func(s *Snapshot) { s.Host = host(backend.Running) })
-	if p := Decide(running); len(p.Ask) != 1 || p.Ask[0] != (readProgress{Name: name}) {
+	running := snapshot(func(s *Snapshot) { s.HostMachine = host(backend.Running) })
+	if p := Decide(running); len(p.Reads) != 1 || p.Reads[0] != (readProgress{Name: name}) {
 		t.Errorf("how far the bootstrap is has to be asked; got %+v", p)
 	}
-	if p := Decide(snapshot(func(s *Snapshot) { s.Room = nil })); len(p.Ask) != 1 || p.Ask[0] != (checkQuota{}) || len(p.Actions) != 0 {
+	if p := Decide(snapshot(func(s *Snapshot) { s.Quota = nil })); len(p.Reads) != 1 || p.Reads[0] != (checkQuota{}) || len(p.Actions) != 0 {
 		t.Errorf("what a container can have is asked before anything is made; got %+v", p)
 	}
 	asked := snapshot(func(s *Snapshot) { progress(backend.InProgress)(s); s.Object = localMachine(nil) })
@@ -266,7 +266,7 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 		out    reconciler.Outcome
 		want   want
 	}{
-		"ready": {"it runs and is bootstrapped", func(s *Snapshot) { s.Object = localMachine(was); s.Host = host(backend.Running) }, reconciler.Outcome{},
+		"ready": {"it runs and is bootstrapped", func(s *Snapshot) { s.Object = localMachine(was); s.HostMachine = host(backend.Running) }, reconciler.Outcome{},
 			want{"True/MachineRunning", "True/BootstrapSucceeded", "True/Ready", "", true, nil}},
 		"just succeeded": {"IM-05", progress(backend.Succeeded), reconciler.Outcome{},
 			want{"True/MachineRunning", "True/BootstrapSucceeded", "True/Ready", "", true, []string{"Provisioned"}}},
@@ -284,27 +284,27 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 			want{"False/DockerUnreachable", "Unknown/WaitingForMachine", "False/NotReady", "Docker does not answer", false, []string{"DockerUnreachable"}}},
 		"down later": {"the node may well run", func(s *Snapshot) { s.Object = localMachine(was); s.Fault = down }, reconciler.Outcome{},
 			want{"Unknown/DockerUnreachable", "True/BootstrapSucceeded", "Unknown/ReadyUnknown", "Docker does not answer", true, []string{"DockerUnreachable"}}},
-		"image absent": {"the message says how to get it", func(*Snapshot) {}, reconciler.Outcome{Failed: create{Name: "x"}, Err: fault.New(fault.Invalid, "ImageAbsent", "slipway image build")},
+		"image absent": {"the message says how to get it", func(*Snapshot) {}, reconciler.Outcome{Failed: createMachine{Name: "x"}, Err: fault.New(fault.Invalid, "ImageAbsent", "slipway image build")},
 			want{"False/ImageAbsent", "Unknown/WaitingForMachine", "False/NotReady", "slipway image build", false, []string{"ImageAbsent"}}},
 		"API error": {"texts of API conflicts are not for users", progress(backend.InProgress), reconciler.Outcome{Failed: setProviderID{}, Err: errors.New("conflict")},
 			want{"True/MachineRunning", "False/Bootstrapping", "False/NotReady", "runs in machine", false, nil}},
-		"bad data": {"what is wrong with the data", progress(backend.NotStarted), reconciler.Outcome{Failed: bootstrap{}, Err: fault.New(fault.Invalid, "InvalidCloudConfig", "not YAML")},
+		"bad data": {"what is wrong with the data", progress(backend.NotStarted), reconciler.Outcome{Failed: runBootstrap{}, Err: fault.New(fault.Invalid, "InvalidCloudConfig", "not YAML")},
 			want{"True/MachineRunning", "False/InvalidCloudConfig", "False/NotReady", "not YAML", false, []string{"InvalidCloudConfig"}}},
 		"removed": {"by hand; the machine stays provisioned", func(s *Snapshot) { s.Object = localMachine(was) }, reconciler.Outcome{},
 			want{"False/MachineRemoved", "True/BootstrapSucceeded", "False/NotReady", "by hand", true, []string{"MachineRemoved"}}},
-		"stopped": {"says how to start it", func(s *Snapshot) { s.Object = localMachine(was); s.Host = host(backend.Stopped) }, reconciler.Outcome{},
+		"stopped": {"says how to start it", func(s *Snapshot) { s.Object = localMachine(was); s.HostMachine = host(backend.Stopped) }, reconciler.Outcome{},
 			want{"False/MachineStopped", "True/BootstrapSucceeded", "False/NotReady", "docker start " + name, true, []string{"MachineStopped"}}},
-		"being removed": {"it will not come back: there is nothing to start", func(s *Snapshot) { s.Object = localMachine(was); s.Host = host(backend.Removing) }, reconciler.Outcome{},
+		"being removed": {"it will not come back: there is nothing to start", func(s *Snapshot) { s.Object = localMachine(was); s.HostMachine = host(backend.Removing) }, reconciler.Outcome{},
 			want{"False/MachineRemoved", "True/BootstrapSucceeded", "False/NotReady", "have it remediated at once (annotation cluster.x-k8s.io/remediate-machine)", true, []string{"MachineRemoved"}}},
-		"down, then": {"what is known of it stays", func(s *Snapshot) { s.Object = localMachine(was); s.Fault, s.Host = down, backend.Machine{} }, reconciler.Outcome{},
+		"down, then": {"what is known of it stays", func(s *Snapshot) { s.Object = localMachine(was); s.Fault, s.HostMachine = down, backend.Machine{} }, reconciler.Outcome{},
 			want{"Unknown/DockerUnreachable", "True/BootstrapSucceeded", "Unknown/ReadyUnknown", "Docker does not answer", true, []string{"DockerUnreachable"}}},
 		"no node image": {"said where the bootstrap is looked for", progress(backend.Unusable), reconciler.Outcome{},
 			want{"True/MachineRunning", "False/NotANodeImage", "False/NotReady", "line 1", false, []string{"NotANodeImage"}}},
-		"foreign ID": {"its status may say anything", func(s *Snapshot) { s.Object = localMachine(was); s.Name, s.Host = "", backend.Machine{} }, reconciler.Outcome{},
+		"foreign ID": {"its status may say anything", func(s *Snapshot) { s.Object = localMachine(was); s.Name, s.HostMachine = "", backend.Machine{} }, reconciler.Outcome{},
 			want{"False/ForeignProviderID", "True/BootstrapSucceeded", "False/NotReady", "create it without", true, []string{"ForeignProviderID"}}},
 		"deleting": {"over the whole life", func(s *Snapshot) {
 			s.Object = localMachine(func(o *infrav1.LocalMachine) { was(o); deleted(o) })
-			s.Host = host(backend.Removing)
+			s.HostMachine = host(backend.Removing)
 		}, reconciler.Outcome{},
 			want{"False/MachineAbsent", "True/BootstrapSucceeded", "False/NotReady", "Deleting: The machine " + name + " is being deleted", true, nil}},
 	}
@@ -334,7 +334,7 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 			if status.InstanceID != "id" && isTrue(s.Object.Status.Initialization.Provisioned) {
 				t.Errorf("the container's ID is lost: %+v", status)
 			}
-			if s.Host.State.Exists() {
+			if s.HostMachine.State.Exists() {
 				want := clusterv1.MachineAddresses{{Type: "Hostname", Address: "lm"}, {Type: "InternalIP", Address: "172.16.0.2"}}
 				if diff := cmp.Diff(want, status.Addresses); diff != "" {
 					t.Errorf("IM-04 (-want +got):\n%s", diff)
@@ -355,15 +355,15 @@ func TestSpec(t *testing.T) {
 		s.Object.Spec.Backend.Container = &infrav1.ContainerMachine{ExtraMounts: []infrav1.Mount{{HostPath: "/a", ContainerPath: "/b", ReadOnly: true}}}
 	})
 	s.Object.Spec.Backend.Container.Resources.CPUs = 2
-	s.Room.Mounts = []backend.Mount{{HostPath: "/resolved", MachinePath: "/b", ReadOnly: true}}
-	s.Terms = localcontainer.Terms(s.request())
-	got := spec(s)
+	s.Quota.Mounts = []backend.Mount{{HostPath: "/resolved", MachinePath: "/b", ReadOnly: true}}
+	s.Capabilities = localcontainer.MachineCapabilities(s.request())
+	got := desiredMachine(s)
 	want := backend.MachineSpec{
 		Owner: backend.Owner{Cluster: "c", Object: types.NamespacedName(key), UID: "lm-uid"}, Name: name, Hostname: "lm", Image: "slipway.dev/node:v1.36.3",
 		ProviderID: backend.ProviderID(name), Zone: "zone-a", Version: "v1.36.3",
 		Network:   backend.Ref{Object: types.NamespacedName{Namespace: "ns", Name: "lc"}, Name: "net"},
 		Ranges:    []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("172.16.16.0/20")},
-		Mounts:    s.Room.Mounts,
+		Mounts:    s.Quota.Mounts,
 		Resources: backend.Resources{CPUs: 2, MemoryMiB: 8192, Processes: 32768},
 		Maximum:   policy.Default().Maxima.Nodes,
 		Policy:    allowed(),
@@ -371,7 +371,7 @@ func TestSpec(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 		t.Errorf("mounts are those that were resolved, resources what is asked for, else the most that is allowed (-want +got):\n%s", diff)
 	}
-	if s.Machine.Spec.ProviderID = "slipway:///x"; !spec(s).Ran {
+	if s.Machine.Spec.ProviderID = "slipway:///x"; !desiredMachine(s).ProvisionedBefore {
 		t.Error("a Machine that knows it as provisioned says that it ran, also after a move")
 	}
 }
@@ -399,7 +399,7 @@ func TestEventOfAFailedBootstrap(t *testing.T) {
 		"It ended" + lastLines:                        "It ended; its last line: ",
 		"another":                                     "another",
 	} {
-		if got := inOneLine(message); got != want {
+		if got := singleLine(message); got != want {
 			t.Errorf("%q: %q, want %q", message, got, want)
 		}
 	}
@@ -432,7 +432,7 @@ func TestVersionMatches(t *testing.T) { // IM-05
 		"deleted":                   {of("v1.35.4", localMachine(func(o *infrav1.LocalMachine) { said(o); deleted(o) })), false},
 		"not made yet": {func(s *Snapshot) {
 			of("v1.35.4", localMachine(nil))(s)
-			s.Host = backend.Machine{State: backend.Absent}
+			s.HostMachine = backend.Machine{State: backend.Absent}
 		}, false},
 	} {
 		s := snapshot(tc.change)
@@ -454,7 +454,7 @@ func TestMachineThatDoesNotKeepRunning(t *testing.T) {
 			"its image slipway.dev/node:v1.36.3 is no node image: see slipway image list"},
 		"has not begun": {"", "is being started"},
 	} {
-		s := snapshot(func(s *Snapshot) { s.Host = host(backend.Stopped); s.Host.Detail = c.detail })
+		s := snapshot(func(s *Snapshot) { s.HostMachine = host(backend.Stopped); s.HostMachine.Detail = c.detail })
 		if p := Decide(s); len(p.Waits) != 1 || !strings.HasSuffix(p.Waits[0].Message, c.want) {
 			t.Errorf("%s: %+v", name, p.Waits)
 		}

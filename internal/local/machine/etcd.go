@@ -19,8 +19,8 @@ import (
 
 const (
 	reasonEtcd = "RebuildingEtcd"
-	// etcdAgain is the interval for reading the progress of an etcd rebuild.
-	etcdAgain = 2 * time.Second
+	// etcdRecheck is the interval for reading the progress of an etcd rebuild.
+	etcdRecheck = 2 * time.Second
 )
 
 // readEtcd reads the progress of an order for the etcd member on the machine.
@@ -67,15 +67,15 @@ func decideEtcd(s Snapshot, p *reconciler.Plan) {
 	}
 	report := recovery.Report{ID: order.ID, Step: order.Step}
 	switch {
-	case s.Host.State != backend.Running:
+	case s.HostMachine.State != backend.Running:
 		report.Problem = "The machine " + s.Name + " does not run"
-	case !s.Terms.ReachesEtcd:
+	case !s.Capabilities.ReachesEtcd:
 		report.Problem = "Etcd in machines of this backend cannot be reached"
 	case s.Etcd == nil:
-		p.Ask = append(p.Ask, readEtcd{Order: *order})
+		p.Reads = append(p.Reads, readEtcd{Order: *order})
 		return
 	case s.Etcd.Unreachable:
-		p.RecheckIn(fallback)
+		p.RecheckIn(lostEventRecheck)
 		return
 	case s.Etcd.Problem != "":
 		report.Problem = s.Etcd.Problem
@@ -83,15 +83,15 @@ func decideEtcd(s Snapshot, p *reconciler.Plan) {
 		report.Member = &s.Etcd.Member
 	case s.Etcd.Phase == backend.NotStarted && order.Step == recovery.Stage:
 		p.Do(stageSnapshot{Name: s.Name, Order: *order})
-		p.RecheckIn(etcdAgain)
+		p.RecheckIn(etcdRecheck)
 		return
 	case s.Etcd.Phase == backend.NotStarted:
 		p.Do(rebuildEtcd{Name: s.Name, Order: *order})
-		p.RecheckIn(etcdAgain)
+		p.RecheckIn(etcdRecheck)
 		return
 	case s.Etcd.Phase == backend.InProgress:
 		waitForEtcd(s, p, *order)
-		p.RecheckIn(etcdAgain)
+		p.RecheckIn(etcdRecheck)
 		return
 	}
 	p.Do(reportEtcd{Report: report.String()})
@@ -109,8 +109,8 @@ func waitForEtcd(s Snapshot, p *reconciler.Plan, order recovery.EtcdOrder) {
 	}
 }
 
-// Etcd is the observed state of the etcd member on a machine, for an order.
-type Etcd struct {
+// EtcdResult is the observed state of the etcd member on a machine, for an order.
+type EtcdResult struct {
 	Member recovery.MemberState
 	// Phase of an asynchronous order. Problem is the reason why the order fails, Unreachable is set if the backend did
 	// not respond.
@@ -119,15 +119,15 @@ type Etcd struct {
 	Unreachable bool
 }
 
-// answerEtcd reads the result of an order.
-func (c *controller) answerEtcd(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, order recovery.EtcdOrder) (Snapshot, error) {
-	s.Etcd = &Etcd{}
+// readEtcdResult reads the result of an order.
+func (c *controller) readEtcdResult(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, order recovery.EtcdOrder) (Snapshot, error) {
+	s.Etcd = &EtcdResult{}
 	var err error
 	switch order.Step {
 	case recovery.Survey:
 		s.Etcd.Member, err = etcds.Survey(ctx, s.ref())
 	case recovery.Stage:
-		err = c.answerStage(ctx, etcds, s, order)
+		err = c.readStaging(ctx, etcds, s, order)
 	default:
 		var progress backend.Progress
 		progress, err = etcds.RebuildProgress(ctx, s.ref(), order)
@@ -146,8 +146,8 @@ func (c *controller) answerEtcd(ctx context.Context, etcds backend.EtcdRecovery,
 	return s, nil
 }
 
-// answerStage reads the progress of copying a snapshot onto the machine.
-func (c *controller) answerStage(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, order recovery.EtcdOrder) error {
+// readStaging reads the progress of copying a snapshot onto the machine.
+func (c *controller) readStaging(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, order recovery.EtcdOrder) error {
 	switch state := c.stager.State(client.ObjectKeyFromObject(s.Object), order); {
 	case state.Running:
 		s.Etcd.Phase = backend.InProgress

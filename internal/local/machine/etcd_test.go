@@ -34,8 +34,8 @@ func ordered(step recovery.Step, change ...func(*Snapshot)) Snapshot {
 	s := Snapshot{
 		Name: "m", Object: &infrav1.LocalMachine{ObjectMeta: metav1.ObjectMeta{Name: "cp", Annotations: map[string]string{
 			controlplanev1.EtcdOrderAnnotation: orderOf(step).String()}}},
-		Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}},
-		Host:    backend.Machine{State: backend.Running}, Terms: backend.Capabilities{ReachesEtcd: true},
+		Machine:     &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}},
+		HostMachine: backend.Machine{State: backend.Running}, Capabilities: backend.Capabilities{ReachesEtcd: true},
 	}
 	s.Object.Status.Initialization.Provisioned = new(true)
 	for _, c := range change {
@@ -50,25 +50,25 @@ func TestOrders(t *testing.T) { // KC-19
 		r.ID = recoveryID
 		return "[answer the order about etcd: " + r.String() + "]"
 	}
-	etcd := func(e Etcd) func(*Snapshot) { return func(s *Snapshot) { s.Etcd = &e } }
+	etcd := func(e EtcdResult) func(*Snapshot) { return func(s *Snapshot) { s.Etcd = &e } }
 	tests := map[string]struct {
 		s        Snapshot
 		ask, act string
 	}{
 		"to survey":   {ordered(recovery.Survey), "[the member of etcd, for Survey]", "[]"},
-		"surveyed":    {ordered(recovery.Survey, etcd(Etcd{Member: recovery.MemberState{Revision: 3}})), "[]", reports(recovery.Report{Step: recovery.Survey, Member: &recovery.MemberState{Revision: 3}})},
-		"silent":      {ordered(recovery.Survey, etcd(Etcd{Problem: "It does not answer"})), "[]", reports(recovery.Report{Step: recovery.Survey, Problem: "It does not answer"})},
-		"unreachable": {ordered(recovery.Survey, etcd(Etcd{Unreachable: true})), "[]", "[]"},
-		"to rebuild":  {ordered(recovery.Rebuild, etcd(Etcd{Phase: backend.NotStarted})), "[]", "[rebuild etcd from the member in machine m: its control plane orders it (recovery " + recoveryID + ")]"},
-		"rebuilding":  {ordered(recovery.Rebuild, etcd(Etcd{Phase: backend.InProgress})), "[]", "[]"},
-		"rebuilt":     {ordered(recovery.Rebuild, etcd(Etcd{Phase: backend.Succeeded})), "[]", reports(recovery.Report{Step: recovery.Rebuild})},
-		"it failed":   {ordered(recovery.Rebuild, etcd(Etcd{Phase: backend.Failed, Problem: "no data"})), "[]", reports(recovery.Report{Step: recovery.Rebuild, Problem: "no data"})},
-		"to stage":    {ordered(recovery.Stage, etcd(Etcd{Phase: backend.NotStarted})), "[]", "[bring snapshot c1-20261125T120000Z to machine m: its control plane orders it (recovery " + recoveryID + ")]"},
-		"staging":     {ordered(recovery.Stage, etcd(Etcd{Phase: backend.InProgress})), "[]", "[]"},
-		"staged":      {ordered(recovery.Stage, etcd(Etcd{Phase: backend.Succeeded})), "[]", reports(recovery.Report{Step: recovery.Stage})},
-		"not staged":  {ordered(recovery.Stage, etcd(Etcd{Problem: "damaged"})), "[]", reports(recovery.Report{Step: recovery.Stage, Problem: "damaged"})},
-		"to restore":  {ordered(recovery.Restore, etcd(Etcd{Phase: backend.NotStarted})), "[]", "[restore etcd from the snapshot in machine m: its control plane orders it (recovery " + recoveryID + ")]"},
-		"restored":    {ordered(recovery.Restore, etcd(Etcd{Phase: backend.Succeeded})), "[]", reports(recovery.Report{Step: recovery.Restore})},
+		"surveyed":    {ordered(recovery.Survey, etcd(EtcdResult{Member: recovery.MemberState{Revision: 3}})), "[]", reports(recovery.Report{Step: recovery.Survey, Member: &recovery.MemberState{Revision: 3}})},
+		"silent":      {ordered(recovery.Survey, etcd(EtcdResult{Problem: "It does not answer"})), "[]", reports(recovery.Report{Step: recovery.Survey, Problem: "It does not answer"})},
+		"unreachable": {ordered(recovery.Survey, etcd(EtcdResult{Unreachable: true})), "[]", "[]"},
+		"to rebuild":  {ordered(recovery.Rebuild, etcd(EtcdResult{Phase: backend.NotStarted})), "[]", "[rebuild etcd from the member in machine m: its control plane orders it (recovery " + recoveryID + ")]"},
+		"rebuilding":  {ordered(recovery.Rebuild, etcd(EtcdResult{Phase: backend.InProgress})), "[]", "[]"},
+		"rebuilt":     {ordered(recovery.Rebuild, etcd(EtcdResult{Phase: backend.Succeeded})), "[]", reports(recovery.Report{Step: recovery.Rebuild})},
+		"it failed":   {ordered(recovery.Rebuild, etcd(EtcdResult{Phase: backend.Failed, Problem: "no data"})), "[]", reports(recovery.Report{Step: recovery.Rebuild, Problem: "no data"})},
+		"to stage":    {ordered(recovery.Stage, etcd(EtcdResult{Phase: backend.NotStarted})), "[]", "[bring snapshot c1-20261125T120000Z to machine m: its control plane orders it (recovery " + recoveryID + ")]"},
+		"staging":     {ordered(recovery.Stage, etcd(EtcdResult{Phase: backend.InProgress})), "[]", "[]"},
+		"staged":      {ordered(recovery.Stage, etcd(EtcdResult{Phase: backend.Succeeded})), "[]", reports(recovery.Report{Step: recovery.Stage})},
+		"not staged":  {ordered(recovery.Stage, etcd(EtcdResult{Problem: "damaged"})), "[]", reports(recovery.Report{Step: recovery.Stage, Problem: "damaged"})},
+		"to restore":  {ordered(recovery.Restore, etcd(EtcdResult{Phase: backend.NotStarted})), "[]", "[restore etcd from the snapshot in machine m: its control plane orders it (recovery " + recoveryID + ")]"},
+		"restored":    {ordered(recovery.Restore, etcd(EtcdResult{Phase: backend.Succeeded})), "[]", reports(recovery.Report{Step: recovery.Restore})},
 		"answered": {ordered(recovery.Rebuild, func(s *Snapshot) {
 			s.Object.Annotations[controlplanev1.EtcdReportAnnotation] = recovery.Report{ID: recoveryID, Step: recovery.Rebuild}.String()
 		}), "[]", "[]"},
@@ -77,17 +77,17 @@ func TestOrders(t *testing.T) { // KC-19
 		}), "[the member of etcd, for Rebuild]", "[]"},
 		"a worker":        {ordered(recovery.Rebuild, func(s *Snapshot) { s.Machine.Labels = nil }), "[]", "[]"},
 		"nonsense":        {ordered("Format"), "[]", "[]"},
-		"it does not run": {ordered(recovery.Survey, func(s *Snapshot) { s.Host.State = backend.Stopped }), "[]", reports(recovery.Report{Step: recovery.Survey, Problem: "The machine m does not run"})},
-		"another backend": {ordered(recovery.Survey, func(s *Snapshot) { s.Terms.ReachesEtcd = false }), "[]", reports(recovery.Report{Step: recovery.Survey, Problem: "Etcd in machines of this backend cannot be reached"})},
+		"it does not run": {ordered(recovery.Survey, func(s *Snapshot) { s.HostMachine.State = backend.Stopped }), "[]", reports(recovery.Report{Step: recovery.Survey, Problem: "The machine m does not run"})},
+		"another backend": {ordered(recovery.Survey, func(s *Snapshot) { s.Capabilities.ReachesEtcd = false }), "[]", reports(recovery.Report{Step: recovery.Survey, Problem: "Etcd in machines of this backend cannot be reached"})},
 		"it is not a node": {ordered(recovery.Survey, func(s *Snapshot) {
 			s.Object.Status.Initialization.Provisioned = nil
-			s.Terms.Scripted, s.Progress = true, &backend.Progress{Phase: backend.InProgress}
+			s.Capabilities.Scripted, s.Progress = true, &backend.Progress{Phase: backend.InProgress}
 		}), "[]", "[set the provider ID to slipway:///m: this is the machine]"},
-		"it is gone, and is in memory": {ordered(recovery.Survey, func(s *Snapshot) { s.Host.State, s.Terms.Volatile = backend.Absent, true }), "[]", "[create and start machine m: it was lost with its workload cluster's memory]"},
+		"it is gone, and is in memory": {ordered(recovery.Survey, func(s *Snapshot) { s.HostMachine.State, s.Capabilities.Volatile = backend.Absent, true }), "[]", "[create and start machine m: it was lost with its workload cluster's memory]"},
 	}
 	for name, tt := range tests {
 		p := Decide(tt.s)
-		if got := fmt.Sprint(p.Ask); got != tt.ask {
+		if got := fmt.Sprint(p.Reads); got != tt.ask {
 			t.Errorf("%s: asks %s, want %s", name, got, tt.ask)
 		}
 		if got := fmt.Sprint(p.Actions); got != tt.act {
@@ -122,19 +122,19 @@ func TestAnswerEtcd(t *testing.T) {
 	tests := map[string]struct {
 		members members
 		order   recovery.EtcdOrder
-		want    Etcd
+		want    EtcdResult
 	}{
-		"surveyed":    {members{}, survey, Etcd{Member: recovery.MemberState{Index: 4}}},
-		"it fails":    {members{phase: backend.Failed}, rebuild, Etcd{Phase: backend.Failed, Problem: "no data"}},
-		"it runs":     {members{phase: backend.InProgress}, rebuild, Etcd{Phase: backend.InProgress}},
-		"refused":     {members{err: fault.New(fault.Invalid, "X", "It is no node")}, rebuild, Etcd{Problem: "It is no node"}},
-		"unreachable": {members{err: fault.New(fault.Unreachable, "X", "Docker")}, rebuild, Etcd{Unreachable: true}},
-		"not staged":  {members{}, stage, Etcd{Phase: backend.NotStarted}},
-		"staged":      {members{staged: true}, stage, Etcd{Phase: backend.Succeeded}},
-		"it stopped":  {members{err: fault.New(fault.Conflict, "X", "It stopped")}, rebuild, Etcd{Unreachable: true}},
+		"surveyed":    {members{}, survey, EtcdResult{Member: recovery.MemberState{Index: 4}}},
+		"it fails":    {members{phase: backend.Failed}, rebuild, EtcdResult{Phase: backend.Failed, Problem: "no data"}},
+		"it runs":     {members{phase: backend.InProgress}, rebuild, EtcdResult{Phase: backend.InProgress}},
+		"refused":     {members{err: fault.New(fault.Invalid, "X", "It is no node")}, rebuild, EtcdResult{Problem: "It is no node"}},
+		"unreachable": {members{err: fault.New(fault.Unreachable, "X", "Docker")}, rebuild, EtcdResult{Unreachable: true}},
+		"not staged":  {members{}, stage, EtcdResult{Phase: backend.NotStarted}},
+		"staged":      {members{staged: true}, stage, EtcdResult{Phase: backend.Succeeded}},
+		"it stopped":  {members{err: fault.New(fault.Conflict, "X", "It stopped")}, rebuild, EtcdResult{Unreachable: true}},
 	}
 	for name, tt := range tests {
-		s, err := c.answerEtcd(t.Context(), tt.members, ordered(tt.order.Step), tt.order)
+		s, err := c.readEtcdResult(t.Context(), tt.members, ordered(tt.order.Step), tt.order)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -147,10 +147,10 @@ func TestAnswerEtcd(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
 		}
 	}
-	if _, err := c.answerEtcd(t.Context(), members{err: errors.New("a bug")}, ordered(recovery.Survey), survey); err == nil {
+	if _, err := c.readEtcdResult(t.Context(), members{err: errors.New("a bug")}, ordered(recovery.Survey), survey); err == nil {
 		t.Error("an error that is no fault is lost")
 	}
-	got, err := (&controller{}).answerEtcd(t.Context(), members{}, ordered(recovery.Stage), stage)
+	got, err := (&controller{}).readEtcdResult(t.Context(), members{}, ordered(recovery.Stage), stage)
 	if err != nil || got.Etcd.Problem != "This manager has no stores of snapshots" {
 		t.Errorf("a manager without stores: %+v, %v", got.Etcd, err)
 	}

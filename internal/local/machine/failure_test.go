@@ -24,21 +24,21 @@ func TestBootstrapIsExplained(t *testing.T) {
 		progress backend.Progress
 		want     []string
 	}{
-		"waits for systemd":    {"the host is slow", backend.Progress{Phase: backend.InProgress, Waiting: backend.StageBoot}, []string{"Waiting for systemd in machine " + name + " to finish to boot"}},
-		"waits for containerd": {"the host is slow", backend.Progress{Phase: backend.InProgress, Waiting: backend.StageContainerd}, []string{"Waiting for containerd in machine " + name + " to respond"}},
+		"waits for systemd":    {"the host is slow", backend.Progress{Phase: backend.InProgress, WaitingFor: backend.StageBoot}, []string{"Waiting for systemd in machine " + name + " to finish to boot"}},
+		"waits for containerd": {"the host is slow", backend.Progress{Phase: backend.InProgress, WaitingFor: backend.StageContainerd}, []string{"Waiting for containerd in machine " + name + " to respond"}},
 		"runs":                 {"which command", backend.Progress{Phase: backend.InProgress, Running: &kubeadm}, []string{", now runcmd[1] (kubeadm)"}},
-		"containerd": {"it never responded", backend.Progress{Phase: backend.Failed, TimedOut: true, Waiting: backend.StageContainerd},
+		"containerd": {"it never responded", backend.Progress{Phase: backend.Failed, TimedOut: true, WaitingFor: backend.StageContainerd},
 			[]string{"containerd did not respond within 300 seconds", "raise spec.backend.container.bootstrapTimeoutSeconds", correct}},
-		"systemd": {"it never booted", backend.Progress{Phase: backend.Failed, TimedOut: true, Waiting: backend.StageBoot}, []string{"systemd did not finish to boot within 300 seconds"}},
+		"systemd": {"it never booted", backend.Progress{Phase: backend.Failed, TimedOut: true, WaitingFor: backend.StageBoot}, []string{"systemd did not finish to boot within 300 seconds"}},
 		"too long": {"the setting is named", backend.Progress{Phase: backend.Failed, TimedOut: true, Running: &kubeadm},
 			[]string{"did not end within 300 seconds", "while it ran runcmd[1] (kubeadm)", "bootstrapTimeoutSeconds", correct}},
 		"command": {"which failed", backend.Progress{Phase: backend.Failed, Failed: []backend.Command{proxy, kubeadm}, Log: "proxy configuration missing"},
 			[]string{"ended without " + sentinel, "; runcmd[0] (install-proxy) ended with code 7, runcmd[1] (kubeadm) ended with code 1", correct, "; its last lines:\n  proxy configuration missing"}},
-		"no command": {"the file was never created", backend.Progress{Phase: backend.Failed, Ran: true}, []string{"no command failed; let the last one create that file"}},
+		"no command": {"the file was never created", backend.Progress{Phase: backend.Failed, Completed: true}, []string{"no command failed; let the last one create that file"}},
 		"left out":   {"it may be why", backend.Progress{Phase: backend.Failed, Skipped: []string{"snap"}}, []string{"does not carry out snap of the bootstrap data"}},
 	} {
-		s := Snapshot{Now: now, Name: name, Machine: coreMachine(nil), Cluster: coreCluster(nil), Network: localCluster(), Object: localMachine(withID), Host: host(backend.Running), Progress: &tc.progress}
-		s.Terms.Scripted, s.Terms.Timeout = true, 300*time.Second
+		s := Snapshot{Now: now, Name: name, Machine: coreMachine(nil), Cluster: coreCluster(nil), Network: localCluster(), Object: localMachine(withID), HostMachine: host(backend.Running), Progress: &tc.progress}
+		s.Capabilities.Scripted, s.Capabilities.Timeout = true, 300*time.Second
 		r := Report(s, Decide(s), reconciler.Outcome{})
 		got := condition.Set(r.Status.(infrav1.LocalMachineStatus).Conditions).Get(infrav1.BootstrapExecSucceededCondition)
 		for _, want := range tc.want {

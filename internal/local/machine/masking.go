@@ -12,9 +12,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// withoutSecrets masks the secrets of the machine's bootstrap data in the output of the bootstrap and the kubelet,
+// maskSecrets masks the secrets of the machine's bootstrap data in the output of the bootstrap and the kubelet,
 // because more users can read a condition than the Secret. If the secrets cannot be determined, no output is shown.
-func (c *controller) withoutSecrets(ctx context.Context, s Snapshot, p backend.Progress) (backend.Progress, error) {
+func (c *controller) maskSecrets(ctx context.Context, s Snapshot, p backend.Progress) (backend.Progress, error) {
 	if p.Phase == backend.Unusable || p.Log == "" && p.Kubelet == "" && p.APIServer == "" { // the message for Unusable comes from the backend
 		return p, nil
 	}
@@ -33,20 +33,20 @@ func (c *controller) withoutSecrets(ctx context.Context, s Snapshot, p backend.P
 
 // bootstrapSecrets returns the secrets in the machine's bootstrap data. They must not be stored.
 func (c *controller) bootstrapSecrets(ctx context.Context, s Snapshot) ([]string, error) {
-	data, node, err := c.ownData(ctx, s)
+	data, node, err := c.readBootstrapData(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return cloudinit.FirstBootSecrets(data, node)
+	return cloudinit.FindSecrets(data, node)
 }
 
 // skipped returns the parts of the bootstrap data that the machine does not apply. It returns nothing if the data are
 // gone or invalid.
 func (c *controller) skipped(ctx context.Context, s Snapshot) ([]string, error) {
-	data, node, err := c.ownData(ctx, s)
+	data, node, err := c.readBootstrapData(ctx, s)
 	var out []string
 	if err == nil {
-		out, err = cloudinit.Skipped(data, node)
+		out, err = cloudinit.SkippedParts(data, node)
 	}
 	if fault.As(err) != nil {
 		return nil, nil
@@ -54,12 +54,12 @@ func (c *controller) skipped(ctx context.Context, s Snapshot) ([]string, error) 
 	return out, err
 }
 
-// ownData reads the machine's bootstrap data.
-func (c *controller) ownData(ctx context.Context, s Snapshot) (cloudinit.FirstBootData, cloudinit.FirstBootNode, error) {
-	node := cloudinit.FirstBootNode{Name: s.Name, Hostname: s.Host.Hostname, ProviderID: backend.ProviderID(s.Name), Address: s.Host.Address}
-	if s.secret() == "" {
-		return cloudinit.FirstBootData{}, node, fault.New(fault.Transient, reasonBootstrapData, "there is no Secret with the bootstrap data any more")
+// readBootstrapData reads the machine's bootstrap data.
+func (c *controller) readBootstrapData(ctx context.Context, s Snapshot) (cloudinit.BootstrapData, cloudinit.NodeSettings, error) {
+	node := cloudinit.NodeSettings{Name: s.Name, Hostname: s.HostMachine.Hostname, ProviderID: backend.ProviderID(s.Name), Address: s.HostMachine.Address}
+	if s.bootstrapSecretName() == "" {
+		return cloudinit.BootstrapData{}, node, fault.New(fault.Transient, reasonBootstrapData, "there is no Secret with the bootstrap data any more")
 	}
-	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: s.secret()})
+	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: s.bootstrapSecretName()})
 	return data, node, err
 }

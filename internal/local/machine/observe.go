@@ -33,29 +33,29 @@ type Snapshot struct {
 	// Cluster and Network (the LocalCluster) of the machine. Nil if they do not exist (yet).
 	Cluster *clusterv1.Cluster
 	Network *infrav1.LocalCluster
-	// Plane is the hosted control plane of the Cluster. Nil if there is none, or one of another kind.
-	Plane *controlplanev1.HostedControlPlane
+	// HostedControlPlane is the hosted control plane of the Cluster. Nil if there is none, or one of another kind.
+	HostedControlPlane *controlplanev1.HostedControlPlane
 	// Name of the machine, even if it does not exist yet. Empty if the object cannot have the ID in spec.providerID.
 	Name string
 	// Policy is the operator's configuration.
 	Policy policy.Configuration
-	// Terms are the properties of the machine that are known in advance.
-	Terms backend.Capabilities
-	// Host is the observed machine.
-	Host backend.Machine
+	// Capabilities are the properties of the machine that are known in advance.
+	Capabilities backend.Capabilities
+	// HostMachine is the observed machine.
+	HostMachine backend.Machine
 	// Fault is the error of the backend. Nil if the backend could be read.
 	Fault *fault.Fault
 	// Progress of the bootstrap. Nil until it has been read.
 	Progress *backend.Progress
 	// Etcd is the result of an order for the etcd member. Nil until it has been read.
-	Etcd *Etcd
-	// Room is the number of existing machines and the resolved mounts for a new machine. Nil until it has been read.
-	Room *backend.Quota
-	Now  time.Time
+	Etcd *EtcdResult
+	// Quota is the number of existing machines and the resolved mounts for a new machine. Nil until it has been read.
+	Quota *backend.Quota
+	Now   time.Time
 }
 
 func (c *controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snapshot, error) {
-	s := Snapshot{Object: o, Now: c.now(), Name: backend.MachineNameOf(c.instance, o.Spec.ProviderID, client.ObjectKeyFromObject(o)), Policy: c.policy}
+	s := Snapshot{Object: o, Now: c.now(), Name: backend.ResolveMachineName(c.instance, o.Spec.ProviderID, client.ObjectKeyFromObject(o)), Policy: c.policy}
 	if err := c.readOwners(ctx, &s); err != nil {
 		return s, err
 	}
@@ -64,11 +64,11 @@ func (c *controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snap
 	}
 	b, err := c.backendOf(s)
 	if err == nil {
-		s.Terms = b.Machines.Capabilities(s.request())
+		s.Capabilities = b.Machines.Capabilities(s.request())
 		if err := c.readPlane(ctx, &s); err != nil {
 			return s, err
 		}
-		s.Host, err = b.Machines.Inspect(ctx, s.ref())
+		s.HostMachine, err = b.Machines.Inspect(ctx, s.ref())
 	}
 	if s.Fault = fault.As(err); s.Fault != nil {
 		err = nil
@@ -87,7 +87,7 @@ func (s Snapshot) request() backend.MachineRequest {
 
 // ref returns the reference to the machine: its name, and its ID once it has been observed.
 func (s Snapshot) ref() backend.Ref {
-	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Name, ID: s.Host.ID, Cluster: s.clusterName(), ControlPlane: s.controlPlane()}
+	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Name, ID: s.HostMachine.ID, Cluster: s.clusterName(), ControlPlane: s.controlPlane()}
 }
 
 func (s Snapshot) clusterName() string { return s.Object.Labels[clusterv1.ClusterNameLabel] }
@@ -95,43 +95,43 @@ func (s Snapshot) clusterName() string { return s.Object.Labels[clusterv1.Cluste
 func (c *controller) readOwners(ctx context.Context, s *Snapshot) error {
 	o := s.Object
 	var err error
-	if s.Machine, err = read(ctx, c.client, o.Namespace, machineOf(o), &clusterv1.Machine{}); err != nil {
+	if s.Machine, err = readObject(ctx, c.client, o.Namespace, machineOf(o), &clusterv1.Machine{}); err != nil {
 		return err
 	}
-	if s.Cluster, err = read(ctx, c.client, o.Namespace, s.clusterName(), &clusterv1.Cluster{}); err != nil {
+	if s.Cluster, err = readObject(ctx, c.client, o.Namespace, s.clusterName(), &clusterv1.Cluster{}); err != nil {
 		return err
 	}
 	if s.Cluster != nil {
 		ref := s.Cluster.Spec.InfrastructureRef
 		if ref.Kind == "LocalCluster" && ref.APIGroup == infrav1.GroupVersion.Group {
-			if s.Network, err = read(ctx, c.client, o.Namespace, ref.Name, &infrav1.LocalCluster{}); err != nil {
+			if s.Network, err = readObject(ctx, c.client, o.Namespace, ref.Name, &infrav1.LocalCluster{}); err != nil {
 				return err
 			}
 		}
 	}
-	local, err := read(ctx, c.client, o.Namespace, o.Annotations[poolAnnotation], &infrav1.LocalMachinePool{})
+	local, err := readObject(ctx, c.client, o.Namespace, o.Annotations[poolAnnotation], &infrav1.LocalMachinePool{})
 	if err != nil || local == nil {
 		return err
 	}
-	s.Pool, err = read(ctx, c.client, o.Namespace, ownerOf(local, "MachinePool"), &clusterv1.MachinePool{})
+	s.Pool, err = readObject(ctx, c.client, o.Namespace, ownerOf(local, "MachinePool"), &clusterv1.MachinePool{})
 	return err
 }
 
 // readPlane reads the hosted control plane for the version check of nodes that have yet to be created from an image.
 func (c *controller) readPlane(ctx context.Context, s *Snapshot) (err error) {
-	if s.Cluster == nil || s.Terms.Image == "" || s.provisioned() {
+	if s.Cluster == nil || s.Capabilities.Image == "" || s.provisioned() {
 		return nil
 	}
 	ref := s.Cluster.Spec.ControlPlaneRef
 	if ref.Kind == "HostedControlPlane" && ref.APIGroup == controlplanev1.GroupVersion.Group {
-		s.Plane, err = read(ctx, c.client, s.Object.Namespace, ref.Name, &controlplanev1.HostedControlPlane{})
+		s.HostedControlPlane, err = readObject(ctx, c.client, s.Object.Namespace, ref.Name, &controlplanev1.HostedControlPlane{})
 	}
 	return err
 }
 
-// read returns the object, or nil if there is none or the name is empty. The object is shared with the cache and must
+// readObject returns the object, or nil if there is none or the name is empty. The object is shared with the cache and must
 // not be changed.
-func read[O client.Object](ctx context.Context, c client.Reader, namespace, name string, o O) (O, error) {
+func readObject[O client.Object](ctx context.Context, c client.Reader, namespace, name string, o O) (O, error) {
 	var none O
 	if name == "" {
 		return none, nil
@@ -146,26 +146,26 @@ func read[O client.Object](ctx context.Context, c client.Reader, namespace, name
 	return o, nil
 }
 
-// answer reads the state that Decide requests.
-func (c *controller) answer(ctx context.Context, s Snapshot, q reconciler.Question) (Snapshot, error) {
+// readRequested reads the state that Decide requests.
+func (c *controller) readRequested(ctx context.Context, s Snapshot, q reconciler.ReadRequest) (Snapshot, error) {
 	b, err := c.backendOf(s)
 	if err != nil {
 		return s, err
 	}
 	if _, ok := q.(checkQuota); ok {
-		return answerRoom(ctx, b.Machines, s)
+		return readQuota(ctx, b.Machines, s)
 	}
 	if q, ok := q.(readEtcd); ok {
-		return c.answerEtcd(ctx, b.Etcds, s, q.Order)
+		return c.readEtcdResult(ctx, b.EtcdRecovery, s, q.Order)
 	}
-	return c.answerProgress(ctx, b.Scripts, s)
+	return c.readBootstrapProgress(ctx, b.Scripts, s)
 }
 
-// answerProgress reads the progress of the bootstrap.
-func (c *controller) answerProgress(ctx context.Context, scripts backend.Scripts, s Snapshot) (Snapshot, error) {
+// readBootstrapProgress reads the progress of the bootstrap.
+func (c *controller) readBootstrapProgress(ctx context.Context, scripts backend.Scripts, s Snapshot) (Snapshot, error) {
 	p, err := scripts.Progress(ctx, s.ref())
 	if err == nil {
-		p, err = c.withoutSecrets(ctx, s, p)
+		p, err = c.maskSecrets(ctx, s, p)
 	}
 	if err == nil && (p.Phase == backend.Succeeded || p.Phase == backend.Failed) {
 		p.Skipped, err = c.skipped(ctx, s)
@@ -183,15 +183,15 @@ func (c *controller) answerProgress(ctx context.Context, scripts backend.Scripts
 	return s, err
 }
 
-// answerRoom reads the number of existing machines and the resolved mounts for a new machine.
-func answerRoom(ctx context.Context, machines backend.Machines, s Snapshot) (Snapshot, error) {
-	want := spec(s)
-	want.Mounts = s.Terms.Mounts
+// readQuota reads the number of existing machines and the resolved mounts for a new machine.
+func readQuota(ctx context.Context, machines backend.Machines, s Snapshot) (Snapshot, error) {
+	want := desiredMachine(s)
+	want.Mounts = s.Capabilities.Mounts
 	room, err := machines.CheckQuota(ctx, want)
 	if s.Fault = fault.As(err); s.Fault != nil {
 		return s, nil
 	}
-	s.Room = &room
+	s.Quota = &room
 	return s, err
 }
 
@@ -213,9 +213,9 @@ func (s Snapshot) provisioned() bool {
 	return p != nil && *p
 }
 
-// secret returns the name of the bootstrap data Secret, empty if there is none. Machines of a pool use the Secret of
+// bootstrapSecretName returns the name of the bootstrap data Secret, empty if there is none. Machines of a pool use the Secret of
 // the pool; their own name is empty.
-func (s Snapshot) secret() string {
+func (s Snapshot) bootstrapSecretName() string {
 	if s.Machine != nil && s.Machine.Spec.Bootstrap.DataSecretName != nil && *s.Machine.Spec.Bootstrap.DataSecretName != "" {
 		return *s.Machine.Spec.Bootstrap.DataSecretName
 	}
@@ -238,19 +238,19 @@ func (s Snapshot) version() string {
 
 // nodeVersion returns the Kubernetes version of the node image, empty if it is unknown.
 func (s Snapshot) nodeVersion() string {
-	if s.Host.State.Exists() {
-		return s.Host.NodeVersion
+	if s.HostMachine.State.Exists() {
+		return s.HostMachine.NodeVersion
 	}
-	return s.Terms.ImageVersion
+	return s.Capabilities.ImageVersion
 }
 
-// skewed returns the unsupported version skew between the node image's kubelet and the hosted control plane, empty if
+// versionSkew returns the unsupported version skew between the node image's kubelet and the hosted control plane, empty if
 // it is supported.
-func (s Snapshot) skewed() string {
-	if s.Plane == nil {
+func (s Snapshot) versionSkew() string {
+	if s.HostedControlPlane == nil {
 		return ""
 	}
-	plane, errPlane := versions.Parse(s.Plane.Status.Version)
+	plane, errPlane := versions.Parse(s.HostedControlPlane.Status.Version)
 	node, errNode := versions.Parse(s.nodeVersion())
 	if errPlane != nil || errNode != nil {
 		return ""
@@ -258,7 +258,7 @@ func (s Snapshot) skewed() string {
 	switch span := (versions.Span{Lowest: plane, Highest: plane}); {
 	case span.IsOlderThan(node):
 		return "newer than"
-	case span.HasLeftBehind(node):
+	case span.IsTooNewFor(node):
 		return fmt.Sprintf("more than %d minor versions older than", versions.MaxKubeletLag)
 	}
 	return ""

@@ -39,22 +39,22 @@ func simulatedMachine(change func(*infrav1.LocalMachine)) *infrav1.LocalMachine 
 
 // simulatedSnapshot is one of a machine in memory, with what annotations make wrong with it.
 func simulatedSnapshot(change func(*Snapshot)) Snapshot {
-	s := snapshot(func(s *Snapshot) { s.Object, s.Network, s.Host = simulatedMachine(nil), nil, backend.Machine{} })
+	s := snapshot(func(s *Snapshot) { s.Object, s.Network, s.HostMachine = simulatedMachine(nil), nil, backend.Machine{} })
 	change(&s)
 	if s.Name == "" {
-		s.Terms = backend.Capabilities{}
+		s.Capabilities = backend.Capabilities{}
 		return s
 	}
 	host := &played{now: func() time.Time { return now }}
-	if s.Host.State != "" {
-		host.machines = map[types.NamespacedName]backend.Machine{types.NamespacedName(key): s.Host}
+	if s.HostMachine.State != "" {
+		host.machines = map[types.NamespacedName]backend.Machine{types.NamespacedName(key): s.HostMachine}
 	}
 	b := host.set()[infrav1.SimulatedBackend].Faults(s.Object.Annotations)
-	s.Terms = b.Machines.Capabilities(s.request())
-	s.Host, _ = b.Machines.Inspect(context.Background(), s.ref()) // it never fails
-	if s.Room != nil && s.Room.All == 0 {
-		room, _ := b.Machines.CheckQuota(context.Background(), spec(s)) // likewise
-		s.Room = &room
+	s.Capabilities = b.Machines.Capabilities(s.request())
+	s.HostMachine, _ = b.Machines.Inspect(context.Background(), s.ref()) // it never fails
+	if s.Quota != nil && s.Quota.All == 0 {
+		room, _ := b.Machines.CheckQuota(context.Background(), desiredMachine(s)) // likewise
+		s.Quota = &room
 	}
 	return s
 }
@@ -100,37 +100,39 @@ func TestDecideSimulated(t *testing.T) { // IM-02, IM-11
 		"delay": {"it begins to start", func(s *Snapshot) { s.Object = delayed("90s", "") },
 			[]string{identify, "create and start machine " + name + ", which takes 1m30s: there is none yet"}, []string{"Booting"}, 90 * time.Second},
 		"starting": {"the rest of the delay", func(s *Snapshot) {
-			s.Object, s.Host = delayed("90s", ""), simulatedHost(backend.Created, now.Add(-60*time.Second))
+			s.Object, s.HostMachine = delayed("90s", ""), simulatedHost(backend.Created, now.Add(-60*time.Second))
 		}, []string{identify}, []string{"Booting"}, 30 * time.Second},
 		"started": {"the delay is over", func(s *Snapshot) {
-			s.Object, s.Host = delayed("90s", ""), simulatedHost(backend.Created, now.Add(-90*time.Second))
+			s.Object, s.HostMachine = delayed("90s", ""), simulatedHost(backend.Created, now.Add(-90*time.Second))
 		}, []string{identify, create + "it exists and does not run"}, nil, 0},
 		"never boots":            {"an annotation", func(s *Snapshot) { s.Object = annotated(infrav1.NeverBootsAnnotation, "", nil) }, nil, []string{"NeverBoots"}, 0},
 		"never boots, not meant": {"the value false", func(s *Snapshot) { s.Object = annotated(infrav1.NeverBootsAnnotation, "false", nil) }, []string{identify, create + "there is none yet"}, nil, 0},
-		"joined":                 {"nothing to do, whether the Node was deleted or not", func(s *Snapshot) { s.Object, s.Host = simulatedMachine(was), up }, nil, nil, 0},
-		"killed in between":      {"the provider ID was not written", func(s *Snapshot) { s.Host = up }, []string{identify}, nil, 0},
+		"joined":                 {"nothing to do, whether the Node was deleted or not", func(s *Snapshot) { s.Object, s.HostMachine = simulatedMachine(was), up }, nil, nil, 0},
+		"killed in between":      {"the provider ID was not written", func(s *Snapshot) { s.HostMachine = up }, []string{identify}, nil, 0},
 		"lost": {"the last moments before a kill were not written down", func(s *Snapshot) { s.Object = simulatedMachine(was) },
 			[]string{create + "it was lost with its workload cluster's memory"}, nil, 0},
 		"not ready later": {"an annotation", func(s *Snapshot) {
-			s.Object, s.Host = annotated(infrav1.NotReadyAfterAnnotation, "30s", was), up
-			s.Host.Since = now.Add(-10 * time.Second)
+			s.Object, s.HostMachine = annotated(infrav1.NotReadyAfterAnnotation, "30s", was), up
+			s.HostMachine.Since = now.Add(-10 * time.Second)
 		}, nil, nil, 20 * time.Second},
 		"not ready now": {"the time has come", func(s *Snapshot) {
-			s.Object, s.Host = annotated(infrav1.NotReadyAfterAnnotation, "30s", was), up
-			s.Host.Since = now.Add(-30 * time.Second)
+			s.Object, s.HostMachine = annotated(infrav1.NotReadyAfterAnnotation, "30s", was), up
+			s.HostMachine.Since = now.Add(-30 * time.Second)
 		}, []string{"change machine " + name + ": an annotation says that its Node is not ready"}, nil, 0},
 		"not ready": {"as it should be", func(s *Snapshot) {
-			s.Object, s.Host = annotated(infrav1.NotReadyAfterAnnotation, "0s", was), up
-			s.Host.Degraded = true
+			s.Object, s.HostMachine = annotated(infrav1.NotReadyAfterAnnotation, "0s", was), up
+			s.HostMachine.Degraded = true
 		}, nil, nil, 0},
 		"ready again": {"the annotation is gone", func(s *Snapshot) {
-			s.Object, s.Host = simulatedMachine(was), up
-			s.Host.Degraded = true
+			s.Object, s.HostMachine = simulatedMachine(was), up
+			s.HostMachine.Degraded = true
 		}, []string{"change machine " + name + ": no annotation says any more that its Node is not ready"}, nil, 0},
-		"not a time": {"the change says what is wrong with it", func(s *Snapshot) { s.Object, s.Host = annotated(infrav1.NotReadyAfterAnnotation, "soon", was), up },
+		"not a time": {"the change says what is wrong with it", func(s *Snapshot) {
+			s.Object, s.HostMachine = annotated(infrav1.NotReadyAfterAnnotation, "soon", was), up
+		},
 			[]string{"change machine " + name + ": an annotation cannot be understood"}, nil, 0},
-		"deleting": {"it leaves", func(s *Snapshot) { s.Object, s.Host = simulatedMachine(deleted), up }, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, nil, soon},
-		"too many": {"as many as the operator allows", func(s *Snapshot) { s.Room = &backend.Quota{All: 5000} }, nil, []string{"DeniedByPolicy"}, quotaRecheck},
+		"deleting": {"it leaves", func(s *Snapshot) { s.Object, s.HostMachine = simulatedMachine(deleted), up }, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, nil, immediateRecheck},
+		"too many": {"as many as the operator allows", func(s *Snapshot) { s.Quota = &backend.Quota{All: 5000} }, nil, []string{"DeniedByPolicy"}, quotaRecheck},
 		"off": {"the operator has switched simulation off", func(s *Snapshot) { s.Policy.Providers.Disabled = []policy.Provider{policy.Simulated} },
 			nil, []string{"DeniedByPolicy"}, 0},
 		"foreign ID": {"the name of another machine", func(s *Snapshot) { s.Name = "" }, nil, []string{"ForeignProviderID"}, 0},
@@ -160,8 +162,8 @@ func TestStartupIsBounded(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for _, uid := range []types.UID{"a", "b", "c", "d", "e"} {
 		s := simulatedSnapshot(func(s *Snapshot) { s.Object = delayed("10s", "5s"); s.Object.UID = uid })
-		got := s.Terms.Startup
-		if got < 10*time.Second || got > 15*time.Second || got != simulated.Terms(s.request()).Startup {
+		got := s.Capabilities.Startup
+		if got < 10*time.Second || got > 15*time.Second || got != simulated.MachineCapabilities(s.request()).Startup {
 			t.Errorf("machine %s takes %s", uid, got)
 		}
 		seen[got] = true
@@ -183,7 +185,9 @@ func (f *played) set() backend.Set {
 	return backend.Set{infrav1.SimulatedBackend: simulated.WrapFaulty(backend.Backend{Machines: f}, f, f.now)}
 }
 
-func (*played) Capabilities(r backend.MachineRequest) backend.Capabilities { return simulated.Terms(r) }
+func (*played) Capabilities(r backend.MachineRequest) backend.Capabilities {
+	return simulated.MachineCapabilities(r)
+}
 
 func (*played) CheckQuota(context.Context, backend.MachineSpec) (backend.Quota, error) {
 	return backend.Quota{}, nil
@@ -268,7 +272,7 @@ func TestEverySimulatedWriteFailsOnce(t *testing.T) { // IM-02, IM-04, IM-05, IM
 		return fake.NewClientBuilder().WithScheme(scheme(t)).WithReturnManagedFields().WithStatusSubresource(&infrav1.LocalMachine{}).
 			WithObjects(delayed("3s", ""), coreMachine(nil), coreCluster(nil))
 	}
-	testkit.EveryWrite(t, build, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, build, func(t *testing.T, c client.WithWatch) {
 		sim := newPlayed()
 		settle(t, c, sim)
 		got := &infrav1.LocalMachine{}
@@ -311,7 +315,7 @@ func TestSimulatedConditions(t *testing.T) { // IM-06
 	}{
 		"waiting":  {func(s *Snapshot) { s.Machine = nil }, "False", "Waiting for a Machine or a MachinePool to own this object"},
 		"starting": {func(s *Snapshot) { s.Object = delayed("1m", "") }, "False", "The machine is starting, which takes 1m0s"},
-		"joined":   {func(s *Snapshot) { s.Host = simulatedHost(backend.Running, now) }, "True", ""},
+		"joined":   {func(s *Snapshot) { s.HostMachine = simulatedHost(backend.Running, now) }, "True", ""},
 	}
 	for n, tc := range cases {
 		s := simulatedSnapshot(tc.change)

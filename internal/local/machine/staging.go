@@ -16,7 +16,7 @@ import (
 // policy in the machine's namespace, checks that the control plane can run with it, and streams it to the machine in a
 // background job, one per namespace at a time. The data that the machine uses are not changed.
 type Stager struct {
-	snapshots.RetrievalSource
+	snapshots.Retriever
 	Jobs *snapshots.Jobs
 }
 
@@ -32,7 +32,9 @@ type StagingTarget struct {
 	Stage func(ctx context.Context, content func(io.Writer) error) error
 }
 
-func keyOf(machine client.ObjectKey) string { return snapshots.JobKey("LocalMachine", machine, "etcd") }
+func jobKey(machine client.ObjectKey) string {
+	return snapshots.JobKey("LocalMachine", machine, "etcd")
+}
 
 // StagingState is the progress of an order. The zero value means that it has not started.
 type StagingState struct {
@@ -47,7 +49,7 @@ func (s *Stager) State(machine client.ObjectKey, order recovery.EtcdOrder) Stagi
 	if s == nil || s.Jobs == nil {
 		return StagingState{Err: fault.New(fault.Invalid, "RestoreImpossible", "This manager has no stores of snapshots")}
 	}
-	job := s.Jobs.State(keyOf(machine))
+	job := s.Jobs.State(jobKey(machine))
 	same := job.What == order.String()
 	out := StagingState{Running: job.Running || job.Busy && !(same && job.Err != nil)}
 	if same && !job.Running {
@@ -58,15 +60,15 @@ func (s *Stager) State(machine client.ObjectKey, order recovery.EtcdOrder) Stagi
 
 // Start starts an order, unless others have to end first.
 func (s *Stager) Start(to StagingTarget, order recovery.EtcdOrder) {
-	s.Jobs.Start(keyOf(to.Machine), order.String(), func(ctx context.Context) error { return s.stage(ctx, to, order.Snapshot) })
+	s.Jobs.Start(jobKey(to.Machine), order.String(), func(ctx context.Context) error { return s.stage(ctx, to, order.Snapshot) })
 }
 
 func (s *Stager) stage(ctx context.Context, to StagingTarget, want recovery.Snapshot) error {
-	found, err := s.Find(ctx, to.Cluster, snapshots.RetrievalWanted{Policy: want.Policy, Snapshot: want.Name, IdentitySecret: want.IdentitySecret, OtherCluster: want.OtherCluster})
+	found, err := s.Find(ctx, to.Cluster, snapshots.RetrievalRequest{Policy: want.Policy, Snapshot: want.Name, IdentitySecret: want.IdentitySecret, OtherCluster: want.OtherCluster})
 	if err != nil {
 		return err
 	}
-	if err := fits(found.Manifest, to.Version); err != nil {
+	if err := checkSnapshotVersion(found.Manifest, to.Version); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, snapshots.Timeout)
@@ -74,9 +76,9 @@ func (s *Stager) stage(ctx context.Context, to StagingTarget, want recovery.Snap
 	return to.Stage(ctx, func(w io.Writer) error { return found.Copy(ctx, w) })
 }
 
-// fits returns an error if a control plane of the version cannot run with the snapshot. The snapshot contains the
+// checkSnapshotVersion returns an error if a control plane of the version cannot run with the snapshot. The snapshot contains the
 // kubeadm configuration, the add-ons and their RBAC of its own version, which new machines would use to join.
-func fits(m snapshots.Manifest, to string) error {
+func checkSnapshotVersion(m snapshots.Manifest, to string) error {
 	if m.EncryptionKeys != "" {
 		return fault.New(fault.Invalid, "SnapshotEncryptionKeys", "Snapshot %s is of a HostedControlPlane that encrypts objects: its keys are not on machines", m.Name)
 	}

@@ -28,7 +28,7 @@ var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 // etcd is a source of a snapshot.
 type etcd struct{ facts snapshots.EtcdState }
 
-func (e etcd) Facts(context.Context) (snapshots.EtcdState, error) { return e.facts, nil }
+func (e etcd) ReadState(context.Context) (snapshots.EtcdState, error) { return e.facts, nil }
 
 func (etcd) Snapshot(context.Context) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader("of a snapshot")), nil
@@ -49,7 +49,7 @@ func newWorld(t *testing.T) world {
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(policyIn("team-a"), policyIn("team-b")).Build()
 	w := world{t, &localmachine.Stager{
-		RetrievalSource: snapshots.RetrievalSource{Client: c, Stores: snapshots.StoreSettings{Root: t.TempDir(), Policy: policy.Default(), Secrets: c}}, Jobs: snapshots.NewJobs(t.Context(), time.Now),
+		Retriever: snapshots.Retriever{Client: c, Stores: snapshots.StoreSettings{Root: t.TempDir(), Policy: policy.Default(), Secrets: c}}, Jobs: snapshots.NewJobs(t.Context(), time.Now),
 	}, make(chan struct{}, 8)}
 	t.Cleanup(w.stager.Jobs.Subscribe(func(string) { w.ended <- struct{}{} }))
 	return w

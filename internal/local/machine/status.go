@@ -42,16 +42,16 @@ type conditionInput struct {
 
 // conditions of a LocalMachine.
 var conditions = condition.Table[conditionInput]{
-	{Type: infrav1.MachineProvisionedCondition, Of: conditionInput.machineProvisioned},
-	{Type: infrav1.BootstrapExecSucceededCondition, Of: conditionInput.bootstrapSucceeded},
-	{Type: infrav1.VersionMatchesCondition, Of: conditionInput.versionMatches},
-	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
-	{Type: clusterv1.ReadyCondition, Over: conditionInput.ready},
+	{Type: infrav1.MachineProvisionedCondition, Compute: conditionInput.machineProvisioned},
+	{Type: infrav1.BootstrapExecSucceededCondition, Compute: conditionInput.bootstrapSucceeded},
+	{Type: infrav1.VersionMatchesCondition, Compute: conditionInput.versionMatches},
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
+	{Type: clusterv1.ReadyCondition, Summarize: conditionInput.ready},
 }
 
-func (conditionInput) ready(set condition.Set) condition.Verdict {
+func (conditionInput) ready(set condition.Set) condition.Result {
 	return condition.Summarize(set, condition.Reasons{
-		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason,
+		Info: clusterv1.ReadyReason, Issue: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason,
 	}, condition.Part{Type: infrav1.MachineProvisionedCondition}, condition.Part{Type: infrav1.BootstrapExecSucceededCondition, Optional: true},
 		condition.Part{Type: clusterv1.DeletingCondition, Polarity: condition.Negative})
 }
@@ -59,10 +59,10 @@ func (conditionInput) ready(set condition.Set) condition.Verdict {
 // lastLines separates the message from the end of a log.
 const lastLines = "; its last lines:\n"
 
-func (j conditionInput) machineProvisioned() condition.Verdict {
+func (j conditionInput) machineProvisioned() condition.Result {
 	why := fault.As(j.outcome.Err)
 	switch j.outcome.Failed.(type) {
-	case create, change:
+	case createMachine, updateMachine:
 	default:
 		why = nil
 	}
@@ -75,28 +75,28 @@ func (j conditionInput) machineProvisioned() condition.Verdict {
 		return condition.Unknown(j.Fault.Reason, j.Fault.Message)
 	case j.Fault != nil:
 		return condition.False(j.Fault.Reason, j.Fault.Message)
-	case j.Host.State == backend.Running && !j.stale():
+	case j.HostMachine.State == backend.Running && !j.isStale():
 		return condition.True("MachineRunning")
 	case j.provisioned():
-		return j.lost()
+		return j.lostMachine()
 	case len(j.plan.Waits) > 0:
 		return condition.False(j.plan.Waits[0].Reason, j.plan.Waits[0].Message)
 	}
 	return condition.False(reasonAbsent, "")
 }
 
-// lost evaluates MachineProvisioned for a provisioned machine that does not run.
-func (j conditionInput) lost() condition.Verdict {
+// lostMachine evaluates MachineProvisioned for a provisioned machine that does not run.
+func (j conditionInput) lostMachine() condition.Result {
 	if !j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(reasonAbsent, "The machine is gone, or is being deleted")
 	}
-	if j.Host.State.Exists() && j.Host.State != backend.Removing {
+	if j.HostMachine.State.Exists() && j.HostMachine.State != backend.Removing {
 		start, detail := "start it", ""
-		if j.Terms.Restart != "" {
-			start += " (" + j.Terms.Restart + ")"
+		if j.Capabilities.Restart != "" {
+			start += " (" + j.Capabilities.Restart + ")"
 		}
-		if j.Host.Detail != "" {
-			detail = " (" + j.Host.Detail + ")"
+		if j.HostMachine.Detail != "" {
+			detail = " (" + j.HostMachine.Detail + ")"
 		}
 		return condition.False(reasonMachineStopped, fmt.Sprintf(
 			"The machine %s does not run%s: %s, or delete the Machine to have it replaced", j.Name, detail, start))
@@ -107,13 +107,13 @@ func (j conditionInput) lost() condition.Verdict {
 		j.Name, clusterv1.RemediateMachineAnnotation))
 }
 
-func (j conditionInput) bootstrapSucceeded() condition.Verdict {
+func (j conditionInput) bootstrapSucceeded() condition.Result {
 	why := fault.As(j.outcome.Err)
-	if _, failed := j.outcome.Failed.(bootstrap); !failed {
+	if _, failed := j.outcome.Failed.(runBootstrap); !failed {
 		why = nil
 	}
 	switch {
-	case j.Name != "" && !j.Terms.Scripted:
+	case j.Name != "" && !j.Capabilities.Scripted:
 		return condition.Absent()
 	case j.provisioned(): // the skipped parts are known only right after the data has run
 		return condition.TrueBecause(reasonSucceeded, succeededBefore(j.Object))
@@ -172,12 +172,12 @@ func (j conditionInput) leftOut() string {
 // failedText returns a message with the known causes of the failed bootstrap, the remedy and the end of the output.
 func (j conditionInput) failedText() string {
 	var b strings.Builder
-	p, seconds := j.Progress, int(j.Terms.Timeout.Seconds())
+	p, seconds := j.Progress, int(j.Capabilities.Timeout.Seconds())
 	switch {
-	case p.TimedOut && p.Waiting == backend.StageContainerd:
+	case p.TimedOut && p.WaitingFor == backend.StageContainerd:
 		fmt.Fprintf(&b, "containerd did not respond within %d seconds in machine %s, so that the bootstrap data did not run: "+
 			"raise spec.backend.container.bootstrapTimeoutSeconds where the host is slow", seconds, j.Name)
-	case p.TimedOut && p.Waiting != "":
+	case p.TimedOut && p.WaitingFor != "":
 		fmt.Fprintf(&b, "systemd did not finish to boot within %d seconds in machine %s, so that the bootstrap data did not run: "+
 			"raise spec.backend.container.bootstrapTimeoutSeconds where the host is slow", seconds, j.Name)
 	case p.TimedOut:
@@ -185,7 +185,7 @@ func (j conditionInput) failedText() string {
 			seconds, j.Name, whileRunning(p.Running))
 	default:
 		fmt.Fprintf(&b, "The bootstrap data ended without %s in machine %s", sentinel, j.Name)
-		if len(p.Failed) == 0 && p.Ran {
+		if len(p.Failed) == 0 && p.Completed {
 			b.WriteString(": no command failed; let the last one create that file")
 		}
 	}
@@ -218,9 +218,9 @@ func whileRunning(c *backend.Command) string {
 // bootstrapping returns a message about the current step of the bootstrap.
 func (s Snapshot) bootstrapping() string {
 	switch p := s.Progress; {
-	case p.Waiting == backend.StageContainerd:
+	case p.WaitingFor == backend.StageContainerd:
 		return "Waiting for containerd in machine " + s.Name + " to respond; the bootstrap data runs after that"
-	case p.Waiting != "":
+	case p.WaitingFor != "":
 		return "Waiting for systemd in machine " + s.Name + " to finish to boot; the bootstrap data runs after that"
 	case p.Running != nil:
 		return "The bootstrap data runs in machine " + s.Name + ", now " + p.Running.String()
@@ -230,17 +230,17 @@ func (s Snapshot) bootstrapping() string {
 
 // versionMatches reports a node image whose version differs from the Machine's. A mismatch is detected only until the
 // machine is provisioned, because an in-place update can change the versions of the Machine and its node later.
-func (j conditionInput) versionMatches() condition.Verdict {
+func (j conditionInput) versionMatches() condition.Result {
 	have, want := j.nodeVersion(), j.version()
 	known := condition.Set(j.Object.Status.Conditions).Get(infrav1.VersionMatchesCondition) != nil
 	switch {
-	case !j.Object.DeletionTimestamp.IsZero(), !j.Host.State.Exists(), j.Terms.Image == "", j.provisioned() && !known:
+	case !j.Object.DeletionTimestamp.IsZero(), !j.HostMachine.State.Exists(), j.Capabilities.Image == "", j.provisioned() && !known:
 		return condition.Absent()
 	case have == "", want == "", strings.TrimPrefix(have, "v") == strings.TrimPrefix(want, "v"):
 		return condition.Absent()
 	}
 	return condition.False("AnotherVersion", fmt.Sprintf("The node image %s is of Kubernetes %s, and spec.version of the Machine is %s: "+
-		"leave out the image to have the one of that version, or set the version to that of the image", j.Terms.Image, have, want))
+		"leave out the image to have the one of that version, or set the version to that of the image", j.Capabilities.Image, have, want))
 }
 
 // kubeletText returns a message about the last exit of the kubelet or the kube-apiserver, empty if none is known.
@@ -254,7 +254,7 @@ func (j conditionInput) kubeletText() string {
 	return ""
 }
 
-func (j conditionInput) deleting() condition.Verdict {
+func (j conditionInput) deleting() condition.Result {
 	if j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
 	}
@@ -274,24 +274,24 @@ func indent(log string) string { return "  " + strings.ReplaceAll(log, "\n", "\n
 // only if it fails. The status of a provisioned volatile machine is left unchanged while its control plane does not run
 // yet after a restart.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
-	if s.Terms.Volatile && out.Err == nil && (!s.Object.DeletionTimestamp.IsZero() || s.Fault != nil && s.provisioned()) {
+	if s.Capabilities.Volatile && out.Err == nil && (!s.Object.DeletionTimestamp.IsZero() || s.Fault != nil && s.provisioned()) {
 		return reconciler.Report{}
 	}
 	old := s.Object.Status
-	s.Host = s.hostAfter(out)
+	s.HostMachine = s.hostAfter(out)
 	status := infrav1.LocalMachineStatus{
 		ObservedGeneration: s.Object.Generation,
-		Conditions:         conditions.Evaluate(conditionInput{s, p, out}, reconciler.MomentOf(s.Object, s.Now)),
+		Conditions:         conditions.Evaluate(conditionInput{s, p, out}, reconciler.EvaluateOptionsFor(s.Object, s.Now)),
 		Initialization:     old.Initialization,
 		Addresses:          old.Addresses,
 		FailureDomain:      s.failureDomain(),
 		InstanceID:         old.InstanceID,
 		NodeVersion:        old.NodeVersion,
 	}
-	if s.Host.State.Exists() && !s.stale() {
-		status.InstanceID = s.Host.ID
-		status.Addresses = addresses(s.Host)
-		if status.NodeVersion = s.Host.NodeVersion; status.NodeVersion == "" {
+	if s.HostMachine.State.Exists() && !s.isStale() {
+		status.InstanceID = s.HostMachine.ID
+		status.Addresses = addresses(s.HostMachine)
+		if status.NodeVersion = s.HostMachine.NodeVersion; status.NodeVersion == "" {
 			status.NodeVersion = s.version()
 		}
 	}
@@ -299,7 +299,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		yes := true
 		status.Initialization.Provisioned = &yes
 	}
-	if s.Terms.Volatile {
+	if s.Capabilities.Volatile {
 		return reconciler.Report{Status: status}
 	}
 	return reconciler.Report{Status: status, Events: eventsOf(s, status, out)}
@@ -308,19 +308,19 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 // hostAfter returns the expected machine after the plan's actions, without inspecting it again.
 func (s Snapshot) hostAfter(out reconciler.Outcome) backend.Machine {
 	for _, a := range out.Done {
-		if created, ok := a.(create); ok && created.Startup == 0 && s.Terms.Running.State != "" {
-			return s.Terms.Running
+		if created, ok := a.(createMachine); ok && created.Startup == 0 && s.Capabilities.Running.State != "" {
+			return s.Capabilities.Running
 		}
 	}
-	return s.Host
+	return s.HostMachine
 }
 
 // bootstrapped reports whether the machine has become a node.
 func (s Snapshot) bootstrapped() bool {
-	if s.Terms.Scripted {
+	if s.Capabilities.Scripted {
 		return s.Progress != nil && s.Progress.Phase == backend.Succeeded
 	}
-	return s.Host.State == backend.Running && !s.stale()
+	return s.HostMachine.State == backend.Running && !s.isStale()
 }
 
 // identified reports whether the provider ID is set, in this reconciliation or an earlier one.
@@ -346,9 +346,9 @@ func eventsOf(s Snapshot, status infrav1.LocalMachineStatus, out reconciler.Outc
 	var list []reconciler.Event
 	for _, a := range out.Done {
 		switch a := a.(type) {
-		case create:
+		case createMachine:
 			list = append(list, reconciler.Normal("MachineStarted", "Started machine %s of %s", a.Name, a.Image))
-		case Delete:
+		case deleteMachine:
 			list = append(list, reconciler.Normal("MachineDeleted", "Deleted machine %s: %s", a.Name, a.Why))
 		}
 	}
@@ -360,7 +360,7 @@ func eventsOf(s Snapshot, status infrav1.LocalMachineStatus, out reconciler.Outc
 	for _, t := range []string{infrav1.MachineProvisionedCondition, infrav1.BootstrapExecSucceededCondition} {
 		now, then := condition.Set(status.Conditions).Get(t), before.Get(t)
 		if now != nil && now.Status != "True" && !quiet[now.Reason] && (then == nil || then.Reason != now.Reason) {
-			list = append(list, reconciler.Warning(now.Reason, "%s", inOneLine(now.Message)))
+			list = append(list, reconciler.Warning(now.Reason, "%s", singleLine(now.Message)))
 		}
 	}
 	if s.provisioned() != isTrue(status.Initialization.Provisioned) {
@@ -372,8 +372,8 @@ func eventsOf(s Snapshot, status infrav1.LocalMachineStatus, out reconciler.Outc
 	return list
 }
 
-// inOneLine shortens a message for an event: only the last line of a log is included.
-func inOneLine(message string) string {
+// singleLine shortens a message for an event: only the last line of a log is included.
+func singleLine(message string) string {
 	first, rest, more := strings.Cut(message, lastLines)
 	if !more {
 		return message

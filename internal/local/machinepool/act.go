@@ -25,32 +25,34 @@ type readMembers struct{}
 
 func (readMembers) String() string { return "which machines the pool has" }
 
-// SetProviderIDs writes spec.providerIDList, and spec.providerID.
-type SetProviderIDs struct {
+// updateProviderIDs writes spec.providerIDList, and spec.providerID.
+type updateProviderIDs struct {
 	// IDs are separated by commas.
 	IDs string
 }
 
-func (a SetProviderIDs) String() string {
+func (a updateProviderIDs) String() string {
 	return fmt.Sprintf("set providerIDList to [%s]: these machines exist", a.IDs)
 }
 
-// create creates a LocalMachine.
-type create struct{ Name, FailureDomain, Why string }
+// createMachine creates a LocalMachine.
+type createMachine struct{ Name, FailureDomain, Why string }
 
-func (a create) String() string { return fmt.Sprintf("create LocalMachine %s: %s", a.Name, a.Why) }
+func (a createMachine) String() string {
+	return fmt.Sprintf("create LocalMachine %s: %s", a.Name, a.Why)
+}
 
-// Own restores the pool's owner reference on a LocalMachine.
-type Own struct{ Name string }
+// AdoptMachine restores the pool's owner reference on a LocalMachine.
+type AdoptMachine struct{ Name string }
 
-func (a Own) String() string {
+func (a AdoptMachine) String() string {
 	return fmt.Sprintf("own LocalMachine %s: it was made for the pool, and lost its owner", a.Name)
 }
 
-// Remove deletes the Machine of a LocalMachine, or the LocalMachine itself if it has no Machine.
-type Remove struct{ Name, Machine, Why string }
+// removeMachine deletes the Machine of a LocalMachine, or the LocalMachine itself if it has no Machine.
+type removeMachine struct{ Name, Machine, Why string }
 
-func (a Remove) String() string {
+func (a removeMachine) String() string {
 	if a.Machine != "" {
 		return fmt.Sprintf("delete Machine %s: %s", a.Machine, a.Why)
 	}
@@ -59,19 +61,19 @@ func (a Remove) String() string {
 
 func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
 	switch a := a.(type) {
-	case SetProviderIDs:
+	case updateProviderIDs:
 		return c.writer.Patch(ctx, s.Object, func(o client.Object) { setProviderIDs(o.(*infrav1.LocalMachinePool), a) })
-	case create:
+	case createMachine:
 		return c.writer.Create(ctx, newMachine(s, a))
-	case Own:
+	case AdoptMachine:
 		return c.own(ctx, s, a)
-	case Remove:
+	case removeMachine:
 		return c.remove(ctx, s, a)
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the local machine pool controller does not know how to %s", a)
 }
 
-func setProviderIDs(o *infrav1.LocalMachinePool, a SetProviderIDs) {
+func setProviderIDs(o *infrav1.LocalMachinePool, a updateProviderIDs) {
 	o.Spec.ProviderIDList = nil
 	if a.IDs != "" {
 		o.Spec.ProviderIDList = strings.Split(a.IDs, ",")
@@ -83,7 +85,7 @@ func setProviderIDs(o *infrav1.LocalMachinePool, a SetProviderIDs) {
 
 // newMachine returns the LocalMachine to create. The pool is its owner but not its controller owner, because the
 // Machine that the MachinePool controller creates for it becomes the controller owner.
-func newMachine(s Snapshot, a create) *infrav1.LocalMachine {
+func newMachine(s Snapshot, a createMachine) *infrav1.LocalMachine {
 	template := s.Object.Spec.Template
 	m := &infrav1.LocalMachine{
 		ObjectMeta: metav1.ObjectMeta{
@@ -112,16 +114,16 @@ func ownerOf(s Snapshot) metav1.OwnerReference {
 	}
 }
 
-func (c *controller) own(ctx context.Context, s Snapshot, a Own) error {
+func (c *controller) own(ctx context.Context, s Snapshot, a AdoptMachine) error {
 	for _, m := range s.Members {
 		if m.Local.Name == a.Name {
-			return c.writer.Patch(ctx, m.Local, func(o client.Object) { ownership.Own(o, ownerOf(s)) })
+			return c.writer.Patch(ctx, m.Local, func(o client.Object) { ownership.AddOwner(o, ownerOf(s)) })
 		}
 	}
 	return nil
 }
 
-func (c *controller) remove(ctx context.Context, s Snapshot, a Remove) error {
+func (c *controller) remove(ctx context.Context, s Snapshot, a removeMachine) error {
 	for _, m := range s.Members {
 		if m.Local.Name != a.Name {
 			continue

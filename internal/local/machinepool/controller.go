@@ -60,18 +60,18 @@ func (c *controller) definition() reconciler.Controller[*infrav1.LocalMachinePoo
 			Fields: []string{"initialization", "ready", "infrastructureMachineKind"}, Conditions: []string{clusterv1.ReadyCondition},
 		},
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
-		Answer: func(ctx context.Context, s Snapshot, _ reconciler.Question) (Snapshot, error) {
-			return c.answerLive(ctx, s)
+		Read: func(ctx context.Context, s Snapshot, _ reconciler.ReadRequest) (Snapshot, error) {
+			return c.readLiveMembers(ctx, s)
 		},
 	}
 }
 
 // gated skips objects that are managed externally or have no owner.
-func (c *controller) gated(inner reconcile.Reconciler) backend.Gate {
-	return backend.Gate{
+func (c *controller) gated(inner reconcile.Reconciler) backend.ManagedReconciler {
+	return backend.ManagedReconciler{
 		Inner: inner, Client: c.client, Finalizer: infrav1.LocalMachinePoolFinalizer,
-		New:   func() client.Object { return &infrav1.LocalMachinePool{} },
-		Owned: func(o client.Object) bool { return ownerName(o) != "" },
+		New:      func() client.Object { return &infrav1.LocalMachinePool{} },
+		HasOwner: func(o client.Object) bool { return ownerName(o) != "" },
 	}
 }
 
@@ -81,7 +81,7 @@ func markedOrChanged() predicate.Predicate {
 	replaced := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1.Machine)
 		after, ok2 := e.ObjectNew.(*clusterv1.Machine)
-		return ok && ok2 && toBeReplaced(before) != toBeReplaced(after)
+		return ok && ok2 && needsRemediation(before) != needsRemediation(after)
 	}}
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, replaced)
 }

@@ -24,9 +24,9 @@ const (
 	reasonDenied         = "DeniedByPolicy"
 )
 
-// mostAtOnce limits the number of machines that one plan creates, because a plan is held in memory as a whole and users
+// maxCreationsPerPlan limits the number of machines that one plan creates, because a plan is held in memory as a whole and users
 // choose any number of replicas. The created machines trigger the next plan.
-const mostAtOnce = 50
+const maxCreationsPerPlan = 50
 
 // Decide computes the plan for the snapshot.
 func Decide(s Snapshot) reconciler.Plan {
@@ -34,11 +34,11 @@ func Decide(s Snapshot) reconciler.Plan {
 	if awaited := s.unrestoredIDs(); len(awaited) > 0 && s.Object.DeletionTimestamp.IsZero() {
 		p.WaitFor(reasonRestore, "Waiting for %s to be restored and reconciled; delete what is left of a machine that will not be, and "+
 			"take its ID off spec.providerIDList", condition.Names(awaited)).For(kind, s.Object.Name).UntilUserActs()
-		own(s, &p)
+		restoreOwners(s, &p)
 		return p
 	}
 	if ids := s.providerIDs(); !slices.Equal(ids, s.Object.Spec.ProviderIDList) || s.Object.Spec.ProviderID == "" {
-		p.Do(SetProviderIDs{IDs: strings.Join(ids, ",")})
+		p.Do(updateProviderIDs{IDs: strings.Join(ids, ",")})
 	}
 	if !s.Object.DeletionTimestamp.IsZero() {
 		decideDeletion(s, &p)
@@ -50,25 +50,25 @@ func Decide(s Snapshot) reconciler.Plan {
 	}
 	changes := decideMembers(s, &p)
 	if len(changes) > 0 && !s.Live {
-		return reconciler.Plan{Ask: []reconciler.Question{readMembers{}}}
+		return reconciler.Plan{Reads: []reconciler.ReadRequest{readMembers{}}}
 	}
 	p.Do(changes...)
-	own(s, &p)
+	restoreOwners(s, &p)
 	return p
 }
 
-// own restores the pool's owner reference on its machines.
-func own(s Snapshot, p *reconciler.Plan) {
+// restoreOwners restores the pool's owner reference on its machines.
+func restoreOwners(s Snapshot, p *reconciler.Plan) {
 	for _, m := range s.Members {
 		if m.Local.DeletionTimestamp.IsZero() && !ownership.Owns(s.Object, m.Local) {
-			p.Do(Own{Name: m.Local.Name})
+			p.Do(AdoptMachine{Name: m.Local.Name})
 		}
 	}
 }
 
 func decideDeletion(s Snapshot, p *reconciler.Plan) {
 	if !s.Live {
-		*p = reconciler.Plan{Ask: []reconciler.Question{readMembers{}}}
+		*p = reconciler.Plan{Reads: []reconciler.ReadRequest{readMembers{}}}
 		return
 	}
 	var names []string
@@ -76,7 +76,7 @@ func decideDeletion(s Snapshot, p *reconciler.Plan) {
 	for _, m := range s.Members {
 		names, locals = append(names, m.Local.Name), append(locals, m.Local)
 		if !m.deleting() {
-			p.Do(remove(m, "the pool is being deleted"))
+			p.Do(removalOf(m, "the pool is being deleted"))
 		}
 	}
 	if len(names) > 0 {
@@ -88,7 +88,7 @@ func decideDeletion(s Snapshot, p *reconciler.Plan) {
 // memberGroups contains the members grouped by the action that they need.
 type memberGroups struct {
 	// current members are up to date, outdated members have to be replaced; both are sorted in deletion order.
-	current, outdated []Member
+	current, outdated []PoolMember
 	removals          []reconciler.Action
 }
 
@@ -99,9 +99,9 @@ func groupMembers(s Snapshot) memberGroups {
 		switch {
 		case m.deleting():
 		case m.lost():
-			c.removals = append(c.removals, remove(m, "its machine was removed from the host"))
+			c.removals = append(c.removals, removalOf(m, "its machine was removed from the host"))
 		case m.unhealthy():
-			c.removals = append(c.removals, remove(m, "a health check found it unhealthy"))
+			c.removals = append(c.removals, removalOf(m, "a health check found it unhealthy"))
 		case m.outdated(hash):
 			c.outdated = append(c.outdated, m)
 		default:
@@ -132,12 +132,12 @@ func decideMembers(s Snapshot, p *reconciler.Plan) []reconciler.Action {
 		return changes
 	}
 	domains := newSpread(s)
-	for i := range min(missing, mostAtOnce) {
+	for i := range min(missing, maxCreationsPerPlan) {
 		why := "there are fewer than asked for"
 		if active >= desired {
 			why = "it replaces an outdated one"
 		}
-		changes = append(changes, create{Name: newName(s, i), FailureDomain: domains.next(), Why: why})
+		changes = append(changes, createMachine{Name: newName(s, i), FailureDomain: domains.next(), Why: why})
 	}
 	return changes
 }
@@ -152,7 +152,7 @@ func canCreate(s Snapshot, p *reconciler.Plan) bool {
 	case s.Cluster == nil || s.Cluster.Status.Initialization.InfrastructureProvisioned == nil || !*s.Cluster.Status.Initialization.InfrastructureProvisioned:
 		p.WaitFor(reasonInfrastructure, "Waiting for the cluster's infrastructure (LocalCluster) to be provisioned").
 			For("Cluster", s.Pool.Spec.ClusterName).ToChange("status.initialization.infrastructureProvisioned")
-	case !s.Offer.Scripted && ptr.Deref(s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName, "") == "":
+	case !s.NodeCapacity.Scripted && ptr.Deref(s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName, "") == "":
 		backend.WaitForBootstrapData(p, reconciler.Subject{Kind: "MachinePool", Name: s.Pool.Name}, s.Cluster, s.Pool.Spec.Template.Spec.Bootstrap)
 	default:
 		return true
@@ -165,35 +165,35 @@ func canCreate(s Snapshot, p *reconciler.Plan) bool {
 func scaleDown(c memberGroups, over, desired int) []reconciler.Action {
 	var out []reconciler.Action
 	if len(c.outdated) == 0 || len(c.current) > desired {
-		all := append(append([]Member{}, c.current...), c.outdated...)
-		slices.SortStableFunc(all, func(a, b Member) int {
-			return cmp.Or(cmp.Compare(rank(a), rank(b)), deletionOrder(a, b))
+		all := append(append([]PoolMember{}, c.current...), c.outdated...)
+		slices.SortStableFunc(all, func(a, b PoolMember) int {
+			return cmp.Or(cmp.Compare(deletionRank(a), deletionRank(b)), deletionOrder(a, b))
 		})
 		for _, m := range all[:over] {
-			out = append(out, remove(m, "there are more than asked for; "+why(m)))
+			out = append(out, removalOf(m, "there are more than asked for; "+removalReason(m)))
 		}
 		return out
 	}
-	healthy := !slices.ContainsFunc(c.current, func(m Member) bool { return !m.ready() })
+	healthy := !slices.ContainsFunc(c.current, func(m PoolMember) bool { return !m.ready() })
 	for i, m := range c.outdated[:min(over, len(c.outdated))] {
 		if surge := i == over-1; surge && !healthy && m.ready() {
 			break
 		}
-		out = append(out, remove(m, "it is outdated"))
+		out = append(out, removalOf(m, "it is outdated"))
 	}
 	return out
 }
 
 // deletionOrder sorts members for deletion: first members with the delete-machine annotation, then members that are not
 // ready, then the oldest.
-func deletionOrder(a, b Member) int {
+func deletionOrder(a, b PoolMember) int {
 	return cmp.Or(
-		cmp.Compare(rank(a), rank(b)),
+		cmp.Compare(deletionRank(a), deletionRank(b)),
 		a.Local.CreationTimestamp.Compare(b.Local.CreationTimestamp.Time),
 		strings.Compare(a.Local.Name, b.Local.Name))
 }
 
-func rank(m Member) int {
+func deletionRank(m PoolMember) int {
 	switch {
 	case m.unwanted():
 		return 0
@@ -203,8 +203,8 @@ func rank(m Member) int {
 	return 2
 }
 
-func why(m Member) string {
-	return [...]string{"it is marked with the delete-machine annotation", "it is not Ready", "it is the oldest"}[rank(m)]
+func removalReason(m PoolMember) string {
+	return [...]string{"it is marked with the delete-machine annotation", "it is not Ready", "it is the oldest"}[deletionRank(m)]
 }
 
 // providerIDs returns the sorted provider IDs of the machines that became Nodes and still exist. A machine in the
@@ -239,8 +239,8 @@ func (s Snapshot) unrestoredIDs() []string {
 	return slices.DeleteFunc(slices.Clone(s.Object.Spec.ProviderIDList), func(id string) bool { return back[id] })
 }
 
-func remove(m Member, why string) Remove {
-	r := Remove{Name: m.Local.Name, Why: why}
+func removalOf(m PoolMember, why string) removeMachine {
+	r := removeMachine{Name: m.Local.Name, Why: why}
 	if m.Machine != nil {
 		r.Machine = m.Machine.Name
 	}

@@ -56,7 +56,7 @@ func coreCluster() *clusterv1.Cluster {
 
 // a member, described by a word for each thing that is special about it: ready, new (neither ready nor provisioned),
 // lost, outdated, marked, doomed, owned (by a Machine), machine-doomed, machine-marked.
-func member(name string, age int, words string) Member {
+func member(name string, age int, words string) PoolMember {
 	m := &infrav1.LocalMachine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(now.Add(-time.Duration(age) * time.Minute)),
 		Labels:          map[string]string{clusterv1.ClusterNameLabel: "c"},
@@ -64,7 +64,7 @@ func member(name string, age int, words string) Member {
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: infrav1.GroupVersion.String(), Kind: "LocalMachinePool", Name: "lmp", UID: "lmp-uid"}},
 	}}
 	yes := true
-	out := Member{Local: m}
+	out := PoolMember{Local: m}
 	owned := func() *clusterv1.Machine {
 		if out.Machine == nil {
 			out.Machine = &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Annotations: map[string]string{}}}
@@ -112,7 +112,7 @@ func member(name string, age int, words string) Member {
 	return out
 }
 
-func snapshot(replicas int32, members ...Member) Snapshot {
+func snapshot(replicas int32, members ...PoolMember) Snapshot {
 	s := Snapshot{Object: localPool(nil), Pool: corePool(replicas, nil), Cluster: coreCluster(), Members: members, Live: true, Now: now}
 	s.Object.Spec.ProviderIDList, s.Object.Status.Replicas = s.providerIDs(), &replicas
 	return s
@@ -141,7 +141,7 @@ func TestDecide(t *testing.T) {
 		}(), nil, []string{"WaitingForBootstrapData"}},
 		"no bootstrap data yet": {"machines boot while it is made (IM-11)", func() Snapshot {
 			s := snapshot(1)
-			s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName, s.Offer.Scripted = nil, true
+			s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName, s.NodeCapacity.Scripted = nil, true
 			return s
 		}(), []string{"create LocalMachine NEW there are fewer than asked for"}, nil},
 		"no owner": {"nobody says how many", func() Snapshot { s := snapshot(1); s.Pool = nil; return s }(), nil, []string{"WaitingForMachinePool"}},
@@ -218,8 +218,8 @@ func TestDecide(t *testing.T) {
 			}
 			tc.s.Live = false
 			changes := len(tc.want) > 0 && !strings.HasPrefix(tc.want[0], "set providerIDList") || !tc.s.Object.DeletionTimestamp.IsZero()
-			if p := Decide(tc.s); changes != (len(p.Ask) == 1) {
-				t.Errorf("nothing is made or removed on the word of a cache; asks %v", p.Ask)
+			if p := Decide(tc.s); changes != (len(p.Reads) == 1) {
+				t.Errorf("nothing is made or removed on the word of a cache; asks %v", p.Reads)
 			}
 		})
 	}
@@ -263,7 +263,7 @@ func TestFailureDomains(t *testing.T) { // MP-17, FD-01
 	s.Members[0].Local.Spec.FailureDomain = "x"
 	var got []string
 	for _, a := range Decide(s).Actions {
-		got = append(got, a.(create).FailureDomain)
+		got = append(got, a.(createMachine).FailureDomain)
 	}
 	if diff := cmp.Diff([]string{"y", "z", "x"}, got); diff != "" {
 		t.Errorf("always one with the fewest machines (-want +got):\n%s", diff)
@@ -277,7 +277,7 @@ func TestNewMachine(t *testing.T) { // IP2-03
 		Backend:    infrav1.LocalMachineBackend{Container: &infrav1.ContainerMachine{Image: "i"}},
 	}
 	s.Object.Labels[clusterv1.WatchLabel] = "w"
-	m := newMachine(s, create{Name: "n", FailureDomain: "x"})
+	m := newMachine(s, createMachine{Name: "n", FailureDomain: "x"})
 	wantLabels := map[string]string{"a": "b", clusterv1.ClusterNameLabel: "c", clusterv1.MachinePoolNameLabel: contract.LabelValue("mp"), clusterv1.WatchLabel: "w"}
 	if diff := cmp.Diff(wantLabels, m.Labels); diff != "" {
 		t.Errorf("labels, with which the core finds it (-want +got):\n%s", diff)
@@ -369,8 +369,8 @@ func TestReplicasAreBounded(t *testing.T) {
 		actions  int
 		wait     string
 	}{
-		"many":         {"the rest follows when these are there", 500, policy.Default(), mostAtOnce, ""},
-		"no maximum":   {"the operator sets none; memory is bounded all the same", 2000000000, policy.Configuration{}, mostAtOnce, ""},
+		"many":         {"the rest follows when these are there", 500, policy.Default(), maxCreationsPerPlan, ""},
+		"no maximum":   {"the operator sets none; memory is bounded all the same", 2000000000, policy.Configuration{}, maxCreationsPerPlan, ""},
 		"beyond":       {"the operator's maximum", 2000000000, policy.Default(), 0, "maxima.replicas"},
 		"one too many": {"the operator's maximum", 1001, policy.Default(), 0, "maxima.replicas"},
 	}
@@ -391,10 +391,10 @@ func TestReplicasAreBounded(t *testing.T) {
 		})
 	}
 	few := Snapshot{Object: localPool(nil), Pool: corePool(2000, nil), Cluster: coreCluster(), Live: true, Now: now, Policy: policy.Default(),
-		Members: []Member{member("a", 1, "ready"), member("b", 1, "ready")}}
+		Members: []PoolMember{member("a", 1, "ready"), member("b", 1, "ready")}}
 	for _, a := range Decide(few).Actions {
 		switch a.(type) {
-		case Remove, create:
+		case removeMachine, createMachine:
 			t.Errorf("machines that are there stay, and no others come: %v", a)
 		}
 	}

@@ -21,7 +21,7 @@ func TestKstatus(t *testing.T) {
 	if got := report(); got != kstatus.InProgress {
 		t.Errorf("a machine boots: %s", got)
 	}
-	s.Members = []Member{member("a", 1, "ready")}
+	s.Members = []PoolMember{member("a", 1, "ready")}
 	if got := report(); got != kstatus.Current {
 		t.Errorf("ready: %s, %+v", got, s.Object.Status.Conditions)
 	}

@@ -31,19 +31,19 @@ type Snapshot struct {
 	Pool    *clusterv1.MachinePool
 	Cluster *clusterv1.Cluster
 	// Members are the machines of the pool, sorted by name.
-	Members []Member
+	Members []PoolMember
 	// Live is true if Members were read from the API server instead of the cache, which may not contain the latest
 	// changes yet.
 	Live bool
 	// Policy is the operator's configuration.
 	Policy policy.Configuration
-	// Offer is the capacity of a machine in the pool. Empty if the backend is not available in this process.
-	Offer nodecapacity.NodeCapacity
-	Now   time.Time
+	// NodeCapacity is the capacity of a machine in the pool. Empty if the backend is not available in this process.
+	NodeCapacity nodecapacity.NodeCapacity
+	Now          time.Time
 }
 
-// Member is one machine of the pool.
-type Member struct {
+// PoolMember is one machine of the pool.
+type PoolMember struct {
 	Local *infrav1.LocalMachine
 	// Machine that owns it. Nil if there is none (yet).
 	Machine *clusterv1.Machine
@@ -52,7 +52,7 @@ type Member struct {
 func (c *controller) observe(ctx context.Context, o *infrav1.LocalMachinePool) (Snapshot, error) {
 	s := Snapshot{Object: o, Now: c.now(), Policy: c.nodes.Policy}
 	// The LocalMachines report a backend that is not available; without LocalMachines there is nothing to report.
-	s.Offer, _ = c.nodes.CapacityOf(infrav1.LocalMachineSpec{Backend: o.Spec.Template.Backend})
+	s.NodeCapacity, _ = c.nodes.CapacityOf(infrav1.LocalMachineSpec{Backend: o.Spec.Template.Backend})
 	pool := &clusterv1.MachinePool{}
 	if ok, err := c.get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: ownerName(o)}, pool); err != nil {
 		return s, err
@@ -85,7 +85,7 @@ func (c *controller) get(ctx context.Context, key client.ObjectKey, o client.Obj
 }
 
 // members reads the machines of the pool.
-func members(ctx context.Context, r client.Reader, s Snapshot) ([]Member, error) {
+func members(ctx context.Context, r client.Reader, s Snapshot) ([]PoolMember, error) {
 	scope := []client.ListOption{client.InNamespace(s.Object.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.clusterName()}}
 	var locals infrav1.LocalMachineList
 	if err := r.List(ctx, &locals, scope...); err != nil {
@@ -101,18 +101,18 @@ func members(ctx context.Context, r client.Reader, s Snapshot) ([]Member, error)
 			of[ref.Name] = &machines.Items[i]
 		}
 	}
-	var out []Member
+	var out []PoolMember
 	for i := range locals.Items {
 		if o := &locals.Items[i]; o.Annotations[backend.PoolAnnotation] == s.Object.Name {
-			out = append(out, Member{Local: o, Machine: of[o.Name]})
+			out = append(out, PoolMember{Local: o, Machine: of[o.Name]})
 		}
 	}
-	slices.SortFunc(out, func(a, b Member) int { return strings.Compare(a.Local.Name, b.Local.Name) })
+	slices.SortFunc(out, func(a, b PoolMember) int { return strings.Compare(a.Local.Name, b.Local.Name) })
 	return out, nil
 }
 
-// answerLive reads the machines of the pool from the API server.
-func (c *controller) answerLive(ctx context.Context, s Snapshot) (Snapshot, error) {
+// readLiveMembers reads the machines of the pool from the API server.
+func (c *controller) readLiveMembers(ctx context.Context, s Snapshot) (Snapshot, error) {
 	var err error
 	s.Members, err = members(ctx, c.live, s)
 	s.Live = true
@@ -157,42 +157,42 @@ func (s Snapshot) hash() string {
 }
 
 // deleting reports whether the deletion of the member has begun.
-func (m Member) deleting() bool {
+func (m PoolMember) deleting() bool {
 	return !m.Local.DeletionTimestamp.IsZero() || m.Machine != nil && !m.Machine.DeletionTimestamp.IsZero()
 }
 
 // lost reports whether the member's machine was removed by hand or by another program.
-func (m Member) lost() bool {
+func (m PoolMember) lost() bool {
 	c := condition.Set(m.Local.Status.Conditions).Get(infrav1.MachineProvisionedCondition)
 	return c != nil && c.Reason == backend.ReasonMachineRemoved
 }
 
 // unhealthy reports whether a health check marked the member for remediation.
-func (m Member) unhealthy() bool { return m.Machine != nil && toBeReplaced(m.Machine) }
+func (m PoolMember) unhealthy() bool { return m.Machine != nil && needsRemediation(m.Machine) }
 
-func toBeReplaced(m *clusterv1.Machine) bool {
+func needsRemediation(m *clusterv1.Machine) bool {
 	set := condition.Set(m.Status.Conditions)
 	return set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition) && set.IsFalse(clusterv1.MachineOwnerRemediatedCondition)
 }
 
-func (m Member) ready() bool {
+func (m PoolMember) ready() bool {
 	return condition.Set(m.Local.Status.Conditions).IsTrue(clusterv1.ReadyCondition)
 }
 
 // provisioned reports whether the member has, or had, a Node.
-func (m Member) provisioned() bool {
+func (m PoolMember) provisioned() bool {
 	p := m.Local.Status.Initialization.Provisioned
 	return p != nil && *p
 }
 
 // outdated reports whether the member was created from another template or version.
-func (m Member) outdated(hash string) bool {
+func (m PoolMember) outdated(hash string) bool {
 	have := m.Local.Annotations[HashAnnotation]
 	return have != "" && have != hash
 }
 
 // unwanted reports whether the member has the delete-machine annotation.
-func (m Member) unwanted() bool {
+func (m PoolMember) unwanted() bool {
 	_, local := m.Local.Annotations[clusterv1.DeleteMachineAnnotation]
 	if m.Machine == nil {
 		return local

@@ -12,7 +12,7 @@ import (
 )
 
 // restored is a pool as a backup keeps it: its list knows two machines, its status is lost.
-func restored(replicas int32, members ...Member) Snapshot {
+func restored(replicas int32, members ...PoolMember) Snapshot {
 	s := snapshot(replicas, members...)
 	s.Object.Status = infrav1.LocalMachinePoolStatus{}
 	s.Object.Spec.ProviderIDList = []string{backend.ProviderID("a"), backend.ProviderID("b")}
@@ -20,7 +20,7 @@ func restored(replicas int32, members ...Member) Snapshot {
 }
 
 // bare is a machine as a backup keeps it: it has its ID and no status.
-func bare(name, words string) Member {
+func bare(name, words string) PoolMember {
 	m := member(name, 1, words)
 	m.Local.Spec.ProviderID, m.Local.Status = backend.ProviderID(name), infrav1.LocalMachineStatus{}
 	return m
@@ -80,7 +80,7 @@ func TestRestored(t *testing.T) { // OR-01
 }
 
 // again is a machine that says that it is being looked at again.
-func again(name string) Member {
+func again(name string) PoolMember {
 	m := bare(name, "owned")
 	m.Local.Status.Conditions = member(name, 1, "new").Local.Status.Conditions
 	return m

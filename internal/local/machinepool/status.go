@@ -21,49 +21,49 @@ type conditionInput struct {
 
 // conditions of a LocalMachinePool.
 var conditions = condition.Table[conditionInput]{
-	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
-	{Type: clusterv1.ReadyCondition, Of: conditionInput.ready},
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
+	{Type: clusterv1.ReadyCondition, Compute: conditionInput.ready},
 }
 
-func (j conditionInput) deleting() condition.Verdict {
+func (j conditionInput) deleting() condition.Result {
 	if j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
 	}
-	return condition.TrueBecause(clusterv1.DeletingReason, waits(j.plan))
+	return condition.TrueBecause(clusterv1.DeletingReason, waitMessages(j.plan))
 }
 
 // ready evaluates the condition Ready, which is true if the desired number of machines is ready. The message aggregates
 // the conditions of the other machines.
-func (j conditionInput) ready() condition.Verdict {
+func (j conditionInput) ready() condition.Result {
 	if !j.Object.DeletionTimestamp.IsZero() {
-		return condition.False(clusterv1.DeletingReason, waits(j.plan))
+		return condition.False(clusterv1.DeletingReason, waitMessages(j.plan))
 	}
 	if why := fault.As(j.outcome.Err); why != nil {
 		return condition.False(why.Reason, why.Message)
 	}
 	if j.Pool == nil {
-		return condition.False(reasonOwner, waits(j.plan))
+		return condition.False(reasonOwner, waitMessages(j.plan))
 	}
 	n, unknown := 0, false
-	var others []condition.Member
+	var others []condition.AggregateMember
 	for _, m := range j.Members {
 		switch c := condition.Set(m.Local.Status.Conditions).Get(clusterv1.ReadyCondition); {
 		case m.ready() && !m.deleting():
 			n++
 		default:
 			unknown = unknown || c != nil && c.Status == "Unknown"
-			others = append(others, condition.Member{Kind: localMachineKind, Name: m.Local.Name, Conditions: m.Local.Status.Conditions})
+			others = append(others, condition.AggregateMember{Kind: localMachineKind, Name: m.Local.Name, Conditions: m.Local.Status.Conditions})
 		}
 	}
 	if n >= j.desired() {
 		return condition.True(clusterv1.ReadyReason)
 	}
 	message := fmt.Sprintf("%d of %d machines are ready", n, j.desired())
-	if text := waits(j.plan); text != "" {
+	if text := waitMessages(j.plan); text != "" {
 		message += "\n" + text
 	}
 	if len(others) > 0 {
-		all := condition.Aggregate(others, condition.Part{Type: clusterv1.ReadyCondition}, condition.Reasons{Good: "a", Bad: "b", Unknown: "c"})
+		all := condition.Aggregate(others, condition.Part{Type: clusterv1.ReadyCondition}, condition.Reasons{Info: "a", Issue: "b", Unknown: "c"})
 		message = strings.TrimRight(message+"\n"+all.Message, "\n")
 	}
 	if unknown {
@@ -72,7 +72,7 @@ func (j conditionInput) ready() condition.Verdict {
 	return condition.False(clusterv1.NotReadyReason, message)
 }
 
-func waits(p reconciler.Plan) string {
+func waitMessages(p reconciler.Plan) string {
 	var lines []string
 	for _, w := range p.Waits {
 		lines = append(lines, w.Message)
@@ -85,12 +85,12 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	yes := true
 	status := infrav1.LocalMachinePoolStatus{
 		ObservedGeneration:        s.Object.Generation,
-		Conditions:                conditions.Evaluate(conditionInput{s, p, out}, reconciler.MomentOf(s.Object, s.Now)),
+		Conditions:                conditions.Evaluate(conditionInput{s, p, out}, reconciler.EvaluateOptionsFor(s.Object, s.Now)),
 		Initialization:            s.Object.Status.Initialization,
 		Ready:                     s.Object.Status.Ready,
 		InfrastructureMachineKind: localMachineKind,
-		Capacity:                  s.Offer.Capacity,
-		NodeInfo:                  s.Offer.NodeInfo,
+		Capacity:                  s.NodeCapacity.Capacity,
+		NodeInfo:                  s.NodeCapacity.NodeInfo,
 	}
 	replicas, provisioned := int32(0), 0
 	for _, m := range s.Members {
@@ -107,20 +107,20 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		return reconciler.Report{Status: status, Events: events(out)}
 	}
 	status.Replicas = &replicas
-	if s.Pool != nil && enough(s, provisioned, int(replicas)) { // sets both fields
+	if s.Pool != nil && hasEnoughMachines(s, provisioned, int(replicas)) { // sets both fields
 		status.Initialization.Provisioned, status.Ready = &yes, &yes
 	}
 	return reconciler.Report{Status: status, Events: events(out)}
 }
 
-// enough reports whether the desired number of machines has been provisioned. If zero machines are desired, none may
+// hasEnoughMachines reports whether the desired number of machines has been provisioned. If zero machines are desired, none may
 // exist.
-func enough(s Snapshot, provisioned, replicas int) bool {
+func hasEnoughMachines(s Snapshot, provisioned, replicas int) bool {
 	return provisioned >= s.desired() && (s.desired() > 0 || replicas == 0)
 }
 
 // instance returns the status of one machine.
-func instance(m Member) infrav1.LocalMachinePoolInstance {
+func instance(m PoolMember) infrav1.LocalMachinePoolInstance {
 	ready := m.ready()
 	return infrav1.LocalMachinePoolInstance{
 		Name: m.Local.Name, InstanceID: m.Local.Status.InstanceID, ProviderID: m.Local.Spec.ProviderID,
@@ -133,9 +133,9 @@ func events(out reconciler.Outcome) []reconciler.Event {
 	var list []reconciler.Event
 	for _, a := range out.Done {
 		switch a := a.(type) {
-		case create:
+		case createMachine:
 			list = append(list, reconciler.Normal("MachineCreated", "Created LocalMachine %s: %s", a.Name, a.Why))
-		case Remove:
+		case removeMachine:
 			list = append(list, reconciler.Normal("MachineRemoved", "Deleting LocalMachine %s: %s", a.Name, a.Why))
 		}
 	}

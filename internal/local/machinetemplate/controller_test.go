@@ -67,7 +67,7 @@ func TestSimulatedCapacityWhileWritesFail(t *testing.T) { // IM-10, AS-01
 	build := func() *fake.ClientBuilder {
 		return fake.NewClientBuilder().WithScheme(s).WithObjects(o.DeepCopy()).WithStatusSubresource(o)
 	}
-	testkit.EveryWrite(t, build, func(t *testing.T, cl client.WithWatch) {
+	testkit.FailEachWrite(t, build, func(t *testing.T, cl client.WithWatch) {
 		c := &controller{client: cl, writer: kube.NewWriter(cl, Name), now: time.Now,
 			nodes: nodesOf("arm64", backend.Set{infrav1.SimulatedBackend: simulated.New(nil, nil)})}
 		for range 2 {

@@ -90,9 +90,9 @@ func (n Nodes) CapacityOf(spec infrav1.LocalMachineSpec) (NodeCapacity, error) {
 	}
 	if out.Capacity == nil {
 		out.Capacity = n.Host.capacity()
-		limit(out.Capacity, corev1.ResourceCPU, int64(terms.Resources.CPUs))
-		limit(out.Capacity, corev1.ResourceMemory, terms.Resources.MemoryMiB<<20)
-		keepBack(out.Capacity)
+		limitResource(out.Capacity, corev1.ResourceCPU, int64(terms.Resources.CPUs))
+		limitResource(out.Capacity, corev1.ResourceMemory, terms.Resources.MemoryMiB<<20)
+		subtractReserved(out.Capacity)
 	}
 	return out, nil
 }
@@ -110,8 +110,8 @@ func (h Host) capacity() corev1.ResourceList {
 	return list
 }
 
-// keepBack subtracts the reserved amounts, which leaves the allocatable resources.
-func keepBack(list corev1.ResourceList) {
+// subtractReserved subtracts the reserved amounts, which leaves the allocatable resources.
+func subtractReserved(list corev1.ResourceList) {
 	if memory := list[corev1.ResourceMemory]; memory.Value() > evictionMemory {
 		list[corev1.ResourceMemory] = *resource.NewQuantity(memory.Value()-evictionMemory, memory.Format)
 	}
@@ -120,8 +120,8 @@ func keepBack(list corev1.ResourceList) {
 	}
 }
 
-// limit lowers a resource to a node's maximum. 0: no limit.
-func limit(list corev1.ResourceList, name corev1.ResourceName, most int64) {
+// limitResource lowers a resource to a node's maximum. 0: no limit.
+func limitResource(list corev1.ResourceList, name corev1.ResourceName, most int64) {
 	if have := list[name]; most > 0 && have.CmpInt64(most) > 0 {
 		list[name] = *resource.NewQuantity(most, have.Format)
 	}

@@ -29,23 +29,23 @@ var _ backend.Balancers = (*balancers)(nil)
 // name returns and records the name of a LocalCluster's control plane. It is recorded because it cannot be derived once
 // the object is gone.
 func (b *balancers) name(ref backend.Ref) string {
-	name := simulated.OnMachines(clusterOf(ref))
+	name := simulated.MachineControlPlaneName(clusterOf(ref))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.names[ref.Object] = name
 	return name
 }
 
-// remember is the function RecordCluster of the backend. It covers a process that starts while the LocalCluster is
+// recordCluster is the function RecordCluster of the backend. It covers a process that starts while the LocalCluster is
 // paused and therefore never calls ReserveEndpoint for it.
-func (b *balancers) remember(ref backend.Ref) {
+func (b *balancers) recordCluster(ref backend.Ref) {
 	if ref.Cluster != "" {
 		b.name(ref)
 	}
 }
 
-// forget is the function DeleteState of the backend. Without it, the control plane would retain its port and its file.
-func (b *balancers) forget(cluster types.NamespacedName) error {
+// deleteState is the function DeleteState of the backend. Without it, the control plane would retain its port and its file.
+func (b *balancers) deleteState(cluster types.NamespacedName) error {
 	b.mu.Lock()
 	name := b.names[cluster]
 	delete(b.names, cluster)
@@ -60,7 +60,7 @@ func (b *balancers) forget(cluster types.NamespacedName) error {
 // ReserveEndpoint implements backend.Balancers.
 func (b *balancers) ReserveEndpoint(_ context.Context, ref backend.Ref, allowed policy.Configuration) (netip.AddrPort, error) {
 	name := b.name(ref)
-	if !b.server.Holds(name) {
+	if !b.server.IsKnown(name) {
 		if err := checkQuota(b.server, ref.Object.Namespace, allowed); err != nil {
 			return netip.AddrPort{}, err
 		}
@@ -78,7 +78,7 @@ func (*balancers) EnsureBalancer(context.Context, backend.BalancerSpec) error { 
 // FindBalancer implements backend.Balancers: a load balancer exists while the cluster exists or has a port.
 func (b *balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Balancer, bool, error) {
 	name := b.name(ref)
-	return backend.Balancer{Running: b.server.Status(name).Running}, b.server.Holds(name), nil
+	return backend.Balancer{Running: b.server.Status(name).Running}, b.server.IsKnown(name), nil
 }
 
 // DeleteBalancer implements backend.Balancers.

@@ -13,17 +13,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/backend"
 )
 
-// setting is the name of the limit for simulated machines.
-const setting = "maxima.simulatedNodes"
+// maximumSetting is the name of the limit for simulated machines.
+const maximumSetting = "maxima.simulatedNodes"
 
 // Capabilities implements backend.Machines.
-func (m *Machines) Capabilities(r backend.MachineRequest) backend.Capabilities { return Terms(r) }
+func (m *simulatedMachines) Capabilities(r backend.MachineRequest) backend.Capabilities {
+	return MachineCapabilities(r)
+}
 
-// Terms returns the properties of a simulated machine that are known before it exists.
-func Terms(r backend.MachineRequest) backend.Capabilities {
+// MachineCapabilities returns the properties of a simulated machine that are known before it exists.
+func MachineCapabilities(r backend.MachineRequest) backend.Capabilities {
 	return backend.Capabilities{
 		Volatile: true, Immediate: true, ReachesEtcd: true, Startup: startup(r.Object), Capacity: capacity(), Denied: r.Policy.DeniedSimulated(),
-		Maximum: r.Policy.Maxima.SimulatedNodes, Setting: setting,
+		Maximum: r.Policy.Maxima.SimulatedNodes, MaximumSetting: maximumSetting,
 		Running: running(backend.Machine{Name: r.Name, Owner: backend.Owner{
 			UID: r.Object.UID, Object: client.ObjectKeyFromObject(r.Object),
 		}}),

@@ -30,13 +30,13 @@ const (
 // simulated cluster has a single API server, regardless of the number of its machines. The first machine creates it and
 // others join it. If it no longer exists, as after a move or a restore, any machine that was part of it recreates it,
 // because the first machine may have been replaced.
-func (m *Machines) controlPlane(ctx context.Context, spec backend.MachineSpec) error {
+func (m *simulatedMachines) controlPlane(ctx context.Context, spec backend.MachineSpec) error {
 	cluster := types.NamespacedName{Namespace: spec.Owner.Object.Namespace, Name: spec.Owner.Cluster}
 	st := m.server.StatusOf(cluster)
-	if st.Running && !newer(spec.Version, st.Spec.Version) {
+	if st.Running && !isNewer(spec.Version, st.Spec.Version) {
 		return nil
 	}
-	name := simulated.OnMachines(cluster)
+	name := simulated.MachineControlPlaneName(cluster)
 	if st.Running {
 		st.Spec.Version = spec.Version
 		return m.server.Start(name, st.Spec)
@@ -53,7 +53,7 @@ func (m *Machines) controlPlane(ctx context.Context, spec backend.MachineSpec) e
 			return fault.New(fault.Invalid, "BootstrapDataIncomplete", "The bootstrap data has no file %s: a simulated control plane is made from it", path)
 		}
 	}
-	if !m.server.Status(name).Exists && !spec.Ran && clusterConfiguration(files) == "" {
+	if !m.server.Status(name).Exists && !spec.ProvisionedBefore && clusterConfiguration(files) == "" {
 		return fault.New(fault.Transient, "WaitingForControlPlane", "Waiting for the first machine of the control plane: this one joins it")
 	}
 	return m.server.Start(name, simulated.Spec{
@@ -64,7 +64,7 @@ func (m *Machines) controlPlane(ctx context.Context, spec backend.MachineSpec) e
 
 // allowed rejects a control plane that exceeds the limit or would listen on another endpoint. The check is needed
 // because authors of a Cluster choose the endpoint, and this program listens on it.
-func (m *Machines) allowed(name string, spec backend.MachineSpec) error {
+func (m *simulatedMachines) allowed(name string, spec backend.MachineSpec) error {
 	if spec.Endpoint == "" {
 		return fault.New(fault.Transient, "WaitingForControlPlaneEndpoint", "Waiting for the Cluster to have a control plane endpoint")
 	}
@@ -74,7 +74,7 @@ func (m *Machines) allowed(name string, spec backend.MachineSpec) error {
 		return fault.New(fault.Invalid, "EndpointNotAllowed",
 			"Control plane endpoint %s is not allowed: a simulated control plane listens at %s, at a port that is chosen for it; create the cluster without an endpoint", spec.Endpoint, simulated.Host)
 	}
-	if m.server.Holds(name) {
+	if m.server.IsKnown(name) {
 		return nil
 	}
 	return checkQuota(m.server, spec.Owner.Object.Namespace, spec.Policy)
@@ -89,8 +89,8 @@ func checkQuota(s *simulated.Server, namespace string, allowed policy.Configurat
 	return nil
 }
 
-// newer reports whether the first version is newer than the second. An invalid version is not.
-func newer(a, b string) bool {
+// isNewer reports whether the first version is newer than the second. An invalid version is not.
+func isNewer(a, b string) bool {
 	first, errFirst := version.Parse(a)
 	second, errSecond := version.Parse(b)
 	return errFirst == nil && errSecond == nil && first.Compare(second) > 0
@@ -98,7 +98,7 @@ func newer(a, b string) bool {
 
 // join creates the etcd member of a machine and, for the first machine, the objects that kubeadm init creates in the
 // cluster.
-func (m *Machines) join(ctx context.Context, ref backend.Ref, spec backend.MachineSpec) error {
+func (m *simulatedMachines) join(ctx context.Context, ref backend.Ref, spec backend.MachineSpec) error {
 	if members := m.server.Etcd(clusterOf(ref)); members != nil {
 		joined, err := members.Join(spec.Hostname, Address(spec.Name).String())
 		if err == nil && !joined {
@@ -110,7 +110,7 @@ func (m *Machines) join(ctx context.Context, ref backend.Ref, spec backend.Machi
 	}
 	ctx, workload := m.server.Workload(ctx, clusterOf(ref))
 	if workload == nil {
-		return absent(ref.Cluster)
+		return unreachableFault(ref.Cluster)
 	}
 	_, err := workload.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, kubeadmConfig, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -133,7 +133,7 @@ func (m *Machines) join(ctx context.Context, ref backend.Ref, spec backend.Machi
 
 // leave updates the control plane when a machine is switched off: its etcd member stops, and the cluster is removed
 // with the last machine.
-func (m *Machines) leave(ref backend.Ref) error {
+func (m *simulatedMachines) leave(ref backend.Ref) error {
 	cluster := clusterOf(ref)
 	members := m.server.Etcd(cluster)
 	if members == nil {
@@ -147,15 +147,15 @@ func (m *Machines) leave(ref backend.Ref) error {
 		return nil
 	}
 	for _, name := range notes.Names() {
-		if read(notes, name).ControlPlane {
+		if readState(notes, name).ControlPlane {
 			return nil
 		}
 	}
-	return m.server.Remove(simulated.OnMachines(cluster))
+	return m.server.Remove(simulated.MachineControlPlaneName(cluster))
 }
 
 // SetFaults implements FaultyKubelets.
-func (m *Machines) SetFaults(ctx context.Context, ref backend.Ref, faults string) error {
+func (m *simulatedMachines) SetFaults(ctx context.Context, ref backend.Ref, faults string) error {
 	notes, err := m.notes(clusterOf(ref))
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (m *Machines) SetFaults(ctx context.Context, ref backend.Ref, faults string
 	}
 	ctx, workload := m.server.Workload(ctx, clusterOf(ref))
 	if workload == nil {
-		return absent(ref.Cluster)
+		return unreachableFault(ref.Cluster)
 	}
 	pods := workload.CoreV1().Pods(metav1.NamespaceSystem)
 	for _, component := range components {
@@ -184,9 +184,9 @@ func (m *Machines) SetFaults(ctx context.Context, ref backend.Ref, faults string
 			return fmt.Errorf("changing the status of Pod %s-%s: %w", component, host, err)
 		}
 	}
-	n := read(notes, host)
+	n := readState(notes, host)
 	n.Faults = faults
-	return write(notes, host, n)
+	return writeState(notes, host, n)
 }
 
 // components lists the control plane components, which run in static Pods.

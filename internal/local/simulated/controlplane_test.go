@@ -81,7 +81,7 @@ func ref(name string) backend.Ref {
 func (p *plane) create(name, version string, annotations map[string]string) error {
 	spec := backend.MachineSpec{
 		Owner: backend.Owner{Cluster: "c", Object: ref(name).Object, UID: types.UID(name)}, Name: "m-" + name, Hostname: name, ProviderID: "slipway:///m-" + name,
-		Version: version, ControlPlane: true, Ran: p.ran, Endpoint: p.at, Policy: policy.Default(),
+		Version: version, ControlPlane: true, ProvisionedBefore: p.ran, Endpoint: p.at, Policy: policy.Default(),
 		Files: func(context.Context) (map[string][]byte, error) { return p.files, nil },
 	}
 	_, err := p.backend.Faults(annotations).Machines.Create(p.t.Context(), spec)
@@ -234,7 +234,7 @@ func TestForgetAfterRestart(t *testing.T) {
 	first.end()
 	second := newPlane(t, dir, first)
 	lc := backend.Ref{Object: types.NamespacedName{Namespace: "ns", Name: "lc"}, Cluster: "c"}
-	name := simulated.OnMachines(types.NamespacedName{Namespace: "ns", Name: "c"})
+	name := simulated.MachineControlPlaneName(types.NamespacedName{Namespace: "ns", Name: "c"})
 	if !second.server.Status(name).Exists {
 		t.Fatal("the state is not there after the restart")
 	}

@@ -11,16 +11,16 @@ import (
 )
 
 // members returns the etcd cluster of the machine's cluster.
-func (m *Machines) members(ref backend.Ref) (*store.EtcdCluster, error) {
+func (m *simulatedMachines) members(ref backend.Ref) (*store.EtcdCluster, error) {
 	members := m.server.Etcd(clusterOf(ref))
 	if members == nil {
-		return nil, absent(ref.Cluster)
+		return nil, unreachableFault(ref.Cluster)
 	}
 	return members, nil
 }
 
 // Survey implements backend.EtcdRecovery.
-func (m *Machines) Survey(_ context.Context, ref backend.Ref) (recovery.MemberState, error) {
+func (m *simulatedMachines) Survey(_ context.Context, ref backend.Ref) (recovery.MemberState, error) {
 	members, err := m.members(ref)
 	if err != nil {
 		return recovery.MemberState{}, err
@@ -36,7 +36,7 @@ func (m *Machines) Survey(_ context.Context, ref backend.Ref) (recovery.MemberSt
 
 // Rebuild implements backend.EtcdRecovery. Simulated members have no data, so the content of a snapshot is not
 // restored.
-func (m *Machines) Rebuild(_ context.Context, ref backend.Ref, order recovery.EtcdOrder) error {
+func (m *simulatedMachines) Rebuild(_ context.Context, ref backend.Ref, order recovery.EtcdOrder) error {
 	members, err := m.members(ref)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (m *Machines) Rebuild(_ context.Context, ref backend.Ref, order recovery.Et
 }
 
 // RebuildProgress implements backend.EtcdRecovery.
-func (m *Machines) RebuildProgress(_ context.Context, ref backend.Ref, order recovery.EtcdOrder) (backend.Progress, error) {
+func (m *simulatedMachines) RebuildProgress(_ context.Context, ref backend.Ref, order recovery.EtcdOrder) (backend.Progress, error) {
 	members, err := m.members(ref)
 	if err != nil {
 		return backend.Progress{}, err
@@ -60,7 +60,7 @@ func (m *Machines) RebuildProgress(_ context.Context, ref backend.Ref, order rec
 }
 
 // Stage implements backend.EtcdRecovery. It reads the snapshot to detect errors in it.
-func (m *Machines) Stage(_ context.Context, ref backend.Ref, order recovery.EtcdOrder, content func(io.Writer) error) error {
+func (m *simulatedMachines) Stage(_ context.Context, ref backend.Ref, order recovery.EtcdOrder, content func(io.Writer) error) error {
 	members, err := m.members(ref)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (m *Machines) Stage(_ context.Context, ref backend.Ref, order recovery.Etcd
 }
 
 // Staged implements backend.EtcdRecovery.
-func (m *Machines) Staged(_ context.Context, ref backend.Ref, order recovery.EtcdOrder) (bool, error) {
+func (m *simulatedMachines) Staged(_ context.Context, ref backend.Ref, order recovery.EtcdOrder) (bool, error) {
 	members, err := m.members(ref)
 	if err != nil {
 		return false, err

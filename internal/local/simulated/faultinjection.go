@@ -26,9 +26,9 @@ func WrapFaulty(inner backend.Backend, kubelets FaultyKubelets, now func() time.
 	out := inner
 	out.Faults = func(annotations map[string]string) backend.Backend {
 		b := inner
-		after, limited := length(annotations[infrav1.NotReadyAfterAnnotation])
-		problem := unknown(annotations, limited)
-		b.Machines = machines{
+		after, limited := parseDuration(annotations[infrav1.NotReadyAfterAnnotation])
+		problem := checkAnnotations(annotations, limited)
+		b.Machines = faultyMachines{
 			Machines: inner.Machines, kubelets: kubelets, now: now,
 			neverBoots: isRequested(annotations, infrav1.NeverBootsAnnotation), notReady: limited, after: after,
 			faults: annotations[infrav1.ControlPlaneFaultsAnnotation], problem: problem,
@@ -53,9 +53,9 @@ const prefix = "simulated.infrastructure.slipway.dev/"
 // reasonUnknown is the reason of faults about invalid annotations.
 const reasonUnknown = "FaultUnknown"
 
-// unknown returns an error for the first invalid annotation of a machine. limited is set if NotReadyAfterAnnotation has
+// checkAnnotations returns an error for the first invalid annotation of a machine. limited is set if NotReadyAfterAnnotation has
 // a valid duration.
-func unknown(annotations map[string]string, limited bool) error {
+func checkAnnotations(annotations map[string]string, limited bool) error {
 	if value, ok := annotations[infrav1.NotReadyAfterAnnotation]; ok && !limited {
 		return fault.New(fault.Invalid, reasonUnknown, "The annotation %s has %q: use a time such as 30s", infrav1.NotReadyAfterAnnotation, value)
 	}
@@ -68,14 +68,14 @@ func unknown(annotations map[string]string, limited bool) error {
 	return nil
 }
 
-// length parses a duration that may be zero, and returns false if it is invalid.
-func length(value string) (time.Duration, bool) {
+// parseDuration parses a duration that may be zero, and returns false if it is invalid.
+func parseDuration(value string) (time.Duration, bool) {
 	d, err := time.ParseDuration(value)
 	return d, err == nil && d >= 0
 }
 
-// machines wraps the machines of one object with its requested faults.
-type machines struct {
+// faultyMachines wraps the machines of one object with its requested faults.
+type faultyMachines struct {
 	backend.Machines
 	kubelets   FaultyKubelets
 	now        func() time.Time
@@ -90,23 +90,23 @@ type machines struct {
 }
 
 // Capabilities implements backend.Machines.
-func (m machines) Capabilities(r backend.MachineRequest) backend.Capabilities {
+func (m faultyMachines) Capabilities(r backend.MachineRequest) backend.Capabilities {
 	t := m.Machines.Capabilities(r)
 	t.ChangesAfter = m.after
 	return t
 }
 
 // CheckQuota implements backend.Machines.
-func (m machines) CheckQuota(ctx context.Context, spec backend.MachineSpec) (backend.Quota, error) {
+func (m faultyMachines) CheckQuota(ctx context.Context, spec backend.MachineSpec) (backend.Quota, error) {
 	room, err := m.Machines.CheckQuota(ctx, spec)
 	if m.neverBoots {
-		room.Refused = fault.New(fault.Invalid, "NeverBoots", "The annotation %s keeps the machine from starting", infrav1.NeverBootsAnnotation)
+		room.Refusal = fault.New(fault.Invalid, "NeverBoots", "The annotation %s keeps the machine from starting", infrav1.NeverBootsAnnotation)
 	}
 	return room, err
 }
 
 // Inspect implements backend.Machines. A machine that must not start is reported as Orphaned until it has started.
-func (m machines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine, error) {
+func (m faultyMachines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine, error) {
 	out, err := m.Machines.Inspect(ctx, ref)
 	switch {
 	case m.neverBoots && out.State == backend.Created:
@@ -124,7 +124,7 @@ func (m machines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine
 }
 
 // Create implements backend.Machines.
-func (m machines) Create(ctx context.Context, spec backend.MachineSpec) ([]string, error) {
+func (m faultyMachines) Create(ctx context.Context, spec backend.MachineSpec) ([]string, error) {
 	notes, err := m.Machines.Create(ctx, spec)
 	if err != nil {
 		return notes, err
@@ -140,7 +140,7 @@ func (m machines) Create(ctx context.Context, spec backend.MachineSpec) ([]strin
 	return notes, cmp.Or(err, m.problem)
 }
 
-func (m machines) unready(now backend.Machine) bool {
+func (m faultyMachines) unready(now backend.Machine) bool {
 	return m.notReady && !m.now().Before(now.Since.Add(m.after))
 }
 

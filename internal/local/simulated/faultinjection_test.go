@@ -163,8 +163,8 @@ func TestNeverBoots(t *testing.T) {
 			t.Errorf("%s: it is %s, %v; want %s", name, got.State, err, tc.want)
 		}
 		room, err := machines.CheckQuota(t.Context(), backend.MachineSpec{})
-		if err != nil || (room.Refused != nil) != tc.refused || tc.refused && fault.KindOf(room.Refused) != fault.Invalid {
-			t.Errorf("%s: refused because of %v, %v", name, room.Refused, err)
+		if err != nil || (room.Refusal != nil) != tc.refused || tc.refused && fault.KindOf(room.Refusal) != fault.Invalid {
+			t.Errorf("%s: refused because of %v, %v", name, room.Refusal, err)
 		}
 	}
 }

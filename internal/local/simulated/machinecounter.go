@@ -48,8 +48,8 @@ func (c *machineCounter) has(key types.NamespacedName) bool {
 	return c.members[key]
 }
 
-// room returns the number of other machines.
-func (c *machineCounter) room(key types.NamespacedName) backend.Quota {
+// quota returns the number of other machines.
+func (c *machineCounter) quota(key types.NamespacedName) backend.Quota {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	room := backend.Quota{Own: c.own[key.Namespace], All: len(c.members)}
@@ -66,7 +66,7 @@ func (c *machineCounter) enter(key types.NamespacedName, most policy.Maximum) st
 	if c.members[key] {
 		return ""
 	}
-	if why := most.Exceeded(setting, key.Namespace, c.own[key.Namespace], len(c.members)); why != "" {
+	if why := most.Exceeded(maximumSetting, key.Namespace, c.own[key.Namespace], len(c.members)); why != "" {
 		return why
 	}
 	c.add(key)

@@ -32,7 +32,7 @@ func TestSimulatedMaximum(t *testing.T) {
 	if !c.has(client.ObjectKeyFromObject(there)) {
 		t.Error("what was there before counts")
 	}
-	if r := c.room(client.ObjectKeyFromObject(there)); r.All != 0 || r.Own != 0 {
+	if r := c.quota(client.ObjectKeyFromObject(there)); r.All != 0 || r.Own != 0 {
 		t.Errorf("it is not counted against itself: %+v", r)
 	}
 	most := policy.Maximum{Namespace: 3, Total: 4}
@@ -57,7 +57,7 @@ func TestSimulatedMaximum(t *testing.T) {
 	if why := c.enter(types.NamespacedName{Namespace: "ns", Name: "late"}, most); why != "" {
 		t.Errorf("there is room again: %q", why)
 	}
-	if r := c.room(types.NamespacedName{Namespace: "other"}); r.Own != 0 || r.All != 3 {
+	if r := c.quota(types.NamespacedName{Namespace: "other"}); r.Own != 0 || r.All != 3 {
 		t.Errorf("counted: %+v", r)
 	}
 }

@@ -12,7 +12,7 @@ type networks struct{}
 
 // NetworkCapabilities implements backend.Networks.
 func (networks) NetworkCapabilities(p policy.Configuration) backend.NetworkCapabilities {
-	return backend.NetworkCapabilities{None: true, Denied: p.DeniedSimulated()}
+	return backend.NetworkCapabilities{NoNetwork: true, Denied: p.DeniedSimulated()}
 }
 
 // EnsureNetwork implements backend.Networks.

@@ -18,9 +18,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated"
 )
 
-// Machines manages the simulated machines of the clusters of a server. All methods except Delete return a fault of kind
+// simulatedMachines manages the simulated machines of the clusters of a server. All methods except Delete return a fault of kind
 // Unreachable while the control plane of the machine's Cluster is not simulated or does not run.
-type Machines struct {
+type simulatedMachines struct {
 	server *simulated.Server
 	// reader reads the LocalMachines, to count them.
 	reader client.Reader
@@ -29,16 +29,16 @@ type Machines struct {
 }
 
 var (
-	_ backend.Machines = (*Machines)(nil)
-	_ backend.Watcher  = (*Machines)(nil)
-	_ FaultyKubelets   = (*Machines)(nil)
+	_ backend.Machines = (*simulatedMachines)(nil)
+	_ backend.Watcher  = (*simulatedMachines)(nil)
+	_ FaultyKubelets   = (*simulatedMachines)(nil)
 )
 
 // New returns the backend for the clusters of a server, with fault injection. The reader must return all LocalMachines.
 func New(s *simulated.Server, reader client.Reader) backend.Backend {
-	m := &Machines{server: s, reader: reader, now: time.Now}
+	m := &simulatedMachines{server: s, reader: reader, now: time.Now}
 	b := &balancers{server: s, names: map[types.NamespacedName]string{}}
-	return WrapFaulty(backend.Backend{Networks: networks{}, Machines: m, Watcher: m, Balancers: b, RecordCluster: b.remember, DeleteState: b.forget, Etcds: m}, m, time.Now)
+	return WrapFaulty(backend.Backend{Networks: networks{}, Machines: m, Watcher: m, Balancers: b, RecordCluster: b.recordCluster, DeleteState: b.deleteState, EtcdRecovery: m}, m, time.Now)
 }
 
 // machineState is the stored state of a machine.
@@ -54,7 +54,7 @@ type machineState struct {
 }
 
 // Inspect implements backend.Machines. A machine that is counted but does not exist is Orphaned.
-func (m *Machines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine, error) {
+func (m *simulatedMachines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine, error) {
 	out := backend.Machine{Name: ref.Name, State: backend.Absent}
 	if err := m.crowd.seed(ctx, m.reader); err != nil {
 		return out, err
@@ -69,7 +69,7 @@ func (m *Machines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machin
 	if err != nil {
 		return out, err
 	}
-	n := read(notes, backend.Hostname(ref.Object.Name))
+	n := readState(notes, backend.Hostname(ref.Object.Name))
 	out.Owner = backend.Owner{Cluster: ref.Cluster, Object: ref.Object, UID: n.Owner}
 	switch {
 	case !n.Joined.IsZero():
@@ -82,15 +82,15 @@ func (m *Machines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machin
 }
 
 // CheckQuota implements backend.Machines.
-func (m *Machines) CheckQuota(ctx context.Context, spec backend.MachineSpec) (backend.Quota, error) {
+func (m *simulatedMachines) CheckQuota(ctx context.Context, spec backend.MachineSpec) (backend.Quota, error) {
 	if err := m.crowd.seed(ctx, m.reader); err != nil {
 		return backend.Quota{}, err
 	}
-	return m.crowd.room(spec.Owner.Object), nil
+	return m.crowd.quota(spec.Owner.Object), nil
 }
 
 // Create implements backend.Machines: it starts the machine, and creates its Node when the startup duration is over.
-func (m *Machines) Create(ctx context.Context, spec backend.MachineSpec) ([]string, error) {
+func (m *simulatedMachines) Create(ctx context.Context, spec backend.MachineSpec) ([]string, error) {
 	if why := m.crowd.enter(spec.Owner.Object, spec.Maximum); why != "" {
 		return nil, fault.New(fault.Invalid, "DeniedByPolicy", "%s", why)
 	}
@@ -104,12 +104,12 @@ func (m *Machines) Create(ctx context.Context, spec backend.MachineSpec) ([]stri
 	if err != nil {
 		return nil, err
 	}
-	now, n := m.now(), read(notes, spec.Hostname)
+	now, n := m.now(), readState(notes, spec.Hostname)
 	switch {
 	case !n.Joined.IsZero():
 		return nil, nil
 	case n.Booted.IsZero() && spec.Startup > 0:
-		return nil, write(notes, spec.Hostname, machineState{Owner: spec.Owner.UID, Booted: now, ControlPlane: spec.ControlPlane})
+		return nil, writeState(notes, spec.Hostname, machineState{Owner: spec.Owner.UID, Booted: now, ControlPlane: spec.ControlPlane})
 	case now.Before(n.Booted.Add(spec.Startup)):
 		return nil, nil
 	case n.Booted.IsZero():
@@ -124,13 +124,13 @@ func (m *Machines) Create(ctx context.Context, spec backend.MachineSpec) ([]stri
 		}
 	}
 	n.Owner, n.Joined, n.NotReady, n.ControlPlane = spec.Owner.UID, now, false, spec.ControlPlane
-	return nil, write(notes, spec.Hostname, n)
+	return nil, writeState(notes, spec.Hostname, n)
 }
 
-func (m *Machines) createNode(ctx context.Context, ref backend.Ref, spec backend.MachineSpec, now time.Time) error {
+func (m *simulatedMachines) createNode(ctx context.Context, ref backend.Ref, spec backend.MachineSpec, now time.Time) error {
 	ctx, client := m.server.Workload(ctx, clusterOf(ref))
 	if client == nil {
-		return absent(ref.Cluster)
+		return unreachableFault(ref.Cluster)
 	}
 	if spec.Version == "" {
 		spec.Version = m.server.StatusOf(clusterOf(ref)).Spec.Version
@@ -138,7 +138,7 @@ func (m *Machines) createNode(ctx context.Context, ref backend.Ref, spec backend
 	desired := newNode(spec, now)
 	_, err := client.CoreV1().Nodes().Create(ctx, desired, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		err = replace(ctx, client, desired)
+		err = recreateNode(ctx, client, desired)
 	}
 	if err != nil {
 		return fmt.Errorf("creating Node %s: %w", spec.Hostname, err)
@@ -146,8 +146,8 @@ func (m *Machines) createNode(ctx context.Context, ref backend.Ref, spec backend
 	return nil
 }
 
-// replace recreates the Node if an existing Node of the same name belongs to another machine.
-func replace(ctx context.Context, client kubernetes.Interface, desired *corev1.Node) error {
+// recreateNode recreates the Node if an existing Node of the same name belongs to another machine.
+func recreateNode(ctx context.Context, client kubernetes.Interface, desired *corev1.Node) error {
 	nodes := client.CoreV1().Nodes()
 	old, err := nodes.Get(ctx, desired.Name, metav1.GetOptions{})
 	if err == nil && old.Spec.ProviderID == desired.Spec.ProviderID {
@@ -164,14 +164,14 @@ func replace(ctx context.Context, client kubernetes.Interface, desired *corev1.N
 }
 
 // SetReady implements FaultyKubelets.
-func (m *Machines) SetReady(ctx context.Context, ref backend.Ref, ready bool) error {
+func (m *simulatedMachines) SetReady(ctx context.Context, ref backend.Ref, ready bool) error {
 	notes, err := m.notes(clusterOf(ref))
 	if err != nil {
 		return err
 	}
 	ctx, client := m.server.Workload(ctx, clusterOf(ref))
 	if client == nil {
-		return absent(ref.Cluster)
+		return unreachableFault(ref.Cluster)
 	}
 	name := backend.Hostname(ref.Object.Name)
 	nodes := client.CoreV1().Nodes()
@@ -183,13 +183,13 @@ func (m *Machines) SetReady(ctx context.Context, ref backend.Ref, ready bool) er
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("changing the status of Node %s: %w", name, err)
 	}
-	n := read(notes, name)
+	n := readState(notes, name)
 	n.NotReady = !ready
-	return write(notes, name, n)
+	return writeState(notes, name, n)
 }
 
 // Delete implements backend.Machines. The Node remains until it is deleted, as for a machine that is switched off.
-func (m *Machines) Delete(_ context.Context, ref backend.Ref) error {
+func (m *simulatedMachines) Delete(_ context.Context, ref backend.Ref) error {
 	if notes := m.server.Notes(clusterOf(ref)); notes != nil {
 		if err := notes.Delete(backend.Hostname(ref.Object.Name)); err != nil {
 			return err
@@ -200,7 +200,7 @@ func (m *Machines) Delete(_ context.Context, ref backend.Ref) error {
 }
 
 // Watch implements backend.Watcher: all machines of a cluster may have changed when its control plane starts.
-func (m *Machines) Watch(ctx context.Context, handle func(backend.Event)) error {
+func (m *simulatedMachines) Watch(ctx context.Context, handle func(backend.Event)) error {
 	tell := func(name string) {
 		if st := m.server.Status(name); st.Running {
 			handle(backend.Event{Cluster: st.Spec.Cluster})
@@ -219,16 +219,16 @@ func clusterOf(ref backend.Ref) types.NamespacedName {
 	return types.NamespacedName{Namespace: ref.Object.Namespace, Name: ref.Cluster}
 }
 
-func (m *Machines) notes(cluster types.NamespacedName) (*simulated.Notes, error) {
+func (m *simulatedMachines) notes(cluster types.NamespacedName) (*simulated.Notes, error) {
 	if notes := m.server.Notes(cluster); notes != nil {
 		return notes, nil
 	}
-	return nil, absent(cluster.Name)
+	return nil, unreachableFault(cluster.Name)
 }
 
-// write stores the state of a machine. It needs no lock, because one controller reconciles a machine, one
+// writeState stores the state of a machine. It needs no lock, because one controller reconciles a machine, one
 // reconciliation at a time.
-func write(notes *simulated.Notes, name string, n machineState) error {
+func writeState(notes *simulated.Notes, name string, n machineState) error {
 	data, err := json.Marshal(n)
 	if err != nil {
 		return err
@@ -236,8 +236,8 @@ func write(notes *simulated.Notes, name string, n machineState) error {
 	return notes.Set(name, data)
 }
 
-// read returns the stored state of a machine. Unreadable state counts as lost: the machine is created again.
-func read(notes *simulated.Notes, name string) machineState {
+// readState returns the stored state of a machine. Unreadable state counts as lost: the machine is created again.
+func readState(notes *simulated.Notes, name string) machineState {
 	var n machineState
 	if err := json.Unmarshal(notes.Get(name), &n); err != nil {
 		return machineState{}
@@ -245,7 +245,7 @@ func read(notes *simulated.Notes, name string) machineState {
 	return n
 }
 
-func absent(cluster string) error {
+func unreachableFault(cluster string) error {
 	return fault.New(fault.Unreachable, "WaitingForControlPlane",
 		"Waiting for the simulated control plane of Cluster %s: simulated machines need a HostedControlPlane with spec.backend.simulated, or a control plane on simulated machines", cluster)
 }

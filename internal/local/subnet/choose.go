@@ -8,8 +8,8 @@ import (
 // chosenBits is the prefix length of a range that is chosen without wanted ranges: 16384 addresses.
 const chosenBits = 18
 
-// Request describes the requirements for a new range.
-type Request struct {
+// RangeRequest describes the requirements for a new range.
+type RangeRequest struct {
 	// Taken are ranges that the new one must not overlap.
 	Taken []netip.Prefix
 	// Wanted are the Pod and Service ranges, which the new one should contain.
@@ -24,8 +24,8 @@ type Request struct {
 // contains all wanted ranges in addition to the nodes. Otherwise, it returns the lowest free /18 of 172.16.0.0/12, or
 // of the other allowed ranges if nothing of 172.16.0.0/12 is allowed; an allowed range smaller than /18 is used as a
 // whole. It returns false if everything is taken.
-func Choose(r Request) (netip.Prefix, bool) {
-	if p, ok := covering(r); ok {
+func Choose(r RangeRequest) (netip.Prefix, bool) {
+	if p, ok := smallestCovering(r); ok {
 		if _, collides := overlap(p, r.Taken); !collides {
 			return p, true
 		}
@@ -45,12 +45,12 @@ func Choose(r Request) (netip.Prefix, bool) {
 
 // pools returns the ranges to choose from: the allowed part of 172.16.0.0/12, which is used least, or all other allowed
 // ranges if that part is empty.
-func (r Request) pools() []netip.Prefix {
+func (r RangeRequest) pools() []netip.Prefix {
 	favourite := netip.MustParsePrefix("172.16.0.0/12")
 	var usual, others []netip.Prefix
 	for _, p := range r.Allowed {
 		switch {
-		case !p.Addr().Is4() || p.Bits() > smallest:
+		case !p.Addr().Is4() || p.Bits() > maxPrefixBits:
 		case within(favourite, p):
 			usual = append(usual, favourite)
 		case within(p, favourite):
@@ -65,8 +65,8 @@ func (r Request) pools() []netip.Prefix {
 	return others
 }
 
-// covering returns the smallest allowed prefix that contains all wanted ranges and leaves the nodes' part free.
-func covering(request Request) (netip.Prefix, bool) {
+// smallestCovering returns the smallest allowed prefix that contains all wanted ranges and leaves the nodes' part free.
+func smallestCovering(request RangeRequest) (netip.Prefix, bool) {
 	ranges := request.Wanted
 	if len(ranges) == 0 {
 		return netip.Prefix{}, false
@@ -77,13 +77,13 @@ func covering(request Request) (netip.Prefix, bool) {
 			return netip.Prefix{}, false
 		}
 		for !within(r, p) {
-			p = wider(p)
+			p = widen(p)
 		}
 	}
-	for p.Bits() > smallest {
-		p = wider(p)
+	for p.Bits() > maxPrefixBits {
+		p = widen(p)
 	}
-	for ; p.Bits() >= max(request.Widest, largest) && request.allows(p); p = wider(p) {
+	for ; p.Bits() >= max(request.Widest, minPrefixBits) && request.allows(p); p = widen(p) {
 		if _, collides := overlap(netip.PrefixFrom(p.Addr(), nodeBits), ranges); !collides {
 			return p, true
 		}
@@ -91,7 +91,7 @@ func covering(request Request) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-func wider(p netip.Prefix) netip.Prefix { return netip.PrefixFrom(p.Addr(), p.Bits()-1).Masked() }
+func widen(p netip.Prefix) netip.Prefix { return netip.PrefixFrom(p.Addr(), p.Bits()-1).Masked() }
 
 func next(p netip.Prefix) netip.Prefix {
 	a := p.Addr().As4()
@@ -100,7 +100,7 @@ func next(p netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4(a), p.Bits())
 }
 
-func (r Request) allows(p netip.Prefix) bool {
+func (r RangeRequest) allows(p netip.Prefix) bool {
 	for _, q := range r.Allowed {
 		if within(p, q) {
 			return true

@@ -26,7 +26,7 @@ func FuzzRanges(f *testing.F) {
 			return out
 		}
 		for _, p := range parse(pods, services, taken) {
-			if l, err := subnet.Plan(p); err == nil {
+			if l, err := subnet.NewLayout(p); err == nil {
 				r := l.Ranges()
 				if len(l.Outside([]netip.Prefix{r.Pods, r.Services, l.Nodes})) > 0 || !l.Nodes.Contains(l.Gateway) {
 					t.Errorf("%s is divided into %+v and %+v", p, l, r)
@@ -34,12 +34,12 @@ func FuzzRanges(f *testing.F) {
 			}
 		}
 		widest = max(8, min(widest, 20))
-		request := subnet.Request{Taken: parse(taken), Wanted: parse(pods, services), Allowed: parse(allowed), Widest: widest}
+		request := subnet.RangeRequest{Taken: parse(taken), Wanted: parse(pods, services), Allowed: parse(allowed), Widest: widest}
 		got, ok := subnet.Choose(request)
 		if !ok {
 			return
 		}
-		if _, err := subnet.Plan(got); err != nil {
+		if _, err := subnet.NewLayout(got); err != nil {
 			t.Errorf("chosen: %v", err)
 		}
 		for _, p := range request.Taken {

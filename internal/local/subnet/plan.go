@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	// smallest is the maximum prefix length that can be divided: 4096 addresses.
-	smallest = 20
-	// largest is the minimum prefix length.
-	largest = 8
+	// maxPrefixBits is the maximum prefix length that can be divided: 4096 addresses.
+	maxPrefixBits = 20
+	// minPrefixBits is the minimum prefix length.
+	minPrefixBits = 8
 	// nodeBits is the prefix length of the nodes' part.
 	nodeBits = 24
 	// firstNode and lastNode are the last octets of the first and the last node address.
@@ -28,15 +28,15 @@ type Layout struct {
 	Gateway netip.Addr
 }
 
-// Plan divides a range. It returns an error for anything but an IPv4 prefix without host bits between /8 and /20.
-func Plan(subnet netip.Prefix) (Layout, error) {
+// NewLayout divides a range. It returns an error for anything but an IPv4 prefix without host bits between /8 and /20.
+func NewLayout(subnet netip.Prefix) (Layout, error) {
 	switch {
 	case !subnet.IsValid() || !subnet.Addr().Is4():
 		return Layout{}, fmt.Errorf("subnet %s is not an IPv4 range", subnet)
 	case subnet.Masked() != subnet:
 		return Layout{}, fmt.Errorf("subnet %s has host bits set: use %s", subnet, subnet.Masked())
-	case subnet.Bits() < largest || subnet.Bits() > smallest:
-		return Layout{}, fmt.Errorf("subnet %s is not between /%d and /%d: nodes, Pods and Services share it", subnet, largest, smallest)
+	case subnet.Bits() < minPrefixBits || subnet.Bits() > maxPrefixBits:
+		return Layout{}, fmt.Errorf("subnet %s is not between /%d and /%d: nodes, Pods and Services share it", subnet, minPrefixBits, maxPrefixBits)
 	}
 	nodes := netip.PrefixFrom(subnet.Addr(), nodeBits)
 	return Layout{

@@ -22,7 +22,7 @@ func TestRangesOfANewCluster(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			l, err := subnet.Plan(netip.MustParsePrefix(tc.subnet))
+			l, err := subnet.NewLayout(netip.MustParsePrefix(tc.subnet))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -39,7 +39,7 @@ func TestRangesOfANewCluster(t *testing.T) {
 // host, and no address has two meanings.
 func TestRangesAreDisjointAndInside(t *testing.T) {
 	for bits := 8; bits <= 20; bits++ {
-		l, err := subnet.Plan(netip.PrefixFrom(netip.MustParseAddr("10.0.0.0"), bits))
+		l, err := subnet.NewLayout(netip.PrefixFrom(netip.MustParseAddr("10.0.0.0"), bits))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,9 +51,9 @@ func eachRoute(r io.Reader, visit func(through string, destination, gateway, mas
 		if len(f) < 8 {
 			continue
 		}
-		destination, err := word(f[1])
-		gateway, badGateway := word(f[2])
-		mask, badMask := word(f[7])
+		destination, err := parseAddress(f[1])
+		gateway, badGateway := parseAddress(f[2])
+		mask, badMask := parseAddress(f[7])
 		if err = errors.Join(err, badGateway, badMask); err != nil {
 			return err
 		}
@@ -62,8 +62,8 @@ func eachRoute(r io.Reader, visit func(through string, destination, gateway, mas
 	return lines.Err()
 }
 
-// word decodes an address that the kernel prints as a little-endian number.
-func word(s string) ([4]byte, error) {
+// parseAddress decodes an address that the kernel prints as a little-endian number.
+func parseAddress(s string) ([4]byte, error) {
 	b, err := hex.DecodeString(s)
 	if err != nil || len(b) != 4 {
 		return [4]byte{}, fmt.Errorf("route table: %q is not an address", s)

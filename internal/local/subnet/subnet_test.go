@@ -41,7 +41,7 @@ func TestPlan(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := subnet.Plan(netip.MustParsePrefix(tc.subnet))
+			got, err := subnet.NewLayout(netip.MustParsePrefix(tc.subnet))
 			if tc.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
 					t.Fatalf("%s: got error %v, want %q", tc.reason, err, tc.wantErr)
@@ -80,7 +80,7 @@ func TestChoose(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, ok := subnet.Choose(subnet.Request{Taken: tc.taken, Wanted: tc.wanted, Allowed: private(), Widest: 12})
+			got, ok := subnet.Choose(subnet.RangeRequest{Taken: tc.taken, Wanted: tc.wanted, Allowed: private(), Widest: 12})
 			if !ok {
 				if tc.want != "" {
 					t.Fatalf("%s: nothing chosen, want %s", tc.reason, tc.want)
@@ -117,7 +117,7 @@ func TestChooseWithinWhatIsAllowed(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, ok := subnet.Choose(subnet.Request{Taken: tc.taken, Wanted: tc.wanted, Allowed: tc.allowed, Widest: tc.widest})
+			got, ok := subnet.Choose(subnet.RangeRequest{Taken: tc.taken, Wanted: tc.wanted, Allowed: tc.allowed, Widest: tc.widest})
 			if ok != (tc.want != "") || ok && got.String() != tc.want {
 				t.Errorf("%s: got %v, %v, want %q", tc.reason, got, ok, tc.want)
 			}
@@ -126,7 +126,7 @@ func TestChooseWithinWhatIsAllowed(t *testing.T) {
 }
 
 func TestNodeAddress(t *testing.T) {
-	l, err := subnet.Plan(netip.MustParsePrefix("172.31.0.0/16"))
+	l, err := subnet.NewLayout(netip.MustParsePrefix("172.31.0.0/16"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestNodeAddress(t *testing.T) {
 }
 
 func TestRanges(t *testing.T) {
-	l, err := subnet.Plan(netip.MustParsePrefix("172.31.0.0/16"))
+	l, err := subnet.NewLayout(netip.MustParsePrefix("172.31.0.0/16"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,23 +25,23 @@ type (
 	OwnTemplate struct {
 		Ref clusterv1.ContractVersionedObjectReference
 	}
-	// Protect adds the finalizer.
-	Protect struct{ Finalizer string }
+	// AddFinalizer adds the finalizer.
+	AddFinalizer struct{ Finalizer string }
 	// DeleteTemplate deletes a template.
 	DeleteTemplate struct {
 		Ref clusterv1.ContractVersionedObjectReference
 	}
-	// Unprotect removes the finalizer.
-	Unprotect struct{ Finalizer string }
-	// AskUsed requests the list of templates that other owners use.
-	AskUsed struct{}
+	// RemoveFinalizer removes the finalizer.
+	RemoveFinalizer struct{ Finalizer string }
+	// ReadUsedTemplates requests the list of templates that other owners use.
+	ReadUsedTemplates struct{}
 )
 
 func (a OwnTemplate) String() string {
 	return fmt.Sprintf("make the Cluster an owner of %s %s: Machines are created from it", a.Ref.Kind, a.Ref.Name)
 }
 
-func (a Protect) String() string {
+func (a AddFinalizer) String() string {
 	return "add the finalizer of managed topologies: templates are deleted with the last owner that uses them"
 }
 
@@ -49,11 +49,11 @@ func (a DeleteTemplate) String() string {
 	return fmt.Sprintf("delete %s %s: no other object uses it", a.Ref.Kind, a.Ref.Name)
 }
 
-func (a Unprotect) String() string {
+func (a RemoveFinalizer) String() string {
 	return "remove the finalizer of managed topologies: no template is left to delete"
 }
 
-func (a AskUsed) String() string {
+func (a ReadUsedTemplates) String() string {
 	return "templates that other MachineSets and MachineDeployments use"
 }
 
@@ -77,12 +77,12 @@ func IsOfTopology(o metav1.Object) bool {
 // Release deletes the templates of a managed topology that no other owner uses, then removes the owner's finalizer.
 // It first requests the templates in use; until they are read, used is nil. Templates outside the topology belong
 // to users and are not deleted.
-func (t Templates) Release(owner client.Object, finalizer string, used Used, p *reconciler.Plan) {
+func (t Templates) Release(owner client.Object, finalizer string, used UsedTemplates, p *reconciler.Plan) {
 	if !controllerutil.ContainsFinalizer(owner, finalizer) {
 		return
 	}
 	if used == nil {
-		p.Ask = append(p.Ask, AskUsed{})
+		p.Reads = append(p.Reads, ReadUsedTemplates{})
 		return
 	}
 	for _, one := range t {
@@ -90,7 +90,7 @@ func (t Templates) Release(owner client.Object, finalizer string, used Used, p *
 			p.Do(DeleteTemplate{Ref: one.Ref})
 		}
 	}
-	p.Do(Unprotect{Finalizer: finalizer})
+	p.Do(RemoveFinalizer{Finalizer: finalizer})
 }
 
 // Owner is an owner of Machines and its templates.
@@ -104,14 +104,14 @@ type Owner struct {
 func Act(ctx context.Context, w *kube.Writer, owner Owner, action reconciler.Action) error {
 	switch a := action.(type) {
 	case OwnTemplate:
-		return w.Patch(ctx, owner.Templates.Of(a.Ref).Object.Unstructured, func(o client.Object) {
-			ownership.Own(o, ownership.ByCluster(owner.Cluster))
+		return w.Patch(ctx, owner.Templates.Get(a.Ref).Object.Unstructured, func(o client.Object) {
+			ownership.AddOwner(o, ownership.ByCluster(owner.Cluster))
 		})
 	case DeleteTemplate:
-		return w.Delete(ctx, owner.Templates.Of(a.Ref).Object.DeepCopy())
-	case Protect:
+		return w.Delete(ctx, owner.Templates.Get(a.Ref).Object.DeepCopy())
+	case AddFinalizer:
 		return w.Patch(ctx, owner.Object, func(o client.Object) { controllerutil.AddFinalizer(o, a.Finalizer) })
-	case Unprotect:
+	case RemoveFinalizer:
 		return w.Patch(ctx, owner.Object, func(o client.Object) { controllerutil.RemoveFinalizer(o, a.Finalizer) })
 	}
 	return fault.New(fault.Bug, "UnknownAction", "%s is no action on templates", action)

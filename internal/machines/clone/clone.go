@@ -15,8 +15,8 @@ import (
 // templateSuffix is the suffix of template kinds.
 const templateSuffix = "Template"
 
-// CloneRequest describes a clone to create.
-type CloneRequest struct {
+// Options describes a clone to create.
+type Options struct {
 	Template contract.Object
 	// Name is the name of the clone. Its namespace is the namespace of the template.
 	Name string
@@ -34,7 +34,7 @@ func Ref(ref clusterv1.ContractVersionedObjectReference, name string) clusterv1.
 }
 
 // New returns the clone. It fails if the template has no spec.template.
-func New(r CloneRequest) (*unstructured.Unstructured, error) {
+func New(r Options) (*unstructured.Unstructured, error) {
 	t := r.Template
 	kind, isTemplate := strings.CutSuffix(t.GetKind(), templateSuffix)
 	spec, found, err := unstructured.NestedMap(t.Object, "spec", "template", "spec")
@@ -60,14 +60,14 @@ func New(r CloneRequest) (*unstructured.Unstructured, error) {
 	return clone, nil
 }
 
-func (r CloneRequest) labels() map[string]string {
+func (r Options) labels() map[string]string {
 	out := templateMetadata(r.Template, "labels")
 	maps.Copy(out, r.Labels)
 	out[clusterv1.ClusterNameLabel] = r.Cluster
 	return out
 }
 
-func (r CloneRequest) annotations() map[string]string {
+func (r Options) annotations() map[string]string {
 	out := templateMetadata(r.Template, "annotations")
 	maps.Copy(out, r.Annotations)
 	out[clusterv1.TemplateClonedFromNameAnnotation] = r.Template.GetName()

@@ -28,8 +28,8 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-func request(t *testing.T, spec string) CloneRequest {
-	return CloneRequest{
+func request(t *testing.T, spec string) Options {
+	return Options{
 		Template: contract.Object{Unstructured: object(t, "apiVersion: i/v1\nkind: FooMachineTemplate\nmetadata: {namespace: ns, name: t, labels: {own: x}}\nspec: "+spec)},
 		Name:     "m", Cluster: "c", Owner: metav1.OwnerReference{APIVersion: "a/v1", Kind: "MachineSet", Name: "ms", UID: "u"},
 		Labels: map[string]string{"both": "owner", "set": "ms"}, Annotations: map[string]string{"note": "owner"},
@@ -81,7 +81,7 @@ spec: {}`,
 func TestNewRefuses(t *testing.T) {
 	plain := request(t, "{template: {spec: {}}}")
 	plain.Template.SetKind("FooMachine")
-	for name, r := range map[string]CloneRequest{
+	for name, r := range map[string]Options{
 		"not a template kind": plain, "no template": request(t, "{}"), "spec is a text": request(t, "{template: {spec: x}}"),
 	} {
 		if _, err := New(r); fault.KindOf(err) != fault.Invalid {
@@ -105,7 +105,7 @@ func TestSync(t *testing.T) { // MS-08, MS-09
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Group: "i", Version: "v1"})
 	for name, create := range map[string]func(c client.Client, o *unstructured.Unstructured) error{
 		"made here": func(c client.Client, o *unstructured.Unstructured) error {
-			return kube.NewWriter(c, "x").Named("capi-x").CreateApplied(ctx, o)
+			return kube.NewWriter(c, "x").WithManager("capi-x").CreateApplied(ctx, o)
 		},
 		"made by older one": func(c client.Client, o *unstructured.Unstructured) error {
 			return c.Create(ctx, o, client.FieldOwner("manager"))

@@ -119,7 +119,7 @@ func (c *Clones) FindOrphans(q Query) []contract.Object {
 	var out []contract.Object
 	for _, key := range slices.SortedFunc(maps.Keys(c.Items), Key.compare) {
 		o := c.Items[key]
-		if !used[key] && !names[key.Name] && o.GetDeletionTimestamp().IsZero() && ownership.ControllerOf(o, q.Owner) == ownership.Self {
+		if !used[key] && !names[key.Name] && o.GetDeletionTimestamp().IsZero() && ownership.ControllerOf(o, q.Owner) == ownership.ThisController {
 			out = append(out, o)
 		}
 	}

@@ -6,5 +6,5 @@
 // clones without a Machine, and determines the template from which a clone was created ([Clones.OriginOf]). It owns
 // the annotations cluster.x-k8s.io/cloned-from-name and cloned-from-groupkind of clones, and the metadata that their
 // owner applies. It does not decide when to create a clone, and it does not make a Machine the owner of its clones;
-// the Machine controller does. To change the package, start with [CloneRequest] and [Metadata], then read [Clones].
+// the Machine controller does. To change the package, start with [Options] and [Metadata], then read [Clones].
 package clone

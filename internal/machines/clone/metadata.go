@@ -74,7 +74,7 @@ func (w Writers) Sync(ctx context.Context, clone *unstructured.Unstructured, m M
 	if live.GetUID() != clone.GetUID() {
 		return nil
 	}
-	writer := w.Writer.Named(w.Metadata)
+	writer := w.Writer.WithManager(w.Metadata)
 	if err := writer.TransferOwnership(ctx, live, kube.OwnershipTransfer{From: []string{w.Creator, oldManager}, To: w.Metadata, Takes: m.takes}); err != nil {
 		return err
 	}

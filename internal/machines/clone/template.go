@@ -61,8 +61,8 @@ func ReadTemplates(ctx context.Context, r *kube.References, owner client.Object,
 	return out, nil
 }
 
-// Of returns the template with the reference, or the zero value if there is none.
-func (t Templates) Of(ref clusterv1.ContractVersionedObjectReference) Template {
+// Get returns the template with the reference, or the zero value if there is none.
+func (t Templates) Get(ref clusterv1.ContractVersionedObjectReference) Template {
 	for _, one := range t {
 		if one.Ref == ref {
 			return one

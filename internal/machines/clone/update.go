@@ -12,7 +12,7 @@ import (
 // Update returns the object that the clone's field manager applies to turn the clone into a clone of another
 // template, including the update-in-progress annotation. It excludes the request's labels and annotations, which
 // another field manager applies. Values that others have set in the spec, such as a provider ID, are preserved.
-func Update(live *unstructured.Unstructured, r CloneRequest) (*unstructured.Unstructured, error) {
+func Update(live *unstructured.Unstructured, r Options) (*unstructured.Unstructured, error) {
 	r.Name = live.GetName()
 	fresh, err := New(r)
 	if err != nil {

@@ -23,7 +23,7 @@ func TestUpdate(t *testing.T) {
 		"apiVersion": "i/v1", "kind": "Foo", "metadata": map[string]any{"namespace": "ns", "name": "m", "uid": "live", "labels": map[string]any{"x": "y"}},
 		"spec": map[string]any{"cpus": int64(2), "providerID": "foo://m"},
 	}}
-	r := CloneRequest{
+	r := Options{
 		Template: contract.Object{Unstructured: template}, Cluster: "c",
 		Labels: map[string]string{"tier": "ours"}, Annotations: map[string]string{"note": "ours"},
 	}

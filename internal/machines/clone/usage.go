@@ -11,8 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Used is the set of templates in use.
-type Used map[clusterv1.ContractVersionedObjectReference]bool
+// UsedTemplates is the set of templates in use.
+type UsedTemplates map[clusterv1.ContractVersionedObjectReference]bool
 
 // Usage reads from the API server which templates are in use, because a template that an owner has just started to
 // use must not be deleted. Every read lists all MachineSets and MachineDeployments of the namespace, so concurrent
@@ -24,13 +24,13 @@ type users map[clusterv1.ContractVersionedObjectReference][]types.UID
 
 // NewUsage returns a Usage that reads with live, a reader without a cache.
 func NewUsage(live client.Reader) *Usage {
-	return &Usage{kube.NewSharedRead(func(ctx context.Context, namespace string) (users, error) { return list(ctx, live, namespace) })}
+	return &Usage{kube.NewSharedRead(func(ctx context.Context, namespace string) (users, error) { return listUsers(ctx, live, namespace) })}
 }
 
 // Read returns the templates that MachineSets and MachineDeployments in the owner's namespace use. It ignores
 // objects that are being deleted and the owner itself, includes all Clusters, and reflects all writes before the
 // call.
-func (u *Usage) Read(ctx context.Context, owner client.Object) (Used, error) {
+func (u *Usage) Read(ctx context.Context, owner client.Object) (UsedTemplates, error) {
 	found, err := u.all.Get(ctx, owner.GetNamespace())
 	if err != nil {
 		return nil, err
@@ -38,8 +38,8 @@ func (u *Usage) Read(ctx context.Context, owner client.Object) (Used, error) {
 	return found.without(owner.GetUID()), nil
 }
 
-func (u users) without(owner types.UID) Used {
-	out := Used{}
+func (u users) without(owner types.UID) UsedTemplates {
+	out := UsedTemplates{}
 	for ref, all := range u {
 		for _, uid := range all {
 			if uid != owner {
@@ -50,7 +50,7 @@ func (u users) without(owner types.UID) Used {
 	return out
 }
 
-func list(ctx context.Context, live client.Reader, namespace string) (users, error) {
+func listUsers(ctx context.Context, live client.Reader, namespace string) (users, error) {
 	out := users{}
 	use := func(o client.Object, spec clusterv1.MachineSpec) {
 		if o.GetDeletionTimestamp().IsZero() {

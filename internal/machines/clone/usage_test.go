@@ -41,7 +41,7 @@ func TestUsage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := Used{{}: true, templateRef("of-md"): true, templateRef(other): true, templateRef("shared"): true}
+		want := UsedTemplates{{}: true, templateRef("of-md"): true, templateRef(other): true, templateRef("shared"): true}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

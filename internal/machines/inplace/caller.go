@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// reuse is how long a response to the same request is cached. The response depends only on the request.
-	reuse = 10 * time.Minute
-	// soon is the retry delay if a call could not be made at all.
-	soon = 500 * time.Millisecond
+	// responseTTL is how long a response to the same request is cached. The response depends only on the request.
+	responseTTL = 10 * time.Minute
+	// busyRetryDelay is the retry delay if a call could not be made at all.
+	busyRetryDelay = 500 * time.Millisecond
 )
 
 // Reasons of problems.
@@ -68,15 +68,15 @@ type Progress struct {
 	Retry time.Duration
 	// Problem is the error of the call, including the handler; the state of the update is then unknown.
 	Problem error
-	// Later is the delay before a call that could not be made is attempted again.
-	Later time.Duration
+	// CallAfter is the delay before a call that could not be made is attempted again.
+	CallAfter time.Duration
 }
 
 // Caller calls the hooks for in-place updates.
 type Caller struct {
 	Client hook.Client
 	// Failed remembers failed calls. If it is nil, failed calls are repeated at once.
-	Failed *Failed
+	Failed *FailedCalls
 	// Now is the clock for Failed. If it is nil, time.Now is used.
 	Now func() time.Time
 }
@@ -122,7 +122,7 @@ func (c Caller) CanUpdateMachine(ctx context.Context, current, desired Machine) 
 		return UpdateCheck{Problem: err}, nil
 	}
 	response := &hooksv1.CanUpdateMachineResponse{}
-	return c.checkUpdate(ctx, current.Machine, question{
+	return c.checkUpdate(ctx, current.Machine, updateCheckCall{
 		hook: "CanUpdateMachine", request: hook.Invocation{Request: request, Response: response},
 		uncovered: func() ([]string, error) { return uncoveredOfMachine(request, response) },
 		accepts: func(answer hooks.Response) bool {
@@ -147,7 +147,7 @@ func (c Caller) CanUpdateMachineSet(ctx context.Context, current, desired Machin
 		return UpdateCheck{Problem: err}, nil
 	}
 	response := &hooksv1.CanUpdateMachineSetResponse{}
-	return c.checkUpdate(ctx, current.MachineSet, question{
+	return c.checkUpdate(ctx, current.MachineSet, updateCheckCall{
 		hook: "CanUpdateMachineSet", request: hook.Invocation{Request: request, Response: response},
 		uncovered: func() ([]string, error) { return uncoveredOfSet(request, response) },
 		accepts: func(answer hooks.Response) bool {
@@ -194,15 +194,15 @@ func (c Caller) UpdateMachine(ctx context.Context, desired Machine) (Progress, e
 	return progress, nil
 }
 
-// question is a call of one of the two CanUpdate hooks.
-type question struct {
+// updateCheckCall is a call of one of the two CanUpdate hooks.
+type updateCheckCall struct {
 	hook      string
 	request   hook.Invocation
 	uncovered func() ([]string, error)
 	accepts   func(hooks.Response) bool
 }
 
-func (c Caller) checkUpdate(ctx context.Context, of client.Object, q question) (UpdateCheck, error) {
+func (c Caller) checkUpdate(ctx context.Context, of client.Object, q updateCheckCall) (UpdateCheck, error) {
 	handler, err := c.handler(ctx, q.hook, of)
 	if err == nil && handler == "" {
 		return UpdateCheck{}, nil
@@ -210,7 +210,7 @@ func (c Caller) checkUpdate(ctx context.Context, of client.Object, q question) (
 	var left []string
 	var retry time.Duration
 	if err == nil {
-		q.request.CacheTTL, q.request.Accept = reuse, q.accepts
+		q.request.CacheTTL, q.request.Accept = responseTTL, q.accepts
 		q.request.CacheKey, err = digestOf(q.request.Request)
 	}
 	if err == nil {
@@ -254,13 +254,13 @@ func failure(ctx context.Context, name string, err error) (problem error, later 
 		return nil, 0, fmt.Errorf("calling hook %s: %w", name, err)
 	}
 	if isTooEarly(err) {
-		return nil, cmp.Or(fault.RetryAfter(err), soon), nil
+		return nil, cmp.Or(fault.RetryAfter(err), busyRetryDelay), nil
 	}
 	return err, 0, nil
 }
 
 func failedProgress(ctx context.Context, p Progress, err error) (Progress, error) {
-	p.Problem, p.Later, err = failure(ctx, Hook, err)
+	p.Problem, p.CallAfter, err = failure(ctx, Hook, err)
 	return p, err
 }
 

@@ -62,19 +62,19 @@ func (p part) uncovered(root []string) ([][]string, error) {
 			}
 		}
 	}
-	is, err := below(root, after)
+	is, err := valueAt(root, after)
 	if err != nil {
 		return nil, fmt.Errorf("what it leaves cannot be read: %w", err)
 	}
-	want, err := below(root, p.desired)
+	want, err := valueAt(root, p.desired)
 	if err != nil {
 		return nil, err
 	}
 	return differences(is, want, root), nil
 }
 
-// below returns the value at a path of an object without null fields, which are equivalent to absent fields.
-func below(root []string, object []byte) (any, error) {
+// valueAt returns the value at a path of an object without null fields, which are equivalent to absent fields.
+func valueAt(root []string, object []byte) (any, error) {
 	if len(object) == 0 {
 		return nil, nil
 	}

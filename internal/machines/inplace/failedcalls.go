@@ -12,9 +12,9 @@ const (
 	mostFailed = 4096
 )
 
-// Failed remembers failed calls, so that changes of the objects do not repeat them at once. The zero value is ready
+// FailedCalls remembers failed calls, so that changes of the objects do not repeat them at once. The zero value is ready
 // to use.
-type Failed struct {
+type FailedCalls struct {
 	mu    sync.Mutex
 	calls map[string]failedCall
 }
@@ -26,7 +26,7 @@ type failedCall struct {
 
 // last returns the remaining delay before a failed call may be repeated, and its error. Zero means that the call
 // may be made now.
-func (f *Failed) last(key string, now time.Time) (left time.Duration, problem error) {
+func (f *FailedCalls) last(key string, now time.Time) (left time.Duration, problem error) {
 	if f == nil {
 		return 0, nil
 	}
@@ -42,7 +42,7 @@ func (f *Failed) last(key string, now time.Time) (left time.Duration, problem er
 
 // note records a failed call. If too many are recorded, it removes expired records, or all of them if none are
 // expired.
-func (f *Failed) note(key string, problem error, now time.Time) {
+func (f *FailedCalls) note(key string, problem error, now time.Time) {
 	if f == nil {
 		return
 	}

@@ -300,7 +300,7 @@ func TestFailuresAreNotRepeated(t *testing.T) { // IP-05
 	clock := func() time.Time { return now }
 	failing := hooktest.Raw(`{"status":"Failure","message":"disk full"}`)
 	c, x := extensions(t, clock, served{"do", Hook, failing, ""}, served{"can", "CanUpdateMachine", failing, ""})
-	c.Failed, c.Now = &Failed{}, clock
+	c.Failed, c.Now = &FailedCalls{}, clock
 	calls := func(name, handler string) int {
 		return len(x.Bodies(hooks.ID{Name: hooks.Name{Group: hooksv1.GroupVersion.Group, Hook: name}, Version: "v1alpha1"}.Path(handler)))
 	}
@@ -331,14 +331,14 @@ func TestFailuresAreNotRepeated(t *testing.T) { // IP-05
 
 func TestFailedIsBounded(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	f := &Failed{}
+	f := &FailedCalls{}
 	for i := range mostFailed + 10 {
 		f.note(strings.Repeat("x", i), fault.New(fault.Transient, "X", "x"), now)
 	}
 	if len(f.calls) > mostFailed {
 		t.Errorf("%d calls", len(f.calls))
 	}
-	f = &Failed{}
+	f = &FailedCalls{}
 	for i := range mostFailed + 10 {
 		f.note(strings.Repeat("x", i), fault.New(fault.Transient, "X", "x"), now.Add(time.Duration(i)*time.Second))
 	}
@@ -355,11 +355,11 @@ func TestNotKnownYet(t *testing.T) {
 	}
 	m := Machine{Machine: machine("v1"), Infrastructure: infra("ExampleMachine", nil)}
 	answer, err := Caller{Client: fresh}.CanUpdateMachine(t.Context(), m, m)
-	if err != nil || answer.IsKnown() || answer.CallAfter != soon {
+	if err != nil || answer.IsKnown() || answer.CallAfter != busyRetryDelay {
 		t.Error(answer, err)
 	}
 	progress, err := Caller{Client: fresh}.UpdateMachine(t.Context(), m)
-	if err != nil || progress.Done || progress.Later != soon {
+	if err != nil || progress.Done || progress.CallAfter != busyRetryDelay {
 		t.Error(progress, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

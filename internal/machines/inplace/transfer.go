@@ -18,8 +18,8 @@ import (
 //	counts it            acknowledged, replicas
 //	                     new starts the update   Triggering ─► Updating       counted in new's replicas
 
-// MostNamed limits how many Machines or MachineSets an annotation of a MachineSet lists; the rest follow later.
-const MostNamed = 100
+// MaxListedNames limits how many Machines or MachineSets an annotation of a MachineSet lists; the rest follow later.
+const MaxListedNames = 100
 
 // longestList is the maximum length of an annotation value that is parsed.
 const longestList = 64 << 10
@@ -64,9 +64,9 @@ func IsAwaitingCount(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
 	return StateOf(m) == Moving && !slices.Contains(acknowledged(set), m.Name)
 }
 
-// HasNotBegun reports whether the MachineSet that counts the Machine has yet to write its desired state. Until then
+// AwaitsStart reports whether the MachineSet that counts the Machine has yet to write its desired state. Until then
 // the Machine may be transferred to another MachineSet instead.
-func HasNotBegun(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
+func AwaitsStart(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
 	state := StateOf(m)
 	return state == Triggering || state == Moving && !IsAwaitingCount(set, m)
 }

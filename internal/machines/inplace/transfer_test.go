@@ -61,7 +61,7 @@ func TestMoveProblem(t *testing.T) { // IP-03
 
 func TestListsOfNames(t *testing.T) {
 	var many []string
-	for n := range MostNamed {
+	for n := range MaxListedNames {
 		many = append(many, fmt.Sprintf("%s-%03d", strings.Repeat("m", 249), n))
 	}
 	for name, tc := range map[string]struct {
@@ -95,7 +95,7 @@ func TestIsAwaitingCount(t *testing.T) { // IP-03
 		if got := IsAwaitingCount(set, m); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
-		if got, want := HasNotBegun(set, m), name == "counted" || name == "marked"; got != want {
+		if got, want := AwaitsStart(set, m), name == "counted" || name == "marked"; got != want {
 			t.Errorf("%s: has not begun %t", name, got)
 		}
 	}

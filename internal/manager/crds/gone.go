@@ -18,10 +18,10 @@ import (
 // goneTimeout limits the wait for the deletion of a CRD that no finalizer seems to block.
 const goneTimeout = 30 * time.Second
 
-// awaitGone waits until a CRD that is being deleted is gone and reports whether it is, because changes
+// awaitDeleted waits until a CRD that is being deleted is gone and reports whether it is, because changes
 // applied before that are lost. It does not wait if finalizers of the CRD or of its objects block the
 // deletion, because these may be finalizers that the waiting manager itself has to remove.
-func awaitGone(ctx context.Context, c client.Client, name string) (gone bool, err error) {
+func awaitDeleted(ctx context.Context, c client.Client, name string) (gone bool, err error) {
 	said := false
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, goneTimeout, true, func(ctx context.Context) (bool, error) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -29,7 +29,7 @@ func awaitGone(ctx context.Context, c client.Client, name string) (gone bool, er
 			gone = apierrors.IsNotFound(err)
 			return true, client.IgnoreNotFound(err)
 		}
-		if crd.DeletionTimestamp.IsZero() || isKept(ctx, c, crd) {
+		if crd.DeletionTimestamp.IsZero() || isDeletionBlocked(ctx, c, crd) {
 			return true, nil
 		}
 		if !said {
@@ -47,9 +47,9 @@ func awaitGone(ctx context.Context, c client.Client, name string) (gone bool, er
 	return gone, nil
 }
 
-// isKept reports whether the deletion of a CRD is or may be blocked by other finalizers on the CRD, or by
+// isDeletionBlocked reports whether the deletion of a CRD is or may be blocked by other finalizers on the CRD, or by
 // objects with finalizers.
-func isKept(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) bool {
+func isDeletionBlocked(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	stored := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
 	foreign := func(name string) bool { return name != apiextensionsv1.CustomResourceCleanupFinalizer }
 	if stored < 0 || slices.ContainsFunc(crd.Finalizers, foreign) {

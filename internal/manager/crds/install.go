@@ -57,7 +57,7 @@ func (o Options) sets() []providerset.Set {
 // Install writes the CRDs to the cluster and waits until they are established. A CRD with the content that
 // was last applied is neither written nor waited for, because the API server has established it or will do so
 // when it starts. A CRD of a provider without controllers in this manager is not taken from another
-// implementation; see [convertedElsewhere]. The client c needs apiextensions.k8s.io/v1 in its scheme and must
+// implementation; see [foreignConverter]. The client c needs apiextensions.k8s.io/v1 in its scheme and must
 // not read from a cache. Install returns the context's error if the CRDs are not established in time.
 func Install(ctx context.Context, c client.Client, opts Options) error {
 	list, err := Of(opts)
@@ -127,7 +127,7 @@ func wanted(
 			elsewhere := ""
 			if len(set.Controllers) == 0 {
 				var err error
-				if elsewhere, err = convertedElsewhere(ctx, c, crd.Name, opts.ConversionWebhook); err != nil {
+				if elsewhere, err = foreignConverter(ctx, c, crd.Name, opts.ConversionWebhook); err != nil {
 					return nil, err
 				}
 			}
@@ -141,10 +141,10 @@ func wanted(
 	return out, nil
 }
 
-// convertedElsewhere returns the Service of another manager that converts the objects of a CRD, or an empty
+// foreignConverter returns the Service of another manager that converts the objects of a CRD, or an empty
 // string. For kinds without controllers here, the CRD of another manager is not changed, because that
 // manager's controllers depend on it.
-func convertedElsewhere(ctx context.Context, c client.Client, name string, own *apiextensionsv1.WebhookClientConfig) (string, error) {
+func foreignConverter(ctx context.Context, c client.Client, name string, own *apiextensionsv1.WebhookClientConfig) (string, error) {
 	if own == nil {
 		return "", nil
 	}
@@ -176,7 +176,7 @@ func appliedHashes(ctx context.Context, c client.Client, wanted []*apiextensions
 		if crd.DeletionTimestamp.IsZero() || !slices.ContainsFunc(wanted, func(w *apiextensionsv1.CustomResourceDefinition) bool { return w.Name == crd.Name }) {
 			continue
 		}
-		gone, err := awaitGone(ctx, c, crd.Name)
+		gone, err := awaitDeleted(ctx, c, crd.Name)
 		if err != nil {
 			return nil, err
 		}

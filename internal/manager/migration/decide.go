@@ -17,7 +17,7 @@ type Phase string
 
 // All selects both phases.
 const (
-	all                     Phase = "All"
+	allPhases               Phase = "All"
 	storageVersionMigration Phase = "StorageVersionMigration"
 	cleanupManagedFields    Phase = "CleanupManagedFields"
 )
@@ -28,12 +28,12 @@ func ParsePhases(texts []string) ([]Phase, error) {
 	var out []Phase
 	for _, text := range texts {
 		switch p := Phase(strings.TrimSpace(text)); p {
-		case all, storageVersionMigration, cleanupManagedFields:
+		case allPhases, storageVersionMigration, cleanupManagedFields:
 			out = append(out, p)
 		case "":
 		default:
 			return nil, fault.New(fault.Invalid, "InvalidFlag",
-				"--skip-crd-migration-phases: %q is no phase; the phases are %s, %s and %s", text, storageVersionMigration, cleanupManagedFields, all)
+				"--skip-crd-migration-phases: %q is no phase; the phases are %s, %s and %s", text, storageVersionMigration, cleanupManagedFields, allPhases)
 		}
 	}
 	return out, nil
@@ -69,7 +69,7 @@ func observed(generation int64, annotations map[string]string) bool {
 //	otherwise                                                clean up managed fields
 //	if status.storedVersions has more than the storage one   also rewrite the objects, then update storedVersions
 func decide(crd *apiextensionsv1.CustomResourceDefinition, skip []Phase) plan {
-	p := plan{Done: observed(crd.Generation, crd.Annotations) || slices.Contains(skip, all)}
+	p := plan{Done: observed(crd.Generation, crd.Annotations) || slices.Contains(skip, allPhases)}
 	for _, v := range crd.Spec.Versions {
 		if v.Storage {
 			p.Version = v.Name

@@ -34,7 +34,7 @@ func TestDecide(t *testing.T) { // CM-01, CM-02, CM-03
 		"never migrated":  {"CM-03: the annotation is missing", crd(2, "", "v1", "v2"), nil, false, true, true},
 		"same storage":    {"CM-02: versions may have ceased to be served", crd(3, "2", "v2"), nil, false, false, true},
 		"once":            {"CM-03: this generation was migrated", crd(2, "2", "v1", "v2"), nil, true, false, false},
-		"skip all":        {"CM-03: the flag", crd(2, "1", "v1", "v2"), []Phase{all}, true, false, false},
+		"skip all":        {"CM-03: the flag", crd(2, "1", "v1", "v2"), []Phase{allPhases}, true, false, false},
 		"skip migration":  {"CM-03: the flag", crd(2, "1", "v1", "v2"), []Phase{storageVersionMigration}, false, false, true},
 		"skip clean":      {"CM-03: the flag", crd(2, "1", "v1", "v2"), []Phase{cleanupManagedFields}, false, true, false},
 		"older is stored": {"CM-01: only the older one", crd(2, "1", "v1"), nil, false, true, true},
@@ -52,7 +52,7 @@ func TestDecide(t *testing.T) { // CM-01, CM-02, CM-03
 
 func TestParsePhases(t *testing.T) { // CM-03
 	got, err := ParsePhases([]string{"StorageVersionMigration", " CleanupManagedFields", "All", ""})
-	if diff := cmp.Diff([]Phase{storageVersionMigration, cleanupManagedFields, all}, got); diff != "" || err != nil {
+	if diff := cmp.Diff([]Phase{storageVersionMigration, cleanupManagedFields, allPhases}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	if _, err := ParsePhases([]string{"Everything"}); fault.KindOf(err) != fault.Invalid {

@@ -29,7 +29,7 @@ const (
 	// firstRetry and lastRetry limit the backoff between attempts.
 	firstRetry, lastRetry = 500 * time.Millisecond, time.Minute
 	// owner is the field manager. It owns no fields.
-	owner = kube.Prefix + "migration"
+	owner = kube.ManagerPrefix + "migration"
 )
 
 // Migrator migrates the objects of Slipway's CRDs. It is a Runnable that runs on the leader.
@@ -75,7 +75,7 @@ func (m *Migrator) Start(ctx context.Context) error {
 
 // Migrate makes one attempt for every CRD that has changed since its last migration.
 func (m *Migrator) Migrate(ctx context.Context, log logr.Logger) error {
-	if slices.Contains(m.skip, all) {
+	if slices.Contains(m.skip, allPhases) {
 		return nil
 	}
 	list := &metav1.PartialObjectMetadataList{}

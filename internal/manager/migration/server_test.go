@@ -193,7 +193,7 @@ func (b bench) unserve() {
 }
 
 func TestSkipAll(t *testing.T) { // CM-03
-	m := New(nil, nil, nil, []Phase{all})
+	m := New(nil, nil, nil, []Phase{allPhases})
 	if err := m.Migrate(context.Background(), logr.Discard()); err != nil {
 		t.Errorf("nothing is read: %v", err)
 	}

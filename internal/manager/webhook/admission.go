@@ -22,7 +22,7 @@ import (
 type reviewer struct {
 	objects map[metav1.GroupVersionResource]func() runtime.Object
 	opts    Options
-	facts   *facts
+	related *relatedReader
 	// restored is nil if there are no older versions.
 	restored *restoration
 }
@@ -34,7 +34,7 @@ func newReviewer(opts Options) reviewer {
 			objects[metav1.GroupVersionResource(k.resource)] = k.object
 		}
 	}
-	return reviewer{objects: objects, opts: opts, facts: newFacts(opts)}
+	return reviewer{objects: objects, opts: opts, related: newRelatedReader(opts)}
 }
 
 // read converts an admission review to a request for package admission.
@@ -66,7 +66,7 @@ func (r reviewer) mutate(ctx context.Context, req ctrladmission.Request) ctrladm
 	if err != nil {
 		return ctrladmission.Errored(http.StatusBadRequest, err)
 	}
-	if err := r.facts.read(ctx, &request, true); err != nil {
+	if err := r.related.read(ctx, &request, true); err != nil {
 		return ctrladmission.Errored(http.StatusInternalServerError, err)
 	}
 	defaulted, changed := admission.Default(request)
@@ -112,10 +112,10 @@ func (r reviewer) validate(ctx context.Context, req ctrladmission.Request) ctrla
 			return refusal(req, admission.Response{Errors: errs})
 		}
 	}
-	if err := r.facts.read(ctx, &request, false); err != nil {
+	if err := r.related.read(ctx, &request, false); err != nil {
 		return ctrladmission.Errored(http.StatusInternalServerError, err)
 	}
-	if err := r.facts.scaled(ctx, req.Resource.Resource, &request); err != nil {
+	if err := r.related.scaled(ctx, req.Resource.Resource, &request); err != nil {
 		return ctrladmission.Errored(http.StatusInternalServerError, err)
 	}
 	verdict := admission.Validate(request)
@@ -141,10 +141,10 @@ func (r reviewer) validateDeletion(ctx context.Context, req ctrladmission.Reques
 	if err != nil {
 		return ctrladmission.Errored(http.StatusBadRequest, err)
 	}
-	if err := r.facts.read(ctx, &request, false); err != nil {
+	if err := r.related.read(ctx, &request, false); err != nil {
 		return ctrladmission.Errored(http.StatusInternalServerError, err)
 	}
-	if refusal := admission.RefuseDeletion(request.New, request.Facts); refusal != "" {
+	if refusal := admission.RefuseDeletion(request.New, request.Related); refusal != "" {
 		return ctrladmission.Denied(refusal)
 	}
 	return ctrladmission.Allowed("")

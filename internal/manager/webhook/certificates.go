@@ -28,9 +28,9 @@ const (
 
 	secretEnding = "-cert"
 
-	// lookInterval is the interval between checks of the Secret, which another manager may have renewed or
+	// checkInterval is the interval between checks of the Secret, which another manager may have renewed or
 	// which may be due for renewal.
-	lookInterval = 10 * time.Minute
+	checkInterval = 10 * time.Minute
 
 	// retryInterval is the delay after a failed check.
 	retryInterval = 10 * time.Second
@@ -60,7 +60,7 @@ type Certificates struct {
 // must not read Secrets from a cache. Call Load before serving.
 func NewCertificates(c client.Client, namespace string, address Address) *Certificates {
 	return &Certificates{
-		client: c, writer: kube.NewWriter(c, Writer), namespace: namespace, address: address, now: time.Now,
+		client: c, writer: kube.NewWriter(c, FieldOwner), namespace: namespace, address: address, now: time.Now,
 	}
 }
 
@@ -167,7 +167,7 @@ func (c *Certificates) leaf() pki.Leaf {
 // Start renews the certificate until ctx ends, updates the CA bundles in the cluster, and redirects webhooks
 // of a manager that has ended to this one. It implements manager.Runnable and does not need leadership.
 func (c *Certificates) Start(ctx context.Context) error {
-	look := time.NewTimer(lookInterval)
+	look := time.NewTimer(checkInterval)
 	defer look.Stop()
 	abandoned := time.NewTicker(abandonedInterval)
 	defer abandoned.Stop()
@@ -180,8 +180,8 @@ func (c *Certificates) Start(ctx context.Context) error {
 				log.FromContext(ctx).Error(err, "Taking over the webhooks of a manager that ended")
 			}
 		case <-look.C:
-			wait := lookInterval
-			if err := c.look(ctx); err != nil && ctx.Err() == nil {
+			wait := checkInterval
+			if err := c.refresh(ctx); err != nil && ctx.Err() == nil {
 				log.FromContext(ctx).Error(err, "Renewing the webhook certificate")
 				wait = retryInterval
 			}
@@ -199,8 +199,8 @@ func (c *Certificates) redirectAbandoned(ctx context.Context) error {
 	}
 	left := c.address
 	left.Sets = nil
-	for _, p := range Find(ctx, c.client, c.address) {
-		if strings.HasSuffix(c.address.URL, "://"+p.Host) || p.Answers(ctx) {
+	for _, p := range FindCurrentWebhooks(ctx, c.client, c.address) {
+		if strings.HasSuffix(c.address.URL, "://"+p.Host) || p.Responds(ctx) {
 			continue
 		}
 		log.FromContext(ctx).Info("the webhooks come to this manager: the one that had them does not answer", "provider", p.Set.Name, "was", p.Host)
@@ -215,9 +215,9 @@ func (c *Certificates) redirectAbandoned(ctx context.Context) error {
 	return configure(ctx, c.client, left, c.CA())
 }
 
-// look loads or renews the certificate. New CA certificates are installed in the cluster before they are used
+// refresh loads or renews the certificate. New CA certificates are installed in the cluster before they are used
 // for serving.
-func (c *Certificates) look(ctx context.Context) error {
+func (c *Certificates) refresh(ctx context.Context) error {
 	kept, err := c.prepare(ctx)
 	if err != nil {
 		return err

@@ -89,7 +89,7 @@ func (r *restoration) violations(ctx context.Context, req ctrladmission.Request,
 	if err != nil {
 		return nil, err
 	}
-	return without(errs, own), nil
+	return exclude(errs, own), nil
 }
 
 // expressed returns the part of the object that the fields of its older version define.
@@ -139,8 +139,8 @@ func sameContent(a, b map[string]any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// without returns the errors that are not among others.
-func without(errs, others field.ErrorList) field.ErrorList {
+// exclude returns the errors that are not among others.
+func exclude(errs, others field.ErrorList) field.ErrorList {
 	known := sets.New[string]()
 	for _, err := range others {
 		known.Insert(err.Error())

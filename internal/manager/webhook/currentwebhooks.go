@@ -14,11 +14,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// patience limits the connection attempt to the webhooks of another manager.
-const patience = 2 * time.Second
+// dialTimeout limits the connection attempt to the webhooks of another manager.
+const dialTimeout = 2 * time.Second
 
-// Place is the address of the webhooks of a provider.
-type Place struct {
+// CurrentWebhook is the address of the webhooks of a provider.
+type CurrentWebhook struct {
 	Set providerset.Set
 	// Host is the host and port that the API server calls.
 	Host string
@@ -26,25 +26,25 @@ type Place struct {
 	authority []byte
 }
 
-// Find returns the current addresses of the webhooks of the providers in a. It leaves out webhooks behind a
+// FindCurrentWebhooks returns the current addresses of the webhooks of the providers in a. It leaves out webhooks behind a
 // Service, because they cannot be reached from here, and configurations that cannot be read, because a later
 // write reports the error.
-func Find(ctx context.Context, c client.Reader, a Address) []Place {
-	var out []Place
+func FindCurrentWebhooks(ctx context.Context, c client.Reader, a Address) []CurrentWebhook {
+	var out []CurrentWebhook
 	for _, set := range a.sets() {
 		config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 		if err := c.Get(ctx, client.ObjectKey{Name: set.ValidatingWebhookName()}, config); err != nil {
 			continue
 		}
-		if host, authority := at(config); host != "" {
-			out = append(out, Place{Set: set, Host: host, authority: authority})
+		if host, authority := addressOf(config); host != "" {
+			out = append(out, CurrentWebhook{Set: set, Host: host, authority: authority})
 		}
 	}
 	return out
 }
 
-// at returns the host, port and CA of the webhooks. They are empty if the webhooks are behind a Service.
-func at(config *admissionregistrationv1.ValidatingWebhookConfiguration) (host string, authority []byte) {
+// addressOf returns the host, port and CA of the webhooks. They are empty if the webhooks are behind a Service.
+func addressOf(config *admissionregistrationv1.ValidatingWebhookConfiguration) (host string, authority []byte) {
 	for _, w := range config.Webhooks {
 		if w.ClientConfig.URL == nil {
 			continue
@@ -56,11 +56,11 @@ func at(config *admissionregistrationv1.ValidatingWebhookConfiguration) (host st
 	return "", nil
 }
 
-// Answers reports whether a manager serves at the address with a certificate that the API server trusts,
+// Responds reports whether a manager serves at the address with a certificate that the API server trusts,
 // because another program may use the port by now.
-func (p Place) Answers(ctx context.Context) bool {
+func (p CurrentWebhook) Responds(ctx context.Context) bool {
 	host := p.Host
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(p.authority)

@@ -54,11 +54,11 @@ func TestFind(t *testing.T) {
 				ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: c.url, CABundle: authority}}}}
 			config.Name = core.ValidatingWebhookName()
 			var got []found
-			for _, e := range Find(t.Context(), fake.NewClientBuilder().WithObjects([]client.Object{config}...).Build(), Address{Sets: c.sets}) {
+			for _, e := range FindCurrentWebhooks(t.Context(), fake.NewClientBuilder().WithObjects([]client.Object{config}...).Build(), Address{Sets: c.sets}) {
 				if e.Set.Name != providerset.Core {
 					t.Errorf("a provider without a configuration: %s", e.Set.Name)
 				}
-				got = append(got, found{e.Host, e.Answers(t.Context())})
+				got = append(got, found{e.Host, e.Responds(t.Context())})
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%v, want %v", got, c.want)

@@ -12,27 +12,29 @@ import (
 	"github.com/slipwayhq/slipway/internal/admission"
 )
 
-// Judge evaluates the rules of the webhooks without a server, for an API in the same process.
-type Judge struct{ reviewer reviewer }
+// InProcessAdmission evaluates the rules of the webhooks without a server, for an API in the same process.
+type InProcessAdmission struct{ reviewer reviewer }
 
-// NewJudge returns a Judge with the options of the webhooks.
-func NewJudge(opts Options) Judge { return Judge{newReviewer(opts)} }
+// NewInProcessAdmission returns a Judge with the options of the webhooks.
+func NewInProcessAdmission(opts Options) InProcessAdmission {
+	return InProcessAdmission{newReviewer(opts)}
+}
 
 // Admit returns the object with its defaults, or the error with which the API server would reject the write.
 // The argument old is nil for a creation.
-func (j Judge) Admit(ctx context.Context, old, wanted client.Object, dryRun bool) (client.Object, error) {
+func (j InProcessAdmission) Admit(ctx context.Context, old, wanted client.Object, dryRun bool) (client.Object, error) {
 	r := admission.Request{New: wanted, DryRun: dryRun, Gates: j.reviewer.opts.Gates, Policy: j.reviewer.opts.Policy}
 	if old != nil {
 		r.Old = old
 	}
-	if err := j.reviewer.facts.read(ctx, &r, true); err != nil {
+	if err := j.reviewer.related.read(ctx, &r, true); err != nil {
 		return nil, err
 	}
 	if defaulted, changed := admission.Default(r); changed {
 		r.New = defaulted
 	}
-	r.Facts = admission.RelatedObjects{}
-	if err := j.reviewer.facts.read(ctx, &r, false); err != nil {
+	r.Related = admission.RelatedObjects{}
+	if err := j.reviewer.related.read(ctx, &r, false); err != nil {
 		return nil, err
 	}
 	if errs := admission.Validate(r).Errors; len(errs) > 0 {
@@ -46,12 +48,12 @@ func (j Judge) Admit(ctx context.Context, old, wanted client.Object, dryRun bool
 }
 
 // RefuseDeletion returns the error with which the API server would reject the deletion of an object, or nil.
-func (j Judge) RefuseDeletion(ctx context.Context, o client.Object) error {
+func (j InProcessAdmission) RefuseDeletion(ctx context.Context, o client.Object) error {
 	r := admission.Request{New: o, Old: o}
-	if err := j.reviewer.facts.read(ctx, &r, false); err != nil {
+	if err := j.reviewer.related.read(ctx, &r, false); err != nil {
 		return err
 	}
-	if refusal := admission.RefuseDeletion(o, r.Facts); refusal != "" {
+	if refusal := admission.RefuseDeletion(o, r.Related); refusal != "" {
 		kind := o.GetObjectKind().GroupVersionKind()
 		return apierrors.NewForbidden(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, o.GetName(), errors.New(refusal))
 	}

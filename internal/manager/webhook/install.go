@@ -21,8 +21,8 @@ const (
 	// hashAnnotation is the hash of the configuration that was last applied.
 	hashAnnotation = "slipway.dev/content-hash"
 
-	// Writer is the field manager of the webhook configurations.
-	Writer = "webhooks"
+	// FieldOwner is the field manager of the webhook configurations.
+	FieldOwner = "webhooks"
 )
 
 // Install installs the CRDs with their conversion, waits until they are served, and applies the webhook
@@ -85,5 +85,5 @@ func applyOnce(ctx context.Context, c client.Client, config client.Object) error
 	}
 	object := &unstructured.Unstructured{Object: content}
 	object.SetAnnotations(map[string]string{hashAnnotation: hash})
-	return kube.NewWriter(c, Writer).Apply(ctx, nil, object)
+	return kube.NewWriter(c, FieldOwner).Apply(ctx, nil, object)
 }

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// mostConversion is the maximum size of a conversion review. The API server sends all objects of a list
+	// maxConversionBytes is the maximum size of a conversion review. The API server sends all objects of a list
 	// in one review.
-	mostConversion = 64 << 20
-	// mostAdmission is the maximum size of an admission review. It has room for the new and the old object,
+	maxConversionBytes = 64 << 20
+	// maxAdmissionBytes is the maximum size of an admission review. It has room for the new and the old object,
 	// of 3 MB each.
-	mostAdmission = 8 << 20
-	// mostInFlight limits the total body size of concurrent requests. Decoded objects take several times as
+	maxAdmissionBytes = 8 << 20
+	// maxBytesInFlight limits the total body size of concurrent requests. Decoded objects take several times as
 	// much memory.
-	mostInFlight = 2 * mostConversion
-	// turnTimeout limits how long a request waits for other requests, because the API server gives up after
+	maxBytesInFlight = 2 * maxConversionBytes
+	// queueTimeout limits how long a request waits for other requests, because the API server gives up after
 	// this time.
-	turnTimeout = callTimeoutSeconds * time.Second
+	queueTimeout = callTimeoutSeconds * time.Second
 	// bodyTimeout limits how long a client may take to send the body after it was admitted.
 	bodyTimeout = 30 * time.Second
 )
@@ -37,7 +37,7 @@ type gate struct {
 }
 
 func newGate(caller string) *gate {
-	return &gate{bodies: semaphore.NewWeighted(mostInFlight), caller: caller}
+	return &gate{bodies: semaphore.NewWeighted(maxBytesInFlight), caller: caller}
 }
 
 // before returns a handler that rejects clients that may not call, bodies larger than most bytes, and
@@ -57,7 +57,7 @@ func (g *gate) before(handler http.Handler, most int64) http.Handler {
 		if size < 0 { // the size is unknown until the body is read
 			size = most
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), turnTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), queueTimeout)
 		err := g.bodies.Acquire(ctx, size)
 		cancel()
 		if err != nil {

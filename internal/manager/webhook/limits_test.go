@@ -74,11 +74,11 @@ func TestBodiesAreBounded(t *testing.T) {
 func TestRequestsInFlightAreBounded(t *testing.T) {
 	g := newGate("")
 	began, end := make(chan struct{}), make(chan struct{})
-	slow := g.before(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { began <- struct{}{}; <-end }), mostConversion)
+	slow := g.before(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { began <- struct{}{}; <-end }), maxConversionBytes)
 	done := make(chan int)
 	large := func() *http.Request {
 		r := httptest.NewRequest(http.MethodPost, "/convert", endless{})
-		r.ContentLength = mostConversion - 1000
+		r.ContentLength = maxConversionBytes - 1000
 		return r
 	}
 	for range 2 {
@@ -89,11 +89,11 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 		}()
 		<-began
 	}
-	if g.bodies.TryAcquire(mostConversion - 1000) {
+	if g.bodies.TryAcquire(maxConversionBytes - 1000) {
 		t.Error("there is room for a third")
 	}
 	w := httptest.NewRecorder()
-	g.before(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), mostAdmission).
+	g.before(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), maxAdmissionBytes).
 		ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/validate", strings.NewReader("{}")))
 	if w.Code != http.StatusOK {
 		t.Errorf("a small one beside them: %d", w.Code)
@@ -104,7 +104,7 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 			t.Errorf("%d", code)
 		}
 	}
-	if !g.bodies.TryAcquire(mostInFlight) {
+	if !g.bodies.TryAcquire(maxBytesInFlight) {
 		t.Error("what has ended counts")
 	}
 }

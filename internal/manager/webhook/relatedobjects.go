@@ -30,9 +30,9 @@ const (
 	classPoll = 100 * time.Millisecond
 )
 
-// facts reads the objects that the rules depend on. It does not use the cache, because recent writes must be
+// relatedReader reads the objects that the rules depend on. It does not use the cache, because recent writes must be
 // visible.
-type facts struct {
+type relatedReader struct {
 	live client.Reader
 	// topologies means that the feature gate for managed topologies is enabled.
 	topologies bool
@@ -40,15 +40,15 @@ type facts struct {
 	schemas    *variables.Schemas
 }
 
-func newFacts(opts Options) *facts {
-	return &facts{live: opts.Live, topologies: opts.Gates.ClusterTopology, refs: kube.NewReferences(opts.Live, nil), schemas: variables.NewSchemas()}
+func newRelatedReader(opts Options) *relatedReader {
+	return &relatedReader{live: opts.Live, topologies: opts.Gates.ClusterTopology, refs: kube.NewReferences(opts.Live, nil), schemas: variables.NewSchemas()}
 }
 
 // read adds the required objects to a request. If waits is true, it waits for a ClusterClass that is not
 // ready.
-func (f *facts) read(ctx context.Context, r *admission.Request, waits bool) error {
+func (f *relatedReader) read(ctx context.Context, r *admission.Request, waits bool) error {
 	if address, ok := r.New.(*ipamv1.IPAddress); ok && r.Old == nil {
-		return f.claim(ctx, address, &r.Facts)
+		return f.claim(ctx, address, &r.Related)
 	}
 	if !f.topologies {
 		return nil
@@ -58,19 +58,19 @@ func (f *facts) read(ctx context.Context, r *admission.Request, waits bool) erro
 		if r.Old == nil {
 			return nil
 		}
-		return f.users(ctx, object, &r.Facts)
+		return f.users(ctx, object, &r.Related)
 	case *clusterv1.Cluster:
 		if !object.Spec.Topology.IsDefined() {
 			return nil
 		}
 		old, _ := r.Old.(*clusterv1.Cluster)
-		return f.topology(ctx, admission.TopologyRequest{New: object, Old: old}, waits, &r.Facts)
+		return f.topology(ctx, admission.TopologyRequest{New: object, Old: old}, waits, &r.Related)
 	}
 	return nil
 }
 
 // claim reads the IPAddressClaim of a new address. The claim may not exist yet, for example during a restore.
-func (f *facts) claim(ctx context.Context, address *ipamv1.IPAddress, out *admission.RelatedObjects) error {
+func (f *relatedReader) claim(ctx context.Context, address *ipamv1.IPAddress, out *admission.RelatedObjects) error {
 	claim := &ipamv1.IPAddressClaim{}
 	err := f.live.Get(ctx, client.ObjectKey{Namespace: address.Namespace, Name: address.Spec.ClaimRef.Name}, claim)
 	switch {
@@ -84,7 +84,7 @@ func (f *facts) claim(ctx context.Context, address *ipamv1.IPAddress, out *admis
 }
 
 // scaled reads the object whose scale subresource is written.
-func (f *facts) scaled(ctx context.Context, resource string, r *admission.Request) error {
+func (f *relatedReader) scaled(ctx context.Context, resource string, r *admission.Request) error {
 	scale, isScale := r.New.(*autoscalingv1.Scale)
 	switch {
 	case !isScale:
@@ -93,16 +93,16 @@ func (f *facts) scaled(ctx context.Context, resource string, r *admission.Reques
 		if err := f.live.Get(ctx, client.ObjectKeyFromObject(scale), plane); err != nil {
 			return fmt.Errorf("reading KubeadmControlPlane %s: %w", scale.Name, err)
 		}
-		r.Facts.Scaled = plane
+		r.Related.Scaled = plane
 	case resource == "machinedeployments" && f.topologies:
-		r.Facts.SetBack = f.setBack(ctx, client.ObjectKeyFromObject(scale))
+		r.Related.ReplicasOwner = f.setBack(ctx, client.ObjectKeyFromObject(scale))
 	}
 	return nil
 }
 
 // setBack returns the topology that sets the replicas of a MachineDeployment and would revert the change.
 // Read errors are ignored, because the result only leads to a warning.
-func (f *facts) setBack(ctx context.Context, key client.ObjectKey) *admission.ReplicasOwner {
+func (f *relatedReader) setBack(ctx context.Context, key client.ObjectKey) *admission.ReplicasOwner {
 	d, cluster := &clusterv1.MachineDeployment{}, &clusterv1.Cluster{}
 	if err := f.live.Get(ctx, key, d); err != nil {
 		return nil
@@ -123,7 +123,7 @@ func (f *facts) setBack(ctx context.Context, key client.ObjectKey) *admission.Re
 }
 
 // users lists the Clusters that use a class.
-func (f *facts) users(ctx context.Context, class *clusterv1.ClusterClass, out *admission.RelatedObjects) error {
+func (f *relatedReader) users(ctx context.Context, class *clusterv1.ClusterClass, out *admission.RelatedObjects) error {
 	list := &clusterv1.ClusterList{}
 	if err := f.live.List(ctx, list); err != nil {
 		return fmt.Errorf("listing the Clusters of the class: %w", err)
@@ -135,7 +135,7 @@ func (f *facts) users(ctx context.Context, class *clusterv1.ClusterClass, out *a
 	return nil
 }
 
-func (f *facts) topology(ctx context.Context, r admission.TopologyRequest, waits bool, out *admission.RelatedObjects) error {
+func (f *relatedReader) topology(ctx context.Context, r admission.TopologyRequest, waits bool, out *admission.RelatedObjects) error {
 	var err error
 	if waits && r.Old == nil && !admission.IsPaused(r.New) {
 		out.Class, err = f.awaitClass(ctx, r.New)
@@ -157,7 +157,7 @@ func (f *facts) topology(ctx context.Context, r admission.TopologyRequest, waits
 		}
 	}
 	if r.Old == nil || r.ChangesVersion() {
-		out.OnHost = f.onHost(ctx, out.Class)
+		out.RunsOnHost = f.onHost(ctx, out.Class)
 	}
 	if r.ChangesVersion() {
 		out.Upgrading, err = f.upgrading(ctx, r.Old)
@@ -167,7 +167,7 @@ func (f *facts) topology(ctx context.Context, r admission.TopologyRequest, waits
 
 // onHost reports whether control planes of a class run on this host. Read errors are ignored, because the
 // result only leads to a warning.
-func (f *facts) onHost(ctx context.Context, class *clusterv1.ClusterClass) bool {
+func (f *relatedReader) onHost(ctx context.Context, class *clusterv1.ClusterClass) bool {
 	if class == nil || class.Spec.ControlPlane.TemplateRef.Kind != "HostedControlPlaneTemplate" {
 		return false
 	}
@@ -177,7 +177,7 @@ func (f *facts) onHost(ctx context.Context, class *clusterv1.ClusterClass) bool 
 }
 
 // class reads the ClusterClass of a Cluster. It is nil if it does not exist.
-func (f *facts) class(ctx context.Context, cluster *clusterv1.Cluster) (*clusterv1.ClusterClass, error) {
+func (f *relatedReader) class(ctx context.Context, cluster *clusterv1.Cluster) (*clusterv1.ClusterClass, error) {
 	class := &clusterv1.ClusterClass{}
 	namespace, name := admission.ClassKey(cluster)
 	if err := f.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, class); err != nil {
@@ -191,7 +191,7 @@ func (f *facts) class(ctx context.Context, cluster *clusterv1.Cluster) (*cluster
 
 // awaitClass reads the ClusterClass, and polls for a moment if its variables are not reconciled yet. The
 // timeout does not cancel requests, because this would cause an error for a Cluster without a class.
-func (f *facts) awaitClass(ctx context.Context, cluster *clusterv1.Cluster) (*clusterv1.ClusterClass, error) {
+func (f *relatedReader) awaitClass(ctx context.Context, cluster *clusterv1.Cluster) (*clusterv1.ClusterClass, error) {
 	var class *clusterv1.ClusterClass
 	err := wait.PollUntilContextTimeout(ctx, classPoll, classWait, true, func(context.Context) (bool, error) {
 		var err error
@@ -205,7 +205,7 @@ func (f *facts) awaitClass(ctx context.Context, cluster *clusterv1.Cluster) (*cl
 }
 
 // upgrading returns the parts of a Cluster that do not run its version yet.
-func (f *facts) upgrading(ctx context.Context, cluster *clusterv1.Cluster) ([]string, error) {
+func (f *relatedReader) upgrading(ctx context.Context, cluster *clusterv1.Cluster) ([]string, error) {
 	out, err := f.upgradingControlPlane(ctx, cluster)
 	if err != nil {
 		return nil, err
@@ -239,7 +239,7 @@ func runsOther(versions []clusterv1.StatusVersion, target string) bool {
 	return slices.ContainsFunc(versions, func(v clusterv1.StatusVersion) bool { return v.Version != "" && !version.Runs(v.Version, target) })
 }
 
-func (f *facts) upgradingControlPlane(ctx context.Context, cluster *clusterv1.Cluster) ([]string, error) {
+func (f *relatedReader) upgradingControlPlane(ctx context.Context, cluster *clusterv1.Cluster) ([]string, error) {
 	ref := cluster.Spec.ControlPlaneRef
 	if !ref.IsDefined() {
 		return nil, nil

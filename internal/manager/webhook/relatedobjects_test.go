@@ -46,7 +46,7 @@ func TestUpgrading(t *testing.T) { // CL-34
 	).Build()
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c"}}
 	cluster.Spec.Topology.Version = "v1.36.3"
-	f := &facts{live: live, refs: kube.NewReferences(live, nil)}
+	f := &relatedReader{live: live, refs: kube.NewReferences(live, nil)}
 	got, err := f.upgrading(t.Context(), cluster)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestSetBack(t *testing.T) {
 		deployment("fixed", "fixed", "c", owned), deployment("free", "free", "c", owned), deployment("left", "left", "c", owned),
 		deployment("alone", "", "c"), deployment("orphan", "fixed", "gone", owned), deployment("forged", "fixed", "c"),
 	).Build()
-	f := &facts{live: live, topologies: true}
+	f := &relatedReader{live: live, topologies: true}
 	for name, want := range map[string]*admission.ReplicasOwner{
 		"fixed": {Cluster: "c", Topology: "fixed", Replicas: 2}, "free": nil, "left": nil, "alone": nil, "orphan": nil, "forged": nil, "absent": nil,
 	} {
@@ -88,7 +88,7 @@ func TestSetBack(t *testing.T) {
 		if err := f.scaled(t.Context(), "machinedeployments", r); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, r.Facts.SetBack); diff != "" {
+		if diff := cmp.Diff(want, r.Related.ReplicasOwner); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
 		verdict := admission.Validate(*r)
@@ -98,8 +98,8 @@ func TestSetBack(t *testing.T) {
 	}
 	f.topologies = false
 	r := &admission.Request{New: &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "fixed"}}}
-	if err := f.scaled(t.Context(), "machinedeployments", r); err != nil || r.Facts.SetBack != nil {
-		t.Errorf("without topologies: %v, %v", r.Facts.SetBack, err)
+	if err := f.scaled(t.Context(), "machinedeployments", r); err != nil || r.Related.ReplicasOwner != nil {
+		t.Errorf("without topologies: %v, %v", r.Related.ReplicasOwner, err)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestOnHost(t *testing.T) {
 	here := &hostedv1.HostedControlPlaneTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "here"}}
 	simulated := &hostedv1.HostedControlPlaneTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "simulated"}}
 	simulated.Spec.Template.Spec.Backend.Simulated = &hostedv1.SimulatedBackend{}
-	f := &facts{live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(here, simulated).Build()}
+	f := &relatedReader{live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(here, simulated).Build()}
 	for _, c := range []struct {
 		kind, name string
 		want       bool
@@ -141,7 +141,7 @@ func TestClaimOfAddress(t *testing.T) { // IA-09
 	address := func(of string) *ipamv1.IPAddress {
 		return &ipamv1.IPAddress{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a"}, Spec: ipamv1.IPAddressSpec{ClaimRef: ipamv1.IPAddressClaimReference{Name: of}}}
 	}
-	f := &facts{live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(claim).Build()}
+	f := &relatedReader{live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(claim).Build()}
 	for name, tt := range map[string]struct {
 		request admission.Request
 		want    bool
@@ -154,7 +154,7 @@ func TestClaimOfAddress(t *testing.T) { // IA-09
 			if err := f.read(t.Context(), &tt.request, false); err != nil {
 				t.Fatal(err)
 			}
-			if got := tt.request.Facts.Claim != nil; got != tt.want {
+			if got := tt.request.Related.Claim != nil; got != tt.want {
 				t.Errorf("claim read: %t, want %t", got, tt.want)
 			}
 		})

@@ -39,7 +39,7 @@ func (m material) data() map[string][]byte {
 func renew(data map[string][]byte, want pki.Leaf, now time.Time) (material, bool, error) {
 	kept := material{bundle: data[bundleKey]}
 	ca, err := pki.ParsePair(data[bundleKey], data[caKeyKey])
-	changed := err != nil || due(ca, now)
+	changed := err != nil || isDue(ca, now)
 	if changed {
 		previous := firstCertificate(data[bundleKey], err == nil)
 		if ca, err = pki.NewAuthority(pki.Authority{Name: "slipway-webhook-ca"}, now); err != nil {
@@ -59,8 +59,8 @@ func renew(data map[string][]byte, want pki.Leaf, now time.Time) (material, bool
 	return kept, changed, nil
 }
 
-// due reports whether a third or less of the CA's lifetime is left.
-func due(ca pki.Pair, now time.Time) bool {
+// isDue reports whether a third or less of the CA's lifetime is left.
+func isDue(ca pki.Pair, now time.Time) bool {
 	life := ca.Cert.NotAfter.Sub(ca.Cert.NotBefore)
 	return !now.Before(ca.Cert.NotAfter.Add(-life / 3))
 }

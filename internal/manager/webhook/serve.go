@@ -69,13 +69,13 @@ func Register(server Server, opts Options) error {
 		if err != nil {
 			return fmt.Errorf("serving %s: %w", path, err)
 		}
-		server.Register(path, gate.before(handler, mostAdmission))
+		server.Register(path, gate.before(handler, maxAdmissionBytes))
 	}
 	registry, err := registryOf(converter, providerset.CRDs(opts.sets()))
 	if err != nil {
 		return err
 	}
-	server.Register(convertPath, gate.before(ctrlconversion.NewWebhookHandler(converter.Scheme(), registry), mostConversion))
+	server.Register(convertPath, gate.before(ctrlconversion.NewWebhookHandler(converter.Scheme(), registry), maxConversionBytes))
 	return nil
 }
 

@@ -23,12 +23,12 @@ type Builder interface {
 // included release.
 const oldestMinor = 33
 
-// Name returns the version with a leading v, which is optional in the input.
-func Name(v string) string { return "v" + strings.TrimPrefix(v, "v") }
+// Normalize returns the version with a leading v, which is optional in the input.
+func Normalize(v string) string { return "v" + strings.TrimPrefix(v, "v") }
 
 // Check returns the normalized version, or a fault if it cannot be added.
 func (s Store) Check(v string) (string, error) {
-	v = Name(v)
+	v = Normalize(v)
 	asked, err := version.Parse(v)
 	if err != nil || !version.Valid(v) {
 		return "", fault.New(fault.Invalid, reasonVersion, "%q is not a Kubernetes version; write it like %s", v, s.Included)
@@ -58,7 +58,7 @@ func (s Store) Add(ctx context.Context, v string, b Builder) (r Release, added b
 	}
 	defer unlock()
 	if m, err := s.read(v); err == nil {
-		return released(m), false, nil
+		return releaseOf(m), false, nil
 	}
 	file, compiler, err := b.Build(ctx, v)
 	if err != nil {
@@ -81,10 +81,10 @@ func (s Store) Add(ctx context.Context, v string, b Builder) (r Release, added b
 	if err := d.publish(m); err != nil {
 		return r, false, s.diskFull(err)
 	}
-	return released(m), true, nil
+	return releaseOf(m), true, nil
 }
 
-func released(m manifest) Release {
+func releaseOf(m manifest) Release {
 	return Release{Version: m.Kubernetes, Size: m.Size, Added: m.Added}
 }
 

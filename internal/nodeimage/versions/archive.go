@@ -62,20 +62,20 @@ const maxProgram = 1 << 30
 // contains a program that hosted control planes run, so it must come from a trusted source or have the given SHA-256
 // checksum, in hexadecimal. If the checksum is empty, it is not verified.
 func (s Store) Import(r io.Reader, checksum string) (_ Release, added bool, err error) {
-	whole := &summed{r: r, sum: sha256.New()}
+	whole := &checksumReader{r: r, sum: sha256.New()}
 	compressed, err := gzip.NewReader(whole)
 	if err != nil {
-		return Release{}, false, damaged(err)
+		return Release{}, false, damagedFault(err)
 	}
 	archive := tar.NewReader(compressed)
-	if _, err := expect(archive, manifestFile); err != nil {
+	if _, err := nextFile(archive, manifestFile); err != nil {
 		return Release{}, false, err
 	}
 	m, err := parseManifest(archive)
 	if err != nil {
-		return Release{}, false, damaged(err)
+		return Release{}, false, damagedFault(err)
 	}
-	if err := s.problem(m); err != nil {
+	if err := s.checkRunnable(m); err != nil {
 		return Release{}, false, err
 	}
 	if _, err := s.Check(m.Kubernetes); err != nil {
@@ -87,35 +87,35 @@ func (s Store) Import(r io.Reader, checksum string) (_ Release, added bool, err 
 	}
 	defer unlock()
 	if have, err := s.read(m.Kubernetes); err == nil {
-		return released(have), false, nil
+		return releaseOf(have), false, nil
 	}
 	m.Added = s.Now().UTC()
 	if err := s.unpack(archive, m, func() error { return whole.verify(checksum) }); err != nil {
 		return Release{}, false, s.diskFull(err)
 	}
-	return released(m), true, nil
+	return releaseOf(m), true, nil
 }
 
-// summed is a reader that computes the checksum of its input.
-type summed struct {
+// checksumReader is a reader that computes the checksum of its input.
+type checksumReader struct {
 	r   io.Reader
 	sum hash.Hash
 }
 
-func (s *summed) Read(p []byte) (int, error) {
+func (s *checksumReader) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	s.sum.Write(p[:n])
 	return n, err
 }
 
 // verify reads the rest of the input after the program, and compares the checksum.
-func (s *summed) verify(checksum string) error {
+func (s *checksumReader) verify(checksum string) error {
 	const most = 1 << 20
 	if checksum == "" {
 		return nil
 	}
 	if _, err := io.Copy(io.Discard, io.LimitReader(s, most)); err != nil {
-		return damaged(err)
+		return damagedFault(err)
 	}
 	if got := hex.EncodeToString(s.sum.Sum(nil)); !strings.EqualFold(got, checksum) {
 		return fault.New(fault.Invalid, reasonBroken, "the archive has the SHA-256 checksum %s, and not %s: nothing was added; fetch the archive again, or check where the checksum is from", got, checksum)
@@ -125,12 +125,12 @@ func (s *summed) verify(checksum string) error {
 
 // unpack reads the program, verifies the archive and publishes the release.
 func (s Store) unpack(archive *tar.Reader, m manifest, verify func() error) error {
-	size, err := expect(archive, programFile)
+	size, err := nextFile(archive, programFile)
 	if err != nil {
 		return err
 	}
 	if m.Size <= 0 || m.Size > maxProgram || size != m.Size {
-		return damaged(fmt.Errorf("its program has %d bytes and its manifest names %d, of at most %d", size, m.Size, maxProgram))
+		return damagedFault(fmt.Errorf("its program has %d bytes and its manifest names %d, of at most %d", size, m.Size, maxProgram))
 	}
 	d, err := s.newDraft()
 	if err != nil {
@@ -139,13 +139,13 @@ func (s Store) unpack(archive *tar.Reader, m manifest, verify func() error) erro
 	defer d.remove()
 	sum, written, err := d.write(io.LimitReader(archive, m.Size+1))
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) {
-		return damaged(err)
+		return damagedFault(err)
 	}
 	if err != nil {
 		return err
 	}
 	if sum != m.Program || written != m.Size {
-		return damaged(errors.New("the checksum of the program differs from that in the manifest"))
+		return damagedFault(errors.New("the checksum of the program differs from that in the manifest"))
 	}
 	if err := verify(); err != nil {
 		return err
@@ -153,18 +153,18 @@ func (s Store) unpack(archive *tar.Reader, m manifest, verify func() error) erro
 	return d.publish(m)
 }
 
-// expect advances to the next entry, which must be a file with the given name, and returns its size.
-func expect(archive *tar.Reader, name string) (int64, error) {
+// nextFile advances to the next entry, which must be a file with the given name, and returns its size.
+func nextFile(archive *tar.Reader, name string) (int64, error) {
 	h, err := archive.Next()
 	if err != nil {
-		return 0, damaged(err)
+		return 0, damagedFault(err)
 	}
 	if h.Name != name || h.Typeflag != tar.TypeReg {
-		return 0, damaged(fmt.Errorf("it has %q where %s is expected", h.Name, name))
+		return 0, damagedFault(fmt.Errorf("it has %q where %s is expected", h.Name, name))
 	}
 	return h.Size, nil
 }
 
-func damaged(err error) error {
+func damagedFault(err error) error {
 	return fault.New(fault.Invalid, reasonBroken, "this is not a whole archive of `slipway versions export` (%v); export or copy it again", err).From(err)
 }

@@ -33,11 +33,11 @@ const (
 	kubernetes = "k8s.io/kubernetes"
 	// module is Slipway's own module path, which its packages import.
 	module = "github.com/slipwayhq/slipway"
-	// needs is the disk space that a build needs in the caches of Go, in bytes. A build that shares nothing with
+	// neededSpace is the disk space that a build needs in the caches of Go, in bytes. A build that shares nothing with
 	// earlier ones needs more.
-	needs = 3 << 30
-	// empty is the free disk space, in bytes, below which a failed build is attributed to a full disk.
-	empty = 64 << 20
+	neededSpace = 3 << 30
+	// fullDiskThreshold is the free disk space, in bytes, below which a failed build is attributed to a full disk.
+	fullDiskThreshold = 64 << 20
 )
 
 // Build implements Builder.
@@ -52,7 +52,7 @@ func (c Compiler) Build(ctx context.Context, v string) (file, compiler string, e
 		}
 		c.CacheDir = filepath.Join(dir, "slipway", "kubernetes")
 	}
-	store := nodeimage.GoStore{Dir: c.CacheDir, Progress: c.Progress}
+	store := nodeimage.BuildCache{Dir: c.CacheDir, Progress: c.Progress}
 	unlock, err := store.Lock()
 	if err != nil {
 		return "", "", err
@@ -78,15 +78,15 @@ func (c Compiler) afterFailure(ctx context.Context, t nodeimage.GoToolchain, v s
 		return ctx.Err()
 	}
 	for _, dir := range []string{c.CacheDir, t.CacheFolder(ctx), os.TempDir()} {
-		if free, known := space(dir); known && free < empty {
-			return fault.New(fault.Invalid, reasonDiskFull, "there is no space left on the disk of %s, compiling Kubernetes takes up to %d GiB; free some, and run the command again: it continues", dir, needs>>30).From(err)
+		if free, known := freeSpace(dir); known && free < fullDiskThreshold {
+			return fault.New(fault.Invalid, reasonDiskFull, "there is no space left on the disk of %s, compiling Kubernetes takes up to %d GiB; free some, and run the command again: it continues", dir, neededSpace>>30).From(err)
 		}
 	}
 	return fmt.Errorf("compiling Kubernetes %s: %w", v, err)
 }
 
-// space returns the free space of a disk, in bytes.
-func space(dir string) (free uint64, known bool) {
+// freeSpace returns the free space of a disk, in bytes.
+func freeSpace(dir string) (free uint64, known bool) {
 	var st unix.Statfs_t
 	if dir == "" || unix.Statfs(dir, &st) != nil {
 		return 0, false
@@ -111,7 +111,7 @@ func (c Compiler) program(ctx context.Context, t nodeimage.GoToolchain, v string
 	if m.Files, err = c.files(); err != nil {
 		return nodeimage.GoProgram{}, err
 	}
-	stamp := append(nodeimage.GoStamp(v), "k8s.io/client-go/pkg/version.gitVersion="+v)
+	stamp := append(nodeimage.VersionFlags(v), "k8s.io/client-go/pkg/version.gitVersion="+v)
 	return nodeimage.GoProgram{Name: "control-plane-" + v, Package: "./" + c.Package, Module: m, Stamp: stamp}, nil
 }
 
@@ -154,7 +154,7 @@ func newestOf(all []string, v string) string {
 	newest := ""
 	for _, candidate := range all {
 		parsed, err := version.Parse(candidate)
-		if err == nil && parsed.SameMinor(asked) && !strings.Contains(candidate, "-") && (newest == "" || compare(candidate, newest) > 0) {
+		if err == nil && parsed.SameMinor(asked) && !strings.Contains(candidate, "-") && (newest == "" || compareVersions(candidate, newest) > 0) {
 			newest = candidate
 		}
 	}

@@ -17,7 +17,7 @@ func FuzzImport(f *testing.F) {
 	f.Add(archive(f, "../"+manifestFile, `{}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
-		s := Local(dir)
+		s := LocalStore(dir)
 		s.Dir, s.Now = filepath.Join(dir, "kubernetes"), time.Now
 		_, added, err := s.Import(bytes.NewReader(data), "")
 		all, listErr := s.List()

@@ -67,8 +67,8 @@ func parseManifest(r io.Reader) (manifest, error) {
 	return m, nil
 }
 
-// problem returns the reason why this build of Slipway cannot run a release with the manifest, or nil.
-func (s Store) problem(m manifest) error {
+// checkRunnable returns the reason why this build of Slipway cannot run a release with the manifest, or nil.
+func (s Store) checkRunnable(m manifest) error {
 	switch {
 	case m.Format != format || m.Protocol != s.Protocol:
 		return fault.New(fault.Invalid, reasonOther, "Kubernetes %s was added by slipway %s, which starts it in another way than this one; remove it, and add it again", m.Kubernetes, m.Slipway)

@@ -53,8 +53,8 @@ type Store struct {
 	Progress io.Writer
 }
 
-// Local returns the Store in a directory of this host, for this build.
-func Local(dir string) Store {
+// LocalStore returns the Store in a directory of this host, for this build.
+func LocalStore(dir string) Store {
 	return Store{
 		Dir: dir, Included: buildinfo.Kubernetes(), Slipway: buildinfo.Version(), Protocol: childproc.Protocol, Now: time.Now, Progress: io.Discard,
 	}
@@ -92,12 +92,12 @@ func (s Store) List() ([]Release, error) {
 		r.Size, r.Added = m.Size, m.Added
 		all = append(all, r)
 	}
-	slices.SortFunc(all, func(a, b Release) int { return compare(a.Version, b.Version) })
+	slices.SortFunc(all, func(a, b Release) int { return compareVersions(a.Version, b.Version) })
 	return all, nil
 }
 
-// compare compares versions; invalid versions are compared as strings.
-func compare(a, b string) int {
+// compareVersions compares versions; invalid versions are compared as strings.
+func compareVersions(a, b string) int {
 	x, errA := version.Parse(a)
 	y, errB := version.Parse(b)
 	if errA != nil || errB != nil {
@@ -128,9 +128,9 @@ func (s Store) read(v string) (manifest, error) {
 	dir := s.folder(v)
 	m, err := readManifest(dir)
 	if err != nil {
-		return m, broken(v, err)
+		return m, brokenFault(v, err)
 	}
-	if err := s.problem(m); err != nil {
+	if err := s.checkRunnable(m); err != nil {
 		return m, err
 	}
 	info, err := os.Stat(filepath.Join(dir, programFile))
@@ -138,12 +138,12 @@ func (s Store) read(v string) (manifest, error) {
 		err = errors.New("the program is not the one that was added")
 	}
 	if err != nil {
-		return m, broken(v, err)
+		return m, brokenFault(v, err)
 	}
 	return m, nil
 }
 
-func broken(v string, err error) error {
+func brokenFault(v string, err error) error {
 	return fault.New(fault.Invalid, reasonBroken, "the files of Kubernetes %s are not those that were added (%v); remove it with `slipway versions remove %s`, and add it again", v, err, v).From(err)
 }
 
@@ -164,7 +164,7 @@ func (s Store) Program(v string) (string, error) {
 		err = errors.New("the checksum of the program differs")
 	}
 	if err != nil {
-		return "", broken(v, err)
+		return "", brokenFault(v, err)
 	}
 	return file, nil
 }
@@ -212,7 +212,7 @@ func (s Store) discard(dir string) error {
 
 // lock waits until no other process changes the releases, and removes the leftovers of processes that were killed.
 func (s Store) lock() (func(), error) {
-	unlock, err := nodeimage.GoStore{Dir: s.Dir, Progress: s.Progress}.Lock()
+	unlock, err := nodeimage.BuildCache{Dir: s.Dir, Progress: s.Progress}.Lock()
 	if err != nil {
 		return nil, err
 	}

@@ -151,17 +151,17 @@ func (a Archive) Restore(ctx context.Context, c client.Client, o move.RestoreOpt
 	if err != nil {
 		return move.DirectoryResult{}, err
 	}
-	if problems := movegraph.CheckProviders(providers(a.Info.Providers), providers(installed)); len(problems) > 0 {
+	if problems := movegraph.MissingProviders(providers(a.Info.Providers), providers(installed)); len(problems) > 0 {
 		return move.DirectoryResult{}, fault.New(fault.Invalid, ReasonCannotRestore, "nothing was created, because of what follows:\n  - %s", strings.Join(problems, "\n  - "))
 	}
-	o.PausedStay = true
+	o.KeepPaused = true
 	return move.Restore(ctx, c, a.Objects, o)
 }
 
-func providers(records []inventory.Provider) []movegraph.CheckProvider {
-	var out []movegraph.CheckProvider
+func providers(records []inventory.Provider) []movegraph.Provider {
+	var out []movegraph.Provider
 	for _, r := range records {
-		out = append(out, movegraph.CheckProvider{Name: r.Name, Type: string(r.Type), Version: r.Version, Namespace: r.Namespace})
+		out = append(out, movegraph.Provider{Name: r.Name, Type: string(r.Type), Version: r.Version, Namespace: r.Namespace})
 	}
 	return out
 }

@@ -243,7 +243,7 @@ func TestPartsAndRefusals(t *testing.T) {
 		t.Fatalf("%+v, %v", a.Info.Providers, err)
 	}
 	listed := ""
-	o := move.RestoreOptions{DryRun: true, Each: func(id graph.ID, kept bool) { listed += fmt.Sprintln(id, kept) }}
+	o := move.RestoreOptions{DryRun: true, Visit: func(id graph.ID, kept bool) { listed += fmt.Sprintln(id, kept) }}
 	if s, err := a.Restore(t.Context(), c, o); err != nil || s.Unchanged != 6 || s.Created != 0 || !strings.Contains(listed, "Secret of-b/b-kubeconfig true\n") {
 		t.Errorf("%+v, %v\n%s", s, err, listed)
 	}

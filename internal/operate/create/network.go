@@ -27,9 +27,9 @@ type Host struct {
 	Networks *policy.Networks
 }
 
-// Network returns an unused subnet for a new cluster: it overlaps neither with clusters of the management cluster nor
+// SelectSubnet returns an unused subnet for a new cluster: it overlaps neither with clusters of the management cluster nor
 // with routes of the host, and the operator allows it. If r is nil, no management cluster is checked.
-func Network(ctx context.Context, r client.Reader, host Host) (netip.Prefix, error) {
+func SelectSubnet(ctx context.Context, r client.Reader, host Host) (netip.Prefix, error) {
 	used, err := networks(ctx, r)
 	if err != nil {
 		return netip.Prefix{}, err
@@ -42,10 +42,10 @@ func Network(ctx context.Context, r client.Reader, host Host) (netip.Prefix, err
 	return free, nil
 }
 
-// CheckNetwork checks whether a new cluster can use a subnet. The Invalid fault names the owner of the subnet and an
+// CheckSubnet checks whether a new cluster can use a subnet. The Invalid fault names the owner of the subnet and an
 // unused one, or what the operator allows. A subnet used by a cluster with the given name is accepted; whether the
 // cluster already exists is checked elsewhere.
-func CheckNetwork(ctx context.Context, r client.Reader, key client.ObjectKey, want netip.Prefix, host Host) error {
+func CheckSubnet(ctx context.Context, r client.Reader, key client.ObjectKey, want netip.Prefix, host Host) error {
 	if denied := host.denies(want); denied != "" {
 		return fault.New(fault.Invalid, reasonNetworkDenied, "--subnet: %s", denied)
 	}
@@ -90,20 +90,20 @@ func FirstOctets(ctx context.Context, r client.Reader, key client.ObjectKey, hos
 	taken := slices.Clone(host.Routes)
 	for _, u := range used {
 		if u.objects.Has(key) && u.ranges[0].Addr().Is4() {
-			return half(u.ranges[0]), nil
+			return firstTwoOctets(u.ranges[0]), nil
 		}
 		taken = append(taken, u.ranges...)
 	}
 	for n := byte(31); n >= 16; n-- {
 		p := netip.PrefixFrom(netip.AddrFrom4([4]byte{172, n}), octetsPrefixLength)
 		if !slices.ContainsFunc(taken, p.Overlaps) && host.denies(p) == "" {
-			return half(p), nil
+			return firstTwoOctets(p), nil
 		}
 	}
 	return "", nil
 }
 
-func half(p netip.Prefix) string {
+func firstTwoOctets(p netip.Prefix) string {
 	numbers := p.Addr().As4()
 	return fmt.Sprintf("%d.%d", numbers[0], numbers[1])
 }
@@ -156,5 +156,5 @@ func (h Host) choose(used []subnetUse) (netip.Prefix, bool) {
 	if h.Networks != nil {
 		allowed = *h.Networks
 	}
-	return subnet.Choose(subnet.Request{Taken: taken, Allowed: allowed.Ranges, Widest: allowed.WidestPrefix})
+	return subnet.Choose(subnet.RangeRequest{Taken: taken, Allowed: allowed.Ranges, Widest: allowed.WidestPrefix})
 }

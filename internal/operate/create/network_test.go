@@ -51,7 +51,7 @@ func TestNetwork(t *testing.T) {
 				routes = append(routes, netip.MustParsePrefix(r))
 			}
 			c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(tc.exist...).Build()
-			got, err := create.Network(t.Context(), c, create.Host{Routes: routes, Networks: allowed(tc.allowed)})
+			got, err := create.SelectSubnet(t.Context(), c, create.Host{Routes: routes, Networks: allowed(tc.allowed)})
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Errorf("%s: got %v, want an error with %q", tc.reason, err, tc.err)
@@ -63,7 +63,7 @@ func TestNetwork(t *testing.T) {
 			}
 		})
 	}
-	if got, err := create.Network(t.Context(), nil, create.Host{}); err != nil || got.String() != "172.16.0.0/18" {
+	if got, err := create.SelectSubnet(t.Context(), nil, create.Host{}); err != nil || got.String() != "172.16.0.0/18" {
 		t.Errorf("without a management cluster the routes decide: got %s, %v", got, err)
 	}
 }
@@ -100,7 +100,7 @@ func TestCheckNetwork(t *testing.T) {
 				routes = append(routes, netip.MustParsePrefix(r))
 			}
 			c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(tc.exist...).Build()
-			err := create.CheckNetwork(t.Context(), c, mine, netip.MustParsePrefix(tc.want), create.Host{Routes: routes, Networks: allowed(tc.allowed)})
+			err := create.CheckSubnet(t.Context(), c, mine, netip.MustParsePrefix(tc.want), create.Host{Routes: routes, Networks: allowed(tc.allowed)})
 			if tc.err == "" && err != nil || tc.err != "" && (fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.UserMessage(err), tc.err)) {
 				t.Errorf("%s: got %v, want %q", tc.reason, err, tc.err)
 			}

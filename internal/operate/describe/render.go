@@ -28,7 +28,7 @@ type Style struct {
 func Render(root *Object, s Style) string {
 	t := table{style: s, glyphs: ascii}
 	if s.Unicode {
-		t.glyphs = unicode
+		t.glyphs = unicodeGlyphs
 	}
 	t.heading()
 	t.object(root, "", "")
@@ -38,8 +38,8 @@ func Render(root *Object, s Style) string {
 type glyphs struct{ tee, end, bar, gap string }
 
 var (
-	unicode = glyphs{"├─", "└─", "│ ", "  "}
-	ascii   = glyphs{"|-", "`-", "| ", "  "}
+	unicodeGlyphs = glyphs{"├─", "└─", "│ ", "  "}
+	ascii         = glyphs{"|-", "`-", "| ", "  "}
 )
 
 // line is one row of the table: its cells, and the prefix of its continuation lines.

@@ -44,9 +44,9 @@ type action string
 
 // The actions. None means only a wait.
 const (
-	none    action = ""
-	rewrite action = "rewrite"
-	Done    action = "done"
+	actionNone    action = ""
+	actionRewrite action = "rewrite"
+	actionDone    action = "done"
 )
 
 // step is the next step.
@@ -83,9 +83,9 @@ func decide(s snapshot) (step, error) {
 	case keys.Fingerprint() != s.Plane.Status.EncryptionKeys:
 		return step{Wait: fmt.Sprintf("HostedControlPlane %s restarts with the keys of Secret %s", s.Plane.Name, s.Secret.Name)}, nil
 	case keys.Former != nil:
-		return step{Action: rewrite}, nil
+		return step{Action: actionRewrite}, nil
 	}
-	return step{Action: Done}, nil
+	return step{Action: actionDone}, nil
 }
 
 // checkSupported returns an error if there are no keys to rotate.
@@ -128,8 +128,8 @@ type Plan struct {
 	Keys string `json:"keys,omitempty"`
 	// Steps are in order of execution.
 	Steps []PlanStep `json:"steps"`
-	// Begun means that the rotation is in progress.
-	Begun bool `json:"underWay"`
+	// UnderWay means that the rotation is in progress.
+	UnderWay bool `json:"underWay"`
 	// Problem is a problem to solve before the rotation can start or continue; empty if there is none.
 	Problem string `json:"problem,omitempty"`
 }
@@ -142,18 +142,18 @@ type PlanStep struct {
 }
 
 func planOf(s snapshot) Plan {
-	p := Plan{Cluster: s.Cluster.Name, Keys: s.Plane.Status.EncryptionKeys, Begun: s.UnderWay()}
+	p := Plan{Cluster: s.Cluster.Name, Keys: s.Plane.Status.EncryptionKeys, UnderWay: s.UnderWay()}
 	step, err := decide(s)
 	if err != nil {
 		p.Problem = fault.UserMessage(err)
 	}
 	at := -1
-	if p.Begun {
+	if p.UnderWay {
 		keys, _ := componentconfig.ParseKeys(s.Secret.Data)
 		switch {
 		case keys.Former == nil:
 			at = 2
-		case step.Action == rewrite:
+		case step.Action == actionRewrite:
 			at = 1
 		default:
 			at = 0

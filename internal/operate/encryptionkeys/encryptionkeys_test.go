@@ -50,7 +50,7 @@ func (s snapshot) keysOf() componentconfig.KeySet {
 
 func rotated(s *snapshot)   { s.Secret.Data = s.keysOf().Rotated().Data() }
 func inEffect(s *snapshot)  { s.Plane.Status.EncryptionKeys = s.keysOf().Fingerprint() }
-func forgotten(s *snapshot) { s.Secret.Data = s.keysOf().Settled().Data() }
+func forgotten(s *snapshot) { s.Secret.Data = s.keysOf().WithoutFormer().Data() }
 
 func TestDecide(t *testing.T) {
 	wait := step{Wait: "HostedControlPlane c restarts with the keys of Secret c-encryption"}
@@ -60,13 +60,13 @@ func TestDecide(t *testing.T) {
 		begun   bool
 		says    string // of the error
 	}{
-		"nothing under way":      {nil, step{Action: Done}, false, ""},
+		"nothing under way":      {nil, step{Action: actionDone}, false, ""},
 		"new keys":               {[]func(*snapshot){rotated}, wait, true, ""},
-		"new keys in effect":     {[]func(*snapshot){rotated, inEffect}, step{Action: rewrite}, true, ""},
+		"new keys in effect":     {[]func(*snapshot){rotated, inEffect}, step{Action: actionRewrite}, true, ""},
 		"old keys forgotten":     {[]func(*snapshot){rotated, inEffect, forgotten}, wait, true, ""},
-		"done":                   {[]func(*snapshot){rotated, inEffect, forgotten, inEffect}, step{Action: Done}, false, ""},
+		"done":                   {[]func(*snapshot){rotated, inEffect, forgotten, inEffect}, step{Action: actionDone}, false, ""},
 		"once more":              {[]func(*snapshot){rotated, inEffect, forgotten, inEffect, rotated}, wait, true, ""},
-		"encryption off again":   {[]func(*snapshot){func(s *snapshot) { s.Plane.Spec.Encryption = nil }}, step{Action: Done}, false, ""},
+		"encryption off again":   {[]func(*snapshot){func(s *snapshot) { s.Plane.Spec.Encryption = nil }}, step{Action: actionDone}, false, ""},
 		"no encryption":          {[]func(*snapshot){func(s *snapshot) { s.Plane.Spec.Encryption, s.Secret = nil, nil }}, step{}, false, "set spec.encryption of HostedControlPlane c"},
 		"no Secret":              {[]func(*snapshot){func(s *snapshot) { s.Secret = nil }}, step{}, false, "Secret c-encryption does not exist"},
 		"nothing ever encrypted": {[]func(*snapshot){func(s *snapshot) { s.Plane.Spec.Encryption, s.Plane.Status.EncryptionKeys = nil, "" }}, step{}, false, "is or was encrypted, although Secret c-encryption is there"},
@@ -177,7 +177,7 @@ func (w *world) follow(secret *corev1.Secret) {
 			w.t.Fatalf("object %s is encrypted with keys that are gone", name)
 		}
 	}
-	if !componentconfig.OpenedBy(p.Status.EncryptionKeys, keys.Fingerprint(), keys.Rewritten != "") {
+	if !componentconfig.KeysSuffice(p.Status.EncryptionKeys, keys.Fingerprint(), keys.Rewritten != "") {
 		w.t.Fatalf("the control plane does not start: its data needs %s, and the Secret has %s", p.Status.EncryptionKeys, keys.Fingerprint())
 	}
 	p.Status.EncryptionKeys = keys.Fingerprint()
@@ -199,7 +199,7 @@ func (w *world) rotate() (runs int) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if runs > 1 && !p.Begun && w.plane().Status.EncryptionKeys != before { // done, and the answer was lost
+		if runs > 1 && !p.UnderWay && w.plane().Status.EncryptionKeys != before { // done, and the answer was lost
 			return runs
 		}
 		if err := w.order().Run(w.t.Context(), "ns", p); err == nil {

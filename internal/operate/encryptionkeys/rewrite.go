@@ -64,7 +64,7 @@ func RewriteAll(ctx context.Context, config *rest.Config) (n int, err error) {
 	}
 	r := rewriter{client: objects}
 	for _, resource := range resources {
-		if err := r.all(ctx, resource); err != nil {
+		if err := r.rewriteResource(ctx, resource); err != nil {
 			return r.objects, err
 		}
 	}
@@ -163,8 +163,8 @@ type rewriter struct {
 	failed   []string
 }
 
-// all rewrites all objects of a resource. Objects that are created in the meantime already use the new key.
-func (r *rewriter) all(ctx context.Context, resource schema.GroupVersionResource) error {
+// rewriteResource rewrites all objects of a resource. Objects that are created in the meantime already use the new key.
+func (r *rewriter) rewriteResource(ctx context.Context, resource schema.GroupVersionResource) error {
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
 		list, err := r.client.Resource(resource).List(ctx, options)
@@ -180,7 +180,7 @@ func (r *rewriter) all(ctx context.Context, resource schema.GroupVersionResource
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(parallel)
 		for i := range list.Items {
-			group.Go(func() error { return r.one(ctx, resource, &list.Items[i]) })
+			group.Go(func() error { return r.rewriteObject(ctx, resource, &list.Items[i]) })
 		}
 		if err := group.Wait(); err != nil {
 			return err
@@ -191,8 +191,8 @@ func (r *rewriter) all(ctx context.Context, resource schema.GroupVersionResource
 	}
 }
 
-// one rewrites an object.
-func (r *rewriter) one(ctx context.Context, resource schema.GroupVersionResource, o *metav1.PartialObjectMetadata) error {
+// rewriteObject rewrites an object.
+func (r *rewriter) rewriteObject(ctx context.Context, resource schema.GroupVersionResource, o *metav1.PartialObjectMetadata) error {
 	err := write(ctx, r.client.Resource(resource).Namespace(o.Namespace), o)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -52,8 +52,8 @@ func (o Rotator) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan,
 
 // Run executes the plan until the rotation is done.
 func (o Rotator) Run(ctx context.Context, namespace string, p Plan) error {
-	r := &run{Rotator: o, cluster: client.ObjectKey{Namespace: namespace, Name: p.Cluster}, begun: p.Begun}
-	return rotate.Runner{Interval: o.Interval, Patience: maxUnreachableReads, Progress: o.Progress, Timeout: timeoutError}.Run(ctx, r.step)
+	r := &run{Rotator: o, cluster: client.ObjectKey{Namespace: namespace, Name: p.Cluster}, begun: p.UnderWay}
+	return rotate.StepRunner{Interval: o.Interval, MaxUnreachable: maxUnreachableReads, Progress: o.Progress, Timeout: timeoutError}.Run(ctx, r.step)
 }
 
 // run is one run of a rotation. Once the rotation has started, effective keys without former ones mean that it is done,
@@ -76,13 +76,13 @@ func (r *run) step(ctx context.Context) (done bool, text string, err error) {
 	}
 	r.begun = r.begun || s.UnderWay()
 	switch {
-	case next.Action == Done && r.begun:
+	case next.Action == actionDone && r.begun:
 		return true, "", nil
-	case next.Action == Done:
+	case next.Action == actionDone:
 		err := r.write(ctx, s, componentconfig.KeySet.Rotated)
 		r.begun = err == nil
 		return false, "New keys encrypt what is written from now on", err
-	case next.Action == rewrite:
+	case next.Action == actionRewrite:
 		return false, "", r.rewrite(ctx, s)
 	}
 	return false, next.Wait, nil
@@ -90,13 +90,13 @@ func (r *run) step(ctx context.Context) (done bool, text string, err error) {
 
 // rewrite rewrites all objects, and then removes the old keys.
 func (r *run) rewrite(ctx context.Context, s snapshot) error {
-	r.say("Everything that is stored is written once more")
+	r.report("Everything that is stored is written once more")
 	n, err := r.Rewrite(ctx, r.cluster)
 	if err != nil {
 		return err
 	}
-	r.say(fmt.Sprintf("%d objects are encrypted as they are to be; the old keys are forgotten", n))
-	return r.write(ctx, s, componentconfig.KeySet.Settled)
+	r.report(fmt.Sprintf("%d objects are encrypted as they are to be; the old keys are forgotten", n))
+	return r.write(ctx, s, componentconfig.KeySet.WithoutFormer)
 }
 
 // write changes the keys in the Secret, and nothing else.
@@ -147,7 +147,7 @@ func timeoutError(said string, cause error) error {
 	return fault.New(fault.Transient, reasonTimeout, "the rotation is not done in the time of --wait-timeout, and does not proceed without this command: run it again to continue. The last that was seen: %s", said).From(cause)
 }
 
-func (o Rotator) say(text string) {
+func (o Rotator) report(text string) {
 	if o.Progress != nil {
 		o.Progress(text)
 	}

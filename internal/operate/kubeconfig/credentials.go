@@ -37,7 +37,7 @@ const (
 // Limits of the validity of a certificate. The cluster may sign for less.
 const (
 	minValidity = 10 * time.Minute // the minimum in Kubernetes
-	maxValidity = credentials.Longest
+	maxValidity = credentials.MaxValidity
 )
 
 // Reasons of faults.
@@ -46,8 +46,8 @@ const (
 	ReasonNotSigned = "CredentialsNotSigned"
 )
 
-// Request describes the requested credentials.
-type Request struct {
+// CredentialsRequest describes the requested credentials.
+type CredentialsRequest struct {
 	// User is the user name in the API server and in audit logs.
 	User string
 	// Groups are groups of the user in addition to the group of the certificate.
@@ -70,7 +70,7 @@ type Credentials struct {
 }
 
 // Issue issues credentials with an administrator's client for the workload cluster.
-func Issue(ctx context.Context, c kubernetes.Interface, r Request) (Credentials, error) {
+func Issue(ctx context.Context, c kubernetes.Interface, r CredentialsRequest) (Credentials, error) {
 	if err := r.check(); err != nil {
 		return Credentials{}, err
 	}
@@ -108,7 +108,7 @@ func Issue(ctx context.Context, c kubernetes.Interface, r Request) (Credentials,
 
 // IssueManagement issues credentials for a management cluster with an administrator's client. RoleBindings there grant
 // permissions to the user and groups; deleting them revokes these.
-func IssueManagement(ctx context.Context, c kubernetes.Interface, r Request) (Credentials, error) {
+func IssueManagement(ctx context.Context, c kubernetes.Interface, r CredentialsRequest) (Credentials, error) {
 	if err := r.check(); err != nil {
 		return Credentials{}, err
 	}
@@ -129,7 +129,7 @@ func hasNoRoles(ctx context.Context, c kubernetes.Interface) bool {
 	return apierrors.IsNotFound(err) || err == nil && len(list.Items) == 0
 }
 
-func (r Request) check() error {
+func (r CredentialsRequest) check() error {
 	switch {
 	case r.User == "" || strings.TrimSpace(r.User) != r.User || len(r.User) > 64:
 		return fault.New(fault.Invalid, reasonInvalid, "%q is not the name of a user: 1 to 64 characters without spaces around them", r.User)
@@ -148,7 +148,7 @@ func isSystem(name string) bool {
 	return strings.HasPrefix(name, "system:") || strings.HasPrefix(name, "kubeadm:")
 }
 
-func bindingOf(r Request, c Credentials, group string) *rbacv1.ClusterRoleBinding {
+func bindingOf(r CredentialsRequest, c Credentials, group string) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        c.Binding,

@@ -29,7 +29,7 @@ const ReasonNotHandled = "CredentialsNotHandled"
 
 // RequestFrom requests credentials for a Cluster from the manager of its management cluster, with the permissions of
 // the client's user. It does not read the administrator's kubeconfig.
-func RequestFrom(ctx context.Context, management kubernetes.Interface, cluster client.ObjectKey, r Request) (Credentials, error) {
+func RequestFrom(ctx context.Context, management kubernetes.Interface, cluster client.ObjectKey, r CredentialsRequest) (Credentials, error) {
 	if err := r.check(); err != nil {
 		return Credentials{}, err
 	}

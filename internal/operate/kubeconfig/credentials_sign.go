@@ -32,7 +32,7 @@ type subject struct {
 }
 
 // certificate generates a key and requests a certificate from the cluster.
-func certificate(ctx context.Context, c kubernetes.Interface, r Request, s subject) (key, cert []byte, issued *x509.Certificate, err error) {
+func certificate(ctx context.Context, c kubernetes.Interface, r CredentialsRequest, s subject) (key, cert []byte, issued *x509.Certificate, err error) {
 	key, request, private, err := newRequest(r.User, s.groups)
 	if err != nil {
 		return nil, nil, nil, err
@@ -80,7 +80,7 @@ func checkIssued(cert []byte, private *ecdsa.PrivateKey, user string, groups []s
 }
 
 // sign creates and approves a CertificateSigningRequest, returns the certificate, and deletes the request.
-func sign(ctx context.Context, c kubernetes.Interface, r Request, name string, pemRequest []byte) ([]byte, error) {
+func sign(ctx context.Context, c kubernetes.Interface, r CredentialsRequest, name string, pemRequest []byte) ([]byte, error) {
 	seconds := int32(r.Validity / time.Second)
 	requests := c.CertificatesV1().CertificateSigningRequests()
 	csr, err := requests.Create(ctx, &certificatesv1.CertificateSigningRequest{

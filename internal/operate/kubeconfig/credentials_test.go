@@ -24,7 +24,7 @@ func TestIssue(t *testing.T) {
 	server := apiserver.Start(t, apiserver.Options{})
 	admin := kubernetes.NewForConfigOrDie(server.Config)
 	now := time.Now()
-	issue := func(r Request) (Credentials, kubernetes.Interface) {
+	issue := func(r CredentialsRequest) (Credentials, kubernetes.Interface) {
 		t.Helper()
 		c, err := Issue(t.Context(), admin, r)
 		if err != nil {
@@ -40,7 +40,7 @@ func TestIssue(t *testing.T) {
 		}
 		return c, kubernetes.NewForConfigOrDie(config)
 	}
-	anna := Request{User: "anna@example.org", Role: "cluster-admin", Validity: time.Hour}
+	anna := CredentialsRequest{User: "anna@example.org", Role: "cluster-admin", Validity: time.Hour}
 	credentials, client := issue(anna)
 	if left := credentials.Expires.Sub(now); left < 50*time.Minute || left > 70*time.Minute {
 		t.Errorf("it ends after %s", left)
@@ -53,7 +53,7 @@ func TestIssue(t *testing.T) {
 		_, err := client.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{})
 		return err == nil
 	})
-	_, viewer := issue(Request{User: "ben", Role: "view", Validity: time.Hour})
+	_, viewer := issue(CredentialsRequest{User: "ben", Role: "view", Validity: time.Hour})
 	until(t, "the rights of view", func(ctx context.Context) bool {
 		_, err := viewer.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{})
 		return err == nil
@@ -119,15 +119,15 @@ func TestIssueRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {
-		request Request
+		request CredentialsRequest
 		says    string
 	}{
-		"no user":       {Request{Role: "view", Validity: time.Hour}, `"" is not the name of a user`},
-		"system":        {Request{User: "system:admin", Role: "view", Validity: time.Hour}, "name a person"},
-		"no such role":  {Request{User: "anna", Role: "king", Validity: time.Hour}, `the workload cluster has no ClusterRole "king"`},
-		"too short":     {Request{User: "anna", Role: "view", Validity: time.Minute}, "valid for 10m0s to 168h0m0s, not for 1m0s"},
-		"too long":      {Request{User: "anna", Role: "view", Validity: 1000 * time.Hour}, "not for 1000h0m0s"},
-		"another space": {Request{User: "anna ", Role: "view", Validity: time.Hour}, "without spaces around them"},
+		"no user":       {CredentialsRequest{Role: "view", Validity: time.Hour}, `"" is not the name of a user`},
+		"system":        {CredentialsRequest{User: "system:admin", Role: "view", Validity: time.Hour}, "name a person"},
+		"no such role":  {CredentialsRequest{User: "anna", Role: "king", Validity: time.Hour}, `the workload cluster has no ClusterRole "king"`},
+		"too short":     {CredentialsRequest{User: "anna", Role: "view", Validity: time.Minute}, "valid for 10m0s to 168h0m0s, not for 1m0s"},
+		"too long":      {CredentialsRequest{User: "anna", Role: "view", Validity: 1000 * time.Hour}, "not for 1000h0m0s"},
+		"another space": {CredentialsRequest{User: "anna ", Role: "view", Validity: time.Hour}, "without spaces around them"},
 	} {
 		if _, err := Issue(t.Context(), admin, tc.request); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: %v", name, err)
@@ -158,12 +158,12 @@ func TestKubeconfig(t *testing.T) {
 
 // A cluster without roles, as a simulated one is, has none to name.
 func TestNoRoles(t *testing.T) {
-	_, err := Issue(t.Context(), fake.NewClientset(), Request{User: "anna", Role: "view", Validity: time.Hour})
+	_, err := Issue(t.Context(), fake.NewClientset(), CredentialsRequest{User: "anna", Role: "view", Validity: time.Hour})
 	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "as a simulated one has none") {
 		t.Errorf("got %v", err)
 	}
 	other := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
-	_, err = Issue(t.Context(), fake.NewClientset(other), Request{User: "anna", Role: "view", Validity: time.Hour})
+	_, err = Issue(t.Context(), fake.NewClientset(other), CredentialsRequest{User: "anna", Role: "view", Validity: time.Hour})
 	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), `no ClusterRole "view": name one`) {
 		t.Errorf("got %v", err)
 	}

@@ -45,7 +45,7 @@ func ReadKubeconfig(ctx context.Context, r client.Reader, name client.ObjectKey)
 		return nil, fault.New(fault.Invalid, reasonEmpty, "the secret %q in namespace %q has no key %q: delete it, and the control plane provider creates it again",
 			secret.Name, secret.Namespace, key)
 	}
-	if err := workload.Check(secret.Data[key]); err != nil {
+	if err := workload.CheckKubeconfig(secret.Data[key]); err != nil {
 		return nil, fault.New(fault.Invalid, reasonUnsafe, "the secret %q in namespace %q is not passed on: %s", secret.Name, secret.Namespace, fault.UserMessage(err))
 	}
 	return secret.Data[key], nil

@@ -82,12 +82,12 @@ func (s Step) String() string {
 
 // Live redraws the steps in place, for terminals.
 type Live struct {
-	w     io.Writer
-	look  TerminalOptions
-	now   func() time.Time
-	start time.Time
-	drawn int
-	ended map[string]time.Duration
+	w        io.Writer
+	terminal TerminalOptions
+	now      func() time.Time
+	start    time.Time
+	drawn    int
+	ended    map[string]time.Duration
 }
 
 // TerminalOptions is the capabilities of the terminal.
@@ -102,7 +102,7 @@ type TerminalOptions struct {
 
 // NewLive returns a reporter that displays the time elapsed since now.
 func NewLive(w io.Writer, look TerminalOptions, now func() time.Time) *Live {
-	return &Live{w: w, look: look, now: now, start: now(), ended: map[string]time.Duration{}}
+	return &Live{w: w, terminal: look, now: now, start: now(), ended: map[string]time.Duration{}}
 }
 
 // Show implements Reporter.
@@ -140,14 +140,14 @@ func (l *Live) Show(steps []Step) {
 func (l *Live) mark(s Step) string {
 	mark, paint := "*", "\x1b[33m"
 	switch {
-	case s.Done && l.look.Unicode:
+	case s.Done && l.terminal.Unicode:
 		mark, paint = "✓", "\x1b[32m"
 	case s.Done:
 		mark, paint = "+", "\x1b[32m"
-	case l.look.Unicode:
+	case l.terminal.Unicode:
 		mark = "•"
 	}
-	if !l.look.Color {
+	if !l.terminal.Color {
 		return mark
 	}
 	return paint + mark + "\x1b[0m"
@@ -156,8 +156,8 @@ func (l *Live) mark(s Step) string {
 // cut truncates a line to the width of the terminal, because redrawing requires that each line occupies one row.
 func (l *Live) cut(text string) string {
 	text = strings.TrimRight(text, " ")
-	room := l.look.Width - 3
-	if l.look.Width <= 0 {
+	room := l.terminal.Width - 3
+	if l.terminal.Width <= 0 {
 		return text
 	}
 	return cut(text, room, "~")

@@ -89,8 +89,8 @@ func (b builder) step(g group) Step {
 	return step
 }
 
-// Why returns the reason why a group of Machines or a control plane does not match its spec; empty if there is none.
-func Why(s describe.Snapshot, kind, name string) string {
+// LagReason returns the reason why a group of Machines or a control plane does not match its spec; empty if there is none.
+func LagReason(s describe.Snapshot, kind, name string) string {
 	b := builder{s, describe.Build(s, describe.Options{})}
 	return b.why(b.root.Find(kind, name))
 }

@@ -48,41 +48,41 @@ type Recoverer struct {
 
 // Prepare finds the control plane of a Cluster, surveys its etcd members, and returns the plan of a recovery. It
 // changes only the annotations that request the survey.
-func (o Recoverer) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want RebuildOptions) (RebuildPlan, error) {
+func (o Recoverer) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want RecoveryOptions) (RecoveryPlan, error) {
 	ref := cluster.Spec.ControlPlaneRef
 	if ref.Kind != "KubeadmControlPlane" || ref.APIGroup != controlplanev1.GroupVersion.Group {
-		return RebuildPlan{}, fault.New(fault.Invalid, rebuildReasonUnsupported,
+		return RecoveryPlan{}, fault.New(fault.Invalid, rebuildReasonUnsupported,
 			"cluster %q has a control plane of kind %s, and only a KubeadmControlPlane has members of etcd that can lose their quorum; `slipway restore controlplane` puts a HostedControlPlane back to a snapshot", cluster.Name, ref.Kind)
 	}
 	if want.Manual && want.Snapshot.Name != "" {
-		return RebuildPlan{}, fault.New(fault.Invalid, rebuildReasonUnsupported, "a snapshot is restored by the infrastructure provider alone: leave out --manual or --snapshot")
+		return RecoveryPlan{}, fault.New(fault.Invalid, rebuildReasonUnsupported, "a snapshot is restored by the infrastructure provider alone: leave out --manual or --snapshot")
 	}
 	key := client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}
 	plane, err := o.plane(ctx, key)
 	if err != nil {
-		return RebuildPlan{}, err
+		return RecoveryPlan{}, err
 	}
 	if r, err := recovery.ParseRequest(plane.Annotations); err == nil && r != nil && r.Accepted {
-		p := RebuildPlan{Cluster: cluster.Name, ControlPlane: ref.Name, Survivor: r.Survivor, Manual: r.Manual, Force: r.Force, ID: r.ID, UnderWay: true, Node: o.nodeOf(ctx, cluster.Namespace, r.Survivor)}
+		p := RecoveryPlan{Cluster: cluster.Name, ControlPlane: ref.Name, Survivor: r.Survivor, Manual: r.Manual, Force: r.Force, ID: r.ID, UnderWay: true, Node: o.nodeOf(ctx, cluster.Namespace, r.Survivor)}
 		if r.Restores() {
-			p.Snapshot = &RebuildSnapshot{Snapshot: Snapshot{Cluster: cluster.Name, Policy: r.Snapshot.Policy, Name: r.Snapshot.Name, Time: r.Snapshot.Time()}, want: r.Snapshot}
+			p.Snapshot = &RecoverySnapshot{Snapshot: Snapshot{Cluster: cluster.Name, Policy: r.Snapshot.Policy, Name: r.Snapshot.Name, Time: r.Snapshot.Time()}, want: r.Snapshot}
 		}
 		return p, nil
 	}
-	p := RebuildPlan{Cluster: cluster.Name, ControlPlane: ref.Name, Manual: want.Manual, Force: want.Force, ID: o.Now().UTC().Format(recovery.IDLayout)}
+	p := RecoveryPlan{Cluster: cluster.Name, ControlPlane: ref.Name, Manual: want.Manual, Force: want.Force, ID: o.Now().UTC().Format(recovery.IDLayout)}
 	if p.Snapshot, err = o.snapshot(ctx, cluster, want); err != nil {
-		return RebuildPlan{}, err
+		return RecoveryPlan{}, err
 	}
 	survey := recovery.RecoveryRequest{ID: p.ID}
 	if err := o.request(ctx, plane, &survey); err != nil {
-		return RebuildPlan{}, err
+		return RecoveryPlan{}, err
 	}
 	p.Members, err = o.survey(ctx, key, survey, want)
 	if withdrawn := o.withdraw(ctx, key, survey); err == nil {
 		err = withdrawn
 	}
 	if err != nil {
-		return RebuildPlan{}, err
+		return RecoveryPlan{}, err
 	}
 	survivor, err := p.choose(want)
 	p.Survivor, p.Node = survivor.Machine, survivor.Node
@@ -90,7 +90,7 @@ func (o Recoverer) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want
 }
 
 // choose selects the surviving Machine.
-func (p RebuildPlan) choose(want RebuildOptions) (RebuildMember, error) {
+func (p RecoveryPlan) choose(want RecoveryOptions) (RecoveryMember, error) {
 	if p.Snapshot != nil {
 		return chooseForSnapshot(p.ControlPlane, p.Members, want, p.Snapshot.Snapshot)
 	}
@@ -98,7 +98,7 @@ func (p RebuildPlan) choose(want RebuildOptions) (RebuildMember, error) {
 }
 
 // snapshot finds the snapshot to restore; nil if none is requested.
-func (o Recoverer) snapshot(ctx context.Context, cluster *clusterv1.Cluster, want RebuildOptions) (*RebuildSnapshot, error) {
+func (o Recoverer) snapshot(ctx context.Context, cluster *clusterv1.Cluster, want RecoveryOptions) (*RecoverySnapshot, error) {
 	if want.Snapshot.Name == "" {
 		return nil, nil
 	}
@@ -107,7 +107,7 @@ func (o Recoverer) snapshot(ctx context.Context, cluster *clusterv1.Cluster, wan
 	if err != nil {
 		return nil, err
 	}
-	out := &RebuildSnapshot{Snapshot: found, age: o.Now().Sub(found.Time), want: recovery.Snapshot{
+	out := &RecoverySnapshot{Snapshot: found, age: o.Now().Sub(found.Time), want: recovery.Snapshot{
 		Policy: found.Policy, Name: found.Name, IdentitySecret: want.Snapshot.IdentitySecret, OtherCluster: want.Snapshot.OtherCluster,
 	}}
 	out.Since, err = order.MachinesSince(ctx, cluster, found.Time)
@@ -150,7 +150,7 @@ func (o Recoverer) withdraw(ctx context.Context, key client.ObjectKey, r recover
 }
 
 // Run requests the recovery, unless it is in progress, and waits until the control plane is restored.
-func (o Recoverer) Run(ctx context.Context, namespace string, p RebuildPlan) error {
+func (o Recoverer) Run(ctx context.Context, namespace string, p RecoveryPlan) error {
 	key := client.ObjectKey{Namespace: namespace, Name: p.ControlPlane}
 	want := recovery.RecoveryRequest{ID: p.ID, Survivor: p.Survivor, Manual: p.Manual, Force: p.Force}
 	if p.Snapshot != nil {
@@ -165,7 +165,7 @@ func (o Recoverer) Run(ctx context.Context, namespace string, p RebuildPlan) err
 			return err
 		}
 	}
-	f := &following{Recoverer: o, plan: p}
+	f := &recoveryProgress{Recoverer: o, plan: p}
 	err := o.until(ctx, func(ctx context.Context) (bool, error) {
 		plane, err := o.plane(ctx, key)
 		if err != nil {
@@ -195,23 +195,23 @@ func (o Recoverer) every() time.Duration {
 	return o.Interval
 }
 
-func (o Recoverer) say(form string, args ...any) {
+func (o Recoverer) reportProgress(form string, args ...any) {
 	if o.Progress != nil {
 		o.Progress(fmt.Sprintf(form, args...))
 	}
 }
 
-// following tracks the progress of a recovery.
-type following struct {
+// recoveryProgress tracks the progress of a recovery.
+type recoveryProgress struct {
 	Recoverer
-	plan    RebuildPlan
-	said    string
-	printed bool
-	rebuilt bool
+	plan        RecoveryPlan
+	lastMessage string
+	printed     bool
+	rebuilt     bool
 }
 
 // isDone reports whether the control plane is restored. It returns an error if the recovery does not proceed.
-func (f *following) isDone(plane *controlplanev1.KubeadmControlPlane) (bool, error) {
+func (f *recoveryProgress) isDone(plane *controlplanev1.KubeadmControlPlane) (bool, error) {
 	if f.rebuilt {
 		return f.isRestored(plane), nil
 	}
@@ -220,15 +220,15 @@ func (f *following) isDone(plane *controlplanev1.KubeadmControlPlane) (bool, err
 	switch {
 	case c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, f.plan.ID):
 		f.rebuilt = true
-		f.say("%s", c.Message)
+		f.reportProgress("%s", c.Message)
 	case err == nil && request == nil:
 		return false, fault.New(fault.Invalid, rebuildReasonFailed, "annotation %s was removed before the recovery was done", hostedv1.RecoverAnnotation)
 	case c == nil || c.Status == metav1.ConditionTrue: // not observed yet
 	case c.Reason != "Recovering":
 		return false, fault.New(fault.Invalid, rebuildReasonFailed, "the recovery does not proceed: %s", c.Message)
-	case c.Message != f.said:
-		f.said = c.Message
-		f.say("%s", f.said)
+	case c.Message != f.lastMessage:
+		f.lastMessage = c.Message
+		f.reportProgress("%s", f.lastMessage)
 	}
 	if f.plan.Manual && !f.printed && f.Program != nil && c != nil && strings.Contains(c.Message, "by hand") {
 		f.printed = true
@@ -238,13 +238,13 @@ func (f *following) isDone(plane *controlplanev1.KubeadmControlPlane) (bool, err
 }
 
 // isRestored reports whether all Machines exist again, with healthy etcd members.
-func (f *following) isRestored(plane *controlplanev1.KubeadmControlPlane) bool {
+func (f *recoveryProgress) isRestored(plane *controlplanev1.KubeadmControlPlane) bool {
 	want := ptr.Deref(plane.Spec.Replicas, 1)
 	ready, replicas := ptr.Deref(plane.Status.ReadyReplicas, 0), ptr.Deref(plane.Status.Replicas, 0)
 	set := condition.Set(plane.Status.Conditions)
-	if text := fmt.Sprintf("Machines of the control plane: %d of %d ready", min(ready, want), want); text != f.said {
-		f.said = text
-		f.say("%s", text)
+	if text := fmt.Sprintf("Machines of the control plane: %d of %d ready", min(ready, want), want); text != f.lastMessage {
+		f.lastMessage = text
+		f.reportProgress("%s", text)
 	}
 	return ready == want && replicas == want && set.IsTrue(controlplanev1.KubeadmControlPlaneAvailableCondition) &&
 		set.IsTrue(controlplanev1.KubeadmControlPlaneEtcdClusterHealthyCondition)

@@ -23,8 +23,8 @@ const (
 	rebuildReasonTimeout     = "Timeout"
 )
 
-// RebuildMember is a Machine with the known state of its etcd member.
-type RebuildMember struct {
+// RecoveryMember is a Machine with the known state of its etcd member.
+type RecoveryMember struct {
 	Machine string `json:"machine"`
 	Node    string `json:"node,omitempty"`
 	// Lost is the reason why the member is lost; empty if it may not be.
@@ -36,13 +36,13 @@ type RebuildMember struct {
 	Created time.Time `json:"-"`
 }
 
-// RebuildPlan is the plan of a recovery.
-type RebuildPlan struct {
-	Cluster      string          `json:"cluster"`
-	ControlPlane string          `json:"controlPlane"`
-	Survivor     string          `json:"survivor"`
-	Node         string          `json:"node"`
-	Members      []RebuildMember `json:"members"`
+// RecoveryPlan is the plan of a recovery.
+type RecoveryPlan struct {
+	Cluster      string           `json:"cluster"`
+	ControlPlane string           `json:"controlPlane"`
+	Survivor     string           `json:"survivor"`
+	Node         string           `json:"node"`
+	Members      []RecoveryMember `json:"members"`
 	// UnderWay means that the recovery has already been accepted, and is only followed.
 	UnderWay bool `json:"underWay,omitempty"`
 	Manual   bool `json:"manual,omitempty"`
@@ -50,11 +50,11 @@ type RebuildPlan struct {
 	// ID is the ID of the request.
 	ID string `json:"id"`
 	// Snapshot is the snapshot to restore; nil if the survivor's own data is used.
-	Snapshot *RebuildSnapshot `json:"snapshot,omitempty"`
+	Snapshot *RecoverySnapshot `json:"snapshot,omitempty"`
 }
 
-// RebuildSnapshot is the snapshot to restore, with the data that the restore loses.
-type RebuildSnapshot struct {
+// RecoverySnapshot is the snapshot to restore, with the data that the restore loses.
+type RecoverySnapshot struct {
 	Snapshot
 	// Since are the Machines created after the snapshot, whose Nodes are not in it.
 	Since []string `json:"machinesSince,omitempty"`
@@ -63,8 +63,8 @@ type RebuildSnapshot struct {
 	want recovery.Snapshot
 }
 
-// RebuildOptions has the options of a recovery.
-type RebuildOptions struct {
+// RecoveryOptions has the options of a recovery.
+type RecoveryOptions struct {
 	// Survivor is the Machine to rebuild from; empty for the one with the most recent data.
 	Survivor      string
 	Manual, Force bool
@@ -74,56 +74,56 @@ type RebuildOptions struct {
 
 // chooseForSnapshot selects the Machine on which a snapshot is restored: the named one, or the oldest one that runs.
 // The Node of a Machine that joined after the snapshot is not in the snapshot.
-func chooseForSnapshot(plane string, members []RebuildMember, want RebuildOptions, s Snapshot) (RebuildMember, error) {
-	older := slices.DeleteFunc(slices.Clone(members), func(m RebuildMember) bool { return m.Node == "" || !m.Created.Before(s.Time) })
+func chooseForSnapshot(plane string, members []RecoveryMember, want RecoveryOptions, s Snapshot) (RecoveryMember, error) {
+	older := slices.DeleteFunc(slices.Clone(members), func(m RecoveryMember) bool { return m.Node == "" || !m.Created.Before(s.Time) })
 	if want.Survivor != "" {
-		if at := slices.IndexFunc(older, func(m RebuildMember) bool { return m.Machine == want.Survivor }); at >= 0 {
+		if at := slices.IndexFunc(older, func(m RecoveryMember) bool { return m.Machine == want.Survivor }); at >= 0 {
 			return older[at], nil
 		}
-		return RebuildMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "Machine %s is not one of KubeadmControlPlane %s with a Node that is older than snapshot %s: name one of %s",
+		return RecoveryMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "Machine %s is not one of KubeadmControlPlane %s with a Node that is older than snapshot %s: name one of %s",
 			want.Survivor, plane, s.Name, cmp.Or(machinesText(older), "none"))
 	}
-	running := slices.DeleteFunc(slices.Clone(older), func(m RebuildMember) bool { return m.Lost != "" })
+	running := slices.DeleteFunc(slices.Clone(older), func(m RecoveryMember) bool { return m.Lost != "" })
 	if len(running) == 0 {
-		return RebuildMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "no Machine of KubeadmControlPlane %s runs that is older than snapshot %s, whose Node would be in it (%s). Start one, or use a newer snapshot; "+
+		return RecoveryMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "no Machine of KubeadmControlPlane %s runs that is older than snapshot %s, whose Node would be in it (%s). Start one, or use a newer snapshot; "+
 			"without one, create the cluster again", plane, s.Name, cmp.Or(lostText(older), "all are newer"))
 	}
-	return slices.MinFunc(running, func(a, b RebuildMember) int {
+	return slices.MinFunc(running, func(a, b RecoveryMember) int {
 		return cmp.Or(cmp.Compare(a.Problem, b.Problem), a.Created.Compare(b.Created), strings.Compare(a.Machine, b.Machine))
 	}), nil
 }
 
 // choose selects the Machine from which etcd is rebuilt: the named one, or the remaining one with the most recent data.
-func choose(plane string, members []RebuildMember, want RebuildOptions) (RebuildMember, error) {
+func choose(plane string, members []RecoveryMember, want RecoveryOptions) (RecoveryMember, error) {
 	for _, m := range members {
 		if m.Found != nil && m.Found.Leader {
-			return RebuildMember{}, fault.New(fault.Invalid, reasonNotNeeded,
+			return RecoveryMember{}, fault.New(fault.Invalid, reasonNotNeeded,
 				"etcd of KubeadmControlPlane %s has a quorum: the member of Machine %s knows a leader, so that nothing has to be rebuilt", plane, m.Machine)
 		}
 	}
 	if want.Survivor != "" {
-		if at := slices.IndexFunc(members, func(m RebuildMember) bool { return m.Machine == want.Survivor }); at >= 0 && members[at].Node != "" {
+		if at := slices.IndexFunc(members, func(m RecoveryMember) bool { return m.Machine == want.Survivor }); at >= 0 && members[at].Node != "" {
 			return members[at], nil
 		}
-		return RebuildMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "Machine %s is not one of KubeadmControlPlane %s with a Node: name one of %s", want.Survivor, plane, machinesText(members))
+		return RecoveryMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "Machine %s is not one of KubeadmControlPlane %s with a Node: name one of %s", want.Survivor, plane, machinesText(members))
 	}
-	left := slices.DeleteFunc(slices.Clone(members), func(m RebuildMember) bool { return m.Lost != "" || m.Node == "" || m.Problem != "" })
-	answered := slices.DeleteFunc(slices.Clone(left), func(m RebuildMember) bool { return m.Found == nil })
+	left := slices.DeleteFunc(slices.Clone(members), func(m RecoveryMember) bool { return m.Lost != "" || m.Node == "" || m.Problem != "" })
+	answered := slices.DeleteFunc(slices.Clone(left), func(m RecoveryMember) bool { return m.Found == nil })
 	switch {
 	case len(answered) > 0:
-		return slices.MaxFunc(answered, func(a, b RebuildMember) int {
+		return slices.MaxFunc(answered, func(a, b RecoveryMember) int {
 			return cmp.Or(cmp.Compare(a.Found.Index, b.Found.Index), cmp.Compare(a.Found.Revision, b.Found.Revision), strings.Compare(b.Machine, a.Machine))
 		}), nil
 	case len(left) == 1 && want.Manual:
 		return left[0], nil
 	case len(left) == 0:
-		return RebuildMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "no member of etcd of KubeadmControlPlane %s is left: %s. Start one of their machines where that is possible", plane, lostText(members))
+		return RecoveryMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "no member of etcd of KubeadmControlPlane %s is left: %s. Start one of their machines where that is possible", plane, lostText(members))
 	}
-	return RebuildMember{}, fault.New(fault.Invalid, reasonNoSurvivor,
+	return RecoveryMember{}, fault.New(fault.Invalid, reasonNoSurvivor,
 		"no infrastructure machine of KubeadmControlPlane %s says what its member of etcd has; where its provider cannot, name the Machine with --survivor (%s) and rebuild etcd by hand with --manual", plane, machinesText(left))
 }
 
-func machinesText(members []RebuildMember) string {
+func machinesText(members []RecoveryMember) string {
 	var out []string
 	for _, m := range members {
 		out = append(out, m.Machine)
@@ -131,7 +131,7 @@ func machinesText(members []RebuildMember) string {
 	return strings.Join(out, ", ")
 }
 
-func lostText(members []RebuildMember) string {
+func lostText(members []RecoveryMember) string {
 	var out []string
 	for _, m := range members {
 		out = append(out, "Machine "+m.Machine+": "+cmp.Or(m.Lost, m.Problem, "it has no Node"))
@@ -140,8 +140,8 @@ func lostText(members []RebuildMember) string {
 }
 
 // memberOf returns the state of a Machine that is known before the survey.
-func memberOf(m clusterv1.Machine) RebuildMember {
-	out := RebuildMember{Machine: m.Name, Node: m.Status.NodeRef.Name, Created: m.CreationTimestamp.Time}
+func memberOf(m clusterv1.Machine) RecoveryMember {
+	out := RecoveryMember{Machine: m.Name, Node: m.Status.NodeRef.Name, Created: m.CreationTimestamp.Time}
 	c := condition.Set(m.Status.Conditions).Get(clusterv1.InfrastructureReadyCondition)
 	switch {
 	case !m.DeletionTimestamp.IsZero():
@@ -153,7 +153,7 @@ func memberOf(m clusterv1.Machine) RebuildMember {
 }
 
 // Lines formats the plan for display.
-func (p RebuildPlan) Lines() []string {
+func (p RecoveryPlan) Lines() []string {
 	if p.UnderWay && p.Snapshot != nil {
 		return []string{fmt.Sprintf("A restore of the control plane of cluster %s from snapshot %s on Machine %s is under way (%s).", p.Cluster, p.Snapshot.Name, p.Survivor, p.ID)}
 	}
@@ -165,7 +165,7 @@ func (p RebuildPlan) Lines() []string {
 		lines[0] = fmt.Sprintf("Restore of the control plane of cluster %s from snapshot %s of EtcdSnapshotPolicy %s, on Machine %s.", p.Cluster, s.Name, s.Policy, p.Survivor)
 	}
 	var replaced []string
-	survivor := RebuildMember{}
+	survivor := RecoveryMember{}
 	for _, m := range p.Members {
 		lines = append(lines, "  "+m.line(m.Machine == p.Survivor))
 		if m.Machine == p.Survivor {
@@ -189,7 +189,7 @@ func (p RebuildPlan) Lines() []string {
 }
 
 // lines describes the content of the snapshot and the data that is lost.
-func (s RebuildSnapshot) lines(survivor RebuildMember) []string {
+func (s RecoverySnapshot) lines(survivor RecoveryMember) []string {
 	has := fmt.Sprintf("  Kept: what it had when the snapshot was taken, %s (%s ago)", s.Time.UTC().Format(time.RFC3339), s.age.Round(time.Second))
 	if s.Revision > 0 {
 		has += fmt.Sprintf(", revision %d", s.Revision)
@@ -206,7 +206,7 @@ func (s RebuildSnapshot) lines(survivor RebuildMember) []string {
 }
 
 // describeData describes the data that is preserved, and the data whose state is unknown.
-func (p RebuildPlan) describeData(survivor RebuildMember) []string {
+func (p RecoveryPlan) describeData(survivor RecoveryMember) []string {
 	var lines []string
 	if survivor.Found != nil {
 		lines = append(lines, fmt.Sprintf("  Kept: everything up to revision %d.", survivor.Found.Revision))
@@ -219,7 +219,7 @@ func (p RebuildPlan) describeData(survivor RebuildMember) []string {
 	return append(lines, "  Not known: whether members that do not answer had acknowledged more. What was written in the last moments before they were lost may be missing, unless the survivor was the leader.")
 }
 
-func (m RebuildMember) line(survives bool) string {
+func (m RecoveryMember) line(survives bool) string {
 	state := "does not say what it has"
 	switch {
 	case m.Lost != "":

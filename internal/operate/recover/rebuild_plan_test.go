@@ -12,42 +12,42 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/recovery"
 )
 
-func member(name string, change ...func(*RebuildMember)) RebuildMember {
-	m := RebuildMember{Machine: name, Node: "n-" + name}
+func member(name string, change ...func(*RecoveryMember)) RecoveryMember {
+	m := RecoveryMember{Machine: name, Node: "n-" + name}
 	for _, c := range change {
 		c(&m)
 	}
 	return m
 }
 
-func lost(m *RebuildMember) { m.Lost = "it does not run" }
+func lost(m *RecoveryMember) { m.Lost = "it does not run" }
 
-func found(index, revision int64) func(*RebuildMember) {
-	return func(m *RebuildMember) { m.Found = &recovery.MemberState{Index: index, Revision: revision} }
+func found(index, revision int64) func(*RecoveryMember) {
+	return func(m *RecoveryMember) { m.Found = &recovery.MemberState{Index: index, Revision: revision} }
 }
 
-func leads(m *RebuildMember) { m.Found = &recovery.MemberState{Leader: true} }
+func leads(m *RecoveryMember) { m.Found = &recovery.MemberState{Leader: true} }
 
 // The member that has most survives, unless another is named.
 func TestChoose(t *testing.T) { // KC-19
 	tests := map[string]struct {
-		members []RebuildMember
-		choice  RebuildOptions
+		members []RecoveryMember
+		choice  RecoveryOptions
 		want    string
 		fault   string
 	}{
-		"the only one":           {[]RebuildMember{member("a", lost), member("b", found(7, 3)), member("c", lost)}, RebuildOptions{}, "b", ""},
-		"most":                   {[]RebuildMember{member("a", found(7, 3)), member("b", found(9, 3)), member("c", found(8, 9))}, RebuildOptions{}, "b", ""},
-		"as much":                {[]RebuildMember{member("b", found(7, 3)), member("a", found(7, 3))}, RebuildOptions{}, "a", ""},
-		"named":                  {[]RebuildMember{member("a", found(7, 3)), member("b", found(9, 3))}, RebuildOptions{Survivor: "a"}, "a", ""},
-		"named, and unknown":     {[]RebuildMember{member("a", found(7, 3))}, RebuildOptions{Survivor: "x"}, "", reasonNoSurvivor},
-		"named, without a Node":  {[]RebuildMember{{Machine: "a"}}, RebuildOptions{Survivor: "a"}, "", reasonNoSurvivor},
-		"a quorum":               {[]RebuildMember{member("a", leads), member("b", leads), member("c", lost)}, RebuildOptions{Survivor: "a", Force: true}, "", reasonNotNeeded},
-		"none answers":           {[]RebuildMember{member("a"), member("b", lost), member("c", lost)}, RebuildOptions{}, "", reasonNoSurvivor},
-		"none answers, by hand":  {[]RebuildMember{member("a"), member("b", lost), member("c", lost)}, RebuildOptions{Manual: true}, "a", ""},
-		"two left, by hand":      {[]RebuildMember{member("a"), member("b"), member("c", lost)}, RebuildOptions{Manual: true}, "", reasonNoSurvivor},
-		"none is left":           {[]RebuildMember{member("a", lost), member("b", func(m *RebuildMember) { m.Problem = "no data" })}, RebuildOptions{}, "", reasonNoSurvivor},
-		"one of two has trouble": {[]RebuildMember{member("a", func(m *RebuildMember) { m.Problem = "no data" }), member("b", found(1, 1))}, RebuildOptions{}, "b", ""},
+		"the only one":           {[]RecoveryMember{member("a", lost), member("b", found(7, 3)), member("c", lost)}, RecoveryOptions{}, "b", ""},
+		"most":                   {[]RecoveryMember{member("a", found(7, 3)), member("b", found(9, 3)), member("c", found(8, 9))}, RecoveryOptions{}, "b", ""},
+		"as much":                {[]RecoveryMember{member("b", found(7, 3)), member("a", found(7, 3))}, RecoveryOptions{}, "a", ""},
+		"named":                  {[]RecoveryMember{member("a", found(7, 3)), member("b", found(9, 3))}, RecoveryOptions{Survivor: "a"}, "a", ""},
+		"named, and unknown":     {[]RecoveryMember{member("a", found(7, 3))}, RecoveryOptions{Survivor: "x"}, "", reasonNoSurvivor},
+		"named, without a Node":  {[]RecoveryMember{{Machine: "a"}}, RecoveryOptions{Survivor: "a"}, "", reasonNoSurvivor},
+		"a quorum":               {[]RecoveryMember{member("a", leads), member("b", leads), member("c", lost)}, RecoveryOptions{Survivor: "a", Force: true}, "", reasonNotNeeded},
+		"none answers":           {[]RecoveryMember{member("a"), member("b", lost), member("c", lost)}, RecoveryOptions{}, "", reasonNoSurvivor},
+		"none answers, by hand":  {[]RecoveryMember{member("a"), member("b", lost), member("c", lost)}, RecoveryOptions{Manual: true}, "a", ""},
+		"two left, by hand":      {[]RecoveryMember{member("a"), member("b"), member("c", lost)}, RecoveryOptions{Manual: true}, "", reasonNoSurvivor},
+		"none is left":           {[]RecoveryMember{member("a", lost), member("b", func(m *RecoveryMember) { m.Problem = "no data" })}, RecoveryOptions{}, "", reasonNoSurvivor},
+		"one of two has trouble": {[]RecoveryMember{member("a", func(m *RecoveryMember) { m.Problem = "no data" }), member("b", found(1, 1))}, RecoveryOptions{}, "b", ""},
 	}
 	for name, tt := range tests {
 		got, err := choose("kcp", tt.members, tt.choice)
@@ -64,27 +64,27 @@ func TestChoose(t *testing.T) { // KC-19
 // A snapshot is restored on the oldest Machine that runs, and never on one that joined after it.
 func TestChooseForSnapshot(t *testing.T) { // KC-19
 	at := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
-	created := func(hours int) func(*RebuildMember) {
-		return func(m *RebuildMember) { m.Created = at.Add(time.Duration(hours) * time.Hour) }
+	created := func(hours int) func(*RecoveryMember) {
+		return func(m *RecoveryMember) { m.Created = at.Add(time.Duration(hours) * time.Hour) }
 	}
-	silent := func(m *RebuildMember) { m.Problem = "its member does not answer" }
+	silent := func(m *RecoveryMember) { m.Problem = "its member does not answer" }
 	tests := map[string]struct {
-		members []RebuildMember
+		members []RecoveryMember
 		named   string
 		want    string
 	}{
-		"the oldest":          {[]RebuildMember{member("a", created(-1)), member("b", created(-3), leads), member("c", created(-2))}, "", "b"},
-		"of those that run":   {[]RebuildMember{member("a", created(-1)), member("b", created(-3), lost)}, "", "a"},
-		"of those that speak": {[]RebuildMember{member("a", created(-1)), member("b", created(-3), silent)}, "", "a"},
-		"silent ones, too":    {[]RebuildMember{member("a", created(-1), silent)}, "", "a"},
-		"all are newer":       {[]RebuildMember{member("a", created(1))}, "", ""},
-		"none runs":           {[]RebuildMember{member("a", created(-1), lost)}, "", ""},
-		"named":               {[]RebuildMember{member("a", created(-1)), member("b", created(-3))}, "a", "a"},
-		"named, and newer":    {[]RebuildMember{member("a", created(1)), member("b", created(-3))}, "a", ""},
-		"named, and unknown":  {[]RebuildMember{member("b", created(-3))}, "x", ""},
+		"the oldest":          {[]RecoveryMember{member("a", created(-1)), member("b", created(-3), leads), member("c", created(-2))}, "", "b"},
+		"of those that run":   {[]RecoveryMember{member("a", created(-1)), member("b", created(-3), lost)}, "", "a"},
+		"of those that speak": {[]RecoveryMember{member("a", created(-1)), member("b", created(-3), silent)}, "", "a"},
+		"silent ones, too":    {[]RecoveryMember{member("a", created(-1), silent)}, "", "a"},
+		"all are newer":       {[]RecoveryMember{member("a", created(1))}, "", ""},
+		"none runs":           {[]RecoveryMember{member("a", created(-1), lost)}, "", ""},
+		"named":               {[]RecoveryMember{member("a", created(-1)), member("b", created(-3))}, "a", "a"},
+		"named, and newer":    {[]RecoveryMember{member("a", created(1)), member("b", created(-3))}, "a", ""},
+		"named, and unknown":  {[]RecoveryMember{member("b", created(-3))}, "x", ""},
 	}
 	for name, tt := range tests {
-		got, err := chooseForSnapshot("kcp", tt.members, RebuildOptions{Survivor: tt.named}, Snapshot{Name: "c1-20261125T120000Z", Time: at})
+		got, err := chooseForSnapshot("kcp", tt.members, RecoveryOptions{Survivor: tt.named}, Snapshot{Name: "c1-20261125T120000Z", Time: at})
 		if f := fault.As(err); got.Machine != tt.want || (f != nil && f.Reason == reasonNoSurvivor) != (tt.want == "") {
 			t.Errorf("%s: %q, %v", name, got.Machine, err)
 		}
@@ -110,7 +110,7 @@ func TestMemberOf(t *testing.T) {
 
 // What is said before the question: what is kept, what is lost, and what is not known.
 func TestLines(t *testing.T) {
-	p := RebuildPlan{Cluster: "c1", Survivor: "a", Members: []RebuildMember{member("a", found(7, 3)), member("b", found(9, 4)), member("c", lost)}, Force: true}
+	p := RecoveryPlan{Cluster: "c1", Survivor: "a", Members: []RecoveryMember{member("a", found(7, 3)), member("b", found(9, 4)), member("c", lost)}, Force: true}
 	text := strings.Join(p.Lines(), "\n")
 	for _, want := range []string{
 		"etcd is rebuilt from the member of Machine a.", "Machine a: left, without a leader, at revision 3 (index 7); it survives", "Machine c: lost: it does not run",
@@ -121,7 +121,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("%q is missing in:\n%s", want, text)
 		}
 	}
-	p.Snapshot = &RebuildSnapshot{Snapshot: Snapshot{Name: "c1-20261125T120000Z", Policy: "nightly", Time: time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC), Revision: 2}, Since: []string{"w"}, age: 90 * time.Minute}
+	p.Snapshot = &RecoverySnapshot{Snapshot: Snapshot{Name: "c1-20261125T120000Z", Policy: "nightly", Time: time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC), Revision: 2}, Since: []string{"w"}, age: 90 * time.Minute}
 	text = strings.Join(p.Lines(), "\n")
 	for _, want := range []string{
 		"from snapshot c1-20261125T120000Z of EtcdSnapshotPolicy nightly, on Machine a.", "taken, 2026-11-25T12:00:00Z (1h30m0s ago), revision 2.",
@@ -131,7 +131,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("%q is missing in:\n%s", want, text)
 		}
 	}
-	under := RebuildPlan{Cluster: "c1", Survivor: "a", UnderWay: true, ID: "20261125T131500Z"}.Lines()
+	under := RecoveryPlan{Cluster: "c1", Survivor: "a", UnderWay: true, ID: "20261125T131500Z"}.Lines()
 	if len(under) != 1 || !strings.Contains(under[0], "is under way (20261125T131500Z)") {
 		t.Errorf("%v", under)
 	}

@@ -29,14 +29,14 @@ func (o Recoverer) nodeOf(ctx context.Context, namespace, machine string) string
 
 // survey waits until the infrastructure of all remaining Machines has responded, and the control plane no longer
 // reports the result of an earlier request. After the timeout it returns the responses received so far.
-func (o Recoverer) survey(ctx context.Context, key client.ObjectKey, r recovery.RecoveryRequest, want RebuildOptions) ([]RebuildMember, error) {
+func (o Recoverer) survey(ctx context.Context, key client.ObjectKey, r recovery.RecoveryRequest, want RecoveryOptions) ([]RecoveryMember, error) {
 	limit := o.SurveyTime
 	if limit == 0 {
 		limit = surveyTime
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	var out []RebuildMember
+	var out []RecoveryMember
 	err := wait.PollUntilContextCancel(ctx, o.every(), true, func(context.Context) (bool, error) {
 		ctx := context.WithoutCancel(ctx)
 		plane, err := o.plane(ctx, key)
@@ -56,7 +56,7 @@ func (o Recoverer) survey(ctx context.Context, key client.ObjectKey, r recovery.
 
 // members returns the Machines of a control plane, sorted by name, with the responses of their infrastructure machines;
 // complete reports whether all have responded that can.
-func (o Recoverer) members(ctx context.Context, plane *controlplanev1.KubeadmControlPlane, r recovery.RecoveryRequest) (out []RebuildMember, complete bool, err error) {
+func (o Recoverer) members(ctx context.Context, plane *controlplanev1.KubeadmControlPlane, r recovery.RecoveryRequest) (out []RecoveryMember, complete bool, err error) {
 	list := &clusterv1.MachineList{}
 	if err := o.Client.List(ctx, list, client.InNamespace(plane.Namespace), client.HasLabels{clusterv1.MachineControlPlaneLabel}); err != nil {
 		return nil, false, fmt.Errorf("listing Machines of KubeadmControlPlane %s: %w", plane.Name, err)
@@ -80,7 +80,7 @@ func (o Recoverer) members(ctx context.Context, plane *controlplanev1.KubeadmCon
 		}
 		out = append(out, one)
 	}
-	slices.SortFunc(out, func(a, b RebuildMember) int { return strings.Compare(a.Machine, b.Machine) })
+	slices.SortFunc(out, func(a, b RecoveryMember) int { return strings.Compare(a.Machine, b.Machine) })
 	return out, complete, nil
 }
 

@@ -157,7 +157,7 @@ func (o SnapshotClient) Run(ctx context.Context, r Restore) error {
 	if err := kube.NewWriter(o.Client, manager).Patch(ctx, plane, func(o client.Object) { kube.Annotate(o, hostedv1.RestoreAnnotation, &value) }); err != nil {
 		return fmt.Errorf("asking for a restore of HostedControlPlane %s: %w", r.ControlPlane, err)
 	}
-	f := restoreProgress{SnapshotClient: o, value: value, asked: asked}
+	f := restoreProgress{SnapshotClient: o, value: value, request: asked}
 	return o.poll(ctx, "the restore", func(ctx context.Context) (bool, error) {
 		now := &hostedv1.HostedControlPlane{}
 		err := o.Client.Get(ctx, r.key, now)
@@ -175,9 +175,9 @@ func (o SnapshotClient) Run(ctx context.Context, r Restore) error {
 type restoreProgress struct {
 	SnapshotClient
 	// value is the value of the restore annotation, and asked the request in it.
-	value string
-	asked hosted.RestoreRequest
-	said  string
+	value       string
+	request     hosted.RestoreRequest
+	lastMessage string
 	// gone is the time since which the annotation is missing; zero if it is present.
 	gone time.Time
 }
@@ -187,22 +187,22 @@ func (f *restoreProgress) done(plane *hostedv1.HostedControlPlane) (bool, error)
 	c := condition.Set(plane.Status.Conditions).Get(hostedv1.RestoredCondition)
 	switch {
 	case plane.Annotations[hostedv1.RestoreAnnotation] != f.value:
-		if c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, f.asked.ID) {
+		if c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, f.request.ID) {
 			return true, nil
 		}
 		if f.gone.IsZero() {
 			f.gone = f.Now()
 		}
-		if f.Now().Sub(f.gone) >= grace { // the status is updated after the annotation is removed
+		if f.Now().Sub(f.gone) >= controllerGracePeriod { // the status is updated after the annotation is removed
 			return false, fault.New(fault.Invalid, reasonFailed, "annotation %s was removed or changed before the restore was done", hostedv1.RestoreAnnotation)
 		}
 	case c == nil || c.Status == metav1.ConditionTrue: // not observed yet
 	case c.Reason != "Restoring":
 		return false, fault.New(fault.Invalid, reasonFailed, "the restore does not proceed: %s; to leave the control plane as it is, remove annotation %s of HostedControlPlane %s",
 			c.Message, hostedv1.RestoreAnnotation, plane.Name)
-	case c.Message != f.said:
-		f.said = c.Message
-		f.say("%s", f.said)
+	case c.Message != f.lastMessage:
+		f.lastMessage = c.Message
+		f.reportProgress("%s", f.lastMessage)
 	}
 	return false, nil
 }

@@ -25,9 +25,9 @@ const (
 	stamp = "20060102T150405Z"
 	// interval is the default polling interval.
 	interval = time.Second
-	// grace is the time for a controller to react to a request. Until then, the status of its object may not reflect
+	// controllerGracePeriod is the time for a controller to react to a request. Until then, the status of its object may not reflect
 	// the request yet.
-	grace = 15 * time.Second
+	controllerGracePeriod = 15 * time.Second
 )
 
 // SnapshotClient requests snapshots and restores, and waits for them.
@@ -59,7 +59,7 @@ func (o SnapshotClient) Take(ctx context.Context, cluster *clusterv1.Cluster, po
 	}); err != nil {
 		return Snapshot{}, fmt.Errorf("asking EtcdSnapshotPolicy %s for a snapshot: %w", p.Name, err)
 	}
-	o.say("Requested snapshot %s from EtcdSnapshotPolicy %s", r.name, p.Name)
+	o.reportProgress("Requested snapshot %s from EtcdSnapshotPolicy %s", r.name, p.Name)
 	var out Snapshot
 	err = o.poll(ctx, "snapshot "+r.name, func(ctx context.Context) (done bool, err error) {
 		out, done, err = o.taken(ctx, client.ObjectKeyFromObject(p), r)
@@ -85,7 +85,7 @@ func (o SnapshotClient) taken(ctx context.Context, key client.ObjectKey, r reque
 	if at := slices.IndexFunc(listed.Snapshots, func(s Snapshot) bool { return s.Name == r.name }); at >= 0 {
 		return listed.Snapshots[at], true, nil
 	}
-	if o.Now().Sub(r.at) < grace {
+	if o.Now().Sub(r.at) < controllerGracePeriod {
 		return Snapshot{}, false, nil
 	}
 	gone := p.Annotations[hostedv1.TakeSnapshotAnnotation] != r.name
@@ -102,7 +102,7 @@ func (o SnapshotClient) taken(ctx context.Context, key client.ObjectKey, r reque
 	return Snapshot{}, false, nil
 }
 
-func (o SnapshotClient) say(form string, args ...any) {
+func (o SnapshotClient) reportProgress(form string, args ...any) {
 	if o.Progress != nil {
 		o.Progress(fmt.Sprintf(form, args...))
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // problems returns the problems that a user must solve before the rotation can start or continue.
-func (s snapshot) problems(state state) []string {
+func (s snapshot) problems(state rotationState) []string {
 	var out []string
 	switch {
 	case !s.Cluster.DeletionTimestamp.IsZero():
@@ -23,7 +23,7 @@ func (s snapshot) problems(state state) []string {
 	case hasPause(s.Plane):
 		out = append(out, "HostedControlPlane "+s.Plane.Name+" is paused: remove annotation "+clusterv1.PausedAnnotation)
 	}
-	if state.Phase == None {
+	if state.Phase == PhaseNone {
 		if text := s.controlPlaneLag(); text != "" {
 			out = append(out, text)
 		}
@@ -32,14 +32,14 @@ func (s snapshot) problems(state state) []string {
 		}
 		return append(out, s.unreplaceable(s.all())...)
 	}
-	if !state.InEffect || state.Phase == newOnly {
+	if !state.InEffect || state.Phase == phaseNewOnly {
 		return out
 	}
 	return append(out, s.unreplaceable(s.outdated(state))...)
 }
 
 func (s snapshot) all() []*clusterv1.Machine {
-	return s.outdated(state{Outdated: s.machineNames()})
+	return s.outdated(rotationState{Outdated: s.machineNames()})
 }
 
 // unreplaceable returns the reasons why Machines cannot be replaced by the rotation, with the remedy.

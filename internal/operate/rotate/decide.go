@@ -41,11 +41,11 @@ type install struct{ After Phase }
 
 func (a install) String() string {
 	switch a.After {
-	case None:
+	case PhaseNone:
 		return "The new authority is installed beside the old one, which still signs"
-	case trustBoth:
+	case phaseTrustBoth:
 		return "The new authority signs, and the old one is still trusted"
-	case newSigns:
+	case phaseNewSigns:
 		return "The old authority is removed"
 	}
 	return "The rotation is done"
@@ -84,23 +84,23 @@ func decide(s snapshot) (step, error) {
 	}
 	if problems := s.problems(state); len(problems) > 0 {
 		again := "run the command again then"
-		if state.Phase == None {
+		if state.Phase == PhaseNone {
 			again = "nothing was changed"
 		}
 		return step{}, fault.New(fault.Invalid, reasonNotNow, "the rotation of the authority of cluster %q cannot %s: %s; %s", s.Cluster.Name,
-			map[bool]string{true: "begin", false: "continue"}[state.Phase == None], strings.Join(problems, "; "), again)
+			map[bool]string{true: "begin", false: "continue"}[state.Phase == PhaseNone], strings.Join(problems, "; "), again)
 	}
-	if state.Phase == None {
-		return step{Actions: []action{install{None}}}, nil
+	if state.Phase == PhaseNone {
+		return step{Actions: []action{install{PhaseNone}}}, nil
 	}
 	if wait := s.controlPlaneLag(); wait != "" {
 		return step{Wait: wait}, nil
 	}
-	if state.Phase == newOnly {
+	if state.Phase == phaseNewOnly {
 		if wait := s.pendingRollout(); wait != "" {
 			return step{Wait: wait}, nil
 		}
-		return step{Actions: []action{install{newOnly}}}, nil
+		return step{Actions: []action{install{phaseNewOnly}}}, nil
 	}
 	if !state.InEffect {
 		for i := range s.Pools { // the machine of a pool may be bootstrapped before its Machine exists
@@ -115,7 +115,7 @@ func decide(s snapshot) (step, error) {
 
 // replace returns the step that replaces the Machines that existed when the phase came into effect, or installs the
 // next phase.
-func (s snapshot) replace(state state) step {
+func (s snapshot) replace(state rotationState) step {
 	left := s.outdated(state)
 	var out step
 	for i := range s.Deployments {
@@ -144,7 +144,7 @@ func (s snapshot) replace(state state) step {
 }
 
 // outdated returns the remaining Machines of state.Outdated, sorted by name.
-func (s snapshot) outdated(state state) []*clusterv1.Machine {
+func (s snapshot) outdated(state rotationState) []*clusterv1.Machine {
 	var out []*clusterv1.Machine
 	for i := range s.Machines {
 		if slices.Contains(state.Outdated, s.Machines[i].Name) {

@@ -26,7 +26,7 @@ func another(t *testing.T, a pki.Algorithm) pki.Pair {
 // in puts the snapshot into a phase, in effect with the Machines of now as outdated.
 func in(t *testing.T, phase Phase, inEffect bool) func(*snapshot) {
 	return func(s *snapshot) {
-		for _, p := range []Phase{trustBoth, newSigns, newOnly} {
+		for _, p := range []Phase{phaseTrustBoth, phaseNewSigns, phaseNewOnly} {
 			state, err := read(s.Secret)
 			must(t, err)
 			state.install(s.Secret, another(t, ""))
@@ -66,30 +66,30 @@ func TestDecide(t *testing.T) { // CP-15
 		fault  string // part of the message
 	}{
 		"begins":       {nil, "The new authority is installed beside the old one, which still signs", ""},
-		"plane behind": {[]func(*snapshot){in(t, trustBoth, false), behindPlane}, "HostedControlPlane demo does not run with the certificates of Secret demo-ca yet", ""},
-		"plane not available": {[]func(*snapshot){in(t, trustBoth, false), func(s *snapshot) {
+		"plane behind": {[]func(*snapshot){in(t, phaseTrustBoth, false), behindPlane}, "HostedControlPlane demo does not run with the certificates of Secret demo-ca yet", ""},
+		"plane not available": {[]func(*snapshot){in(t, phaseTrustBoth, false), func(s *snapshot) {
 			s.Plane.Status.Conditions[0].Status, s.Plane.Status.Conditions[0].Message = "False", "It starts\nx"
 		}}, "HostedControlPlane demo is not available: It starts", ""},
-		"in effect":             {[]func(*snapshot){in(t, trustBoth, false)}, "The control plane has followed", ""},
-		"pool scales meanwhile": {[]func(*snapshot){in(t, trustBoth, false), func(s *snapshot) { s.Pools[0].Status.Replicas = ptr.To[int32](1) }}, "MachinePool mp: it has 1 of 2 Machines", ""},
-		"replaces":              {[]func(*snapshot){in(t, trustBoth, true)}, "MachineDeployment md replaces its Machines; Machine mp-a of MachinePool mp is replaced", ""},
-		"again in phase 2":      {[]func(*snapshot){in(t, newSigns, true)}, "MachineDeployment md replaces its Machines; Machine mp-a of MachinePool mp is replaced", ""},
-		"rolls out": {[]func(*snapshot){in(t, trustBoth, true), restarted, func(s *snapshot) {
+		"in effect":             {[]func(*snapshot){in(t, phaseTrustBoth, false)}, "The control plane has followed", ""},
+		"pool scales meanwhile": {[]func(*snapshot){in(t, phaseTrustBoth, false), func(s *snapshot) { s.Pools[0].Status.Replicas = ptr.To[int32](1) }}, "MachinePool mp: it has 1 of 2 Machines", ""},
+		"replaces":              {[]func(*snapshot){in(t, phaseTrustBoth, true)}, "MachineDeployment md replaces its Machines; Machine mp-a of MachinePool mp is replaced", ""},
+		"again in phase 2":      {[]func(*snapshot){in(t, phaseNewSigns, true)}, "MachineDeployment md replaces its Machines; Machine mp-a of MachinePool mp is replaced", ""},
+		"rolls out": {[]func(*snapshot){in(t, phaseTrustBoth, true), restarted, func(s *snapshot) {
 			s.Machines[2].DeletionTimestamp = &metav1.Time{Time: began}
 			s.Deployments[0].Status.UpToDateReplicas = ptr.To[int32](1)
 			s.Deployments[0].Status.Conditions = []metav1.Condition{{Type: clusterv1.RollingOutCondition, Status: metav1.ConditionTrue, Message: "* Rolling out 1\n* x"}}
 		}}, "Waiting for 4 of 4 Machines to be replaced: MachineDeployment md: 1 of 2 Machines are up to date (Rolling out 1)", ""},
-		"replaced, not available": {[]func(*snapshot){in(t, trustBoth, true), newMachines, func(s *snapshot) { s.Deployments[0].Status.AvailableReplicas = nil }},
+		"replaced, not available": {[]func(*snapshot){in(t, phaseTrustBoth, true), newMachines, func(s *snapshot) { s.Deployments[0].Status.AvailableReplicas = nil }},
 			"MachineDeployment md: 0 of 2 Machines are available", ""},
-		"replaced":            {[]func(*snapshot){in(t, trustBoth, true), newMachines}, "The new authority signs, and the old one is still trusted", ""},
-		"replaced again":      {[]func(*snapshot){in(t, newSigns, true), newMachines}, "The old authority is removed", ""},
-		"alone, plane behind": {[]func(*snapshot){in(t, newOnly, false), behindPlane}, "HostedControlPlane demo does not run", ""},
-		"done":                {[]func(*snapshot){in(t, newOnly, false)}, "The rotation is done", ""},
+		"replaced":            {[]func(*snapshot){in(t, phaseTrustBoth, true), newMachines}, "The new authority signs, and the old one is still trusted", ""},
+		"replaced again":      {[]func(*snapshot){in(t, phaseNewSigns, true), newMachines}, "The old authority is removed", ""},
+		"alone, plane behind": {[]func(*snapshot){in(t, phaseNewOnly, false), behindPlane}, "HostedControlPlane demo does not run", ""},
+		"done":                {[]func(*snapshot){in(t, phaseNewOnly, false)}, "The rotation is done", ""},
 
 		"something rolls out":  {[]func(*snapshot){func(s *snapshot) { s.Deployments[0].Status.UpToDateReplicas = nil }}, "", "cannot begin: MachineDeployment md: 0 of 2 Machines are up to date; nothing was changed"},
 		"paused":               {[]func(*snapshot){pausedDeployment}, "", "cannot begin: MachineDeployment md is paused: resume it (slipway rollout resume md/md)"},
-		"paused later":         {[]func(*snapshot){in(t, trustBoth, true), pausedDeployment}, "", "cannot continue: MachineDeployment md is paused: resume it (slipway rollout resume md/md); run the command again then"},
-		"paused, all replaced": {[]func(*snapshot){in(t, trustBoth, true), newMachines, pausedDeployment}, "The new authority signs", ""},
+		"paused later":         {[]func(*snapshot){in(t, phaseTrustBoth, true), pausedDeployment}, "", "cannot continue: MachineDeployment md is paused: resume it (slipway rollout resume md/md); run the command again then"},
+		"paused, all replaced": {[]func(*snapshot){in(t, phaseTrustBoth, true), newMachines, pausedDeployment}, "The new authority signs", ""},
 		"OnDelete": {[]func(*snapshot){func(s *snapshot) {
 			s.Deployments[0].Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
 		}}, "", "MachineDeployment md replaces only Machines that are deleted (OnDelete)"},
@@ -103,17 +103,17 @@ func TestDecide(t *testing.T) { // CP-15
 		}}, "", "MachinePool mp, whose infrastructure is a OtherPool"},
 		"pool paused":      {[]func(*snapshot){func(s *snapshot) { s.Pools[0].Annotations = paused }}, "", "MachinePool mp is paused"},
 		"Cluster paused":   {[]func(*snapshot){func(s *snapshot) { s.Cluster.Spec.Paused = ptr.To(true) }}, "", "the Cluster is paused"},
-		"plane paused":     {[]func(*snapshot){in(t, newSigns, false), func(s *snapshot) { s.Plane.Annotations = paused }}, "", "cannot continue: HostedControlPlane demo is paused"},
+		"plane paused":     {[]func(*snapshot){in(t, phaseNewSigns, false), func(s *snapshot) { s.Plane.Annotations = paused }}, "", "cannot continue: HostedControlPlane demo is paused"},
 		"Cluster deleted":  {[]func(*snapshot){func(s *snapshot) { s.Cluster.DeletionTimestamp = &metav1.Time{Time: began} }}, "", "the Cluster is being deleted"},
 		"an older manager": {[]func(*snapshot){func(s *snapshot) { s.Plane.Status.Authority = "" }}, "", "cannot begin: HostedControlPlane demo does not run with the certificates"},
 		"a chain": {[]func(*snapshot){func(s *snapshot) {
 			s.Secret.Data[corev1.TLSCertKey] = append(s.Secret.Data[corev1.TLSCertKey], another(t, "").CertPEM...)
 		}}, "", "Secret demo-ca has 2 certificates, and they are not those of a rotation"},
 		"no key":                    {[]func(*snapshot){func(s *snapshot) { delete(s.Secret.Data, corev1.TLSPrivateKeyKey) }}, "", "Secret demo-ca cannot be used"},
-		"a key that was mixed up":   {[]func(*snapshot){in(t, trustBoth, true), func(s *snapshot) { s.Secret.Data[nextKey] = another(t, "").KeyPEM }}, "", "they are not those of a rotation"},
-		"a record that was damaged": {[]func(*snapshot){in(t, trustBoth, true), func(s *snapshot) { s.Secret.Data[recordKey] = []byte("{") }}, "The control plane has followed", ""},
-		"a record of another phase": {[]func(*snapshot){in(t, trustBoth, true), newMachines, func(s *snapshot) { s.Secret.Data[recordKey] = record{Phase: newSigns, InEffect: true}.encoded() }}, "The control plane has followed", ""},
-		"put back by hand": {[]func(*snapshot){in(t, trustBoth, true), func(s *snapshot) {
+		"a key that was mixed up":   {[]func(*snapshot){in(t, phaseTrustBoth, true), func(s *snapshot) { s.Secret.Data[nextKey] = another(t, "").KeyPEM }}, "", "they are not those of a rotation"},
+		"a record that was damaged": {[]func(*snapshot){in(t, phaseTrustBoth, true), func(s *snapshot) { s.Secret.Data[recordKey] = []byte("{") }}, "The control plane has followed", ""},
+		"a record of another phase": {[]func(*snapshot){in(t, phaseTrustBoth, true), newMachines, func(s *snapshot) { s.Secret.Data[recordKey] = record{Phase: phaseNewSigns, InEffect: true}.encoded() }}, "The control plane has followed", ""},
+		"put back by hand": {[]func(*snapshot){in(t, phaseTrustBoth, true), func(s *snapshot) {
 			state, err := read(s.Secret)
 			must(t, err)
 			s.Secret.Data[corev1.TLSCertKey] = state.signer.FirstCertPEM()
@@ -145,12 +145,12 @@ func TestDecide(t *testing.T) { // CP-15
 // A key is in the Secret, and in nothing that people are shown.
 func TestPlan(t *testing.T) {
 	for phase, want := range map[Phase]string{
-		None:      "to do to do to do to do to do",
-		trustBoth: "done under way to do to do to do",
-		newSigns:  "done done done under way to do",
+		PhaseNone:      "to do to do to do to do to do",
+		phaseTrustBoth: "done under way to do to do to do",
+		phaseNewSigns:  "done done done under way to do",
 	} {
 		s := fresh(t)
-		if phase != None {
+		if phase != PhaseNone {
 			in(t, phase, true)(&s)
 		}
 		state, err := read(s.Secret)
@@ -161,7 +161,7 @@ func TestPlan(t *testing.T) {
 			got = append(got, step.State)
 		}
 		lines := strings.Join(p.Lines(), "\n")
-		if strings.Join(got, " ") != want || p.UnderWay() != (phase != None) || p.Problem != "" || strings.Contains(lines, "PRIVATE") ||
+		if strings.Join(got, " ") != want || p.UnderWay() != (phase != PhaseNone) || p.Problem != "" || strings.Contains(lines, "PRIVATE") ||
 			!strings.Contains(lines, "replace 4 nodes (MachineDeployment md: 2, MachinePool mp: 2)") {
 			t.Errorf("%s: %v\n%s", phase, got, lines)
 		}

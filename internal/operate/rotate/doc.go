@@ -4,16 +4,16 @@
 // be killed at any time, and continues when it is run again. During a rotation the package owns tls.crt and tls.key of
 // the Secret, its keys next.key, previous.key and rotation, and spec.rollout.after of MachineDeployments, or of their
 // topology if it is set there. A private key is never written anywhere but to the Secret. A CA with a chain of its own,
-// or the CA of a KubeadmControlPlane, is not supported; kubeadm supports only one CA at a time. [Runner], which repeats
+// or the CA of a KubeadmControlPlane, is not supported; kubeadm supports only one CA at a time. [StepRunner], which repeats
 // a step until it is done and tolerates restarts of the management cluster, is also used by package encryptionkeys.
 //
 // The phases of a rotation are:
 //
 //	Phase       tls.crt    tls.key  also stored        prerequisite of the next phase
 //	None        old        old                         no rollout is in progress
-//	trustBoth   old, new   old      key of the new     the control plane trusts both; all nodes are replaced
-//	newSigns    new, old   new      key of the old     the control plane signs with the new; all nodes are replaced again
-//	newOnly     new        new                         the control plane rejects the old
+//	phaseTrustBoth   old, new   old      key of the new     the control plane trusts both; all nodes are replaced
+//	phaseNewSigns    new, old   new      key of the old     the control plane signs with the new; all nodes are replaced again
+//	phaseNewOnly     new        new                         the control plane rejects the old
 //
 // When a phase is in effect, the names of the existing Machines are recorded in the Secret: each may have been
 // bootstrapped with the previous CA bundle, and the next phase starts when none of them is left. Names are recorded

@@ -34,10 +34,10 @@ func FuzzRead(f *testing.F) {
 	none := []byte{}
 	f.Add(one.CertPEM, one.KeyPEM, none, none, none)
 	f.Add(one.CertPEM, two.KeyPEM, none, none, none)
-	f.Add(concatCerts(one, two), one.KeyPEM, two.KeyPEM, none, recorded(record{Phase: trustBoth, InEffect: true, Outdated: []string{"m1"}}))
-	f.Add(concatCerts(two, one), two.KeyPEM, none, one.KeyPEM, recorded(record{Phase: newSigns, InEffect: true}))
+	f.Add(concatCerts(one, two), one.KeyPEM, two.KeyPEM, none, recorded(record{Phase: phaseTrustBoth, InEffect: true, Outdated: []string{"m1"}}))
+	f.Add(concatCerts(two, one), two.KeyPEM, none, one.KeyPEM, recorded(record{Phase: phaseNewSigns, InEffect: true}))
 	f.Add(concatCerts(one, one), one.KeyPEM, one.KeyPEM, one.KeyPEM, []byte(`{"phase":"TrustBoth","outdated":["\ud800"]}`))
-	f.Add(two.CertPEM, two.KeyPEM, one.KeyPEM, none, recorded(record{Phase: newOnly, Outdated: []string{"m1"}}))
+	f.Add(two.CertPEM, two.KeyPEM, one.KeyPEM, none, recorded(record{Phase: phaseNewOnly, Outdated: []string{"m1"}}))
 	f.Add(append(concatCerts(one, two), next.CertPEM...), one.KeyPEM, two.KeyPEM, none, []byte("{"))
 	f.Add(append([]byte("a: b\n"), concatCerts(one, two)...), one.KeyPEM, []byte("x"), none, []byte(`{"phase":"None","inEffect":true}`))
 	f.Fuzz(func(t *testing.T, cert, key, nextKeyPEM, previousKeyPEM, rotation []byte) {
@@ -57,7 +57,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil || again.Phase != s.Phase || !again.signer.Cert.Equal(s.signer.Cert) {
 			t.Errorf("phase %s is %s when it is read again: %v", s.Phase, again.Phase, err)
 		}
-		if s.Phase == trustBoth || s.Phase == newSigns {
+		if s.Phase == phaseTrustBoth || s.Phase == phaseNewSigns {
 			if diff := cmp.Diff(s.Outdated, again.Outdated, cmpopts.EquateEmpty()); diff != "" || !again.InEffect || !again.other.Cert.Equal(s.other.Cert) {
 				t.Errorf("recorded, and read again (-want +got):\n%s", diff)
 			}
@@ -69,12 +69,12 @@ func FuzzRead(f *testing.F) {
 }
 
 // checkPhases installs the phases that follow.
-func checkPhases(t *testing.T, secret *corev1.Secret, s state, next pki.Pair) {
+func checkPhases(t *testing.T, secret *corev1.Secret, s rotationState, next pki.Pair) {
 	t.Helper()
-	if s.Phase != None {
+	if s.Phase != PhaseNone {
 		next = s.next()
 	}
-	follows := map[Phase]Phase{None: trustBoth, trustBoth: newSigns, newSigns: newOnly}
+	follows := map[Phase]Phase{PhaseNone: phaseTrustBoth, phaseTrustBoth: phaseNewSigns, phaseNewSigns: phaseNewOnly}
 	for phase := s.Phase; follows[phase] != ""; phase = s.Phase {
 		s.install(secret, next)
 		var err error

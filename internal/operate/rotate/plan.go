@@ -47,22 +47,22 @@ type PlanStep struct {
 }
 
 // UnderWay reports whether the rotation has started.
-func (p Plan) UnderWay() bool { return p.Phase != None }
+func (p Plan) UnderWay() bool { return p.Phase != PhaseNone }
 
-func planOf(s snapshot, state state, given *pki.Pair) Plan {
+func planOf(s snapshot, state rotationState, given *pki.Pair) Plan {
 	p := Plan{Cluster: s.Cluster.Name, Phase: state.Phase, Old: certificate(state.signer.Cert)}
 	switch {
-	case state.Phase == trustBoth:
+	case state.Phase == phaseTrustBoth:
 		p.New = certificate(state.other.Cert)
-	case state.Phase == newSigns:
+	case state.Phase == phaseNewSigns:
 		p.Old, p.New = certificate(state.other.Cert), certificate(state.signer.Cert)
-	case state.Phase == newOnly:
+	case state.Phase == phaseNewOnly:
 		p.Old, p.New = nil, certificate(state.signer.Cert)
 	case given != nil:
 		p.New = certificate(given.Cert)
 	}
 	nodes := s.nodesText()
-	at := map[Phase]int{None: -1, trustBoth: 0, newSigns: 2, newOnly: 4}[state.Phase]
+	at := map[Phase]int{PhaseNone: -1, phaseTrustBoth: 0, phaseNewSigns: 2, phaseNewOnly: 4}[state.Phase]
 	if state.InEffect {
 		at++
 	}

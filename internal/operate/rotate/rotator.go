@@ -52,13 +52,13 @@ func (o Rotator) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan,
 	if err != nil {
 		return Plan{}, err
 	}
-	if o.NewCA == nil && state.Phase == None && s.Secret.Type != clusterv1.ClusterSecretType {
+	if o.NewCA == nil && state.Phase == PhaseNone && s.Secret.Type != clusterv1.ClusterSecretType {
 		return Plan{}, fault.New(fault.Invalid, reasonUnsupported, "Secret %s was not made here, so that its successor is not either: give the new authority with --certificate and --key", s.Secret.Name)
 	}
-	if o.NewCA != nil && state.Phase != None && !bytes.Equal(o.NewCA.Cert.Raw, state.next().Cert.Raw) {
+	if o.NewCA != nil && state.Phase != PhaseNone && !bytes.Equal(o.NewCA.Cert.Raw, state.next().Cert.Raw) {
 		return Plan{}, fault.New(fault.Invalid, reasonNotNow, "a rotation of the authority of cluster %q to another one is under way: run the command without --certificate and --key to continue it", cluster.Name)
 	}
-	if o.NewCA != nil && state.Phase == None {
+	if o.NewCA != nil && state.Phase == PhaseNone {
 		if err := state.checkNew(*o.NewCA); err != nil {
 			return Plan{}, err
 		}
@@ -69,7 +69,7 @@ func (o Rotator) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan,
 // Run executes the plan until the rotation is done.
 func (o Rotator) Run(ctx context.Context, namespace string, p Plan) error {
 	r := &run{Rotator: o, cluster: client.ObjectKey{Namespace: namespace, Name: p.Cluster}, begun: p.UnderWay()}
-	return Runner{Interval: o.Interval, Patience: maxUnreachableReads, Progress: o.Progress, Timeout: timeoutError}.Run(ctx, r.step)
+	return StepRunner{Interval: o.Interval, MaxUnreachable: maxUnreachableReads, Progress: o.Progress, Timeout: timeoutError}.Run(ctx, r.step)
 }
 
 // run is one run of a rotation. Once the rotation has started, a Secret without a rotation means that it is done, even
@@ -87,20 +87,20 @@ func (r *run) step(ctx context.Context) (done bool, text string, err error) {
 		return false, "", err
 	}
 	state, err := read(s.Secret)
-	if err != nil || r.begun && state.Phase == None {
+	if err != nil || r.begun && state.Phase == PhaseNone {
 		return err == nil, "", err
 	}
 	next, err := decide(s)
 	if err != nil {
 		return false, "", err
 	}
-	r.begun = r.begun || state.Phase != None
+	r.begun = r.begun || state.Phase != PhaseNone
 	for _, a := range next.Actions {
 		if err := r.act(ctx, s, a); err != nil {
 			return false, "", err
 		}
-		if a != (install{newOnly}) {
-			r.say(a.String())
+		if a != (install{phaseNewOnly}) {
+			r.report(a.String())
 		}
 	}
 	return false, next.Wait, nil
@@ -115,7 +115,7 @@ func (o Rotator) act(ctx context.Context, s snapshot, do action) error {
 	switch a := do.(type) {
 	case install:
 		next := pki.Pair{}
-		if a.After == None {
+		if a.After == PhaseNone {
 			if next, err = o.newPair(state); err != nil {
 				return err
 			}
@@ -134,7 +134,7 @@ func (o Rotator) act(ctx context.Context, s snapshot, do action) error {
 }
 
 // newPair returns the CA to install.
-func (o Rotator) newPair(state state) (pki.Pair, error) {
+func (o Rotator) newPair(state rotationState) (pki.Pair, error) {
 	if o.NewCA == nil {
 		return state.generate(o.Now())
 	}
@@ -201,7 +201,7 @@ func timeoutError(said string, cause error) error {
 	return fault.New(fault.Transient, reasonTimeout, "the rotation is not done in the time of --wait-timeout, and does not proceed without this command: run it again to continue. The last that was seen: %s", said).From(cause)
 }
 
-func (o Rotator) say(text string) {
+func (o Rotator) report(text string) {
 	if o.Progress != nil {
 		o.Progress(text)
 	}

@@ -33,8 +33,8 @@ func TestPrepare(t *testing.T) { // CP-15
 		"ours, and a new one":      {func(*snapshot) {}, true, ""},
 		"a user's":                 {func(s *snapshot) { s.Secret.Type = corev1.SecretTypeTLS }, false, "give the new authority with --certificate and --key"},
 		"a user's, and a new one":  {func(s *snapshot) { s.Secret.Type = corev1.SecretTypeTLS }, true, ""},
-		"under way":                {in(t, trustBoth, false), false, ""},
-		"under way, and a new one": {in(t, trustBoth, false), true, "to another one is under way: run the command without --certificate"},
+		"under way":                {in(t, phaseTrustBoth, false), false, ""},
+		"under way, and a new one": {in(t, phaseTrustBoth, false), true, "to another one is under way: run the command without --certificate"},
 		"a KubeadmControlPlane":    {func(s *snapshot) { s.Cluster.Spec.ControlPlaneRef.Kind = "KubeadmControlPlane" }, false, "kubeadm knows one authority at a time"},
 		"another control plane":    {func(s *snapshot) { s.Cluster.Spec.ControlPlaneRef.Kind = "OtherControlPlane" }, false, "its kind is \"OtherControlPlane\""},
 	} {
@@ -63,7 +63,7 @@ func TestGivenAgain(t *testing.T) {
 	pair := another(t, "")
 	order := w.order()
 	order.NewCA = &pair
-	for _, phase := range []Phase{None, trustBoth, newSigns, newOnly} {
+	for _, phase := range []Phase{PhaseNone, phaseTrustBoth, phaseNewSigns, phaseNewOnly} {
 		p, err := order.Prepare(t.Context(), w.cluster())
 		if err != nil || p.Phase != phase || p.New == nil || p.New.SHA256 != certificate(pair.Cert).SHA256 {
 			t.Fatalf("%s: %+v, %v", phase, p, err)
@@ -99,7 +99,7 @@ func TestTwoAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	installed := w.secret()
-	if err := second.act(t.Context(), stale, install{None}); fault.KindOf(err) != fault.Conflict && !apierrors.IsConflict(err) {
+	if err := second.act(t.Context(), stale, install{PhaseNone}); fault.KindOf(err) != fault.Conflict && !apierrors.IsConflict(err) {
 		t.Errorf("the second: %v", err)
 	}
 	w.plane()
@@ -151,7 +151,7 @@ func TestRestart(t *testing.T) {
 
 // When the time to wait is over, the error says that the command continues; an interruption is told as one.
 func TestOver(t *testing.T) {
-	w := newWorld(t, in(t, trustBoth, false), behindPlane)
+	w := newWorld(t, in(t, phaseTrustBoth, false), behindPlane)
 	p, err := w.order().Prepare(t.Context(), w.cluster())
 	must(t, err)
 	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))

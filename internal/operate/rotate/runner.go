@@ -14,13 +14,13 @@ import (
 // interval is the default polling interval.
 const interval = time.Second
 
-// Runner repeats a step.
-type Runner struct {
+// StepRunner repeats a step.
+type StepRunner struct {
 	// Interval is the polling interval. Default: 1 s.
 	Interval time.Duration
-	// Patience is the maximum number of consecutive steps during which a cluster may be unreachable, because it may be
+	// MaxUnreachable is the maximum number of consecutive steps during which a cluster may be unreachable, because it may be
 	// restarting.
-	Patience int
+	MaxUnreachable int
 	// Progress is called with the reason for waiting when it changes; it may be nil.
 	Progress func(string)
 	// Timeout returns the error after a timeout; said is the last reason for waiting.
@@ -28,7 +28,7 @@ type Runner struct {
 }
 
 // Run repeats the step until it is done. It retries after a conflict.
-func (r Runner) Run(ctx context.Context, step func(context.Context) (done bool, wait string, err error)) error {
+func (r StepRunner) Run(ctx context.Context, step func(context.Context) (done bool, wait string, err error)) error {
 	said, failures, every := "", 0, r.Interval
 	if every == 0 {
 		every = interval
@@ -39,7 +39,7 @@ func (r Runner) Run(ctx context.Context, step func(context.Context) (done bool, 
 		case ctx.Err() != nil:
 			return r.over(ctx, said)
 		case fault.KindOf(err) == fault.Conflict || apierrors.IsConflict(err): // retried with current objects
-		case fault.KindOf(err) == fault.Unreachable && failures < r.Patience:
+		case fault.KindOf(err) == fault.Unreachable && failures < r.MaxUnreachable:
 			failures++
 		case err != nil:
 			return err
@@ -62,7 +62,7 @@ func (r Runner) Run(ctx context.Context, step func(context.Context) (done bool, 
 }
 
 // over returns the error for a run that ended with ctx.
-func (r Runner) over(ctx context.Context, said string) error {
+func (r StepRunner) over(ctx context.Context, said string) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return ctx.Err()
 	}

@@ -25,7 +25,7 @@ func TestRun(t *testing.T) {
 	} {
 		var said []string
 		n := 0
-		r := Runner{Interval: time.Nanosecond, Patience: 2, Progress: func(text string) { said = append(said, text) }}
+		r := StepRunner{Interval: time.Nanosecond, MaxUnreachable: 2, Progress: func(text string) { said = append(said, text) }}
 		err := r.Run(t.Context(), func(context.Context) (bool, string, error) {
 			n++
 			if n > len(tc.errs) {
@@ -41,7 +41,7 @@ func TestRun(t *testing.T) {
 
 func TestEnded(t *testing.T) {
 	waits := func(context.Context) (bool, string, error) { return false, "the moon", nil }
-	r := Runner{Interval: time.Nanosecond, Timeout: func(said string, cause error) error {
+	r := StepRunner{Interval: time.Nanosecond, Timeout: func(said string, cause error) error {
 		return fault.New(fault.Transient, "Timeout", "waited for %s", said).From(cause)
 	}}
 	late, cancel := context.WithTimeout(t.Context(), time.Millisecond)

@@ -34,10 +34,10 @@ type Phase string
 
 // The phases in order. In None there is no rotation.
 const (
-	None      Phase = "None"
-	trustBoth Phase = "TrustBoth"
-	newSigns  Phase = "NewSigns"
-	newOnly   Phase = "NewAlone"
+	PhaseNone      Phase = "None"
+	phaseTrustBoth Phase = "TrustBoth"
+	phaseNewSigns  Phase = "NewSigns"
+	phaseNewOnly   Phase = "NewAlone"
 )
 
 // Keys of the Secret in addition to tls.crt and tls.key.
@@ -55,8 +55,8 @@ type record struct {
 	Outdated []string `json:"outdated,omitempty"`
 }
 
-// state is the state of the rotation, as read from the Secret of the CA.
-type state struct {
+// rotationState is the state of the rotation, as read from the Secret of the CA.
+type rotationState struct {
 	Phase Phase
 	// InEffect means that the control plane has followed; Outdated are the names of the Machines that existed then.
 	InEffect bool
@@ -68,23 +68,23 @@ type state struct {
 
 // read reads the state of the rotation from the Secret. Several certificates that do not result from a rotation are an
 // error, because their purpose is unknown.
-func read(secret *corev1.Secret) (state, error) {
+func read(secret *corev1.Secret) (rotationState, error) {
 	certs, err := split(secret.Data[corev1.TLSCertKey])
 	if err != nil {
-		return state{}, unusable(secret, err)
+		return rotationState{}, unusable(secret, err)
 	}
 	signer, err := pki.ParsePair(certs[0], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return state{}, unusable(secret, err)
+		return rotationState{}, unusable(secret, err)
 	}
-	s := state{Phase: None, signer: signer}
+	s := rotationState{Phase: PhaseNone, signer: signer}
 	switch {
 	case len(certs) == 2 && s.setOther(certs[1], secret.Data[nextKey]):
-		s.Phase = trustBoth
+		s.Phase = phaseTrustBoth
 	case len(certs) == 2 && s.setOther(certs[1], secret.Data[previousKey]):
-		s.Phase = newSigns
+		s.Phase = phaseNewSigns
 	case len(certs) > 1:
-		return state{}, fault.New(fault.Invalid, reasonUnsupported, "Secret %s has %d certificates, and they are not those of a rotation: leave the one that belongs to tls.key alone in tls.crt, "+
+		return rotationState{}, fault.New(fault.Invalid, reasonUnsupported, "Secret %s has %d certificates, and they are not those of a rotation: leave the one that belongs to tls.key alone in tls.crt, "+
 			"or replace the authority by hand", secret.Name, len(certs))
 	}
 	var r record
@@ -92,24 +92,24 @@ func read(secret *corev1.Secret) (state, error) {
 		r = record{} // the state is determined again
 	}
 	switch {
-	case s.Phase == None && r.Phase == newOnly:
-		s.Phase = newOnly
-	case r.Phase == s.Phase && s.Phase != None:
+	case s.Phase == PhaseNone && r.Phase == phaseNewOnly:
+		s.Phase = phaseNewOnly
+	case r.Phase == s.Phase && s.Phase != PhaseNone:
 		s.InEffect, s.Outdated = r.InEffect, r.Outdated
 	}
 	return s, nil
 }
 
 // next returns the new CA of a rotation in progress.
-func (s state) next() pki.Pair {
-	if s.Phase == trustBoth {
+func (s rotationState) next() pki.Pair {
+	if s.Phase == phaseTrustBoth {
 		return s.other
 	}
 	return s.signer
 }
 
 // setOther sets s.other if the certificate and the key match.
-func (s *state) setOther(cert, key []byte) bool {
+func (s *rotationState) setOther(cert, key []byte) bool {
 	if len(key) == 0 {
 		return false
 	}
@@ -137,8 +137,8 @@ func split(data []byte) ([][]byte, error) {
 	return out, nil
 }
 
-// install updates the Secret to the phase after the current one. next is the new CA for trustBoth.
-func (s state) install(secret *corev1.Secret, next pki.Pair) {
+// install updates the Secret to the phase after the current one. next is the new CA for phaseTrustBoth.
+func (s rotationState) install(secret *corev1.Secret, next pki.Pair) {
 	data := map[string][]byte{}
 	for key, value := range secret.Data {
 		if key != nextKey && key != previousKey && key != recordKey {
@@ -147,15 +147,15 @@ func (s state) install(secret *corev1.Secret, next pki.Pair) {
 	}
 	r := record{}
 	switch s.Phase {
-	case None:
-		r.Phase = trustBoth
+	case PhaseNone:
+		r.Phase = phaseTrustBoth
 		data[corev1.TLSCertKey], data[nextKey] = concatCerts(s.signer, next), next.KeyPEM
-	case trustBoth:
-		r.Phase = newSigns
+	case phaseTrustBoth:
+		r.Phase = phaseNewSigns
 		data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey] = concatCerts(s.other, s.signer), s.other.KeyPEM
 		data[previousKey] = s.signer.KeyPEM
-	case newSigns:
-		r.Phase = newOnly
+	case phaseNewSigns:
+		r.Phase = phaseNewOnly
 		data[corev1.TLSCertKey] = s.signer.FirstCertPEM()
 	}
 	if r.Phase != "" {
@@ -165,7 +165,7 @@ func (s state) install(secret *corev1.Secret, next pki.Pair) {
 }
 
 // recordInEffect records in the Secret that the phase is in effect, and the Machines that existed then.
-func (s state) recordInEffect(secret *corev1.Secret, machines []string) {
+func (s rotationState) recordInEffect(secret *corev1.Secret, machines []string) {
 	secret.Data[recordKey] = record{Phase: s.Phase, InEffect: true, Outdated: machines}.encoded()
 }
 
@@ -179,8 +179,8 @@ func concatCerts(first, second pki.Pair) []byte {
 }
 
 // generate generates a new CA with the key algorithm of the old one.
-func (s state) generate(now time.Time) (pki.Pair, error) {
-	data, err := secrets.Generate(secrets.CA, secrets.Keys{Algorithm: algorithmOf(s.signer.Cert)}, now)
+func (s rotationState) generate(now time.Time) (pki.Pair, error) {
+	data, err := secrets.Generate(secrets.CA, secrets.KeyOptions{Algorithm: algorithmOf(s.signer.Cert)}, now)
 	if err != nil {
 		return pki.Pair{}, fmt.Errorf("generating the new authority: %w", err)
 	}
@@ -236,7 +236,7 @@ func ParseCA(certPEM, keyPEM []byte, now time.Time) (pki.Pair, error) {
 }
 
 // checkNew returns an error if the new CA cannot replace the old one.
-func (s state) checkNew(next pki.Pair) error {
+func (s rotationState) checkNew(next pki.Pair) error {
 	if bytes.Equal(s.signer.Cert.RawSubjectPublicKeyInfo, next.Cert.RawSubjectPublicKeyInfo) {
 		return fault.New(fault.Invalid, reasonCertificate, "the new authority has the key of the present one, so that everything it has signed would stay valid: make a new key")
 	}

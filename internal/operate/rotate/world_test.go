@@ -102,7 +102,7 @@ func fresh(t *testing.T) snapshot {
 		}
 		return m
 	}
-	data, err := secrets.Generate(secrets.CA, secrets.Keys{}, began)
+	data, err := secrets.Generate(secrets.CA, secrets.KeyOptions{}, began)
 	must(t, err)
 	s := snapshot{Now: began,
 		Cluster: &clusterv1.Cluster{ObjectMeta: meta("demo")},
@@ -256,9 +256,9 @@ func (w *world) remove(m clusterv1.Machine) {
 // kubeconfig is an administrator's, as it is now.
 func (w *world) kubeconfig() party {
 	s := w.secret()
-	data, err := secrets.Issue(secrets.Access{Cluster: "demo", Endpoint: clusterv1.APIEndpoint{Host: "::1", Port: 1}}, s, secrets.Keys{}, began)
+	data, err := secrets.Issue(secrets.Access{Cluster: "demo", Endpoint: clusterv1.APIEndpoint{Host: "::1", Port: 1}}, s, secrets.KeyOptions{}, began)
 	must(w.t, err)
-	cfg, err := workload.Parse(data[secrets.KubeconfigKey], policy.Configuration{})
+	cfg, err := workload.ParseKubeconfig(data[secrets.KubeconfigKey], policy.Configuration{})
 	must(w.t, err)
 	cert, err := pki.ParseCert(cfg.CertData)
 	must(w.t, err)
@@ -281,7 +281,7 @@ func TestRotationKilledAnywhere(t *testing.T) { // CP-15
 		}
 		old := w.kubeconfig()
 		access := map[Phase]party{}
-		phases, kills, done := []Phase{None}, 0, false
+		phases, kills, done := []Phase{PhaseNone}, 0, false
 		one := w.run(false)
 		for n := 0; !done; n++ {
 			if n > 5000 {
@@ -305,7 +305,7 @@ func TestRotationKilledAnywhere(t *testing.T) { // CP-15
 			state, err := read(w.secret())
 			must(t, err)
 			if r.IntN(3) == 0 { // either the same process sees an error, or another one begins
-				if one = w.run(state.Phase != None); len(phases) > 1 && state.Phase == None {
+				if one = w.run(state.Phase != PhaseNone); len(phases) > 1 && state.Phase == PhaseNone {
 					done = true
 				}
 			}
@@ -321,14 +321,14 @@ func TestRotationKilledAnywhere(t *testing.T) { // CP-15
 				continue // the kubeconfig of a phase is given out when it is in effect
 			}
 			access[state.Phase] = w.kubeconfig()
-			before := map[Phase]Phase{trustBoth: None, newSigns: trustBoth, newOnly: newSigns, None: newSigns}[state.Phase]
+			before := map[Phase]Phase{phaseTrustBoth: PhaseNone, phaseNewSigns: phaseTrustBoth, phaseNewOnly: phaseNewSigns, PhaseNone: phaseNewSigns}[state.Phase]
 			for _, p := range []Phase{state.Phase, before} {
 				if k, ok := access[p]; ok && talks(k, w.api) != nil {
 					t.Fatalf("seed %d: a kubeconfig of phase %s does not work in phase %s: %v", seed, p, state.Phase, talks(k, w.api))
 				}
 			}
 		}
-		if want := []Phase{None, trustBoth, newSigns, newOnly, None}; !slices.Equal(phases, want) {
+		if want := []Phase{PhaseNone, phaseTrustBoth, phaseNewSigns, phaseNewOnly, PhaseNone}; !slices.Equal(phases, want) {
 			t.Errorf("seed %d: phases %v", seed, phases)
 		}
 		if kills == 0 {

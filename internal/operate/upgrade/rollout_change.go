@@ -16,8 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// manager is the name of the field manager without its prefix.
-const manager = "rollout"
+// rolloutFieldManager is the name of the field manager without its prefix.
+const rolloutFieldManager = "rollout"
 
 // Restart marks all Machines created before now as out of date, so that they are replaced according to the rollout
 // strategy.
@@ -63,7 +63,7 @@ func (r RolloutResource) change(ctx context.Context, c client.Client, namespace 
 		if err := check(o); err != nil {
 			return err
 		}
-		if err := kube.NewWriter(c, manager).Patch(ctx, o, change); err != nil {
+		if err := kube.NewWriter(c, rolloutFieldManager).Patch(ctx, o, change); err != nil {
 			return fmt.Errorf("changing %s: %w", r, err)
 		}
 		return nil

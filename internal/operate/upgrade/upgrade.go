@@ -21,8 +21,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// upgradeManager is the name of the field manager without its prefix.
-const upgradeManager = "cli"
+// upgradeFieldManager is the name of the field manager without its prefix.
+const upgradeFieldManager = "cli"
 
 // Reasons of faults.
 const (
@@ -221,7 +221,7 @@ func count(replicas *int32) int32 {
 // Apply sets the new version of the topology. It returns a conflict if the Cluster's spec has changed since it was read
 // for the plan; concurrent changes by controllers are ignored.
 func Apply(ctx context.Context, c client.Client, read *clusterv1.Cluster, to string) error {
-	writer := kube.NewWriter(c, upgradeManager)
+	writer := kube.NewWriter(c, upgradeFieldManager)
 	live := read
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		err := writer.Patch(ctx, live, func(o client.Object) {

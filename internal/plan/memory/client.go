@@ -73,7 +73,7 @@ func (c *Client) begin(o client.Object, by string, dryRun []string) (write, *obj
 	if err != nil {
 		return write{}, nil, err
 	}
-	w := write{kind: k, key: client.ObjectKeyFromObject(o), by: by, subresource: c.sub, dryRun: len(dryRun) > 0}
+	w := write{kind: k, key: client.ObjectKeyFromObject(o), fieldManager: by, subresource: c.sub, dryRun: len(dryRun) > 0}
 	return w, c.api.objects[k.gvk.GroupKind()][w.key], nil
 }
 
@@ -196,7 +196,7 @@ func (c *Client) apply(ctx context.Context, r replacement, data []byte, out clie
 	if err != nil {
 		return err
 	}
-	settled, err := manager.Apply(before, wanted, w.by, w.force)
+	settled, err := manager.Apply(before, wanted, w.fieldManager, w.force)
 	if err != nil {
 		return err
 	}
@@ -292,7 +292,7 @@ func (a *API) WriteAsSystem(next *unstructured.Unstructured, by string) error {
 		return err
 	}
 	key := client.ObjectKeyFromObject(next)
-	_, err = a.put(context.Background(), write{kind: k, key: key, by: by, bySystem: true}, a.objects[k.gvk.GroupKind()][key], next)
+	_, err = a.put(context.Background(), write{kind: k, key: key, fieldManager: by, bySystem: true}, a.objects[k.gvk.GroupKind()][key], next)
 	return err
 }
 
@@ -308,5 +308,5 @@ func (a *API) Remove(gvk schema.GroupVersionKind, key client.ObjectKey, by strin
 	if old == nil {
 		return nil
 	}
-	return a.remove(context.Background(), write{kind: k, key: key, by: by}, old, nil)
+	return a.remove(context.Background(), write{kind: k, key: key, fieldManager: by}, old, nil)
 }

@@ -59,7 +59,7 @@ func (i *index) of(a *API, o *object) []string {
 	if o == nil {
 		return nil
 	}
-	typed, err := a.Reader(nil).as(o, i.form, a.scheme)
+	typed, err := a.Reader(nil).convert(o, i.form, a.scheme)
 	if err != nil {
 		return nil
 	}

@@ -58,8 +58,8 @@ func (a *API) Reader(transform toolscache.TransformFunc) *Reader {
 	return &Reader{api: a, transform: transform}
 }
 
-// as returns an object in a form. The result must not be modified.
-func (r *Reader) as(o *object, f form, scheme *runtime.Scheme) (client.Object, error) {
+// convert returns an object in a form. The result must not be modified.
+func (r *Reader) convert(o *object, f form, scheme *runtime.Scheme) (client.Object, error) {
 	f.transformed = r.transform != nil
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -124,7 +124,7 @@ func (r *Reader) Get(_ context.Context, key client.ObjectKey, out client.Object,
 	if err != nil {
 		return err
 	}
-	o, err := r.as(found, form{kind: gvk, shape: shapeOf(out)}, r.api.scheme)
+	o, err := r.convert(found, form{kind: gvk, shape: shapeOf(out)}, r.api.scheme)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (r *Reader) List(_ context.Context, list client.ObjectList, opts ...client.
 		if options.Limit > 0 && int64(len(items)) >= options.Limit {
 			break
 		}
-		o, err := r.as(one, form{kind: gvk, shape: shapeOf(list)}, r.api.scheme)
+		o, err := r.convert(one, form{kind: gvk, shape: shapeOf(list)}, r.api.scheme)
 		if err != nil {
 			return err
 		}
@@ -217,17 +217,17 @@ func (a *API) selected(gvk schema.GroupVersionKind, as shape, o *client.ListOpti
 	return out, nil
 }
 
-// Both returns the objects before and after a write in the form of the example, or nil if one does not exist. They must
+// BeforeAndAfter returns the objects before and after a write in the form of the example, or nil if one does not exist. They must
 // not be modified.
-func (r *Reader) Both(e Event, gvk schema.GroupVersionKind, example client.Object) (before, after client.Object, err error) {
+func (r *Reader) BeforeAndAfter(e Event, gvk schema.GroupVersionKind, example client.Object) (before, after client.Object, err error) {
 	f := form{kind: gvk, shape: shapeOf(example)}
 	if e.old != nil {
-		if before, err = r.as(e.old, f, r.api.scheme); err != nil {
+		if before, err = r.convert(e.old, f, r.api.scheme); err != nil {
 			return nil, nil, err
 		}
 	}
 	if e.new != nil {
-		after, err = r.as(e.new, f, r.api.scheme)
+		after, err = r.convert(e.new, f, r.api.scheme)
 	}
 	return before, after, err
 }
@@ -240,7 +240,7 @@ func (r *Reader) Every(gvk schema.GroupVersionKind, example client.Object) ([]cl
 	}
 	out := make([]client.Object, 0, len(found))
 	for _, one := range found {
-		o, err := r.as(one, form{kind: gvk, shape: shapeOf(example)}, r.api.scheme)
+		o, err := r.convert(one, form{kind: gvk, shape: shapeOf(example)}, r.api.scheme)
 		if err != nil {
 			return nil, err
 		}

@@ -23,9 +23,9 @@ import (
 type write struct {
 	kind *kind
 	key  client.ObjectKey
-	// by is the field manager, and subresource the written subresource.
-	by, subresource string
-	dryRun          bool
+	// fieldManager is the field manager, and subresource the written subresource.
+	fieldManager, subresource string
+	dryRun                    bool
 	// force takes ownership of conflicting fields.
 	force bool
 	// applied is true if the managed fields are already computed.
@@ -61,7 +61,7 @@ func (a *API) put(ctx context.Context, w write, old *object, next *unstructured.
 		before = old.content
 	}
 	next.SetGroupVersionKind(w.kind.gvk)
-	w.only(before, next)
+	w.revertUnwritable(before, next)
 	if err := w.kind.complete(next.Object); err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (a *API) put(ctx context.Context, w write, old *object, next *unstructured.
 		if err != nil {
 			return nil, err
 		}
-		tracked, err := manager.Update(before, next, w.by)
+		tracked, err := manager.Update(before, next, w.fieldManager)
 		if err != nil {
 			return nil, err
 		}
@@ -93,8 +93,8 @@ func (a *API) put(ctx context.Context, w write, old *object, next *unstructured.
 	return a.store(w, old, next), nil
 }
 
-// only reverts the parts of the new content that the request may not write.
-func (w write) only(before, next *unstructured.Unstructured) {
+// revertUnwritable reverts the parts of the new content that the request may not write.
+func (w write) revertUnwritable(before, next *unstructured.Unstructured) {
 	if !w.kind.hasStatus || w.bySystem {
 		return
 	}
@@ -221,7 +221,7 @@ func (a *API) defaulted(u *unstructured.Unstructured, wanted, admitted client.Ob
 // store stores the new object, or removes it if it is being deleted and has no finalizers left. The lock must be held.
 func (a *API) store(w write, old *object, next *unstructured.Unstructured) *unstructured.Unstructured {
 	next.SetResourceVersion(a.nextVersion())
-	e := Event{Kind: w.kind.gvk, Key: w.key, By: w.by, Subresource: w.subresource, old: old}
+	e := Event{Kind: w.kind.gvk, Key: w.key, By: w.fieldManager, Subresource: w.subresource, old: old}
 	if old != nil {
 		e.Old = old.content
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plan/memory"
 )
 
-var errNotPlayed = errors.New("this part of a cache is not played in a world in memory")
+var errNotSimulated = errors.New("this part of a cache is not played in a world in memory")
 
 // cacheOf is the cache for one source. Sources register their handlers in separate goroutines; the world waits for the
 // registration before it continues, so that the result does not depend on goroutine scheduling.
@@ -36,7 +36,7 @@ func (c *cacheOf) GetInformer(_ context.Context, o client.Object, _ ...cache.Inf
 
 // GetInformerForKind implements cache.Cache.
 func (c *cacheOf) GetInformerForKind(context.Context, schema.GroupVersionKind, ...cache.InformerGetOption) (cache.Informer, error) {
-	return nil, errNotPlayed
+	return nil, errNotSimulated
 }
 
 // RemoveInformer implements cache.Cache.
@@ -64,7 +64,7 @@ type listener struct {
 
 // deliver passes one write to the handler.
 func (l *listener) deliver(r *memory.Reader, e memory.Event) {
-	before, after, err := r.Both(e, l.kind, l.example)
+	before, after, err := r.BeforeAndAfter(e, l.kind, l.example)
 	switch {
 	case err != nil: // an informer could not decode it either
 	case before == nil:
@@ -107,7 +107,7 @@ func (i *informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler,
 func (*informer) RemoveEventHandler(toolscache.ResourceEventHandlerRegistration) error { return nil }
 
 // AddIndexers implements cache.Informer.
-func (*informer) AddIndexers(toolscache.Indexers) error { return errNotPlayed }
+func (*informer) AddIndexers(toolscache.Indexers) error { return errNotSimulated }
 
 // HasSynced implements cache.Informer.
 func (*informer) HasSynced() bool { return true }

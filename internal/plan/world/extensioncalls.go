@@ -20,8 +20,8 @@ import (
 // Hooks that only compute a result are called by handler name: they patch or validate templates, define variables, or
 // plan upgrades. Without a response the controllers stop, or continue with the previous response.
 
-// question identifies a call of an extension.
-type question struct {
+// extensionCall identifies a call of an extension.
+type extensionCall struct {
 	hook, handler string
 	// problem is the error of the call. It is empty if the extension was not called.
 	problem string
@@ -32,8 +32,8 @@ type Unanswered struct {
 	Hook, Handler string
 	// Problem is the error of the call. It is empty if the extension was not called.
 	Problem string
-	// Of are the Clusters or classes of the call, in order.
-	Of []client.ObjectKey
+	// Objects are the Clusters or classes of the call, in order.
+	Objects []client.ObjectKey
 }
 
 // Unanswered returns the calls without a response, in order.
@@ -43,7 +43,7 @@ func (e *Extensions) Unanswered() []Unanswered {
 	var out []Unanswered
 	for q, of := range e.unanswered {
 		keys := slices.SortedFunc(maps.Keys(of), func(a, b client.ObjectKey) int { return strings.Compare(a.String(), b.String()) })
-		out = append(out, Unanswered{Hook: q.hook, Handler: q.handler, Problem: q.problem, Of: keys})
+		out = append(out, Unanswered{Hook: q.hook, Handler: q.handler, Problem: q.problem, Objects: keys})
 	}
 	slices.SortFunc(out, func(a, b Unanswered) int {
 		return cmp.Or(strings.Compare(a.Handler, b.Handler), strings.Compare(a.Hook, b.Hook), strings.Compare(a.Problem, b.Problem))
@@ -53,7 +53,7 @@ func (e *Extensions) Unanswered() []Unanswered {
 
 // Call implements hook.Client. If variables cannot be discovered, it returns the previous ones.
 func (e *Extensions) Call(ctx context.Context, of client.Object, handler string, x hook.Invocation) error {
-	q := question{hook: hookOf(x.Request), handler: handler}
+	q := extensionCall{hook: hookOf(x.Request), handler: handler}
 	if update, ok := x.Response.(*hooksv1.UpdateMachineResponse); ok { // UpdateMachine changes machines, so it is never called, and succeeds at once
 		*update = hooksv1.UpdateMachineResponse{}
 		update.SetStatus(hooksv1.ResponseStatusSuccess)
@@ -78,7 +78,7 @@ func (e *Extensions) Call(ctx context.Context, of client.Object, handler string,
 
 // callOnce calls an extension, at most once per request. The simulated clock runs fast, so retries of a failing
 // extension would follow each other without a pause.
-func (e *Extensions) callOnce(ctx context.Context, of client.Object, q question, x hook.Invocation) error {
+func (e *Extensions) callOnce(ctx context.Context, of client.Object, q extensionCall, x hook.Invocation) error {
 	if e.registry == nil {
 		return fault.New(fault.Invalid, "ExtensionNotCalled",
 			"a plan calls Runtime Extensions only with --call-extensions, so that what %s answers is not known; what depends on it is not in the plan", q.handler)
@@ -98,7 +98,7 @@ func (e *Extensions) callOnce(ctx context.Context, of client.Object, q question,
 	return err
 }
 
-func (e *Extensions) note(q question, of client.Object) {
+func (e *Extensions) note(q extensionCall, of client.Object) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.unanswered[q] == nil {

@@ -31,5 +31,5 @@ func TestUpdateMachineIsNotCalled(t *testing.T) {
 // withoutRegistry are extensions of a world without a registry.
 func withoutRegistry(t *testing.T) *Extensions {
 	t.Helper()
-	return &Extensions{recorded: map[string]bool{}, failed: map[string]error{}, unanswered: map[question]map[client.ObjectKey]bool{}}
+	return &Extensions{recorded: map[string]bool{}, failed: map[string]error{}, unanswered: map[extensionCall]map[client.ObjectKey]bool{}}
 }

@@ -41,7 +41,7 @@ type Extensions struct {
 	calls      []HookCall
 	recorded   map[string]bool
 	failed     map[string]error
-	unanswered map[question]map[client.ObjectKey]bool
+	unanswered map[extensionCall]map[client.ObjectKey]bool
 }
 
 var _ hook.Client = &Extensions{}
@@ -51,7 +51,7 @@ var _ hook.Client = &Extensions{}
 func NewExtensions(w *World, registry *hook.Extensions) *Extensions {
 	return &Extensions{
 		world: w, reader: w.API.Reader(nil), registry: registry,
-		recorded: map[string]bool{}, failed: map[string]error{}, unanswered: map[question]map[client.ObjectKey]bool{},
+		recorded: map[string]bool{}, failed: map[string]error{}, unanswered: map[extensionCall]map[client.ObjectKey]bool{},
 	}
 }
 

@@ -147,7 +147,7 @@ func (p *Providers) removeInstance(u, pool *unstructured.Unstructured, id string
 	return func() {
 		member := p.member(u, pool, id)
 		if member == nil {
-			p.workloads.Leave(key, id)
+			p.workloads.RemoveNode(key, id)
 			return
 		}
 		at := client.ObjectKeyFromObject(member)

@@ -76,15 +76,15 @@ func (m *inMemory) GetRESTMapper() meta.RESTMapper { return m.world.API.Mapper()
 func (m *inMemory) GetLogger() logr.Logger { return logr.Discard() }
 
 // GetHTTPClient implements cluster.Cluster.
-func (m *inMemory) GetHTTPClient() *http.Client { return &http.Client{Transport: nowhere{}} }
+func (m *inMemory) GetHTTPClient() *http.Client { return &http.Client{Transport: rejectingTransport{}} }
 
 // GetConfig implements cluster.Cluster.
 func (m *inMemory) GetConfig() *rest.Config {
-	return &rest.Config{Host: "https://whatif.invalid", Transport: nowhere{}}
+	return &rest.Config{Host: "https://whatif.invalid", Transport: rejectingTransport{}}
 }
 
 // Start implements manager.Manager. The world starts the runnables instead.
-func (m *inMemory) Start(context.Context) error { return errNotPlayed }
+func (m *inMemory) Start(context.Context) error { return errNotSimulated }
 
 // Elected implements manager.Manager.
 func (m *inMemory) Elected() <-chan struct{} { return synced{}.Done() }
@@ -112,8 +112,10 @@ func (m *inMemory) GetEventRecorderFor(string) record.EventRecorder {
 // GetEventRecorder implements cluster.Cluster. Without a channel the recorder drops events.
 func (m *inMemory) GetEventRecorder(string) events.EventRecorder { return &events.FakeRecorder{} }
 
-// nowhere rejects every request.
-type nowhere struct{}
+// rejectingTransport rejects every request.
+type rejectingTransport struct{}
 
 // RoundTrip implements http.RoundTripper.
-func (nowhere) RoundTrip(*http.Request) (*http.Response, error) { return nil, errNotPlayed }
+func (rejectingTransport) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errNotSimulated
+}

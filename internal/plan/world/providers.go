@@ -46,10 +46,10 @@ func NewProviders(w *World, workloads *Workloads) *Providers {
 	p := &Providers{world: w, workloads: workloads, roles: map[schema.GroupKind]role{}}
 	all := w.API.All()
 	for _, u := range all {
-		p.learn(u)
+		p.recordRoles(u)
 	}
 	for _, u := range all {
-		p.settle(u)
+		p.connectExisting(u)
 	}
 	w.Observe(p.observe)
 	return p
@@ -76,8 +76,8 @@ func references(kind string) []reference {
 	return nil
 }
 
-// learn records the roles of the kinds that an object references, and returns the referenced objects.
-func (p *Providers) learn(u *unstructured.Unstructured) []object {
+// recordRoles records the roles of the kinds that an object references, and returns the referenced objects.
+func (p *Providers) recordRoles(u *unstructured.Unstructured) []object {
 	if u.GroupVersionKind().Group != clusterv1.GroupVersion.Group {
 		return nil
 	}
@@ -94,8 +94,8 @@ func (p *Providers) learn(u *unstructured.Unstructured) []object {
 	return out
 }
 
-// settle connects existing objects.
-func (p *Providers) settle(u *unstructured.Unstructured) {
+// connectExisting connects existing objects.
+func (p *Providers) connectExisting(u *unstructured.Unstructured) {
 	switch u.GroupVersionKind().GroupKind() {
 	case clusterv1.GroupVersion.WithKind("Cluster").GroupKind():
 		if isTrue(u, "status", "initialization", "controlPlaneInitialized") {
@@ -127,7 +127,7 @@ func (p *Providers) rejoin(u *unstructured.Unstructured) {
 	}
 	cluster := client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterName}
 	p.workloads.Connect(cluster) // only a reachable cluster can have reported a Node
-	p.workloads.Join(cluster, n)
+	p.workloads.AddNode(cluster, n)
 }
 
 // rejoinPool adds the existing Nodes of a pool. The mapping of Nodes to instances is irrelevant here.
@@ -140,7 +140,7 @@ func (p *Providers) rejoinPool(u *unstructured.Unstructured) {
 	for i, node := range pool.Status.NodeRefs {
 		if i < len(pool.Spec.ProviderIDList) {
 			p.workloads.Connect(cluster)
-			p.workloads.Join(cluster, Node{Name: node.Name, ProviderID: pool.Spec.ProviderIDList[i], Version: pool.Spec.Template.Spec.Version})
+			p.workloads.AddNode(cluster, Node{Name: node.Name, ProviderID: pool.Spec.ProviderIDList[i], Version: pool.Spec.Template.Spec.Version})
 		}
 	}
 }
@@ -156,7 +156,7 @@ func (p *Providers) observe(e memory.Event) {
 		p.schedule(objectOf(u), u)
 		return
 	}
-	for _, o := range p.learn(u) {
+	for _, o := range p.recordRoles(u) {
 		if found := p.world.API.Lookup(o.kind.GroupKind(), o.key); found != nil {
 			p.schedule(objectOf(found), found)
 		}
@@ -189,7 +189,7 @@ func (p *Providers) removed(u *unstructured.Unstructured) {
 		p.workloads.Disconnect(clusterOf(u))
 	case infraMachine:
 		if id, _, _ := unstructured.NestedString(u.Object, "spec", "providerID"); id != "" {
-			p.workloads.Leave(clusterOf(u), id)
+			p.workloads.RemoveNode(clusterOf(u), id)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func (p *Providers) schedule(o object, u *unstructured.Unstructured) {
 			return
 		}
 		next := now.DeepCopy()
-		follows := p.play(part, next)
+		follows := p.simulate(part, next)
 		if p.world.API.WriteAsSystem(next, "provider") != nil {
 			return // a kind that cannot be read has no reader either
 		}
@@ -232,7 +232,7 @@ func (p *Providers) next(part role, u *unstructured.Unstructured) time.Duration 
 		return 0
 	}
 	copied := u.DeepCopy()
-	if p.play(part, copied); same(u, copied) {
+	if p.simulate(part, copied); same(u, copied) {
 		return 0
 	}
 	switch part {

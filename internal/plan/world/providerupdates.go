@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// play updates an object as its provider would, and returns functions to call after the update is stored, which change
+// simulate updates an object as its provider would, and returns functions to call after the update is stored, which change
 // the workload cluster. It changes nothing if there is nothing to do or the contract requires the provider to wait.
-func (p *Providers) play(part role, u *unstructured.Unstructured) (follows []func()) {
+func (p *Providers) simulate(part role, u *unstructured.Unstructured) (follows []func()) {
 	if u.GetDeletionTimestamp() != nil {
 		u.SetFinalizers(nil)
 		return nil
@@ -38,7 +38,7 @@ func (p *Providers) play(part role, u *unstructured.Unstructured) (follows []fun
 func (p *Providers) joins(cluster client.ObjectKey, n Node) func() {
 	return func() {
 		p.world.After(joining, "join "+cluster.String()+" "+n.ProviderID, func() {
-			p.workloads.Join(cluster, n)
+			p.workloads.AddNode(cluster, n)
 		})
 	}
 }

@@ -169,19 +169,19 @@ func (w *Workloads) deliver() {
 	for _, key := range slices.SortedFunc(maps.Keys(clusters), func(a, b client.ObjectKey) int { return strings.Compare(a.String(), b.String()) }) {
 		c := clusters[key]
 		for _, e := range c.api.Events() {
-			w.tell(c, e)
+			w.notifyWatches(c, e)
 		}
 	}
 }
 
-func (w *Workloads) tell(c *workload, e memory.Event) {
+func (w *Workloads) notifyWatches(c *workload, e memory.Event) {
 	w.mu.Lock()
 	watches, subs := maps.Clone(c.watches), maps.Clone(w.subs)
 	w.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(watches)) {
 		request := watches[name]
 		sub := subs[request.Controller]
-		before, after, err := c.api.Reader(nil).Both(e, e.Kind, request.Kind)
+		before, after, err := c.api.Reader(nil).BeforeAndAfter(e, e.Kind, request.Kind)
 		if err != nil || sub == nil || before != nil && after != nil && request.Changed != nil && !request.Changed(before, after) {
 			continue
 		}
@@ -202,8 +202,8 @@ type Node struct {
 	Ready metav1.ConditionStatus
 }
 
-// Join adds a Node to a connected cluster, if it does not exist.
-func (w *Workloads) Join(cluster client.ObjectKey, n Node) {
+// AddNode adds a Node to a connected cluster, if it does not exist.
+func (w *Workloads) AddNode(cluster client.ObjectKey, n Node) {
 	c, err := w.cluster(cluster)
 	if err != nil || c.api.Lookup(schema.GroupKind{Kind: "Node"}, client.ObjectKey{Name: n.Name}) != nil {
 		return // the cluster was disconnected or the Node exists
@@ -232,8 +232,8 @@ func (w *Workloads) Join(cluster client.ObjectKey, n Node) {
 	_ = c.api.WriteAsSystem(u, "kubelet") // such writes are not validated
 }
 
-// Leave removes the Node with a provider ID.
-func (w *Workloads) Leave(cluster client.ObjectKey, providerID string) {
+// RemoveNode removes the Node with a provider ID.
+func (w *Workloads) RemoveNode(cluster client.ObjectKey, providerID string) {
 	nodes, err := w.Nodes(context.Background(), cluster, providerID)
 	if err != nil {
 		return // a disconnected cluster has no Nodes

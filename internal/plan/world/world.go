@@ -87,7 +87,7 @@ func (w *World) Now() time.Time {
 func (w *World) Setup() reconciler.Setup {
 	return reconciler.Setup{
 		Manager: w.manager, Concurrency: 1, Plans: w.plans,
-		World: reconciler.Environment{Now: w.Now, Intn: w.intn, Queue: w.newQueue},
+		Environment: reconciler.Environment{Now: w.Now, Intn: w.intn, Queue: w.newQueue},
 	}
 }
 
@@ -158,8 +158,8 @@ type Limits struct {
 
 // Settled is the result of a run.
 type Settled struct {
-	// Fixed is true if nothing is left to do.
-	Fixed bool
+	// Complete is true if nothing is left to do.
+	Complete bool
 	// Reconciliations is the number of reconciliations, and Time the simulated time until the last write.
 	Reconciliations int
 	Time            time.Duration
@@ -206,17 +206,17 @@ func (w *World) Settle(ctx context.Context, limits Limits) (Settled, error) {
 		}
 		idle++
 		more := w.advance(wrote.Add(limits.Quiet), began.Add(limits.Time))
-		if !more || idle > w.patience() {
-			out.Fixed = w.Now().Before(began.Add(limits.Time))
+		if !more || idle > w.maxIdleSteps() {
+			out.Complete = w.Now().Before(began.Add(limits.Time))
 			out.Time = wrote.Sub(began)
 			return out, nil
 		}
 	}
 }
 
-// patience returns how many times the clock may advance without a write before the world counts as settled. It exceeds
+// maxIdleSteps returns how many times the clock may advance without a write before the world counts as settled. It exceeds
 // the number of waiting objects, because each of them may wait for a different time.
-func (w *World) patience() int {
+func (w *World) maxIdleSteps() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := 20 + len(w.timers)

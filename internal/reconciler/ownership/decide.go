@@ -15,14 +15,14 @@ import (
 
 // Reasons of verdicts to wait.
 const (
-	ReasonClusterMissing  = "ClusterNotFound"
-	reasonParentMissing   = "WaitingForOwner"
-	ReasonAdopting        = "AdoptingChildren"
-	ReasonForeign         = "WaitingForOwnership"
-	ReasonChildMissing    = "WaitingForChildren"
-	ReasonWorkloadUnknown = "WaitingForWorkloadCluster"
-	reasonMachineMissing  = "WaitingForMachines"
-	ReasonHidden          = "WaitingForWatchLabel"
+	ReasonClusterMissing   = "ClusterNotFound"
+	reasonParentMissing    = "WaitingForOwner"
+	ReasonAdopting         = "AdoptingChildren"
+	ReasonConflictingChild = "WaitingForOwnership"
+	ReasonChildMissing     = "WaitingForChildren"
+	ReasonWorkloadUnknown  = "WaitingForWorkloadCluster"
+	reasonMachineMissing   = "WaitingForMachines"
+	ReasonHidden           = "WaitingForWatchLabel"
 )
 
 // ReasonNodesAmbiguous is the reason of a Machine's Node conditions if several Nodes have its provider ID. Unlike
@@ -44,8 +44,8 @@ type Input struct {
 	Observed bool
 	// Children are the objects that match the selector or name this object in a label.
 	Children []Child
-	// Absent are children, such as "MachineSet ms", that do not exist although grandchildren name them.
-	Absent []string
+	// MissingChildren are children, such as "MachineSet ms", that do not exist although grandchildren name them.
+	MissingChildren []string
 	// Hidden are children, such as "Machine m", that lack the owner's watch label and may therefore be reconciled
 	// by another manager.
 	Hidden []string
@@ -68,26 +68,26 @@ type Child struct {
 type Controller int
 
 const (
-	// Nobody means that the child has no controller.
-	Nobody Controller = iota
-	// Self means that the owner controls the child.
-	Self
-	// Other means that another object controls the child.
-	Other
+	// NoController means that the child has no controller.
+	NoController Controller = iota
+	// ThisController means that the owner controls the child.
+	ThisController
+	// OtherController means that another object controls the child.
+	OtherController
 )
 
 // Workload is the observed state of the workload cluster.
 type Workload struct {
-	// Seen is set if its Nodes were read.
-	Seen bool
+	// NodesRead is set if its Nodes were read.
+	NodesRead bool
 	// Problem explains in a message why the Nodes were not read.
 	Problem string
 	// OrphanedNodes are Nodes of Machines that this object owned and that do not exist; see [OrphanedNodes].
 	OrphanedNodes []string
 }
 
-// Verdict is the result of [Decide]. The zero value means that the owner may continue.
-type Verdict struct {
+// Decision is the result of [Decide]. The zero value means that the owner may continue.
+type Decision struct {
 	// Adopt lists the children to adopt, in order. Nothing else may be done in the same reconciliation.
 	Adopt []string
 	// Reason and Message describe the wait; both are empty if there is none.
@@ -108,59 +108,59 @@ const ownersField = "metadata.ownerReferences"
 const hiddenRecheck = 30 * time.Second
 
 // IsComplete reports whether ownership is complete, so that children may be created and deleted.
-func (v Verdict) IsComplete() bool { return v.Reason == "" }
+func (v Decision) IsComplete() bool { return v.Reason == "" }
 
 // Decide decides whether to continue, what to adopt, or what to wait for. The package documentation contains the
 // decision table.
-func Decide(f Input) Verdict {
+func Decide(f Input) Decision {
 	me := f.Kind + " " + f.Name
-	adopt, foreign := sort(f.Children)
+	adopt, foreign := classifyChildren(f.Children)
 	switch {
 	case !f.ClusterExists:
-		return Verdict{Reason: ReasonClusterMissing, On: []string{"Cluster " + f.Cluster}, Message: fmt.Sprintf(
+		return Decision{Reason: ReasonClusterMissing, On: []string{"Cluster " + f.Cluster}, Message: fmt.Sprintf(
 			"Cluster %s does not exist; reconciliation of %s resumes when it does", f.Cluster, me)}
 	case f.Parent != "" && !f.Owned:
-		return Verdict{Reason: reasonParentMissing, On: []string{me}, Field: ownersField, Message: fmt.Sprintf(
+		return Decision{Reason: reasonParentMissing, On: []string{me}, Field: ownersField, Message: fmt.Sprintf(
 			"%s is labelled as part of %s, which has not adopted it yet", me, f.Parent)}
 	case len(f.Hidden) > 0:
-		return Verdict{Reason: ReasonHidden, On: f.Hidden, NeedsUser: true, Recheck: hiddenRecheck, Message: fmt.Sprintf(
+		return Decision{Reason: ReasonHidden, On: f.Hidden, NeedsUser: true, Recheck: hiddenRecheck, Message: fmt.Sprintf(
 			"%s of %s: without the label %s that %s has; give it to them, or remove it from the owner",
 			condition.Names(f.Hidden), me, clusterv1.WatchLabel, me)}
 	case len(adopt) > 0:
-		v := Verdict{Adopt: adopt, Reason: ReasonAdopting, Field: ownersField, Message: fmt.Sprintf("Adopting %s", condition.Names(adopt))}
+		v := Decision{Adopt: adopt, Reason: ReasonAdopting, Field: ownersField, Message: fmt.Sprintf("Adopting %s", condition.Names(adopt))}
 		for _, name := range adopt {
 			v.On = append(v.On, f.Children[0].Kind+" "+name)
 		}
 		return v
 	case len(foreign) > 0:
-		return Verdict{Reason: ReasonForeign, On: foreign, NeedsUser: true, Message: fmt.Sprintf(
+		return Decision{Reason: ReasonConflictingChild, On: foreign, NeedsUser: true, Message: fmt.Sprintf(
 			"%s: labelled as part of %s, which cannot adopt it: correct its labels or its owner", condition.Names(foreign), me)}
-	case len(f.Absent) > 0:
-		return Verdict{Reason: ReasonChildMissing, On: f.Absent, NeedsUser: true, Message: fmt.Sprintf(
-			"%s of %s does not exist although Machines name it: restore it, or delete those Machines", condition.Names(f.Absent), me)}
+	case len(f.MissingChildren) > 0:
+		return Decision{Reason: ReasonChildMissing, On: f.MissingChildren, NeedsUser: true, Message: fmt.Sprintf(
+			"%s of %s does not exist although Machines name it: restore it, or delete those Machines", condition.Names(f.MissingChildren), me)}
 	case f.Observed:
-		return Verdict{}
-	case !f.Workload.Seen:
-		return Verdict{Reason: ReasonWorkloadUnknown, On: []string{"Cluster " + f.Cluster},
+		return Decision{}
+	case !f.Workload.NodesRead:
+		return Decision{Reason: ReasonWorkloadUnknown, On: []string{"Cluster " + f.Cluster},
 			Field: "condition " + clusterv1.ClusterRemoteConnectionProbeCondition, Message: fmt.Sprintf(
 				"Machines are created once the workload cluster has been seen: %s", f.Workload.Problem)}
 	case len(f.Workload.OrphanedNodes) > 0:
-		v := Verdict{Reason: reasonMachineMissing, NeedsUser: true, Message: fmt.Sprintf(
+		v := Decision{Reason: reasonMachineMissing, NeedsUser: true, Message: fmt.Sprintf(
 			"Nodes of Machines that do not exist belong to %s: restore the Machines, or delete Nodes %s", me, condition.Names(f.Workload.OrphanedNodes))}
 		for _, node := range f.Workload.OrphanedNodes {
 			v.On = append(v.On, "Node "+node)
 		}
 		return v
 	}
-	return Verdict{}
+	return Decision{}
 }
 
-// sort returns the names of the children to adopt and of the children that block the owner.
-func sort(children []Child) (adopt, foreign []string) {
+// classifyChildren returns the names of the children to adopt and of the children that block the owner.
+func classifyChildren(children []Child) (adopt, foreign []string) {
 	for _, c := range children {
 		switch {
-		case c.Controller == Self, c.Deleting:
-		case c.Controller == Nobody && c.Selected:
+		case c.Controller == ThisController, c.Deleting:
+		case c.Controller == NoController && c.Selected:
 			adopt = append(adopt, c.Name)
 		default:
 			foreign = append(foreign, c.Kind+" "+c.Name)
@@ -176,11 +176,11 @@ func ControllerOf(o metav1.Object, self types.UID) Controller {
 	owner := metav1.GetControllerOfNoCopy(o)
 	switch {
 	case owner == nil:
-		return Nobody
+		return NoController
 	case owner.UID == self:
-		return Self
+		return ThisController
 	}
-	return Other
+	return OtherController
 }
 
 // OrphanedNodes returns the sorted names of Nodes whose annotations name a Machine that does not exist and belonged to

@@ -15,7 +15,7 @@ func whole(change func(*Input)) Input {
 	f := Input{
 		Kind: "MachineSet", Name: "ms", Cluster: "c", ClusterExists: true, Observed: true,
 		Parent: "MachineDeployment md", Owned: true,
-		Children: []Child{{Kind: "Machine", Name: "a", Selected: true, Controller: Self}},
+		Children: []Child{{Kind: "Machine", Name: "a", Selected: true, Controller: ThisController}},
 	}
 	change(&f)
 	return f
@@ -24,7 +24,7 @@ func whole(change func(*Input)) Input {
 // bare is the same MachineSet without a status, its workload cluster seen.
 func bare(change func(*Input)) Input {
 	return whole(func(f *Input) {
-		f.Observed, f.Workload.Seen = false, true
+		f.Observed, f.Workload.NodesRead = false, true
 		change(f)
 	})
 }
@@ -53,13 +53,15 @@ func TestJudge(t *testing.T) { // OR-01
 		"orphan being deleted": {"is never adopted, and does not hold others up",
 			whole(func(f *Input) { f.Children[0] = Child{Kind: "Machine", Name: "b", Selected: true, Deleting: true} }), nil, ""},
 		"labelled but not selected": {"it says that it is ours, and adopting it would be wrong",
-			whole(func(f *Input) { f.Children[0] = Child{Kind: "Machine", Name: "b"} }), nil, ReasonForeign},
+			whole(func(f *Input) { f.Children[0] = Child{Kind: "Machine", Name: "b"} }), nil, ReasonConflictingChild},
 		"somebody else's": {"two owners claim it",
-			whole(func(f *Input) { f.Children[0] = Child{Kind: "Machine", Name: "b", Selected: true, Controller: Other} }), nil, ReasonForeign},
+			whole(func(f *Input) {
+				f.Children[0] = Child{Kind: "Machine", Name: "b", Selected: true, Controller: OtherController}
+			}), nil, ReasonConflictingChild},
 		"hidden": {"PA-02: a label was forgotten or taken away; another Machine in its place would be one too many",
 			whole(func(f *Input) { f.Hidden = []string{"Machine b"} }), nil, ReasonHidden},
 		"child not restored": {"its Machines came first",
-			whole(func(f *Input) { f.Absent = []string{"MachineSet x"} }), nil, ReasonChildMissing},
+			whole(func(f *Input) { f.MissingChildren = []string{"MachineSet x"} }), nil, ReasonChildMissing},
 		"new": {"no status, and the workload cluster knows nothing of it", bare(func(*Input) {}), nil, ""},
 		"no status, not seen": {"it may be a restored one",
 			bare(func(f *Input) { f.Workload = Workload{Problem: "not connected"} }), nil, ReasonWorkloadUnknown},
@@ -68,7 +70,7 @@ func TestJudge(t *testing.T) { // OR-01
 		"status, not seen": {"a workload cluster that is down does not stop what was known before",
 			whole(func(f *Input) { f.Workload = Workload{} }), nil, ""},
 		"status, strays": {"a Node that was left behind is no reason to stop",
-			whole(func(f *Input) { f.Workload = Workload{Seen: true, OrphanedNodes: []string{"n"}} }), nil, ""},
+			whole(func(f *Input) { f.Workload = Workload{NodesRead: true, OrphanedNodes: []string{"n"}} }), nil, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +122,7 @@ func TestControllerOf(t *testing.T) {
 		o    metav1.Object
 		want Controller
 	}{
-		"none": {&corev1.Node{}, Nobody}, "owner only": {ref("u", nil), Nobody}, "self": {ref("u", &yes), Self}, "other": {ref("v", &yes), Other},
+		"none": {&corev1.Node{}, NoController}, "owner only": {ref("u", nil), NoController}, "self": {ref("u", &yes), ThisController}, "other": {ref("v", &yes), OtherController},
 	} {
 		if got := ControllerOf(tc.o, "u"); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)

@@ -4,7 +4,7 @@
 // its Machines looks like a new one. [Decide] distinguishes the two cases by the labels, which a backup preserves, and
 // by the Nodes of the workload cluster, whose annotations name their Machines. Complete ownership is recorded in
 // status.observedGeneration, which a controller leaves unset until the decision is to continue; a backup does not
-// preserve it. The package also sets the Cluster and the owners of an object ([AddToCluster], [Own]). It does not read
+// preserve it. The package also sets the Cluster and the owners of an object ([AddToCluster], [AddOwner]). It does not read
 // or write objects in the API. To change it, start with [Input], then read [Decide].
 //
 // The decision table; the first matching row applies:

@@ -13,7 +13,7 @@ import (
 // AddToCluster sets the cluster label and adds the Cluster as an owner.
 func AddToCluster(o metav1.Object, cluster *clusterv1.Cluster) {
 	Label(o, clusterv1.ClusterNameLabel, cluster.Name)
-	Own(o, ByCluster(cluster))
+	AddOwner(o, ByCluster(cluster))
 }
 
 // IsInCluster reports whether the object has the cluster label and an owner reference to the Cluster with the current
@@ -50,9 +50,9 @@ func Owns(owner, o metav1.Object) bool {
 	})
 }
 
-// Own adds an owner reference. It replaces an existing reference to the same object with another UID, which a
+// AddOwner adds an owner reference. It replaces an existing reference to the same object with another UID, which a
 // restored owner leaves behind.
-func Own(o metav1.Object, owner metav1.OwnerReference) {
+func AddOwner(o metav1.Object, owner metav1.OwnerReference) {
 	o.SetOwnerReferences(append(without(o.GetOwnerReferences(), owner), owner))
 }
 
@@ -110,7 +110,7 @@ func MissingWatchLabel(from, o metav1.Object) string {
 func ControllerOfChild(o metav1.Object, kind string, owner metav1.Object) Controller {
 	ref := metav1.GetControllerOfNoCopy(o)
 	if ref != nil && ref.Kind == kind && ref.Name == owner.GetName() && ref.UID != owner.GetUID() {
-		return Nobody
+		return NoController
 	}
 	return ControllerOf(o, owner.GetUID())
 }

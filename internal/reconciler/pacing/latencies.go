@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// memory is the number of samples in a moving average.
-const memory = 16
+// averageSamples is the number of samples in a moving average.
+const averageSamples = 16
 
 // smooth returns the moving average after another sample.
-func smooth(average, sample time.Duration) time.Duration { return average + (sample-average)/memory }
+func smooth(average, sample time.Duration) time.Duration {
+	return average + (sample-average)/averageSamples
+}
 
 // Latencies are moving averages of the latency of calls to many servers. The zero value is empty.
 type Latencies[K comparable] struct {

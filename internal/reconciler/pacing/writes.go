@@ -15,13 +15,13 @@ const (
 	Deferrable Urgency = iota
 	// Initial is the first change of a new object. Many more changes follow.
 	Initial
-	// Ending is the first change of an object that is being deleted. Most such objects are gone before the change
+	// DeletionStarted is the first change of an object that is being deleted. Most such objects are gone before the change
 	// is written. The others may be blocked by another party; their change is written after the same time even on a
 	// busy machine.
-	Ending
-	// Underway is the change of a reconciliation that acted, for example created an object, so that more changes
+	DeletionStarted
+	// InProgress is the change of a reconciliation that acted, for example created an object, so that more changes
 	// follow.
-	Underway
+	InProgress
 	// InitialUserAction is an Initial change that requests an action of a user, who may be watching.
 	InitialUserAction
 	// Explanatory changes correct the explanation why something is not ready.
@@ -34,18 +34,18 @@ const (
 	// maxBackoff limits the time between two writes of an object, as a multiple of the interval.
 	maxBackoff = 4
 	// writeFactor is the minimum length of the interval as a multiple of the duration of a write. maxStretch limits
-	// this growth as a multiple of [Writes].Interval.
+	// this growth as a multiple of [WriteDebouncer].Interval.
 	writeFactor, maxStretch = 20, 5
 	// halfLife is the time without writes after which the measured latency is halved, because a busy API server may
 	// have recovered in the meantime.
 	halfLife = time.Second
 )
 
-// Writes debounces status writes. While an object is created, its status changes with every step of every part, and
+// WriteDebouncer debounces status writes. While an object is created, its status changes with every step of every part, and
 // most of these changes are only informational. Such a change is written one interval after the last write of the
 // object's status, together with later changes. An urgent change is written at once and includes all deferred
 // changes. Events about a change are held until it is written. The zero value defers nothing.
-type Writes[K, E comparable] struct {
+type WriteDebouncer[K, E comparable] struct {
 	// Interval is the time between two non-urgent writes of an object.
 	Interval time.Duration
 
@@ -78,7 +78,7 @@ type written[E comparable] struct {
 
 // Delay returns how long to defer a change. Zero means that the change must be written now, and counts as written.
 // A new object is deferred from its first change on; so is an underway change after a long time without changes.
-func (w *Writes[K, E]) Delay(key K, now time.Time, urgency Urgency) time.Duration {
+func (w *WriteDebouncer[K, E]) Delay(key K, now time.Time, urgency Urgency) time.Duration {
 	if w.Interval <= 0 {
 		return 0
 	}
@@ -87,9 +87,9 @@ func (w *Writes[K, E]) Delay(key K, now time.Time, urgency Urgency) time.Duratio
 	o, interval := w.objects[key], w.stretched(now)
 	switch {
 	case o.initial:
-	case urgency == Initial, urgency == InitialUserAction, urgency == Ending:
+	case urgency == Initial, urgency == InitialUserAction, urgency == DeletionStarted:
 		o.since, o.initial, o.interval = now, true, 2*interval
-	case urgency == Underway && now.Sub(o.since) >= 2*max(o.interval, interval): // after a long time without changes
+	case urgency == InProgress && now.Sub(o.since) >= 2*max(o.interval, interval): // after a long time without changes
 		o.since, o.initial, o.interval = now, true, interval
 	}
 	o.interval = max(o.interval, interval)
@@ -100,7 +100,7 @@ func (w *Writes[K, E]) Delay(key K, now time.Time, urgency Urgency) time.Duratio
 		o.outdated = now
 	}
 	passed, left := now.Sub(o.since), o.since.Add(o.interval).Sub(now)
-	if urgency == Ending {
+	if urgency == DeletionStarted {
 		left = min(left, o.since.Add(2*w.Interval).Sub(now))
 	}
 	if !o.outdated.IsZero() {
@@ -122,33 +122,33 @@ func (w *Writes[K, E]) Delay(key K, now time.Time, urgency Urgency) time.Duratio
 }
 
 // Wrote adds the duration of a completed write to the latency.
-func (w *Writes[K, E]) Wrote(took time.Duration, now time.Time) {
+func (w *WriteDebouncer[K, E]) Wrote(took time.Duration, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.average, w.ended = smooth(w.latency(now), took), now
 }
 
 // Latency returns the average duration of a write.
-func (w *Writes[K, E]) Latency(now time.Time) time.Duration {
+func (w *WriteDebouncer[K, E]) Latency(now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.latency(now)
 }
 
 // latency returns the average duration of a write. The mutex must be held.
-func (w *Writes[K, E]) latency(now time.Time) time.Duration {
+func (w *WriteDebouncer[K, E]) latency(now time.Time) time.Duration {
 	halvings := max(0, now.Sub(w.ended).Seconds()/halfLife.Seconds())
 	return time.Duration(float64(w.average) * math.Exp2(-halvings))
 }
 
 // stretched returns the interval for the current latency. The mutex must be held.
-func (w *Writes[K, E]) stretched(now time.Time) time.Duration {
+func (w *WriteDebouncer[K, E]) stretched(now time.Time) time.Duration {
 	return min(max(w.Interval, writeFactor*w.latency(now)), maxStretch*w.Interval)
 }
 
 // Hold stores events until they are released. Every reconciliation before the write reports the same events, so
 // duplicates are dropped.
-func (w *Writes[K, E]) Hold(key K, events []E, now time.Time) {
+func (w *WriteDebouncer[K, E]) Hold(key K, events []E, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(events) == 0 {
@@ -160,7 +160,7 @@ func (w *Writes[K, E]) Hold(key K, events []E, now time.Time) {
 }
 
 // Release returns and removes the stored events, followed by those events in more that were not stored.
-func (w *Writes[K, E]) Release(key K, more []E) []E {
+func (w *WriteDebouncer[K, E]) Release(key K, more []E) []E {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	o, ok := w.objects[key]
@@ -184,7 +184,7 @@ func union[E comparable](events, more []E) []E {
 
 // remember stores the state of an object. It removes objects that were not used for twice the maximum delay,
 // because they were deleted. The mutex must be held.
-func (w *Writes[K, E]) remember(key K, o written[E], now time.Time) {
+func (w *WriteDebouncer[K, E]) remember(key K, o written[E], now time.Time) {
 	if w.objects == nil {
 		w.objects, w.pruneAt = map[K]written[E]{}, minKeys
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-type writes = Writes[string, string]
+type writes = WriteDebouncer[string, string]
 
 // TestBusyServerIsForgotten: where nothing is written any more, the interval is no longer that of the last burst of writes.
 func TestBusyServerIsForgotten(t *testing.T) { // FG-03
@@ -70,10 +70,10 @@ func TestEndOnABusyServer(t *testing.T) { // FG-03
 		if got := w.Delay("new", t0, Initial).Round(100 * time.Millisecond); got != first {
 			t.Errorf("a write takes %s: the first change waits for %s, want %s", takes, got, first)
 		}
-		if got := w.Delay("deleted", t0, Ending); got != 2*time.Second {
+		if got := w.Delay("deleted", t0, DeletionStarted); got != 2*time.Second {
 			t.Errorf("a write takes %s: the end waits for %s, want 2s", takes, got)
 		}
-		if got := w.Delay("deleted", t0.Add(2*time.Second), Ending); got != 0 {
+		if got := w.Delay("deleted", t0.Add(2*time.Second), DeletionStarted); got != 0 {
 			t.Errorf("a write takes %s: the end waits for another %s", takes, got)
 		}
 	}

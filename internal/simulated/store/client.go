@@ -16,8 +16,8 @@ func WithKeyspace(ctx context.Context, k *Keyspace) context.Context {
 	return context.WithValue(ctx, contextKey{}, k)
 }
 
-// from returns the keyspace of a context, or nil.
-func from(ctx context.Context) *Keyspace {
+// keyspaceFrom returns the keyspace of a context, or nil.
+func keyspaceFrom(ctx context.Context) *Keyspace {
 	k, _ := ctx.Value(contextKey{}).(*Keyspace)
 	return k
 }
@@ -29,15 +29,15 @@ var errNoKeyspace = errors.New("the request is about no cluster")
 func NewClient(ctx context.Context) *kubernetes.Client {
 	client := clientv3.NewCtxClient(ctx)
 	client.KV, client.Watcher, client.Lease = kv{}, watcher{}, leases{}
-	return &kubernetes.Client{Client: client, Kubernetes: direct{}}
+	return &kubernetes.Client{Client: client, Kubernetes: kubernetesKV{}}
 }
 
-// direct implements the etcd operations of the Kubernetes storage.
-type direct struct{}
+// kubernetesKV implements the etcd operations of the Kubernetes storage.
+type kubernetesKV struct{}
 
 // Get implements kubernetes.Interface.
-func (direct) Get(ctx context.Context, key string, opts kubernetes.GetOptions) (kubernetes.GetResponse, error) {
-	k := from(ctx)
+func (kubernetesKV) Get(ctx context.Context, key string, opts kubernetes.GetOptions) (kubernetes.GetResponse, error) {
+	k := keyspaceFrom(ctx)
 	if k == nil {
 		return kubernetes.GetResponse{}, errNoKeyspace
 	}
@@ -50,8 +50,8 @@ func (direct) Get(ctx context.Context, key string, opts kubernetes.GetOptions) (
 }
 
 // List implements kubernetes.Interface.
-func (direct) List(ctx context.Context, prefix string, opts kubernetes.ListOptions) (kubernetes.ListResponse, error) {
-	k := from(ctx)
+func (kubernetesKV) List(ctx context.Context, prefix string, opts kubernetes.ListOptions) (kubernetes.ListResponse, error) {
+	k := keyspaceFrom(ctx)
 	if k == nil {
 		return kubernetes.ListResponse{}, errNoKeyspace
 	}
@@ -64,8 +64,8 @@ func (direct) List(ctx context.Context, prefix string, opts kubernetes.ListOptio
 }
 
 // Count implements kubernetes.Interface.
-func (direct) Count(ctx context.Context, prefix string, _ kubernetes.CountOptions) (int64, error) {
-	k := from(ctx)
+func (kubernetesKV) Count(ctx context.Context, prefix string, _ kubernetes.CountOptions) (int64, error) {
+	k := keyspaceFrom(ctx)
 	if k == nil {
 		return 0, errNoKeyspace
 	}
@@ -73,10 +73,10 @@ func (direct) Count(ctx context.Context, prefix string, _ kubernetes.CountOption
 }
 
 // OptimisticPut implements kubernetes.Interface.
-func (direct) OptimisticPut(
+func (kubernetesKV) OptimisticPut(
 	ctx context.Context, key string, value []byte, expected int64, opts kubernetes.PutOptions,
 ) (kubernetes.PutResponse, error) {
-	k := from(ctx)
+	k := keyspaceFrom(ctx)
 	if k == nil {
 		return kubernetes.PutResponse{}, errNoKeyspace
 	}
@@ -89,10 +89,10 @@ func (direct) OptimisticPut(
 }
 
 // OptimisticDelete implements kubernetes.Interface.
-func (direct) OptimisticDelete(
+func (kubernetesKV) OptimisticDelete(
 	ctx context.Context, key string, expected int64, opts kubernetes.DeleteOptions,
 ) (kubernetes.DeleteResponse, error) {
-	k := from(ctx)
+	k := keyspaceFrom(ctx)
 	if k == nil {
 		return kubernetes.DeleteResponse{}, errNoKeyspace
 	}
@@ -109,7 +109,7 @@ type kv struct{ clientv3.KV }
 
 // Get implements clientv3.KV.
 func (kv) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	k := from(ctx)
+	k := keyspaceFrom(ctx)
 	if k == nil {
 		return nil, errNoKeyspace
 	}
@@ -128,7 +128,7 @@ type watcher struct{ clientv3.Watcher }
 
 // Watch implements clientv3.Watcher.
 func (watcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
-	k := from(ctx)
+	k := keyspaceFrom(ctx)
 	if k == nil {
 		out := make(chan clientv3.WatchResponse)
 		close(out)
@@ -146,7 +146,7 @@ type leases struct{ clientv3.Lease }
 
 // Grant implements clientv3.Lease.
 func (leases) Grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantResponse, error) {
-	k := from(ctx)
+	k := keyspaceFrom(ctx)
 	if k == nil {
 		return nil, errNoKeyspace
 	}

@@ -2,10 +2,10 @@ package store
 
 import "strings"
 
-// forgotten records up to which revision the history of keys was dropped. It is recorded per folder of keys, so that a
+// droppedHistory records up to which revision the history of keys was dropped. It is recorded per folder of keys, so that a
 // client that watches rarely changing objects, such as an informer of Nodes, can resume its watch after a pause without
 // listing, as with bookmarks.
-type forgotten struct {
+type droppedHistory struct {
 	// upTo is the revision up to which no history exists at all.
 	upTo int64
 	// folders maps each folder to its last dropped revision.
@@ -25,7 +25,7 @@ func folder(key string) string {
 	return key
 }
 
-func (f *forgotten) add(key string, revision int64) {
+func (f *droppedHistory) add(key string, revision int64) {
 	if f.folders == nil {
 		f.folders = map[string]int64{}
 	}
@@ -33,12 +33,12 @@ func (f *forgotten) add(key string, revision int64) {
 }
 
 // since reports whether a change in a range at this revision or later was dropped.
-func (f *forgotten) since(start, end string, revision int64) bool {
+func (f *droppedHistory) since(start, end string, revision int64) bool {
 	if revision <= f.upTo {
 		return true
 	}
 	for folder, last := range f.folders {
-		if last >= revision && (within(folder, start, end) || strings.HasPrefix(start, folder)) {
+		if last >= revision && (isInRange(folder, start, end) || strings.HasPrefix(start, folder)) {
 			return true
 		}
 	}

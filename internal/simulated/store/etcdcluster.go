@@ -27,9 +27,9 @@ type EtcdCluster struct {
 
 	mu sync.Mutex
 	// current is a copy of the stored state, nil until it is read.
-	current *state
+	current *etcdState
 	// certificates of the members by name.
-	certificates map[string]certificate
+	certificates map[string]memberCertificate
 }
 
 // EtcdMember is a member of an etcd cluster.
@@ -47,8 +47,8 @@ type EtcdMember struct {
 	Delay time.Duration `json:"delay,omitempty"`
 }
 
-// state is the stored state.
-type state struct {
+// etcdState is the stored state.
+type etcdState struct {
 	Leader uint64 `json:"leader,omitempty"`
 	Term   uint64 `json:"term,omitempty"`
 	// Rebuilt is the ID of the last rebuild, and Staged the ID of the last staged snapshot.
@@ -59,7 +59,7 @@ type state struct {
 
 // NewEtcd returns the etcd cluster whose members are stored in the notes.
 func NewEtcd(notes EtcdNotes, authority pki.Pair, now func() time.Time) *EtcdCluster {
-	return &EtcdCluster{notes: notes, authority: authority, now: now, certificates: map[string]certificate{}}
+	return &EtcdCluster{notes: notes, authority: authority, now: now, certificates: map[string]memberCertificate{}}
 }
 
 // Members returns all members, sorted by name.
@@ -94,7 +94,7 @@ func (c *EtcdCluster) HasQuorum() bool {
 // Join adds the member of a node if necessary and starts it. The first member forms the cluster; adding another one
 // requires a quorum.
 func (c *EtcdCluster) Join(name, address string) (joined bool, err error) {
-	err = c.change(func(s *state) bool {
+	err = c.change(func(s *etcdState) bool {
 		if m := s.byName(name); m != nil {
 			joined = true
 			if !m.Stopped {
@@ -107,7 +107,7 @@ func (c *EtcdCluster) Join(name, address string) (joined bool, err error) {
 		if joined = len(s.Members) == 0 || s.quorum(); !joined {
 			return false
 		}
-		s.Members = append(s.Members, EtcdMember{ID: identity(name, s.Term), Name: name, Address: address})
+		s.Members = append(s.Members, EtcdMember{ID: memberID(name, s.Term), Name: name, Address: address})
 		s.elect()
 		return true
 	})
@@ -121,7 +121,7 @@ func (c *EtcdCluster) Stop(name string) error {
 
 // Change changes the simulated faults of the member of a node.
 func (c *EtcdCluster) Change(name string, change func(*EtcdMember)) error {
-	return c.change(func(s *state) bool {
+	return c.change(func(s *etcdState) bool {
 		m := s.byName(name)
 		if m == nil {
 			return false
@@ -129,14 +129,14 @@ func (c *EtcdCluster) Change(name string, change func(*EtcdMember)) error {
 		before := *m
 		change(m)
 		s.elect()
-		return !equal(before, *m)
+		return !sameMember(before, *m)
 	})
 }
 
 // Rebuild makes the member of a node the only one, even without a quorum. It has no effect if it is repeated with the
 // same ID.
 func (c *EtcdCluster) Rebuild(name, id string) error {
-	return c.change(func(s *state) bool {
+	return c.change(func(s *etcdState) bool {
 		m := s.byName(name)
 		if m == nil || s.Rebuilt == id {
 			return false
@@ -158,7 +158,7 @@ func (c *EtcdCluster) Rebuilt() string {
 
 // Stage records that a snapshot is ready to be restored.
 func (c *EtcdCluster) Stage(id string) error {
-	return c.change(func(s *state) bool {
+	return c.change(func(s *etcdState) bool {
 		changed := s.Staged != id
 		s.Staged = id
 		return changed
@@ -179,13 +179,13 @@ func (c *EtcdCluster) Term() int64 {
 	return int64(c.load().Term)
 }
 
-func equal(a, b EtcdMember) bool {
+func sameMember(a, b EtcdMember) bool {
 	return a.ID == b.ID && a.Name == b.Name && a.Address == b.Address && a.Learner == b.Learner && a.Stopped == b.Stopped &&
 		a.Delay == b.Delay && slices.Equal(a.Alarms, b.Alarms)
 }
 
 // change applies a function to the state and stores the result if the function reports a change.
-func (c *EtcdCluster) change(change func(*state) bool) error {
+func (c *EtcdCluster) change(change func(*etcdState) bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.load()
@@ -204,11 +204,11 @@ func (c *EtcdCluster) change(change func(*state) bool) error {
 }
 
 // load returns a copy of the state. State that cannot be read is treated as empty. The lock must be held.
-func (c *EtcdCluster) load() state {
+func (c *EtcdCluster) load() etcdState {
 	if c.current == nil {
-		var s state
+		var s etcdState
 		if err := json.Unmarshal(c.notes.Get(noteName), &s); err != nil {
-			s = state{}
+			s = etcdState{}
 		}
 		c.current = &s
 	}
@@ -217,15 +217,15 @@ func (c *EtcdCluster) load() state {
 	return s
 }
 
-func (s *state) byName(name string) *EtcdMember {
+func (s *etcdState) byName(name string) *EtcdMember {
 	return s.find(func(m EtcdMember) bool { return m.Name == name })
 }
 
-func (s *state) byID(id uint64) *EtcdMember {
+func (s *etcdState) byID(id uint64) *EtcdMember {
 	return s.find(func(m EtcdMember) bool { return m.ID == id })
 }
 
-func (s *state) find(is func(EtcdMember) bool) *EtcdMember {
+func (s *etcdState) find(is func(EtcdMember) bool) *EtcdMember {
 	if i := slices.IndexFunc(s.Members, is); i >= 0 {
 		return &s.Members[i]
 	}
@@ -233,7 +233,7 @@ func (s *state) find(is func(EtcdMember) bool) *EtcdMember {
 }
 
 // quorum reports whether more than half of the voting members respond.
-func (s *state) quorum() bool {
+func (s *etcdState) quorum() bool {
 	voters, up := 0, 0
 	for _, m := range s.Members {
 		if m.Learner {
@@ -249,7 +249,7 @@ func (s *state) quorum() bool {
 
 // elect elects a new leader if the current one is stopped or no longer a voting member. Without a quorum there is no
 // leader.
-func (s *state) elect() {
+func (s *etcdState) elect() {
 	able := func(m EtcdMember) bool { return !m.Stopped && !m.Learner }
 	if m := s.byID(s.Leader); m != nil && able(*m) && s.quorum() {
 		return
@@ -263,9 +263,9 @@ func (s *state) elect() {
 	}
 }
 
-// identity returns the ID of a member. It depends on the term, so a member that rejoins with its previous name has a
+// memberID returns the ID of a member. It depends on the term, so a member that rejoins with its previous name has a
 // new ID.
-func identity(name string, term uint64) uint64 {
+func memberID(name string, term uint64) uint64 {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(name)) // never fails
 	return sum.Sum64()>>8 + term + 1

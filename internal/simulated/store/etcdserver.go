@@ -24,11 +24,11 @@ const EtcdPort = 2379
 // simulatedVersion is the etcd version that members report.
 const simulatedVersion = "3.6.8"
 
-// size is the reported size of a member's database, in bytes.
-const size = 4 << 20
+// reportedDatabaseSize is the reported size of a member's database, in bytes.
+const reportedDatabaseSize = 4 << 20
 
-// certificate is the certificate of a member, with the time of its renewal.
-type certificate struct {
+// memberCertificate is the certificate of a member, with the time of its renewal.
+type memberCertificate struct {
 	tls   tls.Certificate
 	until time.Time
 }
@@ -52,7 +52,7 @@ func (c *EtcdCluster) Serve(name string, conn net.Conn) error {
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{
 		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots, Certificates: []tls.Certificate{own},
 	})))
-	answers := &member{cluster: c, name: name}
+	answers := &memberServer{cluster: c, name: name}
 	pb.RegisterClusterServer(server, answers)
 	pb.RegisterMaintenanceServer(server, answers)
 	l := &singleConnListener{conn: conn, ended: make(chan struct{})}
@@ -81,7 +81,7 @@ func (c *EtcdCluster) certificate(m EtcdMember) (tls.Certificate, error) {
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("making the certificate of etcd member %s: %w", m.Name, err)
 	}
-	c.certificates[m.Name] = certificate{made, c.now().Add(pair.Cert.NotAfter.Sub(c.now()) / 2)}
+	c.certificates[m.Name] = memberCertificate{made, c.now().Add(pair.Cert.NotAfter.Sub(c.now()) / 2)}
 	return made, nil
 }
 
@@ -101,7 +101,7 @@ func (l *singleConnListener) Accept() (net.Conn, error) {
 	first := false
 	l.taken.Do(func() { first = true })
 	if first {
-		return ending{l.conn, func() { _ = l.Close() }}, nil
+		return closeNotifier{l.conn, func() { _ = l.Close() }}, nil
 	}
 	<-l.ended
 	return nil, errEnded
@@ -116,20 +116,20 @@ func (l *singleConnListener) Close() error {
 // Addr implements net.Listener.
 func (l *singleConnListener) Addr() net.Addr { return l.conn.LocalAddr() }
 
-// ending is a connection with a callback for its closing.
-type ending struct {
+// closeNotifier is a connection with a callback for its closing.
+type closeNotifier struct {
 	net.Conn
 	ended func()
 }
 
 // Close implements net.Conn.
-func (e ending) Close() error {
+func (e closeNotifier) Close() error {
 	defer e.ended()
 	return e.Conn.Close()
 }
 
-// member implements the services of one member.
-type member struct {
+// memberServer implements the services of one member.
+type memberServer struct {
 	pb.UnimplementedClusterServer
 	pb.UnimplementedMaintenanceServer
 
@@ -139,11 +139,11 @@ type member struct {
 
 // call runs a call of this member with the current state, or rejects it as etcd would. Calls with agreed set require a
 // quorum.
-func (m *member) call(ctx context.Context, agreed bool, do func(s *state, me EtcdMember) (changed bool, err error)) (*pb.ResponseHeader, error) {
+func (m *memberServer) call(ctx context.Context, agreed bool, do func(s *etcdState, me EtcdMember) (changed bool, err error)) (*pb.ResponseHeader, error) {
 	var header *pb.ResponseHeader
 	var failed error
 	var delay time.Duration
-	err := m.cluster.change(func(s *state) bool {
+	err := m.cluster.change(func(s *etcdState) bool {
 		me := s.byName(m.name)
 		if me == nil || me.Stopped {
 			failed = rpctypes.ErrGRPCStopped
@@ -178,9 +178,9 @@ func (m *member) call(ctx context.Context, agreed bool, do func(s *state, me Etc
 const clusterID = 0x51
 
 // MemberList implements pb.ClusterServer.
-func (m *member) MemberList(ctx context.Context, r *pb.MemberListRequest) (*pb.MemberListResponse, error) {
+func (m *memberServer) MemberList(ctx context.Context, r *pb.MemberListRequest) (*pb.MemberListResponse, error) {
 	out := &pb.MemberListResponse{}
-	header, err := m.call(ctx, r.Linearizable, func(s *state, _ EtcdMember) (bool, error) {
+	header, err := m.call(ctx, r.Linearizable, func(s *etcdState, _ EtcdMember) (bool, error) {
 		out.Members = listOf(s)
 		return false, nil
 	})
@@ -188,7 +188,7 @@ func (m *member) MemberList(ctx context.Context, r *pb.MemberListRequest) (*pb.M
 	return out, err
 }
 
-func listOf(s *state) []*pb.Member {
+func listOf(s *etcdState) []*pb.Member {
 	var out []*pb.Member
 	for _, m := range s.Members {
 		out = append(out, &pb.Member{
@@ -200,9 +200,9 @@ func listOf(s *state) []*pb.Member {
 }
 
 // MemberRemove implements pb.ClusterServer.
-func (m *member) MemberRemove(ctx context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
+func (m *memberServer) MemberRemove(ctx context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
 	out := &pb.MemberRemoveResponse{}
-	header, err := m.call(ctx, true, func(s *state, _ EtcdMember) (bool, error) {
+	header, err := m.call(ctx, true, func(s *etcdState, _ EtcdMember) (bool, error) {
 		if s.byID(r.ID) == nil {
 			return false, rpctypes.ErrGRPCMemberNotFound
 		}
@@ -222,9 +222,9 @@ func (m *member) MemberRemove(ctx context.Context, r *pb.MemberRemoveRequest) (*
 }
 
 // MemberPromote implements pb.ClusterServer.
-func (m *member) MemberPromote(ctx context.Context, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
+func (m *memberServer) MemberPromote(ctx context.Context, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
 	out := &pb.MemberPromoteResponse{}
-	header, err := m.call(ctx, true, func(s *state, _ EtcdMember) (bool, error) {
+	header, err := m.call(ctx, true, func(s *etcdState, _ EtcdMember) (bool, error) {
 		one := s.byID(r.ID)
 		if one == nil {
 			return false, rpctypes.ErrGRPCMemberNotFound
@@ -238,9 +238,9 @@ func (m *member) MemberPromote(ctx context.Context, r *pb.MemberPromoteRequest) 
 }
 
 // Status implements pb.MaintenanceServer.
-func (m *member) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {
-	out := &pb.StatusResponse{Version: simulatedVersion, DbSize: size, DbSizeInUse: size}
-	header, err := m.call(ctx, false, func(s *state, me EtcdMember) (bool, error) {
+func (m *memberServer) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {
+	out := &pb.StatusResponse{Version: simulatedVersion, DbSize: reportedDatabaseSize, DbSizeInUse: reportedDatabaseSize}
+	header, err := m.call(ctx, false, func(s *etcdState, me EtcdMember) (bool, error) {
 		out.IsLearner, out.RaftTerm = me.Learner, s.Term
 		if s.quorum() {
 			out.Leader = s.Leader
@@ -257,9 +257,9 @@ func (m *member) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusRes
 }
 
 // Alarm implements pb.MaintenanceServer.
-func (m *member) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
+func (m *memberServer) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
 	out := &pb.AlarmResponse{}
-	header, err := m.call(ctx, true, func(s *state, _ EtcdMember) (bool, error) {
+	header, err := m.call(ctx, true, func(s *etcdState, _ EtcdMember) (bool, error) {
 		changed := false
 		if r.Action == pb.AlarmRequest_DEACTIVATE {
 			if one := s.byID(r.MemberID); one != nil && len(one.Alarms) > 0 {
@@ -278,9 +278,9 @@ func (m *member) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmRespon
 }
 
 // MoveLeader implements pb.MaintenanceServer.
-func (m *member) MoveLeader(ctx context.Context, r *pb.MoveLeaderRequest) (*pb.MoveLeaderResponse, error) {
+func (m *memberServer) MoveLeader(ctx context.Context, r *pb.MoveLeaderRequest) (*pb.MoveLeaderResponse, error) {
 	out := &pb.MoveLeaderResponse{}
-	header, err := m.call(ctx, true, func(s *state, me EtcdMember) (bool, error) {
+	header, err := m.call(ctx, true, func(s *etcdState, me EtcdMember) (bool, error) {
 		to := s.byID(r.TargetID)
 		switch {
 		case s.Leader != me.ID:

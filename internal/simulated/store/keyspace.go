@@ -37,13 +37,13 @@ type Keyspace struct {
 	values         map[string]*mvccpb.KeyValue
 	history        []change
 	historySize    int
-	forgotten      forgotten
+	dropped        droppedHistory
 	watches        map[*watch]struct{}
 	// size is the total size of the values in bytes, shared the total size in all keyspaces of the namespace, and room
 	// the usage of all keyspaces.
 	size   int64
 	shared *atomic.Int64
-	room   *usage
+	usage  *usage
 	// leased is the number of keys with a lease.
 	leased  int
 	removed bool
@@ -57,7 +57,7 @@ type change struct {
 
 func newKeyspace(name, namespace string, now func() time.Time, all *usage) *Keyspace {
 	return &Keyspace{
-		name: name, now: now, room: all, shared: all.of(namespace), rev: 1, compacted: 1, forgotten: forgotten{upTo: 1}, touched: func(string, bool) {},
+		name: name, now: now, usage: all, shared: all.forNamespace(namespace), rev: 1, compacted: 1, dropped: droppedHistory{upTo: 1}, touched: func(string, bool) {},
 		values: map[string]*mvccpb.KeyValue{}, watches: map[*watch]struct{}{},
 	}
 }
@@ -119,7 +119,7 @@ func (k *Keyspace) put(key string, value []byte, expected, lease int64) (ok bool
 		defer k.mu.Unlock()
 		return false, previous, k.rev, nil
 	}
-	if err := k.refusal(previous, value); err != nil {
+	if err := k.checkLimits(previous, value); err != nil {
 		k.mu.Unlock()
 		return false, nil, 0, err
 	}
@@ -203,18 +203,18 @@ func (k *Keyspace) record(e *clientv3.Event) {
 	for size := k.historySize; len(k.history)-forget > historyEvents || size > historyBytes && len(k.history)-forget > 1; forget++ {
 		size -= len(k.history[forget].Kv.Value)
 	}
-	k.forget(forget)
+	k.dropHistory(forget)
 }
 
-// forget drops the oldest changes. The lock must be held.
-func (k *Keyspace) forget(n int) {
+// dropHistory drops the oldest changes. The lock must be held.
+func (k *Keyspace) dropHistory(n int) {
 	if n == 0 {
 		return
 	}
 	for _, c := range k.history[:n] {
 		k.historySize -= len(c.Kv.Value)
 		k.compacted = c.Kv.ModRevision
-		k.forgotten.add(string(c.Kv.Key), c.Kv.ModRevision)
+		k.dropped.add(string(c.Kv.Key), c.Kv.ModRevision)
 	}
 	k.history = append([]change(nil), k.history[n:]...)
 }
@@ -265,7 +265,7 @@ func (k *Keyspace) undo(kvs []*mvccpb.KeyValue, start, end string, revision int6
 		at[string(kv.Key)] = kv
 	}
 	for i := len(k.history) - 1; i >= 0 && k.history[i].Kv.ModRevision > revision; i-- {
-		if key := string(k.history[i].Kv.Key); within(key, start, end) {
+		if key := string(k.history[i].Kv.Key); isInRange(key, start, end) {
 			at[key] = k.history[i].PrevKv
 		}
 	}
@@ -296,7 +296,7 @@ func (k *Keyspace) expire() {
 	for old < len(k.history) && now.Sub(k.history[old].at) > historyAge {
 		old++
 	}
-	k.forget(old)
+	k.dropHistory(old)
 	k.mu.Unlock()
 	for _, key := range ended {
 		k.touched(key, true)
@@ -315,7 +315,7 @@ func (k *Keyspace) end() {
 	k.keys, k.values, k.history = nil, map[string]*mvccpb.KeyValue{}, nil
 }
 
-func within(key, start, end string) bool {
+func isInRange(key, start, end string) bool {
 	if end == "" {
 		return key == start
 	}

@@ -30,8 +30,10 @@ const (
 // every restarted process.
 const partOfMemory = 4
 
-// Within returns limits that restrict all values to a part of the process memory, in bytes.
-func Within(memory int64) Limits { return Limits{Bytes: min(defaultBytes, memory/partOfMemory)} }
+// LimitsForMemory returns limits that restrict all values to a part of the process memory, in bytes.
+func LimitsForMemory(memory int64) Limits {
+	return Limits{Bytes: min(defaultBytes, memory/partOfMemory)}
+}
 
 func (l Limits) withDefaults() Limits {
 	if l.Bytes == 0 {
@@ -55,8 +57,8 @@ type usage struct {
 	namespaces map[string]*atomic.Int64
 }
 
-// of returns the usage of the keyspaces of a namespace.
-func (r *usage) of(namespace string) *atomic.Int64 {
+// forNamespace returns the usage of the keyspaces of a namespace.
+func (r *usage) forNamespace(namespace string) *atomic.Int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.namespaces == nil {
@@ -68,19 +70,19 @@ func (r *usage) of(namespace string) *atomic.Int64 {
 	return r.namespaces[namespace]
 }
 
-// refusal returns the etcd error for a value that may not replace the previous one, or nil. A change that makes a value
+// checkLimits returns the etcd error for a value that may not replace the previous one, or nil. A change that makes a value
 // smaller is always allowed. The lock of the keyspace must be held.
-func (k *Keyspace) refusal(previous *mvccpb.KeyValue, value []byte) error {
+func (k *Keyspace) checkLimits(previous *mvccpb.KeyValue, value []byte) error {
 	more := int64(len(value))
 	if previous != nil {
 		more -= int64(len(previous.Value))
 	}
-	l := k.room.limits
+	l := k.usage.limits
 	switch {
 	case len(value) > maxValue:
 		return rpctypes.ErrRequestTooLarge
 	case previous == nil && l.Objects > 0 && len(k.values) >= l.Objects,
-		more > 0 && (k.size+more > l.ClusterBytes || k.shared.Load()+more > l.NamespaceBytes || k.room.used.Load()+more > l.Bytes):
+		more > 0 && (k.size+more > l.ClusterBytes || k.shared.Load()+more > l.NamespaceBytes || k.usage.used.Load()+more > l.Bytes):
 		return rpctypes.ErrNoSpace
 	}
 	return nil
@@ -90,5 +92,5 @@ func (k *Keyspace) refusal(previous *mvccpb.KeyValue, value []byte) error {
 func (k *Keyspace) resized(by int64) {
 	k.size += by
 	k.shared.Add(by)
-	k.room.used.Add(by)
+	k.usage.used.Add(by)
 }

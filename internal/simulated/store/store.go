@@ -25,8 +25,8 @@ const (
 	interval = 300 * time.Millisecond
 	// tidyInterval is the interval of checks for expired keys.
 	tidyInterval = time.Minute
-	// gap is added to the revision at a restart, so that the revision of a lost change is never reused.
-	gap = 1 << 20
+	// restartRevisionGap is added to the revision at a restart, so that the revision of a lost change is never reused.
+	restartRevisionGap = 1 << 20
 )
 
 // Store is a folder of keyspaces.
@@ -34,12 +34,12 @@ type Store struct {
 	dir string
 	now func() time.Time
 
-	room *usage
+	usage *usage
 
-	mu     sync.Mutex
-	spaces map[string]*Keyspace
-	dirty  map[*Keyspace]struct{}
-	wake   chan struct{}
+	mu      sync.Mutex
+	spaces  map[string]*Keyspace
+	dirty   map[*Keyspace]struct{}
+	changed chan struct{}
 	// saving is locked while files are written or removed.
 	saving sync.Mutex
 }
@@ -53,7 +53,7 @@ func Open(dir string, now func() time.Time, limits Limits) *Store {
 		}
 	}
 	return &Store{
-		dir: dir, now: now, room: &usage{limits: limits.withDefaults()}, spaces: map[string]*Keyspace{}, dirty: map[*Keyspace]struct{}{}, wake: make(chan struct{}, 1),
+		dir: dir, now: now, usage: &usage{limits: limits.withDefaults()}, spaces: map[string]*Keyspace{}, dirty: map[*Keyspace]struct{}{}, changed: make(chan struct{}, 1),
 	}
 }
 
@@ -76,7 +76,7 @@ func (s *Store) Keyspace(name, namespace string, changed func(key string, delete
 	if k := s.spaces[name]; k != nil {
 		return k, nil
 	}
-	k := newKeyspace(name, namespace, s.now, s.room)
+	k := newKeyspace(name, namespace, s.now, s.usage)
 	if err := s.load(k); err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (s *Store) Run(ctx context.Context, trouble func(error)) {
 			for _, k := range s.all() {
 				k.expire()
 			}
-		case <-s.wake:
+		case <-s.changed:
 			if err := s.Flush(); err != nil {
 				trouble(err)
 			}
@@ -167,7 +167,7 @@ func (s *Store) markDirty(k *Keyspace) {
 	s.dirty[k] = struct{}{}
 	s.mu.Unlock()
 	select {
-	case s.wake <- struct{}{}:
+	case s.changed <- struct{}{}:
 	default:
 	}
 }
@@ -211,11 +211,11 @@ func (s *Store) load(k *Keyspace) error {
 	content, ok := decode(data)
 	if !ok {
 		k.rev = s.now().UnixMilli() // higher than any previous revision
-		k.compacted, k.forgotten.upTo = k.rev, k.rev
+		k.compacted, k.dropped.upTo = k.rev, k.rev
 		return os.Rename(s.path(k.name), s.path(k.name)+damaged)
 	}
-	k.rev = content.Header.Revision + gap
-	k.compacted, k.forgotten.upTo = k.rev, k.rev
+	k.rev = content.Header.Revision + restartRevisionGap
+	k.compacted, k.dropped.upTo = k.rev, k.rev
 	for _, kv := range content.Kvs {
 		key := string(kv.Key)
 		k.keys = append(k.keys, key)

@@ -391,7 +391,7 @@ func TestLimits(t *testing.T) {
 	if err := s.Remove("a"); err != nil {
 		t.Fatal(err)
 	}
-	if used := s.room.used.Load(); used != 100 {
+	if used := s.usage.used.Load(); used != 100 {
 		t.Errorf("%d bytes are counted, want those of the cluster that is left", used)
 	}
 	again := Open(s.dir, s.now, Limits{NamespaceBytes: 120, Bytes: 120})
@@ -402,10 +402,10 @@ func TestLimits(t *testing.T) {
 
 // S10: one namespace leaves something to the others, and all together leave most of the memory of the process.
 func TestLimitsOfNamespaces(t *testing.T) {
-	if got := Within(512 << 20).withDefaults(); got.Bytes != 128<<20 || got.NamespaceBytes != 96<<20 || got.ClusterBytes != defaultClusterBytes {
+	if got := LimitsForMemory(512 << 20).withDefaults(); got.Bytes != 128<<20 || got.NamespaceBytes != 96<<20 || got.ClusterBytes != defaultClusterBytes {
 		t.Errorf("with 512 MiB: %+v", got)
 	}
-	if got := Within(1 << 40).withDefaults(); got.Bytes != defaultBytes {
+	if got := LimitsForMemory(1 << 40).withDefaults(); got.Bytes != defaultBytes {
 		t.Errorf("with 1 TiB: %+v", got)
 	}
 	s := Open(t.TempDir(), newClock().now, Limits{Bytes: 400})

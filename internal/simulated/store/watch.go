@@ -26,24 +26,24 @@ type watch struct {
 	pending []*clientv3.Event
 	size    int // bytes of the pending values
 	ended   bool
-	// wake has capacity one. It signals pending events or the end of the watch.
-	wake chan struct{}
+	// signals has capacity one. It signals pending events or the end of the watch.
+	signals chan struct{}
 }
 
 // watch starts a watch of a range at a revision (0: now).
 func (k *Keyspace) watch(ctx context.Context, start, end string, from int64) clientv3.WatchChan {
 	out := make(chan clientv3.WatchResponse)
-	w := &watch{space: k, start: start, rangeEnd: end, from: from, wake: make(chan struct{}, 1)}
+	w := &watch{space: k, start: start, rangeEnd: end, from: from, signals: make(chan struct{}, 1)}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.removed {
 		close(out)
 		return out
 	}
-	if from != 0 && k.forgotten.since(start, end, from) {
+	if from != 0 && k.dropped.since(start, end, from) {
 		go func(compacted int64) {
 			defer close(out)
-			refuse(ctx, out, compacted)
+			sendCompacted(ctx, out, compacted)
 		}(k.compacted)
 		return out
 	}
@@ -57,8 +57,8 @@ func (k *Keyspace) watch(ctx context.Context, start, end string, from int64) cli
 	return out
 }
 
-// refuse reports that the changes up to a revision were compacted.
-func refuse(ctx context.Context, out chan<- clientv3.WatchResponse, compacted int64) {
+// sendCompacted reports that the changes up to a revision were compacted.
+func sendCompacted(ctx context.Context, out chan<- clientv3.WatchResponse, compacted int64) {
 	select {
 	case out <- clientv3.WatchResponse{Canceled: true, CompactRevision: compacted}:
 	case <-ctx.Done():
@@ -67,7 +67,7 @@ func refuse(ctx context.Context, out chan<- clientv3.WatchResponse, compacted in
 
 // enqueue queues an event if it is in the watched range. It never blocks.
 func (w *watch) enqueue(e *clientv3.Event) {
-	if e.Kv.ModRevision < w.from || !within(string(e.Kv.Key), w.start, w.rangeEnd) {
+	if e.Kv.ModRevision < w.from || !isInRange(string(e.Kv.Key), w.start, w.rangeEnd) {
 		return
 	}
 	w.mu.Lock()
@@ -92,7 +92,7 @@ func (w *watch) end() {
 
 func (w *watch) signal() {
 	select {
-	case w.wake <- struct{}{}:
+	case w.signals <- struct{}{}:
 	default:
 	}
 }
@@ -118,7 +118,7 @@ func (w *watch) forward(ctx context.Context, out chan<- clientv3.WatchResponse) 
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.wake:
+		case <-w.signals:
 		}
 		events, ended := w.take()
 		r := clientv3.WatchResponse{Header: etcdserverpb.ResponseHeader{}, Events: events}
@@ -131,7 +131,7 @@ func (w *watch) forward(ctx context.Context, out chan<- clientv3.WatchResponse) 
 			}
 		}
 		if ended {
-			refuse(ctx, out, max(1, r.Header.Revision))
+			sendCompacted(ctx, out, max(1, r.Header.Revision))
 			return
 		}
 	}

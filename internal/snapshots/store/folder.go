@@ -21,13 +21,13 @@ const partial = ".partial-"
 // folder is a store in a folder of this host.
 type folder struct {
 	path string
-	// most limits the total size of all files in bytes; 0 means unlimited.
-	most int64
+	// maxBytes limits the total size of all files in bytes; 0 means unlimited.
+	maxBytes int64
 }
 
 // Folder returns a store in a folder of this host. The first write creates the folder. The total size of its files is
 // limited to most bytes; 0 means unlimited. Symbolic links that lead out of the folder are not followed.
-func Folder(path string, most int64) Store { return folder{path: path, most: most} }
+func Folder(path string, most int64) Store { return folder{path: path, maxBytes: most} }
 
 // open opens the folder. If create is true, a missing folder is created.
 func (f folder) open(create bool) (*os.Root, error) {
@@ -50,7 +50,7 @@ func (f folder) Write(ctx context.Context, name string, r io.Reader, most int64)
 	}
 	root, err := f.open(true)
 	if err != nil {
-		return doing("opening", f.path, err)
+		return wrapError("opening", f.path, err)
 	}
 	defer func() { _ = root.Close() }()
 	dir, base := path.Split(name)
@@ -60,7 +60,7 @@ func (f folder) Write(ctx context.Context, name string, r io.Reader, most int64)
 		}
 	}
 	temporary := dir + partial + base
-	if err := fill(root, temporary, &quota{from: bound(ctx, r, most), left: left, most: f.most}); err != nil {
+	if err := fill(root, temporary, &quota{from: limitReader(ctx, r, most), left: left, most: f.maxBytes}); err != nil {
 		_ = root.Remove(temporary)
 		return asStoreFault(err, func() error { return asDisk(err) })
 	}
@@ -73,14 +73,14 @@ func (f folder) Write(ctx context.Context, name string, r io.Reader, most int64)
 
 // left returns how many more bytes may be written.
 func (f folder) left(ctx context.Context) (int64, error) {
-	if f.most == 0 {
+	if f.maxBytes == 0 {
 		return 0, nil
 	}
 	files, err := f.walk(ctx, ".", true)
 	if err != nil {
 		return 0, err
 	}
-	left := f.most
+	left := f.maxBytes
 	for _, file := range files {
 		left -= file.Bytes
 	}
@@ -138,7 +138,7 @@ func (f folder) Read(_ context.Context, name string) (io.ReadCloser, error) {
 	}
 	root, err := f.open(false)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, missing(name, err)
+		return nil, missingFault(name, err)
 	}
 	if err != nil {
 		return nil, asDisk(err)
@@ -146,7 +146,7 @@ func (f folder) Read(_ context.Context, name string) (io.ReadCloser, error) {
 	defer func() { _ = root.Close() }()
 	in, err := root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, missing(name, err)
+		return nil, missingFault(name, err)
 	}
 	if err != nil {
 		return nil, asDisk(err)

@@ -20,8 +20,8 @@ import (
 const (
 	// partBytes is the size of the parts of an upload. One part is held in memory.
 	partBytes = 16 << 20
-	// answerTimeout limits waiting for the headers of a response.
-	answerTimeout = 30 * time.Second
+	// responseTimeout limits waiting for the headers of a response.
+	responseTimeout = 30 * time.Second
 )
 
 // S3Config configures the connection to an S3-compatible store.
@@ -97,7 +97,7 @@ func endpointTransport(cfg S3Config) (http.RoundTripper, error) {
 			}
 			return dialer.DialContext(ctx, network, address)
 		},
-		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: answerTimeout, MaxIdleConns: 2, IdleConnTimeout: 10 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: responseTimeout, MaxIdleConns: 2, IdleConnTimeout: 10 * time.Second,
 		DisableCompression: true, TLSClientConfig: secure,
 	}, nil
 }
@@ -109,7 +109,7 @@ func (b bucket) Write(ctx context.Context, name string, r io.Reader, most int64)
 	if err := clean(name); err != nil {
 		return err
 	}
-	counted := &counter{from: bound(ctx, r, most)}
+	counted := &counter{from: limitReader(ctx, r, most)}
 	info, err := b.client.PutObject(ctx, b.name, b.key(name), counted, -1, minio.PutObjectOptions{PartSize: partBytes, NumThreads: 1, ContentType: "application/octet-stream"})
 	if err != nil {
 		return asS3(name, err)
@@ -205,7 +205,7 @@ func asS3(name string, err error) error {
 		answer := minio.ToErrorResponse(err)
 		switch {
 		case answer.Code == minio.NoSuchKey:
-			return missing(name, err)
+			return missingFault(name, err)
 		case answer.Code == minio.NoSuchBucket:
 			return fault.New(fault.Invalid, ReasonRefused, "The store has no bucket of this name: create it, or correct spec.destination.s3.bucket").From(err)
 		case answer.StatusCode == http.StatusForbidden, answer.StatusCode == http.StatusUnauthorized:

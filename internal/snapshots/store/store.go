@@ -62,15 +62,15 @@ func clean(name string) error {
 	return nil
 }
 
-// bounded limits the number of bytes read, and ends with the context.
-type bounded struct {
+// limitedReader limits the number of bytes read, and ends with the context.
+type limitedReader struct {
 	ctx  context.Context
 	from io.Reader
 	left int64
 	most int64
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *limitedReader) Read(p []byte) (int, error) {
 	if err := b.ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -82,8 +82,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func bound(ctx context.Context, r io.Reader, most int64) io.Reader {
-	return &bounded{ctx: ctx, from: r, left: most, most: most}
+func limitReader(ctx context.Context, r io.Reader, most int64) io.Reader {
+	return &limitedReader{ctx: ctx, from: r, left: most, most: most}
 }
 
 // asStoreFault returns err if it is a fault or a cancellation, a fault for an exceeded deadline, and the result of
@@ -100,7 +100,7 @@ func asStoreFault(err error, otherwise func() error) error {
 	return otherwise()
 }
 
-func missing(name string, err error) error {
+func missingFault(name string, err error) error {
 	return fault.New(fault.Gone, ReasonMissing, "The store has no file %s", name).From(err)
 }
 
@@ -108,4 +108,4 @@ func tooMany(folder string) error {
 	return fault.New(fault.Invalid, "SnapshotStoreTooLarge", "There are more than %d files in %s of the store: remove those that are not of snapshots", maxListed, folder)
 }
 
-func doing(what, name string, err error) error { return fmt.Errorf("%s %s: %w", what, name, err) }
+func wrapError(what, name string, err error) error { return fmt.Errorf("%s %s: %w", what, name, err) }

@@ -58,7 +58,7 @@ func (s *Server) Install(ctx context.Context, o Options) error {
 		return err
 	}
 	for _, crd := range crds {
-		if err := served(ctx, c, d, crd.GetName()); err != nil {
+		if err := waitUntilServed(ctx, c, d, crd.GetName()); err != nil {
 			return err
 		}
 	}
@@ -78,8 +78,8 @@ func create(ctx context.Context, c client.Client, obj client.Object) error {
 	return nil
 }
 
-// served waits until a CRD is established and discovery lists all its served versions, which happens slightly later.
-func served(ctx context.Context, c client.Client, d discovery.DiscoveryInterface, name string) error {
+// waitUntilServed waits until a CRD is established and discovery lists all its served versions, which happens slightly later.
+func waitUntilServed(ctx context.Context, c client.Client, d discovery.DiscoveryInterface, name string) error {
 	var crd apiextensionsv1.CustomResourceDefinition
 	established := func(ctx context.Context) (bool, error) {
 		if err := c.Get(ctx, client.ObjectKey{Name: name}, &crd); err != nil {
@@ -91,7 +91,7 @@ func served(ctx context.Context, c client.Client, d discovery.DiscoveryInterface
 	}
 	found := func(context.Context) (bool, error) {
 		for _, v := range crd.Spec.Versions {
-			if v.Served && !isFound(d, crd.Spec.Group+"/"+v.Name, crd.Spec.Names.Plural) {
+			if v.Served && !isDiscovered(d, crd.Spec.Group+"/"+v.Name, crd.Spec.Names.Plural) {
 				return false, nil
 			}
 		}
@@ -105,8 +105,8 @@ func served(ctx context.Context, c client.Client, d discovery.DiscoveryInterface
 	return nil
 }
 
-// isFound reports whether discovery lists a resource.
-func isFound(d discovery.DiscoveryInterface, groupVersion, plural string) bool {
+// isDiscovered reports whether discovery lists a resource.
+func isDiscovered(d discovery.DiscoveryInterface, groupVersion, plural string) bool {
 	list, err := d.ServerResourcesForGroupVersion(groupVersion)
 	return err == nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == plural })
 }

@@ -25,9 +25,9 @@ const audience, Subject, Prefix = "demo", "jane", "oidc:"
 // Server is an OpenID Connect provider on loopback.
 type Server struct {
 	*httptest.Server
-	// Asked is the number of requests.
-	Asked atomic.Int32
-	key   *rsa.PrivateKey
+	// Requests is the number of requests.
+	Requests atomic.Int32
+	key      *rsa.PrivateKey
 }
 
 // Start starts a provider that stops when the test ends.
@@ -39,7 +39,7 @@ func Start(t testing.TB) *Server {
 	}
 	s := &Server{key: key}
 	answer := func(w http.ResponseWriter, body any) {
-		s.Asked.Add(1)
+		s.Requests.Add(1)
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(body)
 	}

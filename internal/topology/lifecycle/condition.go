@@ -19,16 +19,16 @@ func isHold(annotation string) bool {
 // describe returns reason and message of the condition TopologyReconciled.
 func (d *decision) describe() (reason, message string) {
 	var lines []string
-	if len(d.verdict.Blocking) > 0 {
-		lines = append(lines, blockingLine(d.verdict.Blocking))
+	if len(d.result.Blocking) > 0 {
+		lines = append(lines, blockingLine(d.result.Blocking))
 	}
-	if d.verdict.Suspended && len(d.verdict.Failed) == 0 {
+	if d.result.Suspended && len(d.result.Failed) == 0 {
 		return clusterv1.ClusterTopologyReconciledClusterCreatingReason, strings.Join(lines, "\n")
 	}
 	moving := d.moving()
 	lines = append(lines, moving...)
 	switch {
-	case len(d.verdict.Failed) > 0:
+	case len(d.result.Failed) > 0:
 		return clusterv1.ClusterTopologyReconciledFailedReason, bullets(append(d.problems, lines...))
 	case len(lines) > 0 || d.pending[AfterClusterUpgrade] && d.finished:
 		return clusterv1.ClusterTopologyReconciledClusterUpgradingReason, bullets(append(lines, d.deferredLines()...))
@@ -66,7 +66,7 @@ func (d *decision) moving() []string {
 	var lines []string
 	if cp := d.ControlPlane; cp != nil {
 		name := cp.Kind + " " + cp.Name
-		next := d.verdict.Plan.ControlPlane
+		next := d.result.Plan.ControlPlane
 		switch {
 		case d.granted != "":
 			lines = append(lines, name+" is upgrading to "+d.granted+following(next))

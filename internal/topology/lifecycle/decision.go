@@ -4,8 +4,8 @@ import "time"
 
 // Decision is what may change in a Cluster now. If Ask is not empty, the other fields are not set yet.
 type Decision struct {
-	// Ask lists hooks to call. The caller adds their results to the Input and calls Next again.
-	Ask []HookCall
+	// Calls lists hooks to call. The caller adds their results to the Input and calls Next again.
+	Calls []HookCall
 	// Annotations of the Cluster that have to be changed before anything else is written; nil removes an annotation.
 	Annotations map[string]*string
 	// Suspended means that no object of the topology is created, changed or deleted.
@@ -22,8 +22,8 @@ type Decision struct {
 	// Failed holds errors of hooks and of the plan. They are returned after everything else is written, so that they
 	// are retried with backoff.
 	Failed []error
-	// Keep means that the condition TopologyReconciled is not updated, because its complete state is not known now.
-	Keep bool
+	// KeepsCondition means that the condition TopologyReconciled is not updated, because its complete state is not known now.
+	KeepsCondition bool
 	// Reason and Message of the condition TopologyReconciled, which is true only for ReconcileSucceeded.
 	Reason, Message string
 	// Recheck is the delay before the next decision; zero to wait for an event.

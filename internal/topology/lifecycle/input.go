@@ -42,8 +42,8 @@ type Input struct {
 	// Workers holds the MachineDeployments in the order of the topology, then the MachinePools. It does not include
 	// workers that are no longer in the topology.
 	Workers []Worker
-	// Answers holds the results of the hooks that earlier calls of Next in the same reconciliation requested.
-	Answers map[Hook]HookResult
+	// Results holds the results of the hooks that earlier calls of Next in the same reconciliation requested.
+	Results map[Hook]HookResult
 }
 
 // ControlPlane is the observed state of a control plane.
@@ -108,9 +108,9 @@ type HookResult struct {
 	Plan UpgradePlan
 	// Problem is set if a call failed, or an extension responded with a failure.
 	Problem error
-	// Later, if set, is the delay before the next attempt: the hook could not be called now, without this being an
+	// RetryAfter, if set, is the delay before the next attempt: the hook could not be called now, without this being an
 	// error.
-	Later time.Duration
+	RetryAfter time.Duration
 }
 
 // Blocker is a handler that blocks an operation.
@@ -120,8 +120,8 @@ type Blocker struct {
 	Message string
 	// Since is when the handler started to block. It is not known across restarts of the manager.
 	Since time.Time
-	// Retry is the delay before the handler is called again.
-	Retry time.Duration
+	// RetryAfter is the delay before the handler is called again.
+	RetryAfter time.Duration
 }
 
 // String returns the handler and its message.

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// soon is the delay before the next decision if no event leads to one.
-const soon = time.Second
+// recheckDelay is the delay before the next decision if no event leads to one.
+const recheckDelay = time.Second
 
 // Next decides which changes to a Cluster with a topology are permitted now.
 func Next(f Input) Decision {
@@ -29,7 +29,7 @@ func Next(f Input) Decision {
 	case !f.Cluster.DeletionTimestamp.IsZero():
 		return d.deletion()
 	case !d.creation():
-		d.verdict.Suspended = true
+		d.result.Suspended = true
 	default:
 		d.initialized()
 		d.sequence()
@@ -68,35 +68,35 @@ type decision struct {
 	// problems are messages about failures for users.
 	problems []string
 	states   []workerState
-	verdict  Decision
+	result   Decision
 }
 
-// ask reports whether a hook does not block. If it blocks or its result is not known yet, this is recorded in the
+// allows reports whether a hook does not block. If it blocks or its result is not known yet, this is recorded in the
 // decision.
-func (d *decision) ask(action string, q HookCall) bool {
+func (d *decision) allows(action string, q HookCall) bool {
 	if !d.RuntimeSDK {
 		return true
 	}
-	answer, answered := d.Answers[q.Hook]
+	answer, answered := d.Results[q.Hook]
 	switch {
 	case !answered && d.recorded: // the write that records it triggers the next decision
-		d.verdict.Keep = true
+		d.result.KeepsCondition = true
 	case !answered:
-		d.verdict.Ask = append(d.verdict.Ask, q)
+		d.result.Calls = append(d.result.Calls, q)
 	case answer.Problem != nil:
-		d.verdict.Failed = append(d.verdict.Failed, answer.Problem)
+		d.result.Failed = append(d.result.Failed, answer.Problem)
 		d.problems = append(d.problems, fmt.Sprintf("Hook %s failed: %s%s", q.Hook, fault.UserMessage(answer.Problem), retried(answer.Problem)))
-	case answer.Later > 0:
-		d.verdict.Keep = true
-		d.recheckIn(answer.Later)
+	case answer.RetryAfter > 0:
+		d.result.KeepsCondition = true
+		d.recheckIn(answer.RetryAfter)
 	case len(answer.Blocking) > 0:
-		d.verdict.Blocking = append(d.verdict.Blocking, Blocked{Hook: q.Hook, Action: action, By: answer.Blocking})
+		d.result.Blocking = append(d.result.Blocking, Blocked{Hook: q.Hook, Action: action, By: answer.Blocking})
 		for _, b := range answer.Blocking {
-			d.recheckIn(b.Retry)
+			d.recheckIn(b.RetryAfter)
 		}
 	default:
 		if len(answer.Handlers) > 0 && q.Hook != GenerateUpgradePlan {
-			d.verdict.Released = append(d.verdict.Released, Released{Hook: q.Hook, Handlers: answer.Handlers})
+			d.result.Released = append(d.result.Released, Released{Hook: q.Hook, Handlers: answer.Handlers})
 		}
 		return true
 	}
@@ -114,16 +114,16 @@ func retried(err error) string {
 // allowsAndRecords is like ask, for hooks of the sequence: if the hook has handlers and does not block, this is written
 // before the next hook is called.
 func (d *decision) allowsAndRecords(action string, q HookCall) bool {
-	if !d.ask(action, q) {
+	if !d.allows(action, q) {
 		return false
 	}
-	d.recorded = d.recorded || d.RuntimeSDK && len(d.Answers[q.Hook].Handlers) > 0
+	d.recorded = d.recorded || d.RuntimeSDK && len(d.Results[q.Hook].Handlers) > 0
 	return true
 }
 
 func (d *decision) recheckIn(after time.Duration) {
-	if after > 0 && (d.verdict.Recheck == 0 || after < d.verdict.Recheck) {
-		d.verdict.Recheck = after
+	if after > 0 && (d.result.Recheck == 0 || after < d.result.Recheck) {
+		d.result.Recheck = after
 	}
 }
 
@@ -148,7 +148,7 @@ func (d *decision) initialized() {
 	if !d.pending[AfterControlPlaneInitialized] || !initialized {
 		return
 	}
-	if d.ask("", HookCall{Hook: AfterControlPlaneInitialized}) {
+	if d.allows("", HookCall{Hook: AfterControlPlaneInitialized}) {
 		d.pending.remove(AfterControlPlaneInitialized)
 	}
 }
@@ -157,7 +157,7 @@ func (d *decision) initialized() {
 // does not block.
 func (d *decision) upgraded() {
 	if d.finished && d.pending[AfterClusterUpgrade] {
-		if d.ask("next upgrade", HookCall{Hook: AfterClusterUpgrade, To: d.target}) {
+		if d.allows("next upgrade", HookCall{Hook: AfterClusterUpgrade, To: d.target}) {
 			d.pending.remove(AfterClusterUpgrade)
 		}
 	}
@@ -174,43 +174,43 @@ func (d *decision) upgraded() {
 
 // deletion calls BeforeClusterDelete once; the Cluster controller waits for the annotation.
 func (d *decision) deletion() Decision {
-	d.verdict.Suspended = true
-	d.verdict.Reason, d.verdict.Message = clusterv1.ClusterTopologyReconciledDeletingReason, "Cluster is deleting"
+	d.result.Suspended = true
+	d.result.Reason, d.result.Message = clusterv1.ClusterTopologyReconciledDeletingReason, "Cluster is deleting"
 	if _, allowed := d.Cluster.Annotations[runtimev1.OkToDeleteAnnotation]; allowed || !d.RuntimeSDK {
-		return d.verdict
+		return d.result
 	}
-	if d.ask("deletion", HookCall{Hook: BeforeClusterDelete}) {
+	if d.allows("deletion", HookCall{Hook: BeforeClusterDelete}) {
 		empty := ""
-		d.verdict.Annotations = map[string]*string{runtimev1.OkToDeleteAnnotation: &empty}
-		return d.verdict
+		d.result.Annotations = map[string]*string{runtimev1.OkToDeleteAnnotation: &empty}
+		return d.result
 	}
-	if len(d.verdict.Failed) > 0 {
-		d.verdict.Reason, d.verdict.Message = clusterv1.ClusterTopologyReconciledFailedReason, bullets(d.problems)
-	} else if len(d.verdict.Blocking) > 0 {
-		d.verdict.Message += ". " + blockingLine(d.verdict.Blocking)
+	if len(d.result.Failed) > 0 {
+		d.result.Reason, d.result.Message = clusterv1.ClusterTopologyReconciledFailedReason, bullets(d.problems)
+	} else if len(d.result.Blocking) > 0 {
+		d.result.Message += ". " + blockingLine(d.result.Blocking)
 	}
-	return d.verdict
+	return d.result
 }
 
 // conclude completes the decision.
 func (d *decision) conclude() Decision {
-	if len(d.verdict.Ask) > 0 {
-		return Decision{Ask: d.verdict.Ask}
+	if len(d.result.Calls) > 0 {
+		return Decision{Calls: d.result.Calls}
 	}
-	d.verdict.Annotations = changes(d.Cluster, d.pending, d.step)
-	if d.verdict.Keep && len(d.verdict.Annotations) == 0 {
-		d.recheckIn(soon)
+	d.result.Annotations = changes(d.Cluster, d.pending, d.step)
+	if d.result.KeepsCondition && len(d.result.Annotations) == 0 {
+		d.recheckIn(recheckDelay)
 	}
-	d.verdict.Plan = d.route
+	d.result.Plan = d.route
 	if d.granted != "" {
-		d.verdict.Plan.ControlPlane = d.route.ControlPlane[1:]
+		d.result.Plan.ControlPlane = d.route.ControlPlane[1:]
 	}
-	d.verdict.ControlPlane = Part{Version: d.current, Frozen: d.granted == "" && (d.unplanned || len(d.route.ControlPlane) > 0)}
+	d.result.ControlPlane = Part{Version: d.current, Frozen: d.granted == "" && (d.unplanned || len(d.route.ControlPlane) > 0)}
 	if d.granted != "" {
-		d.verdict.ControlPlane.Version = d.granted
+		d.result.ControlPlane.Version = d.granted
 	}
-	d.verdict.Reason, d.verdict.Message = d.describe()
-	return d.verdict
+	d.result.Reason, d.result.Message = d.describe()
+	return d.result
 }
 
 // isControlPlaneStable reports whether the control plane runs the version in its spec.

@@ -65,7 +65,7 @@ func clusterAnnotation(name, value string) func(*Input) {
 }
 
 func answering(hook Hook, a HookResult) func(*Input) {
-	return func(f *Input) { f.RuntimeSDK, f.Answers = true, map[Hook]HookResult{hook: a} }
+	return func(f *Input) { f.RuntimeSDK, f.Results = true, map[Hook]HookResult{hook: a} }
 }
 
 func running(v string) func(*Input) { return func(f *Input) { f.ControlPlane.Running = v } }
@@ -214,8 +214,8 @@ func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := Next(tc.facts)
-			if len(v.Ask) > 0 {
-				t.Fatalf("asks %v", v.Ask)
+			if len(v.Calls) > 0 {
+				t.Fatalf("asks %v", v.Calls)
 			}
 			if diff := cmp.Diff(tc.want, decided{v.ControlPlane, v.Workers, v.Reason, v.Message}, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
@@ -244,7 +244,7 @@ func TestCreation(t *testing.T) { // LH-01, LH-02, LH-10, LH-15
 		"asks":      {"", with(at("", v33), fresh), BeforeClusterCreate, false, nil, "", "", 0, false},
 		"blocks":    {"", with(at("", v33), fresh, answering(BeforeClusterCreate, blocking(time.Minute))), "", true, nil, "ClusterCreating", "Following hooks are blocking creation of the topology: BeforeClusterCreate: handler h.x: not yet", 0, false},
 		"fails":     {"", with(at("", v33), fresh, answering(BeforeClusterCreate, HookResult{Problem: errExtension})), "", true, nil, "ReconcileFailed", "Hook BeforeClusterCreate failed: handler h.x: answered Failure: no; retrying", 1, false},
-		"later":     {"what the condition says stays", with(at("", v33), fresh, answering(BeforeClusterCreate, HookResult{Later: time.Second})), "", true, nil, "ClusterCreating", "", 0, true},
+		"later":     {"what the condition says stays", with(at("", v33), fresh, answering(BeforeClusterCreate, HookResult{RetryAfter: time.Second})), "", true, nil, "ClusterCreating", "", 0, true},
 		"lets go":   {"", with(at("", v33), fresh, answering(BeforeClusterCreate, HookResult{Handlers: []string{"h.x"}})), "", false, map[string]*string{pendingHooks: &pending}, "ReconcileSucceeded", "", 0, false},
 		"let go":    {"not called again after a crash", with(at("", v33), fresh, clusterAnnotation(pendingHooks, pending)), "", false, nil, "ReconcileSucceeded", "", 0, false},
 		"gate off":  {"", with(at("", v33), fresh, func(f *Input) { f.RuntimeSDK = false }), "", false, nil, "ReconcileSucceeded", "", 0, false},
@@ -257,13 +257,13 @@ func TestCreation(t *testing.T) { // LH-01, LH-02, LH-10, LH-15
 		t.Run(name, func(t *testing.T) {
 			v := Next(tc.facts)
 			if tc.ask != "" {
-				if len(v.Ask) != 1 || v.Ask[0].Hook != tc.ask {
-					t.Fatalf("asks %v", v.Ask)
+				if len(v.Calls) != 1 || v.Calls[0].Hook != tc.ask {
+					t.Fatalf("asks %v", v.Calls)
 				}
 				return
 			}
-			if len(v.Ask) > 0 || v.Suspended != tc.held || v.Reason != tc.condition || v.Message != tc.message || len(v.Failed) != tc.failed || v.Keep != tc.keep {
-				t.Errorf("%s: ask %v, held %v, %s: %s, failed %v, keep %v", tc.reason, v.Ask, v.Suspended, v.Reason, v.Message, v.Failed, v.Keep)
+			if len(v.Calls) > 0 || v.Suspended != tc.held || v.Reason != tc.condition || v.Message != tc.message || len(v.Failed) != tc.failed || v.KeepsCondition != tc.keep {
+				t.Errorf("%s: ask %v, held %v, %s: %s, failed %v, keep %v", tc.reason, v.Calls, v.Suspended, v.Reason, v.Message, v.Failed, v.KeepsCondition)
 			}
 			if diff := cmp.Diff(tc.mark, v.Annotations); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
@@ -277,7 +277,7 @@ func initialized(f *Input) {
 }
 
 func letting(hook Hook) func(*Input) {
-	return func(f *Input) { f.Answers[hook] = HookResult{Handlers: []string{"h.x"}} }
+	return func(f *Input) { f.Results[hook] = HookResult{Handlers: []string{"h.x"}} }
 }
 
 func TestDeletion(t *testing.T) { // LH-09, TP-34
@@ -298,8 +298,8 @@ func TestDeletion(t *testing.T) { // LH-09, TP-34
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := Next(tc.facts)
-			if len(v.Ask) != tc.asks || !v.Suspended || v.Reason != tc.reason || v.Message != tc.message {
-				t.Errorf("ask %v, held %v, %s: %s", v.Ask, v.Suspended, v.Reason, v.Message)
+			if len(v.Calls) != tc.asks || !v.Suspended || v.Reason != tc.reason || v.Message != tc.message {
+				t.Errorf("ask %v, held %v, %s: %s", v.Calls, v.Suspended, v.Reason, v.Message)
 			}
 			if diff := cmp.Diff(tc.annotations, v.Annotations); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
@@ -312,12 +312,12 @@ func TestPlanExtension(t *testing.T) { // UP-01, RT-33
 	named := func(f *Input) { f.PlanExtension, f.RuntimeSDK = "plan.x", true }
 	v := Next(with(at(v33, v34, md("a", "v1.32.0"), md("b", v33)), named))
 	want := []HookCall{{Hook: GenerateUpgradePlan, Handler: "plan.x", From: v33, FromWorkers: "v1.32.0", To: v34}}
-	if diff := cmp.Diff(want, v.Ask); diff != "" {
+	if diff := cmp.Diff(want, v.Calls); diff != "" {
 		t.Errorf("questions (-want +got):\n%s", diff)
 	}
 	v = Next(with(at(v33, v33, md("a", v33)), named))
-	if len(v.Ask) > 0 {
-		t.Errorf("asked without need: %v", v.Ask)
+	if len(v.Calls) > 0 {
+		t.Errorf("asked without need: %v", v.Calls)
 	}
 	v = Next(with(at(v33, v34, md("a", v33)), named, func(f *Input) { f.RuntimeSDK = false }))
 	message := "* No plan for the upgrade of the Cluster to v1.34.0: ClusterClass class names handler plan.x for upgrade plans, and the feature gate RuntimeSDK is off; turn it on, or remove spec.upgrade.external\n* MachineDeployment a waits for its upgrade to v1.34.0"
@@ -325,10 +325,10 @@ func TestPlanExtension(t *testing.T) { // UP-01, RT-33
 		t.Errorf("gate off: %s: %s", v.Reason, v.Message)
 	}
 	v = Next(with(at(v33, v34, md("a", v33)), named, func(f *Input) {
-		f.Answers = map[Hook]HookResult{GenerateUpgradePlan: {Handlers: []string{"plan.x"}, Plan: UpgradePlan{ControlPlane: []string{v34}}}}
+		f.Results = map[Hook]HookResult{GenerateUpgradePlan: {Handlers: []string{"plan.x"}, Plan: UpgradePlan{ControlPlane: []string{v34}}}}
 	}))
-	if len(v.Ask) != 1 || v.Ask[0].Hook != BeforeClusterUpgrade {
-		t.Errorf("with a plan: asks %v", v.Ask)
+	if len(v.Calls) != 1 || v.Calls[0].Hook != BeforeClusterUpgrade {
+		t.Errorf("with a plan: asks %v", v.Calls)
 	}
 }
 

@@ -34,17 +34,17 @@ func (d *decision) plan() bool {
 			"remove spec.upgrade.external", d.Class, d.PlanExtension)
 	case d.PlanExtension != "":
 		q := HookCall{Hook: GenerateUpgradePlan, Handler: d.PlanExtension, From: j.ControlPlane, FromWorkers: j.Workers, To: j.Target}
-		if !d.ask("", q) {
+		if !d.allows("", q) {
 			d.unplanned = true
 			return false
 		}
-		d.route, err = validatePlanResponse(j, d.PlanExtension, d.Answers[GenerateUpgradePlan].Plan)
+		d.route, err = validatePlanResponse(j, d.PlanExtension, d.Results[GenerateUpgradePlan].Plan)
 	default:
 		d.route, err = j.Route(d.Class, d.Versions)
 	}
 	if err != nil {
 		d.unplanned = true
-		d.verdict.Failed = append(d.verdict.Failed, err)
+		d.result.Failed = append(d.result.Failed, err)
 		d.problems = append(d.problems, "No plan for the "+d.upgradeTo(d.target)+": "+fault.UserMessage(err))
 	}
 	return err == nil
@@ -178,7 +178,7 @@ func (d *decision) beforeClusterUpgrade() bool {
 		return true
 	}
 	if holds := holdsOf(d.Cluster); len(holds) > 0 {
-		d.verdict.Blocking = append(d.verdict.Blocking, Blocked{Hook: BeforeClusterUpgrade, Action: d.upgradeTo(d.target), Annotations: holds})
+		d.result.Blocking = append(d.result.Blocking, Blocked{Hook: BeforeClusterUpgrade, Action: d.upgradeTo(d.target), Annotations: holds})
 		return false
 	}
 	if !d.allowsAndRecords(d.upgradeTo(d.target), HookCall{Hook: BeforeClusterUpgrade, From: d.current, To: d.target, Rest: d.route}) {

@@ -154,7 +154,7 @@ func TestAnyOrder(t *testing.T) { // TP-22, TP-24, TP-26, LH-11, LH-13
 			case 1:
 				return HookResult{Problem: errExtension}
 			case 2:
-				return HookResult{Later: time.Second}
+				return HookResult{RetryAfter: time.Second}
 			}
 			return HookResult{Handlers: []string{"h.x"}}
 		}

@@ -148,7 +148,7 @@ func (j PlanInput) fewest(steps []string) ([]string, error) {
 
 // lagsBehind reports whether a kubelet is too old for an API server.
 func lagsBehind(kubelet, server version.Version) bool {
-	return version.Span{Lowest: server, Highest: server}.HasLeftBehind(kubelet)
+	return version.Span{Lowest: server, Highest: server}.IsTooNewFor(kubelet)
 }
 
 func parseAll(texts []string) ([]version.Version, error) {

@@ -103,7 +103,7 @@ const (
 // workers decides which version each worker may have now.
 func (d *decision) workers() {
 	d.states = make([]workerState, len(d.Workers))
-	d.verdict.Workers = make([]Part, len(d.Workers))
+	d.result.Workers = make([]Part, len(d.Workers))
 	slots := map[string]int{}
 	for _, w := range d.Workers {
 		if w.Exists && w.Upgrading {
@@ -113,7 +113,7 @@ func (d *decision) workers() {
 	deferrals := deferrals(d.Workers)
 	for i, w := range d.Workers {
 		if !w.Exists {
-			d.verdict.Workers[i], d.states[i] = d.created()
+			d.result.Workers[i], d.states[i] = d.created()
 			continue
 		}
 		part := Part{Version: w.Version}
@@ -128,7 +128,7 @@ func (d *decision) workers() {
 			// the rollout.
 			part.Frozen = len(d.rolling) == 0 && (state == queued || state == upgrading && !isSameVersion(w.Version, d.target))
 		}
-		d.verdict.Workers[i], d.states[i] = part, state
+		d.result.Workers[i], d.states[i] = part, state
 	}
 }
 

@@ -87,7 +87,7 @@ func minors(from, to int) []string {
 }
 
 func (w *world) snapshot() Input {
-	f := Input{Cluster: w.cluster.DeepCopy(), Class: "class", Versions: minors(20, 40), RuntimeSDK: true, Answers: map[Hook]HookResult{}}
+	f := Input{Cluster: w.cluster.DeepCopy(), Class: "class", Versions: minors(20, 40), RuntimeSDK: true, Results: map[Hook]HookResult{}}
 	if w.cp != nil {
 		f.ControlPlane = &ControlPlane{Kind: w.cp.kind, Name: w.cp.name, Version: w.cp.spec, Running: w.cp.oldest()}
 	}
@@ -117,7 +117,7 @@ func (w *world) call(q HookCall) HookResult {
 	if w.answer != nil {
 		a = w.answer(q)
 	}
-	if a.Problem == nil && a.Later == 0 && len(a.Blocking) == 0 {
+	if a.Problem == nil && a.RetryAfter == 0 && len(a.Blocking) == 0 {
 		text := string(q.Hook)
 		switch {
 		case q.From != "":
@@ -149,11 +149,11 @@ func (w *world) decide() (Input, Decision) {
 	f := w.snapshot()
 	for range 5 {
 		v := Next(f)
-		if len(v.Ask) == 0 {
+		if len(v.Calls) == 0 {
 			return f, v
 		}
-		for _, q := range v.Ask {
-			f.Answers[q.Hook] = w.call(q)
+		for _, q := range v.Calls {
+			f.Results[q.Hook] = w.call(q)
 		}
 	}
 	w.t.Fatal("asked more than five times in one reconciliation")
@@ -240,7 +240,7 @@ func (w *world) checkSkew(context string) {
 	for _, s := range w.workers {
 		for _, text := range append([]string{s.spec}, s.machines...) {
 			v, _ := version.Parse(text)
-			if span.IsOlderThan(v) || span.HasLeftBehind(v) {
+			if span.IsOlderThan(v) || span.IsTooNewFor(v) {
 				w.t.Fatalf("%s: kubelet %s of %s beside API servers %s to %s", context, v, s.name, span.Lowest, span.Highest)
 			}
 		}
@@ -279,7 +279,7 @@ func (w *world) done(v Decision) {
 }
 
 func blocking(after time.Duration) HookResult {
-	return HookResult{Handlers: []string{"h.x"}, Blocking: []Blocker{{Handler: "h.x", Message: "not yet", Retry: after}}}
+	return HookResult{Handlers: []string{"h.x"}, Blocking: []Blocker{{Handler: "h.x", Message: "not yet", RetryAfter: after}}}
 }
 
 var errExtension = errors.New("handler h.x: answered Failure: no")

@@ -13,11 +13,11 @@ import (
 // run is one execution of a program.
 type run struct {
 	*Program
-	globals variables.Values
-	answers Responses
-	items   []Item
-	scopes  []scope
-	objects []*unstructured.Unstructured
+	globals   variables.Values
+	responses Responses
+	items     []Item
+	scopes    []scope
+	objects   []*unstructured.Unstructured
 	// shared caches values that are the same for all items, by template.
 	shared map[*valueTemplate]rendered
 	// parsed caches values by the output of a template.
@@ -35,7 +35,7 @@ type scope struct {
 // Apply applies the patches to the items. If responses of extensions are missing, it returns the requests for them and
 // no result. globals are the variables of the topology, including the builtin variable.
 func (p *Program) Apply(globals variables.Values, items []Item, answers Responses) (Result, []ExtensionRequest, error) {
-	r := &run{Program: p, globals: globals, answers: answers, items: items, shared: map[*valueTemplate]rendered{}, parsed: map[string]rendered{}}
+	r := &run{Program: p, globals: globals, responses: answers, items: items, shared: map[*valueTemplate]rendered{}, parsed: map[string]rendered{}}
 	if err := r.prepare(); err != nil {
 		return nil, nil, err
 	}

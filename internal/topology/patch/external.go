@@ -42,23 +42,23 @@ func (r *run) generate(patch *compiledPatch) (*ExtensionRequest, error) {
 			UID: item.UID, HolderReference: item.Holder, Object: object, Variables: list(item.Variables, sent),
 		})
 	}
-	question, err := ask(patch.name, extension, request)
+	question, err := newRequest(patch.name, extension, request)
 	if err != nil {
 		return nil, err
 	}
-	answer, known := r.answers[question.Key]
+	answer, known := r.responses[question.Key]
 	if !known {
 		return question, nil
 	}
 	response, ok := answer.(*runtimehooksv1.GeneratePatchesResponse)
 	if !ok {
-		return nil, fault.New(fault.Bug, ReasonWrongAnswer, "The answer to the question %s is a %T", question, answer)
+		return nil, fault.New(fault.Bug, ReasonInvalidResponse, "The answer to the question %s is a %T", question, answer)
 	}
-	return nil, r.take(patch, response)
+	return nil, r.applyResponse(patch, response)
 }
 
-// take applies the patches of a response in their order.
-func (r *run) take(patch *compiledPatch, response *runtimehooksv1.GeneratePatchesResponse) error {
+// applyResponse applies the patches of a response in their order.
+func (r *run) applyResponse(patch *compiledPatch, response *runtimehooksv1.GeneratePatchesResponse) error {
 	index := make(map[types.UID]int, len(r.items))
 	for i, item := range r.items {
 		index[item.UID] = i
@@ -66,10 +66,10 @@ func (r *run) take(patch *compiledPatch, response *runtimehooksv1.GeneratePatche
 	for n, answer := range response.Items {
 		i, known := index[answer.UID]
 		if !known {
-			return wrong(patch, "item %d of its answer is for uid %q, which is of no template in the request", n, clip(string(answer.UID)))
+			return invalidResponse(patch, "item %d of its answer is for uid %q, which is of no template in the request", n, clip(string(answer.UID)))
 		}
 		if err := r.takeOne(i, answer); err != nil {
-			return wrong(patch, "%s, item %d of its answer: %v", r.items[i], n, err)
+			return invalidResponse(patch, "%s, item %d of its answer: %v", r.items[i], n, err)
 		}
 	}
 	return nil
@@ -90,12 +90,12 @@ func (q ExtensionRequest) Accepts(answer any) bool {
 		}
 		r.items, r.objects = append(r.items, Item{UID: item.UID, Object: object}), append(r.objects, object)
 	}
-	return r.take(&compiledPatch{external: &clusterv1.ExternalPatchDefinition{}}, response) == nil
+	return r.applyResponse(&compiledPatch{external: &clusterv1.ExternalPatchDefinition{}}, response) == nil
 }
 
-// wrong returns the fault of an extension whose response cannot be applied.
-func wrong(patch *compiledPatch, format string, args ...any) error {
-	return fault.New(fault.Invalid, ReasonWrongAnswer, "Extension %s of patch %s: %s; correct the extension",
+// invalidResponse returns the fault of an extension whose response cannot be applied.
+func invalidResponse(patch *compiledPatch, format string, args ...any) error {
+	return fault.New(fault.Invalid, ReasonInvalidResponse, "Extension %s of patch %s: %s; correct the extension",
 		patch.external.GeneratePatchesExtension, patch.name, fmt.Sprintf(format, args...))
 }
 
@@ -145,11 +145,11 @@ func (r *run) validate() ([]ExtensionRequest, error) {
 				HolderReference: item.Holder, Object: object, Variables: list(item.Variables, sent),
 			})
 		}
-		question, err := ask(patch.name, patch.external.ValidateTopologyExtension, request)
+		question, err := newRequest(patch.name, patch.external.ValidateTopologyExtension, request)
 		if err != nil {
 			return nil, err
 		}
-		if _, accepted := r.answers[question.Key]; !accepted {
+		if _, accepted := r.responses[question.Key]; !accepted {
 			questions = append(questions, *question)
 		}
 	}
@@ -164,7 +164,7 @@ func (r *run) encode(i int) (runtime.RawExtension, error) {
 	return runtime.RawExtension{Raw: bytes.TrimSpace(raw)}, nil
 }
 
-func ask(patch, extension string, request runtime.Object) (*ExtensionRequest, error) {
+func newRequest(patch, extension string, request runtime.Object) (*ExtensionRequest, error) {
 	raw, err := json.Marshal(request)
 	if err != nil {
 		return nil, fault.New(fault.Bug, reasonPatchFailed, "The request to extension %s cannot be encoded", extension).From(err)

@@ -18,7 +18,7 @@ const (
 	reasonInvalidPatch    = "PatchInvalid"
 	reasonPatchFailed     = "PatchFailed"
 	reasonVariableMissing = "VariableMissing"
-	ReasonWrongAnswer     = "ExtensionAnswerInvalid"
+	ReasonInvalidResponse = "ExtensionAnswerInvalid"
 )
 
 // Program is the compiled form of the patches of a class.

@@ -46,7 +46,7 @@ func parseTemplate(text string, functions functions) (*valueTemplate, error) {
 		if named.Tree == nil || named.Root == nil {
 			continue
 		}
-		w := walker{reads: &t.reads, used: used, moved: named != parsed, named: named != parsed}
+		w := walker{reads: &t.reads, used: used, dotChanged: named != parsed, nested: named != parsed}
 		w.list(named.Root)
 		instrument(named.Root)
 	}
@@ -142,10 +142,10 @@ func (r *reads) field(names []string) {
 
 // walker collects what the nodes of a template read, and the functions that they use.
 type walker struct {
-	reads *reads
-	used  map[string]bool
-	moved bool // the dot is not the root
-	named bool // in a nested template, where $ is its argument
+	reads      *reads
+	used       map[string]bool
+	dotChanged bool // the dot is not the root
+	nested     bool // in a nested template, where $ is its argument
 }
 
 func (w walker) list(nodes *parse.ListNode) {
@@ -175,13 +175,13 @@ func (w walker) node(node parse.Node) {
 		w.node(n.Node)
 	case *parse.FieldNode:
 		w.reads.field(n.Ident)
-		if !w.moved {
+		if !w.dotChanged {
 			w.reads.variables = append(w.reads.variables, n.Ident[0])
 		}
 	case *parse.VariableNode:
 		if n.Ident[0] == "$" && len(n.Ident) > 1 {
 			w.reads.field(n.Ident[1:])
-			if !w.named {
+			if !w.nested {
 				w.reads.variables = append(w.reads.variables, n.Ident[1])
 			}
 		} else if n.Ident[0] == "$" {
@@ -204,7 +204,7 @@ func (w walker) branch(n *parse.BranchNode) {
 func (w walker) moving(n *parse.BranchNode) {
 	w.pipe(n.Pipe)
 	w.list(n.ElseList)
-	w.moved = true
+	w.dotChanged = true
 	w.list(n.List)
 }
 

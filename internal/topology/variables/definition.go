@@ -43,24 +43,24 @@ const (
 	isValid    = "valid"
 	isComplete = "complete"
 
-	// seenMost is the maximum number of results cached for one definition, seenLongest the maximum length of a cached
+	// maxCachedValues is the maximum number of results cached for one definition, maxCachedBytes the maximum length of a cached
 	// value.
-	seenMost    = 128
-	seenLongest = 2048
+	maxCachedValues = 128
+	maxCachedBytes  = 2048
 )
 
 // isKnown reports whether a result for a value is cached.
 func (d *definition) isKnown(about string, value apiextensionsv1.JSON) bool {
-	if len(value.Raw) > seenLongest {
+	if len(value.Raw) > maxCachedBytes {
 		return false
 	}
 	_, known := d.seen.Get(cachedResult{about, string(value.Raw)})
 	return known
 }
 
-// keep caches a result for a value.
-func (d *definition) keep(about string, value apiextensionsv1.JSON) {
-	if len(value.Raw) <= seenLongest {
+// cacheResult caches a result for a value.
+func (d *definition) cacheResult(about string, value apiextensionsv1.JSON) {
+	if len(value.Raw) <= maxCachedBytes {
 		d.seen.Add(cachedResult{about, string(value.Raw)}, nil)
 	}
 }
@@ -76,7 +76,7 @@ type compiled struct {
 }
 
 func newDefinition(v clusterv1.ClusterClassStatusVariable) *definition {
-	d := &definition{name: v.Name, conflict: v.DefinitionsConflict != nil && *v.DefinitionsConflict, seen: lru.New(seenMost)}
+	d := &definition{name: v.Name, conflict: v.DefinitionsConflict != nil && *v.DefinitionsConflict, seen: lru.New(maxCachedValues)}
 	for i, from := range v.Definitions {
 		d.required = d.required || from.Required != nil && *from.Required
 		if i == 0 {

@@ -37,8 +37,8 @@ func newDefinitions(list []clusterv1.ClusterClassStatusVariable, before *Definit
 	return out
 }
 
-// classesKept is the maximum number of classes in Schemas.
-const classesKept = 256
+// maxClasses is the maximum number of classes in Schemas.
+const maxClasses = 256
 
 // Schemas is an LRU cache of the definitions of classes, so that their schemas and rules are not compiled for each
 // value.
@@ -53,7 +53,7 @@ type classDefinitions struct {
 }
 
 // NewSchemas returns an empty cache.
-func NewSchemas() *Schemas { return &Schemas{classes: lru.New(classesKept)} }
+func NewSchemas() *Schemas { return &Schemas{classes: lru.New(maxClasses)} }
 
 // Of returns the definitions in the status of a class.
 func (s *Schemas) Of(class *clusterv1.ClusterClass) *Definitions {

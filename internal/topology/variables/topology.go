@@ -77,7 +77,7 @@ func (d *Definitions) fill(v clusterv1.ClusterVariable) (clusterv1.ClusterVariab
 	}
 	value, changed, err := c.defaulted(v.Value)
 	if err == nil && !changed {
-		definition.keep(isComplete, v.Value)
+		definition.cacheResult(isComplete, v.Value)
 	}
 	if err != nil || !changed {
 		return v, false
@@ -115,8 +115,8 @@ func (d *Definitions) Validate(t, old *clusterv1.Topology, path *field.Path) fie
 	return errs
 }
 
-// Refused returns the names of the variables for which a topology has an invalid value, without duplicates.
-func (d *Definitions) Refused(t *clusterv1.Topology) []string {
+// InvalidVariables returns the names of the variables for which a topology has an invalid value, without duplicates.
+func (d *Definitions) InvalidVariables(t *clusterv1.Topology) []string {
 	var out []string
 	for _, s := range scopes(t, field.NewPath("spec", "topology")) {
 		for _, v := range *s.list {
@@ -181,7 +181,7 @@ func (d *Definitions) validateValue(v clusterv1.ClusterVariable, old *clusterv1.
 	errs := c.validate(value, before, path.Child("value"))
 	definition.describe(errs, value, path.Child("value"))
 	if old == nil && len(errs) == 0 {
-		definition.keep(isValid, v.Value)
+		definition.cacheResult(isValid, v.Value)
 	}
 	return errs
 }

@@ -139,7 +139,7 @@ func (b *bench) call(ctx context.Context, extension int) error {
 	c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.slipway.dev",
 		Kind: "LocalCluster", Name: "a-cluster"}
 	return b.calls.Call(ctx, c, "check."+name(extension), hook.Invocation{
-		Request:  &hooksv1.BeforeClusterCreateRequest{Cluster: hook.Slim(c)},
+		Request:  &hooksv1.BeforeClusterCreateRequest{Cluster: hook.ClusterForRequest(c)},
 		Response: &hooksv1.BeforeClusterCreateResponse{},
 	})
 }

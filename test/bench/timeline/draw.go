@@ -27,7 +27,7 @@ type bar struct {
 
 // stages are the parts of a Machine's trace, in order.
 func stages() []string {
-	return []string{reconciler.BootstrapData, reconciler.TraceInfrastructure, reconciler.NodeJoin, reconciler.FirstReady}
+	return []string{reconciler.SpanBootstrapData, reconciler.SpanInfrastructure, reconciler.SpanNodeJoin, reconciler.SpanFirstReady}
 }
 
 const reconciled = "reconcile "

@@ -13,8 +13,8 @@ import (
 // BlockMove is the annotation with which a provider blocks the move of an object.
 const BlockMove = "clusterctl.cluster.x-k8s.io/block-move"
 
-// CheckProvider is an installed provider in an inventory.
-type CheckProvider struct{ Name, Type, Version, Namespace string }
+// Provider is an installed provider in an inventory.
+type Provider struct{ Name, Type, Version, Namespace string }
 
 // CheckItem returns the problems that prevent the move of an object.
 func CheckItem(i Item) []string {
@@ -58,15 +58,15 @@ func IsInitialized(o *unstructured.Unstructured) bool {
 	return isTrueAt(o, "status", "initialization", "controlPlaneInitialized") || hasTrueCondition(o, "ControlPlaneInitialized")
 }
 
-// CheckProviders returns the providers that the target lacks, or has in an older version. It returns none if the target
+// MissingProviders returns the providers that the target lacks, or has in an older version. It returns none if the target
 // has no inventory; then only kinds are compared.
-func CheckProviders(source, target []CheckProvider) []string {
+func MissingProviders(source, target []Provider) []string {
 	if len(target) == 0 {
 		return nil
 	}
 	var out []string
 	for _, s := range source {
-		at := slices.IndexFunc(target, func(t CheckProvider) bool { return t.Name == s.Name && t.Type == s.Type })
+		at := slices.IndexFunc(target, func(t Provider) bool { return t.Name == s.Name && t.Type == s.Type })
 		if at < 0 {
 			out = append(out, fmt.Sprintf("the target does not have the %s %s %s: install it there first", s.Type, s.Name, s.Version))
 			continue
@@ -80,8 +80,8 @@ func CheckProviders(source, target []CheckProvider) []string {
 	return out
 }
 
-// CheckBlocked returns the objects that a provider still blocks.
-func CheckBlocked(items []Item) []string {
+// BlockedObjects returns the objects that a provider still blocks.
+func BlockedObjects(items []Item) []string {
 	var out []string
 	for _, i := range items {
 		if _, has := i.GetAnnotations()[BlockMove]; has {
@@ -126,9 +126,9 @@ func IsClassPaused(o *unstructured.Unstructured) bool {
 	return paused
 }
 
-// CheckUnobserved returns the Clusters whose controller has not reported the pause yet. After 15 seconds it returns
+// UnobservedPauses returns the Clusters whose controller has not reported the pause yet. After 15 seconds it returns
 // none, because the controller may not be running.
-func CheckUnobserved(items []Item, waited time.Duration) []string {
+func UnobservedPauses(items []Item, waited time.Duration) []string {
 	const enough = 15 * time.Second
 	if waited >= enough {
 		return nil
@@ -143,7 +143,7 @@ func CheckUnobserved(items []Item, waited time.Duration) []string {
 }
 
 // InfrastructureNamespaces returns the namespaces of infrastructure providers.
-func InfrastructureNamespaces(all []CheckProvider) []string {
+func InfrastructureNamespaces(all []Provider) []string {
 	var out []string
 	for _, p := range all {
 		if p.Type == "InfrastructureProvider" && !slices.Contains(out, p.Namespace) {

@@ -76,9 +76,9 @@ type Node struct {
 	// Owners are the owners that were read.
 	Owners []*Node
 	// parents are the objects that it belongs to, including owners; before are its other dependencies.
-	parents, before []*Node
+	parents, dependencies []*Node
 	// children is the inverse of parents, after the inverse of before.
-	children, after []*Node
+	children, dependents []*Node
 	// roots are the roots that it belongs to, including itself if it is one.
 	roots map[*Node]bool
 	// boundToParents means that it belongs to its parents by more than a reference in their spec.
@@ -179,8 +179,8 @@ func (g *Graph) addImplicitLinks(n *Node, clusters map[string][]string) {
 		g.linkPolicy(n, clusters[id.Namespace])
 	case id.IsCore(Cluster):
 		if class := g.byID[ClassOf(n.Unstructured)]; class != nil {
-			n.before = append(n.before, class)
-			class.after = append(class.after, n)
+			n.dependencies = append(n.dependencies, class)
+			class.dependents = append(class.dependents, n)
 		}
 	}
 	g.linkReferences(n)

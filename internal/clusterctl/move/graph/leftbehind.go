@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// CheckUnmoved is an object that is linked to a selected one and does not move.
-type CheckUnmoved struct {
+// UnmovedObject is an object that is linked to a selected one and does not move.
+type UnmovedObject struct {
 	Link
 	// Owner is the UID of From, if To depends on it.
 	Owner types.UID
@@ -22,22 +22,22 @@ type CheckUnmoved struct {
 	Dependent bool
 	// BuiltIn means that To has a built-in kind whose objects never move.
 	BuiltIn bool
-	// Refused is the error if To may exist and cannot be read.
-	Refused error
+	// ReadError is the error if To may exist and cannot be read.
+	ReadError error
 }
 
 // LeftBehind describes the linked objects that do not move, in one sentence for each kind and type of link.
-func LeftBehind(all []CheckUnmoved) []string {
+func LeftBehind(all []UnmovedObject) []string {
 	type group struct{ kind, link string }
 	var order []group
-	groups := map[group][]CheckUnmoved{}
+	groups := map[group][]UnmovedObject{}
 	for _, l := range all {
-		if l.Refused != nil && l.BuiltIn {
+		if l.ReadError != nil && l.BuiltIn {
 			continue // one sentence for all kinds
 		}
 		k := group{kind: l.To.Kind + "." + l.To.Group, link: l.verb()}
-		if l.Refused != nil {
-			k = group{kind: l.CRD + l.To.Kind, link: l.Refused.Error()}
+		if l.ReadError != nil {
+			k = group{kind: l.CRD + l.To.Kind, link: l.ReadError.Error()}
 		}
 		if groups[k] == nil {
 			order = append(order, k)
@@ -47,10 +47,10 @@ func LeftBehind(all []CheckUnmoved) []string {
 	out := unlisted(all)
 	for _, k := range order {
 		same := groups[k]
-		slices.SortFunc(same, func(a, b CheckUnmoved) int {
+		slices.SortFunc(same, func(a, b UnmovedObject) int {
 			return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To))
 		})
-		distinct := slices.CompactFunc(same, func(a, b CheckUnmoved) bool { return a.From == b.From && a.To == b.To })
+		distinct := slices.CompactFunc(same, func(a, b UnmovedObject) bool { return a.From == b.From && a.To == b.To })
 		out = append(out, distinct[0].sentence(len(distinct)-1))
 	}
 	slices.Sort(out)
@@ -58,11 +58,11 @@ func LeftBehind(all []CheckUnmoved) []string {
 }
 
 // unlisted returns one sentence for all built-in kinds that the user may not list.
-func unlisted(all []CheckUnmoved) []string {
+func unlisted(all []UnmovedObject) []string {
 	var kinds []string
 	namespace := ""
 	for _, l := range all {
-		if l.Refused != nil && l.BuiltIn {
+		if l.ReadError != nil && l.BuiltIn {
 			kinds, namespace = append(kinds, plural(l.To.Kind)), l.To.Namespace
 		}
 	}
@@ -91,7 +91,7 @@ func plural(kind string) string {
 	return kind + "s"
 }
 
-func (l CheckUnmoved) verb() string {
+func (l UnmovedObject) verb() string {
 	switch {
 	case l.Dependent:
 		return "owns"
@@ -101,9 +101,9 @@ func (l CheckUnmoved) verb() string {
 	return "refers to"
 }
 
-func (l CheckUnmoved) sentence(more int) string {
-	if l.Refused != nil {
-		return fmt.Sprintf("whether objects of this kind belong to the selection cannot be read: %v: use an account that may read them", l.Refused)
+func (l UnmovedObject) sentence(more int) string {
+	if l.ReadError != nil {
+		return fmt.Sprintf("whether objects of this kind belong to the selection cannot be read: %v: use an account that may read them", l.ReadError)
 	}
 	others := ""
 	if more > 0 {
@@ -119,7 +119,7 @@ func group(name string) string {
 	return name
 }
 
-func (l CheckUnmoved) remedy() string {
+func (l UnmovedObject) remedy() string {
 	const label = "clusterctl.cluster.x-k8s.io"
 	switch {
 	case l.BuiltIn:

@@ -30,7 +30,7 @@ func Strip(old *unstructured.Unstructured) *unstructured.Unstructured {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
 	o.SetManagedFields(slices.DeleteFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Subresource != "" }))
-	if IsMarked(o) {
+	if IsDeletedForMove(o) {
 		Annotate(o, DeleteForMove, false)
 	}
 	if _, quiesced := o.GetAnnotations()[hostedv1.QuiesceAnnotation]; quiesced { // a request to one management cluster
@@ -39,8 +39,8 @@ func Strip(old *unstructured.Unstructured) *unstructured.Unstructured {
 	return o
 }
 
-// IsMarked reports whether an object is being deleted because it was moved.
-func IsMarked(o *unstructured.Unstructured) bool {
+// IsDeletedForMove reports whether an object is being deleted because it was moved.
+func IsDeletedForMove(o *unstructured.Unstructured) bool {
 	_, marked := o.GetAnnotations()[DeleteForMove]
 	return marked
 }

@@ -127,13 +127,13 @@ func (g *Graph) UnselectedLinks(s Selection) []Link {
 			}
 		}
 		if !i.Copy && !i.isAlone() {
-			out = append(out, g.looseOwners(i.Node, chosen)...)
+			out = append(out, g.unselectedOwners(i.Node, chosen)...)
 		}
 	}
 	return out
 }
 
-func (g *Graph) looseOwners(n *Node, chosen map[ID]bool) []Link {
+func (g *Graph) unselectedOwners(n *Node, chosen map[ID]bool) []Link {
 	var out []Link
 	for _, ref := range n.GetOwnerReferences() {
 		gv, err := schema.ParseGroupVersion(ref.APIVersion)

@@ -86,7 +86,7 @@ func (w Scope) classify(n *Node) (*Item, string) {
 	if len(w.Clusters) == 0 {
 		return &Item{Node: n, Copy: copied}, ""
 	}
-	item, problem := w.chooseOfSome(n)
+	item, problem := w.classifyForClusters(n)
 	if item != nil && copied {
 		item.Copy = true
 	}
@@ -119,7 +119,7 @@ func (w Scope) reaches(n *Node) bool {
 	return false
 }
 
-func (w Scope) chooseOfSome(n *Node) (*Item, string) {
+func (w Scope) classifyForClusters(n *Node) (*Item, string) {
 	var others []string
 	chosen, marked := false, false
 	for root := range n.roots {
@@ -150,7 +150,7 @@ func (w Scope) chooseOfSome(n *Node) (*Item, string) {
 
 // uses reports whether a Cluster to move uses the class.
 func (w Scope) uses(class *Node) bool {
-	return class.isBefore(func(n *Node) bool {
+	return class.hasDependent(func(n *Node) bool {
 		return n.ID.Namespace == w.Namespace && (len(w.Clusters) == 0 || slices.Contains(w.Clusters, n.ID.Name))
 	})
 }
@@ -164,8 +164,8 @@ func (w Scope) binds(set *Node) bool {
 	})
 }
 
-// isBefore reports whether an object that fulfills the condition depends on this one.
-func (n *Node) isBefore(is func(*Node) bool) bool { return slices.ContainsFunc(n.after, is) }
+// hasDependent reports whether an object that fulfills the condition depends on this one.
+func (n *Node) hasDependent(is func(*Node) bool) bool { return slices.ContainsFunc(n.dependents, is) }
 
 // canBeDuplicated reports whether an object can exist in two management clusters: it is a template or data that no
 // controller acts on, or a policy, which in each management cluster applies to the Clusters there.
@@ -208,9 +208,9 @@ func levels(nodes []*Node, chosen map[*Node]*Item) (out [][]Item, circle []strin
 // that it is paused from the start.
 func (n *Node) needs() []*Node {
 	if n.ID.IsCore(Cluster) {
-		return n.before
+		return n.dependencies
 	}
-	out := slices.Clone(n.before)
+	out := slices.Clone(n.dependencies)
 	for root := range n.roots {
 		if root != n && root.ID.IsCore(Cluster) {
 			out = append(out, root)

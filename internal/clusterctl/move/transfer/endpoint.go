@@ -130,7 +130,7 @@ func (s *Endpoint) ReadClasses(ctx context.Context, kinds []Kind, objects []move
 
 // Providers returns the providers in the inventory; none if it is empty, as in many embedded management clusters.
 // Built-in providers are recorded for other programs and excluded; their support is determined by kinds.
-func (s *Endpoint) Providers(ctx context.Context) ([]movegraph.CheckProvider, error) {
+func (s *Endpoint) Providers(ctx context.Context) ([]movegraph.Provider, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: managedLabel, Version: "v1alpha3", Kind: "ProviderList"})
 	if err := s.Client.List(ctx, list); IsNoMatch(err) {
@@ -138,13 +138,13 @@ func (s *Endpoint) Providers(ctx context.Context) ([]movegraph.CheckProvider, er
 	} else if err != nil {
 		return nil, fmt.Errorf("listing the providers of the %s: %w", s.Name, err)
 	}
-	var out []movegraph.CheckProvider
+	var out []movegraph.Provider
 	for _, o := range list.Items {
 		if inventory.BuiltIn(&o) {
 			continue
 		}
 		text := func(field string) string { v, _, _ := unstructured.NestedString(o.Object, field); return v }
-		out = append(out, movegraph.CheckProvider{Name: text("providerName"), Type: text("type"), Version: text("version"), Namespace: o.GetNamespace()})
+		out = append(out, movegraph.Provider{Name: text("providerName"), Type: text("type"), Version: text("version"), Namespace: o.GetNamespace()})
 	}
 	return out, nil
 }

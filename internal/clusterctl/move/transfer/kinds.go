@@ -44,13 +44,13 @@ func (s *Endpoint) Kinds(ctx context.Context, target meta.RESTMapper) ([]Kind, e
 		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespaced: true},
 		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret"), Namespaced: true},
 	}
-	own, err := s.custom(ctx, target, isOfClusterAPI)
+	own, err := s.listCRDKinds(ctx, target, isOfClusterAPI)
 	return sorted(append(out, own...)), err
 }
 
 // otherKinds returns the kinds of all other CRDs.
 func (s *Endpoint) otherKinds(ctx context.Context) ([]Kind, error) {
-	all, err := s.custom(ctx, nil, func(labels map[string]string) bool { return !isOfClusterAPI(labels) })
+	all, err := s.listCRDKinds(ctx, nil, func(labels map[string]string) bool { return !isOfClusterAPI(labels) })
 	return sorted(all), err
 }
 
@@ -99,8 +99,8 @@ func sorted(kinds []Kind) []Kind {
 	return kinds
 }
 
-// custom returns the served kinds of the CRDs whose labels match.
-func (s *Endpoint) custom(ctx context.Context, target meta.RESTMapper, with func(labels map[string]string) bool) ([]Kind, error) {
+// listCRDKinds returns the served kinds of the CRDs whose labels match.
+func (s *Endpoint) listCRDKinds(ctx context.Context, target meta.RESTMapper, with func(labels map[string]string) bool) ([]Kind, error) {
 	crds := &metav1.PartialObjectMetadataList{}
 	crds.SetGroupVersionKind(kube.CRDKind())
 	if err := s.Client.List(ctx, crds); err != nil {
@@ -119,7 +119,7 @@ func (s *Endpoint) custom(ctx context.Context, target meta.RESTMapper, with func
 		if err != nil {
 			return nil, fmt.Errorf("reading the versions of %s: %w", crd.Name, err)
 		}
-		kind, err := s.kind(served, target)
+		kind, err := s.selectVersion(served, target)
 		if err != nil {
 			return nil, err
 		}
@@ -131,8 +131,8 @@ func (s *Endpoint) custom(ctx context.Context, target meta.RESTMapper, with func
 	return out, nil
 }
 
-// kind selects one of the versions that the source serves.
-func (s *Endpoint) kind(served []schema.GroupVersionKind, target meta.RESTMapper) (Kind, error) {
+// selectVersion selects one of the versions that the source serves.
+func (s *Endpoint) selectVersion(served []schema.GroupVersionKind, target meta.RESTMapper) (Kind, error) {
 	own, err := s.Client.RESTMapper().RESTMapping(served[0].GroupKind(), served[0].Version)
 	if err != nil {
 		return Kind{}, fmt.Errorf("reading the scope of %s: %w", served[0].Kind, err)

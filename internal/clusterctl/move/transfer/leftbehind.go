@@ -34,7 +34,7 @@ type Survey struct {
 
 // LeftBehind returns the namespaced references, owners and dependents of the selection that are neither selected nor
 // present at the target.
-func (v Survey) LeftBehind(ctx context.Context, g *movegraph.Graph, s movegraph.Selection) ([]movegraph.CheckUnmoved, error) {
+func (v Survey) LeftBehind(ctx context.Context, g *movegraph.Graph, s movegraph.Selection) ([]movegraph.UnmovedObject, error) {
 	if len(s.Levels) == 0 {
 		return nil, nil
 	}
@@ -43,7 +43,7 @@ func (v Survey) LeftBehind(ctx context.Context, g *movegraph.Graph, s movegraph.
 		return nil, err
 	}
 	v.others = others
-	var out []movegraph.CheckUnmoved
+	var out []movegraph.UnmovedObject
 	moved := map[types.UID]movegraph.ID{}
 	for _, i := range s.Items() {
 		if !i.Copy && i.GetUID() != "" {
@@ -73,8 +73,8 @@ func (v Survey) LeftBehind(ctx context.Context, g *movegraph.Graph, s movegraph.
 }
 
 // resolve returns the object of a link that would be left behind, and its UID; nil if there is none.
-func (v Survey) resolve(ctx context.Context, link movegraph.Link) (*movegraph.CheckUnmoved, types.UID, error) {
-	left := &movegraph.CheckUnmoved{Link: link, CRD: KindOf(v.Kinds, link.To).CRD}
+func (v Survey) resolve(ctx context.Context, link movegraph.Link) (*movegraph.UnmovedObject, types.UID, error) {
+	left := &movegraph.UnmovedObject{Link: link, CRD: KindOf(v.Kinds, link.To).CRD}
 	if link.Read {
 		return v.unlessAtTarget(ctx, left, "")
 	}
@@ -99,7 +99,7 @@ func (v Survey) resolve(ctx context.Context, link movegraph.Link) (*movegraph.Ch
 	o, err := v.Source.metadata(ctx, k.GroupVersionKind, link.To)
 	switch {
 	case apierrors.IsForbidden(err):
-		left.Refused = err
+		left.ReadError = err
 		return left, "", nil
 	case err != nil:
 		return nil, "", err
@@ -110,7 +110,7 @@ func (v Survey) resolve(ctx context.Context, link movegraph.Link) (*movegraph.Ch
 }
 
 // unlessAtTarget returns left and uid, unless the object exists at the target.
-func (v Survey) unlessAtTarget(ctx context.Context, left *movegraph.CheckUnmoved, uid types.UID) (*movegraph.CheckUnmoved, types.UID, error) {
+func (v Survey) unlessAtTarget(ctx context.Context, left *movegraph.UnmovedObject, uid types.UID) (*movegraph.UnmovedObject, types.UID, error) {
 	if v.Target == nil {
 		return left, uid, nil
 	}
@@ -153,15 +153,15 @@ func (s *Endpoint) metadata(ctx context.Context, gvk schema.GroupVersionKind, id
 
 // dependents returns the direct and indirect dependents of moved objects among the kinds that were not read, because
 // the garbage collector of the source would delete them.
-func (v Survey) dependents(ctx context.Context, moved map[types.UID]movegraph.ID) ([]movegraph.CheckUnmoved, error) {
-	var all, out []movegraph.CheckUnmoved
+func (v Survey) dependents(ctx context.Context, moved map[types.UID]movegraph.ID) ([]movegraph.UnmovedObject, error) {
+	var all, out []movegraph.UnmovedObject
 	for _, k := range v.others {
 		if !k.Namespaced {
 			continue
 		}
-		owned, err := v.owned(ctx, k)
+		owned, err := v.listOwned(ctx, k)
 		if apierrors.IsForbidden(err) {
-			out = append(out, movegraph.CheckUnmoved{CRD: k.CRD, Unread: true, Dependent: true, Refused: err})
+			out = append(out, movegraph.UnmovedObject{CRD: k.CRD, Unread: true, Dependent: true, ReadError: err})
 			continue
 		}
 		if err != nil {
@@ -171,7 +171,7 @@ func (v Survey) dependents(ctx context.Context, moved map[types.UID]movegraph.ID
 	}
 	for found := true; found; {
 		found = false
-		all = slices.DeleteFunc(all, func(l movegraph.CheckUnmoved) bool {
+		all = slices.DeleteFunc(all, func(l movegraph.UnmovedObject) bool {
 			owner, is := moved[l.Owner]
 			if !is {
 				return false
@@ -187,18 +187,18 @@ func (v Survey) dependents(ctx context.Context, moved map[types.UID]movegraph.ID
 
 // builtIn returns the dependents of moved objects among the built-in kinds. Indirect dependents of these kinds are not
 // listed, because their owner is.
-func (v Survey) builtIn(ctx context.Context, moved map[types.UID]movegraph.ID) ([]movegraph.CheckUnmoved, error) {
-	var out []movegraph.CheckUnmoved
+func (v Survey) builtIn(ctx context.Context, moved map[types.UID]movegraph.ID) ([]movegraph.UnmovedObject, error) {
+	var out []movegraph.UnmovedObject
 	for _, gvk := range builtInKinds() {
 		if _, err := v.Source.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); IsNoMatch(err) {
 			continue // the API server does not serve the kind
 		} else if err != nil {
 			return nil, fmt.Errorf("reading whether the source has %s: %w", gvk.Kind, err)
 		}
-		owned, err := v.owned(ctx, Kind{GroupVersionKind: gvk, Namespaced: true})
+		owned, err := v.listOwned(ctx, Kind{GroupVersionKind: gvk, Namespaced: true})
 		if apierrors.IsForbidden(err) {
 			to := movegraph.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: v.Namespace}
-			out = append(out, movegraph.CheckUnmoved{Link: movegraph.Link{To: to}, Dependent: true, BuiltIn: true, Refused: err})
+			out = append(out, movegraph.UnmovedObject{Link: movegraph.Link{To: to}, Dependent: true, BuiltIn: true, ReadError: err})
 			continue
 		}
 		if err != nil {
@@ -214,9 +214,9 @@ func (v Survey) builtIn(ctx context.Context, moved map[types.UID]movegraph.ID) (
 	return out, nil
 }
 
-// owned returns the objects of a kind that have owners, once for each owner.
-func (v Survey) owned(ctx context.Context, k Kind) ([]movegraph.CheckUnmoved, error) {
-	var out []movegraph.CheckUnmoved
+// listOwned returns the objects of a kind that have owners, once for each owner.
+func (v Survey) listOwned(ctx context.Context, k Kind) ([]movegraph.UnmovedObject, error) {
+	var out []movegraph.UnmovedObject
 	options := &client.ListOptions{Limit: page, Namespace: v.Namespace}
 	for {
 		list := &metav1.PartialObjectMetadataList{}
@@ -227,7 +227,7 @@ func (v Survey) owned(ctx context.Context, k Kind) ([]movegraph.CheckUnmoved, er
 		for _, o := range list.Items {
 			for _, ref := range o.OwnerReferences {
 				to := movegraph.ID{Group: k.Group, Kind: k.Kind, Namespace: o.Namespace, Name: o.Name}
-				out = append(out, movegraph.CheckUnmoved{Link: movegraph.Link{To: to, UID: o.UID}, Owner: ref.UID, CRD: k.CRD, Unread: true, Dependent: true})
+				out = append(out, movegraph.UnmovedObject{Link: movegraph.Link{To: to, UID: o.UID}, Owner: ref.UID, CRD: k.CRD, Unread: true, Dependent: true})
 			}
 		}
 		if options.Continue = list.Continue; options.Continue == "" {

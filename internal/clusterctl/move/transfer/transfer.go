@@ -192,7 +192,7 @@ func Each(ctx context.Context, entries []Entry, do func(context.Context, Entry) 
 // TransferEntry creates or updates one object.
 func (t *Transfer) TransferEntry(ctx context.Context, e Entry) error {
 	old, exists := t.Source[t.SourceID(e)]
-	if !exists || graph.IsMarked(old.Unstructured) {
+	if !exists || graph.IsDeletedForMove(old.Unstructured) {
 		return nil // already transferred
 	}
 	live, there := t.Live[t.TargetID(e)]
@@ -215,7 +215,7 @@ func (t *Transfer) TransferEntry(ctx context.Context, e Entry) error {
 	t.write()
 	writer := t.To.Writer
 	if len(writer.Others(managers)) > 0 {
-		writer = writer.Named(kube.ArrivalManager)
+		writer = writer.WithManager(kube.ArrivalManager)
 	}
 	if err := writer.Create(ctx, want); err != nil {
 		return err
@@ -287,7 +287,7 @@ func (t *Transfer) Verify(ctx context.Context) error {
 		case !exists:
 		case !there:
 			missing = append(missing, t.TargetID(e).String())
-		case e.Copy, graph.IsMarked(old.Unstructured):
+		case e.Copy, graph.IsDeletedForMove(old.Unstructured):
 		default:
 			want, err := t.desired(e, old.Unstructured)
 			if err != nil {

@@ -133,15 +133,15 @@ func sorted(pods []corev1.Pod) []*corev1.Pod {
 
 // podBehavior returns the behavior and the order of a Pod.
 func (v View) podBehavior(pod *corev1.Pod) (behavior, int32) {
-	f, order := v.judgeRunning(pod)
+	f, order := v.behaviorWhileRunning(pod)
 	if v.Removed && (f == awaited || !pod.DeletionTimestamp.IsZero()) {
 		return stays, 0
 	}
 	return f, order
 }
 
-// judgeRunning returns the behavior and the order of a Pod if its machine exists.
-func (v View) judgeRunning(pod *corev1.Pod) (behavior, int32) {
+// behaviorWhileRunning returns the behavior and the order of a Pod if its machine exists.
+func (v View) behaviorWhileRunning(pod *corev1.Pod) (behavior, int32) {
 	if at := pod.DeletionTimestamp; !at.IsZero() && Unreachable(v.Node) && v.Now.Sub(at.Time) > unreachablePatience {
 		return stays, 0
 	}

@@ -44,8 +44,8 @@ func Delays(p Plan, r Results) []string {
 			out = append(out, what)
 		}
 	}
-	has := func(w Why) bool {
-		return slices.ContainsFunc(r.Refused, func(f Refusal) bool { return f.Why == w })
+	has := func(w RefusalReason) bool {
+		return slices.ContainsFunc(r.Refused, func(f Refusal) bool { return f.Reason == w })
 	}
 	add("PodDisruptionBudgets", has(Budgeted))
 	add("Pods that do not terminate", len(p.Terminating) > 0 || has(terminating))

@@ -48,11 +48,11 @@ func TestDelays(t *testing.T) { // MA-22
 		want []string
 	}{
 		"nothing":     {Plan{}, Results{}, nil},
-		"budget":      {Plan{}, Results{Refused: []Refusal{{Why: Budgeted}}}, []string{"PodDisruptionBudgets"}},
+		"budget":      {Plan{}, Results{Refused: []Refusal{{Reason: Budgeted}}}, []string{"PodDisruptionBudgets"}},
 		"going":       {Plan{Terminating: []types.NamespacedName{name("a")}}, Results{}, []string{"Pods that do not terminate"}},
-		"terminating": {Plan{}, Results{Refused: []Refusal{{Why: terminating}}}, []string{"Pods that do not terminate"}},
-		"failed":      {Plan{}, Results{Refused: []Refusal{{Why: Failed}}}, []string{"evictions that fail"}},
-		"busy":        {Plan{}, Results{Refused: []Refusal{{Why: busy}}}, nil},
+		"terminating": {Plan{}, Results{Refused: []Refusal{{Reason: terminating}}}, []string{"Pods that do not terminate"}},
+		"failed":      {Plan{}, Results{Refused: []Refusal{{Reason: Failed}}}, []string{"evictions that fail"}},
+		"busy":        {Plan{}, Results{Refused: []Refusal{{Reason: busy}}}, nil},
 		"awaited":     {Plan{AwaitedLater: []types.NamespacedName{name("a")}}, Results{}, []string{"Pods that do not complete"}},
 	}
 	for n, tc := range cases {

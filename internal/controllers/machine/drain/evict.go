@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// budget limits the total duration of the evictions in one reconciliation.
-	budget = 10 * time.Second
-	// each limits the duration of one eviction, so that a throttling API server does not delay the other evictions.
-	each = 3 * time.Second
+	// evictionsTimeout limits the total duration of the evictions in one reconciliation.
+	evictionsTimeout = 10 * time.Second
+	// evictionTimeout limits the duration of one eviction, so that a throttling API server does not delay the other evictions.
+	evictionTimeout = 3 * time.Second
 )
 
 // Results are the results of evictions.
@@ -33,18 +33,18 @@ type Results struct {
 
 // Refusal is a rejected eviction with its reason.
 type Refusal struct {
-	Pod types.NamespacedName
-	Why Why
+	Pod    types.NamespacedName
+	Reason RefusalReason
 	// Message explains to users why the Pod cannot be evicted.
 	Message string
 }
 
-// Why classifies the reason of a rejected eviction.
-type Why int
+// RefusalReason classifies the reason of a rejected eviction.
+type RefusalReason int
 
 const (
 	// Failed is any other error.
-	Failed Why = iota
+	Failed RefusalReason = iota
 	// Budgeted: a PodDisruptionBudget does not allow the eviction now.
 	Budgeted
 	// terminating: the Pod's Namespace is being deleted.
@@ -58,21 +58,21 @@ const HeldByBudget = "a PodDisruptionBudget does not allow it now"
 
 // Budgets returns one line for each distinct PodDisruptionBudget message, with the Pods that it affects.
 func (r Results) Budgets() []string {
-	held := Results{Refused: slices.DeleteFunc(slices.Clone(r.Refused), func(f Refusal) bool { return f.Why != Budgeted })}
+	held := Results{Refused: slices.DeleteFunc(slices.Clone(r.Refused), func(f Refusal) bool { return f.Reason != Budgeted })}
 	return Describe(Plan{}, held)
 }
 
 // Failures reports whether an eviction failed for a reason other than a PodDisruptionBudget, a terminating
 // Namespace or throttling.
 func (r Results) Failures() bool {
-	return slices.ContainsFunc(r.Refused, func(r Refusal) bool { return r.Why == Failed })
+	return slices.ContainsFunc(r.Refused, func(r Refusal) bool { return r.Reason == Failed })
 }
 
-// Evict evicts the Pods one after the other, within [budget]. A rejected eviction is a result, not an error: a
+// Evict evicts the Pods one after the other, within [evictionsTimeout]. A rejected eviction is a result, not an error: a
 // later reconciliation retries it. Pods that no longer exist, or were replaced by another Pod with the same name,
 // are omitted from the results.
 func Evict(ctx context.Context, workload client.Client, targets []Target) Results {
-	ctx, cancel := context.WithTimeout(ctx, budget)
+	ctx, cancel := context.WithTimeout(ctx, evictionsTimeout)
 	defer cancel()
 	var out Results
 	for _, t := range targets {
@@ -87,14 +87,14 @@ func Evict(ctx context.Context, workload client.Client, targets []Target) Result
 		case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		default:
 			why, message := explain(err)
-			out.Refused = append(out.Refused, Refusal{Pod: t.Pod, Why: why, Message: message})
+			out.Refused = append(out.Refused, Refusal{Pod: t.Pod, Reason: why, Message: message})
 		}
 	}
 	return out
 }
 
 func evict(ctx context.Context, workload client.Client, t Target) error {
-	ctx, cancel := context.WithTimeout(ctx, each)
+	ctx, cancel := context.WithTimeout(ctx, evictionTimeout)
 	defer cancel()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: t.Pod.Namespace, Name: t.Pod.Name}}
 	return workload.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
@@ -106,7 +106,7 @@ func evict(ctx context.Context, workload client.Client, t Target) error {
 }
 
 // explain classifies the error of an eviction and returns a message for users.
-func explain(err error) (Why, string) {
+func explain(err error) (RefusalReason, string) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return Failed, "the API server of the workload cluster does not answer"

@@ -131,11 +131,11 @@ func TestLookForVolumes(t *testing.T) { // MD-12
 	}
 	pv := csi("a", "h", "")
 	workload := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(on("1", "n", true), on("2", "n", false), on("3", "other", true), &pv).Build()
-	v, err := LookForVolumes(t.Context(), workload, node(corev1.ConditionTrue), true)
+	v, err := ReadVolumes(t.Context(), workload, node(corev1.ConditionTrue), true)
 	if err != nil || len(v.Attachments) != 1 || v.Attachments[0].Name != "1" || len(v.PersistentVolumes) != 1 {
 		t.Errorf("attached to this Node: %+v, %v", v, err)
 	}
-	if v, err = LookForVolumes(t.Context(), workload, node(corev1.ConditionTrue), false); err != nil || !v.None() || len(v.PersistentVolumes) != 0 {
+	if v, err = ReadVolumes(t.Context(), workload, node(corev1.ConditionTrue), false); err != nil || !v.None() || len(v.PersistentVolumes) != 0 {
 		t.Errorf("gate off, and the Node reports nothing: %+v, %v", v, err)
 	}
 }

@@ -65,9 +65,9 @@ func (v View) At(now time.Time) View {
 	return v
 }
 
-// LookForVolumes reads from the workload cluster which volumes are attached to the Node. VolumeAttachments are read
+// ReadVolumes reads from the workload cluster which volumes are attached to the Node. VolumeAttachments are read
 // only if attachments is set (feature gate MachineWaitForVolumeDetachConsiderVolumeAttachments).
-func LookForVolumes(ctx context.Context, workload client.Reader, node *corev1.Node, attachments bool) (Volumes, error) {
+func ReadVolumes(ctx context.Context, workload client.Reader, node *corev1.Node, attachments bool) (Volumes, error) {
 	v := Volumes{Node: node}
 	if attachments {
 		list := &storagev1.VolumeAttachmentList{}

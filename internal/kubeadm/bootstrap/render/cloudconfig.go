@@ -98,7 +98,7 @@ func ntp(in bootstrapv1.NTP) *api.YAMLNode {
 		return nil
 	}
 	return api.YAMLMap(
-		entry("enabled", api.OptionalBool(in.Enabled)),
+		entry("enabled", api.YAMLOptionalBool(in.Enabled)),
 		entry("servers", api.YAMLStrings(in.Servers)),
 	)
 }
@@ -112,8 +112,8 @@ func users(in []bootstrapv1.User) *api.YAMLNode {
 			entry("gecos", api.YAMLOptional(u.Gecos)),
 			entry("groups", api.YAMLOptional(u.Groups)),
 			entry("homedir", api.YAMLOptional(u.HomeDir)),
-			entry("inactive", api.OptionalBool(u.Inactive)),
-			entry("lock_passwd", api.OptionalBool(u.LockPassword)),
+			entry("inactive", api.YAMLOptionalBool(u.Inactive)),
+			entry("lock_passwd", api.YAMLOptionalBool(u.LockPassword)),
 			entry("shell", api.YAMLOptional(u.Shell)),
 			entry("primary_group", api.YAMLOptional(u.PrimaryGroup)),
 			entry("sudo", api.YAMLOptional(u.Sudo)),

@@ -20,7 +20,7 @@ func diskSetup(partitions []bootstrapv1.Partition) (*api.YAMLNode, error) {
 		entries = append(entries, entry(p.Device, api.YAMLMap(
 			entry("table_type", api.YAMLOptional(p.TableType)),
 			entry("layout", layout(p)),
-			entry("overwrite", api.OptionalBool(p.Overwrite)),
+			entry("overwrite", api.YAMLOptionalBool(p.Overwrite)),
 		)))
 	}
 	if entries == nil {
@@ -33,7 +33,7 @@ func diskSetup(partitions []bootstrapv1.Partition) (*api.YAMLNode, error) {
 // types.
 func layout(p bootstrapv1.Partition) *api.YAMLNode {
 	if len(p.DiskLayout) == 0 {
-		return api.OptionalBool(p.Layout)
+		return api.YAMLOptionalBool(p.Layout)
 	}
 	var items []*api.YAMLNode
 	for _, part := range p.DiskLayout {
@@ -72,7 +72,7 @@ func fsSetup(filesystems []bootstrapv1.Filesystem) *api.YAMLNode {
 			entry("filesystem", api.YAMLString(f.Filesystem)),
 			entry("device", api.YAMLString(f.Device)),
 			entry("partition", api.YAMLOptional(f.Partition)),
-			entry("overwrite", api.OptionalBool(f.Overwrite)),
+			entry("overwrite", api.YAMLOptionalBool(f.Overwrite)),
 			entry("replace_fs", api.YAMLOptional(f.ReplaceFS)),
 			entry("extra_opts", api.YAMLStrings(f.ExtraOpts)),
 		))

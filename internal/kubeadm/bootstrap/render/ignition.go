@@ -38,7 +38,7 @@ func (IgnitionFormat) Render(p Payload) ([]byte, error) { return renderIgnition(
 // renderIgnition returns the configuration as JSON. Errors are Invalid faults: Ignition does not support an entry of
 // the payload, or the user's additional configuration is invalid.
 func renderIgnition(p Payload) ([]byte, error) {
-	config, err := build(p)
+	config, err := ignitionConfig(p)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func renderIgnition(p Payload) ([]byte, error) {
 	return out, nil
 }
 
-func build(p Payload) (types.Config, error) {
+func ignitionConfig(p Payload) (types.Config, error) {
 	config := types.Config{Ignition: types.Ignition{Version: types.MaxVersion.String()}}
 	if len(p.BootCommands) > 0 {
 		return config, ignitionInvalid("spec.bootCommands are not possible with the format ignition; use a unit in spec.ignition")

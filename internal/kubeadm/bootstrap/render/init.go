@@ -11,11 +11,11 @@ import (
 // Init returns the payload of the machine that initializes the control plane. JoinConfiguration is ignored. Errors
 // are Invalid faults.
 func Init(in Input, cluster *clusterv1.Cluster) (Payload, error) {
-	p, err := in.ofUser()
+	p, err := in.userPayload()
 	if err != nil {
 		return Payload{}, err
 	}
-	config, err := api.MarshalInit(in.Spec.ClusterConfiguration, in.Spec.InitConfiguration, factsOf(in, cluster))
+	config, err := api.MarshalInit(in.Spec.ClusterConfiguration, in.Spec.InitConfiguration, clusterValues(in, cluster))
 	if err != nil {
 		return Payload{}, err
 	}
@@ -23,8 +23,8 @@ func Init(in Input, cluster *clusterv1.Cluster) (Payload, error) {
 	return in.withKubeadm(p, "init", config), nil
 }
 
-// factsOf returns the values from the Cluster and its Machine. They are only rendered and not written to the spec.
-func factsOf(in Input, cluster *clusterv1.Cluster) api.ClusterValues {
+// clusterValues returns the values from the Cluster and its Machine. They are only rendered and not written to the spec.
+func clusterValues(in Input, cluster *clusterv1.Cluster) api.ClusterValues {
 	network := cluster.Spec.ClusterNetwork
 	return api.ClusterValues{
 		ClusterName: cluster.Name, KubernetesVersion: in.KubernetesVersion, Endpoint: in.Endpoint,

@@ -52,7 +52,7 @@ func JoinControlPlane(in Input) (Payload, error) {
 }
 
 func (in Input) join(join bootstrapv1.JoinConfiguration) (Payload, error) {
-	p, err := in.ofUser()
+	p, err := in.userPayload()
 	if err != nil {
 		return Payload{}, err
 	}
@@ -71,8 +71,8 @@ func (in Input) join(join bootstrapv1.JoinConfiguration) (Payload, error) {
 	return in.withKubeadm(p, "join", config), nil
 }
 
-// ofUser returns the user's part of the payload, which is the same for all roles.
-func (in Input) ofUser() (Payload, error) {
+// userPayload returns the user's part of the payload, which is the same for all roles.
+func (in Input) userPayload() (Payload, error) {
 	files, err := in.files()
 	if err != nil {
 		return Payload{}, err

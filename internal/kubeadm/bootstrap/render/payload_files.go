@@ -75,7 +75,7 @@ func (in Input) expand(path string, content []byte) ([]byte, error) {
 	if t.Tree == nil { // the template only contains definitions
 		return nil, nil
 	}
-	if word := refusedWord(t.Root); word != "" {
+	if word := unsupportedWord(t.Root); word != "" {
 		return nil, invalid("the template of file %s uses %q, which is not supported: use .controlPlane.version and conditions alone", path, word)
 	}
 	b := limitedBuffer{left: maxContent}
@@ -86,28 +86,28 @@ func (in Input) expand(path string, content []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// refusedWord returns the first unsupported word of a template, or the empty string. Loops, nested templates and
+// unsupportedWord returns the first unsupported word of a template, or the empty string. Loops, nested templates and
 // functions that build text are not supported, so that the time and memory for a template are bounded by its length.
 // Otherwise, any client that can write a KubeadmConfig could exhaust this process.
-func refusedWord(n parse.Node) string {
+func unsupportedWord(n parse.Node) string {
 	switch n := n.(type) {
 	case *parse.ListNode:
-		return firstRefused(n)
+		return firstUnsupported(n)
 	case *parse.ActionNode:
-		return refusedWord(n.Pipe)
+		return unsupportedWord(n.Pipe)
 	case *parse.IfNode:
-		return firstRefused(n.Pipe, n.List, n.ElseList)
+		return firstUnsupported(n.Pipe, n.List, n.ElseList)
 	case *parse.WithNode:
-		return firstRefused(n.Pipe, n.List, n.ElseList)
+		return firstUnsupported(n.Pipe, n.List, n.ElseList)
 	case *parse.PipeNode:
 		for _, c := range n.Cmds {
-			if word := firstRefused(c.Args...); word != "" {
+			if word := firstUnsupported(c.Args...); word != "" {
 				return word
 			}
 		}
 		return ""
 	case *parse.ChainNode:
-		return refusedWord(n.Node)
+		return unsupportedWord(n.Node)
 	case *parse.IdentifierNode:
 		if !slices.Contains([]string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "index", "slice", "len"}, n.Ident) {
 			return n.Ident
@@ -121,19 +121,19 @@ func refusedWord(n parse.Node) string {
 	return "" // text, fields, variables and constants
 }
 
-func firstRefused(nodes ...parse.Node) string {
+func firstUnsupported(nodes ...parse.Node) string {
 	for _, n := range nodes {
 		if list, ok := n.(*parse.ListNode); ok {
 			if list == nil { // no else branch
 				continue
 			}
 			nodes := list.Nodes
-			if word := firstRefused(nodes...); word != "" {
+			if word := firstUnsupported(nodes...); word != "" {
 				return word
 			}
 			continue
 		}
-		if word := refusedWord(n); word != "" {
+		if word := unsupportedWord(n); word != "" {
 			return word
 		}
 	}

@@ -94,7 +94,7 @@ func TestCertificateFiles(t *testing.T) {
 		if p == secrets.EtcdClient {
 			from = secrets.CA // any pair
 		}
-		data, err := secrets.Generate(from, secrets.Keys{}, time.Now())
+		data, err := secrets.Generate(from, secrets.KeyOptions{}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

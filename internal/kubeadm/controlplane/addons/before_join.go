@@ -13,9 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/api"
 )
 
-// Before returns the changes that are required before a Machine with the desired version and configuration joins, or
+// ChangesBeforeJoin returns the changes that are required before a Machine with the desired version and configuration joins, or
 // the problem that the user has to correct first.
-func Before(f KubeadmState, d Desired) (changes []Change, problem string) {
+func ChangesBeforeJoin(f KubeadmState, d desiredState) (changes []Change, problem string) {
 	if f.Problem != "" {
 		return nil, f.Problem
 	}
@@ -33,7 +33,7 @@ func Before(f KubeadmState, d Desired) (changes []Change, problem string) {
 		err = s.ApplyConfiguration(d.Cluster)
 	}
 	if err != nil {
-		return nil, Text(err)
+		return nil, ErrorText(err)
 	}
 	if names := s.Changed(); len(names) > 0 {
 		after, problem := configWith(f.Config, s)
@@ -46,30 +46,30 @@ func Before(f KubeadmState, d Desired) (changes []Change, problem string) {
 }
 
 // stored parses kubeadm's configuration.
-func stored(f KubeadmState) (api.Stored, string) {
+func stored(f KubeadmState) (api.StoredConfiguration, string) {
 	if f.Config == nil {
-		return api.Stored{}, "ConfigMap kubeadm-config of the workload cluster does not exist: restore it, Machines cannot join without it"
+		return api.StoredConfiguration{}, "ConfigMap kubeadm-config of the workload cluster does not exist: restore it, Machines cannot join without it"
 	}
 	s, err := api.ParseStored(f.Config.Data[configKey])
 	if err != nil {
-		return s, "ConfigMap kubeadm-config of the workload cluster cannot be changed: " + Text(err)
+		return s, "ConfigMap kubeadm-config of the workload cluster cannot be changed: " + ErrorText(err)
 	}
 	return s, ""
 }
 
 // configWith returns the ConfigMap with another configuration.
-func configWith(config *corev1.ConfigMap, s api.Stored) (*corev1.ConfigMap, string) {
+func configWith(config *corev1.ConfigMap, s api.StoredConfiguration) (*corev1.ConfigMap, string) {
 	out, err := s.Text()
 	if err != nil {
-		return nil, Text(err)
+		return nil, ErrorText(err)
 	}
 	after := config.DeepCopy()
 	after.Data[configKey] = out
 	return after, ""
 }
 
-// Text returns the message of a fault, without text from other programs.
-func Text(err error) string {
+// ErrorText returns the message of a fault, without text from other programs.
+func ErrorText(err error) string {
 	if f := fault.As(err); f != nil {
 		return f.Message
 	}
@@ -79,9 +79,9 @@ func Text(err error) string {
 func roleKey(o client.Object) string { return describe(o, o.GetName()) }
 
 const (
-	// joining is the group of joining nodes that use a bootstrap token of kubeadm.
-	joining = "system:bootstrappers:kubeadm:default-node-token"
-	nodes   = "system:nodes"
+	// joiningGroup is the group of joining nodes that use a bootstrap token of kubeadm.
+	joiningGroup = "system:bootstrappers:kubeadm:default-node-token"
+	nodesGroup   = "system:nodes"
 )
 
 // roles returns the roles and bindings that the supported versions of kubeadm expect when a Machine joins. kubeadm
@@ -90,9 +90,9 @@ func roles() []client.Object {
 	const admins = "kubeadm:cluster-admins"
 	system := metav1.NamespaceSystem
 	return slices.Concat(
-		grant(metav1.ObjectMeta{Name: "kubeadm:get-nodes"}, getting("nodes"), joining),
-		grant(metav1.ObjectMeta{Namespace: system, Name: "kubeadm:kubelet-config"}, getting("configmaps", "kubelet-config"), nodes, joining),
-		grant(metav1.ObjectMeta{Namespace: system, Name: "kubeadm:nodes-kubeadm-config"}, getting("configmaps", configName), nodes, joining),
+		grant(metav1.ObjectMeta{Name: "kubeadm:get-nodes"}, getting("nodes"), joiningGroup),
+		grant(metav1.ObjectMeta{Namespace: system, Name: "kubeadm:kubelet-config"}, getting("configmaps", "kubelet-config"), nodesGroup, joiningGroup),
+		grant(metav1.ObjectMeta{Namespace: system, Name: "kubeadm:nodes-kubeadm-config"}, getting("configmaps", configName), nodesGroup, joiningGroup),
 		[]client.Object{
 			bind(admins, "cluster-admin", rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: admins}),
 			bind("kubeadm:apiserver-kubelet-client", "system:kubelet-api-admin",

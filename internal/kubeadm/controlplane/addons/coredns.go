@@ -15,17 +15,17 @@ import (
 // maxCorefile limits the size of a Corefile to migrate, in bytes.
 const maxCorefile = 64 << 10
 
-// move is a change of CoreDNS from one image to another.
-type move struct {
+// dnsUpgrade is a change of CoreDNS from one image to another.
+type dnsUpgrade struct {
 	KubeadmState
-	desired  Desired
+	desired  desiredState
 	from, to image
 	// fromRelease and toRelease are the CoreDNS versions of the two images.
 	fromRelease, toRelease semver.Version
 }
 
-func dns(f KubeadmState, d Desired) Addon {
-	a := Addon{Name: "CoreDNS"}
+func planDNSUpgrade(f KubeadmState, d desiredState) addon {
+	a := addon{Name: "CoreDNS"}
 	switch {
 	case d.SkipDNS:
 		a.Skipped = "the KubeadmControlPlane has the annotation to skip it"
@@ -45,7 +45,7 @@ func dns(f KubeadmState, d Desired) Addon {
 		a.Skipped = "Deployment coredns has no container coredns"
 		return a
 	}
-	m, err := newMove(f, d, a.Image)
+	m, err := newDNSUpgrade(f, d, a.Image)
 	if err == nil && (m.to != m.from || m.isInterrupted()) {
 		a.Changes, err = m.changes()
 	}
@@ -55,8 +55,8 @@ func dns(f KubeadmState, d Desired) Addon {
 	return a
 }
 
-func newMove(f KubeadmState, d Desired, current string) (m move, err error) {
-	m = move{KubeadmState: f, desired: d}
+func newDNSUpgrade(f KubeadmState, d desiredState, current string) (m dnsUpgrade, err error) {
+	m = dnsUpgrade{KubeadmState: f, desired: d}
 	if m.from, err = parseImage(current); err != nil {
 		return m, err
 	}
@@ -81,7 +81,7 @@ func newMove(f KubeadmState, d Desired, current string) (m move, err error) {
 }
 
 // isInterrupted reports whether the Deployment still mounts the backup of the Corefile during a migration.
-func (m move) isInterrupted() bool {
+func (m dnsUpgrade) isInterrupted() bool {
 	key := volumeKey(m.DNS)
 	return key != nil && *key == backupKey
 }
@@ -96,7 +96,7 @@ func (m move) isInterrupted() bool {
 //	Corefile is migrated                                  kubeadm's configuration, permissions, then image and mount
 //
 // The first two rows are skipped if the migration does not change the Corefile.
-func (m move) changes() ([]Change, error) {
+func (m dnsUpgrade) changes() ([]Change, error) {
 	have, backup := m.Corefile.Data[corefileKey], m.Corefile.Data[backupKey]
 	key := volumeKey(m.DNS)
 	source := have
@@ -114,7 +114,7 @@ func (m move) changes() ([]Change, error) {
 	}
 	switch mounts := key != nil && *key == corefileKey; {
 	case want == have:
-		return m.last()
+		return m.finalChanges()
 	case mounts && backup != have:
 		return []Change{change(m.Corefile, m.corefileWith(have, have), "backup of the Corefile, which is migrated from %s to %s", m.from.tag, m.to.tag)}, nil
 	case mounts:
@@ -123,11 +123,11 @@ func (m move) changes() ([]Change, error) {
 		return []Change{change(m.DNS, after, "mount the backup of the Corefile while it is migrated from %s to %s", m.from.tag, m.to.tag)}, nil
 	}
 	write := change(m.Corefile, m.corefileWith(want, source), "Corefile migrated from %s to %s", m.from.tag, m.to.tag)
-	last, err := m.last()
+	last, err := m.finalChanges()
 	return append([]Change{write}, last...), err
 }
 
-func (m move) corefileWith(corefile, backup string) *corev1.ConfigMap {
+func (m dnsUpgrade) corefileWith(corefile, backup string) *corev1.ConfigMap {
 	after := m.Corefile.DeepCopy()
 	after.Data[corefileKey], after.Data[backupKey] = corefile, backup
 	return after
@@ -154,8 +154,8 @@ func migrated(corefile, from, to string) (out string, err error) {
 	return out, nil
 }
 
-// last returns the changes that set the image of CoreDNS.
-func (m move) last() ([]Change, error) {
+// finalChanges returns the changes that set the image of CoreDNS.
+func (m dnsUpgrade) finalChanges() ([]Change, error) {
 	s, problem := stored(m.KubeadmState)
 	if problem != "" {
 		return nil, errors.New(problem)
@@ -192,15 +192,15 @@ const (
 
 func readsEndpointSlices(role *rbacv1.ClusterRole) bool {
 	for _, rule := range role.Rules {
-		if has(rule.APIGroups, discovery) && has(rule.Resources, endpointSlices) && has(rule.Verbs, "list") && has(rule.Verbs, "watch") {
+		if containsOrAll(rule.APIGroups, discovery) && containsOrAll(rule.Resources, endpointSlices) && containsOrAll(rule.Verbs, "list") && containsOrAll(rule.Verbs, "watch") {
 			return true
 		}
 	}
 	return false
 }
 
-// has reports whether a rule contains a name or the wildcard.
-func has(names []string, name string) bool {
+// containsOrAll reports whether a rule contains a name or the wildcard.
+func containsOrAll(names []string, name string) bool {
 	for _, n := range names {
 		if n == name || n == rbacv1.VerbAll {
 			return true

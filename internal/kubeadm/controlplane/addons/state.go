@@ -36,8 +36,8 @@ type KubeadmState struct {
 	Corefile *corev1.ConfigMap
 }
 
-// Desired is the desired state from a KubeadmControlPlane.
-type Desired struct {
+// desiredState is the desired state from a KubeadmControlPlane.
+type desiredState struct {
 	Version string
 	Cluster bootstrapv1.ClusterConfiguration
 	// SkipProxy and SkipDNS exclude the addons from upgrades.
@@ -45,10 +45,10 @@ type Desired struct {
 }
 
 // DesiredBy returns the desired state from a control plane.
-func DesiredBy(plane *controlplanev1.KubeadmControlPlane) Desired {
+func DesiredBy(plane *controlplanev1.KubeadmControlPlane) desiredState {
 	_, proxy := plane.Annotations[controlplanev1.SkipKubeProxyAnnotation]
 	_, dns := plane.Annotations[controlplanev1.SkipCoreDNSAnnotation]
-	return Desired{Version: plane.Spec.Version, Cluster: plane.Spec.KubeadmConfigSpec.ClusterConfiguration, SkipProxy: proxy, SkipDNS: dns}
+	return desiredState{Version: plane.Spec.Version, Cluster: plane.Spec.KubeadmConfigSpec.ClusterConfiguration, SkipProxy: proxy, SkipDNS: dns}
 }
 
 // Names of kubeadm's objects in namespace kube-system.
@@ -105,13 +105,13 @@ func get[T client.Object](ctx context.Context, c client.Reader, name string, int
 		return none, nil
 	}
 	if err != nil {
-		return none, fault.New(fault.KindOf(err), "KubeadmStateUnreadable", "%s of the workload cluster cannot be read: %s", describe(into, name), why(err)).From(err)
+		return none, fault.New(fault.KindOf(err), "KubeadmStateUnreadable", "%s of the workload cluster cannot be read: %s", describe(into, name), responseText(err)).From(err)
 	}
 	return into, nil
 }
 
-// why summarizes the error of an API server, without any text from the API server.
-func why(err error) string {
+// responseText summarizes the error of an API server, without any text from the API server.
+func responseText(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		return "it answers " + strconv.Itoa(int(status.Status().Code))

@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Addon is the planned upgrade of kube-proxy or CoreDNS.
-type Addon struct {
+// addon is the planned upgrade of kube-proxy or CoreDNS.
+type addon struct {
 	Name string
 	// Changes are the changes to reach the desired image, in order.
 	Changes []Change
@@ -22,7 +22,7 @@ type Addon struct {
 	Image string
 }
 
-// After returns the upgrades of kube-proxy and CoreDNS for a control plane whose Machines are all up to date.
+// PlanUpgrades returns the upgrades of kube-proxy and CoreDNS for a control plane whose Machines are all up to date.
 //
 //	                     kube-proxy                                  CoreDNS
 //	skipped if           annotation skip-kube-proxy, no DaemonSet,   annotation skip-coredns, no clusterConfiguration,
@@ -30,15 +30,15 @@ type Addon struct {
 //	tag                  version of the control plane                clusterConfiguration.dns.imageTag, or unchanged
 //	repository           clusterConfiguration.imageRepository,       clusterConfiguration.dns.imageRepository,
 //	                     or unchanged                                clusterConfiguration.imageRepository, or unchanged
-func After(f KubeadmState, d Desired) []Addon {
+func PlanUpgrades(f KubeadmState, d desiredState) []addon {
 	if f.Problem != "" {
 		return nil
 	}
-	return []Addon{proxy(f, d), dns(f, d)}
+	return []addon{planProxyUpgrade(f, d), planDNSUpgrade(f, d)}
 }
 
 // problems returns a message for each problem that the user has to correct.
-func problems(addons []Addon) []string {
+func problems(addons []addon) []string {
 	var out []string
 	for _, a := range addons {
 		if a.Problem != "" {
@@ -49,7 +49,7 @@ func problems(addons []Addon) []string {
 }
 
 // Changes returns the changes of all addons, in order.
-func Changes(addons []Addon) []Change {
+func Changes(addons []addon) []Change {
 	var out []Change
 	for _, a := range addons {
 		out = append(out, a.Changes...)
@@ -58,7 +58,7 @@ func Changes(addons []Addon) []Change {
 }
 
 // states returns a message about each addon that is skipped or up to date.
-func states(addons []Addon) []string {
+func states(addons []addon) []string {
 	var out []string
 	for _, a := range addons {
 		switch {
@@ -71,8 +71,8 @@ func states(addons []Addon) []string {
 	return out
 }
 
-func proxy(f KubeadmState, d Desired) Addon {
-	a := Addon{Name: proxyName}
+func planProxyUpgrade(f KubeadmState, d desiredState) addon {
+	a := addon{Name: proxyName}
 	switch {
 	case d.SkipProxy:
 		a.Skipped = "the KubeadmControlPlane has the annotation to skip it"
@@ -144,10 +144,10 @@ func volumeKey(d *appsv1.Deployment) *string {
 // ConditionType is the type of the condition about kube-proxy and CoreDNS.
 const ConditionType = "AddonsUpToDate"
 
-// Verdict returns the condition about kube-proxy and CoreDNS. The rolling parameter is true while Machines have to be
+// Condition returns the condition about kube-proxy and CoreDNS. The rolling parameter is true while Machines have to be
 // replaced.
-func Verdict(f KubeadmState, d Desired, rolling bool) condition.Verdict {
-	all := After(f, d)
+func Condition(f KubeadmState, d desiredState, rolling bool) condition.Result {
+	all := PlanUpgrades(f, d)
 	changes, problems := Changes(all), problems(all)
 	switch {
 	case len(problems) > 0:

@@ -75,8 +75,8 @@ func left() []client.Object {
 	}
 }
 
-func desired(version, dnsTag string) Desired {
-	return Desired{Version: version, Cluster: bootstrapv1.ClusterConfiguration{ImageRepository: "example.org/k8s", DNS: bootstrapv1.DNS{ImageTag: dnsTag}}}
+func desired(version, dnsTag string) desiredState {
+	return desiredState{Version: version, Cluster: bootstrapv1.ClusterConfiguration{ImageRepository: "example.org/k8s", DNS: bootstrapv1.DNS{ImageTag: dnsTag}}}
 }
 
 func found(t *testing.T, objs ...client.Object) KubeadmState {
@@ -90,7 +90,7 @@ func found(t *testing.T, objs ...client.Object) KubeadmState {
 
 // Everything that a Machine needs is written before it joins, by a controller whose writes fail; then nothing is left to do.
 func TestBefore(t *testing.T) { // KC-21
-	testkit.EveryWrite(t, func() *fake.ClientBuilder { return fake.NewClientBuilder().WithObjects(left()...) }, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder { return fake.NewClientBuilder().WithObjects(left()...) }, func(t *testing.T, c client.WithWatch) {
 		d := desired("v1.36.3", "v1.8.0")
 		d.Cluster.APIServer.CertSANs = []string{"a.b"}
 		writes := 0
@@ -99,7 +99,7 @@ func TestBefore(t *testing.T) { // KC-21
 			if err != nil {
 				t.Fatal(err)
 			}
-			changes, problem := Before(f, d)
+			changes, problem := ChangesBeforeJoin(f, d)
 			if problem != "" {
 				t.Fatal(problem)
 			}
@@ -117,7 +117,7 @@ func TestBefore(t *testing.T) { // KC-21
 			}
 		}
 		f, err := Read(t.Context(), c, time.Unix(1, 0))
-		if changes, problem := Before(f, d); err != nil || len(changes) > 0 || problem != "" || writes == 0 {
+		if changes, problem := ChangesBeforeJoin(f, d); err != nil || len(changes) > 0 || problem != "" || writes == 0 {
 			t.Errorf("%v %q %v after %d rounds", changes, problem, err, writes)
 		}
 		config := f.Config.Data["ClusterConfiguration"]
@@ -145,11 +145,11 @@ func TestBeforeChangesLittle(t *testing.T) { // KC-21
 		all = append(all, role)
 	}
 	f := found(t, append(all, left()...)...)
-	changes, problem := Before(f, Desired{Version: "v1.36.3"})
+	changes, problem := ChangesBeforeJoin(f, desiredState{Version: "v1.36.3"})
 	if len(changes) != 1 || problem != "" || changes[0].String() != "change ConfigMap kubeadm-config of the workload cluster: kubernetesVersion of the ClusterConfiguration for version v1.36.3" {
 		t.Errorf("%v %s", changes, problem)
 	}
-	if changes, problem := Before(f, Desired{Version: "v1.35.4"}); len(changes) > 0 || problem != "" {
+	if changes, problem := ChangesBeforeJoin(f, desiredState{Version: "v1.35.4"}); len(changes) > 0 || problem != "" {
 		t.Errorf("of the same version: %v %s", changes, problem)
 	}
 }
@@ -170,11 +170,11 @@ func TestBeforeProblems(t *testing.T) { // KC-21
 		if tc.data != nil {
 			f.Config = &corev1.ConfigMap{ObjectMeta: meta("kubeadm-config"), Data: tc.data}
 		}
-		if changes, problem := Before(f, Desired{Version: tc.version}); len(changes) > 0 || !strings.Contains(problem, tc.want) {
+		if changes, problem := ChangesBeforeJoin(f, desiredState{Version: tc.version}); len(changes) > 0 || !strings.Contains(problem, tc.want) {
 			t.Errorf("%s: %v %q", name, changes, problem)
 		}
 	}
-	if _, problem := Before(KubeadmState{Problem: "not connected"}, Desired{}); problem != "not connected" {
+	if _, problem := ChangesBeforeJoin(KubeadmState{Problem: "not connected"}, desiredState{}); problem != "not connected" {
 		t.Errorf("unread: %q", problem)
 	}
 }
@@ -182,7 +182,7 @@ func TestBeforeProblems(t *testing.T) { // KC-21
 // CoreDNS goes to another version with its Corefile, by a controller whose writes fail: at no time do Pods of the old version mount the
 // Corefile of the new one.
 func TestCoreDNS(t *testing.T) { // KC-22, KC-23
-	testkit.EveryWrite(t, func() *fake.ClientBuilder { return fake.NewClientBuilder().WithObjects(left()...) }, func(t *testing.T, c client.WithWatch) {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder { return fake.NewClientBuilder().WithObjects(left()...) }, func(t *testing.T, c client.WithWatch) {
 		d := desired("v1.36.3", "v1.8.0")
 		for range 20 {
 			f, err := Read(t.Context(), c, time.Unix(1, 0))
@@ -193,7 +193,7 @@ func TestCoreDNS(t *testing.T) { // KC-22, KC-23
 			if isNew := strings.HasSuffix(image, "v1.8.0"); strings.Contains(mounted, "upstream") == isNew {
 				t.Fatalf("%s mounts\n%s", image, mounted)
 			}
-			all := After(f, d)
+			all := PlanUpgrades(f, d)
 			if problems := problems(all); len(problems) > 0 {
 				t.Fatal(problems)
 			}
@@ -211,7 +211,7 @@ func TestCoreDNS(t *testing.T) { // KC-22, KC-23
 			t.Fatal(err)
 		}
 		want := []string{`kube-proxy has image "example.org/k8s/kube-proxy:v1.36.3"`, `CoreDNS has image "example.org/k8s/coredns:v1.8.0"`}
-		if diff := cmp.Diff(want, states(After(f, d))); diff != "" {
+		if diff := cmp.Diff(want, states(PlanUpgrades(f, d))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if f.Corefile.Data["Corefile-backup"] != oldCorefile || strings.Contains(f.Corefile.Data["Corefile"], "upstream") || !strings.Contains(f.Corefile.Data["Corefile"], "kubernetes cluster.local") {
@@ -225,33 +225,33 @@ func TestCoreDNS(t *testing.T) { // KC-22, KC-23
 }
 
 func TestAfter(t *testing.T) { // KC-22, KC-23
-	with := func(change func(f *KubeadmState, d *Desired)) func(*KubeadmState, *Desired) { return change }
-	setTo := func(proxy, dns string) func(*KubeadmState, *Desired) {
-		return func(f *KubeadmState, _ *Desired) {
+	with := func(change func(f *KubeadmState, d *desiredState)) func(*KubeadmState, *desiredState) { return change }
+	setTo := func(proxy, dns string) func(*KubeadmState, *desiredState) {
+		return func(f *KubeadmState, _ *desiredState) {
 			f.Proxy.Spec.Template.Spec.Containers[1].Image = proxy
 			f.DNS.Spec.Template.Spec.Containers[1].Image = dns
 		}
 	}
 	for name, tc := range map[string]struct {
 		reason  string
-		change  func(*KubeadmState, *Desired)
+		change  func(*KubeadmState, *desiredState)
 		changes []string
 		says    []string
 	}{
-		"up to date": {"", with(func(_ *KubeadmState, d *Desired) { d.Version, d.Cluster.DNS.ImageTag = "v1.35.4", "v1.6.7" }), nil,
+		"up to date": {"", with(func(_ *KubeadmState, d *desiredState) { d.Version, d.Cluster.DNS.ImageTag = "v1.35.4", "v1.6.7" }), nil,
 			[]string{`kube-proxy has image "example.org/k8s/kube-proxy:v1.35.4"`, `CoreDNS has image "example.org/k8s/coredns:v1.6.7"`}},
-		"a build's version": {"a tag has no plus", with(func(_ *KubeadmState, d *Desired) { d.Version, d.Cluster.DNS = "v1.36.3+b.1", bootstrapv1.DNS{} }),
+		"a build's version": {"a tag has no plus", with(func(_ *KubeadmState, d *desiredState) { d.Version, d.Cluster.DNS = "v1.36.3+b.1", bootstrapv1.DNS{} }),
 			[]string{"change DaemonSet kube-proxy of the workload cluster: image example.org/k8s/kube-proxy:v1.36.3_b.1"}, nil},
-		"skipped": {"", with(func(_ *KubeadmState, d *Desired) { d.SkipDNS, d.SkipProxy = true, true }), nil, []string{
+		"skipped": {"", with(func(_ *KubeadmState, d *desiredState) { d.SkipDNS, d.SkipProxy = true, true }), nil, []string{
 			"kube-proxy is left alone: the KubeadmControlPlane has the annotation to skip it", "CoreDNS is left alone: the KubeadmControlPlane has the annotation to skip it"}},
-		"not there": {"neither is created", with(func(f *KubeadmState, _ *Desired) { f.Proxy, f.DNS = nil, nil }), nil,
+		"not there": {"neither is created", with(func(f *KubeadmState, _ *desiredState) { f.Proxy, f.DNS = nil, nil }), nil,
 			[]string{"kube-proxy is left alone: DaemonSet kube-proxy does not exist", "CoreDNS is left alone: Deployment coredns does not exist"}},
-		"another DNS": {"", with(func(f *KubeadmState, _ *Desired) { f.Proxy, f.Corefile = nil, nil }), nil,
+		"another DNS": {"", with(func(f *KubeadmState, _ *desiredState) { f.Proxy, f.Corefile = nil, nil }), nil,
 			[]string{"kube-proxy is left alone: DaemonSet kube-proxy does not exist", "CoreDNS is left alone: ConfigMap coredns does not exist"}},
-		"other containers": {"", with(func(f *KubeadmState, _ *Desired) {
+		"other containers": {"", with(func(f *KubeadmState, _ *desiredState) {
 			f.Proxy.Spec.Template.Spec.Containers[1].Name, f.DNS.Spec.Template.Spec.Containers = "x", nil
 		}), nil, []string{"kube-proxy is left alone: DaemonSet kube-proxy has no container kube-proxy", "CoreDNS is left alone: Deployment coredns has no container coredns"}},
-		"no configuration": {"", with(func(f *KubeadmState, d *Desired) { f.Proxy, d.Cluster = nil, bootstrapv1.ClusterConfiguration{} }), nil,
+		"no configuration": {"", with(func(f *KubeadmState, d *desiredState) { f.Proxy, d.Cluster = nil, bootstrapv1.ClusterConfiguration{} }), nil,
 			[]string{"kube-proxy is left alone: DaemonSet kube-proxy does not exist", "CoreDNS is left alone: the KubeadmControlPlane has no clusterConfiguration"}},
 		"digests": {"", setTo("a/kube-proxy@sha256:x", "coredns@sha256:y"), nil, []string{
 			`kube-proxy is not upgraded: image "a/kube-proxy@sha256:x" is referred to by digest: its version is not known`,
@@ -260,37 +260,40 @@ func TestAfter(t *testing.T) { // KC-22, KC-23
 			`kube-proxy is not upgraded: image "a:80/kube-proxy" has no tag: its version is not known`, `CoreDNS is not upgraded: tag "latest" of CoreDNS is no version`}},
 		"garbage": {"what a tenant writes is named, and short", setTo("A B:x", strings.Repeat("x", 3000)+":1.0.0"), nil, []string{
 			`kube-proxy is not upgraded: image "A B:x" is no valid reference`, "CoreDNS is not upgraded: image \"" + strings.Repeat("x", 200) + `..." is no valid reference`}},
-		"older": {"", with(func(f *KubeadmState, d *Desired) { f.Proxy, d.Cluster.DNS.ImageTag = nil, "v1.6.5" }), nil, []string{
+		"older": {"", with(func(f *KubeadmState, d *desiredState) { f.Proxy, d.Cluster.DNS.ImageTag = nil, "v1.6.5" }), nil, []string{
 			"CoreDNS is not upgraded: version v1.6.5 is older than v1.6.7, which runs: its Corefile cannot be migrated back",
 			"kube-proxy is left alone: DaemonSet kube-proxy does not exist"}},
-		"unknown": {"", with(func(f *KubeadmState, d *Desired) { f.Proxy, d.Cluster.DNS.ImageTag = nil, "v1.99.0" }), nil, []string{
+		"unknown": {"", with(func(f *KubeadmState, d *desiredState) { f.Proxy, d.Cluster.DNS.ImageTag = nil, "v1.99.0" }), nil, []string{
 			`CoreDNS is not upgraded: the Corefile cannot be migrated from 1.6.7 to 1.99.0 ("` + "cannot migrate", "kube-proxy is left alone: DaemonSet kube-proxy does not exist"}},
-		"no Corefile": {"", with(func(f *KubeadmState, d *Desired) { f.Proxy, f.Corefile.Data = nil, nil }), nil, []string{
+		"no Corefile": {"", with(func(f *KubeadmState, d *desiredState) { f.Proxy, f.Corefile.Data = nil, nil }), nil, []string{
 			"CoreDNS is not upgraded: ConfigMap coredns must have a key Corefile of at most 64 KiB", "kube-proxy is left alone: DaemonSet kube-proxy does not exist"}},
-		"no Corefile that can be read": {"", with(func(f *KubeadmState, d *Desired) {
+		"no Corefile that can be read": {"", with(func(f *KubeadmState, d *desiredState) {
 			f.Proxy, f.Corefile.Data = nil, map[string]string{"Corefile": "{\nx y\n"}
 		}), nil, []string{
 			"CoreDNS is not upgraded: ConfigMap coredns has no Corefile that can be read", "kube-proxy is left alone: DaemonSet kube-proxy does not exist"}},
-		"no kubeadm-config": {"", with(func(f *KubeadmState, d *Desired) { f.Proxy, f.Config = nil, nil; d.Cluster.DNS.ImageTag = "v1.6.7-x.1" }), nil, []string{
+		"no kubeadm-config": {"", with(func(f *KubeadmState, d *desiredState) {
+			f.Proxy, f.Config = nil, nil
+			d.Cluster.DNS.ImageTag = "v1.6.7-x.1"
+		}), nil, []string{
 			"CoreDNS is not upgraded: ConfigMap kubeadm-config of the workload cluster does not exist: restore it", "kube-proxy is left alone: DaemonSet kube-proxy does not exist"}},
-		"vendor's tag": {"of the same release: the Corefile stays", with(func(f *KubeadmState, d *Desired) {
+		"vendor's tag": {"of the same release: the Corefile stays", with(func(f *KubeadmState, d *desiredState) {
 			f.Proxy, f.DNSRole = nil, nil
 			d.Cluster.DNS.ImageTag = "v1.6.7-x.1"
 		}), []string{
 			"change ConfigMap kubeadm-config of the workload cluster: image of CoreDNS", "change Deployment coredns of the workload cluster: image example.org/k8s/coredns:v1.6.7-x.1"}, nil},
-		"mounted in another way": {"all at once", with(func(f *KubeadmState, d *Desired) {
+		"mounted in another way": {"all at once", with(func(f *KubeadmState, d *desiredState) {
 			f.Proxy, f.DNSRole, f.DNS.Spec.Template.Spec.Volumes = nil, nil, nil
 		}), []string{
 			"change ConfigMap coredns of the workload cluster: Corefile migrated from v1.6.7 to v1.8.0", "change ConfigMap kubeadm-config of the workload cluster: image of CoreDNS",
 			"change Deployment coredns of the workload cluster: image example.org/k8s/coredns:v1.8.0"}, nil},
-		"of its own repository": {"", with(func(f *KubeadmState, d *Desired) {
+		"of its own repository": {"", with(func(f *KubeadmState, d *desiredState) {
 			f.Proxy, f.DNSRole, d.Cluster.DNS = nil, nil, bootstrapv1.DNS{ImageRepository: "dns.example.org/", ImageTag: "v1.6.7"}
 		}), []string{"change ConfigMap kubeadm-config of the workload cluster: image of CoreDNS", "change Deployment coredns of the workload cluster: image dns.example.org/coredns:v1.6.7"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, d := found(t, left()...), desired("v1.36.3", "v1.8.0")
 			tc.change(&f, &d)
-			all := After(f, d)
+			all := PlanUpgrades(f, d)
 			var changes []string
 			for _, c := range Changes(all) {
 				changes = append(changes, c.String())
@@ -312,7 +315,7 @@ func TestAfter(t *testing.T) { // KC-22, KC-23
 			}
 		})
 	}
-	if all := After(KubeadmState{Problem: "not connected"}, Desired{}); len(all) > 0 {
+	if all := PlanUpgrades(KubeadmState{Problem: "not connected"}, desiredState{}); len(all) > 0 {
 		t.Errorf("unread: %v", all)
 	}
 }
@@ -323,7 +326,7 @@ func TestCoreDNSGivenUp(t *testing.T) { // KC-23
 	*volumeKey(f.DNS) = "Corefile-backup"
 	f.Corefile.Data = map[string]string{"Corefile": "migrated", "Corefile-backup": oldCorefile}
 	var got []string
-	for _, c := range dns(f, desired("v1.36.3", "v1.6.7")).Changes {
+	for _, c := range planDNSUpgrade(f, desired("v1.36.3", "v1.6.7")).Changes {
 		if config, is := c.after.(*corev1.ConfigMap); is {
 			got = append(got, config.Data["Corefile"])
 		}
@@ -380,7 +383,7 @@ func TestReadFails(t *testing.T) {
 			}
 			return c.Get(ctx, key, o, opts...)
 		}}).Build()
-		if _, err := Read(t.Context(), c, time.Unix(1, 0)); fault.As(err) == nil || Text(err) != tc.want || !errors.Is(err, tc.err) {
+		if _, err := Read(t.Context(), c, time.Unix(1, 0)); fault.As(err) == nil || ErrorText(err) != tc.want || !errors.Is(err, tc.err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -20,7 +20,7 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func running(changes ...func(*MachineState)) MachineState {
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
 	m.Status.NodeRef.Name = "n"
-	f := MachineState{Member: machines.Member{Machine: m}, Initialized: true, Managed: true}
+	f := MachineState{OwnedMachine: machines.OwnedMachine{Machine: m}, Initialized: true, Managed: true}
 	all := []etcd.Member{{ID: 1, Name: "n"}, {ID: 2, Name: "o"}}
 	f.State = State{
 		At: now, Initialized: true, Pods: map[string]*corev1.Pod{},
@@ -64,7 +64,7 @@ func TestMachine(t *testing.T) { // KC-13, KC-14, KC-33
 	expired := func(f *MachineState) { f.Expired = now.Add(-time.Hour) }
 	crash := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	kept := func(f *MachineState) {
-		f.Keep, f.State.Problem = true, "gone"
+		f.Unchanged, f.State.Problem = true, "gone"
 		f.Status.Conditions = []metav1.Condition{{Type: schedulerPod, Status: "True", Reason: "Running"}}
 	}
 	for name, tc := range map[string]struct {
@@ -85,7 +85,7 @@ func TestMachine(t *testing.T) { // KC-13, KC-14, KC-33
 		"failed":            {"", running(scheduler(pod("p", corev1.PodFailed, "False"))), schedulerPod, "False", "Failed"},
 		"unknown phase":     {"", running(scheduler(pod("p", corev1.PodUnknown, "False"))), schedulerPod, "Unknown", "InspectionFailed"},
 		"kept":              {"what was read last stays for a while", running(kept), schedulerPod, "True", "Running"},
-		"down":              {"then it is not known any more", running(kept, func(f *MachineState) { f.Keep, f.Down = false, true }), schedulerPod, "Unknown", "ConnectionDown"},
+		"down":              {"then it is not known any more", running(kept, func(f *MachineState) { f.Unchanged, f.Down = false, true }), schedulerPod, "Unknown", "ConnectionDown"},
 		"member":            {"", running(), member, "True", "Healthy"},
 		"external etcd":     {"its members are no one's of these Machines", running(func(f *MachineState) { f.Managed = false }), member, "", ""},
 		"no list":           {"", running(func(f *MachineState) { f.State.Etcd.Problem = "no leader" }), member, "Unknown", "InspectionFailed"},
@@ -106,8 +106,8 @@ func TestMachine(t *testing.T) { // KC-13, KC-14, KC-33
 		"Node gone":         {"", running(func(f *MachineState) { delete(f.State.Nodes, "n") }), "NodeKubeadmLabelsAndTaintsSet", "Unknown", "InspectionFailed"},
 		"Node gone with it": {"", running(func(f *MachineState) { delete(f.State.Nodes, "n"); f.Deleted = true }), "NodeKubeadmLabelsAndTaintsSet", "False", "Deleting"},
 	} {
-		tc.facts.Etcd = QuorumMatch(QuorumInput{Now: now, State: tc.facts.State, Machines: []QuorumMachine{NewMachine(tc.facts.Machine, tc.facts.Deleted, "")}})
-		set := condition.Set(HealthConditions().Evaluate(tc.facts, reconciler.MomentOf(tc.facts.Machine, now)))
+		tc.facts.Etcd = MatchMembers(MatchInput{Now: now, State: tc.facts.State, Machines: []MachineIdentity{NewMachineIdentity(tc.facts.Machine, tc.facts.Deleted, "")}})
+		set := condition.Set(MachineConditions().Evaluate(tc.facts, reconciler.EvaluateOptionsFor(tc.facts.Machine, now)))
 		got := set.Get(tc.condition)
 		if got == nil {
 			got = &metav1.Condition{}
@@ -131,8 +131,8 @@ func TestMessages(t *testing.T) {
 			"the Machine, or run `kubeadm certs renew all` on the node and restart its static Pods; spec.rollout.before.certificatesExpiryDays of the " +
 			"KubeadmControlPlane replaces Machines in time"},
 	} {
-		tc.facts.Etcd = QuorumMatch(QuorumInput{Now: now, State: tc.facts.State, Machines: []QuorumMachine{NewMachine(tc.facts.Machine, false, "")}})
-		got := condition.Set(HealthConditions().Evaluate(tc.facts, reconciler.MomentOf(tc.facts.Machine, now))).Get(tc.condition)
+		tc.facts.Etcd = MatchMembers(MatchInput{Now: now, State: tc.facts.State, Machines: []MachineIdentity{NewMachineIdentity(tc.facts.Machine, false, "")}})
+		got := condition.Set(MachineConditions().Evaluate(tc.facts, reconciler.EvaluateOptionsFor(tc.facts.Machine, now))).Get(tc.condition)
 		if got == nil || got.Message != tc.want {
 			t.Errorf("%s: %v, want %s", name, got, tc.want)
 		}
@@ -140,21 +140,21 @@ func TestMessages(t *testing.T) {
 }
 
 // plane is a control plane of Machines of which the first are not healthy.
-func plane(unhealthy, healthy int) HealthPlane {
-	p := HealthPlane{Now: now, Managed: true, Initialized: true, Certificates: condition.True("Available")}
+func plane(unhealthy, healthy int) ControlPlaneHealth {
+	p := ControlPlaneHealth{Now: now, Managed: true, Initialized: true, Certificates: condition.True("Available")}
 	for i := range unhealthy + healthy {
 		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: string(rune('a' + i))}}
 		status := metav1.ConditionTrue
 		if i < unhealthy {
 			status = metav1.ConditionFalse
 		}
-		for _, c := range HealthTypes(true) {
+		for _, c := range ConditionTypes(true) {
 			m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: c, Status: status, Reason: "R", LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))})
 		}
 		p.Machines = append(p.Machines, m)
-		member := QuorumMember{ID: uint64(i + 1), Name: m.Name, Machine: m.Name, Class: ofMachine, Health: QuorumHealthy}
+		member := EtcdMember{ID: uint64(i + 1), Name: m.Name, Machine: m.Name, Class: memberOfMachine, Health: MemberHealthy}
 		if i < unhealthy {
-			member.Health = QuorumUnhealthy
+			member.Health = MemberUnhealthy
 		}
 		p.Etcd = append(p.Etcd, member)
 	}
@@ -163,43 +163,43 @@ func plane(unhealthy, healthy int) HealthPlane {
 
 // Certificates, one healthy Machine and a quorum make a control plane available; what is missing beyond that is in the message.
 func TestPlane(t *testing.T) { // KC-15, KC-16
-	with := func(p HealthPlane, change func(*HealthPlane)) HealthPlane { change(&p); return p }
+	with := func(p ControlPlaneHealth, change func(*ControlPlaneHealth)) ControlPlaneHealth { change(&p); return p }
 	for name, tc := range map[string]struct {
-		p                           HealthPlane
+		p                           ControlPlaneHealth
 		available, etcd, components metav1.ConditionStatus
 		says                        bool
 	}{
 		"three":           {plane(0, 3), "True", "True", "True", false},
 		"one lost":        {plane(1, 2), "True", "False", "False", true},
 		"two lost":        {plane(2, 1), "False", "False", "False", true},
-		"flake":           {with(plane(1, 2), func(p *HealthPlane) { p.Now = now.Add(-55 * time.Second) }), "True", "False", "False", false},
+		"flake":           {with(plane(1, 2), func(p *ControlPlaneHealth) { p.Now = now.Add(-55 * time.Second) }), "True", "False", "False", false},
 		"no Machines":     {plane(0, 0), "False", "Unknown", "Unknown", true},
-		"not initialized": {with(plane(0, 1), func(p *HealthPlane) { p.Initialized = false }), "False", "Unknown", "Unknown", true},
-		"no certificates": {with(plane(0, 1), func(p *HealthPlane) { p.Certificates = condition.False("NotAvailable", "gone") }), "False", "True", "True", true},
-		"deleting":        {with(plane(0, 1), func(p *HealthPlane) { p.Deleting = true }), "False", "True", "True", true},
-		"down":            {with(plane(0, 1), func(p *HealthPlane) { p.Down = true }), "Unknown", "Unknown", "Unknown", true},
-		"hangs":           {with(plane(0, 3), func(p *HealthPlane) { p.EtcdProblem, p.Kept = "it does not answer", true }), "True", "True", "True", false},
-		"hangs, two lost": {with(plane(2, 1), func(p *HealthPlane) { p.EtcdProblem, p.Kept = "it does not answer", true }), "Unknown", "False", "False", true},
-		"no list of etcd": {with(plane(0, 3), func(p *HealthPlane) { p.EtcdProblem = "it has no leader" }), "Unknown", "True", "True", true},
-		"external etcd":   {with(plane(0, 1), func(p *HealthPlane) { p.Managed, p.Etcd = false, nil }), "True", "", "True", false},
+		"not initialized": {with(plane(0, 1), func(p *ControlPlaneHealth) { p.Initialized = false }), "False", "Unknown", "Unknown", true},
+		"no certificates": {with(plane(0, 1), func(p *ControlPlaneHealth) { p.Certificates = condition.False("NotAvailable", "gone") }), "False", "True", "True", true},
+		"deleting":        {with(plane(0, 1), func(p *ControlPlaneHealth) { p.Deleting = true }), "False", "True", "True", true},
+		"down":            {with(plane(0, 1), func(p *ControlPlaneHealth) { p.Down = true }), "Unknown", "Unknown", "Unknown", true},
+		"hangs":           {with(plane(0, 3), func(p *ControlPlaneHealth) { p.EtcdProblem, p.Stale = "it does not answer", true }), "True", "True", "True", false},
+		"hangs, two lost": {with(plane(2, 1), func(p *ControlPlaneHealth) { p.EtcdProblem, p.Stale = "it does not answer", true }), "Unknown", "False", "False", true},
+		"no list of etcd": {with(plane(0, 3), func(p *ControlPlaneHealth) { p.EtcdProblem = "it has no leader" }), "Unknown", "True", "True", true},
+		"external etcd":   {with(plane(0, 1), func(p *ControlPlaneHealth) { p.Managed, p.Etcd = false, nil }), "True", "", "True", false},
 	} {
 		available, etcd, components := tc.p.Available(), tc.p.EtcdCluster(), tc.p.Components()
 		if available.Status != tc.available || etcd.Status != tc.etcd || components.Status != tc.components || (available.Message != "") != tc.says {
 			t.Errorf("%s: Available %v, EtcdClusterHealthy %v, ControlPlaneComponentsHealthy %v", name, available, etcd, components)
 		}
 	}
-	unlisted := with(plane(0, 3), func(p *HealthPlane) { p.EtcdProblem = "it has no leader" })
+	unlisted := with(plane(0, 3), func(p *ControlPlaneHealth) { p.EtcdProblem = "it has no leader" })
 	if got := unlisted.Available().Message; got != "* The members of etcd are not known: it has no leader" {
 		t.Error(got)
 	}
-	if got := HealthUnhealthy(machines.SummaryInput(plane(1, 0).Machines)[0], true); got != "has no Node yet" {
+	if got := UnhealthyReason(machines.List(plane(1, 0).Machines)[0], true); got != "has no Node yet" {
 		t.Error(got)
 	}
 }
 
 // Every condition that the control plane sets gates a Machine's readiness; those of etcd only where it runs on the Machines.
 func TestGates(t *testing.T) { // KC-17
-	if managed, external := len(HealthGates(true)), len(HealthGates(false)); managed != 6 || external != 4 {
+	if managed, external := len(ReadinessGates(true)), len(ReadinessGates(false)); managed != 6 || external != 4 {
 		t.Errorf("%d gates with managed etcd, %d without", managed, external)
 	}
 }

@@ -17,14 +17,14 @@ import (
 // flakeTime is the time for which an unhealthy component is not reported in the condition Available.
 const flakeTime = 10 * time.Second
 
-// HealthUnhealthy describes the first unhealthy component of a Machine, in the order of the conditions, ignoring the
+// UnhealthyReason describes the first unhealthy component of a Machine, in the order of the conditions, ignoring the
 // given types. It returns the empty string if all components are healthy.
-func HealthUnhealthy(m *clusterv1.Machine, managed bool, but ...string) string {
+func UnhealthyReason(m *clusterv1.Machine, managed bool, but ...string) string {
 	if !m.Status.NodeRef.IsDefined() {
 		return "has no Node yet"
 	}
 	set := condition.Set(m.Status.Conditions)
-	for _, t := range HealthTypes(managed)[1:] {
+	for _, t := range ConditionTypes(managed)[1:] {
 		c := set.Get(t)
 		switch {
 		case slices.Contains(but, t):
@@ -39,8 +39,8 @@ func HealthUnhealthy(m *clusterv1.Machine, managed bool, but ...string) string {
 	return ""
 }
 
-// AreTrue reports whether all component conditions and all etcd conditions of a Machine are True.
-func AreTrue(m *clusterv1.Machine) (components, etcd bool) {
+// ComponentsHealthy reports whether all component conditions and all etcd conditions of a Machine are True.
+func ComponentsHealthy(m *clusterv1.Machine) (components, etcd bool) {
 	return allTrue(m, componentTypes()), allTrue(m, etcdTypes())
 }
 
@@ -53,20 +53,20 @@ func allTrue(m *clusterv1.Machine, types []string) bool {
 	return true
 }
 
-// HealthPlane is the input of the health conditions of a control plane.
-type HealthPlane struct {
+// ControlPlaneHealth is the input of the health conditions of a control plane.
+type ControlPlaneHealth struct {
 	Now time.Time
 	// Machines with their conditions after this reconciliation.
-	Machines machines.SummaryInput
+	Machines machines.List
 	// Managed is true if etcd runs on the Machines. Etcd lists its members. EtcdProblem is the reason if they are
 	// unknown.
 	Managed     bool
-	Etcd        QuorumMembers
+	Etcd        EtcdMembers
 	EtcdProblem string
-	// Kept means that the workload cluster cannot be read now, and its previous state remains valid.
-	Kept bool
+	// Stale means that the workload cluster cannot be read now, and its previous state remains valid.
+	Stale bool
 	// Certificates is False if a certificate is missing.
-	Certificates condition.Verdict
+	Certificates condition.Result
 	// Initialized and Deleting describe the state of the control plane.
 	Initialized, Deleting bool
 	// Down means that the workload cluster has been unreadable for longer than the grace period.
@@ -76,16 +76,16 @@ type HealthPlane struct {
 }
 
 // aggregate combines the conditions of the Machines to one message for each Machine.
-func (p HealthPlane) aggregate(types []string, good, bad, unknown string) condition.Verdict {
-	var members []condition.Member
-	reasons := condition.Reasons{Good: good, Bad: bad, Unknown: unknown}
+func (p ControlPlaneHealth) aggregate(types []string, good, bad, unknown string) condition.Result {
+	var members []condition.AggregateMember
+	reasons := condition.Reasons{Info: good, Issue: bad, Unknown: unknown}
 	for _, m := range p.Machines {
 		var parts []condition.Part
 		for _, t := range types {
 			parts = append(parts, condition.Part{Type: t})
 		}
 		v := condition.Summarize(m.Status.Conditions, reasons, parts...)
-		members = append(members, condition.Member{Kind: "Machine", Name: m.Name, Conditions: condition.Set{
+		members = append(members, condition.AggregateMember{Kind: "Machine", Name: m.Name, Conditions: condition.Set{
 			{Type: "Summary", Status: v.Status, Reason: v.Reason, Message: v.Message},
 		}})
 	}
@@ -93,7 +93,7 @@ func (p HealthPlane) aggregate(types []string, good, bad, unknown string) condit
 }
 
 // unread returns the condition if there is nothing to aggregate, or Absent.
-func (p HealthPlane) unread() condition.Verdict {
+func (p ControlPlaneHealth) unread() condition.Result {
 	switch {
 	case !p.Initialized:
 		return condition.Unknown(clusterv1.InspectionFailedReason, "Waiting for the control plane to be initialized")
@@ -106,7 +106,7 @@ func (p HealthPlane) unread() condition.Verdict {
 }
 
 // Components returns the condition ControlPlaneComponentsHealthy.
-func (p HealthPlane) Components() condition.Verdict {
+func (p ControlPlaneHealth) Components() condition.Result {
 	if v := p.unread(); v != condition.Absent() {
 		return v
 	}
@@ -120,7 +120,7 @@ func (p HealthPlane) Components() condition.Verdict {
 }
 
 // EtcdCluster returns the condition EtcdClusterHealthy, or Absent if etcd is external.
-func (p HealthPlane) EtcdCluster() condition.Verdict {
+func (p ControlPlaneHealth) EtcdCluster() condition.Result {
 	if !p.Managed {
 		return condition.Absent()
 	}
@@ -149,26 +149,26 @@ func (p HealthPlane) EtcdCluster() condition.Verdict {
 
 // withoutMachine describes the members without a Machine and how to remove them. It reports harm if one of them
 // reduces the fault tolerance of etcd.
-func (p HealthPlane) withoutMachine() (lines []string, harm bool) {
+func (p ControlPlaneHealth) withoutMachine() (lines []string, harm bool) {
 	for _, m := range p.Etcd {
 		switch {
-		case m.Class == quorumForeign && !p.Etcd.AllowsRemoval(m.ID):
+		case m.Class == memberForeign && !p.Etcd.AllowsRemoval(m.ID):
 			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine: delete Node %s if it is of no use, once the other members are healthy", m.Text(), m.Name))
-		case m.Class == quorumForeign:
+		case m.Class == memberForeign:
 			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine: delete Node %s if it is of no use", m.Text(), m.Name))
-		case m.Class == quorumOrphan && p.Etcd.AllowsRemoval(m.ID):
+		case m.Class == memberOrphaned && p.Etcd.AllowsRemoval(m.ID):
 			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine, and is going to be removed", m.Text()))
-		case m.Class == quorumOrphan:
+		case m.Class == memberOrphaned:
 			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine: it is removed once the quorum stays without it", m.Text()))
-		case m.Class == quorumDisputed:
+		case m.Class == memberDisputed:
 			lines = append(lines, fmt.Sprintf("* Etcd member %s cannot be matched to one Machine: provider IDs, addresses and status.nodeRef of Machines contradict each other", m.Text()))
 		}
-		harm = harm || m.Class == quorumOrphan || m.Class == quorumForeign && !m.Learner && m.Health != QuorumHealthy
+		harm = harm || m.Class == memberOrphaned || m.Class == memberForeign && !m.Learner && m.Health != MemberHealthy
 	}
 	return lines, harm
 }
 
-func (p HealthPlane) quorumText() string {
+func (p ControlPlaneHealth) quorumText() string {
 	unknown := ""
 	if n := p.Etcd.Unknown(); n > 0 {
 		unknown = fmt.Sprintf(", %d unknown", n)
@@ -178,7 +178,7 @@ func (p HealthPlane) quorumText() string {
 
 // Available returns the condition Available: certificates exist, all components of at least one Machine are healthy,
 // and etcd has quorum. The message lists Machines that have been unhealthy for longer than flakeTime.
-func (p HealthPlane) Available() condition.Verdict {
+func (p ControlPlaneHealth) Available() condition.Result {
 	const no, unknown = controlplanev1.KubeadmControlPlaneNotAvailableReason, controlplanev1.KubeadmControlPlaneAvailableInspectionFailedReason
 	switch {
 	case p.Deleting:
@@ -194,7 +194,7 @@ func (p HealthPlane) Available() condition.Verdict {
 	}
 	working, known := 0, 0
 	for _, m := range p.Machines {
-		components, etcd := AreTrue(m)
+		components, etcd := ComponentsHealthy(m)
 		if components && (etcd || !p.Managed) {
 			working++
 		}
@@ -202,7 +202,7 @@ func (p HealthPlane) Available() condition.Verdict {
 			known++
 		}
 	}
-	hasQuorum := !p.Managed || (p.EtcdProblem == "" || p.Kept) && p.Etcd.HasQuorum()
+	hasQuorum := !p.Managed || (p.EtcdProblem == "" || p.Stale) && p.Etcd.HasQuorum()
 	switch {
 	case working > 0 && hasQuorum:
 		return condition.TrueBecause(controlplanev1.KubeadmControlPlaneAvailableReason, p.partly())
@@ -218,8 +218,8 @@ func (p HealthPlane) Available() condition.Verdict {
 }
 
 // isKnown reports whether the health of any component of a Machine is known.
-func (p HealthPlane) isKnown(m *clusterv1.Machine) bool {
-	for _, t := range HealthTypes(p.Managed)[1:] {
+func (p ControlPlaneHealth) isKnown(m *clusterv1.Machine) bool {
+	for _, t := range ConditionTypes(p.Managed)[1:] {
 		if c := condition.Set(m.Status.Conditions).Get(t); c != nil && c.Status != metav1.ConditionUnknown {
 			return true
 		}
@@ -228,10 +228,10 @@ func (p HealthPlane) isKnown(m *clusterv1.Machine) bool {
 }
 
 // partly describes the Machines that have been unhealthy for at least flakeTime.
-func (p HealthPlane) partly() string {
+func (p ControlPlaneHealth) partly() string {
 	lines := ""
 	for _, m := range p.Machines {
-		for _, t := range HealthTypes(p.Managed)[1:] {
+		for _, t := range ConditionTypes(p.Managed)[1:] {
 			c := condition.Set(m.Status.Conditions).Get(t)
 			if c != nil && c.Status != metav1.ConditionTrue && p.Now.Sub(c.LastTransitionTime.Time) >= flakeTime {
 				lines += fmt.Sprintf("* Machine %s: %s is %s\n", m.Name, t, c.Status)

@@ -21,8 +21,8 @@ import (
 const (
 	// port of etcd members for clients.
 	port = 2379
-	// keptFor is the maximum age of a connection. It is shorter than the validity of the client certificate.
-	keptFor = 45 * time.Minute
+	// maxConnectionAge is the maximum age of a connection. It is shorter than the validity of the client certificate.
+	maxConnectionAge = 45 * time.Minute
 )
 
 // EtcdForwarder connects to ports of Pods of workload clusters.
@@ -66,7 +66,7 @@ func (c *EtcdConnections) Etcd(ctx context.Context, cluster client.ObjectKey, no
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if have := c.open[cluster]; have != nil {
-		if slices.Equal(have.nodes, nodes) && bytes.Equal(have.ca, secret.Data[corev1.TLSCertKey]) && c.Now().Sub(have.since) < keptFor {
+		if slices.Equal(have.nodes, nodes) && bytes.Equal(have.ca, secret.Data[corev1.TLSCertKey]) && c.Now().Sub(have.since) < maxConnectionAge {
 			return have, nil
 		}
 		go func() { _ = have.Close() }() // this aborts calls in progress

@@ -19,17 +19,17 @@ import (
 // defaultPort is kubeadm's default port of API servers.
 const defaultPort = 6443
 
-// patience is the timeout for reading the certificate of an API server.
-const patience = 10 * time.Second
+// expiryTimeout is the timeout for reading the certificate of an API server.
+const expiryTimeout = 10 * time.Second
 
-// ExpiryForwarder connects to ports of Pods of workload clusters.
-type ExpiryForwarder interface {
+// expiryForwarder connects to ports of Pods of workload clusters.
+type expiryForwarder interface {
 	Forward(ctx context.Context, cluster client.ObjectKey, to portforward.Target) (net.Conn, error)
 }
 
 // ExpiryReader reads certificates of API servers.
 type ExpiryReader struct {
-	Forwarder ExpiryForwarder
+	Forwarder expiryForwarder
 	// Secrets lists the readers that are tried in order.
 	Secrets []client.Reader
 }
@@ -42,9 +42,9 @@ type ExpiryServer struct {
 	Port int
 }
 
-// Of returns the earliest expiration in the certificate chain that an API server presents, excluding the CA of the
+// Expiry returns the earliest expiration in the certificate chain that an API server presents, excluding the CA of the
 // cluster.
-func (r ExpiryReader) Of(ctx context.Context, s ExpiryServer) (time.Time, error) {
+func (r ExpiryReader) Expiry(ctx context.Context, s ExpiryServer) (time.Time, error) {
 	roots, err := r.roots(ctx, s.Cluster)
 	if err != nil {
 		return time.Time{}, err
@@ -52,7 +52,7 @@ func (r ExpiryReader) Of(ctx context.Context, s ExpiryServer) (time.Time, error)
 	if s.Port == 0 {
 		s.Port = defaultPort
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, expiryTimeout)
 	defer cancel()
 	conn, err := r.Forwarder.Forward(ctx, s.Cluster, portforward.Target{Namespace: metav1.NamespaceSystem, Pod: "kube-apiserver-" + s.Node, Port: s.Port})
 	if err != nil {

@@ -87,7 +87,7 @@ func TestOf(t *testing.T) { // KC-24
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.server.Cluster = client.ObjectKey{Namespace: "team", Name: "tower"}
-			got, err := ExpiryReader{Forwarder: &tc.pod, Secrets: []client.Reader{secrets(authority.CertPEM)}}.Of(t.Context(), tc.server)
+			got, err := ExpiryReader{Forwarder: &tc.pod, Secrets: []client.Reader{secrets(authority.CertPEM)}}.Expiry(t.Context(), tc.server)
 			if !got.Equal(tc.want) || (err == nil) == tc.want.IsZero() || tc.want.IsZero() && fault.KindOf(err) != fault.Unreachable {
 				t.Errorf("got %v, %v, want %v", got, err, tc.want)
 			}
@@ -108,11 +108,11 @@ func TestOfWhatDoesNotAnswer(t *testing.T) {
 	server := ExpiryServer{Cluster: client.ObjectKey{Namespace: "team", Name: "tower"}, Node: "cp-1"}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (ExpiryReader{Forwarder: &expiryPod{}, Secrets: []client.Reader{secrets(authority.CertPEM)}}).Of(ctx, server); fault.KindOf(err) != fault.Unreachable {
+	if _, err := (ExpiryReader{Forwarder: &expiryPod{}, Secrets: []client.Reader{secrets(authority.CertPEM)}}).Expiry(ctx, server); fault.KindOf(err) != fault.Unreachable {
 		t.Errorf("got %v", err)
 	}
 	asked := &expiryPod{}
-	_, err = ExpiryReader{Forwarder: asked, Secrets: []client.Reader{fake.NewClientBuilder().Build()}}.Of(t.Context(), server)
+	_, err = ExpiryReader{Forwarder: asked, Secrets: []client.Reader{fake.NewClientBuilder().Build()}}.Expiry(t.Context(), server)
 	if fault.KindOf(err) != fault.Unreachable || !strings.Contains(err.Error(), "Secret tower-ca has no certificate") || asked.to.Pod != "" {
 		t.Errorf("got %v, asked %+v", err, asked.to)
 	}

@@ -16,37 +16,37 @@ import (
 
 // MachineState is the input of the conditions of a Machine.
 type MachineState struct {
-	machines.Member
+	machines.OwnedMachine
 	State State
 	// Etcd maps Machines to etcd members.
-	Etcd QuorumMatching
+	Etcd MemberMatching
 	// Initialized is true if the cluster has been initialized.
 	Initialized bool
 	// Managed is true if etcd runs on the Machines.
 	Managed bool
 	// Expired is the time at which the Machine's certificates expired, or zero if they have not or it is unknown.
 	Expired time.Time
-	// Keep means that the conditions remain unchanged, because nothing could be read and the grace period is not
+	// Unchanged means that the conditions remain unchanged, because nothing could be read and the grace period is not
 	// over. Down means that the grace period is over.
-	Keep, Down bool
+	Unchanged, Down bool
 	// Lost is the reason why the Machine's etcd member is lost, if etcd has lost its quorum; otherwise it is empty.
 	Lost string
 }
 
-// HealthConditions returns the conditions of a control plane Machine that its KubeadmControlPlane sets.
-func HealthConditions() condition.Table[MachineState] {
+// MachineConditions returns the conditions of a control plane Machine that its KubeadmControlPlane sets.
+func MachineConditions() condition.Table[MachineState] {
 	return condition.Table[MachineState]{
-		{Type: controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetCondition, Of: MachineState.labelsAndTaints},
-		{Type: controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition, Of: MachineState.apiServer},
-		{Type: controlplanev1.KubeadmControlPlaneMachineControllerManagerPodHealthyCondition, Of: MachineState.controllerManager},
-		{Type: controlplanev1.KubeadmControlPlaneMachineSchedulerPodHealthyCondition, Of: MachineState.scheduler},
-		{Type: controlplanev1.KubeadmControlPlaneMachineEtcdPodHealthyCondition, Of: MachineState.etcdPod},
-		{Type: controlplanev1.KubeadmControlPlaneMachineEtcdMemberHealthyCondition, Of: MachineState.etcdMember},
+		{Type: controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetCondition, Compute: MachineState.labelsAndTaints},
+		{Type: controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition, Compute: MachineState.apiServer},
+		{Type: controlplanev1.KubeadmControlPlaneMachineControllerManagerPodHealthyCondition, Compute: MachineState.controllerManager},
+		{Type: controlplanev1.KubeadmControlPlaneMachineSchedulerPodHealthyCondition, Compute: MachineState.scheduler},
+		{Type: controlplanev1.KubeadmControlPlaneMachineEtcdPodHealthyCondition, Compute: MachineState.etcdPod},
+		{Type: controlplanev1.KubeadmControlPlaneMachineEtcdMemberHealthyCondition, Compute: MachineState.etcdMember},
 	}
 }
 
-// HealthTypes returns the condition types of a Machine's components, including etcd if it is managed.
-func HealthTypes(managed bool) []string {
+// ConditionTypes returns the condition types of a Machine's components, including etcd if it is managed.
+func ConditionTypes(managed bool) []string {
 	out := append([]string{controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetCondition}, componentTypes()...)
 	if managed {
 		out = append(out, etcdTypes()...)
@@ -69,10 +69,10 @@ func etcdTypes() []string {
 	}
 }
 
-// HealthGates returns the readiness gates of control plane Machines.
-func HealthGates(managed bool) []clusterv1.MachineReadinessGate {
+// ReadinessGates returns the readiness gates of control plane Machines.
+func ReadinessGates(managed bool) []clusterv1.MachineReadinessGate {
 	var out []clusterv1.MachineReadinessGate
-	for _, t := range HealthTypes(managed) {
+	for _, t := range ConditionTypes(managed) {
 		out = append(out, clusterv1.MachineReadinessGate{ConditionType: t})
 	}
 	return out
@@ -88,11 +88,11 @@ func disconnected(problem string) string {
 }
 
 // unread returns the condition of a component whose state is unknown, or Absent if the state is known.
-func (f MachineState) unread(conditionType string) condition.Verdict {
+func (f MachineState) unread(conditionType string) condition.Result {
 	old := condition.Set(f.Status.Conditions)
 	const inspectionFailed, connectionDown = clusterv1.InspectionFailedReason, clusterv1.ConnectionDownReason
 	switch {
-	case f.Keep && old.Get(conditionType) != nil:
+	case f.Unchanged && old.Get(conditionType) != nil:
 		return condition.Mirror(old, conditionType, condition.Absent())
 	case f.Down:
 		return condition.Unknown(connectionDown, disconnected(f.State.Problem))
@@ -109,7 +109,7 @@ func (f MachineState) unread(conditionType string) condition.Verdict {
 }
 
 // deleting returns the condition of a component that no longer exists on a Machine that is being deleted.
-func deleting() condition.Verdict {
+func deleting() condition.Result {
 	return condition.False(controlplanev1.KubeadmControlPlaneMachinePodDeletingReason, "Machine is being deleted")
 }
 
@@ -118,7 +118,7 @@ const (
 	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 )
 
-func (f MachineState) labelsAndTaints() condition.Verdict {
+func (f MachineState) labelsAndTaints() condition.Result {
 	if v := f.unread(controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetCondition); v != condition.Absent() {
 		return v
 	}
@@ -136,7 +136,7 @@ func (f MachineState) labelsAndTaints() condition.Verdict {
 	return condition.True(controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetReason)
 }
 
-func (f MachineState) apiServer() condition.Verdict {
+func (f MachineState) apiServer() condition.Result {
 	if !f.Expired.IsZero() && !f.Deleted { // also if the workload cluster cannot be read, because this may be the cause
 		return condition.False(controlplanev1.KubeadmControlPlaneMachinePodFailedReason, fmt.Sprintf("The certificate of the API server on Node %s expired on %s: "+
 			"replace the Machine, or run `kubeadm certs renew all` on the node and restart its static Pods; spec.rollout.before.certificatesExpiryDays of the "+
@@ -145,15 +145,15 @@ func (f MachineState) apiServer() condition.Verdict {
 	return f.pod(controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition, APIServer)
 }
 
-func (f MachineState) controllerManager() condition.Verdict {
+func (f MachineState) controllerManager() condition.Result {
 	return f.pod(controlplanev1.KubeadmControlPlaneMachineControllerManagerPodHealthyCondition, ControllerManager)
 }
 
-func (f MachineState) scheduler() condition.Verdict {
+func (f MachineState) scheduler() condition.Result {
 	return f.pod(controlplanev1.KubeadmControlPlaneMachineSchedulerPodHealthyCondition, Scheduler)
 }
 
-func (f MachineState) etcdPod() condition.Verdict {
+func (f MachineState) etcdPod() condition.Result {
 	if !f.Managed {
 		return condition.Absent()
 	}
@@ -161,7 +161,7 @@ func (f MachineState) etcdPod() condition.Verdict {
 }
 
 // pod returns the condition of a component's static Pod.
-func (f MachineState) pod(conditionType, component string) condition.Verdict {
+func (f MachineState) pod(conditionType, component string) condition.Result {
 	if v := f.unread(conditionType); v != condition.Absent() {
 		return v
 	}
@@ -178,7 +178,7 @@ func (f MachineState) pod(conditionType, component string) condition.Verdict {
 	return podVerdict(pod)
 }
 
-func podVerdict(pod *corev1.Pod) condition.Verdict {
+func podVerdict(pod *corev1.Pod) condition.Result {
 	const provisioning, failed = controlplanev1.KubeadmControlPlaneMachinePodProvisioningReason, controlplanev1.KubeadmControlPlaneMachinePodFailedReason
 	crashed := crashes(pod)
 	switch {
@@ -217,7 +217,7 @@ func crashes(pod *corev1.Pod) []string {
 	return out
 }
 
-func (f MachineState) etcdMember() condition.Verdict {
+func (f MachineState) etcdMember() condition.Result {
 	if !f.Managed {
 		return condition.Absent()
 	}
@@ -230,7 +230,7 @@ func (f MachineState) etcdMember() condition.Verdict {
 	if f.State.Etcd.Problem != "" {
 		return condition.Unknown(clusterv1.InspectionFailedReason, f.State.Etcd.Problem)
 	}
-	member, is := f.Etcd.Of(f.Name)
+	member, is := f.Etcd.MemberOf(f.Name)
 	switch {
 	case !is && f.Deleted:
 		return deleting()
@@ -238,9 +238,9 @@ func (f MachineState) etcdMember() condition.Verdict {
 		return condition.Unknown(clusterv1.InspectionFailedReason, "It is not known which etcd member is that of the Machine: "+f.Etcd.Doubt(f.Name))
 	case !is:
 		return condition.False(controlplanev1.KubeadmControlPlaneMachineEtcdMemberNotHealthyReason, "Etcd has no member on Node "+f.Status.NodeRef.Name)
-	case member.Health == quorumUnknown:
+	case member.Health == memberUnknown:
 		return condition.Unknown(clusterv1.InspectionFailedReason, member.Problem)
-	case member.Health == QuorumUnhealthy:
+	case member.Health == MemberUnhealthy:
 		return condition.False(controlplanev1.KubeadmControlPlaneMachineEtcdMemberNotHealthyReason, member.Problem)
 	}
 	return condition.True(controlplanev1.KubeadmControlPlaneMachineEtcdMemberHealthyReason)

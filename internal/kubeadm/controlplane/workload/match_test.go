@@ -15,7 +15,7 @@ import (
 var quorumNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // matching is an input that changes make.
-type matching struct{ QuorumInput }
+type matching struct{ MatchInput }
 
 // node adds a Node with a static Pod of etcd, which was created so long ago.
 func (m *matching) node(name, providerID string, age time.Duration) *matching {
@@ -42,8 +42,8 @@ func (m *matching) member(id uint64, name, address string) *matching {
 	return m
 }
 
-func (m *matching) machine(name string, changes ...func(*QuorumMachine)) *matching {
-	one := QuorumMachine{Name: name, Bootstrapped: true, Created: quorumNow.Add(-time.Hour)}
+func (m *matching) machine(name string, changes ...func(*MachineIdentity)) *matching {
+	one := MachineIdentity{Name: name, Bootstrapped: true, Created: quorumNow.Add(-time.Hour)}
 	for _, change := range changes {
 		change(&one)
 	}
@@ -52,21 +52,23 @@ func (m *matching) machine(name string, changes ...func(*QuorumMachine)) *matchi
 }
 
 func begin() *matching {
-	return &matching{QuorumInput{Now: quorumNow, State: State{Nodes: map[string]*corev1.Node{}, Pods: map[string]*corev1.Pod{}}}}
+	return &matching{MatchInput{Now: quorumNow, State: State{Nodes: map[string]*corev1.Node{}, Pods: map[string]*corev1.Pod{}}}}
 }
 
-func on(node string) func(*QuorumMachine) { return func(m *QuorumMachine) { m.Node = node } }
-func provides(id string) func(*QuorumMachine) {
-	return func(m *QuorumMachine) { m.ProviderIDs = []string{id} }
+func on(node string) func(*MachineIdentity) { return func(m *MachineIdentity) { m.Node = node } }
+func provides(id string) func(*MachineIdentity) {
+	return func(m *MachineIdentity) { m.ProviderIDs = []string{id} }
 }
-func reached(at ...string) func(*QuorumMachine) { return func(m *QuorumMachine) { m.Addresses = at } }
-func leaving(m *QuorumMachine)                  { m.Leaving = true }
-func notBootstrapped(m *QuorumMachine)          { m.Bootstrapped = false }
-func young(m *QuorumMachine)                    { m.Created = quorumNow.Add(-time.Minute) }
-func (m *matching) result() map[string]any      { return describe(QuorumMatch(m.QuorumInput), m.Machines) }
+func reached(at ...string) func(*MachineIdentity) {
+	return func(m *MachineIdentity) { m.Addresses = at }
+}
+func leaving(m *MachineIdentity)           { m.Leaving = true }
+func notBootstrapped(m *MachineIdentity)   { m.Bootstrapped = false }
+func young(m *MachineIdentity)             { m.Created = quorumNow.Add(-time.Minute) }
+func (m *matching) result() map[string]any { return describe(MatchMembers(m.MatchInput), m.Machines) }
 
 // describe is what was found: of each member its class and Machine, and the Machines of which it is not known.
-func describe(m QuorumMatching, ms []QuorumMachine) map[string]any {
+func describe(m MemberMatching, ms []MachineIdentity) map[string]any {
 	out := map[string]any{}
 	for _, member := range m.Members {
 		text := string(member.Class)
@@ -131,14 +133,14 @@ func TestMatch(t *testing.T) { // KC-11, KC-12, KC-13
 
 // A member that was not asked is unknown: no quorum is lost by it, and none is counted on it.
 func TestUnknown(t *testing.T) { // KC-19
-	ms := QuorumMembers{{ID: 1, Name: "a", Health: QuorumHealthy}, {ID: 2, Name: "b"}}
+	ms := EtcdMembers{{ID: 1, Name: "a", Health: MemberHealthy}, {ID: 2, Name: "b"}}
 	if !ms.HasQuorum() || !ms.AllowsRemoval(2) || ms.AllowsRemoval(1) {
 		t.Errorf("quorum %v, the unknown one may go %v, the healthy one %v", ms.HasQuorum(), ms.AllowsRemoval(2), ms.AllowsRemoval(1))
 	}
 	if got := ms.Removal(1); got != "etcd would have 0 of 1 members healthy and 1 unknown, 1 needed" {
 		t.Error(got)
 	}
-	if got := (QuorumMember{ID: 0x3e8}).Text(); got != "3e8, which has not started" {
+	if got := (EtcdMember{ID: 0x3e8}).Text(); got != "3e8, which has not started" {
 		t.Error(got)
 	}
 }

@@ -11,29 +11,29 @@ import (
 
 // healthOf evaluates a member from its own status and from the reports of the other members. A member without a path
 // to reach it is unknown, not unhealthy.
-func healthOf(e Etcd, member etcd.Member) (QuorumHealth, string) {
+func healthOf(e Etcd, member etcd.Member) (MemberHealth, string) {
 	status, asked := e.Statuses[member.Name]
 	switch {
 	case len(member.Alarms) > 0:
-		return QuorumUnhealthy, alarmsText(member.Alarms)
+		return MemberUnhealthy, alarmsText(member.Alarms)
 	case member.Learner || asked && status.Learner:
-		return QuorumUnhealthy, "Waiting for the etcd member to be promoted from learner"
+		return MemberUnhealthy, "Waiting for the etcd member to be promoted from learner"
 	case member.Name == "":
-		return QuorumUnhealthy, "Waiting for the etcd member to start"
+		return MemberUnhealthy, "Waiting for the etcd member to start"
 	case !asked:
-		return quorumUnknown, "The etcd member cannot be reached: its Node, or the static Pod of etcd on it, does not exist"
+		return memberUnknown, "The etcd member cannot be reached: its Node, or the static Pod of etcd on it, does not exist"
 	case status.Problem != "":
-		return QuorumUnhealthy, status.Problem
+		return MemberUnhealthy, status.Problem
 	case status.Leader == 0:
-		return QuorumUnhealthy, "The etcd member has no leader"
+		return MemberUnhealthy, "The etcd member has no leader"
 	case len(status.Errors) > 0:
-		return QuorumUnhealthy, "The etcd member reports: " + strings.Join(status.Errors, ", ")
+		return MemberUnhealthy, "The etcd member reports: " + strings.Join(status.Errors, ", ")
 	case status.ClusterID != e.ClusterID():
-		return QuorumUnhealthy, "The etcd member is of another etcd cluster than the others"
+		return MemberUnhealthy, "The etcd member is of another etcd cluster than the others"
 	case !sameMembers(status.Members, e.Members):
-		return QuorumUnhealthy, "The etcd member knows other members than the others"
+		return MemberUnhealthy, "The etcd member knows other members than the others"
 	}
-	return QuorumHealthy, ""
+	return MemberHealthy, ""
 }
 
 // alarmsText lists the alarms of a member, with instructions for a full database.

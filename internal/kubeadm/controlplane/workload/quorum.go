@@ -7,73 +7,73 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines"
 )
 
-// QuorumHealth of an etcd member.
-type QuorumHealth string
+// MemberHealth of an etcd member.
+type MemberHealth string
 
 // The health states. The zero value is Unknown.
 const (
-	quorumUnknown   QuorumHealth = ""
-	QuorumHealthy   QuorumHealth = "Healthy"
-	QuorumUnhealthy QuorumHealth = "Unhealthy"
+	memberUnknown   MemberHealth = ""
+	MemberHealthy   MemberHealth = "Healthy"
+	MemberUnhealthy MemberHealth = "Unhealthy"
 )
 
-// QuorumClass of a member: the Machine that runs it, or the reason why there is none.
-type QuorumClass string
+// MemberClass of a member: the Machine that runs it, or the reason why there is none.
+type MemberClass string
 
 // The classes; see the package documentation.
 const (
-	ofMachine      QuorumClass = "OfMachine"
-	quorumJoining  QuorumClass = "Joining"
-	quorumDisputed QuorumClass = "Disputed"
-	quorumForeign  QuorumClass = "Foreign"
-	quorumOrphan   QuorumClass = "Orphan"
+	memberOfMachine MemberClass = "OfMachine"
+	memberJoining   MemberClass = "Joining"
+	memberDisputed  MemberClass = "Disputed"
+	memberForeign   MemberClass = "Foreign"
+	memberOrphaned  MemberClass = "Orphan"
 )
 
-// QuorumMember is a member of an etcd cluster.
-type QuorumMember struct {
+// EtcdMember is a member of an etcd cluster.
+type EtcdMember struct {
 	ID uint64
 	// Name of the member, which is the name of its Node. It is empty if the member has not started.
 	Name string
 	// Learner members do not vote yet.
 	Learner bool
 	// Health of the member, and the reason if it is not Healthy.
-	Health  QuorumHealth
+	Health  MemberHealth
 	Problem string
 	// Class, and the name of the Machine that runs the member, or empty if unknown.
-	Class   QuorumClass
+	Class   MemberClass
 	Machine string
 }
 
 // Text returns the name of the member for a message, or its ID if it has no name yet.
-func (m QuorumMember) Text() string {
+func (m EtcdMember) Text() string {
 	if m.Name == "" {
 		return fmt.Sprintf("%x, which has not started", m.ID)
 	}
 	return m.Name
 }
 
-// QuorumMembers are all members of an etcd cluster.
-type QuorumMembers []QuorumMember
+// EtcdMembers are all members of an etcd cluster.
+type EtcdMembers []EtcdMember
 
 // QuorumSize returns the quorum for a number of voters.
 func QuorumSize(voters int) int { return voters/2 + 1 }
 
 // Voters returns the number of voting members.
-func (ms QuorumMembers) Voters() int {
-	return ms.count(func(m QuorumMember) bool { return !m.Learner })
+func (ms EtcdMembers) Voters() int {
+	return ms.count(func(m EtcdMember) bool { return !m.Learner })
 }
 
 // Healthy returns the number of healthy voting members.
-func (ms QuorumMembers) Healthy() int {
-	return ms.count(func(m QuorumMember) bool { return !m.Learner && m.Health == QuorumHealthy })
+func (ms EtcdMembers) Healthy() int {
+	return ms.count(func(m EtcdMember) bool { return !m.Learner && m.Health == MemberHealthy })
 }
 
 // Unknown returns the number of voting members with unknown health.
-func (ms QuorumMembers) Unknown() int {
-	return ms.count(func(m QuorumMember) bool { return !m.Learner && m.Health == quorumUnknown })
+func (ms EtcdMembers) Unknown() int {
+	return ms.count(func(m EtcdMember) bool { return !m.Learner && m.Health == memberUnknown })
 }
 
-func (ms QuorumMembers) count(is func(QuorumMember) bool) int {
+func (ms EtcdMembers) count(is func(EtcdMember) bool) int {
 	n := 0
 	for _, m := range ms {
 		if is(m) {
@@ -85,11 +85,11 @@ func (ms QuorumMembers) count(is func(QuorumMember) bool) int {
 
 // HasQuorum reports whether enough members may be healthy for a quorum. The quorum only counts as lost if too many
 // members are known to be unhealthy.
-func (ms QuorumMembers) HasQuorum() bool { return ms.Healthy()+ms.Unknown() >= QuorumSize(ms.Voters()) }
+func (ms EtcdMembers) HasQuorum() bool { return ms.Healthy()+ms.Unknown() >= QuorumSize(ms.Voters()) }
 
 // Without returns the members without the one with the given ID.
-func (ms QuorumMembers) Without(id uint64) QuorumMembers {
-	var out QuorumMembers
+func (ms EtcdMembers) Without(id uint64) EtcdMembers {
+	var out EtcdMembers
 	for _, m := range ms {
 		if m.ID != id {
 			out = append(out, m)
@@ -101,13 +101,13 @@ func (ms QuorumMembers) Without(id uint64) QuorumMembers {
 // AllowsRemoval reports whether a member may be removed: etcd has quorum now, and enough of the remaining members are
 // known to be healthy for a quorum afterwards. For an ID that is not a member, it reports whether enough of the
 // present members are known to be healthy.
-func (ms QuorumMembers) AllowsRemoval(id uint64) bool {
+func (ms EtcdMembers) AllowsRemoval(id uint64) bool {
 	rest := ms.Without(id)
 	return ms.HasQuorum() && rest.Voters() > 0 && rest.Healthy() >= QuorumSize(rest.Voters())
 }
 
 // Removal describes the result of a removal, for a message.
-func (ms QuorumMembers) Removal(id uint64) string {
+func (ms EtcdMembers) Removal(id uint64) string {
 	if !ms.HasQuorum() {
 		return fmt.Sprintf("etcd has no quorum: %s, %d needed", ms.Counts(), QuorumSize(ms.Voters()))
 	}
@@ -116,7 +116,7 @@ func (ms QuorumMembers) Removal(id uint64) string {
 }
 
 // Counts describes how many members are healthy, for a message.
-func (ms QuorumMembers) Counts() string {
+func (ms EtcdMembers) Counts() string {
 	if n := ms.Unknown(); n > 0 {
 		return fmt.Sprintf("%d of %d members healthy and %d unknown", ms.Healthy(), ms.Voters(), n)
 	}
@@ -125,14 +125,14 @@ func (ms QuorumMembers) Counts() string {
 
 // NextLeader returns the member that becomes the leader before another member is removed: the healthy member of the
 // newest remaining Machine.
-func NextLeader(etcd QuorumMatching, all machines.Members, removed uint64) (QuorumMember, bool) {
+func NextLeader(etcd MemberMatching, all machines.OwnedMachines, removed uint64) (EtcdMember, bool) {
 	stay := slices.Clone(all)
-	slices.SortStableFunc(stay, func(a, b machines.Member) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+	slices.SortStableFunc(stay, func(a, b machines.OwnedMachine) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
 	for _, m := range stay {
-		member, is := etcd.Of(m.Name)
-		if is && member.ID != removed && !m.Deleted && !member.Learner && member.Health == QuorumHealthy {
+		member, is := etcd.MemberOf(m.Name)
+		if is && member.ID != removed && !m.Deleted && !member.Learner && member.Health == MemberHealthy {
 			return member, true
 		}
 	}
-	return QuorumMember{}, false
+	return EtcdMember{}, false
 }

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-func member(kind string, n int, health QuorumHealth) QuorumMember {
-	return QuorumMember{ID: uint64(n + 1), Name: fmt.Sprint(kind, n), Health: health}
+func member(kind string, n int, health MemberHealth) EtcdMember {
+	return EtcdMember{ID: uint64(n + 1), Name: fmt.Sprint(kind, n), Health: health}
 }
 
-func (ms QuorumMembers) id(name string) uint64 {
+func (ms EtcdMembers) id(name string) uint64 {
 	for _, m := range ms {
 		if m.Name == name {
 			return m.ID
@@ -19,16 +19,16 @@ func (ms QuorumMembers) id(name string) uint64 {
 	return 0
 }
 
-func members(healthy, unhealthy, learners int) QuorumMembers {
-	var out QuorumMembers
+func members(healthy, unhealthy, learners int) EtcdMembers {
+	var out EtcdMembers
 	for range healthy {
-		out = append(out, member("h", len(out), QuorumHealthy))
+		out = append(out, member("h", len(out), MemberHealthy))
 	}
 	for range unhealthy {
-		out = append(out, member("u", len(out), QuorumUnhealthy))
+		out = append(out, member("u", len(out), MemberUnhealthy))
 	}
 	for range learners {
-		learner := member("l", len(out), QuorumHealthy)
+		learner := member("l", len(out), MemberHealthy)
 		learner.Learner = true
 		out = append(out, learner)
 	}
@@ -39,7 +39,7 @@ func members(healthy, unhealthy, learners int) QuorumMembers {
 func TestAllowsRemoval(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason  string
-		members QuorumMembers
+		members EtcdMembers
 		remove  string
 		want    bool
 	}{
@@ -81,7 +81,7 @@ func TestRemovalsKeepQuorum(t *testing.T) { // KC-19
 			}
 		}
 		for _, m := range ms {
-			if recoverable && m.Health != QuorumHealthy && ms.AllowsRemoval(m.ID) {
+			if recoverable && m.Health != MemberHealthy && ms.AllowsRemoval(m.ID) {
 				ms = ms.Without(m.ID)
 			}
 		}

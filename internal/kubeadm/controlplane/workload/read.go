@@ -26,26 +26,26 @@ type Clusters interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 }
 
-// Members connects to the etcd members on Nodes of a workload cluster.
-type Members interface {
+// EtcdConnector connects to the etcd members on Nodes of a workload cluster.
+type EtcdConnector interface {
 	Etcd(ctx context.Context, cluster client.ObjectKey, nodes []string) (etcd.Cluster, error)
 }
 
-// Certificates reads the expiration of API server certificates.
-type Certificates interface {
-	Of(ctx context.Context, s ExpiryServer) (time.Time, error)
+// CertificateReader reads the expiration of API server certificates.
+type CertificateReader interface {
+	Expiry(ctx context.Context, s ExpiryServer) (time.Time, error)
 }
 
 // Reader reads workload clusters.
 type Reader struct {
 	Clusters     Clusters
-	Members      Members
-	Certificates Certificates
+	Members      EtcdConnector
+	Certificates CertificateReader
 	Now          func() time.Time
 }
 
-// Request is the scope of a read.
-type Request struct {
+// ReadRequest is the scope of a read.
+type ReadRequest struct {
 	Cluster client.ObjectKey
 	// Nodes are the Nodes of Machines that are not being deleted, and Leaving of those that are. For Others, only the
 	// existence of the Nodes is read.
@@ -58,8 +58,8 @@ type Request struct {
 
 // Read reads a workload cluster. Unresponsive components are reported in the state, and all other problems as an
 // error.
-func (r Reader) Read(ctx context.Context, q Request) (State, error) {
-	s := State{At: r.Now(), Asked: map[string]bool{}, Nodes: map[string]*corev1.Node{}, Pods: map[string]*corev1.Pod{}}
+func (r Reader) Read(ctx context.Context, q ReadRequest) (State, error) {
+	s := State{At: r.Now(), ReadNodes: map[string]bool{}, Nodes: map[string]*corev1.Node{}, Pods: map[string]*corev1.Pod{}}
 	c, err := r.Clusters.Client(ctx, q.Cluster)
 	if err == nil {
 		err = s.read(ctx, c, q)
@@ -96,7 +96,7 @@ func problemText(err error, otherwise string) string {
 	return otherwise
 }
 
-func (s *State) read(ctx context.Context, c client.Client, q Request) error {
+func (s *State) read(ctx context.Context, c client.Client, q ReadRequest) error {
 	config := &corev1.ConfigMap{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: configName}, config)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -126,7 +126,7 @@ const mostUnclaimed = 16
 
 // unclaimed returns the Nodes with a static Pod of etcd that no Machine references. They may belong to a Machine
 // whose Node is unknown.
-func (s State) unclaimed(q Request) []string {
+func (s State) unclaimed(q ReadRequest) []string {
 	known := slices.Concat(q.Nodes, q.Leaving)
 	var out []string
 	for _, pod := range slices.Sorted(maps.Keys(s.Pods)) {
@@ -139,7 +139,7 @@ func (s State) unclaimed(q Request) []string {
 }
 
 func (s *State) readNode(ctx context.Context, c client.Client, name string) error {
-	s.Asked[name] = true
+	s.ReadNodes[name] = true
 	node := &corev1.Node{}
 	err := c.Get(ctx, client.ObjectKey{Name: name}, node)
 	if apierrors.IsNotFound(err) {
@@ -164,8 +164,8 @@ func (s *State) readNodesOfMembers(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// answering returns the nodes that are ready. Pods of other nodes cannot be reached through their kubelet.
-func (s State) answering(nodes []string) []string {
+// readyNodes returns the nodes that are ready. Pods of other nodes cannot be reached through their kubelet.
+func (s State) readyNodes(nodes []string) []string {
 	return slices.DeleteFunc(slices.Clone(nodes), func(name string) bool {
 		node := s.Nodes[name]
 		return node == nil || !slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
@@ -178,13 +178,13 @@ func (s State) answering(nodes []string) []string {
 func (r Reader) readExpiry(ctx context.Context, s State, servers []ExpiryServer) map[string]time.Time {
 	servers = slices.DeleteFunc(slices.Clone(servers), func(server ExpiryServer) bool {
 		pod := s.PodOf(APIServer, server.Node)
-		return pod == nil || pod.Status.Phase != corev1.PodRunning || len(s.answering([]string{server.Node})) == 0
+		return pod == nil || pod.Status.Phase != corev1.PodRunning || len(s.readyNodes([]string{server.Node})) == 0
 	})
 	read := make([]time.Time, len(servers))
 	var all errgroup.Group
 	for i, server := range servers {
 		all.Go(func() (err error) {
-			read[i], err = r.Certificates.Of(ctx, server)
+			read[i], err = r.Certificates.Expiry(ctx, server)
 			return err
 		})
 	}
@@ -202,7 +202,7 @@ func (r Reader) readExpiry(ctx context.Context, s State, servers []ExpiryServer)
 
 // readEtcd reads the state of the etcd members. If the membership changes during the read, the read is repeated once,
 // because otherwise the statuses would refer to different memberships.
-func (r Reader) readEtcd(ctx context.Context, s State, q Request) Etcd {
+func (r Reader) readEtcd(ctx context.Context, s State, q ReadRequest) Etcd {
 	out := r.readEtcdOnce(ctx, s, q)
 	if out.Problem == "" && out.isTorn() {
 		out = r.readEtcdOnce(ctx, s, q)
@@ -213,10 +213,10 @@ func (r Reader) readEtcd(ctx context.Context, s State, q Request) Etcd {
 // readEtcdOnce reads the list of members from one of them, and then the status of each member concurrently, even if
 // no Machine references its Node. Nodes without a member are skipped, because a call to them would only time out.
 // Without quorum there is no agreed list, and the list of a responding member is used.
-func (r Reader) readEtcdOnce(ctx context.Context, s State, q Request) Etcd {
+func (r Reader) readEtcdOnce(ctx context.Context, s State, q ReadRequest) Etcd {
 	out := Etcd{Statuses: map[string]EtcdStatus{}}
 	nodes := slices.Concat(q.Nodes, q.Leaving, s.unclaimed(q))
-	asked := s.answering(nodes)
+	asked := s.readyNodes(nodes)
 	for _, node := range nodes {
 		out.Statuses[node] = EtcdStatus{Problem: "Node " + node + " is not ready"}
 	}

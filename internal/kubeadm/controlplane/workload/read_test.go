@@ -52,7 +52,7 @@ func (w *world) Etcd(_ context.Context, _ client.ObjectKey, nodes []string) (etc
 	return asked{w}, w.noEtcd
 }
 
-func (w *world) Of(_ context.Context, s controlplaneworkload.ExpiryServer) (time.Time, error) {
+func (w *world) Expiry(_ context.Context, s controlplaneworkload.ExpiryServer) (time.Time, error) {
 	if w.silent[s.Node] {
 		return time.Time{}, fault.New(fault.Unreachable, "CertificateUnknown", "it does not answer")
 	}
@@ -187,7 +187,7 @@ func TestRead(t *testing.T) { // KC-12, KC-13, KC-14, KC-24, KC-33
 		t.Run(name, func(t *testing.T) {
 			w := tc.world
 			w.client = fake.NewClientBuilder().WithObjects(tc.objects...).Build()
-			got, err := controlplaneworkload.Reader{Clusters: w, Members: w, Certificates: w, Now: func() time.Time { return now }}.Read(t.Context(), controlplaneworkload.Request{
+			got, err := controlplaneworkload.Reader{Clusters: w, Members: w, Certificates: w, Now: func() time.Time { return now }}.Read(t.Context(), controlplaneworkload.ReadRequest{
 				Nodes: []string{"a", "b"}, Leaving: []string{"c"}, Managed: !tc.external, Certificates: servers,
 			})
 			if err != nil || !got.At.Equal(now) {
@@ -223,7 +223,7 @@ func TestMemberThatJoins(t *testing.T) { // KC-13
 	} {
 		w := c.w
 		w.client = fake.NewClientBuilder().WithObjects(kubeadmConfig(), node("a", corev1.ConditionTrue), node("b", corev1.ConditionTrue), node("c", corev1.ConditionTrue)).Build()
-		got, err := controlplaneworkload.Reader{Clusters: w, Members: w, Certificates: w, Now: func() time.Time { return now }}.Read(t.Context(), controlplaneworkload.Request{
+		got, err := controlplaneworkload.Reader{Clusters: w, Members: w, Certificates: w, Now: func() time.Time { return now }}.Read(t.Context(), controlplaneworkload.ReadRequest{
 			Nodes: []string{"a", "b", "c"}, Managed: true,
 		})
 		if err != nil {
@@ -241,7 +241,7 @@ func TestMembersThatLeft(t *testing.T) { // KC-13
 	w.client = fake.NewClientBuilder().WithObjects(
 		kubeadmConfig(), node("a", corev1.ConditionTrue), node("b", corev1.ConditionTrue), node("c", corev1.ConditionTrue), node("d", corev1.ConditionTrue),
 	).Build()
-	got, err := controlplaneworkload.Reader{Clusters: w, Members: w, Certificates: w, Now: func() time.Time { return now }}.Read(t.Context(), controlplaneworkload.Request{
+	got, err := controlplaneworkload.Reader{Clusters: w, Members: w, Certificates: w, Now: func() time.Time { return now }}.Read(t.Context(), controlplaneworkload.ReadRequest{
 		Nodes: []string{"a", "b"}, Leaving: []string{"c", "d"}, Managed: true,
 	})
 	if err != nil {
@@ -264,7 +264,7 @@ func TestReadRefused(t *testing.T) {
 			return errors.New("forbidden")
 		},
 	}).Build()}
-	_, err := controlplaneworkload.Reader{Clusters: w, Members: w, Certificates: w, Now: func() time.Time { return now }}.Read(t.Context(), controlplaneworkload.Request{})
+	_, err := controlplaneworkload.Reader{Clusters: w, Members: w, Certificates: w, Now: func() time.Time { return now }}.Read(t.Context(), controlplaneworkload.ReadRequest{})
 	if err == nil || !strings.Contains(err.Error(), "reading ConfigMap kubeadm-config: forbidden") {
 		t.Errorf("got %v", err)
 	}
@@ -309,7 +309,7 @@ func TestReadServerError(t *testing.T) { // KC-16
 			return apierrors.NewTimeoutError("etcdserver: request timed out", 0)
 		},
 	}).Build()}
-	got, err := controlplaneworkload.Reader{Clusters: w, Members: w, Certificates: w, Now: func() time.Time { return now }}.Read(t.Context(), controlplaneworkload.Request{})
+	got, err := controlplaneworkload.Reader{Clusters: w, Members: w, Certificates: w, Now: func() time.Time { return now }}.Read(t.Context(), controlplaneworkload.ReadRequest{})
 	if err != nil || !strings.HasPrefix(got.Problem, "The API server answers with an error: ") || !strings.Contains(got.Problem, "etcdserver: request timed out") {
 		t.Errorf("%q, %v", got.Problem, err)
 	}

@@ -21,8 +21,8 @@ type State struct {
 	FailingSince time.Time
 	// Initialized is true if kubeadm has stored its configuration, so that nodes can join.
 	Initialized bool
-	// Asked contains the names of the Nodes that were read, including missing ones.
-	Asked map[string]bool
+	// ReadNodes contains the names of the Nodes that were read, including missing ones.
+	ReadNodes map[string]bool
 	// Nodes and Pods by name. Pods contains the control plane Pods in kube-system.
 	Nodes map[string]*corev1.Node
 	Pods  map[string]*corev1.Pod
