@@ -11,6 +11,9 @@ import (
 
 // Plan is the result of Decide.
 type Plan struct {
+	// Stage is the stage of a process with several stages that the plan belongs to, such as a deletion. Report reads it, so
+	// that no status is inferred from the first action or the first wait. Controllers without stages leave it zero.
+	Stage Stage
 	// Actions run in order; the first failure ends the reconciliation.
 	Actions []Action
 	// Reads lists reads that are too costly for every reconciliation. The driver performs them and runs Decide again.
@@ -19,6 +22,23 @@ type Plan struct {
 	Waits []Wait
 	// Recheck is the delay until the next reconciliation. If it is zero, only a watch enqueues the object.
 	Recheck time.Duration
+}
+
+// Stage is a stage of a process with several stages.
+type Stage struct {
+	// Order is the position in the process. Each controller defines its own, starting with 1.
+	Order int
+	// Reason and Message describe the stage in a condition.
+	Reason, Message string
+}
+
+// Enter sets the stage of the plan. If the plan waits, the reason and the message of its first wait are more precise than
+// the reason of the stage, and replace it.
+func (p *Plan) Enter(order int, reason string) {
+	p.Stage = Stage{Order: order, Reason: reason}
+	if len(p.Waits) > 0 {
+		p.Stage.Reason, p.Stage.Message = p.Waits[0].Reason, p.Waits[0].Message
+	}
 }
 
 // Action is one step of a plan: a small value whose String is a phrase with the reason, such as "delete Machine m2:

@@ -62,11 +62,9 @@ func (j conditionInput) deleting() condition.Result {
 	case j.out.Err != nil && !node && kind != fault.Conflict && kind != fault.Unreachable:
 		return condition.TrueBecause(clusterv1.MachineDeletingInternalErrorReason, fmt.Sprintf("Could not %s; retrying", j.out.Failed))
 	case j.evicted != nil:
-		return condition.TrueBecause(j.plan.Waits[0].Reason, drainMessage(j.Snapshot, j.evicted))
-	case len(j.plan.Waits) > 0:
-		return condition.TrueBecause(j.plan.Waits[0].Reason, j.plan.Waits[0].Message)
+		return condition.TrueBecause(j.plan.Stage.Reason, drainMessage(j.Snapshot, j.evicted))
 	}
-	return condition.True(clusterv1.MachineDeletingDeletionCompletedReason)
+	return condition.TrueBecause(j.plan.Stage.Reason, j.plan.Stage.Message)
 }
 
 func (j conditionInput) updating() condition.Result { return j.update().Verdict() }

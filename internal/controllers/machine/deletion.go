@@ -22,11 +22,9 @@ const (
 	staleDrain = 5 * time.Minute
 )
 
-// stage is a stage in the deletion of a Machine.
-type stage int
-
+// Stages in the deletion of a Machine, in their order.
 const (
-	preDrainHooks stage = iota
+	preDrainHooks = iota + 1
 	draining
 	detaching
 	preTerminateHooks
@@ -49,7 +47,7 @@ const (
 // The stages that need the Node are skipped if the control plane is gone or being deleted, or no Node was ever
 // found.
 func decideDeletion(s Snapshot) reconciler.Plan {
-	p, _ := planDeletion(s)
+	p := planDeletion(s)
 	if !p.Idle() {
 		p.RecheckIn(condition.LingerAfter - s.Now.Sub(s.Machine.DeletionTimestamp.Time))
 		switch { // changes without an event
@@ -62,32 +60,44 @@ func decideDeletion(s Snapshot) reconciler.Plan {
 	return p
 }
 
-// planDeletion returns the first stage that is not complete, with its plan.
-func planDeletion(s Snapshot) (p reconciler.Plan, at stage) {
+// planDeletion returns the plan for the first stage that is not complete. The reason of a stage is the reason of the Deleting
+// condition while the stage has an action to run and nothing to wait for.
+func planDeletion(s Snapshot) (p reconciler.Plan) {
+	const infrastructure, bootstrap = clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, clusterv1.MachineDeletingWaitingForBootstrapDeletionReason
 	for _, step := range []struct {
-		stage
-		plan func(Snapshot, *reconciler.Plan)
+		stage  int
+		reason string
+		plan   func(Snapshot, *reconciler.Plan)
 	}{
-		{preDrainHooks, waitForHooks(clusterv1.PreDrainDeleteHookAnnotationPrefix, clusterv1.MachineDeletingWaitingForPreDrainHookReason)},
-		{draining, drainNode}, {detaching, waitForVolumes},
-		{preTerminateHooks, waitForHooks(clusterv1.PreTerminateDeleteHookAnnotationPrefix, clusterv1.MachineDeletingWaitingForPreTerminateHookReason)},
-		{removing, noteProviderID}, {removing, deleteInfrastructure},
-		{removing, deleteBootstrap}, {removing, deleteNode},
+		{preDrainHooks, clusterv1.MachineDeletingWaitingForPreDrainHookReason, waitForPreDrainHooks},
+		{draining, clusterv1.MachineDeletingDrainingNodeReason, drainNode},
+		{detaching, clusterv1.MachineDeletingWaitingForVolumeDetachReason, waitForVolumes},
+		{preTerminateHooks, clusterv1.MachineDeletingWaitingForPreTerminateHookReason, waitForPreTerminateHooks},
+		{removing, infrastructure, noteProviderID}, {removing, infrastructure, deleteInfrastructure},
+		{removing, bootstrap, deleteBootstrap}, {removing, clusterv1.MachineDeletingDeletingNodeReason, deleteNode},
 	} {
 		if step.plan(s, &p); !p.Idle() {
-			return p, step.stage
+			p.Enter(step.stage, step.reason)
+			return p
 		}
 	}
-	return p, deletionOver
+	p.Enter(deletionOver, clusterv1.MachineDeletingDeletionCompletedReason)
+	return p
+}
+
+func waitForPreDrainHooks(s Snapshot, p *reconciler.Plan) {
+	waitForHooks(s, p, clusterv1.PreDrainDeleteHookAnnotationPrefix, clusterv1.MachineDeletingWaitingForPreDrainHookReason)
+}
+
+func waitForPreTerminateHooks(s Snapshot, p *reconciler.Plan) {
+	waitForHooks(s, p, clusterv1.PreTerminateDeleteHookAnnotationPrefix, clusterv1.MachineDeletingWaitingForPreTerminateHookReason)
 }
 
 // waitForHooks waits until no annotation with the prefix is left.
-func waitForHooks(prefix, reason string) func(Snapshot, *reconciler.Plan) {
-	return func(s Snapshot, p *reconciler.Plan) {
-		if h := hooks(s, prefix); len(h) > 0 {
-			p.WaitFor(reason, "Waiting for the owners of the annotations %s to remove them", strings.Join(h, ", ")).
-				For("Machine", s.Machine.Name).ToChange("metadata.annotations")
-		}
+func waitForHooks(s Snapshot, p *reconciler.Plan, prefix, reason string) {
+	if h := hooks(s, prefix); len(h) > 0 {
+		p.WaitFor(reason, "Waiting for the owners of the annotations %s to remove them", strings.Join(h, ", ")).
+			For("Machine", s.Machine.Name).ToChange("metadata.annotations")
 	}
 }
 
@@ -197,7 +207,7 @@ func stageStartTimes(s Snapshot) clusterv1.MachineDeletionStatus {
 }
 
 // deletionStatus returns the deletion status with the start times of the stages. Existing times are never changed.
-func deletionStatus(s Snapshot) *clusterv1.MachineDeletionStatus {
+func deletionStatus(s Snapshot, stage int) *clusterv1.MachineDeletionStatus {
 	if !deleting(s) {
 		return s.Machine.Status.Deletion
 	}
@@ -207,11 +217,10 @@ func deletionStatus(s Snapshot) *clusterv1.MachineDeletionStatus {
 			*at = thisSecond(s)
 		}
 	}
-	_, now := planDeletion(s)
-	began(&out.WaitForPreDrainHookStartTime, now == preDrainHooks)
-	began(&out.NodeDrainStartTime, now >= draining && needsDrain(s) && (s.Node.Item != nil || s.Node.Unreachable))
-	began(&out.WaitForNodeVolumeDetachStartTime, now == detaching)
-	began(&out.WaitForPreTerminateHookStartTime, now == preTerminateHooks)
+	began(&out.WaitForPreDrainHookStartTime, stage == preDrainHooks)
+	began(&out.NodeDrainStartTime, stage >= draining && needsDrain(s) && (s.Node.Item != nil || s.Node.Unreachable))
+	began(&out.WaitForNodeVolumeDetachStartTime, stage == detaching)
+	began(&out.WaitForPreTerminateHookStartTime, stage == preTerminateHooks)
 	if out == (clusterv1.MachineDeletionStatus{}) {
 		return nil
 	}

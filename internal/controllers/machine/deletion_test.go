@@ -232,6 +232,8 @@ func TestDeletingMessages(t *testing.T) {
 			"Waiting for the owners of the annotations "+preDrainHook+"/a, "+preDrainHook+"/b to remove them")},
 		"terminate hooks": {"MD-13", settled(deleted, annotated(preTerminateHook+"/a")), drain.Results{}, condition.TrueBecause("WaitingForPreTerminateHook",
 			"Waiting for the owners of the annotations "+preTerminateHook+"/a to remove them")},
+		"provider ID": {"MD-14: what was never deleted is not completed", settled(deleted, external, drained, func(s *Snapshot) { s.Machine.Spec.ProviderID = "" }), drain.Results{},
+			condition.TrueBecause("WaitingForInfrastructureDeletion", "")},
 		"cordoned": {"MD-11: since when", settled(deleted, external), drain.Results{}, condition.TrueBecause("DrainingNode", "Draining Node n since 2026-01-02T03:04:05Z")},
 		"evictions": {"MD-10, MD-11: what became of them", settled(deleted, external, holding(aPod("a"), aPod("b")), drainingSince(time.Minute)), refused, condition.TrueBecause("DrainingNode",
 			"Draining Node n since 2026-01-02T03:03:05Z\n* Terminating Pods: app/a\n* Pods that cannot be evicted, a budget: app/b")},

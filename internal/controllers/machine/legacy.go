@@ -53,7 +53,7 @@ func (j conditionInput) stages() condition.Set {
 	if !deleting(j.Snapshot) {
 		return nil
 	}
-	_, now := planDeletion(j.Snapshot)
+	now := j.plan.Stage.Order
 	began := j.deletion
 	if began == nil {
 		began = &clusterv1.MachineDeletionStatus{}
@@ -63,10 +63,10 @@ func (j conditionInput) stages() condition.Set {
 		set = append(set, metav1.Condition{Type: string(t), Status: v.Status, Reason: v.Reason, Message: v.Message,
 			LastTransitionTime: metav1.NewTime(j.Now.Truncate(time.Second))})
 	}
-	stage := func(t clusterv1.ConditionType, of stage, since metav1.Time, reason string) {
+	stage := func(t clusterv1.ConditionType, of int, since metav1.Time, reason string) {
 		switch {
 		case now == of:
-			add(t, condition.False(reason, j.plan.Waits[0].Message))
+			add(t, condition.False(reason, j.plan.Stage.Message))
 		case now > of && !since.IsZero():
 			add(t, condition.True("Succeeded"))
 		}
@@ -89,7 +89,7 @@ func (j conditionInput) drainingSucceeded() (condition.Result, bool) {
 		return condition.Result{}, false
 	}
 	name := j.nodeRef.Name
-	if _, now := planDeletion(j.Snapshot); now <= draining {
+	if j.plan.Stage.Order <= draining {
 		_, cordon := j.out.Failed.(cordon)
 		if cordon || j.evicted != nil && j.evicted.Failures() {
 			return condition.False(clusterv1.DrainingFailedV1Beta1Reason,

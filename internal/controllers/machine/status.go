@@ -27,7 +27,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		FailureDomain:          old.FailureDomain,
 		LastUpdated:            old.LastUpdated,
 		CertificatesExpiryDate: certificatesExpiry(s),
-		Deletion:               deletionStatus(s),
+		Deletion:               deletionStatus(s, p.Stage.Order),
 		ObservedGeneration:     old.ObservedGeneration,
 	}
 	if isTrue(status.Initialization.InfrastructureProvisioned) && s.Infra.Presence() == contract.Found { // it may be in the process of being provisioned again
