@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -101,7 +102,7 @@ func validateUser(r classRequest, user *clusterv1.Cluster, spec *field.Path) fie
 		case now == nil && was != nil:
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("cannot be removed: %s uses it for MachineDeployment %s", name, d.Name)))
 		case now == nil:
-		case isEnabled(d.HealthCheck.Enabled) && !d.HealthCheck.IsDefined() && !now.HealthCheck.IsDefined() && was != nil && was.HealthCheck.IsDefined():
+		case ptr.Deref(d.HealthCheck.Enabled, false) && !d.HealthCheck.IsDefined() && !now.HealthCheck.IsDefined() && was != nil && was.HealthCheck.IsDefined():
 			errs = append(errs, field.Forbidden(path.Child("healthCheck"),
 				fmt.Sprintf("cannot be removed: %s has it turned on for MachineDeployment %s and defines none of its own", name, d.Name)))
 		case d.Replicas != nil && isAutoscaled(now.Metadata.Annotations) && !(was != nil && isAutoscaled(was.Metadata.Annotations)):
@@ -116,7 +117,7 @@ func validateUser(r classRequest, user *clusterv1.Cluster, spec *field.Path) fie
 		}
 	}
 	before, now := r.Old.Spec.ControlPlane.HealthCheck, r.New.Spec.ControlPlane.HealthCheck
-	if own := topology.ControlPlane.HealthCheck; isEnabled(own.Enabled) && !own.IsDefined() && before.IsDefined() && !now.IsDefined() {
+	if own := topology.ControlPlane.HealthCheck; ptr.Deref(own.Enabled, false) && !own.IsDefined() && before.IsDefined() && !now.IsDefined() {
 		errs = append(errs, field.Forbidden(spec.Child("controlPlane", "healthCheck"),
 			fmt.Sprintf("cannot be removed: %s has it turned on and defines none of its own", name)))
 	}
@@ -172,8 +173,6 @@ func isDefinedElsewhere(class *clusterv1.ClusterClass, name string) bool {
 		})
 	})
 }
-
-func isEnabled(b *bool) bool { return b != nil && *b }
 
 // isAutoscaled reports whether an autoscaler sets the replicas.
 func isAutoscaled(annotations map[string]string) bool {

@@ -222,7 +222,7 @@ func validateWithClass(t clusterv1.Topology, class *clusterv1.ClusterClass, path
 			errs = append(errs, unknownClass(at.Child("class"), d.Class, class.Name+" has no such class of MachineDeployments", deploymentClasses(class)))
 			continue
 		}
-		if isEnabled(d.HealthCheck.Enabled) && !d.HealthCheck.IsDefined() && !c.HealthCheck.IsDefined() {
+		if ptr.Deref(d.HealthCheck.Enabled, false) && !d.HealthCheck.IsDefined() && !c.HealthCheck.IsDefined() {
 			errs = append(errs, field.Forbidden(at.Child("healthCheck", "enabled"), "can be true only where the topology or the class defines the health check"))
 		}
 		if d.Replicas != nil && !isAutoscaled(d.Metadata.Annotations) && isAutoscaled(c.Metadata.Annotations) {
@@ -263,10 +263,10 @@ func poolClasses(class *clusterv1.ClusterClass) []string {
 
 func validateControlPlaneCheck(check clusterv1.ControlPlaneTopologyHealthCheck, class *clusterv1.ClusterClass, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if (check.IsDefined() || isEnabled(check.Enabled)) && !class.Spec.ControlPlane.MachineInfrastructure.TemplateRef.IsDefined() {
+	if (check.IsDefined() || ptr.Deref(check.Enabled, false)) && !class.Spec.ControlPlane.MachineInfrastructure.TemplateRef.IsDefined() {
 		errs = append(errs, field.Forbidden(path, "can be set only where the class has controlPlane.machineInfrastructure: without it the control plane has no Machines"))
 	}
-	if isEnabled(check.Enabled) && !check.IsDefined() && !class.Spec.ControlPlane.HealthCheck.IsDefined() {
+	if ptr.Deref(check.Enabled, false) && !check.IsDefined() && !class.Spec.ControlPlane.HealthCheck.IsDefined() {
 		errs = append(errs, field.Forbidden(path.Child("enabled"), "can be true only where the topology or the class defines the health check"))
 	}
 	return errs

@@ -12,6 +12,8 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 )
 
@@ -23,7 +25,7 @@ func TestOneHandlerFails(t *testing.T) {
 		w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
 		x.Handle(hooktest.Handler("broken", "BeforeClusterCreate"), serve)
 		ignored := hooktest.Handler("ignored", "BeforeClusterCreate")
-		ignored.FailurePolicy = ptr(hooksv1.FailurePolicyIgnore)
+		ignored.FailurePolicy = ptr.To(hooksv1.FailurePolicyIgnore)
 		x.Handle(ignored, serve)
 		x.Handle(hooktest.Handler("well", "BeforeClusterCreate"), hooktest.Raw(good))
 		w.mustDiscover(x.ExtensionConfig("ext"))

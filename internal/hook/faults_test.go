@@ -16,6 +16,8 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 )
@@ -107,9 +109,9 @@ func TestBadAnswers(t *testing.T) {
 			w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
 			for _, policy := range []hooksv1.FailurePolicy{hooksv1.FailurePolicyFail, hooksv1.FailurePolicyIgnore} {
 				h := hooktest.Handler(strings.ToLower(string(policy)), "BeforeClusterCreate")
-				h.TimeoutSeconds, h.FailurePolicy = ptr(int32(30)), &policy
+				h.TimeoutSeconds, h.FailurePolicy = ptr.To(int32(30)), &policy
 				if tt.brief {
-					h.TimeoutSeconds = ptr(int32(1))
+					h.TimeoutSeconds = ptr.To(int32(1))
 				}
 				x.Handle(h, tt.serve)
 			}

@@ -19,6 +19,8 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 	"github.com/slipwayhq/slipway/sdk/hooks"
@@ -137,7 +139,7 @@ func reasonOf(err error) string {
 func TestDiscoverAndCall(t *testing.T) {
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
 	h := hooktest.Handler("check", "BeforeClusterCreate")
-	h.TimeoutSeconds = ptr(int32(7))
+	h.TimeoutSeconds = ptr.To(int32(7))
 	x.Handle(h, hooktest.Respond(answered("fine", 0)))
 	s := w.mustDiscover(x.ExtensionConfig("ext"))
 	want := []runtimev1.ExtensionHandler{{
@@ -212,17 +214,17 @@ func TestDiscoveryIsChecked(t *testing.T) {
 			handlers: with(func(h *hooksv1.ExtensionHandler) { h.RequestHook.APIVersion = "" }),
 			err:      `handler "h": apiVersion "": want <group>/<version>`,
 		},
-		"timeout 0 is the default": {handlers: with(func(h *hooksv1.ExtensionHandler) { h.TimeoutSeconds = ptr(int32(0)) })},
-		"timeout 30":               {handlers: with(func(h *hooksv1.ExtensionHandler) { h.TimeoutSeconds = ptr(int32(30)) })},
-		"timeout 31":               {handlers: with(func(h *hooksv1.ExtensionHandler) { h.TimeoutSeconds = ptr(int32(31)) }), err: `handler "h": timeoutSeconds is 31; want 0 to 30`},
-		"timeout -1":               {handlers: with(func(h *hooksv1.ExtensionHandler) { h.TimeoutSeconds = ptr(int32(-1)) }), err: `handler "h": timeoutSeconds is -1; want 0 to 30`},
-		"policy Ignore":            {handlers: with(func(h *hooksv1.ExtensionHandler) { h.FailurePolicy = ptr(hooksv1.FailurePolicyIgnore) })},
+		"timeout 0 is the default": {handlers: with(func(h *hooksv1.ExtensionHandler) { h.TimeoutSeconds = ptr.To(int32(0)) })},
+		"timeout 30":               {handlers: with(func(h *hooksv1.ExtensionHandler) { h.TimeoutSeconds = ptr.To(int32(30)) })},
+		"timeout 31":               {handlers: with(func(h *hooksv1.ExtensionHandler) { h.TimeoutSeconds = ptr.To(int32(31)) }), err: `handler "h": timeoutSeconds is 31; want 0 to 30`},
+		"timeout -1":               {handlers: with(func(h *hooksv1.ExtensionHandler) { h.TimeoutSeconds = ptr.To(int32(-1)) }), err: `handler "h": timeoutSeconds is -1; want 0 to 30`},
+		"policy Ignore":            {handlers: with(func(h *hooksv1.ExtensionHandler) { h.FailurePolicy = ptr.To(hooksv1.FailurePolicyIgnore) })},
 		"policy Maybe": {
-			handlers: with(func(h *hooksv1.ExtensionHandler) { h.FailurePolicy = ptr(hooksv1.FailurePolicy("Maybe")) }),
+			handlers: with(func(h *hooksv1.ExtensionHandler) { h.FailurePolicy = ptr.To(hooksv1.FailurePolicy("Maybe")) }),
 			err:      `handler "h": failurePolicy is "Maybe"; want Fail or Ignore`,
 		},
 		"all that is wrong": {
-			handlers: with(func(h *hooksv1.ExtensionHandler) { h.Name, h.TimeoutSeconds = "good", ptr(int32(99)) }),
+			handlers: with(func(h *hooksv1.ExtensionHandler) { h.Name, h.TimeoutSeconds = "good", ptr.To(int32(99)) }),
 			err:      `handler "good": timeoutSeconds is 99; want 0 to 30; handler "good": the name is used twice`,
 		},
 	}
@@ -359,7 +361,7 @@ func TestNobodyToCall(t *testing.T) {
 func TestWrongCalls(t *testing.T) {
 	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
 	h := hooktest.Handler("check", "BeforeClusterCreate")
-	h.FailurePolicy = ptr(hooksv1.FailurePolicyIgnore)
+	h.FailurePolicy = ptr.To(hooksv1.FailurePolicyIgnore)
 	x.Handle(h, hooktest.Respond(answered("", 0)))
 	w.mustDiscover(x.ExtensionConfig("ext"))
 	deletion := Invocation{Request: &hooksv1.BeforeClusterDeleteRequest{}, Response: &hooksv1.BeforeClusterDeleteResponse{}}
@@ -453,6 +455,3 @@ func TestDiscoveryFailsLater(t *testing.T) {
 		t.Errorf("a call by the old list: %q, %v", response.Message, err)
 	}
 }
-
-// ptr returns a pointer to a value.
-func ptr[T any](v T) *T { return &v }

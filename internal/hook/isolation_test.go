@@ -15,6 +15,8 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
@@ -26,7 +28,7 @@ func TestSlowExtensionIsBounded(t *testing.T) {
 	let := make(chan struct{})
 	var inside atomic.Int32
 	hang := hooktest.Handler("hang", "BeforeClusterCreate")
-	hang.TimeoutSeconds, hang.FailurePolicy = ptr(int32(30)), ptr(hooksv1.FailurePolicyIgnore)
+	hang.TimeoutSeconds, hang.FailurePolicy = ptr.To(int32(30)), ptr.To(hooksv1.FailurePolicyIgnore)
 	slow.Handle(hang, func(rw http.ResponseWriter, r *http.Request) {
 		inside.Add(1)
 		<-let
@@ -71,7 +73,7 @@ func TestNoGoroutinesAreLeft(t *testing.T) {
 	w.mustDiscover(healthy.ExtensionConfig("up"))
 	hanging := hooktest.Start(t, hooktest.Options{})
 	h := hooktest.Handler("check", "BeforeClusterCreate")
-	h.TimeoutSeconds = ptr(int32(1))
+	h.TimeoutSeconds = ptr.To(int32(1))
 	hanging.Handle(h, hooktest.Silent)
 	down := hanging.ExtensionConfig("down")
 	w.mustDiscover(down)

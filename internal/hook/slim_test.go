@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -18,7 +19,7 @@ func TestSlim(t *testing.T) {
 		"kubectl.kubernetes.io/last-applied-configuration": "{}", "cluster.x-k8s.io/conversion-data": "{}", "c": "d",
 	}
 	c.Status.Phase = "Provisioned"
-	c.Spec.Paused = ptr(true)
+	c.Spec.Paused = ptr.To(true)
 	data, err := json.Marshal(ClusterForRequest(c))
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func TestDigest(t *testing.T) {
 	other := map[string]func(*clusterv1.Cluster){
 		"label":      func(c *clusterv1.Cluster) { c.Labels = map[string]string{"a": "b"} },
 		"annotation": func(c *clusterv1.Cluster) { c.Annotations = map[string]string{"a": "b"} },
-		"spec":       func(c *clusterv1.Cluster) { c.Spec.Paused = ptr(true) },
+		"spec":       func(c *clusterv1.Cluster) { c.Spec.Paused = ptr.To(true) },
 		"uid":        func(c *clusterv1.Cluster) { c.UID = "another" },
 	}
 	want := digest(cluster("ns"), "v1")

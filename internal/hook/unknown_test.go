@@ -9,6 +9,8 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
@@ -149,7 +151,7 @@ func TestNeverDiscovered(t *testing.T) {
 func TestSpecThatCannotBeUsed(t *testing.T) {
 	x := hooktest.Start(t, hooktest.Options{})
 	h := hooktest.Handler("check", "BeforeClusterCreate")
-	h.FailurePolicy = ptr(hooksv1.FailurePolicyIgnore)
+	h.FailurePolicy = ptr.To(hooksv1.FailurePolicyIgnore)
 	x.Handle(h, hooktest.Raw(good))
 	for name, tt := range map[string]struct {
 		change func(*runtimev1.ExtensionConfigSpec)

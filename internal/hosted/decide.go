@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -71,7 +73,7 @@ func decide(s snapshot) reconciler.Plan {
 		decideReservation(s, endpoint, &p)
 		decideAuthorities(s, &p)
 	}
-	if !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned) || !endpoint.IsValid() {
+	if !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false) || !endpoint.IsValid() {
 		p.WaitFor(clusterv1.WaitingForClusterInfrastructureReadyReason,
 			"Waiting for the infrastructure of Cluster %s to be provisioned and its control plane endpoint to be set", s.Cluster.Name).
 			For("Cluster", s.Cluster.Name).ToChange("status.initialization.infrastructureProvisioned")
@@ -213,7 +215,7 @@ func decideProcess(s snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Pla
 		p.Do(finishRestore{Snapshot: s.Restore.Request.Snapshot})
 		return
 	}
-	if isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) && s.Plane.Annotations[hostedv1.InitializedAnnotation] == "" {
+	if ptr.Deref(s.Plane.Status.Initialization.ControlPlaneInitialized, false) && s.Plane.Annotations[hostedv1.InitializedAnnotation] == "" {
 		p.Do(recordInitialized{})
 	}
 	decideAddons(s, p)
@@ -239,7 +241,7 @@ func decideData(s snapshot, cfg processconfig.Config, p *reconciler.Plan) bool {
 
 // isDataLost reports whether the control plane was initialized and its data is missing.
 func isDataLost(s snapshot) bool {
-	initialized := isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) || s.Plane.Annotations[hostedv1.InitializedAnnotation] != ""
+	initialized := ptr.Deref(s.Plane.Status.Initialization.ControlPlaneInitialized, false) || s.Plane.Annotations[hostedv1.InitializedAnnotation] != ""
 	return initialized && !s.Process.Data.Exists && !s.Process.Running
 }
 
@@ -385,5 +387,3 @@ func decideDeletion(s snapshot) reconciler.Plan {
 	}
 	return p
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"k8s.io/utils/ptr"
+
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
@@ -198,7 +200,7 @@ func TestEveryWriteFailsOnce(t *testing.T) { // CP-01, CP-10, CP-14, CP-15
 		if err := c.Get(context.Background(), client.ObjectKeyFromObject(plane()), got); err != nil {
 			t.Fatal(err)
 		}
-		if !isTrue(got.Status.Initialization.ControlPlaneInitialized) || !condition.Set(got.Status.Conditions).IsTrue("Available") || got.Annotations[hostedv1.InitializedAnnotation] == "" {
+		if !ptr.Deref(got.Status.Initialization.ControlPlaneInitialized, false) || !condition.Set(got.Status.Conditions).IsTrue("Available") || got.Annotations[hostedv1.InitializedAnnotation] == "" {
 			t.Errorf("annotations %v, status %+v", got.Annotations, got.Status)
 		}
 		if err := c.Delete(context.Background(), got); errors.Is(err, testkit.ErrInjected) {

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"k8s.io/utils/ptr"
+
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/hosted/backend"
@@ -129,7 +131,7 @@ func TestReportSimulated(t *testing.T) { // CP-08, CP-10, CP-12
 	s := simulatedSnapshot(t, func(s *snapshot) { s.Process = backend.ControlPlane{} })
 	p := decide(s)
 	status := report(s, p, reconciler.Outcome{Done: p.Actions}).Status.(hostedv1.HostedControlPlaneStatus)
-	if !isTrue(status.Initialization.ControlPlaneInitialized) || !isTrue(status.ExternalManagedControlPlane) || status.Version != "v1.30.0" {
+	if !ptr.Deref(status.Initialization.ControlPlaneInitialized, false) || !ptr.Deref(status.ExternalManagedControlPlane, false) || status.Version != "v1.30.0" {
 		t.Errorf("right after its start: %+v", status)
 	}
 	if d := cmp.Diff(hostedv1.ProcessStatus{Since: metav1.NewTime(now)}, status.Process, cmpopts.EquateEmpty()); d != "" {
@@ -191,7 +193,7 @@ func TestEverySimulatedWriteFailsOnce(t *testing.T) { // CP-01, CP-02, CP-10, CP
 		if err := c.Get(context.Background(), client.ObjectKeyFromObject(plane()), got); err != nil {
 			t.Fatal(err)
 		}
-		if !isTrue(got.Status.Initialization.ControlPlaneInitialized) || !condition.Set(got.Status.Conditions).IsTrue("Available") {
+		if !ptr.Deref(got.Status.Initialization.ControlPlaneInitialized, false) || !condition.Set(got.Status.Conditions).IsTrue("Available") {
 			t.Errorf("status %+v", got.Status)
 		}
 		if got.Spec.ControlPlaneEndpoint.Port != 12345 || got.Annotations[hostedv1.InitializedAnnotation] == "" {

@@ -6,6 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -124,7 +126,7 @@ func events(s snapshot, status hostedv1.HostedControlPlaneStatus, out reconciler
 	if int32(s.Process.Restarts) > s.Plane.Status.Process.Restarts {
 		list = append(list, reconciler.Warning("ControlPlaneDied", "The control plane died (%s) and was started again", s.Process.LastExit))
 	}
-	if s.Cluster != nil && isTrue(status.Initialization.ControlPlaneInitialized) && !isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) {
+	if s.Cluster != nil && ptr.Deref(status.Initialization.ControlPlaneInitialized, false) && !ptr.Deref(s.Plane.Status.Initialization.ControlPlaneInitialized, false) {
 		list = append(list, reconciler.Normal("ControlPlaneInitialized", "The API server answers at %s", secrets.ServerURL(endpointOf(s))))
 	}
 	return list

@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -96,7 +98,7 @@ func TestConditions(t *testing.T) { // CP-12
 func TestStatus(t *testing.T) {
 	s := running(t)
 	status := report(s, decide(s), reconciler.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus)
-	if !isTrue(status.Initialization.ControlPlaneInitialized) || !isTrue(status.ExternalManagedControlPlane) { // CP-08, CP-10
+	if !ptr.Deref(status.Initialization.ControlPlaneInitialized, false) || !ptr.Deref(status.ExternalManagedControlPlane, false) { // CP-08, CP-10
 		t.Errorf("%+v", status)
 	}
 	if status.Version != version || !cmp.Equal(status.Versions, []clusterv1.StatusVersion{{Version: version, Replicas: 1}}) { // CP-04
@@ -107,7 +109,7 @@ func TestStatus(t *testing.T) {
 		s.Process = backend.ControlPlane{Exists: true, Config: s.Process.Config, LastExit: "signal: killed", Restarts: 1}
 	})
 	report := report(down, decide(down), reconciler.Outcome{})
-	if after := report.Status.(hostedv1.HostedControlPlaneStatus); !isTrue(after.Initialization.ControlPlaneInitialized) || after.Version != "" {
+	if after := report.Status.(hostedv1.HostedControlPlaneStatus); !ptr.Deref(after.Initialization.ControlPlaneInitialized, false) || after.Version != "" {
 		t.Errorf("initialized stays, the version that runs does not: %+v", after)
 	}
 	if len(report.Events) != 1 || report.Events[0].Reason != "ControlPlaneDied" {

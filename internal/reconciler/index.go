@@ -97,5 +97,3 @@ func groupOf(apiVersion string) string {
 	group, _, _ := strings.Cut(apiVersion, "/")
 	return group
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

@@ -9,6 +9,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/kube"
 )
@@ -120,5 +122,5 @@ func isPausedByCluster(ctx context.Context, c client.Reader, o client.Object) (b
 			return false, err
 		}
 	}
-	return isTrue(cluster.Spec.Paused), nil
+	return ptr.Deref(cluster.Spec.Paused, false), nil
 }

@@ -13,6 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -50,13 +52,13 @@ func (c *Clusters) observe(ctx context.Context, e *entry, cluster *clusterv1.Clu
 	now := c.cfg.Clock.Now()
 	f := observation{
 		now:         now,
-		provisioned: isTrue(cluster.Status.Initialization.InfrastructureProvisioned),
+		provisioned: ptr.Deref(cluster.Status.Initialization.InfrastructureProvisioned, false),
 		stalled:     conn != nil && conn.stalled(now, c.cfg.Timing.SyncTimeout),
 		excess:      conn.excess(),
 		suspended:   c.suspendedUntil(client.ObjectKeyFromObject(cluster)),
 		print: fingerprint{
 			endpoint:    cluster.Spec.ControlPlaneEndpoint,
-			initialized: isTrue(cluster.Status.Initialization.ControlPlaneInitialized),
+			initialized: ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, false),
 		},
 	}
 	if conn != nil && !dirty || !f.provisioned && conn == nil {
@@ -73,8 +75,6 @@ func (c *Clusters) observe(ctx context.Context, e *entry, cluster *clusterv1.Clu
 	f.print.kubeconfig = sha256.Sum256(kubeconfig)
 	return f, kubeconfig, nil
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }
 
 func (e *entry) markDirty() {
 	e.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -58,8 +59,8 @@ type relevantFields struct {
 
 func relevantFieldsOf(c *clusterv1.Cluster) relevantFields {
 	return relevantFields{
-		provisioned: isTrue(c.Status.Initialization.InfrastructureProvisioned),
-		initialized: isTrue(c.Status.Initialization.ControlPlaneInitialized),
+		provisioned: ptr.Deref(c.Status.Initialization.InfrastructureProvisioned, false),
+		initialized: ptr.Deref(c.Status.Initialization.ControlPlaneInitialized, false),
 		endpoint:    c.Spec.ControlPlaneEndpoint,
 	}
 }

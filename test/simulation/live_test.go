@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"k8s.io/utils/ptr"
+
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -147,8 +149,6 @@ func change[O client.Object](l live, o O, f func(O)) {
 	l.must(l.Status().Patch(l.t.Context(), after, client.MergeFrom(before)))
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "ns", Name: name} }
 
 func ready(conditionType string) []metav1.Condition {
@@ -205,7 +205,7 @@ func (l life) createCluster() {
 func (l life) provisionCluster() {
 	change(l.live, l.infra, func(o *infrav1.LocalCluster) {
 		o.Finalizers = []string{hold}
-		o.Status.Initialization.Provisioned, o.Status.Conditions = ptr(true), ready("Ready")
+		o.Status.Initialization.Provisioned, o.Status.Conditions = ptr.To(true), ready("Ready")
 	})
 	l.eventually("infrastructure is provisioned", l.cluster, func() bool {
 		return ptrTrue(l.cluster.Status.Initialization.InfrastructureProvisioned)
@@ -213,7 +213,7 @@ func (l life) provisionCluster() {
 	change(l.live, l.plane, func(o *hostedv1.HostedControlPlane) {
 		o.Finalizers = []string{hold}
 		o.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "10.0.0.1", Port: 6443}
-		o.Status.Initialization.ControlPlaneInitialized, o.Status.ExternalManagedControlPlane = ptr(true), ptr(true)
+		o.Status.Initialization.ControlPlaneInitialized, o.Status.ExternalManagedControlPlane = ptr.To(true), ptr.To(true)
 		o.Status.Conditions = ready("Available")
 	})
 	l.eventually("endpoint is taken over", l.cluster, func() bool {
@@ -253,7 +253,7 @@ func (l life) createMachine() {
 func (l life) provisionMachine() {
 	change(l.live, l.config, func(o *bootstrapv1.KubeadmConfig) {
 		o.Finalizers = []string{hold}
-		o.Status.DataSecretName, o.Status.Initialization.DataSecretCreated = "m", ptr(true)
+		o.Status.DataSecretName, o.Status.Initialization.DataSecretCreated = "m", ptr.To(true)
 	})
 	l.eventually("bootstrap data is taken over", l.machine, func() bool {
 		return l.machine.Spec.Bootstrap.DataSecretName != nil && *l.machine.Spec.Bootstrap.DataSecretName == "m" && l.machine.Status.Phase == "Provisioning"
@@ -261,7 +261,7 @@ func (l life) provisionMachine() {
 	change(l.live, l.host, func(o *infrav1.LocalMachine) {
 		o.Finalizers = []string{hold}
 		o.Spec.ProviderID = "slipway:///slipway-ns-m-0123abcd"
-		o.Status.Initialization.Provisioned, o.Status.Conditions = ptr(true), ready("Ready")
+		o.Status.Initialization.Provisioned, o.Status.Conditions = ptr.To(true), ready("Ready")
 		o.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineInternalIP, Address: "10.0.0.9"}}
 	})
 	l.eventually("infrastructure is taken over", l.machine, func() bool {

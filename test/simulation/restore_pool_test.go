@@ -14,6 +14,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"k8s.io/utils/ptr"
+
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/controllers/machinepool"
 	"github.com/slipwayhq/slipway/internal/local/backend"
@@ -38,9 +40,9 @@ func backupPool(clusterName string, halted bool) (objects []client.Object, nodes
 	name := clusterName + "-p"
 	labels := map[string]string{clusterv1.ClusterNameLabel: clusterName}
 	p := &clusterv1.MachinePool{ObjectMeta: meta(name)}
-	p.Labels, p.Spec.ClusterName, p.Spec.Replicas = labels, clusterName, ptr(int32(2))
+	p.Labels, p.Spec.ClusterName, p.Spec.Replicas = labels, clusterName, ptr.To(int32(2))
 	p.Spec.Template.Spec = clusterv1.MachineSpec{
-		ClusterName: clusterName, Version: "v1.36.3", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr("data")},
+		ClusterName: clusterName, Version: "v1.36.3", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("data")},
 		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "LocalMachinePool", Name: name},
 	}
 	lp := &infrav1.LocalMachinePool{ObjectMeta: meta(name)}
@@ -60,7 +62,7 @@ func backupPool(clusterName string, halted bool) (objects []client.Object, nodes
 			ready = corev1.ConditionFalse
 		}
 		m.Spec, m.Finalizers = *p.Spec.Template.Spec.DeepCopy(), []string{clusterv1.MachineFinalizer}
-		m.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr(int32(10)) // the default
+		m.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To(int32(10)) // the default
 		*m.Spec.Bootstrap.DataSecretName, m.Spec.InfrastructureRef.Kind, m.Spec.InfrastructureRef.Name = "", "LocalMachine", member
 		node := boot(m, name, ready)
 		node.Annotations[clusterv1.OwnerKindAnnotation] = "MachinePool"
@@ -162,7 +164,7 @@ func (w *restored) localPoolPass(lp *infrav1.LocalMachinePool) {
 		return
 	}
 	c := &clusterv1.Cluster{}
-	c.Status.Initialization.InfrastructureProvisioned = ptr(true) // nothing but ownership stands in the way of a creation
+	c.Status.Initialization.InfrastructureProvisioned = ptr.To(true) // nothing but ownership stands in the way of a creation
 	s := localmachinepool.Snapshot{Object: lp, Pool: w.pools[ref.Name], Cluster: c, Live: true, Now: restoredNow()}
 	for _, name := range slices.Sorted(maps.Keys(w.locals)) {
 		if l := w.locals[name]; l.Annotations[backend.PoolAnnotation] == lp.Name {
@@ -187,7 +189,7 @@ func (w *restored) localPass(l *infrav1.LocalMachine) {
 	if len(l.OwnerReferences) == 0 || enter(l, infrav1.LocalMachineFinalizer) {
 		return
 	}
-	l.Status.Initialization.Provisioned = ptr(true)
+	l.Status.Initialization.Provisioned = ptr.To(true)
 	i := slices.IndexFunc(w.nodes, func(n corev1.Node) bool { return n.Spec.ProviderID == l.Spec.ProviderID })
 	for _, c := range w.nodes[i].Status.Conditions {
 		if c.Type == corev1.NodeReady {

@@ -18,6 +18,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"k8s.io/utils/ptr"
+
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/controllers/cluster"
@@ -92,7 +94,7 @@ func backupDeployment(clusterName, name string, halted bool) (objects []client.O
 	selected := map[string]string{clusterv1.ClusterNameLabel: clusterName, clusterv1.MachineDeploymentNameLabel: name}
 	d := &clusterv1.MachineDeployment{ObjectMeta: meta(name)}
 	d.Labels, d.Annotations = map[string]string{clusterv1.ClusterNameLabel: clusterName}, map[string]string{clusterv1.RevisionAnnotation: "1"}
-	d.Spec.ClusterName, d.Spec.Replicas, d.Spec.Selector.MatchLabels = clusterName, ptr(int32(2)), selected
+	d.Spec.ClusterName, d.Spec.Replicas, d.Spec.Selector.MatchLabels = clusterName, ptr.To(int32(2)), selected
 	d.Spec.Template.Labels = selected
 	d.Spec.Template.Spec = clusterv1.MachineSpec{ClusterName: clusterName, Version: "v1.36.3"}
 	set, machines := backupSet(d, "1", 2)
@@ -117,7 +119,7 @@ func backupSet(d *clusterv1.MachineDeployment, revision string, replicas int) (*
 		clusterv1.RevisionAnnotation: revision, clusterv1.DesiredReplicasAnnotation: "2", clusterv1.MaxReplicasAnnotation: "3",
 		clusterv1.MachineSetSkipPreflightChecksAnnotation: "All", // nothing but ownership stands in the way of a creation
 	}
-	s.Spec = clusterv1.MachineSetSpec{ClusterName: d.Spec.ClusterName, Replicas: ptr(int32(replicas)), Selector: metav1.LabelSelector{MatchLabels: unique}}
+	s.Spec = clusterv1.MachineSetSpec{ClusterName: d.Spec.ClusterName, Replicas: ptr.To(int32(replicas)), Selector: metav1.LabelSelector{MatchLabels: unique}}
 	s.Spec.Template = *d.Spec.Template.DeepCopy()
 	s.Spec.Template.Labels = unique
 	var machines []client.Object

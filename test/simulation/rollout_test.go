@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/testkit"
 )
@@ -115,13 +117,13 @@ func paused(w *rolled) { // DP-11
 	w.expect("made", "v1.36.1 4/4")
 	w.version("v1.36.2", breaks)
 	w.settle()
-	w.user("pause", func(d *clusterv1.MachineDeployment) { d.Spec.Paused = ptr(true) })
+	w.user("pause", func(d *clusterv1.MachineDeployment) { d.Spec.Paused = ptr.To(true) })
 	w.settle()
 	w.scale(9)
 	w.expect("scaled up while paused", "v1.36.1 8/8 v1.36.2 0/2")
 	w.scale(4)
 	w.expect("scaled down while paused", "v1.36.1 4/4 v1.36.2 0/1")
-	w.user("go on", func(d *clusterv1.MachineDeployment) { d.Spec.Paused = ptr(false) })
+	w.user("go on", func(d *clusterv1.MachineDeployment) { d.Spec.Paused = ptr.To(false) })
 	w.turn("v1.36.2", 0, works)
 	w.fates["v1.36.2"] = works
 }
@@ -160,7 +162,7 @@ func inPlaceOld(w *rolled) { // MS-08, DP-02, DP-05, DP-09, DP-11
 	w.settle()
 	w.remove("v1.36.1")
 	w.expect("one is replaced", "v1.36.1 2/2 v1.36.2 1/1")
-	w.user("pause", func(d *clusterv1.MachineDeployment) { d.Spec.Paused = ptr(true) })
+	w.user("pause", func(d *clusterv1.MachineDeployment) { d.Spec.Paused = ptr.To(true) })
 	changeInPlace(w)
 	w.user("change it once more", func(d *clusterv1.MachineDeployment) {
 		d.Spec.Template.Labels = map[string]string{clusterv1.MachineDeploymentNameLabel: "md", "tier": "silver"}
@@ -171,7 +173,7 @@ func inPlaceOld(w *rolled) { // MS-08, DP-02, DP-05, DP-09, DP-11
 			w.t.Errorf("MS-08: %s has %v", m.Name, m.Labels)
 		}
 	}
-	w.user("go on", func(d *clusterv1.MachineDeployment) { d.Spec.Paused = ptr(false) })
+	w.user("go on", func(d *clusterv1.MachineDeployment) { d.Spec.Paused = ptr.To(false) })
 	w.settle()
 }
 
@@ -182,7 +184,7 @@ func changeInPlace(w *rolled) {
 		t := &d.Spec.Template
 		t.Labels = map[string]string{clusterv1.MachineDeploymentNameLabel: "md", "tier": "gold"}
 		t.Annotations = map[string]string{"note": "new"}
-		t.Spec.MinReadySeconds, t.Spec.Deletion.NodeDrainTimeoutSeconds = ptr(int32(5)), ptr(int32(60))
+		t.Spec.MinReadySeconds, t.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To(int32(5)), ptr.To(int32(60))
 		t.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "Gate"}}
 		t.Spec.Taints = []clusterv1.MachineTaint{{Key: "k", Effect: "NoSchedule", Propagation: clusterv1.MachineTaintPropagationAlways}}
 	})

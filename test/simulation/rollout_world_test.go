@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 	"github.com/slipwayhq/slipway/internal/rollout"
@@ -59,7 +61,7 @@ func newRolled(t *testing.T, rng *rand.Rand, replicas int32, strategy clusterv1.
 	d.Spec.ClusterName, d.Spec.Replicas, d.Spec.Rollout.Strategy = "c", &replicas, strategy
 	d.Spec.Selector.MatchLabels = map[string]string{clusterv1.MachineDeploymentNameLabel: "md"}
 	d.Spec.Template.Labels = d.Spec.Selector.MatchLabels
-	d.Spec.Template.Spec = clusterv1.MachineSpec{ClusterName: "c", Version: "v1.36.1", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr("data")}}
+	d.Spec.Template.Spec = clusterv1.MachineSpec{ClusterName: "c", Version: "v1.36.1", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("data")}}
 	d.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "p", Kind: "HostTemplate", Name: "h"}
 	w.d = d
 	return w
@@ -123,7 +125,7 @@ func (w *rolled) remove(version string) {
 }
 
 func (w *rolled) leave(m *clusterv1.Machine) {
-	m.DeletionTimestamp = ptr(metav1.NewTime(w.at))
+	m.DeletionTimestamp = ptr.To(metav1.NewTime(w.at))
 	w.wakeOf(m)
 }
 

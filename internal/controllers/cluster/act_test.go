@@ -24,6 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -201,7 +203,7 @@ func TestFinalizerComesFirst(t *testing.T) { // CL-01
 
 func TestPaused(t *testing.T) { // CL-02, PA-01
 	for name, pause := range map[string]func(*clusterv1.Cluster){
-		"by spec":       func(c *clusterv1.Cluster) { c.Spec.Paused = ptr(true) },
+		"by spec":       func(c *clusterv1.Cluster) { c.Spec.Paused = ptr.To(true) },
 		"by annotation": func(c *clusterv1.Cluster) { c.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -276,7 +278,7 @@ func TestKubeconfigIsWrittenOnce(t *testing.T) { // CL-10, CL-11
 		if err := errors.Join(c.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "c-kubeconfig"}, secret), c.Get(context.Background(), key, got)); err != nil {
 			t.Fatal(err)
 		}
-		if !isTrue(got.Status.Initialization.ControlPlaneInitialized) {
+		if !ptr.Deref(got.Status.Initialization.ControlPlaneInitialized, false) {
 			t.Errorf("a control plane Machine has a Node: %+v", got.Status.Initialization)
 		}
 	})

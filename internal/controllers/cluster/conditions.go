@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -80,7 +82,7 @@ func (j conditionInput) controlPlaneInitialized() condition.Result {
 	l := j.control()
 	problem := l.Problem()
 	switch {
-	case isTrue(j.reached.ControlPlaneInitialized):
+	case ptr.Deref(j.reached.ControlPlaneInitialized, false):
 		return condition.True(clusterv1.ClusterControlPlaneInitializedReason)
 	case problem != "":
 		return condition.Unknown(clusterv1.ClusterControlPlaneInitializedInternalErrorReason, problem)
@@ -191,7 +193,7 @@ func (j conditionInput) remoteConnectionProbe() condition.Result {
 	if h.LastProbeSuccess.IsZero() {
 		message = "Remote connection not established yet"
 	}
-	if h.Problem != "" && isTrue(j.reached.ControlPlaneInitialized) {
+	if h.Problem != "" && ptr.Deref(j.reached.ControlPlaneInitialized, false) {
 		message += ": " + h.Problem
 	}
 	return condition.False(clusterv1.ClusterRemoteConnectionProbeFailedReason, message)

@@ -5,6 +5,8 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/version"
 )
@@ -39,11 +41,11 @@ type group struct {
 }
 
 func (t *tally) group(g group) {
-	t.desired += deref(g.desired)
-	t.replicas += deref(g.replicas)
-	t.upToDate += deref(g.upToDate)
-	t.ready += deref(g.ready)
-	t.available += deref(g.available)
+	t.desired += ptr.Deref(g.desired, 0)
+	t.replicas += ptr.Deref(g.replicas, 0)
+	t.upToDate += ptr.Deref(g.upToDate, 0)
+	t.ready += ptr.Deref(g.ready, 0)
+	t.available += ptr.Deref(g.available, 0)
 	for _, v := range g.versions {
 		t.versions.Add(v.Version, v.Replicas)
 	}
@@ -108,13 +110,6 @@ func optionalCount(n int32, ok bool) *int32 {
 		return nil
 	}
 	return &n
-}
-
-func deref(n *int32) int32 {
-	if n == nil {
-		return 0
-	}
-	return *n
 }
 
 func boolCount(b bool) int32 {

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -95,7 +97,7 @@ func TestDecideDeletion(t *testing.T) {
 		"workers first": {"CL-12: everything that nobody else deletes, at once", settled(deleted, func(s *Snapshot) {
 			s.Deployments = []clusterv1.MachineDeployment{deployment("md")}
 			s.Sets = []clusterv1.MachineSet{set("alone"), set("md-1")}
-			s.Sets[1].OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "md", Controller: ptr(true)}}
+			s.Sets[1].OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "md", Controller: ptr.To(true)}}
 			s.Machines = append(s.Machines, machine("single"), machine("cp", ofControlPlane, ownedBy("FooPlane")))
 		}), []string{"do: delete MachinePool mp: the Cluster is deleted", "do: delete MachineDeployment md: the Cluster is deleted",
 			"do: delete MachineSet alone: the Cluster is deleted", "do: delete Machine single: the Cluster is deleted",

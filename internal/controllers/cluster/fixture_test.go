@@ -10,14 +10,14 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/yaml"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-
-func ptr[T any](v T) *T { return &v }
 
 func ago(d time.Duration) time.Time { return now.Add(-d) }
 
@@ -77,7 +77,7 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 		Machines:   []clusterv1.Machine{machine("mp-0", ownedBy("MachinePool"))},
 		Connection: workload.Health{Connected: true, LastProbeSuccess: ago(time.Second)},
 	}
-	s.Cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr(true), ControlPlaneInitialized: ptr(true)}
+	s.Cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true), ControlPlaneInitialized: ptr.To(true)}
 	for _, change := range changes {
 		change(&s)
 	}
@@ -93,7 +93,7 @@ func fresh(changes ...func(*Snapshot)) Snapshot {
 	}}, changes...)...)
 }
 
-func deleted(s *Snapshot) { s.Cluster.DeletionTimestamp = ptr(metav1.NewTime(now)) }
+func deleted(s *Snapshot) { s.Cluster.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }
 
 func noControlPlaneRef(s *Snapshot) {
 	s.Cluster.Spec.ControlPlaneRef, s.ControlPlane = clusterv1.ContractVersionedObjectReference{}, contract.ControlPlaneView{}
@@ -103,8 +103,8 @@ func labels() map[string]string { return map[string]string{clusterv1.ClusterName
 
 func pool(name string, conditions ...metav1.Condition) clusterv1.MachinePool {
 	p := clusterv1.MachinePool{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: labels()}}
-	p.Spec.Replicas = ptr[int32](2)
-	p.Status.Replicas, p.Status.ReadyReplicas, p.Status.AvailableReplicas, p.Status.UpToDateReplicas = ptr[int32](2), ptr[int32](1), ptr[int32](1), ptr[int32](2)
+	p.Spec.Replicas = ptr.To[int32](2)
+	p.Status.Replicas, p.Status.ReadyReplicas, p.Status.AvailableReplicas, p.Status.UpToDateReplicas = ptr.To[int32](2), ptr.To[int32](1), ptr.To[int32](1), ptr.To[int32](2)
 	p.Status.Versions = []clusterv1.StatusVersion{{Version: "v1.35.9", Replicas: 1}, {Version: "v1.36.0", Replicas: 1}}
 	p.Status.Conditions = append([]metav1.Condition{is("Available", "True", "Available", ""), is("ScalingUp", "False", "NotScalingUp", ""),
 		is("ScalingDown", "False", "NotScalingDown", "")}, conditions...)
@@ -113,8 +113,8 @@ func pool(name string, conditions ...metav1.Condition) clusterv1.MachinePool {
 
 func deployment(name string, conditions ...metav1.Condition) clusterv1.MachineDeployment {
 	d := clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: labels()}}
-	d.Spec.Replicas, d.Status.Replicas, d.Status.ReadyReplicas = ptr[int32](3), ptr[int32](3), ptr[int32](3)
-	d.Status.AvailableReplicas, d.Status.UpToDateReplicas = ptr[int32](3), ptr[int32](3)
+	d.Spec.Replicas, d.Status.Replicas, d.Status.ReadyReplicas = ptr.To[int32](3), ptr.To[int32](3), ptr.To[int32](3)
+	d.Status.AvailableReplicas, d.Status.UpToDateReplicas = ptr.To[int32](3), ptr.To[int32](3)
 	d.Status.Versions = []clusterv1.StatusVersion{{Version: "v1.36.0", Replicas: 3}}
 	d.Status.Conditions = conditions
 	return d
@@ -122,7 +122,7 @@ func deployment(name string, conditions ...metav1.Condition) clusterv1.MachineDe
 
 func set(name string, conditions ...metav1.Condition) clusterv1.MachineSet {
 	m := clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: labels()}}
-	m.Spec.Replicas, m.Status.Replicas = ptr[int32](1), ptr[int32](1)
+	m.Spec.Replicas, m.Status.Replicas = ptr.To[int32](1), ptr.To[int32](1)
 	m.Status.Conditions = conditions
 	return m
 }
@@ -139,7 +139,7 @@ func machine(name string, changes ...func(*clusterv1.Machine)) clusterv1.Machine
 
 func ownedBy(kind string) func(*clusterv1.Machine) {
 	return func(m *clusterv1.Machine) {
-		m.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: "o", UID: types.UID(kind), Controller: ptr(true)}}
+		m.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: "o", UID: types.UID(kind), Controller: ptr.To(true)}}
 	}
 }
 

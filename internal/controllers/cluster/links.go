@@ -3,6 +3,8 @@ package cluster
 import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/reference"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -25,7 +27,7 @@ var (
 // Cluster with a topology always needs it, because the topology sets the reference later.
 func (s Snapshot) infra() reference.Link {
 	ref := s.Cluster.Spec.InfrastructureRef
-	reached := isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned) || !ref.IsDefined() && !s.Cluster.Spec.Topology.IsDefined() && !deleting(s)
+	reached := ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false) || !ref.IsDefined() && !s.Cluster.Spec.Topology.IsDefined() && !deleting(s)
 	return s.link(infrastructure, ref, s.Infra, reached)
 }
 
@@ -33,7 +35,7 @@ func (s Snapshot) infra() reference.Link {
 // plane Machine has a Node.
 func (s Snapshot) control() reference.Link {
 	ref := s.Cluster.Spec.ControlPlaneRef
-	reached := isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) || !ref.IsDefined() && hasControlPlaneNode(s)
+	reached := ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) || !ref.IsDefined() && hasControlPlaneNode(s)
 	return s.link(controlPlane, ref, s.ControlPlane, reached)
 }
 

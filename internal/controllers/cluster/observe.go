@@ -214,5 +214,3 @@ func (s Snapshot) machinesThat(are func(*clusterv1.Machine) bool) []*clusterv1.M
 	}
 	return out
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

@@ -4,6 +4,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reference"
@@ -69,7 +71,7 @@ func phase(s Snapshot, in clusterv1.ClusterInitializationStatus) clusterv1.Clust
 	switch {
 	case deleting(s):
 		return clusterv1.ClusterPhaseDeleting
-	case isTrue(in.InfrastructureProvisioned) && spec.ControlPlaneEndpoint.IsValid():
+	case ptr.Deref(in.InfrastructureProvisioned, false) && spec.ControlPlaneEndpoint.IsValid():
 		return clusterv1.ClusterPhaseProvisioned
 	case spec.InfrastructureRef.IsDefined() || spec.ControlPlaneRef.IsDefined():
 		return clusterv1.ClusterPhaseProvisioning
@@ -98,10 +100,10 @@ func deprecated(s Snapshot, set condition.Set) *clusterv1.ClusterV1Beta1Deprecat
 func events(s Snapshot, in clusterv1.ClusterInitializationStatus) []reconciler.Event {
 	var out []reconciler.Event
 	before := s.Cluster.Status.Initialization
-	if isTrue(in.InfrastructureProvisioned) && !isTrue(before.InfrastructureProvisioned) {
+	if ptr.Deref(in.InfrastructureProvisioned, false) && !ptr.Deref(before.InfrastructureProvisioned, false) {
 		out = append(out, reconciler.Normal("InfrastructureReady", "Infrastructure of Cluster %s is provisioned", s.Cluster.Name))
 	}
-	if isTrue(in.ControlPlaneInitialized) && !isTrue(before.ControlPlaneInitialized) {
+	if ptr.Deref(in.ControlPlaneInitialized, false) && !ptr.Deref(before.ControlPlaneInitialized, false) {
 		out = append(out, reconciler.Normal("ControlPlaneInitialized", "Control plane of Cluster %s is initialized", s.Cluster.Name))
 	}
 	return append(out, reference.Events(s.Cluster.Status.Conditions, s.infra(), s.control())...)

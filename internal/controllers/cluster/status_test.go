@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -149,7 +151,7 @@ func TestConditions(t *testing.T) {
 
 		"available": {"CL-24", settled(), nil, "Available", condition.True("Available")},
 		"control plane leaves": {"CL-23: that it does not answer is as it should be", settled(failing, deleted, func(s *Snapshot) {
-			s.ControlPlane.SetDeletionTimestamp(ptr(metav1.NewTime(now)))
+			s.ControlPlane.SetDeletionTimestamp(ptr.To(metav1.NewTime(now)))
 		}), nil, "RemoteConnectionProbe", condition.False("ControlPlaneDeleted", "The control plane is deleted with the Cluster")},
 		"workers leave":     {"CL-23: the control plane is still needed", settled(failing, deleted), nil, "RemoteConnectionProbe", condition.False("ProbeFailed", "Remote connection probe failed: refused")},
 		"not available":     {"CL-24", settled(failing), nil, "Available", condition.False("NotAvailable", "* RemoteConnectionProbe: Remote connection probe failed: refused")},
@@ -215,7 +217,7 @@ func TestPhase(t *testing.T) { // CL-26: Failed is never set
 }
 
 func TestInitialization(t *testing.T) {
-	both := clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr(true), ControlPlaneInitialized: ptr(true)}
+	both := clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true), ControlPlaneInitialized: ptr.To(true)}
 	cases := map[string]struct {
 		reason string
 		s      Snapshot
@@ -226,7 +228,7 @@ func TestInitialization(t *testing.T) {
 			[]string{"InfrastructureReady", "ControlPlaneInitialized"}},
 		"stays":                  {"CL-08, CL-09: never taken back, events only once", settled(func(s *Snapshot) { s.Infra, s.ControlPlane = infra("status: {}"), control("status: {}") }), both, nil},
 		"not yet":                {"nothing is reached by waiting", fresh(), clusterv1.ClusterInitializationStatus{}, nil},
-		"no infra ref":           {"CL-07: at once", fresh(noInfraRef), clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr(true)}, []string{"InfrastructureReady"}},
+		"no infra ref":           {"CL-07: at once", fresh(noInfraRef), clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true)}, []string{"InfrastructureReady"}},
 		"topology to come":       {"CL-07: it is not there yet", fresh(noInfraRef, topology), clusterv1.ClusterInitializationStatus{}, nil},
 		"no infra ref, deleting": {"CL-07: not while deleting", fresh(noInfraRef, deleted), clusterv1.ClusterInitializationStatus{}, nil},
 	}
@@ -248,7 +250,7 @@ func TestInitialization(t *testing.T) {
 }
 
 func TestFailureDomains(t *testing.T) { // CL-08
-	want := []clusterv1.FailureDomain{{Name: "a", ControlPlane: ptr(true)}}
+	want := []clusterv1.FailureDomain{{Name: "a", ControlPlane: ptr.To(true)}}
 	if diff := cmp.Diff(want, status(settled(), reconciler.Outcome{}).FailureDomains); diff != "" {
 		t.Errorf("copied (-want +got):\n%s", diff)
 	}
@@ -279,26 +281,26 @@ func TestCounters(t *testing.T) { // CL-25
 	s := settled(func(s *Snapshot) {
 		s.Deployments = []clusterv1.MachineDeployment{deployment("md")}
 		s.Sets = []clusterv1.MachineSet{set("alone"), set("md-1")}
-		s.Sets[1].OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "md", Controller: ptr(true)}}
+		s.Sets[1].OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "md", Controller: ptr.To(true)}}
 		s.Machines = append(s.Machines, machine("single", func(m *clusterv1.Machine) { m.Spec.Version = "v1.9.0" }))
 	})
 	got := status(s, reconciler.Outcome{})
 	wantWorkers := &clusterv1.WorkersStatus{
-		DesiredReplicas: ptr[int32](7), Replicas: ptr[int32](7), ReadyReplicas: ptr[int32](5), AvailableReplicas: ptr[int32](5), UpToDateReplicas: ptr[int32](6),
+		DesiredReplicas: ptr.To[int32](7), Replicas: ptr.To[int32](7), ReadyReplicas: ptr.To[int32](5), AvailableReplicas: ptr.To[int32](5), UpToDateReplicas: ptr.To[int32](6),
 		Versions: []clusterv1.StatusVersion{{Version: "v1.9.0", Replicas: 1}, {Version: "v1.35.9", Replicas: 1}, {Version: "v1.36.0", Replicas: 4}},
 	}
 	if diff := cmp.Diff(wantWorkers, got.Workers); diff != "" {
 		t.Errorf("2 of the pool, 3 of the deployment, 1 of the set, 1 alone; versions from old to new (-want +got):\n%s", diff)
 	}
 	wantPlane := &clusterv1.ClusterControlPlaneStatus{
-		DesiredReplicas: ptr[int32](3), Replicas: ptr[int32](3), ReadyReplicas: ptr[int32](2), AvailableReplicas: ptr[int32](1), UpToDateReplicas: ptr[int32](3),
+		DesiredReplicas: ptr.To[int32](3), Replicas: ptr.To[int32](3), ReadyReplicas: ptr.To[int32](2), AvailableReplicas: ptr.To[int32](1), UpToDateReplicas: ptr.To[int32](3),
 		Versions: []clusterv1.StatusVersion{{Version: "v1.36.0", Replicas: 3}},
 	}
 	if diff := cmp.Diff(wantPlane, got.ControlPlane); diff != "" {
 		t.Errorf("what the control plane object counts (-want +got):\n%s", diff)
 	}
 	alone := settled(noControlPlaneRef, machinesAre(ofControlPlane))
-	one := ptr[int32](1)
+	one := ptr.To[int32](1)
 	want := &clusterv1.ClusterControlPlaneStatus{DesiredReplicas: one, Replicas: one, ReadyReplicas: one, AvailableReplicas: one, UpToDateReplicas: one,
 		Versions: []clusterv1.StatusVersion{{Version: "v1.36.0", Replicas: 1}}}
 	if diff := cmp.Diff(want, status(alone, reconciler.Outcome{}).ControlPlane); diff != "" {

@@ -6,6 +6,8 @@ import (
 
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -22,7 +24,7 @@ const (
 // remaining time before that is reported, 0 if it has passed. Another provider of KubeadmControlPlanes may run
 // beside this program; its controller first writes a finalizer, then a status.
 func unsupported(s Snapshot) (time.Duration, bool) {
-	if s.ControlPlane.Presence() != contract.Found || isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
+	if s.ControlPlane.Presence() != contract.Found || ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) {
 		return 0, false
 	}
 	o := s.ControlPlane.Object

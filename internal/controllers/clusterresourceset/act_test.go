@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -239,7 +241,7 @@ func TestEveryWriteFailsOnce(t *testing.T) { // RS-04 to RS-07, OR-01
 func TestDeletionWhileWritesFail(t *testing.T) { // RS-06, RS-08
 	testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 		going := set("ApplyOnce", func(s *addonsv1.ClusterResourceSet) {
-			s.DeletionTimestamp, s.Finalizers = ptr(metav1.NewTime(now)), []string{addonsv1.ClusterResourceSetFinalizer}
+			s.DeletionTimestamp, s.Finalizers = ptr.To(metav1.NewTime(now)), []string{addonsv1.ClusterResourceSetFinalizer}
 		})
 		shared := binding("d", "h", true)
 		shared.Spec.Bindings = append(shared.Spec.Bindings, addonsv1.ResourceSetBinding{ClusterResourceSetName: "other"})

@@ -11,13 +11,13 @@ import (
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-
-func ptr[T any](v T) *T { return &v }
 
 func ref(kind, name string) addonsv1.ResourceRef { return addonsv1.ResourceRef{Kind: kind, Name: name} }
 
@@ -36,7 +36,7 @@ func set(strategy string, change ...func(*addonsv1.ClusterResourceSet)) *addonsv
 
 func cluster(name string, change ...func(*clusterv1.Cluster)) *clusterv1.Cluster {
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name + "-uid"), Labels: map[string]string{"cni": "a"}}}
-	c.Status.Initialization.ControlPlaneInitialized = ptr(true)
+	c.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 	for _, f := range change {
 		f(c)
 	}
@@ -100,7 +100,7 @@ func TestDecide(t *testing.T) { // RS-04 to RS-09, OR-01
 		"several":                {"by one action", snap("ApplyOnce", resource("h", held), member(cluster("a"), nil), member(cluster("b"), binding("b", "h", true)), member(cluster("c"), nil)), nil, []string{"apply resources to clusters a, c: they are not up to date there"}, 0},
 		"not initialized":        {"waited for (RS-09)", snap("ApplyOnce", resource("h", held), member(cluster("c", uninitialized), nil)), nil, nil, 1},
 		"not connected":          {"waited for (RS-09)", snap("ApplyOnce", resource("h", held), selectedCluster{Cluster: cluster("c")}), nil, nil, 1},
-		"paused":                 {"left alone", snap("ApplyOnce", resource("h", held), member(cluster("c", func(c *clusterv1.Cluster) { c.Spec.Paused = ptr(true) }), nil)), nil, nil, 1},
+		"paused":                 {"left alone", snap("ApplyOnce", resource("h", held), member(cluster("c", func(c *clusterv1.Cluster) { c.Spec.Paused = ptr.To(true) }), nil)), nil, nil, 1},
 		"one waits":              {"others do not", snap("ApplyOnce", resource("h", held), member(cluster("b", uninitialized), nil), member(cluster("c"), nil)), nil, apply, 1},
 		"missing":                {"nothing to apply", snap("ApplyOnce", resourceSource{Ref: ref("ConfigMap", "cm")}, member(cluster("c"), nil)), nil, nil, 0},
 		"wrong type":             {"not applied (RS-07)", snap("ApplyOnce", resourceSource{Ref: ref("Secret", "s"), Source: origin("s"), WrongType: true}, member(cluster("c"), nil)), nil, nil, 0},
@@ -114,9 +114,9 @@ func TestDecide(t *testing.T) { // RS-04 to RS-09, OR-01
 		}())), nil, []string{"own the binding of Cluster c"}, 0},
 		"cluster is gone": {"what was applied to it is forgotten, for a namesake starts anew (RS-06)", snapshot{Set: set("ApplyOnce"), Former: []*addonsv1.ClusterResourceSetBinding{binding("c", "h", true)}}, nil,
 			[]string{"forget what was applied to Cluster c: its Cluster is deleted"}, 0},
-		"deleted": {"entries go, objects stay (RS-08)", snapshot{Set: set("ApplyOnce", func(s *addonsv1.ClusterResourceSet) { s.DeletionTimestamp = ptr(metav1.NewTime(now)) }),
+		"deleted": {"entries go, objects stay (RS-08)", snapshot{Set: set("ApplyOnce", func(s *addonsv1.ClusterResourceSet) { s.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }),
 			Bound: []*addonsv1.ClusterResourceSetBinding{binding("c", "h", true)}}, nil, []string{"forget what was applied to Cluster c: the set is deleted"}, 0},
-		"deleted, forgotten": {"the finalizer may go", snapshot{Set: set("ApplyOnce", func(s *addonsv1.ClusterResourceSet) { s.DeletionTimestamp = ptr(metav1.NewTime(now)) })}, nil, nil, 0},
+		"deleted, forgotten": {"the finalizer may go", snapshot{Set: set("ApplyOnce", func(s *addonsv1.ClusterResourceSet) { s.DeletionTimestamp = ptr.To(metav1.NewTime(now)) })}, nil, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := decide(tc.s)

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/testkit"
@@ -136,7 +138,7 @@ func TestPaused(t *testing.T) { // PA-01
 func TestObjectOfAnotherMachine(t *testing.T) { // MA-06
 	const theirs = "FooMachine i belongs to Machine other: refer to an object of its own in Machine m"
 	taken := func(s *Snapshot) {
-		s.Infra.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: "other", UID: "other", Controller: ptr(true)}})
+		s.Infra.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: "other", UID: "other", Controller: ptr.To(true)}})
 	}
 	s := fresh(func(s *Snapshot) { s.Infra, s.Bootstrap = infra(readyInfra), bootstrap(readyBootstrap) }, taken)
 	p := Decide(s)

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	slipwayworkload "github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -67,7 +69,7 @@ func TestDecide(t *testing.T) {
 			[]string{"wait: Waiting for FooConfig b to report status.initialization.dataSecretCreated", "wait: install it", "recheck: 30s"}},
 		"pool Machine":  {"MP-07: no bootstrap config to wait for", fresh(ofPool, func(s *Snapshot) { s.Infra = infra("status: {}") }), []string{"wait: Waiting for FooMachine i to report status.initialization.provisioned"}},
 		"new Node":      {"MA-10, MA-18: one patch", settled(func(s *Snapshot) { s.Node.Item = node() }), []string{"do: sync labels, annotations and taints to Node n"}},
-		"not available": {"MA-23: woken when it will be", settled(was(metav1.Condition{Type: "Ready", Status: "True", LastTransitionTime: metav1.NewTime(ago(4 * time.Second))}), func(s *Snapshot) { s.Machine.Spec.MinReadySeconds = ptr[int32](10) }), []string{"recheck: 6s"}},
+		"not available": {"MA-23: woken when it will be", settled(was(metav1.Condition{Type: "Ready", Status: "True", LastTransitionTime: metav1.NewTime(ago(4 * time.Second))}), func(s *Snapshot) { s.Machine.Spec.MinReadySeconds = ptr.To[int32](10) }), []string{"recheck: 6s"}},
 		"connection down": {"MA-20: woken when the grace is over", settled(func(s *Snapshot) {
 			s.Node = Node{Unreachable: true}
 			s.Connection = slipwayworkload.Health{LastProbeSuccess: ago(time.Minute), ConsecutiveFailures: 5}
@@ -95,7 +97,7 @@ func TestFollow(t *testing.T) { // MA-04, MA-05
 	if s.Machine.Spec.ProviderID != "x://1" || s.Machine.Spec.FailureDomain != "" || *s.Machine.Spec.Bootstrap.DataSecretName != "data" {
 		t.Errorf("%+v", s.Machine.Spec)
 	}
-	s = settled(func(s *Snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = ptr("mine") })
+	s = settled(func(s *Snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = ptr.To("mine") })
 	copyProviderFields(s, s.Machine)
 	if *s.Machine.Spec.Bootstrap.DataSecretName != "mine" {
 		t.Error("a data secret that is set stays")
@@ -117,14 +119,14 @@ func TestDecideDeletion(t *testing.T) {
 	}{
 		"infrastructure first": {"MD-14", settled(deleted, external, drained), []string{"do: delete FooMachine i: the Machine is deleted", "wait: Waiting for FooMachine i to be deleted", "recheck: 15m0s"}},
 		"infrastructure goes": {"MD-14: awaited, not deleted twice", settled(deleted, external, drained, func(s *Snapshot) {
-			s.Infra.SetDeletionTimestamp(ptr(metav1.NewTime(now)))
+			s.Infra.SetDeletionTimestamp(ptr.To(metav1.NewTime(now)))
 		}), []string{"wait: Waiting for FooMachine i to be deleted", "recheck: 15m0s"}},
 		"then bootstrap": {"MD-14", settled(deleted, external, drained, func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }), []string{"do: delete FooConfig b: the Machine is deleted", "wait: Waiting for FooConfig b to be deleted", "recheck: 15m0s"}},
 		"then the Node":  {"MD-15", goneBut(), deleteNode},
 		"Node gone":      {"MD-16: nothing left", goneBut(noNode), nil},
 		"unreadable":     {"a person has to help", settled(deleted, func(s *Snapshot) { s.Infra = contract.InfraMachine(contract.Object{Problem: "no label"}) }), []string{"wait: no label", "recheck: 30s"}},
 		"cluster deleted too": {"MD-01: the Node goes with it", goneBut(func(s *Snapshot) {
-			s.Cluster.DeletionTimestamp = ptr(metav1.NewTime(now))
+			s.Cluster.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 		}), nil},
 		"no cluster":             {"MD-01", goneBut(func(s *Snapshot) { s.Cluster = nil }), nil},
 		"control plane deleted":  {"MD-01", goneBut(func(s *Snapshot) { s.ControlPlane.Deleting = true }), nil},
@@ -135,14 +137,14 @@ func TestDecideDeletion(t *testing.T) {
 		"late":                   {"MD-15: tried once however late it is", goneBut(deletedSince(time.Minute)), []string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted", "recheck: 14m0s"}},
 		"given up":               {"MD-15: after the timeout", goneBut(deletedSince(time.Minute), tried), nil},
 		"tried again":            {"MD-15: until the timeout", goneBut(deletedSince(4*time.Second), tried), []string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted", "recheck: 6s"}},
-		"forever": {"MD-15: 0 is never", goneBut(deletedSince(time.Hour), tried, func(s *Snapshot) { s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr[int32](0) }),
+		"forever": {"MD-15: 0 is never", goneBut(deletedSince(time.Hour), tried, func(s *Snapshot) { s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](0) }),
 			[]string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted"}},
 		"held": {"MD-15: a finalizer of another party, and what ends the wait", goneBut(deletedSince(time.Hour), tried, func(s *Snapshot) {
-			s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr[int32](0)
-			s.Node.Item.DeletionTimestamp, s.Node.Item.Finalizers = ptr(metav1.NewTime(now)), []string{"example.com/inventory"}
+			s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](0)
+			s.Node.Item.DeletionTimestamp, s.Node.Item.Finalizers = ptr.To(metav1.NewTime(now)), []string{"example.com/inventory"}
 		}), []string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted; held by finalizers, which those that set them have to remove: " +
 			"Node n, deleted at " + now.UTC().Format(time.RFC3339) + ", by example.com/inventory; a spec.deletion.nodeDeletionTimeoutSeconds above 0 ends the wait, too"}},
-		"own timeout":      {"MD-15", goneBut(deletedSince(4*time.Second), func(s *Snapshot) { s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr[int32](60) }), []string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted", "recheck: 56s"}},
+		"own timeout":      {"MD-15", goneBut(deletedSince(4*time.Second), func(s *Snapshot) { s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](60) }), []string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted", "recheck: 56s"}},
 		"busy":             {"MD-15: asked again soon", goneBut(down), []string{"wait: Node n cannot be deleted while the workload cluster does not answer", "recheck: 5s"}},
 		"not connected":    {"MD-15: waits until the timeout", goneBut(down, func(s *Snapshot) { s.Connection = slipwayworkload.Health{} }), []string{"wait: Node n cannot be deleted while the workload cluster does not answer", "recheck: 10s"}},
 		"never connected":  {"MD-15: given up", goneBut(down, deletedSince(time.Minute)), nil},

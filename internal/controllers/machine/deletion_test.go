@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/controllers/machine/drain"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -135,7 +137,7 @@ func TestStages(t *testing.T) {
 		"within drain timeout":        {"MD-03", settled(deleted, external, timeouts(60, 0), drainingSince(59*time.Second)), cordon},
 		"no drain timeout":            {"MD-03: 0 is none", settled(deleted, external, timeouts(0, 0), drainingSince(99*time.Hour)), cordon},
 		"pre-terminate began":         {"MD-03, MD-13: never drained again", settled(deleted, external, terminating, attached), infraNext},
-		"infrastructure goes":         {"MD-03", settled(deleted, external, func(s *Snapshot) { s.Infra.SetDeletionTimestamp(ptr(metav1.NewTime(now))) }), []string{"WaitingForInfrastructureDeletion"}},
+		"infrastructure goes":         {"MD-03", settled(deleted, external, func(s *Snapshot) { s.Infra.SetDeletionTimestamp(ptr.To(metav1.NewTime(now))) }), []string{"WaitingForInfrastructureDeletion"}},
 		"infrastructure gone":         {"MD-03", settled(deleted, external, func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }), []string{"do: delete FooConfig b: the Machine is deleted", "WaitingForBootstrapDeletion"}},
 		"machine removed":             {"MD-04: its Pods are evicted, so that others take their place", settled(deleted, external, holding(aPod("a")), machineRemoved), []string{"do: evict 1 Pods from Node n: its Machine is deleted", "DrainingNode"}},
 		"machine removed, Pods going": {"MD-04: no kubelet will confirm it", settled(deleted, external, holding(going("a")), machineRemoved), infraNext},
@@ -143,14 +145,14 @@ func TestStages(t *testing.T) {
 		"machine removed, volumes":    {"MD-12: what is attached to it is not used any more", settled(deleted, external, drained, attached, machineRemoved), infraNext},
 		"machine removed, down":       {"MD-03", settled(deleted, external, down, machineRemoved), []string{"DrainingNode"}},
 		"machine removed, long down":  {"MD-03", settled(deleted, external, down, machineRemoved, drainingSince(10*time.Second)), infraNext},
-		"cluster goes":                {"MD-01", settled(deleted, external, attached, func(s *Snapshot) { s.Cluster.DeletionTimestamp = ptr(metav1.NewTime(now)) }), infraNext},
+		"cluster goes":                {"MD-01", settled(deleted, external, attached, func(s *Snapshot) { s.Cluster.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }), infraNext},
 		"control plane goes":          {"MD-01", settled(deleted, external, attached, func(s *Snapshot) { s.ControlPlane.Deleting = true }), infraNext},
 		"no control plane left":       {"MD-01", settled(deleted, attached), infraNext},
 		"another control plane":       {"MD-01", settled(deleted, func(s *Snapshot) { s.ControlPlane.Others = 1 }), cordon},
 		"never had a Node":            {"MD-01", settled(deleted, external, noNode, func(s *Snapshot) { s.Machine.Status.NodeRef.Name = "" }), infraNext},
 		"Node came late":              {"MD-15: the provider ID leads to it when the infrastructure is gone", settled(deleted, external, noNode, unnoted), []string{"do: note the provider ID x://1, by which its Node is found when the infrastructure is gone"}},
-		"Node came late, goes too":    {"MD-01: its cluster is deleted", settled(deleted, external, noNode, unnoted, func(s *Snapshot) { s.Cluster.DeletionTimestamp = ptr(metav1.NewTime(now)) }), infraNext},
-		"Node may come":               {"MD-15: not finished, and going on", settled(deleted, external, noNode, unnoted, func(s *Snapshot) { s.Infra.SetDeletionTimestamp(ptr(metav1.NewTime(now))) }), []string{"do: note the provider ID x://1, by which its Node is found when the infrastructure is gone"}},
+		"Node came late, goes too":    {"MD-01: its cluster is deleted", settled(deleted, external, noNode, unnoted, func(s *Snapshot) { s.Cluster.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }), infraNext},
+		"Node may come":               {"MD-15: not finished, and going on", settled(deleted, external, noNode, unnoted, func(s *Snapshot) { s.Infra.SetDeletionTimestamp(ptr.To(metav1.NewTime(now))) }), []string{"do: note the provider ID x://1, by which its Node is found when the infrastructure is gone"}},
 		"may have a Node, down":       {"MD-15: it is not known whether there is one", settled(deleted, external, down, unseen, removed), []string{"DeletingNode"}},
 		"never got that far, down":    {"MD-01: without a provider ID there is none", settled(deleted, external, down, unseen, removed, func(s *Snapshot) { s.Machine.Spec.ProviderID = "" }), nil},
 		"Node gone":                   {"MD-01: nothing to drain", settled(deleted, external, noNode), infraNext},
@@ -178,7 +180,7 @@ func TestStages(t *testing.T) {
 
 func going(name string) corev1.Pod {
 	p := aPod(name)
-	p.DeletionTimestamp = ptr(metav1.NewTime(now))
+	p.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	return p
 }
 
@@ -196,7 +198,7 @@ func TestRecheck(t *testing.T) { // MD-03, MD-04, MD-12
 		"volume timeout": {"given up in time", settled(deletedSince(29*time.Second), external, timeouts(0, 30), drained, attached, detachingSince(29*time.Second)), time.Second},
 		"busy": {"MD-15: no event tells that the workload cluster has time again", settled(deleted, external, func(s *Snapshot) {
 			s.Node, s.Infra, s.Bootstrap = Node{Unreachable: true}, contract.InfraMachineView{}, contract.BootstrapConfigView{}
-			s.Machine.Spec.Deletion = clusterv1.MachineDeletionSpec{NodeDrainTimeoutSeconds: ptr[int32](1), NodeVolumeDetachTimeoutSeconds: ptr[int32](1), NodeDeletionTimeoutSeconds: ptr[int32](0)}
+			s.Machine.Spec.Deletion = clusterv1.MachineDeletionSpec{NodeDrainTimeoutSeconds: ptr.To[int32](1), NodeVolumeDetachTimeoutSeconds: ptr.To[int32](1), NodeDeletionTimeoutSeconds: ptr.To[int32](0)}
 			drainingSince(time.Minute)(s)
 			detachingSince(time.Minute)(s)
 		}), fillingRecheck},

@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/testkit"
 )
@@ -155,7 +157,7 @@ func TestBadRuleIsSaid(t *testing.T) { // MD-07, MD-09
 func TestVolumesHoldTheDeletion(t *testing.T) { // MD-12
 	c := world(leavingMachine()).WithReturnManagedFields().Build()
 	a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: storagev1.VolumeAttachmentSpec{
-		NodeName: "n", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr("pv")}}, Status: storagev1.VolumeAttachmentStatus{Attached: true}}
+		NodeName: "n", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("pv")}}, Status: storagev1.VolumeAttachmentStatus{Attached: true}}
 	w := fakeWorkloads{client: workloadOf(node(), a).Build()}
 	ctl, r := newController(c, w)
 	ctl.settings.VolumeAttachments = true

@@ -22,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/controllers/machine/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
@@ -32,8 +34,6 @@ import (
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-
-func ptr[T any](v T) *T { return &v }
 
 func ago(d time.Duration) time.Time { return now.Add(-d) }
 
@@ -76,7 +76,7 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "machine", Generation: 7, Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "c", UID: "cluster"}}},
 			Spec: clusterv1.MachineSpec{ClusterName: "c", ProviderID: "x://1", FailureDomain: "a",
-				Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr("data"),
+				Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("data"),
 					ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "b", Kind: "FooConfig", Name: "b"}},
 				InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "FooMachine", Name: "i"}},
 		},
@@ -85,8 +85,8 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 		Infra:      infra(readyInfra),
 		Connection: slipwayworkload.Health{Connected: true, LastProbeSuccess: ago(time.Second)},
 	}
-	s.Cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr(true), ControlPlaneInitialized: ptr(true)}
-	s.Machine.Status.Initialization = clusterv1.MachineInitializationStatus{InfrastructureProvisioned: ptr(true), BootstrapDataSecretCreated: ptr(true)}
+	s.Cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true), ControlPlaneInitialized: ptr.To(true)}
+	s.Machine.Status.Initialization = clusterv1.MachineInitializationStatus{InfrastructureProvisioned: ptr.To(true), BootstrapDataSecretCreated: ptr.To(true)}
 	s.Machine.Status.NodeRef.Name = "n"
 	s.Machine.Status.Phase = "Running"
 	s.Node = Node{WasRead: true, Item: node()}
@@ -141,10 +141,10 @@ func nodeSays(t corev1.NodeConditionType, status corev1.ConditionStatus, message
 	}
 }
 
-func deleted(s *Snapshot) { s.Machine.DeletionTimestamp = ptr(metav1.NewTime(now)) }
+func deleted(s *Snapshot) { s.Machine.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }
 
 func deletedSince(d time.Duration) func(*Snapshot) {
-	return func(s *Snapshot) { s.Machine.DeletionTimestamp = ptr(metav1.NewTime(ago(d))) }
+	return func(s *Snapshot) { s.Machine.DeletionTimestamp = ptr.To(metav1.NewTime(ago(d))) }
 }
 
 // drained is a Node without Pods that have to leave.
@@ -166,8 +166,8 @@ func was(conditions ...metav1.Condition) func(*Snapshot) {
 // ofPool makes the Machine one of a MachinePool: no bootstrap of its own.
 func ofPool(s *Snapshot) {
 	s.Machine.Labels[clusterv1.MachinePoolNameLabel] = "mp"
-	s.Machine.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: "mp", UID: "mp", Controller: ptr(true)}}
-	s.Machine.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: ptr("")}
+	s.Machine.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: "mp", UID: "mp", Controller: ptr.To(true)}}
+	s.Machine.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: ptr.To("")}
 	s.Bootstrap = contract.BootstrapConfigView{}
 	if s.Node.Item != nil {
 		metadataOf(*s).Sync(s.Node.Item)

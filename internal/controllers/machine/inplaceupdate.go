@@ -10,6 +10,8 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
@@ -132,7 +134,7 @@ func (u inPlaceUpdate) blocked() updateBlocker {
 		return updateBlocker{message: infra.String() + " does not exist: restore it, or delete the Machine", kind: infra.Ref.Kind, name: infra.Ref.Name, needsUser: true, failed: true}
 	case infra.Presence() != contract.Found:
 		return updateBlocker{message: infra.String() + " cannot be read: " + infra.Problem(), kind: infra.Ref.Kind, name: infra.Ref.Name, needsUser: true, failed: true}
-	case !isTrue(m.Status.Initialization.InfrastructureProvisioned):
+	case !ptr.Deref(m.Status.Initialization.InfrastructureProvisioned, false):
 		return machine("Waiting for the infrastructure to be provisioned", "status.initialization.infrastructureProvisioned")
 	case m.Spec.Bootstrap.DataSecretName == nil:
 		return machine("Waiting for the bootstrap data Secret to be created", "spec.bootstrap.dataSecretName")

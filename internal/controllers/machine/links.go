@@ -3,6 +3,8 @@ package machine
 import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/reference"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -35,5 +37,5 @@ func (s Snapshot) update() inPlaceUpdate {
 }
 
 func (s Snapshot) link(r reference.Role, ref clusterv1.ContractVersionedObjectReference, v contract.View, reached *bool) reference.Link {
-	return reference.Link{Role: r, From: s.Machine, Cluster: s.Machine.Spec.ClusterName, Ref: ref, View: v, Reached: isTrue(reached)}
+	return reference.Link{Role: r, From: s.Machine, Cluster: s.Machine.Spec.ClusterName, Ref: ref, View: v, Reached: ptr.Deref(reached, false)}
 }

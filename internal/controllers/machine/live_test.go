@@ -26,6 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"k8s.io/utils/ptr"
+
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -135,7 +137,7 @@ func (l live) create(c client.Client, o client.Object) {
 
 func (l live) pod(name string, changes ...func(*corev1.Pod)) {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{"app": name}}, Spec: corev1.PodSpec{
-		NodeName: "n", TerminationGracePeriodSeconds: ptr[int64](0), Containers: []corev1.Container{{Name: "c", Image: "none"}}}}
+		NodeName: "n", TerminationGracePeriodSeconds: ptr.To[int64](0), Containers: []corev1.Container{{Name: "c", Image: "none"}}}}
 	for _, change := range changes {
 		change(p)
 	}
@@ -185,7 +187,7 @@ func (l live) message() (reason, rest string) {
 // populate creates a Cluster with a Machine and its Node, which runs Pods of all sorts.
 func (l live) populate() {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "ns", Name: name} }
-	yes := ptr(true)
+	yes := ptr.To(true)
 	cluster := &clusterv1.Cluster{ObjectMeta: meta("c")}
 	cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: hostedv1.GroupVersion.Group, Kind: "HostedControlPlane", Name: "p"}
 	cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: yes, ControlPlaneInitialized: yes}
@@ -218,13 +220,13 @@ func (l live) populate() {
 	l.pod("plain", func(p *corev1.Pod) {
 		p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	})
-	l.pod("slow", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = ptr[int64](600) })
+	l.pod("slow", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](600) })
 	l.pod("last")
 	l.pod("kept", func(p *corev1.Pod) { p.Labels[clusterv1.PodDrainLabel] = "skip" })
 	l.create(l.workload, &policyv1.PodDisruptionBudget{ObjectMeta: meta("web"), Spec: policyv1.PodDisruptionBudgetSpec{
-		MinAvailable: ptr(intstr.FromInt32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}})
+		MinAvailable: ptr.To(intstr.FromInt32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}})
 	l.create(l.Client, &clusterv1.MachineDrainRule{ObjectMeta: meta("last"), Spec: clusterv1.MachineDrainRuleSpec{
-		Drain: clusterv1.MachineDrainRuleDrainConfig{Behavior: clusterv1.MachineDrainRuleDrainBehaviorDrain, Order: ptr[int32](1)},
+		Drain: clusterv1.MachineDrainRuleDrainConfig{Behavior: clusterv1.MachineDrainRuleDrainBehaviorDrain, Order: ptr.To[int32](1)},
 		Pods:  []clusterv1.MachineDrainRulePodSelector{{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "last"}}}}}})
 }
 

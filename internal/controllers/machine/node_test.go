@@ -8,12 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
 func TestSync(t *testing.T) {
 	s := settled(func(s *Snapshot) {
-		s.Machine.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: "ms", Controller: ptr(true)}}
+		s.Machine.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: "ms", Controller: ptr.To(true)}}
 		s.Machine.Labels = map[string]string{
 			"node-role.kubernetes.io/worker": "", "node-restriction.kubernetes.io/a": "1", "x.node-restriction.kubernetes.io/b": "2",
 			"node.cluster.x-k8s.io/c": "3", "gpu.node.cluster.x-k8s.io/d": "4", "extra.example/e": "5",
@@ -89,14 +90,14 @@ func TestNodeMatters(t *testing.T) { // MA-09
 		}, true},
 		"provider ID": {"MA-08", func(n *corev1.Node) { n.Spec.ProviderID = "x://2" }, true},
 		"version":     {"status.nodeInfo", func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1.37.0" }, true},
-		"swap":        {"the same swap in another place in memory", func(n *corev1.Node) { n.Status.NodeInfo.Swap = &corev1.NodeSwapStatus{Capacity: ptr[int64](1)} }, false},
-		"deleted":     {"going", func(n *corev1.Node) { n.DeletionTimestamp = ptr(metav1.NewTime(now)) }, true},
+		"swap":        {"the same swap in another place in memory", func(n *corev1.Node) { n.Status.NodeInfo.Swap = &corev1.NodeSwapStatus{Capacity: ptr.To[int64](1)} }, false},
+		"deleted":     {"going", func(n *corev1.Node) { n.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before, after := node(), node()
-			before.Status.NodeInfo.Swap = &corev1.NodeSwapStatus{Capacity: ptr[int64](1)}
-			after.Status.NodeInfo.Swap = &corev1.NodeSwapStatus{Capacity: ptr[int64](1)}
+			before.Status.NodeInfo.Swap = &corev1.NodeSwapStatus{Capacity: ptr.To[int64](1)}
+			after.Status.NodeInfo.Swap = &corev1.NodeSwapStatus{Capacity: ptr.To[int64](1)}
 			tc.change(after)
 			if got := nodeMatters(before, after); got != tc.want {
 				t.Errorf("%s: %v", tc.reason, got)
@@ -124,14 +125,14 @@ func TestSyncTaints(t *testing.T) { // MA-16
 	}{
 		"none":            {"the Node counts as initialized", nil, []corev1.Taint{foreign}, nil, []corev1.Taint{foreign}, ""},
 		"initialization":  {"both kinds come", []clusterv1.MachineTaint{taint("b", "1", always), taint("a", "2", once)}, []corev1.Taint{foreign}, nil, []corev1.Taint{foreign, on("b", "1"), on("a", "2")}, "b:NoSchedule"},
-		"once only":       {"left alone from then on", []clusterv1.MachineTaint{taint("a", "", once)}, nil, ptr(""), nil, ""},
-		"taken away":      {"Always comes back", []clusterv1.MachineTaint{taint("b", "1", always)}, nil, ptr("b:NoSchedule"), []corev1.Taint{on("b", "1")}, "b:NoSchedule"},
-		"changed":         {"Always has the Machine's value", []clusterv1.MachineTaint{taint("b", "1", always)}, []corev1.Taint{on("b", "0"), foreign}, ptr("b:NoSchedule"), []corev1.Taint{on("b", "1"), foreign}, "b:NoSchedule"},
-		"dropped":         {"what came from the Machine goes, and nothing else", nil, []corev1.Taint{on("b", "1"), on("a", ""), foreign}, ptr("b:NoSchedule"), []corev1.Taint{on("a", ""), foreign}, ""},
-		"other effect":    {"key and effect tell taints apart", nil, []corev1.Taint{on("b", "1"), {Key: "b", Effect: corev1.TaintEffectNoExecute}}, ptr("b:NoSchedule"), []corev1.Taint{{Key: "b", Effect: corev1.TaintEffectNoExecute}}, ""},
-		"becomes once":    {"left alone from then on", []clusterv1.MachineTaint{taint("b", "1", once)}, []corev1.Taint{on("b", "1")}, ptr("b:NoSchedule"), []corev1.Taint{on("b", "1")}, ""},
-		"becomes always":  {"kept from then on", []clusterv1.MachineTaint{taint("b", "1", always)}, nil, ptr(""), []corev1.Taint{on("b", "1")}, "b:NoSchedule"},
-		"several tracked": {"sorted", []clusterv1.MachineTaint{taint("c", "", always), taint("a", "", always)}, nil, ptr(""), []corev1.Taint{on("c", ""), on("a", "")}, "a:NoSchedule,c:NoSchedule"},
+		"once only":       {"left alone from then on", []clusterv1.MachineTaint{taint("a", "", once)}, nil, ptr.To(""), nil, ""},
+		"taken away":      {"Always comes back", []clusterv1.MachineTaint{taint("b", "1", always)}, nil, ptr.To("b:NoSchedule"), []corev1.Taint{on("b", "1")}, "b:NoSchedule"},
+		"changed":         {"Always has the Machine's value", []clusterv1.MachineTaint{taint("b", "1", always)}, []corev1.Taint{on("b", "0"), foreign}, ptr.To("b:NoSchedule"), []corev1.Taint{on("b", "1"), foreign}, "b:NoSchedule"},
+		"dropped":         {"what came from the Machine goes, and nothing else", nil, []corev1.Taint{on("b", "1"), on("a", ""), foreign}, ptr.To("b:NoSchedule"), []corev1.Taint{on("a", ""), foreign}, ""},
+		"other effect":    {"key and effect tell taints apart", nil, []corev1.Taint{on("b", "1"), {Key: "b", Effect: corev1.TaintEffectNoExecute}}, ptr.To("b:NoSchedule"), []corev1.Taint{{Key: "b", Effect: corev1.TaintEffectNoExecute}}, ""},
+		"becomes once":    {"left alone from then on", []clusterv1.MachineTaint{taint("b", "1", once)}, []corev1.Taint{on("b", "1")}, ptr.To("b:NoSchedule"), []corev1.Taint{on("b", "1")}, ""},
+		"becomes always":  {"kept from then on", []clusterv1.MachineTaint{taint("b", "1", always)}, nil, ptr.To(""), []corev1.Taint{on("b", "1")}, "b:NoSchedule"},
+		"several tracked": {"sorted", []clusterv1.MachineTaint{taint("c", "", always), taint("a", "", always)}, nil, ptr.To(""), []corev1.Taint{on("c", ""), on("a", "")}, "a:NoSchedule,c:NoSchedule"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

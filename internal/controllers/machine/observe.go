@@ -16,6 +16,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/controllers/machine/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
@@ -184,7 +186,7 @@ func (c *controller) readNode(ctx context.Context, s *Snapshot) (err error) {
 	case s.Cluster == nil:
 		s.Node.Waiting = "Waiting for the Cluster to exist"
 		return nil
-	case !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
+	case !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):
 		s.Node.Waiting = "Waiting for Cluster status.initialization.infrastructureProvisioned to be true"
 		return nil
 	}
@@ -216,7 +218,7 @@ func retryAfterRejection(err error) time.Duration {
 }
 
 func initialized(s Snapshot) bool {
-	return s.Cluster != nil && isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized)
+	return s.Cluster != nil && ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false)
 }
 
 func (c *controller) findNode(ctx context.Context, s *Snapshot) error {
@@ -305,5 +307,3 @@ func isControlPlane(m *clusterv1.Machine) bool {
 	_, is := m.Labels[clusterv1.MachineControlPlaneLabel]
 	return is
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

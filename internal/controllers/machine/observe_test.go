@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -65,7 +66,7 @@ func TestObserveNodeBeforeInitialization(t *testing.T) { // CL-10, MA-08, MA-09
 		s.Machine.Status.NodeRef.Name, s.Machine.Finalizers = "", []string{clusterv1.MachineFinalizer}
 	}
 	begins := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "begins", UID: "begins"}}
-	begins.Status.Initialization.InfrastructureProvisioned = ptr(true)
+	begins.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	inIt := func(s *Snapshot) {
 		s.Machine.Spec.ClusterName, s.Machine.Labels[clusterv1.ClusterNameLabel] = "begins", "begins"
 		s.Machine.OwnerReferences[0].Name, s.Machine.OwnerReferences[0].UID = "begins", "begins"
@@ -139,7 +140,7 @@ func TestObserveLastNode(t *testing.T) { // MD-15
 
 func TestObserveOwners(t *testing.T) { // MA-14, MA-24
 	controlled := func(kind, name string) []metav1.OwnerReference {
-		return []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: kind, Name: name, UID: types.UID(name), Controller: ptr(true)}}
+		return []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: kind, Name: name, UID: types.UID(name), Controller: ptr.To(true)}}
 	}
 	m := settled().Machine
 	m.OwnerReferences = controlled("MachineSet", "ms")

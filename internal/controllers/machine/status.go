@@ -8,6 +8,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/controllers/machine/drain"
 	"github.com/slipwayhq/slipway/internal/machines/inplace"
@@ -30,7 +32,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		Deletion:               deletionStatus(s, p.Stage.Order),
 		ObservedGeneration:     old.ObservedGeneration,
 	}
-	if isTrue(status.Initialization.InfrastructureProvisioned) && s.Infra.Presence() == contract.Found { // it may be in the process of being provisioned again
+	if ptr.Deref(status.Initialization.InfrastructureProvisioned, false) && s.Infra.Presence() == contract.Found { // it may be in the process of being provisioned again
 		status.Addresses = s.Infra.Addresses.Current(old.Addresses)
 		status.FailureDomain = s.Infra.FailureDomain.Current(old.FailureDomain)
 	}
@@ -96,11 +98,11 @@ func phase(s Snapshot, p reconciler.Plan, status clusterv1.MachineStatus) cluste
 		return clusterv1.MachinePhaseDeleting
 	case inplace.IsMarked(s.Machine):
 		return clusterv1.MachinePhaseUpdating
-	case status.NodeRef.IsDefined() && isTrue(status.Initialization.InfrastructureProvisioned):
+	case status.NodeRef.IsDefined() && ptr.Deref(status.Initialization.InfrastructureProvisioned, false):
 		return clusterv1.MachinePhaseRunning
-	case isTrue(status.Initialization.InfrastructureProvisioned):
+	case ptr.Deref(status.Initialization.InfrastructureProvisioned, false):
 		return clusterv1.MachinePhaseProvisioned
-	case isTrue(status.Initialization.BootstrapDataSecretCreated):
+	case ptr.Deref(status.Initialization.BootstrapDataSecretCreated, false):
 		return clusterv1.MachinePhaseProvisioning
 	}
 	return clusterv1.MachinePhasePending

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -168,7 +170,7 @@ func inPlace(s *Snapshot) {
 	s.Machine.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
 }
 
-func minReady(s *Snapshot) { s.Machine.Spec.MinReadySeconds = ptr[int32](10) }
+func minReady(s *Snapshot) { s.Machine.Spec.MinReadySeconds = ptr.To[int32](10) }
 
 func gates(s *Snapshot) {
 	s.Machine.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "Gpu"}, {ConditionType: "Broken", Polarity: clusterv1.NegativePolarityCondition}}
@@ -227,7 +229,7 @@ func TestStatus(t *testing.T) { // MA-04, MA-05, MA-08
 	r := Report(s, Decide(s), reconciler.Outcome{})
 	got := r.Status.(clusterv1.MachineStatus)
 	want := clusterv1.MachineStatus{
-		Initialization: clusterv1.MachineInitializationStatus{InfrastructureProvisioned: ptr(true), BootstrapDataSecretCreated: ptr(true)},
+		Initialization: clusterv1.MachineInitializationStatus{InfrastructureProvisioned: ptr.To(true), BootstrapDataSecretCreated: ptr.To(true)},
 		NodeRef:        clusterv1.MachineNodeReference{Name: "n"}, NodeInfo: &node().Status.NodeInfo, FailureDomain: "a",
 		Addresses: clusterv1.MachineAddresses{{Type: "InternalIP", Address: "10.0.0.1"}}, Phase: "Running", ObservedGeneration: 7, LastUpdated: metav1.NewTime(now),
 	}
@@ -244,7 +246,7 @@ func TestStatus(t *testing.T) { // MA-04, MA-05, MA-08
 	kept := settled(noProviders, func(s *Snapshot) {
 		s.Node, s.Machine.Status.Addresses = Node{Unreachable: true}, want.Addresses
 	})
-	if got := status(kept, reconciler.Outcome{}); got.NodeRef.Name != "n" || len(got.Addresses) != 1 || !isTrue(got.Initialization.InfrastructureProvisioned) || got.ObservedGeneration != 0 {
+	if got := status(kept, reconciler.Outcome{}); got.NodeRef.Name != "n" || len(got.Addresses) != 1 || !ptr.Deref(got.Initialization.InfrastructureProvisioned, false) || got.ObservedGeneration != 0 {
 		t.Errorf("MA-07: what was reached stays, and the pass is one in error: %+v", got)
 	}
 	failing := settled(deleted, noProviders, func(s *Snapshot) { s.ControlPlane.External = true })
@@ -258,7 +260,7 @@ func TestStatus(t *testing.T) { // MA-04, MA-05, MA-08
 // that is named is there, whatever its config says.
 func TestProvisionedOnce(t *testing.T) { // MA-04, MA-05
 	s := settled(func(s *Snapshot) {
-		s.Machine.Status.Initialization.InfrastructureProvisioned = ptr(true)
+		s.Machine.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 		s.Machine.Status.Addresses = clusterv1.MachineAddresses{{Type: "InternalIP", Address: "10.0.0.1"}}
 		s.Infra = infra("spec: {providerID: x://1}\nstatus: {initialization: {provisioned: false}, addresses: [{type: InternalIP, address: 10.0.0.2}], failureDomain: b}")
 	})
@@ -266,10 +268,10 @@ func TestProvisionedOnce(t *testing.T) { // MA-04, MA-05
 		t.Errorf("%+v", got)
 	}
 	restored := fresh(func(s *Snapshot) {
-		s.Machine.Spec.Bootstrap.DataSecretName = ptr("data")
+		s.Machine.Spec.Bootstrap.DataSecretName = ptr.To("data")
 		s.Bootstrap = bootstrap("status: {}")
 	})
-	if got := status(restored, reconciler.Outcome{}); !isTrue(got.Initialization.BootstrapDataSecretCreated) {
+	if got := status(restored, reconciler.Outcome{}); !ptr.Deref(got.Initialization.BootstrapDataSecretCreated, false) {
 		t.Errorf("%+v", got.Initialization)
 	}
 }
@@ -281,7 +283,7 @@ func TestUnreadableAddresses(t *testing.T) { // MA-05, CT-07
 		s.Infra = infra("spec: {providerID: x://1}\nstatus: {initialization: {provisioned: true}, addresses: none}")
 	})
 	got := status(s, reconciler.Outcome{})
-	if len(got.Addresses) != 1 || got.ObservedGeneration != 0 || !isTrue(got.Initialization.InfrastructureProvisioned) {
+	if len(got.Addresses) != 1 || got.ObservedGeneration != 0 || !ptr.Deref(got.Initialization.InfrastructureProvisioned, false) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -119,14 +121,14 @@ func TestOwnerMatters(t *testing.T) { // MA-14, MA-24
 	wakes := func(reason string, want bool) func(before, after client.Object) change {
 		return func(before, after client.Object) change { return change{reason, want, before, after} }
 	}
-	replicas := ptr(int32(200))
+	replicas := ptr.To(int32(200))
 	for name, tc := range map[string]change{
 		"revision": wakes("MA-14", true)(deployment(func(d *clusterv1.MachineDeployment) {
 			d.SetAnnotations(map[string]string{clusterv1.RevisionAnnotation: "2"})
 		})),
 		"set's revision": wakes("MA-14", true)(set(func(s *clusterv1.MachineSet) { s.SetAnnotations(map[string]string{clusterv1.RevisionAnnotation: "2"}) })),
 		"adopted": wakes("judged by another", true)(set(func(s *clusterv1.MachineSet) {
-			s.OwnerReferences = []metav1.OwnerReference{{UID: "md", Controller: ptr(true)}}
+			s.OwnerReferences = []metav1.OwnerReference{{UID: "md", Controller: ptr.To(true)}}
 		})),
 		"set's template":     wakes("what it was made from", true)(set(func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.Version = "v1.36.4" })),
 		"template":           wakes("what is asked for", true)(deployment(func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.Version = "v1.36.4" })),

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
@@ -112,7 +114,7 @@ func isTooEarly(s Snapshot, m *clusterv1.Machine) bool {
 		return false
 	}
 	reached := s.Cluster.Status.Initialization
-	return !isTrue(reached.ControlPlaneInitialized) || !isTrue(reached.InfrastructureProvisioned)
+	return !ptr.Deref(reached.ControlPlaneInitialized, false) || !ptr.Deref(reached.InfrastructureProvisioned, false)
 }
 
 func checkMachine(now time.Time, unhealthy []clusterv1.UnhealthyMachineCondition, m *clusterv1.Machine, f *checkResult) {
@@ -150,7 +152,7 @@ func checkStartup(s Snapshot, timeoutSeconds *int32, t target, f *checkResult) {
 	if timeoutSeconds != nil {
 		timeout = seconds(timeoutSeconds)
 	}
-	if timeout == 0 || !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned) {
+	if timeout == 0 || !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false) {
 		return
 	}
 	provisioned := isProvisioned(t.Machine)

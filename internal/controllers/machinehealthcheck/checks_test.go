@@ -8,12 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-
-func ptr[T any](v T) *T { return &v }
 
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 
@@ -21,7 +20,7 @@ func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 func cluster(change ...func(*clusterv1.Cluster)) *clusterv1.Cluster {
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "c-uid"}}
 	c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "FooCluster", Name: "c"}
-	c.Status.Initialization.ControlPlaneInitialized, c.Status.Initialization.InfrastructureProvisioned = ptr(true), ptr(true)
+	c.Status.Initialization.ControlPlaneInitialized, c.Status.Initialization.InfrastructureProvisioned = ptr.To(true), ptr.To(true)
 	c.Status.Conditions = []metav1.Condition{
 		{Type: clusterv1.ClusterControlPlaneInitializedCondition, Status: "True", Reason: "A", LastTransitionTime: ago(2 * time.Hour)},
 		{Type: clusterv1.ClusterInfrastructureReadyCondition, Status: "True", Reason: "A", LastTransitionTime: ago(2 * time.Hour)},
@@ -46,14 +45,16 @@ func machine(name string, change ...func(*clusterv1.Machine)) *clusterv1.Machine
 	return m
 }
 
-func noNode(m *clusterv1.Machine)   { m.Status.NodeRef.Name = "" }
-func deleting(m *clusterv1.Machine) { m.DeletionTimestamp, m.Finalizers = ptr(ago(0)), []string{"x"} }
+func noNode(m *clusterv1.Machine) { m.Status.NodeRef.Name = "" }
+func deleting(m *clusterv1.Machine) {
+	m.DeletionTimestamp, m.Finalizers = ptr.To(ago(0)), []string{"x"}
+}
 func controlPlane(m *clusterv1.Machine) {
 	m.Labels[clusterv1.MachineControlPlaneLabel] = ""
 }
 func ofPool(m *clusterv1.Machine) {
 	m.Labels[clusterv1.MachinePoolNameLabel] = "p"
-	m.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: "p", UID: "p-uid", Controller: ptr(true)}}
+	m.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: "p", UID: "p-uid", Controller: ptr.To(true)}}
 }
 func annotated(key string) func(*clusterv1.Machine) {
 	return func(m *clusterv1.Machine) { metav1.SetMetaDataAnnotation(&m.ObjectMeta, key, "") }
@@ -86,11 +87,11 @@ func starting(name string) target {
 
 func TestExamine(t *testing.T) { // HC-01, HC-02, HC-03, HC-06
 	nodes := []clusterv1.UnhealthyNodeCondition{
-		{Type: corev1.NodeReady, Status: "False", TimeoutSeconds: ptr(int32(300))},
-		{Type: corev1.NodeReady, Status: "Unknown", TimeoutSeconds: ptr(int32(60))},
-		{Type: "Full", Status: "True", TimeoutSeconds: ptr(int32(0))},
+		{Type: corev1.NodeReady, Status: "False", TimeoutSeconds: ptr.To(int32(300))},
+		{Type: corev1.NodeReady, Status: "Unknown", TimeoutSeconds: ptr.To(int32(60))},
+		{Type: "Full", Status: "True", TimeoutSeconds: ptr.To(int32(0))},
 	}
-	machines := []clusterv1.UnhealthyMachineCondition{{Type: "EtcdHealthy", Status: "False", TimeoutSeconds: ptr(int32(120))}}
+	machines := []clusterv1.UnhealthyMachineCondition{{Type: "EtcdHealthy", Status: "False", TimeoutSeconds: ptr.To(int32(120))}}
 	all := clusterv1.MachineHealthCheckChecks{UnhealthyNodeConditions: nodes, UnhealthyMachineConditions: machines}
 	none := func(seconds int32) clusterv1.MachineHealthCheckChecks {
 		return clusterv1.MachineHealthCheckChecks{NodeStartupTimeoutSeconds: &seconds}

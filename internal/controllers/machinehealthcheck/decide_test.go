@@ -11,12 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-func intOrString(text string) *intstr.IntOrString { return ptr(intstr.Parse(text)) }
+func intOrString(text string) *intstr.IntOrString { return ptr.To(intstr.Parse(text)) }
 
 func lessOrEqual(v *intstr.IntOrString) clusterv1.MachineHealthCheckRemediationTriggerIf {
 	return clusterv1.MachineHealthCheckRemediationTriggerIf{UnhealthyLessThanOrEqualTo: v}
@@ -34,7 +36,7 @@ func check(change ...func(*clusterv1.MachineHealthCheck)) *clusterv1.MachineHeal
 	}}
 	c.Spec.ClusterName = "c"
 	c.Spec.Selector.MatchLabels = map[string]string{"pool": "a"}
-	c.Spec.Checks.UnhealthyNodeConditions = []clusterv1.UnhealthyNodeCondition{{Type: corev1.NodeReady, Status: "False", TimeoutSeconds: ptr(int32(300))}}
+	c.Spec.Checks.UnhealthyNodeConditions = []clusterv1.UnhealthyNodeCondition{{Type: corev1.NodeReady, Status: "False", TimeoutSeconds: ptr.To(int32(300))}}
 	for _, f := range change {
 		f(c)
 	}

@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -54,7 +56,7 @@ func liveScheme(t *testing.T) *runtime.Scheme {
 func kinds(t *testing.T) []client.Object {
 	t.Helper()
 	out := apiserver.CRDs(t, "Cluster", "Machine", "MachineHealthCheck")
-	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr(true)}
+	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)}
 	for kind, plural := range map[string]string{"Fix": "fixes", "FixTemplate": "fixtemplates"} {
 		out = append(out, &apiextensionsv1.CustomResourceDefinition{
 			ObjectMeta: metav1.ObjectMeta{Name: plural + ".r.example.com", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}},
@@ -108,7 +110,7 @@ func (l *live) workload(kubeconfig string) {
 	c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "i.example.com", Kind: "I", Name: "c"}
 	c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "10.0.0.1", Port: 6443}
 	l.must(l.Create(l.t.Context(), c))
-	c.Status.Initialization.InfrastructureProvisioned, c.Status.Initialization.ControlPlaneInitialized = ptr(true), ptr(true)
+	c.Status.Initialization.InfrastructureProvisioned, c.Status.Initialization.ControlPlaneInitialized = ptr.To(true), ptr.To(true)
 	c.Status.Conditions = []metav1.Condition{{Type: clusterv1.ClusterInfrastructureReadyCondition, Status: "True", Reason: "Ready", LastTransitionTime: metav1.Now()}}
 	l.must(l.Status().Update(l.t.Context(), c))
 }
@@ -165,7 +167,7 @@ func (l *live) setup() {
 	l.hc = &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "hc"}, Spec: check().Spec}
 	l.must(l.Create(l.t.Context(), l.hc))
 	l.m = &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", Labels: map[string]string{"pool": "a", clusterv1.ClusterNameLabel: "c"}}}
-	l.m.Spec = clusterv1.MachineSpec{ClusterName: "c", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr("x")},
+	l.m.Spec = clusterv1.MachineSpec{ClusterName: "c", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("x")},
 		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "i.example.com", Kind: "I", Name: "m"}}
 	l.must(l.Create(l.t.Context(), l.m))
 	l.node("True")
@@ -256,12 +258,12 @@ func (l *live) refusesForbiddenTypes() {
 	t.Helper()
 	for _, conditionType := range []string{"Ready", "Available", "HealthCheckSucceeded", "OwnerRemediated", "ExternallyRemediated"} {
 		hc := &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "hc2"}, Spec: check().Spec}
-		hc.Spec.Checks.UnhealthyMachineConditions = []clusterv1.UnhealthyMachineCondition{{Type: conditionType, Status: "False", TimeoutSeconds: ptr(int32(1))}}
+		hc.Spec.Checks.UnhealthyMachineConditions = []clusterv1.UnhealthyMachineCondition{{Type: conditionType, Status: "False", TimeoutSeconds: ptr.To(int32(1))}}
 		if err := l.Create(t.Context(), hc); err == nil || !strings.Contains(err.Error(), "type must not be one of") {
 			t.Errorf("%s is accepted: %v", conditionType, err)
 		}
 	}
 	hc := &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "hc2"}, Spec: check().Spec}
-	hc.Spec.Checks.UnhealthyMachineConditions = []clusterv1.UnhealthyMachineCondition{{Type: "EtcdPodHealthy", Status: "False", TimeoutSeconds: ptr(int32(1))}}
+	hc.Spec.Checks.UnhealthyMachineConditions = []clusterv1.UnhealthyMachineCondition{{Type: "EtcdPodHealthy", Status: "False", TimeoutSeconds: ptr.To(int32(1))}}
 	l.must(l.Create(t.Context(), hc))
 }

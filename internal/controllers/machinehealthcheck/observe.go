@@ -13,6 +13,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
@@ -198,7 +200,7 @@ func (s Snapshot) workloadUnreadable() bool { return s.Disconnected != "" || s.R
 // reports. Machines created as replacements would have the same problem. The message is empty if the infrastructure
 // is ready or not provisioned yet, or if the Cluster has none.
 func (s Snapshot) outage() string {
-	if !s.Cluster.Spec.InfrastructureRef.IsDefined() || !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned) ||
+	if !s.Cluster.Spec.InfrastructureRef.IsDefined() || !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false) ||
 		condition.Set(s.Cluster.Status.Conditions).IsTrue(clusterv1.ClusterInfrastructureReadyCondition) {
 		return ""
 	}
@@ -210,7 +212,7 @@ func (s Snapshot) outage() string {
 // an error. A new connection enqueues the health checks that wait for it. If a connected cluster did not respond,
 // the health check is requeued after a delay.
 func (c *controller) readNodes(ctx context.Context, s *Snapshot) error {
-	if s.Cluster == nil || !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
+	if s.Cluster == nil || !ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) {
 		return nil
 	}
 	err := c.readNodeObjects(ctx, s)
@@ -263,5 +265,3 @@ func external(check *clusterv1.MachineHealthCheck) bool {
 func clusterKey(check *clusterv1.MachineHealthCheck) client.ObjectKey {
 	return client.ObjectKey{Namespace: check.Namespace, Name: check.Spec.ClusterName}
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
@@ -75,7 +77,7 @@ func TestReport(t *testing.T) { // HC-05, HC-09, CO-02
 
 func TestReportDisconnected(t *testing.T) { // HC-11
 	old := check(func(c *clusterv1.MachineHealthCheck) {
-		c.Status = clusterv1.MachineHealthCheckStatus{ExpectedMachines: ptr(int32(3)), CurrentHealthy: ptr(int32(2)), Targets: []string{"a", "b", "c"},
+		c.Status = clusterv1.MachineHealthCheckStatus{ExpectedMachines: ptr.To(int32(3)), CurrentHealthy: ptr.To(int32(2)), Targets: []string{"a", "b", "c"},
 			Conditions: condition.Set{{Type: "RemediationAllowed", Status: "True", Reason: "RemediationAllowed"}, {Type: "Paused", Status: "False", Reason: "NotPaused"}}}
 	})
 	s := snapshot(old, sick("a"))
@@ -108,7 +110,7 @@ func TestOutage(t *testing.T) { // HC-03
 		}, false},
 	} {
 		old := check(func(c *clusterv1.MachineHealthCheck) {
-			c.Status.ExpectedMachines, c.Status.CurrentHealthy, c.Status.ObservedGeneration = ptr(int32(7)), ptr(int32(6)), 2
+			c.Status.ExpectedMachines, c.Status.CurrentHealthy, c.Status.ObservedGeneration = ptr.To(int32(7)), ptr.To(int32(6)), 2
 			c.Status.Conditions = condition.Set{{Type: "RemediationAllowed", Status: "True", Reason: "RemediationAllowed"}}
 		})
 		s := snapshot(old, sick("worker"), sick("plane", controlPlane), sick("marked", annotated(clusterv1.RemediateMachineAnnotation)))

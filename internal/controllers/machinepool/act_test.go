@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -81,7 +83,7 @@ func world() *fake.ClientBuilder {
 	s := settled()
 	s.Pool.OwnerReferences, s.Pool.Labels, s.Pool.Spec.ProviderIDList, s.Pool.Status.ObservedGeneration = nil, nil, nil, 0
 	s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName = nil
-	s.Cluster.Status.Initialization.ControlPlaneInitialized = ptr(true)
+	s.Cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 	objs := []client.Object{
 		s.Pool, s.Cluster, crd("foopools.i"), crd("foomachines.i"), crd("fooconfigs.b"),
 		foreign(`{apiVersion: b/v1, kind: FooConfig, metadata: {name: b, namespace: ns}, status: {dataSecretName: data, initialization: {dataSecretCreated: true}}}`),

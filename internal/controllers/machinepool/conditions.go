@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/version"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -167,7 +169,7 @@ func (j conditionInput) desired() int32 {
 	if !j.Pool.DeletionTimestamp.IsZero() {
 		return 0
 	}
-	return deref(j.Pool.Spec.Replicas)
+	return ptr.Deref(j.Pool.Spec.Replicas, 0)
 }
 
 func (j conditionInput) remediating() condition.Result {

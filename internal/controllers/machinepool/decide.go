@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/nodemeta"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
@@ -76,7 +78,7 @@ func needsProviderFields(s Snapshot) bool {
 	pool := s.Pool.DeepCopy()
 	copyProviderFields(s, pool)
 	return !slices.Equal(pool.Spec.ProviderIDList, s.Pool.Spec.ProviderIDList) ||
-		deref(pool.Spec.Replicas) != deref(s.Pool.Spec.Replicas) ||
+		ptr.Deref(pool.Spec.Replicas, 0) != ptr.Deref(s.Pool.Spec.Replicas, 0) ||
 		text(pool.Spec.Template.Spec.Bootstrap.DataSecretName) != text(s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName)
 }
 
@@ -102,7 +104,7 @@ func copyProviderFields(s Snapshot, pool *clusterv1.MachinePool) {
 // allows. The spec of an externally scaled pool is then not updated, and no more Machines are created than are
 // allowed.
 func deniedReplicas(s Snapshot) string {
-	if denied := s.Policy.DeniedReplicas(deref(s.Pool.Spec.Replicas)); denied != "" {
+	if denied := s.Policy.DeniedReplicas(ptr.Deref(s.Pool.Spec.Replicas, 0)); denied != "" {
 		return denied
 	}
 	return s.Policy.DeniedReplicas(s.Infra.Replicas.Or(0))
@@ -179,13 +181,6 @@ func sortedIDs(s Snapshot) []string {
 	ids := slices.Collect(maps.Keys(s.Nodes.Items))
 	sort.Strings(ids)
 	return ids
-}
-
-func deref(n *int32) int32 {
-	if n == nil {
-		return 0
-	}
-	return *n
 }
 
 func text(s *string) string {

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -71,9 +73,9 @@ func TestDecide(t *testing.T) {
 		}), []string{"do: sync Machine m0: it is not what the template and its Node say"}},
 		"timeouts of a deletion": {"MP-07: a drain that hangs can be given a timeout", settled(withMachines, func(s *Snapshot) {
 			s.Machines = []clusterv1.Machine{running("m0"), running("m1")}
-			s.Machines[0].DeletionTimestamp, s.Machines[0].Labels = ptr(metav1.NewTime(now)), nil
-			s.Machines[1].Spec.Deletion.NodeDrainTimeoutSeconds = ptr[int32](60)
-			s.Pool.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = ptr[int32](60)
+			s.Machines[0].DeletionTimestamp, s.Machines[0].Labels = ptr.To(metav1.NewTime(now)), nil
+			s.Machines[1].Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](60)
+			s.Pool.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](60)
 		}), []string{"do: sync Machine m0: the timeouts of its deletion changed"}},
 		"vendor's version": {"MP-11: a suffix is no other version", settled(withMachines, func(s *Snapshot) {
 			s.Machines = []clusterv1.Machine{running("m0"), running("m1")}
@@ -86,7 +88,7 @@ func TestDecide(t *testing.T) {
 		}), nil},
 		"more than allowed": {"the operator says how many there may be", settled(withMachines, atMost(1), func(s *Snapshot) {
 			s.Pool.Annotations = map[string]string{clusterv1.ReplicasManagedByAnnotation: "autoscaler"}
-			s.Pool.Spec.Replicas = ptr[int32](1)
+			s.Pool.Spec.Replicas = ptr.To[int32](1)
 		}), []string{"do: create Machine m0 for its FooMachine", "wait: " + tooMany}},
 		"data not created": {"MP-02", settled(func(s *Snapshot) { s.Bootstrap = bootstrap(`{}`) }), []string{"wait: Waiting for FooConfig b to report status.initialization.dataSecretCreated"}},
 		"provider IDs":     {"MP-04", settled(func(s *Snapshot) { s.Pool.Spec.ProviderIDList = nil }), []string{"do: take over what bootstrap and infrastructure report"}},
@@ -99,11 +101,11 @@ func TestDecide(t *testing.T) {
 		}), []string{"do: take over what bootstrap and infrastructure report"}},
 		"scaled by others": {"MP-09: the infrastructure says how many", settled(func(s *Snapshot) {
 			s.Pool.Annotations = map[string]string{clusterv1.ReplicasManagedByAnnotation: "autoscaler"}
-			s.Pool.Spec.Replicas = ptr[int32](5)
+			s.Pool.Spec.Replicas = ptr.To[int32](5)
 		}), []string{"do: take over what bootstrap and infrastructure report"}},
 		"scaled by us": {"MP-09: the value false means nobody else", settled(func(s *Snapshot) {
 			s.Pool.Annotations = map[string]string{clusterv1.ReplicasManagedByAnnotation: "false"}
-			s.Pool.Spec.Replicas = ptr[int32](5)
+			s.Pool.Spec.Replicas = ptr.To[int32](5)
 		}), nil},
 		"node not marked": {"MP-05", settled(func(s *Snapshot) {
 			n := s.Nodes.Items["x://1"]
@@ -156,7 +158,7 @@ func TestDecideDeletion(t *testing.T) { // MP-14
 		"timeouts": {"MP-07: they follow while Machines are deleted", settled(deleted, withMachines, func(s *Snapshot) {
 			s.Machines = []clusterv1.Machine{running("m0")}
 			s.Machines[0].DeletionTimestamp = s.Pool.DeletionTimestamp
-			s.Pool.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = ptr[int32](1)
+			s.Pool.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](1)
 			s.Infra = contract.InfraMachinePoolView{}
 		}), []string{"do: sync Machine m0: the timeouts of its deletion changed", "wait: Waiting for the Machines of the pool to be deleted: m0"}},
 		"then bootstrap": {"", settled(deleted, func(s *Snapshot) { s.Infra = contract.InfraMachinePoolView{} }),
@@ -179,7 +181,7 @@ func TestDecideDeletion(t *testing.T) { // MP-14
 		}), nil},
 		"no timeout": {"0 waits for ever", settled(deleted, func(s *Snapshot) {
 			s.Infra, s.Bootstrap = contract.InfraMachinePoolView{}, contract.BootstrapConfigView{}
-			s.Pool.Spec.Template.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr[int32](0)
+			s.Pool.Spec.Template.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](0)
 			s.Now = now.Add(time.Hour)
 		}), []string{"do: delete Node n0: the pool is deleted", "do: delete Node n1: the pool is deleted"}},
 		"cluster goes too": {"its Nodes go with it", settled(deleted, func(s *Snapshot) {

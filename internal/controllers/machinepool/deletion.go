@@ -6,6 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
@@ -63,7 +65,7 @@ func decideNodeDeletion(s Snapshot, p *reconciler.Plan) {
 		return
 	}
 	if !s.Nodes.Known {
-		if isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) && len(s.Pool.Status.NodeRefs) > 0 {
+		if ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) && len(s.Pool.Status.NodeRefs) > 0 {
 			p.WaitFor(deletingNodes, "Nodes of the pool cannot be deleted: %s", s.Nodes.Problem).For(clusterv1.ClusterKind, s.Pool.Spec.ClusterName).ForTime()
 			p.RecheckIn(left)
 		}

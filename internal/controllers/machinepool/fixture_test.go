@@ -9,13 +9,13 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/yaml"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-
-func ptr[T any](v T) *T { return &v }
 
 func object(text string, version contract.Version) contract.Object {
 	u := &unstructured.Unstructured{}
@@ -50,7 +50,7 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 		Pool: &clusterv1.MachinePool{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "pool", Generation: 1, Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "c", UID: "cluster"}}},
-			Spec: clusterv1.MachinePoolSpec{ClusterName: "c", Replicas: ptr[int32](2), ProviderIDList: []string{"x://0", "x://1"}},
+			Spec: clusterv1.MachinePoolSpec{ClusterName: "c", Replicas: ptr.To[int32](2), ProviderIDList: []string{"x://0", "x://1"}},
 		},
 		Cluster:   &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "cluster"}},
 		Bootstrap: bootstrap(`{dataSecretName: data, initialization: {dataSecretCreated: true}}`),
@@ -58,10 +58,10 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 		Nodes:     Nodes{Known: true, Items: map[string]corev1.Node{"x://0": node("n0", "x://0"), "x://1": node("n1", "x://1")}},
 	}
 	s.Pool.Status.ObservedGeneration = 1
-	s.Cluster.Status.Initialization.ControlPlaneInitialized = ptr(true)
+	s.Cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 	template := &s.Pool.Spec.Template.Spec
 	template.Version = "v1.36.0"
-	template.Bootstrap = clusterv1.Bootstrap{DataSecretName: ptr("data"), ConfigRef: clusterv1.ContractVersionedObjectReference{Kind: "FooConfig", Name: "b", APIGroup: "b"}}
+	template.Bootstrap = clusterv1.Bootstrap{DataSecretName: ptr.To("data"), ConfigRef: clusterv1.ContractVersionedObjectReference{Kind: "FooConfig", Name: "b", APIGroup: "b"}}
 	template.InfrastructureRef = clusterv1.ContractVersionedObjectReference{Kind: "FooPool", Name: "i", APIGroup: "i"}
 	for _, change := range changes {
 		change(&s)
@@ -90,11 +90,11 @@ func withMachines(s *Snapshot) {
 
 func machine(name, version string, conditions ...metav1.Condition) clusterv1.Machine {
 	m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: "p", UID: "pool", Controller: ptr(true)},
+		{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: "p", UID: "pool", Controller: ptr.To(true)},
 	}}}
 	m.Finalizers = []string{clusterv1.MachineFinalizer}
 	m.Labels = map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachinePoolNameLabel: "p"}
-	m.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr[int32](10)
+	m.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](10)
 	m.Spec.Version, m.Status.Conditions = version, conditions
 	return m
 }
@@ -115,7 +115,7 @@ func is(t, status string) metav1.Condition {
 	return metav1.Condition{Type: t, Status: metav1.ConditionStatus(status), Reason: t}
 }
 
-func deleted(s *Snapshot) { s.Pool.DeletionTimestamp = ptr(metav1.NewTime(now)) }
+func deleted(s *Snapshot) { s.Pool.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }
 
 func texts(p reconciler.Plan) []string {
 	var out []string

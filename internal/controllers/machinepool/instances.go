@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/version"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -45,14 +47,14 @@ func (s Snapshot) instances() instances {
 
 // isProvisioned reports whether the infrastructure exists and is, or once was, provisioned.
 func isProvisioned(s Snapshot) bool {
-	return s.Infra.Presence() == contract.Found && isTrue(initialization(s).InfrastructureProvisioned)
+	return s.Infra.Presence() == contract.Found && ptr.Deref(initialization(s).InfrastructureProvisioned, false)
 }
 
 // reportedReplicas returns the number of replicas that the infrastructure reports, or the last known number. For a
 // pool without Machines the contract defines that the number becomes known together with the list. If the
 // infrastructure reports no number, the length of the list is used.
 func reportedReplicas(s Snapshot, list instances) int32 {
-	last := deref(s.Pool.Status.Replicas)
+	last := ptr.Deref(s.Pool.Status.Replicas, 0)
 	switch n, counted := s.Infra.Replicas.Get(); {
 	case s.Infra.Presence() != contract.Found, !hasMachines(s) && !isProvisioned(s), s.Infra.Replicas.Err() != nil:
 		return last

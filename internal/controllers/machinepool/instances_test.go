@@ -8,6 +8,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -15,8 +17,8 @@ import (
 
 // wasReady lets the pool have been complete before.
 func wasReady(s *Snapshot) {
-	s.Pool.Status.Initialization.InfrastructureProvisioned = ptr(true)
-	s.Pool.Status.Replicas, s.Pool.Status.ReadyReplicas = ptr[int32](2), ptr[int32](2)
+	s.Pool.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+	s.Pool.Status.Replicas, s.Pool.Status.ReadyReplicas = ptr.To[int32](2), ptr.To[int32](2)
 	s.Pool.Status.NodeRefs = []corev1.ObjectReference{refTo(node("n0", "x://0")), refTo(node("n1", "x://1"))}
 }
 

@@ -3,6 +3,8 @@ package machinepool
 import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/reference"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -31,7 +33,7 @@ func (s Snapshot) infra() reference.Link {
 }
 
 func (s Snapshot) link(r reference.Role, ref clusterv1.ContractVersionedObjectReference, v contract.View, reached *bool) reference.Link {
-	return reference.Link{Role: r, From: s.Pool, Cluster: s.Pool.Spec.ClusterName, Ref: ref, View: v, Reached: isTrue(reached)}
+	return reference.Link{Role: r, From: s.Pool, Cluster: s.Pool.Spec.ClusterName, Ref: ref, View: v, Reached: ptr.Deref(reached, false)}
 }
 
 // hasUsableInfra reports whether the infrastructure exists and all its reported fields are readable.

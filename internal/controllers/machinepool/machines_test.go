@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/testkit"
 )
@@ -65,8 +67,8 @@ func named[O client.Object](o O, name string) O {
 func changed(p *clusterv1.MachinePool) {
 	template := &p.Spec.Template
 	template.Labels, template.Annotations = map[string]string{"a": "b", "node-role.kubernetes.io/x": ""}, map[string]string{"c": "d"}
-	template.Spec.Deletion.NodeDrainTimeoutSeconds, template.Spec.Deletion.NodeVolumeDetachTimeoutSeconds = ptr[int32](60), ptr[int32](61)
-	template.Spec.Deletion.NodeDeletionTimeoutSeconds, template.Spec.MinReadySeconds = ptr[int32](62), ptr[int32](5)
+	template.Spec.Deletion.NodeDrainTimeoutSeconds, template.Spec.Deletion.NodeVolumeDetachTimeoutSeconds = ptr.To[int32](60), ptr.To[int32](61)
+	template.Spec.Deletion.NodeDeletionTimeoutSeconds, template.Spec.MinReadySeconds = ptr.To[int32](62), ptr.To[int32](5)
 	template.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "Checked"}}
 	template.Spec.Taints = []clusterv1.MachineTaint{{Key: "t", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationAlways}}
 }
@@ -124,7 +126,7 @@ func TestMachinesFollowTheTemplate(t *testing.T) { // MP-07
 			if m.Name == "m0" {
 				want.Labels["theirs"] = "stays"
 			}
-			want.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr[int32](10)
+			want.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](10)
 			if diff := cmp.Diff(want, inPlace(m)); diff != "" {
 				t.Errorf("%s, what the template has no more (-want +got):\n%s", m.Name, diff)
 			}

@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
@@ -17,7 +19,7 @@ import (
 // error.
 func (c *controller) readNodes(ctx context.Context, s *Snapshot) error {
 	s.Nodes.Items, s.Nodes.Duplicates = map[string]corev1.Node{}, map[string][]string{}
-	if s.Cluster == nil || !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
+	if s.Cluster == nil || !ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) {
 		s.Nodes.Problem = "the control plane is not initialized yet"
 		return nil
 	}

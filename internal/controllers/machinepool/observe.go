@@ -118,5 +118,3 @@ func memberLabels(pool *clusterv1.MachinePool) map[string]string {
 func clusterKey(pool *clusterv1.MachinePool) client.ObjectKey {
 	return client.ObjectKey{Namespace: pool.Namespace, Name: pool.Spec.ClusterName}
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

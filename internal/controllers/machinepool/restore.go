@@ -6,6 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
@@ -83,7 +85,7 @@ func withoutInfraMachine(s Snapshot) map[string]bool {
 // Machine got its provider ID and was not observed since. A Machine without a provider ID counts as restored only
 // if the pool is not recorded as complete.
 func awaited(s Snapshot, m clusterv1.Machine) bool {
-	return !isTrue(m.Status.Initialization.InfrastructureProvisioned) && (m.Spec.ProviderID != "" || !isRecorded(s))
+	return !ptr.Deref(m.Status.Initialization.InfrastructureProvisioned, false) && (m.Spec.ProviderID != "" || !isRecorded(s))
 }
 
 // controlled reports whether the pool is the controller of a Machine.

@@ -6,6 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -60,7 +62,7 @@ func TestRestored(t *testing.T) { // OR-01
 		}), []string{"wait: The infrastructure machine of Machine m0 does not exist: restore it, or delete the Machine"}, 1},
 		"instance gone": {"it was seen in this life", settled(lost, func(s *Snapshot) {
 			s.InfraMachines, s.Machines = s.InfraMachines[:1], []clusterv1.Machine{known("m0", "x://0"), known("m1", "x://1")}
-			s.Machines[1].Status.Initialization.InfrastructureProvisioned = ptr(true)
+			s.Machines[1].Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 		}), []string{"do: delete Machine m1: its infrastructure machine is gone", notProvisioned}, 1},
 		"somebody else's": {"is none of ours to remove", settled(withMachines, func(s *Snapshot) {
 			s.InfraMachines, s.Machines = nil, []clusterv1.Machine{machine("m0", "v1.36.0")}

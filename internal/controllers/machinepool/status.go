@@ -8,6 +8,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reference"
@@ -117,8 +119,8 @@ func count(s Snapshot) counts {
 
 func countNodes(s Snapshot, n counts) counts {
 	if !s.Nodes.Known {
-		n.ready, n.available = min(deref(s.Pool.Status.ReadyReplicas), n.replicas), min(deref(s.Pool.Status.AvailableReplicas), n.replicas)
-		n.upToDate = min(deref(s.Pool.Status.UpToDateReplicas), n.replicas)
+		n.ready, n.available = min(ptr.Deref(s.Pool.Status.ReadyReplicas, 0), n.replicas), min(ptr.Deref(s.Pool.Status.AvailableReplicas, 0), n.replicas)
+		n.upToDate = min(ptr.Deref(s.Pool.Status.UpToDateReplicas, 0), n.replicas)
 		return n
 	}
 	want := s.Pool.Spec.Template.Spec.Version
@@ -164,14 +166,14 @@ func versions(s Snapshot) []clusterv1.StatusVersion {
 //	as many Nodes as replicas                            Running
 //	otherwise                                            Provisioned
 func phase(s Snapshot, n counts, nodes int) clusterv1.MachinePoolPhase {
-	want := deref(s.Pool.Spec.Replicas)
+	want := ptr.Deref(s.Pool.Spec.Replicas, 0)
 	in := initialization(s)
 	switch {
 	case !s.Pool.DeletionTimestamp.IsZero():
 		return clusterv1.MachinePoolPhaseDeleting
-	case !isTrue(in.BootstrapDataSecretCreated):
+	case !ptr.Deref(in.BootstrapDataSecretCreated, false):
 		return clusterv1.MachinePoolPhasePending
-	case !isTrue(in.InfrastructureProvisioned):
+	case !ptr.Deref(in.InfrastructureProvisioned, false):
 		return clusterv1.MachinePoolPhaseProvisioning
 	case scaledByOthers(s.Pool) && (n.ready != want || n.replicas != want):
 		return clusterv1.MachinePoolPhaseScaling
@@ -225,7 +227,7 @@ func nodes(n int) reconciler.Event {
 
 func events(s Snapshot, status clusterv1.MachinePoolStatus) []reconciler.Event {
 	var out []reconciler.Event
-	if isTrue(status.Initialization.InfrastructureProvisioned) && !isTrue(s.Pool.Status.Initialization.InfrastructureProvisioned) {
+	if ptr.Deref(status.Initialization.InfrastructureProvisioned, false) && !ptr.Deref(s.Pool.Status.Initialization.InfrastructureProvisioned, false) {
 		out = append(out, reconciler.Normal("InfrastructureReady", "Infrastructure of the pool is provisioned"))
 	}
 	if len(status.NodeRefs) != len(s.Pool.Status.NodeRefs) {

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -40,25 +42,25 @@ func TestConditions(t *testing.T) { // MP-12
 		}), wants{"InfrastructureReady": "False NoQuota: ask for more", "Available": "False NotAvailable: * InfrastructureReady: ask for more"}},
 		"no bootstrap data": {"what is missing first is said first", settled(func(s *Snapshot) {
 			s.Bootstrap, s.Infra = contract.BootstrapConfigView{}, infra(`{ready: false, conditions: [{type: Ready, status: "False", reason: Waits, message: waiting}]}`)
-			s.Pool.Status.Initialization.BootstrapDataSecretCreated = ptr(true)
+			s.Pool.Status.Initialization.BootstrapDataSecretCreated = ptr.To(true)
 		}), wants{"Available": "False NotAvailable: * BootstrapConfigReady: FooConfig b has been deleted while it was in use: restore it, or delete MachinePool p\n* InfrastructureReady: waiting"}},
 		"bootstrap data lost": {"no further machine can join", settled(func(s *Snapshot) {
-			s.Bootstrap, s.Pool.Spec.Replicas = contract.BootstrapConfigView{}, ptr[int32](3)
-			s.Pool.Status.Initialization.BootstrapDataSecretCreated = ptr(true)
+			s.Bootstrap, s.Pool.Spec.Replicas = contract.BootstrapConfigView{}, ptr.To[int32](3)
+			s.Pool.Status.Initialization.BootstrapDataSecretCreated = ptr.To(true)
 		}), wants{"Available": "False NotAvailable: FooConfig b has been deleted while it was in use: restore it, or delete MachinePool p\n2 available replicas, at least 3 required"}},
 		"CT-07 invalid": {"", settled(func(s *Snapshot) {
 			s.Infra = infra(`{ready: true, conditions: [{type: Ready, status: maybe}]}`)
 		}), wants{"InfrastructureReady": `Unknown InvalidConditionReported: field status.conditions[Ready]: status is "maybe", want True, False or Unknown`}},
 		"infrastructure deleted": {"", settled(func(s *Snapshot) {
 			s.Infra = contract.InfraMachinePoolView{}
-			s.Pool.Status.Initialization.InfrastructureProvisioned = ptr(true)
+			s.Pool.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 		}), wants{"InfrastructureReady": "False ObjectDeleted: FooPool i has been deleted while it was in use: restore it, or delete MachinePool p"}},
 		"kind missing": {"", settled(func(s *Snapshot) { s.Infra = contract.InfraMachinePool(contract.Object{Problem: "install it"}) }), wants{"InfrastructureReady": "Unknown InternalError: install it"}},
 		"secret provided": {"", settled(func(s *Snapshot) {
 			s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{}
 		}), wants{"BootstrapConfigReady": "True DataSecretProvided"}},
 		"more than allowed": {"", settled(atMost(1)), wants{"ScalingUp": "True ScalingUp: " + tooMany}},
-		"scaling down": {"", settled(func(s *Snapshot) { s.Pool.Spec.Replicas = ptr[int32](1) }), wants{
+		"scaling down": {"", settled(func(s *Snapshot) { s.Pool.Spec.Replicas = ptr.To[int32](1) }), wants{
 			"ScalingDown": "True ScalingDown: Scaling down from 2 to 1 replicas", "ScalingUp": "False NotScalingUp"}},
 		"replicas unset": {"", settled(func(s *Snapshot) { s.Pool.Spec.Replicas = nil }), wants{
 			"Available": "Unknown WaitingForReplicasSet: Waiting for spec.replicas to be set; until then the desired number of replicas is unknown", "ScalingUp": "Unknown WaitingForReplicasSet: Waiting for spec.replicas to be set; until then the desired number of replicas is unknown", "ScalingDown": "Unknown WaitingForReplicasSet: Waiting for spec.replicas to be set; until then the desired number of replicas is unknown"}},
@@ -150,10 +152,10 @@ func TestPhase(t *testing.T) { // MP-10
 		}), "Pending"},
 		"Provisioning": {settled(func(s *Snapshot) { s.Infra = infra(`{}`) }), "Provisioning"},
 		"Running":      {settled(), "Running"},
-		"ScalingUp":    {settled(func(s *Snapshot) { s.Pool.Spec.Replicas = ptr[int32](3) }), "ScalingUp"},
-		"ScalingDown":  {settled(func(s *Snapshot) { s.Pool.Spec.Replicas = ptr[int32](1) }), "ScalingDown"},
+		"ScalingUp":    {settled(func(s *Snapshot) { s.Pool.Spec.Replicas = ptr.To[int32](3) }), "ScalingUp"},
+		"ScalingDown":  {settled(func(s *Snapshot) { s.Pool.Spec.Replicas = ptr.To[int32](1) }), "ScalingDown"},
 		"Scaling": {settled(func(s *Snapshot) {
-			s.Pool.Spec.Replicas = ptr[int32](3)
+			s.Pool.Spec.Replicas = ptr.To[int32](3)
 			s.Pool.Annotations = map[string]string{clusterv1.ReplicasManagedByAnnotation: ""}
 		}), "Scaling"},
 		"Provisioned": {settled(withMachines, func(s *Snapshot) {
@@ -195,7 +197,7 @@ func TestStatus(t *testing.T) {
 	t.Run("MP-03 either readiness field will do", func(t *testing.T) {
 		for _, text := range []string{`{initialization: {provisioned: true}}`, `{ready: true}`} {
 			s := settled(func(s *Snapshot) { s.Infra = infra(text) })
-			if !isTrue(report(s).Initialization.InfrastructureProvisioned) {
+			if !ptr.Deref(report(s).Initialization.InfrastructureProvisioned, false) {
 				t.Errorf("%s: not provisioned", text)
 			}
 		}
@@ -203,9 +205,9 @@ func TestStatus(t *testing.T) {
 	t.Run("provisioned is never taken back", func(t *testing.T) {
 		s := settled(func(s *Snapshot) {
 			s.Infra = infra(`{}`)
-			s.Pool.Status.Initialization.InfrastructureProvisioned = ptr(true)
+			s.Pool.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 		})
-		if !isTrue(report(s).Initialization.InfrastructureProvisioned) {
+		if !ptr.Deref(report(s).Initialization.InfrastructureProvisioned, false) {
 			t.Error("it was")
 		}
 	})
@@ -240,7 +242,7 @@ func TestStatus(t *testing.T) {
 	t.Run("nonsense freezes nothing", func(t *testing.T) {
 		got := report(settled(func(s *Snapshot) {
 			s.Infra = infraOf(contract.V1Beta2, `spec: {providerIDList: [""]}`, `{ready: true, replicas: -3}`)
-			s.Pool.Status.Replicas = ptr[int32](2)
+			s.Pool.Status.Replicas = ptr.To[int32](2)
 		}))
 		if *got.Replicas != 2 || len(got.NodeRefs) != 2 {
 			t.Errorf("what was known stays: %+v", got)

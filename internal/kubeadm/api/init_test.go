@@ -15,12 +15,14 @@ import (
 	"k8s.io/kubernetes/cmd/kubeadm/app/util/config/strict"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
 func args() []bootstrapv1.Arg {
-	return []bootstrapv1.Arg{{Name: "v", Value: ptr("2")}, {Name: "v", Value: ptr("4")}}
+	return []bootstrapv1.Arg{{Name: "v", Value: ptr.To("2")}, {Name: "v", Value: ptr.To("4")}}
 }
 
 func envs(name string) *[]bootstrapv1.EnvVar {
@@ -30,7 +32,7 @@ func envs(name string) *[]bootstrapv1.EnvVar {
 // fullCluster has every field of ClusterConfiguration set but those of an external etcd.
 func fullCluster() bootstrapv1.ClusterConfiguration {
 	volumes := []bootstrapv1.HostPathMount{{
-		Name: "audit", HostPath: "/etc/audit", MountPath: "/audit", ReadOnly: ptr(true), PathType: corev1.HostPathDirectory,
+		Name: "audit", HostPath: "/etc/audit", MountPath: "/audit", ReadOnly: ptr.To(true), PathType: corev1.HostPathDirectory,
 	}}
 	return bootstrapv1.ClusterConfiguration{
 		ControlPlaneEndpoint: "api.example:443",
@@ -60,7 +62,7 @@ func fullInit() bootstrapv1.InitConfiguration {
 	join := fullJoin()
 	return bootstrapv1.InitConfiguration{
 		BootstrapTokens: []bootstrapv1.BootstrapToken{
-			{Token: bootstrapv1.BootstrapTokenString{ID: "abcdef", Secret: "0123456789abcdef"}, Description: "d", TTLSeconds: ptr(int32(3600)),
+			{Token: bootstrapv1.BootstrapTokenString{ID: "abcdef", Secret: "0123456789abcdef"}, Description: "d", TTLSeconds: ptr.To(int32(3600)),
 				Usages: []string{"signing", "authentication"}, Groups: []string{"system:bootstrappers:x"}},
 			{Token: bootstrapv1.BootstrapTokenString{ID: "fedcba", Secret: "0123456789abcdef"},
 				Expires: metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))},

@@ -9,11 +9,11 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	"sigs.k8s.io/yaml"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/testkit"
 )
-
-func ptr[T any](v T) *T { return &v }
 
 // fullJoin has every field of JoinConfiguration set.
 func fullJoin() bootstrapv1.JoinConfiguration {
@@ -22,16 +22,16 @@ func fullJoin() bootstrapv1.JoinConfiguration {
 			Name: "{{ ds.meta_data.local_hostname }}", CRISocket: "unix:///run/containerd/containerd.sock",
 			Taints: &[]corev1.Taint{{Key: "a", Value: "b", Effect: corev1.TaintEffectNoExecute}},
 			KubeletExtraArgs: []bootstrapv1.Arg{
-				{Name: "node-labels", Value: ptr("x=y")}, {Name: "v", Value: ptr("2")}, {Name: "v", Value: ptr("4")}, {Name: "empty"},
+				{Name: "node-labels", Value: ptr.To("x=y")}, {Name: "v", Value: ptr.To("2")}, {Name: "v", Value: ptr.To("4")}, {Name: "empty"},
 			},
 			IgnorePreflightErrors: []string{"SystemVerification"},
-			ImagePullPolicy:       corev1.PullNever, ImagePullSerial: ptr(false),
+			ImagePullPolicy:       corev1.PullNever, ImagePullSerial: ptr.To(false),
 		},
 		CACertPath: "/etc/kubernetes/pki/ca.crt",
 		Discovery: bootstrapv1.Discovery{
 			BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{
 				Token: "abcdef.0123456789abcdef", APIServerEndpoint: "10.0.0.1:6443",
-				CACertHashes: []string{"sha256:00"}, UnsafeSkipCAVerification: ptr(true),
+				CACertHashes: []string{"sha256:00"}, UnsafeSkipCAVerification: ptr.To(true),
 			},
 			File:              bootstrapv1.FileDiscovery{KubeConfigPath: "/etc/kubeconfig"},
 			TLSBootstrapToken: "fedcba.0123456789abcdef",
@@ -42,9 +42,9 @@ func fullJoin() bootstrapv1.JoinConfiguration {
 		SkipPhases: []string{"preflight"},
 		Patches:    bootstrapv1.Patches{Directory: "/etc/patches"},
 		Timeouts: bootstrapv1.Timeouts{
-			ControlPlaneComponentHealthCheckSeconds: ptr(int32(240)), KubeletHealthCheckSeconds: ptr(int32(30)),
-			KubernetesAPICallSeconds: ptr(int32(60)), EtcdAPICallSeconds: ptr(int32(120)),
-			TLSBootstrapSeconds: ptr(int32(300)), DiscoverySeconds: ptr(int32(90)),
+			ControlPlaneComponentHealthCheckSeconds: ptr.To(int32(240)), KubeletHealthCheckSeconds: ptr.To(int32(30)),
+			KubernetesAPICallSeconds: ptr.To(int32(60)), EtcdAPICallSeconds: ptr.To(int32(120)),
+			TLSBootstrapSeconds: ptr.To(int32(300)), DiscoverySeconds: ptr.To(int32(90)),
 		},
 	}
 }

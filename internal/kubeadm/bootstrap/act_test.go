@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/testkit"
 )
@@ -147,7 +149,7 @@ func TestAdoption(t *testing.T) {
 	}{
 		"nobody's": {"as a restore without owners leaves it", corev1.Secret{}},
 		"earlier life": {"its garbage collection would take the new data with it", corev1.Secret{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "KubeadmConfig", Name: "w", UID: "earlier", Controller: ptr(true)}}}}},
+			{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "KubeadmConfig", Name: "w", UID: "earlier", Controller: ptr.To(true)}}}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -170,11 +172,11 @@ func TestAdoption(t *testing.T) {
 
 // KB-27
 func TestRestore(t *testing.T) {
-	used := machine(func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = ptr("w") })
+	used := machine(func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = ptr.To("w") })
 	data := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "w"}, Type: clusterv1.ClusterSecretType}
 	w := newWorld(t, build(t, ownedBy("Machine", "m"), used, data, cluster()).WithReturnManagedFields().Build())
 	w.settle()
-	if c := w.config(); c.Status.DataSecretName != "w" || !isTrue(c.Status.Initialization.DataSecretCreated) || conditionOf(c, "Ready") != "True" {
+	if c := w.config(); c.Status.DataSecretName != "w" || !ptr.Deref(c.Status.Initialization.DataSecretCreated, false) || conditionOf(c, "Ready") != "True" {
 		t.Errorf("status is %+v", c.Status)
 	}
 	if w.token() != "" || len(w.tokens()) != 0 {
@@ -346,7 +348,7 @@ func TestLostOwner(t *testing.T) { // OR-01
 		"no data":               {Config: config()},
 		"a Secret of a user":    {Config: config(), Written: foreign},
 		"one with another name": {Config: config(), Written: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Type: clusterv1.ClusterSecretType}},
-		"one that is another's": {Config: config(), Written: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "w", OwnerReferences: []metav1.OwnerReference{{Kind: "Vault", Name: "w", Controller: ptr(true)}}}, Type: clusterv1.ClusterSecretType}},
+		"one that is another's": {Config: config(), Written: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "w", OwnerReferences: []metav1.OwnerReference{{Kind: "Vault", Name: "w", Controller: ptr.To(true)}}}, Type: clusterv1.ClusterSecretType}},
 	} {
 		if needsOwner(s) {
 			t.Errorf("%s is taken over", reason)

@@ -166,13 +166,6 @@ func groupOf(apiVersion string) string {
 	return group
 }
 
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 // upper capitalizes the first letter of a message.
 func upper(s string) string {
 	if s == "" {

@@ -9,6 +9,8 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
@@ -93,7 +95,7 @@ func decideFirst(s snapshot, p *reconciler.Plan) {
 	case s.takesKeys():
 		p.WaitFor(waitCorrection, "Machine %s is labelled as one of the control plane, and Cluster %s has a hosted control plane, whose keys users do not read; "+
 			"create the Machine without label %s", s.Owner.Name, s.Cluster.Name, clusterv1.MachineControlPlaneLabel).For(kindMachine, s.Owner.Name).UntilUserActs()
-	case !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
+	case !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):
 		p.WaitFor(waitInfrastructure, "Waiting for the infrastructure of Cluster %s to be provisioned", s.Cluster.Name).For(clusterv1.ClusterKind, s.Cluster.Name).
 			ToChange("status.initialization.infrastructureProvisioned")
 	case !s.initialized() && !s.Owner.ControlPlane:
@@ -285,5 +287,3 @@ func adoptionConflict(s snapshot) string {
 func isOwnReference(ref metav1.OwnerReference, s snapshot) bool {
 	return ref.Kind == kindKubeadmConfig && ref.Name == s.Config.Name
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 	"github.com/slipwayhq/slipway/internal/local/cloudinit"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -291,7 +293,7 @@ func TestFirstMachineWhileWritesFail(t *testing.T) {
 		if err := c.Get(context.Background(), client.ObjectKeyFromObject(initialized), initialized); err != nil {
 			t.Fatal(err)
 		}
-		initialized.Status.Initialization.ControlPlaneInitialized = ptr(true)
+		initialized.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 		if err := c.Status().Update(context.Background(), initialized); err != nil && !errors.Is(err, testkit.ErrInjected) {
 			t.Fatal(err)
 		} else if err != nil {

@@ -17,6 +17,8 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	bootstraprender "github.com/slipwayhq/slipway/internal/kubeadm/bootstrap/render"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
@@ -27,8 +29,6 @@ const (
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-
-func ptr[T any](v T) *T { return &v }
 
 // certificate returns a CA certificate in PEM.
 func certificate() []byte {
@@ -53,8 +53,8 @@ func config() *bootstrapv1.KubeadmConfig {
 func cluster() *clusterv1.Cluster {
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
 	c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "10.0.0.1", Port: 6443}
-	c.Status.Initialization.InfrastructureProvisioned = ptr(true)
-	c.Status.Initialization.ControlPlaneInitialized = ptr(true)
+	c.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+	c.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 	return c
 }
 
@@ -107,7 +107,7 @@ func fileDiscovery(s *snapshot) {
 
 func controlled(kind, name string) change {
 	return data(func(s *corev1.Secret) {
-		s.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: name, UID: "other", Controller: ptr(true)}}
+		s.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: name, UID: "other", Controller: ptr.To(true)}}
 	})
 }
 
@@ -131,7 +131,7 @@ func TestDecide(t *testing.T) {
 		"made, cluster deleting": {"nobody waits for anything: the status stays, and with it the Machine's", []change{made, chosen, noToken, clusterGoes}, nil, nil, "", "", 0},
 		// KB-04
 		"no infrastructure": {"first the network", []change{func(s *snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }}, nil, nil, waitInfrastructure, "infrastructure of Cluster c", 0},
-		"no control plane":  {"workers wait for it", []change{func(s *snapshot) { s.Cluster.Status.Initialization.ControlPlaneInitialized = ptr(false) }}, nil, nil, waitControlPlane, "control plane of Cluster c", 0},
+		"no control plane":  {"workers wait for it", []change{func(s *snapshot) { s.Cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(false) }}, nil, nil, waitControlPlane, "control plane of Cluster c", 0},
 		"no endpoint":       {"nowhere to join", []change{func(s *snapshot) { s.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{} }}, nil, nil, waitControlPlane, "endpoint", 0},
 
 		"no material": {"it is asked for when it is needed", []change{func(s *snapshot) { s.RenderInput = nil }}, nil, []reconciler.ReadRequest{readRenderInput{}}, "", "", 0},

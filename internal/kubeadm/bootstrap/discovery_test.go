@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 )
 
@@ -35,13 +36,13 @@ func TestComplete(t *testing.T) {
 			BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{Token: discoveryToken, APIServerEndpoint: "10.0.0.1:6443", CACertHashes: []string{"sha256:00"}}}},
 		"as given": {"the user's values stay", bootstrapv1.Discovery{BootstrapToken: mine}, facts, bootstrapv1.Discovery{BootstrapToken: mine}},
 		"no hashes": {"nothing to pin by", bootstrapv1.Discovery{}, discoveryValues{Token: discoveryToken, Endpoint: "a:1"}, bootstrapv1.Discovery{
-			BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{Token: discoveryToken, APIServerEndpoint: "a:1", UnsafeSkipCAVerification: ptr(true)}}},
+			BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{Token: discoveryToken, APIServerEndpoint: "a:1", UnsafeSkipCAVerification: ptr.To(true)}}},
 		"asked to skip": {"the user does not want the CA pinned",
-			bootstrapv1.Discovery{BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{UnsafeSkipCAVerification: ptr(true)}}, facts,
-			bootstrapv1.Discovery{BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{Token: discoveryToken, APIServerEndpoint: "10.0.0.1:6443", UnsafeSkipCAVerification: ptr(true)}}},
+			bootstrapv1.Discovery{BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{UnsafeSkipCAVerification: ptr.To(true)}}, facts,
+			bootstrapv1.Discovery{BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{Token: discoveryToken, APIServerEndpoint: "10.0.0.1:6443", UnsafeSkipCAVerification: ptr.To(true)}}},
 		"asked not to skip": {"which is what pinning is",
-			bootstrapv1.Discovery{BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{UnsafeSkipCAVerification: ptr(false)}}, facts,
-			bootstrapv1.Discovery{BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{Token: discoveryToken, APIServerEndpoint: "10.0.0.1:6443", CACertHashes: []string{"sha256:00"}, UnsafeSkipCAVerification: ptr(false)}}},
+			bootstrapv1.Discovery{BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{UnsafeSkipCAVerification: ptr.To(false)}}, facts,
+			bootstrapv1.Discovery{BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{Token: discoveryToken, APIServerEndpoint: "10.0.0.1:6443", CACertHashes: []string{"sha256:00"}, UnsafeSkipCAVerification: ptr.To(false)}}},
 		"file": {"is left alone", file, facts, file},
 	}
 	for name, tc := range cases {

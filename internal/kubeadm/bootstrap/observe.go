@@ -14,6 +14,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	bootstraprender "github.com/slipwayhq/slipway/internal/kubeadm/bootstrap/render"
@@ -132,7 +134,7 @@ func machineOwner(m *clusterv1.Machine) *configOwner {
 	return &configOwner{
 		Kind: kindMachine, Name: m.Name, ClusterName: m.Spec.ClusterName, Version: m.Spec.Version,
 		ControlPlane: controlPlane, Joined: m.Status.NodeRef.IsDefined(), Deleted: !m.DeletionTimestamp.IsZero(),
-		DataSecretName: deref(m.Spec.Bootstrap.DataSecretName),
+		DataSecretName: ptr.Deref(m.Spec.Bootstrap.DataSecretName, ""),
 	}
 }
 
@@ -140,7 +142,7 @@ func poolOwner(pool *clusterv1.MachinePool) *configOwner {
 	spec := pool.Spec.Template.Spec
 	return &configOwner{
 		Kind: kindMachinePool, Name: pool.Name, ClusterName: pool.Spec.ClusterName, Version: spec.Version,
-		Deleted: !pool.DeletionTimestamp.IsZero(), DataSecretName: deref(spec.Bootstrap.DataSecretName),
+		Deleted: !pool.DeletionTimestamp.IsZero(), DataSecretName: ptr.Deref(spec.Bootstrap.DataSecretName, ""),
 	}
 }
 

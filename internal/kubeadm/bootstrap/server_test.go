@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
@@ -210,7 +212,7 @@ func (l live) initializes() {
 	c.Name = "n"
 	c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "i.example", Kind: "Infra", Name: "n"}
 	l.must(l.Create(ctx, c))
-	c.Status.Initialization.InfrastructureProvisioned = ptr(true)
+	c.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	l.must(l.Status().Update(ctx, c))
 	names := []string{"cp1", "cp2"}
 	for _, name := range names {
@@ -247,7 +249,7 @@ func (l live) initializes() {
 		l.t.Errorf("owners of the lock: %v", lock.OwnerReferences)
 	}
 	l.must(l.Client.Get(ctx, client.ObjectKeyFromObject(c), c))
-	c.Status.Initialization.ControlPlaneInitialized = ptr(true)
+	c.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 	l.must(l.Status().Update(ctx, c))
 	l.eventually("the lock goes", func() string {
 		if err := l.Client.Get(ctx, client.ObjectKeyFromObject(lock), lock); !apierrors.IsNotFound(err) {

@@ -7,6 +7,8 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	bootstraprender "github.com/slipwayhq/slipway/internal/kubeadm/bootstrap/render"
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 	"github.com/slipwayhq/slipway/internal/policy"
@@ -107,7 +109,7 @@ func (s snapshot) hasData() bool { return s.dataSecretName() != "" }
 
 // initialized reports whether the control plane of the Cluster is initialized.
 func (s snapshot) initialized() bool {
-	return isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized)
+	return ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false)
 }
 
 // initializes reports whether the machine initializes the control plane instead of joining it.

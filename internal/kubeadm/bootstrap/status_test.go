@@ -9,6 +9,8 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
@@ -25,7 +27,7 @@ type said struct {
 func read(r reconciler.Report) said {
 	status := r.Status.(bootstrapv1.KubeadmConfigStatus)
 	out := said{
-		Name: status.DataSecretName, Created: isTrue(status.Initialization.DataSecretCreated), Events: len(r.Events),
+		Name: status.DataSecretName, Created: ptr.Deref(status.Initialization.DataSecretCreated, false), Events: len(r.Events),
 		Conditions: map[string]string{}, Legacy: map[string]string{},
 	}
 	for _, c := range status.Conditions {

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/local/cloudinit"
 	"github.com/slipwayhq/slipway/internal/policy"
@@ -199,7 +201,7 @@ func at(d time.Duration) string { return now.Add(d).Format(time.RFC3339) }
 func (w *world) complete() {
 	w.t.Helper()
 	c := w.config()
-	if c.Status.DataSecretName != "w" || !isTrue(c.Status.Initialization.DataSecretCreated) {
+	if c.Status.DataSecretName != "w" || !ptr.Deref(c.Status.Initialization.DataSecretCreated, false) {
 		w.t.Errorf("status is %+v", c.Status)
 	}
 	for _, want := range []string{"Ready", "DataSecretAvailable", "CertificatesAvailable"} {

@@ -13,6 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"k8s.io/utils/ptr"
+
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -55,7 +57,7 @@ func TestThirdBackend(t *testing.T) { // IM-02, IM-05, IM-11
 			t.Fatal(err)
 		}
 		set := condition.Set(o.Status.Conditions)
-		return state{set.Get(infrav1.MachineProvisionedCondition).Reason, set.Get(infrav1.BootstrapExecSucceededCondition).Reason, o.Status.InstanceID, isTrue(o.Status.Initialization.Provisioned)}
+		return state{set.Get(infrav1.MachineProvisionedCondition).Reason, set.Get(infrav1.BootstrapExecSucceededCondition).Reason, o.Status.InstanceID, ptr.Deref(o.Status.Initialization.Provisioned, false)}
 	}
 	step := func(reason string, want state) {
 		t.Helper()

@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"k8s.io/utils/ptr"
+
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -122,7 +124,7 @@ func TestLifeWithEveryStepFailingOnce(t *testing.T) {
 				_ = w.reconcile()
 			}
 			o := w.get(t)
-			if !isTrue(o.Status.Initialization.Provisioned) || o.Spec.ProviderID != "slipway:///"+name || o.Status.InstanceID == "" ||
+			if !ptr.Deref(o.Status.Initialization.Provisioned, false) || o.Spec.ProviderID != "slipway:///"+name || o.Status.InstanceID == "" ||
 				!condition.Set(o.Status.Conditions).IsTrue(clusterv1.ReadyCondition) {
 				t.Errorf("provisioned: got %+v, %+v", o.Spec, o.Status)
 			}

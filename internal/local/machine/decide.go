@@ -6,6 +6,8 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/local/backend"
@@ -145,7 +147,7 @@ func decideNew(s Snapshot, p *reconciler.Plan) {
 	case s.Machine == nil && s.Pool == nil:
 		p.WaitFor(reasonOwner, "Waiting for a Machine or a MachinePool to own this object").For(kind, s.Object.Name).ToChange("metadata.ownerReferences")
 	case s.Cluster == nil || s.Capabilities.Networked && s.Network == nil ||
-		!isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
+		!ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):
 		p.WaitFor(reasonInfrastructure, "Waiting for the cluster's infrastructure (LocalCluster) to be provisioned").
 			For("Cluster", s.clusterName()).ToChange("status.initialization.infrastructureProvisioned")
 	case s.bootstrapSecretName() == "" && !s.Capabilities.Scripted:
@@ -328,5 +330,3 @@ func waitForStart(s Snapshot, p *reconciler.Plan, left time.Duration) {
 	p.WaitFor(reasonStarting, "The machine is starting, which takes %s", s.startup()).For(kind, s.Object.Name).ForTime()
 	p.RecheckIn(left)
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

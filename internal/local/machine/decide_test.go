@@ -13,6 +13,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"k8s.io/utils/ptr"
+
 	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -316,7 +318,7 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 			set := condition.Set(status.Conditions)
 			short := func(name string) string { c := set.Get(name); return string(c.Status) + "/" + c.Reason }
 			got := want{container: short(infrav1.MachineProvisionedCondition), bootstrap: short(infrav1.BootstrapExecSucceededCondition),
-				ready: short(clusterv1.ReadyCondition), provisioned: isTrue(status.Initialization.Provisioned)}
+				ready: short(clusterv1.ReadyCondition), provisioned: ptr.Deref(status.Initialization.Provisioned, false)}
 			for _, e := range r.Events {
 				got.events = append(got.events, e.Reason)
 			}
@@ -331,7 +333,7 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 			if status.FailureDomain != "zone-a" {
 				t.Errorf("IM-03, FD-01: got %q", status.FailureDomain)
 			}
-			if status.InstanceID != "id" && isTrue(s.Object.Status.Initialization.Provisioned) {
+			if status.InstanceID != "id" && ptr.Deref(s.Object.Status.Initialization.Provisioned, false) {
 				t.Errorf("the container's ID is lost: %+v", status)
 			}
 			if s.HostMachine.State.Exists() {

@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"k8s.io/utils/ptr"
+
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -280,7 +282,7 @@ func TestEverySimulatedWriteFailsOnce(t *testing.T) { // IM-02, IM-04, IM-05, IM
 			t.Fatal(err)
 		}
 		want := clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: "lm"}, {Type: clusterv1.MachineInternalIP, Address: simulated.Address(name).String()}}
-		if !isTrue(got.Status.Initialization.Provisioned) || got.Spec.ProviderID != backend.ProviderID(name) ||
+		if !ptr.Deref(got.Status.Initialization.Provisioned, false) || got.Spec.ProviderID != backend.ProviderID(name) ||
 			!condition.Set(got.Status.Conditions).IsTrue(clusterv1.ReadyCondition) || !cmp.Equal(got.Status.Addresses, want) {
 			t.Errorf("provider ID %s, status %+v", got.Spec.ProviderID, got.Status)
 		}

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -363,7 +365,7 @@ func eventsOf(s Snapshot, status infrav1.LocalMachineStatus, out reconciler.Outc
 			list = append(list, reconciler.Warning(now.Reason, "%s", singleLine(now.Message)))
 		}
 	}
-	if s.provisioned() != isTrue(status.Initialization.Provisioned) {
+	if s.provisioned() != ptr.Deref(status.Initialization.Provisioned, false) {
 		list = append(list, reconciler.Normal("Provisioned", "The node runs and its bootstrap data has succeeded"))
 		if c := condition.Set(status.Conditions).Get(infrav1.BootstrapExecSucceededCondition); c != nil && c.Message != "" {
 			list = append(list, reconciler.Warning(reasonLeftOut, "%s", c.Message))

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 )
@@ -149,11 +151,11 @@ func (b builder) infrastructure() Step {
 	}
 	step := Step{Name: "infrastructure", DoneWhen: ref.Kind + " " + ref.Name + " reports that it is provisioned"}
 	provisioned := b.Cluster.Status.Initialization.InfrastructureProvisioned
-	if !ref.IsDefined() || isTrue(provisioned) && !b.isConditionFalse(clusterv1.ClusterInfrastructureReadyCondition) {
+	if !ref.IsDefined() || ptr.Deref(provisioned, false) && !b.isConditionFalse(clusterv1.ClusterInfrastructureReadyCondition) {
 		step.Done = true
 		return step
 	}
-	if isTrue(provisioned) {
+	if ptr.Deref(provisioned, false) {
 		step.DoneWhen = ref.Kind + " " + ref.Name + " reports Ready"
 	}
 	step.Detail = b.waitsFor(ref, clusterv1.ClusterInfrastructureReadyCondition)
@@ -169,7 +171,7 @@ func (b builder) controlPlane() Step {
 	if !ref.IsDefined() {
 		step.DoneWhen = "the first control plane Machine has a Node"
 	}
-	initialized := isTrue(b.Cluster.Status.Initialization.ControlPlaneInitialized)
+	initialized := ptr.Deref(b.Cluster.Status.Initialization.ControlPlaneInitialized, false)
 	available := !ref.IsDefined() || meta.IsStatusConditionTrue(b.Cluster.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition)
 	change := pendingChange(object(b.Snapshot, ref))
 	step.Done = initialized && available && change == ""
@@ -305,5 +307,3 @@ func find(u *unstructured.Unstructured, conditionType string) *describe.Conditio
 	o := describe.Object{Conditions: describe.ConditionsOf(u)}
 	return o.Condition(conditionType)
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-
-func ptr[T any](v T) *T { return &v }
 
 func pod(name string, changes ...func(*corev1.Pod)) corev1.Pod {
 	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name)}, Spec: corev1.PodSpec{NodeName: "n"}}
@@ -36,12 +36,12 @@ func phase(phase corev1.PodPhase) func(*corev1.Pod) {
 
 func ofDaemonSet(name string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: name, Controller: ptr(true)}}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: name, Controller: ptr.To(true)}}
 	}
 }
 
 func goingSince(d time.Duration) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.DeletionTimestamp = ptr(metav1.NewTime(now.Add(-d))) }
+	return func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(now.Add(-d))) }
 }
 
 func mirror(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }
@@ -125,15 +125,15 @@ func TestDecide(t *testing.T) {
 			p.Labels = map[string]string{"app": "x", clusterv1.PodDrainLabel: "skip"}
 		})}, Rules: rules(t, rule("a", "x", drain, nil))}, outline{Stay: []string{"a"}}},
 		"order": {"MD-08: the lowest that is there", View{Pods: []corev1.Pod{pod("late", app("x")), pod("early", app("y")), pod("mid")},
-			Rules: rules(t, rule("x", "x", drain, ptr[int32](5)), rule("y", "y", drain, ptr[int32](-5)))}, outline{Evict: []string{"early"}, Later: []string{"late", "mid"}}},
+			Rules: rules(t, rule("x", "x", drain, ptr.To[int32](5)), rule("y", "y", drain, ptr.To[int32](-5)))}, outline{Evict: []string{"early"}, Later: []string{"late", "mid"}}},
 		"order waits for the going": {"MD-08: until the former is gone", View{Pods: []corev1.Pod{pod("late", app("x")), pod("early", goingSince(0))},
-			Rules: rules(t, rule("x", "x", drain, ptr[int32](5)))}, outline{Going: []string{"early"}, Later: []string{"late"}}},
+			Rules: rules(t, rule("x", "x", drain, ptr.To[int32](5)))}, outline{Going: []string{"early"}, Later: []string{"late"}}},
 		"order waits for the awaited": {"MD-06, MD-08: order 0 holds up higher ones", View{Pods: []corev1.Pod{pod("late", app("x")), pod("job", app("y"))},
-			Rules: rules(t, rule("x", "x", drain, ptr[int32](1)), rule("y", "y", wait, nil))}, outline{Awaited: []string{"job"}, Later: []string{"late"}}},
+			Rules: rules(t, rule("x", "x", drain, ptr.To[int32](1)), rule("y", "y", wait, nil))}, outline{Awaited: []string{"job"}, Later: []string{"late"}}},
 		"awaited later": {"MD-06, MD-08: and is held up by lower ones", View{Pods: []corev1.Pod{pod("early", app("x")), pod("job", app("y"))},
-			Rules: rules(t, rule("x", "x", drain, ptr[int32](-1)), rule("y", "y", wait, nil))}, outline{Evict: []string{"early"}, AwaitedLater: []string{"job"}}},
+			Rules: rules(t, rule("x", "x", drain, ptr.To[int32](-1)), rule("y", "y", wait, nil))}, outline{Evict: []string{"early"}, AwaitedLater: []string{"job"}}},
 		"those that stay hold up nobody": {"MD-08", View{Pods: []corev1.Pod{pod("late", app("x")), pod("ds", ofDaemonSet("d"))},
-			Rules: rules(t, rule("x", "x", drain, ptr[int32](1)))}, outline{Evict: []string{"late"}, Stay: []string{"ds"}}},
+			Rules: rules(t, rule("x", "x", drain, ptr.To[int32](1)))}, outline{Evict: []string{"late"}, Stay: []string{"ds"}}},
 		"unreachable": {"MD-05: nobody will confirm an old deletion", View{Node: node(corev1.ConditionUnknown), Pods: []corev1.Pod{pod("a"), pod("fresh", goingSince(time.Second)), pod("old", goingSince(2*time.Second))}},
 			outline{Evict: []string{"a"}, Going: []string{"fresh"}, Stay: []string{"old"}}},
 		"removed": {"MD-05: the end of a Pod that ran on a machine which was removed is not confirmed", View{Removed: true, Pods: []corev1.Pod{
@@ -159,14 +159,14 @@ func TestDecide(t *testing.T) {
 }
 
 func TestGracePeriod(t *testing.T) { // MD-05
-	for ready, want := range map[corev1.ConditionStatus]*int64{corev1.ConditionTrue: nil, corev1.ConditionFalse: nil, corev1.ConditionUnknown: ptr(int64(1))} {
+	for ready, want := range map[corev1.ConditionStatus]*int64{corev1.ConditionTrue: nil, corev1.ConditionFalse: nil, corev1.ConditionUnknown: ptr.To(int64(1))} {
 		got := Decide(View{Now: now, Node: node(ready), Pods: []corev1.Pod{pod("a")}}).Evict[0]
 		if diff := cmp.Diff(Target{Pod: types.NamespacedName{Namespace: "ns", Name: "a"}, UID: "uid-a", GraceSeconds: want}, got); diff != "" {
 			t.Errorf("Node ready %s (-want +got):\n%s", ready, diff)
 		}
 	}
 	removed := Decide(View{Now: now, Removed: true, Node: node(corev1.ConditionTrue), Pods: []corev1.Pod{pod("a")}}).Evict[0]
-	if diff := cmp.Diff(ptr(int64(1)), removed.GraceSeconds); diff != "" {
+	if diff := cmp.Diff(ptr.To(int64(1)), removed.GraceSeconds); diff != "" {
 		t.Errorf("machine removed (-want +got):\n%s", diff)
 	}
 }

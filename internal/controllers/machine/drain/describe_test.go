@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
 func name(n string) types.NamespacedName { return types.NamespacedName{Namespace: "ns", Name: n} }
@@ -98,12 +99,12 @@ func TestAttached(t *testing.T) { // MD-12
 	}{
 		"none":            {"nothing to wait for", Volumes{Node: reported()}, nil},
 		"reported":        {"by the Node", Volumes{Node: reported("kubernetes.io/csi/d^ha")}, []string{"a"}},
-		"attachment":      {"by a VolumeAttachment", Volumes{Node: reported(), Attachments: []storagev1.VolumeAttachment{attachment("x", ptr("u"))}}, []string{"u"}},
-		"both":            {"one volume, said once", Volumes{Node: reported("kubernetes.io/csi/d^ha"), Attachments: []storagev1.VolumeAttachment{attachment("x", ptr("a"))}}, []string{"a"}},
-		"kept":            {"of a Pod that stays", Volumes{Node: reported("kubernetes.io/csi/d^hb"), Attachments: []storagev1.VolumeAttachment{attachment("x", ptr("b"))}}, nil},
+		"attachment":      {"by a VolumeAttachment", Volumes{Node: reported(), Attachments: []storagev1.VolumeAttachment{attachment("x", ptr.To("u"))}}, []string{"u"}},
+		"both":            {"one volume, said once", Volumes{Node: reported("kubernetes.io/csi/d^ha"), Attachments: []storagev1.VolumeAttachment{attachment("x", ptr.To("a"))}}, []string{"a"}},
+		"kept":            {"of a Pod that stays", Volumes{Node: reported("kubernetes.io/csi/d^hb"), Attachments: []storagev1.VolumeAttachment{attachment("x", ptr.To("b"))}}, nil},
 		"kept, ephemeral": {"the claim is named after Pod and volume", Volumes{Node: reported("kubernetes.io/csi/d^he")}, nil},
 		"unknown":         {"no PersistentVolume of this program's", Volumes{Node: reported("kubernetes.io/other/x")}, []string{"kubernetes.io/other/x"}},
-		"gone":            {"its PersistentVolume does not exist any more", Volumes{Node: reported(), Attachments: []storagev1.VolumeAttachment{attachment("x", ptr("z"))}}, []string{"z"}},
+		"gone":            {"its PersistentVolume does not exist any more", Volumes{Node: reported(), Attachments: []storagev1.VolumeAttachment{attachment("x", ptr.To("z"))}}, []string{"z"}},
 		"inline":          {"has no PersistentVolume", Volumes{Node: reported(), Attachments: []storagev1.VolumeAttachment{attachment("x", nil)}}, []string{"x"}},
 	}
 	for n, tc := range cases {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -49,7 +50,7 @@ func TestEvict(t *testing.T) { // MD-04, MD-10
 	}).Build()
 	var targets []Target
 	for _, n := range []string{"ok", "gone", "replaced", "budget", "busy", "terminating", "refused", "silent"} {
-		targets = append(targets, Target{Pod: name(n), UID: "u", GraceSeconds: ptr[int64](1)})
+		targets = append(targets, Target{Pod: name(n), UID: "u", GraceSeconds: ptr.To[int64](1)})
 	}
 	want := Results{Accepted: []types.NamespacedName{name("ok")}, Refused: []Refusal{
 		{name("budget"), Budgeted, "a PodDisruptionBudget does not allow it now: web needs 2 healthy pods and has 2 currently"},
@@ -65,7 +66,7 @@ func TestEvict(t *testing.T) { // MD-04, MD-10
 	if !got.Failures() || (Results{Refused: want.Refused[:3]}).Failures() {
 		t.Error("a budget is no failure, what nobody expects is one")
 	}
-	if diff := cmp.Diff(&metav1.DeleteOptions{GracePeriodSeconds: ptr[int64](1), Preconditions: &metav1.Preconditions{UID: ptr(types.UID("u"))}}, seen.DeleteOptions); diff != "" {
+	if diff := cmp.Diff(&metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](1), Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID("u"))}}, seen.DeleteOptions); diff != "" {
 		t.Errorf("the Pod that was judged, and no other of its name (-want +got):\n%s", diff)
 	}
 }
@@ -125,7 +126,7 @@ func TestLook(t *testing.T) { // MD-05, MD-07
 
 func TestLookForVolumes(t *testing.T) { // MD-12
 	on := func(name, node string, attached bool) *storagev1.VolumeAttachment {
-		a := attachment(name, ptr("a"))
+		a := attachment(name, ptr.To("a"))
 		a.Spec.NodeName, a.Status.Attached = node, attached
 		return &a
 	}

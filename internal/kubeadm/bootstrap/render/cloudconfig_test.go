@@ -15,6 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/local/cloudinit"
 )
@@ -44,23 +46,23 @@ func cloudinitEverything() Payload {
 		},
 		DiskSetup: bootstrapv1.DiskSetup{
 			Partitions: []bootstrapv1.Partition{
-				{Device: "/dev/sdb", Layout: ptr(true), Overwrite: ptr(false), TableType: "gpt"},
+				{Device: "/dev/sdb", Layout: ptr.To(true), Overwrite: ptr.To(false), TableType: "gpt"},
 				{Device: "/dev/sda", TableType: "mbr", DiskLayout: []bootstrapv1.PartitionSpec{
 					{Percentage: 10, PartitionType: bootstrapv1.PartitionTypeLinuxSwap},
 					{Percentage: 20, PartitionType: "0FC63DAF-8483-4772-8E79-3D69D8477DE4"}, {Percentage: 70},
 				}},
 			},
 			Filesystems: []bootstrapv1.Filesystem{
-				{Device: "/dev/sdb", Filesystem: "ext4", Label: "data", Partition: "auto", Overwrite: ptr(true), ReplaceFS: "ntfs", ExtraOpts: []string{"-F", "-E", "lazy_itable_init=1"}},
+				{Device: "/dev/sdb", Filesystem: "ext4", Label: "data", Partition: "auto", Overwrite: ptr.To(true), ReplaceFS: "ntfs", ExtraOpts: []string{"-F", "-E", "lazy_itable_init=1"}},
 				{Device: "/dev/sda", Filesystem: "xfs", Partition: "3"},
 			},
 		},
 		Mounts: []bootstrapv1.MountPoints{{"LABEL=data", "/var/lib/data"}, {"/dev/sda3", "/mnt", "xfs", "defaults", "0", "2"}},
-		NTP:    bootstrapv1.NTP{Enabled: ptr(true), Servers: []string{"0.pool.ntp.org", "1.pool.ntp.org"}},
+		NTP:    bootstrapv1.NTP{Enabled: ptr.To(true), Servers: []string{"0.pool.ntp.org", "1.pool.ntp.org"}},
 		Users: []bootstrapv1.User{
 			{
-				Name: "capi", Gecos: "Cluster API", Groups: "docker, wheel", HomeDir: "/home/capi", Inactive: ptr(false), Shell: "/bin/bash",
-				Passwd: "$6$salt$hash", PrimaryGroup: "capi", LockPassword: ptr(false), Sudo: "ALL=(ALL) NOPASSWD:ALL",
+				Name: "capi", Gecos: "Cluster API", Groups: "docker, wheel", HomeDir: "/home/capi", Inactive: ptr.To(false), Shell: "/bin/bash",
+				Passwd: "$6$salt$hash", PrimaryGroup: "capi", LockPassword: ptr.To(false), Sudo: "ALL=(ALL) NOPASSWD:ALL",
 				SSHAuthorizedKeys: []string{"ssh-ed25519 AAAA capi@example"},
 			},
 			{Name: "plain"},

@@ -11,6 +11,8 @@ import (
 	"github.com/vincent-petithory/dataurl"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/testkit"
 )
@@ -28,11 +30,11 @@ func everything() Payload {
 		},
 		DiskSetup: bootstrapv1.DiskSetup{
 			Partitions: []bootstrapv1.Partition{
-				{Device: "/dev/sdb", Layout: ptr(true), Overwrite: ptr(true), TableType: "gpt"},
+				{Device: "/dev/sdb", Layout: ptr.To(true), Overwrite: ptr.To(true), TableType: "gpt"},
 				{Device: "/dev/sdc", DiskLayout: []bootstrapv1.PartitionSpec{{Percentage: 100, PartitionType: bootstrapv1.PartitionTypeLVM}}},
 			},
 			Filesystems: []bootstrapv1.Filesystem{
-				{Device: "/dev/sdb1", Filesystem: "ext4", Label: "etcd", Overwrite: ptr(true), ExtraOpts: []string{"-E", "lazy_itable_init=1"}},
+				{Device: "/dev/sdb1", Filesystem: "ext4", Label: "etcd", Overwrite: ptr.To(true), ExtraOpts: []string{"-E", "lazy_itable_init=1"}},
 				{Device: "/dev/sdd", Filesystem: "xfs"},
 			},
 		},
@@ -41,12 +43,12 @@ func everything() Payload {
 		Users: []bootstrapv1.User{
 			{Name: "ops", Gecos: "Operators", Groups: "wheel, docker", HomeDir: "/home/ops", Shell: "/bin/bash", Passwd: "$6$x",
 				PrimaryGroup: "ops", Sudo: "ALL=(ALL) NOPASSWD:ALL", SSHAuthorizedKeys: []string{"ssh-ed25519 AAAA"}},
-			{Name: "locked", Passwd: "$6$y", LockPassword: ptr(true)},
+			{Name: "locked", Passwd: "$6$y", LockPassword: ptr.To(true)},
 		},
 		PreKubeadmCommands:  []string{"envsubst < /etc/kubeadm.yml > /etc/kubeadm.yml.tmp"},
 		Kubeadm:             "kubeadm join --config /etc/kubeadm.yml && echo success > /run/cluster-api/bootstrap-success.complete",
 		PostKubeadmCommands: []string{"echo done"},
-		Ignition: bootstrapv1.IgnitionSpec{ContainerLinuxConfig: bootstrapv1.ContainerLinuxConfig{Strict: ptr(true), AdditionalConfig: `
+		Ignition: bootstrapv1.IgnitionSpec{ContainerLinuxConfig: bootstrapv1.ContainerLinuxConfig{Strict: ptr.To(true), AdditionalConfig: `
 systemd:
   units:
   - name: kubeadm.service
@@ -132,7 +134,7 @@ func TestRenderRefuses(t *testing.T) {
 		says string
 	}{
 		"boot commands":        {Payload{BootCommands: []string{"x"}}, "bootCommands"},
-		"inactive user":        {Payload{Users: []bootstrapv1.User{{Name: "u", Inactive: ptr(true)}}}, "inactive"},
+		"inactive user":        {Payload{Users: []bootstrapv1.User{{Name: "u", Inactive: ptr.To(true)}}}, "inactive"},
 		"user in two lines":    {Payload{Users: []bootstrapv1.User{{Name: "u", Sudo: "ALL\nroot ALL"}}}, "sudo"},
 		"user with a path":     {Payload{Users: []bootstrapv1.User{{Name: "../u", Sudo: "ALL"}}}, "sudo"},
 		"gzip":                 {file(File{Path: "/f", Encoding: bootstrapv1.Gzip}), "encoding gzip of file /f"},
@@ -162,7 +164,7 @@ func TestRenderRefuses(t *testing.T) {
 	if _, err := renderIgnition(additional("nonsense: 1", false)); err != nil {
 		t.Errorf("warnings do not count unless it is strict: %v", err)
 	}
-	if _, err := renderIgnition(Payload{NTP: bootstrapv1.NTP{Enabled: ptr(false), Servers: []string{"x"}}}); err != nil {
+	if _, err := renderIgnition(Payload{NTP: bootstrapv1.NTP{Enabled: ptr.To(false), Servers: []string{"x"}}}); err != nil {
 		t.Errorf("NTP that is off: %v", err)
 	}
 }

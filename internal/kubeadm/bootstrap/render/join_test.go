@@ -11,10 +11,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/yaml"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 )
-
-func ptr[T any](v T) *T { return &v }
 
 func secretFile(path, name, key string) bootstrapv1.File {
 	return bootstrapv1.File{Path: path, ContentFrom: bootstrapv1.FileSource{Secret: bootstrapv1.SecretFileSource{Name: name, Key: key}}}
@@ -32,7 +32,7 @@ func TestJoin(t *testing.T) {
 		Spec: bootstrapv1.KubeadmConfigSpec{
 			JoinConfiguration: bootstrapv1.JoinConfiguration{Patches: bootstrapv1.Patches{Directory: "/etc/kubernetes/patches"}},
 			Files: []bootstrapv1.File{
-				{Path: "/a", Owner: "u:g", Permissions: "0600", Encoding: bootstrapv1.Base64, Append: ptr(true), Content: "eA=="},
+				{Path: "/a", Owner: "u:g", Permissions: "0600", Encoding: bootstrapv1.Base64, Append: ptr.To(true), Content: "eA=="},
 				secretFile("/b", "s", "k"),
 				{Path: "/etc/kubernetes/patches/kubeletconfiguration0+strategic.yaml", Content: "maxPods: 50\n"},
 			},
@@ -42,7 +42,7 @@ func TestJoin(t *testing.T) {
 			PostKubeadmCommands: []string{"post"},
 			NTP:                 bootstrapv1.NTP{Servers: []string{"ntp"}},
 			Mounts:              []bootstrapv1.MountPoints{{"a", "b"}},
-			Verbosity:           ptr(int32(7)),
+			Verbosity:           ptr.To(int32(7)),
 			// KB-06: what belongs to kubeadm init leaves no trace.
 			ClusterConfiguration: bootstrapv1.ClusterConfiguration{ControlPlaneEndpoint: "ignored.example"},
 			InitConfiguration:    bootstrapv1.InitConfiguration{SkipPhases: []string{"ignored"}},
@@ -197,7 +197,7 @@ func TestSecretsOf(t *testing.T) {
 // KB-12
 func TestJoinFileDiscovery(t *testing.T) {
 	exec := bootstrapv1.KubeConfigUser{Exec: bootstrapv1.KubeConfigAuthExec{
-		Command: "/bin/login", Args: []string{"--x"}, Env: []bootstrapv1.KubeConfigAuthExecEnv{{Name: "A", Value: "1"}}, ProvideClusterInfo: ptr(true),
+		Command: "/bin/login", Args: []string{"--x"}, Env: []bootstrapv1.KubeConfigAuthExecEnv{{Name: "A", Value: "1"}}, ProvideClusterInfo: ptr.To(true),
 	}}
 	provider := bootstrapv1.KubeConfigUser{AuthProvider: bootstrapv1.KubeConfigAuthProvider{Name: "oidc", Config: map[string]string{"a": "b"}}}
 	cases := map[string]struct {
@@ -214,7 +214,7 @@ func TestJoinFileDiscovery(t *testing.T) {
 			"apiVersion":"client.authentication.k8s.io/v1","provideClusterInfo":true,"interactiveMode":"Never"}}}]}`},
 		"as given": {"what the user says stays; a CA is not added where verification is off",
 			bootstrapv1.FileDiscovery{KubeConfigPath: "/etc/d.conf", KubeConfig: bootstrapv1.FileDiscoveryKubeConfig{User: provider,
-				Cluster: bootstrapv1.KubeConfigCluster{Server: "https://x", TLSServerName: "n", InsecureSkipTLSVerify: ptr(true), ProxyURL: "socks5://p"}}},
+				Cluster: bootstrapv1.KubeConfigCluster{Server: "https://x", TLSServerName: "n", InsecureSkipTLSVerify: ptr.To(true), ProxyURL: "socks5://p"}}},
 			`{"apiVersion":"v1","kind":"Config","current-context":"default",
 			"clusters":[{"name":"default","cluster":{"server":"https://x","tls-server-name":"n","insecure-skip-tls-verify":true,"proxy-url":"socks5://p"}}],
 			"contexts":[{"name":"default","context":{"cluster":"default","user":"default"}}],

@@ -13,25 +13,25 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kubeadm/bootstrap/render"
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 // spec is one that serves all roles, as a control plane object makes it.
 func spec() bootstrapv1.KubeadmConfigSpec {
 	registration := bootstrapv1.NodeRegistrationOptions{
-		Name: "{{ ds.meta_data.local_hostname }}", KubeletExtraArgs: []bootstrapv1.Arg{{Name: "node-labels", Value: ptr("a=b")}},
+		Name: "{{ ds.meta_data.local_hostname }}", KubeletExtraArgs: []bootstrapv1.Arg{{Name: "node-labels", Value: ptr.To("a=b")}},
 	}
 	patches := bootstrapv1.Patches{Directory: "/etc/kubernetes/patches"}
-	timeouts := bootstrapv1.Timeouts{ControlPlaneComponentHealthCheckSeconds: ptr(int32(240)), TLSBootstrapSeconds: ptr(int32(300)), DiscoverySeconds: ptr(int32(90))}
+	timeouts := bootstrapv1.Timeouts{ControlPlaneComponentHealthCheckSeconds: ptr.To(int32(240)), TLSBootstrapSeconds: ptr.To(int32(300)), DiscoverySeconds: ptr.To(int32(90))}
 	return bootstrapv1.KubeadmConfigSpec{
 		ClusterConfiguration: bootstrapv1.ClusterConfiguration{
 			APIServer: bootstrapv1.APIServer{
-				ExtraArgs: []bootstrapv1.Arg{{Name: "audit-log-path", Value: ptr("-")}}, CertSANs: []string{"api.example"},
+				ExtraArgs: []bootstrapv1.Arg{{Name: "audit-log-path", Value: ptr.To("-")}}, CertSANs: []string{"api.example"},
 				ExtraEnvs: &[]bootstrapv1.EnvVar{{EnvVar: corev1.EnvVar{Name: "GOGC", Value: "50"}}},
 			},
 		},
