@@ -30,11 +30,11 @@ func otherKinds() map[string]otherKind {
 	return map[string]otherKind{
 		"internal/reconciler.pauseTable":                          {kind: "every kind"},
 		"internal/reconciler.tableWhilePaused":                    {kind: "Cluster", types: []string{"TopologyReconciled"}},
-		"internal/reconciler.troubleTable":                        {kind: "every kind"},
+		"internal/reconciler.reconciledTable":                        {kind: "every kind"},
 		"internal/machines.setConditions":                         {kind: "Machine"},
 		"internal/controllers/machinepool.judge":                  {kind: "Machine"},
 		"internal/controllers/machinehealthcheck.mark":            {kind: "Machine", types: []string{"HealthCheckSucceeded", "OwnerRemediated", "ExternallyRemediated"}},
-		"internal/kubeadm/controlplane/workload.HealthConditions": {kind: "Machine"},
+		"internal/kubeadm/controlplane/workload.MachineConditions": {kind: "Machine"},
 		"internal/kubeadm/controlplane.machineConditions":         {kind: "Machine"},
 		"internal/kubeadm/controlplane.componentConditions":       {kind: none}, // written by HealthConditions
 		"internal/kubeadm/controlplane.v1beta1Only":               {kind: none},

@@ -59,7 +59,7 @@ func (a withdraw) String() string {
 	return fmt.Sprintf("delete %s %s: the Machine is healthy again", a.Kind, a.Machine)
 }
 
-func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case join:
 		return c.writer.Patch(ctx, s.Check, func(o client.Object) { ownership.AddToCluster(o, s.Cluster) })
@@ -74,7 +74,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 }
 
 // mark applies the conditions. A Machine that no longer exists is ignored.
-func (c *controller) mark(ctx context.Context, s Snapshot, name string, wants machineConditions) error {
+func (c *controller) mark(ctx context.Context, s snapshot, name string, wants machineConditions) error {
 	m := targetOf(s, name).Machine
 	var table condition.Table[machineConditions]
 	for _, conditionType := range conditionTypes() {
@@ -100,7 +100,7 @@ func (c *controller) mark(ctx context.Context, s Snapshot, name string, wants ma
 }
 
 // request creates the remediation request, then sets the conditions of the Machine with the result.
-func (c *controller) request(ctx context.Context, s Snapshot, a requestRemediation) error {
+func (c *controller) request(ctx context.Context, s snapshot, a requestRemediation) error {
 	m := targetOf(s, a.Machine).Machine
 	err := c.writer.Create(ctx, newRequest(s, m))
 	wants := a.Wants
@@ -111,7 +111,7 @@ func (c *controller) request(ctx context.Context, s Snapshot, a requestRemediati
 }
 
 // newRequest returns the remediation request for a Machine, which has the Machine's name and is owned by it.
-func newRequest(s Snapshot, m *clusterv1.Machine) *unstructured.Unstructured {
+func newRequest(s snapshot, m *clusterv1.Machine) *unstructured.Unstructured {
 	t := s.Template
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetAPIVersion(t.GetAPIVersion())
@@ -136,7 +136,7 @@ func newRequest(s Snapshot, m *clusterv1.Machine) *unstructured.Unstructured {
 	return u
 }
 
-func targetOf(s Snapshot, name string) target {
+func targetOf(s snapshot, name string) target {
 	for _, t := range s.Targets {
 		if t.Machine.Name == name {
 			return t

@@ -95,7 +95,7 @@ func newHarness(t *testing.T, c client.WithWatch) *harness {
 
 func (h *harness) reconcile() error {
 	ctl := &controller{client: h.WithWatch, live: h.WithWatch, refs: kube.NewReferences(h.WithWatch, nil), now: func() time.Time { return now }, workloads: h.workloads, events: h.events}
-	r := &reconciler.Reconciler[*clusterv1.MachineHealthCheck, Snapshot]{Controller: ctl.definition(), Client: h.WithWatch, Writer: kube.NewWriter(h.WithWatch, Name), Now: ctl.now, Events: h.events}
+	r := &reconciler.Reconciler[*clusterv1.MachineHealthCheck, snapshot]{Controller: ctl.definition(), Client: h.WithWatch, Writer: kube.NewWriter(h.WithWatch, Name), Now: ctl.now, Events: h.events}
 	ctl.writer = r.Writer
 	_, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "hc"}})
 	return err

@@ -87,7 +87,7 @@ func merge(findings ...checkResult) checkResult {
 //	conditions of the Node      ┘
 //
 // While the infrastructure is not ready after it was provisioned, no Machine is examined ([Snapshot.outage]).
-func examine(s Snapshot, checks clusterv1.MachineHealthCheckChecks, t target) checkResult {
+func examine(s snapshot, checks clusterv1.MachineHealthCheckChecks, t target) checkResult {
 	var f checkResult
 	if _, marked := t.Machine.Annotations[clusterv1.RemediateMachineAnnotation]; marked {
 		f.fail(clusterv1.MachineHealthCheckHasRemediateAnnotationReason, "the annotation %s asks for remediation", clusterv1.RemediateMachineAnnotation)
@@ -109,7 +109,7 @@ func examine(s Snapshot, checks clusterv1.MachineHealthCheckChecks, t target) ch
 }
 
 // isTooEarly reports whether it is too early to check the Machine.
-func isTooEarly(s Snapshot, m *clusterv1.Machine) bool {
+func isTooEarly(s snapshot, m *clusterv1.Machine) bool {
 	if _, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]; controlPlane {
 		return false
 	}
@@ -147,7 +147,7 @@ func checkNode(now time.Time, unhealthy []clusterv1.UnhealthyNodeCondition, node
 // checkStartup checks that the Node appears in time. The check starts when the cluster's infrastructure is
 // provisioned. If the Machine's own infrastructure is not ready, the timeout doubles with every consecutive
 // replacement for the same reason.
-func checkStartup(s Snapshot, timeoutSeconds *int32, t target, f *checkResult) {
+func checkStartup(s snapshot, timeoutSeconds *int32, t target, f *checkResult) {
 	timeout := time.Duration(clusterv1.DefaultNodeStartupTimeoutSeconds) * time.Second
 	if timeoutSeconds != nil {
 		timeout = seconds(timeoutSeconds)

@@ -163,7 +163,7 @@ func TestExamine(t *testing.T) { // HC-01, HC-02, HC-03, HC-06
 			if tc.cluster != nil {
 				tc.cluster(c)
 			}
-			f := examine(Snapshot{Now: now, Cluster: c}, tc.checks, tc.target)
+			f := examine(snapshot{Now: now, Cluster: c}, tc.checks, tc.target)
 			if diff := cmp.Diff(tc.want, want{f.reason, f.problems, f.next}); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}

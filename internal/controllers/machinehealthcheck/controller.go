@@ -79,8 +79,8 @@ func Add(s reconciler.Setup, clusters workload.Workloads) error {
 	return err
 }
 
-func (c *controller) definition() reconciler.Controller[*clusterv1.MachineHealthCheck, Snapshot] {
-	return reconciler.Controller[*clusterv1.MachineHealthCheck, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*clusterv1.MachineHealthCheck, snapshot] {
+	return reconciler.Controller[*clusterv1.MachineHealthCheck, snapshot]{
 		Name:    Name,
 		New:     func() *clusterv1.MachineHealthCheck { return &clusterv1.MachineHealthCheck{} },
 		Urgent:  reconciler.Urgent{Fields: []string{"currentHealthy", "remediationsAllowed"}},

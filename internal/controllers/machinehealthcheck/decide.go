@@ -19,7 +19,7 @@ import (
 //	healthy      True                   withdrawn
 //	pending      unchanged              unchanged
 //	unhealthy    False                  requested, unless too many Machines are unhealthy
-func decide(s Snapshot) reconciler.Plan {
+func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	if s.Cluster == nil {
 		p.WaitFor("ClusterNotFound", "Cluster %s does not exist; reconciliation resumes when it does", s.Check.Spec.ClusterName).
@@ -69,7 +69,7 @@ func decide(s Snapshot) reconciler.Plan {
 
 // assessment is the result of the checks of all Machines.
 type assessment struct {
-	Snapshot
+	snapshot
 	targets []checkedMachine
 	// healthy is the number of healthy Machines. Machines with pending checks and Machines that are being deleted
 	// do not count.
@@ -89,8 +89,8 @@ func (j checkedMachine) healthy() bool {
 	return !j.own.unhealthy() && j.own.next == 0 && j.Node != nil && j.Machine.DeletionTimestamp.IsZero()
 }
 
-func assess(s Snapshot) assessment {
-	a := assessment{Snapshot: s}
+func assess(s snapshot) assessment {
+	a := assessment{snapshot: s}
 	for _, t := range s.Targets {
 		j := checkedMachine{target: t, own: examine(s, s.Check.Spec.Checks, t)}
 		j.all = combinedFinding(s, t, j.own)
@@ -105,7 +105,7 @@ func assess(s Snapshot) assessment {
 
 // combinedFinding returns the combined result of all health checks that select the Machine, ordered by name, so that
 // each of them sets the same conditions on the Machine.
-func combinedFinding(s Snapshot, t target, own checkResult) checkResult {
+func combinedFinding(s snapshot, t target, own checkResult) checkResult {
 	var all []checkResult
 	mine := false
 	for _, other := range s.Others {

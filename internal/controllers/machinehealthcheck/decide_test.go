@@ -51,8 +51,8 @@ func elsewhere(c *clusterv1.MachineHealthCheck) {
 	c.Spec.Remediation.TemplateRef = clusterv1.MachineHealthCheckRemediationTemplateReference{APIVersion: "r/v1", Kind: "FixTemplate", Name: "fix"}
 }
 
-func snapshot(c *clusterv1.MachineHealthCheck, targets ...target) Snapshot {
-	return Snapshot{Now: now, Check: c, Cluster: cluster(), Targets: targets}
+func newSnapshot(c *clusterv1.MachineHealthCheck, targets ...target) snapshot {
+	return snapshot{Now: now, Check: c, Cluster: cluster(), Targets: targets}
 }
 
 func template() contract.RemediationTemplateView {
@@ -108,50 +108,50 @@ func TestDecide(t *testing.T) { // HC-05, HC-06, HC-08, HC-10, HC-11, HC-12
 	wait := says(owner, "False", "WaitingForRemediation", "Waiting for remediation")
 	bad, good := says(health, "False", "UnhealthyNode", notReady), says(health, "True", "HealthCheckSucceeded", "")
 	pending := target{Machine: machine("m"), Node: node("m", "False", time.Minute), NodeRead: true}
-	with := func(s Snapshot, change func(*Snapshot)) Snapshot { change(&s); return s }
+	with := func(s snapshot, change func(*snapshot)) snapshot { change(&s); return s }
 	toOwner := "mark Machine m unhealthy and to be remediated by its owner: " + notReady
 	for name, tc := range map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		want   []string
 		waits  []string
 		next   time.Duration
 	}{
-		"no cluster":   {"it is waited for", with(snapshot(check()), func(s *Snapshot) { s.Cluster = nil }), nil, []string{"ClusterNotFound"}, 0},
-		"join":         {"owner and label in one write (HC-12)", snapshot(check(func(c *clusterv1.MachineHealthCheck) { c.Labels = nil })), []string{"join Cluster c"}, nil, 0},
-		"join again":   {"an owner reference that was lost comes back (OR-01)", snapshot(check(func(c *clusterv1.MachineHealthCheck) { c.OwnerReferences = nil })), []string{"join Cluster c"}, nil, 0},
-		"disconnected": {"a lost connection alone marks nothing (HC-11)", with(snapshot(check(), sick("m"), target{Machine: machine("n")}), func(s *Snapshot) { s.Disconnected = "away" }), nil, []string{"ClusterNotConnected"}, 0},
-		"healthy":      {"said once", snapshot(check(), healthy("m")), []string{"mark Machine m healthy: no check fails"}, nil, 0},
-		"said":         {"and not again", snapshot(check(), marked(healthy("m"), good)), nil, nil, 0},
-		"unhealthy":    {"marked, and handed to its owner (HC-06)", snapshot(check(), sick("m")), []string{toOwner}, nil, 0},
-		"of a pool":    {"MP-16: handed to the infrastructure of its pool, by the same conditions", snapshot(check(), sick("m", ofPool)), []string{toOwner}, nil, 0},
-		"of a foreign pool": {"MP-16: the message names the infrastructure that has to act", snapshot(check(), func() target {
+		"no cluster":   {"it is waited for", with(newSnapshot(check()), func(s *snapshot) { s.Cluster = nil }), nil, []string{"ClusterNotFound"}, 0},
+		"join":         {"owner and label in one write (HC-12)", newSnapshot(check(func(c *clusterv1.MachineHealthCheck) { c.Labels = nil })), []string{"join Cluster c"}, nil, 0},
+		"join again":   {"an owner reference that was lost comes back (OR-01)", newSnapshot(check(func(c *clusterv1.MachineHealthCheck) { c.OwnerReferences = nil })), []string{"join Cluster c"}, nil, 0},
+		"disconnected": {"a lost connection alone marks nothing (HC-11)", with(newSnapshot(check(), sick("m"), target{Machine: machine("n")}), func(s *snapshot) { s.Disconnected = "away" }), nil, []string{"ClusterNotConnected"}, 0},
+		"healthy":      {"said once", newSnapshot(check(), healthy("m")), []string{"mark Machine m healthy: no check fails"}, nil, 0},
+		"said":         {"and not again", newSnapshot(check(), marked(healthy("m"), good)), nil, nil, 0},
+		"unhealthy":    {"marked, and handed to its owner (HC-06)", newSnapshot(check(), sick("m")), []string{toOwner}, nil, 0},
+		"of a pool":    {"MP-16: handed to the infrastructure of its pool, by the same conditions", newSnapshot(check(), sick("m", ofPool)), []string{toOwner}, nil, 0},
+		"of a foreign pool": {"MP-16: the message names the infrastructure that has to act", newSnapshot(check(), func() target {
 			t := sick("m", ofPool)
 			t.Remediator = "FooMachinePool p"
 			return t
 		}()), []string{toOwner}, nil, 0},
-		"late, then provisioned": {"its Node has the time to start from then on, and it is not replaced", snapshot(check(), target{NodeRead: true, Machine: machine("m", noNode,
+		"late, then provisioned": {"its Node has the time to start from then on, and it is not replaced", newSnapshot(check(), target{NodeRead: true, Machine: machine("m", noNode,
 			says(health, "False", "NodeStartupTimeout", "late"), wait, has(clusterv1.MachineInfrastructureReadyCondition, "True", "A", time.Minute)), Claims: []string{health, owner}}),
 			[]string{"give up conditions of Machine m that are not this health check's, or not the case, any more"}, nil, 9 * time.Minute},
-		"handed over": {"once", snapshot(check(), marked(sick("m"), bad, wait)), nil, nil, 0},
-		"taken up":    {"what the owner says of it is the owner's; our share is given up", snapshot(check(), marked(sick("m"), bad, says(owner, "False", "MachineDeleting", ""))), []string{"mark Machine m unhealthy: " + notReady}, nil, 0},
-		"taken up, given up": {"and then left alone", snapshot(check(), func() target {
+		"handed over": {"once", newSnapshot(check(), marked(sick("m"), bad, wait)), nil, nil, 0},
+		"taken up":    {"what the owner says of it is the owner's; our share is given up", newSnapshot(check(), marked(sick("m"), bad, says(owner, "False", "MachineDeleting", ""))), []string{"mark Machine m unhealthy: " + notReady}, nil, 0},
+		"taken up, given up": {"and then left alone", newSnapshot(check(), func() target {
 			t := marked(sick("m"), bad, says(owner, "False", "MachineDeleting", ""))
 			t.Claims = []string{health}
 			return t
 		}()), nil, nil, 0},
-		"remediated before": {"the owner said it was done, and it is sick again", snapshot(check(), marked(sick("m"), bad, says(owner, "True", "Done", ""))), []string{toOwner}, nil, 0},
-		"recovered":         {"the owner need not act any more", snapshot(check(), marked(healthy("m"), bad, wait)), []string{"mark Machine m healthy: no check fails"}, nil, 0},
-		"under way":         {"looked at again when the timeout is over (HC-10); nothing is said until then", snapshot(check(), pending), nil, nil, 4 * time.Minute},
-		"under way again":   {"what was said stays", snapshot(check(), marked(target{Machine: machine("m"), Node: node("m", "False", time.Minute), NodeRead: true}, bad, wait)), nil, nil, 4 * time.Minute},
-		"several":           {"the first that may fail decides the time", snapshot(check(), pending, starting("n")), nil, nil, 4 * time.Minute},
-		"deleting":          {"what goes is not marked", snapshot(check(), sick("m", deleting)), nil, nil, 0},
-		"too many":          {"the owner is not asked (HC-05)", snapshot(check(limited(lessOrEqual(intOrString("1")))), sick("m"), sick("n")), []string{"mark Machine m unhealthy: " + notReady, "mark Machine n unhealthy: " + notReady}, nil, 0},
-		"too many, starting": {"a Machine that has not started is not healthy", snapshot(check(limited(lessOrEqual(intOrString("50%")))), sick("m"), starting("n")),
+		"remediated before": {"the owner said it was done, and it is sick again", newSnapshot(check(), marked(sick("m"), bad, says(owner, "True", "Done", ""))), []string{toOwner}, nil, 0},
+		"recovered":         {"the owner need not act any more", newSnapshot(check(), marked(healthy("m"), bad, wait)), []string{"mark Machine m healthy: no check fails"}, nil, 0},
+		"under way":         {"looked at again when the timeout is over (HC-10); nothing is said until then", newSnapshot(check(), pending), nil, nil, 4 * time.Minute},
+		"under way again":   {"what was said stays", newSnapshot(check(), marked(target{Machine: machine("m"), Node: node("m", "False", time.Minute), NodeRead: true}, bad, wait)), nil, nil, 4 * time.Minute},
+		"several":           {"the first that may fail decides the time", newSnapshot(check(), pending, starting("n")), nil, nil, 4 * time.Minute},
+		"deleting":          {"what goes is not marked", newSnapshot(check(), sick("m", deleting)), nil, nil, 0},
+		"too many":          {"the owner is not asked (HC-05)", newSnapshot(check(limited(lessOrEqual(intOrString("1")))), sick("m"), sick("n")), []string{"mark Machine m unhealthy: " + notReady, "mark Machine n unhealthy: " + notReady}, nil, 0},
+		"too many, starting": {"a Machine that has not started is not healthy", newSnapshot(check(limited(lessOrEqual(intOrString("50%")))), sick("m"), starting("n")),
 			[]string{"mark Machine m unhealthy: " + notReady}, nil, 9 * time.Minute},
-		"few enough":    {"of three one", snapshot(check(limited(lessOrEqual(intOrString("40%")))), sick("m"), marked(healthy("n"), good), marked(healthy("o"), good)), []string{toOwner}, nil, 0},
-		"bad limit":     {"what cannot be read allows nothing", snapshot(check(limited(inRange("[5-1]"))), sick("m")), []string{"mark Machine m unhealthy: " + notReady}, nil, 0},
-		"asked already": {"what was asked for stays when there are too many now", snapshot(check(limited(lessOrEqual(intOrString("0")))), marked(sick("m"), bad, wait)), nil, nil, 0},
+		"few enough":    {"of three one", newSnapshot(check(limited(lessOrEqual(intOrString("40%")))), sick("m"), marked(healthy("n"), good), marked(healthy("o"), good)), []string{toOwner}, nil, 0},
+		"bad limit":     {"what cannot be read allows nothing", newSnapshot(check(limited(inRange("[5-1]"))), sick("m")), []string{"mark Machine m unhealthy: " + notReady}, nil, 0},
+		"asked already": {"what was asked for stays when there are too many now", newSnapshot(check(limited(lessOrEqual(intOrString("0")))), marked(sick("m"), bad, wait)), nil, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := decide(tc.s)
@@ -195,7 +195,7 @@ func TestExternalRemediation(t *testing.T) { // HC-08
 		"deleted by others": {"asked for again while it is unhealthy", marked(sick("m"), bad, waiting), template(), []string{"request external remediation of Machine m: " + notReady}, condition.False("WaitingForRemediation", "Waiting for remediation")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := snapshot(check(elsewhere), tc.target)
+			s := newSnapshot(check(elsewhere), tc.target)
 			s.Template = tc.template
 			p := decide(s)
 			if diff := cmp.Diff(tc.want, text(p.Actions)); diff != "" {
@@ -220,7 +220,7 @@ func TestExternalRemediation(t *testing.T) { // HC-08
 }
 
 func TestNewRequest(t *testing.T) { // HC-08
-	s := snapshot(check(elsewhere), sick("m"))
+	s := newSnapshot(check(elsewhere), sick("m"))
 	s.Template = template()
 	want := map[string]any{
 		"apiVersion": "r/v1", "kind": "Fix", "spec": map[string]any{"how": "reboot"},
@@ -243,7 +243,7 @@ func TestSeveralHealthChecks(t *testing.T) { // HC-06
 		c.Spec.Checks.UnhealthyNodeConditions = nil
 	})
 	target := sick("m")
-	first := snapshot(a, target)
+	first := newSnapshot(a, target)
 	first.Others = []clusterv1.MachineHealthCheck{*b}
 	p := decide(first)
 	want := "mark Machine m unhealthy and to be remediated by its owner: " + notReady
@@ -252,7 +252,7 @@ func TestSeveralHealthChecks(t *testing.T) { // HC-06
 	}
 	w := p.Actions[0].(mark).Wants
 	target = marked(sick("m"), says(health, string(w.Health.Status), w.Health.Reason, w.Health.Message), says(owner, string(w.Owner.Status), w.Owner.Reason, w.Owner.Message))
-	second := snapshot(b, target)
+	second := newSnapshot(b, target)
 	second.Others = []clusterv1.MachineHealthCheck{*a}
 	if p := decide(second); len(p.Actions) > 0 {
 		t.Errorf("the other one agrees: %v", text(p.Actions))
@@ -260,7 +260,7 @@ func TestSeveralHealthChecks(t *testing.T) { // HC-06
 	if r := report(second, reconciler.Plan{}, reconciler.Outcome{}); *r.Status.(clusterv1.MachineHealthCheckStatus).CurrentHealthy != 1 {
 		t.Error("but counts by its own checks")
 	}
-	third := snapshot(b, healthy("m"))
+	third := newSnapshot(b, healthy("m"))
 	third.Others = []clusterv1.MachineHealthCheck{*a, *check(func(c *clusterv1.MachineHealthCheck) { c.Name = "z"; c.Spec.Selector.MatchLabels["pool"] = "z" })}
 	if diff := cmp.Diff([]string{"mark Machine m healthy: no check fails"}, text(decide(third).Actions)); diff != "" {
 		t.Errorf("healthy for all (-want +got):\n%s", diff)

@@ -7,7 +7,7 @@
 // reference, the cluster label and the status of MachineHealthChecks, and the requests for external remediation. Of
 // Machines it owns the conditions HealthCheckSucceeded, OwnerRemediated with reason WaitingForRemediation, and
 // ExternallyRemediated with the reasons that it sets, each until another client changes the condition. The Machine
-// controller sets the deprecated v1beta1 conditions of Machines. To change the controller, start with [Snapshot] and
+// controller sets the deprecated v1beta1 conditions of Machines. To change the controller, start with [snapshot] and
 // checks.go, then read [decide].
 //
 // The path from the input to the remediation:

@@ -22,8 +22,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is the input of all decisions about a MachineHealthCheck.
-type Snapshot struct {
+// snapshot is the input of all decisions about a MachineHealthCheck.
+type snapshot struct {
 	Now   time.Time
 	Check *clusterv1.MachineHealthCheck
 	// Cluster is nil if it does not exist.
@@ -60,9 +60,9 @@ type target struct {
 	Claims []string
 }
 
-func (c *controller) observe(ctx context.Context, check *clusterv1.MachineHealthCheck) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Check: check}
-	steps := []func(context.Context, *Snapshot) error{
+func (c *controller) observe(ctx context.Context, check *clusterv1.MachineHealthCheck) (snapshot, error) {
+	s := snapshot{Now: c.now(), Check: check}
+	steps := []func(context.Context, *snapshot) error{
 		c.readCluster, c.readOthers, c.readMachines, c.readRemediators, c.readTemplate, c.readRequests, c.readNodes,
 	}
 	for _, step := range steps {
@@ -73,12 +73,12 @@ func (c *controller) observe(ctx context.Context, check *clusterv1.MachineHealth
 	return s, nil
 }
 
-func (c *controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readCluster(ctx context.Context, s *snapshot) (err error) {
 	s.Cluster, err = kube.GetCluster(ctx, c.client, clusterKey(s.Check))
 	return err
 }
 
-func (c *controller) readOthers(ctx context.Context, s *Snapshot) error {
+func (c *controller) readOthers(ctx context.Context, s *snapshot) error {
 	list := &clusterv1.MachineHealthCheckList{}
 	if err := c.client.List(ctx, list, inCluster(client.ObjectKey{Namespace: s.Check.Namespace, Name: s.Check.Spec.ClusterName})...); err != nil {
 		return fmt.Errorf("listing MachineHealthChecks: %w", err)
@@ -93,7 +93,7 @@ func (c *controller) readOthers(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-func (c *controller) readMachines(ctx context.Context, s *Snapshot) error {
+func (c *controller) readMachines(ctx context.Context, s *snapshot) error {
 	list := &clusterv1.MachineList{}
 	err := c.client.List(ctx, list, client.InNamespace(s.Check.Namespace), client.MatchingFields{ofCluster: s.Check.Spec.ClusterName})
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *controller) readMachines(ctx context.Context, s *Snapshot) error {
 
 // readRemediators reads which infrastructure objects have to replace the Machines of MachinePools, because a
 // MachinePool does not replace Machines itself.
-func (c *controller) readRemediators(ctx context.Context, s *Snapshot) error {
+func (c *controller) readRemediators(ctx context.Context, s *snapshot) error {
 	known := map[string]string{}
 	for i := range s.Targets {
 		owner := metav1.GetControllerOfNoCopy(s.Targets[i].Machine)
@@ -159,7 +159,7 @@ func wasSetUpstream(m *clusterv1.Machine, conditionType string) bool {
 		kube.IsOwnedUpstream(m, conditionType)
 }
 
-func (c *controller) readTemplate(ctx context.Context, s *Snapshot) error {
+func (c *controller) readTemplate(ctx context.Context, s *snapshot) error {
 	if !external(s.Check) {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (c *controller) readTemplate(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-func (c *controller) readRequests(ctx context.Context, s *Snapshot) error {
+func (c *controller) readRequests(ctx context.Context, s *snapshot) error {
 	if !external(s.Check) {
 		return nil
 	}
@@ -194,12 +194,12 @@ func (c *controller) readRequests(ctx context.Context, s *Snapshot) error {
 
 // workloadUnreadable reports whether the Nodes of the workload cluster could not be read although the control plane is
 // initialized.
-func (s Snapshot) workloadUnreadable() bool { return s.Disconnected != "" || s.RetryAfter > 0 }
+func (s snapshot) workloadUnreadable() bool { return s.Disconnected != "" || s.RetryAfter > 0 }
 
 // outage returns a message if the cluster's infrastructure was provisioned but is not ready now, as its provider
 // reports. Machines created as replacements would have the same problem. The message is empty if the infrastructure
 // is ready or not provisioned yet, or if the Cluster has none.
-func (s Snapshot) outage() string {
+func (s snapshot) outage() string {
 	if !s.Cluster.Spec.InfrastructureRef.IsDefined() || !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false) ||
 		condition.Set(s.Cluster.Status.Conditions).IsTrue(clusterv1.ClusterInfrastructureReadyCondition) {
 		return ""
@@ -211,7 +211,7 @@ func (s Snapshot) outage() string {
 // readNodes reads the Nodes of the targets. An unreachable workload cluster is recorded in the snapshot and is not
 // an error. A new connection enqueues the health checks that wait for it. If a connected cluster did not respond,
 // the health check is requeued after a delay.
-func (c *controller) readNodes(ctx context.Context, s *Snapshot) error {
+func (c *controller) readNodes(ctx context.Context, s *snapshot) error {
 	if s.Cluster == nil || !ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) {
 		return nil
 	}
@@ -225,7 +225,7 @@ func (c *controller) readNodes(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-func (c *controller) readNodeObjects(ctx context.Context, s *Snapshot) error {
+func (c *controller) readNodeObjects(ctx context.Context, s *snapshot) error {
 	key := clusterKey(s.Check)
 	if c.workloads.Health(key).ConsecutiveFailures > 0 { // the cache may be stale
 		return workload.ErrNotConnected

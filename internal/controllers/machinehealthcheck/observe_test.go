@@ -67,7 +67,7 @@ func TestReadNodes(t *testing.T) { // HC-10, HC-11
 			c := &controller{workloads: tc.workloads}
 			target := sick("m")
 			target.Node, target.NodeRead = nil, false
-			s := snapshot(check(), target)
+			s := newSnapshot(check(), target)
 			err := c.readNodes(t.Context(), &s)
 			if got := fmt.Sprint(err); tc.err != "" && got != tc.err || tc.err == "" && err != nil {
 				t.Fatalf("%s: %v, want %q", tc.reason, err, tc.err)

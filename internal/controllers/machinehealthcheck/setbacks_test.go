@@ -54,7 +54,7 @@ func TestRemediator(t *testing.T) { // MP-16
 	pool.Namespace, pool.Name = "ns", "p"
 	pool.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "FooMachinePool", Name: "i"}
 	c := &controller{client: fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(pool).Build()}
-	s := snapshot(check(), sick("m", ofPool), sick("n"))
+	s := newSnapshot(check(), sick("m", ofPool), sick("n"))
 	if err := c.readRemediators(t.Context(), &s); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ var legacy = []condition.V1Beta1Row{{
 
 // report returns the status of a MachineHealthCheck after a reconciliation. While no Machine can be checked, the
 // status stays unchanged.
-func report(s Snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+func report(s snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	if s.Cluster != nil && s.outage() != "" {
 		return reportOutage(s)
 	}
@@ -55,8 +55,8 @@ func report(s Snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Re
 }
 
 // reportOutage returns the status during an outage: remediation is not allowed, and the counters stay unchanged.
-func reportOutage(s Snapshot) reconciler.Report {
-	a := assessment{Snapshot: s}
+func reportOutage(s snapshot) reconciler.Report {
+	a := assessment{snapshot: s}
 	status := s.Check.Status.DeepCopy()
 	status.Conditions = conditions.Evaluate(a, reconciler.EvaluateOptionsFor(s.Check, s.Now))
 	status.Deprecated = deprecated(s.Check, status.Conditions)

@@ -23,38 +23,38 @@ func TestReport(t *testing.T) { // HC-05, HC-09, CO-02
 	}
 	for name, tc := range map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		want   want
 	}{
-		"all healthy": {"nothing stands against remediation", snapshot(check(), healthy("a"), healthy("b")),
+		"all healthy": {"nothing stands against remediation", newSnapshot(check(), healthy("a"), healthy("b")),
 			want{2, 2, 2, []string{"a", "b"}, "True", "RemediationAllowed", "", "True", "", nil}},
-		"one sick": {"one more may become", snapshot(check(), healthy("a"), sick("b")),
+		"one sick": {"one more may become", newSnapshot(check(), healthy("a"), sick("b")),
 			want{2, 1, 1, []string{"a", "b"}, "True", "RemediationAllowed", "", "True", "", nil}},
-		"starting": {"not healthy yet", snapshot(check(), starting("a")),
+		"starting": {"not healthy yet", newSnapshot(check(), starting("a")),
 			want{1, 0, 0, []string{"a"}, "True", "RemediationAllowed", "", "True", "", nil}},
-		"deleting": {"not healthy any more", snapshot(check(), target{Machine: machine("a", deleting), Node: node("a", "True", 0), NodeRead: true}),
+		"deleting": {"not healthy any more", newSnapshot(check(), target{Machine: machine("a", deleting), Node: node("a", "True", 0), NodeRead: true}),
 			want{1, 0, 0, []string{"a"}, "True", "RemediationAllowed", "", "True", "", nil}},
-		"too many": {"remediation ends, and an event tells", snapshot(check(limited(lessOrEqual(intOrString("1")))), sick("a"), sick("b")),
+		"too many": {"remediation ends, and an event tells", newSnapshot(check(limited(lessOrEqual(intOrString("1")))), sick("a"), sick("b")),
 			want{2, 0, 0, []string{"a", "b"}, "False", "TooManyUnhealthy", "2 of 2 Machines are not started or not healthy, which unhealthyLessThanOrEqualTo 1 does not allow",
 				"False", "Warning", []string{"RemediationRestricted"}}},
-		"still too many": {"told once", snapshot(check(limited(inRange("[2-3]")), func(c *clusterv1.MachineHealthCheck) {
+		"still too many": {"told once", newSnapshot(check(limited(inRange("[2-3]")), func(c *clusterv1.MachineHealthCheck) {
 			c.Status.Conditions = append(c.Status.Conditions, condition.Set{{Type: "RemediationAllowed", Status: "False", Reason: "TooManyUnhealthy"}}...)
 		}), sick("a", func(m *clusterv1.Machine) {
 			m.Status.Conditions = condition.Set{{Type: "HealthCheckSucceeded", Status: "False", Reason: "UnhealthyNode"}}
 		})),
 			want{1, 0, 0, []string{"a"}, "False", "TooManyUnhealthy", "1 of 1 Machines are not started or not healthy, which unhealthyInRange [2-3] does not allow", "False", "Warning", nil}},
-		"more than starting": {"remediation stopped while Machines started, and holds one back now", snapshot(check(limited(lessOrEqual(intOrString("0"))), func(c *clusterv1.MachineHealthCheck) {
+		"more than starting": {"remediation stopped while Machines started, and holds one back now", newSnapshot(check(limited(lessOrEqual(intOrString("0"))), func(c *clusterv1.MachineHealthCheck) {
 			c.Status.Conditions = append(c.Status.Conditions, condition.Set{{Type: "RemediationAllowed", Status: "False", Reason: "TooManyUnhealthy"}}...)
 		}), sick("a")),
 			want{1, 0, 0, []string{"a"}, "False", "TooManyUnhealthy", "1 of 1 Machines are not started or not healthy, which unhealthyLessThanOrEqualTo 0 does not allow", "False", "Warning", []string{"RemediationRestricted"}}},
-		"too many start": {"nothing is held back", snapshot(check(limited(lessOrEqual(intOrString("0")))), starting("a")),
+		"too many start": {"nothing is held back", newSnapshot(check(limited(lessOrEqual(intOrString("0")))), starting("a")),
 			want{1, 0, 0, []string{"a"}, "False", "TooManyUnhealthy", "1 of 1 Machines are not started or not healthy, which unhealthyLessThanOrEqualTo 0 does not allow", "False", "Warning", nil}},
-		"none is sick": {"HC-05: nothing is held back that is to be done", snapshot(check(limited(inRange("[2-3]"))), healthy("a"), healthy("b")),
+		"none is sick": {"HC-05: nothing is held back that is to be done", newSnapshot(check(limited(inRange("[2-3]"))), healthy("a"), healthy("b")),
 			want{2, 2, 0, []string{"a", "b"}, "True", "RemediationAllowed", "", "True", "", nil}},
-		"unreadable": {"a limit that cannot be read", snapshot(check(limited(inRange("[3-2]"))), healthy("a")),
+		"unreadable": {"a limit that cannot be read", newSnapshot(check(limited(inRange("[3-2]"))), healthy("a")),
 			want{1, 1, 0, []string{"a"}, "False", "InternalError", `spec.remediation.triggerIf.unhealthyInRange: "[3-2]" is not a range; write it like [1-5]`,
 				"False", "Warning", []string{"RemediationRestricted"}}},
-		"none": {"nothing selected", snapshot(check()), want{0, 0, 0, nil, "True", "RemediationAllowed", "", "True", "", nil}},
+		"none": {"nothing selected", newSnapshot(check()), want{0, 0, 0, nil, "True", "RemediationAllowed", "", "True", "", nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := report(tc.s, decide(tc.s), reconciler.Outcome{})
@@ -80,7 +80,7 @@ func TestReportDisconnected(t *testing.T) { // HC-11
 		c.Status = clusterv1.MachineHealthCheckStatus{ExpectedMachines: ptr.To(int32(3)), CurrentHealthy: ptr.To(int32(2)), Targets: []string{"a", "b", "c"},
 			Conditions: condition.Set{{Type: "RemediationAllowed", Status: "True", Reason: "RemediationAllowed"}, {Type: "Paused", Status: "False", Reason: "NotPaused"}}}
 	})
-	s := snapshot(old, sick("a"))
+	s := newSnapshot(old, sick("a"))
 	s.Disconnected = "away"
 	want := old.Status.DeepCopy()
 	want.Conditions = want.Conditions[:1] // the driver adds Paused
@@ -113,7 +113,7 @@ func TestOutage(t *testing.T) { // HC-03
 			c.Status.ExpectedMachines, c.Status.CurrentHealthy, c.Status.ObservedGeneration = ptr.To(int32(7)), ptr.To(int32(6)), 2
 			c.Status.Conditions = condition.Set{{Type: "RemediationAllowed", Status: "True", Reason: "RemediationAllowed"}}
 		})
-		s := snapshot(old, sick("worker"), sick("plane", controlPlane), sick("marked", annotated(clusterv1.RemediateMachineAnnotation)))
+		s := newSnapshot(old, sick("worker"), sick("plane", controlPlane), sick("marked", annotated(clusterv1.RemediateMachineAnnotation)))
 		s.Cluster = cluster(tc.cluster)
 		s.Disconnected = map[bool]string{true: "away"}[tc.stops] // an outage takes the connection along, and says more
 		p := decide(s)
