@@ -28,19 +28,19 @@ type otherKind struct {
 func otherKinds() map[string]otherKind {
 	const none = "" // only for the projection to v1beta1
 	return map[string]otherKind{
-		"internal/reconciler.pauseTable":                          {kind: "every kind"},
-		"internal/reconciler.tableWhilePaused":                    {kind: "Cluster", types: []string{"TopologyReconciled"}},
-		"internal/reconciler.reconciledTable":                        {kind: "every kind"},
-		"internal/machines.setConditions":                         {kind: "Machine"},
-		"internal/controllers/machinepool.judge":                  {kind: "Machine"},
-		"internal/controllers/machinehealthcheck.mark":            {kind: "Machine", types: []string{"HealthCheckSucceeded", "OwnerRemediated", "ExternallyRemediated"}},
+		"internal/reconciler.pauseTable":                           {kind: "every kind"},
+		"internal/reconciler.tableWhilePaused":                     {kind: "Cluster", types: []string{"TopologyReconciled"}},
+		"internal/reconciler.reconciledTable":                      {kind: "every kind"},
+		"internal/machines.setConditions":                          {kind: "Machine"},
+		"internal/controllers/machinepool.setUpToDate":             {kind: "Machine"},
+		"internal/controllers/machinehealthcheck.mark":             {kind: "Machine", types: []string{"HealthCheckSucceeded", "OwnerRemediated", "ExternallyRemediated"}},
 		"internal/kubeadm/controlplane/workload.MachineConditions": {kind: "Machine"},
-		"internal/kubeadm/controlplane.machineConditions":         {kind: "Machine"},
-		"internal/kubeadm/controlplane.componentConditions":       {kind: none}, // written by HealthConditions
-		"internal/kubeadm/controlplane.v1beta1Only":               {kind: none},
-		"internal/controllers/cluster.withLegacyReady":            {kind: none},
-		"internal/controllers/machineset.v1beta1Only":             {kind: none},
-		"internal/controllers/machineset.deprecated":              {kind: none},
+		"internal/kubeadm/controlplane.machineConditions":          {kind: "Machine"},
+		"internal/kubeadm/controlplane.componentConditions":        {kind: none}, // written by HealthConditions
+		"internal/kubeadm/controlplane.v1beta1Only":                {kind: none},
+		"internal/controllers/cluster.withLegacyReady":             {kind: none},
+		"internal/controllers/machineset.v1beta1Only":              {kind: none},
+		"internal/controllers/machineset.deprecated":               {kind: none},
 	}
 }
 
