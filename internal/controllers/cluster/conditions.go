@@ -52,13 +52,10 @@ func (j conditionInput) deleting() condition.Result {
 	if !deleting(j.Snapshot) {
 		return condition.False(clusterv1.ClusterNotDeletingReason, "")
 	}
-	switch kind := fault.KindOf(j.out.Err); {
-	case j.out.Err != nil && kind != fault.Conflict && kind != fault.Unreachable:
+	if kind := fault.KindOf(j.out.Err); j.out.Err != nil && kind != fault.Conflict && kind != fault.Unreachable {
 		return condition.TrueBecause(clusterv1.ClusterDeletingInternalErrorReason, fmt.Sprintf("Could not %s; retrying", j.out.Failed))
-	case len(j.plan.Waits) > 0:
-		return condition.TrueBecause(j.plan.Waits[0].Reason, j.plan.Waits[0].Message)
 	}
-	return condition.True(clusterv1.ClusterDeletingDeletionCompletedReason)
+	return condition.TrueBecause(j.plan.Stage.Reason, j.plan.Stage.Message)
 }
 
 func (j conditionInput) infrastructureReady() condition.Result { return j.mirror(j.infra()) }
@@ -202,7 +199,7 @@ func (j conditionInput) remoteConnectionProbe() condition.Result {
 // controlPlaneLeaves reports whether the control plane is deleted, or being deleted, with the Cluster. A failing
 // connection to the workload cluster is then expected.
 func (j conditionInput) controlPlaneLeaves() bool {
-	if !deleting(j.Snapshot) || len(j.plan.Waits) > 0 && j.plan.Waits[0].Reason == clusterv1.ClusterDeletingWaitingForBeforeDeleteHookReason {
+	if !deleting(j.Snapshot) || j.plan.Stage.Order == hookStage {
 		return false
 	}
 	l := j.control()

@@ -19,14 +19,31 @@ import (
 // Watches on all awaited objects enqueue the Cluster.
 func decideDeletion(s Snapshot) reconciler.Plan {
 	var p reconciler.Plan
-	for _, stage := range []func(Snapshot, *reconciler.Plan){awaitHook, deleteWorkers, awaitHidden, deleteControlPlane, deleteInfrastructure, deleteBinding} {
-		stage(s, &p)
-		if !p.Idle() {
+	for order, stage := range []struct {
+		reason string
+		plan   func(Snapshot, *reconciler.Plan)
+	}{
+		{clusterv1.ClusterDeletingWaitingForBeforeDeleteHookReason, awaitHook},
+		{clusterv1.ClusterDeletingWaitingForWorkersDeletionReason, deleteWorkers},
+		{clusterv1.ClusterDeletingWaitingForWorkersDeletionReason, awaitHidden},
+		{clusterv1.ClusterDeletingWaitingForControlPlaneDeletionReason, deleteControlPlane},
+		{clusterv1.ClusterDeletingWaitingForInfrastructureDeletionReason, deleteInfrastructure},
+		{clusterv1.ClusterDeletingDeletionCompletedReason, deleteBinding},
+	} {
+		if stage.plan(s, &p); !p.Idle() {
+			p.Enter(order+hookStage, stage.reason)
 			return p
 		}
 	}
+	p.Enter(deletionOver, clusterv1.ClusterDeletingDeletionCompletedReason)
 	return p
 }
+
+// Stages of the deletion that others refer to.
+const (
+	hookStage    = 1
+	deletionOver = 7
+)
 
 // awaitHook delays the deletion until a runtime hook allows it.
 func awaitHook(s Snapshot, p *reconciler.Plan) {
