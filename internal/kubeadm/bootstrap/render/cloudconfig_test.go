@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
-	"flag"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,9 +17,8 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/local/cloudinit"
+	"github.com/slipwayhq/slipway/internal/testkit"
 )
-
-var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
 func zipped(s string) []byte {
 	var b bytes.Buffer
@@ -31,8 +28,8 @@ func zipped(s string) []byte {
 	return b.Bytes()
 }
 
-// cloudinitEverything has each field of a payload set.
-func cloudinitEverything() Payload {
+// cloudConfigEverything has each field of a payload set.
+func cloudConfigEverything() Payload {
 	return Payload{
 		BootCommands: []string{"echo boot", "cloud-init-per once x touch \"/a b\""},
 		Files: []File{
@@ -74,9 +71,9 @@ func cloudinitEverything() Payload {
 }
 
 // KB-13, KB-17, KB-18, KB-19
-func TestCloudinitRender(t *testing.T) {
+func TestCloudConfigRender(t *testing.T) {
 	cases := map[string]Payload{
-		"everything": cloudinitEverything(),
+		"everything": cloudConfigEverything(),
 		"nothing":    {Kubeadm: "kubeadm join"},
 	}
 	for name, in := range cases {
@@ -85,19 +82,7 @@ func TestCloudinitRender(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden := filepath.Join("testdata", name+".yaml")
-			if *update {
-				if err := os.WriteFile(golden, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			testkit.CompareGolden(t, filepath.Join("testdata", name+".yaml"), string(got))
 		})
 	}
 	if (CloudConfigFormat{}).Name() != bootstrapv1.CloudConfig {
@@ -107,7 +92,7 @@ func TestCloudinitRender(t *testing.T) {
 
 // KB-13: two header lines, then the sections in their order.
 func TestRenderOrder(t *testing.T) {
-	got, err := RenderCloudConfig(cloudinitEverything())
+	got, err := RenderCloudConfig(cloudConfigEverything())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +113,7 @@ func TestRenderOrder(t *testing.T) {
 	}
 }
 
-func TestCloudinitRenderRefuses(t *testing.T) {
+func TestCloudConfigRenderRefuses(t *testing.T) {
 	cases := map[string]struct {
 		in   Payload
 		says string
@@ -149,7 +134,7 @@ func TestCloudinitRenderRefuses(t *testing.T) {
 
 // KB-13: what is rendered is read back by a cloud-config reader, encodings undone.
 func TestRenderReadsBack(t *testing.T) {
-	in := cloudinitEverything()
+	in := cloudConfigEverything()
 	in.Files = in.Files[:4]
 	in.Files = append(in.Files,
 		File{Path: "/etc/zip64", Encoding: bootstrapv1.GzipBase64, Content: []byte(base64.StdEncoding.EncodeToString(zipped("zip")))},
