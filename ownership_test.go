@@ -38,6 +38,7 @@ func otherKinds() map[string]otherKind {
 		"internal/kubeadm/controlplane.machineConditions":          {kind: "Machine"},
 		"internal/kubeadm/controlplane.componentConditions":        {kind: none}, // written by HealthConditions
 		"internal/kubeadm/controlplane.v1beta1Only":                {kind: none},
+		"internal/kubeadm/controlplane.legacyStatus":               {kind: none},
 		"internal/controllers/cluster.withLegacyReady":             {kind: none},
 		"internal/controllers/machineset.v1beta1Only":              {kind: none},
 		"internal/controllers/machineset.deprecated":               {kind: none},
