@@ -59,7 +59,7 @@ func Root(e term.Env) *cobra.Command {
 func newRoot(e term.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "slipway",
-		Short:         "Kubernetes clusters from one binary, with the Cluster API",
+		Short:         "Run and manage Kubernetes clusters with Cluster API",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       buildinfo.Version(),
@@ -68,7 +68,7 @@ func newRoot(e term.Env) *cobra.Command {
 		},
 	}
 	// This flag replaces the flag of the same name that Kubernetes' libraries add to every command.
-	root.PersistentFlags().Bool("version", false, "print the version of slipway")
+	root.PersistentFlags().Bool("version", false, "print the version of Slipway")
 	_ = root.PersistentFlags().MarkHidden("version")
 	root.SetIn(e.In)
 	root.SetOut(e.Out)

@@ -25,9 +25,9 @@ func clusterctlVerbs() []string {
 // Clusterctl returns the root command with only the commands of clusterctl.
 func Clusterctl(e term.Env) *cobra.Command {
 	root := newRoot(e)
-	root.Use, root.Short = term.Clusterctl, "The verbs of clusterctl, by slipway "+buildinfo.Version()
-	root.PersistentFlags().String("config", "", "path or https address of the configuration file (default: $XDG_CONFIG_HOME/cluster-api/clusterctl.yaml)")
-	root.PersistentFlags().IntP("v", "v", 0, "accepted as by clusterctl; what is printed does not depend on it")
+	root.Use, root.Short = term.Clusterctl, "The commands of clusterctl, provided by Slipway "+buildinfo.Version()
+	root.PersistentFlags().String("config", "", "path or https URL of the configuration file (default: $XDG_CONFIG_HOME/cluster-api/clusterctl.yaml)")
+	root.PersistentFlags().IntP("v", "v", 0, "accepted for compatibility with clusterctl; has no effect")
 	for _, verb := range verbs() {
 		cmd := verb(e)
 		if prune(cmd, cmd.Name()) {
@@ -61,7 +61,7 @@ func prune(cmd *cobra.Command, path string) bool {
 		}
 	}
 	if flag := cmd.Flags().Lookup(management.KubeconfigFlag); flag != nil && flag.Usage == management.KubeconfigUsage {
-		flag.Usage = "path of the management cluster's kubeconfig (default: KUBECONFIG, else that of the data directory)"
+		flag.Usage = "path to the kubeconfig of the management cluster (default: $KUBECONFIG, else the kubeconfig of the data directory)"
 	}
 	cmd.Example, cmd.Long, cmd.Short = replaceProgramName(clusterctlExamples(cmd.Example)), replaceProgramName(cmd.Long), replaceProgramName(cmd.Short)
 	if isGroup && !cmd.HasSubCommands() {
@@ -103,11 +103,11 @@ func acceptFlags(root *cobra.Command) {
 		}
 		flags := cmd.Flags()
 		if cmd.Flag("config") == nil {
-			flags.String("config", "", "accepted as by clusterctl; this verb reads no configuration file")
+			flags.String("config", "", "accepted for compatibility with clusterctl; this command reads no configuration file")
 			_ = flags.MarkHidden("config")
 		}
 		if cmd.Flag("v") == nil {
-			flags.IntP("v", "v", 0, "accepted as by clusterctl; what is printed does not depend on it")
+			flags.IntP("v", "v", 0, "accepted for compatibility with clusterctl; has no effect")
 			_ = flags.MarkHidden("v")
 		}
 	}

@@ -168,7 +168,7 @@ func TestLinkAndPlugins(t *testing.T) { // CX-17, CX-19
 		"rollout is alpha there":    {link, "rollout restart machinedeployment/a", cli.ExitInvalid, "clusterctl alpha rollout restart"},
 		"undo without alpha":        {binary, "rollout undo machinedeployment/a", cli.ExitInvalid, "apply the former machine template again"},
 		"a verb of slipway":         {link, "backup file", cli.ExitInvalid, `clusterctl has no verb "backup"; "slipway backup" has it`},
-		"help of a kubeconfig":      {link, "get kubeconfig --help", 0, "(default: KUBECONFIG, else that of the data directory)"},
+		"help of a kubeconfig":      {link, "get kubeconfig --help", 0, "(default: $KUBECONFIG, else the kubeconfig of the data directory)"},
 		"undo was removed":          {link, "alpha rollout undo machinedeployment/a", cli.ExitInvalid, "apply the former machine template again"},
 	} {
 		t.Run(name, func(t *testing.T) {

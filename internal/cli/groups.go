@@ -12,7 +12,7 @@ import (
 func createCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Create something",
+		Short: "Create a cluster",
 	}
 	cmd.AddCommand(cluster.CreateClusterCommand(e))
 	term.MarkGroup(cmd)
@@ -23,9 +23,10 @@ func createCommand(e term.Env) *cobra.Command {
 func deleteCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete",
-		Short: "Delete a cluster, or providers",
-		Long: `Delete a cluster with the verb below, or providers with the flags, as clusterctl does. The namespaces and CRDs of
-providers stay unless they are asked for. Interrupted at any point, the same command deletes what remains.`,
+		Short: "Delete a cluster or providers",
+		Long: `Delete the providers that the flags select, as clusterctl does. The namespaces and CRDs of the
+providers are preserved unless --include-namespace or --include-crd is set. If the command is
+interrupted, run it again to delete the rest.`,
 		Example: `  slipway delete cluster demo
   slipway delete --infrastructure aws
   slipway delete --all --include-crd --dry-run`,
@@ -41,7 +42,7 @@ providers stay unless they are asked for. Interrupted at any point, the same com
 func describeCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe",
-		Short: "Show the state of something",
+		Short: "Show the status of a cluster",
 	}
 	cmd.AddCommand(cluster.DescribeClusterCommand(e))
 	term.MarkGroup(cmd)
@@ -52,7 +53,7 @@ func describeCommand(e term.Env) *cobra.Command {
 func GenerateCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate",
-		Short: "Print manifests made from templates",
+		Short: "Generate manifests from templates",
 	}
 	cmd.AddCommand(cluster.GenerateClusterCommand(e), provider.GenerateProviderCommand(e), provider.GenerateYAMLCommand(e))
 	term.MarkGroup(cmd)
@@ -63,7 +64,7 @@ func GenerateCommand(e term.Env) *cobra.Command {
 func getCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",
-		Short: "Get a kubeconfig, or what there is",
+		Short: "List clusters and ClusterClasses, or get a kubeconfig",
 	}
 	cmd.AddCommand(cluster.GetClassesCommand(e), cluster.GetClustersCommand(e), cluster.GetKubeconfigCommand(e))
 	term.MarkGroup(cmd)
@@ -74,7 +75,7 @@ func getCommand(e term.Env) *cobra.Command {
 func upgradeCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "upgrade",
-		Short: "Upgrade providers, or a cluster",
+		Short: "Upgrade a cluster or providers",
 	}
 	cmd.AddCommand(provider.UpgradeApplyCommand(e), cluster.UpgradeClusterCommand(e), provider.UpgradePlanCommand(e))
 	term.MarkGroup(cmd)

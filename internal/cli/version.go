@@ -19,9 +19,10 @@ const module = "github.com/slipwayhq/slipway"
 func VersionCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of slipway and of what it carries",
-		Long: `Print the version of slipway and of what it carries. A release asks the Go module proxy once a day at most whether there is a
-newer one; CLUSTERCTL_DISABLE_VERSIONCHECK=1 or GOPROXY=off turns that off.`,
+		Short: "Print the versions of Slipway and its bundled components",
+		Long: `Print the versions of Slipway and its bundled components. A release checks the Go module proxy for a
+newer release at most once a day; CLUSTERCTL_DISABLE_VERSIONCHECK=1 or GOPROXY=off disables the
+check.`,
 		Args: cobra.NoArgs,
 	}
 	format := term.AddOutputFlag(cmd.Flags(), "short")

@@ -8,7 +8,7 @@ import (
 
 // AlphaCommand returns the alpha command.
 func AlphaCommand(e term.Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "alpha", Short: "Verbs that clusterctl keeps here"}
+	cmd := &cobra.Command{Use: "alpha", Short: "Run the alpha commands of clusterctl"}
 	cmd.AddCommand(alphaRolloutCommand(e), RemovedTopologyCommand())
 	term.MarkGroup(cmd)
 	return cmd

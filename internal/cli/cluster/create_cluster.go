@@ -24,12 +24,16 @@ import (
 func CreateClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster NAME",
-		Short: "Create a cluster from a ClusterClass, and wait until its nodes are ready",
-		Long: `Create a cluster from a ClusterClass. Three classes come with Slipway, and are created in the namespace
-where they are missing: "local", a hosted control plane and nodes in containers of this host,
-"kubeadm", a control plane on such nodes, and "simulated", a hosted one with nothing behind it. The
-command applies an ordinary Cluster API manifest, which --dry-run prints, and waits until all nodes
-are Ready. Interrupting the wait changes nothing: the creation of the cluster continues.`,
+		Short: "Create a cluster from a ClusterClass and wait for its nodes",
+		Long: `Create a cluster from a ClusterClass. Slipway includes three classes, and creates them in the
+namespace if they do not exist:
+
+  local      a hosted control plane, and nodes in containers on this host
+  kubeadm    a control plane and other nodes in containers on this host
+  simulated  a hosted control plane and nodes that are only simulated
+
+The command applies a regular Cluster API manifest, which --dry-run prints, and waits until all
+nodes are Ready. If you interrupt the wait, the creation of the cluster continues.`,
 		Example: `  slipway create cluster demo --workers 2
   slipway create cluster demo --set podSecurity=baseline --set nodeResources.cpus=2
   slipway create cluster demo --class kubeadm --control-planes 3
@@ -65,14 +69,14 @@ type createClusterFlags struct {
 }
 
 func (f *createClusterFlags) add(set *pflag.FlagSet) {
-	set.StringVar(&f.class, "class", classes.Local, "ClusterClass, as `NAME` or NAMESPACE/NAME; slipway get classes lists them")
-	set.StringArrayVar(&f.settings, "set", nil, "variable of the class as NAME=VALUE, or NAME.FIELD=VALUE; may be given several times")
-	set.Int32Var(&f.controlPlanes, "control-planes", 0, "number of nodes of the control plane; 0: one where it runs on Machines, otherwise none")
-	set.Int32Var(&f.workers, "workers", 1, "number of nodes beside those of the control plane")
-	set.StringVar(&f.version, "kubernetes-version", "", "Kubernetes version (default: the one that this binary includes)")
-	set.StringVar(&f.subnet, "subnet", "", "IPv4 range between /8 and /20 for nodes, Pods and Services; one that is taken is refused (default: a free /18 of 172.16.0.0/12)")
-	set.BoolVar(&f.dryRun, "dry-run", false, "print the manifest and do nothing")
-	set.DurationVar(&f.timeout, "wait-timeout", 10*time.Minute, "how long to wait for the nodes; 0 does not wait")
+	set.StringVar(&f.class, "class", classes.Local, "ClusterClass, as `NAME` or NAMESPACE/NAME; \"slipway get classes\" lists them")
+	set.StringArrayVar(&f.settings, "set", nil, "variable of the class, as NAME=VALUE or NAME.FIELD=VALUE; may be repeated")
+	set.Int32Var(&f.controlPlanes, "control-planes", 0, "number of control plane nodes; 0: one if the control plane runs on Machines, otherwise none")
+	set.Int32Var(&f.workers, "workers", 1, "number of worker nodes")
+	set.StringVar(&f.version, "kubernetes-version", "", "Kubernetes version (default: the version that this binary includes)")
+	set.StringVar(&f.subnet, "subnet", "", "IPv4 range between /8 and /20 for nodes, Pods and Services; a range in use is rejected (default: a free /18 of 172.16.0.0/12)")
+	set.BoolVar(&f.dryRun, "dry-run", false, "print the manifest and change nothing")
+	set.DurationVar(&f.timeout, "wait-timeout", 10*time.Minute, "how long to wait for the nodes; 0: do not wait")
 	f.format = term.AddOutputFlag(set)
 }
 

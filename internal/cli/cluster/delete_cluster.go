@@ -25,10 +25,10 @@ import (
 func DeleteClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster {CLUSTER... | --all}",
-		Short: "Delete a cluster with everything in it, and wait until it is gone",
-		Long: `Delete a cluster: its nodes, its control plane with all data, its network. The command asks for the
-deletion and waits until everything is gone. Interrupting the wait does not stop the deletion. With --all it
-names the clusters of the namespace and asks first.`,
+		Short: "Delete a cluster and wait until it is gone",
+		Long: `Delete a cluster: its nodes, its control plane with all data, and its network. The command requests
+the deletion and waits until everything is gone. Interrupting the wait does not stop the deletion.
+With --all, the command lists the clusters of the namespace and prompts for confirmation first.`,
 		Example: `  slipway delete cluster demo
   slipway delete cluster f1 f2 f3
   slipway delete cluster --all -n team-a`,
@@ -36,10 +36,10 @@ names the clusters of the namespace and asks first.`,
 	chosen := &deleteSelection{}
 	cmd.Args = chosen.args
 	cmd.Flags().BoolVar(&chosen.all, "all", false, "delete every cluster of the namespace")
-	cmd.Flags().BoolVarP(&chosen.yes, "yes", "y", false, "with --all: do not ask")
+	cmd.Flags().BoolVarP(&chosen.yes, "yes", "y", false, "with --all: skip the confirmation prompt")
 	connection := management.AddFlags(cmd.Flags())
 	cmd.ValidArgsFunction = connection.CompleteCluster(e)
-	timeout := cmd.Flags().Duration("wait-timeout", 10*time.Minute, "how long to wait until the cluster is gone; 0 does not wait")
+	timeout := cmd.Flags().Duration("wait-timeout", 10*time.Minute, "how long to wait for the deletion; 0: do not wait")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *timeout < 0 {
 			return fault.New(fault.Invalid, "Usage", "--wait-timeout cannot be negative; 0 does not wait")

@@ -24,9 +24,9 @@ import (
 func DescribeClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster CLUSTER",
-		Short: "Show the objects of a cluster as a tree, with their state",
-		Long: `Show the objects of a cluster as a tree, with their state. Below its row stands every condition of an object that is not
-what it should be and has a message, unless another row says the same.`,
+		Short: "Show the objects of a cluster and their status as a tree",
+		Long: `Show the objects of a cluster and their status as a tree. Below each object, the tree shows every
+unhealthy condition with a message, unless another row shows the same message.`,
 		Example: `  slipway describe cluster demo
   slipway describe cluster demo --show-conditions=all
   slipway describe cluster demo --show-conditions=md,Machine/demo-workers-x2c9f
@@ -37,7 +37,7 @@ what it should be and has a message, unless another row says the same.`,
 	connection := management.AddFlags(cmd.Flags())
 	cmd.ValidArgsFunction = connection.CompleteCluster(e)
 	chosen := addDescribeFlags(cmd.Flags())
-	watch := cmd.Flags().BoolP("watch", "w", false, "show the tree again whenever it changes, until the command is interrupted or the cluster is gone")
+	watch := cmd.Flags().BoolP("watch", "w", false, "show the tree again after each change, until the command is interrupted or the cluster is gone")
 	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *watch && format.String() != "" {
@@ -80,14 +80,14 @@ type describeClusterFlags struct {
 
 func addDescribeFlags(set *pflag.FlagSet) *describeClusterFlags {
 	f := &describeClusterFlags{}
-	set.StringSliceVar(&f.ShowConditions, "show-conditions", nil, "kinds, or kind/name, whose conditions are shown, separated by commas, also by their plural and short names; \"all\" for every object")
-	set.BoolVar(&f.ShowMachineSets, "show-machinesets", false, "show all MachineSets between MachineDeployments and Machines, not only those that have something to say")
-	set.BoolVar(&f.ShowResourceSets, "show-resourcesets", false, "show all ClusterResourceSets that apply to the cluster, not only those that have something to say")
-	set.BoolVar(&f.ShowTemplates, "show-templates", false, "show the templates that machines are made from")
-	set.BoolVar(&f.Echo, "echo", false, "show infrastructure and bootstrap objects of machines also where they are ready, or say the same as their machine")
-	set.BoolVar(&f.Grouping, "grouping", true, "show machines in the same state as one row")
-	set.BoolVarP(&f.color, "color", "c", false, "paint the state of conditions (default: on a terminal, unless NO_COLOR is set)")
-	set.BoolVar(&f.v1beta2, "v1beta2", true, "show the conditions of API version v1beta2; false: the deprecated ones of v1beta1")
+	set.StringSliceVar(&f.ShowConditions, "show-conditions", nil, "objects whose conditions are shown, as KIND or KIND/NAME separated by commas; plural and short names are accepted, and \"all\" selects every object")
+	set.BoolVar(&f.ShowMachineSets, "show-machinesets", false, "show all MachineSets between MachineDeployments and Machines, not only MachineSets with an issue")
+	set.BoolVar(&f.ShowResourceSets, "show-resourcesets", false, "show all ClusterResourceSets that apply to the cluster, not only ClusterResourceSets with an issue")
+	set.BoolVar(&f.ShowTemplates, "show-templates", false, "show the templates that Machines are created from")
+	set.BoolVar(&f.Echo, "echo", false, "show the infrastructure and bootstrap objects of Machines even if they are ready or repeat the status of the Machine")
+	set.BoolVar(&f.Grouping, "grouping", true, "show Machines in the same state as one row")
+	set.BoolVarP(&f.color, "color", "c", false, "color the status of conditions (default: on a terminal, unless NO_COLOR is set)")
+	set.BoolVar(&f.v1beta2, "v1beta2", true, "show the conditions of API version v1beta2; false: the deprecated conditions of v1beta1")
 	set.BoolVar(&f.Echo, "disable-no-echo", false, "")
 	_ = set.MarkDeprecated("disable-no-echo", "use --echo")
 	f.ungrouped = set.Bool("disable-grouping", false, "")

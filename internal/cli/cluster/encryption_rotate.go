@@ -24,7 +24,7 @@ const (
 func EncryptionCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "encryption",
-		Short: "Replace the key that encrypts Secrets of the management cluster",
+		Short: "Manage the encryption of Secrets in the management cluster",
 	}
 	cmd.AddCommand(encryptionRotateCommand(e))
 	term.MarkGroup(cmd)
@@ -36,10 +36,11 @@ func encryptionRotateCommand(e term.Env) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "rotate",
-		Short: "Replace the key that encrypts Secrets of the management cluster",
-		Long: `Make a new key, write every stored Secret once more with it, and forget the old key when nothing needs it any more.
-Secrets can be read all the while. Where the management cluster does not run, its next start goes on with it; so
-it does where this command is interrupted.`,
+		Short: "Rotate the key that encrypts Secrets in the management cluster",
+		Long: `Create a new key, rewrite every stored Secret with it, and remove the old key when nothing needs it.
+Secrets stay readable during the rotation. If the management cluster does not run, the rotation
+takes place at its next start. If this command is interrupted, the management cluster continues the
+rotation.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := e.DataDir(dataDir)
@@ -49,8 +50,8 @@ it does where this command is interrupted.`,
 			return encryptionRun(cmd.Context(), e, dir, timeout)
 		},
 	}
-	cmd.Flags().StringVar(&dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
-	cmd.Flags().DurationVar(&timeout, "timeout", encryptionTimeout, "how long to wait until nothing needs the old key")
+	term.AddDataDirFlag(cmd.Flags(), &dataDir)
+	cmd.Flags().DurationVar(&timeout, "timeout", encryptionTimeout, "how long to wait until the old key is removed")
 	return cmd
 }
 

@@ -14,11 +14,11 @@ import (
 func GenerateClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster NAME",
-		Short: "Print the manifest of a cluster, made from a template",
-		Long: `Print the manifest of a cluster, made from a template of an infrastructure provider. Without --infrastructure it is the
-provider that is installed in the management cluster; for one of "slipway up", that of Slipway. Apply it with kubectl.
-
-"slipway create cluster" does both at once, and waits until the nodes are ready.`,
+		Short: "Generate the manifest of a cluster from a template",
+		Long: `Generate the manifest of a cluster from a template of an infrastructure provider. Without
+--infrastructure, the command uses the provider that is installed in the management cluster, or with
+"slipway up" the provider of Slipway. Apply the manifest with kubectl. "slipway create cluster" does
+both at once, and waits until the nodes are ready.`,
 		Example: `  slipway generate cluster demo --kubernetes-version v1.36.3 --worker-machine-count 2 | slipway kubectl apply -f -
   slipway generate cluster demo --infrastructure aws:v2.9.1 --flavor eks --list-variables
   slipway generate cluster demo --from https://github.com/OWNER/REPOSITORY/blob/main/cluster-template.yaml`,
@@ -61,20 +61,20 @@ type generateOptions struct {
 }
 
 func (o *generateOptions) add(flags *pflag.FlagSet) {
-	flags.StringVarP(&o.namespace, "target-namespace", "n", "", "namespace of the cluster (default: that of the context)")
-	flags.StringVar(&o.version, "kubernetes-version", "", "version of Kubernetes (default: the variable KUBERNETES_VERSION)")
-	flags.Int64Var(&o.controlPlane, "control-plane-machine-count", 1, "number of machines of the control plane")
-	flags.Int64Var(&o.controlPlane, contractCount, 1, "the name that the contract of clusterctl has for --control-plane-machine-count")
+	flags.StringVarP(&o.namespace, "target-namespace", "n", "", "namespace of the cluster (default: the namespace of the context)")
+	flags.StringVar(&o.version, "kubernetes-version", "", "Kubernetes version (default: the variable KUBERNETES_VERSION)")
+	flags.Int64Var(&o.controlPlane, "control-plane-machine-count", 1, "number of control plane machines")
+	flags.Int64Var(&o.controlPlane, contractCount, 1, "name of --control-plane-machine-count in the clusterctl contract")
 	_ = flags.MarkHidden(contractCount) // the flag was just defined
 	flags.Int64Var(&o.workers, "worker-machine-count", 0, "number of worker machines")
-	flags.StringVarP(&o.infrastructure, "infrastructure", "i", "", "infrastructure provider whose template to use, with or without :VERSION (default: the one that is installed)")
-	flags.StringVarP(&o.flavor, "flavor", "f", "", "flavor of the template (default: the one without a name)")
-	flags.StringVar(&o.from, "from", "", "where the template is: a path, an https address, or - for the standard input")
-	flags.StringVar(&o.configMap, "from-config-map", "", "ConfigMap of the management cluster that holds the template")
-	flags.StringVar(&o.mapNamespace, "from-config-map-namespace", "", "namespace of the ConfigMap (default: that of the context)")
+	flags.StringVarP(&o.infrastructure, "infrastructure", "i", "", "infrastructure provider of the template, as NAME or NAME:VERSION (default: the installed provider)")
+	flags.StringVarP(&o.flavor, "flavor", "f", "", "flavor of the template (default: the template without a flavor)")
+	flags.StringVar(&o.from, "from", "", "path or https URL of the template; - reads standard input")
+	flags.StringVar(&o.configMap, "from-config-map", "", "ConfigMap in the management cluster that contains the template")
+	flags.StringVar(&o.mapNamespace, "from-config-map-namespace", "", "namespace of the ConfigMap (default: the namespace of the context)")
 	flags.StringVar(&o.mapKey, "from-config-map-key", "", "key of the ConfigMap (default: "+template.DefaultKey+")")
-	flags.BoolVar(&o.list, "list-variables", false, "list the variables of the template, and print nothing else")
-	flags.StringVar(&o.write, "write-to", "", "file to write to instead of the standard output")
+	flags.BoolVar(&o.list, "list-variables", false, "list the variables of the template and exit")
+	flags.StringVar(&o.write, "write-to", "", "file to write to instead of standard output")
 }
 
 // check rejects conflicting flags.

@@ -18,13 +18,14 @@ import (
 func GetClassesCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "classes",
-		Short: "List the ClusterClasses that clusters can be created from",
-		Long: `List the ClusterClasses of a namespace, or without -n of all. Those that come with Slipway are listed
-without a namespace until "slipway create cluster" has used them.`,
+		Short: "List ClusterClasses",
+		Long: `List the ClusterClasses in a namespace, or in all namespaces if -n is not set. The classes that
+Slipway includes are listed without a namespace until "slipway create cluster" has used them.`,
 		Example: "  slipway get classes\n  slipway create cluster demo --class local",
 		Args:    cobra.NoArgs,
 	}
 	connection := management.AddFlags(cmd.Flags())
+	cmd.Flags().Lookup("namespace").Usage = "namespace of the ClusterClasses (default: all namespaces)"
 	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := connection.Connect(e)

@@ -58,12 +58,12 @@ func GetClustersCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "clusters",
 		Aliases: []string{"cluster"},
-		Short:   "List the clusters",
+		Short:   "List clusters",
 		Example: "  slipway get clusters\n  slipway get clusters -A -o json",
 		Args:    cobra.NoArgs,
 	}
 	connection := management.AddFlags(cmd.Flags())
-	all := cmd.Flags().BoolP("all-namespaces", "A", false, "list the clusters of all namespaces")
+	all := cmd.Flags().BoolP("all-namespaces", "A", false, "list the clusters in all namespaces")
 	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := connection.Connect(e)

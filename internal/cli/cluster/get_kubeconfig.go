@@ -35,26 +35,35 @@ type kubeconfigFlags struct {
 	valid      time.Duration
 }
 
+const getKubeconfigHelp = `Print the kubeconfig of a workload cluster from Secret CLUSTER-kubeconfig, as clusterctl does. It is
+for programs: it contains the credentials of an administrator in the group system:masters, which
+cannot be revoked before the certificate expires.
+
+For daily work, --merge adds the cluster to the kubeconfig of kubectl (the first file of
+$KUBECONFIG, or ~/.kube/config) and makes it the current context. The context is named
+slipway-CLUSTER, or slipway-NAMESPACE/CLUSTER if the namespace is not "default". Other contexts are
+not changed. The credentials are personal: the manager issues a certificate for your name that is
+valid for some hours. The certificate has a group of its own, and a ClusterRoleBinding in the
+workload cluster grants the role to this group. You need the verb "connect" on the Cluster, but no
+permission to read its Secrets. With --user, the credentials are for another user, and are printed
+unless --merge is set.
+
+To revoke the credentials, delete the ClusterRoleBinding, whose name is printed. To revoke all
+credentials of a user whose name is a valid label value, run
+
+  kubectl delete clusterrolebinding --selector slipway.dev/personal-user=NAME
+
+With --management, the credentials are for the management cluster, for a user who works with
+Clusters. The API server signs them, and RoleBindings that you create, for example to "view" or
+"edit", grant permissions to the user and the groups.`
+
 // GetKubeconfigCommand returns the get kubeconfig command.
 func GetKubeconfigCommand(e term.Env) *cobra.Command {
 	f := &kubeconfigFlags{}
 	cmd := &cobra.Command{
 		Use:   "kubeconfig CLUSTER",
-		Short: "Print the kubeconfig of a workload cluster, or issue credentials to a user",
-		Long: `Print the kubeconfig of a workload cluster: that of the Secret CLUSTER-kubeconfig, as clusterctl prints it. It is the
-administrator's, a member of system:masters, whose rights end with the certificate and in no other way: it is for programs.
-
-For daily work, --merge adds the cluster to the kubeconfig of kubectl (the first file of $KUBECONFIG, or ~/.kube/config) as context
-slipway-CLUSTER, in other namespaces than "default" slipway-NAMESPACE/CLUSTER, and that context becomes the current one. Other contexts
-stay as they are. Its credentials are yours: the manager issues a certificate for your name, valid for some hours, in a group
-that only this certificate has, and a ClusterRoleBinding in the workload cluster gives the group the role. You need the verb "connect" on
-the Cluster, and no right to read its Secrets. With --user the credentials are another user's, and are printed without --merge.
-Delete the binding, whose name is printed, to revoke them; all of one user, whose name can be the value of a label, with
-
-  kubectl delete clusterrolebinding --selector slipway.dev/personal-user=NAME
-
-With --management the credentials are those of the management cluster, for a user who works with Clusters: the API server signs them, and
-RoleBindings of yours to "view", "edit" or others give the user and the groups their rights.`,
+		Short: "Print the kubeconfig of a cluster, or issue user credentials",
+		Long:  getKubeconfigHelp,
 		Example: `  slipway get kubeconfig demo --output-file demo.kubeconfig
   slipway kubectl --kubeconfig demo.kubeconfig get nodes
   slipway get kubeconfig demo --merge
@@ -115,14 +124,14 @@ func adminKubeconfig(ctx context.Context, c *management.Connection, cluster stri
 }
 
 func (f *kubeconfigFlags) add(set *pflag.FlagSet) {
-	set.BoolVar(&f.merge, "merge", false, "add it to the kubeconfig of kubectl, with credentials of your own, and make it the current context")
-	set.BoolVar(&f.admin, "admin", false, "with --merge: the administrator's credentials instead of your own")
-	set.StringVar(&f.file, "output-file", "", "write it to this file, which others cannot read, instead of printing it")
-	set.BoolVar(&f.management, "management", false, "with --user: issue credentials of the management cluster; roles there give them rights")
-	set.StringSliceVar(&f.groups, "group", nil, "with --user or --merge: a group of the user; may be given several times")
-	set.StringVar(&f.user, "user", "", "issue credentials to the user of this name (default with --merge: who you are on this machine)")
-	set.StringVar(&f.role, "role", "cluster-admin", "with --user or --merge: ClusterRole of the workload cluster that the user gets; empty: what the groups give")
-	set.DurationVar(&f.valid, "valid", 8*time.Hour, "with --user or --merge: how long the credentials are valid, 10m to 168h")
+	set.BoolVar(&f.merge, "merge", false, "add the cluster with personal credentials to the kubeconfig of kubectl, and make it the current context")
+	set.BoolVar(&f.admin, "admin", false, "with --merge: use the administrator credentials instead of personal credentials")
+	set.StringVar(&f.file, "output-file", "", "file to write to instead of standard output; other users cannot read it")
+	set.BoolVar(&f.management, "management", false, "with --user: issue credentials for the management cluster; bind roles in it to grant permissions")
+	set.StringSliceVar(&f.groups, "group", nil, "with --user or --merge: group of the user; may be repeated")
+	set.StringVar(&f.user, "user", "", "issue credentials to the user with this name (default with --merge: your user name on this machine)")
+	set.StringVar(&f.role, "role", "cluster-admin", "with --user or --merge: ClusterRole of the user in the workload cluster; empty: only the permissions of the groups")
+	set.DurationVar(&f.valid, "valid", 8*time.Hour, "with --user or --merge: validity of the credentials, 10m to 168h")
 }
 
 // isPersonal reports whether to issue credentials for one user.

@@ -25,11 +25,12 @@ func KubectlCommand(e term.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubectl [ARGUMENTS]",
 		Short: "Run kubectl against the management cluster",
-		Long: `Run kubectl, which is part of this binary, with all its commands, flags and plugins.
+		Long: `Run the kubectl that is built into this binary, with all its commands, flags and plugins.
 
-It talks to the cluster of the kubeconfig that --kubeconfig names; without that flag, to the management
-cluster of the data directory ($XDG_DATA_HOME/slipway or ~/.local/share/slipway, or that of --data-dir),
-if it has been started once; else to what KUBECONFIG or ~/.kube/config say.`,
+The command connects to the cluster of --kubeconfig. Without this flag, it connects to the
+management cluster of the data directory (--data-dir, by default $XDG_DATA_HOME/slipway or
+~/.local/share/slipway) if this cluster has been started before. Otherwise it connects to the
+cluster of $KUBECONFIG or ~/.kube/config.`,
 		Example: `  slipway kubectl get clusters,machinepools,machines
   slipway kubectl apply -f examples/quickstart.yaml
   slipway get kubeconfig demo --user anna --output-file demo.kubeconfig

@@ -43,37 +43,40 @@ func LogsCommand(e term.Env) *cobra.Command {
 	var f logsFlags
 	cmd := &cobra.Command{
 		Use:   "logs",
-		Short: "Show the log of the management cluster, of a hosted control plane, or of a node",
-		Long: `Show logs of what runs on this host. They can be read when the API server does not answer.
+		Short: "Show the logs of the manager, a hosted control plane or a node",
+		Long: `Show the logs of processes and containers on this host. The logs are available even if the API
+server is not.
 
-  manager              of the management cluster and the controllers
-  control-plane NAME   of a hosted control plane; NAME is that of its Cluster, or its own
-  node NAME            the journal of a node in a container: kubelet, containerd; NAME is that of the Node or its LocalMachine`,
+  manager              the management cluster and the controllers
+  control-plane NAME   a hosted control plane; NAME is the name of its Cluster, or its own name
+  node NAME            the journal of a node in a container (kubelet, containerd); NAME is the name of the Node or LocalMachine`,
 		Example: `  slipway logs manager -f
   slipway logs control-plane demo --tail 500
   slipway logs node demo-workers-x7k2p --unit kubelet
   slipway logs node demo-workers-x7k2p --bootstrap`,
 	}
-	cmd.PersistentFlags().StringVar(&f.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
-	cmd.PersistentFlags().IntVar(&f.lines, "tail", defaultLines, "how many of the last `LINES` are shown; -1: all that there are")
-	cmd.PersistentFlags().BoolVarP(&f.follow, "follow", "f", false, "go on with what is logged, until interrupted")
+	term.AddDataDirFlag(cmd.PersistentFlags(), &f.dataDir)
+	cmd.PersistentFlags().IntVar(&f.lines, "tail", defaultLines, "number of recent `LINES` to show; -1: all lines")
+	cmd.PersistentFlags().BoolVarP(&f.follow, "follow", "f", false, "follow the log until interrupted")
 	manager := &cobra.Command{
 		Use: "manager", Short: "Show the log of the management cluster and the controllers", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.manager(cmd.Context(), e) },
 	}
 	plane := &cobra.Command{
 		Use: "control-plane NAME", Short: "Show the log of a hosted control plane", Args: term.ExactlyOneArgument("NAME"),
+		Long: "Show the log of a hosted control plane. NAME is the name of its Cluster, or its own name.",
 		RunE: func(cmd *cobra.Command, args []string) error { return f.plane(cmd.Context(), e, args[0]) },
 	}
 	node := &cobra.Command{
 		Use: "node NAME", Short: "Show the journal of a node in a container", Args: term.ExactlyOneArgument("NAME"),
+		Long: "Show the journal of a node in a container. NAME is the name of the Node or its LocalMachine.",
 		RunE: func(cmd *cobra.Command, args []string) error { return f.node(cmd.Context(), e, args[0]) },
 	}
-	node.Flags().StringSliceVar(&f.units, "unit", nil, "systemd units whose entries are shown, for example kubelet (default: all)")
-	node.Flags().BoolVar(&f.bootstrap, "bootstrap", false, "show the output of the node's bootstrap data instead of its journal; it may hold secrets")
+	node.Flags().StringSliceVar(&f.units, "unit", nil, "systemd units to show, for example kubelet (default: all)")
+	node.Flags().BoolVar(&f.bootstrap, "bootstrap", false, "show the output of the node's bootstrap data instead of its journal; it can contain secrets")
 	node.MarkFlagsMutuallyExclusive("bootstrap", "unit")
 	for _, c := range []*cobra.Command{plane, node} {
-		c.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the control plane or the LocalMachine (default: any)")
+		c.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the control plane or LocalMachine (default: any)")
 	}
 	cmd.AddCommand(manager, plane, node)
 	term.MarkGroup(cmd)

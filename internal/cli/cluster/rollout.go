@@ -16,7 +16,7 @@ import (
 func RolloutCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
-		Short: "Restart, follow, pause and resume the rollout of a MachineDeployment or control plane",
+		Short: "Restart, follow, pause or resume a rollout",
 	}
 	cmd.AddCommand(rolloutChangeCommands(e, "slipway rollout")...)
 	cmd.AddCommand(rolloutStatusCommand(e), removedUndoCommand())
@@ -33,7 +33,7 @@ func removedUndoCommand() *cobra.Command {
 func alphaRolloutCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
-		Short: "Restart, pause and resume the rollout of a MachineDeployment or control plane, as \"slipway rollout\" does",
+		Short: "Restart, pause or resume a rollout, as \"slipway rollout\" does",
 	}
 	cmd.AddCommand(append(rolloutChangeCommands(e, "slipway alpha rollout"), removedUndoCommand(), term.RemovedCommand("status", "clusterctl has no \"alpha rollout status\"; \"slipway rollout status KIND/NAME\" follows a rollout"))...)
 	term.MarkGroup(cmd)
@@ -50,16 +50,17 @@ type rolloutChange struct {
 func rolloutChangeCommands(e term.Env, path string) []*cobra.Command {
 	var out []*cobra.Command
 	for _, c := range []rolloutChange{
-		{"restart", "restarted", "Replace all machines of a MachineDeployment or KubeadmControlPlane",
-			"Replace all machines, as the strategy of the MachineDeployment or KubeadmControlPlane says: spec.rollout.after is set to now, and\nmachines that are older are out of date. \"slipway rollout status\" follows it.",
+		{"restart", "restarted", "Replace all Machines of a MachineDeployment or KubeadmControlPlane",
+			"Replace all Machines with the rollout strategy of the MachineDeployment or KubeadmControlPlane. The\ncommand sets spec.rollout.after to the current time, which makes all older Machines out of date.\n\"slipway rollout status\" follows the rollout.",
 			func(ctx context.Context, e term.Env, c client.Client, namespace string, r upgrade.RolloutResource) error {
 				return upgrade.Restart(ctx, c, namespace, r, e.Now())
 			}},
-		{"pause", "paused", "Stop a rollout where it is", "Stop a rollout where it is: a MachineDeployment gets spec.paused, a KubeadmControlPlane the annotation cluster.x-k8s.io/paused,\nwith which it is not reconciled at all.",
+		{"pause", "paused", "Pause a rollout",
+			"Pause a rollout. The command sets spec.paused of a MachineDeployment. On a KubeadmControlPlane, it\nsets the annotation cluster.x-k8s.io/paused, which stops all reconciliation of the\nKubeadmControlPlane.",
 			func(ctx context.Context, _ term.Env, c client.Client, namespace string, r upgrade.RolloutResource) error {
 				return upgrade.Pause(ctx, c, namespace, r)
 			}},
-		{"resume", "resumed", "Let a rollout that was paused continue", "Let a rollout that was paused continue.",
+		{"resume", "resumed", "Resume a paused rollout", "Resume a paused rollout.",
 			func(ctx context.Context, _ term.Env, c client.Client, namespace string, r upgrade.RolloutResource) error {
 				return upgrade.Resume(ctx, c, namespace, r)
 			}},

@@ -37,15 +37,16 @@ type rolloutStatusFlags struct {
 func rolloutStatusCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status KIND/NAME",
-		Short: "Follow a rollout until it is over",
-		Long: `Follow the rollout of a MachineDeployment, KubeadmControlPlane or MachinePool until all machines are up to date and
-available, and none is left over. A rollout that is paused ends the command with exit code 2. What it waits for stands in
-parentheses: what the conditions say, and the Machine that holds the others up. With -o, one state is printed.`,
+		Short: "Follow a rollout until it is complete",
+		Long: `Follow the rollout of a MachineDeployment, KubeadmControlPlane or MachinePool until all Machines are
+up to date and available and no old Machine remains. If the rollout is paused, the command exits
+with exit code 2. The reason of each wait is in parentheses: the messages of the conditions, and the
+Machine that blocks the others. With -o, the current state is printed once.`,
 		Example: "  slipway rollout status md/demo-md-0\n  slipway rollout status kcp/demo --watch=false\n  slipway rollout status md/demo-md-0 --timeout 10m",
 	}
 	f := &rolloutStatusFlags{connection: management.AddFlags(cmd.Flags())}
-	cmd.Flags().BoolVarP(&f.watch, "watch", "w", true, "follow the rollout until it is over")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "how long to follow it; 0: without limit")
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", true, "follow the rollout until it is complete")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "how long to follow the rollout; 0: no limit")
 	f.format = term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		resources, err := upgrade.ParseResource(args, upgrade.Readable())

@@ -18,7 +18,7 @@ import (
 
 // RotateCommand returns the rotate command.
 func RotateCommand(e term.Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "rotate", Short: "Replace the certificate authority of a cluster, or its keys of encryption, while it runs"}
+	cmd := &cobra.Command{Use: "rotate", Short: "Rotate the certificate authority or encryption keys of a cluster"}
 	cmd.AddCommand(rotateAuthorityCommand(e), rotateEncryptionCommand(e))
 	term.MarkGroup(cmd)
 	return cmd
@@ -36,14 +36,17 @@ func rotateAuthorityCommand(e term.Env) *cobra.Command {
 	o := &rotateOptions{}
 	cmd := &cobra.Command{
 		Use:   "authority CLUSTER",
-		Short: "Replace the certificate authority of a cluster with a hosted control plane",
-		Long: `Replace the certificate authority of a cluster with a hosted control plane, in Secret CLUSTER-ca, while the cluster runs: show the
-steps, ask, and do them. The new authority is trusted beside the old one first, then signs, then is alone. The control plane restarts in place
-each time, and all nodes are replaced twice, as the strategy of their MachineDeployment says. At the end, what the old authority has signed is
-refused: fetch kubeconfigs again.
+		Short: "Rotate the certificate authority of a hosted control plane",
+		Long: `Rotate the certificate authority of a cluster with a hosted control plane, in Secret CLUSTER-ca,
+while the cluster runs. The command shows the steps, prompts for confirmation and executes them.
+First the new authority is trusted in addition to the old authority, then it signs, then the old
+authority is removed. The control plane restarts in place each time, and all nodes are replaced
+twice with the strategy of their MachineDeployment. At the end, everything that the old authority
+signed is rejected: download kubeconfigs again.
 
-How far it is stands in the Secret. The rotation does not proceed without this command: run it again after it was interrupted, and
-it continues. Nothing is begun while something is rolled out, or where a node could not be replaced.`,
+The Secret records the progress. The rotation does not proceed without this command: after an
+interruption, run it again to continue. The rotation does not start during a rollout, or if a node
+cannot be replaced.`,
 		Example: `  slipway rotate authority demo --dry-run
   slipway rotate authority demo
   slipway rotate authority demo --certificate new.crt --key new.key`,
@@ -52,9 +55,9 @@ it continues. Nothing is begun while something is rolled out, or where a node co
 	flags := cmd.Flags()
 	o.connection = management.AddFlags(flags)
 	cmd.ValidArgsFunction = o.connection.CompleteCluster(e)
-	flags.StringVar(&o.certificate, "certificate", "", "file with the certificate of the new authority in PEM (default: one is made)")
+	flags.StringVar(&o.certificate, "certificate", "", "file with the certificate of the new authority in PEM (default: generate a certificate)")
 	flags.StringVar(&o.key, "key", "", "file with the private key of the new authority in PEM")
-	o.consent = term.AddConfirmFlags(flags, "print the steps and where the rotation is, and change nothing")
+	o.consent = term.AddConfirmFlags(flags, "print the steps and the progress of the rotation, and change nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		order, err := o.order(e)
 		if err != nil {

@@ -20,21 +20,24 @@ import (
 func rotateEncryptionCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "encryption CLUSTER",
-		Short: "Replace the keys that encrypt what a cluster with a hosted control plane has in etcd",
-		Long: `Replace the keys that encrypt what a cluster with a hosted control plane has in etcd, in Secret CLUSTER-encryption, while the
-cluster runs: show the steps, ask, and do them. New keys encrypt first, beside the old ones, then everything that is stored is written
-once more, then the old keys are forgotten. The control plane restarts in place twice; nodes and Pods stay.
+		Short: "Rotate the keys that encrypt the etcd data of a hosted control plane",
+		Long: `Rotate the keys in Secret CLUSTER-encryption that encrypt the etcd data of a cluster with a hosted
+control plane, while the cluster runs. The command shows the steps, prompts for confirmation and
+executes them. First new keys are added and used for encryption, then all stored objects are
+rewritten, then the old keys are removed. The control plane restarts in place twice; nodes and Pods
+are not affected.
 
-How far it is stands in the Secret. The rotation does not proceed without this command: run it again after it was interrupted, and
-it continues. Snapshots of etcd from before need the old keys: keep a backup of the Secret for as long as you keep them. The keys of
-the management cluster itself are replaced with "slipway encryption rotate".`,
+The Secret records the progress. The rotation does not proceed without this command: after an
+interruption, run it again to continue. Earlier etcd snapshots need the old keys: retain a backup of
+the Secret as long as you retain the snapshots. To rotate the keys of the management cluster itself,
+use "slipway encryption rotate".`,
 		Example: `  slipway rotate encryption demo --dry-run
   slipway rotate encryption demo`,
 		Args: term.ExactlyOneArgument("CLUSTER"),
 	}
 	connection := management.AddFlags(cmd.Flags())
 	cmd.ValidArgsFunction = connection.CompleteCluster(e)
-	agreed := term.AddConfirmFlags(cmd.Flags(), "print the steps and where the rotation is, and change nothing")
+	agreed := term.AddConfirmFlags(cmd.Flags(), "print the steps and the progress of the rotation, and change nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := connection.Connect(e)
 		if err != nil {

@@ -27,10 +27,11 @@ import (
 func UpgradeClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster CLUSTER --to VERSION",
-		Short: "Upgrade a cluster of a ClusterClass to another Kubernetes version, and wait until all of it has it",
-		Long: `Upgrade a cluster of a ClusterClass: show the steps and which nodes are replaced, ask, and wait until the
-control plane and all nodes have the version. Interrupting the wait does not stop the upgrade. Where nodes are containers on this
-host and an image that a step needs is missing, nothing is begun.`,
+		Short: "Upgrade a cluster of a ClusterClass to another Kubernetes version",
+		Long: `Upgrade a cluster of a ClusterClass to another Kubernetes version. The command shows the steps and
+the nodes that are replaced, prompts for confirmation, and waits until the control plane and all
+nodes have the version. Interrupting the wait does not stop the upgrade. If the nodes are containers
+on this host and a required node image is missing, the upgrade does not start.`,
 		Example: `  slipway upgrade cluster demo --to v1.37.2
   slipway upgrade cluster demo --to v1.37.2 --dry-run -o json`,
 		Args: term.ExactlyOneArgument("CLUSTER"),
@@ -38,9 +39,9 @@ host and an image that a step needs is missing, nothing is begun.`,
 	f := &upgradeClusterFlags{connection: management.AddFlags(cmd.Flags())}
 	cmd.ValidArgsFunction = f.connection.CompleteCluster(e)
 	cmd.Flags().StringVar(&f.to, "to", "", "Kubernetes version, for example v1.37.2")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the steps and do nothing")
-	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().DurationVar(&f.timeout, "wait-timeout", 30*time.Minute, "how long to wait; 0 does not wait")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the steps and change nothing")
+	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "skip the confirmation prompt")
+	cmd.Flags().DurationVar(&f.timeout, "wait-timeout", 30*time.Minute, "how long to wait; 0: do not wait")
 	f.format = term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := f.check(); err != nil {

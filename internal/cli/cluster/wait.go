@@ -16,7 +16,7 @@ import (
 
 // WaitCommand returns the wait command.
 func WaitCommand(e term.Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "wait", Short: "Wait for something of a workload cluster"}
+	cmd := &cobra.Command{Use: "wait", Short: "Wait until a workload cluster is available"}
 	cmd.AddCommand(waitClusterCommand(e))
 	term.MarkGroup(cmd)
 	return cmd
@@ -25,10 +25,11 @@ func WaitCommand(e term.Env) *cobra.Command {
 func waitClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster NAME",
-		Short: "Wait until a cluster is available with all its nodes",
-		Long: `Wait until a cluster is available, and its control plane and all its nodes are ready and up to date: also right after
-a change of a version, a template or a number of replicas. What a person has to change first, such as a Cluster or a rollout that
-is paused, ends the wait at once with exit code 2.`,
+		Short: "Wait until a cluster and all its nodes are available",
+		Long: `Wait until a cluster is available, and its control plane and all its nodes are ready and up to date,
+also right after you change a version, a template or a number of replicas. If the wait requires a
+change by a user, for example because a Cluster or a rollout is paused, the command exits at once
+with exit code 2.`,
 		Example: "  slipway kubectl apply -f examples/quickstart.yaml\n  slipway wait cluster quickstart",
 		Args:    term.ExactlyOneArgument("NAME"),
 	}

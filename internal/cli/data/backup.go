@@ -33,12 +33,14 @@ func BackupCommand(e term.Env) *cobra.Command {
 	o := &backupOptions{}
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Save the Cluster API objects of a management cluster to a file",
-		Long: `Save the Cluster API objects of a management cluster to one file, from which "slipway restore" creates them again. Nothing is
-paused or changed. The objects have no status in it: controllers report it again.
+		Short: "Back up the Cluster API objects of a management cluster to a file",
+		Long: `Back up the Cluster API objects of a management cluster to one file, from which "slipway restore"
+recreates them. Nothing is paused or changed. The file contains no status: the controllers report it
+again after a restore.
 
-The Secrets are in the file as they are, unless there are recipients: then they are encrypted with age. What runs on the host of the
-management cluster (data of hosted control planes, node containers) is not in the file.`,
+Secrets are stored in plain text unless you set recipients; then they are encrypted with age. The
+file does not contain data from the host of the management cluster, such as the data of hosted
+control planes or node containers.`,
 		Example: `  slipway backup monday.tar.gz
   slipway backup monday.tar.gz --recipient age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p
   slipway backup team-a.tar.gz -n team-a`,
@@ -46,11 +48,11 @@ management cluster (data of hosted control planes, node containers) is not in th
 	}
 	flags := cmd.Flags()
 	o.from = management.AddClusterScopedFlags(flags)
-	flags.StringVarP(&o.from.Namespace, "namespace", "n", "", "save only the objects of this namespace (default: all namespaces)")
-	flags.StringSliceVar(&o.clusters, "cluster", nil, "save only these Clusters of the namespace, with what they use")
-	flags.StringSliceVar(&o.recipients, "recipient", nil, "encrypt the Secrets for this age recipient; may be repeated")
-	flags.StringVar(&o.recipientsFile, "recipients-file", "", "encrypt the Secrets for the age recipients in this file, one a line")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "list what would be saved, and write nothing")
+	flags.StringVarP(&o.from.Namespace, "namespace", "n", "", "back up only the objects of this namespace (default: all namespaces)")
+	flags.StringSliceVar(&o.clusters, "cluster", nil, "back up only these Clusters of the namespace and the objects that they use")
+	flags.StringSliceVar(&o.recipients, "recipient", nil, "age recipient to encrypt the Secrets for; may be repeated")
+	flags.StringVar(&o.recipientsFile, "recipients-file", "", "file with the age recipients to encrypt the Secrets for, one per line")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "list the objects and write nothing")
 	o.format = term.AddOutputFlag(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return backupRun(cmd.Context(), e, o, args[0]) }
 	return cmd

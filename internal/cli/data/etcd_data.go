@@ -13,7 +13,7 @@ func EtcdDataCommand(term.Env) *cobra.Command {
 	var file, folder string
 	var member etcd.Identity
 	cmd := &cobra.Command{
-		Use: "etcd-data", Short: "Make a data folder of etcd of a snapshot", Hidden: true, Args: cobra.NoArgs,
+		Use: "etcd-data", Short: "Create an etcd data directory from a snapshot", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return processconfig.CreateDataDir(file, folder, member) },
 	}
 	for _, flag := range []struct {
@@ -21,10 +21,10 @@ func EtcdDataCommand(term.Env) *cobra.Command {
 		name, usage string
 	}{
 		{&file, "snapshot", "file with the snapshot"},
-		{&folder, "data-dir", "folder to make; it must not exist"},
+		{&folder, "data-dir", "directory to create; it must not exist"},
 		{&member.Name, "name", "name of the member"},
-		{&member.PeerURL, "peer-url", "where other members reach it"},
-		{&member.Token, "token", "what the ID of the new cluster is made of"},
+		{&member.PeerURL, "peer-url", "peer URL of the member"},
+		{&member.Token, "token", "token from which the ID of the new cluster is derived"},
 	} {
 		cmd.Flags().StringVar(flag.to, flag.name, "", flag.usage)
 		_ = cmd.MarkFlagRequired(flag.name)

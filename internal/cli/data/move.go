@@ -41,21 +41,25 @@ func MoveCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "move",
 		Short: "Move Cluster API objects to another management cluster",
-		Long: `Move the Clusters of a namespace, with everything that belongs to them, to another management cluster. Nodes and
-Pods of the workload clusters are not touched.
+		Long: `Move the Clusters of a namespace and all objects that belong to them to another management cluster.
+The nodes and Pods of the workload clusters are not affected.
 
-All checks come before the first change. The objects are paused at the source, created at the target, read back and compared;
-only then they are deleted at the source, and resumed at the target. When the command is interrupted, run the same command again:
-it continues. With --rollback everything returns to the source instead.
+All checks run before the first change. The objects are paused at the source, created at the target,
+read back and compared. Only then are they deleted at the source and resumed at the target. If the
+command is interrupted, run the same command again to continue, or run it with --rollback to return
+everything to the source.
 
-Where both management clusters are those of "slipway up" on this host and of this user, processes of hosted control planes, node
-containers and networks are handed over, and keep running.
+If "slipway up" runs both management clusters on this host as the same user, the processes of hosted
+control planes, the node containers and the networks are transferred and continue to run.
 
-To another host they do not go. With --with-data the data of hosted control planes goes there through the store of an
-EtcdSnapshotPolicy that both management clusters reach: each is quiesced, saved, stopped at the source, and started at the target with all
-that its API had acknowledged. Its API does not answer meanwhile. Nodes in containers are created again, and the Pods on them end.
+They cannot be transferred to another host. With --with-data, the data of hosted control planes is
+transferred through the store of an EtcdSnapshotPolicy that both management clusters can reach. Each
+control plane is quiesced, saved and stopped at the source, then started at the target with all
+writes that its API acknowledged. Its API is unavailable in the meantime. Nodes in containers are
+recreated, and their Pods end.
 
-With --to-directory the objects are written to files, and stay; --from-directory creates them from such files.`,
+With --to-directory, the objects are written to files and stay in the management cluster.
+--from-directory creates the objects from such files.`,
 		Example: `  slipway move --to-kubeconfig target.kubeconfig --dry-run
   slipway move --to-kubeconfig target.kubeconfig -n team-a
   slipway move --to-kubeconfig target.kubeconfig -n team-a --cluster demo
@@ -65,17 +69,17 @@ With --to-directory the objects are written to files, and stay; --from-directory
 	}
 	flags := cmd.Flags()
 	o.from = management.AddFlags(flags)
-	flags.StringVar(&o.to.Kubeconfig, "to-kubeconfig", "", "path of the target management cluster's kubeconfig")
-	flags.StringVar(&o.to.Context, "to-kubeconfig-context", "", "context in the target's kubeconfig (default: its current one)")
-	flags.StringSliceVar(&o.clusters, "cluster", nil, "move only these Clusters; what they share with others is copied, or the move is refused")
-	flags.StringVar(&o.fromDir, "from-directory", "", "create the objects from the files of this directory")
-	flags.StringVar(&o.toDir, "to-directory", "", "write the objects to files in this directory; they stay in the management cluster")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be done, and do nothing")
-	flags.BoolVar(&o.rollback, "rollback", false, "take back a move that was interrupted")
-	flags.BoolVar(&o.withData, "with-data", false, "take the data of hosted control planes to the target's host, and create nodes in containers again there")
-	flags.StringVar(&o.data.Policy, "policy", "", "with --with-data: EtcdSnapshotPolicy whose store is used (default: the only one for the cluster)")
-	flags.StringVar(&o.data.IdentitySecret, "identity-secret", "", "with --with-data: Secret of the target with the identity that decrypts the snapshots")
-	flags.StringVar(&o.hideWarnings, "hide-api-warnings", "default", "warnings of the API servers: default (hide those about names of finalizers), all (hide all), none (show all)")
+	flags.StringVar(&o.to.Kubeconfig, "to-kubeconfig", "", "path to the kubeconfig of the target management cluster")
+	flags.StringVar(&o.to.Context, "to-kubeconfig-context", "", "context to use in the kubeconfig of the target (default: its current context)")
+	flags.StringSliceVar(&o.clusters, "cluster", nil, "move only these Clusters; objects that they share with other Clusters are copied, or the move is rejected")
+	flags.StringVar(&o.fromDir, "from-directory", "", "create the objects from the files in this directory")
+	flags.StringVar(&o.toDir, "to-directory", "", "write the objects to files in this directory; the objects stay in the management cluster")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "print the planned steps and change nothing")
+	flags.BoolVar(&o.rollback, "rollback", false, "roll back an interrupted move")
+	flags.BoolVar(&o.withData, "with-data", false, "transfer the data of hosted control planes to the host of the target, and recreate nodes in containers there")
+	flags.StringVar(&o.data.Policy, "policy", "", "with --with-data: EtcdSnapshotPolicy whose store is used (default: the only policy for the cluster)")
+	flags.StringVar(&o.data.IdentitySecret, "identity-secret", "", "with --with-data: Secret at the target with the age identity that decrypts the snapshots")
+	flags.StringVar(&o.hideWarnings, "hide-api-warnings", "default", "API server warnings to hide: default (only warnings about finalizer names), all or none")
 	o.format = term.AddOutputFlag(flags)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runMove(cmd.Context(), e, o) }
 	return cmd

@@ -15,7 +15,7 @@ import (
 
 // RecoverCommand returns the recover command.
 func RecoverCommand(e term.Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "recover", Short: "Recover a control plane whose etcd has lost its quorum"}
+	cmd := &cobra.Command{Use: "recover", Short: "Recover a control plane that has lost etcd quorum"}
 	cmd.AddCommand(recoverControlPlaneCommand(e))
 	term.MarkGroup(cmd)
 	return cmd
@@ -33,16 +33,20 @@ func recoverControlPlaneCommand(e term.Env) *cobra.Command {
 	o := &recoveryOptions{}
 	cmd := &cobra.Command{
 		Use:   "controlplane CLUSTER",
-		Short: "Rebuild etcd of a control plane on machines from a member that is left, or from a snapshot",
-		Long: `Recover a KubeadmControlPlane that has lost so many members of etcd that the others have no quorum: show which member survives, what
-would be lost and which Machines are replaced, ask, rebuild etcd from the survivor, and wait until the control plane is whole. The machines
-of the other members are deleted before that. Where the machines of lost members can be started again, do that instead: it loses nothing.
+		Short: "Rebuild etcd of a KubeadmControlPlane from a member or a snapshot",
+		Long: `Recover a KubeadmControlPlane that has lost etcd quorum. The command shows the surviving member, the
+data that would be lost and the Machines that are replaced, prompts for confirmation, rebuilds etcd
+from the survivor, and waits until the control plane is available. Before the rebuild, the Machines
+of the other members are deleted. If the machines of the lost members can be started again, start
+them instead: this loses no data.
 
-With --snapshot, the control plane goes back to a snapshot of an EtcdSnapshotPolicy instead, whether it has a quorum or not: everything written
-since then is lost. The snapshot is brought to one machine, which has to be older, and checked there before anything else is changed.
+With --snapshot, the control plane is restored from a snapshot of an EtcdSnapshotPolicy, whether it
+has quorum or not. All later writes are lost. Before anything else changes, the snapshot is copied
+to one Machine, which must be older than the snapshot, and is verified there.
 
-Once it has begun, the recovery continues without this command; run it again to follow it. The survivor is reached through its
-infrastructure machine, which the Local provider knows. For others, --manual prints a program to run on the survivor's node.`,
+After its start, the recovery continues without this command; run the command again to follow it.
+The Local provider gives access to the survivor through its infrastructure machine. For other
+providers, --manual prints a program to run on the node of the survivor.`,
 		Example: `  slipway recover controlplane demo --dry-run
   slipway recover controlplane demo
   slipway recover controlplane demo --survivor demo-x2c9f --manual
@@ -52,14 +56,14 @@ infrastructure machine, which the Local provider knows. For others, --manual pri
 	flags := cmd.Flags()
 	o.connection = management.AddFlags(flags)
 	cmd.ValidArgsFunction = o.connection.CompleteCluster(e)
-	flags.StringVar(&o.want.Survivor, "survivor", "", "Machine from whose member etcd is rebuilt, or that a snapshot is restored on (default: the one that has most, or the oldest)")
-	flags.BoolVar(&o.want.Manual, "manual", false, "print the program that rebuilds etcd, to be run by hand on the survivor's node")
-	flags.BoolVar(&o.want.Force, "force", false, "rebuild etcd although it is not known that the other members are lost and gone: two clusters may result")
-	flags.StringVar(&o.want.Snapshot.Name, "snapshot", "", "name of a snapshot to go back to, as \"slipway snapshots list\" prints it (default: none, a member's data is kept)")
-	flags.StringVar(&o.want.Snapshot.Policy, "policy", "", "EtcdSnapshotPolicy whose store has the snapshot (default: the one that lists it)")
-	flags.StringVar(&o.want.Snapshot.IdentitySecret, "identity-secret", "", "Secret with the identity of age in its key \"identity\", for a snapshot that is encrypted")
-	flags.BoolVar(&o.want.Snapshot.OtherCluster, "other-cluster", false, "allow a snapshot of a Cluster of this name with another UID")
-	o.consent = term.AddConfirmFlags(flags, "print what would be done, and change nothing")
+	flags.StringVar(&o.want.Survivor, "survivor", "", "Machine whose member etcd is rebuilt from, or on which the snapshot is restored (default: the member with the most data, or the oldest Machine)")
+	flags.BoolVar(&o.want.Manual, "manual", false, "print the program that rebuilds etcd, to run manually on the node of the survivor")
+	flags.BoolVar(&o.want.Force, "force", false, "rebuild etcd even if the loss of the other members is not certain; this can result in two clusters")
+	flags.StringVar(&o.want.Snapshot.Name, "snapshot", "", "name of the snapshot to restore, from \"slipway snapshots list\" (default: none; use the data of a member)")
+	flags.StringVar(&o.want.Snapshot.Policy, "policy", "", "EtcdSnapshotPolicy whose store contains the snapshot (default: the policy that lists it)")
+	flags.StringVar(&o.want.Snapshot.IdentitySecret, "identity-secret", "", "Secret with an age identity in its key \"identity\", for an encrypted snapshot")
+	flags.BoolVar(&o.want.Snapshot.OtherCluster, "other-cluster", false, "allow a snapshot of a Cluster with the same name and another UID")
+	o.consent = term.AddConfirmFlags(flags, "print the planned steps and change nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := o.connection.Connect(e)
 		if err != nil {

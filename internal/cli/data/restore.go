@@ -36,13 +36,14 @@ func RestoreCommand(e term.Env) *cobra.Command {
 	o := &restoreOptions{}
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Create the Cluster API objects of a backup",
-		Long: `Create the objects that "slipway backup" saved, paused, and resume them when all are there. The whole file is checked before the
-first object is created. What exists is kept as it is, and what was paused in the backup stays paused. When the command is
-interrupted, run it again: it completes what is missing.
+		Short: "Restore the Cluster API objects of a backup",
+		Long: `Create the objects of a backup in the paused state, and resume them when all objects exist. The
+whole file is validated before the first object is created. Existing objects are not changed, and
+objects that were paused in the backup stay paused. If the command is interrupted, run it again to
+complete the restore.
 
-Stop the management cluster that the backup was taken from before you restore into another one: two of them must not run the same
-machines.`,
+Before you restore into another management cluster, stop the management cluster that the backup was
+taken from: two management clusters must not manage the same machines.`,
 		Example: `  slipway restore monday.tar.gz --dry-run
   slipway restore monday.tar.gz --identity key.txt`,
 		Args: term.ExactlyOneArgument("FILE"),
@@ -50,7 +51,7 @@ machines.`,
 	flags := cmd.Flags()
 	o.to = management.AddClusterScopedFlags(flags)
 	flags.StringVar(&o.identity, "identity", "", "file with the age identity that decrypts the Secrets")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "list what would be created and kept, and do nothing")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "list the objects to create and the existing objects, and change nothing")
 	o.format = term.AddOutputFlag(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return restoreRun(cmd.Context(), e, o, args[0]) }
 	cmd.AddCommand(restoreControlPlaneCommand(e))

@@ -25,10 +25,14 @@ func restoreControlPlaneCommand(e term.Env) *cobra.Command {
 	o := &restoreControlPlaneOptions{}
 	cmd := &cobra.Command{
 		Use:   "controlplane CLUSTER",
-		Short: "Go back to a snapshot of the etcd of a cluster",
-		Long: `Restore the control plane of a cluster from a snapshot that an EtcdSnapshotPolicy has taken: show what would be lost, ask, and wait until
-the API server answers with the data of the snapshot. Interrupting the wait does not stop the restore. Hosted control planes are restored
-with it; for those on machines, use "slipway recover controlplane CLUSTER --snapshot NAME". To create the objects of a management cluster from a backup, use "slipway restore FILE".`,
+		Short: "Restore the control plane of a cluster from an etcd snapshot",
+		Long: `Restore the control plane of a cluster from a snapshot of an EtcdSnapshotPolicy. The command shows
+the data that would be lost, prompts for confirmation, and waits until the API server serves the
+data of the snapshot. Interrupting the wait does not stop the restore.
+
+This command restores hosted control planes. For control planes on Machines, use "slipway recover
+controlplane CLUSTER --snapshot NAME". To restore the objects of a management cluster from a backup,
+use "slipway restore FILE".`,
 		Example: `  slipway snapshots list demo
   slipway restore controlplane demo --snapshot demo-20261125T020000Z
   slipway restore controlplane demo --dry-run`,
@@ -38,10 +42,10 @@ with it; for those on machines, use "slipway recover controlplane CLUSTER --snap
 	o.connection = management.AddFlags(flags)
 	cmd.ValidArgsFunction = o.connection.CompleteCluster(e)
 	flags.StringVar(&o.want.Name, "snapshot", "", "name of the snapshot (default: the newest)")
-	flags.StringVar(&o.want.Policy, "policy", "", "EtcdSnapshotPolicy whose store has it (default: the one that lists it)")
-	flags.StringVar(&o.want.IdentitySecret, "identity-secret", "", "Secret with the identity of age in its key \"identity\", for a snapshot that is encrypted")
-	flags.BoolVar(&o.want.OtherCluster, "other-cluster", false, "allow a snapshot of a Cluster of this name with another UID, as after a restore of the management cluster")
-	o.consent = term.AddConfirmFlags(flags, "print what would be lost and do nothing")
+	flags.StringVar(&o.want.Policy, "policy", "", "EtcdSnapshotPolicy whose store contains the snapshot (default: the policy that lists it)")
+	flags.StringVar(&o.want.IdentitySecret, "identity-secret", "", "Secret with an age identity in its key \"identity\", for an encrypted snapshot")
+	flags.BoolVar(&o.want.OtherCluster, "other-cluster", false, "allow a snapshot of a Cluster with the same name and another UID, for example after a restore of the management cluster")
+	o.consent = term.AddConfirmFlags(flags, "print the data that would be lost and change nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := o.connection.Connect(e)
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 
 // SnapshotsCommand returns the snapshots command.
 func SnapshotsCommand(e term.Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "snapshots", Short: "List and take snapshots of the etcd of workload clusters"}
+	cmd := &cobra.Command{Use: "snapshots", Short: "List and take etcd snapshots of workload clusters"}
 	cmd.AddCommand(snapshotsListCommand(e), snapshotsTakeCommand(e))
 	term.MarkGroup(cmd)
 	return cmd
@@ -28,9 +28,9 @@ func SnapshotsCommand(e term.Env) *cobra.Command {
 func snapshotsListCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [CLUSTER]",
-		Short: "List the snapshots that EtcdSnapshotPolicies have stored, the newest first",
-		Long: `List the snapshots of the clusters of a namespace, or of one cluster, as the status of the EtcdSnapshotPolicies has them: the ten
-newest of each cluster.`,
+		Short: "List the snapshots of EtcdSnapshotPolicies, newest first",
+		Long: `List the etcd snapshots of one cluster, or of all clusters in a namespace, from the status of the
+EtcdSnapshotPolicies. The status contains the ten newest snapshots of each cluster.`,
 		Example: "  slipway snapshots list\n  slipway snapshots list demo -o json",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -81,15 +81,16 @@ func printSnapshots(out io.Writer, now time.Time, listed recover.SnapshotList) e
 func snapshotsTakeCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "take CLUSTER",
-		Short: "Take a snapshot of the etcd of a cluster now, and wait until it is stored",
-		Long: `Ask the EtcdSnapshotPolicy of a cluster for a snapshot, and wait until its store has it. The policy says where snapshots are stored, whether
-they are encrypted, and how many are kept. Interrupting the wait does not stop the snapshot.`,
+		Short: "Take an etcd snapshot of a cluster and wait until it is stored",
+		Long: `Request a snapshot from the EtcdSnapshotPolicy of a cluster, and wait until it is stored. The policy
+defines the store, the encryption and the number of retained snapshots. Interrupting the wait does
+not cancel the snapshot.`,
 		Example: "  slipway snapshots take demo\n  slipway snapshots take demo --policy nightly",
 		Args:    term.ExactlyOneArgument("CLUSTER"),
 	}
 	connection := management.AddFlags(cmd.Flags())
 	cmd.ValidArgsFunction = connection.CompleteCluster(e)
-	policy := cmd.Flags().String("policy", "", "EtcdSnapshotPolicy that takes it (default: the only one for the cluster)")
+	policy := cmd.Flags().String("policy", "", "EtcdSnapshotPolicy that takes the snapshot (default: the only policy for the cluster)")
 	timeout := cmd.Flags().Duration("wait-timeout", 25*time.Minute, "how long to wait")
 	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -22,21 +22,21 @@ import (
 func callCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call HANDLER",
-		Short: "Call a handler of an extension as the manager would",
-		Long: `Call a handler of an extension that the management cluster has discovered: with the settings of its
-ExtensionConfig, in the version of the hook that it serves, and for namespaces that it is for. The
-request is YAML or JSON; apiVersion and kind may be left out. A failure is shown even where the failure
-policy lets the manager go on.
+		Short: "Call a handler of an extension as the manager does",
+		Long: `Call a handler of an extension that the management cluster has discovered, with the settings and the
+namespace selector of its ExtensionConfig, and in the hook version that it serves. The request is
+YAML or JSON; apiVersion and kind are optional. A failure is reported even if the failure policy
+lets the manager continue.
 
-HANDLER is "handler.extension", or the handler alone where one extension only has it.
+HANDLER is "handler.extension", or only the name of the handler if exactly one extension has it.
 
-Patches in the answer are shown as what they say; with -o they are as the extension sent them, in base64.`,
+Patches in the response are printed decoded; with -o they are printed as received, in base64.`,
 		Example: "  slipway extension call check-owner -f testdata/before-cluster-create.yaml",
 		Args:    term.ExactlyOneArgument("HANDLER"),
 	}
 	flags := management.AddClusterScopedFlags(cmd.Flags())
 	format := term.AddOutputFlag(cmd.Flags())
-	file := cmd.Flags().StringP("filename", "f", "", "file with the request; - is standard input")
+	file := cmd.Flags().StringP("filename", "f", "", "file with the request; - reads standard input")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		request, err := readRequest(e, *file)
 		if err != nil {

@@ -16,11 +16,12 @@ import (
 func checkCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Say which extensions this version of slipway could not call",
-		Long: `Compare the handlers of all extensions of a management cluster with the hooks that this binary knows. Run it
-with a new version of slipway before you upgrade the management cluster to it: an extension whose handlers
-serve a hook, or a version of one, that is not known any more holds back what it would be called for. Then
-the command fails. Handlers of deprecated versions are named too.`,
+		Short: "List the extensions that this version of Slipway cannot call",
+		Long: `Compare the handlers of all extensions in a management cluster with the hooks that this binary
+supports. Run the command with a new version of Slipway before you upgrade the management cluster to
+it. An extension that serves an unsupported hook, or an unsupported version of a hook, blocks the
+operations that call the extension; in this case the command fails. Handlers with deprecated
+versions are listed too.`,
 		Example: "  slipway extension check",
 		Args:    cobra.NoArgs,
 	}

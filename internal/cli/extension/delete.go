@@ -14,7 +14,7 @@ import (
 func deleteCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "delete EXTENSION",
-		Short:   "Remove the registration of an extension: it is not called any more",
+		Short:   "Delete the registration of an extension to stop calls to it",
 		Example: "  slipway extension delete my-extension",
 		Args:    term.ExactlyOneArgument("EXTENSION"),
 	}

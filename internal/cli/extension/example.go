@@ -15,10 +15,10 @@ import (
 func exampleCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "example [HOOK]",
-		Short: "Print a request of a hook, to call a handler with",
-		Long: `Print a request of a hook with all that a management cluster sends, as YAML unless -o says otherwise. Change
-what your handler is about, and call it with "slipway extension call" or in a test. Without HOOK, list the
-hooks that there are.`,
+		Short: "Print an example request of a hook",
+		Long: `Print an example request of a hook with all fields that a management cluster sends, as YAML unless
+-o is set. Edit the fields that your handler uses, and send the request with "slipway extension
+call" or in a test. Without HOOK, list the available hooks.`,
 		Example: `  slipway extension example BeforeClusterDelete > testdata/before-cluster-delete.yaml
   slipway extension example before-cluster-delete | slipway extension call my-handler -f -`,
 		Args: cobra.MaximumNArgs(1),

@@ -10,7 +10,7 @@ import (
 func Command(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "extension",
-		Short: "Write, run and look at Runtime Extensions",
+		Short: "Develop, test and inspect Runtime Extensions",
 	}
 	for _, verb := range []func(term.Env) *cobra.Command{
 		callCommand, checkCommand, deleteCommand, exampleCommand, initCommand, listCommand, openAPICommand, recordCommand, refreshCommand,

@@ -15,13 +15,15 @@ func initCommand(e term.Env) *cobra.Command {
 	var o scaffold.Options
 	cmd := &cobra.Command{
 		Use:   "init NAME",
-		Short: "Write the Go project of a new extension, which builds and passes its test",
-		Long: `Write a small Go project: a handler for each hook, their tests, requests to try them with, and what it takes to
-ship it: an image without root, manifests with two replicas, certificate and network policy, and a release
-for clusterctl. It builds with the SDK that is part of this binary and is written beside it
-(third_party/slipway-sdk); other modules come from the Go module proxy or cache.
+		Short: "Create the Go project of a new extension",
+		Long: `Create a small Go project that compiles and passes its tests. It contains a handler for each hook
+with tests and example requests, and the files of a release: a rootless image, manifests with two
+replicas, a certificate and a NetworkPolicy, and a release for clusterctl. The project uses the SDK
+of this binary, which is written to third_party/slipway-sdk; other modules come from the Go module
+proxy or cache.
 
---hook names the hooks, which "slipway extension example" lists. Those of in-place updates come together.`,
+--hook selects the hooks; "slipway extension example" lists them. The hooks of in-place updates are
+added together.`,
 		Example: `  slipway extension init my-extension
   slipway extension init backup --hook BeforeClusterDelete,BeforeClusterUpgrade
   cd my-extension
@@ -49,9 +51,9 @@ Next:
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&o.Dir, "dir", "", "folder to write to; it must be empty or absent (default: NAME)")
-	cmd.Flags().StringVar(&o.Module, "module", "", "path of the Go module (default: example.com/NAME)")
-	cmd.Flags().StringSliceVar(&o.Hooks, "hook", nil, "hook that the extension answers; may be repeated (default: BeforeClusterCreate and GeneratePatches)")
-	cmd.Flags().StringVar(&o.SDK, "sdk", "", "folder with the source of the SDK to build with (default: that of this binary)")
+	cmd.Flags().StringVar(&o.Dir, "dir", "", "directory to write to; it must be empty or not exist (default: NAME)")
+	cmd.Flags().StringVar(&o.Module, "module", "", "Go module path (default: example.com/NAME)")
+	cmd.Flags().StringSliceVar(&o.Hooks, "hook", nil, "hook that the extension implements; may be repeated (default: BeforeClusterCreate and GeneratePatches)")
+	cmd.Flags().StringVar(&o.SDK, "sdk", "", "directory with the source of the SDK (default: the SDK of this binary)")
 	return cmd
 }

@@ -13,8 +13,9 @@ func openAPICommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "openapi",
 		Short: "Print the OpenAPI document of all hooks",
-		Long: `Print the OpenAPI 3.0 document of all hooks and their versions, as YAML unless -o says otherwise: -o html is
-one page to read it in. A management cluster serves the same at /runtime-sdk/ beside its webhooks.`,
+		Long: `Print the OpenAPI 3.0 document of all hooks and their versions, as YAML unless -o is set; -o html
+prints one page for reading. A management cluster serves the same document at /runtime-sdk/ next to
+its webhooks.`,
 		Example: "  slipway extension openapi > runtime-sdk-openapi.yaml\n  slipway extension openapi -o html > runtime-sdk.html",
 		Args:    cobra.NoArgs,
 	}

@@ -16,10 +16,10 @@ import (
 func recordCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record FILE -- COMMAND [ARGUMENTS]",
-		Short: "Run an extension and record every call, to repeat it with another build",
-		Long: `Do what "slipway extension run" does, and write every call to FILE, one JSON document a line: the request
-byte for byte, the response, and how long it took. The data of Secrets is replaced. "slipway extension
-replay" and the test kit of the SDK repeat what was recorded.`,
+		Short: "Run an extension and record every call",
+		Long: `Run an extension like "slipway extension run", and write every call to FILE, one JSON document per
+line: the exact bytes of the request, the response, and the duration. The data of Secrets is
+redacted. "slipway extension replay" and the test kit of the SDK replay the recorded calls.`,
 		Example: "  slipway extension record calls.jsonl -- go run .\n  slipway extension replay calls.jsonl -- go run .",
 	}
 	o := addSessionFlags(cmd, e)

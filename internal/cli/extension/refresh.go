@@ -19,10 +19,10 @@ import (
 func refreshCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "refresh EXTENSION",
-		Short: "Discover an extension once more, now",
-		Long: `Have the management cluster ask an extension for its handlers now, not with the next regular discovery, and
-show those that it has. Answers of the extension that the management cluster keeps are not used any more:
-clusters call it when they are reconciled next. Use it after an extension was replaced by another version.`,
+		Short: "Rediscover an extension immediately",
+		Long: `Rediscover an extension immediately instead of at the next regular discovery, and print its
+handlers. Cached responses of the extension are discarded: each cluster calls the extension at its
+next reconciliation. Use this command after you replace an extension with another version.`,
 		Example: "  slipway extension refresh my-extension",
 		Args:    term.ExactlyOneArgument("EXTENSION"),
 	}

@@ -29,15 +29,15 @@ func replayCommand(e term.Env) *cobra.Command {
 	o := replayOptions{env: e}
 	cmd := &cobra.Command{
 		Use:   "replay FILE -- COMMAND [ARGUMENTS]",
-		Short: "Repeat recorded calls with another build and show what differs",
-		Long: `Start an extension, send it the requests of a recording byte for byte and in their order, and show where
-its answers differ from the recorded ones. No management cluster is needed. The exit code is 1 when
-something differs.`,
+		Short: "Replay recorded calls with another build and show differences",
+		Long: `Start an extension, send it the requests of a recording byte for byte and in order, and show where
+its responses differ from the recorded responses. No management cluster is required. The exit code
+is 1 if a response differs.`,
 		Example: "  slipway extension replay calls.jsonl -- go run .",
 	}
 	o.format = term.AddOutputFlag(cmd.Flags())
-	cmd.Flags().StringVar(&o.handler, "handler", "", "repeat the calls of this handler only")
-	cmd.Flags().DurationVar(&o.within, "start-timeout", 3*time.Minute, "how long the extension may take until it answers, compilation included")
+	cmd.Flags().StringVar(&o.handler, "handler", "", "replay only the calls of this handler")
+	cmd.Flags().DurationVar(&o.within, "start-timeout", 3*time.Minute, "how long the extension may take to start, including compilation")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) < 1 || cmd.ArgsLenAtDash() == 0 {
 			return fault.New(fault.Invalid, "Usage", "name the file of the recording before \"--\"; see %q", cmd.CommandPath()+" --help")

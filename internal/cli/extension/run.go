@@ -22,18 +22,19 @@ import (
 func runCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run -- COMMAND [ARGUMENTS]",
-		Short: "Run an extension, register it, and show every call",
-		Long: `Start an extension, register it with the management cluster, and show every call until Ctrl-C; then the
-registration is removed and the extension stopped.
+		Short: "Run an extension, register it and show every call",
+		Long: `Start an extension, register it with the management cluster, and show every call until you press
+Ctrl-C. Then the registration is removed and the extension is stopped.
 
-The extension learns from its environment where to listen and with what:
-EXTENSION_ADDRESS (host:port), EXTENSION_PORT, EXTENSION_CERT_FILE and EXTENSION_KEY_FILE (PEM). The
-certificate is made for it; the management cluster calls it through a proxy in this process. KUBECONFIG
-is taken out of its environment: an extension needs no access to the management cluster.
+The extension reads its address and certificate from environment variables: EXTENSION_ADDRESS
+(host:port), EXTENSION_PORT, EXTENSION_CERT_FILE and EXTENSION_KEY_FILE (PEM). This command issues
+the certificate, and the management cluster calls the extension through a proxy in this process.
+KUBECONFIG is removed from the environment because an extension needs no access to the management
+cluster.
 
-With --watch the extension is started again when a file changes: calls go to the one before until the new
-one answers, and stay there where it cannot be started. Then it is discovered once more. Hidden files,
-recordings and programs are not watched.`,
+With --watch, the extension is restarted when a file changes. Calls go to the previous process until
+the new process is ready, or as long as the new process does not start. After the restart, the
+extension is rediscovered. Hidden files, recordings and programs are not watched.`,
 		Example: `  slipway extension run -- go run .
   slipway extension run --watch -- go run .
   slipway extension run --name quota --namespace team-a -- python3 extension.py`,
@@ -63,12 +64,12 @@ type sessionOptions struct {
 func addSessionFlags(cmd *cobra.Command, e term.Env) *sessionOptions {
 	o := &sessionOptions{env: e, connection: management.AddClusterScopedFlags(cmd.Flags())}
 	f := cmd.Flags()
-	f.StringVar(&o.name, "name", "", "name of the registration (default: that of the current folder)")
-	f.StringVar(&o.host, "host", "", "name or address by which the management cluster reaches this machine (default 127.0.0.1)")
-	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace whose objects the extension is called for (default: all)")
-	f.StringToStringVar(&o.settings, "setting", nil, "name=value that is added to the settings of every request; may be repeated")
-	f.DurationVar(&o.within, "start-timeout", 3*time.Minute, "how long the extension may take until it answers, compilation included")
-	f.BoolVar(&o.watch, "watch", false, "start the extension again when a file below the current folder changes, with the same registration")
+	f.StringVar(&o.name, "name", "", "name of the registration (default: the name of the current directory)")
+	f.StringVar(&o.host, "host", "", "host name or address at which the management cluster reaches this machine (default 127.0.0.1)")
+	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the objects that the extension is called for (default: all)")
+	f.StringToStringVar(&o.settings, "setting", nil, "`NAME=VALUE` to add to the settings of every request; may be repeated")
+	f.DurationVar(&o.within, "start-timeout", 3*time.Minute, "how long the extension may take to start, including compilation")
+	f.BoolVar(&o.watch, "watch", false, "restart the extension with the same registration when a file below the current directory changes")
 	return o
 }
 

@@ -14,10 +14,11 @@ import (
 func updateCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update [DIR]",
-		Short: "Replace the SDK in the project of an extension with that of this binary",
-		Long: `Replace third_party/slipway-sdk in the project of an extension, in DIR or the current folder, with the SDK that is
-part of this binary, and raise what go.mod requires to the versions that it was tested with. Newer ones stay.
-Changes that were made in third_party/slipway-sdk are lost. Everything else is left alone.`,
+		Short: "Update the SDK in the project of an extension",
+		Long: `Replace third_party/slipway-sdk in the project of an extension, in DIR or the current directory,
+with the SDK of this binary, and upgrade the requirements in go.mod to the versions that the SDK was
+tested with. Newer requirements are not changed. Changes in third_party/slipway-sdk are lost. All
+other files stay unchanged.`,
 		Example: "  slipway extension update\n  go test ./...",
 		Args:    cobra.MaximumNArgs(1),
 	}

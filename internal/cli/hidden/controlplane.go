@@ -30,12 +30,12 @@ func ControlPlaneCommand(e term.Env) *cobra.Command {
 			return runPlane(cmd.Context(), e, o)
 		},
 	}
-	run.Flags().StringVar(&o.config, "config", "", "configuration, in the control plane's folder")
-	run.Flags().StringVar(&o.releases, "releases", "", "folder of the Kubernetes versions besides that of this build")
-	run.Flags().StringVar(&o.delivery, "delivery", "", "folder with the configuration, authorities and keys that are first put into the control plane's folder; nothing is written to its log folder then")
-	run.Flags().IntVar(&o.user, "user", 0, "number of the user and group of its own that the control plane becomes; 0: it runs as the user that starts it")
+	run.Flags().StringVar(&o.config, "config", "", "configuration file in the control plane's directory")
+	run.Flags().StringVar(&o.releases, "releases", "", "directory of additional Kubernetes versions")
+	run.Flags().StringVar(&o.delivery, "delivery", "", "directory with the configuration, certificate authorities and keys to copy into the control plane's directory first; its log directory is not written then")
+	run.Flags().IntVar(&o.user, "user", 0, "user and group ID that the process switches to; 0: do not switch")
 	_ = run.MarkFlagRequired("config")
-	cmd := &cobra.Command{Use: "control-plane", Short: "The process of one hosted control plane", Hidden: true}
+	cmd := &cobra.Command{Use: "control-plane", Short: "Process of one hosted control plane", Hidden: true}
 	cmd.AddCommand(run)
 	return cmd
 }

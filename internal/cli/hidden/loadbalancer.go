@@ -20,9 +20,9 @@ func LoadBalancerCommand(e term.Env) *cobra.Command {
 			return loadbalancer.RunInFolder(cmd.Context(), loadbalancer.Folder(folder), e.Now)
 		},
 	}
-	run.Flags().StringVar(&folder, "folder", "", "folder of the load balancer")
+	run.Flags().StringVar(&folder, "folder", "", "directory of the load balancer")
 	_ = run.MarkFlagRequired("folder")
-	cmd := &cobra.Command{Use: "load-balancer", Short: "The process in front of the API servers of one workload cluster", Hidden: true}
+	cmd := &cobra.Command{Use: "load-balancer", Short: "Load balancer process of one workload cluster", Hidden: true}
 	cmd.AddCommand(run)
 	return cmd
 }

@@ -42,9 +42,9 @@ func PlaneCommand(e term.Env) *cobra.Command {
 	}
 	run.Flags().StringVar(&f.dataDir, "data-dir", "", "data directory")
 	run.Flags().StringVar(&f.listen, "listen", controlplane.DefaultListen, "loopback ADDRESS:PORT of the API server; port 0 chooses one")
-	run.Flags().DurationVar(&f.progress, "progress", 0, "how often watches that have nothing to tell send bookmarks; 0: every minute")
+	run.Flags().DurationVar(&f.progress, "progress", 0, "interval of bookmarks on idle watches; 0: one minute")
 	run.Flags().BoolVar(&f.stdin, "until-stdin-closes", false, "stop when standard input closes")
-	cmd := &cobra.Command{Use: "plane", Short: "Parts of slipway for its own tests", Hidden: true}
+	cmd := &cobra.Command{Use: "plane", Short: "Parts of Slipway for its own tests", Hidden: true}
 	cmd.AddCommand(run)
 	return cmd
 }

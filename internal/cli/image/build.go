@@ -17,9 +17,9 @@ func buildCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build the node image for a Kubernetes version",
-		Long: `Build the node image for a Kubernetes version. Programs are compiled from their Go modules, the rest comes
-from Debian; results are kept, so that a second build takes a second. It needs Docker, a Go toolchain and
-mmdebstrap on this host.`,
+		Long: `Build the node image for a Kubernetes version. The Kubernetes components are compiled from their Go
+modules, and the rest is installed from Debian. Results are cached, so that a second build takes
+about a second. The command requires Docker, a Go toolchain and mmdebstrap on this host.`,
 		Example: `  slipway image build
   slipway image build --control-plane
   slipway image build --refresh`,
@@ -27,9 +27,9 @@ mmdebstrap on this host.`,
 	}
 	o := nodeimage.Options{Progress: e.Err}
 	cmd.Flags().StringVar(&o.KubernetesVersion, "kubernetes-version", nodeimage.DefaultVersion, "Kubernetes version of the nodes")
-	cmd.Flags().BoolVar(&o.ControlPlane, "control-plane", false, "add what a control plane on the node needs; HostedControlPlane does not need it")
-	cmd.Flags().BoolVar(&o.Refresh, "refresh", false, "take up the updates of Debian; nodes get them when they are replaced (slipway rollout restart)")
-	cmd.Flags().StringVar(&o.CacheDir, "cache-dir", "", "folder that keeps the results of steps (default: slipway/nodeimage in the user's cache folder)")
+	cmd.Flags().BoolVar(&o.ControlPlane, "control-plane", false, "add the components of a control plane on the node; a HostedControlPlane does not need them")
+	cmd.Flags().BoolVar(&o.Refresh, "refresh", false, "install the updates of Debian; nodes receive them when they are replaced (slipway rollout restart)")
+	cmd.Flags().StringVar(&o.CacheDir, "cache-dir", "", "directory for cached build steps (default: slipway/nodeimage in the user's cache directory)")
 	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		docker, err := client.New(client.FromEnv)

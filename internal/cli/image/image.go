@@ -10,7 +10,7 @@ import (
 func Command(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
-		Short: "Build and list the images of nodes in containers, and load images of Pods into nodes",
+		Short: "Build and list node images, and load container images into nodes",
 	}
 	cmd.AddCommand(buildCommand(e), imageListCommand(e), loadCommand(e))
 	term.MarkGroup(cmd)

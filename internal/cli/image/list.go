@@ -18,7 +18,7 @@ import (
 func imageListCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the node images that Docker holds",
+		Short: "List the node images in Docker",
 		Args:  cobra.NoArgs,
 	}
 	format := term.AddOutputFlag(cmd.Flags())

@@ -38,22 +38,24 @@ func loadCommand(e term.Env) *cobra.Command {
 	var f loadFlags
 	cmd := &cobra.Command{
 		Use:   "load IMAGE|FILE...",
-		Short: "Load container images from Docker or from archives into nodes",
-		Long: `Load container images into nodes, so that Pods are started from them without a registry: into the node of the
-management cluster ("slipway up --node"), or with --cluster into every node of a workload cluster that runs. An
-IMAGE is one that Docker has; a FILE is an archive as "docker save" writes it, an OCI layout in a tar file, or the
-folder of an OCI layout, as releases have it.
-With --cluster, a copy of each image is kept in the data directory until the cluster is deleted, and nodes that are
-created later get it before their first Pod; --once keeps none. An image that is loaded again under the same name
-replaces the kept one. The node of the management cluster has to be loaded again when it is replaced.`,
+		Short: "Load container images from Docker or archives into nodes",
+		Long: `Load container images into nodes, so that Pods start without a registry. The images are loaded into
+the node of the management cluster ("slipway up --node"), or with --cluster into every running node
+of a workload cluster. IMAGE is the name of an image in Docker. FILE is an archive of "docker save",
+an OCI layout in a tar file, or the directory of an OCI layout as in releases.
+
+With --cluster, a copy of each image is stored in the data directory until the cluster is deleted,
+and later nodes receive it before their first Pod; --once stores no copy. If an image with the same
+name is loaded again, it replaces the stored copy. After the node of the management cluster is
+replaced, load the images again.`,
 		Example: `  slipway image load registry.example/provider:v1.0.0
   slipway image load provider.tar --cluster demo`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), e, args) },
 	}
-	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
+	term.AddDataDirFlag(cmd.Flags(), &f.dataDir)
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "workload cluster whose nodes get the images (default: the node of the management cluster)")
-	cmd.Flags().BoolVar(&f.once, "once", false, "with --cluster: do not keep the images for nodes that are created later")
+	cmd.Flags().BoolVar(&f.once, "once", false, "with --cluster: do not store the images for nodes that are created later")
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "default", "namespace of the workload cluster")
 	return cmd
 }

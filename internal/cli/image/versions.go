@@ -17,9 +17,10 @@ import (
 func VersionsCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "versions",
-		Short: "List, add and remove the Kubernetes versions that this host can run",
-		Long: `List, add and remove the Kubernetes versions that this host can run. One is included in slipway; further ones are
-added by the operator of the host: "slipway versions add v1.35.4". Simulated clusters need none of this.`,
+		Short: "Manage the Kubernetes versions that this host can run",
+		Long: `Manage the Kubernetes versions that this host can run. Slipway includes one version. The operator of
+the host adds other versions, for example with "slipway versions add v1.35.4". Simulated clusters
+run any version without this.`,
 	}
 	cmd.AddCommand(versionsListCommand(e), addCommand(e), importCommand(e), exportCommand(e), removeCommand(e))
 	term.MarkGroup(cmd)
@@ -33,7 +34,7 @@ type versionsOptions struct {
 }
 
 func (h *versionsOptions) flag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&h.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
+	term.AddDataDirFlag(cmd.Flags(), &h.dataDir)
 }
 
 func (h *versionsOptions) store() (versions.Store, datadir.Dir, error) {
@@ -66,7 +67,7 @@ func removeCommand(e term.Env) *cobra.Command {
 	h := versionsOptions{env: e}
 	cmd := &cobra.Command{
 		Use:   "remove VERSION",
-		Short: "Remove a Kubernetes version that no hosted control plane of this host runs",
+		Short: "Remove a Kubernetes version that no hosted control plane runs",
 		Args:  term.ExactlyOneArgument("VERSION"),
 	}
 	h.flag(cmd)

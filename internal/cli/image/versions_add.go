@@ -19,11 +19,12 @@ func addCommand(e term.Env) *cobra.Command {
 	h := versionsOptions{env: e}
 	cmd := &cobra.Command{
 		Use:   "add VERSION",
-		Short: "Compile a further Kubernetes version for hosted control planes of this host",
-		Long: `Compile a further Kubernetes version for hosted control planes of this host, from its Go modules: k8s.io/kubernetes
-and what is released with it. It needs the Go toolchain, a Go module proxy, up to 3 GB in Go's caches and some ten
-minutes; the result takes about 150 MB. Interrupted, it continues where it was. A version that is there already is left
-as it is. Nodes need a node image of their version too: --node-image builds it.`,
+		Short: "Compile another Kubernetes version for hosted control planes",
+		Long: `Compile another Kubernetes version for the hosted control planes of this host from its Go modules:
+k8s.io/kubernetes and the modules that are released with it. The command requires the Go toolchain,
+a Go module proxy, up to 3 GB in the Go caches and about ten minutes. The result takes about 150 MB.
+If the command is interrupted, run it again to continue. An existing version is not changed. Nodes
+also need a node image of their version: --node-image builds it.`,
 		Example: `  slipway versions add v1.35.4
   slipway versions add v1.35.4 --node-image`,
 		Args: term.ExactlyOneArgument("VERSION"),
@@ -31,8 +32,8 @@ as it is. Nodes need a node image of their version too: --node-image builds it.`
 	h.flag(cmd)
 	var cache string
 	var image bool
-	cmd.Flags().StringVar(&cache, "cache-dir", "", "folder that keeps the results of compiling (default: slipway/kubernetes in the user's cache folder)")
-	cmd.Flags().BoolVar(&image, "node-image", false, "build the node image of the version too (slipway image build --kubernetes-version VERSION)")
+	cmd.Flags().StringVar(&cache, "cache-dir", "", "directory for cached build results (default: slipway/kubernetes in the user's cache directory)")
+	cmd.Flags().BoolVar(&image, "node-image", false, "also build the node image of the version (slipway image build --kubernetes-version VERSION)")
 	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, _, err := h.store()

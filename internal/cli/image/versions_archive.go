@@ -19,18 +19,19 @@ func importCommand(e term.Env) *cobra.Command {
 	h := versionsOptions{env: e}
 	cmd := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Add the Kubernetes version of an archive that \"versions export\" wrote",
-		Long: `Add the Kubernetes version of an archive that "slipway versions export" wrote on a host of the same operating system,
-architecture and release of slipway. It needs neither a network nor a Go toolchain. The archive has a program that hosted
-control planes of this host run: import only what you trust, or compare it with a checksum from another source with --sha256.
-"-" reads standard input.`,
+		Short: "Import a Kubernetes version from an archive of \"versions export\"",
+		Long: `Import a Kubernetes version from an archive that "slipway versions export" wrote on a host with the
+same operating system, architecture and release of Slipway. The import requires neither a network
+nor a Go toolchain. The archive contains a program that the hosted control planes of this host run:
+import only archives that you trust, or compare the archive with a checksum from another source with
+--sha256. "-" reads standard input.`,
 		Example: `  slipway versions import kubernetes-v1.35.4.tar.gz
   slipway versions import kubernetes-v1.35.4.tar.gz --sha256 "$(cut -d' ' -f1 kubernetes-v1.35.4.tar.gz.sha256)"`,
 		Args: term.ExactlyOneArgument("FILE"),
 	}
 	h.flag(cmd)
 	var checksum string
-	cmd.Flags().StringVar(&checksum, "sha256", "", "SHA-256 checksum of the archive in hexadecimal; another archive is refused")
+	cmd.Flags().StringVar(&checksum, "sha256", "", "expected SHA-256 checksum of the archive in hexadecimal; any other archive is rejected")
 	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if sum, err := hex.DecodeString(checksum); cmd.Flags().Changed("sha256") && (err != nil || len(sum) != sha256.Size) {
@@ -67,14 +68,14 @@ func exportCommand(e term.Env) *cobra.Command {
 	h := versionsOptions{env: e}
 	cmd := &cobra.Command{
 		Use:   "export VERSION",
-		Short: "Write an added Kubernetes version to an archive for \"versions import\" on another host",
+		Short: "Export an added Kubernetes version to an archive for another host",
 		Example: `  slipway versions export v1.35.4
   slipway versions export v1.35.4 -f - | ssh other slipway versions import -`,
 		Args: term.ExactlyOneArgument("VERSION"),
 	}
 	h.flag(cmd)
 	var file string
-	cmd.Flags().StringVarP(&file, "file", "f", "", "archive to write; - is standard output (default: kubernetes-VERSION.tar.gz)")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "archive to write; - writes to standard output (default: kubernetes-VERSION.tar.gz)")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		s, _, err := h.store()
 		if err != nil {

@@ -31,7 +31,7 @@ func versionsListCommand(e term.Env) *cobra.Command {
 	h := versionsOptions{env: e}
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the Kubernetes versions that this host can run, and what runs them",
+		Short: "List Kubernetes versions and the control planes that use them",
 		Args:  cobra.NoArgs,
 	}
 	h.flag(cmd)

@@ -32,7 +32,7 @@ const (
 // Name and usage text of the flag for the kubeconfig.
 const (
 	KubeconfigFlag  = "kubeconfig"
-	KubeconfigUsage = "path of the management cluster's kubeconfig (default: that of the data directory, else KUBECONFIG)"
+	KubeconfigUsage = "path to the kubeconfig of the management cluster (default: the kubeconfig of the data directory, else $KUBECONFIG)"
 )
 
 // Flags select the management cluster and a namespace.
@@ -50,7 +50,7 @@ type Flags struct {
 // AddFlags adds the flags to a command for namespaced objects.
 func AddFlags(flags *pflag.FlagSet) *Flags {
 	f := AddClusterScopedFlags(flags)
-	flags.StringVarP(&f.Namespace, "namespace", "n", "", "namespace of the cluster (default: that of the context)")
+	flags.StringVarP(&f.Namespace, "namespace", "n", "", "namespace of the cluster (default: the namespace of the context)")
 	return f
 }
 
@@ -58,8 +58,8 @@ func AddFlags(flags *pflag.FlagSet) *Flags {
 func AddClusterScopedFlags(flags *pflag.FlagSet) *Flags {
 	f := &Flags{}
 	flags.StringVar(&f.Kubeconfig, KubeconfigFlag, "", KubeconfigUsage)
-	flags.StringVar(&f.Context, "kubeconfig-context", "", "context in the kubeconfig (default: its current one)")
-	flags.StringVar(&f.DataDir, "data-dir", "", "data directory of \"slipway up\" (default: $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
+	flags.StringVar(&f.Context, "kubeconfig-context", "", "context to use in the kubeconfig (default: its current context)")
+	term.AddDataDirFlag(flags, &f.DataDir)
 	return f
 }
 

@@ -11,7 +11,7 @@ import (
 // arguments of an existing Deployment remain valid.
 func bindAccepted(f *pflag.FlagSet) {
 	f.Duration("log-flush-frequency", 5*time.Second, "accepted without effect: the log is not buffered")
-	f.String("etcd-client-log-level", "warn", "accepted without effect: what goes wrong with etcd is in conditions and in the log")
+	f.String("etcd-client-log-level", "warn", "accepted without effect: problems with etcd are in conditions and in the log")
 	f.String("vmodule", "", "accepted without effect: the log has one level for all files")
 	for _, format := range []string{textFormat, jsonFormat} {
 		f.Bool("log-"+format+"-split-stream", false, "accepted without effect: the log is one stream")

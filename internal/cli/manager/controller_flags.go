@@ -20,12 +20,12 @@ type controllerFlags struct {
 }
 
 func (m *controllerFlags) bind(f *pflag.FlagSet) {
-	f.Float32Var(&m.workload.QPS, "clustercache-client-qps", 100, "requests a second to one workload cluster")
-	f.IntVar(&m.workload.Burst, "clustercache-client-burst", 200, "requests at once to one workload cluster")
-	f.IntVar(&m.workload.Concurrency, "clustercache-concurrency", 100, "workload clusters to connect to or probe at once")
+	f.Float32Var(&m.workload.QPS, "clustercache-client-qps", 100, "maximum requests per second to one workload cluster")
+	f.IntVar(&m.workload.Burst, "clustercache-client-burst", 200, "maximum burst of requests to one workload cluster")
+	f.IntVar(&m.workload.Concurrency, "clustercache-concurrency", 100, "number of workload clusters to connect to or probe concurrently")
 	f.StringSliceVar(&m.skipMigration, "skip-crd-migration-phases", nil,
-		"phases of the migration of stored objects to leave out: StorageVersionMigration, CleanupManagedFields, or All")
-	f.BoolVar(&m.tracing, "tracing", false, "send OpenTelemetry traces by OTLP (gRPC); where to is said by the variables OTEL_EXPORTER_OTLP_* of the environment")
+		"phases of the storage migration to skip: StorageVersionMigration, CleanupManagedFields, or All")
+	f.BoolVar(&m.tracing, "tracing", false, "send OpenTelemetry traces over OTLP (gRPC) to the endpoint of the environment variables OTEL_EXPORTER_OTLP_*")
 }
 
 // complete applies the flags to the manager's configuration.
@@ -41,7 +41,7 @@ type preflightFlags struct{ checks []string }
 
 func (p *preflightFlags) bind(f *pflag.FlagSet) {
 	f.StringSliceVar(&p.checks, "machineset-preflight-checks", []string{string(clusterv1.MachineSetPreflightCheckAll)},
-		"checks to make before a MachineSet makes or replaces Machines: ControlPlaneIsStable, ControlPlaneVersionSkew, "+
+		"checks before a MachineSet creates or replaces Machines: ControlPlaneIsStable, ControlPlaneVersionSkew, "+
 			"KubeadmVersionSkew, KubernetesVersionSkew, or All")
 }
 

@@ -44,7 +44,7 @@ func Prepare(ctx context.Context, root *rest.Config, sets []providerset.Set) err
 // EmbeddedCommand returns the hidden command that `slipway up` starts: the manager in a separate process.
 func EmbeddedCommand(e term.Env) *cobra.Command {
 	return &cobra.Command{
-		Use: up.ManagerVerb, Short: "The manager of slipway up", Hidden: true, Args: cobra.NoArgs,
+		Use: up.ManagerVerb, Short: "Manager process of \"slipway up\"", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var i up.Instructions
 			process, err := managerproc.Attach(e.In, &i, e.Now)

@@ -27,8 +27,8 @@ type loggingFlags struct {
 }
 
 func (l *loggingFlags) bind(f *pflag.FlagSet) {
-	f.IntVarP(&l.verbosity, "v", "v", 2, "how much to log: 0 to 10, where more than 7 is 7: what comes after that is requests and responses, with the Secrets in them")
-	f.StringVar(&l.format, "logging-format", textFormat, "format of the log: text or json")
+	f.IntVarP(&l.verbosity, "v", "v", 2, "log verbosity, 0 to 10; more than 7 counts as 7, because higher levels log requests and responses with Secrets")
+	f.StringVar(&l.format, "logging-format", textFormat, "log format: text or json")
 }
 
 // complete applies the flags to the manager's configuration.

@@ -62,8 +62,9 @@ func Command(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "manager",
 		Short: "Run the controllers against any Kubernetes cluster",
-		Long: "Run the controllers and webhooks of all providers, or of those of --providers, against the cluster of a kubeconfig,\n" +
-			"or against the one this process runs in. `slipway up` runs the same on its own management cluster.",
+		Long: `Run the controllers and webhooks of all providers, or only of the providers in --providers, against
+the cluster of a kubeconfig or the cluster that this process runs in. "slipway up" runs the same
+controllers and webhooks on its own management cluster.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.providers.print {
@@ -87,43 +88,43 @@ func Command(e term.Env) *cobra.Command {
 
 func (o *options) bind(f *pflag.FlagSet) {
 	f.SetNormalizeFunc(cliflag.WordSepNormalizeFunc) // kube_api_qps is equivalent to kube-api-qps, as in every Kubernetes component
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; default: KUBECONFIG, else the cluster this process runs in")
-	f.StringVar(&o.context, "kubeconfig-context", "", "context to use of that kubeconfig")
-	f.StringVar(&o.namespace, "namespace", "", "watch this namespace only; default: all")
-	f.StringVar(&o.config.Home, "manager-namespace", "", "existing namespace of the manager's own objects: lease, and certificate and Service of webhooks; default: POD_NAMESPACE, else slipway-system")
-	f.StringVar(&o.config.WatchFilter, "watch-filter", "", "process only objects with the label cluster.x-k8s.io/watch-filter of this value")
-	f.StringVar(&o.dataDir, "data-dir", "", "directory for the data of hosted control planes")
-	f.BoolVar(&o.config.Host.TemporaryData, "temporary-data", false, "that directory is lost with this process, as in a Pod without a volume: hosted control planes are refused, unless they run as Pods")
-	f.DurationVar(&o.config.SyncPeriod, "sync-period", 10*time.Minute, "how often every object is reconciled without an event")
-	f.DurationVar(&o.config.BootstrapTokenTTL, "bootstrap-token-ttl", 15*time.Minute, "how long a join token lives")
-	f.DurationVar(&o.config.KubeadmControlPlanes.Etcd.Dial, "etcd-dial-timeout-duration", 10*time.Second, "how long connecting to an etcd member of a workload cluster may take")
-	f.DurationVar(&o.config.KubeadmControlPlanes.Etcd.Call, "etcd-call-timeout-duration", 15*time.Second, "how long a call to an etcd member of a workload cluster may take")
-	f.BoolVar(&o.config.LeaderElection.Enabled, "leader-elect", false, "elect one manager that works, among several")
-	f.DurationVar(&o.config.LeaderElection.Lease, "leader-elect-lease-duration", 15*time.Second, "how long a leader stays without renewing")
-	f.DurationVar(&o.config.LeaderElection.Renew, "leader-elect-renew-deadline", 10*time.Second, "how long the leader tries to renew before it gives up")
-	f.DurationVar(&o.config.LeaderElection.Retry, "leader-elect-retry-period", 2*time.Second, "how often others try to become leader")
-	f.Float32Var(&o.qps, "kube-api-qps", 100, "requests a second to the management cluster")
-	f.IntVar(&o.burst, "kube-api-burst", 200, "requests at once to the management cluster")
-	f.StringVar(&o.config.Endpoints.Health, "health-addr", ":9440", "address that serves /healthz and /readyz; 0: none")
-	f.StringVar(&o.config.Endpoints.Diagnostics, "diagnostics-address", ":8443", "address that serves metrics and profiles; 0: none")
-	f.BoolVar(&o.config.Endpoints.Insecure, "insecure-diagnostics", false, "serve diagnostics in plain HTTP, to anybody")
-	f.StringVar(&o.config.Endpoints.CertFile, "diagnostics-cert-file", "", "certificate of diagnostics, read again when it changes; default: a self-signed one, which clients cannot verify")
-	f.StringVar(&o.config.Endpoints.KeyFile, "diagnostics-key-file", "", "key of that certificate")
-	f.StringVar(&o.config.Endpoints.Profiler, "profiler-address", "", "address that serves pprof in plain HTTP; empty: none")
-	f.BoolVar(&o.contentionProfiling, "contention-profiling", false, "record contention for profiles")
-	f.StringVar(&o.config.Webhook.Host, "webhook-host", "", "address of this machine at which the API server reaches the webhooks; default: it goes through the Service of --webhook-service")
-	f.StringVar(&o.config.Webhook.Service, "webhook-service", manager.WebhookService, "Service in the manager's namespace through which the API server reaches the webhooks; managers of different providers need one each")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster (default: $KUBECONFIG, else the cluster that this process runs in)")
+	f.StringVar(&o.context, "kubeconfig-context", "", "context to use in the kubeconfig (default: its current context)")
+	f.StringVar(&o.namespace, "namespace", "", "watch only this namespace (default: all)")
+	f.StringVar(&o.config.Home, "manager-namespace", "", "existing namespace of the manager's own objects: the lease, and the certificate and Service of the webhooks (default: $POD_NAMESPACE, else slipway-system)")
+	f.StringVar(&o.config.WatchFilter, "watch-filter", "", "process only objects whose label cluster.x-k8s.io/watch-filter has this value")
+	f.StringVar(&o.dataDir, "data-dir", "", "directory for the data of hosted control planes (default: $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
+	f.BoolVar(&o.config.Host.TemporaryData, "temporary-data", false, "the data directory is lost with this process, as in a Pod without a volume; hosted control planes are rejected unless they run as Pods")
+	f.DurationVar(&o.config.SyncPeriod, "sync-period", 10*time.Minute, "interval at which every object is reconciled without an event")
+	f.DurationVar(&o.config.BootstrapTokenTTL, "bootstrap-token-ttl", 15*time.Minute, "lifetime of a join token")
+	f.DurationVar(&o.config.KubeadmControlPlanes.Etcd.Dial, "etcd-dial-timeout-duration", 10*time.Second, "timeout of a connection to an etcd member of a workload cluster")
+	f.DurationVar(&o.config.KubeadmControlPlanes.Etcd.Call, "etcd-call-timeout-duration", 15*time.Second, "timeout of a call to an etcd member of a workload cluster")
+	f.BoolVar(&o.config.LeaderElection.Enabled, "leader-elect", false, "elect one of several managers as the active manager")
+	f.DurationVar(&o.config.LeaderElection.Lease, "leader-elect-lease-duration", 15*time.Second, "duration of the leader lease without a renewal")
+	f.DurationVar(&o.config.LeaderElection.Renew, "leader-elect-renew-deadline", 10*time.Second, "how long the leader retries a renewal before it gives up")
+	f.DurationVar(&o.config.LeaderElection.Retry, "leader-elect-retry-period", 2*time.Second, "interval at which other managers try to become the leader")
+	f.Float32Var(&o.qps, "kube-api-qps", 100, "maximum requests per second to the management cluster")
+	f.IntVar(&o.burst, "kube-api-burst", 200, "maximum burst of requests to the management cluster")
+	f.StringVar(&o.config.Endpoints.Health, "health-addr", ":9440", "address that serves /healthz and /readyz; 0: disabled")
+	f.StringVar(&o.config.Endpoints.Diagnostics, "diagnostics-address", ":8443", "address that serves metrics and profiles; 0: disabled")
+	f.BoolVar(&o.config.Endpoints.Insecure, "insecure-diagnostics", false, "serve diagnostics over plain HTTP without authentication")
+	f.StringVar(&o.config.Endpoints.CertFile, "diagnostics-cert-file", "", "certificate file for diagnostics, reloaded when it changes (default: a self-signed certificate, which clients cannot verify)")
+	f.StringVar(&o.config.Endpoints.KeyFile, "diagnostics-key-file", "", "private key file of the diagnostics certificate")
+	f.StringVar(&o.config.Endpoints.Profiler, "profiler-address", "", "address that serves pprof over plain HTTP; empty: disabled")
+	f.BoolVar(&o.contentionProfiling, "contention-profiling", false, "enable contention profiling")
+	f.StringVar(&o.config.Webhook.Host, "webhook-host", "", "address of this machine at which the API server reaches the webhooks (default: use the Service of --webhook-service)")
+	f.StringVar(&o.config.Webhook.Service, "webhook-service", manager.WebhookService, "Service in the manager's namespace through which the API server reaches the webhooks; managers of different providers need different Services")
 	f.IntVar(&o.config.Webhook.Port, "webhook-port", 9443, "port of the webhooks")
-	f.StringVar(&o.config.Webhook.CertDir, "webhook-cert-dir", "", "directory with a certificate for webhooks issued elsewhere; default: one that this program issues and renews itself")
-	f.StringVar(&o.config.Webhook.CertName, "webhook-cert-name", "tls.crt", "file of the certificate in that directory")
-	f.StringVar(&o.config.Webhook.KeyName, "webhook-key-name", "tls.key", "file of the key in that directory")
-	f.StringVar(&o.config.Extensions.CertFile, "runtime-extension-client-cert-file", "", "client certificate for Runtime Extensions, read again when it changes; default: none")
-	f.StringVar(&o.config.Extensions.KeyFile, "runtime-extension-client-key-file", "", "key of that certificate")
-	f.BoolVar(&o.config.Extensions.ReadOnly, "runtime-extension-read-only", false, "take over the handlers of Runtime Extensions that another manager of this management cluster discovered, and write nothing about them")
-	f.StringVar(&o.minTLS, "tls-min-version", "VersionTLS12", "oldest TLS version to serve: VersionTLS12 or VersionTLS13")
-	f.StringSliceVar(&o.ciphers, "tls-cipher-suites", nil, "cipher suites to serve with TLS 1.2; default: Go's")
-	f.Int32SliceVar(&o.curves, "tls-curve-preferences", nil, "key exchange mechanisms to serve with, as numbers of Go's tls.CurveID; the order has no meaning; default: Go's")
-	f.BoolVarP(&o.detach, "detach", "d", false, "as of \"slipway up\"; a manager does not")
+	f.StringVar(&o.config.Webhook.CertDir, "webhook-cert-dir", "", "directory with an external certificate for the webhooks (default: the manager issues and renews a certificate itself)")
+	f.StringVar(&o.config.Webhook.CertName, "webhook-cert-name", "tls.crt", "file name of the certificate in --webhook-cert-dir")
+	f.StringVar(&o.config.Webhook.KeyName, "webhook-key-name", "tls.key", "file name of the private key in --webhook-cert-dir")
+	f.StringVar(&o.config.Extensions.CertFile, "runtime-extension-client-cert-file", "", "client certificate file for Runtime Extensions, reloaded when it changes (default: none)")
+	f.StringVar(&o.config.Extensions.KeyFile, "runtime-extension-client-key-file", "", "private key file of the client certificate for Runtime Extensions")
+	f.BoolVar(&o.config.Extensions.ReadOnly, "runtime-extension-read-only", false, "use the handlers of Runtime Extensions that another manager of this management cluster discovered, and do not update ExtensionConfigs")
+	f.StringVar(&o.minTLS, "tls-min-version", "VersionTLS12", "minimum TLS version: VersionTLS12 or VersionTLS13")
+	f.StringSliceVar(&o.ciphers, "tls-cipher-suites", nil, "cipher suites for TLS 1.2 (default: the defaults of Go)")
+	f.Int32SliceVar(&o.curves, "tls-curve-preferences", nil, "key exchange mechanisms, as numbers of Go's tls.CurveID in any order (default: the defaults of Go)")
+	f.BoolVarP(&o.detach, "detach", "d", false, "not supported; see \"slipway up\"")
 	_ = f.MarkHidden("detach")
 	o.logging.bind(f)
 	o.nodes.bind(f)
@@ -136,7 +137,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	o.gates.AddFlag(f)
 	for _, set := range providerset.All() {
 		for name, n := range set.Controllers {
-			o.concurrency[name] = f.Int(name+"-concurrency", n, "objects of controller "+name+" to work on at once")
+			o.concurrency[name] = f.Int(name+"-concurrency", n, "maximum concurrent reconciles of controller "+name)
 		}
 	}
 }

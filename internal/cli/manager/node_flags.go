@@ -23,13 +23,13 @@ type nodeFlags struct {
 
 func (n *nodeFlags) bind(f *pflag.FlagSet) {
 	f.StringSliceVar(&n.labels, "additional-sync-machine-labels", nil,
-		"regular expressions for further labels to sync from Machines to Nodes")
+		"regular expressions for additional labels to sync from Machines to Nodes")
 	f.StringSliceVar(&n.annotations, "additional-sync-machine-annotations", nil,
-		"regular expressions for further annotations to sync from Machines to Nodes")
+		"regular expressions for additional annotations to sync from Machines to Nodes")
 	f.DurationVar(&n.connectionGrace, "remote-connection-grace-period", cluster.DefaultConnectionGrace,
-		"how long a workload cluster may be silent until its Cluster says so")
+		"how long a workload cluster may be unreachable before its Cluster reports it")
 	f.DurationVar(&n.conditionsGrace, "remote-conditions-grace-period", machine.DefaultConditionsGrace,
-		"how long conditions about Nodes keep their last value while a workload cluster is silent; at least 2m")
+		"how long conditions about Nodes retain their last value while a workload cluster is unreachable; at least 2m")
 }
 
 // complete applies the flags to the manager's configuration.

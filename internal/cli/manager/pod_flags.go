@@ -28,11 +28,11 @@ type podFlags struct {
 }
 
 func (p *podFlags) bind(f *pflag.FlagSet) {
-	f.BoolVar(&p.on, podsFlag, false, "run hosted control planes as Pods, each a StatefulSet with a volume in the manager's namespace, with the image of the Pod that POD_NAME and POD_NAMESPACE name")
-	f.StringVar(&p.serviceType, statefulset.TypeFlag, string(corev1.ServiceTypeLoadBalancer), "type of the Service of a control plane in a Pod: LoadBalancer, NodePort or ClusterIP; it does not change once an endpoint is chosen")
-	f.StringVar(&p.serviceHost, statefulset.HostFlag, "", "IP address at which ports of nodes are reached, with type NodePort; default, and -: that of the node of the manager's Pod")
+	f.BoolVar(&p.on, podsFlag, false, "run each hosted control plane as a StatefulSet with a volume in the manager's namespace, with the image of the manager's Pod ($POD_NAME in $POD_NAMESPACE)")
+	f.StringVar(&p.serviceType, statefulset.TypeFlag, string(corev1.ServiceTypeLoadBalancer), "type of the Service of a control plane in a Pod: LoadBalancer, NodePort or ClusterIP; the type of an existing endpoint does not change")
+	f.StringVar(&p.serviceHost, statefulset.HostFlag, "", "with type NodePort: IP address of the node ports (default, and -: the address of the node of the manager's Pod)")
 	f.StringVar(&p.size, statefulset.SizeFlag, "8Gi", "size of the volume of a new control plane in a Pod")
-	f.StringVar(&p.class, statefulset.ClassFlag, "", "storage class of that volume; default, and -: the default class of the management cluster")
+	f.StringVar(&p.class, statefulset.ClassFlag, "", "storage class of the volume (default, and -: the default class of the management cluster)")
 }
 
 // complete validates the flags and applies them to the manager's configuration.

@@ -23,8 +23,8 @@ type providerFlags struct {
 }
 
 func (p *providerFlags) bind(f *pflag.FlagSet) {
-	f.StringSliceVar(&p.only, "providers", nil, "run only these: "+providerset.List(providerset.Names())+"; default: all that the configuration file does not disable")
-	f.BoolVar(&p.print, "print-roles", false, "print the namespace, roles and bindings that the manager of these providers needs, and do nothing else")
+	f.StringSliceVar(&p.only, "providers", nil, "run only these providers: "+providerset.List(providerset.Names())+" (default: all that the configuration file does not disable)")
+	f.BoolVar(&p.print, "print-roles", false, "print the namespace, roles and bindings that the manager of these providers needs, and exit")
 }
 
 // read returns the operator's configuration, in which all other providers are disabled.

@@ -22,12 +22,13 @@ import (
 func ExplainCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain KIND/NAME",
-		Short: "Explain what the manager does about an object, and what it waits for",
-		Long: `Explain what the manager does about an object: the last plan that each of its controllers made, what it waits for, on which
-object, and what ends each wait. The plans are read from the running manager; who may get the object may read them.
+		Short: "Explain the current plan of the manager for an object",
+		Long: `Explain the plan of the manager for an object: the last plan of each of its controllers, the objects
+that the plan waits for, and the event that ends each wait. The plans are read from the running
+manager. Every user who may get the object may read them.
 
-The manager of "slipway up" is found by its data directory. For another one, say with --manager where its diagnostics are served,
-for example through "kubectl port-forward".`,
+The manager of "slipway up" is found through its data directory. For another manager, set --manager
+to the URL of its diagnostics, for example the local end of "kubectl port-forward".`,
 		Example: `  slipway explain cluster/demo
   slipway explain machine/demo-workers-x2c9f -o yaml
   slipway explain localmachine/demo-workers-x2c9f -n team
@@ -35,7 +36,7 @@ for example through "kubectl port-forward".`,
 		Args: term.ExactlyOneArgument("KIND/NAME"),
 	}
 	connection := management.AddFlags(cmd.Flags())
-	cmd.Flags().Lookup("namespace").Usage = "namespace of the object (default: that of the context)"
+	cmd.Flags().Lookup("namespace").Usage = "namespace of the object (default: the namespace of the context)"
 	flags := addFlags(cmd.Flags(), connection)
 	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

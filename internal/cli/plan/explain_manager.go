@@ -43,9 +43,9 @@ type managerFlags struct {
 
 func addFlags(set *pflag.FlagSet, connection *management.Flags) *managerFlags {
 	f := &managerFlags{connection: connection}
-	set.StringVar(&f.URL, "manager", "", "https URL at which the manager serves diagnostics (default: that of the manager of the data directory)")
-	set.StringVar(&f.CA, "manager-ca", "", "path of the certificate authority of that URL (default: that of the management cluster)")
-	set.BoolVar(&f.Insecure, "manager-insecure", false, "trust any certificate at that URL; only for an address of this machine, such as the end of \"kubectl port-forward\"")
+	set.StringVar(&f.URL, "manager", "", "https URL of the diagnostics of the manager (default: the URL of the manager of the data directory)")
+	set.StringVar(&f.CA, "manager-ca", "", "path to the CA certificate for this URL (default: the CA of the management cluster)")
+	set.BoolVar(&f.Insecure, "manager-insecure", false, "trust any certificate at this URL; only for an address of this machine, such as the local end of \"kubectl port-forward\"")
 	return f
 }
 

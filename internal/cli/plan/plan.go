@@ -54,18 +54,20 @@ func Command(e term.Env) *cobra.Command {
 	f := &planFlags{}
 	cmd := &cobra.Command{
 		Use:   "plan -f FILE",
-		Short: "Show what a change would do before it is made",
-		Long: `Show what "kubectl apply" of some files would do: which objects are created, changed field by field and deleted, which Machines
-are replaced, in which order and in how many steps, and which clusters are touched. The controllers themselves run on a copy of
-the management cluster in memory, in which providers do what their contract promises; nothing is written anywhere. What the API
-would refuse is shown as it would refuse it.
+		Short: "Preview the effects of a change",
+		Long: `Preview the effects of "kubectl apply" on a management cluster: the objects that are created,
+changed field by field or deleted, the Machines that are replaced, the order and number of steps,
+and the affected clusters. The real controllers run on a copy of the management cluster in memory,
+where providers behave as their contract promises. Nothing is written anywhere. Changes that the API
+would reject are shown with the error of the API.
 
-Lifecycle hooks are not called; the plan says when they would be. Runtime Extensions that patch or check templates, define variables
-or plan upgrades are called with --call-extensions, from where the command runs. Without it the plan names those that it did not ask,
-and what it does not know without their answers.
+Lifecycle hooks are not called; the plan shows when they would be. With --call-extensions, the
+command itself calls the Runtime Extensions that patch or validate templates, define variables or
+plan upgrades. Without the flag, the plan lists the extensions that were not called and the effects
+that are unknown without their responses.
 
-The exit code is 0 where nothing changes, 2 where something does or where an answer that is missing leaves that open, and 1 after an
-error and where a part of the change is refused.`,
+The exit code is 0 if nothing changes; 2 if something changes, or might change because a response is
+missing; and 1 after an error or if part of the change is rejected.`,
 		Example: `  slipway plan -f cluster.yaml
   slipway plan -f changes/ -o json
   slipway kubectl get machinedeployment demo-md-0 -o yaml | sed 's/replicas: 3/replicas: 5/' | slipway plan -f -
@@ -97,13 +99,13 @@ error and where a part of the change is refused.`,
 }
 
 func (f *planFlags) add(set *pflag.FlagSet) {
-	set.StringSliceVarP(&f.files, "filename", "f", nil, "files or folders with the objects to apply; - is the standard input")
-	set.StringSliceVar(&f.deletes, "delete", nil, "files or folders with objects to delete")
-	set.StringVar(&f.offline, "offline", "", "folder with a copy of the management cluster: its objects with their status, and the CRDs of its providers")
-	set.BoolVar(&f.call, "call-extensions", false, "call the Runtime Extensions that patch and check templates, define variables and plan upgrades")
-	set.StringVar(&f.extensions.CertFile, "runtime-extension-client-cert-file", "", "client certificate to show to Runtime Extensions")
-	set.StringVar(&f.extensions.KeyFile, "runtime-extension-client-key-file", "", "key of the client certificate for Runtime Extensions")
-	set.BoolVar(&f.all, "all", false, "show every cluster and every name; by default long lists are shortened")
+	set.StringSliceVarP(&f.files, "filename", "f", nil, "files or directories with the objects to apply; - reads standard input")
+	set.StringSliceVar(&f.deletes, "delete", nil, "files or directories with the objects to delete")
+	set.StringVar(&f.offline, "offline", "", "directory with a copy of the management cluster: its objects with their status, and the CRDs of its providers")
+	set.BoolVar(&f.call, "call-extensions", false, "call the Runtime Extensions that patch and validate templates, define variables and plan upgrades")
+	set.StringVar(&f.extensions.CertFile, "runtime-extension-client-cert-file", "", "client certificate file for Runtime Extensions")
+	set.StringVar(&f.extensions.KeyFile, "runtime-extension-client-key-file", "", "private key file of the client certificate for Runtime Extensions")
+	set.BoolVar(&f.all, "all", false, "show every cluster and every name instead of shortening long lists")
 }
 
 // plan reads the input and runs the simulation.

@@ -22,7 +22,7 @@ type repositoryRow struct {
 
 // ConfigCommand returns the config command.
 func ConfigCommand(e term.Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Show the configuration of providers"}
+	cmd := &cobra.Command{Use: "config", Short: "Show the provider configuration"}
 	cmd.AddCommand(repositories(e))
 	term.MarkGroup(cmd)
 	return cmd
@@ -31,7 +31,7 @@ func ConfigCommand(e term.Env) *cobra.Command {
 func repositories(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "repositories",
-		Short:   "List the providers that can be installed, and where their releases are",
+		Short:   "List the installable providers and the locations of their releases",
 		Example: "  slipway config repositories\n  slipway config repositories -o yaml",
 		Args:    cobra.NoArgs,
 	}

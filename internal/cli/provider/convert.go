@@ -14,14 +14,14 @@ import (
 func ConvertCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert [FILE]",
-		Short: "Convert a manifest to the newest version of Cluster API",
-		Long: `Convert the objects of the group cluster.x-k8s.io in a file, or in the standard input, to another version of the API.
-Everything else stays as it is. Not converted are patches in a ClusterClass: check their paths. Comments in objects that are
-converted are lost.`,
+		Short: "Convert a manifest to the newest Cluster API version",
+		Long: `Convert the objects of the API group cluster.x-k8s.io in a file, or in standard input, to another
+version of the API. Other objects are not changed. Patches in a ClusterClass are not converted:
+check their paths. Comments in converted objects are lost.`,
 		Example: "  slipway convert cluster.yaml > cluster-v1beta2.yaml\n  slipway convert cluster.yaml --output cluster.yaml",
 	}
-	to := cmd.Flags().String("to-version", clusterv1.GroupVersion.Version, "version to convert to; "+clusterv1.GroupVersion.Version+" is the only one")
-	out := cmd.Flags().StringP("output", "o", "", "file to write to instead of the standard output")
+	to := cmd.Flags().String("to-version", clusterv1.GroupVersion.Version, "API version to convert to; only "+clusterv1.GroupVersion.Version+" is supported")
+	out := cmd.Flags().StringP("output", "o", "", "file to write to instead of standard output")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil

@@ -15,11 +15,11 @@ import (
 // AddDeleteProvider extends cmd to delete providers if it has flags. Without flags cmd is unchanged.
 func AddDeleteProvider(e term.Env, cmd *cobra.Command) {
 	f := &deleteProviderFlags{connection: management.AddClusterScopedFlags(cmd.Flags()), named: addProviderFlags(cmd.Flags(), "delete")}
-	cmd.Flags().String("config", "", "accepted as clusterctl does; what is installed says what to delete")
+	cmd.Flags().String("config", "", "accepted for compatibility with clusterctl; the installed providers determine the objects to delete")
 	cmd.Flags().BoolVar(&f.all, "all", false, "delete all providers")
-	cmd.Flags().BoolVar(&f.deletion.Namespaces, "include-namespace", false, "delete the namespaces of the providers, with everything in them")
-	cmd.Flags().BoolVar(&f.deletion.CRDs, "include-crd", false, "delete the CRDs of the providers, with all their objects")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the steps and do nothing")
+	cmd.Flags().BoolVar(&f.deletion.Namespaces, "include-namespace", false, "delete the namespaces of the providers and everything in them")
+	cmd.Flags().BoolVar(&f.deletion.CRDs, "include-crd", false, "delete the CRDs of the providers and all their objects")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the steps and change nothing")
 	f.format = term.AddOutputFlag(cmd.Flags())
 	help := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

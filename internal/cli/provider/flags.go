@@ -73,8 +73,8 @@ type installFlags struct {
 func addInstallFlags(flags, config *pflag.FlagSet, use string) *installFlags {
 	f := &installFlags{connection: management.AddClusterScopedFlags(flags), Named: addProviderFlags(flags, use), Config: term.AddConfigFlags(config)}
 	flags.BoolVar(&f.Wait, "wait-providers", false, "wait until the providers are available")
-	flags.IntVar(&f.timeout, "wait-provider-timeout", 300, "how many seconds to wait for each provider, and for all of them together")
-	flags.BoolVar(&f.DryRun, "dry-run", false, "print the steps and do nothing")
+	flags.IntVar(&f.timeout, "wait-provider-timeout", 300, "seconds to wait for each provider, and for all providers in total")
+	flags.BoolVar(&f.DryRun, "dry-run", false, "print the steps and change nothing")
 	f.Format = term.AddOutputFlag(flags)
 	return f
 }

@@ -26,21 +26,22 @@ type generateProviderOptions struct {
 func GenerateProviderCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "provider",
-		Short: "Print the objects of a provider as they are installed",
-		Long: `Print the objects of one provider: its variables replaced, in its namespace, with its labels and the images of the
-configuration file. --describe says which variables and images it has; for this, variables need no values.`,
+		Short: "Print the manifests of a provider as they are installed",
+		Long: `Print the objects of one provider with its variables substituted, its namespace and labels set, and
+its images overridden by the configuration file. --describe lists the variables and images instead;
+it requires no values for the variables.`,
 		Example: "  slipway generate provider --infrastructure aws:v2.9.1 --describe\n  slipway generate provider --bootstrap kubeadm --target-namespace bootstrap",
 		Args:    cobra.NoArgs,
 	}
 	flags := cmd.Flags()
 	o := generateProviderOptions{ConfigFlags: term.AddConfigFlags(flags), named: map[provider.Type]*string{}}
 	for _, t := range provider.Types() {
-		o.named[t] = flags.StringP(t.Flag(), shorthand(t), "", "name of the "+strings.ReplaceAll(t.Flag(), "-", " ")+" provider, with or without :VERSION")
+		o.named[t] = flags.StringP(t.Flag(), shorthand(t), "", strings.ReplaceAll(t.Flag(), "-", " ")+" provider, as NAME or NAME:VERSION")
 	}
-	flags.StringVarP(&o.namespace, "target-namespace", "n", "", "namespace to install the provider in (default: that of its components)")
+	flags.StringVarP(&o.namespace, "target-namespace", "n", "", "namespace of the provider (default: the namespace in its components)")
 	flags.BoolVar(&o.describe, "describe", false, "describe the provider instead of printing its objects")
-	flags.BoolVar(&o.raw, "raw", false, "leave variables as they are")
-	flags.StringVar(&o.write, "write-to", "", "file to write to instead of the standard output")
+	flags.BoolVar(&o.raw, "raw", false, "do not substitute variables")
+	flags.StringVar(&o.write, "write-to", "", "file to write to instead of standard output")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), e) }
 	return cmd
 }

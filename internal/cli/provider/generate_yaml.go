@@ -12,15 +12,16 @@ import (
 func GenerateYAMLCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "yaml",
-		Short: "Replace the variables of a template",
-		Long: `Replace variables like ${NAME} and ${NAME:=default} in any text. Values are those of the environment, then those of
-the configuration file of clusterctl. All variables without a value are named together.`,
+		Short: "Substitute the variables in a template",
+		Long: `Substitute variables such as ${NAME} and ${NAME:=default} in any text. Values come from the
+environment, then from the clusterctl configuration file. All variables without a value are reported
+together.`,
 		Example: "  slipway generate yaml --from template.yaml > manifest.yaml\n  slipway generate yaml --from template.yaml --list-variables",
 		Args:    cobra.NoArgs,
 	}
 	configuration := term.AddConfigFlags(cmd.Flags())
-	from := cmd.Flags().String("from", "-", "where the template is: a path, an https address, or - for the standard input")
-	list := cmd.Flags().Bool("list-variables", false, "list the variables of the template, and print nothing else")
+	from := cmd.Flags().String("from", "-", "path or https URL of the template; - reads standard input")
+	list := cmd.Flags().Bool("list-variables", false, "list the variables of the template and exit")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		loader, err := configuration.Load(cmd.Context(), e)
 		if err != nil {

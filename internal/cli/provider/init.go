@@ -24,18 +24,20 @@ func InitCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Install Cluster API providers into a management cluster",
-		Long: `Install providers into a management cluster. The first time, cluster-api is installed, and kubeadm for bootstrap and
-control plane, unless others are named, or "-" for none; later, only what is named is added. What "slipway up" runs is
-built in and not installed again. Interrupted at any point, the same command completes the installation.`,
+		Long: `Install providers into a management cluster. The first run also installs cluster-api and the kubeadm
+bootstrap and control plane providers, unless the flags name other providers, or "-" for none. Later
+runs install only the providers that the flags name. The providers that "slipway up" runs are built
+in and are not installed again. If the command is interrupted, run it again to complete the
+installation.`,
 		Example: `  slipway init --infrastructure aws
   slipway init --infrastructure aws:v2.13.0 --dry-run
   slipway init list-images --infrastructure aws`,
 		Args: cobra.NoArgs,
 	}
 	f := &initializeFlags{installFlags: addInstallFlags(cmd.Flags(), cmd.PersistentFlags(), "install")}
-	cmd.Flags().StringVarP(&f.namespace, "target-namespace", "n", "", "namespace of the providers (default: that of their components)")
-	cmd.Flags().BoolVar(&f.validate, "validate", true, "check that the providers go together before anything is installed")
-	cmd.Flags().StringVar(&f.certManager, "cert-manager", "", "who satisfies the objects of cert-manager: builtin (slipway's own certificate authority; default where \"slipway up\" runs), install (cert-manager), external (it is there; default elsewhere where its kinds are)")
+	cmd.Flags().StringVarP(&f.namespace, "target-namespace", "n", "", "namespace of the providers (default: the namespace in their components)")
+	cmd.Flags().BoolVar(&f.validate, "validate", true, "check that the providers are compatible before installing them")
+	cmd.Flags().StringVar(&f.certManager, "cert-manager", "", "implementation of the cert-manager API: builtin (certificate authority of Slipway; default with \"slipway up\"), install (install cert-manager), external (cert-manager is already installed; default elsewhere if its kinds exist)")
 	cmd.AddCommand(initImagesCommand(e, f.Config))
 	run, list := f.Run(e, f.run), cmd.Flags().Bool("list-images", false, "")
 	_ = cmd.Flags().MarkHidden("list-images") // the flag of clusterctl before v1.0

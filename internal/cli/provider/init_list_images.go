@@ -19,14 +19,15 @@ import (
 func initImagesCommand(e term.Env, config *term.ConfigFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list-images",
-		Short: "List the container images that init needs",
-		Long: `List the images of the providers that "init" installs into the management cluster, with the overrides of the configuration
-file, and those of cert-manager where a provider needs it. Without a management cluster, they are those of the first installation.`,
+		Short: "List the container images that \"init\" needs",
+		Long: `List the images of the providers that "init" installs into the management cluster, with the
+overrides of the configuration file, and the cert-manager images if a provider needs cert-manager.
+Without a management cluster, list the images of a first installation.`,
 		Example: "  slipway init list-images --infrastructure aws",
 		Args:    cobra.NoArgs,
 	}
-	named := addProviderFlags(cmd.Flags(), "list the images of")
-	certManager := cmd.Flags().String("cert-manager", string(certificates.ModeAutomatic), "who satisfies the objects of cert-manager, as with init: with builtin and external, images of cert-manager are not needed")
+	named := addProviderFlags(cmd.Flags(), "list images for")
+	certManager := cmd.Flags().String("cert-manager", string(certificates.ModeAutomatic), "implementation of the cert-manager API, as for \"init\"; builtin and external need no cert-manager images")
 	connection := management.AddClusterScopedFlags(cmd.Flags())
 	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

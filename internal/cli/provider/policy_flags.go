@@ -20,8 +20,8 @@ type PolicyFlags struct {
 
 // Bind adds the flags.
 func (f *PolicyFlags) Bind(flags *pflag.FlagSet) {
-	flags.StringVar(&f.File, "config", "", "`FILE` that says what those who write objects are allowed, read once, at the start; default: what --print-config prints")
-	flags.BoolVar(&f.Print, "print-config", false, "print the configuration with its defaults, and do nothing else")
+	flags.StringVar(&f.File, "config", "", "configuration `FILE` with providers and limits, read once at startup (default: the output of --print-config)")
+	flags.BoolVar(&f.Print, "print-config", false, "print the configuration with its defaults and exit")
 }
 
 // Read returns the effective configuration. An error lists all problems of the file.

@@ -16,7 +16,7 @@ import (
 func Command(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "provider",
-		Short: "Check releases of Cluster API providers",
+		Short: "Check provider releases",
 	}
 	cmd.AddCommand(lintCommand(e))
 	term.MarkGroup(cmd)
@@ -37,9 +37,10 @@ func lintCommand(e term.Env) *cobra.Command {
 	var strict, rules bool
 	cmd := &cobra.Command{
 		Use:   "lint DIR",
-		Short: "Check releases of providers against the contract of clusterctl",
-		Long: `Check every release of a provider in a folder, LABEL/VERSION as in a local repository, against the contract of
-clusterctl and that of the kinds. Each finding names its rule. The exit code is 2 if a mandatory rule is broken.`,
+		Short: "Check provider releases against the clusterctl contract",
+		Long: `Check every provider release in a directory, in the layout LABEL/VERSION of a local repository,
+against the clusterctl contract and the contracts of the API kinds. Each finding names its rule. The
+exit code is 2 if a mandatory rule is violated.`,
 		Example: `  slipway provider lint dist
   slipway provider lint dist/infrastructure-demo/v1.0.0 -o json
   slipway provider lint --rules`,
@@ -50,8 +51,8 @@ clusterctl and that of the kinds. Each finding names its rule. The exit code is 
 			return term.ExactlyOneArgument("DIR")(cmd, args)
 		},
 	}
-	cmd.Flags().BoolVar(&strict, "strict", false, "also fail where advice is not followed")
-	cmd.Flags().BoolVar(&rules, "rules", false, "print the rules, and check nothing")
+	cmd.Flags().BoolVar(&strict, "strict", false, "also fail if a recommendation is not followed")
+	cmd.Flags().BoolVar(&rules, "rules", false, "print the rules and exit")
 	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if rules {

@@ -22,17 +22,18 @@ func UpgradeApplyCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply",
 		Short: "Upgrade the providers of a management cluster",
-		Long: `Upgrade the providers that are named, or with --contract all of them to their newest versions. Namespaces, CRDs and their objects
-stay. What others have set on components and the new version sets differently is listed before it is lost. With
---wait-providers, the former versions are installed again when the new ones do not become available. Interrupted at any
-point, the same command completes the upgrade.`,
+		Long: `Upgrade the providers that the flags name, or with --contract all providers to their newest
+versions. Namespaces, CRDs and their objects are preserved. Before the upgrade, the command lists
+changes by other clients that the new version overwrites. With --wait-providers, the previous
+versions are reinstalled if the new versions do not become available. If the command is interrupted,
+run it again to complete the upgrade.`,
 		Example: `  slipway upgrade apply --contract v1beta2 --dry-run
   slipway upgrade apply --infrastructure aws:v2.13.0 --wait-providers`,
 		Args: cobra.NoArgs,
 	}
 	f := &upgradeApplyFlags{installFlags: addInstallFlags(cmd.Flags(), cmd.Flags(), "upgrade")}
 	cmd.Flags().StringVar(&f.contract, "contract", "", "upgrade all providers to the newest versions with this contract, for example v1beta2")
-	cmd.Flags().BoolVar(&f.rollback, "rollback", true, "install the former versions again when the new ones do not become available (with --wait-providers)")
+	cmd.Flags().BoolVar(&f.rollback, "rollback", true, "with --wait-providers: reinstall the previous versions if the new versions do not become available")
 	cmd.RunE = f.Run(e, f.run)
 	return cmd
 }

@@ -21,9 +21,9 @@ import (
 func UpgradePlanCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan",
-		Short: "List the versions to which the providers of a management cluster can be upgraded",
-		Long: `List, for each contract, the newest version of every provider that is installed, and what would be done about cert-manager. Nothing
-is changed.`,
+		Short: "List the available upgrades of the providers",
+		Long: `List, for each contract, the newest version of every installed provider and the planned action for
+cert-manager. Nothing is changed.`,
 		Example: "  slipway upgrade plan",
 		Args:    cobra.NoArgs,
 	}

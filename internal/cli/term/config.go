@@ -18,7 +18,7 @@ type ConfigFlags struct {
 // AddConfigFlags adds the flag.
 func AddConfigFlags(flags *pflag.FlagSet) *ConfigFlags {
 	f := &ConfigFlags{}
-	flags.StringVar(&f.Config, "config", "", "configuration file of clusterctl, a path or an https address (default: $XDG_CONFIG_HOME/cluster-api/clusterctl.yaml)")
+	flags.StringVar(&f.Config, "config", "", "path or https URL of the clusterctl configuration file (default: $XDG_CONFIG_HOME/cluster-api/clusterctl.yaml)")
 	return f
 }
 

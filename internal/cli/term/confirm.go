@@ -23,7 +23,7 @@ type ConfirmFlags struct {
 func AddConfirmFlags(set *pflag.FlagSet, dryRun string) *ConfirmFlags {
 	f := &ConfirmFlags{}
 	set.BoolVar(&f.dryRun, "dry-run", false, dryRun)
-	set.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	set.BoolVarP(&f.yes, "yes", "y", false, "skip the confirmation prompt")
 	set.DurationVar(&f.timeout, "wait-timeout", 30*time.Minute, "how long to wait")
 	f.format = AddOutputFlag(set)
 	return f

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -47,6 +49,11 @@ func (e Env) Confirm(what string) error {
 		return nil
 	}
 	return fault.New(fault.Invalid, "Usage", "nothing was changed: answer y to %s, or use --yes in scripts", what)
+}
+
+// AddDataDirFlag adds the flag --data-dir; [Env.DataDir] returns the directory for its value.
+func AddDataDirFlag(flags *pflag.FlagSet, value *string) {
+	flags.StringVar(value, "data-dir", "", "data directory of Slipway (default: $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
 }
 
 // DataDir returns the data directory for the value of a --data-dir flag; an empty value selects the default.

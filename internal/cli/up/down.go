@@ -37,12 +37,13 @@ func DownCommand(e term.Env, remove Delete) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "down",
 		Short: "Stop the management cluster and the hosted control planes",
-		Long: "Stop the management cluster and the hosted control planes. Data stays: \"slipway up\" continues.\n" +
-			"With --delete, workload clusters' processes, containers and networks are removed, then the data.",
+		Long: `Stop the management cluster and the hosted control planes. All data is preserved, and "slipway up"
+continues with it. With --delete, the processes, containers and networks of the workload clusters
+are removed, then all data.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), e, remove) },
 	}
-	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
+	term.AddDataDirFlag(cmd.Flags(), &f.dataDir)
 	cmd.Flags().BoolVar(&f.delete, "delete", false, "also delete workload clusters and all data")
 	return cmd
 }

@@ -35,7 +35,7 @@ type nodeFlag struct {
 }
 
 func (n *nodeFlag) bind(flags *pflag.FlagSet) {
-	flags.Var(n, "node", "join one node in a container, so that Deployments of other providers run; kept until --node=false (needs Docker and the image of \"slipway image build\")")
+	flags.Var(n, "node", "join one node in a container, so that Deployments of other providers can run; stays set until --node=false (requires Docker and the image of \"slipway image build\")")
 	flags.Lookup("node").NoOptDefVal = "true"
 }
 

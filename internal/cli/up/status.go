@@ -113,10 +113,10 @@ func StatusCommand(e term.Env) *cobra.Command {
 	var dataDir string
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show what runs: the management cluster and the hosted control planes",
+		Short: "Show the status of the management cluster and hosted control planes",
 		Args:  cobra.NoArgs,
 	}
-	cmd.Flags().StringVar(&dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
+	term.AddDataDirFlag(cmd.Flags(), &dataDir)
 	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		dir, err := e.DataDir(dataDir)

@@ -55,23 +55,24 @@ func Command(e term.Env, prepare prepareFunc) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start the management cluster and all controllers",
-		Long: "Start the management cluster and all controllers, and run until interrupted. With -d, run in the\n" +
-			"background and return when ready; it is restarted there when it ends without being stopped, as for want of\n" +
-			"memory. \"slipway down\" stops both.\n\n" +
-			"The next start in the same data directory takes the flags of the last one, except those that are given\n" +
-			"once more; -d where it runs already is no error.",
+		Long: `Start the management cluster and all controllers, and run until interrupted. With -d, run in the
+background and return when ready. A background process is restarted if it exits without being
+stopped, for example when memory runs out. "slipway down" stops it in both cases.
+
+The next start with the same data directory reuses the flags of the last start, unless you set them
+again. With -d, it is not an error if the management cluster already runs.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), e, cmd.Flags(), prepare) },
 	}
-	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
-	cmd.Flags().StringVar(&f.listen, "listen", controlplane.DefaultListen, "loopback ADDRESS:PORT of the API server; the webhooks and diagnostics of the manager have the two ports after it, or free ones where these are taken")
+	term.AddDataDirFlag(cmd.Flags(), &f.dataDir)
+	cmd.Flags().StringVar(&f.listen, "listen", controlplane.DefaultListen, "loopback ADDRESS:PORT of the API server; the webhooks and diagnostics of the manager use the next two ports, or other free ports if these are in use")
 	cmd.Flags().StringVar(&f.gates, "feature-gates", "", "feature gates as NAME=true|false, separated by commas (default ClusterTopology=true,RuntimeSDK=true)")
-	cmd.Flags().StringSliceVar(&f.without, "without", nil, "providers that do not run, besides those that the configuration file disables: "+providerset.List(providerset.Names()))
+	cmd.Flags().StringSliceVar(&f.without, "without", nil, "providers to disable in addition to the configuration file: "+providerset.List(providerset.Names()))
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run in the background and return when ready")
 	f.node.bind(cmd.Flags())
 	f.configuration.Bind(cmd.Flags())
 	cmd.Flags().IntVar(&f.reportFD, "report-fd", 0, "file descriptor to report progress to")
-	cmd.Flags().BoolVar(&f.supervise, strings.TrimPrefix(superviseFlag, "--"), false, "restart the management cluster when it ends without being stopped")
+	cmd.Flags().BoolVar(&f.supervise, strings.TrimPrefix(superviseFlag, "--"), false, "restart the management cluster if it exits without being stopped")
 	_ = cmd.Flags().MarkHidden("report-fd")
 	_ = cmd.Flags().MarkHidden(strings.TrimPrefix(superviseFlag, "--"))
 	return cmd
