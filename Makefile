@@ -113,7 +113,7 @@ NEWEST := v1.37.2
 
 .PHONY: bench
 bench: prerequisites image ## measure, plan a hundred changes, simulate 10,000 control planes, try the newest Kubernetes version: an hour
-	@go run ./test/bench -slipway bin/slipway
+	@go run ./test/bench launch --slipway bin/slipway
 	@SLIPWAY_SEEDS=10000 go test -vet=off -pgo=off -timeout 1h -count 1 -run TestSimulation ./internal/kubeadm/controlplane
 	@SLIPWAY_PLAN_CHANGES=100 go test -vet=off -pgo=off -timeout 2h -count 1 -run TestPlanIsWhatHappens ./internal/cli/plan
 	@bin/slipway versions add $(NEWEST) --node-image --data-dir dist/versions
@@ -124,7 +124,7 @@ OUT ?= dist/bench/fleet.json
 
 .PHONY: bench-fleet
 bench-fleet: build ## measure a fleet of simulated clusters: CLUSTERS=n[,n...] OUT=file.json; no Docker
-	@go run ./test/bench/fleet -slipway bin/slipway -clusters '$(CLUSTERS)' -out '$(OUT)'
+	@go run ./test/bench fleet --slipway bin/slipway --clusters '$(CLUSTERS)' --out '$(OUT)'
 
 .PHONY: profile
 profile: build ## record what the compiler optimizes for (cmd/slipway/default.pgo), by running a fleet; no Docker
@@ -134,28 +134,28 @@ MEMORY ?= /dev/shm
 
 .PHONY: bench-isolation
 bench-isolation: build ## measure what clusters that do not answer do to the others: MEMORY=folder in memory; no Docker
-	@TMPDIR='$(MEMORY)' go run ./test/bench/isolation -slipway bin/slipway
+	@TMPDIR='$(MEMORY)' go run ./test/bench isolation --slipway bin/slipway
 
 .PHONY: bench-hook
 bench-hook: build ## measure calls of Runtime Extensions, a quarter of an hour: OUT=file.json; no Docker
-	@go run ./test/bench/hook -slipway bin/slipway -out '$(if $(filter file,$(origin OUT)),dist/bench/hook.json,$(OUT))'
+	@go run ./test/bench hook --slipway bin/slipway --out '$(if $(filter file,$(origin OUT)),dist/bench/hook.json,$(OUT))'
 
 REFERENCE ?=
 
 .PHONY: bench-verbs
 bench-verbs: build ## measure init, describe, backup and move of many objects, ten minutes: OUT=file.json REFERENCE=clusterctl; no Docker
-	@go run -pgo=off ./test/bench/verbs -slipway bin/slipway -reference '$(REFERENCE)' -out '$(if $(filter file,$(origin OUT)),dist/bench/verbs.json,$(OUT))'
+	@go run -pgo=off ./test/bench verbs --slipway bin/slipway --reference '$(REFERENCE)' --out '$(if $(filter file,$(origin OUT)),dist/bench/verbs.json,$(OUT))'
 
 .PHONY: bench-timeline
 bench-timeline: build image ## draw where the time goes until two real nodes are Ready, from traces: OUT=file.svg
-	@go run -pgo=off ./test/bench/timeline -slipway bin/slipway -out '$(if $(filter file,$(origin OUT)),dist/bench/timeline.svg,$(OUT))'
+	@go run -pgo=off ./test/bench timeline --slipway bin/slipway --out '$(if $(filter file,$(origin OUT)),dist/bench/timeline.svg,$(OUT))'
 
 SOAK ?= 30m
 
 .PHONY: soak
 soak: build ## disturb two fleets for half an hour each, killing the manager every minute: SOAK=time; no Docker
-	@go run ./test/bench/soak -slipway bin/slipway -time '$(SOAK)'
-	@go run ./test/bench/soak -slipway bin/slipway -time '$(SOAK)' -clusters 10 -manifest examples/fleet-kubeadm-class.yaml -out dist/bench/soak-class.json
+	@go run ./test/bench soak --slipway bin/slipway --time '$(SOAK)'
+	@go run ./test/bench soak --slipway bin/slipway --time '$(SOAK)' --clusters 10 --manifest examples/fleet-kubeadm-class.yaml --out dist/bench/soak-class.json
 
 .PHONY: clean
 clean: ## remove what was built; stop and remove the demo

@@ -7,6 +7,6 @@ set -euo pipefail
 binary=$1 profile=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-go run ./test/bench/fleet -slipway "$binary" -clusters 20 -idle 0 -profiles "$folder" -out "$folder/fleet.json"
+go run ./test/bench fleet --slipway "$binary" --clusters 20 --idle 0 --profiles "$folder" --out "$folder/fleet.json"
 go tool pprof -proto -output="$folder/merged" "$folder"/cpu-*.pprof
 mv "$folder/merged" "$profile"

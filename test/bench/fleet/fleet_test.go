@@ -1,4 +1,4 @@
-package main
+package fleet
 
 import (
 	"bytes"
@@ -13,25 +13,27 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/slipwayhq/slipway/test/bench/latency"
-	"github.com/slipwayhq/slipway/test/bench/pair"
-	"github.com/slipwayhq/slipway/test/bench/procfs"
-	"github.com/slipwayhq/slipway/test/bench/requests"
+	"github.com/slipwayhq/slipway/test/bench/harness"
 )
 
-func TestParseOptions(t *testing.T) {
-	o, err := parseOptions([]string{"-slipway", "/opt/slipway", "-clusters", "1,100", "-out", "x.json", "-idle", "0s"})
-	if err != nil {
-		t.Fatal(err)
+func TestFlags(t *testing.T) {
+	parse := func(args ...string) (*benchmark, error) {
+		b := &benchmark{}
+		return b, b.command().ParseFlags(args)
 	}
-	want := options{binary: "/opt/slipway", out: "x.json", manifest: filepath.Join("examples", "fleet.yaml"), sizes: []int{1, 100}, workers: 200, changes: true, patience: 30 * time.Minute}
-	if diff := cmp.Diff(want, o, cmp.AllowUnexported(options{})); diff != "" {
-		t.Error(diff)
+	b, err := parse("--clusters", "1,100", "--out", "x.json", "--idle", "0s")
+	if err != nil || b.Out != "x.json" || b.manifest != filepath.Join("examples", "fleet.yaml") || !cmp.Equal(b.sizes, []int{1, 100}) ||
+		b.workers != 200 || !b.changes || b.idle != 0 || b.patience != 30*time.Minute {
+		t.Errorf("got %+v, %v", b, err)
 	}
 	for name, args := range map[string][]string{
-		"no number": {"-clusters", "many"}, "zero": {"-clusters", "0"}, "argument": {"x"}, "workers": {"-workers", "-1"}, "patience": {"-patience", "-1s"},
+		"no number": {"--clusters", "many"}, "zero": {"--clusters", "0"}, "workers": {"--workers", "-1"}, "patience": {"--patience", "-1s"},
 	} {
-		if _, err := parseOptions(args); err == nil {
+		b, err := parse(args...)
+		if err == nil {
+			err = b.run(t.Context())
+		}
+		if err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -45,52 +47,52 @@ func TestSettlingMayTakeAsLongAsTheGarbageCollectorNeeds(t *testing.T) {
 		perSecond = 13 // of the 20 requests; the others are reads
 	)
 	for _, size := range []int{1, 1000, 10_000} {
-		f := fleet{size: size}
-		if got, needed := f.within(settleWithin), time.Duration(size*behind/perSecond)*time.Second; got < 2*needed {
+		f := fleetRun{size: size}
+		if got, needed := f.timeout(5*time.Minute), time.Duration(size*behind/perSecond)*time.Second; got < 2*needed {
 			t.Errorf("%d clusters: gives up after %v, of %v that are needed", size, got, needed)
 		}
 	}
 }
 
-func marks() (before, after mark) {
-	write, lease := requests.Request{Verb: "APPLY", Resource: "machines/status.cluster.x-k8s.io"}, requests.Request{Verb: "PUT", Resource: "leases.coordination.k8s.io"}
-	read, review := requests.Request{Verb: "LIST", Resource: "secrets"}, requests.Request{Verb: "POST", Resource: "subjectaccessreviews.authorization.k8s.io"}
+func marks() (before, after reading) {
+	write, lease := harness.Request{Verb: "APPLY", Resource: "machines/status.cluster.x-k8s.io"}, harness.Request{Verb: "PUT", Resource: "leases.coordination.k8s.io"}
+	read, review := harness.Request{Verb: "LIST", Resource: "secrets"}, harness.Request{Verb: "POST", Resource: "subjectaccessreviews.authorization.k8s.io"}
 	at := time.Unix(1e9, 0)
-	before = mark{
-		at:      at,
-		usage:   pair.Usage{Manager: pair.Load{CPU: time.Second}, Server: pair.Load{CPU: 10 * time.Second}},
-		asked:   requests.Counts{write: 100, lease: 5},
-		latency: map[string]latency.Histogram{"machine": {{Within: 1, Count: 10}}},
-		cpu:     procfs.CPU{All: 100 * time.Second, Stolen: 10 * time.Second},
+	before = reading{
+		at:         at,
+		usage:      harness.Usage{Manager: harness.Load{CPU: time.Second}, Server: harness.Load{CPU: 10 * time.Second}},
+		requests:   harness.RequestCounts{write: 100, lease: 5},
+		reconciles: map[string]harness.Histogram{"machine": {{Within: 1, Count: 10}}},
+		cpu:        harness.CPUTime{All: 100 * time.Second, Stolen: 10 * time.Second},
 	}
-	after = mark{
-		at:      at.Add(10 * time.Second),
-		usage:   pair.Usage{Manager: pair.Load{CPU: 3 * time.Second}, Server: pair.Load{CPU: 14 * time.Second}},
-		asked:   requests.Counts{write: 180, lease: 10, read: 20, review: 1},
-		latency: map[string]latency.Histogram{"machine": {{Within: 1, Count: 20}}, "cluster": {{Within: 1}}},
-		cpu:     procfs.CPU{All: 120 * time.Second, Stolen: 15 * time.Second},
+	after = reading{
+		at:         at.Add(10 * time.Second),
+		usage:      harness.Usage{Manager: harness.Load{CPU: 3 * time.Second}, Server: harness.Load{CPU: 14 * time.Second}},
+		requests:   harness.RequestCounts{write: 180, lease: 10, read: 20, review: 1},
+		reconciles: map[string]harness.Histogram{"machine": {{Within: 1, Count: 20}}, "cluster": {{Within: 1}}},
+		cpu:        harness.CPUTime{All: 120 * time.Second, Stolen: 15 * time.Second},
 	}
 	return before, after
 }
 
-func TestJudge(t *testing.T) {
+func TestCosts(t *testing.T) {
 	before, after := marks()
 	m := measurement{Clusters: 4}
-	m.judgeComeUp(before, after)
-	m.judgeIdle(before, after)
-	m.judgeDeletion(before, after)
+	m.addCreation(before, after)
+	m.addIdle(before, after)
+	m.Deletion = newClusterCost(before, after, m.Clusters)
 	want := measurement{
-		Clusters: 4, ManagerCPU: 2, ServerCPU: 4, Writes: 20, Reads: 5, ReconcileP99: 0.99,
-		IdleRequests: 10.6, IdleWrites: 80, IdleManagerCPU: 20, IdleCPU: 60, Stolen: 25, IdleStolen: 25,
-		Deletion:   deletion{ManagerCPU: 2, ServerCPU: 4, Writes: 20, Stolen: 25},
+		Clusters: 4, clusterCost: clusterCost{ManagerCPU: 2, ServerCPU: 4, Writes: 20, Stolen: 25}, Reads: 5, ReconcileP99: 0.99,
+		IdleRequests: 10.6, IdleWrites: 80, IdleManagerCPU: 20, IdleCPU: 60, IdleStolen: 25,
+		Deletion:   clusterCost{ManagerCPU: 2, ServerCPU: 4, Writes: 20, Stolen: 25},
 		Reconciles: []reconciles{{Controller: "machine", Count: 10, P50: 0.5, P99: 0.99}},
 	}
 	m.WriteLines, m.ReadLines, m.IdleLines, m.Deletion.WriteLines = nil, nil, nil, nil
-	if diff := cmp.Diff(want, m); diff != "" {
+	if diff := cmp.Diff(want, m, cmp.AllowUnexported(measurement{})); diff != "" {
 		t.Error(diff)
 	}
 	g := growth{From: 1, To: 5, Seconds: 3}
-	g.judge(before, after)
+	g.addCost(before, after)
 	g.WriteLines, g.ReadLines = nil, nil
 	grown := growth{
 		From: 1, To: 5, Seconds: 3, WritesPer: 20, ManagerCPU: 0.5, ServerCPU: 1, ReconcileP99: 0.99, Stolen: 25, Reconciles: want.Reconciles,
@@ -102,8 +104,8 @@ func TestJudge(t *testing.T) {
 
 func TestPeaks(t *testing.T) {
 	var p Peaks
-	for _, u := range []pair.Usage{
-		{Manager: pair.Load{Memory: 5e6}, Server: pair.Load{Memory: 1e6}}, {Manager: pair.Load{Memory: 1e6}, Server: pair.Load{Memory: 4e6}},
+	for _, u := range []harness.Usage{
+		{Manager: harness.Load{Memory: 5e6}, Server: harness.Load{Memory: 1e6}}, {Manager: harness.Load{Memory: 1e6}, Server: harness.Load{Memory: 4e6}},
 	} {
 		p.add(u)
 	}
@@ -112,7 +114,7 @@ func TestPeaks(t *testing.T) {
 	}
 }
 
-// The keys are what issue 3 promises to programs.
+// Programs depend on the keys (issue 3).
 func TestReport(t *testing.T) {
 	r := report{Sizes: []measurement{{Clusters: 1, WallSeconds: 4, Changes: &changes{Metadata: change{Seconds: 2, Replaced: 1}}, Growth: []growth{{From: 1, To: 50, Seconds: 5}}}}}
 	out := filepath.Join(t.TempDir(), "sub", "one.json")
@@ -167,9 +169,9 @@ func TestGoals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := tc.report
-			r.Sizes = []measurement{{Clusters: 100, WallSeconds: 40, Writes: 65, Refused: 2, IdleRequests: 0.6, IdleCPU: 4}}
+			r.Sizes = []measurement{{Clusters: 100, WallSeconds: 40, clusterCost: clusterCost{Writes: 65}, Refused: 2, IdleRequests: 0.6, IdleCPU: 4}}
 			var table bytes.Buffer
-			if err := r.table(&table); err != nil {
+			if err := r.writeTable(&table); err != nil {
 				t.Fatal(err)
 			}
 			for _, want := range tc.want {
@@ -185,19 +187,19 @@ func TestGoals(t *testing.T) {
 }
 
 // A control plane below quorum is seen once for each state it reports.
-func TestQuorums(t *testing.T) {
-	q := &quorums{states: map[string]bool{}}
+func TestEtcdStates(t *testing.T) {
+	q := &etcdStates{seen: map[string]bool{}}
 	for _, text := range []string{
 		"", "* 2 of 3 etcd members healthy, 2 needed for quorum\n* Machine a: …", "* 1 of 3 etcd members healthy, 2 needed for quorum",
 		"* 1 of 3 etcd members healthy, 2 needed for quorum", "* Etcd has lost its quorum: 1 of 3 members left, 2 needed",
 	} {
-		q.see(&unstructured.Unstructured{Object: map[string]any{
+		q.record(&unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"name": "c"},
 			"status":   map[string]any{"conditions": []any{map[string]any{"type": "EtcdClusterHealthy", "message": text}}},
 		}})
 	}
 	want := []string{"c: * 1 of 3 etcd members healthy, 2 needed for quorum", "c: * Etcd has lost its quorum: 1 of 3 members left, 2 needed"}
-	if diff := cmp.Diff(want, q.below); diff != "" || len(q.states) != 4 {
-		t.Errorf("%d states; below quorum (-want +got):\n%s", len(q.states), diff)
+	if diff := cmp.Diff(want, q.belowQuorum); diff != "" || len(q.seen) != 4 {
+		t.Errorf("%d states; below quorum (-want +got):\n%s", len(q.seen), diff)
 	}
 }

@@ -1,75 +1,82 @@
-package main
+package hook
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	"github.com/slipwayhq/slipway/sdk/hooks"
-	"github.com/slipwayhq/slipway/test/bench/latency"
+	"github.com/slipwayhq/slipway/test/bench/harness"
 )
 
-// served is what the process of the extensions says when it is ready.
-type served struct {
-	Addresses []string
-	CA        string
+// serveName is the subcommand of the server process.
+const serveName = "serve-extensions"
+
+// Paths of the server process. All respond with stats.
+const (
+	statsPath = "/stats"
+	hangPath  = "/hang" // the last extension hangs
+	openPath  = "/open" // all extensions respond
+)
+
+// ServeCommand returns the hidden subcommand that serves the extensions until standard input is closed.
+func ServeCommand() *cobra.Command {
+	return &cobra.Command{Use: serveName, Hidden: true, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+		if err := serve(cmd.OutOrStdout()); err != nil {
+			return fmt.Errorf("serve extensions: %w", err)
+		}
+		_, err := io.Copy(io.Discard, os.Stdin)
+		return err
+	}}
 }
 
-// stats is what it says of itself since it was asked last.
+// serving is printed when the extensions are ready.
+type serving struct {
+	URLs []string
+	CA   string
+}
+
+// stats are the calls since the last stats.
 type stats struct {
 	Calls       int
-	P50, P99    time.Duration // of its own time for a call
-	Connections int           // made since it started
+	P50         time.Duration // of the extension's own time
+	Connections int           // since the start
 }
 
-const statsPath = "/stats"
-
-// server plays extensions that answer at once.
+// server implements all extensions. They respond immediately.
 type server struct {
+	gate *gate
+
 	mu          sync.Mutex
-	took        []time.Duration
+	times       []time.Duration
 	connections int
 }
 
-func serve(n int) error {
-	certificate, authority, err := selfSigned()
-	if err != nil {
-		return err
+func serve(out io.Writer) error {
+	s, ready := &server{}, serving{}
+	for range extensions {
+		h := httptest.NewUnstartedServer(s)
+		s.gate = &gate{Listener: h.Listener}
+		h.Listener, h.Config.ConnState = s.gate, s.countConnection
+		h.StartTLS()
+		ready.URLs = append(ready.URLs, h.URL)
+		ready.CA = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.Certificate().Raw})) // the same for all
 	}
-	s := &server{}
-	ready := served{CA: string(authority)}
-	for range n {
-		listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
-		if err != nil {
-			return err
-		}
-		ready.Addresses = append(ready.Addresses, listener.Addr().String())
-		server := &http.Server{Handler: s, ConnState: s.connection, ReadHeaderTimeout: time.Minute}
-		go func() { _ = server.Serve(listener) }()
-	}
-	if err := json.NewEncoder(os.Stdout).Encode(ready); err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, os.Stdin)
-	return err
+	return json.NewEncoder(out).Encode(ready)
 }
 
-func (s *server) connection(_ net.Conn, state http.ConnState) {
+func (s *server) countConnection(_ net.Conn, state http.ConnState) {
 	if state == http.StateNew {
 		s.mu.Lock()
 		s.connections++
@@ -77,62 +84,75 @@ func (s *server) connection(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// ServeHTTP answers discovery and one handler, and notes its own time for the latter.
+// ServeHTTP implements http.Handler and records its own time for calls of the hook.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	began := time.Now()
+	start := time.Now()
 	w.Header().Set("Content-Type", "application/json")
-	switch {
-	case r.URL.Path == statsPath:
-		_ = json.NewEncoder(w).Encode(s.take())
-	case r.URL.Path == hooks.Discovery.Path(""):
-		_, _ = io.WriteString(w, `{"apiVersion":"`+hooks.Discovery.APIVersion()+`","kind":"DiscoveryResponse","status":"Success",`+
-			`"handlers":[{"name":"check","timeoutSeconds":2,"requestHook":{"apiVersion":"`+hooks.Discovery.APIVersion()+`","hook":"BeforeClusterCreate"}}]}`)
-	case strings.HasSuffix(r.URL.Path, "/check"):
+	version := hooks.Discovery.APIVersion()
+	switch path := r.URL.Path; {
+	case path == statsPath, path == hangPath, path == openPath:
+		if path != statsPath {
+			s.gate.set(path == hangPath)
+		}
+		_ = json.NewEncoder(w).Encode(s.takeStats())
+	case path == hooks.Discovery.Path(""):
+		_, _ = fmt.Fprintf(w, `{"apiVersion":%q,"kind":"DiscoveryResponse","status":"Success","handlers":[{"name":"check","timeoutSeconds":2,`+
+			`"requestHook":{"apiVersion":%q,"hook":"BeforeClusterCreate"}}]}`, version, version)
+	case strings.HasSuffix(path, "/check"):
 		request := &hooksv1.BeforeClusterCreateRequest{}
 		if err := json.NewDecoder(r.Body).Decode(request); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		_, _ = fmt.Fprintf(w, `{"apiVersion":"%s","kind":"BeforeClusterCreateResponse","status":"Success","retryAfterSeconds":0}`, request.APIVersion)
-		s.note(time.Since(began))
+		_, _ = fmt.Fprintf(w, `{"apiVersion":%q,"kind":"BeforeClusterCreateResponse","status":"Success","retryAfterSeconds":0}`, request.APIVersion)
+		s.mu.Lock()
+		s.times = append(s.times, time.Since(start))
+		s.mu.Unlock()
 	default:
 		http.NotFound(w, r)
 	}
 }
 
-func (s *server) note(d time.Duration) {
+func (s *server) takeStats() stats {
 	s.mu.Lock()
-	s.took = append(s.took, d)
-	s.mu.Unlock()
-}
-
-func (s *server) take() stats {
-	s.mu.Lock()
-	took := s.took
-	s.took = nil
-	out := stats{Calls: len(took), Connections: s.connections}
-	s.mu.Unlock()
-	out.P50, out.P99 = latency.Quantile(took, 0.5), latency.Quantile(took, 0.99)
+	defer s.mu.Unlock()
+	out := stats{Calls: len(s.times), P50: harness.Quantile(s.times, 0.5), Connections: s.connections}
+	s.times = nil
 	return out
 }
 
-// selfSigned returns a certificate for the loopback address that is its own authority.
-func selfSigned() (tls.Certificate, []byte, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, nil, err
+// gate is a listener. While it is shut, clients can connect but receive no response, not even a TLS handshake.
+type gate struct {
+	net.Listener
+
+	mu    sync.Mutex
+	shut  bool
+	conns []net.Conn
+}
+
+func (g *gate) Accept() (net.Conn, error) {
+	for {
+		conn, err := g.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		g.mu.Lock()
+		g.conns = append(g.conns, conn)
+		shut := g.shut
+		g.mu.Unlock()
+		if !shut {
+			return conn, nil
+		}
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+}
+
+// set opens or shuts the gate and closes all connections.
+func (g *gate) set(shut bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut = shut
+	for _, conn := range g.conns {
+		_ = conn.Close()
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return tls.Certificate{}, nil, err
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key},
-		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+	g.conns = nil
 }

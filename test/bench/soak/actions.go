@@ -1,32 +1,33 @@
-package main
+package soak
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/test/bench/follow"
-	"github.com/slipwayhq/slipway/test/bench/template"
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/test/bench/harness"
 )
 
-// action does something to a cluster. That an object is not there (yet, or any more) is no failure.
-type action func(ctx context.Context, cluster int) error
+// action changes or disturbs a cluster. The weights of all actions add up to 100. NotFound errors are ignored.
+type action struct {
+	weight int
+	name   string
+	act    func(ctx context.Context, cluster int) error
+}
 
-// choose throws the dice. The weights say how often of a hundred.
-func (s *soak) choose() (string, action) {
-	all := []struct {
-		weight int
-		name   string
-		act    action
-	}{
+func (s *soak) actions() []action {
+	return []action{
 		{30, "scale", s.scale},
 		{5, "scale the control plane", s.scaleControlPlane},
 		{12, "roll out", s.rollOut},
@@ -35,177 +36,271 @@ func (s *soak) choose() (string, action) {
 		{18, "make a node fail", s.failNode},
 		{10, "make an API fail", s.failAPI},
 		{5, "delete and create", s.recreate},
-		{4, "move away and back", s.away},
+		{4, "move away and back", s.moveAndReturn},
 	}
-	n := s.dice.IntN(100)
+}
+
+func (s *soak) choose() action {
+	n := s.random.IntN(100)
+	all := s.actions()
 	for _, a := range all {
 		if n -= a.weight; n < 0 {
-			return a.name, a.act
+			return a
 		}
 	}
-	panic("the weights do not add up to 100")
+	return all[0]
 }
 
-func (s *soak) patch(ctx context.Context, o client.Object, format string, args ...any) error {
-	return s.client.Patch(ctx, o, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, format, args...)))
-}
-
-// inTopology replaces or adds a field of spec.topology of a Cluster.
-func (s *soak) inTopology(ctx context.Context, cluster int, path string, value any) error {
-	op := []map[string]any{{"op": "add", "path": "/spec/topology/" + path, "value": value}}
-	data, err := json.Marshal(op)
-	if err != nil {
-		return err
-	}
-	return s.client.Patch(ctx, s.template.Object(follow.Kind("Cluster"), template.Cluster(cluster)), client.RawPatch(types.JSONPatchType, data))
-}
-
-const firstWorkers = "workers/machineDeployments/0/"
-
-func (s *soak) create(ctx context.Context, cluster int) error {
-	objects, err := s.template.Render(cluster)
-	if err != nil {
-		return err
-	}
-	if err := patiently(objects); err != nil {
-		return err
-	}
-	return template.Create(ctx, s.client, objects)
-}
-
-// patiently makes Machines wait for their Nodes to be deleted for as long as it takes. Otherwise one that is deleted while
-// the workload cluster does not answer leaves its Node behind after 10 s (MD-15), and a lost Node could not be told from it.
-func patiently(objects []*unstructured.Unstructured) error {
+// waitForNodeDeletion removes the timeout for the deletion of Nodes. With the default of 10 s, a Machine that is deleted while
+// the workload API is down correctly leaves its Node behind, which could not be distinguished from a lost Node.
+func waitForNodeDeletion(objects []*unstructured.Unstructured) error {
+	const timeout = "nodeDeletionTimeoutSeconds"
 	for _, o := range objects {
-		var err error
 		switch o.GroupVersionKind() {
-		case follow.Kind("MachineDeployment"):
-			err = unstructured.SetNestedField(o.Object, int64(0), "spec", "template", "spec", "deletion", "nodeDeletionTimeoutSeconds")
-		case follow.Kind("Cluster"):
-			err = patientTopology(o)
-		}
-		if err != nil {
-			return fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
+		case clusterv1.GroupVersion.WithKind("MachineDeployment"):
+			if err := unstructured.SetNestedField(o.Object, int64(0), "spec", "template", "spec", "deletion", timeout); err != nil {
+				return err
+			}
+		case clusterv1.GroupVersion.WithKind("Cluster"):
+			topology := []string{"spec", "topology"}
+			workers, ofClass, err := unstructured.NestedSlice(o.Object, append(topology, "workers", "machineDeployments")...)
+			if err != nil {
+				return err
+			}
+			if !ofClass {
+				continue
+			}
+			for _, w := range workers {
+				w.(map[string]any)["deletion"] = map[string]any{timeout: int64(0)}
+			}
+			err = unstructured.SetNestedSlice(o.Object, workers, append(topology, "workers", "machineDeployments")...)
+			if err = errors.Join(err, unstructured.SetNestedField(o.Object, int64(0), append(topology, "controlPlane", "deletion", timeout)...)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// patientTopology is patiently for what a topology asks for.
-func patientTopology(cluster *unstructured.Unstructured) error {
-	workers, ofClass, err := unstructured.NestedSlice(cluster.Object, "spec", "topology", "workers", "machineDeployments")
-	if err != nil || !ofClass {
-		return err
+// setWorkers sets a field of the MachineDeployment, in the topology if there is one.
+func (s *soak) setWorkers(ctx context.Context, cluster int, field string, value any) error {
+	if s.OfClass {
+		return s.setTopology(ctx, cluster, "workers/machineDeployments/0/"+field, value)
 	}
-	for _, w := range workers {
-		if d, ok := w.(map[string]any); ok {
-			d["deletion"] = map[string]any{"nodeDeletionTimeoutSeconds": int64(0)}
-		}
-	}
-	if err := unstructured.SetNestedSlice(cluster.Object, workers, "spec", "topology", "workers", "machineDeployments"); err != nil {
-		return err
-	}
-	return unstructured.SetNestedField(cluster.Object, int64(0), "spec", "topology", "controlPlane", "deletion", "nodeDeletionTimeoutSeconds")
+	return harness.SetField(ctx, s.Client, s.CoreObject("MachineDeployment", s.WorkersName(cluster)), "/spec/"+field, value)
 }
 
-func (s *soak) deployment(cluster int) client.Object {
-	return s.template.Object(follow.Kind("MachineDeployment"), s.template.Deployment(cluster))
+func (s *soak) setTopology(ctx context.Context, cluster int, field string, value any) error {
+	return harness.SetField(ctx, s.Client, s.CoreObject("Cluster", harness.ClusterName(cluster)), "/spec/topology/"+field, value)
 }
 
 func (s *soak) scale(ctx context.Context, cluster int) error {
-	n := 1 + s.dice.IntN(mostWorkers)
-	if s.template.OfClass {
-		return s.inTopology(ctx, cluster, firstWorkers+"replicas", n)
-	}
-	return s.patch(ctx, s.deployment(cluster), `{"spec":{"replicas":%d}}`, n)
+	return s.setWorkers(ctx, cluster, "replicas", 1+s.random.IntN(5))
 }
 
-// scaleControlPlane makes it one Machine or three, where it is made of Machines.
+// scaleControlPlane scales to one Machine or three.
 func (s *soak) scaleControlPlane(ctx context.Context, cluster int) error {
-	n := 1 + 2*s.dice.IntN(2)
-	if !s.template.OnMachines {
+	n := 1 + 2*s.random.IntN(2)
+	if !s.OnMachines {
 		return nil
 	}
-	return s.inTopology(ctx, cluster, "controlPlane/replicas", n)
+	return s.setTopology(ctx, cluster, "controlPlane/replicas", n)
+}
+
+func rolloutNow() map[string]any {
+	return map[string]any{"after": time.Now().UTC().Format(time.RFC3339)}
+}
+
+func (s *soak) rollOut(ctx context.Context, cluster int) error {
+	return s.setWorkers(ctx, cluster, "rollout", rolloutNow())
 }
 
 func (s *soak) rollOutControlPlane(ctx context.Context, cluster int) error {
-	if !s.template.OnMachines {
+	if !s.OnMachines {
 		return nil
 	}
-	return s.inTopology(ctx, cluster, "controlPlane/rollout", map[string]any{"after": now()})
+	return s.setTopology(ctx, cluster, "controlPlane/rollout", rolloutNow())
 }
 
-func now() string { return time.Now().UTC().Format(time.RFC3339) }
-
-func (s *soak) rollOut(ctx context.Context, cluster int) error {
-	if s.template.OfClass {
-		return s.inTopology(ctx, cluster, firstWorkers+"rollout", map[string]any{"after": now()})
-	}
-	return s.patch(ctx, s.deployment(cluster), `{"spec":{"rollout":{"after":%q}}}`, now())
-}
-
-// deleteMachine deletes a worker: without its only Machine a control plane is lost.
+// deleteMachine deletes a worker. A control plane would be lost without its only Machine.
 func (s *soak) deleteMachine(ctx context.Context, cluster int) error {
-	m, err := s.anyOf(ctx, follow.Kind("Machine"), cluster, false)
+	m, err := s.chooseObject(ctx, clusterv1.GroupVersion.WithKind("Machine"), cluster, false)
 	if m == nil {
 		return err
 	}
-	return s.client.Delete(ctx, m)
+	return s.Client.Delete(ctx, m)
 }
 
 // recreate deletes a cluster, waits until it is gone and creates it again.
 func (s *soak) recreate(ctx context.Context, cluster int) error {
-	name := template.Cluster(cluster)
-	if err := s.client.Delete(ctx, s.template.Object(follow.Kind("Cluster"), name)); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	name := harness.ClusterName(cluster)
+	if err := s.Client.Delete(ctx, s.CoreObject("Cluster", name)); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, healWithin)
-	defer cancel()
-	err := s.of("clusters").Until(ctx, func(all []*unstructured.Unstructured) bool {
-		for _, c := range all {
-			if c.GetName() == name {
-				return false
-			}
-		}
-		return true
+	err := s.Objects("clusters").Until(ctx, func(all []*unstructured.Unstructured) bool {
+		return !slices.ContainsFunc(all, func(o *unstructured.Unstructured) bool { return o.GetName() == name })
 	})
 	if err != nil {
-		return fmt.Errorf("deletion of %s: %w", name, err)
+		return fmt.Errorf("wait for the deletion of %s: %w", name, err)
 	}
-	// what the Cluster does not own is left by design
-	objects, err := s.template.Render(cluster)
+	own, _, err := s.Render(cluster)
 	if err != nil {
 		return err
 	}
-	for _, o := range objects {
-		if err := s.client.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
+	for _, o := range own { // objects without an owner remain by design
+		if err := s.Client.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}
-	return s.create(ctx, cluster)
+	return s.Create(ctx, cluster, waitForNodeDeletion)
 }
 
-// anyOf returns one of the objects of a cluster, of its control plane or not; nil if there is none.
-func (s *soak) anyOf(ctx context.Context, gvk schema.GroupVersionKind, cluster int, controlPlane bool) (*unstructured.Unstructured, error) {
-	all, err := s.list(ctx, gvk, client.MatchingLabels{clusterv1.ClusterNameLabel: template.Cluster(cluster)})
+// chooseObject returns a random object of a cluster, of its control plane or not; nil if there is none.
+func (s *soak) chooseObject(ctx context.Context, kind schema.GroupVersionKind, cluster int, controlPlane bool) (*unstructured.Unstructured, error) {
+	all, err := harness.List(ctx, s.Client, kind, client.InNamespace(s.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: harness.ClusterName(cluster)})
 	all = slices.DeleteFunc(all, func(o unstructured.Unstructured) bool {
-		_, is := o.GetLabels()[clusterv1.MachineControlPlaneLabel]
-		return is != controlPlane
+		_, isControlPlane := o.GetLabels()[clusterv1.MachineControlPlaneLabel]
+		return isControlPlane != controlPlane
 	})
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	return &all[s.dice.IntN(len(all))], nil
+	return &all[s.random.IntN(len(all))], nil
 }
 
-func (s *soak) list(ctx context.Context, gvk schema.GroupVersionKind, o ...client.ListOption) ([]unstructured.Unstructured, error) {
-	return listOf(ctx, s.client, gvk, append(o, client.InNamespace(s.template.Namespace))...)
+// faults are annotations that simulate a fault, with the possible values.
+type faults []struct {
+	annotation string
+	values     []string
 }
 
-func listOf(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, o ...client.ListOption) ([]unstructured.Unstructured, error) {
-	l := &unstructured.UnstructuredList{}
-	l.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	err := c.List(ctx, l, o...)
-	return l.Items, err
+func nodeFaults() faults {
+	return faults{{infrav1.NeverBootsAnnotation, []string{"true"}}, {infrav1.NotReadyAfterAnnotation, []string{"0s", "5s"}}}
+}
+
+func apiFaults() faults {
+	return faults{{hostedv1.APIDownAnnotation, []string{"5s", "30s", "always"}}, {hostedv1.APISlowAnnotation, []string{"100ms", "2s"}}}
+}
+
+func controlPlaneFaults() faults {
+	return faults{{infrav1.ControlPlaneFaultsAnnotation, []string{
+		"etcd-down", "etcd-delay=1s", "etcd-alarm=NOSPACE", "pod-down=kube-scheduler", "pod-down=kube-apiserver", "etcd-learner,etcd-delay=200ms",
+	}}}
+}
+
+func (s *soak) failNode(ctx context.Context, cluster int) error {
+	o, err := s.chooseObject(ctx, infrav1.GroupVersion.WithKind("LocalMachine"), cluster, false)
+	return s.fail(ctx, o, err, nodeFaults())
+}
+
+// failAPI simulates a fault of the hosted control plane or of a control plane Machine.
+func (s *soak) failAPI(ctx context.Context, cluster int) error {
+	if s.OnMachines {
+		o, err := s.chooseObject(ctx, infrav1.GroupVersion.WithKind("LocalMachine"), cluster, true)
+		return s.fail(ctx, o, err, controlPlaneFaults())
+	}
+	o, err := s.chooseObject(ctx, hostedv1.GroupVersion.WithKind("HostedControlPlane"), cluster, false)
+	return s.fail(ctx, o, err, apiFaults())
+}
+
+// fail simulates a fault or reverts all faults of an object; nothing if the object is nil.
+func (s *soak) fail(ctx context.Context, o *unstructured.Unstructured, err error, all faults) error {
+	if o == nil || err != nil {
+		return err
+	}
+	if s.random.IntN(2) == 0 {
+		return revert(ctx, s.Client, o, all)
+	}
+	f := all[s.random.IntN(len(all))]
+	return harness.SetMetadata(ctx, s.Client, o, "annotations", map[string]any{f.annotation: f.values[s.random.IntN(len(f.values))]})
+}
+
+func revert(ctx context.Context, c client.Client, o *unstructured.Unstructured, all faults) error {
+	annotations := map[string]any{}
+	for _, f := range all {
+		if _, ok := o.GetAnnotations()[f.annotation]; ok {
+			annotations[f.annotation] = nil
+		}
+	}
+	if len(annotations) == 0 {
+		return nil
+	}
+	return harness.SetMetadata(ctx, c, o, "annotations", annotations)
+}
+
+// revertFaults reverts all faults in a management cluster.
+func revertFaults(ctx context.Context, c client.Client, namespace string) error {
+	for kind, all := range map[schema.GroupVersionKind]faults{
+		infrav1.GroupVersion.WithKind("LocalMachine"):        append(nodeFaults(), controlPlaneFaults()...),
+		hostedv1.GroupVersion.WithKind("HostedControlPlane"): apiFaults(),
+	} {
+		objects, err := harness.List(ctx, c, kind, client.InNamespace(namespace))
+		if err != nil {
+			return err
+		}
+		for i := range objects {
+			if err := revert(ctx, c, &objects[i], all); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// moveAndReturn moves a cluster to the other management cluster and back. A move that is rejected because of a current fault
+// has no effect.
+func (s *soak) moveAndReturn(ctx context.Context, cluster int) error {
+	name := harness.ClusterName(cluster)
+	if output, err := s.move(ctx, s.env, s.other, name); err != nil {
+		c, err := client.New(s.other.Config, client.Options{})
+		if err != nil {
+			return err
+		}
+		o := s.CoreObject("Cluster", name)
+		err = c.Get(ctx, client.ObjectKeyFromObject(o), o)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err != nil {
+			s.report.Refused++
+			return nil
+		}
+		s.logf("the move of %s was interrupted: %s", name, output)
+		if err := s.moveWithRetries(ctx, s.env, s.other, name); err != nil {
+			return err
+		}
+	}
+	s.report.Moved++
+	return s.moveWithRetries(ctx, s.other, s.env, name)
+}
+
+// moveWithRetries repeats a move until it succeeds. It reverts faults in the source, because they prevent a move.
+func (s *soak) moveWithRetries(ctx context.Context, source, target *harness.Environment, name string) error {
+	c, err := client.New(source.Config, client.Options{})
+	if err != nil {
+		return err
+	}
+	for start := time.Now(); ; {
+		if err := revertFaults(ctx, c, s.Namespace); err != nil {
+			return err
+		}
+		output, err := s.move(ctx, source, target, name)
+		if err == nil {
+			return nil
+		}
+		if time.Since(start) > readyTimeout {
+			return fmt.Errorf("move %s: %w: %s", name, err, output)
+		}
+		if err := harness.Sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *soak) move(ctx context.Context, source, target *harness.Environment, name string) (string, error) {
+	output, err := exec.CommandContext(ctx, s.Binary, "move", "--kubeconfig", source.Kubeconfig(), "--to-kubeconfig", target.Kubeconfig(),
+		"--namespace", s.Namespace, "--cluster", name).CombinedOutput()
+	return strings.TrimSpace(string(output)), err
 }

@@ -1,4 +1,6 @@
-package main
+// Package soak runs simulated clusters through half an hour of changes, faults and kills of the manager, and checks that
+// nothing is left over.
+package soak
 
 import (
 	"context"
@@ -6,156 +8,132 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"time"
 
+	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/test/bench/follow"
-	"github.com/slipwayhq/slipway/test/bench/pair"
-	"github.com/slipwayhq/slipway/test/bench/settle"
-	"github.com/slipwayhq/slipway/test/bench/template"
+	"github.com/slipwayhq/slipway/test/bench/harness"
 )
 
-const (
-	// between two actions.
-	between = time.Second
-	// healWithin ends a soak that does not come to rest.
-	healWithin = 10 * time.Minute
-	// undisturbed is the share of the time, at the end, in which the manager is not killed: what it holds then is compared
-	// with a fresh one.
-	undisturbed = 0.2
-	// calm lets timers and connections of a settled manager come to rest.
-	calm = 30 * time.Second
-	// mostWorkers of a cluster.
-	mostWorkers = 5
-)
+// readyTimeout ends a run in which the clusters do not become ready.
+const readyTimeout = 10 * time.Minute
 
-// soak is one run.
 type soak struct {
-	options
-	pair   *pair.Pair
-	client client.Client
-	// other is another management cluster, to which clusters move.
-	other    *pair.Pair
-	liar     *liar
-	template template.Template
-	dice     *rand.Rand
-	report   report
-	began    time.Time
+	harness.Options
+	harness.Fleet
+	manifest     string
+	clusters     int
+	length, kill time.Duration
+	seed         uint64
+
+	env, other *harness.Environment // clusters move from env to other and back
+	extension  *faultyExtension
+	random     *rand.Rand
+	report     report
+	start      time.Time
 }
 
-func newSoak(ctx context.Context, o options) (*soak, error) {
-	t, err := template.Read(o.manifest)
+func Command() *cobra.Command { return (&soak{}).command() }
+
+func (s *soak) command() *cobra.Command {
+	cmd := s.Command("soak", "disturb simulated clusters, kill the manager, and check that nothing is left over", "soak.json", s.run)
+	f := cmd.Flags()
+	f.StringVar(&s.manifest, "manifest", filepath.Join("examples", "fleet.yaml"), "simulated cluster with a MachineDeployment of one worker")
+	f.IntVar(&s.clusters, "clusters", 20, "number of clusters")
+	f.DurationVar(&s.length, "time", 30*time.Minute, "duration of the disturbance")
+	f.DurationVar(&s.kill, "kill", time.Minute, "time between two kills of the manager, except in the last fifth of the time; 0: never")
+	f.Uint64Var(&s.seed, "seed", uint64(time.Now().UnixNano()), "determines the order of the actions")
+	f.Lookup("seed").DefValue = "the current time"
+	harness.AtLeast(f, "clusters", &s.clusters, 1)
+	harness.AtLeast(f, "time", &s.length, time.Second)
+	harness.AtLeast(f, "kill", &s.kill, 0)
+	return cmd
+}
+
+func (s *soak) run(ctx context.Context) (err error) {
+	s.random, s.start = rand.New(rand.NewPCG(s.seed, 0)), time.Now()
+	s.report = report{Seed: s.seed, Clusters: s.clusters, Actions: map[string]int{}}
+	manifest, err := harness.ReadTemplate(s.manifest)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s := &soak{options: o, template: t, dice: rand.New(rand.NewPCG(o.seed, 0)), began: time.Now()}
-	s.report.Seed, s.report.Clusters, s.report.Actions = o.seed, o.clusters, map[string]int{}
-	if s.liar, err = newLiar(o.seed); err != nil {
-		return nil, err
+	if s.extension, err = startExtension(s.seed); err != nil {
+		return err
 	}
+	defer s.extension.close()
 	var flags []string
-	if t.OfClass {
+	if manifest.OfClass {
 		flags = append(flags, "--feature-gates=ClusterTopology=true,RuntimeSDK=true")
 	}
-	if s.pair, err = pair.Start(ctx, o.binary, flags...); err != nil {
-		return nil, errors.Join(err, s.stop())
-	}
-	if s.other, err = pair.Start(ctx, o.binary, flags...); err != nil {
-		return nil, errors.Join(err, s.stop())
-	}
-	scheme := runtime.NewScheme()
-	if err := runtimev1.AddToScheme(scheme); err != nil {
-		return nil, errors.Join(err, s.stop())
-	}
-	if s.client, err = client.New(s.pair.Config, client.Options{Scheme: scheme}); err != nil {
-		return nil, errors.Join(err, s.stop())
-	}
-	return s, nil
-}
-
-// stop ends what was started.
-func (s *soak) stop() error {
-	var errs []error
-	for _, p := range []*pair.Pair{s.pair, s.other} {
-		if p != nil {
-			errs = append(errs, p.Stop())
+	for _, env := range []**harness.Environment{&s.env, &s.other} {
+		if *env, err = harness.StartEnvironment(ctx, s.Binary, flags...); err != nil {
+			return err
 		}
+		defer func() { err = errors.Join(err, (*env).Stop()) }()
 	}
-	return errors.Join(append(errs, s.liar.Close())...)
-}
-
-func (s *soak) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(os.Stderr, "%6s %s\n", time.Since(s.began).Round(time.Second), fmt.Sprintf(format, args...))
-}
-
-// live is the whole life of the soak.
-func (s *soak) live(ctx context.Context) error {
-	s.say("seed %d: making %d clusters …", s.seed, s.clusters)
-	shared, err := s.template.Shared()
-	if err != nil {
+	if s.Fleet, err = harness.NewFleet(manifest, s.env.Config); err != nil {
 		return err
 	}
-	if err := template.Create(ctx, s.client, shared); err != nil {
+	if err = s.env.WithLog(harness.InOrder(ctx, s.prepare, s.waitReady, s.disturb, s.revertAll, s.waitReady, s.checkLeftovers, s.compareWithFresh)); err != nil {
+		err = fmt.Errorf("seed %d: %w", s.seed, err)
+	}
+	return errors.Join(err, s.report.write(s.Out, os.Stdout))
+}
+
+func (s *soak) logf(format string, args ...any) {
+	s.Logf("%6s %s", time.Since(s.start).Round(time.Second), fmt.Sprintf(format, args...))
+}
+
+// prepare creates the clusters.
+func (s *soak) prepare(ctx context.Context) error {
+	s.logf("seed %d: creating %d clusters …", s.seed, s.clusters)
+	if err := s.CreateShared(ctx); err != nil {
 		return err
 	}
-	if s.template.OfClass {
-		if err := s.liar.register(ctx, s.client); err != nil {
+	if s.OfClass {
+		if err := s.extension.register(ctx, s.Client); err != nil {
 			return err
 		}
 	}
-	for n := range s.clusters {
-		if err := s.create(ctx, n); err != nil {
-			return err
-		}
-	}
-	if err := s.whole(ctx); err != nil {
-		return err
-	}
-	s.liar.lie(true)
-	if err := s.disturb(ctx); err != nil {
-		return err
-	}
-	s.say("taking back every fault …")
-	if err := s.heal(ctx); err != nil {
-		return err
-	}
-	if err := s.whole(ctx); err != nil {
-		return err
-	}
-	s.report.Lies = s.liar.lied()
-	s.say("every cluster is whole; looking for what is left over …")
-	if err := s.leftovers(ctx); err != nil {
-		return err
-	}
-	return s.compare(ctx)
+	return harness.InParallel(ctx, s.clusters, 1, func(ctx context.Context, n int) error { return s.Create(ctx, n, waitForNodeDeletion) })
 }
 
-// disturb does things until the time is over.
+func (s *soak) revertAll(ctx context.Context) error {
+	s.logf("reverting every fault …")
+	s.extension.setFaulty(false)
+	return revertFaults(ctx, s.Client, s.Namespace)
+}
+
+// disturb performs an action every second. In the last fifth of the time the manager is not killed, because it is compared
+// with a fresh manager afterwards.
 func (s *soak) disturb(ctx context.Context) error {
-	s.say("disturbing them for %v …", s.length)
-	began := time.Now()
-	killed, quietFrom := began, time.Duration(float64(s.length)*(1-undisturbed))
-	for time.Since(began) < s.length {
-		if s.kill > 0 && time.Since(began) < quietFrom && time.Since(killed) >= s.kill {
+	s.logf("disturbing them for %v …", s.length)
+	s.extension.setFaulty(true)
+	start := time.Now()
+	killed, lastKill := start, s.length*4/5
+	for time.Since(start) < s.length {
+		if s.kill > 0 && time.Since(start) < lastKill && time.Since(killed) >= s.kill {
 			if err := s.killManager(ctx); err != nil {
 				return err
 			}
 			killed = time.Now()
 		}
-		name, act := s.choose()
-		if err := act(ctx, s.dice.IntN(s.clusters)); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		a := s.choose()
+		if err := a.act(ctx, s.random.IntN(s.clusters)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
 		}
-		s.report.Actions[name]++
-		if err := s.sample(); err != nil {
+		s.report.Actions[a.name]++
+		u, err := s.env.Usage()
+		if err != nil {
 			return err
 		}
-		if err := settle.Pause(ctx, between); err != nil {
+		s.report.Samples = append(s.report.Samples, sample{
+			After: time.Since(s.start).Seconds(), ManagerMB: u.Manager.Megabytes(), ServerMB: u.Server.Megabytes(),
+		})
+		if err := harness.Sleep(ctx, time.Second); err != nil {
 			return err
 		}
 	}
@@ -163,128 +141,81 @@ func (s *soak) disturb(ctx context.Context) error {
 }
 
 func (s *soak) killManager(ctx context.Context) error {
-	if err := s.pair.KillManager(); err != nil {
+	if err := s.env.KillManager(); err != nil {
 		return err
 	}
-	began := time.Now()
-	if err := s.pair.StartManager(ctx); err != nil {
-		return fmt.Errorf("after a kill: %w", err)
+	start := time.Now()
+	if err := s.env.StartManager(ctx); err != nil {
+		return fmt.Errorf("restart the manager after a kill: %w", err)
 	}
+	took := time.Since(start).Seconds()
 	s.report.Kills++
-	s.report.SlowestStart = max(s.report.SlowestStart, time.Since(began).Seconds())
-	s.say("killed the manager; it was ready again after %.1f s; so far %v", time.Since(began).Seconds(), s.report.Actions)
+	s.report.SlowestStart = max(s.report.SlowestStart, took)
+	s.logf("killed the manager; it was ready again after %.1f s; so far %v", took, s.report.Actions)
 	return nil
 }
 
-func (s *soak) sample() error {
-	u, err := s.pair.Usage()
-	if err != nil {
+// waitReady waits until every Cluster is Available, every MachineDeployment and kubeadm control plane has its desired
+// replicas, and nothing is written.
+func (s *soak) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	if err := s.Objects("clusters").UntilEach(ctx, s.clusters, harness.IsAvailable); err != nil {
 		return err
 	}
-	s.report.Samples = append(s.report.Samples, sample{
-		After: time.Since(s.began).Seconds(), ManagerMB: float64(u.Manager.Memory) / 1e6, ServerMB: float64(u.Server.Memory) / 1e6,
-	})
-	return nil
-}
-
-// whole waits until every Cluster is Available and every MachineDeployment has what was asked for.
-func (s *soak) whole(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, healWithin)
-	defer cancel()
-	var missing string
-	err := s.of("clusters").Until(ctx, func(all []*unstructured.Unstructured) bool {
-		missing = fmt.Sprintf("%d of %d Clusters exist", len(all), s.clusters)
-		for _, c := range all {
-			if !follow.Holds(c, "Available") {
-				missing = c.GetName() + " is not Available"
-				return false
-			}
-		}
-		return len(all) == s.clusters
-	})
-	if err != nil {
-		return fmt.Errorf("%s: %w", missing, err)
+	if err := s.Objects("machinedeployments").UntilEach(ctx, s.clusters, missingReplicas); err != nil {
+		return err
 	}
-	err = s.of("machinedeployments").Until(ctx, func(all []*unstructured.Unstructured) bool {
-		missing = fmt.Sprintf("%d of %d MachineDeployments exist", len(all), s.clusters)
-		for _, d := range all {
-			if problem := lacking(d); problem != "" {
-				missing = problem
-				return false
-			}
-		}
-		return len(all) == s.clusters
-	})
-	if err != nil {
-		return fmt.Errorf("%s: %w", missing, err)
-	}
-	if s.template.OnMachines {
-		planes := s.of("")
-		planes.Resource = schema.GroupVersionResource{Group: "controlplane.cluster.x-k8s.io", Version: "v1beta2", Resource: "kubeadmcontrolplanes"}
-		err := planes.Until(ctx, func(all []*unstructured.Unstructured) bool {
-			missing = fmt.Sprintf("%d of %d KubeadmControlPlanes exist", len(all), s.clusters)
-			for _, p := range all {
-				if problem := lacking(p); problem != "" {
-					missing = problem
-					return false
-				}
-			}
-			return len(all) == s.clusters
-		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", missing, err)
+	if s.OnMachines {
+		planes := harness.Objects{Config: s.Config, Resource: harness.KubeadmControlPlanes(), Namespace: s.Namespace}
+		if err := planes.UntilEach(ctx, s.clusters, missingReplicas); err != nil {
+			return err
 		}
 	}
-	_, _, err = settle.Wait(ctx, s.pair.Config, settle.Quiet, healWithin)
+	_, _, err := harness.WaitSettled(ctx, s.Config, harness.QuietPeriod, readyTimeout)
 	return err
 }
 
-// lacking says what a MachineDeployment still has to reach.
-func lacking(d *unstructured.Unstructured) string {
-	want := follow.Integer(d, "spec", "replicas")
-	if seen := follow.Integer(d, "status", "observedGeneration"); int64(seen) != d.GetGeneration() {
-		return fmt.Sprintf("%s: generation %d was not seen yet", d.GetName(), d.GetGeneration())
+// missingReplicas describes the difference of the status from the desired replicas.
+func missingReplicas(o *unstructured.Unstructured) string {
+	if int64(harness.Integer(o, "status", "observedGeneration")) != o.GetGeneration() {
+		return fmt.Sprintf("generation %d is not observed yet", o.GetGeneration())
 	}
+	desired := harness.Integer(o, "spec", "replicas")
 	for _, field := range []string{"replicas", "readyReplicas", "availableReplicas", "upToDateReplicas"} {
-		if n := follow.Integer(d, "status", field); n != want {
-			return fmt.Sprintf("%s: %d %s of %d", d.GetName(), n, field, want)
+		if n := harness.Integer(o, "status", field); n != desired {
+			return fmt.Sprintf("%d %s of %d", n, field, desired)
 		}
 	}
 	return ""
 }
 
-func (s *soak) of(plural string) follow.Objects {
-	return follow.Objects{Config: s.pair.Config, Resource: follow.Core(plural), Namespace: s.template.Namespace}
-}
-
-// compare compares what a manager holds that has worked for a while with what a fresh one holds for the same objects.
-func (s *soak) compare(ctx context.Context) error {
-	old, err := s.held(ctx)
-	if err != nil {
+// compareWithFresh compares the resources of the manager with a fresh manager for the same objects.
+func (s *soak) compareWithFresh(ctx context.Context) (err error) {
+	if s.report.Old, err = s.heldByManager(ctx); err != nil {
 		return err
 	}
 	if err := s.killManager(ctx); err != nil {
 		return err
 	}
-	if _, _, err := settle.Wait(ctx, s.pair.Config, settle.Quiet, healWithin); err != nil {
+	if _, _, err := harness.WaitSettled(ctx, s.Config, harness.QuietPeriod, readyTimeout); err != nil {
 		return err
 	}
-	fresh, err := s.held(ctx)
-	if err != nil {
+	if s.report.Fresh, err = s.heldByManager(ctx); err != nil {
 		return err
 	}
-	s.report.Old, s.report.Fresh = old, fresh
-	return s.report.judge()
+	return s.report.checkLeaks()
 }
 
-func (s *soak) held(ctx context.Context) (held, error) {
-	if err := settle.Pause(ctx, calm); err != nil {
+// heldByManager first waits until timers and idle connections have ended.
+func (s *soak) heldByManager(ctx context.Context) (held, error) {
+	if err := harness.Sleep(ctx, 30*time.Second); err != nil {
 		return held{}, err
 	}
-	u, err := s.pair.Usage()
+	u, err := s.env.Usage()
 	if err != nil {
 		return held{}, err
 	}
-	n, err := s.pair.Goroutines(ctx)
-	return held{Goroutines: n, Files: u.Manager.Files, MB: float64(u.Manager.Memory) / 1e6}, err
+	n, err := s.env.Goroutines(ctx)
+	return held{Goroutines: n, Files: u.Manager.Files, MB: u.Manager.Megabytes()}, err
 }

@@ -1,12 +1,9 @@
-package main
+package soak
 
 import (
 	"bytes"
-	"crypto/tls"
-	"crypto/x509"
 	"io"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,33 +16,35 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/slipwayhq/slipway/test/bench/template"
+	"github.com/slipwayhq/slipway/test/bench/harness"
 )
 
-func TestParseOptions(t *testing.T) {
-	o, err := parseOptions([]string{"-slipway", "/opt/slipway", "-time", "1m", "-clusters", "3", "-seed", "7", "-kill", "0s", "-out", "x.json"})
-	if err != nil {
-		t.Fatal(err)
+func TestFlags(t *testing.T) {
+	parse := func(args ...string) (*soak, error) {
+		s := &soak{}
+		return s, s.command().ParseFlags(args)
 	}
-	want := options{binary: "/opt/slipway", manifest: filepath.Join("examples", "fleet.yaml"), out: "x.json", clusters: 3, length: time.Minute, seed: 7}
-	if diff := cmp.Diff(want, o, cmp.AllowUnexported(options{})); diff != "" {
-		t.Error(diff)
+	s, err := parse("--time", "1m", "--clusters", "3", "--seed", "7", "--kill", "0s", "--out", "x.json")
+	if err != nil || s.manifest != filepath.Join("examples", "fleet.yaml") || s.Out != "x.json" || s.clusters != 3 || s.length != time.Minute || s.seed != 7 || s.kill != 0 {
+		t.Errorf("got %+v, %v", s, err)
 	}
-	for name, args := range map[string][]string{"no cluster": {"-clusters", "0"}, "no time": {"-time", "0s"}, "argument": {"x"}} {
-		if _, err := parseOptions(args); err == nil {
+	if s, err := parse(); err != nil || s.seed == 0 || s.kill != time.Minute {
+		t.Errorf("defaults: %+v, %v", s, err)
+	}
+	for name, args := range map[string][]string{"no cluster": {"--clusters", "0"}, "no time": {"--time", "0s"}, "kill": {"--kill", "-1s"}} {
+		if _, err := parse(args...); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
 }
 
-// Every number the dice can show is some action, and the seed decides which.
+// The weights add up to 100, and the seed determines the actions.
 func TestChoose(t *testing.T) {
 	names := func() []string {
-		s := &soak{dice: rand.New(rand.NewPCG(7, 0))}
+		s := &soak{random: rand.New(rand.NewPCG(7, 0))}
 		var out []string
 		for range 1000 {
-			name, _ := s.choose()
-			out = append(out, name)
+			out = append(out, s.choose().name)
 		}
 		return out
 	}
@@ -57,7 +56,11 @@ func TestChoose(t *testing.T) {
 	for _, name := range first {
 		seen[name] = true
 	}
-	if len(seen) != 9 {
+	weights := 0
+	for _, a := range (&soak{}).actions() {
+		weights += a.weight
+	}
+	if len(seen) != 9 || weights != 100 {
 		t.Errorf("of nine actions a thousand throws chose %v", seen)
 	}
 }
@@ -84,7 +87,7 @@ func TestLeftover(t *testing.T) {
 		"owner there":     {"belongs to somebody", owned("here"), ""},
 		"one of two":      {"the garbage collector keeps what has one owner left", owned("gone", "here"), ""},
 		"owner gone":      {"the garbage collector must have removed it", owned("gone"), "Machine m, which is gone"},
-		"being deleted":   {"nothing is deleted any more", deleting, "does not go"},
+		"being deleted":   {"nothing is deleted any more", deleting, "still exists"},
 		"all owners gone": {"as with one", owned("gone", "away"), "which is gone"},
 	}
 	for name, tt := range tests {
@@ -97,7 +100,7 @@ func TestLeftover(t *testing.T) {
 	}
 }
 
-func TestLacking(t *testing.T) {
+func TestMissingReplicas(t *testing.T) {
 	deployment := func(status map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"name": "md", "generation": int64(2)}, "spec": map[string]any{"replicas": int64(2)}, "status": status,
@@ -106,22 +109,22 @@ func TestLacking(t *testing.T) {
 	whole := map[string]any{
 		"observedGeneration": int64(2), "replicas": int64(2), "readyReplicas": int64(2), "availableReplicas": int64(2), "upToDateReplicas": int64(2),
 	}
-	if got := lacking(deployment(whole)); got != "" {
+	if got := missingReplicas(deployment(whole)); got != "" {
 		t.Errorf("a whole one lacks %s", got)
 	}
-	for field, want := range map[string]string{"observedGeneration": "was not seen", "availableReplicas": "1 availableReplicas of 2", "replicas": "1 replicas"} {
+	for field, want := range map[string]string{"observedGeneration": "is not observed", "availableReplicas": "1 availableReplicas of 2", "replicas": "1 replicas"} {
 		less := map[string]any{}
 		for k, v := range whole {
 			less[k] = v
 		}
 		less[field] = int64(1)
-		if got := lacking(deployment(less)); !strings.Contains(got, want) {
+		if got := missingReplicas(deployment(less)); !strings.Contains(got, want) {
 			t.Errorf("%s: got %q", field, got)
 		}
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestCheckLeaks(t *testing.T) {
 	flat := []sample{{ServerMB: 100, ManagerMB: 50}, {ServerMB: 100, ManagerMB: 50}, {ServerMB: 110, ManagerMB: 50}}
 	tests := map[string]struct {
 		reason string
@@ -136,7 +139,7 @@ func TestJudge(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := tt.report.judge()
+			err := tt.report.checkLeaks()
 			if (tt.want == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("got %v, want %q: %s", err, tt.want, tt.reason)
 			}
@@ -162,20 +165,20 @@ func TestReportIsWritten(t *testing.T) {
 }
 
 // No Machine gives its Node up, whether its MachineDeployment is a user's or a topology's.
-func TestPatiently(t *testing.T) {
+func TestWaitForNodeDeletion(t *testing.T) {
 	for file, path := range map[string][]string{
 		"fleet.yaml":               {"spec", "template", "spec", "deletion"},
 		"fleet-kubeadm-class.yaml": {"spec", "topology", "workers", "machineDeployments", "0", "deletion"},
 	} {
-		all, err := template.Read(filepath.Join("..", "..", "..", "examples", file))
+		all, err := harness.ReadTemplate(filepath.Join("..", "..", "..", "examples", file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		objects, err := all.Render(0)
+		objects, _, err := all.Render(0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := patiently(objects); err != nil {
+		if err := waitForNodeDeletion(objects); err != nil {
 			t.Fatal(err)
 		}
 		found := 0
@@ -209,19 +212,18 @@ func at(o any, path ...string) any {
 	return o
 }
 
-// It answers as an extension while it is honest, and otherwise in every way that it knows.
-func TestLiar(t *testing.T) {
-	l, err := newLiar(7)
+// The extension responds correctly until it is faulty, and then with every invalid response.
+func TestFaultyExtension(t *testing.T) {
+	l, err := startExtension(7)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Close() })
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(l.ca)
-	c := &http.Client{Timeout: 200 * time.Millisecond, Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}}}
+	t.Cleanup(l.close)
+	c := l.server.Client()
+	c.Timeout = 200 * time.Millisecond
 	const discovery = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery"
 	ask := func() string {
-		answer, err := c.Post(l.url+discovery, "application/json", strings.NewReader(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"DiscoveryRequest"}`))
+		answer, err := c.Post(l.server.URL+discovery, "application/json", strings.NewReader(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"DiscoveryRequest"}`))
 		if err != nil {
 			return ""
 		}
@@ -231,16 +233,16 @@ func TestLiar(t *testing.T) {
 	}
 	for range 20 {
 		if said := ask(); !strings.Contains(said, `"Success"`) || !strings.Contains(said, "BeforeClusterCreate") {
-			t.Fatalf("it is honest: %q", said)
+			t.Fatalf("response without faults: %q", said)
 		}
 	}
-	l.lie(true)
+	l.setFaulty(true)
 	for range 200 {
 		_ = ask()
 	}
-	for name := range answers() {
-		if l.told[name] == 0 {
-			t.Errorf("it never answers with %q", name)
+	for name := range invalidResponses() {
+		if l.invalid[name] == 0 {
+			t.Errorf("it never responds with %q", name)
 		}
 	}
 }

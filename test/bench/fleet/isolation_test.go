@@ -1,0 +1,201 @@
+package fleet
+
+import (
+	"bytes"
+	"cmp"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/test/bench/harness"
+)
+
+func TestIsolationFlags(t *testing.T) {
+	parse := func(args ...string) (*isolation, error) {
+		b := &isolation{}
+		return b, b.command().ParseFlags(args)
+	}
+	b, err := parse("--clusters", "5", "--sick", "1", "--rounds", "2", "--phase", "2s")
+	if err != nil || b.Out != filepath.Join("dist", "bench", "isolation.json") || b.manifest != filepath.Join("examples", "fleet.yaml") ||
+		b.clusters != 5 || b.sick != 1 || b.workers != 10 || b.rounds != 2 || b.phase != 2*time.Second || b.every != time.Second || b.patience != time.Hour {
+		t.Errorf("got %+v, %v", b, err)
+	}
+	for name, args := range map[string][]string{
+		"all faulty": {"--clusters", "3", "--sick", "3"}, "none faulty": {"--sick", "0"}, "one round": {"--rounds", "1"},
+		"no change in a phase": {"--phase", "2s", "--every", "3s"}, "too many changes": {"--every", "1ms"}, "no workers": {"--workers", "0"},
+		"negative": {"--patience", "-1s"},
+	} {
+		b, err := parse(args...)
+		if err == nil {
+			err = b.run(t.Context())
+		}
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestProbe(t *testing.T) {
+	t0 := time.Unix(1e9, 0)
+	p := newProbe(0, true)
+	for i := range 3 {
+		p.begin(t0.Add(time.Duration(i) * time.Second))
+	}
+	p.accept(1, t0.Add(2*time.Second))
+	p.accept(2, t0.Add(3*time.Second))
+	p.arrive(2, t0.Add(5*time.Second))
+	took, pending := p.take()
+	slices.SortFunc(took, func(a, b latency) int { return cmp.Compare(a.whole, b.whole) })
+	want := []latency{{whole: 4 * time.Second, own: 2 * time.Second}, {whole: 5 * time.Second, own: 3 * time.Second}}
+	if diff := gocmp.Diff(want, took, gocmp.AllowUnexported(latency{})); diff != "" {
+		t.Errorf("a change that was replaced arrived with the one that replaced it: %s", diff)
+	}
+	if again, _ := p.take(); pending != 1 || len(again) != 0 {
+		t.Error("the third is left, and nothing is counted twice")
+	}
+	p.arrive(3, t0.Add(6*time.Second))
+	took, _ = p.take()
+	if diff := gocmp.Diff([]latency{{whole: 4 * time.Second}}, took, gocmp.AllowUnexported(latency{})); diff != "" {
+		t.Errorf("a change that arrives before the management cluster shows it took none of the time after: %s", diff)
+	}
+	p.accept(3, t0.Add(7*time.Second))
+	sick := newProbe(0, false)
+	if sick.begin(t0) != 1 || sick.begin(t0) != 2 || len(sick.pending) != 0 {
+		t.Error("a cluster that is not measured counts changes, and waits for none")
+	}
+}
+
+func TestFaultsReplaceEachOther(t *testing.T) {
+	for _, f := range append(faults(), noFault()) {
+		got := f.annotations()
+		for _, key := range []string{hostedv1.APIDownAnnotation, hostedv1.APISlowAnnotation, hostedv1.APIErrorsAnnotation} {
+			value, set := got[key]
+			if !set || (key == f.annotation) != (value != nil) || value != nil && value != f.value {
+				t.Errorf("%s: annotation %s is %v", f.name, key, value)
+			}
+		}
+	}
+}
+
+func TestIsHealthy(t *testing.T) {
+	code := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
+	c, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !isHealthy(t.Context(), c) {
+		t.Error("a server that is ready is healthy")
+	}
+	code = http.StatusInternalServerError
+	if isHealthy(t.Context(), c) {
+		t.Error("a server that responds with an error is not healthy")
+	}
+	server.Close()
+	if isHealthy(t.Context(), c) {
+		t.Error("a server that does not respond is not healthy")
+	}
+}
+
+// latenciesWith makes a hundred changes of which the slowest took this long, half of it after the management cluster had shown it.
+func latenciesWith(slowest time.Duration) []latency {
+	out := make([]latency, 99)
+	for i := range out {
+		out[i] = latency{whole: time.Millisecond, own: time.Millisecond}
+	}
+	return append(out, latency{whole: slowest, own: slowest / 2})
+}
+
+func example() phases {
+	var out phases
+	for round := range 2 {
+		for _, s := range faults() {
+			slowest := 10 * time.Millisecond
+			if s.name == "slow" { // the phases before it are as slow: that is the machine, and too rare for the p99 of all of them
+				slowest = 30 * time.Millisecond
+			}
+			out = append(out,
+				phase{fault: "well", before: s.name, round: round, latencies: latenciesWith(slowest)},
+				phase{fault: s.name, round: round, latencies: latenciesWith(slowest)})
+		}
+	}
+	out[3].stolen = 0.015
+	return out
+}
+
+func TestFigures(t *testing.T) {
+	got := map[string]harness.Figure{}
+	for _, f := range example().figures(&harness.Host{Repeats: 2, Waited: time.Minute}) {
+		got[f.Name] = f
+	}
+	for name, want := range map[string]float64{
+		"isolation.well.p50": 1, "isolation.well.p99": 10, "isolation.well.changes": 800, "isolation.slow.p99": 30, "isolation.slow.changes": 200,
+		"isolation.slow.ratio": 3, "isolation.down.ratio": 1, "isolation.failing.ratio": 1, "isolation.hanging.ratio": 1,
+		"isolation.slow.control": 3, "isolation.down.control": 1, "isolation.slow.own.p99": 15, "isolation.slow.own.ratio": 3, "isolation.slow.ratio.low": 3, "isolation.slow.ratio.high": 3,
+		"isolation.stolen": 1.5, "isolation.again": 2, "isolation.held": 60,
+	} {
+		if f, ok := got[name]; !ok || f.Value < want*0.999 || f.Value > want*1.001 {
+			t.Errorf("%s is %+v, want %v", name, f, want)
+		}
+	}
+	for name, want := range map[string]bool{"isolation.slow.ratio": false, "isolation.down.ratio": true} {
+		if met := got[name].Met(); met == nil || *met != want {
+			t.Errorf("%s: goal met %v", name, met)
+		}
+	}
+}
+
+// One round of eight with a stall decides a p99: the interval says so.
+func TestInterval(t *testing.T) {
+	var sick, healthy phases
+	for round := range 8 {
+		took := latenciesWith(10 * time.Millisecond)
+		healthy = append(healthy, phase{round: round, latencies: took})
+		if round == 0 {
+			took = slices.Repeat([]latency{{whole: 300 * time.Millisecond}}, 100)
+		}
+		sick = append(sick, phase{round: round, latencies: took})
+	}
+	low, high := sick.interval(healthy)
+	if low != 1 || high != 30 {
+		t.Errorf("without the round the ratio is 1, with it 30; the interval is %v to %v", low, high)
+	}
+	if again, _ := sick.interval(healthy); again != low {
+		t.Errorf("%v, and then %v of the same phases", low, again)
+	}
+	if low, high := phases(nil).interval(nil); low != 0 || high != 0 {
+		t.Errorf("nothing was measured: %v to %v", low, high)
+	}
+}
+
+func TestRatioOfNothing(t *testing.T) {
+	if phases(nil).ratio(nil, whole) != 0 {
+		t.Error("want zero")
+	}
+}
+
+func TestRowsAndChart(t *testing.T) {
+	rows := example().rows()
+	row := func(n int) string { return strings.Join(rows[n], ",") }
+	if len(rows) != 1601 || row(0) != "round,sickness,before,ms,own_ms" || row(1600) != "2,failing,,10.000,5.000" || row(100) != "1,well,down,10.000,5.000" {
+		t.Errorf("%d rows: %q, %q … %q", len(rows), row(0), row(100), row(len(rows)-1))
+	}
+	var chart bytes.Buffer
+	if err := example().chart().WriteSVG(&chart); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range faults() {
+		if !strings.Contains(chart.String(), f.title) {
+			t.Errorf("%s is missing in the chart", f.name)
+		}
+	}
+}
