@@ -194,16 +194,6 @@ func OfCRD(crd string) Name {
 	return ""
 }
 
-// ofController returns the name of the set that contains a controller, or an empty name.
-func ofController(name string) Name {
-	for _, s := range All() {
-		if _, ok := s.Controllers[name]; ok {
-			return s.Name
-		}
-	}
-	return ""
-}
-
 // CRDs returns the full names of the CRDs of all these sets, sorted.
 func CRDs(sets []Set) []string {
 	var out []string

@@ -197,12 +197,3 @@ func awaitFree(ctx context.Context, path string) error {
 		}
 	}
 }
-
-// ownCommand returns the command that runs a control plane with this program.
-func ownCommand() ([]string, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	return []string{exe, "control-plane", "run", "--config"}, nil
-}

@@ -113,10 +113,7 @@ func deleting() condition.Result {
 	return condition.False(controlplanev1.KubeadmControlPlaneMachinePodDeletingReason, "Machine is being deleted")
 }
 
-const (
-	controlPlaneTaint = "node-role.kubernetes.io/control-plane"
-	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
-)
+const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
 func (f MachineState) labelsAndTaints() condition.Result {
 	if v := f.unread(controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetCondition); v != condition.Absent() {
