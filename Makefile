@@ -114,6 +114,8 @@ NEWEST := v1.37.2
 .PHONY: bench
 bench: prerequisites image ## measure, plan a hundred changes, simulate 10,000 control planes, try the newest Kubernetes version: an hour
 	@go run ./test/bench launch --slipway bin/slipway
+	@go test -vet=off -pgo=off -run '^$$' -bench . -benchmem ./internal/controllers/cluster ./internal/controllers/machinepool \
+		./internal/condition ./internal/kubeadm/bootstrap/render ./internal/conversion
 	@SLIPWAY_SEEDS=10000 go test -vet=off -pgo=off -timeout 1h -count 1 -run TestSimulation ./internal/kubeadm/controlplane
 	@SLIPWAY_PLAN_CHANGES=100 go test -vet=off -pgo=off -timeout 2h -count 1 -run TestPlanIsWhatHappens ./internal/cli/plan
 	@bin/slipway versions add $(NEWEST) --node-image --data-dir dist/versions

@@ -4,19 +4,14 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/test/bench/harness"
 )
@@ -46,45 +41,34 @@ func (b *benchmark) command() *cobra.Command {
 	f.DurationVar(&b.idle, "idle", 2*time.Minute, "duration of the measurement of idle clusters; 0: none")
 	f.DurationVar(&b.patience, "patience", 30*time.Minute, "total time to wait while the host takes processor time")
 	f.StringVar(&b.profiles, "profiles", "", "folder for pprof profiles of both processes, which increase the cost")
-	harness.AtLeast(f, "workers", &b.workers, 0)
-	harness.AtLeast(f, "idle", &b.idle, 0)
-	harness.AtLeast(f, "patience", &b.patience, 0)
 	return cmd
 }
 
-func (b *benchmark) run(ctx context.Context) error {
+func (b *benchmark) run(ctx context.Context) {
 	if len(b.sizes) == 0 || slices.Min(b.sizes) < 1 {
-		return errors.New("--clusters must be above zero")
+		harness.Failf("--clusters must be above zero")
 	}
-	manifest, err := harness.ReadTemplate(b.manifest)
-	if err != nil {
-		return err
-	}
+	manifest := harness.ReadTemplate(b.manifest)
 	if b.version != "" && !manifest.OfClass {
-		return errors.New("--upgrade needs clusters of a class")
+		harness.Failf("--upgrade needs clusters of a class")
 	}
 	if b.profiles != "" {
-		if err := os.MkdirAll(b.profiles, 0o755); err != nil {
-			return err
-		}
+		harness.Check(os.MkdirAll(b.profiles, 0o755))
 	}
 	r := report{OfClass: manifest.OfClass, OnMachines: manifest.OnMachines}
-	if r.Machine, err = harness.DescribeMachine(ctx, b.Binary); err != nil {
-		return err
-	}
-	host := harness.NewHost(b.patience, b.Logf)
-	for _, n := range b.sizes {
-		s := &fleetRun{benchmark: b, size: n, host: host, result: measurement{Clusters: n}}
-		s.Manifest = manifest
-		if err := s.measure(ctx); err != nil {
-			return errors.Join(fmt.Errorf("%d clusters: %w", n, err), r.write(b.Out, os.Stdout))
+	r.Machine = harness.DescribeMachine(ctx, b.Binary)
+	err := harness.Try(func() {
+		host := harness.NewHost(b.patience, b.Logf)
+		for _, n := range b.sizes {
+			s := &fleetRun{benchmark: b, size: n, host: host, result: measurement{Clusters: n}}
+			s.Manifest = manifest
+			harness.Checkf(harness.Try(func() { s.measure(ctx) }), "%d clusters", n)
+			r.Sizes = append(r.Sizes, s.result)
 		}
-		r.Sizes = append(r.Sizes, s.result)
-	}
-	if err := r.Machine.Finish(); err != nil {
-		return err
-	}
-	return r.write(b.Out, os.Stdout)
+		r.Machine.Finish()
+	})
+	r.write(b.Out)
+	harness.Check(err)
 }
 
 // fleetRun is the measurement of one number of clusters.
@@ -101,49 +85,35 @@ func (r *fleetRun) logf(format string, args ...any) {
 	r.Logf("%4d clusters: %s", r.size, fmt.Sprintf(format, args...))
 }
 
-func (r *fleetRun) measure(ctx context.Context) (err error) {
-	if err := r.host.WaitQuiet(ctx, quietPeriod); err != nil {
-		return err
-	}
-	if r.result.PaceBefore, err = harness.Pace(); err != nil {
-		return err
-	}
+func (r *fleetRun) measure(ctx context.Context) {
+	r.host.WaitQuiet(ctx, quietPeriod)
+	r.result.PaceBefore = harness.Pace()
 	r.logf("starting a management cluster and a manager …")
 	var flags []string
 	if r.OfClass {
 		flags = append(flags, "--feature-gates=ClusterTopology=true")
 	}
-	if r.env, err = harness.StartEnvironment(ctx, r.Binary, flags...); err != nil {
-		return err
-	}
-	defer func() {
-		if err = errors.Join(err, r.env.Stop()); err == nil {
-			r.result.PaceAfter, err = harness.Pace()
-		}
+	r.env = harness.StartEnvironment(ctx, r.Binary, flags...)
+	func() {
+		defer harness.Close(r.env.Stop)
+		r.Fleet = harness.NewFleet(r.Manifest, r.env.Config)
+		r.env.WithLog(func() { r.measureSteps(ctx) })
 	}()
-	if r.Fleet, err = harness.NewFleet(r.Manifest, r.env.Config); err != nil {
-		return err
-	}
+	r.result.PaceAfter = harness.Pace()
+}
+
+func (r *fleetRun) measureSteps(ctx context.Context) {
 	for _, step := range []struct {
-		do    func(context.Context) error
+		do    func(context.Context)
 		peaks *Peaks
 	}{
 		{r.create, &r.result.Peaks}, {r.rest, &r.result.Peaks}, {r.changeClass, &r.result.Growing}, {r.upgrade, &r.result.Growing},
 		{r.scale, &r.result.Growing}, {r.remove, &r.result.Peaks},
 	} {
-		stop := harness.Sample(ctx, 250*time.Millisecond, func() error {
-			u, err := r.env.Usage()
-			step.peaks.add(u)
-			return err
-		})
 		bounded, cancel := context.WithTimeout(ctx, r.timeout(10*time.Minute))
-		err := step.do(bounded)
-		cancel()
-		if err := errors.Join(err, stop()); err != nil {
-			return r.env.WithLog(err)
-		}
+		defer cancel()
+		harness.Sampling(ctx, 250*time.Millisecond, func() { step.peaks.add(r.env.Usage()) }, func() { step.do(bounded) })
 	}
-	return nil
 }
 
 // timeout grows with the number of clusters.
@@ -160,171 +130,122 @@ type reading struct {
 	cpu        harness.CPUTime
 }
 
-func (r *fleetRun) read(ctx context.Context) (reading, error) {
-	m := reading{at: time.Now()}
-	proc, err := procfs.NewDefaultFS()
-	if err != nil {
-		return m, err
+func (r *fleetRun) read(ctx context.Context) reading {
+	return reading{
+		at: time.Now(), usage: r.env.Usage(), reconciles: r.env.Reconciliations(ctx), cpu: harness.ReadHostTime(),
+		requests: harness.CountRequests(ctx, r.Config),
 	}
-	if m.usage, err = r.env.Usage(); err != nil {
-		return m, err
-	}
-	if m.reconciles, err = r.env.Reconciliations(ctx); err != nil {
-		return m, err
-	}
-	if m.cpu, err = harness.ReadCPUTime(proc); err != nil {
-		return m, err
-	}
-	m.requests, err = harness.CountRequests(ctx, r.Config)
-	return m, err
 }
 
 // readStart does not include the cost of the reading itself.
-func (r *fleetRun) readStart(ctx context.Context) (reading, error) {
-	m, err := r.read(ctx)
-	if err == nil {
-		m.at = time.Now()
-		m.usage, err = r.env.Usage()
-	}
-	return m, err
+func (r *fleetRun) readStart(ctx context.Context) reading {
+	m := r.read(ctx)
+	m.at, m.usage = time.Now(), r.env.Usage()
+	return m
 }
 
 // observe reads before do, and after do when the API server has settled. settled is the time of the last write.
-func (r *fleetRun) observe(ctx context.Context, do func() error) (from, to reading, settled time.Time, err error) {
-	if from, err = r.readStart(ctx); err != nil {
-		return from, to, settled, err
-	}
-	if err := do(); err != nil {
-		return from, to, settled, err
-	}
-	if settled, err = r.settle(ctx); err != nil {
-		return from, to, settled, err
-	}
-	to, err = r.read(ctx)
-	return from, to, settled, err
+func (r *fleetRun) observe(ctx context.Context, do func()) (from, to reading, settled time.Time) {
+	from = r.readStart(ctx)
+	do()
+	settled = r.settle(ctx)
+	return from, r.read(ctx), settled
 }
 
 // settle waits until there are no writes. The first request count is late, because each takes processor time.
-func (r *fleetRun) settle(ctx context.Context) (last time.Time, err error) {
-	if err := harness.Sleep(ctx, 2*time.Second); err != nil {
-		return last, err
-	}
-	_, last, err = harness.WaitSettled(ctx, r.Config, harness.QuietPeriod, r.timeout(5*time.Minute))
-	return last, err
+func (r *fleetRun) settle(ctx context.Context) time.Time {
+	harness.Sleep(ctx, 2*time.Second)
+	_, last := harness.WaitSettled(ctx, r.Config, harness.QuietPeriod, r.timeout(5*time.Minute))
+	return last
 }
 
 // create creates all clusters and waits until they are Available. Shared objects are created before and not counted.
-func (r *fleetRun) create(ctx context.Context) error {
-	if err := r.CreateShared(ctx); err != nil {
-		return err
-	}
-	if _, err := r.settle(ctx); err != nil {
-		return err
-	}
+func (r *fleetRun) create(ctx context.Context) {
+	r.CreateShared(ctx)
+	r.settle(ctx)
 	r.logf("creating them …")
-	wait := r.profile(ctx, "up")
-	from, to, _, err := r.observe(ctx, func() error {
+	from, to, _ := r.observe(ctx, func() {
 		start := time.Now()
-		group, ctx := errgroup.WithContext(ctx)
-		group.Go(func() error { return r.CreateAll(ctx, r.size, func(int) int { return 1 }) })
-		group.Go(func() error { return r.Objects("clusters").UntilEach(ctx, r.size, harness.IsAvailable) })
-		err := group.Wait()
-		r.result.WallSeconds = time.Since(start).Seconds()
-		r.logf("all Available after %.1f s; waiting until they have settled …", r.result.WallSeconds)
-		return err
+		r.profile(ctx, "up", func() {
+			harness.Together(ctx,
+				func(ctx context.Context) { r.CreateAll(ctx, r.size, func(int) int { return 1 }) },
+				func(ctx context.Context) { r.Objects("clusters").UntilEach(ctx, r.size, harness.IsAvailable) })
+			r.result.WallSeconds = time.Since(start).Seconds()
+			r.logf("all Available after %.1f s; waiting until they have settled …", r.result.WallSeconds)
+		})
 	})
-	if err := errors.Join(err, wait()); err != nil {
-		return err
-	}
 	r.result.addCreation(from, to)
-	return nil
 }
 
-// profile writes profiles of both processes while something is measured, if there is a folder for them.
-func (r *fleetRun) profile(ctx context.Context, during string) (wait func() error) {
+// profile writes profiles of both processes while do runs, if there is a folder for them.
+func (r *fleetRun) profile(ctx context.Context, during string, do func()) {
 	if r.profiles == "" {
-		return func() error { return nil }
+		do()
+		return
 	}
-	write := func(name, profile string) error {
-		return r.env.WriteProfiles(ctx, profile, filepath.Join(r.profiles, fmt.Sprintf("%s-%%s-%s-%d.pprof", name, during, r.size)))
+	write := func(ctx context.Context, name, profile string) {
+		r.env.WriteProfiles(ctx, profile, filepath.Join(r.profiles, fmt.Sprintf("%s-%%s-%s-%d.pprof", name, during, r.size)))
 	}
-	cpu := make(chan error, 1)
-	go func() { cpu <- write("cpu", "profile?seconds=10") }()
-	return func() error { return errors.Join(<-cpu, write("heap", "heap")) }
+	harness.Together(ctx, func(ctx context.Context) { write(ctx, "cpu", "profile?seconds=10") }, func(context.Context) { do() })
+	write(ctx, "heap", "heap")
 }
 
 // rest measures idle clusters. It waits before, because the garbage collector discovers new kinds after 30 s and then reads
 // every owner that it has seen, for up to 41 s.
-func (r *fleetRun) rest(ctx context.Context) error {
+func (r *fleetRun) rest(ctx context.Context) {
 	if r.idle == 0 {
-		return nil
+		return
 	}
 	r.logf("left alone for %v, then idle for %v …", time.Minute, r.idle)
-	if err := harness.Sleep(ctx, time.Minute); err != nil {
-		return err
-	}
-	if err := r.host.WaitQuiet(ctx, quietPeriod); err != nil {
-		return err
-	}
-	from, err := r.readStart(ctx)
-	if err != nil {
-		return err
-	}
-	wait := r.profile(ctx, "idle")
-	if err := errors.Join(harness.Sleep(ctx, r.idle), wait()); err != nil {
-		return err
-	}
-	to, err := r.read(ctx)
-	if err != nil {
-		return err
-	}
-	r.result.addIdle(from, to)
-	return nil
+	harness.Sleep(ctx, time.Minute)
+	r.host.WaitQuiet(ctx, quietPeriod)
+	from := r.readStart(ctx)
+	r.profile(ctx, "idle", func() { harness.Sleep(ctx, r.idle) })
+	r.result.addIdle(from, r.read(ctx))
 }
 
 // firstScale is the number of workers in the published figures of the reference implementation.
 const firstScale = 50
 
 // scale scales a MachineDeployment of the first cluster up and back, so that all clusters have the same size afterwards.
-func (r *fleetRun) scale(ctx context.Context) error {
+func (r *fleetRun) scale(ctx context.Context) {
 	last := 1
 	for _, to := range []int{min(firstScale, r.workers), r.workers} {
-		if to <= last {
-			continue
+		if to > last {
+			r.result.Growth, last = append(r.result.Growth, r.scaleTo(ctx, last, to)), to
 		}
-		g, err := r.scaleTo(ctx, last, to)
-		if err != nil {
-			return err
-		}
-		r.result.Growth, last = append(r.result.Growth, g), to
 	}
-	if last == 1 {
-		return nil
+	if last > 1 {
+		r.result.ShrinkSeconds = r.scaleTo(ctx, last, 1).Seconds
 	}
-	g, err := r.scaleTo(ctx, last, 1)
-	r.result.ShrinkSeconds = g.Seconds
-	return err
 }
 
-func (r *fleetRun) scaleTo(ctx context.Context, before, after int) (growth, error) {
-	if err := r.host.WaitQuiet(ctx, quietPeriod); err != nil {
-		return growth{}, err
-	}
+func (r *fleetRun) scaleTo(ctx context.Context, before, after int) growth {
+	r.host.WaitQuiet(ctx, quietPeriod)
 	r.logf("scaling a MachineDeployment from %d to %d workers …", before, after)
 	g := growth{From: before, To: after}
-	wait := func() error { return nil }
-	from, to, _, err := r.observe(ctx, func() error {
+	from, to, _ := r.observe(ctx, func() {
 		start := time.Now()
 		o, path := r.CoreObject("MachineDeployment", r.WorkersName(0)), "/spec/replicas"
 		if r.OfClass {
 			o, path = r.CoreObject("Cluster", harness.ClusterName(0)), "/spec/topology/workers/machineDeployments/0/replicas"
 		}
-		if err := harness.SetField(ctx, r.Client, o, path, after); err != nil {
-			return err
-		}
-		wait = r.profile(ctx, fmt.Sprintf("to-%d", after))
-		err := r.Objects("machines").Until(ctx, func(all []*unstructured.Unstructured) bool {
-			running, total := 0, 0
+		harness.SetField(ctx, r.Client, o, path, after)
+		r.profile(ctx, fmt.Sprintf("to-%d", after), func() {
+			r.waitWorkers(ctx, after)
+			g.Seconds = time.Since(start).Seconds()
+		})
+	})
+	g.addCost(from, to)
+	return g
+}
+
+// waitWorkers waits until the first cluster has exactly this number of workers and all are Running.
+func (r *fleetRun) waitWorkers(ctx context.Context, count int) {
+	running, total := 0, 0
+	err := harness.Try(func() {
+		r.Objects("machines").Until(ctx, func(all []*unstructured.Unstructured) bool {
+			running, total = 0, 0
 			for _, m := range all {
 				if m.GetLabels()["cluster.x-k8s.io/deployment-name"] == r.WorkersName(0) {
 					total++
@@ -333,43 +254,27 @@ func (r *fleetRun) scaleTo(ctx context.Context, before, after int) (growth, erro
 					}
 				}
 			}
-			return running == after && total == after
+			return running == count && total == count
 		})
-		g.Seconds = time.Since(start).Seconds()
-		return err
 	})
-	if err := errors.Join(err, wait()); err != nil {
-		return g, fmt.Errorf("scale from %d to %d workers: %w", before, after, err)
-	}
-	g.addCost(from, to)
-	return g, nil
+	harness.Checkf(err, "scale to %d workers: %d of %d are Running", count, running, total)
 }
 
 // remove deletes all clusters and waits until nothing is left.
-func (r *fleetRun) remove(ctx context.Context) error {
+func (r *fleetRun) remove(ctx context.Context) {
 	r.logf("deleting all …")
 	var start, gone time.Time
-	from, to, settled, err := r.observe(ctx, func() error {
+	from, to, settled := r.observe(ctx, func() {
 		start = time.Now()
-		err := harness.InParallel(ctx, r.size, 8, func(ctx context.Context, n int) error {
-			c := r.CoreObject("Cluster", harness.ClusterName(n))
-			return r.Client.Delete(ctx, c, &client.DeleteOptions{Preconditions: &metav1.Preconditions{}})
+		harness.InParallel(ctx, r.size, 8, func(ctx context.Context, n int) {
+			name := harness.ClusterName(n)
+			harness.Checkf(r.Client.Delete(ctx, r.CoreObject("Cluster", name)), "delete Cluster %s", name)
 		})
-		if err != nil {
-			return fmt.Errorf("delete the clusters: %w", err)
-		}
 		for _, plural := range []string{"clusters", "machines"} {
-			if err := r.Objects(plural).UntilEach(ctx, 0, harness.IsAvailable); err != nil {
-				return err
-			}
+			r.Objects(plural).UntilEach(ctx, 0, harness.IsAvailable)
 		}
 		gone = time.Now()
-		return nil
 	})
-	if err != nil {
-		return err
-	}
 	r.result.DeletionSeconds, r.result.LeftSeconds = gone.Sub(start).Seconds(), max(0, settled.Sub(gone).Seconds())
 	r.result.Deletion = newClusterCost(from, to, r.size)
-	return nil
 }

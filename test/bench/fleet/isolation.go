@@ -2,9 +2,10 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -46,26 +47,16 @@ func (b *isolation) command() *cobra.Command {
 	f.DurationVar(&b.phase, "phase", 15*time.Second, "duration of a phase")
 	f.DurationVar(&b.every, "every", time.Second, "time between two changes in a cluster")
 	f.DurationVar(&b.patience, "patience", time.Hour, "total time to wait while the host takes processor time, including repeated measurements")
-	harness.AtLeast(f, "sick", &b.sick, 1)
-	harness.AtLeast(f, "workers", &b.workers, 1)
-	harness.AtLeast(f, "rounds", &b.rounds, 2)
-	harness.AtLeast(f, "phase", &b.phase, time.Second)
-	harness.AtLeast(f, "every", &b.every, 10*time.Millisecond)
-	harness.AtLeast(f, "patience", &b.patience, 0)
 	return cmd
 }
 
-func (b *isolation) run(ctx context.Context) (err error) {
+func (b *isolation) run(ctx context.Context) {
 	if b.sick >= b.clusters || b.every > b.phase {
-		return errors.New("--sick must be less than --clusters, and --every at most --phase")
+		harness.Failf("--sick must be less than --clusters, and --every at most --phase")
 	}
-	if b.Manifest, err = harness.ReadTemplate(b.manifest); err != nil {
-		return err
-	}
-	if err := b.RunReport(ctx, b.measure); err != nil {
-		return err
-	}
-	return errors.Join(harness.WriteCSV(harness.Sibling(b.Out, ".csv"), b.phases.rows()), harness.WriteFile(harness.Sibling(b.Out, ".svg"), b.phases.chart().WriteSVG))
+	b.Manifest = harness.ReadTemplate(b.manifest)
+	b.RunReport(ctx, b.measure)
+	harness.WriteFile(harness.Sibling(b.Out, ".svg"), b.phases.chart().SVG())
 }
 
 func (b *isolation) workersOf(n int) int {
@@ -75,99 +66,69 @@ func (b *isolation) workersOf(n int) int {
 	return 1
 }
 
-func (b *isolation) measure(ctx context.Context) error {
+func (b *isolation) measure(ctx context.Context) {
 	b.Logf("starting a management cluster and a manager …")
-	env, err := harness.StartEnvironment(ctx, b.Binary)
-	if err != nil {
-		return err
-	}
+	env := harness.StartEnvironment(ctx, b.Binary)
+	defer harness.Close(env.Stop)
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if b.Fleet, err = harness.NewFleet(b.Manifest, env.Config); err == nil {
-		err = harness.InOrder(ctx, b.create, b.watch, b.warmUp, b.compareAll)
-	}
-	cancel() // ends the watches
-	if err == nil {
-		b.Add(b.phases.figures(b.host)...)
-	}
-	return errors.Join(env.WithLog(err), env.Stop())
-}
-
-func (b *isolation) warmUp(ctx context.Context) error {
-	_, err := b.load(ctx)
-	return err
+	defer cancel() // ends the watches
+	b.Fleet = harness.NewFleet(b.Manifest, env.Config)
+	env.WithLog(func() {
+		b.create(ctx)
+		b.watch(ctx)
+		b.load(ctx) // warms up
+		b.compareAll(ctx)
+	})
+	b.Add(b.phases.figures(b.host)...)
 }
 
 // compareAll compares each fault in each round, so that all faults are measured under the same conditions.
-func (b *isolation) compareAll(ctx context.Context) error {
+func (b *isolation) compareAll(ctx context.Context) {
 	for round := range b.rounds {
 		for _, f := range faults() {
-			healthy, sick, err := b.compare(ctx, f)
-			if err != nil {
-				return err
-			}
+			healthy, sick := b.compare(ctx, f)
 			healthy.round, sick.round = round, round
 			b.Logf("round %d of %d, %s: p99 %.1f ms, without %.1f ms", round+1, b.rounds, f.title,
-				harness.Milliseconds(phases{sick}.p99(whole)), harness.Milliseconds(phases{healthy}.p99(whole)))
+				harness.Milliseconds(phases{sick}.quantile(0.99)), harness.Milliseconds(phases{healthy}.quantile(0.99)))
 			b.phases = append(b.phases, healthy, sick)
 		}
 	}
-	return nil
 }
 
 // create creates all clusters and waits until their Machines are Running and nothing is written.
-func (b *isolation) create(ctx context.Context) error {
+func (b *isolation) create(ctx context.Context) {
 	b.host = harness.NewHost(b.patience, b.Logf)
 	b.Logf("creating %d clusters, %d of them with %d workers …", b.clusters, b.sick, b.workers)
 	const timeout = 10 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := b.CreateAll(ctx, b.clusters, b.workersOf); err != nil {
-		return err
-	}
-	machines := b.sick*b.workers + b.clusters - b.sick
-	if err := b.Objects("machines").UntilEach(ctx, machines, harness.IsRunning); err != nil {
-		return err
-	}
-	_, _, err := harness.WaitSettled(ctx, b.Config, harness.QuietPeriod, timeout)
-	return err
+	b.CreateAll(ctx, b.clusters, b.workersOf)
+	b.Objects("machines").UntilEach(ctx, b.sick*b.workers+b.clusters-b.sick, harness.IsRunning)
+	harness.WaitSettled(ctx, b.Config, harness.QuietPeriod, timeout)
 }
 
 // compare measures a phase without and a phase with a fault, and repeats them if the host took too much processor time.
-func (b *isolation) compare(ctx context.Context, f fault) (healthy, sick phase, err error) {
+func (b *isolation) compare(ctx context.Context, f fault) (healthy, sick phase) {
 	const recovery = 10 * time.Second // includes the backoff of failed reconciliations
 	for {
-		if err := b.host.WaitQuiet(ctx, recovery); err != nil {
-			return healthy, sick, err
-		}
-		if healthy, err = b.observe(ctx); err != nil {
-			return healthy, sick, err
-		}
+		b.host.WaitQuiet(ctx, recovery)
+		healthy = b.observe(ctx)
 		if b.host.MustRepeat(healthy.stolen, recovery+b.phase) {
 			continue
 		}
-		if err := b.set(ctx, f); err != nil {
-			return healthy, sick, err
-		}
-		if sick, err = b.observe(ctx); err != nil {
-			return healthy, sick, err
-		}
-		if err := b.set(ctx, noFault()); err != nil {
-			return healthy, sick, err
-		}
+		b.set(ctx, f)
+		sick = b.observe(ctx)
+		b.set(ctx, noFault())
 		if !b.host.MustRepeat(sick.stolen, recovery+2*b.phase) {
 			healthy.fault, healthy.before, sick.fault = noFault().name, f.name, f.name
-			return healthy, sick, nil
+			return healthy, sick
 		}
 	}
 }
 
-func (b *isolation) observe(ctx context.Context) (p phase, err error) {
-	p.stolen, err = b.host.StolenDuring(func() (err error) {
-		p.latencies, err = b.load(ctx)
-		return err
-	})
-	return p, err
+func (b *isolation) observe(ctx context.Context) (p phase) {
+	p.stolen = b.host.StolenDuring(func() { p.latencies = b.load(ctx) })
+	return p
 }
 
 // fault is a fault of workload APIs.
@@ -197,32 +158,19 @@ func (f fault) annotations() map[string]any {
 }
 
 // set sets a fault and waits until it has an effect.
-func (b *isolation) set(ctx context.Context, f fault) error {
+func (b *isolation) set(ctx context.Context, f fault) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for n := range b.sick {
 		plane := b.Object(hostedv1.GroupVersion.WithKind("HostedControlPlane"), harness.ClusterName(n))
-		if err := harness.SetMetadata(ctx, b.Client, plane, "annotations", f.annotations()); err != nil {
-			return fmt.Errorf("annotate HostedControlPlane %s: %w", plane.GetName(), err)
-		}
+		harness.SetMetadata(ctx, b.Client, plane, "annotations", f.annotations())
 	}
 	for n := range b.sick {
-		config, err := b.Workload(ctx, n)
-		if err != nil {
-			return err
-		}
-		c, err := discovery.NewDiscoveryClientForConfig(config)
-		if err != nil {
-			return err
-		}
-		for isHealthy(ctx, c) == (f.annotation != "") && err == nil {
-			err = harness.Sleep(ctx, 100*time.Millisecond)
-		}
-		if err != nil {
-			return fmt.Errorf("wait until cluster %s is in the state %q: %w", harness.ClusterName(n), f.name, err)
+		c := harness.Must(discovery.NewDiscoveryClientForConfig(b.Workload(ctx, harness.ClusterName(n))))
+		for isHealthy(ctx, c) == (f.annotation != "") {
+			harness.Checkf(harness.Wait(ctx, 100*time.Millisecond), "wait until cluster %s is in the state %q", harness.ClusterName(n), f.name)
 		}
 	}
-	return nil
 }
 
 // isHealthy reports whether an API server is ready and responds quickly.
@@ -235,13 +183,6 @@ func isHealthy(ctx context.Context, c discovery.DiscoveryInterface) bool {
 // changeLabel is copied from a Machine to its Node. Its value is the number of the change.
 const changeLabel = "isolation.node.cluster.x-k8s.io/change"
 
-// latency is the duration of a change: from the request, and from its acceptance by the management cluster, until the Node
-// shows it.
-type latency struct{ whole, own time.Duration }
-
-// pendingChange has not arrived on the Node. accepted is zero until the management cluster shows it.
-type pendingChange struct{ start, accepted time.Time }
-
 // probe changes the Machines of a cluster in turns.
 type probe struct {
 	cluster  int
@@ -250,12 +191,12 @@ type probe struct {
 
 	mu        sync.Mutex
 	changes   int
-	pending   map[int]*pendingChange // by number
-	latencies []latency
+	pending   map[int]time.Time // start of the changes that have not arrived on the Node, by number
+	latencies []time.Duration
 }
 
 func newProbe(cluster int, measured bool) *probe {
-	return &probe{cluster: cluster, measured: measured, pending: map[int]*pendingChange{}}
+	return &probe{cluster: cluster, measured: measured, pending: map[int]time.Time{}}
 }
 
 // begin returns the number of a new change.
@@ -264,119 +205,72 @@ func (p *probe) begin(now time.Time) int {
 	defer p.mu.Unlock()
 	p.changes++
 	if p.measured {
-		p.pending[p.changes] = &pendingChange{start: now}
+		p.pending[p.changes] = now
 	}
 	return p.changes
 }
 
-// accept records that the management cluster shows a change, and therefore all earlier ones.
-func (p *probe) accept(number int, now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for n, c := range p.pending {
-		if n <= number && c.accepted.IsZero() {
-			c.accepted = now
-		}
-	}
-}
-
-// arrive records that a Node shows a change, which replaces all earlier ones. It can precede the acceptance, because the
-// two are observed by different watches.
+// arrive records that a Node shows a change, which replaces all earlier ones.
 func (p *probe) arrive(number int, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for n, c := range p.pending {
-		if n > number {
-			continue
+	for n, start := range p.pending {
+		if n <= number {
+			p.latencies = append(p.latencies, now.Sub(start))
+			delete(p.pending, n)
 		}
-		l := latency{whole: now.Sub(c.start)}
-		if !c.accepted.IsZero() {
-			l.own = now.Sub(c.accepted)
-		}
-		p.latencies = append(p.latencies, l)
-		delete(p.pending, n)
 	}
 }
 
 // take returns the latencies since the last call, and the number of changes that have not arrived.
-func (p *probe) take() (latencies []latency, pending int) {
+func (p *probe) take() (latencies []time.Duration, pending int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	latencies, p.latencies = p.latencies, nil
 	return latencies, len(p.pending)
 }
 
-// watch creates the probes of all clusters, and watches all Machines and the Nodes of the clusters without faults.
-func (b *isolation) watch(ctx context.Context) error {
-	byMachine := map[string]*probe{}
+// watch creates the probes of all clusters and watches the Nodes of the clusters without faults until ctx ends.
+func (b *isolation) watch(ctx context.Context) {
 	for n := range b.clusters {
 		p := newProbe(n, n >= b.sick)
 		b.probes = append(b.probes, p)
-		machines, err := harness.List(ctx, b.Client, clusterv1.GroupVersion.WithKind("Machine"), client.InNamespace(b.Namespace),
+		machines := harness.List(ctx, b.Client, clusterv1.GroupVersion.WithKind("Machine"), client.InNamespace(b.Namespace),
 			client.MatchingLabels{clusterv1.ClusterNameLabel: harness.ClusterName(n)})
-		if err != nil {
-			return err
-		}
 		for _, m := range machines {
 			p.machines = append(p.machines, m.GetName())
-			byMachine[m.GetName()] = p
 		}
 		if len(p.machines) != b.workersOf(n) {
-			return fmt.Errorf("cluster %s has %d Machines instead of %d", harness.ClusterName(n), len(p.machines), b.workersOf(n))
+			harness.Failf("cluster %s has %d Machines instead of %d", harness.ClusterName(n), len(p.machines), b.workersOf(n))
 		}
 		if !p.measured {
 			continue
 		}
-		config, err := b.Workload(ctx, n)
-		if err != nil {
-			return err
-		}
-		if err := watchChanges(ctx, harness.Nodes(config), func(_ string, number int) { p.arrive(number, time.Now()) }); err != nil {
-			return fmt.Errorf("watch the Nodes of cluster %s: %w", harness.ClusterName(n), err)
-		}
+		harness.Nodes(b.Workload(ctx, harness.ClusterName(n))).Watch(ctx, func(o *unstructured.Unstructured) {
+			if o == nil {
+				return
+			}
+			if number, err := strconv.Atoi(o.GetLabels()[changeLabel]); err == nil {
+				p.arrive(number, time.Now())
+			}
+		})
 	}
-	return watchChanges(ctx, b.Objects("machines"), func(name string, number int) {
-		if p := byMachine[name]; p != nil {
-			p.accept(number, time.Now())
-		}
-	})
-}
-
-// watchChanges calls changed with the name of each object and the number of its last change until ctx ends.
-func watchChanges(ctx context.Context, objects harness.Objects, changed func(name string, number int)) error {
-	_, _, err := objects.Watch(ctx, func(o *unstructured.Unstructured) {
-		if o == nil {
-			return
-		}
-		if number, err := strconv.Atoi(o.GetLabels()[changeLabel]); err == nil {
-			changed(o.GetName(), number)
-		}
-	})
-	return err
 }
 
 // load changes Machines at a constant rate for one phase and returns the latencies after all measured changes have arrived.
-func (b *isolation) load(ctx context.Context) ([]latency, error) {
+func (b *isolation) load(ctx context.Context) []time.Duration {
 	end := time.Now().Add(b.phase)
-	err := harness.InParallel(ctx, len(b.probes), -1, func(ctx context.Context, i int) error {
+	harness.InParallel(ctx, len(b.probes), -1, func(ctx context.Context, i int) {
 		p := b.probes[i]
 		at := time.Now().Add(b.every * time.Duration(i) / time.Duration(len(b.probes)))
 		for n := 0; at.Before(end); n++ {
-			if err := harness.Sleep(ctx, max(0, time.Until(at))); err != nil {
-				return err
-			}
+			harness.Sleep(ctx, max(0, time.Until(at)))
 			m := b.CoreObject("Machine", p.machines[n%len(p.machines)])
-			if err := harness.SetMetadata(ctx, b.Client, m, "labels", map[string]any{changeLabel: strconv.Itoa(p.begin(time.Now()))}); err != nil {
-				return fmt.Errorf("change Machine %s: %w", m.GetName(), err)
-			}
+			harness.SetMetadata(ctx, b.Client, m, "labels", map[string]any{changeLabel: strconv.Itoa(p.begin(time.Now()))})
 			at = at.Add(b.every)
 		}
-		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	var all []latency
+	var all []time.Duration
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for _, p := range b.probes {
@@ -386,10 +280,135 @@ func (b *isolation) load(ctx context.Context) ([]latency, error) {
 			if pending == 0 {
 				break
 			}
-			if err := harness.Sleep(ctx, 100*time.Millisecond); err != nil {
-				return nil, fmt.Errorf("wait for %d changes in cluster %s, which has no fault: %w", pending, harness.ClusterName(p.cluster), err)
-			}
+			err := harness.Wait(ctx, 100*time.Millisecond)
+			harness.Checkf(err, "wait for %d changes in cluster %s, which has no fault", pending, harness.ClusterName(p.cluster))
 		}
 	}
-	return all, nil
+	return all
+}
+
+// phase is a measurement without or with a fault.
+type phase struct {
+	fault     string
+	before    string // the next fault; empty in a phase with a fault
+	round     int
+	latencies []time.Duration // of the changes, until the Node shows them
+	stolen    float64         // by the host, 0 to 1
+}
+
+type phases []phase
+
+func (all phases) where(matches func(phase) bool) phases {
+	return slices.DeleteFunc(slices.Clone(all), func(p phase) bool { return !matches(p) })
+}
+
+// with returns the phases with a fault, and without returns the phases of all rounds without one.
+func (all phases) with(f fault) phases {
+	return all.where(func(p phase) bool { return p.fault == f.name })
+}
+
+func (all phases) without() phases { return all.with(noFault()) }
+
+func (all phases) latencies() (times []time.Duration) {
+	for _, p := range all {
+		times = append(times, p.latencies...)
+	}
+	return times
+}
+
+func (all phases) quantile(q float64) time.Duration { return harness.Quantile(all.latencies(), q) }
+
+// ratio is the p99 divided by the p99 of other phases; 0 without a measurement.
+func (all phases) ratio(others phases) float64 {
+	base := others.quantile(0.99)
+	if base == 0 {
+		return 0
+	}
+	return all.quantile(0.99).Seconds() / base.Seconds()
+}
+
+func (all phases) rounds() int {
+	n := 0
+	for _, p := range all {
+		n = max(n, p.round+1)
+	}
+	return n
+}
+
+// interval is the 90 % confidence interval of a ratio, from a bootstrap over the rounds, whose phases belong together. The
+// result is the same each time.
+func (all phases) interval(healthy phases) (low, high float64) {
+	const draws = 1000
+	n := all.rounds()
+	if n == 0 {
+		return 0, 0
+	}
+	random := rand.New(rand.NewPCG(0, 0))
+	of := func(source phases, round int) phases {
+		return source.where(func(p phase) bool { return p.round == round })
+	}
+	ratios := make([]float64, draws)
+	for i := range ratios {
+		var drawn, drawnHealthy phases
+		for range n {
+			round := random.IntN(n)
+			drawn, drawnHealthy = append(drawn, of(all, round)...), append(drawnHealthy, of(healthy, round)...)
+		}
+		ratios[i] = drawn.ratio(drawnHealthy)
+	}
+	slices.Sort(ratios)
+	return ratios[draws/20], ratios[draws-1-draws/20]
+}
+
+func (all phases) figures(host *harness.Host) []harness.Figure {
+	figure := func(name, title string, value float64) harness.Figure {
+		return harness.NewFigure("isolation."+name, title, value, harness.Count)
+	}
+	var figures []harness.Figure
+	for _, f := range append([]fault{noFault()}, faults()...) {
+		of := all.with(f)
+		figures = append(figures,
+			figure(f.name+".p50", f.title+": p50 of the others (ms)", harness.Milliseconds(of.quantile(0.5))),
+			figure(f.name+".p99", "  p99 of the others (ms)", harness.Milliseconds(of.quantile(0.99))),
+			figure(f.name+".changes", "  changes", float64(len(of.latencies()))))
+		if f == noFault() {
+			continue
+		}
+		// All phases without a fault repeat better than only the phases before this fault.
+		low, high := of.interval(all.without())
+		figures = append(figures,
+			figure(f.name+".ratio", "  p99, divided by the p99 while all are well", of.ratio(all.without())).AtMost(1.1),
+			figure(f.name+".ratio.low", "    90 % confidence interval: from", low),
+			figure(f.name+".ratio.high", "    to", high))
+	}
+	stolen := 0.0
+	for _, p := range all {
+		stolen = max(stolen, p.stolen)
+	}
+	return append(figures,
+		figure("stolen", "the host took of the processors' time, in the worst phase (%)", 100*stolen),
+		figure("again", fmt.Sprintf("  comparisons made again because it took more than %.1f %%", 100*harness.MaxStolen), float64(host.Repeats)),
+		figure("held", "  time for that, and to wait for the host before a comparison (s)", host.Waited.Seconds()))
+}
+
+// chart shows the p99 by round.
+func (all phases) chart() harness.Chart {
+	c := harness.Chart{Title: "Changes in the clusters that are well, until they arrive on the Node", Axis: harness.Axis{Title: "round"}}
+	for round := range all.rounds() {
+		c.Axis.Ticks = append(c.Axis.Ticks, float64(round+1))
+	}
+	for _, f := range faults() {
+		lines := []harness.Line{{Name: noFault().title}, {Name: f.title}}
+		for _, p := range all {
+			at, value := float64(p.round+1), harness.Milliseconds(phases{p}.quantile(0.99))
+			switch f.name {
+			case p.before:
+				lines[0].Add(at, value)
+			case p.fault:
+				lines[1].Add(at, value)
+			}
+		}
+		c.Panels = append(c.Panels, harness.Panel{Title: "p99, ms: " + f.name, Lines: lines})
+	}
+	return c
 }

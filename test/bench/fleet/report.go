@@ -1,8 +1,8 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -161,26 +161,21 @@ func (g *growth) addCost(from, to reading) {
 	g.Stolen, g.WriteLines, g.ReadLines = cost.Stolen, cost.WriteLines, to.requests.Since(from.requests).Lines(harness.IsRead)
 }
 
-// write writes the table and the files. The JSON of one number of clusters is one object.
-func (r report) write(out string, table io.Writer) error {
-	if len(r.Sizes) == 0 {
-		return nil
-	}
-	if err := r.writeTable(table); err != nil {
-		return err
-	}
-	if len(r.Sizes) > 1 {
-		if err := harness.WriteFile(harness.Sibling(out, ".svg"), r.chart().WriteSVG); err != nil {
-			return err
-		}
-		return harness.WriteFile(out, func(w io.Writer) error { return harness.WriteJSON(w, r) })
-	}
-	return harness.WriteFile(out, func(w io.Writer) error {
-		return harness.WriteJSON(w, struct {
+// write prints the table and writes the files. The JSON of one number of clusters is one object.
+func (r report) write(out string) {
+	switch len(r.Sizes) {
+	case 0:
+		return
+	case 1:
+		harness.WriteJSON(out, struct {
 			measurement
 			Machine harness.Machine `json:"machine"`
 		}{r.Sizes[0], r.Machine})
-	})
+	default:
+		harness.WriteJSON(out, r)
+		harness.WriteFile(harness.Sibling(out, ".svg"), r.chart().SVG())
+	}
+	fmt.Print(r.table())
 }
 
 // goals are upper limits by number of clusters; 0 stands for all numbers.
@@ -276,11 +271,12 @@ func (m measurement) growthRows() []row {
 	return rows
 }
 
-// writeTable writes one column for each number of clusters.
-func (r report) writeTable(w io.Writer) error {
-	m := r.Machine
-	_, _ = fmt.Fprintf(w, "%s: %d cores, %s; slipway %s, Kubernetes %s, %s; load before %.2f\n\n", m.Date, m.Cores, m.System, m.Slipway, m.Kubernetes, m.Go, m.LoadBefore)
+// table has one column for each number of clusters.
+func (r report) table() string {
+	m, w := r.Machine, &strings.Builder{}
+	fmt.Fprintf(w, "%s: %d cores, %s; slipway %s, Kubernetes %s, %s; load before %.2f\n\n", m.Date, m.Cores, m.System, m.Slipway, m.Kubernetes, m.Go, m.LoadBefore)
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
+	write := func(cells []string) { _, _ = fmt.Fprintln(t, strings.Join(cells, "\t")+"\t") }
 	header := []string{"CLUSTERS"}
 	columns := make([]map[string]string, len(r.Sizes))
 	for i, s := range r.Sizes {
@@ -290,24 +286,17 @@ func (r report) writeTable(w io.Writer) error {
 			columns[i][row.title] = row.cell(s.Clusters)
 		}
 	}
-	write := func(cells []string) { _, _ = fmt.Fprintln(t, strings.Join(cells, "\t")+"\t") }
 	write(append(header, "GOAL"))
 	for _, row := range r.rows(r.Sizes[0]) {
 		cells := []string{row.title}
 		for _, column := range columns {
-			cell, ok := column[row.title]
-			if !ok {
-				cell = "-"
-			}
-			cells = append(cells, cell)
+			cells = append(cells, cmp.Or(column[row.title], "-"))
 		}
 		write(append(cells, row.goals.String()))
 	}
-	if err := t.Flush(); err != nil {
-		return fmt.Errorf("print the table: %w", err)
-	}
-	_, err := fmt.Fprintln(w, "\n* misses the goal")
-	return err
+	harness.Checkf(t.Flush(), "print the table")
+	fmt.Fprintln(w, "\n* misses the goal")
+	return w.String()
 }
 
 // cell formats the value with up to three significant digits and marks a missed goal.

@@ -3,7 +3,6 @@ package harness
 import (
 	"fmt"
 	"html"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -63,7 +62,7 @@ const chartStyle = `text{font:12px sans-serif;fill:#555}.title{font-size:15px;fo
 	`.c0{stroke:#0b6bcb}.c1{stroke:#d9822b}.c2{stroke:#2e8540}tspan.c0{fill:#0b6bcb;stroke:none}tspan.c1{fill:#d9822b;stroke:none}` +
 	`tspan.c2{fill:#2e8540;stroke:none}@media(prefers-color-scheme:dark){text{fill:#bbb}}`
 
-func (c Chart) WriteSVG(w io.Writer) error {
+func (c Chart) SVG() string {
 	longest := 0
 	for _, m := range c.Marks {
 		longest = max(longest, utf8.RuneCountInString(m.label()))
@@ -83,8 +82,7 @@ func (c Chart) WriteSVG(w io.Writer) error {
 	}
 	d.add(`<text x="%d" y="%d" text-anchor="end">%s</text>`, chartWidth-chartRight, bottom+34, html.EscapeString(d.axis.Title))
 	d.add("</svg>")
-	_, err := io.WriteString(w, d.String())
-	return err
+	return d.String()
 }
 
 // axis returns the axis with its defaults.

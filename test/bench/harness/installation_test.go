@@ -9,10 +9,10 @@ import (
 )
 
 func TestParsePID(t *testing.T) {
-	if pid, err := parsePID([]byte(`{"state":"Running","management":{"pid":4711}}`)); pid != 4711 || err != nil {
-		t.Errorf("pid %d, %v", pid, err)
+	if pid := parsePID(`{"state":"Running","management":{"pid":4711}}`); pid != 4711 {
+		t.Errorf("pid %d", pid)
 	}
-	if _, err := parsePID([]byte(`{"state":"Stopped"}`)); err == nil || !strings.Contains(err.Error(), "Stopped") {
+	if err := Try(func() { parsePID(`{"state":"Stopped"}`) }); err == nil || !strings.Contains(err.Error(), "Stopped") {
 		t.Errorf("a management cluster that is stopped: %v", err)
 	}
 }
@@ -31,20 +31,17 @@ func script(t *testing.T, text string) string {
 func TestWithInstallation(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	folder := ""
-	err := WithInstallation(ctx, script(t, `[ "$NO_COLOR$EXTRA" = 1x ] || exit 1; echo done; echo problem >&2; [ "$1" != fail ]`), func(in *Installation) error {
+	slipway := script(t, `[ "$NO_COLOR$EXTRA" = 1x ] || exit 1; echo done; echo problem >&2; [ "$1" != fail ]`)
+	WithInstallation(ctx, slipway, func(in *Installation) {
 		folder = in.Folder
-		if out, err := in.Run(ctx, "version"); err != nil || out.Text != "done\n" || out.Seconds <= 0 {
-			t.Errorf("got %+v, %v", out, err)
+		if out := in.Run(ctx, "version"); out.Text != "done\n" || out.Seconds <= 0 {
+			t.Errorf("got %+v", out)
 		}
-		if _, err := in.Run(ctx, "fail"); err == nil || !strings.Contains(err.Error(), "problem") {
+		if err := Try(func() { in.Run(ctx, "fail") }); err == nil || !strings.Contains(err.Error(), "problem") {
 			t.Errorf("got %v, want the error output", err)
 		}
 		cancel()
-		return nil
 	}, "EXTRA=x")
-	if err != nil {
-		t.Fatal(err)
-	}
 	if _, err := os.Stat(folder); !os.IsNotExist(err) {
 		t.Errorf("%s is left: %v", folder, err)
 	}

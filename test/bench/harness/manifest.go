@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,11 +9,12 @@ import (
 	"os"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -30,41 +32,28 @@ type Manifest struct {
 	text string
 }
 
-func ReadManifest(file string) (Manifest, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return Manifest{}, fmt.Errorf("read the manifest: %w", err)
-	}
-	m, err := ParseManifest(string(text))
-	if err != nil {
-		return m, fmt.Errorf("%s: %w", file, err)
-	}
-	return m, nil
+func ReadManifest(file string) Manifest {
+	var m Manifest
+	Checkf(Try(func() { m = ParseManifest(string(Must(os.ReadFile(file)))) }), "%s", file)
+	return m
 }
 
 // ReadTemplate parses a manifest from which a fleet is created: it must have a MachineDeployment with one replica.
-func ReadTemplate(file string) (Manifest, error) {
-	m, err := ReadManifest(file)
-	if err == nil && (m.IsPool || m.Replicas != 1) {
-		err = fmt.Errorf("%s: %s must be a MachineDeployment with one replica", file, m.Workers)
+func ReadTemplate(file string) Manifest {
+	m := ReadManifest(file)
+	if m.IsPool || m.Replicas != 1 {
+		Failf("%s: %s must be a MachineDeployment with one replica", file, m.Workers)
 	}
-	return m, err
+	return m
 }
 
 // ParseManifest finds the Cluster and its workers in a manifest.
-func ParseManifest(text string) (Manifest, error) {
+func ParseManifest(text string) Manifest {
 	m := Manifest{Namespace: "default", text: text}
-	objects, err := decode(text)
-	if err != nil {
-		return m, err
-	}
-	for _, o := range objects {
+	for _, o := range decode(text) {
 		switch o.GetKind() {
 		case "Cluster":
-			m.Cluster = o.GetName()
-			if ns := o.GetNamespace(); ns != "" {
-				m.Namespace = ns
-			}
+			m.Cluster, m.Namespace = o.GetName(), cmp.Or(o.GetNamespace(), m.Namespace)
 			m.readTopology(o)
 		case "MachinePool", "MachineDeployment":
 			m.Workers, m.IsPool, m.Replicas = o.GetName(), o.GetKind() == "MachinePool", Integer(o, "spec", "replicas")
@@ -75,9 +64,9 @@ func ParseManifest(text string) (Manifest, error) {
 		}
 	}
 	if m.Cluster == "" || m.Workers == "" || m.Replicas < 1 {
-		return m, errors.New("the manifest needs a Cluster and a MachinePool or MachineDeployment with at least one replica")
+		Failf("the manifest needs a Cluster and a MachinePool or MachineDeployment with at least one replica")
 	}
-	return m, nil
+	return m
 }
 
 // readTopology finds the first MachineDeployment of a topology. The included classes name it after the Cluster.
@@ -93,18 +82,15 @@ func (m *Manifest) readTopology(cluster *unstructured.Unstructured) {
 
 func (m Manifest) Nodes() int { return m.Replicas + m.ControlPlanes }
 
-func decode(text string) ([]*unstructured.Unstructured, error) {
-	var out []*unstructured.Unstructured
+func decode(text string) (out []*unstructured.Unstructured) {
 	documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
 	for {
 		o := &unstructured.Unstructured{}
 		err := documents.Decode(&o.Object)
 		if errors.Is(err, io.EOF) {
-			return out, nil
+			return out
 		}
-		if err != nil {
-			return nil, fmt.Errorf("parse the manifest: %w", err)
-		}
+		Checkf(err, "parse the manifest")
 		if len(o.Object) > 0 {
 			out = append(out, o)
 		}
@@ -118,12 +104,8 @@ type Fleet struct {
 	Client client.Client
 }
 
-func NewFleet(m Manifest, config *rest.Config) (Fleet, error) {
-	c, err := client.New(config, client.Options{})
-	if err != nil {
-		return Fleet{}, fmt.Errorf("create a client: %w", err)
-	}
-	return Fleet{Manifest: m, Config: config, Client: c}, nil
+func NewFleet(m Manifest, config *rest.Config) Fleet {
+	return Fleet{Manifest: m, Config: config, Client: Must(client.New(config, client.Options{}))}
 }
 
 func ClusterName(n int) string { return fmt.Sprintf("c%04d", n) }
@@ -135,9 +117,8 @@ func (m Manifest) WorkersName(n int) string {
 
 // Render returns the objects of the nth cluster. Objects without the name of the Cluster, such as a ClusterClass and its
 // templates, are shared by all clusters and returned separately.
-func (m Manifest) Render(n int) (own, shared []*unstructured.Unstructured, err error) {
-	objects, err := decode(strings.ReplaceAll(m.text, m.Cluster, ClusterName(n)))
-	for _, o := range objects {
+func (m Manifest) Render(n int) (own, shared []*unstructured.Unstructured) {
+	for _, o := range decode(strings.ReplaceAll(m.text, m.Cluster, ClusterName(n))) {
 		o.SetNamespace(m.Namespace)
 		if strings.Contains(o.GetName(), ClusterName(n)) {
 			own = append(own, o)
@@ -145,7 +126,7 @@ func (m Manifest) Render(n int) (own, shared []*unstructured.Unstructured, err e
 			shared = append(shared, o)
 		}
 	}
-	return own, shared, err
+	return own, shared
 }
 
 // Object has a kind, a name and the namespace of the fleet, for patches and deletions.
@@ -164,54 +145,50 @@ func (m Manifest) CoreObject(kind, name string) *unstructured.Unstructured {
 
 // Objects are the objects of a resource of Cluster API's core group in the namespace of the fleet.
 func (f Fleet) Objects(plural string) Objects {
-	return Objects{Config: f.Config, Resource: CoreResource(plural), Namespace: f.Namespace}
+	return Objects{Config: f.Config, Resource: clusterv1.GroupVersion.WithResource(plural), Namespace: f.Namespace}
 }
 
-// Workload returns the client configuration of the nth workload cluster.
-func (f Fleet) Workload(ctx context.Context, n int) (*rest.Config, error) {
-	return WorkloadConfig(ctx, f.Config, types.NamespacedName{Namespace: f.Namespace, Name: ClusterName(n)})
+func (f Fleet) KubeadmControlPlanes() Objects {
+	group := schema.GroupVersionResource{Group: "controlplane.cluster.x-k8s.io", Version: "v1beta2", Resource: "kubeadmcontrolplanes"}
+	return Objects{Config: f.Config, Resource: group, Namespace: f.Namespace}
+}
+
+// Workload returns the client configuration of a workload cluster, from its kubeconfig Secret.
+func (f Fleet) Workload(ctx context.Context, cluster string) *rest.Config {
+	secret := &corev1.Secret{}
+	err := f.Client.Get(ctx, client.ObjectKey{Namespace: f.Namespace, Name: cluster + "-kubeconfig"}, secret)
+	Checkf(err, "get the kubeconfig of cluster %s", cluster)
+	return Must(clientcmd.RESTConfigFromKubeConfig(secret.Data["value"]))
 }
 
 // CreateShared creates the objects that all clusters share.
-func (f Fleet) CreateShared(ctx context.Context) error {
-	_, shared, err := f.Render(0)
-	if err != nil {
-		return err
-	}
-	return f.createObjects(ctx, shared)
+func (f Fleet) CreateShared(ctx context.Context) {
+	_, shared := f.Render(0)
+	f.createObjects(ctx, shared)
 }
 
 // Create creates the objects of the nth cluster after they were edited.
-func (f Fleet) Create(ctx context.Context, n int, edit func([]*unstructured.Unstructured) error) error {
-	own, _, err := f.Render(n)
-	if err != nil {
-		return err
-	}
-	if err := edit(own); err != nil {
-		return fmt.Errorf("edit the manifest of %s: %w", ClusterName(n), err)
-	}
-	return f.createObjects(ctx, own)
+func (f Fleet) Create(ctx context.Context, n int, edit func([]*unstructured.Unstructured)) {
+	own, _ := f.Render(n)
+	edit(own)
+	f.createObjects(ctx, own)
 }
 
 // CreateAll creates a number of clusters without a class, several at a time. workers returns the replicas of each.
-func (f Fleet) CreateAll(ctx context.Context, count int, workers func(n int) int) error {
-	return InParallel(ctx, count, 8, func(ctx context.Context, n int) error {
-		return f.Create(ctx, n, func(objects []*unstructured.Unstructured) error {
+func (f Fleet) CreateAll(ctx context.Context, count int, workers func(n int) int) {
+	InParallel(ctx, count, 8, func(ctx context.Context, n int) {
+		f.Create(ctx, n, func(objects []*unstructured.Unstructured) {
 			for _, o := range objects {
 				if o.GetKind() == "MachineDeployment" {
-					return unstructured.SetNestedField(o.Object, int64(workers(n)), "spec", "replicas")
+					Check(unstructured.SetNestedField(o.Object, int64(workers(n)), "spec", "replicas"))
 				}
 			}
-			return nil
 		})
 	})
 }
 
-func (f Fleet) createObjects(ctx context.Context, objects []*unstructured.Unstructured) error {
+func (f Fleet) createObjects(ctx context.Context, objects []*unstructured.Unstructured) {
 	for _, o := range objects {
-		if err := f.Client.Create(ctx, o); err != nil {
-			return fmt.Errorf("create %s %s: %w", o.GetKind(), o.GetName(), err)
-		}
+		Checkf(f.Client.Create(ctx, o), "create %s %s", o.GetKind(), o.GetName())
 	}
-	return nil
 }

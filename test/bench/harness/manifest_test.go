@@ -11,14 +11,8 @@ import (
 
 // The example must stay what the benchmark can use.
 func TestTemplate(t *testing.T) {
-	tmpl, err := ReadTemplate(filepath.Join("..", "..", "..", "examples", "fleet.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, _, err := tmpl.Render(7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tmpl := ReadTemplate(filepath.Join("..", "..", "..", "examples", "fleet.yaml"))
+	objects, _ := tmpl.Render(7)
 	for _, o := range objects {
 		if !strings.HasPrefix(o.GetName(), "c0007") {
 			t.Errorf("%s %s keeps its name: two clusters would share it", o.GetKind(), o.GetName())
@@ -27,21 +21,19 @@ func TestTemplate(t *testing.T) {
 	if o := tmpl.CoreObject("Machine", "m"); o.GetAPIVersion() != "cluster.x-k8s.io/v1beta2" || o.GetKind() != "Machine" || o.GetNamespace() != tmpl.Namespace {
 		t.Errorf("an object is %v", o.Object)
 	}
-	classes, err := ReadTemplate(filepath.Join("..", "..", "..", "examples", "fleet-class.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	own, shared, err := classes.Render(0)
-	if err != nil || len(shared) < 2 || shared[len(shared)-1].GetKind() != "ClusterClass" {
-		t.Fatalf("all share the class and its templates: %v %v", shared, err)
+	classes := ReadTemplate(filepath.Join("..", "..", "..", "examples", "fleet-class.yaml"))
+	own, shared := classes.Render(0)
+	if len(shared) < 2 || shared[len(shared)-1].GetKind() != "ClusterClass" {
+		t.Fatalf("all share the class and its templates: %v", shared)
 	}
 	if len(own) != 1 || own[0].GetName() != "c0000" || classes.WorkersName(3) != "c0003-workers" {
 		t.Errorf("and nothing else: %v, %s", own, classes.WorkersName(3))
 	}
-	if machines, err := ReadTemplate(filepath.Join("..", "..", "..", "examples", "fleet-kubeadm-class.yaml")); err != nil || !machines.OfClass || !machines.OnMachines || classes.OnMachines {
-		t.Errorf("a control plane on machines: %+v, %v", machines, err)
+	machines := ReadTemplate(filepath.Join("..", "..", "..", "examples", "fleet-kubeadm-class.yaml"))
+	if !machines.OfClass || !machines.OnMachines || classes.OnMachines {
+		t.Errorf("a control plane on Machines: %+v", machines)
 	}
-	if _, err := ReadTemplate(filepath.Join("..", "..", "..", "examples", "without-class.yaml")); err == nil {
+	if err := Try(func() { ReadTemplate(filepath.Join("..", "..", "..", "examples", "without-class.yaml")) }); err == nil {
 		t.Error("a MachinePool of two is no template")
 	}
 }
@@ -53,10 +45,10 @@ func TestParseManifest(t *testing.T) {
 		"quickstart.yaml":    {Cluster: "quickstart", Workers: "quickstart-workers", Replicas: 2, OfClass: true},
 		"kubeadm.yaml":       {Cluster: "demo", Workers: "demo-md-0", Replicas: 1, ControlPlanes: 1},
 	} {
-		got, err := ReadManifest(filepath.Join("..", "..", "..", "examples", file))
+		got := ReadManifest(filepath.Join("..", "..", "..", "examples", file))
 		want.Namespace = "default"
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Manifest{})); diff != "" || err != nil || got.Nodes() != want.Replicas+want.ControlPlanes {
-			t.Errorf("%s: %v (-want +got):\n%s", file, err, diff)
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Manifest{})); diff != "" || got.Nodes() != want.Replicas+want.ControlPlanes {
+			t.Errorf("%s (-want +got):\n%s", file, diff)
 		}
 	}
 	for name, text := range map[string]string{
@@ -65,7 +57,7 @@ func TestParseManifest(t *testing.T) {
 		"no replicas": "kind: Cluster\nmetadata: {name: a}\n---\nkind: MachinePool\nmetadata: {name: a}\nspec: {replicas: 0}\n",
 		"not YAML":    "kind: [",
 	} {
-		if _, err := ParseManifest(text); err == nil {
+		if err := Try(func() { ParseManifest(text) }); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -18,13 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-func parseMetrics(text []byte, name string) (*dto.MetricFamily, error) {
+func parseMetrics(text []byte, name string) *dto.MetricFamily {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	if err != nil {
-		return nil, fmt.Errorf("parse metrics: %w", err)
-	}
-	return families[name], nil
+	return Must(parser.TextToMetricFamilies(bytes.NewReader(text)))[name]
 }
 
 func labelsOf(m *dto.Metric) map[string]string {
@@ -69,29 +64,20 @@ type RequestCounts map[Request]int
 
 // CountRequests reads the request counts of an API server. This takes tens of milliseconds of its processor time, and nearly
 // twice as much with compression.
-func CountRequests(ctx context.Context, config *rest.Config) (RequestCounts, error) {
+func CountRequests(ctx context.Context, config *rest.Config) RequestCounts {
 	config = rest.CopyConfig(config)
 	config.DisableCompression = true
-	c, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	text, err := c.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("get the metrics of the API server: %w", err)
-	}
+	text, err := Must(discovery.NewDiscoveryClientForConfig(config)).RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	Checkf(err, "get the metrics of the API server")
 	return ParseRequests(text)
 }
 
 // ParseRequests parses the metrics of an API server.
-func ParseRequests(text []byte) (RequestCounts, error) {
+func ParseRequests(text []byte) RequestCounts {
 	const metric = "apiserver_request_total"
-	family, err := parseMetrics(text, metric)
-	if err != nil {
-		return nil, err
-	}
+	family := parseMetrics(text, metric)
 	if family == nil {
-		return nil, fmt.Errorf("the metrics do not contain %s", metric)
+		Failf("the metrics do not contain %s", metric)
 	}
 	counts := RequestCounts{}
 	for _, m := range family.GetMetric() {
@@ -106,7 +92,7 @@ func ParseRequests(text []byte) (RequestCounts, error) {
 		refused := strings.HasPrefix(l["code"], "4") || strings.HasPrefix(l["code"], "5")
 		counts[Request{Verb: l["verb"], Resource: resource, DryRun: l["dry_run"] != "", Refused: refused}] += int(m.GetCounter().GetValue())
 	}
-	return counts, nil
+	return counts
 }
 
 // Since returns the requests after an earlier count.
@@ -132,14 +118,6 @@ func (c RequestCounts) Total(matches func(Request) bool) int {
 type RequestLine struct {
 	Request
 	Count int `json:"count"`
-}
-
-func (l RequestLine) String() string {
-	text := fmt.Sprintf("%d × %s %s", l.Count, l.Verb, l.Resource)
-	if l.Refused {
-		text += " (refused)"
-	}
-	return text
 }
 
 // Lines returns the matching requests, most frequent first.
@@ -169,11 +147,8 @@ type Bucket struct {
 type Reconciliations map[string]Histogram
 
 // ParseReconciliations parses the metrics of a manager.
-func ParseReconciliations(text []byte) (Reconciliations, error) {
-	family, err := parseMetrics(text, "controller_runtime_reconcile_time_seconds")
-	if err != nil {
-		return nil, err
-	}
+func ParseReconciliations(text []byte) Reconciliations {
+	family := parseMetrics(text, "controller_runtime_reconcile_time_seconds")
 	out := Reconciliations{}
 	for _, m := range family.GetMetric() {
 		var h Histogram
@@ -183,7 +158,7 @@ func ParseReconciliations(text []byte) (Reconciliations, error) {
 		slices.SortFunc(h, func(a, b Bucket) int { return cmp.Compare(a.Within, b.Within) })
 		out[labelsOf(m)["controller"]] = h
 	}
-	return out, nil
+	return out
 }
 
 // Since returns the reconciliations after an earlier reading.

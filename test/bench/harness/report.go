@@ -1,10 +1,8 @@
 package harness
 
 import (
-	"bytes"
-	"encoding/json"
+	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -19,7 +17,6 @@ type Report struct {
 	Figures    []Figure      `json:"figures"`
 	Steps      []Step        `json:"steps,omitempty"`      // of the quickstart, in order
 	Writes     []RequestLine `json:"writes,omitempty"`     // of the quickstart until it settled
-	Functions  []Function    `json:"functions,omitempty"`  // Go benchmarks
 	Unmeasured []string      `json:"unmeasured,omitempty"` // failed measurements with the reasons
 }
 
@@ -41,18 +38,21 @@ type Figure struct {
 	Value float64   `json:"value"`
 	Unit  Unit      `json:"unit,omitempty"`
 	Goal  *float64  `json:"goal,omitempty"` // upper limit; nil if there is none
+	Met   *bool     `json:"met,omitempty"`  // whether the goal is met
 	Runs  []float64 `json:"runs,omitempty"` // all values in order, if Value is a median
 }
 
 func NewFigure(name, title string, value float64, unit Unit) Figure {
-	return Figure{Name: name, Title: title, Value: value, Unit: unit}
+	return Figure{Name: name, Title: title, Value: thousandths(value), Unit: unit}
 }
 
 // NewMedian returns a figure of several runs, at least one.
 func NewMedian(name, title string, runs []float64, unit Unit) Figure {
 	f := NewFigure(name, title, Median(runs), unit)
 	if len(runs) > 1 {
-		f.Runs = runs
+		for _, v := range runs {
+			f.Runs = append(f.Runs, thousandths(v))
+		}
 	}
 	return f
 }
@@ -67,69 +67,25 @@ func Median(values []float64) float64 {
 	return sorted[middle]
 }
 
+// AtMost adds the goal.
 func (f Figure) AtMost(goal float64) Figure {
-	f.Goal = &goal
+	met := f.Value <= goal
+	f.Goal, f.Met = &goal, &met
 	return f
-}
-
-// Met reports whether the goal is met; nil without a goal.
-func (f Figure) Met() *bool {
-	if f.Goal == nil {
-		return nil
-	}
-	met := f.Value <= *f.Goal
-	return &met
-}
-
-// MarshalJSON rounds the values and adds whether the goal is met.
-func (f Figure) MarshalJSON() ([]byte, error) {
-	type plain Figure
-	runs := f.Runs
-	f.Value, f.Runs = thousandths(f.Value), nil
-	for _, v := range runs {
-		f.Runs = append(f.Runs, thousandths(v))
-	}
-	return json.Marshal(struct {
-		plain
-		Met *bool `json:"met,omitempty"`
-	}{plain(f), f.Met()})
 }
 
 func thousandths(v float64) float64 { return math.Round(v*1000) / 1000 }
 
 // Step is an event during the quickstart.
 type Step struct {
-	Name  string
-	After time.Duration // since the start of apply
+	Name  string  `json:"name"`
+	After float64 `json:"seconds"` // since the start of apply
 }
 
-// MarshalJSON writes seconds.
-func (s Step) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Name    string  `json:"name"`
-		Seconds float64 `json:"seconds"`
-	}{s.Name, thousandths(s.After.Seconds())})
-}
-
-// Function is the cost of one call in a Go benchmark.
-type Function struct {
-	Name        string  `json:"name"`
-	Nanoseconds float64 `json:"nanoseconds"`
-	Bytes       uint64  `json:"bytes"`
-	Allocations uint64  `json:"allocations"`
-}
-
-func (r Report) WriteJSON(w io.Writer) error { return WriteJSON(w, r) }
-
-func WriteJSON(w io.Writer, value any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(value)
-}
-
-func (r Report) WriteTable(w io.Writer) error {
-	var text bytes.Buffer // never returns an error
-	t := table{tabwriter.NewWriter(&text, 0, 8, 2, ' ', 0)}
+// Table returns the report as text.
+func (r Report) Table() string {
+	text := &strings.Builder{}
+	t := table{tabwriter.NewWriter(text, 0, 8, 2, ' ', 0)}
 	t.machine(r.Machine)
 	t.figures(r.Figures)
 	t.steps(r.Steps)
@@ -137,16 +93,11 @@ func (r Report) WriteTable(w io.Writer) error {
 	for _, l := range r.Writes {
 		t.row(l.Resource, l.Verb, strconv.Itoa(l.Count))
 	}
-	t.header(len(r.Functions), "FUNCTION", "µS", "BYTES", "ALLOCATIONS")
-	for _, f := range r.Functions {
-		t.row(f.Name, strconv.FormatFloat(f.Nanoseconds/1e3, 'f', 1, 64), strconv.FormatUint(f.Bytes, 10), strconv.FormatUint(f.Allocations, 10))
-	}
 	for _, u := range r.Unmeasured {
 		t.row("not measured: " + u)
 	}
-	_ = t.Flush()
-	_, err := w.Write(text.Bytes())
-	return err
+	Check(t.Flush())
+	return text.String()
 }
 
 type table struct{ *tabwriter.Writer }
@@ -162,14 +113,8 @@ func (t table) header(rows int, cells ...string) {
 }
 
 func (t table) machine(m Machine) {
-	dash := func(s string) string {
-		if s == "" {
-			return "-"
-		}
-		return s
-	}
 	t.row(fmt.Sprintf("%s: %d cores, %.0f GB memory, %s, Linux %s", m.Date, m.Cores, float64(m.Memory)/1e9, m.System, m.Kernel))
-	t.row(fmt.Sprintf("slipway %s, Kubernetes %s, %s, Docker %s", dash(m.Slipway), dash(m.Kubernetes), m.Go, dash(m.Docker)))
+	t.row(fmt.Sprintf("slipway %s, Kubernetes %s, %s, Docker %s", cmp.Or(m.Slipway, "-"), cmp.Or(m.Kubernetes, "-"), m.Go, cmp.Or(m.Docker, "-")))
 	t.row(fmt.Sprintf("load %.2f before, %.2f after; pace %v before, %v after", m.LoadBefore, m.LoadAfter,
 		m.PaceBefore.Round(time.Microsecond), m.PaceAfter.Round(time.Microsecond)))
 	if m.LoadBefore >= float64(m.Cores)/2 {
@@ -184,8 +129,8 @@ func (t table) figures(all []Figure) {
 		if len(f.Runs) > 0 {
 			title += fmt.Sprintf(" (median of %d)", len(f.Runs))
 		}
-		if m := f.Met(); m != nil {
-			goal, met = "≤ "+quantity(*f.Goal, f.Unit), map[bool]string{true: "yes", false: "no"}[*m]
+		if f.Goal != nil {
+			goal, met = "≤ "+quantity(*f.Goal, f.Unit), map[bool]string{true: "yes", false: "no"}[*f.Met]
 		}
 		t.row(title, quantity(f.Value, f.Unit), goal, met)
 	}
@@ -195,9 +140,8 @@ func (t table) steps(all []Step) {
 	t.header(len(all), "STEP OF THE QUICKSTART", "AFTER", "TOOK")
 	last := 0.0
 	for _, s := range all {
-		at := s.After.Seconds()
-		t.row(s.Name, quantity(at, Seconds), quantity(at-last, Seconds))
-		last = at
+		t.row(s.Name, quantity(s.After, Seconds), quantity(s.After-last, Seconds))
+		last = s.After
 	}
 }
 

@@ -1,8 +1,6 @@
 package harness
 
 import (
-	"fmt"
-
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,10 +18,7 @@ other{a="b"} 7
 `
 
 func TestParseRequests(t *testing.T) {
-	got, err := ParseRequests([]byte(requestsText))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := ParseRequests([]byte(requestsText))
 	want := RequestCounts{
 		{Verb: "APPLY", Resource: "machines/status.cluster.x-k8s.io"}:                3, // every code counts
 		{Verb: "APPLY", Resource: "machines/status.cluster.x-k8s.io", Refused: true}: 1,
@@ -35,7 +30,7 @@ func TestParseRequests(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for name, broken := range map[string]string{"not metrics": "<html>{", "no requests": "other 1\n"} {
-		if _, err := ParseRequests([]byte(broken)); err == nil {
+		if err := Try(func() { ParseRequests([]byte(broken)) }); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -80,9 +75,6 @@ func TestSinceTotalLines(t *testing.T) {
 	own := func(r Request) bool { return !r.IsLease() }
 	if got := since.Total(own); got != 2 {
 		t.Errorf("total without leases is %d, want 2", got)
-	}
-	if got := fmt.Sprint(since.Lines(own)); got != "[1 × POST machines 1 × POST secrets]" {
-		t.Errorf("in an error the lines read %q", got)
 	}
 	want := []RequestLine{{Request: machines, Count: 1}, {Request: secrets, Count: 1}}
 	if diff := cmp.Diff(want, since.Lines(own)); diff != "" {

@@ -5,18 +5,24 @@ package hook
 import (
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +31,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/hook"
+	"github.com/slipwayhq/slipway/sdk/hooks"
 	"github.com/slipwayhq/slipway/test/bench/harness"
 )
 
@@ -45,84 +52,56 @@ func Command() *cobra.Command {
 	f := cmd.Flags()
 	f.DurationVar(&b.phase, "phase", 5*time.Second, "duration of each part")
 	f.DurationVar(&b.length, "time", 10*time.Minute, "duration of the measurement of goroutines and memory")
-	harness.AtLeast(f, "phase", &b.phase, time.Second)
-	harness.AtLeast(f, "time", &b.length, time.Second)
 	return cmd
 }
 
-func (b *benchmark) run(ctx context.Context) error {
-	ready, stop, err := startServer(ctx)
-	if err != nil {
-		return fmt.Errorf("start the extensions: %w", err)
-	}
+func (b *benchmark) run(ctx context.Context) {
+	ready, stop := startServer(ctx)
 	defer stop()
-	if err := b.discover(ctx, ready); err != nil {
-		return err
-	}
-	return b.RunReport(ctx, b.overhead, b.throughput, b.isolation, b.growth)
+	b.discover(ctx, ready)
+	b.RunReport(ctx, b.overhead, b.throughput, b.isolation, b.growth)
 }
 
 // startServer runs this program with the subcommand that serves the extensions.
-func startServer(ctx context.Context) (ready serving, stop func(), err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return ready, nil, err
-	}
-	cmd := exec.CommandContext(ctx, self, serveName)
+func startServer(ctx context.Context) (ready serving, stop func()) {
+	cmd := exec.CommandContext(ctx, harness.Must(os.Executable()), serveName)
 	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return ready, nil, err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return ready, nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return ready, nil, err
-	}
+	stdin, stdout := harness.Must(cmd.StdinPipe()), harness.Must(cmd.StdoutPipe())
+	harness.Checkf(cmd.Start(), "start the extensions")
 	stop = func() {
 		_ = stdin.Close()
 		_ = cmd.Wait()
 	}
 	if err := json.NewDecoder(stdout).Decode(&ready); err != nil {
 		stop()
-		return ready, nil, err
+		harness.Checkf(err, "start the extensions")
 	}
-	return ready, stop, nil
+	return ready, stop
 }
 
 // discover registers the extensions.
-func (b *benchmark) discover(ctx context.Context, ready serving) (err error) {
-	b.calls, err = hook.New(hook.Config{NamespaceLabels: func(context.Context, string) (labels.Set, error) { return nil, nil }})
-	if err != nil {
-		return err
-	}
+func (b *benchmark) discover(ctx context.Context, ready serving) {
+	noLabels := func(context.Context, string) (labels.Set, error) { return nil, nil }
+	b.calls = harness.Must(hook.New(hook.Config{NamespaceLabels: noLabels}))
 	b.calls.Prime()
 	for i, url := range ready.URLs {
 		c := &runtimev1.ExtensionConfig{ObjectMeta: metav1.ObjectMeta{Name: extensionName(i), UID: types.UID(extensionName(i)), Generation: 1}}
 		c.Spec.ClientConfig.URL, c.Spec.ClientConfig.CABundle = url, []byte(ready.CA)
-		state, err := b.calls.Discover(ctx, c)
-		if err != nil {
-			return fmt.Errorf("discover %s: %w", c.Name, err)
-		}
-		if state.Problem != nil {
-			return fmt.Errorf("discover %s: %w", c.Name, state.Problem)
+		if state := harness.Must(b.calls.Discover(ctx, c)); state.Problem != nil {
+			harness.Checkf(state.Problem, "discover %s", c.Name)
 		}
 	}
-	b.control, err = hook.NewConn(hook.Endpoint{URL: ready.URLs[0], CA: ready.CA}, hook.ConnOptions{})
-	return err
+	b.control = harness.Must(hook.NewConn(hook.Endpoint{URL: ready.URLs[0], CA: ready.CA}, hook.ConnOptions{}))
 }
 
 func extensionName(i int) string { return fmt.Sprintf("ext-%d", i) }
 
 // post sends a request to the server process and returns its statistics since the last request.
-func (b *benchmark) post(ctx context.Context, path string) (s stats, err error) {
+func (b *benchmark) post(ctx context.Context, path string) (s stats) {
 	response, err := b.control.Post(ctx, hook.WireRequest{Path: path})
-	if err != nil {
-		return s, fmt.Errorf("post %s: %w", path, err)
-	}
-	return s, json.Unmarshal(response.Body, &s)
+	harness.Checkf(err, "post %s", path)
+	harness.Check(json.Unmarshal(response.Body, &s))
+	return s
 }
 
 // call calls an extension for a Cluster of ordinary size.
@@ -136,67 +115,48 @@ func (b *benchmark) call(ctx context.Context, extension int) error {
 }
 
 // timedCalls calls an extension at an interval until a time, after a delay.
-func (b *benchmark) timedCalls(ctx context.Context, extension int, delay, interval time.Duration, end time.Time) (times []time.Duration, err error) {
+func (b *benchmark) timedCalls(ctx context.Context, extension int, delay, interval time.Duration, end time.Time) (times []time.Duration) {
 	time.Sleep(delay)
 	for time.Now().Before(end) {
 		start := time.Now()
-		if err := b.call(ctx, extension); err != nil {
-			return nil, err
-		}
+		harness.Check(b.call(ctx, extension))
 		times = append(times, time.Since(start))
 		time.Sleep(interval - min(interval, time.Since(start)))
 	}
-	return times, nil
+	return times
 }
 
 // overhead measures consecutive calls, without the extension's own time.
-func (b *benchmark) overhead(ctx context.Context) error {
+func (b *benchmark) overhead(ctx context.Context) {
 	for range 200 { // opens connections and fills caches
-		if err := b.call(ctx, 0); err != nil {
-			return err
-		}
+		harness.Check(b.call(ctx, 0))
 	}
-	if _, err := b.post(ctx, statsPath); err != nil {
-		return err
-	}
-	times, err := b.timedCalls(ctx, 0, 0, 0, time.Now().Add(b.phase))
-	if err != nil {
-		return err
-	}
-	own, err := b.post(ctx, statsPath)
-	over := func(q float64) float64 { return harness.Milliseconds(max(0, harness.Quantile(times, q)-own.P50)) }
+	b.post(ctx, statsPath)
+	times := b.timedCalls(ctx, 0, 0, 0, time.Now().Add(b.phase))
+	own := b.post(ctx, statsPath).P50
+	over := func(q float64) float64 { return harness.Milliseconds(max(0, harness.Quantile(times, q)-own)) }
 	b.Add(
 		harness.NewFigure("hook.overhead.p50", "a call, over the extension's own time, p50 (ms)", over(0.5), harness.Count).AtMost(0.5),
 		harness.NewFigure("hook.overhead.p99", "a call, over the extension's own time, p99 (ms)", over(0.99), harness.Count).AtMost(2),
 		harness.NewFigure("hook.calls", "calls of one caller that were measured", float64(len(times)), harness.Count))
-	return err
 }
 
 // throughput measures four callers on one core.
-func (b *benchmark) throughput(ctx context.Context) error {
-	before, err := b.post(ctx, statsPath)
-	if err != nil {
-		return err
-	}
+func (b *benchmark) throughput(ctx context.Context) {
+	before := b.post(ctx, statsPath)
 	cores := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(cores)
 	cpu, start := processorTime(), time.Now()
 	var counts [4]int
-	err = harness.InParallel(ctx, len(counts), -1, func(ctx context.Context, i int) error {
-		times, err := b.timedCalls(ctx, 0, 0, 0, start.Add(b.phase))
-		counts[i] = len(times)
-		return err
+	harness.InParallel(ctx, len(counts), -1, func(ctx context.Context, i int) {
+		counts[i] = len(b.timedCalls(ctx, 0, 0, 0, start.Add(b.phase)))
 	})
-	if err != nil {
-		return err
-	}
 	took, used, calls := time.Since(start), processorTime()-cpu, float64(counts[0]+counts[1]+counts[2]+counts[3])
-	after, err := b.post(ctx, statsPath)
+	connections := b.post(ctx, statsPath).Connections - before.Connections
 	b.Add(
 		harness.NewFigure("hook.throughput", "calls a second of four callers on one core", calls/took.Seconds(), harness.Count),
 		harness.NewFigure("hook.cpu", "processor time of 1000 calls (s)", used.Seconds()/calls*1000, harness.Count).AtMost(1),
-		harness.NewFigure("hook.connections", "connections made for all these calls", float64(after.Connections-before.Connections), harness.Count).AtMost(8))
-	return err
+		harness.NewFigure("hook.connections", "connections made for all these calls", float64(connections), harness.Count).AtMost(8))
 }
 
 func processorTime() time.Duration {
@@ -209,19 +169,14 @@ func processorTime() time.Duration {
 
 // isolation measures nine extensions while the tenth hangs, and before and after that. Other work on the machine would
 // determine the p99 of all rounds together. Therefore each round is compared with itself, and the figures are medians.
-func (b *benchmark) isolation(ctx context.Context) error {
+func (b *benchmark) isolation(ctx context.Context) {
 	var healthy, hanging, ratios, noise []float64 // p99, ms
 	var healthyTimes, hangingTimes []time.Duration
 	for range 12 {
 		var p99 [3]float64
 		for i, path := range []string{openPath, hangPath, openPath} {
-			if _, err := b.post(ctx, path); err != nil {
-				return err
-			}
-			times, err := b.load(ctx, b.phase)
-			if err != nil {
-				return err
-			}
+			b.post(ctx, path)
+			times := b.load(ctx, b.phase)
 			p99[i] = harness.Milliseconds(harness.Quantile(times, 0.99))
 			if path == hangPath {
 				hangingTimes = append(hangingTimes, times...)
@@ -243,17 +198,17 @@ func (b *benchmark) isolation(ctx context.Context) error {
 		figure("p99.hanging", "nine extensions, the tenth hangs, p99 (ms)", harness.Median(hanging)),
 		harness.NewMedian("hook.isolation.ratio", "p99 while the tenth hangs, of p99 just before and after", ratios, harness.Count).AtMost(1.1),
 		harness.NewMedian("hook.isolation.noise", "p99 before and after, the larger of the smaller", noise, harness.Count))
-	return nil
 }
 
 // load calls nine extensions 50 times a second each, and the tenth like a controller with four workers and retries. It
 // returns the durations of the calls of the nine.
-func (b *benchmark) load(ctx context.Context, d time.Duration) ([]time.Duration, error) {
+func (b *benchmark) load(ctx context.Context, d time.Duration) []time.Duration {
 	const interval, retry = 20 * time.Millisecond, 100 * time.Millisecond
 	end := time.Now().Add(d)
 	retrying, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer cancel()
 	for range 4 {
 		workers.Go(func() {
 			for time.Now().Before(end) {
@@ -263,40 +218,29 @@ func (b *benchmark) load(ctx context.Context, d time.Duration) ([]time.Duration,
 		})
 	}
 	var times [extensions - 1][]time.Duration
-	var callers errgroup.Group
-	for i := range times {
-		callers.Go(func() (err error) {
-			times[i], err = b.timedCalls(ctx, i, time.Duration(rand.Int64N(int64(interval))), interval, end)
-			return err
-		})
-	}
-	err := callers.Wait()
-	cancel()
-	workers.Wait()
-	return slices.Concat(times[:]...), err
+	harness.InParallel(ctx, len(times), -1, func(ctx context.Context, i int) {
+		times[i] = b.timedCalls(ctx, i, time.Duration(rand.Int64N(int64(interval))), interval, end)
+	})
+	return slices.Concat(times[:]...)
 }
 
 // growth measures goroutines and memory while the tenth extension hangs.
-func (b *benchmark) growth(ctx context.Context) error {
-	if _, err := b.post(ctx, hangPath); err != nil {
-		return err
-	}
+func (b *benchmark) growth(ctx context.Context) {
+	b.post(ctx, hangPath)
 	step := min(b.length/2, 10*time.Second)
-	if _, err := b.load(ctx, step); err != nil {
-		return err
-	}
+	b.load(ctx, step)
 	goroutines, heap := memoryAtRest()
 	for end := time.Now().Add(b.length - step); time.Now().Before(end); {
-		if _, err := b.load(ctx, step); err != nil {
-			return err
-		}
+		b.load(ctx, step)
 	}
 	goroutinesAfter, heapAfter := memoryAtRest()
+	figure := func(name, title string, value float64) harness.Figure {
+		return harness.NewFigure("hook.growth."+name, title, value, harness.Count)
+	}
 	b.Add(
-		harness.NewFigure("hook.growth.time", "time with one extension that hangs (s)", b.length.Seconds(), harness.Count),
-		harness.NewFigure("hook.growth.goroutines", "goroutines more than after the first seconds", float64(goroutinesAfter-goroutines), harness.Count).AtMost(5),
-		harness.NewFigure("hook.growth.heap", "memory more than after the first seconds (KiB)", float64(heapAfter-heap)/1024, harness.Count).AtMost(1024))
-	return nil
+		figure("time", "time with one extension that hangs (s)", b.length.Seconds()),
+		figure("goroutines", "goroutines more than after the first seconds", float64(goroutinesAfter-goroutines)).AtMost(5),
+		figure("heap", "memory more than after the first seconds (KiB)", float64(heapAfter-heap)/1024).AtMost(1024))
 }
 
 func memoryAtRest() (goroutines int, heap int64) {
@@ -305,4 +249,105 @@ func memoryAtRest() (goroutines int, heap int64) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return runtime.NumGoroutine(), int64(m.HeapAlloc)
+}
+
+// serveName is the subcommand of the server process.
+const serveName = "serve-extensions"
+
+// Paths of the server process. All respond with stats.
+const (
+	statsPath = "/stats"
+	hangPath  = "/hang" // the last extension hangs
+	openPath  = "/open" // all extensions respond
+)
+
+// ServeCommand returns the hidden subcommand that serves the extensions until standard input is closed.
+func ServeCommand() *cobra.Command {
+	return &cobra.Command{Use: serveName, Hidden: true, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+		return harness.Try(func() {
+			serve(cmd.OutOrStdout())
+			harness.Must(io.Copy(io.Discard, os.Stdin))
+		})
+	}}
+}
+
+// serving is printed when the extensions are ready.
+type serving struct {
+	URLs []string
+	CA   string
+}
+
+// stats are the calls since the last stats.
+type stats struct {
+	Calls       int
+	P50         time.Duration // of the extension's own time
+	Connections int           // since the start
+}
+
+// server implements all extensions. They respond immediately, but the last one does not respond at all while it hangs.
+type server struct {
+	hanging     atomic.Bool
+	mu          sync.Mutex
+	times       []time.Duration
+	connections int
+}
+
+func serve(out io.Writer) {
+	s, ready := &server{}, serving{}
+	for i := range extensions {
+		h := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serveExtension(w, r, i) }))
+		h.Config.ConnState = s.countConnection
+		h.StartTLS()
+		ready.URLs = append(ready.URLs, h.URL)
+		ready.CA = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.Certificate().Raw})) // the same for all
+	}
+	harness.Check(json.NewEncoder(out).Encode(ready))
+}
+
+func (s *server) countConnection(_ net.Conn, state http.ConnState) {
+	if state == http.StateNew {
+		s.mu.Lock()
+		s.connections++
+		s.mu.Unlock()
+	}
+}
+
+// serveExtension records its own time for calls of the hook.
+func (s *server) serveExtension(w http.ResponseWriter, r *http.Request, extension int) {
+	start := time.Now()
+	w.Header().Set("Content-Type", "application/json")
+	version := hooks.Discovery.APIVersion()
+	switch path := r.URL.Path; {
+	case path == statsPath, path == hangPath, path == openPath:
+		_ = json.NewEncoder(w).Encode(s.control(path))
+	case extension == extensions-1 && s.hanging.Load():
+		<-r.Context().Done()
+	case path == hooks.Discovery.Path(""):
+		_, _ = fmt.Fprintf(w, `{"apiVersion":%q,"kind":"DiscoveryResponse","status":"Success","handlers":[{"name":"check","timeoutSeconds":2,`+
+			`"requestHook":{"apiVersion":%q,"hook":"BeforeClusterCreate"}}]}`, version, version)
+	case strings.HasSuffix(path, "/check"):
+		request := &hooksv1.BeforeClusterCreateRequest{}
+		if err := json.NewDecoder(r.Body).Decode(request); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `{"apiVersion":%q,"kind":"BeforeClusterCreateResponse","status":"Success","retryAfterSeconds":0}`, request.APIVersion)
+		s.mu.Lock()
+		s.times = append(s.times, time.Since(start))
+		s.mu.Unlock()
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// control changes whether the last extension hangs and returns the statistics.
+func (s *server) control(path string) stats {
+	if path != statsPath {
+		s.hanging.Store(path == hangPath)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := stats{Calls: len(s.times), P50: harness.Quantile(s.times, 0.5), Connections: s.connections}
+	s.times = nil
+	return out
 }

@@ -1,8 +1,6 @@
 package launch
 
 import (
-	"bytes"
-	"encoding/csv"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,53 +14,38 @@ import (
 )
 
 func TestFlags(t *testing.T) {
-	parse := func(args ...string) (*benchmark, error) {
+	parse := func(args ...string) *benchmark {
 		b := &benchmark{}
-		return b, b.command().ParseFlags(args)
+		if err := b.command().ParseFlags(args); err != nil {
+			t.Errorf("%v: %v", args, err)
+		}
+		return b
 	}
-	b, err := parse()
-	if err != nil || b.Out != "dist/bench/launch.json" || b.manifest != "examples/without-class.yaml" || b.class != "examples/quickstart.yaml" ||
-		b.kubeadm != "examples/kubeadm.yaml" || !cmp.Equal(b.only, allGroups()) || b.runs != 3 || b.idle != time.Minute {
-		t.Errorf("defaults: %+v, %v", b, err)
+	b := parse()
+	if b.Out != "dist/bench/launch.json" || b.manifest != "examples/without-class.yaml" || b.class != "examples/quickstart.yaml" ||
+		b.kubeadm != "examples/kubeadm.yaml" || b.only != nil || b.runs != 3 || b.idle != time.Minute {
+		t.Errorf("defaults: %+v", b)
 	}
-	if b, err := parse("--only", "up,idle", "--runs", "1"); err != nil || !b.wants(groupMemory, groupIdle) || b.wants(groupScale) {
-		t.Errorf("some groups: %+v, %v", b, err)
-	}
-	for _, args := range [][]string{{"--runs", "0"}, {"--idle", "1ms"}} {
-		if _, err := parse(args...); err == nil {
+	for _, args := range [][]string{{"--runs", "0"}, {"--only", "up,upp"}} {
+		if err := harness.Try(func() { parse(args...).run(t.Context()) }); err == nil {
 			t.Errorf("%v: no error", args)
 		}
 	}
-	b, err = parse("--only", "upp")
-	if err == nil {
-		err = b.run(t.Context())
-	}
-	if err == nil {
-		t.Error("no error for an unknown group")
-	}
-	for _, args := range [][]string{{"--workers", "0"}, {"--nosuch"}} {
-		if err := TimelineCommand().ParseFlags(args); err == nil {
-			t.Errorf("timeline: no error for %v", args)
-		}
-	}
-	if err := VerbsCommand().ParseFlags([]string{"--backup", "0"}); err == nil {
-		t.Error("verbs: no error without Clusters")
-	}
 }
 
-func TestWithControlPlanes(t *testing.T) {
+func TestThreeControlPlanes(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "kubeadm.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := withControlPlanes(string(data), 3)
+	if m := harness.ParseManifest(threeControlPlanes(string(data))); m.ControlPlanes != 3 || m.Nodes() != 4 {
+		t.Errorf("got %+v", m)
+	}
+	withoutKubeadm, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "fleet.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err := harness.ParseManifest(text); err != nil || m.ControlPlanes != 3 || m.Nodes() != 4 {
-		t.Errorf("got %+v, %v", m, err)
-	}
-	if _, err := withControlPlanes("kind: Cluster\nmetadata: {name: a}\n", 3); err == nil {
+	if err := harness.Try(func() { threeControlPlanes(string(withoutKubeadm)) }); err == nil {
 		t.Error("no error without a KubeadmControlPlane")
 	}
 }
@@ -113,7 +96,7 @@ func recorded(began time.Time, n int) []usage {
 
 func TestUsageChart(t *testing.T) {
 	began := time.Unix(1000, 0)
-	c := usageChart(began, recorded(began, 8), []harness.Step{{Name: "applied", After: time.Second}})
+	c := usageChart(began, recorded(began, 8), []harness.Step{{Name: "applied", After: 1}})
 	if len(c.Marks) != 1 || c.Marks[0].At != 1 || len(c.Panels) != 2 {
 		t.Fatalf("got %+v", c)
 	}
@@ -126,21 +109,8 @@ func TestUsageChart(t *testing.T) {
 	}
 }
 
-func TestRowsAndPeak(t *testing.T) {
-	began := time.Unix(1000, 0)
-	samples := recorded(began, 3)
-	var out bytes.Buffer
-	if err := csv.NewWriter(&out).WriteAll(usageRows(began, samples)); err != nil {
-		t.Fatal(err)
-	}
-	rows, err := csv.NewReader(&out).ReadAll()
-	if err != nil || len(rows) != 4 {
-		t.Fatalf("rows %v, error %v", rows, err)
-	}
-	if diff := cmp.Diff([]string{"0.40", "2.0", "0.20", "0.0", "0.00"}, rows[3]); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if got := peakMemory(samples, managementOf); got != 2 {
+func TestPeakMemory(t *testing.T) {
+	if got := peakMemory(recorded(time.Unix(1000, 0), 3), managementOf); got != 2 {
 		t.Errorf("peak is %v, want 2", got)
 	}
 }
@@ -165,19 +135,16 @@ func TestProbe(t *testing.T) {
 	process("11", "10", "slipway control-plane run --config x")
 	process("12", "10", "docker version")
 	process("13", "11", "child of a hosted control plane")
-	p, err := newProbe(folder, 10)
-	if err != nil {
-		t.Fatal(err)
+	p := newProbe(folder, 10)
+	if u := p.usage(); u.Management.CPU != 2*time.Second || u.Hosted.CPU != 2*time.Second {
+		t.Errorf("got %+v", u)
 	}
-	if u, err := p.usage(); err != nil || u.Management.CPU != 2*time.Second || u.Hosted.CPU != 2*time.Second {
-		t.Errorf("got %+v, %v", u, err)
-	}
-	own, hosted, err := p.memory()
-	if want := (memory{heap: 400 << 10, file: 200 << 10, share: 500 << 10}); own != want || hosted != want || err != nil {
-		t.Errorf("memory %+v and %+v, %v", own, hosted, err)
+	own, hosted := p.memory()
+	if want := (memory{heap: 400 << 10, file: 200 << 10, share: 500 << 10}); own != want || hosted != want {
+		t.Errorf("memory %+v and %+v", own, hosted)
 	}
 	p.pid = 99
-	if _, err := p.usage(); err == nil {
+	if err := harness.Try(func() { p.usage() }); err == nil {
 		t.Error("no error for a management cluster that has exited")
 	}
 }
@@ -187,7 +154,7 @@ func TestJournal(t *testing.T) {
 	j.recordAt("second", time.Unix(1002, 0))
 	j.recordAt("first", time.Unix(1001, 0))
 	j.recordAt("second", time.Unix(1009, 0))
-	want := []harness.Step{{Name: "first", After: time.Second}, {Name: "second", After: 2 * time.Second}}
+	want := []harness.Step{{Name: "first", After: 1}, {Name: "second", After: 2}}
 	if diff := cmp.Diff(want, j.sorted()); diff != "" {
 		t.Errorf("in order of time, the first time only (-want +got):\n%s", diff)
 	}
@@ -218,30 +185,6 @@ func TestIdleFigures(t *testing.T) {
 	}
 }
 
-func TestParseFunctions(t *testing.T) {
-	text := `goos: linux
-pkg: github.com/slipwayhq/slipway/internal/controllers/machinepool
-BenchmarkDecide/three-2   	   10000	    123.5 ns/op	     640 B/op	       9 allocs/op
-PASS
-ok  	github.com/slipwayhq/slipway/internal/controllers/machinepool	1.2s
-pkg: github.com/slipwayhq/slipway/internal/condition
-BenchmarkEvaluate-2   	   10000	    99 ns/op	     64 B/op	       1 allocs/op
-`
-	got, err := parseFunctions(text)
-	want := []harness.Function{
-		{Name: "condition.Evaluate", Nanoseconds: 99, Bytes: 64, Allocations: 1},
-		{Name: "machinepool.Decide/three", Nanoseconds: 123.5, Bytes: 640, Allocations: 9},
-	}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-	for name, text := range map[string]string{"none": "PASS\n", "no memory": "BenchmarkX-2 10 99 ns/op\n", "not a benchmark": "BenchmarkX failed\n"} {
-		if got, err := parseFunctions(text); err == nil {
-			t.Errorf("%s: no error but %v", name, got)
-		}
-	}
-}
-
 // script writes a shell script in place of slipway.
 func script(t *testing.T, text string) string {
 	t.Helper()
@@ -256,9 +199,7 @@ func script(t *testing.T, text string) string {
 func TestMeasureUp(t *testing.T) {
 	diary := filepath.Join(t.TempDir(), "diary")
 	b := &benchmark{Options: harness.Options{Binary: script(t, `echo "$1 $2" >> `+diary)}, runs: 2}
-	if err := b.measureUp(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	b.measureUp(t.Context())
 	text, err := os.ReadFile(diary)
 	if err != nil {
 		t.Fatal(err)
@@ -276,10 +217,8 @@ func TestMeasureUp(t *testing.T) {
 func TestMeasureContinues(t *testing.T) {
 	diary := filepath.Join(t.TempDir(), "diary")
 	binary := script(t, `echo "$1 $2" >> `+diary+`; [ "$1" = down ] || { echo "port taken" >&2; exit 1; }`)
-	b := &benchmark{Options: harness.Options{Binary: binary}, runs: 1, only: []string{groupUp}}
-	if err := b.measure(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	b := &benchmark{Options: harness.Options{Binary: binary}, runs: 1, only: []string{"up"}}
+	b.measure(t.Context())
 	if len(b.Report.Unmeasured) != 1 || !strings.Contains(b.Report.Unmeasured[0], "port taken") || len(b.Report.Figures) != 0 {
 		t.Errorf("got %+v", b.Report)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"html"
-	"io"
 	"net"
 	"slices"
 	"strconv"
@@ -21,6 +20,9 @@ import (
 	"github.com/slipwayhq/slipway/test/bench/harness"
 )
 
+// exportInterval is the time between two exports of spans by the manager.
+const exportInterval = 500 * time.Millisecond
+
 type timeline struct {
 	harness.Options
 	workers int
@@ -30,40 +32,22 @@ func TimelineCommand() *cobra.Command {
 	t := &timeline{}
 	cmd := t.Command("timeline", "draw the stages of the creation of real nodes, from the manager's traces", "timeline.svg", t.run)
 	cmd.Flags().IntVar(&t.workers, "workers", 2, "nodes of the cluster")
-	harness.AtLeast(cmd.Flags(), "workers", &t.workers, 1)
 	return cmd
 }
 
-func (t *timeline) run(ctx context.Context) error {
-	r, err := newReceiver(ctx)
-	if err != nil {
-		return err
-	}
+func (t *timeline) run(ctx context.Context) {
+	r := newReceiver(ctx)
 	defer r.server.Stop()
-	return harness.WithInstallation(ctx, t.Binary, func(in *harness.Installation) error {
-		if _, err := in.Up(ctx); err != nil {
-			return err
-		}
+	harness.WithInstallation(ctx, t.Binary, func(in *harness.Installation) {
+		in.Up(ctx)
 		start := time.Now()
-		out, err := in.Run(ctx, "create", "cluster", "timeline", "--workers", strconv.Itoa(t.workers), "--kubeconfig", in.Kubeconfig())
-		if err != nil {
-			return err
-		}
-		rows, err := r.waitForRows(ctx, start, t.workers)
-		if err != nil {
-			return err
-		}
+		out := in.Run(ctx, "create", "cluster", "timeline", "--workers", strconv.Itoa(t.workers), "--kubeconfig", in.Kubeconfig())
+		harness.Sleep(ctx, 4*exportInterval)
+		rows := r.rows(start)
 		title := fmt.Sprintf("A cluster with %d real nodes: all there after %.1f s", t.workers, out.Seconds)
 		fmt.Println(title)
-		for _, row := range rows {
-			for _, b := range row.bars {
-				if b.class > 0 {
-					fmt.Printf("  %s  %-16s %5.1f s to %5.1f s\n", row.name, b.text, b.from, b.to)
-				}
-			}
-		}
-		return harness.WriteFile(t.Out, func(w io.Writer) error { return drawTimeline(w, title, rows) })
-	}, "OTEL_TRACES_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_ENDPOINT="+r.endpoint, "OTEL_BSP_SCHEDULE_DELAY=500")
+		harness.WriteFile(t.Out, drawTimeline(title, rows))
+	}, "OTEL_TRACES_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_ENDPOINT="+r.endpoint, fmt.Sprintf("OTEL_BSP_SCHEDULE_DELAY=%d", exportInterval.Milliseconds()))
 }
 
 // span is the part of an OpenTelemetry span that the timeline shows.
@@ -82,15 +66,12 @@ type receiver struct {
 	spans []span
 }
 
-func newReceiver(ctx context.Context) (*receiver, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listen for traces: %w", err)
-	}
+func newReceiver(ctx context.Context) *receiver {
+	listener := harness.Must((&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0"))
 	r := &receiver{endpoint: "http://" + listener.Addr().String(), server: grpc.NewServer()}
 	collector.RegisterTraceServiceServer(r.server, r)
 	go func() { _ = r.server.Serve(listener) }()
-	return r, nil
+	return r
 }
 
 // Export implements collector.TraceServiceServer.
@@ -118,26 +99,6 @@ func (r *receiver) rows(start time.Time) []row {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return timelineRows(slices.DeleteFunc(slices.Clone(r.spans), func(s span) bool { return s.end.Before(start) }), start)
-}
-
-// waitForRows waits until the stages of all Machines were received. The manager exports spans in batches.
-func (r *receiver) waitForRows(ctx context.Context, start time.Time, workers int) ([]row, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	for {
-		rows, machines := r.rows(start), 0
-		for _, row := range rows {
-			if row.bars[0].class > 0 {
-				machines++
-			}
-		}
-		if machines >= workers {
-			return rows, nil
-		}
-		if err := harness.Sleep(ctx, 100*time.Millisecond); err != nil {
-			return nil, fmt.Errorf("wait for the traces of Machines: received %d of %d: %w", machines, workers, err)
-		}
-	}
 }
 
 // row is a line of the timeline: a controller or a Machine.
@@ -195,8 +156,8 @@ const (
 const timelineStyle = `text{font:12px sans-serif;fill:#555}.title{font-size:15px;font-weight:bold}.grid{stroke:#8884}.c0{fill:#888}` +
 	`.c1{fill:#0b6bcb}.c2{fill:#d9822b}.c3{fill:#2e8540}.c4{fill:#8a4fbf}@media(prefers-color-scheme:dark){text{fill:#bbb}}`
 
-// drawTimeline writes the rows as SVG.
-func drawTimeline(w io.Writer, title string, rows []row) error {
+// drawTimeline returns the rows as SVG.
+func drawTimeline(title string, rows []row) string {
 	last := 1.0
 	for _, r := range rows {
 		for _, b := range r.bars {
@@ -229,6 +190,5 @@ func drawTimeline(w io.Writer, title string, rows []row) error {
 		}
 	}
 	out.WriteString("</svg>\n")
-	_, err := io.WriteString(w, out.String())
-	return err
+	return out.String()
 }

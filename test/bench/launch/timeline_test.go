@@ -14,10 +14,7 @@ import (
 
 // What an exporter sends arrives, and becomes rows: controllers as they begin, then Machines with their stages.
 func TestFromExporterToPicture(t *testing.T) {
-	r, err := newReceiver(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newReceiver(t.Context())
 	t.Cleanup(r.server.Stop)
 	exporter, err := otlptracegrpc.New(t.Context(), otlptracegrpc.WithEndpointURL(r.endpoint))
 	if err != nil {
@@ -45,12 +42,9 @@ func TestFromExporterToPicture(t *testing.T) {
 	if diff := cmp.Diff(want, rows, cmp.AllowUnexported(row{}, bar{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	out := &strings.Builder{}
-	if err := drawTimeline(out, "a title", rows); err != nil {
-		t.Fatal(err)
-	}
+	out := drawTimeline("a title", rows)
 	for _, part := range []string{"<title>&lt;c&gt; 1.00 s to 2.00 s</title>", ">Machine 1</text>", `class="c2" x="540.000000"`, ">seconds</text>"} {
-		if !strings.Contains(out.String(), part) {
+		if !strings.Contains(out, part) {
 			t.Errorf("no %s in\n%s", part, out)
 		}
 	}

@@ -2,9 +2,7 @@ package launch
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -31,28 +29,19 @@ type probe struct {
 	pid  int
 }
 
-func newProbe(proc string, pid int) (probe, error) {
-	fs, err := procfs.NewFS(proc)
-	return probe{fs, pid}, err
-}
+func newProbe(proc string, pid int) probe { return probe{harness.Must(procfs.NewFS(proc)), pid} }
 
 // visit calls do with each process and whether it belongs to a hosted control plane.
-func (p probe) visit(do func(stat procfs.ProcStat, hosted bool) error) error {
-	tree, err := harness.ProcessTree(p.proc, p.pid)
-	if err != nil {
-		return err
-	}
+func (p probe) visit(do func(stat procfs.ProcStat, hosted bool)) {
+	tree := harness.ProcessTree(p.proc, p.pid)
 	if len(tree) == 0 {
-		return errors.New("the process of the management cluster has exited")
+		harness.Failf("the process of the management cluster has exited")
 	}
 	hosted := map[int]bool{}
 	for _, stat := range tree {
 		hosted[stat.PID] = hosted[stat.PPID] || p.isHosted(stat.PID)
-		if err := do(stat, hosted[stat.PID]); err != nil {
-			return err
-		}
+		do(stat, hosted[stat.PID])
 	}
-	return nil
 }
 
 // isHosted reports whether a process was started as a hosted control plane.
@@ -65,17 +54,16 @@ func (p probe) isHosted(pid int) bool {
 	return err == nil && len(arguments) > 1 && slices.Contains(arguments[1:], "control-plane")
 }
 
-func (p probe) usage() (usage, error) {
+func (p probe) usage() usage {
 	u := usage{At: time.Now()}
-	err := p.visit(func(stat procfs.ProcStat, hosted bool) error {
+	p.visit(func(stat procfs.ProcStat, hosted bool) {
 		part := &u.Management
 		if hosted {
 			part = &u.Hosted
 		}
 		*part = part.Add(harness.LoadOf(stat))
-		return nil
 	})
-	return u, err
+	return u
 }
 
 // memory is resident memory in bytes.
@@ -84,28 +72,17 @@ type memory struct {
 	share      uint64 // a page of several processes counts in part (PSS)
 }
 
-func (p probe) memory() (management, hosted memory, err error) {
-	err = p.visit(func(stat procfs.ProcStat, isHosted bool) error {
-		process, err := p.proc.Proc(stat.PID)
-		if err != nil {
-			return err
-		}
-		status, err := process.NewStatus()
-		if err != nil {
-			return err
-		}
-		maps, err := process.ProcSMapsRollup()
-		if err != nil {
-			return err
-		}
+func (p probe) memory() (management, hosted memory) {
+	p.visit(func(stat procfs.ProcStat, isHosted bool) {
+		process := harness.Must(p.proc.Proc(stat.PID))
+		status, maps := harness.Must(process.NewStatus()), harness.Must(process.ProcSMapsRollup())
 		part := &management
 		if isHosted {
 			part = &hosted
 		}
 		part.heap, part.file, part.share = part.heap+status.RssAnon, part.file+status.RssFile, part.share+maps.Pss
-		return nil
 	})
-	return management, hosted, err
+	return management, hosted
 }
 
 // percent is the processor use between two readings, as a percentage of one core.
@@ -124,7 +101,7 @@ func hostedOf(u usage) harness.Load { return u.Hosted }
 func usageChart(start time.Time, samples []usage, steps []harness.Step) harness.Chart {
 	c := harness.Chart{Title: "Slipway from applying the quickstart until it settled"}
 	for _, s := range steps {
-		c.Marks = append(c.Marks, harness.Mark{At: s.After.Seconds(), Name: s.Name})
+		c.Marks = append(c.Marks, harness.Mark{At: s.After, Name: s.Name})
 	}
 	memory, processor := harness.Panel{Title: "resident memory, MB"}, harness.Panel{Title: "processor use, % of one core"}
 	for i, part := range []func(usage) harness.Load{managementOf, hostedOf} {
@@ -142,20 +119,6 @@ func usageChart(start time.Time, samples []usage, steps []harness.Step) harness.
 	}
 	c.Panels = []harness.Panel{memory, processor}
 	return c
-}
-
-// usageRows are the samples as CSV.
-func usageRows(start time.Time, samples []usage) [][]string {
-	rows := [][]string{{"seconds", "management_mb", "management_cpu_seconds", "hosted_mb", "hosted_cpu_seconds"}}
-	number := func(v float64, digits int) string { return strconv.FormatFloat(v, 'f', digits, 64) }
-	for _, s := range samples {
-		rows = append(rows, []string{
-			number(s.At.Sub(start).Seconds(), 2),
-			number(s.Management.Megabytes(), 1), number(s.Management.CPU.Seconds(), 2),
-			number(s.Hosted.Megabytes(), 1), number(s.Hosted.CPU.Seconds(), 2),
-		})
-	}
-	return rows
 }
 
 // peakMemory is the largest memory of a part, in MB.
@@ -176,49 +139,24 @@ type idleness struct {
 }
 
 // measureIdle measures an idle management cluster. name is part of the names of the figures, and title of their titles.
-func (m *management) measureIdle(ctx context.Context, name, title string) error {
+func (m *management) measureIdle(ctx context.Context, name, title string) {
 	m.Logf("idle %s for %v …", title, m.idle)
-	if err := harness.Sleep(ctx, 15*time.Second); err != nil {
-		return err
-	}
-	i, err := m.observeIdle(ctx)
-	if err != nil {
-		return err
-	}
-	if m.wants(groupMemory) {
-		m.Add(i.memoryFigures("memory."+name, title)...)
-	}
-	if m.wants(groupIdle) {
-		m.Add(i.activityFigures("idle."+name, title)...)
-	}
-	return nil
+	harness.Sleep(ctx, 15*time.Second)
+	i := m.observeIdle(ctx)
+	m.Add(i.memoryFigures("memory."+name, title)...)
+	m.Add(i.activityFigures("idle."+name, title)...)
 }
 
 // observeIdle counts requests before and after the measurement of the processor use, because counting uses the processor.
-func (m *management) observeIdle(ctx context.Context) (i idleness, err error) {
-	before, err := harness.CountRequests(ctx, m.config)
-	if err != nil {
-		return i, err
-	}
-	start := time.Now()
-	if err := harness.Sleep(ctx, time.Second); err != nil {
-		return i, err
-	}
-	if i.before, err = m.probe.usage(); err != nil {
-		return i, err
-	}
-	if err := harness.Sleep(ctx, m.idle); err != nil {
-		return i, err
-	}
-	if i.after, err = m.probe.usage(); err != nil {
-		return i, err
-	}
-	if i.memory, i.hosted, err = m.probe.memory(); err != nil {
-		return i, err
-	}
-	after, err := harness.CountRequests(ctx, m.config)
-	i.requests, i.during = after.Since(before), time.Since(start)
-	return i, err
+func (m *management) observeIdle(ctx context.Context) (i idleness) {
+	before, start := harness.CountRequests(ctx, m.config), time.Now()
+	harness.Sleep(ctx, time.Second)
+	i.before = m.probe.usage()
+	harness.Sleep(ctx, m.idle)
+	i.after = m.probe.usage()
+	i.memory, i.hosted = m.probe.memory()
+	i.requests, i.during = harness.CountRequests(ctx, m.config).Since(before), time.Since(start)
+	return i
 }
 
 func (i idleness) memoryFigures(name, title string) []harness.Figure {

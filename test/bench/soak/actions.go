@@ -2,13 +2,12 @@ package soak
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -23,7 +22,7 @@ import (
 type action struct {
 	weight int
 	name   string
-	act    func(ctx context.Context, cluster int) error
+	act    func(ctx context.Context, cluster int)
 }
 
 func (s *soak) actions() []action {
@@ -53,121 +52,96 @@ func (s *soak) choose() action {
 
 // waitForNodeDeletion removes the timeout for the deletion of Nodes. With the default of 10 s, a Machine that is deleted while
 // the workload API is down correctly leaves its Node behind, which could not be distinguished from a lost Node.
-func waitForNodeDeletion(objects []*unstructured.Unstructured) error {
+func waitForNodeDeletion(objects []*unstructured.Unstructured) {
 	const timeout = "nodeDeletionTimeoutSeconds"
 	for _, o := range objects {
 		switch o.GroupVersionKind() {
 		case clusterv1.GroupVersion.WithKind("MachineDeployment"):
-			if err := unstructured.SetNestedField(o.Object, int64(0), "spec", "template", "spec", "deletion", timeout); err != nil {
-				return err
-			}
+			harness.Check(unstructured.SetNestedField(o.Object, int64(0), "spec", "template", "spec", "deletion", timeout))
 		case clusterv1.GroupVersion.WithKind("Cluster"):
-			topology := []string{"spec", "topology"}
-			workers, ofClass, err := unstructured.NestedSlice(o.Object, append(topology, "workers", "machineDeployments")...)
-			if err != nil {
-				return err
-			}
+			workers, ofClass, err := unstructured.NestedSlice(o.Object, "spec", "topology", "workers", "machineDeployments")
+			harness.Check(err)
 			if !ofClass {
 				continue
 			}
 			for _, w := range workers {
 				w.(map[string]any)["deletion"] = map[string]any{timeout: int64(0)}
 			}
-			err = unstructured.SetNestedSlice(o.Object, workers, append(topology, "workers", "machineDeployments")...)
-			if err = errors.Join(err, unstructured.SetNestedField(o.Object, int64(0), append(topology, "controlPlane", "deletion", timeout)...)); err != nil {
-				return err
-			}
+			harness.Check(unstructured.SetNestedSlice(o.Object, workers, "spec", "topology", "workers", "machineDeployments"))
+			harness.Check(unstructured.SetNestedField(o.Object, int64(0), "spec", "topology", "controlPlane", "deletion", timeout))
 		}
 	}
-	return nil
 }
 
 // setWorkers sets a field of the MachineDeployment, in the topology if there is one.
-func (s *soak) setWorkers(ctx context.Context, cluster int, field string, value any) error {
+func (s *soak) setWorkers(ctx context.Context, cluster int, field string, value any) {
 	if s.OfClass {
-		return s.setTopology(ctx, cluster, "workers/machineDeployments/0/"+field, value)
+		s.setTopology(ctx, cluster, "workers/machineDeployments/0/"+field, value)
+		return
 	}
-	return harness.SetField(ctx, s.Client, s.CoreObject("MachineDeployment", s.WorkersName(cluster)), "/spec/"+field, value)
+	harness.SetField(ctx, s.Client, s.CoreObject("MachineDeployment", s.WorkersName(cluster)), "/spec/"+field, value)
 }
 
-func (s *soak) setTopology(ctx context.Context, cluster int, field string, value any) error {
-	return harness.SetField(ctx, s.Client, s.CoreObject("Cluster", harness.ClusterName(cluster)), "/spec/topology/"+field, value)
+func (s *soak) setTopology(ctx context.Context, cluster int, field string, value any) {
+	harness.SetField(ctx, s.Client, s.CoreObject("Cluster", harness.ClusterName(cluster)), "/spec/topology/"+field, value)
 }
 
-func (s *soak) scale(ctx context.Context, cluster int) error {
-	return s.setWorkers(ctx, cluster, "replicas", 1+s.random.IntN(5))
+func (s *soak) scale(ctx context.Context, cluster int) {
+	s.setWorkers(ctx, cluster, "replicas", 1+s.random.IntN(5))
 }
 
 // scaleControlPlane scales to one Machine or three.
-func (s *soak) scaleControlPlane(ctx context.Context, cluster int) error {
-	n := 1 + 2*s.random.IntN(2)
-	if !s.OnMachines {
-		return nil
+func (s *soak) scaleControlPlane(ctx context.Context, cluster int) {
+	if n := 1 + 2*s.random.IntN(2); s.OnMachines {
+		s.setTopology(ctx, cluster, "controlPlane/replicas", n)
 	}
-	return s.setTopology(ctx, cluster, "controlPlane/replicas", n)
 }
 
-func rolloutNow() map[string]any {
-	return map[string]any{"after": time.Now().UTC().Format(time.RFC3339)}
+func (s *soak) rollOut(ctx context.Context, cluster int) {
+	s.setWorkers(ctx, cluster, "rollout", map[string]any{"after": time.Now().UTC().Format(time.RFC3339)})
 }
 
-func (s *soak) rollOut(ctx context.Context, cluster int) error {
-	return s.setWorkers(ctx, cluster, "rollout", rolloutNow())
-}
-
-func (s *soak) rollOutControlPlane(ctx context.Context, cluster int) error {
-	if !s.OnMachines {
-		return nil
+func (s *soak) rollOutControlPlane(ctx context.Context, cluster int) {
+	if s.OnMachines {
+		s.setTopology(ctx, cluster, "controlPlane/rollout", map[string]any{"after": time.Now().UTC().Format(time.RFC3339)})
 	}
-	return s.setTopology(ctx, cluster, "controlPlane/rollout", rolloutNow())
 }
 
 // deleteMachine deletes a worker. A control plane would be lost without its only Machine.
-func (s *soak) deleteMachine(ctx context.Context, cluster int) error {
-	m, err := s.chooseObject(ctx, clusterv1.GroupVersion.WithKind("Machine"), cluster, false)
-	if m == nil {
-		return err
+func (s *soak) deleteMachine(ctx context.Context, cluster int) {
+	if m := s.chooseObject(ctx, clusterv1.GroupVersion.WithKind("Machine"), cluster, false); m != nil {
+		harness.Check(s.Client.Delete(ctx, m))
 	}
-	return s.Client.Delete(ctx, m)
 }
 
 // recreate deletes a cluster, waits until it is gone and creates it again.
-func (s *soak) recreate(ctx context.Context, cluster int) error {
+func (s *soak) recreate(ctx context.Context, cluster int) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	name := harness.ClusterName(cluster)
-	if err := s.Client.Delete(ctx, s.CoreObject("Cluster", name)); err != nil {
-		return err
-	}
-	err := s.Objects("clusters").Until(ctx, func(all []*unstructured.Unstructured) bool {
+	harness.Check(s.Client.Delete(ctx, s.CoreObject("Cluster", name)))
+	s.Objects("clusters").Until(ctx, func(all []*unstructured.Unstructured) bool {
 		return !slices.ContainsFunc(all, func(o *unstructured.Unstructured) bool { return o.GetName() == name })
 	})
-	if err != nil {
-		return fmt.Errorf("wait for the deletion of %s: %w", name, err)
-	}
-	own, _, err := s.Render(cluster)
-	if err != nil {
-		return err
-	}
+	own, _ := s.Render(cluster)
 	for _, o := range own { // objects without an owner remain by design
-		if err := s.Client.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
-			return err
-		}
+		harness.Check(client.IgnoreNotFound(s.Client.Delete(ctx, o)))
 	}
-	return s.Create(ctx, cluster, waitForNodeDeletion)
+	s.Create(ctx, cluster, waitForNodeDeletion)
 }
 
 // chooseObject returns a random object of a cluster, of its control plane or not; nil if there is none.
-func (s *soak) chooseObject(ctx context.Context, kind schema.GroupVersionKind, cluster int, controlPlane bool) (*unstructured.Unstructured, error) {
-	all, err := harness.List(ctx, s.Client, kind, client.InNamespace(s.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: harness.ClusterName(cluster)})
+func (s *soak) chooseObject(ctx context.Context, kind schema.GroupVersionKind, cluster int, controlPlane bool) *unstructured.Unstructured {
+	ofCluster := client.MatchingLabels{clusterv1.ClusterNameLabel: harness.ClusterName(cluster)}
+	all := harness.List(ctx, s.Client, kind, client.InNamespace(s.Namespace), ofCluster)
 	all = slices.DeleteFunc(all, func(o unstructured.Unstructured) bool {
 		_, isControlPlane := o.GetLabels()[clusterv1.MachineControlPlaneLabel]
 		return isControlPlane != controlPlane
 	})
-	if err != nil || len(all) == 0 {
-		return nil, err
+	if len(all) == 0 {
+		return nil
 	}
-	return &all[s.random.IntN(len(all))], nil
+	return &all[s.random.IntN(len(all))]
 }
 
 // faults are annotations that simulate a fault, with the possible values.
@@ -190,112 +164,87 @@ func controlPlaneFaults() faults {
 	}}}
 }
 
-func (s *soak) failNode(ctx context.Context, cluster int) error {
-	o, err := s.chooseObject(ctx, infrav1.GroupVersion.WithKind("LocalMachine"), cluster, false)
-	return s.fail(ctx, o, err, nodeFaults())
+func (s *soak) failNode(ctx context.Context, cluster int) {
+	s.fail(ctx, s.chooseObject(ctx, infrav1.GroupVersion.WithKind("LocalMachine"), cluster, false), nodeFaults())
 }
 
 // failAPI simulates a fault of the hosted control plane or of a control plane Machine.
-func (s *soak) failAPI(ctx context.Context, cluster int) error {
+func (s *soak) failAPI(ctx context.Context, cluster int) {
 	if s.OnMachines {
-		o, err := s.chooseObject(ctx, infrav1.GroupVersion.WithKind("LocalMachine"), cluster, true)
-		return s.fail(ctx, o, err, controlPlaneFaults())
+		s.fail(ctx, s.chooseObject(ctx, infrav1.GroupVersion.WithKind("LocalMachine"), cluster, true), controlPlaneFaults())
+		return
 	}
-	o, err := s.chooseObject(ctx, hostedv1.GroupVersion.WithKind("HostedControlPlane"), cluster, false)
-	return s.fail(ctx, o, err, apiFaults())
+	s.fail(ctx, s.chooseObject(ctx, hostedv1.GroupVersion.WithKind("HostedControlPlane"), cluster, false), apiFaults())
 }
 
 // fail simulates a fault or reverts all faults of an object; nothing if the object is nil.
-func (s *soak) fail(ctx context.Context, o *unstructured.Unstructured, err error, all faults) error {
-	if o == nil || err != nil {
-		return err
+func (s *soak) fail(ctx context.Context, o *unstructured.Unstructured, all faults) {
+	switch {
+	case o == nil:
+	case s.random.IntN(2) == 0:
+		revert(ctx, s.Client, o, all)
+	default:
+		f := all[s.random.IntN(len(all))]
+		harness.SetMetadata(ctx, s.Client, o, "annotations", map[string]any{f.annotation: f.values[s.random.IntN(len(f.values))]})
 	}
-	if s.random.IntN(2) == 0 {
-		return revert(ctx, s.Client, o, all)
-	}
-	f := all[s.random.IntN(len(all))]
-	return harness.SetMetadata(ctx, s.Client, o, "annotations", map[string]any{f.annotation: f.values[s.random.IntN(len(f.values))]})
 }
 
-func revert(ctx context.Context, c client.Client, o *unstructured.Unstructured, all faults) error {
+func revert(ctx context.Context, c client.Client, o *unstructured.Unstructured, all faults) {
 	annotations := map[string]any{}
 	for _, f := range all {
 		if _, ok := o.GetAnnotations()[f.annotation]; ok {
 			annotations[f.annotation] = nil
 		}
 	}
-	if len(annotations) == 0 {
-		return nil
+	if len(annotations) > 0 {
+		harness.SetMetadata(ctx, c, o, "annotations", annotations)
 	}
-	return harness.SetMetadata(ctx, c, o, "annotations", annotations)
 }
 
 // revertFaults reverts all faults in a management cluster.
-func revertFaults(ctx context.Context, c client.Client, namespace string) error {
+func revertFaults(ctx context.Context, c client.Client, namespace string) {
 	for kind, all := range map[schema.GroupVersionKind]faults{
 		infrav1.GroupVersion.WithKind("LocalMachine"):        append(nodeFaults(), controlPlaneFaults()...),
 		hostedv1.GroupVersion.WithKind("HostedControlPlane"): apiFaults(),
 	} {
-		objects, err := harness.List(ctx, c, kind, client.InNamespace(namespace))
-		if err != nil {
-			return err
-		}
-		for i := range objects {
-			if err := revert(ctx, c, &objects[i], all); client.IgnoreNotFound(err) != nil {
-				return err
-			}
+		for _, o := range harness.List(ctx, c, kind, client.InNamespace(namespace)) {
+			harness.Check(client.IgnoreNotFound(harness.Try(func() { revert(ctx, c, &o, all) })))
 		}
 	}
-	return nil
 }
 
 // moveAndReturn moves a cluster to the other management cluster and back. A move that is rejected because of a current fault
 // has no effect.
-func (s *soak) moveAndReturn(ctx context.Context, cluster int) error {
+func (s *soak) moveAndReturn(ctx context.Context, cluster int) {
 	name := harness.ClusterName(cluster)
 	if output, err := s.move(ctx, s.env, s.other, name); err != nil {
-		c, err := client.New(s.other.Config, client.Options{})
-		if err != nil {
-			return err
-		}
 		o := s.CoreObject("Cluster", name)
-		err = c.Get(ctx, client.ObjectKeyFromObject(o), o)
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		if err != nil {
+		err := harness.Must(client.New(s.other.Config, client.Options{})).Get(ctx, client.ObjectKeyFromObject(o), o)
+		if apierrors.IsNotFound(err) {
 			s.report.Refused++
-			return nil
+			return
 		}
+		harness.Check(err)
 		s.logf("the move of %s was interrupted: %s", name, output)
-		if err := s.moveWithRetries(ctx, s.env, s.other, name); err != nil {
-			return err
-		}
+		s.moveWithRetries(ctx, s.env, s.other, name)
 	}
 	s.report.Moved++
-	return s.moveWithRetries(ctx, s.other, s.env, name)
+	s.moveWithRetries(ctx, s.other, s.env, name)
 }
 
 // moveWithRetries repeats a move until it succeeds. It reverts faults in the source, because they prevent a move.
-func (s *soak) moveWithRetries(ctx context.Context, source, target *harness.Environment, name string) error {
-	c, err := client.New(source.Config, client.Options{})
-	if err != nil {
-		return err
-	}
+func (s *soak) moveWithRetries(ctx context.Context, source, target *harness.Environment, name string) {
+	c := harness.Must(client.New(source.Config, client.Options{}))
 	for start := time.Now(); ; {
-		if err := revertFaults(ctx, c, s.Namespace); err != nil {
-			return err
-		}
+		revertFaults(ctx, c, s.Namespace)
 		output, err := s.move(ctx, source, target, name)
 		if err == nil {
-			return nil
+			return
 		}
 		if time.Since(start) > readyTimeout {
-			return fmt.Errorf("move %s: %w: %s", name, err, output)
+			harness.Failf("move %s: %w: %s", name, err, output)
 		}
-		if err := harness.Sleep(ctx, time.Second); err != nil {
-			return err
-		}
+		harness.Sleep(ctx, time.Second)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/pem"
-	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/sdk/extension"
+	"github.com/slipwayhq/slipway/test/bench/harness"
 )
 
 // endless bounds the response without end, in bytes.
@@ -38,10 +38,10 @@ type faultyExtension struct {
 }
 
 // startExtension starts an extension on the loopback interface. It is not faulty.
-func startExtension(seed uint64) (*faultyExtension, error) {
+func startExtension(seed uint64) *faultyExtension {
 	const timeout = 2 * time.Second
 	e := &faultyExtension{random: rand.New(rand.NewPCG(seed, 1)), invalid: map[string]int{}}
-	x, err := extension.New(
+	x := harness.Must(extension.New(
 		extension.On("create", hooksv1.BeforeClusterCreate, func(_ context.Context, _ *hooksv1.BeforeClusterCreateRequest, r *hooksv1.BeforeClusterCreateResponse) {
 			r.SetRetryAfterSeconds(e.delay())
 		}).WithTimeout(timeout),
@@ -50,15 +50,12 @@ func startExtension(seed uint64) (*faultyExtension, error) {
 		extension.On("delete", hooksv1.BeforeClusterDelete, func(_ context.Context, _ *hooksv1.BeforeClusterDeleteRequest, r *hooksv1.BeforeClusterDeleteResponse) {
 			r.SetRetryAfterSeconds(e.delay())
 		}).WithTimeout(timeout),
-	)
-	if err != nil {
-		return nil, fmt.Errorf("create the extension: %w", err)
-	}
+	))
 	e.valid = x.Handler(slog.New(slog.DiscardHandler))
 	e.server = httptest.NewUnstartedServer(e)
 	e.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	e.server.StartTLS()
-	return e, nil
+	return e
 }
 
 // close also ends responses that hang.
@@ -68,19 +65,15 @@ func (e *faultyExtension) close() {
 }
 
 // register creates the ExtensionConfig.
-func (e *faultyExtension) register(ctx context.Context, c client.Client) error {
+func (e *faultyExtension) register(ctx context.Context, c client.Client) {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: e.server.Certificate().Raw})
-	err := c.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+	harness.Checkf(c.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig", "metadata": map[string]any{"name": "faulty"},
 		"spec": map[string]any{
 			"clientConfig":      map[string]any{"url": e.server.URL, "caBundle": base64.StdEncoding.EncodeToString(ca)},
 			"namespaceSelector": map[string]any{},
 		},
-	}})
-	if err != nil {
-		return fmt.Errorf("create the ExtensionConfig: %w", err)
-	}
-	return nil
+	}}), "create the ExtensionConfig")
 }
 
 func (e *faultyExtension) setFaulty(faulty bool) {
