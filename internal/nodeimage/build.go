@@ -87,7 +87,7 @@ func findImage(ctx context.Context, o Options) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	return Image{}, fmt.Errorf("the image %s is gone, right after it was built", o.ref())
+	return Image{}, fmt.Errorf("the image %s does not exist right after it was built", o.ref())
 }
 
 // builder executes a plan.

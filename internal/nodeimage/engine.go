@@ -155,7 +155,7 @@ func writeArchive(file string, images []containerImage, arch string) error {
 			return err
 		}
 		if all[ref], err = layeredImage(c.layers, c.config, arch); err != nil {
-			return fmt.Errorf("putting together %s: %w", c.ref, err)
+			return fmt.Errorf("assembling %s: %w", c.ref, err)
 		}
 	}
 	f, err := os.Create(file)

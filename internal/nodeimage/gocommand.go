@@ -70,7 +70,6 @@ type counter struct {
 	report func(int)
 }
 
-// Write implements io.Writer.
 func (c *counter) Write(p []byte) (int, error) {
 	c.n += bytes.Count(p, []byte("\n"))
 	c.report(c.n)

@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
-	"golang.org/x/mod/semver"
+
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // GoModule is a Go module for a build: its go.mod and the files of its own packages, by path.
@@ -59,15 +60,15 @@ func (k ModuleMaker) Make(r GoRequirement) (GoModule, error) {
 	var replaces []string
 	requires := []string{fmt.Sprintf("\t%s %s\n", r.Path, r.Version)}
 	for _, dep := range in.Require {
-		path, version := dep.Mod.Path, dep.Mod.Version
-		if version == "v0.0.0" {
+		path, required := dep.Mod.Path, dep.Mod.Version
+		if required == "v0.0.0" {
 			replaces = append(replaces, fmt.Sprintf("\t%s => %s %s\n", path, path, stagingVersion(k.Kubernetes)))
 			continue
 		}
-		if semver.Compare(k.Pins[path], version) > 0 {
-			version = k.Pins[path]
+		if version.IsOlder(required, k.Pins[path]) {
+			required = k.Pins[path]
 		}
-		requires = append(requires, fmt.Sprintf("\t%s %s\n", path, version))
+		requires = append(requires, fmt.Sprintf("\t%s %s\n", path, required))
 	}
 	if len(replaces) == 0 {
 		return GoModule{}, fmt.Errorf("the go.mod of Kubernetes %s names no staging modules", k.Kubernetes)

@@ -29,7 +29,7 @@ func corednsMain(plugins string) (string, error) {
 		fmt.Fprintf(&imports, "\t_ %q\n", m[1])
 	}
 	if !strings.Contains(imports.String(), "/plugin/kubernetes\"") {
-		return "", fmt.Errorf("the source of CoreDNS does not import its plugin for Kubernetes: this version is not known to this program")
+		return "", fmt.Errorf("the source of CoreDNS does not import its plugin for Kubernetes: this version is not supported")
 	}
 	return "package main\n\nimport (\n\t\"github.com/coredns/coredns/coremain\"\n\n" + imports.String() + ")\n\nfunc main() { coremain.Run() }\n", nil
 }

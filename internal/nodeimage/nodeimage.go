@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
-	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // DefaultVersion is the default Kubernetes version: the one that Slipway is compiled with.
@@ -113,12 +113,8 @@ func List(ctx context.Context, docker Docker) ([]Image, error) {
 }
 
 func isNewer(a, b Image) bool {
-	va, errA := version.ParseSemantic(a.KubernetesVersion)
-	vb, errB := version.ParseSemantic(b.KubernetesVersion)
-	if errA == nil && errB == nil && !va.EqualTo(vb) {
-		return vb.LessThan(va)
-	}
-	return a.Ref < b.Ref
+	older, newer := version.IsOlder(a.KubernetesVersion, b.KubernetesVersion), version.IsOlder(b.KubernetesVersion, a.KubernetesVersion)
+	return newer || !older && a.Ref < b.Ref
 }
 
 // complete returns the options with defaults, or a fault of kind Invalid.
@@ -129,14 +125,13 @@ func (o Options) complete() (Options, error) {
 	if o.KubernetesVersion == "" {
 		o.KubernetesVersion = DefaultVersion
 	}
-	v, err := version.ParseSemantic(o.KubernetesVersion)
-	if err != nil || !strings.HasPrefix(o.KubernetesVersion, "v") || v.Major() != 1 {
+	if v, err := version.Parse(o.KubernetesVersion); err != nil || !version.Valid(o.KubernetesVersion) || v.Major != 1 {
 		return o, fault.New(fault.Invalid, "InvalidVersion", "%q is not a Kubernetes version; write it like %s", o.KubernetesVersion, DefaultVersion)
 	}
 	if o.CacheDir == "" {
 		dir, err := os.UserCacheDir()
 		if err != nil {
-			return o, fmt.Errorf("finding the cache folder: %w", err)
+			return o, fmt.Errorf("finding the cache directory: %w", err)
 		}
 		o.CacheDir = filepath.Join(dir, "slipway", "nodeimage")
 	}
@@ -164,7 +159,7 @@ func (o Options) role() string {
 func unreachable(err error) error {
 	if client.IsErrConnectionFailed(err) || errors.Is(err, os.ErrPermission) {
 		return fault.New(fault.Unreachable, "DockerUnreachable",
-			"Docker does not answer; install it (apt-get install docker.io), start it, and make sure that you may use it (docker info)").From(err)
+			"Docker does not respond; install it (apt-get install docker.io), start it, and check that you may use it (docker info)").From(err)
 	}
 	return err
 }

@@ -12,9 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/mod/semver"
-
 	"github.com/slipwayhq/slipway/images/node"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // layout must be increased when the same inputs result in a different image.
@@ -245,7 +244,7 @@ func parsePins(text string) (map[string]string, error) {
 	pins := map[string]string{}
 	for _, line := range contentLines(text) {
 		f := strings.Fields(line)
-		if len(f) != 2 || !semver.IsValid(f[1]) {
+		if len(f) != 2 || !version.Valid(f[1]) {
 			return nil, fmt.Errorf("reading pinned modules: %q is not a module and a version", line)
 		}
 		pins[f[0]] = f[1]

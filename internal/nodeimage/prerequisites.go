@@ -33,5 +33,5 @@ func checkPrerequisites(need []prerequisite, look func(string) (string, error)) 
 	if len(advice) == 0 {
 		return nil
 	}
-	return fault.New(fault.Invalid, "MissingPrograms", "building a node image is not possible yet: %s", strings.Join(advice, "; "))
+	return fault.New(fault.Invalid, "MissingPrograms", "cannot build a node image: %s", strings.Join(advice, "; "))
 }

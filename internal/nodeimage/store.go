@@ -34,16 +34,16 @@ type BuildCache struct {
 // Lock waits until no other build uses the directory, and returns the function that unlocks it.
 func (s BuildCache) Lock() (func(), error) {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the cache folder: %w", err)
+		return nil, fmt.Errorf("creating the cache directory: %w", err)
 	}
 	f, err := os.OpenFile(filepath.Join(s.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("locking the cache folder: %w", err)
+		return nil, fmt.Errorf("locking the cache directory: %w", err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		fmt.Fprintln(s.Progress, "waiting for another build")
 		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-			return nil, fmt.Errorf("locking the cache folder: %w", err)
+			return nil, fmt.Errorf("locking the cache directory: %w", err)
 		}
 	}
 	return func() { f.Close() }, nil

@@ -68,14 +68,14 @@ func (s sums) check(m GoModule, after string) error {
 		return nil
 	}
 	slices.Sort(unknown)
-	return fault.New(fault.Invalid, "ModulesUnknown", "the node image would be compiled from modules that this release has no checksums of: %s; check GOPROXY and GOFLAGS",
+	return fault.New(fault.Invalid, "ModulesUnknown", "this release has no checksums of the following modules of the node image: %s; check GOPROXY and GOFLAGS",
 		strings.Join(unknown, ", "))
 }
 
 // checkDownload rejects a module whose checksum differs from the known one.
 func (s sums) checkDownload(r GoRequirement, sum string) error {
 	if want := s[r.Path+" "+r.Version]; want != "" && want != sum {
-		return fault.New(fault.Invalid, "ModuleChanged", "the module %s %s has the checksum %s and not %s, which this release knows: do not use what the module proxy sent (go env GOPROXY)", r.Path, r.Version, sum, want)
+		return fault.New(fault.Invalid, "ModuleChanged", "the module %s %s has the checksum %s, but this release expects %s: do not use the files of the module proxy (go env GOPROXY)", r.Path, r.Version, sum, want)
 	}
 	return nil
 }

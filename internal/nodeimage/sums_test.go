@@ -62,7 +62,7 @@ func TestSumsOfABuild(t *testing.T) {
 		}
 	}
 	grown := s.String() + "b v2 h1:b\n"
-	if err := s.check(GoModule{Sealed: true}, grown); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "checksums of: b v2;") {
+	if err := s.check(GoModule{Sealed: true}, grown); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "node image: b v2;") {
 		t.Errorf("a module that is not known: %v", err)
 	}
 	for _, err := range []error{s.check(GoModule{}, grown), s.check(GoModule{Sealed: true}, s.String()),

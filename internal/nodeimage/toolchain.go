@@ -53,13 +53,13 @@ const (
 func (s BuildCache) goCommand(ctx context.Context, args ...string) ([]byte, error) {
 	dir := filepath.Join(s.Dir, "go-commands")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making a folder for commands of Go: %w", err)
+		return nil, fmt.Errorf("creating a directory for Go commands: %w", err)
 	}
 	if err := os.Chmod(dir, 0o700); err != nil { // fails if it belongs to another user
-		return nil, fmt.Errorf("making a folder for commands of Go: %w", err)
+		return nil, fmt.Errorf("creating a directory for Go commands: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(noModule), 0o600); err != nil {
-		return nil, fmt.Errorf("making a folder for commands of Go: %w", err)
+		return nil, fmt.Errorf("creating a directory for Go commands: %w", err)
 	}
 	env := append(goEnvironment(), modulesOn)
 	if args[0] != "mod" { // a module that needs a newer Go than the installed one may be downloaded with that, if the user's settings allow it
@@ -87,11 +87,11 @@ func NewToolchain(ctx context.Context, s BuildCache) (GoToolchain, error) {
 func (t GoToolchain) Download(ctx context.Context, r GoRequirement) (string, error) {
 	out, err := t.Store.goCommand(ctx, "mod", "download", "-json", r.Path+"@"+r.Version)
 	if err != nil {
-		return "", fault.New(fault.Invalid, "ModuleNotFound", "the module %s has no version %s that can be had; check the version and the network (go env GOPROXY)", r.Path, r.Version).From(err)
+		return "", fault.New(fault.Invalid, "ModuleNotFound", "the module %s has no version %s that can be downloaded; check the version and the network (go env GOPROXY)", r.Path, r.Version).From(err)
 	}
 	var answer struct{ Dir, Sum string }
 	if err := json.Unmarshal(out, &answer); err != nil {
-		return "", fmt.Errorf("reading the answer of go mod download: %w", err)
+		return "", fmt.Errorf("reading the output of go mod download: %w", err)
 	}
 	return answer.Dir, parseSums(knownSums).checkDownload(r, answer.Sum)
 }

@@ -38,7 +38,7 @@ func versionsOf(kubernetes, source string) (versions, error) {
 	}{{"CoreDNSVersion", &v.CoreDNS}, {"PauseVersion", &v.Pause}, {"DefaultEtcdVersion", &v.Etcd}} {
 		m := regexp.MustCompile(`(?m)^\s*` + c.name + `\s*=\s*"([^"]+)"`).FindStringSubmatch(source)
 		if m == nil {
-			return versions{}, fmt.Errorf("kubeadm %s does not say its %s: this version of Kubernetes is not known to this program", kubernetes, c.name)
+			return versions{}, fmt.Errorf("kubeadm %s has no constant for its %s: this version of Kubernetes is not supported", kubernetes, c.name)
 		}
 		*c.to = m[1]
 	}

@@ -118,7 +118,7 @@ func (s *checksumReader) verify(checksum string) error {
 		return damagedFault(err)
 	}
 	if got := hex.EncodeToString(s.sum.Sum(nil)); !strings.EqualFold(got, checksum) {
-		return fault.New(fault.Invalid, reasonBroken, "the archive has the SHA-256 checksum %s, and not %s: nothing was added; fetch the archive again, or check where the checksum is from", got, checksum)
+		return fault.New(fault.Invalid, reasonBroken, "the archive has the SHA-256 checksum %s, and not %s: nothing was added; fetch the archive again, or check the source of the checksum", got, checksum)
 	}
 	return nil
 }
@@ -166,5 +166,5 @@ func nextFile(archive *tar.Reader, name string) (int64, error) {
 }
 
 func damagedFault(err error) error {
-	return fault.New(fault.Invalid, reasonBroken, "this is not a whole archive of `slipway versions export` (%v); export or copy it again", err).From(err)
+	return fault.New(fault.Invalid, reasonBroken, "this is not a complete archive of `slipway versions export` (%v); export or copy it again", err).From(err)
 }

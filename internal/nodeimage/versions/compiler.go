@@ -40,7 +40,6 @@ const (
 	fullDiskThreshold = 64 << 20
 )
 
-// Build implements Builder.
 func (c Compiler) Build(ctx context.Context, v string) (file, compiler string, err error) {
 	if _, err := exec.LookPath("go"); err != nil {
 		return "", "", fault.New(fault.Invalid, reasonNoGo, "compiling Kubernetes needs the Go toolchain, version 1.26 or newer, in PATH: install it as the Go project describes, or import an archive that `slipway versions export` wrote on another host")
@@ -136,7 +135,7 @@ func explainDownloadError(ctx context.Context, t nodeimage.GoToolchain, v string
 	}
 	all, listing := t.Versions(ctx, kubernetes)
 	if listing != nil {
-		return fault.New(fault.Unreachable, reasonProxy, "the source of Kubernetes %s cannot be downloaded: the Go module proxy does not answer (go env GOPROXY names it); "+
+		return fault.New(fault.Unreachable, reasonProxy, "the source of Kubernetes %s cannot be downloaded: the Go module proxy does not respond (see go env GOPROXY); "+
 			"make it reachable, or import an archive that `slipway versions export` wrote on another host", v).From(err)
 	}
 	if slices.Contains(all, v) {

@@ -32,7 +32,7 @@ func TestWhyNothingIsCompiled(t *testing.T) {
 		says        string
 	}{
 		"no Go":           {t.TempDir(), "off", "v1.34.1", fault.Invalid, "needs the Go toolchain"},
-		"no proxy":        {filepath.Dir(local), "file://" + t.TempDir() + "/none", "v1.34.1", fault.Unreachable, "the Go module proxy does not answer"},
+		"no proxy":        {filepath.Dir(local), "file://" + t.TempDir() + "/none", "v1.34.1", fault.Unreachable, "the Go module proxy does not respond"},
 		"no such release": {filepath.Dir(local), "file://" + proxy, "v1.34.99", fault.Invalid, "there is no Kubernetes v1.34.99; the newest release of that minor version is v1.34.3"},
 		"broken source":   {filepath.Dir(local), "file://" + proxy, "v1.34.3", fault.Transient, "downloading the source of Kubernetes v1.34.3"},
 	} {

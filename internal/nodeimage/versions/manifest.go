@@ -71,7 +71,7 @@ func parseManifest(r io.Reader) (manifest, error) {
 func (s Store) checkRunnable(m manifest) error {
 	switch {
 	case m.Format != format || m.Protocol != s.Protocol:
-		return fault.New(fault.Invalid, reasonOther, "Kubernetes %s was added by slipway %s, which starts it in another way than this one; remove it, and add it again", m.Kubernetes, m.Slipway)
+		return fault.New(fault.Invalid, reasonOther, "Kubernetes %s was added by slipway %s, which starts it differently; remove it, and add it again", m.Kubernetes, m.Slipway)
 	case m.Platform != platform():
 		return fault.New(fault.Invalid, reasonPlatform, "Kubernetes %s is for %s, and this host is %s; add it on this host, or import an archive that was exported on such a host", m.Kubernetes, m.Platform, platform())
 	}

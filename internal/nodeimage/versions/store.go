@@ -135,7 +135,7 @@ func (s Store) read(v string) (manifest, error) {
 	}
 	info, err := os.Stat(filepath.Join(dir, programFile))
 	if err == nil && (info.Size() != m.Size || m.Kubernetes != v) {
-		err = errors.New("the program is not the one that was added")
+		err = errors.New("the program has changed since it was added")
 	}
 	if err != nil {
 		return m, brokenFault(v, err)
@@ -144,7 +144,7 @@ func (s Store) read(v string) (manifest, error) {
 }
 
 func brokenFault(v string, err error) error {
-	return fault.New(fault.Invalid, reasonBroken, "the files of Kubernetes %s are not those that were added (%v); remove it with `slipway versions remove %s`, and add it again", v, err, v).From(err)
+	return fault.New(fault.Invalid, reasonBroken, "the files of Kubernetes %s have changed since they were added (%v); remove it with `slipway versions remove %s`, and add it again", v, err, v).From(err)
 }
 
 func (s Store) folder(v string) string { return filepath.Join(s.Dir, v) }
@@ -222,7 +222,7 @@ func (s Store) lock() (func(), error) {
 	}
 	if err != nil {
 		unlock()
-		return nil, fmt.Errorf("remove what an earlier run left: %w", err)
+		return nil, fmt.Errorf("remove the files of an earlier run: %w", err)
 	}
 	return unlock, nil
 }

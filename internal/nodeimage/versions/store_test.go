@@ -145,13 +145,13 @@ func TestReleasesThatCannotBeRun(t *testing.T) {
 		says   string
 		list   bool // it is seen without reading the program
 	}{
-		"another revision": {"this slipway speaks another one with its programs", func(_ *testing.T, s *Store, _ string) { s.Protocol++ }, "starts it in another way", true},
+		"another revision": {"this slipway speaks another one with its programs", func(_ *testing.T, s *Store, _ string) { s.Protocol++ }, "starts it differently", true},
 		"no manifest": {"", func(t *testing.T, _ *Store, dir string) {
 			if err := os.Remove(filepath.Join(dir, manifestFile)); err != nil {
 				t.Fatal(err)
 			}
-		}, "are not those that were added", true},
-		"half a program": {"", overwrite("half"), "are not those that were added", true},
+		}, "have changed since they were added", true},
+		"half a program": {"", overwrite("half"), "have changed since they were added", true},
 		"changed":        {"same size, other bytes", overwrite("PROGRAM of v1.35.4"), "the checksum of the program differs", false},
 		"of another host": {"a data directory was copied", func(t *testing.T, _ *Store, dir string) {
 			file := filepath.Join(dir, manifestFile)
@@ -258,17 +258,17 @@ func TestImportRefuses(t *testing.T) {
 		in     []byte
 		says   string
 	}{
-		"no archive":        {"", []byte("hello"), "not a whole archive"},
-		"truncated":         {"a copy that was interrupted", whole.Bytes()[:whole.Len()/2], "not a whole archive"},
+		"no archive":        {"", []byte("hello"), "not a complete archive"},
+		"truncated":         {"a copy that was interrupted", whole.Bytes()[:whole.Len()/2], "not a complete archive"},
 		"other entries":     {"", archive(t, "x", "y"), `it has "x" where manifest.json is expected`},
 		"path":              {"it would be written elsewhere", archive(t, manifestFile, good, "../../x", "p"), `it has "../../x" where control-plane is expected`},
 		"checksum":          {"", archive(t, manifestFile, good, programFile, "p"), "the checksum of the program differs"},
 		"more than it says": {"it would fill the disk", archive(t, manifestFile, good, programFile, strings.Repeat("p", 1<<20)), "its program has 1048576 bytes and its manifest names 1"},
 		"a huge program":    {"the archive's own word is no limit", archive(t, manifestFile, strings.Replace(good, `"programSize":1}`, `"programSize":1099511627776}`, 1), programFile, "p"), "of at most 1073741824"},
 		"another platform":  {"", archive(t, manifestFile, strings.Replace(good, platform(), "linux/s390x", 1)), "is for linux/s390x, and this host is " + platform()},
-		"another revision":  {"", archive(t, manifestFile, strings.Replace(good, `"protocol":7`, `"protocol":6`, 1)), "starts it in another way"},
+		"another revision":  {"", archive(t, manifestFile, strings.Replace(good, `"protocol":7`, `"protocol":6`, 1)), "starts it differently"},
 		"no version":        {"", archive(t, manifestFile, strings.Replace(good, "v1.35.4", "../x", 1)), "is not a Kubernetes version"},
-		"no JSON":           {"", archive(t, manifestFile, "{"), "not a whole archive"},
+		"no JSON":           {"", archive(t, manifestFile, "{"), "not a complete archive"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			to := testStore(t)
