@@ -268,7 +268,7 @@ func TestSuspended(t *testing.T) { // RC-01
 			t.Errorf("reconciled again after %s", r.RequeueAfter)
 		}
 	}
-	want := "the manager crashed while it was reading what the API server of this cluster sends, and connects again at 2026-01-02T03:05:05Z: " +
+	want := "the manager crashed while it read a response of this cluster's API server, and reconnects at 2026-01-02T03:05:05Z: " +
 		"correct the server that Secret c1-kubeconfig names, or the Secret"
 	if h := b.clusters.Health(key); h.Connected || h.Problem != want || a.probes != 0 {
 		t.Errorf("%d probes, %+v", a.probes, h)

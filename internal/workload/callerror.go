@@ -27,7 +27,6 @@ type callError struct {
 	cause   error
 }
 
-// Error implements error.
 func (e *callError) Error() string { return unreachable(e.address) + ": " + e.cause.Error() }
 
 // Unwrap returns a fault of kind Unreachable.
@@ -67,7 +66,6 @@ type expiredError struct {
 	Unauthorized bool
 }
 
-// Error implements error.
 func (e expiredError) Error() string {
 	return fmt.Sprintf("the client certificate in Secret %s expired on %s: renew the Secret", e.Secret, e.At.UTC().Format(time.DateOnly))
 }

@@ -137,7 +137,7 @@ func (c *Clusters) Nodes(ctx context.Context, key client.ObjectKey, providerID s
 		return nil, err
 	}
 	if !conn.nodesFilled(ctx) {
-		return nil, notConnected("the cache of the workload cluster is still filling")
+		return nil, notConnected("the cache of the workload cluster is not synced yet")
 	}
 	var nodes corev1.NodeList
 	if err := conn.reads.List(ctx, &nodes, client.MatchingFields{providerIDField: providerID}); err != nil {

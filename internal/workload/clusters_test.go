@@ -257,7 +257,7 @@ func TestProbeFailuresDisconnect(t *testing.T) { // RC-02, RC-08
 # HELP capi_cluster_cache_connection_up 1 while the workload cluster is connected, otherwise 0.
 # TYPE capi_cluster_cache_connection_up gauge
 capi_cluster_cache_connection_up{cluster_name="c1",cluster_namespace="ns"} 0
-# HELP capi_cluster_cache_healthcheck 1 when the last probe of the workload cluster's API was answered, otherwise 0.
+# HELP capi_cluster_cache_healthcheck 1 when the last probe of the workload cluster's API succeeded, otherwise 0.
 # TYPE capi_cluster_cache_healthcheck gauge
 capi_cluster_cache_healthcheck{cluster_name="c1",cluster_namespace="ns"} 0
 # HELP capi_cluster_cache_healthchecks_total Probes of the workload cluster's API by result.
@@ -279,7 +279,7 @@ func TestHangingProbeTimesOut(t *testing.T) { // RC-02
 	b.clock.SetTime(t0.Add(10 * time.Second))
 	b.reconcile()
 	a.mu.Unlock()
-	if h := b.clusters.Health(key); h.ConsecutiveFailures != 1 || !h.Connected || !strings.Contains(h.Problem, "does not answer as") {
+	if h := b.clusters.Health(key); h.ConsecutiveFailures != 1 || !h.Connected || !strings.Contains(h.Problem, "does not respond as") {
 		t.Errorf("%+v", h)
 	}
 }
@@ -458,7 +458,7 @@ func TestStalledCache(t *testing.T) { // RC-01: initial cache sync timeout
 	}
 	b.clock.SetTime(t0.Add(5*time.Minute + time.Second))
 	b.reconcile()
-	if h := b.clusters.Health(key); h.Connected || !strings.Contains(h.Problem, "did not fill") {
+	if h := b.clusters.Health(key); h.Connected || !strings.Contains(h.Problem, "did not sync") {
 		t.Errorf("%+v", h)
 	}
 }

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -83,47 +84,27 @@ type Timing struct {
 }
 
 func (t Timing) withDefaults() Timing {
-	def := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	def(&t.ProbeInterval, 10*time.Second)
-	def(&t.ProbeTimeout, 5*time.Second)
-	def(&t.RetryMin, 250*time.Millisecond)
-	def(&t.RetryMax, 30*time.Second)
-	def(&t.CallTimeout, 10*time.Second)
-	def(&t.SyncTimeout, 5*time.Minute)
-	def(&t.PauseMin, time.Minute)
-	def(&t.PauseMax, time.Hour)
-	if t.FailureThreshold == 0 {
-		t.FailureThreshold = 5
-	}
+	t.ProbeInterval = cmp.Or(t.ProbeInterval, 10*time.Second)
+	t.ProbeTimeout = cmp.Or(t.ProbeTimeout, 5*time.Second)
+	t.FailureThreshold = cmp.Or(t.FailureThreshold, 5)
+	t.RetryMin = cmp.Or(t.RetryMin, 250*time.Millisecond)
+	t.RetryMax = cmp.Or(t.RetryMax, 30*time.Second)
+	t.CallTimeout = cmp.Or(t.CallTimeout, 10*time.Second)
+	t.SyncTimeout = cmp.Or(t.SyncTimeout, 5*time.Minute)
+	t.PauseMin = cmp.Or(t.PauseMin, time.Minute)
+	t.PauseMax = cmp.Or(t.PauseMax, time.Hour)
 	return t
 }
 
 func (c Config) withDefaults() Config {
 	c.Timing = c.Timing.withDefaults()
-	if c.Scheme == nil {
-		c.Scheme = scheme.Scheme
-	}
-	if c.QPS == 0 {
-		c.QPS = 100
-	}
-	if c.Burst == 0 {
-		c.Burst = 200
-	}
-	if c.Concurrency == 0 {
-		c.Concurrency = 100
-	}
+	c.Scheme = cmp.Or(c.Scheme, scheme.Scheme)
+	c.QPS, c.Burst = cmp.Or(c.QPS, 100), cmp.Or(c.Burst, 200)
+	c.Concurrency = cmp.Or(c.Concurrency, 100)
+	c.UserAgent = cmp.Or(c.UserAgent, "slipway-remote")
+	c.Clock = cmp.Or[clock.PassiveClock](c.Clock, clock.RealClock{})
 	if c.Policy.Kind == "" { // set in every parsed Configuration
 		c.Policy = policy.Default()
-	}
-	if c.UserAgent == "" {
-		c.UserAgent = "slipway-remote"
-	}
-	if c.Clock == nil {
-		c.Clock = clock.RealClock{}
 	}
 	return c
 }

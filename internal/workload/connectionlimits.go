@@ -37,7 +37,7 @@ func (c *connection) forCache(cfg *rest.Config) (*http.Client, error) {
 func (c *connection) staleNodes() error {
 	if now := c.clock.Now(); c.filled.Load() && now.Sub(c.fresh.At(now, true)) > c.staleAfter {
 		return fault.New(fault.Unreachable, "NodesUnreadable", "the API server at %s does not serve Nodes, although it is healthy otherwise: "+
-			"correct what is between it and the manager", c.address)
+			"correct the proxy between it and the manager", c.address)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"time"
 
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -36,6 +37,11 @@ type fingerprint struct {
 	initialized bool
 }
 
+// fingerprintOf returns the fingerprint of a Cluster, without the kubeconfig.
+func fingerprintOf(c *clusterv1.Cluster) fingerprint {
+	return fingerprint{endpoint: c.Spec.ControlPlaneEndpoint, initialized: ptr.Deref(c.Status.Initialization.ControlPlaneInitialized, false)}
+}
+
 // observation is the state observed in one reconciliation.
 type observation struct {
 	now         time.Time
@@ -56,7 +62,6 @@ type step int
 const (
 	stepWait step = iota
 	stepConnect
-	stepReconnect
 	stepProbe
 	stepDisconnect
 	stepRefuse
@@ -76,7 +81,7 @@ func decide(s connectionState, f observation) step {
 		case f.stalled:
 			return stepDisconnect
 		case f.secretRead && f.secretFound && f.print.kubeconfig != s.tried.kubeconfig:
-			return stepReconnect
+			return stepConnect
 		case !f.now.Before(s.due):
 			return stepProbe
 		}

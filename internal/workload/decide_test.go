@@ -27,7 +27,7 @@ func TestNext(t *testing.T) { // RC-01, RC-02, RC-03
 		"new secret while down":   {"RC-03: a new kubeconfig is worth an attempt at once", down, observation{provisioned: true, secretFound: true, print: b}, stepConnect},
 		"connected, not due":      {"RC-02: between two probes nothing is done", up, observation{provisioned: true}, stepWait},
 		"connected, due":          {"RC-02: probe every interval", up, observation{now: t0.Add(time.Second), provisioned: true}, stepProbe},
-		"rotated":                 {"RC-03: a new kubeconfig makes a new connection", up, observation{secretRead: true, secretFound: true, print: b}, stepReconnect},
+		"rotated":                 {"RC-03: a new kubeconfig makes a new connection", up, observation{secretRead: true, secretFound: true, print: b}, stepConnect},
 		"same content":            {"RC-03: a Secret that was only relabelled changes nothing", up, observation{secretRead: true, secretFound: true, print: a}, stepWait},
 		"secret gone":             {"the credentials in use are still good", up, observation{secretRead: true, print: b}, stepWait},
 		"cache does not fill":     {"RC-01: a cache that does not sync in time ends the connection", up, observation{stalled: true}, stepDisconnect},

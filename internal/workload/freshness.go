@@ -62,7 +62,6 @@ type watchRecorder struct {
 	Now    func() time.Time
 }
 
-// RoundTrip implements http.RoundTripper.
 func (w *watchRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := w.Next.RoundTrip(r)
 	if err != nil || resp.StatusCode != http.StatusOK || r.URL.Path != w.Path || !isWatch(r) {
@@ -90,7 +89,6 @@ type watch struct {
 	recorder *watchRecorder
 }
 
-// Close implements io.Closer.
 func (b *watch) Close() error {
 	filled, now, f := b.recorder.Filled(), b.recorder.Now(), b.recorder.Freshness
 	f.mu.Lock()

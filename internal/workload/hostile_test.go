@@ -46,7 +46,7 @@ func TestNoPortScan(t *testing.T) { // RC-01, RC-02
 		}
 		b.secret(secret)
 		b.reconcile()
-		want := "the API server at " + server + "/ does not answer as the kubeconfig Secret describes it: " +
+		want := "the API server at " + server + "/ does not respond as described in the kubeconfig Secret: " +
 			"check that it runs, and server and certificate-authority-data in the Secret"
 		if h := b.clusters.Health(key); h.Connected || h.Problem != want {
 			t.Errorf("%s:\n got %s\nwant %s", what, h.Problem, want)

@@ -32,7 +32,6 @@ type limitedTransport struct {
 	limiter *limiter
 }
 
-// RoundTrip implements http.RoundTripper.
 func (t limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	p, err := t.limiter.acquire(r.Context())
 	if err != nil {
@@ -52,7 +51,6 @@ type limitedBody struct {
 	permit *permit
 }
 
-// Read implements io.Reader.
 func (b limitedBody) Read(data []byte) (int, error) {
 	n, err := b.ReadCloser.Read(data)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -61,7 +59,6 @@ func (b limitedBody) Read(data []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer.
 func (b limitedBody) Close() error {
 	err := b.ReadCloser.Close()
 	_ = b.permit.release(nil)
@@ -84,7 +81,6 @@ func newRated(next http.RoundTripper, l *rate.Limiter) rateLimitedTransport {
 	return rateLimitedTransport{next: next, rate: l, slots: slots}
 }
 
-// RoundTrip implements http.RoundTripper.
 func (t rateLimitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	reservation := t.rate.Reserve()
 	delay := reservation.Delay()
@@ -116,14 +112,10 @@ type sharedLimiter struct{ *rate.Limiter }
 
 var _ flowcontrol.RateLimiter = sharedLimiter{}
 
-// TryAccept implements flowcontrol.RateLimiter.
 func (l sharedLimiter) TryAccept() bool { return l.Allow() }
 
-// Accept implements flowcontrol.RateLimiter.
 func (l sharedLimiter) Accept() { _ = l.Limiter.Wait(context.Background()) }
 
-// Stop implements flowcontrol.RateLimiter.
 func (l sharedLimiter) Stop() {}
 
-// QPS implements flowcontrol.RateLimiter.
 func (l sharedLimiter) QPS() float32 { return float32(l.Limit()) }

@@ -50,7 +50,7 @@ const (
 
 // ErrBusy means that calls to the workload cluster are so slow that another one would only prevent its caller from
 // serving other clusters. It is of kind fault.Unreachable and includes the retry delay; use errors.Is.
-var ErrBusy error = fault.New(fault.Unreachable, "Busy", "the workload cluster answers slowly").RetryIn(slowRetry)
+var ErrBusy error = fault.New(fault.Unreachable, "Busy", "the workload cluster responds slowly").RetryIn(slowRetry)
 
 // ErrRateLimited means that the rate limit for calls to the workload cluster is exhausted. The call gets its own retry
 // time, however fast the cluster responds. It is of kind fault.Unreachable; use errors.Is.

@@ -19,7 +19,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		check: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "capi_cluster_cache_healthcheck",
-			Help: "1 when the last probe of the workload cluster's API was answered, otherwise 0.",
+			Help: "1 when the last probe of the workload cluster's API succeeded, otherwise 0.",
 		}, labels),
 		checks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capi_cluster_cache_healthchecks_total",
@@ -43,21 +43,21 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 
 // probed records one probe.
 func (m *metrics) probed(key client.ObjectKey, ok bool) {
-	value, status := 0.0, "error"
-	if ok {
-		value, status = 1, "success"
-	}
-	m.check.WithLabelValues(key.Name, key.Namespace).Set(value)
+	status := map[bool]string{true: "success", false: "error"}[ok]
+	m.check.WithLabelValues(key.Name, key.Namespace).Set(gauge(ok))
 	m.checks.WithLabelValues(key.Name, key.Namespace, status).Inc()
 }
 
 // connected records whether a cluster is connected.
 func (m *metrics) connected(key client.ObjectKey, up bool) {
-	value := 0.0
-	if up {
-		value = 1
+	m.up.WithLabelValues(key.Name, key.Namespace).Set(gauge(up))
+}
+
+func gauge(on bool) float64 {
+	if on {
+		return 1
 	}
-	m.up.WithLabelValues(key.Name, key.Namespace).Set(value)
+	return 0
 }
 
 // forget removes all metrics of a cluster.

@@ -101,8 +101,8 @@ func isForbidden(body []byte) bool {
 }
 
 func notAPI(address, path string) error {
-	return fault.New(fault.Invalid, "NotAnAPIServer", "the server at %s is no API server of Kubernetes (/%s is not what one returns): "+
-		"correct server in the kubeconfig Secret, and look for a proxy or portal in between", address, path)
+	return fault.New(fault.Invalid, "NotAnAPIServer", "the server at %s is not a Kubernetes API server (unexpected response to /%s): "+
+		"correct server in the kubeconfig Secret, and check for a proxy or portal in between", address, path)
 }
 
 // describe returns the error for a call without a response.
@@ -115,6 +115,6 @@ func describe(err error, host, address string) error {
 
 // unreachable returns the message for any call without a response.
 func unreachable(address string) string {
-	return fmt.Sprintf("the API server at %s does not answer as the kubeconfig Secret describes it: "+
+	return fmt.Sprintf("the API server at %s does not respond as described in the kubeconfig Secret: "+
 		"check that it runs, and server and certificate-authority-data in the Secret", address)
 }

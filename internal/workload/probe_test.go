@@ -42,7 +42,7 @@ func hostileKinds() map[string]struct {
 	}
 	html := text(200, "text/html", "<html>Sign in</html>")
 	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
-	const silent, none = "does not answer as the kubeconfig Secret describes it", "is no API server of Kubernetes"
+	const silent, none = "does not respond as described in the kubeconfig Secret", "is not a Kubernetes API server"
 	type kind = struct {
 		version, rest http.HandlerFunc
 		want          string
@@ -110,7 +110,7 @@ func TestOnlyAnAPIServerIsHealthy(t *testing.T) { // RC-02
 				}
 			})
 			b.clusters.cfg.Timing.ProbeTimeout = 300 * time.Millisecond
-			if !strings.Contains(tc.want, "does not answer as") {
+			if !strings.Contains(tc.want, "does not respond as") {
 				b.clusters.cfg.Timing.ProbeTimeout = 20 * time.Second // a busy machine
 			}
 			b.clock.SetTime(t0.Add(10 * time.Second))

@@ -38,12 +38,10 @@ type reader struct {
 
 var _ client.Reader = &reader{}
 
-// Get implements client.Reader.
 func (r *reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	return r.read(ctx, obj, func(ctx context.Context, from client.Reader) error { return from.Get(ctx, key, obj, opts...) })
 }
 
-// List implements client.Reader.
 func (r *reader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return r.read(ctx, list, func(ctx context.Context, from client.Reader) error { return from.List(ctx, list, opts...) })
 }
@@ -85,7 +83,7 @@ func isNotWatched(err error) bool {
 // a retry succeeds later.
 func asNotConnected(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
-		return notConnected("the cache of the workload cluster is still filling").From(err)
+		return notConnected("the cache of the workload cluster is not synced yet").From(err)
 	}
 	return err
 }
@@ -96,12 +94,10 @@ type readThrough struct {
 	reads client.Reader
 }
 
-// Get implements client.Reader.
 func (c readThrough) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	return c.reads.Get(ctx, key, obj, opts...)
 }
 
-// List implements client.Reader.
 func (c readThrough) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return c.reads.List(ctx, list, opts...)
 }

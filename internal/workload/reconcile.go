@@ -56,10 +56,7 @@ func (c *Clusters) observe(ctx context.Context, e *entry, cluster *clusterv1.Clu
 		stalled:     conn != nil && conn.stalled(now, c.cfg.Timing.SyncTimeout),
 		excess:      conn.excess(),
 		suspended:   c.suspendedUntil(client.ObjectKeyFromObject(cluster)),
-		print: fingerprint{
-			endpoint:    cluster.Spec.ControlPlaneEndpoint,
-			initialized: ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, false),
-		},
+		print:       fingerprintOf(cluster),
 	}
 	if conn != nil && !dirty || !f.provisioned && conn == nil {
 		return f, nil, nil
@@ -101,12 +98,12 @@ type task struct {
 func (c *Clusters) act(ctx context.Context, p task) connectionState {
 	before, _ := p.entry.current()
 	switch decide(before, p.observed) {
-	case stepConnect, stepReconnect:
+	case stepConnect:
 		return c.connect(ctx, p)
 	case stepDisconnect:
-		return c.storeOutcome(ctx, p, nil, before.failed(p.observed.now, "a cache of the workload cluster did not fill in time", true, c.cfg.Timing))
+		return c.storeOutcome(ctx, p, nil, before.failed(p.observed.now, "a cache of the workload cluster did not sync in time", true, c.cfg.Timing))
 	case stepRefuse:
-		problem := fault.UserMessage(p.observed.excess) + "; it is connected again after a pause: correct or remove what it sends"
+		problem := fault.UserMessage(p.observed.excess) + "; the manager reconnects after a pause: correct the server, or remove large objects"
 		c.log.Info("closing the connection to a workload cluster", "cluster", p.key, "problem", problem)
 		return c.storeOutcome(ctx, p, nil, before.exceeded(p.observed.now, problem, c.cfg.Timing))
 	case stepSuspend:
@@ -127,7 +124,7 @@ func (c *Clusters) suspendedUntil(key client.ObjectKey) time.Time {
 }
 
 func crashed(cluster *clusterv1.Cluster, until time.Time) string {
-	return fmt.Sprintf("the manager crashed while it was reading what the API server of this cluster sends, and connects again at %s: "+
+	return fmt.Sprintf("the manager crashed while it read a response of this cluster's API server, and reconnects at %s: "+
 		"correct the server that Secret %s-kubeconfig names, or the Secret", until.UTC().Format(time.RFC3339), cluster.Name)
 }
 
@@ -166,7 +163,7 @@ func (c *Clusters) check(ctx context.Context, p task) connectionState {
 	p.entry.markDirty() // the Secret may have been renewed
 	s = s.failed(now, c.problem(ctx, p, s, err), errors.Is(err, errUnauthorized), c.cfg.Timing)
 	if !s.connected {
-		c.log.Info("closing the connection to a workload cluster that does not answer", "cluster", p.key, "problem", s.problem)
+		c.log.Info("closing the connection to a workload cluster that does not respond", "cluster", p.key, "problem", s.problem)
 		conn = nil
 	}
 	return c.storeOutcome(ctx, p, conn, s)
@@ -181,7 +178,7 @@ func (c *Clusters) problem(ctx context.Context, p task, before connectionState, 
 		message = failed.DetailedMessage(c.cfg.Timing.ProbeTimeout)
 	}
 	if message != before.problem {
-		c.log.Info("workload cluster does not answer", "cluster", p.key, "problem", err.Error())
+		c.log.Info("workload cluster does not respond", "cluster", p.key, "problem", err.Error())
 	}
 	return message
 }

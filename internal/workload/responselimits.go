@@ -56,7 +56,6 @@ type limitingTransport struct {
 	Refused func(error)
 }
 
-// RoundTrip implements http.RoundTripper.
 func (t *limitingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.Next.RoundTrip(r)
 	if err != nil {
@@ -107,7 +106,6 @@ type body struct {
 	failed            error
 }
 
-// Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.mu.Lock()
@@ -134,7 +132,7 @@ func (b *body) settle() error {
 	d, limits := b.current, b.transport.Limits
 	if d.bytes > limits.Bytes || d.memory > limits.Memory {
 		return b.transport.refuse(fault.New(fault.Unreachable, reasonTooLarge,
-			"the API server of the workload cluster sends more at once than is read: %d MiB, or what takes %d MiB of memory",
+			"the API server of the workload cluster sent a response that exceeds %d MiB, or %d MiB of memory when decoded",
 			limits.Bytes>>20, limits.Memory>>20))
 	}
 	if more := d.memory - d.charged; more >= chargeStep {

@@ -48,19 +48,7 @@ func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(ev event.UpdateEvent) bool {
 		before, ok1 := ev.ObjectOld.(*clusterv1.Cluster)
 		after, ok2 := ev.ObjectNew.(*clusterv1.Cluster)
-		return !ok1 || !ok2 || relevantFieldsOf(before) != relevantFieldsOf(after)
+		return !ok1 || !ok2 || fingerprintOf(before) != fingerprintOf(after) ||
+			!ptr.Equal(before.Status.Initialization.InfrastructureProvisioned, after.Status.Initialization.InfrastructureProvisioned)
 	}}
-}
-
-type relevantFields struct {
-	provisioned, initialized bool
-	endpoint                 clusterv1.APIEndpoint
-}
-
-func relevantFieldsOf(c *clusterv1.Cluster) relevantFields {
-	return relevantFields{
-		provisioned: ptr.Deref(c.Status.Initialization.InfrastructureProvisioned, false),
-		initialized: ptr.Deref(c.Status.Initialization.ControlPlaneInitialized, false),
-		endpoint:    c.Spec.ControlPlaneEndpoint,
-	}
 }

@@ -79,19 +79,14 @@ type pipe struct {
 // connection.
 type plain struct{}
 
-// LocalAddr implements net.Conn.
 func (plain) LocalAddr() net.Addr { return name("") }
 
-// RemoteAddr implements net.Conn.
 func (plain) RemoteAddr() net.Addr { return name("") }
 
-// SetDeadline implements net.Conn.
 func (plain) SetDeadline(time.Time) error { return nil }
 
-// SetReadDeadline implements net.Conn.
 func (plain) SetReadDeadline(time.Time) error { return nil }
 
-// SetWriteDeadline implements net.Conn.
 func (plain) SetWriteDeadline(time.Time) error { return nil }
 
 // addr is the address of the port.
@@ -100,8 +95,6 @@ func (t Target) addr() net.Addr { return name(t.Namespace + "/" + t.Pod + ":" + 
 // name is a net.Addr.
 type name string
 
-// Network implements net.Addr.
 func (name) Network() string { return "portforward" }
 
-// String implements net.Addr.
 func (n name) String() string { return string(n) }

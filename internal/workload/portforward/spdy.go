@@ -98,7 +98,6 @@ type forwarded struct {
 	closed atomic.Bool
 }
 
-// Write implements net.Conn.
 func (f *forwarded) Write(p []byte) (int, error) {
 	if f.closed.Load() {
 		return 0, net.ErrClosed
@@ -113,12 +112,10 @@ func (f *forwarded) listen(problems io.Reader) {
 	}
 }
 
-// Close implements net.Conn.
 func (f *forwarded) Close() error {
 	f.closed.Store(true)
 	f.once.Do(func() { f.err = f.conn.Close() })
 	return f.err
 }
 
-// RemoteAddr implements net.Conn.
 func (f *forwarded) RemoteAddr() net.Addr { return f.to.addr() }

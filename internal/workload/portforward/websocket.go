@@ -33,7 +33,7 @@ const (
 )
 
 // errRefused means that the API server, or a proxy in front of it, does not upgrade the request to a WebSocket.
-var errRefused = errors.New("no WebSocket is made")
+var errRefused = errors.New("the server does not accept WebSocket connections")
 
 // dialWebSocket connects with a WebSocket. It returns errRefused if another protocol may be accepted.
 func dialWebSocket(ctx context.Context, t http.RoundTripper, at *url.URL, to Target) (net.Conn, error) {
@@ -75,7 +75,6 @@ type channeled struct {
 	buffer []byte
 }
 
-// Read implements net.Conn.
 func (c *channeled) Read(p []byte) (int, error) {
 	for {
 		if c.message == nil {
@@ -102,7 +101,7 @@ func (c *channeled) next() error {
 		}
 		var channel [1]byte
 		if _, err := io.ReadFull(message, channel[:]); errors.Is(err, io.EOF) {
-			return errors.New("a message is empty, and in no channel")
+			return errors.New("a message is empty and names no channel")
 		} else if err != nil {
 			return ended(err)
 		}
@@ -146,11 +145,9 @@ func (c *channeled) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close implements net.Conn.
 func (c *channeled) Close() error {
 	c.cancel()
 	return c.ws.CloseNow()
 }
 
-// RemoteAddr implements net.Conn.
 func (c *channeled) RemoteAddr() net.Addr { return c.to.addr() }
