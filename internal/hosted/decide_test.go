@@ -140,8 +140,8 @@ func TestDecide(t *testing.T) {
 			[]string{"wait: Control plane endpoint 172.31.0.1:6440 is not allowed: port 6440 is one of the management cluster's own; use another"}},
 		"no network": {"", running(t, elsewhere("172.31.0.1", 7443), func(s *snapshot) { s.Gateway.Address = netip.Addr{} }),
 			[]string{"wait: Control plane endpoint 172.31.0.1:7443 is not allowed: the cluster has no network on this host, and the operator does not allow the address in controlPlanes.addresses in the configuration file (--config of slipway up or slipway manager)"}},
-		"network not known": {"", running(t, elsewhere("172.31.0.1", 7443), func(s *snapshot) { s.Gateway = hostGateway{Known: true, Problem: "Docker does not answer"} }),
-			[]string{"wait: Docker does not answer"}},
+		"network not known": {"", running(t, elsewhere("172.31.0.1", 7443), func(s *snapshot) { s.Gateway = hostGateway{Known: true, Problem: "Docker does not respond"} }),
+			[]string{"wait: Docker does not respond"}},
 		"address of the operator": {"", running(t, elsewhere("192.0.2.1", 6443), func(s *snapshot) {
 			s.Policy.ControlPlanes.Addresses = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}
 		}), []string{"do: start the control plane at v1.36.3: its configuration changed", "wait: The API server is starting"}},

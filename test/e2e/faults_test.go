@@ -84,14 +84,14 @@ func TestDockerAway(t *testing.T) {
 	engine.shut()
 	in.up()
 	in.apply(quickstart(t, "away", 1))
-	untilContains(t, short, "the LocalCluster says that Docker does not answer", "Docker", func() string {
+	untilContains(t, short, "the LocalCluster says that Docker does not respond", "Docker", func() string {
 		return in.condition("localcluster/away", "Ready")
 	})
 	engine.open()
 	in.untilReady("away", 1)
 	engine.shut()
 	in.kubectl("scale", "machinepool", "away-workers", "--replicas", "2")
-	untilContains(t, short, "a LocalMachine says that Docker does not answer", "Docker", func() string {
+	untilContains(t, short, "a LocalMachine says that Docker does not respond", "Docker", func() string {
 		return in.get("localmachines", `{range .items[*].status.conditions[?(@.type=="MachineProvisioned")]}{.message}{"\n"}{end}`)
 	})
 	untilContains(t, short, "and so does an event", "Docker", func() string {

@@ -73,7 +73,7 @@ func TestWithoutDelete(t *testing.T) {
 }
 
 func TestDelete(t *testing.T) {
-	unreachable := fault.New(fault.Unreachable, "DockerUnreachable", "Docker does not answer")
+	unreachable := fault.New(fault.Unreachable, "DockerUnreachable", "Docker does not respond")
 	tests := map[string]struct {
 		reason string
 		planes bool // the instance had a workload cluster

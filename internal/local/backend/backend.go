@@ -155,6 +155,8 @@ type MachineSpec struct {
 	// subnet.
 	Ranges []netip.Prefix
 	Mounts []Mount
+	// HostView is the reading of the host from which CheckQuota computed the quota ([Quota.HostView]).
+	HostView any
 	// Resources that the machine may use.
 	Resources Resources
 	// Maximum limits the number of machines.

@@ -67,6 +67,8 @@ type Quota struct {
 	Own, All int
 	// Mounts of the spec with resolved host paths.
 	Mounts []Mount
+	// HostView is the backend's reading of the host, which Create uses instead of reading the host again. Nil: none.
+	HostView any
 	// Refusal is the reason why the machine cannot be created as requested. Nil: it can.
 	Refusal *fault.Fault
 }

@@ -22,7 +22,7 @@ func ChooseRange(spec NetworkSpec, taken []UsedRange, refused []netip.Prefix) (c
 		}
 		var ok bool
 		if chosen, ok = subnet.Choose(want); !ok {
-			return netip.Prefix{}, "No range for a network is free on this host: remove networks that are not needed (docker network prune), or ask the operator to extend networks.ranges"
+			return netip.Prefix{}, "No address range for a network is free on this host: remove unused networks (docker network prune), or ask the operator to extend networks.ranges"
 		}
 	}
 	return chosen, AddressQuotaMessage(spec.Policy.Maxima, spec.Owner.Object.Namespace, chosen, taken)
@@ -31,16 +31,7 @@ func ChooseRange(spec NetworkSpec, taken []UsedRange, refused []netip.Prefix) (c
 // AddressQuotaMessage returns a message if one more range exceeds the number of addresses allowed for networks of the
 // namespace.
 func AddressQuotaMessage(m policy.Maxima, namespace string, p netip.Prefix, taken []UsedRange) string {
-	var own, all int64
-	for _, t := range taken {
-		if t.Owner.Object.Name == "" {
-			continue
-		}
-		all += policy.Addresses(t.Range)
-		if t.Owner.Object.Namespace == namespace {
-			own += policy.Addresses(t.Range)
-		}
-	}
+	own, all := sumNetworks(taken, namespace, policy.Addresses)
 	return m.ExceededRange(namespace, p, own, all)
 }
 
@@ -64,13 +55,19 @@ func intersection(p, q netip.Prefix) netip.Prefix {
 
 // CountNetworks counts the networks of this instance, in the namespace and in total.
 func CountNetworks(taken []UsedRange, namespace string) (own, all int) {
+	ownCount, allCount := sumNetworks(taken, namespace, func(netip.Prefix) int64 { return 1 })
+	return int(ownCount), int(allCount)
+}
+
+// sumNetworks adds up a size of the networks of this instance, in the namespace and in total.
+func sumNetworks(taken []UsedRange, namespace string, size func(netip.Prefix) int64) (own, all int64) {
 	for _, t := range taken {
 		if t.Owner.Object.Name == "" {
 			continue
 		}
-		all++
+		all += size(t.Range)
 		if t.Owner.Object.Namespace == namespace {
-			own++
+			own += size(t.Range)
 		}
 	}
 	return own, all

@@ -17,12 +17,6 @@ func TestRemove(t *testing.T) {
 		underWay atomic.Int32
 		eight    = make(chan struct{})
 	)
-	r := backend.NewRemoval(things, func(gone, of int) {
-		if of != things {
-			t.Errorf("of %d", of)
-		}
-		counted = append(counted, gone)
-	})
 	var all []func() error
 	for i := range things {
 		all = append(all, func() error {
@@ -36,11 +30,16 @@ func TestRemove(t *testing.T) {
 			return nil
 		})
 	}
-	r.Remove(all)
+	err := backend.Remove([][]func() error{all}, func(gone, of int) {
+		if of != things {
+			t.Errorf("of %d", of)
+		}
+		counted = append(counted, gone)
+	})
 	if len(counted) != things-1 || counted[things-2] != things-1 {
 		t.Errorf("counted %v", counted)
 	}
-	if got := fmt.Sprint(r.Errors()); got != "[it is in use]" {
+	if got := fmt.Sprint(err); got != "it is in use" {
 		t.Errorf("errors: %s", got)
 	}
 }

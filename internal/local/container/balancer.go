@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,7 +25,6 @@ func (Balancers) ReserveEndpoint(context.Context, backend.Ref, policy.Configurat
 	return netip.AddrPort{}, nil
 }
 
-// EnsureBalancer implements backend.Balancers.
 func (b Balancers) EnsureBalancer(ctx context.Context, spec backend.BalancerSpec) error {
 	name := nameOf(spec.Ref.Object)
 	before, found, err := b.load(name)
@@ -38,13 +38,12 @@ func (b Balancers) EnsureBalancer(ctx context.Context, spec backend.BalancerSpec
 	}
 	c := loadbalancer.Config{Listen: spec.Listen}
 	for _, m := range spec.Members {
-		c.Members = append(c.Members, loadbalancer.Member{Name: m.Name, Address: m.Address, Leaving: m.Leaving})
+		c.Members = append(c.Members, loadbalancer.Member(m))
 	}
 	_, err = b.Supervisor.Ensure(name, c)
 	return err
 }
 
-// FindBalancer implements backend.Balancers.
 func (b Balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Balancer, bool, error) {
 	name := nameOf(ref.Object)
 	c, found, err := b.load(name)
@@ -54,7 +53,7 @@ func (b Balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Bal
 	st, _, err := b.Supervisor.Status(name)
 	out := backend.Balancer{Running: st.Running, Detail: st.Failure, Listen: c.Listen, Healthy: st.State.Healthy, Expired: st.State.Expired}
 	for _, m := range c.Members {
-		out.Members = append(out.Members, backend.BalancerMember{Name: m.Name, Address: m.Address, Leaving: m.Leaving})
+		out.Members = append(out.Members, backend.BalancerMember(m))
 	}
 	return out, true, err
 }
@@ -67,7 +66,6 @@ func (b Balancers) load(name string) (loadbalancer.Config, bool, error) {
 	return c, err == nil, err
 }
 
-// DeleteBalancer implements backend.Balancers.
 func (b Balancers) DeleteBalancer(ctx context.Context, ref backend.Ref) error {
 	return b.Supervisor.Remove(ctx, nameOf(ref.Object))
 }
@@ -77,10 +75,6 @@ func nameOf(o types.NamespacedName) string { return o.Namespace + "." + o.Name }
 
 // ClusterOfBalancer returns the LocalCluster whose load balancer has the name.
 func ClusterOfBalancer(name string) (types.NamespacedName, bool) {
-	for i := range name {
-		if name[i] == '.' {
-			return types.NamespacedName{Namespace: name[:i], Name: name[i+1:]}, true
-		}
-	}
-	return types.NamespacedName{}, false
+	namespace, object, found := strings.Cut(name, ".")
+	return types.NamespacedName{Namespace: namespace, Name: object}, found
 }

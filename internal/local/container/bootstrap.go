@@ -41,7 +41,7 @@ func (e *Engine) Bootstrap(ctx context.Context, ref backend.Ref, script backend.
 
 // running looks up the container of a machine. It reports a missing container as not running.
 func (e *Engine) running(ctx context.Context, ref backend.Ref) (ownContainer, error) {
-	c, _, err := e.container(ctx, ref)
+	c, _, err := e.container(ctx, ref, e.ownership.Ownership)
 	if isGone(err) {
 		err = notRunning(ref.Name).From(err)
 	}
@@ -63,7 +63,6 @@ mv %[6]s.new %[6]s`,
 
 func folderOf(path string) string { return path[:strings.LastIndex(path, "/")+1] }
 
-// Progress implements backend.Scripts.
 func (e *Engine) Progress(ctx context.Context, ref backend.Ref) (backend.Progress, error) {
 	c, err := e.running(ctx, ref)
 	if err != nil {
@@ -79,7 +78,7 @@ func (e *Engine) Progress(ctx context.Context, ref backend.Ref) (backend.Progres
 	}
 	p, err := parseStatus(out)
 	if err != nil {
-		err = fault.New(fault.Transient, reasonError, "Container %s does not say how far its bootstrap has come: retrying", c.name).From(err)
+		err = fault.New(fault.Transient, reasonError, "Container %s does not report the progress of its bootstrap; retrying", c.name).From(err)
 	}
 	return p, err
 }

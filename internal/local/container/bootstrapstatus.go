@@ -89,7 +89,7 @@ func parseStatus(out string) (backend.Progress, error) {
 	case "none":
 		return backend.Progress{Phase: backend.NotStarted}, nil
 	}
-	return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: unexpected answer %q", redact.Tail(first, maxResultBytes))
+	return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: unexpected output %q", redact.Tail(first, maxResultBytes))
 }
 
 // passedCheck matches the output of a kubeadm check that passed or only warns. Failed checks begin with [ERROR.

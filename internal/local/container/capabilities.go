@@ -19,7 +19,6 @@ func (e *Engine) Backend(b backend.Balancers) backend.Backend {
 	return backend.Backend{Networks: e, Machines: e, Scripts: e, Watcher: e, Sweeper: e, Balancers: b, EtcdRecovery: backend.EtcdMembers{EtcdShell: e}}
 }
 
-// Capabilities implements backend.Machines.
 func (e *Engine) Capabilities(r backend.MachineRequest) backend.Capabilities {
 	return withinHost(MachineCapabilities(r), r.Object.Spec.Backend.Container, e.host.Processors())
 }
@@ -31,13 +30,12 @@ func withinHost(t backend.Capabilities, asked *infrav1.ContainerMachine, process
 		return t
 	}
 	if asked != nil && int(asked.Resources.CPUs) > processors && t.Denied == "" {
-		t.Denied = fmt.Sprintf("This host has %d processors, and a node cannot have %d: ask for less in spec.backend.container.resources", processors, asked.Resources.CPUs)
+		t.Denied = fmt.Sprintf("This host has %d processors, so a node cannot have %d: request fewer in spec.backend.container.resources", processors, asked.Resources.CPUs)
 	}
 	t.Resources.CPUs = min(t.Resources.CPUs, int32(processors))
 	return t
 }
 
-// NetworkCapabilities implements backend.Networks.
 func (e *Engine) NetworkCapabilities(policy.Configuration) backend.NetworkCapabilities {
 	return backend.NetworkCapabilities{}
 }
@@ -64,7 +62,7 @@ func MachineCapabilities(r backend.MachineRequest) backend.Capabilities {
 	case r.Version != "":
 		t.Image, t.ImageVersion = backend.DefaultImage(r.Version, r.ControlPlane), r.Version
 	default:
-		t.MissingSetting = "Which node image to use is unknown: set spec.version of the Machine (or MachinePool), or spec.backend.container.image"
+		t.MissingSetting = "The node image is unknown: set spec.version of the Machine (or MachinePool), or spec.backend.container.image"
 	}
 	for _, m := range asked.ExtraMounts {
 		t.Mounts = append(t.Mounts, backend.Mount{HostPath: m.HostPath, MachinePath: m.ContainerPath, ReadOnly: m.ReadOnly})
@@ -95,9 +93,11 @@ func denied(r backend.MachineRequest, asked infrav1.ContainerMachine) string {
 // CheckQuota implements backend.Machines. It returns the number of containers and the resolved mounts of the new
 // container.
 func (e *Engine) CheckQuota(ctx context.Context, spec backend.MachineSpec) (backend.Quota, error) {
-	list, err := e.List(ctx)
+	view, err := e.readHost(ctx)
 	if err != nil {
 		return backend.Quota{}, err
 	}
-	return backend.QuotaFor(spec, list, func(hostPath string) (string, error) { return e.ResolveMount(ctx, hostPath) })
+	quota, err := backend.QuotaFor(spec, view.machines(), func(hostPath string) (string, error) { return e.ResolveMount(ctx, hostPath) })
+	quota.HostView = view
+	return quota, err
 }

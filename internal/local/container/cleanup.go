@@ -3,7 +3,6 @@ package container
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
@@ -54,19 +53,19 @@ func (e *Engine) Sweep(ctx context.Context, keep backend.InUse) error {
 func (e *Engine) sweep(ctx context.Context, keep backend.InUse, tell func(gone, of int)) error {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
-	own, err := e.listOwnResources(ctx)
+	own, err := e.listOwnResources(ctx, anyInstanceFilter())
 	if err != nil {
 		return err
 	}
 	var containers, volumes, networks []func() error
 	for _, c := range own.containers {
-		if m := machineOf(strings.TrimPrefix(c.Names[0], "/"), c.ID, c.Labels); !keep.Machine(m.Owner) {
+		if m := machineOf(summaryName(c), c.ID, c.Labels); !keep.Machine(m.Owner) {
 			containers = append(containers, e.ifStillOwned(itemOf(c), func() error { return e.removeContainer(ctx, ownContainer{id: m.ID, name: m.Name}) }))
 		}
 	}
 	for _, v := range own.volumes { // a container may have lost its volume, and a volume its container
-		if !keep.Machine(machineOf(v.name, "", v.labels).Owner) {
-			volumes = append(volumes, e.ifStillOwned(v.item, func() error { return e.removeVolume(ctx, v.ownVolume) }))
+		if !keep.Machine(machineOf(v.Name, "", v.Labels).Owner) {
+			volumes = append(volumes, e.ifStillOwned(volumeItem(v), func() error { return e.removeVolume(ctx, ownVolume{name: v.Name}) }))
 		}
 	}
 	for _, n := range own.networks {
@@ -74,18 +73,15 @@ func (e *Engine) sweep(ctx context.Context, keep backend.InUse, tell func(gone, 
 			networks = append(networks, e.ifStillOwned(networkItem(n), func() error { return e.removeNetwork(ctx, ownNetwork{id: n.ID, name: n.Name}) }))
 		}
 	}
-	r := backend.NewRemoval(len(containers)+len(volumes)+len(networks), tell)
-	for _, stage := range [][]func() error{containers, volumes, networks} { // resources in use cannot be removed
-		r.Remove(stage)
-	}
-	return errors.Join(append(r.Errors(), e.prune(ctx))...)
+	err = backend.Remove([][]func() error{containers, volumes, networks}, tell) // resources in use cannot be removed
+	return errors.Join(err, e.prune(ctx))
 }
 
 // ifStillOwned calls do only if the item still belongs to this instance. An item that was transferred since it was listed
 // has no objects here any more and must not be removed.
 func (e *Engine) ifStillOwned(i hosttransfer.Item, do func() error) func() error {
 	return func() error {
-		has, err := e.isOwned(i)
+		has, err := readRecords(e.ownership.Ownership).owns(i)
 		if err != nil || !has {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/local/cloudinit"
@@ -346,7 +347,7 @@ func TestSweepKeepsWhatIsOwned(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Name != spec.Name {
 		t.Errorf("another instance's sweep touches nothing, ours only the orphan; got %+v, %v", list, err)
 	}
-	if err := RemoveInstance(t.Context(), e.ownership, func(int, int) {}); err != nil {
+	if err := RemoveInstance(t.Context(), e.ownership.(*hosttransfer.Store), func(int, int) {}); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := e.List(t.Context()); err != nil || len(list) != 0 {

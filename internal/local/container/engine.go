@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/moby/moby/client"
@@ -22,7 +23,7 @@ const callTimeout = 2 * time.Minute
 type Engine struct {
 	api       *client.Client
 	instance  string
-	ownership *hosttransfer.Store
+	ownership ownershipStore
 	host      KernelHost
 	paths     PathGuard
 	named     []policy.ReachableHost
@@ -31,10 +32,12 @@ type Engine struct {
 
 	// allocation is held while an address or a subnet is chosen and allocated.
 	allocation sync.Mutex
+	// creations counts the containers that this process has created.
+	creations atomic.Int64
 	// execs are the commands that this program runs for itself; events about their end are ignored.
 	execs ownExecs
 	// restricted is set once the host has refused a privileged container.
-	restricted onceTrue
+	restricted atomic.Bool
 }
 
 var (
@@ -43,6 +46,12 @@ var (
 	_ backend.Scripts  = (*Engine)(nil)
 	_ backend.Watcher  = (*Engine)(nil)
 )
+
+// ownershipStore contains the methods of [hosttransfer.Store] that an Engine uses.
+type ownershipStore interface {
+	Ownership() (hosttransfer.Ownership, error)
+	Prune(exists func(hosttransfer.Item) bool) error
+}
 
 // Config contains the options of an Engine.
 type Config struct {
@@ -89,27 +98,9 @@ func (e *Engine) Ping(ctx context.Context) error {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	_, err := e.api.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
-	return e.fault("asking Docker whether it answers", err)
+	return e.fault("checking whether Docker responds", err)
 }
 
 func withCallTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callTimeout)
-}
-
-// onceTrue is a flag that is set and never cleared.
-type onceTrue struct {
-	mu  sync.Mutex
-	set bool
-}
-
-func (o *onceTrue) get() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.set
-}
-
-func (o *onceTrue) raise() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.set = true
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/api/pkg/stdcopy"
@@ -27,47 +26,28 @@ const commandNotExecutable, commandNotFound = 126, 127
 func (e *Engine) exec(ctx context.Context, c ownContainer, program string, input []byte) (string, error) {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
-	id, err := e.prepare(ctx, c, client.ExecCreateOptions{
-		Cmd: []string{"/bin/sh", "-c", program}, AttachStdin: true, AttachStdout: true, AttachStderr: true,
-	})
-	if err != nil {
+	out := &tail{max: maxOutput}
+	code, sent, err := e.stream(ctx, c, shell(program), bytes.NewReader(input), out)
+	switch {
+	case err != nil:
 		return "", err
-	}
-	e.execs.Begin(id, time.Now())
-	attached, err := e.api.ExecAttach(ctx, id, client.ExecAttachOptions{})
-	if err != nil {
-		return "", e.fault("running a command in container "+c.name, err)
-	}
-	defer attached.Close()
-	stop := context.AfterFunc(ctx, attached.Close)
-	defer stop()
-	out, err := sendAndReceive(attached, input)
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		return "", e.fault("running a command in container "+c.name, err)
-	}
-	r, err := e.api.ExecInspect(ctx, id, client.ExecInspectOptions{})
-	if err != nil {
-		return "", e.fault("running a command in container "+c.name, err)
-	}
-	switch r.ExitCode {
-	case 0:
-		return out, nil
-	case commandNotExecutable, commandNotFound:
+	case code == commandNotExecutable, code == commandNotFound:
 		return "", fault.New(fault.Invalid, reasonNoNodeImage,
-			"Container %s cannot run a shell script, so its image is not a node image; see `slipway image list`, or name one with kind's layout", c.name).
-			From(fmt.Errorf("exit code %d: %s", r.ExitCode, out))
+			"Container %s cannot run a shell script, so its image is not a node image; use an image that `slipway image list` shows, or one with kind's layout", c.name).
+			From(fmt.Errorf("exit code %d: %s", code, out.buf))
+	case code != 0:
+		return "", fault.New(fault.Transient, reasonError, "A command in container %s failed with exit code %d: %s", c.name, code, redact.Tail(string(out.buf), logBytes))
 	}
-	return "", fault.New(fault.Transient, reasonError, "A command in container %s ended with code %d: %s", c.name, r.ExitCode, redact.Tail(out, logBytes))
+	return string(out.buf), e.fault("sending the input of a command to container "+c.name, sent)
 }
+
+func shell(program string) []string { return []string{"/bin/sh", "-c", program} }
 
 // execDetached starts a shell program in a running container and does not wait for it; its output is discarded.
 func (e *Engine) execDetached(ctx context.Context, c ownContainer, program string) error {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
-	id, err := e.prepare(ctx, c, client.ExecCreateOptions{Cmd: []string{"/bin/sh", "-c", program}})
+	id, err := e.prepare(ctx, c, client.ExecCreateOptions{Cmd: shell(program)})
 	if err != nil {
 		return err
 	}
@@ -75,7 +55,6 @@ func (e *Engine) execDetached(ctx context.Context, c ownContainer, program strin
 	return e.fault("starting a command in container "+c.name, err)
 }
 
-// Run implements backend.EtcdShell.
 func (e *Engine) Run(ctx context.Context, ref backend.Ref, program string, input []byte) (string, error) {
 	c, err := e.running(ctx, ref)
 	if err != nil {
@@ -84,21 +63,19 @@ func (e *Engine) Run(ctx context.Context, ref backend.Ref, program string, input
 	return e.exec(ctx, c, program, input)
 }
 
-// Pipe implements backend.EtcdShell.
 func (e *Engine) Pipe(ctx context.Context, ref backend.Ref, program string, input io.Reader) (code int, out string, err error) {
 	c, err := e.running(ctx, ref)
 	if err != nil {
 		return 0, "", err
 	}
 	said := &tail{max: maxOutput}
-	code, sent, err := e.stream(ctx, c, []string{"/bin/sh", "-c", program}, input, said)
+	code, sent, err := e.stream(ctx, c, shell(program), input, said)
 	if err == nil && code == 0 {
 		err = sent
 	}
 	return code, string(said.buf), err
 }
 
-// Start implements backend.EtcdShell.
 func (e *Engine) Start(ctx context.Context, ref backend.Ref, program string) error {
 	c, err := e.running(ctx, ref)
 	if err != nil {
@@ -129,7 +106,7 @@ func (e *Engine) stream(ctx context.Context, c ownContainer, command []string, i
 	if err != nil {
 		return 0, nil, err
 	}
-	e.execs.Begin(id, time.Now())
+	e.execs.Begin(id)
 	attached, err := e.api.ExecAttach(ctx, id, client.ExecAttachOptions{})
 	if err != nil {
 		return 0, nil, e.fault(doing, err)
@@ -146,7 +123,7 @@ func (e *Engine) stream(ctx context.Context, c ownContainer, command []string, i
 	_ = attached.CloseWrite()
 	err = <-read
 	if ctx.Err() != nil {
-		return 0, sent, ctx.Err()
+		err = ctx.Err()
 	}
 	if err != nil {
 		return 0, sent, e.fault(doing, err)
@@ -165,21 +142,6 @@ func (e *Engine) prepare(ctx context.Context, c ownContainer, options client.Exe
 
 func notRunning(name string) *fault.Fault {
 	return fault.New(fault.Conflict, reasonNotRunning, "container %s does not run", name)
-}
-
-// sendAndReceive sends the input, then reads the whole output.
-func sendAndReceive(attached client.ExecAttachResult, input []byte) (string, error) {
-	if _, err := io.Copy(attached.Conn, bytes.NewReader(input)); err != nil {
-		return "", err
-	}
-	if err := attached.CloseWrite(); err != nil {
-		return "", err
-	}
-	out := &tail{max: maxOutput}
-	if _, err := stdcopy.StdCopy(out, out, attached.Reader); err != nil {
-		return "", err
-	}
-	return string(out.buf), nil
 }
 
 // tail retains the last max bytes written to it.

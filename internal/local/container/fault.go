@@ -57,7 +57,7 @@ func (e *Engine) fault(doing string, err error) error {
 	case e.unreachable(err):
 		return e.unreachableFault().From(wrapped)
 	case cerrdefs.IsNotFound(err):
-		return fault.New(fault.Gone, "NotFound", "Docker does not have it any more").From(wrapped)
+		return fault.New(fault.Gone, "NotFound", "Docker does not have it").From(wrapped)
 	case cerrdefs.IsConflict(err):
 		return fault.New(fault.Conflict, "DockerConflict", "Docker is busy with it").From(wrapped)
 	case cerrdefs.IsInvalidArgument(err):
@@ -71,12 +71,12 @@ func (e *Engine) fault(doing string, err error) error {
 func (e *Engine) unreachableFault() *fault.Fault {
 	if e.pod {
 		return fault.New(fault.Unreachable, reasonUnreachable,
-			"Docker does not answer at %s: this manager runs in a Pod, where there is none; choose another infrastructure provider or the simulated backend, "+
-				"or make clusters with nodes in containers with slipway up on a host with Docker", e.api.DaemonHost())
+			"Docker does not respond at %s: this manager runs in a Pod, which has no Docker; use another infrastructure provider or the simulated backend, "+
+				"or create clusters with nodes in containers with slipway up on a host with Docker", e.api.DaemonHost())
 	}
 	return fault.New(fault.Unreachable, reasonUnreachable,
-		"Docker does not answer at %s: install it or start it (systemctl start docker), and see that this user may use it; "+
-			"work continues by itself once it answers", e.api.DaemonHost())
+		"Docker does not respond at %s: install it or start it (systemctl start docker), and check that this user may use it; "+
+			"work continues automatically once it responds", e.api.DaemonHost())
 }
 
 // unreachable reports whether Docker did not respond. A daemon that is stopped while it sends a response closes the

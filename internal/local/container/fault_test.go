@@ -11,7 +11,7 @@ import (
 func TestAbsent(t *testing.T) {
 	for name, c := range map[string]struct{ service, want, not string }{
 		"a host": {"", "systemctl start docker", "Pod"},
-		"a Pod":  {"10.96.0.1", "this manager runs in a Pod, where there is none; choose another infrastructure provider", "systemctl"},
+		"a Pod":  {"10.96.0.1", "this manager runs in a Pod, which has no Docker; use another infrastructure provider", "systemctl"},
 	} {
 		t.Setenv(inPod, c.service)
 		e, err := New(Config{Instance: "i", Address: "unix:///nonexistent/docker.sock"})

@@ -91,7 +91,7 @@ func netRef(n backend.Network) backend.Ref {
 // found looks up the container of a spec, which has to be there.
 func (e *Engine) found(t *testing.T, spec backend.MachineSpec) ownContainer {
 	t.Helper()
-	c, _, err := e.container(t.Context(), refOf(spec))
+	c, _, err := e.container(t.Context(), refOf(spec), e.ownership.Ownership)
 	if err != nil {
 		t.Fatal(err)
 	}

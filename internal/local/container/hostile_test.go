@@ -184,17 +184,17 @@ func TestWhatWasHandedOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(e.ownership.BeginTransfer(record))
+	must(e.ownership.(*hosttransfer.Store).BeginTransfer(record))
 	check("given", nothing, nothing)
-	must(there.ownership.RecordIncoming(record))
+	must(there.ownership.(*hosttransfer.Store).RecordIncoming(record))
 	check("taken", nothing, all)
 	nobody := func(backend.Owner) bool { return false }
 	must(e.Sweep(t.Context(), backend.InUse{Machine: nobody, Network: nobody}))
-	must(RemoveInstance(t.Context(), e.ownership, func(int, int) {}))
+	must(RemoveInstance(t.Context(), e.ownership.(*hosttransfer.Store), func(int, int) {}))
 	check("its maker removes all it has", nothing, all)
 	must(there.Delete(t.Context(), ref))
 	must(there.DeleteNetwork(t.Context(), spec.Network))
-	must(e.ownership.FinishTransfer(record))
+	must(e.ownership.(*hosttransfer.Store).FinishTransfer(record))
 	for _, one := range []*Engine{e, there} {
 		must(one.Sweep(t.Context(), backend.InUse{Machine: nobody, Network: nobody}))
 		h, err := one.ownership.Ownership()
@@ -353,7 +353,7 @@ func TestFarewellNeverEnds(t *testing.T) {
 	if _, err := e.Create(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	c, _, err := e.container(t.Context(), refOf(spec))
+	c, _, err := e.container(t.Context(), refOf(spec), e.ownership.Ownership)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,7 +133,7 @@ func readOptionalFile(file string) (string, error) {
 	}
 	text, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) {
-		return "", fmt.Errorf("reading what this host reaches: %w", err)
+		return "", fmt.Errorf("reading the hosts that this host uses: %w", err)
 	}
 	return string(text), nil
 }

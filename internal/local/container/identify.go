@@ -3,11 +3,13 @@ package container
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/api/types/volume"
 	"github.com/moby/moby/client"
 
 	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
@@ -30,9 +32,18 @@ type ownNetwork struct{ id, name string }
 // ownVolume is a volume that belongs to the object it was looked up for, or to this instance. Volumes have no ID.
 type ownVolume struct{ name string }
 
+// readRecords returns the records of transfers, which several lookups can share.
+type readRecords func() (hosttransfer.Ownership, error)
+
+// owns reports whether an item, whichever instance created it, belongs to this instance.
+func (r readRecords) owns(i hosttransfer.Item) (bool, error) {
+	owned, err := r()
+	return owned.Owns(i), err
+}
+
 // container looks up the container of ref. The error is a fault of kind Gone if there is none, and has the reason
 // reasonForeign if the container does not belong to the object.
-func (e *Engine) container(ctx context.Context, ref backend.Ref) (ownContainer, container.InspectResponse, error) {
+func (e *Engine) container(ctx context.Context, ref backend.Ref, records readRecords) (ownContainer, container.InspectResponse, error) {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	which := ref.ID
@@ -47,14 +58,14 @@ func (e *Engine) container(ctx context.Context, ref backend.Ref) (ownContainer, 
 	if r.Container.Config == nil || !ref.Matches(name, r.Container.Config.Labels) {
 		return ownContainer{}, r.Container, foreign("Container", name, ref)
 	}
-	if has, err := e.isOwned(containerItem(r.Container.ID, name, r.Container.Config.Labels)); err != nil || !has {
+	if has, err := records.owns(containerItem(r.Container.ID, name, r.Container.Config.Labels)); err != nil || !has {
 		return ownContainer{}, r.Container, cmp.Or(err, foreign("Container", name, ref))
 	}
 	return ownContainer{id: r.Container.ID, name: name}, r.Container, nil
 }
 
 // network looks up the network of a LocalCluster by its labels, and reports false if there is none.
-func (e *Engine) network(ctx context.Context, ref backend.Ref) (ownNetwork, network.Summary, bool, error) {
+func (e *Engine) network(ctx context.Context, ref backend.Ref, records readRecords) (ownNetwork, network.Summary, bool, error) {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	list, err := e.api.NetworkList(ctx, client.NetworkListOptions{
@@ -63,14 +74,14 @@ func (e *Engine) network(ctx context.Context, ref backend.Ref) (ownNetwork, netw
 	if err != nil {
 		return ownNetwork{}, network.Summary{}, false, e.fault("looking for the network of "+ref.Object.String(), err)
 	}
-	holdings, err := e.ownership.Ownership()
+	owned, err := records()
 	if err != nil {
 		return ownNetwork{}, network.Summary{}, false, err
 	}
 	var found *network.Summary
 	for i, n := range list.Items {
 		own := n.Labels[backend.LabelInstance] == e.instance // preferred over a network that was transferred in a move
-		if ref.Matches(n.Name, n.Labels) && holdings.Owns(networkItem(n)) && (ref.ID == "" || ref.ID == n.ID) && (found == nil || own) {
+		if ref.Matches(n.Name, n.Labels) && owned.Owns(networkItem(n)) && (ref.ID == "" || ref.ID == n.ID) && (found == nil || own) {
 			found = &list.Items[i]
 		}
 	}
@@ -81,7 +92,7 @@ func (e *Engine) network(ctx context.Context, ref backend.Ref) (ownNetwork, netw
 }
 
 // volume looks up the volume of ref by its name. It returns the same faults as the method container.
-func (e *Engine) volume(ctx context.Context, ref backend.Ref) (ownVolume, error) {
+func (e *Engine) volume(ctx context.Context, ref backend.Ref, records readRecords) (ownVolume, error) {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	r, err := e.api.VolumeInspect(ctx, ref.Name, client.VolumeInspectOptions{})
@@ -91,7 +102,7 @@ func (e *Engine) volume(ctx context.Context, ref backend.Ref) (ownVolume, error)
 	if !ref.Matches(r.Volume.Name, r.Volume.Labels) {
 		return ownVolume{}, foreign("Volume", r.Volume.Name, ref)
 	}
-	if has, err := e.isOwned(volumeItem(r.Volume)); err != nil || !has {
+	if has, err := records.owns(volumeItem(r.Volume)); err != nil || !has {
 		return ownVolume{}, cmp.Or(err, foreign("Volume", r.Volume.Name, ref))
 	}
 	return ownVolume{name: r.Volume.Name}, nil
@@ -100,7 +111,7 @@ func (e *Engine) volume(ctx context.Context, ref backend.Ref) (ownVolume, error)
 // foreign returns the fault for a resource that does not belong to the object.
 func foreign(kind, name string, ref backend.Ref) error {
 	return fault.New(fault.Invalid, reasonForeign,
-		"%s %s on this host does not belong to %s (label %s), or was handed over to another slipway, so nothing is done to it: use another name, or remove it if it is not needed",
+		"%s %s on this host does not belong to %s (label %s), or was transferred to another slipway, so it is left unchanged: use another name, or remove it if it is not needed",
 		kind, name, ref.Object, backend.LabelObject)
 }
 
@@ -111,55 +122,56 @@ func isForeign(err error) bool {
 
 func isGone(err error) bool { return fault.KindOf(err) == fault.Gone }
 
-// ownResources contains the host resources of this instance.
-type ownResources struct {
+// hostResources contains resources of the host.
+type hostResources struct {
 	containers []container.Summary
-	volumes    []labelledVolume
+	volumes    []volume.Volume
 	networks   []network.Summary
 }
 
-// labelledVolume is a volume with its labels.
-type labelledVolume struct {
-	ownVolume
-	item   hosttransfer.Item
-	labels map[string]string
+// listResources lists the resources that match the filters.
+func (e *Engine) listResources(ctx context.Context, filters client.Filters) (hostResources, error) {
+	volumes, err := e.api.VolumeList(ctx, client.VolumeListOptions{Filters: filters})
+	if err != nil {
+		return hostResources{}, e.fault("listing volumes", err)
+	}
+	containers, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: filters})
+	if err != nil {
+		return hostResources{}, e.fault("listing containers", err)
+	}
+	networks, err := e.api.NetworkList(ctx, client.NetworkListOptions{Filters: filters})
+	if err != nil {
+		return hostResources{}, e.fault("listing networks", err)
+	}
+	return hostResources{containers: containers.Items, volumes: volumes.Items, networks: networks.Items}, nil
 }
 
-// listOwnResources lists the host resources of this instance.
-func (e *Engine) listOwnResources(ctx context.Context) (ownResources, error) {
-	volumes, err := e.api.VolumeList(ctx, client.VolumeListOptions{Filters: anyInstanceFilter()})
+// items identifies the resources.
+func (r hostResources) items() []hosttransfer.Item {
+	var out []hosttransfer.Item
+	for _, c := range r.containers {
+		out = append(out, itemOf(c))
+	}
+	for _, n := range r.networks {
+		out = append(out, networkItem(n))
+	}
+	for _, v := range r.volumes {
+		out = append(out, volumeItem(v))
+	}
+	return out
+}
+
+// listOwnResources lists the resources that match the filters and belong to this instance.
+func (e *Engine) listOwnResources(ctx context.Context, filters client.Filters) (hostResources, error) {
+	r, err := e.listResources(ctx, filters)
 	if err != nil {
-		return ownResources{}, e.fault("listing volumes", err)
+		return r, err
 	}
-	containers, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: anyInstanceFilter()})
-	if err != nil {
-		return ownResources{}, e.fault("listing containers", err)
-	}
-	networks, err := e.api.NetworkList(ctx, client.NetworkListOptions{Filters: anyInstanceFilter()})
-	if err != nil {
-		return ownResources{}, e.fault("listing networks", err)
-	}
-	holdings, err := e.ownership.Ownership()
-	if err != nil {
-		return ownResources{}, err
-	}
-	var out ownResources
-	for _, c := range containers.Items {
-		if holdings.Owns(itemOf(c)) {
-			out.containers = append(out.containers, c)
-		}
-	}
-	for _, n := range networks.Items {
-		if holdings.Owns(networkItem(n)) {
-			out.networks = append(out.networks, n)
-		}
-	}
-	for _, v := range volumes.Items {
-		if item := volumeItem(v); holdings.Owns(item) {
-			out.volumes = append(out.volumes, labelledVolume{ownVolume{v.Name}, item, v.Labels})
-		}
-	}
-	return out, nil
+	owned, err := e.ownership.Ownership()
+	r.containers = slices.DeleteFunc(r.containers, func(c container.Summary) bool { return !owned.Owns(itemOf(c)) })
+	r.volumes = slices.DeleteFunc(r.volumes, func(v volume.Volume) bool { return !owned.Owns(volumeItem(v)) })
+	r.networks = slices.DeleteFunc(r.networks, func(n network.Summary) bool { return !owned.Owns(networkItem(n)) })
+	return r, err
 }
 
 // anyInstanceFilter selects the resources of all instances.

@@ -6,12 +6,12 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
-	"github.com/moby/moby/client"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -26,7 +26,7 @@ func (e *Engine) Create(ctx context.Context, spec backend.MachineSpec) ([]string
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	notes := e.host.RaiseLimits()
-	c, r, err := e.container(ctx, refOf(spec))
+	c, r, err := e.container(ctx, refOf(spec), e.ownership.Ownership)
 	if err == nil {
 		if state, _ := stateOf(r.State); state == backend.Running || state == backend.Removing {
 			return notes, nil
@@ -53,7 +53,7 @@ func (e *Engine) createAndStart(ctx context.Context, spec backend.MachineSpec) e
 	if err != nil {
 		return err
 	}
-	tried := profile{Privileged: len(without) == 0 && !e.restricted.get(), Without: without}
+	tried := profile{Privileged: len(without) == 0 && !e.restricted.Load(), Without: without}
 	err = e.tryProfile(ctx, spec, tried)
 	if err == nil || !tried.Privileged || fault.KindOf(err) != fault.Transient {
 		return err
@@ -62,7 +62,7 @@ func (e *Engine) createAndStart(ctx context.Context, spec backend.MachineSpec) e
 	if again := e.tryProfile(ctx, spec, profile{Without: []string{"SYS_RESOURCE"}}); again != nil {
 		return err
 	}
-	e.restricted.raise()
+	e.restricted.Store(true)
 	return nil
 }
 
@@ -91,17 +91,21 @@ func (e *Engine) tryProfile(ctx context.Context, spec backend.MachineSpec, p pro
 func (e *Engine) createContainer(ctx context.Context, spec backend.MachineSpec, p profile) (ownContainer, error) {
 	e.allocation.Lock()
 	defer e.allocation.Unlock()
-	if err := e.checkMachineQuota(ctx, spec); err != nil {
+	view, err := e.currentView(ctx, spec.HostView)
+	if err != nil {
+		return ownContainer{}, err
+	}
+	if err := checkMachineQuota(view, spec); err != nil {
 		return ownContainer{}, err
 	}
 	if err := e.recheckMounts(ctx, spec.Mounts); err != nil {
 		return ownContainer{}, err
 	}
-	n, found, err := e.requireNetwork(ctx, spec.Network)
+	n, found, err := e.requireNetwork(ctx, spec.Network, view.records)
 	if err != nil {
 		return ownContainer{}, err
 	}
-	layout, address, err := e.freeAddress(ctx, n, found)
+	layout, address, err := freeAddress(view, n, found)
 	if err != nil {
 		return ownContainer{}, err
 	}
@@ -110,7 +114,7 @@ func (e *Engine) createContainer(ctx context.Context, spec backend.MachineSpec, 
 	if spec.ControlPlane {
 		labels[backend.LabelControlPlane] = "true"
 	}
-	if err := e.deleteVolume(ctx, refOf(spec)); err != nil { // left by a container that was removed by hand
+	if err := e.deleteVolume(ctx, refOf(spec), view.records); err != nil { // left by a container that was removed by hand
 		return ownContainer{}, err
 	}
 	servers, err := e.host.NameServers(!found.Internal, spec.Policy.Networks.Internet.NameServers)
@@ -122,21 +126,18 @@ func (e *Engine) createContainer(ctx context.Context, spec backend.MachineSpec, 
 		Offline: found.Internal, Modules: exists(modulesFolder), KernelLog: exists(kernelLog),
 	}
 	made, err := e.api.ContainerCreate(ctx, r.options())
+	e.creations.Add(1)
 	if cerrdefs.IsConflict(err) { // the name is in use: an earlier attempt got this far
-		c, _, err := e.container(ctx, refOf(spec))
+		c, _, err := e.container(ctx, refOf(spec), view.records)
 		return c, err
 	}
 	return ownContainer{id: made.ID, name: spec.Name}, e.fault("creating container "+spec.Name, err)
 }
 
-// checkMachineQuota returns an error if one more machine exceeds the limit. The caller holds e.place, so no machine can
-// be created in between.
-func (e *Engine) checkMachineQuota(ctx context.Context, spec backend.MachineSpec) error {
-	list, err := e.List(ctx)
-	if err != nil {
-		return err
-	}
-	own, all := backend.CountMachines(list, spec.Owner.Object.Namespace)
+// checkMachineQuota returns an error if one more machine exceeds the limit. The caller holds e.allocation, so no machine
+// can be created in between.
+func checkMachineQuota(view hostView, spec backend.MachineSpec) error {
+	own, all := backend.CountMachines(view.machines(), spec.Owner.Object.Namespace)
 	if message := spec.Maximum.Exceeded("maxima.nodes", spec.Owner.Object.Namespace, own, all); message != "" {
 		return fault.New(fault.Invalid, reasonTooMany, "%s", message)
 	}
@@ -149,8 +150,8 @@ func exists(path string) bool {
 }
 
 // requireNetwork finds the network of a new machine by its labels.
-func (e *Engine) requireNetwork(ctx context.Context, ref backend.Ref) (ownNetwork, network.Summary, error) {
-	n, r, ok, err := e.network(ctx, ref)
+func (e *Engine) requireNetwork(ctx context.Context, ref backend.Ref, records readRecords) (ownNetwork, network.Summary, error) {
+	n, r, ok, err := e.network(ctx, ref, records)
 	if err == nil && !ok {
 		err = fault.New(fault.Transient, reasonNetworkAbsent,
 			"LocalCluster %s has no network on this host: retrying until its controller has created it", ref.Object)
@@ -158,15 +159,12 @@ func (e *Engine) requireNetwork(ctx context.Context, ref backend.Ref) (ownNetwor
 	return n, r, err
 }
 
-func (e *Engine) freeAddress(ctx context.Context, n ownNetwork, r network.Summary) (subnet.Layout, netip.Addr, error) {
+func freeAddress(view hostView, n ownNetwork, r network.Summary) (subnet.Layout, netip.Addr, error) {
 	layout, err := subnet.NewLayout(networkOf(r).Subnet)
 	if err != nil {
 		return layout, netip.Addr{}, fault.New(fault.Invalid, reasonNoAddress, "network %s: %s", n.name, err.Error())
 	}
-	used, err := e.usedAddresses(ctx, n)
-	if err != nil {
-		return layout, netip.Addr{}, err
-	}
+	used := view.usedAddresses(n)
 	address, ok := layout.NodeAddress(used)
 	if !ok {
 		return layout, netip.Addr{}, fault.New(fault.Invalid, reasonNoAddress,
@@ -175,30 +173,12 @@ func (e *Engine) freeAddress(ctx context.Context, n ownNetwork, r network.Summar
 	return layout, address, nil
 }
 
-// usedAddresses returns the addresses of the containers on a network, including stopped containers.
-func (e *Engine) usedAddresses(ctx context.Context, n ownNetwork) (map[netip.Addr]bool, error) {
-	list, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("network", n.name)})
-	if err != nil {
-		return nil, e.fault("listing the containers of network "+n.name, err)
-	}
-	used := map[netip.Addr]bool{}
-	for _, c := range list.Items {
-		if a, err := netip.ParseAddr(c.Labels[backend.LabelAddress]); err == nil {
-			used[a] = true
-		}
-		if c.NetworkSettings != nil && c.NetworkSettings.Networks[n.name] != nil {
-			used[c.NetworkSettings.Networks[n.name].IPAddress] = true
-		}
-	}
-	return used, nil
-}
-
 func (e *Engine) requireImage(ctx context.Context, image string) error {
 	_, err := e.api.ImageInspect(ctx, image)
 	if cerrdefs.IsNotFound(err) {
 		return fault.New(fault.Invalid, ReasonImageAbsent,
-			"the node image %s is not on this host: make it with `slipway image build%s`, or name one that is there in spec.backend.container.image; "+
-				"work continues by itself once it is there", image, buildFlags(image)).From(err)
+			"the node image %s is not on this host: build it with `slipway image build%s`, or set spec.backend.container.image to an existing image; "+
+				"work continues automatically once the image exists", image, buildFlags(image)).From(err)
 	}
 	return e.fault("looking for image "+image, err)
 }
@@ -217,7 +197,8 @@ func buildFlags(image string) string {
 // Delete implements backend.Machines. It returns a Conflict while Docker is still removing the container. A container
 // of that name that does not belong to the object is left unchanged.
 func (e *Engine) Delete(ctx context.Context, ref backend.Ref) error {
-	c, r, err := e.container(ctx, ref)
+	records := sync.OnceValues(e.ownership.Ownership)
+	c, r, err := e.container(ctx, ref, records)
 	if err == nil {
 		e.drainAPIServer(ctx, c, r)
 	}
@@ -231,7 +212,7 @@ func (e *Engine) Delete(ctx context.Context, ref backend.Ref) error {
 	case !isGone(err):
 		return err
 	}
-	return e.deleteVolume(ctx, ref)
+	return e.deleteVolume(ctx, ref, records)
 }
 
 // shutdownScript stops the API server of a control plane node gracefully, within five seconds: it finishes the requests
@@ -255,8 +236,8 @@ func (e *Engine) drainAPIServer(ctx context.Context, c ownContainer, r container
 	}
 }
 
-func (e *Engine) deleteVolume(ctx context.Context, ref backend.Ref) error {
-	v, err := e.volume(ctx, ref)
+func (e *Engine) deleteVolume(ctx context.Context, ref backend.Ref, records readRecords) error {
+	v, err := e.volume(ctx, ref, records)
 	if isGone(err) {
 		return nil
 	}
@@ -266,9 +247,8 @@ func (e *Engine) deleteVolume(ctx context.Context, ref backend.Ref) error {
 	return e.removeVolume(ctx, v)
 }
 
-// Inspect implements backend.Machines.
 func (e *Engine) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine, error) {
-	c, r, err := e.container(ctx, ref)
+	c, r, err := e.container(ctx, ref, e.ownership.Ownership)
 	switch {
 	case isGone(err):
 		return e.inspectOrphaned(ctx, ref)
@@ -286,7 +266,7 @@ func (e *Engine) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine,
 // inspectOrphaned looks for the volume of a container that does not exist.
 func (e *Engine) inspectOrphaned(ctx context.Context, ref backend.Ref) (backend.Machine, error) {
 	m := backend.Machine{Name: ref.Name, State: backend.Orphaned}
-	_, err := e.volume(ctx, ref)
+	_, err := e.volume(ctx, ref, e.ownership.Ownership)
 	switch {
 	case isGone(err):
 		m.State, err = backend.Absent, nil
@@ -298,26 +278,11 @@ func (e *Engine) inspectOrphaned(ctx context.Context, ref backend.Ref) (backend.
 
 // List returns all machines of this instance.
 func (e *Engine) List(ctx context.Context) ([]backend.Machine, error) {
-	ctx, cancel := withCallTimeout(ctx)
-	defer cancel()
-	list, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: anyInstanceFilter()})
-	if err != nil {
-		return nil, e.fault("listing containers", err)
-	}
-	holdings, err := e.ownership.Ownership()
+	view, err := e.readHost(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out []backend.Machine
-	for _, c := range list.Items {
-		if !holdings.Owns(itemOf(c)) {
-			continue
-		}
-		m := machineOf(strings.TrimPrefix(c.Names[0], "/"), c.ID, c.Labels)
-		m.State, m.Detail = stateOf(&container.State{Status: c.State})
-		out = append(out, m)
-	}
-	return out, nil
+	return view.machines(), nil
 }
 
 func machineOf(name, id string, labels map[string]string) backend.Machine {

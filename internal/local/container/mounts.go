@@ -35,7 +35,7 @@ func (e *Engine) guard(ctx context.Context) (PathGuard, error) {
 	defer cancel()
 	info, err := e.api.Info(ctx, client.InfoOptions{})
 	if err != nil {
-		return PathGuard{}, e.fault("asking Docker for its folder", err)
+		return PathGuard{}, e.fault("reading the data directory of Docker", err)
 	}
 	g := PathGuard{Reserved: append([]string{}, e.paths.Reserved...)}
 	if info.Info.DockerRootDir != "" {
@@ -67,7 +67,7 @@ func (e *Engine) recheckMounts(ctx context.Context, mounts []backend.Mount) erro
 		}
 		if now != m.HostPath {
 			return fault.New(fault.Invalid, reasonMountRefused,
-				"Path %q has become a link to %s while a node was about to mount it: remove the link", m.HostPath, now)
+				"Path %q became a link to %s before a node mounted it: remove the link", m.HostPath, now)
 		}
 	}
 	return nil

@@ -20,7 +20,6 @@ import (
 // avoids ranges that appear neither in its networks nor in the routing table.
 const attempts = 8
 
-// EnsureNetwork implements backend.Networks.
 func (e *Engine) EnsureNetwork(ctx context.Context, spec backend.NetworkSpec) (backend.Network, error) {
 	e.allocation.Lock()
 	defer e.allocation.Unlock()
@@ -94,7 +93,7 @@ func (e *Engine) createNetwork(ctx context.Context, spec backend.NetworkSpec, p 
 	switch {
 	case cerrdefs.IsPermissionDenied(err): // "pool overlaps with other one on this address space"
 		return backend.Network{}, fault.New(fault.Invalid, ReasonNoSubnet,
-			"Range %s is in use on this host, as Docker says: create the cluster with another range", p).From(err)
+			"Range %s is in use on this host according to Docker: create the cluster with another range", p).From(err)
 	case err != nil && !cerrdefs.IsConflict(err):
 		return backend.Network{}, e.fault("creating network "+spec.Name, err)
 	}
@@ -106,9 +105,8 @@ func (e *Engine) createNetwork(ctx context.Context, spec backend.NetworkSpec, p 
 	return n, err
 }
 
-// FindNetwork implements backend.Networks.
 func (e *Engine) FindNetwork(ctx context.Context, ref backend.Ref) (backend.Network, bool, error) {
-	_, r, ok, err := e.network(ctx, ref)
+	_, r, ok, err := e.network(ctx, ref, e.ownership.Ownership)
 	if err != nil || !ok {
 		return backend.Network{}, false, err
 	}
@@ -129,7 +127,7 @@ func networkOf(r network.Summary) backend.Network {
 func (e *Engine) DeleteNetwork(ctx context.Context, ref backend.Ref) error {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
-	n, _, ok, err := e.network(ctx, ref)
+	n, _, ok, err := e.network(ctx, ref, e.ownership.Ownership)
 	if err != nil || !ok {
 		return err
 	}

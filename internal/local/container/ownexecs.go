@@ -12,35 +12,18 @@ const execRecordTTL = 10 * time.Minute
 // ownExecs records which commands in containers this program has started itself, by their Docker exec IDs, so that
 // Docker's events about their end can be ignored. A command is removed from the record at its end event, or after a
 // timeout. The zero value is ready to use.
-type ownExecs struct {
-	mu    sync.Mutex
-	began map[string]time.Time
-	swept time.Time
-}
+type ownExecs struct{ timers sync.Map }
 
 // Begin records a command that this program is about to run.
-func (e *ownExecs) Begin(id string, now time.Time) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.began == nil {
-		e.began = map[string]time.Time{}
-	}
-	if now.Sub(e.swept) > execRecordTTL {
-		e.swept = now
-		for other, at := range e.began {
-			if now.Sub(at) > execRecordTTL {
-				delete(e.began, other)
-			}
-		}
-	}
-	e.began[id] = now
+func (e *ownExecs) Begin(id string) {
+	e.timers.Store(id, time.AfterFunc(execRecordTTL, func() { e.timers.Delete(id) }))
 }
 
 // End reports whether the ended command was started by this program, and removes it from the record.
 func (e *ownExecs) End(id string) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	_, own := e.began[id]
-	delete(e.began, id)
+	timer, own := e.timers.LoadAndDelete(id)
+	if own {
+		timer.(*time.Timer).Stop()
+	}
 	return own
 }

@@ -22,7 +22,7 @@ func refusedPaths() []string { return []string{"/proc", "/sys", "/dev", "/run", 
 // it leads to no file or directory, or to a refused one.
 func (g PathGuard) Resolve(path string) (string, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
-		return "", errors.New("it is not the absolute path of a file or folder of this host")
+		return "", errors.New("it is not an absolute path on this host")
 	}
 	resolved, err := filepath.EvalSymlinks(path)
 	switch {
@@ -33,12 +33,12 @@ func (g PathGuard) Resolve(path string) (string, error) {
 	}
 	info, err := os.Lstat(resolved)
 	if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
-		return "", errors.New("it is neither a folder nor a regular file")
+		return "", errors.New("it is neither a directory nor a regular file")
 	}
 	for _, r := range append(refusedPaths(), g.Reserved...) {
 		for _, place := range pathVariants(r) {
 			if contains(place, resolved) || contains(resolved, place) {
-				return "", errors.New("it is, holds or lies in a place of this host that no node may see, whatever the operator allows")
+				return "", errors.New("it overlaps a path of this host that no node may mount, even if the operator allows it")
 			}
 		}
 	}

@@ -103,9 +103,9 @@ func TestCreation(t *testing.T) {
 			s.Missing = map[describe.Ref]string{{Group: infraRef.APIGroup, Kind: infraRef.Kind, Name: infraRef.Name}: "does not exist"}
 		}), map[string]string{"infrastructure": "infrastructure: waits until ExampleCluster demo reports that it is provisioned (ExampleCluster demo: does not exist)"}},
 		"provider speaks": {"the provider's object knows better than the Cluster's mirror of it", created(func(s *describe.Snapshot) {
-			provider(s, infraRef, "Ready", "False", "Docker does not answer:\n* start it")
+			provider(s, infraRef, "Ready", "False", "Docker does not respond:\n* start it")
 			s.Cluster.Status.Conditions = []metav1.Condition{cond("InfrastructureReady", "False", "mirror")}
-		}), map[string]string{"infrastructure": "infrastructure: waits until ExampleCluster demo reports that it is provisioned (Docker does not answer: start it)"}},
+		}), map[string]string{"infrastructure": "infrastructure: waits until ExampleCluster demo reports that it is provisioned (Docker does not respond: start it)"}},
 		"cluster speaks": {"without a provider's word the Cluster's is shown", created(func(s *describe.Snapshot) {
 			provisioned(s)
 			s.Cluster.Status.Conditions = []metav1.Condition{cond("ControlPlaneInitialized", "False", "not yet")}
