@@ -60,7 +60,7 @@ type Config struct {
 // conditions.
 func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 	if cfg.Instance == "" {
-		return errors.New("local provider: the management cluster has no instance, by which its containers are told from those of others")
+		return errors.New("local provider: the management cluster has no instance name, which identifies its containers")
 	}
 	var reserved []string
 	if cfg.DataDir != "" {
@@ -83,7 +83,7 @@ func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 	}
 	backends := backend.Set{infrav1.ContainerBackend: containers}
 	if cfg.Simulated != nil {
-		backends[infrav1.SimulatedBackend] = localsimulated.New(cfg.Simulated, s.Manager.GetClient())
+		backends[infrav1.SimulatedBackend] = localsimulated.New(cfg.Simulated, s.Manager.GetClient(), s.Clock())
 	}
 	nodes := nodecapacity.Nodes{Host: host, Backends: backends, Policy: cfg.Policy}
 	hub := backend.NewBroadcaster(backends)
@@ -148,14 +148,13 @@ type sweeper struct {
 	reader   client.Reader
 }
 
-// Start implements manager.Runnable.
 func (s sweeper) Start(ctx context.Context) error {
 	keep := backend.InUse{
 		Machine: func(o backend.Owner) bool { return s.isInUse(ctx, o, &infrav1.LocalMachine{}) },
 		Network: func(o backend.Owner) bool { return s.isInUse(ctx, o, &infrav1.LocalCluster{}) },
 	}
 	if err := s.backends.Sweep(ctx, keep); err != nil {
-		ctrl.LoggerFrom(ctx).Info("searching the host for what no object owns failed", "reason", fault.UserMessage(err))
+		ctrl.LoggerFrom(ctx).Info("failed to remove host resources without owners", "reason", fault.UserMessage(err))
 	}
 	return nil
 }

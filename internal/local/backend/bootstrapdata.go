@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -27,7 +28,7 @@ func WaitForBootstrapData(p *reconciler.Plan, on reconciler.Subject, c *clusterv
 }
 
 func isInitialized(c *clusterv1.Cluster) bool {
-	return c.Status.Initialization.ControlPlaneInitialized != nil && *c.Status.Initialization.ControlPlaneInitialized
+	return ptr.Deref(c.Status.Initialization.ControlPlaneInitialized, false)
 }
 
 // BootstrapDataMessage returns the message about the missing bootstrap data of a machine. The Cluster is nil if it

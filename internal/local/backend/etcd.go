@@ -49,15 +49,14 @@ type EtcdMembers struct{ EtcdShell }
 // reasonNoEtcd: no etcd member responds in the machine.
 const reasonNoEtcd = "EtcdMemberSilent"
 
-// Survey implements EtcdRecovery.
 func (m EtcdMembers) Survey(ctx context.Context, ref Ref) (recovery.MemberState, error) {
 	out, err := m.Run(ctx, ref, "exec bash -s", []byte(recovery.SurveyProgram()))
 	if err != nil {
-		return recovery.MemberState{}, fmt.Errorf("asking the member of etcd: %w", err)
+		return recovery.MemberState{}, fmt.Errorf("reading the etcd member: %w", err)
 	}
 	found, err := recovery.ParseSurvey(out)
 	if err != nil {
-		return found, fault.New(fault.Invalid, reasonNoEtcd, "The member of etcd on machine %s does not answer", ref.Name).From(err)
+		return found, fault.New(fault.Invalid, reasonNoEtcd, "The etcd member on machine %s does not answer", ref.Name).From(err)
 	}
 	return found, nil
 }
@@ -67,19 +66,18 @@ func (m EtcdMembers) Rebuild(ctx context.Context, ref Ref, order recovery.EtcdOr
 	file := "/run/slipway/etcd-" + string(order.Step) + "-" + order.ID + ".sh"
 	place := fmt.Sprintf(`set -e; umask 077; mkdir -p /run/slipway; cat >%[1]s.new.$$; mv %[1]s.new.$$ %[1]s`, file)
 	if _, err := m.Run(ctx, ref, place, []byte(recovery.Program(order))); err != nil {
-		return fmt.Errorf("writing the program that rebuilds etcd: %w", err)
+		return fmt.Errorf("writing the script that rebuilds etcd: %w", err)
 	}
 	if err := m.Start(ctx, ref, "exec bash "+file+" </dev/null"); err != nil {
-		return fmt.Errorf("starting the program that rebuilds etcd: %w", err)
+		return fmt.Errorf("starting the script that rebuilds etcd: %w", err)
 	}
 	return nil
 }
 
-// RebuildProgress implements EtcdRecovery.
 func (m EtcdMembers) RebuildProgress(ctx context.Context, ref Ref, order recovery.EtcdOrder) (Progress, error) {
 	out, err := m.Run(ctx, ref, recovery.ProgressProgram(order), nil)
 	if err != nil {
-		return Progress{}, fmt.Errorf("reading how far the rebuild of etcd is: %w", err)
+		return Progress{}, fmt.Errorf("reading the progress of the etcd rebuild: %w", err)
 	}
 	word, rest, _ := strings.Cut(out, "\n")
 	word, why, _ := strings.Cut(strings.TrimSpace(word), " ")

@@ -27,7 +27,7 @@ func (m EtcdMembers) Stage(ctx context.Context, ref Ref, order recovery.EtcdOrde
 		return fmt.Errorf("sending the snapshot to machine %s: %w", ref.Name, err)
 	}
 	if err := m.send(ctx, ref, folder+"/"+recovery.RestoreCommand, copySelf); err != nil {
-		return fmt.Errorf("sending the program that restores it to machine %s: %w", ref.Name, err)
+		return fmt.Errorf("sending the restore script to machine %s: %w", ref.Name, err)
 	}
 	code, out, err := m.Pipe(ctx, ref, "exec bash -s", strings.NewReader(recovery.StageProgram(order)))
 	if err == nil && code != 0 {
@@ -36,11 +36,10 @@ func (m EtcdMembers) Stage(ctx context.Context, ref Ref, order recovery.EtcdOrde
 	return err
 }
 
-// Staged implements EtcdRecovery.
 func (m EtcdMembers) Staged(ctx context.Context, ref Ref, order recovery.EtcdOrder) (bool, error) {
 	out, err := m.Run(ctx, ref, recovery.StagedProgram(order), nil)
 	if err != nil {
-		return false, fmt.Errorf("reading whether the snapshot is staged: %w", err)
+		return false, fmt.Errorf("checking whether the snapshot is staged: %w", err)
 	}
 	return strings.TrimSpace(out) == "staged", nil
 }

@@ -25,7 +25,6 @@ type ManagedReconciler struct {
 	OnObject func(client.Object)
 }
 
-// Reconcile implements reconcile.Reconciler.
 func (g ManagedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o := g.New()
 	err := g.Client.Get(ctx, req.NamespacedName, o)

@@ -69,11 +69,10 @@ func ResolveMachineName(instance, providerID string, o types.NamespacedName) str
 	if providerID == "" {
 		return MachineName(instance, o)
 	}
-	name, ok := ParseProviderID(providerID, o)
-	if !ok {
-		return ""
+	if name, ok := ParseProviderID(providerID, o); ok {
+		return name
 	}
-	return name
+	return ""
 }
 
 // isNameOf reports whether the name can be the name of the object's machine or network in any instance: everything
@@ -100,6 +99,11 @@ type Ref struct {
 	ControlPlane bool
 	// Cluster is the name of the Cluster in the object's metadata, which other users can write, too.
 	Cluster string
+}
+
+// ClusterKey returns the namespace and name of the Cluster.
+func (r Ref) ClusterKey() types.NamespacedName {
+	return types.NamespacedName{Namespace: r.Object.Namespace, Name: r.Cluster}
 }
 
 // Matches reports whether a resource with this name and these labels was created for the object: by any instance, for

@@ -5,8 +5,6 @@ import (
 	"io"
 	"os"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -30,10 +28,6 @@ func WrapPreloading(inner Backend, archives ImageArchives, loader ImageLoader) B
 	return out
 }
 
-func clusterOf(ref Ref) types.NamespacedName {
-	return types.NamespacedName{Namespace: ref.Object.Namespace, Name: ref.Cluster}
-}
-
 type preloadingScripts struct {
 	Scripts
 	archives ImageArchives
@@ -41,11 +35,11 @@ type preloadingScripts struct {
 }
 
 // waitForContainerd waits until the container runtime responds, and fails if it does not.
-const waitForContainerd = `n=0; until ctr version >/dev/null 2>&1; do n=$((n+1)); [ $n -lt 100 ] || { echo containerd does not answer; exit 1; }; sleep 0.2; done`
+const waitForContainerd = `n=0; until ctr version >/dev/null 2>&1; do n=$((n+1)); [ $n -lt 100 ] || { echo containerd does not respond; exit 1; }; sleep 0.2; done`
 
 // Bootstrap implements Scripts. Loading an archive again changes nothing.
 func (s preloadingScripts) Bootstrap(ctx context.Context, ref Ref, script Script) error {
-	files, err := s.archives.ForCluster(clusterOf(ref))
+	files, err := s.archives.ForCluster(ref.ClusterKey())
 	if err == nil && len(files) > 0 {
 		_, err = s.loader.Run(ctx, ref, waitForContainerd, nil)
 	}
@@ -60,7 +54,7 @@ func (s preloadingScripts) Bootstrap(ctx context.Context, ref Ref, script Script
 			why = f.Message
 		}
 		return fault.New(fault.Transient, reasonNotLoaded,
-			"The images that are kept for the nodes of Cluster %s could not be loaded into %s: %s; retrying", clusterOf(ref), ref.Name, why).From(err)
+			"The preloaded images of Cluster %s could not be loaded into %s: %s; retrying", ref.ClusterKey(), ref.Name, why).From(err)
 	}
 	return s.Scripts.Bootstrap(ctx, ref, script)
 }
@@ -83,10 +77,9 @@ type preloadingNetworks struct {
 	archives ImageArchives
 }
 
-// DeleteNetwork implements Networks.
 func (n preloadingNetworks) DeleteNetwork(ctx context.Context, ref Ref) error {
 	if err := n.Networks.DeleteNetwork(ctx, ref); err != nil {
 		return err
 	}
-	return n.archives.Delete(clusterOf(ref))
+	return n.archives.Delete(ref.ClusterKey())
 }

@@ -155,7 +155,7 @@ func TestAround(t *testing.T) {
 		if diff := cmp.Diff(c.want, h.did); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, c.reason, diff)
 		}
-		const failed = "The images that are kept for the nodes of Cluster ns/demo could not be loaded into slipway-ns-m: It is full; retrying"
+		const failed = "The preloaded images of Cluster ns/demo could not be loaded into slipway-ns-m: It is full; retrying"
 		if c.fail == "" && err != nil || c.fail != "" && (fault.KindOf(err) != fault.Transient || fault.UserMessage(err) != failed) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -1,6 +1,7 @@
 package cloudinit
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"io/fs"
@@ -79,15 +80,9 @@ func (item fileItem) file() (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	owner, group, hasGroup := strings.Cut(item.Owner, ":")
-	if owner == "" {
-		owner = "root"
-	}
-	if !hasGroup || group == "" {
-		group = "root"
-	}
+	owner, group, _ := strings.Cut(item.Owner, ":")
 	return &File{
-		Path: path.Clean(item.Path), Content: content, Owner: owner, Group: group,
+		Path: path.Clean(item.Path), Content: content, Owner: cmp.Or(owner, "root"), Group: cmp.Or(group, "root"),
 		Mode: mode, Append: item.Append, deferred: item.Defer,
 	}, nil
 }

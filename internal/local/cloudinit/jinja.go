@@ -120,7 +120,7 @@ func readTag(text string) (tag, error) {
 		return t, nil
 	}
 	if t.body != "raw" {
-		return t, invalidFault("the template uses {%% %s %%}; only placeholders, comments and raw blocks are understood here",
+		return t, invalidFault("the template uses {%% %s %%}; only placeholders, comments and raw blocks are supported",
 			shorten(t.body))
 	}
 	return t.rawBlock(text)
@@ -157,7 +157,7 @@ func (t tag) value(meta Metadata) (string, error) {
 	}
 	if !regexp.MustCompile(pathPattern).MatchString(t.body) {
 		return "", invalidFault("the template uses {{ %s }}; only names of instance data such as "+
-			"{{ ds.meta_data.local_hostname }} are understood here", shorten(t.body))
+			"{{ ds.meta_data.local_hostname }} are supported", shorten(t.body))
 	}
 	cleaned := strings.NewReplacer("[", ".", "]", "", `"`, "", "'", "", " ", "").Replace(t.body)
 	value, ok := meta.lookup(strings.Split(underscored(cleaned), "."))

@@ -1,6 +1,11 @@
 package cloudinit
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/utils/ptr"
+)
 
 // timesyncdConfig is a drop-in file for additional servers of systemd-timesyncd.
 const timesyncdConfig = "/etc/systemd/timesyncd.conf.d/cloud-init.conf"
@@ -19,11 +24,8 @@ func readNTP(s section) ([]Step, []string, error) {
 	if err := s.value.Decode(&ntp); err != nil {
 		return nil, nil, invalidFault("ntp cannot be read").From(err)
 	}
-	if ntp.Enabled != nil && !*ntp.Enabled {
-		return nil, nil, nil
-	}
-	servers := append(append([]string{}, ntp.Pools...), ntp.Servers...)
-	if len(servers) == 0 {
+	servers := slices.Concat(ntp.Pools, ntp.Servers)
+	if len(servers) == 0 || !ptr.Deref(ntp.Enabled, true) {
 		return nil, nil, nil
 	}
 	return []Step{{Section: s.name, File: &File{

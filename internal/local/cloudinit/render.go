@@ -53,7 +53,7 @@ func RenderScript(data BootstrapData, node NodeSettings, timeout time.Duration) 
 	var b bytes.Buffer
 	fmt.Fprintf(&b, prologue, int(timeout.Seconds())/2, backend.StageFile, backend.FailedFile, path.Dir(backend.StageFile), backend.StageBoot, backend.StageContainerd)
 	for _, what := range doc.Skipped {
-		fmt.Fprintf(&b, "say %s\n", firstbootQuote("left out: "+what))
+		fmt.Fprintf(&b, "say %s\n", quote("skipped: "+what))
 	}
 	if node.Offline {
 		b.WriteString(offline)
@@ -73,7 +73,7 @@ func RenderScript(data BootstrapData, node NodeSettings, timeout time.Duration) 
 func parseBootstrapData(data BootstrapData, node NodeSettings) (Document, error) {
 	if data.Format != "" && data.Format != formatCloudConfig {
 		return Document{}, fault.New(fault.Invalid, reasonFormat,
-			"the bootstrap data has the format %q; the Local provider carries out %q only", data.Format, formatCloudConfig)
+			"the bootstrap data has the format %q, but the Local provider supports only %q", data.Format, formatCloudConfig)
 	}
 	return Parse(data.Value, Metadata{
 		InstanceID: node.Name, LocalHostname: node.Hostname,
@@ -124,7 +124,7 @@ if [ -x /sbin/init ]; then
 stage %[5]s
 until=$(($(date +%%s) + %[1]d))
 until booted || [ "$(date +%%s)" -ge $until ]; do sleep 0.1; done
-booted || say "systemd did not finish to boot within %[1]d seconds, and is not waited for any longer"
+booted || say "systemd did not finish booting within %[1]d seconds; the bootstrap data runs without it"
 stage %[6]s
 if systemctl cat containerd.service >/dev/null 2>&1; then until [ -S /run/containerd/containerd.sock ] && serving; do sleep 0.1; done; fi
 fi
@@ -169,13 +169,13 @@ func renderStep(b *bytes.Buffer, i int, s Step) {
 		return
 	}
 	file := fmt.Sprintf("%s/step-%d.sh", path.Dir(backend.StageFile), i)
-	fmt.Fprintf(b, "say %[1]s\nstage step %[2]s - -\n", firstbootQuote("running "+s.Section), s.Section)
+	fmt.Fprintf(b, "say %[1]s\nstage step %[2]s - -\n", quote("running "+s.Section), s.Section)
 	renderContent(b, ">"+file, []byte(traced(s)))
 	// The stage file names the command that ended the script. The exit code of the last command is recorded by the
 	// script itself.
 	fmt.Fprintf(b, `/bin/sh %[1]s </dev/null || { code=$?; say %[2]s "$code"; { read -r _ at <%[3]s; } 2>/dev/null; [ "$at" = %[4]s ] || failed "$at $code"; }
 rm -f %[1]s
-`, file, firstbootQuote(s.Section+" ended with code"), backend.StageFile, firstbootQuote(s.Section+" "+endMarker))
+`, file, quote(s.Section+" ended with code"), backend.StageFile, quote(s.Section+" "+endMarker))
 }
 
 // endMarker replaces index and program once all commands of a section have run.
@@ -232,10 +232,10 @@ func renderFile(b *bytes.Buffer, f *File) {
 	if f.Append {
 		operator = ">>"
 	}
-	name := firstbootQuote(f.Path)
-	fmt.Fprintf(b, "mkdir -p %s\n", firstbootQuote(path.Dir(f.Path)))
+	name := quote(f.Path)
+	fmt.Fprintf(b, "mkdir -p %s\n", quote(path.Dir(f.Path)))
 	renderContent(b, operator+name, f.Content)
-	fmt.Fprintf(b, "chown %s %s || say %s\n", firstbootQuote(f.Owner+":"+f.Group), name, firstbootQuote("no such owner: "+f.Owner+":"+f.Group))
+	fmt.Fprintf(b, "chown %s %s || say %s\n", quote(f.Owner+":"+f.Group), name, quote("no such owner: "+f.Owner+":"+f.Group))
 	fmt.Fprintf(b, "chmod %#o %s\n", f.Mode, name)
 }
 
@@ -250,6 +250,3 @@ func renderContent(b *bytes.Buffer, redirect string, content []byte) {
 	}
 	b.WriteString(".\n")
 }
-
-// firstbootQuote quotes s as one word for a POSIX shell.
-func firstbootQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -108,7 +108,7 @@ runcmd:
 	if want := "first\nKUBELET_EXTRA_ARGS='--v=4'\nKUBELET_EXTRA_ARGS=\"--v=4 --node-ip=172.31.0.2 --provider-id=slipway:///slipway-default-a-01234567\"\n"; order != want {
 		t.Errorf("the kubelet knows its provider ID before the commands run (IM-02): got %q, want %q", order, want)
 	}
-	want := "slipway: left out: disk_setup\nslipway: running bootcmd\nslipway: running runcmd\ntwo  words\nslipway: runcmd ended with code 3\n"
+	want := "slipway: skipped: disk_setup\nslipway: running bootcmd\nslipway: running runcmd\ntwo  words\nslipway: runcmd ended with code 3\n"
 	if string(out) != want {
 		t.Errorf("log: got %q, want %q; a failing command does not prevent the next", out, want)
 	}
@@ -137,8 +137,8 @@ func TestScriptWaitsForContainerd(t *testing.T) {
 		script = bytes.ReplaceAll(script, []byte(at+"/"), []byte(root+at+"/"))
 	}
 	for _, step := range []struct{ journal, stage, log string }{
-		{"starting", "containerd\n", "slipway: systemd did not finish to boot within 0 seconds, and is not waited for any longer\n"},
-		{"Start streaming server", "step runcmd - end\n", "slipway: systemd did not finish to boot within 0 seconds, and is not waited for any longer\nslipway: running runcmd\nran\n"},
+		{"starting", "containerd\n", "slipway: systemd did not finish booting within 0 seconds; the bootstrap data runs without it\n"},
+		{"Start streaming server", "step runcmd - end\n", "slipway: systemd did not finish booting within 0 seconds; the bootstrap data runs without it\nslipway: running runcmd\nran\n"},
 	} {
 		if err := os.WriteFile(filepath.Join(root, "journal"), []byte(step.journal+"\n"), 0o600); err != nil {
 			t.Fatal(err)

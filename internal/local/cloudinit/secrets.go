@@ -28,7 +28,7 @@ func FindSecrets(data BootstrapData, node NodeSettings) ([]string, error) {
 		size += len(textOf(step))
 	}
 	if size > maxText {
-		return nil, fault.New(fault.Invalid, "BootstrapDataTooLarge", "the bootstrap data has %d bytes, in which no secrets are looked for", size)
+		return nil, fault.New(fault.Invalid, "BootstrapDataTooLarge", "the bootstrap data has %d bytes, which is too large to search for secrets", size)
 	}
 	var out []string
 	for _, step := range doc.Steps {

@@ -1,10 +1,13 @@
 package cloudinit
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/utils/ptr"
 )
 
 // sudoersFile is cloud-init's file for the sudo rules of the users it creates.
@@ -32,7 +35,6 @@ type userItem struct {
 // stringList is a list that may be written as one comma-separated string.
 type stringList []string
 
-// UnmarshalYAML implements yaml.Unmarshaler.
 func (w *stringList) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		*w = nil
@@ -88,13 +90,13 @@ func readUsers(s section) ([]Step, []string, error) {
 func (u userItem) script() string {
 	var b strings.Builder
 	name := quote(u.Name)
-	for _, group := range append(append([]string{}, u.Groups...), u.PrimaryGroup) {
+	for _, group := range append(slices.Clone(u.Groups), u.PrimaryGroup) {
 		if group != "" {
 			fmt.Fprintf(&b, "getent group %[1]s >/dev/null || groupadd %[1]s\n", quote(group))
 		}
 	}
 	fmt.Fprintf(&b, "id -u %s >/dev/null 2>&1 || useradd %s\n", name, strings.Join(u.flags(), " "))
-	if u.LockPasswd == nil || *u.LockPasswd {
+	if ptr.Deref(u.LockPasswd, true) {
 		fmt.Fprintf(&b, "passwd -l %s >/dev/null\n", name)
 	}
 	if u.inactive() {
@@ -118,7 +120,7 @@ func (u userItem) flags() []string {
 	add("--groups", strings.Join(u.Groups, ","))
 	add("--home-dir", u.HomeDir)
 	add("--shell", u.Shell)
-	add("--password", firstOf(u.HashedPasswd, u.Passwd))
+	add("--password", cmp.Or(u.HashedPasswd, u.Passwd))
 	add("--gid", u.PrimaryGroup)
 	add("--uid", u.UID)
 	switch {
@@ -178,13 +180,4 @@ func sudoers(rules []string) *File {
 		Path: sudoersFile, Content: []byte(strings.Join(rules, "\n") + "\n"),
 		Owner: "root", Group: "root", Mode: 0o440, Append: true,
 	}
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }

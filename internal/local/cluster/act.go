@@ -18,12 +18,12 @@ import (
 // readUsedRanges reads the ranges that the host already uses.
 type readUsedRanges struct{}
 
-func (readUsedRanges) String() string { return "which ranges the host uses already" }
+func (readUsedRanges) String() string { return "the address ranges that the host uses" }
 
 // readEndpoint reads the endpoint that is available for the cluster.
 type readEndpoint struct{}
 
-func (readEndpoint) String() string { return "which endpoint the cluster can have" }
+func (readEndpoint) String() string { return "an available endpoint for the cluster" }
 
 // ensureNetwork creates the network.
 type ensureNetwork struct {
@@ -37,7 +37,7 @@ type ensureNetwork struct {
 
 func (a ensureNetwork) String() string {
 	if a.Internet {
-		return fmt.Sprintf("create network %s with a way out of this host: %s", a.Name, a.Why)
+		return fmt.Sprintf("create network %s with internet access: %s", a.Name, a.Why)
 	}
 	return fmt.Sprintf("create network %s: %s", a.Name, a.Why)
 }
@@ -72,7 +72,7 @@ type ensureBalancer struct {
 }
 
 func (a ensureBalancer) String() string {
-	return fmt.Sprintf("lead connections to %s to %s: %s", a.Listen, a.Members, a.Why)
+	return fmt.Sprintf("forward connections for %s to %s: %s", a.Listen, a.Members, a.Why)
 }
 
 // deleteBalancer stops the load balancer.
@@ -89,7 +89,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) e
 	case ensureNetwork:
 		_, err := b.Networks.EnsureNetwork(ctx, backend.NetworkSpec{
 			Owner: backend.Owner{Cluster: s.Cluster.Name, Object: client.ObjectKeyFromObject(s.Object), UID: s.Object.UID},
-			Name:  a.Name, Subnet: a.Subnet, Internet: a.Internet, Ranges: s.ranges(), Policy: s.Policy,
+			Name:  a.Name, Subnet: a.Subnet, Internet: a.Internet, Ranges: backend.ClusterRanges(s.Cluster), Policy: s.Policy,
 		})
 		return err
 	case deleteNetwork:

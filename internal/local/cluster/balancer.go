@@ -47,7 +47,7 @@ func decideBalancer(s Snapshot, p *reconciler.Plan) {
 	case isHosted(s.Cluster.Spec.ControlPlaneRef):
 	case !ours:
 		if s.Balancer != nil {
-			p.Do(deleteBalancer{Why: "the control plane endpoint is not served by it"})
+			p.Do(deleteBalancer{Why: "the control plane endpoint is elsewhere"})
 		}
 	case s.deniedPort(listen.Port()):
 		p.WaitFor(reasonPort, "Control plane endpoint %s is not allowed: port %d is reserved; create the cluster with another, for example 6443", listen, listen.Port()).
@@ -90,9 +90,9 @@ func (s Snapshot) whyBalance(listen netip.AddrPort) string {
 	case !s.Balancer.Running:
 		return "the load balancer does not run"
 	case s.Balancer.Listen != listen:
-		return "the endpoint is another"
+		return "the endpoint changed"
 	}
-	return "it led to " + memberNames(s.Balancer.Members)
+	return "it forwarded to " + memberNames(s.Balancer.Members)
 }
 
 // withExpiry appends the expiry of API server certificates to the names of members.
@@ -140,11 +140,11 @@ func (j conditionInput) balancerReady() condition.Result {
 		return condition.False(reasonNoMembers, "Waiting for a Machine of the control plane to have an address")
 	case !b.Running:
 		if b.Detail != "" {
-			return condition.False(reasonStopped, "The load balancer does not run, and is started again: "+b.Detail)
+			return condition.False(reasonStopped, "The load balancer does not run and is being restarted: "+b.Detail)
 		}
 		return condition.False(reasonStarting, "The load balancer is being started")
 	case len(b.Healthy) == 0:
-		return condition.False(reasonNoAnswer, "No API server answers of the Machines "+memberNames(withExpiry(b.Members, b.Expired)))
+		return condition.False(reasonNoAnswer, "No API server responds on Machines "+memberNames(withExpiry(b.Members, b.Expired)))
 	}
 	var silent []backend.BalancerMember
 	for _, m := range b.Members {
@@ -153,7 +153,7 @@ func (j conditionInput) balancerReady() condition.Result {
 		}
 	}
 	if len(silent) > 0 {
-		return condition.TrueBecause(clusterv1.ReadyReason, "The API server does not answer of the Machines "+memberNames(withExpiry(silent, b.Expired)))
+		return condition.TrueBecause(clusterv1.ReadyReason, "The API server does not respond on Machines "+memberNames(withExpiry(silent, b.Expired)))
 	}
 	return condition.True(clusterv1.ReadyReason)
 }

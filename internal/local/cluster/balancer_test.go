@@ -44,20 +44,20 @@ func TestDecideBalancer(t *testing.T) {
 		recheck bool
 	}{
 		"first machine": {"its kubeadm init asks for the endpoint", Snapshot{Members: one},
-			[]string{"lead connections to 172.16.0.1:6443 to cp-1: there is no load balancer yet"}, nil, true},
+			[]string{"forward connections for 172.16.0.1:6443 to cp-1: there is no load balancer yet"}, nil, true},
 		"no machine":         {"there is nothing to lead to", Snapshot{}, nil, nil, false},
 		"no address yet":     {"an event of the machine may be missed", Snapshot{AddressesPending: true}, nil, nil, true},
 		"in place":           {"it is looked at again: nothing tells of the end of one that was taken over", Snapshot{Members: one, Balancer: running(one...)}, nil, nil, true},
-		"it died":            {"it is started again", Snapshot{Members: one, Balancer: &backend.Balancer{Listen: listen, Members: one}}, []string{"lead connections to 172.16.0.1:6443 to cp-1: the load balancer does not run"}, nil, true},
-		"one leaves":         {"it gets no new connections", Snapshot{Members: []backend.BalancerMember{member("cp-1", 5, true)}, Balancer: running(one...)}, []string{"lead connections to 172.16.0.1:6443 to cp-1 (leaving): it led to cp-1"}, nil, true},
-		"the last is gone":   {"its connections end", Snapshot{Balancer: running(one...)}, []string{"lead connections to 172.16.0.1:6443 to no machine: it led to cp-1"}, nil, true},
+		"it died":            {"it is started again", Snapshot{Members: one, Balancer: &backend.Balancer{Listen: listen, Members: one}}, []string{"forward connections for 172.16.0.1:6443 to cp-1: the load balancer does not run"}, nil, true},
+		"one leaves":         {"it gets no new connections", Snapshot{Members: []backend.BalancerMember{member("cp-1", 5, true)}, Balancer: running(one...)}, []string{"forward connections for 172.16.0.1:6443 to cp-1 (leaving): it forwarded to cp-1"}, nil, true},
+		"the last is gone":   {"its connections end", Snapshot{Balancer: running(one...)}, []string{"forward connections for 172.16.0.1:6443 to no machine: it forwarded to cp-1"}, nil, true},
 		"the user's own":     {"the endpoint is elsewhere", Snapshot{Members: one, Cluster: endpointSet(nil)}, nil, nil, false},
-		"moved elsewhere":    {"what ran here ends", Snapshot{Members: one, Cluster: endpointSet(nil), Balancer: running(one...)}, []string{"stop the load balancer: the control plane endpoint is not served by it"}, nil, false},
+		"moved elsewhere":    {"what ran here ends", Snapshot{Members: one, Cluster: endpointSet(nil), Balancer: running(one...)}, []string{"stop the load balancer: the control plane endpoint is elsewhere"}, nil, false},
 		"hosted":             {"the hosted control plane listens there", Snapshot{Members: one, Cluster: func() *clusterv1.Cluster { c := atGateway(6443); withPlane(c); return c }()}, nil, nil, false},
 		"nothing balances":   {"a manager without a data directory", Snapshot{Members: one, HasBalancers: false, Name: "unbalanced"}, nil, nil, false},
 		"management cluster": {"its own port", Snapshot{Members: one, Cluster: atGateway(6440)}, nil, []string{"EndpointNotAllowed"}, false},
 		"low port":           {"the host's services", Snapshot{Members: one, Cluster: atGateway(22)}, nil, []string{"EndpointNotAllowed"}, false},
-		"https":              {"usual for APIs", Snapshot{Members: one, Cluster: atGateway(443)}, []string{"lead connections to 172.16.0.1:443 to cp-1: there is no load balancer yet"}, nil, true},
+		"https":              {"usual for APIs", Snapshot{Members: one, Cluster: atGateway(443)}, []string{"forward connections for 172.16.0.1:443 to cp-1: there is no load balancer yet"}, nil, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -127,11 +127,11 @@ func TestLoadBalancerReady(t *testing.T) {
 	}{
 		"none":       {nil, metav1.Condition{Status: "False", Reason: "WaitingForControlPlaneMachines", Message: "Waiting for a Machine of the control plane to have an address"}},
 		"died":       {&backend.Balancer{Members: two}, metav1.Condition{Status: "False", Reason: "StartingLoadBalancer", Message: "The load balancer is being started"}},
-		"failed":     {&backend.Balancer{Members: two, Detail: "the load balancer cannot listen"}, metav1.Condition{Status: "False", Reason: "LoadBalancerStopped", Message: "The load balancer does not run, and is started again: the load balancer cannot listen"}},
-		"no answer":  {&backend.Balancer{Running: true, Members: two}, metav1.Condition{Status: "False", Reason: "NoControlPlaneAnswers", Message: "No API server answers of the Machines cp-1, cp-2"}},
-		"one silent": {&backend.Balancer{Running: true, Members: two, Healthy: []string{"cp-2"}}, metav1.Condition{Status: "True", Reason: "Ready", Message: "The API server does not answer of the Machines cp-1"}},
+		"failed":     {&backend.Balancer{Members: two, Detail: "the load balancer cannot listen"}, metav1.Condition{Status: "False", Reason: "LoadBalancerStopped", Message: "The load balancer does not run and is being restarted: the load balancer cannot listen"}},
+		"no answer":  {&backend.Balancer{Running: true, Members: two}, metav1.Condition{Status: "False", Reason: "NoControlPlaneAnswers", Message: "No API server responds on Machines cp-1, cp-2"}},
+		"one silent": {&backend.Balancer{Running: true, Members: two, Healthy: []string{"cp-2"}}, metav1.Condition{Status: "True", Reason: "Ready", Message: "The API server does not respond on Machines cp-1"}},
 		"expired": {&backend.Balancer{Running: true, Members: two, Healthy: []string{"cp-2"}, Expired: map[string]string{"cp-1": "2026-01-02T03:04:05Z"}}, metav1.Condition{
-			Status: "True", Reason: "Ready", Message: "The API server does not answer of the Machines cp-1 (the certificate of its API server expired on 2026-01-02T03:04:05Z)"}},
+			Status: "True", Reason: "Ready", Message: "The API server does not respond on Machines cp-1 (the certificate of its API server expired on 2026-01-02T03:04:05Z)"}},
 		"all": {&backend.Balancer{Running: true, Members: two, Healthy: []string{"cp-1", "cp-2"}}, metav1.Condition{Status: "True", Reason: "Ready"}},
 	}
 	for name, tc := range cases {

@@ -3,11 +3,9 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -44,12 +42,9 @@ type Config struct {
 
 // controller reconciles LocalClusters.
 type controller struct {
-	client   client.Client
-	writer   *kube.Writer
-	backends backend.Set
-	instance string
-	policy   policy.Configuration
-	reserved []uint16
+	Config
+	client client.Client
+	writer *kube.Writer
 	// noHosted is set if the management cluster had no kind HostedControlPlane when the manager started.
 	noHosted bool
 	now      func() time.Time
@@ -57,7 +52,7 @@ type controller struct {
 
 // Add adds the controller to the manager.
 func Add(s reconciler.Setup, cfg Config) error {
-	c := &controller{client: s.Manager.GetClient(), backends: cfg.Backends, instance: cfg.Instance, policy: cfg.Policy, reserved: cfg.ReservedPorts, now: time.Now}
+	c := &controller{Config: cfg, client: s.Manager.GetClient(), now: s.Clock()}
 	if err := s.IndexByCluster(Name, &infrav1.LocalMachine{}); err != nil {
 		return err
 	}
@@ -68,11 +63,11 @@ func Add(s reconciler.Setup, cfg Config) error {
 		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(predicate.Or(onlyDeletions(), controlPlaneChanged()))).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(controlPlaneChanged())).
 		WatchesRawSource(cfg.Hub.Source(c.ofEvent))
-	_, err := s.Manager.GetRESTMapper().RESTMapping(controlplanev1.GroupVersion.WithKind(hostedKind).GroupKind())
-	if err != nil && !meta.IsNoMatchError(err) {
+	hosted, err := backend.HasHostedControlPlanes(s.Manager.GetRESTMapper())
+	if err != nil {
 		return err
 	}
-	if c.noHosted = err != nil; !c.noHosted {
+	if c.noHosted = !hosted; hosted {
 		b = b.Watches(&controlplanev1.HostedControlPlane{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(ownedOrChanged()))
 	}
 	return b.Complete(c.gated(r))
@@ -98,7 +93,7 @@ func isUntouched(o *infrav1.LocalCluster) bool {
 
 // gone deletes the state of a LocalCluster whose object no longer exists.
 func (c *controller) gone(_ context.Context, key client.ObjectKey) error {
-	return c.backends.DeleteState(key)
+	return c.Backends.DeleteState(key)
 }
 
 // ownedOrChanged selects updates that can change the address of a control plane, or its owner.
@@ -167,10 +162,7 @@ func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
 // ofMember enqueues the LocalCluster of the Cluster that an object belongs to. The Cluster may be deleted before its
 // last machine, as at the end of a move with data. In that case only the LocalCluster's owner reference has its name.
 func (c *controller) ofMember(ctx context.Context, o client.Object) []reconcile.Request {
-	name := o.GetLabels()[clusterv1.ClusterNameLabel]
-	if name == "" {
-		name = ownerName(o)
-	}
+	name := reconciler.ClusterOf(o)
 	cluster := &clusterv1.Cluster{}
 	err := c.client.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: name}, cluster)
 	if err == nil {
@@ -206,7 +198,7 @@ func (c *controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.R
 	var out []reconcile.Request
 	for i := range list.Items {
 		key := client.ObjectKeyFromObject(&list.Items[i])
-		if e.Network == backend.NetworkName(c.instance, key) || e.Network == list.Items[i].Status.Network.Name {
+		if e.Network == backend.NetworkName(c.Instance, key) || e.Network == list.Items[i].Status.Network.Name {
 			out = append(out, reconcile.Request{NamespacedName: key})
 		}
 	}
@@ -228,11 +220,6 @@ func (c *controller) gated(inner reconcile.Reconciler) backend.ManagedReconciler
 func (c *controller) recordCluster(o client.Object) {
 	local, ok := o.(*infrav1.LocalCluster)
 	if ok && local.Spec.Backend.Simulated != nil {
-		c.backends.RecordCluster(backend.Ref{Object: client.ObjectKeyFromObject(o), Cluster: ownerName(o)})
+		c.Backends.RecordCluster(backend.Ref{Object: client.ObjectKeyFromObject(o), Cluster: ownerName(o)})
 	}
-}
-
-func groupOf(apiVersion string) string {
-	g, _, _ := strings.Cut(apiVersion, "/")
-	return g
 }

@@ -62,7 +62,7 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}).Build()
-	w.controller = &controller{client: cl, backends: w.host.Set(), instance: "i", policy: policy.Default(), now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
+	w.controller = &controller{client: cl, Config: Config{Backends: w.host.Set(), Instance: "i", Policy: policy.Default()}, now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
 	r := &reconciler.Reconciler[*infrav1.LocalCluster, Snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: w.now}
 	w.gate = w.gated(r)
 	return w

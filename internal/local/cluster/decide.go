@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/local/backend"
@@ -30,6 +32,14 @@ const (
 	reasonEndpoint     = "SettingControlPlaneEndpoint"
 )
 
+// Stages of a plan ([reconciler.Stage]).
+const (
+	stageDeletion = iota + 1
+	stagePrerequisites
+	stageNetwork
+	stageEndpoint // the network is ready, or none is needed
+)
+
 // apiServerPort is the port of the control plane endpoint, the Kubernetes default.
 const apiServerPort = 6443
 
@@ -45,20 +55,31 @@ const quotaRecheck = 30 * time.Second
 // Decide computes the plan for the snapshot.
 func Decide(s Snapshot) reconciler.Plan {
 	var p reconciler.Plan
+	stage := stagePrerequisites
 	switch {
 	case !s.Object.DeletionTimestamp.IsZero():
+		stage = stageDeletion
 		decideDeletion(s, &p)
 	case s.Capabilities.Denied != "":
 		p.WaitFor(reasonDenied, "%s", s.Capabilities.Denied).For(kind, s.Object.Name).UntilUserActs()
 	case s.Fault != nil:
 		waitForHost(s, &p)
 	case s.Cluster == nil:
-		p.WaitFor(reasonCluster, "Waiting for the Cluster that owns this object to appear").For("Cluster", ownerName(s.Object)).ToChange("")
+		p.WaitFor(reasonCluster, "Waiting for the Cluster that owns this object to exist").For("Cluster", ownerName(s.Object)).ToChange("")
 	case s.Capabilities.NoNetwork:
+		stage = stageEndpoint
 		decideWithoutNetwork(s, &p)
+	case s.Network == nil:
+		stage = stageNetwork
+		decideNewNetwork(s, &p)
+	case !s.networkFits(&p):
+		stage = stageNetwork
 	default:
-		decideNetwork(s, &p)
+		stage = stageEndpoint
+		decideEndpoint(s, &p)
+		decideBalancer(s, &p)
 	}
+	p.Enter(stage, "")
 	return p
 }
 
@@ -66,7 +87,7 @@ func decideDeletion(s Snapshot, p *reconciler.Plan) {
 	switch {
 	case s.Capabilities.NoNetwork && s.Balancer == nil:
 	case len(s.Machines) > 0:
-		p.WaitFor(reasonMachines, "Waiting for LocalMachines %s to be gone: they use what the cluster has on this host", condition.Names(s.Machines)).ForAll("LocalMachine", s.Machines).ToChange("")
+		p.WaitFor(reasonMachines, "Waiting for LocalMachines %s to be deleted: they use the cluster's infrastructure on this host", condition.Names(s.Machines)).ForAll("LocalMachine", s.Machines).ToChange("")
 	case s.neverHadHost():
 	case s.Fault != nil:
 		waitForHost(s, p)
@@ -85,9 +106,8 @@ func decideDeletion(s Snapshot, p *reconciler.Plan) {
 // is the case if the manager runs in a Pod, where there may be no Docker to wait for. The endpoint in the spec is
 // checked in addition to the status, because a restore loses the status.
 func (s Snapshot) neverHadHost() bool {
-	provisioned := s.Object.Status.Initialization.Provisioned
 	return s.Fault != nil && s.Fault.Kind == fault.Unreachable && s.Object.Status.Network.Name == "" &&
-		!s.Object.Spec.ControlPlaneEndpoint.IsValid() && (provisioned == nil || !*provisioned)
+		!s.Object.Spec.ControlPlaneEndpoint.IsValid() && !ptr.Deref(s.Object.Status.Initialization.Provisioned, false)
 }
 
 // decideWithoutNetwork handles clusters without a network. The endpoint is provided by the control plane, which must have one
@@ -101,7 +121,7 @@ func decideWithoutNetwork(s Snapshot, p *reconciler.Plan) {
 	switch {
 	case !s.HasBalancers || s.Cluster.Spec.ControlPlaneEndpoint.IsValid() || s.Object.Spec.ControlPlaneEndpoint.IsValid():
 	case !ref.IsDefined() && s.Cluster.Spec.Topology.IsDefined(): // temporary, and the control plane may choose the endpoint itself
-		p.WaitFor(reasonEndpoint, "Waiting for the control plane of the topology, to know who chooses the endpoint").For("Cluster", s.Cluster.Name).
+		p.WaitFor(reasonEndpoint, "Waiting for the topology to create the control plane, which may choose the endpoint").For("Cluster", s.Cluster.Name).
 			ToChange("spec.controlPlaneRef")
 	case ref.IsDefined() && !isHosted(ref):
 		decideReservedEndpoint(s, p)
@@ -126,21 +146,16 @@ func waitForHost(s Snapshot, p *reconciler.Plan) {
 	}
 }
 
-func decideNetwork(s Snapshot, p *reconciler.Plan) {
-	if s.Network == nil {
-		decideNewNetwork(s, p)
-		return
+// networkFits reports whether the existing network can serve the Cluster. If it cannot, the plan waits for the user.
+func (s Snapshot) networkFits(p *reconciler.Plan) bool {
+	reason, message := reasonDiffers, s.internetMismatch()
+	if message == "" {
+		reason, message = reasonOverlap, rangeCollision(s, s.Network.Subnet)
 	}
-	if message := s.internetMismatch(); message != "" {
-		p.WaitFor(reasonDiffers, "%s", message).For(kind, s.Object.Name).UntilUserActs()
-		return
+	if message != "" {
+		p.WaitFor(reason, "%s", message).For(kind, s.Object.Name).UntilUserActs()
 	}
-	if message := rangeCollision(s, s.Network.Subnet); message != "" {
-		p.WaitFor(reasonOverlap, "%s", message).For(kind, s.Object.Name).UntilUserActs()
-		return
-	}
-	decideEndpoint(s, p)
-	decideBalancer(s, p)
+	return message == ""
 }
 
 // decideNewNetwork creates the network if the operator allows it and the host has a free range for it.
@@ -199,9 +214,9 @@ func (s Snapshot) internetMismatch() string {
 	const remedy = "delete this cluster and its network (docker network rm %[1]s), and create it again"
 	switch {
 	case s.Network.Internet && !s.internet():
-		return fmt.Sprintf("Network %[1]s has a way out of this host that spec.backend.container.network.internet does not ask for: "+remedy, s.Network.Name)
+		return fmt.Sprintf("Network %[1]s has internet access, but spec.backend.container.network.internet does not request it: "+remedy, s.Network.Name)
 	case !s.Network.Internet && s.internet():
-		return fmt.Sprintf("Network %[1]s is internal, and spec.backend.container.network.internet asks for a way out of this host: "+remedy, s.Network.Name)
+		return fmt.Sprintf("Network %[1]s is internal, but spec.backend.container.network.internet requests internet access: "+remedy, s.Network.Name)
 	}
 	return ""
 }
@@ -230,7 +245,7 @@ func rangeCollision(s Snapshot, p netip.Prefix) string {
 	if err != nil {
 		return err.Error()
 	}
-	if r, ok := layout.Overlapping(s.ranges()); ok {
+	if r, ok := layout.Overlapping(backend.ClusterRanges(s.Cluster)); ok {
 		return fmt.Sprintf("The range %s in spec.clusterNetwork of the Cluster contains addresses of nodes (%s): "+
 			"choose Pod and Service ranges elsewhere in %s, for example %s and %s", r, layout.Nodes, p, layout.Ranges().Pods, layout.Ranges().Services)
 	}
@@ -243,7 +258,7 @@ func decideEndpoint(s Snapshot, p *reconciler.Plan) {
 	switch {
 	case s.Cluster.Spec.ControlPlaneEndpoint.IsValid(), s.Object.Spec.ControlPlaneEndpoint.IsValid():
 	case isHosted(s.Cluster.Spec.ControlPlaneRef) && s.HostedControlPlane == nil:
-		p.WaitFor(reasonControlPlane, "Waiting for %s %s, which may bring an endpoint, to exist", hostedKind, s.Cluster.Spec.ControlPlaneRef.Name).
+		p.WaitFor(reasonControlPlane, "Waiting for %s %sto exist, because it may provide the endpoint", hostedKind, s.Cluster.Spec.ControlPlaneRef.Name).
 			For(hostedKind, s.Cluster.Spec.ControlPlaneRef.Name).ToChange("")
 	case s.HostedControlPlane != nil && s.HostedControlPlane.Spec.ControlPlaneEndpoint.IsValid():
 	default:
@@ -262,12 +277,12 @@ func (s Snapshot) outsideRangesMessage() string {
 	if err != nil {
 		return ""
 	}
-	out := layout.Outside(s.ranges())
+	out := layout.Outside(backend.ClusterRanges(s.Cluster))
 	if len(out) == 0 {
 		return ""
 	}
 	free := layout.Ranges()
 	return fmt.Sprintf("The ranges %s in spec.clusterNetwork of the Cluster are outside of the network %s: Pods on different nodes reach each other only "+
-		"with a network add-on that wraps packets, which Flannel as it comes with Slipway does not. Install such an add-on, or create the cluster "+
+		"with a network add-on that encapsulates packets, which Flannel as installed by Slipway does not. Install such an add-on, or create the cluster "+
 		"with ranges in the network, for example %s for Pods and %s for Services", strings.Trim(fmt.Sprint(out), "[]"), s.Network.Subnet, free.Pods, free.Services)
 }

@@ -69,7 +69,7 @@ func ranges(pods, services string) func(*clusterv1.Cluster) {
 
 func TestDecide(t *testing.T) {
 	deleted := func(o *infrav1.LocalCluster) { o.DeletionTimestamp = &metav1.Time{Time: now} }
-	down := fault.New(fault.Unreachable, "DockerUnreachable", "Docker does not answer")
+	down := fault.New(fault.Unreachable, "DockerUnreachable", "Docker does not respond")
 	cases := map[string]struct {
 		reason string
 		s      Snapshot
@@ -121,7 +121,7 @@ func TestDecide(t *testing.T) {
 		"too many addresses": {"one namespace does not take the networks of all others", explicit("172.16.0.0/15", wide("172.18.0.0/15", "172.20.0.0/15", "172.22.0.0/15", "172.24.0.0/15")), nil, []string{"DeniedByPolicy"}},
 		"many addresses":     {"up to the maximum", explicit("172.16.0.0/15", wide("172.18.0.0/15", "172.20.0.0/15", "172.22.0.0/15")), []string{"create network n: the cluster has none yet"}, []string{"CreatingNetwork"}},
 		"too many":           {"as many networks as the namespace may have", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), UsedRanges: many(30)}, nil, []string{"DeniedByPolicy"}},
-		"a way out":          {"where the operator allows it", wayOut(true, nil), []string{"create network n with a way out of this host: the cluster has none yet"}, []string{"CreatingNetwork"}},
+		"a way out":          {"where the operator allows it", wayOut(true, nil), []string{"create network n with internet access: the cluster has none yet"}, []string{"CreatingNetwork"}},
 		"a way out, denied":  {"not by default", wayOut(false, nil), nil, []string{"DeniedByPolicy"}},
 		"a way out, denied later": {"what is there goes on when the policy becomes stricter", wayOut(false, &backend.Network{Name: "n", ID: "1", Subnet: netip.MustParsePrefix("172.16.0.0/18"), Gateway: netip.MustParseAddr("172.16.0.1"), Internet: true}),
 			[]string{"set the control plane endpoint to 172.16.0.1:6443: nothing else provides one"}, []string{"SettingControlPlaneEndpoint"}},
@@ -223,7 +223,7 @@ func TestTakenNamesItsOwner(t *testing.T) {
 }
 
 func TestConditions(t *testing.T) { // IC-05
-	down := fault.New(fault.Unreachable, "DockerUnreachable", "Docker does not answer")
+	down := fault.New(fault.Unreachable, "DockerUnreachable", "Docker does not respond")
 	cases := map[string]struct {
 		reason  string
 		s       Snapshot
@@ -232,15 +232,15 @@ func TestConditions(t *testing.T) { // IC-05
 		ready   metav1.ConditionStatus
 	}{
 		"ready":     {"all is well", Snapshot{Object: localCluster(nil), Cluster: endpointSet(nil), Network: network("172.16.0.0/18")}, nil, metav1.Condition{Status: "True", Reason: "Ready"}, "True"},
-		"down, new": {"nothing was made yet", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Fault: down}, nil, metav1.Condition{Status: "False", Reason: "DockerUnreachable", Message: "Docker does not answer"}, "False"},
+		"down, new": {"nothing was made yet", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Fault: down}, nil, metav1.Condition{Status: "False", Reason: "DockerUnreachable", Message: "Docker does not respond"}, "False"},
 		"down": {"what was made may still be there", Snapshot{Cluster: coreCluster(nil), Fault: down,
-			Object: localCluster(func(o *infrav1.LocalCluster) { o.Status.Network.Name = "n" })}, nil, metav1.Condition{Status: "Unknown", Reason: "DockerUnreachable", Message: "Docker does not answer"}, "Unknown"},
+			Object: localCluster(func(o *infrav1.LocalCluster) { o.Status.Network.Name = "n" })}, nil, metav1.Condition{Status: "Unknown", Reason: "DockerUnreachable", Message: "Docker does not respond"}, "Unknown"},
 		"refused": {"the message of the fault is for the user", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil)}, fault.New(fault.Invalid, "SubnetTaken", "choose another"),
 			metav1.Condition{Status: "False", Reason: "SubnetTaken", Message: "choose another"}, "False"},
 		"API error": {"texts of API conflicts are not for users", Snapshot{Object: localCluster(nil), Cluster: endpointSet(nil), Network: network("172.16.0.0/18")}, errors.New("conflict"),
 			metav1.Condition{Status: "True", Reason: "Ready"}, "True"},
 		"outside": {"Pods do not reach each other with the add-on that comes with Slipway", Snapshot{Object: localCluster(nil), Cluster: endpointSet(ranges("10.244.0.0/16", "172.16.16.0/20")), Network: network("172.16.0.0/18")}, nil,
-			metav1.Condition{Status: "True", Reason: "RangesOutside", Message: "The ranges 10.244.0.0/16 in spec.clusterNetwork of the Cluster are outside of the network 172.16.0.0/18: Pods on different nodes reach each other only with a network add-on that wraps packets, which Flannel as it comes with Slipway does not. Install such an add-on, or create the cluster with ranges in the network, for example 172.16.32.0/19 for Pods and 172.16.16.0/20 for Services"}, "True"},
+			metav1.Condition{Status: "True", Reason: "RangesOutside", Message: "The ranges 10.244.0.0/16 in spec.clusterNetwork of the Cluster are outside of the network 172.16.0.0/18: Pods on different nodes reach each other only with a network add-on that encapsulates packets, which Flannel as installed by Slipway does not. Install such an add-on, or create the cluster with ranges in the network, for example 172.16.32.0/19 for Pods and 172.16.16.0/20 for Services"}, "True"},
 		"deleting": {"over the whole life", Snapshot{Object: localCluster(func(o *infrav1.LocalCluster) { o.DeletionTimestamp = &metav1.Time{Time: now} }), Machines: []string{"m"}, Network: network("172.16.0.0/18")}, nil,
 			metav1.Condition{Status: "True", Reason: "Ready"}, "False"},
 	}
@@ -267,8 +267,8 @@ func TestDeletedBeforeItsCluster(t *testing.T) { // IC-05
 		s := Snapshot{Object: gone, Cluster: c, Machines: []string{"m"}, Network: network("172.16.0.0/18"), Name: "n", Now: now}
 		return condition.Set(Report(s, Decide(s), reconciler.Outcome{}).Status.(infrav1.LocalClusterStatus).Conditions).Get(clusterv1.DeletingCondition).Message
 	}
-	const missing = "still exists: delete it, too"
-	if got := says(coreCluster(nil)); !strings.Contains(got, missing) || !strings.Contains(got, "LocalMachines m to be gone") {
+	const missing = "still exists: delete it as well"
+	if got := says(coreCluster(nil)); !strings.Contains(got, missing) || !strings.Contains(got, "LocalMachines m to be deleted") {
 		t.Errorf("it says %q", got)
 	}
 	going := coreCluster(func(c *clusterv1.Cluster) { c.DeletionTimestamp = &metav1.Time{Time: now} })
@@ -283,7 +283,7 @@ func TestDeletionThatWaitsIsAnEventOnce(t *testing.T) {
 	gone := localCluster(func(o *infrav1.LocalCluster) { o.DeletionTimestamp = &metav1.Time{Time: now} })
 	s := Snapshot{Object: gone, Cluster: coreCluster(nil), Machines: []string{"a", "b"}, Network: network("172.16.0.0/18"), Name: "n", Now: now}
 	first := Report(s, Decide(s), reconciler.Outcome{})
-	if len(first.Events) != 1 || first.Events[0].Reason != "WaitingForMachines" || !strings.Contains(first.Events[0].Message, "LocalMachines a, b to be gone") {
+	if len(first.Events) != 1 || first.Events[0].Reason != "WaitingForMachines" || !strings.Contains(first.Events[0].Message, "LocalMachines a, b to be deleted") {
 		t.Fatalf("got %+v", first.Events)
 	}
 	s.Object.Status.Conditions, s.Machines = first.Status.(infrav1.LocalClusterStatus).Conditions, s.Machines[:1]
@@ -299,7 +299,7 @@ func endpointSet(change func(*clusterv1.Cluster)) *clusterv1.Cluster {
 }
 
 func TestTroubleIsAnEventOnce(t *testing.T) {
-	down := fault.New(fault.Unreachable, "DockerUnreachable", "Docker does not answer")
+	down := fault.New(fault.Unreachable, "DockerUnreachable", "Docker does not respond")
 	s := Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Fault: down, Now: now}
 	first := Report(s, Decide(s), reconciler.Outcome{})
 	if len(first.Events) != 1 || first.Events[0].Reason != "DockerUnreachable" {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,7 +41,7 @@ func (c *controller) readBalancer(ctx context.Context, b backend.Backend, s *Sna
 
 // readMember adds the machine of a LocalMachine to the members if it runs the control plane.
 func (c *controller) readMember(ctx context.Context, b backend.Backend, s *Snapshot, local *infrav1.LocalMachine) error {
-	owner, err := c.ownerOf(ctx, local)
+	owner, err := backend.ReadObject(ctx, c.client, local.Namespace, backend.OwnerName(local, "Machine"), &clusterv1.Machine{})
 	if err != nil || owner == nil {
 		return err
 	}
@@ -50,7 +49,7 @@ func (c *controller) readMember(ctx context.Context, b backend.Backend, s *Snaps
 		return nil
 	}
 	key := client.ObjectKeyFromObject(local)
-	name := backend.ResolveMachineName(c.instance, local.Spec.ProviderID, key)
+	name := backend.ResolveMachineName(c.Instance, local.Spec.ProviderID, key)
 	if name == "" {
 		return nil
 	}
@@ -69,21 +68,4 @@ func (c *controller) readMember(ctx context.Context, b backend.Backend, s *Snaps
 		Leaving: !owner.DeletionTimestamp.IsZero() || !local.DeletionTimestamp.IsZero(),
 	})
 	return nil
-}
-
-// ownerOf returns the Machine that owns the LocalMachine, or nil.
-func (c *controller) ownerOf(ctx context.Context, local *infrav1.LocalMachine) (*clusterv1.Machine, error) {
-	for _, ref := range local.OwnerReferences {
-		if ref.Kind != "Machine" || groupOf(ref.APIVersion) != clusterv1.GroupVersion.Group {
-			continue
-		}
-		m := &clusterv1.Machine{}
-		key := client.ObjectKey{Namespace: local.Namespace, Name: ref.Name}
-		err := c.client.Get(ctx, key, m, client.UnsafeDisableDeepCopy)
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return m, err
-	}
-	return nil, nil
 }

@@ -55,7 +55,7 @@ type Snapshot struct {
 }
 
 func (c *controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snapshot, error) {
-	s := Snapshot{Object: o, Now: c.now(), Name: backend.NetworkName(c.instance, client.ObjectKeyFromObject(o)), Policy: c.policy, ReservedPorts: c.reserved}
+	s := Snapshot{Object: o, Now: c.now(), Name: backend.NetworkName(c.Instance, client.ObjectKeyFromObject(o)), Policy: c.Policy, ReservedPorts: c.ReservedPorts}
 	key := client.ObjectKey{Namespace: o.Namespace, Name: ownerName(o)}
 	if err := c.readCluster(ctx, &s, key); err != nil {
 		return s, err
@@ -86,7 +86,7 @@ func (c *controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snap
 }
 
 func (c *controller) backendOf(s Snapshot) (backend.Backend, error) {
-	return c.backends.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
+	return c.Backends.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
 }
 
 // ref returns the reference to the network. It is found by its labels, because other users can write the name in the
@@ -116,27 +116,14 @@ func (c *controller) readRequested(ctx context.Context, s Snapshot, q reconciler
 	return s, err
 }
 
-func (c *controller) readCluster(ctx context.Context, s *Snapshot, key client.ObjectKey) error {
-	cluster := &clusterv1.Cluster{}
-	if err := c.client.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy); err != nil {
-		return client.IgnoreNotFound(readError(err, "Cluster", key))
+func (c *controller) readCluster(ctx context.Context, s *Snapshot, key client.ObjectKey) (err error) {
+	if s.Cluster, err = backend.ReadObject(ctx, c.client, key.Namespace, key.Name, &clusterv1.Cluster{}); err != nil || s.Cluster == nil {
+		return err
 	}
-	s.Cluster = cluster
-	ref := cluster.Spec.ControlPlaneRef
-	if !isHosted(ref) || c.noHosted {
-		return nil
+	if ref := s.Cluster.Spec.ControlPlaneRef; isHosted(ref) && !c.noHosted {
+		s.HostedControlPlane, err = backend.ReadObject(ctx, c.client, key.Namespace, ref.Name, &controlplanev1.HostedControlPlane{})
 	}
-	plane := &controlplanev1.HostedControlPlane{}
-	key.Name = ref.Name
-	if err := c.client.Get(ctx, key, plane, client.UnsafeDisableDeepCopy); err != nil {
-		return client.IgnoreNotFound(readError(err, hostedKind, key))
-	}
-	s.HostedControlPlane = plane
-	return nil
-}
-
-func readError(err error, kind string, key client.ObjectKey) error {
-	return fmt.Errorf("reading %s %s: %w", kind, key, err)
+	return err
 }
 
 // hostedKind is a control plane without machines. It listens on the Cluster's endpoint unless its spec has one.
@@ -155,26 +142,4 @@ func needsAddress(p *controlplanev1.HostedControlPlane) bool {
 }
 
 // ownerName returns the name of the Cluster that owns the object, empty if none does.
-func ownerName(o metav1.Object) string {
-	for _, ref := range o.GetOwnerReferences() {
-		if ref.Kind == "Cluster" && groupOf(ref.APIVersion) == clusterv1.GroupVersion.Group {
-			return ref.Name
-		}
-	}
-	return ""
-}
-
-// ranges returns the Pod and Service ranges. It omits invalid ranges, because the Cluster webhook rejects them.
-func (s Snapshot) ranges() []netip.Prefix {
-	if s.Cluster == nil {
-		return nil
-	}
-	var out []netip.Prefix
-	n := s.Cluster.Spec.ClusterNetwork
-	for _, text := range append(append([]string{}, n.Pods.CIDRBlocks...), n.Services.CIDRBlocks...) {
-		if p, err := netip.ParsePrefix(text); err == nil {
-			out = append(out, p.Masked())
-		}
-	}
-	return out
-}
+func ownerName(o metav1.Object) string { return backend.OwnerName(o, "Cluster") }

@@ -55,7 +55,7 @@ func networkOf(s Snapshot) netip.Prefix {
 	for _, a := range Decide(s).Actions {
 		if a, ok := a.(ensureNetwork); ok {
 			chosen, why := backend.ChooseRange(backend.NetworkSpec{
-				Owner: backend.Owner{Object: client.ObjectKeyFromObject(s.Object)}, Subnet: a.Subnet, Ranges: s.ranges(), Policy: s.Policy,
+				Owner: backend.Owner{Object: client.ObjectKeyFromObject(s.Object)}, Subnet: a.Subnet, Ranges: backend.ClusterRanges(s.Cluster), Policy: s.Policy,
 			}, *s.UsedRanges, nil)
 			if why == "" {
 				return chosen

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +31,7 @@ func simulatedCluster(change func(*infrav1.LocalCluster)) *infrav1.LocalCluster 
 // withBackend returns the snapshot with what the simulated backend says, and what annotations make wrong with it.
 func withBackend(t *testing.T, s Snapshot) Snapshot {
 	t.Helper()
-	set := backend.Set{infrav1.SimulatedBackend: simulated.New(nil, nil)}
+	set := backend.Set{infrav1.SimulatedBackend: simulated.New(nil, nil, time.Now)}
 	b, err := set.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
 	if err != nil {
 		t.Fatal(err)
@@ -47,9 +48,9 @@ func withBackend(t *testing.T, s Snapshot) Snapshot {
 func TestGone(t *testing.T) {
 	w := newWorld(t, localCluster(func(o *infrav1.LocalCluster) { o.Finalizers = nil }))
 	var gone []string
-	for name, b := range w.backends {
+	for name, b := range w.Backends {
 		b.DeleteState = func(cluster types.NamespacedName) error { gone = append(gone, name+" "+cluster.String()); return nil }
-		w.backends[name] = b
+		w.Backends[name] = b
 	}
 	if err := w.client.Delete(t.Context(), w.get(t)); err != nil {
 		t.Fatal(err)
@@ -131,7 +132,7 @@ func TestFinalizerComesWithTheEndpoint(t *testing.T) { // IC-02
 		}
 	}
 	w := newWorld(t, simulatedCluster(func(o *infrav1.LocalCluster) { o.Finalizers = nil }))
-	w.backends[infrav1.SimulatedBackend] = w.backends[infrav1.ContainerBackend]
+	w.Backends[infrav1.SimulatedBackend] = w.Backends[infrav1.ContainerBackend]
 	if err := w.act(t.Context(), Snapshot{Object: w.get(t), Cluster: coreCluster(nil)}, setEndpoint{Host: "127.0.0.1", Port: 24000}); err != nil {
 		t.Fatal(err)
 	}

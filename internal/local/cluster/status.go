@@ -5,11 +5,13 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
@@ -29,7 +31,8 @@ var conditions = condition.Table[conditionInput]{
 }
 
 func (j conditionInput) networkReady() condition.Result {
-	why, waiting := fault.As(j.outcome.Err), len(j.plan.Waits) > 0
+	why, stage := fault.As(j.outcome.Err), j.plan.Stage
+	waiting := stage.Message != ""
 	switch {
 	case j.Capabilities.NoNetwork && !waiting:
 		return condition.True("NotNeeded")
@@ -37,12 +40,12 @@ func (j conditionInput) networkReady() condition.Result {
 		return condition.False(why.Reason, why.Message)
 	case j.Fault != nil && j.Object.Status.Network.Name != "":
 		return condition.Unknown(j.Fault.Reason, j.Fault.Message)
-	case waiting && j.Object.DeletionTimestamp.IsZero() && (j.Network == nil || !aboutEndpoint(j.plan.Waits[0])):
-		return condition.False(j.plan.Waits[0].Reason, j.plan.Waits[0].Message)
+	case waiting && stage.Order != stageDeletion && (stage.Order != stageEndpoint || j.Network == nil):
+		return condition.False(stage.Reason, stage.Message)
 	case j.Network == nil && j.Object.Status.Network.Name == "":
 		return condition.False("NetworkAbsent", "There is no network")
 	case j.Network == nil:
-		return condition.False("NetworkAbsent", "The network is gone")
+		return condition.False("NetworkAbsent", "The network was removed")
 	}
 	if message := j.outsideRangesMessage(); message != "" {
 		return condition.TrueBecause(reasonOutside, message)
@@ -50,22 +53,15 @@ func (j conditionInput) networkReady() condition.Result {
 	return condition.True(clusterv1.ReadyReason)
 }
 
-func aboutEndpoint(w reconciler.Wait) bool {
-	return w.Reason == reasonEndpoint || w.Reason == reasonControlPlane || w.Reason == reasonPort
-}
-
 func (j conditionInput) deleting() condition.Result {
 	if j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
 	}
-	var lines []string
-	for _, w := range j.plan.Waits {
-		lines = append(lines, w.Message)
-	}
+	text := backend.WaitMessages(j.plan)
 	if c := j.Cluster; c != nil && c.DeletionTimestamp.IsZero() {
-		lines = append(lines, "Cluster "+c.Name+" still exists: delete it, too; it deletes its Machines first")
+		text = strings.TrimPrefix(text+"\nCluster "+c.Name+" still exists: delete it as well; its Machines are deleted first", "\n")
 	}
-	return condition.TrueBecause(clusterv1.DeletingReason, strings.Join(lines, "\n"))
+	return condition.TrueBecause(clusterv1.DeletingReason, text)
 }
 
 // Report computes the status and the events.
@@ -85,8 +81,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	}
 	idle := len(p.Waits) == 0 && !changesInfrastructure(p) && s.Object.DeletionTimestamp.IsZero()
 	if idle && (s.Network != nil || s.Capabilities.NoNetwork) {
-		yes := true
-		status.Initialization.Provisioned = &yes
+		status.Initialization.Provisioned = ptr.To(true)
 	}
 	return reconciler.Report{Status: status, Events: events(s, status, out)}
 }

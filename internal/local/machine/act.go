@@ -1,10 +1,12 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,13 +25,13 @@ import (
 // checkQuota reads the number of existing machines and the resolved mounts for a new machine.
 type checkQuota struct{}
 
-func (checkQuota) String() string { return "what a new machine can have" }
+func (checkQuota) String() string { return "the quota for a new machine" }
 
 // readProgress reads the progress of the bootstrap.
 type readProgress struct{ Name string }
 
 func (a readProgress) String() string {
-	return "how far the bootstrap of machine " + a.Name + " has come"
+	return "the bootstrap progress of machine " + a.Name + " has come"
 }
 
 // createMachine creates and starts the machine.
@@ -61,14 +63,14 @@ func (a updateMachine) String() string { return fmt.Sprintf("change machine %s: 
 type setProviderID struct{ ID string }
 
 func (a setProviderID) String() string {
-	return fmt.Sprintf("set the provider ID to %s: this is the machine", a.ID)
+	return fmt.Sprintf("set the provider ID to %s: it identifies the machine", a.ID)
 }
 
 // runBootstrap runs the bootstrap data in the machine.
 type runBootstrap struct{ Name, Secret string }
 
 func (a runBootstrap) String() string {
-	return fmt.Sprintf("run the bootstrap data of Secret %s in machine %s: it runs and was not bootstrapped", a.Secret, a.Name)
+	return fmt.Sprintf("run the bootstrap data of Secret %s in machine %s: the machine runs and is not bootstrapped", a.Secret, a.Name)
 }
 
 // deleteMachine removes the machine and its data.
@@ -86,8 +88,8 @@ func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) e
 		want := desiredMachine(s)
 		want.Files = func(ctx context.Context) (map[string][]byte, error) { return c.files(ctx, s) }
 		notes, err := b.Machines.Create(ctx, want)
-		for _, n := range notes {
-			c.emitHostLimit(s.Object, n)
+		for _, note := range notes {
+			c.events.Eventf(s.Object, nil, corev1.EventTypeWarning, "HostLimit", "Create", "%s", note)
 		}
 		return err
 	case setProviderID:
@@ -118,7 +120,7 @@ func desiredMachine(s Snapshot) backend.MachineSpec {
 		ControlPlane:      s.controlPlane(),
 		ProvisionedBefore: s.Machine != nil && s.Machine.Spec.ProviderID != "",
 		Image:             s.Capabilities.Image,
-		Ranges:            ranges(s),
+		Ranges:            slices.DeleteFunc(backend.ClusterRanges(s.Cluster), isNotIPv4),
 		Resources:         s.Capabilities.Resources,
 		Maximum:           s.Capabilities.Maximum,
 		Policy:            s.Policy,
@@ -131,26 +133,12 @@ func desiredMachine(s Snapshot) backend.MachineSpec {
 		m.Endpoint = net.JoinHostPort(at.Host, strconv.Itoa(int(at.Port)))
 	}
 	if s.Quota != nil {
-		m.Mounts = s.Quota.Mounts
+		m.Mounts, m.HostView = s.Quota.Mounts, s.Quota.HostView
 	}
 	return m
 }
 
-// ranges returns the Pod and Service ranges. A node needs routes for those outside of its network, because it has no
-// default route.
-func ranges(s Snapshot) []netip.Prefix {
-	if s.Cluster == nil {
-		return nil
-	}
-	var out []netip.Prefix
-	n := s.Cluster.Spec.ClusterNetwork
-	for _, text := range append(append([]string{}, n.Pods.CIDRBlocks...), n.Services.CIDRBlocks...) {
-		if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4() {
-			out = append(out, p.Masked())
-		}
-	}
-	return out
-}
+func isNotIPv4(p netip.Prefix) bool { return !p.Addr().Is4() }
 
 // bootstrap reads the bootstrap data and runs it in the machine. The data must never be stored in a snapshot, a log or
 // a label.
@@ -159,15 +147,19 @@ func (c *controller) bootstrap(ctx context.Context, scripts backend.Scripts, s S
 	if err != nil {
 		return err
 	}
-	node := cloudinit.NodeSettings{
-		Name: a.Name, Hostname: s.HostMachine.Hostname, ProviderID: backend.ProviderID(a.Name), Address: s.HostMachine.Address,
-		Offline: s.offline(),
-	}
-	script, err := cloudinit.RenderScript(data, node, s.Capabilities.Timeout)
+	script, err := cloudinit.RenderScript(data, s.nodeSettings(), s.Capabilities.Timeout)
 	if err != nil {
 		return inSecret(a.Secret, err)
 	}
 	return scripts.Bootstrap(ctx, s.ref(), script)
+}
+
+// nodeSettings describes the machine for its bootstrap data.
+func (s Snapshot) nodeSettings() cloudinit.NodeSettings {
+	return cloudinit.NodeSettings{
+		Name: s.Name, Hostname: cmp.Or(s.HostMachine.Hostname, backend.Hostname(s.Object.Name)), ProviderID: backend.ProviderID(s.Name),
+		Address: s.HostMachine.Address, Offline: s.offline(),
+	}
 }
 
 // offline reports whether the network of the machine has no route out of the host.
@@ -185,7 +177,7 @@ func (c *controller) files(ctx context.Context, s Snapshot) (map[string][]byte, 
 	if err != nil {
 		return nil, err
 	}
-	files, err := cloudinit.WrittenFiles(data, cloudinit.NodeSettings{Name: s.Name, Hostname: backend.Hostname(s.Object.Name), ProviderID: backend.ProviderID(s.Name)})
+	files, err := cloudinit.WrittenFiles(data, s.nodeSettings())
 	return files, inSecret(s.bootstrapSecretName(), err)
 }
 

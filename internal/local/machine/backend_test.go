@@ -31,7 +31,7 @@ func TestThirdBackend(t *testing.T) { // IM-02, IM-05, IM-11
 	host := &testhost.VMHost{BootDuration: 20 * time.Second, Now: clock, Machines: map[types.NamespacedName]*testhost.VMMachine{}}
 	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithReturnManagedFields().WithStatusSubresource(&infrav1.LocalMachine{}).
 		WithObjects(localMachine(nil), coreMachine(nil), coreCluster(nil), bootSecret()).Build()
-	ctl := &controller{client: c, secrets: c, backends: backend.Set{infrav1.ContainerBackend: host.Backend()}, instance: "i", policy: allowed(), now: clock, writer: kube.NewWriter(c, Name)}
+	ctl := &controller{client: c, secrets: c, Config: Config{Backends: backend.Set{infrav1.ContainerBackend: host.Backend()}, Instance: "i", Policy: allowed()}, now: clock, writer: kube.NewWriter(c, Name)}
 	r := &reconciler.Reconciler[*infrav1.LocalMachine, Snapshot]{Controller: ctl.definition(), Client: c, Writer: ctl.writer, Now: clock}
 	var again time.Duration
 	reconcile := func() {
@@ -133,7 +133,7 @@ func TestStoredByTheReleaseBefore(t *testing.T) {
 	}
 	w.host.SetUnreachable(down)
 	if _, c := read(); c != "Unknown/DockerUnreachable" {
-		t.Errorf("a machine that was provisioned may well run while Docker does not answer; got %s", c)
+		t.Errorf("a machine that was provisioned may well run while Docker does not respond; got %s", c)
 	}
 	w.host.SetUnreachable(nil)
 	o, c := read()

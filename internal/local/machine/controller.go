@@ -4,15 +4,16 @@ import (
 	"context"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/local/backend"
@@ -45,23 +46,20 @@ type Config struct {
 
 // controller reconciles LocalMachines.
 type controller struct {
+	Config
 	client client.Client
 	// secrets reads bootstrap data without a cache, which would retain it.
-	secrets  client.Reader
-	writer   *kube.Writer
-	events   events.EventRecorder
-	backends backend.Set
-	instance string
-	policy   policy.Configuration
-	stager   *Stager
-	now      func() time.Time
+	secrets client.Reader
+	writer  *kube.Writer
+	events  events.EventRecorder
+	stager  *Stager
+	now     func() time.Time
 }
 
 // Add adds the controller to the manager.
 func Add(s reconciler.Setup, cfg Config) error {
 	c := &controller{
-		client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(),
-		backends: cfg.Backends, instance: cfg.Instance, policy: cfg.Policy, now: time.Now,
+		Config: cfg, client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(), now: s.Clock(),
 		stager: &Stager{Retriever: snapshots.Retriever{Client: s.Manager.GetAPIReader(), Stores: cfg.Stores}, Jobs: cfg.Jobs},
 	}
 	if err := s.IndexByCluster(Name, &infrav1.LocalMachine{}); err != nil {
@@ -70,12 +68,43 @@ func Add(s reconciler.Setup, cfg Config) error {
 	r := reconciler.NewReconciler(s, c.definition())
 	c.writer, c.events = r.Writer, r.Events
 	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // changes of their status are irrelevant
-	return s.Builder(Name, &infrav1.LocalMachine{}).
+	b := s.Builder(Name, &infrav1.LocalMachine{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), spec).
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(c.ofPool), spec).
 		Watches(&clusterv1.Cluster{}, reconciler.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(reconciler.ClusterChanged())).
-		WatchesRawSource(cfg.Hub.Source(c.ofEvent)).
-		Complete(r)
+		WatchesRawSource(cfg.Hub.Source(c.ofEvent))
+	hosted, err := backend.HasHostedControlPlanes(s.Manager.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	if hosted {
+		b = b.Watches(&controlplanev1.HostedControlPlane{}, handler.EnqueueRequestsFromMapFunc(c.ofControlPlane), builder.WithPredicates(versionChanged()))
+	}
+	return b.Complete(r)
+}
+
+// versionChanged selects updates of HostedControlPlanes that change the Kubernetes version they run, which limits the
+// versions of new machines.
+func versionChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*controlplanev1.HostedControlPlane)
+		after, ok2 := e.ObjectNew.(*controlplanev1.HostedControlPlane)
+		return ok && ok2 && before.Status.Version != after.Status.Version
+	}}
+}
+
+// ofControlPlane enqueues the LocalMachines of a HostedControlPlane's Cluster.
+func (c *controller) ofControlPlane(ctx context.Context, o client.Object) []reconcile.Request {
+	return c.ofClusterNamed(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: reconciler.ClusterOf(o)})
+}
+
+// ofClusterNamed enqueues the LocalMachines of a Cluster.
+func (c *controller) ofClusterNamed(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
+	list := newList()
+	if cluster.Name == "" || c.client.List(ctx, list, reconciler.InCluster(Name, cluster)...) != nil {
+		return nil
+	}
+	return reconciler.Requests(list)
 }
 
 func (c *controller) definition() reconciler.Controller[*infrav1.LocalMachine, Snapshot] {
@@ -86,13 +115,6 @@ func (c *controller) definition() reconciler.Controller[*infrav1.LocalMachine, S
 		DeferFinalizer: func(o *infrav1.LocalMachine) bool { return o.Spec.ProviderID == "" },
 		Urgent:         reconciler.Urgent{Fields: []string{"initialization", "interruptible"}, Conditions: []string{clusterv1.ReadyCondition}},
 		Observe:        c.observe, Decide: Decide, Act: c.act, Report: Report, Read: c.readRequested,
-	}
-}
-
-// emitHostLimit emits an event with a message about the host.
-func (c *controller) emitHostLimit(o *infrav1.LocalMachine, message string) {
-	if c.events != nil {
-		c.events.Eventf(o, nil, corev1.EventTypeWarning, "HostLimit", "Create", "%s", message)
 	}
 }
 
@@ -129,17 +151,13 @@ func (c *controller) ofPool(ctx context.Context, o client.Object) []reconcile.Re
 
 // ofEvent enqueues the LocalMachines that are affected by an event on the host.
 func (c *controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.Request {
-	list := newList()
 	switch {
 	case e.Machine.Name != "":
 		return []reconcile.Request{{NamespacedName: e.Machine}}
 	case e.Network != "":
 		return nil
 	case e.Cluster.Name == "":
-		return backend.AllObjects(ctx, c.client, list)
+		return backend.AllObjects(ctx, c.client, newList())
 	}
-	if err := c.client.List(ctx, list, reconciler.InCluster(Name, e.Cluster)...); err != nil {
-		return nil
-	}
-	return reconciler.Requests(list)
+	return c.ofClusterNamed(ctx, e.Cluster)
 }

@@ -17,9 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"k8s.io/utils/ptr"
 
+	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -64,7 +66,7 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}).Build()
-	w.controller = &controller{client: cl, secrets: cl, backends: w.host.Set(), instance: "i", policy: allowed(), now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
+	w.controller = &controller{client: cl, secrets: cl, Config: Config{Backends: w.host.Set(), Instance: "i", Policy: allowed()}, now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
 	w.r = &reconciler.Reconciler[*infrav1.LocalMachine, Snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: w.now}
 	return w
 }
@@ -259,5 +261,32 @@ func TestWhatWakes(t *testing.T) {
 		if got := w.ofEvent(t.Context(), e); len(got) != want {
 			t.Errorf("event %+v: got %v", e, got)
 		}
+	}
+}
+
+// A machine that waits for the version of its hosted control plane is reconciled when that version changes.
+func TestVersionOfHostedControlPlaneEnqueues(t *testing.T) {
+	s := runtime.NewScheme()
+	if err := infrav1.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	other := localMachine(func(o *infrav1.LocalMachine) { o.Name, o.Labels[clusterv1.ClusterNameLabel] = "other", "d" })
+	c := &controller{client: fake.NewClientBuilder().WithScheme(s).WithObjects(localMachine(nil), other).
+		WithIndex(&infrav1.LocalMachine{}, reconciler.ClusterField(Name), reconciler.ClusterNames).Build()}
+	before := plane("v1.35.0", func(p *controlplanev1.HostedControlPlane) {
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "c"}}
+	})
+	if diff := cmp.Diff([]ctrl.Request{{NamespacedName: key}}, c.ofControlPlane(t.Context(), before)); diff != "" {
+		t.Errorf("enqueued (-want +got):\n%s", diff)
+	}
+	after := before.DeepCopy()
+	after.Status.Version = "v1.36.3"
+	if watched := versionChanged(); !watched.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) ||
+		watched.Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after.DeepCopy()}) {
+		t.Error("only a change of the version enqueues")
+	}
+	skewed := snapshot(func(s *Snapshot) { s.HostedControlPlane = before })
+	if p := Decide(skewed); p.Recheck != 0 || p.Waits[0].Field != "status.version" {
+		t.Errorf("the watch ends the wait; got %+v", p)
 	}
 }

@@ -38,6 +38,16 @@ const (
 	reasonDeleting       = "DeletingMachine"
 )
 
+// Stages of a plan ([reconciler.Stage]).
+const (
+	stageIdentity = iota + 1
+	stageBackend
+	stageDeletion
+	stageProvisioned
+	stageCreation
+	stageBootstrap
+)
+
 // lostEventRecheck is the delay before a machine is inspected again after a change in the backend, in case its event is lost.
 const lostEventRecheck = 10 * time.Second
 
@@ -62,30 +72,48 @@ const immediateRecheck = time.Millisecond
 func Decide(s Snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	deleting := !s.Object.DeletionTimestamp.IsZero()
+	stage, reason := stageCreation, reasonAbsent
 	switch {
+	case s.Name == "" && deleting: // it cannot have a machine
+		stage = stageDeletion
 	case s.Name == "":
-		decideForeignID(s, &p)
+		stage = stageIdentity
+		p.WaitFor(reasonForeignID, "spec.providerID does not match LocalMachine %s: delete the LocalMachine, and create it without "+
+			"spec.providerID, which its controller sets", s.Object.Name).For(kind, s.Object.Name).UntilUserActs()
 	case s.Fault != nil && !(deleting && (s.Capabilities.Volatile || s.neverHadHost())):
+		stage = stageBackend
 		p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message).For(kind, s.Object.Name).ForTime()
 		if s.Fault.Kind != fault.Unreachable { // otherwise an event reports when the backend responds
 			p.RecheckIn(lostEventRecheck)
 		}
 	case deleting:
+		stage = stageDeletion
 		decideDeletion(s, &p)
 	case s.provisioned():
+		stage = stageProvisioned
 		decideProvisioned(s, &p)
 	case s.HostMachine.State == backend.Foreign:
-		p.WaitFor(reasonForeign, "%s on this host has the name of this machine and belongs to something else (label %s): "+
-			"nothing is done to it; remove it if it is not needed", s.Name, backend.LabelObject).For(kind, s.Object.Name).UntilUserActs()
+		stage = stageIdentity
+		p.WaitFor(reasonForeign, "%s on this host has the name of this machine but does not belong to it (label %s): "+
+			"it is left unchanged; remove it if it is not needed", s.Name, backend.LabelObject).For(kind, s.Object.Name).UntilUserActs()
 		p.RecheckIn(lostEventRecheck)
 	case s.isStale():
+		stage = stageIdentity
 		p.Do(deleteMachine{Name: s.Name, Why: "it belongs to an earlier LocalMachine of this name"})
 		waitForResult(s, &p, reasonCreating, "An old machine of this name is being deleted")
+	case s.HostMachine.State == backend.Running:
+		stage, reason = stageBootstrap, reasonBootstrapping
+		decideID(s, &p)
+		decideRunning(s, &p)
+	case s.HostMachine.State == backend.Removing:
+		waitForBackend(s, &p, reasonCreating, "A machine of this name is being deleted")
 	case s.HostMachine.State.Exists():
-		decideExisting(s, &p)
+		decideID(s, &p)
+		decideStart(s, &p)
 	default:
 		decideNew(s, &p)
 	}
+	p.Enter(stage, reason)
 	return p
 }
 
@@ -94,15 +122,6 @@ func Decide(s Snapshot) reconciler.Plan {
 // for.
 func (s Snapshot) neverHadHost() bool {
 	return s.Fault.Kind == fault.Unreachable && s.Object.Spec.ProviderID == "" && !s.provisioned()
-}
-
-// decideForeignID handles an object that was created with the provider ID of another machine. It cannot have a machine,
-// so there is nothing to create or to delete.
-func decideForeignID(s Snapshot, p *reconciler.Plan) {
-	if s.Object.DeletionTimestamp.IsZero() {
-		p.WaitFor(reasonForeignID, "spec.providerID is not one that LocalMachine %s can have: delete it, and create it without "+
-			"spec.providerID, which its controller sets", s.Object.Name).For(kind, s.Object.Name).UntilUserActs()
-	}
 }
 
 func decideDeletion(s Snapshot, p *reconciler.Plan) {
@@ -203,15 +222,9 @@ func decideID(s Snapshot, p *reconciler.Plan) {
 	}
 }
 
-func decideExisting(s Snapshot, p *reconciler.Plan) {
-	if s.HostMachine.State == backend.Removing {
-		waitForBackend(s, p, reasonCreating, "A machine of this name is being deleted")
-		return
-	}
-	decideID(s, p)
+// decideRunning runs the bootstrap data of a scripted machine.
+func decideRunning(s Snapshot, p *reconciler.Plan) {
 	switch {
-	case s.HostMachine.State != backend.Running:
-		decideStart(s, p)
 	case !s.Capabilities.Scripted:
 		decideChanges(s, p)
 	case s.Progress == nil:
@@ -230,7 +243,7 @@ func decideStart(s Snapshot, p *reconciler.Plan) {
 	p.Do(createMachine{Name: s.Name, Image: s.Capabilities.Image, Why: "it exists and does not run"})
 	text := "The machine " + s.Name + " is being started"
 	if s.HostMachine.Detail != "" {
-		text = fmt.Sprintf("The machine %s does not keep running (%s), and is started again; where it ends each time, its image %s is no node image: see slipway image list",
+		text = fmt.Sprintf("The machine %s stopped (%s) and is being restarted; if it stops every time, its image %s is not a node image: see slipway image list",
 			s.Name, s.HostMachine.Detail, s.Capabilities.Image)
 	}
 	waitForRunning(s, p, reasonRestarting, text)
@@ -271,10 +284,9 @@ func decideBootstrap(s Snapshot, p *reconciler.Plan) {
 
 // waitForVersion waits until the control plane supports the Kubernetes version of the node.
 func waitForVersion(s Snapshot, p *reconciler.Plan) {
-	p.WaitFor(reasonSkew, "The node image is of Kubernetes %s, which is %s HostedControlPlane %s at %s: "+
-		"use a version for the machines that goes with it, or upgrade the control plane first", s.nodeVersion(), s.versionSkew(), s.HostedControlPlane.Name, s.HostedControlPlane.Status.Version).
+	p.WaitFor(reasonSkew, "The node image has Kubernetes %s, which is %s HostedControlPlane %s at %s: "+
+		"use a version that the control plane supports, or upgrade the control plane first", s.nodeVersion(), s.versionSkew(), s.HostedControlPlane.Name, s.HostedControlPlane.Status.Version).
 		For("HostedControlPlane", s.HostedControlPlane.Name).ToChange("status.version")
-	p.RecheckIn(quotaRecheck)
 }
 
 // isStale reports whether the machine of this name belongs to an earlier object that no longer exists. After a move or a

@@ -116,7 +116,7 @@ func progress(p backend.Phase) func(*Snapshot) {
 	}
 }
 
-var down = fault.New(fault.Unreachable, "DockerUnreachable", "Docker does not answer")
+var down = fault.New(fault.Unreachable, "DockerUnreachable", "Docker does not respond")
 
 func plane(version string, change func(*controlplanev1.HostedControlPlane)) *controlplanev1.HostedControlPlane {
 	p := &controlplanev1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
@@ -132,7 +132,7 @@ func container(c infrav1.ContainerMachine) func(*Snapshot) {
 }
 
 func TestDecide(t *testing.T) {
-	id := "set the provider ID to slipway:///" + name + ": this is the machine"
+	id := "set the provider ID to slipway:///" + name + ": it identifies the machine"
 	create := "create and start machine " + name + " of slipway.dev/node:v1.36.3: there is none yet"
 	cases := map[string]struct {
 		reason string
@@ -199,7 +199,7 @@ func TestDecide(t *testing.T) {
 		"old object":  {"a container that an earlier object of this name left", func(s *Snapshot) { s.HostMachine = host(backend.Running); s.HostMachine.Owner.UID = "other" }, []string{"delete machine " + name + ": it belongs to an earlier LocalMachine of this name"}, []string{"CreatingMachine"}},
 		"after move":  {"the object has another UID, but knows its container", func(s *Snapshot) { progress(backend.Succeeded)(s); s.HostMachine.Owner.UID = "other" }, nil, nil},
 		"remains":     {"its volume is no machine", func(s *Snapshot) { s.HostMachine = backend.Machine{Name: name, State: backend.Orphaned} }, []string{id, create}, []string{"CreatingMachine"}},
-		"not started": {"the bootstrap has not run (killed after the start)", progress(backend.NotStarted), []string{"run the bootstrap data of Secret boot in machine " + name + ": it runs and was not bootstrapped"}, []string{"Bootstrapping"}},
+		"not started": {"the bootstrap has not run (killed after the start)", progress(backend.NotStarted), []string{"run the bootstrap data of Secret boot in machine " + name + ": the machine runs and is not bootstrapped"}, []string{"Bootstrapping"}},
 		"running":     {"its end is an event", progress(backend.InProgress), nil, []string{"Bootstrapping"}},
 		"interrupted": {"what is done is unknown", progress(backend.Interrupted), []string{"delete machine " + name + ": a restart interrupted its bootstrap, so it is recreated"}, []string{"BootstrapInterrupted"}},
 		"failed":      {"left as it is, to be looked at", progress(backend.Failed), nil, []string{"BootstrapFailed"}},
@@ -250,7 +250,7 @@ func TestDecide(t *testing.T) {
 		t.Errorf("what a container can have is asked before anything is made; got %+v", p)
 	}
 	asked := snapshot(func(s *Snapshot) { progress(backend.InProgress)(s); s.Object = localMachine(nil) })
-	if p := Decide(asked); len(p.Actions) != 1 || p.Actions[0].String() != "set the provider ID to slipway:///"+name+": this is the machine" {
+	if p := Decide(asked); len(p.Actions) != 1 || p.Actions[0].String() != "set the provider ID to slipway:///"+name+": it identifies the machine" {
 		t.Errorf("IM-02: got %v", p.Actions)
 	}
 }
@@ -277,15 +277,15 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 		"failed": {"the end of the log is shown", progress(backend.Failed), reconciler.Outcome{},
 			want{"True/MachineRunning", "False/BootstrapFailed", "False/NotReady", "line 2", false, []string{"BootstrapFailed"}}},
 		"the API server fails": {"its reason is in no other place", func(s *Snapshot) { progress(backend.Failed)(s); s.Progress.APIServer = "no such plugin" }, reconciler.Outcome{},
-			want{"True/MachineRunning", "False/BootstrapFailed", "False/NotReady", `; kube-apiserver ends with "no such plugin"`, false, []string{"BootstrapFailed"}}},
+			want{"True/MachineRunning", "False/BootstrapFailed", "False/NotReady", `; kube-apiserver exits with "no such plugin"`, false, []string{"BootstrapFailed"}}},
 		"the kubelet fails": {"known long before the script gives up", func(s *Snapshot) { progress(backend.InProgress)(s); s.Progress.Kubelet = "unknown flag: --x" }, reconciler.Outcome{},
-			want{"True/MachineRunning", "False/KubeletFails", "False/NotReady", `The kubelet ends with "unknown flag: --x" ("slipway logs node`, false, []string{"KubeletFails"}}},
+			want{"True/MachineRunning", "False/KubeletFails", "False/NotReady", `The kubelet exits with "unknown flag: --x" ("slipway logs node`, false, []string{"KubeletFails"}}},
 		"failed, by the kubelet": {"the cause is in the first line", func(s *Snapshot) { progress(backend.Failed)(s); s.Progress.Kubelet = "unknown flag: --x" }, reconciler.Outcome{},
-			want{"True/MachineRunning", "False/BootstrapFailed", "False/NotReady", `; the kubelet ends with "unknown flag: --x". Correct the bootstrap data, then delete the Machine`, false, []string{"BootstrapFailed"}}},
+			want{"True/MachineRunning", "False/BootstrapFailed", "False/NotReady", `; the kubelet exits with "unknown flag: --x". Correct the bootstrap data, then delete the Machine`, false, []string{"BootstrapFailed"}}},
 		"down": {"Docker is absent: a condition and an event", func(s *Snapshot) { s.Fault = down }, reconciler.Outcome{},
-			want{"False/DockerUnreachable", "Unknown/WaitingForMachine", "False/NotReady", "Docker does not answer", false, []string{"DockerUnreachable"}}},
+			want{"False/DockerUnreachable", "Unknown/WaitingForMachine", "False/NotReady", "Docker does not respond", false, []string{"DockerUnreachable"}}},
 		"down later": {"the node may well run", func(s *Snapshot) { s.Object = localMachine(was); s.Fault = down }, reconciler.Outcome{},
-			want{"Unknown/DockerUnreachable", "True/BootstrapSucceeded", "Unknown/ReadyUnknown", "Docker does not answer", true, []string{"DockerUnreachable"}}},
+			want{"Unknown/DockerUnreachable", "True/BootstrapSucceeded", "Unknown/ReadyUnknown", "Docker does not respond", true, []string{"DockerUnreachable"}}},
 		"image absent": {"the message says how to get it", func(*Snapshot) {}, reconciler.Outcome{Failed: createMachine{Name: "x"}, Err: fault.New(fault.Invalid, "ImageAbsent", "slipway image build")},
 			want{"False/ImageAbsent", "Unknown/WaitingForMachine", "False/NotReady", "slipway image build", false, []string{"ImageAbsent"}}},
 		"API error": {"texts of API conflicts are not for users", progress(backend.InProgress), reconciler.Outcome{Failed: setProviderID{}, Err: errors.New("conflict")},
@@ -299,7 +299,7 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 		"being removed": {"it will not come back: there is nothing to start", func(s *Snapshot) { s.Object = localMachine(was); s.HostMachine = host(backend.Removing) }, reconciler.Outcome{},
 			want{"False/MachineRemoved", "True/BootstrapSucceeded", "False/NotReady", "have it remediated at once (annotation cluster.x-k8s.io/remediate-machine)", true, []string{"MachineRemoved"}}},
 		"down, then": {"what is known of it stays", func(s *Snapshot) { s.Object = localMachine(was); s.Fault, s.HostMachine = down, backend.Machine{} }, reconciler.Outcome{},
-			want{"Unknown/DockerUnreachable", "True/BootstrapSucceeded", "Unknown/ReadyUnknown", "Docker does not answer", true, []string{"DockerUnreachable"}}},
+			want{"Unknown/DockerUnreachable", "True/BootstrapSucceeded", "Unknown/ReadyUnknown", "Docker does not respond", true, []string{"DockerUnreachable"}}},
 		"no node image": {"said where the bootstrap is looked for", progress(backend.Unusable), reconciler.Outcome{},
 			want{"True/MachineRunning", "False/NotANodeImage", "False/NotReady", "line 1", false, []string{"NotANodeImage"}}},
 		"foreign ID": {"its status may say anything", func(s *Snapshot) { s.Object = localMachine(was); s.Name, s.HostMachine = "", backend.Machine{} }, reconciler.Outcome{},
@@ -440,7 +440,7 @@ func TestVersionMatches(t *testing.T) { // IM-05
 		s := snapshot(tc.change)
 		set := condition.Set(Report(s, Decide(s), reconciler.Outcome{}).Status.(infrav1.LocalMachineStatus).Conditions)
 		got := set.Get(infrav1.VersionMatchesCondition)
-		if (got != nil) != tc.want || got != nil && (got.Status != "False" || !strings.Contains(got.Message, "is of Kubernetes v1.36.3, and spec.version of the Machine is v1.35.4")) {
+		if (got != nil) != tc.want || got != nil && (got.Status != "False" || !strings.Contains(got.Message, "has Kubernetes v1.36.3, but spec.version of the Machine is v1.35.4")) {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if ready := set.Get(clusterv1.ReadyCondition); tc.want && ready.Status != "True" {
@@ -452,8 +452,8 @@ func TestVersionMatches(t *testing.T) { // IM-05
 // A machine that ends as soon as it is started says how, and what its image probably is.
 func TestMachineThatDoesNotKeepRunning(t *testing.T) {
 	for name, c := range map[string]struct{ detail, want string }{
-		"ends each time": {"it ended with exit code 0", "does not keep running (it ended with exit code 0), and is started again; where it ends each time, " +
-			"its image slipway.dev/node:v1.36.3 is no node image: see slipway image list"},
+		"ends each time": {"it ended with exit code 0", "stopped (it ended with exit code 0) and is being restarted; if it stops every time, " +
+			"its image slipway.dev/node:v1.36.3 is not a node image: see slipway image list"},
 		"has not begun": {"", "is being started"},
 	} {
 		s := snapshot(func(s *Snapshot) { s.HostMachine = host(backend.Stopped); s.HostMachine.Detail = c.detail })

@@ -26,7 +26,7 @@ const (
 // readEtcd reads the progress of an order for the etcd member on the machine.
 type readEtcd struct{ Order recovery.EtcdOrder }
 
-func (a readEtcd) String() string { return "the member of etcd, for " + string(a.Order.Step) }
+func (a readEtcd) String() string { return "the etcd member, for " + string(a.Order.Step) }
 
 // rebuildEtcd makes the etcd member on the machine the only member of its cluster, from its own data or from a staged
 // snapshot.
@@ -40,7 +40,7 @@ func (a rebuildEtcd) String() string {
 	if a.Order.Step == recovery.Restore {
 		from = "restore etcd from the snapshot"
 	}
-	return fmt.Sprintf("%s in machine %s: its control plane orders it (recovery %s)", from, a.Name, a.Order.ID)
+	return fmt.Sprintf("%s in machine %s: its control plane requests it (recovery %s)", from, a.Name, a.Order.ID)
 }
 
 // stageSnapshot copies an etcd snapshot onto the machine.
@@ -50,13 +50,13 @@ type stageSnapshot struct {
 }
 
 func (a stageSnapshot) String() string {
-	return fmt.Sprintf("bring snapshot %s to machine %s: its control plane orders it (recovery %s)", a.Order.Snapshot.Name, a.Name, a.Order.ID)
+	return fmt.Sprintf("copy snapshot %s to machine %s: its control plane requests it (recovery %s)", a.Order.Snapshot.Name, a.Name, a.Order.ID)
 }
 
 // reportEtcd writes the result of an order for the etcd member.
 type reportEtcd struct{ Report string }
 
-func (a reportEtcd) String() string { return "answer the order about etcd: " + a.Report }
+func (a reportEtcd) String() string { return "report the result of the etcd order: " + a.Report }
 
 // decideEtcd carries out, once, the order of the control plane for the etcd member on the machine. An order can affect
 // only the member of this machine, even if another user writes it.
@@ -101,7 +101,7 @@ func decideEtcd(s Snapshot, p *reconciler.Plan) {
 func waitForEtcd(s Snapshot, p *reconciler.Plan, order recovery.EtcdOrder) {
 	switch order.Step {
 	case recovery.Stage:
-		p.WaitFor("StagingSnapshot", "Snapshot %s is being brought to machine %s", order.Snapshot.Name, s.Name).For(kind, s.Object.Name).ForTime()
+		p.WaitFor("StagingSnapshot", "Snapshot %s is being copied to machine %s", order.Snapshot.Name, s.Name).For(kind, s.Object.Name).ForTime()
 	case recovery.Restore:
 		p.WaitFor("RestoringEtcd", "Etcd is being restored from a snapshot in machine %s", s.Name).For(kind, s.Object.Name).ForTime()
 	default:

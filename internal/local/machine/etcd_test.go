@@ -48,33 +48,33 @@ func ordered(step recovery.Step, change ...func(*Snapshot)) Snapshot {
 func TestOrders(t *testing.T) { // KC-19
 	reports := func(r recovery.Report) string {
 		r.ID = recoveryID
-		return "[answer the order about etcd: " + r.String() + "]"
+		return "[report the result of the etcd order: " + r.String() + "]"
 	}
 	etcd := func(e EtcdResult) func(*Snapshot) { return func(s *Snapshot) { s.Etcd = &e } }
 	tests := map[string]struct {
 		s        Snapshot
 		ask, act string
 	}{
-		"to survey":   {ordered(recovery.Survey), "[the member of etcd, for Survey]", "[]"},
+		"to survey":   {ordered(recovery.Survey), "[the etcd member, for Survey]", "[]"},
 		"surveyed":    {ordered(recovery.Survey, etcd(EtcdResult{Member: recovery.MemberState{Revision: 3}})), "[]", reports(recovery.Report{Step: recovery.Survey, Member: &recovery.MemberState{Revision: 3}})},
 		"silent":      {ordered(recovery.Survey, etcd(EtcdResult{Problem: "It does not answer"})), "[]", reports(recovery.Report{Step: recovery.Survey, Problem: "It does not answer"})},
 		"unreachable": {ordered(recovery.Survey, etcd(EtcdResult{Unreachable: true})), "[]", "[]"},
-		"to rebuild":  {ordered(recovery.Rebuild, etcd(EtcdResult{Phase: backend.NotStarted})), "[]", "[rebuild etcd from the member in machine m: its control plane orders it (recovery " + recoveryID + ")]"},
+		"to rebuild":  {ordered(recovery.Rebuild, etcd(EtcdResult{Phase: backend.NotStarted})), "[]", "[rebuild etcd from the member in machine m: its control plane requests it (recovery " + recoveryID + ")]"},
 		"rebuilding":  {ordered(recovery.Rebuild, etcd(EtcdResult{Phase: backend.InProgress})), "[]", "[]"},
 		"rebuilt":     {ordered(recovery.Rebuild, etcd(EtcdResult{Phase: backend.Succeeded})), "[]", reports(recovery.Report{Step: recovery.Rebuild})},
 		"it failed":   {ordered(recovery.Rebuild, etcd(EtcdResult{Phase: backend.Failed, Problem: "no data"})), "[]", reports(recovery.Report{Step: recovery.Rebuild, Problem: "no data"})},
-		"to stage":    {ordered(recovery.Stage, etcd(EtcdResult{Phase: backend.NotStarted})), "[]", "[bring snapshot c1-20261125T120000Z to machine m: its control plane orders it (recovery " + recoveryID + ")]"},
+		"to stage":    {ordered(recovery.Stage, etcd(EtcdResult{Phase: backend.NotStarted})), "[]", "[copy snapshot c1-20261125T120000Z to machine m: its control plane requests it (recovery " + recoveryID + ")]"},
 		"staging":     {ordered(recovery.Stage, etcd(EtcdResult{Phase: backend.InProgress})), "[]", "[]"},
 		"staged":      {ordered(recovery.Stage, etcd(EtcdResult{Phase: backend.Succeeded})), "[]", reports(recovery.Report{Step: recovery.Stage})},
 		"not staged":  {ordered(recovery.Stage, etcd(EtcdResult{Problem: "damaged"})), "[]", reports(recovery.Report{Step: recovery.Stage, Problem: "damaged"})},
-		"to restore":  {ordered(recovery.Restore, etcd(EtcdResult{Phase: backend.NotStarted})), "[]", "[restore etcd from the snapshot in machine m: its control plane orders it (recovery " + recoveryID + ")]"},
+		"to restore":  {ordered(recovery.Restore, etcd(EtcdResult{Phase: backend.NotStarted})), "[]", "[restore etcd from the snapshot in machine m: its control plane requests it (recovery " + recoveryID + ")]"},
 		"restored":    {ordered(recovery.Restore, etcd(EtcdResult{Phase: backend.Succeeded})), "[]", reports(recovery.Report{Step: recovery.Restore})},
 		"answered": {ordered(recovery.Rebuild, func(s *Snapshot) {
 			s.Object.Annotations[controlplanev1.EtcdReportAnnotation] = recovery.Report{ID: recoveryID, Step: recovery.Rebuild}.String()
 		}), "[]", "[]"},
 		"answered another": {ordered(recovery.Rebuild, func(s *Snapshot) {
 			s.Object.Annotations[controlplanev1.EtcdReportAnnotation] = recovery.Report{ID: recoveryID, Step: recovery.Survey}.String()
-		}), "[the member of etcd, for Rebuild]", "[]"},
+		}), "[the etcd member, for Rebuild]", "[]"},
 		"a worker":        {ordered(recovery.Rebuild, func(s *Snapshot) { s.Machine.Labels = nil }), "[]", "[]"},
 		"nonsense":        {ordered("Format"), "[]", "[]"},
 		"it does not run": {ordered(recovery.Survey, func(s *Snapshot) { s.HostMachine.State = backend.Stopped }), "[]", reports(recovery.Report{Step: recovery.Survey, Problem: "The machine m does not run"})},
@@ -82,7 +82,7 @@ func TestOrders(t *testing.T) { // KC-19
 		"it is not a node": {ordered(recovery.Survey, func(s *Snapshot) {
 			s.Object.Status.Initialization.Provisioned = nil
 			s.Capabilities.Scripted, s.Progress = true, &backend.Progress{Phase: backend.InProgress}
-		}), "[]", "[set the provider ID to slipway:///m: this is the machine]"},
+		}), "[]", "[set the provider ID to slipway:///m: it identifies the machine]"},
 		"it is gone, and is in memory": {ordered(recovery.Survey, func(s *Snapshot) { s.HostMachine.State, s.Capabilities.Volatile = backend.Absent, true }), "[]", "[create and start machine m: it was lost with its workload cluster's memory]"},
 	}
 	for name, tt := range tests {
@@ -151,7 +151,7 @@ func TestAnswerEtcd(t *testing.T) {
 		t.Error("an error that is no fault is lost")
 	}
 	got, err := (&controller{}).readEtcdResult(t.Context(), members{}, ordered(recovery.Stage), stage)
-	if err != nil || got.Etcd.Problem != "This manager has no stores of snapshots" {
+	if err != nil || got.Etcd.Problem != "This manager has no snapshot stores" {
 		t.Errorf("a manager without stores: %+v, %v", got.Etcd, err)
 	}
 }

@@ -24,18 +24,18 @@ func TestBootstrapIsExplained(t *testing.T) {
 		progress backend.Progress
 		want     []string
 	}{
-		"waits for systemd":    {"the host is slow", backend.Progress{Phase: backend.InProgress, WaitingFor: backend.StageBoot}, []string{"Waiting for systemd in machine " + name + " to finish to boot"}},
+		"waits for systemd":    {"the host is slow", backend.Progress{Phase: backend.InProgress, WaitingFor: backend.StageBoot}, []string{"Waiting for systemd in machine " + name + " to finish booting"}},
 		"waits for containerd": {"the host is slow", backend.Progress{Phase: backend.InProgress, WaitingFor: backend.StageContainerd}, []string{"Waiting for containerd in machine " + name + " to respond"}},
 		"runs":                 {"which command", backend.Progress{Phase: backend.InProgress, Running: &kubeadm}, []string{", now runcmd[1] (kubeadm)"}},
 		"containerd": {"it never responded", backend.Progress{Phase: backend.Failed, TimedOut: true, WaitingFor: backend.StageContainerd},
-			[]string{"containerd did not respond within 300 seconds", "raise spec.backend.container.bootstrapTimeoutSeconds", correct}},
-		"systemd": {"it never booted", backend.Progress{Phase: backend.Failed, TimedOut: true, WaitingFor: backend.StageBoot}, []string{"systemd did not finish to boot within 300 seconds"}},
+			[]string{"containerd did not respond within 300 seconds", "increase spec.backend.container.bootstrapTimeoutSeconds", correct}},
+		"systemd": {"it never booted", backend.Progress{Phase: backend.Failed, TimedOut: true, WaitingFor: backend.StageBoot}, []string{"systemd did not finish booting within 300 seconds"}},
 		"too long": {"the setting is named", backend.Progress{Phase: backend.Failed, TimedOut: true, Running: &kubeadm},
 			[]string{"did not end within 300 seconds", "while it ran runcmd[1] (kubeadm)", "bootstrapTimeoutSeconds", correct}},
 		"command": {"which failed", backend.Progress{Phase: backend.Failed, Failed: []backend.Command{proxy, kubeadm}, Log: "proxy configuration missing"},
 			[]string{"ended without " + sentinel, "; runcmd[0] (install-proxy) ended with code 7, runcmd[1] (kubeadm) ended with code 1", correct, "; its last lines:\n  proxy configuration missing"}},
 		"no command": {"the file was never created", backend.Progress{Phase: backend.Failed, Completed: true}, []string{"no command failed; let the last one create that file"}},
-		"left out":   {"it may be why", backend.Progress{Phase: backend.Failed, Skipped: []string{"snap"}}, []string{"does not carry out snap of the bootstrap data"}},
+		"left out":   {"it may be why", backend.Progress{Phase: backend.Failed, Skipped: []string{"snap"}}, []string{"does not apply snap of the bootstrap data"}},
 	} {
 		s := Snapshot{Now: now, Name: name, Machine: coreMachine(nil), Cluster: coreCluster(nil), Network: localCluster(), Object: localMachine(withID), HostMachine: host(backend.Running), Progress: &tc.progress}
 		s.Capabilities.Scripted, s.Capabilities.Timeout = true, 300*time.Second
@@ -64,7 +64,7 @@ func TestLeftOutIsSaid(t *testing.T) {
 		}
 	}
 	c := condition.Set(w.get(t).Status.Conditions).Get(infrav1.BootstrapExecSucceededCondition)
-	if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "does not carry out snap of the bootstrap data") {
+	if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "does not apply snap of the bootstrap data") {
 		t.Errorf("got %+v", c)
 	}
 	many := conditionInput{Snapshot: Snapshot{Progress: &backend.Progress{Skipped: strings.Fields(strings.Repeat(strings.Repeat("x", 500)+" ", 30))}}}

@@ -20,7 +20,7 @@ func (c *controller) maskSecrets(ctx context.Context, s Snapshot, p backend.Prog
 	}
 	secrets, err := c.bootstrapSecrets(ctx, s)
 	if why := fault.As(err); why != nil {
-		p.Log, p.Kubelet, p.APIServer = fmt.Sprintf("(not shown, since it is not known what is secret in them: %s)", why.Message), "", ""
+		p.Log, p.Kubelet, p.APIServer = fmt.Sprintf("(not shown, because the secrets in it are unknown: %s)", why.Message), "", ""
 		return p, nil
 	}
 	if err != nil {
@@ -33,20 +33,20 @@ func (c *controller) maskSecrets(ctx context.Context, s Snapshot, p backend.Prog
 
 // bootstrapSecrets returns the secrets in the machine's bootstrap data. They must not be stored.
 func (c *controller) bootstrapSecrets(ctx context.Context, s Snapshot) ([]string, error) {
-	data, node, err := c.readBootstrapData(ctx, s)
+	data, err := c.readBootstrapData(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return cloudinit.FindSecrets(data, node)
+	return cloudinit.FindSecrets(data, s.nodeSettings())
 }
 
 // skipped returns the parts of the bootstrap data that the machine does not apply. It returns nothing if the data are
 // gone or invalid.
 func (c *controller) skipped(ctx context.Context, s Snapshot) ([]string, error) {
-	data, node, err := c.readBootstrapData(ctx, s)
+	data, err := c.readBootstrapData(ctx, s)
 	var out []string
 	if err == nil {
-		out, err = cloudinit.SkippedParts(data, node)
+		out, err = cloudinit.SkippedParts(data, s.nodeSettings())
 	}
 	if fault.As(err) != nil {
 		return nil, nil
@@ -55,11 +55,9 @@ func (c *controller) skipped(ctx context.Context, s Snapshot) ([]string, error) 
 }
 
 // readBootstrapData reads the machine's bootstrap data.
-func (c *controller) readBootstrapData(ctx context.Context, s Snapshot) (cloudinit.BootstrapData, cloudinit.NodeSettings, error) {
-	node := cloudinit.NodeSettings{Name: s.Name, Hostname: s.HostMachine.Hostname, ProviderID: backend.ProviderID(s.Name), Address: s.HostMachine.Address}
+func (c *controller) readBootstrapData(ctx context.Context, s Snapshot) (cloudinit.BootstrapData, error) {
 	if s.bootstrapSecretName() == "" {
-		return cloudinit.BootstrapData{}, node, fault.New(fault.Transient, reasonBootstrapData, "there is no Secret with the bootstrap data any more")
+		return cloudinit.BootstrapData{}, fault.New(fault.Transient, reasonBootstrapData, "the Secret with the bootstrap data no longer exists")
 	}
-	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: s.bootstrapSecretName()})
-	return data, node, err
+	return c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: s.bootstrapSecretName()})
 }

@@ -27,12 +27,12 @@ func TestLogWithoutSecretsOfBootstrapData(t *testing.T) {
 		want     string
 	}{
 		"failed": {"the values of the Secret are masked", data, ended,
-			`the kubelet ends with "*** is not known". `},
-		"kubelet": {"in what the kubelet says, too", data, waits, `The kubelet ends with "*** is not known"`},
+			`the kubelet exits with "*** is not known". `},
+		"kubelet": {"in what the kubelet says, too", data, waits, `The kubelet exits with "*** is not known"`},
 		"no Secret": {"it is not known what is secret", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"}}, ended,
-			"; its last lines:\n  (not shown, since it is not known what is secret in them: Secret boot with the bootstrap data does not exist)"},
+			"; its last lines:\n  (not shown, because the secrets in it are unknown: Secret boot with the bootstrap data does not exist)"},
 		"another Secret": {"as before", &corev1.Secret{ObjectMeta: data.ObjectMeta, Data: map[string][]byte{"value": []byte("hello")}}, ended,
-			"its last lines:\n  (not shown, since it is not known what is secret in them: "},
+			"its last lines:\n  (not shown, because the secrets in it are unknown: "},
 	} {
 		w := newWorld(t, localMachine(nil), coreMachine(nil), coreCluster(nil), localCluster(), tc.secret)
 		for range 2 {

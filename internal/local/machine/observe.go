@@ -3,10 +3,9 @@ package machine
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,7 +54,7 @@ type Snapshot struct {
 }
 
 func (c *controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snapshot, error) {
-	s := Snapshot{Object: o, Now: c.now(), Name: backend.ResolveMachineName(c.instance, o.Spec.ProviderID, client.ObjectKeyFromObject(o)), Policy: c.policy}
+	s := Snapshot{Object: o, Now: c.now(), Name: backend.ResolveMachineName(c.Instance, o.Spec.ProviderID, client.ObjectKeyFromObject(o)), Policy: c.Policy}
 	if err := c.readOwners(ctx, &s); err != nil {
 		return s, err
 	}
@@ -77,7 +76,7 @@ func (c *controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snap
 }
 
 func (c *controller) backendOf(s Snapshot) (backend.Backend, error) {
-	return c.backends.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
+	return c.Backends.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
 }
 
 // request returns the requested machine.
@@ -95,25 +94,25 @@ func (s Snapshot) clusterName() string { return s.Object.Labels[clusterv1.Cluste
 func (c *controller) readOwners(ctx context.Context, s *Snapshot) error {
 	o := s.Object
 	var err error
-	if s.Machine, err = readObject(ctx, c.client, o.Namespace, machineOf(o), &clusterv1.Machine{}); err != nil {
+	if s.Machine, err = backend.ReadObject(ctx, c.client, o.Namespace, backend.OwnerName(o, "Machine"), &clusterv1.Machine{}); err != nil {
 		return err
 	}
-	if s.Cluster, err = readObject(ctx, c.client, o.Namespace, s.clusterName(), &clusterv1.Cluster{}); err != nil {
+	if s.Cluster, err = backend.ReadObject(ctx, c.client, o.Namespace, s.clusterName(), &clusterv1.Cluster{}); err != nil {
 		return err
 	}
 	if s.Cluster != nil {
 		ref := s.Cluster.Spec.InfrastructureRef
 		if ref.Kind == "LocalCluster" && ref.APIGroup == infrav1.GroupVersion.Group {
-			if s.Network, err = readObject(ctx, c.client, o.Namespace, ref.Name, &infrav1.LocalCluster{}); err != nil {
+			if s.Network, err = backend.ReadObject(ctx, c.client, o.Namespace, ref.Name, &infrav1.LocalCluster{}); err != nil {
 				return err
 			}
 		}
 	}
-	local, err := readObject(ctx, c.client, o.Namespace, o.Annotations[poolAnnotation], &infrav1.LocalMachinePool{})
+	local, err := backend.ReadObject(ctx, c.client, o.Namespace, o.Annotations[poolAnnotation], &infrav1.LocalMachinePool{})
 	if err != nil || local == nil {
 		return err
 	}
-	s.Pool, err = readObject(ctx, c.client, o.Namespace, ownerOf(local, "MachinePool"), &clusterv1.MachinePool{})
+	s.Pool, err = backend.ReadObject(ctx, c.client, o.Namespace, backend.OwnerName(local, "MachinePool"), &clusterv1.MachinePool{})
 	return err
 }
 
@@ -124,26 +123,9 @@ func (c *controller) readPlane(ctx context.Context, s *Snapshot) (err error) {
 	}
 	ref := s.Cluster.Spec.ControlPlaneRef
 	if ref.Kind == "HostedControlPlane" && ref.APIGroup == controlplanev1.GroupVersion.Group {
-		s.HostedControlPlane, err = readObject(ctx, c.client, s.Object.Namespace, ref.Name, &controlplanev1.HostedControlPlane{})
+		s.HostedControlPlane, err = backend.ReadObject(ctx, c.client, s.Object.Namespace, ref.Name, &controlplanev1.HostedControlPlane{})
 	}
 	return err
-}
-
-// readObject returns the object, or nil if there is none or the name is empty. The object is shared with the cache and must
-// not be changed.
-func readObject[O client.Object](ctx context.Context, c client.Reader, namespace, name string, o O) (O, error) {
-	var none O
-	if name == "" {
-		return none, nil
-	}
-	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) {
-		return none, nil
-	}
-	if err != nil {
-		return none, fmt.Errorf("reading %T %s/%s: %w", o, namespace, name, err)
-	}
-	return o, nil
 }
 
 // readRequested reads the state that Decide requests.
@@ -195,34 +177,22 @@ func readQuota(ctx context.Context, machines backend.Machines, s Snapshot) (Snap
 	return s, err
 }
 
-func machineOf(o client.Object) string { return ownerOf(o, "Machine") }
-
-// ownerOf returns the name of the owner of a core Cluster API kind, empty if there is none.
-func ownerOf(o client.Object, kind string) string {
-	for _, ref := range o.GetOwnerReferences() {
-		if group, _, _ := strings.Cut(ref.APIVersion, "/"); ref.Kind == kind && group == clusterv1.GroupVersion.Group {
-			return ref.Name
-		}
-	}
-	return ""
-}
-
 // provisioned reports whether the machine has ever been provisioned.
 func (s Snapshot) provisioned() bool {
-	p := s.Object.Status.Initialization.Provisioned
-	return p != nil && *p
+	return ptr.Deref(s.Object.Status.Initialization.Provisioned, false)
 }
 
 // bootstrapSecretName returns the name of the bootstrap data Secret, empty if there is none. Machines of a pool use the Secret of
 // the pool; their own name is empty.
 func (s Snapshot) bootstrapSecretName() string {
-	if s.Machine != nil && s.Machine.Spec.Bootstrap.DataSecretName != nil && *s.Machine.Spec.Bootstrap.DataSecretName != "" {
-		return *s.Machine.Spec.Bootstrap.DataSecretName
+	name := ""
+	if s.Machine != nil {
+		name = ptr.Deref(s.Machine.Spec.Bootstrap.DataSecretName, "")
 	}
-	if s.Pool != nil && s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName != nil {
-		return *s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName
+	if s.Pool != nil && name == "" {
+		name = ptr.Deref(s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName, "")
 	}
-	return ""
+	return name
 }
 
 // version returns the requested Kubernetes version, empty for any.

@@ -83,7 +83,7 @@ func annotated(annotation, value string, change func(*infrav1.LocalMachine)) *in
 }
 
 func TestDecideSimulated(t *testing.T) { // IM-02, IM-11
-	identify := "set the provider ID to slipway:///" + name + ": this is the machine"
+	identify := "set the provider ID to slipway:///" + name + ": it identifies the machine"
 	create := "create and start machine " + name + ": "
 	up := simulatedHost(backend.Running, now)
 	cases := map[string]struct {
@@ -120,7 +120,7 @@ func TestDecideSimulated(t *testing.T) { // IM-02, IM-11
 		"not ready now": {"the time has come", func(s *Snapshot) {
 			s.Object, s.HostMachine = annotated(infrav1.NotReadyAfterAnnotation, "30s", was), up
 			s.HostMachine.Since = now.Add(-30 * time.Second)
-		}, []string{"change machine " + name + ": an annotation says that its Node is not ready"}, nil, 0},
+		}, []string{"change machine " + name + ": an annotation requests that its Node is not ready"}, nil, 0},
 		"not ready": {"as it should be", func(s *Snapshot) {
 			s.Object, s.HostMachine = annotated(infrav1.NotReadyAfterAnnotation, "0s", was), up
 			s.HostMachine.Degraded = true
@@ -128,11 +128,11 @@ func TestDecideSimulated(t *testing.T) { // IM-02, IM-11
 		"ready again": {"the annotation is gone", func(s *Snapshot) {
 			s.Object, s.HostMachine = simulatedMachine(was), up
 			s.HostMachine.Degraded = true
-		}, []string{"change machine " + name + ": no annotation says any more that its Node is not ready"}, nil, 0},
+		}, []string{"change machine " + name + ": no annotation requests any more that its Node is not ready"}, nil, 0},
 		"not a time": {"the change says what is wrong with it", func(s *Snapshot) {
 			s.Object, s.HostMachine = annotated(infrav1.NotReadyAfterAnnotation, "soon", was), up
 		},
-			[]string{"change machine " + name + ": an annotation cannot be understood"}, nil, 0},
+			[]string{"change machine " + name + ": an annotation is invalid"}, nil, 0},
 		"deleting": {"it leaves", func(s *Snapshot) { s.Object, s.HostMachine = simulatedMachine(deleted), up }, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, nil, immediateRecheck},
 		"too many": {"as many as the operator allows", func(s *Snapshot) { s.Quota = &backend.Quota{All: 5000} }, nil, []string{"DeniedByPolicy"}, quotaRecheck},
 		"off": {"the operator has switched simulation off", func(s *Snapshot) { s.Policy.Providers.Disabled = []policy.Provider{policy.Simulated} },
@@ -258,7 +258,7 @@ func settle(t *testing.T, c client.WithWatch, sim *played) {
 	t.Helper()
 	at := now
 	sim.now = func() time.Time { return at }
-	ctl := &controller{client: c, secrets: c, backends: sim.set(), instance: "i", now: func() time.Time { return at }, writer: kube.NewWriter(c, Name)}
+	ctl := &controller{client: c, secrets: c, Config: Config{Backends: sim.set(), Instance: "i"}, now: func() time.Time { return at }, writer: kube.NewWriter(c, Name)}
 	r := &reconciler.Reconciler[*infrav1.LocalMachine, Snapshot]{Controller: ctl.definition(), Client: c, Writer: ctl.writer, Now: ctl.now}
 	for range 12 { // a fixed point lies well below
 		_, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})

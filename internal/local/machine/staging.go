@@ -47,7 +47,7 @@ type StagingState struct {
 // State returns the progress of an order in this process.
 func (s *Stager) State(machine client.ObjectKey, order recovery.EtcdOrder) StagingState {
 	if s == nil || s.Jobs == nil {
-		return StagingState{Err: fault.New(fault.Invalid, "RestoreImpossible", "This manager has no stores of snapshots")}
+		return StagingState{Err: fault.New(fault.Invalid, "RestoreImpossible", "This manager has no snapshot stores")}
 	}
 	job := s.Jobs.State(jobKey(machine))
 	same := job.What == order.String()
@@ -80,18 +80,18 @@ func (s *Stager) stage(ctx context.Context, to StagingTarget, want recovery.Snap
 // kubeadm configuration, the add-ons and their RBAC of its own version, which new machines would use to join.
 func checkSnapshotVersion(m snapshots.Manifest, to string) error {
 	if m.EncryptionKeys != "" {
-		return fault.New(fault.Invalid, "SnapshotEncryptionKeys", "Snapshot %s is of a HostedControlPlane that encrypts objects: its keys are not on machines", m.Name)
+		return fault.New(fault.Invalid, "SnapshotEncryptionKeys", "Snapshot %s is of a HostedControlPlane that encrypts objects: machines do not have its keys", m.Name)
 	}
 	from, err := version.Parse(m.Kubernetes)
 	if err != nil {
-		return fault.New(fault.Invalid, "SnapshotVersion", "Snapshot %s does not say which version of Kubernetes wrote it", m.Name).From(err)
+		return fault.New(fault.Invalid, "SnapshotVersion", "Snapshot %s does not record its Kubernetes version", m.Name).From(err)
 	}
 	have, err := version.Parse(to)
 	if err != nil {
-		return fault.New(fault.Invalid, "SnapshotVersion", "The version of the Machine cannot be read").From(err)
+		return fault.New(fault.Invalid, "SnapshotVersion", "The version of the Machine is invalid").From(err)
 	}
 	if from.Major != have.Major || from.Minor != have.Minor {
-		return fault.New(fault.Invalid, "SnapshotVersion", "Snapshot %s is of Kubernetes %s, and the control plane runs %s: use one of the same minor version", m.Name, m.Kubernetes, to)
+		return fault.New(fault.Invalid, "SnapshotVersion", "Snapshot %s is of Kubernetes %s, and the control plane runs %s: use a snapshot of the same minor version", m.Name, m.Kubernetes, to)
 	}
 	return nil
 }

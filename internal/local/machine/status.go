@@ -71,8 +71,8 @@ func (j conditionInput) machineProvisioned() condition.Result {
 	switch {
 	case why != nil:
 		return condition.False(why.Reason, why.Message)
-	case j.Name == "" && len(j.plan.Waits) > 0:
-		return condition.False(j.plan.Waits[0].Reason, j.plan.Waits[0].Message)
+	case j.Name == "" && j.plan.Stage.Order == stageIdentity:
+		return condition.False(j.plan.Stage.Reason, j.plan.Stage.Message)
 	case j.Fault != nil && (j.provisioned() || j.Object.Status.InstanceID != ""):
 		return condition.Unknown(j.Fault.Reason, j.Fault.Message)
 	case j.Fault != nil:
@@ -81,16 +81,14 @@ func (j conditionInput) machineProvisioned() condition.Result {
 		return condition.True("MachineRunning")
 	case j.provisioned():
 		return j.lostMachine()
-	case len(j.plan.Waits) > 0:
-		return condition.False(j.plan.Waits[0].Reason, j.plan.Waits[0].Message)
 	}
-	return condition.False(reasonAbsent, "")
+	return condition.False(j.plan.Stage.Reason, j.plan.Stage.Message)
 }
 
 // lostMachine evaluates MachineProvisioned for a provisioned machine that does not run.
 func (j conditionInput) lostMachine() condition.Result {
 	if !j.Object.DeletionTimestamp.IsZero() {
-		return condition.False(reasonAbsent, "The machine is gone, or is being deleted")
+		return condition.False(reasonAbsent, "The machine does not run, because the LocalMachine is being deleted")
 	}
 	if j.HostMachine.State.Exists() && j.HostMachine.State != backend.Removing {
 		start, detail := "start it", ""
@@ -130,10 +128,10 @@ func (j conditionInput) bootstrapSucceeded() condition.Result {
 	case j.Progress.Phase == backend.Failed:
 		return condition.False(reasonFailed, j.failedText())
 	case j.Progress.Phase == backend.InProgress && j.Progress.Kubelet != "":
-		return condition.False(reasonKubeletFails, fmt.Sprintf("The kubelet ends with %q (\"slipway logs node %s --unit kubelet\" has more); "+
+		return condition.False(reasonKubeletFails, fmt.Sprintf("The kubelet exits with %q (\"slipway logs node %s --unit kubelet\" has more); "+
 			"the bootstrap data, which runs in machine %s, waits for it", j.Progress.Kubelet, j.Object.Name, j.Name))
-	case len(j.plan.Waits) > 0:
-		return condition.False(j.plan.Waits[0].Reason, j.plan.Waits[0].Message)
+	case j.plan.Stage.Message != "":
+		return condition.False(j.plan.Stage.Reason, j.plan.Stage.Message)
 	}
 	return condition.Unknown(reasonBootstrapping, "")
 }
@@ -167,8 +165,8 @@ func (j conditionInput) leftOut() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("The machine does not carry out %s of the bootstrap data: a node in a container has no disks, packages and init system of its own for that. "+
-		"Put what is needed into files and runcmd, or into the node image", strings.Join(names, ", "))
+	return fmt.Sprintf("The machine does not apply %s of the bootstrap data, because a node in a container has no disks, packages and init system of its own. "+
+		"Use files and runcmd instead, or change the node image", strings.Join(names, ", "))
 }
 
 // failedText returns a message with the known causes of the failed bootstrap, the remedy and the end of the output.
@@ -177,13 +175,13 @@ func (j conditionInput) failedText() string {
 	p, seconds := j.Progress, int(j.Capabilities.Timeout.Seconds())
 	switch {
 	case p.TimedOut && p.WaitingFor == backend.StageContainerd:
-		fmt.Fprintf(&b, "containerd did not respond within %d seconds in machine %s, so that the bootstrap data did not run: "+
-			"raise spec.backend.container.bootstrapTimeoutSeconds where the host is slow", seconds, j.Name)
+		fmt.Fprintf(&b, "containerd did not respond within %d seconds in machine %s, so the bootstrap data did not run: "+
+			"increase spec.backend.container.bootstrapTimeoutSeconds if the host is slow", seconds, j.Name)
 	case p.TimedOut && p.WaitingFor != "":
-		fmt.Fprintf(&b, "systemd did not finish to boot within %d seconds in machine %s, so that the bootstrap data did not run: "+
-			"raise spec.backend.container.bootstrapTimeoutSeconds where the host is slow", seconds, j.Name)
+		fmt.Fprintf(&b, "systemd did not finish booting within %d seconds in machine %s, so the bootstrap data did not run: "+
+			"increase spec.backend.container.bootstrapTimeoutSeconds if the host is slow", seconds, j.Name)
 	case p.TimedOut:
-		fmt.Fprintf(&b, "The bootstrap data did not end within %d seconds in machine %s%s: raise spec.backend.container.bootstrapTimeoutSeconds where it needs longer",
+		fmt.Fprintf(&b, "The bootstrap data did not end within %d seconds in machine %s%s: increase spec.backend.container.bootstrapTimeoutSeconds if it needs longer",
 			seconds, j.Name, whileRunning(p.Running))
 	default:
 		fmt.Fprintf(&b, "The bootstrap data ended without %s in machine %s", sentinel, j.Name)
@@ -223,7 +221,7 @@ func (s Snapshot) bootstrapping() string {
 	case p.WaitingFor == backend.StageContainerd:
 		return "Waiting for containerd in machine " + s.Name + " to respond; the bootstrap data runs after that"
 	case p.WaitingFor != "":
-		return "Waiting for systemd in machine " + s.Name + " to finish to boot; the bootstrap data runs after that"
+		return "Waiting for systemd in machine " + s.Name + " to finish booting; the bootstrap data runs after that"
 	case p.Running != nil:
 		return "The bootstrap data runs in machine " + s.Name + ", now " + p.Running.String()
 	}
@@ -241,17 +239,17 @@ func (j conditionInput) versionMatches() condition.Result {
 	case have == "", want == "", strings.TrimPrefix(have, "v") == strings.TrimPrefix(want, "v"):
 		return condition.Absent()
 	}
-	return condition.False("AnotherVersion", fmt.Sprintf("The node image %s is of Kubernetes %s, and spec.version of the Machine is %s: "+
-		"leave out the image to have the one of that version, or set the version to that of the image", j.Capabilities.Image, have, want))
+	return condition.False("AnotherVersion", fmt.Sprintf("The node image %s has Kubernetes %s, but spec.version of the Machine is %s: "+
+		"omit the image to use the default image of that version, or set the version to that of the image", j.Capabilities.Image, have, want))
 }
 
 // kubeletText returns a message about the last exit of the kubelet or the kube-apiserver, empty if none is known.
 func (j conditionInput) kubeletText() string {
 	switch {
 	case j.Progress.Kubelet != "":
-		return fmt.Sprintf("; the kubelet ends with %q", j.Progress.Kubelet)
+		return fmt.Sprintf("; the kubelet exits with %q", j.Progress.Kubelet)
 	case j.Progress.APIServer != "":
-		return fmt.Sprintf("; kube-apiserver ends with %q", j.Progress.APIServer)
+		return fmt.Sprintf("; kube-apiserver exits with %q", j.Progress.APIServer)
 	}
 	return ""
 }
@@ -260,14 +258,11 @@ func (j conditionInput) deleting() condition.Result {
 	if j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
 	}
-	var lines []string
-	for _, w := range j.plan.Waits {
-		lines = append(lines, w.Message)
-	}
+	text := backend.WaitMessages(j.plan)
 	if why := fault.As(j.outcome.Err); why != nil {
-		lines = append(lines, why.Message)
+		text = strings.TrimPrefix(text+"\n"+why.Message, "\n")
 	}
-	return condition.TrueBecause(clusterv1.DeletingReason, strings.Join(lines, "\n"))
+	return condition.TrueBecause(clusterv1.DeletingReason, text)
 }
 
 func indent(log string) string { return "  " + strings.ReplaceAll(log, "\n", "\n  ") }
@@ -298,8 +293,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		}
 	}
 	if s.bootstrapped() && s.identified(out) {
-		yes := true
-		status.Initialization.Provisioned = &yes
+		status.Initialization.Provisioned = ptr.To(true)
 	}
 	if s.Capabilities.Volatile {
 		return reconciler.Report{Status: status}

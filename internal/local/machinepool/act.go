@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,7 +24,7 @@ import (
 // created or deleted.
 type readMembers struct{}
 
-func (readMembers) String() string { return "which machines the pool has" }
+func (readMembers) String() string { return "the machines of the pool" }
 
 // updateProviderIDs writes spec.providerIDList, and spec.providerID.
 type updateProviderIDs struct {
@@ -46,7 +47,7 @@ func (a createMachine) String() string {
 type AdoptMachine struct{ Name string }
 
 func (a AdoptMachine) String() string {
-	return fmt.Sprintf("own LocalMachine %s: it was made for the pool, and lost its owner", a.Name)
+	return fmt.Sprintf("own LocalMachine %s: it was created for the pool and lost its owner", a.Name)
 }
 
 // removeMachine deletes the Machine of a LocalMachine, or the LocalMachine itself if it has no Machine.
@@ -107,10 +108,9 @@ func newMachine(s Snapshot, a createMachine) *infrav1.LocalMachine {
 
 // ownerOf returns the owner reference of a LocalMachine to its pool.
 func ownerOf(s Snapshot) metav1.OwnerReference {
-	yes := true
 	return metav1.OwnerReference{
 		APIVersion: infrav1.GroupVersion.String(), Kind: "LocalMachinePool",
-		Name: s.Object.Name, UID: s.Object.UID, BlockOwnerDeletion: &yes,
+		Name: s.Object.Name, UID: s.Object.UID, BlockOwnerDeletion: ptr.To(true),
 	}
 }
 

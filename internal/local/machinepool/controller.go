@@ -38,7 +38,7 @@ type controller struct {
 // Add adds the controller to the manager. nodes computes the capacity of a pool's nodes and has the operator's
 // configuration.
 func Add(s reconciler.Setup, nodes nodecapacity.Nodes) error {
-	c := &controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), nodes: nodes, now: time.Now}
+	c := &controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), nodes: nodes, now: s.Clock()}
 	if err := s.IndexByCluster(Name, &infrav1.LocalMachinePool{}); err != nil {
 		return err
 	}

@@ -352,7 +352,7 @@ func TestOffersFromZero(t *testing.T) { // IM-10, AS-01
 		w := newWorld(t, failing, localPool(nil), corePool(0, nil), coreCluster())
 		w.nodes = nodecapacity.Nodes{
 			Host:     nodecapacity.Host{Processors: 8, Memory: 24 << 30, Architecture: "arm64"},
-			Backends: backend.Set{infrav1.ContainerBackend: container, infrav1.SimulatedBackend: simulated.New(nil, nil)},
+			Backends: backend.Set{infrav1.ContainerBackend: container, infrav1.SimulatedBackend: simulated.New(nil, nil, time.Now)},
 			Policy:   policy.Configuration{Nodes: policy.Nodes{CPUs: 4}},
 		}
 		for _, step := range []struct {

@@ -32,8 +32,8 @@ const maxCreationsPerPlan = 50
 func Decide(s Snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	if awaited := s.unrestoredIDs(); len(awaited) > 0 && s.Object.DeletionTimestamp.IsZero() {
-		p.WaitFor(reasonRestore, "Waiting for %s to be restored and reconciled; delete what is left of a machine that will not be, and "+
-			"take its ID off spec.providerIDList", condition.Names(awaited)).For(kind, s.Object.Name).UntilUserActs()
+		p.WaitFor(reasonRestore, "Waiting for %s to be restored and reconciled; if a machine will not be restored, delete its remaining objects and "+
+			"remove its ID from spec.providerIDList", condition.Names(awaited)).For(kind, s.Object.Name).UntilUserActs()
 		restoreOwners(s, &p)
 		return p
 	}
@@ -45,7 +45,7 @@ func Decide(s Snapshot) reconciler.Plan {
 		return p
 	}
 	if s.Pool == nil {
-		p.WaitFor(reasonOwner, "Waiting for the MachinePool that owns this object to appear").For(kind, s.Object.Name).ToChange("metadata.ownerReferences")
+		p.WaitFor(reasonOwner, "Waiting for the MachinePool that owns this object to exist").For(kind, s.Object.Name).ToChange("metadata.ownerReferences")
 		return p
 	}
 	changes := decideMembers(s, &p)
@@ -80,7 +80,7 @@ func decideDeletion(s Snapshot, p *reconciler.Plan) {
 		}
 	}
 	if len(names) > 0 {
-		p.WaitFor(reasonDeleting, "Waiting for LocalMachines %s to be gone%s", condition.Names(names),
+		p.WaitFor(reasonDeleting, "Waiting for LocalMachines %s to be deleted%s", condition.Names(names),
 			reconciler.ForeignFinalizersText(infrav1.GroupVersion.WithKind(localMachineKind).GroupKind(), locals...)).ForAll(localMachineKind, names).ToChange("")
 	}
 }
@@ -133,7 +133,7 @@ func decideMembers(s Snapshot, p *reconciler.Plan) []reconciler.Action {
 	}
 	domains := newSpread(s)
 	for i := range min(missing, maxCreationsPerPlan) {
-		why := "there are fewer than asked for"
+		why := "there are fewer than desired"
 		if active >= desired {
 			why = "it replaces an outdated one"
 		}
@@ -149,7 +149,7 @@ func canCreate(s Snapshot, p *reconciler.Plan) bool {
 	switch {
 	case denied != "":
 		p.WaitFor(reasonDenied, "%s", denied).For(kind, s.Object.Name).UntilUserActs()
-	case s.Cluster == nil || s.Cluster.Status.Initialization.InfrastructureProvisioned == nil || !*s.Cluster.Status.Initialization.InfrastructureProvisioned:
+	case s.Cluster == nil || !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):
 		p.WaitFor(reasonInfrastructure, "Waiting for the cluster's infrastructure (LocalCluster) to be provisioned").
 			For("Cluster", s.Pool.Spec.ClusterName).ToChange("status.initialization.infrastructureProvisioned")
 	case !s.NodeCapacity.Scripted && ptr.Deref(s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName, "") == "":
@@ -170,7 +170,7 @@ func scaleDown(c memberGroups, over, desired int) []reconciler.Action {
 			return cmp.Or(cmp.Compare(deletionRank(a), deletionRank(b)), deletionOrder(a, b))
 		})
 		for _, m := range all[:over] {
-			out = append(out, removalOf(m, "there are more than asked for; "+removalReason(m)))
+			out = append(out, removalOf(m, "there are more than desired; "+removalReason(m)))
 		}
 		return out
 	}

@@ -85,7 +85,7 @@ func member(name string, age int, words string) PoolMember {
 		case "ready":
 			provisioned(condition("Ready", "True", "Ready", ""), condition(infrav1.MachineProvisionedCondition, "True", "MachineRunning", ""))
 		case "down":
-			provisioned(condition("Ready", "Unknown", "ReadyUnknown", "Docker does not answer"), condition(infrav1.MachineProvisionedCondition, "Unknown", "DockerUnreachable", ""))
+			provisioned(condition("Ready", "Unknown", "ReadyUnknown", "Docker does not respond"), condition(infrav1.MachineProvisionedCondition, "Unknown", "DockerUnreachable", ""))
 		case "lost":
 			provisioned(condition("Ready", "False", "NotReady", "removed by hand"), condition(infrav1.MachineProvisionedCondition, "False", backend.ReasonMachineRemoved, ""))
 		case "new":
@@ -127,7 +127,7 @@ func TestDecide(t *testing.T) {
 		waits  []string
 	}{
 		"from nothing": {"one LocalMachine per replica (IP2-03)", snapshot(2),
-			[]string{"create LocalMachine NEW there are fewer than asked for", "create LocalMachine NEW there are fewer than asked for"}, nil},
+			[]string{"create LocalMachine NEW there are fewer than desired", "create LocalMachine NEW there are fewer than desired"}, nil},
 		"as asked": {"nothing to do", snapshot(2, member("a", 1, "ready"), member("b", 1, "ready")), nil, nil},
 		"no infrastructure": {"machines have nowhere to be", func() Snapshot {
 			s := snapshot(1)
@@ -143,30 +143,30 @@ func TestDecide(t *testing.T) {
 			s := snapshot(1)
 			s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName, s.NodeCapacity.Scripted = nil, true
 			return s
-		}(), []string{"create LocalMachine NEW there are fewer than asked for"}, nil},
+		}(), []string{"create LocalMachine NEW there are fewer than desired"}, nil},
 		"no owner": {"nobody says how many", func() Snapshot { s := snapshot(1); s.Pool = nil; return s }(), nil, []string{"WaitingForMachinePool"}},
 		"scale up": {"the missing ones are made", snapshot(3, member("a", 1, "ready"), member("b", 1, "new")),
-			[]string{"create LocalMachine NEW there are fewer than asked for"}, nil},
+			[]string{"create LocalMachine NEW there are fewer than desired"}, nil},
 		"scale down, marked": {"the annotation on the Machine comes first (MP-08)",
 			snapshot(2, member("a", 3, "ready owned"), member("b", 2, "new owned"), member("c", 1, "ready machine-marked")),
-			[]string{"delete Machine c: there are more than asked for; it is marked with the delete-machine annotation"}, nil},
+			[]string{"delete Machine c: there are more than desired; it is marked with the delete-machine annotation"}, nil},
 		"scale down, marked here": {"the annotation on the LocalMachine counts too",
 			snapshot(1, member("a", 3, "ready"), member("b", 2, "ready marked")),
-			[]string{"delete LocalMachine b: there are more than asked for; it is marked with the delete-machine annotation"}, nil},
+			[]string{"delete LocalMachine b: there are more than desired; it is marked with the delete-machine annotation"}, nil},
 		"scale down, not ready": {"then those that do not serve",
 			snapshot(2, member("a", 3, "ready owned"), member("b", 2, "new owned"), member("c", 1, "ready owned")),
-			[]string{"delete Machine b: there are more than asked for; it is not Ready"}, nil},
+			[]string{"delete Machine b: there are more than desired; it is not Ready"}, nil},
 		"scale down, oldest": {"then the oldest", snapshot(1, member("a", 3, "ready owned"), member("b", 4, "ready owned"), member("c", 1, "ready owned")),
-			[]string{"delete Machine b: there are more than asked for; it is the oldest", "delete Machine a: there are more than asked for; it is the oldest"}, nil},
+			[]string{"delete Machine b: there are more than desired; it is the oldest", "delete Machine a: there are more than desired; it is the oldest"}, nil},
 		"marked, not scaled down": {"the annotation alone removes nothing", snapshot(1, member("a", 1, "ready machine-marked")), nil, nil},
-		"scale to zero":           {"all go", snapshot(0, member("a", 1, "ready owned")), []string{"delete Machine a: there are more than asked for; it is the oldest"}, nil},
+		"scale to zero":           {"all go", snapshot(0, member("a", 1, "ready owned")), []string{"delete Machine a: there are more than desired; it is the oldest"}, nil},
 		"lost": {"removed by hand: its Machine goes, a new one comes", snapshot(1, member("a", 1, "lost owned")),
-			[]string{"delete Machine a: its machine was removed from the host", "create LocalMachine NEW there are fewer than asked for"}, nil},
+			[]string{"delete Machine a: its machine was removed from the host", "create LocalMachine NEW there are fewer than desired"}, nil},
 		"unhealthy": {"a health check asks for its replacement: its Machine goes, a new one comes (MP-16)", snapshot(2, member("a", 1, "ready to-be-replaced"), member("b", 1, "ready owned")),
-			[]string{"delete Machine a: a health check found it unhealthy", "create LocalMachine NEW there are fewer than asked for"}, nil},
+			[]string{"delete Machine a: a health check found it unhealthy", "create LocalMachine NEW there are fewer than desired"}, nil},
 		"unhealthy, restricted": {"a health check that does not ask changes nothing (HC-05)", snapshot(1, member("a", 1, "ready sick")), nil, nil},
 		"doomed": {"deleted by a user: replaced (MP-08)", snapshot(2, member("a", 1, "ready machine-doomed"), member("b", 1, "ready")),
-			[]string{"create LocalMachine NEW there are fewer than asked for"}, nil},
+			[]string{"create LocalMachine NEW there are fewer than desired"}, nil},
 		"going": {"what is going is not deleted again", snapshot(1, member("a", 1, "ready doomed"), member("b", 1, "ready")), nil, nil},
 		"outdated": {"one more is made first", snapshot(2, member("a", 2, "ready outdated owned"), member("b", 1, "ready outdated owned")),
 			[]string{"create LocalMachine NEW it replaces an outdated one"}, nil},
@@ -322,7 +322,7 @@ func TestReport(t *testing.T) { // IP2-02, IP2-06, IP2-07, IP2-08
 		"all":         {"as many as asked for", snapshot(2, member("a", 1, "ready"), member("b", 1, "ready")), reconciler.Outcome{}, want{"True/Ready", "", true, 2, 2}},
 		"none wanted": {"nothing is enough", snapshot(0), reconciler.Outcome{}, want{"True/Ready", "", true, 0, 0}},
 		"lost":        {"one that was removed does not count", snapshot(2, member("a", 1, "ready"), member("b", 1, "lost")), reconciler.Outcome{}, want{"False/NotReady", "1 of 2 machines are ready\n* LocalMachine b: removed by hand", false, 1, 1}},
-		"down":        {"nobody knows", snapshot(1, member("a", 1, "down")), reconciler.Outcome{}, want{"Unknown/ReadyUnknown", "0 of 1 machines are ready\n* LocalMachine a: Docker does not answer", true, 1, 1}},
+		"down":        {"nobody knows", snapshot(1, member("a", 1, "down")), reconciler.Outcome{}, want{"Unknown/ReadyUnknown", "0 of 1 machines are ready\n* LocalMachine a: Docker does not respond", true, 1, 1}},
 		"sticky": {"provisioned once, provisioned for ever", func() Snapshot {
 			s := snapshot(2, member("a", 1, "ready"))
 			s.Object.Status.Initialization.Provisioned, s.Object.Status.Ready = &yes, &yes
@@ -334,7 +334,7 @@ func TestReport(t *testing.T) { // IP2-02, IP2-06, IP2-07, IP2-08
 			s := snapshot(1, member("a", 1, "ready"))
 			s.Object.DeletionTimestamp = &metav1.Time{Time: now}
 			return s
-		}(), reconciler.Outcome{}, want{"False/Deleting", "Waiting for LocalMachines a to be gone", true, 1, 1}},
+		}(), reconciler.Outcome{}, want{"False/Deleting", "Waiting for LocalMachines a to be deleted", true, 1, 1}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

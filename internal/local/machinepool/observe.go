@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,35 +53,15 @@ func (c *controller) observe(ctx context.Context, o *infrav1.LocalMachinePool) (
 	s := Snapshot{Object: o, Now: c.now(), Policy: c.nodes.Policy}
 	// The LocalMachines report a backend that is not available; without LocalMachines there is nothing to report.
 	s.NodeCapacity, _ = c.nodes.CapacityOf(infrav1.LocalMachineSpec{Backend: o.Spec.Template.Backend})
-	pool := &clusterv1.MachinePool{}
-	if ok, err := c.get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: ownerName(o)}, pool); err != nil {
-		return s, err
-	} else if ok {
-		s.Pool = pool
-	}
-	cluster := &clusterv1.Cluster{}
-	if ok, err := c.get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: s.clusterName()}, cluster); err != nil {
-		return s, err
-	} else if ok {
-		s.Cluster = cluster
-	}
 	var err error
+	if s.Pool, err = backend.ReadObject(ctx, c.client, o.Namespace, ownerName(o), &clusterv1.MachinePool{}); err != nil {
+		return s, err
+	}
+	if s.Cluster, err = backend.ReadObject(ctx, c.client, o.Namespace, s.clusterName(), &clusterv1.Cluster{}); err != nil {
+		return s, err
+	}
 	s.Members, err = members(ctx, c.client, s)
 	return s, err
-}
-
-func (c *controller) get(ctx context.Context, key client.ObjectKey, o client.Object) (bool, error) {
-	if key.Name == "" {
-		return false, nil
-	}
-	err := c.client.Get(ctx, key, o, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading %T %s: %w", o, key, err)
-	}
-	return true, nil
 }
 
 // members reads the machines of the pool.
@@ -125,14 +105,7 @@ const localMachineKind = "LocalMachine"
 const kind = "LocalMachinePool"
 
 // ownerName returns the name of the MachinePool that owns the object, empty if none does.
-func ownerName(o client.Object) string {
-	for _, ref := range o.GetOwnerReferences() {
-		if group, _, _ := strings.Cut(ref.APIVersion, "/"); ref.Kind == "MachinePool" && group == clusterv1.GroupVersion.Group {
-			return ref.Name
-		}
-	}
-	return ""
-}
+func ownerName(o client.Object) string { return backend.OwnerName(o, "MachinePool") }
 
 func (s Snapshot) clusterName() string {
 	if s.Pool != nil {
@@ -143,10 +116,10 @@ func (s Snapshot) clusterName() string {
 
 // desired returns the desired number of machines; the API's default is 1.
 func (s Snapshot) desired() int {
-	if s.Pool == nil || s.Pool.Spec.Replicas == nil {
+	if s.Pool == nil {
 		return 1
 	}
-	return int(*s.Pool.Spec.Replicas)
+	return int(ptr.Deref(s.Pool.Spec.Replicas, 1))
 }
 
 // hash returns the hash of the fields that determine a machine of the pool.
@@ -181,8 +154,7 @@ func (m PoolMember) ready() bool {
 
 // provisioned reports whether the member has, or had, a Node.
 func (m PoolMember) provisioned() bool {
-	p := m.Local.Status.Initialization.Provisioned
-	return p != nil && *p
+	return ptr.Deref(m.Local.Status.Initialization.Provisioned, false)
 }
 
 // outdated reports whether the member was created from another template or version.

@@ -29,7 +29,7 @@ func bare(name, words string) PoolMember {
 func TestRestored(t *testing.T) { // OR-01
 	a, b := "slipway:///a", "slipway:///b"
 	wait := func(names string) string {
-		return "wait: Waiting for " + names + " to be restored and reconciled; delete what is left of a machine that will not be, and take its ID off spec.providerIDList"
+		return "wait: Waiting for " + names + " to be restored and reconciled; if a machine will not be restored, delete its remaining objects and remove its ID from spec.providerIDList"
 	}
 	orphan := member("a", 1, "ready owned")
 	orphan.Local.OwnerReferences = nil
@@ -44,14 +44,14 @@ func TestRestored(t *testing.T) { // OR-01
 		"no word yet": {"of their state: one that is taken for broken would go first",
 			restored(1, bare("a", "owned"), bare("b", "owned")), []string{wait(a + ", " + b)}, false},
 		"Machine not back": {"one would be removed past its drain", restored(1, member("a", 1, "ready"), member("b", 1, "ready owned")), []string{wait(a)}, false},
-		"owner lost":       {"it is ours while we wait", restored(2, orphan), []string{"do: own LocalMachine a: it was made for the pool, and lost its owner", wait(b)}, false},
+		"owner lost":       {"it is ours while we wait", restored(2, orphan), []string{"do: own LocalMachine a: it was created for the pool and lost its owner", wait(b)}, false},
 		"all back":         {"and nothing is to be done", restored(2, member("a", 1, "ready owned"), member("b", 1, "ready owned")), nil, true},
 		"not booted again": {"the list keeps what it knew", restored(2, member("a", 1, "ready owned"), again("b")), nil, true},
 		"deleting": {"what is there goes", func() Snapshot {
 			s := restored(2, member("a", 1, "ready owned"))
 			s.Object.DeletionTimestamp, s.Object.Spec.ProviderIDList = &metav1.Time{Time: now}, []string{a}
 			return s
-		}(), []string{"do: delete Machine a: the pool is being deleted", "wait: Waiting for LocalMachines a to be gone"}, true},
+		}(), []string{"do: delete Machine a: the pool is being deleted", "wait: Waiting for LocalMachines a to be deleted"}, true},
 		"new": {"no list, so nothing is awaited", func() Snapshot {
 			s := restored(0)
 			s.Object.Spec.ProviderIDList = nil

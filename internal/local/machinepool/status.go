@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
@@ -29,20 +31,20 @@ func (j conditionInput) deleting() condition.Result {
 	if j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
 	}
-	return condition.TrueBecause(clusterv1.DeletingReason, waitMessages(j.plan))
+	return condition.TrueBecause(clusterv1.DeletingReason, backend.WaitMessages(j.plan))
 }
 
 // ready evaluates the condition Ready, which is true if the desired number of machines is ready. The message aggregates
 // the conditions of the other machines.
 func (j conditionInput) ready() condition.Result {
 	if !j.Object.DeletionTimestamp.IsZero() {
-		return condition.False(clusterv1.DeletingReason, waitMessages(j.plan))
+		return condition.False(clusterv1.DeletingReason, backend.WaitMessages(j.plan))
 	}
 	if why := fault.As(j.outcome.Err); why != nil {
 		return condition.False(why.Reason, why.Message)
 	}
 	if j.Pool == nil {
-		return condition.False(reasonOwner, waitMessages(j.plan))
+		return condition.False(reasonOwner, backend.WaitMessages(j.plan))
 	}
 	n, unknown := 0, false
 	var others []condition.AggregateMember
@@ -59,7 +61,7 @@ func (j conditionInput) ready() condition.Result {
 		return condition.True(clusterv1.ReadyReason)
 	}
 	message := fmt.Sprintf("%d of %d machines are ready", n, j.desired())
-	if text := waitMessages(j.plan); text != "" {
+	if text := backend.WaitMessages(j.plan); text != "" {
 		message += "\n" + text
 	}
 	if len(others) > 0 {
@@ -72,17 +74,8 @@ func (j conditionInput) ready() condition.Result {
 	return condition.False(clusterv1.NotReadyReason, message)
 }
 
-func waitMessages(p reconciler.Plan) string {
-	var lines []string
-	for _, w := range p.Waits {
-		lines = append(lines, w.Message)
-	}
-	return strings.Join(lines, "\n")
-}
-
 // Report computes the status and the events.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
-	yes := true
 	status := infrav1.LocalMachinePoolStatus{
 		ObservedGeneration:        s.Object.Generation,
 		Conditions:                conditions.Evaluate(conditionInput{s, p, out}, reconciler.EvaluateOptionsFor(s.Object, s.Now)),
@@ -108,7 +101,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	}
 	status.Replicas = &replicas
 	if s.Pool != nil && hasEnoughMachines(s, provisioned, int(replicas)) { // sets both fields
-		status.Initialization.Provisioned, status.Ready = &yes, &yes
+		status.Initialization.Provisioned, status.Ready = ptr.To(true), ptr.To(true)
 	}
 	return reconciler.Report{Status: status, Events: events(out)}
 }
@@ -121,11 +114,10 @@ func hasEnoughMachines(s Snapshot, provisioned, replicas int) bool {
 
 // instance returns the status of one machine.
 func instance(m PoolMember) infrav1.LocalMachinePoolInstance {
-	ready := m.ready()
 	return infrav1.LocalMachinePoolInstance{
 		Name: m.Local.Name, InstanceID: m.Local.Status.InstanceID, ProviderID: m.Local.Spec.ProviderID,
 		Addresses: m.Local.Status.Addresses, FailureDomain: m.Local.Status.FailureDomain,
-		Version: m.Local.Status.NodeVersion, Ready: &ready,
+		Version: m.Local.Status.NodeVersion, Ready: ptr.To(m.ready()),
 	}
 }
 

@@ -34,12 +34,11 @@ type controller struct {
 func Add(s reconciler.Setup, nodes nodecapacity.Nodes) error {
 	c := &controller{
 		client: s.Manager.GetClient(), writer: kube.NewWriter(s.Manager.GetClient(), Name),
-		scope: s.Scope(), nodes: nodes, now: time.Now,
+		scope: s.Scope(), nodes: nodes, now: s.Clock(),
 	}
 	return s.Builder(Name, &infrav1.LocalMachineTemplate{}).Complete(c)
 }
 
-// Reconcile implements reconcile.Reconciler.
 func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o := &infrav1.LocalMachineTemplate{}
 	if err := c.client.Get(ctx, req.NamespacedName, o); err != nil || !o.DeletionTimestamp.IsZero() {

@@ -69,7 +69,7 @@ func TestSimulatedCapacityWhileWritesFail(t *testing.T) { // IM-10, AS-01
 	}
 	testkit.FailEachWrite(t, build, func(t *testing.T, cl client.WithWatch) {
 		c := &controller{client: cl, writer: kube.NewWriter(cl, Name), now: time.Now,
-			nodes: nodesOf("arm64", backend.Set{infrav1.SimulatedBackend: simulated.New(nil, nil)})}
+			nodes: nodesOf("arm64", backend.Set{infrav1.SimulatedBackend: simulated.New(nil, nil, time.Now)})}
 		for range 2 {
 			if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}); err != nil && !errors.Is(err, testkit.ErrInjected) {
 				t.Fatal(err)

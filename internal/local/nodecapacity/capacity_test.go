@@ -3,6 +3,7 @@ package nodecapacity
 import (
 	"strings"
 	"testing"
+	"time"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -16,7 +17,7 @@ import (
 // fit. Clients 6.
 func TestOffered(t *testing.T) { // IM-10
 	backends := testhost.New().Set()
-	backends[infrav1.SimulatedBackend] = simulated.New(nil, nil)
+	backends[infrav1.SimulatedBackend] = simulated.New(nil, nil, time.Now)
 	cases := map[string]struct {
 		reason            string
 		asked             infrav1.ContainerResources

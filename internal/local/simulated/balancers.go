@@ -29,7 +29,7 @@ var _ backend.Balancers = (*balancers)(nil)
 // name returns and records the name of a LocalCluster's control plane. It is recorded because it cannot be derived once
 // the object is gone.
 func (b *balancers) name(ref backend.Ref) string {
-	name := simulated.MachineControlPlaneName(clusterOf(ref))
+	name := simulated.MachineControlPlaneName(ref.ClusterKey())
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.names[ref.Object] = name
@@ -57,7 +57,6 @@ func (b *balancers) deleteState(cluster types.NamespacedName) error {
 	return b.server.Remove(name)
 }
 
-// ReserveEndpoint implements backend.Balancers.
 func (b *balancers) ReserveEndpoint(_ context.Context, ref backend.Ref, allowed policy.Configuration) (netip.AddrPort, error) {
 	name := b.name(ref)
 	if !b.server.IsKnown(name) {
@@ -72,7 +71,6 @@ func (b *balancers) ReserveEndpoint(_ context.Context, ref backend.Ref, allowed 
 	return netip.ParseAddrPort(simulated.Host + ":" + strconv.Itoa(port))
 }
 
-// EnsureBalancer implements backend.Balancers.
 func (*balancers) EnsureBalancer(context.Context, backend.BalancerSpec) error { return nil }
 
 // FindBalancer implements backend.Balancers: a load balancer exists while the cluster exists or has a port.
@@ -81,7 +79,6 @@ func (b *balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Ba
 	return backend.Balancer{Running: b.server.Status(name).Running}, b.server.IsKnown(name), nil
 }
 
-// DeleteBalancer implements backend.Balancers.
 func (b *balancers) DeleteBalancer(_ context.Context, ref backend.Ref) error {
 	return b.server.Remove(b.name(ref))
 }

@@ -16,7 +16,6 @@ import (
 // maximumSetting is the name of the limit for simulated machines.
 const maximumSetting = "maxima.simulatedNodes"
 
-// Capabilities implements backend.Machines.
 func (m *simulatedMachines) Capabilities(r backend.MachineRequest) backend.Capabilities {
 	return MachineCapabilities(r)
 }
@@ -48,10 +47,14 @@ func startup(o *infrav1.LocalMachine) time.Duration {
 	if jitter <= 0 {
 		return delay
 	}
-	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(o.UID)) // never fails
 	const parts = 1000
-	return delay + jitter*time.Duration(sum.Sum32()%(parts+1))/parts
+	return delay + jitter*time.Duration(hashOf(string(o.UID))%(parts+1))/parts
+}
+
+func hashOf(text string) uint32 {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(text)) // never fails
+	return sum.Sum32()
 }
 
 // capacity is the capacity of every simulated node: 8 CPUs, 16 GiB of memory, 100 GiB of disk, 110 Pods.
@@ -64,8 +67,6 @@ func capacity() corev1.ResourceList {
 
 // Address returns the address of a Node. It is deterministic and in 100.64.0.0/10, which is not routed.
 func Address(machineName string) netip.Addr {
-	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(machineName)) // never fails
-	n := sum.Sum32()
+	n := hashOf(machineName)
 	return netip.AddrFrom4([4]byte{100, 64 | byte(n>>16)&0x3f, byte(n >> 8), byte(n)})
 }

@@ -33,7 +33,7 @@ const (
 func (m *simulatedMachines) controlPlane(ctx context.Context, spec backend.MachineSpec) error {
 	cluster := types.NamespacedName{Namespace: spec.Owner.Object.Namespace, Name: spec.Owner.Cluster}
 	st := m.server.StatusOf(cluster)
-	if st.Running && !isNewer(spec.Version, st.Spec.Version) {
+	if st.Running && !version.IsOlder(st.Spec.Version, spec.Version) {
 		return nil
 	}
 	name := simulated.MachineControlPlaneName(cluster)
@@ -50,7 +50,7 @@ func (m *simulatedMachines) controlPlane(ctx context.Context, spec backend.Machi
 	}
 	for _, path := range []string{caCert, caKey} {
 		if len(files[path]) == 0 {
-			return fault.New(fault.Invalid, "BootstrapDataIncomplete", "The bootstrap data has no file %s: a simulated control plane is made from it", path)
+			return fault.New(fault.Invalid, "BootstrapDataIncomplete", "The bootstrap data has no file %s: a simulated control plane is created from it", path)
 		}
 	}
 	if !m.server.Status(name).Exists && !spec.ProvisionedBefore && clusterConfiguration(files) == "" {
@@ -72,7 +72,7 @@ func (m *simulatedMachines) allowed(name string, spec backend.MachineSpec) error
 	first, last := simulated.Ports()
 	if err != nil || at.Addr().String() != simulated.Host || at.Port() < first || at.Port() > last {
 		return fault.New(fault.Invalid, "EndpointNotAllowed",
-			"Control plane endpoint %s is not allowed: a simulated control plane listens at %s, at a port that is chosen for it; create the cluster without an endpoint", spec.Endpoint, simulated.Host)
+			"Control plane endpoint %s is not allowed: a simulated control plane listens at %s, on an automatically chosen port; create the cluster without an endpoint", spec.Endpoint, simulated.Host)
 	}
 	if m.server.IsKnown(name) {
 		return nil
@@ -89,17 +89,10 @@ func checkQuota(s *simulated.Server, namespace string, allowed policy.Configurat
 	return nil
 }
 
-// isNewer reports whether the first version is newer than the second. An invalid version is not.
-func isNewer(a, b string) bool {
-	first, errFirst := version.Parse(a)
-	second, errSecond := version.Parse(b)
-	return errFirst == nil && errSecond == nil && first.Compare(second) > 0
-}
-
 // join creates the etcd member of a machine and, for the first machine, the objects that kubeadm init creates in the
 // cluster.
 func (m *simulatedMachines) join(ctx context.Context, ref backend.Ref, spec backend.MachineSpec) error {
-	if members := m.server.Etcd(clusterOf(ref)); members != nil {
+	if members := m.server.Etcd(ref.ClusterKey()); members != nil {
 		joined, err := members.Join(spec.Hostname, Address(spec.Name).String())
 		if err == nil && !joined {
 			err = fault.New(fault.Transient, "EtcdNoQuorum", "The etcd member of Node %s cannot join: the others have no quorum", spec.Hostname)
@@ -108,7 +101,7 @@ func (m *simulatedMachines) join(ctx context.Context, ref backend.Ref, spec back
 			return err
 		}
 	}
-	ctx, workload := m.server.Workload(ctx, clusterOf(ref))
+	ctx, workload := m.server.Workload(ctx, ref.ClusterKey())
 	if workload == nil {
 		return unreachableFault(ref.Cluster)
 	}
@@ -134,7 +127,7 @@ func (m *simulatedMachines) join(ctx context.Context, ref backend.Ref, spec back
 // leave updates the control plane when a machine is switched off: its etcd member stops, and the cluster is removed
 // with the last machine.
 func (m *simulatedMachines) leave(ref backend.Ref) error {
-	cluster := clusterOf(ref)
+	cluster := ref.ClusterKey()
 	members := m.server.Etcd(cluster)
 	if members == nil {
 		return nil
@@ -154,9 +147,8 @@ func (m *simulatedMachines) leave(ref backend.Ref) error {
 	return m.server.Remove(simulated.MachineControlPlaneName(cluster))
 }
 
-// SetFaults implements FaultyKubelets.
 func (m *simulatedMachines) SetFaults(ctx context.Context, ref backend.Ref, faults string) error {
-	notes, err := m.notes(clusterOf(ref))
+	notes, err := m.notes(ref.ClusterKey())
 	if err != nil {
 		return err
 	}
@@ -165,12 +157,12 @@ func (m *simulatedMachines) SetFaults(ctx context.Context, ref backend.Ref, faul
 		return err
 	}
 	host := backend.Hostname(ref.Object.Name)
-	if members := m.server.Etcd(clusterOf(ref)); members != nil {
+	if members := m.server.Etcd(ref.ClusterKey()); members != nil {
 		if err := members.Change(host, wrong.member); err != nil {
 			return err
 		}
 	}
-	ctx, workload := m.server.Workload(ctx, clusterOf(ref))
+	ctx, workload := m.server.Workload(ctx, ref.ClusterKey())
 	if workload == nil {
 		return unreachableFault(ref.Cluster)
 	}

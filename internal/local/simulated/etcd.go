@@ -12,14 +12,13 @@ import (
 
 // members returns the etcd cluster of the machine's cluster.
 func (m *simulatedMachines) members(ref backend.Ref) (*store.EtcdCluster, error) {
-	members := m.server.Etcd(clusterOf(ref))
+	members := m.server.Etcd(ref.ClusterKey())
 	if members == nil {
 		return nil, unreachableFault(ref.Cluster)
 	}
 	return members, nil
 }
 
-// Survey implements backend.EtcdRecovery.
 func (m *simulatedMachines) Survey(_ context.Context, ref backend.Ref) (recovery.MemberState, error) {
 	members, err := m.members(ref)
 	if err != nil {
@@ -31,7 +30,7 @@ func (m *simulatedMachines) Survey(_ context.Context, ref backend.Ref) (recovery
 			return recovery.MemberState{Leader: members.HasQuorum(), Index: members.Term()}, nil
 		}
 	}
-	return recovery.MemberState{}, fault.New(fault.Invalid, "EtcdMemberSilent", "The member of etcd on machine %s does not answer", ref.Name)
+	return recovery.MemberState{}, fault.New(fault.Invalid, "EtcdMemberSilent", "The etcd member on machine %s does not answer", ref.Name)
 }
 
 // Rebuild implements backend.EtcdRecovery. Simulated members have no data, so the content of a snapshot is not
@@ -47,7 +46,6 @@ func (m *simulatedMachines) Rebuild(_ context.Context, ref backend.Ref, order re
 	return members.Rebuild(backend.Hostname(ref.Object.Name), order.ID)
 }
 
-// RebuildProgress implements backend.EtcdRecovery.
 func (m *simulatedMachines) RebuildProgress(_ context.Context, ref backend.Ref, order recovery.EtcdOrder) (backend.Progress, error) {
 	members, err := m.members(ref)
 	if err != nil {
@@ -71,7 +69,6 @@ func (m *simulatedMachines) Stage(_ context.Context, ref backend.Ref, order reco
 	return members.Stage(order.ID)
 }
 
-// Staged implements backend.EtcdRecovery.
 func (m *simulatedMachines) Staged(_ context.Context, ref backend.Ref, order recovery.EtcdOrder) (bool, error) {
 	members, err := m.members(ref)
 	if err != nil {

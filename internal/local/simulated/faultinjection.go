@@ -62,7 +62,7 @@ func checkAnnotations(annotations map[string]string, limited bool) error {
 	known := []string{infrav1.NeverBootsAnnotation, infrav1.NotReadyAfterAnnotation, infrav1.ControlPlaneFaultsAnnotation, infrav1.NeverProvisionsAnnotation}
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
 		if strings.HasPrefix(name, prefix) && !slices.Contains(known, name) {
-			return fault.New(fault.Invalid, reasonUnknown, "The annotation %s makes nothing go wrong: use one of %s", name, strings.Join(known, ", "))
+			return fault.New(fault.Invalid, reasonUnknown, "The annotation %s is not a known fault: use one of %s", name, strings.Join(known, ", "))
 		}
 	}
 	return nil
@@ -89,18 +89,16 @@ type faultyMachines struct {
 	problem error
 }
 
-// Capabilities implements backend.Machines.
 func (m faultyMachines) Capabilities(r backend.MachineRequest) backend.Capabilities {
 	t := m.Machines.Capabilities(r)
 	t.ChangesAfter = m.after
 	return t
 }
 
-// CheckQuota implements backend.Machines.
 func (m faultyMachines) CheckQuota(ctx context.Context, spec backend.MachineSpec) (backend.Quota, error) {
 	room, err := m.Machines.CheckQuota(ctx, spec)
 	if m.neverBoots {
-		room.Refusal = fault.New(fault.Invalid, "NeverBoots", "The annotation %s keeps the machine from starting", infrav1.NeverBootsAnnotation)
+		room.Refusal = fault.New(fault.Invalid, "NeverBoots", "The annotation %s prevents the machine from starting", infrav1.NeverBootsAnnotation)
 	}
 	return room, err
 }
@@ -112,18 +110,17 @@ func (m faultyMachines) Inspect(ctx context.Context, ref backend.Ref) (backend.M
 	case m.neverBoots && out.State == backend.Created:
 		out.State = backend.Orphaned
 	case out.State == backend.Running && m.unready(out) && !out.Degraded:
-		out.Pending = "an annotation says that its Node is not ready"
+		out.Pending = "an annotation requests that its Node is not ready"
 	case out.State == backend.Running && !m.unready(out) && out.Degraded:
-		out.Pending = "no annotation says any more that its Node is not ready"
+		out.Pending = "no annotation requests any more that its Node is not ready"
 	case out.State == backend.Running && m.faults != out.Faults:
-		out.Pending = "an annotation says what is wrong with its control plane"
+		out.Pending = "an annotation requests a fault of its control plane"
 	case out.State == backend.Running && m.problem != nil:
-		out.Pending = "an annotation cannot be understood"
+		out.Pending = "an annotation is invalid"
 	}
 	return out, err
 }
 
-// Create implements backend.Machines.
 func (m faultyMachines) Create(ctx context.Context, spec backend.MachineSpec) ([]string, error) {
 	notes, err := m.Machines.Create(ctx, spec)
 	if err != nil {
@@ -147,8 +144,7 @@ func (m faultyMachines) unready(now backend.Machine) bool {
 // faultyNetworks wraps the networks of a cluster that is never provisioned.
 type faultyNetworks struct{ backend.Networks }
 
-// FindNetwork implements backend.Networks.
 func (faultyNetworks) FindNetwork(context.Context, backend.Ref) (backend.Network, bool, error) {
 	return backend.Network{}, false, fault.New(fault.Unreachable, "NeverProvisions",
-		"The annotation %s keeps the cluster from being provisioned", infrav1.NeverProvisionsAnnotation)
+		"The annotation %s prevents the cluster from being provisioned", infrav1.NeverProvisionsAnnotation)
 }

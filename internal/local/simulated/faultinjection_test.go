@@ -64,7 +64,7 @@ func (h *host) with(annotation, value string, after time.Duration) backend.Backe
 
 // What an annotation asks for is pending until the machine is created again, and then as it says.
 func TestNotReadyAfter(t *testing.T) {
-	const wanted, over = "an annotation says that its Node is not ready", "no annotation says any more that its Node is not ready"
+	const wanted, over = "an annotation requests that its Node is not ready", "no annotation requests any more that its Node is not ready"
 	for name, tc := range map[string]struct {
 		reason            string
 		annotation, value string
@@ -110,7 +110,7 @@ func TestUnknown(t *testing.T) {
 	for name, tc := range map[string]struct{ annotation, value, want string }{
 		"not a time":      {infrav1.NotReadyAfterAnnotation, "soon", `The annotation simulated.infrastructure.slipway.dev/not-ready-after has "soon": use a time such as 30s`},
 		"a negative time": {infrav1.NotReadyAfterAnnotation, "-1m", `The annotation simulated.infrastructure.slipway.dev/not-ready-after has "-1m": use a time such as 30s`},
-		"misspelt": {"simulated.infrastructure.slipway.dev/not-ready-afer", "1m", "The annotation simulated.infrastructure.slipway.dev/not-ready-afer makes nothing go wrong: use one of " +
+		"misspelt": {"simulated.infrastructure.slipway.dev/not-ready-afer", "1m", "The annotation simulated.infrastructure.slipway.dev/not-ready-afer is not a known fault: use one of " +
 			"simulated.infrastructure.slipway.dev/never-boots, simulated.infrastructure.slipway.dev/not-ready-after, " +
 			"simulated.infrastructure.slipway.dev/control-plane-faults, simulated.infrastructure.slipway.dev/never-provisions"},
 		"another's": {"example.org/not-ready-after", "soon", ""},

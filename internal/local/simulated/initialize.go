@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -35,10 +36,7 @@ func initialize(ctx context.Context, c kubernetes.Interface, kubernetesVersion, 
 	if err := yaml.Unmarshal([]byte(configuration), &said); err != nil {
 		return fmt.Errorf("reading the ClusterConfiguration: %w", err)
 	}
-	repository := said.ImageRepository
-	if repository == "" {
-		repository = imageRepository
-	}
+	repository := cmp.Or(said.ImageRepository, imageRepository)
 	for _, create := range []func() error{
 		func() error {
 			return configMap(ctx, c, kubeletConfig, map[string]string{"kubelet": "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"})

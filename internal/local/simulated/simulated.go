@@ -35,10 +35,10 @@ var (
 )
 
 // New returns the backend for the clusters of a server, with fault injection. The reader must return all LocalMachines.
-func New(s *simulated.Server, reader client.Reader) backend.Backend {
-	m := &simulatedMachines{server: s, reader: reader, now: time.Now}
+func New(s *simulated.Server, reader client.Reader, now func() time.Time) backend.Backend {
+	m := &simulatedMachines{server: s, reader: reader, now: now}
 	b := &balancers{server: s, names: map[types.NamespacedName]string{}}
-	return WrapFaulty(backend.Backend{Networks: networks{}, Machines: m, Watcher: m, Balancers: b, RecordCluster: b.recordCluster, DeleteState: b.deleteState, EtcdRecovery: m}, m, time.Now)
+	return WrapFaulty(backend.Backend{Networks: networks{}, Machines: m, Watcher: m, Balancers: b, RecordCluster: b.recordCluster, DeleteState: b.deleteState, EtcdRecovery: m}, m, now)
 }
 
 // machineState is the stored state of a machine.
@@ -62,7 +62,7 @@ func (m *simulatedMachines) Inspect(ctx context.Context, ref backend.Ref) (backe
 	if m.crowd.has(ref.Object) {
 		out.State = backend.Orphaned
 	}
-	notes, err := m.notes(clusterOf(ref))
+	notes, err := m.notes(ref.ClusterKey())
 	if err != nil && ref.ControlPlane { // Create creates the cluster
 		return out, nil
 	}
@@ -81,7 +81,6 @@ func (m *simulatedMachines) Inspect(ctx context.Context, ref backend.Ref) (backe
 	return out, nil
 }
 
-// CheckQuota implements backend.Machines.
 func (m *simulatedMachines) CheckQuota(ctx context.Context, spec backend.MachineSpec) (backend.Quota, error) {
 	if err := m.crowd.seed(ctx, m.reader); err != nil {
 		return backend.Quota{}, err
@@ -100,7 +99,7 @@ func (m *simulatedMachines) Create(ctx context.Context, spec backend.MachineSpec
 			return nil, err
 		}
 	}
-	notes, err := m.notes(clusterOf(ref))
+	notes, err := m.notes(ref.ClusterKey())
 	if err != nil {
 		return nil, err
 	}
@@ -128,12 +127,12 @@ func (m *simulatedMachines) Create(ctx context.Context, spec backend.MachineSpec
 }
 
 func (m *simulatedMachines) createNode(ctx context.Context, ref backend.Ref, spec backend.MachineSpec, now time.Time) error {
-	ctx, client := m.server.Workload(ctx, clusterOf(ref))
+	ctx, client := m.server.Workload(ctx, ref.ClusterKey())
 	if client == nil {
 		return unreachableFault(ref.Cluster)
 	}
 	if spec.Version == "" {
-		spec.Version = m.server.StatusOf(clusterOf(ref)).Spec.Version
+		spec.Version = m.server.StatusOf(ref.ClusterKey()).Spec.Version
 	}
 	desired := newNode(spec, now)
 	_, err := client.CoreV1().Nodes().Create(ctx, desired, metav1.CreateOptions{})
@@ -163,13 +162,12 @@ func recreateNode(ctx context.Context, client kubernetes.Interface, desired *cor
 	return err
 }
 
-// SetReady implements FaultyKubelets.
 func (m *simulatedMachines) SetReady(ctx context.Context, ref backend.Ref, ready bool) error {
-	notes, err := m.notes(clusterOf(ref))
+	notes, err := m.notes(ref.ClusterKey())
 	if err != nil {
 		return err
 	}
-	ctx, client := m.server.Workload(ctx, clusterOf(ref))
+	ctx, client := m.server.Workload(ctx, ref.ClusterKey())
 	if client == nil {
 		return unreachableFault(ref.Cluster)
 	}
@@ -190,7 +188,7 @@ func (m *simulatedMachines) SetReady(ctx context.Context, ref backend.Ref, ready
 
 // Delete implements backend.Machines. The Node remains until it is deleted, as for a machine that is switched off.
 func (m *simulatedMachines) Delete(_ context.Context, ref backend.Ref) error {
-	if notes := m.server.Notes(clusterOf(ref)); notes != nil {
+	if notes := m.server.Notes(ref.ClusterKey()); notes != nil {
 		if err := notes.Delete(backend.Hostname(ref.Object.Name)); err != nil {
 			return err
 		}
@@ -213,10 +211,6 @@ func (m *simulatedMachines) Watch(ctx context.Context, handle func(backend.Event
 	}
 	<-ctx.Done()
 	return nil
-}
-
-func clusterOf(ref backend.Ref) types.NamespacedName {
-	return types.NamespacedName{Namespace: ref.Object.Namespace, Name: ref.Cluster}
 }
 
 func (m *simulatedMachines) notes(cluster types.NamespacedName) (*simulated.Notes, error) {
