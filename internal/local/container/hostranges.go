@@ -46,13 +46,18 @@ func (h KernelHost) Ranges(ctx context.Context, named []policy.ReachableHost) ([
 	return append(out, outsideKnown(out, h.resolve(ctx, append(own, named...)))...), nil
 }
 
-func (h KernelHost) routes() ([]backend.UsedRange, error) {
+// routeTable returns the routes of the host and their gateways.
+func (h KernelHost) routeTable() ([]subnet.Route, []netip.Addr, error) {
 	table, err := os.Open(filepath.Join(h.Proc, "net/route"))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer table.Close()
-	routes, err := subnet.ParseRoutes(table)
+	return subnet.ParseRoutes(table)
+}
+
+func (h KernelHost) routes() ([]backend.UsedRange, error) {
+	routes, _, err := h.routeTable()
 	if err != nil {
 		return nil, err
 	}
@@ -85,12 +90,7 @@ func interfaceRanges() ([]backend.UsedRange, error) {
 
 // Named returns the hosts in the configuration of this host: gateways, name servers, the hosts file and time servers.
 func (h KernelHost) Named() ([]policy.ReachableHost, error) {
-	table, err := os.Open(filepath.Join(h.Proc, "net/route"))
-	if err != nil {
-		return nil, err
-	}
-	defer table.Close()
-	gateways, err := subnet.ParseGateways(table)
+	_, gateways, err := h.routeTable()
 	if err != nil {
 		return nil, err
 	}

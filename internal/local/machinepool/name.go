@@ -4,28 +4,22 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"strings"
+
+	"github.com/slipwayhq/slipway/internal/naming"
 )
 
-const (
-	// alphabet of suffixes has no vowels, which could form words, and no characters that are easily confused.
-	alphabet  = "bcdfghjklmnpqrstvwxz2456789"
-	suffixLen = 5
-	// longestBase is the maximum length of the rest of the name, so that the result is a valid host name: a Node has
-	// the name of its LocalMachine.
-	longestBase = 63 - suffixLen - 1
-)
-
-// newName returns the name of the i-th machine that a plan creates. It is derived from the snapshot, including the
-// time, because a name must not be reused while a Machine or Node of that name may still exist.
+// newName returns the name of the i-th machine that a plan creates, which is also a valid host name. It is derived from
+// the snapshot, including the time, because a name must not be reused while a Machine or Node of that name may still
+// exist.
 func newName(s Snapshot, i int) string {
+	sum, position := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d", s.Object.UID, s.Now.UnixNano(), i)), -1
+	suffix := "-" + naming.Random(func(n int) int {
+		position++
+		return int(sum[position]) % n
+	})
 	base := s.Object.Name
-	if len(base) > longestBase {
-		base = strings.TrimRight(base[:longestBase], "-.")
+	if longest := naming.MaxLength - len(suffix); len(base) > longest {
+		base = strings.TrimRight(base[:longest], "-.")
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d", s.Object.UID, s.Now.UnixNano(), i))
-	suffix := make([]byte, suffixLen)
-	for j := range suffix {
-		suffix[j] = alphabet[int(sum[j])%len(alphabet)]
-	}
-	return base + "-" + string(suffix)
+	return base + suffix
 }

@@ -61,7 +61,7 @@ func FuzzParseRoutes(f *testing.F) {
 	f.Add("Iface\neth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\n")
 	f.Add("Iface\neth0\tzz\t0\t0\t0\t0\t0\t00FF00FF\n")
 	f.Fuzz(func(t *testing.T, table string) {
-		routes, err := subnet.ParseRoutes(strings.NewReader(table))
+		routes, _, err := subnet.ParseRoutes(strings.NewReader(table))
 		if err != nil {
 			return
 		}

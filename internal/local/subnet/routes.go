@@ -18,48 +18,31 @@ type Route struct {
 	Interface   string
 }
 
-// ParseRoutes parses the kernel's IPv4 routing table in the format of /proc/net/route and returns its destinations
-// without the default route.
-func ParseRoutes(r io.Reader) ([]Route, error) {
-	var out []Route
-	err := eachRoute(r, func(through string, destination, _, mask [4]byte) {
-		if mask != [4]byte{} {
-			ones := bits.LeadingZeros32(^binary.BigEndian.Uint32(mask[:]))
-			out = append(out, Route{netip.PrefixFrom(netip.AddrFrom4(destination), ones).Masked(), through})
-		}
-	})
-	return out, err
-}
-
-// ParseGateways parses the same table and returns the gateways of its routes, including the default route.
-func ParseGateways(r io.Reader) ([]netip.Addr, error) {
-	var out []netip.Addr
-	err := eachRoute(r, func(_ string, _, gateway, _ [4]byte) {
-		if gateway != [4]byte{} {
-			out = append(out, netip.AddrFrom4(gateway))
-		}
-	})
-	return out, err
-}
-
-// eachRoute calls visit for each row of the table.
-func eachRoute(r io.Reader, visit func(through string, destination, gateway, mask [4]byte)) error {
-	lines := bufio.NewScanner(r)
+// ParseRoutes parses the kernel's IPv4 routing table in the format of /proc/net/route. It returns the destinations
+// without the default route, and the gateways of all routes.
+func ParseRoutes(table io.Reader) (routes []Route, gateways []netip.Addr, err error) {
+	lines := bufio.NewScanner(table)
 	lines.Scan() // the header
 	for lines.Scan() {
 		f := strings.Fields(lines.Text())
 		if len(f) < 8 {
 			continue
 		}
-		destination, err := parseAddress(f[1])
+		destination, badDestination := parseAddress(f[1])
 		gateway, badGateway := parseAddress(f[2])
 		mask, badMask := parseAddress(f[7])
-		if err = errors.Join(err, badGateway, badMask); err != nil {
-			return err
+		if err := errors.Join(badDestination, badGateway, badMask); err != nil {
+			return nil, nil, err
 		}
-		visit(f[0], destination, gateway, mask)
+		if mask != [4]byte{} {
+			ones := bits.LeadingZeros32(^binary.BigEndian.Uint32(mask[:]))
+			routes = append(routes, Route{netip.PrefixFrom(netip.AddrFrom4(destination), ones).Masked(), f[0]})
+		}
+		if gateway != [4]byte{} {
+			gateways = append(gateways, netip.AddrFrom4(gateway))
+		}
 	}
-	return lines.Err()
+	return routes, gateways, lines.Err()
 }
 
 // parseAddress decodes an address that the kernel prints as a little-endian number.

@@ -168,15 +168,15 @@ func TestParseRoutes(t *testing.T) {
 		"eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n" +
 		"docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\n" +
 		"eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"
-	got, err := subnet.ParseRoutes(strings.NewReader(table))
+	got, gateways, err := subnet.ParseRoutes(strings.NewReader(table))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []subnet.Route{{Destination: netip.MustParsePrefix("172.17.0.0/16"), Interface: "docker0"}, {Destination: netip.MustParsePrefix("192.0.2.0/24"), Interface: "eth0"}}
-	if diff := cmp.Diff(want, got, byString); diff != "" {
-		t.Errorf("the default route is left out (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, got, byString); diff != "" || len(gateways) != 1 || gateways[0] != netip.MustParseAddr("192.0.2.1") {
+		t.Errorf("gateways %v; the default route is left out (-want +got):\n%s", gateways, diff)
 	}
-	if _, err := subnet.ParseRoutes(strings.NewReader("h\neth0\tzz\t0\t0\t0\t0\t0\t0\n")); err == nil {
+	if _, _, err := subnet.ParseRoutes(strings.NewReader("h\neth0\tzz\t0\t0\t0\t0\t0\t0\n")); err == nil {
 		t.Error("a table that cannot be read must be an error")
 	}
 }
