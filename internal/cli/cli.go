@@ -25,9 +25,9 @@ import (
 
 // Run runs the command line args (without the program name) and returns the exit code.
 func Run(ctx context.Context, args []string, e term.Env) int {
-	root, plugins := Root(e), []string{"slipway", term.Clusterctl}
+	root, plugins := newSlipwayRoot(e), []string{"slipway", term.Clusterctl}
 	if e.Program == term.Clusterctl {
-		root, plugins = Clusterctl(e), []string{term.Clusterctl}
+		root, plugins = newClusterctlRoot(e), []string{term.Clusterctl}
 	}
 	if err := runPlugin(root, args, plugins); err != nil {
 		return report(e.Err, root.Name(), err)
@@ -45,8 +45,8 @@ func Run(ctx context.Context, args []string, e term.Env) int {
 	return report(e.Err, root.Name(), err)
 }
 
-// Root returns the root command with all commands.
-func Root(e term.Env) *cobra.Command {
+// newSlipwayRoot returns the root command with all commands.
+func newSlipwayRoot(e term.Env) *cobra.Command {
 	root := newRoot(e)
 	for _, verb := range verbs() {
 		root.AddCommand(verb(e))
@@ -82,7 +82,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		cluster.AlphaCommand,
 		func(term.Env) *cobra.Command { return cluster.RemovedTopologyCommand() },
 		data.BackupCommand,
-		CompletionCommand,
+		completionCommand,
 		cliprovider.ConfigCommand,
 		hidden.ControlPlaneCommand,
 		cliprovider.ConvertCommand,
@@ -94,7 +94,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		data.EtcdDataCommand,
 		cliplan.ExplainCommand,
 		extension.Command,
-		GenerateCommand,
+		generateCommand,
 		getCommand,
 		image.Command,
 		cliprovider.InitCommand,
@@ -115,7 +115,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		cliup.StatusCommand,
 		func(e term.Env) *cobra.Command { return cliup.Command(e, manager.Prepare) },
 		upgradeCommand,
-		VersionCommand,
+		versionCommand,
 		image.VersionsCommand,
 		cluster.WaitCommand,
 	}

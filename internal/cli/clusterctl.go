@@ -22,8 +22,8 @@ func clusterctlVerbs() []string {
 	}
 }
 
-// Clusterctl returns the root command with only the commands of clusterctl.
-func Clusterctl(e term.Env) *cobra.Command {
+// newClusterctlRoot returns the root command with only the commands of clusterctl.
+func newClusterctlRoot(e term.Env) *cobra.Command {
 	root := newRoot(e)
 	root.Use, root.Short = term.Clusterctl, "The commands of clusterctl, provided by Slipway "+buildinfo.Version()
 	root.PersistentFlags().String("config", "", "path or https URL of the configuration file (default: $XDG_CONFIG_HOME/cluster-api/clusterctl.yaml)")
@@ -39,7 +39,7 @@ func Clusterctl(e term.Env) *cobra.Command {
 
 // unknownVerb returns an error with the equivalent slipway command for a command that clusterctl does not have.
 func unknownVerb(e term.Env, args []string, err error) error {
-	for _, cmd := range Root(e).Commands() {
+	for _, cmd := range newSlipwayRoot(e).Commands() {
 		if cmd.Hidden || !slices.Contains(args, cmd.Name()) || !strings.HasPrefix(err.Error(), fmt.Sprintf("unknown command %q", cmd.Name())) {
 			continue
 		}

@@ -21,8 +21,8 @@ func checkShell(cmd *cobra.Command, args []string) error {
 	return fault.New(fault.Invalid, "Usage", "%q needs the name of one shell: %s", cmd.CommandPath(), strings.Join(shells(), ", "))
 }
 
-// CompletionCommand returns the completion command.
-func CompletionCommand(e term.Env) *cobra.Command {
+// completionCommand returns the completion command.
+func completionCommand(e term.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:       "completion SHELL",
 		Short:     "Print the completion script for bash, zsh, fish or powershell",

@@ -43,8 +43,8 @@ Many commands, including most commands that connect to a management cluster, acc
 each command lists the common flags that it accepts.
 `
 
-// Document returns docs/cli.md: all commands that are not hidden, with their flags.
-func Document(root *cobra.Command) string {
+// commandReference returns docs/cli.md: all commands that are not hidden, with their flags.
+func commandReference(root *cobra.Command) string {
 	d := newDocument(root)
 	d.text.WriteString(documentIntroduction + commonFlagsIntroduction)
 	d.writeTable(d.commonFlags())

@@ -49,8 +49,8 @@ func describeCommand(e term.Env) *cobra.Command {
 	return cmd
 }
 
-// GenerateCommand returns the generate command.
-func GenerateCommand(e term.Env) *cobra.Command {
+// generateCommand returns the generate command.
+func generateCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate",
 		Short: "Generate manifests from templates",

@@ -14,11 +14,11 @@ import (
 
 // Exit codes.
 const (
-	ExitOK          = 0
-	ExitError       = 1   // something went wrong; retrying may help
-	ExitInvalid     = 2   // the command line or the input must be changed
-	ExitUnreachable = 3   // a cluster or a daemon is unreachable
-	ExitNotFound    = 4   // an object does not exist
+	exitOK          = 0
+	exitError       = 1   // something went wrong; retrying may help
+	exitInvalid     = 2   // the command line or the input must be changed
+	exitUnreachable = 3   // a cluster or a daemon is unreachable
+	exitNotFound    = 4   // an object does not exist
 	exitBug         = 70  // a bug in slipway
 	exitInterrupted = 130 // by the user
 )
@@ -39,7 +39,7 @@ func report(w io.Writer, program string, err error) int {
 	}
 	switch {
 	case err == nil:
-		return ExitOK
+		return exitOK
 	case errors.As(err, &code):
 		return int(code)
 	case errors.As(err, &printed): // the exit code of a child process, or of a result that was already printed
@@ -59,18 +59,18 @@ func report(w io.Writer, program string, err error) int {
 func classify(err error) (exit int, hint string) {
 	switch fault.KindOf(err) {
 	case fault.Invalid:
-		return ExitInvalid, ""
+		return exitInvalid, ""
 	case fault.Unreachable:
 		if fault.As(err) != nil {
-			return ExitUnreachable, "" // a fault already contains the remedy
+			return exitUnreachable, "" // a fault already contains the remedy
 		}
-		return ExitUnreachable, "see \"slipway status\" for what runs on this host"
+		return exitUnreachable, "see \"slipway status\" for what runs on this host"
 	case fault.Gone:
-		return ExitNotFound, ""
+		return exitNotFound, ""
 	case fault.Bug:
 		return exitBug, "this is a mistake in slipway; please report it with what you did"
 	}
-	return ExitError, ""
+	return exitError, ""
 }
 
 // usageError converts a flag error to a fault that refers to the help.

@@ -18,21 +18,21 @@ func TestReport(t *testing.T) {
 		code   int
 		says   []string
 	}{
-		"nothing": {"success is silent", nil, ExitOK, nil},
+		"nothing": {"success is silent", nil, exitOK, nil},
 		"input": {
 			"the user must change something, and reads only that",
 			fmt.Errorf("start: %w", fault.New(fault.Invalid, "PortTaken", "port 1 is taken; choose another").From(errors.New("errno 98"))),
-			ExitInvalid, []string{"slipway: port 1 is taken; choose another\n"},
+			exitInvalid, []string{"slipway: port 1 is taken; choose another\n"},
 		},
 		"unreachable": {
-			"a hint says how to look", fmt.Errorf("list clusters: %w", context.DeadlineExceeded), ExitUnreachable, []string{"list clusters", "slipway status"},
+			"a hint says how to look", fmt.Errorf("list clusters: %w", context.DeadlineExceeded), exitUnreachable, []string{"list clusters", "slipway status"},
 		},
 		"unreachable, with advice": {
-			"one advice is enough", fault.New(fault.Unreachable, "X", "start Docker"), ExitUnreachable, []string{"slipway: start Docker\n"},
+			"one advice is enough", fault.New(fault.Unreachable, "X", "start Docker"), exitUnreachable, []string{"slipway: start Docker\n"},
 		},
-		"not found":   {"what was named is not there", fault.New(fault.Gone, "X", "no cluster demo"), ExitNotFound, []string{"no cluster demo"}},
+		"not found":   {"what was named is not there", fault.New(fault.Gone, "X", "no cluster demo"), exitNotFound, []string{"no cluster demo"}},
 		"bug":         {"ask for a report", fault.New(fault.Bug, "X", "impossible"), exitBug, []string{"report"}},
-		"anything":    {"its text", errors.New("disk full"), ExitError, []string{"slipway: disk full\n"}},
+		"anything":    {"its text", errors.New("disk full"), exitError, []string{"slipway: disk full\n"}},
 		"interrupted": {"as shells say it", fmt.Errorf("wait: %w", context.Canceled), exitInterrupted, []string{"interrupted"}},
 		"code":        {"said already", exitCode(17), 17, nil},
 	}

@@ -15,8 +15,8 @@ import (
 // module is the Go module of this program.
 const module = "github.com/slipwayhq/slipway"
 
-// VersionCommand returns the version command.
-func VersionCommand(e term.Env) *cobra.Command {
+// versionCommand returns the version command.
+func versionCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of Slipway and its bundled components",
@@ -31,7 +31,7 @@ check.`,
 		if err := format.Print(e.Out, info, func(w io.Writer) error { return printVersion(w, info, format.String()) }); err != nil {
 			return err
 		}
-		if hint := Hint(cmd.Context(), e, info.Version); hint != "" && format.String() == "" {
+		if hint := updateHint(cmd.Context(), e, info.Version); hint != "" && format.String() == "" {
 			_, _ = fmt.Fprintln(e.Err, hint)
 		}
 		return nil
@@ -39,8 +39,8 @@ check.`,
 	return cmd
 }
 
-// Hint returns a message about a newer release, or an empty string if none is known.
-func Hint(ctx context.Context, e term.Env, version string) string {
+// updateHint returns a message about a newer release, or an empty string if none is known.
+func updateHint(ctx context.Context, e term.Env, version string) string {
 	found := install.VersionCheck{Module: module, Current: version, Getenv: e.Getenv, Now: e.Now}.Release(ctx)
 	if found == "" {
 		return ""

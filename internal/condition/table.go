@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MaxMessage is the maximum length in bytes that the API accepts for a condition's message.
-const MaxMessage = 32768
+// maxMessage is the maximum length in bytes that the API accepts for a condition's message.
+const maxMessage = 32768
 
 // Polarity specifies which status of a condition is the good one.
 type Polarity int
@@ -143,7 +143,7 @@ func (r Row[S]) evaluate(s S, seen Set) Result {
 // stamp is the only place that sets observedGeneration and lastTransitionTime.
 func stamp(conditionType string, v Result, at EvaluateOptions) metav1.Condition {
 	c := metav1.Condition{
-		Type: conditionType, Status: v.Status, Reason: reasonOf(v), Message: clip(v.Message, MaxMessage),
+		Type: conditionType, Status: v.Status, Reason: reasonOf(v), Message: clip(v.Message, maxMessage),
 		ObservedGeneration: at.Generation,
 		LastTransitionTime: metav1.NewTime(at.Now.Truncate(time.Second)),
 	}

@@ -21,10 +21,10 @@ import (
 const (
 	adminUser         = "admin"           // the user who ran "slipway up"
 	adminGroup        = "slipway:admins"  // bound to cluster-admin; not system:masters, so that it can be revoked
-	ManagerUser       = "slipway:manager" // the manager; provider identities append a colon and the provider name
+	managerUser       = "slipway:manager" // the manager; provider identities append a colon and the provider name
 	kubeconfigContext = "slipway"         // of DIR/kubeconfig
-	// ExtensionsUser is the manager's identity for Runtime Extensions.
-	ExtensionsUser = "slipway:extensions"
+	// extensionsUser is the manager's identity for Runtime Extensions.
+	extensionsUser = "slipway:extensions"
 	// WebhookUser is the API server's identity for webhooks.
 	WebhookUser = "slipway:apiserver"
 
@@ -123,7 +123,7 @@ func (m managementPKI) ensure() error {
 	if _, err := datadir.WriteFile(m.dir.Kubeconfig(), data, 0o600); err != nil {
 		return err
 	}
-	if err := m.client(ca, "manager", pki.Leaf{User: ManagerUser, Groups: []string{managerGroup}}, m.dir.ManagerKubeconfig()); err != nil {
+	if err := m.client(ca, "manager", pki.Leaf{User: managerUser, Groups: []string{managerGroup}}, m.dir.ManagerKubeconfig()); err != nil {
 		return err
 	}
 	manager := pki.Leaf{User: "slipway-manager", Names: []string{"localhost"}, IPs: []net.IP{net.IPv4(127, 0, 0, 1)}}
@@ -131,7 +131,7 @@ func (m managementPKI) ensure() error {
 		return err
 	}
 	// No role is bound to this user. The certificate only identifies the manager to extensions.
-	if _, _, err := m.folder.Leaf(datadir.Extensions, ca, pki.Leaf{User: ExtensionsUser, Client: true}); err != nil {
+	if _, _, err := m.folder.Leaf(datadir.Extensions, ca, pki.Leaf{User: extensionsUser, Client: true}); err != nil {
 		return err
 	}
 	// Likewise, this certificate only identifies the API server to webhooks.
@@ -142,7 +142,7 @@ func (m managementPKI) ensure() error {
 		return err
 	}
 	for _, name := range m.providers {
-		leaf := pki.Leaf{User: ManagerUser + ":" + name, Groups: []string{managerGroup}}
+		leaf := pki.Leaf{User: managerUser + ":" + name, Groups: []string{managerGroup}}
 		if err := m.client(ca, "manager-"+name, leaf, m.dir.ProviderKubeconfig(name)); err != nil {
 			return err
 		}

@@ -63,7 +63,7 @@ func exempt() *flowcontrolv1.FlowSchema {
 			MatchingPrecedence:         beforeDefaults,
 			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
 				Subjects: []flowcontrolv1.Subject{
-					{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: ManagerUser}},
+					{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: managerUser}},
 					{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: managerGroup}},
 					{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: adminGroup}},
 				},
@@ -176,7 +176,7 @@ func tenant(u user.Info) string {
 			return ""
 		}
 	}
-	if u.GetName() == ManagerUser {
+	if u.GetName() == managerUser {
 		return ""
 	}
 	if namespace, _, err := serviceaccount.SplitUsername(u.GetName()); err == nil {

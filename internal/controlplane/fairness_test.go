@@ -86,14 +86,14 @@ func TestCollectionsLevel(t *testing.T) {
 func TestTenant(t *testing.T) {
 	for want, users := range map[string][]user.DefaultInfo{
 		"": {
-			{Name: "admin", Groups: []string{adminGroup}}, {Name: "x", Groups: []string{"system:masters"}}, {Name: ManagerUser},
-			{Name: ManagerUser + ":cluster-api", Groups: []string{managerGroup}}, {Name: "system:kube-scheduler"}, {Name: "system:node:management-node"},
+			{Name: "admin", Groups: []string{adminGroup}}, {Name: "x", Groups: []string{"system:masters"}}, {Name: managerUser},
+			{Name: managerUser + ":cluster-api", Groups: []string{managerGroup}}, {Name: "system:kube-scheduler"}, {Name: "system:node:management-node"},
 			{Name: "system:serviceaccount:kube-system:generic-garbage-collector"},
 		},
 		"alice":                         {{Name: "alice"}, {Name: "alice", Groups: []string{"system:authenticated", "slipway:admin"}}},
 		"system:anonymous":              {{Name: "system:anonymous"}},
 		"system:serviceaccounts:team-a": {{Name: "system:serviceaccount:team-a:one"}, {Name: "system:serviceaccount:team-a:two"}},
-		"slipway:manager:cluster-api":   {{Name: ManagerUser + ":cluster-api"}},
+		"slipway:manager:cluster-api":   {{Name: managerUser + ":cluster-api"}},
 	} {
 		for _, u := range users {
 			if got := tenant(&u); got != want {

@@ -57,7 +57,7 @@ func TestWorkloadDataIsGuarded(t *testing.T) {
 	c := config()
 	c.Version, c.Endpoint = buildinfo.Kubernetes(), freeEndpoint(t) // that of config() is another cluster's where one runs
 	for name, test := range map[string]struct{ recorded, reason string }{
-		"newer": {"v99.0.0", processconfig.ReasonDataVersion}, "gone": {"v1.30.0", processconfig.ReasonDataMissing},
+		"newer": {"v99.0.0", "DataVersion"}, "gone": {"v1.30.0", processconfig.ReasonDataMissing},
 	} {
 		folder := processconfig.Folder(t.TempDir())
 		if err := folder.WriteRun(processconfig.Run{PID: 1, Version: test.recorded}); err != nil {

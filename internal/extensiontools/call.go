@@ -177,7 +177,7 @@ func dial(c client.Client, config *runtimev1.ExtensionConfig, o CallOptions) (*h
 }
 
 // throughAPIServer replaces the Service by a proxy that sends requests through the API server.
-func throughAPIServer(config *runtimev1.ExtensionConfig, cluster *rest.Config) (*Proxy, error) {
+func throughAPIServer(config *runtimev1.ExtensionConfig, cluster *rest.Config) (*proxy, error) {
 	service := config.Spec.ClientConfig.Service
 	port := int32(443)
 	if service.Port != nil {
@@ -193,7 +193,7 @@ func throughAPIServer(config *runtimev1.ExtensionConfig, cluster *rest.Config) (
 	}
 	upstream := &url.URL{Scheme: server.Scheme, Host: server.Host, Path: strings.TrimSuffix(server.Path, "/") +
 		fmt.Sprintf("/api/v1/namespaces/%s/services/https:%s:%d/proxy", service.Namespace, service.Name, port)}
-	through, err := StartProxy(ProxyOptions{Listen: "127.0.0.1:0", Upstream: upstream, Client: httpClient})
+	through, err := startProxy(proxyOptions{Listen: "127.0.0.1:0", Upstream: upstream, Client: httpClient})
 	if err != nil {
 		return nil, err
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook"
 )
 
-// AwaitDiscovery waits until the management cluster has discovered the handlers of the extension, and returns the
+// waitForDiscovery waits until the management cluster has discovered the handlers of the extension, and returns the
 // ExtensionConfig with them. It calls tell with the reason whenever the reason for a failed discovery changes. It ends
 // with ctx.
-func AwaitDiscovery(ctx context.Context, c client.WithWatch, of *runtimev1.ExtensionConfig, tell func(reason string)) (*runtimev1.ExtensionConfig, error) {
+func waitForDiscovery(ctx context.Context, c client.WithWatch, of *runtimev1.ExtensionConfig, tell func(reason string)) (*runtimev1.ExtensionConfig, error) {
 	last := ""
 	found, err := awaitConfig(ctx, c, of, func(config *runtimev1.ExtensionConfig) bool {
 		done, reason := discovered(config, of.Generation)

@@ -1,7 +1,7 @@
 // Package extensiontools implements the tools for authors and operators of Runtime Extensions. [RunSession] runs an
 // extension on the developer's machine for a management cluster: it starts the process ([StartLocal]) and a proxy that
-// displays and records the calls ([StartProxy]), registers the proxy ([Register]), waits for its discovery
-// ([AwaitDiscovery]), and stops and unregisters everything at the end; when files change ([FileChanges]), it restarts
+// displays and records the calls ([startProxy]), registers the proxy ([register]), waits for its discovery
+// ([waitForDiscovery]), and stops and unregisters everything at the end; when files change ([FileChanges]), it restarts
 // the process with the same registration. [Call] calls one handler as the manager does, with the manager's client
 // (package hook), merged settings, the namespaceSelector, and the request converted to the version of the handler;
 // [GetExample] provides an example request for every hook. [Replay] sends recorded requests to another build and

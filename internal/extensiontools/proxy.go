@@ -26,13 +26,13 @@ const (
 	maxResponse = 21 << 20 // one MiB more than a manager accepts, so that it reports the excess
 )
 
-// ProxyOptions configure a proxy.
-type ProxyOptions struct {
+// proxyOptions configure a proxy.
+type proxyOptions struct {
 	// Listen is host:port, and the certificate is for the host. Port 0 selects a free port.
 	Listen string
 	// Host is the host name for callers, if it differs from Listen.
 	Host string
-	// Upstream is the prefix of every forwarded URL, and Client sends the requests, until [Proxy.SwitchTo].
+	// Upstream is the prefix of every forwarded URL, and Client sends the requests, until [proxy.SwitchTo].
 	Upstream *url.URL
 	Client   *http.Client
 	// Observe is called after every call, possibly concurrently.
@@ -41,13 +41,13 @@ type ProxyOptions struct {
 	Now func() time.Time
 }
 
-// Proxy is a running proxy.
-type Proxy struct {
+// proxy is a running proxy.
+type proxy struct {
 	// URL is the URL for callers, and CA the PEM-encoded CA of its certificate.
 	URL string
 	CA  []byte
 
-	o        ProxyOptions
+	o        proxyOptions
 	upstream atomic.Pointer[upstream]
 	server   *http.Server
 }
@@ -58,8 +58,8 @@ type upstream struct {
 	client *http.Client
 }
 
-// StartProxy starts a proxy that listens until Close.
-func StartProxy(o ProxyOptions) (*Proxy, error) {
+// startProxy starts a proxy that listens until Close.
+func startProxy(o proxyOptions) (*proxy, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -85,7 +85,7 @@ func StartProxy(o ProxyOptions) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the own certificate: %w", err)
 	}
-	p := &Proxy{URL: "https://" + net.JoinHostPort(host, port), CA: made.CA, o: o}
+	p := &proxy{URL: "https://" + net.JoinHostPort(host, port), CA: made.CA, o: o}
 	p.SwitchTo(o.Upstream, o.Client)
 	p.server = &http.Server{
 		Handler: p, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0),
@@ -96,13 +96,13 @@ func StartProxy(o ProxyOptions) (*Proxy, error) {
 }
 
 // Close stops listening, and aborts calls in progress.
-func (p *Proxy) Close() error { return p.server.Close() }
+func (p *proxy) Close() error { return p.server.Close() }
 
 // SwitchTo changes the destination of subsequent requests.
-func (p *Proxy) SwitchTo(to *url.URL, by *http.Client) { p.upstream.Store(&upstream{to, by}) }
+func (p *proxy) SwitchTo(to *url.URL, by *http.Client) { p.upstream.Store(&upstream{to, by}) }
 
 // ServeHTTP forwards a request.
-func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := p.o.Now()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err != nil {
@@ -139,7 +139,7 @@ type proxyResponse struct {
 	body        []byte
 }
 
-func (p *Proxy) forward(ctx context.Context, r *http.Request, body []byte) (proxyResponse, error) {
+func (p *proxy) forward(ctx context.Context, r *http.Request, body []byte) (proxyResponse, error) {
 	to := p.upstream.Load()
 	target := *to.url
 	target.Path = strings.TrimSuffix(target.Path, "/") + r.URL.Path

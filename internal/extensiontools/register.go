@@ -33,8 +33,8 @@ type LocalRegistration struct {
 	Settings map[string]string
 }
 
-// Register creates the ExtensionConfig of a local extension, or updates one that an earlier run left behind.
-func Register(ctx context.Context, c client.Client, l LocalRegistration) (*runtimev1.ExtensionConfig, error) {
+// register creates the ExtensionConfig of a local extension, or updates one that an earlier run left behind.
+func register(ctx context.Context, c client.Client, l LocalRegistration) (*runtimev1.ExtensionConfig, error) {
 	config := &runtimev1.ExtensionConfig{}
 	err := c.Get(ctx, client.ObjectKey{Name: l.Name}, config)
 	if client.IgnoreNotFound(err) != nil {
@@ -68,8 +68,8 @@ func DeleteRegistration(ctx context.Context, c client.Client, name string) error
 	return err
 }
 
-// DeleteRegistered deletes the ExtensionConfig created by Register, unless another client has replaced it.
-func DeleteRegistered(ctx context.Context, c client.Client, config *runtimev1.ExtensionConfig) error {
+// deleteRegistered deletes the ExtensionConfig created by Register, unless another client has replaced it.
+func deleteRegistered(ctx context.Context, c client.Client, config *runtimev1.ExtensionConfig) error {
 	err := c.Delete(ctx, config, client.Preconditions{UID: &config.UID})
 	if apierrors.IsConflict(err) {
 		return nil

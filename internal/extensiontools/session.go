@@ -51,7 +51,7 @@ func RunSession(ctx context.Context, c client.WithWatch, o SessionOptions) (err 
 	}
 	s := &session{SessionOptions: o, client: c, process: process}
 	defer func() { s.process.Stop() }()
-	s.front, err = StartProxy(ProxyOptions{
+	s.front, err = startProxy(proxyOptions{
 		Listen: listenAt(o.Host), Host: o.Host, Upstream: process.URL, Client: process.Client, Observe: o.Observe, Now: o.Now,
 	})
 	if err != nil {
@@ -60,7 +60,7 @@ func RunSession(ctx context.Context, c client.WithWatch, o SessionOptions) (err 
 	defer func() { err = errors.Join(err, s.front.Close()) }()
 	o.Local.URL, o.Local.CA = s.front.URL, s.front.CA
 	o.Progress(fmt.Sprintf("Registering it as %q …", o.Local.Name))
-	config, err := Register(ctx, c, o.Local)
+	config, err := register(ctx, c, o.Local)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func RunSession(ctx context.Context, c client.WithWatch, o SessionOptions) (err 
 type session struct {
 	SessionOptions
 	client  client.WithWatch
-	front   *Proxy
+	front   *proxy
 	process *LocalExtension
 }
 
@@ -139,13 +139,13 @@ func listenAt(host string) string {
 func awaitDiscovery(ctx context.Context, c client.WithWatch, config *runtimev1.ExtensionConfig, tell func(string)) (*runtimev1.ExtensionConfig, error) {
 	ctx, cancel := context.WithTimeout(ctx, discoverWithin)
 	defer cancel()
-	return AwaitDiscovery(ctx, c, config, func(reason string) { tell("Not discovered yet: " + reason) })
+	return waitForDiscovery(ctx, c, config, func(reason string) { tell("Not discovered yet: " + reason) })
 }
 
 func unregister(ctx context.Context, c client.Client, config *runtimev1.ExtensionConfig, tell func(string)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
-	if err := DeleteRegistered(ctx, c, config); err != nil {
+	if err := deleteRegistered(ctx, c, config); err != nil {
 		return fmt.Errorf("removing the registration; \"slipway extension delete %s\" does it: %w", config.Name, err)
 	}
 	tell(fmt.Sprintf("The registration %q is removed.", config.Name))

@@ -373,9 +373,9 @@ func TestWrongCalls(t *testing.T) {
 		reason  string
 	}{
 		"right":                {handler: "check.ext", call: good},
-		"no such extension":    {handler: "check.other", call: good, reason: ReasonNotRegistered},
-		"no such handler":      {handler: "other.ext", call: good, reason: ReasonNotRegistered},
-		"no name":              {handler: "", call: good, reason: ReasonNotRegistered},
+		"no such extension":    {handler: "check.other", call: good, reason: reasonNotRegistered},
+		"no such handler":      {handler: "other.ext", call: good, reason: reasonNotRegistered},
+		"no name":              {handler: "", call: good, reason: reasonNotRegistered},
 		"another hook":         {handler: "check.ext", call: deletion, reason: reasonHookMismatch},
 		"two different hooks":  {handler: "check.ext", call: mixed, reason: reasonHookMismatch},
 		"a request that is no": {handler: "check.ext", call: Invocation{Request: cluster("ns"), Response: good.Response}, reason: reasonHookMismatch},

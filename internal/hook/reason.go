@@ -27,11 +27,11 @@ const (
 	// announced.
 	ReasonNotReady = "NotReady"
 	// ReasonNotDiscovered: an ExtensionConfig was never discovered, so that its handlers might be missing.
-	ReasonNotDiscovered = "NotDiscovered"
+	reasonNotDiscovered = "NotDiscovered"
 	// reasonUnknownHook: the handler serves a hook, or a version of it, that this version of Slipway does not support.
 	reasonUnknownHook = "UnknownHook"
 	// ReasonNotRegistered: no extension has the handler.
-	ReasonNotRegistered = "NotRegistered"
+	reasonNotRegistered = "NotRegistered"
 	// ReasonNamespaceMismatch: the handler is not for objects of the namespace.
 	ReasonNamespaceMismatch = "NamespaceMismatch"
 	// reasonHookMismatch: the handler serves another hook, or a version that the request cannot be converted to.

@@ -70,12 +70,12 @@ func (x *extension) undiscovered(now time.Time) error {
 	}
 	switch {
 	case problem != nil:
-		return fault.New(fault.Unreachable, ReasonNotDiscovered,
+		return fault.New(fault.Unreachable, reasonNotDiscovered,
 			"ExtensionConfig %s may have handlers for this and was never discovered: %s; correct or delete it", x.name, problem.Message)
 	case now.Before(x.announced.Add(grace)):
 		return fault.New(fault.Unreachable, ReasonNotReady, "waiting for the discovery of ExtensionConfig %s", x.name)
 	}
-	return fault.New(fault.Unreachable, ReasonNotDiscovered,
+	return fault.New(fault.Unreachable, reasonNotDiscovered,
 		"ExtensionConfig %s may have handlers for this and was never discovered; see its conditions, or delete it", x.name)
 }
 
@@ -89,7 +89,7 @@ func (e *Extensions) find(name string) (target, error) {
 	handler, extension, _ := strings.Cut(name, ".")
 	x := e.byName[extension]
 	if x == nil {
-		return target{}, fault.New(fault.Invalid, ReasonNotRegistered, "handler %s: there is no ExtensionConfig %s", name, extension)
+		return target{}, fault.New(fault.Invalid, reasonNotRegistered, "handler %s: there is no ExtensionConfig %s", name, extension)
 	}
 	if !x.discovered {
 		return target{}, x.undiscovered(e.cfg.Now())
@@ -99,5 +99,5 @@ func (e *Extensions) find(name string) (target, error) {
 			return x.at(h), nil
 		}
 	}
-	return target{}, fault.New(fault.Invalid, ReasonNotRegistered, "handler %s: the extension has no handler of this name", name)
+	return target{}, fault.New(fault.Invalid, reasonNotRegistered, "handler %s: the extension has no handler of this name", name)
 }

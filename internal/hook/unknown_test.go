@@ -122,16 +122,16 @@ func TestNeverDiscovered(t *testing.T) {
 	}
 	expect("at first", "prod", ReasonNotReady, "waiting for the discovery of ExtensionConfig new")
 	w.clock.forward(grace)
-	expect("later, when nobody tried", "prod", ReasonNotDiscovered,
+	expect("later, when nobody tried", "prod", reasonNotDiscovered,
 		"ExtensionConfig new may have handlers for this and was never discovered; see its conditions, or delete it")
 	if n := len(x.Bodies(discoveryPath)); n != 0 {
 		t.Errorf("the network was asked %d times", n)
 	}
 	w.discover(&down)
 	const text = "ExtensionConfig new may have handlers for this and was never discovered: nothing listens at 127.0.0.1:1; correct or delete it"
-	expect("once it was tried", "prod", ReasonNotDiscovered, text)
+	expect("once it was tried", "prod", reasonNotDiscovered, text)
 	call, _ := creation()
-	if err := w.Call(t.Context(), cluster("prod"), "check.new", call); reasonOf(err) != ReasonNotDiscovered || err.Error() != text {
+	if err := w.Call(t.Context(), cluster("prod"), "check.new", call); reasonOf(err) != reasonNotDiscovered || err.Error() != text {
 		t.Errorf("by name: %v", err)
 	}
 	down.Spec.ClientConfig = x.ExtensionConfig("new").Spec.ClientConfig

@@ -93,10 +93,10 @@ func TestAddonsFollowTheWorkloadCluster(t *testing.T) {
 	server := apiserver.Start(t, apiserver.Options{})
 	apps := kubernetes.NewForConfigOrDie(server.Config).AppsV1()
 	proxy := &appsv1.DaemonSet{}
-	proxy.ObjectMeta, proxy.Spec.Selector, proxy.Spec.Template = addon(addons.KubeProxy)
+	proxy.ObjectMeta, proxy.Spec.Selector, proxy.Spec.Template = addon("kube-proxy")
 	proxy, err := apps.DaemonSets("kube-system").Create(t.Context(), proxy, metav1.CreateOptions{})
 	must(t, err)
-	dns, err := apps.Deployments("kube-system").Create(t.Context(), newDeployment("kube-system", addons.CoreDNS), metav1.CreateOptions{})
+	dns, err := apps.Deployments("kube-system").Create(t.Context(), newDeployment("kube-system", "coredns"), metav1.CreateOptions{})
 	must(t, err)
 	for _, namespace := range []string{"kube-system", "default"} {
 		_, err := apps.Deployments(namespace).Create(t.Context(), newDeployment(namespace, "another"), metav1.CreateOptions{})

@@ -273,7 +273,7 @@ func TestLive(t *testing.T) {
 		l.must(l.List(t.Context(), &list, client.InNamespace("ns")))
 		for _, m := range list.Items {
 			c := condition.Set(m.Status.Conditions).Get(infrav1.MachineProvisionedCondition)
-			if c != nil && c.Reason == container.ReasonImageAbsent && strings.Contains(c.Message, "slipway image build") {
+			if c != nil && c.Reason == "ImageAbsent" && strings.Contains(c.Message, "slipway image build") {
 				return ""
 			}
 		}

@@ -32,7 +32,7 @@ func (k MachineWriter) Act(ctx context.Context, s OwnerState, action reconciler.
 	case SyncClone:
 		o := s.Clones.Items[clone.Key{Kind: a.Kind, Name: a.Name}]
 		return k.clones().Sync(ctx, o.Unstructured, s.metadata(s.Members.Named(a.Machine).Machine))
-	case DeleteOrphan:
+	case deleteOrphan:
 		return k.deleteOrphan(ctx, s, a)
 	case SetConditions:
 		return k.setConditions(ctx, s, a)
@@ -122,7 +122,7 @@ func ownerOf(objects []*unstructured.Unstructured) types.UID {
 }
 
 // deleteOrphan deletes a clone after a live read has confirmed that its Machine does not exist.
-func (k MachineWriter) deleteOrphan(ctx context.Context, s OwnerState, a DeleteOrphan) error {
+func (k MachineWriter) deleteOrphan(ctx context.Context, s OwnerState, a deleteOrphan) error {
 	for _, o := range s.Clones.Orphans {
 		if o.GetKind() != a.Kind || o.GetName() != a.Name {
 			continue

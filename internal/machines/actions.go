@@ -17,8 +17,8 @@ type (
 	syncTimeouts struct{ Machine string }
 	// SyncClone applies labels and annotations to a clone of a Machine.
 	SyncClone struct{ Kind, Name, Machine string }
-	// DeleteOrphan deletes a clone whose Machine was never created.
-	DeleteOrphan struct{ Kind, Name string }
+	// deleteOrphan deletes a clone whose Machine was never created.
+	deleteOrphan struct{ Kind, Name string }
 	// SetConditions sets the conditions of a Machine that its owner computes. An absent verdict leaves UpToDate
 	// unchanged and removes OwnerRemediated.
 	SetConditions struct {
@@ -41,7 +41,7 @@ type (
 func (SyncMachine) Independent()   {}
 func (syncTimeouts) Independent()  {}
 func (SyncClone) Independent()     {}
-func (DeleteOrphan) Independent()  {}
+func (deleteOrphan) Independent()  {}
 func (SetConditions) Independent() {}
 
 // Creates makes the driver report a rejection without the generated names.
@@ -77,7 +77,7 @@ func (a SyncClone) String() string {
 	return fmt.Sprintf("sync labels and annotations to %s %s", a.Kind, a.Name)
 }
 
-func (a DeleteOrphan) String() string {
+func (a deleteOrphan) String() string {
 	return fmt.Sprintf("delete %s %s: its Machine was never created", a.Kind, a.Name)
 }
 
@@ -104,9 +104,9 @@ func verdictText(v condition.Result) string {
 	return fmt.Sprintf("%s (%s)", v.Status, v.Reason)
 }
 
-// NewSetConditions returns the action that sets the owner's conditions on a Machine, and whether the action changes
+// newSetConditions returns the action that sets the owner's conditions on a Machine, and whether the action changes
 // anything.
-func NewSetConditions(m *clusterv1.Machine, upToDate, remediated condition.Result) (SetConditions, bool) {
+func newSetConditions(m *clusterv1.Machine, upToDate, remediated condition.Result) (SetConditions, bool) {
 	set := condition.Set(m.Status.Conditions)
 	current := set.Get(clusterv1.MachineOwnerRemediatedCondition)
 	withdraws := remediated == condition.Absent() && setsRemediated(current)

@@ -97,10 +97,10 @@ func (k MachineWriter) updateClone(ctx context.Context, s OwnerState, ref, templ
 func ByMovePriority(order clusterv1.MachineSetDeletionOrder) func(a, b OwnedMachine) int {
 	rank := func(m OwnedMachine) DeletionPriority {
 		switch priority := PriorityOf(m); {
-		case priority == Updating && isBusy(m):
-			return Healthy + 1
-		case priority == Updating:
-			return Unhealthy
+		case priority == priorityUpdating && isBusy(m):
+			return priorityHealthy + 1
+		case priority == priorityUpdating:
+			return priorityUnhealthy
 		default:
 			return priority
 		}
@@ -130,9 +130,9 @@ func (ms OwnedMachines) Surplus(n int, compare func(a, b OwnedMachine) int) Surp
 	for _, m := range sorted[:min(n, len(sorted))] {
 		switch priority := PriorityOf(m); {
 		case priority == Deleting:
-		case priority == Updating && isBusy(m):
+		case priority == priorityUpdating && isBusy(m):
 			out.Updating = append(out.Updating, m.Name)
-		case priority == Healthy, priority == Updating && inplace.StateOf(m.Machine) != inplace.Updating:
+		case priority == priorityHealthy, priority == priorityUpdating && inplace.StateOf(m.Machine) != inplace.Updating:
 			out.Moved = append(out.Moved, m.Name)
 		default:
 			out.Replaced = append(out.Replaced, m.Name)

@@ -25,18 +25,18 @@ func TestAwaitOwnership(t *testing.T) { // OR-01
 		want   reconciler.Wait
 	}{
 		"no cluster": {"its creation ends it", facts(func(f *ownership.Input) { f.ClusterExists = false }),
-			reconciler.Wait{On: on("Cluster", "c"), Until: reconciler.UntilChange}},
+			reconciler.Wait{On: on("Cluster", "c"), Until: "change"}},
 		"no parent": {"the parent writes into the object itself", facts(func(f *ownership.Input) { f.Owned = false }),
-			reconciler.Wait{On: on("MachineSet", "ms"), Field: "metadata.ownerReferences", Until: reconciler.UntilChange}},
+			reconciler.Wait{On: on("MachineSet", "ms"), Field: "metadata.ownerReferences", Until: "change"}},
 		"hidden": {"", facts(func(f *ownership.Input) { f.Hidden = []string{"Machine m"} }),
 			reconciler.Wait{On: on("Machine", "m"), Until: reconciler.UntilUser}},
 		"orphan": {"", facts(func(f *ownership.Input) {
 			f.Children = []ownership.Child{{Kind: "Machine", Name: "m", Selected: true}}
-		}), reconciler.Wait{On: on("Machine", "m"), Field: "metadata.ownerReferences", Until: reconciler.UntilChange}},
+		}), reconciler.Wait{On: on("Machine", "m"), Field: "metadata.ownerReferences", Until: "change"}},
 		"foreign": {"", facts(func(f *ownership.Input) { f.Children = []ownership.Child{{Kind: "Machine", Name: "m"}} }),
 			reconciler.Wait{On: on("Machine", "m"), Until: reconciler.UntilUser}},
 		"not connected": {"", facts(func(*ownership.Input) {}),
-			reconciler.Wait{On: on("Cluster", "c"), Field: "condition RemoteConnectionProbe", Until: reconciler.UntilChange}},
+			reconciler.Wait{On: on("Cluster", "c"), Field: "condition RemoteConnectionProbe", Until: "change"}},
 		"strays": {"", facts(func(f *ownership.Input) {
 			f.Workload = ownership.Workload{NodesRead: true, OrphanedNodes: []string{"n"}}
 		}),
@@ -63,7 +63,7 @@ func TestTemplateAwait(t *testing.T) {
 	}
 	on := []reconciler.Subject{{Kind: "FooTemplate", Name: "t"}}
 	want := []reconciler.Wait{
-		{Reason: "WaitingForTemplate", Message: "FooTemplate t does not exist; no Machine can be created", On: on, Until: reconciler.UntilChange},
+		{Reason: "WaitingForTemplate", Message: "FooTemplate t does not exist; no Machine can be created", On: on, Until: "change"},
 		{Reason: "WaitingForTemplate", Message: "FooTemplate is not installed: install it; no Machine can be created", On: on, Until: reconciler.UntilUser},
 	}
 	if diff := cmp.Diff(want, p.Waits); diff != "" {

@@ -20,12 +20,12 @@ const (
 	Deleting DeletionPriority = iota
 	// Marked Machines have the annotation cluster.x-k8s.io/delete-machine, which a user has set.
 	Marked
-	// Updating Machines are being updated in place; the update is lost in any case.
-	Updating
-	// Unhealthy Machines: see [IsUnhealthy].
-	Unhealthy
-	// Healthy Machines are all others.
-	Healthy
+	// priorityUpdating Machines are being updated in place; the update is lost in any case.
+	priorityUpdating
+	// priorityUnhealthy Machines: see [IsUnhealthy].
+	priorityUnhealthy
+	// priorityHealthy Machines are all others.
+	priorityHealthy
 )
 
 func PriorityOf(m OwnedMachine) DeletionPriority {
@@ -37,11 +37,11 @@ func PriorityOf(m OwnedMachine) DeletionPriority {
 	case marked:
 		return Marked
 	case updating:
-		return Updating
+		return priorityUpdating
 	case IsUnhealthy(m.Machine):
-		return Unhealthy
+		return priorityUnhealthy
 	}
-	return Healthy
+	return priorityHealthy
 }
 
 // IsUnhealthy reports whether a Machine does not work: it has no Node, its Node is unhealthy, or a health check

@@ -70,7 +70,7 @@ func (s OwnerState) Propagation() []reconciler.Action {
 	}
 	if s.Clones != nil {
 		for _, o := range s.Clones.Orphans {
-			out = append(out, DeleteOrphan{Kind: o.GetKind(), Name: o.GetName()})
+			out = append(out, deleteOrphan{Kind: o.GetKind(), Name: o.GetName()})
 		}
 	}
 	return out

@@ -42,7 +42,7 @@ func (s OwnerState) SetConditions(r Remediation) []reconciler.Action {
 		if m.Deleted || m.Stale {
 			continue
 		}
-		if action, differs := NewSetConditions(m.Machine, s.UpToDate(m.Machine), verdicts[m.Name]); differs {
+		if action, differs := newSetConditions(m.Machine, s.UpToDate(m.Machine), verdicts[m.Name]); differs {
 			out = append(out, action)
 		}
 	}

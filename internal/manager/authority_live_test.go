@@ -58,7 +58,7 @@ func TestChangedAuthority(t *testing.T) {
 		if got := secrets.ParseKubeconfig(secret); !bytes.Equal(got.CA, bundle) {
 			return fmt.Errorf("it trusts %s", got.CA)
 		}
-		config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[secrets.KubeconfigKey])
+		config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["value"])
 		if err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func TestRotation(t *testing.T) { // CP-15
 	for done := false; !done; kills++ {
 		plan, err := order.Prepare(t.Context(), of)
 		must(t, err)
-		if kills > 0 && plan.Phase == rotate.PhaseNone {
+		if kills > 0 && plan.Phase == "None" {
 			break // killed after the last write
 		}
 		if kills > 30 || plan.Problem != "" {
@@ -135,7 +135,7 @@ func kubeconfigOf(t *testing.T, c client.Client, key client.ObjectKey) []byte {
 	t.Helper()
 	s := &corev1.Secret{}
 	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: secrets.Admin.SecretName(key.Name)}, s))
-	return s.Data[secrets.KubeconfigKey]
+	return s.Data["value"]
 }
 
 // answers reports why the API of a workload cluster does not answer who has the kubeconfig.

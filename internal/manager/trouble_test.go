@@ -131,7 +131,7 @@ func failsAndRecovers(t *testing.T, c client.Client, kind schema.GroupVersionKin
 		}
 		live := &object{newOf(kind)}
 		must(t, c.Get(t.Context(), client.ObjectKeyFromObject(o), live))
-		if found := condition.Set(live.GetConditions()).Get(reconciler.ReconciledCondition); found != nil {
+		if found := condition.Set(live.GetConditions()).Get("Reconciled"); found != nil {
 			return fmt.Sprintf("%s %s: %s", found.Status, found.Reason, found.Message)
 		}
 		return ""

@@ -19,9 +19,9 @@ func Labels(labels map[string]string, also ...*regexp.Regexp) map[string]string 
 	})
 }
 
-// Annotations returns the annotations that are synchronized to the Node: annotations in the domain
+// filterAnnotations returns the annotations that are synchronized to the Node: annotations in the domain
 // node.cluster.x-k8s.io and its subdomains, and annotations that match one of the expressions.
-func Annotations(annotations map[string]string, also ...*regexp.Regexp) map[string]string {
+func filterAnnotations(annotations map[string]string, also ...*regexp.Regexp) map[string]string {
 	return filterByKey(annotations, func(key, domain string) bool {
 		return within(domain, clusterv1.ManagedNodeAnnotationDomain) || matches(also, key)
 	})

@@ -45,7 +45,7 @@ func (d Metadata) Sync(node *corev1.Node) {
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}
 	}
-	labels, annotations := Labels(m.Labels, d.AlsoLabels...), Annotations(m.Annotations, d.AlsoAnnotations...)
+	labels, annotations := Labels(m.Labels, d.AlsoLabels...), filterAnnotations(m.Annotations, d.AlsoAnnotations...)
 	removeStale(node.Labels, labels, node.Annotations[clusterv1.LabelsFromMachineAnnotation])
 	removeStale(node.Annotations, annotations, node.Annotations[clusterv1.AnnotationsFromMachineAnnotation])
 	maps.Copy(node.Labels, labels)

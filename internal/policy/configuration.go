@@ -10,10 +10,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// APIVersion and Kind identify the configuration file.
+// apiVersion and Kind identify the configuration file.
 const (
-	APIVersion = "config.slipway.dev/v1alpha1"
-	Kind       = "Configuration"
+	apiVersion = "config.slipway.dev/v1alpha1"
+	kind       = "Configuration"
 )
 
 // Configuration is the content of the operator's configuration file. [Default] applies to settings that the
@@ -45,8 +45,8 @@ type Configuration struct {
 // Provider is the name of a built-in provider that can be disabled.
 type Provider = providerset.Name
 
-// Simulated names the simulated backend of the providers that have one.
-const Simulated = providerset.Simulated
+// simulated names the simulated backend of the providers that have one.
+const simulated = providerset.Simulated
 
 // Providers selects the built-in providers that run.
 type Providers struct {
@@ -222,7 +222,7 @@ type Maximum struct {
 // Default returns the configuration that applies without a file.
 func Default() Configuration {
 	return Configuration{
-		TypeMeta:  metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
+		TypeMeta:  metav1.TypeMeta{APIVersion: apiVersion, Kind: kind},
 		Providers: Providers{Disabled: []Provider{}}, Management: Management{EncryptSecrets: true, EditSecrets: true, Addresses: []string{}, Names: []string{}},
 		Nodes: Nodes{Mounts: []Mount{}, Images: []string{"slipway.dev/node", "slipway.dev/node-control-plane"}, Processes: 32768},
 		Networks: Networks{
@@ -256,7 +256,7 @@ func (c Configuration) Runs(p Provider) bool { return !slices.Contains(c.Provide
 
 // DeniedSimulated returns why an object may not use the simulated backend, or an empty string if it may.
 func (c Configuration) DeniedSimulated() string {
-	if c.Runs(Simulated) {
+	if c.Runs(simulated) {
 		return ""
 	}
 	return "The simulated backend is switched off: choose another one, or ask the operator to take simulated out of providers.disabled " + settingLocation

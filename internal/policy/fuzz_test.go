@@ -4,7 +4,7 @@ import "testing"
 
 // FuzzParse: whatever an operator writes is refused, or is a configuration that answers every question.
 func FuzzParse(f *testing.F) {
-	head := "apiVersion: " + APIVersion + "\nkind: " + Kind + "\n"
+	head := "apiVersion: " + apiVersion + "\nkind: " + kind + "\n"
 	for _, text := range []string{
 		"", head, head + "maxima: {replicas: 3}\n", head + "nodes: {mounts: [{path: /srv}]}\n", head + "networks: {ranges: [10.0.0.0/8]}\n",
 		head + "management: {audit: {rules: [{level: Metadata}]}}\n", head + "no: such\n", "{", head + "snapshots: {folders: [/]}\n",

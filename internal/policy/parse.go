@@ -27,8 +27,8 @@ func Parse(text []byte) (Configuration, error) {
 	if err := decode(text, &c); err != nil {
 		return Configuration{}, invalid(err)
 	}
-	if c.APIVersion != APIVersion || c.Kind != Kind {
-		return Configuration{}, invalid(fmt.Errorf("apiVersion is %q and kind is %q: set apiVersion: %s and kind: %s", c.APIVersion, c.Kind, APIVersion, Kind))
+	if c.APIVersion != apiVersion || c.Kind != kind {
+		return Configuration{}, invalid(fmt.Errorf("apiVersion is %q and kind is %q: set apiVersion: %s and kind: %s", c.APIVersion, c.Kind, apiVersion, kind))
 	}
 	if err := errors.Join(c.problems()...); err != nil {
 		return Configuration{}, invalid(err)

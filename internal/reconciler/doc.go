@@ -18,7 +18,7 @@
 //
 // Decide runs again after each of these reads, until the plan requests no more. Actions run in order until one fails. A
 // panic becomes the error of the object's reconciliation. The driver owns the finalizer that [Controller] names and the
-// conditions Paused and [ReconciledCondition] of the controller's own kind.
+// conditions Paused and [reconciledCondition] of the controller's own kind.
 //
 // Events in quick succession share one reconciliation, and status changes that nothing waits for share one write
 // (package pacing; docs/decisions/0006-pacing.md). Each controller declares which changes are [Urgent].
@@ -38,7 +38,7 @@
 // the label ([Scope.Hidden]) and waits until they have it.
 //
 // The provisioning of a Machine, from its creation to its first Ready, is one OpenTelemetry trace. The spans are
-// computed from the transition times of the Machine's conditions ([ProvisioningStages]), so that a restart of the
+// computed from the transition times of the Machine's conditions ([provisioningStages]), so that a restart of the
 // manager loses nothing. All IDs are derived from the Machine's UID, so that exporting a trace twice yields the same
-// spans, and reconciliations of the Machine and its dependent objects join the same trace ([WithMachineTrace]).
+// spans, and reconciliations of the Machine and its dependent objects join the same trace ([withMachineTrace]).
 package reconciler

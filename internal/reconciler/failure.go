@@ -22,11 +22,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// ReconciledCondition is False, with the error as its message, on an object whose reconciliation fails. Objects
+// reconciledCondition is False, with the error as its message, on an object whose reconciliation fails. Objects
 // without the condition are reconciled successfully. Only the driver writes it, on every kind and with a separate
 // field manager, because a controller computes its own conditions from what it could read and cannot report failed
 // reads and writes in them.
-const ReconciledCondition = "Reconciled"
+const reconciledCondition = "Reconciled"
 
 const (
 	// troubleAfter is how long a transient error is retried before the condition reports it.
@@ -38,7 +38,7 @@ const (
 	maxMessage = 600
 )
 
-var reconciledTable = condition.Table[failureReport]{{Type: ReconciledCondition, Compute: failureReport.verdict}}
+var reconciledTable = condition.Table[failureReport]{{Type: reconciledCondition, Compute: failureReport.verdict}}
 
 // failureReport is the reason and message of a failed reconciliation.
 type failureReport struct{ reason, message string }
@@ -164,7 +164,7 @@ func minMessageAge(kind fault.Kind) time.Duration {
 // comes too soon after the previous one, the plan schedules a recheck.
 func (r *Reconciler[O, S]) reportReconciled(ctx context.Context, o O, plan *Plan, failed error) error {
 	key, now := client.ObjectKeyFromObject(o), r.now()
-	have := condition.Set(o.GetConditions()).Get(ReconciledCondition)
+	have := condition.Set(o.GetConditions()).Get(reconciledCondition)
 	writer := r.Writer.WithController(r.Name + "-reconcile")
 	if failed == nil {
 		r.failures.forget(key)
@@ -219,7 +219,7 @@ func (r *Reconciler[O, S]) reportFailure(ctx context.Context, o O, t failureRepo
 	if apierrors.IsForbidden(err) && r.process != nil {
 		t.message += withoutRights
 		by, conditions = *r.process, reconciledTable.Evaluate(t, r.moment(o))
-		if have := condition.Set(o.GetConditions()).Get(ReconciledCondition); have != nil && have.Message == t.message {
+		if have := condition.Set(o.GetConditions()).Get(reconciledCondition); have != nil && have.Message == t.message {
 			return nil
 		}
 		err = by.apply(ctx, r.Name, o, conditions)

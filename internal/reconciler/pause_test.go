@@ -19,11 +19,11 @@ func TestPauseIsAWait(t *testing.T) { // PA-01
 		want Wait
 	}{
 		"by its Cluster": {pause{byCluster: true}, labelled, "Machine", Wait{Reason: "Paused", Message: "Cluster c is paused: set its spec.paused to false to go on",
-			On: []Subject{{Kind: "Cluster", Name: "c"}}, Field: "spec.paused", Until: UntilChange}},
+			On: []Subject{{Kind: "Cluster", Name: "c"}}, Field: "spec.paused", Until: untilChange}},
 		"itself": {pause{byAnnotation: true}, labelled, "Machine", Wait{Reason: "Paused", Message: "Machine m is paused: remove its annotation cluster.x-k8s.io/paused to go on",
-			On: []Subject{{Kind: "Machine", Name: "m"}}, Field: "metadata.annotations[cluster.x-k8s.io/paused]", Until: UntilChange}},
+			On: []Subject{{Kind: "Machine", Name: "m"}}, Field: "metadata.annotations[cluster.x-k8s.io/paused]", Until: untilChange}},
 		"a Cluster": {pause{byCluster: true}, labelled, "Cluster", Wait{Reason: "Paused", Message: "Cluster m is paused: set its spec.paused to false to go on",
-			On: []Subject{{Kind: "Cluster", Name: "m"}}, Field: "spec.paused", Until: UntilChange}},
+			On: []Subject{{Kind: "Cluster", Name: "m"}}, Field: "spec.paused", Until: untilChange}},
 	} {
 		if diff := cmp.Diff([]Wait{tc.want}, tc.p.plan(tc.kind, tc.o).Waits); diff != "" {
 			t.Errorf("%s: %s", name, diff)

@@ -83,8 +83,8 @@ type Subject struct {
 type Until string
 
 const (
-	// UntilChange waits for a change of another object, whose event enqueues the waiting object.
-	UntilChange Until = "change"
+	// untilChange waits for a change of another object, whose event enqueues the waiting object.
+	untilChange Until = "change"
 	// UntilTime waits for time to pass.
 	UntilTime Until = "time"
 	// UntilUser waits for a user to follow the instructions in the message.
@@ -118,7 +118,7 @@ func (w *Wait) ForAll(kind string, names []string) *Wait {
 }
 
 // ToChange marks the wait as ended by the creation, deletion or change of its objects. The field is optional.
-func (w *Wait) ToChange(field string) { w.Field, w.Until = field, UntilChange }
+func (w *Wait) ToChange(field string) { w.Field, w.Until = field, untilChange }
 
 // ForTime marks the wait as ended by the passing of time.
 func (w *Wait) ForTime() { w.Until = UntilTime }

@@ -57,7 +57,7 @@ func (r *ProvisioningRecorder) recordIfReady(ctx context.Context, o any, limit t
 	if !ok {
 		return
 	}
-	stages := ProvisioningStages(m)
+	stages := provisioningStages(m)
 	if len(stages) == 0 || !r.first(m.UID) {
 		return
 	}
@@ -97,7 +97,7 @@ func (r *ProvisioningRecorder) Record(ctx context.Context, m *clusterv1.Machine)
 		attribute.String("slipway.machine", m.Name), attribute.String("k8s.node.name", m.Status.NodeRef.Name),
 	}
 	within := trace.ContextWithRemoteSpanContext(ctx, rootOf(m.UID))
-	for i, stage := range ProvisioningStages(m) {
+	for i, stage := range provisioningStages(m) {
 		parent := within
 		if i == 0 {
 			parent = trace.ContextWithSpanContext(ctx, trace.SpanContext{}) // the root span has no parent
@@ -124,7 +124,7 @@ type spanIDs struct {
 type wantedKey struct{}
 
 func withID(ctx context.Context, machine types.UID, stage string) context.Context {
-	return context.WithValue(ctx, wantedKey{}, spanIDs{trace: TraceID(machine), span: spanID(machine, stage)})
+	return context.WithValue(ctx, wantedKey{}, spanIDs{trace: traceID(machine), span: spanID(machine, stage)})
 }
 
 // TraceIDGenerator generates the IDs of a [ProvisioningRecorder]'s spans and random IDs for all other spans. The tracer

@@ -16,28 +16,28 @@ import (
 
 // Names of the spans: the whole provisioning and its consecutive stages.
 const (
-	SpanProvisioning   = "machine: creation to ready"
+	spanProvisioning   = "machine: creation to ready"
 	SpanBootstrapData  = "bootstrap data"
 	SpanInfrastructure = "infrastructure"
 	SpanNodeJoin       = "node join"
 	SpanFirstReady     = "first ready"
 )
 
-// ProvisioningStage is one span. Its times have the resolution of the API, one second.
-type ProvisioningStage struct {
+// provisioningStage is one span. Its times have the resolution of the API, one second.
+type provisioningStage struct {
 	Name       string
 	Start, End time.Time
 }
 
-// ProvisioningStages returns the spans of a Machine that is Ready, starting with [SpanProvisioning]. It returns nil if the
+// provisioningStages returns the spans of a Machine that is Ready, starting with [spanProvisioning]. It returns nil if the
 // Machine is not Ready.
-func ProvisioningStages(m *clusterv1.Machine) []ProvisioningStage {
+func provisioningStages(m *clusterv1.Machine) []provisioningStage {
 	set := condition.Set(m.Status.Conditions)
 	if !set.IsTrue(clusterv1.MachineReadyCondition) {
 		return nil
 	}
 	start := m.CreationTimestamp.Time
-	stages := []ProvisioningStage{{Name: SpanProvisioning, Start: start}}
+	stages := []provisioningStage{{Name: spanProvisioning, Start: start}}
 	for _, part := range []struct{ name, until string }{
 		{SpanBootstrapData, clusterv1.MachineBootstrapConfigReadyCondition}, {SpanInfrastructure, clusterv1.MachineInfrastructureReadyCondition},
 		{SpanNodeJoin, clusterv1.MachineNodeReadyCondition}, {SpanFirstReady, clusterv1.MachineReadyCondition},
@@ -46,15 +46,15 @@ func ProvisioningStages(m *clusterv1.Machine) []ProvisioningStage {
 		if c := set.Get(part.until); c != nil && c.LastTransitionTime.After(start) {
 			end = c.LastTransitionTime.Time
 		}
-		stages = append(stages, ProvisioningStage{Name: part.name, Start: start, End: end})
+		stages = append(stages, provisioningStage{Name: part.name, Start: start, End: end})
 		start = end
 	}
 	stages[0].End = start
 	return stages
 }
 
-// TraceID returns the trace ID for the Machine with this UID.
-func TraceID(machine types.UID) trace.TraceID {
+// traceID returns the trace ID for the Machine with this UID.
+func traceID(machine types.UID) trace.TraceID {
 	sum := sha256.Sum256([]byte("trace/" + machine))
 	return trace.TraceID(sum[:16])
 }
@@ -65,9 +65,9 @@ func spanID(machine types.UID, stage string) trace.SpanID {
 	return trace.SpanID(sum[:8])
 }
 
-// WithMachineTrace returns a context whose spans belong to the trace of a Machine: o itself or its owner. For other objects
+// withMachineTrace returns a context whose spans belong to the trace of a Machine: o itself or its owner. For other objects
 // it returns ctx unchanged.
-func WithMachineTrace(ctx context.Context, o metav1.Object) context.Context {
+func withMachineTrace(ctx context.Context, o metav1.Object) context.Context {
 	machine := machineOf(o)
 	if machine == "" {
 		return ctx
@@ -77,7 +77,7 @@ func WithMachineTrace(ctx context.Context, o metav1.Object) context.Context {
 
 func rootOf(machine types.UID) trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{
-		TraceID: TraceID(machine), SpanID: spanID(machine, SpanProvisioning), TraceFlags: trace.FlagsSampled, Remote: true,
+		TraceID: traceID(machine), SpanID: spanID(machine, spanProvisioning), TraceFlags: trace.FlagsSampled, Remote: true,
 	})
 }
 

@@ -13,7 +13,7 @@ func (r *Reconciler[O, S]) span(ctx context.Context, o O) (context.Context, trac
 	if r.tracer == nil {
 		return ctx, nil
 	}
-	return r.tracer.Start(WithMachineTrace(ctx, o), "reconcile "+r.Name, trace.WithAttributes(
+	return r.tracer.Start(withMachineTrace(ctx, o), "reconcile "+r.Name, trace.WithAttributes(
 		attribute.String("slipway.controller", r.Name),
 		attribute.String("k8s.namespace.name", o.GetNamespace()), attribute.String("slipway.object.name", o.GetName()),
 	))

@@ -186,11 +186,11 @@ func TestWaits(t *testing.T) {
 		s    snapshot
 		want reconciler.Wait
 	}{
-		"missing":  {world(), reconciler.Wait{On: on, Until: reconciler.UntilChange}},
-		"not done": {world(reads("status: {}")), reconciler.Wait{On: on, Field: "status.initialization.provisioned", Until: reconciler.UntilChange}},
-		"unnamed":  {world(reads("status: {initialization: {provisioned: true}}")), reconciler.Wait{On: on, Field: "spec.providerID", Until: reconciler.UntilChange}},
+		"missing":  {world(), reconciler.Wait{On: on, Until: "change"}},
+		"not done": {world(reads("status: {}")), reconciler.Wait{On: on, Field: "status.initialization.provisioned", Until: "change"}},
+		"unnamed":  {world(reads("status: {initialization: {provisioned: true}}")), reconciler.Wait{On: on, Field: "spec.providerID", Until: "change"}},
 		"lost":     {world(reached), reconciler.Wait{On: on, Until: reconciler.UntilUser}},
-		"deleting": {world(deleted, reads(done)), reconciler.Wait{On: on, Until: reconciler.UntilChange}},
+		"deleting": {world(deleted, reads(done)), reconciler.Wait{On: on, Until: "change"}},
 	} {
 		got := decide(tc.s).Waits[0]
 		got.Reason, got.Message = "", ""

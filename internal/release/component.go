@@ -18,8 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// ComponentOptions of the components.
-type ComponentOptions struct {
+// componentOptions of the components.
+type componentOptions struct {
 	// Version of the release, for example v0.1.0.
 	Version string
 	// Image of the manager without a tag; the tag is the version.
@@ -28,7 +28,7 @@ type ComponentOptions struct {
 
 // managerWorkload is a Deployment with all objects that it needs.
 type managerWorkload struct {
-	ComponentOptions
+	componentOptions
 	name, namespace string
 	// providers is the value of --providers. Empty: all providers.
 	providers string
@@ -46,11 +46,11 @@ func Providers() []providerset.Set {
 	return out
 }
 
-// ProviderObjects returns the components of one provider, in the order in which they can be applied. All of them have
+// providerObjects returns the components of one provider, in the order in which they can be applied. All of them have
 // the provider label and, if they are namespaced, the provider's namespace.
-func ProviderObjects(set providerset.Set, o ComponentOptions) ([]*unstructured.Unstructured, error) {
+func providerObjects(set providerset.Set, o componentOptions) ([]*unstructured.Unstructured, error) {
 	name := rbac.RoleOf(set.Name)
-	u := managerWorkload{ComponentOptions: o, name: name, namespace: name + "-system", providers: string(set.Name), sets: []providerset.Set{set}}
+	u := managerWorkload{componentOptions: o, name: name, namespace: name + "-system", providers: string(set.Name), sets: []providerset.Set{set}}
 	if set.Name == providerset.Core {
 		u.namespace = rbac.Namespace
 	}
@@ -69,10 +69,10 @@ func ProviderObjects(set providerset.Set, o ComponentOptions) ([]*unstructured.U
 	return objects, nil
 }
 
-// ManagerObjects returns one manager that runs all providers, including the simulated backend. It is applied without
+// managerObjects returns one manager that runs all providers, including the simulated backend. It is applied without
 // clusterctl.
-func ManagerObjects(o ComponentOptions) ([]*unstructured.Unstructured, error) {
-	u := managerWorkload{ComponentOptions: o, name: rbac.ServiceAccount, namespace: rbac.Namespace, sets: providerset.All()}
+func managerObjects(o componentOptions) ([]*unstructured.Unstructured, error) {
+	u := managerWorkload{componentOptions: o, name: rbac.ServiceAccount, namespace: rbac.Namespace, sets: providerset.All()}
 	objects, err := u.objects()
 	if err != nil {
 		return nil, fmt.Errorf("components of all providers: %w", err)

@@ -11,7 +11,7 @@ import (
 )
 
 // Debian writes a Debian package.
-func (p Program) Debian(w io.Writer) error {
+func (p program) Debian(w io.Writer) error {
 	files := []file{
 		{"usr/bin/slipway", 0o755, p.binary},
 		{"usr/share/doc/slipway/copyright", 0o644, p.Licence},
@@ -39,7 +39,7 @@ func (p Program) Debian(w io.Writer) error {
 }
 
 // control returns the control file. A tilde marks a pre-release, which Debian sorts before the release.
-func (p Program) control(files []file) []byte {
+func (p program) control(files []file) []byte {
 	_, architecture := p.Platform()
 	size := 0
 	for _, f := range files {

@@ -2,8 +2,8 @@
 // the program: archive, Debian package, image and bill of materials ([Write]). The output is reproducible: it depends
 // only on the binary, the version and the time. The components, which cluster administrators apply to run providers as
 // Deployments, are generated from the list of provider sets, the CRDs and webhook configurations of the manager, and
-// the RBAC rules in config/rbac: for one provider ([ProviderObjects]), or for one manager that runs all of them
-// ([ManagerObjects]). The cluster templates ([Flavors]) are derived from the examples: the properties of a single
+// the RBAC rules in config/rbac: for one provider ([providerObjects]), or for one manager that runs all of them
+// ([managerObjects]). The cluster templates ([Flavors]) are derived from the examples: the properties of a single
 // cluster (name, namespace, version, number of nodes, network) become variables.
 //
 // A release has this layout; directories of other versions are left unchanged:

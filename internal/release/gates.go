@@ -42,7 +42,7 @@ func gates() string {
 	return strings.Join(out, ",")
 }
 
-// WithDefaults replaces the variables of a manifest with their defaults, so that it can be applied without clusterctl.
-func WithDefaults(manifest []byte) []byte {
+// withDefaults replaces the variables of a manifest with their defaults, so that it can be applied without clusterctl.
+func withDefaults(manifest []byte) []byte {
 	return regexp.MustCompile(`\$\{[A-Z_]+:=([^}]*)\}`).ReplaceAll(manifest, []byte("$1"))
 }

@@ -24,7 +24,7 @@ const artifactUser = "65532:65532"
 
 // Image writes an OCI image layout with the program into a new directory. It is the image of the manager, which has no
 // shell, runs unprivileged and writes only to volumes.
-func (p Program) Image(dir, reference string) error {
+func (p program) Image(dir, reference string) error {
 	var content bytes.Buffer
 	if err := p.tar(&content, []file{
 		{"slipway", 0o755, p.binary},
@@ -52,7 +52,7 @@ func (p Program) Image(dir, reference string) error {
 	return nil
 }
 
-func (p Program) image(layer v1.Layer) (v1.Image, error) {
+func (p program) image(layer v1.Layer) (v1.Image, error) {
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	image, err := mutate.AppendLayers(image, layer)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // Materials writes the bill of materials as CycloneDX JSON: every Go module that is linked into the program.
-func (p Program) Materials(w io.Writer) error {
+func (p program) Materials(w io.Writer) error {
 	bom := cdx.NewBOM()
 	bom.Metadata = &cdx.Metadata{
 		Timestamp: p.Time.Format(time.RFC3339),

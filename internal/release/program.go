@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Program is the program to release.
-type Program struct {
+// program is the program to release.
+type program struct {
 	// Version of the release, for example v0.1.0.
 	Version string
 	// Time is the modification time of all written files, the time of the commit.
@@ -25,21 +25,21 @@ type Program struct {
 	build   *buildinfo.BuildInfo
 }
 
-// ReadArtifact reads the program from a binary, which must be built by Go.
-func ReadArtifact(binary, version string, when time.Time, licence []byte) (Program, error) {
+// readArtifact reads the program from a binary, which must be built by Go.
+func readArtifact(binary, version string, when time.Time, licence []byte) (program, error) {
 	data, err := os.ReadFile(binary)
 	if err != nil {
-		return Program{}, fmt.Errorf("reading the program: %w", err)
+		return program{}, fmt.Errorf("reading the program: %w", err)
 	}
 	build, err := buildinfo.Read(bytes.NewReader(data))
 	if err != nil {
-		return Program{}, fmt.Errorf("reading what %s was built from: %w", binary, err)
+		return program{}, fmt.Errorf("reading what %s was built from: %w", binary, err)
 	}
-	return Program{Version: version, Time: when.UTC().Truncate(time.Second), Licence: licence, binary: data, build: build}, nil
+	return program{Version: version, Time: when.UTC().Truncate(time.Second), Licence: licence, binary: data, build: build}, nil
 }
 
 // setting returns a build setting, such as GOARCH.
-func (p Program) setting(key string) string {
+func (p program) setting(key string) string {
 	for _, s := range p.build.Settings {
 		if s.Key == key {
 			return s.Value
@@ -49,7 +49,7 @@ func (p Program) setting(key string) string {
 }
 
 // Platform returns the operating system and the architecture, such as "linux" and "amd64".
-func (p Program) Platform() (system, architecture string) {
+func (p program) Platform() (system, architecture string) {
 	return p.setting("GOOS"), p.setting("GOARCH")
 }
 
@@ -61,12 +61,12 @@ type file struct {
 }
 
 // Archive writes a gzipped tar file with the program and its licence.
-func (p Program) Archive(w io.Writer) error {
+func (p program) Archive(w io.Writer) error {
 	return p.pack(w, []file{{"slipway", 0o755, p.binary}, {"LICENSE", 0o644, p.Licence}})
 }
 
 // pack writes files and their parent directories, owned by root and with the time of the release.
-func (p Program) pack(w io.Writer, files []file) error {
+func (p program) pack(w io.Writer, files []file) error {
 	zipped := gzip.NewWriter(w)
 	if err := p.tar(zipped, files); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (p Program) pack(w io.Writer, files []file) error {
 	return zipped.Close()
 }
 
-func (p Program) tar(w io.Writer, files []file) error {
+func (p program) tar(w io.Writer, files []file) error {
 	archive := tar.NewWriter(w)
 	var made []string
 	for _, f := range files {

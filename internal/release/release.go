@@ -48,7 +48,7 @@ func Write(ctx context.Context, c Config) error {
 	if err != nil {
 		return fmt.Errorf("reading the licence: %w", err)
 	}
-	program, err := ReadArtifact(c.Binary, c.Version, c.Time, licence)
+	program, err := readArtifact(c.Binary, c.Version, c.Time, licence)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func trim(version string) string {
 }
 
 // program writes the files that belong to no provider.
-func (w *writer) program(c Config, p Program) error {
+func (w *writer) program(c Config, p program) error {
 	folder := path.Join(programFolder, c.Version)
 	if err := w.begin(folder); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (w *writer) program(c Config, p Program) error {
 			return err
 		}
 	}
-	together, err := ManagerObjects(ComponentOptions{Version: c.Version, Image: c.Image})
+	together, err := managerObjects(componentOptions{Version: c.Version, Image: c.Image})
 	if err != nil {
 		return err
 	}
@@ -102,14 +102,14 @@ func (w *writer) program(c Config, p Program) error {
 	if err != nil {
 		return err
 	}
-	if err := w.write(path.Join(folder, "manager.yaml"), WithDefaults(manifest)); err != nil {
+	if err := w.write(path.Join(folder, "manager.yaml"), withDefaults(manifest)); err != nil {
 		return err
 	}
 	return w.image(path.Join(folder, "image"), p, c.Image+":"+c.Version)
 }
 
 // image writes the image layout and records its files.
-func (w *writer) image(folder string, p Program, reference string) error {
+func (w *writer) image(folder string, p program, reference string) error {
 	dir := filepath.Join(w.dir, filepath.FromSlash(folder))
 	if err := p.Image(dir, reference); err != nil {
 		return err

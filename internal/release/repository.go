@@ -22,7 +22,7 @@ func (w *writer) repositories(c Config, version semver.Version) error {
 		if err := w.begin(folder); err != nil {
 			return err
 		}
-		objects, err := ProviderObjects(set, ComponentOptions{Version: c.Version, Image: c.Image})
+		objects, err := providerObjects(set, componentOptions{Version: c.Version, Image: c.Image})
 		if err != nil {
 			return err
 		}

@@ -16,9 +16,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots/store"
 )
 
-// Fetch writes a snapshot to a file of this host and verifies it. An encrypted snapshot is decrypted with the age
+// fetchSnapshot writes a snapshot to a file of this host and verifies it. An encrypted snapshot is decrypted with the age
 // identities. The file does not exist after an error.
-func Fetch(ctx context.Context, from store.Store, m Manifest, to string, identities []byte) (err error) {
+func fetchSnapshot(ctx context.Context, from store.Store, m Manifest, to string, identities []byte) (err error) {
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("writing snapshot %s: %w", m.Name, err)
@@ -54,7 +54,7 @@ func copyVerified(ctx context.Context, from store.Store, m Manifest, to io.Write
 		return fmt.Errorf("reading snapshot %s: %w", m.Name, err)
 	}
 	if read.bytes != m.Bytes || hex.EncodeToString(read.sum.Sum(nil)) != m.SHA256 {
-		return fault.New(fault.Invalid, ReasonDamaged, "Snapshot %s is not what its manifest says: use another snapshot", m.Name)
+		return fault.New(fault.Invalid, reasonDamaged, "Snapshot %s is not what its manifest says: use another snapshot", m.Name)
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func decrypted(stored io.Reader, m Manifest, identities []byte) (io.Reader, erro
 	case errors.As(err, &none):
 		return nil, fault.New(fault.Invalid, reasonIdentity, "Snapshot %s is encrypted for other identities than that of the Secret", m.Name).From(err)
 	case err != nil:
-		return nil, fault.New(fault.Invalid, ReasonDamaged, "Snapshot %s cannot be decrypted: use another snapshot", m.Name).From(err)
+		return nil, fault.New(fault.Invalid, reasonDamaged, "Snapshot %s cannot be decrypted: use another snapshot", m.Name).From(err)
 	}
 	return r, nil
 }

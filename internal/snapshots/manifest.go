@@ -32,8 +32,8 @@ const (
 
 // Reasons of faults about snapshots.
 const (
-	// ReasonDamaged means that a snapshot or its manifest is damaged.
-	ReasonDamaged = "SnapshotDamaged"
+	// reasonDamaged means that a snapshot or its manifest is damaged.
+	reasonDamaged = "SnapshotDamaged"
 	// reasonIdentity means that none of the provided identities can decrypt the snapshot.
 	reasonIdentity = "SnapshotIdentityMissing"
 )
@@ -123,7 +123,7 @@ func List(ctx context.Context, from store.Store, c Cluster) ([]Manifest, error) 
 		}
 		m, err := read(ctx, from, c, name)
 		switch {
-		case fault.As(err) != nil && fault.As(err).Reason == ReasonDamaged, fault.KindOf(err) == fault.Gone && err != nil:
+		case fault.As(err) != nil && fault.As(err).Reason == reasonDamaged, fault.KindOf(err) == fault.Gone && err != nil:
 			continue
 		case err != nil:
 			return nil, err
@@ -140,7 +140,7 @@ func List(ctx context.Context, from store.Store, c Cluster) ([]Manifest, error) 
 // read reads the manifest of a snapshot by name.
 func read(ctx context.Context, from store.Store, c Cluster, name string) (Manifest, error) {
 	if of, _, ok := ParseName(name); !ok || of != c.Name {
-		return Manifest{}, fault.New(fault.Invalid, ReasonDamaged, "%q is not the name of a snapshot of Cluster %s: such names look like %s", name, c.Name, Name(c.Name, time.Unix(0, 0)))
+		return Manifest{}, fault.New(fault.Invalid, reasonDamaged, "%q is not the name of a snapshot of Cluster %s: such names look like %s", name, c.Name, Name(c.Name, time.Unix(0, 0)))
 	}
 	r, err := from.Read(ctx, manifestFile(c, name))
 	if err != nil {
@@ -155,9 +155,9 @@ func read(ctx context.Context, from store.Store, c Cluster, name string) (Manife
 	err = json.Unmarshal(text, &m)
 	switch {
 	case err != nil, m.Name != name, m.Cluster.Namespace != c.Namespace, m.Cluster.Name != c.Name, !m.isPlausible():
-		return Manifest{}, fault.New(fault.Invalid, ReasonDamaged, "The manifest of snapshot %s is damaged: use another snapshot", name)
+		return Manifest{}, fault.New(fault.Invalid, reasonDamaged, "The manifest of snapshot %s is damaged: use another snapshot", name)
 	case m.Format != format:
-		return Manifest{}, fault.New(fault.Invalid, ReasonDamaged, "The manifest of snapshot %s has format %d, and this release of slipway reads format %d", name, m.Format, format)
+		return Manifest{}, fault.New(fault.Invalid, reasonDamaged, "The manifest of snapshot %s has format %d, and this release of slipway reads format %d", name, m.Format, format)
 	}
 	return m, nil
 }

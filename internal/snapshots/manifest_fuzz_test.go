@@ -29,7 +29,7 @@ func (o oneFile) List(context.Context, string) ([]store.File, error) {
 
 func (o oneFile) Read(_ context.Context, name string) (io.ReadCloser, error) {
 	if name != o.name {
-		return nil, fault.New(fault.Gone, store.ReasonMissing, "no file %s", name)
+		return nil, fault.New(fault.Gone, "SnapshotMissing", "no file %s", name)
 	}
 	return io.NopCloser(bytes.NewReader(o.content)), nil
 }
@@ -63,7 +63,7 @@ func FuzzManifest(f *testing.F) {
 		from := oneFile{name: manifestFile(of, good.Name), content: text}
 		m, err := read(t.Context(), from, of, good.Name)
 		if err != nil {
-			if found := fault.As(err); found == nil || found.Kind != fault.Invalid || found.Reason != ReasonDamaged {
+			if found := fault.As(err); found == nil || found.Kind != fault.Invalid || found.Reason != reasonDamaged {
 				t.Errorf("refused as something else than damaged: %v", err)
 			}
 			if list, err := List(t.Context(), from, of); err != nil || len(list) > 0 {

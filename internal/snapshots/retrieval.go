@@ -66,9 +66,9 @@ func (s Retriever) Find(ctx context.Context, of Cluster, want RetrievalRequest) 
 	return found, err
 }
 
-// Fetch writes the decrypted and verified snapshot to a file of this host. The file does not exist after an error.
+// fetchSnapshot writes the decrypted and verified snapshot to a file of this host. The file does not exist after an error.
 func (f RetrievedSnapshot) Fetch(ctx context.Context, file string) error {
-	return Fetch(ctx, f.from, f.Manifest, file, f.identity)
+	return fetchSnapshot(ctx, f.from, f.Manifest, file, f.identity)
 }
 
 // Copy writes the decrypted snapshot and verifies it. After an error, discard the written data.

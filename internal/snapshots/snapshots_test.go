@@ -287,7 +287,7 @@ func TestFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := take(t, s, noon.Add(time.Hour), bytes.Repeat([]byte("x"), 400)); fault.As(err) == nil || fault.As(err).Reason != store.ReasonFull ||
+	if _, err := take(t, s, noon.Add(time.Hour), bytes.Repeat([]byte("x"), 400)); fault.As(err) == nil || fault.As(err).Reason != "SnapshotStoreFull" ||
 		!strings.Contains(err.Error(), "snapshots.namespaceMiB") {
 		t.Errorf("quota: %v", err)
 	}
@@ -299,7 +299,7 @@ func TestFull(t *testing.T) {
 	}
 	full := data{content: []byte("x"), broken: &os.PathError{Op: "write", Path: "/some/where", Err: syscall.ENOSPC}}
 	_, err = snapshots.Take(t.Context(), full, store.Folder(t.TempDir(), 0), snapshots.TakeOptions{Cluster: demo, Name: snapshots.Name("demo", noon), Now: noon})
-	if fault.As(err) == nil || fault.As(err).Reason != store.ReasonFull || strings.Contains(fault.UserMessage(err), "/some/where") {
+	if fault.As(err) == nil || fault.As(err).Reason != "SnapshotStoreFull" || strings.Contains(fault.UserMessage(err), "/some/where") {
 		t.Errorf("disk: %v", err)
 	}
 }
@@ -320,16 +320,16 @@ func TestS3Refusals(t *testing.T) {
 				_, _ = io.WriteString(w, "<Error><Code>NoSuchBucket</Code><Message>internal secrets</Message></Error>")
 				return true
 			})
-		}, store.ReasonRefused, "create it"},
-		"forbidden": {func(t *testing.T) store.Store { return s3(t, answer(http.StatusForbidden)) }, store.ReasonRefused, "refuses the keys"},
-		"full":      {func(t *testing.T) store.Store { return s3(t, answer(http.StatusInsufficientStorage)) }, store.ReasonFull, "is full"},
+		}, "SnapshotStoreRefused", "create it"},
+		"forbidden": {func(t *testing.T) store.Store { return s3(t, answer(http.StatusForbidden)) }, "SnapshotStoreRefused", "refuses the keys"},
+		"full":      {func(t *testing.T) store.Store { return s3(t, answer(http.StatusInsufficientStorage)) }, "SnapshotStoreFull", "is full"},
 		"redirect": {func(t *testing.T) store.Store {
 			return s3(t, func(w http.ResponseWriter, r *http.Request) bool {
 				w.Header().Set("Location", "http://127.0.0.1:1/")
 				w.WriteHeader(http.StatusTemporaryRedirect)
 				return true
 			})
-		}, store.ReasonRefused, "another address"},
+		}, "SnapshotStoreRefused", "another address"},
 		"truncated": {func(t *testing.T) store.Store {
 			return s3(t, func(w http.ResponseWriter, r *http.Request) bool {
 				if r.Method != http.MethodPut {
@@ -341,7 +341,7 @@ func TestS3Refusals(t *testing.T) {
 				}
 				return true
 			})
-		}, store.ReasonUnreachable, "does not answer"},
+		}, "SnapshotStoreUnreachable", "does not answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := test.store(t)
@@ -354,7 +354,7 @@ func TestS3Refusals(t *testing.T) {
 	t.Run("wrong keys", func(t *testing.T) {
 		front := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 		defer front.Close()
-		if _, err := snapshots.List(t.Context(), connect(t, front, "OTHER"), demo); fault.As(err) == nil || fault.As(err).Reason != store.ReasonRefused {
+		if _, err := snapshots.List(t.Context(), connect(t, front, "OTHER"), demo); fault.As(err) == nil || fault.As(err).Reason != "SnapshotStoreRefused" {
 			t.Errorf("got %v", err)
 		}
 		if _, err := store.S3(store.S3Config{Endpoint: "127.0.0.1:1", Bucket: "b"}); err == nil || !strings.Contains(err.Error(), "accessKeyID") {

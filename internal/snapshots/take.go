@@ -73,7 +73,7 @@ func Take(ctx context.Context, from Source, to store.Store, order TakeOptions) (
 	m.Bytes, m.SHA256 = read.bytes, hex.EncodeToString(read.sum.Sum(nil))
 	if m.Bytes == 0 {
 		_ = to.Delete(ctx, m.file())
-		return m, fault.New(fault.Unreachable, ReasonDamaged, "The etcd of Cluster %s has sent an empty snapshot", order.Cluster.Name)
+		return m, fault.New(fault.Unreachable, reasonDamaged, "The etcd of Cluster %s has sent an empty snapshot", order.Cluster.Name)
 	}
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {

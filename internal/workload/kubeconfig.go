@@ -22,16 +22,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// ReasonKubeconfigInvalid is the reason of every fault of [ParseKubeconfig] and [CheckKubeconfig]; their kind is Invalid.
-const ReasonKubeconfigInvalid = "KubeconfigInvalid"
+// reasonKubeconfigInvalid is the reason of every fault of [ParseKubeconfig] and [CheckKubeconfig]; their kind is Invalid.
+const reasonKubeconfigInvalid = "KubeconfigInvalid"
 
 // Limits of a kubeconfig.
 const (
-	// MaxKubeconfigBytes is the maximum size of the file. A kubeconfig with a certificate chain and a key takes less than a tenth
+	// maxKubeconfigBytes is the maximum size of the file. A kubeconfig with a certificate chain and a key takes less than a tenth
 	// of it.
-	MaxKubeconfigBytes = 256 << 10
-	// MaxKubeconfigEntries is the maximum number of clusters, of users and of contexts.
-	MaxKubeconfigEntries = 20
+	maxKubeconfigBytes = 256 << 10
+	// maxKubeconfigEntries is the maximum number of clusters, of users and of contexts.
+	maxKubeconfigEntries = 20
 )
 
 // ParseKubeconfig returns the client configuration for the current context of an untrusted kubeconfig, such as one in a Secret.
@@ -83,8 +83,8 @@ func CheckKubeconfig(text []byte) error {
 
 // loadKubeconfig parses the kubeconfig and validates its entries.
 func loadKubeconfig(text []byte) (*clientcmdapi.Config, error) {
-	if len(text) > MaxKubeconfigBytes {
-		return nil, kubeconfigRefused("the kubeconfig has more than %d KiB: leave only the entries of this cluster in it", MaxKubeconfigBytes>>10)
+	if len(text) > maxKubeconfigBytes {
+		return nil, kubeconfigRefused("the kubeconfig has more than %d KiB: leave only the entries of this cluster in it", maxKubeconfigBytes>>10)
 	}
 	cfg, err := clientcmd.Load(text)
 	if err != nil {
@@ -94,13 +94,13 @@ func loadKubeconfig(text []byte) (*clientcmdapi.Config, error) {
 }
 
 func kubeconfigRefused(format string, args ...any) *fault.Fault {
-	return fault.New(fault.Invalid, ReasonKubeconfigInvalid, format, args...)
+	return fault.New(fault.Invalid, reasonKubeconfigInvalid, format, args...)
 }
 
 // checkEntries rejects content that is not allowed in any entry.
 func checkEntries(cfg *clientcmdapi.Config) error {
-	if len(cfg.Clusters) > MaxKubeconfigEntries || len(cfg.AuthInfos) > MaxKubeconfigEntries || len(cfg.Contexts) > MaxKubeconfigEntries {
-		return kubeconfigRefused("the kubeconfig has more than %d clusters, users or contexts: leave only those of this cluster in it", MaxKubeconfigEntries)
+	if len(cfg.Clusters) > maxKubeconfigEntries || len(cfg.AuthInfos) > maxKubeconfigEntries || len(cfg.Contexts) > maxKubeconfigEntries {
+		return kubeconfigRefused("the kubeconfig has more than %d clusters, users or contexts: leave only those of this cluster in it", maxKubeconfigEntries)
 	}
 	for _, u := range cfg.AuthInfos {
 		if err := checkUser(u); err != nil {

@@ -57,7 +57,7 @@ func backupPool(clusterName string, halted bool) (objects []client.Object, nodes
 		m.Labels = map[string]string{clusterv1.ClusterNameLabel: clusterName, clusterv1.MachinePoolNameLabel: name}
 		l.Labels, l.Annotations = maps.Clone(m.Labels), map[string]string{backend.PoolAnnotation: name}
 		if halted && n < 2 {
-			l.Annotations[localmachinepool.HashAnnotation] = "old"
+			l.Annotations["infrastructure.slipway.dev/template-hash"] = "old"
 		} else if halted {
 			ready = corev1.ConditionFalse
 		}

@@ -26,7 +26,7 @@ func TestRotate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := encryptionRun(t.Context(), e, dir, 0); fault.As(err) == nil || fault.As(err).Reason != secretencryption.ReasonKeyMissing {
+	if err := encryptionRun(t.Context(), e, dir, 0); fault.As(err) == nil || fault.As(err).Reason != "EncryptionKeyMissing" {
 		t.Errorf("plain text: %v", err)
 	}
 	files := secretencryption.Files{Dir: dir}

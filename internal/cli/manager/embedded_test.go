@@ -12,7 +12,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/cli/up"
-	"github.com/slipwayhq/slipway/internal/controlplane"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 	"github.com/slipwayhq/slipway/internal/manager"
@@ -63,7 +62,7 @@ func TestExtensionsSeeTheManager(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, state.Problem, err)
 		}
 	}
-	if diff := cmp.Diff([]string{controlplane.ExtensionsUser}, seen); diff != "" {
+	if diff := cmp.Diff([]string{"slipway:extensions"}, seen); diff != "" {
 		t.Errorf("callers that the extension saw (-want +got):\n%s", diff)
 	}
 }

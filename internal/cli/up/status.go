@@ -15,10 +15,10 @@ import (
 	controlplanesupervisor "github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 )
 
-// Status is the structured output of the command.
-type Status struct {
+// statusReport is the structured output of the command.
+type statusReport struct {
 	DataDir    string            `json:"dataDir"`
-	State      RunState          `json:"state"`
+	State      runState          `json:"state"`
 	Management *managementStatus `json:"management,omitempty"` // nil if it is not running
 	// Killed is the last process, if it ended without being stopped.
 	Killed *killedProcess                  `json:"killed,omitempty"`
@@ -60,16 +60,16 @@ type encryptionStatus struct {
 	OlderKeys int `json:"olderKeys,omitempty"`
 }
 
-// RunState summarizes the state of the management cluster.
-type RunState string
+// runState summarizes the state of the management cluster.
+type runState string
 
 const (
-	Absent     RunState = "Absent"     // the data directory was never used
-	Stopped    RunState = "Stopped"    // there is data but no process
-	Starting   RunState = "Starting"   // a process holds the directory and is not ready yet
-	restarting RunState = "Restarting" // the process ended, and its supervisor is restarting it
-	standby    RunState = "Standby"    // a manager with leader election that is not the leader
-	Running    RunState = "Running"
+	stateAbsent   runState = "Absent"     // the data directory was never used
+	stateStopped  runState = "Stopped"    // there is data but no process
+	stateStarting runState = "Starting"   // a process holds the directory and is not ready yet
+	restarting    runState = "Restarting" // the process ended, and its supervisor is restarting it
+	standby       runState = "Standby"    // a manager with leader election that is not the leader
+	stateRunning  runState = "Running"
 )
 
 // managementStatus is the process of the management cluster.
@@ -123,7 +123,7 @@ func StatusCommand(e term.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		s, err := Collect(dir)
+		s, err := collectStatus(dir)
 		if err != nil {
 			return err
 		}
@@ -144,24 +144,24 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Collect reads the status of a data directory.
-func Collect(dir datadir.Dir) (Status, error) {
-	s := Status{DataDir: string(dir), State: Absent}
+// collectStatus reads the status of a data directory.
+func collectStatus(dir datadir.Dir) (statusReport, error) {
+	s := statusReport{DataDir: string(dir), State: stateAbsent}
 	state, err := datadir.Inspect(dir)
 	if err != nil {
 		return s, err
 	}
 	switch {
 	case state.Held && (state.Run != nil && state.Run.Ready || state.Holder.Working):
-		s.State = Running
+		s.State = stateRunning
 	case state.Held && state.Holder.Lease != "":
 		s.State = standby
 	case state.Held:
-		s.State = Starting
+		s.State = stateStarting
 	case state.Supervision != nil:
 		s.State = restarting
 	case state.Exists:
-		s.State, s.Killed = Stopped, statusKilled(dir, state.Killed)
+		s.State, s.Killed = stateStopped, statusKilled(dir, state.Killed)
 	}
 	if state.Held {
 		s.Management = &managementStatus{

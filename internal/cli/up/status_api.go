@@ -21,7 +21,7 @@ import (
 const apiTimeout = 10 * time.Second
 
 // readAPI adds the parts of the status that the API provides, or the reason why it does not respond.
-func (s *Status) readAPI(ctx context.Context, e term.Env) {
+func (s *statusReport) readAPI(ctx context.Context, e term.Env) {
 	asked := make(chan struct{})
 	defer func() { <-asked }()
 	go func() {
@@ -29,7 +29,7 @@ func (s *Status) readAPI(ctx context.Context, e term.Env) {
 		s.probeManager(ctx)
 	}()
 	m := s.Management
-	if m == nil || s.State == Starting && m.ManagerOf == "" {
+	if m == nil || s.State == stateStarting && m.ManagerOf == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)

@@ -18,7 +18,7 @@ const managerTimeout = 10 * time.Second
 
 // probeManager checks whether the running manager responds. The request has no credentials; a rejection is a response as
 // well.
-func (s *Status) probeManager(ctx context.Context) {
+func (s *statusReport) probeManager(ctx context.Context) {
 	if s.Management == nil || s.Management.Manager == nil {
 		return
 	}

@@ -24,7 +24,7 @@ func buildRow(row func(string, any), running, own string) {
 }
 
 // printStatus writes the status as text; start is the command that starts the management cluster.
-func printStatus(w io.Writer, s Status, start string, now time.Time) error {
+func printStatus(w io.Writer, s statusReport, start string, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	row := func(key string, value any) { _, _ = fmt.Fprintf(t, "%s:\t%v\n", key, value) }
 	row("Data directory", s.DataDir)
@@ -67,7 +67,7 @@ func printStatus(w io.Writer, s Status, start string, now time.Time) error {
 		return err
 	}
 	switch s.State {
-	case Absent, Stopped:
+	case stateAbsent, stateStopped:
 		_, _ = fmt.Fprintf(w, "\nStart it with: %s\n", start)
 	}
 	if len(s.Planes) == 0 {
@@ -92,7 +92,7 @@ func (d *databaseStatus) rows(row func(key string, value any)) {
 }
 
 // howKilled returns the presumed reason why a process ended without being stopped.
-func (s Status) howKilled() string {
+func (s statusReport) howKilled() string {
 	if s.Disk.IsFull() {
 		return "ended, because its disk is full"
 	}
@@ -100,7 +100,7 @@ func (s Status) howKilled() string {
 }
 
 // diskRow prints a warning if the disk is full or nearly full.
-func (s Status) diskRow(row func(key string, value any), start string) {
+func (s statusReport) diskRow(row func(key string, value any), start string) {
 	switch {
 	case s.Disk.IsFull() && s.Management == nil:
 		row("Disk", fmt.Sprintf("The disk of %s is full (%s): free some space, then %s", s.DataDir, s.Disk, start))
@@ -112,7 +112,7 @@ func (s Status) diskRow(row func(key string, value any), start string) {
 }
 
 // supervisionRows prints the number of restarts of the management cluster, and the time of the next start.
-func (s Status) supervisionRows(row func(key string, value any), now time.Time) {
+func (s statusReport) supervisionRows(row func(key string, value any), now time.Time) {
 	v := s.Supervision
 	if v == nil || v.Restarts == 0 {
 		return
@@ -215,7 +215,7 @@ func orDash(s string) string {
 }
 
 // workRows prints which objects a manager of another cluster reconciles, and whether it is the leader.
-func (m *managementStatus) workRows(row func(key string, value any), s RunState) {
+func (m *managementStatus) workRows(row func(key string, value any), s runState) {
 	var limits []string
 	if m.Namespace != "" {
 		limits = append(limits, "in namespace "+m.Namespace)
@@ -228,7 +228,7 @@ func (m *managementStatus) workRows(row func(key string, value any), s RunState)
 	}
 	switch {
 	case m.Lease == "":
-	case s == Running:
+	case s == stateRunning:
 		row("  Leader", "this one, by lease "+m.Lease)
 	case m.Leader != "":
 		row("  Leader", fmt.Sprintf("%s, by lease %s", m.Leader, m.Lease))

@@ -30,14 +30,14 @@ func TestDisk(t *testing.T) {
 	const mib = 1 << 20
 	start := "slipway up -d"
 	for name, test := range map[string]struct {
-		status     Status
+		status     statusReport
 		rows, last string
 	}{
-		"roomy":            {Status{Disk: datadir.Space{Free: 1 << 40, Total: 1 << 41}}, "", "was killed, or its machine went down"},
-		"not known":        {Status{}, "", "was killed, or its machine went down"},
-		"low":              {Status{DataDir: "/d", Disk: datadir.Space{Free: 150 * mib, Total: 260 * mib}}, "Disk: The disk of /d is nearly full (150 of 260 MiB free): free some space, without which the management cluster stops\n", "was killed, or its machine went down"},
-		"full":             {Status{DataDir: "/d", Disk: datadir.Space{Total: 260 * mib}}, "Disk: The disk of /d is full (0 of 260 MiB free): free some space, then slipway up -d\n", "ended, because its disk is full"},
-		"full, still runs": {Status{DataDir: "/d", Disk: datadir.Space{Total: 260 * mib}, Management: &managementStatus{}}, "Disk: The disk of /d is full (0 of 260 MiB free): free some space\n", "ended, because its disk is full"},
+		"roomy":            {statusReport{Disk: datadir.Space{Free: 1 << 40, Total: 1 << 41}}, "", "was killed, or its machine went down"},
+		"not known":        {statusReport{}, "", "was killed, or its machine went down"},
+		"low":              {statusReport{DataDir: "/d", Disk: datadir.Space{Free: 150 * mib, Total: 260 * mib}}, "Disk: The disk of /d is nearly full (150 of 260 MiB free): free some space, without which the management cluster stops\n", "was killed, or its machine went down"},
+		"full":             {statusReport{DataDir: "/d", Disk: datadir.Space{Total: 260 * mib}}, "Disk: The disk of /d is full (0 of 260 MiB free): free some space, then slipway up -d\n", "ended, because its disk is full"},
+		"full, still runs": {statusReport{DataDir: "/d", Disk: datadir.Space{Total: 260 * mib}, Management: &managementStatus{}}, "Disk: The disk of /d is full (0 of 260 MiB free): free some space\n", "ended, because its disk is full"},
 	} {
 		if got := rowsOf(func(row func(string, any)) { test.status.diskRow(row, start) }); got != test.rows {
 			t.Errorf("%s: got %q, want %q", name, got, test.rows)
@@ -67,14 +67,14 @@ func TestSupervision(t *testing.T) {
 	due.NextStart = at.Add(20 * time.Second)
 	waits.Waiting = "the disk of /d is full"
 	for name, test := range map[string]struct {
-		status Status
+		status statusReport
 		want   string
 	}{
-		"none":  {Status{State: Running}, ""},
-		"well":  {Status{State: Running, Supervision: &datadir.Supervision{PID: 1}}, ""},
-		"runs":  {Status{State: Running, Supervision: &ended}, "Restarts of it: 2\n  Last exit: 3s ago: the kernel killed it because this host is out of memory\n"},
-		"due":   {Status{State: restarting, Supervision: &due}, "Restarts of it: 2\n  Last exit: 3s ago: the kernel killed it because this host is out of memory\n  Next start: in 20s\n"},
-		"waits": {Status{State: restarting, Supervision: &waits}, "Restarts of it: 2\n  Last exit: 3s ago: the kernel killed it because this host is out of memory\n  Next start: the disk of /d is full\n"},
+		"none":  {statusReport{State: stateRunning}, ""},
+		"well":  {statusReport{State: stateRunning, Supervision: &datadir.Supervision{PID: 1}}, ""},
+		"runs":  {statusReport{State: stateRunning, Supervision: &ended}, "Restarts of it: 2\n  Last exit: 3s ago: the kernel killed it because this host is out of memory\n"},
+		"due":   {statusReport{State: restarting, Supervision: &due}, "Restarts of it: 2\n  Last exit: 3s ago: the kernel killed it because this host is out of memory\n  Next start: in 20s\n"},
+		"waits": {statusReport{State: restarting, Supervision: &waits}, "Restarts of it: 2\n  Last exit: 3s ago: the kernel killed it because this host is out of memory\n  Next start: the disk of /d is full\n"},
 	} {
 		if got := rowsOf(func(row func(string, any)) { test.status.supervisionRows(row, at) }); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)

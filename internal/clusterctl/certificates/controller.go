@@ -76,7 +76,7 @@ func (k *Controller) Run(ctx context.Context) {
 // check for cert-manager before they install providers find its API.
 func (k *Controller) InstallCRDs(ctx context.Context) error {
 	who, err := getProvisioner(ctx, k.client)
-	if err != nil || who == certManager || who == Other {
+	if err != nil || who == certManager || who == otherCertManager {
 		return err
 	}
 	return install.Runner{Client: k.client}.Run(ctx, install.Plan{Steps: builtinSteps()})

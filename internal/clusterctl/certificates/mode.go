@@ -56,8 +56,8 @@ const (
 	Slipway Provisioner = "slipway"
 	// certManager was installed by init of slipway or clusterctl.
 	certManager Provisioner = "cert-manager"
-	// Other is a cert-manager that was not installed by init. Slipway does not modify it.
-	Other Provisioner = "other"
+	// otherCertManager is a cert-manager that was not installed by init. Slipway does not modify it.
+	otherCertManager Provisioner = "other"
 )
 
 // getProvisioner returns the provisioner that satisfies Certificates in the cluster.
@@ -75,7 +75,7 @@ func getProvisioner(ctx context.Context, c client.Reader) (Provisioner, error) {
 	case crd.GetLabels()[inventory.CoreLabel] == coreCertManager:
 		return certManager, nil
 	}
-	return Other, nil
+	return otherCertManager, nil
 }
 
 // hasOwnSchema reports whether the schema of the CRD is Slipway's.
@@ -101,11 +101,11 @@ func Steps(ctx context.Context, c client.Client, mode Mode, config *clusterctlre
 		}
 	}
 	switch {
-	case mode == ModeBuiltin && (who == certManager || who == Other):
+	case mode == ModeBuiltin && (who == certManager || who == otherCertManager):
 		return nil, false, fault.New(fault.Invalid, "CertManagerInstalled", "cert-manager is installed in this cluster; use --cert-manager external")
 	case mode == ModeBuiltin:
 		return builtinSteps(), true, nil
-	case mode == ModeInstall && who == Other:
+	case mode == ModeInstall && who == otherCertManager:
 		return nil, false, fault.New(fault.Invalid, "CertManagerInstalled", "cert-manager is in this cluster and was not installed by init; use --cert-manager external")
 	case mode == ModeInstall:
 		if who == Slipway {
@@ -151,7 +151,7 @@ func automatic(ctx context.Context, c client.Client, who Provisioner, external b
 	switch {
 	case who == Slipway:
 		return ModeBuiltin, nil
-	case who == Other || external:
+	case who == otherCertManager || external:
 		return modeExternal, nil
 	case who == unsatisfied:
 		return ModeInstall, nil

@@ -35,7 +35,7 @@ func (u Upgrade) String() string {
 	switch {
 	case u.Provisioner == Slipway:
 		return "Slipway satisfies the objects of cert-manager itself."
-	case u.Provisioner == Other:
+	case u.Provisioner == otherCertManager:
 		return "Cert-manager was not installed by init, and is left alone."
 	case u.Provisioner == unsatisfied:
 		return "Cert-manager is not installed."

@@ -44,8 +44,8 @@ func (r RunningBuiltin) inventoryProviders() []inventory.Provider {
 	return out
 }
 
-// BuiltinSteps returns the steps that update the inventory; recorded is its current content ([inventory.ReadAll]).
-func BuiltinSteps(running RunningBuiltin, recorded []inventory.Provider) []Step {
+// builtinSteps returns the steps that update the inventory; recorded is its current content ([inventory.ReadAll]).
+func builtinSteps(running RunningBuiltin, recorded []inventory.Provider) []Step {
 	wanted := slices.DeleteFunc(running.inventoryProviders(), func(w inventory.Provider) bool {
 		return slices.ContainsFunc(recorded, func(p inventory.Provider) bool { return !p.BuiltIn && p.Label() == w.Label() })
 	})
@@ -79,7 +79,7 @@ func RecordBuiltin(ctx context.Context, admin *rest.Config, running RunningBuilt
 	if err != nil {
 		return err
 	}
-	steps := BuiltinSteps(running, recorded)
+	steps := builtinSteps(running, recorded)
 	if len(steps) == 0 {
 		return nil
 	}

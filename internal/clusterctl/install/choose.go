@@ -18,14 +18,14 @@ const (
 	ReasonBuiltIn = "ProviderBuiltIn"
 	// ReasonContract is the reason when providers have incompatible contracts; Invalid.
 	ReasonContract = "ContractMismatch"
-	// ReasonCRDName is the reason when the name of a CRD does not match its kind; Invalid.
-	ReasonCRDName = "CRDName"
+	// reasonCRDName is the reason when the name of a CRD does not match its kind; Invalid.
+	reasonCRDName = "CRDName"
 	// ReasonRequest is the reason when a request is inconsistent; Invalid.
 	ReasonRequest = "InvalidRequest"
 )
 
-// None, as the name of a provider, means no provider of the type.
-const None = "-"
+// noProvider, as the name of a provider, means no provider of the type.
+const noProvider = "-"
 
 // Choice is a provider to install.
 type Choice struct {
@@ -54,7 +54,7 @@ func Choose(named map[provider.Type][]string, installed []inventory.Provider, bu
 			names = defaults(t)
 		}
 		for _, name := range names {
-			if name == None && len(names) == 1 {
+			if name == noProvider && len(names) == 1 {
 				continue
 			}
 			ref, err := provider.ParseReference(name)

@@ -231,7 +231,7 @@ func checkCRDNames(items []LoadedProvider) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return fault.New(fault.Invalid, ReasonCRDName,
+	return fault.New(fault.Invalid, reasonCRDName,
 		"CRDs have names that are not made from their kinds, by which the core finds them: %s; use a version with other names, or set the annotation %s on CRDs that no Cluster refers to",
 		strings.Join(problems, "; "), skipCRDName)
 }

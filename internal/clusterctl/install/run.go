@@ -250,7 +250,7 @@ func (r Runner) awaitServed(ctx context.Context, o *unstructured.Unstructured) e
 				return "", nil
 			}
 			if c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse {
-				return "", fault.New(fault.Invalid, ReasonCRDName, "the names of CRD %s are taken: %s; delete the CRD that has them", crd.Name, c.Message)
+				return "", fault.New(fault.Invalid, reasonCRDName, "the names of CRD %s are taken: %s; delete the CRD that has them", crd.Name, c.Message)
 			}
 		}
 		return "CRD " + crd.Name + " is not served yet", nil

@@ -20,8 +20,8 @@ const (
 	Bootstrap        Type = "BootstrapProvider"
 	ControlPlane     Type = "ControlPlaneProvider"
 	Infrastructure   Type = "InfrastructureProvider"
-	IPAM             Type = "IPAMProvider"
-	RuntimeExtension Type = "RuntimeExtensionProvider"
+	ipam             Type = "IPAMProvider"
+	runtimeExtension Type = "RuntimeExtensionProvider"
 	Addon            Type = "AddonProvider"
 )
 
@@ -38,7 +38,7 @@ const (
 
 // Types returns all types in the order in which providers are installed and listed.
 func Types() []Type {
-	return []Type{Core, Bootstrap, ControlPlane, Infrastructure, IPAM, RuntimeExtension, Addon}
+	return []Type{Core, Bootstrap, ControlPlane, Infrastructure, ipam, runtimeExtension, Addon}
 }
 
 // Flag returns the name of the flag for providers of this type, which is also the prefix of their components file.
@@ -52,9 +52,9 @@ func (t Type) Flag() string {
 		return "control-plane"
 	case Infrastructure:
 		return "infrastructure"
-	case IPAM:
+	case ipam:
 		return "ipam"
-	case RuntimeExtension:
+	case runtimeExtension:
 		return "runtime-extension"
 	case Addon:
 		return "addon"

@@ -16,12 +16,12 @@ import (
 
 // Reasons of faults.
 const (
-	// ReasonNotInstalled is the reason when a provider is not installed; Gone.
-	ReasonNotInstalled = "ProviderNotInstalled"
-	// ReasonVersion is the reason when a provider cannot be upgraded to the requested version; Invalid.
-	ReasonVersion = "UnsupportedUpgrade"
-	// ReasonStoredVersion is the reason when an upgrade would make stored objects unreadable; Invalid.
-	ReasonStoredVersion = "StoredVersion"
+	// reasonNotInstalled is the reason when a provider is not installed; Gone.
+	reasonNotInstalled = "ProviderNotInstalled"
+	// reasonVersion is the reason when a provider cannot be upgraded to the requested version; Invalid.
+	reasonVersion = "UnsupportedUpgrade"
+	// reasonStoredVersion is the reason when an upgrade would make stored objects unreadable; Invalid.
+	reasonStoredVersion = "StoredVersion"
 )
 
 // maxMinorSkew is the maximum number of minor versions in one upgrade of the core providers.
@@ -143,7 +143,7 @@ func targetForName(ctx context.Context, t provider.Type, ref provider.Reference,
 		return ref.Namespace != "" && p.Namespace != ref.Namespace
 	})
 	if len(found) == 0 {
-		return Target{}, fault.New(fault.Gone, ReasonNotInstalled, "provider %s is not installed; `slipway init --%s %s` installs it", label, t.Flag(), ref)
+		return Target{}, fault.New(fault.Gone, reasonNotInstalled, "provider %s is not installed; `slipway init --%s %s` installs it", label, t.Flag(), ref)
 	}
 	if ref.Version != "" {
 		return Target{found[0], ref.Version}, nil
@@ -170,7 +170,7 @@ func pending(out []Target, installed []inventory.Provider) []Target {
 func checkVersions(t Target) error {
 	to, err := repository.ParseVersion(t.To)
 	if err != nil {
-		return fault.New(fault.Invalid, ReasonVersion, "%q of provider %s is no version; write it as v1.2.3", t.To, t.From.Label())
+		return fault.New(fault.Invalid, reasonVersion, "%q of provider %s is no version; write it as v1.2.3", t.To, t.From.Label())
 	}
 	from, err := repository.ParseVersion(t.From.Version)
 	if err != nil || !isOfCore(t.From) {
@@ -178,9 +178,9 @@ func checkVersions(t Target) error {
 	}
 	switch {
 	case to.LT(from):
-		return fault.New(fault.Invalid, ReasonVersion, "provider %s has version %s, and %s is older; it cannot go back", t.From.Label(), t.From.Version, t.To)
+		return fault.New(fault.Invalid, reasonVersion, "provider %s has version %s, and %s is older; it cannot go back", t.From.Label(), t.From.Version, t.To)
 	case to.Major != from.Major, to.Minor > from.Minor+maxMinorSkew:
-		return fault.New(fault.Invalid, ReasonVersion, "provider %s has version %s; it can go to v%d.%d at most in one upgrade: upgrade to a version in between first",
+		return fault.New(fault.Invalid, reasonVersion, "provider %s has version %s; it can go to v%d.%d at most in one upgrade: upgrade to a version in between first",
 			t.From.Label(), t.From.Version, from.Major, from.Minor+maxMinorSkew)
 	}
 	return nil

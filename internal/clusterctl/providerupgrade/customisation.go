@@ -38,9 +38,9 @@ func (c Customisation) String() string {
 	return fmt.Sprintf("%s %s%s: %s, set by %s, %s", c.Kind, c.Name, where, c.Field, c.Manager, what)
 }
 
-// Customisations returns the customized fields of an object, compared with the object after the upgrade. If after is
+// customisations returns the customized fields of an object, compared with the object after the upgrade. If after is
 // nil, the object is deleted with all of them.
-func Customisations(live, after *unstructured.Unstructured) []Customisation {
+func customisations(live, after *unstructured.Unstructured) []Customisation {
 	var out []Customisation
 	for _, e := range live.GetManagedFields() {
 		if !isUserManager(e.Manager) || e.Subresource != "" && e.Subresource != "scale" || e.FieldsV1 == nil {

@@ -9,6 +9,6 @@
 //	optionally: wait until the Deployments are available; otherwise run the plan in reverse
 //
 // Customizations are fields of components that were not set by an installation. Those that the new version does not set
-// are preserved; the others are listed before they are lost ([Customisations]). Namespaces and CRDs are never deleted,
+// are preserved; the others are listed before they are lost ([customisations]). Namespaces and CRDs are never deleted,
 // and an upgrade that would make stored objects unreadable is not reversed.
 package providerupgrade

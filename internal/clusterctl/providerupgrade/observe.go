@@ -76,18 +76,18 @@ func customisationsOf(ctx context.Context, c client.Reader, w *kube.Writer, o *u
 	if err != nil {
 		return nil, fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), err)
 	}
-	if len(Customisations(live, nil)) == 0 {
+	if len(customisations(live, nil)) == 0 {
 		return nil, nil
 	}
 	if !stays {
-		return Customisations(live, nil), nil
+		return customisations(live, nil), nil
 	}
 	after, err := w.DryRun(ctx, live, o)
 	if apierrors.IsInvalid(err) {
-		return Customisations(live, nil), nil
+		return customisations(live, nil), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return Customisations(live, after), nil
+	return customisations(live, after), nil
 }

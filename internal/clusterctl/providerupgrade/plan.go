@@ -201,7 +201,7 @@ func migrations(c Change, stored map[string]StorageVersions) ([]install.Step, er
 			continue
 		}
 		if !hasVersion(crd, live.Current) {
-			return nil, fault.New(fault.Invalid, ReasonStoredVersion,
+			return nil, fault.New(fault.Invalid, reasonStoredVersion,
 				"objects of CRD %s are stored in %s, which %s %s does not have; upgrade to a version in between that has both", o.GetName(), live.Current, c.From.Label(), c.To.Version)
 		}
 		if slices.ContainsFunc(live.All, func(v string) bool { return !hasVersion(crd, v) }) {

@@ -117,7 +117,7 @@ func TestChoose(t *testing.T) {
 		"a newer one is there":   {contract: "v1beta2", installed: []inventory.Provider{record(provider.Infrastructure, "acme", "v2.2.0-rc.1")}, want: ""},
 		"named":                  {named: map[provider.Type][]string{provider.Infrastructure: {"acme:v2.0.5"}}, installed: []inventory.Provider{core, acme}, want: "infrastructure-acme v2.0.5"},
 		"named, without version": {named: map[provider.Type][]string{provider.Infrastructure: {"acme"}}, installed: []inventory.Provider{core, acme}, want: "infrastructure-acme v2.1.0"},
-		"not installed":          {named: map[provider.Type][]string{provider.IPAM: {"in-cluster"}}, installed: []inventory.Provider{core}, reason: providerupgrade.ReasonNotInstalled},
+		"not installed":          {named: map[provider.Type][]string{"IPAMProvider": {"in-cluster"}}, installed: []inventory.Provider{core}, reason: providerupgrade.ReasonNotInstalled},
 		"another namespace":      {named: map[provider.Type][]string{provider.Infrastructure: {"other/acme:v2.1.0"}}, installed: []inventory.Provider{acme}, reason: providerupgrade.ReasonNotInstalled},
 		"twice":                  {named: map[provider.Type][]string{provider.Infrastructure: {"acme:v2.0.5", "acme:v2.1.0"}}, installed: []inventory.Provider{acme}, reason: install.ReasonRequest},
 		"built in":               {named: map[provider.Type][]string{provider.Core: {"cluster-api:v1.14.1"}}, builtin: []providerset.Name{providerset.Core}, reason: install.ReasonBuiltIn},

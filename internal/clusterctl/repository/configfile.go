@@ -13,7 +13,7 @@ import (
 
 // Default values for cert-manager.
 const (
-	DefaultCertManagerVersion = "v1.21.1"
+	defaultCertManagerVersion = "v1.21.1"
 	defaultCertManagerTimeout = 10 * time.Minute
 )
 

@@ -23,7 +23,7 @@ type parser struct {
 // ParseConfig parses a file, which is called path in messages. It reports all mistakes at once.
 func ParseConfig(data []byte, path string, e ConfigEnvironment) (*ConfigFile, error) {
 	f := &ConfigFile{Path: path, environment: e, variables: map[string]string{}, Images: map[string]ImageOverride{},
-		CertManager: CertManager{Version: DefaultCertManagerVersion, Timeout: defaultCertManagerTimeout}}
+		CertManager: CertManager{Version: defaultCertManagerVersion, Timeout: defaultCertManagerTimeout}}
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {
 		return nil, fault.New(fault.Invalid, reasonConfig, "the configuration file %s is not valid YAML: %s; correct it", path, withoutValues(err))

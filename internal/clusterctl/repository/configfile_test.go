@@ -85,7 +85,7 @@ func TestFile(t *testing.T) {
 	if value, ok := f.Variable("NONE"); ok {
 		t.Errorf("NONE is %q", value)
 	}
-	_, err := f.Provider(provider.IPAM, "acme")
+	_, err := f.Provider("IPAMProvider", "acme")
 	if fault.KindOf(err) != fault.Gone || !strings.Contains(err.Error(), "there are: in-cluster, metal3, nutanix; add others to providers in clusterctl.yaml") {
 		t.Error(err)
 	}

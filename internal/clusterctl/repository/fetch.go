@@ -62,7 +62,7 @@ func (f fetcher) get(ctx context.Context, r request) (response, error) {
 // retryable reports whether a retry may succeed. Rate limits are not retried.
 func retryable(err error) bool {
 	known := fault.As(err)
-	return known != nil && known.Reason == ReasonUnreachable && !errors.Is(err, context.Canceled)
+	return known != nil && known.Reason == reasonUnreachable && !errors.Is(err, context.Canceled)
 }
 
 func (f fetcher) try(ctx context.Context, r request) (response, error) {
@@ -93,7 +93,7 @@ func (f fetcher) try(ctx context.Context, r request) (response, error) {
 	}
 	body, err := readAll(resp.Body, what)
 	if err != nil && fault.As(err) == nil {
-		err = fault.New(fault.Unreachable, ReasonUnreachable, "the download of %s ended before its end (%v); run the command again", what, err).From(err)
+		err = fault.New(fault.Unreachable, reasonUnreachable, "the download of %s ended before its end (%v); run the command again", what, err).From(err)
 	}
 	return response{body, resp.Header}, err
 }
@@ -108,7 +108,7 @@ func unreachable(u *url.URL, err error) error {
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	return fault.New(fault.Unreachable, ReasonUnreachable, "%s does not answer (%v); check the network and the proxy settings, then run the command again. Without a network, a folder with the files of the release can be the url of the provider in the configuration file", u.Host, err).From(err)
+	return fault.New(fault.Unreachable, reasonUnreachable, "%s does not answer (%v); check the network and the proxy settings, then run the command again. Without a network, a folder with the files of the release can be the url of the provider in the configuration file", u.Host, err).From(err)
 }
 
 // checkStatus returns a fault unless the response has the status 200.
@@ -134,7 +134,7 @@ func checkStatus(resp *http.Response, r request) error {
 		}
 		return fault.New(fault.Invalid, reasonCredentials, "%s refuses to show %s (%s); use a repository that can be read without credentials", host, path, resp.Status)
 	case resp.StatusCode >= 500:
-		return fault.New(fault.Unreachable, ReasonUnreachable, "%s answers %s; run the command again later", host, resp.Status)
+		return fault.New(fault.Unreachable, reasonUnreachable, "%s answers %s; run the command again later", host, resp.Status)
 	}
 	return fault.New(fault.Invalid, reasonURL, "%s answers %s for %s; check the url of the provider", host, resp.Status, path)
 }

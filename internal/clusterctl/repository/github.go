@@ -98,7 +98,7 @@ func (g github) request(address, accept string) request {
 // decode parses a response of the GitHub API.
 func decode(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
-		return fault.New(fault.Unreachable, ReasonUnreachable, "GitHub's API answers with something that is no JSON; run the command again later").From(err)
+		return fault.New(fault.Unreachable, reasonUnreachable, "GitHub's API answers with something that is no JSON; run the command again later").From(err)
 	}
 	return nil
 }

@@ -39,10 +39,10 @@ func parseVersionFile(p provider.Provider, version, file string) (string, string
 	if err != nil || !isSegment(version) || !isSegment(file) {
 		return "", "", invalidURLError(p, "its last parts are not a version and a file; correct it")
 	}
-	if _, err := ParseVersion(version); err != nil && version != Latest {
+	if _, err := ParseVersion(version); err != nil && version != latestVersion {
 		return "", "", invalidURLError(p, "%q before the name of the file is no semantic version; write it as v1.2.3", version)
 	}
-	if version == Latest {
+	if version == latestVersion {
 		return "", "", invalidURLError(p, "the versions of such a repository cannot be listed; write a version in the place of latest")
 	}
 	return version, file, nil

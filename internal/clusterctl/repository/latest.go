@@ -56,7 +56,7 @@ func ParseVersion(s string) (semver.Version, error) {
 	return semver.Parse(strings.TrimPrefix(s, "v"))
 }
 
-// Latest returns the latest release with the contract, or with a compatible one.
+// latestVersion returns the latest release with the contract, or with a compatible one.
 func (s *Source) Latest(ctx context.Context, contract string) (string, error) {
 	all, err := s.all(ctx)
 	if err != nil {

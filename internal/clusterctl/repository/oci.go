@@ -31,7 +31,7 @@ func newOCI(p provider.Provider, o Options) (Repository, error) {
 	if strings.ContainsAny(address, "@?#") {
 		return nil, invalidURLError(p, "write it as oci://REGISTRY/REPOSITORY:VERSION, without credentials, digests and queries")
 	}
-	version := Latest
+	version := latestVersion
 	if slash, colon := strings.LastIndex(address, "/"), strings.LastIndex(address, ":"); colon > slash {
 		address, version = address[:colon], address[colon+1:]
 	}
@@ -106,7 +106,7 @@ func (o oci) explain(err error, version, file string) error {
 	}
 	var answer *transport.Error
 	if !errors.As(err, &answer) {
-		return fault.New(fault.Unreachable, ReasonUnreachable, "reading from %s did not succeed (%v); check the network, then run the command again", o.repository, innermostError(err)).From(err)
+		return fault.New(fault.Unreachable, reasonUnreachable, "reading from %s did not succeed (%v); check the network, then run the command again", o.repository, innermostError(err)).From(err)
 	}
 	switch answer.StatusCode {
 	case http.StatusNotFound:
@@ -119,7 +119,7 @@ func (o oci) explain(err error, version, file string) error {
 	case http.StatusTooManyRequests:
 		return fault.New(fault.Unreachable, reasonRateLimited, "the registry %s limits requests, and the limit is reached; log in, or run the command again later", o.repository.RegistryStr()).From(err)
 	}
-	return fault.New(fault.Unreachable, ReasonUnreachable, "the registry %s answers %d; run the command again later", o.repository.RegistryStr(), answer.StatusCode).From(err)
+	return fault.New(fault.Unreachable, reasonUnreachable, "the registry %s answers %d; run the command again later", o.repository.RegistryStr(), answer.StatusCode).From(err)
 }
 
 // innermostError returns the innermost error. The outer errors repeat URLs, which may contain signatures.

@@ -21,8 +21,8 @@ const (
 	reasonNotFound = "RepositoryFileNotFound"
 	// ReasonNoVersion is the reason when no release is suitable; Invalid.
 	ReasonNoVersion = "NoSuitableRelease"
-	// ReasonUnreachable is the reason when a server is unreachable or its response is unusable; Unreachable.
-	ReasonUnreachable = "RepositoryUnreachable"
+	// reasonUnreachable is the reason when a server is unreachable or its response is unusable; Unreachable.
+	reasonUnreachable = "RepositoryUnreachable"
 	// reasonRateLimited is the reason when a server limits the rate of requests; Unreachable.
 	reasonRateLimited = "RepositoryRateLimited"
 	// reasonCredentials is the reason when a server requires other credentials; Invalid.
@@ -33,15 +33,15 @@ const (
 	reasonTooLarge = "RepositoryFileTooLarge"
 )
 
-// Latest, as the version in a URL, selects the latest release.
-const Latest = "latest"
+// latestVersion, as the version in a URL, selects the latest release.
+const latestVersion = "latest"
 
 // maxFile is the maximum size of a file in a repository in bytes. The largest published ones have about 2 MiB.
 const maxFile = 32 << 20
 
 // Repository provides the releases of one provider.
 type Repository interface {
-	// DefaultVersion returns the version in the URL; [Latest] means that a version must be selected.
+	// DefaultVersion returns the version in the URL; [latestVersion] means that a version must be selected.
 	DefaultVersion() string
 	// ComponentsFile returns the name of the components file.
 	ComponentsFile() string

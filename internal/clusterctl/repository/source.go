@@ -39,7 +39,7 @@ func (s *Source) ComponentsFile() string { return s.repository.ComponentsFile() 
 // contract.
 func (s *Source) Version(ctx context.Context, named, contract string) (string, error) {
 	version := cmp.Or(named, s.repository.DefaultVersion())
-	if version == Latest {
+	if version == latestVersion {
 		return s.Latest(ctx, contract)
 	}
 	if !isSegment(version) {
@@ -148,8 +148,8 @@ func (s *Source) explainMissing(ctx context.Context, version string, err error) 
 // "local" needs no release.
 func (s *Source) hintLocalProvider(err error) error {
 	known := fault.As(err)
-	if known == nil || known.Reason != ReasonUnreachable || s.provider.Type != provider.Infrastructure || s.provider.Name != "docker" {
+	if known == nil || known.Reason != reasonUnreachable || s.provider.Type != provider.Infrastructure || s.provider.Name != "docker" {
 		return err
 	}
-	return fault.New(fault.Unreachable, ReasonUnreachable, "%s. Machines in containers of this host are also those of the provider \"local\" of \"slipway up\", which needs no release: \"slipway create cluster\", and \"slipway generate cluster\" without --infrastructure, use it", known.Message).From(err)
+	return fault.New(fault.Unreachable, reasonUnreachable, "%s. Machines in containers of this host are also those of the provider \"local\" of \"slipway up\", which needs no release: \"slipway create cluster\", and \"slipway generate cluster\" without --infrastructure, use it", known.Message).From(err)
 }

@@ -99,7 +99,7 @@ func (c ClusterManifest) cluster() (*clusterv1.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster.Labels = map[string]string{NetworkLabel: flannelNetwork}
+	cluster.Labels = map[string]string{networkLabel: flannelNetwork}
 	cluster.Spec.ClusterNetwork = clusterv1.ClusterNetwork{
 		Pods:     clusterv1.NetworkRanges{CIDRBlocks: []string{layout.Ranges().Pods.String()}},
 		Services: clusterv1.NetworkRanges{CIDRBlocks: []string{layout.Ranges().Services.String()}},

@@ -9,9 +9,9 @@ import (
 	"github.com/slipwayhq/slipway/config/classes"
 )
 
-// NetworkLabel on a Cluster selects its Pod network: with the value "flannel", the ClusterResourceSet of the manifest
+// networkLabel on a Cluster selects its Pod network: with the value "flannel", the ClusterResourceSet of the manifest
 // installs it. The Pod network of a Cluster without the label is not managed.
-const NetworkLabel = "slipway.dev/cni"
+const networkLabel = "slipway.dev/cni"
 
 const (
 	flannelNetwork = "flannel"
@@ -32,7 +32,7 @@ func (c ClusterManifest) network() *addonsv1.ClusterResourceSet {
 		TypeMeta:   metav1.TypeMeta{APIVersion: addonsv1.GroupVersion.String(), Kind: "ClusterResourceSet"},
 		ObjectMeta: c.meta(networkName),
 		Spec: addonsv1.ClusterResourceSetSpec{
-			ClusterSelector: metav1.LabelSelector{MatchLabels: map[string]string{NetworkLabel: flannelNetwork}},
+			ClusterSelector: metav1.LabelSelector{MatchLabels: map[string]string{networkLabel: flannelNetwork}},
 			Resources:       []addonsv1.ResourceRef{{Kind: "ConfigMap", Name: networkName}},
 			Strategy:        string(addonsv1.ClusterResourceSetStrategyApplyOnce),
 		},

@@ -71,7 +71,7 @@ func TestDecide(t *testing.T) { // CC-01, CC-03, CC-04
 			change: func(s *snapshot) { s.Templates[0].Object = contract.Object{} },
 			want: reconciler.Plan{Recheck: 10 * time.Minute, Waits: []reconciler.Wait{{
 				Reason: "TemplateMissing", Message: "Waiting for ClusterTemplate t to be created",
-				On: []reconciler.Subject{{Kind: "ClusterTemplate", Name: "t"}}, Until: reconciler.UntilChange,
+				On: []reconciler.Subject{{Kind: "ClusterTemplate", Name: "t"}}, Until: "change",
 			}}},
 		},
 		"a kind that is not installed": {

@@ -201,7 +201,7 @@ func TestPausedAndDeleted(t *testing.T) {
 	if _, err := ctl.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "ext"}}); err != nil {
 		t.Fatal(err)
 	}
-	if f := fault.As(called(t, e)); f == nil || f.Reason != hook.ReasonNotRegistered {
+	if f := fault.As(called(t, e)); f == nil || f.Reason != "NotRegistered" {
 		t.Errorf("deleted: %v", f)
 	}
 	if diff := cmp.Diff(followed{"ext": {}}, watched); diff != "" {
@@ -224,7 +224,7 @@ func TestReadOnly(t *testing.T) {
 		"discovery failed":       {change: func(c *runtimev1.ExtensionConfig) { c.Status.Conditions = discovered("False", 1) }, want: hook.ReasonNotReady},
 		"for an earlier spec":    {change: func(c *runtimev1.ExtensionConfig) { c.Generation = 2 }, want: hook.ReasonNotReady},
 		"caBundle that is none":  {change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.CABundle = []byte("x") }, want: "InvalidCABundle"},
-		"no handlers at all":     {change: func(c *runtimev1.ExtensionConfig) { c.Status.Handlers = nil }, want: hook.ReasonNotRegistered},
+		"no handlers at all":     {change: func(c *runtimev1.ExtensionConfig) { c.Status.Handlers = nil }, want: "NotRegistered"},
 		"handler of another one": {change: func(c *runtimev1.ExtensionConfig) { c.Status.Handlers[0].Name = "check.other" }, want: hook.ReasonNotReady},
 		"not injected yet": {change: func(c *runtimev1.ExtensionConfig) {
 			c.Annotations, c.Spec.ClientConfig.CABundle = map[string]string{runtimev1.InjectCAFromSecretAnnotation: "ns/ca"}, nil
@@ -317,7 +317,7 @@ func TestRegisteredBeforeDiscovered(t *testing.T) {
 		e.Prime()
 		o := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
 		_, err := e.CallAll(t.Context(), o, hook.Invocation{Request: &hooksv1.BeforeClusterDeleteRequest{}, Response: &hooksv1.BeforeClusterDeleteResponse{}})
-		if f := fault.As(err); f == nil || f.Reason != hook.ReasonNotReady && f.Reason != hook.ReasonNotDiscovered {
+		if f := fault.As(err); f == nil || f.Reason != hook.ReasonNotReady && f.Reason != "NotDiscovered" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

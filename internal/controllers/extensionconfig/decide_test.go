@@ -127,7 +127,7 @@ func TestDecide(t *testing.T) {
 			change: func(s *snapshot) { s.Injection = &injection{Secret: "ns/ca", Problem: "Secret ns/ca is gone"} },
 			want: reconciler.Plan{Waits: []reconciler.Wait{{
 				Reason: "CASecretNotUsable", Message: "Secret ns/ca is gone",
-				On: []reconciler.Subject{{Kind: "Secret", Namespace: "ns", Name: "ca"}}, Field: "data", Until: reconciler.UntilChange,
+				On: []reconciler.Subject{{Kind: "Secret", Namespace: "ns", Name: "ca"}}, Field: "data", Until: "change",
 			}}},
 		},
 	}

@@ -274,7 +274,7 @@ func TestLiveFaults(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	_, err := l.call("prod") // RT-31
-	if f := fault.As(err); f == nil || f.Reason != hook.ReasonNotDiscovered {
+	if f := fault.As(err); f == nil || f.Reason != "NotDiscovered" {
 		t.Errorf("in a namespace of those that were never discovered: %v", err)
 	}
 

@@ -350,6 +350,6 @@ func workload() *fake.ClientBuilder {
 
 // workloadOf returns a workload cluster with these objects.
 func workloadOf(objs ...client.Object) *fake.ClientBuilder {
-	return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).WithIndex(&corev1.Pod{}, drain.NodeName,
+	return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).WithIndex(&corev1.Pod{}, "spec.nodeName",
 		func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} })
 }

@@ -9,10 +9,10 @@ import (
 // Reasons of faults.
 const (
 	ReasonHeld     = "DataDirectoryHeld"     // another process holds the directory
-	ReasonUnusable = "DataDirectoryUnusable" // it cannot be created, read or written
-	ReasonForeign  = "DataDirectoryForeign"  // it contains other files
-	ReasonFormat   = "DataDirectoryNewer"    // a newer version of Slipway wrote it
-	ReasonSkipped  = "DataDirectoryTooOld"   // an intermediate version must be run first
+	reasonUnusable = "DataDirectoryUnusable" // it cannot be created, read or written
+	reasonForeign  = "DataDirectoryForeign"  // it contains other files
+	reasonFormat   = "DataDirectoryNewer"    // a newer version of Slipway wrote it
+	reasonSkipped  = "DataDirectoryTooOld"   // an intermediate version must be run first
 )
 
 // HeldFault returns the fault for a directory that another process holds, with the holder.
@@ -27,12 +27,12 @@ func HeldFault(dir Dir, h Holder) *fault.Fault {
 }
 
 func unusable(dir Dir, err error) *fault.Fault {
-	return fault.New(fault.Invalid, ReasonUnusable,
+	return fault.New(fault.Invalid, reasonUnusable,
 		"data directory %s cannot be used (%v); make it writable for this user, or choose another --data-dir", dir, err).From(err)
 }
 
 func newer(dir Dir, found string) *fault.Fault {
-	return fault.New(fault.Invalid, ReasonFormat,
+	return fault.New(fault.Invalid, reasonFormat,
 		"data directory %s has format %q and this slipway reads up to %d; use the slipway that wrote it, or choose another --data-dir",
 		dir, found, format)
 }

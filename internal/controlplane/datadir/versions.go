@@ -39,12 +39,12 @@ func RecordVersions(dir Dir, now Versions) error {
 			continue
 		}
 		if is.LessThan(was) {
-			return fault.New(fault.Invalid, ReasonFormat,
+			return fault.New(fault.Invalid, reasonFormat,
 				"data directory %s was written with %s %s, and this slipway (%s) has %s: use slipway %s or a newer one, or choose another --data-dir",
 				dir, part.name, part.before, now.Slipway, part.now, before.Slipway)
 		}
 		if !part.skips && (is.Major() != was.Major() || is.Minor() > was.Minor()+1) {
-			return fault.New(fault.Invalid, ReasonSkipped,
+			return fault.New(fault.Invalid, reasonSkipped,
 				"data directory %s was written with %s %s, and this slipway has %s: start it once with a slipway that has %s %d.%d, or choose another --data-dir",
 				dir, part.name, part.before, part.now, part.name, was.Major(), was.Minor()+1)
 		}

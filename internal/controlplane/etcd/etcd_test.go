@@ -9,11 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/slipwayhq/slipway/internal/controlplane/uidisolation"
-	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 func put(t *testing.T, s *Server, key, value string) {
@@ -183,19 +181,19 @@ func TestClearSockets(t *testing.T) {
 		owner int
 		kept  bool
 	}{
-		"of this program": {os.Geteuid(), false}, "of another control plane": {uidisolation.FirstID, false}, "its own": {uidisolation.FirstID + 1, true}, "of a person": {os.Geteuid() + 1, true},
+		"of this program": {os.Geteuid(), false}, "of another control plane": {1_900_000_000, false}, "its own": {1_900_000_000 + 1, true}, "of a person": {os.Geteuid() + 1, true},
 	} {
 		if os.Geteuid() != 0 && test.owner != os.Geteuid() {
 			continue // only root makes folders of others
 		}
-		if err := errors.Join(os.RemoveAll(folder), createPrivate(folder), os.Chown(folder, test.owner, -1), ClearSockets(dir, uidisolation.FirstID+1)); err != nil {
+		if err := errors.Join(os.RemoveAll(folder), createPrivate(folder), os.Chown(folder, test.owner, -1), ClearSockets(dir, 1_900_000_000+1)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Lstat(folder); (err == nil) != test.kept {
 			t.Errorf("%s: kept %v, %v", name, !test.kept, err)
 		}
 	}
-	if err := errors.Join(os.RemoveAll(folder), ClearSockets(dir, uidisolation.FirstID), ClearSockets("/short", uidisolation.FirstID)); err != nil {
+	if err := errors.Join(os.RemoveAll(folder), ClearSockets(dir, 1_900_000_000), ClearSockets("/short", 1_900_000_000)); err != nil {
 		t.Errorf("nothing to remove: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ const (
 	RSA2048   Algorithm = "RSA-2048"
 	RSA3072   Algorithm = "RSA-3072"
 	RSA4096   Algorithm = "RSA-4096"
-	ECDSAP256 Algorithm = "ECDSA-P256"
+	ecdsaP256 Algorithm = "ECDSA-P256"
 	ECDSAP384 Algorithm = "ECDSA-P384"
 )
 
@@ -33,12 +33,12 @@ func newKey(a Algorithm) (crypto.Signer, error) {
 		return rsa.GenerateKey(rand.Reader, 3072)
 	case RSA4096:
 		return rsa.GenerateKey(rand.Reader, 4096)
-	case "", ECDSAP256:
+	case "", ecdsaP256:
 		return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	case ECDSAP384:
 		return ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
 	}
-	return nil, fmt.Errorf("unknown key algorithm %q; use %s, %s, %s, %s or %s", a, RSA2048, RSA3072, RSA4096, ECDSAP256, ECDSAP384)
+	return nil, fmt.Errorf("unknown key algorithm %q; use %s, %s, %s, %s or %s", a, RSA2048, RSA3072, RSA4096, ecdsaP256, ECDSAP384)
 }
 
 // encodeKey encodes RSA keys as PKCS #1 and ECDSA keys as SEC 1, which all Kubernetes components can read.

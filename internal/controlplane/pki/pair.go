@@ -16,8 +16,8 @@ import (
 
 // Lifetimes of CAs and leaf certificates. The validity begins slightly in the past to tolerate clock skew.
 const (
-	AuthorityLifetime = 10 * 365 * 24 * time.Hour
-	LeafLifetime      = 365 * 24 * time.Hour
+	authorityLifetime = 10 * 365 * 24 * time.Hour
+	leafLifetime      = 365 * 24 * time.Hour
 	backdate          = 5 * time.Minute
 )
 
@@ -119,7 +119,7 @@ func selfSign(a Authority, key crypto.Signer, now time.Time) (Pair, error) {
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: a.Name},
 		NotBefore:             now.Add(-backdate).UTC(),
-		NotAfter:              now.Add(orElse(a.Lifetime, AuthorityLifetime)).UTC(),
+		NotAfter:              now.Add(orElse(a.Lifetime, authorityLifetime)).UTC(),
 		KeyUsage:              usageOf(key.Public()) | x509.KeyUsageCertSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
@@ -168,7 +168,7 @@ func (p Pair) IssueFor(public crypto.PublicKey, l Leaf, now time.Time) (*x509.Ce
 	if p.key == nil || !p.Cert.IsCA {
 		return nil, nil, fmt.Errorf("issue certificate for %q: the issuer is not an authority with a key", l.User)
 	}
-	until := now.Add(orElse(l.Lifetime, LeafLifetime))
+	until := now.Add(orElse(l.Lifetime, leafLifetime))
 	if until.After(p.Cert.NotAfter) {
 		until = p.Cert.NotAfter
 	}

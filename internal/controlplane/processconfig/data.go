@@ -17,8 +17,8 @@ import (
 const (
 	// ReasonDataMissing means that a control plane ran here and its data is missing.
 	ReasonDataMissing = "DataMissing"
-	// ReasonDataVersion means that the version must not open the data.
-	ReasonDataVersion = "DataVersion"
+	// reasonDataVersion means that the version must not open the data.
+	reasonDataVersion = "DataVersion"
 	// ReasonEncryptionKeys means that the data is encrypted with other keys.
 	ReasonEncryptionKeys = "EncryptionKeysChanged"
 )
@@ -101,18 +101,18 @@ func (d Data) Problem(to string) error {
 	}
 	from, err := version.Parse(d.Version)
 	if err != nil {
-		return fault.New(fault.Invalid, ReasonDataVersion, "The version that wrote the data of the control plane cannot be read; restore it from a backup").From(err)
+		return fault.New(fault.Invalid, reasonDataVersion, "The version that wrote the data of the control plane cannot be read; restore it from a backup").From(err)
 	}
 	target, err := version.Parse(to)
 	if err != nil {
-		return fault.New(fault.Invalid, ReasonDataVersion, "Kubernetes version %s cannot be read; set spec.version to one like v1.36.3", to).From(err)
+		return fault.New(fault.Invalid, reasonDataVersion, "Kubernetes version %s cannot be read; set spec.version to one like v1.36.3", to).From(err)
 	}
 	switch {
 	case target.Compare(from) < 0:
-		return fault.New(fault.Invalid, ReasonDataVersion,
+		return fault.New(fault.Invalid, reasonDataVersion,
 			"The data of the control plane was written by Kubernetes %s, which is newer than %s; use a release of slipway that includes %s or a newer version", d.Version, to, d.Version)
 	case target.Major != from.Major || target.Minor > from.Minor+1:
-		return fault.New(fault.Invalid, ReasonDataVersion,
+		return fault.New(fault.Invalid, reasonDataVersion,
 			"The data of the control plane was written by Kubernetes %s; %s would skip a minor version, so upgrade to each one in between first", d.Version, to)
 	}
 	return nil

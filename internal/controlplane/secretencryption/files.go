@@ -22,10 +22,10 @@ import (
 
 // Reasons of faults.
 const (
-	// ReasonKeyMissing means that a key which the data needs is missing.
-	ReasonKeyMissing = "EncryptionKeyMissing"
-	// ReasonKeysInvalid means that the key file is invalid.
-	ReasonKeysInvalid = "EncryptionKeysInvalid"
+	// reasonKeyMissing means that a key which the data needs is missing.
+	reasonKeyMissing = "EncryptionKeyMissing"
+	// reasonKeysInvalid means that the key file is invalid.
+	reasonKeysInvalid = "EncryptionKeysInvalid"
 	// reasonBusy means that another process is changing the keys.
 	reasonBusy = "EncryptionKeysBusy"
 )
@@ -85,11 +85,11 @@ func (f Files) locked(do func() error) error {
 func (f Files) readKeys() ([]encryptionKey, error) {
 	var file keyFile
 	if err := readJSON(f.keys(), &file); err != nil {
-		return nil, fault.New(fault.Invalid, ReasonKeysInvalid, "%s cannot be used (%v): restore it from a backup", f.keys(), err).From(err)
+		return nil, fault.New(fault.Invalid, reasonKeysInvalid, "%s cannot be used (%v): restore it from a backup", f.keys(), err).From(err)
 	}
 	for _, k := range file.Keys {
 		if k.Name == "" || len(k.Secret) != keyLength {
-			return nil, fault.New(fault.Invalid, ReasonKeysInvalid, "%s cannot be used (a key has no name, or not %d bytes): restore it from a backup", f.keys(), keyLength)
+			return nil, fault.New(fault.Invalid, reasonKeysInvalid, "%s cannot be used (a key has no name, or not %d bytes): restore it from a backup", f.keys(), keyLength)
 		}
 	}
 	return file.Keys, nil
@@ -100,7 +100,7 @@ func (f Files) writeKeys(keys []encryptionKey) error { return writeJSON(f.keys()
 func (f Files) readNeeded() ([]string, error) {
 	var n neededKeys
 	if err := readJSON(f.needed(), &n); err != nil {
-		return nil, fault.New(fault.Invalid, ReasonKeysInvalid, "%s cannot be read (%v): restore it from a backup", f.needed(), err).From(err)
+		return nil, fault.New(fault.Invalid, reasonKeysInvalid, "%s cannot be read (%v): restore it from a backup", f.needed(), err).From(err)
 	}
 	return n.Keys, nil
 }
@@ -146,7 +146,7 @@ func (f Files) Prepare(plain bool, now time.Time) (used bool, err error) {
 		}
 		for _, fingerprint := range wanted {
 			if !slices.ContainsFunc(keys, func(k encryptionKey) bool { return k.fingerprint() == fingerprint }) {
-				return fault.New(fault.Invalid, ReasonKeyMissing,
+				return fault.New(fault.Invalid, reasonKeyMissing,
 					"the Secrets of the management cluster are encrypted with a key that is not in %s: restore that file from a backup, nothing is started without it", f.keys())
 			}
 		}
@@ -176,7 +176,7 @@ func (f Files) Rotate(now time.Time) (name string, err error) {
 			return err
 		}
 		if len(keys) == 0 {
-			return fault.New(fault.Invalid, ReasonKeyMissing, "the Secrets of the management cluster in %s are not encrypted: there is no key to replace", f.Dir)
+			return fault.New(fault.Invalid, reasonKeyMissing, "the Secrets of the management cluster in %s are not encrypted: there is no key to replace", f.Dir)
 		}
 		key := newKey(now, keys)
 		name = key.Name

@@ -15,8 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/uidisolation"
 )
 
-// MaxSize is the size, in bytes, above which a log file is rotated.
-const MaxSize = 16 << 20
+// maxSize is the size, in bytes, above which a log file is rotated.
+const maxSize = 16 << 20
 
 // checkEvery is the interval between checks of the size.
 const checkEvery = 20 * time.Second
@@ -26,7 +26,7 @@ func OpenLog(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	if info, err := os.Stat(path); err == nil && info.Size() > MaxSize {
+	if info, err := os.Stat(path); err == nil && info.Size() > maxSize {
 		if err := os.Rename(path, path+".1"); err != nil {
 			return nil, err
 		}
@@ -61,7 +61,7 @@ func openFor(user int, path string) (*os.File, error) {
 		return nil, err
 	}
 	info, err := f.Stat()
-	if err != nil || info.Size() <= MaxSize {
+	if err != nil || info.Size() <= maxSize {
 		reserve(f)
 		return f, err
 	}
@@ -122,7 +122,7 @@ func WatchLog(ctx context.Context, path string) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if info, err := os.Stat(path); err != nil || info.Size() > MaxSize {
+			if info, err := os.Stat(path); err != nil || info.Size() > maxSize {
 				_ = replace(path) // the previous descriptor remains in use; retried at the next tick
 			}
 			reserve(os.Stderr)

@@ -11,9 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonTransferred is the reason of the fault for a control plane that is transferred to another management
+// reasonTransferred is the reason of the fault for a control plane that is transferred to another management
 // cluster on this host.
-const ReasonTransferred = "HandedOver"
+const reasonTransferred = "HandedOver"
 
 // BlockTransfer prevents the transfer of a control plane to another management cluster until release is called. It
 // returns a fault of kind Conflict if a transfer is in progress.
@@ -47,7 +47,7 @@ func (s *Supervisor) checkNotTransferred(name string) error {
 		return err
 	}
 	if giving || other {
-		return fault.New(fault.Conflict, ReasonTransferred, "Control plane %s is being handed over to another slipway on this host: run the \"slipway move\" that does so again, or with --rollback", name)
+		return fault.New(fault.Conflict, reasonTransferred, "Control plane %s is being handed over to another slipway on this host: run the \"slipway move\" that does so again, or with --rollback", name)
 	}
 	return nil
 }

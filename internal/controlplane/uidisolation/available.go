@@ -28,7 +28,7 @@ func Unavailable(root string) error {
 			return err
 		}
 		if !isMapped(string(text)) {
-			return fmt.Errorf("the user namespace of this process has no users from %d to %d (%s)", FirstID, FirstID+IDCount-1, file)
+			return fmt.Errorf("the user namespace of this process has no users from %d to %d (%s)", firstID, firstID+idCount-1, file)
 		}
 	}
 	status, err := os.ReadFile("/proc/self/status")
@@ -50,7 +50,7 @@ func Unavailable(root string) error {
 func isMapped(text string) bool {
 	for line := range strings.Lines(text) {
 		var inside, outside, count int64
-		if n, _ := fmt.Sscan(line, &inside, &outside, &count); n == 3 && inside <= FirstID && inside+count >= FirstID+IDCount {
+		if n, _ := fmt.Sscan(line, &inside, &outside, &count); n == 3 && inside <= firstID && inside+count >= firstID+idCount {
 			return true
 		}
 	}
@@ -90,14 +90,14 @@ func probe(root string) error {
 		_ = f.Close()
 		_ = os.Remove(f.Name())
 	}()
-	if err := f.Chown(FirstID, FirstID); err != nil {
+	if err := f.Chown(firstID, firstID); err != nil {
 		return fmt.Errorf("the file system of %s does not keep owners: %w", root, err)
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return err
 	}
-	if st.Uid != FirstID || st.Gid != FirstID {
+	if st.Uid != firstID || st.Gid != firstID {
 		return fmt.Errorf("the file system of %s does not keep owners", root)
 	}
 	return nil

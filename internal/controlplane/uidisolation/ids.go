@@ -14,12 +14,12 @@ import (
 
 // The range of user and group IDs for control planes. Distributions, systemd and /etc/subuid do not use it.
 const (
-	FirstID = 1_900_000_000
-	IDCount = 200_000_000
+	firstID = 1_900_000_000
+	idCount = 200_000_000
 )
 
 // IsControlPlaneUser reports whether the ID is in the range for control planes.
-func IsControlPlaneUser(id int) bool { return id >= FirstID && id < FirstID+IDCount }
+func IsControlPlaneUser(id int) bool { return id >= firstID && id < firstID+idCount }
 
 // UserOfFolder returns the user of the control plane in a directory, which is also the group of the directory. It
 // returns false if there is none, or if this program is not root, because then other users could not make it
@@ -47,11 +47,11 @@ func Assign(folder string) (user int, err error) {
 		return 0, err
 	}
 	for user == 0 || taken[user] {
-		drawn, err := rand.Int(rand.Reader, big.NewInt(IDCount))
+		drawn, err := rand.Int(rand.Reader, big.NewInt(idCount))
 		if err != nil {
 			return 0, err
 		}
-		user = FirstID + int(drawn.Int64())
+		user = firstID + int(drawn.Int64())
 	}
 	if err := os.Lchown(folder, os.Geteuid(), user); err != nil {
 		return 0, fmt.Errorf("give the control plane a user of its own: %w", err)

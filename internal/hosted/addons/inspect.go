@@ -24,8 +24,8 @@ const namespace = metav1.NamespaceSystem
 
 // Names of the kube-proxy DaemonSet and the CoreDNS Deployment.
 const (
-	KubeProxy = "kube-proxy"
-	CoreDNS   = "coredns"
+	kubeProxy = "kube-proxy"
+	coreDNS   = "coredns"
 )
 
 // Inspect reads the state of the add-ons that are enabled in the params.
@@ -35,7 +35,7 @@ func Inspect(ctx context.Context, access *rest.Config, p Params) (State, error) 
 		return State{}, fmt.Errorf("connecting to the workload cluster: %w", err)
 	}
 	if p.KubeProxy {
-		set, err := client.AppsV1().DaemonSets(namespace).Get(ctx, KubeProxy, metav1.GetOptions{})
+		set, err := client.AppsV1().DaemonSets(namespace).Get(ctx, kubeProxy, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			return State{Problem: "DaemonSet kube-proxy does not exist in the workload cluster: change spec.addons, or create it"}, nil
@@ -49,7 +49,7 @@ func Inspect(ctx context.Context, access *rest.Config, p Params) (State, error) 
 		}
 	}
 	if p.CoreDNS {
-		deployment, err := client.AppsV1().Deployments(namespace).Get(ctx, CoreDNS, metav1.GetOptions{})
+		deployment, err := client.AppsV1().Deployments(namespace).Get(ctx, coreDNS, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			return State{Problem: "Deployment coredns does not exist in the workload cluster: change spec.addons, or create it"}, nil

@@ -31,7 +31,7 @@ func Watched() map[client.Object]cache.ByObject {
 			Namespaces: map[string]cache.Config{metav1.NamespaceSystem: {}}, Field: fields.OneTermEqualSelector("metadata.name", name),
 		}
 	}
-	return map[client.Object]cache.ByObject{&appsv1.DaemonSet{}: named(KubeProxy), &appsv1.Deployment{}: named(CoreDNS)}
+	return map[client.Object]cache.ByObject{&appsv1.DaemonSet{}: named(kubeProxy), &appsv1.Deployment{}: named(coreDNS)}
 }
 
 // AffectsState reports whether a change of an add-on can change its state.

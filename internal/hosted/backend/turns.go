@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// MaxTurnDuration limits how long a control plane that does not become ready blocks the restarts of others.
-const MaxTurnDuration = 5 * time.Minute
+// maxTurnDuration limits how long a control plane that does not become ready blocks the restarts of others.
+const maxTurnDuration = 5 * time.Minute
 
 // Turn reports whether the control plane may be restarted for another patch version in this build. Control
 // planes restart one after the other, so that a broken build affects only the first.
@@ -57,7 +57,7 @@ type TurnRequest struct {
 func (t *Turns) Take(ctx context.Context, w TurnRequest, planes ControlPlanes) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.holder != "" && t.holder != w.Name && w.Now.Sub(t.since) < MaxTurnDuration {
+	if t.holder != "" && t.holder != w.Name && w.Now.Sub(t.since) < maxTurnDuration {
 		before, err := planes.Status(ctx, t.holder)
 		if err != nil || before.Exists && !(before.Ready && slices.Contains(w.Versions, before.Version)) {
 			return false, err

@@ -313,7 +313,7 @@ func TestFirstMachineWhileWritesFail(t *testing.T) {
 func TestSecondMachineWaits(t *testing.T) {
 	other := controlPlaneMachine()
 	other.Name, other.UID = "other", "other"
-	lock, err := NewInitLock(uninitializedCluster(), "other")
+	lock, err := newInitLock(uninitializedCluster(), "other")
 	if err != nil {
 		t.Fatal(err)
 	}

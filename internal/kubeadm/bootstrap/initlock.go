@@ -40,8 +40,8 @@ func (s initLockState) Found() bool { return s.ConfigMap != nil }
 // initLockName returns the name of the ConfigMap.
 func initLockName(cluster string) string { return cluster + "-lock" }
 
-// NewInitLock returns the lock of the Cluster, held by the Machine and owned by the Cluster.
-func NewInitLock(cluster *clusterv1.Cluster, machine string) (*corev1.ConfigMap, error) {
+// newInitLock returns the lock of the Cluster, held by the Machine and owned by the Cluster.
+func newInitLock(cluster *clusterv1.Cluster, machine string) (*corev1.ConfigMap, error) {
 	data, err := json.Marshal(information{MachineName: machine})
 	if err != nil {
 		return nil, fault.New(fault.Bug, "InvalidLock", "the name of Machine %s cannot be encoded", machine).From(err)
@@ -58,8 +58,8 @@ func NewInitLock(cluster *clusterv1.Cluster, machine string) (*corev1.ConfigMap,
 	}, nil
 }
 
-// ParseInitLock reads the ConfigMap, which may be nil. The caller sets HolderGone.
-func ParseInitLock(lock *corev1.ConfigMap) initLockState {
+// parseInitLock reads the ConfigMap, which may be nil. The caller sets HolderGone.
+func parseInitLock(lock *corev1.ConfigMap) initLockState {
 	if lock == nil {
 		return initLockState{}
 	}
@@ -82,7 +82,7 @@ func (c *controller) readLock(ctx context.Context, s snapshot) (*initLockState, 
 	case err != nil:
 		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
-	state := ParseInitLock(lock)
+	state := parseInitLock(lock)
 	if state.Holder == "" || state.Holder == s.Owner.Name {
 		return &state, nil
 	}
@@ -97,7 +97,7 @@ func (c *controller) readLock(ctx context.Context, s snapshot) (*initLockState, 
 }
 
 func (c *controller) takeLock(ctx context.Context, s snapshot) error {
-	lock, err := NewInitLock(s.Cluster, s.Owner.Name)
+	lock, err := newInitLock(s.Cluster, s.Owner.Name)
 	if err != nil {
 		return err
 	}

@@ -244,7 +244,7 @@ func (p *played) boot(m *clusterv1.Machine) {
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}},
 			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 		}))
-		for _, component := range []string{controlplaneworkload.APIServer, controlplaneworkload.ControllerManager, controlplaneworkload.Scheduler, controlplaneworkload.EtcdPod} {
+		for _, component := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"} {
 			p.must(p.workload.Create(ctx, &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: component + "-" + name, Labels: map[string]string{"tier": "control-plane"}},
 				Status:     corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
@@ -284,7 +284,7 @@ func (p *played) takeDown(m *clusterv1.Machine) {
 	}
 	name := m.Status.NodeRef.Name
 	p.must(client.IgnoreNotFound(p.workload.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})))
-	for _, component := range []string{controlplaneworkload.APIServer, controlplaneworkload.ControllerManager, controlplaneworkload.Scheduler, controlplaneworkload.EtcdPod} {
+	for _, component := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"} {
 		p.must(client.IgnoreNotFound(p.workload.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: component + "-" + name}})))
 	}
 	infra := &unstructured.Unstructured{}

@@ -198,7 +198,7 @@ func (w *world) workload() controlplaneworkload.State {
 			Spec:       corev1.NodeSpec{ProviderID: n.providerID},
 			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(n.since)}}},
 		}
-		for _, component := range []string{controlplaneworkload.APIServer, controlplaneworkload.ControllerManager, controlplaneworkload.Scheduler, controlplaneworkload.EtcdPod} {
+		for _, component := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"} {
 			s.Pods[component+"-"+name] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: component + "-" + name}, Status: corev1.PodStatus{
 				Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}}}
 		}

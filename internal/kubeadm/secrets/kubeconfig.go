@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-const KubeconfigKey = "value"
+const kubeconfigKey = "value"
 
 // adminUser and AdminGroup are the user and group of the kubeconfig's client certificate, as in the admin.conf of
 // kubeadm.
@@ -45,7 +45,7 @@ func ParseKubeconfig(secret *corev1.Secret) Kubeconfig {
 		return Kubeconfig{}
 	}
 	// The empty policy allows any server address, because the address is compared with the endpoint.
-	cfg, err := workload.ParseKubeconfig(secret.Data[KubeconfigKey], policy.Configuration{})
+	cfg, err := workload.ParseKubeconfig(secret.Data[kubeconfigKey], policy.Configuration{})
 	if err != nil {
 		return Kubeconfig{}
 	}
@@ -93,7 +93,7 @@ type Access struct {
 func Issue(to Access, ca *corev1.Secret, keys KeyOptions, now time.Time) (map[string][]byte, error) {
 	if len(ca.Data[corev1.TLSPrivateKeyKey]) == 0 {
 		return nil, fault.New(fault.Invalid, ReasonInvalid, "Secret %s has no key in tls.key, so no kubeconfig can be issued; "+
-			"create Secret %s with the kubeconfig of an administrator in key %s", ca.Name, Admin.SecretName(to.Cluster), KubeconfigKey)
+			"create Secret %s with the kubeconfig of an administrator in key %s", ca.Name, Admin.SecretName(to.Cluster), kubeconfigKey)
 	}
 	pair, err := pki.ParsePair(ca.Data[corev1.TLSCertKey], ca.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
@@ -107,5 +107,5 @@ func Issue(to Access, ca *corev1.Secret, keys KeyOptions, now time.Time) (map[st
 	}
 	access := pki.Access{Context: to.Cluster + "-admin@" + to.Cluster, User: to.Cluster + "-admin", Server: ServerURL(to.Endpoint), CA: pair.CertPEM}
 	text, err := access.Embedded(leaf)
-	return map[string][]byte{KubeconfigKey: text}, err
+	return map[string][]byte{kubeconfigKey: text}, err
 }

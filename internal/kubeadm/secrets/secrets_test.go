@@ -126,7 +126,7 @@ func TestEvaluate(t *testing.T) {
 
 // An authority that has expired is named with its Secret and the date; keys of service accounts do not expire.
 func TestExpiredAuthority(t *testing.T) { // CP-15
-	later := now.Add(pki.AuthorityLifetime + time.Hour)
+	later := now.Add(10*365*24*time.Hour + time.Hour)
 	got := Evaluate(EvaluateInput{Cluster: "c", Required: Required(stacked), Found: found(t, CA, Etcd, Proxy, SA), Now: later})
 	if len(got.Problems) != 3 || got.Complete() {
 		t.Fatalf("got %+v", got.Problems)
@@ -248,7 +248,7 @@ func TestKubeconfig(t *testing.T) {
 		"endpoint":      {k, elsewhere, ca, now, "the endpoint is https://other:6443"},
 		"authority":     {k, endpoint, secret(t, CA, KeyOptions{}), now, "the authority is another"},
 		"none":          {ParseKubeconfig(nil), endpoint, ca, now, "there is none that can be read"},
-		"another thing": {ParseKubeconfig(&corev1.Secret{Data: map[string][]byte{KubeconfigKey: []byte("x")}}), endpoint, ca, now, "there is none that can be read"},
+		"another thing": {ParseKubeconfig(&corev1.Secret{Data: map[string][]byte{kubeconfigKey: []byte("x")}}), endpoint, ca, now, "there is none that can be read"},
 	} {
 		if got := tc.k.ReissueReason(tc.endpoint, tc.ca, tc.at); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)

@@ -24,16 +24,16 @@ func WaitForBootstrapData(p *reconciler.Plan, on reconciler.Subject, c *clusterv
 	case on.Kind == "MachinePool":
 		field = "spec.template.spec.bootstrap.dataSecretName"
 	}
-	p.WaitFor(ReasonBootstrapData, "%s", BootstrapDataMessage(c, b)).For(on.Kind, on.Name).ToChange(field)
+	p.WaitFor(ReasonBootstrapData, "%s", bootstrapDataMessage(c, b)).For(on.Kind, on.Name).ToChange(field)
 }
 
 func isInitialized(c *clusterv1.Cluster) bool {
 	return ptr.Deref(c.Status.Initialization.ControlPlaneInitialized, false)
 }
 
-// BootstrapDataMessage returns the message about the missing bootstrap data of a machine. The Cluster is nil if it
+// bootstrapDataMessage returns the message about the missing bootstrap data of a machine. The Cluster is nil if it
 // is unknown.
-func BootstrapDataMessage(c *clusterv1.Cluster, b clusterv1.Bootstrap) string {
+func bootstrapDataMessage(c *clusterv1.Cluster, b clusterv1.Bootstrap) string {
 	switch {
 	case c == nil:
 		return "Waiting for the Cluster to exist: bootstrap data needs its control plane"

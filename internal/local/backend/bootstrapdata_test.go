@@ -42,7 +42,7 @@ func TestWaitingForBootstrapData(t *testing.T) {
 		var p reconciler.Plan
 		backend.WaitForBootstrapData(&p, on, tc.cluster, tc.bootstrap)
 		w := p.Waits[0]
-		if got := w.On[0].Kind + " " + w.Field; got != tc.on || w.Until != reconciler.UntilChange {
+		if got := w.On[0].Kind + " " + w.Field; got != tc.on || w.Until != "change" {
 			t.Errorf("%s: waits for %q until %s, want %q: %s", name, got, w.Until, tc.on, tc.reason)
 		}
 	}

@@ -129,7 +129,7 @@ func TestDecide(t *testing.T) {
 		"internal, but a way out": {"nothing leaves the host unless it was asked for", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil),
 			Network: &backend.Network{Name: "n", ID: "1", Subnet: netip.MustParsePrefix("172.16.0.0/18"), Internet: true}}, nil, []string{"NetworkDiffers"}},
 		"denied later": {"what is there goes on when the policy becomes stricter", Snapshot{Object: localCluster(nil), Cluster: endpointSet(nil), Network: network("172.16.0.0/18"),
-			Policy: policy.Configuration{TypeMeta: metav1.TypeMeta{Kind: policy.Kind}}}, nil, nil},
+			Policy: policy.Configuration{TypeMeta: metav1.TypeMeta{Kind: "Configuration"}}}, nil, nil},
 		"host odd": {"looked at again by itself", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Fault: fault.New(fault.Transient, "DockerError", "odd")}, nil, []string{"DockerError"}},
 		"deleting with machines": {"machines need the network", Snapshot{Object: localCluster(deleted), Machines: []string{"a", "b"}, Network: network("172.16.0.0/18")},
 			nil, []string{"WaitingForMachines"}},

@@ -7,7 +7,7 @@
 // value from it.
 //
 // Users control the programs in a node, so its output is untrusted: texts are limited in size, reduced to one line
-// where they are part of a sentence, and stripped of secrets. [PathGuard] resolves the paths that a node mounts and
+// where they are part of a sentence, and stripped of secrets. [pathGuard] resolves the paths that a node mounts and
 // refuses kernel file systems, devices, sockets and reserved directories, together with everything above and below
 // them. [KernelHost] manages the kernel settings that the nodes share with their host. It raises the fs.inotify limits,
 // which are too low for more than a few nodes, and never lowers them.

@@ -165,7 +165,7 @@ func TestImageAbsent(t *testing.T) {
 	_, err := e.Create(t.Context(), backend.MachineSpec{Owner: o, Name: backend.MachineName(e.instance, o.Object), Network: netRef(e.testNetwork(t)),
 		Image: "slipway.dev/node:v0.0.1"})
 	f := fault.As(err)
-	if f == nil || f.Reason != ReasonImageAbsent || f.Kind != fault.Invalid || !strings.Contains(f.Message, "slipway image build --kubernetes-version v0.0.1`") {
+	if f == nil || f.Reason != reasonImageAbsent || f.Kind != fault.Invalid || !strings.Contains(f.Message, "slipway image build --kubernetes-version v0.0.1`") {
 		t.Errorf("the message says how to get the image; got %v", err)
 	}
 }

@@ -25,7 +25,7 @@ type Engine struct {
 	instance  string
 	ownership ownershipStore
 	host      KernelHost
-	paths     PathGuard
+	paths     pathGuard
 	named     []policy.ReachableHost
 	// pod is set if this program runs in a Pod.
 	pod bool
@@ -84,7 +84,7 @@ func New(cfg Config) (*Engine, error) {
 	if book == nil {
 		book = hosttransfer.LabelsOnly(cfg.Instance)
 	}
-	return &Engine{api: api, instance: cfg.Instance, ownership: book, host: ThisHost(), paths: PathGuard{Reserved: cfg.Reserved}, named: cfg.Named, pod: os.Getenv(inPod) != ""}, nil
+	return &Engine{api: api, instance: cfg.Instance, ownership: book, host: ThisHost(), paths: pathGuard{Reserved: cfg.Reserved}, named: cfg.Named, pod: os.Getenv(inPod) != ""}, nil
 }
 
 // inPod is a variable that the kubelet sets in each container.

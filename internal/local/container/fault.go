@@ -17,7 +17,7 @@ const (
 	// reasonUnreachable: Docker does not respond.
 	reasonUnreachable = "DockerUnreachable"
 	// ReasonImageAbsent: the node image is not on this host.
-	ReasonImageAbsent = "ImageAbsent"
+	reasonImageAbsent = "ImageAbsent"
 	// reasonNetworkAbsent: the cluster's network has been removed.
 	reasonNetworkAbsent = "NetworkAbsent"
 	// reasonNetworkInUse: containers are connected to the network that is to be removed.

@@ -176,7 +176,7 @@ func freeAddress(view hostView, n ownNetwork, r network.Summary) (subnet.Layout,
 func (e *Engine) requireImage(ctx context.Context, image string) error {
 	_, err := e.api.ImageInspect(ctx, image)
 	if cerrdefs.IsNotFound(err) {
-		return fault.New(fault.Invalid, ReasonImageAbsent,
+		return fault.New(fault.Invalid, reasonImageAbsent,
 			"the node image %s is not on this host: build it with `slipway image build%s`, or set spec.backend.container.image to an existing image; "+
 				"work continues automatically once the image exists", image, buildFlags(image)).From(err)
 	}

@@ -21,7 +21,7 @@ func (e *Engine) ResolveMount(ctx context.Context, hostPath string) (string, err
 	return resolve(guard, hostPath)
 }
 
-func resolve(g PathGuard, hostPath string) (string, error) {
+func resolve(g pathGuard, hostPath string) (string, error) {
 	resolved, err := g.Resolve(hostPath)
 	if err != nil {
 		return "", fault.New(fault.Invalid, reasonMountRefused, "Path %q cannot be mounted: %s", hostPath, err.Error())
@@ -30,14 +30,14 @@ func resolve(g PathGuard, hostPath string) (string, error) {
 }
 
 // guard returns the guard of mounts, which also protects Docker's directory and socket.
-func (e *Engine) guard(ctx context.Context) (PathGuard, error) {
+func (e *Engine) guard(ctx context.Context) (pathGuard, error) {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
 	info, err := e.api.Info(ctx, client.InfoOptions{})
 	if err != nil {
-		return PathGuard{}, e.fault("reading the data directory of Docker", err)
+		return pathGuard{}, e.fault("reading the data directory of Docker", err)
 	}
-	g := PathGuard{Reserved: append([]string{}, e.paths.Reserved...)}
+	g := pathGuard{Reserved: append([]string{}, e.paths.Reserved...)}
 	if info.Info.DockerRootDir != "" {
 		g.Reserved = append(g.Reserved, info.Info.DockerRootDir)
 	}

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// PathGuard refuses paths that must not be mounted. It does not check the permissions of users: the operator's policy
+// pathGuard refuses paths that must not be mounted. It does not check the permissions of users: the operator's policy
 // is applied to the resolved path.
-type PathGuard struct {
+type pathGuard struct {
 	// Reserved lists additional refused files and directories. They need not exist.
 	Reserved []string
 }
@@ -20,7 +20,7 @@ func refusedPaths() []string { return []string{"/proc", "/sys", "/dev", "/run", 
 
 // Resolve returns the path without symbolic links. The error is a message for the user if the path cannot be mounted:
 // it leads to no file or directory, or to a refused one.
-func (g PathGuard) Resolve(path string) (string, error) {
+func (g pathGuard) Resolve(path string) (string, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return "", errors.New("it is not an absolute path on this host")
 	}

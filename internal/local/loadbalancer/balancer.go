@@ -25,8 +25,8 @@ const (
 // maxConnections limits the open connections of one load balancer; further connections are refused.
 const maxConnections = 8192
 
-// Balancer distributes connections to members.
-type Balancer struct {
+// balancer distributes connections to members.
+type balancer struct {
 	now func() time.Time
 
 	mu      sync.Mutex
@@ -54,13 +54,13 @@ func (c *connection) close() {
 	_ = c.server.Close()
 }
 
-// New returns a load balancer without members.
-func New(now func() time.Time) *Balancer {
-	return &Balancer{now: now, members: map[string]*member{}}
+// newBalancer returns a load balancer without members.
+func newBalancer(now func() time.Time) *balancer {
+	return &balancer{now: now, members: map[string]*member{}}
 }
 
 // Set replaces the members.
-func (b *Balancer) Set(members []Member) {
+func (b *balancer) Set(members []Member) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, m := range b.members {
@@ -81,7 +81,7 @@ func (b *Balancer) Set(members []Member) {
 }
 
 // deleteUnused deletes removed members without connections. mu must be held.
-func (b *Balancer) deleteUnused() {
+func (b *balancer) deleteUnused() {
 	for name, m := range b.members {
 		if m.gone && len(m.connections) == 0 {
 			delete(b.members, name)
@@ -90,7 +90,7 @@ func (b *Balancer) deleteUnused() {
 }
 
 // Serve accepts connections until the context ends, and then closes all of them.
-func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
+func (b *balancer) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
 	var wait sync.WaitGroup
@@ -114,7 +114,7 @@ func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 }
 
 // maintain checks members and sweeps connections until the context ends.
-func (b *Balancer) maintain(ctx context.Context) {
+func (b *balancer) maintain(ctx context.Context) {
 	var wait sync.WaitGroup
 	defer wait.Wait()
 	wait.Go(func() { b.check(ctx) })
@@ -124,7 +124,7 @@ func (b *Balancer) maintain(ctx context.Context) {
 }
 
 // sweep closes connections to lost members, and idle connections to leaving members if another member can accept them.
-func (b *Balancer) sweep() {
+func (b *balancer) sweep() {
 	now := b.now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,7 +140,7 @@ func (b *Balancer) sweep() {
 }
 
 // hasAlternative reports whether another member can accept the clients of this one. mu must be held.
-func (b *Balancer) hasAlternative(than *member) bool {
+func (b *balancer) hasAlternative(than *member) bool {
 	for _, m := range b.members {
 		if m != than && !m.gone && !m.Leaving && m.health.ready {
 			return true
@@ -150,7 +150,7 @@ func (b *Balancer) hasAlternative(than *member) bool {
 }
 
 // handle selects a member for the client and copies data until either side ends.
-func (b *Balancer) handle(ctx context.Context, client net.Conn) {
+func (b *balancer) handle(ctx context.Context, client net.Conn) {
 	if !b.enter() {
 		_ = client.Close()
 		return
@@ -173,7 +173,7 @@ func (b *Balancer) handle(ctx context.Context, client net.Conn) {
 	_ = client.Close()
 }
 
-func (b *Balancer) enter() bool {
+func (b *balancer) enter() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.open >= maxConnections {
@@ -183,13 +183,13 @@ func (b *Balancer) enter() bool {
 	return true
 }
 
-func (b *Balancer) leave() {
+func (b *balancer) leave() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.open--
 }
 
-func (b *Balancer) trackConnection(m *member, c *connection, open bool) {
+func (b *balancer) trackConnection(m *member, c *connection, open bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if open {
@@ -201,7 +201,7 @@ func (b *Balancer) trackConnection(m *member, c *connection, open bool) {
 
 // candidates returns the members in the order in which they are tried: healthy ones first, then those that are not
 // leaving, then those with fewer connections.
-func (b *Balancer) candidates() []*member {
+func (b *balancer) candidates() []*member {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	type ranked struct {
@@ -233,7 +233,7 @@ func (b *Balancer) candidates() []*member {
 }
 
 // copy copies data in both directions until both sides have ended, or one has failed.
-func (b *Balancer) copy(c *connection) {
+func (b *balancer) copy(c *connection) {
 	var wait sync.WaitGroup
 	for _, way := range [][2]net.Conn{{c.client, c.server}, {c.server, c.client}} {
 		from, to := way[0], way[1]

@@ -1,4 +1,4 @@
-// Package loadbalancer implements the load balancer in front of the API servers of one workload cluster. A [Balancer]
+// Package loadbalancer implements the load balancer in front of the API servers of one workload cluster. A [balancer]
 // listens on the endpoint of the cluster and forwards each connection to the healthy API server with the fewest
 // connections; it forwards TLS without terminating it and holds no keys. Each cluster has its own load balancer process
 // ([RunInFolder], run by a hidden command), which outlives the program that started it, so that a restart of the manager does

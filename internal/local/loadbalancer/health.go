@@ -36,7 +36,7 @@ type health struct {
 func (h health) isLost() bool { return h.missedChecks >= maxMissedChecks }
 
 // check checks all members until the context ends.
-func (b *Balancer) check(ctx context.Context) {
+func (b *balancer) check(ctx context.Context) {
 	client := &http.Client{
 		Timeout: checkTimeout,
 		Transport: &http.Transport{
@@ -60,7 +60,7 @@ func (b *Balancer) check(ctx context.Context) {
 	}
 }
 
-func (b *Balancer) currentMembers() []Member {
+func (b *balancer) currentMembers() []Member {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var out []Member
@@ -71,7 +71,7 @@ func (b *Balancer) currentMembers() []Member {
 }
 
 // recordHealth records the result of a check, unless another member has the name in the meantime.
-func (b *Balancer) recordHealth(ctx context.Context, about Member, now health) {
+func (b *balancer) recordHealth(ctx context.Context, about Member, now health) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.members[about.Name]
@@ -109,7 +109,7 @@ func checkReady(ctx context.Context, client *http.Client, m Member, now func() t
 }
 
 // State returns the health of the members.
-func (b *Balancer) State() State {
+func (b *balancer) State() State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := State{}

@@ -62,7 +62,7 @@ func serveFolder(ctx context.Context, f Folder, now func() time.Time) error {
 	go supervisor.WatchLog(ctx, f.Log())
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	b := New(now)
+	b := newBalancer(now)
 	b.Set(cfg.Members)
 	slog.Info("serving", "address", cfg.Listen, "members", len(cfg.Members))
 	go func() { stop(b.follow(ctx, f, cfg)) }()
@@ -75,7 +75,7 @@ func serveFolder(ctx context.Context, f Folder, now func() time.Time) error {
 
 // follow reads the members periodically and writes the health of the members. It returns an error when the directory is
 // deleted, because nothing else would stop the process then.
-func (b *Balancer) follow(ctx context.Context, f Folder, before Config) error {
+func (b *balancer) follow(ctx context.Context, f Folder, before Config) error {
 	said := State{}
 	for pause(ctx, readEvery) {
 		if !f.exists() {

@@ -52,7 +52,7 @@ type controller struct {
 	secrets client.Reader
 	writer  *kube.Writer
 	events  events.EventRecorder
-	stager  *Stager
+	stager  *stager
 	now     func() time.Time
 }
 
@@ -60,7 +60,7 @@ type controller struct {
 func Add(s reconciler.Setup, cfg Config) error {
 	c := &controller{
 		Config: cfg, client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(), now: s.Clock(),
-		stager: &Stager{Retriever: snapshots.Retriever{Client: s.Manager.GetAPIReader(), Stores: cfg.Stores}, Jobs: cfg.Jobs},
+		stager: &stager{Retriever: snapshots.Retriever{Client: s.Manager.GetAPIReader(), Stores: cfg.Stores}, Jobs: cfg.Jobs},
 	}
 	if err := s.IndexByCluster(Name, &infrav1.LocalMachine{}); err != nil {
 		return err

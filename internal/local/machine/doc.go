@@ -11,7 +11,7 @@
 // resources of a new machine (backend.Capabilities.Denied). Bootstrap data is stored nowhere but in the node.
 //
 // On a control plane machine the controller also carries out, once, the orders of the control plane controller for the
-// etcd member: report its state, make it the only member of its cluster, and copy a snapshot to the machine ([Stager]).
+// etcd member: report its state, make it the only member of its cluster, and copy a snapshot to the machine ([stager]).
 //
 // The life of a machine:
 //

@@ -168,7 +168,7 @@ func (c *controller) stage(etcds backend.EtcdRecovery, s Snapshot, order recover
 	if s.Cluster == nil {
 		return // a Cluster that appears enqueues the object again
 	}
-	c.stager.Start(StagingTarget{
+	c.stager.Start(stagingTarget{
 		Machine: client.ObjectKeyFromObject(s.Object), Version: s.version(),
 		Cluster: snapshots.Cluster{Namespace: s.Object.Namespace, Name: s.Cluster.Name, UID: string(s.Cluster.UID)},
 		Stage: func(ctx context.Context, content func(io.Writer) error) error {

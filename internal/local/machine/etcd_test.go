@@ -118,7 +118,7 @@ func (m members) RebuildProgress(context.Context, backend.Ref, recovery.EtcdOrde
 
 func TestAnswerEtcd(t *testing.T) {
 	survey, rebuild, stage := orderOf(recovery.Survey), orderOf(recovery.Rebuild), orderOf(recovery.Stage)
-	c := &controller{stager: &Stager{Jobs: snapshots.NewJobs(t.Context(), time.Now)}}
+	c := &controller{stager: &stager{Jobs: snapshots.NewJobs(t.Context(), time.Now)}}
 	tests := map[string]struct {
 		members members
 		order   recovery.EtcdOrder

@@ -81,7 +81,7 @@ func TestUnreadableDataNamesItsSecret(t *testing.T) {
 	for range 6 {
 		err = w.reconcile()
 	}
-	c := condition.Set(w.get(t).Status.Conditions).Get(reconciler.ReconciledCondition)
+	c := condition.Set(w.get(t).Status.Conditions).Get("Reconciled")
 	if c == nil || !strings.Contains(c.Message, "Secret boot: the cloud-config is not valid YAML: line ") || !strings.Contains(c.Message, "correct the bootstrap data") {
 		t.Errorf("got %+v, %+v, %v", c, w.get(t), err)
 	}

@@ -135,7 +135,7 @@ func TestDecideSimulated(t *testing.T) { // IM-02, IM-11
 			[]string{"change machine " + name + ": an annotation is invalid"}, nil, 0},
 		"deleting": {"it leaves", func(s *Snapshot) { s.Object, s.HostMachine = simulatedMachine(deleted), up }, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, nil, immediateRecheck},
 		"too many": {"as many as the operator allows", func(s *Snapshot) { s.Quota = &backend.Quota{All: 5000} }, nil, []string{"DeniedByPolicy"}, quotaRecheck},
-		"off": {"the operator has switched simulation off", func(s *Snapshot) { s.Policy.Providers.Disabled = []policy.Provider{policy.Simulated} },
+		"off": {"the operator has switched simulation off", func(s *Snapshot) { s.Policy.Providers.Disabled = []policy.Provider{"simulated"} },
 			nil, []string{"DeniedByPolicy"}, 0},
 		"foreign ID": {"the name of another machine", func(s *Snapshot) { s.Name = "" }, nil, []string{"ForeignProviderID"}, 0},
 		"gone":       {"the finalizer goes", func(s *Snapshot) { s.Object = simulatedMachine(deleted) }, nil, nil, 0},

@@ -12,16 +12,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Stager copies etcd snapshots onto the machines of control planes. It finds the snapshot of an order in the store of a
+// stager copies etcd snapshots onto the machines of control planes. It finds the snapshot of an order in the store of a
 // policy in the machine's namespace, checks that the control plane can run with it, and streams it to the machine in a
 // background job, one per namespace at a time. The data that the machine uses are not changed.
-type Stager struct {
+type stager struct {
 	snapshots.Retriever
 	Jobs *snapshots.Jobs
 }
 
-// StagingTarget is the machine that receives a snapshot.
-type StagingTarget struct {
+// stagingTarget is the machine that receives a snapshot.
+type stagingTarget struct {
 	// Machine is its LocalMachine, Version its Kubernetes version.
 	Machine client.ObjectKey
 	Version string
@@ -36,8 +36,8 @@ func jobKey(machine client.ObjectKey) string {
 	return snapshots.JobKey("LocalMachine", machine, "etcd")
 }
 
-// StagingState is the progress of an order. The zero value means that it has not started.
-type StagingState struct {
+// stagingState is the progress of an order. The zero value means that it has not started.
+type stagingState struct {
 	// Running is set while the order runs or waits for others.
 	Running bool
 	// Err is the error of a finished order. Nil: it succeeded, or is not finished.
@@ -45,13 +45,13 @@ type StagingState struct {
 }
 
 // State returns the progress of an order in this process.
-func (s *Stager) State(machine client.ObjectKey, order recovery.EtcdOrder) StagingState {
+func (s *stager) State(machine client.ObjectKey, order recovery.EtcdOrder) stagingState {
 	if s == nil || s.Jobs == nil {
-		return StagingState{Err: fault.New(fault.Invalid, "RestoreImpossible", "This manager has no snapshot stores")}
+		return stagingState{Err: fault.New(fault.Invalid, "RestoreImpossible", "This manager has no snapshot stores")}
 	}
 	job := s.Jobs.State(jobKey(machine))
 	same := job.What == order.String()
-	out := StagingState{Running: job.Running || job.Busy && !(same && job.Err != nil)}
+	out := stagingState{Running: job.Running || job.Busy && !(same && job.Err != nil)}
 	if same && !job.Running {
 		out.Err = job.Err
 	}
@@ -59,11 +59,11 @@ func (s *Stager) State(machine client.ObjectKey, order recovery.EtcdOrder) Stagi
 }
 
 // Start starts an order, unless others have to end first.
-func (s *Stager) Start(to StagingTarget, order recovery.EtcdOrder) {
+func (s *stager) Start(to stagingTarget, order recovery.EtcdOrder) {
 	s.Jobs.Start(jobKey(to.Machine), order.String(), func(ctx context.Context) error { return s.stage(ctx, to, order.Snapshot) })
 }
 
-func (s *Stager) stage(ctx context.Context, to StagingTarget, want recovery.Snapshot) error {
+func (s *stager) stage(ctx context.Context, to stagingTarget, want recovery.Snapshot) error {
 	found, err := s.Find(ctx, to.Cluster, snapshots.RetrievalRequest{Policy: want.Policy, Snapshot: want.Name, IdentitySecret: want.IdentitySecret, OtherCluster: want.OtherCluster})
 	if err != nil {
 		return err

@@ -120,7 +120,7 @@ func TestStage(t *testing.T) { // KC-19
 		"ours":                   {ours, orderOf("c" + at), ""},
 		"another UID":            {of("c", "u9"), orderOf("c" + at), "SnapshotOfOtherCluster"},
 		"another UID, allowed":   {of("c", "u9"), orderOf("c"+at, func(s *recovery.Snapshot) { s.OtherCluster = true }), ""},
-		"of another Cluster":     {ours, orderOf("old" + at), snapshots.ReasonDamaged},
+		"of another Cluster":     {ours, orderOf("old" + at), "SnapshotDamaged"},
 		"of another namespace":   {of("theirs", "u4"), orderOf("theirs" + at), "SnapshotMissing"},
 		"no policy":              {ours, orderOf("c"+at, func(s *recovery.Snapshot) { s.Policy = "x" }), "SnapshotPolicyMissing"},
 		"no Secret":              {ours, orderOf("c"+at, func(s *recovery.Snapshot) { s.IdentitySecret = "x" }), "SecretMissing"},

@@ -102,7 +102,7 @@ func newMachine(s Snapshot, a createMachine) *infrav1.LocalMachine {
 	})
 	m.Labels = ownership.PassWatchLabel(s.Object, m.Labels)
 	maps.Copy(m.Annotations, template.ObjectMeta.Annotations)
-	maps.Copy(m.Annotations, map[string]string{backend.PoolAnnotation: s.Object.Name, HashAnnotation: s.hash()})
+	maps.Copy(m.Annotations, map[string]string{backend.PoolAnnotation: s.Object.Name, hashAnnotation: s.hash()})
 	return m
 }
 

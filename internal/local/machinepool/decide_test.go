@@ -91,7 +91,7 @@ func member(name string, age int, words string) PoolMember {
 		case "new":
 			m.Status.Conditions = []metav1.Condition{condition("Ready", "False", "NotReady", "still booting")}
 		case "outdated":
-			m.Annotations[HashAnnotation] = "old"
+			m.Annotations[hashAnnotation] = "old"
 		case "marked":
 			m.Annotations[clusterv1.DeleteMachineAnnotation] = ""
 		case "doomed":
@@ -282,7 +282,7 @@ func TestNewMachine(t *testing.T) { // IP2-03
 	if diff := cmp.Diff(wantLabels, m.Labels); diff != "" {
 		t.Errorf("labels, with which the core finds it (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"c": "d", backend.PoolAnnotation: "lmp", HashAnnotation: s.hash()}, m.Annotations); diff != "" {
+	if diff := cmp.Diff(map[string]string{"c": "d", backend.PoolAnnotation: "lmp", hashAnnotation: s.hash()}, m.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 	if o := m.OwnerReferences; len(o) != 1 || o[0].UID != "lmp-uid" || o[0].Controller != nil {

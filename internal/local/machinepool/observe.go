@@ -21,8 +21,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// HashAnnotation on a LocalMachine is the hash of the template and version from which it was created.
-const HashAnnotation = "infrastructure.slipway.dev/template-hash"
+// hashAnnotation on a LocalMachine is the hash of the template and version from which it was created.
+const hashAnnotation = "infrastructure.slipway.dev/template-hash"
 
 // Snapshot is the input of Decide.
 type Snapshot struct {
@@ -159,7 +159,7 @@ func (m PoolMember) provisioned() bool {
 
 // outdated reports whether the member was created from another template or version.
 func (m PoolMember) outdated(hash string) bool {
-	have := m.Local.Annotations[HashAnnotation]
+	have := m.Local.Annotations[hashAnnotation]
 	return have != "" && have != hash
 }
 

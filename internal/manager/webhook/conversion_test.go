@@ -9,8 +9,6 @@ import (
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/slipwayhq/slipway/internal/conversion"
 )
 
 // CV-01: manifests of v1beta1 are accepted, and read in either version.
@@ -58,7 +56,7 @@ func testConversion(t *testing.T, w *world) {
 	if diff := cmp.Diff(&ref, old.Spec.InfrastructureRef); diff != "" {
 		t.Errorf("the reference in v1beta1 (-want +got):\n%s", diff)
 	}
-	if old.Annotations[conversion.DataAnnotation] == "" {
+	if old.Annotations["cluster.x-k8s.io/conversion-data"] == "" {
 		t.Error("the conversion data is missing in v1beta1")
 	}
 	old.Spec.ClusterNetwork.Pods.CIDRBlocks = []string{"172.31.64.0/18"}
@@ -74,7 +72,7 @@ func testConversion(t *testing.T, w *world) {
 	if diff := cmp.Diff(want, got.Spec); diff != "" {
 		t.Errorf("v1beta2 after a change in v1beta1 (-want +got):\n%s", diff)
 	}
-	if _, kept := got.Annotations[conversion.DataAnnotation]; kept {
+	if _, kept := got.Annotations["cluster.x-k8s.io/conversion-data"]; kept {
 		t.Error("the conversion data is stored")
 	}
 }

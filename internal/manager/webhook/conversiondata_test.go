@@ -43,7 +43,7 @@ func written(t testing.TB, r *restoration, spoke client.Object, data string, bef
 	spoke = spoke.DeepCopyObject().(client.Object)
 	spoke.GetObjectKind().SetGroupVersionKind(kinds[0])
 	if data != "" {
-		spoke.SetAnnotations(map[string]string{conversion.DataAnnotation: data})
+		spoke.SetAnnotations(map[string]string{"cluster.x-k8s.io/conversion-data": data})
 	}
 	hub, err := r.converter.Convert(spoke, conversion.HubVersion)
 	if err != nil {

@@ -10,8 +10,6 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/slipwayhq/slipway/internal/conversion"
 )
 
 // forgery is a manifest of an older version.
@@ -67,7 +65,7 @@ func testForged(t *testing.T, w *world) {
 			o := parse(t, strings.ReplaceAll(tc.manifest, "NAME", id))
 			plain := o.DeepCopy()
 			if tc.data != "" {
-				o.SetAnnotations(map[string]string{conversion.DataAnnotation: tc.data})
+				o.SetAnnotations(map[string]string{"cluster.x-k8s.io/conversion-data": tc.data})
 			}
 			judge(t, w.client.Create(t.Context(), o.DeepCopy()), tc)
 			// The same by an update.
@@ -111,7 +109,7 @@ func testForgedBefore(t *testing.T, w *world) {
 	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(old), old); err != nil {
 		t.Fatal(err)
 	}
-	if old.GetAnnotations()[conversion.DataAnnotation] == "" {
+	if old.GetAnnotations()["cluster.x-k8s.io/conversion-data"] == "" {
 		t.Fatal("there is no annotation")
 	}
 	if err := unstructured.SetNestedField(old.Object, int64(3), "spec", "replicas"); err != nil {

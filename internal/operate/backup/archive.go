@@ -25,12 +25,12 @@ import (
 const (
 	// reasonDamaged is the reason when the content of an archive is invalid.
 	reasonDamaged = "DamagedBackup"
-	// ReasonEncrypted is the reason when the Secrets of an archive cannot be decrypted.
-	ReasonEncrypted = "EncryptedBackup"
-	// ReasonFile is the reason when an archive file cannot be written or read.
-	ReasonFile = "BackupFile"
-	// ReasonCannotRestore is the reason when a management cluster does not support the objects of a backup.
-	ReasonCannotRestore = "CannotRestore"
+	// reasonEncrypted is the reason when the Secrets of an archive cannot be decrypted.
+	reasonEncrypted = "EncryptedBackup"
+	// reasonFile is the reason when an archive file cannot be written or read.
+	reasonFile = "BackupFile"
+	// reasonCannotRestore is the reason when a management cluster does not support the objects of a backup.
+	reasonCannotRestore = "CannotRestore"
 )
 
 // format is the version of the archive format.
@@ -161,8 +161,8 @@ func (a Archive) writeTar(w io.Writer, content map[string][]byte) error {
 	return t.Close()
 }
 
-// Read reads an archive. The identities decrypt its Secrets if they are encrypted.
-func Read(r io.Reader, identities []age.Identity) (Archive, error) {
+// readArchive reads an archive. The identities decrypt its Secrets if they are encrypted.
+func readArchive(r io.Reader, identities []age.Identity) (Archive, error) {
 	info, content, err := readVerified(r)
 	if err != nil {
 		return Archive{}, err
@@ -252,12 +252,12 @@ func readTar(r io.Reader) (map[string][]byte, error) {
 
 func decrypt(data []byte, identities []age.Identity) (map[string][]byte, error) {
 	if len(identities) == 0 {
-		return nil, fault.New(fault.Invalid, ReasonEncrypted, "the Secrets of this backup are encrypted: name a file with an age identity with --identity; nothing was created")
+		return nil, fault.New(fault.Invalid, reasonEncrypted, "the Secrets of this backup are encrypted: name a file with an age identity with --identity; nothing was created")
 	}
 	r, err := age.Decrypt(bytes.NewReader(data), identities...)
 	var none *age.NoIdentityMatchError
 	if errors.As(err, &none) {
-		return nil, fault.New(fault.Invalid, ReasonEncrypted, "the Secrets of this backup are encrypted for others than the identities of --identity; nothing was created").From(err)
+		return nil, fault.New(fault.Invalid, reasonEncrypted, "the Secrets of this backup are encrypted for others than the identities of --identity; nothing was created").From(err)
 	}
 	if err != nil {
 		return nil, damaged("its Secrets cannot be decrypted: %v", err)

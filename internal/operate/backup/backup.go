@@ -87,7 +87,7 @@ func (a Archive) Save(path string, to []age.Recipient) (Saved, error) {
 func CheckNew(path string) error {
 	_, err := os.Lstat(path)
 	if err == nil {
-		return fault.New(fault.Invalid, ReasonFile, "%s exists already: name another file", path)
+		return fault.New(fault.Invalid, reasonFile, "%s exists already: name another file", path)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return fileError("the backup cannot be written", err)
@@ -100,7 +100,7 @@ func fileError(what string, err error) error {
 	if !errors.As(err, &path) {
 		return err
 	}
-	return fault.New(fault.Invalid, ReasonFile, "%s: %v", what, err).From(err)
+	return fault.New(fault.Invalid, reasonFile, "%s: %v", what, err).From(err)
 }
 
 func (a Archive) save(path string, to []age.Recipient) (saved Saved, err error) {
@@ -140,7 +140,7 @@ func Open(path string, identities []age.Identity) (a Archive, err error) {
 		return Archive{}, fileError("the backup cannot be read", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return Read(f, identities)
+	return readArchive(f, identities)
 }
 
 // Restore creates the objects in a management cluster, paused, and resumes them when all exist; objects that were
@@ -152,7 +152,7 @@ func (a Archive) Restore(ctx context.Context, c client.Client, o move.RestoreOpt
 		return move.DirectoryResult{}, err
 	}
 	if problems := movegraph.MissingProviders(providers(a.Info.Providers), providers(installed)); len(problems) > 0 {
-		return move.DirectoryResult{}, fault.New(fault.Invalid, ReasonCannotRestore, "nothing was created, because of what follows:\n  - %s", strings.Join(problems, "\n  - "))
+		return move.DirectoryResult{}, fault.New(fault.Invalid, reasonCannotRestore, "nothing was created, because of what follows:\n  - %s", strings.Join(problems, "\n  - "))
 	}
 	o.KeepPaused = true
 	return move.Restore(ctx, c, a.Objects, o)

@@ -10,7 +10,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(""))
 	f.Add([]byte("\x1f\x8b\x08\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		a, err := Read(bytes.NewReader(data), nil)
+		a, err := readArchive(bytes.NewReader(data), nil)
 		if err == nil && len(a.Objects) != a.Info.Objects {
 			t.Errorf("%d objects in the place of %d", len(a.Objects), a.Info.Objects)
 		}

@@ -108,6 +108,6 @@ func WaitForCreation(ctx context.Context, c client.WithWatch, key client.ObjectK
 		if err != nil {
 			return nil, err
 		}
-		return Creation(s)
+		return creation(s)
 	}, show)
 }

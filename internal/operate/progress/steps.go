@@ -42,9 +42,9 @@ const (
 // noController is the reason in the condition of a Cluster whose control plane no controller reconciles.
 const noController = "NoController"
 
-// Creation returns the steps to a cluster whose nodes are all Ready and up to date. The error is an Invalid fault if
+// creation returns the steps to a cluster whose nodes are all Ready and up to date. The error is an Invalid fault if
 // waiting cannot succeed. The details are the messages displayed by `describe cluster`.
-func Creation(s describe.Snapshot) ([]Step, error) {
+func creation(s describe.Snapshot) ([]Step, error) {
 	if err := checkWaitable(s); err != nil {
 		return nil, err
 	}

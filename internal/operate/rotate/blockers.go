@@ -23,7 +23,7 @@ func (s snapshot) problems(state rotationState) []string {
 	case hasPause(s.Plane):
 		out = append(out, "HostedControlPlane "+s.Plane.Name+" is paused: remove annotation "+clusterv1.PausedAnnotation)
 	}
-	if state.Phase == PhaseNone {
+	if state.Phase == phaseNone {
 		if text := s.controlPlaneLag(); text != "" {
 			out = append(out, text)
 		}

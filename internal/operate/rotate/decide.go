@@ -41,7 +41,7 @@ type install struct{ After Phase }
 
 func (a install) String() string {
 	switch a.After {
-	case PhaseNone:
+	case phaseNone:
 		return "The new authority is installed beside the old one, which still signs"
 	case phaseTrustBoth:
 		return "The new authority signs, and the old one is still trusted"
@@ -84,14 +84,14 @@ func decide(s snapshot) (step, error) {
 	}
 	if problems := s.problems(state); len(problems) > 0 {
 		again := "run the command again then"
-		if state.Phase == PhaseNone {
+		if state.Phase == phaseNone {
 			again = "nothing was changed"
 		}
 		return step{}, fault.New(fault.Invalid, reasonNotNow, "the rotation of the authority of cluster %q cannot %s: %s; %s", s.Cluster.Name,
-			map[bool]string{true: "begin", false: "continue"}[state.Phase == PhaseNone], strings.Join(problems, "; "), again)
+			map[bool]string{true: "begin", false: "continue"}[state.Phase == phaseNone], strings.Join(problems, "; "), again)
 	}
-	if state.Phase == PhaseNone {
-		return step{Actions: []action{install{PhaseNone}}}, nil
+	if state.Phase == phaseNone {
+		return step{Actions: []action{install{phaseNone}}}, nil
 	}
 	if wait := s.controlPlaneLag(); wait != "" {
 		return step{Wait: wait}, nil

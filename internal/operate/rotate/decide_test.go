@@ -145,12 +145,12 @@ func TestDecide(t *testing.T) { // CP-15
 // A key is in the Secret, and in nothing that people are shown.
 func TestPlan(t *testing.T) {
 	for phase, want := range map[Phase]string{
-		PhaseNone:      "to do to do to do to do to do",
+		phaseNone:      "to do to do to do to do to do",
 		phaseTrustBoth: "done under way to do to do to do",
 		phaseNewSigns:  "done done done under way to do",
 	} {
 		s := fresh(t)
-		if phase != PhaseNone {
+		if phase != phaseNone {
 			in(t, phase, true)(&s)
 		}
 		state, err := read(s.Secret)
@@ -161,7 +161,7 @@ func TestPlan(t *testing.T) {
 			got = append(got, step.State)
 		}
 		lines := strings.Join(p.Lines(), "\n")
-		if strings.Join(got, " ") != want || p.UnderWay() != (phase != PhaseNone) || p.Problem != "" || strings.Contains(lines, "PRIVATE") ||
+		if strings.Join(got, " ") != want || p.UnderWay() != (phase != phaseNone) || p.Problem != "" || strings.Contains(lines, "PRIVATE") ||
 			!strings.Contains(lines, "replace 4 nodes (MachineDeployment md: 2, MachinePool mp: 2)") {
 			t.Errorf("%s: %v\n%s", phase, got, lines)
 		}

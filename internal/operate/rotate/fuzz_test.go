@@ -71,10 +71,10 @@ func FuzzRead(f *testing.F) {
 // checkPhases installs the phases that follow.
 func checkPhases(t *testing.T, secret *corev1.Secret, s rotationState, next pki.Pair) {
 	t.Helper()
-	if s.Phase != PhaseNone {
+	if s.Phase != phaseNone {
 		next = s.next()
 	}
-	follows := map[Phase]Phase{PhaseNone: phaseTrustBoth, phaseTrustBoth: phaseNewSigns, phaseNewSigns: phaseNewOnly}
+	follows := map[Phase]Phase{phaseNone: phaseTrustBoth, phaseTrustBoth: phaseNewSigns, phaseNewSigns: phaseNewOnly}
 	for phase := s.Phase; follows[phase] != ""; phase = s.Phase {
 		s.install(secret, next)
 		var err error

@@ -47,7 +47,7 @@ type PlanStep struct {
 }
 
 // UnderWay reports whether the rotation has started.
-func (p Plan) UnderWay() bool { return p.Phase != PhaseNone }
+func (p Plan) UnderWay() bool { return p.Phase != phaseNone }
 
 func planOf(s snapshot, state rotationState, given *pki.Pair) Plan {
 	p := Plan{Cluster: s.Cluster.Name, Phase: state.Phase, Old: certificate(state.signer.Cert)}
@@ -62,7 +62,7 @@ func planOf(s snapshot, state rotationState, given *pki.Pair) Plan {
 		p.New = certificate(given.Cert)
 	}
 	nodes := s.nodesText()
-	at := map[Phase]int{PhaseNone: -1, phaseTrustBoth: 0, phaseNewSigns: 2, phaseNewOnly: 4}[state.Phase]
+	at := map[Phase]int{phaseNone: -1, phaseTrustBoth: 0, phaseNewSigns: 2, phaseNewOnly: 4}[state.Phase]
 	if state.InEffect {
 		at++
 	}

@@ -52,13 +52,13 @@ func (o Rotator) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan,
 	if err != nil {
 		return Plan{}, err
 	}
-	if o.NewCA == nil && state.Phase == PhaseNone && s.Secret.Type != clusterv1.ClusterSecretType {
+	if o.NewCA == nil && state.Phase == phaseNone && s.Secret.Type != clusterv1.ClusterSecretType {
 		return Plan{}, fault.New(fault.Invalid, reasonUnsupported, "Secret %s was not made here, so that its successor is not either: give the new authority with --certificate and --key", s.Secret.Name)
 	}
-	if o.NewCA != nil && state.Phase != PhaseNone && !bytes.Equal(o.NewCA.Cert.Raw, state.next().Cert.Raw) {
+	if o.NewCA != nil && state.Phase != phaseNone && !bytes.Equal(o.NewCA.Cert.Raw, state.next().Cert.Raw) {
 		return Plan{}, fault.New(fault.Invalid, reasonNotNow, "a rotation of the authority of cluster %q to another one is under way: run the command without --certificate and --key to continue it", cluster.Name)
 	}
-	if o.NewCA != nil && state.Phase == PhaseNone {
+	if o.NewCA != nil && state.Phase == phaseNone {
 		if err := state.checkNew(*o.NewCA); err != nil {
 			return Plan{}, err
 		}
@@ -87,14 +87,14 @@ func (r *run) step(ctx context.Context) (done bool, text string, err error) {
 		return false, "", err
 	}
 	state, err := read(s.Secret)
-	if err != nil || r.begun && state.Phase == PhaseNone {
+	if err != nil || r.begun && state.Phase == phaseNone {
 		return err == nil, "", err
 	}
 	next, err := decide(s)
 	if err != nil {
 		return false, "", err
 	}
-	r.begun = r.begun || state.Phase != PhaseNone
+	r.begun = r.begun || state.Phase != phaseNone
 	for _, a := range next.Actions {
 		if err := r.act(ctx, s, a); err != nil {
 			return false, "", err
@@ -115,7 +115,7 @@ func (o Rotator) act(ctx context.Context, s snapshot, do action) error {
 	switch a := do.(type) {
 	case install:
 		next := pki.Pair{}
-		if a.After == PhaseNone {
+		if a.After == phaseNone {
 			if next, err = o.newPair(state); err != nil {
 				return err
 			}

@@ -63,7 +63,7 @@ func TestGivenAgain(t *testing.T) {
 	pair := another(t, "")
 	order := w.order()
 	order.NewCA = &pair
-	for _, phase := range []Phase{PhaseNone, phaseTrustBoth, phaseNewSigns, phaseNewOnly} {
+	for _, phase := range []Phase{phaseNone, phaseTrustBoth, phaseNewSigns, phaseNewOnly} {
 		p, err := order.Prepare(t.Context(), w.cluster())
 		if err != nil || p.Phase != phase || p.New == nil || p.New.SHA256 != certificate(pair.Cert).SHA256 {
 			t.Fatalf("%s: %+v, %v", phase, p, err)
@@ -99,7 +99,7 @@ func TestTwoAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	installed := w.secret()
-	if err := second.act(t.Context(), stale, install{PhaseNone}); fault.KindOf(err) != fault.Conflict && !apierrors.IsConflict(err) {
+	if err := second.act(t.Context(), stale, install{phaseNone}); fault.KindOf(err) != fault.Conflict && !apierrors.IsConflict(err) {
 		t.Errorf("the second: %v", err)
 	}
 	w.plane()

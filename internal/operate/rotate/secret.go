@@ -34,7 +34,7 @@ type Phase string
 
 // The phases in order. In None there is no rotation.
 const (
-	PhaseNone      Phase = "None"
+	phaseNone      Phase = "None"
 	phaseTrustBoth Phase = "TrustBoth"
 	phaseNewSigns  Phase = "NewSigns"
 	phaseNewOnly   Phase = "NewAlone"
@@ -77,7 +77,7 @@ func read(secret *corev1.Secret) (rotationState, error) {
 	if err != nil {
 		return rotationState{}, unusable(secret, err)
 	}
-	s := rotationState{Phase: PhaseNone, signer: signer}
+	s := rotationState{Phase: phaseNone, signer: signer}
 	switch {
 	case len(certs) == 2 && s.setOther(certs[1], secret.Data[nextKey]):
 		s.Phase = phaseTrustBoth
@@ -92,9 +92,9 @@ func read(secret *corev1.Secret) (rotationState, error) {
 		r = record{} // the state is determined again
 	}
 	switch {
-	case s.Phase == PhaseNone && r.Phase == phaseNewOnly:
+	case s.Phase == phaseNone && r.Phase == phaseNewOnly:
 		s.Phase = phaseNewOnly
-	case r.Phase == s.Phase && s.Phase != PhaseNone:
+	case r.Phase == s.Phase && s.Phase != phaseNone:
 		s.InEffect, s.Outdated = r.InEffect, r.Outdated
 	}
 	return s, nil
@@ -147,7 +147,7 @@ func (s rotationState) install(secret *corev1.Secret, next pki.Pair) {
 	}
 	r := record{}
 	switch s.Phase {
-	case PhaseNone:
+	case phaseNone:
 		r.Phase = phaseTrustBoth
 		data[corev1.TLSCertKey], data[nextKey] = concatCerts(s.signer, next), next.KeyPEM
 	case phaseTrustBoth:

@@ -258,7 +258,7 @@ func (w *world) kubeconfig() party {
 	s := w.secret()
 	data, err := secrets.Issue(secrets.Access{Cluster: "demo", Endpoint: clusterv1.APIEndpoint{Host: "::1", Port: 1}}, s, secrets.KeyOptions{}, began)
 	must(w.t, err)
-	cfg, err := workload.ParseKubeconfig(data[secrets.KubeconfigKey], policy.Configuration{})
+	cfg, err := workload.ParseKubeconfig(data["value"], policy.Configuration{})
 	must(w.t, err)
 	cert, err := pki.ParseCert(cfg.CertData)
 	must(w.t, err)
@@ -281,7 +281,7 @@ func TestRotationKilledAnywhere(t *testing.T) { // CP-15
 		}
 		old := w.kubeconfig()
 		access := map[Phase]party{}
-		phases, kills, done := []Phase{PhaseNone}, 0, false
+		phases, kills, done := []Phase{phaseNone}, 0, false
 		one := w.run(false)
 		for n := 0; !done; n++ {
 			if n > 5000 {
@@ -305,7 +305,7 @@ func TestRotationKilledAnywhere(t *testing.T) { // CP-15
 			state, err := read(w.secret())
 			must(t, err)
 			if r.IntN(3) == 0 { // either the same process sees an error, or another one begins
-				if one = w.run(state.Phase != PhaseNone); len(phases) > 1 && state.Phase == PhaseNone {
+				if one = w.run(state.Phase != phaseNone); len(phases) > 1 && state.Phase == phaseNone {
 					done = true
 				}
 			}
@@ -321,14 +321,14 @@ func TestRotationKilledAnywhere(t *testing.T) { // CP-15
 				continue // the kubeconfig of a phase is given out when it is in effect
 			}
 			access[state.Phase] = w.kubeconfig()
-			before := map[Phase]Phase{phaseTrustBoth: PhaseNone, phaseNewSigns: phaseTrustBoth, phaseNewOnly: phaseNewSigns, PhaseNone: phaseNewSigns}[state.Phase]
+			before := map[Phase]Phase{phaseTrustBoth: phaseNone, phaseNewSigns: phaseTrustBoth, phaseNewOnly: phaseNewSigns, phaseNone: phaseNewSigns}[state.Phase]
 			for _, p := range []Phase{state.Phase, before} {
 				if k, ok := access[p]; ok && talks(k, w.api) != nil {
 					t.Fatalf("seed %d: a kubeconfig of phase %s does not work in phase %s: %v", seed, p, state.Phase, talks(k, w.api))
 				}
 			}
 		}
-		if want := []Phase{PhaseNone, phaseTrustBoth, phaseNewSigns, phaseNewOnly, PhaseNone}; !slices.Equal(phases, want) {
+		if want := []Phase{phaseNone, phaseTrustBoth, phaseNewSigns, phaseNewOnly, phaseNone}; !slices.Equal(phases, want) {
 			t.Errorf("seed %d: phases %v", seed, phases)
 		}
 		if kills == 0 {

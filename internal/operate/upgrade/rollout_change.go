@@ -75,7 +75,7 @@ func get(ctx context.Context, c client.Reader, namespace string, r RolloutResour
 	switch r.Kind {
 	case MachineDeployment:
 		o = &clusterv1.MachineDeployment{}
-	case KubeadmControlPlane:
+	case kubeadmControlPlane:
 		o = &controlplanev1.KubeadmControlPlane{}
 	default:
 		o = &clusterv1.MachinePool{}

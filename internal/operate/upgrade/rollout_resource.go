@@ -23,7 +23,7 @@ type RolloutKind string
 // The kinds with rollouts.
 const (
 	MachineDeployment   RolloutKind = "MachineDeployment"
-	KubeadmControlPlane RolloutKind = "KubeadmControlPlane"
+	kubeadmControlPlane RolloutKind = "KubeadmControlPlane"
 	machinePool         RolloutKind = "MachinePool"
 )
 
@@ -43,14 +43,14 @@ func names(k RolloutKind) []string {
 	switch k {
 	case MachineDeployment:
 		return append(out, "md")
-	case KubeadmControlPlane:
+	case kubeadmControlPlane:
 		return append(out, "kcp")
 	}
 	return append(out, "mp")
 }
 
 // Changeable returns the kinds whose rollout can be restarted, paused and resumed.
-func Changeable() []RolloutKind { return []RolloutKind{MachineDeployment, KubeadmControlPlane} }
+func Changeable() []RolloutKind { return []RolloutKind{MachineDeployment, kubeadmControlPlane} }
 
 // Readable returns the kinds whose rollout status can be read.
 func Readable() []RolloutKind { return append(Changeable(), machinePool) }

@@ -97,7 +97,7 @@ func (q *quota) Read(p []byte) (int, error) {
 	n, err := q.from.Read(p)
 	q.left -= int64(n)
 	if q.most > 0 && q.left < 0 {
-		return 0, fault.New(fault.Invalid, ReasonFull,
+		return 0, fault.New(fault.Invalid, reasonFull,
 			"The snapshots of this namespace have the %d MiB that they may have on this host: keep fewer of them, use an S3-compatible store, or ask the operator to raise snapshots.namespaceMiB in the configuration file (--config of slipway up or slipway manager)", q.most>>20)
 	}
 	return n, err
@@ -240,9 +240,9 @@ func (f folder) Tidy(ctx context.Context, below string, before time.Time) error 
 func asDisk(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fault.New(fault.Transient, ReasonFull, "The disk of the store of snapshots is full: free space on it, or keep fewer snapshots").From(err)
+		return fault.New(fault.Transient, reasonFull, "The disk of the store of snapshots is full: free space on it, or keep fewer snapshots").From(err)
 	case errors.Is(err, fs.ErrPermission):
-		return fault.New(fault.Invalid, ReasonRefused, "The folder of the store of snapshots may not be read or written by slipway: correct its owner or mode").From(err)
+		return fault.New(fault.Invalid, reasonRefused, "The folder of the store of snapshots may not be read or written by slipway: correct its owner or mode").From(err)
 	}
-	return fault.New(fault.Transient, ReasonUnreachable, "The folder of the store of snapshots cannot be read or written").From(err)
+	return fault.New(fault.Transient, reasonUnreachable, "The folder of the store of snapshots cannot be read or written").From(err)
 }

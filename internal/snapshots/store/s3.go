@@ -55,7 +55,7 @@ func S3(cfg S3Config) (Store, error) {
 		cfg.Region = "us-east-1"
 	}
 	if cfg.AccessKeyID == "" || cfg.SecretAccessKey == "" {
-		return nil, fault.New(fault.Invalid, ReasonRefused, "The store has no keys: the Secret needs accessKeyID and secretAccessKey")
+		return nil, fault.New(fault.Invalid, reasonRefused, "The store has no keys: the Secret needs accessKeyID and secretAccessKey")
 	}
 	transport, err := endpointTransport(cfg)
 	if err != nil {
@@ -66,7 +66,7 @@ func S3(cfg S3Config) (Store, error) {
 		BucketLookup: minio.BucketLookupPath, Transport: transport, MaxRetries: 3,
 	})
 	if err != nil {
-		return nil, fault.New(fault.Invalid, ReasonUnreachable, "The endpoint %q of the store is none: use a host, with a port where it needs one", cfg.Endpoint).From(err)
+		return nil, fault.New(fault.Invalid, reasonUnreachable, "The endpoint %q of the store is none: use a host, with a port where it needs one", cfg.Endpoint).From(err)
 	}
 	return bucket{client: client, name: cfg.Bucket, prefix: strings.Trim(cfg.Prefix, "/")}, nil
 }
@@ -78,7 +78,7 @@ func endpointTransport(cfg S3Config) (http.RoundTripper, error) {
 	if len(cfg.CA) > 0 {
 		secure.RootCAs = x509.NewCertPool()
 		if !secure.RootCAs.AppendCertsFromPEM(cfg.CA) {
-			return nil, fault.New(fault.Invalid, ReasonUnreachable, "spec.destination.s3.certificateAuthority has no certificate in PEM form")
+			return nil, fault.New(fault.Invalid, reasonUnreachable, "spec.destination.s3.certificateAuthority has no certificate in PEM form")
 		}
 	}
 	allowed := cfg.Endpoint
@@ -93,7 +93,7 @@ func endpointTransport(cfg S3Config) (http.RoundTripper, error) {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if address != allowed {
-				return nil, fault.New(fault.Invalid, ReasonRefused, "The store sends to another address than its endpoint")
+				return nil, fault.New(fault.Invalid, reasonRefused, "The store sends to another address than its endpoint")
 			}
 			return dialer.DialContext(ctx, network, address)
 		},
@@ -116,7 +116,7 @@ func (b bucket) Write(ctx context.Context, name string, r io.Reader, most int64)
 	}
 	if info.Size != counted.bytes {
 		_ = b.Delete(ctx, name)
-		return fault.New(fault.Unreachable, ReasonUnreachable, "The store has taken %d bytes of %s, which has %d", info.Size, name, counted.bytes)
+		return fault.New(fault.Unreachable, reasonUnreachable, "The store has taken %d bytes of %s, which has %d", info.Size, name, counted.bytes)
 	}
 	return nil
 }
@@ -207,16 +207,16 @@ func asS3(name string, err error) error {
 		case answer.Code == minio.NoSuchKey:
 			return missingFault(name, err)
 		case answer.Code == minio.NoSuchBucket:
-			return fault.New(fault.Invalid, ReasonRefused, "The store has no bucket of this name: create it, or correct spec.destination.s3.bucket").From(err)
+			return fault.New(fault.Invalid, reasonRefused, "The store has no bucket of this name: create it, or correct spec.destination.s3.bucket").From(err)
 		case answer.StatusCode == http.StatusForbidden, answer.StatusCode == http.StatusUnauthorized:
-			return fault.New(fault.Invalid, ReasonRefused, "The store refuses the keys: correct the Secret that spec.destination.s3.credentialsSecretName names, or what its keys may do with the bucket").From(err)
+			return fault.New(fault.Invalid, reasonRefused, "The store refuses the keys: correct the Secret that spec.destination.s3.credentialsSecretName names, or what its keys may do with the bucket").From(err)
 		case answer.StatusCode == http.StatusInsufficientStorage:
-			return fault.New(fault.Transient, ReasonFull, "The store is full: keep fewer snapshots, or give it more space").From(err)
+			return fault.New(fault.Transient, reasonFull, "The store is full: keep fewer snapshots, or give it more space").From(err)
 		case answer.StatusCode >= 300 && answer.StatusCode < 400:
-			return fault.New(fault.Invalid, ReasonRefused, "The store sends to another address than its endpoint: correct spec.destination.s3.endpoint or region").From(err)
+			return fault.New(fault.Invalid, reasonRefused, "The store sends to another address than its endpoint: correct spec.destination.s3.endpoint or region").From(err)
 		case answer.StatusCode >= 400 && answer.StatusCode < 500:
-			return fault.New(fault.Invalid, ReasonRefused, "The store refuses with HTTP status %d", answer.StatusCode).From(err)
+			return fault.New(fault.Invalid, reasonRefused, "The store refuses with HTTP status %d", answer.StatusCode).From(err)
 		}
-		return fault.New(fault.Unreachable, ReasonUnreachable, "The store does not answer, retrying").From(err)
+		return fault.New(fault.Unreachable, reasonUnreachable, "The store does not answer, retrying").From(err)
 	})
 }

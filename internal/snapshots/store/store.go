@@ -14,14 +14,14 @@ import (
 
 // Reasons of faults of stores.
 const (
-	// ReasonFull means that no space is left or the quota is exhausted.
-	ReasonFull = "SnapshotStoreFull"
-	// ReasonMissing means that the file does not exist.
-	ReasonMissing = "SnapshotMissing"
-	// ReasonUnreachable means that the store does not respond, or that its response is invalid.
-	ReasonUnreachable = "SnapshotStoreUnreachable"
-	// ReasonRefused means that the store rejects the request, for example because of the credentials.
-	ReasonRefused = "SnapshotStoreRefused"
+	// reasonFull means that no space is left or the quota is exhausted.
+	reasonFull = "SnapshotStoreFull"
+	// reasonMissing means that the file does not exist.
+	reasonMissing = "SnapshotMissing"
+	// reasonUnreachable means that the store does not respond, or that its response is invalid.
+	reasonUnreachable = "SnapshotStoreUnreachable"
+	// reasonRefused means that the store rejects the request, for example because of the credentials.
+	reasonRefused = "SnapshotStoreRefused"
 	// reasonTooLarge means that a file exceeds its maximum size.
 	reasonTooLarge = "SnapshotTooLarge"
 )
@@ -95,13 +95,13 @@ func asStoreFault(err error, otherwise func() error) error {
 	case fault.As(err) != nil, errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
-		return fault.New(fault.Unreachable, ReasonUnreachable, "The store of snapshots did not answer in time").From(err)
+		return fault.New(fault.Unreachable, reasonUnreachable, "The store of snapshots did not answer in time").From(err)
 	}
 	return otherwise()
 }
 
 func missingFault(name string, err error) error {
-	return fault.New(fault.Gone, ReasonMissing, "The store has no file %s", name).From(err)
+	return fault.New(fault.Gone, reasonMissing, "The store has no file %s", name).From(err)
 }
 
 func tooMany(folder string) error {

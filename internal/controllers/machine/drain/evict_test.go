@@ -95,7 +95,7 @@ func TestLook(t *testing.T) { // MD-05, MD-07
 	a, b, c, elsewhere := pod("a", ofDaemonSet("gone")), pod("b", ofDaemonSet("here")), pod("c"), pod("d")
 	elsewhere.Spec.NodeName = "other"
 	namespaces := 0
-	workload := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithIndex(&corev1.Pod{}, NodeName, onNode).WithObjects(&a, &b, &c, &elsewhere,
+	workload := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithIndex(&corev1.Pod{}, nodeName, onNode).WithObjects(&a, &b, &c, &elsewhere,
 		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "here"}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"team": "red"}}},
 	).WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {

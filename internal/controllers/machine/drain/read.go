@@ -14,15 +14,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// NodeName is the field selector for the Pods of a Node.
-const NodeName = "spec.nodeName"
+// nodeName is the field selector for the Pods of a Node.
+const nodeName = "spec.nodeName"
 
 // ReadView reads from the workload cluster what the drain of the Node depends on: its Pods, the DaemonSets that control
 // them, and Namespaces if a rule selects by their labels.
 func ReadView(ctx context.Context, workload client.Reader, node *corev1.Node, rules []Rule) (View, error) {
 	v := View{Node: node, Rules: rules, Orphans: map[types.NamespacedName]bool{}}
 	pods := &corev1.PodList{}
-	if err := workload.List(ctx, pods, client.MatchingFields{NodeName: node.Name}); err != nil {
+	if err := workload.List(ctx, pods, client.MatchingFields{nodeName: node.Name}); err != nil {
 		return v, fmt.Errorf("listing the Pods of Node %s: %w", node.Name, err)
 	}
 	v.Pods = pods.Items

@@ -22,11 +22,11 @@ func (CloudConfigFormat) Name() bootstrapv1.Format { return bootstrapv1.CloudCon
 // ConfigPath returns the empty string: kubeadm's configuration has the default path of its role.
 func (CloudConfigFormat) ConfigPath() string { return "" }
 
-// Render returns the payload as a cloud-config document, see [RenderCloudConfig].
-func (CloudConfigFormat) Render(p Payload) ([]byte, error) { return RenderCloudConfig(p) }
+// Render returns the payload as a cloud-config document, see [renderCloudConfig].
+func (CloudConfigFormat) Render(p Payload) ([]byte, error) { return renderCloudConfig(p) }
 
-// RenderCloudConfig returns the document. Errors are Invalid faults about conflicting entries of the payload.
-func RenderCloudConfig(p Payload) ([]byte, error) {
+// renderCloudConfig returns the document. Errors are Invalid faults about conflicting entries of the payload.
+func renderCloudConfig(p Payload) ([]byte, error) {
 	files, err := writeFiles(p.Files)
 	if err != nil {
 		return nil, err

@@ -92,7 +92,7 @@ func TestCloudConfigRender(t *testing.T) {
 
 // KB-13: two header lines, then the sections in their order.
 func TestRenderOrder(t *testing.T) {
-	got, err := RenderCloudConfig(cloudConfigEverything())
+	got, err := renderCloudConfig(cloudConfigEverything())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestCloudConfigRenderRefuses(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := RenderCloudConfig(tc.in)
+			_, err := renderCloudConfig(tc.in)
 			if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("want an Invalid fault that says %q, got %v", tc.says, err)
 			}
@@ -169,7 +169,7 @@ func TestRenderReadsBack(t *testing.T) {
 
 func parseRendered(t *testing.T, in Payload) cloudinit.Document {
 	t.Helper()
-	data, err := RenderCloudConfig(in)
+	data, err := renderCloudConfig(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func FuzzRender(f *testing.F) {
 			Mounts:  []bootstrapv1.MountPoints{{s, s}},
 			Kubeadm: s,
 		}
-		data, err := RenderCloudConfig(in)
+		data, err := renderCloudConfig(in)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ func running(changes ...func(*MachineState)) MachineState {
 			"n": {Status: etcd.Status{ID: 1, ClusterID: 7, Leader: 2, Members: all}}, "o": {Status: etcd.Status{ID: 2, ClusterID: 7, Leader: 2, Members: all}},
 		}},
 	}
-	for _, component := range []string{APIServer, ControllerManager, Scheduler, EtcdPod} {
+	for _, component := range []string{apiServerPod, controllerManagerPod, schedulerPod, etcdPod} {
 		f.State.Pods[component+"-n"] = pod(component+"-n", corev1.PodRunning, corev1.ConditionTrue)
 	}
 	for _, change := range changes {

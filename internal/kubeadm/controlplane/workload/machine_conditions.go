@@ -139,22 +139,22 @@ func (f MachineState) apiServer() condition.Result {
 			"replace the Machine, or run `kubeadm certs renew all` on the node and restart its static Pods; spec.rollout.before.certificatesExpiryDays of the "+
 			"KubeadmControlPlane replaces Machines in time", f.Status.NodeRef.Name, f.Expired.UTC().Format(time.RFC3339)))
 	}
-	return f.pod(controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition, APIServer)
+	return f.pod(controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition, apiServerPod)
 }
 
 func (f MachineState) controllerManager() condition.Result {
-	return f.pod(controlplanev1.KubeadmControlPlaneMachineControllerManagerPodHealthyCondition, ControllerManager)
+	return f.pod(controlplanev1.KubeadmControlPlaneMachineControllerManagerPodHealthyCondition, controllerManagerPod)
 }
 
 func (f MachineState) scheduler() condition.Result {
-	return f.pod(controlplanev1.KubeadmControlPlaneMachineSchedulerPodHealthyCondition, Scheduler)
+	return f.pod(controlplanev1.KubeadmControlPlaneMachineSchedulerPodHealthyCondition, schedulerPod)
 }
 
 func (f MachineState) etcdPod() condition.Result {
 	if !f.Managed {
 		return condition.Absent()
 	}
-	return f.pod(controlplanev1.KubeadmControlPlaneMachineEtcdPodHealthyCondition, EtcdPod)
+	return f.pod(controlplanev1.KubeadmControlPlaneMachineEtcdPodHealthyCondition, etcdPod)
 }
 
 // pod returns the condition of a component's static Pod.

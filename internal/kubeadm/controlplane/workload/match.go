@@ -214,7 +214,7 @@ func (in MatchInput) mayRun(m MachineIdentity, member string) bool {
 // isOfItsNode reports whether the Node of a Machine belongs to a control plane, so that its member has the Node's
 // name. A reference to a worker or to a missing Node proves nothing.
 func (in MatchInput) isOfItsNode(m MachineIdentity) bool {
-	return m.Node != "" && in.State.Nodes[m.Node] != nil && in.State.PodOf(EtcdPod, m.Node) != nil
+	return m.Node != "" && in.State.Nodes[m.Node] != nil && in.State.PodOf(etcdPod, m.Node) != nil
 }
 
 // classify returns the class of a member and the Machine that runs it.
@@ -235,7 +235,7 @@ func (in MatchInput) classify(member etcd.Member, l links, joining bool) (Member
 // isAlive reports whether a member may be running on the Node with its name.
 func (in MatchInput) isAlive(name string) bool {
 	node := in.State.Nodes[name]
-	if name == "" || node == nil || in.State.PodOf(EtcdPod, name) == nil {
+	if name == "" || node == nil || in.State.PodOf(etcdPod, name) == nil {
 		return false
 	}
 	for _, c := range node.Status.Conditions {

@@ -130,7 +130,7 @@ func (s State) unclaimed(q ReadRequest) []string {
 	known := slices.Concat(q.Nodes, q.Leaving)
 	var out []string
 	for _, pod := range slices.Sorted(maps.Keys(s.Pods)) {
-		node, is := strings.CutPrefix(pod, EtcdPod+"-")
+		node, is := strings.CutPrefix(pod, etcdPod+"-")
 		if q.Managed && is && node != "" && len(out) < mostUnclaimed && !slices.Contains(known, node) {
 			out = append(out, node)
 		}
@@ -177,7 +177,7 @@ func (s State) readyNodes(nodes []string) []string {
 // readExpiry reads the certificates of running API servers concurrently. Failed reads are retried at the next read.
 func (r Reader) readExpiry(ctx context.Context, s State, servers []ExpiryServer) map[string]time.Time {
 	servers = slices.DeleteFunc(slices.Clone(servers), func(server ExpiryServer) bool {
-		pod := s.PodOf(APIServer, server.Node)
+		pod := s.PodOf(apiServerPod, server.Node)
 		return pod == nil || pod.Status.Phase != corev1.PodRunning || len(s.readyNodes([]string{server.Node})) == 0
 	})
 	read := make([]time.Time, len(servers))

@@ -140,10 +140,10 @@ func (e Etcd) Leader() string {
 
 // The components of a control plane. Their static Pods are named <component>-<node>.
 const (
-	APIServer         = "kube-apiserver"
-	ControllerManager = "kube-controller-manager"
-	Scheduler         = "kube-scheduler"
-	EtcdPod           = "etcd"
+	apiServerPod         = "kube-apiserver"
+	controllerManagerPod = "kube-controller-manager"
+	schedulerPod         = "kube-scheduler"
+	etcdPod              = "etcd"
 )
 
 // PodOf returns the static Pod of a component on a Node, or nil if it does not exist.

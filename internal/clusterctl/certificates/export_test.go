@@ -1,0 +1,4 @@
+package certificates
+
+// Tests outside of the package use these private names.
+const Other = otherCertManager

@@ -1,0 +1,7 @@
+package provider
+
+// Tests outside of the package use these private names.
+const (
+	IPAM             = ipam
+	RuntimeExtension = runtimeExtension
+)

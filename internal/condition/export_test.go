@@ -1,0 +1,4 @@
+package condition
+
+// Tests outside of the package use these private names.
+const MaxMessage = maxMessage

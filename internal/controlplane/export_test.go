@@ -1,0 +1,4 @@
+package controlplane
+
+// Tests outside of the package use these private names.
+const ManagerUser = managerUser

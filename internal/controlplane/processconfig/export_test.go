@@ -1,0 +1,4 @@
+package processconfig
+
+// Tests outside of the package use these private names.
+const ReasonDataVersion = reasonDataVersion

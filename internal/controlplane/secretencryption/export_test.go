@@ -1,0 +1,7 @@
+package secretencryption
+
+// Tests outside of the package use these private names.
+const (
+	ReasonKeyMissing  = reasonKeyMissing
+	ReasonKeysInvalid = reasonKeysInvalid
+)

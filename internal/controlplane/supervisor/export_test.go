@@ -1,0 +1,7 @@
+package supervisor
+
+// Tests outside of the package use these private names.
+const (
+	MaxSize           = maxSize
+	ReasonTransferred = reasonTransferred
+)

@@ -1,0 +1,7 @@
+package uidisolation
+
+// Tests outside of the package use these private names.
+const (
+	FirstID = firstID
+	IDCount = idCount
+)

@@ -1,0 +1,8 @@
+package machine
+
+// Tests outside of the package use these private names.
+type (
+	Stager        = stager
+	StagingState  = stagingState
+	StagingTarget = stagingTarget
+)

@@ -1,0 +1,12 @@
+package machines
+
+// Tests outside of the package use these private names.
+type DeleteOrphan = deleteOrphan
+
+const (
+	Healthy   = priorityHealthy
+	Unhealthy = priorityUnhealthy
+	Updating  = priorityUpdating
+)
+
+var NewSetConditions = newSetConditions

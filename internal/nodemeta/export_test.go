@@ -1,0 +1,4 @@
+package nodemeta
+
+// Tests outside of the package use these private names.
+var Annotations = filterAnnotations

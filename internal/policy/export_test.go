@@ -1,0 +1,7 @@
+package policy
+
+// Tests outside of the package use these private names.
+const (
+	APIVersion = apiVersion
+	Simulated  = simulated
+)
