@@ -255,3 +255,13 @@ func guardDocker(t *testing.T, all []call) {
 		backend + "exec.go":     "uses a container that identify.go found",
 	}.check(t, verbs(func(verb string) bool { return !creates(verb) && !strings.HasPrefix(verb, "Image") }), "find the object with identify.go first")
 }
+
+// TestControllersUseTheClockOfTheirSetup checks that controllers read the time from [reconciler.Setup.Clock], which
+// simulations replace.
+func TestControllersUseTheClockOfTheirSetup(t *testing.T) {
+	for _, c := range calls(t) {
+		if strings.HasPrefix(c.dir, "internal/controllers") && c.pkg == "time" && c.name == "Now" {
+			t.Errorf("%s: use Setup.Clock", c)
+		}
+	}
+}

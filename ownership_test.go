@@ -28,9 +28,9 @@ type otherKind struct {
 func otherKinds() map[string]otherKind {
 	const none = "" // only for the projection to v1beta1
 	return map[string]otherKind{
-		"internal/reconciler.pauseTable":                           {kind: "every kind"},
-		"internal/reconciler.tableWhilePaused":                     {kind: "Cluster", types: []string{"TopologyReconciled"}},
-		"internal/reconciler.reconciledTable":                      {kind: "every kind"},
+		"internal/reconciler/reporting.pauseTable":                 {kind: "every kind"},
+		"internal/reconciler/reporting.Conditions":                 {kind: "Cluster", types: []string{"TopologyReconciled"}},
+		"internal/reconciler/reporting.reconciledTable":            {kind: "every kind"},
 		"internal/machines.setConditions":                          {kind: "Machine"},
 		"internal/controllers/machinepool.setUpToDate":             {kind: "Machine"},
 		"internal/controllers/machinehealthcheck.mark":             {kind: "Machine", types: []string{"HealthCheckSucceeded", "OwnerRemediated", "ExternallyRemediated"}},

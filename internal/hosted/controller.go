@@ -22,6 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/snapshots"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
@@ -86,7 +87,7 @@ func Add(s reconciler.Setup, cfg Config) error {
 	c.writer = r.Writer
 	return s.Builder(Name, &hostedv1.HostedControlPlane{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(requestsForCluster)).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.requestsForSecret), builder.WithPredicates(reconciler.OrphanedOrChangedSecrets(watchedPurposes()...))).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.requestsForSecret), builder.WithPredicates(watches.OrphanedOrChangedSecrets(watchedPurposes()...))).
 		WatchesRawSource(backendEvents(cfg.Backends)).
 		WatchesRawSource(cfg.Jobs.Changed(kind)).
 		WatchesRawSource(cfg.Workloads.Changed(Name, c.requestsForConnection)).
@@ -97,11 +98,10 @@ func (c *controller) definition() reconciler.Controller[*hostedv1.HostedControlP
 	return reconciler.Controller[*hostedv1.HostedControlPlane, snapshot]{
 		Name: Name, Finalizer: hostedv1.HostedControlPlaneFinalizer,
 		New: func() *hostedv1.HostedControlPlane { return &hostedv1.HostedControlPlane{} },
-		Urgent: reconciler.Urgent{
-			Fields: []string{"initialization", "version", "addonsHash", "quiesced"}, Later: []string{"encryptionKeys"}, Conditions: []string{hostedv1.AvailableCondition},
+		WhilePaused: func(p *hostedv1.HostedControlPlane) reconciler.WhilePaused {
+			return reconciler.WhilePaused{Reconcile: c.quiesceOf(p) != quiesceRequest{}}
 		},
-		ReconcilesPaused: func(p *hostedv1.HostedControlPlane) bool { return c.quiesceOf(p) != quiesceRequest{} },
-		Observe:          c.observe, Decide: decide, Read: c.readRequested, Act: c.act, Report: report, OnDeleted: c.removeOrphan,
+		Observe: c.observe, Decide: decide, Read: c.readRequested, Act: c.act, Report: report, OnDeleted: c.removeOrphan,
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
-	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
 // A control plane sees at once when its authorities or its keys change: a rotation waits for it, and who puts lost keys back.
@@ -24,7 +24,7 @@ func TestSecretsThatAreWatched(t *testing.T) {
 			Type: clusterv1.ClusterSecretType, Data: map[string][]byte{"secretbox": []byte(v)},
 		}
 	}
-	p := reconciler.OrphanedOrChangedSecrets(watchedPurposes()...)
+	p := watches.OrphanedOrChangedSecrets(watchedPurposes()...)
 	for name, want := range map[string]bool{"demo-ca": true, "demo-etcd": true, "demo-proxy": true, "demo-sa": true, "demo-encryption": true, "demo-kubeconfig": false, "other-encryption": false} {
 		if got := p.Update(event.UpdateEvent{ObjectOld: of(name, "a"), ObjectNew: of(name, "b")}); got != want {
 			t.Errorf("%s: seen %t", name, got)

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/condition"
 )
 
 // OwnedMachine is a Machine of an owner, together with changes by this process that the cache may not show yet.
@@ -30,13 +30,13 @@ func (ms OwnedMachines) Named(name string) OwnedMachine {
 }
 
 // Held returns a message with the foreign finalizers that block the deletion of Machines; see
-// [reconciler.ForeignFinalizersText].
+// [condition.ForeignFinalizersText].
 func (ms OwnedMachines) Held() string {
 	objects := make([]metav1.Object, 0, len(ms))
 	for _, m := range ms {
 		objects = append(objects, m.Machine)
 	}
-	return reconciler.ForeignFinalizersText(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), objects...)
+	return condition.ForeignFinalizersText(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), objects...)
 }
 
 // Machines returns the Machines of the members.

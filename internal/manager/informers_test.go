@@ -18,7 +18,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/reporting"
 )
 
 // informed reads the series of a registry: "series name/group/version/resource" and the value, of histograms the count.
@@ -162,7 +162,7 @@ func TestInformersOfTwoManagers(t *testing.T) {
 		t.Errorf("measured (-want +got):\n%s", diff)
 	}
 	registry := prometheus.NewRegistry()
-	if _, err := reconciler.NewMetrics(registry); err != nil {
+	if _, err := reporting.NewMetrics(registry); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := newInformers(scheme, registry); err != nil {

@@ -18,12 +18,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler/reporting"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
 const (
-	// statusInterval is the minimum interval between two non-urgent status writes of an object; see
-	// docs/decisions/0006-pacing.md.
+	// statusInterval is the delay of status writes that are not urgent; see docs/decisions/0006-pacing.md.
 	statusInterval = 2 * time.Second
 	// reconcileInterval is the minimum interval between the starts of two reconciliations of an object.
 	reconcileInterval = 100 * time.Millisecond
@@ -43,7 +43,7 @@ type Workload struct {
 
 // common returns the setup shared by all controllers, without manager and concurrency.
 func (c Config) common(tracer trace.Tracer) (reconciler.Setup, error) {
-	metrics, err := reconciler.NewMetrics(ctrlmetrics.Registry)
+	metrics, err := reporting.NewMetrics(ctrlmetrics.Registry)
 	if err != nil {
 		return reconciler.Setup{}, err
 	}

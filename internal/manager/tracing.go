@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
-	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/reporting"
 )
 
 // flushTimeout limits the export of the last spans on shutdown.
@@ -44,7 +44,7 @@ func tracing(ctx context.Context, cfg Config) (*sdktrace.TracerProvider, error) 
 		return nil, fmt.Errorf("reading OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	return sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(exporter), sdktrace.WithResource(about), sdktrace.WithIDGenerator(reconciler.TraceIDGenerator{}),
+		sdktrace.WithBatcher(exporter), sdktrace.WithResource(about), sdktrace.WithIDGenerator(reporting.TraceIDGenerator{}),
 	), nil
 }
 
@@ -56,7 +56,7 @@ func addTracing(mgr manager.Manager, provider *sdktrace.TracerProvider, machines
 	}
 	tracer := provider.Tracer(scope, trace.WithInstrumentationVersion(buildinfo.Version()))
 	if machines {
-		if err := mgr.Add(&reconciler.ProvisioningRecorder{Cache: mgr.GetCache(), Tracer: tracer}); err != nil {
+		if err := mgr.Add(&reporting.ProvisioningRecorder{Cache: mgr.GetCache(), Tracer: tracer}); err != nil {
 			return nil, err
 		}
 	}

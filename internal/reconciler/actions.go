@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
-	"sync"
 
-	"github.com/slipwayhq/slipway/internal/kube"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/slipwayhq/slipway/internal/reconciler/reporting"
 )
 
 // independent is an action that does not depend on neighbouring actions of the same type in the plan. Consecutive
@@ -27,28 +27,18 @@ type Compound interface {
 	Parts() []Action
 }
 
-// creating is an action that creates objects with generated names, which differ on every attempt. Its error is
-// reported without the names, so that a persistent rejection produces one stable message.
+// creating is an action that creates objects with generated names, which the report of its error omits.
 type creating interface {
 	Action
 	Creates() (kind string, names []string)
 }
-
-// creationError is the error of a [creating] action, with a text that is the same on every attempt.
-type creationError struct {
-	error
-	text string
-}
-
-// Unwrap returns the original error, which contains the generated names.
-func (e *creationError) Unwrap() error { return e.error }
 
 // failureOf wraps the error of an action with the action's description.
 func failureOf(action Action, err error) error {
 	err = fmt.Errorf("%s: %w", action, err)
 	if a, ok := action.(creating); ok {
 		kind, names := a.Creates()
-		err = &creationError{error: err, text: fmt.Sprintf("creating objects of kind %s: %s", kind, strings.Join(kube.FailureMessages(err, names...), "; "))}
+		err = reporting.CreationError(err, kind, names)
 	}
 	return err
 }
@@ -62,12 +52,9 @@ func (r *Reconciler[O, S]) runActions(ctx context.Context, s S, plan Plan) Outco
 	var out Outcome
 	for rest := plan.Actions; len(rest) > 0; {
 		n := countParallel(rest)
-		results := r.attempts(ctx, s, rest[:n])
+		errs := r.attempts(ctx, s, rest[:n])
 		for i, action := range rest[:n] {
-			if results[i].found != nil {
-				out.Results = append(out.Results, results[i].found)
-			}
-			switch err := results[i].err; {
+			switch err := errs[i]; {
 			case err == nil:
 				out.Done = append(out.Done, action)
 			case out.Err == nil:
@@ -82,58 +69,38 @@ func (r *Reconciler[O, S]) runActions(ctx context.Context, s S, plan Plan) Outco
 	return out
 }
 
-// actionResult is the result of one action.
-type actionResult struct {
-	found any
-	err   error
-}
-
-// attempts runs actions in parallel. A single action runs on the current goroutine, because a new goroutine would
-// first have to grow its stack.
-func (r *Reconciler[O, S]) attempts(ctx context.Context, s S, actions []Action) []actionResult {
+// attempts runs actions in parallel and returns their errors. A single action runs on the current goroutine, because a new
+// goroutine would first have to grow its stack.
+func (r *Reconciler[O, S]) attempts(ctx context.Context, s S, actions []Action) []error {
 	if len(actions) == 1 {
-		return []actionResult{r.attempt(ctx, s, actions[0])}
+		return []error{r.attempt(ctx, s, actions[0])}
 	}
-	results := make([]actionResult, len(actions))
-	slots := make(chan struct{}, atOnce)
-	var all sync.WaitGroup
+	errs := make([]error, len(actions))
+	var all errgroup.Group
+	all.SetLimit(atOnce)
 	for i, action := range actions {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			results[i] = r.attempt(ctx, s, action)
+		all.Go(func() error {
+			errs[i] = r.attempt(ctx, s, action)
+			return nil
 		})
 	}
-	all.Wait()
-	return results
+	_ = all.Wait() // the errors are in errs
+	return errs
 }
 
 // attempt runs one action and converts a panic into an error.
-func (r *Reconciler[O, S]) attempt(ctx context.Context, s S, action Action) (out actionResult) {
+func (r *Reconciler[O, S]) attempt(ctx context.Context, s S, action Action) (err error) {
 	if compound, ok := action.(Compound); ok {
 		if parts := compound.Parts(); len(parts) > 1 {
-			return joinResults(r.attempts(ctx, s, parts))
+			return errors.Join(r.attempts(ctx, s, parts)...)
 		}
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			out = actionResult{err: r.panicked(ctx, p)}
+			err = r.panicked(ctx, p)
 		}
 	}()
-	if f, ok := action.(ResultAction); ok {
-		out.found, out.err = r.RunWithResult(ctx, s, f)
-		return out
-	}
-	return actionResult{err: r.Act(ctx, s, action)}
-}
-
-// joinResults merges the results of all parts of a [Compound] action.
-func joinResults(parts []actionResult) actionResult {
-	errs := make([]error, 0, len(parts))
-	for _, part := range parts {
-		errs = append(errs, part.err)
-	}
-	return actionResult{err: errors.Join(errs...)}
+	return r.Act(ctx, s, action)
 }
 
 // countParallel returns how many actions at the beginning of the list run in parallel.

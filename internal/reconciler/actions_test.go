@@ -141,42 +141,6 @@ func TestIndependentActions(t *testing.T) {
 	}
 }
 
-type asks struct{ what string }
-
-func (a asks) String() string { return a.what }
-func (asks) ReturnsResult()   {}
-
-// What an action finds out is part of the outcome, and not of the plan.
-func TestFindings(t *testing.T) {
-	h := newHarness(t, machine(nil))
-	h.r.Decide = func(snapshot) reconciler.Plan {
-		return reconciler.Plan{Actions: []reconciler.Action{act{"first"}, asks{"how many"}, asks{"who"}}}
-	}
-	h.r.RunWithResult = func(_ context.Context, _ snapshot, a reconciler.ResultAction) (any, error) {
-		if a.String() == "who" {
-			return "partly", errors.New("no answer")
-		}
-		return 7, nil
-	}
-	var out reconciler.Outcome
-	h.r.Report = func(_ snapshot, _ reconciler.Plan, o reconciler.Outcome) reconciler.Report {
-		out = o
-		return reconciler.Report{}
-	}
-	if _, err := h.reconcile(t); err == nil || out.Failed != (asks{"who"}) || len(out.Done) != 2 {
-		t.Errorf("error %v, outcome %+v", err, out)
-	}
-	if n, ok := reconciler.ResultOf[int](out); !ok || n != 7 {
-		t.Errorf("found %d, %t", n, ok)
-	}
-	if text, ok := reconciler.ResultOf[string](out); !ok || text != "partly" {
-		t.Errorf("found %q, %t: what was found before a failure counts", text, ok)
-	}
-	if _, ok := reconciler.ResultOf[bool](out); ok {
-		t.Error("nobody found that")
-	}
-}
-
 // As many as may be are carried out at the same time, not more: each waits until ten have begun.
 func TestIndependentActionsAtOnce(t *testing.T) {
 	h := newHarness(t, machine(nil))

@@ -9,28 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestReconcileIntervalOfABusyServer: the longer a write takes, the more events share a pass.
-func TestReconcileIntervalOfABusyServer(t *testing.T) { // FG-03
-	p := newPaced(t)
-	p.r.writes.Interval, p.r.starts.Interval = 0, 100*time.Millisecond
-	p.once(0) // writes the status; the others find nothing to write
-	for _, step := range []struct {
-		write, want time.Duration
-		reason      string
-	}{
-		{25 * time.Millisecond, 70 * time.Millisecond, "the time is what it always is"},
-		{75 * time.Millisecond, 270 * time.Millisecond, "four times as long as a write"},
-		{time.Second, 470 * time.Millisecond, "somebody may be watching"},
-	} {
-		p.writesTook(step.write, 2*time.Hour)
-		p.pass("the first event, with writes of "+step.write.String(), time.Hour, 1, 0)
-		p.pass(step.reason, 30*time.Millisecond, 1, step.want)
-	}
-	p.writesTook(time.Second, 0)
-	p.pass("an event long after the writes", time.Hour, 1, 0)
-	p.pass("and one that follows soon: nobody knows of a busy server", 30*time.Millisecond, 1, 70*time.Millisecond)
-}
-
 // A reconciliation that comes too soon is deferred as it is: nothing is read, nothing is written.
 func TestReconcileIsDebounced(t *testing.T) { // FG-03
 	p := newPaced(t)

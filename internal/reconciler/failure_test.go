@@ -52,7 +52,7 @@ func (f *failureRecord) after(t *testing.T, d time.Duration, err error) string {
 	if _, got := f.reconcile(t); err == nil && got != nil {
 		t.Fatal(got)
 	}
-	c := condition.Set(f.get(t).Status.Conditions).Get(reconciler.ReconciledCondition)
+	c := condition.Set(f.get(t).Status.Conditions).Get("Reconciled")
 	if c == nil {
 		return ""
 	}
@@ -113,7 +113,7 @@ func TestTheProcessReportsMissingRights(t *testing.T) { // CL-02
 	f.r.Writer = kube.NewWriter(own, "test")
 	f.r.ReportBy(kube.NewWriter(f.client, "test"), f.events)
 	f.after(t, 0, forbidden)
-	const said = "False Forbidden: Observing: machines \"m\" is forbidden: no rights; retrying; rights of its controller are missing: `slipway status` names them"
+	const said = "False Forbidden: Observing: machines \"m\" is forbidden: no rights; retrying; its controller lacks permissions: `slipway status` lists them"
 	for range 3 {
 		if got := f.after(t, 2*time.Minute, forbidden); got != said {
 			t.Errorf("%q, want %q", got, said)
@@ -150,7 +150,7 @@ func TestARefusedCreationIsOneMessage(t *testing.T) { // MS-03
 			t.Fatal("no error")
 		}
 	}
-	c := condition.Set(f.get(t).Status.Conditions).Get(reconciler.ReconciledCondition)
+	c := condition.Set(f.get(t).Status.Conditions).Get("Reconciled")
 	if want := "Creating objects of kind Machine: machines.g is forbidden: exceeded quota; retrying"; c == nil || c.Message != want {
 		t.Errorf("%+v, want %q", c, want)
 	}
@@ -204,11 +204,11 @@ func TestValuesThatTheAPIRefuses(t *testing.T) { // MA-05
 	f.r.Decide = func(snapshot) reconciler.Plan { return reconciler.Plan{Recheck: time.Second} }
 	result, err := f.reconcile(t)
 	m := f.get(t)
-	said := condition.Set(m.Status.Conditions).Get(reconciler.ReconciledCondition)
+	said := condition.Set(m.Status.Conditions).Get("Reconciled")
 	if err != nil || result.RequeueAfter != time.Second || m.Status.Phase != "Running" || m.Status.FailureDomain != "" {
 		t.Errorf("%v %v, status %+v", result, err, m.Status)
 	}
-	if said == nil || said.Message != `The status leaves out what the API does not accept: status.failureDomain "much too long" has more than 3 characters` {
+	if said == nil || said.Message != `The status omits values that the API does not accept: status.failureDomain "much too long" has more than 3 characters` {
 		t.Errorf("said: %+v", said)
 	}
 	domain = "a"
@@ -218,7 +218,7 @@ func TestValuesThatTheAPIRefuses(t *testing.T) { // MA-05
 		}
 	}
 	m = f.get(t)
-	if said := condition.Set(m.Status.Conditions).Get(reconciler.ReconciledCondition); said != nil || m.Status.FailureDomain != "a" {
+	if said := condition.Set(m.Status.Conditions).Get("Reconciled"); said != nil || m.Status.FailureDomain != "a" {
 		t.Errorf("after it was corrected: %+v", m.Status)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipwayhq/slipway/internal/reconciler/reporting"
 )
 
 // Plan is the result of Decide.
@@ -32,12 +34,16 @@ type Stage struct {
 	Reason, Message string
 }
 
-// Enter sets the stage of the plan. If the plan waits, the reason and the message of its first wait are more precise than
-// the reason of the stage, and replace it.
+// Enter sets the stage of the plan. Its message has the messages of all waits. If there is only one wait, the reason of the
+// wait is more precise than the reason of the stage, and replaces it.
 func (p *Plan) Enter(order int, reason string) {
-	p.Stage = Stage{Order: order, Reason: reason}
-	if len(p.Waits) > 0 {
-		p.Stage.Reason, p.Stage.Message = p.Waits[0].Reason, p.Waits[0].Message
+	p.Stage = Stage{Order: order, Reason: reason, Message: strings.Join(texts(p.Waits), "\n* ")}
+	switch len(p.Waits) {
+	case 0:
+	case 1:
+		p.Stage.Reason = p.Waits[0].Reason
+	default:
+		p.Stage.Message = "* " + p.Stage.Message
 	}
 }
 
@@ -48,13 +54,6 @@ type Action interface{ fmt.Stringer }
 
 // ReadRequest is a read that Decide requests, as a small comparable struct.
 type ReadRequest interface{ fmt.Stringer }
-
-// ResultAction is an action that returns a result besides success or failure. [Controller].RunWithResult runs it, and
-// its result is added to [Outcome].Results.
-type ResultAction interface {
-	Action
-	ReturnsResult()
-}
 
 // Wait is a reason to do nothing now. A wait is not an error.
 type Wait struct {
@@ -147,25 +146,10 @@ func (p *Plan) RecheckIn(d time.Duration) {
 
 // Outcome is the result of running a plan.
 type Outcome struct {
-	// Done lists the completed actions.
 	Done []Action
-	// Failed is the action that ended the reconciliation, or nil.
+	// Failed is the action that ended the reconciliation with Err, or nil.
 	Failed Action
-	// Err is the error of Failed.
-	Err error
-	// Results holds the results of [ResultAction] actions.
-	Results []any
-}
-
-// ResultOf returns the first result of type T from the [ResultAction] actions.
-func ResultOf[T any](out Outcome) (T, bool) {
-	for _, found := range out.Results {
-		if t, ok := found.(T); ok {
-			return t, true
-		}
-	}
-	var none T
-	return none, false
+	Err    error
 }
 
 // Report is the status and the events that result from a reconciliation.
@@ -190,7 +174,15 @@ func UserActionEvents(p Plan, before, after []metav1.Condition) []Event {
 	return list
 }
 
-// needsUser reports whether the plan contains a wait that only a user can end.
-func (p Plan) needsUser() bool {
-	return slices.ContainsFunc(p.Waits, func(w Wait) bool { return w.Until == UntilUser })
+// Event is one Kubernetes event about the object.
+type Event = reporting.Event
+
+// Normal returns an event of type Normal.
+func Normal(reason, message string, args ...any) Event {
+	return reporting.Normal(reason, message, args...)
+}
+
+// Warning returns an event of type Warning.
+func Warning(reason, message string, args ...any) Event {
+	return reporting.Warning(reason, message, args...)
 }

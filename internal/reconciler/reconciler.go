@@ -1,26 +1,25 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
-	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler/pacing"
+	"github.com/slipwayhq/slipway/internal/reconciler/reporting"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
 const (
@@ -33,8 +32,6 @@ const (
 	unreachableDelay = 15 * time.Second
 	// invalidDelay is the interval for reading invalid input again. It matters only for input that is not watched.
 	invalidDelay = 2 * time.Minute
-
-	firstRetry, lastRetry = 50 * time.Millisecond, 30 * time.Second
 )
 
 // Reconciler runs a [Controller].
@@ -46,7 +43,7 @@ type Reconciler[O Object, S any] struct {
 	Live   client.Reader
 	Events events.EventRecorder
 	// Scope is the set of objects that the manager reconciles.
-	Scope Scope
+	Scope watches.Scope
 	// Limits are the limits that the API sets for the status of each kind.
 	Limits kube.StatusLimits
 	// Now is the clock. If it is nil, time.Now is used.
@@ -55,94 +52,81 @@ type Reconciler[O Object, S any] struct {
 	// starts debounces reconciliations; writes debounces status writes.
 	starts   pacing.Debouncer[client.ObjectKey]
 	writes   pacing.WriteDebouncer[client.ObjectKey, Event]
-	failures failures
-	normal   *rate.Limiter
-	metrics  *Metrics
+	failures reporting.Failures
+	log      reporting.EventLog
+	metrics  *reporting.Metrics
 	tracer   trace.Tracer
 	work     WorkTracker
 	plans    PlanStore
 	// process reports with the identity of the manager process if the controller's own identity may not write. It
 	// is nil if there is only one identity.
-	process *reporter
-	notes   eventVersions
+	process *reporting.Identity
 	kind    schema.GroupVersionKind
-}
-
-// options returns the options for every controller.
-func options(concurrency int) controller.Options {
-	return controller.Options{
-		MaxConcurrentReconciles: concurrency,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-	}
 }
 
 // Reconcile performs one reconciliation of the object.
 func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
 	began := time.Now()
 	now := r.now()
-	if left := r.starts.Delay(req.NamespacedName, now, r.writes.Latency(now)); left > 0 {
+	if left := r.starts.Delay(req.NamespacedName, now); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			result, err = ctrl.Result{}, r.panicked(ctx, p)
+			err = r.panicked(ctx, p)
 		}
 		if err != nil {
+			result = ctrl.Result{}
 			r.starts.Reset(req.NamespacedName)
 		}
-		r.metrics.reconciled(r.Name, time.Since(began), result, err)
+		r.metrics.Reconciled(r.Name, time.Since(began), result, err)
 	}()
 	o := r.New()
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
-		r.forget(req.NamespacedName, err)
-		if apierrors.IsNotFound(err) && r.OnDeleted != nil {
-			return ctrl.Result{}, r.OnDeleted(ctx, req.NamespacedName)
-		}
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, r.forget(ctx, req.NamespacedName, err)
 	}
 	if included, err := r.Scope.Includes(ctx, o); err != nil || !included {
 		return ctrl.Result{}, err
 	}
-	ctx = withObjectNames(ctx, o, r.kind.Kind)
+	ctx = reporting.WithObjectNames(ctx, o, r.kind.Kind)
 	log := ctrl.LoggerFrom(ctx)
 	if r.Writer.Writes().Stale(o) {
-		r.metrics.skipped(r.Name, r.Writer.KindOf(o))
+		r.metrics.Skipped(r.Name, r.Writer.KindOf(o))
 		return ctrl.Result{}, nil // the event that makes the cache fresh enqueues the object again
 	}
-	done, aside := r.begin(o)
-	if aside > 0 {
-		log.V(2).Info("set aside after crashes of the manager", "for", aside)
-		if err := r.reportQuarantine(ctx, o); err != nil {
-			return ctrl.Result{}, err
+	if r.work != nil {
+		done, aside := r.work.Begin(r.kind, o)
+		if aside > 0 {
+			log.V(2).Info("quarantined after crashes of the manager", "for", aside)
+			return ctrl.Result{RequeueAfter: aside}, r.identity(r.Writer, r.Events).Quarantine(ctx, o, now)
 		}
-		return ctrl.Result{RequeueAfter: aside}, nil
+		defer done()
 	}
-	defer done()
-	ctx, span := r.span(ctx, o)
+	ctx, span := reporting.StartSpan(ctx, r.tracer, r.Name, o)
 	plan, err := r.reconcile(ctx, o)
 	err = r.reportReconciled(ctx, o, &plan, err)
-	finish(span, plan, err)
+	span.End(texts(plan.Actions), texts(plan.Waits), err)
 	if r.plans != nil {
 		r.plans.Store(PlanKey{r.Name, r.kind.GroupKind(), req.NamespacedName}, plan, err)
 	}
 	return r.result(log, plan, err)
 }
 
-// forget drops the failure record of an object that could not be read, and its last plan if the object no longer
-// exists.
-func (r *Reconciler[O, S]) forget(key client.ObjectKey, err error) {
-	r.failures.forget(key)
-	if r.plans != nil && apierrors.IsNotFound(err) {
+// forget drops the records of an object that no longer exists. If the object could not be read, it returns the error.
+func (r *Reconciler[O, S]) forget(ctx context.Context, key client.ObjectKey, err error) error {
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	r.failures.Forget(key)
+	r.starts.Reset(key)
+	r.writes.Release(key, nil)
+	if r.plans != nil {
 		r.plans.Drop(r.kind.GroupKind(), key)
 	}
-}
-
-// begin notifies the [WorkTracker] that the reconciliation of an object starts.
-func (r *Reconciler[O, S]) begin(o O) (done func(), aside time.Duration) {
-	if r.work == nil {
-		return func() {}, 0
+	if r.OnDeleted == nil {
+		return nil
 	}
-	return r.work.Begin(r.kind, o)
+	return r.OnDeleted(ctx, key)
 }
 
 // panicked returns the error for a recovered panic value. It must be called before the panicking stack is unwound,
@@ -158,10 +142,8 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, o O) (plan Plan, err e
 			err = r.unread(ctx, o, r.panicked(ctx, p))
 		}
 	}()
-	if r.ReconcilesPaused == nil || !r.ReconcilesPaused(o) {
-		if p, err := r.isPaused(ctx, o); err != nil || p != (pause{}) {
-			return p.plan(r.kind.Kind, o), err
-		}
+	if p, err := r.isPaused(ctx, o); err != nil || p != (reporting.Pause{}) {
+		return pausePlan(p, r.kind.Kind, o), err
 	}
 	if proceed, err := r.addFinalizer(ctx, o); err != nil || !proceed {
 		return Plan{}, err
@@ -180,17 +162,17 @@ func (r *Reconciler[O, S]) run(ctx context.Context, o O) (Plan, error) {
 	}
 	out := r.runActions(ctx, s, plan)
 	report := r.Report(s, plan, out)
-	left, refused, err := r.report(ctx, o, plan, report, out)
+	left, refused, err := r.report(ctx, o, report, out)
 	deleted := out.Err == nil && plan.Idle() && !o.GetDeletionTimestamp().IsZero()
 	if err != nil && !deleted { // the status of an object that is about to disappear does not matter
-		return plan, first(out.Err, err)
+		return plan, cmp.Or(out.Err, err)
 	}
 	plan.RecheckIn(left)
-	r.log(ctx, plan, out)
+	r.logResult(ctx, plan, out)
 	if deleted {
 		return plan, r.removeFinalizer(ctx, o)
 	}
-	return plan, first(out.Err, refused)
+	return plan, cmp.Or(out.Err, refused)
 }
 
 // removeFinalizer removes the finalizer of an object that needs no further actions. If the status was just written,
@@ -218,11 +200,11 @@ func (r *Reconciler[O, S]) decide(ctx context.Context, s S) (S, Plan, error) {
 		for _, q := range plan.Reads {
 			var err error
 			if s, err = r.Read(ctx, s, q); err != nil {
-				return s, plan, fmt.Errorf("finding out %s: %w", q, err)
+				return s, plan, fmt.Errorf("reading %s: %w", q, err)
 			}
 		}
 	}
-	return s, Plan{}, fault.New(fault.Bug, "Undecided", "the %s controller keeps asking and never decides", r.Name)
+	return s, Plan{}, fault.New(fault.Bug, "Undecided", "the %s controller requested reads %d times without a decision", r.Name, maxRounds)
 }
 
 // addFinalizer adds the finalizer if it is missing and reports whether to proceed. Adding the finalizer ends the
@@ -234,9 +216,6 @@ func (r *Reconciler[O, S]) addFinalizer(ctx context.Context, o O) (proceed bool,
 	}
 	if has || r.DeferFinalizer != nil && r.DeferFinalizer(o) {
 		return true, nil
-	}
-	if r.AwaitFinalizer {
-		return false, nil // adding the finalizer enqueues the object again
 	}
 	var adopt func(client.Object)
 	if r.Adopt != nil {

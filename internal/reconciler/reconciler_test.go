@@ -398,23 +398,6 @@ func TestLogNames(t *testing.T) {
 	}
 }
 
-func TestAwaitedFinalizer(t *testing.T) {
-	h := newHarness(t, machine(func(m *clusterv1.Machine) { m.Finalizers = nil }))
-	h.r.AwaitFinalizer = true
-	h.r.Decide = func(snapshot) reconciler.Plan { return reconciler.Plan{Actions: []reconciler.Action{act{"x"}}} }
-	before := h.get(t)
-	if _, err := h.reconcile(t); err != nil || len(h.acted) != 0 || h.get(t).ResourceVersion != before.ResourceVersion {
-		t.Errorf("nothing is done before another controller has added it: %v, acted %v", err, h.acted)
-	}
-	before.Finalizers = []string{finalizer}
-	if err := h.client.Update(t.Context(), before); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.reconcile(t); err != nil || !cmp.Equal(h.acted, []string{"x"}) {
-		t.Errorf("then it is: %v, acted %v", err, h.acted)
-	}
-}
-
 func TestEnterWritesWithTheFinalizer(t *testing.T) {
 	h := newHarness(t, machine(func(m *clusterv1.Machine) { m.Finalizers = nil }))
 	h.r.Adopt = func(context.Context, *clusterv1.Machine) (func(client.Object), error) {

@@ -1,45 +1,49 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler/pacing"
+	"github.com/slipwayhq/slipway/internal/reconciler/reporting"
 )
 
 // report writes the status and records the events, or defers both and returns the delay. Values that the API would
 // reject are omitted from the status and listed in refused.
-func (r *Reconciler[O, S]) report(ctx context.Context, o O, plan Plan, report Report, out Outcome) (left time.Duration, refused, err error) {
+func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out Outcome) (left time.Duration, refused, err error) {
 	key, failed := client.ObjectKeyFromObject(o), out.Err != nil && fault.KindOf(out.Err) != fault.Conflict
 	if r.writes.Interval > 0 && !failed && r.Writer.Writes().Stale(o) {
 		// The actions changed the object itself. The event of that write triggers another reconciliation, whose
 		// status is for the new generation.
-		r.writes.Hold(key, report.Events, r.now())
+		r.writes.Hold(key, report.Events)
 		return 0, nil, nil
 	}
 	if report.Status != nil {
-		var change *kube.StatusChange
-		if change, refused, err = r.statusChange(o, report.Status); err != nil {
+		w := r.statusWriter()
+		change, rejected, err := w.Change(o, report.Status, reporting.Pause{}.Conditions(o, r.now()))
+		if err != nil {
 			return 0, nil, err
 		}
+		refused = rejected
 		if change != nil {
-			urgency := r.Urgent.urgencyOf(change, reconcileSummary{
-				deleting: !o.GetDeletionTimestamp().IsZero(), acted: len(out.Done) > 0, person: plan.needsUser(),
-			})
-			if failed { // the next attempt may be a long time away
-				urgency = pacing.Urgent
-			}
-			if left := r.writes.Delay(key, r.now(), urgency); left > 0 {
-				r.writes.Hold(key, report.Events, r.now())
-				r.metrics.heldBack(r.Name)
+			// After a failure, the next reconciliation may be a long time away. Nothing waits for the status of an object
+			// that is being deleted.
+			urgent := failed || o.GetDeletionTimestamp().IsZero() && pacing.UrgentOf(o).Includes(change.Have, change.Want)
+			if left := r.writes.Delay(key, r.now(), urgent); left > 0 {
+				r.writes.Hold(key, report.Events)
+				r.metrics.HeldBack(r.Name)
 				return left, refused, nil
 			}
-			if err := r.write(ctx, o, change); err != nil {
+			if err := w.Write(ctx, o, change); err != nil {
 				return 0, refused, err
 			}
 		}
@@ -48,69 +52,95 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, plan Plan, report Re
 	return 0, refused, nil
 }
 
-// write writes a status change and measures its duration.
-func (r *Reconciler[O, S]) write(ctx context.Context, o O, change *kube.StatusChange) error {
-	began := r.now()
-	if err := r.transferStatusOwnership(ctx, o, change.Want); err != nil {
-		return err
-	}
-	if err := change.Write(ctx); err != nil {
-		return err
-	}
-	ended := r.now()
-	r.writes.Wrote(ended.Sub(began), ended)
-	return nil
-}
-
-// flushEvents records the deferred events and the events in more.
+// flushEvents ends the deferral of the status, and records the held events and the events in more.
 func (r *Reconciler[O, S]) flushEvents(o O, more []Event) {
-	for _, e := range mergeEvents(r.writes.Release(client.ObjectKeyFromObject(o), more)) {
-		r.record(o, e)
+	for _, e := range reporting.MergeEvents(r.writes.Release(client.ObjectKeyFromObject(o), more)) {
+		r.log.Record(r.Events, o, e, r.now())
 	}
 }
 
-// statusChange returns the status change to write, including the Paused condition with status False, or nil if
-// there is none. Values that the API would reject are omitted and listed in refused.
-func (r *Reconciler[O, S]) statusChange(o O, status any) (change *kube.StatusChange, refused, err error) {
-	change, err = r.Writer.StatusChange(o, status, pauseTable.Evaluate(pause{}, r.moment(o))...)
-	if err != nil || change == nil || r.Limits == nil {
-		return change, nil, err
-	}
-	kept, refused := r.pruneRejected(o, change.Want)
-	if refused == nil {
-		return change, nil, nil
-	}
-	change, err = r.Writer.StatusChange(o, kept)
-	return change, refused, err
-}
-
-// transferStatusOwnership transfers the ownership of status fields from the field managers of the reference implementation before
-// the controller writes its own status. It transfers all fields but only those conditions that the controller
-// itself writes, because unrelated programs may own the others.
-func (r *Reconciler[O, S]) transferStatusOwnership(ctx context.Context, o O, want map[string]any) error {
-	var types []string
-	list, _ := want["conditions"].([]any)
-	for _, item := range list {
-		if c, ok := item.(map[string]any); ok {
-			t, _ := c["type"].(string)
-			types = append(types, t)
-		}
-	}
-	live := r.Live
-	if live == nil {
-		live = r.Client
-	}
-	return client.IgnoreNotFound(r.Writer.TransferStatusOwnership(ctx, live, o, kube.AllButConditions(types...)))
+func (r *Reconciler[O, S]) statusWriter() reporting.StatusWriter {
+	live := cmp.Or[client.Reader](r.Live, r.Client)
+	return reporting.StatusWriter{Writer: r.Writer, Live: live, Limits: r.Limits, Scheme: r.Client.Scheme()}
 }
 
 // unread writes the status of an object that could not be read or for which no plan could be computed, once the
 // failure persists. It returns the error.
 func (r *Reconciler[O, S]) unread(ctx context.Context, o O, failed error) error {
-	if r.ReportFailure == nil || ctx.Err() != nil || fault.KindOf(failed) == fault.Conflict || !r.failures.lasts(client.ObjectKeyFromObject(o), r.now(), failed) {
+	if r.ReportFailure == nil || ctx.Err() != nil || fault.KindOf(failed) == fault.Conflict ||
+		!r.failures.Persist(client.ObjectKeyFromObject(o), r.now(), failed) {
 		return failed
 	}
-	if _, _, err := r.report(ctx, o, Plan{}, r.ReportFailure(o, r.now(), failed), Outcome{Err: failed}); err != nil {
-		ctrl.LoggerFrom(ctx).V(1).Info("writing the status of what could not be read failed", "error", err.Error())
+	if _, _, err := r.report(ctx, o, r.ReportFailure(o, r.now(), failed), Outcome{Err: failed}); err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("writing the status after a failed read failed", "error", err.Error())
 	}
 	return failed
+}
+
+// reportReconciled sets the Reconciled condition if the reconciliation failed, and removes it otherwise. It returns the
+// error of the reconciliation.
+func (r *Reconciler[O, S]) reportReconciled(ctx context.Context, o O, plan *Plan, failed error) error {
+	by := []reporting.Identity{r.identity(r.Writer, r.Events)}
+	if failed == nil {
+		return r.failures.Succeeded(ctx, by[0], o)
+	}
+	if r.process != nil {
+		by = append(by, *r.process)
+	}
+	plan.RecheckIn(r.failures.Failed(ctx, by, o, r.now(), failed))
+	return failed
+}
+
+// identity returns the identity that reports with a writer and a recorder.
+func (r *Reconciler[O, S]) identity(w *kube.Writer, recorder events.EventRecorder) reporting.Identity {
+	return reporting.Identity{Writer: w.WithController(r.Name + "-reconcile"), Record: func(o client.Object, e Event) {
+		r.log.Record(recorder, o, e, r.now())
+	}}
+}
+
+// ReportBy sets the writer and recorder for reports that the controller's own identity may not write.
+func (r *Reconciler[O, S]) ReportBy(w *kube.Writer, recorder events.EventRecorder) {
+	process := r.identity(w, recorder)
+	r.process = &process
+}
+
+// result maps the error to the time of the next reconciliation. It logs errors that users should read; errors that
+// a retry resolves are not logged as errors.
+func (r *Reconciler[O, S]) result(log logr.Logger, plan Plan, err error) (ctrl.Result, error) {
+	if err == nil {
+		return ctrl.Result{RequeueAfter: plan.Recheck}, nil
+	}
+	var details []any
+	if f := fault.As(err); f != nil {
+		details = f.Details
+	}
+	switch fault.KindOf(err) {
+	case fault.Conflict:
+		log.V(4).Info("write conflict, retrying", "error", err.Error())
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	case fault.Unreachable:
+		log.Info("unreachable, retrying", append(details, "error", err.Error())...)
+		return ctrl.Result{RequeueAfter: cmp.Or(fault.RetryAfter(err), unreachableDelay)}, nil
+	case fault.Invalid:
+		log.Info("invalid input, waiting for it to change", append(details, "error", err.Error())...)
+		plan.RecheckIn(invalidDelay)
+		return ctrl.Result{RequeueAfter: plan.Recheck}, nil
+	}
+	return ctrl.Result{}, err // controller-runtime logs the error and retries with backoff
+}
+
+func (r *Reconciler[O, S]) logResult(ctx context.Context, plan Plan, out Outcome) {
+	log := ctrl.LoggerFrom(ctx)
+	if len(out.Done) == 0 {
+		log = log.V(4)
+	}
+	log.Info("reconciled", "done", texts(out.Done), "waiting", texts(plan.Waits))
+}
+
+func texts[T fmt.Stringer](items []T) []string {
+	out := make([]string, 0, len(items))
+	for _, item := range items {
+		out = append(out, item.String())
+	}
+	return out
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 	"github.com/slipwayhq/slipway/internal/reconciler/pacing"
+	"github.com/slipwayhq/slipway/internal/reconciler/reporting"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
 // Setup contains the dependencies and settings that the manager passes to every controller.
@@ -28,12 +30,11 @@ type Setup struct {
 	// reports on objects that the provider's identity may not write. If it is nil, both identities are the same.
 	Process ctrl.Manager
 	// WatchFilter limits the controllers to objects with this value of the label cluster.x-k8s.io/watch-filter, in
-	// Clusters with the same label value. If it is empty, there is no limit. See [Scope].
+	// Clusters with the same label value. If it is empty, there is no limit. See [watches.Scope].
 	WatchFilter string
 	// Concurrency is how many objects of the kind are reconciled in parallel.
 	Concurrency int
-	// StatusInterval is the minimum time between two writes of an object's status that are not [Urgent]. Zero
-	// writes every change at once.
+	// StatusInterval is the delay of status writes that are not urgent. Zero writes every change at once.
 	StatusInterval time.Duration
 	// ReconcileInterval is the minimum time between the starts of two reconciliations of an object. Zero reconciles
 	// on every event at once.
@@ -49,7 +50,7 @@ type Setup struct {
 	// Limits are the limits that the API sets for the status of each kind. If it is nil, they are unknown.
 	Limits kube.StatusLimits
 	// Metrics are the metrics of all controllers, or nil.
-	Metrics *Metrics
+	Metrics *reporting.Metrics
 	// Tracer records a span for every reconciliation. It may be nil.
 	Tracer trace.Tracer
 	// Work is notified of every reconciliation. It may be nil.
@@ -85,7 +86,6 @@ func (s Setup) Random() func(n int) int {
 	return rand.IntN
 }
 
-// PlanKey identifies a plan by the controller and the object.
 type PlanKey struct {
 	Controller string
 	Kind       schema.GroupKind
@@ -94,7 +94,7 @@ type PlanKey struct {
 
 // PlanStore stores the last plan of each controller for every existing object.
 type PlanStore interface {
-	// Keep stores a controller's plan for an object. The error failed explains why the plan could not be computed
+	// Store stores a controller's plan for an object. The error failed explains why the plan could not be computed
 	// or completed.
 	Store(by PlanKey, p Plan, failed error)
 	// Drop removes the plans for an object that no longer exists.
@@ -108,10 +108,14 @@ type WorkTracker interface {
 	Begin(kind schema.GroupVersionKind, o client.Object) (done func(), aside time.Duration)
 }
 
+// firstRetry and lastRetry limit the backoff after errors.
+const firstRetry, lastRetry = 50 * time.Millisecond, 30 * time.Second
+
 func (s Setup) Options() controller.Options {
-	options := options(s.Concurrency)
-	options.NewQueue = s.Environment.Queue
-	return options
+	return controller.Options{
+		MaxConcurrentReconciles: s.Concurrency, NewQueue: s.Environment.Queue,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+	}
 }
 
 // Builder starts the setup of a controller for the kind of o.
@@ -123,23 +127,17 @@ func (s Setup) Builder(name string, o client.Object) *builder.Builder {
 // Filter returns the predicate for the watch filter. It only avoids unnecessary reconciliations: every
 // reconciliation checks the scope first.
 func (s Setup) Filter() predicate.Predicate {
-	scope := Scope{WatchFilter: s.WatchFilter}
+	scope := watches.Scope{WatchFilter: s.WatchFilter}
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return scope.HasLabel(o) })
 }
 
 // Scope returns the set of objects that the manager reconciles.
-func (s Setup) Scope() Scope {
-	return Scope{WatchFilter: s.WatchFilter, Cached: s.Manager.GetClient(), Live: s.Manager.GetAPIReader()}
+func (s Setup) Scope() watches.Scope {
+	return watches.Scope{WatchFilter: s.WatchFilter, Cached: s.Manager.GetClient(), Live: s.Manager.GetAPIReader()}
 }
 
-// IndexByCluster adds the index that [InCluster] uses.
-func (s Setup) IndexByCluster(controller string, kinds ...client.Object) error {
-	return indexByCluster(s.Manager.GetFieldIndexer(), controller, kinds...)
-}
-
-// References returns the reader for provider objects that the controller's kind references; see
-// [Referrers].
-func (s Setup) References(name string, c controller.Controller, r Referrers) (*kube.References, error) {
+// References returns the reader for provider objects that the controller's kind references.
+func (s Setup) References(name string, c controller.Controller, r watches.Referrers) (*kube.References, error) {
 	return r.References(s.Manager, s.WatchFilter, name, c)
 }
 
@@ -153,7 +151,7 @@ func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, 
 		Events: s.Manager.GetEventRecorder(kube.ManagerPrefix + c.Name),
 		starts: pacing.Debouncer[client.ObjectKey]{Interval: s.ReconcileInterval},
 		writes: pacing.WriteDebouncer[client.ObjectKey, Event]{Interval: s.StatusInterval},
-		normal: s.NormalEvents, metrics: s.Metrics, tracer: s.Tracer,
+		log:    reporting.EventLog{Controller: c.Name, NormalRate: s.NormalEvents, Metrics: s.Metrics}, metrics: s.Metrics, tracer: s.Tracer,
 	}
 	if s.Process != nil {
 		w := kube.NewWriter(s.Process.GetClient(), c.Name)
@@ -168,7 +166,7 @@ func (s Setup) Writer(controller string) *kube.Writer {
 	w := kube.NewWriter(s.Manager.GetClient(), controller)
 	w.ShareWritesWith(s.Writes)
 	if s.Metrics != nil {
-		w.OnApply(func(kind string, sent bool) { s.Metrics.applied(controller, kind, sent) })
+		w.OnApply(func(kind string, sent bool) { s.Metrics.Applied(controller, kind, sent) })
 	}
 	return w
 }

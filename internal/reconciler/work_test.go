@@ -43,7 +43,7 @@ func TestWork(t *testing.T) {
 	if err := p.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "m"}, m); err != nil {
 		t.Fatal(err)
 	}
-	if c := condition.Set(m.Status.Conditions).Get(reconciledCondition); c == nil || c.Reason != "SetAside" || m.Status.Phase != "Pending" {
+	if c := condition.Set(m.Status.Conditions).Get("Reconciled"); c == nil || c.Reason != "SetAside" || m.Status.Phase != "Pending" {
 		t.Errorf("what it says: %+v, phase %s", c, m.Status.Phase)
 	}
 	work.aside = 0

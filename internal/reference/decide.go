@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -65,12 +66,12 @@ func (l Link) Delete(p *reconciler.Plan, reason string) {
 }
 
 // FinalizersText returns a message with the foreign finalizers that block the deletion of the object; see
-// [reconciler.ForeignFinalizersText].
+// [condition.ForeignFinalizersText].
 func (l Link) FinalizersText() string {
 	if l.Presence() != contract.Found {
 		return ""
 	}
-	return reconciler.ForeignFinalizersText(schema.GroupKind{Group: l.Ref.APIGroup, Kind: l.Ref.Kind}, l.Object())
+	return condition.ForeignFinalizersText(schema.GroupKind{Group: l.Ref.APIGroup, Kind: l.Ref.Kind}, l.Object())
 }
 
 // Remove deletes the object. It returns Found or Unreadable if the deletion is not complete, and Missing if there

@@ -175,7 +175,7 @@ func (c *Clusters) entry(key client.ObjectKey) *entry {
 	if !ok {
 		e = &entry{limiter: newLimiter(c.pool), state: connectionState{since: c.cfg.Clock.Now()}}
 		c.entries[key] = e
-		c.pool.latencies.Add(e.limiter)
+		c.pool.latencies.add(e.limiter)
 	}
 	return e
 }

@@ -10,8 +10,6 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/slipwayhq/slipway/internal/reconciler/pacing"
 )
 
 // LimitCalls returns a transport wrapper with which another client of the cluster shares the limiter and the memory
@@ -70,11 +68,11 @@ func (b limitedBody) Close() error {
 type rateLimitedTransport struct {
 	next  http.RoundTripper
 	rate  *rate.Limiter
-	slots *pacing.RetrySlots
+	slots *retrySlots
 }
 
 func newRated(next http.RoundTripper, l *rate.Limiter) rateLimitedTransport {
-	slots := &pacing.RetrySlots{}
+	slots := &retrySlots{}
 	if l.Limit() > 0 && l.Limit() != rate.Inf {
 		slots.Interval = time.Duration(float64(time.Second) / float64(l.Limit()))
 	}
@@ -86,7 +84,7 @@ func (t rateLimitedTransport) RoundTrip(r *http.Request) (*http.Response, error)
 	delay := reservation.Delay()
 	if delay > maxWait {
 		reservation.Cancel()
-		return nil, refuse(r, rateLimitedError(t.slots.Next(time.Now(), delay)))
+		return nil, refuse(r, rateLimitedError(t.slots.next(time.Now(), delay)))
 	}
 	timer := time.NewTimer(delay)
 	defer timer.Stop()

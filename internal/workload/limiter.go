@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/reconciler/pacing"
 )
 
 // The workers of a controller, ten by default, serve all clusters. A limiter for each cluster and a [slowPool] shared
@@ -63,7 +62,7 @@ func rateLimitedError(turn time.Duration) error { return fault.As(ErrRateLimited
 type slowPool struct {
 	permits, probes      chan struct{}
 	minBudget, maxBudget time.Duration
-	latencies            pacing.Latencies[*limiter]
+	latencies            latencies[*limiter]
 }
 
 func newSlowPool() *slowPool {
@@ -74,7 +73,7 @@ func newSlowPool() *slowPool {
 
 // budget returns how long a call may take before its cluster counts as slow.
 func (p *slowPool) budget() time.Duration {
-	return min(max(p.minBudget, tolerance*p.latencies.QuickestQuarter()), p.maxBudget)
+	return min(max(p.minBudget, tolerance*p.latencies.quickestQuarter()), p.maxBudget)
 }
 
 // limiter limits the calls to one cluster.
@@ -160,7 +159,7 @@ func (l *limiter) isSlow() bool {
 func (l *limiter) probed(took time.Duration, err error) {
 	budget := l.pool.budget()
 	if isServerResponse(err) {
-		l.pool.latencies.Observe(l, min(took, budget)) // the machine may have become busy since the last call
+		l.pool.latencies.observe(l, min(took, budget)) // the machine may have become busy since the last call
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,7 +197,7 @@ func (p *permit) exceed() {
 // release ends the call and returns its error, or ErrBusy if the call was canceled. It may be called more than once.
 func (p *permit) release(err error) error {
 	if p.end() && (p.exceeded || isServerResponse(err)) { // a refused connection is no measure of latency
-		p.limiter.pool.latencies.Observe(p.limiter, min(time.Since(p.began), p.budget))
+		p.limiter.pool.latencies.observe(p.limiter, min(time.Since(p.began), p.budget))
 	}
 	defer p.cancel(nil)
 	if err != nil && errors.Is(context.Cause(p.ctx), ErrBusy) {

@@ -294,7 +294,7 @@ func TestAnswerThatDoesNotEnd(t *testing.T) { // RC-04, RC-06
 // joined returns the limiter of a cluster that the manager knows.
 func joined(l *slowPool) *limiter {
 	g := newLimiter(l)
-	l.latencies.Add(g)
+	l.latencies.add(g)
 	return g
 }
 
@@ -313,7 +313,7 @@ func TestBudget(t *testing.T) { // RC-06
 		t.Run(name, func(t *testing.T) {
 			l := newSlowPool()
 			for range 20 {
-				l.latencies.Observe(joined(l), tc.usual)
+				l.latencies.observe(joined(l), tc.usual)
 			}
 			if got := l.budget(); got != tc.want {
 				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
@@ -343,7 +343,7 @@ func TestBudgetWithOthers(t *testing.T) { // RC-06
 		t.Run(name, func(t *testing.T) {
 			l := newSlowPool()
 			for range tc.well {
-				l.latencies.Observe(joined(l), 3*time.Millisecond)
+				l.latencies.observe(joined(l), 3*time.Millisecond)
 			}
 			var slow []*limiter
 			for range tc.slow {
@@ -351,7 +351,7 @@ func TestBudgetWithOthers(t *testing.T) { // RC-06
 			}
 			for range 200 { // calls to each, while no one calls the others
 				for _, g := range slow {
-					l.latencies.Observe(g, min(second, l.budget()))
+					l.latencies.observe(g, min(second, l.budget()))
 				}
 			}
 			if got := l.budget(); got != tc.want {
@@ -382,7 +382,7 @@ func TestBudgetWithErrors(t *testing.T) { // RC-06
 		t.Run(name, func(t *testing.T) {
 			l := newSlowPool()
 			for range 5 {
-				l.latencies.Observe(joined(l), busyMachine)
+				l.latencies.observe(joined(l), busyMachine)
 			}
 			for range 15 {
 				g := joined(l)
@@ -415,10 +415,10 @@ func TestBudgetWithGivenUpCalls(t *testing.T) { // RC-06
 func TestForgottenClusters(t *testing.T) {
 	l := newSlowPool()
 	g := joined(l)
-	l.latencies.Observe(g, time.Millisecond)
-	l.latencies.Forget(g)
-	l.latencies.Observe(g, time.Millisecond) // the last call ends
-	l.latencies.Observe(joined(l), 10*time.Second)
+	l.latencies.observe(g, time.Millisecond)
+	l.latencies.forget(g)
+	l.latencies.observe(g, time.Millisecond) // the last call ends
+	l.latencies.observe(joined(l), 10*time.Second)
 	if got := l.budget(); got != maxBudget {
 		t.Errorf("%s: only the slow one is left", got)
 	}

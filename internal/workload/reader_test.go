@@ -50,7 +50,7 @@ func TestCachedReadsOfASlowCluster(t *testing.T) { // RC-06, RC-07
 		t.Fatal(err)
 	}
 	defer held.cancel(nil)
-	usual := b.clusters.pool.latencies.QuickestQuarter()
+	usual := b.clusters.pool.latencies.quickestQuarter()
 	for range 10 {
 		if err := c.Get(t.Context(), client.ObjectKey{Name: "n1"}, &corev1.Node{}); err != nil {
 			t.Errorf("a Node by name while a slow call lasts: %v", err)
@@ -65,7 +65,7 @@ func TestCachedReadsOfASlowCluster(t *testing.T) { // RC-06, RC-07
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "s"}, &corev1.Secret{}); !errors.Is(err, ErrBusy) {
 		t.Errorf("a live read while a slow call lasts: %v", err)
 	}
-	if !g.isSlow() || b.clusters.pool.latencies.QuickestQuarter() != usual {
-		t.Errorf("slow: %t, usual %s, was %s: reads from the cache say nothing about the cluster", g.isSlow(), b.clusters.pool.latencies.QuickestQuarter(), usual)
+	if !g.isSlow() || b.clusters.pool.latencies.quickestQuarter() != usual {
+		t.Errorf("slow: %t, usual %s, was %s: reads from the cache say nothing about the cluster", g.isSlow(), b.clusters.pool.latencies.quickestQuarter(), usual)
 	}
 }

@@ -218,7 +218,7 @@ func (c *Clusters) forget(ctx context.Context, key client.ObjectKey) {
 	if e == nil {
 		return
 	}
-	c.pool.latencies.Forget(e.limiter)
+	c.pool.latencies.forget(e.limiter)
 	e.mu.Lock()
 	conn := e.conn
 	e.conn, e.state.connected = nil, false

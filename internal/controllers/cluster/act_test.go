@@ -31,6 +31,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
@@ -71,10 +72,10 @@ func foreign(text string) client.Object {
 
 func builder(objs ...client.Object) *fake.ClientBuilder {
 	return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).WithStatusSubresource(&clusterv1.Cluster{}).
-		WithIndex(&clusterv1.Machine{}, reconciler.ClusterField(Name), reconciler.ClusterNames).
-		WithIndex(&clusterv1.MachineSet{}, reconciler.ClusterField(Name), reconciler.ClusterNames).
-		WithIndex(&clusterv1.MachineDeployment{}, reconciler.ClusterField(Name), reconciler.ClusterNames).
-		WithIndex(&clusterv1.MachinePool{}, reconciler.ClusterField(Name), reconciler.ClusterNames)
+		WithIndex(&clusterv1.Machine{}, watches.ClusterField(Name), watches.ClusterNames).
+		WithIndex(&clusterv1.MachineSet{}, watches.ClusterField(Name), watches.ClusterNames).
+		WithIndex(&clusterv1.MachineDeployment{}, watches.ClusterField(Name), watches.ClusterNames).
+		WithIndex(&clusterv1.MachinePool{}, watches.ClusterField(Name), watches.ClusterNames)
 }
 
 // settle reconciles until a pass neither fails nor writes.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
@@ -41,13 +42,13 @@ type controller struct {
 	connections connections
 	writer      *kube.Writer
 	settings    Settings
-	scope       reconciler.Scope
+	scope       watches.Scope
 	now         func() time.Time
 }
 
 func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) error {
 	c := &controller{client: s.Manager.GetClient(), connections: clusters, settings: settings.withDefaults(), scope: s.Scope(), now: s.Clock()}
-	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}); err != nil {
+	if err := watches.IndexByCluster(s.Manager.GetFieldIndexer(), Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}); err != nil {
 		return err
 	}
 	r := reconciler.NewReconciler(s, c.definition())
@@ -63,7 +64,7 @@ func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) err
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, reconciler.Referrers{
+	c.refs, err = s.References(Name, built, watches.Referrers{
 		New:     func() client.Object { return &clusterv1.Cluster{} },
 		NewList: func() client.ObjectList { return &clusterv1.ClusterList{} }, Refs: references,
 	})
@@ -80,7 +81,6 @@ func (s Settings) withDefaults() Settings {
 func (c *controller) definition() reconciler.Controller[*clusterv1.Cluster, Snapshot] {
 	return reconciler.Controller[*clusterv1.Cluster, Snapshot]{
 		Name: Name, Finalizer: clusterv1.ClusterFinalizer,
-		Urgent:  reconciler.Urgent{Fields: []string{"initialization", "failureDomains"}, Conditions: []string{clusterv1.ClusterAvailableCondition}},
 		New:     func() *clusterv1.Cluster { return &clusterv1.Cluster{} },
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 	}

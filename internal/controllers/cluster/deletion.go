@@ -95,7 +95,7 @@ func deleteControlPlane(s Snapshot, p *reconciler.Plan) {
 	left.link(p, s.control())
 	for _, m := range s.machines(true) {
 		if ref.IsDefined() {
-			left.add("Machine", m.Name, reconciler.ForeignFinalizersText(core("Machine"), m))
+			left.add("Machine", m.Name, condition.ForeignFinalizersText(core("Machine"), m))
 			continue
 		}
 		left.remove(p, "Machine", m)
@@ -149,7 +149,7 @@ func (w *pending) remove(p *reconciler.Plan, kind string, o metav1.Object) {
 	if o.GetDeletionTimestamp().IsZero() && standalone(o) {
 		p.Do(deleteObject{Kind: kind, Name: o.GetName()})
 	}
-	w.add(kind, o.GetName(), reconciler.ForeignFinalizersText(core(kind), o))
+	w.add(kind, o.GetName(), condition.ForeignFinalizersText(core(kind), o))
 }
 
 // link deletes the referenced object and waits for it.

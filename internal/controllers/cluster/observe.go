@@ -13,7 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -88,7 +88,7 @@ func (c *controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 func (c *controller) readDescendants(ctx context.Context, s *Snapshot) error {
 	deployments, pools := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}
 	sets, machines := &clusterv1.MachineSetList{}, &clusterv1.MachineList{}
-	of := reconciler.InCluster(Name, client.ObjectKeyFromObject(s.Cluster)) // objects in a snapshot are never modified
+	of := watches.InCluster(Name, client.ObjectKeyFromObject(s.Cluster)) // objects in a snapshot are never modified
 	for _, list := range []client.ObjectList{deployments, pools, sets, machines} {
 		if err := c.client.List(ctx, list, of...); err != nil {
 			return fmt.Errorf("listing %T of the Cluster: %w", list, err)

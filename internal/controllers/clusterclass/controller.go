@@ -16,6 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -49,7 +50,7 @@ func Add(s reconciler.Setup, extensions hook.Client) error {
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, reconciler.Referrers{
+	c.refs, err = s.References(Name, built, watches.Referrers{
 		New: func() client.Object { return &clusterv1.ClusterClass{} }, NewList: newList, Refs: references,
 	})
 	return err
@@ -58,7 +59,6 @@ func Add(s reconciler.Setup, extensions hook.Client) error {
 func (c *controller) definition() reconciler.Controller[*clusterv1.ClusterClass, snapshot] {
 	return reconciler.Controller[*clusterv1.ClusterClass, snapshot]{
 		Name: Name, New: func() *clusterv1.ClusterClass { return &clusterv1.ClusterClass{} },
-		Urgent:  reconciler.Urgent{Fields: []string{"variables", "observedGeneration"}, Conditions: []string{clusterv1.ClusterClassVariablesReadyCondition}},
 		Observe: c.observe, Decide: decide, Read: c.answer, Act: c.act, Report: report,
 	}
 }
@@ -100,5 +100,5 @@ func (c *controller) classes(ctx context.Context, keep func(*clusterv1.ClusterCl
 		return nil
 	}
 	list.Items = slices.DeleteFunc(slices.Clone(list.Items), func(class clusterv1.ClusterClass) bool { return !keep(&class) })
-	return reconciler.Requests(list)
+	return watches.Requests(list)
 }

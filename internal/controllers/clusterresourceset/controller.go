@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
@@ -46,7 +47,7 @@ type controller struct {
 	sources, live client.Reader
 	workloads     workloads
 	writer        *kube.Writer
-	scope         reconciler.Scope
+	scope         watches.Scope
 	deleteHook    bool
 	now           func() time.Time
 	hashes        hashes
@@ -71,7 +72,7 @@ func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) err
 	}
 	return s.Builder(Name, &addonsv1.ClusterResourceSet{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.ofCluster),
-			builder.WithPredicates(predicate.Or(reconciler.ClusterChanged(), predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+			builder.WithPredicates(predicate.Or(watches.ClusterChanged(), predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&addonsv1.ClusterResourceSetBinding{}, handler.EnqueueRequestsFromMapFunc(c.ofBinding)).
 		WatchesRawSource(ofSource(addonsv1.ConfigMapClusterResourceSetResourceKind)).
 		WatchesRawSource(ofSource(addonsv1.SecretClusterResourceSetResourceKind)).

@@ -24,6 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -63,7 +64,7 @@ type controller struct {
 	live      client.Reader
 	workloads Workloads
 	reviews   authorizationclient.SubjectAccessReviewInterface
-	scope     reconciler.Scope
+	scope     watches.Scope
 	settings  Settings
 	writer    *kube.Writer
 	now       func() time.Time

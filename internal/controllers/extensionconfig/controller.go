@@ -66,7 +66,7 @@ func Add(s reconciler.Setup, extensions *hook.Extensions, settings Settings) err
 	watched := newSecrets(live, events.enqueue)
 	c := &controller{
 		client: s.Manager.GetClient(), extensions: extensions, catalog: extensions.Catalog(), secrets: watched,
-		settings: settings, now: time.Now,
+		settings: settings, now: s.Clock(),
 	}
 	r := reconciler.NewReconciler(s, c.definition())
 	c.writer, c.driver = r.Writer, r
@@ -82,7 +82,6 @@ func Add(s reconciler.Setup, extensions *hook.Extensions, settings Settings) err
 func (c *controller) definition() reconciler.Controller[*runtimev1.ExtensionConfig, snapshot] {
 	return reconciler.Controller[*runtimev1.ExtensionConfig, snapshot]{
 		Name: Name, New: func() *runtimev1.ExtensionConfig { return &runtimev1.ExtensionConfig{} },
-		Urgent:  reconciler.Urgent{Fields: []string{"handlers"}},
 		Observe: c.observe, Decide: decide, Read: c.answer, Act: c.act, Report: report,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/controllers/machine/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -31,6 +32,8 @@ type (
 		Node string
 		// Pods is the number of Pods to evict.
 		Pods int
+		// results are set when the action has run, for the report.
+		results *drain.Results
 	}
 	// recordProviderID copies the provider ID from the infrastructure machine to the spec of a Machine that is being
 	// deleted.
@@ -38,9 +41,6 @@ type (
 	// deleteWorkloadNode deletes the Node from the workload cluster.
 	deleteWorkloadNode struct{ Node string }
 )
-
-// ReturnsResult implements reconciler.ResultAction: the action returns the results of the evictions.
-func (evict) ReturnsResult() {}
 
 func (a joinCluster) String() string { return "join Cluster " + a.Cluster }
 func (a copyFromProviders) String() string {
@@ -75,6 +75,8 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 		return c.syncNode(ctx, s)
 	case cordon:
 		return c.cordon(ctx, s)
+	case evict:
+		return c.evict(ctx, s, a)
 	case recordProviderID:
 		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { o.(*clusterv1.Machine).Spec.ProviderID = a.ID })
 	case deleteWorkloadNode:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -194,14 +195,10 @@ func (j conditionInput) omitRedundant(set condition.Set, parts []condition.Part)
 
 // delayedBy summarizes the causes of a drain that takes long.
 func (j conditionInput) delayedBy(reason string) string {
-	if reason != clusterv1.MachineDeletingDrainingNodeReason || j.Pods == nil || j.Now.Sub(drainStart(j.Snapshot).Time) < staleDrain {
+	if reason != clusterv1.MachineDeletingDrainingNodeReason || j.Drain == nil || j.Now.Sub(drainStart(j.Snapshot).Time) < staleDrain {
 		return ""
 	}
-	var results drain.Results
-	if j.evicted != nil {
-		results = *j.evicted
-	}
-	delays := drain.Delays(drain.Decide(*j.Pods), results)
+	delays := drain.Delays(*j.Drain, ptr.Deref(j.evicted, drain.Results{}))
 	if len(delays) == 0 {
 		return ""
 	}

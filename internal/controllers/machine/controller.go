@@ -17,6 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/machines/inplace"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	slipwayworkload "github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -87,7 +88,7 @@ func Add(s reconciler.Setup, clusters slipwayworkload.Workloads, extensions hook
 	built, err := s.Builder(Name, &clusterv1.Machine{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return c.ofCluster(ctx, client.ObjectKeyFromObject(o))
-		}), builder.WithPredicates(reconciler.ClusterChanged())).
+		}), builder.WithPredicates(watches.ClusterChanged())).
 		Watches(&clusterv1.MachineSet{}, c.indexed(bySet), builder.WithPredicates(ownerMatters())).
 		Watches(&clusterv1.MachineDeployment{}, c.indexed(byDeployment), builder.WithPredicates(ownerMatters())).
 		WatchesRawSource(clusters.Changed(Name, c.ofCluster)).
@@ -95,7 +96,7 @@ func Add(s reconciler.Setup, clusters slipwayworkload.Workloads, extensions hook
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, reconciler.Referrers{
+	c.refs, err = s.References(Name, built, watches.Referrers{
 		New: func() client.Object { return &clusterv1.Machine{} }, NewList: newList, Refs: references,
 	})
 	return err
@@ -131,14 +132,9 @@ func nonEmpty(s string) []string {
 func (c *controller) definition() reconciler.Controller[*clusterv1.Machine, Snapshot] {
 	return reconciler.Controller[*clusterv1.Machine, Snapshot]{
 		Name: Name, Finalizer: clusterv1.MachineFinalizer,
-		New: func() *clusterv1.Machine { return &clusterv1.Machine{} },
-		Urgent: reconciler.Urgent{ // initialization is not urgent, because other controllers read the spec
-			Fields:     []string{"nodeRef"},
-			Conditions: []string{clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition},
-			Lapses:     []string{clusterv1.MachineUpToDateCondition},
-		},
+		New:     func() *clusterv1.Machine { return &clusterv1.Machine{} },
 		Adopt:   c.enter,
-		Observe: c.observe, Decide: Decide, Read: c.answer, Act: c.act, RunWithResult: c.find, Report: Report,
+		Observe: c.observe, Decide: Decide, Read: c.answer, Act: c.act, Report: Report,
 	}
 }
 

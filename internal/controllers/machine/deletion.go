@@ -61,7 +61,7 @@ func decideDeletion(s Snapshot) reconciler.Plan {
 }
 
 // planDeletion returns the plan for the first stage that is not complete. The reason of a stage is the reason of the Deleting
-// condition while the stage has an action to run and nothing to wait for.
+// condition.
 func planDeletion(s Snapshot) (p reconciler.Plan) {
 	const infrastructure, bootstrap = clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, clusterv1.MachineDeletingWaitingForBootstrapDeletionReason
 	for _, step := range []struct {
@@ -74,7 +74,8 @@ func planDeletion(s Snapshot) (p reconciler.Plan) {
 		{detaching, clusterv1.MachineDeletingWaitingForVolumeDetachReason, waitForVolumes},
 		{preTerminateHooks, clusterv1.MachineDeletingWaitingForPreTerminateHookReason, waitForPreTerminateHooks},
 		{removing, infrastructure, noteProviderID}, {removing, infrastructure, deleteInfrastructure},
-		{removing, bootstrap, deleteBootstrap}, {removing, clusterv1.MachineDeletingDeletingNodeReason, deleteNode},
+		{removing, bootstrap, deleteBootstrap},
+		{removing, clusterv1.MachineDeletingReason, waitForTurn}, {removing, clusterv1.MachineDeletingDeletingNodeReason, deleteNode},
 	} {
 		if step.plan(s, &p); !p.Idle() {
 			p.Enter(step.stage, step.reason)
@@ -131,19 +132,28 @@ func deleteBootstrap(s Snapshot, p *reconciler.Plan) {
 	s.bootstrap().Delete(p, clusterv1.MachineDeletingWaitingForBootstrapDeletionReason)
 }
 
+// hasNodeToDelete reports whether the Machine may have a Node that has to be deleted.
+func hasNodeToDelete(s Snapshot) bool {
+	return !skipsNodeDeletion(s) && (hadNode(s) || s.Node.Unreachable && s.Machine.Spec.ProviderID != "")
+}
+
+// waitForTurn waits until the Node can be deleted without exceeding the rate limit of the workload cluster. Giving up would
+// leave the Node behind.
+func waitForTurn(s Snapshot, p *reconciler.Plan) {
+	if hasNodeToDelete(s) && s.Node.RetryAfter > 0 && s.Connection.IsHealthy() {
+		p.WaitFor(clusterv1.MachineDeletingReason, "Waiting for a turn to delete %s", theNode(s)).
+			For(clusterv1.ClusterKind, s.Machine.Spec.ClusterName).ForTime()
+	}
+}
+
 // deleteNode deletes the Node with at least one attempt, until the timeout. The Deleting condition records whether
 // there was an attempt before.
 func deleteNode(s Snapshot, p *reconciler.Plan) {
-	if skipsNodeDeletion(s) || !hadNode(s) && !(s.Node.Unreachable && s.Machine.Spec.ProviderID != "") {
+	if !hasNodeToDelete(s) {
 		return
 	}
 	left, forever := nodeDeletionLeft(s)
-	switch {
-	case s.Node.RetryAfter > 0 && s.Connection.IsHealthy(): // the call will be allowed soon; giving up would leave the Node behind
-		p.WaitFor(clusterv1.MachineDeletingReason, "Waiting for a turn to delete %s", theNode(s)).
-			For(clusterv1.ClusterKind, s.Machine.Spec.ClusterName).ForTime()
-		return
-	case s.Node.Unreachable:
+	if s.Node.Unreachable {
 		if left > 0 || forever {
 			p.WaitFor(clusterv1.MachineDeletingDeletingNodeReason, "%s cannot be deleted while the workload cluster does not answer", theNode(s)).
 				For(clusterv1.ClusterKind, s.Machine.Spec.ClusterName).ToChange(connection)
@@ -155,7 +165,7 @@ func deleteNode(s Snapshot, p *reconciler.Plan) {
 		return
 	}
 	p.Do(deleteWorkloadNode{Node: s.Node.Item.Name})
-	held := reconciler.ForeignFinalizersText(corev1.SchemeGroupVersion.WithKind("Node").GroupKind(), s.Node.Item)
+	held := condition.ForeignFinalizersText(corev1.SchemeGroupVersion.WithKind("Node").GroupKind(), s.Node.Item)
 	if held != "" && forever {
 		held += "; a spec.deletion.nodeDeletionTimeoutSeconds above 0 ends the wait, too"
 	}

@@ -38,8 +38,9 @@ func annotated(keys ...string) func(*Snapshot) {
 // holding is a cordoned Node with these Pods.
 func holding(pods ...corev1.Pod) func(*Snapshot) {
 	return func(s *Snapshot) {
-		drained(s)
-		s.Pods.Pods = pods
+		s.Node.Item.Spec.Unschedulable = true
+		plan := drain.Decide(drain.View{Now: now, Node: s.Node.Item, Pods: pods, Removed: s.Infra.Removed})
+		s.Drain = &plan
 	}
 }
 
@@ -86,9 +87,6 @@ func attached(s *Snapshot) {
 func machineRemoved(s *Snapshot) {
 	s.Infra = infra("spec: {providerID: x://1}\nstatus: {initialization: {provisioned: true}, conditions: [{type: Ready, status: 'False', reason: NotReady}, " +
 		"{type: MachineProvisioned, status: 'False', reason: MachineRemoved}]}")
-	if s.Pods != nil {
-		s.Pods.Removed = s.Infra.Removed
-	}
 }
 
 func unreachable(s *Snapshot) { nodeSays("Ready", "Unknown", "silent")(s) }
@@ -126,11 +124,11 @@ func TestStages(t *testing.T) {
 		"pool Machine":                {"MP-08: drained as every other, by its Node", settled(deleted, external, ofPool), cordon},
 		"pool Machine, Pods":          {"MP-08", settled(deleted, external, ofPool, holding(aPod("a"))), []string{"do: evict 1 Pods from Node n: its Machine is deleted", "DrainingNode"}},
 		"pool Machine, drained":       {"MP-08: its InfraMachine is deleted, and no bootstrap config", settled(deleted, external, ofPool, drained), infraNext},
-		"look":                        {"MD-04: what is on the Node is asked when no more can come", settled(deleted, external, drained, func(s *Snapshot) { s.Pods = nil }), []string{"ask: the Pods of Node n"}},
+		"look":                        {"MD-04: what is on the Node is asked when no more can come", settled(deleted, external, drained, func(s *Snapshot) { s.Drain = nil }), []string{"ask: the Pods of Node n"}},
 		"evict":                       {"MD-04", settled(deleted, external, holding(aPod("a"), aPod("b"))), []string{"do: evict 2 Pods from Node n: its Machine is deleted", "DrainingNode"}},
 		"wait for Pods":               {"MD-04: not asked twice", settled(deleted, external, holding(going("a"))), []string{"DrainingNode"}},
 		"drained":                     {"MD-04", settled(deleted, external, drained), infraNext},
-		"bad rule":                    {"MD-07: a person has to help", settled(deleted, external, drained, func(s *Snapshot) { s.Pods, s.PodsProblem = nil, "fix rule x" }), []string{"DrainingNode"}},
+		"bad rule":                    {"MD-07: a person has to help", settled(deleted, external, drained, func(s *Snapshot) { s.Drain, s.PodsProblem = nil, "fix rule x" }), []string{"DrainingNode"}},
 		"down":                        {"MD-03: the Node may still run Pods", settled(deleted, external, down), []string{"DrainingNode"}},
 		"excluded":                    {"MD-03", settled(deleted, external, annotated(clusterv1.ExcludeNodeDrainingAnnotation)), infraNext},
 		"drain timeout":               {"MD-03: over", settled(deleted, external, timeouts(60, 0), drainingSince(time.Minute)), infraNext},
@@ -139,9 +137,9 @@ func TestStages(t *testing.T) {
 		"pre-terminate began":         {"MD-03, MD-13: never drained again", settled(deleted, external, terminating, attached), infraNext},
 		"infrastructure goes":         {"MD-03", settled(deleted, external, func(s *Snapshot) { s.Infra.SetDeletionTimestamp(ptr.To(metav1.NewTime(now))) }), []string{"WaitingForInfrastructureDeletion"}},
 		"infrastructure gone":         {"MD-03", settled(deleted, external, func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }), []string{"do: delete FooConfig b: the Machine is deleted", "WaitingForBootstrapDeletion"}},
-		"machine removed":             {"MD-04: its Pods are evicted, so that others take their place", settled(deleted, external, holding(aPod("a")), machineRemoved), []string{"do: evict 1 Pods from Node n: its Machine is deleted", "DrainingNode"}},
-		"machine removed, Pods going": {"MD-04: no kubelet will confirm it", settled(deleted, external, holding(going("a")), machineRemoved), infraNext},
-		"machine removed, Pods held":  {"MD-03: a budget holds up nothing that has ended already", settled(deleted, external, holding(aPod("a")), machineRemoved, drainingSince(10*time.Second)), infraNext},
+		"machine removed":             {"MD-04: its Pods are evicted, so that others take their place", settled(deleted, external, machineRemoved, holding(aPod("a"))), []string{"do: evict 1 Pods from Node n: its Machine is deleted", "DrainingNode"}},
+		"machine removed, Pods going": {"MD-04: no kubelet will confirm it", settled(deleted, external, machineRemoved, holding(going("a"))), infraNext},
+		"machine removed, Pods held":  {"MD-03: a budget holds up nothing that has ended already", settled(deleted, external, machineRemoved, holding(aPod("a")), drainingSince(10*time.Second)), infraNext},
 		"machine removed, volumes":    {"MD-12: what is attached to it is not used any more", settled(deleted, external, drained, attached, machineRemoved), infraNext},
 		"machine removed, down":       {"MD-03", settled(deleted, external, down, machineRemoved), []string{"DrainingNode"}},
 		"machine removed, long down":  {"MD-03", settled(deleted, external, down, machineRemoved, drainingSince(10*time.Second)), infraNext},
@@ -214,8 +212,8 @@ func TestRecheck(t *testing.T) { // MD-03, MD-04, MD-12
 func done(p reconciler.Plan, r drain.Results) reconciler.Outcome {
 	out := reconciler.Outcome{Done: p.Actions}
 	for _, a := range p.Actions {
-		if _, ok := a.(evict); ok {
-			out.Results = append(out.Results, r)
+		if a, ok := a.(evict); ok {
+			*a.results = r
 		}
 	}
 	return out
@@ -313,7 +311,7 @@ func TestDeprecatedStages(t *testing.T) { // CO-02, MD-02, MD-11, MD-12, MD-13
 		"drain fails":     {"MD-11", settled(deleted, external, holding(aPod("a"))), failed, []brief{{"DrainingSucceeded", "False", "Warning", "DrainingFailed"}}},
 		"drained":         {"MD-11", settled(deleted, external, drained), drain.Results{}, []brief{{"DrainingSucceeded", "True", "", ""}}},
 		"given up":        {"MD-03, MD-11", settled(deleted, external, timeouts(60, 0), drainingSince(time.Minute)), drain.Results{}, []brief{{"DrainingSucceeded", "False", "Warning", "DrainingFailed"}}},
-		"machine removed": {"MD-11: its Pods were held", settled(deleted, external, holding(aPod("a")), machineRemoved, drainingSince(time.Minute)), drain.Results{}, []brief{{"DrainingSucceeded", "False", "Warning", "DrainingFailed"}}},
+		"machine removed": {"MD-11: its Pods were held", settled(deleted, external, machineRemoved, holding(aPod("a")), drainingSince(time.Minute)), drain.Results{}, []brief{{"DrainingSucceeded", "False", "Warning", "DrainingFailed"}}},
 		"given up before": {"MD-11: what came of the drain stays, also when the infrastructure machine is gone that says why", settled(deleted, external, drainingSince(time.Minute), noProviders, func(s *Snapshot) {
 			wasDrained(s)
 			s.Machine.Status.Deprecated.V1Beta1.Conditions[0].Status, s.Machine.Status.Deprecated.V1Beta1.Conditions[0].Reason = "False", "DrainingFailed"

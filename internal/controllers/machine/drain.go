@@ -62,18 +62,17 @@ func drainNode(s Snapshot, p *reconciler.Plan) {
 		p.WaitFor(reason, "%s", drainMessage(s, nil)).For("Node", n.Name).ForTime()
 	case s.PodsProblem != "":
 		p.WaitFor(reason, "%s", s.PodsProblem).For("Node", n.Name).UntilUserActs()
-	case s.Pods == nil && s.Node.RetryAfter > 0:
+	case s.Drain == nil && s.Node.RetryAfter > 0:
 		p.WaitFor(reason, "%s", drainMessage(s, nil)).For("Node", n.Name).ForTime()
-	case s.Pods == nil:
+	case s.Drain == nil:
 		p.Reads = append(p.Reads, askPods{Node: n.Name})
 		return
 	default:
-		pods := drain.Decide(*s.Pods)
-		if pods.Done() {
+		if s.Drain.Done() {
 			return
 		}
-		if len(pods.Evict) > 0 {
-			p.Do(evict{Node: n.Name, Pods: len(pods.Evict)})
+		if pods := len(s.Drain.Evict); pods > 0 {
+			p.Do(evict{Node: n.Name, Pods: pods, results: &drain.Results{}})
 		}
 		p.WaitFor(reason, "%s", drainMessage(s, nil)).For("Node", n.Name).ForTime()
 	}
@@ -106,11 +105,11 @@ func waitForVolumes(s Snapshot, p *reconciler.Plan) {
 		return
 	case s.PodsProblem != "":
 		p.WaitFor(reason, "%s", s.PodsProblem).For("Node", n.Name).UntilUserActs()
-	case s.Pods == nil:
+	case s.Drain == nil:
 		p.Reads = append(p.Reads, askPods{Node: n.Name})
 		return
 	default:
-		attached := s.Volumes.Attached(drain.Decide(*s.Pods).Stay)
+		attached := s.Volumes.Attached(s.Drain.Stay)
 		if len(attached) == 0 {
 			return
 		}
@@ -190,17 +189,16 @@ func formatTime(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }
 // evictions results is nil.
 func drainMessage(s Snapshot, results *drain.Results) string {
 	head := fmt.Sprintf("Draining Node %s since %s", s.Node.Item.Name, formatTime(drainStart(s)))
-	if s.Pods == nil {
+	if s.Drain == nil {
 		return head
 	}
-	p := drain.Decide(*s.Pods)
 	if results == nil {
 		results = &drain.Results{}
-		for _, t := range p.Evict {
+		for _, t := range s.Drain.Evict {
 			results.Left = append(results.Left, t.Pod)
 		}
 	}
-	return strings.Join(append([]string{head}, drain.Describe(p, *results)...), "\n")
+	return strings.Join(append([]string{head}, drain.Describe(*s.Drain, *results)...), "\n")
 }
 
 // answer performs the reads that a deletion or an update requests. An unreachable workload cluster is recorded in
@@ -250,7 +248,8 @@ func (c *controller) lookAtPods(ctx context.Context, s *Snapshot, workload clien
 	}
 	view = view.At(s.Now)
 	view.Removed = s.Infra.Removed
-	s.Pods = &view
+	plan := drain.Decide(view)
+	s.Drain = &plan
 	return nil
 }
 
@@ -266,11 +265,12 @@ func (c *controller) cordon(ctx context.Context, s Snapshot) error {
 	return client.IgnoreNotFound(err)
 }
 
-// find evicts the Pods and returns the results.
-func (c *controller) find(ctx context.Context, s Snapshot, action reconciler.ResultAction) (any, error) {
+// evict evicts the Pods and records the results.
+func (c *controller) evict(ctx context.Context, s Snapshot, a evict) error {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return drain.Evict(ctx, workload, drain.Decide(*s.Pods).Evict), nil
+	*a.results = drain.Evict(ctx, workload, s.Drain.Evict)
+	return nil
 }

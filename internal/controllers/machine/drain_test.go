@@ -183,7 +183,7 @@ func TestVolumesHoldTheDeletion(t *testing.T) { // MD-12
 func TestDownWhileAsked(t *testing.T) { // MD-03, RC-04
 	c := world(leavingMachine()).Build()
 	ctl, _ := newController(c, fakeWorkloads{down: true})
-	s := settled(deleted, external, drained, func(s *Snapshot) { s.Pods = nil })
+	s := settled(deleted, external, drained, func(s *Snapshot) { s.Drain = nil })
 	got, err := ctl.answer(t.Context(), s, askPods{Node: "n"})
 	if err != nil || !got.Node.Unreachable {
 		t.Errorf("a fact, not an error: %+v, %v", got.Node, err)

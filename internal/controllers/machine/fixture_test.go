@@ -28,6 +28,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/testkit"
 	slipwayworkload "github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -148,10 +149,7 @@ func deletedSince(d time.Duration) func(*Snapshot) {
 }
 
 // drained is a Node without Pods that have to leave.
-func drained(s *Snapshot) {
-	s.Node.Item.Spec.Unschedulable = true
-	s.Pods = &drain.View{Now: now, Node: s.Node.Item}
-}
+func drained(s *Snapshot) { holding()(s) }
 
 func noProviders(s *Snapshot) {
 	s.Infra, s.Bootstrap = contract.InfraMachineView{}, contract.BootstrapConfigView{}
@@ -280,7 +278,7 @@ func world(m *clusterv1.Machine, extra ...client.Object) *fake.ClientBuilder {
 		foreign("apiVersion: b/v1\nkind: FooConfig\nmetadata: {name: b, " + made + "}\n" + readyBootstrap),
 	}, extra...)
 	b := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).WithStatusSubresource(&clusterv1.Machine{}).
-		WithIndex(&clusterv1.Machine{}, reconciler.ReferenceField(Name), reconciler.ReferenceKeys(references))
+		WithIndex(&clusterv1.Machine{}, watches.ReferenceField(Name), watches.ReferenceKeys(references))
 	for field, value := range indexes() {
 		b = b.WithIndex(&clusterv1.Machine{}, field, value)
 	}

@@ -45,9 +45,9 @@ type Snapshot struct {
 	Connection slipwayworkload.Health
 	// ControlPlane is only read for Machines that are being deleted.
 	ControlPlane ControlPlane
-	// Pods and Volumes of the Node are nil until Decide requests them. PodsProblem explains what a user has to
-	// change before Pods can be drained.
-	Pods        *drain.View
+	// Drain has the steps of the Pods of the Node in its drain. Drain and Volumes are nil until Decide requests them.
+	// PodsProblem explains what a user has to change before Pods can be drained.
+	Drain       *drain.Plan
 	PodsProblem string
 	Volumes     *drain.Volumes
 	// Progress is the state of an in-place update, or nil until the extension was called.

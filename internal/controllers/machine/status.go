@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/controllers/machine/drain"
 	"github.com/slipwayhq/slipway/internal/machines/inplace"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reference"
@@ -41,8 +40,10 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	}
 	j := conditionInput{Snapshot: s, plan: p, out: out, reached: status.Initialization, nodeRef: status.NodeRef,
 		deletion: status.Deletion}
-	if results, ok := reconciler.ResultOf[drain.Results](out); ok {
-		j.evicted = &results
+	for _, action := range out.Done {
+		if a, ok := action.(evict); ok {
+			j.evicted = a.results
+		}
 	}
 	status.Conditions = conditions.Evaluate(j, reconciler.EvaluateOptionsFor(s.Machine, s.Now))
 	status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: deprecated(j, status.Conditions)}

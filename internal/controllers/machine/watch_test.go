@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -55,7 +55,7 @@ func TestWhoIsWoken(t *testing.T) { // MA-09, MA-14, CL-05
 	ctl, _ := crowd(t)
 	ctx := t.Context()
 	referring := func(provider client.Object) []reconcile.Request {
-		return reconciler.Referring(ctx, ctl.client, Name, newList(), provider)
+		return watches.Referring(ctx, ctl.client, Name, newList(), provider)
 	}
 	provider := func(text string) client.Object { return foreign("apiVersion: " + text + "}") }
 	for name, tc := range map[string]struct {

@@ -23,6 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
@@ -47,8 +48,8 @@ func newScheme() *runtime.Scheme {
 // cluster is a management cluster with the objects, the Cluster and the templates.
 func cluster(objects ...client.Object) *fake.ClientBuilder {
 	b := fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}).
-		WithIndex(&clusterv1.MachineDeployment{}, reconciler.ClusterField(Name), reconciler.ClusterNames).
-		WithIndex(&clusterv1.MachineDeployment{}, reconciler.ReferenceField(Name), reconciler.ReferenceKeys(references))
+		WithIndex(&clusterv1.MachineDeployment{}, watches.ClusterField(Name), watches.ClusterNames).
+		WithIndex(&clusterv1.MachineDeployment{}, watches.ReferenceField(Name), watches.ReferenceKeys(references))
 	for _, i := range indexes() {
 		b.WithIndex(i.kind, i.field, i.value)
 	}
@@ -348,7 +349,7 @@ func TestWhoIsWoken(t *testing.T) { // OR-01, DP-19
 	template.SetGroupVersionKind(schema.GroupVersionKind{Group: "x", Version: "v1", Kind: "HostTemplate"})
 	template.SetNamespace("ns")
 	template.SetName("i")
-	if got := reconciler.Referring(context.Background(), c.client, Name, newList(), template); len(got) != 1 || got[0].Name != "md" {
+	if got := watches.Referring(context.Background(), c.client, Name, newList(), template); len(got) != 1 || got[0].Name != "md" {
 		t.Errorf("a template wakes %v", got)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
 // Name is the name of the controller.
@@ -42,7 +43,7 @@ type controller struct {
 	settings Settings
 	// caller calls the extensions for in-place updates.
 	caller inplace.Caller
-	scope  reconciler.Scope
+	scope  watches.Scope
 	now    func() time.Time
 }
 
@@ -66,7 +67,7 @@ func Add(s reconciler.Setup, extensions hook.Client, settings Settings) error {
 			return fmt.Errorf("index %T by %s: %w", i.kind, i.field, err)
 		}
 	}
-	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}); err != nil {
+	if err := watches.IndexByCluster(s.Manager.GetFieldIndexer(), Name, &clusterv1.MachineDeployment{}); err != nil {
 		return err
 	}
 	r := reconciler.NewReconciler(s, c.definition())
@@ -75,12 +76,12 @@ func Add(s reconciler.Setup, extensions hook.Client, settings Settings) error {
 	// [Snapshot] is read from, so that the resulting reconciliation finds these Machines there.
 	built, err := s.Builder(Name, &clusterv1.MachineDeployment{}).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(c.ofSet)).
-		Watches(&clusterv1.Cluster{}, reconciler.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(reconciler.ClusterChanged())).
+		Watches(&clusterv1.Cluster{}, watches.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(watches.ClusterChanged())).
 		Build(r)
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, reconciler.Referrers{
+	c.refs, err = s.References(Name, built, watches.Referrers{
 		New: func() client.Object { return &clusterv1.MachineDeployment{} }, NewList: newList, Refs: references,
 	})
 	return err
@@ -91,7 +92,6 @@ func (c *controller) definition() reconciler.Controller[*clusterv1.MachineDeploy
 		Name: Name, Finalizer: clusterv1.MachineDeploymentFinalizer,
 		New:     func() *clusterv1.MachineDeployment { return &clusterv1.MachineDeployment{} },
 		Adopt:   c.enter,
-		Urgent:  reconciler.Urgent{Conditions: []string{clusterv1.MachineDeploymentAvailableCondition}, Replicas: true},
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 		Read: c.answer,
 	}
@@ -145,7 +145,7 @@ func (c *controller) ofSet(ctx context.Context, o client.Object) []reconcile.Req
 	}
 	list := &clusterv1.MachineDeploymentList{}
 	cluster := client.ObjectKey{Namespace: set.Namespace, Name: set.Spec.ClusterName}
-	if err := c.client.List(ctx, list, reconciler.InCluster(Name, cluster)...); err != nil {
+	if err := c.client.List(ctx, list, watches.InCluster(Name, cluster)...); err != nil {
 		return nil
 	}
 	var out []reconcile.Request

@@ -26,7 +26,7 @@ func decideDeletion(s Snapshot) reconciler.Plan {
 	}
 	if len(left) > 0 {
 		p.WaitFor(waitingForDeletion, "MachineSets %s still exist%s", condition.Names(left),
-			reconciler.ForeignFinalizersText(clusterv1.GroupVersion.WithKind("MachineSet").GroupKind(), sets...)).ForAll("MachineSet", left).ToChange("")
+			condition.ForeignFinalizersText(clusterv1.GroupVersion.WithKind("MachineSet").GroupKind(), sets...)).ForAll("MachineSet", left).ToChange("")
 	}
 	return p
 }

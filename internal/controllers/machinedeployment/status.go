@@ -75,7 +75,7 @@ func acting[A reconciler.Action](p reconciler.Plan) bool {
 
 // ownershipWait returns why the ownership is not complete, or an empty string.
 func ownershipWait(p reconciler.Plan) string {
-	for _, reason := range []string{ownership.ReasonClusterMissing, ownership.ReasonAdopting, ownership.ReasonConflictingChild, ownership.ReasonChildMissing} {
+	for _, reason := range []string{ownership.ReasonClusterMissing, ownership.ReasonAdopting, ownership.ReasonHidden, ownership.ReasonConflictingChild, ownership.ReasonChildMissing} {
 		if message := waitMessage(p, reason); message != "" {
 			return message
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
 // reported is the status of a pass in which everything went well.
@@ -297,5 +298,18 @@ func TestEvents(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, events(out)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// Every reason of an ownership that is not complete is reported, and keeps the counters of the last complete state.
+func TestOwnershipWait(t *testing.T) { // PA-02
+	for _, reason := range []string{ownership.ReasonClusterMissing, ownership.ReasonAdopting, ownership.ReasonHidden,
+		ownership.ReasonConflictingChild, ownership.ReasonChildMissing} {
+		var p reconciler.Plan
+		p.WaitFor("Other", "another wait").For("MachineDeployment", "d").ForTime()
+		p.WaitFor(reason, "a wait for the ownership").For("MachineDeployment", "d").ForTime()
+		if got := ownershipWait(p); got != "a wait for the ownership" {
+			t.Errorf("%s: got %q", reason, got)
+		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
@@ -73,7 +74,7 @@ func Add(s reconciler.Setup, clusters workload.Workloads) error {
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, reconciler.Referrers{
+	c.refs, err = s.References(Name, built, watches.Referrers{
 		New: func() client.Object { return &clusterv1.MachineHealthCheck{} }, NewList: newList, Refs: references, Also: c.ofRequest,
 	})
 	return err
@@ -83,7 +84,6 @@ func (c *controller) definition() reconciler.Controller[*clusterv1.MachineHealth
 	return reconciler.Controller[*clusterv1.MachineHealthCheck, snapshot]{
 		Name:    Name,
 		New:     func() *clusterv1.MachineHealthCheck { return &clusterv1.MachineHealthCheck{} },
-		Urgent:  reconciler.Urgent{Fields: []string{"currentHealthy", "remediationsAllowed"}},
 		Observe: c.observe, Decide: decide, Act: c.act, Report: report,
 	}
 }

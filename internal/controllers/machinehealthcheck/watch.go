@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
 // The predicates for watches select changes that can affect the result of a health check, and ignore heartbeats.
@@ -25,7 +26,7 @@ func clusterMatters() predicate.Predicate {
 		c, ok := o.(*clusterv1.Cluster)
 		return ok && condition.Set(c.Status.Conditions).IsTrue(clusterv1.ClusterInfrastructureReadyCondition)
 	}
-	return predicate.Or(reconciler.ClusterChanged(), predicate.Funcs{
+	return predicate.Or(watches.ClusterChanged(), predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		UpdateFunc:  func(e event.UpdateEvent) bool { return ready(e.ObjectOld) != ready(e.ObjectNew) },

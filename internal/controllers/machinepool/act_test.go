@@ -24,6 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
@@ -91,8 +92,8 @@ func world() *fake.ClientBuilder {
 		foreign(`{apiVersion: i/v1, kind: FooMachine, metadata: {name: m0, namespace: ns, labels: {cluster.x-k8s.io/cluster-name: c, cluster.x-k8s.io/pool-name: p}}}`),
 		foreign(`{apiVersion: i/v1, kind: FooMachine, metadata: {name: m1, namespace: ns, labels: {cluster.x-k8s.io/cluster-name: c, cluster.x-k8s.io/pool-name: p}}}`),
 	}
-	return fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, reconciler.ClusterField(Name), reconciler.ClusterNames).
-		WithIndex(&clusterv1.Machine{}, reconciler.ClusterField(Name), reconciler.ClusterNames).WithObjects(objs...).
+	return fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, watches.ClusterField(Name), watches.ClusterNames).
+		WithIndex(&clusterv1.Machine{}, watches.ClusterField(Name), watches.ClusterNames).WithObjects(objs...).
 		WithStatusSubresource(&clusterv1.MachinePool{}, &clusterv1.Machine{})
 }
 
@@ -171,7 +172,7 @@ func TestDeletionWhileWritesFail(t *testing.T) { // MP-14
 		s := settled(deleted)
 		s.Pool.Finalizers = []string{clusterv1.MachinePoolFinalizer}
 		return fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&clusterv1.MachinePool{}).
-			WithIndex(&clusterv1.Machine{}, reconciler.ClusterField(Name), reconciler.ClusterNames).WithObjects(
+			WithIndex(&clusterv1.Machine{}, watches.ClusterField(Name), watches.ClusterNames).WithObjects(
 			s.Pool, s.Cluster, crd("foopools.i"), crd("fooconfigs.b"),
 			foreign(`{apiVersion: b/v1, kind: FooConfig, metadata: {name: b, namespace: ns}}`),
 			foreign(`{apiVersion: i/v1, kind: FooPool, metadata: {name: i, namespace: ns}}`))

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/version"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -52,23 +53,22 @@ var legacy = []condition.V1Beta1Row{
 		Reason: func(string) string { return clusterv1.WaitingForReplicasReadyV1Beta1Reason }},
 }
 
-// conditionInput is the input of the conditions: the snapshot and its counters.
+// conditionInput is the input of the conditions: the snapshot, its counters and the plan.
 type conditionInput struct {
 	Snapshot
 	counts counts
-	// waiting and reason are the waits of the plan, for the Deleting condition.
-	waiting string
-	reason  string
+	plan   reconciler.Plan
 }
 
 func (j conditionInput) deleting() condition.Result {
 	if j.Pool.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
 	}
-	if j.waiting == "" {
-		return condition.TrueBecause(clusterv1.DeletionCompletedReason, "")
+	message := j.plan.Stage.Message
+	if message == "" && j.plan.Stage.Order == nodeStage {
+		message = "Deleting the Nodes of the pool"
 	}
-	return condition.TrueBecause(j.reason, j.waiting)
+	return condition.TrueBecause(j.plan.Stage.Reason, message)
 }
 
 func (j conditionInput) bootstrapConfigReady() condition.Result {

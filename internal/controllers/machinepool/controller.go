@@ -17,6 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -53,20 +54,20 @@ type controller struct {
 
 func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) error {
 	c := &controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, settings: settings, now: s.Clock()}
-	if err := s.IndexByCluster(Name, &clusterv1.MachinePool{}, &clusterv1.Machine{}); err != nil {
+	if err := watches.IndexByCluster(s.Manager.GetFieldIndexer(), Name, &clusterv1.MachinePool{}, &clusterv1.Machine{}); err != nil {
 		return err
 	}
 	r := reconciler.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	built, err := s.Builder(Name, &clusterv1.MachinePool{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.poolOfMember)). // includes Machines that lost their owner
-		Watches(&clusterv1.Cluster{}, reconciler.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(reconciler.ClusterChanged())).
+		Watches(&clusterv1.Cluster{}, watches.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(watches.ClusterChanged())).
 		WatchesRawSource(clusters.Changed(Name, c.poolsOf)).
 		Build(r)
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, reconciler.Referrers{
+	c.refs, err = s.References(Name, built, watches.Referrers{
 		New: func() client.Object { return &clusterv1.MachinePool{} }, NewList: newList, Refs: references, Also: c.poolOfMember,
 	})
 	if err != nil {
@@ -81,7 +82,6 @@ func (c *controller) definition() reconciler.Controller[*clusterv1.MachinePool, 
 		Name: Name, Finalizer: clusterv1.MachinePoolFinalizer,
 		New:     func() *clusterv1.MachinePool { return &clusterv1.MachinePool{} },
 		Adopt:   c.enter,
-		Urgent:  reconciler.Urgent{Fields: []string{"initialization"}, Conditions: []string{clusterv1.AvailableCondition}, Replicas: true},
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 	}
 }
@@ -109,7 +109,7 @@ func (c *controller) poolsOf(ctx context.Context, cluster client.ObjectKey) []re
 
 func (c *controller) pools(ctx context.Context, cluster client.ObjectKey, keep func(*clusterv1.MachinePool) bool) []reconcile.Request {
 	list := &clusterv1.MachinePoolList{}
-	err := c.client.List(ctx, list, reconciler.InCluster(Name, cluster)...)
+	err := c.client.List(ctx, list, watches.InCluster(Name, cluster)...)
 	if err != nil {
 		return nil
 	}

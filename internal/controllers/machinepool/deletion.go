@@ -15,34 +15,60 @@ import (
 // defaultNodeDeletionTimeout is the default time limit for deleting the Nodes of a pool.
 const defaultNodeDeletionTimeout = 10 * time.Second
 
+// Stages of the deletion, in their order.
+const (
+	infrastructureStage = iota + 1
+	machineStage
+	bootstrapStage
+	nodeStage
+	deletionOver
+)
+
 // decideDeletion deletes the objects of the pool and waits until they are gone: infrastructure and Machines, then
 // the bootstrap config, then the Nodes.
-func decideDeletion(s Snapshot) reconciler.Plan {
-	var p reconciler.Plan
-	s.infra().Delete(&p, waitingForInfrastructure)
+func decideDeletion(s Snapshot) (p reconciler.Plan) {
+	for _, step := range []struct {
+		stage  int
+		reason string
+		plan   func(Snapshot, *reconciler.Plan)
+	}{
+		{infrastructureStage, waitingForInfrastructure, deleteInfrastructure},
+		{machineStage, waitingForMachines, deleteMachines},
+		{bootstrapStage, waitingForBootstrap, func(s Snapshot, p *reconciler.Plan) { s.bootstrap().Delete(p, waitingForBootstrap) }},
+		{nodeStage, deletingNodes, deleteNodes},
+	} {
+		if step.plan(s, &p); !p.Idle() {
+			p.Enter(step.stage, step.reason)
+			return p
+		}
+	}
+	p.Enter(deletionOver, clusterv1.DeletionCompletedReason)
+	return p
+}
+
+// deleteInfrastructure deletes the infrastructure and, at the same time, the Machines.
+func deleteInfrastructure(s Snapshot, p *reconciler.Plan) {
+	if s.infra().Delete(p, waitingForInfrastructure); !p.Idle() {
+		deleteMachines(s, p)
+	}
+}
+
+func deleteMachines(s Snapshot, p *reconciler.Plan) {
 	for _, m := range s.Machines {
 		if m.DeletionTimestamp.IsZero() {
 			p.Do(deleteMachine{Name: m.Name, Why: "the pool is deleted"})
 		} else {
-			decideTimeouts(s, m, &p)
+			decideTimeouts(s, m, p)
 		}
 	}
-	if n := len(s.Machines); n > 0 {
-		wait := p.WaitFor(waitingForMachines, "Waiting for the Machines of the pool to be deleted: %s%s", machineNames(s.Machines), heldMachines(s))
-		for _, m := range s.Machines {
-			wait.For("Machine", m.Name)
-		}
-		wait.ToChange("")
+	if len(s.Machines) == 0 {
+		return
 	}
-	if len(p.Waits) > 0 {
-		return p
+	wait := p.WaitFor(waitingForMachines, "Waiting for the Machines of the pool to be deleted: %s%s", machineNames(s.Machines), heldMachines(s))
+	for _, m := range s.Machines {
+		wait.For("Machine", m.Name)
 	}
-	s.bootstrap().Delete(&p, waitingForBootstrap)
-	if len(p.Waits) > 0 {
-		return p
-	}
-	decideNodeDeletion(s, &p)
-	return p
+	wait.ToChange("")
 }
 
 // heldMachines returns a message with the foreign finalizers that block the deletion of Machines.
@@ -51,12 +77,12 @@ func heldMachines(s Snapshot) string {
 	for i := range s.Machines {
 		machines = append(machines, &s.Machines[i])
 	}
-	return reconciler.ForeignFinalizersText(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), machines...)
+	return condition.ForeignFinalizersText(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), machines...)
 }
 
-// decideNodeDeletion deletes the Nodes until the timeout has passed. It does nothing if the cluster is deleted too,
+// deleteNodes deletes the Nodes until the timeout has passed. It does nothing if the cluster is deleted too,
 // and cannot delete Nodes without a connection.
-func decideNodeDeletion(s Snapshot, p *reconciler.Plan) {
+func deleteNodes(s Snapshot, p *reconciler.Plan) {
 	if s.Cluster == nil || !s.Cluster.DeletionTimestamp.IsZero() {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -98,7 +98,7 @@ func (c *controller) readInfra(ctx context.Context, s *Snapshot) error {
 func (c *controller) readMachines(ctx context.Context, s *Snapshot) error {
 	list := &clusterv1.MachineList{}
 	err := c.client.List(ctx, list, client.InNamespace(s.Pool.Namespace), client.MatchingLabels(memberLabels(s.Pool)),
-		client.MatchingFields{reconciler.ClusterField(Name): s.Pool.Spec.ClusterName})
+		client.MatchingFields{watches.ClusterField(Name): s.Pool.Spec.ClusterName})
 	if err != nil {
 		return fmt.Errorf("listing Machines of the pool: %w", err)
 	}

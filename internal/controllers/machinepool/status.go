@@ -24,13 +24,7 @@ type counts struct {
 // Report returns the status of a MachinePool after a reconciliation.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	n := count(s)
-	j := conditionInput{Snapshot: s, counts: n}
-	if len(p.Waits) > 0 {
-		j.reason, j.waiting = p.Waits[0].Reason, waits(p)
-	}
-	if out.Err == nil && j.waiting == "" && !s.Pool.DeletionTimestamp.IsZero() && len(p.Actions) > 0 {
-		j.reason, j.waiting = deletingNodes, "Deleting the Nodes of the pool"
-	}
+	j := conditionInput{Snapshot: s, counts: n, plan: p}
 	status := clusterv1.MachinePoolStatus{
 		Conditions:     conditions.Evaluate(j, reconciler.EvaluateOptionsFor(s.Pool, s.Now)),
 		Initialization: initialization(s),
@@ -45,17 +39,6 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	status.Phase = string(phase(s, n, len(status.NodeRefs)))
 	status.Deprecated = &clusterv1.MachinePoolDeprecatedStatus{V1Beta1: deprecated(s, n, status)}
 	return reconciler.Report{Status: status, Events: events(s, status)}
-}
-
-func waits(p reconciler.Plan) string {
-	text := ""
-	for _, w := range p.Waits {
-		if text != "" {
-			text += "\n"
-		}
-		text += "* " + w.Message
-	}
-	return text
 }
 
 // initialization returns the initialization status. Its fields never change back to false.

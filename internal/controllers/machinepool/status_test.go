@@ -115,7 +115,7 @@ func TestConditions(t *testing.T) { // MP-12
 			"Available":        "False NotAvailable: 1 available replicas, at least 2 required",
 		}},
 		"deleting": {"", settled(deleted), wants{
-			"Deleting": "True WaitingForInfrastructureDeletion: * Waiting for FooPool i to be deleted", "Available": "False NotAvailable: Deletion in progress",
+			"Deleting": "True WaitingForInfrastructureDeletion: Waiting for FooPool i to be deleted", "Available": "False NotAvailable: Deletion in progress",
 			"ScalingDown": "True ScalingDown: Scaling down from 2 to 0 replicas"}},
 		"deleted": {"", settled(deleted, func(s *Snapshot) {
 			s.Infra, s.Bootstrap, s.Nodes = contract.InfraMachinePoolView{}, contract.BootstrapConfigView{}, Nodes{Known: true}

@@ -18,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
@@ -60,7 +61,7 @@ type controller struct {
 	// begun records the MachineSets that this process created. They do not need to wait until the workload cluster
 	// confirms that they have no Machines.
 	begun *ownership.CreatedOwners
-	scope reconciler.Scope
+	scope watches.Scope
 	now   func() time.Time
 	// intn returns a random number in [0, n).
 	intn func(n int) int
@@ -80,7 +81,7 @@ func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) err
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, byCluster, clusterOf); err != nil {
 		return fmt.Errorf("index Machines by their Cluster: %w", err)
 	}
-	if err := s.IndexByCluster(Name, &clusterv1.MachineSet{}); err != nil {
+	if err := watches.IndexByCluster(s.Manager.GetFieldIndexer(), Name, &clusterv1.MachineSet{}); err != nil {
 		return err
 	}
 	r := reconciler.NewReconciler(s, c.definition())
@@ -90,8 +91,8 @@ func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) err
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(c.ofDeployment),
 			builder.WithPredicates(deploymentMatters())).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(senders), builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
-		Watches(&clusterv1.Cluster{}, reconciler.EnqueueMembers(c.client, Name, newList),
-			builder.WithPredicates(predicate.Or(reconciler.ClusterChanged(), predicate.AnnotationChangedPredicate{}))).
+		Watches(&clusterv1.Cluster{}, watches.EnqueueMembers(c.client, Name, newList),
+			builder.WithPredicates(predicate.Or(watches.ClusterChanged(), predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(clusters.Changed(Name, c.ofCluster)).
 		Build(r)
 	if err != nil {
@@ -100,19 +101,18 @@ func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) err
 	newSet := func() client.Object { return &clusterv1.MachineSet{} }
 	c.clones = kube.NewReferences(c.client, nil).LimitedTo(s.WatchFilter).
 		WithDiagnostics(s.Manager.GetRESTMapper(), c.live).IndexedBy(s.Manager.GetFieldIndexer(), Name, clusterv1.MachineSetNameLabel)
-	if c.templates, err = s.References(Name, built, reconciler.Referrers{New: newSet, NewList: newList, Refs: templateRefs}); err != nil {
+	if c.templates, err = s.References(Name, built, watches.Referrers{New: newSet, NewList: newList, Refs: templateRefs}); err != nil {
 		return err
 	}
-	c.controlPlanes, err = s.References(Name, built, reconciler.Referrers{New: newSet, NewList: newList, Also: c.ofControlPlane})
+	c.controlPlanes, err = s.References(Name, built, watches.Referrers{New: newSet, NewList: newList, Also: c.ofControlPlane})
 	return err
 }
 
 func (c *controller) definition() reconciler.Controller[*clusterv1.MachineSet, Snapshot] {
 	return reconciler.Controller[*clusterv1.MachineSet, Snapshot]{
 		Name: Name, Finalizer: clusterv1.MachineSetFinalizer,
-		New:    func() *clusterv1.MachineSet { return &clusterv1.MachineSet{} },
-		Urgent: reconciler.Urgent{Replicas: true},
-		Adopt:  c.enter, Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+		New:   func() *clusterv1.MachineSet { return &clusterv1.MachineSet{} },
+		Adopt: c.enter, Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 		Read: func(ctx context.Context, s Snapshot, q reconciler.ReadRequest) (Snapshot, error) {
 			if _, ok := q.(clone.ReadUsedTemplates); ok {
 				used, err := c.used.Read(ctx, s.Set)

@@ -26,6 +26,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -235,8 +236,8 @@ func managementCluster(objs ...client.Object) *fake.ClientBuilder {
 	}
 	return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(append(base, objs...)...).
 		WithStatusSubresource(&clusterv1.Machine{}, &clusterv1.MachineSet{}).WithIndex(&clusterv1.Machine{}, byCluster, clusterOf).
-		WithIndex(&clusterv1.MachineSet{}, reconciler.ClusterField(Name), reconciler.ClusterNames).
-		WithIndex(&clusterv1.MachineSet{}, reconciler.ReferenceField(Name), reconciler.ReferenceKeys(templateRefs))
+		WithIndex(&clusterv1.MachineSet{}, watches.ClusterField(Name), watches.ClusterNames).
+		WithIndex(&clusterv1.MachineSet{}, watches.ReferenceField(Name), watches.ReferenceKeys(templateRefs))
 }
 
 func newWorld(t *testing.T, c client.WithWatch) *world {

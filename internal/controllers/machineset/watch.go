@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -36,12 +36,12 @@ func (c *controller) ofDeployment(ctx context.Context, o client.Object) []reconc
 	return c.list(ctx, func(set *clusterv1.MachineSet) bool {
 		owner := metav1.GetControllerOfNoCopy(set)
 		return owner != nil && owner.Kind == deploymentKind && owner.Name == o.GetName()
-	}, reconciler.InCluster(Name, cluster)...)
+	}, watches.InCluster(Name, cluster)...)
 }
 
 // ofCluster enqueues the MachineSets that wait for the connection to their Cluster, when that connection changes.
 func (c *controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
-	return c.list(ctx, func(set *clusterv1.MachineSet) bool { return set.Status.ObservedGeneration == 0 }, reconciler.InCluster(Name, cluster)...)
+	return c.list(ctx, func(set *clusterv1.MachineSet) bool { return set.Status.ObservedGeneration == 0 }, watches.InCluster(Name, cluster)...)
 }
 
 // ofControlPlane enqueues the MachineSets of the Cluster of a control plane, which preflight checks read.
@@ -51,7 +51,7 @@ func (c *controller) ofControlPlane(ctx context.Context, plane client.Object) []
 		return nil
 	}
 	return c.list(ctx, func(*clusterv1.MachineSet) bool { return true },
-		reconciler.InCluster(Name, client.ObjectKey{Namespace: plane.GetNamespace(), Name: name})...)
+		watches.InCluster(Name, client.ObjectKey{Namespace: plane.GetNamespace(), Name: name})...)
 }
 
 func (c *controller) list(ctx context.Context, keep func(*clusterv1.MachineSet) bool, opts ...client.ListOption) []reconcile.Request {

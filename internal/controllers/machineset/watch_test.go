@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
 // TestWhoIsWoken: a Machine wakes its set; one that no one controls those that may adopt it.
@@ -42,7 +42,7 @@ func TestWhoIsWoken(t *testing.T) { // MS-03, MS-21
 		"of a control plane": {named(w.ctl.ofMachine(ctx, controlled)), nil},
 		"a MachineDeployment": {named(w.ctl.ofDeployment(ctx, &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "md"},
 			Spec: clusterv1.MachineDeploymentSpec{ClusterName: "c"}})), []string{"deployed"}},
-		"a template":      {named(reconciler.Referring(ctx, w.ctl.client, Name, newList(), settled().Infra.Object.Unstructured)), []string{"deployed", "fresh", "ms", "other"}},
+		"a template":      {named(watches.Referring(ctx, w.ctl.client, Name, newList(), settled().Infra.Object.Unstructured)), []string{"deployed", "fresh", "ms", "other"}},
 		"a connection":    {named(w.ctl.ofCluster(ctx, client.ObjectKey{Namespace: "ns", Name: "c"})), []string{"fresh"}},
 		"a control plane": {named(w.ctl.ofControlPlane(ctx, object(stablePlane))), []string{"deployed", "fresh", "ms", "other"}},
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
@@ -54,7 +55,7 @@ type controller struct {
 // Add adds the controller to the manager. If extensions is nil, classes that reference extensions cannot be used.
 func Add(s reconciler.Setup, extensions hook.Client) error {
 	c := &controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), used: clone.NewUsage(s.Manager.GetAPIReader()), classes: topology.NewClasses(), extensions: extensions, now: s.Clock()}
-	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.MachineHealthCheck{}); err != nil {
+	if err := watches.IndexByCluster(s.Manager.GetFieldIndexer(), Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.MachineHealthCheck{}); err != nil {
 		return err
 	}
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Cluster{}, classField, classNames); err != nil {
@@ -78,7 +79,7 @@ func Add(s reconciler.Setup, extensions hook.Client) error {
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, reconciler.Referrers{
+	c.refs, err = s.References(Name, built, watches.Referrers{
 		New:     func() client.Object { return &clusterv1.Cluster{} },
 		NewList: func() client.ObjectList { return &clusterv1.ClusterList{} }, Also: c.clustersOfProviderObject,
 	})
@@ -91,15 +92,14 @@ func Add(s reconciler.Setup, extensions hook.Client) error {
 
 func (c *controller) definition() reconciler.Controller[*clusterv1.Cluster, snapshot] {
 	return reconciler.Controller[*clusterv1.Cluster, snapshot]{
-		// The Cluster controller adds and removes its finalizer. While a Cluster is being deleted, this controller
-		// therefore always has a wait.
-		Name: Name, Finalizer: clusterv1.ClusterFinalizer, AwaitFinalizer: true,
-		Urgent: reconciler.Urgent{Conditions: []string{clusterv1.ClusterTopologyReconciledCondition}},
-		FalseWhilePaused: func(cluster *clusterv1.Cluster) []string {
+		// The Cluster controller adds and removes its finalizer: if both controllers added it, one of them would get a
+		// conflict every time. While a Cluster is being deleted, this controller therefore always has a wait.
+		Name: Name, Finalizer: clusterv1.ClusterFinalizer, DeferFinalizer: func(*clusterv1.Cluster) bool { return true },
+		WhilePaused: func(cluster *clusterv1.Cluster) reconciler.WhilePaused {
 			if !cluster.Spec.Topology.IsDefined() {
-				return nil
+				return reconciler.WhilePaused{}
 			}
-			return []string{clusterv1.ClusterTopologyReconciledCondition}
+			return reconciler.WhilePaused{False: []string{clusterv1.ClusterTopologyReconciledCondition}}
 		},
 		New:     func() *clusterv1.Cluster { return &clusterv1.Cluster{} },
 		Observe: c.observe, Decide: decide, Read: c.answer, Act: c.act, Report: report, ReportFailure: unread, OnDeleted: c.gone,
@@ -135,7 +135,7 @@ func (c *controller) clustersOf(ctx context.Context, class client.ObjectKey) []r
 	if err := c.client.List(ctx, list, client.MatchingFields{classField: class.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
-	return reconciler.Requests(list)
+	return watches.Requests(list)
 }
 
 // clustersOfProviderObject enqueues the Cluster of a provider object, or the Clusters of the classes that own a
@@ -174,7 +174,7 @@ func (c *controller) waitingClusters(ctx context.Context, _ client.Object) []rec
 			waiting.Items = append(waiting.Items, cluster)
 		}
 	}
-	return reconciler.Requests(waiting)
+	return watches.Requests(waiting)
 }
 
 // clusterOfMember enqueues the Cluster whose topology an object belongs to.

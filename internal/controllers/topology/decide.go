@@ -49,7 +49,7 @@ func decide(s snapshot) reconciler.Plan {
 	case !s.Cluster.DeletionTimestamp.IsZero():
 		decideDeletion(s, &p)
 		return p
-	case !s.Cluster.Spec.Topology.IsDefined() || !hasUsableClass(s, &p):
+	case !s.Cluster.Spec.Topology.IsDefined() || s.NoFinalizer || !hasUsableClass(s, &p):
 		return p
 	}
 	cluster, err := withDefaults(s)
@@ -57,11 +57,10 @@ func decide(s snapshot) reconciler.Plan {
 		waitForUser(s, &p, message(err))
 		return p
 	}
-	v := s.lifecycleDecision()
-	if s.proceed(v, &p) {
-		decideObjects(s, cluster, v, &p)
+	if s.proceed(&p) {
+		decideObjects(s, cluster, &p)
 	}
-	retry(&p, append(slices.Clone(v.Failed), s.undecidedTemplates(&p)...))
+	retry(&p, append(slices.Clone(s.Lifecycle.Failed), s.undecidedTemplates(&p)...))
 	return p
 }
 
@@ -79,8 +78,8 @@ func (s snapshot) undecidedTemplates(p *reconciler.Plan) []error {
 }
 
 // decideObjects computes the desired objects of the topology and the actions for them.
-func decideObjects(s snapshot, cluster *clusterv1.Cluster, v lifecycle.Decision, p *reconciler.Plan) {
-	desired, questions, err := desire(s, cluster, versionsOf(s, v))
+func decideObjects(s snapshot, cluster *clusterv1.Cluster, p *reconciler.Plan) {
+	desired, questions, err := desire(s, cluster, versionsOf(s))
 	switch {
 	case err != nil:
 		waitForUser(s, p, message(err))

@@ -210,7 +210,7 @@ func TestWhatStaysOfTheLastCondition(t *testing.T) { // TP-20, LH-14
 			if tc.last != nil {
 				s.Cluster.Status.Conditions = append(s.Cluster.Status.Conditions, *tc.last)
 			}
-			list := report(s, reconciler.Plan{}, tc.out).Status.(map[string]any)["conditions"].([]metav1.Condition)
+			list := report(s.withLifecycle(), reconciler.Plan{}, tc.out).Status.(map[string]any)["conditions"].([]metav1.Condition)
 			got, want := list[slices.IndexFunc(list, func(c metav1.Condition) bool { return c.Type == clusterv1.ClusterTopologyReconciledCondition })], tc.want
 			got.Type, want.Type, got.LastTransitionTime = "", "", metav1.Time{}
 			if diff := cmp.Diff(want, got); diff != "" {

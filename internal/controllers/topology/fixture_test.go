@@ -27,6 +27,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/topology"
 )
@@ -119,7 +120,7 @@ func management(objects ...client.Object) *fake.ClientBuilder {
 	b := fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&clusterv1.Cluster{}, &clusterv1.MachineDeployment{}).
 		WithIndex(&clusterv1.Cluster{}, classField, classNames)
 	for _, kind := range []client.Object{&clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.MachineHealthCheck{}} {
-		b.WithIndex(kind, reconciler.ClusterField(Name), reconciler.ClusterNames)
+		b.WithIndex(kind, watches.ClusterField(Name), watches.ClusterNames)
 	}
 	for _, kind := range providerKinds {
 		b.WithObjects(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{

@@ -45,25 +45,25 @@ const hookBlocking = "HookBlocking"
 // decideDeletion calls the hook that may delay the deletion. The Cluster controller deletes the objects; until it
 // has finished, the plan always contains a wait.
 func decideDeletion(s snapshot, p *reconciler.Plan) {
-	v := s.lifecycleDecision()
 	decideRelease(s, p)
-	s.proceed(v, p)
-	retry(p, v.Failed)
+	s.proceed(p)
+	retry(p, s.Lifecycle.Failed)
 	if len(p.Reads) == 0 && len(p.Waits) == 0 {
 		p.WaitFor(clusterv1.ClusterTopologyReconciledDeletingReason, "Cluster is deleting").For(clusterv1.ClusterKind, s.Cluster.Name).ToChange("")
 	}
 }
 
-// proceed requests hook calls, or records progress and waits, according to the verdict. It reports whether the
+// proceed requests hook calls, or records progress and waits, according to the lifecycle decision. It reports whether the
 // objects of the topology may be written, which is not the case before the progress is recorded.
-func (s snapshot) proceed(v lifecycle.Decision, p *reconciler.Plan) bool {
+func (s snapshot) proceed(p *reconciler.Plan) bool {
+	v := s.Lifecycle
 	for _, q := range v.Calls {
 		p.Reads = append(p.Reads, askHook{q})
 	}
 	if len(v.Calls) > 0 {
 		return false
 	}
-	s.waitForLifecycle(v, p)
+	s.waitForLifecycle(p)
 	p.RecheckIn(v.Recheck)
 	if len(v.Annotations) > 0 {
 		p.Do(record{v.Annotations})
@@ -79,9 +79,10 @@ func retry(p *reconciler.Plan, failed []error) {
 	}
 }
 
-// waitForLifecycle adds the waits of the verdict: one for each blocking handler, and one with the message of the
-// condition.
-func (s snapshot) waitForLifecycle(v lifecycle.Decision, p *reconciler.Plan) {
+// waitForLifecycle adds the waits of the lifecycle decision: one for each blocking handler, and one with the message of
+// the condition.
+func (s snapshot) waitForLifecycle(p *reconciler.Plan) {
+	v := s.Lifecycle
 	if v.Message == "" {
 		return
 	}
@@ -104,8 +105,11 @@ func (s snapshot) waitForLifecycle(v lifecycle.Decision, p *reconciler.Plan) {
 	}
 }
 
-// lifecycleDecision returns which lifecycle operations the Cluster may perform now.
-func (s snapshot) lifecycleDecision() lifecycle.Decision { return lifecycle.Next(s.lifecycleInput()) }
+// withLifecycle returns the snapshot with the lifecycle operations that the Cluster may perform now.
+func (s snapshot) withLifecycle() snapshot {
+	s.Lifecycle = lifecycle.Next(s.lifecycleInput())
+	return s
+}
 
 // lifecycleInput returns the input of the lifecycle decision.
 func (s snapshot) lifecycleInput() lifecycle.Input {
@@ -126,19 +130,22 @@ func (s snapshot) lifecycleInput() lifecycle.Input {
 	return f
 }
 
-// versionsOf converts the verdict to the input of the topology engine.
-func versionsOf(s snapshot, v lifecycle.Decision) topology.Versions {
+// versionsOf converts the lifecycle decision to the input of the topology engine.
+func versionsOf(s snapshot) topology.Versions {
+	v, workers := s.Lifecycle, s.Cluster.Spec.Topology.Workers
 	out := topology.Versions{
 		ControlPlane: v.ControlPlane.Version, Deployments: map[string]string{}, Pools: map[string]string{},
 		Withheld: map[topology.Key]bool{}, Frozen: map[topology.Key]bool{{Role: topology.ControlPlane}: v.ControlPlane.Frozen},
 	}
-	for i, w := range s.lifecycleInput().Workers {
-		key, versions := topology.Key{Role: topology.Deployment, Worker: w.Topology}, out.Deployments
-		if w.Kind == "MachinePool" {
-			key.Role, versions = topology.Pool, out.Pools
-		}
-		versions[w.Topology] = v.Workers[i].Version
-		out.Frozen[key], out.Withheld[key] = v.Workers[i].Frozen, v.Workers[i].Withheld
+	add := func(role topology.Role, versions map[string]string, worker string, part lifecycle.Part) {
+		key := topology.Key{Role: role, Worker: worker}
+		versions[worker], out.Frozen[key], out.Withheld[key] = part.Version, part.Frozen, part.Withheld
+	}
+	for i, t := range workers.MachineDeployments {
+		add(topology.Deployment, out.Deployments, t.Name, v.Workers[i])
+	}
+	for i, t := range workers.MachinePools {
+		add(topology.Pool, out.Pools, t.Name, v.Workers[len(workers.MachineDeployments)+i])
 	}
 	return out
 }
@@ -154,7 +161,7 @@ func (c *controller) callHook(ctx context.Context, s snapshot, q lifecycle.HookC
 		s.HookResults = map[lifecycle.Hook]lifecycle.HookResult{}
 	}
 	s.HookResults[q.Hook] = answer
-	return s, nil
+	return s.withLifecycle(), nil
 }
 
 // record writes annotations of the Cluster.

@@ -12,10 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
-	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 	"github.com/slipwayhq/slipway/internal/topology/patch"
@@ -26,9 +27,14 @@ import (
 type snapshot struct {
 	topology.Snapshot
 	Now time.Time
-	// RuntimeSDK is true if extensions are called. HookAnswers are their responses to lifecycle hooks.
+	// NoFinalizer is set until the Cluster controller has added its finalizer. Nothing else is read before.
+	NoFinalizer bool
+	// RuntimeSDK is true if extensions are called. HookResults are their responses to lifecycle hooks.
 	RuntimeSDK  bool
 	HookResults map[lifecycle.Hook]lifecycle.HookResult
+	// Lifecycle has the operations that the Cluster may perform now. It is computed when everything else was read, and
+	// again after each hook.
+	Lifecycle lifecycle.Decision
 	// Problems explain which objects cannot be read and what a user has to do.
 	Problems []string
 	// Compiled is the compiled class.
@@ -59,7 +65,11 @@ func (c *controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (s
 		return s, nil
 	}
 	if !cluster.DeletionTimestamp.IsZero() {
-		return s, c.readSteered(ctx, &s)
+		err := c.readSteered(ctx, &s)
+		return s.withLifecycle(), err
+	}
+	if s.NoFinalizer = !controllerutil.ContainsFinalizer(cluster, clusterv1.ClusterFinalizer); s.NoFinalizer {
+		return s, nil // adding the finalizer enqueues the Cluster again
 	}
 	for _, step := range []func(context.Context, *snapshot) error{c.readClass, c.readTemplates, c.readCluster, c.readWorkers, c.readHealthChecks, c.readOwned} {
 		if err := step(ctx, &s); err != nil || s.Class == nil {
@@ -68,7 +78,7 @@ func (c *controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (s
 	}
 	s.Attempts = c.attempts.Of(s.Live.Objects())
 	s.Unseen = c.created.unseen(client.ObjectKeyFromObject(cluster), s.Live.Names)
-	return s, nil
+	return s.withLifecycle(), nil
 }
 
 func (c *controller) readClass(ctx context.Context, s *snapshot) error {
@@ -142,7 +152,7 @@ func (c *controller) readCluster(ctx context.Context, s *snapshot) (err error) {
 
 func (c *controller) readHealthChecks(ctx context.Context, s *snapshot) error {
 	list := &clusterv1.MachineHealthCheckList{}
-	if err := c.client.List(ctx, list, reconciler.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...); err != nil {
+	if err := c.client.List(ctx, list, watches.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...); err != nil {
 		return fmt.Errorf("listing MachineHealthChecks: %w", err)
 	}
 	s.Live.HealthChecks = map[string]*clusterv1.MachineHealthCheck{}

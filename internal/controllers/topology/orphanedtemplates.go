@@ -14,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -60,7 +61,7 @@ func (c *controller) readOwned(ctx context.Context, s *snapshot) error {
 // readSets reads which templates the MachineSets of the Cluster use.
 func (c *controller) readSets(ctx context.Context, s *snapshot) error {
 	sets := &clusterv1.MachineSetList{}
-	if err := c.client.List(ctx, sets, reconciler.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...); err != nil {
+	if err := c.client.List(ctx, sets, watches.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...); err != nil {
 		return fmt.Errorf("listing MachineSets: %w", err)
 	}
 	s.UsedBySets = clone.UsedTemplates{}

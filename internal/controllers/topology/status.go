@@ -13,7 +13,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/topology"
-	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
 
 // conditionInput is the input of the condition: the snapshot, the plan and its outcome.
@@ -27,7 +26,7 @@ var conditions = condition.Table[conditionInput]{{Type: clusterv1.ClusterTopolog
 
 // report returns the TopologyReconciled condition and the upgrade plans of a topology.
 func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
-	if !s.Cluster.Spec.Topology.IsDefined() {
+	if !s.Cluster.Spec.Topology.IsDefined() || s.NoFinalizer {
 		return reconciler.Report{}
 	}
 	j := conditionInput{s, p, out}
@@ -36,17 +35,17 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		list = []metav1.Condition{*last}
 	}
 	status := map[string]any{"conditions": list}
-	v, known := j.decided()
-	if !known {
+	if !j.decided() {
 		return reconciler.Report{Status: status, Events: events(out)}
 	}
+	v := s.Lifecycle
 	if plan := upgradePlan(v.Plan.ControlPlane); plan != nil {
 		status["controlPlane"] = map[string]any{"upgradePlan": plan}
 	}
 	if plan := upgradePlan(v.Plan.Workers); plan != nil {
 		status["workers"] = map[string]any{"upgradePlan": plan}
 	}
-	return reconciler.Report{Status: status, Events: append(events(out), hookEvents(j, v)...)}
+	return reconciler.Report{Status: status, Events: append(events(out), hookEvents(j)...)}
 }
 
 // maxPlan is the maximum number of versions of an upgrade plan in the API.
@@ -60,13 +59,9 @@ func upgradePlan(versions []string) []clusterv1.StatusUpgradePlanVersion {
 	return out
 }
 
-// decided returns the lifecycle verdict, and whether there is one: the class is usable and the hooks were called.
-func (j conditionInput) decided() (lifecycle.Decision, bool) {
-	if j.Class == nil && j.Cluster.DeletionTimestamp.IsZero() {
-		return lifecycle.Decision{}, false
-	}
-	v := j.lifecycleDecision()
-	return v, len(v.Calls) == 0
+// decided reports whether there is a lifecycle decision: the class exists and the hooks were called.
+func (j conditionInput) decided() bool {
+	return (j.Class != nil || !j.Cluster.DeletionTimestamp.IsZero()) && len(j.Lifecycle.Calls) == 0
 }
 
 // lastCondition returns the current condition, or nil.
@@ -80,8 +75,8 @@ func (j conditionInput) keepsLast() bool {
 	if isConflict(j.out.Err) {
 		return true
 	}
-	last, v := j.lastCondition(), lifecycle.Decision{}
-	if v, _ = j.decided(); !v.KeepsCondition || j.out.Err != nil || last != nil && last.Reason == clusterv1.ClusterTopologyReconciledFailedReason {
+	last := j.lastCondition()
+	if !j.Lifecycle.KeepsCondition || j.out.Err != nil || last != nil && last.Reason == clusterv1.ClusterTopologyReconciledFailedReason {
 		return false
 	}
 	return !slices.ContainsFunc(j.plan.Waits, isFailure)
@@ -95,7 +90,6 @@ func isFailure(w reconciler.Wait) bool {
 
 func (j conditionInput) reconciled() condition.Result {
 	_, retries := j.out.Failed.(retryFailures)
-	v, _ := j.decided()
 	last := j.lastCondition()
 	switch {
 	case j.keepsLast() && last != nil:
@@ -109,7 +103,7 @@ func (j conditionInput) reconciled() condition.Result {
 	waits := slices.DeleteFunc(slices.Clone(j.plan.Waits), func(w reconciler.Wait) bool { return w.Reason == hookBlocking })
 	slices.SortStableFunc(waits, func(a, b reconciler.Wait) int { return cmp.Compare(rank(a), rank(b)) })
 	switch {
-	case len(waits) == 0 && v.KeepsCondition:
+	case len(waits) == 0 && j.Lifecycle.KeepsCondition:
 		return condition.Unknown(clusterv1.ClusterTopologyReconciledHookBlockingReason, "Waiting until the Runtime Extensions of the lifecycle hooks can be called")
 	case len(waits) == 0:
 		return condition.True(clusterv1.ClusterTopologyReconcileSucceededReason)
@@ -206,8 +200,9 @@ func updated(part *topology.Part) reconciler.Event {
 
 // hookEvents returns the events for hook responses: operations that a hook allowed, and operations that it blocks
 // if the condition did not report that before.
-func hookEvents(j conditionInput, v lifecycle.Decision) []reconciler.Event {
+func hookEvents(j conditionInput) []reconciler.Event {
 	var list []reconciler.Event
+	v := j.Lifecycle
 	for _, r := range v.Released {
 		list = append(list, reconciler.Normal("HookCompleted", "Hook %s completed by handlers: %s", r.Hook, strings.Join(r.Handlers, ", ")))
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
@@ -52,7 +53,7 @@ func (c *controller) listWorkers(ctx context.Context, opts ...client.ListOption)
 }
 
 func (c *controller) readWorkers(ctx context.Context, s *snapshot) error {
-	deployments, pools, err := c.listWorkers(ctx, reconciler.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...)
+	deployments, pools, err := c.listWorkers(ctx, watches.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...)
 	if err != nil {
 		return err
 	}

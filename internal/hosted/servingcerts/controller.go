@@ -23,6 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
@@ -44,7 +45,7 @@ type Workloads interface {
 type controller struct {
 	client    client.Client
 	workloads Workloads
-	scope     reconciler.Scope
+	scope     watches.Scope
 	events    events.EventRecorder
 	now       func() time.Time
 }
@@ -112,7 +113,7 @@ func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // clusterOf returns the Cluster that refers to the control plane, or nil.
 func (c *controller) clusterOf(ctx context.Context, plane *hostedv1.HostedControlPlane) (*clusterv1.Cluster, error) {
-	key := client.ObjectKey{Namespace: plane.Namespace, Name: reconciler.ClusterOf(plane)}
+	key := client.ObjectKey{Namespace: plane.Namespace, Name: watches.ClusterOf(plane)}
 	if key.Name == "" {
 		return nil, nil
 	}

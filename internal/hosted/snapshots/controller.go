@@ -16,6 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/snapshots"
 )
 
@@ -81,7 +82,6 @@ func Add(s reconciler.Setup, cfg Config) error {
 func (c *controller) definition() reconciler.Controller[*hostedv1.EtcdSnapshotPolicy, snapshot] {
 	return reconciler.Controller[*hostedv1.EtcdSnapshotPolicy, snapshot]{
 		Name: Name, New: func() *hostedv1.EtcdSnapshotPolicy { return &hostedv1.EtcdSnapshotPolicy{} },
-		Urgent:  reconciler.Urgent{Fields: []string{"clusters", "lastSnapshotTime"}, Conditions: []string{hostedv1.ReadyCondition}},
 		Observe: c.observe, Decide: decide, Read: c.readRequested, Act: c.act, Report: report,
 	}
 }
@@ -144,5 +144,5 @@ func (c *controller) ofCluster(ctx context.Context, o client.Object) []reconcile
 	if c.client.List(ctx, list, client.InNamespace(o.GetNamespace())) != nil { // fails only if the cache is being stopped
 		return nil
 	}
-	return reconciler.Requests(list)
+	return watches.Requests(list)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
@@ -68,7 +69,7 @@ func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) err
 		client: reader, cache: s.Manager.GetCache(), live: s.Manager.GetAPIReader(), refs: kube.NewReferences(reader, nil),
 		workloads: clusters, now: time.Now, ttl: settings.TokenTTL, ignition: settings.Ignition, policy: settings.Policy,
 	}
-	if err := s.IndexByCluster(Name, &bootstrapv1.KubeadmConfig{}); err != nil {
+	if err := watches.IndexByCluster(s.Manager.GetFieldIndexer(), Name, &bootstrapv1.KubeadmConfig{}); err != nil {
 		return err
 	}
 	r := reconciler.NewReconciler(s, c.definition())
@@ -76,8 +77,8 @@ func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) err
 	_, err := s.Builder(Name, &bootstrapv1.KubeadmConfig{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(configOf), builder.WithPredicates(ownerMatters())).
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(configOf), builder.WithPredicates(ownerMatters())).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(configOfData), builder.WithPredicates(predicate.Or(reconciler.OrphanedSecrets(), deleted()))).
-		Watches(&clusterv1.Cluster{}, reconciler.EnqueueMembers(reader, Name, newList), builder.WithPredicates(reconciler.ClusterChanged())).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(configOfData), builder.WithPredicates(predicate.Or(watches.OrphanedSecrets(), deleted()))).
+		Watches(&clusterv1.Cluster{}, watches.EnqueueMembers(reader, Name, newList), builder.WithPredicates(watches.ClusterChanged())).
 		WatchesRawSource(clusters.Changed(Name, c.configsOf)).
 		Build(r)
 	return err
@@ -85,11 +86,8 @@ func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) err
 
 func (c *controller) definition() reconciler.Controller[*bootstrapv1.KubeadmConfig, snapshot] {
 	return reconciler.Controller[*bootstrapv1.KubeadmConfig, snapshot]{
-		Name: Name,
-		New:  func() *bootstrapv1.KubeadmConfig { return &bootstrapv1.KubeadmConfig{} },
-		Urgent: reconciler.Urgent{
-			Fields: []string{"initialization", "dataSecretName"}, Conditions: []string{bootstrapv1.KubeadmConfigReadyCondition},
-		},
+		Name:    Name,
+		New:     func() *bootstrapv1.KubeadmConfig { return &bootstrapv1.KubeadmConfig{} },
 		Observe: c.observe, Decide: decide, Read: c.answer, Act: c.act, Report: report,
 	}
 }
@@ -149,7 +147,7 @@ func ownerMatters() predicate.Predicate {
 // configsOf returns requests for the KubeadmConfigs of a cluster.
 func (c *controller) configsOf(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	list := &bootstrapv1.KubeadmConfigList{}
-	err := c.client.List(ctx, list, reconciler.InCluster(Name, cluster)...)
+	err := c.client.List(ctx, list, watches.InCluster(Name, cluster)...)
 	if err != nil {
 		return nil
 	}

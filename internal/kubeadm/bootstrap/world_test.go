@@ -25,6 +25,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/cloudinit"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
@@ -89,7 +90,7 @@ func ca() *corev1.Secret {
 }
 
 func build(t testing.TB, objs ...client.Object) *fake.ClientBuilder {
-	return fake.NewClientBuilder().WithScheme(newScheme(t)).WithIndex(&bootstrapv1.KubeadmConfig{}, reconciler.ClusterField(Name), reconciler.ClusterNames).WithObjects(objs...).
+	return fake.NewClientBuilder().WithScheme(newScheme(t)).WithIndex(&bootstrapv1.KubeadmConfig{}, watches.ClusterField(Name), watches.ClusterNames).WithObjects(objs...).
 		WithStatusSubresource(&bootstrapv1.KubeadmConfig{}, &clusterv1.Cluster{}, &clusterv1.Machine{})
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	slipwayworkload "github.com/slipwayhq/slipway/internal/workload"
 )
 
@@ -61,7 +62,7 @@ type controller struct {
 	certificates      controlplaneworkload.CertificateReader
 	writer            *kube.Writer
 	settings          Settings
-	scope             reconciler.Scope
+	scope             watches.Scope
 	// extensions update Machines in place. If it is nil, in-place updates are disabled.
 	extensions hook.Client
 	failed     inplace.FailedCalls
@@ -95,7 +96,7 @@ func Add(s reconciler.Setup, clusters clusterConnections, extensions hook.Client
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, byCluster, clusterOf); err != nil {
 		return fmt.Errorf("index Machines by their Cluster: %w", err)
 	}
-	if err := s.IndexByCluster(Name, &controlplanev1.KubeadmControlPlane{}); err != nil {
+	if err := watches.IndexByCluster(s.Manager.GetFieldIndexer(), Name, &controlplanev1.KubeadmControlPlane{}); err != nil {
 		return err
 	}
 	r := reconciler.NewReconciler(s, c.definition())
@@ -103,7 +104,7 @@ func Add(s reconciler.Setup, clusters clusterConnections, extensions hook.Client
 	built, err := s.Builder(Name, &controlplanev1.KubeadmControlPlane{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.requestsForMachine), builder.WithPredicates(machines.Changed(append(controlplaneworkload.ConditionTypes(true), clusterv1.DeletingCondition, clusterv1.InfrastructureReadyCondition)...))).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(requestsForCluster)).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.requestsForSecret), builder.WithPredicates(reconciler.OrphanedSecrets())).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.requestsForSecret), builder.WithPredicates(watches.OrphanedSecrets())).
 		WatchesRawSource(clusters.Changed(Name, c.requestsForClusterKey)).
 		Build(r)
 	if err != nil {
@@ -111,7 +112,7 @@ func Add(s reconciler.Setup, clusters clusterConnections, extensions hook.Client
 	}
 	c.clones = kube.NewReferences(c.client, nil).LimitedTo(s.WatchFilter).
 		WithDiagnostics(s.Manager.GetRESTMapper(), c.live).IndexedBy(s.Manager.GetFieldIndexer(), Name, clusterv1.MachineControlPlaneNameLabel)
-	c.templates, err = s.References(Name, built, reconciler.Referrers{
+	c.templates, err = s.References(Name, built, watches.Referrers{
 		New:     func() client.Object { return &controlplanev1.KubeadmControlPlane{} },
 		NewList: func() client.ObjectList { return &controlplanev1.KubeadmControlPlaneList{} }, Refs: templateRefs,
 	})
@@ -121,11 +122,7 @@ func Add(s reconciler.Setup, clusters clusterConnections, extensions hook.Client
 func (c *controller) definition() reconciler.Controller[*controlplanev1.KubeadmControlPlane, snapshot] {
 	return reconciler.Controller[*controlplanev1.KubeadmControlPlane, snapshot]{
 		Name: Name, Finalizer: controlplanev1.KubeadmControlPlaneFinalizer,
-		New: func() *controlplanev1.KubeadmControlPlane { return &controlplanev1.KubeadmControlPlane{} },
-		Urgent: reconciler.Urgent{
-			Fields: []string{"initialization"}, Later: []string{"versions"}, Replicas: true,
-			Conditions: []string{controlplanev1.KubeadmControlPlaneAvailableCondition},
-		},
+		New:   func() *controlplanev1.KubeadmControlPlane { return &controlplanev1.KubeadmControlPlane{} },
 		Adopt: c.labelNewControlPlane, Observe: c.observe, Decide: decide, Read: c.answer, Act: c.act, Report: report,
 	}
 }

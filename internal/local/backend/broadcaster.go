@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
 // EnqueueMapper maps an event to the objects to enqueue.
@@ -59,5 +59,5 @@ func AllObjects(ctx context.Context, c client.Reader, list client.ObjectList) []
 	if err := c.List(ctx, list); err != nil {
 		return nil
 	}
-	return reconciler.Requests(list)
+	return watches.Requests(list)
 }

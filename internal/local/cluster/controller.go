@@ -21,6 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
 // Name of the controller.
@@ -53,13 +54,13 @@ type controller struct {
 // Add adds the controller to the manager.
 func Add(s reconciler.Setup, cfg Config) error {
 	c := &controller{Config: cfg, client: s.Manager.GetClient(), now: s.Clock()}
-	if err := s.IndexByCluster(Name, &infrav1.LocalMachine{}); err != nil {
+	if err := watches.IndexByCluster(s.Manager.GetFieldIndexer(), Name, &infrav1.LocalMachine{}); err != nil {
 		return err
 	}
 	r := reconciler.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	b := s.Builder(Name, &infrav1.LocalCluster{}).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(reconciler.ClusterChanged())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(watches.ClusterChanged())).
 		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(predicate.Or(onlyDeletions(), controlPlaneChanged()))).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(controlPlaneChanged())).
 		WatchesRawSource(cfg.Hub.Source(c.ofEvent))
@@ -78,10 +79,7 @@ func (c *controller) definition() reconciler.Controller[*infrav1.LocalCluster, S
 		Name: Name, Finalizer: infrav1.LocalClusterFinalizer,
 		New:            func() *infrav1.LocalCluster { return &infrav1.LocalCluster{} },
 		DeferFinalizer: isUntouched,
-		Urgent: reconciler.Urgent{
-			Fields: []string{"initialization", "failureDomains", "network"}, Conditions: []string{clusterv1.ReadyCondition},
-		},
-		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report, Read: c.readRequested, OnDeleted: c.gone,
+		Observe:        c.observe, Decide: Decide, Act: c.act, Report: Report, Read: c.readRequested, OnDeleted: c.gone,
 	}
 }
 
@@ -162,7 +160,7 @@ func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
 // ofMember enqueues the LocalCluster of the Cluster that an object belongs to. The Cluster may be deleted before its
 // last machine, as at the end of a move with data. In that case only the LocalCluster's owner reference has its name.
 func (c *controller) ofMember(ctx context.Context, o client.Object) []reconcile.Request {
-	name := reconciler.ClusterOf(o)
+	name := watches.ClusterOf(o)
 	cluster := &clusterv1.Cluster{}
 	err := c.client.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: name}, cluster)
 	if err == nil {

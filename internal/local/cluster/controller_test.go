@@ -25,6 +25,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/test/testhost"
 )
 
@@ -47,7 +48,7 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 	w := &world{host: testhost.New()}
 	broken := func() error { err := w.fail; w.fail = nil; return err }
 	cl := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&infrav1.LocalCluster{}).
-		WithIndex(&infrav1.LocalMachine{}, reconciler.ClusterField(Name), reconciler.ClusterNames).
+		WithIndex(&infrav1.LocalMachine{}, watches.ClusterField(Name), watches.ClusterNames).
 		WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if err := broken(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
 // Snapshot is the input of Decide.
@@ -61,7 +62,7 @@ func (c *controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snap
 		return s, err
 	}
 	var machines infrav1.LocalMachineList
-	if err := c.client.List(ctx, &machines, reconciler.InCluster(Name, key)...); err != nil {
+	if err := c.client.List(ctx, &machines, watches.InCluster(Name, key)...); err != nil {
 		return s, fmt.Errorf("listing LocalMachines of Cluster %s: %w", key, err)
 	}
 	for _, m := range machines.Items {

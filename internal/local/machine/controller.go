@@ -20,6 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/cloudinit"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/snapshots"
 )
 
@@ -62,7 +63,7 @@ func Add(s reconciler.Setup, cfg Config) error {
 		Config: cfg, client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(), now: s.Clock(),
 		stager: &stager{Retriever: snapshots.Retriever{Client: s.Manager.GetAPIReader(), Stores: cfg.Stores}, Jobs: cfg.Jobs},
 	}
-	if err := s.IndexByCluster(Name, &infrav1.LocalMachine{}); err != nil {
+	if err := watches.IndexByCluster(s.Manager.GetFieldIndexer(), Name, &infrav1.LocalMachine{}); err != nil {
 		return err
 	}
 	r := reconciler.NewReconciler(s, c.definition())
@@ -71,7 +72,7 @@ func Add(s reconciler.Setup, cfg Config) error {
 	b := s.Builder(Name, &infrav1.LocalMachine{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), spec).
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(c.ofPool), spec).
-		Watches(&clusterv1.Cluster{}, reconciler.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(reconciler.ClusterChanged())).
+		Watches(&clusterv1.Cluster{}, watches.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(watches.ClusterChanged())).
 		WatchesRawSource(cfg.Hub.Source(c.ofEvent))
 	hosted, err := backend.HasHostedControlPlanes(s.Manager.GetRESTMapper())
 	if err != nil {
@@ -95,16 +96,16 @@ func versionChanged() predicate.Predicate {
 
 // ofControlPlane enqueues the LocalMachines of a HostedControlPlane's Cluster.
 func (c *controller) ofControlPlane(ctx context.Context, o client.Object) []reconcile.Request {
-	return c.ofClusterNamed(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: reconciler.ClusterOf(o)})
+	return c.ofClusterNamed(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: watches.ClusterOf(o)})
 }
 
 // ofClusterNamed enqueues the LocalMachines of a Cluster.
 func (c *controller) ofClusterNamed(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	list := newList()
-	if cluster.Name == "" || c.client.List(ctx, list, reconciler.InCluster(Name, cluster)...) != nil {
+	if cluster.Name == "" || c.client.List(ctx, list, watches.InCluster(Name, cluster)...) != nil {
 		return nil
 	}
-	return reconciler.Requests(list)
+	return watches.Requests(list)
 }
 
 func (c *controller) definition() reconciler.Controller[*infrav1.LocalMachine, Snapshot] {
@@ -113,7 +114,6 @@ func (c *controller) definition() reconciler.Controller[*infrav1.LocalMachine, S
 		New: func() *infrav1.LocalMachine { return &infrav1.LocalMachine{} },
 		// setProviderID adds the finalizer before anything is created.
 		DeferFinalizer: func(o *infrav1.LocalMachine) bool { return o.Spec.ProviderID == "" },
-		Urgent:         reconciler.Urgent{Fields: []string{"initialization", "interruptible"}, Conditions: []string{clusterv1.ReadyCondition}},
 		Observe:        c.observe, Decide: Decide, Act: c.act, Report: Report, Read: c.readRequested,
 	}
 }

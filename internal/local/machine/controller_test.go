@@ -28,6 +28,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/test/testhost"
 )
 
@@ -272,7 +273,7 @@ func TestVersionOfHostedControlPlaneEnqueues(t *testing.T) {
 	}
 	other := localMachine(func(o *infrav1.LocalMachine) { o.Name, o.Labels[clusterv1.ClusterNameLabel] = "other", "d" })
 	c := &controller{client: fake.NewClientBuilder().WithScheme(s).WithObjects(localMachine(nil), other).
-		WithIndex(&infrav1.LocalMachine{}, reconciler.ClusterField(Name), reconciler.ClusterNames).Build()}
+		WithIndex(&infrav1.LocalMachine{}, watches.ClusterField(Name), watches.ClusterNames).Build()}
 	before := plane("v1.35.0", func(p *controlplanev1.HostedControlPlane) {
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "c"}}
 	})

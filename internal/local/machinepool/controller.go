@@ -18,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/local/nodecapacity"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
 // Name of the controller.
@@ -39,7 +40,7 @@ type controller struct {
 // configuration.
 func Add(s reconciler.Setup, nodes nodecapacity.Nodes) error {
 	c := &controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), nodes: nodes, now: s.Clock()}
-	if err := s.IndexByCluster(Name, &infrav1.LocalMachinePool{}); err != nil {
+	if err := watches.IndexByCluster(s.Manager.GetFieldIndexer(), Name, &infrav1.LocalMachinePool{}); err != nil {
 		return err
 	}
 	r := reconciler.NewReconciler(s, c.definition())
@@ -48,17 +49,14 @@ func Add(s reconciler.Setup, nodes nodecapacity.Nodes) error {
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(ofPool), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(ofLocalMachine)).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(markedOrChanged())).
-		Watches(&clusterv1.Cluster{}, reconciler.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(reconciler.ClusterChanged())).
+		Watches(&clusterv1.Cluster{}, watches.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(watches.ClusterChanged())).
 		Complete(c.gated(r))
 }
 
 func (c *controller) definition() reconciler.Controller[*infrav1.LocalMachinePool, Snapshot] {
 	return reconciler.Controller[*infrav1.LocalMachinePool, Snapshot]{
 		Name: Name, Finalizer: infrav1.LocalMachinePoolFinalizer,
-		New: func() *infrav1.LocalMachinePool { return &infrav1.LocalMachinePool{} },
-		Urgent: reconciler.Urgent{
-			Fields: []string{"initialization", "ready", "infrastructureMachineKind"}, Conditions: []string{clusterv1.ReadyCondition},
-		},
+		New:     func() *infrav1.LocalMachinePool { return &infrav1.LocalMachinePool{} },
 		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
 		Read: func(ctx context.Context, s Snapshot, _ reconciler.ReadRequest) (Snapshot, error) {
 			return c.readLiveMembers(ctx, s)

@@ -81,7 +81,7 @@ func decideDeletion(s Snapshot, p *reconciler.Plan) {
 	}
 	if len(names) > 0 {
 		p.WaitFor(reasonDeleting, "Waiting for LocalMachines %s to be deleted%s", condition.Names(names),
-			reconciler.ForeignFinalizersText(infrav1.GroupVersion.WithKind(localMachineKind).GroupKind(), locals...)).ForAll(localMachineKind, names).ToChange("")
+			condition.ForeignFinalizersText(infrav1.GroupVersion.WithKind(localMachineKind).GroupKind(), locals...)).ForAll(localMachineKind, names).ToChange("")
 	}
 }
 

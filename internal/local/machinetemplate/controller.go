@@ -11,6 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/local/nodecapacity"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
 // Name of the controller.
@@ -25,7 +26,7 @@ const ownedWithin = 10 * time.Second
 type controller struct {
 	client client.Client
 	writer *kube.Writer
-	scope  reconciler.Scope
+	scope  watches.Scope
 	nodes  nodecapacity.Nodes
 	now    func() time.Time
 }

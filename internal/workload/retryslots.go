@@ -1,4 +1,4 @@
-package pacing
+package workload
 
 import (
 	"sync"
@@ -9,9 +9,9 @@ import (
 // another event takes another slot; without a limit slots would drift away from all callers.
 const maxSpread = time.Second
 
-// RetrySlots assigns retry times, one interval apart, to callers that a rate limit rejects. If all callers retried
+// retrySlots assigns retry times, one interval apart, to callers that a rate limit rejects. If all callers retried
 // as soon as there is capacity for one, all but the first would be rejected again.
-type RetrySlots struct {
+type retrySlots struct {
 	// Interval is the time after which there is capacity for one more caller.
 	Interval time.Duration
 
@@ -19,8 +19,8 @@ type RetrySlots struct {
 	last time.Time
 }
 
-// Next returns how long to wait for a slot if there is no capacity for the given delay.
-func (s *RetrySlots) Next(now time.Time, delay time.Duration) time.Duration {
+// next returns how long to wait for a slot if there is no capacity for the given delay.
+func (s *retrySlots) next(now time.Time, delay time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slot := now.Add(delay)

@@ -1,4 +1,4 @@
-package reconciler_test
+package reporting
 
 import (
 	"context"
@@ -17,8 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -42,23 +40,23 @@ func TestOf(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		since  map[string]int
-		want   []reconciler.ProvisioningStage
+		want   []ProvisioningStage
 	}{
-		"whole": {"one stage after the other", whole(), []reconciler.ProvisioningStage{
-			{Name: reconciler.SpanProvisioning, Start: t0, End: at(26)}, {Name: reconciler.SpanBootstrapData, Start: t0, End: at(3)},
-			{Name: reconciler.SpanInfrastructure, Start: at(3), End: at(10)}, {Name: reconciler.SpanNodeJoin, Start: at(10), End: at(25)},
-			{Name: reconciler.SpanFirstReady, Start: at(25), End: at(26)},
+		"whole": {"one stage after the other", whole(), []ProvisioningStage{
+			{Name: SpanProvisioning, Start: t0, End: at(26)}, {Name: SpanBootstrapData, Start: t0, End: at(3)},
+			{Name: SpanInfrastructure, Start: at(3), End: at(10)}, {Name: SpanNodeJoin, Start: at(10), End: at(25)},
+			{Name: SpanFirstReady, Start: at(25), End: at(26)},
 		}},
 		"not ready": {"it is on its way", map[string]int{"BootstrapConfigReady": 3}, nil},
 		"out of order": {"a stage that was over before the one before it took no time", map[string]int{"BootstrapConfigReady": 12, "InfrastructureReady": 10, "Ready": 20},
-			[]reconciler.ProvisioningStage{
-				{Name: reconciler.SpanProvisioning, Start: t0, End: at(20)}, {Name: reconciler.SpanBootstrapData, Start: t0, End: at(12)},
-				{Name: reconciler.SpanInfrastructure, Start: at(12), End: at(12)}, {Name: reconciler.SpanNodeJoin, Start: at(12), End: at(12)},
-				{Name: reconciler.SpanFirstReady, Start: at(12), End: at(20)},
+			[]ProvisioningStage{
+				{Name: SpanProvisioning, Start: t0, End: at(20)}, {Name: SpanBootstrapData, Start: t0, End: at(12)},
+				{Name: SpanInfrastructure, Start: at(12), End: at(12)}, {Name: SpanNodeJoin, Start: at(12), End: at(12)},
+				{Name: SpanFirstReady, Start: at(12), End: at(20)},
 			}},
 	}
 	for name, tc := range cases {
-		if diff := cmp.Diff(tc.want, reconciler.ProvisioningStages(journeyMachine(tc.since))); diff != "" {
+		if diff := cmp.Diff(tc.want, ProvisioningStages(journeyMachine(tc.since))); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
 		}
 	}
@@ -66,24 +64,24 @@ func TestOf(t *testing.T) {
 
 func provider() (*sdktrace.TracerProvider, *tracetest.InMemoryExporter) {
 	spans := tracetest.NewInMemoryExporter()
-	return sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithIDGenerator(reconciler.TraceIDGenerator{})), spans
+	return sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithIDGenerator(TraceIDGenerator{})), spans
 }
 
 // TestRecord: one trace, the stages below the whole, and a reconcile of what belongs to the Machine in the same trace.
 func TestRecord(t *testing.T) {
 	p, spans := provider()
-	r := &reconciler.ProvisioningRecorder{Tracer: p.Tracer("test")}
+	r := &ProvisioningRecorder{Tracer: p.Tracer("test")}
 	r.Record(context.Background(), journeyMachine(whole()))
 	config := &bootstrapv1.KubeadmConfig{}
 	config.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: "m", UID: "u"}}
-	_, pass := p.Tracer("test").Start(reconciler.WithMachineTrace(context.Background(), config), "pass")
+	_, pass := p.Tracer("test").Start(withMachineTrace(context.Background(), config), "pass")
 	pass.End()
 	list := spans.GetSpans()
 	if len(list) != 6 {
 		t.Fatalf("%d spans", len(list))
 	}
 	root := list[0]
-	if root.Name != reconciler.SpanProvisioning || root.Parent.IsValid() || !root.StartTime.Equal(t0) || !root.EndTime.Equal(at(26)) {
+	if root.Name != SpanProvisioning || root.Parent.IsValid() || !root.StartTime.Equal(t0) || !root.EndTime.Equal(at(26)) {
 		t.Errorf("the whole: %+v", root)
 	}
 	for _, s := range list[1:] {
@@ -91,7 +89,7 @@ func TestRecord(t *testing.T) {
 			t.Errorf("%s is not below the whole", s.Name)
 		}
 	}
-	if list[3].Name != reconciler.SpanNodeJoin || !list[3].StartTime.Equal(at(10)) || !list[3].EndTime.Equal(at(25)) {
+	if list[3].Name != SpanNodeJoin || !list[3].StartTime.Equal(at(10)) || !list[3].EndTime.Equal(at(25)) {
 		t.Errorf("a stage: %+v", list[3])
 	}
 }
@@ -100,7 +98,7 @@ func TestRecord(t *testing.T) {
 func TestRecordTwice(t *testing.T) {
 	p, spans := provider()
 	for range 2 {
-		(&reconciler.ProvisioningRecorder{Tracer: p.Tracer("test")}).Record(context.Background(), journeyMachine(whole()))
+		(&ProvisioningRecorder{Tracer: p.Tracer("test")}).Record(context.Background(), journeyMachine(whole()))
 	}
 	list := spans.GetSpans()
 	for i := range len(list) / 2 {
@@ -144,7 +142,7 @@ func TestFollow(t *testing.T) {
 	}
 	p, spans := provider()
 	added := make(chan struct{})
-	r := &reconciler.ProvisioningRecorder{Cache: followed{informers, added}, Tracer: p.Tracer("test"), Now: func() time.Time { return at(3600) }}
+	r := &ProvisioningRecorder{Cache: followed{informers, added}, Tracer: p.Tracer("test"), Now: func() time.Time { return at(3600) }}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Start(ctx) }()
@@ -173,10 +171,10 @@ func TestFollow(t *testing.T) {
 }
 
 func TestWithin(t *testing.T) {
-	if s := trace.SpanContextFromContext(reconciler.WithMachineTrace(context.Background(), &clusterv1.Cluster{})); s.IsValid() {
+	if s := trace.SpanContextFromContext(withMachineTrace(context.Background(), &clusterv1.Cluster{})); s.IsValid() {
 		t.Error("a Cluster is not part of a Machine's trace")
 	}
-	if s := trace.SpanContextFromContext(reconciler.WithMachineTrace(context.Background(), journeyMachine(nil))); s.TraceID() != reconciler.TraceID("u") {
+	if s := trace.SpanContextFromContext(withMachineTrace(context.Background(), journeyMachine(nil))); s.TraceID() != TraceID("u") {
 		t.Error("a Machine is part of its own trace")
 	}
 }

@@ -1,4 +1,4 @@
-package reconciler
+package condition
 
 import (
 	"fmt"
@@ -8,8 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/slipwayhq/slipway/internal/condition"
 )
 
 // ForeignFinalizersText lists the objects (all of one kind) that are being deleted and have finalizers outside their
@@ -24,13 +22,13 @@ func ForeignFinalizersText(kind schema.GroupKind, objects ...metav1.Object) stri
 		}
 		if finalizers := foreignFinalizers(kind.Group, o); len(finalizers) > 0 {
 			held = append(held, fmt.Sprintf("%s %s, deleted at %s, by %s", kind.Kind, o.GetName(),
-				o.GetDeletionTimestamp().UTC().Format(time.RFC3339), condition.Names(finalizers)))
+				o.GetDeletionTimestamp().UTC().Format(time.RFC3339), Names(finalizers)))
 		}
 	}
 	if len(held) == 0 {
 		return ""
 	}
-	return "; held by finalizers, which those that set them have to remove: " + condition.Names(held)
+	return "; held by finalizers, which those that set them have to remove: " + Names(held)
 }
 
 // foreignFinalizers returns the finalizers of an object whose domain is not the object's API group or a subdomain

@@ -1,12 +1,14 @@
-package reconciler
+package reporting
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -31,24 +33,29 @@ func Warning(reason, message string, args ...any) Event {
 	return Event{Type: corev1.EventTypeWarning, Reason: reason, Message: fmt.Sprintf(message, args...)}
 }
 
-// record records an event. Normal events are dropped when the rate limit is exceeded, because an event is a write
-// and the status contains the same information.
-func (r *Reconciler[O, S]) record(o O, e Event) { r.recordBy(r.Events, o, e) }
+// EventLog records the events of one controller. The zero value records all events.
+type EventLog struct {
+	Controller string
+	// NormalRate limits the events of type Normal. If it is nil, there is no limit.
+	NormalRate *rate.Limiter
+	Metrics    *Metrics
 
-func (r *Reconciler[O, S]) recordBy(recorder events.EventRecorder, o O, e Event) {
-	if recorder == nil {
+	versions eventVersions
+}
+
+// Record records an event. Normal events are dropped when the rate limit is exceeded, because an event is a write
+// and the status contains the same information. If the recorder is nil, nothing is recorded.
+func (l *EventLog) Record(to events.EventRecorder, o client.Object, e Event, now time.Time) {
+	if to == nil {
 		return
 	}
-	kind := e.Type
-	if kind == "" {
-		kind = "Normal"
-	}
-	if kind == "Normal" && r.normal != nil && !r.normal.Allow() {
-		r.metrics.droppedEvent(r.Name)
+	kind := cmp.Or(e.Type, corev1.EventTypeNormal)
+	if kind == corev1.EventTypeNormal && l.NormalRate != nil && !l.NormalRate.Allow() {
+		l.Metrics.droppedEvent(l.Controller)
 		return
 	}
 	note := noteOf(e.Message)
-	recorder.Eventf(r.notes.regarding(o, e.Reason+"/"+note, r.now()), nil, kind, e.Reason, "Reconcile", "%s", note)
+	to.Eventf(l.versions.regarding(o, e.Reason+"/"+note, now), nil, kind, e.Reason, "Reconcile", "%s", note)
 }
 
 // maxNote is the maximum length of an event's note in bytes, as limited by the API.
@@ -63,9 +70,9 @@ func noteOf(message string) string {
 	return strings.ToValidUTF8(message[:maxNote-len(more)], "") + more
 }
 
-// mergeEvents merges events of the same type and reason into one. The recorder treats such events as repetitions of
+// MergeEvents merges events of the same type and reason into one. The recorder treats such events as repetitions of
 // the first and retains only its text.
-func mergeEvents(events []Event) []Event {
+func MergeEvents(events []Event) []Event {
 	var out []Event
 	for _, e := range events {
 		same := func(o Event) bool { return o.Type == e.Type && o.Reason == e.Reason }

@@ -1,4 +1,4 @@
-package reconciler_test
+package watches_test
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
 func TestClusterChanged(t *testing.T) {
@@ -28,7 +28,7 @@ func TestClusterChanged(t *testing.T) {
 		before := &clusterv1.Cluster{}
 		after := before.DeepCopy()
 		tc.change(after)
-		if got := reconciler.ClusterChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
+		if got := watches.ClusterChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}
@@ -54,7 +54,7 @@ func TestOrphanedOrChangedSecrets(t *testing.T) {
 	named := func(name string) func(*corev1.Secret) { return func(s *corev1.Secret) { s.Name = name } }
 	orphan := func(s *corev1.Secret) { s.OwnerReferences = nil }
 	users := func(s *corev1.Secret) { s.OwnerReferences, s.Type = nil, corev1.SecretTypeTLS }
-	passes := reconciler.OrphanedOrChangedSecrets("ca", "sa")
+	passes := watches.OrphanedOrChangedSecrets("ca", "sa")
 	cases := map[string]struct {
 		event any
 		want  bool

@@ -1,4 +1,4 @@
-package pacing
+package workload
 
 import (
 	"testing"
@@ -24,11 +24,11 @@ func TestRetrySlots(t *testing.T) { // RC-06
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			slots := RetrySlots{Interval: 50 * ms}
+			slots := retrySlots{Interval: 50 * ms}
 			for _, delay := range tc.before {
-				slots.Next(now, delay)
+				slots.next(now, delay)
 			}
-			if diff := cmp.Diff(tc.want, slots.Next(now.Add(tc.now), tc.delay)); diff != "" {
+			if diff := cmp.Diff(tc.want, slots.next(now.Add(tc.now), tc.delay)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})

@@ -1,4 +1,4 @@
-package reconciler
+package reporting
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// withObjectNames adds the object's Cluster and its controller owner to the logger, each under its kind as the key. A search
+// WithObjectNames adds the object's Cluster and its controller owner to the logger, each under its kind as the key. A search
 // for one Cluster or one MachineDeployment then finds every log line about the objects that belong to it.
-func withObjectNames(ctx context.Context, o client.Object, kind string) context.Context {
+func WithObjectNames(ctx context.Context, o client.Object, kind string) context.Context {
 	var values []any
 	if cluster := o.GetLabels()[clusterv1.ClusterNameLabel]; cluster != "" && kind != clusterv1.ClusterKind {
 		values = append(values, clusterv1.ClusterKind, klog.KRef(o.GetNamespace(), cluster))
@@ -24,12 +24,4 @@ func withObjectNames(ctx context.Context, o client.Object, kind string) context.
 		return ctx
 	}
 	return ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithValues(values...))
-}
-
-func (r *Reconciler[O, S]) log(ctx context.Context, plan Plan, out Outcome) {
-	log := ctrl.LoggerFrom(ctx)
-	if len(out.Done) == 0 {
-		log = log.V(4)
-	}
-	log.Info("reconciled", "done", texts(out.Done), "waiting", texts(plan.Waits))
 }

@@ -1,4 +1,4 @@
-package reconciler
+package watches
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// indexByCluster adds an index with which a controller lists the members of a Cluster without reading all objects
+// IndexByCluster adds an index with which a controller lists the members of a Cluster without reading all objects
 // in the namespace, which may contain a thousand Clusters. Each controller has its own index.
-func indexByCluster(indexer client.FieldIndexer, controller string, kinds ...client.Object) error {
+func IndexByCluster(indexer client.FieldIndexer, controller string, kinds ...client.Object) error {
 	for _, kind := range kinds {
 		if err := indexer.IndexField(context.Background(), kind, ClusterField(controller), ClusterNames); err != nil {
 			return fmt.Errorf("index %T by Cluster: %w", kind, err)

@@ -1,4 +1,4 @@
-package pacing
+package workload
 
 import (
 	"maps"
@@ -15,8 +15,8 @@ func smooth(average, sample time.Duration) time.Duration {
 	return average + (sample-average)/averageSamples
 }
 
-// Latencies are moving averages of the latency of calls to many servers. The zero value is empty.
-type Latencies[K comparable] struct {
+// latencies are moving averages of the latency of calls to many servers. The zero value is empty.
+type latencies[K comparable] struct {
 	mu   sync.Mutex
 	each map[K]time.Duration // zero: unknown
 	// quickest is the latency of the fastest quarter; observed counts the observations since it was computed.
@@ -24,8 +24,8 @@ type Latencies[K comparable] struct {
 	observed int
 }
 
-// Add starts measuring the latency of a server.
-func (l *Latencies[K]) Add(server K) {
+// add starts measuring the latency of a server.
+func (l *latencies[K]) add(server K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.each == nil {
@@ -34,15 +34,15 @@ func (l *Latencies[K]) Add(server K) {
 	l.each[server] = 0
 }
 
-// Forget stops measuring the latency of a server.
-func (l *Latencies[K]) Forget(server K) {
+// forget stops measuring the latency of a server.
+func (l *latencies[K]) forget(server K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.each, server)
 }
 
-// Observe records the duration of a call. Servers that were not added, or were forgotten, are ignored.
-func (l *Latencies[K]) Observe(server K, took time.Duration) {
+// observe records the duration of a call. Servers that were not added, or were forgotten, are ignored.
+func (l *latencies[K]) observe(server K, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before, ok := l.each[server]
@@ -60,9 +60,9 @@ func (l *Latencies[K]) Observe(server K, took time.Duration) {
 	}
 }
 
-// QuickestQuarter returns the upper bound of the latencies of the fastest quarter of the servers, or zero if
+// quickestQuarter returns the upper bound of the latencies of the fastest quarter of the servers, or zero if
 // nothing is known.
-func (l *Latencies[K]) QuickestQuarter() time.Duration {
+func (l *latencies[K]) quickestQuarter() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.quickest

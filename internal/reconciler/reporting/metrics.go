@@ -1,4 +1,4 @@
-package reconciler
+package reporting
 
 import (
 	"fmt"
@@ -46,8 +46,8 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// reconciled counts a reconciliation.
-func (m *Metrics) reconciled(controller string, took time.Duration, result ctrl.Result, err error) {
+// Reconciled counts a reconciliation.
+func (m *Metrics) Reconciled(controller string, took time.Duration, result ctrl.Result, err error) {
 	if m == nil {
 		return
 	}
@@ -62,15 +62,15 @@ func (m *Metrics) reconciled(controller string, took time.Duration, result ctrl.
 	m.seconds.WithLabelValues(controller).Observe(took.Seconds())
 }
 
-// skipped counts a reconciliation that was skipped because the cache held a stale object of the kind.
-func (m *Metrics) skipped(controller, kind string) {
+// Skipped counts a reconciliation that was skipped because the cache held a stale object of the kind.
+func (m *Metrics) Skipped(controller, kind string) {
 	if m != nil {
 		m.stale.WithLabelValues(controller, kind).Inc()
 	}
 }
 
-// applied counts a server-side apply that was sent, or skipped because it would not change anything.
-func (m *Metrics) applied(controller, kind string, sent bool) {
+// Applied counts a server-side apply that was sent, or skipped because it would not change anything.
+func (m *Metrics) Applied(controller, kind string, sent bool) {
 	if sent {
 		m.misses.WithLabelValues(kind, controller).Inc()
 		return
@@ -78,8 +78,8 @@ func (m *Metrics) applied(controller, kind string, sent bool) {
 	m.hits.WithLabelValues(kind, controller).Inc()
 }
 
-// heldBack counts a status change that was deferred.
-func (m *Metrics) heldBack(controller string) {
+// HeldBack counts a status change that was deferred.
+func (m *Metrics) HeldBack(controller string) {
 	if m != nil {
 		m.held.WithLabelValues(controller).Inc()
 	}

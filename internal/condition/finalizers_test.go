@@ -1,4 +1,4 @@
-package reconciler_test
+package condition_test
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/condition"
 )
 
 func TestHeld(t *testing.T) { // CL-12, MD-14, MD-15
@@ -35,7 +35,7 @@ func TestHeld(t *testing.T) { // CL-12, MD-14, MD-15
 		"none": {"", foo, []metav1.Object{nil}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := reconciler.ForeignFinalizersText(tc.kind, tc.objects...); got != tc.want {
+			if got := condition.ForeignFinalizersText(tc.kind, tc.objects...); got != tc.want {
 				t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
 			}
 		})

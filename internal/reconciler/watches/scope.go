@@ -1,4 +1,4 @@
-package reconciler
+package watches
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Scope is the set of objects that the manager reconciles; see the package documentation. The zero value includes
+// Scope is the set of objects that the manager reconciles; see the package comment. The zero value includes
 // every object.
 type Scope struct {
 	// WatchFilter is the required value of the label cluster.x-k8s.io/watch-filter. If it is empty, every object is
