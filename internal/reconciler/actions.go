@@ -23,7 +23,6 @@ type independent interface {
 // fail. Logs, events and the outcome record the compound action as a whole.
 type Compound interface {
 	Action
-	// Parts returns one action for each object.
 	Parts() []Action
 }
 

@@ -38,11 +38,9 @@ type Stage struct {
 // wait is more precise than the reason of the stage, and replaces it.
 func (p *Plan) Enter(order int, reason string) {
 	p.Stage = Stage{Order: order, Reason: reason, Message: strings.Join(texts(p.Waits), "\n* ")}
-	switch len(p.Waits) {
-	case 0:
-	case 1:
+	if len(p.Waits) == 1 {
 		p.Stage.Reason = p.Waits[0].Reason
-	default:
+	} else if len(p.Waits) > 1 {
 		p.Stage.Message = "* " + p.Stage.Message
 	}
 }
