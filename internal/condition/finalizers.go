@@ -28,7 +28,7 @@ func ForeignFinalizersText(kind schema.GroupKind, objects ...metav1.Object) stri
 	if len(held) == 0 {
 		return ""
 	}
-	return "; held by finalizers, which those that set them have to remove: " + Names(held)
+	return "; blocked by finalizers, which their owners have to remove: " + Names(held)
 }
 
 // foreignFinalizers returns the finalizers of an object whose domain is not the object's API group or a subdomain

@@ -17,7 +17,7 @@ func TestHeld(t *testing.T) { // CL-12, MD-14, MD-15
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, DeletionTimestamp: deleted, Finalizers: finalizers}}
 	}
 	foo := schema.GroupKind{Group: "infra.example.org", Kind: "Foo"}
-	const says = "; held by finalizers, which those that set them have to remove: "
+	const says = "; blocked by finalizers, which their owners have to remove: "
 	for name, tc := range map[string]struct {
 		reason  string
 		kind    schema.GroupKind

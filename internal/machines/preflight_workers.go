@@ -162,7 +162,7 @@ func (v PreflightVersions) running(one version.Version) string {
 	if one.SameMinor(v.spec) {
 		return fmt.Sprintf("version %s of %s", one, v.name)
 	}
-	return fmt.Sprintf("version %s, which %s runs while its spec asks for %s", one, v.name, v.spec)
+	return fmt.Sprintf("version %s, which %s runs while its spec requires %s", one, v.name, v.spec)
 }
 
 func (v PreflightVersions) kubernetesSkew() string {
@@ -184,7 +184,7 @@ func (v PreflightVersions) kubeadmSkew() string {
 		return ""
 	}
 	if other, differs := v.span.OtherMinor(v.machine); differs {
-		return fmt.Sprintf("Version %s of %s must have the minor version of what it joins with kubeadm: %s", v.machine, v.Owner, v.running(other))
+		return fmt.Sprintf("Version %s of %s must have the minor version of the control plane that it joins with kubeadm: %s", v.machine, v.Owner, v.running(other))
 	}
 	return ""
 }

@@ -160,7 +160,7 @@ func (ms List) RemediatingOrUnhealthy() condition.Result {
 		}
 	}
 	if len(unhealthy) > 0 {
-		v.Message = NamesText(unhealthy) + " not healthy, and their replacement is not asked for"
+		v.Message = NamesText(unhealthy) + " not healthy, and their replacement was not requested"
 	}
 	return v
 }

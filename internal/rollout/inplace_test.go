@@ -225,10 +225,10 @@ func TestMoving(t *testing.T) { // IP-07, IP-09
 		"handed over": {"it counts what arrived, and nothing else moves until that is available",
 			rollout.DeploymentState{Limits: rollout.Limits{MaxUnavailable: 1}, New: &rollout.MachineSet{Name: "b", Revision: 2, Actual: 1, Moved: 1}},
 			func(s *rollout.MachineSet) { s.Desired, s.Actual, s.Available = 2, 2, 2 }, true,
-			[]string{"scale b from 0 to 1: it counts the Machines that were handed over to it"}},
+			[]string{"scale b from 0 to 1: it counts the Machines that were transferred to it"}},
 		"held": {"what was handed over is counted", rollout.DeploymentState{Paused: true, Limits: rollout.Limits{MaxUnavailable: 1}, New: &rollout.MachineSet{Name: "b", Revision: 2, Actual: 1, Moved: 1, Recorded: 3}},
 			func(s *rollout.MachineSet) { s.Desired, s.Actual, s.Available, s.Recorded = 2, 2, 2, 3 }, true,
-			[]string{"scale b from 0 to 1: it counts the Machines that were handed over to it"}},
+			[]string{"scale b from 0 to 1: it counts the Machines that were transferred to it"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, a := tc.state, old

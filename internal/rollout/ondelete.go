@@ -21,7 +21,7 @@ func (l *ledger) onDelete() {
 		occupied += s.Actual
 	}
 	if target := l.Replicas - occupied; target > l.current.Desired {
-		l.current.setTarget(target, "it takes over what is free")
+		l.current.setTarget(target, "it receives the free replicas")
 	}
 }
 

@@ -163,7 +163,7 @@ type entry struct {
 func newEntry(s MachineSet) *entry {
 	e := &entry{MachineSet: s, from: s.Desired}
 	if s.Moved > 0 {
-		e.Desired, e.why = s.Desired+s.Moved, "it counts the Machines that were handed over to it"
+		e.Desired, e.why = s.Desired+s.Moved, "it counts the Machines that were transferred to it"
 	}
 	e.target = e.Desired
 	return e

@@ -151,7 +151,7 @@ func (g *hookGate) holds(hook, action string, state func() []string) {
 	untilContains(t, short, "the condition names the hook", fmt.Sprintf("Following hooks are blocking %s: %s: %s", action, hook, says), func() string {
 		return g.in.condition("cluster/"+g.cluster, "TopologyReconciled")
 	})
-	row := regexp.MustCompile(fmt.Sprintf(`HookBlocking +True +HookBlocking +\d+\w+ +Hook %s: %s; it holds back the %s and is called again in 1s`, hook, says, action))
+	row := regexp.MustCompile(fmt.Sprintf(`HookBlocking +True +HookBlocking +\d+\w+ +Hook %s: %s; it blocks the %s and is called again in 1s`, hook, says, action))
 	eventually(t, short, "the verb says that "+hook+" holds back", func() error {
 		if picture := g.in.picture(g.cluster); !row.MatchString(picture) {
 			return fmt.Errorf("\n%s", picture)

@@ -126,12 +126,12 @@ func TestDecideDeletion(t *testing.T) {
 			s.Infra = infra(readyInfra)
 			s.Infra.SetDeletionTimestamp(&going)
 			s.Infra.SetFinalizers([]string{"acme.example.com/ipam"})
-		}), []string{"wait: * FooCluster: i; held by finalizers, which those that set them have to remove: FooCluster i, deleted at " +
+		}), []string{"wait: * FooCluster: i; blocked by finalizers, which their owners have to remove: FooCluster i, deleted at " +
 			now.UTC().Format(time.RFC3339) + ", by acme.example.com/ipam"}},
 		"Machine held": {"CL-15", settled(deleted, gone, func(s *Snapshot) {
 			s.Machines = []clusterv1.Machine{machine("cp", ofControlPlane)}
 			s.Machines[0].DeletionTimestamp, s.Machines[0].Finalizers = &going, []string{clusterv1.MachineFinalizer, "acme.example.com/cmdb"}
-		}), []string{"wait: * Machine: cp; held by finalizers, which those that set them have to remove: Machine cp, deleted at " +
+		}), []string{"wait: * Machine: cp; blocked by finalizers, which their owners have to remove: Machine cp, deleted at " +
 			now.UTC().Format(time.RFC3339) + ", by acme.example.com/cmdb"}},
 		"all gone":   {"CL-12, CL-06: nothing left; what is missing is not missed", settled(deleted, gone), nil},
 		"unreadable": {"a person has to help", settled(deleted, gone, func(s *Snapshot) { s.Infra = contract.InfraCluster(contract.Object{Problem: "no label"}) }), []string{"wait: * no label"}},

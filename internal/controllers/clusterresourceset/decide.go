@@ -165,5 +165,5 @@ func (a apply) String() string {
 	return fmt.Sprintf("apply resources to clusters %s: they are not up to date there", a.Clusters)
 }
 func (a unbind) String() string {
-	return fmt.Sprintf("forget what was applied to Cluster %s: %s", a.Cluster, a.Why)
+	return fmt.Sprintf("forget the objects that were applied to Cluster %s: %s", a.Cluster, a.Why)
 }

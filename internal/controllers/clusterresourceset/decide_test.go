@@ -78,7 +78,7 @@ func texts[T interface{ String() string }](items []T) []string {
 
 func TestDecide(t *testing.T) { // RS-04 to RS-09, OR-01
 	held := &content{Hash: "h"}
-	question := []string{"what ConfigMap cm holds"}
+	question := []string{"the content of ConfigMap cm"}
 	apply := []string{"apply resources to clusters c: they are not up to date there"}
 	snap := func(strategy string, r resourceSource, members ...selectedCluster) snapshot {
 		return snapshot{Now: now, Set: set(strategy), Resources: []resourceSource{r}, Clusters: members}
@@ -113,9 +113,9 @@ func TestDecide(t *testing.T) { // RS-04 to RS-09, OR-01
 			return b
 		}())), nil, []string{"own the binding of Cluster c"}, 0},
 		"cluster is gone": {"what was applied to it is forgotten, for a namesake starts anew (RS-06)", snapshot{Set: set("ApplyOnce"), Former: []*addonsv1.ClusterResourceSetBinding{binding("c", "h", true)}}, nil,
-			[]string{"forget what was applied to Cluster c: its Cluster is deleted"}, 0},
+			[]string{"forget the objects that were applied to Cluster c: its Cluster is deleted"}, 0},
 		"deleted": {"entries go, objects stay (RS-08)", snapshot{Set: set("ApplyOnce", func(s *addonsv1.ClusterResourceSet) { s.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }),
-			Bound: []*addonsv1.ClusterResourceSetBinding{binding("c", "h", true)}}, nil, []string{"forget what was applied to Cluster c: the set is deleted"}, 0},
+			Bound: []*addonsv1.ClusterResourceSetBinding{binding("c", "h", true)}}, nil, []string{"forget the objects that were applied to Cluster c: the set is deleted"}, 0},
 		"deleted, forgotten": {"the finalizer may go", snapshot{Set: set("ApplyOnce", func(s *addonsv1.ClusterResourceSet) { s.DeletionTimestamp = ptr.To(metav1.NewTime(now)) })}, nil, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -172,7 +172,7 @@ func (c *controller) readResource(ctx context.Context, namespace string, ref add
 // askContent requests the content of a ConfigMap or Secret.
 type askContent struct{ Kind, Name string }
 
-func (q askContent) String() string { return fmt.Sprintf("what %s %s holds", q.Kind, q.Name) }
+func (q askContent) String() string { return fmt.Sprintf("the content of %s %s", q.Kind, q.Name) }
 
 // answer reads a content from the API server. A source that was deleted in the meantime counts as missing.
 func (c *controller) answer(ctx context.Context, s snapshot, question reconciler.ReadRequest) (snapshot, error) {

@@ -75,7 +75,7 @@ func (s snapshot) answering() condition.Result {
 	}
 	if cause := s.stopped(); cause != "" {
 		return condition.False(circuitOpenReason, cause+"; "+retryText+
-			". Until then handlers with failure policy Fail block what they would be called for, and those with Ignore are passed over")
+			". Until then handlers with failure policy Fail block the operations that call them, and handlers with failure policy Ignore are skipped")
 	}
 	return condition.True(answeringReason)
 }

@@ -16,14 +16,14 @@ func (d discover) String() string { return "which handlers extension " + d.Exten
 type inject struct{ Secret string }
 
 func (i inject) String() string {
-	return "set caBundle from Secret " + i.Secret + ": the annotation asks for it"
+	return "set caBundle from Secret " + i.Secret + ": its annotation requests it"
 }
 
 // endRefresh is the action that removes the annotation that requested a discovery.
 type endRefresh struct{}
 
 func (endRefresh) String() string {
-	return "remove annotation " + hook.RefreshAnnotation + ": the status says what the discovery found"
+	return "remove annotation " + hook.RefreshAnnotation + ": the status has the result of the discovery"
 }
 
 // decide computes the plan for an ExtensionConfig.

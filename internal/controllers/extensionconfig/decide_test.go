@@ -156,7 +156,7 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	const advice = "* Handler check serves BeforeClusterCreate of hooks.runtime.cluster.x-k8s.io/v1alpha1: the hook goes without a replacement"
-	const until = "; retrying in up to 1m. Until then handlers with failure policy Fail block what they would be called for, and those with Ignore are passed over"
+	const until = "; retrying in up to 1m. Until then handlers with failure policy Fail block the operations that call them, and handlers with failure policy Ignore are skipped"
 	const reached = "Calls stopped after several failures in a row: nothing listens"
 	const handlers = "Calls of a (it answered HTTP 500), b (it answered HTTP 404) stopped after several failures in a row"
 	const unknown = "handler later serves NotKnownHere of x/v7, which this version of Slipway does not know, and holds back what it would be called for"
@@ -257,7 +257,7 @@ func TestReport(t *testing.T) {
 				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "True"}, {Type: "Answering", Status: "False"}}
 			},
 			conditions: map[string]string{"Discovered": "True/Discovered/", "Answering": "True/Answering/", "UsesDeprecatedHooks": "False/NoDeprecatedHooks/"},
-			v1beta1:    "True//", events: []string{"Normal CircuitClosed: The extension answers again"}, handlers: 1,
+			v1beta1:    "True//", events: []string{"Normal CircuitClosed: The extension responds again"}, handlers: 1,
 		},
 		"deprecated": {
 			reason: "RT-25",

@@ -183,7 +183,7 @@ func TestBadCalls(t *testing.T) {
 			want := "True"
 			if tt.want != "" {
 				want = "False: Calls of check (" + strings.ReplaceAll(tt.want, "HOST", x.Listener.Addr().String()) + ") stopped after several failures in a row; " + retryText +
-					". Until then handlers with failure policy Fail block what they would be called for, and those with Ignore are passed over"
+					". Until then handlers with failure policy Fail block the operations that call them, and handlers with failure policy Ignore are skipped"
 			}
 			if got := verdict(get(t, c), answeringCondition); got != want {
 				t.Errorf("got %s\nwant %s", got, want)

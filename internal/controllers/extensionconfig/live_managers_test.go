@@ -148,7 +148,7 @@ func TestLiveSecrets(t *testing.T) {
 		return nil
 	})
 	l.condition("ext", "Answering", "False", "Calls of leaks (the answer is not a BeforeClusterDeleteResponse in JSON) stopped after several failures in a row; "+
-		retryText+". Until then handlers with failure policy Fail block what they would be called for, and those with Ignore are passed over")
+		retryText+". Until then handlers with failure policy Fail block the operations that call them, and handlers with failure policy Ignore are skipped")
 	l.event("ext", "CircuitOpen")
 	x.Serve(hooks.Discovery.Path(""), hooktest.Raw("hunter2-discovery"))
 	o, err := l.config("ext")

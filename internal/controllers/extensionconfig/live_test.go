@@ -289,7 +289,7 @@ func TestLiveFaults(t *testing.T) {
 	})
 	cause := "nothing listens at " + at
 	l.condition("d-moody", "Answering", "False", "Calls stopped after several failures in a row: "+cause+"; "+
-		retryText+". Until then handlers with failure policy Fail block what they would be called for, and those with Ignore are passed over")
+		retryText+". Until then handlers with failure policy Fail block the operations that call them, and handlers with failure policy Ignore are skipped")
 	l.condition("d-moody", "Discovered", "False", cause+"; "+retryText+"; the handlers of the last discovery stay in use")
 	l.event("d-moody", "CircuitOpen")
 

@@ -63,7 +63,7 @@ func events(s snapshot, status runtimev1.ExtensionConfigStatus) []reconciler.Eve
 		case c.Status == "False":
 			out = append(out, reconciler.Warning(c.Reason, "%s; %s", s.stopped(), retryText))
 		case before.IsFalse(answeringCondition):
-			out = append(out, reconciler.Normal("CircuitClosed", "The extension answers again"))
+			out = append(out, reconciler.Normal("CircuitClosed", "The extension responds again"))
 		}
 	}
 	if c := after.Get(usesDeprecatedHooksCondition); c != nil && c.Status == "True" && changed(before, *c) {

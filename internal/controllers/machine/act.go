@@ -44,7 +44,7 @@ type (
 
 func (a joinCluster) String() string { return "join Cluster " + a.Cluster }
 func (a copyFromProviders) String() string {
-	return "take over what bootstrap and infrastructure report"
+	return "copy the results of bootstrap and infrastructure"
 }
 func (a SyncNode) String() string {
 	return fmt.Sprintf("sync labels, annotations and taints to Node %s", a.Node)
@@ -54,7 +54,7 @@ func (a evict) String() string {
 	return fmt.Sprintf("evict %d Pods from Node %s: its Machine is deleted", a.Pods, a.Node)
 }
 func (a recordProviderID) String() string {
-	return fmt.Sprintf("note the provider ID %s, by which its Node is found when the infrastructure is gone", a.ID)
+	return fmt.Sprintf("record the provider ID %s, with which its Node is found after the infrastructure is deleted", a.ID)
 }
 func (a deleteWorkloadNode) String() string {
 	return fmt.Sprintf("delete Node %s: its Machine is deleted", a.Node)

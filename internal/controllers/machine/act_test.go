@@ -142,7 +142,7 @@ func TestObjectOfAnotherMachine(t *testing.T) { // MA-06
 	}
 	s := fresh(func(s *Snapshot) { s.Infra, s.Bootstrap = infra(readyInfra), bootstrap(readyBootstrap) }, taken)
 	p := Decide(s)
-	want := []string{"do: take over what bootstrap and infrastructure report", "wait: " + theirs}
+	want := []string{"do: copy the results of bootstrap and infrastructure", "wait: " + theirs}
 	if diff := cmp.Diff(want, texts(p)); diff != "" {
 		t.Errorf("it is left alone (-want +got):\n%s", diff)
 	}

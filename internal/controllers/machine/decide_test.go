@@ -48,18 +48,18 @@ func TestDecide(t *testing.T) {
 		"bootstrap to come": {"MA-04", fresh(func(s *Snapshot) { s.Bootstrap, s.Infra = bootstrap("status: {}"), infra("status: {}") }),
 			[]string{"wait: Waiting for FooConfig b to report status.initialization.dataSecretCreated", "wait: Waiting for FooMachine i to report status.initialization.provisioned"}},
 		"bootstrap done": {"MA-04: the name of the Secret is copied", fresh(func(s *Snapshot) { s.Bootstrap, s.Infra = bootstrap(readyBootstrap), infra("status: {}") }),
-			[]string{"do: take over what bootstrap and infrastructure report", "wait: Waiting for FooMachine i to report status.initialization.provisioned"}},
+			[]string{"do: copy the results of bootstrap and infrastructure", "wait: Waiting for FooMachine i to report status.initialization.provisioned"}},
 		"no provider ID": {"MA-05: provisioned is not enough", fresh(func(s *Snapshot) {
 			s.Bootstrap, s.Infra = bootstrap("status: {}"), infra("status: {initialization: {provisioned: true}}")
 		}), []string{"wait: Waiting for FooConfig b to report status.initialization.dataSecretCreated", "wait: Waiting for FooMachine i to set spec.providerID: it reports status.initialization.provisioned"}},
-		"infrastructure done": {"MA-05", settled(func(s *Snapshot) { s.Machine.Spec.ProviderID = "" }), []string{"do: take over what bootstrap and infrastructure report"}},
+		"infrastructure done": {"MA-05", settled(func(s *Snapshot) { s.Machine.Spec.ProviderID = "" }), []string{"do: copy the results of bootstrap and infrastructure"}},
 		"placed elsewhere":    {"MA-05, IM-03: the spec is what the user asks for; where the machine is stands in the status", settled(func(s *Snapshot) { s.Machine.Spec.FailureDomain = "b" }), nil},
 		"moved by provider": {"MA-05, IM-03: the deprecated field of either contract is followed", settled(func(s *Snapshot) {
 			s.Infra = infra("spec: {providerID: x://1, failureDomain: b}\nstatus: {initialization: {provisioned: true}}")
-		}), []string{"do: take over what bootstrap and infrastructure report"}},
+		}), []string{"do: copy the results of bootstrap and infrastructure"}},
 		"older contract": {"MA-05: v1beta1 has other fields", fresh(func(s *Snapshot) {
 			s.Bootstrap, s.Infra = bootstrap(readyBootstrap), infraOf(contract.V1Beta1, "spec: {providerID: x://1, failureDomain: z}\nstatus: {ready: true}")
-		}), []string{"do: take over what bootstrap and infrastructure report"}},
+		}), []string{"do: copy the results of bootstrap and infrastructure"}},
 		"infrastructure lost": {"MA-07: waiting for a person", settled(func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }),
 			[]string{"wait: FooMachine i has been deleted while it was in use: restore it, or delete Machine m"}},
 		"bootstrap lost": {"MA-04: its work is done", settled(func(s *Snapshot) { s.Bootstrap = contract.BootstrapConfigView{} }), nil},
@@ -142,7 +142,7 @@ func TestDecideDeletion(t *testing.T) {
 		"held": {"MD-15: a finalizer of another party, and what ends the wait", goneBut(deletedSince(time.Hour), tried, func(s *Snapshot) {
 			s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](0)
 			s.Node.Item.DeletionTimestamp, s.Node.Item.Finalizers = ptr.To(metav1.NewTime(now)), []string{"example.com/inventory"}
-		}), []string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted; held by finalizers, which those that set them have to remove: " +
+		}), []string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted; blocked by finalizers, which their owners have to remove: " +
 			"Node n, deleted at " + now.UTC().Format(time.RFC3339) + ", by example.com/inventory; a spec.deletion.nodeDeletionTimeoutSeconds above 0 ends the wait, too"}},
 		"own timeout":      {"MD-15", goneBut(deletedSince(4*time.Second), func(s *Snapshot) { s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](60) }), []string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted", "recheck: 56s"}},
 		"busy":             {"MD-15: asked again soon", goneBut(down), []string{"wait: Node n cannot be deleted while the workload cluster does not answer", "recheck: 5s"}},

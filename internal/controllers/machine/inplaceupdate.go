@@ -174,7 +174,7 @@ func (u inPlaceUpdate) situation() updatingState {
 	case inplace.Moving:
 		return updatingState{updating, "Waiting for the MachineDeployment to acknowledge the Machine in its MachineSet"}
 	case inplace.Triggering:
-		return updatingState{updating, "Waiting for the owner of the Machine to write what it shall become"}
+		return updatingState{updating, "Waiting for the owner of the Machine to write its desired state"}
 	}
 	if b := u.blocked(); b.message != "" {
 		if b.failed {

@@ -240,7 +240,7 @@ func TestDrainOfARealNode(t *testing.T) { // MD-04, MD-05, MD-07, MD-08, MD-10, 
 	l.until("what may leave leaves", func() bool {
 		reason, rest := l.message()
 		return reason == "DrainingNode" && l.pods() == "kept last slow! web-0 web-1" && rest == "* Terminating Pods: ns/slow\n"+
-			budget+"2 healthy pods and has 2 currently: ns/web-0, ns/web-1"+"\n* Pods to be evicted after those of a lower order: ns/last"
+			budget+"2 healthy pods and has 2 currently: ns/web-0, ns/web-1"+"\n* Pods to be evicted after Pods of a lower order: ns/last"
 	})
 	n := &corev1.Node{}
 	l.must(l.workload.Get(t.Context(), client.ObjectKey{Name: "n"}, n))

@@ -57,7 +57,7 @@ func TestConditions(t *testing.T) {
 		"deletion conflicts":  {"a conflict is no news", settled(deleted), fault.New(fault.Conflict, "x", "x"), "Deleting", condition.TrueBecause("WaitingForInfrastructureDeletion", "Waiting for FooMachine i to be deleted")},
 
 		"not updating": {"MA-21", settled(), nil, "Updating", condition.False("NotUpdating", "")},
-		"updating":     {"MA-21", settled(inPlace), nil, "Updating", condition.TrueBecause("InPlaceUpdating", "Waiting for the owner of the Machine to write what it shall become")},
+		"updating":     {"MA-21", settled(inPlace), nil, "Updating", condition.TrueBecause("InPlaceUpdating", "Waiting for the owner of the Machine to write its desired state")},
 
 		"up to date": {"MA-24", settled(ofDeployment()), nil, "UpToDate", condition.True("UpToDate")},
 		"changed in place": {"MA-24: needs no new Machine", settled(ofDeployment(func(d *clusterv1.MachineDeployment) { d.Spec.Template.Labels = map[string]string{"x": "y"} })), nil,
@@ -139,7 +139,7 @@ func TestConditions(t *testing.T) {
 		"not ready":         {"MA-21", settled(nodeSays("Ready", "False", "no network")), nil, "Ready", condition.False("NotReady", "* NodeHealthy:\n  * Node.Ready: no network")},
 		"ready unknown":     {"MA-21", settled(nodeSays("Ready", "Unknown", "no heartbeat")), nil, "Ready", condition.Unknown("ReadyUnknown", "* NodeHealthy:\n  * Node.Ready: no heartbeat")},
 		"health check":      {"MA-21: if present", settled(was(is("HealthCheckSucceeded", "False", "x", "unhealthy for 5m"))), nil, "Ready", condition.False("NotReady", "* HealthCheckSucceeded: unhealthy for 5m")},
-		"in place":          {"MA-21", settled(inPlace), nil, "Ready", condition.False("NotReady", "* Updating: Waiting for the owner of the Machine to write what it shall become")},
+		"in place":          {"MA-21", settled(inPlace), nil, "Ready", condition.False("NotReady", "* Updating: Waiting for the owner of the Machine to write its desired state")},
 		"gates":             {"MA-21: both polarities", settled(gates, was(is("Gpu", "False", "x", "no driver"), is("Broken", "True", "x", "yes"))), nil, "Ready", condition.False("NotReady", "* Gpu: no driver\n* Broken: yes")},
 		"deletion":          {"MA-22: without its details", settled(deleted, external, drained), nil, "Ready", condition.False("NotReady", "* Deleting: Machine deletion in progress, stage: WaitingForInfrastructureDeletion")},
 		"stale deletion":    {"MA-22: after 15 minutes", settled(deletedSince(16*time.Minute), external, drained), nil, "Ready", condition.False("NotReady", "* Deleting: Machine deletion in progress for more than 15m, stage: WaitingForInfrastructureDeletion")},

@@ -55,7 +55,7 @@ func (a Adopt) String() string {
 	return fmt.Sprintf("adopt MachineSet %s: its labels match the selector", a.Set)
 }
 func (a transferFields) String() string {
-	return fmt.Sprintf("take over MachineSet %s from %s: its fields that the deployment does not set would stay forever", a.Set, formerManager)
+	return fmt.Sprintf("transfer the fields of MachineSet %s from %s: fields that the deployment does not set would never be removed", a.Set, formerManager)
 }
 func (a CreateSet) String() string {
 	return fmt.Sprintf("create MachineSet %s with %d replicas: none has the template of revision %d", a.Name, a.Replicas, a.Revision)

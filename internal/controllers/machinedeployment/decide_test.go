@@ -77,7 +77,7 @@ func TestDecide(t *testing.T) {
 				set.ManagedFields = append(set.ManagedFields, metav1.ManagedFieldsEntry{Manager: "capi-machinedeployment", Operation: "Apply",
 					FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:finalizers":{"v:\"x\"":{}},"f:labels":{"f:old":{}}}}`)})
 			}),
-			do: []string{"take over MachineSet md-1 from capi-machinedeployment: its fields that the deployment does not set would stay forever"},
+			do: []string{"transfer the fields of MachineSet md-1 from capi-machinedeployment: fields that the deployment does not set would never be removed"},
 		},
 		"taken over": { // DP-01, MS-09
 			reason: "finalizers may be of others", s: settled(func(s *Snapshot) {

@@ -237,7 +237,7 @@ func (c *controller) answer(ctx context.Context, s Snapshot, _ reconciler.ReadRe
 // canUpdate calls the extension for one MachineSet, unless the templates already determine the result.
 func (c *controller) canUpdate(ctx context.Context, s Snapshot, set *clusterv1.MachineSet) (inplace.UpdateCheck, error) {
 	if rollout.Expired(s.Deployment.Spec.Rollout.After.Time, set.CreationTimestamp.Time, s.Now) {
-		return inplace.UpdateCheck{Uncovered: "spec.rollout.after asks for new Machines"}, nil
+		return inplace.UpdateCheck{Uncovered: "spec.rollout.after requests new Machines"}, nil
 	}
 	if why := neverInPlace(set.Spec.Template, s.Deployment.Spec.Template); why != "" {
 		return inplace.UpdateCheck{Uncovered: why}, nil

@@ -102,19 +102,19 @@ func TestDecideInPlace(t *testing.T) { // IP-02, IP-07, DP-06, DP-18
 		},
 		"handed over": {
 			reason: "it is counted, and nothing else moves until it is updated", s: updatable(covered, mayMissOne, underWay("md-1-0")),
-			do: []string{"scale MachineSet " + second + " from 0 to 1: it counts the Machines that were handed over to it"},
+			do: []string{"scale MachineSet " + second + " from 0 to 1: it counts the Machines that were transferred to it"},
 		},
 		"handed over, not known": {
 			reason: "what is on its way arrives", recheck: inPlaceRecheck, wait: []string{inPlaceUnknown},
 			s:  updatable(&inplace.UpdateCheck{Problem: fault.New(fault.Invalid, "Wrong", "wrong")}, mayMissOne, underWay("md-1-0")),
-			do: []string{"scale MachineSet " + second + " from 0 to 1: it counts the Machines that were handed over to it"},
+			do: []string{"scale MachineSet " + second + " from 0 to 1: it counts the Machines that were transferred to it"},
 		},
 		"handed over, gate off": {
 			reason: "it is counted whatever the gate says; no other is handed over",
 			s:      updatable(nil, mayMissOne, underWay("md-1-0"), func(s *Snapshot) { s.Settings.InPlace = false }),
 			do: []string{
 				"sync MachineSet md-1: it differs from the deployment",
-				"scale MachineSet " + second + " from 0 to 1: it counts the Machines that were handed over to it",
+				"scale MachineSet " + second + " from 0 to 1: it counts the Machines that were transferred to it",
 			},
 		},
 	} {
@@ -288,7 +288,7 @@ func TestFormsForAnExtension(t *testing.T) {
 func TestNewMachinesAreNotUpdatedOnes(t *testing.T) { // DP-10
 	s := updatable(nil, func(s *Snapshot) { s.Deployment.Spec.Rollout.After = metav1.NewTime(at(10)) })
 	answer, err := (&controller{}).canUpdate(t.Context(), s, &s.Sets[0])
-	if err != nil || answer.Covered || answer.Uncovered != "spec.rollout.after asks for new Machines" {
+	if err != nil || answer.Covered || answer.Uncovered != "spec.rollout.after requests new Machines" {
 		t.Errorf("%+v, %v", answer, err)
 	}
 }

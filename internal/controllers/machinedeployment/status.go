@@ -148,7 +148,7 @@ func events(out reconciler.Outcome) []reconciler.Event {
 			}
 		case SyncSet:
 			if a.Begins {
-				list = append(list, reconciler.Normal("UpdatingInPlace", "Machines of MachineSet %s are updated in place: they are handed over to MachineSet %s", a.Name, a.to))
+				list = append(list, reconciler.Normal("UpdatingInPlace", "Machines of MachineSet %s are updated in place: they are transferred to MachineSet %s", a.Name, a.to))
 			}
 			if a.From != a.Replicas {
 				list = append(list, reconciler.Normal("SuccessfulScale", "Scaled MachineSet %s from %d to %d replicas: %s", a.Name, a.From, a.Replicas, a.Why))

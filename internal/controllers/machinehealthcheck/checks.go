@@ -90,7 +90,7 @@ func merge(findings ...checkResult) checkResult {
 func examine(s snapshot, checks clusterv1.MachineHealthCheckChecks, t target) checkResult {
 	var f checkResult
 	if _, marked := t.Machine.Annotations[clusterv1.RemediateMachineAnnotation]; marked {
-		f.fail(clusterv1.MachineHealthCheckHasRemediateAnnotationReason, "the annotation %s asks for remediation", clusterv1.RemediateMachineAnnotation)
+		f.fail(clusterv1.MachineHealthCheckHasRemediateAnnotationReason, "the annotation %s requests remediation", clusterv1.RemediateMachineAnnotation)
 	}
 	if isTooEarly(s, t.Machine) {
 		return f

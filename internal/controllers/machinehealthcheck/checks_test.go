@@ -112,7 +112,7 @@ func TestExamine(t *testing.T) { // HC-01, HC-02, HC-03, HC-06
 		want    want
 	}{
 		"healthy":        {"nothing fails", nil, all, healthy("m"), want{}},
-		"annotation":     {"a person knows better than every check", nil, all, target{Machine: machine("m", annotated(clusterv1.RemediateMachineAnnotation)), Node: node("m", "True", time.Hour), NodeRead: true}, want{"HasRemediateAnnotation", []string{"the annotation cluster.x-k8s.io/remediate-machine asks for remediation"}, 0}},
+		"annotation":     {"a person knows better than every check", nil, all, target{Machine: machine("m", annotated(clusterv1.RemediateMachineAnnotation)), Node: node("m", "True", time.Hour), NodeRead: true}, want{"HasRemediateAnnotation", []string{"the annotation cluster.x-k8s.io/remediate-machine requests remediation"}, 0}},
 		"node condition": {"the Node has been NotReady longer than allowed", nil, all, sick("m"), want{"UnhealthyNode", []string{"condition Ready of the Node has been False for more than 5m0s"}, 0}},
 		"in time":        {"what may fail is looked at when it may", nil, all, target{Machine: machine("m"), Node: node("m", "False", 100*time.Second), NodeRead: true}, want{"", nil, 200 * time.Second}},
 		"to the second":  {"the timeout is over when it is over", nil, all, target{Machine: machine("m"), Node: node("m", "Unknown", 60*time.Second), NodeRead: true}, want{"UnhealthyNode", []string{"condition Ready of the Node has been Unknown for more than 1m0s"}, 0}},
@@ -124,7 +124,7 @@ func TestExamine(t *testing.T) { // HC-01, HC-02, HC-03, HC-06
 		"machine condition": {"what others say of the Machine counts too", nil, all, target{Machine: machine("m", has("EtcdHealthy", "False", "A", time.Hour)), Node: node("m", "True", time.Hour), NodeRead: true}, want{"UnhealthyMachine", []string{"condition EtcdHealthy of the Machine has been False for more than 2m0s"}, 0}},
 		"all merged": {"one message says all that is wrong, the reason is the first in rank", nil, all,
 			sick("m", has("EtcdHealthy", "False", "A", time.Hour), annotated(clusterv1.RemediateMachineAnnotation)), want{"HasRemediateAnnotation", []string{
-				"the annotation cluster.x-k8s.io/remediate-machine asks for remediation", "condition EtcdHealthy of the Machine has been False for more than 2m0s",
+				"the annotation cluster.x-k8s.io/remediate-machine requests remediation", "condition EtcdHealthy of the Machine has been False for more than 2m0s",
 				"condition Ready of the Node has been False for more than 5m0s"}, 0}},
 		"machine before node": {"what the Machine says ranks before what its Node says", nil, all, sick("m", has("EtcdHealthy", "False", "A", time.Hour)), want{"UnhealthyMachine",
 			[]string{"condition EtcdHealthy of the Machine has been False for more than 2m0s", "condition Ready of the Node has been False for more than 5m0s"}, 0}},
@@ -154,7 +154,7 @@ func TestExamine(t *testing.T) { // HC-01, HC-02, HC-03, HC-06
 		"guard: control plane machine": {"the first of them may be the reason why nothing is initialized", func(c *clusterv1.Cluster) { c.Status.Initialization.ControlPlaneInitialized = nil }, all,
 			target{Machine: machine("m", noNode, controlPlane)}, want{"NodeStartupTimeout", []string{"no Node appeared within 10m0s: its infrastructure is not ready"}, 0}},
 		"guard: annotation": {"who asks for it gets it", func(c *clusterv1.Cluster) { c.Status.Initialization.ControlPlaneInitialized = nil }, all,
-			target{Machine: machine("m", annotated(clusterv1.RemediateMachineAnnotation))}, want{"HasRemediateAnnotation", []string{"the annotation cluster.x-k8s.io/remediate-machine asks for remediation"}, 0}},
+			target{Machine: machine("m", annotated(clusterv1.RemediateMachineAnnotation))}, want{"HasRemediateAnnotation", []string{"the annotation cluster.x-k8s.io/remediate-machine requests remediation"}, 0}},
 		"nothing can start": {"not even a control plane Machine starts without infrastructure", func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = nil }, all,
 			target{Machine: machine("m", noNode, controlPlane)}, want{}},
 	} {

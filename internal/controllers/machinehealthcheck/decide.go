@@ -40,7 +40,7 @@ func decide(s snapshot) reconciler.Plan {
 		return p
 	}
 	if s.RetryAfter > 0 {
-		p.WaitFor("ClusterBusy", "The workload cluster did not answer; until it does, no Machine is judged").
+		p.WaitFor("ClusterBusy", "The workload cluster does not respond; until it does, no Machine is checked").
 			For(clusterv1.ClusterKind, s.Cluster.Name).ForTime()
 		p.RecheckIn(s.RetryAfter)
 		return p

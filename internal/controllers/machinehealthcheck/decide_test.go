@@ -248,7 +248,7 @@ func TestSeveralHealthChecks(t *testing.T) { // HC-06
 	p := decide(first)
 	want := "mark Machine m unhealthy and to be remediated by its owner: " + notReady
 	if diff := cmp.Diff([]string{want}, text(p.Actions)); diff != "" {
-		t.Fatalf("the one that finds it asks for remediation (-want +got):\n%s", diff)
+		t.Fatalf("the one that finds it requests remediation (-want +got):\n%s", diff)
 	}
 	w := p.Actions[0].(mark).Wants
 	target = marked(sick("m"), says(health, string(w.Health.Status), w.Health.Reason, w.Health.Message), says(owner, string(w.Owner.Status), w.Owner.Reason, w.Owner.Message))

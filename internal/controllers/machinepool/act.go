@@ -58,7 +58,7 @@ func (SetUpToDate) Independent()   {}
 
 func (a Join) String() string { return "join Cluster " + a.Cluster }
 func (a copyFromProviders) String() string {
-	return "take over what bootstrap and infrastructure report"
+	return "copy the results of bootstrap and infrastructure"
 }
 func (a createMachine) String() string {
 	return fmt.Sprintf("create Machine %s for its %s", a.Name, a.Kind)
@@ -67,7 +67,7 @@ func (a AdoptMachine) String() string {
 	return fmt.Sprintf("adopt Machine %s: it has the labels of the pool, and no owner", a.Machine)
 }
 func (a syncMachine) String() string {
-	return fmt.Sprintf("sync Machine %s: it is not what the template and its Node say", a.Machine)
+	return fmt.Sprintf("sync Machine %s: it differs from the template or its Node", a.Machine)
 }
 func (a syncTimeouts) String() string {
 	return fmt.Sprintf("sync Machine %s: the timeouts of its deletion changed", a.Machine)

@@ -41,10 +41,10 @@ func TestDecide(t *testing.T) {
 			s.Infra = contract.InfraMachinePool(contract.Object{Problem: "install the provider"})
 		}), []string{"wait: install the provider"}},
 		"data secret": {"MP-02: the name is taken over", settled(func(s *Snapshot) { s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName = nil }),
-			[]string{"do: take over what bootstrap and infrastructure report"}},
+			[]string{"do: copy the results of bootstrap and infrastructure"}},
 		"data secret rotated": {"MP-02, KB-11: and taken over again", settled(func(s *Snapshot) {
 			s.Bootstrap = bootstrap(`{dataSecretName: other, initialization: {dataSecretCreated: true}}`)
-		}), []string{"do: take over what bootstrap and infrastructure report"}},
+		}), []string{"do: copy the results of bootstrap and infrastructure"}},
 		"data secret without a name": {"MP-02: nothing to take over", settled(func(s *Snapshot) {
 			s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName = nil
 			s.Bootstrap = bootstrap(`{initialization: {dataSecretCreated: true}}`)
@@ -63,14 +63,14 @@ func TestDecide(t *testing.T) {
 			s.Machines = []clusterv1.Machine{running("m0"), running("m1")}
 			s.Machines[0].Labels["a"] = "b"
 			s.Pool.Spec.Template.Labels = map[string]string{"a": "b"}
-		}), []string{"do: sync Machine m1: it is not what the template and its Node say"}},
+		}), []string{"do: sync Machine m1: it differs from the template or its Node"}},
 		"label of the template removed": {"MP-07: what the pool applied and does not want any more", settled(withMachines, func(s *Snapshot) {
 			s.Machines = []clusterv1.Machine{running("m0"), running("m1")}
 			s.Machines[0].Labels["a"], s.Machines[1].Labels["theirs"] = "b", "c"
 			s.Machines[0].ManagedFields = []metav1.ManagedFieldsEntry{{
 				Manager: fieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:a":{}}}}`),
 			}}
-		}), []string{"do: sync Machine m0: it is not what the template and its Node say"}},
+		}), []string{"do: sync Machine m0: it differs from the template or its Node"}},
 		"timeouts of a deletion": {"MP-07: a drain that hangs can be given a timeout", settled(withMachines, func(s *Snapshot) {
 			s.Machines = []clusterv1.Machine{running("m0"), running("m1")}
 			s.Machines[0].DeletionTimestamp, s.Machines[0].Labels = ptr.To(metav1.NewTime(now)), nil
@@ -91,18 +91,18 @@ func TestDecide(t *testing.T) {
 			s.Pool.Spec.Replicas = ptr.To[int32](1)
 		}), []string{"do: create Machine m0 for its FooMachine", "wait: " + tooMany}},
 		"data not created": {"MP-02", settled(func(s *Snapshot) { s.Bootstrap = bootstrap(`{}`) }), []string{"wait: Waiting for FooConfig b to report status.initialization.dataSecretCreated"}},
-		"provider IDs":     {"MP-04", settled(func(s *Snapshot) { s.Pool.Spec.ProviderIDList = nil }), []string{"do: take over what bootstrap and infrastructure report"}},
+		"provider IDs":     {"MP-04", settled(func(s *Snapshot) { s.Pool.Spec.ProviderIDList = nil }), []string{"do: copy the results of bootstrap and infrastructure"}},
 		"no provider IDs yet": {"MP-04: replicas without provider IDs", settled(func(s *Snapshot) {
 			s.Infra = infraOf(contract.V1Beta2, "spec: {}", provisioned)
 		}), []string{"wait: Waiting for FooPool i to set spec.providerIDList: it reports 2 replicas"}},
 		"scaled to zero": {"MP-04: an empty list is right for no replicas", settled(func(s *Snapshot) {
 			s.Infra = infraOf(contract.V1Beta2, "spec: {}", `{ready: true, replicas: 0}`)
 			s.Nodes.Items = nil
-		}), []string{"do: take over what bootstrap and infrastructure report"}},
+		}), []string{"do: copy the results of bootstrap and infrastructure"}},
 		"scaled by others": {"MP-09: the infrastructure says how many", settled(func(s *Snapshot) {
 			s.Pool.Annotations = map[string]string{clusterv1.ReplicasManagedByAnnotation: "autoscaler"}
 			s.Pool.Spec.Replicas = ptr.To[int32](5)
-		}), []string{"do: take over what bootstrap and infrastructure report"}},
+		}), []string{"do: copy the results of bootstrap and infrastructure"}},
 		"scaled by us": {"MP-09: the value false means nobody else", settled(func(s *Snapshot) {
 			s.Pool.Annotations = map[string]string{clusterv1.ReplicasManagedByAnnotation: "false"}
 			s.Pool.Spec.Replicas = ptr.To[int32](5)
@@ -130,7 +130,7 @@ func TestDecide(t *testing.T) {
 			m := machine("m0", "v1.35.0")
 			m.Spec.ProviderID = "x://0"
 			s.Machines, s.InfraMachines = []clusterv1.Machine{m}, s.InfraMachines[:1]
-		}), []string{"do: sync Machine m0: it is not what the template and its Node say"}},
+		}), []string{"do: sync Machine m0: it differs from the template or its Node"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

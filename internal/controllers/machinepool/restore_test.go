@@ -80,7 +80,7 @@ func TestRestored(t *testing.T) { // OR-01
 		"new, with Machines": {"", settled(lost, func(s *Snapshot) {
 			s.Pool.Spec.ProviderIDList, s.Infra = nil, reported()
 			s.Machines = []clusterv1.Machine{known("m0", "x://0"), known("m1", "x://1")}
-		}), []string{"do: take over what bootstrap and infrastructure report"}, 1},
+		}), []string{"do: copy the results of bootstrap and infrastructure"}, 1},
 		"without Machines": {"they are Nodes only", settled(func(s *Snapshot) { s.Pool.Status = clusterv1.MachinePoolStatus{} }), nil, 1},
 	}
 	for name, tc := range cases {

@@ -224,7 +224,7 @@ func TestPreflight(t *testing.T) { // MS-12, MS-17
 			s.Cluster.Spec.ControlPlaneRef, s.ControlPlane = clusterv1.ContractVersionedObjectReference{}, contract.ControlPlaneView{}
 		}}, nil},
 		"newer than what runs": {"MS-14: although the spec asks for it", []func(*Snapshot){version("v1.37.0"), skip("ControlPlaneIsStable"), planeIs("version: v1.37.0", "version: v1.36.3")},
-			[]string{"Version v1.37.0 of the MachineSet is newer than version v1.36.3, which FooPlane p runs while its spec asks for v1.37.0 (preflight check KubernetesVersionSkew)"}},
+			[]string{"Version v1.37.0 of the MachineSet is newer than version v1.36.3, which FooPlane p runs while its spec requires v1.37.0 (preflight check KubernetesVersionSkew)"}},
 		"skipped":         {"MS-17", []func(*Snapshot){version("v1.37.0"), skip("ControlPlaneIsStable, KubernetesVersionSkew")}, nil},
 		"another skipped": {"MS-17", []func(*Snapshot){version("v1.37.0"), skip("KubeadmVersionSkew")}, []string{newer}},
 		"all skipped":     {"MS-17", []func(*Snapshot){version("v1.37.0"), planeIs("version: v1.36.3", ""), skip("All")}, nil},

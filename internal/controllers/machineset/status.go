@@ -73,7 +73,7 @@ func events(out reconciler.Outcome) []reconciler.Event {
 	}
 	switch a := out.Failed.(type) {
 	case transferMachines:
-		list = append(list, reconciler.Warning("FailedHandOver", "%s", machines.FailureText(machines.NamesText(a.Names)+" could not all be handed over", out)))
+		list = append(list, reconciler.Warning("FailedHandOver", "%s", machines.FailureText(machines.NamesText(a.Names)+" could not all be transferred", out)))
 	case machines.BeginUpdate:
 		list = append(list, reconciler.Warning("FailedInPlaceUpdate", "%s", machines.FailureText("In-place update of Machine "+a.Machine+" could not begin", out)))
 	}

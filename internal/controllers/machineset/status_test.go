@@ -92,7 +92,7 @@ func TestConditions(t *testing.T) { // MS-20, MS-12
 		"not remediating":       {"", remediating, settled(), reconciler.Outcome{}, "False NotRemediating"},
 		"remediating":           {"MS-18", remediating, settled(with(asIs, sick())), reconciler.Outcome{}, "True Remediating * Machine m2: Waiting for remediation"},
 		"unhealthy only": {"", remediating, settled(with(asIs, says(is("HealthCheckSucceeded", "False", "UnhealthyNode", "x")))), reconciler.Outcome{},
-			"False NotRemediating Machine m2 not healthy, and their replacement is not asked for"},
+			"False NotRemediating Machine m2 not healthy, and their replacement was not requested"},
 		"not deleting":    {"", deletes, settled(), reconciler.Outcome{}, "False NotDeleting"},
 		"deleting":        {"MS-25", deletes, settled(deleted), reconciler.Outcome{}, "True Deleting Deleting 2 Machines"},
 		"deleting slowly": {"MS-25", deletes, settled(deleted, with(slow)), reconciler.Outcome{}, "True Deleting Deleting 1 Machine\n* Machine m1 in deletion since more than 15m, stage: DrainingNode"},

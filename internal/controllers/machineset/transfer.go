@@ -34,7 +34,7 @@ type transferMachines struct {
 }
 
 func (a transferMachines) String() string {
-	return fmt.Sprintf("hand over %s to MachineSet %s: it is updated in place", machines.NamesText(a.Names), a.To)
+	return fmt.Sprintf("transfer %s to MachineSet %s: it is updated in place", machines.NamesText(a.Names), a.To)
 }
 
 // Parts implements reconciler.Compound.
@@ -74,7 +74,7 @@ func transfersMachines(s Snapshot) bool {
 // transferSurplus transfers or deletes n surplus Machines.
 func transferSurplus(s Snapshot, n int, p *reconciler.Plan) {
 	if problem := inplace.MoveProblem(s.Set, s.Target); problem != "" {
-		p.WaitFor(waitForMove, "Machines cannot be handed over to be updated in place: %s; waiting for the MachineDeployment to decide", problem).
+		p.WaitFor(waitForMove, "Machines cannot be transferred for an update in place: %s; waiting for the MachineDeployment to decide", problem).
 			For(deploymentKind, s.Deployment.Name).ToChange("")
 		return
 	}
@@ -166,7 +166,7 @@ func (c *controller) readTarget(ctx context.Context, s *Snapshot) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading the MachineSet to hand over to: %w", err)
+		return fmt.Errorf("reading the target MachineSet: %w", err)
 	}
 	s.Target = target
 	return nil

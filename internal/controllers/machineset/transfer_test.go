@@ -103,15 +103,15 @@ func cloned(s *Snapshot) {
 }
 
 func TestDecideMoves(t *testing.T) { // IP-03, IP-04, MS-10, MS-12
-	const deferred = "wait: Machines cannot be handed over to be updated in place: "
+	const deferred = "wait: Machines cannot be transferred for an update in place: "
 	const decides = "; waiting for the MachineDeployment to decide"
 	for name, tc := range map[string]struct {
 		reason string
 		s      Snapshot
 		want   []string
 	}{
-		"surplus":    {"handed over, not deleted", settled(replicas(1), moving()), []string{"do: hand over Machine m1 to MachineSet new: it is updated in place"}},
-		"all":        {"in one action", settled(replicas(0), moving()), []string{"do: hand over Machines m1, m2 to MachineSet new: it is updated in place"}},
+		"surplus":    {"handed over, not deleted", settled(replicas(1), moving()), []string{"do: transfer Machine m1 to MachineSet new: it is updated in place"}},
+		"all":        {"in one action", settled(replicas(0), moving()), []string{"do: transfer Machines m1, m2 to MachineSet new: it is updated in place"}},
 		"no surplus": {"all are needed", settled(replicas(2), moving()), nil},
 		"gate off":   {"deleted, as ever", settled(replicas(1), moving(func(s *Snapshot) { s.Settings.InPlace = false })), []string{"do: delete Machine m1: scale down to 1, in random order"}},
 		"standalone": {"no MachineDeployment has said so", settled(replicas(1), func(s *Snapshot) {
@@ -119,11 +119,11 @@ func TestDecideMoves(t *testing.T) { // IP-03, IP-04, MS-10, MS-12
 			s.Set.Annotations = map[string]string{moveKey: "new"}
 		}), []string{"do: delete Machine m1: scale down to 1, in random order"}},
 		"priority": {"who is to be replaced is deleted, who is deleted already counts", settled(with(going(0), annotated(clusterv1.DeleteMachineAnnotation), without, failedUpdate, asIs, asIs), replicas(1), moving()),
-			[]string{"do: delete Machines m2, m3, m4: it is replaced, not updated in place", "do: hand over Machine m5 to MachineSet new: it is updated in place"}},
+			[]string{"do: delete Machines m2, m3, m4: it is replaced, not updated in place", "do: transfer Machine m5 to MachineSet new: it is updated in place"}},
 		"updating": {"what is being updated is waited for, and goes last", settled(with(updating, asIs), replicas(0), moving()),
-			[]string{"do: hand over Machine m2 to MachineSet new: it is updated in place", "wait: Waiting for the in-place updates of Machine m1 to end"}},
+			[]string{"do: transfer Machine m2 to MachineSet new: it is updated in place", "wait: Waiting for the in-place updates of Machine m1 to end"}},
 		"not begun": {"what is not written yet is handed over first", settled(with(asIs, annotated(awaitKey, markKey), annotated(markKey)), replicas(1), moving(), counting("m2")),
-			[]string{"do: hand over Machines m2, m3 to MachineSet new: it is updated in place"}},
+			[]string{"do: transfer Machines m2, m3 to MachineSet new: it is updated in place"}},
 		"not begun, no surplus": {"it is updated here first", settled(with(asIs, annotated(markKey)), replicas(2), moving(), cloned),
 			[]string{"do: begin the in-place update of Machine m2: it differs from the template"}},
 		"counted, too many": {"what is deleted is not updated before", settled(with(asIs, annotated(awaitKey, markKey)), replicas(1), ofDeployment(), counting("m2"), cloned),
@@ -175,7 +175,7 @@ func TestStatusDuringMoves(t *testing.T) {
 	s := settled(replicas(1), moving(func(s *Snapshot) { s.Target = nil }))
 	status := Report(s, Decide(s), reconciler.Outcome{}).Status.(clusterv1.MachineSetStatus)
 	for _, c := range status.Conditions {
-		if c.Type == clusterv1.MachineSetScalingDownCondition && !strings.Contains(c.Message, "\n* Machines cannot be handed over to be updated in place: MachineSet new does not exist") {
+		if c.Type == clusterv1.MachineSetScalingDownCondition && !strings.Contains(c.Message, "\n* Machines cannot be transferred for an update in place: MachineSet new does not exist") {
 			t.Errorf("why it does not scale down: %q", c.Message)
 		}
 	}

@@ -51,14 +51,14 @@ func (q askChange) String() string {
 }
 func (q askExtension) String() string { return q.Question.String() }
 func (a create) String() string {
-	why := "the topology asks for it"
+	why := "the topology requires it"
 	if a.Part.Replaces != nil {
 		why = "it replaces " + a.Part.Replaces.GetName() + ", whose spec is another"
 	}
 	return fmt.Sprintf("create %s %s, %s: %s", a.Part.Want.GetKind(), a.Part.Want.GetName(), a.Part.Key, why)
 }
 func (a apply) String() string {
-	return fmt.Sprintf("apply %s %s, %s: it is not what the topology says", a.Part.Want.GetKind(), a.Part.Want.GetName(), a.Part.Key)
+	return fmt.Sprintf("apply %s %s, %s: it differs from the topology", a.Part.Want.GetKind(), a.Part.Want.GetName(), a.Part.Key)
 }
 func (a setClusterReferences) String() string {
 	return "set the references of the Cluster, and the list of its workers: they are created"
@@ -208,7 +208,7 @@ func (c *controller) reuse(ctx context.Context, have *unstructured.Unstructured,
 		return err
 	}
 	if used[topology.Reference(have)] {
-		return fault.New(fault.Transient, "TemplateInUse", "%s %s has another spec than the topology asks for, and is still in use", have.GetKind(), have.GetName())
+		return fault.New(fault.Transient, "TemplateInUse", "%s %s differs from the topology and is still in use", have.GetKind(), have.GetName())
 	}
 	if err := c.writer.DeleteAnyway(ctx, have); err != nil {
 		return err

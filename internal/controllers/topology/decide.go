@@ -178,7 +178,7 @@ func withDefaults(s snapshot) (*clusterv1.Cluster, error) {
 	s.Cluster.Spec.Topology.DeepCopyInto(&cluster.Spec.Topology)
 	s.Compiled.Variables.Default(&cluster.Spec.Topology)
 	if errs := s.Compiled.Variables.Validate(&cluster.Spec.Topology, nil, field.NewPath("spec", "topology")); len(errs) > 0 {
-		return nil, fault.New(fault.Invalid, "VariablesInvalid", "the variables of the Cluster are not what ClusterClass %s asks for: %s; correct them",
+		return nil, fault.New(fault.Invalid, "VariablesInvalid", "the variables of the Cluster do not match ClusterClass %s: %s; correct them",
 			topology.ClassKey(s.Cluster), errs.ToAggregate().Error())
 	}
 	return &cluster, nil

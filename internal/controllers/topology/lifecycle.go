@@ -36,7 +36,7 @@ func (a record) String() string {
 	}
 	return "record the pending hooks and the step of the upgrade"
 }
-func (a retryFailures) String() string { return "retry what failed" }
+func (a retryFailures) String() string { return "retry the failed operations" }
 
 // hookBlocking is the reason of events and waits that name the blocking handler. The condition has its own message
 // without times.
@@ -89,7 +89,7 @@ func (s snapshot) waitForLifecycle(p *reconciler.Plan) {
 	for _, blocked := range v.Blocking {
 		for _, by := range blocked.By {
 			_, extension, _ := strings.Cut(by.Handler, ".")
-			p.WaitFor(hookBlocking, "Hook %s has held back the %s since %s: %s; it is called again in %s", blocked.Hook, blocked.Action,
+			p.WaitFor(hookBlocking, "Hook %s has blocked the %s since %s: %s; it is called again in %s", blocked.Hook, blocked.Action,
 				by.Since.UTC().Format(time.RFC3339), by, by.RetryAfter).For("ExtensionConfig", extension).ForTime()
 		}
 	}

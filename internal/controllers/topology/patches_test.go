@@ -50,7 +50,7 @@ func TestVariables(t *testing.T) { // TP-13, TP-16, TP-17
 		t.Errorf("the template was not replaced: %v", second.Object)
 	}
 	set(`7`)
-	if got := w.condition(); !strings.HasPrefix(got, "False ReconcileFailed The variables of the Cluster are not what ClusterClass ns/class asks for: ") {
+	if got := w.condition(); !strings.HasPrefix(got, "False ReconcileFailed The variables of the Cluster do not match ClusterClass ns/class: ") {
 		t.Error(got)
 	}
 	if w.one("HostTemplate", "c-a-").GetName() != second.GetName() {

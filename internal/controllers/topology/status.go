@@ -193,7 +193,7 @@ func updated(part *topology.Part) reconciler.Event {
 	kind, name := part.Want.GetKind(), part.Want.GetName()
 	had, known := topology.Replicas(part.Live)
 	if want, set := topology.Replicas(part.Want); known && set && had != want {
-		return reconciler.Normal("TopologyUpdate", "Updated %s %s from %d to %d replicas, which is what spec.topology says: that is where to change them", kind, name, had, want)
+		return reconciler.Normal("TopologyUpdate", "Updated %s %s from %d to %d replicas, as spec.topology of the Cluster requires; change them there", kind, name, had, want)
 	}
 	return reconciler.Normal("TopologyUpdate", "Updated %s %s", kind, name)
 }
@@ -211,7 +211,7 @@ func hookEvents(j conditionInput) []reconciler.Event {
 	}
 	for _, blocked := range v.Blocking {
 		for _, by := range blocked.By {
-			list = append(list, reconciler.Normal(hookBlocking, "Hook %s: %s; it holds back the %s and is called again in %s",
+			list = append(list, reconciler.Normal(hookBlocking, "Hook %s: %s; it blocks the %s and is called again in %s",
 				blocked.Hook, by, blocked.Action, by.RetryAfter))
 		}
 	}

@@ -27,7 +27,7 @@ func TestUpdated(t *testing.T) {
 		return &clusterv1.MachineDeployment{Spec: clusterv1.MachineDeploymentSpec{Replicas: n}}
 	}
 	const plain = "Updated MachineDeployment md"
-	const back = plain + " from 5 to 2 replicas, which is what spec.topology says: that is where to change them"
+	const back = plain + " from 5 to 2 replicas, as spec.topology of the Cluster requires; change them there"
 	for name, c := range map[string]struct {
 		live client.Object
 		want any

@@ -58,13 +58,13 @@ func (p part) uncovered(root []string) ([][]string, error) {
 		}
 		if p.normal != nil {
 			if after, err = p.normal(after); err != nil {
-				return nil, fmt.Errorf("what it leaves cannot be read: %w", err)
+				return nil, fmt.Errorf("the remaining difference cannot be read: %w", err)
 			}
 		}
 	}
 	is, err := valueAt(root, after)
 	if err != nil {
-		return nil, fmt.Errorf("what it leaves cannot be read: %w", err)
+		return nil, fmt.Errorf("the remaining difference cannot be read: %w", err)
 	}
 	want, err := valueAt(root, p.desired)
 	if err != nil {

@@ -114,7 +114,7 @@ func TestCanUpdateMachine(t *testing.T) { // IP-01, IU-01, IU-04
 			answer(patched("machinePatch", "JSONPatch", `[{"op":"replace","path":"/spec/nothing/there","value":1}]`)), ""}},
 			UpdateCheck{Handler: "can.ext"}, "handler can.ext: the patch of Machine: "},
 		"a patch that leaves no Machine": {[]served{{"can", hookName,
-			answer(patched("machinePatch", "JSONMergePatch", `{"spec":{"version":7}}`)), ""}}, UpdateCheck{Handler: "can.ext"}, "what it leaves cannot be read"},
+			answer(patched("machinePatch", "JSONMergePatch", `{"spec":{"version":7}}`)), ""}}, UpdateCheck{Handler: "can.ext"}, "the remaining difference cannot be read"},
 		"a patch of a type that is unknown": {[]served{{"can", hookName, answer(patched("machinePatch", "Other", `{"spec":{}}`)), ""}},
 			UpdateCheck{Handler: "can.ext"}, `patch type "Other" is unknown`},
 		"failure": {[]served{{"can", hookName, hooktest.Raw(`{"status":"Failure","message":"no"}`), ""}},

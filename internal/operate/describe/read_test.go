@@ -148,7 +148,7 @@ func TestHooksThatBlock(t *testing.T) {
 		WithIndex(&eventsv1.Event{}, "regarding.uid", func(o client.Object) []string { return []string{string(o.(*eventsv1.Event).Regarding.UID)} }).
 		WithObjects(cluster,
 			event("1", "u", "HookBlocking", "over", 60, 60), event("2", "u", "HookCompleted", "Hook A completed by handlers: h.x", 50, 50),
-			event("3", "u", "HookBlocking", "Hook B: handler h.x: no window; it holds back the upgrade of the Cluster to v1.36.0 and is called again in 30s", 55, 2),
+			event("3", "u", "HookBlocking", "Hook B: handler h.x: no window; it blocks the upgrade of the Cluster to v1.36.0 and is called again in 30s", 55, 2),
 			event("4", "another", "HookBlocking", "another", 1, 1), event("5", "u", "TopologyUpdate", "x", 1, 1)).Build()
 	s, err := describe.Read(t.Context(), c, client.ObjectKeyFromObject(cluster), describe.Options{})
 	if err != nil {

@@ -31,8 +31,8 @@ func Describe(p Plan, r Results) []string {
 	}
 	add("Pods to complete by themselves", p.Awaited)
 	add("Pods still to be evicted", r.Left)
-	add("Pods to be evicted after those of a lower order", p.Later)
-	add("Pods to complete by themselves after those of a lower order", p.AwaitedLater)
+	add("Pods to be evicted after Pods of a lower order", p.Later)
+	add("Pods to complete by themselves after Pods of a lower order", p.AwaitedLater)
 	return lines
 }
 

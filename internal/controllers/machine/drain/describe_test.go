@@ -31,8 +31,8 @@ func TestDescribe(t *testing.T) { // MD-10, MD-11
 		"* Pods that cannot be evicted, a budget: ns/c, ns/d",
 		"* Pods to complete by themselves: ns/w",
 		"* Pods still to be evicted: ns/x",
-		"* Pods to be evicted after those of a lower order: ns/l",
-		"* Pods to complete by themselves after those of a lower order: ns/v",
+		"* Pods to be evicted after Pods of a lower order: ns/l",
+		"* Pods to complete by themselves after Pods of a lower order: ns/v",
 	}, "\n")
 	if diff := cmp.Diff(want, strings.Join(Describe(p, r), "\n")); diff != "" {
 		t.Errorf("a line for each reason, names sorted, five of them (-want +got):\n%s", diff)

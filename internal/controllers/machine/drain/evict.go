@@ -118,7 +118,7 @@ func explain(err error) (RefusalReason, string) {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return terminating, "their Namespace is being deleted, and takes them along"
 	case apierrors.IsTooManyRequests(err):
-		return busy, "the API server of the workload cluster asks to try again later"
+		return busy, "the API server of the workload cluster throttles requests"
 	}
 	return Failed, "the eviction failed: " + status.Status().Message
 }

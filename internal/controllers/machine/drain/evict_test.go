@@ -54,7 +54,7 @@ func TestEvict(t *testing.T) { // MD-04, MD-10
 	}
 	want := Results{Accepted: []types.NamespacedName{name("ok")}, Refused: []Refusal{
 		{name("budget"), Budgeted, "a PodDisruptionBudget does not allow it now: web needs 2 healthy pods and has 2 currently"},
-		{name("busy"), busy, "the API server of the workload cluster asks to try again later"},
+		{name("busy"), busy, "the API server of the workload cluster throttles requests"},
 		{name("terminating"), terminating, "their Namespace is being deleted, and takes them along"},
 		{name("refused"), Failed, `the eviction failed: pods "refused" is forbidden: no right`},
 		{name("silent"), Failed, "the API server of the workload cluster does not answer"},
