@@ -3,7 +3,7 @@
 // conditions that describe an object belong to its controller instead.
 //
 // The provisioning of a Machine, from its creation to its first Ready, is one OpenTelemetry trace. The spans are
-// computed from the transition times of the Machine's conditions ([ProvisioningStages]), so that a restart of the
+// computed from the transition times of the Machine's conditions ([provisioningStages]), so that a restart of the
 // manager loses nothing. All IDs are derived from the Machine's UID, so that exporting a trace twice yields the same
 // spans, and reconciliations of the Machine and its dependent objects join the same trace ([StartSpan]).
 package reporting

@@ -40,23 +40,23 @@ func TestOf(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		since  map[string]int
-		want   []ProvisioningStage
+		want   []provisioningStage
 	}{
-		"whole": {"one stage after the other", whole(), []ProvisioningStage{
-			{Name: SpanProvisioning, Start: t0, End: at(26)}, {Name: SpanBootstrapData, Start: t0, End: at(3)},
-			{Name: SpanInfrastructure, Start: at(3), End: at(10)}, {Name: SpanNodeJoin, Start: at(10), End: at(25)},
-			{Name: SpanFirstReady, Start: at(25), End: at(26)},
+		"whole": {"one stage after the other", whole(), []provisioningStage{
+			{Name: spanProvisioning, Start: t0, End: at(26)}, {Name: spanBootstrapData, Start: t0, End: at(3)},
+			{Name: spanInfrastructure, Start: at(3), End: at(10)}, {Name: spanNodeJoin, Start: at(10), End: at(25)},
+			{Name: spanFirstReady, Start: at(25), End: at(26)},
 		}},
 		"not ready": {"it is on its way", map[string]int{"BootstrapConfigReady": 3}, nil},
 		"out of order": {"a stage that was over before the one before it took no time", map[string]int{"BootstrapConfigReady": 12, "InfrastructureReady": 10, "Ready": 20},
-			[]ProvisioningStage{
-				{Name: SpanProvisioning, Start: t0, End: at(20)}, {Name: SpanBootstrapData, Start: t0, End: at(12)},
-				{Name: SpanInfrastructure, Start: at(12), End: at(12)}, {Name: SpanNodeJoin, Start: at(12), End: at(12)},
-				{Name: SpanFirstReady, Start: at(12), End: at(20)},
+			[]provisioningStage{
+				{Name: spanProvisioning, Start: t0, End: at(20)}, {Name: spanBootstrapData, Start: t0, End: at(12)},
+				{Name: spanInfrastructure, Start: at(12), End: at(12)}, {Name: spanNodeJoin, Start: at(12), End: at(12)},
+				{Name: spanFirstReady, Start: at(12), End: at(20)},
 			}},
 	}
 	for name, tc := range cases {
-		if diff := cmp.Diff(tc.want, ProvisioningStages(journeyMachine(tc.since))); diff != "" {
+		if diff := cmp.Diff(tc.want, provisioningStages(journeyMachine(tc.since))); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
 		}
 	}
@@ -81,7 +81,7 @@ func TestRecord(t *testing.T) {
 		t.Fatalf("%d spans", len(list))
 	}
 	root := list[0]
-	if root.Name != SpanProvisioning || root.Parent.IsValid() || !root.StartTime.Equal(t0) || !root.EndTime.Equal(at(26)) {
+	if root.Name != spanProvisioning || root.Parent.IsValid() || !root.StartTime.Equal(t0) || !root.EndTime.Equal(at(26)) {
 		t.Errorf("the whole: %+v", root)
 	}
 	for _, s := range list[1:] {
@@ -89,7 +89,7 @@ func TestRecord(t *testing.T) {
 			t.Errorf("%s is not below the whole", s.Name)
 		}
 	}
-	if list[3].Name != SpanNodeJoin || !list[3].StartTime.Equal(at(10)) || !list[3].EndTime.Equal(at(25)) {
+	if list[3].Name != spanNodeJoin || !list[3].StartTime.Equal(at(10)) || !list[3].EndTime.Equal(at(25)) {
 		t.Errorf("a stage: %+v", list[3])
 	}
 }
@@ -174,7 +174,7 @@ func TestWithin(t *testing.T) {
 	if s := trace.SpanContextFromContext(withMachineTrace(context.Background(), &clusterv1.Cluster{})); s.IsValid() {
 		t.Error("a Cluster is not part of a Machine's trace")
 	}
-	if s := trace.SpanContextFromContext(withMachineTrace(context.Background(), journeyMachine(nil))); s.TraceID() != TraceID("u") {
+	if s := trace.SpanContextFromContext(withMachineTrace(context.Background(), journeyMachine(nil))); s.TraceID() != traceID("u") {
 		t.Error("a Machine is part of its own trace")
 	}
 }
