@@ -81,7 +81,7 @@ var layers = [][]string{
 	// computations
 	{
 		"internal/topology", "internal/rollout", "internal/admission", "internal/conversion", "internal/crdschema",
-		"internal/nodemeta", "internal/reconciler/ownership", "internal/policy", "internal/snapshots", "internal/kubeadm/recovery",
+		"internal/reconciler/ownership", "internal/policy", "internal/snapshots", "internal/kubeadm/recovery",
 	},
 	// access to the API, workload clusters and extensions
 	{

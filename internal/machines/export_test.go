@@ -9,4 +9,7 @@ const (
 	Updating  = priorityUpdating
 )
 
-var NewSetConditions = newSetConditions
+var (
+	NewSetConditions = newSetConditions
+	NodeAnnotations  = filterAnnotations
+)

@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/slipwayhq/slipway/internal/nodemeta"
+	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
 // metadataOf returns the metadata that the Node receives from its Machine.
-func metadataOf(s Snapshot) nodemeta.Metadata {
-	return nodemeta.Metadata{
+func metadataOf(s Snapshot) machines.NodeMetadata {
+	return machines.NodeMetadata{
 		Machine: s.Machine, AlsoLabels: s.Settings.SyncLabels, AlsoAnnotations: s.Settings.SyncAnnotations,
 		Interruptible: s.Infra.Interruptible.Or(false), Outdated: outdated(s), Taints: s.Settings.TaintPropagation,
 	}

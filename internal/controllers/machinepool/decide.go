@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/slipwayhq/slipway/internal/nodemeta"
+	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
@@ -167,7 +167,7 @@ func isMarked(s Snapshot, node *corev1.Node) bool {
 // mark annotates the Node with its pool, sets the labels of the template, and removes the uninitialized taint.
 func mark(s Snapshot, node *corev1.Node) {
 	pool := s.Pool
-	nodemeta.SyncLabels(nodemeta.Labels(pool.Spec.Template.Labels, s.Settings.SyncLabels...), node)
+	machines.SyncNodeLabels(machines.NodeLabels(pool.Spec.Template.Labels, s.Settings.SyncLabels...), node)
 	maps.Copy(node.Annotations, map[string]string{
 		clusterv1.ClusterNameAnnotation: pool.Spec.ClusterName, clusterv1.ClusterNamespaceAnnotation: pool.Namespace,
 		clusterv1.OwnerKindAnnotation: "MachinePool", clusterv1.OwnerNameAnnotation: pool.Name,

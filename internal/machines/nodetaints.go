@@ -1,4 +1,4 @@
-package nodemeta
+package machines
 
 import (
 	"slices"

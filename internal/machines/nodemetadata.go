@@ -1,4 +1,4 @@
-package nodemeta
+package machines
 
 import (
 	"maps"
@@ -12,8 +12,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Metadata is the metadata that a Node receives from its Machine.
-type Metadata struct {
+// NodeMetadata is the metadata that a Node receives from its Machine.
+type NodeMetadata struct {
 	Machine *clusterv1.Machine
 	// AlsoLabels and AlsoAnnotations match the keys of additional labels and annotations to synchronize.
 	AlsoLabels, AlsoAnnotations []*regexp.Regexp
@@ -23,7 +23,7 @@ type Metadata struct {
 }
 
 // IsSynced reports whether Sync would leave the Node unchanged.
-func (d Metadata) IsSynced(node *corev1.Node) bool {
+func (d NodeMetadata) IsSynced(node *corev1.Node) bool {
 	after := node.DeepCopy()
 	d.Sync(after)
 	return maps.Equal(after.Annotations, node.Annotations) && maps.Equal(after.Labels, node.Labels) &&
@@ -36,7 +36,7 @@ func (d Metadata) IsSynced(node *corev1.Node) bool {
 // Two annotations record the keys that came from the Machine, so that only these are removed when the Machine no
 // longer has them. The taint is removed in the same patch that adds the first labels, because a Pod that selects by
 // these labels must not be scheduled earlier.
-func (d Metadata) Sync(node *corev1.Node) {
+func (d NodeMetadata) Sync(node *corev1.Node) {
 	m := d.Machine
 	node.Labels, node.Annotations = maps.Clone(node.Labels), maps.Clone(node.Annotations)
 	if node.Labels == nil {
@@ -45,7 +45,7 @@ func (d Metadata) Sync(node *corev1.Node) {
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}
 	}
-	labels, annotations := Labels(m.Labels, d.AlsoLabels...), filterAnnotations(m.Annotations, d.AlsoAnnotations...)
+	labels, annotations := NodeLabels(m.Labels, d.AlsoLabels...), filterAnnotations(m.Annotations, d.AlsoAnnotations...)
 	removeStale(node.Labels, labels, node.Annotations[clusterv1.LabelsFromMachineAnnotation])
 	removeStale(node.Annotations, annotations, node.Annotations[clusterv1.AnnotationsFromMachineAnnotation])
 	maps.Copy(node.Labels, labels)
@@ -72,10 +72,10 @@ func (d Metadata) Sync(node *corev1.Node) {
 	}
 }
 
-// SyncLabels sets the labels on a Node that has no Machine and removes labels that it set earlier and that are no longer
-// wanted. It records them in the same annotation as [Metadata.Sync], so that a Machine that is created later
+// SyncNodeLabels sets the labels on a Node that has no Machine and removes labels that it set earlier and that are no longer
+// wanted. It records them in the same annotation as [NodeMetadata.Sync], so that a Machine that is created later
 // continues from there.
-func SyncLabels(labels map[string]string, node *corev1.Node) {
+func SyncNodeLabels(labels map[string]string, node *corev1.Node) {
 	node.Labels, node.Annotations = maps.Clone(node.Labels), maps.Clone(node.Annotations)
 	if node.Labels == nil {
 		node.Labels = map[string]string{}

@@ -1,4 +1,4 @@
-package nodemeta_test
+package machines_test
 
 import (
 	"regexp"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/slipwayhq/slipway/internal/nodemeta"
+	"github.com/slipwayhq/slipway/internal/machines"
 )
 
 func TestPick(t *testing.T) { // MA-11, MA-12
@@ -32,15 +32,15 @@ func TestPick(t *testing.T) { // MA-11, MA-12
 		t.Run(key, func(t *testing.T) {
 			in := map[string]string{key: "v"}
 			got := []bool{
-				len(nodemeta.Labels(in)) == 1, len(nodemeta.Annotations(in)) == 1,
-				len(nodemeta.Labels(in, extra)) == 1, len(nodemeta.Annotations(in, extra)) == 1,
+				len(machines.NodeLabels(in)) == 1, len(machines.NodeAnnotations(in)) == 1,
+				len(machines.NodeLabels(in, extra)) == 1, len(machines.NodeAnnotations(in, extra)) == 1,
 			}
 			if diff := cmp.Diff([]bool{tc.label, tc.annotation, tc.labelExp, tc.annotExp}, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
 	}
-	if diff := cmp.Diff(map[string]string{"node.cluster.x-k8s.io/a": "1"}, nodemeta.Labels(map[string]string{"node.cluster.x-k8s.io/a": "1", "b": "2"})); diff != "" {
+	if diff := cmp.Diff(map[string]string{"node.cluster.x-k8s.io/a": "1"}, machines.NodeLabels(map[string]string{"node.cluster.x-k8s.io/a": "1", "b": "2"})); diff != "" {
 		t.Errorf("values stay (-want +got):\n%s", diff)
 	}
 }

@@ -1,4 +1,4 @@
-package nodemeta
+package machines
 
 import (
 	"regexp"
@@ -8,11 +8,11 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Labels returns the labels of a Machine, or of a Machine template, that are synchronized to its Node: labels with
+// NodeLabels returns the labels of a Machine, or of a Machine template, that are synchronized to its Node: labels with
 // the prefix node-role.kubernetes.io, labels in the domains node-restriction.kubernetes.io and
 // node.cluster.x-k8s.io and their subdomains, and labels that match one of the expressions. The result is never
 // nil.
-func Labels(labels map[string]string, also ...*regexp.Regexp) map[string]string {
+func NodeLabels(labels map[string]string, also ...*regexp.Regexp) map[string]string {
 	return filterByKey(labels, func(key, domain string) bool {
 		return domain == clusterv1.NodeRoleLabelPrefix || within(domain, clusterv1.NodeRestrictionLabelDomain) ||
 			within(domain, clusterv1.ManagedNodeLabelDomain) || matches(also, key)
