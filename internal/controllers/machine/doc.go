@@ -29,5 +29,5 @@
 //	                   spec.providerID, spec.failureDomain, the removal of in-place annotations, status except for the
 //	                   conditions of owners and health checks; UpToDate for Machines of MachineDeployments
 //	provider objects   controller reference, cluster label, the removal of in-place annotations
-//	Node               annotations, labels and taints of package nodemeta; spec.unschedulable during the deletion
+//	Node               annotations, labels and taints (machines.NodeMetadata); spec.unschedulable during the deletion
 package machine
