@@ -27,8 +27,8 @@ const (
 	// HubVersion is the storage version of every kind, through which all conversions go.
 	HubVersion = "v1beta2"
 
-	// dataAnnotation preserves, on an object in an older version, hub content that the older version has no fields for.
-	dataAnnotation = "cluster.x-k8s.io/conversion-data"
+	// DataAnnotation preserves, on an object in an older version, hub content that the older version has no fields for.
+	DataAnnotation = "cluster.x-k8s.io/conversion-data"
 
 	// unknownVersion is the version in a reference to a kind that no CRD in the cluster serves.
 	unknownVersion = "unknown"
@@ -128,7 +128,7 @@ func (c *Converter) toHub(spoke runtime.Object) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, remembered := accessor.GetAnnotations()[dataAnnotation]
+	data, remembered := accessor.GetAnnotations()[DataAnnotation]
 	if !remembered {
 		return hub, nil
 	}
@@ -137,7 +137,7 @@ func (c *Converter) toHub(spoke runtime.Object) (runtime.Object, error) {
 	}
 	before := map[string]any{}
 	if err := json.Unmarshal([]byte(data), &before); err != nil {
-		return nil, fmt.Errorf("the annotation %s is not readable, remove it: %w", dataAnnotation, err)
+		return nil, fmt.Errorf("the annotation %s is not readable, remove it: %w", DataAnnotation, err)
 	}
 	return c.restore(hub, spoke.GetObjectKind().GroupVersionKind().Version, before)
 }
@@ -146,7 +146,7 @@ func (c *Converter) toHub(spoke runtime.Object) (runtime.Object, error) {
 func (c *Converter) restore(hub runtime.Object, version string, before map[string]any) (runtime.Object, error) {
 	original, err := withContent(hub, before)
 	if err != nil {
-		return nil, fmt.Errorf("the annotation %s does not fit the kind, remove it: %w", dataAnnotation, err)
+		return nil, fmt.Errorf("the annotation %s does not fit the kind, remove it: %w", DataAnnotation, err)
 	}
 	spoke, err := c.down(original, version)
 	if err != nil {
@@ -270,9 +270,9 @@ func annotate(object runtime.Object, data string) error {
 	for key, value := range accessor.GetAnnotations() {
 		annotations[key] = value
 	}
-	annotations[dataAnnotation] = data
+	annotations[DataAnnotation] = data
 	if data == "" {
-		delete(annotations, dataAnnotation)
+		delete(annotations, DataAnnotation)
 	}
 	if len(annotations) == 0 {
 		annotations = nil

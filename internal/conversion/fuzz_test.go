@@ -25,7 +25,7 @@ func FuzzRemembered(f *testing.F) {
 			return
 		}
 		in.APIVersion, in.Kind, in.Name = clusterv1beta1.GroupVersion.String(), "MachineDeployment", "a"
-		in.Annotations = map[string]string{dataAnnotation: remembered}
+		in.Annotations = map[string]string{DataAnnotation: remembered}
 		hub, err := c.Convert(in, HubVersion)
 		if err != nil {
 			return

@@ -113,7 +113,7 @@ func TestNoGoroutinesAreLeft(t *testing.T) {
 // RT-16: handlers of an older version get the request in theirs, and their answer comes back in the newest; both versions
 // of a hook at the same time.
 func TestOlderVersion(t *testing.T) {
-	catalog, err := hooks.New(append(hooks.ClusterAPI(), newer()), conversion())
+	catalog, err := hooks.New(append(hooks.ClusterAPI(), newer()), newerConversion())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestOlderVersion(t *testing.T) {
 
 // RT-13, RT-16
 func TestAggregationAcrossVersions(t *testing.T) {
-	catalog, err := hooks.New(append(hooks.ClusterAPI(), newer()), conversion())
+	catalog, err := hooks.New(append(hooks.ClusterAPI(), newer()), newerConversion())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func newer() hooks.Hook {
 	}
 }
 
-func conversion() hooks.Conversion {
+func newerConversion() hooks.Conversion {
 	return hooks.Conversion{
 		Hook: create, Newer: "v1beta1", Older: "v1alpha1",
 		RequestDown: hooks.RequestDown(func(in *BeforeClusterCreateRequest, out *hooksv1.BeforeClusterCreateRequest) error {

@@ -221,7 +221,7 @@ func TestBlocking(t *testing.T) {
 
 // RT-14: a request whose answer is kept is not made at all: those of topologies are megabytes.
 func TestKeptAnswersNeedNoRequest(t *testing.T) {
-	encoded, step := 0, conversion()
+	encoded, step := 0, newerConversion()
 	down := step.RequestDown
 	step.RequestDown = func(in, out kruntime.Object) error {
 		encoded++

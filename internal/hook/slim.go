@@ -10,11 +10,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/conversion"
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
-
-// conversionData is the annotation in which older API versions preserve fields that they do not have.
-const conversionData = "cluster.x-k8s.io/conversion-data"
 
 // ClusterForRequest returns the Cluster as it is sent in requests: without status, managed fields and the annotations that repeat
 // the whole object, which account for most of its size. The Cluster itself is not changed; the copy shares memory with
@@ -24,7 +22,7 @@ func ClusterForRequest(cluster *clusterv1.Cluster) clusterv1.Cluster {
 	out.ManagedFields = nil
 	out.Annotations = maps.Clone(cluster.Annotations)
 	delete(out.Annotations, corev1.LastAppliedConfigAnnotation)
-	delete(out.Annotations, conversionData)
+	delete(out.Annotations, conversion.DataAnnotation)
 	out.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Cluster"))
 	return out
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/conversion"
 )
 
 // controlAnnotations returns annotations that control the behavior of a controller for an object, or that controllers write
@@ -14,7 +16,7 @@ func controlAnnotations() []string {
 		clusterv1.PausedAnnotation, clusterv1.ManagedByAnnotation, clusterv1.DeleteMachineAnnotation, clusterv1.RemediateMachineAnnotation,
 		clusterv1.DisableMachineCreateAnnotation, clusterv1.MachineCertificatesExpiryDateAnnotation, clusterv1.TopologyDryRunAnnotation,
 		clusterv1.TemplateClonedFromNameAnnotation, clusterv1.TemplateClonedFromGroupKindAnnotation,
-		"cluster.x-k8s.io/conversion-data",
+		conversion.DataAnnotation,
 		"controlplane.cluster.x-k8s.io/kubeadm-cluster-configuration",
 		"controlplane.cluster.x-k8s.io/remediation-for",
 		"controlplane.cluster.x-k8s.io/remediation-in-progress",

@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/slipwayhq/slipway/internal/conversion"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
@@ -129,7 +130,7 @@ func annotations(s Snapshot, p setPlan) map[string]string {
 func ownAnnotations() []string {
 	return []string{
 		"kubectl.kubernetes.io/last-applied-configuration", clusterv1.RevisionAnnotation, clusterv1.DesiredReplicasAnnotation,
-		clusterv1.MaxReplicasAnnotation, clusterv1.CRDMigrationObservedGenerationAnnotation, "cluster.x-k8s.io/conversion-data",
+		clusterv1.MaxReplicasAnnotation, clusterv1.CRDMigrationObservedGenerationAnnotation, conversion.DataAnnotation,
 		clusterv1.MachineSetMoveMachinesToMachineSetAnnotation, clusterv1.MachineSetReceiveMachinesFromMachineSetsAnnotation,
 		clusterv1.AcknowledgedMoveAnnotation,
 	}

@@ -11,11 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/conversion"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
-
-// conversionData is the annotation in which older API versions store fields that they do not have.
-const conversionData = "cluster.x-k8s.io/conversion-data"
 
 // Machine is a Machine with the objects that it references.
 type Machine struct {
@@ -38,7 +36,7 @@ type MachineSet struct {
 func sentMetadata(o metav1.Object) metav1.ObjectMeta {
 	out := metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), Labels: maps.Clone(o.GetLabels()), Annotations: maps.Clone(o.GetAnnotations())}
 	delete(out.Annotations, corev1.LastAppliedConfigAnnotation)
-	delete(out.Annotations, conversionData)
+	delete(out.Annotations, conversion.DataAnnotation)
 	if len(out.Annotations) == 0 {
 		out.Annotations = nil
 	}
