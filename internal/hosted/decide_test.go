@@ -39,9 +39,9 @@ func TestDecide(t *testing.T) {
 		"authority broken": {"SE-02: a user's Secret that cannot be used", running(t, func(s *snapshot) { s.Secrets[purposeCA].Data["tls.key"] = []byte("x") }),
 			[]string{"wait: Secret c-ca cannot be used: no private key in PEM data"}},
 		"no kubeconfig": {"CP-14", running(t, func(s *snapshot) { s.Kubeconfig = secrets.Kubeconfig{}; delete(s.Secrets, purposeKubeconfig) }),
-			[]string{"do: write Secret c-kubeconfig: there is none that can be read"}},
+			[]string{"do: write Secret c-kubeconfig: it does not exist or cannot be read"}},
 		"half life": {"SE-01: the client certificate is rotated at half life", running(t, func(s *snapshot) { s.Now = now.Add(183 * 24 * time.Hour) }),
-			[]string{"do: write Secret c-kubeconfig: half of its client certificate's life is over"}},
+			[]string{"do: write Secret c-kubeconfig: its client certificate has passed half of its lifetime"}},
 		"other endpoint": {"the kubeconfig follows; so does the process, and what it publishes", running(t, func(s *snapshot) { s.Cluster.Spec.ControlPlaneEndpoint.Port = 7443 }),
 			[]string{"do: write Secret c-kubeconfig: the endpoint is https://172.31.0.1:7443", "do: start the control plane at v1.36.3: its configuration changed", "wait: The API server is starting"}},
 		"owners lost": {"OR-01: what was made here gets its owner back", running(t, func(s *snapshot) {

@@ -34,8 +34,8 @@ func TestConditions(t *testing.T) { // CP-12
 		"authority lost": {s: running(t, func(s *snapshot) { delete(s.Secrets, purposeCA) }), want: wants{
 			"CertificatesAvailable": "False CertificatesMissing: Secret c-ca is gone; restore it from a backup: the cluster was made with it"}},
 		"authority expired": {s: running(t, func(s *snapshot) { s.Now = s.Now.AddDate(11, 0, 0) }), want: wants{
-			"CertificatesAvailable": "False Invalid: The certificate in Secret c-ca expired on 2036-05-03T07:08:09Z: nothing that it signs is trusted. Put one that is valid into tls.crt, of the same " +
-				"key and subject once there are nodes"}},
+			"CertificatesAvailable": "False Invalid: The certificate in Secret c-ca expired on 2036-05-03T07:08:09Z: clients do not trust the certificates that it signs. " +
+				"Replace tls.crt by a valid certificate, with the same key and subject if the cluster has nodes"}},
 		"etcd down": {s: running(t, func(s *snapshot) { s.Process.EtcdReady = false }), want: wants{
 			"EtcdClusterAvailable": "False NotAvailable: The API server answers, and etcd does not", "Available": "False NotAvailable: * EtcdClusterAvailable: The API server answers, and etcd does not"}},
 		"starting": {s: running(t, func(s *snapshot) { s.Process.Ready, s.Process.EtcdReady = false, false }), want: wants{

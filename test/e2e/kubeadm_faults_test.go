@@ -254,7 +254,7 @@ func authoritiesDeleted(t *testing.T, in *installation, w workload) {
 		before[name] = in.secret(t, name)
 		in.kubectl("delete", "secret", name)
 	}
-	untilContains(t, short, "which is gone, and what to do", "Secret tower-ca is gone: until it is back, no Machine can join", func() string {
+	untilContains(t, short, "which is gone, and what to do", "Secret tower-ca does not exist, and its content cannot be generated again, because the cluster depends on the original: until it is restored, no Machine can join", func() string {
 		return in.condition("kubeadmcontrolplane/tower", "CertificatesAvailable")
 	})
 	in.killManager(t, "the Secrets are gone")

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -69,7 +70,7 @@ func argList(in []bootstrapv1.Arg) any {
 	}
 	out := make([]arg, 0, len(in))
 	for _, a := range in {
-		out = append(out, arg{Name: a.Name, Value: valueOf(a)})
+		out = append(out, arg{Name: a.Name, Value: ptr.Deref(a.Value, "")})
 	}
 	return out
 }
@@ -81,16 +82,9 @@ func argMap(in []bootstrapv1.Arg) any {
 	}
 	out := make(map[string]string, len(in))
 	for _, a := range in {
-		out[a.Name] = valueOf(a)
+		out[a.Name] = ptr.Deref(a.Value, "")
 	}
 	return out
-}
-
-func valueOf(a bootstrapv1.Arg) string {
-	if a.Value == nil {
-		return ""
-	}
-	return *a.Value
 }
 
 func discoveryOf(in bootstrapv1.Discovery) discovery {

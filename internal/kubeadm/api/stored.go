@@ -19,7 +19,6 @@ const reasonInvalidConfiguration = "InvalidClusterConfiguration"
 // bytes.
 const maxStored = 256 << 10
 
-// fields are the fields of a YAML document.
 type fields = map[string]any
 
 // StoredConfiguration is a ClusterConfiguration that kubeadm has stored in its cluster. Fields unknown to this program are
@@ -192,7 +191,6 @@ func (s StoredConfiguration) Text() (string, error) {
 	return string(out), nil
 }
 
-// wireFields returns the fields of a wire struct.
 func wireFields(v any) (out fields, err error) {
 	data, err := json.Marshal(v)
 	if err == nil {

@@ -151,7 +151,6 @@ type hostPathMount struct {
 	PathType  corev1.HostPathType `json:"pathType,omitempty"`
 }
 
-// initConfiguration is the InitConfiguration of both API versions.
 type initConfiguration struct {
 	APIVersion       apiVersion       `json:"apiVersion"`
 	Kind             string           `json:"kind"`

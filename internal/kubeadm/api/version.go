@@ -6,7 +6,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// reasonInvalidVersion is the reason of faults about Kubernetes versions.
 const reasonInvalidVersion = "InvalidVersion"
 
 // apiVersion is the apiVersion of kubeadm's configuration.

@@ -11,7 +11,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// indent is the number of spaces per level.
 const indent = 2
 
 // YAMLNode is a piece of YAML.

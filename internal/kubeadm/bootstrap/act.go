@@ -56,7 +56,7 @@ func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) e
 func (c *controller) chooseToken(ctx context.Context, s snapshot) error {
 	token, err := bootstraputil.GenerateBootstrapToken()
 	if err != nil {
-		return fmt.Errorf("making a random token: %w", err)
+		return fmt.Errorf("generating a token: %w", err)
 	}
 	want := &unstructured.Unstructured{Object: map[string]any{}}
 	want.SetGroupVersionKind(bootstrapv1.GroupVersion.WithKind(kindKubeadmConfig))
@@ -93,7 +93,7 @@ func (c *controller) extendToken(ctx context.Context, s snapshot) error {
 		return err
 	}
 	if secret == nil {
-		return fault.New(fault.Gone, "TokenGone", "bootstrap token %s was deleted meanwhile", tokenID(s.token()))
+		return fault.New(fault.Gone, "TokenGone", "bootstrap token %s was deleted in the meantime", tokenID(s.token()))
 	}
 	life := TokenLifetime{From: s.Now, TTL: s.TTL}
 	err = kube.NewWriter(workload, Name).Patch(ctx, secret, func(o client.Object) {
@@ -127,7 +127,6 @@ func (c *controller) deleteToken(ctx context.Context, s snapshot, name string) e
 	return nil
 }
 
-// writeData creates or updates the data Secret.
 func (c *controller) writeData(ctx context.Context, s snapshot) error {
 	data, err := s.data()
 	if err != nil {
@@ -144,7 +143,6 @@ func (c *controller) writeData(ctx context.Context, s snapshot) error {
 	return c.writer.Apply(ctx, live, want)
 }
 
-// ownData restores the KubeadmConfig as the controller owner of the data Secret.
 func (c *controller) ownData(ctx context.Context, s snapshot) error {
 	return c.writer.Patch(ctx, s.Written, func(o client.Object) {
 		others := slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(ref metav1.OwnerReference) bool { return isOwnReference(ref, s) })

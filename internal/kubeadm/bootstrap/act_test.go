@@ -286,7 +286,7 @@ func TestUnknownActionsAndQuestionsAreBugs(t *testing.T) {
 	if err := c.act(t.Context(), snapshot{}, nil); fault.KindOf(err) != fault.Bug {
 		t.Errorf("got %v", err)
 	}
-	if _, err := c.answer(t.Context(), snapshot{}, nil); fault.KindOf(err) != fault.Bug {
+	if _, err := c.read(t.Context(), snapshot{}, nil); fault.KindOf(err) != fault.Bug {
 		t.Errorf("got %v", err)
 	}
 }

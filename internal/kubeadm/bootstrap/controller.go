@@ -88,7 +88,7 @@ func (c *controller) definition() reconciler.Controller[*bootstrapv1.KubeadmConf
 	return reconciler.Controller[*bootstrapv1.KubeadmConfig, snapshot]{
 		Name:    Name,
 		New:     func() *bootstrapv1.KubeadmConfig { return &bootstrapv1.KubeadmConfig{} },
-		Observe: c.observe, Decide: decide, Read: c.answer, Act: c.act, Report: report,
+		Observe: c.observe, Decide: decide, Read: c.read, Act: c.act, Report: report,
 	}
 }
 
@@ -144,7 +144,6 @@ func ownerMatters() predicate.Predicate {
 	}
 }
 
-// configsOf returns requests for the KubeadmConfigs of a cluster.
 func (c *controller) configsOf(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	list := &bootstrapv1.KubeadmConfigList{}
 	err := c.client.List(ctx, list, watches.InCluster(Name, cluster)...)
@@ -158,7 +157,6 @@ func (c *controller) configsOf(ctx context.Context, cluster client.ObjectKey) []
 	return out
 }
 
-// groupOf returns the API group of an apiVersion.
 func groupOf(apiVersion string) string {
 	group, _, _ := strings.Cut(apiVersion, "/")
 	return group

@@ -26,7 +26,6 @@ const (
 	waitUpdate         = "WaitingForInPlaceUpdate"
 )
 
-// unwatched is the interval for checking Secrets that are not watched.
 const unwatched = 15 * time.Second
 
 // whileLocked is the interval for checking a lock held by another Machine.
@@ -39,14 +38,17 @@ const afterCreating = 100 * time.Millisecond
 // afterOwning is the delay before continuing after an ownership change, until the cache has the updated Secret.
 const afterOwning = time.Second
 
-// decide returns the plan for a KubeadmConfig.
+// stagePending is the stage of every plan: bootstrap data is not written yet. Its reason and message are those of the
+// wait, if the plan waits.
+const stagePending = 1
+
 func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	switch _, updating := s.Config.Annotations[clusterv1.UpdateInProgressAnnotation]; {
 	case s.Owner == nil:
 		p.WaitFor(waitOwner, "Waiting for a Machine or MachinePool to become the owner of this KubeadmConfig").For(kindKubeadmConfig, s.Config.Name).
 			ToChange("metadata.ownerReferences")
-	case s.ending():
+	case s.Owner.Deleted:
 		decideDeletion(s, &p)
 	case s.Cluster == nil:
 		p.WaitFor(waitCluster, "Waiting for Cluster %s to exist", s.Owner.ClusterName).For(clusterv1.ClusterKind, s.Owner.ClusterName).ToChange("")
@@ -61,6 +63,7 @@ func decide(s snapshot) reconciler.Plan {
 		decideRelease(s, &p)
 		decideMachine(s, &p)
 	}
+	p.Enter(stagePending, bootstrapv1.KubeadmConfigDataSecretNotAvailableReason)
 	return p
 }
 
@@ -93,7 +96,7 @@ func needsOwner(s snapshot) bool {
 func decideFirst(s snapshot, p *reconciler.Plan) {
 	switch {
 	case s.takesKeys():
-		p.WaitFor(waitCorrection, "Machine %s is labelled as one of the control plane, and Cluster %s has a hosted control plane, whose keys users do not read; "+
+		p.WaitFor(waitCorrection, "Machine %s has the label of control plane Machines, but users may not read the keys of the hosted control plane of Cluster %s; "+
 			"create the Machine without label %s", s.Owner.Name, s.Cluster.Name, clusterv1.MachineControlPlaneLabel).For(kindMachine, s.Owner.Name).UntilUserActs()
 	case !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):
 		p.WaitFor(waitInfrastructure, "Waiting for the infrastructure of Cluster %s to be provisioned", s.Cluster.Name).For(clusterv1.ClusterKind, s.Cluster.Name).
@@ -128,16 +131,9 @@ func decideData(s snapshot, p *reconciler.Plan) {
 	if !canRender(s, p) || !tokenChosen(s, p) || !connected(s, p) {
 		return
 	}
-	if s.token() != "" {
-		if s.Token == nil {
-			p.Reads = append(p.Reads, readToken{ID: tokenID(s.token())})
-			return
-		}
-		need, again := tokenRefresh(*s.Token, s.Now, s.TTL)
-		doToken(need, s, p)
-		p.RecheckIn(again)
+	if s.token() == "" || refreshToken(s, p) {
+		p.Do(writeData{Name: s.Config.Name})
 	}
-	p.Do(writeData{Name: s.Config.Name})
 }
 
 // canRender reports whether the bootstrap data can be rendered from the material. If not, it adds a wait with the
@@ -152,7 +148,7 @@ func canRender(s snapshot, p *reconciler.Plan) bool {
 		return false
 	}
 	if other := adoptionConflict(s); other != "" {
-		p.WaitFor(waitCorrection, "Secret %s, which the bootstrap data goes into, %s; rename or delete it", s.Config.Name, other).
+		p.WaitFor(waitCorrection, "Secret %s, the destination of the bootstrap data, %s; rename or delete it", s.Config.Name, other).
 			For("Secret", s.Config.Name).UntilUserActs()
 		p.RecheckIn(unwatched)
 		return false
@@ -165,7 +161,7 @@ func canRender(s snapshot, p *reconciler.Plan) bool {
 func tokenChosen(s snapshot, p *reconciler.Plan) bool {
 	in := s.Config.Spec.JoinConfiguration.Discovery
 	if needsToken(in) {
-		p.Do(chooseToken{Why: "none is set"})
+		p.Do(chooseToken{Why: "spec has none"})
 		return false
 	}
 	if token := s.token(); token != "" && !tokenValid(token) {
@@ -180,7 +176,7 @@ func connected(s snapshot, p *reconciler.Plan) bool {
 	if s.token() == "" || s.Connected {
 		return true
 	}
-	message := fmt.Sprintf("Waiting for the API server of Cluster %s to answer", s.Cluster.Name)
+	message := fmt.Sprintf("Waiting for the API server of Cluster %s to respond", s.Cluster.Name)
 	if s.Problem != "" {
 		message += " (" + s.Problem + ")"
 	}
@@ -194,13 +190,25 @@ func decideRefresh(s snapshot, p *reconciler.Plan) {
 	if s.Owner.Joined || s.initializes() || !tokenValid(s.token()) || !connected(s, p) {
 		return
 	}
+	refreshToken(s, p)
+}
+
+// refreshToken creates or extends the token of a Machine, and reports whether its state is known.
+func refreshToken(s snapshot, p *reconciler.Plan) bool {
+	id := tokenID(s.token())
 	if s.Token == nil {
-		p.Reads = append(p.Reads, readToken{ID: tokenID(s.token())})
-		return
+		p.Reads = append(p.Reads, readToken{ID: id})
+		return false
 	}
-	need, again := tokenRefresh(*s.Token, s.Now, s.TTL)
-	doToken(need, s, p)
-	p.RecheckIn(again)
+	need, recheck := tokenRefresh(*s.Token, s.Now, s.TTL)
+	switch need {
+	case tokenCreate:
+		p.Do(createToken{ID: id})
+	case tokenExtend:
+		p.Do(extendToken{ID: id})
+	}
+	p.RecheckIn(recheck)
+	return true
 }
 
 // decideRotation maintains bootstrap data with a fresh token for the next machine of a pool.
@@ -226,7 +234,7 @@ func decideRotation(s snapshot, p *reconciler.Plan) {
 		return
 	}
 	if canRender(s, p) {
-		why := "half of the life of the last one is over"
+		why := "the present one has passed half of its lifetime"
 		if !s.Token.Found {
 			why = reasonTokenMissing
 		}
@@ -235,9 +243,8 @@ func decideRotation(s snapshot, p *reconciler.Plan) {
 }
 
 // reasonTokenMissing is the reason for replacing a token that is in the bootstrap data but not in the workload cluster.
-const reasonTokenMissing = "the workload cluster has no Secret of the last one"
+const reasonTokenMissing = "the present one does not exist in the workload cluster"
 
-// dataHasToken reports whether the data Secret contains the current token.
 func dataHasToken(s snapshot) bool {
 	return s.RenderInput.Data != nil && s.token() != "" && bytes.Contains(s.RenderInput.Data.Data[valueKey], []byte(s.token()))
 }
@@ -254,16 +261,6 @@ func decideDeletion(s snapshot, p *reconciler.Plan) {
 	}
 	for _, secret := range *s.Leftovers {
 		p.Do(deleteToken{Name: secret.Name})
-	}
-}
-
-func doToken(need tokenNeed, s snapshot, p *reconciler.Plan) {
-	id := tokenID(s.token())
-	switch need {
-	case tokenCreate:
-		p.Do(createToken{ID: id})
-	case tokenExtend:
-		p.Do(extendToken{ID: id})
 	}
 }
 

@@ -23,11 +23,11 @@ func decideLock(s snapshot, p *reconciler.Plan) bool {
 	case s.Lock.Holder == s.Owner.Name:
 		return true
 	case s.Lock.Holder == "":
-		p.WaitFor(waitCorrection, "ConfigMap %s does not say which Machine initializes the control plane; delete it", initLockName(s.Cluster.Name)).
+		p.WaitFor(waitCorrection, "ConfigMap %s does not name the Machine that initializes the control plane; delete it", initLockName(s.Cluster.Name)).
 			For("ConfigMap", initLockName(s.Cluster.Name)).UntilUserActs()
 		p.RecheckIn(whileLocked)
 	case s.Lock.HolderGone:
-		p.Do(releaseLock{Cluster: s.Cluster.Name, Why: fmt.Sprintf("Machine %s is gone", s.Lock.Holder)})
+		p.Do(releaseLock{Cluster: s.Cluster.Name, Why: fmt.Sprintf("Machine %s does not exist", s.Lock.Holder)})
 		p.RecheckIn(afterCreating)
 	default:
 		p.WaitFor(waitControlPlane, "Waiting for Machine %s to initialize the control plane of Cluster %s", s.Lock.Holder, s.Cluster.Name).
@@ -79,8 +79,9 @@ func areCertificatesReady(s snapshot, p *reconciler.Plan) bool {
 // isCAReady reports whether a CA exists with which a worker can verify the cluster. Workers do not receive its key.
 func isCAReady(s snapshot, p *reconciler.Plan) bool {
 	if _, err := caCertHashes(s.RenderInput.CA); err != nil {
-		p.WaitFor(waitCertificates, "Waiting for Secret %s with the certificate of the cluster's CA in key %s", caSecret(s.Cluster.Name), caKey).
-			For("Secret", caSecret(s.Cluster.Name)).ToChange("data")
+		name := secrets.CA.SecretName(s.Cluster.Name)
+		p.WaitFor(waitCertificates, "Waiting for Secret %s with the certificate of the cluster's CA in key %s", name, caKey).
+			For("Secret", name).ToChange("data")
 		p.RecheckIn(unwatched)
 		return false
 	}

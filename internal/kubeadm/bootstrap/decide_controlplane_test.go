@@ -127,14 +127,14 @@ func TestDecideControlPlane(t *testing.T) {
 		"lock not read":       {"it is read when it matters", []change{uninitialized, lockUnknown}, nil, []reconciler.ReadRequest{readLock{}}, "", "", 0},
 		"no lock":             {"it is taken, and nothing else before that was seen", []change{uninitialized, unlocked}, []reconciler.Action{take}, nil, "", "", afterCreating},
 		"lock of another":     {"it waits for that one", []change{uninitialized, lockedBy("other")}, nil, nil, waitControlPlane, "Waiting for Machine other to initialize the control plane of Cluster c", whileLocked},
-		"lock of one gone":    {"it is released, and taken in another reconcile", []change{uninitialized, lockedBy("other"), holderGone}, []reconciler.Action{releaseLock{Cluster: "c", Why: "Machine other is gone"}}, nil, "", "", afterCreating},
-		"lock without holder": {"a person has to say", []change{uninitialized, lockedBy("")}, nil, nil, waitCorrection, "ConfigMap c-lock does not say", whileLocked},
+		"lock of one gone":    {"it is released, and taken in another reconcile", []change{uninitialized, lockedBy("other"), holderGone}, []reconciler.Action{releaseLock{Cluster: "c", Why: "Machine other does not exist"}}, nil, "", "", afterCreating},
+		"lock without holder": {"a person has to say", []change{uninitialized, lockedBy("")}, nil, nil, waitCorrection, "ConfigMap c-lock does not name", whileLocked},
 
 		"own lock":             {"after a crash it is still its own", []change{uninitialized}, []reconciler.Action{write}, nil, "", "", 0},
 		"no material":          {"it is asked for once the lock is held", []change{uninitialized, func(s *snapshot) { s.RenderInput = nil }}, nil, []reconciler.ReadRequest{readRenderInput{}}, "", "", 0},
 		"no certificates":      {"they are created before the data", []change{uninitialized, only()}, create(secrets.CA, secrets.Etcd, secrets.Proxy, secrets.SA), nil, "", "", afterCreating},
 		"a user's certificate": {"it is used, the others are created", []change{uninitialized, only(secrets.CA)}, create(secrets.Etcd, secrets.Proxy, secrets.SA), nil, "", "", afterCreating},
-		"gone after the data":  {"a machine may have the old ones", []change{uninitialized, only(secrets.CA), carrying("x")}, nil, nil, waitCertificates, "Secret c-etcd is gone: until it is back", unwatched},
+		"gone after the data":  {"a machine may have the old ones", []change{uninitialized, only(secrets.CA), carrying("x")}, nil, nil, waitCertificates, "Secret c-etcd does not exist, and its content cannot be generated again, because the cluster depends on the original: until it is restored", unwatched},
 		"of a control plane":   {"its controller creates them", []change{uninitialized, withPlane, only(secrets.CA)}, nil, nil, waitCertificates, "Waiting for KubeadmControlPlane kcp to create Secret c-etcd", unwatched},
 		"broken certificate":   {"it is named", []change{uninitialized, func(s *snapshot) { s.RenderInput.Authorities[secrets.SA].Data["tls.key"] = []byte("x") }}, nil, nil, waitCertificates, "Secret c-sa cannot be used", unwatched},
 		"two certificates":     {"kube-controller-manager would not start with them", []change{uninitialized, bundled}, nil, nil, waitCertificates, "Secret c-ca has 2 certificates", unwatched},
@@ -142,7 +142,7 @@ func TestDecideControlPlane(t *testing.T) {
 		"external etcd, all": {"they are there", []change{uninitialized, externalEtcd, func(s *snapshot) {
 			s.RenderInput.Authorities[secrets.EtcdClient] = authorities(secrets.EtcdClient)[secrets.EtcdClient]
 		}}, []reconciler.Action{write}, nil, "", "", 0},
-		"no version":        {"kubeadm's API depends on it", []change{uninitialized, func(s *snapshot) { s.Owner.Version = "" }}, nil, nil, waitCorrection, "does not say which version", unwatched},
+		"no version":        {"kubeadm's API depends on it", []change{uninitialized, func(s *snapshot) { s.Owner.Version = "" }}, nil, nil, waitCorrection, "has no Kubernetes version", unwatched},
 		"secret of another": {"it is not taken away", []change{uninitialized, controlled("Machine", "x")}, nil, nil, waitCorrection, "belongs to Machine x", unwatched},
 
 		"made":                   {"it has the lock until the control plane is initialized", []change{uninitialized, made}, nil, nil, "", "", 0},
@@ -151,8 +151,8 @@ func TestDecideControlPlane(t *testing.T) {
 		"initialized, not read":  {"it is read once", []change{ofControlPlane, made, lockUnknown, func(s *snapshot) { s.Owner.Joined = true }}, nil, []reconciler.ReadRequest{readLock{}}, "", "", 0},
 
 		"joins":                   {"with a token, as a worker does", []change{ofControlPlane, chosen, noToken}, []reconciler.Action{createToken{ID: "abcdef"}, write}, nil, "", "", ttl / 3},
-		"joins, no token":         {"one is chosen first", []change{ofControlPlane}, []reconciler.Action{chooseToken{Why: "none is set"}}, nil, "", "", 0},
-		"joins, a key is gone":    {"nothing is generated again", []change{ofControlPlane, chosen, tokenLeft(ttl), only(secrets.CA, secrets.Etcd, secrets.Proxy)}, nil, nil, waitCertificates, "Secret c-sa is gone: until it is back", unwatched},
+		"joins, no token":         {"one is chosen first", []change{ofControlPlane}, []reconciler.Action{chooseToken{Why: "spec has none"}}, nil, "", "", 0},
+		"joins, a key is gone":    {"nothing is generated again", []change{ofControlPlane, chosen, tokenLeft(ttl), only(secrets.CA, secrets.Etcd, secrets.Proxy)}, nil, nil, waitCertificates, "Secret c-sa does not exist, and its content cannot be generated again, because the cluster depends on the original: until it is restored", unwatched},
 		"joins, two certificates": {"its configuration is that of the control plane", []change{ofControlPlane, withPlane, fileDiscovery, bundled}, nil, nil, waitCertificates, "Secret c-ca has 2 certificates", unwatched},
 		"joins others":            {"how they sign is not in its configuration", []change{ofControlPlane, fileDiscovery, bundled}, []reconciler.Action{write}, nil, "", "", 0},
 		"joins, file":             {"it needs no token", []change{ofControlPlane, fileDiscovery}, []reconciler.Action{write}, nil, "", "", 0},
@@ -232,7 +232,7 @@ func TestRenderIgnition(t *testing.T) {
 		t.Errorf("%v, %s\n%s", err, got.Format, got.Value)
 	}
 	s.Ignition = false
-	if _, err := render(s); err == nil || !strings.Contains(err.Error(), "needs the feature gate KubeadmBootstrapFormatIgnition") {
+	if _, err := render(s); err == nil || !strings.Contains(err.Error(), "requires the feature gate KubeadmBootstrapFormatIgnition") {
 		t.Errorf("without the gate: %v", err)
 	}
 }

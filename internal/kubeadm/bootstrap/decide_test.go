@@ -113,7 +113,7 @@ func controlled(kind, name string) change {
 
 func TestDecide(t *testing.T) {
 	create, extend, write := createToken{ID: "abcdef"}, extendToken{ID: "abcdef"}, writeData{Name: "w"}
-	choose, rotate := chooseToken{Why: "none is set"}, chooseToken{Why: "half of the life of the last one is over"}
+	choose, rotate := chooseToken{Why: "spec has none"}, chooseToken{Why: "the present one has passed half of its lifetime"}
 	askToken := readToken{ID: "abcdef"}
 	cases := map[string]struct {
 		reason string
@@ -153,7 +153,7 @@ func TestDecide(t *testing.T) {
 		"keys of a hosted control plane": {"the label of the control plane is anyone's to set", []change{func(s *snapshot) {
 			s.Owner.ControlPlane, s.Cluster.Spec.ControlPlaneRef.Kind, s.Lock = true, "HostedControlPlane", &initLockState{}
 		}}, nil, nil, waitCorrection, "create the Machine without label cluster.x-k8s.io/control-plane", 0},
-		"no version":                 {"kubeadm's API depends on it", []change{func(s *snapshot) { s.Owner.Version = "" }}, nil, nil, waitCorrection, "Machine m does not say which version", unwatched},
+		"no version":                 {"kubeadm's API depends on it", []change{func(s *snapshot) { s.Owner.Version = "" }}, nil, nil, waitCorrection, "Machine m has no Kubernetes version", unwatched},
 		"unknown format":             {"there are two", []change{func(s *snapshot) { s.Config.Spec.Format = "x" }}, nil, nil, waitCorrection, `"x" is not available`, unwatched},
 		"worker that controls":       {"a contradiction", []change{func(s *snapshot) { s.Config.Spec.JoinConfiguration.ControlPlane = &bootstrapv1.JoinControlPlane{} }}, nil, nil, waitCorrection, "is a worker", unwatched},
 		"secret of somebody":         {"it is not taken away", []change{controlled("Machine", "x")}, nil, nil, waitCorrection, "belongs to Machine x", unwatched},
@@ -161,7 +161,7 @@ func TestDecide(t *testing.T) {
 		"secret of another type":     {"the type cannot be changed", []change{data(func(s *corev1.Secret) { s.Type = "Opaque" })}, nil, nil, waitCorrection, "has type Opaque", unwatched},
 		"token of a wrong form":      {"kubeadm would refuse it", []change{func(s *snapshot) { s.Config.Spec.JoinConfiguration.Discovery.BootstrapToken.Token = "x" }}, nil, nil, waitCorrection, "must have the form", 0},
 		"token not chosen":           {"it is recorded first", nil, []reconciler.Action{choose}, nil, "", "", 0}, // KB-09
-		"not connected":              {"the token has to be made known there", []change{chosen, func(s *snapshot) { s.Connected, s.Problem = false, "refused" }}, nil, nil, waitConnection, "API server of Cluster c to answer (refused)", 0},
+		"not connected":              {"the token has to be made known there", []change{chosen, func(s *snapshot) { s.Connected, s.Problem = false, "refused" }}, nil, nil, waitConnection, "API server of Cluster c to respond (refused)", 0},
 		"token unknown":              {"it is asked for", []change{chosen}, nil, []reconciler.ReadRequest{askToken}, "", "", 0},
 		"token missing":              {"then the data", []change{chosen, noToken}, []reconciler.Action{create, write}, nil, "", "", ttl / 3},
 		"token old":                  {"a crash lies between", []change{chosen, tokenLeft(time.Minute)}, []reconciler.Action{extend, write}, nil, "", "", ttl / 3},
@@ -178,12 +178,12 @@ func TestDecide(t *testing.T) {
 		"not joined, token young":    {"look again after a third of its life (KB-10)", []change{made, chosen, tokenLeft(ttl * 5 / 6)}, nil, nil, "", "", ttl / 3},
 		"not joined, token old":      {"it is extended (KB-10)", []change{made, chosen, tokenLeft(ttl/6*5 - time.Second)}, []reconciler.Action{extend}, nil, "", "", ttl / 3},
 		"not joined, token missing":  {"the same is created again (KB-10)", []change{made, chosen, noToken}, []reconciler.Action{create}, nil, "", "", ttl / 3},
-		"not joined, not connected":  {"it is said", []change{made, chosen, func(s *snapshot) { s.Connected = false }}, nil, nil, waitConnection, "to answer", 0},
+		"not joined, not connected":  {"it is said", []change{made, chosen, func(s *snapshot) { s.Connected = false }}, nil, nil, waitConnection, "to respond", 0},
 		"not joined, token not read": {"it is asked for", []change{made, chosen}, nil, []reconciler.ReadRequest{askToken}, "", "", 0},
 
 		// BC-05: data that was deleted is made again as long as it may have to be read.
 		"data deleted":                {"its Machine has no Node", []change{made, chosen, gone, tokenLeft(ttl)}, []reconciler.Action{write}, nil, "", "", ttl / 3},
-		"data deleted, not connected": {"it is said", []change{made, chosen, gone, func(s *snapshot) { s.Connected = false }}, nil, nil, waitConnection, "to answer", 0},
+		"data deleted, not connected": {"it is said", []change{made, chosen, gone, func(s *snapshot) { s.Connected = false }}, nil, nil, waitConnection, "to respond", 0},
 		"data deleted, joined":        {"nothing reads it any more", []change{made, chosen, gone, func(s *snapshot) { s.Owner.Joined = true }}, nil, nil, "", "", 0},
 		"data of others deleted":      {"it is theirs", []change{chosen, gone, tokenLeft(ttl), func(s *snapshot) { s.Owner.DataSecretName = "theirs" }}, nil, nil, "", "", ttl / 3},
 
@@ -197,7 +197,7 @@ func TestDecide(t *testing.T) {
 		"pool, another token created": {"the data has it", []change{pool, made, chosen, carrying("old"), tokenLeft(ttl)}, []reconciler.Action{write}, nil, "", "", ttl / 3},
 		"pool, data deleted":          {"it is written again", []change{pool, made, chosen, tokenLeft(ttl)}, []reconciler.Action{write}, nil, "", "", ttl / 3},
 		"pool, restored, no token":    {"one is chosen", []change{pool, made, carrying("old")}, []reconciler.Action{choose}, nil, "", "", 0},
-		"pool, not connected":         {"it is said", []change{pool, made, chosen, carrying(token), func(s *snapshot) { s.Connected = false }}, nil, nil, waitConnection, "to answer", 0},
+		"pool, not connected":         {"it is said", []change{pool, made, chosen, carrying(token), func(s *snapshot) { s.Connected = false }}, nil, nil, waitConnection, "to respond", 0},
 		"pool, data unusable":         {"a token is not chosen for data that cannot be made", []change{pool, made, chosen, carrying(token), noToken, func(s *snapshot) { s.Owner.Version = "" }}, nil, nil, waitCorrection, "version", unwatched},
 		"pool, file discovery":        {"nothing rotates", []change{pool, made, fileDiscovery, func(s *snapshot) { s.RenderInput = nil }}, nil, nil, "", "", 0},
 

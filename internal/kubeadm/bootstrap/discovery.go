@@ -51,8 +51,7 @@ func completeDiscovery(in bootstrapv1.Discovery, facts discoveryValues) bootstra
 		token.CACertHashes = facts.CACertHashes
 	}
 	if len(token.CACertHashes) == 0 {
-		skip := true
-		token.UnsafeSkipCAVerification = &skip
+		token.UnsafeSkipCAVerification = new(true)
 	}
 	return in
 }

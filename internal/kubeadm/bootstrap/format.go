@@ -24,7 +24,6 @@ func formats() []format {
 	return []format{bootstraprender.CloudConfigFormat{}, bootstraprender.IgnitionFormat{}}
 }
 
-// formatOf returns the format in the spec.
 func formatOf(s snapshot) (format, error) {
 	spec, all := s.Config.Spec, formats()
 	if spec.Format == "" {
@@ -32,7 +31,7 @@ func formatOf(s snapshot) (format, error) {
 	}
 	if spec.Format == bootstrapv1.Ignition && !s.Ignition {
 		return nil, fault.New(fault.Invalid, bootstraprender.ReasonInvalid,
-			"spec.format %q needs the feature gate KubeadmBootstrapFormatIgnition; enable it, or use %q", spec.Format, all[0].Name())
+			"spec.format %q requires the feature gate KubeadmBootstrapFormatIgnition; enable it, or use %q", spec.Format, all[0].Name())
 	}
 	for _, f := range all {
 		if f.Name() == spec.Format {
@@ -43,7 +42,6 @@ func formatOf(s snapshot) (format, error) {
 		"spec.format %q is not available in this version; use %q", spec.Format, all[0].Name())
 }
 
-// bootstrapData is rendered bootstrap data.
 type bootstrapData struct {
 	Value  []byte
 	Format bootstrapv1.Format
@@ -58,7 +56,7 @@ func render(s snapshot) (bootstrapData, error) {
 	}
 	if s.Owner.Version == "" {
 		return bootstrapData{}, fault.New(fault.Invalid, bootstraprender.ReasonInvalid,
-			"%s %s does not say which version of Kubernetes it runs; set its version", s.Owner.Kind, s.Owner.Name)
+			"%s %s has no Kubernetes version; set it", s.Owner.Kind, s.Owner.Name)
 	}
 	in := bootstraprender.Input{
 		Spec: *s.Config.Spec.DeepCopy(), KubernetesVersion: s.Owner.Version, ControlPlaneVersion: s.RenderInput.ControlPlaneVersion,

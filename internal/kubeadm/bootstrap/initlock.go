@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,7 +36,6 @@ type initLockState struct {
 // Found reports whether the lock exists.
 func (s initLockState) Found() bool { return s.ConfigMap != nil }
 
-// initLockName returns the name of the ConfigMap.
 func initLockName(cluster string) string { return cluster + "-lock" }
 
 // newInitLock returns the lock of the Cluster, held by the Machine and owned by the Cluster.
@@ -107,7 +105,7 @@ func (c *controller) takeLock(ctx context.Context, s snapshot) error {
 // releaseLock deletes the lock in the observed version, so that a lock taken in the meantime is not deleted.
 func (c *controller) releaseLock(ctx context.Context, s snapshot) error {
 	if s.Lock == nil || !s.Lock.Found() {
-		return fault.New(fault.Bug, "NoLock", "there is no lock of Cluster %s to release", s.Cluster.Name)
+		return fault.New(fault.Bug, "NoLock", "the lock of Cluster %s does not exist", s.Cluster.Name)
 	}
 	if err := c.writer.Delete(ctx, s.Lock.ConfigMap); err != nil {
 		return err
@@ -123,32 +121,18 @@ func (c *controller) noteRelease(s snapshot) {
 	}
 }
 
-// releases caches the Clusters whose lock was released, so that the lock is not read in every reconciliation of every
-// control plane Machine. The zero value is empty.
-type releases struct {
-	mu    sync.Mutex
-	known map[client.ObjectKey]types.UID
-}
+// releases caches the Clusters whose lock was released, by UID, so that the lock is not read in every reconciliation of
+// every control plane Machine. The zero value is empty.
+type releases struct{ known sync.Map }
 
 func (r *releases) note(cluster *clusterv1.Cluster) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.known == nil {
-		r.known = map[client.ObjectKey]types.UID{}
-	}
-	r.known[client.ObjectKeyFromObject(cluster)] = cluster.UID
+	r.known.Store(client.ObjectKeyFromObject(cluster), cluster.UID)
 }
 
 func (r *releases) has(cluster *clusterv1.Cluster) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	uid, ok := r.known[client.ObjectKeyFromObject(cluster)]
-	return ok && uid == cluster.UID
+	uid, known := r.known.Load(client.ObjectKeyFromObject(cluster))
+	return known && uid == cluster.UID
 }
 
 // forget removes Clusters that are deleted or being deleted.
-func (r *releases) forget(key client.ObjectKey) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.known, key)
-}
+func (r *releases) forget(key client.ObjectKey) { r.known.Delete(key) }

@@ -33,9 +33,6 @@ const (
 	caKey = corev1.TLSCertKey
 )
 
-// caSecret returns the name of a cluster's CA Secret.
-func caSecret(cluster string) string { return cluster + "-ca" }
-
 // observe reads the state that every reconciliation needs.
 func (c *controller) observe(ctx context.Context, config *bootstrapv1.KubeadmConfig) (snapshot, error) {
 	s := snapshot{Now: c.now(), TTL: c.ttl, Config: config, Ignition: c.ignition, Policy: c.policy, TokenSetByUser: isTokenSetByUser(config)}
@@ -146,8 +143,8 @@ func poolOwner(pool *clusterv1.MachinePool) *configOwner {
 	}
 }
 
-// answer reads state on demand that is too costly for every reconciliation: Secrets and the workload cluster.
-func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
+// read reads state on demand that is too costly for every reconciliation: Secrets and the workload cluster.
+func (c *controller) read(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
 	switch q.(type) {
 	case readRenderInput:
 		m, err := c.material(ctx, s)
@@ -170,22 +167,21 @@ func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.ReadRe
 		s.Leftovers = &list
 		return s, err
 	}
-	return s, fault.New(fault.Bug, "UnknownQuestion", "unknown question %T", q)
+	return s, fault.New(fault.Bug, "UnknownQuestion", "unknown read request %T", q)
 }
 
 func (c *controller) material(ctx context.Context, s snapshot) (*renderInput, error) {
 	m := &renderInput{Secrets: bootstraprender.Secrets{}, Denied: map[string]string{}}
-	var err error
+	purposes := []secrets.Purpose{secrets.CA}
 	if s.Owner.ControlPlane {
-		m.Authorities, err = secrets.Read(ctx, client.ObjectKeyFromObject(s.Cluster), secrets.Purposes(s.required()), c.cache, c.client)
-		if ca := m.Authorities[secrets.CA]; ca != nil {
-			m.CA = ca.Data[caKey]
-		}
-	} else {
-		m.CA, err = c.ca(ctx, s)
+		purposes = secrets.Purposes(s.required())
 	}
-	if err != nil {
+	var err error
+	if m.Authorities, err = secrets.Read(ctx, client.ObjectKeyFromObject(s.Cluster), purposes, c.cache, c.client); err != nil {
 		return nil, err
+	}
+	if ca := m.Authorities[secrets.CA]; ca != nil {
+		m.CA = ca.Data[caKey]
 	}
 	for _, name := range bootstraprender.SecretsOf(s.Config.Spec) {
 		secret, err := c.secret(ctx, s, name)
@@ -222,28 +218,7 @@ func (c *controller) controlPlaneVersion(ctx context.Context, s snapshot) (strin
 }
 
 func hasTemplate(spec bootstrapv1.KubeadmConfigSpec) bool {
-	for _, f := range spec.Files {
-		if f.ContentFormat == bootstrapv1.FileContentFormatTemplate {
-			return true
-		}
-	}
-	return false
-}
-
-// ca returns the certificates of the cluster's CA, or nil if there are none. All machines of the cluster need them,
-// so they are read from the cache, and from the API server if the Secret lacks the cluster label.
-func (c *controller) ca(ctx context.Context, s snapshot) ([]byte, error) {
-	key := client.ObjectKey{Namespace: s.Config.Namespace, Name: caSecret(s.Cluster.Name)}
-	for _, from := range []client.Reader{c.cache, c.client} {
-		secret, err := getSecret(ctx, from, key)
-		if err != nil {
-			return nil, err
-		}
-		if secret != nil {
-			return secret.Data[caKey], nil
-		}
-	}
-	return nil, nil
+	return slices.ContainsFunc(spec.Files, func(f bootstrapv1.File) bool { return f.ContentFormat == bootstrapv1.FileContentFormatTemplate })
 }
 
 // secret reads a Secret of the management cluster. It returns nil if the Secret does not exist.
@@ -285,7 +260,6 @@ func (c *controller) tokenState(ctx context.Context, s snapshot) (*tokenState, e
 	return &state, nil
 }
 
-// tokenKey returns the cache key of the chosen token.
 func (s snapshot) tokenKey() tokenKey {
 	return tokenKey{cluster: client.ObjectKeyFromObject(s.Cluster), id: tokenID(s.token())}
 }

@@ -67,15 +67,13 @@ type configOwner struct {
 	DataSecretName string
 }
 
-// pool reports whether the owner is a MachinePool.
 func (o configOwner) pool() bool { return o.Kind == kindMachinePool }
 
 // renderInput contains the inputs of the bootstrap data besides the KubeadmConfig.
 type renderInput struct {
 	// CA is the certificate bundle of the CA Secret, or nil if the Secret or its certificate does not exist.
 	CA []byte
-	// Authorities are the Secrets with the control plane's certificates. They are only read for control plane
-	// Machines.
+	// Authorities are the Secrets with the control plane's certificates. For other Machines, only the CA is read.
 	Authorities secrets.Secrets
 	// Secrets referenced by the spec.
 	Secrets bootstraprender.Secrets
@@ -107,7 +105,6 @@ func (s snapshot) isNeeded() bool {
 // hasData reports whether bootstrap data exists according to the status or the owner.
 func (s snapshot) hasData() bool { return s.dataSecretName() != "" }
 
-// initialized reports whether the control plane of the Cluster is initialized.
 func (s snapshot) initialized() bool {
 	return ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false)
 }
@@ -115,7 +112,6 @@ func (s snapshot) initialized() bool {
 // initializes reports whether the machine initializes the control plane instead of joining it.
 func (s snapshot) initializes() bool { return s.Owner.ControlPlane && !s.initialized() }
 
-// endpoint returns the API server endpoint as host:port.
 func (s snapshot) endpoint() string { return s.Cluster.Spec.ControlPlaneEndpoint.String() }
 
 // dataSecretName returns the name of the data Secret from the status, or from the owner's spec if the status was lost
@@ -129,9 +125,6 @@ func (s snapshot) dataSecretName() string {
 	}
 	return ""
 }
-
-// ending reports whether the bootstrap data is no longer needed, because its owner is being deleted.
-func (s snapshot) ending() bool { return s.Owner.Deleted }
 
 // token returns the token to join with, or "" if the machine discovers by file or no token is chosen yet.
 func (s snapshot) token() string {

@@ -27,7 +27,6 @@ func conditions() condition.Table[conditionInput] {
 	}
 }
 
-// report returns the status after a reconciliation.
 func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	v := conditionInput{snapshot: s, plan: p, out: out}
 	status := bootstrapv1.KubeadmConfigStatus{
@@ -36,8 +35,7 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		Conditions:         conditions().Evaluate(v, reconciler.EvaluateOptionsFor(s.Config, s.Now)),
 	}
 	if status.DataSecretName != "" {
-		made := true
-		status.Initialization.DataSecretCreated = &made
+		status.Initialization.DataSecretCreated = new(true)
 	}
 	legacy := condition.Project(v.legacy(), condition.Set(status.Conditions), s.Config.GetV1Beta1Conditions())
 	status.Deprecated = &bootstrapv1.KubeadmConfigDeprecatedStatus{
@@ -45,7 +43,7 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	}
 	report := reconciler.Report{Status: status, Events: reconciler.UserActionEvents(p, s.Config.Status.Conditions, status.Conditions)}
 	if v.wrote() && (!s.hasData() || s.isNeeded()) {
-		report.Events = append(report.Events, reconciler.Normal("DataSecretCreated", "Bootstrap data is in Secret %s", s.Config.Name))
+		report.Events = append(report.Events, reconciler.Normal("DataSecretCreated", "Created bootstrap data in Secret %s", s.Config.Name))
 	}
 	report.Events = append(report.Events, v.tokenEvents()...)
 	return report
@@ -59,18 +57,17 @@ func (v conditionInput) tokenEvents() []reconciler.Event {
 		switch a := a.(type) {
 		case createToken:
 			if v.hasData() && !v.isNeeded() || v.TokenSetByUser {
-				out = append(out, reconciler.Normal("BootstrapTokenCreated", "Cluster %s had no bootstrap token %s, so it was created: the machine joins with it", v.Cluster.Name, a.ID))
+				out = append(out, reconciler.Normal("BootstrapTokenCreated", "Created bootstrap token %[2]s, with which the machine joins: it did not exist in Cluster %[1]s", v.Cluster.Name, a.ID))
 			}
 		case chooseToken:
 			if a.Why == reasonTokenMissing {
-				out = append(out, reconciler.Normal("BootstrapTokenReplaced", "Cluster %s had no bootstrap token %s any more: machines join with a new one", v.Cluster.Name, tokenID(v.token())))
+				out = append(out, reconciler.Normal("BootstrapTokenReplaced", "Replaced bootstrap token %[2]s, with which machines join: it did not exist in Cluster %[1]s", v.Cluster.Name, tokenID(v.token())))
 			}
 		}
 	}
 	return out
 }
 
-// wrote reports whether this reconciliation wrote the data.
 func (v conditionInput) wrote() bool {
 	return slices.Contains(v.out.Done, reconciler.Action(writeData{Name: v.Config.Name}))
 }
@@ -93,8 +90,8 @@ func (v conditionInput) certificates() condition.Result {
 	case v.RenderInput == nil:
 		return condition.Absent()
 	}
-	if wait := v.wait(waitCertificates); wait != nil {
-		return condition.False(bootstrapv1.KubeadmConfigCertificatesAvailableInternalErrorReason, wait.Message)
+	if v.plan.Stage.Reason == waitCertificates {
+		return condition.False(bootstrapv1.KubeadmConfigCertificatesAvailableInternalErrorReason, v.plan.Stage.Message)
 	}
 	if failed, ok := v.out.Failed.(createAuthority); ok {
 		return condition.False(bootstrapv1.KubeadmConfigCertificatesAvailableInternalErrorReason,
@@ -104,26 +101,23 @@ func (v conditionInput) certificates() condition.Result {
 }
 
 func (v conditionInput) data() condition.Result {
-	message := ""
-	switch {
-	case v.out.Err != nil:
-		what, _, _ := strings.Cut(v.out.Failed.String(), ": ")
-		message = "An attempt to " + what + " did not succeed; trying again"
-	case len(v.plan.Waits) > 0:
-		message = v.plan.Waits[0].Message
+	message := v.plan.Stage.Message
+	if v.out.Err != nil {
+		action, _, _ := strings.Cut(v.out.Failed.String(), ": ")
+		message = "The last attempt to " + action + " failed; retrying"
 	}
 	switch {
 	case v.lacksData() && message == "":
-		message = "Secret " + v.dataSecretName() + " does not exist any more"
+		message = "Secret " + v.dataSecretName() + " was deleted"
 	case v.lacksData():
-		message = "Secret " + v.dataSecretName() + " does not exist any more: " + message
+		message = "Secret " + v.dataSecretName() + " was deleted: " + message
 	case v.Deleted && v.Owner.Joined && message == "":
-		return condition.TrueBecause(bootstrapv1.KubeadmConfigDataSecretAvailableReason, "Secret "+v.dataSecretName()+" does not exist any more; the Machine has joined and does not need it")
+		return condition.TrueBecause(bootstrapv1.KubeadmConfigDataSecretAvailableReason, "Secret "+v.dataSecretName()+" was deleted; the Machine has joined and does not need it")
 	case v.reportedName() != "":
 		return condition.TrueBecause(bootstrapv1.KubeadmConfigDataSecretAvailableReason, message)
 	}
 	if message == "" {
-		message = "Bootstrap data is being made"
+		message = "Bootstrap data is being created"
 	}
 	return condition.False(bootstrapv1.KubeadmConfigDataSecretNotAvailableReason, message)
 }
@@ -138,26 +132,13 @@ func (v conditionInput) ready(set condition.Set) condition.Result {
 	)
 }
 
-func (v conditionInput) wait(reason string) *reconciler.Wait {
-	for i := range v.plan.Waits {
-		if v.plan.Waits[i].Reason == reason {
-			return &v.plan.Waits[i]
-		}
-	}
-	return nil
-}
-
 // legacy returns the v1beta1 conditions. Their reasons are more specific, because they name the object that is waited
 // for.
 func (v conditionInput) legacy() []condition.V1Beta1Row {
-	reason := bootstrapv1.KubeadmConfigDataSecretNotAvailableReason
-	switch {
-	case v.out.Err != nil:
+	reason, severity := v.plan.Stage.Reason, clusterv1.ConditionSeverityInfo
+	if v.out.Err != nil {
 		reason = waitCorrection
-	case len(v.plan.Waits) > 0:
-		reason = v.plan.Waits[0].Reason
 	}
-	severity := clusterv1.ConditionSeverityInfo
 	if reason == waitCorrection {
 		severity = clusterv1.ConditionSeverityWarning
 	}

@@ -39,8 +39,7 @@ func read(r reconciler.Report) said {
 	return out
 }
 
-const goneCA = "Secret c-ca is gone: until it is back, no Machine can join, and the kubeconfig cannot be renewed; what runs is not affected, and no other is generated, " +
-	"because the cluster was made with it. Restore it from a backup, or from ca.crt and ca.key in /etc/kubernetes/pki on a node of the control plane"
+const goneCA = "Secret c-ca does not exist, and its content cannot be generated again, because the cluster depends on the original: until it is restored, no Machine can join, and the kubeconfig cannot be renewed. Restore it from a backup, or from ca.crt and ca.key in /etc/kubernetes/pki on a control plane node"
 
 // KB-03, BC-03, BC-04
 func TestReport(t *testing.T) {
@@ -87,28 +86,28 @@ func TestReport(t *testing.T) {
 		"a mistake": {"a person has to change something", []change{func(s *snapshot) { s.Owner.Version = "" }}, reconciler.Outcome{}, said{
 			Conditions: map[string]string{
 				"CertificatesAvailable": "True Available ",
-				"DataSecretAvailable":   "False NotAvailable Machine m does not say which version of Kubernetes it runs; set its version",
-				"Ready":                 "False NotReady * DataSecretAvailable: Machine m does not say which version of Kubernetes it runs; set its version"},
+				"DataSecretAvailable":   "False NotAvailable Machine m has no Kubernetes version; set it",
+				"Ready":                 "False NotReady * DataSecretAvailable: Machine m has no Kubernetes version; set it"},
 			Legacy: map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "False DataSecretGenerationFailed Warning", "Ready": "False DataSecretGenerationFailed Warning"}, Events: 1}},
 		"token chosen": {"on the way", nil, reconciler.Outcome{Done: []reconciler.Action{chooseToken{}}}, said{
 			Conditions: map[string]string{
 				"CertificatesAvailable": "True Available ",
-				"DataSecretAvailable":   "False NotAvailable Bootstrap data is being made",
-				"Ready":                 "False NotReady * DataSecretAvailable: Bootstrap data is being made"},
+				"DataSecretAvailable":   "False NotAvailable Bootstrap data is being created",
+				"Ready":                 "False NotReady * DataSecretAvailable: Bootstrap data is being created"},
 			Legacy: map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "False NotAvailable Info", "Ready": "False NotAvailable Info"}}},
 		"a write failed": {"the message does not change from try to try", []change{chosen, noToken}, reconciler.Outcome{Failed: write, Err: errors.New("conflict 12345")}, said{
 			Conditions: map[string]string{
 				"CertificatesAvailable": "True Available ",
-				"DataSecretAvailable":   "False NotAvailable An attempt to write bootstrap data into Secret w did not succeed; trying again",
-				"Ready":                 "False NotReady * DataSecretAvailable: An attempt to write bootstrap data into Secret w did not succeed; trying again"},
+				"DataSecretAvailable":   "False NotAvailable The last attempt to write bootstrap data to Secret w failed; retrying",
+				"Ready":                 "False NotReady * DataSecretAvailable: The last attempt to write bootstrap data to Secret w failed; retrying"},
 			Legacy: map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "False DataSecretGenerationFailed Warning", "Ready": "False DataSecretGenerationFailed Warning"}}},
 		"a certificate could not be created": {"it is named", []change{uninitialized, only()},
 			reconciler.Outcome{Failed: createAuthority{Purpose: secrets.CA, Cluster: "c"}, Err: errors.New("refused")}, said{
 				Conditions: map[string]string{
 					"CertificatesAvailable": "False InternalError Secret c-ca could not be created; retrying",
-					"DataSecretAvailable":   "False NotAvailable An attempt to create Secret c-ca did not succeed; trying again",
+					"DataSecretAvailable":   "False NotAvailable The last attempt to create Secret c-ca failed; retrying",
 					"Ready": "False NotReady * CertificatesAvailable: Secret c-ca could not be created; retrying\n" +
-						"* DataSecretAvailable: An attempt to create Secret c-ca did not succeed; trying again"},
+						"* DataSecretAvailable: The last attempt to create Secret c-ca failed; retrying"},
 				Legacy: map[string]string{"CertificatesAvailable": "False CertificatesCorrupted Error", "DataSecretAvailable": "False DataSecretGenerationFailed Warning", "Ready": "False DataSecretGenerationFailed Warning"}}},
 		"written":  {"said in the same pass", []change{chosen, noToken}, reconciler.Outcome{Done: []reconciler.Action{createToken{ID: "abcdef"}, write}}, announced},
 		"made":     {"and stays", []change{made, func(s *snapshot) { s.Owner.Joined, s.RenderInput = true, nil }}, reconciler.Outcome{}, done},
@@ -117,22 +116,22 @@ func TestReport(t *testing.T) {
 			Name: "w", Created: true,
 			Conditions: map[string]string{
 				"CertificatesAvailable": "True Available ",
-				"DataSecretAvailable":   "True Available Secret w does not exist any more; the Machine has joined and does not need it",
-				"Ready":                 "True Ready * DataSecretAvailable: Secret w does not exist any more; the Machine has joined and does not need it"},
+				"DataSecretAvailable":   "True Available Secret w was deleted; the Machine has joined and does not need it",
+				"Ready":                 "True Ready * DataSecretAvailable: Secret w was deleted; the Machine has joined and does not need it"},
 			Legacy: map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "True  ", "Ready": "True  "}}},
 		"deleted": {"it cannot be made again now", []change{made, chosen, gone, func(s *snapshot) { s.Connected = false }}, reconciler.Outcome{}, said{
 			Name: "w", Created: true,
 			Conditions: map[string]string{
 				"CertificatesAvailable": "True Available ",
-				"DataSecretAvailable":   "False NotAvailable Secret w does not exist any more: Waiting for the API server of Cluster c to answer",
-				"Ready":                 "False NotReady * DataSecretAvailable: Secret w does not exist any more: Waiting for the API server of Cluster c to answer"},
+				"DataSecretAvailable":   "False NotAvailable Secret w was deleted: Waiting for the API server of Cluster c to respond",
+				"Ready":                 "False NotReady * DataSecretAvailable: Secret w was deleted: Waiting for the API server of Cluster c to respond"},
 			Legacy: map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "False WaitingForWorkloadCluster Info", "Ready": "False WaitingForWorkloadCluster Info"}}},
 		"deleted, the first": {"no other authority is generated: a machine may run with the one that is gone", []change{made, gone, uninitialized, only()}, reconciler.Outcome{}, said{
 			Name: "w", Created: true,
 			Conditions: map[string]string{
 				"CertificatesAvailable": "False InternalError " + goneCA,
-				"DataSecretAvailable":   "False NotAvailable Secret w does not exist any more: " + goneCA,
-				"Ready":                 "False NotReady * CertificatesAvailable: " + goneCA + "\n* DataSecretAvailable: Secret w does not exist any more: " + goneCA},
+				"DataSecretAvailable":   "False NotAvailable Secret w was deleted: " + goneCA,
+				"Ready":                 "False NotReady * CertificatesAvailable: " + goneCA + "\n* DataSecretAvailable: Secret w was deleted: " + goneCA},
 			Legacy: map[string]string{"CertificatesAvailable": "False CertificatesCorrupted Error", "DataSecretAvailable": "False WaitingForCertificates Info", "Ready": "False WaitingForCertificates Info"}, Events: 1}},
 		"made again": {"", []change{made, chosen, gone, noToken}, reconciler.Outcome{Done: []reconciler.Action{createToken{ID: "abcdef"}, write}}, announced},
 		"rotated":    {"without another event", []change{pool, made, chosen, carrying("old"), tokenLeft(ttl)}, reconciler.Outcome{Done: []reconciler.Action{write}}, done},
@@ -140,8 +139,8 @@ func TestReport(t *testing.T) {
 			Name: "w", Created: true,
 			Conditions: map[string]string{
 				"CertificatesAvailable": "True Available ",
-				"DataSecretAvailable":   "True Available Waiting for the API server of Cluster c to answer",
-				"Ready":                 "True Ready * DataSecretAvailable: Waiting for the API server of Cluster c to answer"},
+				"DataSecretAvailable":   "True Available Waiting for the API server of Cluster c to respond",
+				"Ready":                 "True Ready * DataSecretAvailable: Waiting for the API server of Cluster c to respond"},
 			Legacy: map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "True  ", "Ready": "True  "}}},
 	}
 	for name, tc := range cases {
@@ -169,11 +168,11 @@ func TestTokenEvents(t *testing.T) {
 		want string
 	}{
 		"chosen":     {[]change{chosen, noToken}, create, ""},
-		"first":      {[]change{noToken}, chooseToken{Why: "none is set"}, ""},
-		"given":      {[]change{chosen, noToken, func(s *snapshot) { s.TokenSetByUser = true }}, create, "BootstrapTokenCreated Cluster c had no bootstrap token abcdef, so it was created: the machine joins with it"},
-		"gone":       {[]change{chosen, noToken, made}, create, "BootstrapTokenCreated Cluster c had no bootstrap token abcdef, so it was created: the machine joins with it"},
-		"gone, pool": {[]change{pool, chosen, noToken, made, carrying(token)}, replace, "BootstrapTokenReplaced Cluster c had no bootstrap token abcdef any more: machines join with a new one"},
-		"aged, pool": {[]change{pool, chosen, tokenLeft(ttl / 3), made, carrying(token)}, chooseToken{Why: "half of the life of the last one is over"}, ""},
+		"first":      {[]change{noToken}, chooseToken{Why: "spec has none"}, ""},
+		"given":      {[]change{chosen, noToken, func(s *snapshot) { s.TokenSetByUser = true }}, create, "BootstrapTokenCreated Created bootstrap token abcdef, with which the machine joins: it did not exist in Cluster c"},
+		"gone":       {[]change{chosen, noToken, made}, create, "BootstrapTokenCreated Created bootstrap token abcdef, with which the machine joins: it did not exist in Cluster c"},
+		"gone, pool": {[]change{pool, chosen, noToken, made, carrying(token)}, replace, "BootstrapTokenReplaced Replaced bootstrap token abcdef, with which machines join: it did not exist in Cluster c"},
+		"aged, pool": {[]change{pool, chosen, tokenLeft(ttl / 3), made, carrying(token)}, chooseToken{Why: "the present one has passed half of its lifetime"}, ""},
 	} {
 		s := newSnapshot(tc.in...)
 		got := ""

@@ -31,7 +31,6 @@ func (o TokenOwner) Label() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// tokenState is the state of a token in the workload cluster.
 type tokenState struct {
 	// Found is true if the Secret of the token exists.
 	Found bool
@@ -81,7 +80,6 @@ func tokenRotate(s tokenState, now time.Time, ttl time.Duration) (tokenNeed, tim
 	return tokenReplace, ttl / 2
 }
 
-// tokenID returns the public part of a token.
 func tokenID(token string) string {
 	id, _, _ := strings.Cut(token, ".")
 	return id
@@ -90,7 +88,6 @@ func tokenID(token string) string {
 // tokenValid reports whether the token has the form id.secret.
 func tokenValid(token string) bool { return bootstraputil.IsValidBootstrapToken(token) }
 
-// secretName returns the name of the token's Secret in kube-system.
 func secretName(token string) string { return bootstraputil.BootstrapTokenSecretName(tokenID(token)) }
 
 // TokenLifetime is the start time and duration of a token.

@@ -75,7 +75,7 @@ func (c *cluster) Status(ctx context.Context, node string) (Status, error) {
 		}
 		out = Status{
 			ID: got.Header.GetMemberId(), ClusterID: got.Header.GetClusterId(), Leader: got.Leader, Version: got.Version,
-			DBSize: got.DbSize, Learner: got.IsLearner, Errors: slices.Sorted(slices.Values(got.Errors)),
+			Learner: got.IsLearner, Errors: slices.Sorted(slices.Values(got.Errors)),
 			Members: members(list.Members, nil),
 		}
 		return nil
@@ -93,7 +93,7 @@ func statusOf(ctx context.Context, client *clientv3.Client) (*clientv3.StatusRes
 // MoveLeader implements Cluster. Only the current leader can transfer leadership, so the members are searched for it
 // first.
 func (c *cluster) MoveLeader(ctx context.Context, to uint64) error {
-	err := error(fault.New(fault.Unreachable, "EtcdLeaderUnknown", "the leader of the etcd cluster is not on a Node that is known"))
+	err := error(fault.New(fault.Unreachable, "EtcdLeaderUnknown", "the etcd leader does not run on a known Node"))
 	for _, node := range c.cfg.Nodes {
 		s, failed := c.Status(ctx, node)
 		switch {
@@ -133,11 +133,10 @@ func (c *cluster) RemoveMember(ctx context.Context, id uint64) error {
 	})
 }
 
-// members returns the members sorted by ID, with their alarms.
 func members(list []*pb.Member, alarms []*pb.AlarmMember) []Member {
 	var out []Member
 	for _, m := range list {
-		one := Member{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, Learner: m.IsLearner}
+		one := Member{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.IsLearner}
 		for _, a := range alarms {
 			if a.MemberID == m.ID && a.Alarm != pb.AlarmType_NONE {
 				one.Alarms = append(one.Alarms, a.Alarm.String())
@@ -165,7 +164,7 @@ func asFault(node string, err error) error {
 	case errors.Is(err, rpctypes.ErrNoLeader), errors.Is(err, rpctypes.ErrTimeout), errors.Is(err, rpctypes.ErrTimeoutDueToLeaderFail):
 		return fault.New(fault.Unreachable, "EtcdNoLeader", "the etcd cluster has no leader").From(err)
 	case code == codes.FailedPrecondition, code == codes.InvalidArgument, code == codes.NotFound, code == codes.PermissionDenied:
-		return fault.New(fault.Invalid, "EtcdRefused", "the etcd member on Node %s refuses", node).From(err)
+		return fault.New(fault.Invalid, "EtcdRefused", "the etcd member on Node %s rejects the request", node).From(err)
 	}
-	return fault.New(fault.Unreachable, "EtcdMemberUnreachable", "the etcd member on Node %s does not answer", node).From(err)
+	return fault.New(fault.Unreachable, "EtcdMemberUnreachable", "the etcd member on Node %s does not respond", node).From(err)
 }

@@ -9,8 +9,8 @@ type Member struct {
 	ID uint64
 	// Name is the name of the member's Node if kubeadm created the member. It is empty until the member has started.
 	Name string
-	// PeerURLs and ClientURLs are the URLs that the member advertises.
-	PeerURLs, ClientURLs []string
+	// PeerURLs are the URLs at which the member advertises itself to other members.
+	PeerURLs []string
 	// Learner means that the member does not vote yet.
 	Learner bool
 	// Alarms are the active alarms of the member, for example NOSPACE and CORRUPT, sorted.
@@ -24,8 +24,6 @@ type Status struct {
 	ID, ClusterID, Leader uint64
 	// Version of etcd.
 	Version string
-	// DBSize is the size of the database in bytes.
-	DBSize int64
 	// Learner means that the member does not vote yet.
 	Learner bool
 	// Errors are the errors reported by the member, sorted.

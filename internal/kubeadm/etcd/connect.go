@@ -51,15 +51,15 @@ type Config struct {
 func ClientTLS(caCert, caKey []byte, now time.Time) (*tls.Config, error) {
 	authority, err := pki.ParsePair(caCert, caKey)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "EtcdAuthorityInvalid", "the etcd authority cannot be used").From(err)
+		return nil, fault.New(fault.Invalid, "EtcdAuthorityInvalid", "the etcd CA cannot be used").From(err)
 	}
 	leaf, err := authority.Issue(pki.Leaf{User: clientUser, Client: true, Lifetime: time.Hour}, now)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "EtcdAuthorityInvalid", "the etcd authority cannot sign a client certificate").From(err)
+		return nil, fault.New(fault.Invalid, "EtcdAuthorityInvalid", "the etcd CA cannot sign a client certificate").From(err)
 	}
 	cert, err := tls.X509KeyPair(leaf.CertPEM, leaf.KeyPEM)
 	if err != nil {
-		return nil, fmt.Errorf("making a client certificate for etcd: %w", err)
+		return nil, fmt.Errorf("creating a client certificate for etcd: %w", err)
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(authority.Cert)
@@ -95,7 +95,6 @@ func Connect(cfg Config) (Cluster, error) {
 	return &cluster{cfg: cfg, clients: map[string]*clientv3.Client{}}, nil
 }
 
-// client returns the client for the member on a Node.
 func (c *cluster) client(node string) (*clientv3.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

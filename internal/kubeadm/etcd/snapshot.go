@@ -51,7 +51,7 @@ func ConnectToSocket(path string, user int) (*Connection, error) {
 		})},
 	})
 	if err != nil {
-		return nil, fault.New(fault.Unreachable, "EtcdMemberUnreachable", "the etcd member of the control plane does not answer").From(err)
+		return nil, fault.New(fault.Unreachable, "EtcdMemberUnreachable", "the etcd member of the control plane does not respond").From(err)
 	}
 	return &Connection{client: client, node: "localhost", close: client.Close}, nil
 }
@@ -117,7 +117,7 @@ func (s faultReader) Read(p []byte) (int, error) {
 
 func snapshotFault(node string, err error) error {
 	if status.Code(err) == codes.Unimplemented {
-		return fault.New(fault.Invalid, reasonNoSnapshots, "The etcd of this control plane takes no snapshots: a simulated one has no database").From(err)
+		return fault.New(fault.Invalid, reasonNoSnapshots, "This control plane has no snapshots, because simulated etcd members have no database").From(err)
 	}
 	return asFault(node, err)
 }

@@ -205,5 +205,6 @@ func parse[T any](annotations map[string]string, name string) (*T, error) {
 }
 
 func invalid(name string) error {
-	return fault.New(fault.Invalid, "RecoveryRequestInvalid", "The annotation %s cannot be read: it needs an id like 20261125T131500Z, and the names of a Machine and of a snapshot with its policy if any, in JSON", name)
+	return fault.New(fault.Invalid, "RecoveryRequestInvalid", "Annotation %s is not valid: it requires JSON with an id such as 20261125T131500Z, "+
+		"and optionally the name of a Machine, and of a snapshot with its policy", name)
 }

@@ -187,7 +187,7 @@ func TestRestoreFails(t *testing.T) {
 	n := sent(t, "of a snapshot", map[string]string{"pgrep": running["pgrep"]})
 	n.run(StageProgram(toStage))
 	n.run(Program(toRestore))
-	if got := n.read(restoreState + "/result"); !strings.HasPrefix(got, "failed etcd does not answer with the data of the snapshot") {
-		t.Errorf("it does not answer: %q", got)
+	if got := n.read(restoreState + "/result"); !strings.HasPrefix(got, "failed etcd does not respond with the data of the snapshot") {
+		t.Errorf("it does not respond: %q", got)
 	}
 }

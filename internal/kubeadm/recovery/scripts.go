@@ -40,7 +40,6 @@ const (
 	restoreFolder, restoreMark = "/var/lib/slipway/etcd-restore-", "/run/slipway/etcd-restore-"
 )
 
-// scriptVariables sets the shell variables of an order.
 func scriptVariables(o EtcdOrder) string {
 	folder, mark := rebuildFolder, rebuildMark
 	if o.Step != Rebuild {
@@ -63,7 +62,7 @@ func ParseSurvey(out string) (MemberState, error) {
 	}
 	leader, ok := found["etcd_server_has_leader"]
 	if !ok {
-		return MemberState{}, fmt.Errorf("etcd on this node does not say whether it has a leader")
+		return MemberState{}, fmt.Errorf("etcd on this node does not report whether it has a leader")
 	}
 	return MemberState{
 		Leader: leader == 1, Revision: int64(found["etcd_debugging_mvcc_current_revision"]), Index: int64(found["etcd_server_proposals_committed_total"]),

@@ -86,12 +86,12 @@ func missingText(p Purpose, name string) string {
 	case CA:
 		waits, files = "no Machine can join, and the kubeconfig cannot be renewed", "ca.crt and ca.key"
 	case Etcd:
-		waits, files = "no control plane Machine can join, and members of etcd cannot be reached", "etcd/ca.crt and etcd/ca.key"
+		waits, files = "no control plane Machine can join, and etcd members cannot be reached", "etcd/ca.crt and etcd/ca.key"
 	case SA:
 		files = "sa.pub and sa.key"
 	}
-	return fmt.Sprintf("Secret %s is gone: until it is back, %s; what runs is not affected, and no other is generated, because the cluster was made with it. "+
-		"Restore it from a backup, or from %s in /etc/kubernetes/pki on a node of the control plane", name, waits, files)
+	return fmt.Sprintf("Secret %s does not exist, and its content cannot be generated again, because the cluster depends on the original: "+
+		"until it is restored, %s. Restore it from a backup, or from %s in /etc/kubernetes/pki on a control plane node", name, waits, files)
 }
 
 func contentOf(r Requirement) string {
@@ -122,13 +122,13 @@ func ContentProblem(r Requirement, secret *corev1.Secret, now time.Time) string 
 	}
 	if r.Purpose != SA {
 		if first, err := pki.ParseCert(certs); err == nil && now.After(first.NotAfter) {
-			return fmt.Sprintf("The certificate in Secret %s expired on %s: nothing that it signs is trusted. Put one that is valid into tls.crt, of the same key and "+
-				"subject once there are nodes", secret.Name, first.NotAfter.UTC().Format(time.RFC3339))
+			return fmt.Sprintf("The certificate in Secret %s expired on %s: clients do not trust the certificates that it signs. Replace tls.crt by a valid certificate, with the same "+
+				"key and subject if the cluster has nodes", secret.Name, first.NotAfter.UTC().Format(time.RFC3339))
 		}
 	}
 	if n := bytes.Count(certs, []byte("-----BEGIN ")); r.SingleCertificate && len(key) > 0 && n > 1 {
-		return fmt.Sprintf("Secret %s has %d certificates, and kube-controller-manager of a node that kubeadm makes does not start with more than one: leave the one that "+
-			"belongs to tls.key alone in tls.crt, or name a file with that one in clusterConfiguration.controllerManager.extraArgs (%s) and write it with files", secret.Name, n, signingFile)
+		return fmt.Sprintf("Secret %s has %d certificates in tls.crt, but kube-controller-manager on kubeadm nodes requires a single one: leave only the certificate of "+
+			"tls.key, or set clusterConfiguration.controllerManager.extraArgs (%s) to a file with that certificate, and create the file in files", secret.Name, n, signingFile)
 	}
 	return ""
 }

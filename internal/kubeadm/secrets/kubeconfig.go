@@ -66,15 +66,15 @@ func ServerURL(e clusterv1.APIEndpoint) string {
 func (k Kubeconfig) ReissueReason(endpoint clusterv1.APIEndpoint, ca *corev1.Secret, now time.Time) string {
 	switch {
 	case !k.Readable:
-		return "there is none that can be read"
+		return "it does not exist or cannot be read"
 	case k.Server != ServerURL(endpoint):
 		return "the endpoint is " + ServerURL(endpoint)
 	case !bytes.Equal(bytes.TrimSpace(k.CA), bytes.TrimSpace(ca.Data[corev1.TLSCertKey])):
-		return "the authority is another"
+		return "the CA has changed"
 	case k.Until.IsZero():
 		return "it has no client certificate"
 	case !now.Before(k.HalfLife()):
-		return "half of its client certificate's life is over"
+		return "its client certificate has passed half of its lifetime"
 	}
 	return ""
 }

@@ -85,15 +85,12 @@ func TestEvaluate(t *testing.T) {
 		"one brought": {"what a user brings is used, the rest is generated", stacked, found(t, CA), false, []Purpose{Etcd, Proxy, SA}, nil},
 		"complete":    {"nothing is to be done", stacked, found(t, all...), true, nil, nil},
 		"gone afterwards": {"another authority would not be the one that signed the cluster", stacked, found(t, Etcd, Proxy, SA), true, nil,
-			[]string{"Secret c-ca is gone: until it is back, no Machine can join, and the kubeconfig cannot be renewed; what runs is not affected, and no other is " +
-				"generated, because the cluster was made with it. Restore it from a backup, or from ca.crt and ca.key in /etc/kubernetes/pki on a node of the control plane"}},
+			[]string{"Secret c-ca does not exist, and its content cannot be generated again, because the cluster depends on the original: until it is restored, no Machine can join, and the kubeconfig cannot be renewed. Restore it from a backup, or from ca.crt and ca.key in /etc/kubernetes/pki on a control plane node"}},
 		"all gone afterwards": {"each says what waits for it, and where it is", stacked, Secrets{}, true, nil, []string{
-			"Secret c-ca is gone: until it is back, no Machine can join, and the kubeconfig cannot be renewed",
-			"Secret c-etcd is gone: until it is back, no control plane Machine can join, and members of etcd cannot be reached",
-			"Secret c-proxy is gone: until it is back, no control plane Machine can join; what runs is not affected, and no other is generated, because the " +
-				"cluster was made with it. Restore it from a backup, or from front-proxy-ca.crt and front-proxy-ca.key in",
-			"Secret c-sa is gone: until it is back, no control plane Machine can join; what runs is not affected, and no other is generated, because the " +
-				"cluster was made with it. Restore it from a backup, or from sa.pub and sa.key in"}},
+			"Secret c-ca does not exist, and its content cannot be generated again, because the cluster depends on the original: until it is restored, no Machine can join, and the kubeconfig cannot be renewed",
+			"Secret c-etcd does not exist, and its content cannot be generated again, because the cluster depends on the original: until it is restored, no control plane Machine can join, and etcd members cannot be reached",
+			"Secret c-proxy does not exist, and its content cannot be generated again, because the cluster depends on the original: until it is restored, no control plane Machine can join. Restore it from a backup, or from front-proxy-ca.crt and front-proxy-ca.key in",
+			"Secret c-sa does not exist, and its content cannot be generated again, because the cluster depends on the original: until it is restored, no control plane Machine can join. Restore it from a backup, or from sa.pub and sa.key in"}},
 		"CA without key": {"it serves everything but signing", stacked, without(found(t, all...), CA, "tls.key"), false, nil, nil},
 		"SA without key": {"tokens have to be signed", stacked, without(found(t, all...), SA, "tls.key"), false, nil, []string{"Secret c-sa must have the keys tls.crt and tls.key"}},
 		"empty":          {"said, and not overwritten", stacked, without(found(t, all...), CA, "tls.key", "tls.crt"), false, nil, []string{"Secret c-ca has no certificate in key tls.crt"}},
@@ -131,8 +128,8 @@ func TestExpiredAuthority(t *testing.T) { // CP-15
 	if len(got.Problems) != 3 || got.Complete() {
 		t.Fatalf("got %+v", got.Problems)
 	}
-	want := "The certificate in Secret c-ca expired on 2036-11-21T12:00:00Z: nothing that it signs is trusted. Put one that is valid into tls.crt, of the same key and " +
-		"subject once there are nodes"
+	want := "The certificate in Secret c-ca expired on 2036-11-21T12:00:00Z: clients do not trust the certificates that it signs. " +
+		"Replace tls.crt by a valid certificate, with the same key and subject if the cluster has nodes"
 	if got.Problems[0].Text != want {
 		t.Error(got.Problems[0].Text)
 	}
@@ -158,7 +155,7 @@ func TestSignedByKubeadm(t *testing.T) { // CP-15
 		want     string
 	}{
 		"one each":               {plain, found(t, CA, Etcd, Proxy, SA), ""},
-		"two":                    {plain, bundled(CA, ""), "Secret c-ca has 2 certificates, and kube-controller-manager of a node that kubeadm makes does not start with more than one"},
+		"two":                    {plain, bundled(CA, ""), "Secret c-ca has 2 certificates in tls.crt, but kube-controller-manager on kubeadm nodes requires a single one"},
 		"two, no key":            {plain, bundled(CA, corev1.TLSPrivateKeyKey), ""},
 		"two of the front proxy": {plain, bundled(Proxy, ""), ""},
 		"two, hosted":            {Required(stacked), bundled(CA, ""), ""},
@@ -244,11 +241,11 @@ func TestKubeconfig(t *testing.T) {
 	}{
 		"fresh":         {k, endpoint, ca, now, ""},
 		"before half":   {k, endpoint, ca, now.AddDate(0, 0, 182), ""},
-		"after half":    {k, endpoint, ca, now.AddDate(0, 0, 183), "half of its client certificate's life is over"},
+		"after half":    {k, endpoint, ca, now.AddDate(0, 0, 183), "its client certificate has passed half of its lifetime"},
 		"endpoint":      {k, elsewhere, ca, now, "the endpoint is https://other:6443"},
-		"authority":     {k, endpoint, secret(t, CA, KeyOptions{}), now, "the authority is another"},
-		"none":          {ParseKubeconfig(nil), endpoint, ca, now, "there is none that can be read"},
-		"another thing": {ParseKubeconfig(&corev1.Secret{Data: map[string][]byte{kubeconfigKey: []byte("x")}}), endpoint, ca, now, "there is none that can be read"},
+		"authority":     {k, endpoint, secret(t, CA, KeyOptions{}), now, "the CA has changed"},
+		"none":          {ParseKubeconfig(nil), endpoint, ca, now, "it does not exist or cannot be read"},
+		"another thing": {ParseKubeconfig(&corev1.Secret{Data: map[string][]byte{kubeconfigKey: []byte("x")}}), endpoint, ca, now, "it does not exist or cannot be read"},
 	} {
 		if got := tc.k.ReissueReason(tc.endpoint, tc.ca, tc.at); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)

@@ -8,7 +8,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 )
 
-// defaultCertificatesDir is kubeadm's default directory for certificates.
 const defaultCertificatesDir = "/etc/kubernetes/pki"
 
 // Permissions of the certificate and key files.

@@ -87,8 +87,7 @@ func encoded(f File) (string, bootstrapv1.Encoding, error) {
 	outer := map[bootstrapv1.Encoding]bootstrapv1.Encoding{"": bootstrapv1.Base64, bootstrapv1.Gzip: bootstrapv1.GzipBase64}
 	encoding, ok := outer[f.Encoding]
 	if !ok {
-		return "", "", fault.New(fault.Invalid, ReasonInvalid,
-			"the content of file %s is not text, so its encoding cannot be %s; correct either", f.Path, f.Encoding)
+		return "", "", invalid("the content of file %s is not text, so its encoding cannot be %s; change one of them", f.Path, f.Encoding)
 	}
 	return base64.StdEncoding.EncodeToString(f.Content), encoding, nil
 }

@@ -3,7 +3,6 @@ package render
 import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kubeadm/api"
 )
 
@@ -13,8 +12,7 @@ func diskSetup(partitions []bootstrapv1.Partition) (*api.YAMLNode, error) {
 	seen := map[string]bool{}
 	for _, p := range partitions {
 		if seen[p.Device] {
-			return nil, fault.New(fault.Invalid, ReasonInvalid,
-				"device %s is in diskSetup.partitions twice; describe its whole layout in one entry", p.Device)
+			return nil, invalid("device %s is in diskSetup.partitions twice; describe its whole layout in one entry", p.Device)
 		}
 		seen[p.Device] = true
 		entries = append(entries, entry(p.Device, api.YAMLMap(

@@ -58,7 +58,7 @@ func renderIgnition(p Payload) ([]byte, error) {
 func ignitionConfig(p Payload) (types.Config, error) {
 	config := types.Config{Ignition: types.Ignition{Version: types.MaxVersion.String()}}
 	if len(p.BootCommands) > 0 {
-		return config, ignitionInvalid("spec.bootCommands are not possible with the format ignition; use a unit in spec.ignition")
+		return config, ignitionInvalid("spec.bootCommands are not supported with the format ignition; use a unit in spec.ignition")
 	}
 	p.Files = append(p.Files, File{Path: scriptPath, Owner: "root:root", Permissions: "0700", Content: script(p)})
 	config.Systemd.Units = []types.Unit{kubeadmUnit()}

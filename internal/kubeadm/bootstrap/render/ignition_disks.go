@@ -21,7 +21,7 @@ func addDisks(config *types.Config, p Payload) error {
 	}
 	for i, f := range p.DiskSetup.Filesystems {
 		if f.ReplaceFS != "" || f.Partition != "" {
-			return ignitionInvalid("replaceFS and partition of the file system on %s are not possible with the format ignition; leave them out", f.Device)
+			return ignitionInvalid("replaceFS and partition of the file system on %s are not supported with the format ignition; leave them out", f.Device)
 		}
 		mount := &types.Mount{Device: f.Device, Format: f.Filesystem, WipeFilesystem: f.Overwrite != nil && *f.Overwrite}
 		name := "filesystem-" + strconv.Itoa(i)
@@ -40,7 +40,7 @@ func addDisks(config *types.Config, p Payload) error {
 // percentages are not supported.
 func partitionsOf(d bootstrapv1.Partition) ([]types.Partition, error) {
 	if d.TableType != "" && d.TableType != "gpt" {
-		return nil, ignitionInvalid("the partition table %s of %s is not possible with the format ignition; use gpt", d.TableType, d.Device)
+		return nil, ignitionInvalid("the partition table %s of %s is not supported with the format ignition; use gpt", d.TableType, d.Device)
 	}
 	whole := types.Partition{Number: 1}
 	switch {
@@ -50,7 +50,7 @@ func partitionsOf(d bootstrapv1.Partition) ([]types.Partition, error) {
 		}
 		return []types.Partition{whole}, nil
 	case len(d.DiskLayout) > 1 || d.DiskLayout[0].Percentage != 100:
-		return nil, ignitionInvalid("percentages in diskLayout of %s are not possible with the format ignition; "+
+		return nil, ignitionInvalid("percentages in diskLayout of %s are not supported with the format ignition; "+
 			"describe the disk in spec.ignition.containerLinuxConfig.additionalConfig", d.Device)
 	}
 	guid, known := typeGUID(d.DiskLayout[0].PartitionType)
@@ -91,9 +91,8 @@ func addMounts(config *types.Config, p Payload) error {
 				text += name + "=" + literal(m[i+2]) + "\n"
 			}
 		}
-		enabled := true
 		config.Systemd.Units = append(config.Systemd.Units, types.Unit{
-			Name: unit.UnitNamePathEscape(m[1]) + ".mount", Enabled: &enabled,
+			Name: unit.UnitNamePathEscape(m[1]) + ".mount", Enabled: new(true),
 			Contents: text + "\n[Install]\nRequiredBy=local-fs.target\n",
 		})
 	}

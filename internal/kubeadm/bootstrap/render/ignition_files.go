@@ -43,7 +43,7 @@ func fileOf(f File) (types.File, error) {
 			return types.File{}, ignitionInvalid("the content of file %s is not base64, as its encoding says; correct either", f.Path).From(err)
 		}
 	default:
-		return types.File{}, ignitionInvalid("the encoding %s of file %s is not possible with the format ignition; use base64", f.Encoding, f.Path)
+		return types.File{}, ignitionInvalid("the encoding %s of file %s is not supported with the format ignition; use base64", f.Encoding, f.Path)
 	}
 	mode := int64(defaultMode)
 	if f.Permissions != "" {

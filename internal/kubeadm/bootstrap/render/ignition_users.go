@@ -9,7 +9,7 @@ import (
 func addUsers(config *types.Config, p Payload) error {
 	for _, u := range p.Users {
 		if u.Inactive != nil && *u.Inactive {
-			return ignitionInvalid("an inactive user (%s) is not possible with the format ignition; leave it out", u.Name)
+			return ignitionInvalid("an inactive user (%s) is not supported with the format ignition; leave it out", u.Name)
 		}
 		user := types.PasswdUser{
 			Name: u.Name, Gecos: u.Gecos, HomeDir: u.HomeDir, Shell: u.Shell, PrimaryGroup: u.PrimaryGroup,
@@ -55,8 +55,7 @@ func addNTP(config *types.Config, p Payload) error {
 	if !p.NTP.IsDefined() || p.NTP.Enabled != nil && !*p.NTP.Enabled {
 		return nil
 	}
-	enabled := true
-	config.Systemd.Units = append(config.Systemd.Units, types.Unit{Name: "ntpd.service", Enabled: &enabled})
+	config.Systemd.Units = append(config.Systemd.Units, types.Unit{Name: "ntpd.service", Enabled: new(true)})
 	if len(p.NTP.Servers) == 0 {
 		return nil
 	}

@@ -29,7 +29,7 @@ func (in Input) files() ([]File, error) {
 			return nil, err
 		}
 		if left -= len(content); left < 0 {
-			return nil, invalid("spec.files have more than %d KiB of content with file %s: a Secret cannot hold that; let the node fetch large files", maxContent>>10, f.Path)
+			return nil, invalid("the content of spec.files exceeds %d KiB, the limit of a Secret, with file %s; download large files on the node instead", maxContent>>10, f.Path)
 		}
 		out = append(out, File{
 			Path: f.Path, Owner: f.Owner, Permissions: f.Permissions, Encoding: f.Encoding,
@@ -140,7 +140,6 @@ func firstUnsupported(nodes ...parse.Node) string {
 	return ""
 }
 
-// limitedBuffer is a buffer with a maximum size.
 type limitedBuffer struct {
 	bytes.Buffer
 	left int
