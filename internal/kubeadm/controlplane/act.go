@@ -13,7 +13,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane/addons"
 	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane/workload"
 	"github.com/slipwayhq/slipway/internal/kubeadm/recovery"
-	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/machines/inplace"
@@ -28,7 +27,7 @@ func (c *controller) act(ctx context.Context, s snapshot, do reconciler.Action) 
 	case adopt:
 		return c.adopt(ctx, s, a)
 	case createSecret, ownSecret, writeKubeconfig:
-		return s.secrets().Act(ctx, c.writer, secrets.KeyOptionsOf(s.ControlPlane.Spec.KubeadmConfigSpec.ClusterConfiguration), do)
+		return c.actOnSecrets(ctx, s, do)
 	case createMachine:
 		return c.create(ctx, s, a)
 	case setConditions:
@@ -46,7 +45,7 @@ func (c *controller) act(ctx context.Context, s snapshot, do reconciler.Action) 
 	case recordExpiry:
 		return c.annotate(ctx, s.Configs[a.Config], clusterv1.MachineCertificatesExpiryDateAnnotation, new(a.Expiry.UTC().Format(time.RFC3339)))
 	case inPlaceUpdate:
-		return c.updater().trigger(ctx, s.updateInput(), a.Machine)
+		return c.beginUpdate(ctx, s, a.Machine)
 	case addons.Change:
 		return c.applyAddonChange(ctx, s, a)
 	case clone.OwnTemplate:
@@ -61,10 +60,6 @@ func (c *controller) machineWriter() machines.MachineWriter {
 	return machines.MachineWriter{
 		Live: c.live, Writer: c.writer, Manager: manager, MetadataManager: metadataManager, Former: []string{"manager", manager}, Pending: &c.pending,
 	}
-}
-
-func (c *controller) updater() updateWriter {
-	return updateWriter{Extensions: inplace.Caller{Client: c.extensions, Failed: &c.failed, Now: c.now}, Machines: c.machineWriter()}
 }
 
 // create creates the infrastructure machine, the KubeadmConfig and then the Machine.
@@ -133,10 +128,9 @@ func (c *controller) actOnEtcd(ctx context.Context, s snapshot, do reconciler.Ac
 	return nil
 }
 
-// readRequest returns the scope of a read of the workload cluster.
 func (s snapshot) readRequest() workload.ReadRequest {
 	cluster := client.ObjectKeyFromObject(s.Cluster)
-	q := workload.ReadRequest{Cluster: cluster, Managed: s.managesEtcd(), Others: recovery.LostNodes(s.ControlPlane.Annotations), Certificates: expiryServers(cluster, s.rolloutMachines(), s.Now)}
+	q := workload.ReadRequest{Cluster: cluster, Managed: s.managesEtcd(), Others: recovery.LostNodes(s.ControlPlane.Annotations), Certificates: expiryServers(cluster, s.Members, s.Now)}
 	for _, m := range s.Machines {
 		node := m.Status.NodeRef.Name
 		switch {
@@ -150,14 +144,14 @@ func (s snapshot) readRequest() workload.ReadRequest {
 	return q
 }
 
-// answer reads the workload cluster and caches the result.
-func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
+// read reads the workload cluster and caches the result.
+func (c *controller) read(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
 	switch q := q.(type) {
 	case readKubeadm:
 		return c.readKubeadmObjects(ctx, s), nil
 	case checkInPlaceUpdate:
-		answer, err := c.updater().check(ctx, s.updateInput(), q.Machine)
-		s.InPlace = map[string]inplace.UpdateCheck{q.Machine: answer} // only one Machine is updated at a time
+		check, err := c.checkUpdate(ctx, s, q.Machine)
+		s.InPlace = map[string]inplace.UpdateCheck{q.Machine: check} // only one Machine is updated at a time
 		return s, err
 	}
 	state, err := workload.Reader{Clusters: c.workloads, Members: c.members, Certificates: c.certificates, Now: c.now}.Read(ctx, s.readRequest())

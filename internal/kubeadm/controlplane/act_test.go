@@ -160,7 +160,7 @@ func TestUpgradeOfTheWorkloadCluster(t *testing.T) { // KC-21, KC-22, KC-23
 	})
 	p.settle("blocked", func() string {
 		c := condition.Set(p.plane().Status.Conditions).Get("AddonsUpToDate")
-		if c.Reason != "UpgradeBlocked" || c.Message != "CoreDNS is not upgraded: version v1.11.0 is older than v1.12.1, which runs: its Corefile cannot be migrated back" {
+		if c.Reason != "UpgradeBlocked" || c.Message != "CoreDNS is not upgraded: version v1.11.0 is older than v1.12.1, the running version: its Corefile cannot be migrated back" {
 			return fmt.Sprint(c)
 		}
 		return ""

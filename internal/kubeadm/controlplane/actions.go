@@ -20,7 +20,6 @@ type (
 		Purpose secrets.Purpose
 		Cluster string
 	}
-	// ownSecret makes the control plane the controller owner of a Secret.
 	ownSecret struct {
 		Purpose secrets.Purpose
 		Cluster string
@@ -46,7 +45,6 @@ type (
 		To         uint64
 		Node, From string
 	}
-	// removeMember removes a member of etcd.
 	removeMember struct {
 		ID        uint64
 		Name, Why string
@@ -61,8 +59,7 @@ type (
 	}
 	// recordRemediation records on the control plane which Machine is being replaced.
 	recordRemediation struct{ Record remediationRecord }
-	// clearRemediation removes the record.
-	clearRemediation struct{ Machine string }
+	clearRemediation  struct{ Machine string }
 
 	// orderEtcd orders a recovery step from the infrastructure machine of a Machine.
 	orderEtcd struct {
@@ -74,8 +71,7 @@ type (
 	// excludeFromDrain excludes a Machine from draining, so that the Machine controller can delete it without its
 	// Node.
 	excludeFromDrain struct{ Machine string }
-	// deleteNode deletes a Node of the workload cluster that has no Machine.
-	deleteNode struct{ Node, Why string }
+	deleteNode       struct{ Node, Why string }
 	// finishRecovery removes the recovery request and the order to the infrastructure machine.
 	finishRecovery struct{ ID, Machine string }
 )
@@ -86,22 +82,20 @@ func (setConditions) Independent() {}
 func (recordExpiry) Independent()  {}
 func (adopt) Independent()         {}
 
-// readWorkload reads the Nodes, Pods and etcd members of the workload cluster.
 type readWorkload struct{}
 
-// readKubeadm reads the objects that kubeadm created in the workload cluster.
 type readKubeadm struct{}
 
-func (a readKubeadm) String() string { return "what kubeadm left in the workload cluster" }
+func (a readKubeadm) String() string { return "kubeadm's objects in the workload cluster" }
 
-func (a labelWithCluster) String() string { return "join Cluster " + a.Cluster }
+func (a labelWithCluster) String() string { return "label with Cluster " + a.Cluster }
 
 func (a createSecret) String() string {
 	return fmt.Sprintf("create Secret %s: it does not exist", a.Purpose.SecretName(a.Cluster))
 }
 
 func (a ownSecret) String() string {
-	return fmt.Sprintf("own Secret %s: it has another owner or none", a.Purpose.SecretName(a.Cluster))
+	return fmt.Sprintf("adopt Secret %s: it has another owner or none", a.Purpose.SecretName(a.Cluster))
 }
 
 func (a writeKubeconfig) String() string {
@@ -123,7 +117,7 @@ func (a setConditions) String() string {
 }
 
 func (a moveLeader) String() string {
-	return fmt.Sprintf("move the etcd leader from Node %s to Node %s: its Machine is deleted", a.From, a.Node)
+	return fmt.Sprintf("move the etcd leader from Node %s to Node %s: its Machine is being deleted", a.From, a.Node)
 }
 
 func (a removeMember) String() string {
@@ -135,19 +129,19 @@ func (a removeHook) String() string {
 }
 
 func (a recordExpiry) String() string {
-	return fmt.Sprintf("note on KubeadmConfig %s that the certificates of its Machine are valid until %s", a.Config, a.Expiry.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("record on KubeadmConfig %s that the certificates of its Machine expire at %s", a.Config, a.Expiry.UTC().Format(time.RFC3339))
 }
 
 func (a recordRemediation) String() string {
-	return fmt.Sprintf("note that Machine %s is replaced", a.Record.Machine)
+	return fmt.Sprintf("record the remediation of Machine %s", a.Record.Machine)
 }
 
 func (a clearRemediation) String() string {
-	return fmt.Sprintf("forget that Machine %s is replaced: it has been", a.Machine)
+	return fmt.Sprintf("remove the record of the remediation of Machine %s: it has ended", a.Machine)
 }
 
 func (a readWorkload) String() string {
-	return "Nodes, Pods and members of etcd of the workload cluster"
+	return "Nodes, Pods and etcd members of the workload cluster"
 }
 
 // adopt makes the control plane the controller of a Machine that has none.
@@ -158,22 +152,22 @@ func (a adopt) String() string {
 }
 
 func (a orderEtcd) String() string {
-	return fmt.Sprintf("order %s of etcd from the infrastructure of Machine %s: recovery %s", a.Order.Step, a.Machine, a.Order.ID)
+	return fmt.Sprintf("order etcd step %s from the infrastructure of Machine %s: recovery %s", a.Order.Step, a.Machine, a.Order.ID)
 }
 
 func (a acceptRecovery) String() string {
 	if a.Request.Restores() {
-		return fmt.Sprintf("begin recovery %s: etcd is restored from snapshot %s on Machine %s", a.Request.ID, a.Request.Snapshot.Name, a.Request.Survivor)
+		return fmt.Sprintf("start recovery %s: etcd is restored from snapshot %s on Machine %s", a.Request.ID, a.Request.Snapshot.Name, a.Request.Survivor)
 	}
-	return fmt.Sprintf("begin recovery %s: etcd is rebuilt from the member of Machine %s", a.Request.ID, a.Request.Survivor)
+	return fmt.Sprintf("start recovery %s: etcd is rebuilt from the member of Machine %s", a.Request.ID, a.Request.Survivor)
 }
 
 func (a excludeFromDrain) String() string {
-	return fmt.Sprintf("exclude Machine %s from draining: its member of etcd is given up", a.Machine)
+	return fmt.Sprintf("exclude Machine %s from draining: %s", a.Machine, whyDiscarded)
 }
 
 func (a deleteNode) String() string { return fmt.Sprintf("delete Node %s: %s", a.Node, a.Why) }
 
 func (a finishRecovery) String() string {
-	return fmt.Sprintf("end recovery %s: etcd was rebuilt", a.ID)
+	return fmt.Sprintf("end recovery %s: etcd is rebuilt", a.ID)
 }

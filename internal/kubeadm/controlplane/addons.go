@@ -34,7 +34,7 @@ func prepare(s snapshot, p *reconciler.Plan) bool {
 }
 
 // upgradeAddons upgrades kube-proxy and CoreDNS once all Machines are up to date.
-func upgradeAddons(s snapshot, _ changeInput, p *reconciler.Plan) bool {
+func upgradeAddons(s snapshot, p *reconciler.Plan) bool {
 	if !s.isInitialized() || s.Workload.At.IsZero() || s.Workload.Problem != "" || len(s.candidates()) != len(s.Machines) {
 		return false
 	}

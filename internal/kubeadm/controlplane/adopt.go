@@ -39,7 +39,7 @@ func (c *controller) adopt(ctx context.Context, s snapshot, a adopt) error {
 // notAdoptable returns the reason why a control plane cannot adopt a Machine, or the empty string.
 func notAdoptable(plane *controlplanev1.KubeadmControlPlane, m *clusterv1.Machine) string {
 	if ref := m.Spec.Bootstrap.ConfigRef; ref.Kind != "KubeadmConfig" || ref.APIGroup != bootstrapv1.GroupVersion.Group {
-		return "its bootstrap config is no KubeadmConfig"
+		return "its bootstrap config is not a KubeadmConfig"
 	}
 	have, err := version.Parse(m.Spec.Version)
 	if err != nil {
@@ -66,10 +66,8 @@ func decideAdoption(plane *controlplanev1.KubeadmControlPlane, adoptable []*clus
 	return len(adoptable) > 0
 }
 
-// waitForAdoption is the reason for waiting until Machines have an owner.
 const waitForAdoption = "AdoptingMachines"
 
-// adoptionEvents returns events for Machines that cannot be adopted.
 func adoptionEvents(plane *controlplanev1.KubeadmControlPlane, adoptable []*clusterv1.Machine) []reconciler.Event {
 	var out []reconciler.Event
 	for _, m := range adoptable {

@@ -9,38 +9,30 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// deletionCandidate is a Machine that could be deleted.
-type deletionCandidate struct {
-	*clusterv1.Machine
-	// Outdated is true if there are [rolloutReasons] to replace it. Unhealthy is true if its components or its etcd
-	// member are unhealthy.
-	Outdated, Unhealthy bool
-}
-
 // isMarked reports whether a user marked the Machine to be deleted first.
-func (c deletionCandidate) isMarked() bool {
-	_, marked := c.Annotations[clusterv1.DeleteMachineAnnotation]
+func (m memberMachine) isMarked() bool {
+	_, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]
 	return marked
 }
 
 // deletionRank returns the rank for deletion. Machines with the lowest rank are deleted first.
-func (c deletionCandidate) deletionRank() int {
+func (m memberMachine) deletionRank() int {
 	switch {
-	case c.Outdated && c.isMarked():
+	case m.isOutdated() && m.isMarked():
 		return 0
-	case c.isMarked():
+	case m.isMarked():
 		return 1
-	case c.Outdated && c.Unhealthy:
+	case m.isOutdated() && m.Unhealthy != "":
 		return 2
-	case c.Outdated:
+	case m.isOutdated():
 		return 3
 	}
 	return 4
 }
 
 // deletionReason describes the rank by which a Machine was selected.
-func (c deletionCandidate) deletionReason() string {
-	return [...]string{"it is outdated and marked for deletion", "it is marked for deletion", "it is outdated and not healthy", "it is outdated", "the oldest"}[c.deletionRank()]
+func (m memberMachine) deletionReason() string {
+	return [...]string{"it is outdated and marked for deletion", "it is marked for deletion", "it is outdated and not healthy", "it is outdated", "the oldest"}[m.deletionRank()]
 }
 
 // nextToDelete selects the Machine to delete if there are too many. Among the Machines with the lowest rank, it
@@ -51,13 +43,13 @@ func (c deletionCandidate) deletionReason() string {
 //	rank 2  outdated, and not healthy
 //	rank 3  outdated
 //	rank 4  any
-func nextToDelete(all []deletionCandidate, cluster *clusterv1.Cluster) (deletionCandidate, bool) {
+func nextToDelete(all []memberMachine, cluster *clusterv1.Cluster) (memberMachine, bool) {
 	inDomain := map[string]int{}
 	for _, c := range all {
 		inDomain[domainOf(c.Machine, cluster)]++
 	}
 	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, func(a, b deletionCandidate) int {
+	slices.SortStableFunc(sorted, func(a, b memberMachine) int {
 		return cmp.Or(
 			cmp.Compare(a.deletionRank(), b.deletionRank()),
 			cmp.Compare(inDomain[domainOf(b.Machine, cluster)], inDomain[domainOf(a.Machine, cluster)]),
@@ -66,21 +58,21 @@ func nextToDelete(all []deletionCandidate, cluster *clusterv1.Cluster) (deletion
 		)
 	})
 	if len(sorted) == 0 {
-		return deletionCandidate{}, false
+		return memberMachine{}, false
 	}
 	return sorted[0], true
 }
 
 // domainForNew returns the failure domain for a new Machine: among the domains for control planes, the one with the
 // fewest up-to-date Machines, and among these the one with the fewest Machines. It is empty if the Cluster has none.
-func domainForNew(candidates []deletionCandidate, cluster *clusterv1.Cluster) string {
+func domainForNew(candidates []memberMachine, cluster *clusterv1.Cluster) string {
 	upToDate, total := map[string]int{}, map[string]int{}
 	for _, c := range candidates {
 		if !c.DeletionTimestamp.IsZero() {
 			continue
 		}
 		total[c.Spec.FailureDomain]++
-		if !c.Outdated {
+		if !c.isOutdated() {
 			upToDate[c.Spec.FailureDomain]++
 		}
 	}
@@ -94,7 +86,6 @@ func domainForNew(candidates []deletionCandidate, cluster *clusterv1.Cluster) st
 	return names[0]
 }
 
-// domains returns the failure domains for control planes.
 func domains(cluster *clusterv1.Cluster) []string {
 	var out []string
 	for _, d := range cluster.Status.FailureDomains {

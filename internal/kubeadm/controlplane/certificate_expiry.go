@@ -13,7 +13,7 @@ import (
 
 // lacksExpiry reports whether a Machine has a Node and a KubeadmConfig without the expiration of its certificates. An
 // expiration in the past also counts as missing, because the certificates may have been renewed on the node.
-func (m rolloutMachine) lacksExpiry(now time.Time) bool {
+func (m memberMachine) lacksExpiry(now time.Time) bool {
 	if m.Config == nil || !m.Status.NodeRef.IsDefined() || !m.DeletionTimestamp.IsZero() {
 		return false
 	}
@@ -25,7 +25,7 @@ func (m rolloutMachine) lacksExpiry(now time.Time) bool {
 }
 
 // expiryServers returns the API servers of the Machines that lack the expiration.
-func expiryServers(cluster client.ObjectKey, all []rolloutMachine, now time.Time) []workload.ExpiryServer {
+func expiryServers(cluster client.ObjectKey, all []memberMachine, now time.Time) []workload.ExpiryServer {
 	var out []workload.ExpiryServer
 	for _, m := range all {
 		if !m.lacksExpiry(now) {
@@ -42,22 +42,21 @@ func expiryServers(cluster client.ObjectKey, all []rolloutMachine, now time.Time
 }
 
 // expiryNotes records the observed expirations, by Node, for Machines that lack it.
-func expiryNotes(all []rolloutMachine, read map[string]time.Time, now time.Time) []reconciler.Action {
+func expiryNotes(all []memberMachine, read map[string]time.Time, now time.Time) []reconciler.Action {
 	var out []reconciler.Action
 	for _, m := range all {
 		at, is := read[m.Status.NodeRef.Name]
 		if !is || !m.lacksExpiry(now) {
 			continue
 		}
-		if said, known := m.recordedExpiry(); !known || !said.Equal(at.Truncate(time.Second)) {
+		if recorded, known := m.recordedExpiry(); !known || !recorded.Equal(at.Truncate(time.Second)) {
 			out = append(out, recordExpiry{Config: m.Config.Name, Expiry: at})
 		}
 	}
 	return out
 }
 
-// recordedExpiry returns the expiration recorded on the KubeadmConfig, or false.
-func (m rolloutMachine) recordedExpiry() (time.Time, bool) {
+func (m memberMachine) recordedExpiry() (time.Time, bool) {
 	if m.Config == nil {
 		return time.Time{}, false
 	}
@@ -67,8 +66,8 @@ func (m rolloutMachine) recordedExpiry() (time.Time, bool) {
 
 // ignoredConditions returns the condition types that do not block the replacement of a Machine. If its certificates
 // have expired, the condition of its API server is ignored, because only the replacement fixes it.
-func ignoredConditions(m rolloutMachine, reasons []rolloutReason, read map[string]time.Time, now time.Time) []string {
-	if len(reasons) == 0 || certificatesExpiredAt(m, read, now).IsZero() {
+func ignoredConditions(m memberMachine, read map[string]time.Time, now time.Time) []string {
+	if !m.isOutdated() || certificatesExpiredAt(m, read, now).IsZero() {
 		return nil
 	}
 	return []string{controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition}
@@ -76,7 +75,7 @@ func ignoredConditions(m rolloutMachine, reasons []rolloutReason, read map[strin
 
 // certificatesExpiredAt returns the time at which certificates of a Machine expired, or zero. The observed expirations by Node
 // take precedence over the recorded one.
-func certificatesExpiredAt(m rolloutMachine, read map[string]time.Time, now time.Time) time.Time {
+func certificatesExpiredAt(m memberMachine, read map[string]time.Time, now time.Time) time.Time {
 	at, known := read[m.Status.NodeRef.Name]
 	if !known {
 		at, known = earliestExpiry(m)

@@ -32,7 +32,7 @@ var conditions = condition.Table[conditionInput]{
 	{Type: controlplanev1.KubeadmControlPlaneScalingDownCondition, Polarity: condition.Negative, Compute: conditionInput.scalingDown},
 	{Type: controlplanev1.KubeadmControlPlaneRemediatingCondition, Polarity: condition.Negative, Compute: func(j conditionInput) condition.Result { return j.machines.RemediatingOrUnhealthy() }},
 	{Type: addons.ConditionType, Compute: conditionInput.addons},
-	{Type: hostedv1.RecoveredCondition, Compute: func(j conditionInput) condition.Result { return j.recoveryInput(j.plan).recoveredCondition() }},
+	{Type: hostedv1.RecoveredCondition, Compute: func(j conditionInput) condition.Result { return j.recoveredCondition() }},
 	{Type: controlplanev1.KubeadmControlPlaneDeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deletion},
 }
 
@@ -58,7 +58,7 @@ func (j conditionInput) health() workload.ControlPlaneHealth {
 	return workload.ControlPlaneHealth{
 		Now: j.Now, Machines: j.machines, Managed: j.managesEtcd(), Etcd: j.Etcd.Members, EtcdProblem: j.etcdProblem(),
 		Stale: j.Workload.Problem != "" && !j.isDown(), Certificates: j.certificatesAvailable(), Initialized: j.isInitialized(), Deleting: j.isDeleting(), Down: j.isDown(),
-		Loss: j.recoveryInput(j.plan).quorumLoss().Text,
+		Loss: j.Recovery.Loss.Text,
 	}
 }
 
@@ -85,8 +85,8 @@ func (j conditionInput) certificatesAvailable() condition.Result {
 
 func (j conditionInput) rollingOut() condition.Result {
 	var members []condition.AggregateMember
-	for _, m := range j.Machines {
-		if v := base.ConditionOfChanges(m.Machine, rolloutMessages(j.reasons(m.Machine)), nil); v.Status == metav1.ConditionFalse {
+	for _, m := range j.Members {
+		if v := base.ConditionOfChanges(m.Machine, rolloutMessages(m.Reasons), nil); v.Status == metav1.ConditionFalse {
 			members = append(members, condition.AggregateMember{Kind: machineKind, Name: m.Name, Conditions: condition.Set{{Type: "Outdated", Status: v.Status, Message: v.Message}}})
 		}
 	}
@@ -147,12 +147,7 @@ func (j conditionInput) deletion() condition.Result {
 	if !j.isDeleting() {
 		return condition.False(controlplanev1.KubeadmControlPlaneNotDeletingReason, "")
 	}
-	for _, w := range j.plan.Waits {
-		if w.Reason == reasonWorkers || w.Reason == reasonMachines {
-			return condition.TrueBecause(w.Reason, j.machines.WithLingering(w.Message, j.Now))
-		}
-	}
-	return condition.TrueBecause(controlplanev1.KubeadmControlPlaneDeletingDeletionCompletedReason, "Deletion completed")
+	return condition.TrueBecause(j.plan.Stage.Reason, j.machines.WithLingering(j.plan.Stage.Message, j.Now))
 }
 
 // machineConditions are the conditions of a Machine that the control plane sets.
@@ -161,7 +156,6 @@ var machineConditions = append(condition.Table[machineConditionInput]{
 	{Type: clusterv1.MachineOwnerRemediatedCondition, Compute: func(f machineConditionInput) condition.Result { return f.remediated }},
 }, componentConditions()...)
 
-// machineConditionInput is the input of the conditions of a Machine.
 type machineConditionInput struct {
 	workload.MachineState
 	upToDate, remediated condition.Result
@@ -181,24 +175,22 @@ func (s snapshot) isDown() bool {
 }
 
 // machineConditionInput returns the condition input of a Machine from the latest state of the workload cluster.
-func (s snapshot) machineConditionInput(m machines.OwnedMachine, remediated condition.Result) machineConditionInput {
+func (s snapshot) machineConditionInput(m memberMachine, remediated condition.Result) machineConditionInput {
 	down := s.isDown()
-	f := machineConditionInput{MachineState: workload.MachineState{
-		OwnedMachine: m, State: s.Workload, Etcd: s.Etcd, Initialized: s.isInitialized(), Managed: s.managesEtcd(),
-		Unchanged: !down && (s.Workload.Problem != "" || s.Workload.At.IsZero()), Down: down, Lost: s.recoveryInput(reconciler.Plan{}).quorumLoss().Why[m.Name],
-		Expired: certificatesExpiredAt(s.rolloutMachine(m.Machine), s.Workload.Expiry, s.Now),
-	}, remediated: remediated}
-	f.upToDate = base.ConditionOfChanges(m.Machine, rolloutMessages(s.reasons(m.Machine)), nil)
-	return f
+	return machineConditionInput{MachineState: workload.MachineState{
+		OwnedMachine: m.OwnedMachine, State: s.Workload, Etcd: s.Etcd, Initialized: s.isInitialized(), Managed: s.managesEtcd(),
+		Unchanged: !down && (s.Workload.Problem != "" || s.Workload.At.IsZero()), Down: down, Lost: s.Recovery.Loss.Why[m.Name],
+		Expired: certificatesExpiredAt(m, s.Workload.Expiry, s.Now),
+	}, upToDate: base.ConditionOfChanges(m.Machine, rolloutMessages(m.Reasons), nil), remediated: remediated}
 }
 
 // evaluate returns the conditions of a Machine that the control plane sets.
-func (s snapshot) evaluate(m machines.OwnedMachine, remediated condition.Result) []metav1.Condition {
+func (s snapshot) evaluate(m memberMachine, remediated condition.Result) []metav1.Condition {
 	return machineConditions.Evaluate(s.machineConditionInput(m, remediated), reconciler.EvaluateOptionsFor(m.Machine, s.Now))
 }
 
-// machineWithConditions returns a copy of a Machine with its conditions after this reconciliation.
-func (s snapshot) machineWithConditions(m machines.OwnedMachine) *clusterv1.Machine {
+// observed returns a copy of a Machine with its conditions after this reconciliation.
+func (s snapshot) observed(m memberMachine) *clusterv1.Machine {
 	out := *m.Machine // shared with the cache except for the conditions
 	out.Status.Conditions = nil
 	set := s.evaluate(m, condition.Mirror(m.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition, condition.Absent()))
@@ -212,13 +204,13 @@ func (s snapshot) machineWithConditions(m machines.OwnedMachine) *clusterv1.Mach
 }
 
 // setConditions returns actions for the Machines whose conditions have to be updated.
-func (s snapshot) setConditions(r remediationDecision) []reconciler.Action {
+func (s snapshot) setConditions() []reconciler.Action {
 	var out []reconciler.Action
-	for _, m := range s.Machines {
+	for _, m := range s.Members {
 		if m.Stale {
 			continue
 		}
-		conditions := s.evaluate(m, s.remediated(m, r))
+		conditions := s.evaluate(m, s.remediated(m.OwnedMachine))
 		if names := conditionsToWrite(m.Machine, conditions); len(names) > 0 {
 			out = append(out, setConditions{Machine: m.Name, Types: names, Conditions: conditions})
 		}
@@ -228,8 +220,8 @@ func (s snapshot) setConditions(r remediationDecision) []reconciler.Action {
 
 // remediated returns the condition OwnerRemediated of a Machine: the result of this decision, or the existing
 // condition of a Machine that is being deleted.
-func (s snapshot) remediated(m machines.OwnedMachine, r remediationDecision) condition.Result {
-	if v, decided := r.Verdicts[m.Name]; decided {
+func (s snapshot) remediated(m machines.OwnedMachine) condition.Result {
+	if v, decided := s.Remediation.Verdicts[m.Name]; decided {
 		return v
 	}
 	if m.Deleted {
@@ -243,15 +235,5 @@ func (s snapshot) isHealthy() bool {
 	if len(s.Machines) != desired(s) || len(s.Created) > 0 || s.Workload.Problem != "" {
 		return false
 	}
-	return !slices.ContainsFunc(s.Machines, func(m machines.OwnedMachine) bool {
-		return m.Deleted || workload.UnhealthyReason(s.machineWithConditions(m), s.managesEtcd()) != ""
-	})
-}
-
-func (s snapshot) rolloutMachines() []rolloutMachine {
-	var out []rolloutMachine
-	for _, m := range s.Machines {
-		out = append(out, s.rolloutMachine(m.Machine))
-	}
-	return out
+	return !slices.ContainsFunc(s.Members, func(m memberMachine) bool { return m.Deleted || m.Unhealthy != "" })
 }

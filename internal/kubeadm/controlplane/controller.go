@@ -76,7 +76,6 @@ type controller struct {
 	kubeadmObjects controlplaneworkload.StateCache[addons.KubeadmState]
 }
 
-// byCluster is the index of Machines by the name of their Cluster.
 const byCluster = "kubeadmcontrolplane.spec.clusterName"
 
 // clusterConnections provides access to workload clusters and to their Pods.
@@ -123,7 +122,7 @@ func (c *controller) definition() reconciler.Controller[*controlplanev1.KubeadmC
 	return reconciler.Controller[*controlplanev1.KubeadmControlPlane, snapshot]{
 		Name: Name, Finalizer: controlplanev1.KubeadmControlPlaneFinalizer,
 		New:   func() *controlplanev1.KubeadmControlPlane { return &controlplanev1.KubeadmControlPlane{} },
-		Adopt: c.labelNewControlPlane, Observe: c.observe, Decide: decide, Read: c.answer, Act: c.act, Report: report,
+		Adopt: c.labelNewControlPlane, Observe: c.observe, Decide: decide, Read: c.read, Act: c.act, Report: report,
 	}
 }
 
@@ -170,7 +169,6 @@ func requestsForCluster(_ context.Context, o client.Object) []reconcile.Request 
 	return requestsFor(o.GetNamespace(), ref.Name)
 }
 
-// requestsForClusterKey returns a request for the control plane of a Cluster.
 func (c *controller) requestsForClusterKey(ctx context.Context, key client.ObjectKey) []reconcile.Request {
 	cluster := &clusterv1.Cluster{}
 	if c.client.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy) != nil { // if the Cluster is created later, its own event enqueues

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/utils/ptr"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -75,8 +76,8 @@ func decide(s snapshot) reconciler.Plan {
 		p.Do(labelWithCluster{Cluster: s.Cluster.Name})
 	}
 	if len(s.Hidden) > 0 {
-		p.WaitFor(ownership.ReasonHidden, "%s of it without the label %s that it has: give it to them, or remove it from the control plane",
-			machines.NamesText(s.Hidden), clusterv1.WatchLabel).ForAll(machineKind, s.Hidden).UntilUserActs()
+		p.WaitFor(ownership.ReasonHidden, "Label %[2]s of this control plane is missing on %[1]s: "+
+			"add it to the Machines, or remove it from the control plane", machines.NamesText(s.Hidden), clusterv1.WatchLabel).ForAll(machineKind, s.Hidden).UntilUserActs()
 		p.RecheckIn(missingRecheck)
 		return p
 	}
@@ -84,25 +85,26 @@ func decide(s snapshot) reconciler.Plan {
 		return p
 	}
 	if s.isRestored() {
-		p.WaitFor(waitForMachines, "The kubeconfig of Cluster %s is older than this control plane, which has no Machines: restore them, or delete Secret %s "+
-			"to begin a new cluster", s.Cluster.Name, secrets.Admin.SecretName(s.Cluster.Name)).For("Secret", secrets.Admin.SecretName(s.Cluster.Name)).UntilUserActs()
+		p.WaitFor(waitForMachines, "The kubeconfig of Cluster %s is older than this control plane, which has no Machines: "+
+			"restore the Machines, or delete Secret %s to create a new cluster", s.Cluster.Name, secrets.Admin.SecretName(s.Cluster.Name)).
+			For("Secret", secrets.Admin.SecretName(s.Cluster.Name)).UntilUserActs()
 		p.RecheckIn(missingRecheck)
 		return p
 	}
-	complete := s.secrets().Decide(&p)
+	s.decideSecrets(&p)
 	if !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false) || !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
 		p.WaitFor(clusterv1.WaitingForClusterInfrastructureReadyReason,
 			"Waiting for the infrastructure of Cluster %s to be provisioned and its control plane endpoint to be set", s.Cluster.Name).
 			For(clusterKind, s.Cluster.Name).ToChange("status.initialization.infrastructureProvisioned")
 		return p
 	}
-	s.secrets().DecideKubeconfig(&p)
+	s.decideKubeconfig(&p)
 	if s.isReadDue() {
 		p.Reads = []reconciler.ReadRequest{readWorkload{}}
 		return p
 	}
-	decideMachines(s, complete, &p)
-	if !s.Fresh && len(s.Machines) > 0 && changesMachines(p) && s.recoveryInput(p).needsRead() {
+	decideMachines(s, &p)
+	if !s.Fresh && len(s.Machines) > 0 && changesMachines(p) && s.needsRead() {
 		p.Reads = []reconciler.ReadRequest{readWorkload{}} // decide from fresh state and not from cached state
 	}
 	return p
@@ -110,23 +112,20 @@ func decide(s snapshot) reconciler.Plan {
 
 // decideMachines propagates changes in place, sets conditions, and then plans at most one change of the set of
 // Machines.
-func decideMachines(s snapshot, complete bool, p *reconciler.Plan) {
+func decideMachines(s snapshot, p *reconciler.Plan) {
+	updates := append(s.machinesState().Propagation(), s.setConditions()...)
 	p.Do(clone.Templates{s.Infra}.OwnedBy(s.Cluster)...)
-	p.Do(s.machinesState().Propagation()...)
-	r := s.remediation()
-	p.Do(s.setConditions(r)...)
-	p.Do(expiryNotes(s.rolloutMachines(), s.Workload.Expiry, s.Now)...)
-	if r.Recheck > 0 {
-		p.RecheckIn(r.Recheck)
-	}
-	if next := nextTime(s.ControlPlane, s.rolloutMachines(), s.Now); !next.IsZero() {
+	p.Do(updates...)
+	p.Do(expiryNotes(s.Members, s.Workload.Expiry, s.Now)...)
+	p.RecheckIn(s.Remediation.Recheck)
+	if next := nextTime(s.ControlPlane, s.Members, s.Now); !next.IsZero() {
 		p.RecheckIn(next.Sub(s.Now))
 	}
 	if len(s.Created) > 0 {
 		p.WaitFor(waitForCache, "Waiting for the cache to show %s", machines.NamesText(s.Created)).ForAll(machineKind, s.Created).ToChange("")
 		p.RecheckIn(machines.PendingRecheck)
 	} else {
-		decideChange(s, changeInput{complete: complete, remediation: r}, p)
+		decideChange(s.withWrites(updates), p)
 	}
 	p.RecheckIn(s.readInterval())
 }
@@ -138,13 +137,12 @@ func isJoined(s snapshot) bool {
 
 // isReadDue reports whether the workload cluster is readable and its cached state is due for a refresh.
 func (s snapshot) isReadDue() bool {
-	if s.Fresh || len(s.Machines) == 0 || s.Secrets[secrets.Admin] == nil || !s.recoveryInput(reconciler.Plan{}).needsRead() {
+	if s.Fresh || len(s.Machines) == 0 || s.Secrets[secrets.Admin] == nil || !s.needsRead() {
 		return false
 	}
 	return s.Workload.IsBehind(s.Connection) || s.hasNewNode() || s.hasLostMachine() || !s.Now.Before(s.Workload.At.Add(s.readInterval()))
 }
 
-// hasNewNode reports whether a Machine has a Node that has not been read yet.
 func (s snapshot) hasNewNode() bool {
 	return slices.ContainsFunc(s.Machines, func(m machines.OwnedMachine) bool {
 		node := m.Status.NodeRef.Name
@@ -165,7 +163,7 @@ func (s snapshot) readInterval() time.Duration {
 	switch {
 	case len(s.Machines) == 0:
 		return 0
-	case s.recoveryInput(reconciler.Plan{}).isUnderWay():
+	case s.isRecovering():
 		return soon
 	case s.isHealthy() && s.Connection.ConsecutiveFailures == 0:
 		return healthyInterval
@@ -177,16 +175,26 @@ func (s snapshot) readInterval() time.Duration {
 	return soon
 }
 
+// The stages of a deletion.
+const (
+	deletingWorkers = iota + 1
+	deletingMachines
+	deletionOver
+)
+
 // decideDeletion deletes all Machines at once, after the workers. The hook of each Machine is removed as soon as the
 // Machine is being deleted, because removing etcd members is no longer necessary.
 func decideDeletion(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
+	p.Enter(deletionOver, controlplanev1.KubeadmControlPlaneDeletingDeletionCompletedReason)
+	p.Stage.Message = "Deletion completed"
 	if s.Cluster == nil {
 		return p
 	}
 	if s.Workers > 0 {
 		p.WaitFor(reasonWorkers, "Waiting for %d Machines and MachinePools of workers to be deleted", s.Workers).For(clusterKind, s.Cluster.Name).ToChange("")
 		p.RecheckIn(preflightRecheck)
+		p.Enter(deletingWorkers, reasonWorkers)
 		return p
 	}
 	var left []string
@@ -205,6 +213,7 @@ func decideDeletion(s snapshot) reconciler.Plan {
 		p.WaitFor(reasonMachines, "Waiting for %d Machines to be deleted%s", n, s.Machines.Held()).
 			ForAll(machineKind, machines.List(s.Machines.Machines()).Names()).ToChange("")
 		p.RecheckIn(deletionRecheck)
+		p.Enter(deletingMachines, reasonMachines)
 	}
 	return p
 }

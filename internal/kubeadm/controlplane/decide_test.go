@@ -89,18 +89,18 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 			return w
 		}, func(*snapshot) {}, []string{"wait: Waiting for the first Machine to initialize the cluster"}},
 		"whole":       {"", running, func(*snapshot) {}, nil},
-		"stale":       {"what changes Machines is decided by what is the case now", running, func(s *snapshot) { more(s); s.Fresh = false }, []string{"ask: Nodes, Pods and members", "do: create Machine"}},
-		"long ago":    {"", running, func(s *snapshot) { s.Fresh, s.Now = false, s.Now.Add(time.Hour) }, []string{"ask: Nodes, Pods and members"}},
-		"Secret gone": {"another authority would not be that of the cluster", running, func(s *snapshot) { more(s); delete(s.Secrets, secrets.CA) }, []string{"wait: Secret c-ca is gone", "wait: Secret c-ca is gone"}},
+		"stale":       {"what changes Machines is decided by what is the case now", running, func(s *snapshot) { more(s); s.Fresh = false }, []string{"ask: Nodes, Pods and etcd members", "do: create Machine"}},
+		"long ago":    {"", running, func(s *snapshot) { s.Fresh, s.Now = false, s.Now.Add(time.Hour) }, []string{"ask: Nodes, Pods and etcd members"}},
+		"Secret gone": {"another authority would not be that of the cluster", running, func(s *snapshot) { more(s); delete(s.Secrets, secrets.CA) }, []string{"wait: Secret c-ca does not exist", "wait: Secret c-ca does not exist"}},
 		"two certificates": {"kube-controller-manager of a new node would not start with them", running, func(s *snapshot) {
 			more(s)
 			ca := s.Secrets[secrets.CA].DeepCopy()
 			ca.Data["tls.crt"] = append(ca.Data["tls.crt"], s.Secrets[secrets.Etcd].Data["tls.crt"]...)
 			s.Secrets[secrets.CA] = ca
-		}, []string{"do: write Secret c-kubeconfig: the authority is another", "wait: Secret c-ca has 2 certificates", "wait: Secret c-ca has 2 certificates"}},
-		"kubeconfig gone": {"", running, func(s *snapshot) { delete(s.Secrets, secrets.Admin); s.Kubeconfig = secrets.Kubeconfig{} }, []string{"do: write Secret c-kubeconfig: there is none that can be read"}},
+		}, []string{"do: write Secret c-kubeconfig: the CA has changed", "wait: Secret c-ca has 2 certificates", "wait: Secret c-ca has 2 certificates"}},
+		"kubeconfig gone": {"", running, func(s *snapshot) { delete(s.Secrets, secrets.Admin); s.Kubeconfig = secrets.Kubeconfig{} }, []string{"do: write Secret c-kubeconfig: it does not exist or cannot be read"}},
 		"endpoint":        {"", running, func(s *snapshot) { s.Cluster = s.Cluster.DeepCopy(); s.Cluster.Spec.ControlPlaneEndpoint.Host = "h" }, []string{"do: write Secret c-kubeconfig: the endpoint is https://h:6443"}},
-		"half a year":     {"", running, func(s *snapshot) { s.Now = s.Now.AddDate(0, 7, 0); s.KubeadmObjects.At = s.Now }, []string{"do: write Secret c-kubeconfig: half of its client certificate's life is over"}},
+		"half a year":     {"", running, func(s *snapshot) { s.Now = s.Now.AddDate(0, 7, 0); s.KubeadmObjects.At = s.Now }, []string{"do: write Secret c-kubeconfig: its client certificate has passed half of its lifetime"}},
 		"template gone":   {"", running, func(s *snapshot) { more(s); s.Infra.Object.Unstructured = nil }, []string{"wait: FooMachineTemplate it does not exist (preflight check InfrastructureTemplate)"}},
 		"Pod down": {"", running, func(s *snapshot) {
 			more(s)
@@ -118,7 +118,7 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 		"certificate renewed": {"on the node", running, func(s *snapshot) {
 			expire(s)
 			s.Workload.Expiry = map[string]time.Time{"n-" + first(*s).Name: s.Now.AddDate(1, 0, 0)}
-		}, []string{"do: note on KubeadmConfig kcp-r0010 that the certificates of its Machine are valid until"}},
+		}, []string{"do: record on KubeadmConfig kcp-r0010 that the certificates of its Machine expire at"}},
 		"version skew": {"", running, func(s *snapshot) { more(s); s.ControlPlane.Spec.Version = "v1.38.0" }, []string{"wait: Version v1.38.0 is more than one minor version newer"}},
 		"topology": {"its version comes first", running, func(s *snapshot) {
 			more(s)
@@ -139,10 +139,10 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 				status.Members = s.Workload.Etcd.Members
 				s.Workload.Etcd.Statuses[node] = status
 			}
-		}, []string{"do: remove the etcd member gone: no Machine has it, and no Node runs it"}},
+		}, []string{"do: remove the etcd member gone: no Machine and no Node runs it"}},
 		"adoptable":         {"", fresh, adoptable("v1.35.0", configKind), []string{"do: adopt Machine a", "wait: Adopting Machine a"}},
 		"too old":           {"", fresh, adoptable("v1.33.0", configKind), []string{"wait: Machine a cannot be adopted: its version v1.33.0"}},
-		"of another config": {"", fresh, adoptable("v1.35.0", "Other"), []string{"wait: Machine a cannot be adopted: its bootstrap config is no KubeadmConfig"}},
+		"of another config": {"", fresh, adoptable("v1.35.0", "Other"), []string{"wait: Machine a cannot be adopted: its bootstrap config is not a KubeadmConfig"}},
 		"restored": {"its Machines may come later", fresh, func(s *snapshot) {
 			s.ControlPlane = s.ControlPlane.DeepCopy()
 			s.ControlPlane.CreationTimestamp = metav1.NewTime(began.Add(time.Hour))
@@ -151,8 +151,8 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 		"all Machines gone": {"another first one would be another cluster", fresh, func(s *snapshot) {
 			s.ControlPlane = s.ControlPlane.DeepCopy()
 			s.ControlPlane.Status.Initialization.ControlPlaneInitialized = new(true)
-		}, []string{"wait: The control plane was initialized and none of its Machines exists"}},
-		"watch label": {"", running, func(s *snapshot) { s.Hidden = []string{"h"} }, []string{"wait: Machine h of it without the label"}},
+		}, []string{"wait: The control plane is initialized, but none of its Machines exist"}},
+		"watch label": {"", running, func(s *snapshot) { s.Hidden = []string{"h"} }, []string{"wait: Label cluster.x-k8s.io/watch-filter of this control plane is missing on Machine h"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tc.world(t).snapshot()
@@ -246,10 +246,10 @@ func TestLeaderWithoutKubelet(t *testing.T) { // KC-11
 			t.Error(diff)
 		}
 	}
-	want("move the etcd leader from Node "+node+" to Node "+w.newest()+": its Machine is deleted", "remove the etcd member "+node+": Machine "+name+" is deleted",
-		"remove the hook of Machine "+name+": its member of etcd is removed")
+	want("move the etcd leader from Node "+node+" to Node "+w.newest()+": its Machine is being deleted", "remove the etcd member "+node+": Machine "+name+" is being deleted",
+		"remove the hook of Machine "+name+": its etcd member is removed")
 	w.silent = node
-	want("remove the etcd member "+node+": Machine "+name+" is deleted", "remove the hook of Machine "+name+": its member of etcd is removed")
+	want("remove the etcd member "+node+": Machine "+name+" is being deleted", "remove the hook of Machine "+name+": its etcd member is removed")
 }
 
 // actions are what is decided but for conditions, once those are set.
@@ -337,18 +337,18 @@ func TestFirstMachineFailed(t *testing.T) {
 	m.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{Kind: "FooMachine", Name: "a"}
 	for reason, want := range map[string]string{
 		"Bootstrapping":                "Waiting for the first Machine to initialize the cluster",
-		contract.ReasonBootstrapFailed: "Machine a could not initialize the cluster",
+		contract.ReasonBootstrapFailed: "Machine a cannot initialize the cluster",
 	} {
 		infra := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{
 			map[string]any{"type": "BootstrapExecSucceeded", "status": "False", "reason": reason},
 		}}}}
 		s := snapshot{ControlPlane: &controlplanev1.KubeadmControlPlane{}, Machines: machines.OwnedMachines{{Machine: m}},
 			Clones: &clone.Clones{Items: map[clone.Key]contract.Object{{Kind: "FooMachine", Name: "a"}: {Unstructured: infra, Contract: contract.V1Beta2}}}}
-		if got := (preflightInput{snapshot: s}).notInitialized(); !strings.HasPrefix(got, want) {
+		if got := s.notInitialized(); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q, want %q", reason, got, want)
 		}
 		s.Machines[0].Deleted = true
-		if got := (preflightInput{snapshot: s}).notInitialized(); !strings.HasPrefix(got, "Waiting for the first") {
+		if got := s.notInitialized(); !strings.HasPrefix(got, "Waiting for the first") {
 			t.Errorf("deleted already: %q", got)
 		}
 	}

@@ -77,7 +77,7 @@
 //
 // A recovery from the loss of the quorum is requested by an annotation (see package recovery). While the API does not
 // respond, the members are surveyed through their infrastructure. The first condition that is not met determines the
-// step (recovery_decide.go):
+// step (recovery_stage.go):
 //
 //	condition                                                   step
 //	the request is valid, and etcd runs on the Machines         refuse

@@ -122,7 +122,7 @@ func (p *played) Health(client.ObjectKey) slipwayworkload.Health {
 	return slipwayworkload.Health{Connected: !p.down, LastProbeSuccess: began}
 }
 
-// Expiry implements controlplaneworkload.Certificates. The first time it does not answer.
+// Expiry implements controlplaneworkload.Certificates. The first time it does not respond.
 func (p *played) Expiry(_ context.Context, s controlplaneworkload.ExpiryServer) (time.Time, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +148,7 @@ func (e fakeEtcd) Members(context.Context) ([]etcd.Member, error) { return e.mem
 func (e fakeEtcd) Status(_ context.Context, node string) (etcd.Status, error) {
 	at := slices.IndexFunc(e.members, func(m etcd.Member) bool { return m.Name == node })
 	if at < 0 || !slices.Contains(e.nodes, node) {
-		return etcd.Status{}, fault.New(fault.Unreachable, "EtcdMemberUnreachable", "the etcd member on Node %s does not answer", node)
+		return etcd.Status{}, fault.New(fault.Unreachable, "EtcdMemberUnreachable", "the etcd member on Node %s does not respond", node)
 	}
 	return etcd.Status{ID: e.members[at].ID, ClusterID: 1, Leader: e.leader, Members: e.members}, nil
 }

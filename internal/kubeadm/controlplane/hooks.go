@@ -3,7 +3,6 @@ package controlplane
 import (
 	"slices"
 	"strings"
-	"time"
 
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -15,7 +14,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// hasHook reports whether a Machine has the hook of its control plane.
 func hasHook(m *clusterv1.Machine) bool {
 	_, has := m.Annotations[controlplanev1.PreTerminateHookCleanupAnnotation]
 	return has
@@ -34,7 +32,6 @@ func isHookLast(m *clusterv1.Machine) bool {
 	return err != nil || v.Major > 1 || v.Minor >= 31
 }
 
-// otherHooks returns the pre-terminate hooks of other owners.
 func otherHooks(m *clusterv1.Machine) []string {
 	var out []string
 	for key := range m.Annotations {
@@ -46,97 +43,70 @@ func otherHooks(m *clusterv1.Machine) []string {
 	return out
 }
 
-const (
-	// waitForEtcd is the reason for waiting for etcd members.
-	waitForEtcd = "WaitingForEtcd"
-
-	hooksMachineKind = "Machine"
-	// hooksSoon is the delay until a write is visible in the cache, hooksUnhealthyInterval is the interval while
-	// members cannot be removed, and hooksDeletionRecheck is the interval while a Machine is being deleted.
-	hooksSoon, hooksUnhealthyInterval, hooksDeletionRecheck = 2 * time.Second, 10 * time.Second, 30 * time.Second
-)
-
-// hookInput is the input of decisions about the deletion of Machines.
-type hookInput struct {
-	Machines machines.OwnedMachines
-	// Etcd maps Machines to etcd members. Problem is the reason if the members are unknown. Leader is the name of the
-	// leader.
-	Etcd            workload.MemberMatching
-	Problem, Leader string
-	// Managed is true if etcd runs on the Machines. Initialized is true if the cluster exists.
-	Managed, Initialized bool
-	// IsWritten reports whether this plan writes the Machine, or the last write is not in the cache yet.
-	IsWritten func(machines.OwnedMachine) bool
-}
+const waitForEtcd = "WaitingForEtcd"
 
 // releaseDeleted processes one deleted Machine that waits for the hook, and reports whether there is one. A Machine whose
 // member cannot be removed does not block other Machines, because one of them may have to be replaced first.
-func (in hookInput) releaseDeleted(p *reconciler.Plan) bool {
-	for _, m := range in.deletedMachines() {
-		if why := in.memberObstacle(m); why != "" {
-			p.WaitFor(waitForEtcd, "Machine %s keeps its member of etcd: %s", m.Name, why).For(hooksMachineKind, m.Name).ForTime()
-			p.RecheckIn(hooksUnhealthyInterval)
+func releaseDeleted(s snapshot, p *reconciler.Plan) bool {
+	for _, m := range s.hookedMachines() {
+		if why := s.memberObstacle(m); why != "" {
+			p.WaitFor(waitForEtcd, "The etcd member of Machine %s cannot be removed: %s", m.Name, why).For(machineKind, m.Name).ForTime()
+			p.RecheckIn(unhealthyInterval)
 			continue
 		}
-		in.releaseMachine(m, p)
+		s.releaseMachine(m, p)
 		return true
 	}
 	return false
 }
 
-// awaitsMemberRemoval reports whether a deleted Machine only waits for the removal of its etcd member.
-func (in hookInput) awaitsMemberRemoval(m machines.OwnedMachine) bool {
-	return in.memberObstacle(m) != ""
-}
-
 // memberObstacle returns the reason why the member of a Machine cannot be removed now. It is empty if it can be removed, or if
 // another step comes first.
-func (in hookInput) memberObstacle(m machines.OwnedMachine) string {
-	if !isHookReached(m.Machine) || !in.hasEtcd() || in.Problem != "" || !in.isAnyLeft() {
+func (s snapshot) memberObstacle(m machines.OwnedMachine) string {
+	if !isHookReached(m.Machine) || !s.hasEtcd() || s.etcdProblem() != "" || !s.isAnyLeft() {
 		return ""
 	}
-	if _, is := in.Etcd.MemberOf(m.Name); !is {
-		return in.Etcd.Doubt(m.Name)
+	if _, is := s.Etcd.MemberOf(m.Name); !is {
+		return s.Etcd.Doubt(m.Name)
 	}
-	return in.Etcd.Obstacle(m.Name)
+	return s.Etcd.Obstacle(m.Name)
 }
 
-func (in hookInput) hasEtcd() bool { return in.Managed && in.Initialized }
+func (s snapshot) hasEtcd() bool { return s.managesEtcd() && s.isInitialized() }
 
-// isAnyLeft reports whether any Machine is not being deleted.
-func (in hookInput) isAnyLeft() bool {
-	return slices.ContainsFunc(in.Machines, func(m machines.OwnedMachine) bool { return !m.Deleted })
+func (s snapshot) isAnyLeft() bool {
+	return slices.ContainsFunc(s.Machines, func(m machines.OwnedMachine) bool { return !m.Deleted })
 }
 
 // releaseMachine removes the etcd member and then the hook of a Machine.
-func (in hookInput) releaseMachine(m machines.OwnedMachine, p *reconciler.Plan) {
+func (s snapshot) releaseMachine(m machines.OwnedMachine, p *reconciler.Plan) {
 	others := otherHooks(m.Machine)
 	switch {
-	case in.IsWritten(m):
-		p.RecheckIn(hooksSoon)
+	case s.isPending(m):
+		p.RecheckIn(soon)
 	case !isHookReached(m.Machine):
-		p.RecheckIn(hooksDeletionRecheck)
+		p.RecheckIn(deletionRecheck)
 	case len(others) > 0 && isHookLast(m.Machine):
-		p.WaitFor(waitForEtcd, "Waiting for the owners of the other pre-terminate hooks of Machine %s to remove the annotations %s", m.Name, strings.Join(others, ", ")).
-			For(hooksMachineKind, m.Name).ToChange("metadata.annotations")
-	case !in.hasEtcd():
-		p.Do(removeHook{Machine: m.Name, Why: "it has no member of etcd"})
+		p.WaitFor(waitForEtcd, "Waiting for the owners of the other pre-terminate hooks of Machine %s to remove annotations %s", m.Name, strings.Join(others, ", ")).
+			For(machineKind, m.Name).ToChange("metadata.annotations")
+	case !s.hasEtcd():
+		p.Do(removeHook{Machine: m.Name, Why: "it has no etcd member"})
 	case m.Spec.Bootstrap.DataSecretName == nil && !m.Status.NodeRef.IsDefined():
-		p.Do(removeHook{Machine: m.Name, Why: "it has no member of etcd: there was no bootstrap data"})
-	case !in.isAnyLeft():
-		p.Do(removeHook{Machine: m.Name, Why: "no other Machine would be left to remove its member of etcd"})
-	case in.Problem != "":
-		p.WaitFor(waitForEtcd, "Machine %s keeps its member of etcd until the others answer: %s", m.Name, in.Problem).For(hooksMachineKind, m.Name).ForTime()
-		p.RecheckIn(hooksUnhealthyInterval)
+		p.Do(removeHook{Machine: m.Name, Why: "it never had bootstrap data, and so no etcd member"})
+	case !s.isAnyLeft():
+		p.Do(removeHook{Machine: m.Name, Why: "no other Machine is left that could remove its etcd member"})
+	case s.etcdProblem() != "":
+		p.WaitFor(waitForEtcd, "The etcd member of Machine %s cannot be removed before the other members respond: %s", m.Name, s.etcdProblem()).For(machineKind, m.Name).ForTime()
+		p.RecheckIn(unhealthyInterval)
 	default:
-		in.removeMember(m, p)
+		s.removeMember(m, p)
 	}
 }
 
-// deletedMachines returns the Machines with the hook that are being deleted, in the order of their deletion.
-func (in hookInput) deletedMachines() []machines.OwnedMachine {
+// hookedMachines returns the Machines with the hook that are being deleted, in the order of their deletion.
+func (s snapshot) hookedMachines() []machines.OwnedMachine {
 	var out []machines.OwnedMachine
-	for _, m := range in.Machines {
+	for _, m := range s.Machines {
 		if !m.DeletionTimestamp.IsZero() && hasHook(m.Machine) {
 			out = append(out, m)
 		}
@@ -148,29 +118,29 @@ func (in hookInput) deletedMachines() []machines.OwnedMachine {
 }
 
 // removeMember transfers leadership away from a Machine, removes its member and then its hook.
-func (in hookInput) removeMember(m machines.OwnedMachine, p *reconciler.Plan) {
-	member, is := in.Etcd.MemberOf(m.Name)
+func (s snapshot) removeMember(m machines.OwnedMachine, p *reconciler.Plan) {
+	member, is := s.Etcd.MemberOf(m.Name)
 	if !is {
-		p.Do(removeHook{Machine: m.Name, Why: "it has no member of etcd"})
+		p.Do(removeHook{Machine: m.Name, Why: "it has no etcd member"})
 		return
 	}
-	if in.Leader == member.Name && member.Health == workload.MemberHealthy { // an unreachable leader loses leadership when its member is removed
-		if to, ok := workload.NextLeader(in.Etcd, in.Machines, member.ID); ok {
+	if s.Workload.Etcd.Leader() == member.Name && member.Health == workload.MemberHealthy { // an unreachable leader loses leadership when its member is removed
+		if to, ok := workload.NextLeader(s.Etcd, s.Machines, member.ID); ok {
 			p.Do(moveLeader{To: to.ID, Node: to.Name, From: member.Name})
 		}
 	}
-	p.Do(removeMember{ID: member.ID, Name: member.Text(), Why: "Machine " + m.Name + " is deleted"},
-		removeHook{Machine: m.Name, Why: "its member of etcd is removed"})
+	p.Do(removeMember{ID: member.ID, Name: member.Text(), Why: "Machine " + m.Name + " is being deleted"},
+		removeHook{Machine: m.Name, Why: "its etcd member is removed"})
 }
 
 // removeOrphanedMembers removes one orphaned member if the quorum permits, and reports whether it does.
-func (in hookInput) removeOrphanedMembers(p *reconciler.Plan) bool {
-	if !in.Managed || in.Problem != "" {
+func removeOrphanedMembers(s snapshot, p *reconciler.Plan) bool {
+	if len(s.Created) > 0 || !s.managesEtcd() || s.etcdProblem() != "" {
 		return false
 	}
-	for _, member := range in.Etcd.Orphans() {
-		if in.Etcd.Members.AllowsRemoval(member.ID) {
-			p.Do(removeMember{ID: member.ID, Name: member.Text(), Why: "no Machine has it, and no Node runs it"})
+	for _, member := range s.Etcd.Orphans() {
+		if s.Etcd.Members.AllowsRemoval(member.ID) {
+			p.Do(removeMember{ID: member.ID, Name: member.Text(), Why: "no Machine and no Node runs it"})
 			return true
 		}
 	}

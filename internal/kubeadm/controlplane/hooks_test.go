@@ -74,8 +74,8 @@ func leaving(m *machines.OwnedMachine) {
 func unreferenced(m *machines.OwnedMachine)    { m.Status.NodeRef.Name = "" }
 func notBootstrapped(m *machines.OwnedMachine) { m.Spec.Bootstrap.DataSecretName = nil }
 
-// input is a control plane whose members have these names, all of them healthy.
-func newHookInput(names []string, all ...machines.OwnedMachine) hookInput {
+// newHookInput is a control plane whose etcd members have these names, all of them healthy.
+func newHookInput(names []string, all ...machines.OwnedMachine) snapshot {
 	e := workload.Etcd{Statuses: map[string]workload.EtcdStatus{}}
 	for i, name := range names {
 		e.Members = append(e.Members, etcd.Member{ID: uint64(i + 1), Name: name})
@@ -83,41 +83,42 @@ func newHookInput(names []string, all ...machines.OwnedMachine) hookInput {
 	for i, name := range names {
 		e.Statuses[name] = workload.EtcdStatus{Status: etcd.Status{ID: uint64(i + 1), ClusterID: 1, Leader: 1, Members: e.Members}}
 	}
-	in := workload.MatchInput{Now: hookNow, State: workload.State{Etcd: e}}
-	for _, m := range all {
-		in.Machines = append(in.Machines, workload.NewMachineIdentity(m.Machine, m.Deleted, ""))
-	}
-	return hookInput{Machines: all, Etcd: workload.MatchMembers(in), Leader: names[0], Managed: true, Initialized: true, IsWritten: func(machines.OwnedMachine) bool { return false }}
+	s := snapshot{Now: hookNow, ControlPlane: &controlplanev1.KubeadmControlPlane{}, Machines: all,
+		Workload: workload.State{At: hookNow, Initialized: true, Etcd: e}}
+	s.Etcd = s.matchMembers()
+	return s
 }
 
-func withHookInput(in hookInput, change func(*hookInput)) hookInput {
+func withHookInput(in snapshot, change func(*snapshot)) snapshot {
 	change(&in)
 	return in
 }
 
 // The hook of a Machine stays until its member is removed, or cannot be there.
 func TestLeave(t *testing.T) { // KC-11, KC-12
-	down := func(in *hookInput) { in.Problem = "the API does not answer" }
+	down := func(s *snapshot) { s.Workload.Problem = "the API does not respond" }
 	for name, tc := range map[string]struct {
-		in   hookInput
+		in   snapshot
 		want []string
 	}{
 		"none leaves": {newHookInput([]string{"a", "b"}, hookMachine("a"), hookMachine("b")), nil},
 		"leader": {newHookInput([]string{"a", "b", "c"}, hookMachine("a", leaving), hookMachine("b"), hookMachine("c")), []string{
-			"move the etcd leader from Node a to Node b: its Machine is deleted", "remove the etcd member a: Machine a is deleted", "remove the hook of Machine a: its member of etcd is removed"}},
+			"move the etcd leader from Node a to Node b: its Machine is being deleted", "remove the etcd member a: Machine a is being deleted", "remove the hook of Machine a: its etcd member is removed"}},
 		"without nodeRef": {newHookInput([]string{"x", "y"}, hookMachine("x"), hookMachine("b", leaving, unreferenced)), []string{
-			"remove the etcd member y: Machine b is deleted", "remove the hook of Machine b: its member of etcd is removed"}},
-		"without nodeRef, the API is down":      {withHookInput(newHookInput([]string{"x", "y"}, hookMachine("x"), hookMachine("b", leaving, unreferenced)), down), []string{"wait: Machine b keeps its member of etcd until the others answer: the API does not answer"}},
-		"without bootstrap data":                {withHookInput(newHookInput([]string{"x"}, hookMachine("x"), hookMachine("b", leaving, unreferenced, notBootstrapped)), down), []string{"remove the hook of Machine b: it has no member of etcd: there was no bootstrap data"}},
-		"without a member":                      {newHookInput([]string{"x"}, hookMachine("x"), hookMachine("b", leaving, unreferenced)), []string{"remove the hook of Machine b: it has no member of etcd"}},
-		"the last":                              {newHookInput([]string{"a"}, hookMachine("a", leaving)), []string{"remove the hook of Machine a: no other Machine would be left to remove its member of etcd"}},
-		"external etcd":                         {withHookInput(newHookInput([]string{"a"}, hookMachine("a", leaving), hookMachine("b")), func(in *hookInput) { in.Managed = false }), []string{"remove the hook of Machine a: it has no member of etcd"}},
-		"the quorum would be lost":              {newHookInput([]string{"a"}, hookMachine("a", leaving), hookMachine("b", unreferenced)), []string{"wait: Machine a keeps its member of etcd: etcd would have 0 of 0 members healthy, 1 needed"}},
-		"it is not known which member it has":   {newHookInput([]string{"x", "y", "z"}, hookMachine("x"), hookMachine("b", leaving, unreferenced), hookMachine("c", unreferenced)), []string{"wait: Machine b keeps its member of etcd: one of the etcd members that belong to no other Machine may run on it (y; z): correct spec.providerID of its Node, or its addresses, or remove the member from etcd if it is of no use"}},
-		"it is not known, and another one goes": {newHookInput([]string{"x", "y", "z"}, hookMachine("b", leaving, unreferenced), hookMachine("x", leaving), hookMachine("c", unreferenced)), []string{"wait: Machine b keeps its member of etcd", "remove the etcd member x: Machine x is deleted", "remove the hook of Machine x: its member of etcd is removed"}},
+			"remove the etcd member y: Machine b is being deleted", "remove the hook of Machine b: its etcd member is removed"}},
+		"without nodeRef, the API is down": {withHookInput(newHookInput([]string{"x", "y"}, hookMachine("x"), hookMachine("b", leaving, unreferenced)), down), []string{"wait: The etcd member of Machine b cannot be removed before the other members respond: the API does not respond"}},
+		"without bootstrap data":           {withHookInput(newHookInput([]string{"x"}, hookMachine("x"), hookMachine("b", leaving, unreferenced, notBootstrapped)), down), []string{"remove the hook of Machine b: it never had bootstrap data, and so no etcd member"}},
+		"without a member":                 {newHookInput([]string{"x"}, hookMachine("x"), hookMachine("b", leaving, unreferenced)), []string{"remove the hook of Machine b: it has no etcd member"}},
+		"the last":                         {newHookInput([]string{"a"}, hookMachine("a", leaving)), []string{"remove the hook of Machine a: no other Machine is left that could remove its etcd member"}},
+		"external etcd": {withHookInput(newHookInput([]string{"a"}, hookMachine("a", leaving), hookMachine("b")), func(s *snapshot) {
+			s.ControlPlane.Spec.KubeadmConfigSpec.ClusterConfiguration.Etcd.External.Endpoints = []string{"https://e"}
+		}), []string{"remove the hook of Machine a: it has no etcd member"}},
+		"the quorum would be lost":              {newHookInput([]string{"a"}, hookMachine("a", leaving), hookMachine("b", unreferenced)), []string{"wait: The etcd member of Machine a cannot be removed: etcd would have 0 of 0 members healthy, 1 needed"}},
+		"it is not known which member it has":   {newHookInput([]string{"x", "y", "z"}, hookMachine("x"), hookMachine("b", leaving, unreferenced), hookMachine("c", unreferenced)), []string{"wait: The etcd member of Machine b cannot be removed: any of the etcd members without a Machine may run on it (y; z): correct spec.providerID of its Node, or its addresses, or remove the member from etcd if it is not needed"}},
+		"it is not known, and another one goes": {newHookInput([]string{"x", "y", "z"}, hookMachine("b", leaving, unreferenced), hookMachine("x", leaving), hookMachine("c", unreferenced)), []string{"wait: The etcd member of Machine b cannot be removed", "remove the etcd member x: Machine x is being deleted", "remove the hook of Machine x: its etcd member is removed"}},
 	} {
 		var p reconciler.Plan
-		tc.in.releaseDeleted(&p)
+		releaseDeleted(tc.in, &p)
 		var got []string
 		for _, w := range p.Waits {
 			got = append(got, "wait: "+w.Message)

@@ -16,52 +16,34 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/machines/inplace"
 )
 
-// updateWriter calls in-place update extensions and writes the objects that start an update.
-type updateWriter struct {
-	Extensions inplace.Caller
-	Machines   machines.MachineWriter
-}
-
 // objects returns the Machine and its current objects.
-func (in updateInput) objects(name string) (inplace.Machine, error) {
-	m := in.State.Members.Named(name)
-	config := in.Configs[m.Spec.Bootstrap.ConfigRef.Name]
-	infra := in.State.Clones.InfrastructureOf(m.Machine).Unstructured
-	if config == nil || infra == nil {
-		return inplace.Machine{}, fault.New(fault.Gone, "ObjectDoesNotExist", "the objects of Machine %s do not exist any more", name)
+func (s snapshot) objects(name string) (inplace.Machine, error) {
+	m := s.named(name)
+	infra := s.Clones.InfrastructureOf(m.Machine).Unstructured
+	if m.Config == nil || infra == nil {
+		return inplace.Machine{}, fault.New(fault.Gone, "ObjectDoesNotExist", "the infrastructure machine or the KubeadmConfig of Machine %s does not exist", name)
 	}
-	u, err := untyped(config)
+	u, err := untyped(m.Config)
 	return inplace.Machine{Machine: m.Machine, Infrastructure: infra, Bootstrap: u}, err
-}
-
-func untyped(config *bootstrapv1.KubeadmConfig) (*unstructured.Unstructured, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
-	if err != nil {
-		return nil, fault.New(fault.Bug, "InvalidKubeadmConfig", "KubeadmConfig %s cannot be encoded", config.Name).From(err)
-	}
-	u := &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(bootstrapv1.GroupVersion.WithKind("KubeadmConfig"))
-	return u, nil
 }
 
 // applied returns the infrastructure machine and the KubeadmConfig for server-side apply: the fields of a new
 // Machine, and the annotation update-in-progress.
-func (in updateInput) applied(current inplace.Machine) (infra, config *unstructured.Unstructured, err error) {
-	d := in.State.Definition
+func (s snapshot) applied(current inplace.Machine) (infra, config *unstructured.Unstructured, err error) {
+	d := s.definition()
 	infra, err = clone.New(clone.Options{
-		Template: in.Template.Object, Name: current.Infrastructure.GetName(), Cluster: d.Cluster, Labels: d.Labels, Annotations: d.Annotations,
+		Template: s.Infra.Object, Name: current.Infrastructure.GetName(), Cluster: d.Cluster, Labels: d.Labels, Annotations: d.Annotations,
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("cloning %s %s: %w", in.Template.Ref.Kind, in.Template.Ref.Name, err)
+		return nil, nil, fmt.Errorf("cloning %s %s: %w", s.Infra.Ref.Kind, s.Infra.Ref.Name, err)
 	}
-	have := in.Configs[current.Bootstrap.GetName()].Spec
-	config, err = newConfig(in.ControlPlane, metav1.ObjectMeta{
-		Namespace: in.ControlPlane.Namespace, Name: current.Bootstrap.GetName(), Labels: d.Labels, Annotations: d.Annotations,
+	have := s.Configs[current.Bootstrap.GetName()].Spec
+	config, err = newConfig(s.ControlPlane, metav1.ObjectMeta{
+		Namespace: s.ControlPlane.Namespace, Name: current.Bootstrap.GetName(), Labels: d.Labels, Annotations: d.Annotations,
 	}, !have.InitConfiguration.IsDefined())
 	if err != nil {
 		return nil, nil, err
@@ -75,18 +57,18 @@ func (in updateInput) applied(current inplace.Machine) (infra, config *unstructu
 	return infra, config, nil
 }
 
-// check returns whether the extension can update a Machine and its objects to the desired state. The desired state is
+// checkUpdate returns whether the extension can update a Machine and its objects to the desired state. The desired state is
 // the result of a server-side apply dry run, because other field managers own some of the fields. If the API server
 // rejects the dry run, an in-place update is not possible.
-func (w updateWriter) check(ctx context.Context, in updateInput, name string) (inplace.UpdateCheck, error) {
-	current, err := in.objects(name)
+func (c *controller) checkUpdate(ctx context.Context, s snapshot, name string) (inplace.UpdateCheck, error) {
+	current, err := s.objects(name)
 	if err != nil {
 		return inplace.UpdateCheck{}, err
 	}
-	desired, err := w.desired(ctx, in, current)
+	desired, err := c.updatedMachine(ctx, s, current)
 	switch {
 	case err == nil:
-		return w.Extensions.CanUpdateMachine(ctx, current, desired)
+		return inplace.Caller{Client: c.extensions, Failed: &c.failed, Now: c.now}.CanUpdateMachine(ctx, current, desired)
 	case apierrors.IsInvalid(err):
 		return inplace.UpdateCheck{Uncovered: strings.Join(kube.FailureMessages(err), "; ")}, nil
 	case ctx.Err() != nil, fault.KindOf(err) == fault.Conflict, fault.KindOf(err) == fault.Gone:
@@ -95,32 +77,31 @@ func (w updateWriter) check(ctx context.Context, in updateInput, name string) (i
 	return inplace.UpdateCheck{Problem: fault.New(fault.KindOf(err), "DesiredUnknown", "%s", strings.Join(kube.FailureMessages(err), "; ")).From(err)}, nil
 }
 
-// desired returns the desired Machine and objects.
-func (w updateWriter) desired(ctx context.Context, in updateInput, current inplace.Machine) (inplace.Machine, error) {
+func (c *controller) updatedMachine(ctx context.Context, s snapshot, current inplace.Machine) (inplace.Machine, error) {
 	out := inplace.Machine{Machine: current.Machine.DeepCopy()}
-	out.Machine.Spec.Version = in.ControlPlane.Spec.Version
-	infra, config, err := in.applied(current)
+	out.Machine.Spec.Version = s.ControlPlane.Spec.Version
+	infra, config, err := s.applied(current)
 	if err != nil {
 		return out, err
 	}
-	if out.Infrastructure, err = w.dryRun(ctx, current.Infrastructure, infra); err != nil {
+	if out.Infrastructure, err = c.dryRun(ctx, current.Infrastructure, infra); err != nil {
 		return out, err
 	}
-	if out.Bootstrap, err = w.dryRun(ctx, current.Bootstrap, config); err != nil {
+	if out.Bootstrap, err = c.dryRun(ctx, current.Bootstrap, config); err != nil {
 		return out, err
 	}
-	out.Bootstrap, err = aligned(in.Configs[current.Bootstrap.GetName()].Spec, out.Bootstrap)
+	out.Bootstrap, err = aligned(s.Configs[current.Bootstrap.GetName()].Spec, out.Bootstrap)
 	return out, err
 }
 
 // dryRun returns an object with the spec that it would have after the apply.
-func (w updateWriter) dryRun(ctx context.Context, live, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	answer, err := w.Machines.Writer.WithManager(w.Machines.Manager).DryRun(ctx, live, want)
+func (c *controller) dryRun(ctx context.Context, live, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	result, err := c.writer.WithManager(manager).DryRun(ctx, live, want)
 	if err != nil {
 		return nil, err
 	}
 	out := live.DeepCopy()
-	out.Object["spec"] = answer.Object["spec"]
+	out.Object["spec"] = result.Object["spec"]
 	return out, nil
 }
 
@@ -134,46 +115,46 @@ func aligned(have bootstrapv1.KubeadmConfigSpec, desired *unstructured.Unstructu
 	return untyped(config)
 }
 
-// trigger starts the update of a Machine. It writes the annotation, then the infrastructure machine, the KubeadmConfig
-// and the Machine's spec, and finally the pending hook. Each step is idempotent, and [updateInput.Ongoing] continues an
+// beginUpdate starts the update of a Machine. It writes the annotation, then the infrastructure machine, the KubeadmConfig
+// and the Machine's spec, and finally the pending hook. Each step is idempotent, and [continueUpdate] continues an
 // interrupted start.
-func (w updateWriter) trigger(ctx context.Context, in updateInput, name string) error {
-	current, err := in.objects(name)
+func (c *controller) beginUpdate(ctx context.Context, s snapshot, name string) error {
+	current, err := s.objects(name)
 	if err != nil {
 		return err
 	}
-	infra, config, err := in.applied(current)
+	infra, config, err := s.applied(current)
 	if err != nil {
 		return err
 	}
 	if !inplace.IsMarked(current.Machine) {
-		if err := w.Machines.Writer.Patch(ctx, current.Machine, func(o client.Object) { kube.Annotate(o, clusterv1.UpdateInProgressAnnotation, new("")) }); err != nil {
+		if err := c.writer.Patch(ctx, current.Machine, func(o client.Object) { kube.Annotate(o, clusterv1.UpdateInProgressAnnotation, new("")) }); err != nil {
 			return err
 		}
 	}
 	for _, o := range []*unstructured.Unstructured{infra, config} {
-		if err := w.Machines.Writer.WithManager(w.Machines.Manager).Apply(ctx, nil, o); err != nil {
+		if err := c.writer.WithManager(manager).Apply(ctx, nil, o); err != nil {
 			return err
 		}
 	}
-	want := in.State.InPlace(current.Machine)
-	want.Spec.Version = in.ControlPlane.Spec.Version
-	if err := w.Machines.Sync(ctx, current.Machine, want); err != nil {
+	want := s.machinesState().InPlace(current.Machine)
+	want.Spec.Version = s.ControlPlane.Spec.Version
+	if err := c.machineWriter().Sync(ctx, current.Machine, want); err != nil {
 		return err
 	}
-	return w.addHook(ctx, current.Machine)
+	return c.addHook(ctx, current.Machine)
 }
 
 // addHook adds the pending hook to the present version of the Machine.
-func (w updateWriter) addHook(ctx context.Context, m *clusterv1.Machine) error {
+func (c *controller) addHook(ctx context.Context, m *clusterv1.Machine) error {
 	live := &clusterv1.Machine{}
-	if err := w.Machines.Live.Get(ctx, client.ObjectKeyFromObject(m), live); err != nil {
+	if err := c.live.Get(ctx, client.ObjectKeyFromObject(m), live); err != nil {
 		return fmt.Errorf("reading Machine %s: %w", m.Name, err)
 	}
 	if live.UID != m.UID || inplace.StateOf(live) != inplace.Triggering {
-		return fault.New(fault.Conflict, "StaleObject", "Machine %s was changed while its update in place began", m.Name)
+		return fault.New(fault.Conflict, "StaleObject", "Machine %s was changed while its in-place update started", m.Name)
 	}
-	return w.Machines.Writer.Patch(ctx, live, func(o client.Object) {
+	return c.writer.Patch(ctx, live, func(o client.Object) {
 		kube.Annotate(o, runtimev1.PendingHooksAnnotation, new(inplace.WithHook(o)))
 	})
 }

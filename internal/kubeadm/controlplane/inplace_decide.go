@@ -6,14 +6,11 @@ import (
 	"slices"
 	"time"
 
-	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
-	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/machines"
-	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/machines/inplace"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -24,28 +21,9 @@ const (
 	waitUnknown = "WaitingForInPlaceAnswer"
 	waitUpdate  = "WaitingForInPlaceUpdate"
 
-	// retryUnknown is the delay before a failed extension is called again. updateSoon is the delay before objects that
-	// are not watched are read again.
-	retryUnknown, updateSoon = 30 * time.Second, 2 * time.Second
+	// retryUnknown is the delay before a failed extension is called again.
+	retryUnknown = 30 * time.Second
 )
-
-// updateInput is the input of decisions about in-place updates.
-type updateInput struct {
-	ControlPlane *controlplanev1.KubeadmControlPlane
-	// State of the Machines, with their clones.
-	State machines.OwnerState
-	// Template of infrastructure machines, and the KubeadmConfigs by name.
-	Template clone.Template
-	Configs  map[string]*bootstrapv1.KubeadmConfig
-	Reasons  map[string][]rolloutReason
-	// Enabled is true if the feature gate is enabled.
-	Enabled bool
-	// UpToDate is the number of up-to-date Machines that are not being deleted. Desired is the desired number of
-	// Machines.
-	UpToDate, Desired int
-	// Checks are the responses of the extension by the names of Machines.
-	Checks map[string]inplace.UpdateCheck
-}
 
 // inPlaceUpdate starts the in-place update of a Machine, or continues to start it.
 type inPlaceUpdate struct{ Machine, Why string }
@@ -62,27 +40,25 @@ func (a checkInPlaceUpdate) String() string {
 }
 
 // continueUpdate waits for a Machine that is being updated, or continues to start its update. It returns false if there is
-// no such Machine. isWritten reports whether a Machine was written since it was read.
-func (in updateInput) continueUpdate(isWritten func(machines.OwnedMachine) bool, p *reconciler.Plan) bool {
-	if !in.Enabled {
+// no such Machine.
+func continueUpdate(s snapshot, p *reconciler.Plan) bool {
+	if !s.Settings.InPlaceUpdates {
 		return false
 	}
-	for _, m := range in.State.Members {
+	for _, m := range s.Machines {
 		if m.Deleted {
 			continue
 		}
 		switch inplace.StateOf(m.Machine) {
 		case inplace.None:
 		case inplace.Triggering, inplace.Moving:
-			if isWritten(m) {
-				p.RecheckIn(updateSoon)
-				return true
+			if !s.isPending(m) {
+				p.Do(inPlaceUpdate{Machine: m.Name, Why: "its update has begun"})
 			}
-			p.Do(inPlaceUpdate{Machine: m.Name, Why: "it was begun"})
-			p.RecheckIn(updateSoon)
+			p.RecheckIn(soon) // the objects are not watched
 			return true
 		default:
-			p.WaitFor(waitUpdate, "Waiting for the in-place update of Machine %s to end", m.Name).For("Machine", m.Name).ToChange("metadata.annotations")
+			p.WaitFor(waitUpdate, "Waiting for the in-place update of Machine %s to end", m.Name).For(machineKind, m.Name).ToChange("metadata.annotations")
 			return true
 		}
 	}
@@ -91,24 +67,24 @@ func (in updateInput) continueUpdate(isWritten func(machines.OwnedMachine) bool,
 
 // beginUpdate updates a Machine in place instead of deleting it, or waits for the response whether this is possible. It
 // returns false if the Machine has to be deleted.
-func (in updateInput) beginUpdate(m deletionCandidate, p *reconciler.Plan) bool {
-	if !in.isEligible(m) {
+func (s snapshot) beginUpdate(m memberMachine, p *reconciler.Plan) bool {
+	if !s.isEligible(m) {
 		return false
 	}
-	answer, known := in.Checks[m.Name]
+	check, known := s.InPlace[m.Name]
 	switch {
 	case !known:
 		p.Reads = append(p.Reads, checkInPlaceUpdate{Machine: m.Name})
-	case answer.Problem != nil:
+	case check.Problem != nil:
 		p.WaitFor(waitUnknown, "Machine %s is neither updated nor replaced until it is known whether it can be updated in place: %s; retrying",
-			m.Name, fault.UserMessage(answer.Problem)).For("Machine", m.Name).ForTime()
-		p.RecheckIn(cmp.Or(answer.Retry, retryUnknown))
-	case answer.CallAfter > 0:
-		p.WaitFor(waitUnknown, "Waiting for the extension that says whether Machine %s can be updated in place to be callable", m.Name).
-			For("Machine", m.Name).ForTime()
-		p.RecheckIn(answer.CallAfter)
-	case answer.Covered:
-		p.Do(inPlaceUpdate{Machine: m.Name, Why: fmt.Sprintf("%s; handler %s makes all changes", condition.Names(rolloutMessages(in.Reasons[m.Name])), answer.Handler)})
+			m.Name, fault.UserMessage(check.Problem)).For(machineKind, m.Name).ForTime()
+		p.RecheckIn(cmp.Or(check.Retry, retryUnknown))
+	case check.CallAfter > 0:
+		p.WaitFor(waitUnknown, "Waiting to call the extension that determines whether Machine %s can be updated in place", m.Name).
+			For(machineKind, m.Name).ForTime()
+		p.RecheckIn(check.CallAfter)
+	case check.Covered:
+		p.Do(inPlaceUpdate{Machine: m.Name, Why: fmt.Sprintf("%s; handler %s makes all changes", condition.Names(rolloutMessages(m.Reasons)), check.Handler)})
 	default:
 		return false
 	}
@@ -117,29 +93,29 @@ func (in updateInput) beginUpdate(m deletionCandidate, p *reconciler.Plan) bool 
 
 // notInPlaceReason returns the reason why a Machine is not updated in place, for an action, or the empty string if no extension
 // was involved.
-func (in updateInput) notInPlaceReason(name string) string {
-	switch answer := in.Checks[name]; {
-	case answer.Uncovered == "":
+func (s snapshot) notInPlaceReason(name string) string {
+	switch check := s.InPlace[name]; {
+	case check.Uncovered == "":
 		return ""
-	case answer.Handler == "":
-		return "; not in place, since the API server refuses that: " + answer.Uncovered
+	case check.Handler == "":
+		return "; no in-place update, because the API server rejects it: " + check.Uncovered
 	default:
-		return fmt.Sprintf("; not in place, since handler %s does not change %s", answer.Handler, answer.Uncovered)
+		return fmt.Sprintf("; no in-place update, because handler %s does not change %s", check.Handler, check.Uncovered)
 	}
 }
 
 // isEligible reports whether a Machine may be updated in place: it is outdated only by its spec, healthy, and needed
 // afterwards.
-func (in updateInput) isEligible(m deletionCandidate) bool {
+func (s snapshot) isEligible(m memberMachine) bool {
 	_, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]
 	_, remediate := m.Annotations[clusterv1.RemediateMachineAnnotation]
 	set := condition.Set(m.Status.Conditions)
-	reasons := in.Reasons[m.Name]
-	return in.Enabled && m.Outdated && !m.Unhealthy && !marked && !remediate && in.UpToDate < in.Desired && len(reasons) > 0 &&
-		!slices.ContainsFunc(reasons, func(r rolloutReason) bool { return !isOfSpec(r.Cause) }) &&
+	upToDate := len(s.candidates()) - len(s.outdated())
+	return s.Settings.InPlaceUpdates && m.isOutdated() && m.Unhealthy == "" && !marked && !remediate && upToDate < desired(s) &&
+		!slices.ContainsFunc(m.Reasons, func(r rolloutReason) bool { return !isOfSpec(r.Cause) }) &&
 		!set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition) && set.Get(clusterv1.MachineOwnerRemediatedCondition) == nil &&
-		m.Status.NodeRef.IsDefined() && m.Spec.Bootstrap.DataSecretName != nil && in.Template.Blocker() == "" &&
-		in.State.Clones.InfrastructureOf(m.Machine).Presence() == contract.Found && in.Configs[m.Spec.Bootstrap.ConfigRef.Name] != nil
+		m.Status.NodeRef.IsDefined() && m.Spec.Bootstrap.DataSecretName != nil && s.Infra.Blocker() == "" &&
+		s.Clones.InfrastructureOf(m.Machine).Presence() == contract.Found && m.Config != nil
 }
 
 // isOfSpec reports whether a cause can be resolved by changing objects, in contrast to the age of the Machine or of

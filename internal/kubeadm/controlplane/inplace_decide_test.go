@@ -29,38 +29,38 @@ func updateObject(kind, name string) *unstructured.Unstructured {
 }
 
 // updateOutdated is a control plane of two with one Machine that has another version.
-func updateOutdated(changes ...func(*updateInput, *deletionCandidate)) (updateInput, deletionCandidate) {
+func updateOutdated(changes ...func(*snapshot, *memberMachine)) (snapshot, memberMachine) {
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m1", Annotations: map[string]string{}}}
 	m.Spec.Version, m.Spec.Bootstrap.DataSecretName, m.Status.NodeRef.Name = "v1.35.0", new("data"), "n1"
 	m.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "FooMachine", Name: "m1"}
 	m.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: "b", Kind: "KubeadmConfig", Name: "m1"}
-	in := updateInput{
-		ControlPlane: &controlplanev1.KubeadmControlPlane{}, Enabled: true, UpToDate: 1, Desired: 2,
-		State: machines.OwnerState{Members: machines.OwnedMachines{{Machine: m}}, Clones: &clone.Clones{Items: map[clone.Key]contract.Object{
-			{Kind: "FooMachine", Name: "m1"}: {Unstructured: updateObject("FooMachine", "m1"), Contract: contract.V1Beta2}}}},
-		Template: clone.Template{Ref: clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "FooMachineTemplate", Name: "t"},
+	s := snapshot{
+		ControlPlane: &controlplanev1.KubeadmControlPlane{}, Settings: Settings{InPlaceUpdates: true},
+		Machines: machines.OwnedMachines{{Machine: m}}, Clones: &clone.Clones{Items: map[clone.Key]contract.Object{
+			{Kind: "FooMachine", Name: "m1"}: {Unstructured: updateObject("FooMachine", "m1"), Contract: contract.V1Beta2}}},
+		Infra: clone.Template{Ref: clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "FooMachineTemplate", Name: "t"},
 			Object: contract.Object{Unstructured: updateObject("FooMachineTemplate", "t"), Contract: contract.V1Beta2}},
-		Configs: map[string]*bootstrapv1.KubeadmConfig{"m1": {}},
-		Reasons: map[string][]rolloutReason{"m1": {{Cause: rolloutVersion, Message: "Version v1.35.0, v1.36.0 required"}}},
-		Checks:  map[string]inplace.UpdateCheck{},
+		InPlace: map[string]inplace.UpdateCheck{},
 	}
-	c := deletionCandidate{Machine: m, Outdated: true}
+	s.ControlPlane.Spec.Replicas = new(int32(2))
+	c := memberMachine{OwnedMachine: s.Machines[0], Config: &bootstrapv1.KubeadmConfig{}, Reasons: []rolloutReason{{Cause: rolloutVersion, Message: "Version v1.35.0, v1.36.0 required"}}}
+	s.Members = []memberMachine{c, {OwnedMachine: machines.OwnedMachine{Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m2"}}}}}
 	for _, change := range changes {
-		change(&in, &c)
+		change(&s, &c)
 	}
-	return in, c
+	return s, c
 }
 
-func answered(a inplace.UpdateCheck) func(*updateInput, *deletionCandidate) {
-	return func(in *updateInput, _ *deletionCandidate) { in.Checks["m1"] = a }
+func answered(a inplace.UpdateCheck) func(*snapshot, *memberMachine) {
+	return func(in *snapshot, _ *memberMachine) { in.InPlace["m1"] = a }
 }
 
-func annotated(key, value string) func(*updateInput, *deletionCandidate) {
-	return func(in *updateInput, _ *deletionCandidate) { in.State.Members[0].Annotations[key] = value }
+func annotated(key, value string) func(*snapshot, *memberMachine) {
+	return func(in *snapshot, _ *memberMachine) { in.Machines[0].Annotations[key] = value }
 }
 
-func says(conditionType string, status metav1.ConditionStatus) func(*updateInput, *deletionCandidate) {
-	return func(_ *updateInput, c *deletionCandidate) {
+func says(conditionType string, status metav1.ConditionStatus) func(*snapshot, *memberMachine) {
+	return func(_ *snapshot, c *memberMachine) {
 		c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{Type: conditionType, Status: status})
 	}
 }
@@ -85,43 +85,43 @@ func updateTexts(p reconciler.Plan) []string {
 func TestBegin(t *testing.T) { // IP-11
 	ask := []string{"ask: whether Machine m1 can be updated in place"}
 	for name, tc := range map[string]struct {
-		changes []func(*updateInput, *deletionCandidate)
+		changes []func(*snapshot, *memberMachine)
 		want    []string
 		whyNot  string
 	}{
 		"not known yet":            {nil, ask, ""},
-		"the gate is off":          {[]func(*updateInput, *deletionCandidate){func(in *updateInput, _ *deletionCandidate) { in.Enabled = false }}, nil, ""},
-		"up to date":               {[]func(*updateInput, *deletionCandidate){func(_ *updateInput, c *deletionCandidate) { c.Outdated = false }}, nil, ""},
-		"not healthy":              {[]func(*updateInput, *deletionCandidate){func(_ *updateInput, c *deletionCandidate) { c.Unhealthy = true }}, nil, ""},
-		"enough are up to date":    {[]func(*updateInput, *deletionCandidate){func(in *updateInput, _ *deletionCandidate) { in.UpToDate = 2 }}, nil, ""},
-		"a person wants it gone":   {[]func(*updateInput, *deletionCandidate){annotated(clusterv1.DeleteMachineAnnotation, "")}, nil, ""},
-		"to be remediated":         {[]func(*updateInput, *deletionCandidate){annotated(clusterv1.RemediateMachineAnnotation, "")}, nil, ""},
-		"a health check failed":    {[]func(*updateInput, *deletionCandidate){says(clusterv1.MachineHealthCheckSucceededCondition, "False")}, nil, ""},
-		"a health check succeeded": {[]func(*updateInput, *deletionCandidate){says(clusterv1.MachineHealthCheckSucceededCondition, "True")}, ask, ""},
-		"it is remediated":         {[]func(*updateInput, *deletionCandidate){says(clusterv1.MachineOwnerRemediatedCondition, "False")}, nil, ""},
-		"its age makes it outdated, too": {[]func(*updateInput, *deletionCandidate){func(in *updateInput, _ *deletionCandidate) {
-			in.Reasons["m1"] = append(in.Reasons["m1"], rolloutReason{Cause: rolloutAfter})
+		"the gate is off":          {[]func(*snapshot, *memberMachine){func(in *snapshot, _ *memberMachine) { in.Settings.InPlaceUpdates = false }}, nil, ""},
+		"up to date":               {[]func(*snapshot, *memberMachine){func(_ *snapshot, c *memberMachine) { c.Reasons = nil }}, nil, ""},
+		"not healthy":              {[]func(*snapshot, *memberMachine){func(_ *snapshot, c *memberMachine) { c.Unhealthy = "has no Pod" }}, nil, ""},
+		"enough are up to date":    {[]func(*snapshot, *memberMachine){func(in *snapshot, _ *memberMachine) { in.ControlPlane.Spec.Replicas = new(int32(1)) }}, nil, ""},
+		"a person wants it gone":   {[]func(*snapshot, *memberMachine){annotated(clusterv1.DeleteMachineAnnotation, "")}, nil, ""},
+		"to be remediated":         {[]func(*snapshot, *memberMachine){annotated(clusterv1.RemediateMachineAnnotation, "")}, nil, ""},
+		"a health check failed":    {[]func(*snapshot, *memberMachine){says(clusterv1.MachineHealthCheckSucceededCondition, "False")}, nil, ""},
+		"a health check succeeded": {[]func(*snapshot, *memberMachine){says(clusterv1.MachineHealthCheckSucceededCondition, "True")}, ask, ""},
+		"it is remediated":         {[]func(*snapshot, *memberMachine){says(clusterv1.MachineOwnerRemediatedCondition, "False")}, nil, ""},
+		"its age makes it outdated, too": {[]func(*snapshot, *memberMachine){func(_ *snapshot, c *memberMachine) {
+			c.Reasons = append(c.Reasons, rolloutReason{Cause: rolloutAfter})
 		}}, nil, ""},
-		"its certificates make it outdated": {[]func(*updateInput, *deletionCandidate){func(in *updateInput, _ *deletionCandidate) {
-			in.Reasons["m1"] = []rolloutReason{{Cause: rolloutCertificateExpiry}}
+		"its certificates make it outdated": {[]func(*snapshot, *memberMachine){func(_ *snapshot, c *memberMachine) {
+			c.Reasons = []rolloutReason{{Cause: rolloutCertificateExpiry}}
 		}}, nil, ""},
-		"no Node":                   {[]func(*updateInput, *deletionCandidate){func(_ *updateInput, c *deletionCandidate) { c.Status.NodeRef.Name = "" }}, nil, ""},
-		"no bootstrap data":         {[]func(*updateInput, *deletionCandidate){func(_ *updateInput, c *deletionCandidate) { c.Spec.Bootstrap.DataSecretName = nil }}, nil, ""},
-		"no KubeadmConfig":          {[]func(*updateInput, *deletionCandidate){func(in *updateInput, _ *deletionCandidate) { in.Configs = nil }}, nil, ""},
-		"no infrastructure machine": {[]func(*updateInput, *deletionCandidate){func(in *updateInput, _ *deletionCandidate) { in.State.Clones = &clone.Clones{} }}, nil, ""},
-		"no template":               {[]func(*updateInput, *deletionCandidate){func(in *updateInput, _ *deletionCandidate) { in.Template.Object = contract.Object{} }}, nil, ""},
-		"covered": {[]func(*updateInput, *deletionCandidate){answered(inplace.UpdateCheck{Handler: "h.x", Covered: true})},
+		"no Node":                   {[]func(*snapshot, *memberMachine){func(_ *snapshot, c *memberMachine) { c.Status.NodeRef.Name = "" }}, nil, ""},
+		"no bootstrap data":         {[]func(*snapshot, *memberMachine){func(_ *snapshot, c *memberMachine) { c.Spec.Bootstrap.DataSecretName = nil }}, nil, ""},
+		"no KubeadmConfig":          {[]func(*snapshot, *memberMachine){func(_ *snapshot, c *memberMachine) { c.Config = nil }}, nil, ""},
+		"no infrastructure machine": {[]func(*snapshot, *memberMachine){func(in *snapshot, _ *memberMachine) { in.Clones = &clone.Clones{} }}, nil, ""},
+		"no template":               {[]func(*snapshot, *memberMachine){func(in *snapshot, _ *memberMachine) { in.Infra.Object = contract.Object{} }}, nil, ""},
+		"covered": {[]func(*snapshot, *memberMachine){answered(inplace.UpdateCheck{Handler: "h.x", Covered: true})},
 			[]string{"do: update Machine m1 in place: Version v1.35.0, v1.36.0 required; handler h.x makes all changes"}, ""},
-		"not covered": {[]func(*updateInput, *deletionCandidate){answered(inplace.UpdateCheck{Handler: "h.x", Uncovered: "Machine spec.version"})}, nil,
-			"; not in place, since handler h.x does not change Machine spec.version"},
-		"refused": {[]func(*updateInput, *deletionCandidate){answered(inplace.UpdateCheck{Uncovered: "spec.backend: backend cannot be changed"})}, nil,
-			"; not in place, since the API server refuses that: spec.backend: backend cannot be changed"},
-		"no extension": {[]func(*updateInput, *deletionCandidate){answered(inplace.UpdateCheck{})}, nil, ""},
-		"no answer": {[]func(*updateInput, *deletionCandidate){answered(inplace.UpdateCheck{Problem: fault.New(fault.Unreachable, "X", "handler h.x: HTTP 502")})}, []string{
+		"not covered": {[]func(*snapshot, *memberMachine){answered(inplace.UpdateCheck{Handler: "h.x", Uncovered: "Machine spec.version"})}, nil,
+			"; no in-place update, because handler h.x does not change Machine spec.version"},
+		"refused": {[]func(*snapshot, *memberMachine){answered(inplace.UpdateCheck{Uncovered: "spec.backend: backend cannot be changed"})}, nil,
+			"; no in-place update, because the API server rejects it: spec.backend: backend cannot be changed"},
+		"no extension": {[]func(*snapshot, *memberMachine){answered(inplace.UpdateCheck{})}, nil, ""},
+		"no answer": {[]func(*snapshot, *memberMachine){answered(inplace.UpdateCheck{Problem: fault.New(fault.Unreachable, "X", "handler h.x: HTTP 502")})}, []string{
 			"wait: Machine m1 is neither updated nor replaced until it is known whether it can be updated in place: handler h.x: HTTP 502; retrying", "recheck: 30s",
 		}, ""},
-		"not callable yet": {[]func(*updateInput, *deletionCandidate){answered(inplace.UpdateCheck{CallAfter: time.Second})}, []string{
-			"wait: Waiting for the extension that says whether Machine m1 can be updated in place to be callable", "recheck: 1s",
+		"not callable yet": {[]func(*snapshot, *memberMachine){answered(inplace.UpdateCheck{CallAfter: time.Second})}, []string{
+			"wait: Waiting to call the extension that determines whether Machine m1 can be updated in place", "recheck: 1s",
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,22 +144,23 @@ func TestOngoing(t *testing.T) { // IP-04
 	begun := annotated(clusterv1.UpdateInProgressAnnotation, "")
 	pending := annotated(runtimev1.PendingHooksAnnotation, "UpdateMachine")
 	for name, tc := range map[string]struct {
-		changes []func(*updateInput, *deletionCandidate)
+		changes []func(*snapshot, *memberMachine)
 		written bool
 		want    []string
 	}{
 		"none":            {nil, false, nil},
-		"begun":           {[]func(*updateInput, *deletionCandidate){begun}, false, []string{"do: update Machine m1 in place: it was begun", "recheck: 2s"}},
-		"just written":    {[]func(*updateInput, *deletionCandidate){begun}, true, []string{"recheck: 2s"}},
-		"updating":        {[]func(*updateInput, *deletionCandidate){begun, pending}, false, []string{"wait: Waiting for the in-place update of Machine m1 to end"}},
-		"ending":          {[]func(*updateInput, *deletionCandidate){pending}, false, []string{"wait: Waiting for the in-place update of Machine m1 to end"}},
-		"being deleted":   {[]func(*updateInput, *deletionCandidate){begun, func(in *updateInput, _ *deletionCandidate) { in.State.Members[0].Deleted = true }}, false, nil},
-		"the gate is off": {[]func(*updateInput, *deletionCandidate){begun, func(in *updateInput, _ *deletionCandidate) { in.Enabled = false }}, false, nil},
+		"begun":           {[]func(*snapshot, *memberMachine){begun}, false, []string{"do: update Machine m1 in place: its update has begun", "recheck: 2s"}},
+		"just written":    {[]func(*snapshot, *memberMachine){begun}, true, []string{"recheck: 2s"}},
+		"updating":        {[]func(*snapshot, *memberMachine){begun, pending}, false, []string{"wait: Waiting for the in-place update of Machine m1 to end"}},
+		"ending":          {[]func(*snapshot, *memberMachine){pending}, false, []string{"wait: Waiting for the in-place update of Machine m1 to end"}},
+		"being deleted":   {[]func(*snapshot, *memberMachine){begun, func(in *snapshot, _ *memberMachine) { in.Machines[0].Deleted = true }}, false, nil},
+		"the gate is off": {[]func(*snapshot, *memberMachine){begun, func(in *snapshot, _ *memberMachine) { in.Settings.InPlaceUpdates = false }}, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, _ := updateOutdated(tc.changes...)
 			var p reconciler.Plan
-			if ongoing := in.continueUpdate(func(machines.OwnedMachine) bool { return tc.written }, &p); ongoing != (len(tc.want) > 0) {
+			in.Written = map[string]bool{"m1": tc.written}
+			if ongoing := continueUpdate(in, &p); ongoing != (len(tc.want) > 0) {
 				t.Errorf("ongoing %v", ongoing)
 			}
 			if diff := cmp.Diff(tc.want, updateTexts(p)); diff != "" {

@@ -141,7 +141,7 @@ func TestEveryWriteOfAnUpdateFailsOnce(t *testing.T) { // IP-01, IP-04, CP-11
 }
 
 // TestUpdateInPlace: of three Machines two are updated in place, once a new one exists; what the extension does not cover is replaced, and
-// as long as it does not answer neither is done.
+// as long as it does not respond neither is done.
 func TestUpdateInPlace(t *testing.T) { // IP-01, IP-07, CP-11
 	serve := canUpdate(versions())
 	p, updates, version := play(t, managementCluster(barePlane(3)).WithReturnManagedFields().Build()), map[string]int{}, ""

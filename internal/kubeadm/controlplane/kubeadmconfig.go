@@ -33,15 +33,23 @@ func desiredConfig(plane *controlplanev1.KubeadmControlPlane, joins bool) bootst
 
 // newConfig returns the KubeadmConfig of a new Machine for server-side apply.
 func newConfig(plane *controlplanev1.KubeadmControlPlane, meta metav1.ObjectMeta, joins bool) (*unstructured.Unstructured, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&bootstrapv1.KubeadmConfig{
-		TypeMeta: metav1.TypeMeta{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "KubeadmConfig"}, ObjectMeta: meta, Spec: desiredConfig(plane, joins),
-	})
+	config, err := untyped(&bootstrapv1.KubeadmConfig{ObjectMeta: meta, Spec: desiredConfig(plane, joins)})
 	if err != nil {
-		return nil, fault.New(fault.Bug, "InvalidKubeadmConfig", "KubeadmConfig %s cannot be encoded", meta.Name).From(err)
+		return nil, err
 	}
-	delete(content, "status")
-	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-	return &unstructured.Unstructured{Object: content}, nil
+	delete(config.Object, "status")
+	unstructured.RemoveNestedField(config.Object, "metadata", "creationTimestamp")
+	return config, nil
+}
+
+func untyped(config *bootstrapv1.KubeadmConfig) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
+	if err != nil {
+		return nil, fault.New(fault.Bug, "InvalidKubeadmConfig", "KubeadmConfig %s cannot be encoded", config.Name).From(err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(bootstrapv1.GroupVersion.WithKind(configKind))
+	return u, nil
 }
 
 // configDifferences returns the sorted fields in which the configuration of a Machine differs from the desired one. If
@@ -114,7 +122,6 @@ func alignedConfig(have, want bootstrapv1.KubeadmConfigSpec) bootstrapv1.Kubeadm
 	return *out
 }
 
-// fieldsOf returns the JSON fields of a configuration.
 func fieldsOf(c *bootstrapv1.KubeadmConfigSpec) map[string]any {
 	data, err := json.Marshal(c)
 	out := map[string]any{}
@@ -163,14 +170,8 @@ func isEmpty(v any) bool {
 }
 
 func keys(a, b map[string]any) []string {
-	var out []string
-	for _, m := range []map[string]any{a, b} {
-		for key := range m {
-			if !slices.Contains(out, key) {
-				out = append(out, key)
-			}
-		}
-	}
-	slices.Sort(out)
-	return out
+	all := map[string]any{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return slices.Sorted(maps.Keys(all))
 }

@@ -2,13 +2,11 @@ package controlplane
 
 import (
 	"slices"
-	"time"
 
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
@@ -32,23 +30,13 @@ func failure(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSev
 // resized only exists to be mapped to v1beta1.
 const resized = "Resized"
 
-// v1beta1Only are the conditions that only exist in v1beta1.
-var v1beta1Only = condition.Table[legacyInput]{{Type: resized, Compute: func(in legacyInput) condition.Result { return in.Machines.Resized(in.DesiredReplicas) }}}
-
-// legacyInput is the input of the v1beta1 status.
-type legacyInput struct {
-	ControlPlane *controlplanev1.KubeadmControlPlane
-	Now          time.Time
-	// Machines of the control plane, and their desired number.
-	Machines        machines.List
-	DesiredReplicas int
-}
+var v1beta1Only = condition.Table[conditionInput]{{Type: resized, Compute: func(j conditionInput) condition.Result { return j.machines.Resized(j.desiredReplicas()) }}}
 
 // legacyStatus returns the v1beta1 status, whose counters are based on the Nodes of the Machines. The set contains the
 // conditions of the control plane.
-func legacyStatus(j legacyInput, set condition.Set) *controlplanev1.KubeadmControlPlaneV1Beta1DeprecatedStatus {
+func legacyStatus(j conditionInput, set condition.Set) *controlplanev1.KubeadmControlPlaneV1Beta1DeprecatedStatus {
 	more := append(slices.Clone(set), v1beta1Only.Evaluate(j, reconciler.EvaluateOptionsFor(j.ControlPlane, j.Now))...)
-	ready := condition.Table[legacyInput]{{Type: clusterv1.ReadyCondition, Summarize: func(_ legacyInput, seen condition.Set) condition.Result {
+	ready := condition.Table[conditionInput]{{Type: clusterv1.ReadyCondition, Summarize: func(_ conditionInput, seen condition.Set) condition.Result {
 		return condition.Summarize(seen, condition.Reasons{Info: "Ready", Issue: "NotReady", Unknown: "ReadyUnknown"},
 			condition.Part{Type: resized}, condition.Part{Type: controlplanev1.KubeadmControlPlaneCertificatesAvailableCondition},
 			condition.Part{Type: controlplanev1.KubeadmControlPlaneInitializedCondition},
@@ -56,8 +44,8 @@ func legacyStatus(j legacyInput, set condition.Set) *controlplanev1.KubeadmContr
 	}}}
 	more = append(more, ready.Evaluate(j, condition.EvaluateOptions{Generation: j.ControlPlane.Generation, Now: j.Now, Old: more})...)
 	status := &controlplanev1.KubeadmControlPlaneV1Beta1DeprecatedStatus{Conditions: condition.Project(v1beta1, more, j.ControlPlane.GetV1Beta1Conditions())}
-	status.ReadyReplicas, _ = j.Machines.CountNodes()
-	status.UnavailableReplicas = int32(max(0, max(j.DesiredReplicas, len(j.Machines))-int(status.ReadyReplicas)))
-	status.UpdatedReplicas = j.Machines.Count().UpToDate
+	status.ReadyReplicas, _ = j.machines.CountNodes()
+	status.UnavailableReplicas = int32(max(0, max(j.desiredReplicas(), len(j.machines))-int(status.ReadyReplicas)))
+	status.UpdatedReplicas = j.machines.Count().UpToDate
 	return status
 }

@@ -67,10 +67,19 @@ type snapshot struct {
 	Connection slipwayworkload.Health
 	// Random parts for names of new Machines, and the names made of them that are already taken.
 	Random, Taken []string
-	// Reasons to replace each Machine, by name, and the state of the Secrets. They are derived from the other fields
-	// in [snapshot.Compared], because computing them takes time.
-	Reasons      map[string][]rolloutReason
+	// The following fields are derived from the others in [snapshot.compared], once per reconciliation.
+
+	// Certificates is the state of the Secrets.
 	Certificates secrets.Evaluation
+	// Members are the Machines with the state that decisions about them depend on.
+	Members []memberMachine
+	// Recovery is the state of a recovery from the loss of the etcd quorum.
+	Recovery recoveryState
+	// Remediation is the decision about unhealthy Machines.
+	Remediation remediationDecision
+	// Written are the Machines that this plan writes ([snapshot.withWrites]).
+	Written map[string]bool
+
 	// InPlace contains the extension's responses about changes of Machines, by name, if they were requested.
 	InPlace map[string]inplace.UpdateCheck
 }
@@ -80,18 +89,7 @@ type snapshot struct {
 func (s snapshot) compared() snapshot {
 	first := len(s.Machines) == 0 && len(s.Created) == 0 && !s.isInitialized()
 	s.Certificates = secrets.Evaluate(secrets.EvaluateInput{Now: s.Now, Cluster: s.Cluster.Name, Required: s.required(), Found: s.Secrets, Generate: first})
-	return s.withReasons()
-}
-
-func (s snapshot) withReasons() snapshot {
-	s.Etcd = s.matchMembers()
-	s.Reasons = map[string][]rolloutReason{}
-	for _, m := range s.Machines {
-		if why := rolloutReasons(s.ControlPlane, s.rolloutMachine(m.Machine), s.Now); len(why) > 0 {
-			s.Reasons[m.Name] = why
-		}
-	}
-	return s
+	return s.withMembers()
 }
 
 const (
@@ -125,7 +123,7 @@ func (c *controller) observe(ctx context.Context, plane *controlplanev1.KubeadmC
 		s.Random = append(s.Random, naming.Random(c.intn))
 	}
 	s = s.compared()
-	if len(s.Machines)+len(s.Created) >= desired(s) && len(s.Reasons) == 0 {
+	if len(s.Machines)+len(s.Created) >= desired(s) && !slices.ContainsFunc(s.Members, memberMachine.isOutdated) {
 		return s, nil // no Machine will be created
 	}
 	names, err := newNames(plane, s.Cluster.Name, s.Random, nil)

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"k8s.io/utils/ptr"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane/workload"
 	"github.com/slipwayhq/slipway/internal/machines"
@@ -13,39 +12,47 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// preflightInput is the input of the preflight checks.
-type preflightInput struct {
+// preflight is the input of the preflight checks before a Machine is created or deleted.
+type preflight struct {
 	snapshot
-	// up is true if a Machine is to be created. complete is true if all certificates exist.
-	up, complete bool
+	// up is true if a Machine is to be created.
+	up bool
 	// leaving is the Machine that is to be deleted. It does not have to be healthy.
 	leaving string
 }
 
-func scaleUpInput(s snapshot, c changeInput) preflightInput {
-	return preflightInput{snapshot: s, up: true, complete: c.complete}
+// checks returns the preflight checks, in the order in which to resolve their findings.
+func checks() machines.PreflightChecks[preflight] {
+	return machines.PreflightChecks[preflight]{
+		{Name: "ReplicasAllowed", Blocker: toCreate(func(c preflight) string {
+			return c.Settings.Policy.DeniedReplicas(ptr.Deref(c.ControlPlane.Spec.Replicas, 1))
+		})},
+		{Name: "InfrastructureTemplate", Blocker: toCreate(func(c preflight) string { return c.Infra.Blocker() })},
+		{Name: "TopologyVersion", Blocker: func(c preflight) string { return pendingVersion(c.ControlPlane, c.Cluster) }},
+		{Name: "Certificates", Blocker: toCreate(preflight.certificatesMissing)},
+		{Name: "NoMachineDeleting", Blocker: preflight.deleting},
+		{Name: "ControlPlaneInitialized", Blocker: func(c preflight) string { return c.notInitialized() }},
+		{Name: "MachinesHealthy", Blocker: preflight.unhealthy},
+		{Name: "EtcdMembers", Blocker: preflight.etcdUnknown},
+		{Name: "KubeadmVersionSkew", Blocker: toCreate(preflight.kubeadmSkew)},
+	}
 }
 
-// checks returns the preflight checks, in the order in which to resolve their findings.
-func checks() machines.PreflightChecks[preflightInput] {
-	return machines.PreflightChecks[preflightInput]{
-		{Name: "ReplicasAllowed", Blocker: preflightInput.denied},
-		{Name: "InfrastructureTemplate", Blocker: preflightInput.template},
-		{Name: "TopologyVersion", Blocker: func(c preflightInput) string { return pendingVersion(c.ControlPlane, c.Cluster) }},
-		{Name: "Certificates", Blocker: preflightInput.certificatesMissing},
-		{Name: "NoMachineDeleting", Blocker: preflightInput.deleting},
-		{Name: "ControlPlaneInitialized", Blocker: preflightInput.notInitialized},
-		{Name: "MachinesHealthy", Blocker: preflightInput.unhealthy},
-		{Name: "EtcdMembers", Blocker: preflightInput.etcdUnknown},
-		{Name: "KubeadmVersionSkew", Blocker: preflightInput.kubeadmSkew},
+// toCreate returns a check that only applies if a Machine is to be created.
+func toCreate(check func(preflight) string) func(preflight) string {
+	return func(c preflight) string {
+		if !c.up {
+			return ""
+		}
+		return check(c)
 	}
 }
 
 // isBlocked adds a wait for each failed preflight check, and reports whether there are any.
-func isBlocked(s snapshot, facts preflightInput, p *reconciler.Plan) bool {
-	blockers := checks().Blockers(facts)
+func isBlocked(c preflight, p *reconciler.Plan) bool {
+	blockers := checks().Blockers(c)
 	for _, message := range blockers {
-		p.WaitFor(waitForPreflight, "%s", message).For(controlPlaneKind, s.ControlPlane.Name).ForTime()
+		p.WaitFor(waitForPreflight, "%s", message).For(controlPlaneKind, c.ControlPlane.Name).ForTime()
 	}
 	if len(blockers) > 0 {
 		p.RecheckIn(preflightRecheck)
@@ -53,28 +60,14 @@ func isBlocked(s snapshot, facts preflightInput, p *reconciler.Plan) bool {
 	return len(blockers) > 0
 }
 
-func (c preflightInput) denied() string {
-	if !c.up {
-		return ""
-	}
-	return c.Settings.Policy.DeniedReplicas(ptr.Deref(c.ControlPlane.Spec.Replicas, 1))
-}
-
-func (c preflightInput) template() string {
-	if !c.up {
-		return ""
-	}
-	return c.Infra.Blocker()
-}
-
-func (c preflightInput) certificatesMissing() string {
-	if !c.up || c.complete {
+func (c preflight) certificatesMissing() string {
+	if c.Certificates.Complete() {
 		return ""
 	}
 	return c.Certificates.MissingText(c.Cluster.Name)
 }
 
-func (c preflightInput) deleting() string {
+func (c preflight) deleting() string {
 	var names []string
 	var leaving machines.OwnedMachines
 	for _, m := range c.Machines {
@@ -88,57 +81,54 @@ func (c preflightInput) deleting() string {
 	return fmt.Sprintf("Waiting for %s to be deleted%s", machines.NamesText(names), leaving.Held())
 }
 
-func (c preflightInput) notInitialized() string {
-	if len(c.Machines) == 0 || c.isInitialized() {
+// notInitialized returns the reason why the cluster is not initialized although there are Machines, or the empty string.
+func (s snapshot) notInitialized() string {
+	if len(s.Machines) == 0 || s.isInitialized() {
 		return ""
 	}
-	for _, m := range c.Machines {
-		if !m.Deleted && c.Clones.NeverJoins(m.Machine) {
-			return fmt.Sprintf("Machine %s could not initialize the cluster, and does not try again: its condition InfrastructureReady says why. Correct the cause, then delete the Machine to have another one try", m.Name)
+	for _, m := range s.Machines {
+		if !m.Deleted && s.Clones.NeverJoins(m.Machine) {
+			return fmt.Sprintf("Machine %s cannot initialize the cluster, and does not retry: correct the cause in its condition InfrastructureReady, "+
+				"then delete the Machine to create another one", m.Name)
 		}
 	}
 	return "Waiting for the first Machine to initialize the cluster"
 }
 
-func (c preflightInput) unhealthy() string {
+func (c preflight) unhealthy() string {
 	var out []string
-	for _, m := range c.Machines {
-		if m.Deleted || m.Name == c.leaving || !c.isInitialized() {
+	for _, m := range c.candidates() {
+		if m.Name == c.leaving || !c.isInitialized() {
 			continue
 		}
-		overlooked := ignoredConditions(c.rolloutMachine(m.Machine), c.reasons(m.Machine), c.Workload.Expiry, c.Now)
-		if problem := workload.UnhealthyReason(c.machineWithConditions(m), c.managesEtcd(), overlooked...); problem != "" {
+		problem := workload.UnhealthyReason(m.Observed, c.managesEtcd(), ignoredConditions(m, c.Workload.Expiry, c.Now)...)
+		if problem != "" {
 			out = append(out, fmt.Sprintf("Machine %s %s", m.Name, problem))
 		}
 	}
 	return strings.Join(out, "; ")
 }
 
-func (c preflightInput) etcdUnknown() string {
+func (c preflight) etcdUnknown() string {
 	if !c.managesEtcd() || !c.isInitialized() || len(c.Machines) == 0 {
 		return ""
 	}
 	return c.etcdProblem()
 }
 
-func (c preflightInput) kubeadmSkew() string {
-	if !c.up {
-		return ""
-	}
-	return kubeadmSkew(c.ControlPlane.Spec.Version, c.Machines.Machines())
-}
-
 // kubeadmSkew returns the reason why kubeadm cannot join a Machine whose version is too new for the others, or the
 // empty string.
-func kubeadmSkew(desired string, all []*clusterv1.Machine) string {
+func (c preflight) kubeadmSkew() string {
+	desired := c.ControlPlane.Spec.Version
 	want, err := version.Parse(desired)
 	if err != nil {
 		return ""
 	}
-	for _, m := range all {
+	for _, m := range c.Machines {
 		have, err := version.Parse(m.Spec.Version)
 		if err == nil && (have.Major != want.Major || have.Minor+1 < want.Minor) {
-			return fmt.Sprintf("Version %s is more than one minor version newer than %s of Machine %s: kubeadm does not join it", desired, m.Spec.Version, m.Name)
+			return fmt.Sprintf("Version %s is more than one minor version newer than version %s of Machine %s, so kubeadm cannot join the new Machine",
+				desired, m.Spec.Version, m.Name)
 		}
 	}
 	return ""

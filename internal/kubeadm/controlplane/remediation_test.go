@@ -15,10 +15,10 @@ import (
 
 var remediationNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-type remediationChange func(*remediationMachine)
+type remediationChange func(*memberMachine)
 
-func testRemediationMachine(name string, changes ...remediationChange) remediationMachine {
-	m := remediationMachine{OwnedMachine: machines.OwnedMachine{Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}}, EtcdHealthy: true, ComponentsHealthy: true}
+func testRemediationMachine(name string, changes ...remediationChange) memberMachine {
+	m := memberMachine{OwnedMachine: machines.OwnedMachine{Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}}, EtcdHealthy: true, ComponentsHealthy: true}
 	m.Status.NodeRef.Name = "n-" + name
 	for _, c := range changes {
 		c(&m)
@@ -26,25 +26,26 @@ func testRemediationMachine(name string, changes ...remediationChange) remediati
 	return m
 }
 
-func lost(m *remediationMachine) { m.EtcdHealthy, m.ComponentsHealthy = false, false; asked(m) }
-func asked(m *remediationMachine) {
+func lost(m *memberMachine) { m.EtcdHealthy, m.ComponentsHealthy = false, false; asked(m) }
+func asked(m *memberMachine) {
 	m.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineHealthCheckSucceededCondition, Status: "False"}, {Type: clusterv1.MachineOwnerRemediatedCondition, Status: "False"}}
 }
-func remediationFailed(m *remediationMachine) { m.Failed = true }
-func noNode(m *remediationMachine)            { m.Status.NodeRef.Name = "" }
-func deleted(m *remediationMachine)           { m.Deleted = true }
-func held(m *remediationMachine)              { m.Deleted, m.Held = true, true }
-func remediationMarked(m *remediationMachine) {
+func remediationFailed(m *memberMachine) { m.Failed = true }
+func noNode(m *memberMachine)            { m.Status.NodeRef.Name = "" }
+func deleted(m *memberMachine)           { m.Deleted = true }
+func held(m *memberMachine)              { m.Deleted, m.Held = true, true }
+func remediationMarked(m *memberMachine) {
 	m.Annotations = map[string]string{clusterv1.RemediateMachineAnnotation: ""}
 }
 func replaces(r remediationRecord) remediationChange {
-	return func(m *remediationMachine) {
+	return func(m *memberMachine) {
 		m.Annotations = map[string]string{controlplanev1.RemediationForAnnotation: r.Text()}
 	}
 }
 
-func testRemediationInput(all ...remediationMachine) remediationInput {
-	in := remediationInput{Now: remediationNow, Initialized: true, Managed: true, Machines: all}
+func testRemediationInput(all ...memberMachine) snapshot {
+	in := snapshot{Now: remediationNow, ControlPlane: &controlplanev1.KubeadmControlPlane{}, Members: all, Workload: workload.State{At: remediationNow}}
+	in.ControlPlane.Status.Initialization.ControlPlaneInitialized = new(true)
 	var etcd workload.EtcdMembers
 	for i, m := range all {
 		if m.Status.NodeRef.Name != "" {
@@ -55,15 +56,15 @@ func testRemediationInput(all ...remediationMachine) remediationInput {
 			etcd = append(etcd, member)
 		}
 	}
-	for i := range in.Machines {
+	for i := range in.Members {
 		if id := uint64(i + 1); !etcd.AllowsRemoval(id) {
-			in.Machines[i].Obstacle = etcd.Removal(id)
+			in.Members[i].Obstacle = etcd.Removal(id)
 		}
 	}
 	return in
 }
 
-func with(in remediationInput, change func(*remediationInput)) remediationInput {
+func with(in snapshot, change func(*snapshot)) snapshot {
 	change(&in)
 	return in
 }
@@ -71,10 +72,12 @@ func with(in remediationInput, change func(*remediationInput)) remediationInput 
 func TestRemediationDecide(t *testing.T) { // KC-18, KC-19, KC-20
 	before := remediationRecord{Machine: "old", Timestamp: remediationNow.Add(-10 * time.Minute), RetryCount: 1}
 	longAgo := remediationRecord{Machine: "old", Timestamp: remediationNow.Add(-2 * time.Hour), RetryCount: 1}
-	most := func(n int32) func(*remediationInput) { return func(in *remediationInput) { in.Spec.MaxRetry = &n } }
+	most := func(n int32) func(*snapshot) {
+		return func(in *snapshot) { in.ControlPlane.Spec.Remediation.MaxRetry = &n }
+	}
 	for name, tc := range map[string]struct {
 		reason string
-		in     remediationInput
+		in     snapshot
 		delete string
 		says   string // of the Machine that is chosen but not deleted
 		count  int
@@ -85,30 +88,33 @@ func TestRemediationDecide(t *testing.T) { // KC-18, KC-19, KC-20
 		"without Node":      {"", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", asked, noNode), testRemediationMachine("c"), testRemediationMachine("d")), "b", "", 0},
 		"two of five":       {"one after the other", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", lost), testRemediationMachine("c"), testRemediationMachine("d"), testRemediationMachine("e")), "a", "", 0},
 		"two of three":      {"no quorum is left", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", lost), testRemediationMachine("c")), "", "etcd has no quorum: 1 of 3 members healthy", 0},
-		"a good one":        {"one of two would be left", testRemediationInput(testRemediationMachine("a", asked), testRemediationMachine("b", func(m *remediationMachine) { m.EtcdHealthy = false }), testRemediationMachine("c")), "", "etcd would have 1 of 2 members healthy", 0},
+		"a good one":        {"one of two would be left", testRemediationInput(testRemediationMachine("a", asked), testRemediationMachine("b", func(m *memberMachine) { m.EtcdHealthy = false }), testRemediationMachine("c")), "", "etcd would have 1 of 2 members healthy", 0},
 		"the only one":      {"", testRemediationInput(testRemediationMachine("a", lost)), "", "the only Machine", 0},
-		"the first":         {"nothing is lost", with(testRemediationInput(testRemediationMachine("a", lost)), func(in *remediationInput) { in.Initialized = false }), "a", "", 0},
+		"the first":         {"nothing is lost", with(testRemediationInput(testRemediationMachine("a", lost)), func(in *snapshot) { in.ControlPlane.Status.Initialization.ControlPlaneInitialized = nil }), "a", "", 0},
 		"deleting":          {"one at a time", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", deleted), testRemediationMachine("c"), testRemediationMachine("d")), "", "Machine b to be deleted", 0},
 		"held":              {"it waits for this one", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", held), testRemediationMachine("c")), "a", "", 0},
 		"provisioning":      {"", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", noNode), testRemediationMachine("c"), testRemediationMachine("d")), "", "Machine b to be provisioned", 0},
 		"never joins":       {"what stands in the way goes first", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", noNode, remediationFailed), testRemediationMachine("c"), testRemediationMachine("d")), "b", "", 0},
 		"never joins alone": {"its health check decides", testRemediationInput(testRemediationMachine("a"), testRemediationMachine("b", noNode, remediationFailed), testRemediationMachine("c"), testRemediationMachine("d")), "", "", 0},
 		"never joins, goes": {"one at a time", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", noNode, remediationFailed, deleted), testRemediationMachine("c"), testRemediationMachine("d")), "", "Machine b to be deleted", 0},
-		"created":           {"", with(testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b"), testRemediationMachine("c")), func(in *remediationInput) { in.Created = []string{"d"} }), "", "Machine d to be seen", 0},
-		"etcd not known":    {"", with(testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b"), testRemediationMachine("c")), func(in *remediationInput) { in.EtcdUnknown = "no leader" }), "", "no leader", 0},
-		"external etcd":     {"", with(testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b")), func(in *remediationInput) { in.Managed = false }), "a", "", 0},
-		"nothing else":      {"", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", func(m *remediationMachine) { m.ComponentsHealthy = false }), testRemediationMachine("c", func(m *remediationMachine) { m.ComponentsHealthy = false })), "", "No other Machine", 0},
+		"created":           {"", with(testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b"), testRemediationMachine("c")), func(in *snapshot) { in.Created = []string{"d"} }), "", "Machine d to be visible in the cache", 0},
+		"etcd not known":    {"", with(testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b"), testRemediationMachine("c")), func(in *snapshot) { in.Workload.Etcd.Problem = "no leader" }), "", "no leader", 0},
+		"external etcd": {"", with(testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b")), func(in *snapshot) {
+			in.ControlPlane.Spec.KubeadmConfigSpec.ClusterConfiguration.Etcd.External.Endpoints = []string{"https://e"}
+		}), "a", "", 0},
+		"nothing else":      {"", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", func(m *memberMachine) { m.ComponentsHealthy = false }), testRemediationMachine("c", func(m *memberMachine) { m.ComponentsHealthy = false })), "", "No other Machine", 0},
 		"retry":             {"", testRemediationInput(testRemediationMachine("a", lost, replaces(before)), testRemediationMachine("b"), testRemediationMachine("c")), "a", "", 2},
 		"retry, much later": {"a new case", testRemediationInput(testRemediationMachine("a", lost, replaces(longAgo)), testRemediationMachine("b"), testRemediationMachine("c")), "a", "", 0},
 		"retries used up":   {"", with(testRemediationInput(testRemediationMachine("a", lost, replaces(before)), testRemediationMachine("b"), testRemediationMachine("c")), most(1)), "", "maxRetry", 0},
 		"retries left":      {"", with(testRemediationInput(testRemediationMachine("a", lost, replaces(before)), testRemediationMachine("b"), testRemediationMachine("c")), most(2)), "a", "", 2},
-		"too soon":          {"", with(testRemediationInput(testRemediationMachine("a", lost, replaces(before)), testRemediationMachine("b"), testRemediationMachine("c")), func(in *remediationInput) { in.Spec.RetryPeriodSeconds = new(int32(3600)) }), "", "time between two retries", 0},
-		"decided already": {"a crash in between counts nothing twice", with(testRemediationInput(testRemediationMachine("a", lost, replaces(before)), testRemediationMachine("b"), testRemediationMachine("c")), func(in *remediationInput) {
-			in.InProgress = &remediationRecord{Machine: "old", Timestamp: remediationNow.Add(-time.Second), RetryCount: 2}
-			in.Spec.MaxRetry = new(int32(1))
+		"too soon":          {"", with(testRemediationInput(testRemediationMachine("a", lost, replaces(before)), testRemediationMachine("b"), testRemediationMachine("c")), func(in *snapshot) { in.ControlPlane.Spec.Remediation.RetryPeriodSeconds = new(int32(3600)) }), "", "retry period", 0},
+		"decided already": {"a crash in between counts nothing twice", with(testRemediationInput(testRemediationMachine("a", lost, replaces(before)), testRemediationMachine("b"), testRemediationMachine("c")), func(in *snapshot) {
+			record := remediationRecord{Machine: "old", Timestamp: remediationNow.Add(-time.Second), RetryCount: 2}
+			in.ControlPlane.Annotations = map[string]string{controlplanev1.RemediationInProgressAnnotation: record.Text()}
+			in.ControlPlane.Spec.Remediation.MaxRetry = new(int32(1))
 		}), "a", "", 2},
 	} {
-		d := planRemediation(tc.in)
+		d := tc.in.planRemediation()
 		said := ""
 		for _, v := range d.Verdicts {
 			if !strings.HasPrefix(v.Message, "Waiting for Machine a to be replaced first") {

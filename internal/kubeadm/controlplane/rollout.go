@@ -1,10 +1,10 @@
 package controlplane
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
-	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -12,7 +12,6 @@ import (
 	base "github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// rolloutCause is the cause for which a Machine is outdated.
 type rolloutCause string
 
 const (
@@ -23,22 +22,9 @@ const (
 	rolloutCertificateExpiry rolloutCause = "CertificateExpiry"
 )
 
-// rolloutReason describes why a Machine has to be replaced.
 type rolloutReason struct {
 	Cause   rolloutCause
 	Message string
-}
-
-// newRolloutMachine is a control plane Machine with the objects it was created from.
-type rolloutMachine struct {
-	*clusterv1.Machine
-	// Config is the KubeadmConfig. If it is nil, it is unknown and not compared.
-	Config *bootstrapv1.KubeadmConfig
-	// Infra is the template from which the infrastructure machine was cloned. If it is undefined, it is unknown and
-	// not compared.
-	Infra clusterv1.ContractVersionedObjectReference
-	// Authority is the expiration of the CA that signed its certificates, or zero if unknown.
-	Authority time.Time
 }
 
 // kubeadmValidity is kubeadm's default validity of certificates, in days.
@@ -47,34 +33,32 @@ const kubeadmValidity = 365
 // expiryRolloutObstacle returns the reason why a Machine with expiring certificates is not replaced: the certificates of a new
 // Machine would expire just as soon. It is empty if a replacement helps.
 func expiryRolloutObstacle(plane *controlplanev1.KubeadmControlPlane, authority, now time.Time) string {
-	days, validity := plane.Spec.Rollout.Before.CertificatesExpiryDays, int32(kubeadmValidity)
-	if set := plane.Spec.KubeadmConfigSpec.ClusterConfiguration.CertificateValidityPeriodDays; set > 0 {
-		validity = set
-	}
+	days := plane.Spec.Rollout.Before.CertificatesExpiryDays
+	validity := cmp.Or(max(plane.Spec.KubeadmConfigSpec.ClusterConfiguration.CertificateValidityPeriodDays, 0), kubeadmValidity)
 	switch {
 	case days == 0:
 		return ""
 	case days >= validity:
 		return fmt.Sprintf("Machines are not replaced before their certificates expire: spec.rollout.before.certificatesExpiryDays (%d) is not less than "+
-			"certificateValidityPeriodDays (%d), so that those of a new Machine would expire as soon", days, validity)
+			"certificateValidityPeriodDays (%d), so the certificates of a new Machine would expire just as soon", days, validity)
 	case !authority.IsZero() && !authority.After(now.AddDate(0, 0, int(days))):
-		return fmt.Sprintf("Machines are not replaced before their certificates expire: the authority that signs them expires on %s itself", authority.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("Machines are not replaced before their certificates expire: the CA that signs the certificates expires on %s itself", authority.UTC().Format(time.RFC3339))
 	}
 	return ""
 }
 
 // rolloutReasons returns the reasons why a Machine has to be replaced, in the order of the table in the package
 // documentation. It is empty if the Machine is up to date.
-func rolloutReasons(plane *controlplanev1.KubeadmControlPlane, m rolloutMachine, now time.Time) []rolloutReason {
+func rolloutReasons(plane *controlplanev1.KubeadmControlPlane, m memberMachine, now time.Time) []rolloutReason {
 	var out []rolloutReason
 	differ := func(cause rolloutCause, format string, args ...any) {
 		out = append(out, rolloutReason{cause, fmt.Sprintf(format, args...)})
 	}
 	if m.Spec.Version != plane.Spec.Version {
-		differ(rolloutVersion, "Version %s, %s required", orNone(m.Spec.Version), plane.Spec.Version)
+		differ(rolloutVersion, "Version %s, %s required", cmp.Or(m.Spec.Version, "none"), plane.Spec.Version)
 	}
-	if want := plane.Spec.MachineTemplate.Spec.InfrastructureRef; m.Infra.IsDefined() && m.Infra != want {
-		differ(rolloutInfrastructure, "%s %s, %s %s required", m.Infra.Kind, m.Infra.Name, want.Kind, want.Name)
+	if want := plane.Spec.MachineTemplate.Spec.InfrastructureRef; m.Template.IsDefined() && m.Template != want {
+		differ(rolloutInfrastructure, "%s %s, %s %s required", m.Template.Kind, m.Template.Name, want.Kind, want.Name)
 	}
 	if m.Config != nil {
 		if fields := configDifferences(plane, m.Config.Spec); len(fields) > 0 {
@@ -91,20 +75,20 @@ func rolloutReasons(plane *controlplanev1.KubeadmControlPlane, m rolloutMachine,
 }
 
 // earliestExpiry returns the earliest expiration of a Machine's certificates, or false if unknown.
-func earliestExpiry(m rolloutMachine) (time.Time, bool) {
+func earliestExpiry(m memberMachine) (time.Time, bool) {
 	if expiry := m.Status.CertificatesExpiryDate; !expiry.IsZero() {
 		return expiry.Time, true
 	}
 	return m.recordedExpiry()
 }
 
-func expires(m rolloutMachine, before time.Time) bool {
+func expires(m memberMachine, before time.Time) bool {
 	expiry, known := earliestExpiry(m)
 	return known && expiry.Before(before)
 }
 
 // nextTime returns the time at which the first Machine becomes outdated by the passing of time, or zero.
-func nextTime(plane *controlplanev1.KubeadmControlPlane, all []rolloutMachine, now time.Time) time.Time {
+func nextTime(plane *controlplanev1.KubeadmControlPlane, all []memberMachine, now time.Time) time.Time {
 	var next time.Time
 	note := func(at time.Time) {
 		if at.After(now) && (next.IsZero() || at.Before(next)) {
@@ -149,11 +133,4 @@ func pendingVersion(plane *controlplanev1.KubeadmControlPlane, cluster *clusterv
 		return ""
 	}
 	return fmt.Sprintf("Waiting for the topology of Cluster %s to set version %s", cluster.Name, next)
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }

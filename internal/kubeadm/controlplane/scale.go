@@ -10,12 +10,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// desired returns the desired number of Machines.
 func desired(s snapshot) int { return int(ptr.Deref(s.ControlPlane.Spec.Replicas, 1)) }
 
 // scale creates or deletes one Machine. While Machines are outdated, the number of Machines may exceed the desired
 // number by the surge of the strategy.
-func scale(s snapshot, c changeInput, p *reconciler.Plan) bool {
+func scale(s snapshot, p *reconciler.Plan) bool {
 	have, want := len(s.Machines)+len(s.Created), desired(s)
 	outdated := s.outdated()
 	why := fmt.Sprintf("scale up from %d to %d", have, want)
@@ -25,13 +24,13 @@ func scale(s snapshot, c changeInput, p *reconciler.Plan) bool {
 	}
 	switch {
 	case have == 0:
-		initialize(s, c, p)
+		initialize(s, p)
 	case have < want:
-		scaleUp(s, c, why, p)
+		scaleUp(s, why, p)
 	case have > desired(s), len(outdated) > 0:
 		scaleDown(s, outdated, p)
 	default:
-		if waiting := (preflightInput{snapshot: s}).notInitialized(); waiting != "" {
+		if waiting := s.notInitialized(); waiting != "" {
 			p.WaitFor(waitForFirst, "%s", waiting).ForAll(machineKind, machines.List(s.Machines.Machines()).Names()).ToChange("status.nodeRef")
 		}
 		return false
@@ -39,20 +38,19 @@ func scale(s snapshot, c changeInput, p *reconciler.Plan) bool {
 	return true
 }
 
-// initialize creates the first Machine.
-func initialize(s snapshot, c changeInput, p *reconciler.Plan) {
+func initialize(s snapshot, p *reconciler.Plan) {
 	switch {
 	case s.isInitialized() && s.managesEtcd():
-		p.WaitFor(waitForMachines, "The control plane was initialized and none of its Machines exists: restore them, or delete the Cluster; another first "+
-			"Machine would be another cluster").For(controlPlaneKind, s.ControlPlane.Name).UntilUserActs()
-	case isBlocked(s, scaleUpInput(s, c), p):
+		p.WaitFor(waitForMachines, "The control plane is initialized, but none of its Machines exist: restore the Machines, or delete the Cluster; a new "+
+			"first Machine would create another cluster").For(controlPlaneKind, s.ControlPlane.Name).UntilUserActs()
+	case isBlocked(preflight{snapshot: s, up: true}, p):
 	default:
 		create(s, createMachine{Why: "initialize the cluster"}, p)
 	}
 }
 
-func scaleUp(s snapshot, c changeInput, why string, p *reconciler.Plan) {
-	if isBlocked(s, scaleUpInput(s, c), p) || !prepare(s, p) {
+func scaleUp(s snapshot, why string, p *reconciler.Plan) {
+	if isBlocked(preflight{snapshot: s, up: true}, p) || !prepare(s, p) {
 		return
 	}
 	create(s, createMachine{Joins: true, Why: why}, p)
@@ -79,18 +77,17 @@ func scaleDown(s snapshot, outdated []string, p *reconciler.Plan) {
 	if !ok {
 		return
 	}
-	facts := preflightInput{snapshot: s, leaving: chosen.Name}
-	if isBlocked(s, facts, p) || isWritten(s.Machines.Named(chosen.Name), *p) || s.updateInput().beginUpdate(chosen, p) {
+	if isBlocked(preflight{snapshot: s, leaving: chosen.Name}, p) || s.isPending(chosen.OwnedMachine) || s.beginUpdate(chosen, p) {
 		return
 	}
-	if obstacle := s.Etcd.Obstacle(chosen.Name); s.managesEtcd() && s.Etcd.HasMember(chosen.Name) && obstacle != "" {
-		p.WaitFor(waitForPreflight, "Machine %s cannot be deleted: %s", chosen.Name, obstacle).For(machineKind, chosen.Name).ForTime()
+	if s.managesEtcd() && chosen.MayHaveMember && chosen.Obstacle != "" {
+		p.WaitFor(waitForPreflight, "Machine %s cannot be deleted: %s", chosen.Name, chosen.Obstacle).For(machineKind, chosen.Name).ForTime()
 		p.RecheckIn(preflightRecheck)
 		return
 	}
 	why := fmt.Sprintf("scale down to %d, %s", desired(s), chosen.deletionReason())
-	if len(outdated) > 0 && chosen.Outdated {
-		why = s.describeReasons([]string{chosen.Name}) + s.updateInput().notInPlaceReason(chosen.Name)
+	if chosen.isOutdated() {
+		why = s.describeReasons([]string{chosen.Name}) + s.notInPlaceReason(chosen.Name)
 	}
 	p.Do(machines.DeleteMachines{Names: []string{chosen.Name}, Why: why})
 }

@@ -2,97 +2,80 @@ package controlplane
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// secretsSoon is the delay before reading objects that are not watched until they exist.
-const secretsSoon = 2 * time.Second
-
-// secretsInput is the input of decisions about the Secrets.
-type secretsInput struct {
-	Now     time.Time
-	Cluster *clusterv1.Cluster
-	// Owner is the owner of the Secrets. Required lists the required Secrets.
-	Owner    secrets.Owner
-	Required []secrets.Requirement
-	// Found are the existing Secrets, State is their evaluation, and Kubeconfig is the content of the kubeconfig
-	// Secret.
-	Found      secrets.Secrets
-	State      secrets.Evaluation
-	Kubeconfig secrets.Kubeconfig
-}
-
-// Decide reports whether all Secrets exist and are valid. Missing ones are only created before the first Machine,
+// decideSecrets plans the required Secrets. Missing ones are only created before the first Machine,
 // because later the cluster depends on the original ones.
-func (in secretsInput) Decide(p *reconciler.Plan) bool {
-	for _, purpose := range in.State.Create {
-		p.Do(createSecret{Purpose: purpose, Cluster: in.Cluster.Name})
+func (s snapshot) decideSecrets(p *reconciler.Plan) {
+	owner := s.secretsOwner()
+	for _, purpose := range s.Certificates.Create {
+		p.Do(createSecret{Purpose: purpose, Cluster: s.Cluster.Name})
 	}
-	for _, problem := range in.State.Problems {
+	for _, problem := range s.Certificates.Problems {
 		p.WaitFor("CertificatesNotAvailable", "%s", problem.Text).For("Secret", problem.Secret).UntilUserActs()
 	}
-	for _, r := range in.Required {
-		if secret := in.Found[r.Purpose]; secret != nil && in.Owner.NeedsOwner(secret) {
-			p.Do(ownSecret{Purpose: r.Purpose, Cluster: in.Cluster.Name})
+	for _, r := range s.required() {
+		if secret := s.Secrets[r.Purpose]; secret != nil && owner.NeedsOwner(secret) {
+			p.Do(ownSecret{Purpose: r.Purpose, Cluster: s.Cluster.Name})
 		}
 	}
-	if !in.State.Complete() {
-		p.RecheckIn(secretsSoon)
+	if !s.Certificates.Complete() {
+		p.RecheckIn(soon) // Secrets are not watched until they exist
 	}
-	return in.State.Complete()
 }
 
-// DecideKubeconfig writes the kubeconfig if it is missing, has another endpoint or CA, or is past half of its
+// decideKubeconfig writes the kubeconfig if it is missing, has another endpoint or CA, or is past half of its
 // validity.
-func (in secretsInput) DecideKubeconfig(p *reconciler.Plan) {
-	secret, ca := in.Found[secrets.Admin], in.Found[secrets.CA]
-	if ca == nil || secret != nil && !in.Owner.Manages(secret) {
+func (s snapshot) decideKubeconfig(p *reconciler.Plan) {
+	owner := s.secretsOwner()
+	secret, ca := s.Secrets[secrets.Admin], s.Secrets[secrets.CA]
+	if ca == nil || secret != nil && !owner.Manages(secret) {
 		return
 	}
-	if why := in.Kubeconfig.ReissueReason(in.Cluster.Spec.ControlPlaneEndpoint, ca, in.Now); why != "" {
-		p.Do(writeKubeconfig{Cluster: in.Cluster.Name, Why: why})
+	if why := s.Kubeconfig.ReissueReason(s.Cluster.Spec.ControlPlaneEndpoint, ca, s.Now); why != "" {
+		p.Do(writeKubeconfig{Cluster: s.Cluster.Name, Why: why})
 		return
 	}
-	if in.Owner.NeedsOwner(secret) {
-		p.Do(ownSecret{Purpose: secrets.Admin, Cluster: in.Cluster.Name})
+	if owner.NeedsOwner(secret) {
+		p.Do(ownSecret{Purpose: secrets.Admin, Cluster: s.Cluster.Name})
 	}
-	p.RecheckIn(in.Kubeconfig.HalfLife().Sub(in.Now))
+	p.RecheckIn(s.Kubeconfig.HalfLife().Sub(s.Now))
 }
 
-// Act executes the actions of Decide and DecideKubeconfig. New keys have the given configuration.
-func (in secretsInput) Act(ctx context.Context, writer *kube.Writer, keys secrets.KeyOptions, do reconciler.Action) error {
-	key := client.ObjectKeyFromObject(in.Cluster)
+// actOnSecrets executes the actions on Secrets.
+func (c *controller) actOnSecrets(ctx context.Context, s snapshot, do reconciler.Action) error {
+	key, owner := client.ObjectKeyFromObject(s.Cluster), s.secretsOwner()
+	keys := secrets.KeyOptionsOf(s.ControlPlane.Spec.KubeadmConfigSpec.ClusterConfiguration)
 	switch a := do.(type) {
 	case createSecret:
-		data, err := secrets.Generate(a.Purpose, keys, in.Now)
+		data, err := secrets.Generate(a.Purpose, keys, s.Now)
 		if err != nil {
 			return err
 		}
-		return writer.Create(ctx, secrets.NewSecret(key, a.Purpose, in.Owner, data))
+		return c.writer.Create(ctx, secrets.NewSecret(key, a.Purpose, owner, data))
 	case ownSecret:
-		return writer.Patch(ctx, in.Found[a.Purpose], in.Owner.Adopt)
+		return c.writer.Patch(ctx, s.Secrets[a.Purpose], owner.Adopt)
 	}
-	data, err := secrets.Issue(secrets.Access{Cluster: in.Cluster.Name, Endpoint: in.Cluster.Spec.ControlPlaneEndpoint}, in.Found[secrets.CA], keys, in.Now)
+	data, err := secrets.Issue(secrets.Access{Cluster: s.Cluster.Name, Endpoint: s.Cluster.Spec.ControlPlaneEndpoint}, s.Secrets[secrets.CA], keys, s.Now)
 	if err != nil {
 		return err
 	}
-	old := in.Found[secrets.Admin]
+	old := s.Secrets[secrets.Admin]
 	if old == nil {
-		return writer.Create(ctx, secrets.NewSecret(key, secrets.Admin, in.Owner, data))
+		return c.writer.Create(ctx, secrets.NewSecret(key, secrets.Admin, owner, data))
 	}
-	return writer.Patch(ctx, old, func(o client.Object) {
+	return c.writer.Patch(ctx, old, func(o client.Object) {
 		secret := o.(*corev1.Secret)
 		secret.Data, secret.Type = data, clusterv1.ClusterSecretType
-		ownership.Label(secret, clusterv1.ClusterNameLabel, in.Cluster.Name)
-		in.Owner.Adopt(secret)
+		ownership.Label(secret, clusterv1.ClusterNameLabel, s.Cluster.Name)
+		owner.Adopt(secret)
 	})
 }

@@ -230,7 +230,7 @@ func (w *world) mayLose(name string) bool {
 func (w *world) deleting() int {
 	n, s := 0, w.snapshot()
 	for _, m := range s.Machines {
-		if m.Deleted && !s.isHeld(m) {
+		if m.Deleted && s.memberObstacle(m) == "" {
 			n++
 		}
 	}

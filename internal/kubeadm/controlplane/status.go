@@ -8,17 +8,12 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane/addons"
-	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane/workload"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// report returns the status of a KubeadmControlPlane after a reconciliation.
 func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
-	j := conditionInput{snapshot: s, plan: p, out: out}
-	for _, m := range s.Machines {
-		j.machines = append(j.machines, s.machineWithConditions(m))
-	}
+	j := conditionInput{snapshot: s, machines: s.observedMachines(), plan: p, out: out}
 	n := j.machines.Count()
 	status := controlplanev1.KubeadmControlPlaneStatus{
 		Conditions: conditions.Evaluate(j, reconciler.EvaluateOptionsFor(s.ControlPlane, s.Now)),
@@ -38,8 +33,7 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	if out.Err == nil && s.Cluster != nil && !s.isRestored() {
 		status.ObservedGeneration = s.ControlPlane.Generation
 	}
-	status.Deprecated = &controlplanev1.KubeadmControlPlaneDeprecatedStatus{V1Beta1: legacyStatus(
-		legacyInput{ControlPlane: s.ControlPlane, Now: s.Now, Machines: j.machines, DesiredReplicas: j.desiredReplicas()}, status.Conditions)}
+	status.Deprecated = &controlplanev1.KubeadmControlPlaneDeprecatedStatus{V1Beta1: legacyStatus(j, status.Conditions)}
 	return reconciler.Report{Status: status, Events: events(j)}
 }
 
@@ -50,18 +44,17 @@ const changesFor = 10 * time.Minute
 // isChanging reports whether a Machine is joining or being deleted. No warning is needed while other changes wait for
 // it.
 func (j conditionInput) isChanging() bool {
-	return len(j.Created) > 0 || slices.ContainsFunc(j.Machines, func(m machines.OwnedMachine) bool {
+	return len(j.Created) > 0 || slices.ContainsFunc(j.Members, func(m memberMachine) bool {
 		switch {
 		case m.Deleted:
 			return m.DeletionTimestamp.IsZero() || j.Now.Sub(m.DeletionTimestamp.Time) < changesFor
-		case j.Now.Sub(m.CreationTimestamp.Time) >= changesFor, j.Clones.NeverJoins(m.Machine):
+		case j.Now.Sub(m.CreationTimestamp.Time) >= changesFor, m.Failed:
 			return false
 		}
-		return workload.UnhealthyReason(j.machineWithConditions(m), j.managesEtcd()) != ""
+		return m.Unhealthy != ""
 	})
 }
 
-// events returns events about changes of Machines and etcd members.
 func events(j conditionInput) []reconciler.Event {
 	var list []reconciler.Event
 	for _, do := range j.out.Done {

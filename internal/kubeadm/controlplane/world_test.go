@@ -93,7 +93,7 @@ type world struct {
 	nodes    map[string]*node
 	members  map[string]uint64
 	leader   string
-	// silent is a Node whose kubelet does not answer; what runs on it runs on.
+	// silent is a Node whose kubelet does not respond; what runs on it runs on.
 	silent   string
 	template *unstructured.Unstructured
 	secrets  secrets.Secrets
@@ -177,7 +177,7 @@ func (w *world) snapshot() snapshot {
 	for n := range 9 {
 		s.Random = append(s.Random, fmt.Sprintf("r%04d", w.numbers*10+n))
 	}
-	return s.withReasons() // certificates are complete
+	return s.withMembers() // certificates are complete
 }
 
 // workload is what the workload cluster would answer.

@@ -48,7 +48,7 @@ func ChangesBeforeJoin(f KubeadmState, d desiredState) (changes []Change, proble
 // stored parses kubeadm's configuration.
 func stored(f KubeadmState) (api.StoredConfiguration, string) {
 	if f.Config == nil {
-		return api.StoredConfiguration{}, "ConfigMap kubeadm-config of the workload cluster does not exist: restore it, Machines cannot join without it"
+		return api.StoredConfiguration{}, "ConfigMap kubeadm-config of the workload cluster does not exist: restore it, because Machines cannot join without it"
 	}
 	s, err := api.ParseStored(f.Config.Data[configKey])
 	if err != nil {
@@ -57,7 +57,6 @@ func stored(f KubeadmState) (api.StoredConfiguration, string) {
 	return s, ""
 }
 
-// configWith returns the ConfigMap with another configuration.
 func configWith(config *corev1.ConfigMap, s api.StoredConfiguration) (*corev1.ConfigMap, string) {
 	out, err := s.Text()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/blang/semver/v4"
 	"github.com/coredns/corefile-migration/migration"
@@ -15,7 +16,6 @@ import (
 // maxCorefile limits the size of a Corefile to migrate, in bytes.
 const maxCorefile = 64 << 10
 
-// dnsUpgrade is a change of CoreDNS from one image to another.
 type dnsUpgrade struct {
 	KubeadmState
 	desired  desiredState
@@ -75,7 +75,7 @@ func newDNSUpgrade(f KubeadmState, d desiredState, current string) (m dnsUpgrade
 		return m, err
 	}
 	if m.toRelease.LT(m.fromRelease) {
-		return m, fmt.Errorf("version %s is older than %s, which runs: its Corefile cannot be migrated back", m.to.tag, m.from.tag)
+		return m, fmt.Errorf("version %s is older than %s, the running version: its Corefile cannot be migrated back", m.to.tag, m.from.tag)
 	}
 	return m, nil
 }
@@ -138,7 +138,7 @@ func (m dnsUpgrade) corefileWith(corefile, backup string) *corev1.ConfigMap {
 func migrated(corefile, from, to string) (out string, err error) {
 	defer func() {
 		if recover() != nil {
-			err = fmt.Errorf("ConfigMap coredns has no Corefile that can be read")
+			err = fmt.Errorf("the Corefile in ConfigMap coredns cannot be read")
 		}
 	}()
 	if from == to {
@@ -148,7 +148,7 @@ func migrated(corefile, from, to string) (out string, err error) {
 		return "", fmt.Errorf("ConfigMap coredns must have a key %s of at most %d KiB", corefileKey, maxCorefile>>10)
 	}
 	if out, err = migration.Migrate(from, to, corefile, false); err != nil {
-		return "", fmt.Errorf("the Corefile cannot be migrated from %s to %s (%s): upgrade CoreDNS by hand, and annotate the KubeadmControlPlane with %s",
+		return "", fmt.Errorf("the Corefile cannot be migrated from %s to %s (%s): upgrade CoreDNS manually, and annotate the KubeadmControlPlane with %s",
 			from, to, clipped(err.Error()), controlplanev1.SkipCoreDNSAnnotation)
 	}
 	return out, nil
@@ -191,30 +191,19 @@ const (
 )
 
 func readsEndpointSlices(role *rbacv1.ClusterRole) bool {
-	for _, rule := range role.Rules {
-		if containsOrAll(rule.APIGroups, discovery) && containsOrAll(rule.Resources, endpointSlices) && containsOrAll(rule.Verbs, "list") && containsOrAll(rule.Verbs, "watch") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+		return containsOrAll(rule.APIGroups, discovery) && containsOrAll(rule.Resources, endpointSlices) &&
+			containsOrAll(rule.Verbs, "list") && containsOrAll(rule.Verbs, "watch")
+	})
 }
 
-// containsOrAll reports whether a rule contains a name or the wildcard.
 func containsOrAll(names []string, name string) bool {
-	for _, n := range names {
-		if n == name || n == rbacv1.VerbAll {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(names, name) || slices.Contains(names, rbacv1.VerbAll)
 }
 
 // tolerates reports whether CoreDNS can run on control plane nodes, as in the manifest of kubeadm.
 func tolerates(pod corev1.PodSpec) bool {
-	for _, t := range pod.Tolerations {
-		if t.Key == controlPlaneTaint || t.Key == "" && t.Operator == corev1.TolerationOpExists {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pod.Tolerations, func(t corev1.Toleration) bool {
+		return t.Key == controlPlaneTaint || t.Key == "" && t.Operator == corev1.TolerationOpExists
+	})
 }

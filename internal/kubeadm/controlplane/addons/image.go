@@ -30,11 +30,11 @@ func parseImage(reference string) (image, error) {
 	}
 	switch {
 	case strings.Contains(reference, "@"):
-		return out, fmt.Errorf("image %s is referred to by digest: its version is not known", clipped(reference))
+		return out, fmt.Errorf("image %s is referred to by digest: its version is unknown", clipped(reference))
 	case tag == "":
-		return out, fmt.Errorf("image %s has no tag: its version is not known", clipped(reference))
+		return out, fmt.Errorf("image %s has no tag: its version is unknown", clipped(reference))
 	case out.String() != reference: // a slash without a repository
-		return out, fmt.Errorf("image %s is no valid reference", clipped(reference))
+		return out, fmt.Errorf("image %s is not a valid reference", clipped(reference))
 	}
 	return out, out.check()
 }
@@ -42,7 +42,7 @@ func parseImage(reference string) (image, error) {
 // check returns an error if the reference is invalid.
 func (i image) check() error {
 	if _, err := name.NewTag(i.String()); err != nil {
-		return fmt.Errorf("image %s is no valid reference", clipped(i.String()))
+		return fmt.Errorf("image %s is not a valid reference", clipped(i.String()))
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_")
 func release(tag string) (semver.Version, error) {
 	v, err := semver.ParseTolerant(strings.Replace(tag, "_", "+", 1))
 	if err != nil {
-		return v, fmt.Errorf("tag %s of CoreDNS is no version", clipped(tag))
+		return v, fmt.Errorf("tag %s of CoreDNS is not a version", clipped(tag))
 	}
 	return semver.Version{Major: v.Major, Minor: v.Minor, Patch: v.Patch}, nil
 }

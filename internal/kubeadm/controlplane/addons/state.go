@@ -114,12 +114,11 @@ func get[T client.Object](ctx context.Context, c client.Reader, name string, int
 func responseText(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		return "it answers " + strconv.Itoa(int(status.Status().Code))
+		return "it responds with status " + strconv.Itoa(int(status.Status().Code))
 	}
-	return "it does not answer"
+	return "it does not respond"
 }
 
-// describe returns the kind and name of an object for messages.
 func describe(o client.Object, name string) string {
 	kind := "ConfigMap"
 	switch o.(type) {

@@ -37,7 +37,6 @@ func PlanUpgrades(f KubeadmState, d desiredState) []addon {
 	return []addon{planProxyUpgrade(f, d), planDNSUpgrade(f, d)}
 }
 
-// problems returns a message for each problem that the user has to correct.
 func problems(addons []addon) []string {
 	var out []string
 	for _, a := range addons {
@@ -63,7 +62,7 @@ func states(addons []addon) []string {
 	for _, a := range addons {
 		switch {
 		case a.Skipped != "":
-			out = append(out, a.Name+" is left alone: "+a.Skipped)
+			out = append(out, a.Name+" is not upgraded: "+a.Skipped)
 		case a.Problem == "" && len(a.Changes) == 0:
 			out = append(out, fmt.Sprintf("%s has image %s", a.Name, clipped(a.Image)))
 		}
@@ -153,7 +152,7 @@ func Condition(f KubeadmState, d desiredState, rolling bool) condition.Result {
 	case len(problems) > 0:
 		return condition.False("UpgradeBlocked", strings.Join(problems, "; "))
 	case len(changes) > 0 && rolling:
-		return condition.False("WaitingForMachines", "Waiting for all Machines to be up to date: then kube-proxy and CoreDNS are upgraded")
+		return condition.False("WaitingForMachines", "Waiting for all Machines to be up to date before kube-proxy and CoreDNS are upgraded")
 	case len(changes) > 0:
 		return condition.False("Upgrading", "Upgrading kube-proxy and CoreDNS")
 	}

@@ -243,39 +243,39 @@ func TestAfter(t *testing.T) { // KC-22, KC-23
 		"a build's version": {"a tag has no plus", with(func(_ *KubeadmState, d *desiredState) { d.Version, d.Cluster.DNS = "v1.36.3+b.1", bootstrapv1.DNS{} }),
 			[]string{"change DaemonSet kube-proxy of the workload cluster: image example.org/k8s/kube-proxy:v1.36.3_b.1"}, nil},
 		"skipped": {"", with(func(_ *KubeadmState, d *desiredState) { d.SkipDNS, d.SkipProxy = true, true }), nil, []string{
-			"kube-proxy is left alone: the KubeadmControlPlane has the annotation to skip it", "CoreDNS is left alone: the KubeadmControlPlane has the annotation to skip it"}},
+			"kube-proxy is not upgraded: the KubeadmControlPlane has the annotation to skip it", "CoreDNS is not upgraded: the KubeadmControlPlane has the annotation to skip it"}},
 		"not there": {"neither is created", with(func(f *KubeadmState, _ *desiredState) { f.Proxy, f.DNS = nil, nil }), nil,
-			[]string{"kube-proxy is left alone: DaemonSet kube-proxy does not exist", "CoreDNS is left alone: Deployment coredns does not exist"}},
+			[]string{"kube-proxy is not upgraded: DaemonSet kube-proxy does not exist", "CoreDNS is not upgraded: Deployment coredns does not exist"}},
 		"another DNS": {"", with(func(f *KubeadmState, _ *desiredState) { f.Proxy, f.Corefile = nil, nil }), nil,
-			[]string{"kube-proxy is left alone: DaemonSet kube-proxy does not exist", "CoreDNS is left alone: ConfigMap coredns does not exist"}},
+			[]string{"kube-proxy is not upgraded: DaemonSet kube-proxy does not exist", "CoreDNS is not upgraded: ConfigMap coredns does not exist"}},
 		"other containers": {"", with(func(f *KubeadmState, _ *desiredState) {
 			f.Proxy.Spec.Template.Spec.Containers[1].Name, f.DNS.Spec.Template.Spec.Containers = "x", nil
-		}), nil, []string{"kube-proxy is left alone: DaemonSet kube-proxy has no container kube-proxy", "CoreDNS is left alone: Deployment coredns has no container coredns"}},
+		}), nil, []string{"kube-proxy is not upgraded: DaemonSet kube-proxy has no container kube-proxy", "CoreDNS is not upgraded: Deployment coredns has no container coredns"}},
 		"no configuration": {"", with(func(f *KubeadmState, d *desiredState) { f.Proxy, d.Cluster = nil, bootstrapv1.ClusterConfiguration{} }), nil,
-			[]string{"kube-proxy is left alone: DaemonSet kube-proxy does not exist", "CoreDNS is left alone: the KubeadmControlPlane has no clusterConfiguration"}},
+			[]string{"kube-proxy is not upgraded: DaemonSet kube-proxy does not exist", "CoreDNS is not upgraded: the KubeadmControlPlane has no clusterConfiguration"}},
 		"digests": {"", setTo("a/kube-proxy@sha256:x", "coredns@sha256:y"), nil, []string{
-			`kube-proxy is not upgraded: image "a/kube-proxy@sha256:x" is referred to by digest: its version is not known`,
-			`CoreDNS is not upgraded: image "coredns@sha256:y" is referred to by digest: its version is not known`}},
+			`kube-proxy is not upgraded: image "a/kube-proxy@sha256:x" is referred to by digest: its version is unknown`,
+			`CoreDNS is not upgraded: image "coredns@sha256:y" is referred to by digest: its version is unknown`}},
 		"no tags": {"", setTo("a:80/kube-proxy", "coredns:latest"), nil, []string{
-			`kube-proxy is not upgraded: image "a:80/kube-proxy" has no tag: its version is not known`, `CoreDNS is not upgraded: tag "latest" of CoreDNS is no version`}},
+			`kube-proxy is not upgraded: image "a:80/kube-proxy" has no tag: its version is unknown`, `CoreDNS is not upgraded: tag "latest" of CoreDNS is not a version`}},
 		"garbage": {"what a tenant writes is named, and short", setTo("A B:x", strings.Repeat("x", 3000)+":1.0.0"), nil, []string{
-			`kube-proxy is not upgraded: image "A B:x" is no valid reference`, "CoreDNS is not upgraded: image \"" + strings.Repeat("x", 200) + `..." is no valid reference`}},
+			`kube-proxy is not upgraded: image "A B:x" is not a valid reference`, "CoreDNS is not upgraded: image \"" + strings.Repeat("x", 200) + `..." is not a valid reference`}},
 		"older": {"", with(func(f *KubeadmState, d *desiredState) { f.Proxy, d.Cluster.DNS.ImageTag = nil, "v1.6.5" }), nil, []string{
-			"CoreDNS is not upgraded: version v1.6.5 is older than v1.6.7, which runs: its Corefile cannot be migrated back",
-			"kube-proxy is left alone: DaemonSet kube-proxy does not exist"}},
+			"CoreDNS is not upgraded: version v1.6.5 is older than v1.6.7, the running version: its Corefile cannot be migrated back",
+			"kube-proxy is not upgraded: DaemonSet kube-proxy does not exist"}},
 		"unknown": {"", with(func(f *KubeadmState, d *desiredState) { f.Proxy, d.Cluster.DNS.ImageTag = nil, "v1.99.0" }), nil, []string{
-			`CoreDNS is not upgraded: the Corefile cannot be migrated from 1.6.7 to 1.99.0 ("` + "cannot migrate", "kube-proxy is left alone: DaemonSet kube-proxy does not exist"}},
+			`CoreDNS is not upgraded: the Corefile cannot be migrated from 1.6.7 to 1.99.0 ("` + "cannot migrate", "kube-proxy is not upgraded: DaemonSet kube-proxy does not exist"}},
 		"no Corefile": {"", with(func(f *KubeadmState, d *desiredState) { f.Proxy, f.Corefile.Data = nil, nil }), nil, []string{
-			"CoreDNS is not upgraded: ConfigMap coredns must have a key Corefile of at most 64 KiB", "kube-proxy is left alone: DaemonSet kube-proxy does not exist"}},
+			"CoreDNS is not upgraded: ConfigMap coredns must have a key Corefile of at most 64 KiB", "kube-proxy is not upgraded: DaemonSet kube-proxy does not exist"}},
 		"no Corefile that can be read": {"", with(func(f *KubeadmState, d *desiredState) {
 			f.Proxy, f.Corefile.Data = nil, map[string]string{"Corefile": "{\nx y\n"}
 		}), nil, []string{
-			"CoreDNS is not upgraded: ConfigMap coredns has no Corefile that can be read", "kube-proxy is left alone: DaemonSet kube-proxy does not exist"}},
+			"CoreDNS is not upgraded: the Corefile in ConfigMap coredns cannot be read", "kube-proxy is not upgraded: DaemonSet kube-proxy does not exist"}},
 		"no kubeadm-config": {"", with(func(f *KubeadmState, d *desiredState) {
 			f.Proxy, f.Config = nil, nil
 			d.Cluster.DNS.ImageTag = "v1.6.7-x.1"
 		}), nil, []string{
-			"CoreDNS is not upgraded: ConfigMap kubeadm-config of the workload cluster does not exist: restore it", "kube-proxy is left alone: DaemonSet kube-proxy does not exist"}},
+			"CoreDNS is not upgraded: ConfigMap kubeadm-config of the workload cluster does not exist: restore it", "kube-proxy is not upgraded: DaemonSet kube-proxy does not exist"}},
 		"vendor's tag": {"of the same release: the Corefile stays", with(func(f *KubeadmState, d *desiredState) {
 			f.Proxy, f.DNSRole = nil, nil
 			d.Cluster.DNS.ImageTag = "v1.6.7-x.1"
@@ -374,8 +374,8 @@ func TestReadFails(t *testing.T) {
 		err  error
 		want string
 	}{
-		"refuses": {apierrors.NewForbidden(appsv1.Resource("daemonsets"), "kube-proxy", errors.New("<script>")), "DaemonSet kube-proxy of the workload cluster cannot be read: it answers 403"},
-		"hangs":   {fmt.Errorf("get: %w", context.DeadlineExceeded), "DaemonSet kube-proxy of the workload cluster cannot be read: it does not answer"},
+		"refuses": {apierrors.NewForbidden(appsv1.Resource("daemonsets"), "kube-proxy", errors.New("<script>")), "DaemonSet kube-proxy of the workload cluster cannot be read: it responds with status 403"},
+		"hangs":   {fmt.Errorf("get: %w", context.DeadlineExceeded), "DaemonSet kube-proxy of the workload cluster cannot be read: it does not respond"},
 	} {
 		c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if _, is := o.(*appsv1.DaemonSet); is {

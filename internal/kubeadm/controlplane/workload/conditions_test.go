@@ -95,18 +95,18 @@ func TestMachine(t *testing.T) { // KC-13, KC-14, KC-33
 		"expired, down":     {"it may be why", running(expired, func(f *MachineState) { f.Down, f.State.Problem = true, "gone" }), apiServerPod, "False", "Failed"},
 		"expired, deleting": {"it is being replaced", running(expired, func(f *MachineState) { f.Deleted = true }), apiServerPod, "True", "Running"},
 		"learner":           {"", running(func(f *MachineState) { f.State.Etcd.Members[0].Learner = true }), member, "False", "NotHealthy"},
-		"silent":            {"", running(status(func(s *EtcdStatus) { s.Problem = "does not answer" })), member, "False", "NotHealthy"},
+		"silent":            {"", running(status(func(s *EtcdStatus) { s.Problem = "does not respond" })), member, "False", "NotHealthy"},
 		"no leader":         {"", running(status(func(s *EtcdStatus) { s.Leader = 0 })), member, "False", "NotHealthy"},
 		"errors":            {"", running(status(func(s *EtcdStatus) { s.Errors = []string{"x"} })), member, "False", "NotHealthy"},
 		"another list":      {"it lags behind, or is split off", running(status(func(s *EtcdStatus) { s.Members = s.Members[:1] })), member, "False", "NotHealthy"},
-		"lost":              {"its infrastructure says so, and the API does not answer", running(kept, func(f *MachineState) { f.Lost = "it does not run" }), member, "False", "NotHealthy"},
+		"lost":              {"its infrastructure says so, and the API does not respond", running(kept, func(f *MachineState) { f.Lost = "it does not run" }), member, "False", "NotHealthy"},
 		"lost, read":        {"what it says itself counts", running(func(f *MachineState) { f.Lost = "it does not run" }), member, "True", "Healthy"},
 		"label":             {"", running(), "NodeKubeadmLabelsAndTaintsSet", "True", "Set"},
 		"no label":          {"", running(func(f *MachineState) { f.State.Nodes["n"].Labels = nil }), "NodeKubeadmLabelsAndTaintsSet", "False", "NotSet"},
 		"Node gone":         {"", running(func(f *MachineState) { delete(f.State.Nodes, "n") }), "NodeKubeadmLabelsAndTaintsSet", "Unknown", "InspectionFailed"},
 		"Node gone with it": {"", running(func(f *MachineState) { delete(f.State.Nodes, "n"); f.Deleted = true }), "NodeKubeadmLabelsAndTaintsSet", "False", "Deleting"},
 	} {
-		tc.facts.Etcd = MatchMembers(MatchInput{Now: now, State: tc.facts.State, Machines: []MachineIdentity{NewMachineIdentity(tc.facts.Machine, tc.facts.Deleted, "")}})
+		tc.facts.Etcd = MatchMembers(MatchInput{Now: now, State: tc.facts.State, Machines: machines.OwnedMachines{tc.facts.OwnedMachine}})
 		set := condition.Set(MachineConditions().Evaluate(tc.facts, reconciler.EvaluateOptionsFor(tc.facts.Machine, now)))
 		got := set.Get(tc.condition)
 		if got == nil {
@@ -131,7 +131,7 @@ func TestMessages(t *testing.T) {
 			"the Machine, or run `kubeadm certs renew all` on the node and restart its static Pods; spec.rollout.before.certificatesExpiryDays of the " +
 			"KubeadmControlPlane replaces Machines in time"},
 	} {
-		tc.facts.Etcd = MatchMembers(MatchInput{Now: now, State: tc.facts.State, Machines: []MachineIdentity{NewMachineIdentity(tc.facts.Machine, false, "")}})
+		tc.facts.Etcd = MatchMembers(MatchInput{Now: now, State: tc.facts.State, Machines: machines.OwnedMachines{tc.facts.OwnedMachine}})
 		got := condition.Set(MachineConditions().Evaluate(tc.facts, reconciler.EvaluateOptionsFor(tc.facts.Machine, now))).Get(tc.condition)
 		if got == nil || got.Message != tc.want {
 			t.Errorf("%s: %v, want %s", name, got, tc.want)
@@ -178,8 +178,8 @@ func TestPlane(t *testing.T) { // KC-15, KC-16
 		"no certificates": {with(plane(0, 1), func(p *ControlPlaneHealth) { p.Certificates = condition.False("NotAvailable", "gone") }), "False", "True", "True", true},
 		"deleting":        {with(plane(0, 1), func(p *ControlPlaneHealth) { p.Deleting = true }), "False", "True", "True", true},
 		"down":            {with(plane(0, 1), func(p *ControlPlaneHealth) { p.Down = true }), "Unknown", "Unknown", "Unknown", true},
-		"hangs":           {with(plane(0, 3), func(p *ControlPlaneHealth) { p.EtcdProblem, p.Stale = "it does not answer", true }), "True", "True", "True", false},
-		"hangs, two lost": {with(plane(2, 1), func(p *ControlPlaneHealth) { p.EtcdProblem, p.Stale = "it does not answer", true }), "Unknown", "False", "False", true},
+		"hangs":           {with(plane(0, 3), func(p *ControlPlaneHealth) { p.EtcdProblem, p.Stale = "it does not respond", true }), "True", "True", "True", false},
+		"hangs, two lost": {with(plane(2, 1), func(p *ControlPlaneHealth) { p.EtcdProblem, p.Stale = "it does not respond", true }), "Unknown", "False", "False", true},
 		"no list of etcd": {with(plane(0, 3), func(p *ControlPlaneHealth) { p.EtcdProblem = "it has no leader" }), "Unknown", "True", "True", true},
 		"external etcd":   {with(plane(0, 1), func(p *ControlPlaneHealth) { p.Managed, p.Etcd = false, nil }), "True", "", "True", false},
 	} {
@@ -189,7 +189,7 @@ func TestPlane(t *testing.T) { // KC-15, KC-16
 		}
 	}
 	unlisted := with(plane(0, 3), func(p *ControlPlaneHealth) { p.EtcdProblem = "it has no leader" })
-	if got := unlisted.Available().Message; got != "* The members of etcd are not known: it has no leader" {
+	if got := unlisted.Available().Message; got != "* The etcd members are unknown: it has no leader" {
 		t.Error(got)
 	}
 	if got := UnhealthyReason(machines.List(plane(1, 0).Machines)[0], true); got != "has no Node yet" {

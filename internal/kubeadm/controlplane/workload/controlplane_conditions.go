@@ -153,13 +153,13 @@ func (p ControlPlaneHealth) withoutMachine() (lines []string, harm bool) {
 	for _, m := range p.Etcd {
 		switch {
 		case m.Class == memberForeign && !p.Etcd.AllowsRemoval(m.ID):
-			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine: delete Node %s if it is of no use, once the other members are healthy", m.Text(), m.Name))
+			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine: delete Node %s if it is not needed, once the other members are healthy", m.Text(), m.Name))
 		case m.Class == memberForeign:
-			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine: delete Node %s if it is of no use", m.Text(), m.Name))
+			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine: delete Node %s if it is not needed", m.Text(), m.Name))
 		case m.Class == memberOrphaned && p.Etcd.AllowsRemoval(m.ID):
 			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine, and is going to be removed", m.Text()))
 		case m.Class == memberOrphaned:
-			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine: it is removed once the quorum stays without it", m.Text()))
+			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine: it is removed once etcd has quorum without it", m.Text()))
 		case m.Class == memberDisputed:
 			lines = append(lines, fmt.Sprintf("* Etcd member %s cannot be matched to one Machine: provider IDs, addresses and status.nodeRef of Machines contradict each other", m.Text()))
 		}
@@ -209,10 +209,10 @@ func (p ControlPlaneHealth) Available() condition.Result {
 	case p.Managed && p.EtcdProblem == "" && !p.Etcd.HasQuorum():
 		return condition.False(no, p.quorumText())
 	case known == 0:
-		return condition.Unknown(unknown, "* Nothing is known of the components of the control plane")
+		return condition.Unknown(unknown, "* The health of all control plane components is unknown")
 	}
 	if working > 0 {
-		return condition.Unknown(unknown, "* The members of etcd are not known: "+p.EtcdProblem)
+		return condition.Unknown(unknown, "* The etcd members are unknown: "+p.EtcdProblem)
 	}
 	return condition.False(no, "* There are no Machines with healthy control plane components, at least 1 required")
 }

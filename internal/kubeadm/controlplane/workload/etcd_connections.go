@@ -45,7 +45,6 @@ type EtcdConnections struct {
 	open map[client.ObjectKey]*connection
 }
 
-// connection is a connection to the members of one cluster.
 type connection struct {
 	etcd.Cluster
 	nodes []string
@@ -61,7 +60,7 @@ func (c *EtcdConnections) Etcd(ctx context.Context, cluster client.ObjectKey, no
 	}
 	secret := found[kubeadmsecrets.Etcd]
 	if secret == nil || len(secret.Data[corev1.TLSPrivateKeyKey]) == 0 {
-		return nil, fault.New(fault.Unreachable, "EtcdAuthorityMissing", "Secret %s has no key to sign a client certificate of etcd with", kubeadmsecrets.Etcd.SecretName(cluster.Name))
+		return nil, fault.New(fault.Unreachable, "EtcdAuthorityMissing", "Secret %s has no key, which is required to sign client certificates for etcd", kubeadmsecrets.Etcd.SecretName(cluster.Name))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,8 +68,12 @@ func (c *EtcdConnections) Etcd(ctx context.Context, cluster client.ObjectKey, no
 		if slices.Equal(have.nodes, nodes) && bytes.Equal(have.ca, secret.Data[corev1.TLSCertKey]) && c.Now().Sub(have.since) < maxConnectionAge {
 			return have, nil
 		}
-		go func() { _ = have.Close() }() // this aborts calls in progress
-		delete(c.open, cluster)
+		c.close(cluster)
+	}
+	for other, have := range c.open { // a cluster that still exists has replaced its connection earlier
+		if c.Now().Sub(have.since) >= 2*maxConnectionAge {
+			c.close(other)
+		}
 	}
 	made, err := c.connect(cluster, nodes, secret)
 	if err != nil {
@@ -100,12 +103,9 @@ func (c *EtcdConnections) connect(cluster client.ObjectKey, nodes []string, secr
 	return &connection{Cluster: made, nodes: slices.Clone(nodes), ca: secret.Data[corev1.TLSCertKey], since: c.Now()}, nil
 }
 
-// Forget closes the connection to a cluster that no longer exists.
-func (c *EtcdConnections) Forget(cluster client.ObjectKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if have := c.open[cluster]; have != nil {
-		delete(c.open, cluster)
-		go func() { _ = have.Close() }()
-	}
+// close closes a connection, which aborts calls in progress.
+func (c *EtcdConnections) close(cluster client.ObjectKey) {
+	have := c.open[cluster]
+	delete(c.open, cluster)
+	go func() { _ = have.Close() }()
 }

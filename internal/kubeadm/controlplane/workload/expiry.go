@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"net"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,20 +15,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload/portforward"
 )
 
-// defaultPort is kubeadm's default port of API servers.
 const defaultPort = 6443
 
-// expiryTimeout is the timeout for reading the certificate of an API server.
 const expiryTimeout = 10 * time.Second
-
-// expiryForwarder connects to ports of Pods of workload clusters.
-type expiryForwarder interface {
-	Forward(ctx context.Context, cluster client.ObjectKey, to portforward.Target) (net.Conn, error)
-}
 
 // ExpiryReader reads certificates of API servers.
 type ExpiryReader struct {
-	Forwarder expiryForwarder
+	Forwarder EtcdForwarder
 	// Secrets lists the readers that are tried in order.
 	Secrets []client.Reader
 }
@@ -81,7 +73,7 @@ func (r ExpiryReader) roots(ctx context.Context, cluster client.ObjectKey) (*x50
 	}
 	roots := x509.NewCertPool()
 	if secret := found[kubeadmsecrets.CA]; secret == nil || !roots.AppendCertsFromPEM(secret.Data[corev1.TLSCertKey]) {
-		return nil, fault.New(fault.Unreachable, "AuthorityMissing", "Secret %s has no certificate to verify API servers with", kubeadmsecrets.CA.SecretName(cluster.Name))
+		return nil, fault.New(fault.Unreachable, "AuthorityMissing", "Secret %s has no certificate, which is required to verify API servers", kubeadmsecrets.CA.SecretName(cluster.Name))
 	}
 	return roots, nil
 }
@@ -109,6 +101,6 @@ func expires(presented []*x509.Certificate, roots *x509.CertPool) (time.Time, er
 }
 
 func unreachable(s ExpiryServer, err error) error {
-	return fault.New(fault.Unreachable, "CertificateUnknown", "The API server on Node %s does not present a certificate by the authority of Cluster %s",
+	return fault.New(fault.Unreachable, "CertificateUnknown", "The certificate of the API server on Node %s is not signed by the CA of Cluster %s",
 		s.Node, s.Cluster.Name).From(err)
 }

@@ -98,7 +98,7 @@ func TestOf(t *testing.T) { // KC-24
 	}
 }
 
-// What does not answer is given up when the caller does, and without the authority nothing is asked.
+// What does not respond is given up when the caller does, and without the authority nothing is asked.
 func TestOfWhatDoesNotAnswer(t *testing.T) {
 	began := time.Now()
 	authority, err := pki.NewAuthority(pki.Authority{Name: "kubernetes"}, began)

@@ -190,7 +190,7 @@ func podVerdict(pod *corev1.Pod) condition.Result {
 	case pod.Status.Phase == corev1.PodRunning:
 		return condition.False(provisioning, "Waiting for Pod "+pod.Name+" to be ready")
 	}
-	return condition.Unknown(clusterv1.InspectionFailedReason, "Pod "+pod.Name+" reports no phase that is known")
+	return condition.Unknown(clusterv1.InspectionFailedReason, "Pod "+pod.Name+" reports an unknown phase")
 }
 
 func isReady(pod *corev1.Pod) bool {
@@ -232,7 +232,7 @@ func (f MachineState) etcdMember() condition.Result {
 	case !is && f.Deleted:
 		return deleting()
 	case !is && f.Etcd.Doubt(f.Name) != "":
-		return condition.Unknown(clusterv1.InspectionFailedReason, "It is not known which etcd member is that of the Machine: "+f.Etcd.Doubt(f.Name))
+		return condition.Unknown(clusterv1.InspectionFailedReason, "The etcd member of the Machine is unknown: "+f.Etcd.Doubt(f.Name))
 	case !is:
 		return condition.False(controlplanev1.KubeadmControlPlaneMachineEtcdMemberNotHealthyReason, "Etcd has no member on Node "+f.Status.NodeRef.Name)
 	case member.Health == memberUnknown:

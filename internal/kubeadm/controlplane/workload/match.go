@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/kubeadm/etcd"
+	"github.com/slipwayhq/slipway/internal/machines"
 )
 
 const (
@@ -23,44 +24,12 @@ const (
 	orphanGracePeriod = time.Minute
 )
 
-// MachineIdentity contains the properties of a control plane Machine that can identify its etcd member.
-type MachineIdentity struct {
-	Name string
-	// Node is the name in status.nodeRef, or empty if unknown.
-	Node string
-	// ProviderIDs of the Machine and of its infrastructure machine.
-	ProviderIDs []string
-	// Addresses of the Machine: IP addresses and host names.
-	Addresses []string
-	// Bootstrapped is true if bootstrap data exists, so that the Machine may have joined etcd.
-	Bootstrapped bool
-	// Leaving is true if the Machine is being deleted.
-	Leaving bool
-	// Created is the creation time of the Machine.
-	Created time.Time
-}
-
-// NewMachineIdentity returns the properties of a Machine, with the provider ID of its infrastructure machine.
-func NewMachineIdentity(m *clusterv1.Machine, leaving bool, infrastructure string) MachineIdentity {
-	out := MachineIdentity{
-		Name: m.Name, Node: m.Status.NodeRef.Name, Leaving: leaving, Created: m.CreationTimestamp.Time,
-		Bootstrapped: m.Spec.Bootstrap.DataSecretName != nil || m.Status.NodeRef.IsDefined(),
-	}
-	for _, id := range []string{m.Spec.ProviderID, infrastructure} {
-		if id != "" && !slices.Contains(out.ProviderIDs, id) {
-			out.ProviderIDs = append(out.ProviderIDs, id)
-		}
-	}
-	for _, a := range m.Status.Addresses {
-		out.Addresses = append(out.Addresses, a.Address)
-	}
-	return out
-}
-
 // MatchInput is the input of [MatchMembers].
 type MatchInput struct {
-	Now      time.Time
-	Machines []MachineIdentity
+	Now time.Time
+	// Machines of the control plane. ProviderIDs are the provider IDs of their infrastructure machines, by Machine.
+	Machines    machines.OwnedMachines
+	ProviderIDs map[string]string
 	// State is the observed state of the workload cluster.
 	State State
 }
@@ -84,7 +53,7 @@ func MatchMembers(in MatchInput) MemberMatching {
 		out.Members = append(out.Members, EtcdMember{ID: m.ID, Name: m.Name, Learner: m.Learner, Health: health, Problem: problem})
 	}
 	in.eliminate(links)
-	joining := slices.ContainsFunc(in.Machines, func(m MachineIdentity) bool { return !links.agree(m.Name) && in.isJoining(m) })
+	joining := slices.ContainsFunc(in.Machines, func(m machines.OwnedMachine) bool { return !links.agree(m.Name) && in.isJoining(m) })
 	for i := range out.Members {
 		out.Members[i].Class, out.Members[i].Machine = in.classify(found[i], links, joining)
 	}
@@ -95,7 +64,7 @@ func MatchMembers(in MatchInput) MemberMatching {
 }
 
 // attribute records the member of a Machine, or its candidates.
-func (out MemberMatching) attribute(in MatchInput, m MachineIdentity, links links) {
+func (out MemberMatching) attribute(in MatchInput, m machines.OwnedMachine, links links) {
 	named := links.membersOf(m.Name)
 	for _, member := range out.Members {
 		switch {
@@ -125,8 +94,8 @@ func (m MemberMatching) Doubt(machine string) string {
 	for _, member := range may {
 		names = append(names, member.Text())
 	}
-	return fmt.Sprintf("one of the etcd members that belong to no other Machine may run on it (%s): correct spec.providerID of its Node, or its addresses, "+
-		"or remove the member from etcd if it is of no use", strings.Join(names, "; "))
+	return fmt.Sprintf("any of the etcd members without a Machine may run on it (%s): correct spec.providerID of its Node, or its addresses, "+
+		"or remove the member from etcd if it is not needed", strings.Join(names, "; "))
 }
 
 // HasMember reports whether a member runs, or may run, on a Machine.
@@ -175,25 +144,29 @@ func (in MatchInput) eliminate(l links) {
 		return
 	}
 	member := free[0]
-	left := slices.DeleteFunc(slices.Clone(in.Machines), func(m MachineIdentity) bool { return l.agree(m.Name) || !in.mayRun(m, member.Name) })
+	left := slices.DeleteFunc(slices.Clone(in.Machines), func(m machines.OwnedMachine) bool { return l.agree(m.Name) || !in.mayRun(m, member.Name) })
 	if len(left) != 1 || len(l.membersOf(left[0].Name)) > 0 {
 		return
 	}
 	node := in.State.Nodes[member.Name]
 	switch m := left[0]; {
-	case member.Name != "" && m.Node != "": // the Machine has another Node
-	case node != nil && node.CreationTimestamp.Time.Before(m.Created): // the Node is older than the Machine
+	case member.Name != "" && m.Status.NodeRef.IsDefined(): // the Machine has another Node
+	case node != nil && node.CreationTimestamp.Time.Before(m.CreationTimestamp.Time): // the Node is older than the Machine
 	default:
 		l[link{m.Name, member.ID}] = true
 	}
 }
 
-// isJoining reports whether a Machine without a member may be about to get one.
-func (in MatchInput) isJoining(m MachineIdentity) bool {
-	return !m.Leaving && m.Bootstrapped && (m.Node == "" || in.isYoung(m.Node))
+// isBootstrapped reports whether bootstrap data exists, so that the Machine may have joined etcd.
+func isBootstrapped(m machines.OwnedMachine) bool {
+	return m.Spec.Bootstrap.DataSecretName != nil || m.Status.NodeRef.IsDefined()
 }
 
-// isYoung reports whether a Node was created recently or is unknown.
+// isJoining reports whether a Machine without a member may be about to get one.
+func (in MatchInput) isJoining(m machines.OwnedMachine) bool {
+	return !m.Deleted && isBootstrapped(m) && (!m.Status.NodeRef.IsDefined() || in.isYoung(m.Status.NodeRef.Name))
+}
+
 func (in MatchInput) isYoung(name string) bool {
 	node := in.State.Nodes[name]
 	return node == nil || in.Now.Sub(node.CreationTimestamp.Time) < joinGracePeriod
@@ -201,20 +174,20 @@ func (in MatchInput) isYoung(name string) bool {
 
 // mayRun reports whether a Machine may run a member without any evidence. A member without a name belongs to a
 // Machine that is joining.
-func (in MatchInput) mayRun(m MachineIdentity, member string) bool {
+func (in MatchInput) mayRun(m machines.OwnedMachine, member string) bool {
 	switch {
-	case !m.Bootstrapped:
+	case !isBootstrapped(m):
 		return false
 	case member == "":
-		return in.isYoung(m.Node)
+		return in.isYoung(m.Status.NodeRef.Name)
 	}
 	return !in.isOfItsNode(m)
 }
 
 // isOfItsNode reports whether the Node of a Machine belongs to a control plane, so that its member has the Node's
 // name. A reference to a worker or to a missing Node proves nothing.
-func (in MatchInput) isOfItsNode(m MachineIdentity) bool {
-	return m.Node != "" && in.State.Nodes[m.Node] != nil && in.State.PodOf(etcdPod, m.Node) != nil
+func (in MatchInput) isOfItsNode(m machines.OwnedMachine) bool {
+	return m.Status.NodeRef.IsDefined() && in.State.Nodes[m.Status.NodeRef.Name] != nil && in.State.PodOf(etcdPod, m.Status.NodeRef.Name) != nil
 }
 
 // classify returns the class of a member and the Machine that runs it.
@@ -286,7 +259,7 @@ func (l links) machinesOf(member uint64) []string {
 // links collects the evidence. Each kind of evidence only counts if it identifies one Machine and one member.
 func (in MatchInput) links() links {
 	out := links{}
-	for _, names := range []func(MachineIdentity, etcd.Member) bool{byNode, in.byProviderID, byPeerURL, byHostName} {
+	for _, names := range []func(machines.OwnedMachine, etcd.Member) bool{byNode, in.byProviderID, byPeerURL, byHostName} {
 		kind := links{}
 		for _, m := range in.Machines {
 			for _, member := range in.State.Etcd.Members {
@@ -304,17 +277,22 @@ func (in MatchInput) links() links {
 	return out
 }
 
-func byNode(m MachineIdentity, member etcd.Member) bool { return m.Node != "" && m.Node == member.Name }
-
-func (in MatchInput) byProviderID(m MachineIdentity, member etcd.Member) bool {
-	node := in.State.Nodes[member.Name]
-	return node != nil && node.Spec.ProviderID != "" && slices.Contains(m.ProviderIDs, node.Spec.ProviderID)
+func byNode(m machines.OwnedMachine, member etcd.Member) bool {
+	return m.Status.NodeRef.IsDefined() && m.Status.NodeRef.Name == member.Name
 }
 
-func byPeerURL(m MachineIdentity, member etcd.Member) bool {
+func (in MatchInput) byProviderID(m machines.OwnedMachine, member etcd.Member) bool {
+	node := in.State.Nodes[member.Name]
+	if node == nil || node.Spec.ProviderID == "" {
+		return false
+	}
+	return node.Spec.ProviderID == m.Spec.ProviderID || node.Spec.ProviderID == in.ProviderIDs[m.Name]
+}
+
+func byPeerURL(m machines.OwnedMachine, member etcd.Member) bool {
 	return slices.ContainsFunc(member.PeerURLs, func(text string) bool {
 		u, err := url.Parse(text)
-		return err == nil && u.Hostname() != "" && slices.ContainsFunc(m.Addresses, func(a string) bool { return sameHost(a, u.Hostname()) })
+		return err == nil && u.Hostname() != "" && slices.ContainsFunc(m.Status.Addresses, func(a clusterv1.MachineAddress) bool { return sameHost(a.Address, u.Hostname()) })
 	})
 }
 
@@ -327,9 +305,9 @@ func sameHost(a, b string) bool {
 	return first.Equal(second) && !first.IsLoopback() && !first.IsUnspecified()
 }
 
-func byHostName(m MachineIdentity, member etcd.Member) bool {
-	return member.Name != "" && (member.Name == m.Name || slices.ContainsFunc(m.Addresses, func(a string) bool {
-		short, _, _ := strings.Cut(a, ".")
-		return net.ParseIP(a) == nil && (strings.EqualFold(a, member.Name) || strings.EqualFold(short, member.Name))
+func byHostName(m machines.OwnedMachine, member etcd.Member) bool {
+	return member.Name != "" && (member.Name == m.Name || slices.ContainsFunc(m.Status.Addresses, func(a clusterv1.MachineAddress) bool {
+		short, _, _ := strings.Cut(a.Address, ".")
+		return net.ParseIP(a.Address) == nil && (strings.EqualFold(a.Address, member.Name) || strings.EqualFold(short, member.Name))
 	}))
 }

@@ -8,8 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/kubeadm/etcd"
+	"github.com/slipwayhq/slipway/internal/machines"
 )
 
 var quorumNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -42,8 +44,9 @@ func (m *matching) member(id uint64, name, address string) *matching {
 	return m
 }
 
-func (m *matching) machine(name string, changes ...func(*MachineIdentity)) *matching {
-	one := MachineIdentity{Name: name, Bootstrapped: true, Created: quorumNow.Add(-time.Hour)}
+func (m *matching) machine(name string, changes ...func(*machines.OwnedMachine)) *matching {
+	one := machines.OwnedMachine{Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(quorumNow.Add(-time.Hour))}}}
+	one.Spec.Bootstrap.DataSecretName = &name
 	for _, change := range changes {
 		change(&one)
 	}
@@ -55,20 +58,28 @@ func begin() *matching {
 	return &matching{MatchInput{Now: quorumNow, State: State{Nodes: map[string]*corev1.Node{}, Pods: map[string]*corev1.Pod{}}}}
 }
 
-func on(node string) func(*MachineIdentity) { return func(m *MachineIdentity) { m.Node = node } }
-func provides(id string) func(*MachineIdentity) {
-	return func(m *MachineIdentity) { m.ProviderIDs = []string{id} }
+func on(node string) func(*machines.OwnedMachine) {
+	return func(m *machines.OwnedMachine) { m.Status.NodeRef.Name = node }
 }
-func reached(at ...string) func(*MachineIdentity) {
-	return func(m *MachineIdentity) { m.Addresses = at }
+func provides(id string) func(*machines.OwnedMachine) {
+	return func(m *machines.OwnedMachine) { m.Spec.ProviderID = id }
 }
-func leaving(m *MachineIdentity)           { m.Leaving = true }
-func notBootstrapped(m *MachineIdentity)   { m.Bootstrapped = false }
-func young(m *MachineIdentity)             { m.Created = quorumNow.Add(-time.Minute) }
+func reached(at ...string) func(*machines.OwnedMachine) {
+	return func(m *machines.OwnedMachine) {
+		for _, address := range at {
+			m.Status.Addresses = append(m.Status.Addresses, clusterv1.MachineAddress{Address: address})
+		}
+	}
+}
+func leaving(m *machines.OwnedMachine)         { m.Deleted = true }
+func notBootstrapped(m *machines.OwnedMachine) { m.Spec.Bootstrap.DataSecretName = nil }
+func young(m *machines.OwnedMachine) {
+	m.CreationTimestamp = metav1.NewTime(quorumNow.Add(-time.Minute))
+}
 func (m *matching) result() map[string]any { return describe(MatchMembers(m.MatchInput), m.Machines) }
 
 // describe is what was found: of each member its class and Machine, and the Machines of which it is not known.
-func describe(m MemberMatching, ms []MachineIdentity) map[string]any {
+func describe(m MemberMatching, ms machines.OwnedMachines) map[string]any {
 	out := map[string]any{}
 	for _, member := range m.Members {
 		text := string(member.Class)

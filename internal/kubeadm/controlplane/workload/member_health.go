@@ -29,9 +29,9 @@ func healthOf(e Etcd, member etcd.Member) (MemberHealth, string) {
 	case len(status.Errors) > 0:
 		return MemberUnhealthy, "The etcd member reports: " + strings.Join(status.Errors, ", ")
 	case status.ClusterID != e.ClusterID():
-		return MemberUnhealthy, "The etcd member is of another etcd cluster than the others"
+		return MemberUnhealthy, "The etcd member belongs to another etcd cluster than the others"
 	case !sameMembers(status.Members, e.Members):
-		return MemberUnhealthy, "The etcd member knows other members than the others"
+		return MemberUnhealthy, "The etcd member has another member list than the others"
 	}
 	return MemberHealthy, ""
 }

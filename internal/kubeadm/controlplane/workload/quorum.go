@@ -89,13 +89,7 @@ func (ms EtcdMembers) HasQuorum() bool { return ms.Healthy()+ms.Unknown() >= Quo
 
 // Without returns the members without the one with the given ID.
 func (ms EtcdMembers) Without(id uint64) EtcdMembers {
-	var out EtcdMembers
-	for _, m := range ms {
-		if m.ID != id {
-			out = append(out, m)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(ms), func(m EtcdMember) bool { return m.ID == id })
 }
 
 // AllowsRemoval reports whether a member may be removed: etcd has quorum now, and enough of the remaining members are

@@ -65,11 +65,11 @@ func (r Reader) Read(ctx context.Context, q ReadRequest) (State, error) {
 		err = s.read(ctx, c, q)
 	}
 	if fault.KindOf(err) == fault.Unreachable {
-		s.Problem = problemText(err, "the workload cluster does not answer")
+		s.Problem = problemText(err, "the workload cluster does not respond")
 		return s, nil
 	}
 	if isServerError(err) {
-		s.Problem = "The API server answers with an error: " + fault.UserMessage(err)
+		s.Problem = "The API server responds with an error: " + fault.UserMessage(err)
 		return s, nil
 	}
 	if err != nil {
@@ -152,7 +152,6 @@ func (s *State) readNode(ctx context.Context, c client.Client, name string) erro
 	return nil
 }
 
-// readNodesOfMembers reads the Nodes of members that have no Machine.
 func (s *State) readNodesOfMembers(ctx context.Context, c client.Client) error {
 	for _, m := range s.Etcd.Members {
 		if _, read := s.Nodes[m.Name]; !read && m.Name != "" {
@@ -222,11 +221,11 @@ func (r Reader) readEtcdOnce(ctx context.Context, s State, q ReadRequest) Etcd {
 	}
 	members, err := r.Members.Etcd(ctx, q.Cluster, asked)
 	if err != nil {
-		out.Problem = problemText(err, "the members of etcd do not answer")
+		out.Problem = problemText(err, "the etcd members do not respond")
 		return out
 	}
 	if out.Members, err = members.Members(ctx); err != nil {
-		out.Problem = problemText(err, "the members of etcd do not answer")
+		out.Problem = problemText(err, "the etcd members do not respond")
 		out.readStatuses(ctx, members, asked)
 		out.withoutQuorum()
 		return out
@@ -234,7 +233,7 @@ func (r Reader) readEtcdOnce(ctx context.Context, s State, q ReadRequest) Etcd {
 	asked = slices.DeleteFunc(asked, func(node string) bool {
 		_, is := out.Member(node)
 		if !is {
-			out.Statuses[node] = EtcdStatus{Problem: "Node " + node + " has no member of etcd"}
+			out.Statuses[node] = EtcdStatus{Problem: "Node " + node + " has no etcd member"}
 		}
 		return !is
 	})
@@ -268,7 +267,7 @@ func (e *Etcd) readStatuses(ctx context.Context, members etcd.Cluster, asked []s
 			status, err := members.Status(ctx, node)
 			statuses[i].Status = status
 			if err != nil {
-				statuses[i].Problem = problemText(err, "the etcd member on Node "+node+" does not answer")
+				statuses[i].Problem = problemText(err, "the etcd member on Node "+node+" does not respond")
 			}
 			return nil
 		})

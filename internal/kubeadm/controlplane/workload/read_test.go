@@ -54,7 +54,7 @@ func (w *world) Etcd(_ context.Context, _ client.ObjectKey, nodes []string) (etc
 
 func (w *world) Expiry(_ context.Context, s controlplaneworkload.ExpiryServer) (time.Time, error) {
 	if w.silent[s.Node] {
-		return time.Time{}, fault.New(fault.Unreachable, "CertificateUnknown", "it does not answer")
+		return time.Time{}, fault.New(fault.Unreachable, "CertificateUnknown", "it does not respond")
 	}
 	return now.AddDate(1, 0, 0), nil
 }
@@ -78,7 +78,7 @@ func (a asked) Status(_ context.Context, node string) (etcd.Status, error) {
 	a.statuses = append(a.statuses, node)
 	a.mu.Unlock()
 	if a.silent[node] {
-		return etcd.Status{}, fault.New(fault.Unreachable, "EtcdMemberUnreachable", "the etcd member on Node %s does not answer", node)
+		return etcd.Status{}, fault.New(fault.Unreachable, "EtcdMemberUnreachable", "the etcd member on Node %s does not respond", node)
 	}
 	if a.noQuorum && !a.seesLeader {
 		return etcd.Status{ID: 1, ClusterID: 7, Members: a.members}, nil
@@ -140,7 +140,7 @@ func of(s controlplaneworkload.State) seen {
 	return out
 }
 
-// What does not answer is in the state, with why; of what answers everything is there.
+// What does not respond is in the state, with why; of what answers everything is there.
 func TestRead(t *testing.T) { // KC-12, KC-13, KC-14, KC-24, KC-33
 	whole := []client.Object{
 		kubeadmConfig(), node("a", corev1.ConditionTrue), node("b", corev1.ConditionTrue), node("c", corev1.ConditionUnknown), node("stray", corev1.ConditionTrue),
@@ -163,12 +163,12 @@ func TestRead(t *testing.T) { // KC-12, KC-13, KC-14, KC-24, KC-33
 		}},
 		"one is silent": {whole, &world{members: members, silent: map[string]bool{"b": true}}, false, seen{
 			Initialized: true, Leader: "a", Nodes: []string{"a", "b", "c", "stray"}, Pods: []string{"a", "b", "c"},
-			Statuses: map[string]string{"a": "", "b": "the etcd member on Node b does not answer", "c": "Node c is not ready"},
+			Statuses: map[string]string{"a": "", "b": "the etcd member on Node b does not respond", "c": "Node c is not ready"},
 			Expiry:   map[string]string{"a": "2027-01-02"},
 		}},
 		"no quorum": {whole, &world{members: members, noQuorum: true, silent: map[string]bool{"b": true}}, false, seen{
 			Initialized: true, Nodes: []string{"a", "b", "c", "stray"}, Pods: []string{"a", "b", "c"},
-			Statuses: map[string]string{"a": "", "b": "the etcd member on Node b does not answer", "c": "Node c is not ready"},
+			Statuses: map[string]string{"a": "", "b": "the etcd member on Node b does not respond", "c": "Node c is not ready"},
 			Expiry:   map[string]string{"a": "2027-01-02"},
 		}},
 		"no list of members": {whole, &world{members: members, noQuorum: true, seesLeader: true}, false, seen{
@@ -251,7 +251,7 @@ func TestMembersThatLeft(t *testing.T) { // KC-13
 	if diff := cmp.Diff([]string{"a", "c"}, w.statuses); diff != "" {
 		t.Errorf("asked about themselves (-want +got)\n%s", diff)
 	}
-	want := map[string]string{"a": "", "b": "Node b has no member of etcd", "c": "", "d": "Node d has no member of etcd"}
+	want := map[string]string{"a": "", "b": "Node b has no etcd member", "c": "", "d": "Node d has no etcd member"}
 	if diff := cmp.Diff(want, of(got).Statuses); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -276,7 +276,7 @@ func TestIsBehind(t *testing.T) { // KC-16
 		return controlplaneworkload.State{At: now.Add(after)}
 	}
 	unread := func(after time.Duration) controlplaneworkload.State {
-		return controlplaneworkload.State{At: now.Add(after), Problem: "it does not answer"}
+		return controlplaneworkload.State{At: now.Add(after), Problem: "it does not respond"}
 	}
 	good := slipwayworkload.Health{Connected: true, LastProbeSuccess: now}
 	failing := slipwayworkload.Health{Connected: true, LastProbeSuccess: now, ConsecutiveFailures: 1}
@@ -289,7 +289,7 @@ func TestIsBehind(t *testing.T) { // KC-16
 		"all is well":                      {read(-time.Minute), good, false},
 		"a probe failed":                   {read(-time.Minute), failing, true},
 		"it failed, and was read since":    {read(12 * time.Second), failing, false},
-		"it failed, and does not answer":   {unread(12 * time.Second), failing, false},
+		"it failed, and does not respond":  {unread(12 * time.Second), failing, false},
 		"it still fails":                   {unread(-time.Minute), failing, false},
 		"the connection is given up":       {unread(-time.Minute), closed, false},
 		"it answers again":                 {unread(-time.Second), good, true},
@@ -302,7 +302,7 @@ func TestIsBehind(t *testing.T) { // KC-16
 	}
 }
 
-// An API server that cannot answer now, since its etcd has no quorum, is one that does not answer: more is found out in other ways.
+// An API server that cannot answer now, since its etcd has no quorum, is one that does not respond: more is found out in other ways.
 func TestReadServerError(t *testing.T) { // KC-16
 	w := &world{client: fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -310,7 +310,7 @@ func TestReadServerError(t *testing.T) { // KC-16
 		},
 	}).Build()}
 	got, err := controlplaneworkload.Reader{Clusters: w, Members: w, Certificates: w, Now: func() time.Time { return now }}.Read(t.Context(), controlplaneworkload.ReadRequest{})
-	if err != nil || !strings.HasPrefix(got.Problem, "The API server answers with an error: ") || !strings.Contains(got.Problem, "etcdserver: request timed out") {
+	if err != nil || !strings.HasPrefix(got.Problem, "The API server responds with an error: ") || !strings.Contains(got.Problem, "etcdserver: request timed out") {
 		t.Errorf("%q, %v", got.Problem, err)
 	}
 }
@@ -346,7 +346,7 @@ func TestEtcd(t *testing.T) { // KC-13
 		Members: []etcd.Member{{ID: 1, Name: "a"}, {ID: 2, Name: "b"}},
 		Statuses: map[string]controlplaneworkload.EtcdStatus{
 			"a": {Status: etcd.Status{ClusterID: 7, Leader: 2}}, "b": {Status: etcd.Status{ClusterID: 7}},
-			"c": {Status: etcd.Status{ClusterID: 8}}, "d": {Status: etcd.Status{ClusterID: 9, Leader: 1}, Problem: "it does not answer"},
+			"c": {Status: etcd.Status{ClusterID: 8}}, "d": {Status: etcd.Status{ClusterID: 9, Leader: 1}, Problem: "it does not respond"},
 		},
 	}
 	if _, ok := e.Member("c"); ok || e.Leader() != "b" || e.ClusterID() != 7 {

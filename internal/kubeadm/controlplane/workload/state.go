@@ -110,7 +110,6 @@ func (e Etcd) isTorn() bool {
 	return false
 }
 
-// sameMembers reports whether two lists contain the same members.
 func sameMembers(a, b []etcd.Member) bool {
 	ids := func(ms []etcd.Member) []uint64 {
 		var out []uint64
@@ -164,5 +163,4 @@ func (e Etcd) ClusterID() uint64 {
 	return most
 }
 
-// configName is the ConfigMap with kubeadm's configuration of the cluster.
 const configName = "kubeadm-config"
