@@ -32,7 +32,7 @@ func (c *controller) actOnRecovery(ctx context.Context, s snapshot, do reconcile
 		if err != nil || s.Workload.Nodes[a.Node] == nil {
 			return err
 		}
-		return kube.NewWriter(workload, Name).DeleteAnyway(ctx, s.Workload.Nodes[a.Node])
+		return w.WithClient(workload).DeleteAnyway(ctx, s.Workload.Nodes[a.Node])
 	case finishRecovery:
 		return c.finishRecovery(ctx, s, a)
 	}
