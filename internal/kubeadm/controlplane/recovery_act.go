@@ -32,7 +32,7 @@ func (c *controller) actOnRecovery(ctx context.Context, s snapshot, do reconcile
 		if err != nil || s.Workload.Nodes[a.Node] == nil {
 			return err
 		}
-		return w.WithClient(workload).DeleteAnyway(ctx, s.Workload.Nodes[a.Node])
+		return c.writer.WithClient(workload).DeleteAnyway(ctx, s.Workload.Nodes[a.Node])
 	case finishRecovery:
 		return c.finishRecovery(ctx, s, a)
 	}
