@@ -13,10 +13,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/hidden"
 	"github.com/slipwayhq/slipway/internal/cli/image"
 	"github.com/slipwayhq/slipway/internal/cli/manager"
-	cliplan "github.com/slipwayhq/slipway/internal/cli/plan"
-	cliprovider "github.com/slipwayhq/slipway/internal/cli/provider"
+	"github.com/slipwayhq/slipway/internal/cli/plan"
+	"github.com/slipwayhq/slipway/internal/cli/provider"
 	"github.com/slipwayhq/slipway/internal/cli/term"
-	cliup "github.com/slipwayhq/slipway/internal/cli/up"
+	"github.com/slipwayhq/slipway/internal/cli/up"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -83,37 +83,37 @@ func verbs() []func(term.Env) *cobra.Command {
 		func(term.Env) *cobra.Command { return cluster.RemovedTopologyCommand() },
 		data.BackupCommand,
 		completionCommand,
-		cliprovider.ConfigCommand,
+		provider.ConfigCommand,
 		hidden.ControlPlaneCommand,
-		cliprovider.ConvertCommand,
+		provider.ConvertCommand,
 		createCommand,
 		deleteCommand,
 		describeCommand,
-		func(e term.Env) *cobra.Command { return cliup.DownCommand(e, removeInstance) },
+		func(e term.Env) *cobra.Command { return up.DownCommand(e, removeInstance) },
 		cluster.EncryptionCommand,
 		data.EtcdDataCommand,
-		cliplan.ExplainCommand,
+		plan.ExplainCommand,
 		extension.Command,
 		generateCommand,
 		getCommand,
 		image.Command,
-		cliprovider.InitCommand,
+		provider.InitCommand,
 		cluster.KubectlCommand,
 		hidden.LoadBalancerCommand,
 		cluster.LogsCommand,
 		manager.Command,
 		manager.EmbeddedCommand,
 		data.MoveCommand,
-		cliplan.Command,
+		plan.Command,
 		hidden.PlaneCommand,
-		cliprovider.Command,
+		provider.Command,
 		data.RecoverCommand,
 		data.RestoreCommand,
 		cluster.RolloutCommand,
 		cluster.RotateCommand,
 		data.SnapshotsCommand,
-		cliup.StatusCommand,
-		func(e term.Env) *cobra.Command { return cliup.Command(e, manager.Prepare) },
+		up.StatusCommand,
+		func(e term.Env) *cobra.Command { return up.Command(e, manager.Prepare) },
 		upgradeCommand,
 		versionCommand,
 		image.VersionsCommand,

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move"
-	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
@@ -66,8 +66,8 @@ func createFleet(t *testing.T, c client.Client, namespace string) {
 // touched is an annotation whose value means nothing.
 const touched = "test.slipway.dev/touched"
 
-// graph is who owns what: "Kind name" and its owners, as "group/version Kind name", with "controller" where it is.
-type graph map[string][]string
+// ownerGraph is who owns what: "Kind name" and its owners, as "group/version Kind name", with "controller" where it is.
+type ownerGraph map[string][]string
 
 // sweep finds all objects of a namespace of the kinds that we own, and Secrets and ConfigMaps.
 func sweep(t *testing.T, c client.Client, namespace string) []unstructured.Unstructured {
@@ -97,12 +97,12 @@ func sweep(t *testing.T, c client.Client, namespace string) []unstructured.Unstr
 }
 
 // owners draws the graph, in which owners that do not exist are marked.
-func owners(objects []unstructured.Unstructured) graph {
+func owners(objects []unstructured.Unstructured) ownerGraph {
 	uids := map[string]bool{}
 	for _, o := range objects {
 		uids[string(o.GetUID())] = true
 	}
-	out := graph{}
+	out := ownerGraph{}
 	for _, o := range objects {
 		list := []string{}
 		for _, ref := range o.GetOwnerReferences() {
@@ -123,7 +123,7 @@ func owners(objects []unstructured.Unstructured) graph {
 
 // named is the graph with one entry for all objects of the same kind and owners, whose random names do not matter:
 // "Kind" and the owners' kinds.
-func (g graph) named() map[string][]string {
+func (g ownerGraph) named() map[string][]string {
 	kind := func(text string) string {
 		words := strings.Fields(text)
 		if words[len(words)-1] == "controller" {
@@ -173,7 +173,7 @@ func matrix() map[string][]string {
 }
 
 // whole waits until every Machine is Ready, and the graph stands still as it should.
-func whole(t *testing.T, c client.Client, namespace string) graph {
+func whole(t *testing.T, c client.Client, namespace string) ownerGraph {
 	t.Helper()
 	var g graph
 	eventually(t, "everything is there and Ready", func() error {
@@ -229,11 +229,11 @@ func disown(t *testing.T, c client.Client, objects []unstructured.Unstructured) 
 // isFound: everything in the namespace that a provider has made is found from the Clusters, by who owns it.
 func isFound(t *testing.T, c client.Client, namespace string) {
 	t.Helper()
-	moved, err := move.Snapshot(t.Context(), c, movegraph.Scope{Namespace: namespace})
+	moved, err := move.Snapshot(t.Context(), c, graph.Scope{Namespace: namespace})
 	must(t, err)
-	found := map[movegraph.ID]bool{}
+	found := map[graph.ID]bool{}
 	for _, o := range moved {
-		found[movegraph.IDOf(o)] = true
+		found[graph.IDOf(o)] = true
 	}
 	providers := 0
 	for _, o := range sweep(t, c, namespace) {
@@ -242,7 +242,7 @@ func isFound(t *testing.T, c client.Client, namespace string) {
 			continue
 		}
 		providers++
-		if id := movegraph.IDOf(&o); !found[id] {
+		if id := graph.IDOf(&o); !found[id] {
 			t.Errorf("%s belongs to no Cluster", id)
 		}
 	}

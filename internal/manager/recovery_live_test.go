@@ -23,7 +23,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/operate/recover"
+	"github.com/slipwayhq/slipway/internal/operate/etcdrecovery"
+	"github.com/slipwayhq/slipway/internal/operate/progress"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/snapshots"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
@@ -35,7 +36,7 @@ func TestRecovery(t *testing.T) { // KC-16, KC-19
 	f := startTower(t)
 	c, cluster, order, said := f.client, f.cluster, f.order, &f.said
 
-	if _, err := order.Prepare(t.Context(), cluster, recover.RecoveryOptions{}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "has a quorum") {
+	if _, err := order.Prepare(t.Context(), cluster, etcdrecovery.RecoveryOptions{}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "has a quorum") {
 		t.Errorf("a control plane with a quorum: %v", err)
 	}
 	before := controlPlaneMachines(t, c)
@@ -53,7 +54,7 @@ func TestRecovery(t *testing.T) { // KC-16, KC-19
 		})
 	}
 
-	plan, err := order.Prepare(t.Context(), cluster, recover.RecoveryOptions{})
+	plan, err := order.Prepare(t.Context(), cluster, etcdrecovery.RecoveryOptions{})
 	must(t, err)
 	if plan.Survivor != before[0].Name || len(controlPlaneMachines(t, c)) != 3 || spire(t, c).Annotations[hostedv1.RecoverAnnotation] != "" {
 		t.Errorf("%+v\n%v", plan, spire(t, c).Annotations)
@@ -112,7 +113,7 @@ type fleet struct {
 	flags   []string
 	cluster *clusterv1.Cluster
 	// order is for its control plane, and what it has said.
-	order recover.Recoverer
+	order etcdrecovery.Recoverer
 	said  lines
 }
 
@@ -124,7 +125,7 @@ func startTower(t *testing.T, flags ...string) *fleet {
 	createKubeadmFleet(t, f.client)
 	untilWhole(t, f.client)
 	must(t, f.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "spire"}, f.cluster))
-	f.order = recover.Recoverer{Client: f.client, Now: time.Now, Interval: 100 * time.Millisecond, Progress: f.said.add}
+	f.order = etcdrecovery.Recoverer{Operation: progress.Operation{Client: f.client, Now: time.Now, Interval: 100 * time.Millisecond, Progress: f.said.add}}
 	return f
 }
 
@@ -208,8 +209,8 @@ func TestRestoreOfMachines(t *testing.T) { // KC-19
 	f := startTower(t)
 	c, cluster, order, said := f.client, f.cluster, f.order, &f.said
 	good, damaged := storeSnapshots(t, c, f.dir, cluster)
-	restores := func(name string) recover.RecoveryOptions {
-		return recover.RecoveryOptions{Snapshot: recover.RestoreOptions{Name: name, Policy: "nightly"}}
+	restores := func(name string) etcdrecovery.RecoveryOptions {
+		return etcdrecovery.RecoveryOptions{Snapshot: etcdrecovery.RestoreOptions{Name: name, Policy: "nightly"}}
 	}
 
 	plan, err := order.Prepare(t.Context(), cluster, restores(damaged))

@@ -20,6 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 	"github.com/slipwayhq/slipway/internal/operate/describe"
+	"github.com/slipwayhq/slipway/internal/operate/progress"
 	"github.com/slipwayhq/slipway/internal/operate/rotate"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
@@ -33,7 +34,7 @@ func TestRotation(t *testing.T) { // CP-15
 	createFleet(t, c, "default")
 	createFile(t, c, "default", filepath.Join("testdata", "rotation.yaml"))
 	key := client.ObjectKey{Namespace: "default", Name: "fleet"}
-	order := rotate.Rotator{Client: c, Now: time.Now, Interval: 50 * time.Millisecond}
+	order := rotate.Rotator{Operation: progress.Operation{Client: c, Now: time.Now, Interval: 50 * time.Millisecond}}
 	of := &clusterv1.Cluster{}
 	eventually(t, "nothing keeps the rotation from beginning", func() error {
 		var err error
@@ -99,7 +100,7 @@ func TestRotation(t *testing.T) { // CP-15
 
 // rotationRefused: nothing is changed where a node would not be replaced, or the authority is not one of this program.
 func rotationRefused(t *testing.T, c client.Client, key client.ObjectKey) {
-	order := rotate.Rotator{Client: c, Now: time.Now, Interval: 50 * time.Millisecond}
+	order := rotate.Rotator{Operation: progress.Operation{Client: c, Now: time.Now, Interval: 50 * time.Millisecond}}
 	of, err := describe.GetCluster(t.Context(), c, key)
 	must(t, err)
 	md := &clusterv1.MachineDeployment{}

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/local/subnet"
-	"github.com/slipwayhq/slipway/internal/operate/describe"
+	"github.com/slipwayhq/slipway/internal/operate/create"
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
@@ -82,7 +82,7 @@ func (f *createClusterFlags) add(set *pflag.FlagSet) {
 
 // check validates the flags before any request or change.
 func (f *createClusterFlags) check(name string) error {
-	if err := describe.CheckName(name); err != nil {
+	if err := create.CheckName(name); err != nil {
 		return err
 	}
 	if err := f.checkVersion(); err != nil {

@@ -181,7 +181,7 @@ func (f *createClusterFlags) network() string {
 func (f *createClusterFlags) wait(ctx context.Context, e term.Env, c *management.Connection, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	return progress.WaitForCreation(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name}, term.Reporter(e))
+	return progress.WaitForCreation(ctx, c.Client, c.Key(name), term.Reporter(e))
 }
 
 // jsonList returns the JSON List that kubectl prints for several objects.

@@ -131,7 +131,7 @@ func (s *deleteSelection) args(cmd *cobra.Command, args []string) error {
 func deleteNamed(ctx context.Context, e term.Env, c *management.Connection, names []string, timeout time.Duration) error {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	for _, name := range names {
-		if _, err := describe.GetCluster(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name}); err != nil {
+		if _, err := c.Cluster(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -167,7 +167,7 @@ func deleteEach(ctx context.Context, e term.Env, c *management.Connection, names
 	start := e.Now()
 	before := map[string]describe.Snapshot{}
 	for _, name := range names {
-		key := client.ObjectKey{Namespace: c.Namespace, Name: name}
+		key := c.Key(name)
 		first, err := describe.Read(ctx, c.Client, key, describe.Options{})
 		if client.IgnoreNotFound(err) != nil {
 			return err
@@ -187,7 +187,7 @@ func deleteEach(ctx context.Context, e term.Env, c *management.Connection, names
 	}
 	for _, name := range names {
 		first, found := before[name]
-		d := deleteTarget{client.ObjectKey{Namespace: c.Namespace, Name: name}, max(timeout-e.Now().Sub(start), time.Second)}
+		d := deleteTarget{c.Key(name), max(timeout-e.Now().Sub(start), time.Second)}
 		if timeout == 0 {
 			d.timeout = 0
 		}

@@ -47,7 +47,7 @@ unhealthy condition with a message, unless another row shows the same message.`,
 		if err != nil {
 			return err
 		}
-		key := client.ObjectKey{Namespace: c.Namespace, Name: args[0]}
+		key := c.Key(args[0])
 		if err := chosen.expand(c); err != nil {
 			return c.Explain(err)
 		}

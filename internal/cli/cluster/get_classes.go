@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -27,17 +28,13 @@ Slipway includes are listed without a namespace until "slipway create cluster" h
 	connection := management.AddFlags(cmd.Flags())
 	cmd.Flags().Lookup("namespace").Usage = "namespace of the ClusterClasses (default: all namespaces)"
 	format := term.AddOutputFlag(cmd.Flags())
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := connection.Connect(e)
+	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, _ []string) error {
+		rows, err := template.ListClasses(ctx, c.Client, connection.Namespace)
 		if err != nil {
 			return err
 		}
-		rows, err := template.ListClasses(cmd.Context(), c.Client, connection.Namespace)
-		if err != nil {
-			return c.Explain(err)
-		}
 		return format.Print(e.Out, rows, func(w io.Writer) error { return getClassesText(w, rows) })
-	}
+	})
 	return cmd
 }
 

@@ -65,22 +65,18 @@ func GetClustersCommand(e term.Env) *cobra.Command {
 	connection := management.AddFlags(cmd.Flags())
 	all := cmd.Flags().BoolP("all-namespaces", "A", false, "list the clusters in all namespaces")
 	format := term.AddOutputFlag(cmd.Flags())
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := connection.Connect(e)
-		if err != nil {
-			return err
-		}
+	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, _ []string) error {
 		var options []client.ListOption
 		if !*all {
 			options = append(options, client.InNamespace(c.Namespace))
 		}
 		var list clusterv1.ClusterList
-		if err := c.Client.List(cmd.Context(), &list, options...); err != nil {
-			return c.Explain(err)
+		if err := c.Client.List(ctx, &list, options...); err != nil {
+			return err
 		}
 		rows := clusterRows(list.Items)
 		return format.Print(e.Out, rows, func(w io.Writer) error {
-			if len(rows) == 0 && !*all && isAbsent(cmd.Context(), c.Client, c.Namespace) {
+			if len(rows) == 0 && !*all && isAbsent(ctx, c.Client, c.Namespace) {
 				return fault.New(fault.Gone, "NoNamespace", "there is no namespace %q; -A lists the clusters of all namespaces", c.Namespace)
 			}
 			if len(rows) == 0 {
@@ -88,7 +84,7 @@ func GetClustersCommand(e term.Env) *cobra.Command {
 			}
 			return printClusters(w, rows, e.Now(), *all)
 		})
-	}
+	})
 	return cmd
 }
 

@@ -12,13 +12,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
-	operatekubeconfig "github.com/slipwayhq/slipway/internal/operate/kubeconfig"
+	"github.com/slipwayhq/slipway/internal/operate/kubeconfig"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
@@ -116,8 +115,8 @@ func (f *kubeconfigFlags) read(ctx context.Context, e term.Env, c *management.Co
 
 // adminKubeconfig returns the kubeconfig that the control plane provider created.
 func adminKubeconfig(ctx context.Context, c *management.Connection, cluster string) ([]byte, error) {
-	data, err := operatekubeconfig.ReadKubeconfig(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: cluster})
-	if known := fault.As(err); known != nil && known.Reason == operatekubeconfig.ReasonNotYet {
+	data, err := kubeconfig.ReadKubeconfig(ctx, c.Client, c.Key(cluster))
+	if known := fault.As(err); known != nil && known.Reason == kubeconfig.ReasonNotYet {
 		return nil, fault.New(known.Kind, known.Reason, "%s; `slipway describe cluster %s -n %s%s` shows how far it is", known.Message, cluster, c.Namespace, c.RepeatFlags).From(err)
 	}
 	return data, err
@@ -162,9 +161,9 @@ func (f *kubeconfigFlags) personal(ctx context.Context, e term.Env, c *managemen
 	if err != nil {
 		return nil, err
 	}
-	key := client.ObjectKey{Namespace: c.Namespace, Name: cluster}
+	key := c.Key(cluster)
 	var server *rest.Config
-	issued, err := operatekubeconfig.RequestFrom(ctx, api, key, r)
+	issued, err := kubeconfig.RequestFrom(ctx, api, key, r)
 	if err != nil && !isFinal(err) {
 		var again error
 		if issued, server, again = issueAsAdmin(ctx, c, cluster, r); again == nil || !apierrors.IsForbidden(again) {
@@ -172,7 +171,7 @@ func (f *kubeconfigFlags) personal(ctx context.Context, e term.Env, c *managemen
 		}
 	}
 	if err != nil && f.user == "" {
-		return nil, fault.New(fault.KindOf(err), operatekubeconfig.ReasonNotSigned,
+		return nil, fault.New(fault.KindOf(err), kubeconfig.ReasonNotSigned,
 			"no credentials for %s: %s; --admin merges the administrator's", r.User, fault.UserMessage(err)).From(err)
 	}
 	if err != nil {
@@ -186,25 +185,25 @@ func (f *kubeconfigFlags) personal(ctx context.Context, e term.Env, c *managemen
 // must not be used instead.
 func isFinal(err error) bool {
 	known := fault.As(err)
-	return known != nil && known.Reason != operatekubeconfig.ReasonNotHandled
+	return known != nil && known.Reason != kubeconfig.ReasonNotHandled
 }
 
 // issueAsAdmin issues credentials with the administrator's kubeconfig, for management clusters whose manager issues
 // none.
-func issueAsAdmin(ctx context.Context, c *management.Connection, cluster string, r operatekubeconfig.CredentialsRequest) (operatekubeconfig.Credentials, *rest.Config, error) {
+func issueAsAdmin(ctx context.Context, c *management.Connection, cluster string, r kubeconfig.CredentialsRequest) (kubeconfig.Credentials, *rest.Config, error) {
 	data, err := adminKubeconfig(ctx, c, cluster)
 	if err != nil {
-		return operatekubeconfig.Credentials{}, nil, err
+		return kubeconfig.Credentials{}, nil, err
 	}
 	config, err := workload.ParseKubeconfig(data, policy.Configuration{})
 	if err != nil {
-		return operatekubeconfig.Credentials{}, nil, err
+		return kubeconfig.Credentials{}, nil, err
 	}
 	api, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return operatekubeconfig.Credentials{}, nil, err
+		return kubeconfig.Credentials{}, nil, err
 	}
-	issued, err := operatekubeconfig.Issue(ctx, api, r)
+	issued, err := kubeconfig.Issue(ctx, api, r)
 	return issued, config, err
 }
 
@@ -219,7 +218,7 @@ func (f *kubeconfigFlags) ofManagement(ctx context.Context, e term.Env, c *manag
 	if err != nil {
 		return nil, err
 	}
-	issued, err := operatekubeconfig.IssueManagement(ctx, api, r)
+	issued, err := kubeconfig.IssueManagement(ctx, api, r)
 	if err != nil {
 		return nil, err
 	}
@@ -228,8 +227,8 @@ func (f *kubeconfigFlags) ofManagement(ctx context.Context, e term.Env, c *manag
 }
 
 // request returns the credential request from the flags. The default user is the current user of this machine.
-func (f *kubeconfigFlags) request() (operatekubeconfig.CredentialsRequest, error) {
-	r := operatekubeconfig.CredentialsRequest{User: f.user, Groups: f.groups, Role: f.role, Validity: f.valid}
+func (f *kubeconfigFlags) request() (kubeconfig.CredentialsRequest, error) {
+	r := kubeconfig.CredentialsRequest{User: f.user, Groups: f.groups, Role: f.role, Validity: f.valid}
 	if r.User != "" {
 		return r, nil
 	}
@@ -239,7 +238,7 @@ func (f *kubeconfigFlags) request() (operatekubeconfig.CredentialsRequest, error
 }
 
 // report prints the expiry of credentials, and how to revoke them.
-func (f *kubeconfigFlags) report(e term.Env, r operatekubeconfig.CredentialsRequest, issued operatekubeconfig.Credentials) {
+func (f *kubeconfigFlags) report(e term.Env, r kubeconfig.CredentialsRequest, issued kubeconfig.Credentials) {
 	end := "Role bindings there give the user and the groups their rights: delete them to revoke the credentials"
 	if f.management {
 		end = "Delete the RoleBindings of the user to revoke them: `kubectl get rolebindings,clusterrolebindings -A -o wide` lists them"

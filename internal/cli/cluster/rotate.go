@@ -7,13 +7,13 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/operate/describe"
-	operaterotate "github.com/slipwayhq/slipway/internal/operate/rotate"
+	"github.com/slipwayhq/slipway/internal/operate/rotate"
 )
 
 // RotateCommand returns the rotate command.
@@ -59,72 +59,74 @@ cannot be replaced.`,
 	flags.StringVar(&o.key, "key", "", "file with the private key of the new authority in PEM")
 	o.consent = term.AddConfirmFlags(flags, "print the steps and the progress of the rotation, and change nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		order, err := o.order(e)
+		authority, err := o.newAuthority(e)
 		if err != nil {
 			return err
 		}
-		c, err := o.connection.Connect(e)
-		if err != nil {
-			return err
+		run := func(ctx context.Context, c *management.Connection, args []string) error {
+			rotator := rotate.Rotator{Operation: c.Operation(e), NewCA: authority}
+			return runRotation(ctx, e, c, rotation[rotate.Plan]{rotator, o.consent, args[0], authorityRotated(args[0])})
 		}
-		order.Client = c.Client
-		return c.Explain(o.run(cmd.Context(), e, order, client.ObjectKey{Namespace: c.Namespace, Name: args[0]}))
+		return o.connection.RunE(e, run)(cmd, args)
 	}
 	return cmd
 }
 
-// order returns the rotation that the flags request.
-func (o *rotateOptions) order(e term.Env) (operaterotate.Rotator, error) {
-	order := operaterotate.Rotator{Now: e.Now, Progress: func(text string) { _, _ = fmt.Fprintln(e.Err, text) }}
+// newAuthority returns the new authority from the flags; nil to generate one.
+func (o *rotateOptions) newAuthority(e term.Env) (*pki.Pair, error) {
 	if o.certificate == "" && o.key == "" {
-		return order, nil
+		return nil, nil
 	}
 	if o.certificate == "" || o.key == "" {
-		return order, fault.New(fault.Invalid, "Usage", "--certificate and --key belong together: give both, or none")
+		return nil, fault.New(fault.Invalid, "Usage", "--certificate and --key must be set together")
 	}
 	var parts [2][]byte
 	for i, file := range []string{o.certificate, o.key} {
 		data, err := os.ReadFile(file)
 		if err != nil {
-			return order, fault.New(fault.Invalid, "Usage", "the new authority cannot be read").From(err)
+			return nil, fault.New(fault.Invalid, "Usage", "the new authority cannot be read").From(err)
 		}
 		parts[i] = data
 	}
-	pair, err := operaterotate.ParseCA(parts[0], parts[1], e.Now())
-	order.NewCA = &pair
-	return order, err
+	pair, err := rotate.ParseCA(parts[0], parts[1], e.Now())
+	return &pair, err
 }
 
-func (o *rotateOptions) run(ctx context.Context, e term.Env, order operaterotate.Rotator, key client.ObjectKey) error {
-	of, err := describe.GetCluster(ctx, order.Client, key)
+func authorityRotated(name string) string {
+	return fmt.Sprintf("The certificate authority of cluster %s is rotated. Everything that the old authority signed is rejected: get new kubeconfigs with "+
+		"\"slipway get kubeconfig %s\", also with --user, and replace the certificate in programs outside of the cluster.", name, name)
+}
+
+// rotator rotates the certificate authority or the encryption keys of a cluster.
+type rotator[P term.Plan] interface {
+	Prepare(ctx context.Context, cluster *clusterv1.Cluster) (P, error)
+	Run(ctx context.Context, namespace string, p P) error
+}
+
+// rotation is a requested rotation of a cluster. done is the message at its end.
+type rotation[P term.Plan] struct {
+	rotator[P]
+	consent    *term.ConfirmFlags
+	name, done string
+}
+
+func runRotation[P term.Plan](ctx context.Context, e term.Env, c *management.Connection, r rotation[P]) error {
+	cluster, err := c.Cluster(ctx, r.name)
 	if err != nil {
 		return err
 	}
-	p, err := order.Prepare(ctx, of)
+	p, err := r.Prepare(ctx, cluster)
 	if err != nil {
 		return err
 	}
-	work := term.ConfirmedWork{
-		Verb: "rotate", Plan: p, Lines: p.Lines(),
-		Do: resumable(order.Progress, func(ctx context.Context) error { return order.Run(ctx, of.Namespace, p) }),
-		Done: func(took string) string {
-			return fmt.Sprintf("The authority of cluster %s is replaced after %s; what the old one signed is refused. Everyone needs a new kubeconfig: "+
-				"slipway get kubeconfig %s, also with --user for persons. Programs outside of the cluster that have the old certificate need the new one.", key.Name, took, key.Name)
+	return r.consent.Run(ctx, e, term.ConfirmedWork{Verb: "rotate", Plan: p,
+		Do: func(ctx context.Context) error {
+			err := r.Run(ctx, cluster.Namespace, p)
+			if errors.Is(err, context.Canceled) {
+				_, _ = fmt.Fprintln(e.Err, "The rotation is interrupted; run the same command again to continue it.")
+			}
+			return err
 		},
-	}
-	if p.UnderWay() || p.Problem != "" {
-		work.Verb = ""
-	}
-	return o.consent.Run(ctx, e, work)
-}
-
-// resumable wraps work that can be interrupted, and then prints that the same command continues it.
-func resumable(say func(string), do func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		err := do(ctx)
-		if errors.Is(err, context.Canceled) {
-			say("The rotation stands where it is; the same command continues it.")
-		}
-		return err
-	}
+		Done: func(took string) string { return r.done + " The rotation took " + took + "." },
+	})
 }

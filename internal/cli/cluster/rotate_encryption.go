@@ -9,9 +9,8 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
-	"github.com/slipwayhq/slipway/internal/operate/describe"
 	"github.com/slipwayhq/slipway/internal/operate/encryptionkeys"
-	operatekubeconfig "github.com/slipwayhq/slipway/internal/operate/kubeconfig"
+	"github.com/slipwayhq/slipway/internal/operate/kubeconfig"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
@@ -37,49 +36,22 @@ use "slipway encryption rotate".`,
 	}
 	connection := management.AddFlags(cmd.Flags())
 	cmd.ValidArgsFunction = connection.CompleteCluster(e)
-	agreed := term.AddConfirmFlags(cmd.Flags(), "print the steps and the progress of the rotation, and change nothing")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := connection.Connect(e)
-		if err != nil {
-			return err
+	consent := term.AddConfirmFlags(cmd.Flags(), "print the steps and the progress of the rotation, and change nothing")
+	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, args []string) error {
+		rewrite := func(ctx context.Context, key client.ObjectKey) (int, error) {
+			data, err := kubeconfig.ReadKubeconfig(ctx, c.Client, key)
+			if err != nil {
+				return 0, err
+			}
+			config, err := workload.ParseKubeconfig(data, policy.Configuration{})
+			if err != nil {
+				return 0, err
+			}
+			return encryptionkeys.RewriteAll(ctx, config)
 		}
-		order := encryptionkeys.Rotator{
-			Client: c.Client, Progress: func(text string) { _, _ = fmt.Fprintln(e.Err, text) },
-			Rewrite: func(ctx context.Context, key client.ObjectKey) (int, error) {
-				data, err := operatekubeconfig.ReadKubeconfig(ctx, c.Client, key)
-				if err != nil {
-					return 0, err
-				}
-				config, err := workload.ParseKubeconfig(data, policy.Configuration{})
-				if err != nil {
-					return 0, err
-				}
-				return encryptionkeys.RewriteAll(ctx, config)
-			},
-		}
-		return c.Explain(rotateKeys(cmd.Context(), e, agreed, order, client.ObjectKey{Namespace: c.Namespace, Name: args[0]}))
-	}
+		rotator := encryptionkeys.Rotator{Operation: c.Operation(e), Rewrite: rewrite}
+		done := fmt.Sprintf("The etcd data of cluster %s is encrypted with new keys; the old keys are removed.", args[0])
+		return runRotation(ctx, e, c, rotation[encryptionkeys.Plan]{rotator, consent, args[0], done})
+	})
 	return cmd
-}
-
-func rotateKeys(ctx context.Context, e term.Env, agreed *term.ConfirmFlags, order encryptionkeys.Rotator, key client.ObjectKey) error {
-	of, err := describe.GetCluster(ctx, order.Client, key)
-	if err != nil {
-		return err
-	}
-	p, err := order.Prepare(ctx, of)
-	if err != nil {
-		return err
-	}
-	work := term.ConfirmedWork{
-		Verb: "rotate", Plan: p, Lines: p.Lines(),
-		Do: resumable(order.Progress, func(ctx context.Context) error { return order.Run(ctx, of.Namespace, p) }),
-		Done: func(took string) string {
-			return fmt.Sprintf("What cluster %s has in etcd is encrypted with new keys after %s, and the old ones are forgotten.", key.Name, took)
-		},
-	}
-	if p.UnderWay || p.Problem != "" {
-		work.Verb = ""
-	}
-	return agreed.Run(ctx, e, work)
 }

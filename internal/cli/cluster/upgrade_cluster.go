@@ -76,8 +76,8 @@ func (f *upgradeClusterFlags) check() error {
 }
 
 func (f *upgradeClusterFlags) run(ctx context.Context, e term.Env, c *management.Connection, name string) error {
-	key := client.ObjectKey{Namespace: c.Namespace, Name: name}
-	if _, err := describe.GetCluster(ctx, c.Client, key); err != nil {
+	key := c.Key(name)
+	if _, err := c.Cluster(ctx, name); err != nil {
 		return err
 	}
 	found, err := describe.Read(ctx, c.Client, key, describe.Options{})

@@ -6,11 +6,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
-	"github.com/slipwayhq/slipway/internal/operate/describe"
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
@@ -35,25 +33,21 @@ with exit code 2.`,
 	}
 	connection := management.AddFlags(cmd.Flags())
 	timeout := cmd.Flags().Duration("wait-timeout", 10*time.Minute, "how long to wait")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := connection.Connect(e)
-		if err != nil {
-			return err
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), *timeout)
+	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, args []string) error {
+		ctx, cancel := context.WithTimeout(ctx, *timeout)
 		defer cancel()
-		began, key := e.Now(), client.ObjectKey{Namespace: c.Namespace, Name: args[0]}
-		if _, err := describe.GetCluster(ctx, c.Client, key); err != nil {
-			return c.Explain(err)
+		began, key := e.Now(), c.Key(args[0])
+		if _, err := c.Cluster(ctx, args[0]); err != nil {
+			return err
 		}
 		if away := c.ManagerProblem(ctx, key); away != "" {
 			_, _ = fmt.Fprintln(e.Err, away)
 		}
 		if err := progress.WaitForCreation(ctx, c.Client, key, term.Reporter(e)); err != nil {
-			return c.Explain(err)
+			return err
 		}
-		_, err = fmt.Fprintf(e.Out, "Cluster %q is ready after %s.\n", args[0], progress.Elapsed(e.Now().Sub(began)))
+		_, err := fmt.Fprintf(e.Out, "Cluster %q is ready after %s.\n", args[0], progress.Elapsed(e.Now().Sub(began)))
 		return err
-	}
+	})
 	return cmd
 }

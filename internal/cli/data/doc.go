@@ -8,9 +8,9 @@
 //	backup                operate/backup: saves the objects of a management cluster to a file
 //	restore               operate/backup: creates the objects of a backup
 //	move                  clusterctl/move: moves objects to another management cluster
-//	snapshots list, take  operate/recover: lists the etcd snapshots of policies, and takes one
-//	restore controlplane  operate/recover: restores an etcd snapshot; the controllers do the work
-//	recover controlplane  operate/recover: rebuilds etcd without quorum from a surviving member or a snapshot
+//	snapshots list, take  operate/etcdrecovery: lists the etcd snapshots of policies, and takes one
+//	restore controlplane  operate/etcdrecovery: restores an etcd snapshot; the controllers do the work
+//	recover controlplane  operate/etcdrecovery: rebuilds etcd without quorum from a surviving member or a snapshot
 //	etcd-data (hidden)    controlplane/processconfig: creates an etcd data folder from a snapshot
 //
 // The programs of a recovery call etcd-data on the member's node: a snapshot is tenant data, and a damaged one can crash

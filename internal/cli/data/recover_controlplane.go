@@ -5,12 +5,10 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
-	"github.com/slipwayhq/slipway/internal/operate/describe"
-	"github.com/slipwayhq/slipway/internal/operate/recover"
+	"github.com/slipwayhq/slipway/internal/operate/etcdrecovery"
 )
 
 // RecoverCommand returns the recover command.
@@ -24,7 +22,7 @@ func RecoverCommand(e term.Env) *cobra.Command {
 // recoveryOptions holds the flag values.
 type recoveryOptions struct {
 	connection *management.Flags
-	want       recover.RecoveryOptions
+	want       etcdrecovery.RecoveryOptions
 	consent    *term.ConfirmFlags
 }
 
@@ -64,42 +62,33 @@ providers, --manual prints a program to run on the node of the survivor.`,
 	flags.StringVar(&o.want.Snapshot.IdentitySecret, "identity-secret", "", "Secret with an age identity in its key \"identity\", for an encrypted snapshot")
 	flags.BoolVar(&o.want.Snapshot.OtherCluster, "other-cluster", false, "allow a snapshot of a Cluster with the same name and another UID")
 	o.consent = term.AddConfirmFlags(flags, "print the planned steps and change nothing")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := o.connection.Connect(e)
-		if err != nil {
-			return err
-		}
-		return c.Explain(o.run(cmd.Context(), e, c, args[0]))
-	}
+	cmd.RunE = o.connection.RunE(e, func(ctx context.Context, c *management.Connection, args []string) error {
+		return o.run(ctx, e, c, args[0])
+	})
 	return cmd
 }
 
 func (o *recoveryOptions) run(ctx context.Context, e term.Env, c *management.Connection, name string) error {
-	of, err := describe.GetCluster(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name})
+	cluster, err := c.Cluster(ctx, name)
 	if err != nil {
 		return err
 	}
-	say := func(text string) { _, _ = fmt.Fprintln(e.Err, text) }
-	order := recover.Recoverer{Client: c.Client, Now: e.Now, Progress: say, Program: func(node, program string) {
-		say("Run this as root on node " + node + " of the survivor, for example with `ssh " + node + " sudo bash -s`:")
+	recoverer := etcdrecovery.Recoverer{Operation: c.Operation(e), Program: func(node, program string) {
+		_, _ = fmt.Fprintf(e.Err, "Run this program as root on node %s of the survivor, for example with `ssh %s sudo bash -s`:\n", node, node)
 		_, _ = fmt.Fprintln(e.Out, program)
 	}}
-	p, err := order.Prepare(ctx, of, o.want)
+	p, err := recoverer.Prepare(ctx, cluster, o.want)
 	if err != nil {
 		return err
 	}
-	work := term.ConfirmedWork{
-		Verb: "recover", Plan: p, Lines: p.Lines(), Do: func(ctx context.Context) error { return order.Run(ctx, of.Namespace, p) },
+	return o.consent.Run(ctx, e, term.ConfirmedWork{Verb: "recover", Plan: p,
+		Do: func(ctx context.Context) error { return recoverer.Run(ctx, cluster.Namespace, p) },
 		Done: func(took string) string {
 			data := "Machine " + p.Survivor
 			if p.Snapshot != nil {
 				data = "snapshot " + p.Snapshot.Name
 			}
-			return fmt.Sprintf("The control plane of cluster %s is whole again after %s, with the data of %s.", p.Cluster, took, data)
+			return fmt.Sprintf("The control plane of cluster %s is recovered after %s, with the data of %s.", p.Cluster, took, data)
 		},
-	}
-	if p.UnderWay {
-		work.Verb = ""
-	}
-	return o.consent.Run(ctx, e, work)
+	})
 }

@@ -5,18 +5,16 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
-	"github.com/slipwayhq/slipway/internal/operate/describe"
-	"github.com/slipwayhq/slipway/internal/operate/recover"
+	"github.com/slipwayhq/slipway/internal/operate/etcdrecovery"
 )
 
 // restoreControlPlaneOptions holds the flags of "restore controlplane".
 type restoreControlPlaneOptions struct {
 	connection *management.Flags
-	want       recover.RestoreOptions
+	want       etcdrecovery.RestoreOptions
 	consent    *term.ConfirmFlags
 }
 
@@ -46,28 +44,24 @@ use "slipway restore FILE".`,
 	flags.StringVar(&o.want.IdentitySecret, "identity-secret", "", "Secret with an age identity in its key \"identity\", for an encrypted snapshot")
 	flags.BoolVar(&o.want.OtherCluster, "other-cluster", false, "allow a snapshot of a Cluster with the same name and another UID, for example after a restore of the management cluster")
 	o.consent = term.AddConfirmFlags(flags, "print the data that would be lost and change nothing")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := o.connection.Connect(e)
-		if err != nil {
-			return err
-		}
-		return c.Explain(o.run(cmd.Context(), e, c, args[0]))
-	}
+	cmd.RunE = o.connection.RunE(e, func(ctx context.Context, c *management.Connection, args []string) error {
+		return o.run(ctx, e, c, args[0])
+	})
 	return cmd
 }
 
 func (o *restoreControlPlaneOptions) run(ctx context.Context, e term.Env, c *management.Connection, name string) error {
-	of, err := describe.GetCluster(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name})
+	cluster, err := c.Cluster(ctx, name)
 	if err != nil {
 		return err
 	}
-	order := recover.SnapshotClient{Client: c.Client, Now: e.Now, Progress: func(text string) { _, _ = fmt.Fprintln(e.Err, text) }}
-	r, err := order.Prepare(ctx, of, o.want)
+	snapshots := etcdrecovery.SnapshotClient{Operation: c.Operation(e)}
+	r, err := snapshots.Prepare(ctx, cluster, o.want)
 	if err != nil {
 		return err
 	}
-	return o.consent.Run(ctx, e, term.ConfirmedWork{
-		Verb: "restore", Plan: r, Lines: r.Lines(), Do: func(ctx context.Context) error { return order.Run(ctx, r) },
+	return o.consent.Run(ctx, e, term.ConfirmedWork{Verb: "restore", Plan: r,
+		Do: func(ctx context.Context) error { return snapshots.Run(ctx, r) },
 		Done: func(took string) string {
 			return fmt.Sprintf("The control plane of cluster %s has the data of snapshot %s after %s.", r.Cluster, r.Name, took)
 		},

@@ -8,13 +8,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
-	"github.com/slipwayhq/slipway/internal/operate/describe"
+	"github.com/slipwayhq/slipway/internal/operate/etcdrecovery"
 	"github.com/slipwayhq/slipway/internal/operate/progress"
-	"github.com/slipwayhq/slipway/internal/operate/recover"
 )
 
 // SnapshotsCommand returns the snapshots command.
@@ -37,31 +35,27 @@ EtcdSnapshotPolicies. The status contains the ten newest snapshots of each clust
 	connection := management.AddFlags(cmd.Flags())
 	cmd.ValidArgsFunction = connection.CompleteCluster(e)
 	format := term.AddOutputFlag(cmd.Flags())
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := connection.Connect(e)
-		if err != nil {
-			return err
-		}
+	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, args []string) error {
 		name := ""
 		if len(args) > 0 {
 			name = args[0]
-			if _, err := describe.GetCluster(cmd.Context(), c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name}); err != nil {
-				return c.Explain(err)
+			if _, err := c.Cluster(ctx, name); err != nil {
+				return err
 			}
 		}
-		listed, err := recover.ListSnapshots(cmd.Context(), c.Client, c.Namespace, name)
+		listed, err := etcdrecovery.ListSnapshots(ctx, c.Client, c.Namespace, name)
 		if err != nil {
-			return c.Explain(err)
+			return err
 		}
 		for _, problem := range listed.Problems {
 			_, _ = fmt.Fprintln(e.Err, problem)
 		}
 		return format.Print(e.Out, listed, func(w io.Writer) error { return printSnapshots(w, e.Now(), listed) })
-	}
+	})
 	return cmd
 }
 
-func printSnapshots(out io.Writer, now time.Time, listed recover.SnapshotList) error {
+func printSnapshots(out io.Writer, now time.Time, listed etcdrecovery.SnapshotList) error {
 	if len(listed.Snapshots) == 0 {
 		_, err := fmt.Fprintln(out, "There are no snapshots. An EtcdSnapshotPolicy takes them; see docs/etcd-snapshots.md.")
 		return err
@@ -93,26 +87,21 @@ not cancel the snapshot.`,
 	policy := cmd.Flags().String("policy", "", "EtcdSnapshotPolicy that takes the snapshot (default: the only policy for the cluster)")
 	timeout := cmd.Flags().Duration("wait-timeout", 25*time.Minute, "how long to wait")
 	format := term.AddOutputFlag(cmd.Flags())
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := connection.Connect(e)
+	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, args []string) error {
+		ctx, cancel := context.WithTimeout(ctx, *timeout)
+		defer cancel()
+		cluster, err := c.Cluster(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), *timeout)
-		defer cancel()
-		of, err := describe.GetCluster(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: args[0]})
+		s, err := etcdrecovery.SnapshotClient{Operation: c.Operation(e)}.Take(ctx, cluster, *policy)
 		if err != nil {
-			return c.Explain(err)
-		}
-		order := recover.SnapshotClient{Client: c.Client, Now: e.Now, Progress: func(text string) { _, _ = fmt.Fprintln(e.Err, text) }}
-		s, err := order.Take(ctx, of, *policy)
-		if err != nil {
-			return c.Explain(err)
+			return err
 		}
 		return format.Print(e.Out, s, func(w io.Writer) error {
 			_, err := fmt.Fprintf(w, "Snapshot %s of cluster %s is stored: revision %d, %d bytes.\n", s.Name, s.Cluster, s.Revision, s.Bytes)
 			return err
 		})
-	}
+	})
 	return cmd
 }

@@ -1,6 +1,7 @@
 package extension
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -27,21 +28,17 @@ versions are listed too.`,
 	}
 	flags := management.AddClusterScopedFlags(cmd.Flags())
 	format := term.AddOutputFlag(cmd.Flags())
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := flags.Connect(e)
+	cmd.RunE = flags.RunE(e, func(ctx context.Context, c *management.Connection, _ []string) error {
+		configs, err := extensiontools.ListExtensions(ctx, c.Client)
 		if err != nil {
 			return err
-		}
-		configs, err := extensiontools.ListExtensions(cmd.Context(), c.Client)
-		if err != nil {
-			return c.Explain(err)
 		}
 		report := extensiontools.CheckCompatibility(hooks.Default(), configs)
 		if err := format.Print(e.Out, report, func(w io.Writer) error { return checkText(w, report, len(configs)) }); err != nil {
 			return err
 		}
 		return report.Err()
-	}
+	})
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package extension
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -19,16 +20,12 @@ func deleteCommand(e term.Env) *cobra.Command {
 		Args:    term.ExactlyOneArgument("EXTENSION"),
 	}
 	flags := management.AddClusterScopedFlags(cmd.Flags())
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := flags.Connect(e)
-		if err != nil {
+	cmd.RunE = flags.RunE(e, func(ctx context.Context, c *management.Connection, args []string) error {
+		if err := extensiontools.DeleteRegistration(ctx, c.Client, args[0]); err != nil {
 			return err
 		}
-		if err := extensiontools.DeleteRegistration(cmd.Context(), c.Client, args[0]); err != nil {
-			return c.Explain(err)
-		}
-		_, err = fmt.Fprintf(e.Out, "The registration of extension %q is removed.\n", args[0])
+		_, err := fmt.Fprintf(e.Out, "The registration of extension %q is removed.\n", args[0])
 		return err
-	}
+	})
 	return cmd
 }

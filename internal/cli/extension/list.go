@@ -1,6 +1,7 @@
 package extension
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -27,18 +28,14 @@ func listCommand(e term.Env) *cobra.Command {
 	}
 	flags := management.AddClusterScopedFlags(cmd.Flags())
 	format := term.AddOutputFlag(cmd.Flags())
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := flags.Connect(e)
+	cmd.RunE = flags.RunE(e, func(ctx context.Context, c *management.Connection, _ []string) error {
+		configs, err := extensiontools.ListExtensions(ctx, c.Client)
 		if err != nil {
 			return err
 		}
-		configs, err := extensiontools.ListExtensions(cmd.Context(), c.Client)
-		if err != nil {
-			return c.Explain(err)
-		}
 		rows := listRows(configs)
 		return format.Print(e.Out, rows, func(w io.Writer) error { return printExtensions(w, e.Now(), rows) })
-	}
+	})
 	return cmd
 }
 

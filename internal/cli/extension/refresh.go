@@ -29,20 +29,16 @@ next reconciliation. Use this command after you replace an extension with anothe
 	flags := management.AddClusterScopedFlags(cmd.Flags())
 	format := term.AddOutputFlag(cmd.Flags())
 	within := cmd.Flags().Duration("timeout", time.Minute, "how long to wait for the discovery")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := flags.Connect(e)
-		if err != nil {
-			return err
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), *within)
+	cmd.RunE = flags.RunE(e, func(ctx context.Context, c *management.Connection, args []string) error {
+		ctx, cancel := context.WithTimeout(ctx, *within)
 		defer cancel()
 		config, err := extensiontools.RefreshDiscovery(ctx, c.Client, args[0], string(uuid.NewUUID()))
 		if err != nil {
-			return c.Explain(err)
+			return err
 		}
 		row := listRows([]runtimev1.ExtensionConfig{*config})[0]
 		return format.Print(e.Out, row, func(w io.Writer) error { return refreshText(w, row) })
-	}
+	})
 	return cmd
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +30,8 @@ import (
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/operate/describe"
+	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
 // Connection is a connection to the management cluster.
@@ -79,6 +82,33 @@ func (f *Flags) Connect(e term.Env) (*Connection, error) {
 		return nil, f.kubeconfigError(found, err)
 	}
 	return &Connection{Client: c, Config: cfg, Namespace: namespace, DataDir: found.DataDir, RepeatFlags: f.RepeatFlags(), host: cfg.Host, up: f.UpCommand(), overlooked: found.Overlooked}, nil
+}
+
+// RunE returns a function for the RunE field of a command that connects to the management cluster. It adds remedies to
+// errors of the API.
+func (f *Flags) RunE(e term.Env, run func(ctx context.Context, c *Connection, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := f.Connect(e)
+		if err != nil {
+			return err
+		}
+		return c.Explain(run(cmd.Context(), c, args))
+	}
+}
+
+// Key returns the key of an object in the selected namespace.
+func (c *Connection) Key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: c.Namespace, Name: name}
+}
+
+// Cluster reads a Cluster. If it does not exist, the error lists the existing ones.
+func (c *Connection) Cluster(ctx context.Context, name string) (*clusterv1.Cluster, error) {
+	return describe.GetCluster(ctx, c.Client, c.Key(name))
+}
+
+// Operation returns an operation in the management cluster that prints its progress.
+func (c *Connection) Operation(e term.Env) progress.Operation {
+	return progress.Operation{Client: c.Client, Now: e.Now, Progress: func(text string) { _, _ = fmt.Fprintln(e.Err, text) }}
 }
 
 // WarnIgnoredKubeconfig prints, before a write, that KUBECONFIG contains another management cluster than the one in use.

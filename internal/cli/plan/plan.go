@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
-	slipwayplan "github.com/slipwayhq/slipway/internal/plan"
+	"github.com/slipwayhq/slipway/internal/plan"
 	"github.com/slipwayhq/slipway/internal/plan/memory"
 	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -109,23 +109,23 @@ func (f *planFlags) add(set *pflag.FlagSet) {
 }
 
 // plan reads the input and runs the simulation.
-func (f *planFlags) plan(ctx context.Context, e term.Env, connection *management.Flags) (*slipwayplan.Plan, error) {
+func (f *planFlags) plan(ctx context.Context, e term.Env, connection *management.Flags) (*plan.Plan, error) {
 	if len(f.files)+len(f.deletes) == 0 {
 		return nil, fault.New(fault.Invalid, "Usage", "nothing is proposed: name files with -f or --delete")
 	}
-	var change slipwayplan.Change
+	var change plan.Change
 	var err error
-	if change.Apply, err = slipwayplan.ReadFiles(f.files, e.In); err != nil {
+	if change.Apply, err = plan.ReadFiles(f.files, e.In); err != nil {
 		return nil, err
 	}
-	if change.Delete, err = slipwayplan.ReadFiles(f.deletes, e.In); err != nil {
+	if change.Delete, err = plan.ReadFiles(f.deletes, e.In); err != nil {
 		return nil, err
 	}
 	snapshot, namespace, err := f.snapshot(ctx, e, connection, change)
 	if err != nil {
 		return nil, err
 	}
-	if err := slipwayplan.PrepareObjects(&snapshot, &change, namespace); err != nil {
+	if err := plan.PrepareObjects(&snapshot, &change, namespace); err != nil {
 		return nil, err
 	}
 	o, err := simulationOptions(e.Now())
@@ -138,25 +138,25 @@ func (f *planFlags) plan(ctx context.Context, e term.Env, connection *management
 		}
 	}
 	defer heap.TuneForStartup(heap.PlanMemory)()
-	plan, _, err := slipwayplan.Run(ctx, o, snapshot, change)
+	plan, _, err := plan.Run(ctx, o, snapshot, change)
 	return plan, err
 }
 
 // simulationOptions returns options with the controllers and the admission of this build.
-func simulationOptions(now time.Time) (slipwayplan.Options, error) {
+func simulationOptions(now time.Time) (plan.Options, error) {
 	scheme, err := manager.NewScheme()
 	if err != nil {
-		return slipwayplan.Options{}, err
+		return plan.Options{}, err
 	}
 	cfg, err := managerConfig()
 	if err != nil {
-		return slipwayplan.Options{}, err
+		return plan.Options{}, err
 	}
 	gates, allowed, err := manager.PlannedAdmission(cfg)
 	if err != nil {
-		return slipwayplan.Options{}, err
+		return plan.Options{}, err
 	}
-	return slipwayplan.Options{
+	return plan.Options{
 		Scheme: scheme, Now: now,
 		Admission: func(live client.Reader) memory.Admission {
 			return webhook.NewInProcessAdmission(webhook.Options{Gates: gates, Policy: allowed, Live: live})
@@ -178,13 +178,13 @@ func managerConfig() (manager.Config, error) {
 }
 
 // snapshot returns the existing objects, and the namespace for proposed objects without one.
-func (f *planFlags) snapshot(ctx context.Context, e term.Env, connection *management.Flags, change slipwayplan.Change) (slipwayplan.Snapshot, string, error) {
+func (f *planFlags) snapshot(ctx context.Context, e term.Env, connection *management.Flags, change plan.Change) (plan.Snapshot, string, error) {
 	if f.offline != "" {
 		own, err := crds.All()
 		if err != nil {
-			return slipwayplan.Snapshot{}, "", err
+			return plan.Snapshot{}, "", err
 		}
-		s, err := slipwayplan.ReadFolder(f.offline, own)
+		s, err := plan.ReadFolder(f.offline, own)
 		namespace := connection.Namespace
 		if namespace == "" {
 			namespace = "default"
@@ -193,14 +193,14 @@ func (f *planFlags) snapshot(ctx context.Context, e term.Env, connection *manage
 	}
 	c, err := connection.Connect(e)
 	if err != nil {
-		return slipwayplan.Snapshot{}, "", err
+		return plan.Snapshot{}, "", err
 	}
-	s, err := slipwayplan.ReadCluster(ctx, c.Client, namespaces(c.Namespace, change))
+	s, err := plan.ReadCluster(ctx, c.Client, namespaces(c.Namespace, change))
 	return s, c.Namespace, c.Explain(err)
 }
 
 // namespaces returns the namespaces of the proposed objects, for users who may not read all namespaces.
-func namespaces(otherwise string, change slipwayplan.Change) []string {
+func namespaces(otherwise string, change plan.Change) []string {
 	out := []string{otherwise}
 	for _, list := range [][]*unstructured.Unstructured{change.Apply, change.Delete} {
 		for _, u := range list {

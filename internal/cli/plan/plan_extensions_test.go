@@ -18,7 +18,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 	"github.com/slipwayhq/slipway/internal/manager"
-	slipwayplan "github.com/slipwayhq/slipway/internal/plan"
+	"github.com/slipwayhq/slipway/internal/plan"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
@@ -96,7 +96,7 @@ func mutated(t *testing.T, x *hooktest.Extension) (*live, *apiserver.Server) {
 		}
 		return nil
 	})
-	objects, err := slipwayplan.ReadFiles([]string{"testdata/fleet.yaml"}, nil)
+	objects, err := plan.ReadFiles([]string{"testdata/fleet.yaml"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,14 +152,14 @@ func TestPlanWithExtensions(t *testing.T) { // TP-37, TM-01, TM-02, TM-03
 		t.Errorf("exit code %d, %d calls:\n%s", code, calls(x)-asked, text)
 	}
 	text, _ = slipwayAt(t, time.Now(), string(manifest), append(args, "--call-extensions", "-o", "json")...)
-	p := &slipwayplan.Plan{}
+	p := &plan.Plan{}
 	if err := json.Unmarshal([]byte(text), p); err != nil || len(p.Unanswered) > 0 {
 		t.Fatalf("%v %+v", err, p.Unanswered)
 	}
 	l.apply(managed)
 	after := l.rest("the change")
 	instances := instancesOfPools(before.Objects, after.Objects)
-	want, got := canonical(p.Objects, instances), canonical(slipwayplan.Difference(before.Objects, after.Objects), instances)
+	want, got := canonical(p.Objects, instances), canonical(plan.Difference(before.Objects, after.Objects), instances)
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("(-plan +what happened):\n%s", diff)
 	}

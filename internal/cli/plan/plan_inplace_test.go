@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	slipwayplan "github.com/slipwayhq/slipway/internal/plan"
+	"github.com/slipwayhq/slipway/internal/plan"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
@@ -15,8 +15,8 @@ func TestInPlaceUpdates(t *testing.T) {
 		t.Fatalf("no Machine is updated in place in a plan: %v", err)
 	}
 	p := &page{}
-	writeUnanswered(p, &slipwayplan.Plan{Unanswered: []slipwayplan.UnknownResponse{
-		{Hook: slipwayplan.CanUpdateMachineSet, Extension: "can.ext", Objects: []string{"default/workers-1"}, Means: "it is not known"},
+	writeUnanswered(p, &plan.Plan{Unanswered: []plan.UnknownResponse{
+		{Hook: plan.CanUpdateMachineSet, Extension: "can.ext", Objects: []string{"default/workers-1"}, Means: "it is not known"},
 	}})
 	const want = "Not asked: extension can.ext (CanUpdateMachineSet) about MachineSet default/workers-1: it is not known. Ask it with --call-extensions."
 	if got := strings.TrimSpace(p.String()); got != want {

@@ -26,7 +26,7 @@ import (
 	"github.com/slipwayhq/slipway/config/rbac"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/manager"
-	slipwayplan "github.com/slipwayhq/slipway/internal/plan"
+	"github.com/slipwayhq/slipway/internal/plan"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -59,7 +59,7 @@ func TestPlanIsWhatHappens(t *testing.T) { // TP-37
 	}
 	seed := uint64(20261124)
 	l := &live{t: t, c: c, rng: rand.New(rand.NewPCG(seed, seed)), manifest: map[string]*unstructured.Unstructured{}}
-	objects, err := slipwayplan.ReadFiles([]string{"testdata/fleet.yaml"}, nil)
+	objects, err := plan.ReadFiles([]string{"testdata/fleet.yaml"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,15 +80,15 @@ func TestPlanIsWhatHappens(t *testing.T) { // TP-37
 		if err != nil {
 			t.Fatal(err)
 		}
-		copied := slipwayplan.Snapshot{Kinds: before.Kinds}
+		copied := plan.Snapshot{Kinds: before.Kinds}
 		for _, u := range before.Objects {
 			copied.Objects = append(copied.Objects, u.DeepCopy())
 		}
-		proposal := slipwayplan.Change{Apply: changed}
-		if err := slipwayplan.PrepareObjects(&copied, &proposal, "default"); err != nil {
+		proposal := plan.Change{Apply: changed}
+		if err := plan.PrepareObjects(&copied, &proposal, "default"); err != nil {
 			t.Fatal(err)
 		}
-		p, planned, err := slipwayplan.Run(t.Context(), o, copied, proposal)
+		p, planned, err := plan.Run(t.Context(), o, copied, proposal)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestPlanIsWhatHappens(t *testing.T) { // TP-37
 		}
 		after := l.rest(what)
 		instances := instancesOfPools(before.Objects, planned.Objects, after.Objects)
-		want, got := canonical(p.Objects, instances), canonical(slipwayplan.Difference(before.Objects, after.Objects), instances)
+		want, got := canonical(p.Objects, instances), canonical(plan.Difference(before.Objects, after.Objects), instances)
 		if diff := gocmp.Diff(want, got); diff != "" || len(p.Refused) > 0 || p.UnderWay > 0 {
 			t.Errorf("change %d, %s: %+v, %d under way (-plan +what happened):\n%s", i, what, p.Refused, p.UnderWay, diff)
 		}
@@ -163,14 +163,14 @@ func (l *live) until(what string, f func() error) {
 }
 
 // rest waits until the controllers have nothing to do: all is as it was a moment ago, and nothing reports that it is not ready.
-func (l *live) rest(what string) slipwayplan.Snapshot {
+func (l *live) rest(what string) plan.Snapshot {
 	l.t.Helper()
 	var last string
-	var s slipwayplan.Snapshot
+	var s plan.Snapshot
 	same := 0
 	l.until(what+" comes to rest", func() error {
 		var err error
-		if s, err = slipwayplan.ReadCluster(l.t.Context(), l.c, nil); err != nil {
+		if s, err = plan.ReadCluster(l.t.Context(), l.c, nil); err != nil {
 			return err
 		}
 		if err := ready(s.Objects); err != nil {
@@ -258,19 +258,19 @@ func instancesOfPools(snapshots ...[]*unstructured.Unstructured) map[string]bool
 
 // canonical are the changes in words in which the random parts of new names do not appear. Which instances a provider has for a pool
 // is not compared, and neither is the token of a pool, which is another one every ten minutes.
-func canonical(changes []slipwayplan.ObjectChange, instances map[string]bool) []string {
-	changes = slices.DeleteFunc(slices.Clone(changes), func(c slipwayplan.ObjectChange) bool {
-		return c.Verb != slipwayplan.Update && instances[c.Kind+" "+c.Name]
+func canonical(changes []plan.ObjectChange, instances map[string]bool) []string {
+	changes = slices.DeleteFunc(slices.Clone(changes), func(c plan.ObjectChange) bool {
+		return c.Verb != plan.Update && instances[c.Kind+" "+c.Name]
 	})
 	for i := range changes {
-		changes[i].Fields = slices.DeleteFunc(slices.Clone(changes[i].Fields), func(f slipwayplan.Field) bool {
+		changes[i].Fields = slices.DeleteFunc(slices.Clone(changes[i].Fields), func(f plan.Field) bool {
 			return strings.HasPrefix(f.Path, "spec.providerIDList") || f.Path == "spec.joinConfiguration.discovery.bootstrapToken.token" // goes by the clock
 		})
 	}
-	changes = slices.DeleteFunc(changes, func(c slipwayplan.ObjectChange) bool { return c.Verb == slipwayplan.Update && len(c.Fields) == 0 })
+	changes = slices.DeleteFunc(changes, func(c plan.ObjectChange) bool { return c.Verb == plan.Update && len(c.Fields) == 0 })
 	var names []string
 	for _, c := range changes {
-		if c.Verb == slipwayplan.Create {
+		if c.Verb == plan.Create {
 			names = append(names, c.Name, "<new "+c.Kind+">")
 		}
 	}
@@ -280,7 +280,7 @@ func canonical(changes []slipwayplan.ObjectChange, instances map[string]bool) []
 	var out []string
 	for _, c := range changes {
 		name := c.Name
-		if c.Generated || c.Verb == slipwayplan.Create && c.Owner != "" {
+		if c.Generated || c.Verb == plan.Create && c.Owner != "" {
 			name = "<new>"
 		}
 		line := fmt.Sprintf("%s %s %s of %s in %s", c.Verb, c.Kind, r.Replace(name), r.Replace(c.Owner), c.Cluster)

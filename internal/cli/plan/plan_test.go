@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
-	slipwayplan "github.com/slipwayhq/slipway/internal/plan"
+	"github.com/slipwayhq/slipway/internal/plan"
 	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
@@ -44,11 +44,11 @@ func folder(t *testing.T, manifest string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := slipwayplan.ReadFiles([]string{"-"}, strings.NewReader(manifest))
+	objects, err := plan.ReadFiles([]string{"-"}, strings.NewReader(manifest))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, s, err := slipwayplan.Run(t.Context(), o, slipwayplan.Snapshot{Kinds: slipwayplan.Kinds(all)}, slipwayplan.Change{Apply: objects})
+	p, s, err := plan.Run(t.Context(), o, plan.Snapshot{Kinds: plan.Kinds(all)}, plan.Change{Apply: objects})
 	if err != nil || len(p.Refused) > 0 {
 		t.Fatalf("%v %+v", err, p)
 	}
@@ -118,7 +118,7 @@ func TestPlan(t *testing.T) {
 		})
 	}
 	text, code := slipway(t, strings.Replace(clusters(t, "demo"), "replicas: 2", "replicas: 3", 1), "-f", "-", "--offline", one, "-o", "json")
-	var p slipwayplan.Plan
+	var p plan.Plan
 	if err := json.Unmarshal([]byte(text), &p); err != nil || code != exitChanges || len(p.Rollouts) != 1 || p.Rollouts[0].Created != 1 {
 		t.Errorf("%v, exit code %d\n%s", err, code, text)
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	slipwayplan "github.com/slipwayhq/slipway/internal/plan"
+	"github.com/slipwayhq/slipway/internal/plan"
 )
 
 // Limits for lists without --all.
@@ -33,15 +33,15 @@ func (p *page) line(indent int, format string, args ...any) {
 }
 
 // render writes a plan as text: a block for each cluster, followed by rejected parts, waiting objects, and the summary.
-func render(w io.Writer, plan *slipwayplan.Plan, all bool) error {
+func render(w io.Writer, result *plan.Plan, all bool) error {
 	p := &page{all: all}
-	for _, b := range mergeEqualBlocks(blocks(plan, all), all) {
+	for _, b := range mergeEqualBlocks(blocks(result, all), all) {
 		p.WriteString(b.title() + "\n" + b.text + "\n")
 	}
-	writeRefusals(p, plan)
-	writeWaits(p, plan)
-	writeUnanswered(p, plan)
-	writeSummary(p, plan)
+	writeRefusals(p, result)
+	writeWaits(p, result)
+	writeUnanswered(p, result)
+	writeSummary(p, result)
 	_, err := io.WriteString(w, strings.TrimRight(p.String(), "\n")+"\n")
 	return err
 }
@@ -64,20 +64,20 @@ func (b block) title() string {
 }
 
 // blocks returns the blocks of all clusters in order, starting with objects without a cluster.
-func blocks(plan *slipwayplan.Plan, all bool) []block {
-	objects, rollouts := map[string][]slipwayplan.ObjectChange{}, map[string][]slipwayplan.Rollout{}
+func blocks(result *plan.Plan, all bool) []block {
+	objects, rollouts := map[string][]plan.ObjectChange{}, map[string][]plan.Rollout{}
 	var order []string
-	for _, o := range plan.Objects {
+	for _, o := range result.Objects {
 		if len(objects[o.Cluster]) == 0 {
 			order = append(order, o.Cluster)
 		}
 		objects[o.Cluster] = append(objects[o.Cluster], o)
 	}
-	for _, r := range plan.Rollouts {
+	for _, r := range result.Rollouts {
 		rollouts[r.Cluster] = append(rollouts[r.Cluster], r)
 	}
-	hooks := map[string][]slipwayplan.Hook{}
-	for _, h := range plan.Hooks {
+	hooks := map[string][]plan.Hook{}
+	for _, h := range result.Hooks {
 		hooks[h.Cluster] = append(hooks[h.Cluster], h)
 		if !slices.Contains(order, h.Cluster) {
 			order = append(order, h.Cluster)
@@ -100,12 +100,12 @@ func blocks(plan *slipwayplan.Plan, all bool) []block {
 }
 
 // signature returns the text without the names that differ between clusters with the same changes.
-func signature(cluster, text string, objects []slipwayplan.ObjectChange) string {
+func signature(cluster, text string, objects []plan.ObjectChange) string {
 	if cluster == "" {
 		return text
 	}
 	replace := []string{}
-	slices.SortStableFunc(objects, func(a, b slipwayplan.ObjectChange) int { return cmp.Compare(len(b.Name), len(a.Name)) })
+	slices.SortStableFunc(objects, func(a, b plan.ObjectChange) int { return cmp.Compare(len(b.Name), len(a.Name)) })
 	for _, o := range objects {
 		replace = append(replace, o.Name, "<"+o.Kind+">")
 	}
@@ -134,26 +134,26 @@ func mergeEqualBlocks(in []block, all bool) []block {
 
 // isMachineObject reports whether an object is a Machine or is created and deleted with one: its bootstrap config and
 // infrastructure, and the Secret with the bootstrap data.
-func isMachineObject(o slipwayplan.ObjectChange) bool {
+func isMachineObject(o plan.ObjectChange) bool {
 	return o.Kind == "Machine" || strings.HasPrefix(o.Owner, "Machine/") || o.Kind == "Secret" && strings.HasSuffix(o.Owner, "/"+o.Name)
 }
 
 // writeChanges writes the objects. Objects with the same changed fields share an entry. Objects that are created and deleted
 // with a Machine are counted with the Machines.
-func writeChanges(p *page, objects []slipwayplan.ObjectChange) {
+func writeChanges(p *page, objects []plan.ObjectChange) {
 	type entry struct {
-		slipwayplan.ObjectChange
+		plan.ObjectChange
 		names []string
 	}
 	var entries []entry
 	at := map[string]int{}
 	for _, o := range objects {
-		if isMachineObject(o) && o.Verb != slipwayplan.Update {
+		if isMachineObject(o) && o.Verb != plan.Update {
 			continue
 		}
 		text, _ := json.Marshal(o.Fields) // the fields were decoded from JSON
 		key := fmt.Sprint(o.Kind, o.Verb, string(text))
-		if n, found := at[key]; found && o.Verb == slipwayplan.Update {
+		if n, found := at[key]; found && o.Verb == plan.Update {
 			entries[n].names = append(entries[n].names, o.Name)
 			continue
 		}
@@ -170,11 +170,11 @@ func writeChanges(p *page, objects []slipwayplan.ObjectChange) {
 	}
 }
 
-func sign(v slipwayplan.Verb) string {
-	return map[slipwayplan.Verb]string{slipwayplan.Create: "+", slipwayplan.Update: "~", slipwayplan.Delete: "-"}[v]
+func sign(v plan.Verb) string {
+	return map[plan.Verb]string{plan.Create: "+", plan.Update: "~", plan.Delete: "-"}[v]
 }
 
-func writeFields(p *page, list []slipwayplan.Field) {
+func writeFields(p *page, list []plan.Field) {
 	for n, f := range list {
 		if n == maxFields && !p.all {
 			p.line(3, "… and %d more fields", len(list)-n)
@@ -215,7 +215,7 @@ func formatNames(list []string, all bool) string {
 }
 
 // writeRollout writes the changes of the Machines of an owner.
-func writeRollout(p *page, r slipwayplan.Rollout, objects []slipwayplan.ObjectChange) {
+func writeRollout(p *page, r plan.Rollout, objects []plan.ObjectChange) {
 	replaced := min(r.Created, len(r.Deleted))
 	var what []string
 	for _, one := range []struct {
@@ -246,10 +246,10 @@ func writeRollout(p *page, r slipwayplan.Rollout, objects []slipwayplan.ObjectCh
 }
 
 // dependentKinds lists the kinds of objects that are created and deleted with Machines.
-func dependentKinds(objects []slipwayplan.ObjectChange) string {
+func dependentKinds(objects []plan.ObjectChange) string {
 	var kinds []string
 	for _, o := range objects {
-		if strings.HasPrefix(o.Owner, "Machine/") && o.Verb != slipwayplan.Update && !slices.Contains(kinds, o.Kind) {
+		if strings.HasPrefix(o.Owner, "Machine/") && o.Verb != plan.Update && !slices.Contains(kinds, o.Kind) {
 			kinds = append(kinds, o.Kind)
 		}
 	}
@@ -259,22 +259,22 @@ func dependentKinds(objects []slipwayplan.ObjectChange) string {
 	return ", each with its " + strings.Join(kinds, " and ")
 }
 
-func writeRefusals(p *page, plan *slipwayplan.Plan) {
-	for _, r := range plan.Refused {
+func writeRefusals(p *page, result *plan.Plan) {
+	for _, r := range result.Refused {
 		p.line(0, "! %s %s is refused: %s", r.Kind, r.Name, r.Message)
 	}
-	if len(plan.Refused) > 0 {
+	if len(result.Refused) > 0 {
 		p.line(0, "")
 	}
 }
 
-func writeWaits(p *page, plan *slipwayplan.Plan) {
-	if len(plan.Waits) > 0 {
+func writeWaits(p *page, result *plan.Plan) {
+	if len(result.Waits) > 0 {
 		p.line(0, "Then waiting:")
 	}
-	for n, w := range plan.Waits {
+	for n, w := range result.Waits {
 		if n == maxWaits && !p.all {
-			p.line(1, "… and %d more objects", len(plan.Waits)-n)
+			p.line(1, "… and %d more objects", len(result.Waits)-n)
 			break
 		}
 		for _, one := range w.Waits {
@@ -284,23 +284,23 @@ func writeWaits(p *page, plan *slipwayplan.Plan) {
 			p.line(1, "%s %s: %s", w.Kind, w.Object, message)
 		}
 	}
-	if len(plan.Waits) > 0 {
+	if len(result.Waits) > 0 {
 		p.line(0, "")
 	}
 }
 
 // writeUnanswered lists the extensions whose responses are unknown, and the consequences.
-func writeUnanswered(p *page, plan *slipwayplan.Plan) {
-	for n, u := range plan.Unanswered {
+func writeUnanswered(p *page, result *plan.Plan) {
+	for n, u := range result.Unanswered {
 		if n == maxWaits && !p.all {
-			p.line(0, "… and %d more extensions", len(plan.Unanswered)-n)
+			p.line(0, "… and %d more extensions", len(result.Unanswered)-n)
 			break
 		}
 		of := "Cluster"
 		switch u.Hook {
-		case slipwayplan.DiscoverVariables:
+		case plan.DiscoverVariables:
 			of = "ClusterClass"
-		case slipwayplan.CanUpdateMachineSet:
+		case plan.CanUpdateMachineSet:
 			of = "MachineSet"
 		}
 		if u.Problem == "" {
@@ -309,44 +309,44 @@ func writeUnanswered(p *page, plan *slipwayplan.Plan) {
 			p.line(0, "No answer: extension %s (%s) about %s %s: %s. So %s.", u.Extension, u.Hook, of, formatNames(u.Objects, p.all), u.Problem, u.Means)
 		}
 	}
-	if len(plan.Unanswered) > 0 {
+	if len(result.Unanswered) > 0 {
 		p.line(0, "")
 	}
 }
 
 // writeSummary writes the last line.
-func writeSummary(p *page, plan *slipwayplan.Plan) {
-	if plan.UnderWay > 0 {
-		p.line(0, "%s still to be created, changed or deleted without this change; the plan begins when that is done.", plural(plan.UnderWay, "object is", "objects are"))
+func writeSummary(p *page, result *plan.Plan) {
+	if result.UnderWay > 0 {
+		p.line(0, "%s still to be created, changed or deleted without this change; the plan begins when that is done.", plural(result.UnderWay, "object is", "objects are"))
 	}
-	if !plan.Settled {
-		p.line(0, "This is the beginning only: the controllers had not come to rest after %d reconciliations.", plan.Reconciliations)
+	if !result.Settled {
+		p.line(0, "This is the beginning only: the controllers had not come to rest after %d reconciliations.", result.Reconciliations)
 	}
-	if len(plan.Objects) == 0 {
+	if len(result.Objects) == 0 {
 		switch {
-		case len(plan.Refused) > 0:
-		case plan.IsUncertain():
+		case len(result.Refused) > 0:
+		case result.IsUncertain():
 			p.line(0, "Nothing changes as far as the plan can tell without those answers.")
 		default:
 			p.line(0, "Nothing changes.")
 		}
 		return
 	}
-	count := map[slipwayplan.Verb]int{}
-	for _, o := range plan.Objects {
-		if !isMachineObject(o) || o.Verb == slipwayplan.Update {
+	count := map[plan.Verb]int{}
+	for _, o := range result.Objects {
+		if !isMachineObject(o) || o.Verb == plan.Update {
 			count[o.Verb]++
 		}
 	}
-	text := fmt.Sprintf("Plan: %d to create, %d to change, %d to delete", count[slipwayplan.Create], count[slipwayplan.Update], count[slipwayplan.Delete])
+	text := fmt.Sprintf("Plan: %d to create, %d to change, %d to delete", count[plan.Create], count[plan.Update], count[plan.Delete])
 	var created, deleted, kept int
-	for _, r := range plan.Rollouts {
+	for _, r := range result.Rollouts {
 		created, deleted, kept = created+r.Created, deleted+len(r.Deleted), kept+len(r.Kept)
 	}
 	if created+deleted > 0 {
 		text += fmt.Sprintf("; Machines: %d to create, %d to delete", created, deleted)
 	}
-	p.line(0, "%s. %s touched, %d not.", text, plural(len(plan.Clusters), "cluster is", "clusters are"), plan.Untouched)
+	p.line(0, "%s. %s touched, %d not.", text, plural(len(result.Clusters), "cluster is", "clusters are"), result.Untouched)
 }
 
 func plural(n int, one, many string) string {

@@ -7,7 +7,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/cli/term"
-	clusterctltemplate "github.com/slipwayhq/slipway/internal/clusterctl/template"
+	"github.com/slipwayhq/slipway/internal/clusterctl/template"
 )
 
 // ConvertCommand returns the convert command.
@@ -33,11 +33,11 @@ check their paths. Comments in converted objects are lost.`,
 		if len(args) == 1 {
 			from = args[0]
 		}
-		data, err := clusterctltemplate.Source{In: e.In, Variable: func(string) (string, bool) { return "", false }}.Read(cmd.Context(), from)
+		data, err := template.Source{In: e.In, Variable: func(string) (string, bool) { return "", false }}.Read(cmd.Context(), from)
 		if err != nil {
 			return err
 		}
-		r, err := clusterctltemplate.ConvertManifest(data, *to)
+		r, err := template.ConvertManifest(data, *to)
 		if err != nil {
 			return err
 		}

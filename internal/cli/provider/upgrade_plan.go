@@ -30,17 +30,13 @@ cert-manager. Nothing is changed.`,
 	connection := management.AddClusterScopedFlags(cmd.Flags())
 	config := term.AddConfigFlags(cmd.Flags())
 	format := term.AddOutputFlag(cmd.Flags())
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := connection.Connect(e)
+	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, _ []string) error {
+		found, err := readUpgradePlan(ctx, e, c, config)
 		if err != nil {
 			return err
 		}
-		found, err := readUpgradePlan(cmd.Context(), e, c, config)
-		if err != nil {
-			return c.Explain(err)
-		}
 		return format.Print(e.Out, found, func(w io.Writer) error { return printUpgradePlan(w, found) })
-	}
+	})
 	return cmd
 }
 

@@ -29,14 +29,20 @@ func AddConfirmFlags(set *pflag.FlagSet, dryRun string) *ConfirmFlags {
 	return f
 }
 
+// Plan is planned work, also in structured output.
+type Plan interface {
+	// Lines describes the plan as text.
+	Lines() []string
+	// NeedsConfirmation is false if the work is already in progress, so that the command only waits for it.
+	NeedsConfirmation() bool
+}
+
 // ConfirmedWork describes the work of such a command.
 type ConfirmedWork struct {
-	// Verb is the action to confirm, such as "restore". If it is empty, the work is already in progress, and the
-	// command only waits for it.
+	// Verb is the action to confirm, such as "restore".
 	Verb string
-	// Plan describes the planned work as structured output, and Lines as text.
-	Plan  any
-	Lines []string
+	// Plan is the planned work.
+	Plan Plan
 	// Do does the work and waits for its completion. Done returns the final message with the duration.
 	Do   func(context.Context) error
 	Done func(took string) string
@@ -45,7 +51,7 @@ type ConfirmedWork struct {
 // Run prints the plan, and does the work after confirmation unless this is a dry run.
 func (f *ConfirmFlags) Run(ctx context.Context, e Env, w ConfirmedWork) error {
 	tell := func(out io.Writer) error {
-		_, err := fmt.Fprintln(out, strings.Join(w.Lines, "\n"))
+		_, err := fmt.Fprintln(out, strings.Join(w.Plan.Lines(), "\n"))
 		return err
 	}
 	if f.dryRun {
@@ -54,7 +60,7 @@ func (f *ConfirmFlags) Run(ctx context.Context, e Env, w ConfirmedWork) error {
 	if err := tell(e.Err); err != nil {
 		return err
 	}
-	if !f.yes && w.Verb != "" {
+	if !f.yes && w.Plan.NeedsConfirmation() {
 		if err := e.Confirm(w.Verb); err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
-	controlplanesupervisor "github.com/slipwayhq/slipway/internal/controlplane/supervisor"
+	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -76,7 +76,7 @@ func backgroundError(dir datadir.Dir, state error) error {
 	if space, err := datadir.SpaceOf(dir); err == nil && space.IsFull() {
 		return datadir.DiskFullFault(dir, space, startOf(dir))
 	}
-	tail, _ := controlplanesupervisor.TailLog(dir.Log(), 15)
+	tail, _ := supervisor.TailLog(dir.Log(), 15)
 	return fault.New(fault.Transient, "BackgroundProcessEnded", "the background process ended before it was ready (%v); the end of %s:\n%s",
 		state, dir.Log(), strings.Join(tail, "\n"))
 }

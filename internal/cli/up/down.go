@@ -13,7 +13,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
-	controlplanesupervisor "github.com/slipwayhq/slipway/internal/controlplane/supervisor"
+	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
 )
@@ -79,7 +79,7 @@ func (f downFlags) run(ctx context.Context, e term.Env, remove Delete) error {
 			continues = cmp.Or(state.Holder.Command, "slipway manager")
 		}
 		_, _ = fmt.Fprintf(e.Err, "Stopped. Data is kept in %s; \"%s\" continues, \"slipway down --delete%s\" removes it.\n", dir, continues, at)
-		planes, err := controlplanesupervisor.Inspect(dir.Planes())
+		planes, err := supervisor.Inspect(dir.Planes())
 		if len(planes) > 0 {
 			_, _ = fmt.Fprintln(e.Err, "Hosted control planes are stopped, too. Nodes in containers keep running with their Pods.")
 		}
@@ -105,13 +105,13 @@ func stop(ctx context.Context, e term.Env, dir datadir.Dir, state datadir.State)
 		_, _ = fmt.Fprintf(e.Err, "Stopping the supervisor of the %s (process %d) …\n", what, state.Supervision.PID)
 	}
 	// Stop the supervisor first, because it would restart the process.
-	if _, err := controlplanesupervisor.Terminate(ctx, dir.SupervisorLock(), stopTimeout); err != nil {
+	if _, err := supervisor.Terminate(ctx, dir.SupervisorLock(), stopTimeout); err != nil {
 		return fmt.Errorf("stop the supervisor of the %s: %w", what, err)
 	}
-	if _, err := controlplanesupervisor.Terminate(ctx, dir.Lock(), stopTimeout); err != nil {
+	if _, err := supervisor.Terminate(ctx, dir.Lock(), stopTimeout); err != nil {
 		return fmt.Errorf("stop the %s: %w", what, err)
 	}
-	return errors.Join(controlplanesupervisor.StopAll(ctx, dir.Planes()), loadbalancer.StopAll(ctx, dir.Balancers()))
+	return errors.Join(supervisor.StopAll(ctx, dir.Planes()), loadbalancer.StopAll(ctx, dir.Balancers()))
 }
 
 func deleteAll(ctx context.Context, e term.Env, dir datadir.Dir, remove Delete) error {
@@ -159,6 +159,6 @@ func deletionProgress(e term.Env) func(gone, of int) {
 // isIgnorable reports whether an error can be ignored because the instance never had a workload cluster and Docker is
 // unreachable or was never installed.
 func isIgnorable(dir datadir.Dir, err error) bool {
-	planes, inspect := controlplanesupervisor.Inspect(dir.Planes())
+	planes, inspect := supervisor.Inspect(dir.Planes())
 	return fault.KindOf(err) == fault.Unreachable && inspect == nil && len(planes) == 0
 }

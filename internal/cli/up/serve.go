@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/managerproc"
-	controlplanesupervisor "github.com/slipwayhq/slipway/internal/controlplane/supervisor"
+	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
 	"github.com/slipwayhq/slipway/internal/policy"
@@ -44,7 +44,7 @@ func (s service) serve(ctx context.Context, e term.Env) error {
 		return err
 	}
 	defer func() { _ = h.Close() }()
-	stderr, restore, err := controlplanesupervisor.RedirectLog(ctx, s.dir.Log())
+	stderr, restore, err := supervisor.RedirectLog(ctx, s.dir.Log())
 	if err != nil {
 		return err
 	}
@@ -163,5 +163,5 @@ func (s service) startPlane(ctx context.Context, e term.Env, nodes *controlplane
 func (s service) stop(m *controlplane.Management) error {
 	ctx, cancel := context.WithTimeout(context.Background(), planesStopTimeout)
 	defer cancel()
-	return errors.Join(controlplanesupervisor.StopAll(ctx, s.dir.Planes()), loadbalancer.StopAll(ctx, s.dir.Balancers()), m.Stop())
+	return errors.Join(supervisor.StopAll(ctx, s.dir.Planes()), loadbalancer.StopAll(ctx, s.dir.Balancers()), m.Stop())
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/etcd"
 	"github.com/slipwayhq/slipway/internal/controlplane/secretencryption"
-	controlplanesupervisor "github.com/slipwayhq/slipway/internal/controlplane/supervisor"
+	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 )
 
 // statusReport is the structured output of the command.
@@ -21,8 +21,8 @@ type statusReport struct {
 	State      runState          `json:"state"`
 	Management *managementStatus `json:"management,omitempty"` // nil if it is not running
 	// Killed is the last process, if it ended without being stopped.
-	Killed *killedProcess                  `json:"killed,omitempty"`
-	Planes []controlplanesupervisor.Status `json:"hostedControlPlanes"`
+	Killed *killedProcess      `json:"killed,omitempty"`
+	Planes []supervisor.Status `json:"hostedControlPlanes"`
 	// Simulated is the number of simulated clusters; nil: the API does not provide it.
 	Simulated *int `json:"simulatedClusters,omitempty"`
 	// Encryption is the encryption of Secrets in the management cluster.
@@ -165,7 +165,7 @@ func collectStatus(dir datadir.Dir) (statusReport, error) {
 	}
 	if state.Held {
 		s.Management = &managementStatus{
-			PID: state.Holder.PID, Since: state.Holder.Since, Version: state.Holder.Version, Memory: controlplanesupervisor.Memory(state.Holder.PID),
+			PID: state.Holder.PID, Since: state.Holder.Since, Version: state.Holder.Version, Memory: supervisor.Memory(state.Holder.PID),
 			ManagerOf: state.Holder.ManagerOf, Namespace: state.Holder.Namespace, WatchFilter: state.Holder.WatchFilter, Lease: state.Holder.Lease,
 		}
 	}
@@ -177,7 +177,7 @@ func collectStatus(dir datadir.Dir) (statusReport, error) {
 	if state.Run != nil && state.Run.Manager != nil {
 		s.Management.Manager = &managerStatus{Manager: *state.Run.Manager}
 		if pid := state.Run.Manager.PID; pid != 0 {
-			s.Management.Manager.Memory = controlplanesupervisor.Memory(pid)
+			s.Management.Manager.Memory = supervisor.Memory(pid)
 		}
 	}
 	s.Supervision = state.Supervision
@@ -192,7 +192,7 @@ func collectStatus(dir datadir.Dir) (statusReport, error) {
 	if info, err := os.Stat(etcd.DatabaseFile(dir.Etcd())); err == nil {
 		s.Database = &databaseStatus{Bytes: info.Size(), Limit: etcd.DefaultQuotaBytes}
 	}
-	s.Planes, err = controlplanesupervisor.Inspect(dir.Planes())
+	s.Planes, err = supervisor.Inspect(dir.Planes())
 	return s, err
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
-	controlplanesupervisor "github.com/slipwayhq/slipway/internal/controlplane/supervisor"
+	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 )
 
 // buildRow prints a row if this command and the process are from different builds, because behavior and messages may
@@ -186,7 +186,7 @@ func nodeRows(row func(key string, value any), n *datadir.Node) {
 	}
 }
 
-func printControlPlanes(w io.Writer, all []controlplanesupervisor.Status, now time.Time) error {
+func printControlPlanes(w io.Writer, all []supervisor.Status, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "\nHOSTED CONTROL PLANE\tSTATE\tVERSION\tENDPOINT\tPID\tUSER\tFOR\tRESTARTS\tMEMORY\tLAST EXIT")
 	for _, p := range all {

@@ -17,7 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/managerproc"
-	controlplanesupervisor "github.com/slipwayhq/slipway/internal/controlplane/supervisor"
+	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/heap"
 )
 
@@ -36,8 +36,8 @@ const (
 	childStopTimeout = planesStopTimeout + 15*time.Second
 )
 
-// supervisor restarts the management cluster in the background.
-type supervisor struct {
+// managerSupervisor restarts the management cluster in the background.
+type managerSupervisor struct {
 	dir    datadir.Dir
 	env    term.Env
 	report *report
@@ -66,7 +66,7 @@ type outcome struct {
 func supervise(ctx context.Context, e term.Env, dir datadir.Dir, r *report) error {
 	heap.TuneForStartup(heap.StartWorkloadMemory)() // releases the memory that the start of this program used
 	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return a == superviseFlag })
-	s := &supervisor{
+	s := &managerSupervisor{
 		dir: dir, env: e, report: r, space: datadir.SpaceOf, sleep: sleepFor,
 		launch: func(ctx context.Context, heard func(reportLine)) (outcome, error) { return runChild(ctx, args, heard) },
 		log:    func(format string, args ...any) { appendLog(dir, e.Now(), format, args...) },
@@ -75,7 +75,7 @@ func supervise(ctx context.Context, e term.Env, dir datadir.Dir, r *report) erro
 	return s.run(ctx)
 }
 
-func (s *supervisor) run(ctx context.Context) error {
+func (s *managerSupervisor) run(ctx context.Context) error {
 	for {
 		began := s.env.Now()
 		end, err := s.runOnce(ctx)
@@ -100,7 +100,7 @@ func (s *supervisor) run(ctx context.Context) error {
 }
 
 // runOnce runs the management cluster once.
-func (s *supervisor) runOnce(ctx context.Context) (outcome, error) {
+func (s *managerSupervisor) runOnce(ctx context.Context) (outcome, error) {
 	child, cancel := context.WithCancel(ctx)
 	defer cancel()
 	return s.launch(child, func(m reportLine) {
@@ -116,11 +116,11 @@ func (s *supervisor) runOnce(ctx context.Context) (outcome, error) {
 
 // acquireLock acquires the supervisor lock of the directory. It stops an earlier supervisor that is waiting for its next
 // start, because the management cluster of this one holds the directory.
-func (s *supervisor) acquireLock(ctx context.Context) {
+func (s *managerSupervisor) acquireLock(ctx context.Context) {
 	if s.lock != nil {
 		return
 	}
-	if _, err := controlplanesupervisor.Terminate(ctx, s.dir.SupervisorLock(), childStopTimeout); err != nil {
+	if _, err := supervisor.Terminate(ctx, s.dir.SupervisorLock(), childStopTimeout); err != nil {
 		s.log("ending an earlier supervisor: %v", err)
 	}
 	host, _ := os.Hostname()
@@ -134,7 +134,7 @@ func (s *supervisor) acquireLock(ctx context.Context) {
 }
 
 // recordExit records an exit and returns the delay before the next start.
-func (s *supervisor) recordExit(end outcome, began time.Time) time.Duration {
+func (s *managerSupervisor) recordExit(end outcome, began time.Time) time.Duration {
 	now := s.env.Now()
 	if s.quickExits++; now.Sub(began) >= restartResetAfter {
 		s.quickExits = 1
@@ -157,7 +157,7 @@ func (s *supervisor) recordExit(end outcome, began time.Time) time.Duration {
 }
 
 // pause waits until the next start is due and the disk has space. It reports whether ctx is still active.
-func (s *supervisor) pause(ctx context.Context, d time.Duration) bool {
+func (s *managerSupervisor) pause(ctx context.Context, d time.Duration) bool {
 	if !s.sleep(ctx, d) {
 		return false
 	}
@@ -177,7 +177,7 @@ func (s *supervisor) pause(ctx context.Context, d time.Duration) bool {
 }
 
 // write records the state. Errors, such as a full disk, are only logged.
-func (s *supervisor) write() {
+func (s *managerSupervisor) write() {
 	if s.lock == nil {
 		return
 	}
@@ -186,7 +186,7 @@ func (s *supervisor) write() {
 	}
 }
 
-func (s *supervisor) release() error {
+func (s *managerSupervisor) release() error {
 	if s.lock == nil {
 		return nil
 	}
@@ -254,7 +254,7 @@ func sleepFor(ctx context.Context, d time.Duration) bool {
 
 // appendLog writes a line of the supervisor to the log of the management cluster.
 func appendLog(dir datadir.Dir, now time.Time, format string, args ...any) {
-	f, err := controlplanesupervisor.OpenLog(dir.Log())
+	f, err := supervisor.OpenLog(dir.Log())
 	if err != nil {
 		return
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
-	clusterctlrepository "github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/manifest"
@@ -90,7 +90,7 @@ func hasOwnSchema(crd *unstructured.Unstructured) bool {
 
 // Steps returns the steps that a management cluster needs before components with cert-manager objects are installed.
 // builtin reports whether [Reconcile] must satisfy them.
-func Steps(ctx context.Context, c client.Client, mode Mode, config *clusterctlrepository.ConfigFile) (steps []install.Step, builtin bool, err error) {
+func Steps(ctx context.Context, c client.Client, mode Mode, config *repository.ConfigFile) (steps []install.Step, builtin bool, err error) {
 	who, err := getProvisioner(ctx, c)
 	if err != nil {
 		return nil, false, err
@@ -174,7 +174,7 @@ func probe() *unstructured.Unstructured {
 // installSteps returns the steps that install cert-manager.
 func installSteps(objects []*unstructured.Unstructured, timeout time.Duration) []install.Step {
 	var steps, serves, waits []install.Step
-	for _, o := range clusterctlrepository.InstallOrder(objects) {
+	for _, o := range repository.InstallOrder(objects) {
 		steps = append(steps, install.Step{Verb: install.Apply, Object: o})
 		switch o.GetKind() {
 		case "CustomResourceDefinition":
@@ -189,9 +189,9 @@ func installSteps(objects []*unstructured.Unstructured, timeout time.Duration) [
 
 // Manifest returns the manifest of the configured cert-manager, with image overrides applied and with the labels that
 // identify its objects.
-func Manifest(ctx context.Context, config *clusterctlrepository.ConfigFile) ([]*unstructured.Unstructured, error) {
+func Manifest(ctx context.Context, config *repository.ConfigFile) ([]*unstructured.Unstructured, error) {
 	p := provider.Provider{Name: "cert-manager", Type: provider.Core, URL: config.CertManager.URL}
-	source, err := clusterctlrepository.Open(p, install.NewProviderLoader(config).Options)
+	source, err := repository.Open(p, install.NewProviderLoader(config).Options)
 	if err != nil {
 		return nil, err
 	}
@@ -201,9 +201,9 @@ func Manifest(ctx context.Context, config *clusterctlrepository.ConfigFile) ([]*
 	}
 	objects, err := manifest.Objects(data)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, clusterctlrepository.ReasonComponents, "the manifest of cert-manager cannot be read: %v; check its url and version", err).From(err)
+		return nil, fault.New(fault.Invalid, repository.ReasonComponents, "the manifest of cert-manager cannot be read: %v; check its url and version", err).From(err)
 	}
-	if _, err := clusterctlrepository.Images(objects, func(image string) (string, error) { return config.AlterImage("cert-manager", image) }); err != nil {
+	if _, err := repository.Images(objects, func(image string) (string, error) { return config.AlterImage("cert-manager", image) }); err != nil {
 		return nil, err
 	}
 	for _, o := range objects {
@@ -224,7 +224,7 @@ func Manifest(ctx context.Context, config *clusterctlrepository.ConfigFile) ([]*
 
 // Images returns the container images of a manifest.
 func Images(objects []*unstructured.Unstructured) []string {
-	out, err := clusterctlrepository.Images(objects, func(image string) (string, error) { return image, nil })
+	out, err := repository.Images(objects, func(image string) (string, error) { return image, nil })
 	if err != nil { // the manifest was already read with this function
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
-	clusterctlrepository "github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 )
 
 // Upgrade describes how cert-manager is upgraded.
@@ -47,7 +47,7 @@ func (u Upgrade) String() string {
 
 // PlanUpgrade reads the installed objects of cert-manager and plans their upgrade. kinds are the resource kinds of the
 // management cluster.
-func PlanUpgrade(ctx context.Context, c client.Client, kinds []schema.GroupVersionKind, config *clusterctlrepository.ConfigFile) (Upgrade, error) {
+func PlanUpgrade(ctx context.Context, c client.Client, kinds []schema.GroupVersionKind, config *repository.ConfigFile) (Upgrade, error) {
 	who, err := getProvisioner(ctx, c)
 	out := Upgrade{Provisioner: who}
 	if err != nil || who != certManager {
@@ -92,7 +92,7 @@ func serves(crd *apiextensionsv1.CustomResourceDefinition, version string) bool 
 // configurations are retained.
 func deleteObsolete(live, want []*unstructured.Unstructured) []install.Step {
 	var out []install.Step
-	ordered := clusterctlrepository.InstallOrder(live)
+	ordered := repository.InstallOrder(live)
 	slices.Reverse(ordered)
 	keep := []string{"CustomResourceDefinition", "Namespace", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 	for _, o := range ordered {
@@ -110,8 +110,8 @@ func name(o *unstructured.Unstructured) [4]string {
 // upgradeReason returns the reason to install cert-manager again, or "" if there is none. A version newer than the
 // configured one is left unchanged.
 func upgradeReason(live, want []*unstructured.Unstructured, u Upgrade) string {
-	from, fromErr := clusterctlrepository.ParseVersion(u.From)
-	to, toErr := clusterctlrepository.ParseVersion(u.To)
+	from, fromErr := repository.ParseVersion(u.From)
+	to, toErr := repository.ParseVersion(u.To)
 	switch {
 	case fromErr != nil || toErr != nil:
 		if u.From != u.To {
@@ -137,8 +137,8 @@ func versionOf(live []*unstructured.Unstructured) string {
 	oldest := ""
 	for _, o := range live {
 		v := o.GetAnnotations()[versionAnnotation]
-		parsed, err := clusterctlrepository.ParseVersion(v)
-		before, beforeErr := clusterctlrepository.ParseVersion(oldest)
+		parsed, err := repository.ParseVersion(v)
+		before, beforeErr := repository.ParseVersion(oldest)
 		if oldest == "" || err == nil && beforeErr == nil && parsed.LT(before) {
 			oldest = v
 		}

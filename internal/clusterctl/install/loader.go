@@ -6,52 +6,52 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
-	clusterctlrepository "github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // ProviderLoader loads providers from their repositories.
 type ProviderLoader struct {
-	Config  *clusterctlrepository.ConfigFile
-	Options clusterctlrepository.Options
+	Config  *repository.ConfigFile
+	Options repository.Options
 }
 
 // NewProviderLoader returns a loader with the variables and overrides of a configuration file.
-func NewProviderLoader(config *clusterctlrepository.ConfigFile) ProviderLoader {
-	return ProviderLoader{Config: config, Options: clusterctlrepository.Options{Variable: config.Variable, Overrides: config.OverridesFolder()}}
+func NewProviderLoader(config *repository.ConfigFile) ProviderLoader {
+	return ProviderLoader{Config: config, Options: repository.Options{Variable: config.Variable, Overrides: config.OverridesFolder()}}
 }
 
 // Source returns the repository of a provider.
-func (l ProviderLoader) Source(t provider.Type, name string) (*clusterctlrepository.Source, error) {
+func (l ProviderLoader) Source(t provider.Type, name string) (*repository.Source, error) {
 	p, err := l.Config.Provider(t, name)
 	if err != nil {
 		return nil, err
 	}
-	return clusterctlrepository.Open(p, l.Options)
+	return repository.Open(p, l.Options)
 }
 
 // Find returns the repository of a provider and the version: the specified one, or the latest with the contract of this
 // build.
-func (l ProviderLoader) Find(ctx context.Context, t provider.Type, r provider.Reference) (*clusterctlrepository.Source, string, error) {
+func (l ProviderLoader) Find(ctx context.Context, t provider.Type, r provider.Reference) (*repository.Source, string, error) {
 	source, err := l.Source(t, r.Name)
 	if err != nil {
 		return nil, "", err
 	}
-	version, err := source.Version(ctx, r.Version, clusterctlrepository.Contract)
+	version, err := source.Version(ctx, r.Version, repository.Contract)
 	return source, version, err
 }
 
 // Load loads a provider in the specified version, or the latest with the contract of this build.
 func (l ProviderLoader) Load(ctx context.Context, c Choice, namespace string) (LoadedProvider, error) {
-	return l.load(ctx, c, clusterctlrepository.ComponentOptions{TargetNamespace: cmp.Or(c.Reference.Namespace, namespace)})
+	return l.load(ctx, c, repository.ComponentOptions{TargetNamespace: cmp.Or(c.Reference.Namespace, namespace)})
 }
 
 // ImagesOf loads a provider for its images, without replacing variables and without requiring a namespace.
 func (l ProviderLoader) ImagesOf(ctx context.Context, c Choice) (LoadedProvider, error) {
-	return l.load(ctx, c, clusterctlrepository.ComponentOptions{TargetNamespace: cmp.Or(c.Reference.Namespace, "default"), Raw: true})
+	return l.load(ctx, c, repository.ComponentOptions{TargetNamespace: cmp.Or(c.Reference.Namespace, "default"), Raw: true})
 }
 
-func (l ProviderLoader) load(ctx context.Context, c Choice, o clusterctlrepository.ComponentOptions) (LoadedProvider, error) {
+func (l ProviderLoader) load(ctx context.Context, c Choice, o repository.ComponentOptions) (LoadedProvider, error) {
 	source, version, err := l.Find(ctx, c.Type, c.Reference)
 	if err != nil {
 		return LoadedProvider{}, err
@@ -61,7 +61,7 @@ func (l ProviderLoader) load(ctx context.Context, c Choice, o clusterctlreposito
 	if err != nil {
 		return LoadedProvider{}, err
 	}
-	components, err := clusterctlrepository.LoadComponents(ctx, source, version, o)
+	components, err := repository.LoadComponents(ctx, source, version, o)
 	return LoadedProvider{Components: components, Contract: contract}, err
 }
 
@@ -86,7 +86,7 @@ func (l ProviderLoader) Latest(ctx context.Context, p inventory.Provider, contra
 		return "", err
 	}
 	version, err := source.Latest(ctx, contract)
-	if known := fault.As(err); known != nil && known.Reason == clusterctlrepository.ReasonNoVersion {
+	if known := fault.As(err); known != nil && known.Reason == repository.ReasonNoVersion {
 		return "", nil
 	}
 	if err != nil || p.Type != provider.Core {
@@ -100,10 +100,10 @@ func (l ProviderLoader) Latest(ctx context.Context, p inventory.Provider, contra
 }
 
 // sourceOf returns the repository of an installed provider.
-func (l ProviderLoader) sourceOf(p inventory.Provider) (*clusterctlrepository.Source, error) {
+func (l ProviderLoader) sourceOf(p inventory.Provider) (*repository.Source, error) {
 	source, err := l.Source(p.Type, p.Name)
-	if known := fault.As(err); known != nil && known.Reason == clusterctlrepository.ReasonUnknownProvider {
-		return nil, fault.New(fault.Gone, clusterctlrepository.ReasonUnknownProvider,
+	if known := fault.As(err); known != nil && known.Reason == repository.ReasonUnknownProvider {
+		return nil, fault.New(fault.Gone, repository.ReasonUnknownProvider,
 			"it is installed, and not in the configuration: add %q of the type %s to providers in %s", p.Name, p.Type, cmp.Or(l.Config.Path, "clusterctl.yaml")).From(err)
 	}
 	return source, err
@@ -119,10 +119,10 @@ func (l ProviderLoader) InstalledContract(ctx context.Context, p inventory.Provi
 }
 
 // readContract returns the contract of a provider version.
-func readContract(ctx context.Context, s *clusterctlrepository.Source, version string) (string, error) {
-	parsed, err := clusterctlrepository.ParseVersion(version)
+func readContract(ctx context.Context, s *repository.Source, version string) (string, error) {
+	parsed, err := repository.ParseVersion(version)
 	if err != nil {
-		return "", fault.New(fault.Invalid, clusterctlrepository.ReasonNoVersion, "%q of provider %s is no semantic version; write it as v1.2.3", version, s.Provider().Label())
+		return "", fault.New(fault.Invalid, repository.ReasonNoVersion, "%q of provider %s is no semantic version; write it as v1.2.3", version, s.Provider().Label())
 	}
 	metadata, err := s.Metadata(ctx, version)
 	if err != nil {
@@ -130,7 +130,7 @@ func readContract(ctx context.Context, s *clusterctlrepository.Source, version s
 	}
 	series, ok := metadata.ForVersion(parsed)
 	if !ok {
-		return "", fault.New(fault.Invalid, clusterctlrepository.ReasonMetadata,
+		return "", fault.New(fault.Invalid, repository.ReasonMetadata,
 			"metadata.yaml of provider %s %s does not say which contract %d.%d has; use a version whose release does", s.Provider().Label(), version, parsed.Major, parsed.Minor)
 	}
 	return series.Contract, nil

@@ -8,7 +8,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
-	clusterctlrepository "github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -18,7 +18,7 @@ const skipCRDName = "clusterctl.cluster.x-k8s.io/skip-crd-name-preflight-check"
 
 // LoadedProvider is a provider to install: its objects, and the contract of its version.
 type LoadedProvider struct {
-	*clusterctlrepository.Components
+	*repository.Components
 	Contract string
 }
 
@@ -112,7 +112,7 @@ func ComponentSteps(i LoadedProvider, builtin bool) []Step {
 	flush := func() { out, serve = append(out, serve...), nil }
 	certify := Step{Verb: certify, Provider: i.Provider.Label()}
 	certificates := false
-	for _, o := range clusterctlrepository.InstallOrder(i.Objects) {
+	for _, o := range repository.InstallOrder(i.Objects) {
 		if o.GetKind() == "Namespace" {
 			continue
 		}
@@ -194,7 +194,7 @@ func Check(items []LoadedProvider, core string) error {
 	if core == "" {
 		return fault.New(fault.Invalid, ReasonRequest, "there is no core provider in the management cluster, and none is to be installed; name one with --core %s", provider.CoreName)
 	}
-	fits := clusterctlrepository.CompatibleContracts(core)
+	fits := repository.CompatibleContracts(core)
 	var problems []string
 	for _, i := range items {
 		if !slices.Contains(fits, i.Contract) {
@@ -205,8 +205,8 @@ func Check(items []LoadedProvider, core string) error {
 		return fault.New(fault.Invalid, ReasonContract, "the core has the contract %s, which goes together with %s, but %s; name other versions",
 			core, strings.Join(fits, " and "), strings.Join(problems, "; "))
 	}
-	if core != clusterctlrepository.Contract {
-		return fault.New(fault.Invalid, ReasonContract, "the core has the contract %s; this version of slipway works with %s: name another version of the core", core, clusterctlrepository.Contract)
+	if core != repository.Contract {
+		return fault.New(fault.Invalid, ReasonContract, "the core has the contract %s; this version of slipway works with %s: name another version of the core", core, repository.Contract)
 	}
 	return checkCRDNames(items)
 }

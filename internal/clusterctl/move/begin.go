@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 
-	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -62,7 +62,7 @@ func (m *Move) validateJournal(j *journal) error {
 	return nil
 }
 
-func isSameScope(a, b movegraph.Scope) bool {
+func isSameScope(a, b graph.Scope) bool {
 	return a.Namespace == b.Namespace && slices.Equal(slices.Sorted(slices.Values(a.Clusters)), slices.Sorted(slices.Values(b.Clusters)))
 }
 

@@ -12,7 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/snapshots"
@@ -23,7 +23,7 @@ func (m *Move) readData(ctx context.Context, f *planInput) error {
 	if !m.WithData {
 		return nil
 	}
-	f.data = &dataInput{DataOptions: m.Data, Items: f.selection.Items(), Endpoints: map[string]movegraph.ID{}, Identities: map[string]bool{}}
+	f.data = &dataInput{DataOptions: m.Data, Items: f.selection.Items(), Endpoints: map[string]graph.ID{}, Identities: map[string]bool{}}
 	for _, i := range f.data.Items {
 		if hasHostData(i) && f.at(i.ID) != i.ID {
 			f.selection.Problems = append(f.selection.Problems, fmt.Sprintf("%s would get another name at the target: its data does not go along then", i.ID))
@@ -34,14 +34,14 @@ func (m *Move) readData(ctx context.Context, f *planInput) error {
 			}
 		}
 	}
-	kind := transfer.KindOf(f.kinds, movegraph.ID{Group: clusterv1.GroupVersion.Group, Kind: movegraph.Cluster})
+	kind := transfer.KindOf(f.kinds, graph.ID{Group: clusterv1.GroupVersion.Group, Kind: graph.Cluster})
 	if kind.Kind == "" || kind.Missing {
 		return nil
 	}
 	clusters, err := m.target.List(ctx, kind, "")
 	for _, c := range clusters {
 		if at := dataEndpoint(c.Unstructured); at != "" {
-			f.data.Endpoints[at] = movegraph.IDOf(c.Unstructured)
+			f.data.Endpoints[at] = graph.IDOf(c.Unstructured)
 		}
 	}
 	return err
@@ -115,8 +115,8 @@ func (m *Move) rollBackOnFailure(ctx context.Context, j *journal, err error) err
 // deletesItself reports whether the controller of an object also deletes its resources on the host when the object is
 // deleted. This applies at the source to everything without transferred data, and at the target, during a rollback, to
 // control planes that were started there.
-func (m *Move) deletesItself(s *transfer.Endpoint, o movegraph.Object) bool {
-	i := movegraph.Item{Node: &movegraph.Node{Object: o, ID: movegraph.IDOf(o.Unstructured)}}
+func (m *Move) deletesItself(s *transfer.Endpoint, o graph.Object) bool {
+	i := graph.Item{Node: &graph.Node{Object: o, ID: graph.IDOf(o.Unstructured)}}
 	return m.WithData && OnHost(i) && (s == m.source || hasHostData(i))
 }
 
@@ -136,7 +136,7 @@ func (m *Move) replaceMachines(ctx context.Context, j *journal) error {
 		}
 		id, _ := infraOf(machine.Unstructured)
 		infra, ok := live[id]
-		if !ok || !OnHost(movegraph.Item{Node: &movegraph.Node{Object: infra, ID: id}}) {
+		if !ok || !OnHost(graph.Item{Node: &graph.Node{Object: infra, ID: id}}) {
 			continue
 		}
 		if err := deleteWithoutDrain(ctx, m.target, machine.Unstructured); err != nil {
@@ -159,7 +159,7 @@ func deleteWithoutDrain(ctx context.Context, s *transfer.Endpoint, machine *unst
 	}
 	err := s.Writer.Patch(ctx, machine, func(o client.Object) {
 		for _, key := range []string{clusterv1.ExcludeNodeDrainingAnnotation, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation, nodeHook} {
-			movegraph.Annotate(o.(*unstructured.Unstructured), key, true)
+			graph.Annotate(o.(*unstructured.Unstructured), key, true)
 		}
 	})
 	if err != nil {
@@ -172,7 +172,7 @@ func deleteWithoutDrain(ctx context.Context, s *transfer.Endpoint, machine *unst
 // nodeHook from their Machines.
 func (m *Move) awaitAPIs(ctx context.Context, j *journal) error {
 	for _, p := range j.Plan.Data {
-		id := movegraph.ID{Group: clusterv1.GroupVersion.Group, Kind: movegraph.Cluster, Namespace: p.ID.Namespace, Name: p.Cluster}
+		id := graph.ID{Group: clusterv1.GroupVersion.Group, Kind: graph.Cluster, Namespace: p.ID.Namespace, Name: p.Cluster}
 		at := slices.IndexFunc(j.Plan.Entries, func(e transfer.Entry) bool { return e.ID == id })
 		if at < 0 {
 			continue
@@ -190,10 +190,10 @@ func (m *Move) awaitAPIs(ctx context.Context, j *journal) error {
 		return err
 	}
 	for _, o := range live {
-		if _, kept := o.GetAnnotations()[nodeHook]; !kept || !movegraph.IDOf(o.Unstructured).IsCore("Machine") {
+		if _, kept := o.GetAnnotations()[nodeHook]; !kept || !graph.IDOf(o.Unstructured).IsCore("Machine") {
 			continue
 		}
-		err := m.target.Writer.Patch(ctx, o.Unstructured, func(c client.Object) { movegraph.Annotate(c.(*unstructured.Unstructured), nodeHook, false) })
+		err := m.target.Writer.Patch(ctx, o.Unstructured, func(c client.Object) { graph.Annotate(c.(*unstructured.Unstructured), nodeHook, false) })
 		if err != nil && fault.KindOf(err) != fault.Gone {
 			return err
 		}
@@ -202,11 +202,11 @@ func (m *Move) awaitAPIs(ctx context.Context, j *journal) error {
 }
 
 // awaitInitialized waits until the control plane of a Cluster at the target is initialized.
-func (m *Move) awaitInitialized(ctx context.Context, id movegraph.ID, version string) error {
+func (m *Move) awaitInitialized(ctx context.Context, id graph.ID, version string) error {
 	const interval, patience = time.Second, 10 * time.Minute
 	for waited := time.Duration(0); ; waited += interval {
 		cluster, err := m.target.Get(ctx, id, version)
-		if err != nil || cluster == nil || movegraph.IsInitialized(cluster) {
+		if err != nil || cluster == nil || graph.IsInitialized(cluster) {
 			return err
 		}
 		if waited >= patience {

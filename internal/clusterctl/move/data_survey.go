@@ -11,7 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
-	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 )
 
 // DataOptions has the user's options.
@@ -25,18 +25,18 @@ type DataOptions struct {
 // dataInput are the input of [dataSurvey].
 type dataInput struct {
 	DataOptions
-	Items []movegraph.Item
+	Items []graph.Item
 	// Endpoints are the control plane endpoints at the target, with their Clusters.
-	Endpoints map[string]movegraph.ID
+	Endpoints map[string]graph.ID
 	// Identities are the namespaces at the target that have the identity Secret.
 	Identities map[string]bool
 }
 
 // ControlPlane is a control plane whose data is transferred.
 type ControlPlane struct {
-	ID      movegraph.ID `json:"id"`
-	Version string       `json:"v"`
-	Cluster string       `json:"cluster"`
+	ID      graph.ID `json:"id"`
+	Version string   `json:"v"`
+	Cluster string   `json:"cluster"`
 	// Policy is the EtcdSnapshotPolicy in its namespace whose store is used.
 	Policy        string `json:"policy"`
 	PolicyVersion string `json:"pv"`
@@ -48,7 +48,7 @@ type ControlPlane struct {
 
 // dataSurvey returns the control planes whose data is transferred, the Machines that are replaced at the target, and
 // the problems that prevent the transfer. It has no side effects.
-func dataSurvey(f dataInput) (planes []ControlPlane, replaced []movegraph.ID, problems []string) {
+func dataSurvey(f dataInput) (planes []ControlPlane, replaced []graph.ID, problems []string) {
 	for _, i := range f.Items {
 		switch {
 		case hasHostData(i):
@@ -65,24 +65,24 @@ func dataSurvey(f dataInput) (planes []ControlPlane, replaced []movegraph.ID, pr
 }
 
 // hasHostData reports whether an object is a HostedControlPlane with data on its host.
-func hasHostData(i movegraph.Item) bool { return i.ID.Kind == "HostedControlPlane" && OnHost(i) }
+func hasHostData(i graph.Item) bool { return i.ID.Kind == "HostedControlPlane" && OnHost(i) }
 
 // onHost reports whether the infrastructure of a Machine is on the host of its management cluster.
-func (f dataInput) onHost(machine movegraph.Item) bool {
+func (f dataInput) onHost(machine graph.Item) bool {
 	id, ok := infraOf(machine.Unstructured)
-	return ok && slices.ContainsFunc(f.Items, func(i movegraph.Item) bool { return i.ID == id && OnHost(i) })
+	return ok && slices.ContainsFunc(f.Items, func(i graph.Item) bool { return i.ID == id && OnHost(i) })
 }
 
 // infraOf returns the LocalMachine of a Machine.
-func infraOf(machine *unstructured.Unstructured) (movegraph.ID, bool) {
+func infraOf(machine *unstructured.Unstructured) (graph.ID, bool) {
 	ref, _, _ := unstructured.NestedStringMap(machine.UnstructuredContent(), "spec", "infrastructureRef")
 	group, _, _ := strings.Cut(ref["apiVersion"], "/")
-	id := movegraph.ID{Group: cmp.Or(ref["apiGroup"], group), Kind: ref["kind"], Namespace: machine.GetNamespace(), Name: ref["name"]}
+	id := graph.ID{Group: cmp.Or(ref["apiGroup"], group), Kind: ref["kind"], Namespace: machine.GetNamespace(), Name: ref["name"]}
 	return id, id.Kind == "LocalMachine"
 }
 
 // replacementProblem returns the reason why a Machine cannot be replaced at the target; empty if it can.
-func replacementProblem(machine movegraph.Item) string {
+func replacementProblem(machine graph.Item) string {
 	for _, ref := range machine.GetOwnerReferences() {
 		group, _, _ := strings.Cut(ref.APIVersion, "/")
 		switch {
@@ -101,7 +101,7 @@ func text(o *unstructured.Unstructured, path ...string) string {
 }
 
 // plane returns how a control plane is transferred, and the problems that prevent it.
-func (f dataInput) plane(i movegraph.Item) (ControlPlane, []string) {
+func (f dataInput) plane(i graph.Item) (ControlPlane, []string) {
 	p := ControlPlane{ID: i.ID, Version: i.GroupVersionKind().Version}
 	var problems []string
 	add := func(form string, args ...any) {
@@ -115,8 +115,8 @@ func (f dataInput) plane(i movegraph.Item) (ControlPlane, []string) {
 	case notes[hostedv1.QuiesceAnnotation] != "":
 		add("is kept from its work by annotation %s: remove it first", hostedv1.QuiesceAnnotation)
 	}
-	at := slices.IndexFunc(f.Items, func(c movegraph.Item) bool {
-		return c.ID.IsCore(movegraph.Cluster) && !c.Copy && c.ID.Namespace == i.ID.Namespace && text(c.Unstructured, "spec", "controlPlaneRef", "name") == i.ID.Name &&
+	at := slices.IndexFunc(f.Items, func(c graph.Item) bool {
+		return c.ID.IsCore(graph.Cluster) && !c.Copy && c.ID.Namespace == i.ID.Namespace && text(c.Unstructured, "spec", "controlPlaneRef", "name") == i.ID.Name &&
 			text(c.Unstructured, "spec", "controlPlaneRef", "kind") == i.ID.Kind
 	})
 	if at < 0 {
@@ -149,10 +149,10 @@ func dataEndpoint(cluster *unstructured.Unstructured) string {
 }
 
 // policy returns the EtcdSnapshotPolicy whose store is used for a Cluster, or the reason why there is none.
-func (f dataInput) policy(cluster movegraph.Item) (found movegraph.Item, why string) {
+func (f dataInput) policy(cluster graph.Item) (found graph.Item, why string) {
 	var names []string
 	for _, i := range f.Items {
-		if movegraph.IsSnapshotPolicy(i.ID) && i.ID.Namespace == cluster.ID.Namespace && movegraph.PolicySelects(i.Unstructured, cluster.Unstructured) && (f.Policy == "" || f.Policy == i.ID.Name) {
+		if graph.IsSnapshotPolicy(i.ID) && i.ID.Namespace == cluster.ID.Namespace && graph.PolicySelects(i.Unstructured, cluster.Unstructured) && (f.Policy == "" || f.Policy == i.ID.Name) {
 			found, names = i, append(names, i.ID.Name)
 		}
 	}
@@ -168,12 +168,12 @@ func (f dataInput) policy(cluster movegraph.Item) (found movegraph.Item, why str
 }
 
 // unusable returns the reason why the store of a policy cannot be used; empty if it can.
-func (f dataInput) unusable(policy movegraph.Item) string {
+func (f dataInput) unusable(policy graph.Item) string {
 	o, name := policy.Unstructured, policy.ID.Name
 	suspended, _, _ := unstructured.NestedBool(o.UnstructuredContent(), "spec", "suspend")
 	folder, isFolder, _ := unstructured.NestedMap(o.UnstructuredContent(), "spec", "destination", "folder")
 	recipients, _, _ := unstructured.NestedStringSlice(o.UnstructuredContent(), "spec", "encryption", "recipients")
-	switch status := movegraph.ConditionStatus(o, hostedv1.StoreAvailableCondition); {
+	switch status := graph.ConditionStatus(o, hostedv1.StoreAvailableCondition); {
 	case suspended:
 		return fmt.Sprintf("cannot use EtcdSnapshotPolicy %s, which is suspended: set its spec.suspend to false", name)
 	case isFolder && folder["path"] == nil:

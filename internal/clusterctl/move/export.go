@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -29,7 +29,7 @@ func (m *Move) mapper() meta.RESTMapper {
 
 // selected reads the input of an export.
 func (m *Move) selected(ctx context.Context) (planInput, error) {
-	f := planInput{directory: true, at: func(id movegraph.ID) movegraph.ID { return id }, namespaces: map[string]bool{}}
+	f := planInput{directory: true, at: func(id graph.ID) graph.ID { return id }, namespaces: map[string]bool{}}
 	var err error
 	if f.sourceProviders, err = m.source.Providers(ctx); err != nil {
 		return f, err
@@ -37,7 +37,7 @@ func (m *Move) selected(ctx context.Context) (planInput, error) {
 	if f.kinds, err = m.source.Kinds(ctx, nil); err != nil {
 		return f, err
 	}
-	objects, err := m.source.Read(ctx, f.kinds, m.Scope.Namespace, movegraph.InfrastructureNamespaces(f.sourceProviders))
+	objects, err := m.source.Read(ctx, f.kinds, m.Scope.Namespace, graph.InfrastructureNamespaces(f.sourceProviders))
 	if err != nil {
 		return f, err
 	}
@@ -45,7 +45,7 @@ func (m *Move) selected(ctx context.Context) (planInput, error) {
 	if err != nil {
 		return f, err
 	}
-	f.graph = movegraph.Build(append(objects, classes...))
+	f.graph = graph.Build(append(objects, classes...))
 	f.selection = f.graph.Select(m.Scope)
 	return f, m.readLeft(ctx, &f)
 }
@@ -62,23 +62,23 @@ func PlanExport(ctx context.Context, c client.Client, o Options) (Plan, error) {
 }
 
 // Snapshot reads the objects of Cluster API without pausing them. They are returned without status, owners first.
-func Snapshot(ctx context.Context, c client.Client, what movegraph.Scope) ([]*unstructured.Unstructured, error) {
+func Snapshot(ctx context.Context, c client.Client, what graph.Scope) ([]*unstructured.Unstructured, error) {
 	m := &Move{Options: Options{Scope: what}.withDefaults(), source: transfer.New("source", c)}
 	f, err := m.selected(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if problems := append(f.selection.Problems, movegraph.LeftBehind(f.left)...); len(problems) > 0 {
+	if problems := append(f.selection.Problems, graph.LeftBehind(f.left)...); len(problems) > 0 {
 		return nil, fault.New(fault.Invalid, "CannotSave", "nothing was saved, because of what follows:\n  - %s", strings.Join(problems, "\n  - "))
 	}
 	return portableObjects(f.selection.Items()), nil
 }
 
 // portableObjects returns objects in the form for files, with the UIDs required to restore owner references.
-func portableObjects(items []movegraph.Item) []*unstructured.Unstructured {
+func portableObjects(items []graph.Item) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, i := range items {
-		o := movegraph.Strip(i.Object.Unstructured)
+		o := graph.Strip(i.Object.Unstructured)
 		o.SetUID(i.GetUID())
 		o.SetOwnerReferences(i.GetOwnerReferences())
 		o.SetManagedFields(nil)
@@ -130,7 +130,7 @@ func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (D
 	}
 	if len(holders) > 0 {
 		return DirectoryResult{}, fault.New(fault.Transient, "MoveBlocked", "these objects are blocked by their providers (annotation %s) and were not released within %s: %s; everything was resumed, nothing was written",
-			movegraph.BlockMove, m.Timeout, strings.Join(holders, ", "))
+			graph.BlockMove, m.Timeout, strings.Join(holders, ", "))
 	}
 	return DirectoryResult{Written: written}, nil
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/pause"
@@ -17,7 +17,7 @@ import (
 // Options are the options of a move.
 type Options struct {
 	// Scope is the scope of the move.
-	Scope movegraph.Scope
+	Scope graph.Scope
 	// Report is called with a progress message for each stage; it may be nil.
 	Report func(line string)
 	// Mutate changes objects before they are created at the target, for example their namespace. It is also called with

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -39,15 +39,15 @@ func (m *Move) readInput(ctx context.Context) (planInput, error) {
 	if f.namespaces, err = m.target.Namespaces(ctx); err != nil {
 		return f, err
 	}
-	var ids []movegraph.ID
-	versions := map[movegraph.ID]string{}
+	var ids []graph.ID
+	versions := map[graph.ID]string{}
 	for _, i := range f.selection.Items() {
 		if !transfer.KindOf(f.kinds, i.ID).Missing {
 			ids = append(ids, f.at(i.ID))
 			versions[f.at(i.ID)] = i.GroupVersionKind().Version
 		}
 	}
-	if f.target, err = m.target.Find(ctx, ids, func(id movegraph.ID) string { return versions[id] }); err != nil {
+	if f.target, err = m.target.Find(ctx, ids, func(id graph.ID) string { return versions[id] }); err != nil {
 		return f, err
 	}
 	if err := m.readHost(ctx, &f); err != nil {
@@ -81,11 +81,11 @@ func (m *Move) readSource(ctx context.Context, f *planInput) (err error) {
 	if f.kinds, err = m.source.Kinds(ctx, m.mapper()); err != nil {
 		return err
 	}
-	objects, err := m.source.Read(ctx, f.kinds, m.Scope.Namespace, movegraph.InfrastructureNamespaces(f.sourceProviders))
+	objects, err := m.source.Read(ctx, f.kinds, m.Scope.Namespace, graph.InfrastructureNamespaces(f.sourceProviders))
 	if err != nil {
 		return err
 	}
-	f.graph = movegraph.Build(objects)
+	f.graph = graph.Build(objects)
 	f.selection = f.graph.Select(m.Scope)
 	f.at, err = m.targetIDs(f.selection.Items())
 	return err
@@ -110,12 +110,12 @@ func (m *Move) readHost(ctx context.Context, f *planInput) error {
 
 // checkClasses adds a problem for each Cluster whose ClusterClass neither moves nor exists at the target.
 func (m *Move) checkClasses(ctx context.Context, f *planInput) error {
-	for _, i := range f.selection.Find(movegraph.Cluster) {
-		class := movegraph.ClassOf(i.Object.Unstructured)
-		if class.Name == "" || class.Namespace == i.ID.Namespace || slices.ContainsFunc(f.selection.Items(), func(o movegraph.Item) bool { return o.ID == class }) {
+	for _, i := range f.selection.Find(graph.Cluster) {
+		class := graph.ClassOf(i.Object.Unstructured)
+		if class.Name == "" || class.Namespace == i.ID.Namespace || slices.ContainsFunc(f.selection.Items(), func(o graph.Item) bool { return o.ID == class }) {
 			continue
 		}
-		found, err := m.target.Find(ctx, []movegraph.ID{class}, func(movegraph.ID) string { return i.GroupVersionKind().Version })
+		found, err := m.target.Find(ctx, []graph.ID{class}, func(graph.ID) string { return i.GroupVersionKind().Version })
 		if err != nil {
 			return err
 		}
@@ -127,25 +127,25 @@ func (m *Move) checkClasses(ctx context.Context, f *planInput) error {
 }
 
 // targetIDs returns a function that maps IDs to IDs at the target.
-func (m *Move) targetIDs(items []movegraph.Item) (func(movegraph.ID) movegraph.ID, error) {
+func (m *Move) targetIDs(items []graph.Item) (func(graph.ID) graph.ID, error) {
 	if len(m.Mutate) == 0 {
-		return func(id movegraph.ID) movegraph.ID { return id }, nil
+		return func(id graph.ID) graph.ID { return id }, nil
 	}
-	at := map[movegraph.ID]movegraph.ID{}
+	at := map[graph.ID]graph.ID{}
 	for _, i := range items {
 		o := i.Object.DeepCopy()
 		if err := m.mutate(o); err != nil {
 			return nil, err
 		}
-		at[i.ID] = movegraph.IDOf(o)
+		at[i.ID] = graph.IDOf(o)
 	}
-	return func(id movegraph.ID) movegraph.ID { return at[id] }, nil
+	return func(id graph.ID) graph.ID { return at[id] }, nil
 }
 
 func (m *Move) mutate(o *unstructured.Unstructured) error {
 	for _, f := range m.Mutate {
 		if err := f(o); err != nil {
-			return fmt.Errorf("changing %s: %w", movegraph.IDOf(o), err)
+			return fmt.Errorf("changing %s: %w", graph.IDOf(o), err)
 		}
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -33,7 +33,7 @@ type Plan struct {
 	hostTransfers []ClusterResources
 	// replaced are Machines that are replaced at the target; hosted are objects that are deleted at the source with
 	// their host resources.
-	replaced, hosted []movegraph.ID
+	replaced, hosted []graph.ID
 }
 
 // Steps describes the steps of the plan in execution order.
@@ -105,9 +105,9 @@ func (p Plan) exportSteps() []string {
 }
 
 // roots returns the ClusterClasses, followed by the Clusters, that are paused during the move.
-func (p Plan) roots() []movegraph.ID {
-	var out []movegraph.ID
-	for _, kind := range []string{movegraph.ClusterClass, movegraph.Cluster} {
+func (p Plan) roots() []graph.ID {
+	var out []graph.ID
+	for _, kind := range []string{graph.ClusterClass, graph.Cluster} {
 		for _, e := range p.Entries {
 			if !e.Copy && e.ID.IsCore(kind) {
 				out = append(out, e.ID)
@@ -144,15 +144,15 @@ func (p Plan) Err() error {
 // planInput is the state of both management clusters, the input of a plan.
 type planInput struct {
 	kinds           []transfer.Kind
-	graph           *movegraph.Graph
-	selection       movegraph.Selection
-	left            []movegraph.UnmovedObject         // objects linked to the selection that do not move
-	noNamespace     bool                              // the namespace does not exist at the source
-	at              func(movegraph.ID) movegraph.ID   // maps IDs to IDs at the target
-	target          map[movegraph.ID]movegraph.Object // objects at the target
-	namespaces      map[string]bool                   // namespaces at the target
-	sourceProviders []movegraph.Provider
-	targetProviders []movegraph.Provider
+	graph           *graph.Graph
+	selection       graph.Selection
+	left            []graph.UnmovedObject     // objects linked to the selection that do not move
+	noNamespace     bool                      // the namespace does not exist at the source
+	at              func(graph.ID) graph.ID   // maps IDs to IDs at the target
+	target          map[graph.ID]graph.Object // objects at the target
+	namespaces      map[string]bool           // namespaces at the target
+	sourceProviders []graph.Provider
+	targetProviders []graph.Provider
 	// host are the shared host resources; nil if there are none, for the reason apart.
 	host        *HostResources
 	hostProblem string
@@ -164,9 +164,9 @@ type planInput struct {
 
 // makePlan computes the plan. It has no side effects.
 func makePlan(f planInput) Plan {
-	p := Plan{Problems: append(slices.Clone(f.selection.Problems), movegraph.LeftBehind(f.left)...), Export: f.directory}
+	p := Plan{Problems: append(slices.Clone(f.selection.Problems), graph.LeftBehind(f.left)...), Export: f.directory}
 	if !f.directory {
-		p.Problems = append(p.Problems, movegraph.MissingProviders(f.sourceProviders, f.targetProviders)...)
+		p.Problems = append(p.Problems, graph.MissingProviders(f.sourceProviders, f.targetProviders)...)
 	}
 	missing := map[transfer.Kind]bool{}
 	for level, items := range f.selection.Levels {
@@ -195,7 +195,7 @@ func makePlan(f planInput) Plan {
 // note adds notes about stored snapshots that do not move.
 func (p *Plan) note(f planInput) {
 	for _, i := range f.selection.Items() {
-		if !movegraph.IsSnapshotPolicy(i.ID) {
+		if !graph.IsSnapshotPolicy(i.ID) {
 			continue
 		}
 		folder, is, _ := unstructured.NestedMap(i.UnstructuredContent(), "spec", "destination", "folder")
@@ -235,7 +235,7 @@ func (p *Plan) survey(f planInput) {
 }
 
 // add adds the entry of an item, and its namespace if it is missing.
-func (p *Plan) add(f planInput, i movegraph.Item, level int) {
+func (p *Plan) add(f planInput, i graph.Item, level int) {
 	e := transfer.Entry{ID: i.ID, Version: i.GroupVersionKind().Version, Level: level, Copy: i.Copy}
 	to := f.at(i.ID)
 	if to != i.ID {
@@ -243,7 +243,7 @@ func (p *Plan) add(f planInput, i movegraph.Item, level int) {
 	}
 	existing, exists := f.target[to]
 	e.Existed = exists
-	if exists && !e.Copy && to.IsCore(movegraph.Cluster) && !movegraph.IsClusterPaused(existing.Unstructured) {
+	if exists && !e.Copy && to.IsCore(graph.Cluster) && !graph.IsClusterPaused(existing.Unstructured) {
 		p.Problems = append(p.Problems, fmt.Sprintf("the target has a %s already, which is not paused: it would be overwritten; delete or rename one of the two", to))
 	}
 	if ns := to.Namespace; ns != "" && !f.namespaces[ns] && !slices.Contains(p.Namespaces, ns) {
@@ -254,9 +254,9 @@ func (p *Plan) add(f planInput, i movegraph.Item, level int) {
 
 // check returns the problems that prevent the move of an object. Conditions that held when the move started are not
 // checked again.
-func (f planInput) check(i movegraph.Item) []string {
+func (f planInput) check(i graph.Item) []string {
 	if f.resumed && i.GetDeletionTimestamp() == nil {
 		return nil
 	}
-	return movegraph.CheckItem(i)
+	return graph.CheckItem(i)
 }

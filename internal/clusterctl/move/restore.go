@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -51,7 +51,7 @@ type RestoreOptions struct {
 	KeepPaused bool
 	// Visit is called for each object before the first write; kept reports whether the object already exists. It may be
 	// nil.
-	Visit func(id movegraph.ID, kept bool)
+	Visit func(id graph.ID, kept bool)
 	// Creating is called concurrently before each creation of an object; it may be nil.
 	Creating func()
 }
@@ -97,7 +97,7 @@ func Restore(ctx context.Context, c client.Client, objects []*unstructured.Unstr
 		return DirectoryResult{}, withRepeatHint(err)
 	}
 	report("Resuming what was created")
-	for _, kind := range []string{movegraph.ClusterClass, movegraph.Cluster} {
+	for _, kind := range []string{graph.ClusterClass, graph.Cluster} {
 		for _, e := range t.Entries {
 			if !e.ID.IsCore(kind) {
 				continue
@@ -116,7 +116,7 @@ func withRepeatHint(err error) error {
 }
 
 func isPaused(o *unstructured.Unstructured) bool {
-	return movegraph.IsClusterPaused(o) || movegraph.IsClassPaused(o)
+	return graph.IsClusterPaused(o) || graph.IsClassPaused(o)
 }
 
 // restoration validates all objects before the first write, and returns the transfer and the required namespaces.
@@ -125,11 +125,11 @@ func restoration(ctx context.Context, s *transfer.Endpoint, objects []*unstructu
 	if err != nil {
 		return nil, nil, err
 	}
-	var all []movegraph.Object
+	var all []graph.Object
 	var problems, namespaces []string
-	seen := map[movegraph.ID]bool{}
+	seen := map[graph.ID]bool{}
 	for _, o := range objects {
-		id := movegraph.IDOf(o)
+		id := graph.IDOf(o)
 		k := transfer.KindOf(kinds, id)
 		_, err := s.Client.RESTMapper().RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
 		switch {
@@ -144,19 +144,19 @@ func restoration(ctx context.Context, s *transfer.Endpoint, objects []*unstructu
 		if id.Namespace != "" && !slices.Contains(namespaces, id.Namespace) {
 			namespaces = append(namespaces, id.Namespace)
 		}
-		all = append(all, movegraph.Object{Unstructured: o, Marked: true}) // select all objects
+		all = append(all, graph.Object{Unstructured: o, Marked: true}) // select all objects
 	}
-	selection := movegraph.Build(all).Select(movegraph.Scope{})
+	selection := graph.Build(all).Select(graph.Scope{})
 	if problems = append(problems, selection.Problems...); len(problems) > 0 {
 		return nil, nil, fault.New(fault.Invalid, "CannotRestore", "nothing was created, because of what follows:\n  - %s", strings.Join(problems, "\n  - "))
 	}
-	t := &transfer.Transfer{To: s, Source: map[movegraph.ID]movegraph.Object{}, Change: func(object *unstructured.Unstructured) error {
+	t := &transfer.Transfer{To: s, Source: map[graph.ID]graph.Object{}, Change: func(object *unstructured.Unstructured) error {
 		if creating != nil {
 			creating()
 		}
 		return markRestoring(object)
 	}}
-	t.SourceID = func(e transfer.Entry) movegraph.ID { return e.ID }
+	t.SourceID = func(e transfer.Entry) graph.ID { return e.ID }
 	t.TargetID = t.SourceID
 	for level, items := range selection.Levels {
 		for _, i := range items {
@@ -168,9 +168,9 @@ func restoration(ctx context.Context, s *transfer.Endpoint, objects []*unstructu
 }
 
 func markRestoring(o *unstructured.Unstructured) error {
-	if id := movegraph.IDOf(o); id.IsCore(movegraph.Cluster) || id.IsCore(movegraph.ClusterClass) {
-		movegraph.Pause(o, true)
-		movegraph.Annotate(o, restoringAnnotation, true)
+	if id := graph.IDOf(o); id.IsCore(graph.Cluster) || id.IsCore(graph.ClusterClass) {
+		graph.Pause(o, true)
+		graph.Annotate(o, restoringAnnotation, true)
 	}
 	return nil
 }
@@ -186,9 +186,9 @@ func endRestoring(ctx context.Context, s *transfer.Endpoint, e transfer.Entry, s
 	}
 	return s.Writer.Patch(ctx, live, func(c client.Object) {
 		o := c.(*unstructured.Unstructured)
-		movegraph.Annotate(o, restoringAnnotation, false)
+		graph.Annotate(o, restoringAnnotation, false)
 		if !stays {
-			movegraph.Pause(o, false)
+			graph.Pause(o, false)
 		}
 	})
 }

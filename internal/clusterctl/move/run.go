@@ -11,7 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -65,7 +65,7 @@ func (m *Move) step(ctx context.Context, j *journal) (_ Result, done bool, err e
 		if err := m.revert(ctx, j); err != nil {
 			return Result{}, false, err
 		}
-		result, err := m.finish(ctx, j, m.source, func(e transfer.Entry) movegraph.ID { return e.ID })
+		result, err := m.finish(ctx, j, m.source, func(e transfer.Entry) graph.ID { return e.ID })
 		return result, true, err
 	default:
 		err = fault.New(fault.Invalid, "UnreadableJournal", "the journal has the phase %q, which this version of slipway does not know: use the version that began the move", j.Phase)
@@ -111,7 +111,7 @@ func (m *Move) pause(ctx context.Context, j *journal) (phase, error) {
 		return "", err
 	}
 	return "", fault.New(fault.Transient, "MoveBlocked", "these objects are blocked by their providers (annotation %s) and were not released within %s: %s; everything was resumed, nothing was moved",
-		movegraph.BlockMove, m.Timeout, strings.Join(holders, ", "))
+		graph.BlockMove, m.Timeout, strings.Join(holders, ", "))
 }
 
 // rollBack rolls back a move that cannot be completed.
@@ -138,10 +138,10 @@ func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		items := movegraph.Build(objects).Select(m.Scope).Items()
-		holders := append(movegraph.BlockedObjects(items), movegraph.UnobservedPauses(items, waited)...)
+		items := graph.Build(objects).Select(m.Scope).Items()
+		holders := append(graph.BlockedObjects(items), graph.UnobservedPauses(items, waited)...)
 		if len(holders) == 0 || waited >= m.Timeout {
-			return movegraph.BlockedObjects(items), nil
+			return graph.BlockedObjects(items), nil
 		}
 		if text := strings.Join(holders, ", "); text != said {
 			m.Report("Waiting for the providers of " + text + " to let them go")
@@ -165,7 +165,7 @@ func (m *Move) create(ctx context.Context, j *journal) (phase, error) {
 	if err := fresh.Err(); err != nil {
 		return "", withContinueHint(err)
 	}
-	existed := map[movegraph.ID]bool{}
+	existed := map[graph.ID]bool{}
 	for _, e := range j.Plan.Entries {
 		existed[e.ID] = e.Existed
 	}
@@ -226,7 +226,7 @@ func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 			return "", withContinueHint(err)
 		}
 		m.Report("Deleting at the source")
-		if err = m.deleteObjects(ctx, m.source, j, func(e transfer.Entry) (movegraph.ID, bool) { return e.ID, !e.Copy }); fault.KindOf(err) != fault.Conflict {
+		if err = m.deleteObjects(ctx, m.source, j, func(e transfer.Entry) (graph.ID, bool) { return e.ID, !e.Copy }); fault.KindOf(err) != fault.Conflict {
 			break
 		}
 	}
@@ -267,7 +267,7 @@ func (m *Move) transferHostOwnership(ctx context.Context, j *journal) error {
 }
 
 // finish resumes the paused objects, and deletes the journals.
-func (m *Move) finish(ctx context.Context, j *journal, s *transfer.Endpoint, at func(transfer.Entry) movegraph.ID) (Result, error) {
+func (m *Move) finish(ctx context.Context, j *journal, s *transfer.Endpoint, at func(transfer.Entry) graph.ID) (Result, error) {
 	if s == m.target && m.Host != nil {
 		if err := m.Host.Commit(j.What); err != nil {
 			return Result{}, withContinueHint(err)
@@ -277,7 +277,7 @@ func (m *Move) finish(ctx context.Context, j *journal, s *transfer.Endpoint, at 
 		return Result{}, withContinueHint(err)
 	}
 	m.Report(fmt.Sprintf("Resuming at the %s", s.Name))
-	for _, kind := range []string{movegraph.ClusterClass, movegraph.Cluster} {
+	for _, kind := range []string{graph.ClusterClass, graph.Cluster} {
 		paused := slices.DeleteFunc(slices.Clone(j.Plan.Entries), func(e transfer.Entry) bool { return !isRoot(e) || !e.ID.IsCore(kind) })
 		err := transfer.Each(ctx, paused, func(ctx context.Context, e transfer.Entry) error { return s.SetPaused(ctx, at(e), e.Version, false) })
 		if err != nil {
@@ -302,5 +302,5 @@ func (m *Move) finish(ctx context.Context, j *journal, s *transfer.Endpoint, at 
 }
 
 func isRoot(e transfer.Entry) bool {
-	return !e.Copy && (e.ID.IsCore(movegraph.Cluster) || e.ID.IsCore(movegraph.ClusterClass))
+	return !e.Copy && (e.ID.IsCore(graph.Cluster) || e.ID.IsCore(graph.ClusterClass))
 }

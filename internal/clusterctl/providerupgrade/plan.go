@@ -10,7 +10,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
-	clusterctlrepository "github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -70,7 +70,7 @@ func CheckUpgrade(changes []Change, others OtherContracts, core string) error {
 			problems = append(problems, label+" stays and its contract is unknown")
 			continue
 		}
-		if !slices.Contains(clusterctlrepository.CompatibleContracts(core), contract) {
+		if !slices.Contains(repository.CompatibleContracts(core), contract) {
 			problems = append(problems, label+" stays and has the contract "+contract)
 		}
 	}
@@ -215,7 +215,7 @@ func migrations(c Change, stored map[string]StorageVersions) ([]install.Step, er
 // retained, as when a provider is deleted.
 func deleteObsolete(c Change) []install.Step {
 	var out []install.Step
-	ordered := clusterctlrepository.InstallOrder(c.Present)
+	ordered := repository.InstallOrder(c.Present)
 	slices.Reverse(ordered)
 	for _, o := range ordered {
 		if slices.Contains([]string{"Namespace", "CustomResourceDefinition", "PersistentVolumeClaim", "PersistentVolume"}, o.GetKind()) || containsObject(c.To.Objects, o) {

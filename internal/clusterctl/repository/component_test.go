@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
-	clusterctlrepository "github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -85,20 +85,20 @@ func componentAcme() provider.Provider {
 	return provider.Provider{Name: "acme", Type: provider.Infrastructure, URL: "memory"}
 }
 
-func options(values map[string]string) clusterctlrepository.ComponentOptions {
-	return clusterctlrepository.ComponentOptions{Lookup: func(name string) (string, bool) { v, ok := values[name]; return v, ok }}
+func options(values map[string]string) repository.ComponentOptions {
+	return repository.ComponentOptions{Lookup: func(name string) (string, bool) { v, ok := values[name]; return v, ok }}
 }
 
-func load(t *testing.T, o clusterctlrepository.ComponentOptions) *clusterctlrepository.Components {
+func load(t *testing.T, o repository.ComponentOptions) *repository.Components {
 	t.Helper()
-	c, err := clusterctlrepository.NewComponents(componentAcme(), "v1.0.0", []byte(file), o)
+	c, err := repository.NewComponents(componentAcme(), "v1.0.0", []byte(file), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func find(t *testing.T, c *clusterctlrepository.Components, kind string) *unstructured.Unstructured {
+func find(t *testing.T, c *repository.Components, kind string) *unstructured.Unstructured {
 	t.Helper()
 	i := slices.IndexFunc(c.Objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind })
 	if i < 0 {
@@ -107,7 +107,7 @@ func find(t *testing.T, c *clusterctlrepository.Components, kind string) *unstru
 	return c.Objects[i]
 }
 
-func text(t *testing.T, c *clusterctlrepository.Components) string {
+func text(t *testing.T, c *repository.Components) string {
 	t.Helper()
 	data, err := c.YAML()
 	if err != nil {
@@ -118,7 +118,7 @@ func text(t *testing.T, c *clusterctlrepository.Components) string {
 
 // CC2-08, CC2-14: everything is in the target namespace and has the labels, whatever namespace the file has.
 func TestTargetNamespace(t *testing.T) {
-	c := load(t, clusterctlrepository.ComponentOptions{TargetNamespace: "elsewhere", Lookup: options(map[string]string{"REGION": "r"}).Lookup})
+	c := load(t, repository.ComponentOptions{TargetNamespace: "elsewhere", Lookup: options(map[string]string{"REGION": "r"}).Lookup})
 	if c.TargetNamespace != "elsewhere" {
 		t.Error(c.TargetNamespace)
 	}
@@ -172,7 +172,7 @@ func TestNamespaces(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, err := clusterctlrepository.NewComponents(componentAcme(), "v1.0.0", []byte(tc.data), clusterctlrepository.ComponentOptions{TargetNamespace: tc.target})
+			c, err := repository.NewComponents(componentAcme(), "v1.0.0", []byte(tc.data), repository.ComponentOptions{TargetNamespace: tc.target})
 			if tc.says != "" {
 				if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), "infrastructure-acme v1.0.0") {
 					t.Errorf("%v, want %q: %s", err, tc.says, tc.reason)
@@ -200,7 +200,7 @@ func TestVariables(t *testing.T) {
 	if len(c.Variables) != 2 || c.Variables[0].Name != "EXP_MACHINE_POOL" || *c.Variables[0].Default != "true" || c.Variables[1].Default != nil {
 		t.Errorf("%+v", c.Variables)
 	}
-	_, err := clusterctlrepository.NewComponents(componentAcme(), "v1.0.0", []byte(file), options(nil))
+	_, err := repository.NewComponents(componentAcme(), "v1.0.0", []byte(file), options(nil))
 	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "provider infrastructure-acme v1.0.0: no value is set for: REGION") {
 		t.Error(err)
 	}
@@ -209,7 +209,7 @@ func TestVariables(t *testing.T) {
 // A value that makes the file unreadable is not repeated: it may be a password.
 func TestValuesAreNotRepeated(t *testing.T) {
 	for _, value := range []string{"s3cret\"\n\t: [", "s3cret\"]\n- {"} {
-		_, err := clusterctlrepository.NewComponents(componentAcme(), "v1.0.0", []byte(file), options(map[string]string{"REGION": value}))
+		_, err := repository.NewComponents(componentAcme(), "v1.0.0", []byte(file), options(map[string]string{"REGION": value}))
 		if fault.KindOf(err) != fault.Invalid || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "document 7 of the components of infrastructure-acme v1.0.0") || !strings.Contains(err.Error(), "REGION") {
 			t.Errorf("%q: %v", value, err)
 		}
@@ -233,7 +233,7 @@ func TestComponentImages(t *testing.T) {
 		t.Error(all)
 	}
 	o.AlterImage = func(string, string) (string, error) { return "", errors.New("no") }
-	if _, err := clusterctlrepository.NewComponents(componentAcme(), "v1.0.0", []byte(file), o); err == nil {
+	if _, err := repository.NewComponents(componentAcme(), "v1.0.0", []byte(file), o); err == nil {
 		t.Error("an error of an override is dropped")
 	}
 }
@@ -254,13 +254,13 @@ func TestImagesOfKinds(t *testing.T) {
 		"ConfigMap": in(pod, "spec"),
 	} {
 		o["kind"] = kind
-		images, err := clusterctlrepository.Images([]*unstructured.Unstructured{{Object: o}}, func(image string) (string, error) { return image, nil })
+		images, err := repository.Images([]*unstructured.Unstructured{{Object: o}}, func(image string) (string, error) { return image, nil })
 		if err != nil || (len(images) == 1) != (kind != "ConfigMap") {
 			t.Errorf("%s: %v, %v", kind, images, err)
 		}
 	}
 	broken := &unstructured.Unstructured{Object: map[string]any{"kind": "Pod", "spec": "x"}}
-	if images, err := clusterctlrepository.Images([]*unstructured.Unstructured{broken}, nil); err != nil || len(images) != 0 {
+	if images, err := repository.Images([]*unstructured.Unstructured{broken}, nil); err != nil || len(images) != 0 {
 		t.Errorf("%v, %v", images, err)
 	}
 }
@@ -280,7 +280,7 @@ func TestOrder(t *testing.T) {
 		t.Errorf("printed: %s", got)
 	}
 	installed := "Namespace CustomResourceDefinition CustomResourceDefinition ServiceAccount ClusterRoleBinding Certificate AcmeIdentity Deployment ValidatingWebhookConfiguration"
-	if got := kinds(clusterctlrepository.InstallOrder(c.Objects)); got != installed {
+	if got := kinds(repository.InstallOrder(c.Objects)); got != installed {
 		t.Errorf("installed: %s", got)
 	}
 }
@@ -295,7 +295,7 @@ func TestBroken(t *testing.T) {
 		"a: ${B":  "cannot be read",
 		strings.ReplaceAll(file, "capa-system/capa-serving-cert", "capa-serving-cert"): "not NAMESPACE/NAME",
 	} {
-		_, err := clusterctlrepository.NewComponents(componentAcme(), "v1.0.0", []byte(data), options(map[string]string{"REGION": "r"}))
+		_, err := repository.NewComponents(componentAcme(), "v1.0.0", []byte(data), options(map[string]string{"REGION": "r"}))
 		if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "infrastructure-acme v1.0.0") {
 			t.Errorf("%.20q: %v, want %q", data, err, want)
 		}
@@ -304,14 +304,14 @@ func TestBroken(t *testing.T) {
 
 // CC2-01: components are those of a repository.
 func TestComponentLoad(t *testing.T) {
-	s := clusterctlrepository.New(componentAcme(), clusterctlrepository.Memory{Default: "v1.0.0", Components: "infrastructure-components.yaml", Files: map[string]map[string]string{
+	s := repository.New(componentAcme(), repository.Memory{Default: "v1.0.0", Components: "infrastructure-components.yaml", Files: map[string]map[string]string{
 		"v1.0.0": {"infrastructure-components.yaml": file},
-	}}, clusterctlrepository.Options{})
-	c, err := clusterctlrepository.LoadComponents(t.Context(), s, "v1.0.0", options(map[string]string{"REGION": "r"}))
+	}}, repository.Options{})
+	c, err := repository.LoadComponents(t.Context(), s, "v1.0.0", options(map[string]string{"REGION": "r"}))
 	if err != nil || c.Version != "v1.0.0" || len(c.Objects) != 9 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if _, err := clusterctlrepository.LoadComponents(t.Context(), s, "v2.0.0", options(nil)); fault.KindOf(err) != fault.Gone {
+	if _, err := repository.LoadComponents(t.Context(), s, "v2.0.0", options(nil)); fault.KindOf(err) != fault.Gone {
 		t.Error(err)
 	}
 	var back map[string]any

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	configclasses "github.com/slipwayhq/slipway/config/classes"
+	"github.com/slipwayhq/slipway/config/classes"
 	"github.com/slipwayhq/slipway/internal/clusterctl/template"
 )
 
@@ -23,12 +23,12 @@ func TestQuickstartIsWhatTheCommandWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, _, err := configclasses.Objects(configclasses.Local, "")
+	want, _, err := classes.Objects(classes.Local, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	cluster, err := template.ClusterManifest{
-		Name: "quickstart", Version: "v1.36.3", Class: clusterv1.ClusterClassRef{Name: configclasses.Local}, Subnet: netip.MustParsePrefix("172.30.0.0/16"),
+		Name: "quickstart", Version: "v1.36.3", Class: clusterv1.ClusterClassRef{Name: classes.Local}, Subnet: netip.MustParsePrefix("172.30.0.0/16"),
 		Workers: template.WorkerGroup{Kind: "MachineDeployment", Class: "default-worker", Replicas: 2},
 	}.Objects()
 	if err != nil {
@@ -66,7 +66,7 @@ func TestExamplesBringTheNetwork(t *testing.T) {
 			}
 			text, _, _ := unstructured.NestedString(u.Object, "data", "flannel.yaml")
 			labelled = labelled || u.GetKind() == "Cluster" && u.GetLabels()[template.NetworkLabel] == "flannel"
-			sourced = sourced || template.IsShared(u) && text == configclasses.FlannelManifest()
+			sourced = sourced || template.IsShared(u) && text == classes.FlannelManifest()
 			selected = selected || template.IsShared(u) && u.GetKind() == "ClusterResourceSet"
 		}
 		if !labelled || !sourced || !selected {

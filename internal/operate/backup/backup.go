@@ -19,12 +19,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move"
-	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // Take reads the Cluster API objects of a management cluster. It pauses and writes nothing.
-func Take(ctx context.Context, c client.Client, what movegraph.Scope, now time.Time) (Archive, error) {
+func Take(ctx context.Context, c client.Client, what graph.Scope, now time.Time) (Archive, error) {
 	var system corev1.Namespace
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
 		return Archive{}, fmt.Errorf("reading Namespace %s: %w", metav1.NamespaceSystem, err)
@@ -45,7 +45,7 @@ func Take(ctx context.Context, c client.Client, what movegraph.Scope, now time.T
 		Objects: len(objects), Providers: providers,
 	}}
 	for _, o := range objects {
-		if movegraph.IDOf(o).IsCore(movegraph.Cluster) {
+		if graph.IDOf(o).IsCore(graph.Cluster) {
 			a.Info.Clusters++
 		}
 		if isSecret(o) {
@@ -151,17 +151,17 @@ func (a Archive) Restore(ctx context.Context, c client.Client, o move.RestoreOpt
 	if err != nil {
 		return move.DirectoryResult{}, err
 	}
-	if problems := movegraph.MissingProviders(providers(a.Info.Providers), providers(installed)); len(problems) > 0 {
+	if problems := graph.MissingProviders(providers(a.Info.Providers), providers(installed)); len(problems) > 0 {
 		return move.DirectoryResult{}, fault.New(fault.Invalid, reasonCannotRestore, "nothing was created, because of what follows:\n  - %s", strings.Join(problems, "\n  - "))
 	}
 	o.KeepPaused = true
 	return move.Restore(ctx, c, a.Objects, o)
 }
 
-func providers(records []inventory.Provider) []movegraph.Provider {
-	var out []movegraph.Provider
+func providers(records []inventory.Provider) []graph.Provider {
+	var out []graph.Provider
 	for _, r := range records {
-		out = append(out, movegraph.Provider{Name: r.Name, Type: string(r.Type), Version: r.Version, Namespace: r.Namespace})
+		out = append(out, graph.Provider{Name: r.Name, Type: string(r.Type), Version: r.Version, Namespace: r.Namespace})
 	}
 	return out
 }
@@ -170,8 +170,8 @@ func providers(records []inventory.Provider) []movegraph.Provider {
 func (a Archive) OnHost() []string {
 	var out []string
 	for _, o := range a.Objects {
-		id := movegraph.IDOf(o)
-		if move.OnHost(movegraph.Item{Node: &movegraph.Node{Object: movegraph.Object{Unstructured: o}, ID: id}}) {
+		id := graph.IDOf(o)
+		if move.OnHost(graph.Item{Node: &graph.Node{Object: graph.Object{Unstructured: o}, ID: id}}) {
 			out = append(out, id.String())
 		}
 	}

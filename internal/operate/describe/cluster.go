@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/validation"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,15 +17,9 @@ import (
 const (
 	// reasonNotFound is the reason when the Cluster does not exist; Gone.
 	reasonNotFound = "ClusterNotFound"
-	// reasonName is the reason when the name of a Cluster is invalid; Invalid.
-	reasonName = "InvalidClusterName"
 	// ReasonNamespace is the reason when the namespace does not exist; Gone.
 	ReasonNamespace = "NamespaceNotFound"
 )
-
-// maxName is the maximum length of a name. It reserves space for the suffixes of derived names, within the 63
-// characters of a label value.
-const maxName = 50
 
 // GetCluster reads the Cluster. If it does not exist, the fault lists the existing ones.
 func GetCluster(ctx context.Context, r client.Reader, key client.ObjectKey) (*clusterv1.Cluster, error) {
@@ -79,17 +72,4 @@ func enumerate(names []string) string {
 		return strings.Join(names[:10], ", ") + fmt.Sprintf(" and %d more", len(names)-10)
 	}
 	return strings.Join(names, ", ")
-}
-
-// CheckName checks whether a new cluster can have the name.
-func CheckName(name string) error {
-	problems := validation.IsDNS1123Label(name)
-	if len(name) > maxName {
-		problems = slices.DeleteFunc(problems, func(p string) bool { return p == validation.MaxLenError(validation.DNS1123LabelMaxLength) })
-		problems = append(problems, fmt.Sprintf("must have at most %d characters, so that the names made from it fit into labels", maxName))
-	}
-	if len(problems) == 0 {
-		return nil
-	}
-	return fault.New(fault.Invalid, reasonName, "%q cannot be the name of a cluster: %s", name, strings.Join(problems, "; "))
 }

@@ -2,8 +2,7 @@
 // labels and owner references; [Build] arranges them as a tree of [Object] values with replica counts and conditions;
 // [Render] prints the tree as a table, with Unicode on a terminal and plain ASCII elsewhere. Build and Render have no
 // side effects. Provider objects are found through references only, and the package never writes to the API.
-// [GetCluster] reads only the Cluster, with a helpful error if it does not exist, and [CheckName] validates the names
-// of new clusters; both are used by most commands.
+// [GetCluster] reads only the Cluster, with a helpful error if it does not exist; most commands use it.
 //
 // The tree has these parts:
 //

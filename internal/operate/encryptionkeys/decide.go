@@ -14,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/componentconfig"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
+	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
 // Reasons of faults.
@@ -27,8 +28,6 @@ const (
 	reasonNotRewritten = "ObjectsNotRewritten"
 	// reasonUnreachable is the reason when the workload cluster is unreachable; Unreachable.
 	reasonUnreachable = "WorkloadClusterUnreachable"
-	// reasonTimeout is the reason when the wait timed out; Transient.
-	reasonTimeout = "Timeout"
 )
 
 // snapshot is the input of a decision.
@@ -127,19 +126,15 @@ type Plan struct {
 	// Keys is the fingerprint of the keys in effect.
 	Keys string `json:"keys,omitempty"`
 	// Steps are in order of execution.
-	Steps []PlanStep `json:"steps"`
+	Steps []progress.Phase `json:"steps"`
 	// UnderWay means that the rotation is in progress.
 	UnderWay bool `json:"underWay"`
 	// Problem is a problem to solve before the rotation can start or continue; empty if there is none.
 	Problem string `json:"problem,omitempty"`
 }
 
-// PlanStep is a step of a plan.
-type PlanStep struct {
-	Name string `json:"name"`
-	// State is "done", "under way" or "to do".
-	State string `json:"state"`
-}
+// NeedsConfirmation reports whether an execution of the plan would start a rotation.
+func (p Plan) NeedsConfirmation() bool { return !p.UnderWay && p.Problem == "" }
 
 func planOf(s snapshot) Plan {
 	p := Plan{Cluster: s.Cluster.Name, Keys: s.Plane.Status.EncryptionKeys, UnderWay: s.UnderWay()}
@@ -159,28 +154,17 @@ func planOf(s snapshot) Plan {
 			at = 0
 		}
 	}
-	for i, name := range []string{
+	p.Steps = progress.Phases(at,
 		"encrypt with new keys, and read with the old ones too: the control plane restarts in place",
 		"write everything once more that is stored",
-		"forget the old keys: the control plane restarts in place",
-	} {
-		state := "to do"
-		if i < at {
-			state = "done"
-		} else if i == at {
-			state = "under way"
-		}
-		p.Steps = append(p.Steps, PlanStep{Name: name, State: state})
-	}
+		"forget the old keys: the control plane restarts in place")
 	return p
 }
 
 // Lines formats the plan for display.
 func (p Plan) Lines() []string {
 	out := []string{fmt.Sprintf("Rotation of the keys that encrypt what cluster %s has in etcd:", p.Cluster)}
-	for i, s := range p.Steps {
-		out = append(out, fmt.Sprintf("  %d. %s [%s]", i+1, s.Name, s.State))
-	}
+	out = append(out, progress.PhaseLines(p.Steps)...)
 	if p.Problem != "" {
 		out = append(out, "Before it can begin or continue: "+p.Problem)
 	}

@@ -22,6 +22,7 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/controlplane/componentconfig"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
 // settled is a cluster with keys that are in effect.
@@ -132,7 +133,7 @@ func (w *world) around(do func() error) error {
 
 // order is one whose control plane restarts, as far as its data lets it, whenever it is read how far it is.
 func (w *world) order() Rotator {
-	return Rotator{Client: following{w.client, w}, Interval: time.Nanosecond, Rewrite: func(context.Context, client.ObjectKey) (int, error) {
+	return Rotator{Operation: progress.Operation{Client: following{w.client, w}, Interval: time.Nanosecond}, Rewrite: func(context.Context, client.ObjectKey) (int, error) {
 		return len(w.stored), w.around(func() error {
 			current, _, _ := strings.Cut(w.plane().Status.EncryptionKeys, ",")
 			for name := range w.stored {

@@ -3,7 +3,6 @@ package encryptionkeys
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,27 +13,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/componentconfig"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/operate/rotate"
+	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
-const (
-	// manager is the name of the field manager without its prefix.
-	manager = "cli"
-	// maxUnreachableReads is the maximum number of consecutive reads during which a cluster may be unreachable, because
-	// it may be restarting.
-	maxUnreachableReads = 30
-)
+// manager is the name of the field manager without its prefix.
+const manager = "cli"
 
 // Rotator rotates keys.
 type Rotator struct {
-	// Client is a client for the management cluster.
-	Client client.Client
+	progress.Operation
 	// Rewrite rewrites all objects in the workload cluster, as [RewriteAll] does, and returns their number.
 	Rewrite func(ctx context.Context, cluster client.ObjectKey) (int, error)
-	// Interval is the polling interval. Default: 1 s.
-	Interval time.Duration
-	// Progress is called with a progress message when the progress changes.
-	Progress func(string)
 }
 
 // Prepare returns the plan of the rotation of a Cluster's keys, or the state of a rotation in progress. It changes
@@ -53,7 +42,7 @@ func (o Rotator) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan,
 // Run executes the plan until the rotation is done.
 func (o Rotator) Run(ctx context.Context, namespace string, p Plan) error {
 	r := &run{Rotator: o, cluster: client.ObjectKey{Namespace: namespace, Name: p.Cluster}, begun: p.UnderWay}
-	return rotate.StepRunner{Interval: o.Interval, MaxUnreachable: maxUnreachableReads, Progress: o.Progress, Timeout: timeoutError}.Run(ctx, r.step)
+	return o.Follow(ctx, "the rotation did not complete within --wait-timeout; run the command again to continue it", r.step)
 }
 
 // run is one run of a rotation. Once the rotation has started, effective keys without former ones mean that it is done,
@@ -81,7 +70,7 @@ func (r *run) step(ctx context.Context) (done bool, text string, err error) {
 	case next.Action == actionDone:
 		err := r.write(ctx, s, componentconfig.KeySet.Rotated)
 		r.begun = err == nil
-		return false, "New keys encrypt what is written from now on", err
+		return false, "New keys encrypt all further writes", err
 	case next.Action == actionRewrite:
 		return false, "", r.rewrite(ctx, s)
 	}
@@ -90,12 +79,12 @@ func (r *run) step(ctx context.Context) (done bool, text string, err error) {
 
 // rewrite rewrites all objects, and then removes the old keys.
 func (r *run) rewrite(ctx context.Context, s snapshot) error {
-	r.report("Everything that is stored is written once more")
+	r.Report("Rewriting all stored objects")
 	n, err := r.Rewrite(ctx, r.cluster)
 	if err != nil {
 		return err
 	}
-	r.report(fmt.Sprintf("%d objects are encrypted as they are to be; the old keys are forgotten", n))
+	r.Report("%d objects are encrypted with the new keys; the old keys are removed", n)
 	return r.write(ctx, s, componentconfig.KeySet.WithoutFormer)
 }
 
@@ -140,15 +129,4 @@ func (o Rotator) read(ctx context.Context, key client.ObjectKey) (snapshot, erro
 		return s, fmt.Errorf("reading HostedControlPlane %s: %w", ref.Name, err)
 	}
 	return s, nil
-}
-
-// timeoutError returns the error for a rotation that timed out.
-func timeoutError(said string, cause error) error {
-	return fault.New(fault.Transient, reasonTimeout, "the rotation is not done in the time of --wait-timeout, and does not proceed without this command: run it again to continue. The last that was seen: %s", said).From(cause)
-}
-
-func (o Rotator) report(text string) {
-	if o.Progress != nil {
-		o.Progress(text)
-	}
 }

@@ -17,9 +17,9 @@ import (
 // ReasonTimeout is the reason when a wait timed out; Transient.
 const ReasonTimeout = "WaitTimeout"
 
-// maxUnreachableReads is the maximum number of consecutive reads during which the management cluster may be
-// unreachable, because it may be restarting.
-const maxUnreachableReads = 15
+// maxUnreachableReads is the maximum number of consecutive reads during which a cluster may be unreachable, because it
+// may be restarting.
+const maxUnreachableReads = 30
 
 // Source provides snapshots of a cluster.
 type Source interface {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
 // Plan is the plan and the progress of a rotation. It contains no keys.
@@ -23,7 +24,7 @@ type Plan struct {
 	Old *Certificate `json:"old,omitempty"`
 	New *Certificate `json:"new,omitempty"`
 	// Steps are in order of execution.
-	Steps []PlanStep `json:"steps"`
+	Steps []progress.Phase `json:"steps"`
 	// Problem is a problem to solve before the rotation can start or continue; empty if there is none.
 	Problem string `json:"problem,omitempty"`
 }
@@ -39,15 +40,11 @@ func (c Certificate) String() string {
 	return fmt.Sprintf("%s, valid until %s, SHA-256 %s", c.Subject, c.NotAfter.UTC().Format(time.DateOnly), c.SHA256)
 }
 
-// PlanStep is a step of a plan.
-type PlanStep struct {
-	Name string `json:"name"`
-	// State is "done", "under way" or "to do".
-	State string `json:"state"`
-}
-
 // UnderWay reports whether the rotation has started.
 func (p Plan) UnderWay() bool { return p.Phase != phaseNone }
+
+// NeedsConfirmation reports whether an execution of the plan would start a rotation.
+func (p Plan) NeedsConfirmation() bool { return !p.UnderWay() && p.Problem == "" }
 
 func planOf(s snapshot, state rotationState, given *pki.Pair) Plan {
 	p := Plan{Cluster: s.Cluster.Name, Phase: state.Phase, Old: certificate(state.signer.Cert)}
@@ -66,21 +63,12 @@ func planOf(s snapshot, state rotationState, given *pki.Pair) Plan {
 	if state.InEffect {
 		at++
 	}
-	for i, name := range []string{
+	p.Steps = progress.Phases(at,
 		"trust the new authority too: the control plane restarts in place",
-		"replace " + nodes + ": they know the new authority then",
+		"replace "+nodes+": they know the new authority then",
 		"sign with the new authority: the control plane restarts in place",
-		"replace " + nodes + ": their certificates are of the new authority then",
-		"trust the old authority no more: the control plane restarts in place",
-	} {
-		step := PlanStep{Name: name, State: "to do"}
-		if i < at {
-			step.State = "done"
-		} else if i == at {
-			step.State = "under way"
-		}
-		p.Steps = append(p.Steps, step)
-	}
+		"replace "+nodes+": their certificates are of the new authority then",
+		"trust the old authority no more: the control plane restarts in place")
 	if _, err := decide(s); err != nil {
 		p.Problem = strings.TrimSpace(fault.UserMessage(err))
 	}
@@ -128,9 +116,7 @@ func (p Plan) Lines() []string {
 	if p.New != nil {
 		out = append(out, "  new: "+p.New.String())
 	}
-	for i, s := range p.Steps {
-		out = append(out, fmt.Sprintf("  %d. %s [%s]", i+1, s.Name, s.State))
-	}
+	out = append(out, progress.PhaseLines(p.Steps)...)
 	if p.Problem != "" {
 		return append(out, "  "+strings.ToUpper(p.Problem[:1])+p.Problem[1:]+".")
 	}

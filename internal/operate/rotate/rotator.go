@@ -18,27 +18,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
+	"github.com/slipwayhq/slipway/internal/operate/progress"
 	"github.com/slipwayhq/slipway/internal/operate/upgrade"
 )
 
-const (
-	// manager is the name of the field manager without its prefix.
-	manager = "cli"
-	// maxUnreachableReads is the maximum number of consecutive reads during which the management cluster may be
-	// unreachable, because it may be restarting.
-	maxUnreachableReads = 15
-)
+// manager is the name of the field manager without its prefix.
+const manager = "cli"
 
 // Rotator rotates CAs.
 type Rotator struct {
-	Client client.Client
-	Now    func() time.Time
+	progress.Operation
 	// NewCA is the CA to install; nil to generate one.
 	NewCA *pki.Pair
-	// Interval is the polling interval. Default: 1 s.
-	Interval time.Duration
-	// Progress is called with a progress message when the progress changes.
-	Progress func(string)
 }
 
 // Prepare returns the plan of the rotation of a Cluster's CA, or the state of a rotation in progress. It changes
@@ -69,7 +60,7 @@ func (o Rotator) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan,
 // Run executes the plan until the rotation is done.
 func (o Rotator) Run(ctx context.Context, namespace string, p Plan) error {
 	r := &run{Rotator: o, cluster: client.ObjectKey{Namespace: namespace, Name: p.Cluster}, begun: p.UnderWay()}
-	return StepRunner{Interval: o.Interval, MaxUnreachable: maxUnreachableReads, Progress: o.Progress, Timeout: timeoutError}.Run(ctx, r.step)
+	return o.Follow(ctx, "the rotation did not complete within --wait-timeout; run the command again to continue it", r.step)
 }
 
 // run is one run of a rotation. Once the rotation has started, a Secret without a rotation means that it is done, even
@@ -100,7 +91,7 @@ func (r *run) step(ctx context.Context) (done bool, text string, err error) {
 			return false, "", err
 		}
 		if a != (install{phaseNewOnly}) {
-			r.report(a.String())
+			r.Report("%s", a)
 		}
 	}
 	return false, next.Wait, nil
@@ -194,15 +185,4 @@ func unsupported(cluster, kind string) string {
 			"so that old and new nodes would not trust each other. Create another cluster, and move what runs on it", cluster)
 	}
 	return fmt.Sprintf("the authority of cluster %q is replaced by its control plane's provider: its kind is %q, and this command knows HostedControlPlane", cluster, kind)
-}
-
-// timeoutError returns the error for a rotation that timed out.
-func timeoutError(said string, cause error) error {
-	return fault.New(fault.Transient, reasonTimeout, "the rotation is not done in the time of --wait-timeout, and does not proceed without this command: run it again to continue. The last that was seen: %s", said).From(cause)
-}
-
-func (o Rotator) report(text string) {
-	if o.Progress != nil {
-		o.Progress(text)
-	}
 }

@@ -25,8 +25,6 @@ const (
 	reasonNotNow = "RotationNotPossibleNow"
 	// reasonCertificate is the reason when a certificate cannot be the new CA; Invalid.
 	reasonCertificate = "InvalidAuthority"
-	// reasonTimeout is the reason when the wait timed out; Transient.
-	reasonTimeout = "Timeout"
 )
 
 // Phase is the phase of a rotation.

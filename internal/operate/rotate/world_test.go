@@ -24,6 +24,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
+	"github.com/slipwayhq/slipway/internal/operate/progress"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
@@ -139,14 +140,14 @@ func must(t *testing.T, err error) {
 }
 
 func (w *world) order() Rotator {
-	return Rotator{Now: func() time.Time { return w.now }, Client: interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
+	return Rotator{Operation: progress.Operation{Now: func() time.Time { return w.now }, Client: interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			return w.guarded(func() error { return c.Patch(ctx, o, p, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			return w.guarded(func() error { return c.Delete(ctx, o, opts...) })
 		},
-	})}
+	})}}
 }
 
 func (w *world) run(begun bool) *run {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
-	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
@@ -35,14 +35,14 @@ func New(name string, c client.Client) *Endpoint {
 const page = 500
 
 // List lists all objects of a kind, in one namespace or in all if namespace is empty.
-func (s *Endpoint) List(ctx context.Context, k Kind, namespace string) ([]movegraph.Object, error) {
-	return s.list(ctx, k, namespace, func(movegraph.Object) bool { return true })
+func (s *Endpoint) List(ctx context.Context, k Kind, namespace string) ([]graph.Object, error) {
+	return s.list(ctx, k, namespace, func(graph.Object) bool { return true })
 }
 
 // list lists the objects of a kind for which keep returns true; keep may trim them. In addition to these, only one page
 // is in memory.
-func (s *Endpoint) list(ctx context.Context, k Kind, namespace string, keep func(movegraph.Object) bool) ([]movegraph.Object, error) {
-	var out []movegraph.Object
+func (s *Endpoint) list(ctx context.Context, k Kind, namespace string, keep func(graph.Object) bool) ([]graph.Object, error) {
+	var out []graph.Object
 	options := &client.ListOptions{Limit: page}
 	if k.Namespaced {
 		options.Namespace = namespace
@@ -54,7 +54,7 @@ func (s *Endpoint) list(ctx context.Context, k Kind, namespace string, keep func
 			return nil, fmt.Errorf("listing %s objects of the %s: %w", k.Kind, s.Name, err)
 		}
 		for n := range list.Items {
-			o := movegraph.Object{Unstructured: &unstructured.Unstructured{Object: list.Items[n].Object}, Marked: k.Marked, MarkedHierarchy: k.MarkedHierarchy}
+			o := graph.Object{Unstructured: &unstructured.Unstructured{Object: list.Items[n].Object}, Marked: k.Marked, MarkedHierarchy: k.MarkedHierarchy}
 			if keep(o) {
 				out = append(out, o)
 			}
@@ -66,8 +66,8 @@ func (s *Endpoint) list(ctx context.Context, k Kind, namespace string, keep func
 }
 
 // Read reads all objects that may move, and the Secrets of other namespaces.
-func (s *Endpoint) Read(ctx context.Context, kinds []Kind, namespace string, secretsOf []string) ([]movegraph.Object, error) {
-	var out []movegraph.Object
+func (s *Endpoint) Read(ctx context.Context, kinds []Kind, namespace string, secretsOf []string) ([]graph.Object, error) {
+	var out []graph.Object
 	for _, k := range kinds {
 		objects, err := s.List(ctx, k, namespace)
 		if err != nil {
@@ -92,10 +92,10 @@ func (s *Endpoint) Read(ctx context.Context, kinds []Kind, namespace string, sec
 
 // ReadClasses reads the ClusterClasses in other namespaces that the Clusters among the objects use, with their
 // templates.
-func (s *Endpoint) ReadClasses(ctx context.Context, kinds []Kind, objects []movegraph.Object) ([]movegraph.Object, error) {
-	var out []movegraph.Object
-	seen := map[movegraph.ID]bool{}
-	get := func(id movegraph.ID) (*unstructured.Unstructured, error) {
+func (s *Endpoint) ReadClasses(ctx context.Context, kinds []Kind, objects []graph.Object) ([]graph.Object, error) {
+	var out []graph.Object
+	seen := map[graph.ID]bool{}
+	get := func(id graph.ID) (*unstructured.Unstructured, error) {
 		k := KindOf(kinds, id)
 		if seen[id] || k.Kind == "" || !k.Namespaced {
 			return nil, nil
@@ -103,13 +103,13 @@ func (s *Endpoint) ReadClasses(ctx context.Context, kinds []Kind, objects []move
 		seen[id] = true
 		o, err := s.Get(ctx, id, k.Version)
 		if err == nil && o != nil {
-			out = append(out, movegraph.Object{Unstructured: o, Marked: k.Marked, MarkedHierarchy: k.MarkedHierarchy})
+			out = append(out, graph.Object{Unstructured: o, Marked: k.Marked, MarkedHierarchy: k.MarkedHierarchy})
 		}
 		return o, err
 	}
 	for _, cluster := range objects {
-		id := movegraph.ClassOf(cluster.Unstructured)
-		if !movegraph.IDOf(cluster.Unstructured).IsCore(movegraph.Cluster) || id.Namespace == cluster.GetNamespace() {
+		id := graph.ClassOf(cluster.Unstructured)
+		if !graph.IDOf(cluster.Unstructured).IsCore(graph.Cluster) || id.Namespace == cluster.GetNamespace() {
 			continue
 		}
 		class, err := get(id)
@@ -119,7 +119,7 @@ func (s *Endpoint) ReadClasses(ctx context.Context, kinds []Kind, objects []move
 		if class == nil {
 			continue
 		}
-		for _, template := range movegraph.References(class) {
+		for _, template := range graph.References(class) {
 			if _, err := get(template); err != nil {
 				return nil, err
 			}
@@ -130,7 +130,7 @@ func (s *Endpoint) ReadClasses(ctx context.Context, kinds []Kind, objects []move
 
 // Providers returns the providers in the inventory; none if it is empty, as in many embedded management clusters.
 // Built-in providers are recorded for other programs and excluded; their support is determined by kinds.
-func (s *Endpoint) Providers(ctx context.Context) ([]movegraph.Provider, error) {
+func (s *Endpoint) Providers(ctx context.Context) ([]graph.Provider, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: managedLabel, Version: "v1alpha3", Kind: "ProviderList"})
 	if err := s.Client.List(ctx, list); IsNoMatch(err) {
@@ -138,13 +138,13 @@ func (s *Endpoint) Providers(ctx context.Context) ([]movegraph.Provider, error) 
 	} else if err != nil {
 		return nil, fmt.Errorf("listing the providers of the %s: %w", s.Name, err)
 	}
-	var out []movegraph.Provider
+	var out []graph.Provider
 	for _, o := range list.Items {
 		if inventory.BuiltIn(&o) {
 			continue
 		}
 		text := func(field string) string { v, _, _ := unstructured.NestedString(o.Object, field); return v }
-		out = append(out, movegraph.Provider{Name: text("providerName"), Type: text("type"), Version: text("version"), Namespace: o.GetNamespace()})
+		out = append(out, graph.Provider{Name: text("providerName"), Type: text("type"), Version: text("version"), Namespace: o.GetNamespace()})
 	}
 	return out, nil
 }
@@ -172,24 +172,24 @@ func (s *Endpoint) Namespaces(ctx context.Context) (map[string]bool, error) {
 }
 
 // Find reads the objects that exist, with one list per kind and namespace.
-func (s *Endpoint) Find(ctx context.Context, ids []movegraph.ID, version func(movegraph.ID) string) (map[movegraph.ID]movegraph.Object, error) {
-	return s.find(ctx, ids, version, func(movegraph.Object) {})
+func (s *Endpoint) Find(ctx context.Context, ids []graph.ID, version func(graph.ID) string) (map[graph.ID]graph.Object, error) {
+	return s.find(ctx, ids, version, func(graph.Object) {})
 }
 
 // find is Find with a function that trims each object.
-func (s *Endpoint) find(ctx context.Context, ids []movegraph.ID, version func(movegraph.ID) string, trim func(movegraph.Object)) (map[movegraph.ID]movegraph.Object, error) {
+func (s *Endpoint) find(ctx context.Context, ids []graph.ID, version func(graph.ID) string, trim func(graph.Object)) (map[graph.ID]graph.Object, error) {
 	type bundle struct{ group, version, kind, namespace string }
-	wanted, lists := map[movegraph.ID]bool{}, map[bundle]bool{}
+	wanted, lists := map[graph.ID]bool{}, map[bundle]bool{}
 	for _, id := range ids {
 		wanted[id] = true
 		lists[bundle{id.Group, version(id), id.Kind, id.Namespace}] = true
 	}
-	out := map[movegraph.ID]movegraph.Object{}
+	out := map[graph.ID]graph.Object{}
 	for b := range lists {
 		k := Kind{Namespaced: b.namespace != ""}
 		k.Group, k.Version, k.Kind = b.group, b.version, b.kind
-		_, err := s.list(ctx, k, b.namespace, func(o movegraph.Object) bool {
-			if id := movegraph.IDOf(o.Unstructured); wanted[id] {
+		_, err := s.list(ctx, k, b.namespace, func(o graph.Object) bool {
+			if id := graph.IDOf(o.Unstructured); wanted[id] {
 				trim(o)
 				out[id] = o
 			}
@@ -203,7 +203,7 @@ func (s *Endpoint) find(ctx context.Context, ids []movegraph.ID, version func(mo
 }
 
 // Get reads an object; it returns nil if the object does not exist.
-func (s *Endpoint) Get(ctx context.Context, id movegraph.ID, version string) (*unstructured.Unstructured, error) {
+func (s *Endpoint) Get(ctx context.Context, id graph.ID, version string) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(strings.TrimPrefix(id.Group+"/"+version, "/"))
 	o.SetKind(id.Kind)
@@ -219,12 +219,12 @@ func (s *Endpoint) Get(ctx context.Context, id movegraph.ID, version string) (*u
 
 // SetPaused pauses or resumes a Cluster or ClusterClass. To resume, the field or annotation is removed instead of set
 // to false. An object that no longer exists is skipped.
-func (s *Endpoint) SetPaused(ctx context.Context, id movegraph.ID, version string, paused bool) error {
+func (s *Endpoint) SetPaused(ctx context.Context, id graph.ID, version string, paused bool) error {
 	live, err := s.Get(ctx, id, version)
 	if err != nil || live == nil {
 		return err
 	}
-	return s.Writer.Patch(ctx, live, func(o client.Object) { movegraph.Pause(o.(*unstructured.Unstructured), paused) })
+	return s.Writer.Patch(ctx, live, func(o client.Object) { graph.Pause(o.(*unstructured.Unstructured), paused) })
 }
 
 // EnsureNamespace creates a namespace if it does not exist.
@@ -238,17 +238,17 @@ func (s *Endpoint) EnsureNamespace(ctx context.Context, name string) error {
 }
 
 // FindEntries reads the objects of the entries that exist.
-func (s *Endpoint) FindEntries(ctx context.Context, entries []Entry, at func(Entry) movegraph.ID) (map[movegraph.ID]movegraph.Object, error) {
-	return s.findTrimmed(ctx, entries, at, func(movegraph.Object) {})
+func (s *Endpoint) FindEntries(ctx context.Context, entries []Entry, at func(Entry) graph.ID) (map[graph.ID]graph.Object, error) {
+	return s.findTrimmed(ctx, entries, at, func(graph.Object) {})
 }
 
 // findTrimmed is FindEntries with a function that trims each object.
-func (s *Endpoint) findTrimmed(ctx context.Context, entries []Entry, at func(Entry) movegraph.ID, trim func(movegraph.Object)) (map[movegraph.ID]movegraph.Object, error) {
-	var ids []movegraph.ID
-	versions := map[movegraph.ID]string{}
+func (s *Endpoint) findTrimmed(ctx context.Context, entries []Entry, at func(Entry) graph.ID, trim func(graph.Object)) (map[graph.ID]graph.Object, error) {
+	var ids []graph.ID
+	versions := map[graph.ID]string{}
 	for _, e := range entries {
 		ids = append(ids, at(e))
 		versions[at(e)] = e.Version
 	}
-	return s.find(ctx, ids, func(id movegraph.ID) string { return versions[id] }, trim)
+	return s.find(ctx, ids, func(id graph.ID) string { return versions[id] }, trim)
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	movegraph "github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 )
 
 // Survey finds objects that a move would leave behind.
@@ -26,7 +26,7 @@ type Survey struct {
 	// Namespace is the namespace that was read; empty for all.
 	Namespace string
 	// At maps the ID of a selected object to its ID at the target.
-	At func(movegraph.ID) movegraph.ID
+	At func(graph.ID) graph.ID
 
 	// others are the kinds of CRDs that were not read.
 	others []Kind
@@ -34,7 +34,7 @@ type Survey struct {
 
 // LeftBehind returns the namespaced references, owners and dependents of the selection that are neither selected nor
 // present at the target.
-func (v Survey) LeftBehind(ctx context.Context, g *movegraph.Graph, s movegraph.Selection) ([]movegraph.UnmovedObject, error) {
+func (v Survey) LeftBehind(ctx context.Context, g *graph.Graph, s graph.Selection) ([]graph.UnmovedObject, error) {
 	if len(s.Levels) == 0 {
 		return nil, nil
 	}
@@ -43,8 +43,8 @@ func (v Survey) LeftBehind(ctx context.Context, g *movegraph.Graph, s movegraph.
 		return nil, err
 	}
 	v.others = others
-	var out []movegraph.UnmovedObject
-	moved := map[types.UID]movegraph.ID{}
+	var out []graph.UnmovedObject
+	moved := map[types.UID]graph.ID{}
 	for _, i := range s.Items() {
 		if !i.Copy && i.GetUID() != "" {
 			moved[i.GetUID()] = i.ID
@@ -73,8 +73,8 @@ func (v Survey) LeftBehind(ctx context.Context, g *movegraph.Graph, s movegraph.
 }
 
 // resolve returns the object of a link that would be left behind, and its UID; nil if there is none.
-func (v Survey) resolve(ctx context.Context, link movegraph.Link) (*movegraph.UnmovedObject, types.UID, error) {
-	left := &movegraph.UnmovedObject{Link: link, CRD: KindOf(v.Kinds, link.To).CRD}
+func (v Survey) resolve(ctx context.Context, link graph.Link) (*graph.UnmovedObject, types.UID, error) {
+	left := &graph.UnmovedObject{Link: link, CRD: KindOf(v.Kinds, link.To).CRD}
 	if link.Read {
 		return v.unlessAtTarget(ctx, left, "")
 	}
@@ -110,7 +110,7 @@ func (v Survey) resolve(ctx context.Context, link movegraph.Link) (*movegraph.Un
 }
 
 // unlessAtTarget returns left and uid, unless the object exists at the target.
-func (v Survey) unlessAtTarget(ctx context.Context, left *movegraph.UnmovedObject, uid types.UID) (*movegraph.UnmovedObject, types.UID, error) {
+func (v Survey) unlessAtTarget(ctx context.Context, left *graph.UnmovedObject, uid types.UID) (*graph.UnmovedObject, types.UID, error) {
 	if v.Target == nil {
 		return left, uid, nil
 	}
@@ -138,7 +138,7 @@ func (v Survey) unlessAtTarget(ctx context.Context, left *movegraph.UnmovedObjec
 }
 
 // metadata reads the metadata of an object; it returns nil if the object does not exist.
-func (s *Endpoint) metadata(ctx context.Context, gvk schema.GroupVersionKind, id movegraph.ID) (*metav1.PartialObjectMetadata, error) {
+func (s *Endpoint) metadata(ctx context.Context, gvk schema.GroupVersionKind, id graph.ID) (*metav1.PartialObjectMetadata, error) {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(gvk)
 	err := s.Client.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, o)
@@ -153,15 +153,15 @@ func (s *Endpoint) metadata(ctx context.Context, gvk schema.GroupVersionKind, id
 
 // dependents returns the direct and indirect dependents of moved objects among the kinds that were not read, because
 // the garbage collector of the source would delete them.
-func (v Survey) dependents(ctx context.Context, moved map[types.UID]movegraph.ID) ([]movegraph.UnmovedObject, error) {
-	var all, out []movegraph.UnmovedObject
+func (v Survey) dependents(ctx context.Context, moved map[types.UID]graph.ID) ([]graph.UnmovedObject, error) {
+	var all, out []graph.UnmovedObject
 	for _, k := range v.others {
 		if !k.Namespaced {
 			continue
 		}
 		owned, err := v.listOwned(ctx, k)
 		if apierrors.IsForbidden(err) {
-			out = append(out, movegraph.UnmovedObject{CRD: k.CRD, Unread: true, Dependent: true, ReadError: err})
+			out = append(out, graph.UnmovedObject{CRD: k.CRD, Unread: true, Dependent: true, ReadError: err})
 			continue
 		}
 		if err != nil {
@@ -171,7 +171,7 @@ func (v Survey) dependents(ctx context.Context, moved map[types.UID]movegraph.ID
 	}
 	for found := true; found; {
 		found = false
-		all = slices.DeleteFunc(all, func(l movegraph.UnmovedObject) bool {
+		all = slices.DeleteFunc(all, func(l graph.UnmovedObject) bool {
 			owner, is := moved[l.Owner]
 			if !is {
 				return false
@@ -187,8 +187,8 @@ func (v Survey) dependents(ctx context.Context, moved map[types.UID]movegraph.ID
 
 // builtIn returns the dependents of moved objects among the built-in kinds. Indirect dependents of these kinds are not
 // listed, because their owner is.
-func (v Survey) builtIn(ctx context.Context, moved map[types.UID]movegraph.ID) ([]movegraph.UnmovedObject, error) {
-	var out []movegraph.UnmovedObject
+func (v Survey) builtIn(ctx context.Context, moved map[types.UID]graph.ID) ([]graph.UnmovedObject, error) {
+	var out []graph.UnmovedObject
 	for _, gvk := range builtInKinds() {
 		if _, err := v.Source.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); IsNoMatch(err) {
 			continue // the API server does not serve the kind
@@ -197,8 +197,8 @@ func (v Survey) builtIn(ctx context.Context, moved map[types.UID]movegraph.ID) (
 		}
 		owned, err := v.listOwned(ctx, Kind{GroupVersionKind: gvk, Namespaced: true})
 		if apierrors.IsForbidden(err) {
-			to := movegraph.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: v.Namespace}
-			out = append(out, movegraph.UnmovedObject{Link: movegraph.Link{To: to}, Dependent: true, BuiltIn: true, ReadError: err})
+			to := graph.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: v.Namespace}
+			out = append(out, graph.UnmovedObject{Link: graph.Link{To: to}, Dependent: true, BuiltIn: true, ReadError: err})
 			continue
 		}
 		if err != nil {
@@ -215,8 +215,8 @@ func (v Survey) builtIn(ctx context.Context, moved map[types.UID]movegraph.ID) (
 }
 
 // listOwned returns the objects of a kind that have owners, once for each owner.
-func (v Survey) listOwned(ctx context.Context, k Kind) ([]movegraph.UnmovedObject, error) {
-	var out []movegraph.UnmovedObject
+func (v Survey) listOwned(ctx context.Context, k Kind) ([]graph.UnmovedObject, error) {
+	var out []graph.UnmovedObject
 	options := &client.ListOptions{Limit: page, Namespace: v.Namespace}
 	for {
 		list := &metav1.PartialObjectMetadataList{}
@@ -226,8 +226,8 @@ func (v Survey) listOwned(ctx context.Context, k Kind) ([]movegraph.UnmovedObjec
 		}
 		for _, o := range list.Items {
 			for _, ref := range o.OwnerReferences {
-				to := movegraph.ID{Group: k.Group, Kind: k.Kind, Namespace: o.Namespace, Name: o.Name}
-				out = append(out, movegraph.UnmovedObject{Link: movegraph.Link{To: to, UID: o.UID}, Owner: ref.UID, CRD: k.CRD, Unread: true, Dependent: true})
+				to := graph.ID{Group: k.Group, Kind: k.Kind, Namespace: o.Namespace, Name: o.Name}
+				out = append(out, graph.UnmovedObject{Link: graph.Link{To: to, UID: o.UID}, Owner: ref.UID, CRD: k.CRD, Unread: true, Dependent: true})
 			}
 		}
 		if options.Continue = list.Continue; options.Continue == "" {

@@ -1,4 +1,4 @@
-package recover
+package etcdrecovery
 
 import (
 	"context"
@@ -27,8 +27,6 @@ const (
 	reasonNotFound = "NotFound"
 	// reasonFailed is the reason when a snapshot or restore failed; Invalid.
 	reasonFailed = "SnapshotFailed"
-	// reasonTimeout is the reason when the wait timed out; Transient.
-	reasonTimeout = "Timeout"
 	// reasonUnsupported is the reason when control planes of this kind cannot be restored; Invalid.
 	reasonUnsupported = "RestoreUnsupported"
 	// reasonBusy is the reason when another snapshot or restore is in progress; Invalid.

@@ -1,4 +1,4 @@
-package recover
+package etcdrecovery
 
 import (
 	"context"
@@ -121,6 +121,9 @@ func (o SnapshotClient) find(ctx context.Context, cluster *clusterv1.Cluster, wa
 		"no EtcdSnapshotPolicy lists snapshot %q of cluster %q; see `slipway snapshots list %s`; for one that is older than those, name its policy with --policy", want.Name, cluster.Name, cluster.Name)
 }
 
+// NeedsConfirmation implements the plan of an operation: a restore always needs confirmation.
+func (Restore) NeedsConfirmation() bool { return true }
+
 // Lines describes the restore for the confirmation prompt.
 func (r Restore) Lines() []string {
 	from := fmt.Sprintf("Restore of the control plane of cluster %s from snapshot %s of EtcdSnapshotPolicy %s, taken %s (%s ago)",
@@ -158,16 +161,16 @@ func (o SnapshotClient) Run(ctx context.Context, r Restore) error {
 		return fmt.Errorf("asking for a restore of HostedControlPlane %s: %w", r.ControlPlane, err)
 	}
 	f := restoreProgress{SnapshotClient: o, value: value, request: asked}
-	return o.poll(ctx, "the restore", func(ctx context.Context) (bool, error) {
+	return o.Follow(ctx, "the restore did not complete within --wait-timeout; it continues without this command", func(ctx context.Context) (bool, string, error) {
 		now := &hostedv1.HostedControlPlane{}
 		err := o.Client.Get(ctx, r.key, now)
 		if apierrors.IsNotFound(err) {
-			return false, fault.New(fault.Gone, reasonNotFound, "HostedControlPlane %s was deleted", r.ControlPlane)
+			return false, "", fault.New(fault.Gone, reasonNotFound, "HostedControlPlane %s was deleted", r.ControlPlane)
 		}
 		if err != nil {
-			return false, fmt.Errorf("reading HostedControlPlane %s: %w", r.ControlPlane, err)
+			return false, "", fmt.Errorf("reading HostedControlPlane %s: %w", r.ControlPlane, err)
 		}
-		return f.done(now)
+		return f.next(now)
 	})
 }
 
@@ -175,34 +178,33 @@ func (o SnapshotClient) Run(ctx context.Context, r Restore) error {
 type restoreProgress struct {
 	SnapshotClient
 	// value is the value of the restore annotation, and asked the request in it.
-	value       string
-	request     hosted.RestoreRequest
-	lastMessage string
+	value   string
+	request hosted.RestoreRequest
 	// gone is the time since which the annotation is missing; zero if it is present.
 	gone time.Time
 }
 
-// done reports whether the restore has finished. It returns an error if the restore does not proceed or was cancelled.
-func (f *restoreProgress) done(plane *hostedv1.HostedControlPlane) (bool, error) {
+// next reports whether the restore has finished, and the progress. It returns an error if the restore does not proceed
+// or was cancelled.
+func (f *restoreProgress) next(plane *hostedv1.HostedControlPlane) (done bool, wait string, err error) {
 	c := condition.Set(plane.Status.Conditions).Get(hostedv1.RestoredCondition)
 	switch {
 	case plane.Annotations[hostedv1.RestoreAnnotation] != f.value:
 		if c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, f.request.ID) {
-			return true, nil
+			return true, "", nil
 		}
 		if f.gone.IsZero() {
 			f.gone = f.Now()
 		}
 		if f.Now().Sub(f.gone) >= controllerGracePeriod { // the status is updated after the annotation is removed
-			return false, fault.New(fault.Invalid, reasonFailed, "annotation %s was removed or changed before the restore was done", hostedv1.RestoreAnnotation)
+			return false, "", fault.New(fault.Invalid, reasonFailed, "annotation %s was removed or changed before the restore was done", hostedv1.RestoreAnnotation)
 		}
 	case c == nil || c.Status == metav1.ConditionTrue: // not observed yet
 	case c.Reason != "Restoring":
-		return false, fault.New(fault.Invalid, reasonFailed, "the restore does not proceed: %s; to leave the control plane as it is, remove annotation %s of HostedControlPlane %s",
+		return false, "", fault.New(fault.Invalid, reasonFailed, "the restore does not proceed: %s; to leave the control plane as it is, remove annotation %s of HostedControlPlane %s",
 			c.Message, hostedv1.RestoreAnnotation, plane.Name)
-	case c.Message != f.lastMessage:
-		f.lastMessage = c.Message
-		f.reportProgress("%s", f.lastMessage)
+	default:
+		wait = c.Message
 	}
-	return false, nil
+	return false, wait, nil
 }

@@ -1,4 +1,4 @@
-package recover
+package etcdrecovery
 
 import (
 	"cmp"
@@ -16,11 +16,10 @@ import (
 
 // Reasons of faults.
 const (
-	rebuildReasonUnsupported = "RecoveryUnsupported"
-	reasonNotNeeded          = "RecoveryNotNeeded"
-	reasonNoSurvivor         = "NoSurvivor"
-	rebuildReasonFailed      = "RecoveryFailed"
-	rebuildReasonTimeout     = "Timeout"
+	reasonRecoveryUnsupported = "RecoveryUnsupported"
+	reasonNotNeeded           = "RecoveryNotNeeded"
+	reasonNoSurvivor          = "NoSurvivor"
+	reasonRecoveryFailed      = "RecoveryFailed"
 )
 
 // RecoveryMember is a Machine with the known state of its etcd member.
@@ -151,6 +150,9 @@ func memberOf(m clusterv1.Machine) RecoveryMember {
 	}
 	return out
 }
+
+// NeedsConfirmation reports whether an execution of the plan would start a recovery.
+func (p RecoveryPlan) NeedsConfirmation() bool { return !p.UnderWay }
 
 // Lines formats the plan for display.
 func (p RecoveryPlan) Lines() []string {

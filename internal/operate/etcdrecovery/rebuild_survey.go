@@ -1,11 +1,13 @@
-package recover
+package etcdrecovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,14 +32,10 @@ func (o Recoverer) nodeOf(ctx context.Context, namespace, machine string) string
 // survey waits until the infrastructure of all remaining Machines has responded, and the control plane no longer
 // reports the result of an earlier request. After the timeout it returns the responses received so far.
 func (o Recoverer) survey(ctx context.Context, key client.ObjectKey, r recovery.RecoveryRequest, want RecoveryOptions) ([]RecoveryMember, error) {
-	limit := o.SurveyTime
-	if limit == 0 {
-		limit = surveyTime
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.SurveyTime, surveyTime))
 	defer cancel()
 	var out []RecoveryMember
-	err := wait.PollUntilContextCancel(ctx, o.every(), true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, cmp.Or(o.Interval, time.Second), true, func(context.Context) (bool, error) {
 		ctx := context.WithoutCancel(ctx)
 		plane, err := o.plane(ctx, key)
 		if err != nil {

@@ -1,8 +1,9 @@
-package rotate
+package progress
 
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,8 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// What fails for a while is taken again, what is said is said once, and the rest ends it.
-func TestRun(t *testing.T) {
+// Temporary errors are retried, a message is reported once, and other errors end the operation.
+func TestFollow(t *testing.T) {
 	away, conflict := fault.New(fault.Unreachable, "X", "away"), fault.New(fault.Conflict, "X", "changed")
 	for name, tc := range map[string]struct {
 		errs  []error // of the steps, in their order; then it is done
@@ -20,13 +21,13 @@ func TestRun(t *testing.T) {
 	}{
 		"at once":          {nil, "", 1},
 		"while it is away": {[]error{away, conflict, away, nil, away, away}, "", 7},
-		"away for long":    {[]error{away, away, away}, "away", 3},
+		"away for long":    {slices.Repeat([]error{away}, maxUnreachableReads+1), "away", maxUnreachableReads + 1},
 		"another error":    {[]error{errors.New("no")}, "no", 1},
 	} {
 		var said []string
 		n := 0
-		r := StepRunner{Interval: time.Nanosecond, MaxUnreachable: 2, Progress: func(text string) { said = append(said, text) }}
-		err := r.Run(t.Context(), func(context.Context) (bool, string, error) {
+		r := Operation{Interval: time.Nanosecond, Progress: func(text string) { said = append(said, text) }}
+		err := r.Follow(t.Context(), "late", func(context.Context) (bool, string, error) {
 			n++
 			if n > len(tc.errs) {
 				return true, "waiting", nil
@@ -41,17 +42,15 @@ func TestRun(t *testing.T) {
 
 func TestEnded(t *testing.T) {
 	waits := func(context.Context) (bool, string, error) { return false, "the moon", nil }
-	r := StepRunner{Interval: time.Nanosecond, Timeout: func(said string, cause error) error {
-		return fault.New(fault.Transient, "Timeout", "waited for %s", said).From(cause)
-	}}
+	r := Operation{Interval: time.Nanosecond}
 	late, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := r.Run(late, waits); fault.KindOf(err) != fault.Transient || !strings.Contains(err.Error(), "the moon") {
+	if err := r.Follow(late, "not done", waits); fault.KindOf(err) != fault.Transient || err.Error() != "not done; last progress: the moon" {
 		t.Errorf("the time is over: %v", err)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := r.Run(ended, waits); !errors.Is(err, context.Canceled) {
+	if err := r.Follow(ended, "not done", waits); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package recover
+package etcdrecovery
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -20,13 +19,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/kubeadm/recovery"
+	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
 const (
-	// rebuildManager is the name of the field manager without its prefix.
-	rebuildManager = "cli"
-	// rebuildInterval is the default polling interval.
-	rebuildInterval = time.Second
 	// surveyTime is the default timeout for the response of infrastructure machines.
 	surveyTime = 2 * time.Minute
 	// withdrawTime is the timeout for the removal of a request that was not accepted.
@@ -35,13 +31,9 @@ const (
 
 // Recoverer requests a recovery and follows it.
 type Recoverer struct {
-	Client client.Client
-	Now    func() time.Time
-	// Interval is the polling interval, default 1 s. SurveyTime is the timeout for the response of infrastructure
-	// machines, default 2 min.
-	Interval, SurveyTime time.Duration
-	// Progress is called with a progress message when the progress changes.
-	Progress func(string)
+	progress.Operation
+	// SurveyTime is the timeout for the response of infrastructure machines. Default: 2 min.
+	SurveyTime time.Duration
 	// Program is called with the program that a user must run on a node.
 	Program func(node, program string)
 }
@@ -51,11 +43,11 @@ type Recoverer struct {
 func (o Recoverer) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want RecoveryOptions) (RecoveryPlan, error) {
 	ref := cluster.Spec.ControlPlaneRef
 	if ref.Kind != "KubeadmControlPlane" || ref.APIGroup != controlplanev1.GroupVersion.Group {
-		return RecoveryPlan{}, fault.New(fault.Invalid, rebuildReasonUnsupported,
+		return RecoveryPlan{}, fault.New(fault.Invalid, reasonRecoveryUnsupported,
 			"cluster %q has a control plane of kind %s, and only a KubeadmControlPlane has members of etcd that can lose their quorum; `slipway restore controlplane` puts a HostedControlPlane back to a snapshot", cluster.Name, ref.Kind)
 	}
 	if want.Manual && want.Snapshot.Name != "" {
-		return RecoveryPlan{}, fault.New(fault.Invalid, rebuildReasonUnsupported, "a snapshot is restored by the infrastructure provider alone: leave out --manual or --snapshot")
+		return RecoveryPlan{}, fault.New(fault.Invalid, reasonRecoveryUnsupported, "a snapshot is restored by the infrastructure provider alone: leave out --manual or --snapshot")
 	}
 	key := client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}
 	plane, err := o.plane(ctx, key)
@@ -102,7 +94,7 @@ func (o Recoverer) snapshot(ctx context.Context, cluster *clusterv1.Cluster, wan
 	if want.Snapshot.Name == "" {
 		return nil, nil
 	}
-	order := SnapshotClient{Client: o.Client, Now: o.Now}
+	order := SnapshotClient{Operation: o.Operation}
 	found, err := order.Find(ctx, cluster, want.Snapshot)
 	if err != nil {
 		return nil, err
@@ -128,7 +120,7 @@ func (o Recoverer) request(ctx context.Context, plane client.Object, r *recovery
 	if r != nil {
 		value = new(r.String())
 	}
-	if err := kube.NewWriter(o.Client, rebuildManager).Patch(ctx, plane, func(o client.Object) { kube.Annotate(o, hostedv1.RecoverAnnotation, value) }); err != nil {
+	if err := kube.NewWriter(o.Client, manager).Patch(ctx, plane, func(o client.Object) { kube.Annotate(o, hostedv1.RecoverAnnotation, value) }); err != nil {
 		return fmt.Errorf("writing annotation %s of KubeadmControlPlane %s: %w", hostedv1.RecoverAnnotation, plane.GetName(), err)
 	}
 	return nil
@@ -166,12 +158,12 @@ func (o Recoverer) Run(ctx context.Context, namespace string, p RecoveryPlan) er
 		}
 	}
 	f := &recoveryProgress{Recoverer: o, plan: p}
-	err := o.until(ctx, func(ctx context.Context) (bool, error) {
+	err := o.Follow(ctx, "the recovery did not complete within --wait-timeout; an accepted recovery continues without this command", func(ctx context.Context) (bool, string, error) {
 		plane, err := o.plane(ctx, key)
 		if err != nil {
-			return false, err
+			return false, "", err
 		}
-		return f.isDone(plane)
+		return f.next(plane)
 	})
 	if err != nil {
 		return errors.Join(err, o.withdraw(ctx, key, want)) // an accepted request has another value
@@ -179,73 +171,46 @@ func (o Recoverer) Run(ctx context.Context, namespace string, p RecoveryPlan) er
 	return nil
 }
 
-// until polls until done reports true or returns an error, or until the context ends.
-func (o Recoverer) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
-	err := wait.PollUntilContextCancel(ctx, o.every(), true, done)
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fault.New(fault.Transient, rebuildReasonTimeout, "the recovery is not done in the time of --wait-timeout; once it was accepted it continues without this command").From(err)
-	}
-	return err
-}
-
-func (o Recoverer) every() time.Duration {
-	if o.Interval == 0 {
-		return rebuildInterval
-	}
-	return o.Interval
-}
-
-func (o Recoverer) reportProgress(form string, args ...any) {
-	if o.Progress != nil {
-		o.Progress(fmt.Sprintf(form, args...))
-	}
-}
-
 // recoveryProgress tracks the progress of a recovery.
 type recoveryProgress struct {
 	Recoverer
-	plan        RecoveryPlan
-	lastMessage string
-	printed     bool
-	rebuilt     bool
+	plan             RecoveryPlan
+	printed, rebuilt bool
 }
 
-// isDone reports whether the control plane is restored. It returns an error if the recovery does not proceed.
-func (f *recoveryProgress) isDone(plane *controlplanev1.KubeadmControlPlane) (bool, error) {
+// next reports whether the control plane is restored, and the progress. It returns an error if the recovery does not
+// proceed.
+func (f *recoveryProgress) next(plane *controlplanev1.KubeadmControlPlane) (done bool, wait string, err error) {
 	if f.rebuilt {
-		return f.isRestored(plane), nil
+		done, wait := isRestored(plane)
+		return done, wait, nil
 	}
 	c := condition.Set(plane.Status.Conditions).Get(hostedv1.RecoveredCondition)
 	request, err := recovery.ParseRequest(plane.Annotations)
 	switch {
 	case c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, f.plan.ID):
-		f.rebuilt = true
-		f.reportProgress("%s", c.Message)
+		f.rebuilt, wait = true, c.Message
 	case err == nil && request == nil:
-		return false, fault.New(fault.Invalid, rebuildReasonFailed, "annotation %s was removed before the recovery was done", hostedv1.RecoverAnnotation)
+		return false, "", fault.New(fault.Invalid, reasonRecoveryFailed, "annotation %s was removed before the recovery was done", hostedv1.RecoverAnnotation)
 	case c == nil || c.Status == metav1.ConditionTrue: // not observed yet
 	case c.Reason != "Recovering":
-		return false, fault.New(fault.Invalid, rebuildReasonFailed, "the recovery does not proceed: %s", c.Message)
-	case c.Message != f.lastMessage:
-		f.lastMessage = c.Message
-		f.reportProgress("%s", f.lastMessage)
+		return false, "", fault.New(fault.Invalid, reasonRecoveryFailed, "the recovery does not proceed: %s", c.Message)
+	default:
+		wait = c.Message
 	}
 	if f.plan.Manual && !f.printed && f.Program != nil && c != nil && strings.Contains(c.Message, "by hand") {
 		f.printed = true
 		f.Program(f.plan.Node, recovery.Program(recovery.EtcdOrder{ID: f.plan.ID, Step: recovery.Rebuild}))
 	}
-	return false, nil
+	return false, wait, nil
 }
 
-// isRestored reports whether all Machines exist again, with healthy etcd members.
-func (f *recoveryProgress) isRestored(plane *controlplanev1.KubeadmControlPlane) bool {
+// isRestored reports whether all Machines exist again, with healthy etcd members, and the progress.
+func isRestored(plane *controlplanev1.KubeadmControlPlane) (done bool, wait string) {
 	want := ptr.Deref(plane.Spec.Replicas, 1)
 	ready, replicas := ptr.Deref(plane.Status.ReadyReplicas, 0), ptr.Deref(plane.Status.Replicas, 0)
 	set := condition.Set(plane.Status.Conditions)
-	if text := fmt.Sprintf("Machines of the control plane: %d of %d ready", min(ready, want), want); text != f.lastMessage {
-		f.lastMessage = text
-		f.reportProgress("%s", text)
-	}
-	return ready == want && replicas == want && set.IsTrue(controlplanev1.KubeadmControlPlaneAvailableCondition) &&
+	done = ready == want && replicas == want && set.IsTrue(controlplanev1.KubeadmControlPlaneAvailableCondition) &&
 		set.IsTrue(controlplanev1.KubeadmControlPlaneEtcdClusterHealthyCondition)
+	return done, fmt.Sprintf("Machines of the control plane: %d of %d ready", min(ready, want), want)
 }

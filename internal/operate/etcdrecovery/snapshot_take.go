@@ -1,13 +1,11 @@
-package recover
+package etcdrecovery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
 const (
@@ -23,22 +22,13 @@ const (
 	manager = "cli"
 	// stamp is the time format in names of snapshots and IDs of restores.
 	stamp = "20060102T150405Z"
-	// interval is the default polling interval.
-	interval = time.Second
 	// controllerGracePeriod is the time for a controller to react to a request. Until then, the status of its object may not reflect
 	// the request yet.
 	controllerGracePeriod = 15 * time.Second
 )
 
 // SnapshotClient requests snapshots and restores, and waits for them.
-type SnapshotClient struct {
-	Client client.Client
-	Now    func() time.Time
-	// Interval is the polling interval. Default: 1 s.
-	Interval time.Duration
-	// Progress is called with a progress message when the progress changes.
-	Progress func(string)
-}
+type SnapshotClient struct{ progress.Operation }
 
 // Take requests a snapshot of a Cluster from a policy and waits until it is stored. Without a policy name it uses the
 // only policy that selects the Cluster.
@@ -59,11 +49,12 @@ func (o SnapshotClient) Take(ctx context.Context, cluster *clusterv1.Cluster, po
 	}); err != nil {
 		return Snapshot{}, fmt.Errorf("asking EtcdSnapshotPolicy %s for a snapshot: %w", p.Name, err)
 	}
-	o.reportProgress("Requested snapshot %s from EtcdSnapshotPolicy %s", r.name, p.Name)
+	o.Report("Requested snapshot %s from EtcdSnapshotPolicy %s", r.name, p.Name)
 	var out Snapshot
-	err = o.poll(ctx, "snapshot "+r.name, func(ctx context.Context) (done bool, err error) {
+	timeout := fmt.Sprintf("snapshot %s was not taken within --wait-timeout; EtcdSnapshotPolicy %s still takes it", r.name, p.Name)
+	err = o.Follow(ctx, timeout, func(ctx context.Context) (done bool, _ string, err error) {
 		out, done, err = o.taken(ctx, client.ObjectKeyFromObject(p), r)
-		return done, err
+		return done, "", err
 	})
 	return out, err
 }
@@ -100,23 +91,4 @@ func (o SnapshotClient) taken(ctx context.Context, key client.ObjectKey, r reque
 			key.Name, condition.Set(why).Get(hostedv1.StoreAvailableCondition).Message)
 	}
 	return Snapshot{}, false, nil
-}
-
-func (o SnapshotClient) reportProgress(form string, args ...any) {
-	if o.Progress != nil {
-		o.Progress(fmt.Sprintf(form, args...))
-	}
-}
-
-// poll polls until done reports true or returns an error, or until the context ends.
-func (o SnapshotClient) poll(ctx context.Context, what string, done wait.ConditionWithContextFunc) error {
-	every := o.Interval
-	if every == 0 {
-		every = interval
-	}
-	err := wait.PollUntilContextCancel(ctx, every, true, done)
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fault.New(fault.Transient, reasonTimeout, "%s is not done in the time of --wait-timeout; it continues without this command", what).From(err)
-	}
-	return err
 }

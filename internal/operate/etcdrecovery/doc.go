@@ -1,4 +1,4 @@
-// Package recover takes, lists and restores etcd snapshots of workload clusters, and recovers a control plane whose
+// Package etcdrecovery takes, lists and restores etcd snapshots of workload clusters, and recovers a control plane whose
 // etcd has lost its quorum, on behalf of a user. A [SnapshotClient] requests a snapshot from an EtcdSnapshotPolicy
 // ([SnapshotClient.Take]), computes the data that a restore would lose ([SnapshotClient.Prepare]), and requests a
 // restore and waits for it ([SnapshotClient.Run]); [ListSnapshots] reads the status of the policies. A [Recoverer]
@@ -7,4 +7,4 @@
 // recovery and follows it until the control plane is restored ([Recoverer.Run]). The package only sets annotations and
 // reads status: the controllers access the stores, the etcd members, the nodes and the data directories, on the host
 // that has them.
-package recover
+package etcdrecovery

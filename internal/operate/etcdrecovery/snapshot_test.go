@@ -1,4 +1,4 @@
-package recover
+package etcdrecovery
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -75,11 +76,11 @@ func play(t *testing.T, react func(c client.Client, readings int), objects ...cl
 		}
 		return w.Get(ctx, key, o, opts...)
 	}})
-	return SnapshotClient{Client: c, Interval: time.Millisecond, Now: func() time.Time {
+	return SnapshotClient{progress.Operation{Client: c, Interval: time.Millisecond, Now: func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()
 		return clock
-	}}, inner
+	}}}, inner
 }
 
 func TestList(t *testing.T) {
@@ -191,7 +192,7 @@ func TestTakeTimeout(t *testing.T) {
 	o.Now = func() time.Time { return now }
 	_, err := o.Take(ctx, demo("HostedControlPlane"), "")
 	p := &hostedv1.EtcdSnapshotPolicy{}
-	if f := fault.As(err); f == nil || f.Reason != reasonTimeout {
+	if f := fault.As(err); f == nil || f.Reason != "Timeout" {
 		t.Errorf("got %v", err)
 	}
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "nightly"}, p); err != nil || p.Annotations[hostedv1.TakeSnapshotAnnotation] != "demo-20260102T030405Z" {
