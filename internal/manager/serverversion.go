@@ -3,11 +3,11 @@ package manager
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providerset"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // The oldest supported Kubernetes versions of a management cluster. Server-side apply of topologies needs the
@@ -23,7 +23,7 @@ func checkServer(cfg Config) error {
 	}
 	info, err := client.ServerVersion()
 	if err != nil {
-		return fmt.Errorf("asking the management cluster for its version: %w", err)
+		return fmt.Errorf("reading the version of the management cluster: %w", err)
 	}
 	return supported(info.GitVersion, cfg.oldest())
 }
@@ -40,14 +40,13 @@ func (c Config) oldest() string {
 }
 
 func supported(server, oldest string) error {
-	least := version.MustParseGeneric(oldest)
-	have, err := version.ParseGeneric(server)
+	have, err := version.ParseNumbers(server)
 	if err != nil {
-		return fault.New(fault.Invalid, "UnknownVersion", "the management cluster says it runs %q, which is no version", server).From(err)
+		return fault.New(fault.Invalid, "UnknownVersion", "the management cluster reports the invalid version %q", server).From(err)
 	}
-	if have.LessThan(least) {
+	if version.IsOlder(have.String(), oldest) {
 		return fault.New(fault.Invalid, "ManagementClusterTooOld",
-			"the management cluster runs Kubernetes v%s; upgrade it to v%s or later", have, least)
+			"the management cluster runs Kubernetes %s; upgrade it to v%s or later", have, oldest)
 	}
 	return nil
 }

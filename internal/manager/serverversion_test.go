@@ -70,8 +70,8 @@ func TestCheckServer(t *testing.T) {
 		"webhooks are another's": {answer: `{"gitVersion":"v1.20.0"}`, webhook: others},
 		"too old for webhooks":   {`{"gitVersion":"v1.29.15"}`, Webhook{}, fault.Invalid, "runs Kubernetes v1.29.15; upgrade it to v1.30.0 or later"},
 		"too old":                {`{"gitVersion":"v1.19.16"}`, others, fault.Invalid, "runs Kubernetes v1.19.16; upgrade it to v1.20.0 or later"},
-		"nonsense":               {`{"gitVersion":"next"}`, Webhook{}, fault.Invalid, `says it runs "next", which is no version`},
-		"no version":             {`{}`, Webhook{}, fault.Invalid, `says it runs "", which is no version`},
+		"nonsense":               {`{"gitVersion":"next"}`, Webhook{}, fault.Invalid, `reports the invalid version "next"`},
+		"no version":             {`{}`, Webhook{}, fault.Invalid, `reports the invalid version ""`},
 		"not JSON":               {`<html>`, Webhook{}, fault.Transient, "asking the management cluster for its version: "},
 		"does not answer":        {"", Webhook{}, fault.Unreachable, "asking the management cluster for its version: "},
 	} {

@@ -1,10 +1,12 @@
 package manifest
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,33 +21,57 @@ func Objects(data []byte) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	d := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
 	for n := 1; ; n++ {
-		u, raw := &unstructured.Unstructured{}, runtime.RawExtension{}
+		raw, content := runtime.RawExtension{}, map[string]any(nil)
 		err := d.Decode(&raw)
 		if errors.Is(err, io.EOF) {
 			return out, nil
 		}
 		if err == nil && len(raw.Raw) > 0 {
-			err = json.Unmarshal(raw.Raw, &u.Object) // preserves integers
+			err = json.Unmarshal(raw.Raw, &content) // preserves integers
 		}
 		if err != nil {
 			return nil, fmt.Errorf("document %d: %w", n, err)
 		}
-		if len(u.Object) == 0 {
+		if len(content) == 0 {
 			continue
 		}
-		if u.IsList() {
-			if err := u.EachListItem(func(o runtime.Object) error {
-				out = append(out, o.(*unstructured.Unstructured))
-				return nil
-			}); err != nil {
-				return nil, fmt.Errorf("document %d: %w", n, err)
+		if out, err = appendObjects(out, content); err != nil {
+			return nil, fmt.Errorf("document %d %w", n, err)
+		}
+	}
+}
+
+// appendObjects appends an object, or the items of a list.
+func appendObjects(out []*unstructured.Unstructured, content any) (_ []*unstructured.Unstructured, err error) {
+	object, _ := content.(map[string]any)
+	u := &unstructured.Unstructured{Object: object}
+	items, isList := object["items"].([]any)
+	switch {
+	case isList && strings.HasSuffix(u.GetKind(), "List"):
+		for _, item := range items {
+			if out, err = appendObjects(out, item); err != nil {
+				return nil, err
 			}
-			continue
 		}
-		if u.GetKind() == "" || u.GetAPIVersion() == "" || u.GetName() == "" {
-			return nil, fmt.Errorf("document %d has no apiVersion, kind or metadata.name", n)
+		return out, nil
+	case u.GetKind() == "" || u.GetAPIVersion() == "" || u.GetName() == "":
+		return nil, errors.New("has no apiVersion, kind or metadata.name")
+	}
+	return append(out, u), nil
+}
+
+// Documents splits a stream of YAML documents, and preserves their text. A document may be empty.
+func Documents(data []byte) ([][]byte, error) {
+	var out [][]byte
+	for r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {
+		document, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return out, nil
 		}
-		out = append(out, u)
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", len(out)+1, err)
+		}
+		out = append(out, bytes.TrimPrefix(document, []byte("---\n")))
 	}
 }
 

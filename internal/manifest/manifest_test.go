@@ -16,6 +16,9 @@ func TestObjects(t *testing.T) {
 	}{
 		"documents":  {"empty documents and comments are no objects", "# one\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\n---\n{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"b\"}}\n", []string{"Secret a", "Pod b"}, ""},
 		"list":       {"the items of a list are objects of the manifest", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: a}}\n", []string{"Secret a"}, ""},
+		"nested":     {"lists may contain lists", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: PodList, items: [{apiVersion: v1, kind: Pod, metadata: {name: a}}]}\n", []string{"Pod a"}, ""},
+		"no object":  {"the items of a list are objects", "apiVersion: v1\nkind: List\nitems: [1]\n", nil, "document 1 has no apiVersion, kind or metadata.name"},
+		"items":      {"only lists have items", "apiVersion: v1\nkind: Menu\nmetadata: {name: a}\nitems: [1]\n", []string{"Menu a"}, ""},
 		"no name":    {"what has no name cannot be applied", "apiVersion: v1\nkind: Secret\n", nil, "document 1 has no apiVersion, kind or metadata.name"},
 		"no YAML":    {"the error names the document", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\n{", nil, "document 2"},
 		"no mapping": {"a scalar is no object", "text\n", nil, "document 1"},
@@ -45,6 +48,17 @@ func TestIntegersStayIntegers(t *testing.T) {
 	}
 	if got := objects[0].GetGeneration(); got != 9007199254740993 {
 		t.Errorf("generation %d", got)
+	}
+}
+
+func TestDocuments(t *testing.T) {
+	got, err := Documents([]byte("---\n# one\na: 1 # kept\n---\n---\nb: 2\n"))
+	var texts []string
+	for _, d := range got {
+		texts = append(texts, strings.TrimSpace(string(d)))
+	}
+	if diff := cmp.Diff([]string{"# one\na: 1 # kept", "", "b: 2"}, texts); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
 

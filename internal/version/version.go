@@ -25,11 +25,28 @@ func Parse(text string) (Version, error) {
 	return Version{Version: v, short: strings.Count(number, ".") < 2, text: text}, err
 }
 
+// ParseSemantic parses a complete semantic version, with or without a leading v.
+func ParseSemantic(text string) (Version, error) {
+	v, err := parseSemantic(text)
+	return Version{Version: v, text: text}, err
+}
+
+// ParseNumbers parses a version without its suffix. Use it for versions of servers and builds, whose suffix does not
+// mark a pre-release.
+func ParseNumbers(text string) (Version, error) {
+	number, _, _ := strings.Cut(text, "-")
+	number, _, _ = strings.Cut(number, "+")
+	return Parse(number)
+}
+
 // String returns the original text of the version.
 func (v Version) String() string { return v.text }
 
 // SameMinor reports whether both have the same minor version.
 func (v Version) SameMinor(other Version) bool { return compareMinor(v, other) == 0 }
+
+// IsOlderMinor reports whether v has an older minor version than other.
+func (v Version) IsOlderMinor(other Version) bool { return compareMinor(v, other) < 0 }
 
 // Compare returns -1 if v is older than other, 1 if it is newer, and 0 if they are equal or their order is unknown. If
 // one of them has no patch number, it compares minor versions. If both have build metadata and differ in nothing else,

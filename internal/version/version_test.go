@@ -42,3 +42,24 @@ func TestCompare(t *testing.T) { // MS-13, MS-14
 		}
 	}
 }
+
+func TestParseNumbers(t *testing.T) { // suffixes of vendors are no pre-releases, and may break the rules of semantic versions
+	for text, want := range map[string]string{
+		"v1.30.0-eks-5e0fdde": "1.30.0", "v1.30.0+k3s1": "1.30.0", "v1.30.0-00": "1.30.0", "1.30": "1.30.0", "v1.36.3-rc.1": "1.36.3",
+	} {
+		if got, err := version.ParseNumbers(text); err != nil || got.Version.String() != want {
+			t.Errorf("%q: %s, %v, want %s", text, got.Version, err, want)
+		}
+	}
+	if version.IsOlder("v1.30.0", "1.30") || !version.IsOlder("v1.29.15", "1.30.0") {
+		t.Error("the leading v matters")
+	}
+}
+
+func TestParseSemantic(t *testing.T) {
+	for text, ok := range map[string]bool{"v1.36.3": true, "1.36.3": true, "v1.36.3-rc.1+b": true, "v1.36": false, "": false, "v1.36.3-00": false, " v1.36.3": false} {
+		if _, err := version.ParseSemantic(text); (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -5,25 +5,24 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/mod/semver"
-
 	"github.com/slipwayhq/slipway/internal/clusterctl/template"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // NewerVersions lists the versions on the host to which a control plane of a class could be upgraded. It returns an empty
 // string if the host is unknown.
-func NewerVersions(dir datadir.Dir, of template.Class, version string) string {
+func NewerVersions(dir datadir.Dir, of template.Class, wanted string) string {
 	if dir == "" || !of.RunsOnHost() {
 		return ""
 	}
-	return newerVersionsText(versions.LocalStore(dir.Kubernetes()).Versions(), version)
+	return newerVersionsText(versions.LocalStore(dir.Kubernetes()).Versions(), wanted)
 }
 
-func newerVersionsText(have []string, version string) string {
-	newer := slices.DeleteFunc(slices.Clone(have), func(v string) bool { return semver.Compare(v, version) <= 0 })
+func newerVersionsText(have []string, than string) string {
+	newer := slices.DeleteFunc(slices.Clone(have), func(v string) bool { return !version.IsOlder(than, v) })
 	if len(newer) == 0 {
 		return "; this host has none that is newer: `slipway versions add` adds one"
 	}
@@ -32,26 +31,26 @@ func newerVersionsText(have []string, version string) string {
 
 // UnsupportedVersion returns an error message with a remedy if control planes of a class cannot run the version on this host, and an
 // empty string otherwise. An empty dir stands for another host.
-func UnsupportedVersion(dir datadir.Dir, of template.Class, version string) string {
+func UnsupportedVersion(dir datadir.Dir, of template.Class, wanted string) string {
 	if dir == "" || !of.RunsOnHost() {
 		return ""
 	}
 	store := versions.LocalStore(dir.Kubernetes())
 	have := store.Versions()
-	if slices.Contains(have, version) {
+	if slices.Contains(have, wanted) {
 		return ""
 	}
-	if release, _, _ := strings.Cut(version, "-"); !semver.IsValid(version) || strings.Count(release, ".") != 2 {
+	if !version.Valid(wanted) {
 		what := "add the patch version"
-		if !strings.HasPrefix(version, "v") {
+		if !strings.HasPrefix(wanted, "v") {
 			what = "begin with v"
 		}
 		// Commands add the v to the user's input, so the message omits it.
-		return fmt.Sprintf("Kubernetes %s is not a complete version: %s, as in %s; this host has %s", strings.TrimPrefix(version, "v"), what, store.Included, strings.Join(have, ", "))
+		return fmt.Sprintf("Kubernetes %s is not a complete version: %s, as in %s; this host has %s", strings.TrimPrefix(wanted, "v"), what, store.Included, strings.Join(have, ", "))
 	}
-	remedy := fmt.Sprintf("`slipway versions add %s` adds it", version)
-	if _, err := store.Check(version); err != nil {
+	remedy := fmt.Sprintf("`slipway versions add %s` adds it", wanted)
+	if _, err := store.Check(wanted); err != nil {
 		remedy = fault.UserMessage(err)
 	}
-	return fmt.Sprintf("this host has Kubernetes %s and not %s; %s", strings.Join(have, ", "), version, remedy)
+	return fmt.Sprintf("this host has Kubernetes %s and not %s; %s", strings.Join(have, ", "), wanted, remedy)
 }

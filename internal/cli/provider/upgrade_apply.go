@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/mod/semver"
 
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
@@ -15,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 	"github.com/slipwayhq/slipway/internal/clusterctl/providerupgrade"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // UpgradeApplyCommand returns the upgrade apply command.
@@ -122,10 +122,10 @@ func (w *upgradeRun) printResult(out io.Writer) error {
 
 // changeText describes the change of a provider. The requested version may also be older or the same.
 func changeText(c providerupgrade.Change) string {
-	switch semver.Compare(c.To.Version, c.From.Version) {
-	case -1:
+	switch {
+	case version.IsOlder(c.To.Version, c.From.Version):
 		return fmt.Sprintf("Provider %s in namespace %s went back from %s to %s.", c.From.Label(), c.From.Namespace, c.From.Version, c.To.Version)
-	case 0:
+	case !version.IsOlder(c.From.Version, c.To.Version):
 		return fmt.Sprintf("Provider %s in namespace %s was installed again, in version %s.", c.From.Label(), c.From.Namespace, c.To.Version)
 	}
 	return fmt.Sprintf("Upgraded provider %s in namespace %s from %s to %s.", c.From.Label(), c.From.Namespace, c.From.Version, c.To.Version)

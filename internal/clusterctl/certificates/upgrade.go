@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // Upgrade describes how cert-manager is upgraded.
@@ -110,16 +111,16 @@ func name(o *unstructured.Unstructured) [4]string {
 // upgradeReason returns the reason to install cert-manager again, or "" if there is none. A version newer than the
 // configured one is left unchanged.
 func upgradeReason(live, want []*unstructured.Unstructured, u Upgrade) string {
-	from, fromErr := repository.ParseVersion(u.From)
-	to, toErr := repository.ParseVersion(u.To)
+	from, fromErr := version.ParseSemantic(u.From)
+	to, toErr := version.ParseSemantic(u.To)
 	switch {
 	case fromErr != nil || toErr != nil:
 		if u.From != u.To {
 			return "its version is another one"
 		}
-	case from.GT(to):
+	case from.Compare(to) > 0:
 		return ""
-	case from.LT(to):
+	case from.Compare(to) < 0:
 		return "a newer version is configured"
 	}
 	if len(live) != len(want) {
@@ -137,9 +138,9 @@ func versionOf(live []*unstructured.Unstructured) string {
 	oldest := ""
 	for _, o := range live {
 		v := o.GetAnnotations()[versionAnnotation]
-		parsed, err := repository.ParseVersion(v)
-		before, beforeErr := repository.ParseVersion(oldest)
-		if oldest == "" || err == nil && beforeErr == nil && parsed.LT(before) {
+		parsed, err := version.ParseSemantic(v)
+		before, beforeErr := version.ParseSemantic(oldest)
+		if oldest == "" || err == nil && beforeErr == nil && parsed.Compare(before) < 0 {
 			oldest = v
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // ProviderLoader loads providers from their repositories.
@@ -119,19 +120,19 @@ func (l ProviderLoader) InstalledContract(ctx context.Context, p inventory.Provi
 }
 
 // readContract returns the contract of a provider version.
-func readContract(ctx context.Context, s *repository.Source, version string) (string, error) {
-	parsed, err := repository.ParseVersion(version)
+func readContract(ctx context.Context, s *repository.Source, release string) (string, error) {
+	parsed, err := version.ParseSemantic(release)
 	if err != nil {
-		return "", fault.New(fault.Invalid, repository.ReasonNoVersion, "%q of provider %s is no semantic version; write it as v1.2.3", version, s.Provider().Label())
+		return "", fault.New(fault.Invalid, repository.ReasonNoVersion, "%q of provider %s is no semantic version; write it as v1.2.3", release, s.Provider().Label())
 	}
-	metadata, err := s.Metadata(ctx, version)
+	metadata, err := s.Metadata(ctx, release)
 	if err != nil {
 		return "", err
 	}
 	series, ok := metadata.ForVersion(parsed)
 	if !ok {
 		return "", fault.New(fault.Invalid, repository.ReasonMetadata,
-			"metadata.yaml of provider %s %s does not say which contract %d.%d has; use a version whose release does", s.Provider().Label(), version, parsed.Major, parsed.Minor)
+			"metadata.yaml of provider %s %s does not say which contract %d.%d has; use a version whose release does", s.Provider().Label(), release, parsed.Major, parsed.Minor)
 	}
 	return series.Contract, nil
 }

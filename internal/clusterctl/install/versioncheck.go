@@ -8,9 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/blang/semver/v4"
-
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 const (
@@ -39,7 +38,7 @@ type cachedResult struct {
 
 // Release returns the newest release if it is newer than this program; empty if it is not, or is unknown.
 func (c VersionCheck) Release(ctx context.Context) string {
-	current, err := repository.ParseVersion(c.Current)
+	current, err := version.ParseSemantic(c.Current)
 	if err != nil || !isRelease(current) || c.Getenv(disableVariable) != "" {
 		return ""
 	}
@@ -53,15 +52,15 @@ func (c VersionCheck) Release(ctx context.Context) string {
 		known = cachedResult{CheckedAt: now, Newest: c.query(ctx)}
 		write(path, known)
 	}
-	newest, err := repository.ParseVersion(known.Newest)
-	if err != nil || newest.LTE(current) {
+	newest, err := version.ParseSemantic(known.Newest)
+	if err != nil || newest.Compare(current) <= 0 {
 		return ""
 	}
 	return known.Newest
 }
 
 // isRelease reports whether a version is a release, rather than a later commit.
-func isRelease(v semver.Version) bool {
+func isRelease(v version.Version) bool {
 	if len(v.Pre) == 0 {
 		return v.Major+v.Minor+v.Patch > 0
 	}

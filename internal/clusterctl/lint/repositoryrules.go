@@ -7,6 +7,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/version"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -27,7 +28,7 @@ func repositoryRules() []Rule {
 }
 
 func versionFolder(r *release, report reporter) {
-	if _, err := repository.ParseVersion(r.version); err != nil || !strings.HasPrefix(r.version, "v") {
+	if _, err := version.ParseSemantic(r.version); err != nil || !strings.HasPrefix(r.version, "v") {
 		report("", "", "the folder is %q: name it after the version, for example v1.0.0", r.version)
 	}
 }
@@ -68,7 +69,7 @@ func metadataValid(r *release, report reporter) {
 // series returns the series of the release. readable is false if metadata.yaml or the version cannot be parsed.
 func (r *release) series() (s repository.ReleaseSeries, readable, found bool) {
 	m, err := repository.ParseMetadata(r.files[repository.MetadataFile], r.label)
-	v, bad := repository.ParseVersion(r.version)
+	v, bad := version.ParseSemantic(r.version)
 	if err != nil || bad != nil {
 		return s, false, false
 	}

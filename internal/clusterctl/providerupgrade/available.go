@@ -3,12 +3,13 @@ package providerupgrade
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/version"
+	apiversion "k8s.io/apimachinery/pkg/version"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // Upgrades lists the available upgrades for one contract of the core provider.
@@ -67,7 +68,7 @@ func AvailableUpgrades(ctx context.Context, installed []inventory.Provider, cont
 func contractsFrom(contract string) []string {
 	out := []string{contract}
 	for _, c := range []string{"v1beta1", repository.Contract} {
-		if version.CompareKubeAwareVersionStrings(c, contract) > 0 {
+		if apiversion.CompareKubeAwareVersionStrings(c, contract) > 0 {
 			out = append(out, c)
 		}
 	}
@@ -76,11 +77,11 @@ func contractsFrom(contract string) []string {
 
 // compareVersions compares two versions of a provider. The result is positive if a is newer.
 func compareVersions(a, b string) int {
-	x, err := repository.ParseVersion(a)
+	x, err := version.ParseSemantic(a)
 	if err != nil {
 		return -1
 	}
-	y, err := repository.ParseVersion(b)
+	y, err := version.ParseSemantic(b)
 	if err != nil {
 		return 1 // the installed version is not a valid version
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providerset"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // Reasons of faults.
@@ -168,16 +169,16 @@ func pending(out []Target, installed []inventory.Provider) []Target {
 // checkVersions rejects upgrades that the core releases do not support: a downgrade, and an upgrade over more than
 // three minor versions.
 func checkVersions(t Target) error {
-	to, err := repository.ParseVersion(t.To)
+	to, err := version.ParseSemantic(t.To)
 	if err != nil {
 		return fault.New(fault.Invalid, reasonVersion, "%q of provider %s is no version; write it as v1.2.3", t.To, t.From.Label())
 	}
-	from, err := repository.ParseVersion(t.From.Version)
+	from, err := version.ParseSemantic(t.From.Version)
 	if err != nil || !isOfCore(t.From) {
 		return nil //nolint:nilerr // whatever is there, it cannot be compared
 	}
 	switch {
-	case to.LT(from):
+	case to.Compare(from) < 0:
 		return fault.New(fault.Invalid, reasonVersion, "provider %s has version %s, and %s is older; it cannot go back", t.From.Label(), t.From.Version, t.To)
 	case to.Major != from.Major, to.Minor > from.Minor+maxMinorSkew:
 		return fault.New(fault.Invalid, reasonVersion, "provider %s has version %s; it can go to v%d.%d at most in one upgrade: upgrade to a version in between first",

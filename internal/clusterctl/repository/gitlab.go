@@ -39,7 +39,7 @@ func parseVersionFile(p provider.Provider, version, file string) (string, string
 	if err != nil || !isSegment(version) || !isSegment(file) {
 		return "", "", invalidURLError(p, "its last parts are not a version and a file; correct it")
 	}
-	if _, err := ParseVersion(version); err != nil && version != latestVersion {
+	if !isSemantic(version) && version != latestVersion {
 		return "", "", invalidURLError(p, "%q before the name of the file is no semantic version; write it as v1.2.3", version)
 	}
 	if version == latestVersion {

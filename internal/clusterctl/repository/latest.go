@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/blang/semver/v4"
-
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // Contract is the Cluster API contract that this build implements.
@@ -28,14 +27,14 @@ const maxTagsWithoutRelease = 5
 // release is a tag with a semantic version.
 type release struct {
 	tag     string
-	version semver.Version
+	version version.Version
 }
 
 // semantic returns the tags with semantic versions, highest first, with releases before pre-releases.
 func semantic(tags []string) []release {
 	var out []release
 	for _, tag := range tags {
-		if v, err := ParseVersion(tag); err == nil && isSegment(tag) {
+		if v, err := version.ParseSemantic(tag); err == nil && isSegment(tag) {
 			out = append(out, release{tag, v})
 		}
 	}
@@ -51,9 +50,10 @@ func semantic(tags []string) []release {
 	return slices.CompactFunc(out, func(a, b release) bool { return a.tag == b.tag })
 }
 
-// ParseVersion parses a semantic version with or without the prefix v.
-func ParseVersion(s string) (semver.Version, error) {
-	return semver.Parse(strings.TrimPrefix(s, "v"))
+// isSemantic reports whether a text is a semantic version, with or without the prefix v.
+func isSemantic(text string) bool {
+	_, err := version.ParseSemantic(text)
+	return err == nil
 }
 
 // latestVersion returns the latest release with the contract, or with a compatible one.

@@ -25,7 +25,7 @@ func newLocal(p provider.Provider, u *url.URL) (Repository, error) {
 	}
 	folder, file := filepath.Split(filepath.Clean(u.Path))
 	folder, version := filepath.Split(filepath.Clean(folder))
-	if _, err := ParseVersion(version); err != nil && version != latestVersion {
+	if !isSemantic(version) && version != latestVersion {
 		return nil, invalidURLError(p, "%q in its path is neither a semantic version nor latest; write the path as /BASE/%s/VERSION/FILE", version, p.Label())
 	}
 	if filepath.Base(folder) != p.Label() {

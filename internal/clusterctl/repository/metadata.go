@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/blang/semver/v4"
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // MetadataFile is the name of the file with the contracts of the release series.
@@ -107,7 +107,7 @@ func (m Metadata) problems() []string {
 }
 
 // ForVersion returns the series of a version.
-func (m Metadata) ForVersion(v semver.Version) (ReleaseSeries, bool) {
+func (m Metadata) ForVersion(v version.Version) (ReleaseSeries, bool) {
 	i := slices.IndexFunc(m.ReleaseSeries, func(s ReleaseSeries) bool { return release{version: v}.isInSeries(s) })
 	if i < 0 {
 		return ReleaseSeries{}, false

@@ -12,6 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 func acme(url string) provider.Provider {
@@ -283,7 +284,7 @@ func TestSeries(t *testing.T) {
 		t.Fatal(err)
 	}
 	for version, want := range map[string]string{"v1.10.3": "v1beta1", "v2.0.0-rc.1": "v1beta2", "v0.3.0": "v1alpha3", "v3.0.0": "", "v2.1.0": ""} {
-		v, err := repository.ParseVersion(version)
+		v, err := version.ParseSemantic(version)
 		if err != nil {
 			t.Fatal(err)
 		}

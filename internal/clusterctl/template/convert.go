@@ -1,22 +1,20 @@
 package template
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/internal/conversion"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/manifest"
 )
 
 // reasonManifest is the reason when a manifest cannot be converted; Invalid.
@@ -41,38 +39,33 @@ func ConvertManifest(data []byte, version string) (ConvertResult, error) {
 		return ConvertResult{}, err
 	}
 	r := ConvertResult{}
-	var documents [][]byte
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
-	for n := 1; ; n++ {
-		document, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return ConvertResult{}, malformed(n, err)
-		}
-		document = bytes.TrimPrefix(document, []byte("---\n"))
+	documents, err := manifest.Documents(data)
+	if err != nil {
+		return ConvertResult{}, malformed(err)
+	}
+	var converted [][]byte
+	for n, document := range documents {
 		if len(bytes.TrimSpace(document)) == 0 {
 			continue
 		}
-		if document, err = r.document(converter, document, n); err != nil {
+		if document, err = r.document(converter, document, n+1); err != nil {
 			return ConvertResult{}, err
 		}
-		documents = append(documents, append(bytes.TrimRight(document, "\n"), '\n'))
+		converted = append(converted, append(bytes.TrimRight(document, "\n"), '\n'))
 	}
-	r.YAML = bytes.Join(documents, []byte("---\n"))
+	r.YAML = bytes.Join(converted, []byte("---\n"))
 	return r, nil
 }
 
-func malformed(n int, err error) error {
-	return fault.New(fault.Invalid, reasonManifest, "document %d cannot be read: %v; where it is a template, replace its variables first (slipway generate yaml)", n, err).From(err)
+func malformed(err error) error {
+	return fault.New(fault.Invalid, reasonManifest, "the manifest is invalid: %v; if it is a template, replace its variables first with \"slipway generate yaml\"", err).From(err)
 }
 
 // document converts one document if necessary.
 func (r *ConvertResult) document(converter *conversion.Converter, document []byte, n int) ([]byte, error) {
 	head := unstructured.Unstructured{}
 	if err := yaml.Unmarshal(document, &head.Object); err != nil {
-		return nil, malformed(n, err)
+		return nil, malformed(fmt.Errorf("document %d: %w", n, err))
 	}
 	if len(head.Object) == 0 {
 		return document, nil // only comments

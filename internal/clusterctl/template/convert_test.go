@@ -66,7 +66,7 @@ func TestRefusals(t *testing.T) {
 	for name, tc := range map[string]struct{ data, version, want string }{
 		"unknown field":   {strings.Replace(older, "paused: true", "pausd: true", 1), "v1beta2", "pausd"},
 		"template":        {strings.Replace(older, "paused: true", "paused: ${PAUSED}", 1), "v1beta2", "document 1, Cluster demo"},
-		"no YAML":         {"a: [", "v1beta2", "document 1 cannot be read"},
+		"no YAML":         {"a: [", "v1beta2", "the manifest is invalid: document 1: "},
 		"another version": {older, "v1beta1", "use v1beta2"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,11 +7,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
-	apiversion "k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/manifest"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // reasonOptions is the reason when the options are invalid; Invalid.
@@ -57,7 +57,7 @@ func (o Options) values() (repository.Lookup, error) {
 	}
 	set := map[string]string{"CLUSTER_NAME": o.Name, "NAMESPACE": o.Namespace}
 	if o.KubernetesVersion != "" {
-		if _, err := apiversion.ParseSemantic(o.KubernetesVersion); err != nil {
+		if _, err := version.ParseSemantic(o.KubernetesVersion); err != nil {
 			return nil, invalid("%q is no version of Kubernetes; write --kubernetes-version as v1.36.3", o.KubernetesVersion)
 		}
 		set["KUBERNETES_VERSION"] = o.KubernetesVersion

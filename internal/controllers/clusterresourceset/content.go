@@ -1,21 +1,16 @@
 package clusterresourceset
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
+
+	"github.com/slipwayhq/slipway/internal/manifest"
 )
 
 // content is the parsed data of a ConfigMap or Secret.
@@ -49,69 +44,12 @@ func read(data map[string][]byte) content {
 	return c
 }
 
-// documents parses YAML or JSON documents, JSON lists of objects, and objects of kind List.
+// documents parses YAML or JSON documents, JSON arrays of objects, and lists.
 func documents(text []byte) ([]*unstructured.Unstructured, error) {
 	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
-		var items []map[string]any
-		if err := json.Unmarshal(text, &items); err != nil {
-			return nil, fmt.Errorf("is not a list of objects in JSON: %w", err)
-		}
-		return objects(items)
+		text = slices.Concat([]byte(`{"apiVersion":"v1","kind":"List","items":`), bytes.TrimSpace(text), []byte("}"))
 	}
-	var all []*unstructured.Unstructured
-	for r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
-		document, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("is not a stream of YAML documents: %w", err)
-		}
-		var content map[string]any
-		if err := yaml.Unmarshal(document, &content); err != nil {
-			return nil, fmt.Errorf("is neither YAML nor JSON: %w", err)
-		}
-		if len(content) == 0 { // only comments
-			continue
-		}
-		found, err := objects([]map[string]any{content})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-	}
-}
-
-// objects returns the objects; lists are replaced by their items.
-func objects(contents []map[string]any) ([]*unstructured.Unstructured, error) {
-	var out []*unstructured.Unstructured
-	for _, content := range contents {
-		u := &unstructured.Unstructured{Object: content}
-		if u.GetAPIVersion() == "" || u.GetKind() == "" {
-			return nil, errors.New("has a document without apiVersion or kind")
-		}
-		if items, ok := content["items"].([]any); ok && strings.HasSuffix(u.GetKind(), "List") {
-			inner := make([]map[string]any, 0, len(items))
-			for _, item := range items {
-				m, ok := item.(map[string]any)
-				if !ok {
-					return nil, fmt.Errorf("has a %s with an item that is no object", u.GetKind())
-				}
-				inner = append(inner, m)
-			}
-			found, err := objects(inner)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, found...)
-			continue
-		}
-		if u.GetName() == "" {
-			return nil, fmt.Errorf("has a %s without metadata.name", u.GetKind())
-		}
-		out = append(out, u)
-	}
-	return out, nil
+	return manifest.Objects(text)
 }
 
 // order returns the kinds to apply first, because others depend on them, and the kinds to apply last. All other

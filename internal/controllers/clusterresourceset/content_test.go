@@ -38,11 +38,11 @@ func TestRead(t *testing.T) { // RS-02, RS-03
 		"List":                 {"or of kind List", map[string]string{"a": "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: p}}\n- {apiVersion: v1, kind: Secret, metadata: {name: s}}\n"}, []string{"Secret s", "Pod p"}, ""},
 		"comments":             {"documents of nothing are none", map[string]string{"a": "# only\n---\n" + doc("Pod", "p") + "---\n"}, []string{"Pod p"}, ""},
 		"nothing":              {"no keys, no objects", nil, nil, ""},
-		"no YAML":              {"said with the key", map[string]string{"good": doc("Pod", "p"), "bad": "a: b: c"}, nil, "key bad: is neither YAML nor JSON"},
-		"no kind":              {"said", map[string]string{"a": "x: y"}, nil, "key a: has a document without apiVersion or kind"},
-		"no name":              {"said", map[string]string{"a": "apiVersion: v1\nkind: Pod"}, nil, "key a: has a Pod without metadata.name"},
-		"bad JSON list":        {"said", map[string]string{"a": "[1]"}, nil, "key a: is not a list of objects in JSON"},
-		"bad List":             {"said", map[string]string{"a": "apiVersion: v1\nkind: List\nitems: [1]"}, nil, "key a: has a List with an item that is no object"},
+		"no YAML":              {"said with the key", map[string]string{"good": doc("Pod", "p"), "bad": "a: b: c"}, nil, "key bad: document 1: "},
+		"no kind":              {"said", map[string]string{"a": "x: y"}, nil, "key a: document 1 has no apiVersion, kind or metadata.name"},
+		"no name":              {"said", map[string]string{"a": "apiVersion: v1\nkind: Pod"}, nil, "key a: document 1 has no apiVersion, kind or metadata.name"},
+		"bad JSON list":        {"said", map[string]string{"a": "[1]"}, nil, "key a: document 1 has no apiVersion, kind or metadata.name"},
+		"bad List":             {"said", map[string]string{"a": "apiVersion: v1\nkind: List\nitems: [1]"}, nil, "key a: document 1 has no apiVersion, kind or metadata.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := map[string][]byte{}

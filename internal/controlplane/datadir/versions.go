@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"os"
 
-	"k8s.io/apimachinery/pkg/util/version"
-
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // Versions are the versions of the programs that write a directory.
@@ -34,19 +33,20 @@ func RecordVersions(dir Dir, now Versions) error {
 		{"Kubernetes", before.Kubernetes, now.Kubernetes, false},
 		{"etcd", before.Etcd, now.Etcd, false},
 	} {
-		was, is := minor(part.before), minor(part.now)
-		if was == nil || is == nil {
+		was, errBefore := version.ParseNumbers(part.before)
+		is, errNow := version.ParseNumbers(part.now)
+		if errBefore != nil || errNow != nil || isUnversioned(was) || isUnversioned(is) {
 			continue
 		}
-		if is.LessThan(was) {
+		if is.IsOlderMinor(was) {
 			return fault.New(fault.Invalid, reasonFormat,
 				"data directory %s was written with %s %s, and this slipway (%s) has %s: use slipway %s or a newer one, or choose another --data-dir",
 				dir, part.name, part.before, now.Slipway, part.now, before.Slipway)
 		}
-		if !part.skips && (is.Major() != was.Major() || is.Minor() > was.Minor()+1) {
+		if !part.skips && (is.Major != was.Major || is.Minor > was.Minor+1) {
 			return fault.New(fault.Invalid, reasonSkipped,
 				"data directory %s was written with %s %s, and this slipway has %s: start it once with a slipway that has %s %d.%d, or choose another --data-dir",
-				dir, part.name, part.before, part.now, part.name, was.Major(), was.Minor()+1)
+				dir, part.name, part.before, part.now, part.name, was.Major, was.Minor+1)
 		}
 	}
 	data, err := json.MarshalIndent(now, "", "  ")
@@ -75,11 +75,5 @@ func readVersions(dir Dir) (Versions, error) {
 	return v, nil
 }
 
-// minor returns a version without its patch number, or nil for a build without a version.
-func minor(text string) *version.Version {
-	v, err := version.ParseGeneric(text)
-	if err != nil || v.Major() == 0 && v.Minor() == 0 {
-		return nil
-	}
-	return version.MajorMinor(v.Major(), v.Minor())
-}
+// isUnversioned reports whether the version is that of a build without a release.
+func isUnversioned(v version.Version) bool { return v.Major == 0 && v.Minor == 0 }

@@ -3,6 +3,7 @@ package scaffold
 import (
 	"errors"
 	"fmt"
+	goversion "go/version"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,9 +11,9 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
-	"golang.org/x/mod/semver"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/version"
 	"github.com/slipwayhq/slipway/sdk"
 )
 
@@ -87,7 +88,7 @@ func upgradeRequirements(own *modfile.File) ([]string, error) {
 	for _, r := range theirs.Require {
 		has, known := required[r.Mod.Path]
 		switch {
-		case known && semver.Compare(has, r.Mod.Version) >= 0:
+		case known && !version.IsOlder(has, r.Mod.Version):
 			continue
 		case known:
 			err = own.AddRequire(r.Mod.Path, r.Mod.Version)
@@ -99,7 +100,7 @@ func upgradeRequirements(own *modfile.File) ([]string, error) {
 		}
 		raised = append(raised, r.Mod.Path+" "+r.Mod.Version)
 	}
-	if own.Go == nil || semver.Compare("v"+own.Go.Version, "v"+theirs.Go.Version) < 0 {
+	if own.Go == nil || goversion.Compare("go"+own.Go.Version, "go"+theirs.Go.Version) < 0 {
 		if err := own.AddGoStmt(theirs.Go.Version); err != nil {
 			return nil, fmt.Errorf("writing go.mod: %w", err)
 		}

@@ -6,10 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/version"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // ClusterValues are the values of a ClusterConfiguration that do not come from the KubeadmConfig. kubeadm chooses the
@@ -87,12 +87,12 @@ const localMode = "ControlPlaneKubeletLocalMode"
 // argument is not modified.
 func featureGates(given map[string]bool, kubernetesVersion string) map[string]bool {
 	v, err := version.ParseSemantic(kubernetesVersion)
-	if err != nil || v.Major() != 1 {
+	if err != nil || v.Major != 1 {
 		return given
 	}
 	on, set := given[localMode]
 	out := maps.Clone(given)
-	switch minor := v.Minor(); {
+	switch minor := v.Minor; {
 	case !set && (minor == 31 || minor == 32):
 		if out == nil {
 			out = map[string]bool{}

@@ -1,9 +1,8 @@
 package api
 
 import (
-	"k8s.io/apimachinery/pkg/util/version"
-
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 const reasonInvalidVersion = "InvalidVersion"
@@ -25,7 +24,7 @@ func apiVersionFor(kubernetesVersion string) (apiVersion, error) {
 		return "", fault.New(fault.Invalid, reasonInvalidVersion,
 			"%q is not a Kubernetes version; set it in the form v1.36.3", kubernetesVersion).From(err)
 	}
-	if v.Major() == 1 && v.Minor() < 31 {
+	if v.Major == 1 && v.Minor < 31 {
 		return v1Beta3, nil
 	}
 	return v1Beta4, nil

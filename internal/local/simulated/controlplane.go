@@ -1,10 +1,10 @@
 package simulated
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/manifest"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/simulated"
 	"github.com/slipwayhq/slipway/internal/version"
@@ -217,9 +218,10 @@ const controlPlaneRole = "node-role.kubernetes.io/control-plane"
 // as for machines that join.
 func clusterConfiguration(files map[string][]byte) string {
 	for _, content := range files {
-		for doc := range strings.SplitSeq(string(content), "\n---") {
-			if strings.Contains(doc, "kind: ClusterConfiguration") {
-				return strings.TrimPrefix(doc, "\n")
+		documents, _ := manifest.Documents(content) // not every file is a manifest
+		for _, document := range documents {
+			if bytes.Contains(document, []byte("kind: ClusterConfiguration")) {
+				return string(document)
 			}
 		}
 	}

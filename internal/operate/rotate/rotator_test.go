@@ -156,7 +156,7 @@ func TestOver(t *testing.T) {
 	must(t, err)
 	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
-	if err := w.order().Run(late, "ns", p); fault.KindOf(err) != fault.Transient || !strings.Contains(err.Error(), "run it again to continue") {
+	if err := w.order().Run(late, "ns", p); fault.KindOf(err) != fault.Transient || !strings.Contains(err.Error(), "run the command again to continue it") {
 		t.Errorf("%v", err)
 	}
 	gone, interrupt := context.WithCancel(t.Context())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,13 +13,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/manifest"
 )
 
 // establishedWithin is the timeout for a CRD to be established and served.
@@ -131,23 +130,19 @@ func readCRDs(paths []string) ([]client.Object, error) {
 
 // readFile returns the documents of kind CustomResourceDefinition.
 func readFile(file string) ([]client.Object, error) {
-	f, err := os.Open(file)
+	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }()
+	objects, err := manifest.Objects(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
 	var out []client.Object
-	for d := yaml.NewYAMLOrJSONDecoder(f, 4096); ; {
-		var u unstructured.Unstructured
-		err := d.Decode(&u)
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		if u.GetKind() == "CustomResourceDefinition" {
-			out = append(out, &u)
+	for _, o := range objects {
+		if o.GetKind() == "CustomResourceDefinition" {
+			out = append(out, o)
 		}
 	}
+	return out, nil
 }

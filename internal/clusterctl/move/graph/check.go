@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/version"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // BlockMove is the annotation with which a provider blocks the move of an object.
@@ -73,7 +74,7 @@ func MissingProviders(source, target []Provider) []string {
 		}
 		want, err1 := version.ParseSemantic(s.Version)
 		have, err2 := version.ParseSemantic(target[at].Version)
-		if err1 != nil || err2 != nil || have.LessThan(want) {
+		if err1 != nil || err2 != nil || have.Compare(want) < 0 {
 			out = append(out, fmt.Sprintf("the target has the %s %s in version %s, and the source in %s: upgrade the target first", s.Type, s.Name, target[at].Version, s.Version))
 		}
 	}
