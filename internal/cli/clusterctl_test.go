@@ -155,7 +155,7 @@ func TestLinkAndPlugins(t *testing.T) { // CX-17, CX-19
 		"none of slipway's":         {link, "up", cli.ExitInvalid, `clusterctl has no verb "up"; "slipway up" has it`},
 		"no verb":                   {binary, "frobnicate", cli.ExitInvalid, `unknown command "frobnicate" for "slipway"; see "slipway --help"`},
 		"a mistyped verb":           {binary, "desribe", cli.ExitInvalid, `slipway: unknown command "desribe" for "slipway"; did you mean describe?; see "slipway --help"`},
-		"none of slipway's, below":  {link, "get clusters", cli.ExitInvalid, `"clusterctl get" knows: kubeconfig`},
+		"none of slipway's, below":  {link, "get clusters", cli.ExitInvalid, `the subcommands of "clusterctl get" are: kubeconfig`},
 		"flags alone":               {link, "delete cluster demo", cli.ExitInvalid, `"clusterctl delete" takes flags alone, not cluster demo; see "clusterctl delete --help"`},
 		"flags before the verb":     {link, "-v 5 --config /nonexistent generate yaml --help", 0, "clusterctl generate yaml"},
 		"completion":                {link, "completion bash", 0, "__start_clusterctl"},
@@ -166,10 +166,10 @@ func TestLinkAndPlugins(t *testing.T) { // CX-17, CX-19
 		"topology plan was removed": {binary, "alpha topology plan -f x", cli.ExitInvalid, `"slipway plan -f FILE" shows`},
 		"examples are of its verbs": {link, "delete --help", cli.ExitOK, "Examples:\n  clusterctl delete --infrastructure aws"},
 		"rollout is alpha there":    {link, "rollout restart machinedeployment/a", cli.ExitInvalid, "clusterctl alpha rollout restart"},
-		"undo without alpha":        {binary, "rollout undo machinedeployment/a", cli.ExitInvalid, "apply the former machine template again"},
+		"undo without alpha":        {binary, "rollout undo machinedeployment/a", cli.ExitInvalid, "apply the previous machine template again"},
 		"a verb of slipway":         {link, "backup file", cli.ExitInvalid, `clusterctl has no verb "backup"; "slipway backup" has it`},
 		"help of a kubeconfig":      {link, "get kubeconfig --help", 0, "(default: $KUBECONFIG, else the kubeconfig of the data directory)"},
-		"undo was removed":          {link, "alpha rollout undo machinedeployment/a", cli.ExitInvalid, "apply the former machine template again"},
+		"undo was removed":          {link, "alpha rollout undo machinedeployment/a", cli.ExitInvalid, "apply the previous machine template again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), tc.program, strings.Fields(tc.args)...)

@@ -106,7 +106,7 @@ func TestSavingVerbs(t *testing.T) {
 func (u user) moves(t *testing.T, dir string) {
 	t.Helper()
 	to := filepath.Join(dir, "moved")
-	u.run(t.Context(), "move", "-n", "team").wants(t, cli.ExitInvalid, "say where the objects go")
+	u.run(t.Context(), "move", "-n", "team").wants(t, cli.ExitInvalid, "set the target of the move")
 	u.run(t.Context(), "move", "-n", "team", "--to-directory", to, "--from-directory", to).wants(t, cli.ExitInvalid, "use only one of")
 	u.run(t.Context(), "move", "-n", "team", "--to-kubeconfig", u.kubeconfig).wants(t, cli.ExitInvalid, "source and target are the same management cluster")
 	u.run(t.Context(), "move", "-n", "team", "--to-directory", to).wants(t, cli.ExitInvalid, "has no infrastructure yet")

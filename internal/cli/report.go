@@ -68,7 +68,7 @@ func classify(err error) (exit int, hint string) {
 	case fault.Gone:
 		return exitNotFound, ""
 	case fault.Bug:
-		return exitBug, "this is a mistake in slipway; please report it with what you did"
+		return exitBug, "this is a bug in slipway; please report it with the command that you ran"
 	}
 	return exitError, ""
 }

@@ -101,7 +101,7 @@ func TestVerbsAgainstAnAPIServer(t *testing.T) {
 	t.Run("create and wait", u.createAndWait)
 	t.Run("a wait that is too short", func(t *testing.T) {
 		u.run(t.Context(), "create", "cluster", "late", "--wait-timeout", "1s").wants(t, cli.ExitError,
-			"still to come: topology; infrastructure", "The creation of cluster \"late\" continues", "slipway describe cluster late --kubeconfig")
+			"unfinished steps: topology; infrastructure", "The creation of cluster \"late\" continues", "slipway describe cluster late --kubeconfig")
 	})
 	t.Run("names are completed", func(t *testing.T) {
 		u.run(t.Context(), "__complete", "describe", "cluster", "--kubeconfig="+u.kubeconfig, "").wants(t, cli.ExitOK, "demo\nfirst\nlate\n:4")
@@ -200,7 +200,7 @@ func (u user) describe(t *testing.T) {
 	if strings.Contains(r.out, "├") || strings.Contains(r.out, "\x1b") {
 		t.Errorf("Unicode or colours in a pipe:\n%s", r.out)
 	}
-	u.run(t.Context(), "describe", "cluster", "demo", "--show-conditions", "machnes,Cluster").wants(t, cli.ExitOK, "no object machnes, as --show-conditions asks for; it has Cluster, ", "KubeadmConfig")
+	u.run(t.Context(), "describe", "cluster", "demo", "--show-conditions", "machnes,Cluster").wants(t, cli.ExitOK, "no object machnes, as requested by --show-conditions; it has Cluster, ", "KubeadmConfig")
 	u.run(t.Context(), "describe", "cluster", "demo", "--show-conditions", "cl/demo,localclusters").wants(t, cli.ExitOK, "| |-Available")
 	u.run(t.Context(), "describe", "cluster", "demo", "--color").wants(t, cli.ExitOK, "\x1b[32mAvailable: True")
 	r = u.run(t.Context(), "describe", "cluster", "demo", "-o", "json")
@@ -262,7 +262,7 @@ func (u user) watch(t *testing.T) {
 	if got := <-code; got != cli.ExitOK {
 		t.Errorf("exit code %d", got)
 	}
-	u.run(t.Context(), "describe", "cluster", "demo", "--watch", "-o", "json").wants(t, cli.ExitInvalid, "does not go with --output")
+	u.run(t.Context(), "describe", "cluster", "demo", "--watch", "-o", "json").wants(t, cli.ExitInvalid, "cannot be used with --output")
 }
 
 func (u user) getClusters(t *testing.T) {
@@ -306,7 +306,7 @@ func (u user) rollout(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.run(t.Context(), "rollout", "status", "md/md", "--watch=false").wants(t, cli.ExitOK, "to be observed...", "LocalMachineTemplate md does not exist")
-	u.run(t.Context(), "rollout", "status", "md/md", "--timeout", "100ms").wants(t, cli.ExitError, "the time to wait is over")
+	u.run(t.Context(), "rollout", "status", "md/md", "--timeout", "100ms").wants(t, cli.ExitError, "the wait timed out")
 	u.run(t.Context(), "rollout", "status", "md/md", "-o", "json").wants(t, cli.ExitOK, `"observed": false`)
 	done := make(chan result, 1)
 	go func() {
@@ -366,7 +366,7 @@ func (u user) delete(t *testing.T) {
 		u.hold(t, name)
 	}
 	u.run(t.Context(), "delete", "cluster", "late", "--wait-timeout", "1s").wants(t, cli.ExitError,
-		"still to come:", "The deletion of cluster \"late\" continues")
+		"unfinished steps:", "The deletion of cluster \"late\" continues")
 	done := make(chan result, 1)
 	go func() { done <- u.run(t.Context(), "delete", "cluster", "demo") }()
 	eventually(t, func() error {

@@ -72,8 +72,8 @@ func TestCheckServer(t *testing.T) {
 		"too old":                {`{"gitVersion":"v1.19.16"}`, others, fault.Invalid, "runs Kubernetes v1.19.16; upgrade it to v1.20.0 or later"},
 		"nonsense":               {`{"gitVersion":"next"}`, Webhook{}, fault.Invalid, `reports the invalid version "next"`},
 		"no version":             {`{}`, Webhook{}, fault.Invalid, `reports the invalid version ""`},
-		"not JSON":               {`<html>`, Webhook{}, fault.Transient, "asking the management cluster for its version: "},
-		"does not answer":        {"", Webhook{}, fault.Unreachable, "asking the management cluster for its version: "},
+		"not JSON":               {`<html>`, Webhook{}, fault.Transient, "reading the version of the management cluster: "},
+		"does not answer":        {"", Webhook{}, fault.Unreachable, "reading the version of the management cluster: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked []string

@@ -17,5 +17,5 @@ func AlphaCommand(e term.Env) *cobra.Command {
 // RemovedTopologyCommand returns the command for "topology", which clusterctl has removed. It is available below alpha and at the top
 // level.
 func RemovedTopologyCommand() *cobra.Command {
-	return term.RemovedCommand("topology", "clusterctl has no \"alpha topology plan\" any more: \"slipway plan -f FILE\" shows what a change of a Cluster or ClusterClass would do")
+	return term.RemovedCommand("topology", "clusterctl has removed \"alpha topology plan\": \"slipway plan -f FILE\" shows the effects of a change of a Cluster or ClusterClass")
 }

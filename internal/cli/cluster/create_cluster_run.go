@@ -82,7 +82,7 @@ func (f *createClusterFlags) print(ctx context.Context, e term.Env, c *managemen
 	}
 	objects = append(missing, objects...)
 	if c == nil {
-		_, _ = fmt.Fprintln(e.Err, "No management cluster answers: whether another cluster uses the same network is not known.")
+		_, _ = fmt.Fprintln(e.Err, "No management cluster is reachable: the network may be in use by another cluster.")
 	}
 	if f.format.String() == "json" {
 		return f.format.Print(e.Out, jsonList(objects), nil)

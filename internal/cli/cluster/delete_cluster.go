@@ -105,7 +105,7 @@ func waitForDeletion(ctx context.Context, e term.Env, c *management.Connection, 
 	}, term.Reporter(e))
 	known := fault.As(err)
 	if errors.Is(err, context.Canceled) || known != nil && known.Reason == progress.ReasonTimeout {
-		_, _ = fmt.Fprintf(e.Err, "The deletion of cluster %q continues; \"slipway describe cluster %s -n %s%s\" shows what it waits for.\n", d.key.Name, d.key.Name, d.key.Namespace, c.RepeatFlags)
+		_, _ = fmt.Fprintf(e.Err, "The deletion of cluster %q continues; \"slipway describe cluster %s -n %s%s\" shows its progress.\n", d.key.Name, d.key.Name, d.key.Namespace, c.RepeatFlags)
 	}
 	return err
 }

@@ -41,7 +41,7 @@ unhealthy condition with a message, unless another row shows the same message.`,
 	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *watch && format.String() != "" {
-			return fault.New(fault.Invalid, "Usage", "--watch shows the tree for people; it does not go with --output")
+			return fault.New(fault.Invalid, "Usage", "--watch cannot be used with --output")
 		}
 		c, err := connection.Connect(e)
 		if err != nil {
@@ -135,7 +135,7 @@ func (f *describeClusterFlags) printRemarks(ctx context.Context, e term.Env, c *
 	var lines []string
 	if unmatched := f.Unmatched(root); len(unmatched) > 0 {
 		everything := describe.Options{Echo: true, ShowMachineSets: true, ShowResourceSets: true, ShowTemplates: f.ShowTemplates, Deprecated: f.Deprecated}
-		lines = append(lines, fmt.Sprintf("The tree has no object %s, as --show-conditions asks for; it has %s.",
+		lines = append(lines, fmt.Sprintf("The tree has no object %s, as requested by --show-conditions; it has %s.",
 			strings.Join(unmatched, ", "), strings.Join(describe.Build(snapshot, everything).Kinds(), ", ")))
 	}
 	if away := c.ManagerProblem(ctx, client.ObjectKey{Namespace: root.Namespace, Name: root.Name}); away != "" {

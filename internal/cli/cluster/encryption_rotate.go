@@ -69,7 +69,7 @@ func encryptionRun(ctx context.Context, e term.Env, dir datadir.Dir, timeout tim
 		return err
 	}
 	if !state.Held {
-		_, err := fmt.Fprintf(e.Err, "The management cluster does not run: its next start encrypts Secrets with %s, and forgets the other keys then.\n", name)
+		_, err := fmt.Fprintf(e.Err, "The management cluster does not run: its next start encrypts Secrets with %s and removes the other keys.\n", name)
 		return err
 	}
 	_, _ = fmt.Fprintf(e.Err, "Encrypting Secrets with %s …\n", name)
@@ -83,13 +83,13 @@ func encryptionRun(ctx context.Context, e term.Env, dir datadir.Dir, timeout tim
 			return err
 		}
 		if status.Others == 0 {
-			_, err := fmt.Fprintf(e.Err, "Every stored Secret is encrypted with %s; the old key is forgotten.\n", status.Key)
+			_, err := fmt.Fprintf(e.Err, "Every stored Secret is encrypted with %s; the old key is removed.\n", status.Key)
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return fault.New(fault.Transient, "EncryptionUnderWay",
-				"Secrets are still encrypted with other keys than %s: the management cluster continues; %s says what keeps it from finishing", name, dir.Log()).From(ctx.Err())
+				"some Secrets are still encrypted with other keys than %s: the management cluster continues the rotation; see %s for its progress", name, dir.Log()).From(ctx.Err())
 		case <-ticker.C:
 		}
 	}

@@ -98,7 +98,7 @@ func printNoClusters(w io.Writer, namespace string, all bool) error {
 		_, err := fmt.Fprintln(w, "There are no clusters; \"slipway create cluster NAME\" creates one.")
 		return err
 	}
-	_, err := fmt.Fprintf(w, "There are no clusters in namespace %s; -A lists those of all namespaces.\n", namespace)
+	_, err := fmt.Fprintf(w, "There are no clusters in namespace %s; -A lists the clusters in all namespaces.\n", namespace)
 	return err
 }
 

@@ -139,13 +139,13 @@ func (f *kubeconfigFlags) isPersonal() bool { return f.user != "" || f.merge && 
 func (f *kubeconfigFlags) check(set *pflag.FlagSet) error {
 	switch {
 	case f.management && (f.user == "" || f.merge || f.admin || set.Changed("role")):
-		return fault.New(fault.Invalid, "Usage", "--management needs --user, and takes --group, --valid and --output-file besides: RoleBindings in the management cluster give the user rights")
+		return fault.New(fault.Invalid, "Usage", "--management requires --user, and supports --group, --valid and --output-file: RoleBindings in the management cluster grant the user permissions")
 	case f.merge && f.file != "":
-		return fault.New(fault.Invalid, "Usage", "--merge and --output-file exclude each other: give one of them")
+		return fault.New(fault.Invalid, "Usage", "--merge and --output-file are mutually exclusive")
 	case f.admin && (set.Changed("user") || set.Changed("role") || set.Changed("group") || set.Changed("valid")):
-		return fault.New(fault.Invalid, "Usage", "--admin is for the administrator's credentials, which no one issues: leave out --user, --group, --role and --valid")
+		return fault.New(fault.Invalid, "Usage", "--admin prints the existing administrator credentials and cannot be used with --user, --group, --role or --valid")
 	case set.Changed("user") && f.user == "", !f.isPersonal() && (set.Changed("role") || set.Changed("group") || set.Changed("valid")):
-		return fault.New(fault.Invalid, "Usage", "--role, --group and --valid are those of a user: name one with --user")
+		return fault.New(fault.Invalid, "Usage", "--role, --group and --valid require --user")
 	}
 	return nil
 }
@@ -239,7 +239,7 @@ func (f *kubeconfigFlags) request() (kubeconfig.CredentialsRequest, error) {
 
 // report prints the expiry of credentials, and how to revoke them.
 func (f *kubeconfigFlags) report(e term.Env, r kubeconfig.CredentialsRequest, issued kubeconfig.Credentials) {
-	end := "Role bindings there give the user and the groups their rights: delete them to revoke the credentials"
+	end := "Role bindings there grant permissions to the user and the groups: delete them to revoke the credentials"
 	if f.management {
 		end = "Delete the RoleBindings of the user to revoke them: `kubectl get rolebindings,clusterrolebindings -A -o wide` lists them"
 	}

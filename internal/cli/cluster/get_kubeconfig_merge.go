@@ -77,7 +77,7 @@ func mergeTarget(e term.Env, flags *management.Flags) (string, error) {
 			return filepath.Abs(f)
 		}
 	}
-	return "", fault.New(fault.Invalid, reasonNoFile, "there is no file to merge into besides the management cluster's own, whose current context would change: set KUBECONFIG to another file, or give --user and --output-file instead of --merge")
+	return "", fault.New(fault.Invalid, reasonNoFile, "the only kubeconfig to merge into is the one of the management cluster, whose current context would change: set KUBECONFIG to another file, or use --user and --output-file instead of --merge")
 }
 
 func sameFile(a, b string) bool {

@@ -195,7 +195,7 @@ func chooseName(what, name, namespace string, names []string) (string, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return "", fault.New(fault.Invalid, reasonAmbiguous, "there is more than one %s that %q can mean: %s; give the whole name, and -n for the namespace",
+		return "", fault.New(fault.Invalid, reasonAmbiguous, "%[2]q matches more than one %[1]s: %[3]s; use the full name, and -n for the namespace",
 			what, name, formatNames(found))
 	case len(names) == 0:
 		return "", fault.New(fault.Invalid, reasonNoLog, "there is no %s on this host", what)

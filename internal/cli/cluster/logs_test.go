@@ -19,7 +19,7 @@ func TestChoose(t *testing.T) {
 	tests := map[string]struct{ reason, name, namespace, want string }{
 		"whole name":    {"it wins over those that begin with it", "demo", "a", "a.demo"},
 		"its cluster":   {"a control plane of a class has a suffix", "prod", "", "a.prod-x7k2p"},
-		"two places":    {"the namespaces are named", "demo", "", `more than one plane that "demo" can mean: a/demo, b/demo; give the whole name, and -n`},
+		"two places":    {"the namespaces are named", "demo", "", `"demo" matches more than one plane: a/demo, b/demo; use the full name, and -n`},
 		"two of a name": {"they are named", "twin", "", "a/twin-1, a/twin-2"},
 		"none":          {"what there is is listed", "other", "", `no plane "other" on this host; there are: a/demo, a/demo-2`},
 		"part":          {"a part of a name is none", "pro", "", `no plane "pro"`},

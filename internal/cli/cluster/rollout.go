@@ -26,7 +26,7 @@ func RolloutCommand(e term.Env) *cobra.Command {
 
 // removedUndoCommand returns the command for "undo", which clusterctl has removed.
 func removedUndoCommand() *cobra.Command {
-	return term.RemovedCommand("undo", "clusterctl has no \"alpha rollout undo\" any more: apply the former machine template again, or name it in spec.template of the MachineDeployment; \"slipway rollout status\" follows it")
+	return term.RemovedCommand("undo", "clusterctl has removed \"alpha rollout undo\": apply the previous machine template again, or set it in spec.template of the MachineDeployment; \"slipway rollout status\" shows the progress")
 }
 
 // alphaRolloutCommand returns the command in the form of clusterctl.

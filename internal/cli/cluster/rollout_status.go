@@ -134,7 +134,7 @@ func waitError(ctx context.Context, said string) error {
 		return ctx.Err()
 	}
 	if said == "" {
-		return fault.New(fault.Transient, progress.ReasonTimeout, "the time to wait is over before the management cluster answered")
+		return fault.New(fault.Transient, progress.ReasonTimeout, "the wait timed out before the management cluster responded")
 	}
-	return fault.New(fault.Transient, progress.ReasonTimeout, "the time to wait is over; the last that was seen: %s", said)
+	return fault.New(fault.Transient, progress.ReasonTimeout, "the wait timed out; last progress: %s", said)
 }

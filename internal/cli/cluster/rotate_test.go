@@ -37,10 +37,10 @@ func TestGivenAuthority(t *testing.T) {
 		args []string
 		want string
 	}{
-		"certificate alone": {[]string{"--certificate", crt}, "give both, or none"},
-		"key alone":         {[]string{"--key", key}, "give both, or none"},
+		"certificate alone": {[]string{"--certificate", crt}, "must be set together"},
+		"key alone":         {[]string{"--key", key}, "must be set together"},
 		"no such file":      {[]string{"--certificate", filepath.Join(dir, "none"), "--key", key}, "no such file"},
-		"a leaf":            {[]string{"--certificate", write("leaf.crt", leaf.CertPEM), "--key", write("leaf.key", leaf.KeyPEM)}, "is not one of an authority"},
+		"a leaf":            {[]string{"--certificate", write("leaf.crt", leaf.CertPEM), "--key", write("leaf.key", leaf.KeyPEM)}, "is not a CA certificate"},
 		"exchanged":         {[]string{"--certificate", key, "--key", crt}, "the certificate of the new authority cannot be read"},
 		"an authority":      {[]string{"--certificate", crt, "--key", key}, "kubeconfig"}, // it is the management cluster that is missing
 	} {

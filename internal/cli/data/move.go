@@ -95,13 +95,13 @@ func (o *moveOptions) check() error {
 	}
 	switch {
 	case targets == 0:
-		return usage("say where the objects go: --to-kubeconfig FILE, --to-directory DIR, or --from-directory DIR")
+		return usage("set the target of the move: --to-kubeconfig FILE, --to-directory DIR, or --from-directory DIR")
 	case targets > 1:
 		return usage("use only one of --to-kubeconfig, --to-directory and --from-directory; --from-directory creates in the cluster of --kubeconfig")
 	case o.rollback && (o.fromDir != "" || o.toDir != "" || o.dryRun):
-		return usage("--rollback takes back a move to another management cluster, and goes only with --to-kubeconfig")
+		return usage("--rollback reverts a move to another management cluster, and requires --to-kubeconfig")
 	case o.fromDir != "" && len(o.clusters) > 0:
-		return usage("--cluster does not go with --from-directory: everything in the directory is created")
+		return usage("--cluster cannot be used with --from-directory: everything in the directory is created")
 	case o.withData && (o.fromDir != "" || o.toDir != ""):
 		return usage("--with-data takes data to another management cluster, and goes only with --to-kubeconfig")
 	case !o.withData && (o.data != move.DataOptions{}):

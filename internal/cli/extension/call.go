@@ -93,7 +93,7 @@ func callText(w io.Writer, r extensiontools.CallResult) error {
 	if r.Object != "" {
 		r.Object = " for " + r.Object
 	}
-	_, err = fmt.Fprintf(w, "# %s answered %s%s after %s\n%s", r.Handler, r.Hook, r.Object, took, response)
+	_, err = fmt.Fprintf(w, "# %s responded to %s%s after %s\n%s", r.Handler, r.Hook, r.Object, took, response)
 	return err
 }
 

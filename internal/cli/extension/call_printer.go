@@ -61,7 +61,7 @@ func resultOf(c recording.Call) (result, message string) {
 	case c.Code != 200:
 		return fmt.Sprintf("HTTP %d", c.Code), oneLine(c.Response)
 	case json.Unmarshal([]byte(c.Response), &r) != nil || r.Status == "":
-		return "wrong answer", "it is no response of the hook"
+		return "invalid response", "it is not a response of the hook"
 	case r.RetryAfterSeconds > 0:
 		return fmt.Sprintf("%s, again in %ds", r.Status, r.RetryAfterSeconds), oneLine(r.Message)
 	}

@@ -25,7 +25,7 @@ func TestLine(t *testing.T) {
 			c.Response = `{"status":"Failure","message":"` + strings.Repeat("ü", 200) + `"}`
 		}, "15:04:05  BeforeClusterCreate  check  Cluster a/b  Failure  2.3ms  " + strings.Repeat("ü", 160) + " …"},
 		"HTTP":      {"the extension refuses", func(c *recording.Call) { c.Code, c.Response = 404, "not here\n" }, "15:04:05  BeforeClusterCreate  check  Cluster a/b  HTTP 404  2.3ms  not here"},
-		"nonsense":  {"no body is shown", func(c *recording.Call) { c.Response = `{"data":"secret"}` }, "15:04:05  BeforeClusterCreate  check  Cluster a/b  wrong answer  2.3ms  it is no response of the hook"},
+		"nonsense":  {"no body is shown", func(c *recording.Call) { c.Response = `{"data":"secret"}` }, "15:04:05  BeforeClusterCreate  check  Cluster a/b  invalid response  2.3ms  it is not a response of the hook"},
 		"no answer": {"it crashed", func(c *recording.Call) { c.Code, c.Error = 0, "closed" }, "15:04:05  BeforeClusterCreate  check  Cluster a/b  no answer  2.3ms  closed"},
 		"discovery": {"it has neither handler nor object", func(c *recording.Call) {
 			*c = recording.Call{Time: base.Time, Hook: "discovery", Code: 200, Response: `{"status":"Success"}`}

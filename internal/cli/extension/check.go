@@ -48,7 +48,7 @@ func checkText(w io.Writer, r extensiontools.CompatibilityReport, extensions int
 		head  string
 		lines []string
 	}{
-		{"This version of slipway does not know the hooks of:", r.Broken},
+		{"This version of slipway does not support the hooks of:", r.Broken},
 		{"These versions of hooks are deprecated:", r.Deprecated},
 	} {
 		if len(part.lines) == 0 {

@@ -17,7 +17,7 @@ func TestText(t *testing.T) {
 	}{
 		"well":       {extensiontools.CompatibilityReport{}, "This version of slipway can call every extension (3).\n", false},
 		"deprecated": {extensiontools.CompatibilityReport{Deprecated: []string{"x"}}, "These versions of hooks are deprecated:\n  x\nThis version of slipway can call every extension (3).\n", false},
-		"broken":     {extensiontools.CompatibilityReport{Broken: []string{"x", "y"}}, "This version of slipway does not know the hooks of:\n  x\n  y\n", true},
+		"broken":     {extensiontools.CompatibilityReport{Broken: []string{"x", "y"}}, "This version of slipway does not support the hooks of:\n  x\n  y\n", true},
 	} {
 		var out strings.Builder
 		if err := checkText(&out, tc.report, 3); err != nil || out.String() != tc.want {

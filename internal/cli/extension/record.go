@@ -25,7 +25,7 @@ redacted. "slipway extension replay" and the test kit of the SDK replay the reco
 	o := addSessionFlags(cmd, e)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) < 1 || cmd.ArgsLenAtDash() == 0 {
-			return fault.New(fault.Invalid, "Usage", "name the file of the recording before \"--\"; see %q", cmd.CommandPath()+" --help")
+			return fault.New(fault.Invalid, "Usage", "the file of the recording is missing before \"--\"; see %q", cmd.CommandPath()+" --help")
 		}
 		file, err := os.OpenFile(args[0], os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {

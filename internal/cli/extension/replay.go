@@ -40,7 +40,7 @@ is 1 if a response differs.`,
 	cmd.Flags().DurationVar(&o.within, "start-timeout", 3*time.Minute, "how long the extension may take to start, including compilation")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) < 1 || cmd.ArgsLenAtDash() == 0 {
-			return fault.New(fault.Invalid, "Usage", "name the file of the recording before \"--\"; see %q", cmd.CommandPath()+" --help")
+			return fault.New(fault.Invalid, "Usage", "the file of the recording is missing before \"--\"; see %q", cmd.CommandPath()+" --help")
 		}
 		calls, err := recording.ReadFile(args[0])
 		if err != nil {
@@ -69,7 +69,7 @@ func (o replayOptions) run(ctx context.Context, calls []recording.Call, command 
 		return err
 	}
 	if n := countDifferences(results); n > 0 {
-		return fault.New(fault.Transient, "Differs", "%d of %d answers differ", n, len(results))
+		return fault.New(fault.Transient, "Differs", "%d of %d responses differ", n, len(results))
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func replayText(r extensiontools.ReplayResult) string {
 }
 
 func summary(w io.Writer, results []extensiontools.ReplayResult) error {
-	_, err := fmt.Fprintf(w, "%d calls repeated, %d answers differ.\n", len(results), countDifferences(results))
+	_, err := fmt.Fprintf(w, "%d calls repeated, %d responses differ.\n", len(results), countDifferences(results))
 	return err
 }
 

@@ -110,7 +110,7 @@ func (o *sessionOptions) nameOf() (string, error) {
 	}
 	name := strings.Trim(invalidNameCharacters.ReplaceAllString(strings.ToLower(filepath.Base(dir)), "-"), "-")
 	if name == "" {
-		return "", fault.New(fault.Invalid, "Usage", "the folder %s gives no name; name the registration with --name", dir)
+		return "", fault.New(fault.Invalid, "Usage", "no name can be derived from the folder %s; set the name of the registration with --name", dir)
 	}
 	return name, nil
 }

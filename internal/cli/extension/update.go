@@ -53,7 +53,7 @@ func updateText(w io.Writer, u scaffold.UpdateResult) error {
 		_, err := fmt.Fprintln(w, "The project has the SDK of this binary already.")
 		return err
 	}
-	_, err := fmt.Fprintf(w, "The SDK is that of this binary now: %d files added, %d changed, %d removed.\n", u.Added, u.Changed, u.Removed)
+	_, err := fmt.Fprintf(w, "The SDK is updated to the version of this binary: %d files added, %d changed, %d removed.\n", u.Added, u.Changed, u.Removed)
 	for _, m := range u.Modules {
 		if err == nil {
 			_, err = fmt.Fprintln(w, "  go.mod requires "+m)

@@ -71,7 +71,7 @@ func (f *Flags) Connect(e term.Env) (*Connection, error) {
 	}
 	if found.Server != "" && f.Context == "" && cfg.Host != found.Server {
 		return nil, fault.New(fault.Invalid, ReasonKubeconfig,
-			"the manager was started with the kubeconfig %s for the API server %s, and its context %q names %s now: correct it, or name another kubeconfig with --kubeconfig", found.Path, found.Server, found.Context, cfg.Host)
+			"the manager was started with the kubeconfig %s for the API server %s, but its context %q now selects %s: correct it, or select another kubeconfig with --kubeconfig", found.Path, found.Server, found.Context, cfg.Host)
 	}
 	namespace, _, err := loaded.Namespace()
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *Connection) Operation(e term.Env) progress.Operation {
 // WarnIgnoredKubeconfig prints, before a write, that KUBECONFIG contains another management cluster than the one in use.
 func (c *Connection) WarnIgnoredKubeconfig(e term.Env) {
 	if c.overlooked {
-		_, _ = fmt.Fprintf(e.Err, "In the management cluster of %s; KUBECONFIG names another, which --kubeconfig would use.\n", c.DataDir)
+		_, _ = fmt.Fprintf(e.Err, "Using the management cluster of %s; KUBECONFIG selects another one: use --kubeconfig to select it.\n", c.DataDir)
 	}
 }
 
@@ -157,10 +157,10 @@ func (f *Flags) checkContext(loaded clientcmd.ClientConfig) error {
 
 func (f *Flags) kubeconfigError(found SelectedKubeconfig, err error) error {
 	if clientcmd.IsEmptyConfig(err) {
-		return fault.New(fault.Invalid, ReasonKubeconfig, "%s names no cluster, or is empty: name another one with --kubeconfig", strings.TrimSpace("the kubeconfig "+found.Path)).From(err)
+		return fault.New(fault.Invalid, ReasonKubeconfig, "%s selects no cluster, or is empty: select another one with --kubeconfig", strings.TrimSpace("the kubeconfig "+found.Path)).From(err)
 	}
 	if found.Path == "" {
-		return fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig cannot be used: %v; name one with --kubeconfig", err).From(err)
+		return fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig cannot be used: %v; select one with --kubeconfig", err).From(err)
 	}
 	return fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig %s cannot be used: %v", found.Path, err).From(err)
 }
@@ -182,34 +182,34 @@ func (c *Connection) Explain(err error) error {
 	here := readPresence(c.DataDir)
 	switch known := fault.As(err); {
 	case known != nil && known.Kind == fault.Gone && c.overlooked:
-		return fault.New(known.Kind, known.Reason, "%s (in the management cluster of %s; KUBECONFIG names another, which --kubeconfig would use)", known.Message, c.DataDir).From(err)
+		return fault.New(known.Kind, known.Reason, "%s (in the management cluster of %s; KUBECONFIG selects another one: use --kubeconfig to select it)", known.Message, c.DataDir).From(err)
 	case err == nil, known != nil, errors.Is(err, context.Canceled):
 		return err
 	case (errors.As(err, &discovery) || errors.As(err, &noKind)) && here.isStarting:
 		return fault.New(fault.Unreachable, reasonNotReady, "%s, and does not serve all of Cluster API before it is ready: try again when \"slipway status\" shows that it runs", here.text).From(err)
 	case errors.As(err, &discovery):
 		return fault.New(fault.Invalid, reasonNotInstalled,
-			"the cluster at %s does not serve all of Cluster API (%s): run \"slipway init\" or \"slipway manager\" there first, or use --kubeconfig to name another", c.host, failedGroups(*discovery)).From(err)
+			"the cluster at %s does not serve all of Cluster API (%s): run \"slipway init\" or \"slipway manager\" there first, or select another cluster with --kubeconfig", c.host, failedGroups(*discovery)).From(err)
 	case errors.As(err, &noKind):
 		return fault.New(fault.Invalid, reasonNotInstalled,
-			"the cluster at %s is not a management cluster: it does not have the kind %s; use --kubeconfig or --kubeconfig-context to name another", c.host, noKind.GroupKind).From(err)
+			"the cluster at %s is not a management cluster: it does not have the kind %s; select another one with --kubeconfig or --kubeconfig-context", c.host, noKind.GroupKind).From(err)
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook") && (here.text != "" || isSlow(err)):
 		return fault.New(fault.Unreachable, "WebhookNotAnswering", "%s", managerProblem(here, err)).From(err)
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook"):
 		return fault.New(fault.Unreachable, "WebhookNotRunning",
-			"a webhook of the management cluster at %s does not answer, so that what it checks cannot be changed: start the manager (\"slipway up\", \"slipway manager\") or the provider that it belongs to, or wait until that is ready (%v)", c.host, err).From(err)
+			"a webhook of the management cluster at %s does not respond, so the objects that it validates cannot be changed: start the manager (\"slipway up\", \"slipway manager\") or the provider of the webhook, or wait until it is ready (%v)", c.host, err).From(err)
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "is terminating"):
-		return fault.New(fault.Invalid, "BeingDeleted", "the management cluster at %s refuses: %v; wait until what is being deleted is gone, or see what keeps it", c.host, err).From(err)
+		return fault.New(fault.Invalid, "BeingDeleted", "the management cluster at %s rejected the request: %v; wait for the end of the deletion, or check which finalizers block it", c.host, err).From(err)
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
-		return fault.New(fault.Invalid, "NotAllowed", "the management cluster at %s refuses: %v; use a kubeconfig that may do this", c.host, err).From(err)
+		return fault.New(fault.Invalid, "NotAllowed", "the management cluster at %s rejected the request: %v; use a kubeconfig with the required permissions", c.host, err).From(err)
 	case fault.KindOf(err) == fault.Unreachable && here.text != "":
 		return fault.New(fault.Unreachable, reasonNotReady,
-			"the management cluster in %s runs and did not answer at %s: this host is busy, or it hangs; try again, and see \"slipway status\" (%v)", c.DataDir, c.host, err).From(err)
+			"the management cluster in %s runs but did not respond at %s: this host is busy, or it hangs; try again, and see \"slipway status\" (%v)", c.DataDir, c.host, err).From(err)
 	case fault.KindOf(err) == fault.Unreachable && c.DataDir != "":
 		return fault.New(fault.Unreachable, ReasonNotRunning,
-			"the management cluster in %s does not answer at %s; if it is not running, \"%s\" starts it", c.DataDir, c.host, c.up).From(err)
+			"the management cluster in %s does not respond at %s; if it is not running, \"%s\" starts it", c.DataDir, c.host, c.up).From(err)
 	case fault.KindOf(err) == fault.Unreachable:
-		return fault.New(fault.Unreachable, ReasonNotRunning, "the management cluster at %s does not answer", c.host).From(err)
+		return fault.New(fault.Unreachable, ReasonNotRunning, "the management cluster at %s does not respond", c.host).From(err)
 	}
 	return err
 }

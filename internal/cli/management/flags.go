@@ -102,7 +102,7 @@ func (f *Flags) Find(e term.Env) (SelectedKubeconfig, error) {
 	switch of := managerOf(dir); {
 	case f.DataDir == "" || of.ManagerOf == "":
 	case of.Kubeconfig == "":
-		return SelectedKubeconfig{}, fault.New(fault.Invalid, ReasonKubeconfig, "%s is the data directory of a manager of %s: name the kubeconfig of that cluster with --kubeconfig", dir, of.ManagerOf)
+		return SelectedKubeconfig{}, fault.New(fault.Invalid, ReasonKubeconfig, "%s is the data directory of a manager of %s: provide the kubeconfig of that cluster with --kubeconfig", dir, of.ManagerOf)
 	default:
 		return SelectedKubeconfig{Path: of.Kubeconfig, Context: of.Context, Server: of.ManagerOf}, nil
 	}

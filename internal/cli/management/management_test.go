@@ -131,7 +131,7 @@ func TestConnect(t *testing.T) {
 		"flag":                {"-n wins", management.Flags{Kubeconfig: path, Namespace: "mine"}, "mine", ""},
 		"no context":          {"the message lists the contexts", management.Flags{Kubeconfig: path, Context: "none"}, "", "it has: other, slipway"},
 		"no file":             {"the path is what is wrong", management.Flags{Kubeconfig: path + "x"}, "", path + "x cannot be used"},
-		"empty":               {"there is nothing to parse", management.Flags{Kubeconfig: empty}, "", empty + " names no cluster, or is empty"},
+		"empty":               {"there is nothing to parse", management.Flags{Kubeconfig: empty}, "", empty + " selects no cluster, or is empty"},
 		"broken":              {"the parser's words help", management.Flags{Kubeconfig: broken}, "", "cannot be used"},
 	}
 	for name, tc := range cases {
@@ -171,13 +171,13 @@ func TestExplain(t *testing.T) {
 		want   string
 	}{
 		"stopped":        {"the command that starts it is in the message", local, refused, fault.Unreachable, "slipway up -d --data-dir " + data},
-		"away":           {"a cluster of somebody else cannot be started from here", remote, refused, fault.Unreachable, "https://127.0.0.1:1 does not answer"},
+		"away":           {"a cluster of somebody else cannot be started from here", remote, refused, fault.Unreachable, "https://127.0.0.1:1 does not respond"},
 		"no cluster api": {"a wrong kubeconfig is the usual reason", remote, &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Cluster"}}, fault.Invalid, "is not a management cluster"},
 		"not all of it":  {"the groups say what is missing", remote, fmt.Errorf("reading: %w", &apiutil.ErrResourceDiscoveryFailed{{Group: "cluster.x-k8s.io", Version: "v1beta2"}: errors.New("no")}), fault.Invalid, "does not serve all of Cluster API (cluster.x-k8s.io/v1beta2): run \"slipway init\""},
 		"forbidden":      {"the API's words say what is not allowed", remote, apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "a", errors.New("no")), fault.Invalid, "refuses"},
-		"terminating":    {"no kubeconfig may do it", remote, apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "a", errors.New("create not allowed while custom resource definition is terminating")), fault.Invalid, "wait until what is being deleted is gone"},
-		"no manager":     {"a write that no webhook checks says who is missing", remote, apierrors.NewInternalError(errors.New(`failed calling webhook "a.b": connection refused`)), fault.Unreachable, "a webhook of the management cluster at https://127.0.0.1:1 does not answer"},
-		"slow manager":   {"what is slow is not absent", remote, apierrors.NewInternalError(errors.New(`failed calling webhook "a.b": context deadline exceeded`)), fault.Unreachable, "did not answer in time: its host is busy, or it hangs"},
+		"terminating":    {"no kubeconfig may do it", remote, apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "a", errors.New("create not allowed while custom resource definition is terminating")), fault.Invalid, "wait for the end of the deletion"},
+		"no manager":     {"a write that no webhook checks says who is missing", remote, apierrors.NewInternalError(errors.New(`failed calling webhook "a.b": connection refused`)), fault.Unreachable, "a webhook of the management cluster at https://127.0.0.1:1 does not respond"},
+		"slow manager":   {"what is slow is not absent", remote, apierrors.NewInternalError(errors.New(`failed calling webhook "a.b": context deadline exceeded`)), fault.Unreachable, "did not respond in time, because its host is busy or the manager hangs"},
 		"known":          {"a fault that says what to do is kept", local, known, fault.Gone, "as it is"},
 		"interrupted":    {"the user knows", local, context.Canceled, fault.KindOf(context.Canceled), "context canceled"},
 	}
@@ -218,8 +218,8 @@ func TestExplainWhileItStarts(t *testing.T) {
 		{&datadir.Manager{PID: 4711}, missing, "(process 4711) is starting, and does not serve"},
 		{&datadir.Manager{PID: 4711}, refused, "is starting, and nothing happens before it is ready"},
 		{&datadir.Manager{}, refused, "is being restarted"},
-		{&datadir.Manager{PID: 4711, Diagnostics: "https://127.0.0.1:1"}, refused, "(process 4711) runs and did not answer: this host is busy"},
-		{&datadir.Manager{PID: 4711, Diagnostics: "https://127.0.0.1:1"}, late, "runs and did not answer at"},
+		{&datadir.Manager{PID: 4711, Diagnostics: "https://127.0.0.1:1"}, refused, "(process 4711) runs but did not respond: this host is busy"},
+		{&datadir.Manager{PID: 4711, Diagnostics: "https://127.0.0.1:1"}, late, "runs but did not respond at"},
 	} {
 		if step.run != nil {
 			if err := h.WriteRun(datadir.Run{PID: os.Getpid(), Manager: step.run}); err != nil {
@@ -314,11 +314,11 @@ func TestOverlookedKubeconfig(t *testing.T) {
 		}
 		var said bytes.Buffer
 		e.Err = &said
-		if c.WarnIgnoredKubeconfig(e); strings.Contains(said.String(), "In the management cluster of "+filepath.Dir(of)+"; KUBECONFIG names another") != want || said.Len() > 0 != want {
+		if c.WarnIgnoredKubeconfig(e); strings.Contains(said.String(), "Using the management cluster of "+filepath.Dir(of)+"; KUBECONFIG selects another one") != want || said.Len() > 0 != want {
 			t.Errorf("KUBECONFIG %q, before something is written: %q", kubeconfig, said.String())
 		}
 		err = c.Explain(fault.New(fault.Gone, "X", "there is no such thing"))
-		if said := strings.Contains(err.Error(), "KUBECONFIG names another"); said != want || fault.KindOf(err) != fault.Gone {
+		if said := strings.Contains(err.Error(), "KUBECONFIG selects another one"); said != want || fault.KindOf(err) != fault.Gone {
 			t.Errorf("KUBECONFIG %q: %v", kubeconfig, err)
 		}
 	}

@@ -49,9 +49,9 @@ func managerProblem(p presence, err error) string {
 	case p.isStarting:
 		return p.text + ", and nothing happens before it is ready; \"slipway status\" shows how far it is"
 	case p.text != "":
-		return p.text + fmt.Sprintf(" and did not answer: this host is busy, or the manager hangs; \"slipway status\" shows which: %v", err)
+		return p.text + fmt.Sprintf(" but did not respond: this host is busy, or the manager hangs; see \"slipway status\": %v", err)
 	case isSlow(err):
-		return fmt.Sprintf("The manager of this management cluster did not answer in time: its host is busy, or it hangs; try again: %v", err)
+		return fmt.Sprintf("The manager of this management cluster did not respond in time, because its host is busy or the manager hangs; try again: %v", err)
 	}
-	return fmt.Sprintf("No manager answers for this management cluster, so that nothing will happen until one runs, as of \"slipway up\" or \"slipway manager\": %v", err)
+	return fmt.Sprintf("No manager runs for this management cluster, so nothing is reconciled; start one with \"slipway up\" or \"slipway manager\": %v", err)
 }

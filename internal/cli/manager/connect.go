@@ -29,7 +29,7 @@ func checkReachable(access *rest.Config) error {
 		return fmt.Errorf("connecting to the management cluster: %w", err)
 	}
 	if _, err := client.ServerVersion(); err != nil {
-		return fmt.Errorf("asking the management cluster for its version: %w", err)
+		return fmt.Errorf("reading the version of the management cluster: %w", err)
 	}
 	return nil
 }

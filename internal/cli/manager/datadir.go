@@ -36,9 +36,9 @@ func (o *options) checkDirectory(e term.Env, server string) error {
 	case state.Held:
 		return datadir.HeldFault(dir, state.Holder)
 	case err == nil:
-		return fault.New(fault.Invalid, "AnothersDirectory", "data directory %s is that of the management cluster of \"slipway up\": choose another --data-dir", dir)
+		return fault.New(fault.Invalid, "AnothersDirectory", "data directory %s belongs to the management cluster of \"slipway up\": choose another --data-dir", dir)
 	case of != "" && of != server:
-		return fault.New(fault.Invalid, "AnothersDirectory", "data directory %s is that of a manager of %s: choose another --data-dir, or give up what it has on this host: "+
+		return fault.New(fault.Invalid, "AnothersDirectory", "data directory %s belongs to a manager of %s: choose another --data-dir, or delete its resources on this host: "+
 			"slipway down --delete --data-dir %s. Where %s is the same management cluster at another address, remove %s first", dir, of, dir, server, dir.Lock())
 	}
 	return nil

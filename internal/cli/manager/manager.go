@@ -249,14 +249,14 @@ func (o *options) access(e term.Env) (*rest.Config, error) {
 		access, err := rest.InClusterConfig()
 		if err != nil {
 			return nil, fault.New(fault.Invalid, reasonNoCluster,
-				"no management cluster: give --kubeconfig, or set KUBECONFIG, or run in a Pod").From(err)
+				"no management cluster: set --kubeconfig or KUBECONFIG, or run in a Pod").From(err)
 		}
 		return access, nil
 	}
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context})
 	access, err := loaded.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, fault.New(fault.Invalid, "KubeconfigInvalid", "the kubeconfig %s names no cluster, or is empty: name another one", path).From(err)
+		return nil, fault.New(fault.Invalid, "KubeconfigInvalid", "the kubeconfig %s selects no cluster, or is empty: use another one", path).From(err)
 	}
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "KubeconfigInvalid", "the kubeconfig %s cannot be used: %v", path, err).From(err)

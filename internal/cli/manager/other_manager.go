@@ -91,7 +91,7 @@ func checkReference(ctx context.Context, c client.Reader, cfg manager.Config) er
 			flag = "--" + kind + " kubeadm"
 		}
 		return fault.New(fault.Invalid, "AnotherManager",
-			"provider %s of another implementation is installed in this management cluster: ValidatingWebhookConfiguration %s is there. Two managers would undo each other's writes. Remove that one (clusterctl delete %s: CRDs and objects stay), name with --providers those that it does not run, or give each manager objects of its own with --namespace or --watch-filter",
+			"provider %s of another implementation is installed in this management cluster: ValidatingWebhookConfiguration %s is there. Two managers would revert each other's writes. Remove that one (clusterctl delete %s: CRDs and objects remain), list with --providers the providers that it does not run, or give each manager objects of its own with --namespace or --watch-filter",
 			set.Name, set.ReferenceWebhookName, flag)
 	}
 	return nil
@@ -105,7 +105,7 @@ func checkManagerResponds(ctx context.Context, c client.Reader, cfg manager.Conf
 		}
 		if silent[p.Host] = true; p.Responds(ctx) {
 			return fault.New(fault.Invalid, "AnotherManager",
-				"another manager runs provider %s of this management cluster: its webhooks answer at %s, with the certificate that the API server expects. Stop that manager first, start both with --leader-elect, name with --providers those that it does not run, or give each objects of its own with --namespace or --watch-filter", p.Set.Name, p.Host)
+				"another manager runs provider %s of this management cluster: its webhooks respond at %s, with the certificate that the API server expects. Stop that manager first, start both with --leader-elect, list with --providers the providers that it does not run, or give each objects of its own with --namespace or --watch-filter", p.Set.Name, p.Host)
 		}
 	}
 	return nil

@@ -72,7 +72,7 @@ func checkPorts(ctx context.Context, cfg manager.Config) error {
 		case errors.Is(err, syscall.EADDRINUSE):
 			taken = append(taken, fault.UserMessage(portTaken(err, cfg)))
 		case errors.Is(err, syscall.EADDRNOTAVAIL), errors.As(err, &unknown):
-			return fault.New(fault.Invalid, "NotThisMachine", "%s: %s is no address of this machine, so that nothing can listen there; name one that it has, such as 127.0.0.1", served.flag, host).From(err)
+			return fault.New(fault.Invalid, "NotThisMachine", "%s: %s is not an address of this machine; use one of its addresses, such as 127.0.0.1", served.flag, host).From(err)
 		case err == nil:
 			_ = l.Close()
 		}

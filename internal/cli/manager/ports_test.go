@@ -42,7 +42,7 @@ func TestPortTaken(t *testing.T) {
 	}
 	for _, host := range []string{"192.0.2.1", "host.invalid"} {
 		err := checkPorts(t.Context(), manager.Config{Webhook: manager.Webhook{Host: host, Port: 9443}, Endpoints: manager.Endpoints{Health: "0"}})
-		if fault.KindOf(err) != fault.Invalid || !strings.HasPrefix(err.Error(), "--webhook-host: "+host+" is no address of this machine") {
+		if fault.KindOf(err) != fault.Invalid || !strings.HasPrefix(err.Error(), "--webhook-host: "+host+" is not an address of this machine") {
 			t.Errorf("%s: %v", host, err)
 		}
 	}

@@ -74,7 +74,7 @@ func TestDirectoryOfAnother(t *testing.T) {
 	if err := o.checkDirectory(e, "https://one"); err != nil {
 		t.Errorf("its own: %v", err)
 	}
-	if err := o.checkDirectory(e, "https://two"); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "is that of a manager of https://one") {
+	if err := o.checkDirectory(e, "https://two"); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "belongs to a manager of https://one") {
 		t.Errorf("of another cluster: %v", err)
 	}
 	if err := os.MkdirAll(dir.Etcd(), 0o700); err != nil {

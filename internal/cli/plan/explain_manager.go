@@ -115,13 +115,13 @@ func (f *managerFlags) ofDataDir(e term.Env, c *management.Connection) (string, 
 		return "", fault.New(fault.Unreachable, management.ReasonNotRunning, "nothing runs in %s; %q starts it", dir, f.connection.UpCommand())
 	case state.Run == nil || state.Run.Server != c.Config.Host:
 		return "", fault.New(fault.Invalid, "ManagerUnknown",
-			"%s is not the management cluster of %s: say with --manager at which URL its manager serves diagnostics: for a \"slipway manager\" of this machine, --data-dir with its directory, for one in a Pod through \"kubectl port-forward\"",
+			"%s is not the management cluster of %s: set --manager to the URL at which its manager serves diagnostics: for a \"slipway manager\" of this machine, --data-dir with its directory, for one in a Pod through \"kubectl port-forward\"",
 			c.Config.Host, dir)
 	case state.Run.Manager == nil && state.Run.Ready:
 		return "", fault.New(fault.Unreachable, "ManagerNotRunning",
-			"no manager runs in %s: it has just ended, and starts again, or \"slipway up --without\" names all providers; say with --manager at which URL another one serves diagnostics", dir)
+			"no manager runs in %s: it has just ended, and starts again, or \"slipway up --without\" names all providers; set --manager to the URL at which another one serves diagnostics", dir)
 	case state.Run.Manager == nil || state.Run.Manager.Diagnostics == "":
-		return "", fault.New(fault.Unreachable, "ManagerNotRunning", "the manager does not run (any more, or yet): try again; \"slipway status\" says how it fares")
+		return "", fault.New(fault.Unreachable, "ManagerNotRunning", "the manager is not running: try again, and see \"slipway status\"")
 	}
 	return state.Run.Manager.Diagnostics, nil
 }
@@ -152,16 +152,16 @@ func (m *managerClient) readPlans(ctx context.Context, o objectReference) (manag
 	defer answer.Body.Close() //nolint:errcheck // it was read
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxResponseBytes))
 	if err != nil {
-		return last, fmt.Errorf("reading the manager's answer: %w", err)
+		return last, fmt.Errorf("reading the manager's response: %w", err)
 	}
 	if answer.StatusCode != http.StatusOK {
 		return last, refusal(m.url, o, answer.StatusCode, strings.TrimSpace(string(body)))
 	}
 	if err := json.Unmarshal(body, &last); err != nil {
-		return last, fault.New(fault.Invalid, "NoManager", "what answers at %s is no manager of slipway: %v", m.url, err).From(err)
+		return last, fault.New(fault.Invalid, "NoManager", "the server at %s is not a manager of slipway: %v", m.url, err).From(err)
 	}
 	if len(last.Plans) == 0 {
-		return last, fault.New(fault.Invalid, "NoManager", "what answers at %s is no manager of this version of slipway: use the slipway that it was started with", m.url)
+		return last, fault.New(fault.Invalid, "NoManager", "the server at %s is not a manager of this version of slipway: use the slipway with which it was started", m.url)
 	}
 	return last, nil
 }
@@ -176,9 +176,9 @@ func refusal(at string, o objectReference, code int, text string) error {
 		return fault.New(fault.Gone, "NoPlan",
 			"there is no plan of %s: the manager at %s has not reconciled it since it started, or leaves its kind to another manager", o, at)
 	case http.StatusUnauthorized:
-		return fault.New(fault.Invalid, "NotAllowed", "the manager at %s does not know you (%s): use a kubeconfig with a token, as of \"kubectl create token\"", at, text)
+		return fault.New(fault.Invalid, "NotAllowed", "the manager at %s did not authenticate the request (%s): use a kubeconfig with a token, for example from \"kubectl create token\"", at, text)
 	case http.StatusForbidden:
-		return fault.New(fault.Invalid, "NotAllowed", "the manager at %s refuses: %s; use a kubeconfig that may get it", at, text)
+		return fault.New(fault.Invalid, "NotAllowed", "the manager at %s rejected the request: %s; use a kubeconfig with permission to get the object", at, text)
 	}
-	return fault.New(fault.Unreachable, "ManagerFailed", "the manager at %s answers %d: %s", at, code, text)
+	return fault.New(fault.Unreachable, "ManagerFailed", "the manager at %s returned status %d: %s", at, code, text)
 }

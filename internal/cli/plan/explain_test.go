@@ -99,7 +99,7 @@ func TestExplain(t *testing.T) {
 		"nothing there":     {"", admin, "cl/planned", []string{"--manager", "https://127.0.0.1:1", "--manager-ca", certificate}, fault.Unreachable, "cannot be reached"},
 		"of a directory":    {"a manager of this machine", admin, "cl/planned", []string{"--data-dir", string(held.Dir)}, 0, "WaitingForX"},
 		"the directory":     {"its kubeconfig, too", "", "cl/planned", []string{"--data-dir", string(held.Dir)}, 0, "WaitingForX"},
-		"which manager":     {"the cluster is not that of the data directory", admin, "cl/planned", nil, fault.Invalid, "say with --manager"},
+		"which manager":     {"the cluster is not that of the data directory", admin, "cl/planned", nil, fault.Invalid, "set --manager"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer

@@ -107,7 +107,7 @@ func waitEnd(w reconciler.Wait) string {
 	case w.Until == reconciler.UntilTime:
 		return "Ends with time; it is about " + on
 	case w.Until == reconciler.UntilUser:
-		return "Ends when a person acts; it is about " + on
+		return "Ends when a user acts on " + on
 	case w.Field == "":
 		return "Ends when it is created, or deleted: " + on
 	}

@@ -39,7 +39,7 @@ func TestExplainOfUp(t *testing.T) {
 			t.Errorf("%v\n%s", err, out)
 		}
 		out, err := slipway("explain", "cluster/demo", "--data-dir", dir)
-		if err == nil || !strings.Contains(out, "does not answer") {
+		if err == nil || !strings.Contains(out, "does not respond") {
 			t.Errorf("nothing runs any more: %v\n%s", err, out)
 		}
 	})

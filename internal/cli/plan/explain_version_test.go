@@ -16,7 +16,7 @@ func TestAnotherVersion(t *testing.T) {
 	}))
 	defer server.Close()
 	m := &managerClient{url: server.URL, client: server.Client()}
-	if last, err := m.readPlans(t.Context(), objectReference{}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "no manager of this version") {
+	if last, err := m.readPlans(t.Context(), objectReference{}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "not a manager of this version") {
 		t.Errorf("%+v, %v", last, err)
 	}
 }

@@ -18,7 +18,7 @@ func TestInPlaceUpdates(t *testing.T) {
 	writeUnanswered(p, &plan.Plan{Unanswered: []plan.UnknownResponse{
 		{Hook: plan.CanUpdateMachineSet, Extension: "can.ext", Objects: []string{"default/workers-1"}, Means: "it is not known"},
 	}})
-	const want = "Not asked: extension can.ext (CanUpdateMachineSet) about MachineSet default/workers-1: it is not known. Ask it with --call-extensions."
+	const want = "Not called: extension can.ext (CanUpdateMachineSet) for MachineSet default/workers-1: it is not known. Use --call-extensions to call it."
 	if got := strings.TrimSpace(p.String()); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -304,9 +304,9 @@ func writeUnanswered(p *page, result *plan.Plan) {
 			of = "MachineSet"
 		}
 		if u.Problem == "" {
-			p.line(0, "Not asked: extension %s (%s) about %s %s: %s. Ask it with --call-extensions.", u.Extension, u.Hook, of, formatNames(u.Objects, p.all), u.Means)
+			p.line(0, "Not called: extension %s (%s) for %s %s: %s. Use --call-extensions to call it.", u.Extension, u.Hook, of, formatNames(u.Objects, p.all), u.Means)
 		} else {
-			p.line(0, "No answer: extension %s (%s) about %s %s: %s. So %s.", u.Extension, u.Hook, of, formatNames(u.Objects, p.all), u.Problem, u.Means)
+			p.line(0, "No response: extension %s (%s) for %s %s: %s. So %s.", u.Extension, u.Hook, of, formatNames(u.Objects, p.all), u.Problem, u.Means)
 		}
 	}
 	if len(result.Unanswered) > 0 {
@@ -320,13 +320,13 @@ func writeSummary(p *page, result *plan.Plan) {
 		p.line(0, "%s still to be created, changed or deleted without this change; the plan begins when that is done.", plural(result.UnderWay, "object is", "objects are"))
 	}
 	if !result.Settled {
-		p.line(0, "This is the beginning only: the controllers had not come to rest after %d reconciliations.", result.Reconciliations)
+		p.line(0, "This plan is incomplete: the controllers still had work after %d reconciliations.", result.Reconciliations)
 	}
 	if len(result.Objects) == 0 {
 		switch {
 		case len(result.Refused) > 0:
 		case result.IsUncertain():
-			p.line(0, "Nothing changes as far as the plan can tell without those answers.")
+			p.line(0, "Nothing changes, as far as the plan can determine without those responses.")
 		default:
 			p.line(0, "Nothing changes.")
 		}

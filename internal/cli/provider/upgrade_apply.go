@@ -124,9 +124,9 @@ func (w *upgradeRun) printResult(out io.Writer) error {
 func changeText(c providerupgrade.Change) string {
 	switch {
 	case version.IsOlder(c.To.Version, c.From.Version):
-		return fmt.Sprintf("Provider %s in namespace %s went back from %s to %s.", c.From.Label(), c.From.Namespace, c.From.Version, c.To.Version)
+		return fmt.Sprintf("Downgraded provider %s in namespace %s from %s to %s.", c.From.Label(), c.From.Namespace, c.From.Version, c.To.Version)
 	case !version.IsOlder(c.From.Version, c.To.Version):
-		return fmt.Sprintf("Provider %s in namespace %s was installed again, in version %s.", c.From.Label(), c.From.Namespace, c.To.Version)
+		return fmt.Sprintf("Reinstalled provider %s in namespace %s in version %s.", c.From.Label(), c.From.Namespace, c.To.Version)
 	}
 	return fmt.Sprintf("Upgraded provider %s in namespace %s from %s to %s.", c.From.Label(), c.From.Namespace, c.From.Version, c.To.Version)
 }

@@ -41,7 +41,7 @@ func MarkGroup(cmd *cobra.Command) {
 		if len(names) == 0 {
 			return usageError(cmd, "\"%s\" takes flags alone, not %s", strings.Join(args, " "))
 		}
-		return usageError(cmd, "\"%s\" knows: %s", strings.Join(names, ", "))
+		return usageError(cmd, "the subcommands of \"%s\" are: %s", strings.Join(names, ", "))
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }

@@ -16,7 +16,7 @@ func TestArguments(t *testing.T) {
 		"right":   {"one argument is what the verb takes", "get thing a", ""},
 		"none":    {"the missing argument is named", "get thing", `"slipway get thing" needs one argument, THING; see "slipway get thing --help"`},
 		"many":    {"a space in a name is the usual reason", "get thing a b", `takes one argument, not a b`},
-		"unknown": {"the verbs that exist are listed", "get nothing", `"slipway get" knows: thing; see "slipway get --help"`},
+		"unknown": {"the verbs that exist are listed", "get nothing", `the subcommands of "slipway get" are: thing; see "slipway get --help"`},
 		"alone":   {"a group alone prints its help", "get", ""},
 	}
 	for name, tc := range cases {

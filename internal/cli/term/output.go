@@ -75,7 +75,7 @@ func WriteResult(e Env, path string, data []byte) error {
 		return err
 	}
 	if err := os.WriteFile(path, data, 0o600); err != nil {
-		return fault.New(fault.Invalid, "FileNotWritten", "the result cannot be written: %v; name another file", err).From(err)
+		return fault.New(fault.Invalid, "FileNotWritten", "the result cannot be written: %v; use another file", err).From(err)
 	}
 	return nil
 }

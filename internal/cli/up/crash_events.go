@@ -46,7 +46,7 @@ func recordFailure(ctx context.Context, root *rest.Config, f managerproc.Failure
 	}
 	for _, a := range f.NewlyQuarantined[:min(maxCrashEvents, len(f.NewlyQuarantined))] {
 		note := fmt.Sprintf("Not reconciled until %s, because the manager crashed %d times while it was reconciling this object. "+
-			"Change or delete the object; the events with reason %s say what happened", a.Until.UTC().Format(time.RFC3339), a.Failures, reasonCrashed)
+			"Change or delete the object; the events with reason %s contain the details", a.Until.UTC().Format(time.RFC3339), a.Failures, reasonCrashed)
 		if a.Subject.Work == managerproc.Decoding {
 			note = fmt.Sprintf("Not connected to the API server of this cluster until %s, because the manager crashed while it was reading what the server sent "+
 				"(crashes: %d). Correct the server that Secret %s-kubeconfig names, or the Secret", a.Until.UTC().Format(time.RFC3339), a.Failures, a.Subject.Name)

@@ -78,7 +78,7 @@ func (f downFlags) run(ctx context.Context, e term.Env, remove Delete) error {
 		if isManager(state) {
 			continues = cmp.Or(state.Holder.Command, "slipway manager")
 		}
-		_, _ = fmt.Fprintf(e.Err, "Stopped. Data is kept in %s; \"%s\" continues, \"slipway down --delete%s\" removes it.\n", dir, continues, at)
+		_, _ = fmt.Fprintf(e.Err, "Stopped. The data in %s is retained; \"%s\" continues, \"slipway down --delete%s\" removes it.\n", dir, continues, at)
 		planes, err := supervisor.Inspect(dir.Planes())
 		if len(planes) > 0 {
 			_, _ = fmt.Fprintln(e.Err, "Hosted control planes are stopped, too. Nodes in containers keep running with their Pods.")
@@ -130,7 +130,7 @@ func deleteAll(ctx context.Context, e term.Env, dir datadir.Dir, remove Delete) 
 	_, _ = fmt.Fprintln(e.Err, "Removing the hosted control planes, containers and networks that were made from here, if there are any …")
 	if err := remove(ctx, string(dir), h.Instance, deletionProgress(e)); err != nil && !isIgnorable(dir, err) {
 		return fault.New(fault.KindOf(err), "DeleteWorkloadClusters",
-			"workload clusters of instance %s could not be removed (%s); the data in %s is kept: make this work, then run the command again",
+			"workload clusters of instance %s could not be removed (%s); the data in %s is retained: correct the problem and run the command again",
 			h.Instance, fault.UserMessage(err), dir).From(err)
 	}
 	left, err := h.Remove()
@@ -138,7 +138,7 @@ func deleteAll(ctx context.Context, e term.Env, dir datadir.Dir, remove Delete) 
 		return fmt.Errorf("delete %s: %w", dir, err)
 	}
 	if len(left) > 0 {
-		_, err = fmt.Fprintf(e.Err, "Deleted what is slipway's in %s; kept the rest: %s.\n", dir, strings.Join(left, ", "))
+		_, err = fmt.Fprintf(e.Err, "Deleted the files of slipway in %s; other files remain: %s.\n", dir, strings.Join(left, ", "))
 		return err
 	}
 	_, err = fmt.Fprintf(e.Err, "Deleted %s.\n", dir)

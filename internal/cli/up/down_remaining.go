@@ -32,7 +32,7 @@ const (
 func (f downFlags) checkRemaining(ctx context.Context, e term.Env, state datadir.State) error {
 	names, err := remainingObjects(ctx, e, state.Holder)
 	if err != nil && f.delete && state.Held {
-		return fault.New(fault.Invalid, "ObjectsLeft", "what is left in the management cluster of %s is not known (%s): stop the manager without --delete first, then with it, where its data is to be given up",
+		return fault.New(fault.Invalid, "ObjectsLeft", "the remaining objects in the management cluster of %s cannot be listed (%s): to abandon its data, stop the manager first without --delete, then with it",
 			state.Holder.ManagerOf, fault.UserMessage(err)).From(err)
 	}
 	if names == "" {
@@ -41,9 +41,9 @@ func (f downFlags) checkRemaining(ctx context.Context, e term.Env, state datadir
 	if f.delete && state.Held {
 		return fault.New(fault.Invalid, "ObjectsLeft", "in the management cluster of %s are still %s: delete them first, while the manager runs; or stop it without --delete, then with it, and they stay there with their finalizers", state.Holder.ManagerOf, names)
 	}
-	text := fmt.Sprintf("In the management cluster are still %s: their finalizers keep them until a manager runs.", names)
+	text := fmt.Sprintf("The management cluster still contains %s: their finalizers block the deletion until a manager runs.", names)
 	if !f.delete {
-		text += " To give it up, start it again and delete them while it runs."
+		text += " To delete them, start the manager again and delete them while it runs."
 	}
 	_, err = fmt.Fprintln(e.Err, text)
 	return err

@@ -48,7 +48,7 @@ func TestWithoutDelete(t *testing.T) {
 	h := stopped(t)
 	said, err := downRun(t, h.Dir, never)
 	at := " --data-dir " + string(h.Dir)
-	if err != nil || !strings.Contains(said, "Data is kept in "+string(h.Dir)+"; \"slipway up"+at+"\" continues, \"slipway down --delete"+at+"\" removes it.") {
+	if err != nil || !strings.Contains(said, "The data in "+string(h.Dir)+"; \"slipway up"+at+"\" continues, \"slipway down --delete"+at+"\" removes it.") {
 		t.Errorf("%v: %s", err, said)
 	}
 	if _, err := datadir.ReadInstance(h.Dir); err != nil {

@@ -28,7 +28,7 @@ func checkNotManagerDir(dir datadir.Dir) error {
 	if _, err := os.Stat(dir.Etcd()); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return fault.New(fault.Invalid, "ManagersDirectory", "data directory %s is that of a manager of %s; choose another --data-dir, start that manager (%s), or give up what it has on this host: slipway down --delete --data-dir %s",
+	return fault.New(fault.Invalid, "ManagersDirectory", "data directory %s belongs to a manager of %s; choose another --data-dir, start that manager (%s), or delete its resources on this host: slipway down --delete --data-dir %s",
 		dir, state.Holder.ManagerOf, cmp.Or(state.Holder.Command, "slipway manager"), dir)
 }
 
@@ -104,7 +104,7 @@ func isRunning(e term.Env, dir datadir.Dir, set *pflag.FlagSet) (bool, error) {
 	}
 	read := ""
 	if set.Changed("config") {
-		read = " It read its configuration file when it started; \"slipway down\", then \"slipway up\" reads it once more."
+		read = " It read its configuration file when it started; \"slipway down\", then \"slipway up\" reads it again."
 	}
 	_, err = fmt.Fprintf(e.Err, "Runs already (process %d, %s).%s\n", state.Run.PID, state.Run.Server, read)
 	return true, err

@@ -174,7 +174,7 @@ func TestRefuseManagers(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkNotManagerDir(h.Dir); fault.KindOf(err) != fault.Invalid || !strings.HasSuffix(err.Error(), "is that of a manager of https://192.0.2.1:6443; choose another --data-dir, start that manager (slipway manager --kubeconfig=k), or give up what it has on this host: slipway down --delete --data-dir "+string(h.Dir)) {
+	if err := checkNotManagerDir(h.Dir); fault.KindOf(err) != fault.Invalid || !strings.HasSuffix(err.Error(), "belongs to a manager of https://192.0.2.1:6443; choose another --data-dir, start that manager (slipway manager --kubeconfig=k), or delete its resources on this host: slipway down --delete --data-dir "+string(h.Dir)) {
 		t.Errorf("%v", err)
 	}
 	if err := os.MkdirAll(h.Etcd(), 0o700); err != nil {

@@ -103,7 +103,7 @@ func (s service) run(ctx context.Context, e term.Env, h *datadir.Handle, v progr
 	}
 	warnOfExtensions(ctx, m.Root, v)
 	if err := move.PublishHost(ctx, m.Root, h, e.Getenv); err != nil && ctx.Err() == nil { // only "slipway move" needs it
-		klog.ErrorS(err, "say in the management cluster where it runs")
+		klog.ErrorS(err, "publish the location of the management cluster")
 	}
 	keeper := &managerRunner{service: s, handle: h, run: run, root: m.Root, reporter: v, clusterNode: n}
 	err = keeper.supervise(ctx, e, m, func() {

@@ -91,8 +91,8 @@ func TestManagerAndItsCluster(t *testing.T) {
 		"limited": {func(h *datadir.Holder) { h.Working, h.Namespace, h.WatchFilter = true, "default", "mine" },
 			[]string{"Objects: +in namespace default, with the watch filter mine", "need no process: 0"}, []string{"Leader"}},
 		"a namespace": {func(h *datadir.Holder) { h.Working, h.Namespace = true, "default" }, []string{"need no process: 1"}, nil},
-		"away":        {func(h *datadir.Holder) { h.Working, h.Kubeconfig, h.ManagerOf = true, away, "https://127.0.0.1:1" }, []string{"Manager: +Running", "Does not answer: +.*connection refused"}, []string{"need no process"}},
-		"in a Pod":    {func(h *datadir.Holder) { h.Working, h.Kubeconfig = true, "" }, []string{"Manager: +Running"}, []string{"Does not answer"}},
+		"away":        {func(h *datadir.Holder) { h.Working, h.Kubeconfig, h.ManagerOf = true, away, "https://127.0.0.1:1" }, []string{"Manager: +Running", "Not responding: +.*connection refused"}, []string{"need no process"}},
+		"in a Pod":    {func(h *datadir.Holder) { h.Working, h.Kubeconfig = true, "" }, []string{"Manager: +Running"}, []string{"Not responding"}},
 	} {
 		its := holder
 		tc.change(&its)

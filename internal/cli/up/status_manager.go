@@ -31,7 +31,7 @@ func (s *statusReport) probeManager(ctx context.Context) {
 	if responds(ctx, m.Diagnostics, datadir.Dir(s.DataDir)) {
 		return
 	}
-	m.Problem = fmt.Sprintf("process %d runs and did not answer within %s: this host is busy, or the manager hangs; \"kill -9 %d\" has it restarted", m.PID, managerTimeout, m.PID)
+	m.Problem = fmt.Sprintf("process %d runs but did not respond within %s: this host is busy, or the manager hangs; \"kill -9 %d\" restarts it", m.PID, managerTimeout, m.PID)
 	if isStopped(m.PID) {
 		m.Problem = fmt.Sprintf("process %d is stopped by a signal: \"kill -CONT %d\" continues it, \"kill -9 %d\" has it restarted", m.PID, m.PID, m.PID)
 	}

@@ -248,6 +248,6 @@ func (m *managementStatus) rightsRow(row func(key string, value any)) {
 // problemRow prints the reason if the API does not respond.
 func (m *managementStatus) problemRow(row func(key string, value any)) {
 	if m.Problem != "" {
-		row("  Does not answer", m.Problem)
+		row("  Not responding", m.Problem)
 	}
 }

@@ -37,7 +37,7 @@ func SelectSubnet(ctx context.Context, r client.Reader, host Host) (netip.Prefix
 	free, ok := host.choose(used)
 	if !ok {
 		return netip.Prefix{}, fault.New(fault.Invalid, reasonNoNetwork,
-			"no network is free for another cluster: delete one that is not needed any more, or name a range with --subnet")
+			"no network is available for another cluster: delete a cluster that is no longer needed, or select a range with --subnet")
 	}
 	return free, nil
 }
@@ -69,7 +69,7 @@ func CheckSubnet(ctx context.Context, r client.Reader, key client.ObjectKey, wan
 	if owner == "" {
 		return nil
 	}
-	hint := "delete a cluster that is not needed any more"
+	hint := "delete a cluster that is no longer needed"
 	if free, ok := host.choose(used); ok {
 		hint = "free is " + free.String()
 	}

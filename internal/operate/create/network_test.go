@@ -86,7 +86,7 @@ func TestCheckNetwork(t *testing.T) {
 	}{
 		"free":   {"another range is another range", "172.20.0.0/16", []client.Object{local("a", "172.21.0.0/16")}, []string{"10.0.0.0/8"}, "", ""},
 		"taken":  {"the cluster is named", "172.20.0.0/16", []client.Object{labelled}, []string{"172.20.0.0/16"}, "--subnet 172.20.0.0/16 is taken by cluster team/owner; free is 172.16.0.0/18", ""},
-		"inside": {"part of a range is enough", "172.16.0.0/18", []client.Object{local("a", "172.16.0.0/12")}, nil, "; delete a cluster that is not needed any more", ""},
+		"inside": {"part of a range is enough", "172.16.0.0/18", []client.Object{local("a", "172.16.0.0/12")}, nil, "; delete a cluster that is no longer needed", ""},
 		"host":   {"the host would lose what it reaches there", "192.0.0.0/16", nil, []string{"192.0.2.0/24"}, "--subnet 192.0.0.0/16 is taken by a network of this host, 192.0.2.0/24; free is", ""},
 		"denied": {"it would be refused later", "172.20.0.0/16", nil, nil,
 			"--subnet: Range 172.20.0.0/16 is not in 10.20.0.0/16: choose another one, or ask the operator to allow it in networks.ranges", "10.20.0.0/16"},

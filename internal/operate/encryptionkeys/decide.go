@@ -92,21 +92,21 @@ func checkSupported(s snapshot) error {
 	simulated := s.Plane.Spec.Backend.Simulated != nil
 	switch {
 	case simulated:
-		return fault.New(fault.Invalid, reasonUnsupported, "the control plane of cluster %q is simulated, and encrypts nothing", s.Cluster.Name)
+		return fault.New(fault.Invalid, reasonUnsupported, "the control plane of cluster %q is simulated and does not encrypt data", s.Cluster.Name)
 	case s.Secret == nil && s.Plane.Spec.Security.Effective().Encryption == nil:
 		return fault.New(fault.Invalid, reasonUnsupported,
-			"nothing of cluster %q is encrypted: set spec.encryption of HostedControlPlane %s, which creates keys, and rotate them later", s.Cluster.Name, s.Plane.Name)
+			"the data of cluster %q is not encrypted: set spec.encryption of HostedControlPlane %s, which creates keys, and rotate them later", s.Cluster.Name, s.Plane.Name)
 	case s.Secret != nil && s.Plane.Spec.Security.Effective().Encryption == nil && s.Plane.Status.EncryptionKeys == "":
 		return fault.New(fault.Invalid, reasonUnsupported,
-			"nothing of cluster %q is or was encrypted, although Secret %s is there: set spec.encryption of HostedControlPlane %s, and rotate its keys later", s.Cluster.Name, s.Secret.Name, s.Plane.Name)
+			"the data of cluster %q is not and was not encrypted, although Secret %s exists: set spec.encryption of HostedControlPlane %s, and rotate its keys later", s.Cluster.Name, s.Secret.Name, s.Plane.Name)
 	case !s.Cluster.DeletionTimestamp.IsZero() || !s.Plane.DeletionTimestamp.IsZero():
 		return fault.New(fault.Invalid, reasonNotNow, "cluster %q is being deleted", s.Cluster.Name)
 	case ptr.Deref(s.Cluster.Spec.Paused, false):
-		return fault.New(fault.Invalid, reasonNotNow, "cluster %q is paused, so that its control plane does not restart: remove spec.paused", s.Cluster.Name)
+		return fault.New(fault.Invalid, reasonNotNow, "cluster %q is paused, so its control plane does not restart: remove spec.paused", s.Cluster.Name)
 	case isPaused(s.Plane):
-		return fault.New(fault.Invalid, reasonNotNow, "HostedControlPlane %s is paused, so that it does not restart: remove annotation %s", s.Plane.Name, clusterv1.PausedAnnotation)
+		return fault.New(fault.Invalid, reasonNotNow, "HostedControlPlane %s is paused, so it does not restart: remove annotation %s", s.Plane.Name, clusterv1.PausedAnnotation)
 	case s.Secret == nil:
-		return fault.New(fault.Invalid, reasonNotNow, "Secret %s does not exist: its controller creates it, unless it was lost; see condition %s of HostedControlPlane %s",
+		return fault.New(fault.Invalid, reasonNotNow, "Secret %s does not exist: the controller creates it unless it was lost; see condition %s of HostedControlPlane %s",
 			secretName(s.Cluster.Name), hostedv1.EncryptionKeysAvailableCondition, s.Plane.Name)
 	}
 	return nil
@@ -155,18 +155,18 @@ func planOf(s snapshot) Plan {
 		}
 	}
 	p.Steps = progress.Phases(at,
-		"encrypt with new keys, and read with the old ones too: the control plane restarts in place",
-		"write everything once more that is stored",
-		"forget the old keys: the control plane restarts in place")
+		"encrypt with new keys, and still read with the old keys: the control plane restarts in place",
+		"rewrite all stored objects",
+		"remove the old keys: the control plane restarts in place")
 	return p
 }
 
 // Lines formats the plan for display.
 func (p Plan) Lines() []string {
-	out := []string{fmt.Sprintf("Rotation of the keys that encrypt what cluster %s has in etcd:", p.Cluster)}
+	out := []string{fmt.Sprintf("Rotation of the keys that encrypt the etcd data of cluster %s:", p.Cluster)}
 	out = append(out, progress.PhaseLines(p.Steps)...)
 	if p.Problem != "" {
-		out = append(out, "Before it can begin or continue: "+p.Problem)
+		out = append(out, "The rotation cannot start or continue: "+p.Problem)
 	}
-	return append(out, fmt.Sprintf("Snapshots of etcd from before step 3 need the old keys: keep a backup of Secret %s for as long as you keep them.", secretName(p.Cluster)))
+	return append(out, fmt.Sprintf("Etcd snapshots from before step 3 need the old keys: retain a backup of Secret %s as long as you retain the snapshots.", secretName(p.Cluster)))
 }

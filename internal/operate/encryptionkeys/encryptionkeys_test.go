@@ -70,7 +70,7 @@ func TestDecide(t *testing.T) {
 		"encryption off again":   {[]func(*snapshot){func(s *snapshot) { s.Plane.Spec.Encryption = nil }}, step{Action: actionDone}, false, ""},
 		"no encryption":          {[]func(*snapshot){func(s *snapshot) { s.Plane.Spec.Encryption, s.Secret = nil, nil }}, step{}, false, "set spec.encryption of HostedControlPlane c"},
 		"no Secret":              {[]func(*snapshot){func(s *snapshot) { s.Secret = nil }}, step{}, false, "Secret c-encryption does not exist"},
-		"nothing ever encrypted": {[]func(*snapshot){func(s *snapshot) { s.Plane.Spec.Encryption, s.Plane.Status.EncryptionKeys = nil, "" }}, step{}, false, "is or was encrypted, although Secret c-encryption is there"},
+		"nothing ever encrypted": {[]func(*snapshot){func(s *snapshot) { s.Plane.Spec.Encryption, s.Plane.Status.EncryptionKeys = nil, "" }}, step{}, false, "is not and was not encrypted, although Secret c-encryption exists"},
 		"paused":                 {[]func(*snapshot){func(s *snapshot) { s.Cluster.Spec.Paused = new(true) }}, step{}, false, "remove spec.paused"},
 		"paused control plane":   {[]func(*snapshot){func(s *snapshot) { s.Plane.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} }}, step{}, false, "remove annotation cluster.x-k8s.io/paused"},
 		"being deleted":          {[]func(*snapshot){func(s *snapshot) { now := metav1.Now(); s.Cluster.DeletionTimestamp = &now }}, step{}, false, "is being deleted"},
@@ -261,7 +261,7 @@ func TestPlan(t *testing.T) {
 	rotated(&s)
 	inEffect(&s)
 	got := strings.Join(planOf(s).Lines(), "\n")
-	for _, want := range []string{"restarts in place [done]", "stored [under way]", "3. forget the old keys: the control plane restarts in place [to do]", "keep a backup of Secret c-encryption"} {
+	for _, want := range []string{"restarts in place [done]", "stored [under way]", "3. remove the old keys: the control plane restarts in place [to do]", "retain a backup of Secret c-encryption"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in:\n%s", want, got)
 		}

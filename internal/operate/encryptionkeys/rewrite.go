@@ -48,9 +48,9 @@ func RewriteAll(ctx context.Context, config *rest.Config) (n int, err error) {
 		switch refused := (apierrors.APIStatus)(nil); {
 		case err == nil, fault.As(err) != nil:
 		case errors.As(err, &refused): // an error of the workload cluster, not of the management cluster
-			err = fault.New(fault.Transient, reasonNotRewritten, "the workload cluster fails, so that the old keys are kept: %s; correct that, and run the command again", redact.Clip(err.Error(), maxMessageLength)).From(err)
+			err = fault.New(fault.Transient, reasonNotRewritten, "the workload cluster fails, so the old keys are retained: %s; correct the problem and run the command again", redact.Clip(err.Error(), maxMessageLength)).From(err)
 		default:
-			err = fault.New(fault.Unreachable, reasonUnreachable, "the workload cluster does not answer: run the command again to continue").From(err)
+			err = fault.New(fault.Unreachable, reasonUnreachable, "the workload cluster is unreachable: run the command again to continue").From(err)
 		}
 	}()
 	config = rest.CopyConfig(config)
@@ -76,7 +76,7 @@ func RewriteAll(ctx context.Context, config *rest.Config) (n int, err error) {
 			more = fmt.Sprintf("\n* and %d more", n)
 		}
 		return r.objects, fault.New(fault.Invalid, reasonNotRewritten,
-			"objects could not be written once more, so that the old keys are kept: make that possible, or delete the objects, and run the command again:\n* %s%s",
+			"objects could not be rewritten, so the old keys are retained: correct or delete these objects, and run the command again:\n* %s%s",
 			strings.Join(r.failed, "\n* "), more)
 	}
 	return r.objects, nil
@@ -209,7 +209,7 @@ func (r *rewriter) rewriteObject(ctx context.Context, resource schema.GroupVersi
 		r.failed = append(r.failed, fmt.Sprintf("%s %s: %s", resource.GroupResource(), (types.NamespacedName{Namespace: o.Namespace, Name: o.Name}), redact.Clip(err.Error(), maxMessageLength)))
 		return nil
 	}
-	return fmt.Errorf("writing %s %s/%s once more: %w", resource.GroupResource(), o.Namespace, o.Name, err)
+	return fmt.Errorf("rewriting %s %s/%s: %w", resource.GroupResource(), o.Namespace, o.Name, err)
 }
 
 // write sends an empty patch for an object. It succeeds if the object was deleted or changed by another client; because

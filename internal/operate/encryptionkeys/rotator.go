@@ -116,7 +116,7 @@ func (o Rotator) read(ctx context.Context, key client.ObjectKey) (snapshot, erro
 	ref := s.Cluster.Spec.ControlPlaneRef
 	if ref.Kind != "HostedControlPlane" || ref.APIGroup != hostedv1.GroupVersion.Group {
 		return s, fault.New(fault.Invalid, reasonUnsupported,
-			"what cluster %q has in etcd is encrypted by its control plane's provider, if it is: its kind is %q, and this command knows HostedControlPlane", key.Name, ref.Kind)
+			"the provider of its control plane manages the encryption of cluster %q: its kind is %q, and this command supports HostedControlPlane", key.Name, ref.Kind)
 	}
 	secret := client.ObjectKey{Namespace: key.Namespace, Name: secretName(key.Name)}
 	err := o.Client.Get(ctx, secret, s.Secret)

@@ -79,12 +79,12 @@ func chooseForSnapshot(plane string, members []RecoveryMember, want RecoveryOpti
 		if at := slices.IndexFunc(older, func(m RecoveryMember) bool { return m.Machine == want.Survivor }); at >= 0 {
 			return older[at], nil
 		}
-		return RecoveryMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "Machine %s is not one of KubeadmControlPlane %s with a Node that is older than snapshot %s: name one of %s",
+		return RecoveryMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "KubeadmControlPlane %[2]s has no Machine %[1]s with a Node that is older than snapshot %[3]s: select one of %[4]s",
 			want.Survivor, plane, s.Name, cmp.Or(machinesText(older), "none"))
 	}
 	running := slices.DeleteFunc(slices.Clone(older), func(m RecoveryMember) bool { return m.Lost != "" })
 	if len(running) == 0 {
-		return RecoveryMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "no Machine of KubeadmControlPlane %s runs that is older than snapshot %s, whose Node would be in it (%s). Start one, or use a newer snapshot; "+
+		return RecoveryMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "KubeadmControlPlane %s has no running Machine that is older than snapshot %s, so no Node is in the snapshot (%s): start such a Machine, or use a newer snapshot; "+
 			"without one, create the cluster again", plane, s.Name, cmp.Or(lostText(older), "all are newer"))
 	}
 	return slices.MinFunc(running, func(a, b RecoveryMember) int {
@@ -97,14 +97,14 @@ func choose(plane string, members []RecoveryMember, want RecoveryOptions) (Recov
 	for _, m := range members {
 		if m.Found != nil && m.Found.Leader {
 			return RecoveryMember{}, fault.New(fault.Invalid, reasonNotNeeded,
-				"etcd of KubeadmControlPlane %s has a quorum: the member of Machine %s knows a leader, so that nothing has to be rebuilt", plane, m.Machine)
+				"etcd of KubeadmControlPlane %s has a quorum: the member of Machine %s has a leader, so no recovery is needed", plane, m.Machine)
 		}
 	}
 	if want.Survivor != "" {
 		if at := slices.IndexFunc(members, func(m RecoveryMember) bool { return m.Machine == want.Survivor }); at >= 0 && members[at].Node != "" {
 			return members[at], nil
 		}
-		return RecoveryMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "Machine %s is not one of KubeadmControlPlane %s with a Node: name one of %s", want.Survivor, plane, machinesText(members))
+		return RecoveryMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "KubeadmControlPlane %[2]s has no Machine %[1]s with a Node: select one of %[3]s", want.Survivor, plane, machinesText(members))
 	}
 	left := slices.DeleteFunc(slices.Clone(members), func(m RecoveryMember) bool { return m.Lost != "" || m.Node == "" || m.Problem != "" })
 	answered := slices.DeleteFunc(slices.Clone(left), func(m RecoveryMember) bool { return m.Found == nil })
@@ -116,10 +116,10 @@ func choose(plane string, members []RecoveryMember, want RecoveryOptions) (Recov
 	case len(left) == 1 && want.Manual:
 		return left[0], nil
 	case len(left) == 0:
-		return RecoveryMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "no member of etcd of KubeadmControlPlane %s is left: %s. Start one of their machines where that is possible", plane, lostText(members))
+		return RecoveryMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "KubeadmControlPlane %s has no remaining etcd member: %s; start one of the machines if possible", plane, lostText(members))
 	}
 	return RecoveryMember{}, fault.New(fault.Invalid, reasonNoSurvivor,
-		"no infrastructure machine of KubeadmControlPlane %s says what its member of etcd has; where its provider cannot, name the Machine with --survivor (%s) and rebuild etcd by hand with --manual", plane, machinesText(left))
+		"no infrastructure machine of KubeadmControlPlane %s reports the data of its etcd member; if the provider does not support it, select the Machine with --survivor (%s) and rebuild etcd manually with --manual", plane, machinesText(left))
 }
 
 func machinesText(members []RecoveryMember) string {
@@ -182,27 +182,27 @@ func (p RecoveryPlan) Lines() []string {
 		lines = append(lines, p.describeData(survivor)...)
 	}
 	if len(replaced) > 0 {
-		lines = append(lines, "  Machines that are deleted with their disks, before etcd is rebuilt, and replaced: "+strings.Join(replaced, ", "))
+		lines = append(lines, "  Machines that are deleted with their disks before the rebuild, and then replaced: "+strings.Join(replaced, ", "))
 	}
 	if p.Force {
-		lines = append(lines, "  with --force, etcd is rebuilt although not all of them are known to be lost and gone: when one comes back, there may be two clusters")
+		lines = append(lines, "  With --force, etcd is rebuilt although some of these members may still run: if one returns, there may be two clusters")
 	}
-	return append(lines, "  The API does not answer until then. On the survivor, the data of now is kept beside the new.")
+	return append(lines, "  The API is not available until then. The survivor retains a copy of its current data.")
 }
 
 // lines describes the content of the snapshot and the data that is lost.
 func (s RecoverySnapshot) lines(survivor RecoveryMember) []string {
-	has := fmt.Sprintf("  Kept: what it had when the snapshot was taken, %s (%s ago)", s.Time.UTC().Format(time.RFC3339), s.age.Round(time.Second))
+	has := fmt.Sprintf("  Kept: the data at the time of the snapshot, %s (%s ago)", s.Time.UTC().Format(time.RFC3339), s.age.Round(time.Second))
 	if s.Revision > 0 {
 		has += fmt.Sprintf(", revision %d", s.Revision)
 	}
-	lost := "  Lost: everything that was written to its API since then"
+	lost := "  Lost: all later writes to its API"
 	if survivor.Found != nil && survivor.Found.Revision > s.Revision && s.Revision > 0 {
 		lost += fmt.Sprintf(", up to revision %d", survivor.Found.Revision)
 	}
 	out := []string{has + ".", lost + "."}
 	if len(s.Since) > 0 {
-		out = append(out, fmt.Sprintf("  Machines that were created since then, whose Nodes are not in it: those of the control plane are replaced, others have to join again: %s", joinNames(s.Since)))
+		out = append(out, fmt.Sprintf("  Newer Machines, whose Nodes are not in the snapshot: control plane Machines are replaced, others must join again: %s", joinNames(s.Since)))
 	}
 	return out
 }
@@ -214,15 +214,15 @@ func (p RecoveryPlan) describeData(survivor RecoveryMember) []string {
 		lines = append(lines, fmt.Sprintf("  Kept: everything up to revision %d.", survivor.Found.Revision))
 		for _, m := range p.Members {
 			if m.Found != nil && m.Found.Index > survivor.Found.Index {
-				lines = append(lines, fmt.Sprintf("  Lost: what Machine %s has beyond that; its member has agreed on more (index %d, not %d).", m.Machine, m.Found.Index, survivor.Found.Index))
+				lines = append(lines, fmt.Sprintf("  Lost: newer data of Machine %s, whose member has a higher index (%d, not %d).", m.Machine, m.Found.Index, survivor.Found.Index))
 			}
 		}
 	}
-	return append(lines, "  Not known: whether members that do not answer had acknowledged more. What was written in the last moments before they were lost may be missing, unless the survivor was the leader.")
+	return append(lines, "  Not known: whether unreachable members had acknowledged later writes. The last writes before their loss may be missing, unless the survivor was the leader.")
 }
 
 func (m RecoveryMember) line(survives bool) string {
-	state := "does not say what it has"
+	state := "state unknown"
 	switch {
 	case m.Lost != "":
 		state = "lost: " + m.Lost
@@ -234,7 +234,7 @@ func (m RecoveryMember) line(survives bool) string {
 		state = fmt.Sprintf("left, without a leader, at revision %d (index %d)", m.Found.Revision, m.Found.Index)
 	}
 	if survives {
-		state += "; it survives"
+		state += " (survivor)"
 	}
 	return fmt.Sprintf("Machine %s: %s", m.Machine, state)
 }

@@ -113,9 +113,9 @@ func TestLines(t *testing.T) {
 	p := RecoveryPlan{Cluster: "c1", Survivor: "a", Members: []RecoveryMember{member("a", found(7, 3)), member("b", found(9, 4)), member("c", lost)}, Force: true}
 	text := strings.Join(p.Lines(), "\n")
 	for _, want := range []string{
-		"etcd is rebuilt from the member of Machine a.", "Machine a: left, without a leader, at revision 3 (index 7); it survives", "Machine c: lost: it does not run",
-		"Kept: everything up to revision 3.", "Lost: what Machine b has beyond that; its member has agreed on more (index 9, not 7).", "Not known: whether members that do not answer",
-		"replaced: b, c", "with --force", "The API does not answer until then.",
+		"etcd is rebuilt from the member of Machine a.", "Machine a: left, without a leader, at revision 3 (index 7) (survivor)", "Machine c: lost: it does not run",
+		"Kept: everything up to revision 3.", "Lost: newer data of Machine b, whose member has a higher index (9, not 7).", "Not known: whether unreachable members",
+		"replaced: b, c", "with --force", "The API is not available until then.",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)
@@ -125,7 +125,7 @@ func TestLines(t *testing.T) {
 	text = strings.Join(p.Lines(), "\n")
 	for _, want := range []string{
 		"from snapshot c1-20261125T120000Z of EtcdSnapshotPolicy nightly, on Machine a.", "taken, 2026-11-25T12:00:00Z (1h30m0s ago), revision 2.",
-		"Lost: everything that was written to its API since then, up to revision 3.", "have to join again: w", "replaced: b, c",
+		"Lost: all later writes to its API, up to revision 3.", "must join again: w", "replaced: b, c",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)

@@ -112,12 +112,12 @@ func policyFor(ctx context.Context, c client.Client, cluster *clusterv1.Cluster,
 	case len(names) == 1:
 		return found, nil
 	case len(names) > 1:
-		return nil, fault.New(fault.Invalid, reasonAmbiguous, "the EtcdSnapshotPolicies %s are all for cluster %q; name one with --policy", strings.Join(names, ", "), cluster.Name)
+		return nil, fault.New(fault.Invalid, reasonAmbiguous, "the EtcdSnapshotPolicies %s all select cluster %q; select one with --policy", strings.Join(names, ", "), cluster.Name)
 	case named != "":
-		return nil, fault.New(fault.Invalid, reasonNoPolicy, "EtcdSnapshotPolicy %q does not exist in namespace %q, or is not for cluster %q", named, cluster.Namespace, cluster.Name)
+		return nil, fault.New(fault.Invalid, reasonNoPolicy, "EtcdSnapshotPolicy %q does not exist in namespace %q, or does not select cluster %q", named, cluster.Namespace, cluster.Name)
 	}
 	return nil, fault.New(fault.Invalid, reasonNoPolicy,
-		"no EtcdSnapshotPolicy of namespace %q is for cluster %q; create one, as docs/etcd-snapshots.md says: it names where snapshots are stored", cluster.Namespace, cluster.Name)
+		"no EtcdSnapshotPolicy of namespace %q selects cluster %q; create one, as described in docs/etcd-snapshots.md", cluster.Namespace, cluster.Name)
 }
 
 // selects reports whether a policy takes snapshots of a Cluster.

@@ -131,11 +131,11 @@ func (r Restore) Lines() []string {
 	if r.Revision > 0 {
 		from += fmt.Sprintf(", revision %d", r.Revision)
 	}
-	lines := []string{from + ":", "  everything that was written to its API since then is lost"}
+	lines := []string{from + ":", "  all later writes to its API are lost"}
 	if len(r.NewerMachines) > 0 {
-		lines = append(lines, fmt.Sprintf("  the Nodes of %d Machines that were created since then are not in it, and have to join again: %s", len(r.NewerMachines), joinNames(r.NewerMachines)))
+		lines = append(lines, fmt.Sprintf("  the Nodes of %d newer Machines are not in the snapshot and must join again: %s", len(r.NewerMachines), joinNames(r.NewerMachines)))
 	}
-	return append(lines, "  its API does not answer meanwhile; the data of now is kept beside it until the next restore")
+	return append(lines, "  its API is not available during the restore; a copy of the current data is retained until the next restore")
 }
 
 // joinNames joins names for a message, and truncates long lists.
@@ -158,7 +158,7 @@ func (o SnapshotClient) Run(ctx context.Context, r Restore) error {
 	}
 	value := asked.String()
 	if err := kube.NewWriter(o.Client, manager).Patch(ctx, plane, func(o client.Object) { kube.Annotate(o, hostedv1.RestoreAnnotation, &value) }); err != nil {
-		return fmt.Errorf("asking for a restore of HostedControlPlane %s: %w", r.ControlPlane, err)
+		return fmt.Errorf("requesting a restore of HostedControlPlane %s: %w", r.ControlPlane, err)
 	}
 	f := restoreProgress{SnapshotClient: o, value: value, request: asked}
 	return o.Follow(ctx, "the restore did not complete within --wait-timeout; it continues without this command", func(ctx context.Context) (bool, string, error) {

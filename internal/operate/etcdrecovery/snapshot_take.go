@@ -41,13 +41,13 @@ func (o SnapshotClient) Take(ctx context.Context, cluster *clusterv1.Cluster, po
 		return Snapshot{}, fault.New(fault.Invalid, reasonFailed, "EtcdSnapshotPolicy %s is suspended: it takes no snapshots until its spec.suspend is false", p.Name)
 	}
 	if asked := p.Annotations[hostedv1.TakeSnapshotAnnotation]; asked != "" {
-		return Snapshot{}, fault.New(fault.Invalid, reasonBusy, "EtcdSnapshotPolicy %s has a request for snapshot %s already; run the command once more when that is there", p.Name, asked)
+		return Snapshot{}, fault.New(fault.Invalid, reasonBusy, "EtcdSnapshotPolicy %s already has a request for snapshot %s; run the command again when that snapshot is stored", p.Name, asked)
 	}
 	r := request{cluster.Name, cluster.Name + "-" + o.Now().UTC().Format(stamp), o.Now()}
 	if err := kube.NewWriter(o.Client, manager).Patch(ctx, p, func(o client.Object) {
 		kube.Annotate(o, hostedv1.TakeSnapshotAnnotation, &r.name)
 	}); err != nil {
-		return Snapshot{}, fmt.Errorf("asking EtcdSnapshotPolicy %s for a snapshot: %w", p.Name, err)
+		return Snapshot{}, fmt.Errorf("requesting a snapshot from EtcdSnapshotPolicy %s: %w", p.Name, err)
 	}
 	o.Report("Requested snapshot %s from EtcdSnapshotPolicy %s", r.name, p.Name)
 	var out Snapshot
@@ -82,10 +82,10 @@ func (o SnapshotClient) taken(ctx context.Context, key client.ObjectKey, r reque
 	gone := p.Annotations[hostedv1.TakeSnapshotAnnotation] != r.name
 	switch why := p.Status.Conditions; {
 	case gone && len(listed.Problems) > 0:
-		return Snapshot{}, false, fault.New(fault.Invalid, reasonFailed, "there is no snapshot of cluster %q: %s", r.cluster, listed.Problems[0])
+		return Snapshot{}, false, fault.New(fault.Invalid, reasonFailed, "the snapshot of cluster %q was not taken: %s", r.cluster, listed.Problems[0])
 	case gone:
 		return Snapshot{}, false, fault.New(fault.Invalid, reasonFailed,
-			"there is no snapshot of cluster %q; `kubectl events --for etcdsnapshotpolicy/%s` says why", r.cluster, key.Name)
+			"the snapshot of cluster %q was not taken; `kubectl events --for etcdsnapshotpolicy/%s` shows the reason", r.cluster, key.Name)
 	case condition.Set(why).IsFalse(hostedv1.StoreAvailableCondition):
 		return Snapshot{}, false, fault.New(fault.Invalid, reasonFailed, "the store of EtcdSnapshotPolicy %s cannot be used: %s; the snapshot is taken when it can",
 			key.Name, condition.Set(why).Get(hostedv1.StoreAvailableCondition).Message)

@@ -148,15 +148,15 @@ func TestTake(t *testing.T) {
 	}{
 		"none":          {nil, "", nil, `no EtcdSnapshotPolicy of namespace "team" is for cluster "demo"`},
 		"of another":    {[]client.Object{elsewhere}, "", nil, `no EtcdSnapshotPolicy of namespace "team" is for cluster "demo"`},
-		"named, absent": {[]client.Object{policy("nightly")}, "x", nil, `EtcdSnapshotPolicy "x" does not exist in namespace "team", or is not for cluster "demo"`},
-		"two":           {[]client.Object{policy("nightly"), bySelector}, "", nil, "the EtcdSnapshotPolicies gold, nightly are all for cluster \"demo\"; name one with --policy"},
+		"named, absent": {[]client.Object{policy("nightly")}, "x", nil, `EtcdSnapshotPolicy "x" does not exist in namespace "team", or does not select cluster "demo"`},
+		"two":           {[]client.Object{policy("nightly"), bySelector}, "", nil, "the EtcdSnapshotPolicies gold, nightly all select cluster \"demo\"; select one with --policy"},
 		"suspended":     {[]client.Object{suspended}, "", nil, "EtcdSnapshotPolicy nightly is suspended"},
 		"asked already": {[]client.Object{asked}, "", nil, "EtcdSnapshotPolicy nightly has a request for snapshot demo-20260101T000000Z already"},
 		"stored":        {[]client.Object{policy("nightly", taken(2)), bySelector}, "gold", answer("gold", stores), ""},
 		"given up": {[]client.Object{policy("nightly")}, "", answer("nightly", func(p *hostedv1.EtcdSnapshotPolicy, _ string) {
 			delete(p.Annotations, hostedv1.TakeSnapshotAnnotation)
 			p.Status.Clusters[0].Message = "A simulated control plane has no etcd"
-		}), `there is no snapshot of cluster "demo": EtcdSnapshotPolicy nightly, Cluster demo: A simulated control plane has no etcd`},
+		}), `the snapshot of cluster "demo" was not taken: EtcdSnapshotPolicy nightly, Cluster demo: A simulated control plane has no etcd`},
 		"refused without a word": {[]client.Object{policy("nightly")}, "", answer("nightly", func(p *hostedv1.EtcdSnapshotPolicy, _ string) {
 			delete(p.Annotations, hostedv1.TakeSnapshotAnnotation)
 		}), "`kubectl events --for etcdsnapshotpolicy/nightly` says why"},
@@ -213,9 +213,9 @@ func TestPrepare(t *testing.T) {
 	}{
 		"newest": {demo("HostedControlPlane"), []client.Object{plane(), policy("nightly", taken(2), taken(26)), machine("old", 27), machine("new", 1)}, RestoreOptions{},
 			"Restore of the control plane of cluster demo from snapshot demo-20260102T010405Z of EtcdSnapshotPolicy nightly, taken 2026-01-02T01:04:05Z (2h0m1s ago), revision 998:\n" +
-				"  everything that was written to its API since then is lost\n" +
-				"  the Nodes of 1 Machines that were created since then are not in it, and have to join again: new\n" +
-				"  its API does not answer meanwhile; the data of now is kept beside it until the next restore"},
+				"  all later writes to its API are lost\n" +
+				"  the Nodes of 1 newer Machines are not in the snapshot and must join again: new\n" +
+				"  its API is not available during the restore; a copy of the current data is retained until the next restore"},
 		"by name": {demo("HostedControlPlane"), []client.Object{plane(), policy("nightly", taken(2), taken(26))}, RestoreOptions{Name: taken(26).Name}, "taken 2026-01-01T01:04:05Z (26h0m1s ago), revision 974"},
 		"older than those that are listed": {demo("HostedControlPlane"), []client.Object{plane(), policy("nightly", taken(2))}, RestoreOptions{Name: "demo-20251201T010405Z", Policy: "nightly"},
 			"taken 2025-12-01T01:04:05Z (770h0m1s ago):"},

@@ -81,7 +81,7 @@ func Issue(ctx context.Context, c kubernetes.Interface, r CredentialsRequest) (C
 			"the workload cluster has no ClusterRoles, as a simulated one has none, so that it issues no credentials: use the administrator's")
 	case apierrors.IsNotFound(err):
 		return Credentials{}, fault.New(fault.Invalid, reasonInvalid,
-			"the workload cluster has no ClusterRole %q: name one that it has with --role, such as view, edit, admin or cluster-admin", r.Role)
+			"the workload cluster has no ClusterRole %q: use an existing one with --role, such as view, edit, admin or cluster-admin", r.Role)
 	case err != nil:
 		return Credentials{}, fmt.Errorf("reading ClusterRole %s: %w", r.Role, err)
 	}
@@ -134,7 +134,7 @@ func (r CredentialsRequest) check() error {
 	case r.User == "" || strings.TrimSpace(r.User) != r.User || len(r.User) > 64:
 		return fault.New(fault.Invalid, reasonInvalid, "%q is not the name of a user: 1 to 64 characters without spaces around them", r.User)
 	case isSystem(r.User):
-		return fault.New(fault.Invalid, reasonInvalid, "%q is a name of Kubernetes' own components: name a person", r.User)
+		return fault.New(fault.Invalid, reasonInvalid, "%q is a name of a Kubernetes component: use the name of a user", r.User)
 	case slices.ContainsFunc(r.Groups, isSystem):
 		return fault.New(fault.Invalid, reasonInvalid, "groups that start with system: or kubeadm: are Kubernetes' own, and are not issued: name a group of yours with --group")
 	case r.Validity < minValidity || r.Validity > maxValidity:

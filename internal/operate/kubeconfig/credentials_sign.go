@@ -66,15 +66,15 @@ func newRequest(user string, groups []string) (key, request []byte, private *ecd
 func checkIssued(cert []byte, private *ecdsa.PrivateKey, user string, groups []string) (*x509.Certificate, error) {
 	block, _ := pem.Decode(cert)
 	if block == nil {
-		return nil, fault.New(fault.Invalid, ReasonNotSigned, "what was signed is not a certificate")
+		return nil, fault.New(fault.Invalid, ReasonNotSigned, "the signer did not return a certificate")
 	}
 	parsed, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, ReasonNotSigned, "what was signed is not a certificate").From(err)
+		return nil, fault.New(fault.Invalid, ReasonNotSigned, "the signer did not return a certificate").From(err)
 	}
 	have, want := slices.Sorted(slices.Values(parsed.Subject.Organization)), slices.Sorted(slices.Values(groups))
 	if !private.PublicKey.Equal(parsed.PublicKey) || parsed.Subject.CommonName != user || !slices.Equal(have, want) {
-		return nil, fault.New(fault.Invalid, ReasonNotSigned, "the certificate is for another name, group or key than was requested; nothing was given rights")
+		return nil, fault.New(fault.Invalid, ReasonNotSigned, "the certificate has another name, group or key than requested; no permissions were granted")
 	}
 	return parsed, nil
 }

@@ -123,7 +123,7 @@ func TestIssueRefuses(t *testing.T) {
 		says    string
 	}{
 		"no user":       {CredentialsRequest{Role: "view", Validity: time.Hour}, `"" is not the name of a user`},
-		"system":        {CredentialsRequest{User: "system:admin", Role: "view", Validity: time.Hour}, "name a person"},
+		"system":        {CredentialsRequest{User: "system:admin", Role: "view", Validity: time.Hour}, "use the name of a user"},
 		"no such role":  {CredentialsRequest{User: "anna", Role: "king", Validity: time.Hour}, `the workload cluster has no ClusterRole "king"`},
 		"too short":     {CredentialsRequest{User: "anna", Role: "view", Validity: time.Minute}, "valid for 10m0s to 168h0m0s, not for 1m0s"},
 		"too long":      {CredentialsRequest{User: "anna", Role: "view", Validity: 1000 * time.Hour}, "not for 1000h0m0s"},

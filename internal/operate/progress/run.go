@@ -84,9 +84,9 @@ func timeoutError(ctx context.Context, steps []Step) error {
 		}
 	}
 	if len(waits) == 0 {
-		return fault.New(fault.Transient, ReasonTimeout, "the time to wait is over before the management cluster answered")
+		return fault.New(fault.Transient, ReasonTimeout, "the wait timed out before the management cluster responded")
 	}
-	return fault.New(fault.Transient, ReasonTimeout, "the time to wait is over; still to come: %s", strings.Join(waits, "; "))
+	return fault.New(fault.Transient, ReasonTimeout, "the wait timed out; unfinished steps: %s", strings.Join(waits, "; "))
 }
 
 // Elapsed formats a duration for display: in seconds, from 100 s on with minutes.
@@ -103,7 +103,7 @@ func Elapsed(d time.Duration) string {
 func WaitForCreation(ctx context.Context, c client.WithWatch, key client.ObjectKey, show Reporter) error {
 	return Run(ctx, NewAPI(ctx, c, key), func(s describe.Snapshot, err error) ([]Step, error) {
 		if apierrors.IsNotFound(err) {
-			return nil, fault.New(fault.Gone, reasonDeleted, "cluster %q does not exist (any more)", key.Name).From(err)
+			return nil, fault.New(fault.Gone, reasonDeleted, "cluster %q does not exist", key.Name).From(err)
 		}
 		if err != nil {
 			return nil, err

@@ -127,7 +127,7 @@ func areNodes(n int) string {
 // topology returns the step for the reconciliation of the topology.
 func (b builder) topology() Step {
 	c := b.Cluster
-	step := Step{Name: "topology", DoneWhen: "Cluster " + c.Name + " has all that ClusterClass " + c.Spec.Topology.ClassRef.Name + " asks for"}
+	step := Step{Name: "topology", DoneWhen: "Cluster " + c.Name + " matches ClusterClass " + c.Spec.Topology.ClassRef.Name}
 	said := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
 	switch {
 	case said == nil:
@@ -147,7 +147,7 @@ func (b builder) awaitsTopology(ref clusterv1.ContractVersionedObjectReference) 
 func (b builder) infrastructure() Step {
 	ref := b.Cluster.Spec.InfrastructureRef
 	if b.awaitsTopology(ref) {
-		return Step{Name: "infrastructure", DoneWhen: "the topology has brought it"}
+		return Step{Name: "infrastructure", DoneWhen: "the topology has created it"}
 	}
 	step := Step{Name: "infrastructure", DoneWhen: ref.Kind + " " + ref.Name + " reports that it is provisioned"}
 	provisioned := b.Cluster.Status.Initialization.InfrastructureProvisioned
@@ -165,7 +165,7 @@ func (b builder) infrastructure() Step {
 func (b builder) controlPlane() Step {
 	ref := b.Cluster.Spec.ControlPlaneRef
 	if b.awaitsTopology(ref) {
-		return Step{Name: "control plane", DoneWhen: "the topology has brought it"}
+		return Step{Name: "control plane", DoneWhen: "the topology has created it"}
 	}
 	step := Step{Name: "control plane", DoneWhen: ref.Kind + " " + ref.Name + " reports that it is available"}
 	if !ref.IsDefined() {

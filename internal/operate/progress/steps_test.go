@@ -272,8 +272,8 @@ func TestTopology(t *testing.T) {
 		}
 		return strings.Join(out, "\n")
 	}
-	const nothing = "\ninfrastructure: waits until the topology has brought it\ncontrol plane: waits until the topology has brought it"
-	const ends = "topology: waits until Cluster demo has all that ClusterClass small asks for"
+	const nothing = "\ninfrastructure: waits until the topology has created it\ncontrol plane: waits until the topology has created it"
+	const ends = "topology: waits until Cluster demo matches ClusterClass small"
 	for _, tc := range []struct {
 		status     metav1.ConditionStatus
 		generation int64

@@ -90,7 +90,7 @@ func (s snapshot) deploymentBlocker(name string) string {
 	case ptr.Deref(d.Spec.Paused, false) || hasPause(d):
 		return fmt.Sprintf("MachineDeployment %s is paused: resume it (slipway rollout resume md/%s)", name, name)
 	case d.Spec.Rollout.Strategy.Type == clusterv1.OnDeleteMachineDeploymentStrategyType:
-		return "MachineDeployment " + name + " replaces only Machines that are deleted (OnDelete): give it the strategy RollingUpdate for the time of the rotation"
+		return "MachineDeployment " + name + " replaces only Machines that are deleted (OnDelete): set the strategy RollingUpdate during the rotation"
 	case d.Spec.Rollout.After.Time.After(s.Now.Add(restartTolerance)):
 		return "MachineDeployment " + name + " is to be restarted later: remove spec.rollout.after"
 	}
@@ -109,7 +109,7 @@ func (s snapshot) poolBlocker(name string) string {
 	case hasPause(p):
 		return "MachinePool " + name + " is paused: remove annotation " + clusterv1.PausedAnnotation
 	case ref.APIGroup != infrav1.GroupVersion.Group || ref.Kind != "LocalMachinePool":
-		return fmt.Sprintf("it is not known how to replace the nodes of MachinePool %s, whose infrastructure is a %s: replace the authority by hand", name, ref.Kind)
+		return fmt.Sprintf("the nodes of MachinePool %s cannot be replaced, because its infrastructure is a %s: replace the authority manually", name, ref.Kind)
 	}
 	return ""
 }

@@ -42,9 +42,9 @@ type install struct{ After Phase }
 func (a install) String() string {
 	switch a.After {
 	case phaseNone:
-		return "The new authority is installed beside the old one, which still signs"
+		return "The new authority is trusted in addition to the old authority, which still signs"
 	case phaseTrustBoth:
-		return "The new authority signs, and the old one is still trusted"
+		return "The new authority signs; the old authority is still trusted"
 	case phaseNewSigns:
 		return "The old authority is removed"
 	}
@@ -88,7 +88,7 @@ func decide(s snapshot) (step, error) {
 			again = "nothing was changed"
 		}
 		return step{}, fault.New(fault.Invalid, reasonNotNow, "the rotation of the authority of cluster %q cannot %s: %s; %s", s.Cluster.Name,
-			map[bool]string{true: "begin", false: "continue"}[state.Phase == phaseNone], strings.Join(problems, "; "), again)
+			map[bool]string{true: "start", false: "continue"}[state.Phase == phaseNone], strings.Join(problems, "; "), again)
 	}
 	if state.Phase == phaseNone {
 		return step{Actions: []action{install{phaseNone}}}, nil

@@ -65,7 +65,7 @@ func TestDecide(t *testing.T) { // CP-15
 		want   string // actions, or what is waited for
 		fault  string // part of the message
 	}{
-		"begins":       {nil, "The new authority is installed beside the old one, which still signs", ""},
+		"begins":       {nil, "The new authority is trusted in addition to the old authority, which still signs", ""},
 		"plane behind": {[]func(*snapshot){in(t, phaseTrustBoth, false), behindPlane}, "HostedControlPlane demo does not run with the certificates of Secret demo-ca yet", ""},
 		"plane not available": {[]func(*snapshot){in(t, phaseTrustBoth, false), func(s *snapshot) {
 			s.Plane.Status.Conditions[0].Status, s.Plane.Status.Conditions[0].Message = "False", "It starts\nx"
@@ -81,13 +81,13 @@ func TestDecide(t *testing.T) { // CP-15
 		}}, "Waiting for 4 of 4 Machines to be replaced: MachineDeployment md: 1 of 2 Machines are up to date (Rolling out 1)", ""},
 		"replaced, not available": {[]func(*snapshot){in(t, phaseTrustBoth, true), newMachines, func(s *snapshot) { s.Deployments[0].Status.AvailableReplicas = nil }},
 			"MachineDeployment md: 0 of 2 Machines are available", ""},
-		"replaced":            {[]func(*snapshot){in(t, phaseTrustBoth, true), newMachines}, "The new authority signs, and the old one is still trusted", ""},
+		"replaced":            {[]func(*snapshot){in(t, phaseTrustBoth, true), newMachines}, "The new authority signs; the old authority is still trusted", ""},
 		"replaced again":      {[]func(*snapshot){in(t, phaseNewSigns, true), newMachines}, "The old authority is removed", ""},
 		"alone, plane behind": {[]func(*snapshot){in(t, phaseNewOnly, false), behindPlane}, "HostedControlPlane demo does not run", ""},
 		"done":                {[]func(*snapshot){in(t, phaseNewOnly, false)}, "The rotation is done", ""},
 
-		"something rolls out":  {[]func(*snapshot){func(s *snapshot) { s.Deployments[0].Status.UpToDateReplicas = nil }}, "", "cannot begin: MachineDeployment md: 0 of 2 Machines are up to date; nothing was changed"},
-		"paused":               {[]func(*snapshot){pausedDeployment}, "", "cannot begin: MachineDeployment md is paused: resume it (slipway rollout resume md/md)"},
+		"something rolls out":  {[]func(*snapshot){func(s *snapshot) { s.Deployments[0].Status.UpToDateReplicas = nil }}, "", "cannot start: MachineDeployment md: 0 of 2 Machines are up to date; nothing was changed"},
+		"paused":               {[]func(*snapshot){pausedDeployment}, "", "cannot start: MachineDeployment md is paused: resume it (slipway rollout resume md/md)"},
 		"paused later":         {[]func(*snapshot){in(t, phaseTrustBoth, true), pausedDeployment}, "", "cannot continue: MachineDeployment md is paused: resume it (slipway rollout resume md/md); run the command again then"},
 		"paused, all replaced": {[]func(*snapshot){in(t, phaseTrustBoth, true), newMachines, pausedDeployment}, "The new authority signs", ""},
 		"OnDelete": {[]func(*snapshot){func(s *snapshot) {
@@ -96,21 +96,21 @@ func TestDecide(t *testing.T) { // CP-15
 		"restarted later": {[]func(*snapshot){func(s *snapshot) { s.Deployments[0].Spec.Rollout.After = metav1.NewTime(began.Add(time.Hour)) }}, "", "is to be restarted later"},
 		"a Machine alone": {[]func(*snapshot){func(s *snapshot) { delete(s.Machines[0].Labels, clusterv1.MachineDeploymentNameLabel) }}, "", "no MachineDeployment replaces Machine md-1-a: delete them"},
 		"no Deployment":   {[]func(*snapshot){func(s *snapshot) { s.Deployments = nil }}, "", "MachineDeployment md is gone, and its Machines are not"},
-		"foreign pool":    {[]func(*snapshot){func(s *snapshot) { s.Pools[0].Spec.Template.Spec.InfrastructureRef.Kind = "OtherPool" }}, "", "MachinePool mp, whose infrastructure is a OtherPool"},
+		"foreign pool":    {[]func(*snapshot){func(s *snapshot) { s.Pools[0].Spec.Template.Spec.InfrastructureRef.Kind = "OtherPool" }}, "", "MachinePool mp cannot be replaced, because its infrastructure is a OtherPool"},
 		"foreign pool without Machines": {[]func(*snapshot){func(s *snapshot) {
 			s.Pools[0].Spec.Template.Spec.InfrastructureRef.Kind = "OtherPool"
 			s.Machines = s.Machines[:2]
-		}}, "", "MachinePool mp, whose infrastructure is a OtherPool"},
+		}}, "", "MachinePool mp cannot be replaced, because its infrastructure is a OtherPool"},
 		"pool paused":      {[]func(*snapshot){func(s *snapshot) { s.Pools[0].Annotations = paused }}, "", "MachinePool mp is paused"},
 		"Cluster paused":   {[]func(*snapshot){func(s *snapshot) { s.Cluster.Spec.Paused = ptr.To(true) }}, "", "the Cluster is paused"},
 		"plane paused":     {[]func(*snapshot){in(t, phaseNewSigns, false), func(s *snapshot) { s.Plane.Annotations = paused }}, "", "cannot continue: HostedControlPlane demo is paused"},
 		"Cluster deleted":  {[]func(*snapshot){func(s *snapshot) { s.Cluster.DeletionTimestamp = &metav1.Time{Time: began} }}, "", "the Cluster is being deleted"},
-		"an older manager": {[]func(*snapshot){func(s *snapshot) { s.Plane.Status.Authority = "" }}, "", "cannot begin: HostedControlPlane demo does not run with the certificates"},
+		"an older manager": {[]func(*snapshot){func(s *snapshot) { s.Plane.Status.Authority = "" }}, "", "cannot start: HostedControlPlane demo does not run with the certificates"},
 		"a chain": {[]func(*snapshot){func(s *snapshot) {
 			s.Secret.Data[corev1.TLSCertKey] = append(s.Secret.Data[corev1.TLSCertKey], another(t, "").CertPEM...)
-		}}, "", "Secret demo-ca has 2 certificates, and they are not those of a rotation"},
+		}}, "", "Secret demo-ca has 2 certificates that do not result from a rotation"},
 		"no key":                    {[]func(*snapshot){func(s *snapshot) { delete(s.Secret.Data, corev1.TLSPrivateKeyKey) }}, "", "Secret demo-ca cannot be used"},
-		"a key that was mixed up":   {[]func(*snapshot){in(t, phaseTrustBoth, true), func(s *snapshot) { s.Secret.Data[nextKey] = another(t, "").KeyPEM }}, "", "they are not those of a rotation"},
+		"a key that was mixed up":   {[]func(*snapshot){in(t, phaseTrustBoth, true), func(s *snapshot) { s.Secret.Data[nextKey] = another(t, "").KeyPEM }}, "", "do not result from a rotation"},
 		"a record that was damaged": {[]func(*snapshot){in(t, phaseTrustBoth, true), func(s *snapshot) { s.Secret.Data[recordKey] = []byte("{") }}, "The control plane has followed", ""},
 		"a record of another phase": {[]func(*snapshot){in(t, phaseTrustBoth, true), newMachines, func(s *snapshot) { s.Secret.Data[recordKey] = record{Phase: phaseNewSigns, InEffect: true}.encoded() }}, "The control plane has followed", ""},
 		"put back by hand": {[]func(*snapshot){in(t, phaseTrustBoth, true), func(s *snapshot) {
@@ -118,7 +118,7 @@ func TestDecide(t *testing.T) { // CP-15
 			must(t, err)
 			s.Secret.Data[corev1.TLSCertKey] = state.signer.FirstCertPEM()
 			s.Plane.Status.Authority = secrets.Fingerprint(s.Secret)
-		}}, "The new authority is installed beside the old one", ""},
+		}}, "The new authority is trusted in addition to the old authority", ""},
 	} {
 		s := fresh(t)
 		for _, c := range tc.change {
@@ -170,7 +170,7 @@ func TestPlan(t *testing.T) {
 	pausedDeployment(&s)
 	state, err := read(s.Secret)
 	must(t, err)
-	if lines := planOf(s, state, nil).Lines(); !strings.Contains(lines[len(lines)-1], "  The rotation of the authority of cluster \"demo\" cannot begin: MachineDeployment md is paused") {
+	if lines := planOf(s, state, nil).Lines(); !strings.Contains(lines[len(lines)-1], "  The rotation of the authority of cluster \"demo\" cannot start: MachineDeployment md is paused") {
 		t.Errorf("%q", lines)
 	}
 }
@@ -190,7 +190,7 @@ func TestGiven(t *testing.T) {
 		"RSA":         {another(t, pki.RSA2048).CertPEM, nil, "the new authority cannot be used"},
 		"nothing":     {nil, pair.KeyPEM, "cannot be read"},
 		"other key":   {pair.CertPEM, another(t, "").KeyPEM, "the private key does not belong"},
-		"a leaf":      {leaf.CertPEM, leaf.KeyPEM, "is not one of an authority"},
+		"a leaf":      {leaf.CertPEM, leaf.KeyPEM, "is not a CA certificate"},
 		"two":         {append(append([]byte{}, pair.CertPEM...), leaf.CertPEM...), pair.KeyPEM, "there are 2 certificates"},
 		"ended":       {ended.CertPEM, ended.KeyPEM, "the certificate is valid from"},
 		"more in PEM": {append([]byte("text\n"), pair.CertPEM...), append([]byte("text\n"), pair.KeyPEM...), ""},

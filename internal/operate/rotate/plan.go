@@ -64,11 +64,11 @@ func planOf(s snapshot, state rotationState, given *pki.Pair) Plan {
 		at++
 	}
 	p.Steps = progress.Phases(at,
-		"trust the new authority too: the control plane restarts in place",
-		"replace "+nodes+": they know the new authority then",
+		"trust both authorities: the control plane restarts in place",
+		"replace "+nodes+", so that they trust the new authority",
 		"sign with the new authority: the control plane restarts in place",
-		"replace "+nodes+": their certificates are of the new authority then",
-		"trust the old authority no more: the control plane restarts in place")
+		"replace "+nodes+", so that the new authority signs their certificates",
+		"trust only the new authority: the control plane restarts in place")
 	if _, err := decide(s); err != nil {
 		p.Problem = strings.TrimSpace(fault.UserMessage(err))
 	}
@@ -120,6 +120,6 @@ func (p Plan) Lines() []string {
 	if p.Problem != "" {
 		return append(out, "  "+strings.ToUpper(p.Problem[:1])+p.Problem[1:]+".")
 	}
-	return append(out, fmt.Sprintf("  Kubeconfigs from before step 1 are refused from step 3 on, those from before step 3 from step 5 on: after step 3, fetch them again "+
+	return append(out, fmt.Sprintf("  Kubeconfigs from before step 1 are rejected from step 3 on, and kubeconfigs from before step 3 from step 5 on: after step 3, get new ones "+
 		"(slipway get kubeconfig %s).", p.Cluster))
 }

@@ -44,10 +44,10 @@ func (o Rotator) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan,
 		return Plan{}, err
 	}
 	if o.NewCA == nil && state.Phase == phaseNone && s.Secret.Type != clusterv1.ClusterSecretType {
-		return Plan{}, fault.New(fault.Invalid, reasonUnsupported, "Secret %s was not made here, so that its successor is not either: give the new authority with --certificate and --key", s.Secret.Name)
+		return Plan{}, fault.New(fault.Invalid, reasonUnsupported, "Secret %s was not created by Slipway: provide the new authority with --certificate and --key", s.Secret.Name)
 	}
 	if o.NewCA != nil && state.Phase != phaseNone && !bytes.Equal(o.NewCA.Cert.Raw, state.next().Cert.Raw) {
-		return Plan{}, fault.New(fault.Invalid, reasonNotNow, "a rotation of the authority of cluster %q to another one is under way: run the command without --certificate and --key to continue it", cluster.Name)
+		return Plan{}, fault.New(fault.Invalid, reasonNotNow, "a rotation of the authority of cluster %q to another authority is in progress: run the command without --certificate and --key to continue it", cluster.Name)
 	}
 	if o.NewCA != nil && state.Phase == phaseNone {
 		if err := state.checkNew(*o.NewCA); err != nil {
@@ -181,8 +181,8 @@ func (o Rotator) read(ctx context.Context, key client.ObjectKey) (snapshot, erro
 
 func unsupported(cluster, kind string) string {
 	if kind == "KubeadmControlPlane" {
-		return fmt.Sprintf("the authority of cluster %q cannot be replaced while it runs: its control plane is a KubeadmControlPlane, and kubeadm knows one authority at a time, "+
+		return fmt.Sprintf("the authority of cluster %q cannot be replaced while it runs: its control plane is a KubeadmControlPlane, and kubeadm supports one authority at a time, "+
 			"so that old and new nodes would not trust each other. Create another cluster, and move what runs on it", cluster)
 	}
-	return fmt.Sprintf("the authority of cluster %q is replaced by its control plane's provider: its kind is %q, and this command knows HostedControlPlane", cluster, kind)
+	return fmt.Sprintf("the authority of cluster %q is managed by the provider of its control plane: its kind is %q, and this command supports HostedControlPlane", cluster, kind)
 }

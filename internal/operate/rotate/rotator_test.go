@@ -31,11 +31,11 @@ func TestPrepare(t *testing.T) { // CP-15
 	}{
 		"ours":                     {func(*snapshot) {}, false, ""},
 		"ours, and a new one":      {func(*snapshot) {}, true, ""},
-		"a user's":                 {func(s *snapshot) { s.Secret.Type = corev1.SecretTypeTLS }, false, "give the new authority with --certificate and --key"},
+		"a user's":                 {func(s *snapshot) { s.Secret.Type = corev1.SecretTypeTLS }, false, "provide the new authority with --certificate and --key"},
 		"a user's, and a new one":  {func(s *snapshot) { s.Secret.Type = corev1.SecretTypeTLS }, true, ""},
 		"under way":                {in(t, phaseTrustBoth, false), false, ""},
-		"under way, and a new one": {in(t, phaseTrustBoth, false), true, "to another one is under way: run the command without --certificate"},
-		"a KubeadmControlPlane":    {func(s *snapshot) { s.Cluster.Spec.ControlPlaneRef.Kind = "KubeadmControlPlane" }, false, "kubeadm knows one authority at a time"},
+		"under way, and a new one": {in(t, phaseTrustBoth, false), true, "to another authority is in progress: run the command without --certificate"},
+		"a KubeadmControlPlane":    {func(s *snapshot) { s.Cluster.Spec.ControlPlaneRef.Kind = "KubeadmControlPlane" }, false, "kubeadm supports one authority at a time"},
 		"another control plane":    {func(s *snapshot) { s.Cluster.Spec.ControlPlaneRef.Kind = "OtherControlPlane" }, false, "its kind is \"OtherControlPlane\""},
 	} {
 		w := newWorld(t, tc.change)

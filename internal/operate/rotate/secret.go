@@ -82,8 +82,8 @@ func read(secret *corev1.Secret) (rotationState, error) {
 	case len(certs) == 2 && s.setOther(certs[1], secret.Data[previousKey]):
 		s.Phase = phaseNewSigns
 	case len(certs) > 1:
-		return rotationState{}, fault.New(fault.Invalid, reasonUnsupported, "Secret %s has %d certificates, and they are not those of a rotation: leave the one that belongs to tls.key alone in tls.crt, "+
-			"or replace the authority by hand", secret.Name, len(certs))
+		return rotationState{}, fault.New(fault.Invalid, reasonUnsupported, "Secret %s has %d certificates that do not result from a rotation: leave only the certificate for tls.key in tls.crt, "+
+			"or replace the authority manually", secret.Name, len(certs))
 	}
 	var r record
 	if len(secret.Data[recordKey]) > 0 && json.Unmarshal(secret.Data[recordKey], &r) != nil {
@@ -217,11 +217,11 @@ func ParseCA(certPEM, keyPEM []byte, now time.Time) (pki.Pair, error) {
 	problem := ""
 	switch c := pair.Cert; {
 	case len(certs) > 1:
-		problem = fmt.Sprintf("there are %d certificates: give the authority alone", len(certs))
+		problem = fmt.Sprintf("there are %d certificates: provide only the certificate of the authority", len(certs))
 	case !c.BasicConstraintsValid || !c.IsCA:
-		problem = "the certificate is not one of an authority (basic constraints CA:TRUE)"
+		problem = "the certificate is not a CA certificate (basic constraints CA:TRUE)"
 	case c.KeyUsage&x509.KeyUsageCertSign == 0:
-		problem = "the certificate may not sign others (key usage keyCertSign)"
+		problem = "the certificate must not sign other certificates (key usage keyCertSign)"
 	case now.Before(c.NotBefore) || !now.Before(c.NotAfter):
 		problem = fmt.Sprintf("the certificate is valid from %s until %s", c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))
 	}
@@ -236,7 +236,7 @@ func ParseCA(certPEM, keyPEM []byte, now time.Time) (pki.Pair, error) {
 // checkNew returns an error if the new CA cannot replace the old one.
 func (s rotationState) checkNew(next pki.Pair) error {
 	if bytes.Equal(s.signer.Cert.RawSubjectPublicKeyInfo, next.Cert.RawSubjectPublicKeyInfo) {
-		return fault.New(fault.Invalid, reasonCertificate, "the new authority has the key of the present one, so that everything it has signed would stay valid: make a new key")
+		return fault.New(fault.Invalid, reasonCertificate, "the new authority has the key of the current authority, so all its certificates would stay valid: generate a new key")
 	}
 	return nil
 }

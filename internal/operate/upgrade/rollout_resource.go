@@ -104,7 +104,7 @@ func find(name string, kinds []RolloutKind) (RolloutKind, error) {
 	if strings.Contains(name, "-") { // no kind contains a hyphen, so this is a name
 		return "", fault.New(fault.Invalid, reasonResource, "the kind of %q is missing: write KIND/%s; the kinds are: %s", name, name, list(kinds))
 	}
-	return "", fault.New(fault.Invalid, reasonResource, "%q has no rollout that this verb knows; the kinds are: %s", name, list(kinds))
+	return "", fault.New(fault.Invalid, reasonResource, "%q is not supported by this command; the supported kinds are: %s", name, list(kinds))
 }
 
 func list(kinds []RolloutKind) string {

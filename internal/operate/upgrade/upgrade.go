@@ -78,7 +78,7 @@ func NewPlan(s describe.Snapshot, class *clusterv1.ClusterClass, to string) (Pla
 		return p, fault.New(fault.Invalid, reasonNoTopology, "cluster %q has no ClusterClass: change the version of its control plane, then those of its MachineDeployments "+
 			"and MachinePools", p.Cluster)
 	case lifecycle.IsPending(s.Cluster, lifecycle.AfterClusterUpgrade) && topology.Version != to:
-		return p, fault.New(fault.Invalid, reasonBusy, "the upgrade of cluster %q to %s is not over: see `slipway describe cluster %s`, and ask again when it is",
+		return p, fault.New(fault.Invalid, reasonBusy, "the upgrade of cluster %q to %s is in progress: see `slipway describe cluster %s`, and retry when it is complete",
 			p.Cluster, topology.Version, p.Cluster)
 	}
 	groups := groupsOf(s)
@@ -237,7 +237,7 @@ func Apply(ctx context.Context, c client.Client, read *clusterv1.Cluster, to str
 			return fmt.Errorf("reading it once more: %w", err)
 		}
 		if now.UID != read.UID || !equality.Semantic.DeepEqual(now.Spec, read.Spec) {
-			return fault.New(fault.Conflict, reasonChanged, "its spec was changed after the plan was made; run the command once more")
+			return fault.New(fault.Conflict, reasonChanged, "its spec has changed since the plan was computed; run the command again")
 		}
 		live = now
 		return err
@@ -258,7 +258,7 @@ func (p Plan) Lines() []string {
 	}
 	lines := []string{fmt.Sprintf("Upgrade of cluster %s from %s to %s:", p.Cluster, p.From, p.To)}
 	if p.From == p.To {
-		lines = []string{fmt.Sprintf("The upgrade of cluster %s to %s has begun; what is left:", p.Cluster, p.To)}
+		lines = []string{fmt.Sprintf("The upgrade of cluster %s to %s is in progress; remaining steps:", p.Cluster, p.To)}
 	}
 	for i, s := range p.Steps {
 		what := "workers"

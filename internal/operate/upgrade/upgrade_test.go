@@ -121,7 +121,7 @@ Upgrade of cluster demo from v1.35.0 to v1.36.0:
 		"no class":  {"", demo("v1.36.0", func(s *describe.Snapshot) { s.Cluster.Spec.Topology = clusterv1.Topology{} }), plain, "v1.37.0", "", "has no ClusterClass"},
 		"underway": {"", demo("v1.35.0", func(s *describe.Snapshot) {
 			s.Cluster.Annotations = map[string]string{runtimev1.PendingHooksAnnotation: "AfterClusterUpgrade"}
-		}), plain, "v1.36.0", "", "is not over: see `slipway describe cluster demo`"},
+		}), plain, "v1.36.0", "", "is in progress: see `slipway describe cluster demo`"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
