@@ -19,9 +19,9 @@ type independent interface {
 	Independent()
 }
 
-// Compound is an action on several independent objects. Its parts run in parallel, and all of them run even if some
+// compound is an action on several independent objects. Its parts run in parallel, and all of them run even if some
 // fail. Logs, events and the outcome record the compound action as a whole.
-type Compound interface {
+type compound interface {
 	Action
 	Parts() []Action
 }
@@ -89,7 +89,7 @@ func (r *Reconciler[O, S]) attempts(ctx context.Context, s S, actions []Action) 
 
 // attempt runs one action and converts a panic into an error.
 func (r *Reconciler[O, S]) attempt(ctx context.Context, s S, action Action) (err error) {
-	if compound, ok := action.(Compound); ok {
+	if compound, ok := action.(compound); ok {
 		if parts := compound.Parts(); len(parts) > 1 {
 			return errors.Join(r.attempts(ctx, s, parts)...)
 		}
