@@ -9,6 +9,7 @@ import "embed"
 // compiled (internal/nodeimage/versions). That version requires other module versions than this build, and a Go program
 // can contain only one version of a module.
 //
-//go:embed internal/heap/*.go internal/controlplane/components/*.go internal/controlplane/childproc/*.go
-//go:embed internal/controlplane/controllers/controllers.go internal/controlplane/controllers/doc.go internal/controlplane/program/*.go
+//go:embed internal/heap/*.go internal/controlplane/components/*.go internal/controlplane/program/*.go
+//go:embed internal/controlplane/childproc/doc.go internal/controlplane/childproc/receive.go
+//go:embed internal/controlplane/listeners/doc.go internal/controlplane/listeners/merge.go
 var Sources embed.FS

@@ -10,11 +10,10 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/components"
+	"github.com/slipwayhq/slipway/internal/controlplane/listeners"
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
 )
 
 // reasonPortTaken is the reason of the fault for an address in use.
@@ -30,7 +29,7 @@ func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fault.New(fault.Invalid, reasonPortTaken,
-			"port %s on %s is taken by %s; stop that process, or choose another port with --listen %s:PORT", port, host, loadbalancer.AddressHolder(address), host).From(err)
+			"port %s on %s is taken by %s; stop that process, or choose another port with --listen %s:PORT", port, host, listeners.AddressHolder(address), host).From(err)
 	}
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "ListenAddress", "cannot listen on %s; choose another address with --listen", address).From(err)
@@ -62,7 +61,7 @@ func listenElsewhere(ctx context.Context, own net.Listener, addresses []string) 
 			return nil, fault.New(fault.Invalid, "ListenAddress",
 				"management.addresses: port %s cannot be opened at %s (%v): name an address that this host has, and where the port is free", port, address, err).From(err)
 		}
-		all = childproc.MergeListeners(all, l)
+		all = listeners.Merge(all, l)
 	}
 	return all, nil
 }
@@ -70,7 +69,7 @@ func listenElsewhere(ctx context.Context, own net.Listener, addresses []string) 
 // listenEndpoint opens the endpoint of a control plane, whose address may not exist on this host yet. The
 // error does not name the program that uses the port, because all readers of the HostedControlPlane see it.
 func listenEndpoint(ctx context.Context, endpoint string) (net.Listener, error) {
-	l, err := loadbalancer.ListenFreebind(ctx, endpoint)
+	l, err := listeners.Freebind(ctx, endpoint)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fault.New(fault.Invalid, reasonPortTaken,
 			"the endpoint of the control plane, %s, is taken by another program; end that program, or create the cluster with an endpoint of another port", endpoint).From(err)

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipwayhq/slipway/internal/controlplane/listeners"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
 )
 
 func TestListenLoopback(t *testing.T) {
@@ -36,7 +36,7 @@ func TestListenLoopback(t *testing.T) {
 
 // A control plane may start before its network's bridge exists.
 func TestListenFreeNeedsNoInterface(t *testing.T) {
-	l, err := loadbalancer.ListenFreebind(t.Context(), "192.0.2.1:0") // an address for documentation, on no machine
+	l, err := listeners.Freebind(t.Context(), "192.0.2.1:0") // an address for documentation, on no machine
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,12 +16,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/controlplane/componentconfig"
 	"github.com/slipwayhq/slipway/internal/controlplane/components"
-	"github.com/slipwayhq/slipway/internal/controlplane/controllers"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/etcd"
-	"github.com/slipwayhq/slipway/internal/controlplane/managerproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/secretencryption"
 	"github.com/slipwayhq/slipway/internal/controlplane/tenants"
+	"github.com/slipwayhq/slipway/internal/heap"
 )
 
 // DefaultListen is the default address of the management cluster's API server.
@@ -120,7 +119,7 @@ type management struct {
 	listener          net.Listener
 	pki               managementPKI
 	server            *components.APIServer
-	controllerManager *controllers.Manager
+	controllerManager *components.ControllerManager
 	scheduler         *components.Scheduler      // nil without nodes
 	secretRewriter    *secretencryption.Rewriter // nil if Secrets are plain text and never were encrypted
 	memory            int64                      // of the host or of the control group, in bytes
@@ -141,7 +140,7 @@ func newManagement(ctx context.Context, cfg ManagementConfig) (*management, erro
 	if err != nil {
 		return nil, err
 	}
-	half, err := managerproc.DefaultLimit()
+	half, err := heap.DefaultLimit()
 	if err != nil {
 		_ = l.Close()
 		return nil, err
@@ -222,7 +221,7 @@ func (m *management) configure(endpoint string) (err error) {
 	}
 	m.server.IdentifyToConversions(m.pki.folder.Cert(webhookClient), m.pki.folder.Key(webhookClient))
 	loops := m.cfg.Nodes.controllers(managementControllerFlags(m.pki.folder, m.pki.controllersKubeconfig()))
-	if m.controllerManager, err = controllers.New(loops); err != nil {
+	if m.controllerManager, err = components.NewControllerManager(loops); err != nil {
 		return err
 	}
 	if m.scheduler, err = m.cfg.Nodes.scheduler(m.pki.schedulerKubeconfig()); err != nil {
@@ -265,8 +264,8 @@ func (m *management) finish(g *components.Group, root *rest.Config, ready func()
 		m.secretRewriter.Root = jsonConfig(root)
 		g.Run("encryption at rest", m.secretRewriter.Run)
 	}
-	g.Run(controllers.Aggregation, func(ctx context.Context) error {
-		return controllers.RunAggregation(ctx, root)
+	g.Run(aggregation, func(ctx context.Context) error {
+		return runAggregation(ctx, root)
 	})
 	g.Run("kube-controller-manager", func(ctx context.Context) error {
 		if err := components.AwaitReady(g, root, components.ReadyOptions{Report: m.cfg.Waiting}); err != nil {

@@ -42,7 +42,7 @@ var droppedAdmission = [...]string{
 }
 
 // managementControllers lists the controllers for ownership, namespaces, quotas, service accounts and
-// certificate requests. The controller for aggregated roles runs separately (controllers.RunAggregation).
+// certificate requests. The controller for aggregated roles runs separately (runAggregation).
 var managementControllers = [...]string{
 	"garbage-collector-controller",
 	"namespace-controller",

@@ -9,12 +9,11 @@ import (
 	"strconv"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
-	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/componentconfig"
 	"github.com/slipwayhq/slipway/internal/controlplane/components"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/listeners"
 	"github.com/slipwayhq/slipway/internal/controlplane/pki"
-	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
 )
 
 // Nodes configures a management cluster with nodes, which run Pods of other providers.
@@ -122,7 +121,7 @@ func (n *Nodes) controllers(flags []string) []string {
 		return flags
 	}
 	return overrideFlags(flags, []string{
-		// The controller for aggregated roles runs separately (controllers.RunAggregation).
+		// The controller for aggregated roles runs separately (runAggregation).
 		"--controllers=" + workloadControllers + ",-clusterrole-aggregation-controller",
 		"--allocate-node-cidrs=true",
 		"--cluster-cidr=" + n.PodCIDR.String(),
@@ -136,11 +135,11 @@ func (n *Nodes) listen(ctx context.Context, own net.Listener) (net.Listener, err
 	if n == nil {
 		return own, nil
 	}
-	l, err := loadbalancer.ListenFreebind(ctx, n.Endpoint.String())
+	l, err := listeners.Freebind(ctx, n.Endpoint.String())
 	if err != nil {
 		return nil, err
 	}
-	return childproc.MergeListeners(own, l), nil
+	return listeners.Merge(own, l), nil
 }
 
 // scheduler configures kube-scheduler. It returns nil without nodes.

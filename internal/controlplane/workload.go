@@ -14,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/components"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/etcd"
+	"github.com/slipwayhq/slipway/internal/controlplane/listeners"
 	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
 	"github.com/slipwayhq/slipway/internal/heap"
@@ -191,18 +192,18 @@ type runComponents func(context.Context, func()) error
 // configure returns a function that runs the components after their flags were accepted, and the PID of the
 // child process, if any.
 func (s startOptions) configure(g *components.Group, cfg components.Config) (_ runComponents, child int, _ error) {
-	listeners := s.ports.open
+	open := s.ports.open
 	if s.program != "" {
-		child, err := childproc.Launch(g.Context(), s.program, cfg, listeners)
+		child, err := childproc.Launch(g.Context(), s.program, cfg, open)
 		if err != nil {
 			return nil, 0, err
 		}
 		g.OnStop(child.Close)
 		return child.Run, child.PID(), nil
 	}
-	var both net.Listener = listeners[0]
-	if len(listeners) > 1 {
-		both = childproc.MergeListeners(both, listeners[1])
+	var both net.Listener = open[0]
+	if len(open) > 1 {
+		both = listeners.Merge(both, open[1])
 		g.OnStop(func() { _ = both.Close() })
 	}
 	own, err := components.New(cfg, both)

@@ -15,9 +15,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/sdk/extension"
 	"github.com/slipwayhq/slipway/sdk/extension/servingcert"
@@ -53,10 +53,8 @@ type LocalExtension struct {
 	URL    *url.URL
 	Client *http.Client
 
-	cmd   *exec.Cmd
-	dir   string
-	ended chan struct{}
-	err   error
+	process *childproc.Process
+	dir     string
 }
 
 // StartLocal starts the command and returns when it responds to the Discovery hook. The fault is Invalid if the command
@@ -69,22 +67,17 @@ func StartLocal(ctx context.Context, o LocalOptions) (*LocalExtension, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.cmd = exec.Command(o.Command[0], o.Command[1:]...)
-	x.cmd.Env = append(withoutClusterAccess(o.Environment),
+	cmd := exec.Command(o.Command[0], o.Command[1:]...)
+	cmd.Env = append(withoutClusterAccess(o.Environment),
 		extension.EnvAddress+"="+x.URL.Host, "EXTENSION_PORT="+x.URL.Port(),
 		extension.EnvQuiet+"=true", // calls are displayed by the caller
 		extension.EnvCertFile+"="+filepath.Join(x.dir, "tls.crt"), extension.EnvKeyFile+"="+filepath.Join(x.dir, "tls.key"))
-	x.cmd.Stdout, x.cmd.Stderr = o.Out, o.Out
-	x.cmd.WaitDelay = time.Second // do not wait for output inherited by grandchildren
-	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := x.cmd.Start(); err != nil {
+	cmd.Stdout, cmd.Stderr = o.Out, o.Out
+	cmd.WaitDelay = time.Second // do not wait for output inherited by grandchildren
+	if x.process, err = childproc.Start(cmd, childproc.Bound); err != nil {
 		_ = os.RemoveAll(x.dir)
 		return nil, fault.New(fault.Invalid, "Command", "%s cannot be started: %v", o.Command[0], err)
 	}
-	go func() {
-		x.err = x.cmd.Wait()
-		close(x.ended)
-	}()
 	if err := x.await(ctx, o); err != nil {
 		x.Stop()
 		return nil, err
@@ -118,7 +111,7 @@ func prepare() (*LocalExtension, error) {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(made.CA)
 	return &LocalExtension{
-		URL: &url.URL{Scheme: "https", Host: address}, dir: dir, ended: make(chan struct{}),
+		URL: &url.URL{Scheme: "https", Host: address}, dir: dir,
 		Client: &http.Client{
 			Transport:     &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, ForceAttemptHTTP2: true},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -151,7 +144,7 @@ func (x *LocalExtension) await(ctx context.Context, o LocalOptions) error {
 		}
 		select {
 		case <-tick.C:
-		case <-x.ended:
+		case <-x.Done():
 			return fault.New(fault.Invalid, "ExtensionEnded", "the extension ended before it answered: %s", x.ExitStatus())
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
@@ -186,28 +179,14 @@ func (x *LocalExtension) discover(ctx context.Context) error {
 }
 
 // Done returns a channel that is closed when the process has exited.
-func (x *LocalExtension) Done() <-chan struct{} { return x.ended }
+func (x *LocalExtension) Done() <-chan struct{} { return x.process.Done() }
 
 // ExitStatus returns the exit status. Call it after Done.
-func (x *LocalExtension) ExitStatus() string {
-	if x.err == nil {
-		return "exit status 0"
-	}
-	return x.err.Error()
-}
+func (x *LocalExtension) ExitStatus() string { return x.process.State().String() }
 
 // Stop terminates the process group, first with SIGTERM and then with SIGKILL, and removes the certificate.
 func (x *LocalExtension) Stop() {
-	x.signal(syscall.SIGTERM)
-	select {
-	case <-x.ended:
-	case <-time.After(terminationGracePeriod):
-	}
-	x.signal(syscall.SIGKILL)
-	<-x.ended
+	_ = x.process.StopGroup(context.Background(), terminationGracePeriod)
 	x.Client.CloseIdleConnections()
 	_ = os.RemoveAll(x.dir)
 }
-
-// signal signals the process group, which may outlive its first process.
-func (x *LocalExtension) signal(s syscall.Signal) { _ = syscall.Kill(-x.cmd.Process.Pid, s) }

@@ -43,7 +43,11 @@ type (
 	// join runs kubeadm join in the container.
 	join struct{}
 	// deleteMachine deletes the container.
-	deleteMachine struct{ Why string }
+	deleteMachine struct {
+		Why string
+		// NotReady is true if the reason is that the Node does not become Ready.
+		NotReady bool
+	}
 	// deleteNode deletes a Node whose container does not exist.
 	deleteNode struct{}
 )
@@ -80,7 +84,7 @@ func decide(s snapshot) plan {
 		return plan{Actions: []action{createMachine{}}}
 	}
 	if m.NodeVersion != "" && m.NodeVersion != s.Version {
-		return plan{Actions: []action{deleteMachine{"it runs Kubernetes " + m.NodeVersion + ", not " + s.Version}}}
+		return plan{Actions: []action{deleteMachine{Why: "it runs Kubernetes " + m.NodeVersion + ", not " + s.Version}}}
 	}
 	if m.State != backend.Running {
 		return plan{Actions: []action{createMachine{}}}
@@ -95,19 +99,19 @@ func decideJoin(s snapshot) plan {
 	case backend.InProgress:
 		return plan{Wait: "waiting for kubeadm join to end"}
 	case backend.Failed:
-		return plan{Actions: []action{deleteMachine{"kubeadm join failed: " + lastErrorLine(s.Bootstrap.Log)}}}
+		return plan{Actions: []action{deleteMachine{Why: "kubeadm join failed: " + lastErrorLine(s.Bootstrap.Log)}}}
 	case backend.Interrupted:
-		return plan{Actions: []action{deleteMachine{"kubeadm join was interrupted"}}}
+		return plan{Actions: []action{deleteMachine{Why: "kubeadm join was interrupted"}}}
 	case backend.Unusable:
 		return plan{Wait: s.Bootstrap.Log}
 	}
 	switch {
 	case s.Node == nil: // the Node was deleted, and the kubelet of a joined node only registers it again after a restart
-		return plan{Actions: []action{deleteMachine{"Node " + Name + " was deleted"}}}
+		return plan{Actions: []action{deleteMachine{Why: "Node " + Name + " was deleted"}}}
 	case isReady(s.Node):
 		return plan{Ready: true}
 	case s.NotReady >= notReadyLimit<<min(s.Recreated, mostDoublings):
-		return plan{Actions: []action{deleteMachine{"Node " + Name + " does not become Ready"}}}
+		return plan{Actions: []action{deleteMachine{Why: "Node " + Name + " does not become Ready", NotReady: true}}}
 	}
 	return plan{Wait: "waiting for Node " + Name + " to become Ready"}
 }

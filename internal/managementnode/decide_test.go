@@ -93,6 +93,8 @@ func TestHealth(t *testing.T) {
 	joined := snapshot{Machine: backend.Machine{State: backend.Running}, Bootstrap: backend.Progress{Phase: backend.Succeeded}, Node: nodeThatIs(corev1.ConditionUnknown)}
 	ready, none := joined, joined
 	ready.Node, none.Node = nodeThatIs(corev1.ConditionTrue), nil
+	otherVersion := joined
+	otherVersion.Version, otherVersion.Machine.NodeVersion = "v1.36.3", "v1.35.0"
 	h := &health{}
 	for n, step := range []struct {
 		s         snapshot
@@ -102,9 +104,11 @@ func TestHealth(t *testing.T) {
 		plan      plan
 	}{
 		{s: joined, minute: 0}, {s: joined, minute: 9, notReady: 9}, {s: ready, minute: 9}, {s: joined, minute: 10},
-		{s: joined, minute: 20, notReady: 10, plan: plan{Actions: []action{deleteMachine{"x"}}}},
+		{s: joined, minute: 20, notReady: 10, plan: plan{Actions: []action{deleteMachine{Why: "x", NotReady: true}}}},
 		{s: none, minute: 21, recreated: 1, plan: plan{Actions: []action{createMachine{}}}},
 		{s: joined, minute: 30, recreated: 1}, {s: joined, minute: 49, notReady: 19, recreated: 1}, {s: ready, minute: 50}, {s: joined, minute: 51},
+		// A container that is replaced by another version is not one whose Node did not become Ready.
+		{s: joined, minute: 56, notReady: 5, plan: decide(otherVersion)}, {s: none, minute: 57}, {s: joined, minute: 58},
 	} {
 		notReady, recreated := h.observe(step.s, begin.Add(time.Duration(step.minute)*time.Minute))
 		if notReady != time.Duration(step.notReady)*time.Minute || recreated != step.recreated {

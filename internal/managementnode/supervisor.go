@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/reconciler/pacing"
 )
 
 // The intervals between two checks of the node: while it is not ready, and once it is ready and only changes by hand
@@ -76,27 +76,30 @@ func (k *Supervisor) Ready() <-chan struct{} { return k.ready }
 
 // Run maintains the node until ctx ends. Failures are reported and retried.
 func (k *Supervisor) Run(ctx context.Context) {
-	pause, failures := unreadyInterval, 0
-	for {
+	for errs, deletions := 0, 0; ; {
+		pause := unreadyInterval
 		plan, err := k.step(ctx)
+		_, deletes := plan.deletion()
+		if errs++; err == nil {
+			errs = 0
+		}
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
 			klog.FromContext(ctx).Info("the node of the management cluster is not ready", "reason", fault.UserMessage(err))
 			k.report(Status{Message: fault.UserMessage(err)})
-			pause = min(2*pause, maxBackoff)
+			pause = pacing.Backoff(errs+1, unreadyInterval, maxBackoff)
 		case plan.Ready:
 			k.once.Do(func() { close(k.ready) })
 			k.report(Status{Ready: true})
-			pause, failures = readyInterval, 0
-		case plan.deletesMachine(): // may fail repeatedly until the host changes
+			pause, deletions = readyInterval, 0
+		case deletes: // may fail repeatedly until the host changes
 			k.report(Status{Message: plan.message()})
-			failures++
-			pause = min(unreadyInterval<<min(failures, 6), maxBackoff)
+			deletions++
+			pause = pacing.Backoff(deletions+1, unreadyInterval, maxBackoff)
 		default:
 			k.report(Status{Message: plan.message()})
-			pause = unreadyInterval
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -108,9 +111,14 @@ func (k *Supervisor) Run(ctx context.Context) {
 	}
 }
 
-// deletesMachine reports whether the plan deletes the container to start over.
-func (p plan) deletesMachine() bool {
-	return slices.ContainsFunc(p.Actions, func(a action) bool { _, ok := a.(deleteMachine); return ok })
+// deletion returns the action that deletes the container to start over, if any.
+func (p plan) deletion() (d deleteMachine, found bool) {
+	for _, a := range p.Actions {
+		if d, ok := a.(deleteMachine); ok {
+			return d, true
+		}
+	}
+	return deleteMachine{}, false
 }
 
 func (p plan) message() string {
@@ -194,7 +202,7 @@ func (h *health) observe(s snapshot, now time.Time) (notReady time.Duration, rec
 
 // decided counts the containers that are deleted because their Node was not Ready.
 func (h *health) decided(p plan) {
-	if p.deletesMachine() && !h.since.IsZero() {
+	if d, _ := p.deletion(); d.NotReady {
 		h.since, h.recreated = time.Time{}, h.recreated+1
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/slipwayhq/slipway/internal/controlplane/managerproc"
+	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/hosted/addons"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
@@ -73,7 +73,7 @@ func addRemote(mgr manager.Manager, cfg Config, metrics prometheus.Registerer) (
 	clusters, err := workload.New(workload.Config{
 		Management: mgr.GetClient(), Self: self, Registerer: metrics,
 		QPS: cfg.Workload.QPS, Burst: cfg.Workload.Burst, Concurrency: cfg.Workload.Concurrency, Policy: cfg.Policy,
-		Watched: addons.Watched(), Memory: managerproc.OwnLimit(), Crashes: cfg.Crashes, IsManagedAddress: workload.ManagedAddresses{Live: mgr.GetAPIReader()}.Include,
+		Watched: addons.Watched(), Memory: heap.OwnLimit(), Crashes: cfg.Crashes, IsManagedAddress: workload.ManagedAddresses{Live: mgr.GetAPIReader()}.Include,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("preparing connections to workload clusters: %w", err)

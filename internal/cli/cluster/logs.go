@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
@@ -116,7 +117,7 @@ func (f logsFlags) plane(ctx context.Context, e term.Env, name string) error {
 }
 
 func (f logsFlags) file(ctx context.Context, w io.Writer, path, missing string) error {
-	err := supervisor.WriteLogLines(ctx, path, f.lines, f.follow, w)
+	err := childproc.WriteLogLines(ctx, path, f.lines, f.follow, w)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.New(fault.Invalid, reasonNoLog, "%s", missing).From(err)
 	}

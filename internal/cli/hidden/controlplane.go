@@ -10,9 +10,9 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/controlplane"
+	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/etcd"
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
-	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/controlplane/uidisolation"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/heap"
@@ -77,7 +77,7 @@ func runPlane(ctx context.Context, e term.Env, o controlPlaneOptions) error {
 			}
 		}
 		if o.delivery == "" {
-			go supervisor.WatchLog(ctx, folder.Log())
+			go childproc.WatchLog(ctx, folder.Log())
 		}
 		return nil
 	}

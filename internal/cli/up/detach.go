@@ -10,15 +10,17 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/pflag"
 
 	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
-	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
+
+// reportFD is the file descriptor through which a background process reports.
+const reportFD = 3
 
 // detached starts this program in the background in a new session, and reads its report until it is ready or has
 // failed.
@@ -28,13 +30,7 @@ func (f *flags) detached(ctx context.Context, e term.Env, dir datadir.Dir, set *
 	if err != nil {
 		return err
 	}
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = reader.Close() }()
-	// The first extra file has descriptor 3.
-	args := append([]string{"up", superviseFlag, "--data-dir", string(dir), "--report-fd", strconv.Itoa(3)}, f.node.args()...)
+	args := append([]string{"up", superviseFlag, "--data-dir", string(dir), "--report-fd", strconv.Itoa(reportFD)}, f.node.args()...)
 	for _, name := range savedFlags { // including empty flags, otherwise the process would use the flags of the last start
 		text, err := textOf(set.Lookup(name))
 		if err != nil {
@@ -43,42 +39,39 @@ func (f *flags) detached(ctx context.Context, e term.Env, dir datadir.Dir, set *
 		args = append(args, "--"+name+"="+text)
 	}
 	cmd := exec.Command(executable, args...)
-	cmd.ExtraFiles = []*os.File{writer}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Dir = "/"
-	err = cmd.Start()
-	_ = writer.Close()
+	p, reader, err := childproc.StartWithReport(cmd, childproc.Detached, reportFD)
 	if err != nil {
 		return fmt.Errorf("start in the background: %w", err)
 	}
-	interrupted := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
-	defer interrupted()
+	defer func() { _ = reader.Close() }()
+	defer context.AfterFunc(ctx, p.Terminate)()
 	ready, err := readReport(e, bufio.NewScanner(reader))
 	if ready {
 		welcome(e.Err, dir, e.Now().Sub(began))
 		return nil
 	}
-	state := cmd.Wait()
+	<-p.Done()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if how := endedWithout(""); errors.As(err, &how) {
-		return backgroundError(dir, how)
+		return backgroundError(dir, string(how))
 	}
 	if err != nil {
 		return err
 	}
-	return backgroundError(dir, state)
+	return backgroundError(dir, p.State().String())
 }
 
 // backgroundError returns the error for a background process that ended without a report.
-func backgroundError(dir datadir.Dir, state error) error {
+func backgroundError(dir datadir.Dir, exit string) error {
 	if space, err := datadir.SpaceOf(dir); err == nil && space.IsFull() {
 		return datadir.DiskFullFault(dir, space, startOf(dir))
 	}
-	tail, _ := supervisor.TailLog(dir.Log(), 15)
-	return fault.New(fault.Transient, "BackgroundProcessEnded", "the background process ended before it was ready (%v); the end of %s:\n%s",
-		state, dir.Log(), strings.Join(tail, "\n"))
+	tail, _ := childproc.TailLog(dir.Log(), 15)
+	return fault.New(fault.Transient, "BackgroundProcessEnded", "the background process exited before it was ready (%s); the end of %s:\n%s",
+		exit, dir.Log(), strings.Join(tail, "\n"))
 }
 
 // startOf returns the command that starts the management cluster of a directory.

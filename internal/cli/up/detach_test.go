@@ -79,7 +79,7 @@ func TestDiedShowsTheEndOfTheLog(t *testing.T) {
 	if err := os.WriteFile(dir.Log(), []byte("panic: everything is wrong\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := backgroundError(dir, errors.New("exit status 2")); !strings.Contains(err.Error(), "everything is wrong") || !strings.Contains(err.Error(), dir.Log()) {
+	if err := backgroundError(dir, "exit status 2"); !strings.Contains(err.Error(), "everything is wrong") || !strings.Contains(err.Error(), dir.Log()) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -105,10 +106,10 @@ func stop(ctx context.Context, e term.Env, dir datadir.Dir, state datadir.State)
 		_, _ = fmt.Fprintf(e.Err, "Stopping the supervisor of the %s (process %d) …\n", what, state.Supervision.PID)
 	}
 	// Stop the supervisor first, because it would restart the process.
-	if _, err := supervisor.Terminate(ctx, dir.SupervisorLock(), stopTimeout); err != nil {
+	if _, err := childproc.Terminate(ctx, dir.SupervisorLock(), stopTimeout); err != nil {
 		return fmt.Errorf("stop the supervisor of the %s: %w", what, err)
 	}
-	if _, err := supervisor.Terminate(ctx, dir.Lock(), stopTimeout); err != nil {
+	if _, err := childproc.Terminate(ctx, dir.Lock(), stopTimeout); err != nil {
 		return fmt.Errorf("stop the %s: %w", what, err)
 	}
 	return errors.Join(supervisor.StopAll(ctx, dir.Planes()), loadbalancer.StopAll(ctx, dir.Balancers()))

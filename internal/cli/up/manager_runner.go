@@ -18,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/managerproc"
+	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/managementnode"
 )
 
@@ -88,7 +89,7 @@ func (k *managerRunner) runManager(ctx context.Context, e term.Env, ready func()
 	}
 	limit := k.policy.Manager.MemoryMiB << 20
 	if limit == 0 {
-		if limit, err = managerproc.DefaultLimit(); err != nil {
+		if limit, err = heap.DefaultLimit(); err != nil {
 			return err
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move"
 	"github.com/slipwayhq/slipway/internal/controlplane"
+	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
-	"github.com/slipwayhq/slipway/internal/controlplane/managerproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
@@ -44,7 +44,7 @@ func (s service) serve(ctx context.Context, e term.Env) error {
 		return err
 	}
 	defer func() { _ = h.Close() }()
-	stderr, restore, err := supervisor.RedirectLog(ctx, s.dir.Log())
+	stderr, restore, err := childproc.RedirectLog(ctx, s.dir.Log())
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (s service) serve(ctx context.Context, e term.Env) error {
 func (s service) limitMemory() error {
 	limit := s.policy.Management.MemoryMiB << 20
 	if limit == 0 {
-		half, err := managerproc.DefaultLimit()
+		half, err := heap.DefaultLimit()
 		if err != nil {
 			return err
 		}

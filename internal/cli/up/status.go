@@ -13,6 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/etcd"
 	"github.com/slipwayhq/slipway/internal/controlplane/secretencryption"
 	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
+	"github.com/slipwayhq/slipway/internal/heap"
 )
 
 // statusReport is the structured output of the command.
@@ -165,7 +166,7 @@ func collectStatus(dir datadir.Dir) (statusReport, error) {
 	}
 	if state.Held {
 		s.Management = &managementStatus{
-			PID: state.Holder.PID, Since: state.Holder.Since, Version: state.Holder.Version, Memory: supervisor.Memory(state.Holder.PID),
+			PID: state.Holder.PID, Since: state.Holder.Since, Version: state.Holder.Version, Memory: heap.Resident(state.Holder.PID),
 			ManagerOf: state.Holder.ManagerOf, Namespace: state.Holder.Namespace, WatchFilter: state.Holder.WatchFilter, Lease: state.Holder.Lease,
 		}
 	}
@@ -177,7 +178,7 @@ func collectStatus(dir datadir.Dir) (statusReport, error) {
 	if state.Run != nil && state.Run.Manager != nil {
 		s.Management.Manager = &managerStatus{Manager: *state.Run.Manager}
 		if pid := state.Run.Manager.PID; pid != 0 {
-			s.Management.Manager.Memory = supervisor.Memory(pid)
+			s.Management.Manager.Memory = heap.Resident(pid)
 		}
 	}
 	s.Supervision = state.Supervision

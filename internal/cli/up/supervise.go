@@ -1,23 +1,18 @@
 package up
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
-	"github.com/slipwayhq/slipway/internal/controlplane/managerproc"
-	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/heap"
 )
 
@@ -48,9 +43,9 @@ type managerSupervisor struct {
 	// log writes a line to the log of the management cluster.
 	log func(format string, args ...any)
 
-	lock       *datadir.Lock // nil: it was not ready yet
-	state      datadir.Supervision
-	quickExits int // consecutive exits before restartResetAfter
+	lock     *datadir.Lock // nil: it was not ready yet
+	state    datadir.Supervision
+	restarts childproc.Restarts
 }
 
 // outcome is the result of a run of the management cluster.
@@ -67,12 +62,16 @@ func supervise(ctx context.Context, e term.Env, dir datadir.Dir, r *report) erro
 	heap.TuneForStartup(heap.StartWorkloadMemory)() // releases the memory that the start of this program used
 	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return a == superviseFlag })
 	s := &managerSupervisor{
-		dir: dir, env: e, report: r, space: datadir.SpaceOf, sleep: sleepFor,
+		dir: dir, env: e, report: r, space: datadir.SpaceOf, sleep: sleepFor, restarts: newRestarts(),
 		launch: func(ctx context.Context, heard func(reportLine)) (outcome, error) { return runChild(ctx, args, heard) },
 		log:    func(format string, args ...any) { appendLog(dir, e.Now(), format, args...) },
 	}
 	defer r.close()
 	return s.run(ctx)
+}
+
+func newRestarts() childproc.Restarts {
+	return childproc.Restarts{First: minRestartDelay, Longest: maxRestartDelay, StableAfter: restartResetAfter}
 }
 
 func (s *managerSupervisor) run(ctx context.Context) error {
@@ -120,7 +119,7 @@ func (s *managerSupervisor) acquireLock(ctx context.Context) {
 	if s.lock != nil {
 		return
 	}
-	if _, err := supervisor.Terminate(ctx, s.dir.SupervisorLock(), childStopTimeout); err != nil {
+	if _, err := childproc.Terminate(ctx, s.dir.SupervisorLock(), childStopTimeout); err != nil {
 		s.log("ending an earlier supervisor: %v", err)
 	}
 	host, _ := os.Hostname()
@@ -136,9 +135,6 @@ func (s *managerSupervisor) acquireLock(ctx context.Context) {
 // recordExit records an exit and returns the delay before the next start.
 func (s *managerSupervisor) recordExit(end outcome, began time.Time) time.Duration {
 	now := s.env.Now()
-	if s.quickExits++; now.Sub(began) >= restartResetAfter {
-		s.quickExits = 1
-	}
 	how := end.exitText
 	switch space, err := s.space(s.dir); {
 	case err == nil && space.IsFull():
@@ -148,7 +144,7 @@ func (s *managerSupervisor) recordExit(end outcome, began time.Time) time.Durati
 	case end.outOfMemory:
 		how = "the kernel killed it because this host is out of memory"
 	}
-	pause := min(minRestartDelay<<min(s.quickExits-1, 10), maxRestartDelay)
+	pause := s.restarts.Exited(now.Sub(began))
 	s.state.Restarts++
 	s.state.LastExit, s.state.LastExitAt, s.state.NextStart = how, now.UTC(), now.Add(pause).UTC()
 	s.log("the management cluster ended: %s; restarting it in %s", how, pause)
@@ -193,51 +189,23 @@ func (s *managerSupervisor) release() error {
 	return s.lock.Release()
 }
 
-// runChild runs this program again without the supervisor flag, and returns how it ended. The kernel kills the child if
-// this process dies, because nothing would restart it.
+// runChild runs this program again without the supervisor flag, and returns how it exited.
 func runChild(ctx context.Context, args []string, heard func(reportLine)) (outcome, error) {
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		return outcome{}, err
-	}
-	defer func() { _ = reader.Close() }()
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...) // works even if the file was replaced by another version
+	cmd := exec.Command("/proc/self/exe", args...) // works even if the file was replaced by another version
 	cmd.Args[0] = os.Args[0]
-	cmd.ExtraFiles = []*os.File{writer}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = childStopTimeout
-	before := managerproc.KilledByKernel()
-	started, ended := make(chan error, 1), make(chan struct{})
-	go func() {
-		// Pdeathsig is sent when the thread that started the child exits, not the process.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(ended)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // ProcessState contains the result
-		}
-	}()
-	err = <-started
-	_ = writer.Close()
+	p, reader, err := childproc.StartWithReport(cmd, childproc.Bound, reportFD)
 	if err != nil {
 		return outcome{}, fmt.Errorf("start the management cluster: %w", err)
 	}
+	defer func() { _ = reader.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = p.Stop(context.Background(), childStopTimeout) })()
 	var end outcome
-	for lines := bufio.NewScanner(reader); lines.Scan(); {
-		var m reportLine
-		if json.Unmarshal(lines.Bytes(), &m) == nil {
-			heard(m)
-			end.last = m
-		}
+	for m := range childproc.Reports[reportLine](reader) {
+		heard(m)
+		end.last = m
 	}
-	<-ended
-	end.exitText = cmd.ProcessState.String()
-	end.stopped = cmd.ProcessState.Success()
-	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
-	end.outOfMemory = ok && status.Signaled() && status.Signal() == syscall.SIGKILL && managerproc.KilledByKernel() > before
+	<-p.Done()
+	end.exitText, end.stopped, end.outOfMemory = p.State().String(), p.State().Success(), p.OutOfMemory()
 	return end, nil
 }
 
@@ -254,7 +222,7 @@ func sleepFor(ctx context.Context, d time.Duration) bool {
 
 // appendLog writes a line of the supervisor to the log of the management cluster.
 func appendLog(dir datadir.Dir, now time.Time, format string, args ...any) {
-	f, err := supervisor.OpenLog(dir.Log())
+	f, err := childproc.OpenLog(dir.Log())
 	if err != nil {
 		return
 	}

@@ -31,7 +31,7 @@ func supervised(t *testing.T, dir datadir.Dir, full func(now time.Time) bool, ru
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	n := 0
 	s := &managerSupervisor{
-		dir: dir, env: term.Env{Now: func() time.Time { return now }}, report: &report{}, log: t.Logf,
+		dir: dir, env: term.Env{Now: func() time.Time { return now }}, report: &report{}, log: t.Logf, restarts: newRestarts(),
 		space: func(datadir.Dir) (datadir.Space, error) {
 			if full != nil && full(now) {
 				return datadir.Space{Total: 260 << 20}, nil

@@ -14,10 +14,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/reconciler/pacing"
 )
 
-// maxPhaseRetries is the maximum number of retries of a phase after failures of an API server, for example under load.
-const maxPhaseRetries = 5
+const (
+	// maxPhaseRetries is the maximum number of retries of a phase after failures of an API server, for example under load.
+	maxPhaseRetries = 5
+	// The backoff of these retries.
+	minRetryDelay, maxRetryDelay = time.Second, 16 * time.Second
+)
 
 // runPhases continues from the phase in the journal to the end. Every phase is idempotent.
 func (m *Move) runPhases(ctx context.Context, j *journal) (Result, error) {
@@ -33,12 +38,12 @@ func (m *Move) runPhases(ctx context.Context, j *journal) (Result, error) {
 		case failures == maxPhaseRetries || !isServerFailure(err):
 			return Result{}, err
 		}
+		failures++
 		j.Phase = before
 		m.Report(fmt.Sprintf("Retrying, because an API server failed: %s", err))
-		if err := m.Sleep(ctx, time.Second<<failures); err != nil {
+		if err := m.Sleep(ctx, pacing.Backoff(failures, minRetryDelay, maxRetryDelay)); err != nil {
 			return Result{}, err
 		}
-		failures++
 	}
 }
 

@@ -79,11 +79,15 @@ func parent() int {
 	return 3
 }
 
-func listeners(t *testing.T, n int) []*net.TCPListener {
+func openListeners(t *testing.T, n int) []*net.TCPListener {
 	t.Helper()
 	var out []*net.TCPListener
 	for range n {
-		out = append(out, listen(t).(*net.TCPListener))
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, l.(*net.TCPListener))
 	}
 	return out
 }
@@ -91,7 +95,7 @@ func listeners(t *testing.T, n int) []*net.TCPListener {
 // A child serves on all listeners of its parent, and stops when it is told to.
 func TestHandover(t *testing.T) {
 	t.Setenv(asChild, "serve")
-	l := listeners(t, 2)
+	l := openListeners(t, 2)
 	c, err := Launch(t.Context(), os.Args[0], config{Answer: "yes"}, l)
 	if err != nil {
 		t.Fatal(err)
@@ -132,13 +136,13 @@ func TestChildrenThatFail(t *testing.T) {
 		launch, run          string
 	}{
 		"no program":   {"the version was removed", filepath.Join(t.TempDir(), "none"), "serve", 1, "no such file", ""},
-		"refuses":      {"a flag that the version does not know", os.Args[0], "refuse", 1, "does not accept its configuration: it ended with exit status 3", ""},
+		"refuses":      {"a flag that the version does not know", os.Args[0], "refuse", 1, "does not accept its configuration: it exited with exit status 3", ""},
 		"no listeners": {"", os.Args[0], "serve", 0, "does not accept", ""},
 		"dies":         {"the supervisor starts the whole again", os.Args[0], "die", 1, "", "exit status 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(asChild, test.how)
-			c, err := Launch(t.Context(), test.program, config{}, listeners(t, test.listeners))
+			c, err := Launch(t.Context(), test.program, config{}, openListeners(t, test.listeners))
 			if err == nil && test.launch == "" {
 				err = c.Run(t.Context(), func() {})
 			}
@@ -152,7 +156,7 @@ func TestChildrenThatFail(t *testing.T) {
 // A child that is not run is ended.
 func TestClose(t *testing.T) {
 	t.Setenv(asChild, "serve")
-	c, err := Launch(t.Context(), os.Args[0], config{}, listeners(t, 1))
+	c, err := Launch(t.Context(), os.Args[0], config{}, openListeners(t, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +237,7 @@ func TestLaunchOfAnOpenFile(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	_, err = Launch(t.Context(), fmt.Sprint("/proc/self/fd/", open), config{}, []*net.TCPListener{l.(*net.TCPListener)})
-	if err == nil || !strings.Contains(err.Error(), os.Args[0]+" does not accept its configuration: it ended with exit status 3") {
+	if err == nil || !strings.Contains(err.Error(), os.Args[0]+" does not accept its configuration: it exited with exit status 3") {
 		t.Errorf("a program that refuses: %v", err)
 	}
 	if got := pathOf(os.Args[0]); got != os.Args[0] {

@@ -9,9 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -20,12 +18,9 @@ const endWithin = 12 * time.Second
 
 // Child is a process that is configured and not running yet.
 type Child struct {
+	*Process
 	in     io.WriteCloser
 	report *bufio.Reader
-	stop   context.CancelFunc
-	pid    int
-	ended  chan struct{}
-	err    error // error of the exit; read only after ended is closed
 }
 
 // Launch starts the program, passes the listeners to it, and returns when it accepts the configuration.
@@ -34,11 +29,7 @@ func Launch(ctx context.Context, program string, config any, listeners []*net.TC
 	if err != nil {
 		return nil, err
 	}
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	files := []*os.File{writer}
+	var files []*os.File
 	defer func() {
 		for _, f := range files {
 			_ = f.Close()
@@ -47,64 +38,43 @@ func Launch(ctx context.Context, program string, config any, listeners []*net.TC
 	for _, l := range listeners {
 		f, err := l.File()
 		if err != nil {
-			return nil, fmt.Errorf("hand a listener over: %w", err)
+			return nil, fmt.Errorf("pass a listener to %s: %w", pathOf(program), err)
 		}
 		files = append(files, f)
 	}
-	c := &Child{report: bufio.NewReader(reader), ended: make(chan struct{})}
-	if err := c.start(program, files); err != nil {
-		_ = reader.Close()
-		return nil, err
+	c, err := startChild(program, files)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", pathOf(program), err)
 	}
-	go func() {
-		<-c.ended
-		_ = reader.Close()
-	}()
-	defer context.AfterFunc(ctx, c.stop)()
+	defer context.AfterFunc(ctx, c.shutDown)()
 	_, _ = c.in.Write(append(text, '\n')) // if the child cannot read it, it has exited, and the report ends
 	if !c.reports(configured) {
-		c.stop()
-		<-c.ended
-		return nil, fmt.Errorf("%s does not accept its configuration: %w", pathOf(program), c.err)
+		c.shutDown()
+		return nil, fmt.Errorf("%s does not accept its configuration: %w", pathOf(program), c.exitError())
 	}
 	return c, nil
 }
 
-func (c *Child) start(program string, files []*os.File) (err error) {
-	ctx, stop := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, program)
+func startChild(program string, listeners []*os.File) (*Child, error) {
+	cmd := exec.Command(program)
 	cmd.Args = []string{pathOf(program)}
-	cmd.ExtraFiles = files
+	cmd.ExtraFiles = listeners
 	// Wrapped, so that the child does not inherit the files: this process may replace its log file.
 	cmd.Stdout, cmd.Stderr = struct{ io.Writer }{os.Stderr}, struct{ io.Writer }{os.Stderr}
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = endWithin
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if c.in, err = cmd.StdinPipe(); err != nil {
-		stop()
-		return err
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
 	}
-	started := make(chan error, 1)
+	p, report, err := StartWithReport(cmd, Bound, reportFD)
+	if err != nil {
+		return nil, err
+	}
 	go func() {
-		// The kernel kills the child when the thread that started it ends, therefore the thread is locked
-		// while the child runs.
-		runtime.LockOSThread()
-		defer close(c.ended)
-		err := cmd.Start()
-		if err == nil {
-			c.pid = cmd.Process.Pid
-		}
-		started <- err
-		if err == nil {
-			c.err = ending(cmd.Wait())
-		}
+		<-p.Done()
+		_ = report.Close()
 	}()
-	c.stop = stop
-	if err := <-started; err != nil {
-		stop()
-		return fmt.Errorf("start %s: %w", pathOf(program), err)
-	}
-	return nil
+	return &Child{Process: p, in: in, report: bufio.NewReader(report)}, nil
 }
 
 // pathOf returns the path of the program for messages. It resolves a path that refers to an open file of this
@@ -120,12 +90,7 @@ func pathOf(program string) string {
 	return path
 }
 
-func ending(err error) error {
-	if err == nil {
-		return fmt.Errorf("it ended with exit status 0")
-	}
-	return fmt.Errorf("it ended with %w", err)
-}
+func (c *Child) exitError() error { return fmt.Errorf("it exited with %s", c.State()) }
 
 // reports waits for a line of the child. It returns false if the child exits before.
 func (c *Child) reports(line string) bool {
@@ -137,25 +102,24 @@ func (c *Child) reports(line string) bool {
 // when the child is ready.
 func (c *Child) Run(ctx context.Context, isReady func()) error {
 	_, _ = io.WriteString(c.in, run+"\n")
-	defer context.AfterFunc(ctx, c.stop)()
+	defer context.AfterFunc(ctx, c.shutDown)()
 	go func() {
 		if c.reports(ready) {
 			isReady()
 		}
 	}()
-	<-c.ended
+	<-c.Done()
 	if ctx.Err() != nil {
 		return nil
 	}
-	return c.err
+	return c.exitError()
 }
 
-// PID returns the process ID of the child.
-func (c *Child) PID() int { return c.pid }
+// shutDown returns when the child has exited.
+func (c *Child) shutDown() { _ = c.Stop(context.Background(), endWithin) }
 
 // Close stops a child that is not running.
 func (c *Child) Close() {
 	_ = c.in.Close()
-	c.stop()
-	<-c.ended
+	c.shutDown()
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"os"
+
+	"github.com/slipwayhq/slipway/internal/controlplane/listeners"
 )
 
 // Protocol is the revision of the protocol between parent and child. A program with another revision is
@@ -89,7 +91,7 @@ func inherited(n int) (net.Listener, error) {
 			all = l
 			continue
 		}
-		all = MergeListeners(all, l)
+		all = listeners.Merge(all, l)
 	}
 	if all == nil {
 		return nil, errors.New("no listener was inherited")

@@ -5,8 +5,6 @@ import (
 	"net"
 
 	"k8s.io/client-go/rest"
-
-	"github.com/slipwayhq/slipway/internal/controlplane/controllers"
 )
 
 // Config contains the flags of the components.
@@ -23,7 +21,7 @@ type Config struct {
 type Components struct {
 	admins    string
 	server    *APIServer
-	manager   *controllers.Manager
+	manager   *ControllerManager
 	scheduler *Scheduler
 }
 
@@ -33,7 +31,7 @@ func New(cfg Config, l net.Listener) (c *Components, err error) {
 	if c.server, err = NewAPIServer(cfg.APIServer, l, nil); err != nil {
 		return nil, err
 	}
-	if c.manager, err = controllers.New(cfg.ControllerManager); err != nil {
+	if c.manager, err = NewControllerManager(cfg.ControllerManager); err != nil {
 		return nil, err
 	}
 	if c.scheduler, err = NewScheduler(cfg.Scheduler); err != nil {

@@ -1,7 +1,7 @@
 // Package components runs kube-apiserver, kube-controller-manager and kube-scheduler in this process. It
 // builds each from its own flags, without serving ports except the API server's and without leader election.
 // [Components] are all three for a workload cluster: the API server starts first, the others when it is ready,
-// and they stop in reverse order. A management cluster composes [APIServer] and [Scheduler] itself. [Group]
+// and they stop in reverse order. A management cluster composes [APIServer], [ControllerManager] and [Scheduler] itself. [Group]
 // ends all parts of a control plane when one ends. If the watch cache is disabled, watches of the API server still
 // send bookmarks, and Secrets and ConfigMaps are cached (bookmarks.go). Post-start hooks that would end the
 // process on a slow host are retried instead (poststarthooks.go). Flags, etcd and files are the caller's

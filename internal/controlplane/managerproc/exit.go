@@ -19,7 +19,7 @@ type exitState struct {
 	// overLimit means that it was killed because it used more memory than limit bytes.
 	overLimit bool
 	limit     int64
-	// outOfMemory means that the kernel killed a process in the meantime because of memory shortage.
+	// outOfMemory means that the kernel killed it because of memory shortage.
 	outOfMemory bool
 	crashLine   string // the message of its crash
 	suspects    []Subject
@@ -34,7 +34,7 @@ func (e exitState) describe() (how string, objects bool) {
 		return fmt.Sprintf("it was killed because it used more memory than its limit of %d MiB (manager.memoryMiB)", e.limit>>20), true
 	case e.reported != "":
 		return "it ended with an error: " + e.reported, false
-	case ok && status.Signaled() && status.Signal() == syscall.SIGKILL && e.outOfMemory:
+	case e.outOfMemory:
 		return "the kernel killed it because this host is out of memory", true
 	case ok && status.Signaled() && ends(status.Signal()):
 		return fmt.Sprintf("it was ended from outside (%s)", e.state), false

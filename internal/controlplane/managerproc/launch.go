@@ -2,15 +2,12 @@ package managerproc
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"runtime"
-	"syscall"
 	"time"
 
+	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/heap"
 )
 
@@ -24,94 +21,55 @@ const (
 
 // managerProcess is a running manager process.
 type managerProcess struct {
-	cmd      *exec.Cmd
-	pid      int
-	log      *log
-	record   *record
-	report   *os.File
-	messages chan message  // closed when the process can report nothing more
-	ended    chan struct{} // closed when it has exited and end is complete
-	end      exitState
+	*childproc.Process
+	log    *log
+	record *record
+	report *os.File
+	limit  int64
+	over   chan bool // whether it was killed because it exceeded the limit
 }
 
-// launch starts the manager. The kernel kills it when this process exits for any reason, because two managers
-// would conflict.
+// launch starts the manager. It is bound to this process, because two managers would conflict.
 func launch(cfg Config, input []byte) (*managerProcess, error) {
 	record, err := newRecord()
 	if err != nil {
 		return nil, err
 	}
-	report, writer, err := os.Pipe()
-	if err != nil {
+	p := &managerProcess{log: &log{to: cfg.Log}, record: record, limit: cfg.MemoryLimit, over: make(chan bool, 1)}
+	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...)
+	cmd.Env = os.Environ()
+	if os.Getenv("GOMEMLIMIT") == "" { // the garbage collector works harder before the limit is reached
+		cmd.Env = append(cmd.Env, fmt.Sprintf("GOMEMLIMIT=%d", cfg.MemoryLimit/10*9))
+	}
+	cmd.Dir = "/"
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), p.log, p.log
+	cmd.ExtraFiles = []*os.File{record.file}
+	cmd.WaitDelay = leftOpen
+	if p.Process, p.report, err = childproc.StartWithReport(cmd, childproc.Bound, reportFD); err != nil {
 		return nil, firstOf(err, record.Close())
 	}
-	p := &managerProcess{
-		log: &log{to: cfg.Log}, record: record, report: report, messages: make(chan message), ended: make(chan struct{}),
-	}
-	p.cmd = exec.Command(cfg.Command[0], cfg.Command[1:]...)
-	p.cmd.Env = os.Environ()
-	if os.Getenv("GOMEMLIMIT") == "" { // the garbage collector works harder before the limit is reached
-		p.cmd.Env = append(p.cmd.Env, fmt.Sprintf("GOMEMLIMIT=%d", cfg.MemoryLimit/10*9))
-	}
-	p.cmd.Dir = "/"
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = bytes.NewReader(input), p.log, p.log
-	p.cmd.ExtraFiles = []*os.File{record.file, writer}
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	p.cmd.WaitDelay = leftOpen
-	before := KilledByKernel()
-	started := make(chan error)
-	go p.live(started, before, cfg.MemoryLimit)
-	err = <-started
-	_ = writer.Close()
-	if err != nil {
-		p.close()
-		return nil, err
-	}
-	p.pid = p.cmd.Process.Pid
 	// On memory shortage, the kernel kills the manager before the API server. If this cannot be set, the
 	// limit still applies.
-	_ = heap.RaiseOOMScore(p.pid, heap.OOMScoreManager)
-	go p.read()
+	_ = heap.RaiseOOMScore(p.PID(), heap.OOMScoreManager)
+	go func() { p.over <- p.watch() }()
 	return p, nil
 }
 
-// live starts the process and waits for its exit. The parent death signal is sent when the thread that
-// started the process ends, therefore the thread is locked.
-func (p *managerProcess) live(started chan<- error, before, limit int64) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := p.cmd.Start(); err != nil {
-		started <- err
-		return
-	}
-	started <- nil
-	over, done := make(chan bool, 1), make(chan struct{})
-	go func() { over <- p.watch(limit, done) }()
-	_ = p.cmd.Wait() // the process state contains the result
-	close(done)
-	p.end = exitState{
-		state: p.cmd.ProcessState, limit: limit, overLimit: <-over, outOfMemory: KilledByKernel() > before, crashLine: p.log.crashLine(),
-		suspects: p.record.Suspects(),
-	}
-	close(p.ended)
-}
-
 // watch kills the process when it exceeds its memory limit, and reports whether it did.
-func (p *managerProcess) watch(limit int64, done <-chan struct{}) bool {
+func (p *managerProcess) watch() bool {
 	timer := time.NewTimer(idleInterval)
 	defer timer.Stop()
 	for {
 		select {
-		case <-done:
+		case <-p.Done():
 			return false
 		case <-timer.C:
 		}
-		used, err := resident(p.cmd.Process.Pid)
-		switch {
-		case err == nil && used > limit:
-			_ = p.cmd.Process.Kill()
+		switch used := heap.Resident(p.PID()); {
+		case used > p.limit:
+			p.Kill()
 			return true
-		case err == nil && used > limit/2:
+		case used > p.limit/2:
 			timer.Reset(busyInterval)
 		default:
 			timer.Reset(idleInterval)
@@ -119,28 +77,12 @@ func (p *managerProcess) watch(limit int64, done <-chan struct{}) bool {
 	}
 }
 
-// read forwards the reports of the process.
-func (p *managerProcess) read() {
-	defer close(p.messages)
-	for lines := json.NewDecoder(p.report); ; {
-		var m message
-		if err := lines.Decode(&m); err != nil {
-			_, _ = io.Copy(io.Discard, p.report)
-			return
-		}
-		p.messages <- m
-	}
-}
-
-// stop terminates the process, and kills it after a timeout.
-func (p *managerProcess) stop(patience time.Duration) {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-p.ended:
-	case <-timer.C:
-		_ = p.cmd.Process.Kill()
+// exit waits for the exit of the process.
+func (p *managerProcess) exit() exitState {
+	<-p.Done()
+	return exitState{
+		state: p.State(), limit: p.limit, overLimit: <-p.over, outOfMemory: p.OutOfMemory(), crashLine: p.log.crashLine(),
+		suspects: p.record.Suspects(),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -83,17 +84,18 @@ func (f Failure) String() string {
 // supervisor is the state of Run.
 type supervisor struct {
 	Config
-	suspects         suspects
-	status           Status
-	ready            bool
-	consecutiveExits int // number of consecutive early exits
+	suspects suspects
+	status   Status
+	ready    bool
+	restarts childproc.Restarts
 }
 
 // Run runs the manager, and restarts it, until ctx ends. Before the controllers have started for the first
 // time, Run returns a permanent error of the manager, because the user is waiting for the start. It does not
 // return after a crash, because the API is needed to remove the cause.
 func Run(ctx context.Context, cfg Config) error {
-	s := &supervisor{Config: cfg, suspects: suspects{}}
+	restarts := childproc.Restarts{First: firstPause, Longest: longestPause, StableAfter: stableAfter}
+	s := &supervisor{Config: cfg, suspects: suspects{}, restarts: restarts}
 	for {
 		f := Failure{}
 		p, err := s.start()
@@ -130,7 +132,7 @@ func (s *supervisor) start() (*managerProcess, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the manager: %w", err)
 	}
-	s.status.PID, s.status.Since, s.status.NextStart, s.status.Quarantined = p.pid, now, time.Time{}, aside
+	s.status.PID, s.status.Since, s.status.NextStart, s.status.Quarantined = p.PID(), now, time.Time{}, aside
 	s.Changed(s.status)
 	return p, nil
 }
@@ -138,11 +140,11 @@ func (s *supervisor) start() (*managerProcess, error) {
 // follow waits until the process has exited.
 func (s *supervisor) follow(ctx context.Context, p *managerProcess) (exitState, error) {
 	defer p.close()
-	stopping := context.AfterFunc(ctx, func() { p.stop(patience) })
+	stopping := context.AfterFunc(ctx, func() { _ = p.Stop(context.Background(), patience) })
 	defer stopping()
 	var failed error
 	reported := ""
-	for m := range p.messages {
+	for m := range childproc.Reports[message](p.report) {
 		if m.Ready {
 			s.status.Diagnostics = m.Diagnostics
 			s.Changed(s.status)
@@ -158,8 +160,7 @@ func (s *supervisor) follow(ctx context.Context, p *managerProcess) (exitState, 
 			reported = m.Message
 		}
 	}
-	<-p.ended
-	end := p.end
+	end := p.exit()
 	end.reported = reported
 	if ctx.Err() != nil {
 		return end, nil
@@ -173,7 +174,7 @@ func (s *supervisor) isFinal(kind fault.Kind) bool {
 	case fault.Unreachable, fault.Conflict:
 		return false
 	case fault.Transient:
-		return s.consecutiveExits+1 >= failedStarts
+		return s.restarts.Exits+1 >= failedStarts
 	}
 	return true
 }
@@ -191,11 +192,7 @@ func (s *supervisor) assess(end exitState) (f Failure) {
 // ended records an exit and returns the delay before the restart.
 func (s *supervisor) ended(f Failure) time.Duration {
 	now := s.Now()
-	s.consecutiveExits++
-	if now.Sub(s.status.Since) >= stableAfter {
-		s.consecutiveExits = 1
-	}
-	f.Pause = min(firstPause<<min(s.consecutiveExits-1, 10), longestPause)
+	f.Pause = s.restarts.Exited(now.Sub(s.status.Since))
 	s.status.PID, s.status.Diagnostics = 0, ""
 	s.status.Restarts++
 	s.status.LastExit, s.status.LastExitAt, s.status.NextStart = f.String(), now, now.Add(f.Pause)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/slipwayhq/slipway/internal/reconciler/pacing"
 )
 
 const (
@@ -35,8 +37,7 @@ func (s suspects) crashed(reconciling []Subject, now time.Time) (aside []Quarant
 			after = quarantineAfterDecoding
 		}
 		if a.Failures >= after {
-			pause := minQuarantine << min(a.Failures-after, 10)
-			a.Until = now.Add(min(pause, maxQuarantine))
+			a.Until = now.Add(pacing.Backoff(a.Failures-after+1, minQuarantine, maxQuarantine))
 			aside = append(aside, a)
 		}
 		s[key] = a

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
 	"github.com/slipwayhq/slipway/internal/controlplane/uidisolation"
@@ -41,11 +42,11 @@ type supervisionLoop struct {
 
 	acting        sync.Mutex // held while the process is checked, started or stopped
 	state         processState
-	childProcess  *launched     // own child process, or nil
-	pid           int           // of the process that was last seen or started
-	lock          *datadir.Lock // excludes other programs from the directory; nil if not held
-	stopRequested bool          // this program requested the exit
-	hangReason    string        // reason why this program stopped a process that hangs, or empty
+	childProcess  *childproc.Process // own child process, or nil
+	pid           int                // of the process that was last seen or started
+	lock          *datadir.Lock      // excludes other programs from the directory; nil if not held
+	stopRequested bool               // this program requested the exit
+	hangReason    string             // reason why this program stopped a process that hangs, or empty
 }
 
 func newLoop(s *Supervisor, name string) *supervisionLoop {
@@ -101,7 +102,7 @@ func (c *supervisionLoop) stop(ctx context.Context, patience time.Duration) erro
 func (c *supervisionLoop) end(ctx context.Context, patience time.Duration) error {
 	c.stopRequested = true
 	if c.childProcess != nil {
-		if err := c.childProcess.end(ctx, patience); err != nil {
+		if err := c.childProcess.Stop(ctx, patience); err != nil {
 			return err
 		}
 	}
@@ -150,7 +151,7 @@ func (c *supervisionLoop) iterate(ctx context.Context) (wake time.Duration, ende
 	defer c.acting.Unlock()
 	wake, err = c.round(ctx)
 	if c.childProcess != nil {
-		ended = c.childProcess.ended
+		ended = c.childProcess.Done()
 	}
 	return wake, ended, err
 }
@@ -202,13 +203,13 @@ func (c *supervisionLoop) observe(ctx context.Context, now time.Time) (Status, e
 	if err != nil {
 		return Status{}, err
 	}
-	if alive && c.childProcess != nil && !c.childProcess.lives() {
+	if alive && c.childProcess != nil && !c.childProcess.Running() {
 		c.childProcess = nil // another process holds the lock, and the own one has exited
 	}
 	if alive {
 		c.pid = run.PID
 	}
-	alive = alive || c.childProcess.lives() // the own process may not have acquired its lock yet
+	alive = alive || c.childProcess.Running() // the own process may not have acquired its lock yet
 	c.transition(alive, now)
 	c.state.wanted = wanted != nil
 	c.state.current = wanted != nil && (run.Config == "" || (run.Config == wanted.Hash() && run.Version == wanted.Version))
@@ -267,7 +268,7 @@ func (c *supervisionLoop) transition(alive bool, now time.Time) {
 func (c *supervisionLoop) recordExit() {
 	how := "it ended; how is unknown, because an earlier slipway had started it"
 	if c.childProcess != nil {
-		how = c.childProcess.how
+		how = c.childProcess.State().String()
 	}
 	if reason := c.folder.ReadEnd(c.pid); reason != "" {
 		how = reason
@@ -287,7 +288,7 @@ func (c *supervisionLoop) recordExit() {
 	if err == nil {
 		p.Restarts++
 		p.LastExit = how
-		p.LastLog, _ = TailLog(c.folder.Log(), logLines)
+		p.LastLog, _ = childproc.TailLog(c.folder.Log(), logLines)
 		err = p.write(c.folder)
 	}
 	if err != nil {
@@ -297,7 +298,7 @@ func (c *supervisionLoop) recordExit() {
 
 func (c *supervisionLoop) start(ctx context.Context) error {
 	user, err := c.user(ctx)
-	var own *launched
+	var own *childproc.Process
 	if err == nil {
 		c.folder.ForgetEnd()
 		own, err = launch(c.s.cfg.Command, c.folder, user)
@@ -307,8 +308,8 @@ func (c *supervisionLoop) start(ctx context.Context) error {
 		c.state.since = c.s.cfg.Now()
 		return fmt.Errorf("start control plane %s: %w", c.name, err)
 	}
-	klog.FromContext(ctx).Info("started control plane process", "controlPlane", c.name, "pid", own.process.Pid, "user", user)
-	c.childProcess, c.pid, c.stopRequested, c.hangReason = own, own.process.Pid, false, ""
+	klog.FromContext(ctx).Info("started control plane process", "controlPlane", c.name, "pid", own.PID(), "user", user)
+	c.childProcess, c.pid, c.stopRequested, c.hangReason = own, own.PID(), false, ""
 	c.transition(true, c.s.cfg.Now()) // now, because it may have exited before the next iteration
 	return nil
 }

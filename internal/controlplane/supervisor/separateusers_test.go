@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
 	controlplanesupervisor "github.com/slipwayhq/slipway/internal/controlplane/supervisor"
@@ -194,7 +195,7 @@ func testHostile(t *testing.T, how string) {
 	if all, err := controlplanesupervisor.Inspect(filepath.Dir(string(folder))); err != nil || len(all) != 2 || all[0].Problem == "" || all[1].Problem != "" {
 		t.Errorf("inspected: %+v, %v", all, err)
 	}
-	if lines, err := controlplanesupervisor.TailLog(folder.Log(), 5); err == nil {
+	if lines, err := childproc.TailLog(folder.Log(), 5); err == nil {
 		t.Errorf("its log is read: %q", lines)
 	}
 	if err := controlplanesupervisor.StopFolder(t.Context(), folder, 0); err != nil {

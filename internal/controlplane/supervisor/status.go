@@ -1,17 +1,15 @@
 package supervisor
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
 	"github.com/slipwayhq/slipway/internal/controlplane/uidisolation"
+	"github.com/slipwayhq/slipway/internal/heap"
 )
 
 // Status is the state of one control plane process.
@@ -93,30 +91,16 @@ func observe(f processconfig.Folder) (Status, error) {
 		return s, err
 	}
 	s.Running, s.PID, s.Since, s.Version, s.Local, s.RunMode = true, run.PID, run.Since, run.Version, run.Local, run.RunMode
-	s.Memory = Memory(run.PID)
+	s.Memory = heap.Resident(run.PID)
 	if user, own := uidisolation.UserOfFolder(string(f)); own {
 		if is, err := uidisolation.UserOf(run.PID); err == nil && is == user {
 			s.User = user
 		}
 	}
 	if run.Child != 0 {
-		s.Memory += Memory(run.Child)
+		s.Memory += heap.Resident(run.Child)
 	}
 	return s, nil
-}
-
-// Memory returns the resident memory of a process in bytes, or zero if it has exited.
-func Memory(pid int) int64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	fields := bytes.Fields(data)
-	if err != nil || len(fields) < 2 {
-		return 0
-	}
-	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return pages * int64(os.Getpagesize())
 }
 
 // equalForSubscribers reports whether two statuses are equal for subscribers, which ignores memory.

@@ -1,6 +1,10 @@
 package supervisor
 
-import "time"
+import (
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/reconciler/pacing"
+)
 
 // step is an action on a process.
 type step int
@@ -60,7 +64,7 @@ func next(v processState, now time.Time) (do step, again time.Time, reason strin
 	case !v.wanted:
 		return keepState, time.Time{}, ""
 	case !v.alive:
-		due := v.since.Add(pause(v.failures))
+		due := v.since.Add(pacing.Backoff(v.failures, firstPause, longestPause))
 		if now.Before(due) {
 			return keepState, due, ""
 		}
@@ -90,16 +94,4 @@ func (v processState) hangs() string {
 		return "its health check failed for long, although it worked"
 	}
 	return ""
-}
-
-// pause returns the backoff before a start after this number of consecutive failures.
-func pause(failures int) time.Duration {
-	if failures == 0 {
-		return 0
-	}
-	p := firstPause
-	for range failures - 1 {
-		p = min(2*p, longestPause)
-	}
-	return p
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
 	"github.com/slipwayhq/slipway/internal/controlplane/uidisolation"
@@ -21,14 +22,14 @@ import (
 func StopFolder(ctx context.Context, f processconfig.Folder, patience time.Duration) error {
 	user, own := uidisolation.UserOfFolder(string(f))
 	if !own {
-		_, err := Terminate(ctx, f.Lock(), patience)
+		_, err := childproc.Terminate(ctx, f.Lock(), patience)
 		return err
 	}
 	if err := endHolder(ctx, f, user, patience); err != nil {
 		return err
 	}
 	if err := uidisolation.Kill(ctx, user); err != nil {
-		return fmt.Errorf("stop what runs as user %d: %w", user, err)
+		return fmt.Errorf("stop the processes of user %d: %w", user, err)
 	}
 	if _, held, err := datadir.Probe(f.Lock()); err != nil || !held {
 		return err
@@ -47,19 +48,11 @@ func endHolder(ctx context.Context, f processconfig.Folder, user int, patience t
 	if err != nil || !held || holder.PID <= 0 {
 		return err
 	}
-	fd, err := unix.PidfdOpen(holder.PID, 0)
-	if err != nil { // the process does not exist
+	err = childproc.StopUnrelated(ctx, holder.PID, patience, func() bool { return isPlane(holder.PID, f, user) })
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) { // the content of the lock file is no process
 		return nil
 	}
-	defer func() { _ = unix.Close(fd) }()
-	if !isPlane(holder.PID, f, user) {
-		return nil
-	}
-	// If the PID is reused in the meantime, fd still refers to the process that exited.
-	if err := signalAndWait(ctx, fd, patience); err != nil {
-		return fmt.Errorf("stop process %d: %w", holder.PID, err)
-	}
-	return nil
+	return err
 }
 
 // isPlane reports whether a process belongs to the control plane: it runs as the user of the control plane

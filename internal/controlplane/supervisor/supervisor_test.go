@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
 	controlplanesupervisor "github.com/slipwayhq/slipway/internal/controlplane/supervisor"
@@ -210,7 +211,7 @@ func TestDeathBeforeTheFirstLook(t *testing.T) {
 	var once sync.Once
 	s := supervisorAt(t, root, func() time.Time { // it knows the process, and has yet to look again
 		once.Do(func() {
-			if was, err := controlplanesupervisor.Terminate(t.Context(), earlier.Folder("ns.demo").Lock(), 20*time.Second); err != nil || !was {
+			if was, err := childproc.Terminate(t.Context(), earlier.Folder("ns.demo").Lock(), 20*time.Second); err != nil || !was {
 				t.Errorf("terminated %v, %v", was, err)
 			}
 		})
@@ -337,7 +338,7 @@ func TestTerminateKillsAProcessThatDoesNotListen(t *testing.T) {
 	ensure(t, s, "ns.demo", config("stubborn"))
 	await(t, s, "ns.demo", "a running process", running)
 	s.Close()
-	was, err := controlplanesupervisor.Terminate(t.Context(), s.Folder("ns.demo").Lock(), 200*time.Millisecond)
+	was, err := childproc.Terminate(t.Context(), s.Folder("ns.demo").Lock(), 200*time.Millisecond)
 	if err != nil || !was {
 		t.Errorf("held %v, %v", was, err)
 	}

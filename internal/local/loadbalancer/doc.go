@@ -9,10 +9,6 @@
 // seconds. The connections of a member that does not respond at all are closed after three checks, so that clients do
 // not wait in vain.
 //
-// [ListenFreebind] listens on an address that this host may not have yet, because the bridge of a cluster's network can
-// appear after the process starts, and can disappear and reappear while it runs. [AddressHolder] describes the process
-// that uses a port.
-//
 // The process and its files:
 //
 //	client ─► listener ─► healthy member with the fewest connections ─► kube-apiserver

@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
-	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
+	"github.com/slipwayhq/slipway/internal/controlplane/listeners"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -54,12 +55,12 @@ func serveFolder(ctx context.Context, f Folder, now func() time.Time) error {
 	if err := cfg.validate(); err != nil {
 		return err
 	}
-	l, err := ListenFreebind(ctx, cfg.Listen.String())
+	l, err := listeners.Freebind(ctx, cfg.Listen.String())
 	if err != nil {
 		return fault.New(fault.Unreachable, "AddressNotFree",
 			"the load balancer cannot listen at %s: end the program that does, or create the cluster with an endpoint of another port", cfg.Listen).From(err)
 	}
-	go supervisor.WatchLog(ctx, f.Log())
+	go childproc.WatchLog(ctx, f.Log())
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	b := newBalancer(now)

@@ -5,16 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
-	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/reconciler/pacing"
 )
 
 const (
@@ -38,15 +38,9 @@ type Supervisor struct {
 
 	mu sync.Mutex
 	// own contains the running processes that this program started, by name. A process has no lock yet while it starts.
-	own map[string]*startedProcess
+	own map[string]*childproc.Process
 	// failed contains the processes that exited soon after their start, by name.
 	failed map[string]startFailures
-}
-
-// startedProcess is a process that this program started.
-type startedProcess struct {
-	process *os.Process
-	ended   chan struct{} // closed when the process has exited
 }
 
 // startFailures is the backoff state of a process that exits soon after its start.
@@ -124,25 +118,18 @@ func (k *Supervisor) status(f Folder) (Status, error) {
 
 // launch starts the process.
 func (k *Supervisor) launch(name string, f Folder) error {
-	log, err := supervisor.OpenLog(f.Log())
+	p, err := childproc.Service{Command: append(slices.Clip(k.Command), string(f)), Dir: string(f), Log: f.Log()}.Start()
 	if err != nil {
-		return err
-	}
-	defer func() { _ = log.Close() }()
-	cmd := exec.Command(k.Command[0], append(k.Command[1:len(k.Command):len(k.Command)], string(f))...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = string(f), log, log
-	if err := supervisor.Detach(cmd); err != nil {
 		return fmt.Errorf("start load balancer %s: %w", name, err)
 	}
-	began, l := time.Now(), &startedProcess{process: cmd.Process, ended: make(chan struct{})}
 	if k.own == nil {
-		k.own = map[string]*startedProcess{}
+		k.own, k.failed = map[string]*childproc.Process{}, map[string]startFailures{}
 	}
-	k.own[name] = l
+	k.own[name] = p
+	began := time.Now()
 	go func() {
-		_ = cmd.Wait()
-		close(l.ended)
-		k.recordExit(name, l, time.Since(began))
+		<-p.Done()
+		k.recordExit(name, p, time.Since(began))
 		if k.OnExit != nil {
 			k.OnExit(name)
 		}
@@ -151,22 +138,19 @@ func (k *Supervisor) launch(name string, f Folder) error {
 }
 
 // recordExit records the exit of a process and the time that it ran.
-func (k *Supervisor) recordExit(name string, l *startedProcess, lived time.Duration) {
+func (k *Supervisor) recordExit(name string, p *childproc.Process, ran time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.own[name] != l { // removed in the meantime
+	if k.own[name] != p { // removed in the meantime
 		return
 	}
 	delete(k.own, name)
-	if lived >= stableAfter {
+	if ran >= stableAfter {
 		delete(k.failed, name)
 		return
 	}
-	if k.failed == nil {
-		k.failed = map[string]startFailures{}
-	}
-	n := k.failed[name].count
-	k.failed[name] = startFailures{count: n + 1, until: time.Now().Add(min(firstPause<<min(n, 10), lastPause))}
+	n := k.failed[name].count + 1
+	k.failed[name] = startFailures{count: n, until: time.Now().Add(pacing.Backoff(n, firstPause, lastPause))}
 }
 
 // Remove stops the load balancer and deletes its directory. A load balancer that does not exist is not an error.
@@ -178,35 +162,16 @@ func (k *Supervisor) Remove(ctx context.Context, name string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.failed, name)
-	if l := k.own[name]; l != nil {
-		if err := l.stop(ctx); err != nil {
+	if p := k.own[name]; p != nil {
+		if err := p.Stop(ctx, gracePeriod); err != nil {
 			return err
 		}
 		delete(k.own, name)
 	}
-	if _, err := supervisor.Terminate(ctx, f.Lock(), gracePeriod); err != nil {
+	if _, err := childproc.Terminate(ctx, f.Lock(), gracePeriod); err != nil {
 		return err
 	}
 	return os.RemoveAll(string(f))
-}
-
-// stop stops the process, first with SIGTERM and then with SIGKILL.
-func (l *startedProcess) stop(ctx context.Context) error {
-	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		if err := l.process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			return err
-		}
-		timer := time.NewTimer(gracePeriod)
-		defer timer.Stop()
-		select {
-		case <-l.ended:
-			return nil
-		case <-timer.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return fmt.Errorf("process %d does not end, not even by SIGKILL", l.process.Pid)
 }
 
 // folder returns the directory of a load balancer, and an error for names that would lead out of the root directory.
@@ -226,7 +191,7 @@ func StopAll(ctx context.Context, root string) error {
 	}
 	for _, e := range list {
 		if e.IsDir() {
-			_, failed := supervisor.Terminate(ctx, Folder(filepath.Join(root, e.Name())).Lock(), gracePeriod)
+			_, failed := childproc.Terminate(ctx, Folder(filepath.Join(root, e.Name())).Lock(), gracePeriod)
 			err = errors.Join(err, failed)
 		}
 	}

@@ -1,4 +1,4 @@
-package controllers
+package components
 
 import (
 	"context"
@@ -9,14 +9,14 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 )
 
-// Manager is a configured kube-controller-manager that is not running yet.
-type Manager struct {
+// ControllerManager is a configured kube-controller-manager that is not running yet.
+type ControllerManager struct {
 	options *options.KubeControllerManagerOptions
 }
 
-// New parses args, which are kube-controller-manager flags. The serving port and leader election are
+// NewControllerManager parses args, which are kube-controller-manager flags. The serving port and leader election are
 // disabled, because there is one manager for each control plane.
-func New(args []string) (*Manager, error) {
+func NewControllerManager(args []string) (*ControllerManager, error) {
 	o, err := options.NewKubeControllerManagerOptions()
 	if err != nil {
 		return nil, fmt.Errorf("kube-controller-manager options: %w", err)
@@ -30,11 +30,11 @@ func New(args []string) (*Manager, error) {
 	if err := fs.Parse(append([]string{"--secure-port=0", "--leader-elect=false"}, args...)); err != nil {
 		return nil, fmt.Errorf("kube-controller-manager flags: %w", err)
 	}
-	return &Manager{options: o}, nil
+	return &ControllerManager{options: o}, nil
 }
 
 // Run runs the controllers until ctx ends or they fail. The API server must be ready.
-func (m *Manager) Run(ctx context.Context) error {
+func (m *ControllerManager) Run(ctx context.Context) error {
 	config, err := m.options.Config(ctx, app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases())
 	if err != nil {
 		return fmt.Errorf("start kube-controller-manager: %w", err)

@@ -1,4 +1,4 @@
-package managerproc
+package heap
 
 import (
 	"bytes"
@@ -59,10 +59,13 @@ func cgroupLimit(own, root string, otherwise int64) int64 {
 	return limit
 }
 
-// resident returns the resident memory of a process, in bytes.
-func resident(pid int) (int64, error) {
+// Resident returns the resident memory of a process, in bytes, or zero if it has exited.
+func Resident(pid int) int64 {
 	kilobytes, err := field(fmt.Sprintf("/proc/%d/status", pid), "VmRSS:")
-	return kilobytes << 10, err
+	if err != nil {
+		return 0
+	}
+	return kilobytes << 10
 }
 
 // KilledByKernel returns the number of processes that the kernel has killed because of memory shortage since

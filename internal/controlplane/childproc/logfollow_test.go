@@ -1,4 +1,4 @@
-package supervisor_test
+package childproc
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	controlplanesupervisor "github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 )
 
 func TestLast(t *testing.T) {
@@ -34,12 +32,12 @@ func TestLast(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got strings.Builder
-			if err := controlplanesupervisor.WriteLogLines(t.Context(), path, tc.n, false, &got); err != nil || got.String() != tc.want {
+			if err := WriteLogLines(t.Context(), path, tc.n, false, &got); err != nil || got.String() != tc.want {
 				t.Errorf("%s: %v, got %d bytes, want %d", tc.reason, err, got.Len(), len(tc.want))
 			}
 		})
 	}
-	if err := controlplanesupervisor.WriteLogLines(t.Context(), filepath.Join(t.TempDir(), "log"), 1, true, &strings.Builder{}); !errors.Is(err, fs.ErrNotExist) {
+	if err := WriteLogLines(t.Context(), filepath.Join(t.TempDir(), "log"), 1, true, &strings.Builder{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
 }
@@ -69,7 +67,7 @@ func TestLastFollows(t *testing.T) {
 	put("one\n")
 	ctx, cancel := context.WithCancel(t.Context())
 	got, ended := make(writer, 10), make(chan error, 1)
-	go func() { ended <- controlplanesupervisor.WriteLogLines(ctx, path, 1, true, got) }()
+	go func() { ended <- WriteLogLines(ctx, path, 1, true, got) }()
 	var all string
 	until := func(want string) {
 		t.Helper()

@@ -1,4 +1,4 @@
-package loadbalancer
+package listeners
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ListenFreebind listens on the TCP address, even if this host does not have it yet.
-func ListenFreebind(ctx context.Context, address string) (net.Listener, error) {
+// Freebind listens at the TCP address, even if this host does not have it yet.
+func Freebind(ctx context.Context, address string) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(network, _ string, conn syscall.RawConn) error {
 		var opt error
 		err := conn.Control(func(fd uintptr) {

@@ -1,4 +1,4 @@
-package childproc
+package listeners
 
 import (
 	"errors"
@@ -15,8 +15,8 @@ type mergedListener struct {
 	close         sync.Once
 }
 
-// MergeListeners returns a listener that accepts connections of both. Its address is the address of the first.
-func MergeListeners(first, second net.Listener) net.Listener {
+// Merge returns a listener that accepts connections of both. Its address is the address of the first.
+func Merge(first, second net.Listener) net.Listener {
 	j := &mergedListener{first: first, second: second, conns: make(chan net.Conn), errs: make(chan error, 2), done: make(chan struct{})}
 	go j.accept(first)
 	go j.accept(second)

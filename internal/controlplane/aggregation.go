@@ -1,4 +1,4 @@
-package controllers
+package controlplane
 
 import (
 	"context"
@@ -11,23 +11,23 @@ import (
 	"k8s.io/kubernetes/pkg/controller/clusterroleaggregation"
 )
 
-// Aggregation is the name of the controller that RunAggregation runs.
-const Aggregation = "clusterrole-aggregation-controller"
+// aggregation is the name of the controller that runAggregation runs.
+const aggregation = "clusterrole-aggregation-controller"
 
 const (
 	aggregationWorkers = 2
 	aggregationResync  = 10 * time.Minute
 )
 
-// RunAggregation runs the controller that fills aggregated ClusterRoles, until ctx ends. Other components
+// runAggregation runs the controller that fills aggregated ClusterRoles, until ctx ends. Other components
 // wait for it when a cluster starts, therefore it does not run in kube-controller-manager, which starts after
 // the default roles exist. For the same reason, root must be in group system:masters.
-func RunAggregation(ctx context.Context, root *rest.Config) error {
+func runAggregation(ctx context.Context, root *rest.Config) error {
 	root = rest.CopyConfig(root)
 	root.QPS = -1
-	client, err := kubernetes.NewForConfig(rest.AddUserAgent(root, Aggregation))
+	client, err := kubernetes.NewForConfig(rest.AddUserAgent(root, aggregation))
 	if err != nil {
-		return fmt.Errorf("start %s: %w", Aggregation, err)
+		return fmt.Errorf("start %s: %w", aggregation, err)
 	}
 	factory := informers.NewSharedInformerFactory(client, aggregationResync)
 	controller := clusterroleaggregation.NewClusterRoleAggregation(factory.Rbac().V1().ClusterRoles(), client.RbacV1())

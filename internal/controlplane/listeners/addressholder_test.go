@@ -1,4 +1,4 @@
-package loadbalancer_test
+package listeners_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
+	"github.com/slipwayhq/slipway/internal/controlplane/listeners"
 )
 
 // The process that has a port is named, also where it listens at all addresses.
@@ -22,11 +22,11 @@ func TestHolder(t *testing.T) {
 		if at == ":0" {
 			address = fmt.Sprintf("127.0.0.1:%d", l.Addr().(*net.TCPAddr).Port)
 		}
-		if got, want := loadbalancer.AddressHolder(address), fmt.Sprintf("process %d (", os.Getpid()); !strings.HasPrefix(got, want) {
+		if got, want := listeners.AddressHolder(address), fmt.Sprintf("process %d (", os.Getpid()); !strings.HasPrefix(got, want) {
 			t.Errorf("%s is taken by %q, want %q", address, got, want)
 		}
 		_ = l.Close()
-		if got := loadbalancer.AddressHolder(address); got != "another process" {
+		if got := listeners.AddressHolder(address); got != "another process" {
 			t.Errorf("%s, which is free, is taken by %q", address, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package supervisor
+package childproc
 
 import (
 	"bytes"
@@ -50,9 +50,12 @@ func reserve(f *os.File) {
 	}
 }
 
-// openFor is OpenLog for the log of a control plane with a separate user, whose process writes and rotates the
-// log.
-func openFor(user int, path string) (*os.File, error) {
+// openLogFor is OpenLog for the log of a process that runs as the user, and writes and rotates the log itself. 0 means
+// the user of this process.
+func openLogFor(user int, path string) (*os.File, error) {
+	if user == 0 {
+		return OpenLog(path)
+	}
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package supervisor_test
+package childproc
 
 import (
 	"os"
@@ -9,15 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
-
-	controlplanesupervisor "github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 )
 
 func TestOpenTurnsALargeFileOver(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log", "x.log")
 	write := func(text string) {
 		t.Helper()
-		f, err := controlplanesupervisor.OpenLog(path)
+		f, err := OpenLog(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,14 +31,14 @@ func TestOpenTurnsALargeFileOver(t *testing.T) {
 	if data, err := os.ReadFile(path); err != nil || string(data) != "one\ntwo\n" {
 		t.Fatalf("appended: %q, %v", data, err)
 	}
-	if err := os.Truncate(path, controlplanesupervisor.MaxSize+1); err != nil {
+	if err := os.Truncate(path, MaxSize+1); err != nil {
 		t.Fatal(err)
 	}
 	write("three\n")
 	if data, err := os.ReadFile(path); err != nil || string(data) != "three\n" {
 		t.Errorf("turned over: %q, %v", data, err)
 	}
-	if info, err := os.Stat(path + ".1"); err != nil || info.Size() != controlplanesupervisor.MaxSize+1 {
+	if info, err := os.Stat(path + ".1"); err != nil || info.Size() != MaxSize+1 {
 		t.Errorf("the older file: %v, %v", info, err)
 	}
 }
@@ -56,7 +54,7 @@ func TestOpenReservesSpace(t *testing.T) {
 	if err := unix.Fallocate(int(able.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, want); err != nil {
 		want = 0
 	}
-	f, err := controlplanesupervisor.OpenLog(filepath.Join(filepath.Dir(able.Name()), "log", "x.log"))
+	f, err := OpenLog(filepath.Join(filepath.Dir(able.Name()), "log", "x.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,14 +67,14 @@ func TestOpenReservesSpace(t *testing.T) {
 
 func TestTail(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.log")
-	if lines, err := controlplanesupervisor.TailLog(path, 3); err != nil || lines != nil {
+	if lines, err := TailLog(path, 3); err != nil || lines != nil {
 		t.Errorf("a missing file: %q, %v", lines, err)
 	}
 	content := strings.Repeat(strings.Repeat("x", 99)+"\n", 2000) + "a\nb\r\nc"
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lines, err := controlplanesupervisor.TailLog(path, 3)
+	lines, err := TailLog(path, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

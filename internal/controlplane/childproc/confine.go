@@ -1,4 +1,4 @@
-package supervisor
+package childproc
 
 import (
 	"errors"
@@ -27,12 +27,25 @@ func environment(own []string) []string {
 // watches.
 const maxFiles = 65536
 
-// Detach starts a command that outlives this process: in a separate session, with a reduced environment, and
-// confined.
-func Detach(cmd *exec.Cmd) error {
-	cmd.Env = environment(os.Environ())
+// Service is a process that outlives this process and logs to a file.
+type Service struct {
+	Command []string // program and arguments
+	Dir     string   // working directory
+	Log     string   // path of the log
+	User    int      // user that owns the log; 0: the user of this process
+}
+
+// Start starts the process in a separate session, with a reduced environment, and confined.
+func (s Service) Start() (*Process, error) {
+	log, err := openLogFor(s.User, s.Log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.Command(s.Command[0], s.Command[1:]...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.Dir, environment(os.Environ()), log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	return startConfined(cmd)
+	return start(cmd, func() error { return startConfined(cmd) })
 }
 
 // startConfined starts the command as a process that cannot gain privileges by executing a file, writes no

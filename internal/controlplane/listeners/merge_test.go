@@ -1,4 +1,4 @@
-package childproc
+package listeners
 
 import (
 	"net"
@@ -7,7 +7,7 @@ import (
 
 func TestJoinAcceptsFromBoth(t *testing.T) {
 	first, second := listen(t), listen(t)
-	both := MergeListeners(first, second)
+	both := Merge(first, second)
 	if both.Addr() != first.Addr() {
 		t.Errorf("address %s, want that of the first", both.Addr())
 	}
@@ -44,5 +44,3 @@ func listen(t *testing.T) net.Listener {
 	}
 	return l
 }
-
-// Every flag that a HostedControlPlane may give to a component is one of that component.
