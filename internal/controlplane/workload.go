@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
@@ -84,8 +83,7 @@ func runIn(g *components.Group, cfg WorkloadConfig, program string) (*datadir.Lo
 			return nil, err
 		}
 	}
-	host, _ := os.Hostname()
-	holder := datadir.Holder{PID: os.Getpid(), Host: host, Since: cfg.Now().UTC(), Version: buildinfo.Version()}
+	holder := datadir.CurrentProcess(cfg.Now())
 	lock, other, held, err := datadir.Acquire(cfg.Folder.Lock(), holder)
 	if err != nil {
 		return nil, err

@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/controlplane"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
@@ -54,8 +52,7 @@ func (f planeFlags) run(ctx context.Context, e term.Env) error {
 	if err != nil {
 		return err
 	}
-	host, _ := os.Hostname()
-	h, err := datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now(), Version: buildinfo.Version()})
+	h, err := datadir.Open(dir, datadir.CurrentProcess(e.Now()))
 	if err != nil {
 		return err
 	}

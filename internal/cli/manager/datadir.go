@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -69,11 +68,10 @@ func (o *options) open(e term.Env, cfg manager.Config) (opened *datadir.Handle, 
 // holder returns the record of this manager in the data directory, which remains after it stops: its command line and
 // the objects it reconciles.
 func (o *options) holder(e term.Env, cfg manager.Config) datadir.Holder {
-	host, _ := os.Hostname() // only informative
-	out := datadir.Holder{
-		PID: os.Getpid(), Host: host, Since: o.since, Version: buildinfo.Version(), ManagerOf: cfg.REST.Host, Command: o.command(e),
-		Kubeconfig: o.kubeconfigFile(e), Context: cmp.Or(o.context, o.current), Diagnostics: o.diagnosticsPort(), Namespace: o.namespace, WatchFilter: cfg.WatchFilter,
-	}
+	out := datadir.CurrentProcess(o.since)
+	out.ManagerOf, out.Command = cfg.REST.Host, o.command(e)
+	out.Kubeconfig, out.Context, out.Diagnostics = o.kubeconfigFile(e), cmp.Or(o.context, o.current), o.diagnosticsPort()
+	out.Namespace, out.WatchFilter = o.namespace, cfg.WatchFilter
 	if cfg.LeaderElection.Enabled {
 		out.Lease = cfg.Lease().String()
 	}

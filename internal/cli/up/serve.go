@@ -38,8 +38,7 @@ type service struct {
 
 // serve runs until ctx is done, which is not an error, or until a part fails.
 func (s service) serve(ctx context.Context, e term.Env) error {
-	hostname, _ := os.Hostname()
-	h, err := datadir.Open(s.dir, datadir.Holder{PID: os.Getpid(), Host: hostname, Since: e.Now().UTC(), Version: buildinfo.Version()})
+	h, err := datadir.Open(s.dir, datadir.CurrentProcess(e.Now()))
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
@@ -122,9 +121,7 @@ func (s *managerSupervisor) acquireLock(ctx context.Context) {
 	if _, err := childproc.Terminate(ctx, s.dir.SupervisorLock(), childStopTimeout); err != nil {
 		s.log("ending an earlier supervisor: %v", err)
 	}
-	host, _ := os.Hostname()
-	holder := datadir.Holder{PID: os.Getpid(), Host: host, Since: s.env.Now().UTC(), Version: buildinfo.Version()}
-	lock, other, held, err := datadir.Acquire(s.dir.SupervisorLock(), holder)
+	lock, other, held, err := datadir.Acquire(s.dir.SupervisorLock(), datadir.CurrentProcess(s.env.Now()))
 	if err != nil || held {
 		s.log("the management cluster is not supervised: process %d holds the lock of its supervisor, or there is none: %v", other.PID, err)
 		return

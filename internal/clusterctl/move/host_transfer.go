@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/etcd"
@@ -211,14 +210,12 @@ func (p *HostPair) rename(from, to string) error {
 
 // awaitRelease waits until no process supervises the control plane in a folder, and locks it.
 func (p *HostPair) awaitRelease(ctx context.Context, folder string) (*datadir.Lock, error) {
-	host, _ := os.Hostname()
-	holder := datadir.Holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC(), Version: buildinfo.Version()}
 	ctx, cancel := context.WithTimeout(ctx, p.ReleaseTimeout)
 	defer cancel()
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
-		lock, other, held, err := datadir.Acquire(hosttransfer.SupervisorLock(folder), holder)
+		lock, other, held, err := datadir.Acquire(hosttransfer.SupervisorLock(folder), datadir.CurrentProcess(time.Now()))
 		if err != nil || !held {
 			return lock, err
 		}

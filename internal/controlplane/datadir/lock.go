@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/controlplane/uidisolation"
 )
 
@@ -41,6 +42,12 @@ type Holder struct {
 	// Working means that the controllers of the manager run. With leader election, it means that the manager
 	// is the leader.
 	Working bool `json:"working,omitempty"`
+}
+
+// CurrentProcess returns this process as the holder of a lock.
+func CurrentProcess(now time.Time) Holder {
+	host, _ := os.Hostname() // only informative
+	return Holder{PID: os.Getpid(), Host: host, Since: now.UTC(), Version: buildinfo.Version()}
 }
 
 // maxHolder limits how much of a lock file is read, and readAttempts how often.

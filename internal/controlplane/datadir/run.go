@@ -1,9 +1,7 @@
 package datadir
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/netip"
 	"os"
 	"time"
@@ -75,12 +73,7 @@ type Quarantined struct {
 
 // WriteRun publishes r for other processes.
 func (h *Handle) WriteRun(r Run) error {
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = WriteFile(h.run(), append(data, '\n'), 0o600)
-	return err
+	return WriteJSON(h.run(), r)
 }
 
 // ClearRun deletes the published state, if any.
@@ -133,16 +126,13 @@ func Inspect(dir Dir) (State, error) {
 // readRun reads the state of the process that holds the directory or last held it. It returns nil if there is
 // none.
 func (d Dir) readRun() (*Run, error) {
-	data, err := os.ReadFile(d.run())
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, unusable(d, err)
-	}
 	var r Run
-	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf("read %s: %w", d.run(), err)
+	found, err := ReadJSON(d.run(), &r)
+	switch {
+	case err != nil:
+		return nil, unusable(d, err)
+	case !found:
+		return nil, nil
 	}
 	return &r, nil
 }

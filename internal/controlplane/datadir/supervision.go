@@ -1,12 +1,6 @@
 package datadir
 
-import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"os"
-	"time"
-)
+import "time"
 
 // Supervision is the state that the supervisor of a management cluster in the background publishes.
 type Supervision struct {
@@ -28,12 +22,7 @@ func (d Dir) supervision() string { return d.Path("supervision.json") }
 
 // WriteSupervision publishes s for other processes.
 func WriteSupervision(dir Dir, s Supervision) error {
-	data, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = WriteFile(dir.supervision(), append(data, '\n'), 0o600)
-	return err
+	return WriteJSON(dir.supervision(), s)
 }
 
 // ReadSupervision returns the state of the running supervisor, or nil if there is none.
@@ -46,13 +35,7 @@ func ReadSupervision(dir Dir) (*Supervision, error) {
 		return nil, nil
 	}
 	s := Supervision{}
-	data, err := os.ReadFile(dir.supervision())
-	switch {
-	case err == nil:
-		if err := json.Unmarshal(data, &s); err != nil {
-			return nil, fmt.Errorf("read %s: %w", dir.supervision(), err)
-		}
-	case !errors.Is(err, os.ErrNotExist):
+	if _, err := ReadJSON(dir.supervision(), &s); err != nil {
 		return nil, unusable(dir, err)
 	}
 	if s.PID != holder.PID { // the state of a previous supervisor

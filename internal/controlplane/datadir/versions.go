@@ -1,11 +1,6 @@
 package datadir
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"os"
-
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/version"
 )
@@ -49,11 +44,7 @@ func RecordVersions(dir Dir, now Versions) error {
 				dir, part.name, part.before, part.now, part.name, was.Major, was.Minor+1)
 		}
 	}
-	data, err := json.MarshalIndent(now, "", "  ")
-	if err != nil {
-		return err
-	}
-	if _, err := WriteFile(dir.versions(), append(data, '\n'), 0o600); err != nil {
+	if err := WriteJSON(dir.versions(), now); err != nil {
 		return unusable(dir, err)
 	}
 	return nil
@@ -62,17 +53,8 @@ func RecordVersions(dir Dir, now Versions) error {
 // readVersions returns no versions for a directory that was written before versions were recorded.
 func readVersions(dir Dir) (Versions, error) {
 	var v Versions
-	data, err := os.ReadFile(dir.versions())
-	if errors.Is(err, os.ErrNotExist) {
-		return v, nil
-	}
-	if err != nil {
-		return v, err
-	}
-	if err := json.Unmarshal(data, &v); err != nil {
-		return v, fmt.Errorf("read %s: %w", dir.versions(), err)
-	}
-	return v, nil
+	_, err := ReadJSON(dir.versions(), &v)
+	return v, err
 }
 
 // isUnversioned reports whether the version is that of a build without a release.

@@ -2,6 +2,7 @@ package datadir
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,31 @@ import (
 // changed is false.
 func WriteFile(path string, data []byte, mode os.FileMode) (changed bool, err error) {
 	return write(path, data, mode, -1)
+}
+
+// WriteJSON writes a value as indented JSON with [WriteFile] and mode 0600.
+func WriteJSON(path string, value any) error {
+	data, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = WriteFile(path, append(data, '\n'), 0o600)
+	return err
+}
+
+// ReadJSON reads a file that [WriteJSON] wrote. A file that does not exist leaves the value unchanged.
+func ReadJSON(path string, value any) (found bool, err error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := json.Unmarshal(data, value); err != nil {
+		return true, fmt.Errorf("read %s: %w", path, err)
+	}
+	return true, nil
 }
 
 // WriteFileFor is WriteFile for a file in the directory of a control plane whose user must be able to read

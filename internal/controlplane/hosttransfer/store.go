@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 	incomingPrefix = "taken-"
 )
 
-// Store stores the ownership records of one data directory. BlockTransfers accepts a nil Store.
+// Store stores the ownership records of one data directory. A nil Store has no records.
 type Store struct {
 	dir      string
 	instance string
@@ -34,7 +35,15 @@ func Open(dir datadir.Dir, instance string) *Store {
 func LabelsOnly(instance string) *Store { return &Store{instance: instance} }
 
 // Instance returns the instance ID of the data directory.
-func (b *Store) Instance() string { return b.instance }
+func (b *Store) Instance() string {
+	if b == nil {
+		return ""
+	}
+	return b.instance
+}
+
+// isEmpty reports whether there is no directory with records.
+func (b *Store) isEmpty() bool { return b == nil || b.dir == "" }
 
 // Ownership reads all records.
 func (b *Store) Ownership() (Ownership, error) {
@@ -43,7 +52,7 @@ func (b *Store) Ownership() (Ownership, error) {
 		return Ownership{}, err
 	}
 	t, err := b.read(incomingPrefix)
-	return NewOwnership(b.instance, g, t), err
+	return NewOwnership(b.Instance(), g, t), err
 }
 
 // Outgoing returns the records of resources that were transferred to other data directories, by Cluster.
@@ -54,7 +63,7 @@ func (b *Store) Incoming() ([]Record, error) { return b.read(incomingPrefix) }
 
 // read reads all records with the prefix. It ignores records that are deleted during the read.
 func (b *Store) read(prefix string) ([]Record, error) {
-	if b.dir == "" {
+	if b.isEmpty() {
 		return nil, nil
 	}
 	entries, err := os.ReadDir(b.dir)
@@ -62,7 +71,7 @@ func (b *Store) read(prefix string) ([]Record, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the records of what was handed over: %w", err)
+		return nil, fmt.Errorf("read the transfer records: %w", err)
 	}
 	var out []Record
 	for _, e := range entries {
@@ -79,7 +88,7 @@ func (b *Store) read(prefix string) ([]Record, error) {
 			err = json.Unmarshal(data, &r)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read %s, which says what was handed over: %w", path, err)
+			return nil, fmt.Errorf("read transfer record %s: %w", path, err)
 		}
 		out = append(out, r)
 	}
@@ -92,12 +101,7 @@ func (b *Store) write(prefix string, r Record) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = datadir.WriteFile(b.path(prefix, r.UID), append(data, '\n'), 0o600)
-	return err
+	return datadir.WriteJSON(b.path(prefix, r.UID), r)
 }
 
 func (b *Store) remove(prefix string, r Record) error {
@@ -115,7 +119,7 @@ func (b *Store) remove(prefix string, r Record) error {
 func (b *Store) BlockTransfers() (release func(), err error) { return b.lock(unix.F_RDLCK) }
 
 func (b *Store) lock(kind int16) (release func(), err error) {
-	if b == nil || b.dir == "" {
+	if b.isEmpty() {
 		return func() {}, nil
 	}
 	if err := os.MkdirAll(b.dir, 0o700); err != nil {
@@ -136,6 +140,9 @@ func (b *Store) lock(kind int16) (release func(), err error) {
 
 // alone calls do with an exclusive lock.
 func (b *Store) alone(do func() error) error {
+	if b.isEmpty() {
+		return fault.New(fault.Bug, "NoTransferRecords", "an instance without a data directory cannot record transfers")
+	}
 	release, err := b.lock(unix.F_WRLCK)
 	if err != nil {
 		return err
@@ -200,7 +207,7 @@ func (b *Store) rewrite(prefix string, r Record) error {
 
 // Prune removes resources that no longer exist on the host.
 func (b *Store) Prune(exists func(Item) bool) error {
-	if b.dir == "" {
+	if b.isEmpty() {
 		return nil
 	}
 	return b.alone(func() error {

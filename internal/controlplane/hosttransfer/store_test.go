@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 func item(id, maker string) hosttransfer.Item {
@@ -142,6 +143,36 @@ func TestHold(t *testing.T) {
 	release()
 	if err := <-written; err != nil {
 		t.Error(err)
+	}
+}
+
+// Without a data directory, there are no records, and none can be written.
+func TestStoreWithoutDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, b := range map[string]*hosttransfer.Store{"nil": nil, "labels only": hosttransfer.LabelsOnly("")} {
+		h, err := b.Ownership()
+		if err != nil || h.Owns(item("1", "a")) || b.Instance() != "" {
+			t.Errorf("%s: it owns a resource of another instance: %v", name, err)
+		}
+		outgoing, err1 := b.Outgoing()
+		incoming, err2 := b.Incoming()
+		release, err3 := b.BlockTransfers()
+		if len(outgoing)+len(incoming) > 0 || err1 != nil || err2 != nil || err3 != nil {
+			t.Errorf("%s: got %v, %v; %v, %v, %v", name, outgoing, incoming, err1, err2, err3)
+		}
+		release()
+		if err := b.Prune(func(hosttransfer.Item) bool { return false }); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		r := hosttransfer.Record{UID: "u", Items: []hosttransfer.Item{item("1", "a")}}
+		for _, write := range []func(hosttransfer.Record) error{b.BeginTransfer, b.CancelTransfer, b.RecordIncoming, b.CancelIncoming, b.FinishTransfer} {
+			if err := write(r); fault.KindOf(err) != fault.Bug {
+				t.Errorf("%s: written: %v", name, err)
+			}
+		}
+	}
+	if entries, err := os.ReadDir("."); err != nil || len(entries) > 0 {
+		t.Errorf("got %v, %v", entries, err)
 	}
 }
 

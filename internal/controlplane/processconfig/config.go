@@ -172,12 +172,7 @@ func (c Config) Hash() string {
 
 // Save writes the configuration to path.
 func (c Config) Save(path string) error {
-	data, err := json.MarshalIndent(c, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = datadir.WriteFile(path, append(data, '\n'), 0o600)
-	return err
+	return datadir.WriteJSON(path, c)
 }
 
 // Load reads and validates a configuration.

@@ -2,9 +2,7 @@ package processconfig
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,15 +73,6 @@ func (d Delivery) Receive(f Folder) error {
 }
 
 func (d Delivery) record() (r Record, err error) {
-	text, err := os.ReadFile(filepath.Join(string(d), DeliveredRecord))
-	if errors.Is(err, os.ErrNotExist) {
-		return r, nil
-	}
-	if err != nil {
-		return r, err
-	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		return r, fmt.Errorf("read %s: %w", DeliveredRecord, err)
-	}
-	return r, nil
+	_, err = datadir.ReadJSON(filepath.Join(string(d), DeliveredRecord), &r)
+	return r, err
 }

@@ -84,12 +84,7 @@ type Run struct {
 
 // WriteRun publishes r.
 func (f Folder) WriteRun(r Run) error {
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = datadir.WriteFile(f.run(), append(data, '\n'), 0o600)
-	return err
+	return datadir.WriteJSON(f.run(), r)
 }
 
 // ReadRun returns the state that the running process published. alive reports whether there is one.

@@ -62,12 +62,7 @@ func (f Folder) WriteRestored(r Restore) error { return writeRestore(f.path(rest
 func (f Folder) ReadRestored() (Restore, error) { return f.readRestore(restoredFile) }
 
 func writeRestore(path string, r Restore) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = datadir.WriteFile(path, append(text, '\n'), 0o600)
-	return err
+	return datadir.WriteJSON(path, r)
 }
 
 func (f Folder) readRestore(name string) (r Restore, err error) {

@@ -5,10 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -84,7 +80,7 @@ func (f Files) locked(do func() error) error {
 // readKeys returns the keys, or none if the file does not exist.
 func (f Files) readKeys() ([]encryptionKey, error) {
 	var file keyFile
-	if err := readJSON(f.keys(), &file); err != nil {
+	if _, err := datadir.ReadJSON(f.keys(), &file); err != nil {
 		return nil, fault.New(fault.Invalid, reasonKeysInvalid, "%s cannot be used (%v): restore it from a backup", f.keys(), err).From(err)
 	}
 	for _, k := range file.Keys {
@@ -95,11 +91,13 @@ func (f Files) readKeys() ([]encryptionKey, error) {
 	return file.Keys, nil
 }
 
-func (f Files) writeKeys(keys []encryptionKey) error { return writeJSON(f.keys(), keyFile{keys}) }
+func (f Files) writeKeys(keys []encryptionKey) error {
+	return datadir.WriteJSON(f.keys(), keyFile{keys})
+}
 
 func (f Files) readNeeded() ([]string, error) {
 	var n neededKeys
-	if err := readJSON(f.needed(), &n); err != nil {
+	if _, err := datadir.ReadJSON(f.needed(), &n); err != nil {
 		return nil, fault.New(fault.Invalid, reasonKeysInvalid, "%s cannot be read (%v): restore it from a backup", f.needed(), err).From(err)
 	}
 	return n.Keys, nil
@@ -111,7 +109,7 @@ func (f Files) recordNeededKeys(keys []encryptionKey) error {
 	for _, k := range keys {
 		n.Keys = append(n.Keys, k.fingerprint())
 	}
-	return writeJSON(f.needed(), n)
+	return datadir.WriteJSON(f.needed(), n)
 }
 
 // writeConfig writes the encryption configuration for kube-apiserver. If plain is true, Secrets are written
@@ -129,7 +127,7 @@ func (f Files) writeConfig(keys []encryptionKey, plain bool) error {
 		Resources: []apiserverv1.ResourceConfiguration{{Resources: []string{"secrets"}, Providers: providers}},
 	}
 	file.APIVersion, file.Kind = apiserverv1.SchemeGroupVersion.String(), "EncryptionConfiguration"
-	return writeJSON(f.Config(), file)
+	return datadir.WriteJSON(f.Config(), file)
 }
 
 // Prepare writes the encryption configuration before kube-apiserver starts. It returns false if Secrets are
@@ -210,24 +208,4 @@ func newKey(now time.Time, others []encryptionKey) encryptionKey {
 	}
 	_, _ = rand.Read(k.Secret)
 	return k
-}
-
-func readJSON(path string, into any) error {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, into)
-}
-
-func writeJSON(path string, value any) error {
-	text, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	_, err = datadir.WriteFile(path, append(text, '\n'), 0o600)
-	return err
 }

@@ -7,11 +7,6 @@
 // another management cluster is released (package hosttransfer). To change when a process is started or
 // stopped, start at next in step.go, which decides, and at loop.go, which observes and acts.
 //
-// The package also contains the tools for detached processes that other programs of Slipway use: [Detach]
-// starts one, [Terminate] stops the holder of a lock, and log.go and logfollow.go redirect, limit, and read
-// log files. A log file includes panics of the Go runtime, is rotated when it is too large, and reserves disk
-// space for the last messages of a process.
-//
 // In the directory of each control plane, the package writes supervision.json (restarts, last exit) and log/.
 // Remove deletes the whole directory.
 package supervisor

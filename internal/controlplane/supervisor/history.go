@@ -39,10 +39,5 @@ func readHistory(f processconfig.Folder) (history, error) {
 }
 
 func (p history) write(f processconfig.Folder) error {
-	data, err := json.MarshalIndent(p, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = datadir.WriteFile(historyPath(f), append(data, '\n'), 0o600)
-	return err
+	return datadir.WriteJSON(historyPath(f), p)
 }

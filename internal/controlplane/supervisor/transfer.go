@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 
-	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
@@ -18,9 +17,6 @@ const reasonTransferred = "HandedOver"
 // BlockTransfer prevents the transfer of a control plane to another management cluster until release is called. It
 // returns a fault of kind Conflict if a transfer is in progress.
 func (s *Supervisor) BlockTransfer(name string) (release func(), err error) {
-	if s.cfg.Transfers == nil {
-		return func() {}, nil
-	}
 	release, err = s.cfg.Transfers.BlockTransfers()
 	if err != nil {
 		return nil, err
@@ -34,9 +30,6 @@ func (s *Supervisor) BlockTransfer(name string) (release func(), err error) {
 
 // checkNotTransferred returns a fault if another instance must supervise the control plane.
 func (s *Supervisor) checkNotTransferred(name string) error {
-	if s.cfg.Transfers == nil {
-		return nil
-	}
 	holdings, err := s.cfg.Transfers.Ownership()
 	if err != nil {
 		return err
@@ -80,9 +73,7 @@ func (c *supervisionLoop) acquireFolder() (holds, gone bool, err error) {
 	if c.lock != nil {
 		return true, false, nil
 	}
-	host, _ := os.Hostname()
-	holder := datadir.Holder{PID: os.Getpid(), Host: host, Since: c.s.cfg.Now().UTC(), Version: buildinfo.Version()}
-	lock, _, held, err := datadir.Acquire(hosttransfer.SupervisorLock(string(c.folder)), holder)
+	lock, _, held, err := datadir.Acquire(hosttransfer.SupervisorLock(string(c.folder)), datadir.CurrentProcess(c.s.cfg.Now()))
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return false, true, nil

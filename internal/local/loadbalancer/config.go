@@ -1,9 +1,6 @@
 package loadbalancer
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -71,22 +68,23 @@ func (f Folder) state() string  { return filepath.Join(string(f), "state.json") 
 // Load reads the configuration.
 func (f Folder) Load() (Config, error) {
 	var c Config
-	return c, readJSON(f.config(), &c)
+	found, err := datadir.ReadJSON(f.config(), &c)
+	if err == nil && !found {
+		err = os.ErrNotExist
+	}
+	return c, err
 }
 
 // Save writes the configuration atomically.
 func (f Folder) Save(c Config) error {
 	slices.SortFunc(c.Members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
-	return writeJSON(f.config(), c)
+	return datadir.WriteJSON(f.config(), c)
 }
 
 // ReadState returns the last state that the process reported. It is empty if the process has not reported any.
 func (f Folder) ReadState() (State, error) {
 	var s State
-	err := readJSON(f.state(), &s)
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
-	}
+	_, err := datadir.ReadJSON(f.state(), &s)
 	return s, err
 }
 
@@ -95,24 +93,4 @@ func (c Config) validate() error {
 		return fault.New(fault.Bug, "LoadBalancerConfig", "a load balancer has no address to listen on")
 	}
 	return nil
-}
-
-func readJSON(path string, to any) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(data, to); err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
-	}
-	return nil
-}
-
-func writeJSON(path string, from any) error {
-	data, err := json.MarshalIndent(from, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = datadir.WriteFile(path, append(data, '\n'), 0o600)
-	return err
 }

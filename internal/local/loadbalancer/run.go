@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/listeners"
@@ -32,14 +31,13 @@ func RunInFolder(ctx context.Context, f Folder, now func() time.Time) error {
 func runReportingFailure(ctx context.Context, f Folder, now func() time.Time) error {
 	err := serveFolder(ctx, f, now)
 	if err != nil {
-		_ = writeJSON(f.state(), State{Failure: fault.UserMessage(err)}) // the log contains it, too
+		_ = datadir.WriteJSON(f.state(), State{Failure: fault.UserMessage(err)}) // the log contains it, too
 	}
 	return err
 }
 
 func serveFolder(ctx context.Context, f Folder, now func() time.Time) error {
-	host, _ := os.Hostname()
-	lock, other, held, err := datadir.Acquire(f.Lock(), datadir.Holder{PID: os.Getpid(), Host: host, Since: now(), Version: buildinfo.Version()})
+	lock, other, held, err := datadir.Acquire(f.Lock(), datadir.CurrentProcess(now()))
 	if err != nil {
 		return err
 	}
@@ -95,7 +93,7 @@ func (b *balancer) follow(ctx context.Context, f Folder, before Config) error {
 			before = now
 		}
 		if state := b.State(); !reflect.DeepEqual(state, said) {
-			if err := writeJSON(f.state(), state); err != nil {
+			if err := datadir.WriteJSON(f.state(), state); err != nil {
 				slog.Warn("who answers cannot be written", "error", err)
 				continue
 			}
