@@ -22,7 +22,7 @@ var notFuzzed = map[string]string{
 	"internal/plan.ReadFolder":                        "the text is a path; the content is parsed in internal/manifest",
 	"internal/controlplane/uidisolation.Read":         "the texts are a folder and a name; the content is returned unparsed",
 	"internal/controlplane/uidisolation.ReadTrusted":  "the texts are a folder and a name; the content is returned unparsed",
-	"internal/controlplane/datadir.ReadJSON":         "the text is a path; encoding/json parses the content, which this program wrote",
+	"internal/controlplane/datadir.ReadJSON":          "the text is a path; encoding/json parses the content, which this program wrote",
 	"internal/release.ReadArtifact":                   "the texts are a path and a version, both arguments of the release tool",
 }
 

@@ -213,7 +213,7 @@ func guardWrites(t *testing.T, all []call) {
 		"internal/manager/install.go":                      "installs the manager's own manifests, before any controller runs",
 		"internal/manager/migration":                       "rewrites stored objects without changing them",
 		"internal/manager/planhandler.go":                  "creates access reviews, which the API server does not store",
-		"internal/controlplane/secretencryption/keeper.go": "rewrites stored Secrets without changing them",
+		"internal/controlplane/secretencryption/rewriter.go": "rewrites stored Secrets without changing them",
 		"internal/controlplane/roles.go":                   "creates the default roles of a new API server",
 		"internal/controlplane/fairness.go":                "exempts the manager from flow control before it starts",
 		"internal/controlplane/tenants/node.go":            "creates the policies of a new API server",
