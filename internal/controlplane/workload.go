@@ -96,7 +96,7 @@ func runIn(g *components.Group, cfg WorkloadConfig, program string) (*datadir.Lo
 
 // startIn starts the configured components with the lock held.
 func startIn(g *components.Group, cfg WorkloadConfig, holder datadir.Holder, how startOptions) error {
-	if err := processconfig.ApplyRestore(cfg.Folder, cfg.Config, cfg.Now()); err != nil {
+	if err := etcd.ApplyRestore(cfg.Folder, cfg.Config, cfg.Now()); err != nil {
 		return err
 	}
 	data, err := cfg.Folder.ReadData()

@@ -5,7 +5,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/controlplane/etcd"
-	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
 )
 
 // EtcdDataCommand returns the etcd-data command.
@@ -14,7 +13,7 @@ func EtcdDataCommand(term.Env) *cobra.Command {
 	var member etcd.Identity
 	cmd := &cobra.Command{
 		Use: "etcd-data", Short: "Create an etcd data directory from a snapshot", Hidden: true, Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return processconfig.CreateDataDir(file, folder, member) },
+		RunE: func(*cobra.Command, []string) error { return etcd.CreateDataDir(file, folder, member) },
 	}
 	for _, flag := range []struct {
 		to          *string

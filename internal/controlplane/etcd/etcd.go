@@ -171,8 +171,8 @@ func logger() *zap.Logger {
 // identity.
 type Identity struct{ Name, PeerURL, Token string }
 
-// Member returns the identity of every member that this package starts.
-func Member() Identity {
+// onlyMember returns the identity of every member that this package starts.
+func onlyMember() Identity {
 	nowhere := url.URL{Scheme: "unix", Host: "localhost:0"}
 	return Identity{Name: memberName, PeerURL: nowhere.String(), Token: embed.NewConfig().InitialClusterToken}
 }

@@ -1,7 +1,6 @@
 // Package processconfig describes the control plane of one workload cluster: the configuration of its process
 // ([Config]), the files in its directory ([Folder]), the state that the process publishes ([Run]), and the
-// delivery of these files to the volume of a Pod ([Delivery]). It also replaces the data of a control plane
-// with an etcd snapshot ([ApplyRestore]). Package internal/controlplane runs a control plane, and package
+// delivery of these files to the volume of a Pod ([Delivery]). Package internal/controlplane runs a control plane, and package
 // internal/controlplane/supervisor supervises it. Content that the process of a control plane wrote is
 // validated when it is read, because a compromised control plane could have written it.
 //
@@ -14,11 +13,4 @@
 //	restored.json                   process   the last restore
 //	etcd/, etcd-before-ID/          process   the data, and the data that the last restore replaced
 //	lock, log/                      process
-//
-// A restore runs in the process of the control plane before its etcd starts, because a tenant controls the
-// content of the snapshot, and a damaged database can crash the process that opens it. It creates a new data
-// directory, moves the previous one aside, and records the restore; existing data is not touched before the
-// snapshot is known to be usable. An interrupted restore continues at the next call. Revisions continue far
-// beyond the revisions in the snapshot, and all revisions of the snapshot count as compacted, so that watching
-// clients list again and do not mistake old objects for new ones.
 package processconfig

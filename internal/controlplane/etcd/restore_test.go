@@ -1,4 +1,4 @@
-package processconfig
+package etcd
 
 import (
 	"context"
@@ -13,16 +13,16 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/slipwayhq/slipway/internal/controlplane/etcd"
+	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
 // with runs an etcd with the data of a control plane.
-func with(t *testing.T, f Folder, do func(*clientv3.Client)) {
+func with(t *testing.T, f processconfig.Folder, do func(*clientv3.Client)) {
 	t.Helper()
-	server, err := etcd.Start(t.Context(), etcd.Config{Dir: f.Etcd()})
+	server, err := Start(t.Context(), Config{Dir: f.Etcd()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,16 +37,16 @@ func with(t *testing.T, f Folder, do func(*clientv3.Client)) {
 
 // staged is a control plane with data, of which a snapshot waits to be restored; afterwards one key was changed, another one
 // is new.
-func staged(t *testing.T) Folder {
+func staged(t *testing.T) processconfig.Folder {
 	t.Helper()
 	root, err := os.MkdirTemp("", "slipway-") // short enough for sockets
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(root) })
-	f := Folder(root)
+	f := processconfig.Folder(root)
 	with(t, f, func(c *clientv3.Client) {
-		put(t, c, "kept", "as it was")
+		putKey(t, c, "kept", "as it was")
 		if err := os.Mkdir(f.Restoring(), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -58,16 +58,16 @@ func staged(t *testing.T) Folder {
 		if err = errors.Join(err, os.WriteFile(f.RestoreSnapshot(), content, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		put(t, c, "kept", "changed")
-		put(t, c, "new", "lost")
+		putKey(t, c, "kept", "changed")
+		putKey(t, c, "new", "lost")
 	})
-	if err := errors.Join(f.WriteRestoreRequest(Restore{ID: "r1", Snapshot: "s", Version: "v1.36.3"}), f.WriteRun(Run{Version: "v1.36.3", EncryptionMark: "m1"})); err != nil {
+	if err := errors.Join(f.WriteRestoreRequest(processconfig.Restore{ID: "r1", Snapshot: "s", Version: "v1.36.3"}), f.WriteRun(processconfig.Run{Version: "v1.36.3", EncryptionMark: "m1"})); err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-func put(t *testing.T, c *clientv3.Client, key, value string) {
+func putKey(t *testing.T, c *clientv3.Client, key, value string) {
 	t.Helper()
 	if _, err := c.Put(t.Context(), key, value); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func put(t *testing.T, c *clientv3.Client, key, value string) {
 }
 
 // restored fails unless the data is that of the snapshot, with later revisions, and that from before is aside.
-func restored(t *testing.T, f Folder) {
+func restored(t *testing.T, f processconfig.Folder) {
 	t.Helper()
 	with(t, f, func(c *clientv3.Client) {
 		got, err := c.Get(t.Context(), "", clientv3.WithPrefix())
@@ -104,7 +104,7 @@ func restored(t *testing.T, f Folder) {
 	}
 }
 
-func config() Config { return Config{Version: "v1.36.3", Restore: "r1"} }
+func config() processconfig.Config { return processconfig.Config{Version: "v1.36.3", Restore: "r1"} }
 
 func TestApply(t *testing.T) {
 	f := staged(t)
@@ -122,17 +122,17 @@ func TestApply(t *testing.T) {
 
 // Killed after any step, the next call continues.
 func TestApplyContinues(t *testing.T) {
-	for name, steps := range map[string]func(f Folder) error{
-		"half of the new data": func(f Folder) error {
+	for name, steps := range map[string]func(f processconfig.Folder) error{
+		"half of the new data": func(f processconfig.Folder) error {
 			return errors.Join(os.MkdirAll(filepath.Join(restoring(f), "member"), 0o700))
 		},
 		"the new data is complete": prepare,
-		"the old data is aside": func(f Folder) error {
+		"the old data is aside": func(f processconfig.Folder) error {
 			return errors.Join(prepare(f), os.Rename(f.Etcd(), filepath.Join(string(f), "etcd-before-r1")))
 		},
-		"the data is in its place": func(f Folder) error { return errors.Join(prepare(f), swapData(f, "r1")) },
-		"recorded": func(f Folder) error {
-			return errors.Join(prepare(f), swapData(f, "r1"), f.WriteRestored(Restore{ID: "r1", At: noon}))
+		"the data is in its place": func(f processconfig.Folder) error { return errors.Join(prepare(f), swapData(f, "r1")) },
+		"recorded": func(f processconfig.Folder) error {
+			return errors.Join(prepare(f), swapData(f, "r1"), f.WriteRestored(processconfig.Restore{ID: "r1", At: noon}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,11 +151,11 @@ func TestApplyContinues(t *testing.T) {
 // What cannot be restored leaves the data as it was, and says why.
 func TestApplyRefuses(t *testing.T) {
 	for name, test := range map[string]struct {
-		change func(f Folder) error
-		config Config
+		change func(f processconfig.Folder) error
+		config processconfig.Config
 		says   string
 	}{
-		"damaged": {func(f Folder) error {
+		"damaged": {func(f processconfig.Folder) error {
 			file, err := os.OpenFile(f.RestoreSnapshot(), os.O_WRONLY, 0)
 			if err != nil {
 				return err
@@ -163,14 +163,14 @@ func TestApplyRefuses(t *testing.T) {
 			_, err = file.WriteAt([]byte("xxxxxxxx"), 20000)
 			return errors.Join(err, file.Close())
 		}, config(), "data from before is unchanged"},
-		"no database": {func(f Folder) error { return os.WriteFile(f.RestoreSnapshot(), []byte("hello"), 0o600) }, config(), "use another one"},
-		"newer": {func(f Folder) error {
-			return f.WriteRestoreRequest(Restore{ID: "r1", Snapshot: "s", Version: "v1.37.0"})
+		"no database": {func(f processconfig.Folder) error { return os.WriteFile(f.RestoreSnapshot(), []byte("hello"), 0o600) }, config(), "use another one"},
+		"newer": {func(f processconfig.Folder) error {
+			return f.WriteRestoreRequest(processconfig.Restore{ID: "r1", Snapshot: "s", Version: "v1.37.0"})
 		}, config(), "newer than v1.36.3"},
-		"other keys": {func(f Folder) error {
-			return f.WriteRestoreRequest(Restore{ID: "r1", Snapshot: "s", Version: "v1.36.3", EncryptionKeys: "k"})
+		"other keys": {func(f processconfig.Folder) error {
+			return f.WriteRestoreRequest(processconfig.Restore{ID: "r1", Snapshot: "s", Version: "v1.36.3", EncryptionKeys: "k"})
 		}, config(), "encrypted with other keys"},
-		"not there": {func(Folder) error { return nil }, Config{Version: "v1.36.3", Restore: "r2"}, "not on this host"},
+		"not there": {func(processconfig.Folder) error { return nil }, processconfig.Config{Version: "v1.36.3", Restore: "r2"}, "not on this host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := staged(t)
@@ -187,7 +187,7 @@ func TestApplyRefuses(t *testing.T) {
 			})
 		})
 	}
-	if err := ApplyRestore(Folder(t.TempDir()), Config{}, noon); err != nil {
+	if err := ApplyRestore(processconfig.Folder(t.TempDir()), processconfig.Config{}, noon); err != nil {
 		t.Errorf("nothing asked for: %v", err)
 	}
 }

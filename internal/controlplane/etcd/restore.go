@@ -1,4 +1,4 @@
-package processconfig
+package etcd
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.uber.org/zap"
 
-	"github.com/slipwayhq/slipway/internal/controlplane/etcd"
+	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -24,7 +24,7 @@ const previousDataPrefix = "etcd-before-"
 
 // ApplyRestore restores the snapshot that the configuration requests, unless this was done already. The caller must
 // hold the lock of the directory.
-func ApplyRestore(folder Folder, cfg Config, now time.Time) error {
+func ApplyRestore(folder processconfig.Folder, cfg processconfig.Config, now time.Time) error {
 	if cfg.Restore == "" {
 		return nil
 	}
@@ -42,7 +42,7 @@ func ApplyRestore(folder Folder, cfg Config, now time.Time) error {
 	if request.ID != cfg.Restore {
 		return fault.New(fault.Invalid, "RestoreMissing", "the snapshot of restore %s is not on this host", cfg.Restore)
 	}
-	data := Data{Exists: true, Version: request.Version, EncryptionKeys: request.EncryptionKeys}
+	data := processconfig.Data{Exists: true, Version: request.Version, EncryptionKeys: request.EncryptionKeys}
 	if err := errors.Join(data.Problem(cfg.Version), data.KeysProblem(cfg.EncryptionKeys, "")); err != nil {
 		return err
 	}
@@ -55,20 +55,20 @@ func ApplyRestore(folder Folder, cfg Config, now time.Time) error {
 	return finish(folder, request, now)
 }
 
-func restoring(f Folder) string { return filepath.Join(string(f), "etcd-restoring") }
+func restoring(f processconfig.Folder) string { return filepath.Join(string(f), "etcd-restoring") }
 
 // readyFile returns the path of a file that exists when the new data directory is complete.
-func readyFile(f Folder) string { return filepath.Join(f.Restoring(), "ready") }
+func readyFile(f processconfig.Folder) string { return filepath.Join(f.Restoring(), "ready") }
 
 // prepare creates the new data directory.
-func prepare(f Folder) error {
+func prepare(f processconfig.Folder) error {
 	if exists(readyFile(f)) {
 		return nil
 	}
 	if err := os.RemoveAll(restoring(f)); err != nil {
 		return err
 	}
-	if err := CreateDataDir(f.RestoreSnapshot(), restoring(f), etcd.Member()); err != nil {
+	if err := CreateDataDir(f.RestoreSnapshot(), restoring(f), onlyMember()); err != nil {
 		return err
 	}
 	if err := os.WriteFile(readyFile(f), nil, 0o600); err != nil {
@@ -79,7 +79,7 @@ func prepare(f Folder) error {
 
 // CreateDataDir creates a data directory from a snapshot, for the only member of a new cluster. Revisions continue
 // beyond the revisions in the snapshot.
-func CreateDataDir(file, folder string, member etcd.Identity) error {
+func CreateDataDir(file, folder string, member Identity) error {
 	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
 		SnapshotPath: file, OutputDataDir: folder, Name: member.Name, PeerURLs: []string{member.PeerURL},
 		InitialCluster: member.Name + "=" + member.PeerURL, InitialClusterToken: member.Token,
@@ -92,7 +92,7 @@ func CreateDataDir(file, folder string, member etcd.Identity) error {
 }
 
 // swapData replaces the data directory with the new one, and moves the previous one aside.
-func swapData(f Folder, id string) error {
+func swapData(f processconfig.Folder, id string) error {
 	if !exists(restoring(f)) { // it was done before
 		return nil
 	}
@@ -109,13 +109,13 @@ func swapData(f Folder, id string) error {
 }
 
 // finish records the restore, and deletes its files and the previous data of earlier restores.
-func finish(f Folder, r Restore, now time.Time) error {
+func finish(f processconfig.Folder, r processconfig.Restore, now time.Time) error {
 	before, err := f.ReadData()
 	if err != nil {
 		return err
 	}
 	r.SpentMark = before.EncryptionMark
-	if err := f.WriteRun(Run{Version: r.Version, EncryptionKeys: r.EncryptionKeys, EncryptionMark: r.SpentMark}); err != nil {
+	if err := f.WriteRun(processconfig.Run{Version: r.Version, EncryptionKeys: r.EncryptionKeys, EncryptionMark: r.SpentMark}); err != nil {
 		return err
 	}
 	r.At = now.UTC().Truncate(time.Second)
