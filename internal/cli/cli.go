@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/cluster"
@@ -70,6 +71,8 @@ func newRoot(e term.Env) *cobra.Command {
 	// This flag replaces the flag of the same name that Kubernetes' libraries add to every command.
 	root.PersistentFlags().Bool("version", false, "print the version of Slipway")
 	_ = root.PersistentFlags().MarkHidden("version")
+	// Commands whose flags exclude each other got that flag before they got this one.
+	_ = pflag.CommandLine.MarkHidden("version")
 	root.SetIn(e.In)
 	root.SetOut(e.Out)
 	root.SetErr(e.Err)

@@ -35,6 +35,9 @@ func TestValuesOfFlags(t *testing.T) {
 			if name, _ := pflag.UnquoteUsage(f); strings.Contains(name, " ") {
 				t.Errorf("%s --%s: %q is the name of its value", cmd.CommandPath(), f.Name, name)
 			}
+			if f.Name == "version" && !f.Hidden {
+				t.Errorf("%s shows --version, which the libraries of Kubernetes add", cmd.CommandPath())
+			}
 		})
 		for _, c := range cmd.Commands() {
 			visit(c)
