@@ -21,7 +21,7 @@ const maxSize = 16 << 20
 // checkEvery is the interval between checks of the size.
 const checkEvery = 20 * time.Second
 
-// OpenLog opens the file for appending, and creates its directory. A file larger than MaxSize is rotated first.
+// OpenLog opens the file for appending, and creates its directory. A file larger than maxSize is rotated first.
 func OpenLog(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err

@@ -31,14 +31,14 @@ func TestOpenTurnsALargeFileOver(t *testing.T) {
 	if data, err := os.ReadFile(path); err != nil || string(data) != "one\ntwo\n" {
 		t.Fatalf("appended: %q, %v", data, err)
 	}
-	if err := os.Truncate(path, maxLogSize+1); err != nil {
+	if err := os.Truncate(path, maxSize+1); err != nil {
 		t.Fatal(err)
 	}
 	write("three\n")
 	if data, err := os.ReadFile(path); err != nil || string(data) != "three\n" {
 		t.Errorf("turned over: %q, %v", data, err)
 	}
-	if info, err := os.Stat(path + ".1"); err != nil || info.Size() != maxLogSize+1 {
+	if info, err := os.Stat(path + ".1"); err != nil || info.Size() != maxSize+1 {
 		t.Errorf("the older file: %v, %v", info, err)
 	}
 }

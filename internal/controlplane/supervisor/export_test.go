@@ -1,7 +1,4 @@
 package supervisor
 
-// Tests outside of the package use these private names.
-const (
-	MaxSize           = maxSize
-	ReasonTransferred = reasonTransferred
-)
+// ReasonTransferred is used by tests outside of the package.
+const ReasonTransferred = reasonTransferred
