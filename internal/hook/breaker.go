@@ -5,47 +5,11 @@ import (
 	"time"
 )
 
-// breakerConfig configures a breaker. The zero value of a field is its default.
-type breakerConfig struct {
-	// Failures is the number of consecutive failures that opens the circuit. Default 5.
-	Failures int
-	// First and Last are the delays before the first and before later probes. Default 1 s and 1 min.
-	First, Last time.Duration
-	// Random returns a number in [0,1); nil for no jitter.
-	Random func() float64
-}
+// failuresToOpen is the number of consecutive failures that opens a circuit.
+const failuresToOpen = 5
 
-// jitter is the largest fraction of a delay that is added or subtracted at random.
-const jitter = 0.2
-
-func (c breakerConfig) withDefaults() breakerConfig {
-	if c.Failures == 0 {
-		c.Failures = 5
-	}
-	if c.First == 0 {
-		c.First = time.Second
-	}
-	if c.Last == 0 {
-		c.Last = time.Minute
-	}
-	return c
-}
-
-// Delay returns the delay after the n-th consecutive failure, n from 1.
-func (c breakerConfig) Delay(n int) time.Duration {
-	c = c.withDefaults()
-	pause := c.First
-	for range n - 1 {
-		if pause *= 2; pause >= c.Last {
-			pause = c.Last
-			break
-		}
-	}
-	if c.Random == nil {
-		return pause
-	}
-	return time.Duration(float64(pause) * (1 + jitter*(2*c.Random()-1)))
-}
+// backoff returns the delay after the n-th consecutive failure, n from 1: 1 s, doubled each time, at most 1 min.
+func backoff(n int) time.Duration { return min(time.Second<<min(n-1, 6), time.Minute) }
 
 // BreakerState is a snapshot of a breaker.
 type BreakerState struct {
@@ -65,7 +29,8 @@ type BreakerFailure struct {
 // breaker is a circuit breaker. It decides whether a call may be made now, based on the outcome of previous calls. Its
 // state is in memory only, and the caller passes the time. It is safe for concurrent use.
 type breaker struct {
-	cfg breakerConfig
+	// jitter varies the delay before a probe.
+	jitter func(time.Duration) time.Duration
 
 	mu     sync.Mutex
 	failed int // consecutive failures, while closed
@@ -73,9 +38,6 @@ type breaker struct {
 	probe  bool
 	state  BreakerState
 }
-
-// newBreaker returns a closed breaker.
-func newBreaker(cfg breakerConfig) *breaker { return &breaker{cfg: cfg.withDefaults()} }
 
 // breakerPermit allows one call. The caller must call exactly one of its methods when the call is done.
 type breakerPermit struct {
@@ -113,15 +75,11 @@ func (p breakerPermit) Succeeded() bool {
 func (p breakerPermit) Failed(now time.Time, f BreakerFailure) bool {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
-	switch {
-	case p.probe:
-		p.b.probe = false
-	case p.b.state.Open:
+	if p.b.state.Open && !p.probe {
 		return false
-	default:
-		if p.b.failed++; p.b.failed < p.b.cfg.Failures {
-			return false
-		}
+	}
+	if p.b.failed++; p.b.failed < failuresToOpen && !p.probe {
+		return false
 	}
 	p.b.open(now, f)
 	return true
@@ -157,8 +115,8 @@ func (b *breaker) open(now time.Time, f BreakerFailure) {
 		since = b.state.Since
 	}
 	b.opened++
-	b.failed = 0
-	b.state = BreakerState{Open: true, Since: since, RetryAt: now.Add(b.cfg.Delay(b.opened)), Cause: f}
+	b.failed, b.probe = 0, false
+	b.state = BreakerState{Open: true, Since: since, RetryAt: now.Add(b.jitter(backoff(b.opened))), Cause: f}
 }
 
 func (b *breaker) close() bool {

@@ -10,8 +10,10 @@ import (
 var (
 	begin = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	down  = BreakerFailure{Reason: "Refused", Message: "nothing listens"}
-	wrong = BreakerFailure{Reason: "HTTPStatus", Message: "answered 500"}
+	wrong = BreakerFailure{Reason: "HTTPStatus", Message: "responded with HTTP 500"}
 )
+
+func newBreaker() *breaker { return &breaker{jitter: func(d time.Duration) time.Duration { return d }} }
 
 func after(d time.Duration) time.Time { return begin.Add(d) }
 
@@ -29,7 +31,7 @@ func fail(t *testing.T, b *breaker, n int, f BreakerFailure) (changed bool) {
 }
 
 func TestOpensAfterFailuresInARow(t *testing.T) {
-	b := newBreaker(breakerConfig{})
+	b := newBreaker()
 	if fail(t, b, 4, down) {
 		t.Error("four failures opened the circuit")
 	}
@@ -51,7 +53,7 @@ func TestOpensAfterFailuresInARow(t *testing.T) {
 }
 
 func TestOneTrialAtATime(t *testing.T) {
-	b := newBreaker(breakerConfig{})
+	b := newBreaker()
 	fail(t, b, 5, wrong)
 	trial, ok := b.Acquire(after(time.Second))
 	if !ok {
@@ -82,7 +84,7 @@ func TestOneTrialAtATime(t *testing.T) {
 }
 
 func TestLateResultsChangeNothing(t *testing.T) {
-	b := newBreaker(breakerConfig{})
+	b := newBreaker()
 	slow, _ := b.Acquire(begin)
 	slower, _ := b.Acquire(begin)
 	fail(t, b, 5, down)
@@ -93,7 +95,7 @@ func TestLateResultsChangeNothing(t *testing.T) {
 }
 
 func TestReached(t *testing.T) {
-	b := newBreaker(breakerConfig{})
+	b := newBreaker()
 	if b.Reset() {
 		t.Error("closing a closed circuit is a change")
 	}
@@ -107,15 +109,14 @@ func TestReached(t *testing.T) {
 }
 
 func TestPause(t *testing.T) {
-	c := breakerConfig{}
 	for n, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 6: 32 * time.Second, 7: time.Minute, 900: time.Minute} {
-		if got := c.Delay(n); got != want {
+		if got := backoff(n); got != want {
 			t.Errorf("pause %d is %s, want %s", n, got, want)
 		}
 	}
 	for random, want := range map[float64]time.Duration{0: 800 * time.Millisecond, 0.5: time.Second, 0.999999: 1200 * time.Millisecond} {
-		c := breakerConfig{Random: func() float64 { return random }}
-		if got := c.Delay(1); (got - want).Abs() > time.Millisecond {
+		e := &Extensions{cfg: Config{Random: func() float64 { return random }}}
+		if got := e.jitter(time.Second); (got - want).Abs() > time.Millisecond {
 			t.Errorf("with jitter %v the pause is %s, want %s", random, got, want)
 		}
 	}

@@ -25,14 +25,11 @@ import (
 // Handlers implements [Client].
 func (e *Extensions) Handlers(ctx context.Context, hook hooks.Name, of client.Object) ([]string, error) {
 	targets, err := e.targets(ctx, hook, of.GetNamespace())
-	if err != nil {
-		return nil, err
-	}
 	out := make([]string, 0, len(targets))
 	for _, t := range targets {
 		out = append(out, t.String())
 	}
-	return out, nil
+	return out, err
 }
 
 // Call implements [Client].
@@ -55,14 +52,14 @@ func (e *Extensions) Call(ctx context.Context, of client.Object, handler string,
 		return err
 	}
 	if !matches {
-		return fault.New(fault.Invalid, ReasonNamespaceMismatch, "handler %s is not for objects in namespace %s", t,
+		return fault.New(fault.Invalid, ReasonNamespaceMismatch, "handler %s does not apply to objects in namespace %s", t,
 			of.GetNamespace())
 	}
-	answer, err := e.call(ctx, t, of, x)
+	response, err := e.call(ctx, t, of, x)
 	if err != nil {
 		return err
 	}
-	return e.catalog.Up(answer, x.Response)
+	return e.catalog.Up(response, x.Response)
 }
 
 // CallAll implements [Client].
@@ -75,30 +72,30 @@ func (e *Extensions) CallAll(ctx context.Context, of client.Object, x Invocation
 	if err != nil {
 		return CallAllResult{}, err
 	}
-	answers := make([]hooks.Response, 0, len(targets))
+	responses := make([]hooks.Response, 0, len(targets))
 	var called CallAllResult
 	for _, t := range targets {
-		answer, err := e.call(ctx, t, of, x)
+		response, err := e.call(ctx, t, of, x)
 		if err != nil {
 			return CallAllResult{}, err
 		}
-		answers = append(answers, answer)
+		responses = append(responses, response)
 		called.Handlers = append(called.Handlers, t.String())
-		if b, blocks := e.recordBlocking(t, of, answer); blocks {
+		if b, blocks := e.recordBlocking(t, of, response); blocks {
 			called.Blocking = append(called.Blocking, b)
 		}
 	}
 	aggregated := h.NewResponse()
-	aggregate(answers, aggregated)
+	aggregate(responses, aggregated)
 	return called, e.catalog.Up(aggregated, x.Response)
 }
 
 // hookOf determines the hook of an invocation from the Go types of its request and response.
 func (e *Extensions) hookOf(x Invocation) (hooks.Hook, error) {
 	h, ok := e.catalog.OfRequest(x.Request)
-	answer, ok2 := e.catalog.OfResponse(x.Response)
-	if !ok || !ok2 || h.ID != answer.ID {
-		return h, fault.New(fault.Bug, reasonHookMismatch, "%T and %T are not the two sides of one hook", x.Request, x.Response)
+	of, ok2 := e.catalog.OfResponse(x.Response)
+	if !ok || !ok2 || h.ID != of.ID {
+		return h, fault.New(fault.Bug, reasonHookMismatch, "%T and %T are not request and response of the same hook", x.Request, x.Response)
 	}
 	return h, nil
 }
@@ -117,24 +114,23 @@ func (e *Extensions) call(ctx context.Context, t target, of client.Object, x Inv
 		}
 	}
 	key := cacheKey(t, of, x.CacheKey, body)
-	if kept := e.responses.get(key, served); kept != nil {
-		return kept, nil
+	if cached := e.responses.get(key); cached != nil {
+		return cached, nil
 	}
 	if body == nil { // requests are large, so a request with a cached response is not encoded
 		if body, err = e.encode(t, served, x.Request); err != nil {
 			return nil, err
 		}
 	}
-	answer, raw, err := e.callWithPermit(ctx, t, request{hook: served, object: of, body: body})
+	got, err := e.callWithPermit(ctx, t, request{hook: served, object: of, body: body})
 	if err == nil {
-		if x.Accept == nil || x.Accept(answer) {
-			e.responses.put(key, raw, cacheTTL(answer, x.CacheTTL))
+		if x.Accept == nil || x.Accept(got.response) {
+			e.responses.put(key, got.response, got.size, cacheTTL(got.response, x.CacheTTL))
 		}
-		return answer, nil
+		return got.response, nil
 	}
 	if !x.Strict && isIgnored(err, t.handler.Policy) {
-		ctrl.LoggerFrom(ctx).Info("passed over a handler: its failure policy is Ignore", "handler", t.String(),
-			"error", err.Error())
+		ctrl.LoggerFrom(ctx).Info("ignored a failed hook call because of its failure policy", "handler", t.String(), "error", err.Error())
 		passed := served.NewResponse()
 		passed.SetStatus(hooksv1.ResponseStatusSuccess)
 		return passed, nil
@@ -148,7 +144,7 @@ func (e *Extensions) callable(t target) (hooks.Hook, error) {
 	served, ok := e.catalog.Hook(t.handler.Hook)
 	if !ok {
 		return hooks.Hook{}, fault.New(fault.Invalid, reasonUnknownHook,
-			"handler %s serves %s of %s, which this version of Slipway does not know; update the extension or delete its ExtensionConfig",
+			"handler %s serves %s of %s, which this version of Slipway does not support; update the extension or delete its ExtensionConfig",
 			t, clip(t.handler.Hook.Hook), clip(t.handler.Hook.APIVersion()))
 	}
 	if t.problem != nil {
@@ -168,9 +164,21 @@ func withHandlerName(err error, t target) error {
 	return &out
 }
 
-// failureMessage returns the message of a failed call, including the remedy.
+// failureMessage returns the message of a failed call, and adds a remedy if the message has none.
 func (t target) failureMessage(f *fault.Fault) string {
-	return t.conn.Describe(f, CallInfo{Extension: t.name, Timeout: t.timeout(), Longest: maxTimeout}, f.Reason == reasonNotJSON)
+	settings := "spec.clientConfig of ExtensionConfig " + t.name
+	switch f.Reason {
+	case reasonRefused, reasonNoRoute, reasonHostUnknown, reasonTransportFailed:
+		return fmt.Sprintf("%s: start the extension, or correct %s", f.Message, settings)
+	case reasonTimeout:
+		return fmt.Sprintf("%s did not respond within %s; make the extension faster, or raise timeoutSeconds of the handler (now %d, at most %d)",
+			t.conn.Endpoint().Host(), t.timeout(), int(t.timeout().Seconds()), int(maxTimeout.Seconds()))
+	case reasonLost, reasonTooLarge:
+		return f.Message + ": correct the extension"
+	case reasonHTTPStatus, reasonRedirect, reasonTLS, reasonNotJSON:
+		return fmt.Sprintf("%s: correct the extension, or %s if it refers to another server", f.Message, settings)
+	}
+	return f.Message
 }
 
 // timeout returns how long a call of the handler may take.
@@ -210,20 +218,22 @@ type request struct {
 
 // callWithPermit calls the handler once it has a permit and if the circuit breakers allow it, and reports the outcome
 // to them.
-func (e *Extensions) callWithPermit(ctx context.Context, t target, r request) (hooks.Response, []byte, error) {
+func (e *Extensions) callWithPermit(ctx context.Context, t target, r request) (reply, error) {
 	if err := t.acquire(ctx); err != nil {
-		return nil, nil, err
+		return reply{}, err
 	}
-	defer func() { <-t.permits }()
+	e.reportInFlight(t.extension)
+	defer func() {
+		<-t.permits
+		e.reportInFlight(t.extension)
+	}()
 	permits, err := e.permit(t)
 	if err != nil {
-		return nil, nil, err
+		return reply{}, err
 	}
-	e.underWay(t.extension, 1)
-	defer e.underWay(t.extension, -1)
-	answer, raw, err := e.send(ctx, t, r)
+	got, err := e.send(ctx, t, r)
 	e.reportOutcome(t, permits, err)
-	return answer, raw, err
+	return got, err
 }
 
 // acquire waits at most maxWait for a permit, because a waiting worker cannot reconcile other objects of its
@@ -241,14 +251,14 @@ func (t target) acquire(ctx context.Context) error {
 		return nil
 	case <-timer.C:
 		return fault.New(fault.Unreachable, ReasonBusy,
-			"the extension has %d calls to answer; this one is made later", callsAtOnce)
+			"%d calls to the extension are in flight, the maximum; retrying later", callsAtOnce)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// send sends the request, decodes and checks the response, and records metrics and a span.
-func (e *Extensions) send(ctx context.Context, t target, r request) (hooks.Response, []byte, error) {
+// send sends the request and records a span.
+func (e *Extensions) send(ctx context.Context, t target, r request) (reply, error) {
 	ctx, span := e.cfg.Tracer.Start(ctx, "call "+r.hook.ID.Hook, trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(
 			attribute.String("hook", r.hook.ID.String()), attribute.String("handler", t.String()),
@@ -260,24 +270,35 @@ func (e *Extensions) send(ctx context.Context, t target, r request) (hooks.Respo
 	if r.hook.Singleton {
 		path = r.hook.Path("")
 	}
-	started := e.cfg.Now()
-	answer, err := t.conn.Post(ctx, WireRequest{
-		Path: path, Body: r.body, Header: header, Timeout: t.timeout(),
-	})
-	var response hooks.Response
-	var unread error
-	if err == nil {
-		response, unread, err = decode(answer.Body, r.hook)
-	}
-	e.metrics.called(r.hook.ID, t.conn.Endpoint().Host(), e.cfg.Now().Sub(started), outcomeOf(response, err))
-	if unread != nil {
-		e.logUnread(ctx, t, unread)
+	got, err := e.post(ctx, t.conn, r.hook, WireRequest{Path: path, Body: r.body, Header: header, Timeout: t.timeout()})
+	if got.unread != nil {
+		e.logUnread(ctx, t, got.unread)
 	}
 	if err != nil {
 		span.SetStatus(codes.Error, fault.UserMessage(err))
-		return nil, nil, err
 	}
-	return response, answer.Body, nil
+	return got, err
+}
+
+// reply is a decoded response.
+type reply struct {
+	response hooks.Response
+	// size approximates the memory that the response needs, in bytes.
+	size int
+	// unread lists the unknown fields of the response.
+	unread error
+}
+
+// post sends a request, decodes and checks the response, and records metrics.
+func (e *Extensions) post(ctx context.Context, conn *Conn, h hooks.Hook, r WireRequest) (got reply, err error) {
+	started := e.cfg.Now()
+	body, err := conn.Post(ctx, r)
+	if err == nil {
+		got.size = len(body) + valueBytes*countValues(body, maxValues)
+		got.response, got.unread, err = decode(body, h)
+	}
+	e.metrics.called(h.ID, conn.Endpoint().Host(), e.cfg.Now().Sub(started), outcomeOf(got.response, err))
+	return got, err
 }
 
 // logUnread logs unknown fields in responses of an extension, once until they change.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -31,6 +32,10 @@ func (e *Extensions) permit(t target) (permits [2]breakerPermit, err error) {
 func (e *Extensions) reportOutcome(t target, permits [2]breakerPermit, err error) {
 	handler, extension := permits[0], permits[1]
 	f := failureOf(err)
+	var failure BreakerFailure
+	if f != nil {
+		failure = BreakerFailure{Reason: f.Reason, Message: f.Message}
+	}
 	changed := false
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -38,10 +43,10 @@ func (e *Extensions) reportOutcome(t target, permits [2]breakerPermit, err error
 		extension.Abandoned()
 	case f != nil && unconnected(f.Reason):
 		handler.Abandoned()
-		changed = extension.Failed(e.cfg.Now(), BreakerFailure{Reason: f.Reason, Message: f.Message})
+		changed = extension.Failed(e.cfg.Now(), failure)
 	case f != nil:
 		reached := extension.Succeeded()
-		changed = handler.Failed(e.cfg.Now(), BreakerFailure{Reason: f.Reason, Message: f.Message}) || reached
+		changed = handler.Failed(e.cfg.Now(), failure) || reached
 	default:
 		reached := extension.Succeeded()
 		changed = handler.Succeeded() || reached
@@ -62,7 +67,7 @@ func (e *Extensions) discoverEarly(x *extension) bool {
 	defer e.mu.Unlock()
 	due := e.cfg.Now()
 	if n := x.attempt.early; n > 0 {
-		due = x.attempt.at.Add(e.pause(n))
+		due = x.attempt.at.Add(e.jitter(backoff(n)))
 	}
 	if x.attempt.problem != nil || !due.Before(x.attempt.next) {
 		return false // the next discovery is already due earlier, or retries after a failure
@@ -99,8 +104,12 @@ func (e *Extensions) resetCircuits(x *extension) {
 	}
 }
 
-func (e *Extensions) newCircuit() *breaker {
-	return newBreaker(breakerConfig{Random: e.cfg.Random})
+func (e *Extensions) newCircuit() *breaker { return &breaker{jitter: e.jitter} }
+
+// jitter varies a delay at random by up to a fifth, so that extensions created together are not always discovered
+// together, and that many managers do not retry at the same moment.
+func (e *Extensions) jitter(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.8 + 0.4*e.cfg.Random()))
 }
 
 // changed notifies the OnChange subscribers that a circuit of the extension opened or closed, or that its next

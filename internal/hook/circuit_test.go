@@ -181,7 +181,7 @@ func TestOrderOfHandlers(t *testing.T) {
 			t.Errorf("listed as %v, calls:\n%s", names, diff)
 		}
 	}
-	want := `handler "Bad": the name is no DNS label`
+	want := `handler "Bad": the name is not a DNS label`
 	for _, names := range [][]string{{"x", "Bad", "x"}, {"Bad", "x", "x"}} { // RT-15
 		lists(x, names...)
 		if s := w.discover(x.ExtensionConfig("ext")); s.Problem == nil || s.Problem.Message[:len(want)] != want {
@@ -252,7 +252,7 @@ func TestCircuit(t *testing.T) {
 	before := len(x.Bodies(pathOf("fail")))
 	err := do()
 	host := x.Listener.Addr().String()
-	if want := "handler fail.ext: " + host + " answered HTTP 500 Internal Server Error: correct the extension, or spec.clientConfig of ExtensionConfig ext if that names another server"; err == nil || err.Error() != want {
+	if want := "handler fail.ext: " + host + " responded with HTTP 500 Internal Server Error: correct the extension, or spec.clientConfig of ExtensionConfig ext if it refers to another server"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	if n := len(x.Bodies(pathOf("fail"))); n != before {

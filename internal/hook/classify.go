@@ -5,13 +5,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"reflect"
 	"syscall"
-	"time"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -39,8 +37,7 @@ const (
 func unconnected(reason string) bool {
 	switch reason {
 	case reasonHostUnknown, reasonRefused, reasonNoRoute, reasonExpired, reasonWrongHost, reasonUnknownCA,
-		reasonBadCertificate,
-		reasonTLS, reasonClientRefused:
+		reasonBadCertificate, reasonTLS, reasonClientRefused:
 		return true
 	}
 	return false
@@ -73,9 +70,9 @@ func (c *Conn) explain(err error) (reason, message string) {
 	case errors.As(err, &dns):
 		return reasonHostUnknown, "the name " + dns.Name + " cannot be resolved"
 	case (errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()) && errors.As(err, &without):
-		return reasonNoRoute, "no connection to " + host + " in time"
+		return reasonNoRoute, "connecting to " + host + " timed out"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return reasonTimeout, host + " did not answer in time"
+		return reasonTimeout, host + " did not respond in time"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return reasonRefused, "nothing listens at " + host
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
@@ -88,11 +85,11 @@ func (c *Conn) explain(err error) (reason, message string) {
 		return reasonTLS, "the TLS handshake with " + host + " failed; it must speak TLS 1.2 or newer"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EPIPE):
-		return reasonLost, host + " closed the connection before its answer was complete"
+		return reasonLost, host + " closed the connection before the response was complete"
 	case errors.As(err, &op) && op.Op == "dial":
 		return reasonNoRoute, "no connection to " + host
 	}
-	return reasonTransportFailed, "the exchange with " + host + " failed"
+	return reasonTransportFailed, "the HTTP request to " + host + " failed"
 }
 
 func explainCertificate(err error, host string) (reason, message string) {
@@ -109,7 +106,7 @@ func explainCertificate(err error, host string) (reason, message string) {
 		return reasonWrongHost, "the certificate of " + host + " is for another name; issue one for this name"
 	case errors.As(err, &unknown):
 		return reasonUnknownCA, "the certificate of " + host +
-			" is not from an authority in spec.clientConfig.caBundle; correct caBundle"
+			" is not signed by a CA in spec.clientConfig.caBundle; correct caBundle"
 	case errors.As(err, &failed), errors.As(err, &invalid):
 		return reasonBadCertificate, "the certificate of " + host + " is not valid for a server"
 	}
@@ -147,9 +144,8 @@ func alertOf(err error) (uint8, bool) {
 func explainAlert(alert uint8, host string) (reason, message string) {
 	switch alert {
 	case alertBadCertificate, alertUnsupportedCert, alertCertificateRevoked, alertCertificateExpired,
-		alertCertificateUnknown,
-		alertUnknownCA, alertAccessDenied, alertCertificateRequired:
-		return reasonClientRefused, host + " refuses our client certificate; set --runtime-extension-client-cert-file to one it knows"
+		alertCertificateUnknown, alertUnknownCA, alertAccessDenied, alertCertificateRequired:
+		return reasonClientRefused, host + " rejects the client certificate; set --runtime-extension-client-cert-file to one that it accepts"
 	case alertProtocolVersion, alertHandshakeFailure, alertInsufficientSecurity:
 		return reasonTLS, host + " does not speak TLS 1.2 or newer"
 	}
@@ -160,9 +156,9 @@ func (c *Conn) refusal(code int) error {
 	host := c.endpoint.Host()
 	if code >= 300 && code < 400 {
 		return fault.New(fault.Unreachable, reasonRedirect,
-			"%s answered with a redirect (HTTP %d), which is not followed", host, code).With("code", code)
+			"%s responded with a redirect (HTTP %d), which is not followed", host, code).With("code", code)
 	}
-	return fault.New(fault.Unreachable, reasonHTTPStatus, "%s answered HTTP %d %s", host, code,
+	return fault.New(fault.Unreachable, reasonHTTPStatus, "%s responded with HTTP %d %s", host, code,
 		http.StatusText(code)).With("code", code)
 }
 
@@ -177,35 +173,6 @@ func statusCode(f *fault.Fault) int {
 }
 
 func (c *Conn) tooLarge() error {
-	return fault.New(fault.Unreachable, reasonTooLarge, "the answer of %s is larger than %d MiB", c.endpoint.Host(),
+	return fault.New(fault.Unreachable, reasonTooLarge, "the response of %s is larger than %d MiB", c.endpoint.Host(),
 		maxResponseBytes>>20)
-}
-
-// CallInfo describes the handler of a failed call.
-type CallInfo struct {
-	// Extension is the name of the ExtensionConfig.
-	Extension string
-	// Timeout was the timeout of the call; Longest is the largest timeout of any call.
-	Timeout, Longest time.Duration
-}
-
-// Describe returns the message of a failed call, and adds a remedy if the message has none. unreadable means that the
-// response could not be parsed.
-func (c *Conn) Describe(f *fault.Fault, of CallInfo, unreadable bool) string {
-	settings := "spec.clientConfig of ExtensionConfig " + of.Extension
-	switch f.Reason {
-	case reasonRefused, reasonNoRoute, reasonHostUnknown, reasonTransportFailed:
-		return fmt.Sprintf("%s: start the extension, or correct %s", f.Message, settings)
-	case reasonTimeout:
-		return fmt.Sprintf("%s did not answer within %s: it is slow or hangs; make it faster, or raise timeoutSeconds of the handler (now %d, at most %d)",
-			c.endpoint.Host(), of.Timeout, int(of.Timeout.Seconds()), int(of.Longest.Seconds()))
-	case reasonLost, reasonTooLarge:
-		return f.Message + ": correct the extension"
-	case reasonHTTPStatus, reasonRedirect, reasonTLS:
-		unreadable = true
-	}
-	if unreadable {
-		return fmt.Sprintf("%s: correct the extension, or %s if that names another server", f.Message, settings)
-	}
-	return f.Message
 }

@@ -18,17 +18,11 @@ const (
 	maxResponseBytes = 20 << 20
 	// connectWithin limits a connection attempt that continues in the background after its caller gave up.
 	connectWithin = 10 * time.Second
+	// maxIdle is the maximum number of idle connections to one extension.
+	maxIdle = 2 * callsAtOnce
 	// idleTimeout is how long an unused connection stays open.
 	idleTimeout = 90 * time.Second
 )
-
-// ConnOptions configures a Conn. The zero value is the default.
-type ConnOptions struct {
-	// Certificates, if set, is presented to extensions that request a client certificate.
-	Certificates *ClientCertificates
-	// MaxIdleConns is the maximum number of idle connections. Default 4.
-	MaxIdleConns int
-}
 
 // Conn is a connection pool for one extension. It uses HTTPS with TLS 1.2 or newer, the CA bundle of the extension and
 // a client certificate, does not follow redirects, and limits the size of a response. It is safe for concurrent use.
@@ -43,22 +37,13 @@ type Conn struct {
 	shown *tls.Certificate
 }
 
-// WireResponse is a response with HTTP status 200.
-type WireResponse struct {
-	Body []byte
-}
-
 // NewConn returns a connection pool for an endpoint. The first request opens the first connection.
-func NewConn(e Endpoint, o ConnOptions) (*Conn, error) {
+func NewConn(e Endpoint, certs *ClientCertificates) (*Conn, error) {
 	roots, err := e.roots()
 	if err != nil {
 		return nil, err
 	}
-	keep := o.MaxIdleConns
-	if keep == 0 {
-		keep = 4
-	}
-	c := &Conn{endpoint: e, certs: o.Certificates, shown: o.Certificates.generation()}
+	c := &Conn{endpoint: e, certs: certs, shown: certs.generation()}
 	dialer := &net.Dialer{Timeout: connectWithin, KeepAlive: 30 * time.Second}
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dialer.DialContext(ctx, network, address)
@@ -67,12 +52,11 @@ func NewConn(e Endpoint, o ConnOptions) (*Conn, error) {
 		}
 		return conn, err
 	}
-	security := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots,
-		GetClientCertificate: o.Certificates.forHandshake}
+	security := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, GetClientCertificate: certs.forHandshake}
 	c.transport = &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dial, DialTLSContext: dialTLS(dial, security),
 		TLSClientConfig:     security,
-		TLSHandshakeTimeout: connectWithin, MaxIdleConns: keep, MaxIdleConnsPerHost: keep, IdleConnTimeout: idleTimeout,
+		TLSHandshakeTimeout: connectWithin, MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
 	c.client = &http.Client{
@@ -136,12 +120,12 @@ type WireRequest struct {
 	Timeout time.Duration
 }
 
-// Post sends a JSON document and returns the response. Errors are faults of kind Unreachable with one of the reasons in
+// Post sends a JSON document and returns the body of a response with HTTP status 200. Errors are faults of kind Unreachable with one of the reasons in
 // classify.go and a stable message, without local ports or times, or the context's error if the caller gave up.
 //
 // The request is sent again if a reused connection is closed before the first byte of the response, because the server
 // may have been replaced; handlers must tolerate being called twice. Over a new connection it is sent once.
-func (c *Conn) Post(ctx context.Context, r WireRequest) (WireResponse, error) {
+func (c *Conn) Post(ctx context.Context, r WireRequest) ([]byte, error) {
 	c.followCertificate()
 	target := c.endpoint.URL + r.Path
 	if r.Timeout > 0 {
@@ -154,7 +138,7 @@ func (c *Conn) Post(ctx context.Context, r WireRequest) (WireResponse, error) {
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	req, err := http.NewRequestWithContext(traced, http.MethodPost, target, bytes.NewReader(r.Body))
 	if err != nil {
-		return WireResponse{}, c.classify(ctx, err)
+		return nil, c.classify(ctx, err)
 	}
 	for key, values := range r.Header {
 		req.Header[key] = values
@@ -167,19 +151,19 @@ func (c *Conn) Post(ctx context.Context, r WireRequest) (WireResponse, error) {
 		err = unconnectedError{err}
 	}
 	if err != nil {
-		return WireResponse{}, c.classify(ctx, err)
+		return nil, c.classify(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // read a short body, so that the connection can be reused
-		return WireResponse{}, c.refusal(resp.StatusCode)
+		return nil, c.refusal(resp.StatusCode)
 	}
 	return c.read(ctx, resp)
 }
 
-func (c *Conn) read(ctx context.Context, resp *http.Response) (WireResponse, error) {
+func (c *Conn) read(ctx context.Context, resp *http.Response) ([]byte, error) {
 	if resp.ContentLength > maxResponseBytes {
-		return WireResponse{}, c.tooLarge()
+		return nil, c.tooLarge()
 	}
 	var buffer bytes.Buffer
 	if resp.ContentLength > 0 {
@@ -191,19 +175,16 @@ func (c *Conn) read(ctx context.Context, resp *http.Response) (WireResponse, err
 		err = ctx.Err()
 	}
 	if err != nil {
-		return WireResponse{}, c.classify(ctx, err)
+		return nil, c.classify(ctx, err)
 	}
 	if n > maxResponseBytes {
-		return WireResponse{}, c.tooLarge()
+		return nil, c.tooLarge()
 	}
-	return WireResponse{Body: buffer.Bytes()}, nil
+	return buffer.Bytes(), nil
 }
 
 // followCertificate closes idle connections that use a client certificate that has been rotated.
 func (c *Conn) followCertificate() {
-	if c.certs == nil {
-		return
-	}
 	current := c.certs.generation()
 	c.mu.Lock()
 	changed := current != c.shown

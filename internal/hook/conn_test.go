@@ -22,7 +22,7 @@ func TestEndAfterTheTimeout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := NewConn(e, ConnOptions{})
+	c, err := NewConn(e, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func connect(t *testing.T, h http.HandlerFunc) *Conn {
 	t.Helper()
 	x := hooktest.Start(t, hooktest.Options{})
 	x.Serve("/hook", h)
-	c, err := NewConn(Endpoint{URL: x.URL, CA: string(x.Authority.PEM)}, ConnOptions{})
+	c, err := NewConn(Endpoint{URL: x.URL, CA: string(x.Authority.PEM)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,12 +133,12 @@ func TestNoConnectionInTime(t *testing.T) {
 	}
 	defer func() { _ = listener.Close() }()
 	host := listener.Addr().String()
-	c, err := NewConn(Endpoint{URL: "https://" + host}, ConnOptions{})
+	c, err := NewConn(Endpoint{URL: "https://" + host}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = c.Post(t.Context(), WireRequest{Path: "/hook", Timeout: 50 * time.Millisecond})
-	if f := fault.As(err); f == nil || !unconnected(f.Reason) || f.Message != "no connection to "+host+" in time" {
+	if f := fault.As(err); f == nil || !unconnected(f.Reason) || f.Message != "connecting to "+host+" timed out" {
 		t.Errorf("got %v", err)
 	}
 }

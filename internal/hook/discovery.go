@@ -37,10 +37,10 @@ func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig)
 	if err != nil {
 		x.attempt.generation, x.attempt.at, x.attempt.problem = c.Generation, e.cfg.Now(), problemOf(err)
 		x.attempt.failed++
-		x.attempt.next = e.cfg.Now().Add(e.pause(x.attempt.failed))
+		x.attempt.next = e.cfg.Now().Add(e.jitter(backoff(x.attempt.failed)))
 	} else {
 		last := x.attempt
-		x.attempt = discoveryAttempt{generation: c.Generation, at: e.cfg.Now(), next: e.cfg.Now().Add(e.spread(discoveryInterval))}
+		x.attempt = discoveryAttempt{generation: c.Generation, at: e.cfg.Now(), next: e.cfg.Now().Add(e.jitter(discoveryInterval))}
 		if last.scheduledEarly {
 			x.attempt.early = last.early + 1
 		}
@@ -55,16 +55,6 @@ func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig)
 		e.notifyHandlerSubscribers(x.name)
 	}
 	return e.State(c.Name), nil
-}
-
-// pause returns the backoff after a number of consecutive failures.
-func (e *Extensions) pause(failed int) time.Duration {
-	return breakerConfig{Random: e.cfg.Random}.Delay(failed)
-}
-
-// spread varies a delay by up to a fifth, so that extensions created together are not always discovered together.
-func (e *Extensions) spread(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (1 + jitter*(2*e.cfg.Random()-1)))
 }
 
 func problemOf(err error) *fault.Fault {
@@ -87,26 +77,15 @@ func (e *Extensions) callDiscovery(ctx context.Context, x *extension) ([]Handler
 	if err != nil {
 		return nil, fault.New(fault.Bug, reasonInvalidDiscovery, "the discovery request cannot be encoded").From(err)
 	}
-	started := e.cfg.Now()
-	answer, err := conn.Post(ctx, WireRequest{Path: h.Path(""), Body: body, Timeout: discoveryTimeout})
-	response, err := e.readDiscovery(answer, h, err)
-	e.metrics.called(h.ID, conn.Endpoint().Host(), e.cfg.Now().Sub(started), outcomeOf(response, err))
+	got, err := e.post(ctx, conn, h, WireRequest{Path: h.Path(""), Body: body, Timeout: discoveryTimeout})
 	if err != nil {
 		return nil, err
 	}
-	discovered, ok := response.(*hooksv1.DiscoveryResponse)
+	discovered, ok := got.response.(*hooksv1.DiscoveryResponse)
 	if !ok {
-		return nil, fault.New(fault.Bug, reasonInvalidDiscovery, "no way to read a %T", response)
+		return nil, fault.New(fault.Bug, reasonInvalidDiscovery, "unexpected discovery response %T", got.response)
 	}
 	return handlersIn(discovered, e.catalog)
-}
-
-func (e *Extensions) readDiscovery(answer WireResponse, h hooks.Hook, err error) (hooks.Response, error) {
-	if err != nil {
-		return nil, err
-	}
-	response, _, err := decode(answer.Body, h)
-	return response, err
 }
 
 // handlersIn validates a list of handlers. One invalid handler makes the whole list invalid; the message lists the
@@ -121,7 +100,7 @@ func handlersIn(d *hooksv1.DiscoveryResponse, catalog *hooks.Catalog) ([]Handler
 	for _, listed := range inOrder(d.Handlers) {
 		h, wrong := handlerOf(listed, catalog)
 		if seen[listed.Name] {
-			wrong = append(wrong, "the name is used twice")
+			wrong = append(wrong, "the name is not unique")
 		}
 		seen[listed.Name] = true
 		for _, w := range wrong {
@@ -152,7 +131,7 @@ func inOrder(listed []hooksv1.ExtensionHandler) []hooksv1.ExtensionHandler {
 func handlerOf(listed hooksv1.ExtensionHandler, catalog *hooks.Catalog) (h Handler, wrong []string) {
 	h = Handler{Name: listed.Name, Timeout: defaultTimeout, Policy: runtimev1.FailurePolicyFail}
 	for _, text := range validation.IsDNS1123Label(listed.Name) {
-		wrong = append(wrong, "the name is no DNS label: "+text)
+		wrong = append(wrong, "the name is not a DNS label: "+text)
 	}
 	id, err := hooks.ParseID(listed.RequestHook.APIVersion, listed.RequestHook.Hook)
 	if err != nil {

@@ -33,7 +33,7 @@ func endpointOf(c runtimev1.ClientConfig) (Endpoint, error) {
 			port = *s.Port
 		}
 		u := url.URL{Scheme: "https", Host: net.JoinHostPort(s.Name+"."+s.Namespace+".svc", strconv.Itoa(int(port))),
-			Path: prefix(s.Path)}
+			Path: strings.TrimSuffix("/"+strings.Trim(s.Path, "/"), "/")}
 		e.URL = u.String()
 	case c.URL != "":
 		u, err := url.Parse(c.URL)
@@ -47,15 +47,6 @@ func endpointOf(c runtimev1.ClientConfig) (Endpoint, error) {
 	}
 	_, err := e.roots()
 	return e, err
-}
-
-// prefix returns the path of a Service with a leading and without a trailing slash.
-func prefix(path string) string {
-	path = strings.Trim(path, "/")
-	if path == "" {
-		return ""
-	}
-	return "/" + path
 }
 
 // Host returns the host and port of the endpoint, for messages and metrics.

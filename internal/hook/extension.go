@@ -28,7 +28,7 @@ type Handler struct {
 
 // Unknown returns a message for a handler whose hook is not in the catalog.
 func (h Handler) Unknown() string {
-	return fmt.Sprintf("handler %s serves %s of %s, which this version of Slipway does not know, and holds back what it would be called for",
+	return fmt.Sprintf("handler %s serves %s of %s, which this version of Slipway does not support; operations that would call it are blocked",
 		h.Name, clip(h.Hook.Hook), clip(h.Hook.APIVersion()))
 }
 
@@ -91,7 +91,6 @@ type extension struct {
 	refresh            string // value of RefreshRequest at the last discovery
 	refreshes          int    // number of refresh requests; cached responses from before the last one are not used
 	unread             string // unknown fields of its responses that were logged last
-	calls              int    // in flight
 	notifiedGeneration int64  // generation of the settings for which followers were last called
 }
 

@@ -38,67 +38,67 @@ func TestBadAnswers(t *testing.T) {
 		"good": {serve: hooktest.Raw(good)},
 		"wrong kind": {
 			serve: replace("BeforeClusterCreateResponse", "BeforeClusterDeleteResponse"), reason: reasonWrongKind,
-			message: "the answer is a BeforeClusterDeleteResponse of hooks.runtime.cluster.x-k8s.io/v1alpha1, want BeforeClusterCreateResponse of hooks.runtime.cluster.x-k8s.io/v1alpha1",
+			message: "the response is a BeforeClusterDeleteResponse of hooks.runtime.cluster.x-k8s.io/v1alpha1, want BeforeClusterCreateResponse of hooks.runtime.cluster.x-k8s.io/v1alpha1",
 		},
 		"wrong apiVersion": {
 			serve: replace("v1alpha1", "v1beta1"), reason: reasonWrongKind,
-			message: "the answer is a BeforeClusterCreateResponse of hooks.runtime.cluster.x-k8s.io/v1beta1, want BeforeClusterCreateResponse of hooks.runtime.cluster.x-k8s.io/v1alpha1",
+			message: "the response is a BeforeClusterCreateResponse of hooks.runtime.cluster.x-k8s.io/v1beta1, want BeforeClusterCreateResponse of hooks.runtime.cluster.x-k8s.io/v1alpha1",
 		},
 		"no kind and no apiVersion": {serve: hooktest.Raw(`{"status":"Success"}`)}, // RT-28
 		"unknown fields":            {serve: replace(`"status"`, `"mood":"sunny","status"`)},
 		"a field twice":             {serve: replace(`"status"`, `"message":"a","message":"b","status"`)},
 		"a field of another type": {
 			serve: replace(`"retryAfterSeconds":0`, `"retryAfterSeconds":"soon"`), reason: reasonNotJSON, counts: true,
-			message: "the answer is not a BeforeClusterCreateResponse in JSON",
+			message: "the response is not a BeforeClusterCreateResponse in JSON",
 		},
 		"another type in another kind": {
 			serve: hooktest.Raw(`{"apiVersion":"v1","kind":"Status","status":7}`), reason: reasonWrongKind,
-			message: "the answer is a Status of v1, want BeforeClusterCreateResponse of hooks.runtime.cluster.x-k8s.io/v1alpha1",
+			message: "the response is a Status of v1, want BeforeClusterCreateResponse of hooks.runtime.cluster.x-k8s.io/v1alpha1",
 		},
 		"21 MiB": {
 			serve: hooktest.Raw(`{"message":"` + strings.Repeat("x", 21<<20) + `"}`), reason: reasonTooLarge, counts: true,
-			message: "the answer of HOST is larger than 20 MiB",
+			message: "the response of HOST is larger than 20 MiB",
 		},
-		"a body without end": {serve: hooktest.Flood, reason: reasonTooLarge, counts: true, message: "the answer of HOST is larger than 20 MiB"},
+		"a body without end": {serve: hooktest.Flood, reason: reasonTooLarge, counts: true, message: "the response of HOST is larger than 20 MiB"},
 		"invalid JSON": {
-			serve: hooktest.Raw(good[:50]), reason: reasonNotJSON, counts: true, message: "the answer is not a BeforeClusterCreateResponse in JSON",
+			serve: hooktest.Raw(good[:50]), reason: reasonNotJSON, counts: true, message: "the response is not a BeforeClusterCreateResponse in JSON",
 		},
 		"a web page": {
-			serve: hooktest.Raw("<html>login</html>"), reason: reasonNotJSON, counts: true, message: "the answer is not a BeforeClusterCreateResponse in JSON",
+			serve: hooktest.Raw("<html>login</html>"), reason: reasonNotJSON, counts: true, message: "the response is not a BeforeClusterCreateResponse in JSON",
 		},
-		"nothing":        {serve: hooktest.Raw(""), reason: reasonNotJSON, counts: true, message: "the answer is not a BeforeClusterCreateResponse in JSON"},
-		"status missing": {serve: replace(`"status":"Success",`, ""), reason: reasonInvalidResponse, message: "the answer has no status; want Success or Failure"},
-		"status unknown": {serve: replace(`"Success"`, `"Maybe"`), reason: reasonInvalidResponse, message: `the answer has status "Maybe"; want Success or Failure`},
-		"status Failure": {serve: replace(`"Success"`, `"Failure","message":"no quota"`), reason: reasonFailureResponse, message: "answered Failure: no quota"},
+		"nothing":        {serve: hooktest.Raw(""), reason: reasonNotJSON, counts: true, message: "the response is not a BeforeClusterCreateResponse in JSON"},
+		"status missing": {serve: replace(`"status":"Success",`, ""), reason: reasonInvalidResponse, message: "the response has no status; want Success or Failure"},
+		"status unknown": {serve: replace(`"Success"`, `"Maybe"`), reason: reasonInvalidResponse, message: `the response has status "Maybe"; want Success or Failure`},
+		"status Failure": {serve: replace(`"Success"`, `"Failure","message":"no quota"`), reason: reasonFailureResponse, message: "responded with status Failure: no quota"},
 		"Failure without a message": {
-			serve: replace(`"Success"`, `"Failure"`), reason: reasonFailureResponse, message: "answered Failure: no message",
+			serve: replace(`"Success"`, `"Failure"`), reason: reasonFailureResponse, message: "responded with status Failure: no message",
 		},
 		"negative retryAfterSeconds": {
 			serve: replace(`"retryAfterSeconds":0`, `"retryAfterSeconds":-1`), reason: reasonInvalidResponse,
-			message: "the answer has retryAfterSeconds -1; want 0 or more",
+			message: "the response has retryAfterSeconds -1; want 0 or more",
 		},
-		"slow drip": {serve: hooktest.Drip, reason: reasonTimeout, counts: true, brief: true, message: "HOST did not answer within 1s: it is slow or hangs; make it faster, or raise timeoutSeconds of the handler (now 1, at most 30)"},
-		"silence":   {serve: hooktest.Silent, reason: reasonTimeout, counts: true, brief: true, message: "HOST did not answer within 1s: it is slow or hangs; make it faster, or raise timeoutSeconds of the handler (now 1, at most 30)"},
+		"slow drip": {serve: hooktest.Drip, reason: reasonTimeout, counts: true, brief: true, message: "HOST did not respond within 1s; make the extension faster, or raise timeoutSeconds of the handler (now 1, at most 30)"},
+		"silence":   {serve: hooktest.Silent, reason: reasonTimeout, counts: true, brief: true, message: "HOST did not respond within 1s; make the extension faster, or raise timeoutSeconds of the handler (now 1, at most 30)"},
 		"connection reset in the middle": {
-			serve: hooktest.Cut(true), reason: reasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
+			serve: hooktest.Cut(true), reason: reasonLost, counts: true, message: "HOST closed the connection before the response was complete",
 		},
 		"connection closed in the middle": {
-			serve: hooktest.Cut(false), reason: reasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
+			serve: hooktest.Cut(false), reason: reasonLost, counts: true, message: "HOST closed the connection before the response was complete",
 		},
 		"redirect": {
 			serve: http.RedirectHandler("https://127.0.0.1:1/", http.StatusTemporaryRedirect).ServeHTTP, reason: reasonRedirect, counts: true,
-			message: "HOST answered with a redirect (HTTP 307), which is not followed",
+			message: "HOST responded with a redirect (HTTP 307), which is not followed",
 		},
-		"500": {serve: hooktest.Status(500), reason: reasonHTTPStatus, counts: true, message: "HOST answered HTTP 500 Internal Server Error"},
-		"404": {serve: http.NotFound, reason: reasonHTTPStatus, counts: true, message: "HOST answered HTTP 404 Not Found"},
-		"201": {serve: hooktest.Status(201), reason: reasonHTTPStatus, counts: true, message: "HOST answered HTTP 201 Created"},
-		"204": {serve: hooktest.Status(204), reason: reasonHTTPStatus, counts: true, message: "HOST answered HTTP 204 No Content"},
+		"500": {serve: hooktest.Status(500), reason: reasonHTTPStatus, counts: true, message: "HOST responded with HTTP 500 Internal Server Error"},
+		"404": {serve: http.NotFound, reason: reasonHTTPStatus, counts: true, message: "HOST responded with HTTP 404 Not Found"},
+		"201": {serve: hooktest.Status(201), reason: reasonHTTPStatus, counts: true, message: "HOST responded with HTTP 201 Created"},
+		"204": {serve: hooktest.Status(204), reason: reasonHTTPStatus, counts: true, message: "HOST responded with HTTP 204 No Content"},
 		"panic": {
 			serve:  func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-			reason: reasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
+			reason: reasonLost, counts: true, message: "HOST closed the connection before the response was complete",
 		},
 	}
-	const another = ": correct the extension, or spec.clientConfig of ExtensionConfig ext if that names another server"
+	const another = ": correct the extension, or spec.clientConfig of ExtensionConfig ext if it refers to another server"
 	remedies := map[string]string{
 		reasonNotJSON: another, reasonHTTPStatus: another, reasonRedirect: another,
 		reasonTooLarge: ": correct the extension", reasonLost: ": correct the extension",
@@ -170,11 +170,11 @@ func TestUnreachable(t *testing.T) {
 		},
 		"another authority": {
 			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.CABundle = other.PEM }, reason: reasonUnknownCA,
-			message: "the certificate of HOST is not from an authority in spec.clientConfig.caBundle; correct caBundle",
+			message: "the certificate of HOST is not signed by a CA in spec.clientConfig.caBundle; correct caBundle",
 		},
 		"the system's authorities": {
 			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.CABundle = nil }, reason: reasonUnknownCA,
-			message: "the certificate of HOST is not from an authority in spec.clientConfig.caBundle; correct caBundle",
+			message: "the certificate of HOST is not signed by a CA in spec.clientConfig.caBundle; correct caBundle",
 		},
 		"caBundle that is none": {
 			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.CABundle = []byte("secret") }, reason: "InvalidCABundle",
@@ -195,7 +195,7 @@ func TestUnreachable(t *testing.T) {
 				c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, other.Pool()
 			}},
 			reason:  reasonClientRefused,
-			message: "HOST refuses our client certificate; set --runtime-extension-client-cert-file to one it knows",
+			message: "HOST rejects the client certificate; set --runtime-extension-client-cert-file to one that it accepts",
 		},
 		"nothing listens": {
 			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.URL = "https://" + closed.Addr().String() },

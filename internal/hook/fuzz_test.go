@@ -96,8 +96,8 @@ func fuzzUse(t *testing.T, h hooks.Hook, body []byte, response hooks.Response) {
 	fitsText(t, h, all.GetMessage())
 	store := newResponseCache(func() time.Time { return time.Unix(0, 0) })
 	if d := cacheTTL(response, 0); d > 0 {
-		store.put("key", body, d)
-		if kept, ok := store.get("key", h).(hooks.RetryResponse); !ok || kept.GetRetryAfterSeconds() <= 0 {
+		store.put("key", response, len(body), d)
+		if kept, ok := store.get("key").(hooks.RetryResponse); !ok || kept.GetRetryAfterSeconds() <= 0 {
 			t.Errorf("%s: an answer that blocks is kept as %+v", h.ID.Hook, kept)
 		}
 	}
@@ -150,7 +150,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		}
 		var err error
 		used := allocated(func() { _, _, err = decode(body, h) })
-		if (err == nil) != tt.ok || err != nil && (reasonOf(err) != reasonTooLarge || err.Error() != "the answer has more than 65536 values") {
+		if (err == nil) != tt.ok || err != nil && (reasonOf(err) != reasonTooLarge || err.Error() != "the response has more than 65536 values") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if used > mostMemory {

@@ -193,9 +193,9 @@ func TestDiscoveryIsChecked(t *testing.T) {
 		"none":         {},
 		"500 handlers": {handlers: many(500)},
 		"513 handlers": {handlers: many(513), err: "the extension has 513 handlers; at most 512 can be registered"},
-		"duplicate":    {handlers: append(many(3), many(1)...), err: `handler "h0": the name is used twice`},
-		"no DNS label": {handlers: with(func(h *hooksv1.ExtensionHandler) { h.Name = "Not.A_Label" }), err: `handler "Not.A_Label": the name is no DNS label`},
-		"no name":      {handlers: with(func(h *hooksv1.ExtensionHandler) { h.Name = "" }), err: `handler "": the name is no DNS label`},
+		"duplicate":    {handlers: append(many(3), many(1)...), err: `handler "h0": the name is not unique`},
+		"no DNS label": {handlers: with(func(h *hooksv1.ExtensionHandler) { h.Name = "Not.A_Label" }), err: `handler "Not.A_Label": the name is not a DNS label`},
+		"no name":      {handlers: with(func(h *hooksv1.ExtensionHandler) { h.Name = "" }), err: `handler "": the name is not a DNS label`},
 		"unknown hook": {
 			handlers: with(func(h *hooksv1.ExtensionHandler) { h.RequestHook.Hook = "BeforeLunch" }),
 			err:      `handler "h": there is no hook BeforeLunch in hooks.runtime.cluster.x-k8s.io/v1alpha1`,
@@ -225,7 +225,7 @@ func TestDiscoveryIsChecked(t *testing.T) {
 		},
 		"all that is wrong": {
 			handlers: with(func(h *hooksv1.ExtensionHandler) { h.Name, h.TimeoutSeconds = "good", ptr.To(int32(99)) }),
-			err:      `handler "good": timeoutSeconds is 99; want 0 to 30; handler "good": the name is used twice`,
+			err:      `handler "good": timeoutSeconds is 99; want 0 to 30; handler "good": the name is not unique`,
 		},
 	}
 	for name, tt := range tests {
@@ -340,7 +340,7 @@ func TestCallAll(t *testing.T) {
 	if diff := cmp.Diff([]string{"m.early", "a.late"}, order); diff != "" || reasonOf(err) != reasonFailureResponse {
 		t.Errorf("after the first error (%v) nobody is called:\n%s", err, diff)
 	}
-	if want := "handler a.a-late: answered Failure: no room"; err == nil || err.Error() != want { // RT-15
+	if want := "handler a.a-late: responded with status Failure: no room"; err == nil || err.Error() != want { // RT-15
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -31,13 +31,13 @@ const (
 // again if the write that follows the response fails.
 type LifecycleCaller struct{ Client Client }
 
-// Call calls a hook for a Cluster. A failing extension is reported in the result; the only error
-// returned is the context's.
+// Call calls a hook for a Cluster. A failing extension is reported in the result; the only error returned is the
+// context's.
 func (c LifecycleCaller) Call(ctx context.Context, cluster *clusterv1.Cluster, q lifecycle.HookCall) (lifecycle.HookResult, error) {
-	answer, err := c.callHandlers(ctx, cluster, q)
+	result, err := c.callHandlers(ctx, cluster, q)
 	switch f := fault.As(err); {
 	case err == nil:
-		return answer, nil
+		return result, nil
 	case ctx.Err() != nil:
 		return lifecycle.HookResult{}, fmt.Errorf("calling hook %s: %w", q.Hook, err)
 	case f != nil && (f.Reason == ReasonBusy || f.Reason == ReasonNotReady):
@@ -50,9 +50,6 @@ func (c LifecycleCaller) callHandlers(ctx context.Context, cluster *clusterv1.Cl
 	if q.Hook == lifecycle.GenerateUpgradePlan {
 		return c.plan(ctx, cluster, q)
 	}
-	if names, err := c.Client.Handlers(ctx, v1alpha1(q.Hook), cluster); err != nil || len(names) == 0 {
-		return lifecycle.HookResult{}, err
-	}
 	request, response := newLifecycleRequest(ClusterForRequest(cluster), q)
 	if request == nil {
 		return lifecycle.HookResult{}, fault.New(fault.Bug, "UnknownHook", "there is no lifecycle hook %s", q.Hook)
@@ -61,11 +58,11 @@ func (c LifecycleCaller) callHandlers(ctx context.Context, cluster *clusterv1.Cl
 	if err != nil {
 		return lifecycle.HookResult{}, err
 	}
-	answer := lifecycle.HookResult{Handlers: called.Handlers}
+	result := lifecycle.HookResult{Handlers: called.Handlers}
 	for _, b := range called.Blocking {
-		answer.Blocking = append(answer.Blocking, lifecycle.Blocker{Handler: b.Handler, Message: b.Message, Since: b.Since, RetryAfter: b.RetryAfter})
+		result.Blocking = append(result.Blocking, lifecycle.Blocker{Handler: b.Handler, Message: b.Message, Since: b.Since, RetryAfter: b.RetryAfter})
 	}
-	return answer, nil
+	return result, nil
 }
 
 func (c LifecycleCaller) plan(ctx context.Context, cluster *clusterv1.Cluster, q lifecycle.HookCall) (lifecycle.HookResult, error) {
@@ -80,23 +77,19 @@ func (c LifecycleCaller) plan(ctx context.Context, cluster *clusterv1.Cluster, q
 	if err != nil {
 		return lifecycle.HookResult{}, err
 	}
-	answer := lifecycle.HookResult{Handlers: []string{q.Handler}}
+	result := lifecycle.HookResult{Handlers: []string{q.Handler}}
 	for _, step := range response.ControlPlaneUpgrades {
-		answer.Plan.ControlPlane = append(answer.Plan.ControlPlane, step.Version)
+		result.Plan.ControlPlane = append(result.Plan.ControlPlane, step.Version)
 	}
 	for _, step := range response.WorkersUpgrades {
-		answer.Plan.Workers = append(answer.Plan.Workers, step.Version)
+		result.Plan.Workers = append(result.Plan.Workers, step.Version)
 	}
-	return answer, nil
+	return result, nil
 }
 
 // lifecycleCacheKey returns the cache key of a response.
 func lifecycleCacheKey(cluster *clusterv1.Cluster, q lifecycle.HookCall) string {
 	return digest(cluster, string(q.Hook), q.From, q.FromWorkers, q.To, fmt.Sprint(q.Rest))
-}
-
-func v1alpha1(name lifecycle.Hook) hooks.Name {
-	return hooks.Name{Group: hooksv1.GroupVersion.Group, Hook: string(name)}
 }
 
 // newLifecycleRequest returns the request of a hook and an empty response, or nil if there is no such hook.

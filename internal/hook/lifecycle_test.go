@@ -47,7 +47,7 @@ func raw(body string) http.HandlerFunc {
 }
 
 func path(name lifecycle.Hook) string {
-	return hooks.ID{Name: v1alpha1(name), Version: "v1alpha1"}.Path(strings.ToLower(string(name)))
+	return hooks.ID{Name: hooks.Name{Group: hooks.Group, Hook: string(name)}, Version: "v1alpha1"}.Path(strings.ToLower(string(name)))
 }
 
 func callerCluster() *clusterv1.Cluster {
@@ -136,7 +136,7 @@ func TestAnswers(t *testing.T) { // LH-14, LH-17
 		"blocks": {"", raw(`{"status":"Success","message":"no window","retryAfterSeconds":30}`), []lifecycle.Hook{lifecycle.BeforeClusterUpgrade}, lifecycle.HookResult{
 			Handlers: []string{"beforeclusterupgrade.ext"}, Blocking: []lifecycle.Blocker{{Handler: "beforeclusterupgrade.ext", Message: "no window", RetryAfter: 30 * time.Second}},
 		}, ""},
-		"fails": {"", raw(`{"status":"Failure","message":"no"}`), []lifecycle.Hook{lifecycle.BeforeClusterUpgrade}, lifecycle.HookResult{}, "handler beforeclusterupgrade.ext: answered Failure: no"},
+		"fails": {"", raw(`{"status":"Failure","message":"no"}`), []lifecycle.Hook{lifecycle.BeforeClusterUpgrade}, lifecycle.HookResult{}, "handler beforeclusterupgrade.ext: responded with status Failure: no"},
 		"down":  {"", down, []lifecycle.Hook{lifecycle.BeforeClusterUpgrade}, lifecycle.HookResult{}, "HTTP 500"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,11 +28,11 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capi_runtime_sdk_requests_total",
-			Help: "Calls of Runtime Extensions by HTTP status code (or <error> where there was no answer) and status of the response.",
+			Help: "Calls of Runtime Extensions by HTTP status code (or <error> without a response) and status in the response.",
 		}, append([]string{"code", "status"}, byHook...)),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "capi_runtime_sdk_request_duration_seconds",
-			Help:    "Time from sending a request to a Runtime Extension until its answer was read.",
+			Help:    "Time from sending a request to a Runtime Extension until its response was read.",
 			Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30},
 		}, byHook),
 		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -41,7 +41,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		}, byExtension),
 		flying: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "slipway_runtime_sdk_calls_in_flight",
-			Help: "Calls of an extension that wait for their answer.",
+			Help: "Calls to an extension that are in flight.",
 		}, byExtension),
 		deprecations: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "slipway_runtime_sdk_deprecated_hooks",
@@ -53,7 +53,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	}
 	for _, c := range []prometheus.Collector{m.requests, m.durations, m.open, m.flying, m.deprecations} {
 		if err := r.Register(c); err != nil {
-			return nil, fmt.Errorf("register the metrics of Runtime Extensions: %w", err)
+			return nil, fmt.Errorf("registering the metrics of Runtime Extensions: %w", err)
 		}
 	}
 	return m, nil
@@ -69,21 +69,16 @@ func outcomeOf(response hooks.Response, err error) outcome {
 	case f != nil && f.Reason == reasonFailureResponse:
 		out.status = string(hooksv1.ResponseStatusFailure)
 	case f != nil && isCallError(f) && f.Reason != reasonNotJSON:
-		out.code = codeOf(f)
+		out.code = "<error>"
+		if code := statusCode(f); code != 0 {
+			out.code = strconv.Itoa(code)
+		}
 	case err != nil && f == nil:
 		out.code = "<error>"
 	case err == nil && response != nil:
 		out.status = string(response.GetStatus())
 	}
 	return out
-}
-
-// codeOf returns the HTTP status code of a fault, as a label value.
-func codeOf(f *fault.Fault) string {
-	if code := statusCode(f); code != 0 {
-		return strconv.Itoa(code)
-	}
-	return "<error>"
 }
 
 func (m *metrics) called(id hooks.ID, host string, d time.Duration, o outcome) {
@@ -97,10 +92,6 @@ func (m *metrics) circuit(extension string, open bool) {
 		value = 1
 	}
 	m.open.WithLabelValues(extension).Set(value)
-}
-
-func (m *metrics) inFlight(extension string, calls int) {
-	m.flying.WithLabelValues(extension).Set(float64(calls))
 }
 
 // registered records the deprecated hooks that an extension uses.
@@ -121,12 +112,11 @@ func (m *metrics) forgotten(extension string) {
 // held.
 func (e *Extensions) known(x *extension) bool { return e.byName[x.name] == x }
 
-// underWay changes the number of calls in flight.
-func (e *Extensions) underWay(x *extension, change int) {
+// reportInFlight updates the metric of calls in flight.
+func (e *Extensions) reportInFlight(x *extension) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	x.calls += change
 	if e.known(x) {
-		e.metrics.inFlight(x.name, x.calls)
+		e.metrics.flying.WithLabelValues(x.name).Set(float64(len(x.permits)))
 	}
 }

@@ -148,7 +148,7 @@ func TestMetrics(t *testing.T) {
 		_ = w.Call(t.Context(), cluster("ns"), handler+".ext", call)
 	}
 	common := fmt.Sprintf(`group="hooks.runtime.cluster.x-k8s.io",hook="BeforeClusterCreate",host="%s"`, x.Listener.Addr())
-	want := `# HELP capi_runtime_sdk_requests_total Calls of Runtime Extensions by HTTP status code (or <error> where there was no answer) and status of the response.
+	want := `# HELP capi_runtime_sdk_requests_total Calls of Runtime Extensions by HTTP status code (or <error> without a response) and status in the response.
 # TYPE capi_runtime_sdk_requests_total counter
 capi_runtime_sdk_requests_total{code="200",` + strings.Replace(common, "BeforeClusterCreate", "Discovery", 1) + `,status="Success",version="v1alpha1"} 1
 capi_runtime_sdk_requests_total{code="200",` + common + `,status="Failure",version="v1alpha1"} 1
@@ -159,7 +159,7 @@ capi_runtime_sdk_requests_total{code="<error>",` + common + `,status="Unknown",v
 # HELP slipway_runtime_sdk_deprecated_hooks 1 for every deprecated version of a hook that an extension has a handler for.
 # TYPE slipway_runtime_sdk_deprecated_hooks gauge
 slipway_runtime_sdk_deprecated_hooks{extension="ext",group="hooks.runtime.cluster.x-k8s.io",hook="BeforeClusterCreate",version="v1alpha1"} 1
-# HELP slipway_runtime_sdk_calls_in_flight Calls of an extension that wait for their answer.
+# HELP slipway_runtime_sdk_calls_in_flight Calls to an extension that are in flight.
 # TYPE slipway_runtime_sdk_calls_in_flight gauge
 slipway_runtime_sdk_calls_in_flight{extension="ext"} 0
 `

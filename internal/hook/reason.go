@@ -44,13 +44,10 @@ const (
 // did not return a response. All other errors come from an extension that is reachable.
 func isCallError(f *fault.Fault) bool {
 	switch f.Reason {
-	case reasonNotJSON,
-		reasonHostUnknown, reasonRefused, reasonNoRoute, reasonExpired, reasonWrongHost,
-		reasonUnknownCA, reasonBadCertificate, reasonTLS, reasonClientRefused, reasonTimeout,
-		reasonLost, reasonHTTPStatus, reasonRedirect, reasonTooLarge, reasonTransportFailed:
+	case reasonNotJSON, reasonTimeout, reasonLost, reasonHTTPStatus, reasonRedirect, reasonTooLarge, reasonTransportFailed:
 		return true
 	}
-	return false
+	return unconnected(f.Reason)
 }
 
 // isIgnored reports whether a handler's failure policy turns the error into a success without a message.

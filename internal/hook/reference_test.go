@@ -99,15 +99,15 @@ func TestTypeOfAnswers(t *testing.T) {
 		"empty":              {says: `"apiVersion":"","kind":"",`},
 		"apiVersion alone":   {says: version},
 		"kind alone":         {says: kind},
-		"another kind":       {says: `"kind":"BeforeClusterDeleteResponse",`, err: "the answer is a BeforeClusterDeleteResponse without apiVersion" + want},
-		"another apiVersion": {says: `"apiVersion":"v1",`, err: "the answer is a document of v1 without kind" + want},
+		"another kind":       {says: `"kind":"BeforeClusterDeleteResponse",`, err: "the response is a BeforeClusterDeleteResponse without apiVersion" + want},
+		"another apiVersion": {says: `"apiVersion":"v1",`, err: "the response is a document of v1 without kind" + want},
 		"no apiVersion at all": {
 			reason: "one that cannot be parsed is there, and wrong", says: kind + `"apiVersion":"a/b/c",`,
-			err: "the answer is a BeforeClusterCreateResponse of a/b/c" + want,
+			err: "the response is a BeforeClusterCreateResponse of a/b/c" + want,
 		},
 		"a long kind": {
 			reason: "messages are bounded, and control no terminal", says: `"kind":"x\u001b` + strings.Repeat("é", 1<<20) + `",`,
-			err: "the answer is a x " + strings.Repeat("é", 63) + "… without apiVersion" + want,
+			err: "the response is a x " + strings.Repeat("é", 63) + "… without apiVersion" + want,
 		},
 	}
 	h, _ := hooks.Default().Hook(hookNamed("BeforeClusterCreate"))

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/lru"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/slipwayhq/slipway/sdk/hooks"
@@ -43,8 +44,8 @@ type Extensions struct {
 	cfg       Config
 	metrics   *metrics
 	responses *responseCache
-	// blockedSince holds the start of each handler's blocking period, as text.
-	blockedSince *responseCache
+	// blocking holds the blockingPeriod of each handler that blocks an object.
+	blocking *lru.Cache
 
 	mu     sync.RWMutex
 	primed bool
@@ -76,7 +77,7 @@ func New(cfg Config) (*Extensions, error) {
 		return nil, err
 	}
 	return &Extensions{
-		catalog: cfg.Catalog, cfg: cfg, metrics: m, responses: newResponseCache(cfg.Now), blockedSince: newResponseCache(cfg.Now),
+		catalog: cfg.Catalog, cfg: cfg, metrics: m, responses: newResponseCache(cfg.Now), blocking: lru.New(maxCacheEntries),
 		byName: map[string]*extension{},
 	}, nil
 }
@@ -169,7 +170,7 @@ func (e *Extensions) connect(x *extension, endpoint Endpoint) error {
 	if x.conn != nil && x.conn.Endpoint() == endpoint {
 		return nil
 	}
-	conn, err := NewConn(endpoint, ConnOptions{Certificates: e.cfg.Certificates, MaxIdleConns: 2 * callsAtOnce})
+	conn, err := NewConn(endpoint, e.cfg.Certificates)
 	if err != nil {
 		return err
 	}

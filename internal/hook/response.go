@@ -3,6 +3,7 @@ package hook
 import (
 	"errors"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -19,7 +20,7 @@ import (
 // send neither); the returned object always has the hook's apiVersion and kind.
 func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, err error) {
 	if countValues(body, maxValues) > maxValues {
-		return nil, nil, fault.New(fault.Unreachable, reasonTooLarge, "the answer has more than %d values", maxValues)
+		return nil, nil, fault.New(fault.Unreachable, reasonTooLarge, "the response has more than %d values", maxValues)
 	}
 	response = h.NewResponse()
 	strict, err := json.UnmarshalStrict(body, response)
@@ -28,7 +29,7 @@ func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, e
 		if got := typeOfDocument(body); !matchesHook(got, h) {
 			return nil, nil, wrongKind(got, h)
 		}
-		return nil, nil, fault.New(fault.Unreachable, reasonNotJSON, "the answer is not a %s in JSON", h.ResponseKind()).With("cause", ClipMessage(err.Error()))
+		return nil, nil, fault.New(fault.Unreachable, reasonNotJSON, "the response is not a %s in JSON", h.ResponseKind()).With("cause", ClipMessage(err.Error()))
 	}
 	if got := typeOfResponse(response, body); !matchesHook(got, h) {
 		return nil, nil, wrongKind(got, h)
@@ -38,10 +39,14 @@ func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, e
 	return response, errors.Join(strict...), validateResponse(response)
 }
 
-// maxValues limits the number of JSON values in a response. Values of three bytes become objects of about a hundred
-// bytes: without a limit, 20 MiB of empty variables take more than 10 GiB of memory. Everything that fits into a
-// ClusterClass has fewer values.
-const maxValues = 1 << 16
+const (
+	// maxValues limits the number of JSON values in a response. Values of three bytes become objects of about a hundred
+	// bytes: without a limit, 20 MiB of empty variables take more than 10 GiB of memory. Everything that fits into a
+	// ClusterClass has fewer values.
+	maxValues = 1 << 16
+	// valueBytes approximates the memory that a decoded value needs in addition to its text.
+	valueBytes = 100
+)
 
 // matchesHook reports whether apiVersion and kind of a document are each either empty or equal to the hook's response type.
 func matchesHook(got metav1.TypeMeta, h hooks.Hook) bool {
@@ -66,7 +71,7 @@ func typeOfDocument(body []byte) metav1.TypeMeta {
 }
 
 func wrongKind(got metav1.TypeMeta, h hooks.Hook) error {
-	return fault.New(fault.Invalid, reasonWrongKind, "the answer is a %s, want %s of %s", describeType(got), h.ResponseKind(), h.APIVersion())
+	return fault.New(fault.Invalid, reasonWrongKind, "the response is a %s, want %s of %s", describeType(got), h.ResponseKind(), h.APIVersion())
 }
 
 // describeType formats the type of a document for a message. At least one of apiVersion and kind is set.
@@ -120,39 +125,36 @@ func validateResponse(response hooks.Response) error {
 		if message == "" {
 			message = "no message"
 		}
-		return fault.New(fault.Transient, reasonFailureResponse, "answered Failure: %s", message)
+		return fault.New(fault.Transient, reasonFailureResponse, "responded with status Failure: %s", message)
 	case "":
-		return fault.New(fault.Invalid, reasonInvalidResponse, "the answer has no status; want Success or Failure")
+		return fault.New(fault.Invalid, reasonInvalidResponse, "the response has no status; want Success or Failure")
 	default:
-		return fault.New(fault.Invalid, reasonInvalidResponse, "the answer has status %q; want Success or Failure",
+		return fault.New(fault.Invalid, reasonInvalidResponse, "the response has status %q; want Success or Failure",
 			clip(string(status)))
 	}
 	if retry, ok := response.(hooks.RetryResponse); ok && retry.GetRetryAfterSeconds() < 0 {
-		return fault.New(fault.Invalid, reasonInvalidResponse, "the answer has retryAfterSeconds %d; want 0 or more",
+		return fault.New(fault.Invalid, reasonInvalidResponse, "the response has retryAfterSeconds %d; want 0 or more",
 			retry.GetRetryAfterSeconds())
 	}
 	return nil
 }
 
 // aggregate merges the responses of all handlers of a hook.
-func aggregate(answers []hooks.Response, into hooks.Response) {
-	message, retry := "", int32(0)
-	for _, answer := range answers {
-		if text := answer.GetMessage(); text != "" && message != "" {
-			message += ", " + text
-		} else if text != "" {
-			message = text
+func aggregate(responses []hooks.Response, into hooks.Response) {
+	var messages []string
+	var retry time.Duration
+	for _, response := range responses {
+		if text := response.GetMessage(); text != "" {
+			messages = append(messages, text)
 		}
-		if r, ok := answer.(hooks.RetryResponse); ok {
-			if after := r.GetRetryAfterSeconds(); after > 0 && (retry == 0 || after < retry) {
-				retry = after
-			}
+		if after := retryAfter(response); after > 0 && (retry == 0 || after < retry) {
+			retry = after
 		}
 	}
 	into.SetStatus(hooksv1.ResponseStatusSuccess)
-	into.SetMessage(clipTo(message, 4*maxMessage))
+	into.SetMessage(clipTo(strings.Join(messages, ", "), 4*maxMessage))
 	if r, ok := into.(hooks.RetryResponse); ok {
-		r.SetRetryAfterSeconds(retry)
+		r.SetRetryAfterSeconds(int32(retry / time.Second))
 	}
 }
 

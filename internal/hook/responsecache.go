@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"container/list"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/sdk/hooks"
@@ -27,19 +27,20 @@ type responseCache struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	byKey map[string]*list.Element
-	used  *list.List // of type cacheEntry, most recently used first
+	lru   *lru.Cache
 	bytes int
 }
 
 type cacheEntry struct {
-	key     string
-	body    []byte
-	expires time.Time
+	response hooks.Response
+	size     int
+	expires  time.Time
 }
 
 func newResponseCache(now func() time.Time) *responseCache {
-	return &responseCache{now: now, byKey: map[string]*list.Element{}, used: list.New()}
+	c := &responseCache{now: now}
+	c.lru = lru.NewWithEvictionFunc(maxCacheEntries, func(_ lru.Key, entry any) { c.bytes -= entry.(cacheEntry).size })
+	return c
 }
 
 // cacheKey returns the cache key of a response: the handler, the generation of its ExtensionConfig, the number of refresh
@@ -54,93 +55,81 @@ func cacheKey(t target, of client.Object, input string, body []byte) string {
 }
 
 // cacheTTL returns how long a response may be reused.
-func cacheTTL(answer hooks.Response, reuse time.Duration) time.Duration {
-	if r, ok := answer.(hooks.RetryResponse); ok && r.GetRetryAfterSeconds() > 0 {
-		return min(time.Duration(r.GetRetryAfterSeconds())*time.Second, maxCacheTTL)
+func cacheTTL(response hooks.Response, reuse time.Duration) time.Duration {
+	if after := retryAfter(response); after > 0 {
+		return min(after, maxCacheTTL)
 	}
 	return min(reuse, maxCacheTTL)
 }
 
-// get returns a response that has not expired, or nil. Its retryAfterSeconds is the remaining time, rounded up.
-func (a *responseCache) get(key string, h hooks.Hook) hooks.Response {
-	body, left := a.find(key)
+// retryAfter returns the retryAfterSeconds of a response; 0 if it does not block.
+func retryAfter(response hooks.Response) time.Duration {
+	r, ok := response.(hooks.RetryResponse)
+	if !ok {
+		return 0
+	}
+	return max(0, time.Duration(r.GetRetryAfterSeconds())*time.Second)
+}
+
+// get returns a copy of a response that has not expired, or nil. Its retryAfterSeconds is the remaining time, rounded up.
+// The clock is read once, so a response that blocks never becomes one that does not.
+func (c *responseCache) get(key string) hooks.Response {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found, ok := c.lru.Get(key)
+	if !ok {
+		return nil
+	}
+	entry := found.(cacheEntry)
+	left := entry.expires.Sub(c.now())
 	if left <= 0 {
+		c.lru.Remove(key)
 		return nil
 	}
-	response, _, err := decode(body, h)
-	if err != nil {
-		return nil
-	}
-	if r, ok := response.(hooks.RetryResponse); ok && r.GetRetryAfterSeconds() > 0 {
-		r.SetRetryAfterSeconds(int32(math.Ceil(left.Seconds())))
+	response := entry.response.DeepCopyObject().(hooks.Response)
+	if retryAfter(response) > 0 {
+		response.(hooks.RetryResponse).SetRetryAfterSeconds(int32(math.Ceil(left.Seconds())))
 	}
 	return response
 }
 
-// find returns an entry and its remaining lifetime; zero means that there is none. An expired entry is dropped. The
-// clock is read once, so the remaining lifetime of a returned entry is always greater than zero.
-func (a *responseCache) find(key string) (body []byte, left time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	element := a.byKey[key]
-	if element == nil {
-		return nil, 0
-	}
-	found := element.Value.(cacheEntry)
-	if left = found.expires.Sub(a.now()); left <= 0 {
-		a.drop(element)
-		return nil, 0
-	}
-	a.used.MoveToFront(element)
-	return found.body, left
-}
-
-// put caches a response for a duration; zero removes the entry.
-func (a *responseCache) put(key string, body []byte, d time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if old := a.byKey[key]; old != nil {
-		a.drop(old)
-	}
-	if d <= 0 || len(body) > maxCacheBytes/8 {
+// put caches a copy of a response for a duration; 0 removes the entry. size is the memory that the response needs.
+func (c *responseCache) put(key string, response hooks.Response, size int, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lru.Remove(key)
+	if size += len(key); d <= 0 || size > maxCacheBytes/8 {
 		return
 	}
-	a.byKey[key] = a.used.PushFront(cacheEntry{key: key, body: body, expires: a.now().Add(d)})
-	a.bytes += len(key) + len(body)
-	for a.used.Len() > maxCacheEntries || a.bytes > maxCacheBytes {
-		a.drop(a.used.Back())
+	c.lru.Add(key, cacheEntry{response: response.DeepCopyObject().(hooks.Response), size: size, expires: c.now().Add(d)})
+	c.bytes += size
+	for c.bytes > maxCacheBytes {
+		c.lru.RemoveOldest()
 	}
-}
-
-func (a *responseCache) drop(element *list.Element) {
-	old := a.used.Remove(element).(cacheEntry)
-	a.bytes -= len(old.key) + len(old.body)
-	delete(a.byKey, old.key)
 }
 
 // blockingStartTTL is how long the start of a blocking period is remembered after the time at which the handler
 // requested the next call.
 const blockingStartTTL = time.Hour
 
+// blockingPeriod is the time during which a handler blocks without interruption.
+type blockingPeriod struct{ since, forget time.Time }
+
 // recordBlocking returns the blocking handler and the start of its blocking period, and reports whether the response
 // blocks.
-func (e *Extensions) recordBlocking(t target, of client.Object, answer hooks.Response) (Blocking, bool) {
+func (e *Extensions) recordBlocking(t target, of client.Object, response hooks.Response) (Blocking, bool) {
 	t.fresh = 0 // a refresh does not reset the start of the blocking period
 	key := cacheKey(t, of, "since", nil)
-	r, ok := answer.(hooks.RetryResponse)
-	if !ok || r.GetRetryAfterSeconds() <= 0 {
-		e.blockedSince.put(key, nil, 0)
+	retry := retryAfter(response)
+	if retry == 0 {
+		e.blocking.Remove(key)
 		return Blocking{}, false
 	}
-	b := Blocking{
-		Handler: t.String(), Message: ClipMessage(answer.GetMessage()), Since: e.cfg.Now(),
-		RetryAfter: time.Duration(r.GetRetryAfterSeconds()) * time.Second,
+	now := e.cfg.Now()
+	period := blockingPeriod{since: now, forget: now.Add(retry + blockingStartTTL)}
+	if before, ok := e.blocking.Get(key); ok && now.Before(before.(blockingPeriod).forget) {
+		period.since = before.(blockingPeriod).since
 	}
-	if text, left := e.blockedSince.find(key); left > 0 {
-		if began, err := time.Parse(time.RFC3339Nano, string(text)); err == nil {
-			b.Since = began
-		}
-	}
-	e.blockedSince.put(key, []byte(b.Since.Format(time.RFC3339Nano)), b.RetryAfter+blockingStartTTL)
-	return b, true
+	e.blocking.Add(key, period)
+	return Blocking{Handler: t.String(), Message: ClipMessage(response.GetMessage()), Since: period.since, RetryAfter: retry}, true
 }

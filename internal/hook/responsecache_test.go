@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -26,16 +25,11 @@ func TestKeptAnswerEndsWhileItIsRead(t *testing.T) {
 		}
 		return now
 	})
-	body, err := json.Marshal(answered("not yet", 30))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, _ := hooks.Default().Hook(hooks.ID{Name: create, Version: "v1alpha1"})
-	a.put("key", body, 30*time.Second)
-	if r, ok := a.get("key", h).(hooks.RetryResponse); !ok || r.GetRetryAfterSeconds() != 1 {
+	a.put("key", answered("not yet", 30), 100, 30*time.Second)
+	if r, ok := a.get("key").(hooks.RetryResponse); !ok || r.GetRetryAfterSeconds() != 1 {
 		t.Errorf("a nanosecond before its end: %+v, want an answer that blocks for a second", r)
 	}
-	if r := a.get("key", h); r != nil {
+	if r := a.get("key"); r != nil {
 		t.Errorf("after its end: %+v", r)
 	}
 }
@@ -171,22 +165,24 @@ func TestKeptAnswersAreBounded(t *testing.T) {
 	c := &clock{now: time.Unix(0, 0)}
 	a := newResponseCache(c.Now)
 	for i := range maxCacheEntries + 100 {
-		a.put(fmt.Sprint(i), []byte("x"), time.Hour)
+		a.put(fmt.Sprint(i), answered("", 0), 1, time.Hour)
 	}
-	if a.used.Len() != maxCacheEntries || len(a.byKey) != maxCacheEntries {
-		t.Errorf("%d answers are kept, want %d", a.used.Len(), maxCacheEntries)
+	if a.lru.Len() != maxCacheEntries {
+		t.Errorf("%d responses are cached, want %d", a.lru.Len(), maxCacheEntries)
 	}
-	big := make([]byte, maxCacheBytes/8)
 	for i := range 20 {
-		a.put(fmt.Sprint("big", i), big, time.Hour)
+		a.put(fmt.Sprint("big", i), answered("", 0), maxCacheBytes/8-10, time.Hour)
 	}
-	if a.bytes > maxCacheBytes {
-		t.Errorf("%d bytes are kept, at most %d", a.bytes, maxCacheBytes)
+	if a.bytes > maxCacheBytes || a.bytes < maxCacheBytes/2 {
+		t.Errorf("%d bytes are cached, at most %d", a.bytes, maxCacheBytes)
 	}
-	for a.used.Len() > 0 {
-		a.drop(a.used.Back())
+	if a.put("too big", answered("", 0), maxCacheBytes/8, time.Hour); a.get("too big") != nil {
+		t.Error("a response of an eighth of the cache is cached")
 	}
-	if a.bytes != 0 || len(a.byKey) != 0 {
+	for a.lru.Len() > 0 {
+		a.lru.RemoveOldest()
+	}
+	if a.bytes != 0 {
 		t.Errorf("empty, and still %d bytes", a.bytes)
 	}
 }

@@ -45,7 +45,7 @@ func (e *Extensions) candidates(hook hooks.Name) ([]candidate, error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if !e.primed {
-		return nil, fault.New(fault.Unreachable, ReasonNotReady, "the extensions are not known yet")
+		return nil, fault.New(fault.Unreachable, ReasonNotReady, "the extensions have not been read yet")
 	}
 	var out []candidate
 	for _, x := range e.order {
@@ -71,12 +71,12 @@ func (x *extension) undiscovered(now time.Time) error {
 	switch {
 	case problem != nil:
 		return fault.New(fault.Unreachable, reasonNotDiscovered,
-			"ExtensionConfig %s may have handlers for this and was never discovered: %s; correct or delete it", x.name, problem.Message)
+			"ExtensionConfig %s may have handlers for this hook, but its discovery never succeeded: %s; correct or delete it", x.name, problem.Message)
 	case now.Before(x.announced.Add(grace)):
 		return fault.New(fault.Unreachable, ReasonNotReady, "waiting for the discovery of ExtensionConfig %s", x.name)
 	}
 	return fault.New(fault.Unreachable, reasonNotDiscovered,
-		"ExtensionConfig %s may have handlers for this and was never discovered; see its conditions, or delete it", x.name)
+		"ExtensionConfig %s may have handlers for this hook, but its discovery never succeeded; see its conditions, or delete it", x.name)
 }
 
 // find returns a handler by its full name.
@@ -84,7 +84,7 @@ func (e *Extensions) find(name string) (target, error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if !e.primed {
-		return target{}, fault.New(fault.Unreachable, ReasonNotReady, "the extensions are not known yet")
+		return target{}, fault.New(fault.Unreachable, ReasonNotReady, "the extensions have not been read yet")
 	}
 	handler, extension, _ := strings.Cut(name, ".")
 	x := e.byName[extension]

@@ -47,7 +47,7 @@ func TestUnknownHandlers(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "handler guard.ext serves BeforeClusterCreate of hooks.runtime.cluster.x-k8s.io/v9, which this version of Slipway " +
-		"does not know; update the extension or delete its ExtensionConfig"
+		"does not support; update the extension or delete its ExtensionConfig"
 	blocks := func(when string) {
 		t.Helper()
 		if reason, text := w.all("prod"); reason != reasonUnknownHook || text != want {
@@ -123,12 +123,12 @@ func TestNeverDiscovered(t *testing.T) {
 	expect("at first", "prod", ReasonNotReady, "waiting for the discovery of ExtensionConfig new")
 	w.clock.forward(grace)
 	expect("later, when nobody tried", "prod", reasonNotDiscovered,
-		"ExtensionConfig new may have handlers for this and was never discovered; see its conditions, or delete it")
+		"ExtensionConfig new may have handlers for this hook, but its discovery never succeeded; see its conditions, or delete it")
 	if n := len(x.Bodies(discoveryPath)); n != 0 {
 		t.Errorf("the network was asked %d times", n)
 	}
 	w.discover(&down)
-	const text = "ExtensionConfig new may have handlers for this and was never discovered: nothing listens at 127.0.0.1:1; correct or delete it"
+	const text = "ExtensionConfig new may have handlers for this hook, but its discovery never succeeded: nothing listens at 127.0.0.1:1; correct or delete it"
 	expect("once it was tried", "prod", reasonNotDiscovered, text)
 	call, _ := creation()
 	if err := w.Call(t.Context(), cluster("prod"), "check.new", call); reasonOf(err) != reasonNotDiscovered || err.Error() != text {
@@ -192,7 +192,7 @@ func TestSpecThatCannotBeUsed(t *testing.T) {
 		c.Status.Handlers = nil
 		started = newWorld(t)
 		started.Announce(c)
-		want := "ExtensionConfig ext may have handlers for this and was never discovered: " + tt.want + "; correct or delete it"
+		want := "ExtensionConfig ext may have handlers for this hook, but its discovery never succeeded: " + tt.want + "; correct or delete it"
 		if _, text := started.all("ns"); text != want {
 			t.Errorf("%s, never discovered: %q", name, text)
 		}

@@ -158,8 +158,8 @@ func TestReport(t *testing.T) {
 	const advice = "* Handler check serves BeforeClusterCreate of hooks.runtime.cluster.x-k8s.io/v1alpha1: the hook goes without a replacement"
 	const until = "; retrying in up to 1m. Until then handlers with failure policy Fail block the operations that call them, and handlers with failure policy Ignore are skipped"
 	const reached = "Calls stopped after several failures in a row: nothing listens"
-	const handlers = "Calls of a (it answered HTTP 500), b (it answered HTTP 404) stopped after several failures in a row"
-	const unknown = "handler later serves NotKnownHere of x/v7, which this version of Slipway does not know, and holds back what it would be called for"
+	const handlers = "Calls of a (it responded with HTTP 500), b (it responded with HTTP 404) stopped after several failures in a row"
+	const unknown = "handler later serves NotKnownHere of x/v7, which this version of Slipway does not support; operations that would call it are blocked"
 	tests := map[string]struct {
 		reason     string
 		change     func(*snapshot)
@@ -215,7 +215,7 @@ func TestReport(t *testing.T) {
 		"handlers fail": {
 			reason: "RT-19: they are named",
 			change: func(s *snapshot) {
-				s.State.Failing = []hook.Failing{failing("a", "it answered HTTP 500"), failing("b", "it answered HTTP 404")}
+				s.State.Failing = []hook.Failing{failing("a", "it responded with HTTP 500"), failing("b", "it responded with HTTP 404")}
 				s.Config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: "True"}, {Type: "Answering", Status: "True"}}
 			},
 			conditions: map[string]string{

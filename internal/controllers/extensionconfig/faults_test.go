@@ -51,7 +51,7 @@ type badDiscovery struct {
 // RT-06, RT-07, RT-15: what the condition says for each answer to discovery that is none, from a real TLS server; it says
 // the same the next time.
 func TestBadDiscovery(t *testing.T) {
-	const doc = "the answer is not a DiscoveryResponse in JSON"
+	const doc = "the response is not a DiscoveryResponse in JSON"
 	const wanted = ", want DiscoveryResponse of hooks.runtime.cluster.x-k8s.io/v1alpha1"
 	same, unknown := hooktest.Handler("same", "BeforeClusterCreate"), hooktest.Handler("h", "BeforeLunch")
 	tests := map[string]badDiscovery{
@@ -60,28 +60,28 @@ func TestBadDiscovery(t *testing.T) {
 		"unknown fields": {serve: replaced(discoveryText, `"status"`, `"mood":"sunny","status"`), want: "True"},
 		"wrong kind": {
 			serve: replaced(discoveryText, "DiscoveryResponse", "Discovery"),
-			want:  "False: the answer is a Discovery of hooks.runtime.cluster.x-k8s.io/v1alpha1" + wanted,
+			want:  "False: the response is a Discovery of hooks.runtime.cluster.x-k8s.io/v1alpha1" + wanted,
 		},
 		"wrong apiVersion": {
 			serve: replaced(discoveryText, "v1alpha1", "v2"),
-			want:  "False: the answer is a DiscoveryResponse of hooks.runtime.cluster.x-k8s.io/v2" + wanted,
+			want:  "False: the response is a DiscoveryResponse of hooks.runtime.cluster.x-k8s.io/v2" + wanted,
 		},
 		"invalid JSON": {serve: hooktest.Raw(discoveryText[1:]), want: "False: " + doc},
 		"21 MiB": {
-			serve: hooktest.Raw(`{"message":"` + strings.Repeat("x", 21<<20) + `"}`), want: "False: the answer of HOST is larger than 20 MiB",
+			serve: hooktest.Raw(`{"message":"` + strings.Repeat("x", 21<<20) + `"}`), want: "False: the response of HOST is larger than 20 MiB",
 		},
-		"no end":         {serve: hooktest.Flood, want: "False: the answer of HOST is larger than 20 MiB"},
-		"slow drip":      {serve: hooktest.Drip, want: "False: HOST did not answer in time"},
-		"status missing": {serve: replaced(discoveryText, `"status":"Success",`, ""), want: "False: the answer has no status; want Success or Failure"},
-		"status Failure": {serve: replaced(discoveryText, `Success"`, `Failure","message":"not today"`), want: "False: answered Failure: not today"},
-		"reset":          {serve: hooktest.Cut(true), want: "False: HOST closed the connection before its answer was complete"},
-		"closed":         {serve: hooktest.Cut(false), want: "False: HOST closed the connection before its answer was complete"},
-		"500":            {serve: hooktest.Status(500), want: "False: HOST answered HTTP 500 Internal Server Error"},
+		"no end":         {serve: hooktest.Flood, want: "False: the response of HOST is larger than 20 MiB"},
+		"slow drip":      {serve: hooktest.Drip, want: "False: HOST did not respond in time"},
+		"status missing": {serve: replaced(discoveryText, `"status":"Success",`, ""), want: "False: the response has no status; want Success or Failure"},
+		"status Failure": {serve: replaced(discoveryText, `Success"`, `Failure","message":"not today"`), want: "False: responded with status Failure: not today"},
+		"reset":          {serve: hooktest.Cut(true), want: "False: HOST closed the connection before the response was complete"},
+		"closed":         {serve: hooktest.Cut(false), want: "False: HOST closed the connection before the response was complete"},
+		"500":            {serve: hooktest.Status(500), want: "False: HOST responded with HTTP 500 Internal Server Error"},
 		"redirect": {
 			serve: http.RedirectHandler("https://127.0.0.1:1/", http.StatusFound).ServeHTTP,
-			want:  "False: HOST answered with a redirect (HTTP 302), which is not followed",
+			want:  "False: HOST responded with a redirect (HTTP 302), which is not followed",
 		},
-		"duplicate name": {list: []hooksv1.ExtensionHandler{same, same}, want: `False: handler "same": the name is used twice`},
+		"duplicate name": {list: []hooksv1.ExtensionHandler{same, same}, want: `False: handler "same": the name is not unique`},
 		"unknown hook": {
 			list: []hooksv1.ExtensionHandler{same, unknown},
 			want: `False: handler "h": there is no hook BeforeLunch in hooks.runtime.cluster.x-k8s.io/v1alpha1`,
@@ -96,7 +96,7 @@ func TestBadDiscovery(t *testing.T) {
 		},
 		"another authority": {
 			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.CABundle = hooktest.NewAuthority(t).PEM },
-			want:   "False: the certificate of HOST is not from an authority in spec.clientConfig.caBundle; correct caBundle",
+			want:   "False: the certificate of HOST is not signed by a CA in spec.clientConfig.caBundle; correct caBundle",
 		},
 		"DNS": {
 			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.URL = "https://extension.invalid" },
@@ -142,7 +142,7 @@ func testBadDiscovery(t *testing.T, tt badDiscovery) {
 // RT-15, RT-19: what the condition says once calls failed five times, and that it says nothing where an extension is there
 // and answers, however wrongly.
 func TestBadCalls(t *testing.T) {
-	const doc = "the answer is not a BeforeClusterCreateResponse in JSON"
+	const doc = "the response is not a BeforeClusterCreateResponse in JSON"
 	tests := map[string]struct {
 		serve http.HandlerFunc
 		want  string // the cause; empty: the extension is there
@@ -155,11 +155,11 @@ func TestBadCalls(t *testing.T) {
 		"status Failure":             {serve: replaced(answerText, "Success", "Failure")},
 		"negative retryAfterSeconds": {serve: replaced(answerText, `Seconds":0`, `Seconds":-1`)},
 		"invalid JSON":               {serve: hooktest.Raw(answerText[1:]), want: doc},
-		"21 MiB":                     {serve: hooktest.Raw(`{"message":"` + strings.Repeat("x", 21<<20) + `"}`), want: "the answer of HOST is larger than 20 MiB"},
-		"no end":                     {serve: hooktest.Flood, want: "the answer of HOST is larger than 20 MiB"},
-		"slow drip":                  {serve: hooktest.Drip, want: "HOST did not answer in time"},
-		"reset":                      {serve: hooktest.Cut(true), want: "HOST closed the connection before its answer was complete"},
-		"404":                        {serve: http.NotFound, want: "HOST answered HTTP 404 Not Found"},
+		"21 MiB":                     {serve: hooktest.Raw(`{"message":"` + strings.Repeat("x", 21<<20) + `"}`), want: "the response of HOST is larger than 20 MiB"},
+		"no end":                     {serve: hooktest.Flood, want: "the response of HOST is larger than 20 MiB"},
+		"slow drip":                  {serve: hooktest.Drip, want: "HOST did not respond in time"},
+		"reset":                      {serve: hooktest.Cut(true), want: "HOST closed the connection before the response was complete"},
+		"404":                        {serve: http.NotFound, want: "HOST responded with HTTP 404 Not Found"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -147,7 +147,7 @@ func TestLiveSecrets(t *testing.T) {
 		}
 		return nil
 	})
-	l.condition("ext", "Answering", "False", "Calls of leaks (the answer is not a BeforeClusterDeleteResponse in JSON) stopped after several failures in a row; "+
+	l.condition("ext", "Answering", "False", "Calls of leaks (the response is not a BeforeClusterDeleteResponse in JSON) stopped after several failures in a row; "+
 		retryText+". Until then handlers with failure policy Fail block the operations that call them, and handlers with failure policy Ignore are skipped")
 	l.event("ext", "CircuitOpen")
 	x.Serve(hooks.Discovery.Path(""), hooktest.Raw("hunter2-discovery"))
@@ -155,7 +155,7 @@ func TestLiveSecrets(t *testing.T) {
 	l.must(err)
 	o.Spec.Settings["more"] = "hunter2-more"
 	l.must(l.Update(t.Context(), o))
-	l.condition("ext", "Discovered", "False", "the answer is not a DiscoveryResponse in JSON; "+retryText+"; the handlers of the last discovery stay in use")
+	l.condition("ext", "Discovered", "False", "the response is not a DiscoveryResponse in JSON; "+retryText+"; the handlers of the last discovery stay in use")
 	l.event("ext", "NotDiscovered")
 	list := &eventsv1.EventList{}
 	l.must(l.List(t.Context(), list))

@@ -264,7 +264,7 @@ func TestLiveFaults(t *testing.T) {
 		l.must(l.Create(t.Context(), c))
 	}
 	l.condition("a-down", "Discovered", "False", "nothing listens at 127.0.0.1:1; "+retryText)
-	l.condition("b-wrong", "Discovered", "False", `handler "same": the name is used twice; `+retryText)
+	l.condition("b-wrong", "Discovered", "False", `handler "same": the name is not unique; `+retryText)
 	if o := l.condition("e-many", "Discovered", "True", ""); len(o.Status.Handlers) != 500 {
 		t.Errorf("%d of 500 handlers are in the status", len(o.Status.Handlers))
 	}

@@ -133,9 +133,9 @@ func TestUpdateDecide(t *testing.T) { // IP-05, IP-06
 			condition.TrueBecause(updating, "In-place update in progress: handler h.x has more to do")},
 		"not callable yet": {running(progress(inplace.Progress{CallAfter: time.Second})),
 			[]string{"wait for time: Waiting for the extension to be callable", "recheck: 1s"}, condition.TrueBecause(updating, "Waiting for the extension to be callable")},
-		"failed": {running(progress(inplace.Progress{Handler: "h.x", Problem: fault.New(fault.Transient, "X", "handler h.x: answered Failure: no")})),
-			[]string{"wait for time: In-place update failed: handler h.x: answered Failure: no; retrying", "recheck: 30s"},
-			condition.TrueBecause(failed, "In-place update failed: handler h.x: answered Failure: no; retrying")},
+		"failed": {running(progress(inplace.Progress{Handler: "h.x", Problem: fault.New(fault.Transient, "X", "handler h.x: responded with status Failure: no")})),
+			[]string{"wait for time: In-place update failed: handler h.x: responded with status Failure: no; retrying", "recheck: 30s"},
+			condition.TrueBecause(failed, "In-place update failed: handler h.x: responded with status Failure: no; retrying")},
 		"done": {running(progress(inplace.Progress{Handler: "h.x", Done: true})),
 			[]string{"do: end the in-place update: handler h.x is done"}, condition.TrueBecause(updating, "In-place update in progress")},
 		"what is left": {running(updateAnnotated(map[string]string{updateHooks: "A,UpdateMachine"})), []string{

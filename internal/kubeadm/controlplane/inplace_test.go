@@ -170,7 +170,7 @@ func TestUpdateInPlace(t *testing.T) { // IP-01, IP-07, CP-11
 	})
 	p.settle("no answer", func() string {
 		c := condition.Set(p.plane().Status.Conditions).Get(controlplanev1.KubeadmControlPlaneRollingOutCondition)
-		if c == nil || !strings.Contains(c.Message, "is neither updated nor replaced until it is known whether it can be updated in place: handler can.ext: answered Failure: not today; retrying") {
+		if c == nil || !strings.Contains(c.Message, "is neither updated nor replaced until it is known whether it can be updated in place: handler can.ext: responded with status Failure: not today; retrying") {
 			return c.Message
 		}
 		return ""

@@ -118,7 +118,7 @@ func TestCanUpdateMachine(t *testing.T) { // IP-01, IU-01, IU-04
 		"a patch of a type that is unknown": {[]served{{"can", hookName, answer(patched("machinePatch", "Other", `{"spec":{}}`)), ""}},
 			UpdateCheck{Handler: "can.ext"}, `patch type "Other" is unknown`},
 		"failure": {[]served{{"can", hookName, hooktest.Raw(`{"status":"Failure","message":"no"}`), ""}},
-			UpdateCheck{Handler: "can.ext"}, "handler can.ext: answered Failure: no"},
+			UpdateCheck{Handler: "can.ext"}, "handler can.ext: responded with status Failure: no"},
 		"down": {[]served{{"can", hookName, hooktest.Status(http.StatusBadGateway), ""}}, UpdateCheck{Handler: "can.ext"}, "HTTP 502"},
 		"down, and its policy is Ignore": {[]served{{"can", hookName, hooktest.Status(http.StatusBadGateway), hooksv1.FailurePolicyIgnore}},
 			UpdateCheck{Handler: "can.ext", Uncovered: "ExampleMachine spec.memory, ExampleMachine spec.old, Machine spec.version"}, ""},
@@ -239,7 +239,7 @@ func TestUpdateMachine(t *testing.T) { // IP-05, IU-03, IU-04
 	}{
 		"done":        {[]served{{"do", Hook, hooktest.Raw(`{"status":"Success","message":"ok"}`), ""}}, Progress{Handler: "do.ext", Done: true}, ""},
 		"in progress": {[]served{{"do", Hook, hooktest.Raw(`{"status":"Success","message":"growing","retryAfterSeconds":30}`), ""}}, Progress{Handler: "do.ext", Message: "growing", Retry: 30 * time.Second}, ""},
-		"failed":      {[]served{{"do", Hook, hooktest.Raw(`{"status":"Failure","message":"disk full"}`), ""}}, Progress{Handler: "do.ext", Retry: retryFailed}, "handler do.ext: answered Failure: disk full"},
+		"failed":      {[]served{{"do", Hook, hooktest.Raw(`{"status":"Failure","message":"disk full"}`), ""}}, Progress{Handler: "do.ext", Retry: retryFailed}, "handler do.ext: responded with status Failure: disk full"},
 		"down is not done, whatever the failure policy says": {[]served{{"do", Hook, hooktest.Status(http.StatusBadGateway), hooksv1.FailurePolicyIgnore}},
 			Progress{Handler: "do.ext", Retry: retryFailed}, "HTTP 502"},
 		"none": {nil, Progress{}, "no extension has the hook UpdateMachine for namespace ns"},
@@ -312,7 +312,7 @@ func TestFailuresAreNotRepeated(t *testing.T) { // IP-05
 		if err != nil || err2 != nil || progress.Done || progress.Retry != retry || answer.Retry != retry || answer.IsKnown() {
 			t.Fatal(progress, err, answer, err2)
 		}
-		if fault.UserMessage(progress.Problem) != "handler do.ext: answered Failure: disk full" || fault.UserMessage(answer.Problem) != "handler can.ext: answered Failure: disk full" {
+		if fault.UserMessage(progress.Problem) != "handler do.ext: responded with status Failure: disk full" || fault.UserMessage(answer.Problem) != "handler can.ext: responded with status Failure: disk full" {
 			t.Error(progress.Problem, answer.Problem)
 		}
 		if do, can := calls(Hook, "do"), calls("CanUpdateMachine", "can"); do != want || can != want {

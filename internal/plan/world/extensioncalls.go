@@ -121,7 +121,7 @@ func (e *Extensions) call(ctx context.Context, of client.Object, handler string,
 			return err
 		}
 		if config.Name == extension && !selected {
-			return fault.New(fault.Invalid, hook.ReasonNamespaceMismatch, "handler %s is not for objects in namespace %s", handler, of.GetNamespace())
+			return fault.New(fault.Invalid, hook.ReasonNamespaceMismatch, "handler %s does not apply to objects in namespace %s", handler, of.GetNamespace())
 		}
 		config.Spec.NamespaceSelector = nil
 		_ = e.registry.Restore(config) // Call reports the problem

@@ -91,7 +91,7 @@ func (b *benchmark) discover(ctx context.Context, ready serving) {
 			harness.Checkf(state.Problem, "discover %s", c.Name)
 		}
 	}
-	b.control = harness.Must(hook.NewConn(hook.Endpoint{URL: ready.URLs[0], CA: ready.CA}, hook.ConnOptions{}))
+	b.control = harness.Must(hook.NewConn(hook.Endpoint{URL: ready.URLs[0], CA: ready.CA}, nil))
 }
 
 func extensionName(i int) string { return fmt.Sprintf("ext-%d", i) }
@@ -100,7 +100,7 @@ func extensionName(i int) string { return fmt.Sprintf("ext-%d", i) }
 func (b *benchmark) post(ctx context.Context, path string) (s stats) {
 	response, err := b.control.Post(ctx, hook.WireRequest{Path: path})
 	harness.Checkf(err, "post %s", path)
-	harness.Check(json.Unmarshal(response.Body, &s))
+	harness.Check(json.Unmarshal(response, &s))
 	return s
 }
 
