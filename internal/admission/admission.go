@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"reflect"
+
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -73,37 +75,44 @@ type Response struct {
 	Warnings []string
 }
 
+func (v *Response) refuse(errs ...*field.Error) { v.Errors = append(v.Errors, errs...) }
+
 // Default returns the new object with defaults, and whether they changed it. The object in the request is not modified.
-// Kinds without defaults are returned unchanged.
 func Default(r Request) (runtime.Object, bool) {
-	switch object := r.New.(type) {
+	out := r.New.DeepCopyObject()
+	switch object := out.(type) {
 	case *clusterv1.Cluster:
-		return defaultCluster(r, object)
+		defaultCluster(r, object)
 	case *clusterv1.Machine:
-		return defaultMachine(object)
+		defaultClusterLabel(object, object.Spec.ClusterName)
+		defaultMachineSpec(&object.Spec)
 	case *clusterv1.MachineDeployment:
-		old, _ := r.Old.(*clusterv1.MachineDeployment)
-		return defaultMachineDeployment(object, old)
+		defaultMachineDeployment(r, object)
 	case *clusterv1.MachineSet:
-		old, _ := r.Old.(*clusterv1.MachineSet)
-		return defaultMachineSet(object, old)
+		defaultMachineSet(r, object)
 	case *clusterv1.MachinePool:
-		old, _ := r.Old.(*clusterv1.MachinePool)
-		return defaultMachinePool(object, old)
+		defaultMachinePool(r, object)
 	case *clusterv1.MachineHealthCheck:
-		return defaultMachineHealthCheck(object)
+		defaultMachineHealthCheck(object)
 	case *addonsv1.ClusterResourceSet:
-		return defaultClusterResourceSet(object)
+		if object.Spec.Strategy == "" {
+			object.Spec.SetTypedStrategy(addonsv1.ClusterResourceSetStrategyApplyOnce)
+		}
 	case *runtimev1.ExtensionConfig:
-		return defaultExtensionConfig(object)
+		defaultExtensionConfig(object)
 	case *bootstrapv1.KubeadmConfigTemplate:
-		return defaultKubeadmConfigTemplate(r, object)
+		if old, ok := r.Old.(*bootstrapv1.KubeadmConfigTemplate); ok && isTopologyDryRun(r) {
+			alignDefaults(&object.Spec.Template.Spec, &old.Spec.Template.Spec)
+		}
 	case *controlplanev1.KubeadmControlPlane:
-		return defaultKubeadmControlPlane(object)
+		defaultKubeadmControlPlane(object)
 	case *controlplanev1.KubeadmControlPlaneTemplate:
-		return defaultKubeadmControlPlaneTemplate(r, object)
+		defaultKubeadmControlPlaneTemplate(r, object)
 	}
-	return r.New, false
+	if reflect.DeepEqual(out, r.New) {
+		return r.New, false
+	}
+	return out, true
 }
 
 // Validate validates the new object; Default must be called first. Unknown kinds are admitted.
@@ -162,7 +171,7 @@ func Validate(r Request) Response {
 
 // warnTopology warns about kinds that only managed topologies use, while these are turned off. Manifests with these
 // kinds remain valid.
-const warnTopology = "the feature gate ClusterTopology is off in this manager (--feature-gates=ClusterTopology=true): nothing here uses a "
+const warnTopology = "the feature gate ClusterTopology is disabled in this manager (--feature-gates=ClusterTopology=true), so that nothing uses a "
 
 // warnOnCreation admits everything, and returns a warning on create.
 func warnOnCreation(r Request, warning string) Response {

@@ -92,8 +92,8 @@ func TestUnsupportedKinds(t *testing.T) { // FG-01
 		object runtime.Object
 		want   string
 	}{
-		"KubeadmControlPlaneTemplate": {&controlplanev1.KubeadmControlPlaneTemplate{}, "nothing here uses a KubeadmControlPlaneTemplate"},
-		"ClusterClass":                {&clusterv1.ClusterClass{}, "nothing here uses a ClusterClass"},
+		"KubeadmControlPlaneTemplate": {&controlplanev1.KubeadmControlPlaneTemplate{}, "nothing uses a KubeadmControlPlaneTemplate"},
+		"ClusterClass":                {&clusterv1.ClusterClass{}, "nothing uses a ClusterClass"},
 	} {
 		v := Validate(Request{New: tc.object})
 		if len(v.Errors) > 0 || len(v.Warnings) != 1 || !strings.HasSuffix(v.Warnings[0], tc.want) || len(v.Warnings[0]) > 256 {

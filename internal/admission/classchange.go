@@ -3,10 +3,13 @@ package admission
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/topology"
 )
 
 // checkCompatible validates a change from one class to another, or a change of the class itself: templates must have
@@ -20,17 +23,9 @@ func checkCompatible(old, now *clusterv1.ClusterClass) field.ErrorList {
 	if before.IsDefined() && after.IsDefined() {
 		errs = append(errs, validateSameKind(before, after, control.Child("machineInfrastructure", "templateRef"))...)
 	}
-	workers := spec.Child("workers")
-	for i, c := range now.Spec.Workers.MachineDeployments {
-		if was := deploymentClass(old, c.Class); was != nil {
-			errs = append(errs, validateSameKind(was.Infrastructure.TemplateRef, c.Infrastructure.TemplateRef,
-				workers.Child("machineDeployments").Index(i).Child("infrastructure", "templateRef"))...)
-		}
-	}
-	for i, c := range now.Spec.Workers.MachinePools {
-		if was := poolClass(old, c.Class); was != nil {
-			errs = append(errs, validateSameKind(was.Infrastructure.TemplateRef, c.Infrastructure.TemplateRef,
-				workers.Child("machinePools").Index(i).Child("infrastructure", "templateRef"))...)
+	for _, c := range topology.WorkerClasses(now) {
+		if was := topology.FindWorkerClass(old, c.Role, c.Worker); was != nil {
+			errs = append(errs, validateSameKind(was.Infrastructure, c.Infrastructure, c.Path(spec).Child("infrastructure", "templateRef"))...)
 		}
 	}
 	return errs
@@ -41,30 +36,16 @@ func validateSameKind(old, now clusterv1.ClusterClassTemplateReference, path *fi
 	if before == after {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("cannot be changed from %s to %s: what exists of Clusters stays of its kind", before, after))}
-}
-
-func deploymentClass(class *clusterv1.ClusterClass, name string) *clusterv1.MachineDeploymentClass {
-	i := slices.IndexFunc(class.Spec.Workers.MachineDeployments, func(c clusterv1.MachineDeploymentClass) bool { return c.Class == name })
-	if i < 0 {
-		return nil
-	}
-	return &class.Spec.Workers.MachineDeployments[i]
-}
-
-func poolClass(class *clusterv1.ClusterClass, name string) *clusterv1.MachinePoolClass {
-	i := slices.IndexFunc(class.Spec.Workers.MachinePools, func(c clusterv1.MachinePoolClass) bool { return c.Class == name })
-	if i < 0 {
-		return nil
-	}
-	return &class.Spec.Workers.MachinePools[i]
+	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("cannot be changed from %s to %s, because existing objects of Clusters cannot change their kind", before, after))}
 }
 
 // validateUse checks that no part of a class that a Cluster uses is removed.
 func validateUse(r classRequest, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	users := slices.Clone(r.Users)
-	slices.SortFunc(users, func(a, b clusterv1.Cluster) int { return compareTexts(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
+	slices.SortFunc(users, func(a, b clusterv1.Cluster) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
 	said := map[string]bool{}
 	for i := range users {
 		for _, err := range validateUser(r, &users[i], spec) {
@@ -80,49 +61,36 @@ func validateUse(r classRequest, spec *field.Path) field.ErrorList {
 // maxErrors is the maximum number of reported problems with Clusters that use the class.
 const maxErrors = 20
 
-func compareTexts(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
 // validateUser validates a class against one Cluster that uses it.
 func validateUser(r classRequest, user *clusterv1.Cluster, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	name, topology := "Cluster "+user.Namespace+"/"+user.Name, user.Spec.Topology
-	workers := spec.Child("workers")
-	for _, d := range topology.Workers.MachineDeployments {
-		path := workers.Child("machineDeployments").Key(d.Class)
-		now, was := deploymentClass(r.New, d.Class), deploymentClass(r.Old, d.Class)
+	name := "Cluster " + user.Namespace + "/" + user.Name
+	for _, w := range topology.Workers(user.Spec.Topology) {
+		path := spec.Child("workers", "machineDeployments")
+		if w.Role == topology.Pool {
+			path = spec.Child("workers", "machinePools")
+		}
+		path = path.Key(w.Class)
+		now, was := topology.FindWorkerClass(r.New, w.Role, w.Class), topology.FindWorkerClass(r.Old, w.Role, w.Class)
 		switch {
 		case now == nil && was != nil:
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("cannot be removed: %s uses it for MachineDeployment %s", name, d.Name)))
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("cannot be removed: %s uses it for %s", name, w.Key)))
 		case now == nil:
-		case ptr.Deref(d.HealthCheck.Enabled, false) && !d.HealthCheck.IsDefined() && !now.HealthCheck.IsDefined() && was != nil && was.HealthCheck.IsDefined():
+		case isEnabledWithoutCheck(w, *now) && was != nil && was.HealthCheck.IsDefined():
 			errs = append(errs, field.Forbidden(path.Child("healthCheck"),
-				fmt.Sprintf("cannot be removed: %s has it turned on for MachineDeployment %s and defines none of its own", name, d.Name)))
-		case d.Replicas != nil && isAutoscaled(now.Metadata.Annotations) && !(was != nil && isAutoscaled(was.Metadata.Annotations)):
+				fmt.Sprintf("cannot be removed: %s enables it for %s and does not define its own", name, w.Key)))
+		case isSetDespiteAutoscaler(w, *now) && !(was != nil && isAutoscaled(was.Metadata.Annotations)):
 			errs = append(errs, field.Forbidden(path.Child("metadata", "annotations"),
-				fmt.Sprintf("cannot have the autoscaler's limits: %s sets replicas of MachineDeployment %s; remove them there first", name, d.Name)))
-		}
-	}
-	for _, p := range topology.Workers.MachinePools {
-		if poolClass(r.New, p.Class) == nil && poolClass(r.Old, p.Class) != nil {
-			errs = append(errs, field.Forbidden(workers.Child("machinePools").Key(p.Class),
-				fmt.Sprintf("cannot be removed: %s uses it for MachinePool %s", name, p.Name)))
+				fmt.Sprintf("cannot have the autoscaler's limits: %s sets replicas of %s; remove them there first", name, w.Key)))
 		}
 	}
 	before, now := r.Old.Spec.ControlPlane.HealthCheck, r.New.Spec.ControlPlane.HealthCheck
-	if own := topology.ControlPlane.HealthCheck; ptr.Deref(own.Enabled, false) && !own.IsDefined() && before.IsDefined() && !now.IsDefined() {
+	if own := user.Spec.Topology.ControlPlane.HealthCheck; ptr.Deref(own.Enabled, false) && !own.IsDefined() && before.IsDefined() && !now.IsDefined() {
 		errs = append(errs, field.Forbidden(spec.Child("controlPlane", "healthCheck"),
-			fmt.Sprintf("cannot be removed: %s has it turned on and defines none of its own", name)))
+			fmt.Sprintf("cannot be removed: %s enables it and does not define its own", name)))
 	}
-	if versions := r.New.Spec.KubernetesVersions; len(versions) > 0 && !slices.Contains(versions, topology.Version) {
-		errs = append(errs, field.Invalid(spec.Child("kubernetesVersions"), versions, fmt.Sprintf("must contain %s: %s has it", topology.Version, name)))
+	if versions := r.New.Spec.KubernetesVersions; len(versions) > 0 && !slices.Contains(versions, user.Spec.Topology.Version) {
+		errs = append(errs, field.Invalid(spec.Child("kubernetesVersions"), versions, fmt.Sprintf("must contain %s, the version of %s", user.Spec.Topology.Version, name)))
 	}
 	return append(errs, validateSetVariables(r, user, spec.Child("variables"))...)
 }
@@ -139,7 +107,7 @@ func validateSetVariables(r classRequest, user *clusterv1.Cluster, path *field.P
 		}
 		first := "remove it there first"
 		if was.Schema.OpenAPIV3Schema.Default != nil || was.Required != nil && *was.Required {
-			first = "make it optional and without a default here, then remove it there, first"
+			first = "make it optional without a default in the class first, then remove it from the Cluster"
 		}
 		errs = append(errs, field.Forbidden(path.Key(was.Name), fmt.Sprintf("cannot be removed: Cluster %s/%s sets it; %s", user.Namespace, user.Name, first)))
 	}
@@ -148,13 +116,9 @@ func validateSetVariables(r classRequest, user *clusterv1.Cluster, path *field.P
 
 // variablesOf returns the names of the variables that a Cluster sets, including overrides.
 func variablesOf(cluster *clusterv1.Cluster) map[string]bool {
-	topology := cluster.Spec.Topology
-	lists := [][]clusterv1.ClusterVariable{topology.Variables, topology.ControlPlane.Variables.Overrides}
-	for _, d := range topology.Workers.MachineDeployments {
-		lists = append(lists, d.Variables.Overrides)
-	}
-	for _, p := range topology.Workers.MachinePools {
-		lists = append(lists, p.Variables.Overrides)
+	lists := [][]clusterv1.ClusterVariable{cluster.Spec.Topology.Variables, cluster.Spec.Topology.ControlPlane.Variables.Overrides}
+	for _, w := range topology.Workers(cluster.Spec.Topology) {
+		lists = append(lists, w.Overrides)
 	}
 	names := map[string]bool{}
 	for _, list := range lists {

@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
+	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/internal/topology/patch"
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
@@ -51,11 +52,11 @@ func warnClass(r classRequest) []string {
 	for _, p := range class.Spec.Patches {
 		for _, name := range readBy(p) {
 			if !names[name] {
-				out = append(out, fmt.Sprintf("templates of patch %s read variable %s, which is not defined in spec.variables: it has no value there", p.Name, name))
+				out = append(out, fmt.Sprintf("templates of patch %s read variable %s, which is not defined in spec.variables and therefore has no value", p.Name, name))
 			}
 		}
 		if p.External != nil && p.EnabledIf != "" {
-			out = append(out, fmt.Sprintf("enabledIf of patch %s has no effect: its extension decides what it changes", p.Name))
+			out = append(out, fmt.Sprintf("enabledIf of patch %s has no effect, because the patch is external", p.Name))
 		}
 	}
 	return append(out, warnUsers(r)...)
@@ -87,7 +88,7 @@ func warnUsers(r classRequest) []string {
 			if len(out) == maxWarned {
 				return out
 			}
-			out = append(out, fmt.Sprintf("Cluster %s/%s: its value of variable %s is not allowed by this class any more; its topology waits until the value is corrected",
+			out = append(out, fmt.Sprintf("Cluster %s/%s: the class no longer allows the value of variable %s; its topology is not reconciled until the value is corrected",
 				user.Namespace, user.Name, name))
 		}
 	}
@@ -113,7 +114,7 @@ func validatePatchName(name string, seen map[string]bool, path *field.Path) fiel
 	case name == "":
 		return field.ErrorList{field.Required(path, "a patch needs a name")}
 	case name == clusterv1.VariableDefinitionFromInline:
-		return field.ErrorList{field.Invalid(path, name, "is what definitions of variables in the class are called; choose another")}
+		return field.ErrorList{field.Invalid(path, name, "is reserved for variable definitions in the class; choose another name")}
 	case seen[name]:
 		return field.ErrorList{field.Duplicate(path, name)}
 	}
@@ -129,7 +130,7 @@ func (r patchRules) patch(p *clusterv1.ClusterClassPatch, path *field.Path) fiel
 	}
 	switch {
 	case p.External != nil && len(p.Definitions) > 0:
-		return append(errs, field.Forbidden(path, "external and definitions cannot be set together; divide the patch"))
+		return append(errs, field.Forbidden(path, "external and definitions cannot be set together; split the patch"))
 	case p.External != nil:
 		return append(errs, r.external(p, path)...)
 	case len(p.Definitions) == 0:
@@ -151,7 +152,7 @@ func (r patchRules) patch(p *clusterv1.ClusterClassPatch, path *field.Path) fiel
 func (r patchRules) external(p *clusterv1.ClusterClassPatch, path *field.Path) field.ErrorList {
 	at := path.Child("external")
 	if !r.runtimeSDK {
-		return field.ErrorList{field.Forbidden(at, "can be set only when the feature gate RuntimeSDK is on")}
+		return field.ErrorList{field.Forbidden(at, "requires the feature gate RuntimeSDK")}
 	}
 	if p.External.GeneratePatchesExtension == "" && p.External.ValidateTopologyExtension == "" {
 		return field.ErrorList{field.Required(at, "one of generatePatchesExtension and validateTopologyExtension must be set")}
@@ -170,12 +171,9 @@ func (r patchRules) selector(s clusterv1.PatchSelector, path *field.Path) field.
 	var errs field.ErrorList
 	missing := fmt.Sprintf("selects no template of %s %s in the class", s.APIVersion, s.Kind)
 	is := func(refs ...clusterv1.ClusterClassTemplateReference) bool {
-		for _, ref := range refs {
-			if ref.APIVersion == s.APIVersion && ref.Kind == s.Kind {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(refs, func(ref clusterv1.ClusterClassTemplateReference) bool {
+			return ref.APIVersion == s.APIVersion && ref.Kind == s.Kind
+		})
 	}
 	spec := r.class.Spec
 	if ptr.Deref(match.InfrastructureCluster, false) && !is(spec.Infrastructure.TemplateRef) {
@@ -184,40 +182,30 @@ func (r patchRules) selector(s clusterv1.PatchSelector, path *field.Path) field.
 	if ptr.Deref(match.ControlPlane, false) && !is(spec.ControlPlane.TemplateRef, spec.ControlPlane.MachineInfrastructure.TemplateRef) {
 		errs = append(errs, field.Invalid(at.Child("controlPlane"), true, missing))
 	}
-	if deployments != nil {
-		for i, name := range deployments.Names {
-			errs = append(errs, validateSelected(name, at.Child("machineDeploymentClass", "names").Index(i), missing, func() bool {
-				for _, c := range spec.Workers.MachineDeployments {
-					if patch.MatchesAny([]string{name}, c.Class) && is(c.Bootstrap.TemplateRef, c.Infrastructure.TemplateRef) {
-						return true
-					}
-				}
-				return false
-			})...)
+	selected := func(role topology.Role, names []string, path *field.Path) {
+		for i, name := range names {
+			selects := slices.ContainsFunc(topology.WorkerClasses(r.class), func(c topology.WorkerClass) bool {
+				return c.Role == role && patch.MatchesAny([]string{name}, c.Worker) && is(c.Bootstrap, c.Infrastructure)
+			})
+			errs = append(errs, validateSelected(name, path.Index(i), missing, selects)...)
 		}
 	}
+	if deployments != nil {
+		selected(topology.Deployment, deployments.Names, at.Child("machineDeploymentClass", "names"))
+	}
 	if pools != nil {
-		for i, name := range pools.Names {
-			errs = append(errs, validateSelected(name, at.Child("machinePoolClass", "names").Index(i), missing, func() bool {
-				for _, c := range spec.Workers.MachinePools {
-					if patch.MatchesAny([]string{name}, c.Class) && is(c.Bootstrap.TemplateRef, c.Infrastructure.TemplateRef) {
-						return true
-					}
-				}
-				return false
-			})...)
-		}
+		selected(topology.Pool, pools.Names, at.Child("machinePoolClass", "names"))
 	}
 	return errs
 }
 
 // validateSelected validates the name of a worker class in a selector.
-func validateSelected(name string, path *field.Path, missing string, selects func() bool) field.ErrorList {
+func validateSelected(name string, path *field.Path, missing string, selects bool) field.ErrorList {
 	stars := strings.Count(name, "*")
 	if stars > 1 || stars == 1 && !strings.HasPrefix(name, "*") && !strings.HasSuffix(name, "*") {
-		return field.ErrorList{field.Invalid(path, name, "may have one *, at its beginning or at its end")}
+		return field.ErrorList{field.Invalid(path, name, "may have one *, at the beginning or the end")}
 	}
-	if !selects() {
+	if !selects {
 		return field.ErrorList{field.Invalid(path, name, missing)}
 	}
 	return nil
@@ -247,9 +235,9 @@ func validatePointer(c clusterv1.JSONPatch, path *field.Path) field.ErrorList {
 		_, err := strconv.ParseUint(segment, 10, 64)
 		switch index := err == nil; {
 		case c.Op == "add" && index && segment != "0":
-			return field.ErrorList{field.Invalid(path, c.Path, "may have 0 (the first) or - (after the last) as the index of an array")}
+			return field.ErrorList{field.Invalid(path, c.Path, "an array index must be 0 (the first) or - (after the last)")}
 		case c.Op != "add" && (index || segment == "-"):
-			return field.ErrorList{field.Invalid(path, c.Path, "must not have the index of an array: only additions to arrays are possible")}
+			return field.ErrorList{field.Invalid(path, c.Path, "must not have an array index: only additions to arrays are possible")}
 		}
 	}
 	return nil
@@ -288,7 +276,7 @@ func (r patchRules) variable(text string, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, text, err.Error())}
 	case parsed.Variable() == runtimehooksv1.BuiltinsName:
 		if !variables.IsBuiltin(parsed) {
-			return field.ErrorList{field.Invalid(path, text, "is no part of the variable builtin")}
+			return field.ErrorList{field.Invalid(path, text, "is not a part of the variable builtin")}
 		}
 	case !r.names[parsed.Variable()]:
 		return field.ErrorList{field.Invalid(path, text, fmt.Sprintf("variable %s is not defined in spec.variables", parsed.Variable()))}

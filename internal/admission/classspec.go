@@ -7,11 +7,11 @@ import (
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/naming"
+	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 	"github.com/slipwayhq/slipway/internal/version"
 )
@@ -51,7 +51,7 @@ func refuseClassDeletion(class *clusterv1.ClusterClass, users []clusterv1.Cluste
 	if len(users) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("ClusterClass %s is used by %s: delete them, or give them another class first", class.Name, namesOf(users))
+	return fmt.Sprintf("ClusterClass %s is used by %s: delete them, or change their class first", class.Name, namesOf(users))
 }
 
 // namesOf lists the names of the Clusters, up to a limit.
@@ -90,19 +90,14 @@ func partsOf(class *clusterv1.ClusterClass, spec *field.Path) []part {
 				"templateRef": s.ControlPlane.TemplateRef, "machineInfrastructure.templateRef": s.ControlPlane.MachineInfrastructure.TemplateRef,
 			}},
 	}
-	workers := spec.Child("workers")
-	for i, c := range s.Workers.MachineDeployments {
-		out = append(out, part{path: workers.Child("machineDeployments").Index(i), metadata: c.Metadata, naming: c.Naming.Template,
-			values: naming.Values{"cluster": cluster, "machineDeployment": {"topologyName": example}},
+	for _, c := range topology.WorkerClasses(class) {
+		values := naming.Values{"cluster": cluster, "machineDeployment": {"topologyName": example}}
+		if c.Role == topology.Pool {
+			values = naming.Values{"cluster": cluster, "machinePool": {"topologyName": example}}
+		}
+		out = append(out, part{path: c.Path(spec), metadata: c.Metadata, naming: c.Naming, values: values,
 			templates: map[string]clusterv1.ClusterClassTemplateReference{
-				"bootstrap.templateRef": c.Bootstrap.TemplateRef, "infrastructure.templateRef": c.Infrastructure.TemplateRef,
-			}})
-	}
-	for i, c := range s.Workers.MachinePools {
-		out = append(out, part{path: workers.Child("machinePools").Index(i), metadata: c.Metadata, naming: c.Naming.Template,
-			values: naming.Values{"cluster": cluster, "machinePool": {"topologyName": example}},
-			templates: map[string]clusterv1.ClusterClassTemplateReference{
-				"bootstrap.templateRef": c.Bootstrap.TemplateRef, "infrastructure.templateRef": c.Infrastructure.TemplateRef,
+				"bootstrap.templateRef": c.Bootstrap, "infrastructure.templateRef": c.Infrastructure,
 			}})
 	}
 	return out
@@ -113,11 +108,11 @@ func validateParts(class *clusterv1.ClusterClass, spec *field.Path) field.ErrorL
 	for _, p := range partsOf(class, spec) {
 		for _, name := range []string{"templateRef", "machineInfrastructure.templateRef", "bootstrap.templateRef", "infrastructure.templateRef"} {
 			if ref, ok := p.templates[name]; ok && ref.Kind != "" && (!strings.HasSuffix(ref.Kind, clusterv1.TemplateSuffix) || ref.Kind == clusterv1.TemplateSuffix) {
-				errs = append(errs, field.Invalid(p.path.Child(name, "kind"), ref.Kind, "must be the kind of a template: its name ends with Template"))
+				errs = append(errs, field.Invalid(p.path.Child(name, "kind"), ref.Kind, "must be the kind of a template, which ends with Template"))
 			}
 		}
 		errs = append(errs, validateMetadata(p.metadata, p.path.Child("metadata"))...)
-		errs = append(errs, validateNaming(p.naming, p.values, p.path.Child("naming", "template"))...)
+		errs = append(errs, validateNaming(p.naming, p.values, naming.ParseAny, p.path.Child("naming", "template"))...)
 	}
 	errs = append(errs, validateWorkerClassNames(class, spec)...)
 	control := class.Spec.ControlPlane
@@ -131,18 +126,12 @@ func validateParts(class *clusterv1.ClusterClass, spec *field.Path) field.ErrorL
 // validateWorkerClassNames checks that the names of worker classes are unique.
 func validateWorkerClassNames(class *clusterv1.ClusterClass, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	deployments, pools := map[string]bool{}, map[string]bool{}
-	for i, c := range class.Spec.Workers.MachineDeployments {
-		if deployments[c.Class] {
-			errs = append(errs, field.Duplicate(spec.Child("workers", "machineDeployments").Index(i).Child("class"), c.Class))
+	seen := map[topology.Key]bool{}
+	for _, c := range topology.WorkerClasses(class) {
+		if seen[c.Key] {
+			errs = append(errs, field.Duplicate(c.Path(spec).Child("class"), c.Worker))
 		}
-		deployments[c.Class] = true
-	}
-	for i, c := range class.Spec.Workers.MachinePools {
-		if pools[c.Class] {
-			errs = append(errs, field.Duplicate(spec.Child("workers", "machinePools").Index(i).Child("class"), c.Class))
-		}
-		pools[c.Class] = true
+		seen[c.Key] = true
 	}
 	return errs
 }
@@ -150,25 +139,6 @@ func validateWorkerClassNames(class *clusterv1.ClusterClass, spec *field.Path) f
 func validateMetadata(m clusterv1.ObjectMeta, path *field.Path) field.ErrorList {
 	return append(metav1validation.ValidateLabels(m.Labels, path.Child("labels")),
 		apivalidation.ValidateAnnotations(m.Annotations, path.Child("annotations"))...)
-}
-
-// validateNaming checks that a name template generates valid names.
-func validateNaming(text string, values naming.Values, path *field.Path) field.ErrorList {
-	if text == "" {
-		return nil
-	}
-	template, err := naming.ParseAny(text, values)
-	if err != nil {
-		return field.ErrorList{field.Invalid(path, text, err.Error())}
-	}
-	name, err := template.Name(values, "bbbbb")
-	if err != nil {
-		return field.ErrorList{field.Invalid(path, text, err.Error())}
-	}
-	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return field.ErrorList{field.Invalid(path, text, fmt.Sprintf("makes names that are not valid, such as %q: %s", name, strings.Join(problems, "; ")))}
-	}
-	return nil
 }
 
 // validateKubernetesVersions checks that the versions ascend without skipping a minor version.
@@ -213,9 +183,9 @@ func validateUpgradeExtension(r classRequest, path *field.Path) field.ErrorList 
 	switch {
 	case extension == "":
 	case !r.RuntimeSDK:
-		return field.ErrorList{field.Forbidden(path, "can be set only when the feature gate RuntimeSDK is on")}
+		return field.ErrorList{field.Forbidden(path, "requires the feature gate RuntimeSDK")}
 	case len(r.New.Spec.KubernetesVersions) > 0:
-		return field.ErrorList{field.Forbidden(path, "cannot be set together with kubernetesVersions: both say which versions an upgrade goes through")}
+		return field.ErrorList{field.Forbidden(path, "cannot be set together with kubernetesVersions: both define the versions that an upgrade passes")}
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func TestClass(t *testing.T) { // CC-08, CC-09, CC-10, CC-11, CC-14
 		"everything, again": {update: true},
 		"kind of no template": {change: func(_ *testing.T, r *classRequest) { r.New.Spec.Infrastructure.TemplateRef.Kind = "Cluster" },
 			want: []string{
-				`spec.infrastructure.templateRef.kind: Invalid value: "Cluster": must be the kind of a template: its name ends with Template`,
+				`spec.infrastructure.templateRef.kind: Invalid value: "Cluster": must be the kind of a template, which ends with Template`,
 				"spec.patches[0].definitions[2].selector.matchResources.infrastructureCluster: Invalid value: true: selects no template of i.example.com/v1beta2 ClusterTemplate in the class",
 			}},
 		"label": {change: func(_ *testing.T, r *classRequest) {
@@ -143,7 +143,7 @@ func TestClass(t *testing.T) { // CC-08, CC-09, CC-10, CC-11, CC-14
 		"name template that makes no names": {change: func(_ *testing.T, r *classRequest) {
 			r.New.Spec.Workers.MachineDeployments[0].Naming.Template = "{{ .cluster.name }}_x"
 		},
-			want: []string{`spec.workers.machineDeployments[0].naming.template: Invalid value: "{{ .cluster.name }}_x": makes names that are not valid, such as "example_x": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`}},
+			want: []string{`spec.workers.machineDeployments[0].naming.template: Invalid value: "{{ .cluster.name }}_x": generates invalid names, such as "example_x": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`}},
 
 		// Versions.
 		"version that is none": {change: func(_ *testing.T, r *classRequest) { r.New.Spec.KubernetesVersions = []string{"1.36.1"} },
@@ -163,21 +163,21 @@ func TestClass(t *testing.T) { // CC-08, CC-09, CC-10, CC-11, CC-14
 		"versions and an extension": {change: func(_ *testing.T, r *classRequest) {
 			r.New.Spec.Upgrade.External.GenerateUpgradePlanExtension = "x.ext"
 		},
-			want: []string{"spec.upgrade.external: Forbidden: cannot be set together with kubernetesVersions: both say which versions an upgrade goes through"}},
+			want: []string{"spec.upgrade.external: Forbidden: cannot be set together with kubernetesVersions: both define the versions that an upgrade passes"}},
 
 		// Patches.
 		"patch without a name": {change: func(_ *testing.T, r *classRequest) { r.New.Spec.Patches[0].Name = "" }, want: []string{"spec.patches[0].name: Required value: a patch needs a name"}},
 		"patch of a name that is taken": {change: func(_ *testing.T, r *classRequest) { r.New.Spec.Patches[0].Name = "inline" },
-			want: []string{`spec.patches[0].name: Invalid value: "inline": is what definitions of variables in the class are called; choose another`}},
+			want: []string{`spec.patches[0].name: Invalid value: "inline": is reserved for variable definitions in the class; choose another name`}},
 		"two patches of one name": {change: func(_ *testing.T, r *classRequest) { r.New.Spec.Patches[1].Name = "inline-patch" }, want: []string{`spec.patches[1].name: Duplicate value: "inline-patch"`}},
 		"enabledIf that is none": {change: func(_ *testing.T, r *classRequest) { r.New.Spec.Patches[0].EnabledIf = "{{ nothing }}" },
 			want: []string{`spec.patches[0].enabledIf: Invalid value: "{{ nothing }}": the template cannot be read: template: value:1: function "nothing" not defined`}},
 		"external and definitions": {change: func(_ *testing.T, r *classRequest) { r.New.Spec.Patches[0].External = r.New.Spec.Patches[1].External },
-			want: []string{"spec.patches[0]: Forbidden: external and definitions cannot be set together; divide the patch"}},
+			want: []string{"spec.patches[0]: Forbidden: external and definitions cannot be set together; split the patch"}},
 		"neither": {change: func(_ *testing.T, r *classRequest) { r.New.Spec.Patches[0].Definitions = nil },
 			want: []string{"spec.patches[0]: Required value: one of definitions and external must be set"}},
 		"external without the gate": {change: func(_ *testing.T, r *classRequest) { r.RuntimeSDK = false },
-			want: []string{"spec.patches[1].external: Forbidden: can be set only when the feature gate RuntimeSDK is on"}},
+			want: []string{"spec.patches[1].external: Forbidden: requires the feature gate RuntimeSDK"}},
 		"external that does nothing": {change: func(_ *testing.T, r *classRequest) {
 			r.New.Spec.Patches[1].External = &clusterv1.ExternalPatchDefinition{}
 		},
@@ -198,33 +198,33 @@ func TestClass(t *testing.T) { // CC-08, CC-09, CC-10, CC-11, CC-14
 				first + `.machinePoolClass.names[0]: Invalid value: "none": selects no template of i.example.com/v1beta2 MachineTemplate in the class`,
 			}},
 		"selector with a star in the middle": {change: selectorOf(`{apiVersion: i.example.com/v1beta2, kind: MachineTemplate, matchResources: {machineDeploymentClass: {names: ["b*g"]}}}`),
-			want: []string{first + `.machineDeploymentClass.names[0]: Invalid value: "b*g": may have one *, at its beginning or at its end`}},
+			want: []string{first + `.machineDeploymentClass.names[0]: Invalid value: "b*g": may have one *, at the beginning or the end`}},
 		"unknown operation":     {change: patchOf(`{op: move, path: /spec/template/spec/a}`), want: []string{one + `.op: Unsupported value: "move": supported values: "add", "replace", "remove"`}},
 		"path elsewhere":        {change: patchOf(`{op: remove, path: /metadata/name}`), want: []string{one + `.path: Invalid value: "/metadata/name": must begin with /spec/: patches change the spec of a template`}},
-		"addition at an index":  {change: patchOf(`{op: add, path: /spec/template/spec/a/1, value: x}`), want: []string{one + `.path: Invalid value: "/spec/template/spec/a/1": may have 0 (the first) or - (after the last) as the index of an array`}},
-		"removal of an index":   {change: patchOf(`{op: remove, path: /spec/template/spec/a/0}`), want: []string{one + `.path: Invalid value: "/spec/template/spec/a/0": must not have the index of an array: only additions to arrays are possible`}},
+		"addition at an index":  {change: patchOf(`{op: add, path: /spec/template/spec/a/1, value: x}`), want: []string{one + `.path: Invalid value: "/spec/template/spec/a/1": an array index must be 0 (the first) or - (after the last)`}},
+		"removal of an index":   {change: patchOf(`{op: remove, path: /spec/template/spec/a/0}`), want: []string{one + `.path: Invalid value: "/spec/template/spec/a/0": must not have an array index: only additions to arrays are possible`}},
 		"removal with a value":  {change: patchOf(`{op: remove, path: /spec/template/spec/a, value: x}`), want: []string{one + ": Forbidden: value and valueFrom cannot be set for a removal"}},
 		"no value":              {change: patchOf(`{op: add, path: /spec/template/spec/a}`), want: []string{one + ": Required value: one of value and valueFrom must be set"}},
 		"two values":            {change: patchOf(`{op: add, path: /spec/template/spec/a, value: x, valueFrom: {variable: size}}`), want: []string{one + ": Forbidden: value and valueFrom cannot be set together"}},
 		"no source":             {change: patchOf(`{op: add, path: /spec/template/spec/a, valueFrom: {}}`), want: []string{one + ".valueFrom: Required value: one of variable and template must be set"}},
 		"two sources":           {change: patchOf(`{op: add, path: /spec/template/spec/a, valueFrom: {variable: size, template: x}}`), want: []string{one + ".valueFrom: Forbidden: variable and template cannot be set together"}},
 		"unknown variable":      {change: patchOf(`{op: add, path: /spec/template/spec/a, valueFrom: {variable: none.x}}`), want: []string{one + `.valueFrom.variable: Invalid value: "none.x": variable none is not defined in spec.variables`}},
-		"unknown builtin":       {change: patchOf(`{op: add, path: /spec/template/spec/a, valueFrom: {variable: builtin.cluster.color}}`), want: []string{one + `.valueFrom.variable: Invalid value: "builtin.cluster.color": is no part of the variable builtin`}},
+		"unknown builtin":       {change: patchOf(`{op: add, path: /spec/template/spec/a, valueFrom: {variable: builtin.cluster.color}}`), want: []string{one + `.valueFrom.variable: Invalid value: "builtin.cluster.color": is not a part of the variable builtin`}},
 		"path of a variable":    {change: patchOf(`{op: add, path: /spec/template/spec/a, valueFrom: {variable: "size["}}`), want: []string{one + `.valueFrom.variable: Invalid value: "size[": "size[" is not the path of a variable: an index is not a whole number in brackets, for example [0]`}},
 		"template that is none": {change: patchOf(`{op: add, path: /spec/template/spec/a, valueFrom: {template: "{{ env 1 }}"}}`), want: []string{one + `.valueFrom.template: Invalid value: "{{ env 1 }}": the template cannot be read: template: value:1: function "env" not defined`}},
 
 		// Changes, with Clusters of the class.
 		"another kind of infrastructure": {update: true, change: func(_ *testing.T, r *classRequest) {
 			r.New.Spec.Infrastructure.TemplateRef.APIVersion, r.New.Spec.Patches = "other.example.com/v1", nil
-		}, want: []string{"spec.infrastructure.templateRef: Forbidden: cannot be changed from ClusterTemplate.i.example.com to ClusterTemplate.other.example.com: what exists of Clusters stays of its kind"}},
+		}, want: []string{"spec.infrastructure.templateRef: Forbidden: cannot be changed from ClusterTemplate.i.example.com to ClusterTemplate.other.example.com, because existing objects of Clusters cannot change their kind"}},
 		"another version of infrastructure": {update: true, change: func(_ *testing.T, r *classRequest) {
 			r.New.Spec.Infrastructure.TemplateRef.APIVersion, r.New.Spec.Patches = "i.example.com/v1beta3", nil
 		}},
 		"another kind of control plane": {update: true, change: func(_ *testing.T, r *classRequest) { r.New.Spec.ControlPlane.TemplateRef.Kind = "OtherTemplate" },
-			want: []string{"spec.controlPlane.templateRef: Forbidden: cannot be changed from PlaneTemplate.c.example.com to OtherTemplate.c.example.com: what exists of Clusters stays of its kind"}},
+			want: []string{"spec.controlPlane.templateRef: Forbidden: cannot be changed from PlaneTemplate.c.example.com to OtherTemplate.c.example.com, because existing objects of Clusters cannot change their kind"}},
 		"another kind of control plane machines": {update: true, change: func(_ *testing.T, r *classRequest) {
 			r.New.Spec.ControlPlane.MachineInfrastructure.TemplateRef.Kind, r.New.Spec.Patches = "OtherTemplate", nil
-		}, want: []string{"spec.controlPlane.machineInfrastructure.templateRef: Forbidden: cannot be changed from MachineTemplate.i.example.com to OtherTemplate.i.example.com: what exists of Clusters stays of its kind"}},
+		}, want: []string{"spec.controlPlane.machineInfrastructure.templateRef: Forbidden: cannot be changed from MachineTemplate.i.example.com to OtherTemplate.i.example.com, because existing objects of Clusters cannot change their kind"}},
 		"another kind of workers' bootstrap": {update: true, change: func(_ *testing.T, r *classRequest) {
 			r.New.Spec.Workers.MachineDeployments[0].Bootstrap.TemplateRef.Kind = "OtherTemplate"
 		}},
@@ -233,8 +233,8 @@ func TestClass(t *testing.T) { // CC-08, CC-09, CC-10, CC-11, CC-14
 			r.New.Spec.Workers.MachinePools[0].Infrastructure.TemplateRef.Kind = "OtherTemplate"
 			r.New.Spec.Patches = nil
 		}, want: []string{
-			"spec.workers.machineDeployments[0].infrastructure.templateRef: Forbidden: cannot be changed from MachineTemplate.i.example.com to OtherTemplate.i.example.com: what exists of Clusters stays of its kind",
-			"spec.workers.machinePools[0].infrastructure.templateRef: Forbidden: cannot be changed from PoolTemplate.i.example.com to OtherTemplate.i.example.com: what exists of Clusters stays of its kind",
+			"spec.workers.machineDeployments[0].infrastructure.templateRef: Forbidden: cannot be changed from MachineTemplate.i.example.com to OtherTemplate.i.example.com, because existing objects of Clusters cannot change their kind",
+			"spec.workers.machinePools[0].infrastructure.templateRef: Forbidden: cannot be changed from PoolTemplate.i.example.com to OtherTemplate.i.example.com, because existing objects of Clusters cannot change their kind",
 		}},
 		"a class in use goes": {update: true, change: func(_ *testing.T, r *classRequest) {
 			r.New.Spec.Workers, r.New.Spec.Patches = clusterv1.WorkersClass{}, nil
@@ -249,14 +249,14 @@ func TestClass(t *testing.T) { // CC-08, CC-09, CC-10, CC-11, CC-14
 			r.New.Spec.ControlPlane.HealthCheck = clusterv1.ControlPlaneClassHealthCheck{}
 			r.New.Spec.Workers.MachineDeployments[0].HealthCheck = clusterv1.MachineDeploymentClassHealthCheck{}
 		}, want: []string{
-			"spec.workers.machineDeployments[big].healthCheck: Forbidden: cannot be removed: Cluster ns/c1 has it turned on for MachineDeployment md1 and defines none of its own",
-			"spec.controlPlane.healthCheck: Forbidden: cannot be removed: Cluster ns/c1 has it turned on and defines none of its own",
+			"spec.workers.machineDeployments[big].healthCheck: Forbidden: cannot be removed: Cluster ns/c1 enables it for MachineDeployment md1 and does not define its own",
+			"spec.controlPlane.healthCheck: Forbidden: cannot be removed: Cluster ns/c1 enables it and does not define its own",
 		}},
 		"a version in use goes": {update: true, change: func(_ *testing.T, r *classRequest) { r.New.Spec.KubernetesVersions = []string{"v1.37.0"} },
-			want: []string{`spec.kubernetesVersions: Invalid value: ["v1.37.0"]: must contain v1.36.1+build.1: Cluster ns/c1 has it`}},
+			want: []string{`spec.kubernetesVersions: Invalid value: ["v1.37.0"]: must contain v1.36.1+build.1, the version of Cluster ns/c1`}},
 		"a variable in use goes": {update: true, change: func(_ *testing.T, r *classRequest) {
 			r.New.Spec.Variables, r.New.Spec.Patches = nil, nil
-		}, want: []string{"spec.variables[size]: Forbidden: cannot be removed: Cluster ns/c1 sets it; make it optional and without a default here, then remove it there, first"}},
+		}, want: []string{"spec.variables[size]: Forbidden: cannot be removed: Cluster ns/c1 sets it; make it optional without a default in the class first, then remove it from the Cluster"}},
 		"a variable in use for some Machines goes": {update: true, change: func(t *testing.T, r *classRequest) {
 			r.New.Spec.Variables, r.New.Spec.Patches = nil, nil
 			r.Old.Spec.Variables[0].Schema.OpenAPIV3Schema.Default, r.Old.Spec.Variables[0].Required = nil, nil
@@ -298,8 +298,8 @@ func TestWarnings(t *testing.T) { // CC-11
 	class.Spec.Patches[1].EnabledIf = "true"
 	class.Spec.Patches[0].EnabledIf = "{{ if .nowhere }}{{ .builtin.cluster.name }}{{ end }}"
 	want := []string{
-		"templates of patch " + class.Spec.Patches[0].Name + " read variable nowhere, which is not defined in spec.variables: it has no value there",
-		"enabledIf of patch external-patch has no effect: its extension decides what it changes",
+		"templates of patch " + class.Spec.Patches[0].Name + " read variable nowhere, which is not defined in spec.variables and therefore has no value",
+		"enabledIf of patch external-patch has no effect, because the patch is external",
 	}
 	if diff := cmp.Diff(want, warnClass(classRequest{New: class})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -315,7 +315,7 @@ func TestDeletion(t *testing.T) { // CC-07
 	for _, name := range []string{"b", "a", "c", "d", "e", "f"} {
 		users = append(users, clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "other"}})
 	}
-	const rest = ": delete them, or give them another class first"
+	const rest = ": delete them, or change their class first"
 	if got, want := refuseClassDeletion(class, users[:2]), "ClusterClass full is used by Clusters other/a, other/b"+rest; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -331,7 +331,7 @@ func TestWarnsOfUsers(t *testing.T) { // CC-11
 	r := classRequest{New: class.DeepCopy(), Old: class, Users: []clusterv1.Cluster{read[clusterv1.Cluster](t, user), read[clusterv1.Cluster](t, user)}}
 	r.Users[1].Name, r.Users[1].Spec.Topology.Variables[0].Value.Raw = "fits", []byte("1")
 	r.New.Spec.Variables[0].Schema.OpenAPIV3Schema.Maximum = new(int64(1))
-	want := []string{"Cluster ns/c1: its value of variable size is not allowed by this class any more; its topology waits until the value is corrected"}
+	want := []string{"Cluster ns/c1: the class no longer allows the value of variable size; its topology is not reconciled until the value is corrected"}
 	if diff := cmp.Diff(want, warnClass(r)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

@@ -50,7 +50,7 @@ func validateService(s *runtimev1.ServiceReference, path *field.Path) field.Erro
 	var errs field.ErrorList
 	for _, part := range []struct{ name, value string }{{"name", s.Name}, {"namespace", s.Namespace}} {
 		if part.value == "" {
-			errs = append(errs, field.Required(path.Child(part.name), "a Service is named by namespace and name"))
+			errs = append(errs, field.Required(path.Child(part.name), "namespace and name of the Service are required"))
 			continue
 		}
 		for _, text := range validation.IsDNS1123Label(part.value) {

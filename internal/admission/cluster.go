@@ -6,26 +6,18 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
 // defaultCluster adds the leading v to the version of the topology, and sets variables that have defaults in the class.
-func defaultCluster(r Request, in *clusterv1.Cluster) (runtime.Object, bool) {
-	out := in
-	if version := withV(in.Spec.Topology.Version); version != in.Spec.Topology.Version {
-		out = in.DeepCopy()
-		out.Spec.Topology.Version = version
+func defaultCluster(r Request, cluster *clusterv1.Cluster) {
+	topology := &cluster.Spec.Topology
+	topology.Version = withV(topology.Version)
+	if class := r.Related.Class; r.Gates.ClusterTopology && topology.IsDefined() && class != nil && IsReconciled(class) {
+		r.Related.Definitions.Default(topology)
 	}
-	if r.Gates.ClusterTopology && in.Spec.Topology.IsDefined() {
-		if topology, changed := defaultTopology(topologyRequest(r, out)); changed {
-			out = out.DeepCopy()
-			out.Spec.Topology = *topology
-		}
-	}
-	return out, out != in
 }
 
 func topologyRequest(r Request, cluster *clusterv1.Cluster) TopologyRequest {
@@ -68,7 +60,7 @@ func overlapWarning(r Request, cluster *clusterv1.Cluster) []string {
 			p, podErr := netip.ParsePrefix(pods)
 			s, serviceErr := netip.ParsePrefix(services)
 			if podErr == nil && serviceErr == nil && p.Overlaps(s) {
-				return []string{fmt.Sprintf("spec.clusterNetwork: the range of Pods %s and the range of Services %s have addresses in common, so that a Service may hide a Pod; choose ranges that have none", pods, services)}
+				return []string{fmt.Sprintf("spec.clusterNetwork: the range of Pods %s overlaps the range of Services %s, so that a Service may have the address of a Pod; choose ranges that do not overlap", pods, services)}
 			}
 		}
 	}
@@ -104,14 +96,14 @@ func validateRequiredReferences(old, cluster *clusterv1.Cluster, gates Gates) fi
 	var errs field.ErrorList
 	if before.InfrastructureRef.IsDefined() && !now.InfrastructureRef.IsDefined() {
 		errs = append(errs, field.Forbidden(spec.Child("infrastructureRef"),
-			"cannot be removed: the infrastructure would stay behind when the Cluster is deleted"))
+			"cannot be removed: the infrastructure would be orphaned when the Cluster is deleted"))
 	}
 	if before.ControlPlaneRef.IsDefined() && !now.ControlPlaneRef.IsDefined() {
 		errs = append(errs, field.Forbidden(spec.Child("controlPlaneRef"),
-			"cannot be removed: the control plane would stay behind when the Cluster is deleted"))
+			"cannot be removed: the control plane would be orphaned when the Cluster is deleted"))
 	}
 	if gates.ClusterTopology && before.Topology.IsDefined() && !now.Topology.IsDefined() {
-		errs = append(errs, field.Forbidden(spec.Child("topology"), "cannot be removed from a Cluster that exists"))
+		errs = append(errs, field.Forbidden(spec.Child("topology"), "cannot be removed from an existing Cluster"))
 	}
 	if gates.ClusterTopology && before.Topology.IsDefined() && now.Topology.IsDefined() {
 		errs = append(errs, validateSetByTopology(before.InfrastructureRef, now.InfrastructureRef, spec.Child("infrastructureRef"))...)
@@ -126,7 +118,7 @@ func validateSetByTopology(before, now clusterv1.ContractVersionedObjectReferenc
 	if !before.IsDefined() || !now.IsDefined() || before == now {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("cannot be changed in a Cluster with a topology, which has set it to %s %s in group %s: leave it so, and change spec.topology",
+	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("cannot be changed, because the topology has set it to %s %s in group %s: change spec.topology instead",
 		before.Kind, before.Name, before.APIGroup))}
 }
 
@@ -149,9 +141,9 @@ func validateTopology(r Request, cluster *clusterv1.Cluster, path *field.Path) R
 	}
 	if !r.Gates.ClusterTopology {
 		return Response{Errors: field.ErrorList{field.Forbidden(path,
-			"the feature gate ClusterTopology is off in this manager: start it with --feature-gates=ClusterTopology=true, or set controlPlaneRef and infrastructureRef instead")}}
+			"the feature gate ClusterTopology is disabled in this manager: start it with --feature-gates=ClusterTopology=true, or set controlPlaneRef and infrastructureRef instead")}}
 	}
-	out := Response(validateManagedTopology(topologyRequest(r, cluster)))
+	out := validateManagedTopology(topologyRequest(r, cluster))
 	out.Errors = append(out.Errors, validateTopologyTaints(cluster.Spec.Topology, r.Gates, path)...)
 	return out
 }

@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/topology"
 )
 
 // validateClusterClass validates a class, and on update also the Clusters that use it.
@@ -26,10 +28,9 @@ func validateClassChecks(class *clusterv1.ClusterClass) field.ErrorList {
 	control := class.Spec.ControlPlane.HealthCheck
 	errs := validateCheck(healthCheck{control.Checks.NodeStartupTimeoutSeconds,
 		clusterv1.MachineHealthCheckRemediationTriggerIf(control.Remediation.TriggerIf)}, spec.Child("controlPlane", "healthCheck"))
-	for i, c := range class.Spec.Workers.MachineDeployments {
+	for _, c := range topology.WorkerClasses(class) {
 		errs = append(errs, validateCheck(healthCheck{c.HealthCheck.Checks.NodeStartupTimeoutSeconds,
-			clusterv1.MachineHealthCheckRemediationTriggerIf(c.HealthCheck.Remediation.TriggerIf)},
-			spec.Child("workers", "machineDeployments").Index(i).Child("healthCheck"))...)
+			clusterv1.MachineHealthCheckRemediationTriggerIf(c.HealthCheck.Remediation.TriggerIf)}, c.Path(spec).Child("healthCheck"))...)
 	}
 	return errs
 }
@@ -38,25 +39,17 @@ func validateClassChecks(class *clusterv1.ClusterClass) field.ErrorList {
 func validateClassTaints(class *clusterv1.ClusterClass, gates Gates) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateTaints(class.Spec.ControlPlane.Taints, taintRules{controlPlane: true, gates: gates}, spec.Child("controlPlane", "taints"))
-	workers := spec.Child("workers")
-	for i, c := range class.Spec.Workers.MachineDeployments {
-		errs = append(errs, validateTaints(c.Taints, taintRules{gates: gates}, workers.Child("machineDeployments").Index(i).Child("taints"))...)
-	}
-	for i, c := range class.Spec.Workers.MachinePools {
-		errs = append(errs, validateTaints(c.Taints, taintRules{gates: gates}, workers.Child("machinePools").Index(i).Child("taints"))...)
+	for _, c := range topology.WorkerClasses(class) {
+		errs = append(errs, validateTaints(c.Taints, taintRules{gates: gates}, c.Path(spec).Child("taints"))...)
 	}
 	return errs
 }
 
 // validateTopologyTaints validates the taints of a topology by the same rules as taints of Machines.
-func validateTopologyTaints(topology clusterv1.Topology, gates Gates, path *field.Path) field.ErrorList {
-	errs := validateTaints(topology.ControlPlane.Taints, taintRules{controlPlane: true, gates: gates}, path.Child("controlPlane", "taints"))
-	workers := path.Child("workers")
-	for i, d := range topology.Workers.MachineDeployments {
-		errs = append(errs, validateTaints(d.Taints, taintRules{gates: gates}, workers.Child("machineDeployments").Index(i).Child("taints"))...)
-	}
-	for i, p := range topology.Workers.MachinePools {
-		errs = append(errs, validateTaints(p.Taints, taintRules{gates: gates}, workers.Child("machinePools").Index(i).Child("taints"))...)
+func validateTopologyTaints(t clusterv1.Topology, gates Gates, path *field.Path) field.ErrorList {
+	errs := validateTaints(t.ControlPlane.Taints, taintRules{controlPlane: true, gates: gates}, path.Child("controlPlane", "taints"))
+	for _, w := range topology.Workers(t) {
+		errs = append(errs, validateTaints(w.Taints, taintRules{gates: gates}, w.Path(path).Child("taints"))...)
 	}
 	return errs
 }

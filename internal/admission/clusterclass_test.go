@@ -30,7 +30,7 @@ func TestClassRules(t *testing.T) { // CC-08, CL-32
 		want    []string
 	}{
 		"class": {Request{New: class, Gates: gates}, []string{
-			`spec.workers.machineDeployments[0].healthCheck.remediation.triggerIf.unhealthyInRange: Invalid value: "[5-1]": must be a range like [1-5], the smaller number first`,
+			`spec.workers.machineDeployments[0].healthCheck.remediation.triggerIf.unhealthyInRange: Invalid value: "[5-1]": must be a range such as [1-5], with the smaller number first`,
 			"spec.controlPlane.taints[0].key: " + reserved, "spec.workers.machineDeployments[0].taints[0].key: " + reserved,
 			"spec.workers.machinePools[0].taints[0].key: " + reserved,
 		}},

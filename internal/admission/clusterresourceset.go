@@ -2,20 +2,9 @@ package admission
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 )
-
-// defaultClusterResourceSet sets the strategy ApplyOnce.
-func defaultClusterResourceSet(in *addonsv1.ClusterResourceSet) (runtime.Object, bool) {
-	if in.Spec.Strategy != "" {
-		return in, false
-	}
-	out := in.DeepCopy()
-	out.Spec.SetTypedStrategy(addonsv1.ClusterResourceSetStrategyApplyOnce)
-	return out, true
-}
 
 // validateClusterResourceSet rejects an empty selector, and changes of the selector and strategy, which determine where
 // and how resources have already been applied.

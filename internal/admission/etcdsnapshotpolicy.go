@@ -31,13 +31,13 @@ func validateEtcdSnapshotPolicy(r Request, policy *hostedv1.EtcdSnapshotPolicy) 
 	}
 	for i, recipient := range policy.Spec.Encryption.Recipients {
 		if _, err := snapshots.ParseRecipients([]string{recipient}); err != nil {
-			errs = append(errs, field.Invalid(spec.Child("encryption", "recipients").Index(i), recipient, "is no recipient of age: those begin with age1 and are printed by age-keygen"))
+			errs = append(errs, field.Invalid(spec.Child("encryption", "recipients").Index(i), recipient, "must be a recipient of age, which begins with age1; age-keygen prints it"))
 		}
 	}
 	to := spec.Child("destination")
 	if folder := policy.Spec.Destination.Folder; folder != nil && folder.Path != "" {
 		if path.Clean(folder.Path) != folder.Path {
-			errs = append(errs, field.Invalid(to.Child("folder", "path"), folder.Path, "name the folder without .. and without a slash at the end"))
+			errs = append(errs, field.Invalid(to.Child("folder", "path"), folder.Path, "must not contain .. or end with a slash"))
 		} else if why := r.Policy.DeniedSnapshotFolder(policy.Namespace, folder.Path); why != "" {
 			errs = append(errs, field.Forbidden(to.Child("folder", "path"), why))
 		}

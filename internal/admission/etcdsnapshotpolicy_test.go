@@ -33,7 +33,7 @@ func TestEtcdSnapshotPolicy(t *testing.T) {
 		"allowed folder":  {"below one that is listed", func(s *hostedv1.EtcdSnapshotPolicySpec) { s.Destination.Folder.Path = "/srv/snapshots/team-a" }, nil, ""},
 		"other folder":    {"that is the host's", func(s *hostedv1.EtcdSnapshotPolicySpec) { s.Destination.Folder.Path = "/etc" }, []string{"spec.destination.folder.path"}, "snapshots.folders"},
 		"beside a folder": {"it only begins alike", func(s *hostedv1.EtcdSnapshotPolicySpec) { s.Destination.Folder.Path = "/srv/snapshots2" }, []string{"spec.destination.folder.path"}, "snapshots.folders"},
-		"out of a folder": {"dots lead out", func(s *hostedv1.EtcdSnapshotPolicySpec) { s.Destination.Folder.Path = "/srv/snapshots/../../etc" }, []string{"spec.destination.folder.path"}, "without .."},
+		"out of a folder": {"dots lead out", func(s *hostedv1.EtcdSnapshotPolicySpec) { s.Destination.Folder.Path = "/srv/snapshots/../../etc" }, []string{"spec.destination.folder.path"}, "must not contain .."},
 		"endpoint": {"allowed as it stands there", func(s *hostedv1.EtcdSnapshotPolicySpec) {
 			s.Destination = hostedv1.SnapshotDestination{S3: &hostedv1.SnapshotBucket{Endpoint: "store.example:9000"}}
 		}, nil, ""},

@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
@@ -18,20 +17,13 @@ import (
 const extensionPort = int32(443)
 
 // defaultExtensionConfig sets an empty namespaceSelector, which selects all namespaces, and the port of the Service.
-func defaultExtensionConfig(in *runtimev1.ExtensionConfig) (runtime.Object, bool) {
-	service := &in.Spec.ClientConfig.Service
-	port := service.IsDefined() && service.Port == nil
-	if in.Spec.NamespaceSelector != nil && !port {
-		return in, false
+func defaultExtensionConfig(c *runtimev1.ExtensionConfig) {
+	if c.Spec.NamespaceSelector == nil {
+		c.Spec.NamespaceSelector = &metav1.LabelSelector{}
 	}
-	out := in.DeepCopy()
-	if out.Spec.NamespaceSelector == nil {
-		out.Spec.NamespaceSelector = &metav1.LabelSelector{}
+	if service := &c.Spec.ClientConfig.Service; service.IsDefined() && service.Port == nil {
+		service.Port = new(extensionPort)
 	}
-	if port {
-		out.Spec.ClientConfig.Service.Port = new(extensionPort)
-	}
-	return out, true
 }
 
 // validateExtensionConfig validates the feature gate, the name and the address of the extension. It warns about
@@ -39,12 +31,12 @@ func defaultExtensionConfig(in *runtimev1.ExtensionConfig) (runtime.Object, bool
 func validateExtensionConfig(r Request, c *runtimev1.ExtensionConfig, catalog *hooks.Catalog) Response {
 	if !r.Gates.RuntimeSDK {
 		return Response{Errors: field.ErrorList{field.Forbidden(field.NewPath("spec"),
-			"Runtime Extensions are turned off; start the manager with --feature-gates=RuntimeSDK=true")}}
+			"Runtime Extensions are disabled; start the manager with --feature-gates=RuntimeSDK=true")}}
 	}
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
 	for _, text := range validation.IsDNS1123Label(c.Name) {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), c.Name, "handlers are called <handler>.<name>: "+text))
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), c.Name, "must be a DNS label, because it is part of the names of handlers: "+text))
 	}
 	errs = append(errs, validateInjection(c)...)
 	errs = append(errs, clientConfigProblems(&c.Spec.ClientConfig, spec.Child("clientConfig"))...)

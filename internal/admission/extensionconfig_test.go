@@ -59,7 +59,7 @@ func TestValidateExtensionConfig(t *testing.T) {
 		errs   []string
 	}{
 		"url":            {},
-		"turned off":     {off: true, errs: []string{"spec: Forbidden: Runtime Extensions are turned off; start the manager with --feature-gates=RuntimeSDK=true"}},
+		"turned off":     {off: true, errs: []string{"spec: Forbidden: Runtime Extensions are disabled; start the manager with --feature-gates=RuntimeSDK=true"}},
 		"service":        {change: service(runtimev1.ServiceReference{Namespace: "n", Name: "s", Path: "/a/b", Port: new(int32(65535))})},
 		"name with dots": {change: func(c *runtimev1.ExtensionConfig) { c.Name = "a.b" }, errs: []string{"metadata.name: Invalid"}},
 		"long name":      {change: func(c *runtimev1.ExtensionConfig) { c.Name = strings.Repeat("a", 64) }, errs: []string{"metadata.name: Invalid"}},

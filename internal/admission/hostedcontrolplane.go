@@ -33,7 +33,7 @@ func versionWarning(r Request, plane *hostedv1.HostedControlPlane) []string {
 		return nil
 	}
 	if old != nil && version.IsOlder(want, old.Status.Version) {
-		return []string{fmt.Sprintf("spec.version: the control plane is at %s and cannot be downgraded to %s, because what etcd has was written by the newer one; it stays as it is until the version is changed again", old.Status.Version, want)}
+		return []string{fmt.Sprintf("spec.version: the control plane is at %s and cannot be downgraded to %s, because the newer version has written the data in etcd; it does not change until you correct the version", old.Status.Version, want)}
 	}
 	return unavailableVersionWarning(r, want, field.NewPath("spec", "version"))
 }
@@ -47,7 +47,7 @@ func unavailableVersionWarning(r Request, want string, path *field.Path) []strin
 	if slices.Contains(have, want) {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: this host has Kubernetes %s and not %s; the control plane is not started or changed until the operator adds it (slipway versions add), or the version is changed", path, strings.Join(have, ", "), want)}
+	return []string{fmt.Sprintf("%s: this host has Kubernetes %s and not %s; the control plane is not started or upgraded until the operator adds this version (slipway versions add) or you change the version", path, strings.Join(have, ", "), want)}
 }
 
 // validateSettings validates the fields that a HostedControlPlane and its template have in common. Invalid settings

@@ -25,7 +25,7 @@ func validateIPAddress(r Request, address *ipamv1.IPAddress) Response {
 	}
 	switch prefix := address.Spec.Prefix; {
 	case prefix == nil:
-		errs = append(errs, field.Required(spec.Child("prefix"), "is the length of the address's network prefix"))
+		errs = append(errs, field.Required(spec.Child("prefix"), "set the length of the network prefix"))
 	case err == nil && (*prefix < 0 || int(*prefix) > ip.BitLen()):
 		errs = append(errs, field.Invalid(spec.Child("prefix"), *prefix,
 			fmt.Sprintf("must be from 0 to %d for this address", ip.BitLen())))
@@ -56,10 +56,10 @@ func validateIPAddressClaim(r Request, claim *ipamv1.IPAddressClaim) Response {
 func validatePool(pool ipamv1.IPPoolReference, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if pool.Kind == "" {
-		errs = append(errs, field.Required(path.Child("kind"), "is the kind of the pool"))
+		errs = append(errs, field.Required(path.Child("kind"), "set the kind of the pool"))
 	}
 	if pool.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), "is the name of the pool"))
+		errs = append(errs, field.Required(path.Child("name"), "set the name of the pool"))
 	}
 	return errs
 }

@@ -106,7 +106,7 @@ func validateDisks(spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.
 		}
 		if sum > 100 {
 			errs = append(errs, field.Invalid(path.Child("partitions").Index(i).Child("diskLayout"), sum,
-				"the percentages must sum up to at most 100"))
+				"the sum of the percentages must be at most 100"))
 		}
 	}
 	return errs
@@ -117,18 +117,18 @@ func validateFormat(spec *bootstrapv1.KubeadmConfigSpec, gates Gates, path *fiel
 	ignition := spec.Format == bootstrapv1.Ignition
 	var errs field.ErrorList
 	if !gates.KubeadmBootstrapFormatIgnition {
-		const use = "this needs the feature gate KubeadmBootstrapFormatIgnition: "
+		const use = "requires the feature gate KubeadmBootstrapFormatIgnition: "
 		if ignition {
-			errs = append(errs, field.Forbidden(path.Child("format"), use+"leave it out, or set cloud-config"))
+			errs = append(errs, field.Forbidden(path.Child("format"), use+"remove it, or set cloud-config"))
 		}
 		if spec.Ignition.IsDefined() {
-			errs = append(errs, field.Forbidden(path.Child("ignition"), use+"leave it out"))
+			errs = append(errs, field.Forbidden(path.Child("ignition"), use+"remove it"))
 		}
 		return errs
 	}
 	if !ignition {
 		if spec.Ignition.IsDefined() {
-			errs = append(errs, field.Invalid(path.Child("format"), spec.Format, "must be ignition when spec.ignition is set"))
+			errs = append(errs, field.Invalid(path.Child("format"), spec.Format, "must be ignition if spec.ignition is set"))
 		}
 		return errs
 	}
@@ -137,7 +137,7 @@ func validateFormat(spec *bootstrapv1.KubeadmConfigSpec, gates Gates, path *fiel
 
 // validateIgnition rejects settings that Ignition does not support.
 func validateIgnition(spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.ErrorList {
-	const cannot = "is not possible with the format ignition"
+	const cannot = "is not supported with the format ignition"
 	var errs field.ErrorList
 	for i, user := range spec.Users {
 		if user.Inactive != nil && *user.Inactive {
@@ -157,7 +157,7 @@ func validateIgnition(spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) fie
 }
 
 func validateIgnitionDisks(spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.ErrorList {
-	const cannot = "is not possible with the format ignition"
+	const cannot = "is not supported with the format ignition"
 	var errs field.ErrorList
 	for i, partition := range spec.DiskSetup.Partitions {
 		if partition.TableType != "" && partition.TableType != "gpt" {

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 )
@@ -61,11 +60,11 @@ func (s *kubeadmSettings) validateValidity(spec, config *field.Path) field.Error
 	}
 	if days := s.config.ClusterConfiguration.CertificateValidityPeriodDays; days > authority {
 		errs = append(errs, field.Invalid(config.Child("clusterConfiguration", "certificateValidityPeriodDays"), days,
-			fmt.Sprintf("must not be greater than caCertificateValidityPeriodDays (%d): certificates are of no use without their authority", authority)))
+			fmt.Sprintf("must not be greater than caCertificateValidityPeriodDays (%d), because certificates are invalid without their CA", authority)))
 	}
 	if s.expiryDays >= leaf {
 		errs = append(errs, field.Invalid(spec.Child("rollout", "before", "certificatesExpiryDays"), s.expiryDays,
-			fmt.Sprintf("must be less than certificateValidityPeriodDays (%d): every new Machine would be replaced at once", leaf)))
+			fmt.Sprintf("must be less than certificateValidityPeriodDays (%d), because every new Machine would be replaced immediately", leaf)))
 	}
 	return errs
 }
@@ -101,32 +100,17 @@ func (s *kubeadmSettings) validateEtcdTag(config *field.Path) field.ErrorList {
 		"must be the tag of an image, for example 3.6.5-0")}
 }
 
-// defaultKubeadmConfigTemplate aligns a template with the stored one in dry runs of the topology controller.
-func defaultKubeadmConfigTemplate(r Request, in *bootstrapv1.KubeadmConfigTemplate) (runtime.Object, bool) {
-	old, ok := r.Old.(*bootstrapv1.KubeadmConfigTemplate)
-	if !ok || !isTopologyDryRun(r) {
-		return in, false
-	}
-	out := in.DeepCopy()
-	if !alignDefaults(&out.Spec.Template.Spec, &old.Spec.Template.Spec) {
-		return in, false
-	}
-	return out, true
-}
-
 // alignDefaults copies fields from another configuration if one of the two values is unset and the other is the
 // default. Older versions of Cluster API stored these defaults in every object, so their absence is no difference.
-func alignDefaults(spec, with *bootstrapv1.KubeadmConfigSpec) bool {
-	changed := align(&spec.Format, with.Format, bootstrapv1.CloudConfig)
+func alignDefaults(spec, with *bootstrapv1.KubeadmConfigSpec) {
+	align(&spec.Format, with.Format, bootstrapv1.CloudConfig)
 	initial, join := &spec.InitConfiguration.NodeRegistration, &spec.JoinConfiguration.NodeRegistration
-	changed = align(&initial.ImagePullPolicy, with.InitConfiguration.NodeRegistration.ImagePullPolicy, corev1.PullIfNotPresent) || changed
-	return align(&join.ImagePullPolicy, with.JoinConfiguration.NodeRegistration.ImagePullPolicy, corev1.PullIfNotPresent) || changed
+	align(&initial.ImagePullPolicy, with.InitConfiguration.NodeRegistration.ImagePullPolicy, corev1.PullIfNotPresent)
+	align(&join.ImagePullPolicy, with.JoinConfiguration.NodeRegistration.ImagePullPolicy, corev1.PullIfNotPresent)
 }
 
-func align[T ~string](value *T, with, byDefault T) bool {
-	if *value == with || *value != "" && *value != byDefault || with != "" && with != byDefault {
-		return false
+func align[T ~string](value *T, with, byDefault T) {
+	if (*value == "" || *value == byDefault) && (with == "" || with == byDefault) {
+		*value = with
 	}
-	*value = with
-	return true
 }

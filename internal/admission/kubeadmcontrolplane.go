@@ -1,11 +1,11 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/blang/semver/v4"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
@@ -15,49 +15,29 @@ import (
 )
 
 // defaultKubeadmControlPlane sets replicas, the leading v of the version, and the rollout strategy.
-func defaultKubeadmControlPlane(in *controlplanev1.KubeadmControlPlane) (runtime.Object, bool) {
-	out := in.DeepCopy()
-	changed := defaultControlPlaneStrategy(&out.Spec.Rollout.Strategy)
-	if out.Spec.Replicas == nil {
-		out.Spec.Replicas = new(int32(1))
-		changed = true
+func defaultKubeadmControlPlane(plane *controlplanev1.KubeadmControlPlane) {
+	defaultControlPlaneStrategy(&plane.Spec.Rollout.Strategy)
+	if plane.Spec.Replicas == nil {
+		plane.Spec.Replicas = new(int32(1))
 	}
-	if v := withV(out.Spec.Version); v != out.Spec.Version {
-		out.Spec.Version = v
-		changed = true
-	}
-	if !changed {
-		return in, false
-	}
-	return out, true
+	plane.Spec.Version = withV(plane.Spec.Version)
 }
 
 // defaultKubeadmControlPlaneTemplate sets the rollout strategy, and aligns the template with the stored one in dry runs
 // of the topology controller.
-func defaultKubeadmControlPlaneTemplate(r Request, in *controlplanev1.KubeadmControlPlaneTemplate) (runtime.Object, bool) {
-	out := in.DeepCopy()
-	changed := defaultControlPlaneStrategy(&out.Spec.Template.Spec.Rollout.Strategy)
+func defaultKubeadmControlPlaneTemplate(r Request, template *controlplanev1.KubeadmControlPlaneTemplate) {
+	defaultControlPlaneStrategy(&template.Spec.Template.Spec.Rollout.Strategy)
 	if old, ok := r.Old.(*controlplanev1.KubeadmControlPlaneTemplate); ok && isTopologyDryRun(r) {
-		changed = alignDefaults(&out.Spec.Template.Spec.KubeadmConfigSpec, &old.Spec.Template.Spec.KubeadmConfigSpec) || changed
+		alignDefaults(&template.Spec.Template.Spec.KubeadmConfigSpec, &old.Spec.Template.Spec.KubeadmConfigSpec)
 	}
-	if !changed {
-		return in, false
-	}
-	return out, true
 }
 
 // defaultControlPlaneStrategy sets the default strategy, which creates a new Machine before it deletes an old one.
-func defaultControlPlaneStrategy(s *controlplanev1.KubeadmControlPlaneRolloutStrategy) bool {
-	changed := false
-	if s.Type == "" {
-		s.Type = controlplanev1.RollingUpdateStrategyType
-		changed = true
-	}
+func defaultControlPlaneStrategy(s *controlplanev1.KubeadmControlPlaneRolloutStrategy) {
+	s.Type = cmp.Or(s.Type, controlplanev1.RollingUpdateStrategyType)
 	if s.Type == controlplanev1.RollingUpdateStrategyType && s.RollingUpdate.MaxSurge == nil {
 		s.RollingUpdate.MaxSurge = new(intstr.FromInt32(1))
-		changed = true
 	}
-	return changed
 }
 
 // validateKubeadmControlPlane validates a control plane and changes of it.
@@ -67,7 +47,7 @@ func validateKubeadmControlPlane(r Request, plane *controlplanev1.KubeadmControl
 	old, _ := r.Old.(*controlplanev1.KubeadmControlPlane)
 	errs := validateControlPlaneReplicas(r, s, old)
 	if s.Version == "" {
-		errs = append(errs, field.Required(spec.Child("version"), "name a Kubernetes version, for example v1.36.3"))
+		errs = append(errs, field.Required(spec.Child("version"), "set a Kubernetes version, for example v1.36.3"))
 	}
 	errs = append(errs, validateVersion(s.Version, spec.Child("version"))...)
 	errs = append(errs, s.MachineTemplate.ObjectMeta.Validate(spec.Child("machineTemplate", "metadata"))...)
@@ -88,7 +68,7 @@ func validateKubeadmControlPlane(r Request, plane *controlplanev1.KubeadmControl
 func validateControlPlaneReplicas(r Request, s controlplanev1.KubeadmControlPlaneSpec, old *controlplanev1.KubeadmControlPlane) field.ErrorList {
 	path := field.NewPath("spec", "replicas")
 	if s.Replicas == nil {
-		return field.ErrorList{field.Required(path, "say how many control plane Machines there should be")}
+		return field.ErrorList{field.Required(path, "set the number of control plane Machines")}
 	}
 	n := *s.Replicas
 	var before *int32
@@ -105,7 +85,7 @@ func validateControlPlaneCount(n int32, s controlplanev1.KubeadmControlPlaneSpec
 	}
 	if external := s.KubeadmConfigSpec.ClusterConfiguration.Etcd.External.IsDefined(); n > 0 && n%2 == 0 && !external {
 		return field.ErrorList{field.Forbidden(path,
-			fmt.Sprintf("cannot be even with managed etcd: %d members survive the loss of no more than %d do; use %d or %d", n, n-1, n-1, n+1))}
+			fmt.Sprintf("cannot be even with managed etcd: %d members tolerate no more failures than %d; use %d or %d", n, n-1, n-1, n+1))}
 	}
 	return nil
 }
@@ -121,14 +101,14 @@ func validateControlPlaneStrategy(s controlplanev1.KubeadmControlPlaneRolloutStr
 		return field.ErrorList{field.Invalid(path, surge.String(), "must be 0 or 1: control plane Machines are replaced one at a time")}
 	case surge.String() == "0" && replicas != nil && *replicas < 3:
 		return field.ErrorList{field.Invalid(path, surge.String(),
-			"can be 0 only with 3 replicas or more: with fewer, etcd would lose its quorum when a Machine goes before its replacement comes")}
+			"can be 0 only with 3 replicas or more: with fewer, etcd would lose its quorum when a Machine is deleted before its replacement is created")}
 	}
 	return nil
 }
 
 // validateControlPlaneNaming checks that a name template generates unique names.
 func validateControlPlaneNaming(n controlplanev1.MachineNamingSpec, path *field.Path) field.ErrorList {
-	return validateNames(n.Template, naming.Values{"cluster": {"name": "cluster"}, "kubeadmControlPlane": {"name": "plane"}}, path)
+	return validateNaming(n.Template, naming.Values{"cluster": {"name": "cluster"}, "kubeadmControlPlane": {"name": "plane"}}, naming.Parse, path)
 }
 
 // validateControlPlaneConfig validates the kubeadm configuration.
@@ -155,12 +135,12 @@ func validateControlPlaneChange(old, plane *controlplanev1.KubeadmControlPlane) 
 	for _, fixed := range fixedConfiguration() {
 		if !equality.Semantic.DeepEqual(fixed.of(was), fixed.of(is)) {
 			errs = append(errs, field.Forbidden(config.Child(fixed.path[0], fixed.path[1:]...),
-				"cannot be changed: Machines that exist, and the cluster itself, were made with it; restore the value it had"))
+				"cannot be changed, because the cluster and its existing Machines use it; restore the previous value"))
 		}
 	}
 	if before, now := was.ClusterConfiguration.Etcd.External.IsDefined(), is.ClusterConfiguration.Etcd.External.IsDefined(); before != now {
 		errs = append(errs, field.Forbidden(config.Child("clusterConfiguration", "etcd"),
-			"cannot change between local and external: the data would stay behind; make a new cluster"))
+			"cannot change between local and external, because the data would be lost; create a new cluster"))
 	}
 	errs = append(errs, validateUpgrade(old.Spec.Version, plane.Spec.Version, field.NewPath("spec", "version"))...)
 	if _, skips := plane.Annotations[controlplanev1.SkipCoreDNSAnnotation]; skips {
@@ -205,9 +185,9 @@ func validateUpgrade(before, now string, path *field.Path) field.ErrorList {
 	}
 	switch {
 	case to.LT(from):
-		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("cannot go back from %s to %s: etcd and the API server have no way back", before, now))}
+		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("cannot change from %s to %s: etcd and the API server cannot be downgraded", before, now))}
 	case to.Major != from.Major, to.Minor > from.Minor+1:
-		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("cannot go from %s to %s: upgrade one minor version after the other, v%d.%d first",
+		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("cannot change from %s to %s: upgrade one minor version at a time, to v%d.%d first",
 			before, now, from.Major, from.Minor+1))}
 	}
 	return nil
@@ -243,7 +223,7 @@ func validateKubeadmControlPlaneTemplate(r Request, template *controlplanev1.Kub
 	defaultControlPlaneStrategy(&s.Rollout.Strategy)
 	alignDefaults(&s.KubeadmConfigSpec, &was.KubeadmConfigSpec)
 	if !isTopologyDryRun(r) && !equality.Semantic.DeepEqual(was, s) {
-		errs = append(errs, field.Forbidden(spec, "cannot be changed: make a new template and refer to it instead of this one"))
+		errs = append(errs, field.Forbidden(spec, "cannot be changed: create a new template and reference it instead"))
 	}
 	return Response{Errors: errs}
 }

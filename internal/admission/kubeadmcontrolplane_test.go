@@ -107,7 +107,7 @@ func TestKubeadmControlPlane(t *testing.T) { // KC-09, KC-26, KC-27, KC-29
 		"next minor":           {"", kubeadmPlaneWith(), kubeadmPlaneWith(planeVersion("v1.36.3")), nil},
 		"a minor skipped":      {"kubeadm does not do it", kubeadmPlaneWith(), kubeadmPlaneWith(planeVersion("v1.37.0")), []string{"spec.version"}},
 		"back":                 {"", kubeadmPlaneWith(), kubeadmPlaneWith(planeVersion("v1.35.3")), []string{"spec.version"}},
-		"to external etcd":     {"the data would stay behind", kubeadmPlaneWith(), kubeadmPlaneWith(externalEtcd), []string{config + "clusterConfiguration.etcd"}},
+		"to external etcd":     {"the data would be lost", kubeadmPlaneWith(), kubeadmPlaneWith(externalEtcd), []string{config + "clusterConfiguration.etcd"}},
 		"to local etcd":        {"", kubeadmPlaneWith(externalEtcd), kubeadmPlaneWith(), []string{config + "clusterConfiguration.etcd"}},
 		"CoreDNS up":           {"", kubeadmPlaneWith(planeDNS("v1.11.3")), kubeadmPlaneWith(planeDNS("v1.12.0_build.1")), nil},
 		"CoreDNS down":         {"there is no way", kubeadmPlaneWith(planeDNS("v1.11.3")), kubeadmPlaneWith(planeDNS("v1.10.1")), []string{config + "clusterConfiguration.dns.imageTag"}},
@@ -127,14 +127,14 @@ func TestKubeadmControlPlane(t *testing.T) { // KC-09, KC-26, KC-27, KC-29
 
 func TestKubeadmControlPlaneMessages(t *testing.T) { // KC-26, KC-27
 	for want, r := range map[string]Request{
-		"spec.replicas: Forbidden: cannot be even with managed etcd: 4 members survive the loss of no more than 3 do; use 3 or 5": {
+		"spec.replicas: Forbidden: cannot be even with managed etcd: 4 members tolerate no more failures than 3; use 3 or 5": {
 			New: kubeadmPlaneWith(planeReplicas(4))},
-		"spec.version: Forbidden: cannot go from v1.35.4 to v1.37.0: upgrade one minor version after the other, v1.36 first": {
+		"spec.version: Forbidden: cannot change from v1.35.4 to v1.37.0: upgrade one minor version at a time, to v1.36 first": {
 			Old: kubeadmPlaneWith(), New: kubeadmPlaneWith(planeVersion("v1.37.0"))},
-		"spec.version: Forbidden: cannot go back from v1.35.4 to v1.34.0: etcd and the API server have no way back": {
+		"spec.version: Forbidden: cannot change from v1.35.4 to v1.34.0: etcd and the API server cannot be downgraded": {
 			Old: kubeadmPlaneWith(), New: kubeadmPlaneWith(planeVersion("v1.34.0"))},
-		"spec.kubeadmConfigSpec.clusterConfiguration.certificatesDir: Forbidden: cannot be changed: Machines that exist, and the cluster itself, were made with it; " +
-			"restore the value it had": {Old: kubeadmPlaneWith(), New: kubeadmPlaneWith(func(p *kubeadmPlane) { p.Spec.KubeadmConfigSpec.ClusterConfiguration.CertificatesDir = "/d" })},
+		"spec.kubeadmConfigSpec.clusterConfiguration.certificatesDir: Forbidden: cannot be changed, because the cluster and its existing Machines use it; " +
+			"restore the previous value": {Old: kubeadmPlaneWith(), New: kubeadmPlaneWith(func(p *kubeadmPlane) { p.Spec.KubeadmConfigSpec.ClusterConfiguration.CertificatesDir = "/d" })},
 	} {
 		if got := Validate(r).Errors.ToAggregate(); got == nil || got.Error() != want {
 			t.Errorf("got %v, want %s", got, want)

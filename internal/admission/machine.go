@@ -3,7 +3,7 @@ package admission
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
@@ -11,43 +11,22 @@ import (
 // defaultNodeDeletionTimeoutSeconds is how long a deleted Machine waits for its Node to be deleted.
 const defaultNodeDeletionTimeoutSeconds = 10
 
-// defaultMachine sets the cluster label, the leading v of the version, and the node deletion timeout.
-func defaultMachine(in *clusterv1.Machine) (runtime.Object, bool) {
-	out := in.DeepCopy()
-	changed := defaultClusterLabel(&out.Labels, out.Spec.ClusterName)
-	if defaultMachineSpec(&out.Spec) {
-		changed = true
+// defaultClusterLabel sets the cluster name label.
+func defaultClusterLabel(o metav1.Object, cluster string) {
+	if cluster == "" {
+		return
 	}
-	if !changed {
-		return in, false
-	}
-	return out, true
+	labels := o.GetLabels()
+	addLabels(&labels, map[string]string{clusterv1.ClusterNameLabel: cluster})
+	o.SetLabels(labels)
 }
 
-// defaultClusterLabel sets the cluster name label, and reports whether it changed.
-func defaultClusterLabel(labels *map[string]string, cluster string) bool {
-	if cluster == "" || (*labels)[clusterv1.ClusterNameLabel] == cluster {
-		return false
-	}
-	if *labels == nil {
-		*labels = map[string]string{}
-	}
-	(*labels)[clusterv1.ClusterNameLabel] = cluster
-	return true
-}
-
-// defaultMachineSpec sets defaults in the spec of a Machine or a Machine template, and reports whether it changed.
-func defaultMachineSpec(spec *clusterv1.MachineSpec) bool {
-	changed := false
-	if version := withV(spec.Version); version != spec.Version {
-		spec.Version = version
-		changed = true
-	}
+// defaultMachineSpec sets the leading v of the version and the node deletion timeout of a Machine or a Machine template.
+func defaultMachineSpec(spec *clusterv1.MachineSpec) {
+	spec.Version = withV(spec.Version)
 	if spec.Deletion.NodeDeletionTimeoutSeconds == nil {
 		spec.Deletion.NodeDeletionTimeoutSeconds = new(int32(defaultNodeDeletionTimeoutSeconds))
-		changed = true
 	}
-	return changed
 }
 
 func validateMachine(r Request, machine *clusterv1.Machine) Response {
@@ -84,7 +63,7 @@ const kubeconfigSuffix = "-kubeconfig"
 func validateDataSecret(bootstrap clusterv1.Bootstrap, path *field.Path) field.ErrorList {
 	if name := bootstrap.DataSecretName; name != nil && strings.HasSuffix(*name, kubeconfigSuffix) {
 		return field.ErrorList{field.Invalid(path.Child("dataSecretName"), *name,
-			"a Secret of this name holds the credentials of a cluster, and no bootstrap data: name another")}
+			"a Secret with this name contains the credentials of a cluster, not bootstrap data: use another name")}
 	}
 	return nil
 }

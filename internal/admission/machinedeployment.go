@@ -1,11 +1,13 @@
 package admission
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -15,80 +17,47 @@ import (
 )
 
 // defaultMachineDeployment sets replicas, selector, rollout strategy, and defaults in the Machine template.
-func defaultMachineDeployment(in, old *clusterv1.MachineDeployment) (runtime.Object, bool) {
-	out := in.DeepCopy()
-	changed := defaultClusterLabel(&out.Labels, out.Spec.ClusterName)
-	if out.Spec.Replicas == nil {
-		var had *int32
-		if old != nil {
-			had = old.Spec.Replicas
-		}
-		out.Spec.Replicas = new(defaultReplicas(out.Annotations, had))
-		changed = true
-	}
-	for _, set := range []func() bool{
-		func() bool { return defaultSelector(out) },
-		func() bool { return defaultStrategy(&out.Spec.Rollout.Strategy) },
-		func() bool { return defaultMachineSpec(&out.Spec.Template.Spec) },
-	} {
-		if set() {
-			changed = true
-		}
-	}
-	if !changed {
-		return in, false
-	}
-	return out, true
+func defaultMachineDeployment(r Request, d *clusterv1.MachineDeployment) {
+	defaultClusterLabel(d, d.Spec.ClusterName)
+	setReplicas(&d.Spec.Replicas, d.Annotations, r.Old)
+	defaultSelector(d)
+	defaultStrategy(&d.Spec.Rollout.Strategy)
+	defaultMachineSpec(&d.Spec.Template.Spec)
 }
 
 // defaultSelector adds the cluster name label to the selector and the template labels, and, if the selector was empty,
-// the deployment name label. It reports whether that changed anything.
-func defaultSelector(d *clusterv1.MachineDeployment) bool {
+// the deployment name label.
+func defaultSelector(d *clusterv1.MachineDeployment) {
 	add := map[string]string{}
 	if d.Spec.ClusterName != "" {
 		add[clusterv1.ClusterNameLabel] = d.Spec.ClusterName
 	}
-	if len(d.Spec.Selector.MatchLabels) == 0 && len(d.Spec.Selector.MatchExpressions) == 0 {
+	if isEmptySelector(d.Spec.Selector) {
 		add[clusterv1.MachineDeploymentNameLabel] = d.Name
 	}
-	selector, template := addLabels(&d.Spec.Selector.MatchLabels, add), addLabels(&d.Spec.Template.Labels, add)
-	return selector || template
+	addLabels(&d.Spec.Selector.MatchLabels, add)
+	addLabels(&d.Spec.Template.Labels, add)
 }
 
-// addLabels adds labels, and reports whether that changed anything.
-func addLabels(to *map[string]string, add map[string]string) bool {
-	before := len(*to)
-	changed := false
-	for key, value := range add {
-		changed = changed || (*to)[key] != value
-	}
-	if !changed {
-		return false
-	}
-	if before == 0 {
+func addLabels(to *map[string]string, add map[string]string) {
+	if *to == nil && len(add) > 0 {
 		*to = map[string]string{}
 	}
 	maps.Copy(*to, add)
-	return true
 }
 
-// defaultStrategy sets the strategy RollingUpdate with maxSurge 1 and maxUnavailable 0, and reports whether that
-// changed anything.
-func defaultStrategy(s *clusterv1.MachineDeploymentRolloutStrategy) bool {
-	changed := false
-	if s.Type == "" {
-		s.Type, changed = clusterv1.RollingUpdateMachineDeploymentStrategyType, true
-	}
+// defaultStrategy sets the strategy RollingUpdate with maxSurge 1 and maxUnavailable 0.
+func defaultStrategy(s *clusterv1.MachineDeploymentRolloutStrategy) {
+	s.Type = cmp.Or(s.Type, clusterv1.RollingUpdateMachineDeploymentStrategyType)
 	if s.Type != clusterv1.RollingUpdateMachineDeploymentStrategyType {
-		return changed
+		return
 	}
 	if s.RollingUpdate.MaxSurge == nil {
-		s.RollingUpdate.MaxSurge, changed = new(intstr.FromInt32(1)), true
+		s.RollingUpdate.MaxSurge = new(intstr.FromInt32(1))
 	}
 	if s.RollingUpdate.MaxUnavailable == nil {
-		s.RollingUpdate.MaxUnavailable, changed = new(intstr.FromInt32(0)), true
+		s.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(0))
 	}
-	return changed
 }
 
 func validateMachineDeployment(r Request, d *clusterv1.MachineDeployment) Response {
@@ -112,10 +81,7 @@ func validateMachineDeployment(r Request, d *clusterv1.MachineDeployment) Respon
 	errs = append(errs, validateStrategy(d.Spec.Rollout.Strategy, spec.Child("rollout", "strategy"))...)
 	errs = append(errs, validateAmount(d.Spec.Remediation.MaxInFlight, spec.Child("remediation", "maxInFlight"))...)
 	errs = append(errs, validateMachineNaming(d.Spec.MachineNaming, spec.Child("machineNaming", "template"))...)
-	errs = append(errs, d.Spec.Template.ObjectMeta.Validate(template.Child("metadata"))...)
-	errs = append(errs, validateBootstrap(machine.Bootstrap, template.Child("spec", "bootstrap"))...)
-	errs = append(errs, validateVersion(machine.Version, template.Child("spec", "version"))...)
-	errs = append(errs, validateTaints(machine.Taints, taintRules{gates: r.Gates}, template.Child("spec", "taints"))...)
+	errs = append(errs, validateMachineTemplate(d.Spec.Template, taintRules{gates: r.Gates}, template)...)
 	return Response{Errors: errs, Warnings: strategyWarnings(d.Spec.Rollout.Strategy)}
 }
 
@@ -139,7 +105,7 @@ func validateStrategy(s clusterv1.MachineDeploymentRolloutStrategy, path *field.
 	errs = append(errs, validateAmount(s.RollingUpdate.MaxUnavailable, rolling.Child("maxUnavailable"))...)
 	if isNone(s.RollingUpdate.MaxSurge) && isNone(s.RollingUpdate.MaxUnavailable) {
 		errs = append(errs, field.Invalid(rolling.Child("maxUnavailable"), s.RollingUpdate.MaxUnavailable.String(),
-			"must not be 0 when maxSurge is 0: no Machine could be replaced"))
+			"must not be 0 if maxSurge is 0, because no Machine could be replaced"))
 	}
 	return errs
 }
@@ -158,7 +124,7 @@ func validateAmount(v *intstr.IntOrString, path *field.Path) field.ErrorList {
 		return nil
 	}
 	if n, err := intstr.GetScaledValueFromIntOrPercent(v, 100, true); err != nil || n < 0 {
-		return field.ErrorList{field.Invalid(path, v.String(), "must be a whole number or a percentage, for example 1 or 25%, and not negative")}
+		return field.ErrorList{field.Invalid(path, v.String(), "must be a non-negative whole number or percentage, for example 1 or 25%")}
 	}
 	return nil
 }
@@ -173,23 +139,24 @@ func isNone(v *intstr.IntOrString) bool {
 
 // validateMachineNaming checks that a name template generates unique and valid names.
 func validateMachineNaming(n clusterv1.MachineNamingSpec, path *field.Path) field.ErrorList {
-	return validateNames(n.Template, naming.Values{"cluster": {"name": "cluster"}, "machineSet": {"name": "machineset"}}, path)
+	return validateNaming(n.Template, naming.Values{"cluster": {"name": "cluster"}, "machineSet": {"name": "machineset"}}, naming.Parse, path)
 }
 
-// validateNames validates a name template with example values.
-func validateNames(template string, values naming.Values, path *field.Path) field.ErrorList {
-	if template == "" {
+// validateNaming checks with example values that a name template generates valid names.
+func validateNaming(text string, values naming.Values, parse func(string, naming.Values) (naming.Template, error), path *field.Path) field.ErrorList {
+	if text == "" {
 		return nil
 	}
-	parsed, err := naming.Parse(template, values)
+	var name string
+	template, err := parse(text, values)
 	if err == nil {
-		var name string
-		if name, err = parsed.Name(values, "bcdfg"); err == nil {
-			for _, problem := range validation.IsDNS1123Subdomain(name) {
-				return field.ErrorList{field.Invalid(path, template, "makes names that no object can have: "+problem)}
-			}
-			return nil
-		}
+		name, err = template.Name(values, "bcdfg")
 	}
-	return field.ErrorList{field.Invalid(path, template, err.Error())}
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, text, err.Error())}
+	}
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return field.ErrorList{field.Invalid(path, text, fmt.Sprintf("generates invalid names, such as %q: %s", name, strings.Join(problems, "; ")))}
+	}
+	return nil
 }

@@ -23,7 +23,7 @@ func deployment(changes ...func(*clusterv1.MachineDeployment)) *clusterv1.Machin
 
 // defaulted is a deployment with its defaults, changed afterwards.
 func defaulted(changes ...func(*clusterv1.MachineDeployment)) *clusterv1.MachineDeployment {
-	out, _ := defaultMachineDeployment(deployment(), nil)
+	out, _ := Default(Request{New: deployment()})
 	d := out.(*clusterv1.MachineDeployment)
 	for _, change := range changes {
 		change(d)

@@ -21,7 +21,7 @@ func validateMachineDrainRule(rule *clusterv1.MachineDrainRule) Response {
 		}
 	}
 	if c := rule.Spec.Drain; c.Order != nil && c.Behavior != clusterv1.MachineDrainRuleDrainBehaviorDrain {
-		errs = append(errs, field.Forbidden(spec.Child("drain", "order"), "can be set only where behavior is Drain"))
+		errs = append(errs, field.Forbidden(spec.Child("drain", "order"), "can be set only if behavior is Drain"))
 	}
 	for i, m := range rule.Spec.Machines {
 		path := spec.Child("machines").Index(i)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -15,17 +14,11 @@ import (
 const minNodeStartupTimeoutSeconds = 30
 
 // defaultMachineHealthCheck sets the cluster label and the Node startup timeout.
-func defaultMachineHealthCheck(in *clusterv1.MachineHealthCheck) (runtime.Object, bool) {
-	out := in.DeepCopy()
-	changed := defaultClusterLabel(&out.Labels, out.Spec.ClusterName)
-	if out.Spec.Checks.NodeStartupTimeoutSeconds == nil {
-		out.Spec.Checks.NodeStartupTimeoutSeconds = new(clusterv1.DefaultNodeStartupTimeoutSeconds)
-		changed = true
+func defaultMachineHealthCheck(check *clusterv1.MachineHealthCheck) {
+	defaultClusterLabel(check, check.Spec.ClusterName)
+	if check.Spec.Checks.NodeStartupTimeoutSeconds == nil {
+		check.Spec.Checks.NodeStartupTimeoutSeconds = new(clusterv1.DefaultNodeStartupTimeoutSeconds)
 	}
-	if !changed {
-		return in, false
-	}
-	return out, true
 }
 
 func validateMachineHealthCheck(r Request, check *clusterv1.MachineHealthCheck) Response {
@@ -37,7 +30,7 @@ func validateMachineHealthCheck(r Request, check *clusterv1.MachineHealthCheck) 
 	errs = append(errs, validateSelector(check.Spec.Selector, spec.Child("selector"))...)
 	if cluster, ok := check.Spec.Selector.MatchLabels[clusterv1.ClusterNameLabel]; ok && cluster != check.Spec.ClusterName {
 		errs = append(errs, field.Invalid(spec.Child("selector", "matchLabels").Key(clusterv1.ClusterNameLabel), cluster,
-			"must be spec.clusterName, or not be there: Machines of another Cluster are not looked at"))
+			"must be spec.clusterName or unset, because Machines of another Cluster are not checked"))
 	}
 	errs = append(errs, validateCheck(healthCheck{check.Spec.Checks.NodeStartupTimeoutSeconds, check.Spec.Remediation.TriggerIf}, spec)...)
 	return Response{Errors: errs}
@@ -49,13 +42,13 @@ func validateTrigger(trigger clusterv1.MachineHealthCheckRemediationTriggerIf, p
 	if most := trigger.UnhealthyLessThanOrEqualTo; most != nil {
 		if n, err := intstr.GetScaledValueFromIntOrPercent(most, 100, false); err != nil || n < 0 {
 			errs = append(errs, field.Invalid(path.Child("unhealthyLessThanOrEqualTo"), most.String(),
-				"must be a number that is not negative, or a percentage like 40%"))
+				"must be a non-negative number or a percentage such as 40%"))
 		}
 	}
 	if text := trigger.UnhealthyInRange; text != "" {
 		var lowest, highest int
 		if n, err := fmt.Sscanf(text, "[%d-%d]", &lowest, &highest); err != nil || n != 2 || highest < lowest {
-			errs = append(errs, field.Invalid(path.Child("unhealthyInRange"), text, "must be a range like [1-5], the smaller number first"))
+			errs = append(errs, field.Invalid(path.Child("unhealthyInRange"), text, "must be a range such as [1-5], with the smaller number first"))
 		}
 	}
 	return errs

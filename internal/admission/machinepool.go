@@ -7,28 +7,13 @@ import (
 )
 
 // defaultMachinePool sets replicas, minReadySeconds, and defaults in the Machine template.
-func defaultMachinePool(in, old *clusterv1.MachinePool) (runtime.Object, bool) {
-	out := in.DeepCopy()
-	changed := defaultClusterLabel(&out.Labels, out.Spec.ClusterName)
-	if out.Spec.Replicas == nil {
-		var oldReplicas *int32
-		if old != nil {
-			oldReplicas = old.Spec.Replicas
-		}
-		out.Spec.Replicas = new(defaultReplicas(out.Annotations, oldReplicas))
-		changed = true
+func defaultMachinePool(r Request, pool *clusterv1.MachinePool) {
+	defaultClusterLabel(pool, pool.Spec.ClusterName)
+	setReplicas(&pool.Spec.Replicas, pool.Annotations, r.Old)
+	if pool.Spec.Template.Spec.MinReadySeconds == nil {
+		pool.Spec.Template.Spec.MinReadySeconds = new(int32(0))
 	}
-	if out.Spec.Template.Spec.MinReadySeconds == nil {
-		out.Spec.Template.Spec.MinReadySeconds = new(int32(0))
-		changed = true
-	}
-	if defaultMachineSpec(&out.Spec.Template.Spec) {
-		changed = true
-	}
-	if !changed {
-		return in, false
-	}
-	return out, true
+	defaultMachineSpec(&pool.Spec.Template.Spec)
 }
 
 func validateMachinePool(r Request, pool *clusterv1.MachinePool) Response {
@@ -46,10 +31,7 @@ func validateMachinePool(r Request, pool *clusterv1.MachinePool) Response {
 	}
 	errs = append(errs, validateReplicas(r, pool.Spec.Replicas, replicasOf(r.Old), spec.Child("replicas"))...)
 	errs = append(errs, validateAutoscaler(r)...)
-	errs = append(errs, pool.Spec.Template.ObjectMeta.Validate(template.Child("metadata"))...)
-	errs = append(errs, validateBootstrap(machine.Bootstrap, template.Child("spec", "bootstrap"))...)
-	errs = append(errs, validateVersion(machine.Version, template.Child("spec", "version"))...)
-	errs = append(errs, validateTaints(machine.Taints, taintRules{gates: r.Gates}, template.Child("spec", "taints"))...)
+	errs = append(errs, validateMachineTemplate(pool.Spec.Template, taintRules{gates: r.Gates}, template)...)
 	return Response{Errors: errs}
 }
 

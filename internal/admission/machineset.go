@@ -1,11 +1,11 @@
 package admission
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -14,37 +14,16 @@ import (
 
 // defaultMachineSet sets the cluster label, replicas, the deletion order, a selector if it is empty, and defaults in
 // the Machine template.
-func defaultMachineSet(in, old *clusterv1.MachineSet) (runtime.Object, bool) {
-	out := in.DeepCopy()
-	changed := defaultClusterLabel(&out.Labels, out.Spec.ClusterName)
-	if out.Spec.Replicas == nil {
-		var before *int32
-		if old != nil {
-			before = old.Spec.Replicas
-		}
-		out.Spec.Replicas = new(defaultReplicas(out.Annotations, before))
-		changed = true
+func defaultMachineSet(r Request, set *clusterv1.MachineSet) {
+	defaultClusterLabel(set, set.Spec.ClusterName)
+	setReplicas(&set.Spec.Replicas, set.Annotations, r.Old)
+	set.Spec.Deletion.Order = cmp.Or(set.Spec.Deletion.Order, clusterv1.RandomMachineSetDeletionOrder)
+	if isEmptySelector(set.Spec.Selector) && set.Name != "" {
+		label := map[string]string{clusterv1.MachineSetNameLabel: contract.LabelValue(set.Name)}
+		set.Spec.Selector.MatchLabels = label
+		addLabels(&set.Spec.Template.Labels, label)
 	}
-	if out.Spec.Deletion.Order == "" {
-		out.Spec.Deletion.Order = clusterv1.RandomMachineSetDeletionOrder
-		changed = true
-	}
-	if isEmptySelector(out.Spec.Selector) && out.Name != "" {
-		label := map[string]string{clusterv1.MachineSetNameLabel: contract.LabelValue(out.Name)}
-		out.Spec.Selector.MatchLabels = label
-		if out.Spec.Template.Labels == nil {
-			out.Spec.Template.Labels = map[string]string{}
-		}
-		out.Spec.Template.Labels[clusterv1.MachineSetNameLabel] = label[clusterv1.MachineSetNameLabel]
-		changed = true
-	}
-	if defaultMachineSpec(&out.Spec.Template.Spec) {
-		changed = true
-	}
-	if !changed {
-		return in, false
-	}
-	return out, true
+	defaultMachineSpec(&set.Spec.Template.Spec)
 }
 
 func validateMachineSet(r Request, set *clusterv1.MachineSet) Response {
@@ -61,24 +40,21 @@ func validateMachineSet(r Request, set *clusterv1.MachineSet) Response {
 	}
 	errs = append(errs, validateTemplateSelector(set.Spec.Selector, set.Spec.Template.Labels, spec)...)
 	errs = append(errs, validateMachineNaming(set.Spec.MachineNaming, spec.Child("machineNaming", "template"))...)
-	errs = append(errs, validateMachineTemplate(r, set)...)
+	template := spec.Child("template")
+	if cluster := set.Spec.Template.Spec.ClusterName; cluster != set.Spec.ClusterName {
+		errs = append(errs, field.Invalid(template.Child("spec", "clusterName"), cluster, "must be the same as spec.clusterName"))
+	}
+	_, controlPlane := set.Spec.Template.Labels[clusterv1.MachineControlPlaneLabel]
+	errs = append(errs, validateMachineTemplate(set.Spec.Template, taintRules{controlPlane, r.Gates}, template)...)
 	return Response{Errors: errs}
 }
 
-// validateMachineTemplate validates spec.template.
-func validateMachineTemplate(r Request, set *clusterv1.MachineSet) field.ErrorList {
-	path := field.NewPath("spec", "template")
-	template := set.Spec.Template
-	spec := template.Spec
-	var errs field.ErrorList
-	if spec.ClusterName != set.Spec.ClusterName {
-		errs = append(errs, field.Invalid(path.Child("spec", "clusterName"), spec.ClusterName, "must be the same as spec.clusterName"))
-	}
-	_, controlPlane := template.Labels[clusterv1.MachineControlPlaneLabel]
-	errs = append(errs, template.ObjectMeta.Validate(path.Child("metadata"))...)
-	errs = append(errs, validateBootstrap(spec.Bootstrap, path.Child("spec", "bootstrap"))...)
-	errs = append(errs, validateVersion(spec.Version, path.Child("spec", "version"))...)
-	return append(errs, validateTaints(spec.Taints, taintRules{controlPlane, r.Gates}, path.Child("spec", "taints"))...)
+// validateMachineTemplate validates the spec.template of several kinds.
+func validateMachineTemplate(template clusterv1.MachineTemplateSpec, rules taintRules, path *field.Path) field.ErrorList {
+	errs := template.ObjectMeta.Validate(path.Child("metadata"))
+	errs = append(errs, validateBootstrap(template.Spec.Bootstrap, path.Child("spec", "bootstrap"))...)
+	errs = append(errs, validateVersion(template.Spec.Version, path.Child("spec", "version"))...)
+	return append(errs, validateTaints(template.Spec.Taints, rules, path.Child("spec", "taints"))...)
 }
 
 func isEmptySelector(s metav1.LabelSelector) bool {

@@ -29,6 +29,13 @@ func defaultReplicas(annotations map[string]string, old *int32) int32 {
 	return min(max(*old, *lowest), *highest)
 }
 
+// setReplicas sets the default number of replicas if there is none.
+func setReplicas(replicas **int32, annotations map[string]string, old runtime.Object) {
+	if *replicas == nil {
+		*replicas = new(defaultReplicas(annotations, replicasOf(old)))
+	}
+}
+
 // validateReplicas rejects a negative number, and an increase above the limit in the operator's policy; an existing
 // number may remain or decrease. Unset is valid.
 func validateReplicas(r Request, n, old *int32, path *field.Path) field.ErrorList {
@@ -96,7 +103,7 @@ func validateScale(r Request, scale *autoscalingv1.Scale) Response {
 	}
 	var warnings []string
 	if by := r.Related.ReplicasOwner; by != nil && by.Replicas != scale.Spec.Replicas {
-		warnings = []string{fmt.Sprintf("%s: the topology of Cluster %s has replicas: %d for MachineDeployment %s, which replaces the %d that are asked for here; change it in spec.topology.workers.machineDeployments of the Cluster, or remove it there to scale here",
+		warnings = []string{fmt.Sprintf("%s: the topology of Cluster %s has replicas: %d for MachineDeployment %s, which overwrites the requested %d; change or remove replicas in spec.topology.workers.machineDeployments of the Cluster",
 			path, by.Cluster, by.Replicas, by.Topology, scale.Spec.Replicas)}
 	}
 	return Response{Errors: errs, Warnings: warnings}

@@ -30,7 +30,7 @@ func validateOwnTemplate(r Request) Response {
 	}
 	if _, before := templateOf(r.Old); !equality.Semantic.DeepEqual(before, spec) {
 		errs = append(errs, field.Forbidden(path,
-			"cannot be changed: make a new template and refer to it instead of this one"))
+			"cannot be changed: create a new template and reference it instead"))
 	}
 	return Response{Errors: errs}
 }
@@ -79,5 +79,5 @@ func validateManager(r Request) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "annotations").Key(clusterv1.ManagedByAnnotation),
-		"cannot be removed, since another system manages this object: delete it, and create it without the annotation")}
+		"cannot be removed, because another system manages this object: delete it, and create it without the annotation")}
 }

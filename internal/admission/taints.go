@@ -19,7 +19,7 @@ func validateTaints(taints []clusterv1.MachineTaint, rules taintRules, path *fie
 		return nil
 	}
 	if !rules.gates.MachineTaintPropagation {
-		return field.ErrorList{field.Forbidden(path, "can be set only when the feature gate MachineTaintPropagation is on")}
+		return field.ErrorList{field.Forbidden(path, "requires the feature gate MachineTaintPropagation")}
 	}
 	var errs field.ErrorList
 	for i, taint := range taints {
@@ -42,7 +42,7 @@ func taintOwner(key string, controlPlane bool) string {
 	case strings.HasPrefix(key, "node.cloudprovider.kubernetes.io/"):
 		return "cloud providers"
 	case key == "node-role.kubernetes.io/master":
-		return "old control planes"
+		return "control planes of old Kubernetes versions"
 	case key == "node-role.kubernetes.io/control-plane" && !controlPlane:
 		return "control plane machines"
 	}

@@ -32,23 +32,6 @@ type TopologyRequest struct {
 	Upgrading []string
 }
 
-// topologyResponse is the response to a request, which is admitted if there are no errors.
-type topologyResponse struct {
-	Errors   field.ErrorList
-	Warnings []string
-}
-
-func (v *topologyResponse) refuse(errs ...*field.Error) { v.Errors = append(v.Errors, errs...) }
-
-// ClassKey returns namespace and name of the class of a topology.
-func ClassKey(cluster *clusterv1.Cluster) (namespace, name string) {
-	ref := cluster.Spec.Topology.ClassRef
-	if ref.Namespace != "" {
-		return ref.Namespace, ref.Name
-	}
-	return cluster.Namespace, ref.Name
-}
-
 // IsReconciled reports whether the variables in the status of a class are up to date with its generation.
 func IsReconciled(class *clusterv1.ClusterClass) bool {
 	if class.Status.ObservedGeneration != class.Generation {
@@ -66,26 +49,12 @@ func (r TopologyRequest) ChangesVersion() bool {
 
 // ChangesClass reports whether a request changes the class of an existing topology.
 func (r TopologyRequest) ChangesClass() bool {
-	if r.Old == nil || !r.Old.Spec.Topology.IsDefined() {
-		return false
-	}
-	oldNamespace, oldName := ClassKey(r.Old)
-	namespace, name := ClassKey(r.New)
-	return oldNamespace != namespace || oldName != name
-}
-
-// defaultTopology sets the values of variables that have defaults, and reports whether there were any to set.
-func defaultTopology(r TopologyRequest) (*clusterv1.Topology, bool) {
-	if r.Class == nil || !IsReconciled(r.Class) {
-		return nil, false
-	}
-	topology := r.New.Spec.Topology.DeepCopy()
-	return topology, r.Definitions.Default(topology)
+	return r.Old != nil && r.Old.Spec.Topology.IsDefined() && topology.ClassKey(r.Old) != topology.ClassKey(r.New)
 }
 
 // validateManagedTopology validates a topology.
-func validateManagedTopology(r TopologyRequest) topologyResponse {
-	var v topologyResponse
+func validateManagedTopology(r TopologyRequest) Response {
+	var v Response
 	path := field.NewPath("spec", "topology")
 	if !r.New.DeletionTimestamp.IsZero() {
 		return v
@@ -95,8 +64,8 @@ func validateManagedTopology(r TopologyRequest) topologyResponse {
 	v.refuse(r.annotations(path)...)
 	if r.Old != nil && !r.Old.Spec.Topology.IsDefined() {
 		if _, allowed := r.New.Annotations[clusterv1.ClusterTopologyUnsafeUpdateClassNameAnnotation]; !allowed {
-			v.refuse(field.Forbidden(path.Child("classRef"), "cannot be set on a Cluster that exists without a topology: create a new Cluster, or set the annotation "+
-				clusterv1.ClusterTopologyUnsafeUpdateClassNameAnnotation+" after its objects were prepared for that"))
+			v.refuse(field.Forbidden(path.Child("classRef"), "cannot be set on an existing Cluster without a topology: create a new Cluster, or set the annotation "+
+				clusterv1.ClusterTopologyUnsafeUpdateClassNameAnnotation+" after you have prepared its objects"))
 		}
 	}
 	r.version(&v, path.Child("version"))
@@ -109,11 +78,11 @@ func validateManagedTopology(r TopologyRequest) topologyResponse {
 	v.refuse(validateWithClass(r.New.Spec.Topology, r.Class, path)...)
 	if n := r.New.Spec.Topology.ControlPlane.Replicas; n != nil && topology.LacksNodes(r.Class.Spec.ControlPlane.TemplateRef) &&
 		(r.Old == nil || !equality.Semantic.DeepEqual(n, r.Old.Spec.Topology.ControlPlane.Replicas)) {
-		v.Warnings = append(v.Warnings, fmt.Sprintf("%s: the control planes of ClusterClass %s have no nodes, so that this has no effect; remove it", path.Child("controlPlane", "replicas"), r.Class.Name))
+		v.Warnings = append(v.Warnings, fmt.Sprintf("%s has no effect, because control planes of ClusterClass %s have no nodes; remove it", path.Child("controlPlane", "replicas"), r.Class.Name))
 	}
 	if !IsReconciled(r.Class) {
 		if !IsPaused(r.New) {
-			v.Warnings = append(v.Warnings, fmt.Sprintf("the variables of ClusterClass %s/%s are not known yet; those of the Cluster are checked and defaulted once they are",
+			v.Warnings = append(v.Warnings, fmt.Sprintf("the variables of ClusterClass %s/%s are not reconciled yet; the variables of the Cluster are validated and defaulted after that",
 				r.Class.Namespace, r.Class.Name))
 		}
 		return v
@@ -131,29 +100,28 @@ func IsPaused(cluster *clusterv1.Cluster) bool { return ptr.Deref(cluster.Spec.P
 
 // classExists reports whether the class exists. On create, a missing class is only a warning, because it may be created
 // after the Cluster.
-func (r TopologyRequest) classExists(v *topologyResponse, path *field.Path) bool {
+func (r TopologyRequest) classExists(v *Response, path *field.Path) bool {
 	if r.Class != nil {
 		return true
 	}
-	namespace, name := ClassKey(r.New)
+	key := topology.ClassKey(r.New)
 	if r.Old == nil {
-		v.Warnings = append(v.Warnings, fmt.Sprintf("ClusterClass %s/%s does not exist; nothing of the Cluster is created until it does (\"kubectl get clusterclasses -n %s\" lists those that there are)", namespace, name, namespace))
+		v.Warnings = append(v.Warnings, fmt.Sprintf("ClusterClass %s does not exist; create it, or the Cluster remains without objects (\"kubectl get clusterclasses -n %s\" lists the existing classes)", key, key.Namespace))
 	} else {
-		v.refuse(field.Invalid(path, namespace+"/"+name, "ClusterClass does not exist: the topology can be changed once it does"))
+		v.refuse(field.Invalid(path, key.String(), "ClusterClass does not exist: create it, then change the topology"))
 	}
 	return false
 }
 
 // validateClassChange validates a change to another class.
-func (r TopologyRequest) validateClassChange(v *topologyResponse, path *field.Path) {
+func (r TopologyRequest) validateClassChange(v *Response, path *field.Path) {
 	if r.OldClass == nil {
-		namespace, name := ClassKey(r.Old)
-		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed while ClusterClass %s/%s, which the Cluster has, does not exist: whether the new one fits cannot be told",
-			namespace, name)))
+		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed while the current ClusterClass %s does not exist, because the new one cannot be compared with it",
+			topology.ClassKey(r.Old))))
 		return
 	}
 	for _, err := range checkCompatible(r.OldClass, r.Class) {
-		v.refuse(field.Forbidden(path, fmt.Sprintf("ClusterClass %s/%s does not fit: %s", r.Class.Namespace, r.Class.Name, err.Error())))
+		v.refuse(field.Forbidden(path, fmt.Sprintf("ClusterClass %s/%s is not compatible with the current one: %s", r.Class.Namespace, r.Class.Name, err.Error())))
 	}
 }
 
@@ -176,27 +144,18 @@ func validateTopologyParts(t clusterv1.Topology, path *field.Path) field.ErrorLi
 	if t.ClassRef.Name == "" {
 		errs = append(errs, field.Required(path.Child("classRef", "name"), "a topology needs a ClusterClass"))
 	}
-	deployments, pools := map[string]bool{}, map[string]bool{}
-	for i, d := range t.Workers.MachineDeployments {
-		at := path.Child("workers", "machineDeployments").Index(i)
-		if deployments[d.Name] {
-			errs = append(errs, field.Duplicate(at.Child("name"), d.Name))
+	seen := map[topology.Key]bool{}
+	for _, w := range topology.Workers(t) {
+		at := w.Path(path)
+		if seen[w.Key] {
+			errs = append(errs, field.Duplicate(at.Child("name"), w.Worker))
 		}
-		deployments[d.Name] = true
-		errs = append(errs, validateTopologyReplicas(d.Replicas, at.Child("replicas"))...)
-		if d.Replicas != nil && isAutoscaled(d.Metadata.Annotations) {
+		seen[w.Key] = true
+		errs = append(errs, validateTopologyReplicas(w.Replicas, at.Child("replicas"))...)
+		if w.Role == topology.Deployment && w.Replicas != nil && isAutoscaled(w.Metadata.Annotations) {
 			errs = append(errs, replicasOfAutoscaler(at))
 		}
-		errs = append(errs, validateMetadata(d.Metadata, at.Child("metadata"))...)
-	}
-	for i, p := range t.Workers.MachinePools {
-		at := path.Child("workers", "machinePools").Index(i)
-		if pools[p.Name] {
-			errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
-		}
-		pools[p.Name] = true
-		errs = append(errs, validateTopologyReplicas(p.Replicas, at.Child("replicas"))...)
-		errs = append(errs, validateMetadata(p.Metadata, at.Child("metadata"))...)
+		errs = append(errs, validateMetadata(w.Metadata, at.Child("metadata"))...)
 	}
 	return errs
 }
@@ -209,74 +168,72 @@ func validateTopologyReplicas(replicas *int32, path *field.Path) field.ErrorList
 }
 
 func replicasOfAutoscaler(at *field.Path) *field.Error {
-	return field.Forbidden(at.Child("replicas"), "cannot be set together with the annotations of the autoscaler, which sets them; remove it or the annotations")
+	return field.Forbidden(at.Child("replicas"), "cannot be set together with the annotations of the autoscaler, which sets replicas; remove one of them")
 }
 
 // validateWithClass validates the topology against the class.
 func validateWithClass(t clusterv1.Topology, class *clusterv1.ClusterClass, path *field.Path) field.ErrorList {
 	errs := validateControlPlaneCheck(t.ControlPlane.HealthCheck, class, path.Child("controlPlane", "healthCheck"))
-	for i, d := range t.Workers.MachineDeployments {
-		at := path.Child("workers", "machineDeployments").Index(i)
-		c := deploymentClass(class, d.Class)
+	for _, w := range topology.Workers(t) {
+		at := w.Path(path)
+		c := topology.FindWorkerClass(class, w.Role, w.Class)
 		if c == nil {
-			errs = append(errs, unknownClass(at.Child("class"), d.Class, class.Name+" has no such class of MachineDeployments", deploymentClasses(class)))
+			errs = append(errs, unknownClass(class, w, at.Child("class")))
 			continue
 		}
-		if ptr.Deref(d.HealthCheck.Enabled, false) && !d.HealthCheck.IsDefined() && !c.HealthCheck.IsDefined() {
-			errs = append(errs, field.Forbidden(at.Child("healthCheck", "enabled"), "can be true only where the topology or the class defines the health check"))
+		if isEnabledWithoutCheck(w, *c) {
+			errs = append(errs, field.Forbidden(at.Child("healthCheck", "enabled"), undefinedCheck))
 		}
-		if d.Replicas != nil && !isAutoscaled(d.Metadata.Annotations) && isAutoscaled(c.Metadata.Annotations) {
+		if isSetDespiteAutoscaler(w, *c) && !isAutoscaled(w.Metadata.Annotations) {
 			errs = append(errs, replicasOfAutoscaler(at))
-		}
-	}
-	for i, p := range t.Workers.MachinePools {
-		if poolClass(class, p.Class) == nil {
-			errs = append(errs, unknownClass(path.Child("workers", "machinePools").Index(i).Child("class"), p.Class, class.Name+" has no such class of MachinePools", poolClasses(class)))
 		}
 	}
 	return errs
 }
 
-// unknownClass returns an error that lists the existing classes of workers.
-func unknownClass(path *field.Path, name, problem string, there []string) *field.Error {
-	if len(there) == 0 {
-		there = []string{"none"}
-	}
-	return field.Invalid(path, name, fmt.Sprintf("ClusterClass %s; it has: %s", problem, strings.Join(there, ", ")))
+const undefinedCheck = "can be true only if the topology or the class defines the health check"
+
+// isEnabledWithoutCheck reports whether a health check is enabled that neither the topology nor the class defines.
+func isEnabledWithoutCheck(w topology.Worker, c topology.WorkerClass) bool {
+	return ptr.Deref(w.HealthCheck.Enabled, false) && !w.HealthCheck.IsDefined() && !c.HealthCheck.IsDefined()
 }
 
-func deploymentClasses(class *clusterv1.ClusterClass) []string {
-	var out []string
-	for _, c := range class.Spec.Workers.MachineDeployments {
-		out = append(out, c.Class)
-	}
-	return out
+// isSetDespiteAutoscaler reports whether a MachineDeployment sets replicas although its class has limits of the
+// autoscaler.
+func isSetDespiteAutoscaler(w topology.Worker, c topology.WorkerClass) bool {
+	return w.Role == topology.Deployment && w.Replicas != nil && isAutoscaled(c.Metadata.Annotations)
 }
 
-func poolClasses(class *clusterv1.ClusterClass) []string {
-	var out []string
-	for _, c := range class.Spec.Workers.MachinePools {
-		out = append(out, c.Class)
+// unknownClass returns an error that lists the existing classes of the kind.
+func unknownClass(class *clusterv1.ClusterClass, w topology.Worker, path *field.Path) *field.Error {
+	var names []string
+	for _, c := range topology.WorkerClasses(class) {
+		if c.Role == w.Role {
+			names = append(names, c.Worker)
+		}
 	}
-	return out
+	if len(names) == 0 {
+		names = []string{"none"}
+	}
+	return field.Invalid(path, w.Class, fmt.Sprintf("ClusterClass %s has no such class of %ss; it has: %s", class.Name, w.Role, strings.Join(names, ", ")))
 }
 
 func validateControlPlaneCheck(check clusterv1.ControlPlaneTopologyHealthCheck, class *clusterv1.ClusterClass, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if (check.IsDefined() || ptr.Deref(check.Enabled, false)) && !class.Spec.ControlPlane.MachineInfrastructure.TemplateRef.IsDefined() {
-		errs = append(errs, field.Forbidden(path, "can be set only where the class has controlPlane.machineInfrastructure: without it the control plane has no Machines"))
+		errs = append(errs, field.Forbidden(path, "can be set only if the class has controlPlane.machineInfrastructure: without it the control plane has no Machines"))
 	}
 	if ptr.Deref(check.Enabled, false) && !check.IsDefined() && !class.Spec.ControlPlane.HealthCheck.IsDefined() {
-		errs = append(errs, field.Forbidden(path.Child("enabled"), "can be true only where the topology or the class defines the health check"))
+		errs = append(errs, field.Forbidden(path.Child("enabled"), undefinedCheck))
 	}
 	return errs
 }
 
 // disableCheckHint describes how to turn off the check if an upgrade never completes.
-const disableCheckHint = "; if that never ends, the annotation " + clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation + " on the Cluster turns this check off"
+const disableCheckHint = "; if it never completes, the annotation " + clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation + " on the Cluster disables this check"
 
 // version validates the version of a topology, and changes of it.
-func (r TopologyRequest) version(v *topologyResponse, path *field.Path) {
+func (r TopologyRequest) version(v *Response, path *field.Path) {
 	text := r.New.Spec.Topology.Version
 	if text == "" {
 		v.refuse(field.Required(path, "a topology needs a Kubernetes version, for example v1.36.3"))
@@ -305,16 +262,16 @@ func (r TopologyRequest) version(v *topologyResponse, path *field.Path) {
 	}
 	switch {
 	case now.Major != before.Major || now.Minor < before.Minor || now.Compare(before) < 0:
-		v.refuse(field.Invalid(path, text, "must not be older than "+before.String()+", which the Cluster has: Kubernetes cannot be downgraded"))
+		v.refuse(field.Invalid(path, text, "must not be older than "+before.String()+", the current version: Kubernetes cannot be downgraded"))
 	case now.Minor > before.Minor+1 && !r.hasUpgradePlans():
 		v.refuse(field.Invalid(path, text, fmt.Sprintf("must be at most one minor version newer than %s; to go further, the ClusterClass needs kubernetesVersions or an extension that plans upgrades",
 			before)))
 	}
 	switch {
 	case len(r.Upgrading) > 0:
-		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed while the Cluster is upgraded to %s: waiting for %s%s", before, strings.Join(r.Upgrading, ", "), disableCheckHint)))
+		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed while the Cluster is upgrading to %s: waiting for %s%s", before, strings.Join(r.Upgrading, ", "), disableCheckHint)))
 	case lifecycle.IsPending(r.Old, lifecycle.AfterClusterUpgrade):
-		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed before the upgrade to %s is over, with what extensions do after it (hook AfterClusterUpgrade); condition TopologyReconciled shows what is waited for%s", before, disableCheckHint)))
+		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed before the upgrade to %s is complete, including hook AfterClusterUpgrade; see condition TopologyReconciled%s", before, disableCheckHint)))
 	}
 }
 
@@ -324,7 +281,7 @@ func (r TopologyRequest) hasUpgradePlans() bool {
 }
 
 // validateListedVersion checks that the class lists the version, if it has a list of versions.
-func (r TopologyRequest) validateListedVersion(v *topologyResponse, path *field.Path) {
+func (r TopologyRequest) validateListedVersion(v *Response, path *field.Path) {
 	if r.Class == nil || len(r.Class.Spec.KubernetesVersions) == 0 || slices.Contains(r.Class.Spec.KubernetesVersions, r.New.Spec.Topology.Version) {
 		return
 	}

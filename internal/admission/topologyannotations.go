@@ -20,26 +20,16 @@ func (r TopologyRequest) annotations(path *field.Path) field.ErrorList {
 	}
 	now := r.New.Spec.Topology
 	errs := validateSteering(now.ControlPlane.Metadata.Annotations, old.ControlPlane.Metadata.Annotations, path.Child("controlPlane", "metadata", "annotations"))
-	for i, w := range now.Workers.MachineDeployments {
-		var before map[string]string
-		if at := slices.IndexFunc(old.Workers.MachineDeployments, func(o clusterv1.MachineDeploymentTopology) bool { return o.Name == w.Name }); at >= 0 {
-			before = old.Workers.MachineDeployments[at].Metadata.Annotations
-		}
-		errs = append(errs, validateOfWorker(w.Metadata.Annotations, before, path.Child("workers", "machineDeployments").Index(i))...)
+	before := map[topology.Key]map[string]string{}
+	for _, w := range topology.Workers(old) {
+		before[w.Key] = w.Metadata.Annotations
 	}
-	for i, w := range now.Workers.MachinePools {
-		var before map[string]string
-		if at := slices.IndexFunc(old.Workers.MachinePools, func(o clusterv1.MachinePoolTopology) bool { return o.Name == w.Name }); at >= 0 {
-			before = old.Workers.MachinePools[at].Metadata.Annotations
-		}
-		errs = append(errs, validateOfWorker(w.Metadata.Annotations, before, path.Child("workers", "machinePools").Index(i))...)
+	for _, w := range topology.Workers(now) {
+		at := w.Path(path).Child("metadata", "annotations")
+		errs = append(errs, validateSteering(w.Metadata.Annotations, before[w.Key], at)...)
+		errs = append(errs, validateLimits(w.Metadata.Annotations, before[w.Key], at)...)
 	}
 	return errs
-}
-
-func validateOfWorker(now, before map[string]string, path *field.Path) field.ErrorList {
-	path = path.Child("metadata", "annotations")
-	return append(validateSteering(now, before, path), validateLimits(now, before, path)...)
 }
 
 // validateSteering rejects annotations that control the behavior of controllers.
@@ -48,7 +38,7 @@ func validateSteering(now, before map[string]string, path *field.Path) field.Err
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if !isUnchanged(name, now, before) && topology.IsControlAnnotation(name) {
 			errs = append(errs, field.Forbidden(path.Key(name),
-				"cannot be set by a topology, because it steers the controllers of the object that has it: set it on that object"))
+				"cannot be set by a topology, because it controls controllers of the object that gets it: set it on that object"))
 		}
 	}
 	return errs

@@ -34,11 +34,7 @@ func (b *builder) controlPlane() error {
 			Labels: b.labels(source.Key, labels), Annotations: annotations,
 			ReadinessGates: firstList(topology.ReadinessGates, class.ReadinessGates),
 			Taints:         firstList(topology.Taints, class.Taints),
-			Deletion: clusterv1.MachineDeletionSpec{
-				NodeDrainTimeoutSeconds:        firstNonNil(topology.Deletion.NodeDrainTimeoutSeconds, class.Deletion.NodeDrainTimeoutSeconds),
-				NodeVolumeDetachTimeoutSeconds: firstNonNil(topology.Deletion.NodeVolumeDetachTimeoutSeconds, class.Deletion.NodeVolumeDetachTimeoutSeconds),
-				NodeDeletionTimeoutSeconds:     firstNonNil(topology.Deletion.NodeDeletionTimeoutSeconds, class.Deletion.NodeDeletionTimeoutSeconds),
-			},
+			Deletion:       deletion(clusterv1.MachineDeletionSpec(topology.Deletion), clusterv1.MachineDeletionSpec(class.Deletion)),
 		}
 	}
 	want := b.newObject(source, patched, labels, annotations)
@@ -55,7 +51,7 @@ func (b *builder) controlPlane() error {
 	if !hasMachines {
 		return nil
 	}
-	return b.healthCheck(controlPlaneHealth(class, topology, want.GetName()))
+	return b.controlPlaneHealth(want.GetName())
 }
 
 // protect resets the fields that the topology controller owns to their values in the template of the class, so that no

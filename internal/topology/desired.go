@@ -44,13 +44,12 @@ func (d *Draft) DesiredState(patched Patched) (Desired, error) {
 	if err := b.controlPlane(); err != nil {
 		return Desired{}, err
 	}
-	for _, w := range d.deployments {
-		if err := b.deployment(w); err != nil {
-			return Desired{}, err
+	for _, w := range d.workers {
+		add := b.deployment
+		if w.Role == Pool {
+			add = b.pool
 		}
-	}
-	for _, w := range d.pools {
-		if err := b.pool(w); err != nil {
+		if err := add(w); err != nil {
 			return Desired{}, err
 		}
 	}
@@ -108,14 +107,10 @@ func (b *builder) live(key Key) client.Object {
 		live = b.Live.ControlPlane
 	case controlPlaneMachines:
 		live = b.Live.ControlPlaneMachines
-	case deploymentBootstrap:
-		live = b.Live.Deployments[key.Worker].Bootstrap
-	case deploymentInfrastructure:
-		live = b.Live.Deployments[key.Worker].Infrastructure
-	case poolBootstrap:
-		live = b.Live.Pools[key.Worker].Bootstrap
-	case poolInfrastructure:
-		live = b.Live.Pools[key.Worker].Infrastructure
+	case deploymentBootstrap, poolBootstrap:
+		live = b.Live.worker(key.OfWorker()).Bootstrap
+	case deploymentInfrastructure, poolInfrastructure:
+		live = b.Live.worker(key.OfWorker()).Infrastructure
 	}
 	if live.Unstructured == nil {
 		return nil
@@ -172,7 +167,7 @@ func (b *builder) sameKind(k keyed, live client.Object) error {
 	if live == nil || !isOtherKind(live, k.want) {
 		return nil
 	}
-	return fault.New(fault.Invalid, "KindChanged", "the %s of the Cluster is %s %s, and ClusterClass %s has a template of %s: use a class with templates of the same kind",
+	return fault.New(fault.Invalid, "KindChanged", "the %s of the Cluster is %s %s, and ClusterClass %s uses kind %s: use a class with templates of the same kind",
 		k.Key, live.GetObjectKind().GroupVersionKind().Kind, live.GetName(), b.Class.Name, k.want.GetKind())
 }
 

@@ -388,7 +388,7 @@ func TestWhatIsMissing(t *testing.T) {
 		"a template": {func(s *Snapshot) { delete(s.Templates, templateRef("ConfigTemplate", "config")) },
 			"ConfigTemplate config, the bootstrap template of the MachineDeployment a of ClusterClass class, does not exist: create it"},
 		"what is no template": {func(s *Snapshot) { delete(s.Templates[templateRef("NetTemplate", "net")].Object, "spec") },
-			"NetTemplate net, the infrastructure cluster of ClusterClass class, is not a template: it needs a kind that ends with Template and spec.template"},
+			"NetTemplate net, the infrastructure cluster of ClusterClass class, is not a template: its kind must end with Template, and it must have spec.template"},
 		"a class of a pool": {func(s *Snapshot) { s.Class.Spec.Workers.MachinePools = nil },
 			"MachinePool p is of class pool, which ClusterClass class does not have: correct spec.topology.workers of the Cluster, or add the class"},
 	} {
@@ -421,7 +421,7 @@ func TestOtherKinds(t *testing.T) { // TP-18
 	s.Templates[templateRef("OtherTemplate", "plane")] = classTemplate("OtherTemplate", "plane", map[string]any{})
 	s.Class.Spec.ControlPlane.TemplateRef = templateRef("OtherTemplate", "plane")
 	want := "the control plane of the Cluster is Plane " + s.Live.ControlPlane.GetName() +
-		", and ClusterClass class has a template of Other: use a class with templates of the same kind"
+		", and ClusterClass class uses kind Other: use a class with templates of the same kind"
 	if _, err := desire(s, target(s), nil); fault.UserMessage(err) != want {
 		t.Errorf("%v", err)
 	}

@@ -30,26 +30,23 @@ type Draft struct {
 	// Names of the parts. A template that is about to be replaced has its current name.
 	Names map[Key]string
 
-	namer              namer
-	deployments, pools []worker
+	namer   namer
+	workers []worker
 }
 
-// worker is a MachineDeployment or MachinePool of the topology, with its class. It exists or may be created.
+// worker is a Worker with its class. It exists or may be created.
 type worker struct {
-	key                       Key
+	Worker
 	bootstrap, infrastructure Key
+	class                     WorkerClass
 	live                      LiveWorker
-	deployment                *clusterv1.MachineDeploymentTopology
-	deploymentClass           *clusterv1.MachineDeploymentClass
-	pool                      *clusterv1.MachinePoolTopology
-	poolClass                 *clusterv1.MachinePoolClass
 }
 
 // NewDraft returns the draft of a topology. It returns an error if the class lacks something that the topology
 // references.
 func NewDraft(s Snapshot, v Versions) (*Draft, error) {
 	d := &Draft{Snapshot: s, Versions: v, Names: map[Key]string{}, namer: namer{cluster: s.Cluster.Name, seed: client.ObjectKeyFromObject(s.Cluster).String()}}
-	for _, step := range []func() error{d.draftCluster, d.draftDeployments, d.draftPools} {
+	for _, step := range []func() error{d.draftCluster, d.draftWorkers} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -113,83 +110,55 @@ func (d *Draft) addSource(source Source) (Source, error) {
 	}
 	if _, ok := contract.Template(source.Template); !ok {
 		return source, fault.New(fault.Invalid, "NotATemplate",
-			"%s %s, the %s of ClusterClass %s, is not a template: it needs a kind that ends with Template and spec.template",
+			"%s %s, the %s of ClusterClass %s, is not a template: its kind must end with Template, and it must have spec.template",
 			source.Ref.Kind, source.Ref.Name, source.Key, d.Class.Name)
 	}
 	d.Sources = append(d.Sources, source)
 	return source, nil
 }
 
-func (d *Draft) draftDeployments() error {
-	topology := d.Cluster.Spec.Topology.Workers.MachineDeployments
-	for i := range topology {
-		t := &topology[i]
-		w := worker{
-			key: Key{Deployment, t.Name}, bootstrap: Key{deploymentBootstrap, t.Name}, infrastructure: Key{deploymentInfrastructure, t.Name},
-			live: d.Live.Deployments[t.Name], deployment: t,
+func (d *Draft) draftWorkers() error {
+	for _, t := range Workers(d.Cluster.Spec.Topology) {
+		w := worker{Worker: t, bootstrap: Key{deploymentBootstrap, t.Key.Worker}, infrastructure: Key{deploymentInfrastructure, t.Key.Worker}, live: d.Live.worker(t.Key)}
+		if t.Role == Pool {
+			w.bootstrap.Role, w.infrastructure.Role = poolBootstrap, poolInfrastructure
 		}
-		if w.live.Object == nil && d.Versions.Withheld[w.key] {
+		if w.live.Object == nil && d.Versions.Withheld[w.Key] {
 			continue
 		}
-		at := slices.IndexFunc(d.Class.Spec.Workers.MachineDeployments, func(c clusterv1.MachineDeploymentClass) bool { return c.Class == t.Class })
-		if at < 0 {
-			return d.noClass(w.key, t.Class)
+		class := FindWorkerClass(d.Class, t.Role, t.Class)
+		if class == nil {
+			return fault.New(fault.Invalid, "WorkerClassMissing", "%s is of class %s, which ClusterClass %s does not have: "+
+				"correct spec.topology.workers of the Cluster, or add the class", t.Key, t.Class, d.Class.Name)
 		}
-		w.deploymentClass = &d.Class.Spec.Workers.MachineDeployments[at]
-		c := w.deploymentClass
-		if err := d.draftWorker(w, t.Class, cmp.Or(c.Naming.Template, deploymentNaming), c.Bootstrap.TemplateRef, c.Infrastructure.TemplateRef); err != nil {
+		w.class = *class
+		if err := d.draftWorker(w); err != nil {
 			return err
 		}
-		d.deployments = append(d.deployments, w)
+		d.workers = append(d.workers, w)
 	}
 	return nil
 }
 
-func (d *Draft) draftPools() error {
-	topology := d.Cluster.Spec.Topology.Workers.MachinePools
-	for i := range topology {
-		t := &topology[i]
-		w := worker{
-			key: Key{Pool, t.Name}, bootstrap: Key{poolBootstrap, t.Name}, infrastructure: Key{poolInfrastructure, t.Name},
-			live: d.Live.Pools[t.Name], pool: t,
-		}
-		if w.live.Object == nil && d.Versions.Withheld[w.key] {
-			continue
-		}
-		at := slices.IndexFunc(d.Class.Spec.Workers.MachinePools, func(c clusterv1.MachinePoolClass) bool { return c.Class == t.Class })
-		if at < 0 {
-			return d.noClass(w.key, t.Class)
-		}
-		w.poolClass = &d.Class.Spec.Workers.MachinePools[at]
-		c := w.poolClass
-		if err := d.draftWorker(w, t.Class, cmp.Or(c.Naming.Template, poolNaming), c.Bootstrap.TemplateRef, c.Infrastructure.TemplateRef); err != nil {
-			return err
-		}
-		d.pools = append(d.pools, w)
-	}
-	return nil
-}
-
-func (d *Draft) noClass(key Key, class string) error {
-	return fault.New(fault.Invalid, "WorkerClassMissing", "%s is of class %s, which ClusterClass %s does not have: "+
-		"correct spec.topology.workers of the Cluster, or add the class", key, class, d.Class.Name)
-}
-
-func (d *Draft) draftWorker(w worker, class, naming string, refs ...clusterv1.ClusterClassTemplateReference) error {
+func (d *Draft) draftWorker(w worker) error {
 	if w.live.Object != nil {
-		d.Names[w.key] = w.live.Object.GetName()
+		d.Names[w.Key] = w.live.Object.GetName()
 	} else {
-		name, err := d.namer.object(w.key, naming, func(name string) bool { return d.Live.Names[name] })
+		naming := deploymentNaming
+		if w.Role == Pool {
+			naming = poolNaming
+		}
+		name, err := d.namer.object(w.Key, cmp.Or(w.class.Naming, naming), func(name string) bool { return d.Live.Names[name] })
 		if err != nil {
 			return err
 		}
-		d.Names[w.key] = name
+		d.Names[w.Key] = name
 	}
 	machine := w.live.machine()
-	if err := d.draftRevision(Source{Key: w.bootstrap, Class: class, Ref: refs[0]}, machine.Bootstrap.ConfigRef); err != nil {
+	if err := d.draftRevision(Source{Key: w.bootstrap, Class: w.Class, Ref: w.class.Bootstrap}, machine.Bootstrap.ConfigRef); err != nil {
 		return err
 	}
-	return d.draftRevision(Source{Key: w.infrastructure, Class: class, Ref: refs[1]}, machine.InfrastructureRef)
+	return d.draftRevision(Source{Key: w.infrastructure, Class: w.Class, Ref: w.class.Infrastructure}, machine.InfrastructureRef)
 }
 
 // obsolete returns the workers and health checks that no longer belong to the topology, sorted by name.

@@ -43,31 +43,24 @@ func IsOwned(o client.Object) bool {
 	return ok
 }
 
-// WorkerTemplates holds the templates of a worker's class; they are empty if the ClusterClass does not have the class.
-type WorkerTemplates struct {
-	Bootstrap, Infrastructure clusterv1.ClusterClassTemplateReference
-}
-
 // DeploymentTemplates returns the templates of the MachineDeployments in the topology, by name.
 func (s Snapshot) DeploymentTemplates() map[string]WorkerTemplates {
-	classes, out := map[string]WorkerTemplates{}, map[string]WorkerTemplates{}
-	for _, class := range s.Class.Spec.Workers.MachineDeployments {
-		classes[class.Class] = WorkerTemplates{class.Bootstrap.TemplateRef, class.Infrastructure.TemplateRef}
-	}
-	for _, t := range s.Cluster.Spec.Topology.Workers.MachineDeployments {
-		out[t.Name] = classes[t.Class]
-	}
-	return out
+	return s.workerTemplates(Deployment)
 }
 
 // PoolTemplates returns the templates of the MachinePools in the topology, by name.
-func (s Snapshot) PoolTemplates() map[string]WorkerTemplates {
-	classes, out := map[string]WorkerTemplates{}, map[string]WorkerTemplates{}
-	for _, class := range s.Class.Spec.Workers.MachinePools {
-		classes[class.Class] = WorkerTemplates{class.Bootstrap.TemplateRef, class.Infrastructure.TemplateRef}
-	}
-	for _, t := range s.Cluster.Spec.Topology.Workers.MachinePools {
-		out[t.Name] = classes[t.Class]
+func (s Snapshot) PoolTemplates() map[string]WorkerTemplates { return s.workerTemplates(Pool) }
+
+func (s Snapshot) workerTemplates(role Role) map[string]WorkerTemplates {
+	out := map[string]WorkerTemplates{}
+	for _, w := range Workers(s.Cluster.Spec.Topology) {
+		if w.Role != role {
+			continue
+		}
+		out[w.Key.Worker] = WorkerTemplates{}
+		if class := FindWorkerClass(s.Class, role, w.Class); class != nil {
+			out[w.Key.Worker] = class.WorkerTemplates
+		}
 	}
 	return out
 }

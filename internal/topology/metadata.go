@@ -3,6 +3,7 @@ package topology
 import (
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -70,16 +71,13 @@ func (d *Draft) newTemplate(source Source, patched contract.Object) *unstructure
 	o := d.empty(source, source.Ref.Kind)
 	o.SetLabels(d.labels(source.Key, patched.GetLabels()))
 	annotations := merge(patched.GetAnnotations(), origin(source))
-	delete(annotations, lastApplied)
+	delete(annotations, corev1.LastAppliedConfigAnnotation) // refers to the template of the class
 	o.SetAnnotations(annotations)
 	o.SetOwnerReferences([]metav1.OwnerReference{ownership.ByCluster(d.Cluster)})
 	spec, _ := patched.Object["spec"].(map[string]any)
 	o.Object["spec"] = runtime.DeepCopyJSON(spec)
 	return o
 }
-
-// lastApplied is kubectl's last-applied configuration, which refers to the template of the class.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 func (d *Draft) empty(source Source, kind string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}

@@ -64,7 +64,7 @@ func (n namer) object(key Key, text string, taken func(string) bool) (string, er
 			return name, nil
 		}
 	}
-	return "", fault.New(fault.Invalid, "NameTaken", "the name of the %s is taken by an object that is being deleted or has another name in the topology; "+
+	return "", fault.New(fault.Invalid, "NameTaken", "the name of the %s is used by an object that is being deleted or belongs to another part of the topology; "+
 		"use {{ .random }} in its name template in the ClusterClass", key)
 }
 

@@ -69,26 +69,19 @@ func (d *Draft) scope(key Key) ([]clusterv1.ClusterVariable, runtimehooksv1.Buil
 			Metadata:               d.metadata(Key{Role: ControlPlane}, class.Metadata, topology.ControlPlane.Metadata),
 			InfrastructureTemplate: d.Names[Key{Role: controlPlaneMachines}],
 		}.Builtins()
-	case deploymentBootstrap, deploymentInfrastructure:
-		for _, w := range d.deployments {
-			if t := w.deployment; t.Name == key.Worker {
-				return t.Variables.Overrides, variables.Workers{
-					Name: d.Names[w.key], TopologyName: t.Name, Class: t.Class, Version: d.version(d.Versions.Deployments, t.Name), Replicas: t.Replicas,
-					Metadata:  d.metadata(w.key, w.deploymentClass.Metadata, t.Metadata),
-					Bootstrap: d.Names[w.bootstrap], Infrastructure: d.Names[w.infrastructure],
-				}.DeploymentBuiltins()
-			}
+	}
+	for _, w := range d.workers {
+		if w.Key != key.OfWorker() {
+			continue
 		}
-	case poolBootstrap, poolInfrastructure:
-		for _, w := range d.pools {
-			if t := w.pool; t.Name == key.Worker {
-				return t.Variables.Overrides, variables.Workers{
-					Name: d.Names[w.key], TopologyName: t.Name, Class: t.Class, Version: d.version(d.Versions.Pools, t.Name), Replicas: t.Replicas,
-					Metadata:  d.metadata(w.key, w.poolClass.Metadata, t.Metadata),
-					Bootstrap: d.Names[w.bootstrap], Infrastructure: d.Names[w.infrastructure],
-				}.PoolBuiltins()
-			}
+		values := variables.Workers{
+			Name: d.Names[w.Key], TopologyName: key.Worker, Class: w.Class, Version: d.version(w.Key), Replicas: w.Replicas,
+			Metadata: d.metadata(w.Key, w.class.Metadata, w.Metadata), Bootstrap: d.Names[w.bootstrap], Infrastructure: d.Names[w.infrastructure],
 		}
+		if w.Role == Pool {
+			return w.Overrides, values.PoolBuiltins()
+		}
+		return w.Overrides, values.DeploymentBuiltins()
 	}
 	return nil, runtimehooksv1.Builtins{}
 }

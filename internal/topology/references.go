@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"slices"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -11,11 +12,8 @@ import (
 func TemplateRefs(class *clusterv1.ClusterClass) []clusterv1.ClusterClassTemplateReference {
 	spec := class.Spec
 	refs := []clusterv1.ClusterClassTemplateReference{spec.Infrastructure.TemplateRef, spec.ControlPlane.TemplateRef, spec.ControlPlane.MachineInfrastructure.TemplateRef}
-	for _, deployment := range spec.Workers.MachineDeployments {
-		refs = append(refs, deployment.Bootstrap.TemplateRef, deployment.Infrastructure.TemplateRef)
-	}
-	for _, pool := range spec.Workers.MachinePools {
-		refs = append(refs, pool.Bootstrap.TemplateRef, pool.Infrastructure.TemplateRef)
+	for _, workers := range WorkerClasses(class) {
+		refs = append(refs, workers.Bootstrap, workers.Infrastructure)
 	}
 	var out []clusterv1.ClusterClassTemplateReference
 	for _, ref := range refs {
@@ -50,9 +48,5 @@ func HasLabels(cluster *clusterv1.Cluster) bool {
 // ClassKey returns the key of a Cluster's class.
 func ClassKey(cluster *clusterv1.Cluster) client.ObjectKey {
 	ref := cluster.Spec.Topology.ClassRef
-	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
-	if key.Namespace == "" {
-		key.Namespace = cluster.Namespace
-	}
-	return key
+	return client.ObjectKey{Namespace: cmp.Or(ref.Namespace, cluster.Namespace), Name: ref.Name}
 }

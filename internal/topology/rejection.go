@@ -39,19 +39,9 @@ func (s Snapshot) ChangedBy(program *patch.Program, part *Part, err error) strin
 
 // workerClass returns the class of the worker to which a part belongs, or an empty string.
 func (s Snapshot) workerClass(key Key) string {
-	workers := s.Cluster.Spec.Topology.Workers
-	switch key.OfWorker().Role {
-	case Deployment:
-		for _, w := range workers.MachineDeployments {
-			if w.Name == key.Worker {
-				return w.Class
-			}
-		}
-	case Pool:
-		for _, w := range workers.MachinePools {
-			if w.Name == key.Worker {
-				return w.Class
-			}
+	for _, w := range Workers(s.Cluster.Spec.Topology) {
+		if w.Key == key.OfWorker() {
+			return w.Class
 		}
 	}
 	return ""

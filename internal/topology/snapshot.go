@@ -101,6 +101,14 @@ type Live struct {
 	Names map[string]bool
 }
 
+// worker returns the existing worker with the key.
+func (l Live) worker(key Key) LiveWorker {
+	if key.Role == Pool {
+		return l.Pools[key.Worker]
+	}
+	return l.Deployments[key.Worker]
+}
+
 // LiveWorker is a MachineDeployment or MachinePool with the objects that it references.
 type LiveWorker struct {
 	// Object is a *MachineDeployment or a *MachinePool.

@@ -13,34 +13,29 @@ func (b *builder) deployment(w worker) error {
 	if err != nil {
 		return err
 	}
-	b.add(keyed{w.key, want}, w.live.Object)
-	return b.healthCheck(deploymentHealth(w, want.GetName()))
+	b.add(keyed{w.Key, want}, w.live.Object)
+	return b.deploymentHealth(w, want.GetName())
 }
 
 func (b *builder) machineDeployment(w worker, bootstrap, infrastructure clusterv1.ContractVersionedObjectReference) *clusterv1.MachineDeployment {
-	t, c := w.deployment, w.deploymentClass
-	labels := b.labels(w.key, c.Metadata.Labels, t.Metadata.Labels)
-	annotations := withoutUpgradeControls(merge(c.Metadata.Annotations, withoutControlAnnotations(t.Metadata.Annotations)))
+	t, c := b.Cluster.Spec.Topology.Workers.MachineDeployments[w.Index], b.Class.Spec.Workers.MachineDeployments[w.class.Index]
+	metadata := b.metadata(w.Key, c.Metadata, t.Metadata)
 	md := &clusterv1.MachineDeployment{}
-	md.Namespace, md.Name, md.Labels, md.Annotations = b.Cluster.Namespace, b.Names[w.key], labels, annotations
+	md.Namespace, md.Name, md.Labels, md.Annotations = b.Cluster.Namespace, b.Names[w.Key], metadata.Labels, metadata.Annotations
 	md.Spec = clusterv1.MachineDeploymentSpec{
 		ClusterName: b.Cluster.Name, Replicas: t.Replicas, Rollout: rollout(t, c),
 		Deletion:    clusterv1.MachineDeploymentDeletionSpec{Order: cmp.Or(t.Deletion.Order, c.Deletion.Order)},
 		Remediation: clusterv1.MachineDeploymentRemediationSpec{MaxInFlight: c.HealthCheck.Remediation.MaxInFlight},
 		Template: clusterv1.MachineTemplateSpec{
-			ObjectMeta: clusterv1.ObjectMeta{Labels: labels, Annotations: annotations},
+			ObjectMeta: metadata,
 			Spec: clusterv1.MachineSpec{
-				ClusterName: b.Cluster.Name, Version: b.version(b.Versions.Deployments, t.Name),
+				ClusterName: b.Cluster.Name, Version: b.version(w.Key),
 				Bootstrap: clusterv1.Bootstrap{ConfigRef: bootstrap}, InfrastructureRef: infrastructure,
 				FailureDomain:   cmp.Or(t.FailureDomain, c.FailureDomain),
 				MinReadySeconds: firstNonNil(t.MinReadySeconds, c.MinReadySeconds),
 				ReadinessGates:  firstList(t.ReadinessGates, c.ReadinessGates),
 				Taints:          firstList(t.Taints, c.Taints),
-				Deletion: clusterv1.MachineDeletionSpec{
-					NodeDrainTimeoutSeconds:        firstNonNil(t.Deletion.NodeDrainTimeoutSeconds, c.Deletion.NodeDrainTimeoutSeconds),
-					NodeVolumeDetachTimeoutSeconds: firstNonNil(t.Deletion.NodeVolumeDetachTimeoutSeconds, c.Deletion.NodeVolumeDetachTimeoutSeconds),
-					NodeDeletionTimeoutSeconds:     firstNonNil(t.Deletion.NodeDeletionTimeoutSeconds, c.Deletion.NodeDeletionTimeoutSeconds),
-				},
+				Deletion:        deletion(timeouts(t.Deletion), timeouts(clusterv1.MachineDeploymentTopologyMachineDeletionSpec(c.Deletion))),
 			},
 		},
 	}
@@ -54,7 +49,7 @@ func (b *builder) machineDeployment(w worker, bootstrap, infrastructure clusterv
 }
 
 // rollout returns the rollout strategy of the topology, if it has one, or else of the class.
-func rollout(t *clusterv1.MachineDeploymentTopology, c *clusterv1.MachineDeploymentClass) clusterv1.MachineDeploymentRolloutSpec {
+func rollout(t clusterv1.MachineDeploymentTopology, c clusterv1.MachineDeploymentClass) clusterv1.MachineDeploymentRolloutSpec {
 	out := clusterv1.MachineDeploymentRolloutSpec{After: t.Rollout.After}
 	if ts := t.Rollout.Strategy; ts != (clusterv1.MachineDeploymentTopologyRolloutStrategy{}) {
 		out.Strategy.Type = ts.Type
@@ -66,9 +61,30 @@ func rollout(t *clusterv1.MachineDeploymentTopology, c *clusterv1.MachineDeploym
 	return out
 }
 
+// timeouts returns the part of a deletion spec that Machines have.
+func timeouts(d clusterv1.MachineDeploymentTopologyMachineDeletionSpec) clusterv1.MachineDeletionSpec {
+	return clusterv1.MachineDeletionSpec{
+		NodeDrainTimeoutSeconds: d.NodeDrainTimeoutSeconds, NodeVolumeDetachTimeoutSeconds: d.NodeVolumeDetachTimeoutSeconds,
+		NodeDeletionTimeoutSeconds: d.NodeDeletionTimeoutSeconds,
+	}
+}
+
+// deletion returns the timeouts of the topology, with those of the class where the topology has none.
+func deletion(topology, class clusterv1.MachineDeletionSpec) clusterv1.MachineDeletionSpec {
+	return clusterv1.MachineDeletionSpec{
+		NodeDrainTimeoutSeconds:        firstNonNil(topology.NodeDrainTimeoutSeconds, class.NodeDrainTimeoutSeconds),
+		NodeVolumeDetachTimeoutSeconds: firstNonNil(topology.NodeVolumeDetachTimeoutSeconds, class.NodeVolumeDetachTimeoutSeconds),
+		NodeDeletionTimeoutSeconds:     firstNonNil(topology.NodeDeletionTimeoutSeconds, class.NodeDeletionTimeoutSeconds),
+	}
+}
+
 // version returns the version that a worker may have now.
-func (d *Draft) version(versions map[string]string, name string) string {
-	return cmp.Or(versions[name], d.Cluster.Spec.Topology.Version)
+func (d *Draft) version(worker Key) string {
+	versions := d.Versions.Deployments
+	if worker.Role == Pool {
+		versions = d.Versions.Pools
+	}
+	return cmp.Or(versions[worker.Worker], d.Cluster.Spec.Topology.Version)
 }
 
 // pool adds a MachinePool with its bootstrap config and its infrastructure.
@@ -92,30 +108,25 @@ func (b *builder) pool(w worker) error {
 	if err != nil {
 		return err
 	}
-	b.add(keyed{w.key, want}, w.live.Object)
+	b.add(keyed{w.Key, want}, w.live.Object)
 	return nil
 }
 
 func (b *builder) machinePool(w worker, bootstrap, infrastructure clusterv1.ContractVersionedObjectReference) *clusterv1.MachinePool {
-	t, c := w.pool, w.poolClass
-	labels := b.labels(w.key, c.Metadata.Labels, t.Metadata.Labels)
-	annotations := withoutUpgradeControls(merge(c.Metadata.Annotations, withoutControlAnnotations(t.Metadata.Annotations)))
+	t, c := b.Cluster.Spec.Topology.Workers.MachinePools[w.Index], b.Class.Spec.Workers.MachinePools[w.class.Index]
+	metadata := b.metadata(w.Key, c.Metadata, t.Metadata)
 	mp := &clusterv1.MachinePool{}
-	mp.Namespace, mp.Name, mp.Labels, mp.Annotations = b.Cluster.Namespace, b.Names[w.key], labels, annotations
+	mp.Namespace, mp.Name, mp.Labels, mp.Annotations = b.Cluster.Namespace, b.Names[w.Key], metadata.Labels, metadata.Annotations
 	mp.Spec = clusterv1.MachinePoolSpec{
 		ClusterName: b.Cluster.Name, Replicas: t.Replicas, FailureDomains: firstList(t.FailureDomains, c.FailureDomains),
 		Template: clusterv1.MachineTemplateSpec{
-			ObjectMeta: clusterv1.ObjectMeta{Labels: labels, Annotations: annotations},
+			ObjectMeta: metadata,
 			Spec: clusterv1.MachineSpec{
-				ClusterName: b.Cluster.Name, Version: b.version(b.Versions.Pools, t.Name),
+				ClusterName: b.Cluster.Name, Version: b.version(w.Key),
 				Bootstrap: clusterv1.Bootstrap{ConfigRef: bootstrap}, InfrastructureRef: infrastructure,
 				MinReadySeconds: firstNonNil(t.MinReadySeconds, c.MinReadySeconds),
 				Taints:          firstList(t.Taints, c.Taints),
-				Deletion: clusterv1.MachineDeletionSpec{
-					NodeDrainTimeoutSeconds:        firstNonNil(t.Deletion.NodeDrainTimeoutSeconds, c.Deletion.NodeDrainTimeoutSeconds),
-					NodeVolumeDetachTimeoutSeconds: firstNonNil(t.Deletion.NodeVolumeDetachTimeoutSeconds, c.Deletion.NodeVolumeDetachTimeoutSeconds),
-					NodeDeletionTimeoutSeconds:     firstNonNil(t.Deletion.NodeDeletionTimeoutSeconds, c.Deletion.NodeDeletionTimeoutSeconds),
-				},
+				Deletion:        deletion(clusterv1.MachineDeletionSpec(t.Deletion), clusterv1.MachineDeletionSpec(c.Deletion)),
 			},
 		},
 	}

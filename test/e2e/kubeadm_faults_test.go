@@ -204,7 +204,7 @@ func mistakesRefused(t *testing.T, in *installation, _ workload) {
 		`{"spec":{"replicas":2}}`:        "spec.replicas: Forbidden: cannot be even with managed etcd: 2 members survive the loss of no more than 1 do; use 1 or 3",
 		`{"spec":{"version":"v1.38.0"}}`: "spec.version: Forbidden: cannot go from v1.36.3 to v1.38.0: upgrade one minor version after the other, v1.37 first",
 		`{"spec":{"kubeadmConfigSpec":{"clusterConfiguration":{"certificatesDir":"/d"}}}}`: "spec.kubeadmConfigSpec.clusterConfiguration.certificatesDir: Forbidden: " +
-			"cannot be changed: Machines that exist, and the cluster itself, were made with it; restore the value it had",
+			"cannot be changed, because the cluster and its existing Machines use it; restore the previous value",
 	} {
 		if out, err := in.try("kubectl", "patch", "kubeadmcontrolplane", "tower", "--type", "merge", "-p", patch); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %s %v, want %s", patch, out, err, want)

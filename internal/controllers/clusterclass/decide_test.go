@@ -150,7 +150,7 @@ func TestReport(t *testing.T) { // CC-02, CC-03, CC-05
 				s.Discovered[ask] = checked(s.Class, ask, []clusterv1.ClusterClassVariable{variable("builtin", "string")})
 			},
 			variables: before, observed: 1,
-			conditions: []metav1.Condition{failed(`Extension vars.ext defines variables that are not valid: variables[0].name: Invalid value: "builtin": is the name of the variable that is always there; choose another; correct the extension; retrying in up to 1m. Clusters of the class wait until then`), current},
+			conditions: []metav1.Condition{failed(`Extension vars.ext defines variables that are not valid: variables[0].name: Invalid value: "builtin": is the name of a predefined variable; choose another name; correct the extension; retrying in up to 1m. Clusters of the class wait until then`), current},
 		},
 		"an old reference": {
 			change:    func(s *snapshot) { s.Templates[0].Ref = ref("ClusterTemplate", "v1beta1") },

@@ -130,8 +130,8 @@ func TestConditions(t *testing.T) { // DP-12
 		},
 		"policy": {
 			reason: "why it does not grow", s: settled(func(s *Snapshot) { s.Deployment.Spec.Replicas, s.Policy.Maxima.Replicas = new(int32(5)), 4 }),
-			want: map[string]string{"ScalingUp": "True ScalingUp Scaling up from 3 to 5 replicas is blocked because 5 replicas are more than the 4 that one " +
-				"object may have: ask for less, or ask the operator to raise maxima.replicas in the configuration file (--config of slipway up or slipway manager)"},
+			want: map[string]string{"ScalingUp": "True ScalingUp Scaling up from 3 to 5 replicas is blocked because 5 replicas exceed the limit of 4 for " +
+				"one object: set fewer, or ask the operator to raise maxima.replicas in the configuration file (--config of slipway up or slipway manager)"},
 		},
 		"template would be missing": { // DP-19
 			reason: "why it would not grow", s: settled(func(s *Snapshot) { s.Templates[1].Object.Problem = "kind ConfigTemplate is not installed" }),

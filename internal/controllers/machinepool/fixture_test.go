@@ -104,7 +104,7 @@ func atMost(n int32) func(*Snapshot) {
 	return func(s *Snapshot) { s.Policy.Maxima.Replicas = n }
 }
 
-const tooMany = "2 replicas are more than the 1 that one object may have: ask for less, or ask the operator to raise maxima.replicas in the configuration file (--config of slipway up or slipway manager)"
+const tooMany = "2 replicas exceed the limit of 1 for one object: set fewer, or ask the operator to raise maxima.replicas in the configuration file (--config of slipway up or slipway manager)"
 
 // running is a Machine of the pool as it should be.
 func running(name string) clusterv1.Machine {

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-const deniedReplicas = "5 replicas are more than the 4 that one object may have: ask for less, or ask the operator to raise maxima.replicas in the configuration file (--config of slipway up or slipway manager)"
+const deniedReplicas = "5 replicas exceed the limit of 4 for one object: set fewer, or ask the operator to raise maxima.replicas in the configuration file (--config of slipway up or slipway manager)"
 
 func TestDecide(t *testing.T) {
 	annotated := func(key string) func(*Snapshot) {

@@ -165,7 +165,7 @@ func TestHookFailsDuringAnUpgrade(t *testing.T) { // LH-04 to LH-08, LH-14, LH-1
 			u.change(func(c *clusterv1.Cluster) { c.Spec.Topology.Version = "v1.34.0" })
 			said := u.fail(2 * time.Hour)
 			want := "Hook " + name + " failed: handler " + strings.ToLower(name) + ".ext: "
-			if len(said) != 1 || !strings.Contains(said[0], want) || !strings.Contains(said[0], "HTTP 500 Internal Server Error: correct the extension, or spec.clientConfig of ExtensionConfig ext if that names another server; retrying") {
+			if len(said) != 1 || !strings.Contains(said[0], want) || !strings.Contains(said[0], "HTTP 500 Internal Server Error: correct the extension, or spec.clientConfig of ExtensionConfig ext if it refers to another server; retrying") {
 				t.Errorf("conditions %q, want one with %q", said, want)
 			}
 			if calls := len(u.x.Bodies(path)); calls < 5 || calls > 30 {
@@ -220,8 +220,8 @@ func TestItemOfAnotherCluster(t *testing.T) { // TM-01, TP-15, TP-20
 		result, err = u.reconcile()
 		u.must(err)
 	}
-	want := `False ReconcileFailed Extension gen.ext of patch p: item 0 of its answer is for uid "6d1b9a60-0000-5000-8000-000000000000", which is of no ` +
-		"template in the request; correct the extension"
+	want := `False ReconcileFailed Extension gen.ext of patch p: item 0 of its response has uid "6d1b9a60-0000-5000-8000-000000000000", which no ` +
+		"template in the request has; correct the extension"
 	if diff := cmp.Diff(want, u.condition()); diff != "" {
 		t.Errorf("condition (-want +got):\n%s", diff)
 	}
@@ -255,7 +255,7 @@ func TestPatchFailsDuringAnUpgrade(t *testing.T) { // TM-01, TP-15, TP-20
 	before := valueAt(t, u.one("MachineDeployment", "c-a-"), "spec", "template")
 	said := u.fail(2 * time.Hour)
 	if len(said) != 1 || !strings.HasPrefix(said[0], "False ReconcileFailed * Extension gen.ext of patch p: Handler gen.ext: ") ||
-		!strings.Contains(said[0], "HTTP 500 Internal Server Error: correct the extension, or spec.clientConfig of ExtensionConfig ext if that names another server; retrying\n* MachineDeployment c-a-") {
+		!strings.Contains(said[0], "HTTP 500 Internal Server Error: correct the extension, or spec.clientConfig of ExtensionConfig ext if it refers to another server; retrying\n* MachineDeployment c-a-") {
 		t.Errorf("conditions %q", said)
 	}
 	if diff := cmp.Diff(before, valueAt(t, u.one("MachineDeployment", "c-a-"), "spec", "template")); diff != "" {

@@ -385,7 +385,7 @@ func TestHookFails(t *testing.T) { // LH-14, LH-17, TP-20, TP-23
 		said[u.condition()] = true
 	}
 	if len(said) != 1 || !strings.HasPrefix(u.condition(), "False ReconcileFailed * Hook BeforeClusterUpgrade failed: handler beforeclusterupgrade.ext: ") ||
-		!strings.Contains(u.condition(), "HTTP 500 Internal Server Error: correct the extension, or spec.clientConfig of ExtensionConfig ext if that names another server; retrying\n* Plane ") {
+		!strings.Contains(u.condition(), "HTTP 500 Internal Server Error: correct the extension, or spec.clientConfig of ExtensionConfig ext if it refers to another server; retrying\n* Plane ") {
 		t.Errorf("conditions %v", said)
 	}
 	if calls := len(u.x.Bodies(path)); calls != 5 {

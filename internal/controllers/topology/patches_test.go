@@ -70,7 +70,7 @@ func TestBrokenPatch(t *testing.T) { // TP-13, TP-20
 	w := newWorld(t, management(newCluster(), class).WithReturnManagedFields().Build())
 	w.settle()
 	want := "False ReconcileFailed Patch net of ClusterClass class cannot be applied to NetTemplate net (infrastructure cluster): the value for " +
-		"/spec/template/spec/subnet: variable missing has no value; set it, or have the patch depend on it with enabledIf"
+		"/spec/template/spec/subnet: variable missing has no value; set it, or disable the patch without it by enabledIf"
 	if diff := cmp.Diff(want, w.condition()); diff != "" {
 		t.Errorf("condition (-want +got):\n%s", diff)
 	}

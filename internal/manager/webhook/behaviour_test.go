@@ -99,7 +99,7 @@ func testAdmission(t *testing.T, w *world) {
 		"RS-01": {everywhere, "spec.clusterSelector"},
 		"CL-30": {long, "metadata.name"},
 		"CL-31": {cluster, "infrastructureRef or controlPlaneRef must be set"},
-		"CL-32": {topology, "the feature gate ClusterTopology is off in this manager: start it with --feature-gates=ClusterTopology=true"},
+		"CL-32": {topology, "the feature gate ClusterTopology is disabled in this manager: start it with --feature-gates=ClusterTopology=true"},
 		"MA-27": {unversioned, "v1.36.3"},
 		"MP-15": {latest, "spec.template.spec.version"},
 		"KB-26": {twice, `spec.files[1].path: Duplicate value: "/a"`},

@@ -39,7 +39,7 @@ func testControlPlaneMistakes(t *testing.T, w *world) { // KC-26, KC-27, KC-28
 		"none, scaled": {scaled, `{"spec": {"replicas": 0}}`, none},
 		"version":      {patched, `{"spec": {"version": "v1.38.0"}}`, "spec.version: Forbidden: cannot go from v1.36.3 to v1.38.0: upgrade one minor version after the other, v1.37 first"},
 		"fixed": {patched, `{"spec": {"kubeadmConfigSpec": {"clusterConfiguration": {"certificatesDir": "/d"}}}}`, "spec.kubeadmConfigSpec.clusterConfiguration.certificatesDir: " +
-			"Forbidden: cannot be changed: Machines that exist, and the cluster itself, were made with it; restore the value it had"},
+			"Forbidden: cannot be changed, because the cluster and its existing Machines use it; restore the previous value"},
 	} {
 		if err := tc.write(tc.patch); !apierrors.IsInvalid(err) || !strings.HasSuffix(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %s", name, err, tc.want)

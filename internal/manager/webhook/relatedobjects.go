@@ -18,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/admission"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 	"github.com/slipwayhq/slipway/internal/version"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -129,8 +130,7 @@ func (f *relatedReader) users(ctx context.Context, class *clusterv1.ClusterClass
 		return fmt.Errorf("listing the Clusters of the class: %w", err)
 	}
 	out.Users = slices.DeleteFunc(list.Items, func(c clusterv1.Cluster) bool {
-		namespace, name := admission.ClassKey(&c)
-		return !c.Spec.Topology.IsDefined() || namespace != class.Namespace || name != class.Name
+		return !c.Spec.Topology.IsDefined() || topology.ClassKey(&c) != client.ObjectKeyFromObject(class)
 	})
 	return nil
 }
@@ -179,12 +179,12 @@ func (f *relatedReader) onHost(ctx context.Context, class *clusterv1.ClusterClas
 // class reads the ClusterClass of a Cluster. It is nil if it does not exist.
 func (f *relatedReader) class(ctx context.Context, cluster *clusterv1.Cluster) (*clusterv1.ClusterClass, error) {
 	class := &clusterv1.ClusterClass{}
-	namespace, name := admission.ClassKey(cluster)
-	if err := f.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, class); err != nil {
+	key := topology.ClassKey(cluster)
+	if err := f.live.Get(ctx, key, class); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
-		return nil, fmt.Errorf("reading ClusterClass %s/%s: %w", namespace, name, err)
+		return nil, fmt.Errorf("reading ClusterClass %s: %w", key, err)
 	}
 	return class, nil
 }

@@ -156,7 +156,7 @@ func testUnreconciled(t *testing.T, w *world) { // CL-35
 	}
 	missing.Spec.Topology.ControlPlane.Metadata.Labels = map[string]string{"a": "b"}
 	refusedWith(t, "a change while the class is missing", w.client.Update(t.Context(), missing),
-		`spec.topology.classRef: Invalid value: "default/none": ClusterClass does not exist: the topology can be changed once it does`)
+		`spec.topology.classRef: Invalid value: "default/none": ClusterClass does not exist: create it, then change the topology`)
 }
 
 func testClassRules(t *testing.T, w *world) { // CC-08, CC-09, CC-10, CC-11, CC-12, CC-13
@@ -169,7 +169,7 @@ func testClassRules(t *testing.T, w *world) { // CC-08, CC-09, CC-10, CC-11, CC-
 		"CC-10": {func(c *class) { c.Spec.Infrastructure.Naming.Template = "{{ .x }}" }, "spec.infrastructure.naming.template: Invalid value"},
 		"CC-11": {func(c *class) { c.Spec.Patches[0].Definitions[0].JSONPatches[0].Path = "/metadata/labels" }, "spec.patches[0].definitions[0].jsonPatches[0].path: Invalid value: \"/metadata/labels\": must begin with /spec/"},
 		"CC-12": {func(c *class) { c.Spec.Variables[1].Schema.OpenAPIV3Schema.Default.Raw = []byte("1") }, `spec.variables[1].schema.openAPIV3Schema.default: Invalid value: "int64":  in body must be of type uri: "int64"`},
-		"CC-13": {func(c *class) { c.Spec.Variables[1].Name = "a.b" }, `spec.variables[1].name: Invalid value: "a.b": must not contain a dot: in paths of variables it separates fields`},
+		"CC-13": {func(c *class) { c.Spec.Variables[1].Name = "a.b" }, `spec.variables[1].name: Invalid value: "a.b": must not contain a dot, because it separates fields in paths of variables`},
 		"HC-05": {func(c *class) { c.Spec.ControlPlane.HealthCheck.Checks.NodeStartupTimeoutSeconds = new(int32(5)) }, "spec.controlPlane.healthCheck.checks.nodeStartupTimeoutSeconds: Invalid value: 5: must be at least 30, or 0 to turn the check off"},
 	} {
 		bad := wholeClassOf(t)
@@ -188,7 +188,7 @@ func testClassRules(t *testing.T, w *world) { // CC-08, CC-09, CC-10, CC-11, CC-
 	}{
 		"CC-08 kind":     {func(c *class) { c.Spec.ControlPlane.TemplateRef.Kind = "OtherTemplate" }, "spec.controlPlane.templateRef: Forbidden: cannot be changed from HostedControlPlaneTemplate.controlplane.slipway.dev"},
 		"CC-08 use":      {func(c *class) { c.Spec.Workers, c.Spec.Patches = clusterv1.WorkersClass{}, nil }, "spec.workers.machineDeployments[default]: Forbidden: cannot be removed: Cluster default/early uses it for MachineDeployment md"},
-		"CC-08 versions": {func(c *class) { c.Spec.KubernetesVersions = []string{"v1.36.3"} }, "must contain v1.35.4: Cluster default/early has it"},
+		"CC-08 versions": {func(c *class) { c.Spec.KubernetesVersions = []string{"v1.36.3"} }, "must contain v1.35.4, the version of Cluster default/early"},
 	} {
 		changed := current.DeepCopy()
 		c.change(changed)
@@ -246,9 +246,9 @@ func testVersionRules(t *testing.T, w *world) { // CL-34
 	}
 	cluster.Spec.Topology.Version = "v1.37.2"
 	refusedWith(t, "the control plane follows first", w.client.Update(t.Context(), cluster),
-		"spec.topology.version: Forbidden: cannot be changed while the Cluster is upgraded to v1.36.3: waiting for HostedControlPlane plane")
+		"spec.topology.version: Forbidden: cannot be changed while the Cluster is upgrading to v1.36.3: waiting for HostedControlPlane plane")
 	cluster.Spec.Topology.Version = "v1.35.4"
-	refusedWith(t, "downgrade", w.client.Update(t.Context(), cluster), "must not be older than v1.36.3, which the Cluster has: Kubernetes cannot be downgraded")
+	refusedWith(t, "downgrade", w.client.Update(t.Context(), cluster), "must not be older than v1.36.3, the current version: Kubernetes cannot be downgraded")
 	cluster.Annotations = map[string]string{clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation: ""}
 	if err := w.client.Update(t.Context(), cluster); err != nil {
 		t.Errorf("unsafe: %v", err)

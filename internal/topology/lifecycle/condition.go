@@ -71,7 +71,7 @@ func (d *decision) moving() []string {
 		case d.granted != "":
 			lines = append(lines, name+" is upgrading to "+d.granted+following(next))
 		case d.corrected:
-			lines = append(lines, name+" goes back to "+d.current+" from "+cp.Version+", which not all of it came to run")
+			lines = append(lines, name+" is changing to "+d.current+" from "+cp.Version+", which it never completely ran")
 		case !d.isProvisioning() && !d.isControlPlaneStable():
 			lines = append(lines, name+" is upgrading to "+d.current+following(next))
 		case len(next) > 0:
@@ -79,14 +79,14 @@ func (d *decision) moving() []string {
 		}
 	}
 	for _, w := range d.rolling {
-		lines = append(lines, fmt.Sprintf("%s %s finishes its rollout before the upgrade begins; to upgrade without it, set the annotation %s on it in spec.topology",
+		lines = append(lines, fmt.Sprintf("%s %s must complete its rollout before the upgrade starts; to skip it in the upgrade, set the annotation %s on it in spec.topology",
 			w.Kind, w.Name, clusterv1.ClusterTopologyDeferUpgradeAnnotation))
 	}
 	for _, kind := range []string{"MachineDeployment", "MachinePool"} {
 		lines = append(lines, d.workerLines(kind)...)
 	}
 	if slices.Contains(d.states, upgrading) && condition.Set(d.Cluster.Status.Conditions).IsFalse(clusterv1.ClusterRemoteConnectionProbeCondition) {
-		lines = append(lines, "The API server of the cluster does not respond, so that new Machines cannot join: see condition "+clusterv1.ClusterRemoteConnectionProbeCondition)
+		lines = append(lines, "The API server of the cluster does not respond, so that new Machines cannot join; see condition "+clusterv1.ClusterRemoteConnectionProbeCondition)
 	}
 	return lines
 }

@@ -2,7 +2,7 @@ package lifecycle
 
 import "time"
 
-// Decision is what may change in a Cluster now. If Ask is not empty, the other fields are not set yet.
+// Decision is what may change in a Cluster now. If Calls is not empty, the other fields are not set yet.
 type Decision struct {
 	// Calls lists hooks to call. The caller adds their results to the Input and calls Next again.
 	Calls []HookCall

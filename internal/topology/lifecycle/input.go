@@ -88,7 +88,7 @@ type HookCall struct {
 
 // String implements reconciler.Question.
 func (q HookCall) String() string {
-	words := []string{"what the extensions answer to", string(q.Hook)}
+	words := []string{"responses of extensions to", string(q.Hook)}
 	if q.From != "" {
 		words = append(words, "from", q.From)
 	}
@@ -127,7 +127,7 @@ type Blocker struct {
 // String returns the handler and its message.
 func (b Blocker) String() string {
 	if b.Message == "" {
-		return fmt.Sprintf("handler %s gives no reason", b.Handler)
+		return fmt.Sprintf("handler %s does not report a reason", b.Handler)
 	}
 	return fmt.Sprintf("handler %s: %s", b.Handler, strings.ReplaceAll(b.Message, "\n", " "))
 }

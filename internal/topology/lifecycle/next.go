@@ -111,7 +111,7 @@ func retried(err error) string {
 	return "; retrying"
 }
 
-// allowsAndRecords is like ask, for hooks of the sequence: if the hook has handlers and does not block, this is written
+// allowsAndRecords is like allows, for hooks of the sequence: if the hook has handlers and does not block, this is written
 // before the next hook is called.
 func (d *decision) allowsAndRecords(action string, q HookCall) bool {
 	if !d.allows(action, q) {

@@ -121,7 +121,7 @@ func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-
 		"a version that never runs, corrected back": {
 			"the control plane gets the version that it runs",
 			with(at(v34, v33, md("a", v33)), running(v33), clusterAnnotation(clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation, "")),
-			decided{still, []Part{still}, "ClusterUpgrading", "HostedControlPlane cp goes back to v1.33.0 from v1.34.0, which not all of it came to run"},
+			decided{still, []Part{still}, "ClusterUpgrading", "HostedControlPlane cp is changing to v1.33.0 from v1.34.0, which it never completely ran"},
 		},
 		"a version that never runs, not corrected": {
 			"without the annotation nothing goes on",
@@ -131,7 +131,7 @@ func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-
 		"workers roll out, upgrade waits, they may change": {
 			"their new Machines would be replaced before they are ready; a change may be what ends a rollout that is stuck",
 			at(v33, v34, md("a", v33, rolling), md("b", v33)),
-			decided{frozen, []Part{still, still}, "ClusterUpgrading", "* HostedControlPlane cp waits for its upgrade from v1.33.0 to v1.34.0\n* MachineDeployment a finishes its rollout before the upgrade begins; to upgrade without it, set the annotation topology.cluster.x-k8s.io/defer-upgrade on it in spec.topology\n* MachineDeployments a, b wait for their upgrades to v1.34.0"},
+			decided{frozen, []Part{still, still}, "ClusterUpgrading", "* HostedControlPlane cp waits for its upgrade from v1.33.0 to v1.34.0\n* MachineDeployment a must complete its rollout before the upgrade starts; to skip it in the upgrade, set the annotation topology.cluster.x-k8s.io/defer-upgrade on it in spec.topology\n* MachineDeployments a, b wait for their upgrades to v1.34.0"},
 		},
 		"a rollout that is deferred is not waited for": {
 			"it is the way out where a rollout never ends",
@@ -148,7 +148,7 @@ func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-
 			with(at(v34, v34, md("a", v34, upgradingWorker)), func(f *Input) {
 				f.Cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1.ClusterRemoteConnectionProbeCondition, Status: metav1.ConditionFalse}}
 			}),
-			decided{next, []Part{next}, "ClusterUpgrading", "* MachineDeployment a is upgrading to v1.34.0\n* The API server of the cluster does not respond, so that new Machines cannot join: see condition RemoteConnectionProbe"},
+			decided{next, []Part{next}, "ClusterUpgrading", "* MachineDeployment a is upgrading to v1.34.0\n* The API server of the cluster does not respond, so that new Machines cannot join; see condition RemoteConnectionProbe"},
 		},
 		"deferred": {
 			"the others go on; its other changes are made", with(at(v34, v34, md("a", v33, annotated(postpone)), md("b", v33)), begun),
@@ -180,7 +180,7 @@ func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-
 		},
 		"hook fails": {
 			"it holds back as well", with(at(v33, v34), answering(BeforeClusterUpgrade, HookResult{Problem: errExtension})),
-			decided{frozen, nil, "ReconcileFailed", "* Hook BeforeClusterUpgrade failed: handler h.x: answered Failure: no; retrying\n* HostedControlPlane cp waits for its upgrade from v1.33.0 to v1.34.0"},
+			decided{frozen, nil, "ReconcileFailed", "* Hook BeforeClusterUpgrade failed: handler h.x: responded with status Failure: no; retrying\n* HostedControlPlane cp waits for its upgrade from v1.33.0 to v1.34.0"},
 		},
 		"after the control plane": {
 			"", with(at(v34, v34, md("a", v33), md("new", "", missing)), answering(AfterControlPlaneUpgrade, blocking(time.Minute)), begun, clusterAnnotation(pendingHooks, "AfterClusterUpgrade,AfterControlPlaneUpgrade")),
@@ -192,7 +192,7 @@ func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-
 		},
 		"no plan": {
 			"", with(at(v33, "v1.35.0", md("a", v33)), func(f *Input) { f.Versions = []string{v33} }),
-			decided{frozen, []Part{frozen}, "ReconcileFailed", "* No plan for the upgrade of the Cluster to v1.35.0: spec.kubernetesVersions of ClusterClass class does not list v1.35.0; add it, or set spec.topology.version to a listed version\n* MachineDeployment a waits for its upgrade to v1.35.0"},
+			decided{frozen, []Part{frozen}, "ReconcileFailed", "* No upgrade plan for the upgrade of the Cluster to v1.35.0: spec.kubernetesVersions of ClusterClass class does not list v1.35.0; add it, or set spec.topology.version to a listed version\n* MachineDeployment a waits for its upgrade to v1.35.0"},
 		},
 		"provisioning": {
 			"workers are created with the control plane", with(at(v33, v33, md("new", "", missing)), running(""), scaling),
@@ -243,7 +243,7 @@ func TestCreation(t *testing.T) { // LH-01, LH-02, LH-10, LH-15
 	}{
 		"asks":      {"", with(at("", v33), fresh), BeforeClusterCreate, false, nil, "", "", 0, false},
 		"blocks":    {"", with(at("", v33), fresh, answering(BeforeClusterCreate, blocking(time.Minute))), "", true, nil, "ClusterCreating", "Following hooks are blocking creation of the topology: BeforeClusterCreate: handler h.x: not yet", 0, false},
-		"fails":     {"", with(at("", v33), fresh, answering(BeforeClusterCreate, HookResult{Problem: errExtension})), "", true, nil, "ReconcileFailed", "Hook BeforeClusterCreate failed: handler h.x: answered Failure: no; retrying", 1, false},
+		"fails":     {"", with(at("", v33), fresh, answering(BeforeClusterCreate, HookResult{Problem: errExtension})), "", true, nil, "ReconcileFailed", "Hook BeforeClusterCreate failed: handler h.x: responded with status Failure: no; retrying", 1, false},
 		"later":     {"what the condition says stays", with(at("", v33), fresh, answering(BeforeClusterCreate, HookResult{RetryAfter: time.Second})), "", true, nil, "ClusterCreating", "", 0, true},
 		"lets go":   {"", with(at("", v33), fresh, answering(BeforeClusterCreate, HookResult{Handlers: []string{"h.x"}})), "", false, map[string]*string{pendingHooks: &pending}, "ReconcileSucceeded", "", 0, false},
 		"let go":    {"not called again after a crash", with(at("", v33), fresh, clusterAnnotation(pendingHooks, pending)), "", false, nil, "ReconcileSucceeded", "", 0, false},
@@ -252,7 +252,7 @@ func TestCreation(t *testing.T) { // LH-01, LH-02, LH-10, LH-15
 		"waits":     {"the control plane is not initialized", with(at(v33, v33), running(""), clusterAnnotation(pendingHooks, pending), func(f *Input) { f.RuntimeSDK = true }), "", false, nil, "ReconcileSucceeded", "", 0, false},
 		"initial":   {"", with(at(v33, v33), initialized, clusterAnnotation(pendingHooks, pending), func(f *Input) { f.RuntimeSDK = true }), AfterControlPlaneInitialized, false, nil, "", "", 0, false},
 		"told":      {"", with(at(v33, v33), initialized, clusterAnnotation(pendingHooks, pending+",Foreign"), answering(AfterControlPlaneInitialized, HookResult{})), "", false, map[string]*string{pendingHooks: new("Foreign")}, "ReconcileSucceeded", "", 0, false},
-		"not heard": {"nothing is held back", with(at(v33, v34), initialized, clusterAnnotation(clusterv1.ClusterTopologyUpgradeStepAnnotation, v33), clusterAnnotation(pendingHooks, "AfterClusterUpgrade,"+pending), answering(AfterControlPlaneInitialized, HookResult{Problem: errExtension}), letting(BeforeControlPlaneUpgrade)), "", false, map[string]*string{pendingHooks: new("AfterClusterUpgrade,AfterControlPlaneInitialized,AfterControlPlaneUpgrade"), clusterv1.ClusterTopologyUpgradeStepAnnotation: new(v34)}, "ReconcileFailed", "* Hook AfterControlPlaneInitialized failed: handler h.x: answered Failure: no; retrying\n* HostedControlPlane cp is upgrading to v1.34.0", 1, false},
+		"not heard": {"nothing is held back", with(at(v33, v34), initialized, clusterAnnotation(clusterv1.ClusterTopologyUpgradeStepAnnotation, v33), clusterAnnotation(pendingHooks, "AfterClusterUpgrade,"+pending), answering(AfterControlPlaneInitialized, HookResult{Problem: errExtension}), letting(BeforeControlPlaneUpgrade)), "", false, map[string]*string{pendingHooks: new("AfterClusterUpgrade,AfterControlPlaneInitialized,AfterControlPlaneUpgrade"), clusterv1.ClusterTopologyUpgradeStepAnnotation: new(v34)}, "ReconcileFailed", "* Hook AfterControlPlaneInitialized failed: handler h.x: responded with status Failure: no; retrying\n* HostedControlPlane cp is upgrading to v1.34.0", 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := Next(tc.facts)
@@ -291,7 +291,7 @@ func TestDeletion(t *testing.T) { // LH-09, TP-34
 	}{
 		"asks":     {with(at(v33, v34), deleted), 1, nil, "Deleting", "Cluster is deleting"},
 		"blocks":   {with(at(v33, v34), deleted, answering(BeforeClusterDelete, blocking(time.Minute))), 0, nil, "Deleting", "Cluster is deleting. Following hooks are blocking deletion: BeforeClusterDelete: handler h.x: not yet"},
-		"fails":    {with(at(v33, v34), deleted, answering(BeforeClusterDelete, HookResult{Problem: errExtension})), 0, nil, "ReconcileFailed", "Hook BeforeClusterDelete failed: handler h.x: answered Failure: no; retrying"},
+		"fails":    {with(at(v33, v34), deleted, answering(BeforeClusterDelete, HookResult{Problem: errExtension})), 0, nil, "ReconcileFailed", "Hook BeforeClusterDelete failed: handler h.x: responded with status Failure: no; retrying"},
 		"lets go":  {with(at(v33, v34), deleted, answering(BeforeClusterDelete, HookResult{})), 0, map[string]*string{"runtime.cluster.x-k8s.io/ok-to-delete": &empty}, "Deleting", "Cluster is deleting"},
 		"let go":   {with(at(v33, v34), deleted, clusterAnnotation("runtime.cluster.x-k8s.io/ok-to-delete", "")), 0, nil, "Deleting", "Cluster is deleting"},
 		"gate off": {with(at(v33, v34), deleted, func(f *Input) { f.RuntimeSDK = false }), 0, nil, "Deleting", "Cluster is deleting"},
@@ -320,7 +320,7 @@ func TestPlanExtension(t *testing.T) { // UP-01, RT-33
 		t.Errorf("asked without need: %v", v.Calls)
 	}
 	v = Next(with(at(v33, v34, md("a", v33)), named, func(f *Input) { f.RuntimeSDK = false }))
-	message := "* No plan for the upgrade of the Cluster to v1.34.0: ClusterClass class names handler plan.x for upgrade plans, and the feature gate RuntimeSDK is off; turn it on, or remove spec.upgrade.external\n* MachineDeployment a waits for its upgrade to v1.34.0"
+	message := "* No upgrade plan for the upgrade of the Cluster to v1.34.0: ClusterClass class uses handler plan.x for upgrade plans, but the feature gate RuntimeSDK is disabled; enable it, or remove spec.upgrade.external\n* MachineDeployment a waits for its upgrade to v1.34.0"
 	if v.Reason != "ReconcileFailed" || v.Message != message || !v.ControlPlane.Frozen {
 		t.Errorf("gate off: %s: %s", v.Reason, v.Message)
 	}

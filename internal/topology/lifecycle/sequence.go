@@ -12,8 +12,8 @@ import (
 func (d *decision) sequence() {
 	d.begun = d.pending[AfterClusterUpgrade] || !d.RuntimeSDK && d.step != ""
 	for _, gate := range []func() bool{
-		d.plan, d.resume, d.correct, d.isControlPlaneStable, d.afterControlPlaneUpgrade, d.beforeWorkersUpgrade, d.workersDue, d.workersUpgraded,
-		d.afterWorkersUpgrade, d.moreToDo, d.workersRolledOut, d.beforeClusterUpgrade, d.beforeControlPlaneUpgrade,
+		d.plan, d.resume, d.correct, d.isControlPlaneStable, func() bool { return d.after(AfterControlPlaneUpgrade) }, d.beforeWorkersUpgrade, d.workersDue, d.workersUpgraded,
+		func() bool { return d.after(AfterWorkersUpgrade) }, d.moreToDo, d.workersRolledOut, d.beforeClusterUpgrade, d.beforeControlPlaneUpgrade,
 	} {
 		if !gate() {
 			return
@@ -30,7 +30,7 @@ func (d *decision) plan() bool {
 	var err error
 	switch {
 	case d.PlanExtension != "" && !d.RuntimeSDK:
-		err = invalid("ClusterClass %s names handler %s for upgrade plans, and the feature gate RuntimeSDK is off; turn it on, or "+
+		err = invalid("ClusterClass %s uses handler %s for upgrade plans, but the feature gate RuntimeSDK is disabled; enable it, or "+
 			"remove spec.upgrade.external", d.Class, d.PlanExtension)
 	case d.PlanExtension != "":
 		q := HookCall{Hook: GenerateUpgradePlan, Handler: d.PlanExtension, From: j.ControlPlane, FromWorkers: j.Workers, To: j.Target}
@@ -45,7 +45,7 @@ func (d *decision) plan() bool {
 	if err != nil {
 		d.unplanned = true
 		d.result.Failed = append(d.result.Failed, err)
-		d.problems = append(d.problems, "No plan for the "+d.upgradeTo(d.target)+": "+fault.UserMessage(err))
+		d.problems = append(d.problems, "No upgrade plan for the "+d.upgradeTo(d.target)+": "+fault.UserMessage(err))
 	}
 	return err == nil
 }
@@ -79,14 +79,15 @@ func (d *decision) correct() bool {
 	return true
 }
 
-func (d *decision) afterControlPlaneUpgrade() bool {
-	if !d.pending[AfterControlPlaneUpgrade] {
+// after calls a pending hook that runs after a step.
+func (d *decision) after(hook Hook) bool {
+	if !d.pending[hook] {
 		return true
 	}
-	if !d.allowsAndRecords(d.upgradeTo(d.target), HookCall{Hook: AfterControlPlaneUpgrade, To: d.current, Rest: d.route}) {
+	if !d.allowsAndRecords(d.upgradeTo(d.target), HookCall{Hook: hook, To: d.current, Rest: d.route}) {
 		return false
 	}
-	d.pending.remove(AfterControlPlaneUpgrade)
+	d.pending.remove(hook)
 	return true
 }
 
@@ -138,17 +139,6 @@ func (d *decision) workersDue() bool {
 // workersUpgraded reports whether no worker is upgrading.
 func (d *decision) workersUpgraded() bool {
 	return !slices.ContainsFunc(d.Workers, func(w Worker) bool { return w.Exists && w.Upgrading })
-}
-
-func (d *decision) afterWorkersUpgrade() bool {
-	if !d.pending[AfterWorkersUpgrade] {
-		return true
-	}
-	if !d.allowsAndRecords(d.upgradeTo(d.target), HookCall{Hook: AfterWorkersUpgrade, To: d.current, Rest: d.route}) {
-		return false
-	}
-	d.pending.remove(AfterWorkersUpgrade)
-	return true
 }
 
 func (d *decision) moreToDo() bool {

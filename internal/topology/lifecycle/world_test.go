@@ -282,7 +282,7 @@ func blocking(after time.Duration) HookResult {
 	return HookResult{Handlers: []string{"h.x"}, Blocking: []Blocker{{Handler: "h.x", Message: "not yet", RetryAfter: after}}}
 }
 
-var errExtension = errors.New("handler h.x: answered Failure: no")
+var errExtension = errors.New("handler h.x: responded with status Failure: no")
 
 func initializedCondition() metav1.Condition {
 	return metav1.Condition{Type: clusterv1.ClusterControlPlaneInitializedCondition, Status: metav1.ConditionTrue}

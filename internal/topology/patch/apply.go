@@ -138,7 +138,7 @@ func (r *run) change(part *definition, i int) error {
 	for c := range part.changes {
 		change := &part.changes[c]
 		if !change.path.isOpen() {
-			return fmt.Errorf("%s cannot be changed: only /spec/template/spec and labels and annotations can", change.path)
+			return fmt.Errorf("%s cannot be changed: patches may change only /spec/template/spec, labels and annotations", change.path)
 		}
 		value, err := r.value(change, i)
 		if err != nil {
@@ -157,13 +157,13 @@ func (r *run) value(c *change, i int) (any, error) {
 	case c.template != nil:
 		out, err := r.render(c.template, i)
 		if err == nil && out.unset {
-			err = fmt.Errorf("the template prints a variable that has no value; set it, or have the patch depend on it with enabledIf")
+			err = fmt.Errorf("the template prints a variable without a value; set the variable, or disable the patch without it by enabledIf")
 		}
 		return out.value, err
 	case c.variable != nil:
 		value, found, err := c.variable.Find(r.scopes[i].values)
 		if err == nil && !found {
-			err = fmt.Errorf("variable %s has no value; set it, or have the patch depend on it with enabledIf", c.variable)
+			err = fmt.Errorf("variable %s has no value; set it, or disable the patch without it by enabledIf", c.variable)
 		}
 		return value, err
 	}
@@ -210,11 +210,11 @@ func (r *run) check() error {
 				_, _, err = unstructured.NestedStringMap(object, path...)
 			default:
 				if _, isObject := value.(map[string]any); !isObject {
-					err = fmt.Errorf("it is no object")
+					err = fmt.Errorf("it is not an object")
 				}
 			}
 			if err != nil {
-				return fault.New(fault.Invalid, reasonPatchFailed, "The patches of ClusterClass %s leave %s of %s without the form that it has to have: %v",
+				return fault.New(fault.Invalid, reasonPatchFailed, "The patches of ClusterClass %s make %s of %s invalid: %v",
 					r.class.Name, path, item, err)
 			}
 		}

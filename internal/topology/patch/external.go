@@ -55,7 +55,7 @@ func (r *run) generate(patch *compiledPatch) (*ExtensionRequest, error) {
 	}
 	response, ok := answer.(*runtimehooksv1.GeneratePatchesResponse)
 	if !ok {
-		return nil, fault.New(fault.Bug, ReasonInvalidResponse, "The answer to the question %s is a %T", question, answer)
+		return nil, fault.New(fault.Bug, ReasonInvalidResponse, "The response for %s is a %T", question, answer)
 	}
 	return nil, r.applyResponse(patch, response)
 }
@@ -69,10 +69,10 @@ func (r *run) applyResponse(patch *compiledPatch, response *runtimehooksv1.Gener
 	for n, answer := range response.Items {
 		i, known := index[answer.UID]
 		if !known {
-			return invalidResponse(patch, "item %d of its answer is for uid %q, which is of no template in the request", n, redact.Clip(string(answer.UID), maxQuotedText))
+			return invalidResponse(patch, "item %d of its response has uid %q, which no template in the request has", n, redact.Clip(string(answer.UID), maxQuotedText))
 		}
 		if err := r.takeOne(i, answer); err != nil {
-			return invalidResponse(patch, "%s, item %d of its answer: %v", r.items[i], n, err)
+			return invalidResponse(patch, "%s, item %d of its response: %v", r.items[i], n, err)
 		}
 	}
 	return nil
@@ -119,10 +119,10 @@ func (r *run) takeOne(i int, answer runtimehooksv1.GeneratePatchesResponseItem) 
 		return err
 	}
 	if err := utiljson.Unmarshal(after, &is); err != nil {
-		return fmt.Errorf("the patch leaves no object: %w", err)
+		return fmt.Errorf("the result of the patch is not an object: %w", err)
 	}
 	if path := immutableDifference(was, is, nil); path != nil {
-		return fmt.Errorf("the patch changes %s: only /spec/template/spec and labels and annotations can be changed", redact.Clip(path.String(), maxQuotedText))
+		return fmt.Errorf("the patch changes %s, but patches may change only /spec/template/spec, labels and annotations", redact.Clip(path.String(), maxQuotedText))
 	}
 	r.objects[i].Object = is
 	return nil

@@ -116,7 +116,7 @@ type meter struct{ left int }
 func (m *meter) spend(units int) error {
 	if units > m.left {
 		m.left = 0
-		return fmt.Errorf("the template takes too much work: it loops too often or makes values that are too large")
+		return fmt.Errorf("the template exceeds its computation limit: it loops too often or creates values that are too large")
 	}
 	m.left -= units
 	return nil

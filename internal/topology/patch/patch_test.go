@@ -226,16 +226,16 @@ func TestInline(t *testing.T) { // TP-13
 func TestInlineRefuses(t *testing.T) { // TP-13, TP-14
 	prefix := "Patch p of ClusterClass c cannot be applied to MachineTemplate machinetemplate (infrastructure of the MachineDeployment two): "
 	for name, c := range map[string]struct{ patches, want string }{
-		"a path that is closed":        {one(onGPU, `{op: add, path: /spec/foo, value: x}`), prefix + "/spec/foo cannot be changed: only /spec/template/spec and labels and annotations can"},
-		"the kind":                     {one(onGPU, `{op: replace, path: /kind, value: x}`), prefix + "/kind cannot be changed: only /spec/template/spec and labels and annotations can"},
+		"a path that is closed":        {one(onGPU, `{op: add, path: /spec/foo, value: x}`), prefix + "/spec/foo cannot be changed: patches may change only /spec/template/spec, labels and annotations"},
+		"the kind":                     {one(onGPU, `{op: replace, path: /kind, value: x}`), prefix + "/kind cannot be changed: patches may change only /spec/template/spec, labels and annotations"},
 		"a field that is missing":      {one(onGPU, `{op: replace, path: /spec/template/spec/nothing, value: x}`), prefix + `replace /spec/template/spec/nothing: field "nothing" does not exist`},
 		"removal of a missing field":   {one(onGPU, `{op: remove, path: /spec/template/spec/a/b}`), prefix + `remove /spec/template/spec/a/b: field "a" does not exist`},
-		"a string that should contain": {one(onGPU, `{op: add, path: /spec/template/spec/old/b, value: x}`), prefix + `add /spec/template/spec/old/b: what has to contain "b" is neither an object nor an array`},
-		"no value":                     {one(onGPU, `{op: add, path: /spec/template/spec/n, valueFrom: {variable: unset}}`), prefix + "the value for /spec/template/spec/n: variable unset has no value; set it, or have the patch depend on it with enabledIf"},
+		"a string that should contain": {one(onGPU, `{op: add, path: /spec/template/spec/old/b, value: x}`), prefix + `add /spec/template/spec/old/b: the parent of "b" is neither an object nor an array`},
+		"no value":                     {one(onGPU, `{op: add, path: /spec/template/spec/n, valueFrom: {variable: unset}}`), prefix + "the value for /spec/template/spec/n: variable unset has no value; set it, or disable the patch without it by enabledIf"},
 		"a part of a number":           {one(onGPU, `{op: add, path: /spec/template/spec/n, valueFrom: {variable: size.x}}`), prefix + "the value for /spec/template/spec/n: size is not an object, size.x cannot be read from it"},
-		"no value in a template":       {one(onGPU, `{op: add, path: /spec/template/spec/n, valueFrom: {template: "a-{{ .unset }}"}}`), prefix + "the value for /spec/template/spec/n: the template prints a variable that has no value; set it, or have the patch depend on it with enabledIf"},
-		"labels that are no strings":   {one(onGPU, `{op: add, path: /metadata/labels, value: {a: 1}}`), `The patches of ClusterClass c leave /metadata/labels of MachineTemplate machinetemplate (infrastructure of the MachineDeployment two) without the form that it has to have`},
-		"a spec that is no object":     {one(onGPU, `{op: replace, path: /spec/template/spec, value: 1}`), `The patches of ClusterClass c leave /spec/template/spec of MachineTemplate machinetemplate (infrastructure of the MachineDeployment two) without the form that it has to have`},
+		"no value in a template":       {one(onGPU, `{op: add, path: /spec/template/spec/n, valueFrom: {template: "a-{{ .unset }}"}}`), prefix + "the value for /spec/template/spec/n: the template prints a variable without a value; set the variable, or disable the patch without it by enabledIf"},
+		"labels that are no strings":   {one(onGPU, `{op: add, path: /metadata/labels, value: {a: 1}}`), `The patches of ClusterClass c make /metadata/labels of MachineTemplate machinetemplate (infrastructure of the MachineDeployment two) invalid`},
+		"a spec that is no object":     {one(onGPU, `{op: replace, path: /spec/template/spec, value: 1}`), `The patches of ClusterClass c make /spec/template/spec of MachineTemplate machinetemplate (infrastructure of the MachineDeployment two) invalid`},
 		"a template that is none":      {one(onGPU, `{op: add, path: /spec/template/spec/n, valueFrom: {template: "{{ .a"}}`), "Patch p of ClusterClass c cannot be used: the value for /spec/template/spec/n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -305,8 +305,8 @@ func TestExternal(t *testing.T) { // TP-15, TM-01, TM-02, TM-06
 		names = append(names, q.String())
 	}
 	if diff := cmp.Diff([]string{
-		"what extension gen.ext of patch p changes", "what extension second.ext of patch q changes",
-		"whether extension val.ext of patch p accepts the topology",
+		"patches by extension gen.ext of patch p", "patches by extension second.ext of patch q",
+		"validation of the topology by extension val.ext of patch p",
 	}, names); diff != "" {
 		t.Errorf("questions (-want +got)\n%s", diff)
 	}
@@ -352,13 +352,13 @@ func TestSameInputIsOneQuestion(t *testing.T) { // TM-05
 func TestExternalRefuses(t *testing.T) { // TM-01: a wrong answer names the extension, the item and the path
 	uid := types.UID(string(DeploymentInfrastructure) + "two")
 	prefix := "Extension gen.ext of patch p: "
-	item := "MachineTemplate machinetemplate (infrastructure of the MachineDeployment two), item 0 of its answer: "
-	only := ": only /spec/template/spec and labels and annotations can be changed; correct the extension"
+	item := "MachineTemplate machinetemplate (infrastructure of the MachineDeployment two), item 0 of its response: "
+	only := ", but patches may change only /spec/template/spec, labels and annotations; correct the extension"
 	for name, c := range map[string]struct {
 		answer *runtimehooksv1.GeneratePatchesResponse
 		want   string
 	}{
-		"another item":     {generated("nobody", runtimehooksv1.JSONPatchType, `[{}]`), prefix + `item 0 of its answer is for uid "nobody", which is of no template in the request; correct the extension`},
+		"another item":     {generated("nobody", runtimehooksv1.JSONPatchType, `[{}]`), prefix + `item 0 of its response has uid "nobody", which no template in the request has; correct the extension`},
 		"the name":         {generated(uid, runtimehooksv1.JSONPatchType, `[{"op":"replace","path":"/metadata/name","value":"x"}]`), prefix + item + "the patch changes /metadata/name" + only},
 		"the kind, merged": {generated(uid, runtimehooksv1.JSONMergePatchType, `{"kind":"x"}`), prefix + item + "the patch changes /kind" + only},
 		"a status":         {generated(uid, runtimehooksv1.JSONMergePatchType, `{"status":{"x":1}}`), prefix + item + "the patch changes /status" + only},
@@ -369,7 +369,7 @@ func TestExternalRefuses(t *testing.T) { // TM-01: a wrong answer names the exte
 		"no such type":      {generated(uid, "Strategic", `{"a":1}`), prefix + item + `patch type "Strategic" is unknown: use JSONPatch or JSONMergePatch; correct the extension`},
 		"not a patch":       {generated(uid, runtimehooksv1.JSONPatchType, `{"a":1}`), prefix + item + "the patch cannot be read: "},
 		"an index too high": {generated(uid, runtimehooksv1.JSONPatchType, `[{"op":"add","path":"/spec/template/spec/x/1000000000","value":1}]`), prefix + item + "the patch has index 1000000000 in a path, at most 10000 can be used; correct the extension"},
-		"no object left":    {generated(uid, runtimehooksv1.JSONMergePatchType, `[1]`), prefix + item + "the patch leaves no object"},
+		"no object left":    {generated(uid, runtimehooksv1.JSONMergePatchType, `[1]`), prefix + item + "the result of the patch is not an object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, _, err := answerAll(t, classOf(t, twoExternal), map[string]runtimehooksv1.ResponseObject{"gen.ext": c.answer})

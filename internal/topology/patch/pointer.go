@@ -91,7 +91,7 @@ func edit(node any, path pointer, op string, value any) (any, error) {
 	case []any:
 		return editArray(at, path, op, value)
 	}
-	return nil, fmt.Errorf("what has to contain %q is neither an object nor an array", path[0])
+	return nil, fmt.Errorf("the parent of %q is neither an object nor an array", path[0])
 }
 
 func editObject(at map[string]any, path pointer, op string, value any) (any, error) {

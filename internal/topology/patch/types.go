@@ -67,9 +67,9 @@ type ExtensionRequest struct {
 // String returns a description of the request.
 func (q ExtensionRequest) String() string {
 	if _, validates := q.Request.(*runtimehooksv1.ValidateTopologyRequest); validates {
-		return "whether extension " + q.Extension + " of patch " + q.Patch + " accepts the topology"
+		return "validation of the topology by extension " + q.Extension + " of patch " + q.Patch
 	}
-	return "what extension " + q.Extension + " of patch " + q.Patch + " changes"
+	return "patches by extension " + q.Extension + " of patch " + q.Patch
 }
 
 // Responses holds the responses of extensions by the keys of the requests. A response to a ValidateTopologyRequest

@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"strings"
@@ -44,10 +45,7 @@ func ClusterBuiltins(cluster *clusterv1.Cluster) runtimehooksv1.Builtins {
 	for _, record := range []string{lifecycle.WorkersAnnotation, runtimev1.PendingHooksAnnotation, clusterv1.ClusterTopologyUpgradeStepAnnotation} {
 		delete(annotations, record) // progress of the topology, on which no object created from a template may depend
 	}
-	namespace := topology.ClassRef.Namespace
-	if namespace == "" {
-		namespace = cluster.Namespace
-	}
+	namespace := cmp.Or(topology.ClassRef.Namespace, cluster.Namespace)
 	out := &runtimehooksv1.ClusterBuiltins{
 		Name: cluster.Name, Namespace: cluster.Namespace, UID: cluster.UID,
 		Metadata: metadata(clusterv1.ObjectMeta{Labels: cluster.Labels, Annotations: annotations}),
@@ -82,39 +80,29 @@ func (c ControlPlane) Builtins() runtimehooksv1.Builtins {
 
 // DeploymentBuiltins returns the part for the templates of a MachineDeployment.
 func (w Workers) DeploymentBuiltins() runtimehooksv1.Builtins {
-	return runtimehooksv1.Builtins{MachineDeployment: &runtimehooksv1.MachineDeploymentBuiltins{
-		Name: w.Name, TopologyName: w.TopologyName, Class: w.Class, Version: w.Version, Metadata: metadata(w.Metadata),
-		Replicas: w.replicas(), Bootstrap: w.bootstrap(), InfrastructureRef: w.infrastructure(),
-	}}
+	return runtimehooksv1.Builtins{MachineDeployment: new(w.builtins())}
 }
 
 // PoolBuiltins returns the part for the templates of a MachinePool.
 func (w Workers) PoolBuiltins() runtimehooksv1.Builtins {
-	return runtimehooksv1.Builtins{MachinePool: &runtimehooksv1.MachinePoolBuiltins{
+	return runtimehooksv1.Builtins{MachinePool: new(runtimehooksv1.MachinePoolBuiltins(w.builtins()))}
+}
+
+// builtins returns the fields, which MachineDeployments and MachinePools have in common.
+func (w Workers) builtins() runtimehooksv1.MachineDeploymentBuiltins {
+	out := runtimehooksv1.MachineDeploymentBuiltins{
 		Name: w.Name, TopologyName: w.TopologyName, Class: w.Class, Version: w.Version, Metadata: metadata(w.Metadata),
-		Replicas: w.replicas(), Bootstrap: w.bootstrap(), InfrastructureRef: w.infrastructure(),
-	}}
-}
-
-func (w Workers) replicas() *int64 {
-	if w.Replicas == nil {
-		return nil
 	}
-	return new(int64(*w.Replicas))
-}
-
-func (w Workers) bootstrap() *runtimehooksv1.MachineBootstrapBuiltins {
-	if w.Bootstrap == "" {
-		return nil
+	if w.Replicas != nil {
+		out.Replicas = new(int64(*w.Replicas))
 	}
-	return &runtimehooksv1.MachineBootstrapBuiltins{ConfigRef: &runtimehooksv1.MachineBootstrapConfigRefBuiltins{Name: w.Bootstrap}}
-}
-
-func (w Workers) infrastructure() *runtimehooksv1.MachineInfrastructureRefBuiltins {
-	if w.Infrastructure == "" {
-		return nil
+	if w.Bootstrap != "" {
+		out.Bootstrap = &runtimehooksv1.MachineBootstrapBuiltins{ConfigRef: &runtimehooksv1.MachineBootstrapConfigRefBuiltins{Name: w.Bootstrap}}
 	}
-	return &runtimehooksv1.MachineInfrastructureRefBuiltins{Name: w.Infrastructure}
+	if w.Infrastructure != "" {
+		out.InfrastructureRef = &runtimehooksv1.MachineInfrastructureRefBuiltins{Name: w.Infrastructure}
+	}
+	return out
 }
 
 // metadata returns nil for empty metadata, because the field must have at least one property if it is present.

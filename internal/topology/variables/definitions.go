@@ -3,7 +3,6 @@ package variables
 import (
 	"sync"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
@@ -59,19 +58,12 @@ func NewSchemas() *Schemas { return &Schemas{classes: lru.New(maxClasses)} }
 func (s *Schemas) Of(class *clusterv1.ClusterClass) *Definitions {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known, _ := s.get(class.UID)
+	found, _ := s.classes.Get(class.UID)
+	known, _ := found.(classDefinitions)
 	if known.definitions != nil && known.resourceVersion == class.ResourceVersion && class.ResourceVersion != "" {
 		return known.definitions
 	}
 	definitions := newDefinitions(class.Status.Variables, known.definitions)
 	s.classes.Add(class.UID, classDefinitions{resourceVersion: class.ResourceVersion, definitions: definitions})
 	return definitions
-}
-
-func (s *Schemas) get(uid types.UID) (classDefinitions, bool) {
-	found, ok := s.classes.Get(uid)
-	if !ok {
-		return classDefinitions{}, false
-	}
-	return found.(classDefinitions), true
 }

@@ -159,14 +159,14 @@ func (d *Definitions) validateValue(v clusterv1.ClusterVariable, old *clusterv1.
 		return field.ErrorList{field.Invalid(path, v.Name, "variable is not defined in the ClusterClass, which has "+d.names()+"; remove it")}
 	case definition.conflict:
 		return field.ErrorList{field.Invalid(path, v.Name,
-			"variable has definitions that differ in the ClusterClass and its extensions: make them the same, or rename one of them")}
+			"the ClusterClass and its extensions define the variable differently: make the definitions equal, or rename one of them")}
 	}
 	if old == nil && definition.isKnown(isValid, v.Value) {
 		return nil
 	}
 	c, err := definition.compiled()
 	if err != nil {
-		return field.ErrorList{field.Invalid(path, v.Name, "the ClusterClass defines the variable with a schema that cannot be used: "+err.Error())}
+		return field.ErrorList{field.Invalid(path, v.Name, "the schema of the variable in the ClusterClass is invalid: "+err.Error())}
 	}
 	value, err := decode(v.Value)
 	if err != nil {

@@ -44,11 +44,11 @@ func validateName(name string, seen map[string]bool, path *field.Path) field.Err
 	case name == "":
 		return field.ErrorList{field.Required(path, "a variable needs a name")}
 	case name == runtimehooksv1.BuiltinsName:
-		return field.ErrorList{field.Invalid(path, name, "is the name of the variable that is always there; choose another")}
+		return field.ErrorList{field.Invalid(path, name, "is the name of a predefined variable; choose another name")}
 	case strings.Contains(name, "."):
-		return field.ErrorList{field.Invalid(path, name, "must not contain a dot: in paths of variables it separates fields")}
+		return field.ErrorList{field.Invalid(path, name, "must not contain a dot, because it separates fields in paths of variables")}
 	case strings.ContainsAny(name, "[]"):
-		return field.ErrorList{field.Invalid(path, name, "must not contain brackets: in paths of variables they are around an index")}
+		return field.ErrorList{field.Invalid(path, name, "must not contain brackets, because they enclose an index in paths of variables")}
 	case seen[name]:
 		return field.ErrorList{field.Duplicate(path, name)}
 	}

@@ -111,9 +111,9 @@ func TestValidateNames(t *testing.T) { // CC-13
 	}{
 		"valid":      {names: []string{"a", "image-repository", "builtins"}},
 		"empty":      {names: []string{""}, want: []string{`spec.variables[0].name: Required value: a variable needs a name`}},
-		"builtin":    {names: []string{"builtin"}, want: []string{`spec.variables[0].name: Invalid value: "builtin": is the name of the variable that is always there; choose another`}},
-		"with a dot": {names: []string{"a.b"}, want: []string{`spec.variables[0].name: Invalid value: "a.b": must not contain a dot: in paths of variables it separates fields`}},
-		"bracket":    {names: []string{"a[0]"}, want: []string{`spec.variables[0].name: Invalid value: "a[0]": must not contain brackets: in paths of variables they are around an index`}},
+		"builtin":    {names: []string{"builtin"}, want: []string{`spec.variables[0].name: Invalid value: "builtin": is the name of a predefined variable; choose another name`}},
+		"with a dot": {names: []string{"a.b"}, want: []string{`spec.variables[0].name: Invalid value: "a.b": must not contain a dot, because it separates fields in paths of variables`}},
+		"bracket":    {names: []string{"a[0]"}, want: []string{`spec.variables[0].name: Invalid value: "a[0]": must not contain brackets, because they enclose an index in paths of variables`}},
 		"twice":      {names: []string{"a", "a"}, want: []string{`spec.variables[1].name: Duplicate value: "a"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -276,7 +276,7 @@ func TestConflict(t *testing.T) { // CC-03, TP-17
 	list[0].DefinitionsConflict = new(true)
 	definitions := NewDefinitions(list)
 	topology := topologyOf(t, `{variables: [{name: a, value: y}]}`)
-	want := []string{`variables[a]: Invalid value: "a": variable has definitions that differ in the ClusterClass and its extensions: make them the same, or rename one of them`}
+	want := []string{`variables[a]: Invalid value: "a": the ClusterClass and its extensions define the variable differently: make the definitions equal, or rename one of them`}
 	if diff := cmp.Diff(want, texts(definitions.Validate(topology, nil, nil))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

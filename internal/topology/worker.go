@@ -1,0 +1,103 @@
+package topology
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// Worker is a MachineDeployment or MachinePool in spec.topology, with the fields that both have.
+type Worker struct {
+	Key
+	// Index in the list of its kind.
+	Index     int
+	Class     string
+	Metadata  clusterv1.ObjectMeta
+	Replicas  *int32
+	Taints    []clusterv1.MachineTaint
+	Overrides []clusterv1.ClusterVariable
+	// HealthCheck is empty for MachinePools, which have none.
+	HealthCheck clusterv1.MachineDeploymentTopologyHealthCheck
+}
+
+// Workers returns the MachineDeployments of a topology, then its MachinePools.
+func Workers(t clusterv1.Topology) []Worker {
+	var out []Worker
+	for i, d := range t.Workers.MachineDeployments {
+		out = append(out, Worker{
+			Key: Key{Deployment, d.Name}, Index: i, Class: d.Class, Metadata: d.Metadata, Replicas: d.Replicas, Taints: d.Taints,
+			Overrides: d.Variables.Overrides, HealthCheck: d.HealthCheck,
+		})
+	}
+	for i, p := range t.Workers.MachinePools {
+		out = append(out, Worker{
+			Key: Key{Pool, p.Name}, Index: i, Class: p.Class, Metadata: p.Metadata, Replicas: p.Replicas, Taints: p.Taints,
+			Overrides: p.Variables.Overrides,
+		})
+	}
+	return out
+}
+
+// Path returns the path of the worker below the path of the topology.
+func (w Worker) Path(topology *field.Path) *field.Path {
+	return workersPath(topology, w.Role).Index(w.Index)
+}
+
+// WorkerClass is a class of MachineDeployments or MachinePools, with the fields that both have.
+type WorkerClass struct {
+	// Key has the name of the class.
+	Key
+	// Index in the list of its kind.
+	Index    int
+	Metadata clusterv1.ObjectMeta
+	// Naming is the template of the names of workers, or empty.
+	Naming string
+	WorkerTemplates
+	Taints []clusterv1.MachineTaint
+	// HealthCheck is empty for MachinePools, which have none.
+	HealthCheck clusterv1.MachineDeploymentClassHealthCheck
+}
+
+// WorkerTemplates holds the templates of a worker's class; they are empty if the ClusterClass does not have the class.
+type WorkerTemplates struct {
+	Bootstrap, Infrastructure clusterv1.ClusterClassTemplateReference
+}
+
+// WorkerClasses returns the classes of MachineDeployments in a ClusterClass, then those of MachinePools.
+func WorkerClasses(class *clusterv1.ClusterClass) []WorkerClass {
+	var out []WorkerClass
+	for i, c := range class.Spec.Workers.MachineDeployments {
+		out = append(out, WorkerClass{
+			Key: Key{Deployment, c.Class}, Index: i, Metadata: c.Metadata, Naming: c.Naming.Template, Taints: c.Taints, HealthCheck: c.HealthCheck,
+			WorkerTemplates: WorkerTemplates{c.Bootstrap.TemplateRef, c.Infrastructure.TemplateRef},
+		})
+	}
+	for i, c := range class.Spec.Workers.MachinePools {
+		out = append(out, WorkerClass{
+			Key: Key{Pool, c.Class}, Index: i, Metadata: c.Metadata, Naming: c.Naming.Template, Taints: c.Taints,
+			WorkerTemplates: WorkerTemplates{c.Bootstrap.TemplateRef, c.Infrastructure.TemplateRef},
+		})
+	}
+	return out
+}
+
+// FindWorkerClass returns the class of workers with a role and name, or nil.
+func FindWorkerClass(class *clusterv1.ClusterClass, role Role, name string) *WorkerClass {
+	for _, c := range WorkerClasses(class) {
+		if c.Key == (Key{role, name}) {
+			return &c
+		}
+	}
+	return nil
+}
+
+// Path returns the path of the class below the path of the spec.
+func (c WorkerClass) Path(spec *field.Path) *field.Path {
+	return workersPath(spec, c.Role).Index(c.Index)
+}
+
+func workersPath(parent *field.Path, role Role) *field.Path {
+	if role == Pool {
+		return parent.Child("workers", "machinePools")
+	}
+	return parent.Child("workers", "machineDeployments")
+}
