@@ -26,11 +26,11 @@ const (
 	// ReasonNotReady: the handlers are not known yet, because the manager has just started or the extension was just
 	// announced.
 	ReasonNotReady = "NotReady"
-	// ReasonNotDiscovered: an ExtensionConfig was never discovered, so that its handlers might be missing.
+	// reasonNotDiscovered: an ExtensionConfig was never discovered, so that its handlers might be missing.
 	reasonNotDiscovered = "NotDiscovered"
 	// reasonUnknownHook: the handler serves a hook, or a version of it, that this version of Slipway does not support.
 	reasonUnknownHook = "UnknownHook"
-	// ReasonNotRegistered: no extension has the handler.
+	// reasonNotRegistered: no extension has the handler.
 	reasonNotRegistered = "NotRegistered"
 	// ReasonNamespaceMismatch: the handler is not for objects of the namespace.
 	ReasonNamespaceMismatch = "NamespaceMismatch"

@@ -80,7 +80,7 @@ func TestDecideSimulated(t *testing.T) {
 			[]string{"wait: Control plane endpoint 127.0.0.1:12346 is not allowed: port 12346 is used by the management cluster; use another"}},
 		"off": {"the operator has switched simulation off", simulatedSnapshot(t, func(s *snapshot) {
 			s.Process, s.Policy.Providers.Disabled = backend.ControlPlane{}, []policy.Provider{"simulated"}
-		}), []string{"wait: The simulated backend is switched off: choose another one, or ask the operator to take simulated out of providers.disabled in the configuration file (--config of slipway up or slipway manager)"}},
+		}), []string{"wait: The simulated backend is disabled: choose another one, or ask the operator to remove simulated from providers.disabled in the configuration file (--config of slipway up or slipway manager)"}},
 		"settled": {"no add-ons, any version", simulatedSnapshot(t), nil},
 		"first": {"CP-02: it chooses where it listens, and waits for nobody to make its authority", simulatedSnapshot(t, func(s *snapshot) {
 			s.Secrets, s.Process, s.Cluster.Spec.ControlPlaneEndpoint = nil, backend.ControlPlane{}, clusterv1.APIEndpoint{}

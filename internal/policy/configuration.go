@@ -259,5 +259,5 @@ func (c Configuration) DeniedSimulated() string {
 	if c.Runs(simulated) {
 		return ""
 	}
-	return "The simulated backend is switched off: choose another one, or ask the operator to take simulated out of providers.disabled " + settingLocation
+	return "The simulated backend is disabled: choose another one, or ask the operator to remove simulated from providers.disabled " + settingLocation
 }

@@ -22,7 +22,7 @@ func (c Configuration) DeniedMount(namespace, hostPath string, readOnly bool) st
 		if readOnly || m.Writable {
 			return ""
 		}
-		return fmt.Sprintf("Folder %s of this host may be mounted for reading only: set readOnly, or ask the operator to set writable for it in nodes.mounts %s", clean, settingLocation)
+		return fmt.Sprintf("Folder %s of this host may only be mounted read-only: set readOnly, or ask the operator to set writable for it in nodes.mounts %s", clean, settingLocation)
 	}
 	return fmt.Sprintf("Folder %s of this host may not be mounted by nodes of namespace %s: ask the operator to allow it in nodes.mounts %s", clean, namespace, settingLocation)
 }
@@ -61,7 +61,7 @@ func (c Configuration) DeniedResources(cpus int32, memoryMiB, processes int64) s
 		{"processes", "nodes.processes", processes, c.Nodes.Processes},
 	} {
 		if r.most > 0 && r.asked > r.most {
-			return fmt.Sprintf("Nodes may have %d %s at most, not %d: ask for less in spec.backend.container.resources, or ask the operator to raise %s %s",
+			return fmt.Sprintf("Nodes may have %d %s at most, not %d: request less in spec.backend.container.resources, or ask the operator to raise %s %s",
 				r.most, r.what, r.asked, r.setting, settingLocation)
 		}
 	}
@@ -72,7 +72,7 @@ func (c Configuration) DeniedResources(cpus int32, memoryMiB, processes int64) s
 // may.
 func (c Configuration) DeniedReplicas(replicas int32) string {
 	if most := c.Maxima.Replicas; most > 0 && replicas > most {
-		return fmt.Sprintf("%d replicas are more than the %d that one object may have: ask for less, or ask the operator to raise maxima.replicas %s", replicas, most, settingLocation)
+		return fmt.Sprintf("%d replicas exceed the limit of %d for one object: set fewer, or ask the operator to raise maxima.replicas %s", replicas, most, settingLocation)
 	}
 	return ""
 }
@@ -95,7 +95,7 @@ func (c Configuration) DeniedInternet(namespace string) string {
 	if allowed.Allowed && (len(allowed.Namespaces) == 0 || slices.Contains(allowed.Namespaces, namespace)) {
 		return ""
 	}
-	return fmt.Sprintf("Clusters of namespace %s may not have a way out of this host: create the cluster without spec.backend.container.network.internet, or ask the operator to allow it in networks.internet %s", namespace, settingLocation)
+	return fmt.Sprintf("Clusters of namespace %s may not have network access beyond this host: create the cluster without spec.backend.container.network.internet, or ask the operator to allow it in networks.internet %s", namespace, settingLocation)
 }
 
 // DeniedWorkload returns why the manager may not connect to a workload cluster at the address, or an empty
@@ -130,7 +130,7 @@ func (c Configuration) DeniedSecret(name, kind string) string {
 	}
 	ends := func(purpose string) bool { return strings.HasSuffix(name, "-"+purpose) }
 	if kind == "cluster.x-k8s.io/secret" || slices.ContainsFunc(credentials(), ends) {
-		return fmt.Sprintf("Secret %s may hold credentials of a cluster, which users do not read: name another Secret, or ask the operator to set management.editSecrets %s", name, settingLocation)
+		return fmt.Sprintf("Secret %s may contain credentials of a cluster, which users may not read: use another Secret, or ask the operator to set management.editSecrets %s", name, settingLocation)
 	}
 	return ""
 }
@@ -162,10 +162,10 @@ func (m Maxima) ExceededRange(namespace string, p netip.Prefix, own, all int64) 
 	more, most := Addresses(p), m.NetworkAddresses
 	switch {
 	case most.Namespace > 0 && own+more > int64(most.Namespace):
-		return fmt.Sprintf("The networks of namespace %s may have %d addresses together, which is too few for range %s besides the others: %s.namespace %s",
+		return fmt.Sprintf("The networks of namespace %s may have %d addresses in total, which is too few for the further range %s: %s.namespace %s",
 			namespace, most.Namespace, p, remedy, settingLocation)
 	case most.Total > 0 && all+more > int64(most.Total):
-		return fmt.Sprintf("The networks of this management cluster may have %d addresses together, which is too few for range %s besides the others: %s.total %s",
+		return fmt.Sprintf("The networks of this management cluster may have %d addresses in total, which is too few for the further range %s: %s.total %s",
 			most.Total, p, remedy, settingLocation)
 	}
 	return ""

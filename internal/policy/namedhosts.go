@@ -28,7 +28,7 @@ func (c Configuration) ReachableHosts() []ReachableHost {
 	var out []ReachableHost
 	add := func(setting, host string) {
 		if host != "" {
-			out = append(out, ReachableHost{Host: host, By: "what " + setting + " in the configuration file names"})
+			out = append(out, ReachableHost{Host: host, By: setting + " in the configuration file"})
 		}
 	}
 	for _, e := range c.Snapshots.Endpoints {

@@ -48,7 +48,7 @@ func decode(text []byte, into *Configuration) error {
 
 func invalid(err error) error {
 	return fault.New(fault.Invalid, "InvalidConfiguration",
-		"the configuration file is not usable; correct it and try again (--print-config shows all settings):\n  %s",
+		"the configuration file is invalid; correct it and try again (--print-config shows all settings):\n  %s",
 		strings.ReplaceAll(err.Error(), "\n", "\n  ")).From(err)
 }
 
@@ -56,10 +56,10 @@ func (c Configuration) problems() []error {
 	var out []error
 	wrong := func(format string, args ...any) { out = append(out, fmt.Errorf(format, args...)) }
 	for _, p := range providerset.Unknown(c.Providers.Disabled) {
-		wrong("providers.disabled: %q is none of %s", p, providerset.List(providerset.Names()))
+		wrong("providers.disabled: %q is not one of %s", p, providerset.List(providerset.Names()))
 	}
 	if len(c.Sets()) == 0 {
-		wrong("providers.disabled: nothing is left that runs: leave out one of %s", providerset.List(providerset.Names()))
+		wrong("providers.disabled: no provider would run: remove one of %s", providerset.List(providerset.Names()))
 	}
 	for _, problem := range componentconfig.Problems(hostedv1.Security{Audit: c.Management.Audit, Authentication: c.Management.Authentication}, field.NewPath("management")) {
 		wrong("%s", problem.Error())
@@ -67,24 +67,25 @@ func (c Configuration) problems() []error {
 	for _, problem := range c.Management.unreachable() {
 		wrong("%s", problem)
 	}
-	for _, m := range c.Nodes.Mounts {
-		if !path.IsAbs(m.Path) || path.Clean(m.Path) != m.Path || m.Path == "/" {
-			wrong("nodes.mounts: path %q: name a folder by its absolute path, other than /, without .. and without a slash at the end", m.Path)
+	folder := func(setting, name string) {
+		if !path.IsAbs(name) || path.Clean(name) != name || name == "/" {
+			wrong("%s: path %q: set the absolute path of a folder other than /, without .. and without a slash at the end", setting, name)
 		}
 	}
+	for _, m := range c.Nodes.Mounts {
+		folder("nodes.mounts", m.Path)
+	}
 	for _, f := range c.Snapshots.Folders {
-		if !path.IsAbs(f.Path) || path.Clean(f.Path) != f.Path || f.Path == "/" {
-			wrong("snapshots.folders: path %q: name a folder by its absolute path, other than /, without .. and without a slash at the end", f.Path)
-		}
+		folder("snapshots.folders", f.Path)
 	}
 	for _, e := range c.Snapshots.Endpoints {
 		if u, err := url.Parse("https://" + e); err != nil || u.Host != e || e == "" {
-			wrong("snapshots.endpoints: %q: name an endpoint by its host, with a port where it needs one", e)
+			wrong("snapshots.endpoints: %q: set the host of the endpoint, with a port if necessary", e)
 		}
 	}
 	for _, i := range c.Nodes.Images {
 		if i == "" || i == "*" || strings.Contains(strings.TrimSuffix(i, "/*"), "*") {
-			wrong("nodes.images: %q: name an image, a repository, or a prefix that ends with /*", i)
+			wrong("nodes.images: %q: set an image, a repository, or a prefix that ends with /*", i)
 		}
 	}
 	if b := c.Networks.WidestPrefix; b < 8 || b > 20 {
@@ -101,12 +102,12 @@ func (c Configuration) problems() []error {
 	}
 	for _, a := range c.Networks.Internet.NameServers {
 		if !a.Is4() || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() {
-			wrong("networks.internet.nameServers: %s: name an IPv4 address that Pods reach, not one of loopback", a)
+			wrong("networks.internet.nameServers: %s: set an IPv4 address that Pods can reach, which is not a loopback address", a)
 		}
 	}
 	for _, i := range c.ControlPlanes.Issuers {
 		if u, err := url.Parse(i); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			wrong("controlPlanes.issuers: %q: name an issuer by its URL, with https and without user, query and fragment", i)
+			wrong("controlPlanes.issuers: %q: set the https URL of an issuer, without user, query and fragment", i)
 		}
 	}
 	if m := c.Manager.MemoryMiB; m > 0 && m < leastManagerMemory {
@@ -148,13 +149,13 @@ func (m Management) unreachable() []string {
 	var out []string
 	for _, a := range m.Addresses {
 		if ip, err := netip.ParseAddr(a); err != nil || ip.IsUnspecified() || ip.Zone() != "" {
-			out = append(out, fmt.Sprintf("management.addresses: %q: name an IP address of this host, such as 192.0.2.10", a))
+			out = append(out, fmt.Sprintf("management.addresses: %q: set an IP address of this host, such as 192.0.2.10", a))
 		}
 	}
 	for _, n := range m.Names {
 		_, err := netip.ParseAddr(n)
 		if err != nil && len(validation.IsDNS1123Subdomain(n)) > 0 && len(validation.IsWildcardDNS1123Subdomain(n)) > 0 {
-			out = append(out, fmt.Sprintf("management.names: %q: name a host, such as clusters.example.com, or an IP address", n))
+			out = append(out, fmt.Sprintf("management.names: %q: set a host name, such as clusters.example.com, or an IP address", n))
 		}
 	}
 	return out

@@ -61,7 +61,7 @@ func TestParse(t *testing.T) {
 		"loopback server":  {head + "networks: {internet: {nameServers: [127.0.0.53]}}\n", "networks.internet.nameServers: 127.0.0.53", "Pods do not reach it"},
 		"IPv6 server":      {head + "networks: {internet: {nameServers: ['2001:db8::53']}}\n", "networks.internet.nameServers: 2001:db8::53", "networks are IPv4"},
 		"every address":    {head + "management: {addresses: [0.0.0.0]}\n", "management.addresses: \"0.0.0.0\"", "a certificate cannot name it"},
-		"name as address":  {head + "management: {addresses: [clusters.example.com]}\n", "name an IP address of this host", ""},
+		"name as address":  {head + "management: {addresses: [clusters.example.com]}\n", "set an IP address of this host", ""},
 		"no name":          {head + "management: {names: ['https://clusters.example.com']}\n", "management.names", "a name and no URL"},
 		"two at once":      {head + "networks: {widestPrefix: 2}\nmaxima: {replicas: -1}\n", "maxima.replicas is -1", "all of them are named"},
 	} {
