@@ -3,6 +3,7 @@ package conversion
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -137,7 +138,7 @@ func (c *Converter) toHub(spoke runtime.Object) (runtime.Object, error) {
 	}
 	before := map[string]any{}
 	if err := json.Unmarshal([]byte(data), &before); err != nil {
-		return nil, fmt.Errorf("the annotation %s is not readable, remove it: %w", DataAnnotation, err)
+		return nil, fmt.Errorf("the annotation %s cannot be read, remove it: %w", DataAnnotation, err)
 	}
 	return c.restore(hub, spoke.GetObjectKind().GroupVersionKind().Version, before)
 }
@@ -146,7 +147,7 @@ func (c *Converter) toHub(spoke runtime.Object) (runtime.Object, error) {
 func (c *Converter) restore(hub runtime.Object, version string, before map[string]any) (runtime.Object, error) {
 	original, err := withContent(hub, before)
 	if err != nil {
-		return nil, fmt.Errorf("the annotation %s does not fit the kind, remove it: %w", DataAnnotation, err)
+		return nil, fmt.Errorf("the annotation %s has content of another kind, remove it: %w", DataAnnotation, err)
 	}
 	spoke, err := c.down(original, version)
 	if err != nil {
@@ -267,9 +268,7 @@ func annotate(object runtime.Object, data string) error {
 		return err
 	}
 	annotations := map[string]string{}
-	for key, value := range accessor.GetAnnotations() {
-		annotations[key] = value
-	}
+	maps.Copy(annotations, accessor.GetAnnotations())
 	annotations[DataAnnotation] = data
 	if data == "" {
 		delete(annotations, DataAnnotation)

@@ -23,26 +23,26 @@ func moveFieldsUp(spoke, hub runtime.Object) {
 	switch in := spoke.(type) {
 	case *clusterv1beta1.Cluster:
 		out := &hub.(*clusterv1.Cluster).Status.Initialization
-		out.InfrastructureProvisioned = trueOrNil(in.Status.InfrastructureReady)
-		out.ControlPlaneInitialized = trueOrNil(in.Status.ControlPlaneReady)
+		out.InfrastructureProvisioned = orNil(in.Status.InfrastructureReady)
+		out.ControlPlaneInitialized = orNil(in.Status.ControlPlaneReady)
 	case *clusterv1beta1.Machine:
 		out := &hub.(*clusterv1.Machine).Status.Initialization
-		out.InfrastructureProvisioned = trueOrNil(in.Status.InfrastructureReady)
-		out.BootstrapDataSecretCreated = trueOrNil(in.Status.BootstrapReady)
+		out.InfrastructureProvisioned = orNil(in.Status.InfrastructureReady)
+		out.BootstrapDataSecretCreated = orNil(in.Status.BootstrapReady)
 	case *clusterv1beta1.MachineSet:
-		hub.(*clusterv1.MachineSet).Spec.Template.Spec.MinReadySeconds = valueOrNil(in.Spec.MinReadySeconds)
+		hub.(*clusterv1.MachineSet).Spec.Template.Spec.MinReadySeconds = orNil(in.Spec.MinReadySeconds)
 	case *clusterv1beta1.MachineDeployment:
 		hub.(*clusterv1.MachineDeployment).Spec.Template.Spec.MinReadySeconds = in.Spec.MinReadySeconds
 	case *clusterv1beta1.MachinePool:
 		out := hub.(*clusterv1.MachinePool)
 		out.Spec.Template.Spec.MinReadySeconds = in.Spec.MinReadySeconds
-		out.Status.Initialization.InfrastructureProvisioned = trueOrNil(in.Status.InfrastructureReady)
-		out.Status.Initialization.BootstrapDataSecretCreated = trueOrNil(in.Status.BootstrapReady)
+		out.Status.Initialization.InfrastructureProvisioned = orNil(in.Status.InfrastructureReady)
+		out.Status.Initialization.BootstrapDataSecretCreated = orNil(in.Status.BootstrapReady)
 	case *bootstrapv1beta1.KubeadmConfig:
-		hub.(*bootstrapv1.KubeadmConfig).Status.Initialization.DataSecretCreated = trueOrNil(in.Status.Ready)
+		hub.(*bootstrapv1.KubeadmConfig).Status.Initialization.DataSecretCreated = orNil(in.Status.Ready)
 	case *controlplanev1beta1.KubeadmControlPlane:
 		out := hub.(*controlplanev1.KubeadmControlPlane)
-		out.Status.Initialization.ControlPlaneInitialized = trueOrNil(in.Status.Initialized)
+		out.Status.Initialization.ControlPlaneInitialized = orNil(in.Status.Initialized)
 	case *ipamv1alpha1.IPAddressClaim:
 		claimConditionsUp(in, hub.(*ipamv1.IPAddressClaim))
 	}
@@ -90,15 +90,9 @@ func claimConditionsDown(in *ipamv1.IPAddressClaim, out *ipamv1alpha1.IPAddressC
 	clusterv1beta1.Convert_v1beta2_Deprecated_V1Beta1_Conditions_To_v1beta1_Conditions(&old, &out.Status.Conditions)
 }
 
-func trueOrNil(value bool) *bool {
-	if !value {
-		return nil
-	}
-	return &value
-}
-
-func valueOrNil(value int32) *int32 {
-	if value == 0 {
+// orNil returns a pointer to a value, or nil for the zero value.
+func orNil[T comparable](value T) *T {
+	if value == *new(T) {
 		return nil
 	}
 	return &value

@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +19,7 @@ func referencesUp(spoke, hub runtime.Object) error {
 	switch in := spoke.(type) {
 	case *clusterv1beta1.Cluster:
 		out := hub.(*clusterv1.Cluster)
-		return firstError(
+		return cmp.Or(
 			referenceUp(in.Spec.InfrastructureRef, &out.Spec.InfrastructureRef),
 			referenceUp(in.Spec.ControlPlaneRef, &out.Spec.ControlPlaneRef))
 	case *clusterv1beta1.Machine:
@@ -37,7 +38,7 @@ func referencesUp(spoke, hub runtime.Object) error {
 }
 
 func machineUp(in *clusterv1beta1.MachineSpec, out *clusterv1.MachineSpec) error {
-	return firstError(
+	return cmp.Or(
 		referenceUp(&in.InfrastructureRef, &out.InfrastructureRef),
 		referenceUp(in.Bootstrap.ConfigRef, &out.Bootstrap.ConfigRef))
 }
@@ -141,22 +142,10 @@ func (c *Converter) referenceDown(in clusterv1.ContractVersionedObjectReference,
 	if c.versionOf != nil {
 		version = c.versionOf(in.GroupKind())
 	}
-	if version == "" {
-		version = unknownVersion
-	}
 	return &corev1.ObjectReference{
-		APIVersion: schema.GroupVersion{Group: in.APIGroup, Version: version}.String(),
+		APIVersion: schema.GroupVersion{Group: in.APIGroup, Version: cmp.Or(version, unknownVersion)}.String(),
 		Kind:       in.Kind,
 		Name:       in.Name,
 		Namespace:  namespace,
 	}
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

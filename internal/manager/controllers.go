@@ -3,6 +3,7 @@ package manager
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -161,7 +162,7 @@ func AddPlanned(setup reconciler.Setup, clusters workload.Workloads, extensions 
 		return err
 	}
 	p := &controllerDeps{cfg: cfg, common: setup, members: map[providerset.Name]manager.Manager{providerset.Core: setup.Manager}}
-	return run(p.planned(clusters, extensions))
+	return p.addPlanned(clusters, extensions)
 }
 
 // PlannedAdmission returns the feature gates and the policy with which admission validates the objects of a
@@ -174,53 +175,37 @@ func PlannedAdmission(cfg Config) (admission.Gates, policy.Configuration, error)
 	return admissionGates(cfg.Gates), cfg.Policy, nil
 }
 
-// planned returns the core controllers that only write to the management cluster.
-func (p *controllerDeps) planned(clusters workload.Workloads, extensions hook.Client) []func() error {
+// addPlanned adds the core controllers that only write to the management cluster.
+func (p *controllerDeps) addPlanned(clusters workload.Workloads, extensions hook.Client) error {
 	cfg := p.cfg
-	add := []func() error{
-		func() error {
-			return cluster.Add(p.setup(cluster.Name), clusters, cluster.Settings{ConnectionGrace: cfg.ConnectionGrace, DeleteHook: cfg.deleteHook()})
-		},
-		func() error { return machine.Add(p.setup(machine.Name), clusters, extensions, cfg.machines()) },
-		func() error { return machinehealthcheck.Add(p.setup(machinehealthcheck.Name), clusters) },
-		func() error {
-			return machinedeployment.Add(p.setup(machinedeployment.Name), extensions, cfg.machineDeployments())
-		},
-		func() error { return machineset.Add(p.setup(machineset.Name), clusters, cfg.machineSets()) },
+	errs := []error{
+		cluster.Add(p.setup(cluster.Name), clusters, cluster.Settings{ConnectionGrace: cfg.ConnectionGrace, DeleteHook: cfg.deleteHook()}),
+		machine.Add(p.setup(machine.Name), clusters, extensions, cfg.machines()),
+		machinehealthcheck.Add(p.setup(machinehealthcheck.Name), clusters),
+		machinedeployment.Add(p.setup(machinedeployment.Name), extensions, cfg.machineDeployments()),
+		machineset.Add(p.setup(machineset.Name), clusters, cfg.machineSets()),
 	}
 	if cfg.Gates.Enabled(providerset.GateMachinePool) {
 		pools := machinepool.Settings{Policy: cfg.Policy, SyncLabels: cfg.Machines.SyncLabels}
-		add = append(add, func() error { return machinepool.Add(p.setup(machinepool.Name), clusters, pools) })
+		errs = append(errs, machinepool.Add(p.setup(machinepool.Name), clusters, pools))
 	}
 	if cfg.Gates.Enabled(providerset.GateClusterTopology) {
-		add = append(add, func() error { return clusterclass.Add(p.setup(clusterclass.Name), extensions) })
-		add = append(add, func() error { return topology.Add(p.setup(topology.Name), extensions) })
+		errs = append(errs, clusterclass.Add(p.setup(clusterclass.Name), extensions), topology.Add(p.setup(topology.Name), extensions))
 	}
-	return add
+	return errors.Join(errs...)
 }
 
 func (p *controllerDeps) addCore() error {
-	cfg := p.cfg
 	extensions, err := p.calledExtensions()
 	if err != nil {
 		return err
 	}
-	return run(append(p.planned(p.clusters, extensions), func() error {
-		return clusterresourceset.Add(p.setup(clusterresourceset.Name), p.clusters, clusterresourceset.Settings{
-			Namespaces: cfg.Namespaces, DeleteHook: cfg.deleteHook(),
-		})
-	}, func() error {
-		return credentials.Add(p.setup(credentials.Name), p.clusters, credentials.Settings{Namespaces: cfg.Namespaces})
-	}))
-}
-
-func run(all []func() error) error {
-	for _, f := range all {
-		if err := f(); err != nil {
-			return err
-		}
-	}
-	return nil
+	namespaces := p.cfg.Namespaces
+	return errors.Join(
+		p.addPlanned(p.clusters, extensions),
+		clusterresourceset.Add(p.setup(clusterresourceset.Name), p.clusters, clusterresourceset.Settings{Namespaces: namespaces, DeleteHook: p.cfg.deleteHook()}),
+		credentials.Add(p.setup(credentials.Name), p.clusters, credentials.Settings{Namespaces: namespaces}),
+	)
 }
 
 func (p *controllerDeps) addBootstrap() error {

@@ -48,7 +48,8 @@ func (r *Relay) Informers(next NewInformer) NewInformer {
 	return func(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		if u, ok := o.(*unstructured.Unstructured); ok {
 			if typed, ok := r.kinds[u.GroupVersionKind()]; ok {
-				lw = &typedListerWatcher{relay: r, kind: u.GroupVersionKind(), typed: typed}
+				f := &feed{relay: r, kind: u.GroupVersionKind(), typed: typed}
+				lw = listWatch{&toolscache.ListWatch{ListWithContextFunc: f.list, WatchFuncWithContext: f.watch}}
 			}
 		}
 		return next(lw, o, resync, indexers)
@@ -61,8 +62,14 @@ func (r *Relay) SetSource(c cache.Informers) {
 	close(r.sources)
 }
 
-// typedListerWatcher lists and watches the objects of a typed informer.
-type typedListerWatcher struct {
+// listWatch is a ListWatch for which client-go does not use streaming lists.
+type listWatch struct{ *toolscache.ListWatch }
+
+// IsWatchListSemanticsUnSupported implements an interface of client-go.
+func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
+
+// feed lists and watches the objects of a typed informer.
+type feed struct {
 	relay *Relay
 	kind  schema.GroupVersionKind
 	typed client.Object
@@ -72,65 +79,44 @@ type typedListerWatcher struct {
 	open *stream
 }
 
-var _ toolscache.ListerWatcher = &typedListerWatcher{}
-
-// IsWatchListSemanticsUnSupported disables streaming lists in client-go.
-func (t *typedListerWatcher) IsWatchListSemanticsUnSupported() bool { return true }
-
-// ListWithContext waits until the typed informer has synced and returns its objects.
-func (t *typedListerWatcher) ListWithContext(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+// list waits until the typed informer has synced and returns its objects.
+func (f *feed) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	select {
-	case <-t.relay.sources:
+	case <-f.relay.sources:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	source, err := t.relay.from.GetInformer(ctx, t.typed)
+	source, err := f.relay.from.GetInformer(ctx, f.typed)
 	if err != nil {
-		return nil, fmt.Errorf("the source of unstructured objects of kind %s: %w", t.kind, err)
+		return nil, fmt.Errorf("the source of unstructured objects of kind %s: %w", f.kind, err)
 	}
-	s, err := openStream(ctx, source, t.kind)
+	s, err := openStream(ctx, source, f.kind)
 	if err != nil {
-		return nil, fmt.Errorf("following objects of kind %s: %w", t.kind, err)
+		return nil, fmt.Errorf("following objects of kind %s: %w", f.kind, err)
 	}
-	t.replace(s)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open != nil {
+		f.open.Stop()
+	}
+	f.open = s
 	list := &unstructured.UnstructuredList{Items: s.first()}
-	list.SetGroupVersionKind(t.kind.GroupVersion().WithKind(t.kind.Kind + "List"))
+	list.SetGroupVersionKind(f.kind.GroupVersion().WithKind(f.kind.Kind + "List"))
 	if shared, ok := source.(toolscache.SharedIndexInformer); ok {
 		list.SetResourceVersion(shared.LastSyncResourceVersion())
 	}
 	return list, nil
 }
 
-// List implements toolscache.Lister.
-func (t *typedListerWatcher) List(o metav1.ListOptions) (runtime.Object, error) {
-	return t.ListWithContext(context.Background(), o)
-}
-
-// WatchWithContext continues from the last list.
-func (t *typedListerWatcher) WatchWithContext(context.Context, metav1.ListOptions) (watch.Interface, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.open == nil {
-		return nil, errNothingListed
+// watch continues from the last list. Each stream can be watched only once; the error of a second watch makes a
+// reflector list again.
+func (f *feed) watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.open
+	f.open = nil
+	if s == nil {
+		return nil, errors.New("no list to continue from")
 	}
-	s := t.open
-	t.open = nil
 	return s, nil
-}
-
-// Watch implements toolscache.Watcher.
-func (t *typedListerWatcher) Watch(o metav1.ListOptions) (watch.Interface, error) {
-	return t.WatchWithContext(context.Background(), o)
-}
-
-// errNothingListed makes a reflector list again, because each stream can be watched only once.
-var errNothingListed = errors.New("nothing was listed to go on with")
-
-func (t *typedListerWatcher) replace(s *stream) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.open != nil {
-		t.open.Stop()
-	}
-	t.open = s
 }

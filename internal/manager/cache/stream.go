@@ -16,33 +16,34 @@ import (
 )
 
 // stream receives the events of an informer: first the existing objects, then each change. The informer buffers events
-// that the stream has not received yet.
+// that the stream has not received yet. The event channel remains open after Stop, because the informer may be about
+// to send an event.
 type stream struct {
+	*watch.ProxyWatcher
 	kind   schema.GroupVersionKind
-	source cache.Informer
-	handle toolscache.ResourceEventHandlerRegistration
 	events chan watch.Event
-	ended  chan struct{}
-	end    sync.Once
 
 	mu      sync.Mutex
 	initial []unstructured.Unstructured // the existing objects when the stream began
 	err     error
 }
 
-var _ watch.Interface = &stream{}
-
 // openStream returns a stream that has received all existing objects. The stream stops with ctx even if nothing watches
 // it yet, because an informer does not stop before its handlers have returned.
 func openStream(ctx context.Context, source cache.Informer, kind schema.GroupVersionKind) (*stream, error) {
-	s := &stream{kind: kind, source: source, events: make(chan watch.Event), ended: make(chan struct{})}
-	var err error
-	if s.handle, err = source.AddEventHandler(s); err != nil {
+	events := make(chan watch.Event)
+	s := &stream{ProxyWatcher: watch.NewProxyWatcher(events), kind: kind, events: events}
+	handle, err := source.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{AddFunc: s.added, UpdateFunc: s.updated, DeleteFunc: s.deleted})
+	if err != nil {
 		return nil, err
 	}
 	context.AfterFunc(ctx, s.Stop)
+	go func() {
+		<-s.StopChan()
+		_ = source.RemoveEventHandler(handle) // fails only if the informer has stopped, which then sends no more events
+	}()
 	select {
-	case <-s.handle.HasSyncedChecker().Done():
+	case <-handle.HasSyncedChecker().Done():
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -50,23 +51,21 @@ func openStream(ctx context.Context, source cache.Informer, kind schema.GroupVer
 	defer s.mu.Unlock()
 	if s.err != nil {
 		s.Stop()
-		return nil, s.err
 	}
-	return s, nil
+	return s, s.err
 }
 
 // first returns the existing objects when the stream began. A second call returns nothing.
 func (s *stream) first() []unstructured.Unstructured {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	there := s.initial
+	existing := s.initial
 	s.initial = nil
-	return there
+	return existing
 }
 
-// OnAdd implements toolscache.ResourceEventHandler.
-func (s *stream) OnAdd(o any, first bool) {
-	if !first {
+func (s *stream) added(o any, isInInitialList bool) {
+	if !isInInitialList {
 		s.send(watch.Added, o)
 		return
 	}
@@ -80,9 +79,8 @@ func (s *stream) OnAdd(o any, first bool) {
 	s.initial = append(s.initial, *u)
 }
 
-// OnUpdate implements toolscache.ResourceEventHandler. It drops resync events, because the informer that consumes the
-// stream resyncs as well.
-func (s *stream) OnUpdate(before, after any) {
+// updated drops resync events, because the informer that consumes the stream resyncs as well.
+func (s *stream) updated(before, after any) {
 	old, ok1 := before.(client.Object)
 	o, ok2 := after.(client.Object)
 	if ok1 && ok2 && old.GetResourceVersion() == o.GetResourceVersion() {
@@ -91,8 +89,7 @@ func (s *stream) OnUpdate(before, after any) {
 	s.send(watch.Modified, after)
 }
 
-// OnDelete implements toolscache.ResourceEventHandler.
-func (s *stream) OnDelete(o any) {
+func (s *stream) deleted(o any) {
 	if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = last.Obj
 	}
@@ -112,7 +109,7 @@ func (s *stream) send(what watch.EventType, o any) {
 	}
 	select {
 	case s.events <- event:
-	case <-s.ended:
+	case <-s.StopChan():
 	}
 }
 
@@ -124,15 +121,4 @@ func (s *stream) convert(o any) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: content}
 	u.SetGroupVersionKind(s.kind)
 	return u, nil
-}
-
-// ResultChan implements watch.Interface.
-func (s *stream) ResultChan() <-chan watch.Event { return s.events }
-
-// Stop implements watch.Interface. The event channel remains open because the informer may be about to send an event.
-func (s *stream) Stop() {
-	s.end.Do(func() {
-		close(s.ended)
-		_ = s.source.RemoveEventHandler(s.handle) // fails only if the informer has stopped, which then sends no more events
-	})
 }

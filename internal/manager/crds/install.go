@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,8 +25,8 @@ import (
 )
 
 const (
-	// hashAnnotation is the hash of the CRD content that Install last applied.
-	hashAnnotation = "slipway.dev/content-hash"
+	// HashAnnotation is the hash of the content that was last applied.
+	HashAnnotation = "slipway.dev/content-hash"
 
 	// writerName is the field manager of Install.
 	writerName = "crds"
@@ -105,7 +106,7 @@ func Redirect(ctx context.Context, c client.Client, opts Options) error {
 		}
 		err := w.Patch(ctx, live, func(o client.Object) {
 			o.(*apiextensionsv1.CustomResourceDefinition).Spec.Conversion.Webhook.ClientConfig = opts.ConversionWebhook.DeepCopy()
-			delete(o.GetAnnotations(), hashAnnotation)
+			delete(o.GetAnnotations(), HashAnnotation)
 		})
 		if err != nil {
 			return fmt.Errorf("redirecting the conversion of CRD %s: %w", crd.Name, err)
@@ -172,7 +173,7 @@ func appliedHashes(ctx context.Context, c client.Client, wanted []*apiextensions
 	}
 	hashes := make(map[string]string, len(found.Items))
 	for _, crd := range found.Items {
-		hashes[crd.Name] = crd.Annotations[hashAnnotation]
+		hashes[crd.Name] = crd.Annotations[HashAnnotation]
 		if crd.DeletionTimestamp.IsZero() || !slices.ContainsFunc(wanted, func(w *apiextensionsv1.CustomResourceDefinition) bool { return w.Name == crd.Name }) {
 			continue
 		}
@@ -194,7 +195,7 @@ func applyAll(ctx context.Context, w *kube.Writer, list []*apiextensionsv1.Custo
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelWrites)
 	for _, crd := range list {
-		object, hash, err := desired(crd)
+		object, hash, err := Hashed(crd, apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 		if err != nil {
 			return nil, errors.Join(err, group.Wait())
 		}
@@ -207,19 +208,19 @@ func applyAll(ctx context.Context, w *kube.Writer, list []*apiextensionsv1.Custo
 	return written, group.Wait()
 }
 
-// desired returns the object to apply for a CRD, and its hash.
-func desired(crd *apiextensionsv1.CustomResourceDefinition) (*unstructured.Unstructured, string, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
+// Hashed returns the content of an object to apply, with its hash in the annotation [HashAnnotation], and the hash.
+func Hashed(o client.Object, kind schema.GroupVersionKind) (*unstructured.Unstructured, string, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
-		return nil, "", fmt.Errorf("converting CRD %s: %w", crd.Name, err)
+		return nil, "", fmt.Errorf("converting %s %s: %w", kind.Kind, o.GetName(), err)
 	}
 	object := &unstructured.Unstructured{Object: content}
-	object.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	object.SetGroupVersionKind(kind)
 	unstructured.RemoveNestedField(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
 	data, err := json.Marshal(content)
 	if err != nil {
-		return nil, "", fmt.Errorf("converting CRD %s: %w", crd.Name, err)
+		return nil, "", fmt.Errorf("converting %s %s: %w", kind.Kind, o.GetName(), err)
 	}
 	sum := sha256.Sum256(data)
 	hash := hex.EncodeToString(sum[:16])
@@ -227,7 +228,7 @@ func desired(crd *apiextensionsv1.CustomResourceDefinition) (*unstructured.Unstr
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[hashAnnotation] = hash
+	annotations[HashAnnotation] = hash
 	object.SetAnnotations(annotations)
 	return object, hash, nil
 }

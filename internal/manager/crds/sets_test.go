@@ -99,7 +99,7 @@ func TestRedirect(t *testing.T) {
 		t.Fatal(err)
 	}
 	crd := func(name string, webhook bool) *apiextensionsv1.CustomResourceDefinition {
-		o := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{hashAnnotation: "of a newer version", "a": "b"}}}
+		o := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{HashAnnotation: "of a newer version", "a": "b"}}}
 		o.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta9", Served: true}}
 		o.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 		if webhook {
@@ -122,7 +122,7 @@ func TestRedirect(t *testing.T) {
 		}
 		if changed {
 			want.Spec.Conversion.Webhook.ClientConfig = to
-			delete(want.Annotations, hashAnnotation)
+			delete(want.Annotations, HashAnnotation)
 		}
 		if diff := cmp.Diff(want.Spec, got.Spec) + cmp.Diff(want.Annotations, got.Annotations); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -20,7 +20,7 @@ import (
 
 // reviewer decodes admission reviews and evaluates the rules of package admission.
 type reviewer struct {
-	objects map[metav1.GroupVersionResource]func() runtime.Object
+	objects map[metav1.GroupVersionResource]runtime.Object
 	opts    Options
 	related *relatedReader
 	// restored is nil if there are no older versions.
@@ -28,7 +28,7 @@ type reviewer struct {
 }
 
 func newReviewer(opts Options) reviewer {
-	objects := map[metav1.GroupVersionResource]func() runtime.Object{}
+	objects := map[metav1.GroupVersionResource]runtime.Object{}
 	for _, set := range opts.sets() {
 		for _, k := range kindsOf(set) {
 			objects[metav1.GroupVersionResource(k.resource)] = k.object
@@ -39,23 +39,23 @@ func newReviewer(opts Options) reviewer {
 
 // read converts an admission review to a request for package admission.
 func (r reviewer) read(req ctrladmission.Request) (admission.Request, error) {
-	create, known := r.objects[req.Resource]
+	empty, known := r.objects[req.Resource]
 	if !known {
 		return admission.Request{}, fmt.Errorf("no rules for %s in %s/%s", req.Resource.Resource, req.Resource.Group, req.Resource.Version)
 	}
 	if req.SubResource == scaleSubresource {
-		create = func() runtime.Object { return &autoscalingv1.Scale{} }
+		empty = &autoscalingv1.Scale{}
 	}
-	out := admission.Request{New: create(), Gates: r.opts.Gates, Policy: r.opts.Policy, KubernetesVersions: r.opts.KubernetesVersions, DryRun: req.DryRun != nil && *req.DryRun}
+	out := admission.Request{New: empty.DeepCopyObject(), Gates: r.opts.Gates, Policy: r.opts.Policy, KubernetesVersions: r.opts.KubernetesVersions, DryRun: req.DryRun != nil && *req.DryRun}
 	if err := json.Unmarshal(req.Object.Raw, out.New); err != nil {
 		return out, unreadable("the object", err)
 	}
 	if len(req.OldObject.Raw) == 0 {
 		return out, nil
 	}
-	out.Old = create()
+	out.Old = empty.DeepCopyObject()
 	if err := json.Unmarshal(req.OldObject.Raw, out.Old); err != nil {
-		return out, unreadable("the object as it was", err)
+		return out, unreadable("the previous object", err)
 	}
 	return out, nil
 }

@@ -140,19 +140,21 @@ func validating(set providerset.Set, address Address, ca []byte) *admissionregis
 	config.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
 	for _, k := range kindsOf(set) {
 		config.Webhooks = append(config.Webhooks, admissionregistrationv1.ValidatingWebhook{
-			Name:                    "validate." + k.name(),
-			ClientConfig:            address.admissionClient(validatePath, ca),
-			Rules:                   k.validated(),
-			MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "touches-a-rule", Expression: k.touches(address.MostReplicas)}},
-			MatchPolicy:             new(admissionregistrationv1.Equivalent),
-			FailurePolicy:           new(admissionregistrationv1.Fail),
-			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
-			TimeoutSeconds:          new(int32(callTimeoutSeconds)),
-			AdmissionReviewVersions: []string{"v1"},
+			Name: "validate." + k.name(), Rules: k.validated(),
+			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "touches-a-rule", Expression: k.touches(address.MostReplicas)}},
 		})
-		if k.scalesWrong(address.MostReplicas) != "" {
-			config.Webhooks = append(config.Webhooks, k.scale(address, ca))
+		if wrong := k.scalesWrong(address.MostReplicas); wrong != "" {
+			config.Webhooks = append(config.Webhooks, admissionregistrationv1.ValidatingWebhook{
+				Name: "scale." + k.name(), Rules: k.scaleRules(),
+				MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "scales-wrong", Expression: wrong}},
+			})
 		}
+	}
+	for i := range config.Webhooks {
+		w := &config.Webhooks[i]
+		w.ClientConfig, w.TimeoutSeconds = address.admissionClient(validatePath, ca), new(int32(callTimeoutSeconds))
+		w.MatchPolicy, w.FailurePolicy = new(admissionregistrationv1.Equivalent), new(admissionregistrationv1.Fail)
+		w.SideEffects, w.AdmissionReviewVersions = new(admissionregistrationv1.SideEffectClassNone), []string{"v1"}
 	}
 	return config
 }
@@ -160,24 +162,12 @@ func validating(set providerset.Set, address Address, ca []byte) *admissionregis
 // scaleSubresource is the subresource through which `kubectl scale` and autoscalers change replicas.
 const scaleSubresource = "scale"
 
-// scale returns the webhook for the scale subresource.
-func (k kind) scale(address Address, ca []byte) admissionregistrationv1.ValidatingWebhook {
+// scaleRules matches updates of the scale subresource.
+func (k kind) scaleRules() []admissionregistrationv1.RuleWithOperations {
 	rules := k.rules()
 	rules[0].Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Update}
 	rules[0].Resources = []string{k.resource.Resource + "/" + scaleSubresource}
-	return admissionregistrationv1.ValidatingWebhook{
-		Name:         "scale." + k.name(),
-		ClientConfig: address.admissionClient(validatePath, ca),
-		Rules:        rules,
-		MatchConditions: []admissionregistrationv1.MatchCondition{{
-			Name: "scales-wrong", Expression: k.scalesWrong(address.MostReplicas),
-		}},
-		MatchPolicy:             new(admissionregistrationv1.Equivalent),
-		FailurePolicy:           new(admissionregistrationv1.Fail),
-		SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
-		TimeoutSeconds:          new(int32(callTimeoutSeconds)),
-		AdmissionReviewVersions: []string{"v1"},
-	}
+	return rules
 }
 
 // scalesWrong returns a CEL expression that is true for scale requests that validation may reject. It is

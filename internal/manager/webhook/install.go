@@ -2,28 +2,18 @@ package webhook
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 )
 
-const (
-	// hashAnnotation is the hash of the configuration that was last applied.
-	hashAnnotation = "slipway.dev/content-hash"
-
-	// FieldOwner is the field manager of the webhook configurations.
-	FieldOwner = "webhooks"
-)
+// FieldOwner is the field manager of the webhook configurations.
+const FieldOwner = "webhooks"
 
 // Install installs the CRDs with their conversion, waits until they are served, and applies the webhook
 // configurations, all with the given address and CA bundle (PEM). Unchanged objects are not written. The
@@ -63,27 +53,18 @@ func configure(ctx context.Context, c client.Client, address Address, ca []byte)
 
 // applyOnce applies a configuration unless the cluster has the same content already.
 func applyOnce(ctx context.Context, c client.Client, config client.Object) error {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
+	object, hash, err := crds.Hashed(config, config.GetObjectKind().GroupVersionKind())
 	if err != nil {
 		return err
 	}
-	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-	data, err := json.Marshal(content)
-	if err != nil {
-		return err
-	}
-	sum := sha256.Sum256(data)
-	hash := hex.EncodeToString(sum[:16])
 	applied := &metav1.PartialObjectMetadata{}
 	applied.SetGroupVersionKind(config.GetObjectKind().GroupVersionKind())
 	err = c.Get(ctx, client.ObjectKeyFromObject(config), applied)
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	if applied.Annotations[hashAnnotation] == hash {
+	if applied.Annotations[crds.HashAnnotation] == hash {
 		return nil
 	}
-	object := &unstructured.Unstructured{Object: content}
-	object.SetAnnotations(map[string]string{hashAnnotation: hash})
 	return kube.NewWriter(c, FieldOwner).Apply(ctx, nil, object)
 }

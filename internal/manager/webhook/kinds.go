@@ -20,7 +20,7 @@ import (
 // kind describes the webhooks of one kind.
 type kind struct {
 	resource schema.GroupVersionResource
-	object   func() runtime.Object
+	object   runtime.Object // an empty one
 
 	// lacks is a CEL expression that is true if a default is missing. It is empty if the kind has no
 	// defaults.
@@ -77,6 +77,11 @@ const (
 	otherTopology = `object.?spec.?topology.hasValue() && (oldObject == null || object.spec.topology != oldObject.?spec.?topology.orValue({}))`
 )
 
+// specRules returns a kind without defaults whose whole spec is validated.
+func specRules(resource schema.GroupVersionResource, object runtime.Object) kind {
+	return kind{resource: resource, object: object, touched: []string{wholeSpec}}
+}
+
 // kinds returns all kinds with admission rules.
 func kinds() []kind {
 	return slices.Concat(coreKinds(), addedKinds(), controlPlaneKinds(), ownKinds())
@@ -92,7 +97,7 @@ func coreKinds() []kind {
 	return []kind{
 		{
 			resource: clusterv1.GroupVersion.WithResource("clusters"),
-			object:   func() runtime.Object { return &clusterv1.Cluster{} },
+			object:   &clusterv1.Cluster{},
 			lacks:    `!object.?spec.?topology` + lacksV + ` || ` + otherTopology,
 			touched: []string{
 				`.?spec.?clusterNetwork`, `.?spec.?controlPlaneRef`, `.?spec.?infrastructureRef`, `.?spec.?topology`,
@@ -101,13 +106,13 @@ func coreKinds() []kind {
 		},
 		{
 			resource: clusterv1.GroupVersion.WithResource("clusterclasses"),
-			object:   func() runtime.Object { return &clusterv1.ClusterClass{} },
+			object:   &clusterv1.ClusterClass{},
 			touched:  []string{wholeSpec},
 			deletes:  true,
 		},
 		{
 			resource: clusterv1.GroupVersion.WithResource("machines"),
-			object:   func() runtime.Object { return &clusterv1.Machine{} },
+			object:   &clusterv1.Machine{},
 			lacks:    lacksClusterLabel + ` || !object.?spec` + lacksV + ` || !object.?spec` + timeout,
 			touched: []string{
 				`.?spec.?clusterName`, `.?spec.?bootstrap`, `.?spec.?version`, `.?spec.?taints`,
@@ -118,7 +123,7 @@ func coreKinds() []kind {
 			resource: clusterv1.GroupVersion.WithResource("machinedeployments"),
 			scales:   true,
 			scaled:   `true`, // the topology of the Cluster may revert them
-			object:   func() runtime.Object { return &clusterv1.MachineDeployment{} },
+			object:   &clusterv1.MachineDeployment{},
 			lacks: lacksClusterLabel + ` || !object.?spec.?replicas.hasValue()` +
 				` || object.?spec.?selector.?matchLabels[?'cluster.x-k8s.io/cluster-name'] != object.?spec.?clusterName` +
 				` || object.?spec.?template.?metadata.?labels[?'cluster.x-k8s.io/cluster-name'] != object.?spec.?clusterName` +
@@ -135,7 +140,7 @@ func coreKinds() []kind {
 			resource: clusterv1.GroupVersion.WithResource("machinesets"),
 			scales:   true,
 			wrong:    negativeReplicas,
-			object:   func() runtime.Object { return &clusterv1.MachineSet{} },
+			object:   &clusterv1.MachineSet{},
 			lacks: lacksClusterLabel + ` || !object.?spec.?replicas.hasValue() || !object.?spec.?deletion.?order.hasValue()` +
 				` || ` + lacksSelector + ` || !` + templateOfMachine + lacksV + ` || !` + templateOfMachine + timeout,
 			touched: []string{
@@ -146,7 +151,7 @@ func coreKinds() []kind {
 			resource: clusterv1.GroupVersion.WithResource("machinepools"),
 			scales:   true,
 			wrong:    negativeReplicas,
-			object:   func() runtime.Object { return &clusterv1.MachinePool{} },
+			object:   &clusterv1.MachinePool{},
 			lacks: lacksClusterLabel + ` || !object.?spec.?replicas.hasValue()` +
 				` || !` + templateOfMachine + `.?minReadySeconds.hasValue()` +
 				` || !` + templateOfMachine + lacksV + ` || !` + templateOfMachine + timeout,
@@ -157,60 +162,44 @@ func coreKinds() []kind {
 		},
 		{
 			resource: clusterv1.GroupVersion.WithResource("machinehealthchecks"),
-			object:   func() runtime.Object { return &clusterv1.MachineHealthCheck{} },
+			object:   &clusterv1.MachineHealthCheck{},
 			lacks:    lacksClusterLabel + ` || !object.?spec.?checks.?nodeStartupTimeoutSeconds.hasValue()`,
 			touched:  []string{wholeSpec},
 		},
 		{
 			resource: addonsv1.GroupVersion.WithResource("clusterresourcesets"),
-			object:   func() runtime.Object { return &addonsv1.ClusterResourceSet{} },
+			object:   &addonsv1.ClusterResourceSet{},
 			lacks:    `!object.?spec.?strategy.hasValue()`,
 			touched:  []string{wholeSpec},
 		},
 		{
 			resource: addonsv1.GroupVersion.WithResource("clusterresourcesetbindings"),
-			object:   func() runtime.Object { return &addonsv1.ClusterResourceSetBinding{} },
+			object:   &addonsv1.ClusterResourceSetBinding{},
 			touched:  []string{`.?spec.?clusterName`},
 		},
-		{
-			resource: clusterv1.GroupVersion.WithResource("machinedrainrules"),
-			object:   func() runtime.Object { return &clusterv1.MachineDrainRule{} },
-			touched:  []string{wholeSpec},
-		},
+		specRules(clusterv1.GroupVersion.WithResource("machinedrainrules"), &clusterv1.MachineDrainRule{}),
 	}
 }
 
 // addedKinds returns the kinds of the other Cluster API groups, without the control plane.
 func addedKinds() []kind {
 	return []kind{
-		{
-			resource: bootstrapv1.GroupVersion.WithResource("kubeadmconfigs"),
-			object:   func() runtime.Object { return &bootstrapv1.KubeadmConfig{} },
-			touched:  []string{wholeSpec},
-		},
+		specRules(bootstrapv1.GroupVersion.WithResource("kubeadmconfigs"), &bootstrapv1.KubeadmConfig{}),
 		{
 			resource: bootstrapv1.GroupVersion.WithResource("kubeadmconfigtemplates"),
-			object:   func() runtime.Object { return &bootstrapv1.KubeadmConfigTemplate{} },
+			object:   &bootstrapv1.KubeadmConfigTemplate{},
 			lacks:    topologyDryRun,
 			touched:  []string{wholeSpec},
 		},
 		{
 			resource: runtimev1.GroupVersion.WithResource("extensionconfigs"),
-			object:   func() runtime.Object { return &runtimev1.ExtensionConfig{} },
+			object:   &runtimev1.ExtensionConfig{},
 			lacks: `!object.?spec.?namespaceSelector.hasValue()` +
 				` || (object.?spec.?clientConfig.?service.hasValue() && !object.?spec.?clientConfig.?service.?port.hasValue())`,
 			touched: []string{wholeSpec, `.metadata.?labels`, `.metadata.?annotations`},
 		},
-		{
-			resource: ipamv1.GroupVersion.WithResource("ipaddresses"),
-			object:   func() runtime.Object { return &ipamv1.IPAddress{} },
-			touched:  []string{wholeSpec},
-		},
-		{
-			resource: ipamv1.GroupVersion.WithResource("ipaddressclaims"),
-			object:   func() runtime.Object { return &ipamv1.IPAddressClaim{} },
-			touched:  []string{wholeSpec},
-		},
+		specRules(ipamv1.GroupVersion.WithResource("ipaddresses"), &ipamv1.IPAddress{}),
+		specRules(ipamv1.GroupVersion.WithResource("ipaddressclaims"), &ipamv1.IPAddressClaim{}),
 	}
 }
 
@@ -230,13 +219,13 @@ func controlPlaneKinds() []kind {
 			scales:   true,
 			// Zero or an even number of etcd members. The rules read whether etcd is external.
 			scaled:  `object.?spec.?replicas.orValue(0) % 2 == 0`,
-			object:  func() runtime.Object { return &controlplanev1.KubeadmControlPlane{} },
+			object:  &controlplanev1.KubeadmControlPlane{},
 			lacks:   `!object.?spec.?replicas.hasValue() || !object.?spec` + lacksV + ` || ` + lacksSurge(`object.?spec`),
 			touched: []string{wholeSpec},
 		},
 		{
 			resource: controlplanev1.GroupVersion.WithResource("kubeadmcontrolplanetemplates"),
-			object:   func() runtime.Object { return &controlplanev1.KubeadmControlPlaneTemplate{} },
+			object:   &controlplanev1.KubeadmControlPlaneTemplate{},
 			lacks:    lacksSurge(templateOfMachine) + ` || ` + topologyDryRun,
 			touched:  []string{wholeSpec},
 		},
@@ -248,54 +237,34 @@ func ownKinds() []kind {
 	return []kind{
 		{
 			resource: localv1.GroupVersion.WithResource("localclusters"),
-			object:   func() runtime.Object { return &localv1.LocalCluster{} },
+			object:   &localv1.LocalCluster{},
 			wrong:    unmanaged,
 			updated:  true,
 		},
 		{
 			resource: localv1.GroupVersion.WithResource("localmachines"),
-			object:   func() runtime.Object { return &localv1.LocalMachine{} },
+			object:   &localv1.LocalMachine{},
 			wrong:    unmanaged,
 			updated:  true,
 		},
 		{
 			resource: localv1.GroupVersion.WithResource("localmachinepools"),
-			object:   func() runtime.Object { return &localv1.LocalMachinePool{} },
+			object:   &localv1.LocalMachinePool{},
 			wrong:    unmanaged,
 			touched:  []string{`.?spec.?template.?metadata`},
 		},
-		{
-			resource: localv1.GroupVersion.WithResource("localclustertemplates"),
-			object:   func() runtime.Object { return &localv1.LocalClusterTemplate{} },
-			touched:  []string{wholeSpec},
-		},
-		{
-			resource: localv1.GroupVersion.WithResource("localmachinetemplates"),
-			object:   func() runtime.Object { return &localv1.LocalMachineTemplate{} },
-			touched:  []string{wholeSpec},
-		},
-		{
-			resource: localv1.GroupVersion.WithResource("localmachinepooltemplates"),
-			object:   func() runtime.Object { return &localv1.LocalMachinePoolTemplate{} },
-			touched:  []string{wholeSpec},
-		},
+		specRules(localv1.GroupVersion.WithResource("localclustertemplates"), &localv1.LocalClusterTemplate{}),
+		specRules(localv1.GroupVersion.WithResource("localmachinetemplates"), &localv1.LocalMachineTemplate{}),
+		specRules(localv1.GroupVersion.WithResource("localmachinepooltemplates"), &localv1.LocalMachinePoolTemplate{}),
 		{
 			resource: hostedv1.GroupVersion.WithResource("hostedcontrolplanes"),
-			object:   func() runtime.Object { return &hostedv1.HostedControlPlane{} },
+			object:   &hostedv1.HostedControlPlane{},
 			touched: []string{
 				`.?spec.?version`, `.?spec.?apiServer`, `.?spec.?controllerManager`, `.?spec.?scheduler`, `.?spec.?etcd`,
 				`.?spec.?audit`, `.?spec.?encryption`, `.?spec.?authentication`, `.?spec.?podSecurity`,
 			},
 		},
-		{
-			resource: hostedv1.GroupVersion.WithResource("hostedcontrolplanetemplates"),
-			object:   func() runtime.Object { return &hostedv1.HostedControlPlaneTemplate{} },
-			touched:  []string{wholeSpec},
-		},
-		{
-			resource: hostedv1.GroupVersion.WithResource("etcdsnapshotpolicies"),
-			object:   func() runtime.Object { return &hostedv1.EtcdSnapshotPolicy{} },
-			touched:  []string{wholeSpec},
-		},
+		specRules(hostedv1.GroupVersion.WithResource("hostedcontrolplanetemplates"), &hostedv1.HostedControlPlaneTemplate{}),
+		specRules(hostedv1.GroupVersion.WithResource("etcdsnapshotpolicies"), &hostedv1.EtcdSnapshotPolicy{}),
 	}
 }
