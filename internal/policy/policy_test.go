@@ -55,7 +55,7 @@ func TestParse(t *testing.T) {
 		"host bits":        {head + "networks: {ranges: [10.1.0.0/8]}\n", "use 10.0.0.0/8", ""},
 		"no range":         {head + "networks: {ranges: [banana]}\n", "banana", ""},
 		"negative":         {head + "maxima: {nodes: {total: -1}}\n", "maxima.nodes.total is -1", ""},
-		"issuer":           {head + "controlPlanes: {issuers: ['http://issuer.example']}\n", "with https", "its keys could be replaced"},
+		"issuer":           {head + "controlPlanes: {issuers: ['http://issuer.example']}\n", "the https URL", "its keys could be replaced"},
 		"issuer of a file": {head + "controlPlanes: {issuers: ['file:///x']}\n", "controlPlanes.issuers", ""},
 		"any issuer":       {head + "controlPlanes: {issuers: ['*']}\n", "controlPlanes.issuers", "the API servers would connect anywhere"},
 		"loopback server":  {head + "networks: {internet: {nameServers: [127.0.0.53]}}\n", "networks.internet.nameServers: 127.0.0.53", "Pods do not reach it"},
