@@ -17,10 +17,10 @@ import (
 // Names of the spans: the whole provisioning and its consecutive stages.
 const (
 	spanProvisioning   = "machine: creation to ready"
-	spanBootstrapData  = "bootstrap data"
-	spanInfrastructure = "infrastructure"
-	spanNodeJoin       = "node join"
-	spanFirstReady     = "first ready"
+	SpanBootstrapData  = "bootstrap data"
+	SpanInfrastructure = "infrastructure"
+	SpanNodeJoin       = "node join"
+	SpanFirstReady     = "first ready"
 )
 
 // provisioningStage is one span. Its times have the resolution of the API, one second.
@@ -39,8 +39,8 @@ func provisioningStages(m *clusterv1.Machine) []provisioningStage {
 	start := m.CreationTimestamp.Time
 	stages := []provisioningStage{{Name: spanProvisioning, Start: start}}
 	for _, part := range []struct{ name, until string }{
-		{spanBootstrapData, clusterv1.MachineBootstrapConfigReadyCondition}, {spanInfrastructure, clusterv1.MachineInfrastructureReadyCondition},
-		{spanNodeJoin, clusterv1.MachineNodeReadyCondition}, {spanFirstReady, clusterv1.MachineReadyCondition},
+		{SpanBootstrapData, clusterv1.MachineBootstrapConfigReadyCondition}, {SpanInfrastructure, clusterv1.MachineInfrastructureReadyCondition},
+		{SpanNodeJoin, clusterv1.MachineNodeReadyCondition}, {SpanFirstReady, clusterv1.MachineReadyCondition},
 	} {
 		end := start
 		if c := set.Get(part.until); c != nil && c.LastTransitionTime.After(start) {

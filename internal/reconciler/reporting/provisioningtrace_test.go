@@ -43,16 +43,16 @@ func TestOf(t *testing.T) {
 		want   []provisioningStage
 	}{
 		"whole": {"one stage after the other", whole(), []provisioningStage{
-			{Name: spanProvisioning, Start: t0, End: at(26)}, {Name: spanBootstrapData, Start: t0, End: at(3)},
-			{Name: spanInfrastructure, Start: at(3), End: at(10)}, {Name: spanNodeJoin, Start: at(10), End: at(25)},
-			{Name: spanFirstReady, Start: at(25), End: at(26)},
+			{Name: spanProvisioning, Start: t0, End: at(26)}, {Name: SpanBootstrapData, Start: t0, End: at(3)},
+			{Name: SpanInfrastructure, Start: at(3), End: at(10)}, {Name: SpanNodeJoin, Start: at(10), End: at(25)},
+			{Name: SpanFirstReady, Start: at(25), End: at(26)},
 		}},
 		"not ready": {"it is on its way", map[string]int{"BootstrapConfigReady": 3}, nil},
 		"out of order": {"a stage that was over before the one before it took no time", map[string]int{"BootstrapConfigReady": 12, "InfrastructureReady": 10, "Ready": 20},
 			[]provisioningStage{
-				{Name: spanProvisioning, Start: t0, End: at(20)}, {Name: spanBootstrapData, Start: t0, End: at(12)},
-				{Name: spanInfrastructure, Start: at(12), End: at(12)}, {Name: spanNodeJoin, Start: at(12), End: at(12)},
-				{Name: spanFirstReady, Start: at(12), End: at(20)},
+				{Name: spanProvisioning, Start: t0, End: at(20)}, {Name: SpanBootstrapData, Start: t0, End: at(12)},
+				{Name: SpanInfrastructure, Start: at(12), End: at(12)}, {Name: SpanNodeJoin, Start: at(12), End: at(12)},
+				{Name: SpanFirstReady, Start: at(12), End: at(20)},
 			}},
 	}
 	for name, tc := range cases {
@@ -89,7 +89,7 @@ func TestRecord(t *testing.T) {
 			t.Errorf("%s is not below the whole", s.Name)
 		}
 	}
-	if list[3].Name != spanNodeJoin || !list[3].StartTime.Equal(at(10)) || !list[3].EndTime.Equal(at(25)) {
+	if list[3].Name != SpanNodeJoin || !list[3].StartTime.Equal(at(10)) || !list[3].EndTime.Equal(at(25)) {
 		t.Errorf("a stage: %+v", list[3])
 	}
 }

@@ -16,7 +16,7 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/grpc"
 
-	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/reporting"
 	"github.com/slipwayhq/slipway/test/bench/harness"
 )
 
@@ -116,7 +116,7 @@ type bar struct {
 
 // stages are the parts of a Machine's trace, in order.
 func stages() []string {
-	return []string{reconciler.SpanBootstrapData, reconciler.SpanInfrastructure, reconciler.SpanNodeJoin, reconciler.SpanFirstReady}
+	return []string{reporting.SpanBootstrapData, reporting.SpanInfrastructure, reporting.SpanNodeJoin, reporting.SpanFirstReady}
 }
 
 // timelineRows returns a row for each controller in the order of the first reconciliation, then one for each Machine.
