@@ -148,14 +148,15 @@ func waitForHost(s Snapshot, p *reconciler.Plan) {
 
 // networkFits reports whether the existing network can serve the Cluster. If it cannot, the plan waits for the user.
 func (s Snapshot) networkFits(p *reconciler.Plan) bool {
-	reason, message := reasonDiffers, s.internetMismatch()
-	if message == "" {
-		reason, message = reasonOverlap, rangeCollision(s, s.Network.Subnet)
+	if message := s.internetMismatch(); message != "" {
+		p.WaitFor(reasonDiffers, "%s", message).For(kind, s.Object.Name).UntilUserActs()
+		return false
 	}
-	if message != "" {
-		p.WaitFor(reason, "%s", message).For(kind, s.Object.Name).UntilUserActs()
+	if message := rangeCollision(s, s.Network.Subnet); message != "" {
+		p.WaitFor(reasonOverlap, "%s", message).For(kind, s.Object.Name).UntilUserActs()
+		return false
 	}
-	return message == ""
+	return true
 }
 
 // decideNewNetwork creates the network if the operator allows it and the host has a free range for it.
