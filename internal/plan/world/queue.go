@@ -14,16 +14,17 @@ import (
 // Retries of a failed reconciliation start with the first delay, which doubles up to the last.
 const firstRetry, lastRetry = 50 * time.Millisecond, 30 * time.Second
 
-// queue is the queue of one controller. The world decides when its worker receives a request.
+// queue is the queue of one controller. The world decides when its worker receives a request. The rate limiter returns
+// the delay of a retry, in simulated time.
 type queue struct {
+	workqueue.TypedRateLimiter[reconcile.Request]
 	world *World
 	// ready are the requests to reconcile, and delayed the requests with their times.
-	ready    map[reconcile.Request]bool
-	delayed  map[reconcile.Request]time.Time
-	failures map[reconcile.Request]int
-	handed   chan reconcile.Request
-	done     chan struct{}
-	ended    chan struct{}
+	ready   map[reconcile.Request]bool
+	delayed map[reconcile.Request]time.Time
+	handed  chan reconcile.Request
+	done    chan struct{}
+	ended   chan struct{}
 	// waits is true once its worker has started.
 	waits, down bool
 }
@@ -41,7 +42,8 @@ func (w *World) newQueue(_ string, _ workqueue.TypedRateLimiter[reconcile.Reques
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	q := &queue{
-		world: w, ready: map[reconcile.Request]bool{}, delayed: map[reconcile.Request]time.Time{}, failures: map[reconcile.Request]int{},
+		TypedRateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		world:            w, ready: map[reconcile.Request]bool{}, delayed: map[reconcile.Request]time.Time{},
 		handed: make(chan reconcile.Request), done: make(chan struct{}), ended: make(chan struct{}),
 	}
 	w.queues = append(w.queues, q)
@@ -91,14 +93,12 @@ func (w *World) ended() error {
 	return w.failed
 }
 
-// Add implements workqueue.TypedInterface.
 func (q *queue) Add(r reconcile.Request) {
 	q.world.mu.Lock()
 	defer q.world.mu.Unlock()
 	q.ready[r] = true
 }
 
-// AddAfter implements workqueue.TypedDelayingInterface.
 func (q *queue) AddAfter(r reconcile.Request, d time.Duration) {
 	q.world.mu.Lock()
 	defer q.world.mu.Unlock()
@@ -108,37 +108,14 @@ func (q *queue) AddAfter(r reconcile.Request, d time.Duration) {
 	}
 }
 
-// AddRateLimited implements workqueue.TypedRateLimitingInterface.
-func (q *queue) AddRateLimited(r reconcile.Request) {
-	q.world.mu.Lock()
-	n := q.failures[r]
-	q.failures[r]++
-	q.world.mu.Unlock()
-	q.AddAfter(r, min(lastRetry, firstRetry<<min(n, 10)))
-}
+func (q *queue) AddRateLimited(r reconcile.Request) { q.AddAfter(r, q.When(r)) }
 
-// Forget implements workqueue.TypedRateLimitingInterface.
-func (q *queue) Forget(r reconcile.Request) {
-	q.world.mu.Lock()
-	defer q.world.mu.Unlock()
-	delete(q.failures, r)
-}
-
-// NumRequeues implements workqueue.TypedRateLimitingInterface.
-func (q *queue) NumRequeues(r reconcile.Request) int {
-	q.world.mu.Lock()
-	defer q.world.mu.Unlock()
-	return q.failures[r]
-}
-
-// Len implements workqueue.TypedInterface.
 func (q *queue) Len() int {
 	q.world.mu.Lock()
 	defer q.world.mu.Unlock()
 	return len(q.ready)
 }
 
-// Get implements workqueue.TypedInterface.
 func (q *queue) Get() (reconcile.Request, bool) {
 	q.world.mu.Lock()
 	if !q.waits {
@@ -154,7 +131,6 @@ func (q *queue) Get() (reconcile.Request, bool) {
 	}
 }
 
-// Done implements workqueue.TypedInterface.
 func (q *queue) Done(reconcile.Request) {
 	select {
 	case q.done <- struct{}{}:
@@ -162,7 +138,6 @@ func (q *queue) Done(reconcile.Request) {
 	}
 }
 
-// ShutDown implements workqueue.TypedInterface.
 func (q *queue) ShutDown() {
 	q.world.mu.Lock()
 	defer q.world.mu.Unlock()
@@ -172,10 +147,8 @@ func (q *queue) ShutDown() {
 	}
 }
 
-// ShutDownWithDrain implements workqueue.TypedInterface.
 func (q *queue) ShutDownWithDrain() { q.ShutDown() }
 
-// ShuttingDown implements workqueue.TypedInterface.
 func (q *queue) ShuttingDown() bool {
 	q.world.mu.Lock()
 	defer q.world.mu.Unlock()
