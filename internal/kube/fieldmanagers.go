@@ -31,12 +31,6 @@ func IsArriving(o client.Object) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == ArrivalManager })
 }
 
-// WithManager returns a writer with the given field manager, which must start with [ManagerPrefix] or [CoreManagerPrefix]. It shares the
-// record of writes.
-func (w *Writer) WithManager(manager string) *Writer {
-	return &Writer{client: w.client, owner: manager, writes: w.writes, others: w.others, onApply: w.onApply}
-}
-
 // CreateApplied creates the object by server-side apply, so that the same field manager can later apply changes without
 // owning a field twice. If an object with this name and other values exists, it returns a conflict. want gets the UID
 // and resourceVersion of the created object.
@@ -124,7 +118,7 @@ func (w *Writer) TransferOwnership(ctx context.Context, live client.Object, h Ow
 		return err
 	}
 	if err := w.setManagers(ctx, live, entries); err != nil {
-		return fmt.Errorf("handing fields of %s %s over to %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), h.To, err)
+		return fmt.Errorf("transferring fields of %s %s to %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), h.To, err)
 	}
 	return nil
 }

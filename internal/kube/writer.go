@@ -39,7 +39,22 @@ func NewWriter(c client.Client, controller string) *Writer {
 
 // WithController returns a writer with field manager "slipway-<name>" that shares the record of writes.
 func (w *Writer) WithController(controller string) *Writer {
-	return &Writer{client: w.client, owner: ManagerPrefix + controller, writes: w.writes, others: w.others, onApply: w.onApply}
+	return w.WithManager(ManagerPrefix + controller)
+}
+
+// WithManager returns a writer with the given field manager, which must start with [ManagerPrefix] or [CoreManagerPrefix].
+// It shares the record of writes.
+func (w *Writer) WithManager(manager string) *Writer {
+	out := *w
+	out.owner = manager
+	return &out
+}
+
+// WithClient returns a writer for another cluster, with the same field manager. It shares the record of writes.
+func (w *Writer) WithClient(c client.Client) *Writer {
+	out := *w
+	out.client = c
+	return &out
 }
 
 // ShareWritesWith shares a record of writes with other writers in the process. A patch of an object that another writer
@@ -229,7 +244,7 @@ func (w *Writer) adopted(ctx context.Context, kind string, obj client.Object) er
 		return nil
 	}
 	return fault.New(fault.Invalid, "AlreadyExists",
-		"%s %s exists and belongs to something else; rename or delete it", kind, client.ObjectKeyFromObject(obj))
+		"%s %s exists and has another owner; rename or delete it", kind, client.ObjectKeyFromObject(obj))
 }
 
 // Delete deletes the object if it has not changed since it was read. An object that does not exist or is already being

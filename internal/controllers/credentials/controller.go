@@ -243,7 +243,7 @@ func (c *controller) bind(ctx context.Context, key client.ObjectKey, i issue, en
 		}
 		return "", fmt.Errorf("reading ClusterRole %s of the workload cluster: %w", i.Role, err)
 	}
-	writer := kube.NewWriter(workload, Name)
+	writer := c.writer.WithClient(workload)
 	if err := deleteExpiredBindings(ctx, workload, writer, now); err != nil {
 		return "", err
 	}

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 	"github.com/slipwayhq/slipway/internal/reference"
@@ -98,7 +97,7 @@ func (c *controller) syncNode(ctx context.Context, s Snapshot) error {
 	if err != nil {
 		return err
 	}
-	err = kube.NewWriter(workload, Name).Patch(ctx, s.Node.Item, func(o client.Object) { metadataOf(s).Sync(o.(*corev1.Node)) })
+	err = c.writer.WithClient(workload).Patch(ctx, s.Node.Item, func(o client.Object) { metadataOf(s).Sync(o.(*corev1.Node)) })
 	return client.IgnoreNotFound(err)
 }
 
@@ -107,7 +106,7 @@ func (c *controller) deleteNode(ctx context.Context, s Snapshot, a deleteWorkloa
 	if err != nil {
 		return err
 	}
-	err = kube.NewWriter(workload, Name).DeleteAnyway(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.Node, UID: s.Node.Item.UID}})
+	err = c.writer.WithClient(workload).DeleteAnyway(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.Node, UID: s.Node.Item.UID}})
 	if fault.KindOf(err) == fault.Conflict { // another Node with the same name
 		return nil
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/controllers/machine/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -260,7 +259,7 @@ func (c *controller) cordon(ctx context.Context, s Snapshot) error {
 	if err != nil {
 		return err
 	}
-	err = kube.NewWriter(workload, Name).Patch(ctx, s.Node.Item, func(o client.Object) {
+	err = c.writer.WithClient(workload).Patch(ctx, s.Node.Item, func(o client.Object) {
 		o.(*corev1.Node).Spec.Unschedulable = true
 	})
 	return client.IgnoreNotFound(err)

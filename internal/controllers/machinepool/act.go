@@ -12,7 +12,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 	"github.com/slipwayhq/slipway/internal/reference"
@@ -125,7 +124,7 @@ func (c *controller) markNode(ctx context.Context, s Snapshot, a markNode) error
 		return err
 	}
 	node := s.Nodes.Items[a.ProviderID]
-	err = kube.NewWriter(workload, Name).Patch(ctx, &node, func(o client.Object) { mark(s, o.(*corev1.Node)) })
+	err = c.writer.WithClient(workload).Patch(ctx, &node, func(o client.Object) { mark(s, o.(*corev1.Node)) })
 	return client.IgnoreNotFound(err)
 }
 
@@ -134,7 +133,7 @@ func (c *controller) deleteNode(ctx context.Context, s Snapshot, a deleteNode) e
 	if err != nil {
 		return err
 	}
-	err = kube.NewWriter(workload, Name).DeleteAnyway(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.Node, UID: a.UID}})
+	err = c.writer.WithClient(workload).DeleteAnyway(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.Node, UID: a.UID}})
 	if fault.KindOf(err) == fault.Conflict { // another Node with the same name
 		return nil
 	}

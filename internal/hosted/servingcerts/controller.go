@@ -44,6 +44,7 @@ type Workloads interface {
 type controller struct {
 	client    client.Client
 	workloads Workloads
+	writer    *kube.Writer
 	scope     reconciler.Scope
 	events    events.EventRecorder
 	now       func() time.Time
@@ -51,7 +52,7 @@ type controller struct {
 
 func Add(s reconciler.Setup, workloads Workloads) error {
 	c := &controller{
-		client: s.Manager.GetClient(), workloads: workloads, scope: s.Scope(),
+		client: s.Manager.GetClient(), workloads: workloads, writer: s.Writer(Name), scope: s.Scope(),
 		events: s.Manager.GetEventRecorder(kube.ManagerPrefix + Name), now: s.Clock(),
 	}
 	return s.Builder(Name, &hostedv1.HostedControlPlane{}).
@@ -146,7 +147,7 @@ func (c *controller) approve(ctx context.Context, plane *hostedv1.HostedControlP
 		return ctrl.Result{}, err
 	}
 	var next time.Duration
-	writer := kube.NewWriter(workload, Name)
+	writer := c.writer.WithClient(workload)
 	for _, v := range decide(s) {
 		if v.Why == "" {
 			err := writer.Approve(ctx, v.Request, "MachineKnown", fmt.Sprintf("Its names and addresses are those of Machine %s", v.Machine))

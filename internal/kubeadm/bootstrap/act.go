@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
@@ -80,7 +79,7 @@ func (c *controller) createToken(ctx context.Context, s snapshot) error {
 		return err
 	}
 	life := TokenLifetime{From: s.Now, TTL: s.TTL}
-	if err := kube.NewWriter(workload, Name).Create(ctx, TokenSecret(s.token(), s.tokenOwner(), life)); err != nil {
+	if err := c.writer.WithClient(workload).Create(ctx, TokenSecret(s.token(), s.tokenOwner(), life)); err != nil {
 		return err
 	}
 	c.tokens.set(s.tokenKey(), life.state(), s.Now)
@@ -96,7 +95,7 @@ func (c *controller) extendToken(ctx context.Context, s snapshot) error {
 		return fault.New(fault.Gone, "TokenGone", "bootstrap token %s was deleted meanwhile", tokenID(s.token()))
 	}
 	life := TokenLifetime{From: s.Now, TTL: s.TTL}
-	err = kube.NewWriter(workload, Name).Patch(ctx, secret, func(o client.Object) {
+	err = c.writer.WithClient(workload).Patch(ctx, secret, func(o client.Object) {
 		o.(*corev1.Secret).Data[bootstrapapi.BootstrapTokenExpirationKey] = []byte(life.Expiration())
 	})
 	if err == nil {
@@ -121,7 +120,7 @@ func (c *controller) deleteToken(ctx context.Context, s snapshot, name string) e
 	}
 	for i := range *s.Leftovers {
 		if secret := &(*s.Leftovers)[i]; secret.Name == name {
-			return kube.NewWriter(workload, Name).Delete(ctx, secret)
+			return c.writer.WithClient(workload).Delete(ctx, secret)
 		}
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane/addons"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -76,7 +75,7 @@ func (c *controller) applyAddonChange(ctx context.Context, s snapshot, change ad
 	if err != nil {
 		return err
 	}
-	return addons.Apply(ctx, kube.NewWriter(workload, Name), change)
+	return addons.Apply(ctx, c.writer.WithClient(workload), change)
 }
 
 func (j conditionInput) addons() condition.Result {

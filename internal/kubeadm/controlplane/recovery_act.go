@@ -56,7 +56,7 @@ func executeRecovery(ctx context.Context, w *kube.Writer, to recoveryTarget, do 
 		if err != nil || to.Nodes[a.Node] == nil {
 			return err
 		}
-		return kube.NewWriter(workload, "kubeadmcontrolplane").DeleteAnyway(ctx, to.Nodes[a.Node])
+		return w.WithClient(workload).DeleteAnyway(ctx, to.Nodes[a.Node])
 	case finishRecovery:
 		return removeRecovery(ctx, w, to)
 	}
