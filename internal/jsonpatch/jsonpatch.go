@@ -11,6 +11,8 @@ import (
 
 	patch "github.com/evanphx/json-patch/v5"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+
+	"github.com/slipwayhq/slipway/internal/redact"
 )
 
 const (
@@ -21,6 +23,8 @@ const (
 	maxCreated = 2 * maxIndex
 	// maxCopied is the maximum number of bytes that the copy operations of one patch may copy.
 	maxCopied = 1 << 20
+	// maxQuotedText is the maximum length of a text from an extension in an error, in bytes.
+	maxQuotedText = 200
 )
 
 // Apply returns the patched object. If the patch is an empty document, it returns the object unchanged.
@@ -34,7 +38,7 @@ func Apply(kind runtimehooksv1.PatchType, object, data []byte) ([]byte, error) {
 	case runtimehooksv1.JSONMergePatchType:
 		return patch.MergePatch(object, data)
 	}
-	return nil, fmt.Errorf("patch type %q is unknown: use %s or %s", clip(string(kind)), runtimehooksv1.JSONPatchType, runtimehooksv1.JSONMergePatchType)
+	return nil, fmt.Errorf("patch type %q is unknown: use %s or %s", redact.Clip(string(kind), maxQuotedText), runtimehooksv1.JSONPatchType, runtimehooksv1.JSONMergePatchType)
 }
 
 // ChangesNothing reports whether a patch is one of the documents that mean that there is nothing to change.
@@ -94,13 +98,4 @@ func countCreating(operations patch.Patch) (int, error) {
 		}
 	}
 	return creating, nil
-}
-
-// clip shortens a text from an extension for a message.
-func clip(text string) string {
-	const most = 200
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/redact"
 )
 
 // Limits of one record: list items, and bytes of a text.
@@ -68,13 +69,13 @@ func (s *PlanStore) Store(by reconciler.PlanKey, p reconciler.Plan, failed error
 	}
 	r := PlanRecord{Controller: by.Controller, Time: now().UTC().Truncate(time.Second)}
 	for _, a := range p.Actions[:min(len(p.Actions), maxItems)] {
-		r.Actions = append(r.Actions, clip(a.String()))
+		r.Actions = append(r.Actions, redact.Clip(a.String(), maxText))
 	}
 	if more := len(p.Actions) - maxItems; more > 0 {
 		r.Actions = append(r.Actions, fmt.Sprintf("... (%d more)", more))
 	}
 	for _, w := range p.Waits[:min(len(p.Waits), maxItems)] {
-		w.Message = clip(w.Message)
+		w.Message = redact.Clip(w.Message, maxText)
 		r.Waits = append(r.Waits, w)
 	}
 	if p.Recheck > 0 {
@@ -110,11 +111,4 @@ func (s *PlanStore) Get(kind schema.GroupKind, key client.ObjectKey) (ObjectPlan
 	defer s.mu.Unlock()
 	records, ok := s.records[object{kind, key}]
 	return ObjectPlans{Kind: kind.Kind, Namespace: key.Namespace, Name: key.Name, Plans: slices.Clone(records)}, ok
-}
-
-func clip(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxText], "") + " …"
 }

@@ -65,3 +65,11 @@ func (w *EscapeWriter) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// Clip shortens a text to the given number of bytes, at a character boundary, and marks that it is shortened.
+func Clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + " …"
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/redact"
 	"github.com/slipwayhq/slipway/internal/snapshots"
 )
 
@@ -62,7 +63,7 @@ func (j conditionInput) storeAvailable() condition.Result {
 
 func (j conditionInput) upToDate() condition.Result {
 	if j.Policy.Spec.Suspend != nil && *j.Policy.Spec.Suspend {
-		return condition.Unknown("Suspended", "Snapshots are suspended: set spec.suspend to false to go on")
+		return condition.Unknown("Suspended", "Snapshots are suspended: set spec.suspend to false to resume")
 	}
 	var problems []string
 	for _, c := range j.clusters {
@@ -71,7 +72,7 @@ func (j conditionInput) upToDate() condition.Result {
 		}
 	}
 	if j.Omitted > 0 {
-		problems = append(problems, fmt.Sprintf("* %d more Clusters are selected than the %d of which one policy takes snapshots: select fewer", j.Omitted, hostedv1.MaxSnapshotClusters))
+		problems = append(problems, fmt.Sprintf("* The policy selects %d Clusters more than the limit of %d: select fewer", j.Omitted, hostedv1.MaxSnapshotClusters))
 	}
 	switch {
 	case len(problems) > 5:
@@ -79,7 +80,7 @@ func (j conditionInput) upToDate() condition.Result {
 	case len(problems) > 0:
 		return condition.False("SnapshotsMissing", strings.Join(problems, "\n"))
 	case len(j.Clusters) == 0:
-		return condition.TrueBecause("NoClusters", "There is no Cluster of this policy")
+		return condition.TrueBecause("NoClusters", "The policy selects no Cluster")
 	}
 	return condition.True("UpToDate")
 }
@@ -143,12 +144,12 @@ func rowOf(s snapshot, c target) hostedv1.ClusterSnapshots {
 		row.Message = ""
 	}
 	if c.Job.Err != "" && !c.Job.Running {
-		row.Message, row.LastFailureTime = clip(c.Job.Err), metav1.NewTime(c.Job.Ended.Truncate(time.Second))
+		row.Message, row.LastFailureTime = redact.Clip(c.Job.Err, maxMessage), metav1.NewTime(c.Job.Ended.Truncate(time.Second))
 	} else if !c.Job.Running && (c.Job.Ended.IsZero() || c.Job.Err == "") && s.Store.Known && s.Store.Problem == "" {
 		row.LastFailureTime = metav1.Time{}
 	}
 	if c.Problem != "" {
-		row.Message = clip(c.Problem)
+		row.Message = redact.Clip(c.Problem, maxMessage)
 	}
 	return row
 }
@@ -159,13 +160,6 @@ func listed(m snapshots.Manifest) hostedv1.EtcdSnapshot {
 		one.Encrypted = &m.Encrypted
 	}
 	return one
-}
-
-func clip(text string) string {
-	if len(text) > maxMessage {
-		return strings.ToValidUTF8(text[:maxMessage], "") + " …"
-	}
-	return text
 }
 
 func events(s snapshot, now []hostedv1.ClusterSnapshots, out reconciler.Outcome) []reconciler.Event {
@@ -185,7 +179,7 @@ func events(s snapshot, now []hostedv1.ClusterSnapshots, out reconciler.Outcome)
 	}
 	for _, a := range out.Done {
 		if r, ok := a.(removeRequest); ok && r.Why != "the snapshot is stored" {
-			list = append(list, reconciler.Warning("SnapshotRequestRefused", "No snapshot %s: %s", clip(r.Name), r.Why))
+			list = append(list, reconciler.Warning("SnapshotRequestRefused", "No snapshot %s: %s", redact.Clip(r.Name, maxMessage), r.Why))
 		}
 	}
 	return list

@@ -22,6 +22,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/pause"
+	"github.com/slipwayhq/slipway/internal/redact"
 )
 
 const (
@@ -47,7 +48,7 @@ func RewriteAll(ctx context.Context, config *rest.Config) (n int, err error) {
 		switch refused := (apierrors.APIStatus)(nil); {
 		case err == nil, fault.As(err) != nil:
 		case errors.As(err, &refused): // an error of the workload cluster, not of the management cluster
-			err = fault.New(fault.Transient, reasonNotRewritten, "the workload cluster fails, so that the old keys are kept: %s; correct that, and run the command again", clip(err.Error())).From(err)
+			err = fault.New(fault.Transient, reasonNotRewritten, "the workload cluster fails, so that the old keys are kept: %s; correct that, and run the command again", redact.Clip(err.Error(), maxMessageLength)).From(err)
 		default:
 			err = fault.New(fault.Unreachable, reasonUnreachable, "the workload cluster does not answer: run the command again to continue").From(err)
 		}
@@ -205,7 +206,7 @@ func (r *rewriter) rewriteObject(ctx context.Context, resource schema.GroupVersi
 		if r.failures++; len(r.failed) == maxNamedFailures {
 			return nil
 		}
-		r.failed = append(r.failed, fmt.Sprintf("%s %s: %s", resource.GroupResource(), (types.NamespacedName{Namespace: o.Namespace, Name: o.Name}), clip(err.Error())))
+		r.failed = append(r.failed, fmt.Sprintf("%s %s: %s", resource.GroupResource(), (types.NamespacedName{Namespace: o.Namespace, Name: o.Name}), redact.Clip(err.Error(), maxMessageLength)))
 		return nil
 	}
 	return fmt.Errorf("writing %s %s/%s once more: %w", resource.GroupResource(), o.Namespace, o.Name, err)
@@ -236,11 +237,4 @@ func write(ctx context.Context, c metadata.ResourceInterface, o *metav1.PartialO
 		return nil
 	}
 	return err
-}
-
-func clip(text string) string {
-	if len(text) <= maxMessageLength {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxMessageLength], "") + " …"
 }

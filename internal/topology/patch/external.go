@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,10 +18,14 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/jsonpatch"
+	"github.com/slipwayhq/slipway/internal/redact"
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
 const builtin = runtimehooksv1.BuiltinsName
+
+// maxQuotedText is the maximum length of a text from an extension in an error, in bytes.
+const maxQuotedText = 200
 
 // generate applies the patches of an extension, or returns the request for them if they are not known yet.
 func (r *run) generate(patch *compiledPatch) (*ExtensionRequest, error) {
@@ -66,7 +69,7 @@ func (r *run) applyResponse(patch *compiledPatch, response *runtimehooksv1.Gener
 	for n, answer := range response.Items {
 		i, known := index[answer.UID]
 		if !known {
-			return invalidResponse(patch, "item %d of its answer is for uid %q, which is of no template in the request", n, clip(string(answer.UID)))
+			return invalidResponse(patch, "item %d of its answer is for uid %q, which is of no template in the request", n, redact.Clip(string(answer.UID), maxQuotedText))
 		}
 		if err := r.takeOne(i, answer); err != nil {
 			return invalidResponse(patch, "%s, item %d of its answer: %v", r.items[i], n, err)
@@ -119,7 +122,7 @@ func (r *run) takeOne(i int, answer runtimehooksv1.GeneratePatchesResponseItem) 
 		return fmt.Errorf("the patch leaves no object: %w", err)
 	}
 	if path := immutableDifference(was, is, nil); path != nil {
-		return fmt.Errorf("the patch changes %s: only /spec/template/spec and labels and annotations can be changed", clip(path.String()))
+		return fmt.Errorf("the patch changes %s: only /spec/template/spec and labels and annotations can be changed", redact.Clip(path.String(), maxQuotedText))
 	}
 	r.objects[i].Object = is
 	return nil
@@ -194,13 +197,4 @@ func list(values variables.Values, sent map[string]bool) []runtimehooksv1.Variab
 		}
 	}
 	return out
-}
-
-// clip shortens a text from an extension for a message.
-func clip(text string) string {
-	const most = 200
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
 }
