@@ -64,38 +64,38 @@ type (
 )
 
 func (a createAuthority) String() string {
-	return fmt.Sprintf("create Secret %s: the cluster has no such authority yet", a.Purpose.SecretName(a.Cluster))
+	return fmt.Sprintf("create Secret %s: it does not exist yet", a.Purpose.SecretName(a.Cluster))
 }
 func (a createKeys) String() string {
-	return fmt.Sprintf("create Secret %s: data in etcd is to be encrypted and there are no keys yet", purposeEncryption.SecretName(a.Cluster))
+	return fmt.Sprintf("create Secret %s: encryption at rest is enabled and there are no keys yet", purposeEncryption.SecretName(a.Cluster))
 }
 func (a writeKubeconfig) String() string {
 	return fmt.Sprintf("write Secret %s: %s", purposeKubeconfig.SecretName(a.Cluster), a.Why)
 }
 func (a ownSecret) String() string {
-	return fmt.Sprintf("own Secret %s: it lost its owner, so it would stay behind", a.Purpose.SecretName(a.Cluster))
+	return fmt.Sprintf("own Secret %s: it has no owner that deletes it", a.Purpose.SecretName(a.Cluster))
 }
 func (a startProcess) String() string {
 	return fmt.Sprintf("start the control plane at %s: %s", a.Version, a.Why)
 }
 func (a applyAddons) String() string {
-	return "apply what nodes need to the workload cluster, revision " + a.Hash
+	return "apply the add-ons to the workload cluster, revision " + a.Hash
 }
 func (recordInitialized) String() string {
-	return "note in an annotation that the control plane was initialized: a restore may lose its status"
+	return "record in an annotation that the control plane was initialized, because a restore may lose its status"
 }
 func (reserveEndpoint) String() string {
 	return "choose the control plane endpoint: the infrastructure provides none for such a control plane"
 }
 func (a changeProcess) String() string { return a.What }
 func (a stageRestore) String() string {
-	return "fetch snapshot " + a.Snapshot + ": it is to be restored"
+	return "fetch snapshot " + a.Snapshot + ": a restore was requested"
 }
 func (a finishRestore) String() string {
-	return "remove the request for a restore: the API server answers with snapshot " + a.Snapshot
+	return "remove the restore request: the API server is ready with snapshot " + a.Snapshot
 }
 func (removeProcess) String() string {
-	return "stop the control plane and remove its data: it is deleted"
+	return "stop the control plane and delete its data: it is being deleted"
 }
 
 func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Action) error {
@@ -121,7 +121,7 @@ func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Acti
 		if err != nil {
 			return err
 		}
-		return b.ControlPlanes.Start(ctx, nameOf(s.Plane), configOf(s, endpointOf(s)), content)
+		return b.ControlPlanes.Start(ctx, nameOf(s.Plane), configOf(s), content)
 	case applyAddons:
 		return c.applyAddons(ctx, s)
 	case recordInitialized:
@@ -162,7 +162,7 @@ func (c *controller) applyAddons(ctx context.Context, s snapshot) error {
 		return err
 	}
 	c.limitCalls(config, s.Cluster)
-	return c.applyObjects(ctx, config, addonsOf(s, endpointOf(s)))
+	return c.applyObjects(ctx, config, addonsOf(s))
 }
 
 // limitCalls makes requests share the rate limiter of the cluster, if there is one.
@@ -173,7 +173,7 @@ func (c *controller) limitCalls(config *rest.Config, cluster *clusterv1.Cluster)
 }
 
 func (c *controller) writeKubeconfig(ctx context.Context, s snapshot) error {
-	data, err := newKubeconfig(s, endpointOf(s))
+	data, err := newKubeconfig(s)
 	if err != nil {
 		return err
 	}

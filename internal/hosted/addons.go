@@ -21,7 +21,7 @@ import (
 // inspectAddons requests a read of the state of the add-ons.
 type inspectAddons struct{}
 
-func (inspectAddons) String() string { return "read how the add-ons of the workload cluster fare" }
+func (inspectAddons) String() string { return "read the state of the add-ons of the workload cluster" }
 
 // Maximum age of a reading. Add-ons are also read without a change, because the watch on a workload cluster
 // can be missing or denied. After frequent changes, they are read at most once per changedMaxAge.
@@ -31,10 +31,10 @@ const (
 	changedMaxAge   = time.Second
 )
 
-// decideAddons requests a read if the last reading is too old, or outdated by a change.
-func decideAddons(s snapshot, p *reconciler.Plan) {
+// planInspection requests a read of the add-ons if the last reading is too old, or outdated by a change.
+func planInspection(s snapshot) (p reconciler.Plan) {
 	if !hasAddons(s.Capabilities, s.Plane) {
-		return
+		return p
 	}
 	lasts := unhealthyMaxAge
 	switch {
@@ -45,9 +45,10 @@ func decideAddons(s snapshot, p *reconciler.Plan) {
 	}
 	if left := s.Addons.At.Add(lasts).Sub(s.Now); !s.Addons.At.IsZero() && left > 0 {
 		p.RecheckIn(left)
-		return
+		return p
 	}
 	p.Reads = append(p.Reads, inspectAddons{})
+	return p
 }
 
 // hasAddons reports whether this controller applies add-ons to the workload cluster.
@@ -61,7 +62,7 @@ func (c *controller) inspectAddons(ctx context.Context, s snapshot) (addons.Read
 	config, err := access(s)
 	if err == nil {
 		c.limitCalls(config, s.Cluster)
-		a.State, err = c.inspect(ctx, config, addonsOf(s, endpointOf(s)))
+		a.State, err = c.inspect(ctx, config, addonsOf(s))
 	}
 	if err != nil {
 		if fault.KindOf(err) == fault.Bug || ctx.Err() != nil {

@@ -1,6 +1,7 @@
 package hosted
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -10,13 +11,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // conditionInput is the input of the conditions: a snapshot and the outcome of its plan.
 type conditionInput struct {
 	snapshot
-	// waiting and reason describe the first wait of the plan. They are empty if there is none.
-	waiting, reason string
+	// stage is the stage of the plan. Its reason and message describe a failed start instead, if there is one.
+	stage reconciler.Stage
 	// failed is the message of a failed action, or empty.
 	failed string
 	// addons is true if the objects that nodes need were applied to the workload cluster.
@@ -49,13 +51,10 @@ func (j conditionInput) ready(set condition.Set) condition.Result {
 }
 
 func (j conditionInput) deleting() condition.Result {
-	switch {
-	case j.Plane.DeletionTimestamp.IsZero():
+	if j.Plane.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
-	case j.waiting != "":
-		return condition.TrueBecause(j.reason, j.waiting)
 	}
-	return condition.True(clusterv1.DeletionCompletedReason)
+	return condition.TrueBecause(j.stage.Reason, j.stage.Message)
 }
 
 func (j conditionInput) versionSupported() condition.Result {
@@ -71,15 +70,15 @@ func (j conditionInput) versionSupported() condition.Result {
 
 func (j conditionInput) certificates() condition.Result {
 	if j.Cluster == nil {
-		return condition.Unknown("WaitingForCluster", j.waiting)
+		return condition.Unknown("WaitingForCluster", j.stage.Message)
 	}
 	for _, purpose := range append(j.authorities(), purposeKubeconfig) {
 		secret, ok := j.Secrets[purpose]
 		if !ok {
-			if j.waiting == "" {
-				return condition.False("NotAvailable", "Secret "+purpose.SecretName(j.Cluster.Name)+" is being created")
+			if j.stage.Message != "" && (j.stage.Order <= stagePrerequisites || j.Quiesce != quiesceRequest{}) {
+				return condition.False(j.stage.Reason, j.stage.Message)
 			}
-			return condition.False(j.reason, j.waiting)
+			return condition.False("NotAvailable", "Secret "+purpose.SecretName(j.Cluster.Name)+" is being created")
 		}
 		if purpose == purposeKubeconfig {
 			continue
@@ -96,7 +95,7 @@ func (j conditionInput) encryptionKeys() condition.Result {
 		return condition.True("NotNeeded")
 	}
 	if j.Cluster == nil {
-		return condition.Unknown("WaitingForCluster", j.waiting)
+		return condition.Unknown("WaitingForCluster", j.stage.Message)
 	}
 	if _, err := encryptionKeys(j.snapshot); err != nil {
 		return condition.False(fault.As(err).Reason, fault.UserMessage(err))
@@ -111,15 +110,15 @@ func (j conditionInput) processRunning() condition.Result {
 	case j.Quiesce.Mode == hostedv1.QuiesceStopped:
 		return condition.False("Stopped", "The control plane is stopped until annotation "+hostedv1.QuiesceAnnotation+" is removed")
 	case !j.Process.Exists:
-		return condition.False("NotStarted", j.orWaiting("The control plane is not started yet"))
+		return condition.False("NotStarted", j.orStage("The control plane is not started yet"))
 	case j.Process.Problem != "":
 		return condition.False("Waiting", j.Process.Problem)
 	case j.Process.LastExit == "":
 		return condition.False("Starting", "The control plane is starting")
 	}
-	message := "The control plane died (" + j.Process.LastExit + ") and is started again"
+	message := "The control plane exited (" + j.Process.LastExit + ") and is being restarted"
 	if j.Process.Log != "" {
-		message += j.Capabilities.LogText(j.Plane) + "; it last said:\n" + j.Process.Log
+		message += j.Capabilities.LogText(j.Plane) + "; its last log lines:\n" + j.Process.Log
 	}
 	return condition.False("Died", message)
 }
@@ -132,9 +131,9 @@ func (j conditionInput) etcd() condition.Result {
 		return condition.False("NotAvailable", "The control plane does not run")
 	}
 	if j.Process.Ready {
-		return condition.False("NotAvailable", "The API server answers, and etcd does not")
+		return condition.False("NotAvailable", "The API server is ready, but etcd is not")
 	}
-	return condition.Unknown("NotYetKnown", "The API server does not answer yet")
+	return condition.Unknown("NotYetKnown", "The API server is not ready yet")
 }
 
 func (j conditionInput) addonsApplied() condition.Result {
@@ -146,7 +145,7 @@ func (j conditionInput) addonsApplied() condition.Result {
 	case j.addons:
 		return condition.True("Applied")
 	}
-	return condition.False("NotApplied", j.orWaiting("What nodes need is being applied to the workload cluster"))
+	return condition.False("NotApplied", j.orStage("Applying the add-ons to the workload cluster"))
 }
 
 func (j conditionInput) addonsAvailable() condition.Result {
@@ -154,7 +153,7 @@ func (j conditionInput) addonsAvailable() condition.Result {
 	case !hasAddons(j.Capabilities, j.Plane):
 		return condition.True("NotNeeded")
 	case !j.addons:
-		return condition.False("NotApplied", j.orWaiting("What nodes need is being applied to the workload cluster"))
+		return condition.False("NotApplied", j.orStage("Applying the add-ons to the workload cluster"))
 	case seen.Err != "":
 		return condition.Unknown("NotReadable", seen.Err)
 	case seen.At.IsZero():
@@ -170,8 +169,8 @@ func (j conditionInput) addonsAvailable() condition.Result {
 func (j conditionInput) rollingOut() condition.Result {
 	have := j.Process.Version
 	want, included := versionToRun(j.snapshot)
-	if j.Process.Running && slices.Contains([]string{processconfig.ReasonInvalid, processconfig.ReasonDataMissing, reasonDenied, reasonEndpoint}, j.reason) {
-		return condition.TrueBecause(j.reason, j.waiting)
+	if j.Process.Running && slices.Contains([]string{processconfig.ReasonInvalid, processconfig.ReasonDataMissing, reasonDenied, reasonEndpoint}, j.stage.Reason) {
+		return condition.TrueBecause(j.stage.Reason, j.stage.Message)
 	}
 	if have != "" && have != want && included {
 		return condition.TrueBecause(clusterv1.RollingOutReason, "Restarting the control plane at "+want+", from "+have)
@@ -184,7 +183,7 @@ func (j conditionInput) available(set condition.Set) condition.Result {
 		return condition.False(clusterv1.NotAvailableReason, "Deletion in progress")
 	}
 	if !j.Process.Ready || j.Quiesce != (quiesceRequest{}) {
-		return condition.False(clusterv1.NotAvailableReason, j.orWaiting(notReady(j.snapshot)))
+		return condition.False(clusterv1.NotAvailableReason, j.orStage(notReady(j.snapshot)))
 	}
 	return condition.Summarize(set, condition.Reasons{
 		Info: clusterv1.AvailableReason, Issue: clusterv1.NotAvailableReason, Unknown: clusterv1.AvailableUnknownReason,
@@ -192,9 +191,5 @@ func (j conditionInput) available(set condition.Set) condition.Result {
 		condition.Part{Type: hostedv1.EtcdClusterAvailableCondition}, condition.Part{Type: hostedv1.AddonsAppliedCondition})
 }
 
-func (j conditionInput) orWaiting(otherwise string) string {
-	if j.waiting != "" {
-		return j.waiting
-	}
-	return otherwise
-}
+// orStage returns the message of the stage, or a default.
+func (j conditionInput) orStage(otherwise string) string { return cmp.Or(j.stage.Message, otherwise) }

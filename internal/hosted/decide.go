@@ -3,7 +3,6 @@ package hosted
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +32,53 @@ const (
 	defaultPods     = "10.244.0.0/16"
 )
 
+// Stages of a control plane. A plan is at the first stage that is not complete.
+const (
+	stageDeletion = iota + 1
+	stageQuiesced
+	// stagePrerequisites creates the Secrets, once the Cluster and its infrastructure allow it.
+	stagePrerequisites
+	// stageAdmission checks whether the process may run with its version, configuration, data and endpoint.
+	stageAdmission
+	// stageStart starts the process, or restarts it with another configuration.
+	stageStart
+	// stageProcess waits for the API server, and stageAddons applies the objects for nodes.
+	stageProcess
+	stageAddons
+)
+
+// planner plans one step. If its plan is at a stage, the following steps have to wait.
+type planner func(snapshot) reconciler.Plan
+
+// follow joins the plans of consecutive steps, up to the first that is at a stage.
+func follow(s snapshot, steps ...planner) reconciler.Plan {
+	var all reconciler.Plan
+	for _, step := range steps {
+		p := step(s)
+		all.Do(p.Actions...)
+		all.Reads, all.Waits = append(all.Reads, p.Reads...), append(all.Waits, p.Waits...)
+		all.RecheckIn(p.Recheck)
+		if all.Stage = p.Stage; all.Stage.Order != 0 {
+			break
+		}
+	}
+	return all
+}
+
+// at sets the stage of a plan with something to do or to wait for.
+func at(stage int, p reconciler.Plan) reconciler.Plan {
+	if !p.Idle() {
+		p.Enter(stage, "")
+	}
+	return p
+}
+
+// waitForUser returns a plan at a stage that waits until a user changes the control plane or the configuration.
+func waitForUser(s snapshot, stage int, reason, text string) (p reconciler.Plan) {
+	p.WaitFor(reason, "%s", text).For(kind, s.Plane.Name).UntilUserActs()
+	return at(stage, p)
+}
+
 // decide plans the reconciliation of a HostedControlPlane. Each row waits for the rows above it:
 //
 //	no owner, or Cluster missing                        wait
@@ -57,47 +103,18 @@ const (
 //	initialized, without annotation                     annotate
 //	add-on state unknown or too old                     read
 func decide(s snapshot) reconciler.Plan {
-	if !s.Plane.DeletionTimestamp.IsZero() {
-		return decideDeletion(s)
-	}
-	var p reconciler.Plan
-	if s.Cluster == nil {
+	switch {
+	case !s.Plane.DeletionTimestamp.IsZero():
+		return planDeletion(s)
+	case s.Cluster == nil:
+		var p reconciler.Plan
 		p.WaitFor("WaitingForCluster", "Waiting for the Cluster to own this control plane").For(kind, s.Plane.Name).ToChange("metadata.ownerReferences")
-		return p
-	}
-	if s.Quiesce != (quiesceRequest{}) {
+		return at(stagePrerequisites, p)
+	case s.Quiesce != (quiesceRequest{}):
 		return decideQuiesced(s)
 	}
-	endpoint, alone := endpointOf(s), s.Capabilities.OwnEndpoints != nil
-	if alone { // independent of the infrastructure
-		decideReservation(s, endpoint, &p)
-		decideAuthorities(s, &p)
-	}
-	if !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false) || !endpoint.IsValid() {
-		p.WaitFor(clusterv1.WaitingForClusterInfrastructureReadyReason,
-			"Waiting for the infrastructure of Cluster %s to be provisioned and its control plane endpoint to be set", s.Cluster.Name).
-			For("Cluster", s.Cluster.Name).ToChange("status.initialization.infrastructureProvisioned")
-		return p
-	}
-	if len(p.Actions) > 0 || len(p.Waits) > 0 || !alone && !decideAuthorities(s, &p) || !decideKeys(s, &p) {
-		return p
-	}
-	decideKubeconfig(s, endpoint, &p)
-	decideOwner(s, &p)
-	decideProcess(s, endpoint, &p)
-	return p
-}
-
-// decideOwner restores the owner of Secrets that this controller created. The kubeconfig gets it together
-// with new content.
-func decideOwner(s snapshot, p *reconciler.Plan) {
-	written := slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool { _, ok := a.(writeKubeconfig); return ok })
-	for _, purpose := range append(s.authorities(), purposeKubeconfig, purposeEncryption) {
-		secret := s.Secrets[purpose]
-		if secret != nil && ownerOf(s.Plane).NeedsOwner(secret) && (purpose != purposeKubeconfig || !written) {
-			p.Do(ownSecret{Purpose: purpose, Cluster: s.Cluster.Name})
-		}
-	}
+	return follow(s, planPrerequisites, planKeys, planSecrets, planVersion, planRestore, planConfiguration, planStart, planProcess,
+		planAddons, planRecord, planInspection)
 }
 
 // endpointOf returns the desired endpoint of the API server: the endpoint of the Cluster or, if it has none,
@@ -109,91 +126,131 @@ func endpointOf(s snapshot) clusterv1.APIEndpoint {
 	return s.Plane.Spec.ControlPlaneEndpoint
 }
 
-// decideReservation chooses the endpoint of a control plane that does not use the endpoint of the
-// infrastructure. It also restores missing resources of a separate endpoint.
-func decideReservation(s snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Plan) {
-	elsewhere := s.Capabilities.OwnEndpoints.SeparateEndpoint
-	known := endpoint.IsValid() || elsewhere && s.Process.EndpointProblem != ""
-	if elsewhere && !decideQuota(s, p) { // a separate endpoint can incur costs
-		return
+// planPrerequisites chooses the endpoint, if the backend does so, and creates the CAs. A control plane that chooses its
+// endpoint does not need the infrastructure for them.
+func planPrerequisites(s snapshot) reconciler.Plan {
+	if s.Capabilities.OwnEndpoints != nil {
+		return at(stagePrerequisites, follow(s, planReservation, planAuthorities, planInfrastructure))
 	}
-	if !known || elsewhere && !s.Process.Reserved {
-		p.Do(reserveEndpoint{})
+	if p := planInfrastructure(s); !p.Idle() {
+		return at(stagePrerequisites, p)
 	}
-	if !endpoint.IsValid() && s.Process.EndpointProblem != "" {
-		p.WaitFor("WaitingForEndpoint", "%s", s.Process.EndpointProblem).For(kind, s.Plane.Name).ToChange("spec.controlPlaneEndpoint")
-	}
+	return at(stagePrerequisites, planAuthorities(s))
 }
 
-// decideAuthorities reports whether all CAs exist and are usable. It creates new ones only before the first
-// start, because later the cluster depends on the existing ones.
-func decideAuthorities(s snapshot, p *reconciler.Plan) bool {
-	complete := true
+func planInfrastructure(s snapshot) (p reconciler.Plan) {
+	if !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false) || !endpointOf(s).IsValid() {
+		p.WaitFor(clusterv1.WaitingForClusterInfrastructureReadyReason,
+			"Waiting for the infrastructure of Cluster %s to be provisioned and its control plane endpoint to be set", s.Cluster.Name).
+			For("Cluster", s.Cluster.Name).ToChange("status.initialization.infrastructureProvisioned")
+	}
+	return p
+}
+
+// planReservation chooses the endpoint of a control plane that does not use the endpoint of the
+// infrastructure. It also restores missing resources of a separate endpoint.
+func planReservation(s snapshot) (p reconciler.Plan) {
+	separate := s.Capabilities.OwnEndpoints.SeparateEndpoint
+	if separate { // which can incur costs
+		if p := planQuota(s); !p.Idle() {
+			p.Stage = reconciler.Stage{} // the CAs are created nevertheless
+			return p
+		}
+	}
+	chosen := endpointOf(s).IsValid()
+	known := chosen || separate && s.Process.EndpointProblem != ""
+	if !known || separate && !s.Process.Reserved {
+		p.Do(reserveEndpoint{})
+	}
+	if !chosen && s.Process.EndpointProblem != "" {
+		p.WaitFor("WaitingForEndpoint", "%s", s.Process.EndpointProblem).For(kind, s.Plane.Name).ToChange("spec.controlPlaneEndpoint")
+	}
+	return p
+}
+
+// planAuthorities checks the CAs. It creates new ones only before the first start, because later the cluster depends on
+// the existing ones.
+func planAuthorities(s snapshot) (p reconciler.Plan) {
 	for _, purpose := range s.authorities() {
-		secret, ok := s.Secrets[purpose]
+		secret, name := s.Secrets[purpose], purpose.SecretName(s.Cluster.Name)
 		switch {
-		case !ok && s.Process.Exists:
-			p.WaitFor("CertificatesMissing", "Secret %s is gone; restore it from a backup: the cluster was made with it", purpose.SecretName(s.Cluster.Name)).
-				For("Secret", purpose.SecretName(s.Cluster.Name)).UntilUserActs()
-			complete = false
-		case !ok:
+		case secret == nil && s.Process.Exists:
+			p.WaitFor("CertificatesMissing", "Secret %s is missing; restore it from a backup, because the cluster was created with it", name).
+				For("Secret", name).UntilUserActs()
+		case secret == nil:
 			p.Do(createAuthority{Purpose: purpose, Cluster: s.Cluster.Name})
-			complete = false
 		default:
 			if text := authorityProblem(purpose, secret, s.Now); text != "" {
-				p.WaitFor("CertificatesInvalid", "%s", text).For("Secret", secret.Name).UntilUserActs()
-				complete = false
+				p.WaitFor("CertificatesInvalid", "%s", text).For("Secret", name).UntilUserActs()
 			}
 		}
 	}
-	if !complete && len(p.Waits) == 0 {
+	if len(p.Actions) > 0 && len(p.Waits) == 0 {
 		p.RecheckIn(unwatchedRecheck) // Secrets are not watched by name before they exist
 	}
-	return complete
+	return p
 }
 
-func decideKubeconfig(s snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Plan) {
-	secret := s.Secrets[purposeKubeconfig]
-	if secret != nil && !ownerOf(s.Plane).Manages(secret) {
-		return
+// planSecrets writes the kubeconfig and restores the owner of Secrets that this controller created. A new kubeconfig gets
+// its owner together with the content.
+func planSecrets(s snapshot) (p reconciler.Plan) {
+	owner, kubeconfig := ownerOf(s.Plane), s.Secrets[purposeKubeconfig]
+	outdated := ""
+	if kubeconfig == nil || owner.Manages(kubeconfig) {
+		outdated = s.Kubeconfig.ReissueReason(endpointOf(s), s.Secrets[purposeCA], s.Now)
+		switch {
+		case outdated != "":
+			p.Do(writeKubeconfig{Cluster: s.Cluster.Name, Why: outdated})
+		case !s.Kubeconfig.Until.IsZero():
+			p.RecheckIn(s.Kubeconfig.HalfLife().Sub(s.Now))
+		}
 	}
-	if why := s.Kubeconfig.ReissueReason(endpoint, s.Secrets[purposeCA], s.Now); why != "" {
-		p.Do(writeKubeconfig{Cluster: s.Cluster.Name, Why: why})
-		return
+	for _, purpose := range append(s.authorities(), purposeKubeconfig, purposeEncryption) {
+		secret := s.Secrets[purpose]
+		if secret != nil && owner.NeedsOwner(secret) && (purpose != purposeKubeconfig || outdated == "") {
+			p.Do(ownSecret{Purpose: purpose, Cluster: s.Cluster.Name})
+		}
 	}
-	if !s.Kubeconfig.Until.IsZero() {
-		p.RecheckIn(s.Kubeconfig.HalfLife().Sub(s.Now))
-	}
+	return p
 }
 
-func decideProcess(s snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Plan) {
+func planVersion(s snapshot) (p reconciler.Plan) {
 	if _, included := versionToRun(s); !included {
-		p.WaitFor("VersionNotSupported", "%s", notSupported(s)).For(kind, s.Plane.Name).UntilUserActs()
+		p = waitForUser(s, stageAdmission, "VersionNotSupported", notSupported(s))
 		p.RecheckIn(versionAgain)
-		return
 	}
-	cfg := configOf(s, endpoint)
-	if !decideRestore(s, p) {
-		return
-	}
-	if err := cfg.Validate(); err != nil {
-		p.WaitFor(processconfig.ReasonInvalid, "%s", err.Error()).For(kind, s.Plane.Name).UntilUserActs()
-		return
+	return p
+}
+
+// planConfiguration checks the configuration of the process.
+func planConfiguration(s snapshot) (p reconciler.Plan) {
+	if err := configOf(s).Validate(); err != nil {
+		return waitForUser(s, stageAdmission, processconfig.ReasonInvalid, err.Error())
 	}
 	if why := deniedIssuer(s); why != "" {
-		p.WaitFor(reasonDenied, "%s", why).For(kind, s.Plane.Name).UntilUserActs()
-		return
+		return waitForUser(s, stageAdmission, reasonDenied, why)
 	}
-	if !s.Process.Exists || s.Process.Config != cfg.Hash() {
-		if !decideData(s, cfg, p) || !decideEndpoint(s, cfg, p) || !decideQuota(s, p) || !decideTurn(s, cfg, p) {
-			return
-		}
-		p.Do(startProcess{Version: cfg.Version, Why: whyStart(s, cfg), Empty: isDataLost(s) && !hasStagedRestore(s)})
-		if s.Capabilities.Started == nil {
-			p.WaitFor("ControlPlaneStarting", "The API server is starting").For(kind, s.Plane.Name).ToChange(untilAvailable)
-		}
-		return
+	return p
+}
+
+// planStart starts a process that is missing or has another configuration.
+func planStart(s snapshot) (p reconciler.Plan) {
+	cfg := configOf(s)
+	if s.Process.Exists && s.Process.Config == cfg.Hash() {
+		return p
 	}
+	if p := follow(s, planData, planEndpoint, planQuota, planTurn); !p.Idle() {
+		return p
+	}
+	p.Do(startProcess{Version: cfg.Version, Why: whyStart(s, cfg), Empty: isDataLost(s) && !hasStagedRestore(s)})
+	if s.Capabilities.Started == nil {
+		p.WaitFor("ControlPlaneStarting", "The API server is starting").For(kind, s.Plane.Name).ToChange(untilAvailable)
+	}
+	return at(stageStart, p)
+}
+
+// planProcess changes the running process if its backend requires it, and waits until the API server is ready.
+func planProcess(s snapshot) (p reconciler.Plan) {
 	if s.Process.Pending != "" {
 		p.Do(changeProcess{What: s.Process.Pending})
 		p.RecheckIn(unwatchedRecheck) // to observe the result
@@ -202,41 +259,47 @@ func decideProcess(s snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Pla
 	}
 	if !s.Process.Ready {
 		p.WaitFor("ControlPlaneNotReady", "%s", notReady(s)).For(kind, s.Plane.Name).ToChange(untilAvailable)
-		return
+		p.Enter(stageProcess, "")
 	}
-	restored := wasRestored(s) // the restored data may be older than the add-ons
-	if params := addonsOf(s, endpoint); s.Capabilities.Addons && (restored || params.Hash() != s.Plane.Status.AddonsHash) {
-		p.Do(applyAddons{Hash: params.Hash()})
-		if !restored {
-			return
-		}
+	return p
+}
+
+// planAddons applies the add-ons. Restored data may contain older ones, therefore they are applied before the restore
+// ends.
+func planAddons(s snapshot) (p reconciler.Plan) {
+	restored := wasRestored(s)
+	if hash := addonsOf(s).Hash(); s.Capabilities.Addons && (restored || hash != s.Plane.Status.AddonsHash) {
+		p.Do(applyAddons{Hash: hash})
 	}
 	if restored {
 		p.Do(finishRestore{Snapshot: s.Restore.Request.Snapshot})
-		return
 	}
+	return at(stageAddons, p)
+}
+
+func planRecord(s snapshot) (p reconciler.Plan) {
 	if ptr.Deref(s.Plane.Status.Initialization.ControlPlaneInitialized, false) && s.Plane.Annotations[hostedv1.InitializedAnnotation] == "" {
 		p.Do(recordInitialized{})
 	}
-	decideAddons(s, p)
+	return p
 }
 
-// decideData reports whether a process may be started with the existing data. An initialized control plane is
-// not started without data, unless its backend permits it.
-func decideData(s snapshot, cfg processconfig.Config, p *reconciler.Plan) bool {
+// planData checks whether a process may be started with the existing data. An initialized control plane is not started
+// without data, unless its backend permits it.
+func planData(s snapshot) (p reconciler.Plan) {
 	if hasStagedRestore(s) { // the process validates the snapshot before it changes existing data
-		return true
+		return p
 	}
-	if err := s.Process.Data.Problem(cfg.Version); err != nil {
-		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err)).For(kind, s.Plane.Name).UntilUserActs()
-		return false
+	version, _ := versionToRun(s)
+	if err := s.Process.Data.Problem(version); err != nil {
+		return waitForUser(s, stageAdmission, fault.As(err).Reason, fault.UserMessage(err))
 	}
 	if isDataLost(s) && s.Capabilities.EmptyStartEffect == "" {
 		p.WaitFor(processconfig.ReasonDataMissing,
-			"The control plane was initialized and its data is not %s; restore it from a backup, or delete the cluster: it is not started empty", s.Capabilities.DataLocation()).For(kind, s.Plane.Name).UntilUserActs()
-		return false
+			"The control plane was initialized, but its data is not %s; restore it from a backup, or delete the cluster, because Slipway does not start it without data",
+			s.Capabilities.DataLocation()).For(kind, s.Plane.Name).UntilUserActs()
 	}
-	return true
+	return at(stageAdmission, p)
 }
 
 // isDataLost reports whether the control plane was initialized and its data is missing.
@@ -245,42 +308,38 @@ func isDataLost(s snapshot) bool {
 	return initialized && !s.Process.Data.Exists && !s.Process.Running
 }
 
-// decideQuota reports whether a further control plane is permitted.
-func decideQuota(s snapshot, p *reconciler.Plan) bool {
+// planQuota checks whether a further control plane is permitted.
+func planQuota(s snapshot) (p reconciler.Plan) {
 	switch {
 	case s.Capabilities.Denied != "":
-		p.WaitFor(reasonDenied, "%s", s.Capabilities.Denied).For(kind, s.Plane.Name).UntilUserActs()
-		return false
+		return waitForUser(s, stageAdmission, reasonDenied, s.Capabilities.Denied)
 	case s.Process.Exists || s.Process.Reserved || s.Capabilities.Maximum == (policy.Maximum{}):
-		return true
+		return p
 	case !s.PlaneCount.Known:
 		p.Reads = append(p.Reads, backend.CountControlPlanes{})
-		return false
+		return at(stageAdmission, p)
 	}
 	if why := s.Capabilities.Maximum.Exceeded(s.Capabilities.Setting, s.Plane.Namespace, s.PlaneCount.Own, s.PlaneCount.All); why != "" {
-		p.WaitFor("TooManyControlPlanes", "%s", why).For(kind, s.Plane.Name).UntilUserActs()
+		p = waitForUser(s, stageAdmission, "TooManyControlPlanes", why)
 		p.RecheckIn(countRecheck)
-		return false
 	}
-	return true
+	return p
 }
 
-// decideTurn reports whether a running process may be restarted now. If a new build runs another patch
-// version than the spec requests, this affects all control planes at once, therefore they restart one after
-// the other.
-func decideTurn(s snapshot, cfg processconfig.Config, p *reconciler.Plan) bool {
+// planTurn checks whether a running process may be restarted now. If a new build runs another patch version than
+// the spec requests, this affects all control planes at once, therefore they restart one after the other.
+func planTurn(s snapshot) (p reconciler.Plan) {
+	version, _ := versionToRun(s)
 	switch {
-	case !s.Process.Running || s.Process.Version == cfg.Version || cfg.Version == s.Plane.Spec.Version:
-		return true
+	case !s.Process.Running || s.Process.Version == version || version == s.Plane.Spec.Version || s.Turn.Granted:
 	case !s.Turn.Known:
 		p.Reads = append(p.Reads, backend.TakeTurn{})
-		return false
-	case !s.Turn.Granted:
-		p.WaitFor("WaitingForTurn", "Waiting for another hosted control plane to be ready before this one restarts at %s", cfg.Version).For(kind, s.Plane.Name).ForTime()
+	default:
+		p.WaitFor("WaitingForTurn", "Waiting for another hosted control plane to be ready before this one restarts at %s", version).
+			For(kind, s.Plane.Name).ForTime()
 		p.RecheckIn(turnAgain)
-		return false
 	}
-	return true
+	return at(stageAdmission, p)
 }
 
 func whyStart(s snapshot, cfg processconfig.Config) string {
@@ -290,7 +349,7 @@ func whyStart(s snapshot, cfg processconfig.Config) string {
 	case isDataLost(s):
 		return "its data is not " + s.Capabilities.DataLocation() + "; " + s.Capabilities.EmptyStartEffect
 	case !s.Process.Exists:
-		return "it did not run before"
+		return "it has not run yet"
 	case s.Process.Version != "" && s.Process.Version != cfg.Version:
 		return "it runs " + s.Process.Version
 	case s.Process.Config == "":
@@ -304,9 +363,9 @@ func notReady(s snapshot) string {
 	case s.Process.Problem != "":
 		return s.Process.Problem
 	case s.Process.Running:
-		return "The API server does not answer yet"
+		return "The API server is not ready yet"
 	case s.Process.LastExit != "":
-		return fmt.Sprintf("The control plane died (%s) and is started again", s.Process.LastExit)
+		return fmt.Sprintf("The control plane exited (%s) and is being restarted", s.Process.LastExit)
 	}
 	return "The control plane is starting"
 }
@@ -328,27 +387,20 @@ func versionToRun(s snapshot) (string, bool) {
 func notSupported(s snapshot) string { return s.Capabilities.NotSupported(s.Plane) }
 
 // configOf returns the configuration of the process.
-func configOf(s snapshot, endpoint clusterv1.APIEndpoint) processconfig.Config {
-	spec := s.Plane.Spec
+func configOf(s snapshot) processconfig.Config {
+	spec, endpoint := s.Plane.Spec, endpointOf(s)
 	services, pods := ranges(s)
 	run, _ := versionToRun(s)
 	keys, mark := keyFingerprint(s)
 	return processconfig.Config{
 		Cluster: s.Cluster.Name, Version: run,
-		Endpoint: fmt.Sprintf("%s:%d", bracket(endpoint.Host), endpoint.Port), Everywhere: s.Capabilities.OwnEndpoints != nil && s.Capabilities.OwnEndpoints.SeparateEndpoint,
+		Endpoint: endpoint.String(), Everywhere: s.Capabilities.OwnEndpoints != nil && s.Capabilities.OwnEndpoints.SeparateEndpoint,
 		ServiceCIDRs: services, PodCIDRs: pods, ServiceDomain: s.Cluster.Spec.ClusterNetwork.ServiceDomain,
 		CertificateDays: int(spec.CertificateValidityDays), Names: spec.CertificateNames, Authorities: fingerprint(s),
 		APIServer: spec.APIServer.Flags(), ControllerManager: spec.ControllerManager.Flags(),
 		Scheduler: spec.Scheduler.Flags(), Etcd: spec.Etcd.Flags(),
 		Security: s.security(), EncryptionKeys: keys, EncryptionMark: mark, Restore: restoreID(s), RunMode: s.Quiesce.RunMode(),
 	}
-}
-
-func bracket(host string) string {
-	if strings.Contains(host, ":") {
-		return "[" + host + "]"
-	}
-	return host
 }
 
 func ranges(s snapshot) (services, pods []string) {
@@ -363,8 +415,8 @@ func ranges(s snapshot) (services, pods []string) {
 }
 
 // addonsOf returns the parameters of the objects for the workload cluster.
-func addonsOf(s snapshot, endpoint clusterv1.APIEndpoint) addons.Params {
-	spec := s.Plane.Spec.Addons
+func addonsOf(s snapshot) addons.Params {
+	spec, endpoint := s.Plane.Spec.Addons, endpointOf(s)
 	services, pods := ranges(s)
 	p := addons.Params{
 		ClusterName: s.Cluster.Name, Version: s.Plane.Spec.Version, Host: endpoint.Host, Port: endpoint.Port,
@@ -378,12 +430,12 @@ func addonsOf(s snapshot, endpoint clusterv1.APIEndpoint) addons.Params {
 	return p
 }
 
-// decideDeletion stops the process and deletes its data. The Secrets are garbage collected with their owner.
-func decideDeletion(s snapshot) reconciler.Plan {
-	var p reconciler.Plan
+// planDeletion stops the process and deletes its data. The Secrets are garbage collected with their owner.
+func planDeletion(s snapshot) (p reconciler.Plan) {
 	if s.Process.Exists || s.Process.Reserved {
 		p.Do(removeProcess{})
-		p.WaitFor("ControlPlaneStopping", "The control plane is being stopped and its data removed").For(kind, s.Plane.Name).ToChange("status.process")
+		p.WaitFor("ControlPlaneStopping", "The control plane is being stopped and its data is being deleted").For(kind, s.Plane.Name).ToChange("status.process")
 	}
+	p.Enter(stageDeletion, clusterv1.DeletionCompletedReason)
 	return p
 }

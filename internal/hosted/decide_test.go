@@ -32,10 +32,10 @@ func TestDecide(t *testing.T) {
 			s.Plane.Spec.ControlPlaneEndpoint, s.Cluster.Spec.ControlPlaneEndpoint = s.Cluster.Spec.ControlPlaneEndpoint, clusterv1.APIEndpoint{}
 		}), nil},
 		"first": {"SE-02, CP-15", running(t, func(s *snapshot) { s.Secrets, s.Process = map[secretPurpose]*corev1.Secret{}, backend.ControlPlane{} }),
-			[]string{"do: create Secret c-ca: the cluster has no such authority yet", "do: create Secret c-etcd: the cluster has no such authority yet",
-				"do: create Secret c-proxy: the cluster has no such authority yet", "do: create Secret c-sa: the cluster has no such authority yet"}},
+			[]string{"do: create Secret c-ca: it does not exist yet", "do: create Secret c-etcd: it does not exist yet",
+				"do: create Secret c-proxy: it does not exist yet", "do: create Secret c-sa: it does not exist yet"}},
 		"authority lost": {"a new one would not fit what was signed", running(t, func(s *snapshot) { delete(s.Secrets, purposeSA) }),
-			[]string{"wait: Secret c-sa is gone; restore it from a backup: the cluster was made with it"}},
+			[]string{"wait: Secret c-sa is missing; restore it from a backup, because the cluster was created with it"}},
 		"authority broken": {"SE-02: a user's Secret that cannot be used", running(t, func(s *snapshot) { s.Secrets[purposeCA].Data["tls.key"] = []byte("x") }),
 			[]string{"wait: Secret c-ca cannot be used: no private key in PEM data"}},
 		"no kubeconfig": {"CP-14", running(t, func(s *snapshot) { s.Kubeconfig = secrets.Kubeconfig{}; delete(s.Secrets, purposeKubeconfig) }),
@@ -48,8 +48,8 @@ func TestDecide(t *testing.T) {
 			s.Secrets[purposeCA].OwnerReferences = nil
 			s.Secrets[purposeSA].OwnerReferences[0].UID = "earlier life"
 			s.Secrets[purposeKubeconfig].OwnerReferences[0].APIVersion = "controlplane.slipway.dev/v1alpha0"
-		}), []string{"do: own Secret c-ca: it lost its owner, so it would stay behind", "do: own Secret c-sa: it lost its owner, so it would stay behind",
-			"do: own Secret c-kubeconfig: it lost its owner, so it would stay behind"}},
+		}), []string{"do: own Secret c-ca: it has no owner that deletes it", "do: own Secret c-sa: it has no owner that deletes it",
+			"do: own Secret c-kubeconfig: it has no owner that deletes it"}},
 		"owner of an old kubeconfig lost": {"OR-01: it comes back with the new content", running(t, func(s *snapshot) {
 			s.Secrets[purposeKubeconfig].OwnerReferences = nil
 			s.Kubeconfig.Server = "https://other"
@@ -64,19 +64,19 @@ func TestDecide(t *testing.T) {
 		"not supported": {"what runs goes on running", running(t, func(s *snapshot) { s.Plane.Spec.Version = "v1.99.0" }),
 			[]string{"wait: Kubernetes v1.99.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.99.0`, or set spec.version to one of these"}},
 		"an older version": {"another reason than that the host has none", running(t, func(s *snapshot) { s.Plane.Spec.Version, s.Plane.Status.Version = "v1.35.4", "v1.36.3" }),
-			[]string{"wait: The control plane is at v1.36.3 and cannot go back to v1.35.4, because what etcd has was written by the newer one; set spec.version to v1.36.3"}},
-		"start": {"", running(t, func(s *snapshot) { s.Process = backend.ControlPlane{} }), []string{"do: start the control plane at v1.36.3: it did not run before", "wait: The API server is starting"}},
+			[]string{"wait: The control plane is at v1.36.3 and cannot be downgraded to v1.35.4, because etcd has data of the newer version; set spec.version to v1.36.3"}},
+		"start": {"", running(t, func(s *snapshot) { s.Process = backend.ControlPlane{} }), []string{"do: start the control plane at v1.36.3: it has not run yet", "wait: The API server is starting"}},
 		"another version": {"CP-04: restarted in place", running(t, func(s *snapshot) {
 			s.Plane.Spec.Version = "v1.37.0"
 			s.Capabilities.Versions = append(s.Capabilities.Versions, "v1.37.0")
 		}),
 			[]string{"do: start the control plane at v1.37.0: it runs v1.36.3", "wait: The API server is starting"}},
 		"slipway restarted": {"the process is taken over", running(t, func(s *snapshot) { s.Process.Config, s.Process.Ready = "", false }),
-			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a process that lives is taken over", "wait: The API server is starting"}},
+			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a running process is adopted", "wait: The API server is starting"}},
 		"died": {"the supervisor starts it again", running(t, func(s *snapshot) {
 			s.Process.Running, s.Process.Ready, s.Process.EtcdReady, s.Process.LastExit = false, false, false, "signal: killed"
-		}), []string{"wait: The control plane died (signal: killed) and is started again"}},
-		"starting": {"", running(t, func(s *snapshot) { s.Process.Ready = false }), []string{"wait: The API server does not answer yet"}},
+		}), []string{"wait: The control plane exited (signal: killed) and is being restarted"}},
+		"starting": {"", running(t, func(s *snapshot) { s.Process.Ready = false }), []string{"wait: The API server is not ready yet"}},
 		"bad host": {"the endpoint must be of this machine", running(t, func(s *snapshot) {
 			s.Cluster.Spec.ControlPlaneEndpoint.Host = "api.example"
 			s.Kubeconfig.Server = "https://api.example:6443"
@@ -86,25 +86,25 @@ func TestDecide(t *testing.T) {
 			s.Process = backend.ControlPlane{}
 			s.Plane.Status.Initialization.ControlPlaneInitialized = &yes
 		}),
-			[]string{"wait: The control plane was initialized and its data is not in the data directory of this manager, which may not be the one that had it; restore it from a backup, or delete the cluster: it is not started empty"}},
+			[]string{"wait: The control plane was initialized, but its data is not in the data directory of this manager, which may not be the one that had it; restore it from a backup, or delete the cluster, because Slipway does not start it without data"}},
 		"data gone, folder there": {"", running(t, func(s *snapshot) {
 			s.Process = backend.ControlPlane{Exists: true, Data: processconfig.Data{Version: version}}
 		}),
-			[]string{"wait: The data of the control plane is not here, although it ran Kubernetes v1.36.3; restore it from a backup, or delete the cluster: it is not started empty"}},
+			[]string{"wait: The data of the control plane is not here, although it ran Kubernetes v1.36.3; restore it from a backup, or delete the cluster, because Slipway does not start it without data"}},
 		"data gone, restored without status": {"H9: nothing else says that it ran before", running(t, func(s *snapshot) {
 			s.Process = backend.ControlPlane{}
 			s.Plane.Annotations = map[string]string{hostedv1.InitializedAnnotation: "true"}
 		}),
-			[]string{"wait: The control plane was initialized and its data is not in the data directory of this manager, which may not be the one that had it; restore it from a backup, or delete the cluster: it is not started empty"}},
+			[]string{"wait: The control plane was initialized, but its data is not in the data directory of this manager, which may not be the one that had it; restore it from a backup, or delete the cluster, because Slipway does not start it without data"}},
 		"data restored, too": {"H9", running(t, func(s *snapshot) {
 			s.Process = backend.ControlPlane{Exists: true, Data: processconfig.Data{Exists: true, Version: version}}
 			s.Plane.Annotations = map[string]string{hostedv1.InitializedAnnotation: "true"}
 		}),
-			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a process that lives is taken over", "wait: The API server is starting"}},
+			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a running process is adopted", "wait: The API server is starting"}},
 		"initialized": {"H9: it is noted where a restore keeps it", running(t, func(s *snapshot) {
 			yes := true
 			s.Plane.Status.Initialization.ControlPlaneInitialized = &yes
-		}), []string{"do: note in an annotation that the control plane was initialized: a restore may lose its status"}},
+		}), []string{"do: record in an annotation that the control plane was initialized, because a restore may lose its status"}},
 		"newer data": {"objects are not converted back", running(t, func(s *snapshot) {
 			s.Process = backend.ControlPlane{Exists: true, Data: processconfig.Data{Exists: true, Version: "v1.37.1"}}
 		}),
@@ -116,7 +116,7 @@ func TestDecide(t *testing.T) {
 		"the next minor version": {"", running(t, func(s *snapshot) {
 			s.Process = backend.ControlPlane{Exists: true, Data: processconfig.Data{Exists: true, Version: "v1.35.9"}}
 		}),
-			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a process that lives is taken over", "wait: The API server is starting"}},
+			[]string{"do: start the control plane at v1.36.3: slipway was restarted; a running process is adopted", "wait: The API server is starting"}},
 		"another patch version is included": {"a replaced binary goes on with it", running(t, older, func(s *snapshot) { s.Turn = backend.Turn{Known: true, Granted: true} }),
 			[]string{"do: start the control plane at v1.36.3: it runs v1.36.1", "wait: The API server is starting"}},
 		"its turn comes later": {"one after the other", running(t, older, func(s *snapshot) { s.Turn = backend.Turn{Known: true} }),
@@ -137,7 +137,7 @@ func TestDecide(t *testing.T) {
 		"port of a service": {"a service of the host could not start", running(t, elsewhere("172.31.0.1", 22)),
 			[]string{"wait: Control plane endpoint 172.31.0.1:22 is not allowed: port 22 is reserved; use another, for example 6443"}},
 		"port of the management cluster": {"it could not start again", running(t, elsewhere("172.31.0.1", 6440)),
-			[]string{"wait: Control plane endpoint 172.31.0.1:6440 is not allowed: port 6440 is one of the management cluster's own; use another"}},
+			[]string{"wait: Control plane endpoint 172.31.0.1:6440 is not allowed: port 6440 is used by the management cluster; use another"}},
 		"no network": {"", running(t, elsewhere("172.31.0.1", 7443), func(s *snapshot) { s.Gateway.Address = netip.Addr{} }),
 			[]string{"wait: Control plane endpoint 172.31.0.1:7443 is not allowed: the cluster has no network on this host, and the operator does not allow the address in controlPlanes.addresses in the configuration file (--config of slipway up or slipway manager)"}},
 		"network not known": {"", running(t, elsewhere("172.31.0.1", 7443), func(s *snapshot) { s.Gateway = hostGateway{Known: true, Problem: "Docker does not respond"} }),
@@ -146,7 +146,7 @@ func TestDecide(t *testing.T) {
 			s.Policy.ControlPlanes.Addresses = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}
 		}), []string{"do: start the control plane at v1.36.3: its configuration changed", "wait: The API server is starting"}},
 		"deleting": {"", running(t, func(s *snapshot) { s.Plane.DeletionTimestamp = &metav1.Time{Time: now} }),
-			[]string{"do: stop the control plane and remove its data: it is deleted", "wait: The control plane is being stopped and its data removed"}},
+			[]string{"do: stop the control plane and delete its data: it is being deleted", "wait: The control plane is being stopped and its data is being deleted"}},
 		"deleted": {"", running(t, func(s *snapshot) {
 			s.Plane.DeletionTimestamp, s.Process = &metav1.Time{Time: now}, backend.ControlPlane{}
 		}), nil},
@@ -165,7 +165,7 @@ func TestAddonsFollowTheirParams(t *testing.T) {
 	if got := decide(s).Actions; len(got) != 1 || !strings.HasPrefix(got[0].String(), "apply what nodes need") {
 		t.Errorf("another set of add-ons is applied: %v", got)
 	}
-	p := addonsOf(running(t), clusterv1.APIEndpoint{Host: "h", Port: 1})
+	p := addonsOf(running(t))
 	if p.ServiceCIDR != defaultServices || p.PodCIDR != defaultPods || p.ServiceDomain != "cluster.local" || p.ImageRepository != "slipway.dev" || !p.CoreDNS || !p.KubeProxy {
 		t.Errorf("defaults: %+v", p)
 	}

@@ -32,23 +32,20 @@ func encryptionKeys(s snapshot) (componentconfig.KeySet, error) {
 	return parseEncryptionKeys(purposeEncryption.SecretName(s.Cluster.Name), s.Secrets[purposeEncryption], s.Process.Data)
 }
 
-// decideKeys reports whether the keys exist and are usable. It creates new keys only if no data is encrypted
-// yet.
-func decideKeys(s snapshot, p *reconciler.Plan) bool {
+// planKeys checks the encryption keys. It creates new keys only if no data is encrypted yet.
+func planKeys(s snapshot) (p reconciler.Plan) {
 	if !s.encrypts() {
-		return true
+		return p
 	}
-	_, err := encryptionKeys(s)
-	switch {
-	case err == nil:
-		return true
-	case s.Secrets[purposeEncryption] == nil && s.Process.Data.EncryptionKeys == "":
+	if _, err := encryptionKeys(s); err == nil {
+		return p
+	} else if s.Secrets[purposeEncryption] == nil && s.Process.Data.EncryptionKeys == "" {
 		p.Do(createKeys{Cluster: s.Cluster.Name})
 		p.RecheckIn(unwatchedRecheck) // Secrets are not watched by name before they exist
-	default:
+	} else {
 		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err)).For("Secret", purposeEncryption.SecretName(s.Cluster.Name)).UntilUserActs()
 	}
-	return false
+	return at(stagePrerequisites, p)
 }
 
 // keyFingerprint returns the fingerprint of the keys for the process, and the mark that the data only needs
@@ -58,7 +55,7 @@ func keyFingerprint(s snapshot) (keys, mark string) {
 		return "", ""
 	}
 	set, err := encryptionKeys(s)
-	if err != nil { // decideKeys waits
+	if err != nil { // planKeys waits
 		return "", ""
 	}
 	return set.Fingerprint(), set.Rewritten
@@ -110,16 +107,16 @@ func parseEncryptionKeys(name string, secret *corev1.Secret, data processconfig.
 		return none, fault.New(fault.Invalid, reasonMissing, "Secret %s is being created", name)
 	case secret == nil:
 		return none, fault.New(fault.Invalid, reasonMissing,
-			"Secret %s is gone; restore it from a backup: data of the workload cluster is encrypted with its keys, and new ones cannot read it", name)
+			"Secret %s is missing; restore it from a backup, because data of the workload cluster is encrypted with its keys", name)
 	}
 	keys, err := componentconfig.ParseKeys(secret.Data)
 	switch {
 	case err != nil && used == "":
-		return none, fault.New(fault.Invalid, reasonInvalid, "Secret %s cannot be used: %s; correct it, or delete it to have new keys created", name, err)
+		return none, fault.New(fault.Invalid, reasonInvalid, "Secret %s cannot be used: %s; correct it, or delete it so that new keys are created", name, err)
 	case err != nil:
 		return none, fault.New(fault.Invalid, reasonInvalid, "Secret %s cannot be used: %s; restore it from a backup: data of the workload cluster is encrypted with its keys", name, err)
 	case used != "" && !componentconfig.KeysSuffice(used, keys.Fingerprint(), data.Rewritten(keys.Rewritten)):
-		return none, fault.New(fault.Invalid, reasonChanged, "Secret %s has other keys than those that data of the workload cluster is encrypted with; restore it from a backup", name)
+		return none, fault.New(fault.Invalid, reasonChanged, "Secret %s does not contain the keys that encrypt the data of the workload cluster; restore it from a backup", name)
 	}
 	return keys, nil
 }

@@ -28,7 +28,7 @@ func encrypted(s *snapshot) {
 	keys := componentconfig.NewKeys()
 	s.Secrets[purposeEncryption] = newSecret(*s, purposeEncryption, keys)
 	s.Process.Data = processconfig.Data{Exists: true, Version: version, EncryptionKeys: componentconfig.KeySet{Current: keys}.Fingerprint()}
-	s.Process.Config = configOf(*s, endpointOf(*s)).Hash()
+	s.Process.Config = configOf(*s).Hash()
 }
 
 // rotated puts new keys before those of the Secret; inEffect has the process run with what the Secret says.
@@ -40,7 +40,7 @@ func rotated(s *snapshot) {
 
 func inEffect(s *snapshot) {
 	s.Process.Data.EncryptionKeys, _ = keyFingerprint(*s)
-	s.Process.Config = configOf(*s, endpointOf(*s)).Hash()
+	s.Process.Config = configOf(*s).Hash()
 }
 
 // settled leaves the new keys alone in the Secret, with or without the mark that everything is encrypted with them.
@@ -94,31 +94,31 @@ func TestDecideSecurity(t *testing.T) { // H8, CP-04
 	}{
 		"settled": {"", running(t, encrypted), nil},
 		"asked for": {"the keys come first", running(t, func(s *snapshot) { s.Plane.Spec.Encryption = &hostedv1.Encryption{} }),
-			[]string{"do: create Secret c-encryption: data in etcd is to be encrypted and there are no keys yet"}},
+			[]string{"do: create Secret c-encryption: encryption at rest is enabled and there are no keys yet"}},
 		"keys are there":   {"in place, as flags", running(t, encrypted, func(s *snapshot) { s.Process.Config, s.Process.Data.EncryptionKeys = "other", "" }), []string{restart, starting}},
 		"off":              {"what is encrypted stays readable", running(t, encrypted, func(s *snapshot) { s.Plane.Spec.Encryption = nil }), []string{restart, starting}},
 		"another provider": {"", running(t, encrypted, func(s *snapshot) { s.Plane.Spec.Encryption.Provider = "aescbc" }), []string{restart, starting}},
 		"keys lost": {"never silently new ones", running(t, encrypted, func(s *snapshot) { delete(s.Secrets, purposeEncryption) }),
-			[]string{"wait: Secret c-encryption is gone; restore it from a backup: data of the workload cluster is encrypted with its keys, and new ones cannot read it"}},
+			[]string{"wait: Secret c-encryption is missing; restore it from a backup, because data of the workload cluster is encrypted with its keys"}},
 		"keys lost after it was switched off": {"there may be data that is encrypted", running(t, encrypted, func(s *snapshot) { s.Plane.Spec.Encryption = nil; delete(s.Secrets, purposeEncryption) }),
-			[]string{"wait: Secret c-encryption is gone; restore it from a backup: data of the workload cluster is encrypted with its keys, and new ones cannot read it"}},
+			[]string{"wait: Secret c-encryption is missing; restore it from a backup, because data of the workload cluster is encrypted with its keys"}},
 		"other keys": {"a tenant wrote the Secret", running(t, encrypted, func(s *snapshot) { s.Secrets[purposeEncryption].Data = componentconfig.NewKeys() }),
-			[]string{"wait: Secret c-encryption has other keys than those that data of the workload cluster is encrypted with; restore it from a backup"}},
+			[]string{"wait: Secret c-encryption does not contain the keys that encrypt the data of the workload cluster; restore it from a backup"}},
 		"keys rotated": {"what the former ones encrypted is read", running(t, encrypted, rotated), []string{restart, starting}},
 		"keys forgotten before all is rewritten": {"what runs goes on", running(t, encrypted, rotated, inEffect, settled(false)),
-			[]string{"wait: Secret c-encryption has other keys than those that data of the workload cluster is encrypted with; restore it from a backup"}},
+			[]string{"wait: Secret c-encryption does not contain the keys that encrypt the data of the workload cluster; restore it from a backup"}},
 		"keys forgotten": {"nothing needs them", running(t, encrypted, rotated, inEffect, settled(true)), []string{restart, starting}},
 		"keys forgotten that were never former ones": {"the mark alone proves nothing", running(t, encrypted, rotated, settled(true)),
-			[]string{"wait: Secret c-encryption has other keys than those that data of the workload cluster is encrypted with; restore it from a backup"}},
+			[]string{"wait: Secret c-encryption does not contain the keys that encrypt the data of the workload cluster; restore it from a backup"}},
 		"no keys in it": {"", running(t, encrypted, func(s *snapshot) { delete(s.Secrets[purposeEncryption].Data, "aescbc") }),
 			[]string{"wait: Secret c-encryption cannot be used: it must have the keys secretbox, aesgcm and aescbc with 32 bytes each, and aescbc has 0; restore it from a backup: data of the workload cluster is encrypted with its keys"}},
 		"no keys in a new one": {"", running(t, encrypted, func(s *snapshot) {
 			s.Process.Data.EncryptionKeys = ""
 			delete(s.Secrets[purposeEncryption].Data, "aescbc")
 		}),
-			[]string{"wait: Secret c-encryption cannot be used: it must have the keys secretbox, aesgcm and aescbc with 32 bytes each, and aescbc has 0; correct it, or delete it to have new keys created"}},
+			[]string{"wait: Secret c-encryption cannot be used: it must have the keys secretbox, aesgcm and aescbc with 32 bytes each, and aescbc has 0; correct it, or delete it so that new keys are created"}},
 		"owner lost": {"OR-01", running(t, encrypted, func(s *snapshot) { s.Secrets[purposeEncryption].OwnerReferences = nil }),
-			[]string{"do: own Secret c-encryption: it lost its owner, so it would stay behind"}},
+			[]string{"do: own Secret c-encryption: it has no owner that deletes it"}},
 		"audit":          {"", running(t, func(s *snapshot) { s.Plane.Spec.Audit = &hostedv1.Audit{} }), []string{restart, starting}},
 		"allowed issuer": {"", running(t, trusts("https://issuer.example"), func(s *snapshot) { s.Policy.ControlPlanes.Issuers = []string{"https://issuer.example"} }), []string{restart, starting}},
 		"issuer": {"the API server would connect from the host", running(t, trusts("https://other.example"), func(s *snapshot) { s.Policy.ControlPlanes.Issuers = []string{"https://issuer.example"} }),
@@ -129,7 +129,7 @@ func TestDecideSecurity(t *testing.T) { // H8, CP-04
 			s.Plane.Spec.Backend.Simulated = &hostedv1.SimulatedBackend{}
 			s.Process.Data, s.Secrets[purposeEncryption] = processconfig.Data{}, nil
 			s.Capabilities = termsOf(*s)
-			s.Process.Config = configOf(*s, endpointOf(*s)).Hash()
+			s.Process.Config = configOf(*s).Hash()
 		}), nil},
 	}
 	for name, tc := range cases {
@@ -193,7 +193,7 @@ func TestKeysInTheFolderStay(t *testing.T) {
 	if err := folder.WriteRun(processconfig.Run{PID: 1, Version: version, EncryptionKeys: "those in use"}); err != nil {
 		t.Fatal(err)
 	}
-	cfg := configOf(s, endpointOf(s))
+	cfg := configOf(s)
 	err := process.New(supervisor, false).ControlPlanes.Start(t.Context(), "ns.p", cfg, map[string][]byte{processconfig.EncryptionKeys: []byte("x")})
 	if f := fault.As(err); f == nil || f.Reason != processconfig.ReasonEncryptionKeys || !strings.Contains(f.Message, "restore") {
 		t.Errorf("started: %v", err)

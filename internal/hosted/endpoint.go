@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
-	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hosted/backend"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -85,26 +84,26 @@ func (c *controller) readGateway(ctx context.Context, s snapshot) hostGateway {
 	return g
 }
 
-// decideEndpoint reports whether the control plane may listen at its endpoint.
-func decideEndpoint(s snapshot, cfg processconfig.Config, p *reconciler.Plan) bool {
-	at, err := cfg.Address()
-	if err != nil { // the configuration was validated before
-		return false
+// planEndpoint checks whether the control plane may listen at its endpoint.
+func planEndpoint(s snapshot) (p reconciler.Plan) {
+	address, err := configOf(s).Address()
+	if err != nil { // planConfiguration reports it
+		return p
 	}
-	denied := deniedEndpoint(s, at)
+	denied := deniedEndpoint(s, address)
 	switch {
 	case denied == "":
-		return true
+		return p
 	case s.Capabilities.OwnEndpoints == nil && !s.Gateway.Known:
 		p.Reads = append(p.Reads, findGateway{})
-		return false
+		return at(stageAdmission, p)
 	case s.Gateway.Problem != "":
 		p.WaitFor("NetworkNotKnown", "%s", s.Gateway.Problem).For("LocalCluster", s.Cluster.Spec.InfrastructureRef.Name).ForTime()
 	default:
 		p.WaitFor(reasonEndpoint, "%s", denied).For(kind, s.Plane.Name).UntilUserActs()
 	}
 	p.RecheckIn(gatewayAgain)
-	return false
+	return at(stageAdmission, p)
 }
 
 // deniedEndpoint returns why the control plane may not listen at the address, or an empty string if it may.
@@ -117,7 +116,7 @@ func deniedEndpoint(s snapshot, at netip.AddrPort) string {
 	}
 	switch {
 	case slices.Contains(s.ReservedPorts, at.Port()):
-		return fmt.Sprintf("Control plane endpoint %s is not allowed: port %d is one of the management cluster's own; use another", at, at.Port())
+		return fmt.Sprintf("Control plane endpoint %s is not allowed: port %d is used by the management cluster; use another", at, at.Port())
 	case s.Capabilities.OwnEndpoints != nil:
 		return s.Capabilities.DeniedEndpoint(s.Process, at)
 	case address.IsUnspecified() || address.IsMulticast():

@@ -76,14 +76,14 @@ func running(t *testing.T, changes ...func(*snapshot)) snapshot {
 		}
 		s.Secrets[p] = newSecret(s, p, data)
 	}
-	data, err := newKubeconfig(s, endpointOf(s))
+	data, err := newKubeconfig(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Secrets[purposeKubeconfig] = newSecret(s, purposeKubeconfig, data)
 	s.Kubeconfig = secrets.ParseKubeconfig(s.Secrets[purposeKubeconfig])
-	s.Process = backend.ControlPlane{Exists: true, Running: true, Ready: true, EtcdReady: true, PID: 42, Version: version, Config: configOf(s, endpointOf(s)).Hash()}
-	s.Plane.Status.AddonsHash = addonsOf(s, endpointOf(s)).Hash()
+	s.Process = backend.ControlPlane{Exists: true, Running: true, Ready: true, EtcdReady: true, PID: 42, Version: version, Config: configOf(s).Hash()}
+	s.Plane.Status.AddonsHash = addonsOf(s).Hash()
 	s.Addons.At = now
 	for _, change := range changes {
 		change(&s)

@@ -60,7 +60,7 @@ func (c *controller) observe(ctx context.Context, plane *hostedv1.HostedControlP
 		s.Process, err = b.ControlPlanes.Status(ctx, nameOf(plane))
 	}
 	if err != nil {
-		return s, fmt.Errorf("reading what runs for the control plane: %w", err)
+		return s, fmt.Errorf("reading the state of the control plane: %w", err)
 	}
 	s.Restore = c.readRestore(s, b)
 	if s.Cluster == nil {

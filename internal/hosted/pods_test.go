@@ -27,7 +27,7 @@ func inPod(t *testing.T, changes ...func(*snapshot)) snapshot {
 	s.ReservedPorts = []uint16{6443} // of the management cluster: not of the Pod's network
 	s.Capabilities = statefulset.Capabilities(s.Policy, version)
 	s.Process.Reserved, s.Process.Endpoint, s.Process.Local = true, s.Plane.Spec.ControlPlaneEndpoint, "10.0.0.9:6443"
-	s.Process.Config = configOf(s, endpointOf(s)).Hash()
+	s.Process.Config = configOf(s).Hash()
 	s.Process.Data = processconfig.Data{Exists: true, Version: version}
 	for _, change := range changes {
 		change(&s)
@@ -61,13 +61,13 @@ func TestDecideInPods(t *testing.T) {
 		"first":         {"the endpoint comes first", inPod(t, fresh, room), []string{"do: choose the control plane endpoint: the infrastructure provides none for such a control plane", untilInfrastructure}},
 		"too many":      {"a load balancer costs something", inPod(t, many), []string{"wait: Namespace ns may have 30 at most: delete some, or ask the operator to raise maxima.controlPlanes.namespace in the configuration file (--config of slipway up or slipway manager)", untilInfrastructure}},
 		"load balancer": {"an event tells", inPod(t, fresh, func(s *snapshot) { s.Process.Reserved, s.Process.EndpointProblem = true, "Waiting for a load balancer" }), []string{"wait: Waiting for a load balancer", untilInfrastructure}},
-		"start":         {"no address of a host is looked for", inPod(t, reserved), []string{"do: start the control plane at v1.36.3: it did not run before", "wait: The API server is starting"}},
+		"start":         {"no address of a host is looked for", inPod(t, reserved), []string{"do: start the control plane at v1.36.3: it has not run yet", "wait: The API server is starting"}},
 		"endpoint of a user": {"it leads elsewhere", inPod(t, reserved, func(s *snapshot) { s.Process.Endpoint.Port++ }),
 			[]string{"wait: Control plane endpoint 172.31.0.1:6443 is not allowed: the Service of the control plane is reached at 172.31.0.1:6444; create the cluster without an endpoint"}},
 		"Service gone":     {"the objects of a backup, most often", inPod(t, room, func(s *snapshot) { s.Process = backend.ControlPlane{} }), []string{"do: choose the control plane endpoint: the infrastructure provides none for such a control plane"}},
 		"something missed": {"", inPod(t, func(s *snapshot) { s.Process.Pending = "remember it" }), []string{"do: remember it"}},
 		"claim gone": {"never an empty one in the place of a full one", inPod(t, initialized, reserved),
-			[]string{"wait: The control plane was initialized and its data is not in this management cluster, which has no PersistentVolumeClaim of it; restore it from a backup, or delete the cluster: it is not started empty"}},
+			[]string{"wait: The control plane was initialized, but its data is not in this management cluster, which has no PersistentVolumeClaim of it; restore it from a backup, or delete the cluster, because Slipway does not start it without data"}},
 		"claim gone, StatefulSet not": {"", inPod(t, initialized, func(s *snapshot) {
 			s.Process.Running, s.Process.Ready, s.Process.Data.Exists, s.Process.Problem = false, false, false, "The claim is gone"
 		}), []string{"wait: The claim is gone"}},
@@ -77,7 +77,7 @@ func TestDecideInPods(t *testing.T) {
 			[]string{"wait: Pod p is not scheduled"}},
 		"another version": {"", inPod(t, func(s *snapshot) { s.Plane.Spec.Version = "v1.35.1" }),
 			[]string{"wait: Kubernetes v1.35.1 is not in the image of the manager, which has v1.36.3; set spec.version to it, or ask the operator to install a release of slipway with v1.35.1"}},
-		"deleted": {"", inPod(t, deleted, reserved), []string{"do: stop the control plane and remove its data: it is deleted", "wait: The control plane is being stopped and its data removed"}},
+		"deleted": {"", inPod(t, deleted, reserved), []string{"do: stop the control plane and delete its data: it is being deleted", "wait: The control plane is being stopped and its data is being deleted"}},
 		"gone":    {"", inPod(t, deleted, func(s *snapshot) { s.Process = backend.ControlPlane{} }), nil},
 	}
 	for name, c := range cases {

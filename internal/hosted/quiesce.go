@@ -2,9 +2,6 @@ package hosted
 
 import (
 	"regexp"
-	"slices"
-
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
@@ -31,53 +28,43 @@ func (stopProcess) String() string {
 //	Loopback: the snapshot is not fetched                     fetch
 //	process does not run the requested components only        start
 func decideQuiesced(s snapshot) reconciler.Plan {
-	var p reconciler.Plan
 	if s.Quiesce.Mode == hostedv1.QuiesceStopped {
-		if !isStopped(s) {
-			p.Do(stopProcess{})
-			p.RecheckIn(unwatchedRecheck)
-		}
-		p.WaitFor(reasonQuiesced, "The control plane is stopped until annotation %s is removed", hostedv1.QuiesceAnnotation).For(kind, s.Plane.Name).UntilUserActs()
-		return p
+		return planStop(s)
 	}
-	endpoint := endpointOf(s)
-	if !decideContent(s, endpoint, &p) || s.Quiesce.Mode == hostedv1.QuiesceLoopback && !decideSnapshot(s, &p) {
-		return p
+	return follow(s, planExistingSecrets, planVersion, planConfiguration, planQuota, planSnapshot, planQuiesced)
+}
+
+func planStop(s snapshot) (p reconciler.Plan) {
+	if !isStopped(s) {
+		p.Do(stopProcess{})
+		p.RecheckIn(unwatchedRecheck)
 	}
-	cfg := configOf(s, endpoint)
+	p.WaitFor(reasonQuiesced, "The control plane is stopped until annotation %s is removed", hostedv1.QuiesceAnnotation).For(kind, s.Plane.Name).UntilUserActs()
+	return at(stageQuiesced, p)
+}
+
+// planQuiesced runs the requested components only.
+func planQuiesced(s snapshot) (p reconciler.Plan) {
+	cfg := configOf(s)
 	if s.Process.Exists && s.Process.Config == cfg.Hash() {
 		p.WaitFor(reasonQuiesced, "%s until annotation %s is removed", s.Quiesce.Runs(), hostedv1.QuiesceAnnotation).For(kind, s.Plane.Name).UntilUserActs()
-		return p
+		return at(stageQuiesced, p)
 	}
-	if !decideData(s, cfg, &p) {
+	if p := planData(s); !p.Idle() {
 		return p
 	}
 	p.Do(startProcess{Version: cfg.Version, Why: "annotation " + hostedv1.QuiesceAnnotation})
 	p.WaitFor("ControlPlaneStarting", "%s until annotation %s is removed", s.Quiesce.Runs(), hostedv1.QuiesceAnnotation).For(kind, s.Plane.Name).ToChange("status.quiesced")
-	return p
+	return at(stageStart, p)
 }
 
-// decideContent reports whether all inputs of the process exist and it may run.
-func decideContent(s snapshot, endpoint clusterv1.APIEndpoint, p *reconciler.Plan) bool {
+// planExistingSecrets waits for Secrets that are missing or unusable.
+func planExistingSecrets(s snapshot) (p reconciler.Plan) {
 	if name, text := missingSecret(s); text != "" {
 		p.WaitFor("SecretsUnusable", "%s", text).For("Secret", name).UntilUserActs()
 		p.RecheckIn(versionAgain)
-		return false
 	}
-	if _, included := versionToRun(s); !included {
-		p.WaitFor("VersionNotSupported", "%s", notSupported(s)).For(kind, s.Plane.Name).UntilUserActs()
-		p.RecheckIn(versionAgain)
-		return false
-	}
-	if err := configOf(s, endpoint).Validate(); err != nil {
-		p.WaitFor(processconfig.ReasonInvalid, "%s", err.Error()).For(kind, s.Plane.Name).UntilUserActs()
-		return false
-	}
-	if why := deniedIssuer(s); why != "" {
-		p.WaitFor(reasonDenied, "%s", why).For(kind, s.Plane.Name).UntilUserActs()
-		return false
-	}
-	return decideQuota(s, p)
+	return at(stagePrerequisites, p)
 }
 
 // missingSecret returns the first Secret that cannot be used, and the reason.
@@ -93,27 +80,30 @@ func missingSecret(s snapshot) (name, text string) {
 	}
 	if _, err := encryptionKeys(s); s.encrypts() && err != nil {
 		name = purposeEncryption.SecretName(s.Cluster.Name)
-		return name, "Secret " + name + " has no keys that can be used"
+		return name, "Secret " + name + " contains no usable keys"
 	}
 	return "", ""
 }
 
-// decideSnapshot reports whether the control plane may run with the content of a snapshot, which is the only
-// way to start it on another host.
-func decideSnapshot(s snapshot, p *reconciler.Plan) bool {
+// planSnapshot waits until a control plane on loopback can run with the content of a snapshot, which is the only way to
+// start it on another host.
+func planSnapshot(s snapshot) (p reconciler.Plan) {
 	switch {
+	case s.Quiesce.Mode != hostedv1.QuiesceLoopback:
+		return p
 	case s.Restore.Problem != "":
-		p.WaitFor(s.Restore.Reason, "%s", s.Restore.Problem).For(kind, s.Plane.Name).UntilUserActs()
-		return false
+		return waitForUser(s, stageAdmission, s.Restore.Reason, s.Restore.Problem)
 	case s.Restore.Request != nil:
-		return decideRestore(s, p) && (hasStagedRestore(s) || wasRestored(s))
+		return at(stageAdmission, planRestore(s))
 	case s.Process.Exists:
-		p.WaitFor("DataExists", "The host has data of a control plane of this name already: delete that control plane, or move its folder away").For(kind, s.Plane.Name).UntilUserActs()
+		p.WaitFor("DataExists", "This host already has data of a control plane with this name: delete that control plane, or move its data directory away").
+			For(kind, s.Plane.Name).UntilUserActs()
 	default:
-		p.WaitFor(processconfig.ReasonDataMissing, "Waiting for annotation %s to name a snapshot", hostedv1.RestoreAnnotation).For(kind, s.Plane.Name).ToChange("metadata.annotations")
+		p.WaitFor(processconfig.ReasonDataMissing, "Waiting for annotation %s to name a snapshot", hostedv1.RestoreAnnotation).
+			For(kind, s.Plane.Name).ToChange("metadata.annotations")
 	}
 	p.RecheckIn(versionAgain)
-	return false
+	return at(stageAdmission, p)
 }
 
 // isStopped reports whether the control plane does not run and is not restarted.
@@ -128,10 +118,10 @@ func quiescedStatus(s snapshot, p reconciler.Plan) string {
 	case q.Mode == hostedv1.QuiesceStopped:
 		fulfilled = isStopped(s)
 	case q.Mode == hostedv1.QuiesceLoopback && s.Restore.Request == nil:
-		if slices.ContainsFunc(p.Waits, func(w reconciler.Wait) bool { return w.Reason == processconfig.ReasonDataMissing }) {
+		if p.Stage.Reason == processconfig.ReasonDataMissing {
 			return hostedv1.QuiesceAwaitingData + "/" + q.ID
 		}
-	case s.Process.Running && s.Process.RunMode == q.RunMode() && s.Process.Config == configOf(s, endpointOf(s)).Hash():
+	case s.Process.Running && s.Process.RunMode == q.RunMode() && s.Process.Config == configOf(s).Hash():
 		fulfilled = q.Mode == hostedv1.QuiesceEtcd && s.Process.EtcdReady || q.Mode == hostedv1.QuiesceLoopback && s.Process.Ready && wasRestored(s)
 	}
 	if !fulfilled {
@@ -163,7 +153,7 @@ func (r quiesceRequest) RunMode() string {
 // Runs describes the running components for messages.
 func (r quiesceRequest) Runs() string {
 	if r.Mode == hostedv1.QuiesceEtcd {
-		return "Etcd of the control plane runs alone"
+		return "Only etcd of the control plane runs"
 	}
-	return "The control plane answers on its host alone"
+	return "The control plane listens on loopback only"
 }

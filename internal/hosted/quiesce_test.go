@@ -26,7 +26,7 @@ func quiesced(t *testing.T, mode string, changes ...func(*snapshot)) snapshot {
 // runs makes the process one that runs with what is wanted of it.
 func runs(s *snapshot) {
 	s.Process = backend.ControlPlane{Exists: true, Running: true, EtcdReady: true, RunMode: s.Quiesce.RunMode(), Version: version, Data: s.Process.Data}
-	s.Process.Config = configOf(*s, endpointOf(*s)).Hash()
+	s.Process.Config = configOf(*s).Hash()
 }
 
 func nothingHere(s *snapshot) { s.Process = backend.ControlPlane{} }
@@ -38,8 +38,8 @@ func asksRestore(s *snapshot) {
 }
 
 func TestQuiesce(t *testing.T) {
-	const etcdAlone = "Etcd of the control plane runs alone until annotation controlplane.slipway.dev/quiesce is removed"
-	const loopback = "The control plane answers on its host alone until annotation controlplane.slipway.dev/quiesce is removed"
+	const etcdAlone = "Only etcd of the control plane runs until annotation controlplane.slipway.dev/quiesce is removed"
+	const loopback = "The control plane listens on loopback only until annotation controlplane.slipway.dev/quiesce is removed"
 	for name, test := range map[string]struct {
 		reason string
 		s      snapshot
@@ -51,7 +51,7 @@ func TestQuiesce(t *testing.T) {
 		"no etcd":    {"", quiesced(t, "Etcd", runs, func(s *snapshot) { s.Process.EtcdReady = false }), []string{"wait: " + etcdAlone}, ""},
 		"etcd runs":  {"", quiesced(t, "Etcd", runs), []string{"wait: " + etcdAlone}, "Etcd/1"},
 		"etcd, nothing here": {"it is not started empty", quiesced(t, "Etcd", nothingHere),
-			[]string{"wait: The control plane was initialized and its data is not in the data directory of this manager, which may not be the one that had it; restore it from a backup, or delete the cluster: it is not started empty"}, ""},
+			[]string{"wait: The control plane was initialized, but its data is not in the data directory of this manager, which may not be the one that had it; restore it from a backup, or delete the cluster, because Slipway does not start it without data"}, ""},
 		"stop": {"", quiesced(t, "Stopped"), []string{"do: stop the control plane: annotation controlplane.slipway.dev/quiesce", "wait: The control plane is stopped until annotation controlplane.slipway.dev/quiesce is removed"}, ""},
 		"between two starts": {"a supervisor would start it again", quiesced(t, "Stopped", func(s *snapshot) { s.Process.Running = false }),
 			[]string{"do: stop the control plane: annotation controlplane.slipway.dev/quiesce", "wait: The control plane is stopped until annotation controlplane.slipway.dev/quiesce is removed"}, ""},
@@ -64,15 +64,15 @@ func TestQuiesce(t *testing.T) {
 		"other data": {"it is not known whose it is", quiesced(t, "Loopback", func(s *snapshot) {
 			s.Process = backend.ControlPlane{Exists: true, Data: processconfig.Data{Exists: true, Version: version}}
 		}),
-			[]string{"wait: The host has data of a control plane of this name already: delete that control plane, or move its folder away"}, ""},
-		"fetch": {"", quiesced(t, "Loopback", nothingHere, asksRestore), []string{"do: fetch snapshot c-20261125T110000Z: it is to be restored"}, ""},
+			[]string{"wait: This host already has data of a control plane with this name: delete that control plane, or move its data directory away"}, ""},
+		"fetch": {"", quiesced(t, "Loopback", nothingHere, asksRestore), []string{"do: fetch snapshot c-20261125T110000Z: a restore was requested"}, ""},
 		"fetched": {"no endpoint is needed", quiesced(t, "Loopback", asksRestore, func(s *snapshot) {
 			s.Process = backend.ControlPlane{Exists: true, Data: processconfig.Data{Staged: processconfig.Restore{ID: restoreOf}}}
 		}), []string{"do: start the control plane at v1.36.3: annotation controlplane.slipway.dev/quiesce", "wait: " + loopback}, ""},
 		"restored": {"", quiesced(t, "Loopback", asksRestore, func(s *snapshot) { s.Process.Data.Restored.ID = restoreOf }, runs), []string{"wait: " + loopback}, ""},
 		"answers": {"", quiesced(t, "Loopback", asksRestore, func(s *snapshot) { s.Process.Data.Restored.ID = restoreOf }, runs, func(s *snapshot) { s.Process.Ready = true }),
 			[]string{"wait: " + loopback}, "Loopback/1"},
-		"answers with other data": {"", quiesced(t, "Loopback", asksRestore, runs, func(s *snapshot) { s.Process.Ready = true }), []string{"do: fetch snapshot c-20261125T110000Z: it is to be restored"}, ""},
+		"answers with other data": {"", quiesced(t, "Loopback", asksRestore, runs, func(s *snapshot) { s.Process.Ready = true }), []string{"do: fetch snapshot c-20261125T110000Z: a restore was requested"}, ""},
 	} {
 		p := decide(test.s)
 		if diff := cmp.Diff(test.does, texts(p)); diff != "" {

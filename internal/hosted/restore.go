@@ -83,18 +83,16 @@ func wasRestored(s snapshot) bool {
 	return s.Restore.Request != nil && s.Process.Data.Restored.ID == s.Restore.Request.ID
 }
 
-// decideRestore fetches the requested snapshot. It reports whether the process may be started in the
-// meantime: a process that does not run waits for the snapshot.
-func decideRestore(s snapshot, p *reconciler.Plan) bool {
+// planRestore fetches the requested snapshot. A running process continues in the meantime, and a process that does not
+// run waits for the snapshot.
+func planRestore(s snapshot) (p reconciler.Plan) {
 	r := s.Restore.Request
 	switch state := s.Restore; {
 	case state.Problem != "":
 		p.WaitFor(state.Reason, "%s", state.Problem).For(kind, s.Plane.Name).UntilUserActs()
-		return true
-	case r == nil || hasStagedRestore(s):
-		return true
-	case wasRestored(s):
-		return true
+		return p
+	case r == nil || hasStagedRestore(s) || wasRestored(s):
+		return p
 	case state.Running:
 		p.WaitFor("FetchingSnapshot", "Fetching snapshot %s", r.Snapshot).For(kind, s.Plane.Name).ToChange("condition Restored")
 	case state.Err != "" && s.Now.Sub(state.Ended) < fetchAgain:
@@ -107,13 +105,16 @@ func decideRestore(s snapshot, p *reconciler.Plan) bool {
 		p.Do(stageRestore{Snapshot: r.Snapshot})
 		p.RecheckIn(busyAgain) // another job may have started in the meantime
 	}
-	return s.Process.Running
+	if !s.Process.Running {
+		p.Enter(stageAdmission, "")
+	}
+	return p
 }
 
 // stageRestore starts a job that fetches the snapshot.
 func (c *controller) stageRestore(s snapshot, b backend.Backend) {
 	order := restoreStaging{
-		Request: *s.Restore.Request, Config: configOf(s, endpointOf(s)), Folder: b.Folder(nameOf(s.Plane)),
+		Request: *s.Restore.Request, Config: configOf(s), Folder: b.Folder(nameOf(s.Plane)),
 		Cluster: snapshots.Cluster{Namespace: s.Plane.Namespace, Name: s.Cluster.Name, UID: string(s.Cluster.UID)},
 	}
 	c.jobs.Start(snapshots.JobKey(kind, client.ObjectKeyFromObject(s.Plane)), order.Request.String(), func(ctx context.Context) error { return c.stager.Stage(ctx, order) })
@@ -127,13 +128,13 @@ func (j conditionInput) restored() condition.Result {
 	case r != nil && done.ID != r.ID && j.Restore.Err != "" && !j.Restore.Running && !hasStagedRestore(j.snapshot):
 		return condition.False("SnapshotNotFetched", j.Restore.Err)
 	case r != nil && done.ID != r.ID && hasStagedRestore(j.snapshot) && j.Process.LastExit != "" && !j.Process.Running:
-		return condition.False("RestoreFailed", "The process that restores snapshot "+r.Snapshot+" ended ("+j.Process.LastExit+"); its last lines are in the condition ProcessRunning. Remove the annotation "+hostedv1.RestoreAnnotation+" to continue with the data from before")
+		return condition.False("RestoreFailed", "The process that restores snapshot "+r.Snapshot+" ended ("+j.Process.LastExit+"); condition ProcessRunning has its last log lines. Remove annotation "+hostedv1.RestoreAnnotation+" to continue with the previous data")
 	case r != nil && done.ID != r.ID:
 		return condition.False("Restoring", "Restoring snapshot "+r.Snapshot)
 	case r != nil && !j.Process.Ready:
-		return condition.False("Restoring", "Waiting for the API server to answer with snapshot "+r.Snapshot)
+		return condition.False("Restoring", "Waiting for the API server to be ready with snapshot "+r.Snapshot)
 	case done.ID != "":
-		return condition.TrueBecause("Restored", "The data is from snapshot "+done.Snapshot+" (restore "+done.ID+"); that from before is in the folder of the control plane, in etcd-before-"+done.ID)
+		return condition.TrueBecause("Restored", "The data is from snapshot "+done.Snapshot+" (restore "+done.ID+"); the previous data is in the directory of the control plane, in etcd-before-"+done.ID)
 	}
 	return condition.Absent()
 }

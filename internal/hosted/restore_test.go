@@ -9,7 +9,6 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
-	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 func TestDecideRestore(t *testing.T) {
@@ -24,11 +23,11 @@ func TestDecideRestore(t *testing.T) {
 		asks   string
 	}{
 		"none":       {"", func(s *snapshot) { s.Restore = restore{} }, nil, "", true, ""},
-		"asked for":  {"the control plane keeps running meanwhile", func(*snapshot) {}, []string{"fetch snapshot c-20261125T110000Z: it is to be restored"}, "", true, ""},
-		"lost data":  {"it is not started empty before its snapshot is here", func(s *snapshot) { s.Process.Running = false }, []string{"fetch snapshot c-20261125T110000Z: it is to be restored"}, "", false, ""},
+		"asked for":  {"the control plane keeps running meanwhile", func(*snapshot) {}, []string{"fetch snapshot c-20261125T110000Z: a restore was requested"}, "", true, ""},
+		"lost data":  {"it is not started empty before its snapshot is here", func(s *snapshot) { s.Process.Running = false }, []string{"fetch snapshot c-20261125T110000Z: a restore was requested"}, "", false, ""},
 		"fetching":   {"", func(s *snapshot) { s.Restore.Running = true }, nil, "FetchingSnapshot", true, ""},
 		"failed":     {"it is retried", func(s *snapshot) { s.Restore.Err, s.Restore.Ended = "No", now.Add(-time.Second) }, nil, "SnapshotNotFetched", true, ""},
-		"failed ago": {"", func(s *snapshot) { s.Restore.Err, s.Restore.Ended = "No", now.Add(-time.Hour) }, []string{"fetch snapshot c-20261125T110000Z: it is to be restored"}, "", true, ""},
+		"failed ago": {"", func(s *snapshot) { s.Restore.Err, s.Restore.Ended = "No", now.Add(-time.Hour) }, []string{"fetch snapshot c-20261125T110000Z: a restore was requested"}, "", true, ""},
 		"busy":       {"one at a time", func(s *snapshot) { s.Restore.Busy = true }, nil, "WaitingForOtherSnapshot", true, ""},
 		"here":       {"the process restarts with it", func(s *snapshot) { s.Process.Data.Staged.ID = id }, nil, "", true, id},
 		"restored":   {"and not answering yet", func(s *snapshot) { s.Process.Data.Restored.ID, s.Process.Ready = id, false }, nil, "", true, id},
@@ -43,8 +42,7 @@ func TestDecideRestore(t *testing.T) {
 		test.change(&s)
 		cfg := processconfig.Config{Restore: restoreID(s)}
 		s.Process.Config = cfg.Hash()
-		var p reconciler.Plan
-		starts := decideRestore(s, &p)
+		p := planRestore(s)
 		var does []string
 		for _, a := range p.Actions {
 			does = append(does, a.String())
@@ -53,8 +51,8 @@ func TestDecideRestore(t *testing.T) {
 		if len(p.Waits) > 0 {
 			waits = p.Waits[0].Reason
 		}
-		if diff := cmp.Diff(test.does, does); diff != "" || waits != test.waits || starts != test.starts || cfg.Restore != test.asks {
-			t.Errorf("%s: %s: does %v, waits %q, starts %t, restores %q", name, test.reason, does, waits, starts, cfg.Restore)
+		if diff := cmp.Diff(test.does, does); diff != "" || waits != test.waits || (p.Stage.Order == 0) != test.starts || cfg.Restore != test.asks {
+			t.Errorf("%s: %s: does %v, waits %q, starts %t, restores %q", name, test.reason, does, waits, p.Stage.Order == 0, cfg.Restore)
 		}
 	}
 }
@@ -66,20 +64,20 @@ func TestAddonsAfterRestore(t *testing.T) {
 		return running(t, func(s *snapshot) {
 			s.Restore = restore{Request: &RestoreRequest{ID: id, Policy: "p", Snapshot: "c-20261125T110000Z"}}
 			s.Process.Data.Restored.ID = id
-			s.Process.Config = configOf(*s, endpointOf(*s)).Hash()
+			s.Process.Config = configOf(*s).Hash()
 			change(s)
 		})
 	}
 	answers := after(func(*snapshot) {})
 	want := []string{
-		"do: apply what nodes need to the workload cluster, revision " + answers.Plane.Status.AddonsHash,
-		"do: remove the request for a restore: the API server answers with snapshot c-20261125T110000Z",
+		"do: apply the add-ons to the workload cluster, revision " + answers.Plane.Status.AddonsHash,
+		"do: remove the restore request: the API server is ready with snapshot c-20261125T110000Z",
 	}
 	if diff := cmp.Diff(want, texts(decide(answers))); diff != "" {
 		t.Errorf("it answers (-want +got):\n%s", diff)
 	}
 	silent := after(func(s *snapshot) { s.Process.Ready = false })
-	if diff := cmp.Diff([]string{"wait: The API server does not answer yet"}, texts(decide(silent))); diff != "" {
+	if diff := cmp.Diff([]string{"wait: The API server is not ready yet"}, texts(decide(silent))); diff != "" {
 		t.Errorf("it does not answer yet (-want +got):\n%s", diff)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
@@ -83,7 +82,7 @@ const accessName = "kubernetes"
 func access(s snapshot) (*rest.Config, error) {
 	local, err := netip.ParseAddrPort(s.Process.Local)
 	if err != nil || !local.Addr().IsLoopback() && !s.Capabilities.InPods {
-		return nil, fault.New(fault.Unreachable, "ControlPlaneNotReady", "The API server of the control plane does not answer this program yet, retrying").From(err)
+		return nil, fault.New(fault.Unreachable, "ControlPlaneNotReady", "The API server of the control plane cannot be reached yet, retrying").From(err)
 	}
 	secret := s.Secrets[purposeCA]
 	ca, err := pki.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
@@ -107,8 +106,8 @@ func access(s snapshot) (*rest.Config, error) {
 }
 
 // newKubeconfig returns the content of the kubeconfig Secret.
-func newKubeconfig(s snapshot, endpoint clusterv1.APIEndpoint) (map[string][]byte, error) {
-	return secrets.Issue(secrets.Access{Cluster: s.Cluster.Name, Endpoint: endpoint}, s.Secrets[purposeCA], secrets.KeyOptions{Leaf: lifetime(s.Plane)}, s.Now)
+func newKubeconfig(s snapshot) (map[string][]byte, error) {
+	return secrets.Issue(secrets.Access{Cluster: s.Cluster.Name, Endpoint: endpointOf(s)}, s.Secrets[purposeCA], secrets.KeyOptions{Leaf: lifetime(s.Plane)}, s.Now)
 }
 
 // lifetime of leaf certificates. Zero means the default of package pki, one year.

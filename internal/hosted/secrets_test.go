@@ -38,9 +38,9 @@ func TestSecretsThatAreWatched(t *testing.T) {
 // Names that clients know the API server by are in its certificate: the process is told of them, and restarts for them.
 func TestCertificateNames(t *testing.T) {
 	s := running(t)
-	before := configOf(s, endpointOf(s))
+	before := configOf(s)
 	s.Plane.Spec.CertificateNames = []string{"demo.example.com", "192.0.2.7"}
-	after := configOf(s, endpointOf(s))
+	after := configOf(s)
 	if diff := cmp.Diff(s.Plane.Spec.CertificateNames, after.Names); diff != "" || before.Hash() == after.Hash() {
 		t.Errorf("restarted %t (-want +got):\n%s", before.Hash() != after.Hash(), diff)
 	}
@@ -65,7 +65,7 @@ func TestSecrets(t *testing.T) { // SE-01, SE-02, SE-03
 		t.Errorf("kubeconfig %+v", k)
 	}
 	s.Plane.Spec.CertificateValidityDays = 30
-	data, err := newKubeconfig(s, endpointOf(s))
+	data, err := newKubeconfig(s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func simulatedSnapshot(t *testing.T, changes ...func(*snapshot)) snapshot {
 	s.Plane = simulatedPlane()
 	s.Capabilities = termsOf(s)
 	s.Secrets = map[secretPurpose]*corev1.Secret{purposeCA: s.Secrets[purposeCA], purposeKubeconfig: s.Secrets[purposeKubeconfig]}
-	s.Process = backend.ControlPlane{Exists: true, Running: true, Ready: true, EtcdReady: true, Version: "v1.30.0", Config: configOf(s, endpointOf(s)).Hash()}
+	s.Process = backend.ControlPlane{Exists: true, Running: true, Ready: true, EtcdReady: true, Version: "v1.30.0", Config: configOf(s).Hash()}
 	for _, change := range changes {
 		change(&s)
 	}
@@ -77,7 +77,7 @@ func TestDecideSimulated(t *testing.T) {
 		"another port": {"something else listens there, or is to", simulatedSnapshot(t, elsewhere("127.0.0.1", 22)),
 			[]string{"wait: Control plane endpoint 127.0.0.1:22 is not allowed: a simulated control plane listens at 127.0.0.1, at a port that it chooses itself; create the cluster without an endpoint"}},
 		"port of the management cluster": {"", simulatedSnapshot(t, elsewhere("127.0.0.1", 12346)),
-			[]string{"wait: Control plane endpoint 127.0.0.1:12346 is not allowed: port 12346 is one of the management cluster's own; use another"}},
+			[]string{"wait: Control plane endpoint 127.0.0.1:12346 is not allowed: port 12346 is used by the management cluster; use another"}},
 		"off": {"the operator has switched simulation off", simulatedSnapshot(t, func(s *snapshot) {
 			s.Process, s.Policy.Providers.Disabled = backend.ControlPlane{}, []policy.Provider{"simulated"}
 		}), []string{"wait: The simulated backend is switched off: choose another one, or ask the operator to take simulated out of providers.disabled in the configuration file (--config of slipway up or slipway manager)"}},
@@ -86,10 +86,10 @@ func TestDecideSimulated(t *testing.T) {
 			s.Secrets, s.Process, s.Cluster.Spec.ControlPlaneEndpoint = nil, backend.ControlPlane{}, clusterv1.APIEndpoint{}
 			s.Cluster.Status.Initialization.InfrastructureProvisioned = nil
 		}), []string{"do: choose the control plane endpoint: the infrastructure provides none for such a control plane",
-			"do: create Secret c-ca: the cluster has no such authority yet",
+			"do: create Secret c-ca: it does not exist yet",
 			"wait: Waiting for the infrastructure of Cluster c to be provisioned and its control plane endpoint to be set"}},
 		"start": {"it answers at once, so nothing is waited for", simulatedSnapshot(t, func(s *snapshot) { s.Process = backend.ControlPlane{} }),
-			[]string{"do: start the control plane at v1.30.0: it did not run before"}},
+			[]string{"do: start the control plane at v1.30.0: it has not run yet"}},
 		"restarted": {"", simulatedSnapshot(t, func(s *snapshot) { s.Process = backend.ControlPlane{Exists: true} }),
 			[]string{"do: start the control plane at v1.30.0: slipway was restarted; it continues with what it wrote down"}},
 		"state lost": {"H9: it is said that nothing is left", simulatedSnapshot(t, func(s *snapshot) {
@@ -106,7 +106,7 @@ func TestDecideSimulated(t *testing.T) {
 			s.Process.Ready, s.Process.Problem = false, "The API server does not answer: an annotation makes it unreachable"
 		}), []string{"wait: The API server does not answer: an annotation makes it unreachable"}},
 		"deleting": {"", simulatedSnapshot(t, func(s *snapshot) { s.Plane.DeletionTimestamp = &metav1.Time{Time: now} }),
-			[]string{"do: stop the control plane and remove its data: it is deleted", "wait: The control plane is being stopped and its data removed"}},
+			[]string{"do: stop the control plane and delete its data: it is being deleted", "wait: The control plane is being stopped and its data is being deleted"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

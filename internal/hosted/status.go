@@ -21,7 +21,7 @@ import (
 func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	s = afterStart(s, out)
 	if s.Process.Exists && s.Process.Config == "" && s.Plane.DeletionTimestamp.IsZero() && out.Err == nil {
-		if slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool { _, starts := a.(startProcess); return starts }) {
+		if p.Stage.Order == stageStart {
 			return reconciler.Report{}
 		}
 		before := condition.Set(s.Plane.Status.Conditions)
@@ -55,16 +55,13 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	}
 	status.Authority = authorityInEffect(s, status.AddonsHash)
 	status.EncryptionKeys = keysInEffect(s)
-	j := conditionInput{snapshot: s, addons: status.AddonsHash != ""}
-	if len(p.Waits) > 0 {
-		j.reason, j.waiting = p.Waits[0].Reason, p.Waits[0].Message
-	}
+	j := conditionInput{snapshot: s, addons: status.AddonsHash != "", stage: p.Stage}
 	switch out.Failed.(type) {
 	case applyAddons:
 		j.failed = fault.UserMessage(out.Err)
 	case startProcess, reserveEndpoint:
 		if f := fault.As(out.Err); f != nil && (f.Kind == fault.Invalid || f.Kind == fault.Transient) {
-			j.reason, j.waiting = f.Reason, f.Message
+			j.stage.Reason, j.stage.Message = f.Reason, f.Message
 		}
 	}
 	status.Conditions = conditions.Evaluate(j, reconciler.EvaluateOptionsFor(s.Plane, s.Now))
@@ -74,7 +71,7 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 // authorityInEffect returns the fingerprint of the CA that the process uses and that nodes get. It changes
 // when the process and the add-ons have been updated to the CA in the Secret.
 func authorityInEffect(s snapshot, applied string) string {
-	if !s.runsAsConfigured() || s.Capabilities.Addons && applied != addonsOf(s, endpointOf(s)).Hash() {
+	if !s.runsAsConfigured() || s.Capabilities.Addons && applied != addonsOf(s).Hash() {
 		return s.Plane.Status.Authority
 	}
 	return secrets.Fingerprint(s.Secrets[purposeCA])
@@ -85,7 +82,7 @@ func (s snapshot) runsAsConfigured() bool {
 	if s.Cluster == nil || !s.Process.Ready || slices.ContainsFunc(s.authorities(), func(p secretPurpose) bool { return s.Secrets[p] == nil }) {
 		return false
 	}
-	return s.Process.Config == configOf(s, endpointOf(s)).Hash()
+	return s.Process.Config == configOf(s).Hash()
 }
 
 // afterStart adds the known results of a start to the snapshot.
@@ -93,7 +90,7 @@ func afterStart(s snapshot, out reconciler.Outcome) snapshot {
 	for _, a := range out.Done {
 		if start, ok := a.(startProcess); ok && s.Capabilities.Started != nil {
 			s.Process = *s.Capabilities.Started
-			s.Process.Since, s.Process.Version, s.Process.Config = s.Now, start.Version, configOf(s, endpointOf(s)).Hash()
+			s.Process.Since, s.Process.Version, s.Process.Config = s.Now, start.Version, configOf(s).Hash()
 		}
 	}
 	return s
@@ -111,11 +108,11 @@ func events(s snapshot, status hostedv1.HostedControlPlaneStatus, out reconciler
 	var list []reconciler.Event
 	for _, a := range out.Done {
 		if done, ok := a.(finishRestore); ok {
-			list = append(list, reconciler.Normal("SnapshotRestored", "The API server answers with what snapshot %s had", done.Snapshot))
+			list = append(list, reconciler.Normal("SnapshotRestored", "The API server is ready with the data of snapshot %s had", done.Snapshot))
 		}
 		switch start, ok := a.(startProcess); {
 		case ok && start.Empty:
-			list = append(list, reconciler.Warning("ControlPlaneStartedEmpty", "Started the control plane at %s without what it had stored: %s", start.Version, start.Why))
+			list = append(list, reconciler.Warning("ControlPlaneStartedEmpty", "Started the control plane at %s without its previous data: %s", start.Version, start.Why))
 		case ok:
 			list = append(list, reconciler.Normal("ControlPlaneStarted", "Started the control plane at %s: %s", start.Version, start.Why))
 		}
@@ -124,10 +121,10 @@ func events(s snapshot, status hostedv1.HostedControlPlaneStatus, out reconciler
 		list = append(list, reconciler.Warning("VersionNotIncluded", "%s", notSupported(s)))
 	}
 	if int32(s.Process.Restarts) > s.Plane.Status.Process.Restarts {
-		list = append(list, reconciler.Warning("ControlPlaneDied", "The control plane died (%s) and was started again", s.Process.LastExit))
+		list = append(list, reconciler.Warning("ControlPlaneDied", "The control plane exited (%s) and was restarted", s.Process.LastExit))
 	}
 	if s.Cluster != nil && ptr.Deref(status.Initialization.ControlPlaneInitialized, false) && !ptr.Deref(s.Plane.Status.Initialization.ControlPlaneInitialized, false) {
-		list = append(list, reconciler.Normal("ControlPlaneInitialized", "The API server answers at %s", secrets.ServerURL(endpointOf(s))))
+		list = append(list, reconciler.Normal("ControlPlaneInitialized", "The API server is ready at %s", secrets.ServerURL(endpointOf(s))))
 	}
 	return list
 }

@@ -32,18 +32,18 @@ func TestConditions(t *testing.T) { // CP-12
 			"Available":             "False NotAvailable: Waiting for the Cluster to own this control plane",
 			"CertificatesAvailable": "Unknown WaitingForCluster: Waiting for the Cluster to own this control plane", "ProcessRunning": "False NotStarted: Waiting for the Cluster to own this control plane"}},
 		"authority lost": {s: running(t, func(s *snapshot) { delete(s.Secrets, purposeCA) }), want: wants{
-			"CertificatesAvailable": "False CertificatesMissing: Secret c-ca is gone; restore it from a backup: the cluster was made with it"}},
+			"CertificatesAvailable": "False CertificatesMissing: Secret c-ca is missing; restore it from a backup, because the cluster was created with it"}},
 		"authority expired": {s: running(t, func(s *snapshot) { s.Now = s.Now.AddDate(11, 0, 0) }), want: wants{
 			"CertificatesAvailable": "False Invalid: The certificate in Secret c-ca expired on 2036-05-03T07:08:09Z: nothing that it signs is trusted. Put one that is valid into tls.crt, of the same " +
 				"key and subject once there are nodes"}},
 		"etcd down": {s: running(t, func(s *snapshot) { s.Process.EtcdReady = false }), want: wants{
-			"EtcdClusterAvailable": "False NotAvailable: The API server answers, and etcd does not", "Available": "False NotAvailable: * EtcdClusterAvailable: The API server answers, and etcd does not"}},
+			"EtcdClusterAvailable": "False NotAvailable: The API server is ready, but etcd is not", "Available": "False NotAvailable: * EtcdClusterAvailable: The API server is ready, but etcd is not"}},
 		"starting": {s: running(t, func(s *snapshot) { s.Process.Ready, s.Process.EtcdReady = false, false }), want: wants{
-			"Available": "False NotAvailable: The API server does not answer yet", "EtcdClusterAvailable": "Unknown NotYetKnown: The API server does not answer yet"}},
+			"Available": "False NotAvailable: The API server is not ready yet", "EtcdClusterAvailable": "Unknown NotYetKnown: The API server is not ready yet"}},
 		"died": {s: running(t, func(s *snapshot) {
 			s.Process = backend.ControlPlane{Exists: true, Config: s.Process.Config, LastExit: "exit status 1", Log: "no space left"}
 		}), want: wants{
-			"ProcessRunning": "False Died: The control plane died (exit status 1) and is started again (`slipway logs control-plane p -n ns` has its log); it last said:\nno space left", "EtcdClusterAvailable": "False NotAvailable: The control plane does not run"}},
+			"ProcessRunning": "False Died: The control plane exited (exit status 1) and is being restarted (`slipway logs control-plane p -n ns` has its log); its last log lines:\nno space left", "EtcdClusterAvailable": "False NotAvailable: The control plane does not run"}},
 		"not supported": {s: running(t, func(s *snapshot) { s.Plane.Spec.Version = "v1.99.0" }), want: wants{
 			"VersionSupported": "False NotSupported: Kubernetes v1.99.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.99.0`, or set spec.version to one of these",
 			"Available":        "True Available"}},
@@ -73,7 +73,7 @@ func TestConditions(t *testing.T) { // CP-12
 		"not read": {s: running(t, func(s *snapshot) { s.Addons = addons.Reading{} }), want: wants{
 			"AddonsAvailable": "Unknown NotYetKnown: The add-ons of the workload cluster are not read yet, retrying"}},
 		"deleting": {s: running(t, func(s *snapshot) { s.Plane.DeletionTimestamp = &metav1.Time{Time: now} }), want: wants{
-			"Deleting": "True ControlPlaneStopping: The control plane is being stopped and its data removed", "Available": "False NotAvailable: Deletion in progress"}},
+			"Deleting": "True ControlPlaneStopping: The control plane is being stopped and its data is being deleted", "Available": "False NotAvailable: Deletion in progress"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -148,9 +148,9 @@ func TestAuthorityInEffect(t *testing.T) { // CP-15
 		s.Secrets[purposeCA] = s.Secrets[purposeCA].DeepCopy()
 		s.Secrets[purposeCA].Data = another
 	}
-	restarted := func(s *snapshot) { s.Process.Config = configOf(*s, endpointOf(*s)).Hash() }
+	restarted := func(s *snapshot) { s.Process.Config = configOf(*s).Hash() }
 	starting := func(s *snapshot) { s.Process.Ready = false }
-	hash := func(s snapshot) string { return addonsOf(s, endpointOf(s)).Hash() }
+	hash := func(s snapshot) string { return addonsOf(s).Hash() }
 	for name, tc := range map[string]struct {
 		s    snapshot
 		done func(snapshot) []reconciler.Action
