@@ -60,7 +60,6 @@ func (l *runLog) begin(all []*unstructured.Unstructured) {
 	}
 }
 
-// Store implements reconciler.PlanStore.
 func (l *runLog) Store(by reconciler.PlanKey, p reconciler.Plan, failed error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +73,6 @@ func (l *runLog) Store(by reconciler.PlanKey, p reconciler.Plan, failed error) {
 	l.last[by] = w
 }
 
-// Drop implements reconciler.PlanStore.
 func (l *runLog) Drop(kind schema.GroupKind, key client.ObjectKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

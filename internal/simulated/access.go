@@ -34,17 +34,14 @@ type rbacObjects struct {
 	client func() rbacclient.RbacV1Interface
 }
 
-// GetRole implements validation.RoleGetter.
 func (o rbacObjects) GetRole(ctx context.Context, namespace, name string) (*rbacv1.Role, error) {
 	return o.client().Roles(namespace).Get(withFullAccess(ctx), name, metav1.GetOptions{})
 }
 
-// GetClusterRole implements validation.ClusterRoleGetter.
 func (o rbacObjects) GetClusterRole(ctx context.Context, name string) (*rbacv1.ClusterRole, error) {
 	return o.client().ClusterRoles().Get(withFullAccess(ctx), name, metav1.GetOptions{})
 }
 
-// ListRoleBindings implements validation.RoleBindingLister.
 func (o rbacObjects) ListRoleBindings(ctx context.Context, namespace string) ([]*rbacv1.RoleBinding, error) {
 	list, err := o.client().RoleBindings(namespace).List(withFullAccess(ctx), metav1.ListOptions{})
 	if err != nil {
@@ -53,7 +50,6 @@ func (o rbacObjects) ListRoleBindings(ctx context.Context, namespace string) ([]
 	return pointers(list.Items), nil
 }
 
-// ListClusterRoleBindings implements validation.ClusterRoleBindingLister.
 func (o rbacObjects) ListClusterRoleBindings(ctx context.Context) ([]*rbacv1.ClusterRoleBinding, error) {
 	list, err := o.client().ClusterRoleBindings().List(withFullAccess(ctx), metav1.ListOptions{})
 	if err != nil {

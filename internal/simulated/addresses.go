@@ -37,37 +37,27 @@ func newAddresses() map[core.IPFamily]ipallocator.Interface {
 	return map[core.IPFamily]ipallocator.Interface{family: addresses{&counter{size: 1<<20 - 2}}}
 }
 
-// Allocate implements ipallocator.Interface.
 func (addresses) Allocate(net.IP) error { return nil }
 
-// AllocateNext implements ipallocator.Interface.
 func (a addresses) AllocateNext() (net.IP, error) {
 	base := serviceRange()
 	return binary.BigEndian.AppendUint32(nil, binary.BigEndian.Uint32(base.IP)+1+a.counter.take()), nil
 }
 
-// Release implements ipallocator.Interface.
 func (addresses) Release(net.IP) error { return nil }
 
-// ForEach implements ipallocator.Interface.
 func (addresses) ForEach(func(net.IP)) {}
 
-// CIDR implements ipallocator.Interface.
 func (addresses) CIDR() net.IPNet { return serviceRange() }
 
-// IPFamily implements ipallocator.Interface.
 func (addresses) IPFamily() core.IPFamily { return family }
 
-// Has implements ipallocator.Interface.
 func (addresses) Has(net.IP) bool { return true }
 
-// Destroy implements ipallocator.Interface.
 func (addresses) Destroy() {}
 
-// EnableMetrics implements ipallocator.Interface.
 func (addresses) EnableMetrics() {}
 
-// DryRun implements ipallocator.Interface.
 func (a addresses) DryRun() ipallocator.Interface { return a }
 
 // ports allocates node ports.
@@ -80,25 +70,18 @@ func newPorts() (*portallocator.PortAllocator, error) {
 	})
 }
 
-// Allocate implements allocator.Interface.
 func (ports) Allocate(int) (bool, error) { return true, nil }
 
-// AllocateNext implements allocator.Interface.
 func (p ports) AllocateNext() (int, bool, error) { return int(p.counter.take()), true, nil }
 
-// Release implements allocator.Interface.
 func (ports) Release(int) error { return nil }
 
-// ForEach implements allocator.Interface.
 func (ports) ForEach(func(int)) {}
 
-// Has implements allocator.Interface.
 func (ports) Has(int) bool { return true }
 
-// Free implements allocator.Interface.
 func (p ports) Free() int { return int(p.counter.size) }
 
-// Destroy implements allocator.Interface.
 func (ports) Destroy() {}
 
 // podAddress returns a deterministic address for a Pod. Nothing listens there.

@@ -147,7 +147,6 @@ type singleConn struct {
 	closed chan struct{}
 }
 
-// Accept implements net.Listener.
 func (s *singleConn) Accept() (net.Conn, error) {
 	if s.taken.CompareAndSwap(false, true) {
 		return s, nil
@@ -156,7 +155,6 @@ func (s *singleConn) Accept() (net.Conn, error) {
 	return nil, net.ErrClosed
 }
 
-// Addr implements net.Listener.
 func (s *singleConn) Addr() net.Addr { return s.LocalAddr() }
 
 // Close implements net.Listener and net.Conn.
@@ -171,7 +169,6 @@ type quorumHandler struct {
 	cluster *cluster
 }
 
-// ServeHTTP implements http.Handler.
 func (a quorumHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if etcd := a.cluster.etcd; etcd == nil || etcd.HasQuorum() {
 		a.Handler.ServeHTTP(w, r)
@@ -232,7 +229,6 @@ type faultListener struct {
 	faults *faults
 }
 
-// Accept implements net.Listener.
 func (g faultListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := g.Listener.Accept()

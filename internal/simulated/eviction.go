@@ -19,7 +19,6 @@ type evictions struct {
 	parts parts
 }
 
-// Create implements rest.NamedCreater.
 func (e evictions) Create(
 	ctx context.Context, name string, o runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions,
 ) (runtime.Object, error) {

@@ -79,7 +79,6 @@ type failingHandler struct {
 	faults *faults
 }
 
-// ServeHTTP implements http.Handler.
 func (h failingHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	code := h.faults.statusCode()
 	if code == 0 {

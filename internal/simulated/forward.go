@@ -34,21 +34,16 @@ type forwards struct{ pods rest.Getter }
 
 var _ rest.Connecter = forwards{}
 
-// New implements rest.Storage.
 func (forwards) New() runtime.Object { return &core.PodPortForwardOptions{} }
 
-// Destroy implements rest.Storage.
 func (forwards) Destroy() {}
 
-// ConnectMethods implements rest.Connecter.
 func (forwards) ConnectMethods() []string { return []string{http.MethodGet, http.MethodPost} }
 
-// NewConnectOptions implements rest.Connecter.
 func (forwards) NewConnectOptions() (runtime.Object, bool, string) {
 	return &core.PodPortForwardOptions{}, false, ""
 }
 
-// Connect implements rest.Connecter.
 func (f forwards) Connect(ctx context.Context, name string, options runtime.Object, responder rest.Responder) (http.Handler, error) {
 	t := tenantFrom(ctx)
 	if t == nil {
@@ -96,10 +91,8 @@ type upgradeWriter struct {
 	status int
 }
 
-// Header implements http.ResponseWriter.
 func (u *upgradeWriter) Header() http.Header { return u.header }
 
-// WriteHeader implements http.ResponseWriter.
 func (u *upgradeWriter) WriteHeader(status int) {
 	if u.status = status; status != http.StatusSwitchingProtocols {
 		maps.Copy(u.ResponseWriter.Header(), u.header)
@@ -107,7 +100,6 @@ func (u *upgradeWriter) WriteHeader(status int) {
 	}
 }
 
-// Hijack implements http.Hijacker.
 func (u *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffer, err := http.NewResponseController(u.ResponseWriter).Hijack()
 	if err != nil || u.status != http.StatusSwitchingProtocols {
@@ -127,7 +119,6 @@ type forwarder struct {
 	pod    *core.Pod
 }
 
-// PortForward implements portforward.PortForwarder.
 func (f forwarder) PortForward(_ context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
 	ours, theirs := net.Pipe()
 	defer func() { _ = ours.Close() }()

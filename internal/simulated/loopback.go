@@ -37,7 +37,6 @@ type clusterTransport struct {
 	tenant *tenant
 }
 
-// RoundTrip implements http.RoundTripper.
 func (b clusterTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := b.ctx.Err(); err != nil {
 		return nil, err
@@ -48,7 +47,6 @@ func (b clusterTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // loopback is a transport that calls the handler directly.
 type loopback struct{ api *api }
 
-// RoundTrip implements http.RoundTripper.
 func (l loopback) RoundTrip(r *http.Request) (*http.Response, error) {
 	if tenantFrom(r.Context()) == nil {
 		return nil, errNoCluster
@@ -87,7 +85,6 @@ type cancelingReader struct {
 	cancel context.CancelFunc
 }
 
-// Close implements io.Closer.
 func (s cancelingReader) Close() error {
 	s.cancel()
 	return s.ReadCloser.Close()
@@ -102,13 +99,10 @@ type recorder struct {
 	began  chan struct{}
 }
 
-// Header implements http.ResponseWriter.
 func (w *recorder) Header() http.Header { return w.header }
 
-// WriteHeader implements http.ResponseWriter.
 func (w *recorder) WriteHeader(status int) { w.begin(status) }
 
-// Write implements http.ResponseWriter.
 func (w *recorder) Write(data []byte) (int, error) {
 	w.begin(http.StatusOK)
 	if w.out != nil {
@@ -117,7 +111,6 @@ func (w *recorder) Write(data []byte) (int, error) {
 	return w.body.Write(data)
 }
 
-// Flush implements http.Flusher.
 func (w *recorder) Flush() { w.begin(http.StatusOK) }
 
 // CloseNotify implements http.CloseNotifier, which k8s.io/apiserver requires together with http.Flusher. The context of

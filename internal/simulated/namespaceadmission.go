@@ -15,12 +15,10 @@ import (
 // namespaceAdmission rejects objects in a namespace that does not exist or is being deleted.
 type namespaceAdmission struct{ namespaces rest.Storage }
 
-// Handles implements admission.Interface.
 func (namespaceAdmission) Handles(operation admission.Operation) bool {
 	return operation == admission.Create
 }
 
-// Validate implements admission.ValidationInterface.
 func (i namespaceAdmission) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	name := a.GetNamespace()
 	if name == "" || a.GetKind().GroupKind() == corev1.SchemeGroupVersion.WithKind("Namespace").GroupKind() {

@@ -24,7 +24,6 @@ func newLimitedHandler(next http.Handler) limitedHandler {
 	return limitedHandler{next, make(chan struct{}, requestsAtOnce), make(chan struct{}, requestsAtOnce)}
 }
 
-// ServeHTTP implements http.Handler.
 func (h limitedHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	places := h.requests
 	if watch := r.URL.Query().Get("watch"); watch == "true" || watch == "1" {

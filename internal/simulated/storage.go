@@ -25,7 +25,6 @@ type options struct {
 	client   *kubernetes.Client
 }
 
-// GetRESTOptions implements generic.RESTOptionsGetter.
 func (o options) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
 	config, err := o.versions.NewConfig(resource, example)
 	if err != nil {

@@ -22,17 +22,14 @@ func (w namespaceStore) inner(name string) string {
 	return strings.TrimPrefix(name, w.namespace+"/")
 }
 
-// Write implements store.Store.
 func (w namespaceStore) Write(ctx context.Context, name string, r io.Reader, most int64) error {
 	return w.Store.Write(ctx, w.inner(name), r, most)
 }
 
-// Read implements store.Store.
 func (w namespaceStore) Read(ctx context.Context, name string) (io.ReadCloser, error) {
 	return w.Store.Read(ctx, w.inner(name))
 }
 
-// List implements store.Store.
 func (w namespaceStore) List(ctx context.Context, folder string) ([]store.File, error) {
 	files, err := w.Store.List(ctx, w.inner(folder))
 	for i := range files {
@@ -41,12 +38,10 @@ func (w namespaceStore) List(ctx context.Context, folder string) ([]store.File, 
 	return files, err
 }
 
-// Delete implements store.Store.
 func (w namespaceStore) Delete(ctx context.Context, name string) error {
 	return w.Store.Delete(ctx, w.inner(name))
 }
 
-// Tidy implements store.Store.
 func (w namespaceStore) Tidy(ctx context.Context, folder string, before time.Time) error {
 	return w.Store.Tidy(ctx, w.inner(folder), before)
 }

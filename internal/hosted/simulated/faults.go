@@ -86,7 +86,6 @@ type faultyControlPlanes struct {
 	problem error
 }
 
-// Capabilities implements backend.ControlPlanes.
 func (c faultyControlPlanes) Capabilities(allowed policy.Configuration) backend.Capabilities {
 	t := c.ControlPlanes.Capabilities(allowed)
 	if t.Started != nil {
@@ -97,7 +96,6 @@ func (c faultyControlPlanes) Capabilities(allowed policy.Configuration) backend.
 	return t
 }
 
-// Status implements backend.ControlPlanes.
 func (c faultyControlPlanes) Status(ctx context.Context, name string) (backend.ControlPlane, error) {
 	out, err := c.ControlPlanes.Status(ctx, name)
 	if err != nil || !out.Running {
@@ -120,7 +118,6 @@ func (c faultyControlPlanes) Status(ctx context.Context, name string) (backend.C
 	return out, nil
 }
 
-// Start implements backend.ControlPlanes.
 func (c faultyControlPlanes) Start(ctx context.Context, name string, cfg processconfig.Config, files map[string][]byte) error {
 	if err := c.ControlPlanes.Start(ctx, name, cfg, files); err != nil {
 		return err

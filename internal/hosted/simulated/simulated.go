@@ -29,7 +29,6 @@ func New(s *simulated.Server) backend.Backend {
 	return WithFaults(backend.Backend{ControlPlanes: c, Endpoints: c}, s)
 }
 
-// Capabilities implements backend.ControlPlanes.
 func (c *simulatedControlPlanes) Capabilities(allowed policy.Configuration) backend.Capabilities {
 	return Capabilities(allowed)
 }
@@ -46,7 +45,6 @@ func Capabilities(allowed policy.Configuration) backend.Capabilities {
 	}
 }
 
-// Status implements backend.ControlPlanes.
 func (c *simulatedControlPlanes) Status(_ context.Context, name string) (backend.ControlPlane, error) {
 	st := c.server.Status(name)
 	out := backend.ControlPlane{Exists: st.Exists, Running: st.Running, Ready: st.Ready, EtcdReady: st.Running, Since: st.Since, Version: st.Spec.Version}
@@ -75,7 +73,6 @@ func (c *simulatedControlPlanes) Start(_ context.Context, name string, cfg proce
 	return nil
 }
 
-// Remove implements backend.ControlPlanes.
 func (c *simulatedControlPlanes) Remove(_ context.Context, name string) error {
 	c.mu.Lock()
 	delete(c.hashes, name)
@@ -83,7 +80,6 @@ func (c *simulatedControlPlanes) Remove(_ context.Context, name string) error {
 	return c.server.Remove(name)
 }
 
-// Count implements backend.ControlPlanes.
 func (c *simulatedControlPlanes) Count(_ context.Context, namespace string) (own, all int, err error) {
 	names := c.server.Names()
 	for _, name := range names {
@@ -104,7 +100,6 @@ func (c *simulatedControlPlanes) Subscribe(changed func(name string)) (cancel fu
 	})
 }
 
-// Reserve implements backend.Endpoints.
 func (c *simulatedControlPlanes) Reserve(_ context.Context, name string, _ clusterv1.APIEndpoint) (clusterv1.APIEndpoint, error) {
 	port, err := c.server.Reserve(name)
 	return clusterv1.APIEndpoint{Host: simulated.Host, Port: int32(port)}, err

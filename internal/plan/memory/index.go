@@ -19,7 +19,6 @@ type index struct {
 	keys   map[string]map[client.ObjectKey]bool
 }
 
-// IndexField implements client.FieldIndexer.
 func (r *Reader) IndexField(_ context.Context, o client.Object, field string, values client.IndexerFunc) error {
 	gvk, err := apiutil.GVKForObject(o, r.api.scheme)
 	if err != nil {

@@ -137,23 +137,18 @@ func (k *kind) newManagers() (map[string]*managedfields.FieldManager, error) {
 // oneVersion converts and defaults objects that have only one version and are already defaulted.
 type oneVersion struct{}
 
-// Convert implements runtime.ObjectConvertor.
 func (oneVersion) Convert(in, out, _ any) error { return fmt.Errorf("converting %T to %T", in, out) }
 
-// ConvertToVersion implements runtime.ObjectConvertor.
 func (oneVersion) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
 	return in, nil
 }
 
-// ConvertFieldLabel implements runtime.ObjectConvertor.
 func (oneVersion) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
 	return label, value, nil
 }
 
-// Default implements runtime.ObjectDefaulter.
 func (oneVersion) Default(runtime.Object) {}
 
-// New implements runtime.ObjectCreater.
 func (oneVersion) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
 	return empty(gvk), nil
 }

@@ -114,7 +114,6 @@ func shaped(u *unstructured.Unstructured, f form, scheme *runtime.Scheme) (clien
 	return u, nil
 }
 
-// Get implements client.Reader.
 func (r *Reader) Get(_ context.Context, key client.ObjectKey, out client.Object, opts ...client.GetOption) error {
 	gvk, err := apiutil.GVKForObject(out, r.api.scheme)
 	if err != nil {
@@ -159,7 +158,6 @@ func into(o, out client.Object, shared bool) error {
 	return nil
 }
 
-// List implements client.Reader.
 func (r *Reader) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	gvk, err := apiutil.GVKForObject(list, r.api.scheme)
 	if err != nil {

@@ -62,7 +62,6 @@ func (e *Extensions) Calls(since time.Time) []HookCall {
 	return slices.DeleteFunc(slices.Clone(e.calls), func(c HookCall) bool { return c.At.Before(since) })
 }
 
-// Handlers implements hook.Client.
 func (e *Extensions) Handlers(ctx context.Context, name hooks.Name, of client.Object) ([]string, error) {
 	list := &runtimev1.ExtensionConfigList{}
 	if err := e.reader.List(ctx, list); err != nil {
@@ -86,7 +85,6 @@ func (e *Extensions) Handlers(ctx context.Context, name hooks.Name, of client.Ob
 	return out, nil
 }
 
-// CallAll implements hook.Client.
 func (e *Extensions) CallAll(ctx context.Context, of client.Object, x hook.Invocation) (hook.CallAllResult, error) {
 	name := hookOf(x.Request)
 	handlers, err := e.Handlers(ctx, hooks.Name{Group: hooksv1.GroupVersion.Group, Hook: name}, of)

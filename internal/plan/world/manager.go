@@ -35,7 +35,6 @@ func newManager(w *World, scheme *runtime.Scheme) *inMemory {
 	return &inMemory{world: w, scheme: scheme, client: w.API.Client(w.transform)}
 }
 
-// Add implements manager.Manager.
 func (m *inMemory) Add(r manager.Runnable) error {
 	m.world.mu.Lock()
 	defer m.world.mu.Unlock()
@@ -51,34 +50,25 @@ func (m *inMemory) GetCache() cache.Cache {
 	return &cacheOf{Reader: m.world.reader, world: m.world}
 }
 
-// GetControllerOptions implements manager.Manager.
 func (m *inMemory) GetControllerOptions() config.Controller {
 	yes, no := true, false
 	return config.Controller{SkipNameValidation: &yes, UsePriorityQueue: &no, RecoverPanic: &yes, Logger: logr.Discard()}
 }
 
-// GetClient implements cluster.Cluster.
 func (m *inMemory) GetClient() client.Client { return m.client }
 
-// GetAPIReader implements cluster.Cluster.
 func (m *inMemory) GetAPIReader() client.Reader { return m.world.API.Reader(nil) }
 
-// GetFieldIndexer implements cluster.Cluster.
 func (m *inMemory) GetFieldIndexer() client.FieldIndexer { return m.world.reader }
 
-// GetScheme implements cluster.Cluster.
 func (m *inMemory) GetScheme() *runtime.Scheme { return m.scheme }
 
-// GetRESTMapper implements cluster.Cluster.
 func (m *inMemory) GetRESTMapper() meta.RESTMapper { return m.world.API.Mapper() }
 
-// GetLogger implements manager.Manager.
 func (m *inMemory) GetLogger() logr.Logger { return logr.Discard() }
 
-// GetHTTPClient implements cluster.Cluster.
 func (m *inMemory) GetHTTPClient() *http.Client { return &http.Client{Transport: rejectingTransport{}} }
 
-// GetConfig implements cluster.Cluster.
 func (m *inMemory) GetConfig() *rest.Config {
 	return &rest.Config{Host: "https://whatif.invalid", Transport: rejectingTransport{}}
 }
@@ -86,25 +76,18 @@ func (m *inMemory) GetConfig() *rest.Config {
 // Start implements manager.Manager. The world starts the runnables instead.
 func (m *inMemory) Start(context.Context) error { return errNotSimulated }
 
-// Elected implements manager.Manager.
 func (m *inMemory) Elected() <-chan struct{} { return synced{}.Done() }
 
-// AddMetricsServerExtraHandler implements manager.Manager.
 func (m *inMemory) AddMetricsServerExtraHandler(string, http.Handler) error { return nil }
 
-// AddHealthzCheck implements manager.Manager.
 func (m *inMemory) AddHealthzCheck(string, healthz.Checker) error { return nil }
 
-// AddReadyzCheck implements manager.Manager.
 func (m *inMemory) AddReadyzCheck(string, healthz.Checker) error { return nil }
 
-// GetWebhookServer implements manager.Manager.
 func (m *inMemory) GetWebhookServer() webhook.Server { return nil }
 
-// GetConverterRegistry implements manager.Manager.
 func (m *inMemory) GetConverterRegistry() conversion.Registry { return conversion.NewRegistry() }
 
-// GetEventRecorderFor implements cluster.Cluster.
 func (m *inMemory) GetEventRecorderFor(string) record.EventRecorder {
 	return &record.FakeRecorder{}
 }
@@ -115,7 +98,6 @@ func (m *inMemory) GetEventRecorder(string) events.EventRecorder { return &event
 // rejectingTransport rejects every request.
 type rejectingTransport struct{}
 
-// RoundTrip implements http.RoundTripper.
 func (rejectingTransport) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errNotSimulated
 }

@@ -105,7 +105,6 @@ func (w *Workloads) cluster(key client.ObjectKey) (*workload, error) {
 	return nil, slipwayworkload.ErrNotConnected
 }
 
-// Client implements slipwayworkload.Workloads.
 func (w *Workloads) Client(_ context.Context, cluster client.ObjectKey) (client.Client, error) {
 	c, err := w.cluster(cluster)
 	if err != nil {
@@ -114,7 +113,6 @@ func (w *Workloads) Client(_ context.Context, cluster client.ObjectKey) (client.
 	return c.api.Client(nil), nil
 }
 
-// Nodes implements slipwayworkload.Workloads.
 func (w *Workloads) Nodes(ctx context.Context, cluster client.ObjectKey, providerID string) ([]corev1.Node, error) {
 	c, err := w.cluster(cluster)
 	if err != nil {
@@ -125,7 +123,6 @@ func (w *Workloads) Nodes(ctx context.Context, cluster client.ObjectKey, provide
 	return list.Items, err
 }
 
-// Watch implements slipwayworkload.Workloads.
 func (w *Workloads) Watch(_ context.Context, cluster client.ObjectKey, request slipwayworkload.WatchRequest) error {
 	c, err := w.cluster(cluster)
 	if err != nil {
@@ -137,7 +134,6 @@ func (w *Workloads) Watch(_ context.Context, cluster client.ObjectKey, request s
 	return nil
 }
 
-// Health implements slipwayworkload.Workloads.
 func (w *Workloads) Health(cluster client.ObjectKey) slipwayworkload.Health {
 	c, err := w.cluster(cluster)
 	if err != nil {
@@ -146,7 +142,6 @@ func (w *Workloads) Health(cluster client.ObjectKey) slipwayworkload.Health {
 	return slipwayworkload.Health{Connected: true, Since: c.since, LastProbeSuccess: w.world.Now()}
 }
 
-// Changed implements slipwayworkload.Workloads.
 func (w *Workloads) Changed(controller string, to slipwayworkload.ClusterMap) source.Source {
 	if to == nil {
 		to = func(_ context.Context, key client.ObjectKey) []reconcile.Request {

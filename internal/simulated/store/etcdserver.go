@@ -96,7 +96,6 @@ type singleConnListener struct {
 	ended chan struct{}
 }
 
-// Accept implements net.Listener.
 func (l *singleConnListener) Accept() (net.Conn, error) {
 	first := false
 	l.taken.Do(func() { first = true })
@@ -107,13 +106,11 @@ func (l *singleConnListener) Accept() (net.Conn, error) {
 	return nil, errEnded
 }
 
-// Close implements net.Listener.
 func (l *singleConnListener) Close() error {
 	l.close.Do(func() { close(l.ended) })
 	return nil
 }
 
-// Addr implements net.Listener.
 func (l *singleConnListener) Addr() net.Addr { return l.conn.LocalAddr() }
 
 // closeNotifier is a connection with a callback for its closing.
@@ -122,7 +119,6 @@ type closeNotifier struct {
 	ended func()
 }
 
-// Close implements net.Conn.
 func (e closeNotifier) Close() error {
 	defer e.ended()
 	return e.Conn.Close()
@@ -177,7 +173,6 @@ func (m *memberServer) call(ctx context.Context, agreed bool, do func(s *etcdSta
 // clusterID is the same for all members.
 const clusterID = 0x51
 
-// MemberList implements pb.ClusterServer.
 func (m *memberServer) MemberList(ctx context.Context, r *pb.MemberListRequest) (*pb.MemberListResponse, error) {
 	out := &pb.MemberListResponse{}
 	header, err := m.call(ctx, r.Linearizable, func(s *etcdState, _ EtcdMember) (bool, error) {
@@ -199,7 +194,6 @@ func listOf(s *etcdState) []*pb.Member {
 	return out
 }
 
-// MemberRemove implements pb.ClusterServer.
 func (m *memberServer) MemberRemove(ctx context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
 	out := &pb.MemberRemoveResponse{}
 	header, err := m.call(ctx, true, func(s *etcdState, _ EtcdMember) (bool, error) {
@@ -221,7 +215,6 @@ func (m *memberServer) MemberRemove(ctx context.Context, r *pb.MemberRemoveReque
 	return out, err
 }
 
-// MemberPromote implements pb.ClusterServer.
 func (m *memberServer) MemberPromote(ctx context.Context, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
 	out := &pb.MemberPromoteResponse{}
 	header, err := m.call(ctx, true, func(s *etcdState, _ EtcdMember) (bool, error) {
@@ -237,7 +230,6 @@ func (m *memberServer) MemberPromote(ctx context.Context, r *pb.MemberPromoteReq
 	return out, err
 }
 
-// Status implements pb.MaintenanceServer.
 func (m *memberServer) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {
 	out := &pb.StatusResponse{Version: simulatedVersion, DbSize: reportedDatabaseSize, DbSizeInUse: reportedDatabaseSize}
 	header, err := m.call(ctx, false, func(s *etcdState, me EtcdMember) (bool, error) {
@@ -256,7 +248,6 @@ func (m *memberServer) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.Sta
 	return out, err
 }
 
-// Alarm implements pb.MaintenanceServer.
 func (m *memberServer) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
 	out := &pb.AlarmResponse{}
 	header, err := m.call(ctx, true, func(s *etcdState, _ EtcdMember) (bool, error) {
@@ -277,7 +268,6 @@ func (m *memberServer) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.Alarm
 	return out, err
 }
 
-// MoveLeader implements pb.MaintenanceServer.
 func (m *memberServer) MoveLeader(ctx context.Context, r *pb.MoveLeaderRequest) (*pb.MoveLeaderResponse, error) {
 	out := &pb.MoveLeaderResponse{}
 	header, err := m.call(ctx, true, func(s *etcdState, me EtcdMember) (bool, error) {

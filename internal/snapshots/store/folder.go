@@ -39,7 +39,6 @@ func (f folder) open(create bool) (*os.Root, error) {
 	return os.OpenRoot(f.path)
 }
 
-// Write implements Store.
 func (f folder) Write(ctx context.Context, name string, r io.Reader, most int64) error {
 	if err := clean(name); err != nil {
 		return err
@@ -131,7 +130,6 @@ func syncFolder(root *os.Root, name string) error {
 	return nil
 }
 
-// Read implements Store.
 func (f folder) Read(_ context.Context, name string) (io.ReadCloser, error) {
 	if err := clean(name); err != nil {
 		return nil, err
@@ -154,7 +152,6 @@ func (f folder) Read(_ context.Context, name string) (io.ReadCloser, error) {
 	return in, nil
 }
 
-// List implements Store.
 func (f folder) List(ctx context.Context, below string) ([]File, error) {
 	if err := clean(below); err != nil {
 		return nil, err
@@ -200,7 +197,6 @@ func (f folder) walk(ctx context.Context, below string, all bool) ([]File, error
 	return out, asStoreFault(err, func() error { return asDisk(err) })
 }
 
-// Delete implements Store.
 func (f folder) Delete(_ context.Context, name string) error {
 	if err := clean(name); err != nil {
 		return err
@@ -219,7 +215,6 @@ func (f folder) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// Tidy implements Store.
 func (f folder) Tidy(ctx context.Context, below string, before time.Time) error {
 	files, err := f.walk(ctx, below, true)
 	if err != nil {

@@ -104,7 +104,6 @@ func endpointTransport(cfg S3Config) (http.RoundTripper, error) {
 
 func (b bucket) key(name string) string { return path.Join(b.prefix, name) }
 
-// Write implements Store.
 func (b bucket) Write(ctx context.Context, name string, r io.Reader, most int64) error {
 	if err := clean(name); err != nil {
 		return err
@@ -133,7 +132,6 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Read implements Store.
 func (b bucket) Read(ctx context.Context, name string) (io.ReadCloser, error) {
 	if err := clean(name); err != nil {
 		return nil, err
@@ -149,7 +147,6 @@ func (b bucket) Read(ctx context.Context, name string) (io.ReadCloser, error) {
 	return object, nil
 }
 
-// List implements Store.
 func (b bucket) List(ctx context.Context, below string) ([]File, error) {
 	if err := clean(below); err != nil {
 		return nil, err
@@ -173,7 +170,6 @@ func (b bucket) List(ctx context.Context, below string) ([]File, error) {
 	return out, nil
 }
 
-// Delete implements Store.
 func (b bucket) Delete(ctx context.Context, name string) error {
 	if err := clean(name); err != nil {
 		return err
@@ -181,7 +177,6 @@ func (b bucket) Delete(ctx context.Context, name string) error {
 	return asS3(name, b.client.RemoveObject(ctx, b.name, b.key(name), minio.RemoveObjectOptions{}))
 }
 
-// Tidy implements Store.
 func (b bucket) Tidy(ctx context.Context, below string, before time.Time) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
