@@ -33,7 +33,7 @@ func versionWarning(r Request, plane *hostedv1.HostedControlPlane) []string {
 		return nil
 	}
 	if old != nil && version.IsOlder(want, old.Status.Version) {
-		return []string{fmt.Sprintf("spec.version: the control plane is at %s and cannot go back to %s, because what etcd has was written by the newer one; it stays as it is until the version is changed again", old.Status.Version, want)}
+		return []string{fmt.Sprintf("spec.version: the control plane is at %s and cannot be downgraded to %s, because what etcd has was written by the newer one; it stays as it is until the version is changed again", old.Status.Version, want)}
 	}
 	return unavailableVersionWarning(r, want, field.NewPath("spec", "version"))
 }

@@ -151,7 +151,7 @@ func TestVersionOfAHostedControlPlane(t *testing.T) { // CP-04
 		"not included": {Request{New: plane("v1.2.3")}, absent},
 		"changed":      {Request{Old: plane(buildinfo.Kubernetes()), New: plane("v1.2.3")}, absent},
 		"not changed":  {Request{Old: plane("v1.2.3"), New: plane("v1.2.3")}, ""},
-		"back":         {Request{Old: running, New: plane("v1.35.4")}, "the control plane is at v1.36.3 and cannot go back to v1.35.4"},
+		"back":         {Request{Old: running, New: plane("v1.35.4")}, "the control plane is at v1.36.3 and cannot be downgraded to v1.35.4"},
 		"simulated":    {Request{New: simulated}, ""},
 	} {
 		v := Validate(tc.req)

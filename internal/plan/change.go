@@ -63,7 +63,7 @@ func refusal(err error) string {
 		return status.Status().Message
 	}
 	if strings.Contains(err.Error(), "unrecognized type: string") { // the converter's message without the field
-		return "a number stands where a text belongs, as in a version: write it in quotes"
+		return "a number is used instead of a string, for example as a version: quote it"
 	}
 	return err.Error()
 }
@@ -93,7 +93,7 @@ func apply(ctx context.Context, c client.Client, wanted *unstructured.Unstructur
 	original := []byte(live.GetAnnotations()[corev1.LastAppliedConfigAnnotation])
 	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current)
 	if err != nil {
-		return fmt.Errorf("merging with what was applied last: %w", err)
+		return fmt.Errorf("merging with the last applied configuration: %w", err)
 	}
 	if string(patch) == "{}" {
 		return nil

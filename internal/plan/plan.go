@@ -162,15 +162,15 @@ func unansweredOf(list []world.Unanswered) []UnknownResponse {
 func means(hook string) string {
 	switch hook {
 	case DiscoverVariables:
-		return "the variables that it defines are taken to be those of the last time"
+		return "the plan uses the variables of its previous response"
 	case "GenerateUpgradePlan":
-		return "the versions of the upgrade are not known, and no upgrade is in the plan"
+		return "the plan contains no upgrade, because its versions are unknown"
 	case CanUpdateMachineSet:
-		return "whether Machines are updated in place is not known, and their rollout is not in the plan"
+		return "the plan contains no rollout of the Machines, because it is unknown whether they can be updated in place"
 	case "ValidateTopology":
-		return "whether it accepts the topology is not known, and nothing that follows from the topology is in the plan"
+		return "the plan contains no effects of the topology, because it is unknown whether the extension accepts it"
 	}
-	return "what it makes of the templates is not known, and nothing that follows from the topology is in the plan"
+	return "the plan contains no effects of the topology, because the patches of the extension are unknown"
 }
 
 // Waiting is an object that is waiting or failing.

@@ -68,7 +68,7 @@ func unknownFields(crds []*apiextensionsv1.CustomResourceDefinition, objects []*
 		}
 	}
 	if len(problems) > 0 {
-		return fault.New(fault.Invalid, reasonInvalidInput, "the API refuses what is proposed; correct it: %s", strings.Join(problems, "; "))
+		return fault.New(fault.Invalid, reasonInvalidInput, "the API rejects the proposed objects; correct them: %s", strings.Join(problems, "; "))
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func file(path string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
 	}
 	out, err := manifest.Objects(data)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, reasonInvalidInput, "%s is no manifest: %v", path, err).From(err)
+		return nil, fault.New(fault.Invalid, reasonInvalidInput, "%s is not a manifest: %v", path, err).From(err)
 	}
 	return out, nil
 }

@@ -88,7 +88,7 @@ func (t *simulation) run(ctx context.Context, o Options, s Snapshot, c Change) (
 	limits := o.limits(len(s.Objects) + len(c.Apply))
 	before, err := t.world.Settle(ctx, limits)
 	if err != nil {
-		return nil, fmt.Errorf("bringing the copy to rest: %w", err)
+		return nil, fmt.Errorf("settling the copy: %w", err)
 	}
 	t.log.begin(t.world.API.All())
 	refused := t.change(ctx, c)

@@ -33,7 +33,7 @@ func readArtifact(binary, version string, when time.Time, licence []byte) (progr
 	}
 	build, err := buildinfo.Read(bytes.NewReader(data))
 	if err != nil {
-		return program{}, fmt.Errorf("reading what %s was built from: %w", binary, err)
+		return program{}, fmt.Errorf("reading the build information of %s: %w", binary, err)
 	}
 	return program{Version: version, Time: when.UTC().Truncate(time.Second), Licence: licence, binary: data, build: build}, nil
 }

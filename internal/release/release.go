@@ -41,7 +41,7 @@ type Config struct {
 func Write(ctx context.Context, c Config) error {
 	version, err := semver.Parse(trim(c.Version))
 	if err != nil || c.Version != "v"+version.String() {
-		return fault.New(fault.Invalid, "InvalidVersion", "version %q cannot be released: it must be semantic with a v before it, for example v0.1.0", c.Version)
+		return fault.New(fault.Invalid, "InvalidVersion", "version %q cannot be released: it must be a semantic version with a leading v, for example v0.1.0", c.Version)
 	}
 	w := &writer{dir: c.Dir}
 	licence, err := fs.ReadFile(c.Sources, "LICENSE")

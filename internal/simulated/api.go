@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apimachineryversion "k8s.io/apimachinery/pkg/version"
@@ -27,6 +26,7 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/generated/openapi"
 
+	"github.com/slipwayhq/slipway/internal/pause"
 	"github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
@@ -144,15 +144,14 @@ func handlerChain(handler http.Handler, c *genericapiserver.Config) http.Handler
 	return genericfilters.WithAuditInit(handler)
 }
 
-// ServeHTTP implements http.Handler.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t := tenantFrom(r.Context())
 	if t == nil {
-		http.Error(w, "the request is about no cluster", http.StatusNotFound)
+		http.Error(w, "the request names no cluster", http.StatusNotFound)
 		return
 	}
 	if t.Delay != nil {
-		if d := t.Delay(); d > 0 && !waitFor(r.Context(), d) {
+		if d := t.Delay(); d > 0 && pause.Sleep(r.Context(), d) != nil {
 			return
 		}
 	}
@@ -167,18 +166,6 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			a.describe()
 		}
 		a.handler.ServeHTTP(w, r)
-	}
-}
-
-// waitFor reports whether the time passed before the request ended.
-func waitFor(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 

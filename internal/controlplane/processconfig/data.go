@@ -97,7 +97,7 @@ func (d Data) Problem(to string) error {
 	}
 	if !d.Exists {
 		return fault.New(fault.Invalid, ReasonDataMissing,
-			"The data of the control plane is not here, although it ran Kubernetes %s; restore it from a backup, or delete the cluster: it is not started empty", d.Version)
+			"The data of the control plane is not here, although it ran Kubernetes %s; restore it from a backup, or delete the cluster, because Slipway does not start it without data", d.Version)
 	}
 	from, err := version.Parse(d.Version)
 	if err != nil {

@@ -103,7 +103,7 @@ func (t Capabilities) VersionToRun(want string, exists bool) (string, bool) {
 func (t Capabilities) NotSupported(plane *hostedv1.HostedControlPlane) string {
 	have, want, at, field := strings.Join(t.Versions, ", "), plane.Spec.Version, plane.Status.Version, versionField(plane)
 	if versions.IsOlder(want, at) {
-		return fmt.Sprintf("The control plane is at %s and cannot go back to %s, because what etcd has was written by the newer one; set %s to %s", at, want, field, at)
+		return fmt.Sprintf("The control plane is at %s and cannot be downgraded to %s, because etcd has data of the newer version; set %s to %s", at, want, field, at)
 	}
 	if !versions.Valid(want) {
 		return fmt.Sprintf("%q is not a Kubernetes version; set %s to one that this host has: %s", want, field, have)

@@ -38,7 +38,6 @@ func New(s *supervisor.Supervisor, temporary bool) backend.Backend {
 	return backend.Backend{ControlPlanes: p, Folder: s.Folder, Stop: p.stop}
 }
 
-// Capabilities implements backend.ControlPlanes.
 func (p *processes) Capabilities(allowed policy.Configuration) backend.Capabilities {
 	terms := Capabilities(allowed, p.supervisor.Versions())
 	terms.Denied = p.denied
@@ -49,7 +48,7 @@ func (p *processes) Capabilities(allowed policy.Configuration) backend.Capabilit
 func Capabilities(allowed policy.Configuration, versions []string) backend.Capabilities {
 	return backend.Capabilities{
 		Kind: "hosted", Components: true, Addons: true, Versions: versions, Maximum: allowed.Maxima.ControlPlanes, Setting: "maxima.controlPlanes",
-		RunningReason: "Running", RestartEffect: "a process that lives is taken over",
+		RunningReason: "Running", RestartEffect: "a running process is adopted",
 	}
 }
 
@@ -60,7 +59,6 @@ const logBytes = 8 << 10
 // exitBytes limits the exit message in the status.
 const exitBytes = 1 << 10
 
-// Status implements backend.ControlPlanes.
 func (p *processes) Status(_ context.Context, name string) (backend.ControlPlane, error) {
 	st, found, err := p.supervisor.Status(name)
 	if err != nil || !found {
@@ -152,7 +150,6 @@ func (p *processes) stop(ctx context.Context, name string) error {
 	return nil
 }
 
-// Remove implements backend.ControlPlanes.
 func (p *processes) Remove(ctx context.Context, name string) error {
 	p.mu.Lock()
 	delete(p.hashes, name)
@@ -160,7 +157,6 @@ func (p *processes) Remove(ctx context.Context, name string) error {
 	return p.supervisor.Remove(ctx, name)
 }
 
-// Count implements backend.ControlPlanes.
 func (p *processes) Count(_ context.Context, namespace string) (own, all int, err error) {
 	list, err := p.supervisor.List()
 	for _, st := range list {
@@ -171,7 +167,6 @@ func (p *processes) Count(_ context.Context, namespace string) (own, all int, er
 	return own, len(list), err
 }
 
-// Subscribe implements backend.ControlPlanes.
 func (p *processes) Subscribe(changed func(name string)) (cancel func()) {
 	return p.supervisor.Subscribe(changed)
 }

@@ -83,7 +83,7 @@ type blockReason struct{ reason, message string }
 // blocked returns the reason why the policy is inactive until the user changes something.
 func blocked(s snapshot) blockReason {
 	if s.Policy.Spec.Suspend != nil && *s.Policy.Spec.Suspend {
-		return blockReason{"Suspended", "Snapshots are suspended: set spec.suspend to false to go on"}
+		return blockReason{"Suspended", "Snapshots are suspended: set spec.suspend to false to resume"}
 	}
 	if _, err := snapshots.ParseSchedule(s.Policy.Spec.Schedule); err != nil {
 		return blockReason{"ScheduleInvalid", scheduleProblem(s)}
@@ -111,7 +111,7 @@ func decideSnapshots(s snapshot, times snapshots.Schedule, request snapshotReque
 			p.WaitFor("SnapshotFailed", "Cluster %s: %s, retrying in up to 5m", c.Name, job.Err).For("Cluster", c.Name).ForTime()
 			p.RecheckIn(job.Ended.Add(retryAfter).Sub(s.Now))
 		case job.Busy || hasTakeSnapshot(*p):
-			p.WaitFor("WaitingForOtherSnapshot", "Waiting for another snapshot or restore to end before that of Cluster %s", c.Name).For("Cluster", c.Name).ForTime()
+			p.WaitFor("WaitingForOtherSnapshot", "Waiting for another snapshot or restore to end before the snapshot of Cluster %s", c.Name).For("Cluster", c.Name).ForTime()
 			p.RecheckIn(busyAgain)
 		default:
 			p.Do(takeSnapshot{Cluster: c.Cluster, Name: name})
@@ -200,7 +200,7 @@ func requestOf(s snapshot) snapshotRequest {
 	i := slices.IndexFunc(s.Clusters, func(c target) bool { return c.Name == cluster })
 	switch {
 	case !ok || at.After(s.Now.Add(time.Minute)):
-		r.removalReason = "it is not the name of a snapshot of now"
+		r.removalReason = "it is not a snapshot name with the current time"
 	case i < 0:
 		r.removalReason = "the policy has no Cluster " + cluster
 	case slices.Contains(namesOf(s, cluster), r.name):
@@ -232,7 +232,7 @@ func expiredSnapshots(keep hostedv1.SnapshotRetention, have []snapshots.Manifest
 		switch left := len(have) - i; {
 		case left == 1:
 		case left > count:
-			out = append(out, removal{m, fmt.Sprintf("%d are kept", count)})
+			out = append(out, removal{m, fmt.Sprintf("the retention is %d", count)})
 		case age > 0 && now.Sub(m.Taken) > age:
 			out = append(out, removal{m, fmt.Sprintf("it is older than %d h", keep.MaximumAgeHours)})
 		}

@@ -113,7 +113,7 @@ func TestDecide(t *testing.T) {
 		}, []string{"remove the request for snapshot c-20261125T115930Z: the policy has no Cluster c"}, 0, ""},
 		"nonsense requested": {"a name leads nowhere else", func(s *snapshot) {
 			s.Policy.Annotations = map[string]string{hostedv1.TakeSnapshotAnnotation: "../../etc"}
-		}, []string{"remove the request for snapshot ../../etc: it is not the name of a snapshot of now"}, 0, ""},
+		}, []string{"remove the request for snapshot ../../etc: it is not a snapshot name with the current time"}, 0, ""},
 		"requested, and failed": {"a request is not retried", func(s *snapshot) {
 			s.Policy.Annotations = map[string]string{hostedv1.TakeSnapshotAnnotation: "b-20261125T115930Z"}
 			s.Clusters[1].Job = snapshotJob{Name: "b-20261125T115930Z", Ended: noon, Err: "The store is full"}
@@ -167,10 +167,10 @@ func TestReport(t *testing.T) {
 		"failed":    {func(s *snapshot) { s.Clusters[1].Job = snapshotJob{Ended: noon, Err: "The store is full"} }, reconciler.Outcome{}, "SnapshotsUpToDate", "False", "* Cluster b: The store is full", []string{"SnapshotFailed"}},
 		"simulated": {func(s *snapshot) { s.Clusters[0].Problem = "No etcd" }, reconciler.Outcome{}, "SnapshotsUpToDate", "False", "* Cluster a: No etcd", nil},
 		"no store":  {func(s *snapshot) { s.Store = storeContent{Known: true, Reason: "X", Problem: "Not there"} }, reconciler.Outcome{}, "StoreAvailable", "False", "Not there", nil},
-		"suspended": {func(s *snapshot) { s.Policy.Spec.Suspend = new(true) }, reconciler.Outcome{}, "SnapshotsUpToDate", "Unknown", "Snapshots are suspended: set spec.suspend to false to go on", nil},
+		"suspended": {func(s *snapshot) { s.Policy.Spec.Suspend = new(true) }, reconciler.Outcome{}, "SnapshotsUpToDate", "Unknown", "Snapshots are suspended: set spec.suspend to false to resume", nil},
 		"refused":   {func(*snapshot) {}, reconciler.Outcome{Done: []reconciler.Action{removeRequest{Name: "x", Why: "No"}}}, "Ready", "True", "", []string{"SnapshotRequestRefused"}},
 		"bad":       {func(s *snapshot) { s.Policy.Spec.Schedule = "soon" }, reconciler.Outcome{}, "Ready", "False", "", nil},
-		"none":      {func(s *snapshot) { s.Clusters = nil }, reconciler.Outcome{}, "SnapshotsUpToDate", "True", "There is no Cluster of this policy", nil},
+		"none":      {func(s *snapshot) { s.Clusters = nil }, reconciler.Outcome{}, "SnapshotsUpToDate", "True", "The policy selects no Cluster", nil},
 		"many":      {func(s *snapshot) { s.Omitted = 3 }, reconciler.Outcome{}, "SnapshotsUpToDate", "False", "* 3 more Clusters are selected than the 100 of which one policy takes snapshots: select fewer", nil},
 		"is over":   {func(s *snapshot) { s.Policy.Status.Clusters[0].Message = "The store is full" }, reconciler.Outcome{}, "SnapshotsUpToDate", "True", "", nil},
 	} {

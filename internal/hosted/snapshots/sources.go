@@ -49,7 +49,6 @@ type EtcdConnector struct {
 	Now    func() time.Time
 }
 
-// Problem implements Sources.
 func (r EtcdConnector) Problem(ctx context.Context, cluster *clusterv1.Cluster) (string, error) {
 	switch ref := cluster.Spec.ControlPlaneRef; {
 	case ref.Kind == "HostedControlPlane" && ref.APIGroup == hostedv1.GroupVersion.Group:
@@ -74,7 +73,6 @@ func (r EtcdConnector) Problem(ctx context.Context, cluster *clusterv1.Cluster) 
 	return "", nil
 }
 
-// Open implements Sources.
 func (r EtcdConnector) Open(ctx context.Context, key client.ObjectKey) (Source, error) {
 	cluster := &clusterv1.Cluster{}
 	if err := r.Client.Get(ctx, key, cluster); err != nil {
@@ -120,13 +118,13 @@ func (r EtcdConnector) etcdAuthority(ctx context.Context, cluster client.ObjectK
 	secret, name := found[secrets.Etcd], secrets.Etcd.SecretName(cluster.Name)
 	switch {
 	case found[secrets.EtcdClient] != nil: // provided by the user for an external etcd
-		return nil, fault.New(fault.Invalid, "EtcdExternal", "The etcd of the cluster is external, as Secret %s says: take snapshots of it where it runs",
+		return nil, fault.New(fault.Invalid, "EtcdExternal", "The etcd of the cluster is external (Secret %s): take its snapshots where it runs",
 			secrets.EtcdClient.SecretName(cluster.Name))
 	case secret == nil:
-		return nil, fault.New(fault.Invalid, "EtcdAuthorityMissing", "Secret %s does not exist: without it etcd is not reached; the condition CertificatesAvailable of the "+
-			"control plane says how to get it back", name)
+		return nil, fault.New(fault.Invalid, "EtcdAuthorityMissing", "Secret %s is missing, and etcd cannot be reached without it; condition CertificatesAvailable of the "+
+			"control plane has the remedy", name)
 	case len(secret.Data[corev1.TLSPrivateKeyKey]) == 0:
-		return nil, fault.New(fault.Invalid, "EtcdAuthorityMissing", "Secret %s has no key to sign a client certificate of etcd with: add it as tls.key", name)
+		return nil, fault.New(fault.Invalid, "EtcdAuthorityMissing", "Secret %s has no private key to sign an etcd client certificate: add it as tls.key", name)
 	}
 	return secret, nil
 }
@@ -182,7 +180,6 @@ type etcdSource struct {
 	staticState func() (snapshots.EtcdState, error)
 }
 
-// ReadState implements snapshots.Source.
 func (c etcdSource) ReadState(ctx context.Context) (snapshots.EtcdState, error) {
 	facts, err := c.staticState()
 	if err != nil {

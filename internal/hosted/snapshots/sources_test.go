@@ -37,12 +37,12 @@ func TestOpenMachines(t *testing.T) {
 		want    string
 	}{
 		"external": {[]client.Object{secret("c-etcd", "tls.crt"), secret("c-apiserver-etcd-client", "tls.crt", "tls.key")},
-			"The etcd of the cluster is external, as Secret c-apiserver-etcd-client says: take snapshots of it where it runs"},
+			"The etcd of the cluster is external (Secret c-apiserver-etcd-client): take its snapshots where it runs"},
 		"external, with the key of its authority": {[]client.Object{secret("c-etcd", "tls.crt", "tls.key"), secret("c-apiserver-etcd-client", "tls.crt", "tls.key")},
-			"The etcd of the cluster is external, as Secret c-apiserver-etcd-client says: take snapshots of it where it runs"},
-		"gone": {nil, "Secret c-etcd does not exist: without it etcd is not reached; the condition CertificatesAvailable of the control plane says how to get it back"},
+			"The etcd of the cluster is external (Secret c-apiserver-etcd-client): take its snapshots where it runs"},
+		"gone": {nil, "Secret c-etcd is missing, and etcd cannot be reached without it; condition CertificatesAvailable of the control plane has the remedy"},
 		"without a key": {[]client.Object{secret("c-etcd", "tls.crt")},
-			"Secret c-etcd has no key to sign a client certificate of etcd with: add it as tls.key"},
+			"Secret c-etcd has no private key to sign an etcd client certificate: add it as tls.key"},
 	} {
 		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(tc.secrets, cluster)...).Build()
 		_, err := EtcdConnector{Client: c, Now: time.Now}.Open(t.Context(), client.ObjectKeyFromObject(cluster))

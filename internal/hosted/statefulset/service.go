@@ -75,7 +75,7 @@ func endpointOf(s *corev1.Service) (at clusterv1.APIEndpoint, problem string) {
 				s.Namespace, s.Name, strings.Join(names, ", "), TypeFlag)
 		}
 	}
-	return at, fmt.Sprintf("Waiting for a load balancer to get an address for Service %s/%s; where the management cluster has no load balancers, the operator starts the manager with --%s=NodePort",
+	return at, fmt.Sprintf("Waiting for a load balancer to get an address for Service %s/%s; if the management cluster has no load balancers, start the manager with --%s=NodePort",
 		s.Namespace, s.Name, TypeFlag)
 }
 

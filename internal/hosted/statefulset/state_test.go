@@ -78,7 +78,7 @@ func TestControlPlane(t *testing.T) {
 			s.set, s.pod, s.claim, s.serviceType = nil, nil, nil, corev1.ServiceTypeLoadBalancer
 			s.service.Spec.Type = corev1.ServiceTypeLoadBalancer
 		}), backend.ControlPlane{Reserved: true, Local: "10.0.0.9:6443", EndpointProblem: "Waiting for a load balancer to get an address for Service home/" + name +
-			"; where the management cluster has no load balancers, the operator starts the manager with --control-plane-service-type=NodePort"}},
+			"; if the management cluster has no load balancers, start the manager with --control-plane-service-type=NodePort"}},
 		"the operator chose ports of nodes": {"the Service is reserved again", settled(func(s *planeObjects) {
 			s.set, s.pod, s.claim, s.service.Spec.Type = nil, nil, nil, corev1.ServiceTypeLoadBalancer
 		}), backend.ControlPlane{Reserved: true, Local: "10.0.0.9:6443"}},

@@ -74,7 +74,6 @@ func New(ctx context.Context, c Connection, s Settings) (backend.Backend, error)
 	return backend.Backend{ControlPlanes: planes, Endpoints: planes}, nil
 }
 
-// Capabilities implements backend.ControlPlanes.
 func (c *controlPlanes) Capabilities(allowed policy.Configuration) backend.Capabilities {
 	return Capabilities(allowed, c.settings.Version)
 }
@@ -83,11 +82,10 @@ func (c *controlPlanes) Capabilities(allowed policy.Configuration) backend.Capab
 func Capabilities(allowed policy.Configuration, version string) backend.Capabilities {
 	return backend.Capabilities{
 		Kind: "hosted", Components: true, Addons: true, Versions: []string{version}, Maximum: allowed.Maxima.ControlPlanes, Setting: "maxima.controlPlanes",
-		RunningReason: "Running", RestartEffect: "a Pod that runs stays", InPods: true, OwnEndpoints: &backend.EndpointRange{SeparateEndpoint: true},
+		RunningReason: "Running", RestartEffect: "a running Pod is not restarted", InPods: true, OwnEndpoints: &backend.EndpointRange{SeparateEndpoint: true},
 	}
 }
 
-// Status implements backend.ControlPlanes.
 func (c *controlPlanes) Status(ctx context.Context, name string) (backend.ControlPlane, error) {
 	s, err := c.readObjects(ctx, name)
 	return s.controlPlane(), err
@@ -108,7 +106,7 @@ func (c *controlPlanes) readObjects(ctx context.Context, name string) (planeObje
 		case err == nil && nameOf(object) == name:
 			keep()
 		case client.IgnoreNotFound(err) != nil:
-			return s, fmt.Errorf("reading what runs control plane %s: %w", name, err)
+			return s, fmt.Errorf("reading the objects of control plane %s: %w", name, err)
 		}
 	}
 	if s.set == nil {
@@ -155,9 +153,9 @@ func (c *controlPlanes) read(ctx context.Context, name string, object client.Obj
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("reading what runs control plane %s: %w", name, err)
+		return false, fmt.Errorf("reading the objects of control plane %s: %w", name, err)
 	case nameOf(object) != name:
-		return false, fault.New(fault.Transient, reasonNameTaken, "%s %s is not of this control plane, and has the name that its own is to have; delete it, or give it the label %s and the annotation %s of the control plane",
+		return false, fault.New(fault.Transient, reasonNameTaken, "%s %s has the name of an object of this control plane but does not belong to it; delete it, or set the label %s and the annotation %s of the control plane",
 			c.writer.KindOf(object), key, label, nameAnnotation)
 	}
 	return true, nil
@@ -185,7 +183,7 @@ func asRefusalFault(o client.Object, err error) error {
 	if err == nil || fault.As(err) != nil || !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 		return err
 	}
-	return fault.New(fault.Transient, "Refused", "The management cluster refuses %s %s/%s, retrying: %s", o.GetObjectKind().GroupVersionKind().Kind,
+	return fault.New(fault.Transient, "Refused", "The management cluster rejects %s %s/%s, retrying: %s", o.GetObjectKind().GroupVersionKind().Kind,
 		o.GetNamespace(), o.GetName(), messageOf(err)).From(err)
 }
 
@@ -272,7 +270,7 @@ func (c *controlPlanes) ensureClaim(ctx context.Context, o desiredPlane, have *c
 		return asRefusalFault(claim, c.writer.Create(ctx, claim))
 	}
 	if !have.DeletionTimestamp.IsZero() {
-		return fault.New(fault.Unreachable, "ClaimDeleted", "PersistentVolumeClaim %s/%s is being deleted: a control plane is started when it is gone", have.Namespace, have.Name)
+		return fault.New(fault.Unreachable, "ClaimDeleted", "PersistentVolumeClaim %s/%s is being deleted: the control plane starts after that", have.Namespace, have.Name)
 	}
 	return c.writer.PatchOwned(ctx, have, func(o2 client.Object) { kube.Annotate(o2, recordAnnotation, new(encode(o.record))) })
 }
@@ -299,7 +297,6 @@ func (c *controlPlanes) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// Count implements backend.ControlPlanes.
 func (c *controlPlanes) Count(ctx context.Context, namespace string) (own, all int, err error) {
 	list := &corev1.ServiceList{}
 	if err := c.cached.List(ctx, list, client.InNamespace(c.settings.Namespace), client.UnsafeDisableDeepCopy); err != nil {

@@ -67,13 +67,13 @@ func (c *controlPlanes) watch(ctx context.Context, from cache.Cache) error {
 	for _, kind := range []client.Object{&appsv1.StatefulSet{}, &corev1.Pod{}, &corev1.Service{}, &corev1.PersistentVolumeClaim{}} {
 		informer, err := from.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
-			return fmt.Errorf("watching what control planes consist of: %w", err)
+			return fmt.Errorf("watching the objects of control planes: %w", err)
 		}
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc: changed, UpdateFunc: func(_, o any) { changed(o) }, DeleteFunc: changed,
 		})
 		if err != nil {
-			return fmt.Errorf("watching what control planes consist of: %w", err)
+			return fmt.Errorf("watching the objects of control planes: %w", err)
 		}
 	}
 	return nil
@@ -111,7 +111,6 @@ func (c *controlPlanes) notify(name string) {
 	}
 }
 
-// Subscribe implements backend.ControlPlanes.
 func (c *controlPlanes) Subscribe(changed func(name string)) (cancel func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

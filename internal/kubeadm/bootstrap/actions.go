@@ -72,7 +72,7 @@ func (a writeData) String() string {
 type ownData struct{ Name string }
 
 func (a ownData) String() string {
-	return fmt.Sprintf("own Secret %s: it lost its owner, so it would stay behind", a.Name)
+	return fmt.Sprintf("own Secret %s: it has no owner that deletes it", a.Name)
 }
 
 // readRenderInput reads [Snapshot.Material].

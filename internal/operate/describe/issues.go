@@ -111,7 +111,7 @@ var item = regexp.MustCompile(`^\* ([A-Z][A-Za-z0-9]*): (.+)$`)
 
 // logMarker precedes the last log lines of a failed control plane in a message. Most of these lines do not explain the
 // failure.
-const logMarker = "; it last said:"
+const logMarker = "; its last log lines:"
 
 // withoutLog removes the log lines of a control plane from a message, up to the next item. The text before them
 // describes how to view the log.

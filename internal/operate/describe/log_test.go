@@ -6,9 +6,9 @@ import "testing"
 func TestWithoutLog(t *testing.T) {
 	for name, tc := range map[string]struct{ message, want string }{
 		"none":       {"* A: one\n* B: two", "* A: one\n* B: two"},
-		"alone":      {"It died (killed); it last said:\nE1 a\n  E2 b", "It died (killed)"},
-		"in a list":  {"* A: it died; it last said:\n  E1 a\n* B: two", "* A: it died\n* B: two"},
-		"nested":     {"* A:\n  * P: it died; it last said:\n    E1 a\n  * Q: two", "* A:\n  * P: it died\n  * Q: two"},
+		"alone":      {"It died (killed); its last log lines:\nE1 a\n  E2 b", "It died (killed)"},
+		"in a list":  {"* A: it died; its last log lines:\n  E1 a\n* B: two", "* A: it died\n* B: two"},
+		"nested":     {"* A:\n  * P: it died; its last log lines:\n    E1 a\n  * Q: two", "* A:\n  * P: it died\n  * Q: two"},
 		"other logs": {"It failed; its last lines:\n  a", "It failed; its last lines:\n  a"},
 	} {
 		if got := withoutLog(tc.message); got != tc.want {

@@ -20,7 +20,7 @@ func join(parts []string) string {
 }
 
 // logFollows matches the end of a message line after which log lines follow, up to the next item.
-var logFollows = regexp.MustCompile(`[;,] (its last lines|it last said):$`)
+var logFollows = regexp.MustCompile(`[;,] (its last lines|its last log lines):$`)
 
 // flat converts a condition message to one line, without log lines.
 func flat(message string) string {

@@ -9,7 +9,7 @@ func TestFlat(t *testing.T) {
 		"list":     {"* A: one\n* B:\n  * two\n  * three", "A: one; B: two; three"},
 		"log": {"* Machine m:\n  * InfrastructureReady: it failed; its last lines:\n      start\n      [error]: no\n  * NodeHealthy: waits",
 			"Machine m: InfrastructureReady: it failed; NodeHealthy: waits"},
-		"last word": {"It died; it last said:\nE1 a\nE2 b", "It died"},
+		"last word": {"It died; its last log lines:\nE1 a\nE2 b", "It died"},
 	} {
 		if got := flat(tc.message); got != tc.want {
 			t.Errorf("%s: %q", name, got)

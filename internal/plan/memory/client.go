@@ -17,7 +17,7 @@ import (
 )
 
 // errNotSupported is returned for requests that no controller of the simulation sends.
-var errNotSupported = errors.New("this request is not played in memory")
+var errNotSupported = errors.New("this request is not simulated")
 
 // Client writes to the API and immediately reads its own writes.
 type Client struct {
@@ -36,26 +36,20 @@ func (a *API) Client(transform toolscache.TransformFunc) *Client {
 	return &Client{Reader: a.Reader(transform)}
 }
 
-// Scheme implements client.Client.
 func (c *Client) Scheme() *runtime.Scheme { return c.api.scheme }
 
-// RESTMapper implements client.Client.
 func (c *Client) RESTMapper() meta.RESTMapper { return c.api.Mapper() }
 
-// GroupVersionKindFor implements client.Client.
 func (c *Client) GroupVersionKindFor(o runtime.Object) (schema.GroupVersionKind, error) {
 	return apiutil.GVKForObject(o, c.api.scheme)
 }
 
-// IsObjectNamespaced implements client.Client.
 func (c *Client) IsObjectNamespaced(o runtime.Object) (bool, error) {
 	return apiutil.IsObjectNamespaced(o, c.api.scheme, c.api.Mapper())
 }
 
-// Status implements client.Client.
 func (c *Client) Status() client.SubResourceWriter { return c.SubResource(statusSubresource) }
 
-// SubResource implements client.Client.
 func (c *Client) SubResource(name string) client.SubResourceClient {
 	return subresource{Client{Reader: c.Reader, sub: name}}
 }
@@ -79,7 +73,6 @@ func (c *Client) begin(o client.Object, by string, dryRun []string) (write, *obj
 
 func (w write) notFound() error { return apierrors.NewNotFound(w.resource(), w.key.Name) }
 
-// Create implements client.Client.
 func (c *Client) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
 	options := (&client.CreateOptions{}).ApplyOptions(opts)
 	next, err := c.api.unstructuredOf(o)
@@ -99,7 +92,6 @@ func (c *Client) Create(ctx context.Context, o client.Object, opts ...client.Cre
 	return c.copyResult(stored, o)
 }
 
-// Update implements client.Client.
 func (c *Client) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
 	options := (&client.UpdateOptions{}).ApplyOptions(opts)
 	next, err := c.api.unstructuredOf(o)
@@ -141,7 +133,6 @@ func (c *Client) replace(ctx context.Context, r replacement, out client.Object) 
 	return c.copyResult(stored, out)
 }
 
-// Patch implements client.Client.
 func (c *Client) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	options := (&client.PatchOptions{}).ApplyOptions(opts)
 	data, err := patch.Data(o)
@@ -214,7 +205,6 @@ func (c *Client) apply(ctx context.Context, r replacement, data []byte, out clie
 	return c.copyResult(stored, out)
 }
 
-// Delete implements client.Client.
 func (c *Client) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
 	options := (&client.DeleteOptions{}).ApplyOptions(opts)
 	c.api.mu.Lock()
@@ -255,29 +245,24 @@ func (c *Client) copyResult(stored *unstructured.Unstructured, out client.Object
 // subresource writes the status.
 type subresource struct{ c Client }
 
-// Get implements client.SubResourceClient.
 func (s subresource) Get(context.Context, client.Object, client.Object, ...client.SubResourceGetOption) error {
 	return errNotSupported
 }
 
-// Create implements client.SubResourceClient.
 func (s subresource) Create(context.Context, client.Object, client.Object, ...client.SubResourceCreateOption) error {
 	return errNotSupported
 }
 
-// Update implements client.SubResourceClient.
 func (s subresource) Update(ctx context.Context, o client.Object, opts ...client.SubResourceUpdateOption) error {
 	options := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
 	return s.c.Update(ctx, o, &options.UpdateOptions)
 }
 
-// Patch implements client.SubResourceClient.
 func (s subresource) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 	options := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
 	return s.c.Patch(ctx, o, patch, &options.PatchOptions)
 }
 
-// Apply implements client.SubResourceClient.
 func (s subresource) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
 	return errNotSupported
 }

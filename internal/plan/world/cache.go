@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plan/memory"
 )
 
-var errNotSimulated = errors.New("this part of a cache is not played in a world in memory")
+var errNotSimulated = errors.New("this part of a cache is not simulated")
 
 // cacheOf is the cache for one source. Sources register their handlers in separate goroutines; the world waits for the
 // registration before it continues, so that the result does not depend on goroutine scheduling.
@@ -25,7 +25,6 @@ type cacheOf struct {
 
 var _ cache.Cache = &cacheOf{}
 
-// GetInformer implements cache.Cache.
 func (c *cacheOf) GetInformer(_ context.Context, o client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
 	gvk, err := apiutil.GVKForObject(o, c.world.manager.scheme)
 	if err != nil {
@@ -34,18 +33,14 @@ func (c *cacheOf) GetInformer(_ context.Context, o client.Object, _ ...cache.Inf
 	return &informer{world: c.world, kind: gvk, example: o}, nil
 }
 
-// GetInformerForKind implements cache.Cache.
 func (c *cacheOf) GetInformerForKind(context.Context, schema.GroupVersionKind, ...cache.InformerGetOption) (cache.Informer, error) {
 	return nil, errNotSimulated
 }
 
-// RemoveInformer implements cache.Cache.
 func (c *cacheOf) RemoveInformer(context.Context, client.Object) error { return nil }
 
-// Start implements cache.Cache.
 func (c *cacheOf) Start(context.Context) error { return nil }
 
-// WaitForCacheSync implements cache.Cache.
 func (c *cacheOf) WaitForCacheSync(context.Context) bool { return true }
 
 // informer reports the changes of a kind.
@@ -76,7 +71,6 @@ func (l *listener) deliver(r *memory.Reader, e memory.Event) {
 	}
 }
 
-// AddEventHandler implements cache.Informer.
 func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{})
 }
@@ -86,7 +80,6 @@ func (i *informer) AddEventHandlerWithResyncPeriod(h toolscache.ResourceEventHan
 	return i.AddEventHandler(h)
 }
 
-// AddEventHandlerWithOptions implements cache.Informer.
 func (i *informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, _ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	all, err := i.world.reader.Every(i.kind, i.example)
 	if err != nil {
@@ -103,34 +96,25 @@ func (i *informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler,
 	return synced{}, nil
 }
 
-// RemoveEventHandler implements cache.Informer.
 func (*informer) RemoveEventHandler(toolscache.ResourceEventHandlerRegistration) error { return nil }
 
-// AddIndexers implements cache.Informer.
 func (*informer) AddIndexers(toolscache.Indexers) error { return errNotSimulated }
 
-// HasSynced implements cache.Informer.
 func (*informer) HasSynced() bool { return true }
 
-// HasSyncedChecker implements cache.Informer.
 func (*informer) HasSyncedChecker() toolscache.DoneChecker { return synced{} }
 
-// IsStopped implements cache.Informer.
 func (*informer) IsStopped() bool { return false }
 
 // synced is the registration of a synced handler.
 type synced struct{}
 
-// HasSynced implements toolscache.ResourceEventHandlerRegistration.
 func (synced) HasSynced() bool { return true }
 
-// HasSyncedChecker implements toolscache.ResourceEventHandlerRegistration.
 func (s synced) HasSyncedChecker() toolscache.DoneChecker { return s }
 
-// Name implements toolscache.DoneChecker.
 func (synced) Name() string { return "memory" }
 
-// Done implements toolscache.DoneChecker.
 func (synced) Done() <-chan struct{} {
 	done := make(chan struct{})
 	close(done)

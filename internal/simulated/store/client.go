@@ -23,7 +23,7 @@ func keyspaceFrom(ctx context.Context) *Keyspace {
 }
 
 // errNoKeyspace indicates a bug: the context of a request has no keyspace.
-var errNoKeyspace = errors.New("the request is about no cluster")
+var errNoKeyspace = errors.New("the request names no cluster")
 
 // NewClient returns an etcd client, as k8s.io/apiserver uses it. The context of each request selects the keyspace.
 func NewClient(ctx context.Context) *kubernetes.Client {
@@ -35,7 +35,6 @@ func NewClient(ctx context.Context) *kubernetes.Client {
 // kubernetesKV implements the etcd operations of the Kubernetes storage.
 type kubernetesKV struct{}
 
-// Get implements kubernetes.Interface.
 func (kubernetesKV) Get(ctx context.Context, key string, opts kubernetes.GetOptions) (kubernetes.GetResponse, error) {
 	k := keyspaceFrom(ctx)
 	if k == nil {
@@ -49,7 +48,6 @@ func (kubernetesKV) Get(ctx context.Context, key string, opts kubernetes.GetOpti
 	return r, err
 }
 
-// List implements kubernetes.Interface.
 func (kubernetesKV) List(ctx context.Context, prefix string, opts kubernetes.ListOptions) (kubernetes.ListResponse, error) {
 	k := keyspaceFrom(ctx)
 	if k == nil {
@@ -63,7 +61,6 @@ func (kubernetesKV) List(ctx context.Context, prefix string, opts kubernetes.Lis
 	return kubernetes.ListResponse{Kvs: kvs, Count: count, Revision: rev}, err
 }
 
-// Count implements kubernetes.Interface.
 func (kubernetesKV) Count(ctx context.Context, prefix string, _ kubernetes.CountOptions) (int64, error) {
 	k := keyspaceFrom(ctx)
 	if k == nil {
@@ -72,7 +69,6 @@ func (kubernetesKV) Count(ctx context.Context, prefix string, _ kubernetes.Count
 	return int64(len(k.Keys(prefix))), nil
 }
 
-// OptimisticPut implements kubernetes.Interface.
 func (kubernetesKV) OptimisticPut(
 	ctx context.Context, key string, value []byte, expected int64, opts kubernetes.PutOptions,
 ) (kubernetes.PutResponse, error) {
@@ -88,7 +84,6 @@ func (kubernetesKV) OptimisticPut(
 	return r, err
 }
 
-// OptimisticDelete implements kubernetes.Interface.
 func (kubernetesKV) OptimisticDelete(
 	ctx context.Context, key string, expected int64, opts kubernetes.DeleteOptions,
 ) (kubernetes.DeleteResponse, error) {
