@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -143,7 +144,7 @@ func TestDeleteNodeByUID(t *testing.T) { // MP-05
 			return nil
 		},
 	})
-	c := &controller{workloads: fakeWorkloads{w}}
+	c := &controller{workloads: fakeWorkloads{w}, writer: kube.NewWriter(w, Name)}
 	if err := c.deleteNode(t.Context(), settled(), deleteNode{Node: "n9", UID: "u9"}); err != nil || asked == nil || *asked != "u9" {
 		t.Errorf("%v, %v", err, asked)
 	}

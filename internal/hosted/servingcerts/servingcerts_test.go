@@ -29,6 +29,7 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
@@ -198,7 +199,7 @@ func TestReconcile(t *testing.T) {
 	recorder := events.NewFakeRecorder(9)
 	w := &workloads{client: workload}
 	now := time.Now()
-	c := &controller{client: management, workloads: w, events: recorder, now: func() time.Time { return now }}
+	c := &controller{client: management, workloads: w, writer: kube.NewWriter(management, Name), events: recorder, now: func() time.Time { return now }}
 	reconciled := func() (reconcile.Result, *certificatesv1.CertificateSigningRequest) {
 		t.Helper()
 		result, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(plane)})
