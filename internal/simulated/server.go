@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/slipwayhq/slipway/internal/reconciler"
 	simulatedstore "github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
@@ -70,12 +71,13 @@ type Server struct {
 	simulator *simulator
 	err       error
 
-	mu             sync.Mutex
-	clusters       map[string]*cluster
-	byCluster      map[types.NamespacedName]*cluster
-	reserved       map[string]net.Listener
-	subscribers    map[int]func(name string)
-	nextSubscriber int
+	// Subscribers are notified of each control plane whose status may have changed.
+	reconciler.Subscribers
+
+	mu        sync.Mutex
+	clusters  map[string]*cluster
+	byCluster map[types.NamespacedName]*cluster
+	reserved  map[string]net.Listener
 }
 
 // New returns a server that runs until the context is done. It then writes pending state and closes its listeners.
@@ -91,7 +93,7 @@ func New(ctx context.Context, cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, ctx: ctx, store: simulatedstore.Open(cfg.Dir, cfg.Now, limits), ended: make(chan struct{}),
 		clusters: map[string]*cluster{}, byCluster: map[types.NamespacedName]*cluster{},
-		reserved: map[string]net.Listener{}, subscribers: map[int]func(string){},
+		reserved: map[string]net.Listener{},
 	}
 	go func() {
 		defer close(s.ended)
@@ -147,7 +149,7 @@ func (s *Server) Start(name string, spec Spec) error {
 	}
 	c.serve(s.ctx, listener)
 	s.clusters[name], s.byCluster[spec.Cluster] = c, c
-	go s.notify(name)
+	go s.Notify(name)
 	return nil
 }
 
@@ -163,7 +165,7 @@ func (s *Server) Remove(name string) error {
 	if err := s.store.Remove(name); err != nil {
 		return err
 	}
-	s.notify(name)
+	s.Notify(name)
 	return nil
 }
 
@@ -262,9 +264,9 @@ func (s *Server) SetFaults(name string, f Faults) {
 	}
 	if again := c.faults.set(f); again != 0 {
 		c.closeConnections()
-		go s.notify(name)
+		go s.Notify(name)
 		if again > 0 {
-			time.AfterFunc(again, func() { s.notify(name) })
+			time.AfterFunc(again, func() { s.Notify(name) })
 		}
 	}
 }
@@ -278,30 +280,4 @@ func (s *Server) Faults(name string) Faults {
 		return Faults{}
 	}
 	return c.faults.current()
-}
-
-// Subscribe calls a function with the name of each control plane whose status may have changed, until cancel is called.
-func (s *Server) Subscribe(tell func(name string)) (cancel func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	id := s.nextSubscriber
-	s.nextSubscriber++
-	s.subscribers[id] = tell
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.subscribers, id)
-	}
-}
-
-func (s *Server) notify(name string) {
-	s.mu.Lock()
-	var told []func(string)
-	for _, f := range s.subscribers {
-		told = append(told, f)
-	}
-	s.mu.Unlock()
-	for _, f := range told {
-		f(name)
-	}
 }

@@ -120,7 +120,7 @@ func (c *supervisionLoop) loop(ctx context.Context) {
 			if c.s.forget(c) {
 				log.Info("another slipway of this host keeps the control plane, or its folder is gone")
 				c.releaseFolder()
-				c.s.notify(c.name)
+				c.s.Notify(c.name)
 				return
 			}
 			wake = lockCheckInterval
@@ -332,6 +332,6 @@ func (c *supervisionLoop) publish(st Status) {
 	c.seen = st
 	c.mu.Unlock()
 	if changed {
-		c.s.notify(c.name)
+		c.s.Notify(c.name)
 	}
 }

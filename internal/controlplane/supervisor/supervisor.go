@@ -17,6 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
 	"github.com/slipwayhq/slipway/internal/controlplane/uidisolation"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // reasonVersion is the reason of the fault for a version that is not available on this host.
@@ -42,11 +43,11 @@ type Supervisor struct {
 	ctx  context.Context
 	stop context.CancelFunc
 	wait sync.WaitGroup
+	// Subscribers are notified of each control plane whose status changed.
+	reconciler.Subscribers
 
 	mu       sync.Mutex
 	children map[string]*supervisionLoop
-	watchers map[int]func(string)
-	nextID   int
 }
 
 // New returns a Supervisor that runs until ctx ends or Close is called.
@@ -59,7 +60,7 @@ func New(ctx context.Context, cfg Config) *Supervisor {
 			klog.FromContext(ctx).Info("hosted control planes have no users of their own: they run as root", "reason", err.Error())
 		}
 	}
-	return &Supervisor{cfg: cfg, ctx: ctx, stop: stop, children: map[string]*supervisionLoop{}, watchers: map[int]func(string){}}
+	return &Supervisor{cfg: cfg, ctx: ctx, stop: stop, children: map[string]*supervisionLoop{}}
 }
 
 // Close ends the supervision without stopping the processes.
@@ -179,33 +180,6 @@ func (s *Supervisor) Remove(ctx context.Context, name string) error {
 		return fmt.Errorf("remove the data of control plane %s: %w", name, err)
 	}
 	return nil
-}
-
-// Subscribe calls f with the name of each control plane whose Status changed, until cancel is called. f must
-// not block.
-func (s *Supervisor) Subscribe(f func(name string)) (cancel func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	id := s.nextID
-	s.nextID++
-	s.watchers[id] = f
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.watchers, id)
-	}
-}
-
-func (s *Supervisor) notify(name string) {
-	s.mu.Lock()
-	var fs []func(string)
-	for _, f := range s.watchers {
-		fs = append(fs, f)
-	}
-	s.mu.Unlock()
-	for _, f := range fs {
-		f(name)
-	}
 }
 
 // child returns the supervision loop of a control plane with the configuration cfg. A new loop is only

@@ -21,6 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/hosted/backend"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // SizeFlag and ClassFlag are the names of the flags for [Volume].
@@ -55,18 +56,17 @@ type controlPlanes struct {
 	// cached reads labelled objects from the cache. newest reads from the API server.
 	cached, newest client.Reader
 	writer         *kube.Writer
+	reconciler.Subscribers
 
 	mu sync.Mutex
 	// ownSettings holds the properties of this program's Pod. It is nil before the first read.
 	ownSettings *managerPodSettings
-	watchers    map[int]func(name string)
-	next        int
 }
 
 // New returns the backend for a connection that [Connect] created. It does not read anything yet.
 func New(ctx context.Context, c Connection, s Settings) (backend.Backend, error) {
 	planes := &controlPlanes{
-		settings: s, cached: c.GetClient(), newest: c.GetAPIReader(), writer: kube.NewWriter(c.GetClient(), fieldManager), watchers: map[int]func(string){},
+		settings: s, cached: c.GetClient(), newest: c.GetAPIReader(), writer: kube.NewWriter(c.GetClient(), fieldManager),
 	}
 	if err := planes.watch(ctx, c.GetCache()); err != nil {
 		return backend.Backend{}, err

@@ -58,7 +58,7 @@ func (c *controlPlanes) watch(ctx context.Context, from cache.Cache) error {
 			return
 		}
 		if name := nameOf(object); name != "" {
-			c.notify(name)
+			c.Notify(name)
 		}
 		if _, ok := object.(*appsv1.StatefulSet); ok {
 			c.notifyOld(ctx)
@@ -94,33 +94,8 @@ func (c *controlPlanes) notifyOld(ctx context.Context) {
 	first := nextToUpdate(all.Items, mine.image)
 	for i := range all.Items {
 		if all.Items[i].Name == first {
-			c.notify(nameOf(&all.Items[i]))
+			c.Notify(nameOf(&all.Items[i]))
 		}
-	}
-}
-
-func (c *controlPlanes) notify(name string) {
-	c.mu.Lock()
-	var watchers []func(string)
-	for _, w := range c.watchers {
-		watchers = append(watchers, w)
-	}
-	c.mu.Unlock()
-	for _, w := range watchers {
-		w(name)
-	}
-}
-
-func (c *controlPlanes) Subscribe(changed func(name string)) (cancel func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	id := c.next
-	c.next++
-	c.watchers[id] = changed
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.watchers, id)
 	}
 }
 
