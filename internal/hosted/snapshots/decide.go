@@ -96,6 +96,7 @@ func blocked(s snapshot) blockReason {
 
 // decideSnapshots starts the first snapshot that is due and possible, and waits for the others.
 func decideSnapshots(s snapshot, times snapshots.Schedule, request snapshotRequest, p *reconciler.Plan) {
+	started := false
 	for _, c := range s.Clusters {
 		name := dueName(s, c, times)
 		if request.removalReason == "" && !request.stored && request.cluster == c.Name {
@@ -110,17 +111,14 @@ func decideSnapshots(s snapshot, times snapshots.Schedule, request snapshotReque
 		case job.Err != "" && name != request.name && s.Now.Sub(job.Ended) < retryAfter:
 			p.WaitFor("SnapshotFailed", "Cluster %s: %s, retrying in up to 5m", c.Name, job.Err).For("Cluster", c.Name).ForTime()
 			p.RecheckIn(job.Ended.Add(retryAfter).Sub(s.Now))
-		case job.Busy || hasTakeSnapshot(*p):
+		case job.Busy || started:
 			p.WaitFor("WaitingForOtherSnapshot", "Waiting for another snapshot or restore to end before the snapshot of Cluster %s", c.Name).For("Cluster", c.Name).ForTime()
 			p.RecheckIn(busyAgain)
 		default:
 			p.Do(takeSnapshot{Cluster: c.Cluster, Name: name})
+			started = true
 		}
 	}
-}
-
-func hasTakeSnapshot(p reconciler.Plan) bool {
-	return slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool { _, ok := a.(takeSnapshot); return ok })
 }
 
 // needsStore reports whether the contents of the store are needed: a snapshot is due, requested or finished, or the
