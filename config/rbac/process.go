@@ -127,38 +127,24 @@ func (r Rights) bindings() []runtime.Object {
 	var out []runtime.Object
 	for _, set := range r.sets() {
 		own := r.subjects(r.UserOf(set.Name))
+		withProcess := own
+		if r.Separate {
+			withProcess = slices.Concat(own, process)
+		}
 		if len(set.Controllers) > 0 {
 			out = append(out, clusterBinding(RoleOf(set.Name), own))
 		}
 		if set.Name == providerset.Core { // the process reads all provider kinds for the caches
-			both := own
-			if r.Separate {
-				both = slices.Concat(own, process)
-			}
-			out = append(out, clusterBinding(aggregated, both))
+			out = append(out, clusterBinding(aggregated, withProcess))
 		}
 		if set.Name == providerset.ControlPlaneKubeadm { // likewise: it creates infrastructure machines of any kind
-			both := own
-			if r.Separate {
-				both = slices.Concat(own, process)
-			}
-			out = append(out, clusterBinding(machinesOfProviders, both))
+			out = append(out, clusterBinding(machinesOfProviders, withProcess))
 		}
 		name := processNameOf(set.Name)
-		out = append(out, clusterBinding(name, process), &rbacv1.RoleBinding{
-			TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "RoleBinding"),
-			ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace(), Name: name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: processRole},
-			Subjects:   process,
-		})
+		out = append(out, clusterBinding(name, process), r.binding(name, processRole, process))
 	}
 	if r.runsPlanes() {
-		out = append(out, r.podControlPlanesRole(), &rbacv1.RoleBinding{
-			TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "RoleBinding"),
-			ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace(), Name: planesRole},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: planesRole},
-			Subjects:   r.subjects(r.UserOf(providerset.ControlPlaneHosted)),
-		})
+		out = append(out, r.podControlPlanesRole(), r.binding(planesRole, planesRole, r.subjects(r.UserOf(providerset.ControlPlaneHosted))))
 	}
 	return out
 }
@@ -173,6 +159,16 @@ func (r Rights) subjects(user string) []rbacv1.Subject {
 		out = append(out, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: r.namespace(), Name: r.ServiceAccount()})
 	}
 	return out
+}
+
+// binding binds a role in the namespace of the manager.
+func (r Rights) binding(name, role string, subjects []rbacv1.Subject) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "RoleBinding"),
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace(), Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
+		Subjects:   subjects,
+	}
 }
 
 func clusterBinding(role string, subjects []rbacv1.Subject) *rbacv1.ClusterRoleBinding {
