@@ -67,16 +67,16 @@ func anyMap(in map[string]string) map[string]any {
 }
 
 func compareMaps(path string, before, after map[string]any, out *[]Field) {
-	names := map[string]bool{}
-	for name := range before {
-		names[name] = true
-	}
-	for name := range after {
-		names[name] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range names(before, after) {
 		compareValues(join(path, name), before[name], after[name], out)
 	}
+}
+
+// names returns the sorted names in both maps.
+func names(a, b map[string]any) []string {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func join(path, name string) string {
@@ -113,14 +113,7 @@ func compareLists(path string, before, after []any, out *[]Field) {
 	b, named := byName(before)
 	a, both := byName(after)
 	if named && both {
-		names := map[string]bool{}
-		for name := range b {
-			names[name] = true
-		}
-		for name := range a {
-			names[name] = true
-		}
-		for _, name := range slices.Sorted(maps.Keys(names)) {
+		for _, name := range names(b, a) {
 			compareValues(path+"["+name+"]", b[name], a[name], out)
 		}
 		return

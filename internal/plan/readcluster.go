@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,21 +85,17 @@ func versionOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 
 // listAll lists all objects of the kinds concurrently, and returns them in the order of the kinds.
 func listAll(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKind, namespaces []string) ([]*unstructured.Unstructured, error) {
-	found, errs := make([][]*unstructured.Unstructured, len(kinds)), make([]error, len(kinds))
-	var group sync.WaitGroup
-	places := make(chan struct{}, listsAtOnce)
+	found := make([][]*unstructured.Unstructured, len(kinds))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(listsAtOnce)
 	for n, kind := range kinds {
-		group.Go(func() {
-			places <- struct{}{}
-			defer func() { <-places }()
-			found[n], errs[n] = list(ctx, c, kind, namespaces)
+		group.Go(func() (err error) {
+			found[n], err = list(ctx, c, kind, namespaces)
+			return err
 		})
 	}
-	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
 	return slices.Concat(found...), nil
 }

@@ -12,8 +12,6 @@ import (
 // rollouts counts the Machines of each owner.
 type rollouts map[id]*Rollout
 
-func newRollouts() rollouts { return rollouts{} }
-
 // add counts a Machine that exists at the end, or one that does not.
 func (r rollouts) add(u, before *unstructured.Unstructured, exists bool) {
 	if !isKind(u, "Machine") {

@@ -64,7 +64,7 @@ type Options struct {
 // Run computes the effects of a change on a snapshot, and the resulting snapshot. It takes some milliseconds for each
 // object.
 func Run(ctx context.Context, o Options, s Snapshot, c Change) (*Plan, Snapshot, error) {
-	t, err := newTrial(o, s)
+	t, err := newSimulation(o, s)
 	if err != nil {
 		return nil, s, err
 	}
@@ -75,7 +75,7 @@ func Run(ctx context.Context, o Options, s Snapshot, c Change) (*Plan, Snapshot,
 	return plan, s, err
 }
 
-// run runs the trial once.
+// run runs the simulation once.
 func (t *simulation) run(ctx context.Context, o Options, s Snapshot, c Change) (*Plan, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -127,7 +127,7 @@ type simulation struct {
 	log        *runLog
 }
 
-func newTrial(o Options, s Snapshot) (*simulation, error) {
+func newSimulation(o Options, s Snapshot) (*simulation, error) {
 	t := &simulation{log: newLog()}
 	t.world = world.New(world.Options{
 		Options:   memory.Options{Scheme: o.Scheme, Kinds: s.Kinds, Admission: o.Admission},

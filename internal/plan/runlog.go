@@ -128,7 +128,7 @@ func (l *runLog) plan(all []*unstructured.Unstructured) *Plan {
 	defer l.mu.Unlock()
 	p := &Plan{Actions: l.actions, UnderWay: len(l.underWay), Objects: Difference(slices.Collect(maps.Values(l.before)), all)}
 	after := map[id]*unstructured.Unstructured{}
-	clusters, machines := map[string]bool{}, newRollouts()
+	clusters, machines := map[string]bool{}, rollouts{}
 	for _, u := range all {
 		after[idOf(u)] = u
 		if isKind(u, clusterv1.ClusterKind) {

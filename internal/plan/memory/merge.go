@@ -1,12 +1,7 @@
 package memory
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -37,16 +32,4 @@ func mergeInto(object, changes map[string]any) {
 			object[name] = change
 		}
 	}
-}
-
-// withKind returns the JSON of an object with its kind and apiVersion, which typed objects may not contain.
-func withKind(data []byte, gvk schema.GroupVersionKind) []byte {
-	kind, _ := json.Marshal(gvk.Kind)                            // a string can be encoded
-	version, _ := json.Marshal(gvk.GroupVersion().String())      // a string can be encoded
-	rest := bytes.TrimPrefix(bytes.TrimSpace(data), []byte("{")) // if a key is repeated, the later one wins
-	head := fmt.Appendf(nil, `{"kind":%s,"apiVersion":%s`, kind, version)
-	if !bytes.HasPrefix(rest, []byte("}")) {
-		head = append(head, ',')
-	}
-	return append(head, rest...)
 }

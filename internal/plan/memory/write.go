@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -340,18 +339,11 @@ func (a *API) unstructuredOf(o client.Object) (*unstructured.Unstructured, error
 	if err != nil {
 		return nil, err
 	}
-	out := &unstructured.Unstructured{}
-	if u, ok := o.(*unstructured.Unstructured); ok {
-		out = u.DeepCopy()
-	} else {
-		data, err := json.Marshal(o)
-		if err != nil {
-			return nil, err
-		}
-		if err := out.UnmarshalJSON(withKind(data, gvk)); err != nil {
-			return nil, err
-		}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.DeepCopyObject())
+	if err != nil {
+		return nil, err
 	}
+	out := &unstructured.Unstructured{Object: content}
 	out.SetGroupVersionKind(gvk)
 	return out, nil
 }
