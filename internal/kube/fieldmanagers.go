@@ -212,15 +212,7 @@ func (h OwnershipTransfer) apply(entries []metav1.ManagedFieldsEntry) ([]metav1.
 }
 
 func (h OwnershipTransfer) from(e metav1.ManagedFieldsEntry) bool {
-	if e.Manager == h.To && e.Operation == metav1.ManagedFieldsOperationApply {
-		return false
-	}
-	for _, name := range h.From {
-		if e.Manager == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(h.From, e.Manager) && (e.Manager != h.To || e.Operation != metav1.ManagedFieldsOperationApply)
 }
 
 // split divides the fields of an entry into transferred and remaining fields.

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,12 +45,7 @@ func (p *Pending) Settle(owner types.UID, shown func(name string) bool) []Pendin
 	if len(out) == 0 {
 		delete(p.names, owner)
 	}
-	slices.SortFunc(out, func(a, b PendingName) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(out, func(a, b PendingName) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 

@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/blang/semver/v4"
@@ -39,7 +40,7 @@ type Config struct {
 
 // Write writes the release and replaces an earlier one of the same version.
 func Write(ctx context.Context, c Config) error {
-	version, err := semver.Parse(trim(c.Version))
+	version, err := semver.Parse(strings.TrimPrefix(c.Version, "v"))
 	if err != nil || c.Version != "v"+version.String() {
 		return fault.New(fault.Invalid, "InvalidVersion", "version %q cannot be released: it must be a semantic version with a leading v, for example v0.1.0", c.Version)
 	}
@@ -66,13 +67,6 @@ func Write(ctx context.Context, c Config) error {
 	return w.checksums(path.Join(programFolder, c.Version))
 }
 
-func trim(version string) string {
-	if len(version) > 0 && version[0] == 'v' {
-		return version[1:]
-	}
-	return version
-}
-
 // program writes the files that belong to no provider.
 func (w *writer) program(c Config, p program) error {
 	folder := path.Join(programFolder, c.Version)
@@ -80,11 +74,11 @@ func (w *writer) program(c Config, p program) error {
 		return err
 	}
 	system, architecture := p.Platform()
-	name := fmt.Sprintf("slipway_%s_%s_%s", trim(c.Version), system, architecture)
+	name := fmt.Sprintf("slipway_%s_%s_%s", strings.TrimPrefix(c.Version, "v"), system, architecture)
 	for file, write := range map[string]func(io.Writer) error{
 		name + ".tar.gz":   p.Archive,
 		name + ".cdx.json": p.Materials,
-		fmt.Sprintf("slipway_%s_%s.deb", trim(c.Version), architecture): p.Debian,
+		fmt.Sprintf("slipway_%s_%s.deb", strings.TrimPrefix(c.Version, "v"), architecture): p.Debian,
 	} {
 		var content bytes.Buffer
 		if err := write(&content); err != nil {

@@ -111,10 +111,7 @@ func List(ctx context.Context, from store.Store, c Cluster) ([]Manifest, error) 
 	if err != nil {
 		return nil, fmt.Errorf("listing the snapshots of Cluster %s: %w", c.Name, err)
 	}
-	there := map[string]bool{}
-	for _, f := range files {
-		there[f.Name] = true
-	}
+	there := namesOf(files)
 	var out []Manifest
 	for _, f := range files {
 		name, isManifest := strings.CutSuffix(path.Base(f.Name), manifestExtension)
@@ -135,6 +132,14 @@ func List(ctx context.Context, from store.Store, c Cluster) ([]Manifest, error) 
 		return cmp.Or(a.Taken.Compare(b.Taken), strings.Compare(a.Name, b.Name))
 	})
 	return out, nil
+}
+
+func namesOf(files []store.File) map[string]bool {
+	names := map[string]bool{}
+	for _, f := range files {
+		names[f.Name] = true
+	}
+	return names
 }
 
 // read reads the manifest of a snapshot by name.
@@ -191,10 +196,7 @@ func Tidy(ctx context.Context, from store.Store, c Cluster, before time.Time) er
 	if err != nil {
 		return err
 	}
-	there := map[string]bool{}
-	for _, f := range files {
-		there[f.Name] = true
-	}
+	there := namesOf(files)
 	for _, f := range files {
 		name := strings.TrimSuffix(strings.TrimSuffix(path.Base(f.Name), ".age"), plainExtension)
 		if _, _, ok := ParseName(name); !ok || there[manifestFile(c, name)] || !f.Modified.Before(before) {
