@@ -162,7 +162,7 @@ func TestDecide(t *testing.T) {
 
 func TestAddonsFollowTheirParams(t *testing.T) {
 	s := running(t, func(s *snapshot) { s.Plane.Spec.Addons.CoreDNS.Disabled = true })
-	if got := decide(s).Actions; len(got) != 1 || !strings.HasPrefix(got[0].String(), "apply what nodes need") {
+	if got := decide(s).Actions; len(got) != 1 || !strings.HasPrefix(got[0].String(), "apply the add-ons") {
 		t.Errorf("another set of add-ons is applied: %v", got)
 	}
 	p := addonsOf(running(t))
