@@ -112,7 +112,7 @@ func (e elsewhere) planeLost(tower workload, condition func(name, field string) 
 	node := strings.TrimSpace(e.kubectl("get", "pods", "-n", "slipway-system", "-l", planeLabel, "-o", "jsonpath={.items[0].spec.nodeName}"))
 	docker(t, "exec", nodeContainer(t, node), "sh", "-c", "rm -rf /var/planes/* /var/planes/.[a-z]*")
 	e.kubectl("delete", "pod", "-n", "slipway-system", "-l", planeLabel, "--timeout", long.String())
-	untilContains(t, long, "it is not started empty", "it is not started empty", func() string { return condition("ProcessRunning", "message") })
+	untilContains(t, long, "it does not start without data", "does not start it without data", func() string { return condition("ProcessRunning", "message") })
 	if out, err := tower.try("get", "configmaps", "--request-timeout=5s"); err == nil {
 		t.Errorf("an empty control plane answers: %s", out)
 	}

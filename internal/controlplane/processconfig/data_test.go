@@ -66,7 +66,7 @@ func TestData(t *testing.T) {
 		"older":         {"objects are not converted back", "v1.36.3", true, "v1.35.9", "newer than v1.35.9"},
 		"older patch":   {"a release is not made for what a later one wrote", "v1.36.3", true, "v1.36.2", "newer than v1.36.2"},
 		"next major":    {"", "v1.36.3", true, "v2.36.3", "would skip"},
-		"database gone": {"it would start empty", "v1.36.3", false, "v1.36.3", "not started empty"},
+		"database gone": {"it would start empty", "v1.36.3", false, "v1.36.3", "does not start it without data"},
 	}
 	for name, test := range tests {
 		f := processconfig.Folder(t.TempDir())

@@ -122,7 +122,7 @@ func TestDecide(t *testing.T) {
 			s.Changed = true
 			s.Policy.Spec.Retention.Count = 2
 			s.Store.Snapshots["a"] = manifests("a", 3, 2, 1, 0)
-		}, []string{"remove snapshot a-20261125T090000Z: 2 are kept", "remove snapshot a-20261125T100000Z: 2 are kept"}, 0, ""},
+		}, []string{"remove snapshot a-20261125T090000Z: the retention is 2", "remove snapshot a-20261125T100000Z: the retention is 2"}, 0, ""},
 		"too old": {"but the newest stays, however old it is", func(s *snapshot) {
 			s.Changed = true
 			s.Policy.Spec.Retention.MaximumAgeHours = 24
@@ -171,7 +171,7 @@ func TestReport(t *testing.T) {
 		"refused":   {func(*snapshot) {}, reconciler.Outcome{Done: []reconciler.Action{removeRequest{Name: "x", Why: "No"}}}, "Ready", "True", "", []string{"SnapshotRequestRefused"}},
 		"bad":       {func(s *snapshot) { s.Policy.Spec.Schedule = "soon" }, reconciler.Outcome{}, "Ready", "False", "", nil},
 		"none":      {func(s *snapshot) { s.Clusters = nil }, reconciler.Outcome{}, "SnapshotsUpToDate", "True", "The policy selects no Cluster", nil},
-		"many":      {func(s *snapshot) { s.Omitted = 3 }, reconciler.Outcome{}, "SnapshotsUpToDate", "False", "* 3 more Clusters are selected than the 100 of which one policy takes snapshots: select fewer", nil},
+		"many":      {func(s *snapshot) { s.Omitted = 3 }, reconciler.Outcome{}, "SnapshotsUpToDate", "False", "* The policy selects 3 Clusters more than the limit of 100: select fewer", nil},
 		"is over":   {func(s *snapshot) { s.Policy.Status.Clusters[0].Message = "The store is full" }, reconciler.Outcome{}, "SnapshotsUpToDate", "True", "", nil},
 	} {
 		s := hourly()

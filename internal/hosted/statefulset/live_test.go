@@ -324,7 +324,7 @@ func (h *home) processRuns(c processconfig.Config, content map[string][]byte) {
 	}
 	empty := filepath.Join(root, "empty")
 	h.must(os.MkdirAll(empty, 0o700))
-	if out, err := run(empty).CombinedOutput(); err == nil || !strings.Contains(string(out), "not started empty") {
+	if out, err := run(empty).CombinedOutput(); err == nil || !strings.Contains(string(out), "does not start it without data") {
 		h.Errorf("an empty volume: %v\n%s", err, out)
 	}
 }
@@ -343,7 +343,7 @@ func TestClaimGone(t *testing.T) {
 	h.must(h.api.Delete(t.Context(), claim))
 	h.must(h.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: objectName(plane) + "-0"}}, client.GracePeriodSeconds(0)))
 	h.until("it is said", func(p backend.ControlPlane) bool {
-		return !p.Data.Exists && strings.Contains(p.Problem, "not started empty")
+		return !p.Data.Exists && strings.Contains(p.Problem, "does not start it without data")
 	})
 	c.APIServer = []string{"--v=2"}
 	if err := h.planes.Start(t.Context(), plane, c, content); reasonOf(err) != processconfig.ReasonDataMissing {

@@ -68,7 +68,7 @@ func TestRefused(t *testing.T) {
 	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) { // the plugin has a cache
 		err := h.planes.Start(ctx, plane, c, content)
 		f := fault.As(err)
-		return f != nil && f.Kind == fault.Transient && strings.HasPrefix(f.Message, "The management cluster refuses PersistentVolumeClaim home/") && strings.Contains(f.Message, "exceeded quota"), nil
+		return f != nil && f.Kind == fault.Transient && strings.HasPrefix(f.Message, "The management cluster rejects PersistentVolumeClaim home/") && strings.Contains(f.Message, "exceeded quota"), nil
 	})
 	if left := h.all(); err != nil {
 		t.Errorf("%v; there are %v", err, left)

@@ -126,7 +126,7 @@ func (s planeObjects) problem() string {
 	case s.set == nil:
 		return ""
 	case s.claim == nil && !running:
-		return fmt.Sprintf("PersistentVolumeClaim %s/%s with the data of the control plane is gone: restore it under this name from a snapshot of the volume, or delete the cluster; it is not started empty",
+		return fmt.Sprintf("PersistentVolumeClaim %s/%s with the data of the control plane is gone: restore it under this name from a snapshot of the volume, or delete the cluster, because Slipway does not start it without data",
 			s.namespace, s.name)
 	case s.claim != nil && !s.hasClaim() && !running:
 		return fmt.Sprintf("PersistentVolumeClaim %s/%s with the data of the control plane is being deleted", s.namespace, s.name)

@@ -93,7 +93,7 @@ func TestControlPlane(t *testing.T) {
 			s.claim.Annotations[recordAnnotation] = `{"version":"v1.36.3"}`
 		}), ready(ended(""), func(p *backend.ControlPlane) { p.Config = "" })},
 		"claim gone": {"the StatefulSet remembers the data", settled(func(s *planeObjects) { s.claim = nil; s.waits("", "") }),
-			ready(ended("PersistentVolumeClaim home/"+name+" with the data of the control plane is gone: restore it under this name from a snapshot of the volume, or delete the cluster; it is not started empty"),
+			ready(ended("PersistentVolumeClaim home/"+name+" with the data of the control plane is gone: restore it under this name from a snapshot of the volume, or delete the cluster, because Slipway does not start it without data"),
 				func(p *backend.ControlPlane) { p.Data.Exists = false })},
 		"claim is deleted while the Pod runs": {"it is not restarted", settled(func(s *planeObjects) { s.claim.DeletionTimestamp = &started }),
 			ready(func(p *backend.ControlPlane) { p.Data.Exists = false })},
