@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	label      = "infrastructure-demo"
-	version    = "v1.2.0"
-	components = "infrastructure-components.yaml"
-	meta       = "metadata.yaml"
-	template   = "cluster-template.yaml"
-	class      = "clusterclass-demo.yaml"
+	label       = "infrastructure-demo"
+	testVersion = "v1.2.0"
+	components  = "infrastructure-components.yaml"
+	meta        = "metadata.yaml"
+	template    = "cluster-template.yaml"
+	class       = "clusterclass-demo.yaml"
 )
 
 // copied is the good release in a folder of its own.
@@ -49,7 +49,7 @@ func rewrite(t *testing.T, file, old, with string) {
 }
 
 func TestGoodRelease(t *testing.T) {
-	root, _ := copied(t, label, version)
+	root, _ := copied(t, label, testVersion)
 	releases, findings, err := Dir(root)
 	if err != nil || releases != 1 || len(findings) > 0 {
 		t.Errorf("%d releases, %v: %+v", releases, err, findings)
@@ -130,7 +130,7 @@ func violations() map[string]violation {
 func TestViolations(t *testing.T) {
 	for name, v := range violations() {
 		t.Run(name, func(t *testing.T) {
-			root, dir := copied(t, label, version)
+			root, dir := copied(t, label, testVersion)
 			if v.old == "" && v.with == "" {
 				if err := os.Remove(filepath.Join(dir, v.file)); err != nil {
 					t.Fatal(err)
@@ -164,7 +164,7 @@ func TestRecommendationsAreAdvice(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			root, dir := copied(t, label, version)
+			root, dir := copied(t, label, testVersion)
 			rewrite(t, filepath.Join(dir, tc.file), tc.old, tc.with)
 			_, findings, err := Dir(root)
 			if err != nil || Mandatory(findings) > 0 {
@@ -179,7 +179,7 @@ func TestRecommendationsAreAdvice(t *testing.T) {
 
 // A webhook converts, and versions with the same fields need none.
 func TestConversionIsNotNeeded(t *testing.T) {
-	root, dir := copied(t, label, version)
+	root, dir := copied(t, label, testVersion)
 	rewrite(t, filepath.Join(dir, components), "    schema: {openAPIV3Schema: {type: object}}\n", "    schema: {openAPIV3Schema: {type: object}}\n  - name: v2\n    served: true\n    storage: false\n    schema: {openAPIV3Schema: {type: object}}\n")
 	if _, findings, err := Dir(root); err != nil || len(findings) > 0 {
 		t.Errorf("%v: %+v", err, findings)
@@ -191,9 +191,9 @@ func TestFolders(t *testing.T) {
 	tests := map[string]struct{ label, version, rule string }{
 		"version without v":        {label, "1.2.0", "version-folder"},
 		"no version":               {label, "release", "version-folder"},
-		"type missing":             {"demo", version, "provider-folder"},
-		"name with capitals":       {"infrastructure-Demo", version, "provider-folder"},
-		"another type's folder":    {"bootstrap-demo", version, "provider-folder"},
+		"type missing":             {"demo", testVersion, "provider-folder"},
+		"name with capitals":       {"infrastructure-Demo", testVersion, "provider-folder"},
+		"another type's folder":    {"bootstrap-demo", testVersion, "provider-folder"},
 		"version without metadata": {label, "v2.0.0", "metadata-series"},
 	}
 	for name, test := range tests {
@@ -209,7 +209,7 @@ func TestFolders(t *testing.T) {
 
 // A Secret in a file without variables is the same for everyone.
 func TestPlainSecret(t *testing.T) {
-	root, dir := copied(t, label, version)
+	root, dir := copied(t, label, testVersion)
 	rewrite(t, filepath.Join(dir, components), "${DEMO_TOKEN}", "hunter2")
 	rewrite(t, filepath.Join(dir, components), "${DEMO_REPLICAS:=1}", "1")
 	_, findings, err := Dir(root)
@@ -219,7 +219,7 @@ func TestPlainSecret(t *testing.T) {
 }
 
 func TestComponentsOfTwoTypes(t *testing.T) {
-	root, dir := copied(t, label, version)
+	root, dir := copied(t, label, testVersion)
 	if err := os.WriteFile(filepath.Join(dir, "bootstrap-components.yaml"), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}

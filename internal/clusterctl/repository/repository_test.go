@@ -283,14 +283,14 @@ func TestSeries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for version, want := range map[string]string{"v1.10.3": "v1beta1", "v2.0.0-rc.1": "v1beta2", "v0.3.0": "v1alpha3", "v3.0.0": "", "v2.1.0": ""} {
-		v, err := version.ParseSemantic(version)
+	for text, want := range map[string]string{"v1.10.3": "v1beta1", "v2.0.0-rc.1": "v1beta2", "v0.3.0": "v1alpha3", "v3.0.0": "", "v2.1.0": ""} {
+		v, err := version.ParseSemantic(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		series, ok := m.ForVersion(v)
 		if ok != (want != "") || series.Contract != want {
-			t.Errorf("%s: %+v, want %q", version, series, want)
+			t.Errorf("%s: %+v, want %q", text, series, want)
 		}
 	}
 	if got := m.ForContract("v1beta1"); len(got) != 2 || got[0].Minor != 10 {
