@@ -30,8 +30,8 @@ func InPlace(fresh, live *clusterv1.Machine) *clusterv1.Machine {
 	return m
 }
 
-// Includes reports whether a Machine has all desired metadata and fields. It may have more.
-func Includes(have, want *clusterv1.Machine) bool {
+// includes reports whether a Machine has all desired metadata and fields. It may have more.
+func includes(have, want *clusterv1.Machine) bool {
 	return Subset(want.Labels, have.Labels) && Subset(want.Annotations, have.Annotations) &&
 		slices.Contains(have.Finalizers, clusterv1.MachineFinalizer) &&
 		sameSeconds(have.Spec.MinReadySeconds, want.Spec.MinReadySeconds) && SameDeletion(have.Spec.Deletion, want.Spec.Deletion) &&
@@ -41,7 +41,7 @@ func Includes(have, want *clusterv1.Machine) bool {
 // Follows reports whether a Machine has everything that is desired, and nothing that the field manager applied
 // earlier and no longer wants. The check is cheap if the Machine is up to date.
 func Follows(have, want *clusterv1.Machine, manager string) bool {
-	if !Includes(have, want) {
+	if !includes(have, want) {
 		return false
 	}
 	owned := kube.OwnedMetadata(have, manager)

@@ -82,7 +82,7 @@ func (s OwnerState) needsSync(m OwnedMachine, desired *clusterv1.Machine) bool {
 	if m.Deleted {
 		return !m.DeletionTimestamp.IsZero() && !SameDeletion(m.Spec.Deletion, desired.Spec.Deletion)
 	}
-	if !Includes(m.Machine, desired) || ownership.Outdated(m.Machine, s.Definition.Owner) {
+	if !includes(m.Machine, desired) || ownership.Outdated(m.Machine, s.Definition.Owner) {
 		return true
 	}
 	if s.Verified {

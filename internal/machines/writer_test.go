@@ -178,7 +178,11 @@ type foreign struct{}
 func (foreign) String() string { return "paint the Machine" }
 
 func TestParts(t *testing.T) {
-	for _, whole := range []reconciler.Compound{machines.CreateMachines{Names: []string{"a", "b"}, Why: "w"}, machines.DeleteMachines{Names: []string{"a", "b"}, Why: "w"}} {
+	type compound interface {
+		reconciler.Action
+		Parts() []reconciler.Action
+	}
+	for _, whole := range []compound{machines.CreateMachines{Names: []string{"a", "b"}, Why: "w"}, machines.DeleteMachines{Names: []string{"a", "b"}, Why: "w"}} {
 		got := fmt.Sprint(whole, whole.Parts())
 		verb := strings.Fields(whole.String())[0]
 		if want := fmt.Sprintf("%[1]s Machines a, b: w [%[1]s Machine a: w %[1]s Machine b: w]", verb); got != want {

@@ -19,9 +19,9 @@ type independent interface {
 	Independent()
 }
 
-// Compound is an action on several independent objects. Its parts run in parallel, and all of them run even if some
+// compound is an action on several independent objects. Its parts run in parallel, and all of them run even if some
 // fail. Logs, events and the outcome record the compound action as a whole.
-type Compound interface {
+type compound interface {
 	Action
 	// Parts returns one action for each object.
 	Parts() []Action
@@ -110,7 +110,7 @@ func (r *Reconciler[O, S]) attempts(ctx context.Context, s S, actions []Action) 
 
 // attempt runs one action and converts a panic into an error.
 func (r *Reconciler[O, S]) attempt(ctx context.Context, s S, action Action) (out actionResult) {
-	if compound, ok := action.(Compound); ok {
+	if compound, ok := action.(compound); ok {
 		if parts := compound.Parts(); len(parts) > 1 {
 			return joinResults(r.attempts(ctx, s, parts))
 		}
@@ -127,7 +127,7 @@ func (r *Reconciler[O, S]) attempt(ctx context.Context, s S, action Action) (out
 	return actionResult{err: r.Act(ctx, s, action)}
 }
 
-// joinResults merges the results of all parts of a [Compound] action.
+// joinResults merges the results of all parts of a [compound] action.
 func joinResults(parts []actionResult) actionResult {
 	errs := make([]error, 0, len(parts))
 	for _, part := range parts {

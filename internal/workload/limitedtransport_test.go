@@ -48,10 +48,10 @@ func TestLimiterOfOtherClients(t *testing.T) { // RC-04, RC-06
 		go func() { done <- call() }()
 	}
 	eventually(t, "all permits are taken", func() bool { return len(conn.limiter.permits) == callsAtOnce })
-	if err := conn.client.Get(t.Context(), client.ObjectKey{Name: "n"}, &corev1.Node{}); !errors.Is(err, ErrBusy) {
+	if err := conn.client.Get(t.Context(), client.ObjectKey{Name: "n"}, &corev1.Node{}); !errors.Is(err, errBusy) {
 		t.Errorf("the connection beside as many calls as it takes: %v", err)
 	}
-	if err := call(); !errors.Is(err, ErrBusy) || fault.KindOf(err) != fault.Unreachable {
+	if err := call(); !errors.Is(err, errBusy) || fault.KindOf(err) != fault.Unreachable {
 		t.Errorf("one more of them: %v", err)
 	}
 	close(hang)
@@ -107,9 +107,9 @@ func TestRetryAfter(t *testing.T) { // RC-06
 		err  error
 		want time.Duration
 	}{
-		"busy":          {fmt.Errorf("calling: %w", fault.As(ErrBusy).RetryIn(time.Minute)), time.Minute},
+		"busy":          {fmt.Errorf("calling: %w", fault.As(errBusy).RetryIn(time.Minute)), time.Minute},
 		"crowded":       {fmt.Errorf("calling: %w", rateLimitedError(time.Minute)), time.Minute},
-		"always busy":   {fmt.Errorf("calling: %w", ErrBusy), slowRetry},
+		"always busy":   {fmt.Errorf("calling: %w", errBusy), slowRetry},
 		"not connected": {fmt.Errorf("calling: %w", ErrNotConnected), 0},
 		"no answer":     {fault.New(fault.Unreachable, "Refused", "no"), unreachableRetry},
 	} {

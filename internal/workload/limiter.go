@@ -27,7 +27,7 @@ import (
 //	a call that exceeds its budget continues with a permit of the slow pool, or is canceled if there is none
 //
 // Clusters that hang for hours thus occupy slowCallsAtOnce workers, and a cluster that was slow for a moment gets a
-// probe permit in addition. A call without a permit, or one that is canceled, returns [ErrBusy] and is to be retried
+// probe permit in addition. A call without a permit, or one that is canceled, returns [errBusy] and is to be retried
 // later. A canceled write may have succeeded, as after any error. Calls beyond the rate limit return [ErrRateLimited],
 // however fast the cluster responds.
 const (
@@ -48,9 +48,9 @@ const (
 	tolerance = 10
 )
 
-// ErrBusy means that calls to the workload cluster are so slow that another one would only prevent its caller from
+// errBusy means that calls to the workload cluster are so slow that another one would only prevent its caller from
 // serving other clusters. It is of kind fault.Unreachable and includes the retry delay; use errors.Is.
-var ErrBusy error = fault.New(fault.Unreachable, "Busy", "the workload cluster responds slowly").RetryIn(slowRetry)
+var errBusy error = fault.New(fault.Unreachable, "Busy", "the workload cluster responds slowly").RetryIn(slowRetry)
 
 // ErrRateLimited means that the rate limit for calls to the workload cluster is exhausted. The call gets its own retry
 // time, however fast the cluster responds. It is of kind fault.Unreachable; use errors.Is.
@@ -121,7 +121,7 @@ func (l *limiter) acquire(ctx context.Context) (*permit, error) {
 	select {
 	case l.permits <- struct{}{}:
 	case <-timer.C:
-		return nil, fault.As(ErrBusy).RetryIn(maxWait)
+		return nil, fault.As(errBusy).RetryIn(maxWait)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -129,7 +129,7 @@ func (l *limiter) acquire(ctx context.Context) (*permit, error) {
 	defer l.mu.Unlock()
 	if l.slow { // since the wait started
 		<-l.permits
-		return nil, ErrBusy
+		return nil, errBusy
 	}
 	return l.begin(ctx, l.permits), nil
 }
@@ -146,7 +146,7 @@ func (l *limiter) acquireSlow(ctx context.Context) (*permit, error) {
 	case l.probedQuickly && tryAcquire(l.pool.probes):
 		return l.begin(ctx, l.pool.probes), nil
 	}
-	return nil, ErrBusy
+	return nil, errBusy
 }
 
 func (l *limiter) isSlow() bool {
@@ -191,7 +191,7 @@ func (p *permit) exceed() {
 		<-p.from
 		p.from, l.pooled = l.pool.permits, true
 	default:
-		p.cancel(ErrBusy)
+		p.cancel(errBusy)
 	}
 }
 
@@ -201,8 +201,8 @@ func (p *permit) release(err error) error {
 		p.limiter.pool.latencies.Observe(p.limiter, min(time.Since(p.began), p.budget))
 	}
 	defer p.cancel(nil)
-	if err != nil && errors.Is(context.Cause(p.ctx), ErrBusy) {
-		return ErrBusy
+	if err != nil && errors.Is(context.Cause(p.ctx), errBusy) {
+		return errBusy
 	}
 	return err
 }

@@ -49,7 +49,7 @@ func TestSlowClusterHoldsFewWorkers(t *testing.T) { // RC-04, RC-06
 			defer func() { done <- struct{}{} }()
 			err := toSlow.client.Get(context.Background(), client.ObjectKey{Name: "n"}, &corev1.Node{})
 			switch {
-			case errors.Is(err, ErrBusy) && fault.KindOf(err) == fault.Unreachable:
+			case errors.Is(err, errBusy) && fault.KindOf(err) == fault.Unreachable:
 				told.Add(1)
 			case err == nil:
 				answered.Add(1)
@@ -65,7 +65,7 @@ func TestSlowClusterHoldsFewWorkers(t *testing.T) { // RC-04, RC-06
 	if !toSlow.limiter.isSlow() {
 		t.Error("the cluster does not count as slow while a call lasts")
 	}
-	if err := toSlow.client.Get(t.Context(), client.ObjectKey{Name: "n"}, &corev1.Node{}); !errors.Is(err, ErrBusy) {
+	if err := toSlow.client.Get(t.Context(), client.ObjectKey{Name: "n"}, &corev1.Node{}); !errors.Is(err, errBusy) {
 		t.Errorf("one more call to the slow cluster: %v", err)
 	}
 	close(hang)
@@ -93,7 +93,7 @@ func TestSlowClustersShareAPool(t *testing.T) { // RC-06
 		}
 		if err == nil {
 			inside = append(inside, v)
-			if _, err := g.acquire(t.Context()); !errors.Is(err, ErrBusy) {
+			if _, err := g.acquire(t.Context()); !errors.Is(err, errBusy) {
 				t.Errorf("a second call to slow cluster %d: %v", i, err)
 			}
 		}
@@ -140,7 +140,7 @@ func TestQuickAgainWhileOthersHang(t *testing.T) { // RC-06
 	}
 	l.minBudget, l.maxBudget = time.Millisecond, time.Millisecond
 	g.slow = true
-	if err := g.do(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }); !errors.Is(err, ErrBusy) || !g.isSlow() {
+	if err := g.do(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }); !errors.Is(err, errBusy) || !g.isSlow() {
 		t.Errorf("a call that takes long: %v, slow: %v", err, g.isSlow())
 	}
 	if len(l.probes) != 0 || g.active != 0 {
@@ -178,7 +178,7 @@ func TestWhichClustersGetAProbePermit(t *testing.T) { // RC-02, RC-06
 		t.Error("not tried, though its probe was quick again")
 	}
 	g.probed(time.Hour, nil)
-	if _, err := g.acquire(t.Context()); !errors.Is(err, ErrBusy) {
+	if _, err := g.acquire(t.Context()); !errors.Is(err, errBusy) {
 		t.Errorf("after a probe that took long: %v", err)
 	}
 }
@@ -210,7 +210,7 @@ func TestHangingCallIsGivenUp(t *testing.T) { // RC-04, RC-06
 		}
 	}
 	for range calls*clusters - slowCallsAtOnce {
-		if o := <-outcomes; !errors.Is(o.err, ErrBusy) || fault.KindOf(o.err) != fault.Unreachable || !o.g.isSlow() {
+		if o := <-outcomes; !errors.Is(o.err, errBusy) || fault.KindOf(o.err) != fault.Unreachable || !o.g.isSlow() {
 			t.Fatalf("a call that was given up: %v, slow: %v", o.err, o.g.isSlow())
 		}
 	}
@@ -236,14 +236,14 @@ func TestFullLimiter(t *testing.T) { // RC-06
 		}
 		inside = append(inside, v)
 	}
-	if _, err := g.acquire(t.Context()); !errors.Is(err, ErrBusy) {
+	if _, err := g.acquire(t.Context()); !errors.Is(err, errBusy) {
 		t.Errorf("one more than fit: %v", err)
 	}
 	waiting := make(chan error, 1)
 	go func() { _, err := g.acquire(context.Background()); waiting <- err }()
 	inside[0].exceed() // as its timer does
 	_ = inside[1].release(nil)
-	if err := <-waiting; !errors.Is(err, ErrBusy) {
+	if err := <-waiting; !errors.Is(err, errBusy) {
 		t.Errorf("the cluster is slow by now: %v", err)
 	}
 	if !g.isSlow() {
@@ -279,7 +279,7 @@ func TestAnswerThatDoesNotEnd(t *testing.T) { // RC-04, RC-06
 	for range slowCallsAtOnce { // calls to other clusters
 		b.clusters.pool.permits <- struct{}{}
 	}
-	if err := get(); !errors.Is(err, ErrBusy) || fault.KindOf(err) != fault.Unreachable || fault.RetryAfter(err) != slowRetry {
+	if err := get(); !errors.Is(err, errBusy) || fault.KindOf(err) != fault.Unreachable || fault.RetryAfter(err) != slowRetry {
 		t.Errorf("a call whose answer does not end: %v", err)
 	}
 	if !conn.limiter.isSlow() || conn.limiter.active != 0 || len(conn.limiter.permits) != 0 {
@@ -406,7 +406,7 @@ func TestBudgetWithGivenUpCalls(t *testing.T) { // RC-06
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	if got := l.budget(); !errors.Is(err, ErrBusy) || got != tolerance*l.minBudget {
+	if got := l.budget(); !errors.Is(err, errBusy) || got != tolerance*l.minBudget {
 		t.Errorf("%v, and the budget is %s, want %s", err, got, tolerance*l.minBudget)
 	}
 }

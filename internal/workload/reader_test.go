@@ -62,7 +62,7 @@ func TestCachedReadsOfASlowCluster(t *testing.T) { // RC-06, RC-07
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "none"}, &corev1.Node{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a Node that is not there: %v", err)
 	}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "s"}, &corev1.Secret{}); !errors.Is(err, ErrBusy) {
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "s"}, &corev1.Secret{}); !errors.Is(err, errBusy) {
 		t.Errorf("a live read while a slow call lasts: %v", err)
 	}
 	if !g.isSlow() || b.clusters.pool.latencies.QuickestQuarter() != usual {

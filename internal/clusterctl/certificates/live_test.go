@@ -58,8 +58,11 @@ func write(t *testing.T, folder, version string) *repository.ConfigFile {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config, err := repository.ParseConfig([]byte(fmt.Sprintf("cert-manager: {url: %s, version: %s}\n", path, version)), "clusterctl.yaml",
-		repository.ConfigEnvironment{Lookup: func(string) (string, bool) { return "", false }})
+	file := filepath.Join(t.TempDir(), "clusterctl.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "cert-manager: {url: %s, version: %s}\n", path, version), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := repository.LoadConfig(t.Context(), repository.ConfigEnvironment{Lookup: func(string) (string, bool) { return "", false }}, file)
 	if err != nil {
 		t.Fatal(err)
 	}

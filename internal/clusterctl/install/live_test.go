@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -61,10 +62,14 @@ func connect(t *testing.T) client.WithWatch {
 func repositories(t *testing.T, variables map[string]string, releases ...providerrelease.Release) install.ProviderLoader {
 	t.Helper()
 	config := providerrelease.Write(t, t.TempDir(), releases...)
-	parsed, err := repository.ParseConfig([]byte(config), "clusterctl.yaml", repository.ConfigEnvironment{Lookup: func(name string) (string, bool) {
+	file := filepath.Join(t.TempDir(), "clusterctl.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := repository.LoadConfig(t.Context(), repository.ConfigEnvironment{Lookup: func(name string) (string, bool) {
 		v, ok := variables[name]
 		return v, ok
-	}})
+	}}, file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := ParseConfig(data, "f", ConfigEnvironment{})
+		file, err := parseConfig(data, "f", ConfigEnvironment{})
 		if (err == nil) != (file != nil) {
 			t.Errorf("%q: %v, %v", data, file, err)
 		}

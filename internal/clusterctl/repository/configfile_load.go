@@ -44,7 +44,7 @@ func LoadConfig(ctx context.Context, e ConfigEnvironment, flag string) (*ConfigF
 		if err != nil {
 			return nil, err
 		}
-		return ParseConfig(data, u.Host+u.Path, e)
+		return parseConfig(data, u.Host+u.Path, e)
 	}
 	paths := []string{flag}
 	if flag == "" {
@@ -58,9 +58,9 @@ func LoadConfig(ctx context.Context, e ConfigEnvironment, flag string) (*ConfigF
 		if err != nil {
 			return nil, fault.New(fault.Invalid, reasonConfig, "the configuration file %s cannot be read (%v); name another with --config", path, withoutPath(err)).From(err)
 		}
-		return ParseConfig(data, path, e)
+		return parseConfig(data, path, e)
 	}
-	return ParseConfig(nil, "", e)
+	return parseConfig(nil, "", e)
 }
 
 // defaultPaths returns the default paths of the file.

@@ -20,8 +20,8 @@ type parser struct {
 	problems []string
 }
 
-// ParseConfig parses a file, which is called path in messages. It reports all mistakes at once.
-func ParseConfig(data []byte, path string, e ConfigEnvironment) (*ConfigFile, error) {
+// parseConfig parses a file, which is called path in messages. It reports all mistakes at once.
+func parseConfig(data []byte, path string, e ConfigEnvironment) (*ConfigFile, error) {
 	f := &ConfigFile{Path: path, environment: e, variables: map[string]string{}, Images: map[string]ImageOverride{},
 		CertManager: CertManager{Version: defaultCertManagerVersion, Timeout: defaultCertManagerTimeout}}
 	var document yaml.Node

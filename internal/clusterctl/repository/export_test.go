@@ -6,3 +6,7 @@ const (
 	Latest                    = latestVersion
 	ReasonUnreachable         = reasonUnreachable
 )
+
+var (
+	ParseConfig = parseConfig
+)

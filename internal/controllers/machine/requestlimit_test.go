@@ -114,7 +114,7 @@ func TestTurns(t *testing.T) { // MD-04, MD-12, MD-15
 
 // A Node whose deletion keeps failing is given up after a try, once and for all, whatever the workload cluster has against it.
 func TestNodeThatCannotBeDeleted(t *testing.T) { // MD-15
-	for name, err := range map[string]error{"slow": slipwayworkload.ErrBusy, "forbidden": errors.New("forbidden")} {
+	for name, err := range map[string]error{"slow": fault.New(fault.Unreachable, "Busy", "x").RetryIn(time.Second), "forbidden": errors.New("forbidden")} {
 		gate := &crowded{refused: map[string]int{}, never: map[string]error{"delete *v1.Node": err}}
 		c := world(leavingMachine(deletedSince(time.Minute))).WithReturnManagedFields().Build()
 		_, r := newController(c, fakeWorkloads{client: gate.over(workloadOf(node()).Build())})

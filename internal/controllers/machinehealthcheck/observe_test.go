@@ -45,7 +45,7 @@ func (a answering) Health(client.ObjectKey) workload.Health { return a.health }
 // TestReadNodes: a pass that did not see the Nodes although nothing is wrong with the connection comes back by itself,
 // since no change of the connection will wake it. It often is the only pass that the end of a timeout brings.
 func TestReadNodes(t *testing.T) { // HC-10, HC-11
-	busy := fault.As(workload.ErrBusy).RetryIn(7 * time.Second)
+	busy := fault.New(fault.Unreachable, "Busy", "the workload cluster responds slowly").RetryIn(7 * time.Second)
 	lost := fault.New(fault.Unreachable, "Lost", "the connection was reset")
 	for name, tc := range map[string]struct {
 		reason    string

@@ -157,7 +157,7 @@ func TestNodesAskedAgain(t *testing.T) { // MP-06, RC-06
 		problem string
 		again   time.Duration
 	}{
-		"busy":          {"the connection stays: nobody wakes us", fmt.Errorf("reading: %w", workload.ErrBusy), "the workload cluster did not answer", 2 * time.Second},
+		"busy":          {"the connection stays: nobody wakes us", fmt.Errorf("reading: %w", fault.New(fault.Unreachable, "Busy", "x").RetryIn(2*time.Second)), "the workload cluster did not answer", 2 * time.Second},
 		"not connected": {"the connection wakes us", workload.ErrNotConnected, "the workload cluster is not connected", 0},
 		"no answer":     {"", fault.New(fault.Unreachable, "Refused", "no"), "the workload cluster did not answer", 5 * time.Second},
 	} {

@@ -2,7 +2,6 @@ package componentconfig
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -30,17 +29,6 @@ func FlagProblem(c Component, name, value string) string {
 		return fmt.Sprintf("Flag --%s of %s must be %s", name, c, form.description)
 	}
 	return ""
-}
-
-// FlagNames returns the sorted names of the flags that can be set on the component, and a description of the
-// valid values of each.
-func FlagNames(c Component) (names []string, values map[string]string) {
-	values = map[string]string{}
-	for name, form := range flagsOf(c) {
-		names, values[name] = append(names, name), form.description
-	}
-	slices.Sort(names)
-	return names, values
 }
 
 // SplitFlag splits a flag of the form --name=value into name and value.

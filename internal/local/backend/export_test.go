@@ -1,4 +1,7 @@
 package backend
 
 // Tests outside of the package use these private names.
-var BootstrapDataMessage = bootstrapDataMessage
+var (
+	BootstrapDataMessage = bootstrapDataMessage
+	ParseProviderID      = parseProviderID
+)

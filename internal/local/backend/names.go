@@ -54,10 +54,10 @@ func Hostname(name string) string {
 // ProviderID returns the provider ID of the machine's Node.
 func ProviderID(machineName string) string { return providerPrefix + machineName }
 
-// ParseProviderID returns the machine name in the provider ID of a LocalMachine, and false if this LocalMachine cannot have
+// parseProviderID returns the machine name in the provider ID of a LocalMachine, and false if this LocalMachine cannot have
 // that name, here or in another management cluster. Authors of a LocalMachine choose its provider ID, so only a valid
 // name of this object may be used in a request to the engine.
-func ParseProviderID(providerID string, o types.NamespacedName) (string, bool) {
+func parseProviderID(providerID string, o types.NamespacedName) (string, bool) {
 	name, ok := strings.CutPrefix(providerID, providerPrefix)
 	return name, ok && isNameOf(name, o)
 }
@@ -69,7 +69,7 @@ func ResolveMachineName(instance, providerID string, o types.NamespacedName) str
 	if providerID == "" {
 		return MachineName(instance, o)
 	}
-	if name, ok := ParseProviderID(providerID, o); ok {
+	if name, ok := parseProviderID(providerID, o); ok {
 		return name
 	}
 	return ""

@@ -141,9 +141,9 @@ func TestWhatWasHandedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer there.Close()
-	name, ok := backend.ParseProviderID(backend.ProviderID(spec.Name), spec.Owner.Object)
-	if !ok {
-		t.Fatalf("%s is not %s's", spec.Name, spec.Owner.Object)
+	name := backend.ResolveMachineName(e.instance, backend.ProviderID(spec.Name), spec.Owner.Object)
+	if name != spec.Name {
+		t.Fatalf("%s is not the name of %s", spec.Name, spec.Owner.Object)
 	}
 	ref := backend.Ref{Object: spec.Owner.Object, Name: name}
 	has := func(e *Engine) [3]bool {

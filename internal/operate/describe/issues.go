@@ -9,9 +9,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Negative returns the condition types with negative polarity, which should be False: the types of Cluster API, and
+// negativeTypes returns the condition types with negative polarity, which should be False: the types of Cluster API, and
 // common types of other projects. All other types should be True.
-func Negative() []string {
+func negativeTypes() []string {
 	return []string{
 		clusterv1.DeletingCondition, clusterv1.PausedCondition, clusterv1.RemediatingCondition, clusterv1.RollingOutCondition,
 		clusterv1.ScalingUpCondition, clusterv1.ScalingDownCondition, clusterv1.MachineUpdatingCondition,
@@ -32,7 +32,7 @@ func (o *Object) Issues() []Condition {
 
 // hasExpectedStatus reports whether a condition has the status it should have.
 func (o *Object) hasExpectedStatus(c Condition) bool {
-	if slices.Contains(Negative(), c.Type) || slices.Contains(o.negative, c.Type) {
+	if slices.Contains(negativeTypes(), c.Type) || slices.Contains(o.negative, c.Type) {
 		return c.Status == metav1.ConditionFalse
 	}
 	return c.Status == metav1.ConditionTrue

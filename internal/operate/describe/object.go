@@ -43,7 +43,7 @@ type Object struct {
 
 	// shown are the conditions shown as separate rows by default.
 	shown []Condition
-	// negative are the types of conditions with negative polarity of this object, in addition to [Negative].
+	// negative are the types of conditions with negative polarity of this object, in addition to [negativeTypes].
 	negative []string
 
 	Children []*Object `json:"children,omitempty"`

@@ -186,7 +186,7 @@ func (t *table) color(c *Condition) string {
 		return ""
 	}
 	switch {
-	case slices.Contains(Negative(), c.Type):
+	case slices.Contains(negativeTypes(), c.Type):
 		if c.Status == metav1.ConditionTrue {
 			return yellow
 		}
