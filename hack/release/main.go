@@ -33,11 +33,11 @@ func run(ctx context.Context) error {
 	if c.Time, err = time.Parse(time.RFC3339, *when); err != nil {
 		return fmt.Errorf("-time: %w", err)
 	}
-	said, err := exec.CommandContext(ctx, c.Binary, "version", "--output", "short").Output()
+	version, err := exec.CommandContext(ctx, c.Binary, "version", "--output", "short").Output()
 	if err != nil {
-		return fmt.Errorf("asking %s for its version: %w", c.Binary, err)
+		return fmt.Errorf("read the version of %s: %w", c.Binary, err)
 	}
-	if got := strings.TrimSpace(string(said)); got != c.Version {
+	if got := strings.TrimSpace(string(version)); got != c.Version {
 		return fmt.Errorf("%s is version %s, not %s: build it with VERSION=%s", c.Binary, got, c.Version, c.Version)
 	}
 	return release.Write(ctx, c)

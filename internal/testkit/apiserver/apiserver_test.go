@@ -38,7 +38,7 @@ func widgets() *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// converted is a kind of which another version is stored, and whose webhook does not answer.
+// converted is a kind with another stored version, whose conversion webhook does not respond.
 func converted() *apiextensionsv1.CustomResourceDefinition {
 	crd, url := widgets(), "https://127.0.0.1:1/convert"
 	crd.Name, crd.Spec.Names = "gadgets.test.slipway.dev", apiextensionsv1.CustomResourceDefinitionNames{Plural: "gadgets", Singular: "gadget", Kind: "Gadget", ListKind: "GadgetList"}
@@ -76,7 +76,7 @@ func TestWatchesHaveBookmarks(t *testing.T) {
 			t.Errorf("%s since %s: got %s %v, want a bookmark that is later", kind.Resource, since, event.Type, event.Object)
 		}
 	}
-	// A client that wants none gets none: what is heard first is a change.
+	// Without AllowWatchBookmarks the first event is a change.
 	since := version(t, c, namespaces)
 	write("beside")
 	w, err := c.Resource(namespaces).Watch(t.Context(), metav1.ListOptions{ResourceVersion: since})
@@ -95,7 +95,7 @@ func TestWatchesHaveBookmarks(t *testing.T) {
 	}
 }
 
-// version is that of the list of a kind.
+// version returns the resource version of the list of a kind.
 func version(t *testing.T, c dynamic.Interface, kind schema.GroupVersionResource) string {
 	t.Helper()
 	list, err := c.Resource(kind).List(t.Context(), metav1.ListOptions{})
@@ -142,7 +142,7 @@ func TestStartServesCRDsAndObjectsToAnAdministrator(t *testing.T) {
 		widgets(),
 	}})
 	if _, err := kubernetes.NewForConfigOrDie(s.Config).CoreV1().Namespaces().Get(t.Context(), "shop", metav1.GetOptions{}); err != nil {
-		t.Errorf("the namespace that was asked for: %v", err)
+		t.Errorf("the requested namespace does not exist: %v", err)
 	}
 	resource := apiextensionsv1.SchemeGroupVersion.WithResource("widgets")
 	resource.Group, resource.Version = "test.slipway.dev", "v1"

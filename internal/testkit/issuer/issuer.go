@@ -38,18 +38,18 @@ func Start(t testing.TB) *Server {
 		t.Fatal(err)
 	}
 	s := &Server{key: key}
-	answer := func(w http.ResponseWriter, body any) {
+	respond := func(w http.ResponseWriter, body any) {
 		s.Requests.Add(1)
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(body)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, map[string]any{"issuer": s.URL, "jwks_uri": s.URL + "/keys", "id_token_signing_alg_values_supported": []string{"RS256"}})
+		respond(w, map[string]any{"issuer": s.URL, "jwks_uri": s.URL + "/keys", "id_token_signing_alg_values_supported": []string{"RS256"}})
 	})
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
 		encode := base64.RawURLEncoding.EncodeToString
-		answer(w, map[string]any{"keys": []map[string]string{{
+		respond(w, map[string]any{"keys": []map[string]string{{
 			"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "k", "n": encode(key.N.Bytes()), "e": encode(big.NewInt(int64(key.E)).Bytes()),
 		}}})
 	})

@@ -142,9 +142,9 @@ func noFault() fault { return fault{name: "well", title: "all are well"} }
 func faults() []fault {
 	return []fault{
 		{"down", "some are down", hostedv1.APIDownAnnotation, "always"},
-		{"slow", "some take a second to answer", hostedv1.APISlowAnnotation, "1s"},
-		{"hanging", "some do not answer within any time limit", hostedv1.APISlowAnnotation, "10m"},
-		{"failing", "some answer with status 500", hostedv1.APIErrorsAnnotation, "500"},
+		{"slow", "some take a second to respond", hostedv1.APISlowAnnotation, "1s"},
+		{"hanging", "some do not respond within any time limit", hostedv1.APISlowAnnotation, "10m"},
+		{"failing", "some respond with status 500", hostedv1.APIErrorsAnnotation, "500"},
 	}
 }
 

@@ -137,7 +137,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// One round of eight with a stall decides a p99: the interval says so.
+// One round of eight with a stall determines a p99. The interval shows it.
 func TestInterval(t *testing.T) {
 	var sick, healthy phases
 	for round := range 8 {

@@ -216,7 +216,7 @@ func (r report) rows(m measurement) []row {
 		{"idle: writes, leases apart", m.IdleWrites, goal(nil, goals{100: 0}, nil)},
 		{"idle, % of a core", m.IdleCPU, goal(goals{100: 3}, nil, goals{100: 5})},
 		{"deletion of all, s", m.DeletionSeconds, goal(goals{100: 40}, nil, goals{100: 40})},
-		{"what is left to the garbage collector, s", m.LeftSeconds, goals{1000: 60}},
+		{"deletion by the garbage collector afterwards, s", m.LeftSeconds, goals{1000: 60}},
 		{"deletion: manager, CPU s per cluster", m.Deletion.ManagerCPU / n, nil},
 		{"deletion: API server, CPU s per cluster", m.Deletion.ServerCPU / n, nil},
 		{"deletion: API writes per cluster", m.Deletion.Writes, nil},

@@ -48,7 +48,7 @@ func TestWaitQuiet(t *testing.T) {
 		"next to":      {"0.5 % counts", time.Hour, []float64{0.005}, 0, 0},
 		"in the end":   {"two moments are lost", time.Hour, []float64{0.2, 0.006, 0, 1}, 2 * moment, 1},
 		"never":        {"there is an end", 10 * moment, []float64{0.2}, 10 * moment, 1},
-		"for minutes":  {"it says so once a minute", 61 * moment, []float64{0.2}, 61 * moment, 4},
+		"for minutes":  {"it logs once a minute", 61 * moment, []float64{0.2}, 61 * moment, 4},
 		"no patience":  {"the clusters recover in one moment", 0, []float64{0.2}, 0, 0},
 		"late, though": {"little patience is not exceeded by more than a moment", time.Second, []float64{0.2}, moment, 1},
 	}
@@ -60,7 +60,7 @@ func TestWaitQuiet(t *testing.T) {
 				t.Errorf("%s: waited %s, want %s; logged %q, want %d", tc.reason, l.Waited, tc.waited, l.lines, tc.logged)
 			}
 			if l.spent.All == 0 {
-				t.Error("the sick clusters did not get the time to recover")
+				t.Error("clusters with a fault had no time to recover")
 			}
 		})
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// The example must stay what the benchmark can use.
+// TestTemplate checks that the examples remain usable by the benchmark.
 func TestTemplate(t *testing.T) {
 	tmpl := ReadTemplate(filepath.Join("..", "..", "..", "examples", "fleet.yaml"))
 	objects, _ := tmpl.Render(7)
 	for _, o := range objects {
 		if !strings.HasPrefix(o.GetName(), "c0007") {
-			t.Errorf("%s %s keeps its name: two clusters would share it", o.GetKind(), o.GetName())
+			t.Errorf("%s %s does not have the name of its cluster: two clusters would share it", o.GetKind(), o.GetName())
 		}
 	}
 	if o := tmpl.CoreObject("Machine", "m"); o.GetAPIVersion() != "cluster.x-k8s.io/v1beta2" || o.GetKind() != "Machine" || o.GetNamespace() != tmpl.Namespace {

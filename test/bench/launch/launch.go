@@ -376,7 +376,7 @@ func (b *benchmark) measureKubeadm(ctx context.Context) {
 	})
 }
 
-// threeControlPlanes changes the first number of replicas in a manifest, which must be that of the control plane, from 1 to 3.
+// threeControlPlanes changes the first number of replicas in a manifest, which must belong to the control plane, from 1 to 3.
 func threeControlPlanes(text string) string {
 	text = strings.Replace(text, "\n  replicas: 1\n", "\n  replicas: 3\n", 1)
 	if m := harness.ParseManifest(text); m.ControlPlanes != 3 {

@@ -63,7 +63,7 @@ func TestReadyNodes(t *testing.T) {
 	}
 	all := []*unstructured.Unstructured{node("True", false), node("True", true), node("False", false), {Object: map[string]any{}}}
 	if got := readyNodes(all); got != 1 {
-		t.Errorf("got %d, want 1: one is being deleted, one is not ready, one does not say", got)
+		t.Errorf("got %d, want 1: one is being deleted, one is not ready, one has no Ready condition", got)
 	}
 }
 

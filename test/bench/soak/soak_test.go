@@ -78,13 +78,13 @@ func TestLeftover(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		object unstructured.Unstructured
-		want   string // part of the answer; empty: nothing is wrong
+		want   string // part of the description; empty: the object may exist
 	}{
-		"no owner":        {"made by hand", owned(), ""},
-		"owner there":     {"belongs to somebody", owned("here"), ""},
-		"one of two":      {"the garbage collector keeps what has one owner left", owned("gone", "here"), ""},
+		"no owner":        {"created by a user", owned(), ""},
+		"owner there":     {"one owner exists", owned("here"), ""},
+		"one of two":      {"the garbage collector does not delete an object with an existing owner", owned("gone", "here"), ""},
 		"owner gone":      {"the garbage collector must have removed it", owned("gone"), "Machine m, which is gone"},
-		"being deleted":   {"nothing is deleted any more", deleting, "still exists"},
+		"being deleted":   {"all deletions must be complete", deleting, "still exists"},
 		"all owners gone": {"as with one", owned("gone", "away"), "which is gone"},
 	}
 	for name, tt := range tests {
@@ -107,7 +107,7 @@ func TestMissingReplicas(t *testing.T) {
 		"observedGeneration": int64(2), "replicas": int64(2), "readyReplicas": int64(2), "availableReplicas": int64(2), "upToDateReplicas": int64(2),
 	}
 	if got := missingReplicas(deployment(whole)); got != "" {
-		t.Errorf("a whole one lacks %s", got)
+		t.Errorf("missing replicas: %s, want none", got)
 	}
 	for field, want := range map[string]string{"observedGeneration": "is not observed", "availableReplicas": "1 availableReplicas of 2", "replicas": "1 replicas"} {
 		less := map[string]any{}
@@ -204,23 +204,23 @@ func TestFaultyExtension(t *testing.T) {
 	c := l.server.Client()
 	c.Timeout = 200 * time.Millisecond
 	const discovery = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery"
-	ask := func() string {
-		answer, err := c.Post(l.server.URL+discovery, "application/json", strings.NewReader(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"DiscoveryRequest"}`))
+	call := func() string {
+		response, err := c.Post(l.server.URL+discovery, "application/json", strings.NewReader(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"DiscoveryRequest"}`))
 		if err != nil {
 			return ""
 		}
-		defer func() { _ = answer.Body.Close() }()
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<16))
+		defer func() { _ = response.Body.Close() }()
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<16))
 		return string(text)
 	}
 	for range 20 {
-		if said := ask(); !strings.Contains(said, `"Success"`) || !strings.Contains(said, "BeforeClusterCreate") {
-			t.Fatalf("response without faults: %q", said)
+		if text := call(); !strings.Contains(text, `"Success"`) || !strings.Contains(text, "BeforeClusterCreate") {
+			t.Fatalf("response without faults: %q", text)
 		}
 	}
 	l.setFaulty(true)
 	for range 200 {
-		_ = ask()
+		_ = call()
 	}
 	for name := range invalidResponses() {
 		if l.invalid[name] == 0 {
