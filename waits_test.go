@@ -40,7 +40,7 @@ func TestWaitsSayWhatEndsThem(t *testing.T) {
 
 // unfinished are the packages that still read a status from the first wait of a plan. The list may only become shorter.
 func unfinished() map[string]bool {
-	return map[string]bool{"internal/kubeadm/bootstrap": true, "internal/hosted": true}
+	return map[string]bool{"internal/kubeadm/bootstrap": true}
 }
 
 // TestStatusReadsTheStage checks that no controller reads a single wait of a plan by its position: a status that is

@@ -34,13 +34,14 @@ type Stage struct {
 	Reason, Message string
 }
 
-// Enter sets the stage of the plan. Its message has the messages of all waits. If there is only one wait, the reason of the
-// wait is more precise than the reason of the stage, and replaces it.
+// Enter sets the stage of the plan. Its message has the messages of all waits. If there is only one wait, or the stage has no
+// reason of its own, the reason of the wait is more precise and replaces it.
 func (p *Plan) Enter(order int, reason string) {
 	p.Stage = Stage{Order: order, Reason: reason, Message: strings.Join(texts(p.Waits), "\n* ")}
-	if len(p.Waits) == 1 {
+	if n := len(p.Waits); n == 1 || n > 1 && reason == "" {
 		p.Stage.Reason = p.Waits[0].Reason
-	} else if len(p.Waits) > 1 {
+	}
+	if len(p.Waits) > 1 {
 		p.Stage.Message = "* " + p.Stage.Message
 	}
 }
