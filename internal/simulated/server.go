@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	simulatedstore "github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
@@ -72,7 +72,7 @@ type Server struct {
 	err       error
 
 	// Subscribers are notified of each control plane whose status may have changed.
-	reconciler.Subscribers
+	watches.Subscribers
 
 	mu        sync.Mutex
 	clusters  map[string]*cluster

@@ -24,7 +24,6 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/slipwayhq/slipway/internal/controllers/machine/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"

@@ -17,7 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
 	"github.com/slipwayhq/slipway/internal/controlplane/uidisolation"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
 // reasonVersion is the reason of the fault for a version that is not available on this host.
@@ -44,7 +44,7 @@ type Supervisor struct {
 	stop context.CancelFunc
 	wait sync.WaitGroup
 	// Subscribers are notified of each control plane whose status changed.
-	reconciler.Subscribers
+	watches.Subscribers
 
 	mu       sync.Mutex
 	children map[string]*supervisionLoop

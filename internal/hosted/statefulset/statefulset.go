@@ -21,7 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/hosted/backend"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/policy"
-	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
 // SizeFlag and ClassFlag are the names of the flags for [Volume].
@@ -56,7 +56,7 @@ type controlPlanes struct {
 	// cached reads labelled objects from the cache. newest reads from the API server.
 	cached, newest client.Reader
 	writer         *kube.Writer
-	reconciler.Subscribers
+	watches.Subscribers
 
 	mu sync.Mutex
 	// ownSettings holds the properties of this program's Pod. It is nil before the first read.
