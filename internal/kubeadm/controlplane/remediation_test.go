@@ -89,7 +89,7 @@ func TestRemediationDecide(t *testing.T) { // KC-18, KC-19, KC-20
 		"two of five":       {"one after the other", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", lost), testRemediationMachine("c"), testRemediationMachine("d"), testRemediationMachine("e")), "a", "", 0},
 		"two of three":      {"no quorum is left", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", lost), testRemediationMachine("c")), "", "etcd has no quorum: 1 of 3 members healthy", 0},
 		"a good one":        {"one of two would be left", testRemediationInput(testRemediationMachine("a", asked), testRemediationMachine("b", func(m *memberMachine) { m.EtcdHealthy = false }), testRemediationMachine("c")), "", "etcd would have 1 of 2 members healthy", 0},
-		"the only one":      {"", testRemediationInput(testRemediationMachine("a", lost)), "", "the only Machine", 0},
+		"the only one":      {"", testRemediationInput(testRemediationMachine("a", lost)), "", "with its only Machine", 0},
 		"the first":         {"nothing is lost", with(testRemediationInput(testRemediationMachine("a", lost)), func(in *snapshot) { in.ControlPlane.Status.Initialization.ControlPlaneInitialized = nil }), "a", "", 0},
 		"deleting":          {"one at a time", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", deleted), testRemediationMachine("c"), testRemediationMachine("d")), "", "Machine b to be deleted", 0},
 		"held":              {"it waits for this one", testRemediationInput(testRemediationMachine("a", lost), testRemediationMachine("b", held), testRemediationMachine("c")), "a", "", 0},
