@@ -145,7 +145,7 @@ func (x *LocalExtension) await(ctx context.Context, o LocalOptions) error {
 		select {
 		case <-tick.C:
 		case <-x.Done():
-			return fault.New(fault.Invalid, "ExtensionEnded", "the extension ended before it answered: %s", x.ExitStatus())
+			return fault.New(fault.Invalid, "ExtensionEnded", "the extension exited before it responded: %s", x.ExitStatus())
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return ctx.Err()

@@ -89,9 +89,9 @@ func (s *session) follow(ctx context.Context) error {
 			return nil
 		case <-ended:
 			if s.Changed == nil {
-				return fault.New(fault.Invalid, "ExtensionEnded", "the extension ended: %s", s.process.ExitStatus())
+				return fault.New(fault.Invalid, "ExtensionEnded", "the extension exited: %s", s.process.ExitStatus())
 			}
-			s.Progress("The extension ended: " + s.process.ExitStatus() + "; it is started again when a file changes.")
+			s.Progress("The extension exited: " + s.process.ExitStatus() + "; it is restarted when a file changes.")
 			ended = nil
 		case <-s.Changed:
 			s.restart(ctx)
@@ -103,13 +103,13 @@ func (s *session) follow(ctx context.Context) error {
 // restart starts a new process for the changed files. The previous process serves calls until the new one is ready, and
 // continues if the new one cannot be started.
 func (s *session) restart(ctx context.Context) {
-	s.Progress("Files changed: starting the extension again …")
+	s.Progress("Files changed: restarting the extension …")
 	next, err := StartLocal(ctx, s.Process)
 	switch {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
-		s.Progress("It cannot be started: " + fault.UserMessage(err) + "; calls go to the one before.")
+		s.Progress("It cannot be started: " + fault.UserMessage(err) + "; the previous process serves the calls.")
 		return
 	}
 	s.front.SwitchTo(next.URL, next.Client)

@@ -277,7 +277,7 @@ func TestWatch(t *testing.T) {
 	answers("bye demo!")
 	become("broken")
 	changed <- struct{}{}
-	await("It cannot be started: the extension ended before it answered: exit status 3; calls go to the one before.")
+	await("It cannot be started: the extension exited before it answered: exit status 3; the previous process serves the calls.")
 	answers("bye demo!")
 	become("short")
 	changed <- struct{}{}
@@ -285,7 +285,7 @@ func TestWatch(t *testing.T) {
 	if _, err := extensiontools.Call(ctx, c, extensiontools.CallOptions{Handler: "greet", Request: request("demo", "default"), Now: time.Now}); err == nil {
 		t.Error("it has to end when it is called")
 	}
-	await("The extension ended: exit status 4; it is started again when a file changes.")
+	await("The extension exited: exit status 4; it is restarted when a file changes.")
 	become("hello")
 	changed <- struct{}{}
 	<-o.ready
@@ -423,7 +423,7 @@ func TestRunFails(t *testing.T) {
 			o.Process.Within = time.Second
 		}, nil, false, fault.Unreachable, "EXTENSION_ADDRESS", 0},
 		"other's":    {"the name is of another extension", func(*extensiontools.SessionOptions) {}, []client.Object{taken}, false, fault.Invalid, "choose another name with --name", 1},
-		"ends later": {"it ends while it is registered", func(o *extensiontools.SessionOptions) { o.Process = process("short", &safe{}) }, nil, true, fault.Invalid, "the extension ended: exit status 4", 0},
+		"ends later": {"it ends while it is registered", func(o *extensiontools.SessionOptions) { o.Process = process("short", &safe{}) }, nil, true, fault.Invalid, "the extension exited: exit status 4", 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -62,7 +62,7 @@ func TestRunnableBesideAManager(t *testing.T) {
 	select {
 	case address = <-listening:
 	case err := <-ended:
-		t.Fatalf("the manager ended: %v", err)
+		t.Fatalf("the manager exited: %v", err)
 	}
 	select {
 	case <-m.Elected():

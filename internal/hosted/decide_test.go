@@ -90,7 +90,7 @@ func TestDecide(t *testing.T) {
 		"data gone, folder there": {"", running(t, func(s *snapshot) {
 			s.Process = backend.ControlPlane{Exists: true, Data: processconfig.Data{Version: version}}
 		}),
-			[]string{"wait: The data of the control plane is not here, although it ran Kubernetes v1.36.3; restore it from a backup, or delete the cluster, because Slipway does not start it without data"}},
+			[]string{"wait: The data of the control plane is missing, although it ran Kubernetes v1.36.3; restore it from a backup, or delete the cluster, because Slipway does not start it without data"}},
 		"data gone, restored without status": {"H9: nothing else says that it ran before", running(t, func(s *snapshot) {
 			s.Process = backend.ControlPlane{}
 			s.Plane.Annotations = map[string]string{hostedv1.InitializedAnnotation: "true"}

@@ -122,7 +122,7 @@ func (a attack) startControllers(access *rest.Config, scheme *runtime.Scheme) {
 	a.t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
-			a.t.Errorf("the manager ended: %v", err)
+			a.t.Errorf("the manager exited: %v", err)
 		}
 	})
 }

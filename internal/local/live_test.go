@@ -69,7 +69,7 @@ func startLive(t *testing.T) live {
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
-			t.Errorf("the manager ended: %v", err)
+			t.Errorf("the manager exited: %v", err)
 		}
 	})
 	l.Client, err = client.New(srv.Config, client.Options{Scheme: scheme})

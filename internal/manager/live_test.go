@@ -78,7 +78,7 @@ func (p *process) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	if err := p.cmd.Wait(); err != nil || p.t.Failed() {
 		text, _ := os.ReadFile(p.log)
-		p.t.Logf("the manager ended: %v\n%s", err, text[max(0, len(text)-16<<10):])
+		p.t.Logf("the manager exited: %v\n%s", err, text[max(0, len(text)-16<<10):])
 	}
 }
 

@@ -93,7 +93,7 @@ func TestManagerOfUpKilled(t *testing.T) {
 		t.Error(err)
 	}
 	status := in.planeStatus()
-	if status.Management.PID != server || status.State != "Running" || !strings.Contains(status.Management.Manager.LastExit, "from outside") {
+	if status.Management.PID != server || status.State != "Running" || !strings.Contains(status.Management.Manager.LastExit, "another process stopped it") {
 		t.Errorf("status: %+v", status)
 	}
 	if text := in.run("status"); !strings.Contains(text, "Restarts:") {

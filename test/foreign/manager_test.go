@@ -67,6 +67,6 @@ func (m *managerProcess) stop(w *world) {
 		w.Error("Slipway panicked")
 	}
 	if stopped := m.cmd.ProcessState.ExitCode() == 130; err != nil && !stopped || w.Failed() {
-		w.Logf("the manager ended: %v\n%s", err, text[max(0, len(text)-32<<10):])
+		w.Logf("the manager exited: %v\n%s", err, text[max(0, len(text)-32<<10):])
 	}
 }

@@ -128,7 +128,7 @@ func deleteAll(ctx context.Context, e term.Env, dir datadir.Dir, remove Delete) 
 		return err
 	}
 	defer func() { _ = h.Close() }()
-	_, _ = fmt.Fprintln(e.Err, "Removing the hosted control planes, containers and networks that were made from here, if there are any …")
+	_, _ = fmt.Fprintln(e.Err, "Removing the hosted control planes, containers and networks of this data directory …")
 	if err := remove(ctx, string(dir), h.Instance, deletionProgress(e)); err != nil && !isIgnorable(dir, err) {
 		return fault.New(fault.KindOf(err), "DeleteWorkloadClusters",
 			"workload clusters of instance %s could not be removed (%s); the data in %s is retained: correct the problem and run the command again",

@@ -160,7 +160,7 @@ func (k *managerRunner) awaitNode(ctx context.Context, ready <-chan struct{}) {
 		if k.run.Node != nil {
 			why = ": " + k.run.Node.Message
 		}
-		k.reporter.step("Node " + managementnode.Name + " is not ready yet" + why + "; retrying. \"slipway status\" shows how it fares")
+		k.reporter.step("Node " + managementnode.Name + " is not ready yet" + why + "; retrying. \"slipway status\" shows its state")
 	}
 }
 

@@ -51,7 +51,7 @@ func waitForOtherStart(ctx context.Context, e term.Env, dir datadir.Dir, set *pf
 			return err
 		case !told:
 			told = true
-			_, _ = fmt.Fprintf(e.Err, "Another command is at work there (process %d); waiting until it runs …\n", holderOf(state))
+			_, _ = fmt.Fprintf(e.Err, "Another command is starting the management cluster (process %d); waiting until it is ready …\n", holderOf(state))
 		}
 		select {
 		case <-ctx.Done():

@@ -53,7 +53,7 @@ func (s service) serve(ctx context.Context, e term.Env) error {
 	}
 	err = s.run(ctx, e, h, s.newReporter(stderr))
 	if err != nil && ctx.Err() == nil { // log the reason independent of other reports
-		klog.ErrorS(err, "the management cluster ends")
+		klog.ErrorS(err, "the management cluster failed")
 	}
 	return err
 }

@@ -86,7 +86,7 @@ func (s *managerSupervisor) run(ctx context.Context) error {
 			s.report.send(reportLine{Ended: end.exitText}) // in case the process reported no error
 			return errors.New(end.exitText)
 		case end.last.Reason == datadir.ReasonHeld:
-			s.log("another process holds the data directory: the supervisor ends")
+			s.log("another process holds the data directory: the supervisor exits")
 			return s.release()
 		case err != nil:
 			end.exitText = err.Error()
@@ -137,14 +137,14 @@ func (s *managerSupervisor) recordExit(end outcome, began time.Time) time.Durati
 	case err == nil && space.IsFull():
 		how = fmt.Sprintf("the disk of %s was full", s.dir)
 	case end.last.Message != "":
-		how = "it ended with an error: " + end.last.Message
+		how = "it failed with an error: " + end.last.Message
 	case end.outOfMemory:
 		how = "the kernel killed it because this host is out of memory"
 	}
 	pause := s.restarts.Exited(now.Sub(began))
 	s.state.Restarts++
 	s.state.LastExit, s.state.LastExitAt, s.state.NextStart = how, now.UTC(), now.Add(pause).UTC()
-	s.log("the management cluster ended: %s; restarting it in %s", how, pause)
+	s.log("the management cluster exited: %s; restarting it in %s", how, pause)
 	s.write()
 	return pause
 }

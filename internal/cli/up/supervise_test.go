@@ -94,7 +94,7 @@ func TestSupervisor(t *testing.T) {
 		"an error": {
 			reason: "the error of the process is recorded",
 			runs:   []ran{{says: []reportLine{isReady, {Message: "etcd: raft failed"}}, end: outcome{exitText: "exit status 1"}}, {end: stopped}},
-			last:   "it ended with an error: etcd: raft failed", pauses: []time.Duration{time.Second},
+			last:   "it failed with an error: etcd: raft failed", pauses: []time.Duration{time.Second},
 		},
 		"keeps ending": {
 			reason: "pauses grow, and start over after a long run",

@@ -94,7 +94,7 @@ func startLive(t *testing.T) live {
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
-			t.Errorf("the manager ended: %v", err)
+			t.Errorf("the manager exited: %v", err)
 		}
 	})
 	c, err := client.New(srv.Config, client.Options{Scheme: scheme})

@@ -54,7 +54,7 @@ func Receive(in io.Reader, config any) (*Parent, net.Listener, error) {
 		return nil, nil, fmt.Errorf("read the configuration: %w", err)
 	}
 	if r.Protocol != Protocol {
-		return nil, nil, fmt.Errorf("slipway speaks revision %d with the programs that it starts, and this one %d: remove the Kubernetes version and add it again", r.Protocol, Protocol)
+		return nil, nil, fmt.Errorf("slipway uses revision %d of the protocol and this program %d: remove the Kubernetes version and add it again", r.Protocol, Protocol)
 	}
 	l, err := inherited(r.Listeners)
 	return p, l, err
@@ -65,7 +65,7 @@ func Receive(in io.Reader, config any) (*Parent, net.Listener, error) {
 func (p *Parent) AwaitRun() error {
 	_, _ = fmt.Fprintln(p.report, configured)
 	if next, err := p.lines.ReadString('\n'); err != nil || next != run+"\n" {
-		return errors.New("the parent process ended before it said to run")
+		return errors.New("the parent process exited before it started this one")
 	}
 	go func() {
 		_, _ = io.Copy(io.Discard, p.lines)

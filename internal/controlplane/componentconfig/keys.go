@@ -85,7 +85,7 @@ func ParseKeys(data map[string][]byte) (KeySet, error) {
 			return KeySet{}, err
 		}
 		if set.Former.name() == set.Current.name() {
-			return KeySet{}, fmt.Errorf("its keys and those of before have the same name, %s", set.Current.name())
+			return KeySet{}, fmt.Errorf("the current and the previous keys have the same name, %s", set.Current.name())
 		}
 	}
 	mark := string(data[rewrittenKey])

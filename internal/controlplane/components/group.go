@@ -62,7 +62,7 @@ func (g *Group) start(among *sync.WaitGroup, ctx context.Context, name string, f
 	among.Go(func() {
 		err := f(ctx)
 		if err == nil {
-			err = errors.New("ended unexpectedly")
+			err = errors.New("exited unexpectedly")
 		}
 		g.cancel(fmt.Errorf("%s: %w", name, err))
 	})

@@ -102,7 +102,7 @@ func checkMark(dir Dir) error {
 		return unusable(dir, err)
 	}
 	if info.Mode()&os.ModeSticky != 0 {
-		return fault.New(fault.Invalid, reasonForeign, "data directory %s is a folder that users share; choose a folder in it as --data-dir", dir)
+		return fault.New(fault.Invalid, reasonForeign, "data directory %s is shared by several users; choose a directory in it as --data-dir", dir)
 	}
 	if hasMark(dir) {
 		return nil
@@ -114,7 +114,7 @@ func checkMark(dir Dir) error {
 	for _, e := range entries {
 		if e.Name() != "lock" && e.Name() != kubernetes && !isTemporary(e.Name()) { // left by an interrupted first start
 			return fault.New(fault.Invalid, reasonForeign,
-				"data directory %s holds files that are not slipway's (%s); choose another --data-dir", dir, e.Name())
+				"data directory %s contains files of other programs (%s); choose another --data-dir", dir, e.Name())
 		}
 	}
 	return nil

@@ -33,17 +33,17 @@ func (e exitState) describe() (how string, objects bool) {
 	case e.overLimit:
 		return fmt.Sprintf("it was killed because it used more memory than its limit of %d MiB (manager.memoryMiB)", e.limit>>20), true
 	case e.reported != "":
-		return "it ended with an error: " + e.reported, false
+		return "it failed with an error: " + e.reported, false
 	case e.outOfMemory:
 		return "the kernel killed it because this host is out of memory", true
 	case ok && status.Signaled() && ends(status.Signal()):
-		return fmt.Sprintf("it was ended from outside (%s)", e.state), false
+		return fmt.Sprintf("another process stopped it (%s)", e.state), false
 	case ok && status.Signaled():
 		return fmt.Sprintf("it crashed (%s)", e.state), true
 	case e.state.ExitCode() == 2: // the exit code of Go runtime crashes
 		return "it crashed: " + cmp.Or(e.crashLine, e.state.String()), true
 	}
-	return fmt.Sprintf("it ended (%s)", e.state), false
+	return fmt.Sprintf("it exited (%s)", e.state), false
 }
 
 // ends reports whether the signal is commonly used to end processes by hand.

@@ -59,7 +59,7 @@ func Attach(in io.Reader, rest any, now func() time.Time) (*Manager, error) {
 		return nil, fault.New(fault.Invalid, "NotStartedByUp", "this verb is started by \"slipway up\"; start that").From(err)
 	}
 	if err := json.Unmarshal(i.Rest, rest); err != nil {
-		return nil, fmt.Errorf("read what the manager is to do: %w", err)
+		return nil, fmt.Errorf("read the instructions of the manager: %w", err)
 	}
 	syscall.CloseOnExec(recordFD) // child processes outlive this process
 	syscall.CloseOnExec(reportFD)

@@ -234,7 +234,7 @@ func TestKilledByAPerson(t *testing.T) {
 	o, _ := run(t, "killed")
 	o.until(t, "three ends", func() bool { return len(o.failures) >= 3 })
 	for _, f := range o.failures {
-		if len(f.Suspects)+len(f.NewlyQuarantined) != 0 || !strings.Contains(f.String(), "from outside") {
+		if len(f.Suspects)+len(f.NewlyQuarantined) != 0 || !strings.Contains(f.String(), "another process stopped it") {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -302,7 +302,7 @@ func TestStartedAgainLater(t *testing.T) {
 	if err := os.Symlink(os.Args[0], command); err != nil {
 		t.Fatal(err)
 	}
-	o.until(t, "a start", func() bool { return strings.Contains(last(), "from outside") })
+	o.until(t, "a start", func() bool { return strings.Contains(last(), "another process stopped it") })
 	if err := stop(); err != nil {
 		t.Error(err)
 	}

@@ -70,7 +70,7 @@ type Failure struct {
 
 // String describes the failure.
 func (f Failure) String() string {
-	text := "the manager ended: " + f.How
+	text := "the manager exited: " + f.How
 	switch {
 	case len(f.Suspects) == 0:
 	case f.Suspects[0].Work == Decoding:

@@ -82,7 +82,7 @@ func (d Data) KeysProblem(keys, mark string) error {
 	if d.EncryptionKeys == "" || componentconfig.KeysSuffice(d.EncryptionKeys, keys, d.Rewritten(mark)) {
 		return nil
 	}
-	return fault.New(fault.Invalid, ReasonEncryptionKeys, "The data of the control plane is encrypted with other keys than it is to be started with; restore their Secret from a backup")
+	return fault.New(fault.Invalid, ReasonEncryptionKeys, "The data of the control plane is encrypted with other keys than those of its Secret; restore the Secret from a backup")
 }
 
 // Rewritten reports whether the mark of a Secret applies to this data. It does not if an older snapshot was
@@ -97,7 +97,7 @@ func (d Data) Problem(to string) error {
 	}
 	if !d.Exists {
 		return fault.New(fault.Invalid, ReasonDataMissing,
-			"The data of the control plane is not here, although it ran Kubernetes %s; restore it from a backup, or delete the cluster, because Slipway does not start it without data", d.Version)
+			"The data of the control plane is missing, although it ran Kubernetes %s; restore it from a backup, or delete the cluster, because Slipway does not start it without data", d.Version)
 	}
 	from, err := version.Parse(d.Version)
 	if err != nil {

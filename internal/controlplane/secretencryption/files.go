@@ -71,7 +71,7 @@ func (f Files) locked(do func() error) error {
 		return err
 	}
 	if held {
-		return fault.New(fault.Conflict, reasonBusy, "process %d changes the keys of encryption; run the command again", other.PID)
+		return fault.New(fault.Conflict, reasonBusy, "process %d is changing the encryption keys; run the command again", other.PID)
 	}
 	defer func() { _ = l.Release() }()
 	return do()

@@ -119,7 +119,7 @@ func (k Rewriter) removeOldKeys(keys []encryptionKey) error {
 			return err
 		}
 		if len(keys) > 1 {
-			klog.InfoS("every stored Secret is encrypted with the first key: the others are forgotten", "key", keys[0].Name, "others", len(keys)-1)
+			klog.InfoS("removed the other encryption keys, because all stored Secrets are encrypted with the first one", "key", keys[0].Name, "others", len(keys)-1)
 		}
 		// The list of needed keys shrinks first, because a needed key that is missing prevents every start.
 		if err := k.recordNeededKeys(keys[:1]); err != nil {
@@ -149,7 +149,7 @@ func (k Rewriter) rewrite(ctx context.Context) error {
 			s := &list.Items[i]
 			_, err := c.CoreV1().Secrets(s.Namespace).Update(ctx, s, metav1.UpdateOptions{})
 			if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // others rewrote it
-				return fmt.Errorf("write Secret %s/%s once more: %w", s.Namespace, s.Name, err)
+				return fmt.Errorf("rewrite Secret %s/%s: %w", s.Namespace, s.Name, err)
 			}
 		}
 		if options.Continue = list.Continue; options.Continue == "" {

@@ -119,7 +119,7 @@ func (c *supervisionLoop) loop(ctx context.Context) {
 		switch {
 		case errors.Is(err, errReleased):
 			if c.s.forget(c) {
-				log.Info("another slipway of this host keeps the control plane, or its folder is gone")
+				log.Info("stop supervising a control plane that was transferred or deleted")
 				c.releaseFolder()
 				c.s.Notify(c.name)
 				return
@@ -157,7 +157,7 @@ func (c *supervisionLoop) iterate(ctx context.Context) (wake time.Duration, ende
 }
 
 // errReleased ends a loop that has nothing to supervise any more.
-var errReleased = errors.New("the folder is another slipway's, or gone")
+var errReleased = errors.New("the control plane was transferred or deleted")
 
 func (c *supervisionLoop) round(ctx context.Context) (time.Duration, error) {
 	now := c.s.cfg.Now()
@@ -180,7 +180,7 @@ func (c *supervisionLoop) round(ctx context.Context) (time.Duration, error) {
 	case start:
 		return lockCheckInterval, c.start(ctx)
 	case end:
-		klog.FromContext(ctx).Info("ending control plane process", "controlPlane", c.name, "pid", st.PID, "reason", reason)
+		klog.FromContext(ctx).Info("stopping control plane process", "controlPlane", c.name, "pid", st.PID, "reason", reason)
 		return 0, c.end(ctx, graceful)
 	case restartHung:
 		klog.FromContext(ctx).Info("restarting control plane process that hangs", "controlPlane", c.name, "pid", st.PID, "reason", reason)
@@ -266,7 +266,7 @@ func (c *supervisionLoop) transition(alive bool, now time.Time) {
 
 // recordExit records an unexpected exit, or the stop of a process that hung.
 func (c *supervisionLoop) recordExit() {
-	how := "it ended; how is unknown, because an earlier slipway had started it"
+	how := "its exit status is unknown, because an earlier slipway process started it"
 	if c.childProcess != nil {
 		how = c.childProcess.State().String()
 	}

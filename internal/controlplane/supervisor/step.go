@@ -60,7 +60,7 @@ type processState struct {
 func next(v processState, now time.Time) (do step, again time.Time, reason string) {
 	switch {
 	case !v.wanted && v.alive:
-		return end, time.Time{}, "it is not wanted any more"
+		return end, time.Time{}, "it is no longer needed"
 	case !v.wanted:
 		return keepState, time.Time{}, ""
 	case !v.alive:

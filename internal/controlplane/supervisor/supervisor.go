@@ -57,7 +57,7 @@ func New(ctx context.Context, cfg Config) *Supervisor {
 		err := uidisolation.Unavailable(cfg.Root)
 		cfg.SeparateUsers = err == nil
 		if err != nil && !errors.Is(err, uidisolation.ErrNotRoot) {
-			klog.FromContext(ctx).Info("hosted control planes have no users of their own: they run as root", "reason", err.Error())
+			klog.FromContext(ctx).Info("hosted control planes run as root and not under separate users", "reason", err.Error())
 		}
 	}
 	return &Supervisor{cfg: cfg, ctx: ctx, stop: stop, children: map[string]*supervisionLoop{}}

@@ -40,7 +40,7 @@ func (s *Supervisor) checkNotTransferred(name string) error {
 		return err
 	}
 	if giving || other {
-		return fault.New(fault.Conflict, reasonTransferred, "Control plane %s is being handed over to another slipway on this host: run the \"slipway move\" that does so again, or with --rollback", name)
+		return fault.New(fault.Conflict, reasonTransferred, "Control plane %s is being transferred to another management cluster on this host: repeat the \"slipway move\" command, or add --rollback", name)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func serveFolder(ctx context.Context, f Folder, now func() time.Time) error {
 		return err
 	}
 	if held {
-		slog.Info("another process serves this folder", "pid", other.PID)
+		slog.Info("another process serves this directory", "pid", other.PID)
 		return nil
 	}
 	defer func() { _ = lock.Release() }()
@@ -78,23 +78,23 @@ func (b *balancer) follow(ctx context.Context, f Folder, before Config) error {
 	said := State{}
 	for pause(ctx, readEvery) {
 		if !f.exists() {
-			return fmt.Errorf("the folder of the load balancer is gone")
+			return fmt.Errorf("the directory of the load balancer was deleted")
 		}
 		now, err := f.Load()
 		switch {
 		case err != nil: // the file is written atomically, so the error is temporary, or the file was edited by hand
-			slog.Warn("the members are not readable; those before stay", "error", err)
+			slog.Warn("read the members; the previous ones remain", "error", err)
 			continue
 		case now.Listen != before.Listen:
 			return fmt.Errorf("the address is to be %s instead of %s", now.Listen, before.Listen)
 		case !reflect.DeepEqual(now, before):
-			slog.Info("other members", "members", now.Members)
+			slog.Info("members changed", "members", now.Members)
 			b.Set(now.Members)
 			before = now
 		}
 		if state := b.State(); !reflect.DeepEqual(state, said) {
 			if err := datadir.WriteJSON(f.state(), state); err != nil {
-				slog.Warn("who answers cannot be written", "error", err)
+				slog.Warn("write the health of the members", "error", err)
 				continue
 			}
 			said = state

@@ -154,7 +154,7 @@ func (l *live) run() (stop func()) {
 	return func() {
 		cancel()
 		if err := <-ended; err != nil {
-			l.t.Errorf("the manager ended: %v", err)
+			l.t.Errorf("the manager exited: %v", err)
 		}
 		<-sim.Ended()
 	}
