@@ -23,7 +23,6 @@ var notFuzzed = map[string]string{
 	"internal/controlplane/uidisolation.Read":         "the texts are a folder and a name; the content is returned unparsed",
 	"internal/controlplane/uidisolation.ReadTrusted":  "the texts are a folder and a name; the content is returned unparsed",
 	"internal/controlplane/datadir.ReadJSON":          "the text is a path; encoding/json parses the content, which this program wrote",
-	"internal/release.ReadArtifact":                   "the texts are a path and a version, both arguments of the release tool",
 }
 
 // parserName matches the names of functions that parse input.
