@@ -21,7 +21,7 @@ func TestPatchesAreLegible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"# h.x answered GeneratePatches", "op: add\n", "path: /spec/a\n", "patch: bm8gSlNPTg==\n", "patchType: JSONPatch\n"} {
+	for _, want := range []string{"# h.x responded to GeneratePatches", "op: add\n", "path: /spec/a\n", "patch: bm8gSlNPTg==\n", "patchType: JSONPatch\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, out)
 		}

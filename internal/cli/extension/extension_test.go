@@ -147,10 +147,10 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := slipway(t, "replay", file, "--", "python3", python)
-	if err == nil || err.Error() != "1 of 2 answers differ" {
+	if err == nil || err.Error() != "1 of 2 responses differ" {
 		t.Errorf("got %v\n%s", err, out)
 	}
-	for _, want := range []string{"1  BeforeClusterCreate  check-owner  Cluster a/b  same", "2  BeforeClusterCreate  check-owner  Cluster a/b  differs", "    retryAfterSeconds: 60 → 10\n", "2 calls repeated, 1 answers differ."} {
+	for _, want := range []string{"1  BeforeClusterCreate  check-owner  Cluster a/b  same", "2  BeforeClusterCreate  check-owner  Cluster a/b  differs", "    retryAfterSeconds: 60 → 10\n", "2 calls repeated, 1 responses differ."} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}

@@ -104,7 +104,7 @@ func TestVerbs(t *testing.T) {
 		"remove absent":   {[]string{"remove", "v1.34.1"}, "this host does not have Kubernetes v1.34.1"},
 		"export absent":   {[]string{"export", "v1.34.1", "-f", "-"}, "this host does not have Kubernetes v1.34.1"},
 		"import nothing":  {[]string{"import", dir + "/none"}, "the archive cannot be read"},
-		"import a folder": {[]string{"import", dir}, "not a whole archive"},
+		"import a folder": {[]string{"import", dir}, "not a complete archive"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := term.System()
