@@ -139,8 +139,8 @@ func (l *live) initialize(name string) {
 	l.must(l.Status().Update(l.t.Context(), c))
 }
 
-// manifest holds a kind of its own and an object of it, in the wrong order, and a Service in a Namespace of its own.
-const manifest = `
+// testManifest holds a kind of its own and an object of it, in the wrong order, and a Service in a Namespace of its own.
+const testManifest = `
 apiVersion: example.com/v1
 kind: Widget
 metadata: {name: w}
@@ -167,7 +167,7 @@ metadata: {name: own}
 func TestOverAPIServers(t *testing.T) { // RS-01 to RS-09, RC-07, OR-01
 	l := start(t)
 	l.createCluster("c")
-	kinds := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kinds"}, Data: map[string]string{"a": manifest}}
+	kinds := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kinds"}, Data: map[string]string{"a": testManifest}}
 	once := set("ApplyOnce", func(s *addonsv1.ClusterResourceSet) {
 		s.UID, s.Generation, s.Spec.Resources = "", 0, []addonsv1.ResourceRef{ref("ConfigMap", "kinds"), ref("Secret", "s")}
 	})
