@@ -60,7 +60,7 @@ func appendObjects(out []*unstructured.Unstructured, content any) (_ []*unstruct
 	return append(out, u), nil
 }
 
-// Documents splits a stream of YAML documents, and preserves their text. A document may be empty.
+// Documents splits a stream of YAML documents, and preserves their text. A document may consist of comments only.
 func Documents(data []byte) ([][]byte, error) {
 	var out [][]byte
 	for r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {

@@ -57,7 +57,7 @@ func TestDocuments(t *testing.T) {
 	for _, d := range got {
 		texts = append(texts, strings.TrimSpace(string(d)))
 	}
-	if diff := cmp.Diff([]string{"# one\na: 1 # kept", "", "b: 2"}, texts); diff != "" || err != nil {
+	if diff := cmp.Diff([]string{"# one\na: 1 # kept", "b: 2"}, texts); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }

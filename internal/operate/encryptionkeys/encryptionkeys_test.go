@@ -261,7 +261,7 @@ func TestPlan(t *testing.T) {
 	rotated(&s)
 	inEffect(&s)
 	got := strings.Join(planOf(s).Lines(), "\n")
-	for _, want := range []string{"restarts in place [done]", "stored [under way]", "3. remove the old keys: the control plane restarts in place [to do]", "retain a backup of Secret c-encryption"} {
+	for _, want := range []string{"restarts in place [done]", "stored objects [under way]", "3. remove the old keys: the control plane restarts in place [to do]", "retain a backup of Secret c-encryption"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in:\n%s", want, got)
 		}

@@ -115,7 +115,7 @@ func TestLines(t *testing.T) {
 	for _, want := range []string{
 		"etcd is rebuilt from the member of Machine a.", "Machine a: left, without a leader, at revision 3 (index 7) (survivor)", "Machine c: lost: it does not run",
 		"Kept: everything up to revision 3.", "Lost: newer data of Machine b, whose member has a higher index (9, not 7).", "Not known: whether unreachable members",
-		"replaced: b, c", "with --force", "The API is not available until then.",
+		"replaced: b, c", "With --force", "The API is not available until then.",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)
@@ -124,7 +124,7 @@ func TestLines(t *testing.T) {
 	p.Snapshot = &RecoverySnapshot{Snapshot: Snapshot{Name: "c1-20261125T120000Z", Policy: "nightly", Time: time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC), Revision: 2}, Since: []string{"w"}, age: 90 * time.Minute}
 	text = strings.Join(p.Lines(), "\n")
 	for _, want := range []string{
-		"from snapshot c1-20261125T120000Z of EtcdSnapshotPolicy nightly, on Machine a.", "taken, 2026-11-25T12:00:00Z (1h30m0s ago), revision 2.",
+		"from snapshot c1-20261125T120000Z of EtcdSnapshotPolicy nightly, on Machine a.", "at the time of the snapshot, 2026-11-25T12:00:00Z (1h30m0s ago), revision 2.",
 		"Lost: all later writes to its API, up to revision 3.", "must join again: w", "replaced: b, c",
 	} {
 		if !strings.Contains(text, want) {

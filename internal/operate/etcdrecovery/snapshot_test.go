@@ -146,12 +146,12 @@ func TestTake(t *testing.T) {
 		react    func(*testing.T) func(client.Client, int)
 		want     string // of the error; empty: the snapshot is there
 	}{
-		"none":          {nil, "", nil, `no EtcdSnapshotPolicy of namespace "team" is for cluster "demo"`},
-		"of another":    {[]client.Object{elsewhere}, "", nil, `no EtcdSnapshotPolicy of namespace "team" is for cluster "demo"`},
+		"none":          {nil, "", nil, `no EtcdSnapshotPolicy of namespace "team" selects cluster "demo"`},
+		"of another":    {[]client.Object{elsewhere}, "", nil, `no EtcdSnapshotPolicy of namespace "team" selects cluster "demo"`},
 		"named, absent": {[]client.Object{policy("nightly")}, "x", nil, `EtcdSnapshotPolicy "x" does not exist in namespace "team", or does not select cluster "demo"`},
 		"two":           {[]client.Object{policy("nightly"), bySelector}, "", nil, "the EtcdSnapshotPolicies gold, nightly all select cluster \"demo\"; select one with --policy"},
 		"suspended":     {[]client.Object{suspended}, "", nil, "EtcdSnapshotPolicy nightly is suspended"},
-		"asked already": {[]client.Object{asked}, "", nil, "EtcdSnapshotPolicy nightly has a request for snapshot demo-20260101T000000Z already"},
+		"asked already": {[]client.Object{asked}, "", nil, "EtcdSnapshotPolicy nightly already has a request for snapshot demo-20260101T000000Z"},
 		"stored":        {[]client.Object{policy("nightly", taken(2)), bySelector}, "gold", answer("gold", stores), ""},
 		"given up": {[]client.Object{policy("nightly")}, "", answer("nightly", func(p *hostedv1.EtcdSnapshotPolicy, _ string) {
 			delete(p.Annotations, hostedv1.TakeSnapshotAnnotation)
@@ -159,7 +159,7 @@ func TestTake(t *testing.T) {
 		}), `the snapshot of cluster "demo" was not taken: EtcdSnapshotPolicy nightly, Cluster demo: A simulated control plane has no etcd`},
 		"refused without a word": {[]client.Object{policy("nightly")}, "", answer("nightly", func(p *hostedv1.EtcdSnapshotPolicy, _ string) {
 			delete(p.Annotations, hostedv1.TakeSnapshotAnnotation)
-		}), "`kubectl events --for etcdsnapshotpolicy/nightly` says why"},
+		}), "`kubectl events --for etcdsnapshotpolicy/nightly` shows the reason"},
 		"store away": {[]client.Object{policy("nightly")}, "", answer("nightly", func(p *hostedv1.EtcdSnapshotPolicy, _ string) {
 			p.Status.Conditions = []metav1.Condition{{Type: hostedv1.StoreAvailableCondition, Status: metav1.ConditionFalse, Message: "Connection refused"}}
 		}), "the store of EtcdSnapshotPolicy nightly cannot be used: Connection refused; the snapshot is taken when it can"},

@@ -164,7 +164,7 @@ func TestNoRoles(t *testing.T) {
 	}
 	other := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
 	_, err = Issue(t.Context(), fake.NewClientset(other), CredentialsRequest{User: "anna", Role: "view", Validity: time.Hour})
-	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), `no ClusterRole "view": name one`) {
+	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), `no ClusterRole "view": use an existing one`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -98,7 +98,7 @@ Upgrade of cluster demo from v1.32.0 to v1.36.0:
      MachineDeployment md: 3 nodes are replaced, now v1.35.0
      MachinePool mp: 1 node is replaced, now v1.35.0`, ""},
 		"workers behind": {"what has the version stays", demo("v1.36.0", behind), plain, "v1.36.0", `
-The upgrade of cluster demo to v1.36.0 has begun; what is left:
+The upgrade of cluster demo to v1.36.0 is in progress; remaining steps:
   1. workers to v1.36.0
      MachineDeployment md: 3 nodes are replaced, now v1.35.0`, ""},
 		"deferred": {"", demo("v1.35.0", annotated(clusterv1.ClusterTopologyDeferUpgradeAnnotation)), plain, "v1.36.0", `
