@@ -175,7 +175,7 @@ func matrix() map[string][]string {
 // whole waits until every Machine is Ready, and the graph stands still as it should.
 func whole(t *testing.T, c client.Client, namespace string) ownerGraph {
 	t.Helper()
-	var g graph
+	var g ownerGraph
 	eventually(t, "everything is there and Ready", func() error {
 		objects := sweep(t, c, namespace)
 		for _, o := range objects {
