@@ -24,7 +24,8 @@ const (
 
 // claims are what a user must not read of something that is merely slow: that it is absent, dead or has failed.
 var claims = []string{
-	"No manager answers", "does not serve all of Cluster API", "is not a management cluster", "if it is not running", "ended before it was ready",
+	"No manager runs for this management cluster",
+	"does not serve all of Cluster API", "is not a management cluster", "if it is not running", "ended before it was ready",
 	"The control plane exited", "it was ended, because", "the manager exited", "The manager ended", "ManagerCrashed", "was removed from the host", "does not run (",
 	"failed calling webhook", "BootstrapFailed", "Remediat", "is stopped by a signal", "has lost its quorum", "ControlPlaneDied",
 }
