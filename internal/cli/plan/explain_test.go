@@ -90,7 +90,7 @@ func TestExplain(t *testing.T) {
 		"through a tunnel":  {"", admin, "cl/planned", []string{"--manager", manager.URL, "--manager-insecure"}, 0, "WaitingForX"},
 		"no plan":           {"", admin, "cl/new", here, fault.Gone, "there is no plan of Cluster new in namespace default"},
 		"no object":         {"", admin, "cl/nothing", here, fault.Gone, "Cluster nothing in namespace default does not exist"},
-		"not allowed":       {"the API server says so before the manager is called", stranger, "cl/planned", here, fault.Invalid, "refuses"},
+		"not allowed":       {"the API server says so before the manager is called", stranger, "cl/planned", here, fault.Invalid, "rejected the request"},
 		"no kind":           {"", admin, "nothing/planned", here, fault.Invalid, `no kind "nothing"`},
 		"no name":           {"", admin, "planned", here, fault.Invalid, "is not KIND/NAME"},
 		"other certificate": {"nothing is sent to a server that is not the manager", admin, "cl/planned", here[:2], fault.Unreachable, "certificate"},

@@ -68,7 +68,7 @@ Waits
     Ends when it is created, or deleted: Node n
   Secret
     Secret has no key
-    Ends when a person acts; it is about Secret other/ca, Secret b
+    Ends when a user acts on Secret other/ca, Secret b
 
 The next reconciliation comes 1s after that one, or with the next event.
 `},
@@ -111,8 +111,8 @@ func TestRefusal(t *testing.T) {
 	}{
 		http.StatusNotFound:           {fault.Gone, "there is no plan of Machine m in namespace ns: the manager at https://m"},
 		http.StatusUnauthorized:       {fault.Invalid, "use a kubeconfig with a token"},
-		http.StatusForbidden:          {fault.Invalid, "refuses: eve may not get it"},
-		http.StatusServiceUnavailable: {fault.Unreachable, "answers 503: eve may not get it"},
+		http.StatusForbidden:          {fault.Invalid, "rejected the request: eve may not get it"},
+		http.StatusServiceUnavailable: {fault.Unreachable, "returned status 503: eve may not get it"},
 	} {
 		err := refusal("https://m", o, code, "eve may not get it"+strings.Repeat(".", 1000))
 		if fault.KindOf(err) != tc.kind || !strings.Contains(err.Error(), tc.says) || len(err.Error()) > 600 {

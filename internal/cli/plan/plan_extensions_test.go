@@ -134,10 +134,10 @@ func TestPlanWithExtensions(t *testing.T) { // TP-37, TM-01, TM-02, TM-03
 	asked := calls(x)
 	text, code := slipwayAt(t, time.Now(), string(manifest), args...)
 	for _, want := range []string{
-		"Not asked: extension patches.ext (GeneratePatches) about Cluster default/managed: what it makes of the templates is not known, and nothing that " +
-			"follows from the topology is in the plan. Ask it with --call-extensions.\n",
-		"Not asked: extension variables.ext (DiscoverVariables) about ClusterClass default/simulated: the variables that it defines are taken to be those of " +
-			"the last time. Ask it with --call-extensions.\n",
+		"Not called: extension patches.ext (GeneratePatches) for Cluster default/managed: the plan contains no effects of the topology, because the " +
+			"patches of the extension are unknown. Use --call-extensions to call it.\n",
+		"Not called: extension variables.ext (DiscoverVariables) for ClusterClass default/simulated: the plan uses the variables of its previous " +
+			"response. Use --call-extensions to call it.\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("want %q in\n%s", want, text)
@@ -148,7 +148,7 @@ func TestPlanWithExtensions(t *testing.T) { // TP-37, TM-01, TM-02, TM-03
 	}
 
 	text, code = slipwayAt(t, time.Now(), string(manifest), append(args, "--call-extensions")...)
-	if !strings.Contains(text, "+ LocalMachineTemplate") || !strings.Contains(text, "2 replaced") || strings.Contains(text, "Not asked") || code != exitChanges || calls(x) == asked {
+	if !strings.Contains(text, "+ LocalMachineTemplate") || !strings.Contains(text, "2 replaced") || strings.Contains(text, "Not called") || code != exitChanges || calls(x) == asked {
 		t.Errorf("exit code %d, %d calls:\n%s", code, calls(x)-asked, text)
 	}
 	text, _ = slipwayAt(t, time.Now(), string(manifest), append(args, "--call-extensions", "-o", "json")...)
@@ -172,7 +172,7 @@ func TestPlanWithExtensions(t *testing.T) { // TP-37, TM-01, TM-02, TM-03
 	}
 	began := time.Now()
 	text, code = slipwayAt(t, time.Now(), string(manifest), append(args, "--call-extensions")...)
-	if !strings.Contains(text, "No answer: extension patches.ext (GeneratePatches) about Cluster default/managed: handler patches.ext: ") || code != exitChanges {
+	if !strings.Contains(text, "No response: extension patches.ext (GeneratePatches) for Cluster default/managed: handler patches.ext: ") || code != exitChanges {
 		t.Errorf("exit code %d:\n%s", code, text)
 	}
 	if took := time.Since(began); took > time.Minute {

@@ -58,7 +58,7 @@ func TestLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := say(server.Kubeconfig), "are still Cluster default/loc, ClusterResourceSet default/flannel: their finalizers"; !strings.Contains(got, want) {
+	if got, want := say(server.Kubeconfig), "still contains Cluster default/loc, ClusterResourceSet default/flannel: their finalizers"; !strings.Contains(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for _, limited := range []datadir.Holder{{Namespace: "mine"}, {WatchFilter: "mine"}} {
@@ -69,7 +69,7 @@ func TestLeft(t *testing.T) {
 	}
 	held := datadir.State{Held: true, Holder: datadir.Holder{Kubeconfig: server.Kubeconfig, ManagerOf: "https://192.0.2.1"}}
 	err = downFlags{delete: true}.checkRemaining(t.Context(), term.Env{Err: &bytes.Buffer{}, Getenv: func(string) string { return "/nowhere" }}, held)
-	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "is not known") {
+	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "cannot be listed") {
 		t.Errorf("its kubeconfig names another cluster now: %v", err)
 	}
 	held.Holder.ManagerOf = server.Config.Host

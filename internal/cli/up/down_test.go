@@ -48,7 +48,7 @@ func TestWithoutDelete(t *testing.T) {
 	h := stopped(t)
 	said, err := downRun(t, h.Dir, never)
 	at := " --data-dir " + string(h.Dir)
-	if err != nil || !strings.Contains(said, "The data in "+string(h.Dir)+"; \"slipway up"+at+"\" continues, \"slipway down --delete"+at+"\" removes it.") {
+	if err != nil || !strings.Contains(said, "The data in "+string(h.Dir)+" is retained; \"slipway up"+at+"\" continues, \"slipway down --delete"+at+"\" removes it.") {
 		t.Errorf("%v: %s", err, said)
 	}
 	if _, err := datadir.ReadInstance(h.Dir); err != nil {
@@ -101,7 +101,7 @@ func TestDelete(t *testing.T) {
 			if want := string(h.Dir) + " " + h.Instance; asked != want {
 				t.Errorf("asked to delete %q, want %q", asked, want)
 			}
-			if (err != nil) != test.kept || (err != nil && !strings.Contains(err.Error(), "is kept")) {
+			if (err != nil) != test.kept || (err != nil && !strings.Contains(err.Error(), "is retained")) {
 				t.Errorf("error %v: %s", err, test.reason)
 			}
 			if _, err := os.Stat(string(h.Dir)); (err == nil) != test.kept {

@@ -82,7 +82,7 @@ func TestRememberedFlagsThatCannotBeUsed(t *testing.T) {
 	if _, err := datadir.WriteFile(h.Path("flags.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := restoreFlags(&bytes.Buffer{}, h.Dir, given(t)); err == nil || !strings.Contains(err.Error(), "flags.json does not hold the flags of the last start") {
+	if _, err := restoreFlags(&bytes.Buffer{}, h.Dir, given(t)); err == nil || !strings.Contains(err.Error(), "flags.json: unexpected end of JSON input): move the file away") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -142,7 +142,7 @@ func TestAwaitOther(t *testing.T) {
 		if err := waitForOtherStart(t.Context(), term.Env{Err: waits}, h.Dir, given(t), held); err != nil {
 			t.Fatal(err)
 		}
-		if want := "waiting until it runs"; !strings.Contains(said.String(), want) || !strings.Contains(said.String(), "Runs already (process") {
+		if want := "waiting until it is ready"; !strings.Contains(said.String(), want) || !strings.Contains(said.String(), "Runs already (process") {
 			t.Errorf("it says %q", said.String())
 		}
 	})

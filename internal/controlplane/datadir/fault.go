@@ -1,6 +1,9 @@
 package datadir
 
 import (
+	"encoding/json"
+	"errors"
+
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -27,6 +30,13 @@ func HeldFault(dir Dir, h Holder) *fault.Fault {
 }
 
 func unusable(dir Dir, err error) *fault.Fault {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &syntax) || errors.As(err, &kind) {
+		return fault.New(fault.Invalid, reasonUnusable,
+			"a file of data directory %s is damaged (%v): move the file away to continue without it, or restore the directory from a backup",
+			dir, err).From(err)
+	}
 	return fault.New(fault.Invalid, reasonUnusable,
 		"data directory %s cannot be used (%v); make it writable for this user, or choose another --data-dir", dir, err).From(err)
 }
