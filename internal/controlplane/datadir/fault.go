@@ -3,7 +3,6 @@ package datadir
 import (
 	"encoding/json"
 	"errors"
-
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/fault"
