@@ -224,7 +224,7 @@ func TestOpenLeavesASharedFolderAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := datadir.Open(datadir.Dir(dir), holder)
-	wantReason(t, err, datadir.ReasonForeign, "users share")
+	wantReason(t, err, datadir.ReasonForeign, "shared by several users")
 	if info, err := os.Stat(dir); err != nil || info.Mode()&(0o777|os.ModeSticky) != 0o777|os.ModeSticky {
 		t.Errorf("mode %s, %v", info.Mode(), err)
 	}
