@@ -395,7 +395,7 @@ func testTemplates(t *testing.T, w *world) {
 	if err := w.client.Update(t.Context(), config); err != nil {
 		t.Errorf("KB-28: %v", err)
 	}
-	refused(t, w, template, "make a new template", func() { template.Spec.Template.Spec.Backend.Container.Image = "b" })
+	refused(t, w, template, "create a new template", func() { template.Spec.Template.Spec.Backend.Container.Image = "b" })
 	question := parse(t, `{apiVersion: infrastructure.slipway.dev/v1alpha1, kind: LocalMachineTemplate,
 		metadata: {name: template, namespace: default, annotations: {topology.cluster.x-k8s.io/dry-run: ""}},
 		spec: {template: {spec: {backend: {container: {image: c}}}}}}`)
