@@ -277,7 +277,7 @@ func TestWatch(t *testing.T) {
 	answers("bye demo!")
 	become("broken")
 	changed <- struct{}{}
-	await("It cannot be started: the extension exited before it answered: exit status 3; the previous process serves the calls.")
+	await("It cannot be started: the extension exited before it responded: exit status 3; the previous process serves the calls.")
 	answers("bye demo!")
 	become("short")
 	changed <- struct{}{}
@@ -350,7 +350,7 @@ func testCall(t *testing.T, c client.Client) {
 	}{
 		"full name":     {"as in status.handlers", "greet.mine", request("demo", "default"), -1, ""},
 		"failure":       {"a response with status Failure is an error", "greet", request("bad", "default"), fault.Transient, "hello bad!"},
-		"other object":  {"the extension is for one namespace", "greet", request("demo", "other"), fault.Invalid, "not for objects in namespace other"},
+		"other object":  {"the extension is for one namespace", "greet", request("demo", "other"), fault.Invalid, "does not apply to objects in namespace other"},
 		"no handler":    {"the handlers are listed", "gret", request("demo", "default"), fault.Gone, `there is no handler "gret"; there are: greet.mine`},
 		"other kind":    {"the request is for another hook", "greet", []byte("kind: GeneratePatchesRequest"), fault.Invalid, "takes a BeforeClusterCreateRequest"},
 		"wrong field":   {"a field would be lost", "greet", []byte("clutser: {}"), fault.Invalid, `not a valid BeforeClusterCreateRequest: error unmarshaling JSON: while decoding JSON: json: unknown field "clutser"`},
@@ -417,7 +417,7 @@ func TestRunFails(t *testing.T) {
 	}{
 		"no command": {"the command is missing", func(o *extensiontools.SessionOptions) { o.Process.Command = nil }, nil, false, fault.Invalid, "no command was given", 0},
 		"no program": {"it does not exist", func(o *extensiontools.SessionOptions) { o.Process.Command = []string{"/does/not/exist"} }, nil, false, fault.Invalid, "cannot be started", 0},
-		"broken":     {"it ends at once", func(o *extensiontools.SessionOptions) { o.Process = process("broken", &safe{}) }, nil, false, fault.Invalid, "ended before it answered: exit status 3", 0},
+		"broken":     {"it ends at once", func(o *extensiontools.SessionOptions) { o.Process = process("broken", &safe{}) }, nil, false, fault.Invalid, "exited before it responded: exit status 3", 0},
 		"silent": {"it does not listen", func(o *extensiontools.SessionOptions) {
 			o.Process = process("silent", &safe{})
 			o.Process.Within = time.Second

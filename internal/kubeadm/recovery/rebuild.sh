@@ -20,7 +20,7 @@ fi
 # With the flag, etcd would give up all other members at each start.
 place "$state/etcd.yaml"
 until_true 180 unforced || fail "kubelet does not start etcd without --force-new-cluster"
-until_true 120 healthy || fail "etcd does not answer after it was rebuilt"
+until_true 120 healthy || fail "etcd does not respond after it was rebuilt"
 # What waits for etcd is started now, not after its backoff.
 systemctl restart kubelet
 result done

@@ -21,7 +21,7 @@ fi
 [ -d "$data/member/wal" ] || fail "there is no data of etcd on this node"
 place "$state/etcd.yaml"
 until_true 180 unforced || fail "kubelet does not start etcd"
-until_true 120 healthy || fail "etcd does not answer with the data of the snapshot; that from before is in $old"
+until_true 120 healthy || fail "etcd does not respond with the data of the snapshot; the previous data is in $old"
 rm -rf "$data/restored-$id"
 for kept in "$data"/member-before-*; do
 	[ "$kept" = "$old" ] || rm -rf "$kept"
