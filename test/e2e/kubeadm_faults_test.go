@@ -201,8 +201,8 @@ func (in *installation) healthyTower(t *testing.T) {
 // mistakesRefused makes mistakes that people make. Each is refused, with what is wrong and what to do.
 func mistakesRefused(t *testing.T, in *installation, _ workload) {
 	for patch, want := range map[string]string{
-		`{"spec":{"replicas":2}}`:        "spec.replicas: Forbidden: cannot be even with managed etcd: 2 members survive the loss of no more than 1 do; use 1 or 3",
-		`{"spec":{"version":"v1.38.0"}}`: "spec.version: Forbidden: cannot go from v1.36.3 to v1.38.0: upgrade one minor version after the other, v1.37 first",
+		`{"spec":{"replicas":2}}`:        "spec.replicas: Forbidden: cannot be even with managed etcd: 2 members tolerate no more failures than 1; use 1 or 3",
+		`{"spec":{"version":"v1.38.0"}}`: "spec.version: Forbidden: cannot change from v1.36.3 to v1.38.0: upgrade one minor version at a time, to v1.37 first",
 		`{"spec":{"kubeadmConfigSpec":{"clusterConfiguration":{"certificatesDir":"/d"}}}}`: "spec.kubeadmConfigSpec.clusterConfiguration.certificatesDir: Forbidden: " +
 			"cannot be changed, because the cluster and its existing Machines use it; restore the previous value",
 	} {

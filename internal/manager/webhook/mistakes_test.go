@@ -26,7 +26,7 @@ func testControlPlaneMistakes(t *testing.T, w *world) { // KC-26, KC-27, KC-28
 	scaled := func(patch string) error {
 		return w.client.SubResource("scale").Patch(t.Context(), plane.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch)))
 	}
-	const even = "spec.replicas: Forbidden: cannot be even with managed etcd: 2 members survive the loss of no more than 1 do; use 1 or 3"
+	const even = "spec.replicas: Forbidden: cannot be even with managed etcd: 2 members tolerate no more failures than 1; use 1 or 3"
 	const none = "spec.replicas: Forbidden: cannot be 0: a cluster without a control plane Machine loses its etcd; delete the Cluster instead"
 	for name, tc := range map[string]struct {
 		write func(string) error
@@ -37,7 +37,7 @@ func testControlPlaneMistakes(t *testing.T, w *world) { // KC-26, KC-27, KC-28
 		"even, scaled": {scaled, `{"spec": {"replicas": 2}}`, even},
 		"none":         {patched, `{"spec": {"replicas": 0}}`, none},
 		"none, scaled": {scaled, `{"spec": {"replicas": 0}}`, none},
-		"version":      {patched, `{"spec": {"version": "v1.38.0"}}`, "spec.version: Forbidden: cannot go from v1.36.3 to v1.38.0: upgrade one minor version after the other, v1.37 first"},
+		"version":      {patched, `{"spec": {"version": "v1.38.0"}}`, "spec.version: Forbidden: cannot change from v1.36.3 to v1.38.0: upgrade one minor version at a time, to v1.37 first"},
 		"fixed": {patched, `{"spec": {"kubeadmConfigSpec": {"clusterConfiguration": {"certificatesDir": "/d"}}}}`, "spec.kubeadmConfigSpec.clusterConfiguration.certificatesDir: " +
 			"Forbidden: cannot be changed, because the cluster and its existing Machines use it; restore the previous value"},
 	} {

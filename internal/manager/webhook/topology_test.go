@@ -275,7 +275,7 @@ func testClassDeletion(t *testing.T, w *world) { // CC-07
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("got %v", err)
 	}
-	refusedWith(t, "deletion", err, "ClusterClass whole is used by Clusters default/early, default/good, default/upgrades: delete them, or give them another class first")
+	refusedWith(t, "deletion", err, "ClusterClass whole is used by Clusters default/early, default/good, default/upgrades: delete them, or change their class first")
 	for _, name := range []string{"early", "good", "upgrades"} {
 		if err := w.client.Delete(t.Context(), &clusterv1.Cluster{ObjectMeta: named(name)}); err != nil {
 			t.Fatal(err)
