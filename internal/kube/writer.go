@@ -50,11 +50,10 @@ func (w *Writer) WithManager(manager string) *Writer {
 	return &out
 }
 
-// WithClient returns a writer for another cluster, with the same field manager. It shares the record of writes.
+// WithClient returns a writer for another cluster, with the same field manager. Its record of writes is new: the other
+// cluster chooses the UIDs and versions of its objects, and a restore brings deleted objects and old versions back.
 func (w *Writer) WithClient(c client.Client) *Writer {
-	out := *w
-	out.client = c
-	return &out
+	return &Writer{client: c, owner: w.owner, writes: &Writes{}}
 }
 
 // ShareWritesWith shares a record of writes with other writers in the process. A patch of an object that another writer

@@ -311,6 +311,46 @@ func TestPatchOfAStaleObject(t *testing.T) {
 	}
 }
 
+// TestWriterOfAnotherCluster: another cluster chooses the UIDs and versions of its objects, so writes and deletions there say
+// nothing about an object of the management cluster, nor about the same object after a restore.
+func TestWriterOfAnotherCluster(t *testing.T) {
+	node := func() *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u"}} }
+	management := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "u", ResourceVersion: "5"}}
+	deletions := 0
+	workload := func() client.Client {
+		return fake.NewClientBuilder().WithObjects(node()).WithInterceptorFuncs(interceptor.Funcs{
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+				deletions++
+				return c.Delete(ctx, o, opts...)
+			},
+		}).Build()
+	}
+	w, all := kube.NewWriter(fake.NewClientBuilder().Build(), "test"), &kube.Writes{}
+	w.ShareWritesWith(all)
+	c := workload()
+	have := &corev1.Node{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "n"}, have); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WithClient(c).Patch(t.Context(), have, func(o client.Object) { o.SetLabels(map[string]string{"a": "1"}) }); err != nil {
+		t.Fatal(err)
+	}
+	if w.Writes().Stale(management) || all.Stale(management) {
+		t.Error("a write in a workload cluster makes an object of the management cluster stale")
+	}
+	for _, c := range []client.Client{workload(), workload()} {
+		if err := c.Get(t.Context(), client.ObjectKey{Name: "n"}, have); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.WithClient(c).DeleteAnyway(t.Context(), have); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if deletions != 2 {
+		t.Errorf("%d deletions were sent: an object that a restore brought back must be deleted again", deletions)
+	}
+}
+
 // Managed fields are half of an object; nothing that is compared or sent has them.
 func TestPatchSendsNoManagedFields(t *testing.T) {
 	c := cluster()

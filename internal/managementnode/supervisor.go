@@ -17,7 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/local/backend"
-	"github.com/slipwayhq/slipway/internal/reconciler/pacing"
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 // The intervals between two checks of the node: while it is not ready, and once it is ready and only changes by hand
@@ -77,7 +77,7 @@ func (k *Supervisor) Ready() <-chan struct{} { return k.ready }
 // Run maintains the node until ctx ends. Failures are reported and retried.
 func (k *Supervisor) Run(ctx context.Context) {
 	for errs, deletions := 0, 0; ; {
-		pause := unreadyInterval
+		delay := unreadyInterval
 		plan, err := k.step(ctx)
 		_, deletes := plan.deletion()
 		if errs++; err == nil {
@@ -89,24 +89,20 @@ func (k *Supervisor) Run(ctx context.Context) {
 		case err != nil:
 			klog.FromContext(ctx).Info("the node of the management cluster is not ready", "reason", fault.UserMessage(err))
 			k.report(Status{Message: fault.UserMessage(err)})
-			pause = pacing.Backoff(errs+1, unreadyInterval, maxBackoff)
+			delay = pause.Backoff(errs+1, unreadyInterval, maxBackoff)
 		case plan.Ready:
 			k.once.Do(func() { close(k.ready) })
 			k.report(Status{Ready: true})
-			pause, deletions = readyInterval, 0
+			delay, deletions = readyInterval, 0
 		case deletes: // may fail repeatedly until the host changes
 			k.report(Status{Message: plan.message()})
 			deletions++
-			pause = pacing.Backoff(deletions+1, unreadyInterval, maxBackoff)
+			delay = pause.Backoff(deletions+1, unreadyInterval, maxBackoff)
 		default:
 			k.report(Status{Message: plan.message()})
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if pause.Sleep(ctx, delay) != nil {
 			return
-		case <-timer.C:
 		}
 	}
 }

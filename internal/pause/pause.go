@@ -1,5 +1,5 @@
-// Package pause waits for a fixed time and stops early when a context is cancelled. Code that waits for an event uses a
-// timer and a channel instead.
+// Package pause waits for a fixed time and stops early when a context is cancelled, and computes the delays between
+// retries. Code that waits for an event uses a timer and a channel instead.
 package pause
 
 import (

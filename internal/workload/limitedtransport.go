@@ -10,6 +10,8 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 // LimitCalls returns a transport wrapper with which another client of the cluster shares the limiter and the memory
@@ -86,15 +88,11 @@ func (t rateLimitedTransport) RoundTrip(r *http.Request) (*http.Response, error)
 		reservation.Cancel()
 		return nil, refuse(r, rateLimitedError(t.slots.next(time.Now(), delay)))
 	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return t.next.RoundTrip(r)
-	case <-r.Context().Done():
+	if err := pause.Sleep(r.Context(), delay); err != nil {
 		reservation.Cancel()
-		return nil, refuse(r, r.Context().Err())
+		return nil, refuse(r, err)
 	}
+	return t.next.RoundTrip(r)
 }
 
 // refuse closes the body of a request that is not sent, as the contract of RoundTripper requires.

@@ -13,6 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/heap"
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 // superviseFlag makes the background process a supervisor that runs the management cluster as its child process.
@@ -37,8 +38,8 @@ type managerSupervisor struct {
 	report *report
 	launch func(ctx context.Context, heard func(reportLine)) (outcome, error)
 	space  func(datadir.Dir) (datadir.Space, error)
-	// sleep pauses and reports whether the context is still active.
-	sleep func(context.Context, time.Duration) bool
+	// sleep is pause.Sleep, except in tests.
+	sleep func(context.Context, time.Duration) error
 	// log writes a line to the log of the management cluster.
 	log func(format string, args ...any)
 
@@ -61,7 +62,7 @@ func supervise(ctx context.Context, e term.Env, dir datadir.Dir, r *report) erro
 	heap.TuneForStartup(heap.StartWorkloadMemory)() // releases the memory that the start of this program used
 	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return a == superviseFlag })
 	s := &managerSupervisor{
-		dir: dir, env: e, report: r, space: datadir.SpaceOf, sleep: sleepFor, restarts: newRestarts(),
+		dir: dir, env: e, report: r, space: datadir.SpaceOf, sleep: pause.Sleep, restarts: newRestarts(),
 		launch: func(ctx context.Context, heard func(reportLine)) (outcome, error) { return runChild(ctx, args, heard) },
 		log:    func(format string, args ...any) { appendLog(dir, e.Now(), format, args...) },
 	}
@@ -151,7 +152,7 @@ func (s *managerSupervisor) recordExit(end outcome, began time.Time) time.Durati
 
 // pause waits until the next start is due and the disk has space. It reports whether ctx is still active.
 func (s *managerSupervisor) pause(ctx context.Context, d time.Duration) bool {
-	if !s.sleep(ctx, d) {
+	if s.sleep(ctx, d) != nil {
 		return false
 	}
 	for {
@@ -163,7 +164,7 @@ func (s *managerSupervisor) pause(ctx context.Context, d time.Duration) bool {
 			s.state.NextStart, s.state.Waiting = time.Time{}, waiting
 			s.write()
 		}
-		if !s.sleep(ctx, diskCheckInterval) {
+		if s.sleep(ctx, diskCheckInterval) != nil {
 			return false
 		}
 	}
@@ -204,17 +205,6 @@ func runChild(ctx context.Context, args []string, heard func(reportLine)) (outco
 	<-p.Done()
 	end.exitText, end.stopped, end.outOfMemory = p.State().String(), p.State().Success(), p.OutOfMemory()
 	return end, nil
-}
-
-func sleepFor(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // appendLog writes a line of the supervisor to the log of the management cluster.

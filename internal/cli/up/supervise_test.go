@@ -38,13 +38,13 @@ func supervised(t *testing.T, dir datadir.Dir, full func(now time.Time) bool, ru
 			}
 			return datadir.Space{Free: 1 << 30, Total: 1 << 30}, nil
 		},
-		sleep: func(_ context.Context, d time.Duration) bool {
+		sleep: func(_ context.Context, d time.Duration) error {
 			pauses = append(pauses, d)
 			if state, err := datadir.ReadSupervision(dir); err == nil && state != nil {
 				records = append(records, *state)
 			}
 			now = now.Add(d)
-			return true
+			return nil
 		},
 		launch: func(_ context.Context, heard func(reportLine)) (outcome, error) {
 			r := runs[n]

@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/reconciler/pacing"
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 const (
@@ -41,7 +41,7 @@ func (m *Move) runPhases(ctx context.Context, j *journal) (Result, error) {
 		failures++
 		j.Phase = before
 		m.Report(fmt.Sprintf("Retrying, because an API server failed: %s", err))
-		if err := m.Sleep(ctx, pacing.Backoff(failures, minRetryDelay, maxRetryDelay)); err != nil {
+		if err := m.Sleep(ctx, pause.Backoff(failures, minRetryDelay, maxRetryDelay)); err != nil {
 			return Result{}, err
 		}
 	}

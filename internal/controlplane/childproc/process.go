@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/heap"
-	"github.com/slipwayhq/slipway/internal/reconciler/pacing"
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 // firstExtraFile is the file descriptor of the first extra file of a child process.
@@ -191,5 +191,5 @@ func (r *Restarts) Exited(ran time.Duration) time.Duration {
 	if ran >= r.StableAfter {
 		r.Exits = 1
 	}
-	return pacing.Backoff(r.Exits, r.First, r.Longest)
+	return pause.Backoff(r.Exits, r.First, r.Longest)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 const (
@@ -111,7 +112,7 @@ func Run(ctx context.Context, cfg Config) error {
 			}
 			f = s.assess(end)
 		}
-		if pause := s.ended(f); !sleep(ctx, pause) {
+		if pause.Sleep(ctx, s.ended(f)) != nil {
 			return nil
 		}
 	}
@@ -200,16 +201,4 @@ func (s *supervisor) ended(f Failure) time.Duration {
 	s.Changed(s.status)
 	s.Failed(f)
 	return f.Pause
-}
-
-// sleep reports whether ctx is still active after the delay.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

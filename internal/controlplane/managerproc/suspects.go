@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/reconciler/pacing"
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 const (
@@ -37,7 +37,7 @@ func (s suspects) crashed(reconciling []Subject, now time.Time) (aside []Quarant
 			after = quarantineAfterDecoding
 		}
 		if a.Failures >= after {
-			a.Until = now.Add(pacing.Backoff(a.Failures-after+1, minQuarantine, maxQuarantine))
+			a.Until = now.Add(pause.Backoff(a.Failures-after+1, minQuarantine, maxQuarantine))
 			aside = append(aside, a)
 		}
 		s[key] = a

@@ -3,7 +3,7 @@ package supervisor
 import (
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/reconciler/pacing"
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 // step is an action on a process.
@@ -64,7 +64,7 @@ func next(v processState, now time.Time) (do step, again time.Time, reason strin
 	case !v.wanted:
 		return keepState, time.Time{}, ""
 	case !v.alive:
-		due := v.since.Add(pacing.Backoff(v.failures, firstPause, longestPause))
+		due := v.since.Add(pause.Backoff(v.failures, firstPause, longestPause))
 		if now.Before(due) {
 			return keepState, due, ""
 		}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 // Timeouts and intervals of a load balancer.
@@ -104,7 +106,7 @@ func (b *balancer) Serve(ctx context.Context, l net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return err
 		case err != nil: // for example, no file descriptors are left
-			if !pause(ctx, 10*time.Millisecond) {
+			if pause.Sleep(ctx, 10*time.Millisecond) != nil {
 				return nil
 			}
 			continue
@@ -118,7 +120,7 @@ func (b *balancer) maintain(ctx context.Context) {
 	var wait sync.WaitGroup
 	defer wait.Wait()
 	wait.Go(func() { b.check(ctx) })
-	for pause(ctx, sweepEvery) {
+	for pause.Sleep(ctx, sweepEvery) == nil {
 		b.sweep()
 	}
 }
@@ -264,17 +266,5 @@ func (n activityWriter) Write(p []byte) (int, error) {
 func closeAll(m *member) {
 	for c := range m.connections {
 		c.close()
-	}
-}
-
-// pause waits, and returns false if the context ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 // Health checks of members.
@@ -54,7 +56,7 @@ func (b *balancer) check(ctx context.Context) {
 			wait.Go(func() { b.recordHealth(ctx, m, checkReady(ctx, client, m, b.now)) })
 		}
 		wait.Wait()
-		if !pause(ctx, checkEvery) {
+		if pause.Sleep(ctx, checkEvery) != nil {
 			return
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/listeners"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 // readEvery is the interval at which a process reads its configuration.
@@ -76,7 +77,7 @@ func serveFolder(ctx context.Context, f Folder, now func() time.Time) error {
 // deleted, because nothing else would stop the process then.
 func (b *balancer) follow(ctx context.Context, f Folder, before Config) error {
 	said := State{}
-	for pause(ctx, readEvery) {
+	for pause.Sleep(ctx, readEvery) == nil {
 		if !f.exists() {
 			return fmt.Errorf("the directory of the load balancer was deleted")
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/reconciler/pacing"
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 const (
@@ -150,7 +150,7 @@ func (k *Supervisor) recordExit(name string, p *childproc.Process, ran time.Dura
 		return
 	}
 	n := k.failed[name].count + 1
-	k.failed[name] = startFailures{count: n, until: time.Now().Add(pacing.Backoff(n, firstPause, lastPause))}
+	k.failed[name] = startFailures{count: n, until: time.Now().Add(pause.Backoff(n, firstPause, lastPause))}
 }
 
 // Remove stops the load balancer and deletes its directory. A load balancer that does not exist is not an error.

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/slipwayhq/slipway/internal/controlplane/pki"
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 // EtcdPort is the client port of a member.
@@ -159,12 +160,8 @@ func (m *memberServer) call(ctx context.Context, agreed bool, do func(s *etcdSta
 		err = failed
 	}
 	if delay > 0 {
-		timer := time.NewTimer(delay)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := pause.Sleep(ctx, delay); err != nil {
+			return nil, err
 		}
 	}
 	return header, err
