@@ -49,7 +49,7 @@ func TestStatusReadsTheStage(t *testing.T) {
 				if !ok {
 					return true
 				}
-				if sel, ok := index.X.(*ast.SelectorExpr); ok && sel.Sel.Name == "Waits" && typeName(p, sel.X) == loopPackage+".Plan" && pkg != "internal/reconciler" {
+				if sel, ok := index.X.(*ast.SelectorExpr); ok && sel.Sel.Name == "Waits" && strings.TrimPrefix(typeName(p, sel.X), "*") == loopPackage+".Plan" && pkg != "internal/reconciler" {
 					t.Errorf("%s: reads one wait of a plan; use Plan.Stage", p.Fset.Position(n.Pos()))
 				}
 				return true

@@ -182,9 +182,10 @@ func (r patchRules) selector(s clusterv1.PatchSelector, path *field.Path) field.
 	if ptr.Deref(match.ControlPlane, false) && !is(spec.ControlPlane.TemplateRef, spec.ControlPlane.MachineInfrastructure.TemplateRef) {
 		errs = append(errs, field.Invalid(at.Child("controlPlane"), true, missing))
 	}
+	classes := topology.WorkerClasses(r.class)
 	selected := func(role topology.Role, names []string, path *field.Path) {
 		for i, name := range names {
-			selects := slices.ContainsFunc(topology.WorkerClasses(r.class), func(c topology.WorkerClass) bool {
+			selects := slices.ContainsFunc(classes, func(c topology.WorkerClass) bool {
 				return c.Role == role && patch.MatchesAny([]string{name}, c.Worker) && is(c.Bootstrap, c.Infrastructure)
 			})
 			errs = append(errs, validateSelected(name, path.Index(i), missing, selects)...)

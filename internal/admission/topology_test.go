@@ -147,9 +147,9 @@ func TestTopology(t *testing.T) { // CL-33, CL-34, CL-35, CL-36, CL-37, CL-38, T
 			}
 			r.New.Spec.Topology.Workers.MachineDeployments[0].Metadata.Annotations = map[string]string{clusterv1.ManagedByAnnotation: ""}
 		}, want: []string{
-			"spec.topology.controlPlane.metadata.annotations[cluster.x-k8s.io/paused]: Forbidden: cannot be set by a topology, because it controls controllers of the object that gets it: set it on that object",
-			"spec.topology.controlPlane.metadata.annotations[controlplane.slipway.dev/quiesce]: Forbidden: cannot be set by a topology, because it controls controllers of the object that gets it: set it on that object",
-			"spec.topology.workers.machineDeployments[0].metadata.annotations[cluster.x-k8s.io/managed-by]: Forbidden: cannot be set by a topology, because it controls controllers of the object that gets it: set it on that object",
+			"spec.topology.controlPlane.metadata.annotations[cluster.x-k8s.io/paused]: Forbidden: cannot be set by a topology, because it controls how controllers treat the object: set it on the object itself",
+			"spec.topology.controlPlane.metadata.annotations[controlplane.slipway.dev/quiesce]: Forbidden: cannot be set by a topology, because it controls how controllers treat the object: set it on the object itself",
+			"spec.topology.workers.machineDeployments[0].metadata.annotations[cluster.x-k8s.io/managed-by]: Forbidden: cannot be set by a topology, because it controls how controllers treat the object: set it on the object itself",
 		}},
 		"variables": {change: func(r *request) { r.New.Spec.Topology.Variables[0].Value.Raw = []byte(`"x"`) },
 			want: []string{`spec.topology.variables[size].value: Invalid value: "x": in body must be of type integer: "string"`}},

@@ -38,7 +38,7 @@ func validateSteering(now, before map[string]string, path *field.Path) field.Err
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if !isUnchanged(name, now, before) && topology.IsControlAnnotation(name) {
 			errs = append(errs, field.Forbidden(path.Key(name),
-				"cannot be set by a topology, because it controls controllers of the object that gets it: set it on that object"))
+				"cannot be set by a topology, because it controls how controllers treat the object: set it on the object itself"))
 		}
 	}
 	return errs

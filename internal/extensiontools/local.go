@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
@@ -55,6 +56,7 @@ type LocalExtension struct {
 
 	process *childproc.Process
 	dir     string
+	stop    sync.Once
 }
 
 // StartLocal starts the command and returns when it responds to the Discovery hook. The fault is Invalid if the command
@@ -186,7 +188,9 @@ func (x *LocalExtension) ExitStatus() string { return x.process.State().String()
 
 // Stop terminates the process group, first with SIGTERM and then with SIGKILL, and removes the certificate.
 func (x *LocalExtension) Stop() {
-	_ = x.process.StopGroup(context.Background(), terminationGracePeriod)
-	x.Client.CloseIdleConnections()
-	_ = os.RemoveAll(x.dir)
+	x.stop.Do(func() {
+		_ = x.process.StopGroup(context.Background(), terminationGracePeriod)
+		x.Client.CloseIdleConnections()
+		_ = os.RemoveAll(x.dir)
+	})
 }

@@ -91,6 +91,7 @@ func (s *session) follow(ctx context.Context) error {
 			if s.Changed == nil {
 				return fault.New(fault.Invalid, "ExtensionEnded", "the extension exited: %s", s.process.ExitStatus())
 			}
+			s.process.Stop() // now, because the ID of its process group can be reused later
 			s.Progress("The extension exited: " + s.process.ExitStatus() + "; it is restarted when a file changes.")
 			ended = nil
 		case <-s.Changed:
@@ -109,7 +110,11 @@ func (s *session) restart(ctx context.Context) {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
-		s.Progress("It cannot be started: " + fault.UserMessage(err) + "; the previous process serves the calls.")
+		text := "It cannot be started: " + fault.UserMessage(err)
+		if s.process.process.Running() {
+			text += "; the previous process serves the calls"
+		}
+		s.Progress(text + ".")
 		return
 	}
 	s.front.SwitchTo(next.URL, next.Client)

@@ -3,13 +3,15 @@ package hook
 import (
 	"sync"
 	"time"
+
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 // failuresToOpen is the number of consecutive failures that opens a circuit.
 const failuresToOpen = 5
 
 // backoff returns the delay after the n-th consecutive failure, n from 1: 1 s, doubled each time, at most 1 min.
-func backoff(n int) time.Duration { return min(time.Second<<min(n-1, 6), time.Minute) }
+func backoff(n int) time.Duration { return pause.Backoff(n, time.Second, time.Minute) }
 
 // BreakerState is a snapshot of a breaker.
 type BreakerState struct {

@@ -45,7 +45,7 @@ const (
 	// ClusterClass has fewer values.
 	maxValues = 1 << 16
 	// valueBytes approximates the memory that a decoded value needs in addition to its text.
-	valueBytes = 100
+	valueBytes = 200
 )
 
 // matchesHook reports whether apiVersion and kind of a document are each either empty or equal to the hook's response type.

@@ -108,7 +108,7 @@ func events(s snapshot, status hostedv1.HostedControlPlaneStatus, out reconciler
 	var list []reconciler.Event
 	for _, a := range out.Done {
 		if done, ok := a.(finishRestore); ok {
-			list = append(list, reconciler.Normal("SnapshotRestored", "The API server is ready with the data of snapshot %s had", done.Snapshot))
+			list = append(list, reconciler.Normal("SnapshotRestored", "The API server is ready with the data of snapshot %s", done.Snapshot))
 		}
 		switch start, ok := a.(startProcess); {
 		case ok && start.Empty:

@@ -48,14 +48,16 @@ func appendObjects(out []*unstructured.Unstructured, content any) (_ []*unstruct
 	items, isList := object["items"].([]any)
 	switch {
 	case isList && strings.HasSuffix(u.GetKind(), "List"):
-		for _, item := range items {
+		for i, item := range items {
 			if out, err = appendObjects(out, item); err != nil {
-				return nil, err
+				return nil, fmt.Errorf("item %d %w", i+1, err)
 			}
 		}
 		return out, nil
-	case u.GetKind() == "" || u.GetAPIVersion() == "" || u.GetName() == "":
-		return nil, errors.New("has no apiVersion, kind or metadata.name")
+	case u.GetKind() == "":
+		return nil, errors.New("has no kind")
+	case u.GetAPIVersion() == "" || u.GetName() == "":
+		return nil, fmt.Errorf("of kind %q has no apiVersion or no metadata.name", u.GetKind())
 	}
 	return append(out, u), nil
 }

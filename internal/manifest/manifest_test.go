@@ -17,9 +17,9 @@ func TestObjects(t *testing.T) {
 		"documents":  {"empty documents and comments are no objects", "# one\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\n---\n{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"b\"}}\n", []string{"Secret a", "Pod b"}, ""},
 		"list":       {"the items of a list are objects of the manifest", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: a}}\n", []string{"Secret a"}, ""},
 		"nested":     {"lists may contain lists", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: PodList, items: [{apiVersion: v1, kind: Pod, metadata: {name: a}}]}\n", []string{"Pod a"}, ""},
-		"no object":  {"the items of a list are objects", "apiVersion: v1\nkind: List\nitems: [1]\n", nil, "document 1 has no apiVersion, kind or metadata.name"},
+		"no object":  {"the items of a list are objects", "apiVersion: v1\nkind: List\nitems: [1]\n", nil, "document 1 item 1 has no kind"},
 		"items":      {"only lists have items", "apiVersion: v1\nkind: Menu\nmetadata: {name: a}\nitems: [1]\n", []string{"Menu a"}, ""},
-		"no name":    {"what has no name cannot be applied", "apiVersion: v1\nkind: Secret\n", nil, "document 1 has no apiVersion, kind or metadata.name"},
+		"no name":    {"what has no name cannot be applied", "apiVersion: v1\nkind: Secret\n", nil, "document 1 of kind \"Secret\" has no apiVersion or no metadata.name"},
 		"no YAML":    {"the error names the document", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\n{", nil, "document 2"},
 		"no mapping": {"a scalar is no object", "text\n", nil, "document 1"},
 	}

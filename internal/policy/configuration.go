@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// apiVersion and Kind identify the configuration file.
+// apiVersion and kind identify the configuration file.
 const (
 	apiVersion = "config.slipway.dev/v1alpha1"
 	kind       = "Configuration"

@@ -124,7 +124,7 @@ func (w *Wait) ForTime() { w.Until = UntilTime }
 // UntilUserActs marks the wait as ended by a user who follows its message.
 func (w *Wait) UntilUserActs() { w.Until = UntilUser }
 
-// Idle reports whether the plan has no actions and no waits.
+// Idle reports whether the plan has no actions, no reads and no waits.
 func (p Plan) Idle() bool { return len(p.Actions) == 0 && len(p.Reads) == 0 && len(p.Waits) == 0 }
 
 func (p *Plan) Do(actions ...Action) { p.Actions = append(p.Actions, actions...) }

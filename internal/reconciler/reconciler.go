@@ -52,6 +52,7 @@ type Reconciler[O Object, S any] struct {
 	// starts debounces reconciliations; writes debounces status writes.
 	starts   pacing.Debouncer[client.ObjectKey]
 	writes   pacing.WriteDebouncer[client.ObjectKey, Event]
+	urgent   pacing.Urgent
 	failures reporting.Failures
 	log      reporting.EventLog
 	metrics  *reporting.Metrics

@@ -13,7 +13,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/reconciler/pacing"
 	"github.com/slipwayhq/slipway/internal/reconciler/reporting"
 )
 
@@ -37,7 +36,7 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out O
 		if change != nil {
 			// After a failure, the next reconciliation may be a long time away. Nothing waits for the status of an object
 			// that is being deleted.
-			urgent := failed || o.GetDeletionTimestamp().IsZero() && pacing.UrgentOf(o).Includes(change.Have, change.Want)
+			urgent := failed || o.GetDeletionTimestamp().IsZero() && r.urgent.Includes(change.Have, change.Want)
 			if left := r.writes.Delay(key, r.now(), urgent); left > 0 {
 				r.writes.Hold(key, report.Events)
 				r.metrics.HeldBack(r.Name)

@@ -61,7 +61,7 @@ func newPaced(t *testing.T) *paced {
 		}).Build()
 	p.r = &Reconciler[*clusterv1.Machine, *clusterv1.Machine]{
 		Client: p.client, Writer: kube.NewWriter(p.client, "test"), Now: func() time.Time { return p.now }, Events: p.records,
-		writes: pacing.WriteDebouncer[client.ObjectKey, Event]{Interval: time.Second},
+		writes: pacing.WriteDebouncer[client.ObjectKey, Event]{Interval: time.Second}, urgent: pacing.UrgentOf(m),
 		Controller: Controller[*clusterv1.Machine, *clusterv1.Machine]{
 			Name: "test", New: func() *clusterv1.Machine { return &clusterv1.Machine{} },
 			Observe: func(_ context.Context, m *clusterv1.Machine) (*clusterv1.Machine, error) { return m, nil },

@@ -147,7 +147,7 @@ func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, 
 	r := &Reconciler[O, S]{
 		Controller: c, Client: s.Manager.GetClient(), Writer: s.Writer(c.Name), Live: s.Manager.GetAPIReader(), Scope: s.Scope(),
 		Limits: s.Limits, Now: s.Environment.Now,
-		work: s.Work, plans: s.Plans, kind: kind,
+		work: s.Work, plans: s.Plans, kind: kind, urgent: pacing.UrgentOf(c.New()),
 		Events: s.Manager.GetEventRecorder(kube.ManagerPrefix + c.Name),
 		starts: pacing.Debouncer[client.ObjectKey]{Interval: s.ReconcileInterval},
 		writes: pacing.WriteDebouncer[client.ObjectKey, Event]{Interval: s.StatusInterval},

@@ -66,7 +66,7 @@ func (s Retriever) Find(ctx context.Context, of Cluster, want RetrievalRequest) 
 	return found, err
 }
 
-// fetchSnapshot writes the decrypted and verified snapshot to a file of this host. The file does not exist after an error.
+// Fetch writes the decrypted and verified snapshot to a file of this host. The file does not exist after an error.
 func (f RetrievedSnapshot) Fetch(ctx context.Context, file string) error {
 	return fetchSnapshot(ctx, f.from, f.Manifest, file, f.identity)
 }

@@ -70,7 +70,8 @@ func (d *Draft) scope(key Key) ([]clusterv1.ClusterVariable, runtimehooksv1.Buil
 			InfrastructureTemplate: d.Names[Key{Role: controlPlaneMachines}],
 		}.Builtins()
 	}
-	for _, w := range d.workers {
+	for i := range d.workers {
+		w := &d.workers[i]
 		if w.Key != key.OfWorker() {
 			continue
 		}

@@ -1,6 +1,8 @@
 package topology
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
@@ -65,29 +67,46 @@ type WorkerTemplates struct {
 // WorkerClasses returns the classes of MachineDeployments in a ClusterClass, then those of MachinePools.
 func WorkerClasses(class *clusterv1.ClusterClass) []WorkerClass {
 	var out []WorkerClass
-	for i, c := range class.Spec.Workers.MachineDeployments {
-		out = append(out, WorkerClass{
-			Key: Key{Deployment, c.Class}, Index: i, Metadata: c.Metadata, Naming: c.Naming.Template, Taints: c.Taints, HealthCheck: c.HealthCheck,
-			WorkerTemplates: WorkerTemplates{c.Bootstrap.TemplateRef, c.Infrastructure.TemplateRef},
-		})
+	for i := range class.Spec.Workers.MachineDeployments {
+		out = append(out, deploymentClass(class, i))
 	}
-	for i, c := range class.Spec.Workers.MachinePools {
-		out = append(out, WorkerClass{
-			Key: Key{Pool, c.Class}, Index: i, Metadata: c.Metadata, Naming: c.Naming.Template, Taints: c.Taints,
-			WorkerTemplates: WorkerTemplates{c.Bootstrap.TemplateRef, c.Infrastructure.TemplateRef},
-		})
+	for i := range class.Spec.Workers.MachinePools {
+		out = append(out, poolClass(class, i))
 	}
 	return out
 }
 
+func deploymentClass(class *clusterv1.ClusterClass, i int) WorkerClass {
+	c := &class.Spec.Workers.MachineDeployments[i]
+	return WorkerClass{
+		Key: Key{Deployment, c.Class}, Index: i, Metadata: c.Metadata, Naming: c.Naming.Template, Taints: c.Taints, HealthCheck: c.HealthCheck,
+		WorkerTemplates: WorkerTemplates{c.Bootstrap.TemplateRef, c.Infrastructure.TemplateRef},
+	}
+}
+
+func poolClass(class *clusterv1.ClusterClass, i int) WorkerClass {
+	c := &class.Spec.Workers.MachinePools[i]
+	return WorkerClass{
+		Key: Key{Pool, c.Class}, Index: i, Metadata: c.Metadata, Naming: c.Naming.Template, Taints: c.Taints,
+		WorkerTemplates: WorkerTemplates{c.Bootstrap.TemplateRef, c.Infrastructure.TemplateRef},
+	}
+}
+
 // FindWorkerClass returns the class of workers with a role and name, or nil.
 func FindWorkerClass(class *clusterv1.ClusterClass, role Role, name string) *WorkerClass {
-	for _, c := range WorkerClasses(class) {
-		if c.Key == (Key{role, name}) {
-			return &c
+	workers := class.Spec.Workers
+	if role == Pool {
+		i := slices.IndexFunc(workers.MachinePools, func(c clusterv1.MachinePoolClass) bool { return c.Class == name })
+		if i < 0 {
+			return nil
 		}
+		return new(poolClass(class, i))
 	}
-	return nil
+	i := slices.IndexFunc(workers.MachineDeployments, func(c clusterv1.MachineDeploymentClass) bool { return c.Class == name })
+	if i < 0 {
+		return nil
+	}
+	return new(deploymentClass(class, i))
 }
 
 // Path returns the path of the class below the path of the spec.

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 // connectionState is the state of one cluster's connection between reconciliations.
@@ -123,9 +125,8 @@ func (s connectionState) exceeded(now time.Time, problem string, t Timing) conne
 	if now.Sub(s.excessAt) > 2*t.PauseMax {
 		s.excesses = 0
 	}
-	pause := min(t.PauseMin<<min(s.excesses, 16), t.PauseMax)
 	s.excesses, s.excessAt = s.excesses+1, now
-	return s.suspend(now, now.Add(pause), problem)
+	return s.suspend(now, now.Add(pause.Backoff(s.excesses, t.PauseMin, t.PauseMax)), problem)
 }
 
 // succeeded returns the state after a successful probe or attempt.

@@ -43,7 +43,7 @@ func TestExtension(t *testing.T) {
 	t.Run("replay", func(t *testing.T) {
 		in := in.with(t)
 		if out := in.extension(dir, "replay", calls, "--", "./greeter"); !strings.Contains(out, " 0 responses differ") {
-			t.Errorf("the same build responses differently:\n%s", out)
+			t.Errorf("the same build responds differently:\n%s", out)
 		}
 		cmd := exec.Command(in.binary, "extension", "replay", calls, "--", "python3", in.python("extension.py"))
 		cmd.Dir = dir

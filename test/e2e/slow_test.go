@@ -24,9 +24,9 @@ const (
 
 // claims are what a user must not read of something that is merely slow: that it is absent, dead or has failed.
 var claims = []string{
-	"No manager runs for this management cluster",
+	"No manager responds for this management cluster",
 	"does not serve all of Cluster API", "is not a management cluster", "if it is not running", "exited before it was ready",
-	"The control plane exited", "it was ended, because", "the manager exited", "The manager exited", "ManagerCrashed", "was removed from the host", ") and is being restarted", "is stopped (",
+	"The control plane exited", "it was ended, because", "the manager exited", "The manager crashed repeatedly", "ManagerCrashed", "was removed from the host", ") and is being restarted", "the manager is not running",
 	"failed calling webhook", "BootstrapFailed", "Remediat", "is stopped by a signal", "has lost its quorum", "ControlPlaneDied",
 }
 

@@ -119,7 +119,7 @@ func (r *restoreResult) print(w io.Writer) error {
 	}
 	lines = append(lines, r.DirectoryResult.String())
 	if n := len(r.OnHost); n > 0 {
-		lines = append(lines, fmt.Sprintf("The host resources of %d objects are not in the backup. If they are not on this host, the conditions of the objects report it and wait.", n))
+		lines = append(lines, fmt.Sprintf("The host resources of %d objects are not in the backup. If they are not on this host, the objects report it in their conditions and wait.", n))
 	}
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err

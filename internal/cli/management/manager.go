@@ -53,5 +53,5 @@ func managerProblem(p presence, err error) string {
 	case isSlow(err):
 		return fmt.Sprintf("The manager of this management cluster did not respond in time, because its host is busy or the manager hangs; try again: %v", err)
 	}
-	return fmt.Sprintf("No manager runs for this management cluster, so nothing is reconciled; start one with \"slipway up\" or \"slipway manager\": %v", err)
+	return fmt.Sprintf("No manager responds for this management cluster; if none runs, nothing is reconciled: start one with \"slipway up\" or \"slipway manager\": %v", err)
 }

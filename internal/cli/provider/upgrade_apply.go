@@ -125,7 +125,7 @@ func changeText(c providerupgrade.Change) string {
 	switch {
 	case version.IsOlder(c.To.Version, c.From.Version):
 		return fmt.Sprintf("Downgraded provider %s in namespace %s from %s to %s.", c.From.Label(), c.From.Namespace, c.From.Version, c.To.Version)
-	case !version.IsOlder(c.From.Version, c.To.Version):
+	case c.From.Version == c.To.Version:
 		return fmt.Sprintf("Reinstalled provider %s in namespace %s in version %s.", c.From.Label(), c.From.Namespace, c.To.Version)
 	}
 	return fmt.Sprintf("Upgraded provider %s in namespace %s from %s to %s.", c.From.Label(), c.From.Namespace, c.From.Version, c.To.Version)

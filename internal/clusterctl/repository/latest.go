@@ -56,7 +56,7 @@ func isSemantic(text string) bool {
 	return err == nil
 }
 
-// latestVersion returns the latest release with the contract, or with a compatible one.
+// Latest returns the latest release with the contract, or with a compatible one.
 func (s *Source) Latest(ctx context.Context, contract string) (string, error) {
 	all, err := s.all(ctx)
 	if err != nil {

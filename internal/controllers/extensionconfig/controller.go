@@ -95,6 +95,9 @@ func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case apierrors.IsNotFound(err), err == nil && !o.DeletionTimestamp.IsZero():
 		c.extensions.Forget(req.Name)
 		c.secrets.follow(req.Name, client.ObjectKey{})
+		if err != nil {
+			return c.driver.Reconcile(ctx, req) // drops its records of the object
+		}
 		return ctrl.Result{}, nil
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reading ExtensionConfig %s: %w", req.Name, err)

@@ -26,6 +26,10 @@ const (
 	waitForReplicas = clusterv1.MachineDeploymentAvailableWaitingForReplicasSetReason
 )
 
+// nodesRecheck is the interval for reading the Nodes' health again while a rollout waits for it: the status of a paused
+// MachineSet, and of one with many problems, does not change with every Machine.
+const nodesRecheck = 15 * time.Second
+
 // replicasNotSet is the message for a deployment whose number of replicas was never set.
 const replicasNotSet = "Waiting for spec.replicas to be set; until then no Machine is created or deleted"
 
@@ -121,6 +125,7 @@ func decideRollout(s Snapshot, p *reconciler.Plan) {
 		wait := p.WaitFor(rolloutHeld, "%s", r.held)
 		if waiting, ambiguous := machinesWithUnknownNodes(s); scalingProblem(s) == "" {
 			wait.ForAll("Machine", append(waiting, ambiguous...)).ToChange("condition " + clusterv1.MachineNodeHealthyCondition)
+			p.RecheckIn(nodesRecheck)
 		} else if left := templatesAwaited(s); left > 0 {
 			wait.For(kind, s.Deployment.Name).ForTime()
 			p.RecheckIn(left)

@@ -281,11 +281,11 @@ func TestRestore(t *testing.T) { // OR-01
 		},
 		"nobody has looked": {
 			reason: "everything is owned, but no Node was seen: an upgrade waits", s: settled(restored, adopted, upgrade),
-			wait: []string{"RolloutHeld"},
+			wait: []string{"RolloutHeld"}, recheck: nodesRecheck,
 		},
 		"ambiguous Node": {
 			reason: "it may have had one of them: a person has to tell which", s: settled(restored, adopted, upgrade, lookedUp("ProviderIDNotUnique")),
-			wait: []string{"RolloutHeld"},
+			wait: []string{"RolloutHeld"}, recheck: nodesRecheck,
 		},
 		"no Node": {
 			reason: "the workload cluster was asked, and there is none", s: settled(restored, adopted, lookedUp("NodeDoesNotExist")),
@@ -298,7 +298,7 @@ func TestRestore(t *testing.T) { // OR-01
 		},
 		"not reachable, observed": {
 			reason: "the Machine may have been restored after the deployment", s: settled(upgrade, lookedUp("ConnectionDown")),
-			wait: []string{"RolloutHeld"},
+			wait: []string{"RolloutHeld"}, recheck: nodesRecheck,
 		},
 		"all there": {reason: "everything is owned and seen", s: settled(func(s *Snapshot) { s.Deployment.Status.ObservedGeneration = 0 })},
 		"user deleted the set": {

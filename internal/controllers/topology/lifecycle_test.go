@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -406,5 +407,21 @@ func TestHookFails(t *testing.T) { // LH-14, LH-17, TP-20, TP-23
 	})
 	if replicas := valueAt(t, u.one("MachineDeployment", "c-a-"), "spec", "replicas"); replicas != int64(5) {
 		t.Errorf("what waited was not changed with the upgrade: %v replicas", replicas)
+	}
+}
+
+// Nothing of the topology is created, and no status is written, before the Cluster has its finalizer: the Cluster could be
+// deleted meanwhile.
+func TestNothingBeforeTheFinalizer(t *testing.T) {
+	w := newWorld(t, management(newCluster(), newClass()).WithReturnManagedFields().Build())
+	if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+		t.Fatal(err)
+	}
+	if names := w.names(); len(names) != 0 || w.condition() != "" {
+		t.Errorf("created %v, condition %q", names, w.condition())
+	}
+	w.settle()
+	if len(w.names()) == 0 {
+		t.Error("nothing was created with the finalizer")
 	}
 }

@@ -62,7 +62,10 @@ func start(cmd *exec.Cmd, begin func() error) (*Process, error) {
 			close(p.ended)
 		}
 	}()
-	return p, <-started
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // StartWithReport is Start with a pipe through which the process reports. fd is the descriptor of the pipe in the child
@@ -72,7 +75,7 @@ func StartWithReport(cmd *exec.Cmd, l Lifetime, fd int) (*Process, *os.File, err
 	if err != nil {
 		return nil, nil, err
 	}
-	cmd.ExtraFiles = slices.Insert(cmd.ExtraFiles, fd-firstExtraFile, writer)
+	cmd.ExtraFiles = slices.Insert(slices.Clip(cmd.ExtraFiles), fd-firstExtraFile, writer)
 	p, err := Start(cmd, l)
 	_ = writer.Close()
 	if err != nil {

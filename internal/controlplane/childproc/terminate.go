@@ -33,9 +33,9 @@ func Terminate(ctx context.Context, path string, patience time.Duration) (was bo
 }
 
 // StopUnrelated stops a process that this process need not have started, and returns when it has exited. It uses a
-// pidfd, which cannot refer to another process after the PID is reused. The process is only stopped if the function is
-// reports, after the pidfd was opened, that the PID belongs to the process that is meant.
-func StopUnrelated(ctx context.Context, pid int, patience time.Duration, is func() bool) error {
+// pidfd, which cannot refer to another process after the PID is reused. The process is only stopped if confirm, which is
+// called after the pidfd was opened, reports that the PID belongs to the intended process.
+func StopUnrelated(ctx context.Context, pid int, patience time.Duration, confirm func() bool) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return nil
@@ -44,7 +44,7 @@ func StopUnrelated(ctx context.Context, pid int, patience time.Duration, is func
 		return fmt.Errorf("stop process %d: %w", pid, err)
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if !is() {
+	if !confirm() {
 		return nil
 	}
 	signal := func(s syscall.Signal) error {

@@ -1,7 +1,6 @@
 package datadir
 
 import (
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -29,9 +28,8 @@ func HeldFault(dir Dir, h Holder) *fault.Fault {
 }
 
 func unusable(dir Dir, err error) *fault.Fault {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	if errors.As(err, &syntax) || errors.As(err, &kind) {
+	var damaged *damagedError
+	if errors.As(err, &damaged) {
 		return fault.New(fault.Invalid, reasonUnusable,
 			"a file of data directory %s is damaged (%v): move the file away to continue without it, or restore the directory from a backup",
 			dir, err).From(err)

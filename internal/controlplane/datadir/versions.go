@@ -17,8 +17,9 @@ type Versions struct {
 // version of Kubernetes or etcd, because each minor version can only convert data of the previous one.
 func RecordVersions(dir Dir, now Versions) error {
 	before, err := readVersions(dir)
-	if err != nil {
-		return unusable(dir, err)
+	if err != nil { // without the file, an older version would open data of a newer one
+		return fault.New(fault.Invalid, reasonUnusable, "the versions that wrote data directory %s are unknown (%v): restore %s from a backup, or choose another --data-dir",
+			dir, err, dir.versions()).From(err)
 	}
 	for _, part := range []struct {
 		name, before, now string

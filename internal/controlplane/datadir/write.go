@@ -41,10 +41,19 @@ func ReadJSON(path string, value any) (found bool, err error) {
 		return false, err
 	}
 	if err := json.Unmarshal(data, value); err != nil {
-		return true, fmt.Errorf("read %s: %w", path, err)
+		return true, &damagedError{path, err}
 	}
 	return true, nil
 }
+
+// damagedError is the error for a file whose content cannot be decoded.
+type damagedError struct {
+	path string
+	err  error
+}
+
+func (e *damagedError) Error() string { return "read " + e.path + ": " + e.err.Error() }
+func (e *damagedError) Unwrap() error { return e.err }
 
 // WriteFileFor is WriteFile for a file in the directory of a control plane whose user must be able to read
 // and replace it (package uidisolation).

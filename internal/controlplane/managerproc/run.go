@@ -193,7 +193,11 @@ func (s *supervisor) assess(end exitState) (f Failure) {
 // ended records an exit and returns the delay before the restart.
 func (s *supervisor) ended(f Failure) time.Duration {
 	now := s.Now()
-	f.Pause = s.restarts.Exited(now.Sub(s.status.Since))
+	ran := now.Sub(s.status.Since)
+	if s.status.PID == 0 { // it could not be started
+		ran = 0
+	}
+	f.Pause = s.restarts.Exited(ran)
 	s.status.PID, s.status.Diagnostics = 0, ""
 	s.status.Restarts++
 	s.status.LastExit, s.status.LastExitAt, s.status.NextStart = f.String(), now, now.Add(f.Pause)

@@ -43,7 +43,7 @@ type Params struct {
 	ServiceDomain        string
 	// ImageRepository of the add-on images.
 	ImageRepository string
-	// coreDNS and KubeProxy select the add-ons to apply.
+	// CoreDNS and KubeProxy select the add-ons to apply.
 	CoreDNS, KubeProxy bool
 	// OwnKubeProxy makes each node run the kube-proxy in its node image, so that it always has the version of
 	// the node.

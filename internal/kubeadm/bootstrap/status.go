@@ -61,7 +61,7 @@ func (v conditionInput) tokenEvents() []reconciler.Event {
 			}
 		case chooseToken:
 			if a.Why == reasonTokenMissing {
-				out = append(out, reconciler.Normal("BootstrapTokenReplaced", "Replaced bootstrap token %[2]s, with which machines join: it did not exist in Cluster %[1]s", v.Cluster.Name, tokenID(v.token())))
+				out = append(out, reconciler.Normal("BootstrapTokenReplaced", "Replaced bootstrap token %[2]s, which does not exist in Cluster %[1]s: machines join with a new token", v.Cluster.Name, tokenID(v.token())))
 			}
 		}
 	}

@@ -171,7 +171,7 @@ func TestTokenEvents(t *testing.T) {
 		"first":      {[]change{noToken}, chooseToken{Why: "spec has none"}, ""},
 		"given":      {[]change{chosen, noToken, func(s *snapshot) { s.TokenSetByUser = true }}, create, "BootstrapTokenCreated Created bootstrap token abcdef, with which the machine joins: it did not exist in Cluster c"},
 		"gone":       {[]change{chosen, noToken, made}, create, "BootstrapTokenCreated Created bootstrap token abcdef, with which the machine joins: it did not exist in Cluster c"},
-		"gone, pool": {[]change{pool, chosen, noToken, made, carrying(token)}, replace, "BootstrapTokenReplaced Replaced bootstrap token abcdef, with which machines join: it did not exist in Cluster c"},
+		"gone, pool": {[]change{pool, chosen, noToken, made, carrying(token)}, replace, "BootstrapTokenReplaced Replaced bootstrap token abcdef, which does not exist in Cluster c: machines join with a new token"},
 		"aged, pool": {[]change{pool, chosen, tokenLeft(ttl / 3), made, carrying(token)}, chooseToken{Why: "the present one has passed half of its lifetime"}, ""},
 	} {
 		s := newSnapshot(tc.in...)

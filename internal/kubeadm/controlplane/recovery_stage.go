@@ -95,7 +95,7 @@ func (s snapshot) recoveryStage() reconciler.Stage {
 		return reconciler.Stage{Order: stageFailed, Reason: "SurvivorMissing",
 			Message: fmt.Sprintf("Machine %s, from which etcd is rebuilt, does not exist: restore a snapshot", request.Survivor)}
 	case request.Manual:
-		return recovering(stageRebuilding, "Waiting for a manual rebuild of etcd on Machine %s: "+
+		return recovering(stageRebuilding, recovery.ManualRebuild+" on Machine %s: "+
 			"`slipway recover controlplane %s --manual` prints the commands", survivor.Name, s.Cluster.Name)
 	case !survivor.Report.IsFor(s.rebuildOrder()) && request.Restores():
 		return recovering(stageRebuilding, "Waiting for the infrastructure of Machine %s to restore etcd from snapshot %s",

@@ -14,6 +14,9 @@ import (
 // IDLayout is the time layout of request IDs.
 const IDLayout = "20060102T150405Z"
 
+// ManualRebuild is the beginning of the message of condition Recovered while the user has to rebuild etcd.
+const ManualRebuild = "Waiting for a manual rebuild of etcd"
+
 // maxText limits the size of the annotations, in bytes.
 const maxText = 8192
 

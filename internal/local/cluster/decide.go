@@ -259,7 +259,7 @@ func decideEndpoint(s Snapshot, p *reconciler.Plan) {
 	switch {
 	case s.Cluster.Spec.ControlPlaneEndpoint.IsValid(), s.Object.Spec.ControlPlaneEndpoint.IsValid():
 	case isHosted(s.Cluster.Spec.ControlPlaneRef) && s.HostedControlPlane == nil:
-		p.WaitFor(reasonControlPlane, "Waiting for %s %sto exist, because it may provide the endpoint", hostedKind, s.Cluster.Spec.ControlPlaneRef.Name).
+		p.WaitFor(reasonControlPlane, "Waiting for %s %s to exist, because it may provide the endpoint", hostedKind, s.Cluster.Spec.ControlPlaneRef.Name).
 			For(hostedKind, s.Cluster.Spec.ControlPlaneRef.Name).ToChange("")
 	case s.HostedControlPlane != nil && s.HostedControlPlane.Spec.ControlPlaneEndpoint.IsValid():
 	default:

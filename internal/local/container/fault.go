@@ -16,7 +16,7 @@ import (
 const (
 	// reasonUnreachable: Docker does not respond.
 	reasonUnreachable = "DockerUnreachable"
-	// ReasonImageAbsent: the node image is not on this host.
+	// reasonImageAbsent: the node image is not on this host.
 	reasonImageAbsent = "ImageAbsent"
 	// reasonNetworkAbsent: the cluster's network has been removed.
 	reasonNetworkAbsent = "NetworkAbsent"

@@ -35,11 +35,13 @@ func (e *Engine) readHost(ctx context.Context) (hostView, error) {
 	return view, err
 }
 
-// currentView returns the view of an earlier quota check, or reads the host again if this process has created a
-// container since then. The caller holds e.allocation.
+// currentView returns the listing of an earlier quota check with current records, or reads the host again if this process
+// has created a container since then. The caller holds e.allocation.
 func (e *Engine) currentView(ctx context.Context, earlier any) (hostView, error) {
 	if view, ok := earlier.(hostView); ok && view.creations == e.creations.Load() {
-		return view, nil
+		var err error
+		view.ownership, err = e.ownership.Ownership() // a transfer may have started since then
+		return view, err
 	}
 	return e.readHost(ctx)
 }

@@ -121,7 +121,7 @@ func TestCreationReadsHostOnce(t *testing.T) {
 	if _, err := e.Create(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	if d.listings != 1 || store.readings != 1 || len(d.containers) != 1 {
+	if d.listings != 1 || store.readings != 2 || len(d.containers) != 1 {
 		t.Errorf("got %d listings, %d readings of the records, %d containers", d.listings, store.readings, len(d.containers))
 	}
 }

@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -70,7 +71,7 @@ func (f Folder) Load() (Config, error) {
 	var c Config
 	found, err := datadir.ReadJSON(f.config(), &c)
 	if err == nil && !found {
-		err = os.ErrNotExist
+		err = fmt.Errorf("read %s: %w", f.config(), os.ErrNotExist)
 	}
 	return c, err
 }

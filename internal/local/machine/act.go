@@ -31,7 +31,7 @@ func (checkQuota) String() string { return "the quota for a new machine" }
 type readProgress struct{ Name string }
 
 func (a readProgress) String() string {
-	return "the bootstrap progress of machine " + a.Name + " has come"
+	return "the bootstrap progress of machine " + a.Name
 }
 
 // createMachine creates and starts the machine.

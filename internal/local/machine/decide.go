@@ -287,6 +287,8 @@ func waitForVersion(s Snapshot, p *reconciler.Plan) {
 	p.WaitFor(reasonSkew, "The node image has Kubernetes %s, which is %s HostedControlPlane %s at %s: "+
 		"use a version that the control plane supports, or upgrade the control plane first", s.nodeVersion(), s.versionSkew(), s.HostedControlPlane.Name, s.HostedControlPlane.Status.Version).
 		For("HostedControlPlane", s.HostedControlPlane.Name).ToChange("status.version")
+	// The event is missing if the kind was installed after the start, or if the object has the label of another Cluster.
+	p.RecheckIn(quotaRecheck)
 }
 
 // isStale reports whether the machine of this name belongs to an earlier object that no longer exists. After a move or a

@@ -198,7 +198,7 @@ func (f *recoveryProgress) next(plane *controlplanev1.KubeadmControlPlane) (done
 	default:
 		wait = c.Message
 	}
-	if f.plan.Manual && !f.printed && f.Program != nil && c != nil && strings.Contains(c.Message, "by hand") {
+	if f.plan.Manual && !f.printed && f.Program != nil && c != nil && strings.HasPrefix(c.Message, recovery.ManualRebuild) {
 		f.printed = true
 		f.Program(f.plan.Node, recovery.Program(recovery.EtcdOrder{ID: f.plan.ID, Step: recovery.Rebuild}))
 	}

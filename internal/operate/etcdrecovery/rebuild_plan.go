@@ -84,7 +84,7 @@ func chooseForSnapshot(plane string, members []RecoveryMember, want RecoveryOpti
 	}
 	running := slices.DeleteFunc(slices.Clone(older), func(m RecoveryMember) bool { return m.Lost != "" })
 	if len(running) == 0 {
-		return RecoveryMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "KubeadmControlPlane %s has no running Machine that is older than snapshot %s, so no Node is in the snapshot (%s): start such a Machine, or use a newer snapshot; "+
+		return RecoveryMember{}, fault.New(fault.Invalid, reasonNoSurvivor, "KubeadmControlPlane %s has no running Machine whose Node is in snapshot %s (%s): start a Machine that is older than the snapshot, or use a newer snapshot; "+
 			"without one, create the cluster again", plane, s.Name, cmp.Or(lostText(older), "all are newer"))
 	}
 	return slices.MinFunc(running, func(a, b RecoveryMember) int {

@@ -6,11 +6,34 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kubeadm/recovery"
 )
+
+// The program for a manual rebuild is printed once, when the controller waits for it.
+func TestManualProgram(t *testing.T) {
+	var printed []string
+	f := &recoveryProgress{
+		Recoverer: Recoverer{Program: func(node, program string) { printed = append(printed, node+" "+program) }},
+		plan:      RecoveryPlan{Manual: true, ID: "20260102T030405Z", Node: "n-a"},
+	}
+	plane := &controlplanev1.KubeadmControlPlane{}
+	request := recovery.RecoveryRequest{ID: "20260102T030405Z", Manual: true, Survivor: "a"}
+	plane.Annotations = map[string]string{hostedv1.RecoverAnnotation: request.String()}
+	for _, message := range []string{"Waiting for the other Machines", recovery.ManualRebuild + " on Machine a: run the program", recovery.ManualRebuild + " on Machine a: run the program"} {
+		plane.Status.Conditions = []metav1.Condition{{Type: hostedv1.RecoveredCondition, Status: metav1.ConditionFalse, Reason: "Recovering", Message: message}}
+		if _, _, err := f.next(plane); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(printed) != 1 || !strings.HasPrefix(printed[0], "n-a ") {
+		t.Errorf("printed %q", printed)
+	}
+}
 
 func member(name string, change ...func(*RecoveryMember)) RecoveryMember {
 	m := RecoveryMember{Machine: name, Node: "n-" + name}

@@ -25,6 +25,10 @@ type Operation struct {
 	Progress func(string)
 }
 
+// maxUnreachableSteps is the maximum number of consecutive steps during which a cluster may be unreachable, because
+// these operations restart its API server.
+const maxUnreachableSteps = 30
+
 // Follow repeats a step until it is done, and reports its reason for waiting when it changes. It retries after a
 // conflict, and while a cluster may be restarting. timeout describes the state of the operation after a timeout.
 func (o Operation) Follow(ctx context.Context, timeout string, step func(context.Context) (done bool, wait string, err error)) error {
@@ -32,10 +36,11 @@ func (o Operation) Follow(ctx context.Context, timeout string, step func(context
 	for {
 		done, wait, err := step(ctx)
 		switch {
+		case err == nil && done: // also if ctx has ended meanwhile
 		case ctx.Err() != nil:
 			return operationEnd(ctx, timeout, last)
 		case fault.KindOf(err) == fault.Conflict || apierrors.IsConflict(err): // retried with current objects
-		case fault.KindOf(err) == fault.Unreachable && failures < maxUnreachableReads:
+		case fault.KindOf(err) == fault.Unreachable && failures < maxUnreachableSteps:
 			failures++
 		case err != nil:
 			return err

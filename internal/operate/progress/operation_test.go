@@ -21,7 +21,7 @@ func TestFollow(t *testing.T) {
 	}{
 		"at once":          {nil, "", 1},
 		"while it is away": {[]error{away, conflict, away, nil, away, away}, "", 7},
-		"away for long":    {slices.Repeat([]error{away}, maxUnreachableReads+1), "away", maxUnreachableReads + 1},
+		"away for long":    {slices.Repeat([]error{away}, maxUnreachableSteps+1), "away", maxUnreachableSteps + 1},
 		"another error":    {[]error{errors.New("no")}, "no", 1},
 	} {
 		var said []string

@@ -19,7 +19,7 @@ const ReasonTimeout = "WaitTimeout"
 
 // maxUnreachableReads is the maximum number of consecutive reads during which a cluster may be unreachable, because it
 // may be restarting.
-const maxUnreachableReads = 30
+const maxUnreachableReads = 15
 
 // Source provides snapshots of a cluster.
 type Source interface {

@@ -221,7 +221,7 @@ func ParseCA(certPEM, keyPEM []byte, now time.Time) (pki.Pair, error) {
 	case !c.BasicConstraintsValid || !c.IsCA:
 		problem = "the certificate is not a CA certificate (basic constraints CA:TRUE)"
 	case c.KeyUsage&x509.KeyUsageCertSign == 0:
-		problem = "the certificate must not sign other certificates (key usage keyCertSign)"
+		problem = "the certificate cannot sign other certificates, because it lacks key usage keyCertSign"
 	case now.Before(c.NotBefore) || !now.Before(c.NotAfter):
 		problem = fmt.Sprintf("the certificate is valid from %s until %s", c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))
 	}

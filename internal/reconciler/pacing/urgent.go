@@ -27,6 +27,9 @@ type Urgent struct {
 	// Reported are conditions that start as True unless something is wrong. They are urgent in the same way, but not when
 	// they are reported for the first time.
 	Reported []string
+	// Shared means that several controllers write the status. A field that a change does not contain belongs to another
+	// controller.
+	Shared bool
 	// Replicas makes it urgent that the last replica becomes available, or that the last surplus replica is gone.
 	Replicas bool
 }
@@ -34,7 +37,7 @@ type Urgent struct {
 // urgentChanges returns the urgent changes of every kind. For each kind, changes of the Paused condition are urgent, too.
 func urgentChanges() []Urgent {
 	return []Urgent{
-		{Kind: &clusterv1.Cluster{}, Fields: []string{"initialization", "failureDomains"},
+		{Kind: &clusterv1.Cluster{}, Shared: true, Fields: []string{"initialization", "failureDomains"},
 			Conditions: []string{clusterv1.ClusterAvailableCondition, clusterv1.ClusterTopologyReconciledCondition}},
 		{Kind: &clusterv1.ClusterClass{}, Fields: []string{"variables", "observedGeneration"},
 			Conditions: []string{clusterv1.ClusterClassVariablesReadyCondition}},
@@ -76,7 +79,10 @@ func UrgentOf(o client.Object) Urgent {
 
 // Includes reports whether a change from one status to another, in the form of unstructured objects, is urgent.
 func (u Urgent) Includes(have, want map[string]any) bool {
-	changed := func(field string) bool { return !reflect.DeepEqual(have[field], want[field]) }
+	changed := func(field string) bool {
+		_, sets := want[field]
+		return (sets || !u.Shared) && !reflect.DeepEqual(have[field], want[field])
+	}
 	replaced := func(field string) bool { return have[field] != nil && changed(field) }
 	flipped := func(t string) bool {
 		after := conditionStatus(want, t)

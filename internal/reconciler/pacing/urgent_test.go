@@ -96,6 +96,8 @@ func TestUrgent(t *testing.T) { // FG-03
 		"up to date":          {"everybody expects it", status(nil, "Ready", "False"), status(nil, "Ready", "False", "UpToDate", "True"), machines, false},
 		"not up to date":      {"a rollout begins", status(nil, "UpToDate", "True"), status(nil, "UpToDate", "False"), machines, true},
 		"somebody else's":     {"another writer says it", status(nil, "UpToDate", "True"), status(nil, "Other", "False"), machines, false},
+		"field of another":    {"another controller writes it", status(provisioned, "Ready", "False"), status(nil, "Other", "False"), Urgent{Shared: true, Fields: []string{"initialization"}}, false},
+		"field of its own":    {"others wait for it", status(nil), status(provisioned), Urgent{Shared: true, Fields: []string{"initialization"}}, true},
 		"unpaused":            {"it goes on", status(nil, "Paused", "True"), status(nil, "Paused", "False"), machines, true},
 		"some available":      {"more will follow", status(replicas(5, 1)), status(replicas(5, 2)), machines, false},
 		"all available":       {"a rollout goes on", status(replicas(5, 4)), status(replicas(5, 5)), machines, true},

@@ -192,7 +192,7 @@ func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-
 		},
 		"no plan": {
 			"", with(at(v33, "v1.35.0", md("a", v33)), func(f *Input) { f.Versions = []string{v33} }),
-			decided{frozen, []Part{frozen}, "ReconcileFailed", "* No upgrade plan for the upgrade of the Cluster to v1.35.0: spec.kubernetesVersions of ClusterClass class does not list v1.35.0; add it, or set spec.topology.version to a listed version\n* MachineDeployment a waits for its upgrade to v1.35.0"},
+			decided{frozen, []Part{frozen}, "ReconcileFailed", "* No plan for the upgrade of the Cluster to v1.35.0: spec.kubernetesVersions of ClusterClass class does not list v1.35.0; add it, or set spec.topology.version to a listed version\n* MachineDeployment a waits for its upgrade to v1.35.0"},
 		},
 		"provisioning": {
 			"workers are created with the control plane", with(at(v33, v33, md("new", "", missing)), running(""), scaling),
@@ -320,7 +320,7 @@ func TestPlanExtension(t *testing.T) { // UP-01, RT-33
 		t.Errorf("asked without need: %v", v.Calls)
 	}
 	v = Next(with(at(v33, v34, md("a", v33)), named, func(f *Input) { f.RuntimeSDK = false }))
-	message := "* No upgrade plan for the upgrade of the Cluster to v1.34.0: ClusterClass class uses handler plan.x for upgrade plans, but the feature gate RuntimeSDK is disabled; enable it, or remove spec.upgrade.external\n* MachineDeployment a waits for its upgrade to v1.34.0"
+	message := "* No plan for the upgrade of the Cluster to v1.34.0: ClusterClass class uses handler plan.x for upgrade plans, but the feature gate RuntimeSDK is disabled; enable it, or remove spec.upgrade.external\n* MachineDeployment a waits for its upgrade to v1.34.0"
 	if v.Reason != "ReconcileFailed" || v.Message != message || !v.ControlPlane.Frozen {
 		t.Errorf("gate off: %s: %s", v.Reason, v.Message)
 	}

@@ -45,7 +45,7 @@ func (d *decision) plan() bool {
 	if err != nil {
 		d.unplanned = true
 		d.result.Failed = append(d.result.Failed, err)
-		d.problems = append(d.problems, "No upgrade plan for the "+d.upgradeTo(d.target)+": "+fault.UserMessage(err))
+		d.problems = append(d.problems, "No plan for the "+d.upgradeTo(d.target)+": "+fault.UserMessage(err))
 	}
 	return err == nil
 }

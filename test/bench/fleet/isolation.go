@@ -51,6 +51,9 @@ func (b *isolation) command() *cobra.Command {
 }
 
 func (b *isolation) run(ctx context.Context) {
+	if b.sick < 1 || b.workers < 1 || b.rounds < 2 || b.phase < time.Second || b.every < 10*time.Millisecond {
+		harness.Failf("--sick and --workers must be at least 1, --rounds 2, --phase 1s, and --every 10ms")
+	}
 	if b.sick >= b.clusters || b.every > b.phase {
 		harness.Failf("--sick must be less than --clusters, and --every at most --phase")
 	}

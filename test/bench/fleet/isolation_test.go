@@ -29,6 +29,7 @@ func TestIsolationFlags(t *testing.T) {
 	}
 	for name, args := range map[string][]string{
 		"all faulty": {"--clusters", "3", "--sick", "3"}, "no change in a phase": {"--phase", "2s", "--every", "3s"},
+		"none faulty": {"--sick", "0"}, "one round": {"--rounds", "1"}, "too many changes": {"--every", "0s"}, "no workers": {"--workers", "0"},
 	} {
 		b, err := parse(args...)
 		if err == nil {

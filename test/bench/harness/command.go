@@ -115,8 +115,9 @@ func Try(do func()) (err error) {
 
 // Close is deferred to clean up. It adds the error of the clean-up to the one that has ended the benchmark.
 func Close(clean func() error) {
-	err := recovered(recover())
-	Check(errors.Join(err, clean()))
+	value := recover()
+	cleaned := clean() // even if a bug has ended the benchmark
+	Check(errors.Join(recovered(value), cleaned))
 }
 
 func recovered(value any) error {

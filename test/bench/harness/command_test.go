@@ -56,12 +56,16 @@ func TestCheck(t *testing.T) {
 	if err := Try(func() { Close(func() error { return nil }) }); err != nil {
 		t.Errorf("got %v without a failure", err)
 	}
+	cleaned := false
 	defer func() {
-		if recover() == nil {
-			t.Error("a panic that is no failure must not become an error")
+		if recover() == nil || !cleaned {
+			t.Errorf("a panic that is no failure must not become an error, and must not prevent the clean-up (done: %t)", cleaned)
 		}
 	}()
-	_ = Try(func() { panic("bug") })
+	_ = Try(func() {
+		defer Close(func() error { cleaned = true; return nil })
+		panic("bug")
+	})
 }
 
 func TestTogether(t *testing.T) {

@@ -56,6 +56,9 @@ func Command() *cobra.Command {
 }
 
 func (b *benchmark) run(ctx context.Context) {
+	if b.phase < time.Second || b.length < time.Second {
+		harness.Failf("--phase and --time must be at least 1s")
+	}
 	ready, stop := startServer(ctx)
 	defer stop()
 	b.discover(ctx, ready)

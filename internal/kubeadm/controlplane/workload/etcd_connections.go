@@ -70,7 +70,7 @@ func (c *EtcdConnections) Etcd(ctx context.Context, cluster client.ObjectKey, no
 		}
 		c.close(cluster)
 	}
-	for other, have := range c.open { // a cluster that still exists has replaced its connection earlier
+	for other, have := range c.open { // the cluster does not exist, or was not read for a long time
 		if c.Now().Sub(have.since) >= 2*maxConnectionAge {
 			c.close(other)
 		}

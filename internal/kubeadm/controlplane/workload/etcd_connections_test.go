@@ -99,6 +99,26 @@ func TestConnections(t *testing.T) { // KC-34
 	if to := (portforward.Target{Namespace: "kube-system", Pod: "etcd-cp-1", Port: 2379}); fault.KindOf(err) != fault.Unreachable || !forwarder.asked(to) {
 		t.Errorf("got %v, was not asked for %v", err, to)
 	}
+
+	other := client.ObjectKey{Namespace: "team", Name: "second"}
+	its := authority(t, now)
+	its.Name = "second-etcd"
+	if err := c.Create(t.Context(), its); err != nil {
+		t.Fatal(err)
+	}
+	open := func(age time.Duration) int {
+		now = now.Add(age)
+		if _, err := all.Etcd(t.Context(), other, []string{"cp-1"}); err != nil {
+			t.Fatal(err)
+		}
+		return all.Open()
+	}
+	if n := open(89 * time.Minute); n != 2 {
+		t.Errorf("%d clusters have connections, want 2", n)
+	}
+	if n := open(2 * time.Minute); n != 1 {
+		t.Errorf("the connection of a cluster that is no longer read stays open: %d clusters", n)
+	}
 }
 
 // Without what a connection needs it says which Secret lacks what, and asks nothing.

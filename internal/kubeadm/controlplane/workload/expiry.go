@@ -101,6 +101,6 @@ func expires(presented []*x509.Certificate, roots *x509.CertPool) (time.Time, er
 }
 
 func unreachable(s ExpiryServer, err error) error {
-	return fault.New(fault.Unreachable, "CertificateUnknown", "The certificate of the API server on Node %s is not signed by the CA of Cluster %s",
+	return fault.New(fault.Unreachable, "CertificateUnknown", "The API server on Node %s does not present a certificate that is signed by the CA of Cluster %s",
 		s.Node, s.Cluster.Name).From(err)
 }
