@@ -137,8 +137,8 @@ func (h *Host) exec(ctx context.Context, l *link, c call) ([]byte, error) {
 	}
 	defer done()
 	stdout, stderr := &limitedBuffer{most: maxOutput}, &limitedBuffer{most: maxErrors}
-	session.Stdin, session.Stdout, session.Stderr = input, stdout, stderr
-	err = session.Run(command)
+	session.Stdout, session.Stderr = stdout, stderr
+	err = runWithInput(session, command, input)
 	var exit *ssh.ExitError
 	switch {
 	case ctx.Err() != nil:
@@ -149,6 +149,22 @@ func (h *Host) exec(ctx context.Context, l *link, c call) ([]byte, error) {
 		return nil, unreachable(h.target, fmt.Errorf("running %s: %w", c.script, err))
 	}
 	return stdout.Bytes(), nil
+}
+
+// runWithInput runs a command. A command may end before it has read its input.
+func runWithInput(session *ssh.Session, command string, input io.Reader) error {
+	in, err := session.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := session.Start(command); err != nil {
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(in, input)
+		_ = in.Close()
+	}()
+	return session.Wait()
 }
 
 // shown returns the end of a text from a host, safe for a terminal.

@@ -30,15 +30,13 @@ type Leftover struct {
 // String returns the leftover as text.
 func (l Leftover) String() string { return l.Kind + " " + l.Item }
 
-// Reset removes everything that a node of the claim left on the host, except for bundles, and compares the host with its
-// inventory from before the first change. It returns what remains; the host is clean if that is empty. Bundles whose
-// content has changed are deleted. It may be repeated. The record stays until [Host.DeleteRecord].
-func (h *Host) Reset(ctx context.Context, claim string) ([]Leftover, error) {
-	if !claimID.MatchString(claim) {
-		return nil, fault.New(fault.Bug, ReasonInvalidRecord, "%.40q is not a claim ID", claim)
-	}
-	out, err := h.run(ctx, call{script: "node-reset", parameters: []parameter{{"CLAIM", claim}}, timeout: resetTimeout})
-	if err = claimConflict(h.target, err); err != nil {
+// Reset removes everything that a node left on the host, except for bundles, and compares the host with its inventory
+// from before the first change. It returns what remains; the host is clean if that is empty. Bundles whose content has
+// changed are deleted. It may be repeated. The record stays until [Host.DeleteRecord], and the caller has compared it
+// with the claim that ends. On a host without a record, the node of another installer is removed, but not its programs.
+func (h *Host) Reset(ctx context.Context) ([]Leftover, error) {
+	out, err := h.run(ctx, call{script: "node-reset", timeout: resetTimeout})
+	if err != nil {
 		return nil, fmt.Errorf("cleaning the host: %w", err)
 	}
 	v := values(string(out))

@@ -1,18 +1,4 @@
 # Removes what a node left on the host, and prints what remains compared with the inventory from before.
-claim=
-while IFS= read -r line; do
-	[ -n "$line" ] || break
-	case $line in
-	CLAIM=*) claim=${line#*=} ;;
-	esac
-done
-[ -n "$claim" ] || fail "no claim"
-if [ ! -e $etc/machine.json ]; then
-	[ ! -e $node/inventory ] || fail "the host was prepared, but has no record"
-	echo RESET=true
-	exit 0
-fi
-grep -Fq "\"$claim\"" $etc/machine.json || exit 3
 lock
 
 # Whether the inventory from before has a line.
@@ -81,7 +67,6 @@ if has nft; then
 		case $name in kube-proxy | calico* | cilium* | flannel*) before "nftables $family $name" || nft delete table "$family" "$name" 2>/dev/null ;; esac
 	done
 fi
-if has conntrack; then conntrack -F >/dev/null 2>&1; fi
 if has ipvsadm; then ipvsadm --clear 2>/dev/null; fi
 
 # Files that Slipway and the bootstrap data installed.
@@ -122,16 +107,26 @@ systemctl daemon-reload
 systemctl reset-failed kubelet.service containerd.service slipway-bootstrap.service 2>/dev/null
 rm -rf $node/files $node/imported $node/started $node/bootstrapped $state/current $state/lib
 
-# What remains. Processes need a moment to end.
+# What remains. Without an inventory, the programs of another installer may stay.
+remaining() {
+	if [ -e $node/inventory ]; then
+		inventory | grep -vFx -f $node/inventory
+	else
+		inventory | grep -vE '^((unit|enabled-unit|process) containerd|mount /(run|var/lib)/containerd|path /(run/containerd|var/lib/containerd|etc/containerd|opt/cni/bin|etc/systemd/|usr/local/bin/|etc/cni/net.d))'
+	fi
+}
+# Processes need a moment to end.
 tries=0
 while :; do
-	inventory | grep -vFx -f $node/inventory >$node/leftovers 2>/dev/null
+	remaining >$node/leftovers
 	[ -s $node/leftovers ] && [ $tries -lt 10 ] || break
 	tries=$((tries + 1))
 	sleep 0.2
 done
 sed 's/^/LEFTOVER=/' $node/leftovers
 [ -s $node/leftovers ] || rm -f $node/installed $node/sysctl
+rm -f $node/leftovers
+[ -e $etc/machine.json ] || rm -rf $node
 
 # Bundles that the node's users changed.
 for sums in $state/bundles/*/SHA256SUMS; do
