@@ -268,11 +268,7 @@ func testBundle(t *testing.T, size int) bundle.Bundle {
 	if _, err := rand.Read(data); err != nil {
 		t.Fatal(err)
 	}
-	b, err := bundle.WriteForTest(t.TempDir(), map[string][]byte{"bin/kubelet": data, "lib/x": []byte("x"), "images/control-plane.tar": []byte("images")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return sshtest.WriteBundle(t, map[string][]byte{"bin/kubelet": data, "lib/x": []byte("x"), "images/control-plane.tar": []byte("images")})
 }
 
 func TestInstallBundle(t *testing.T) {

@@ -1,0 +1,92 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/ssh/remote"
+)
+
+func removeCommand(e term.Env) *cobra.Command {
+	var selector string
+	var yes, leave bool
+	cmd := &cobra.Command{
+		Use:   "remove NAME...",
+		Short: "Remove free hosts from the inventory",
+		Long: `Remove hosts from the inventory: delete their bundles, their SSHHosts, and the Secrets that "slipway
+hosts add" created. A host that a machine uses is not removed; delete the machine first. Use
+--leave-bundles for a host that does not respond any more.`,
+		Example: "  slipway hosts remove rack1-1\n  slipway hosts remove broken-1 --leave-bundles",
+		Args:    namesOrSelector(&selector),
+	}
+	connection := management.AddFlags(cmd.Flags())
+	cmd.Flags().StringVarP(&selector, "selector", "l", "", "labels of the hosts to remove")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "skip the confirmation prompt")
+	cmd.Flags().BoolVar(&leave, "leave-bundles", false, "do not connect to the hosts, and leave the bundles on them")
+	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, args []string) error {
+		hosts, err := selectHosts(ctx, c, args, selector)
+		if err != nil {
+			return err
+		}
+		for _, h := range hosts {
+			if machine := machineOf(h); machine != "" {
+				return fault.New(fault.Invalid, reasonInUse, "SSHHost %s is used by SSHMachine %s; delete its Machine first, or scale its cluster down", h.Name, machine)
+			}
+		}
+		if !yes {
+			if err := e.Confirm(fmt.Sprintf("remove %d hosts from the inventory", len(hosts))); err != nil {
+				return err
+			}
+		}
+		pool := remote.NewPool(remote.Limits{})
+		defer pool.Close()
+		for _, h := range hosts {
+			if err := removeHost(ctx, e, c, removal{pool: pool, host: h, leave: leave}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return cmd
+}
+
+// removal is a host to remove.
+type removal struct {
+	pool  *remote.Pool
+	host  *infrav1.SSHHost
+	leave bool
+}
+
+func removeHost(ctx context.Context, e term.Env, c *management.Connection, r removal) error {
+	if !r.leave {
+		connected, err := connect(ctx, c, r.pool, r.host)
+		if err == nil {
+			err = connected.RemoveBundles(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("deleting the bundles of host %s (use --leave-bundles to leave them): %w", r.host.Name, err)
+		}
+	}
+	if err := c.Client.Delete(ctx, r.host, client.Preconditions{UID: &r.host.UID, ResourceVersion: &r.host.ResourceVersion}); err != nil {
+		return err
+	}
+	secrets := &corev1.SecretList{}
+	if err := c.Client.List(ctx, secrets, client.InNamespace(r.host.Namespace), client.MatchingLabels{ownedLabel: labelValue(r.host.Name)}); err != nil {
+		return err
+	}
+	for i := range secrets.Items {
+		if err := client.IgnoreNotFound(c.Client.Delete(ctx, &secrets.Items[i])); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(e.Out, "SSHHost %s/%s removed\n", r.host.Namespace, r.host.Name)
+	return err
+}
