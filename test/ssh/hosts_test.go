@@ -28,7 +28,7 @@ import (
 var entrypoint []byte
 
 // packages are the Debian packages of a test host.
-const packages = "systemd,systemd-sysv,dbus,openssh-server,sudo,iproute2,iptables,kmod,procps,ca-certificates"
+const packages = "systemd,systemd-sysv,dbus,openssh-server,sudo,iproute2,kmod,procps,ca-certificates"
 
 const (
 	network = "slipway-ssh-test"
@@ -146,7 +146,7 @@ func startHosts(t *testing.T, suite string, n int) []host {
 	key, authorized := newKey(t)
 	var out []host
 	for i := range n {
-		h := host{name: fmt.Sprintf("slipway-ssh-test-%s-%d", suite, i), key: key}
+		h := host{name: fmt.Sprintf("slipway-ssh-test-%s-%d", suite, i), address: fmt.Sprintf("172.29.0.%d", 10+i), key: key}
 		h.start(t, image, authorized)
 		out = append(out, h)
 	}
@@ -174,7 +174,7 @@ func newKey(t *testing.T) (private []byte, authorized string) {
 func (h *host) start(t *testing.T, image, authorized string) {
 	t.Helper()
 	_, _ = command("docker", "rm", "-f", "-v", h.name)
-	run(t, "docker", "run", "-d", "--name", h.name, "--hostname", h.name, "--network", network, "--cgroupns=private",
+	run(t, "docker", "run", "-d", "--name", h.name, "--hostname", h.name, "--network", network, "--ip", h.address, "--cgroupns=private",
 		"--cap-add=ALL", "--cap-drop=SYS_RESOURCE", "--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined",
 		"--device-cgroup-rule=a *:* rwm", "--device", "/dev/kmsg", "--tmpfs", "/run:exec", "--tmpfs", "/tmp:exec", "-v", "/var", image)
 	t.Cleanup(func() {
@@ -182,7 +182,6 @@ func (h *host) start(t *testing.T, image, authorized string) {
 			_, _ = command("docker", "rm", "-f", "-v", h.name)
 		}
 	})
-	h.address = run(t, "docker", "inspect", "-f", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", h.name)
 	run(t, "docker", "exec", h.name, "ssh-keygen", "-A")
 	h.hostKey = run(t, "docker", "exec", h.name, "cat", "/etc/ssh/ssh_host_ed25519_key.pub")
 	for _, home := range []string{"/root", "/home/ops"} {

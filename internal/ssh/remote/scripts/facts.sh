@@ -11,7 +11,7 @@ echo "MEMORY_KIB=$(sed -n 's/^MemTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo)"
 echo "DISK_KIB=$(df -Pk /var/lib | awk 'NR == 2 {print $2}')"
 echo "DISK_FREE_KIB=$(df -Pk /var/lib | awk 'NR == 2 {print $4}')"
 echo "CGROUP=$(cgroup_version)"
-echo "BOOT_ID=$(cat /proc/sys/kernel/random/boot_id)"
+echo "BOOT_ID=$(boot_id)"
 echo "MACHINE_ID=$(head -c 64 /etc/machine-id 2>/dev/null)"
 echo "PRODUCT_UUID=$(head -c 64 /sys/class/dmi/id/product_uuid 2>/dev/null)"
 

@@ -65,3 +65,6 @@ installed() { [ -e $node/installed ] && grep -Fqx -- "$1" $node/installed; }
 
 # Records a path that is about to be installed, so that cleaning removes it.
 remember() { installed "$1" || printf '%s\n' "$1" >>$node/installed; }
+
+# An ID that changes with each boot, also with that of a container, whose kernel continues to run.
+boot_id() { echo "$(cat /proc/sys/kernel/random/boot_id)-$(sed 's/.*) //' /proc/1/stat | cut -d ' ' -f 20)"; }
