@@ -1,6 +1,9 @@
 package classes
 
-import _ "embed" // for flannel.yaml
+import (
+	_ "embed" // for flannel.yaml
+	"strings"
+)
 
 // FlannelVersion is the version of flannel and the tag of its image.
 const FlannelVersion = "v0.28.4"
@@ -11,3 +14,12 @@ var flannelManifest string
 // FlannelManifest returns the objects of the network add-on as YAML documents, in the order in which they have to be
 // applied. They are the same for every cluster.
 func FlannelManifest() string { return flannelManifest }
+
+// FlannelVXLANManifest returns the objects of the network add-on for nodes that may be in different subnets: packets between
+// nodes are encapsulated, and the interface is the one with the address of the node.
+func FlannelVXLANManifest() string {
+	return strings.NewReplacer(
+		`\"host-gw\"`, `\"vxlan\"`, "--iface=eth0", "--iface=$(NODE_IP)",
+		"        env:\n        - name: NODE_NAME\n", "        env:\n        - name: NODE_IP\n          valueFrom: {fieldRef: {fieldPath: status.hostIP}}\n        - name: NODE_NAME\n",
+	).Replace(flannelManifest)
+}

@@ -117,6 +117,15 @@ func (w *Writer) ApplyStatus(ctx context.Context, live client.Object, status any
 // Patch changes single fields of an object that has other writers. change modifies a copy of live, and only its changes
 // are sent. It returns a conflict if the object was written since live was read.
 func (w *Writer) Patch(ctx context.Context, live client.Object, change func(client.Object)) error {
+	return w.patchLocked(ctx, live, "", change)
+}
+
+// PatchStatus is like Patch, for single fields of a status that another controller reports.
+func (w *Writer) PatchStatus(ctx context.Context, live client.Object, change func(client.Object)) error {
+	return w.patchLocked(ctx, live, "status", change)
+}
+
+func (w *Writer) patchLocked(ctx context.Context, live client.Object, subresource string, change func(client.Object)) error {
 	before := withoutManagedFields(live)
 	after := before.DeepCopyObject().(client.Object)
 	change(after)
@@ -130,7 +139,7 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 	if w.others != nil && w.others.Stale(live) { // the API server would reject it for the same reason
 		return w.stale(live)
 	}
-	return w.patch(ctx, live, data)
+	return w.patch(ctx, live, subresource, data)
 }
 
 // PatchOwned is like Patch, for fields that only this controller writes: writes of other writers since live was read,
@@ -151,14 +160,14 @@ func (w *Writer) PatchOwned(ctx context.Context, live client.Object, change func
 	if data, err = client.MergeFrom(before).Data(after); err != nil {
 		return fault.New(fault.Bug, "InvalidPatch", "change of %T cannot be encoded", live).From(err)
 	}
-	return w.patch(ctx, live, data)
+	return w.patch(ctx, live, "", data)
 }
 
-func (w *Writer) patch(ctx context.Context, live client.Object, data []byte) error {
+func (w *Writer) patch(ctx context.Context, live client.Object, subresource string, data []byte) error {
 	if w.writes.Stale(live) {
 		return w.stale(live)
 	}
-	if _, err := w.send(ctx, live, "", client.RawPatch(types.MergePatchType, data)); err != nil {
+	if _, err := w.send(ctx, live, subresource, client.RawPatch(types.MergePatchType, data)); err != nil {
 		return fmt.Errorf("patching %s %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), err)
 	}
 	return nil

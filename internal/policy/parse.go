@@ -93,6 +93,7 @@ func (c Configuration) problems() []error {
 	}
 	for where, ranges := range map[string][]netip.Prefix{
 		"networks.ranges": c.Networks.Ranges, "controlPlanes.addresses": c.ControlPlanes.Addresses, "workloads.ranges": c.Workloads.Ranges,
+		"hosts.ranges": c.Hosts.Ranges, "hosts.endpoints": c.Hosts.Endpoints,
 	} {
 		for _, r := range ranges {
 			if !r.IsValid() || r != r.Masked() {
@@ -116,6 +117,9 @@ func (c Configuration) problems() []error {
 	if m := c.Management.MemoryMiB; m > 0 && m < leastManagementMemory {
 		wrong("management.memoryMiB is %d: choose 0 (two fifths of the memory of this host) or at least %d", m, leastManagementMemory)
 	}
+	if n := c.Hosts.AtOnce; n < 1 || n > mostHosts {
+		wrong("hosts.atOnce is %d: choose 1 to %d", n, mostHosts)
+	}
 	for name, n := range c.numbers() {
 		if n < 0 {
 			wrong("%s is %d: choose 0 (no limit) or more", name, n)
@@ -124,6 +128,9 @@ func (c Configuration) problems() []error {
 	slices.SortFunc(out, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return out
 }
+
+// mostHosts is the largest accepted number of hosts that are worked on at the same time.
+const mostHosts = 500
 
 func (c Configuration) numbers() map[string]int64 {
 	m := c.Maxima

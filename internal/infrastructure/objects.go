@@ -1,11 +1,9 @@
-package backend
+package infrastructure
 
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"reflect"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,21 +51,6 @@ func HasHostedControlPlanes(mapper meta.RESTMapper) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// ClusterRanges returns the Pod and Service ranges of a Cluster, which may be nil. It omits invalid ranges, because the
-// Cluster webhook rejects them.
-func ClusterRanges(c *clusterv1.Cluster) []netip.Prefix {
-	if c == nil {
-		return nil
-	}
-	var out []netip.Prefix
-	for _, text := range slices.Concat(c.Spec.ClusterNetwork.Pods.CIDRBlocks, c.Spec.ClusterNetwork.Services.CIDRBlocks) {
-		if p, err := netip.ParsePrefix(text); err == nil {
-			out = append(out, p.Masked())
-		}
-	}
-	return out
 }
 
 // WaitMessages returns the messages of all waits of a plan, one per line.

@@ -1,4 +1,4 @@
-package snapshots
+package jobs
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// JobState is the state of a job.
-type JobState struct {
+// State is the state of a job.
+type State struct {
 	// Running is true while the job runs. Busy is true if a new job would have to wait for others.
 	Running, Busy bool
 	// What describes the operation of the job.
@@ -26,37 +26,51 @@ type JobState struct {
 	Err   error
 }
 
-// Jobs runs jobs. The zero value is not usable; see [NewJobs].
-type Jobs struct {
-	ctx context.Context
-	now func() time.Time
+// Limits limits the jobs that run at the same time, because each needs some MiB of buffers.
+type Limits struct {
+	// Total and Namespace limit the jobs of all objects and of the objects in one namespace.
+	Total, Namespace int
+}
+
+// SnapshotLimits are the limits for jobs that copy etcd snapshots.
+func SnapshotLimits() Limits { return Limits{Total: 4, Namespace: 1} }
+
+// Runner runs jobs. The zero value is not usable; see [NewRunner].
+type Runner struct {
+	ctx    context.Context
+	now    func() time.Time
+	limits Limits
 
 	mu       sync.Mutex
-	running  map[string]string // descriptions by key
-	ended    map[string]JobState
+	running  map[string]runningJob
+	ended    map[string]State
 	watchers map[int]func(key string)
 	next     int
 }
 
-// NewJobs returns Jobs that run until ctx ends.
-func NewJobs(ctx context.Context, now func() time.Time) *Jobs {
-	return &Jobs{ctx: ctx, now: now, running: map[string]string{}, ended: map[string]JobState{}, watchers: map[int]func(string){}}
+// runningJob is a job that runs.
+type runningJob struct {
+	what   string
+	cancel context.CancelFunc
 }
 
-// atOnce limits the number of concurrent jobs, because each needs some MiB of buffers.
-const atOnce = 4
+// NewRunner returns a Runner whose jobs run until ctx ends.
+func NewRunner(ctx context.Context, now func() time.Time, limits Limits) *Runner {
+	return &Runner{ctx: ctx, now: now, limits: limits, running: map[string]runningJob{}, ended: map[string]State{}, watchers: map[int]func(string){}}
+}
 
 // hasCapacity reports whether a job with the key may start.
-func (j *Jobs) hasCapacity(key string) bool {
-	if len(j.running) >= atOnce {
+func (j *Runner) hasCapacity(key string) bool {
+	if len(j.running) >= j.limits.Total {
 		return false
 	}
+	own := 0
 	for other := range j.running {
 		if namespaceOf(other) == namespaceOf(key) {
-			return false
+			own++
 		}
 	}
-	return true
+	return own < j.limits.Namespace
 }
 
 // namespaceOf returns the namespace of the object in a key.
@@ -68,22 +82,33 @@ func namespaceOf(key string) string {
 }
 
 // Start runs a function under a key with the given description. It returns false if other jobs have to end first.
-func (j *Jobs) Start(key, what string, do func(context.Context) error) bool {
+func (j *Runner) Start(key, what string, do func(context.Context) error) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !j.hasCapacity(key) || j.ctx.Err() != nil {
 		return false
 	}
-	j.running[key] = what
+	ctx, cancel := context.WithCancel(j.ctx)
+	j.running[key] = runningJob{what: what, cancel: cancel}
 	delete(j.ended, key)
-	go j.run(key, do)
+	go j.run(ctx, key, do)
 	return true
 }
 
-func (j *Jobs) run(key string, do func(context.Context) error) {
-	err := recoverPanic(j.ctx, do)
+// Cancel cancels the context of the running job with the key. It does nothing if there is none.
+func (j *Runner) Cancel(key string) {
 	j.mu.Lock()
-	j.ended[key] = JobState{What: j.running[key], Ended: j.now(), Err: err}
+	defer j.mu.Unlock()
+	if job, ok := j.running[key]; ok {
+		job.cancel()
+	}
+}
+
+func (j *Runner) run(ctx context.Context, key string, do func(context.Context) error) {
+	err := recoverPanic(ctx, do)
+	j.mu.Lock()
+	j.running[key].cancel()
+	j.ended[key] = State{What: j.running[key].what, Ended: j.now(), Err: err}
 	delete(j.running, key)
 	var notify []func(string)
 	for _, f := range j.watchers {
@@ -106,12 +131,12 @@ func recoverPanic(ctx context.Context, do func(context.Context) error) (err erro
 }
 
 // State returns the state of the job with the key.
-func (j *Jobs) State(key string) JobState {
+func (j *Runner) State(key string) State {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.ended[key]
-	if what, running := j.running[key]; running {
-		s.Running, s.What = true, what
+	if job, running := j.running[key]; running {
+		s.Running, s.What = true, job.what
 		return s
 	}
 	s.Busy = !j.hasCapacity(key)
@@ -119,14 +144,14 @@ func (j *Jobs) State(key string) JobState {
 }
 
 // Forget discards the result of the job with the key.
-func (j *Jobs) Forget(key string) {
+func (j *Runner) Forget(key string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.ended, key)
 }
 
 // Subscribe calls changed with the key of each finished job until cancel is called. The callback must not block.
-func (j *Jobs) Subscribe(changed func(key string)) (cancel func()) {
+func (j *Runner) Subscribe(changed func(key string)) (cancel func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	id := j.next
@@ -139,13 +164,13 @@ func (j *Jobs) Subscribe(changed func(key string)) (cancel func()) {
 	}
 }
 
-// JobKey returns the key of a job for an object, or for a part of an object with several jobs.
-func JobKey(kind string, o client.ObjectKey, part ...string) string {
+// Key returns the key of a job for an object, or for a part of an object with several jobs.
+func Key(kind string, o client.ObjectKey, part ...string) string {
 	return strings.Join(append([]string{kind, o.Namespace, o.Name}, part...), "/")
 }
 
 // Changed enqueues the object of the given kind whose job has finished. It does nothing if j is nil.
-func (j *Jobs) Changed(kind string) source.Source {
+func (j *Runner) Changed(kind string) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		if j == nil {
 			return nil

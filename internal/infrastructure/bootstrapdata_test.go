@@ -1,4 +1,4 @@
-package backend_test
+package infrastructure_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
@@ -32,7 +32,7 @@ func TestWaitingForBootstrapData(t *testing.T) {
 		"by hand":         {"a person creates the Secret", cluster(true), clusterv1.Bootstrap{}, "spec.bootstrap.dataSecretName", "MachinePool spec.template.spec.bootstrap.dataSecretName"},
 	}
 	for name, tc := range cases {
-		if got := backend.BootstrapDataMessage(tc.cluster, tc.bootstrap); !strings.Contains(got, tc.want) {
+		if got := infrastructure.BootstrapDataMessage(tc.cluster, tc.bootstrap); !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q does not name %q: %s", name, got, tc.want, tc.reason)
 		}
 		on := reconciler.Subject{Kind: "MachinePool", Name: "pool"}
@@ -40,7 +40,7 @@ func TestWaitingForBootstrapData(t *testing.T) {
 			on = reconciler.Subject{Kind: "Cluster", Name: "demo"}
 		}
 		var p reconciler.Plan
-		backend.WaitForBootstrapData(&p, on, tc.cluster, tc.bootstrap)
+		infrastructure.WaitForBootstrapData(&p, on, tc.cluster, tc.bootstrap)
 		w := p.Waits[0]
 		if got := w.On[0].Kind + " " + w.Field; got != tc.on || w.Until != "change" {
 			t.Errorf("%s: waits for %q until %s, want %q: %s", name, got, w.Until, tc.on, tc.reason)

@@ -1,9 +1,16 @@
-package backend
+package infrastructure
 
 import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
@@ -43,4 +50,22 @@ func bootstrapDataMessage(c *clusterv1.Cluster, b clusterv1.Bootstrap) string {
 		return "Waiting for " + b.ConfigRef.Kind + " " + b.ConfigRef.Name + " to create the bootstrap data Secret"
 	}
 	return "Waiting for spec.bootstrap.dataSecretName to be set"
+}
+
+// ReadBootstrapData reads the bootstrap data and its format from a Secret. The format is empty if the Secret has none. An
+// unusable Secret is a fault.
+func ReadBootstrapData(ctx context.Context, secrets client.Reader, key client.ObjectKey) (value []byte, format string, err error) {
+	secret := &corev1.Secret{}
+	err = secrets.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, "", fault.New(fault.Transient, "BootstrapSecretAbsent", "Secret %s with the bootstrap data does not exist", key.Name)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	value, ok := secret.Data["value"]
+	if !ok {
+		return nil, "", fault.New(fault.Invalid, "BootstrapSecretInvalid", "Secret %s with the bootstrap data has no key \"value\"", key.Name)
+	}
+	return value, string(secret.Data["format"]), nil
 }

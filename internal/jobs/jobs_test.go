@@ -1,4 +1,4 @@
-package snapshots
+package jobs
 
 import (
 	"context"
@@ -13,11 +13,11 @@ import (
 
 // A namespace has one job at a time, so that the others get theirs; all of them have a few.
 func TestNamespacesShare(t *testing.T) {
-	j := NewJobs(t.Context(), time.Now)
+	j := NewRunner(t.Context(), time.Now, SnapshotLimits())
 	release := make(chan struct{})
 	defer close(release)
 	key := func(namespace, name string) string {
-		return JobKey("Kind", client.ObjectKey{Namespace: namespace, Name: name})
+		return Key("Kind", client.ObjectKey{Namespace: namespace, Name: name})
 	}
 	start := func(namespace, name string) bool {
 		return j.Start(key(namespace, name), "", func(context.Context) error { <-release; return nil })
@@ -38,7 +38,7 @@ func TestNamespacesShare(t *testing.T) {
 // One job of a namespace runs at a time; how it ended is remembered until the next of its key, and subscribers are notified.
 func TestJobs(t *testing.T) {
 	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
-	j := NewJobs(t.Context(), func() time.Time { return now })
+	j := NewRunner(t.Context(), func() time.Time { return now }, SnapshotLimits())
 	ended := make(chan string, 10)
 	cancel := j.Subscribe(func(key string) { ended <- key })
 	release := make(chan struct{})
@@ -67,7 +67,7 @@ func TestJobs(t *testing.T) {
 		t.Errorf("a panic: %+v", a)
 	}
 	j.Forget("a")
-	if a := j.State("a"); a != (JobState{}) {
+	if a := j.State("a"); a != (State{}) {
 		t.Errorf("forgotten: %+v", a)
 	}
 	cancel()
@@ -79,7 +79,7 @@ func TestJobs(t *testing.T) {
 // Jobs end with their context, and none starts after it.
 func TestJobsEndWithTheContext(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	j := NewJobs(ctx, time.Now)
+	j := NewRunner(ctx, time.Now, SnapshotLimits())
 	ended := make(chan string, 1)
 	j.Subscribe(func(key string) { ended <- key })
 	j.Start("a", "", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })

@@ -1,4 +1,4 @@
-package backend_test
+package infrastructure_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
-	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 )
 
 func TestGate(t *testing.T) { // IC-07, IC-08
@@ -43,7 +43,7 @@ func TestGate(t *testing.T) { // IC-07, IC-08
 				t.Fatal(err)
 			}
 			passed := false
-			g := backend.ManagedReconciler{
+			g := infrastructure.ManagedReconciler{
 				Client: fake.NewClientBuilder().WithScheme(s).WithObjects(o).Build(), Finalizer: "f",
 				New:      func() client.Object { return &infrav1.LocalCluster{} },
 				HasOwner: func(o client.Object) bool { _, ok := o.GetLabels()["owned"]; return ok },

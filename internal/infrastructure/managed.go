@@ -1,4 +1,4 @@
-package backend
+package infrastructure
 
 import (
 	"context"
@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// ManagedReconciler filters the objects of one kind: it passes to Inner only those that this provider manages.
+// ManagedReconciler filters the objects of one kind: it passes to Inner only those that this provider manages. Objects
+// that are managed externally or lack their owner get no finalizer, condition or event.
 type ManagedReconciler struct {
 	Inner  reconcile.Reconciler
 	Client client.Reader

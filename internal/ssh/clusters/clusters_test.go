@@ -1,0 +1,215 @@
+package clusters
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
+)
+
+var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func sshCluster(change func(*infrav1.SSHCluster)) *infrav1.SSHCluster {
+	o := &infrav1.SSHCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "c", UID: "u", Generation: 1,
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "c", UID: "c"}}}}
+	if change != nil {
+		change(o)
+	}
+	return o
+}
+
+func coreCluster(change func(*clusterv1.Cluster)) *clusterv1.Cluster {
+	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "c"}}
+	if change != nil {
+		change(c)
+	}
+	return c
+}
+
+func hosted(c *clusterv1.Cluster) {
+	c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: hostedKind, Name: "c"}
+}
+
+func TestDecide(t *testing.T) {
+	endpoint := clusterv1.APIEndpoint{Host: "192.0.2.1", Port: 6443}
+	plane := func(kind string) func(*clusterv1.Cluster) {
+		return func(c *clusterv1.Cluster) {
+			c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.example", Kind: kind, Name: "c"}
+		}
+	}
+	restricted := policy.Default()
+	restricted.Hosts.Endpoints = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	for name, tc := range map[string]struct {
+		reason   string
+		object   func(*infrav1.SSHCluster)
+		snapshot Snapshot
+		stage    int
+		wait     string
+	}{
+		"no Cluster":        {"it may provide the endpoint", nil, Snapshot{}, stageEndpoint, reasonCluster},
+		"own endpoint":      {"the user has a load balancer", func(o *infrav1.SSHCluster) { o.Spec.ControlPlaneEndpoint = endpoint }, Snapshot{Cluster: coreCluster(nil)}, stageReady, ""},
+		"Cluster's":         {"the Cluster has it", nil, Snapshot{Cluster: coreCluster(func(c *clusterv1.Cluster) { c.Spec.ControlPlaneEndpoint = endpoint })}, stageReady, ""},
+		"denied":            {"the operator forbids it", func(o *infrav1.SSHCluster) { o.Spec.ControlPlaneEndpoint = endpoint }, Snapshot{Cluster: coreCluster(nil), Policy: restricted}, stageEndpoint, reasonDenied},
+		"denied, Cluster's": {"the operator forbids it", nil, Snapshot{Cluster: coreCluster(func(c *clusterv1.Cluster) { c.Spec.ControlPlaneEndpoint = endpoint }), Policy: restricted}, stageEndpoint, reasonDenied},
+		"name denied": {"it could lead anywhere", func(o *infrav1.SSHCluster) {
+			o.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "a.example", Port: 6443}
+		}, Snapshot{Cluster: coreCluster(nil), Policy: restricted}, stageEndpoint, reasonDenied},
+		"topology":          {"the control plane comes soon", nil, Snapshot{Cluster: coreCluster(func(c *clusterv1.Cluster) { c.Spec.Topology.ClassRef.Name = "ssh" })}, stageEndpoint, reasonControlPlane},
+		"hosted, not there": {"it comes soon", nil, Snapshot{Cluster: coreCluster(hosted)}, stageEndpoint, reasonControlPlane},
+		"hosted":            {"it provides the endpoint", nil, Snapshot{Cluster: coreCluster(hosted), HostedControlPlane: &controlplanev1.HostedControlPlane{}}, stageReady, ""},
+		"kubeadm":           {"it provides none", nil, Snapshot{Cluster: coreCluster(plane(kubeadmKind))}, stageEndpoint, reasonEndpoint},
+		"none":              {"the user has to set it", nil, Snapshot{Cluster: coreCluster(nil)}, stageEndpoint, reasonEndpoint},
+		"another":           {"it provides the endpoint, by contract", nil, Snapshot{Cluster: coreCluster(plane("KamajiControlPlane"))}, stageReady, ""},
+		"deleting":          {"there is nothing to clean", func(o *infrav1.SSHCluster) { o.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }, Snapshot{}, stageDeletion, ""},
+	} {
+		s := tc.snapshot
+		s.Object, s.Now = sshCluster(tc.object), now
+		p := Decide(s)
+		got := ""
+		if len(p.Waits) > 0 {
+			got = p.Waits[0].Reason
+		}
+		if p.Stage.Order != tc.stage || got != tc.wait || len(p.Waits) > 1 || len(p.Actions) > 0 {
+			t.Errorf("%s: plan %+v, want stage %d and wait %q (%s)", name, p, tc.stage, tc.wait, tc.reason)
+		}
+		status := Report(s, p, reconciler.Outcome{}).Status.(infrav1.SSHClusterStatus)
+		if ready := condition.Set(status.Conditions).IsTrue("Ready"); ready != (tc.stage == stageReady) || ptr.Deref(status.Initialization.Provisioned, false) != ready {
+			t.Errorf("%s: status %+v (%s)", name, status, tc.reason)
+		}
+	}
+}
+
+// Once provisioned, it remains provisioned.
+func TestProvisionedRemains(t *testing.T) {
+	s := Snapshot{Object: sshCluster(nil), Now: now, FailureDomains: []string{"rack-1", "rack-2"}}
+	s.Object.Status.Initialization.Provisioned = ptr.To(true)
+	status := Report(s, Decide(s), reconciler.Outcome{}).Status.(infrav1.SSHClusterStatus)
+	want := []clusterv1.FailureDomain{{Name: "rack-1", ControlPlane: ptr.To(true)}, {Name: "rack-2", ControlPlane: ptr.To(true)}}
+	if diff := cmp.Diff(want, status.FailureDomains); diff != "" || !ptr.Deref(status.Initialization.Provisioned, false) {
+		t.Errorf("%+v (-want +got):\n%s", status, diff)
+	}
+}
+
+func sshHost(name, domain string, change func(*infrav1.SSHHost)) *infrav1.SSHHost {
+	h := &infrav1.SSHHost{ObjectMeta: metav1.ObjectMeta{Namespace: "hosts", Name: name, Labels: map[string]string{"size": "large"}}}
+	h.Spec.OfferedTo, h.Spec.FailureDomain = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}, domain
+	h.Status.Facts = infrav1.SSHHostFacts{CPUs: 4, MemoryMiB: 8192, DiskMiB: 102400, Architecture: "amd64"}
+	if change != nil {
+		change(h)
+	}
+	return h
+}
+
+func scheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, infrav1.AddToScheme, corev1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func teamA() *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a", Labels: map[string]string{"team": "a"}}}
+}
+
+// The failure domains are those of the hosts that are offered, and of no others.
+func TestReconcile(t *testing.T) {
+	o := sshCluster(func(o *infrav1.SSHCluster) {
+		o.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "192.0.2.1", Port: 6443}
+	})
+	cl := fake.NewClientBuilder().WithScheme(scheme(t)).WithStatusSubresource(o).WithReturnManagedFields().WithObjects(o, coreCluster(nil), teamA(),
+		sshHost("a", "rack-2", nil), sshHost("b", "rack-1", nil), sshHost("c", "rack-1", nil), sshHost("d", "", nil),
+		sshHost("e", "secret", func(h *infrav1.SSHHost) { h.Spec.OfferedTo.MatchLabels["team"] = "b" })).Build()
+	c := &controller{client: cl, now: func() time.Time { return now }, noHosted: true, Config: Config{Policy: policy.Default()}}
+	r := &reconciler.Reconciler[*infrav1.SSHCluster, Snapshot]{Controller: c.definition(), Client: cl, Writer: kube.NewWriter(cl, Name), Now: c.now}
+	for range 3 {
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cl.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, d := range o.Status.FailureDomains {
+		names = append(names, d.Name)
+	}
+	if diff := cmp.Diff([]string{"rack-1", "rack-2"}, names); diff != "" || !condition.Set(o.Status.Conditions).IsTrue("Ready") {
+		t.Errorf("%+v (-want +got):\n%s", o.Status, diff)
+	}
+}
+
+func TestCapacity(t *testing.T) {
+	small := sshHost("b", "", func(h *infrav1.SSHHost) {
+		h.Labels, h.Status.Facts = map[string]string{"size": "small"}, infrav1.SSHHostFacts{CPUs: 2, MemoryMiB: 16384, Architecture: "arm64"}
+	})
+	hosts := []*infrav1.SSHHost{sshHost("a", "rack-1", nil), small, sshHost("new", "", func(h *infrav1.SSHHost) { h.Status.Facts = infrav1.SSHHostFacts{} }),
+		sshHost("other", "", func(h *infrav1.SSHHost) { h.Spec.OfferedTo, h.Status.Facts.CPUs = nil, 1 })}
+	r := inventory.Request{Namespace: inventory.Namespace{Name: "team-a", Labels: map[string]string{"team": "a"}}}
+	for name, tc := range map[string]struct {
+		selector          map[string]string
+		domain            string
+		cpu, memory, disk string
+		architecture      infrav1.Architecture
+	}{
+		"all":       {nil, "", "2", "8092Mi", "0", ""},
+		"large":     {map[string]string{"size": "large"}, "", "4", "8092Mi", "96636764160", "amd64"},
+		"domain":    {nil, "rack-1", "4", "8092Mi", "96636764160", "amd64"},
+		"no domain": {nil, "rack-9", "0", "0", "0", ""},
+	} {
+		if r.Selector = nil; tc.selector != nil {
+			r.Selector = &metav1.LabelSelector{MatchLabels: tc.selector}
+		}
+		got := capacityOf(r, hosts, tc.domain)
+		c := got.Capacity
+		if c.Cpu().String() != tc.cpu || c.Memory().String() != tc.memory || c.StorageEphemeral().String() != tc.disk && c.StorageEphemeral().Value() != 96636764160 || got.NodeInfo.Architecture != tc.architecture {
+			t.Errorf("%s: %v, %+v", name, c, got.NodeInfo)
+		}
+	}
+}
+
+func TestTemplateStatus(t *testing.T) {
+	o := &infrav1.SSHMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "t", UID: "u", CreationTimestamp: metav1.NewTime(now)}}
+	cl := fake.NewClientBuilder().WithScheme(scheme(t)).WithStatusSubresource(o).WithReturnManagedFields().WithObjects(o, teamA(), sshHost("a", "", nil)).Build()
+	at := now
+	c := &templates{client: cl, writer: kube.NewWriter(cl, TemplatesName), now: func() time.Time { return at }}
+	reconcile := func() ctrl.Result {
+		result, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cl.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	if r := reconcile(); r.RequeueAfter != ownedWithin || o.Status.Capacity != nil {
+		t.Errorf("without an owner: %+v, %+v", r, o.Status)
+	}
+	at = at.Add(ownedWithin)
+	reconcile()
+	version := o.ResourceVersion
+	if reconcile(); o.Status.Capacity.Cpu().String() != "4" || o.Status.NodeInfo.Architecture != "amd64" || o.ResourceVersion != version {
+		t.Errorf("%+v", o.Status)
+	}
+}
