@@ -40,7 +40,11 @@ type Host struct {
 // Address returns the address of the host as the target has it.
 func (h *Host) Address() string { return h.target.Address }
 
-// use calls f with an open connection whose user is root. A slot of the pool is taken meanwhile.
+// errNoSession is the cause of an error if no session could be opened, so that nothing has run.
+var errNoSession = errors.New("opening a session")
+
+// use calls f with an open connection whose user is root. A slot of the pool is taken meanwhile. If the connection
+// turns out to be lost before anything has run, f is called once more with a new one.
 func (h *Host) use(ctx context.Context, f func(context.Context, *link) error) error {
 	select {
 	case h.pool.slots <- struct{}{}:
@@ -48,6 +52,14 @@ func (h *Host) use(ctx context.Context, f func(context.Context, *link) error) er
 		return unreachable(h.target, ctx.Err())
 	}
 	defer func() { <-h.pool.slots }()
+	err := h.useOnce(ctx, f)
+	if errors.Is(err, errNoSession) && ctx.Err() == nil {
+		err = h.useOnce(ctx, f)
+	}
+	return err
+}
+
+func (h *Host) useOnce(ctx context.Context, f func(context.Context, *link) error) error {
 	l, err := h.pool.connect(ctx, h.target)
 	if err != nil {
 		return err
@@ -187,7 +199,7 @@ func (h *Host) session(ctx context.Context, l *link) (*ssh.Session, func(), erro
 	var err error
 	select {
 	case err = <-opened:
-	case <-ctx.Done(): // the host does not respond: the connection is of no use any more
+	case <-ctx.Done(): // the host does not respond, so the connection is useless
 		h.pool.end(l)
 		err = <-opened
 		if err == nil {
@@ -197,7 +209,8 @@ func (h *Host) session(ctx context.Context, l *link) (*ssh.Session, func(), erro
 	}
 	if err != nil {
 		<-l.sessions
-		return nil, nil, unreachable(h.target, fmt.Errorf("opening a session: %w", err))
+		h.pool.end(l)
+		return nil, nil, unreachable(h.target, fmt.Errorf("%w: %w", errNoSession, err))
 	}
 	stop := context.AfterFunc(ctx, func() { _ = session.Close() })
 	return session, func() {
@@ -268,7 +281,8 @@ func (h *Host) fileTransfer(ctx context.Context, l *link) (*sftp.Client, error) 
 	defer stop()
 	session, err := l.client.NewSession()
 	if err != nil {
-		return nil, unreachable(h.target, fmt.Errorf("opening a session: %w", err))
+		h.pool.end(l)
+		return nil, unreachable(h.target, fmt.Errorf("%w: %w", errNoSession, err))
 	}
 	files, err := h.startFileServer(session)
 	if err != nil {

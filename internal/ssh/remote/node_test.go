@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -65,7 +66,7 @@ func TestNodeArchive(t *testing.T) {
 				}
 			}
 			for file, text := range files {
-				if strings.Contains(text, "@") {
+				if regexp.MustCompile(`@[A-Z_]+@`).MatchString(text) {
 					t.Errorf("%s contains a placeholder", file)
 				}
 			}

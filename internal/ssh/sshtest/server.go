@@ -58,13 +58,15 @@ type Server struct {
 	delay       time.Duration
 	silent      bool
 	logins      int
+	// cut is closed by the next Cut.
+	cut chan struct{}
 }
 
 // Start starts a host on a port of the loopback interface, which ends with the test. The script "privileges" reports
 // root; other scripts fail until the test answers them.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{t: t, Root: t.TempDir(), scripts: map[string]Script{}, conns: map[net.Conn]bool{}}
+	s := &Server{t: t, Root: t.TempDir(), scripts: map[string]Script{}, conns: map[net.Conn]bool{}, cut: make(chan struct{})}
 	s.hostKey, _ = newKey(t)
 	s.client, s.pem = newKey(t)
 	s.Answer("privileges", "0\n")
@@ -178,6 +180,8 @@ func (s *Server) Silence(silent bool) {
 func (s *Server) Cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	close(s.cut)
+	s.cut = make(chan struct{})
 	for c := range s.conns {
 		_ = c.Close()
 	}

@@ -64,14 +64,18 @@ func (s *Server) runScript(channel ssh.Channel, command string, name []string) {
 		}
 	}
 	s.mu.Lock()
-	f, delay := s.scripts[call.Script], s.delay
+	f, delay, cut := s.scripts[call.Script], s.delay, s.cut
 	if call.Script != "privileges" {
 		s.calls = append(s.calls, call)
 	}
 	s.mu.Unlock()
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
-	<-timer.C
+	select {
+	case <-timer.C:
+	case <-cut:
+		return
+	}
 	result := Result{Errors: "no such script: " + call.Script, Code: 127}
 	if f != nil {
 		result = f(call)
