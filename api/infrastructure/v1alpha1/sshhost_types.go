@@ -11,12 +11,15 @@ const SSHHostFinalizer = "sshhost.infrastructure.slipway.dev"
 // Annotations of an SSHHost.
 const (
 	// CleanHostAnnotation requests the cleaning of a quarantined host. Its value is the claim ID in the record on the
-	// host, so that the request cannot apply to anything else.
+	// host, or [CleanUnrecorded] if the host has none, so that the request cannot apply to anything else.
 	CleanHostAnnotation = "infrastructure.slipway.dev/clean-host"
 	// LastNamespaceAnnotation is the namespace that used the host last. The controller sets it. The host is offered only
 	// to this namespace, unless spec.reuse allows others; remove the annotation after the machine was reinstalled.
 	LastNamespaceAnnotation = "infrastructure.slipway.dev/last-namespace"
 )
+
+// CleanUnrecorded is the value of [CleanHostAnnotation] for a host with a kubelet that no record explains.
+const CleanUnrecorded = "unrecorded"
 
 // Condition types of an SSHHost, in addition to Deleting and Paused of Cluster API.
 const (

@@ -130,14 +130,29 @@ func (c *controller) clean(ctx context.Context, o *infrav1.SSHHost, a clean) err
 	if err != nil {
 		return err
 	}
-	leftovers, err := h.Reset(ctx, a.Claim)
+	if err := checkRecord(ctx, h, a.Claim); err != nil {
+		return err
+	}
+	leftovers, err := h.Reset(ctx)
 	if err != nil {
 		return err
 	}
 	if len(leftovers) > 0 {
 		return notClean(leftovers)
 	}
+	if a.Claim == infrav1.CleanUnrecorded {
+		return nil
+	}
 	return h.DeleteRecord(ctx, a.Claim)
+}
+
+// checkRecord returns a fault if the host has the record of another claim, which may have appeared since the last check.
+func checkRecord(ctx context.Context, h Host, claim string) error {
+	r, err := h.ReadRecord(ctx)
+	if err == nil && r != nil && r.ClaimID != claim {
+		return fault.New(fault.Invalid, reasonForeign, "the host has the record of another claim, so it is left unchanged")
+	}
+	return err
 }
 
 // notClean returns the fault for a host with leftovers.

@@ -39,7 +39,7 @@ type Host interface {
 	ReadRecord(ctx context.Context) (*remote.Record, error)
 	WriteRecord(ctx context.Context, r remote.Record) error
 	DeleteRecord(ctx context.Context, claimID string) error
-	Reset(ctx context.Context, claimID string) ([]remote.Leftover, error)
+	Reset(ctx context.Context) ([]remote.Leftover, error)
 }
 
 // Connector connects to hosts.

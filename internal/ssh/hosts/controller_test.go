@@ -58,8 +58,12 @@ func (h *fakeHost) DeleteRecord(_ context.Context, id string) error {
 	}
 	return nil
 }
-func (h *fakeHost) Reset(_ context.Context, id string) ([]remote.Leftover, error) {
-	h.resets = append(h.resets, id)
+func (h *fakeHost) Reset(context.Context) ([]remote.Leftover, error) {
+	id := "unrecorded"
+	if h.record != nil {
+		id = h.record.ClaimID
+	}
+	h.resets, h.facts.KubeletRunning = append(h.resets, id), false
 	return h.leftovers, nil
 }
 
@@ -203,13 +207,17 @@ func TestOtherRecords(t *testing.T) {
 func TestRequestedCleaning(t *testing.T) {
 	for name, tc := range map[string]struct {
 		request string
+		host    fakeHost
 		resets  int
 		state   infrav1.SSHHostState
 	}{
-		"the record": {claimB, 1, infrav1.SSHHostAvailable},
-		"another":    {claimA, 0, infrav1.SSHHostQuarantined},
+		"the record":         {claimB, fakeHost{record: &remote.Record{ClaimID: claimB}}, 1, infrav1.SSHHostAvailable},
+		"another":            {claimA, fakeHost{record: &remote.Record{ClaimID: claimB}}, 0, infrav1.SSHHostQuarantined},
+		"unrecorded":         {infrav1.CleanUnrecorded, fakeHost{facts: remote.Facts{KubeletRunning: true}}, 1, infrav1.SSHHostAvailable},
+		"there is a record":  {infrav1.CleanUnrecorded, fakeHost{record: &remote.Record{ClaimID: claimB}, facts: remote.Facts{KubeletRunning: true}}, 0, infrav1.SSHHostQuarantined},
+		"there is no record": {claimB, fakeHost{facts: remote.Facts{KubeletRunning: true}}, 0, infrav1.SSHHostQuarantined},
 	} {
-		host := &fakeHost{record: &remote.Record{ClaimID: claimB}}
+		host := &tc.host
 		o := sshHost(func(o *infrav1.SSHHost) { o.Annotations = map[string]string{infrav1.CleanHostAnnotation: tc.request} })
 		w := newWorld(t, build(t, o).Build(), host)
 		w.reconcile()

@@ -121,19 +121,23 @@ func (k Check) interval() time.Duration {
 	return checkInterval
 }
 
-// requestedCleaning returns the claim ID that the operator wants to be cleaned.
+// requestedCleaning returns what the operator wants to be cleaned: a claim ID, or [infrav1.CleanUnrecorded].
 func (s Snapshot) requestedCleaning() string {
 	return s.Object.Annotations[infrav1.CleanHostAnnotation]
 }
 
-// cleanable returns the claim ID of what is on a host that no SSHMachine uses. Empty: there is nothing that the operator
-// could request to clean.
+// cleanable returns the claim ID, or [infrav1.CleanUnrecorded], of what is on a host that no SSHMachine uses. Empty: there is
+// nothing that the operator could request to clean.
 func (s Snapshot) cleanable() string {
 	switch claim := s.Object.Status.Claim; {
 	case claim != nil && s.isConfirmed() && s.Machine != nil:
 		return ""
 	case s.Check.Record != nil:
 		return s.Check.Record.ClaimID
+	case s.Check.InvalidRecord != "":
+		return ""
+	case s.Check.Facts.KubeletRunning:
+		return infrav1.CleanUnrecorded
 	case claim != nil && s.isConfirmed():
 		return claim.ClaimID
 	}
@@ -199,7 +203,7 @@ func waitForFault(s Snapshot, p *reconciler.Plan, f *fault.Fault) {
 	p.WaitFor(f.Reason, "%s", sentence(f.Message)).For(kind, s.Object.Name).ForTime()
 }
 
-// claimToClean returns the claim ID of what is cleaned.
+// claimToClean returns the claim ID of what is cleaned, or [infrav1.CleanUnrecorded].
 func (s Snapshot) claimToClean() string {
 	if request := s.requestedCleaning(); request != "" && request == s.cleanable() {
 		return request
@@ -239,8 +243,8 @@ func decideUse(s Snapshot, p *reconciler.Plan) int {
 			claim.Namespace, claim.Name).For("SSHMachine", claim.Namespace+"/"+claim.Name).ToChange("")
 		return stageQuarantined
 	case k.Record == nil && k.Facts.KubeletRunning:
-		p.WaitFor(reasonKubelet, "A kubelet runs on the host that Slipway did not start: the host is left unchanged. "+
-			"If it is not needed, run \"kubeadm reset\" there and disable the kubelet, or reinstall the host").For(kind, s.Object.Name).UntilUserActs()
+		p.WaitFor(reasonKubelet, "A kubelet runs on the host that Slipway did not start: the host is left unchanged. %s",
+			s.cleanCommand("If it is not needed")).For(kind, s.Object.Name).UntilUserActs()
 		return stageQuarantined
 	case s.isConfirmed() && s.Machine == nil:
 		p.WaitFor(reasonMachineLost, "SSHMachine %s/%s, which uses the host, does not exist in this management cluster: it was moved, or deleted by force. %s",

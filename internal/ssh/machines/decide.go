@@ -202,14 +202,14 @@ func waitForRelease(s Snapshot, p *reconciler.Plan) {
 func decideHost(s Snapshot, p *reconciler.Plan) (stage int, reason string) {
 	h := s.Host
 	switch {
-	case h.Status.State == infrav1.SSHHostQuarantined && !isConfirmed(h):
+	case h.Status.State == infrav1.SSHHostQuarantined && !isConfirmed(h) && !hasOwnRecord(h):
 		p.Do(dropClaim{Host: nameOf(h), Why: "the host was quarantined before anything on it was changed"})
 		p.RecheckIn(cacheRecheck)
 		return stageClaim, reasonClaiming
 	case h.Status.State == infrav1.SSHHostUnreachable:
 		p.WaitFor(reasonUnreachable, "SSHHost %s does not respond", h.Name).For("SSHHost", nameOf(h)).ToChange("status.state")
 		return s.hostStage(), reasonUnreachable
-	case h.Status.State == infrav1.SSHHostQuarantined:
+	case h.Status.State == infrav1.SSHHostQuarantined && isConfirmed(h):
 		p.WaitFor(reasonQuarantined, "SSHHost %s is quarantined: its condition Available has the reason", h.Name).For("SSHHost", nameOf(h)).ToChange("status.state")
 		return s.hostStage(), reasonQuarantined
 	case !isConfirmed(h):
@@ -227,6 +227,12 @@ func decideHost(s Snapshot, p *reconciler.Plan) (stage int, reason string) {
 		return stageBootstrap, reasonBootstrapping
 	}
 	return decideBootstrap(s, p)
+}
+
+// hasOwnRecord reports whether the record on a host is the record of its claim. After a restore, the host was quarantined
+// because of this record until the claim was written.
+func hasOwnRecord(h *infrav1.SSHHost) bool {
+	return h.Status.Record != nil && h.Status.Record.ClaimID == h.Status.Claim.ClaimID
 }
 
 // hostStage returns the stage of a machine whose host cannot be used now.

@@ -149,6 +149,7 @@ func TestDecide(t *testing.T) {
 		"two claims":          {"a machine has one host", identified, Snapshot{Host: h(confirmed), Surplus: list(sshHost("i", claimed))}, []reconciler.Action{dropClaim{"hosts/i", "host hosts/h has the claim too"}}, 0, stageClaim, ""},
 		"not recorded":        {"nothing is changed before the record", identified, Snapshot{Host: h(claimed)}, nil, 0, stageClaim, reasonRecording},
 		"taken by others":     {"another management cluster has it", identified, Snapshot{Host: h(in(infrav1.SSHHostQuarantined, claimed))}, []reconciler.Action{dropClaim{"hosts/h", "the host was quarantined before anything on it was changed"}}, 0, stageClaim, ""},
+		"just adopted":        {"its record was foreign until now", identified, Snapshot{Host: h(func(h *infrav1.SSHHost) { in(infrav1.SSHHostQuarantined, claimed)(h); recorded(h) })}, nil, 0, stageClaim, reasonRecording},
 		"unreachable":         {"it may come back", identified, Snapshot{Host: h(in(infrav1.SSHHostUnreachable, confirmed))}, nil, 0, stagePreparation, reasonUnreachable},
 		"quarantined":         {"the record is lost", identified, Snapshot{Host: h(in(infrav1.SSHHostQuarantined, confirmed))}, nil, 0, stagePreparation, reasonQuarantined},
 		"unknown progress":    {"it may be a node already", identified, Snapshot{Host: h(confirmed)}, nil, 1, stageBootstrap, ""},
