@@ -76,7 +76,7 @@ func hostImage(t *testing.T, suite string) string {
 	}
 	rootfs := filepath.Join(cache, "slipway", "test-host-"+suite+".tar")
 	if _, err := os.Stat(rootfs); err != nil {
-		run(t, "mmdebstrap", "--quiet", "--variant=minbase", "--include="+packages, "--skip=output/dev", suite, rootfs+".draft")
+		run(t, "mmdebstrap", "--quiet", "--variant=minbase", "--include="+packages, "--format=tar", "--skip=output/dev", suite, rootfs+".draft")
 		if err := os.Rename(rootfs+".draft", rootfs); err != nil {
 			t.Fatal(err)
 		}
