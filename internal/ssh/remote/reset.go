@@ -31,8 +31,8 @@ type Leftover struct {
 func (l Leftover) String() string { return l.Kind + " " + l.Item }
 
 // Reset removes everything that a node left on the host, except for bundles, and compares the host with its inventory
-// from before the first change. It returns what remains; the host is clean if that is empty. Bundles whose content has
-// changed are deleted. It may be repeated. The record stays until [Host.DeleteRecord], and the caller has compared it
+// from before the first change. It returns what remains; the host is clean if that is empty. Bundles with files
+// of another size or time are deleted. It may be repeated. The record stays until [Host.DeleteRecord], and the caller has compared it
 // with the claim that ends. On a host without a record, the node of another installer is removed, but not its programs.
 func (h *Host) Reset(ctx context.Context) ([]Leftover, error) {
 	out, err := h.run(ctx, call{script: "node-reset", timeout: resetTimeout})

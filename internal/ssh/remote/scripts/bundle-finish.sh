@@ -34,6 +34,45 @@ mv "$to/SHA256SUMS.draft" "$to/SHA256SUMS"
 if [ "$(cat /sys/fs/selinux/enforce 2>/dev/null)" = 1 ]; then
 	chcon -R -t bin_t "$to/bin" "$to/cni" && chcon -R -t lib_t "$to/lib" || fail "the programs cannot be labelled for SELinux"
 fi
+stamps "$to" >"$to/stamps"
+
+# Container images are unpacked once for each bundle, by containerd in a directory of the bundle, so that preparing a node
+# only links them. Where this does not work, they are imported when the node is prepared.
+preload() {
+	images=$to/preload.draft work=/run/slipway/preload
+	rm -rf "$images" $work
+	mkdir -p "$images" $work || return 1
+	cat >$work/config.toml <<-END
+		version = 3
+		root = "$images"
+		state = "$work/state"
+		disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime", "io.containerd.nri.v1.nri", "io.containerd.internal.v1.opt"]
+		[grpc]
+		  address = "$work/sock"
+		[plugins."io.containerd.metadata.v1.bolt"]
+		  content_sharing_policy = "shared"
+	END
+	timeout 300 "$to/bin/containerd" --config $work/config.toml --log-level error >/dev/null 2>&1 </dev/null 9>&- &
+	daemon=$!
+	tries=0
+	until "$to/bin/ctr" -a $work/sock version >/dev/null 2>&1; do
+		tries=$((tries + 1))
+		[ $tries -lt 300 ] && kill -0 $daemon 2>/dev/null || return 1
+		sleep 0.1
+	done
+	for archive in "$to"/images/*.tar; do
+		"$to/bin/ctr" -a $work/sock -n k8s.io images import --local --snapshotter overlayfs "$archive" >/dev/null 2>&1 || { kill $daemon; return 1; }
+	done
+	kill $daemon
+	wait $daemon
+	rm -rf "$to/preload" && mv "$images" "$to/preload"
+}
+lock
+if [ -x "$to/bin/containerd" ] && [ -e "$to/images/node.tar" ]; then
+	preload || rm -rf "$to/preload.draft"
+	rm -rf /run/slipway/preload
+	rmdir /run/slipway 2>/dev/null
+fi
 touch "$to/complete"
 sync "$to/complete" 2>/dev/null
 

@@ -53,10 +53,10 @@ inventory() {
 	return 0
 }
 
-# Waits until no other script changes the node.
+# Waits until no other script changes the host.
 lock() {
 	mkdir -p $node && chmod 700 $node
-	exec 9>$node/lock
+	exec 9>$state/lock
 	! has flock || flock -w 240 9 || fail "another change of the node does not end"
 }
 
@@ -68,3 +68,6 @@ remember() { installed "$1" || printf '%s\n' "$1" >>$node/installed; }
 
 # An ID that changes with each boot, also with that of a container, whose kernel continues to run.
 boot_id() { echo "$(cat /proc/sys/kernel/random/boot_id)-$(sed 's/.*) //' /proc/1/stat | cut -d ' ' -f 20)"; }
+
+# The sizes and times of a bundle's files.
+stamps() { (cd "$1" && sed 's/^[^ ]*  //' SHA256SUMS | xargs stat -c '%n %s %Y'); }

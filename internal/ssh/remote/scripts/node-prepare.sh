@@ -73,6 +73,17 @@ while IFS=' =' read -r key value; do
 	{ echo "$value" >"$file"; } 2>/dev/null || echo "$key stays $before" >&2
 done </etc/sysctl.d/90-slipway.conf
 
+# The images that were unpacked with the bundle. Databases are copied, because containerd changes them.
+if [ -d "$bundle/preload" ] && [ ! -e $node/imported ] && [ ! -e /var/lib/containerd ]; then
+	if cp -al "$bundle/preload" /var/lib/containerd 2>/dev/null && (
+		cd "$bundle/preload" && find . -name '*.db' | while read -r file; do cp --remove-destination -p "$file" "/var/lib/containerd/$file" || exit 1; done
+	); then
+		echo "$digest" >$node/imported
+	else
+		rm -rf /var/lib/containerd
+	fi
+fi
+
 systemctl daemon-reload
 systemctl enable --quiet containerd.service kubelet.service 2>/dev/null
 systemctl start containerd.service || fail "containerd does not start: $(journalctl -u containerd.service -n 5 -o cat 2>/dev/null)"

@@ -7,14 +7,15 @@ before() { [ -e $node/inventory ] && grep -Fqx -- "$1" $node/inventory; }
 stop_unit() { ! systemctl cat "$1" >/dev/null 2>&1 && ! systemctl is-active --quiet "$1" || systemctl stop "$1" 2>/dev/null; }
 
 stop_unit slipway-bootstrap.service
-if [ -e /etc/kubernetes ] && has kubeadm && ! before "path /etc/kubernetes"; then
-	timeout 60 kubeadm reset --force --skip-phases=preflight,remove-etcd-member >/dev/null 2>&1 </dev/null
-fi
 stop_unit kubelet.service
 
 # Containers: their processes are in control groups below kubepods, and their shims in containerd's.
 managed=
 ! installed /etc/systemd/system/containerd.service || managed=true
+if [ -z "$managed" ] && [ -e /etc/kubernetes ] && has kubeadm && ! before "path /etc/kubernetes"; then
+	# The container runtime is not Slipway's and stays, so only kubeadm knows how to remove its containers.
+	timeout 90 kubeadm reset --force --skip-phases=preflight,remove-etcd-member >/dev/null 2>&1 </dev/null
+fi
 if [ -n "$managed" ] || [ -e $node/started ]; then
 	[ -z "$managed" ] || systemctl kill --kill-who=all --signal=KILL containerd.service 2>/dev/null
 	[ -z "$managed" ] || stop_unit containerd.service
@@ -132,6 +133,6 @@ rm -f $node/leftovers
 for sums in $state/bundles/*/SHA256SUMS; do
 	[ -e "$sums" ] || continue
 	bundle=${sums%/SHA256SUMS}
-	[ "$(sha256sum <"$sums" | cut -d ' ' -f 1)" = "${bundle##*/}" ] && (cd "$bundle" && sha256sum --quiet --status -c SHA256SUMS) || rm -rf "$bundle"
+	[ "$(sha256sum <"$sums" | cut -d ' ' -f 1)" = "${bundle##*/}" ] && [ "$(stamps "$bundle" 2>/dev/null)" = "$(cat "$bundle/stamps" 2>/dev/null)" ] || rm -rf "$bundle"
 done
 echo RESET=true
