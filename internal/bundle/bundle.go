@@ -24,8 +24,8 @@ import (
 const (
 	// ReasonInvalid means that a bundle is damaged or no bundle; the kind is Invalid.
 	ReasonInvalid = "InvalidBundle"
-	// ReasonMissing means that there is no bundle for a version and architecture; the kind is Invalid.
-	ReasonMissing = "BundleMissing"
+	// reasonMissing means that there is no bundle for a version and architecture; the kind is Invalid.
+	reasonMissing = "BundleMissing"
 )
 
 const (
@@ -123,7 +123,7 @@ func Open(dir string) (Bundle, error) {
 	if err != nil {
 		return Bundle{}, fmt.Errorf("reading a bundle: %w", err)
 	}
-	m, err := ParseManifest(text)
+	m, err := parseManifest(text)
 	if err != nil {
 		return Bundle{}, err
 	}
@@ -145,9 +145,9 @@ var (
 	pathForm         = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+/-]{0,199}$`)
 )
 
-// ParseManifest parses a manifest and validates every field, because paths become paths on hosts. Errors are faults of
+// parseManifest parses a manifest and validates every field, because paths become paths on hosts. Errors are faults of
 // kind Invalid.
-func ParseManifest(text []byte) (Manifest, error) {
+func parseManifest(text []byte) (Manifest, error) {
 	var m Manifest
 	if len(text) > maxManifest {
 		return m, invalid("the manifest is larger than %d bytes", maxManifest)
@@ -253,7 +253,7 @@ func describe(dir string, m Manifest) (Manifest, error) {
 	if err != nil {
 		return m, err
 	}
-	return ParseManifest(text)
+	return parseManifest(text)
 }
 
 // writeManifest writes the manifest of a bundle.

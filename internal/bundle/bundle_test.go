@@ -50,7 +50,7 @@ func TestStore(t *testing.T) {
 	if all, problems, err := s.List(); len(all)+len(problems) > 0 || err != nil {
 		t.Fatalf("a store that does not exist is empty: %v %v %v", all, problems, err)
 	}
-	if _, err := s.Find("v1.36.3", "amd64"); fault.As(err) == nil || fault.As(err).Reason != ReasonMissing {
+	if _, err := s.Find("v1.36.3", "amd64"); fault.As(err) == nil || fault.As(err).Reason != reasonMissing {
 		t.Errorf("%v", err)
 	}
 	write(t, s, "v1.35.4", files())
@@ -219,7 +219,7 @@ func TestParseManifest(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if _, err := ParseManifest([]byte(tc.text)); (err == nil) != tc.valid || err != nil && fault.KindOf(err) != fault.Invalid {
+			if _, err := parseManifest([]byte(tc.text)); (err == nil) != tc.valid || err != nil && fault.KindOf(err) != fault.Invalid {
 				t.Errorf("%s: %v", tc.reason, err)
 			}
 		})
@@ -229,7 +229,7 @@ func TestParseManifest(t *testing.T) {
 func FuzzParseManifest(f *testing.F) {
 	f.Add([]byte(`{"format":1,"kubernetesVersion":"v1.36.3","architecture":"amd64","pauseImage":"a","files":[{"path":"bin/a","size":1,"sha256":"` + strings.Repeat("a", 64) + `"}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		m, err := ParseManifest(text)
+		m, err := parseManifest(text)
 		if err != nil {
 			return
 		}

@@ -58,15 +58,15 @@ func (s Store) List() (bundles []Bundle, problems []error, err error) {
 	return bundles, problems, nil
 }
 
-// Find returns the bundle for a version and an architecture, or a fault of kind Invalid with reason ReasonMissing.
+// Find returns the bundle for a version and an architecture, or a fault of kind Invalid with reason reasonMissing.
 func (s Store) Find(kubernetesVersion, architecture string) (Bundle, error) {
 	m := Manifest{KubernetesVersion: kubernetesVersion, Architecture: architecture}
 	if !version.Valid(kubernetesVersion) || !architectureForm.MatchString(architecture) {
-		return Bundle{}, fault.New(fault.Invalid, ReasonMissing, "there is no bundle for Kubernetes %.40q on %.40q", kubernetesVersion, architecture)
+		return Bundle{}, fault.New(fault.Invalid, reasonMissing, "there is no bundle for Kubernetes %.40q on %.40q", kubernetesVersion, architecture)
 	}
 	dir := filepath.Join(s.Dir, m.name())
 	if _, err := os.Stat(filepath.Join(dir, manifestName)); errors.Is(err, fs.ErrNotExist) {
-		return Bundle{}, fault.New(fault.Invalid, ReasonMissing,
+		return Bundle{}, fault.New(fault.Invalid, reasonMissing,
 			"there is no bundle for Kubernetes %s on %s; build it with \"slipway bundle build %[1]s\", or import it with \"slipway bundle import FILE\"", kubernetesVersion, architecture)
 	}
 	return Open(dir)
@@ -172,7 +172,7 @@ func readManifestEntry(in *tar.Reader) (Manifest, error) {
 	if err != nil {
 		return Manifest{}, invalid("the archive is damaged").From(err)
 	}
-	return ParseManifest(text)
+	return parseManifest(text)
 }
 
 func importFile(in *tar.Reader, dir string, f File) error {

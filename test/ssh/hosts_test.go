@@ -43,6 +43,9 @@ func enabled(t *testing.T) {
 	}
 }
 
+// defaultWait limits waits for what takes a moment.
+const defaultWait = 30 * time.Second
+
 // run runs a command and returns its output.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()

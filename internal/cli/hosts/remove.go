@@ -71,6 +71,9 @@ func removeHost(ctx context.Context, e term.Env, c *management.Connection, r rem
 		if err == nil {
 			err = connected.RemoveBundles(ctx)
 		}
+		if f := fault.As(err); f != nil && f.Reason == remote.ReasonClaimedByAnother {
+			return fault.New(f.Kind, reasonInUse, "host %s is used by another management cluster or was not cleaned; \"slipway hosts list\" shows its state (use --leave-bundles to remove the SSHHost only)", r.host.Name).From(err)
+		}
 		if err != nil {
 			return fmt.Errorf("deleting the bundles of host %s (use --leave-bundles to leave them): %w", r.host.Name, err)
 		}

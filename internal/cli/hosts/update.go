@@ -139,6 +139,9 @@ func (f updateFlags) apply(host *infrav1.SSHHost, secret *corev1.Secret, home st
 // checkSame connects and checks that a host in use is still the same machine.
 func checkSame(ctx context.Context, pool *remote.Pool, t remote.Target, host *infrav1.SSHHost) error {
 	connected, err := pool.Connect(ctx, t)
+	if f := fault.As(err); f != nil && f.Reason == remote.ReasonHostKeyMismatch {
+		return fault.New(f.Kind, f.Reason, "%s; use --rescan to compare and pin the keys that it presents now", f.Message).From(err)
+	}
 	if err != nil {
 		return err
 	}

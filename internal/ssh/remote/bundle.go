@@ -22,8 +22,8 @@ const (
 	bundlesPath = "/var/lib/slipway/bundles"
 	// chunk is the size of the pieces of an upload. Within a piece, packets are written in any order.
 	chunk = 4 << 20
-	// ReasonBundleDamaged means that a file did not arrive as it was sent; the kind is Transient.
-	ReasonBundleDamaged = "BundleDamaged"
+	// reasonBundleDamaged means that a file did not arrive as it was sent; the kind is Transient.
+	reasonBundleDamaged = "BundleDamaged"
 )
 
 // InstallBundle copies a bundle to the host and verifies it there. Files that are on the host already, also those of
@@ -47,7 +47,7 @@ func (h *Host) InstallBundle(ctx context.Context, b bundle.Bundle, progress func
 	}
 	out, err = h.run(ctx, call{script: "bundle-finish", parameters: []parameter{{"DIGEST", b.Digest}}, input: fileList(b), timeout: bundleTimeout(b)})
 	if damaged := values(string(out))["DAMAGED"]; len(damaged) > 0 {
-		return fault.New(fault.Transient, ReasonBundleDamaged, "%s arrived damaged at host %s and is copied again", fact(damaged[0]), h.target.Address).From(err)
+		return fault.New(fault.Transient, reasonBundleDamaged, "%s arrived damaged at host %s and is copied again", fact(damaged[0]), h.target.Address).From(err)
 	}
 	if err != nil {
 		return fmt.Errorf("verifying a bundle: %w", err)

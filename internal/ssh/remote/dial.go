@@ -123,7 +123,7 @@ func (h *handshake) classify(err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.EOF), errors.As(err, &timeout) && timeout.Timeout():
 		return unreachable(h.target, err)
 	case h.authenticating:
-		return fault.New(fault.Invalid, ReasonAuthenticationFailed,
+		return fault.New(fault.Invalid, reasonAuthenticationFailed,
 			"host %s does not accept the key %s for user %s; add its public key to the user's authorized_keys, or correct the user or the Secret",
 			h.target.Address, ssh.FingerprintSHA256(h.signer.PublicKey()), h.target.User).From(err)
 	}

@@ -82,12 +82,12 @@ func (h *Host) checkPrivileges(ctx context.Context, l *link) error {
 	var failed *scriptError
 	switch {
 	case errors.As(err, &failed) && h.target.Sudo, err == nil && strings.TrimSpace(string(out)) != "0" && h.target.Sudo:
-		return fault.New(fault.Invalid, ReasonNotRoot,
+		return fault.New(fault.Invalid, reasonNotRoot,
 			"user %s of host %s cannot become root with \"sudo -n\"; allow it without a password in /etc/sudoers.d: \"%[1]s ALL=(ALL) NOPASSWD: ALL\"", h.target.User, h.target.Address).From(err)
 	case err != nil:
 		return err
 	case strings.TrimSpace(string(out)) != "0":
-		return fault.New(fault.Invalid, ReasonNotRoot, "user %s of host %s is not root; use root, or let the user become root with sudo and set spec.sudo to Always", h.target.User, h.target.Address)
+		return fault.New(fault.Invalid, reasonNotRoot, "user %s of host %s is not root; use root, or let the user become root with sudo and set spec.sudo to Always", h.target.User, h.target.Address)
 	}
 	l.privileged = true
 	return nil

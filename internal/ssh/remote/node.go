@@ -20,11 +20,11 @@ import (
 var nodeFiles embed.FS
 
 const (
-	// ReasonInvalidSettings means that a proxy or a registry mirror cannot be used; the kind is Invalid.
-	ReasonInvalidSettings = "InvalidHostSettings"
-	// ReasonFileExists means that preparing the host would overwrite a file that Slipway did not install; the kind is
+	// reasonInvalidSettings means that a proxy or a registry mirror cannot be used; the kind is Invalid.
+	reasonInvalidSettings = "InvalidHostSettings"
+	// reasonFileExists means that preparing the host would overwrite a file that Slipway did not install; the kind is
 	// Invalid.
-	ReasonFileExists = "FileExists"
+	reasonFileExists = "FileExists"
 	// prepareTimeout includes importing the container images on a slow disk.
 	prepareTimeout = 5 * time.Minute
 	// exitFileExists is the exit status of a script that found a file that it would overwrite.
@@ -59,7 +59,7 @@ func (h *Host) PrepareNode(ctx context.Context, b bundle.Bundle, s NodeSettings)
 	_, err = h.run(ctx, call{script: "node-prepare", parameters: []parameter{{"DIGEST", b.Digest}}, input: bytes.NewReader(archive), timeout: prepareTimeout})
 	var failed *scriptError
 	if errors.As(err, &failed) && failed.code == exitFileExists {
-		return fault.New(fault.Invalid, ReasonFileExists, "host %s has files that Slipway did not install and would overwrite: %s; remove them, or use the programs that are installed (spec.bundle: None)", h.target.Address, failed.errors)
+		return fault.New(fault.Invalid, reasonFileExists, "host %s has files that Slipway did not install and would overwrite: %s; remove them, or use the programs that are installed (spec.bundle: None)", h.target.Address, failed.errors)
 	}
 	if err != nil {
 		return fmt.Errorf("preparing the node: %w", err)
@@ -134,7 +134,7 @@ func (s NodeSettings) files() (out []nodeFile, err error) {
 			}
 		}
 		if len(v.value) > maxSetting || strings.ContainsFunc(v.value, isUnsafe) {
-			return nil, fault.New(fault.Invalid, ReasonInvalidSettings, "the value of %s contains a space, a quote or a control character, or is longer than %d bytes", v.name, maxSetting)
+			return nil, fault.New(fault.Invalid, reasonInvalidSettings, "the value of %s contains a space, a quote or a control character, or is longer than %d bytes", v.name, maxSetting)
 		}
 		fmt.Fprintf(&environment, "Environment=\"%s=%s\"\n", v.name, strings.ReplaceAll(v.value, "%", "%%"))
 	}
@@ -142,7 +142,7 @@ func (s NodeSettings) files() (out []nodeFile, err error) {
 		out = append(out, nodeFile{path: "etc/systemd/system/containerd.service.d/10-proxy.conf", mode: 0o600, content: []byte("[Service]\n" + environment.String())})
 	}
 	if len(s.RegistryMirrors) > maxMirrors {
-		return nil, fault.New(fault.Invalid, ReasonInvalidSettings, "there are %d registry mirrors, at most %d are allowed", len(s.RegistryMirrors), maxMirrors)
+		return nil, fault.New(fault.Invalid, reasonInvalidSettings, "there are %d registry mirrors, at most %d are allowed", len(s.RegistryMirrors), maxMirrors)
 	}
 	var mirrors strings.Builder
 	for _, m := range s.RegistryMirrors {
@@ -166,7 +166,7 @@ func isUnsafe(r rune) bool { return r <= ' ' || r == '"' || r == '\'' || r == '\
 func checkURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || len(text) > maxSetting || strings.ContainsFunc(text, isUnsafe) {
-		return fault.New(fault.Invalid, ReasonInvalidSettings, "%.80q is not an http or https URL", text).From(err)
+		return fault.New(fault.Invalid, reasonInvalidSettings, "%.80q is not an http or https URL", text).From(err)
 	}
 	return nil
 }

@@ -74,17 +74,17 @@ func TestConnect(t *testing.T) {
 		"second key": {"several keys may be pinned", func(_ *sshtest.Server, to *remote.Target) {
 			to.HostKeys = append([]string{other.HostKey()}, to.HostKeys...)
 		}, "", 0},
-		"no host key": {"nothing is trusted on first use", func(_ *sshtest.Server, to *remote.Target) { to.HostKeys = nil }, remote.ReasonInvalidTarget, fault.Invalid},
-		"user":        {"the key is not authorized", func(s *sshtest.Server, _ *remote.Target) { s.RefuseUsers(true) }, remote.ReasonAuthenticationFailed, fault.Invalid},
-		"key":         {"the Secret contains something else", func(_ *sshtest.Server, to *remote.Target) { to.PrivateKey = []byte("hello") }, remote.ReasonInvalidTarget, fault.Invalid},
-		"certificate": {"a public key is no certificate", func(s *sshtest.Server, to *remote.Target) { to.Certificate = []byte(s.HostKey()) }, remote.ReasonInvalidTarget, fault.Invalid},
+		"no host key": {"nothing is trusted on first use", func(_ *sshtest.Server, to *remote.Target) { to.HostKeys = nil }, "InvalidTarget", fault.Invalid},
+		"user":        {"the key is not authorized", func(s *sshtest.Server, _ *remote.Target) { s.RefuseUsers(true) }, "AuthenticationFailed", fault.Invalid},
+		"key":         {"the Secret contains something else", func(_ *sshtest.Server, to *remote.Target) { to.PrivateKey = []byte("hello") }, "InvalidTarget", fault.Invalid},
+		"certificate": {"a public key is no certificate", func(s *sshtest.Server, to *remote.Target) { to.Certificate = []byte(s.HostKey()) }, "InvalidTarget", fault.Invalid},
 		"nothing":     {"nothing listens", func(_ *sshtest.Server, to *remote.Target) { to.Port = 1 }, remote.ReasonUnreachable, fault.Unreachable},
 		"silence":     {"a host that hangs", func(s *sshtest.Server, _ *remote.Target) { s.Silence(true) }, remote.ReasonUnreachable, fault.Unreachable},
-		"not root":    {"the user has no permissions", func(s *sshtest.Server, _ *remote.Target) { s.Answer("privileges", "1000\n") }, remote.ReasonNotRoot, fault.Invalid},
+		"not root":    {"the user has no permissions", func(s *sshtest.Server, _ *remote.Target) { s.Answer("privileges", "1000\n") }, "NotRoot", fault.Invalid},
 		"no sudo": {"sudo needs a password", func(s *sshtest.Server, to *remote.Target) {
 			to.Sudo = true
 			s.Handle("privileges", func(sshtest.Call) sshtest.Result { return sshtest.Result{Code: 1} })
-		}, remote.ReasonNotRoot, fault.Invalid},
+		}, "NotRoot", fault.Invalid},
 		"jump":      {"through another host", func(_ *sshtest.Server, to *remote.Target) { jump := other.Target(); to.Jump = &jump }, "", 0},
 		"lost jump": {"the other host does not respond", func(_ *sshtest.Server, to *remote.Target) { jump := other.Target(); jump.Port = 1; to.Jump = &jump }, remote.ReasonUnreachable, fault.Unreachable},
 		"key of jump": {"the other host has another key", func(s *sshtest.Server, to *remote.Target) {
@@ -92,7 +92,7 @@ func TestConnect(t *testing.T) {
 			jump.HostKeys = []string{s.HostKey()}
 			to.Jump = &jump
 		}, remote.ReasonHostKeyMismatch, fault.Invalid},
-		"bad address": {"an address that is an option", func(_ *sshtest.Server, to *remote.Target) { to.Address = "-v" }, remote.ReasonInvalidTarget, fault.Invalid},
+		"bad address": {"an address that is an option", func(_ *sshtest.Server, to *remote.Target) { to.Address = "-v" }, "InvalidTarget", fault.Invalid},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -348,7 +348,7 @@ func TestInstallBundleVerifies(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := h.InstallBundle(t.Context(), b, nil)
-	if f := fault.As(err); f == nil || f.Reason != remote.ReasonBundleDamaged {
+	if f := fault.As(err); f == nil || f.Reason != "BundleDamaged" {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(s.Path("/var/lib/slipway/bundles/" + b.Digest + "/complete")); err == nil {

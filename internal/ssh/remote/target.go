@@ -22,12 +22,12 @@ const (
 	ReasonUnreachable = "HostUnreachable"
 	// ReasonHostKeyMismatch means that the host presented a key that is not pinned; the kind is Invalid.
 	ReasonHostKeyMismatch = "HostKeyMismatch"
-	// ReasonAuthenticationFailed means that the host rejected the user or the key; the kind is Invalid.
-	ReasonAuthenticationFailed = "AuthenticationFailed"
-	// ReasonInvalidTarget means that the address, user, key or certificate cannot be used; the kind is Invalid.
-	ReasonInvalidTarget = "InvalidTarget"
-	// ReasonNotRoot means that the user is not root on the host and cannot become root; the kind is Invalid.
-	ReasonNotRoot = "NotRoot"
+	// reasonAuthenticationFailed means that the host rejected the user or the key; the kind is Invalid.
+	reasonAuthenticationFailed = "AuthenticationFailed"
+	// reasonInvalidTarget means that the address, user, key or certificate cannot be used; the kind is Invalid.
+	reasonInvalidTarget = "InvalidTarget"
+	// reasonNotRoot means that the user is not root on the host and cannot become root; the kind is Invalid.
+	reasonNotRoot = "NotRoot"
 )
 
 const (
@@ -185,5 +185,5 @@ func keyMismatch(t Target, presented ssh.PublicKey, pinned []ssh.PublicKey) *fau
 }
 
 func invalidTarget(message string, args ...any) *fault.Fault {
-	return fault.New(fault.Invalid, ReasonInvalidTarget, message, args...)
+	return fault.New(fault.Invalid, reasonInvalidTarget, message, args...)
 }
