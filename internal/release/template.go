@@ -34,7 +34,12 @@ type Flavor struct {
 	class string
 }
 
-// Flavors returns the flavors of a release.
+// sshFlavors returns the flavors of the SSH provider in a release.
+func sshFlavors() []Flavor {
+	return []Flavor{{Name: "", example: "ssh.yaml", cluster: "hosts", class: classes.SSH}}
+}
+
+// Flavors returns the flavors of the Local provider in a release.
 func Flavors() []Flavor {
 	return []Flavor{
 		{Name: "", example: "machinedeployment.yaml", cluster: "workers", network: "172.31"},

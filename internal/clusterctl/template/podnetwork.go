@@ -16,17 +16,17 @@ const networkLabel = "slipway.dev/cni"
 const (
 	flannelNetwork      = "flannel"
 	flannelVXLANNetwork = "flannel-vxlan"
-	// networkPrefix is the prefix of the names of a ClusterResourceSet and its ConfigMap.
-	networkPrefix = "slipway-"
-	networkKey    = "flannel.yaml"
+	// networkName and networkVXLANName are the names of a ClusterResourceSet and its ConfigMap.
+	networkName      = "slipway-flannel"
+	networkVXLANName = "slipway-flannel-vxlan"
+	networkKey       = "flannel.yaml"
 )
 
 // IsShared reports whether an object of a manifest is shared by all clusters of its namespace. Such an object may exist
 // already, and remains when a cluster is deleted.
 func IsShared(o *unstructured.Unstructured) bool {
 	name := o.GetName()
-	return (name == networkPrefix+flannelNetwork || name == networkPrefix+flannelVXLANNetwork) &&
-		(o.GetKind() == "ClusterResourceSet" || o.GetKind() == "ConfigMap")
+	return (name == networkName || name == networkVXLANName) && (o.GetKind() == "ClusterResourceSet" || o.GetKind() == "ConfigMap")
 }
 
 // podNetwork returns the Pod network of the cluster, empty for none. Nodes that are machines of others may be in different
@@ -41,9 +41,17 @@ func (c ClusterManifest) podNetwork() string {
 	return ""
 }
 
+// networkName returns the name of the ClusterResourceSet that installs the Pod network.
+func (c ClusterManifest) networkName() string {
+	if c.podNetwork() == flannelVXLANNetwork {
+		return networkVXLANName
+	}
+	return networkName
+}
+
 // network returns a ClusterResourceSet that installs the Pod network in every cluster with the label.
 func (c ClusterManifest) network() *addonsv1.ClusterResourceSet {
-	name := networkPrefix + c.podNetwork()
+	name := c.networkName()
 	return &addonsv1.ClusterResourceSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: addonsv1.GroupVersion.String(), Kind: "ClusterResourceSet"},
 		ObjectMeta: c.meta(name),
@@ -62,7 +70,7 @@ func (c ClusterManifest) networkSource() *corev1.ConfigMap {
 	}
 	return &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: c.meta(networkPrefix + c.podNetwork()),
+		ObjectMeta: c.meta(c.networkName()),
 		Data:       map[string]string{networkKey: manifest},
 	}
 }
