@@ -21,6 +21,12 @@ cat >$run/data.draft && mv $run/data.draft $run/data || fail "the bootstrap data
 while IFS= read -r file; do
 	[ -e "$file" ] || remember "$file"
 done <$run/files
+# The script appends to this file.
+if [ ! -e /etc/default/kubelet ]; then
+	remember /etc/default/kubelet
+elif ! installed /etc/default/kubelet; then
+	cp -p /etc/default/kubelet $node/default-kubelet
+fi
 rm -f $run/files $run/exit $run/failure
 
 # The unit runs this script. It deletes the data in any case.
@@ -28,7 +34,7 @@ cat >$run/run <<'END'
 #!/bin/sh
 run=/run/slipway/bootstrap node=/var/lib/slipway/node
 umask 022
-PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/var/lib/slipway/current/bin
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/bin:/var/lib/slipway/current/bin
 export PATH
 cd /
 trap 'rm -f $run/data' EXIT

@@ -76,6 +76,10 @@ fi
 touch "$to/complete"
 sync "$to/complete" 2>/dev/null
 
+# Uploads that were never finished.
+for other in $bundles/*; do
+	[ -e "$other/complete" ] || [ "$other" = "$to" ] || rm -rf "$other"
+done
 used=$(readlink $state/current 2>/dev/null)
 number=0
 for marker in $(ls -t $bundles/*/complete); do

@@ -23,7 +23,11 @@ cgroup_version() { if [ -e /sys/fs/cgroup/cgroup.controllers ]; then echo 2; els
 # Whether a process with this name runs. Names are cut after 15 bytes by the kernel.
 process_runs() { grep -qsx -- "$(printf %.15s "$1")" /proc/[0-9]*/comm; }
 
-kubelet_runs() { systemctl is-active --quiet kubelet.service 2>/dev/null || process_runs kubelet; }
+# Whether a kubelet runs. Packages of the kubelet start it again and again until kubeadm has configured it, which is no node.
+kubelet_runs() {
+	systemctl is-active --quiet kubelet.service 2>/dev/null || process_runs kubelet || return 1
+	[ -e /var/lib/kubelet/config.yaml ] || [ -e /etc/kubernetes/kubelet.conf ] || ! systemctl cat kubelet.service >/dev/null 2>&1
+}
 
 # Lines of kind and item that describe everything that a node changes on a host. It is written before the first change
 # and compared after cleaning.

@@ -15,6 +15,10 @@ lock
 
 stage=$node/files
 rm -rf $stage && mkdir $stage && tar -xpf - -C $stage || fail "the files of the node cannot be unpacked"
+# Distributions with a read-only /usr have /opt/bin for programs.
+if [ -d $stage/usr/local/bin ] && ! { mkdir -p /usr/local/bin && touch /usr/local/bin/.slipway && rm -f /usr/local/bin/.slipway; } 2>/dev/null; then
+	mkdir -p $stage/opt && mv $stage/usr/local/bin $stage/opt/bin || fail "the files of the node cannot be moved"
+fi
 existing=
 for path in $(cd $stage && find . \( -type f -o -type l \) | sed 's/^\.//'); do
 	if [ -e "$path" ] || [ -L "$path" ]; then
@@ -33,8 +37,8 @@ chmod 711 $state
 for path in $(cd $stage && find . \( -type f -o -type l \) | sed 's/^\.//'); do
 	remember "$path"
 	mkdir -p "${path%/*}" && cp -a "$stage$path" "$path" && chown -h 0:0 "$path" || fail "$path cannot be written"
+	[ ! -e /sys/fs/selinux/enforce ] || ! has restorecon || restorecon -F "$path" 2>/dev/null
 done
-[ -e /etc/default/kubelet ] || remember /etc/default/kubelet
 
 # Plugins of other networks are added to the directory, so it contains copies.
 mkdir -p /opt/cni/bin /etc/cni/net.d /etc/kubernetes/manifests /etc/containerd/certs.d

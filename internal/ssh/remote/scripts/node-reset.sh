@@ -71,7 +71,10 @@ fi
 if has ipvsadm; then ipvsadm --clear 2>/dev/null; fi
 
 # Files that Slipway and the bootstrap data installed.
-systemctl disable --quiet kubelet.service containerd.service 2>/dev/null
+for unit in kubelet containerd; do
+	before "enabled-unit $unit" || systemctl disable --quiet $unit.service 2>/dev/null
+done
+[ ! -e $node/default-kubelet ] || cp -p $node/default-kubelet /etc/default/kubelet
 if [ -e $node/installed ]; then
 	while IFS= read -r path; do
 		case $path in /*) [ -d "$path" ] && [ ! -L "$path" ] || rm -f -- "$path" ;; esac
@@ -106,7 +109,7 @@ if [ -e $node/sysctl ]; then
 fi
 systemctl daemon-reload
 systemctl reset-failed kubelet.service containerd.service slipway-bootstrap.service 2>/dev/null
-rm -rf $node/files $node/imported $node/started $node/bootstrapped $state/current $state/lib
+rm -rf $node/files $node/imported $node/started $node/bootstrapped $node/default-kubelet $state/current $state/lib
 
 # What remains. Without an inventory, the programs of another installer may stay.
 remaining() {
