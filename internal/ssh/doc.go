@@ -4,7 +4,7 @@
 //
 // The packages of the provider, where an arrow points to the package that is used:
 //
-//	ssh ─► hosts, machines ─► inventory ─► remote ─► hosts over SSH
-//	 │           └─────────────────────────► │ bundle
-//	 └───► clusters ────────► inventory      └─► local/cloudinit
+//	ssh ─► hosts, machines ─────► inventory ─► remote ─► hosts over SSH
+//	 │               └─────────────────────────► │  bundle
+//	 └───► clusters, templates ─► inventory      └─► local/cloudinit
 package ssh

@@ -16,6 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/hosts"
 	"github.com/slipwayhq/slipway/internal/ssh/machines"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
+	"github.com/slipwayhq/slipway/internal/ssh/templates"
 )
 
 // Config contains the options and dependencies of the provider.
@@ -51,7 +52,7 @@ func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 			})
 		},
 		func() error { return clusters.Add(setup(clusters.Name), clusters.Config{Policy: cfg.Policy}) },
-		func() error { return clusters.AddTemplates(setup(clusters.TemplatesName)) },
+		func() error { return templates.Add(setup(templates.Name)) },
 		func() error { return s.Manager.Add(closing(pool)) },
 	} {
 		if err := add(); err != nil {

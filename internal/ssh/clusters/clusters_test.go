@@ -21,7 +21,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
-	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 )
 
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -156,60 +155,5 @@ func TestReconcile(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"rack-1", "rack-2"}, names); diff != "" || !condition.Set(o.Status.Conditions).IsTrue("Ready") {
 		t.Errorf("%+v (-want +got):\n%s", o.Status, diff)
-	}
-}
-
-func TestCapacity(t *testing.T) {
-	small := sshHost("b", "", func(h *infrav1.SSHHost) {
-		h.Labels, h.Status.Facts = map[string]string{"size": "small"}, infrav1.SSHHostFacts{CPUs: 2, MemoryMiB: 16384, Architecture: "arm64"}
-	})
-	hosts := []*infrav1.SSHHost{sshHost("a", "rack-1", nil), small, sshHost("new", "", func(h *infrav1.SSHHost) { h.Status.Facts = infrav1.SSHHostFacts{} }),
-		sshHost("other", "", func(h *infrav1.SSHHost) { h.Spec.OfferedTo, h.Status.Facts.CPUs = nil, 1 })}
-	r := inventory.Request{Namespace: inventory.Namespace{Name: "team-a", Labels: map[string]string{"team": "a"}}}
-	for name, tc := range map[string]struct {
-		selector          map[string]string
-		domain            string
-		cpu, memory, disk string
-		architecture      infrav1.Architecture
-	}{
-		"all":       {nil, "", "2", "8092Mi", "0", ""},
-		"large":     {map[string]string{"size": "large"}, "", "4", "8092Mi", "96636764160", "amd64"},
-		"domain":    {nil, "rack-1", "4", "8092Mi", "96636764160", "amd64"},
-		"no domain": {nil, "rack-9", "0", "0", "0", ""},
-	} {
-		if r.Selector = nil; tc.selector != nil {
-			r.Selector = &metav1.LabelSelector{MatchLabels: tc.selector}
-		}
-		got := capacityOf(r, hosts, tc.domain)
-		c := got.Capacity
-		if c.Cpu().String() != tc.cpu || c.Memory().String() != tc.memory || c.StorageEphemeral().String() != tc.disk && c.StorageEphemeral().Value() != 96636764160 || got.NodeInfo.Architecture != tc.architecture {
-			t.Errorf("%s: %v, %+v", name, c, got.NodeInfo)
-		}
-	}
-}
-
-func TestTemplateStatus(t *testing.T) {
-	o := &infrav1.SSHMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "t", UID: "u", CreationTimestamp: metav1.NewTime(now)}}
-	cl := fake.NewClientBuilder().WithScheme(scheme(t)).WithStatusSubresource(o).WithReturnManagedFields().WithObjects(o, teamA(), sshHost("a", "", nil)).Build()
-	at := now
-	c := &templates{client: cl, writer: kube.NewWriter(cl, TemplatesName), now: func() time.Time { return at }}
-	reconcile := func() ctrl.Result {
-		result, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cl.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-			t.Fatal(err)
-		}
-		return result
-	}
-	if r := reconcile(); r.RequeueAfter != ownedWithin || o.Status.Capacity != nil {
-		t.Errorf("without an owner: %+v, %+v", r, o.Status)
-	}
-	at = at.Add(ownedWithin)
-	reconcile()
-	version := o.ResourceVersion
-	if reconcile(); o.Status.Capacity.Cpu().String() != "4" || o.Status.NodeInfo.Architecture != "amd64" || o.ResourceVersion != version {
-		t.Errorf("%+v", o.Status)
 	}
 }

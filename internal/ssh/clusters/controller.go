@@ -2,14 +2,12 @@ package clusters
 
 import (
 	"context"
-	"reflect"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -20,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 )
 
 // Name of the controller of SSHClusters.
@@ -48,8 +47,8 @@ func Add(s reconciler.Setup, cfg Config) error {
 	c := &controller{Config: cfg, client: s.Manager.GetClient(), now: s.Clock()}
 	b := s.Builder(Name, &infrav1.SSHCluster{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(watches.ClusterChanged())).
-		Watches(&infrav1.SSHHost{}, handler.EnqueueRequestsFromMapFunc(all(c.client, func() client.ObjectList { return &infrav1.SSHClusterList{} })),
-			builder.WithPredicates(offerChanged()))
+		Watches(&infrav1.SSHHost{}, handler.EnqueueRequestsFromMapFunc(inventory.EnqueueAll(c.client, func() client.ObjectList { return &infrav1.SSHClusterList{} })),
+			builder.WithPredicates(inventory.OfferChanged()))
 	hosted, err := infrastructure.HasHostedControlPlanes(s.Manager.GetRESTMapper())
 	if err != nil {
 		return err
@@ -95,23 +94,4 @@ func (c *controller) ofControlPlane(ctx context.Context, o client.Object) []reco
 		return nil
 	}
 	return ofCluster(ctx, cluster)
-}
-
-// all enqueues all objects of a kind.
-func all(c client.Reader, newList func() client.ObjectList) handler.MapFunc {
-	return func(ctx context.Context, _ client.Object) []reconcile.Request {
-		list := newList()
-		if c.List(ctx, list, client.UnsafeDisableDeepCopy) != nil {
-			return nil
-		}
-		return watches.Requests(list)
-	}
-}
-
-// offerChanged selects updates of SSHHosts that change which namespaces have them, their failure domains or their facts.
-func offerChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.(*infrav1.SSHHost), e.ObjectNew.(*infrav1.SSHHost)
-		return before.Generation != after.Generation || !reflect.DeepEqual(before.Status.Facts, after.Status.Facts) || !reflect.DeepEqual(before.Labels, after.Labels)
-	}}
 }

@@ -2,11 +2,11 @@ package clusters
 
 import (
 	"net/netip"
-	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 )
 
 // Reasons of waits and conditions.
@@ -23,9 +23,6 @@ const (
 	stageEndpoint
 	stageReady
 )
-
-// labelsRecheck is the interval in which the labels of the namespace are read again, which select hosts and are not watched.
-const labelsRecheck = 5 * time.Minute
 
 // Decide computes the plan for the snapshot. The first row that applies decides:
 //
@@ -47,7 +44,7 @@ func Decide(s Snapshot) reconciler.Plan {
 	if decideEndpoint(s, &p); len(p.Waits) > 0 {
 		stage = stageEndpoint
 	}
-	p.RecheckIn(labelsRecheck)
+	p.RecheckIn(inventory.LabelsInterval)
 	p.Enter(stage, "")
 	return p
 }

@@ -2,13 +2,10 @@ package clusters
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
@@ -43,7 +40,7 @@ func (c *controller) observe(ctx context.Context, o *infrav1.SSHCluster) (Snapsh
 			return s, err
 		}
 	}
-	request, hosts, err := readHosts(ctx, c.client, o.Namespace)
+	request, hosts, err := inventory.Read(ctx, c.client, o.Namespace)
 	if err != nil {
 		return s, err
 	}
@@ -54,27 +51,6 @@ func (c *controller) observe(ctx context.Context, o *infrav1.SSHCluster) (Snapsh
 	}
 	slices.Sort(s.FailureDomains)
 	return s, nil
-}
-
-// readHosts reads all SSHHosts, and the namespace for which a request selects some of them.
-func readHosts(ctx context.Context, c client.Reader, namespace string) (inventory.Request, []*infrav1.SSHHost, error) {
-	request := inventory.Request{Namespace: inventory.Namespace{Name: namespace}}
-	n, err := infrastructure.ReadObject(ctx, c, "", namespace, &corev1.Namespace{})
-	if err != nil {
-		return request, nil, err
-	}
-	if n != nil {
-		request.Namespace.Labels = n.Labels
-	}
-	list := &infrav1.SSHHostList{}
-	if err := c.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return request, nil, fmt.Errorf("listing SSHHosts: %w", err)
-	}
-	var hosts []*infrav1.SSHHost
-	for i := range list.Items {
-		hosts = append(hosts, &list.Items[i])
-	}
-	return request, hosts, nil
 }
 
 // hostedKind is a control plane without machines, kubeadmKind one on machines. Only the first can provide its own endpoint.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -119,18 +118,12 @@ func isConfirmed(h *infrav1.SSHHost) bool {
 
 // readHosts reads what the choice of a host needs.
 func (c *controller) readHosts(ctx context.Context, s *Snapshot) error {
-	s.Namespace = inventory.Namespace{Name: s.Object.Namespace}
-	n, err := infrastructure.ReadObject(ctx, c.client, "", s.Object.Namespace, &corev1.Namespace{})
+	request, all, err := inventory.Read(ctx, c.client, s.Object.Namespace)
 	if err != nil {
 		return err
 	}
-	if n != nil {
-		s.Namespace.Labels = n.Labels
-	}
-	list, peers := &infrav1.SSHHostList{}, &infrav1.SSHMachineList{}
-	if err := c.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing SSHHosts: %w", err)
-	}
+	s.Namespace, s.Hosts = request.Namespace, all
+	peers := &infrav1.SSHMachineList{}
 	cluster := client.ObjectKey{Namespace: s.Object.Namespace, Name: s.clusterName()}
 	if err := c.client.List(ctx, peers, watches.InCluster(Name, cluster)...); err != nil {
 		return fmt.Errorf("listing SSHMachines of Cluster %s: %w", cluster, err)
@@ -139,10 +132,8 @@ func (c *controller) readHosts(ctx context.Context, s *Snapshot) error {
 	for _, m := range peers.Items {
 		inCluster[m.Name] = true
 	}
-	for i := range list.Items {
-		h := &list.Items[i]
+	for _, h := range all {
 		s.Stale = s.Stale || s.Host == nil && c.writer.Writes().Stale(h)
-		s.Hosts = append(s.Hosts, h)
 		if claim := h.Status.Claim; claim != nil && claim.Namespace == s.Object.Namespace && inCluster[claim.Name] {
 			s.Peers = append(s.Peers, h)
 		}

@@ -1,4 +1,4 @@
-package clusters
+package templates
 
 import (
 	"context"
@@ -18,32 +18,32 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 )
 
-// TemplatesName is the name of the controller of SSHMachineTemplates.
-const TemplatesName = "ssh-machinetemplate"
+// Name of the controller.
+const Name = "ssh-machinetemplate"
 
 // ownedWithin is the time for which the status of a new template is not written while it has no owner. A status update
 // in between would cause conflicts for controllers that adopt the template, and no autoscaler uses it yet.
 const ownedWithin = 10 * time.Second
 
-// templates reconciles SSHMachineTemplates. It does not use the driver of package reconciler, because the templates have no
+// controller reconciles SSHMachineTemplates. It does not use the driver of package reconciler, because the templates have no
 // conditions and no finalizer and cannot be paused.
-type templates struct {
+type controller struct {
 	client client.Client
 	writer *kube.Writer
 	scope  watches.Scope
 	now    func() time.Time
 }
 
-// AddTemplates adds the controller of SSHMachineTemplates to the manager.
-func AddTemplates(s reconciler.Setup) error {
-	c := &templates{client: s.Manager.GetClient(), writer: kube.NewWriter(s.Manager.GetClient(), TemplatesName), scope: s.Scope(), now: s.Clock()}
+// Add adds the controller to the manager.
+func Add(s reconciler.Setup) error {
+	c := &controller{client: s.Manager.GetClient(), writer: kube.NewWriter(s.Manager.GetClient(), Name), scope: s.Scope(), now: s.Clock()}
 	newList := func() client.ObjectList { return &infrav1.SSHMachineTemplateList{} }
-	return s.Builder(TemplatesName, &infrav1.SSHMachineTemplate{}).
-		Watches(&infrav1.SSHHost{}, handler.EnqueueRequestsFromMapFunc(all(c.client, newList)), builder.WithPredicates(offerChanged())).
+	return s.Builder(Name, &infrav1.SSHMachineTemplate{}).
+		Watches(&infrav1.SSHHost{}, handler.EnqueueRequestsFromMapFunc(inventory.EnqueueAll(c.client, newList)), builder.WithPredicates(inventory.OfferChanged())).
 		Complete(c)
 }
 
-func (c *templates) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o := &infrav1.SSHMachineTemplate{}
 	if err := c.client.Get(ctx, req.NamespacedName, o); err != nil || !o.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -54,16 +54,16 @@ func (c *templates) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	if left := ownedWithin - c.now().Sub(o.CreationTimestamp.Time); left > 0 && len(o.OwnerReferences) == 0 {
 		return ctrl.Result{RequeueAfter: min(left, ownedWithin)}, nil // the API server's clock may be ahead
 	}
-	request, hosts, err := readHosts(ctx, c.client, o.Namespace)
+	request, hosts, err := inventory.Read(ctx, c.client, o.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	request.Selector = o.Spec.Template.Spec.HostSelector
 	status := capacityOf(request, hosts, o.Spec.Template.Spec.FailureDomain)
 	if status.Capacity == nil && o.Status.Capacity == nil {
-		return ctrl.Result{RequeueAfter: labelsRecheck}, nil
+		return ctrl.Result{RequeueAfter: inventory.LabelsInterval}, nil
 	}
-	return ctrl.Result{RequeueAfter: labelsRecheck}, client.IgnoreNotFound(c.writer.ApplyStatus(ctx, o, status))
+	return ctrl.Result{RequeueAfter: inventory.LabelsInterval}, client.IgnoreNotFound(c.writer.ApplyStatus(ctx, o, status))
 }
 
 // capacityOf returns the least capacity of the hosts that match, because any of them may become the node. The architecture
