@@ -24,6 +24,10 @@ while read -r hash size mode path; do
 			! ln "$other/$path" "$to/$path" 2>/dev/null || break
 		done
 	fi
+	# An interrupted upload may have completed the file.
+	if [ ! -f "$to/$path" ] && [ -f "$to/$path.part" ] && [ "$(stat -c %s "$to/$path.part")" = "$size" ]; then
+		mv "$to/$path.part" "$to/$path"
+	fi
 	[ -f "$to/$path" ] || continue
 	if [ "$(sha256sum <"$to/$path" | cut -d ' ' -f 1)" = "$hash" ]; then
 		echo "PRESENT=$path"

@@ -69,7 +69,10 @@ preload() {
 }
 lock
 if [ -x "$to/bin/containerd" ] && [ -e "$to/images/node.tar" ]; then
+	runtime=
+	[ ! -e /run/containerd ] || runtime=true
 	preload || rm -rf "$to/preload.draft"
+	[ -n "$runtime" ] || rm -rf /run/containerd
 	rm -rf /run/slipway/preload
 	rmdir /run/slipway 2>/dev/null
 fi
