@@ -9,11 +9,14 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
@@ -36,7 +39,7 @@ network proves nothing. With --host-key, nothing is scanned and nothing is asked
 logs in, and creates an SSHHost and a Secret with the private key.
 
 A file with hosts (-f) contains a list "hosts" and optional "defaults", with the fields address,
-name, port, user, keyFile, certificateFile, hostKeys, jump, jumpKeyFile, jumpHostKeys, sudo,
+name, nodeAddress, port, user, keyFile, certificateFile, hostKeys, jump, jumpKeyFile, jumpHostKeys, sudo,
 failureDomain, offeredTo and labels.`,
 		Example: `  slipway hosts add 192.0.2.11 --user root --key ~/.ssh/id_ed25519
   slipway hosts add 192.0.2.12 --user ops --key fleet.key --label rack=a --failure-domain rack-a
@@ -56,6 +59,7 @@ failureDomain, offeredTo and labels.`,
 	flags.StringVar(&f.JumpKeyFile, "jump-key", "", "file with the private key for the jump host (default: --key)")
 	flags.StringArrayVar(&f.JumpHostKeys, "jump-host-key", nil, "host key of the jump host to pin; can be repeated")
 	flags.BoolVar(&f.sudo, "sudo", false, "become root with sudo (default: for users other than root)")
+	flags.StringVar(&f.NodeAddress, "node-address", "", "IP address of the node, if it differs from ADDRESS; required for a DNS name")
 	flags.StringVar(&f.FailureDomain, "failure-domain", "", "failure domain of the host, such as its rack")
 	flags.StringVar(&f.OfferedTo, "offer-to", "", "labels of the namespaces that can use the host, or \"all\" (default: its own namespace)")
 	flags.StringToStringVar(&f.Labels, "label", nil, "label of the SSHHost; can be repeated")
@@ -201,48 +205,72 @@ func introduce(ctx context.Context, e term.Env, pool *remote.Pool, h newHost) er
 	return nil
 }
 
-// create creates the objects of a host. Secrets come first, so that the controller never finds an SSHHost without them.
+// writer is the name of the field manager: "slipway-hosts".
+const writer = "hosts"
+
+// create creates the objects of a host. Secrets come first, so that the controller never finds an SSHHost without them,
+// but only after the API server has accepted the SSHHost.
 func create(ctx context.Context, e term.Env, c *management.Connection, h newHost) error {
 	object, err := h.object(c.Namespace)
 	if err != nil {
 		return err
 	}
-	if err := c.Client.Create(ctx, object, client.FieldOwner("slipway-cli"), client.DryRunAll); err != nil { // before a Secret exists
-		return createError(object.Namespace, h.Name, err)
+	err = c.Client.Get(ctx, c.Key(h.Name), &infrav1.SSHHost{})
+	if err == nil {
+		return fault.New(fault.Conflict, "HostExists", "SSHHost %s/%s exists; change it with \"slipway hosts update %[2]s\", or use --name", c.Namespace, h.Name)
 	}
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err := kube.NewWriter(client.NewDryRunClient(c.Client), writer).Create(ctx, object.DeepCopy()); err != nil {
+		return err
+	}
+	w := kube.NewWriter(c.Client, writer)
 	secrets := h.secrets(c.Namespace)
 	for _, s := range secrets {
 		if err := createSecret(ctx, c.Client, s); err != nil {
 			return err
 		}
 	}
-	if err := c.Client.Create(ctx, object, client.FieldOwner("slipway-cli")); err != nil {
-		return createError(object.Namespace, h.Name, err)
+	if err := w.Create(ctx, object); err != nil {
+		return err
+	}
+	for _, s := range secrets {
+		if err := ownSecret(ctx, c.Client, object, s); err != nil {
+			return err
+		}
 	}
 	_, err = fmt.Fprintf(e.Out, "SSHHost %s/%s created\n", object.Namespace, object.Name)
 	return err
 }
 
-func createError(namespace, name string, err error) error {
-	if apierrors.IsAlreadyExists(err) {
-		return fault.New(fault.Conflict, "HostExists", "SSHHost %s/%s exists; change it with \"slipway hosts update %[2]s\", or use --name", namespace, name).From(err)
-	}
-	return err
-}
-
 // createSecret creates a Secret, or replaces the data of one that "hosts add" created for the same host.
 func createSecret(ctx context.Context, c client.Client, s *corev1.Secret) error {
-	err := c.Create(ctx, s, client.FieldOwner("slipway-cli"))
-	if !apierrors.IsAlreadyExists(err) {
-		return err
-	}
+	w := kube.NewWriter(c, writer)
 	existing := &corev1.Secret{}
-	if err := c.Get(ctx, client.ObjectKeyFromObject(s), existing); err != nil {
+	err := c.Get(ctx, client.ObjectKeyFromObject(s), existing)
+	switch {
+	case apierrors.IsNotFound(err):
+		return w.Create(ctx, s)
+	case err != nil:
 		return err
-	}
-	if existing.Labels[ownedLabel] != s.Labels[ownedLabel] {
+	case existing.Labels[ownedLabel] != s.Labels[ownedLabel]:
 		return fault.New(fault.Conflict, "SecretExists", "Secret %s/%s exists and was not created by \"slipway hosts add\"; delete it, or use --name", s.Namespace, s.Name)
 	}
-	existing.Data = s.Data
-	return c.Update(ctx, existing, client.FieldOwner("slipway-cli"))
+	return w.Patch(ctx, existing, func(o client.Object) {
+		if secret, ok := o.(*corev1.Secret); ok {
+			secret.Data = s.Data
+		}
+	})
+}
+
+// ownSecret makes the SSHHost the owner of its Secret, so that the Secret is moved and deleted with it.
+func ownSecret(ctx context.Context, c client.Client, host *infrav1.SSHHost, s *corev1.Secret) error {
+	current := &corev1.Secret{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(s), current); err != nil {
+		return err
+	}
+	return kube.NewWriter(c, writer).Patch(ctx, current, func(o client.Object) {
+		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: infrav1.GroupVersion.String(), Kind: "SSHHost", Name: host.Name, UID: host.UID}})
+	})
 }

@@ -146,3 +146,28 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("a machine without the record is another one: %v", err)
 	}
 }
+
+func TestRemove(t *testing.T) {
+	w := newWorld(t, "")
+	ctx := t.Context()
+	if err := addHosts(ctx, w.env, w.connection, adding{entries: []entry{w.entry(t)}, yes: true}); err != nil {
+		t.Fatal(err)
+	}
+	host, err := getHost(ctx, w.connection, "h1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := remote.NewPool(remote.Limits{})
+	defer pool.Close()
+	w.server.Handle("bundle-remove", func(sshtest.Call) sshtest.Result { return sshtest.Result{Code: 3} })
+	if err := removeHost(ctx, w.env, w.connection, removal{pool: pool, host: host}); fault.As(err) == nil || fault.As(err).Reason != reasonInUse {
+		t.Errorf("a host with a record is not removed: %v", err)
+	}
+	w.server.Answer("bundle-remove", "")
+	if err := removeHost(ctx, w.env, w.connection, removal{pool: pool, host: host}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := getHost(ctx, w.connection, "h1"); fault.As(err) == nil || fault.As(err).Reason != reasonNoHost {
+		t.Errorf("the SSHHost remains: %v", err)
+	}
+}

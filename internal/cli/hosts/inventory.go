@@ -34,6 +34,7 @@ const (
 type entry struct {
 	Address         string            `json:"address,omitempty"`
 	Name            string            `json:"name,omitempty"`
+	NodeAddress     string            `json:"nodeAddress,omitempty"`
 	Port            int               `json:"port,omitempty"`
 	User            string            `json:"user,omitempty"`
 	KeyFile         string            `json:"keyFile,omitempty"`
@@ -106,6 +107,9 @@ func (e entry) complete() (entry, error) {
 	}
 	if e.KeyFile == "" {
 		return e, fault.New(fault.Invalid, reasonUsage, "host %s has no private key: provide its file with --key, or with keyFile in the file with hosts", e.Address)
+	}
+	if _, err := netip.ParseAddr(cmp.Or(e.NodeAddress, e.Address)); err != nil {
+		return e, fault.New(fault.Invalid, reasonUsage, "host %s needs the IP address of its node: provide it with --node-address, or with nodeAddress in the file with hosts", e.Address)
 	}
 	if problems := validation.IsDNS1123Subdomain(e.Name); len(problems) > 0 {
 		return e, fault.New(fault.Invalid, reasonUsage, "%q cannot be the name of an SSHHost: %s; use --name", e.Name, strings.Join(problems, "; "))
@@ -267,7 +271,7 @@ func (h newHost) object(namespace string) (*infrav1.SSHHost, error) {
 				Address: h.Address, Port: int32(cmp.Or(h.Port, 22)), User: h.User, HostKeys: h.HostKeys,
 				CredentialsRef: infrav1.SSHCredentialsReference{Name: h.Name + "-ssh"},
 			},
-			Sudo: sudo, FailureDomain: h.FailureDomain, OfferedTo: offered,
+			NodeAddress: h.NodeAddress, Sudo: sudo, FailureDomain: h.FailureDomain, OfferedTo: offered,
 		},
 	}
 	j, err := parseJump(h.Jump)

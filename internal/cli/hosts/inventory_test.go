@@ -86,6 +86,8 @@ func TestComplete(t *testing.T) {
 		"name":     {"must be one of an object", entry{Address: "192.0.2.1", KeyFile: "k", Name: "A_b"}, false},
 		"selector": {"must be one", entry{Address: "192.0.2.1", KeyFile: "k", OfferedTo: "==="}, false},
 		"jump":     {"must be one", entry{Address: "192.0.2.1", KeyFile: "k", Jump: "@"}, false},
+		"DNS name": {"a node needs an IP address", entry{Address: "a.example.com", KeyFile: "k"}, false},
+		"node":     {"it is there", entry{Address: "a.example.com", NodeAddress: "192.0.2.1", KeyFile: "k"}, true},
 		"nothing":  {"an address is required", entry{KeyFile: "k"}, false},
 	}
 	for name, tc := range cases {
@@ -97,7 +99,7 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if got, err := (entry{Address: "a", KeyFile: "k", User: "ops"}).complete(); err != nil || !*got.Sudo {
+	if got, err := (entry{Address: "192.0.2.1", KeyFile: "k", User: "ops"}).complete(); err != nil || !*got.Sudo {
 		t.Errorf("users other than root need sudo: %+v %v", got, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/controllers/machine/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/operate/kubeconfig"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
@@ -232,9 +233,15 @@ func (r reboot) poll(ctx context.Context, what string, f func() (bool, error)) e
 	}
 }
 
+// setUnschedulable cordons or uncordons a Node.
 func setUnschedulable(ctx context.Context, c client.Client, name string, value bool) error {
 	node := &corev1.Node{}
-	node.Name = name
-	patch := fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, value)
-	return c.Patch(ctx, node, client.RawPatch("application/strategic-merge-patch+json", []byte(patch)))
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		return err
+	}
+	return kube.NewWriter(c, writer).PatchOwned(ctx, node, func(o client.Object) {
+		if n, ok := o.(*corev1.Node); ok {
+			n.Spec.Unschedulable = value
+		}
+	})
 }

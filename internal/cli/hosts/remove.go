@@ -5,13 +5,12 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
@@ -78,17 +77,10 @@ func removeHost(ctx context.Context, e term.Env, c *management.Connection, r rem
 			return fmt.Errorf("deleting the bundles of host %s (use --leave-bundles to leave them): %w", r.host.Name, err)
 		}
 	}
-	if err := c.Client.Delete(ctx, r.host, client.Preconditions{UID: &r.host.UID, ResourceVersion: &r.host.ResourceVersion}); err != nil {
+	// The status changes with each check. If a machine has claimed the host since it was read, the deletion waits until
+	// the host is free. The Secrets that belong to the SSHHost are deleted afterwards.
+	if err := kube.NewWriter(c.Client, writer).DeleteAnyway(ctx, r.host); err != nil {
 		return err
-	}
-	secrets := &corev1.SecretList{}
-	if err := c.Client.List(ctx, secrets, client.InNamespace(r.host.Namespace), client.MatchingLabels{ownedLabel: labelValue(r.host.Name)}); err != nil {
-		return err
-	}
-	for i := range secrets.Items {
-		if err := client.IgnoreNotFound(c.Client.Delete(ctx, &secrets.Items[i])); err != nil {
-			return err
-		}
 	}
 	_, err := fmt.Fprintf(e.Out, "SSHHost %s/%s removed\n", r.host.Namespace, r.host.Name)
 	return err

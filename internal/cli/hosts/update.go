@@ -12,6 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
@@ -90,10 +91,19 @@ func (f updateFlags) run(ctx context.Context, e term.Env, c *management.Connecti
 			return err
 		}
 	}
-	if err := c.Client.Patch(ctx, secret, client.MergeFromWithOptions(oldSecret, client.MergeFromWithOptimisticLock{})); err != nil {
+	w := kube.NewWriter(c.Client, writer)
+	if err := w.Patch(ctx, oldSecret, func(o client.Object) {
+		if s, ok := o.(*corev1.Secret); ok {
+			s.Data = secret.Data
+		}
+	}); err != nil {
 		return err
 	}
-	if err := c.Client.Patch(ctx, host, client.MergeFromWithOptions(oldHost, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := w.PatchOwned(ctx, oldHost, func(o client.Object) {
+		if h, ok := o.(*infrav1.SSHHost); ok {
+			h.Spec = host.Spec
+		}
+	}); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(e.Out, "SSHHost %s/%s updated\n", host.Namespace, host.Name)
