@@ -38,7 +38,7 @@ func Limits(p policy.Configuration) jobs.Limits {
 
 // Add adds all controllers of the provider to the manager and calls setup with the name of each controller.
 func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
-	pool := remote.NewPool(remote.Limits{Hosts: int(cfg.Policy.Hosts.AtOnce)})
+	pool := remote.NewPool(remote.Limits{Hosts: 2 * int(cfg.Policy.Hosts.AtOnce)}) // uploads by all jobs leave as many calls for checks
 	s := setup(hosts.Name)
 	for _, add := range []func() error{
 		func() error {

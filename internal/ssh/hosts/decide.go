@@ -43,6 +43,8 @@ const (
 	checkInterval, unreachableInterval = time.Minute, 20 * time.Second
 	// uncleanInterval is the delay before a host that could not be cleaned is cleaned again.
 	uncleanInterval = 5 * time.Minute
+	// abandonedAfter is the time after which a claim without an SSHMachine is dropped, if it was never recorded.
+	abandonedAfter = 2 * time.Minute
 	// immediateRecheck is the delay before the next reconciliation after a change that causes no event.
 	immediateRecheck = time.Millisecond
 	// jobRecheck is the delay before a job is started again that could not start.
@@ -62,6 +64,7 @@ const (
 //	the record or kubelet of something else              wait for the operator
 //	the claim is recorded                                nothing; wait for the operator if its SSHMachine is missing
 //	preflight failed                                     wait for the operator
+//	claimed, and the SSHMachine is missing               wait, then drop the claim
 //	claimed                                              note the namespace, then record the claim on the host
 //	otherwise                                            nothing
 func Decide(s Snapshot) reconciler.Plan {
@@ -256,6 +259,10 @@ func decideUse(s Snapshot, p *reconciler.Plan) int {
 	case k.hasFatal():
 		p.WaitFor(reasonPreflight, "The host cannot become a node:\n%s", k.problems(true)).For(kind, s.Object.Name).UntilUserActs()
 		return stageQuarantined
+	case claim != nil && s.Machine == nil && s.isAbandoned():
+		p.Do(dropClaim{Claim: claim.ClaimID, Why: "its SSHMachine does not exist, and the claim was never recorded"})
+		p.RecheckIn(immediateRecheck)
+		return stagePreparing
 	case claim != nil && s.Machine == nil: // the SSHMachine is created before its claim, so the cache will have it soon
 		p.WaitFor(reasonMachineLost, "Waiting for SSHMachine %s/%s, which has claimed the host", claim.Namespace, claim.Name).
 			For("SSHMachine", claim.Namespace+"/"+claim.Name).ToChange("spec.claimID")
@@ -270,6 +277,12 @@ func decideUse(s Snapshot, p *reconciler.Plan) int {
 		return stagePreparing
 	}
 	return stageAvailable
+}
+
+// isAbandoned reports whether a claim that was never recorded has waited for its SSHMachine longer than a cache can lag behind.
+func (s Snapshot) isAbandoned() bool {
+	status := s.Object.Status
+	return status.State == infrav1.SSHHostPreparing && status.StateSince != nil && s.Now.Sub(status.StateSince.Time) > abandonedAfter
 }
 
 // decideDeletion holds the deletion of an SSHHost that an SSHMachine uses, because its connection is needed to clean it.

@@ -83,21 +83,25 @@ func TestDecide(t *testing.T) {
 		state    infrav1.SSHHostState
 		wait     string // reason of the wait
 	}{
-		"new":                {reason: "nothing is known", reads: 1, state: infrav1.SSHHostUnreachable},
-		"old check":          {reason: "it is not current", snapshot: Snapshot{Check: &Check{At: now.Add(-checkInterval), Generation: 1, Preflight: true}}, reads: 1, state: infrav1.SSHHostUnreachable},
-		"spec changed":       {reason: "the check is about another address", snapshot: Snapshot{Check: &Check{At: now, Generation: 0, Preflight: true}}, reads: 1, state: infrav1.SSHHostUnreachable},
-		"not preflighted":    {reason: "it was used when it was checked", snapshot: Snapshot{Check: &Check{At: now, Generation: 1}}, reads: 1, state: infrav1.SSHHostUnreachable},
-		"denied":             {reason: "no connection is made", snapshot: Snapshot{Denied: "no"}, state: infrav1.SSHHostUnreachable, wait: reasonDenied},
-		"free":               {reason: "all is well", snapshot: Snapshot{Check: free()}, state: infrav1.SSHHostAvailable},
-		"no response":        {reason: "it may come back", snapshot: Snapshot{Check: &Check{At: now, Generation: 1, Fault: fault.New(fault.Unreachable, remote.ReasonUnreachable, "no")}}, state: infrav1.SSHHostUnreachable, wait: remote.ReasonUnreachable},
-		"another key":        {reason: "the operator has to compare keys", snapshot: Snapshot{Check: &Check{At: now, Generation: 1, Fault: fault.New(fault.Invalid, remote.ReasonHostKeyMismatch, "no")}}, state: infrav1.SSHHostUnreachable, wait: remote.ReasonHostKeyMismatch},
-		"preflight":          {reason: "it cannot become a node", snapshot: Snapshot{Check: &Check{At: now, Generation: 1, Preflight: true, Findings: []remote.Finding{swap}}}, state: infrav1.SSHHostQuarantined, wait: reasonPreflight},
-		"foreign record":     {reason: "another machine's", snapshot: Snapshot{Check: with(claimB)}, state: infrav1.SSHHostQuarantined, wait: reasonForeign},
-		"invalid record":     {reason: "somebody's file", snapshot: Snapshot{Check: &Check{At: now, Generation: 1, InvalidRecord: "it is not a record"}}, state: infrav1.SSHHostQuarantined, wait: reasonInvalid},
-		"kubelet":            {reason: "somebody's node", snapshot: Snapshot{Check: &Check{At: now, Generation: 1, Facts: remote.Facts{KubeletRunning: true}}}, state: infrav1.SSHHostQuarantined, wait: reasonKubelet},
-		"claimed, first":     {"the namespace is noted before the record", func(o *infrav1.SSHHost) { claimed(o); o.Annotations = nil }, Snapshot{Check: free(), Machine: machine(false)}, []reconciler.Action{noteNamespace{"team-a"}}, 0, infrav1.SSHHostPreparing, ""},
-		"claimed":            {"the record makes it safe", claimed, Snapshot{Check: free(), Machine: machine(false)}, []reconciler.Action{recordClaim{claimA, "team-a/m"}}, 0, infrav1.SSHHostPreparing, ""},
-		"claimed, unknown":   {"the cache may lack its SSHMachine", claimed, Snapshot{Check: free()}, nil, 0, infrav1.SSHHostPreparing, reasonMachineLost},
+		"new":              {reason: "nothing is known", reads: 1, state: infrav1.SSHHostUnreachable},
+		"old check":        {reason: "it is not current", snapshot: Snapshot{Check: &Check{At: now.Add(-checkInterval), Generation: 1, Preflight: true}}, reads: 1, state: infrav1.SSHHostUnreachable},
+		"spec changed":     {reason: "the check is about another address", snapshot: Snapshot{Check: &Check{At: now, Generation: 0, Preflight: true}}, reads: 1, state: infrav1.SSHHostUnreachable},
+		"not preflighted":  {reason: "it was used when it was checked", snapshot: Snapshot{Check: &Check{At: now, Generation: 1}}, reads: 1, state: infrav1.SSHHostUnreachable},
+		"denied":           {reason: "no connection is made", snapshot: Snapshot{Denied: "no"}, state: infrav1.SSHHostUnreachable, wait: reasonDenied},
+		"free":             {reason: "all is well", snapshot: Snapshot{Check: free()}, state: infrav1.SSHHostAvailable},
+		"no response":      {reason: "it may come back", snapshot: Snapshot{Check: &Check{At: now, Generation: 1, Fault: fault.New(fault.Unreachable, remote.ReasonUnreachable, "no")}}, state: infrav1.SSHHostUnreachable, wait: remote.ReasonUnreachable},
+		"another key":      {reason: "the operator has to compare keys", snapshot: Snapshot{Check: &Check{At: now, Generation: 1, Fault: fault.New(fault.Invalid, remote.ReasonHostKeyMismatch, "no")}}, state: infrav1.SSHHostUnreachable, wait: remote.ReasonHostKeyMismatch},
+		"preflight":        {reason: "it cannot become a node", snapshot: Snapshot{Check: &Check{At: now, Generation: 1, Preflight: true, Findings: []remote.Finding{swap}}}, state: infrav1.SSHHostQuarantined, wait: reasonPreflight},
+		"foreign record":   {reason: "another machine's", snapshot: Snapshot{Check: with(claimB)}, state: infrav1.SSHHostQuarantined, wait: reasonForeign},
+		"invalid record":   {reason: "somebody's file", snapshot: Snapshot{Check: &Check{At: now, Generation: 1, InvalidRecord: "it is not a record"}}, state: infrav1.SSHHostQuarantined, wait: reasonInvalid},
+		"kubelet":          {reason: "somebody's node", snapshot: Snapshot{Check: &Check{At: now, Generation: 1, Facts: remote.Facts{KubeletRunning: true}}}, state: infrav1.SSHHostQuarantined, wait: reasonKubelet},
+		"claimed, first":   {"the namespace is noted before the record", func(o *infrav1.SSHHost) { claimed(o); o.Annotations = nil }, Snapshot{Check: free(), Machine: machine(false)}, []reconciler.Action{noteNamespace{"team-a"}}, 0, infrav1.SSHHostPreparing, ""},
+		"claimed":          {"the record makes it safe", claimed, Snapshot{Check: free(), Machine: machine(false)}, []reconciler.Action{recordClaim{claimA, "team-a/m"}}, 0, infrav1.SSHHostPreparing, ""},
+		"claimed, unknown": {"the cache may lack its SSHMachine", claimed, Snapshot{Check: free()}, nil, 0, infrav1.SSHHostPreparing, reasonMachineLost},
+		"claimed, abandoned": {"its SSHMachine was removed by force", func(o *infrav1.SSHHost) {
+			claimed(o)
+			o.Status.State, o.Status.StateSince = infrav1.SSHHostPreparing, ptr.To(metav1.NewTime(now.Add(-3*time.Minute)))
+		}, Snapshot{Check: free()}, []reconciler.Action{dropClaim{claimA, "its SSHMachine does not exist, and the claim was never recorded"}}, 0, infrav1.SSHHostPreparing, ""},
 		"claimed, preflight": {"nothing on it was changed", claimed, Snapshot{Check: &Check{At: now, Generation: 1, Preflight: true, Findings: []remote.Finding{swap}}, Machine: machine(false)}, nil, 0, infrav1.SSHHostQuarantined, reasonPreflight},
 		"claimed, foreign":   {"another management cluster was faster", claimed, Snapshot{Check: with(claimB), Machine: machine(false)}, nil, 0, infrav1.SSHHostQuarantined, reasonForeign},
 		"recorded":           {"it is being prepared", confirmed, Snapshot{Check: with(claimA), Machine: machine(false)}, nil, 0, infrav1.SSHHostPreparing, ""},
@@ -158,7 +162,7 @@ func TestReport(t *testing.T) {
 		return Report(s, Decide(s), out).Status.(infrav1.SSHHostStatus)
 	}
 	check := free()
-	check.Facts = remote.Facts{Hostname: "h", CPUs: 2, MemoryMiB: 4096, Architecture: "amd64", ClockOffset: 40 * time.Second, Bundles: []string{strings.Repeat("a", 64)}}
+	check.Facts = remote.Facts{Hostname: "h", CPUs: 2, MemoryMiB: 1 << 60, Architecture: "amd64", ClockOffset: 40 * time.Second, Bundles: []string{strings.Repeat("a", 64)}}
 	check.Findings = []remote.Finding{{Check: "Cgroup", Problem: "the host has control groups v1", Remedy: "it is handled"}}
 	s := Snapshot{Object: sshHost(nil), Check: check, Now: now, Versions: map[string]string{strings.Repeat("a", 64): "v1.36.3"}}
 	got := report(s, reconciler.Outcome{})
@@ -169,7 +173,7 @@ func TestReport(t *testing.T) {
 	if m := c.Get(infrav1.PreflightPassedCondition).Message; !strings.Contains(m, "* The host has control groups v1; it is handled") {
 		t.Errorf("the warning is missing: %q", m)
 	}
-	if got.State != infrav1.SSHHostAvailable || !got.StateSince.Time.Equal(now) || got.Claim != nil || got.Facts.Hostname != "h" || ptr.Deref(got.Facts.ClockOffsetSeconds, 0) != 60 ||
+	if got.State != infrav1.SSHHostAvailable || !got.StateSince.Time.Equal(now) || got.Claim != nil || got.Facts.Hostname != "h" || got.Facts.MemoryMiB != maxMiB || ptr.Deref(got.Facts.ClockOffsetSeconds, 0) != 60 ||
 		len(got.Bundles) != 1 || got.Bundles[0].Version != "v1.36.3" {
 		t.Errorf("status %+v", got)
 	}

@@ -16,8 +16,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// maxBundles limits the reported bundles.
-const maxBundles = 8
+const (
+	// maxBundles limits the reported bundles.
+	maxBundles = 8
+	// maxMiB limits the reported sizes, which a host could exaggerate until their number of bytes is not a number any more.
+	maxMiB = 1 << 40
+)
 
 // states returns the state of the host in each stage.
 func states() map[int]infrav1.SSHHostState {
@@ -139,8 +143,8 @@ func (s Snapshot) after(out reconciler.Outcome) Snapshot {
 // facts returns the facts for the status. The clock offset is rounded, so that it does not change with every check.
 func facts(f remote.Facts) infrav1.SSHHostFacts {
 	out := infrav1.SSHHostFacts{
-		Hostname: f.Hostname, OSImage: f.OSImage, Architecture: f.Architecture, Kernel: f.Kernel, CPUs: int32(f.CPUs), MemoryMiB: f.MemoryMiB,
-		DiskMiB: f.DiskMiB, ContainerRuntime: f.ContainerRuntime, CgroupVersion: int32(f.CgroupVersion), MachineIDHash: f.MachineIDHash,
+		Hostname: f.Hostname, OSImage: f.OSImage, Architecture: f.Architecture, Kernel: f.Kernel, CPUs: int32(f.CPUs), MemoryMiB: min(f.MemoryMiB, maxMiB),
+		DiskMiB: min(f.DiskMiB, maxMiB), ContainerRuntime: f.ContainerRuntime, CgroupVersion: int32(f.CgroupVersion), MachineIDHash: f.MachineIDHash,
 	}
 	if offset := f.ClockOffset.Round(time.Minute); offset != 0 {
 		out.ClockOffsetSeconds = ptr.To(int32(min(max(offset.Seconds(), -1<<30), 1<<30)))
