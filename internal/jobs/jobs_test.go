@@ -89,3 +89,19 @@ func TestJobsEndWithTheContext(t *testing.T) {
 		t.Error("it continues")
 	}
 }
+
+// A job that is canceled ends with its context, and others go on.
+func TestCancel(t *testing.T) {
+	j := NewRunner(t.Context(), time.Now, Limits{Total: 2, Namespace: 2})
+	ended := make(chan string, 2)
+	j.Subscribe(func(key string) { ended <- key })
+	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	if !j.Start("a", "", wait) || !j.Start("b", "", wait) {
+		t.Fatal("they do not start")
+	}
+	j.Cancel("a")
+	j.Cancel("none")
+	if key := <-ended; key != "a" || !errors.Is(j.State("a").Err, context.Canceled) || !j.State("b").Running {
+		t.Errorf("ended %s: %+v, %+v", key, j.State("a"), j.State("b"))
+	}
+}
