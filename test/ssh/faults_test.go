@@ -176,7 +176,7 @@ func testCutUpload(t *testing.T, pool *remote.Pool, m host) {
 	err = h.InstallBundle(t.Context(), b, func(done, total int64) {
 		if done > total/2 && !cut {
 			cut = true
-			_, _ = command("docker", "exec", m.name, "sh", "-c", "for pid in $(grep -lsx sshd /proc/[0-9]*/comm | cut -d / -f 3); do [ $pid = $(systemctl show -p MainPID --value ssh) ] || kill -9 $pid; done")
+			m.cutConnections()
 		}
 	})
 	if !cut || fault.KindOf(err) != fault.Unreachable {

@@ -226,3 +226,9 @@ func eventually(t *testing.T, what string, timeout time.Duration, f func() error
 		}
 	}
 }
+
+// cutConnections kills the processes of sshd that serve connections.
+func (h host) cutConnections() {
+	_, _ = command("docker", "exec", h.name, "sh", "-c",
+		"for pid in $(grep -lsE '^sshd(-session)?$' /proc/[0-9]*/comm | cut -d / -f 3); do [ $pid = $(systemctl show -p MainPID --value ssh) ] || kill -9 $pid; done")
+}

@@ -192,7 +192,7 @@ discovery:
 		"runcmd:\n- kubeadm " + verb + " --config /run/kubeadm/kubeadm.yaml && mkdir -p /run/cluster-api && touch /run/cluster-api/bootstrap-success.complete\n"
 }
 
-// bootstrap starts bootstrap data and waits for its end.
+// bootstrap starts bootstrap data, cuts the connection, and waits for the end of the data.
 func bootstrap(ctx context.Context, h *remote.Host, claim string, m host, data string) error {
 	err := h.StartBootstrap(ctx, remote.Bootstrap{
 		ClaimID: claim, Name: m.name, Hostname: m.name, ProviderID: "ssh://" + claim, Address: m.address, Data: []byte(data), Timeout: 4 * time.Minute,
@@ -200,9 +200,12 @@ func bootstrap(ctx context.Context, h *remote.Host, claim string, m host, data s
 	if err != nil {
 		return err
 	}
+	m.cutConnections()
 	for {
 		p, err := h.BootstrapProgress(ctx, claim)
 		switch {
+		case fault.KindOf(err) == fault.Unreachable && err != nil:
+			p.State = remote.BootstrapRunning
 		case err != nil:
 			return err
 		case p.State == remote.BootstrapDone:

@@ -55,9 +55,9 @@ func (h *Host) InstallBundle(ctx context.Context, b bundle.Bundle, progress func
 	return nil
 }
 
-// bundleTimeout is the time for reading a bundle twice on a slow disk.
+// bundleTimeout is the time for reading a bundle and unpacking its images on a slow and busy host.
 func bundleTimeout(b bundle.Bundle) time.Duration {
-	return defaultTimeout + time.Duration(b.Size()/(20<<20))*time.Second
+	return 3*time.Minute + time.Duration(b.Size()/(10<<20))*time.Second
 }
 
 // fileList returns the files of a bundle as lines of hash, size, mode and path. None of these contains spaces.

@@ -52,20 +52,29 @@ preload() {
 		[plugins."io.containerd.metadata.v1.bolt"]
 		  content_sharing_policy = "shared"
 	END
-	timeout 300 "$to/bin/containerd" --config $work/config.toml --log-level error >/dev/null 2>&1 </dev/null 9>&- &
+	timeout -k 10 300 "$to/bin/containerd" --config $work/config.toml --log-level error >/dev/null 2>&1 </dev/null 9>&- &
 	daemon=$!
 	tries=0
 	until "$to/bin/ctr" -a $work/sock version >/dev/null 2>&1; do
 		tries=$((tries + 1))
-		[ $tries -lt 300 ] && kill -0 $daemon 2>/dev/null || return 1
+		[ $tries -lt 300 ] && kill -0 $daemon 2>/dev/null || { stop_daemon; return 1; }
 		sleep 0.1
 	done
 	for archive in "$to"/images/*.tar; do
-		"$to/bin/ctr" -a $work/sock -n k8s.io images import --local --snapshotter overlayfs "$archive" >/dev/null 2>&1 || { kill $daemon; return 1; }
+		"$to/bin/ctr" -a $work/sock -n k8s.io images import --local --snapshotter overlayfs "$archive" >/dev/null 2>&1 || { stop_daemon; return 1; }
 	done
-	kill $daemon
-	wait $daemon
+	stop_daemon || return 1
 	rm -rf "$to/preload" && mv "$images" "$to/preload"
+}
+# Stops containerd, and fails if it had to be killed, because its databases may be incomplete then.
+stop_daemon() {
+	kill $daemon 2>/dev/null
+	tries=0
+	while kill -0 $daemon 2>/dev/null; do
+		tries=$((tries + 1))
+		[ $tries -lt 200 ] || { kill -9 $daemon 2>/dev/null; return 1; }
+		sleep 0.1
+	done
 }
 lock
 if [ -x "$to/bin/containerd" ] && [ -e "$to/images/node.tar" ]; then
