@@ -58,29 +58,29 @@ func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason   string
 		object   func(*infrav1.SSHCluster)
-		snapshot Snapshot
+		snapshot snapshot
 		stage    int
 		wait     string
 	}{
-		"no Cluster":        {"it may provide the endpoint", nil, Snapshot{}, stageEndpoint, reasonCluster},
-		"own endpoint":      {"the user has a load balancer", func(o *infrav1.SSHCluster) { o.Spec.ControlPlaneEndpoint = endpoint }, Snapshot{Cluster: coreCluster(nil)}, stageReady, ""},
-		"Cluster's":         {"the Cluster has it", nil, Snapshot{Cluster: coreCluster(func(c *clusterv1.Cluster) { c.Spec.ControlPlaneEndpoint = endpoint })}, stageReady, ""},
-		"denied":            {"the operator forbids it", func(o *infrav1.SSHCluster) { o.Spec.ControlPlaneEndpoint = endpoint }, Snapshot{Cluster: coreCluster(nil), Policy: restricted}, stageEndpoint, reasonDenied},
-		"denied, Cluster's": {"the operator forbids it", nil, Snapshot{Cluster: coreCluster(func(c *clusterv1.Cluster) { c.Spec.ControlPlaneEndpoint = endpoint }), Policy: restricted}, stageEndpoint, reasonDenied},
+		"no Cluster":        {"it may provide the endpoint", nil, snapshot{}, stageEndpoint, reasonCluster},
+		"own endpoint":      {"the user has a load balancer", func(o *infrav1.SSHCluster) { o.Spec.ControlPlaneEndpoint = endpoint }, snapshot{Cluster: coreCluster(nil)}, stageReady, ""},
+		"Cluster's":         {"the Cluster has it", nil, snapshot{Cluster: coreCluster(func(c *clusterv1.Cluster) { c.Spec.ControlPlaneEndpoint = endpoint })}, stageReady, ""},
+		"denied":            {"the operator forbids it", func(o *infrav1.SSHCluster) { o.Spec.ControlPlaneEndpoint = endpoint }, snapshot{Cluster: coreCluster(nil), Policy: restricted}, stageEndpoint, reasonDenied},
+		"denied, Cluster's": {"the operator forbids it", nil, snapshot{Cluster: coreCluster(func(c *clusterv1.Cluster) { c.Spec.ControlPlaneEndpoint = endpoint }), Policy: restricted}, stageEndpoint, reasonDenied},
 		"name denied": {"it could lead anywhere", func(o *infrav1.SSHCluster) {
 			o.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "a.example", Port: 6443}
-		}, Snapshot{Cluster: coreCluster(nil), Policy: restricted}, stageEndpoint, reasonDenied},
-		"topology":          {"the control plane comes soon", nil, Snapshot{Cluster: coreCluster(func(c *clusterv1.Cluster) { c.Spec.Topology.ClassRef.Name = "ssh" })}, stageEndpoint, reasonControlPlane},
-		"hosted, not there": {"it comes soon", nil, Snapshot{Cluster: coreCluster(hosted)}, stageEndpoint, reasonControlPlane},
-		"hosted":            {"it provides the endpoint", nil, Snapshot{Cluster: coreCluster(hosted), HostedControlPlane: &controlplanev1.HostedControlPlane{}}, stageReady, ""},
-		"kubeadm":           {"it provides none", nil, Snapshot{Cluster: coreCluster(plane(kubeadmKind))}, stageEndpoint, reasonEndpoint},
-		"none":              {"the user has to set it", nil, Snapshot{Cluster: coreCluster(nil)}, stageEndpoint, reasonEndpoint},
-		"another":           {"it provides the endpoint, by contract", nil, Snapshot{Cluster: coreCluster(plane("KamajiControlPlane"))}, stageReady, ""},
-		"deleting":          {"there is nothing to clean", func(o *infrav1.SSHCluster) { o.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }, Snapshot{}, stageDeletion, ""},
+		}, snapshot{Cluster: coreCluster(nil), Policy: restricted}, stageEndpoint, reasonDenied},
+		"topology":          {"the control plane comes soon", nil, snapshot{Cluster: coreCluster(func(c *clusterv1.Cluster) { c.Spec.Topology.ClassRef.Name = "ssh" })}, stageEndpoint, reasonControlPlane},
+		"hosted, not there": {"it comes soon", nil, snapshot{Cluster: coreCluster(hosted)}, stageEndpoint, reasonControlPlane},
+		"hosted":            {"it provides the endpoint", nil, snapshot{Cluster: coreCluster(hosted), HostedControlPlane: &controlplanev1.HostedControlPlane{}}, stageReady, ""},
+		"kubeadm":           {"it provides none", nil, snapshot{Cluster: coreCluster(plane(kubeadmKind))}, stageEndpoint, reasonEndpoint},
+		"none":              {"the user has to set it", nil, snapshot{Cluster: coreCluster(nil)}, stageEndpoint, reasonEndpoint},
+		"another":           {"it provides the endpoint, by contract", nil, snapshot{Cluster: coreCluster(plane("KamajiControlPlane"))}, stageReady, ""},
+		"deleting":          {"there is nothing to clean", func(o *infrav1.SSHCluster) { o.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }, snapshot{}, stageDeletion, ""},
 	} {
 		s := tc.snapshot
 		s.Object, s.Now = sshCluster(tc.object), now
-		p := Decide(s)
+		p := decide(s)
 		got := ""
 		if len(p.Waits) > 0 {
 			got = p.Waits[0].Reason
@@ -88,7 +88,7 @@ func TestDecide(t *testing.T) {
 		if p.Stage.Order != tc.stage || got != tc.wait || len(p.Waits) > 1 || len(p.Actions) > 0 {
 			t.Errorf("%s: plan %+v, want stage %d and wait %q (%s)", name, p, tc.stage, tc.wait, tc.reason)
 		}
-		status := Report(s, p, reconciler.Outcome{}).Status.(infrav1.SSHClusterStatus)
+		status := report(s, p, reconciler.Outcome{}).Status.(infrav1.SSHClusterStatus)
 		if ready := condition.Set(status.Conditions).IsTrue("Ready"); ready != (tc.stage == stageReady) || ptr.Deref(status.Initialization.Provisioned, false) != ready {
 			t.Errorf("%s: status %+v (%s)", name, status, tc.reason)
 		}
@@ -97,9 +97,9 @@ func TestDecide(t *testing.T) {
 
 // Once provisioned, it remains provisioned.
 func TestProvisionedRemains(t *testing.T) {
-	s := Snapshot{Object: sshCluster(nil), Now: now, FailureDomains: []string{"rack-1", "rack-2"}}
+	s := snapshot{Object: sshCluster(nil), Now: now, FailureDomains: []string{"rack-1", "rack-2"}}
 	s.Object.Status.Initialization.Provisioned = ptr.To(true)
-	status := Report(s, Decide(s), reconciler.Outcome{}).Status.(infrav1.SSHClusterStatus)
+	status := report(s, decide(s), reconciler.Outcome{}).Status.(infrav1.SSHClusterStatus)
 	want := []clusterv1.FailureDomain{{Name: "rack-1", ControlPlane: ptr.To(true)}, {Name: "rack-2", ControlPlane: ptr.To(true)}}
 	if diff := cmp.Diff(want, status.FailureDomains); diff != "" || !ptr.Deref(status.Initialization.Provisioned, false) {
 		t.Errorf("%+v (-want +got):\n%s", status, diff)
@@ -140,7 +140,7 @@ func TestReconcile(t *testing.T) {
 		sshHost("a", "rack-2", nil), sshHost("b", "rack-1", nil), sshHost("c", "rack-1", nil), sshHost("d", "", nil),
 		sshHost("e", "secret", func(h *infrav1.SSHHost) { h.Spec.OfferedTo.MatchLabels["team"] = "b" })).Build()
 	c := &controller{client: cl, now: func() time.Time { return now }, noHosted: true, Config: Config{Policy: policy.Default()}}
-	r := &reconciler.Reconciler[*infrav1.SSHCluster, Snapshot]{Controller: c.definition(), Client: cl, Writer: kube.NewWriter(cl, Name), Now: c.now}
+	r := &reconciler.Reconciler[*infrav1.SSHCluster, snapshot]{Controller: c.definition(), Client: cl, Writer: kube.NewWriter(cl, Name), Now: c.now}
 	for range 3 {
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}); err != nil {
 			t.Fatal(err)

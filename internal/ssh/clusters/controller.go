@@ -64,16 +64,16 @@ func Add(s reconciler.Setup, cfg Config) error {
 	})
 }
 
-func (c *controller) definition() reconciler.Controller[*infrav1.SSHCluster, Snapshot] {
-	return reconciler.Controller[*infrav1.SSHCluster, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*infrav1.SSHCluster, snapshot] {
+	return reconciler.Controller[*infrav1.SSHCluster, snapshot]{
 		Name: Name, Finalizer: infrav1.SSHClusterFinalizer,
 		New:     func() *infrav1.SSHCluster { return &infrav1.SSHCluster{} },
-		Observe: c.observe, Decide: Decide, Act: noAction, Report: Report,
+		Observe: c.observe, Decide: decide, Act: noAction, Report: report,
 	}
 }
 
 // noAction runs no action, because plans of this controller have none.
-func noAction(context.Context, Snapshot, reconciler.Action) error { return nil }
+func noAction(context.Context, snapshot, reconciler.Action) error { return nil }
 
 // ownerName returns the name of the Cluster that owns the object, empty if none does.
 func ownerName(o metav1.Object) string { return infrastructure.OwnerName(o, "Cluster") }

@@ -24,7 +24,7 @@ const (
 	stageReady
 )
 
-// Decide computes the plan for the snapshot. The first row that applies decides:
+// decide computes the plan for the snapshot. The first row that applies decides:
 //
 //	deleting                                            nothing
 //	the Cluster does not exist                          wait
@@ -34,7 +34,7 @@ const (
 //	the hosted control plane does not exist             wait
 //	KubeadmControlPlane, or no control plane            wait for an endpoint
 //	another control plane                               ready: it provides the endpoint
-func Decide(s Snapshot) reconciler.Plan {
+func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	if !s.Object.DeletionTimestamp.IsZero() {
 		p.Enter(stageDeletion, "")
@@ -49,7 +49,7 @@ func Decide(s Snapshot) reconciler.Plan {
 	return p
 }
 
-func decideEndpoint(s Snapshot, p *reconciler.Plan) {
+func decideEndpoint(s snapshot, p *reconciler.Plan) {
 	if s.Cluster == nil {
 		p.WaitFor(reasonCluster, "Waiting for the Cluster that owns this object to exist").For("Cluster", ownerName(s.Object)).ToChange("")
 		return
@@ -71,7 +71,7 @@ func decideEndpoint(s Snapshot, p *reconciler.Plan) {
 }
 
 // endpoint returns the control plane endpoint, if the Cluster or the SSHCluster has one.
-func (s Snapshot) endpoint() clusterv1.APIEndpoint {
+func (s snapshot) endpoint() clusterv1.APIEndpoint {
 	if s.Object.Spec.ControlPlaneEndpoint.IsValid() {
 		return s.Object.Spec.ControlPlaneEndpoint
 	}
@@ -80,7 +80,7 @@ func (s Snapshot) endpoint() clusterv1.APIEndpoint {
 
 // denied returns why the operator's configuration denies the endpoint, empty if it does not. An invalid address counts as a
 // DNS name, whose addresses are unknown.
-func (s Snapshot) denied() string {
+func (s snapshot) denied() string {
 	e := s.endpoint()
 	if !e.IsValid() {
 		return ""

@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 )
 
-// Snapshot is the input of Decide.
-type Snapshot struct {
+// snapshot is the input of decide.
+type snapshot struct {
 	Object *infrav1.SSHCluster
 	// Cluster that owns the object. Nil if it is not in the cache yet.
 	Cluster *clusterv1.Cluster
@@ -28,8 +28,8 @@ type Snapshot struct {
 	Now    time.Time
 }
 
-func (c *controller) observe(ctx context.Context, o *infrav1.SSHCluster) (Snapshot, error) {
-	s := Snapshot{Object: o, Policy: c.Policy, Now: c.now()}
+func (c *controller) observe(ctx context.Context, o *infrav1.SSHCluster) (snapshot, error) {
+	s := snapshot{Object: o, Policy: c.Policy, Now: c.now()}
 	var err error
 	if s.Cluster, err = infrastructure.ReadObject(ctx, c.client, o.Namespace, ownerName(o), &clusterv1.Cluster{}); err != nil {
 		return s, err

@@ -14,7 +14,7 @@ const maxFailureDomains = 100
 
 // conditionInput is a snapshot with the plan, from which the conditions are computed.
 type conditionInput struct {
-	Snapshot
+	snapshot
 	plan reconciler.Plan
 }
 
@@ -44,8 +44,8 @@ func (j conditionInput) deleting() condition.Result {
 	return condition.TrueBecause(clusterv1.DeletingReason, "")
 }
 
-// Report computes the status and the events.
-func Report(s Snapshot, p reconciler.Plan, _ reconciler.Outcome) reconciler.Report {
+// report computes the status and the events.
+func report(s snapshot, p reconciler.Plan, _ reconciler.Outcome) reconciler.Report {
 	status := infrav1.SSHClusterStatus{
 		ObservedGeneration: s.Object.Generation,
 		Conditions:         conditions.Evaluate(conditionInput{s, p}, reconciler.EvaluateOptionsFor(s.Object, s.Now)),

@@ -66,7 +66,7 @@ type dropClaim struct{ Claim, Why string }
 
 func (a dropClaim) String() string { return fmt.Sprintf("drop claim %s: %s", a.Claim, a.Why) }
 
-func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) error {
 	key := client.ObjectKeyFromObject(s.Object)
 	switch a := a.(type) {
 	case noteNamespace:
@@ -103,7 +103,7 @@ func (c *controller) annotate(ctx context.Context, o *infrav1.SSHHost, name, val
 }
 
 // record writes the record of the claim.
-func (c *controller) record(ctx context.Context, s Snapshot) error {
+func (c *controller) record(ctx context.Context, s snapshot) error {
 	claim := s.Object.Status.Claim
 	h, err := c.connect(ctx, s.Object)
 	if err != nil {
@@ -167,7 +167,7 @@ func notClean(leftovers []remote.Leftover) *fault.Fault {
 }
 
 // finishCleaning forgets the job last: if a write fails, the host is cleaned again, which changes nothing.
-func (c *controller) finishCleaning(ctx context.Context, s Snapshot, a finishCleaning) error {
+func (c *controller) finishCleaning(ctx context.Context, s snapshot, a finishCleaning) error {
 	key, claim := client.ObjectKeyFromObject(s.Object), s.Object.Status.Claim
 	c.checks.drop(key)
 	var err error

@@ -15,8 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// Check is the result of one check of a host.
-type Check struct {
+// hostCheck is the result of one check of a host.
+type hostCheck struct {
 	// At is the time of the check.
 	At time.Time
 	// Generation of the SSHHost that was checked.
@@ -36,12 +36,12 @@ type Check struct {
 // checks remembers the last check of each host.
 type checks struct {
 	mu   sync.Mutex
-	last map[client.ObjectKey]Check
+	last map[client.ObjectKey]hostCheck
 }
 
-func newChecks() *checks { return &checks{last: map[client.ObjectKey]Check{}} }
+func newChecks() *checks { return &checks{last: map[client.ObjectKey]hostCheck{}} }
 
-func (c *checks) get(key client.ObjectKey) *Check {
+func (c *checks) get(key client.ObjectKey) *hostCheck {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if found, ok := c.last[key]; ok {
@@ -50,7 +50,7 @@ func (c *checks) get(key client.ObjectKey) *Check {
 	return nil
 }
 
-func (c *checks) put(key client.ObjectKey, k Check) {
+func (c *checks) put(key client.ObjectKey, k hostCheck) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last[key] = k
@@ -75,10 +75,10 @@ func (c *controller) connect(ctx context.Context, o *infrav1.SSHHost) (Host, err
 }
 
 // check checks a host. Errors that are no faults concern the management cluster.
-func (c *controller) check(ctx context.Context, o *infrav1.SSHHost) (Check, error) {
+func (c *controller) check(ctx context.Context, o *infrav1.SSHHost) (hostCheck, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	k := Check{Generation: o.Generation}
+	k := hostCheck{Generation: o.Generation}
 	h, err := c.connect(ctx, o)
 	if err == nil {
 		err = readHost(ctx, h, o, &k)
@@ -93,7 +93,7 @@ func (c *controller) check(ctx context.Context, o *infrav1.SSHHost) (Check, erro
 	return k, err
 }
 
-func readHost(ctx context.Context, h Host, o *infrav1.SSHHost, k *Check) (err error) {
+func readHost(ctx context.Context, h Host, o *infrav1.SSHHost, k *hostCheck) (err error) {
 	if k.Facts, err = h.Facts(ctx); err != nil {
 		return err
 	}
@@ -111,18 +111,18 @@ func readHost(ctx context.Context, h Host, o *infrav1.SSHHost, k *Check) (err er
 }
 
 // isFree reports whether nothing uses a host, so that the preflight checks are meaningful.
-func isFree(o *infrav1.SSHHost, k Check) bool {
+func isFree(o *infrav1.SSHHost, k hostCheck) bool {
 	claim := o.Status.Claim
 	return (claim == nil || claim.ClaimID != o.Status.ConfirmedClaimID) && k.Fault == nil && k.Record == nil && k.InvalidRecord == "" && !k.Facts.KubeletRunning
 }
 
 // hasFatal reports whether a finding prevents the host from becoming a node.
-func (k Check) hasFatal() bool {
+func (k hostCheck) hasFatal() bool {
 	return slices.ContainsFunc(k.Findings, func(f remote.Finding) bool { return f.Fatal })
 }
 
 // problems returns the findings, one on each line: the fatal ones, or the others.
-func (k Check) problems(fatal bool) string {
+func (k hostCheck) problems(fatal bool) string {
 	var out []string
 	for _, f := range k.Findings {
 		if f.Fatal == fatal {

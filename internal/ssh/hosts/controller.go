@@ -93,11 +93,11 @@ func Add(s reconciler.Setup, cfg Config) error {
 		Complete(r)
 }
 
-func (c *controller) definition() reconciler.Controller[*infrav1.SSHHost, Snapshot] {
-	return reconciler.Controller[*infrav1.SSHHost, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*infrav1.SSHHost, snapshot] {
+	return reconciler.Controller[*infrav1.SSHHost, snapshot]{
 		Name: Name, Finalizer: infrav1.SSHHostFinalizer,
 		New:     func() *infrav1.SSHHost { return &infrav1.SSHHost{} },
-		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report, Read: c.readRequested, OnDeleted: c.forget,
+		Observe: c.observe, Decide: decide, Act: c.act, Report: report, Read: c.readRequested, OnDeleted: c.forget,
 	}
 }
 

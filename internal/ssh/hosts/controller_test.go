@@ -72,7 +72,7 @@ type world struct {
 	*controller
 	t    *testing.T
 	host *fakeHost
-	r    *reconciler.Reconciler[*infrav1.SSHHost, Snapshot]
+	r    *reconciler.Reconciler[*infrav1.SSHHost, snapshot]
 	at   time.Time
 }
 
@@ -98,7 +98,7 @@ func newWorld(t *testing.T, cl client.WithWatch, host *fakeHost) *world {
 	clock := func() time.Time { return w.at }
 	w.controller = &controller{client: cl, secrets: cl, writer: kube.NewWriter(cl, Name), checks: newChecks(), now: clock,
 		Config: Config{Connector: host, Policy: policy.Default(), Jobs: jobs.NewRunner(t.Context(), clock, jobs.Limits{Total: 9, Namespace: 9}), Instance: "i"}}
-	w.r = &reconciler.Reconciler[*infrav1.SSHHost, Snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: clock}
+	w.r = &reconciler.Reconciler[*infrav1.SSHHost, snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: clock}
 	return w
 }
 

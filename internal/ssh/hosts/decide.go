@@ -51,7 +51,7 @@ const (
 	jobRecheck = 5 * time.Second
 )
 
-// Decide computes the plan for the snapshot. The first row that applies decides:
+// decide computes the plan for the snapshot. The first row that applies decides:
 //
 //	denied by the operator's configuration               wait
 //	deleting and not claimed                             nothing
@@ -67,7 +67,7 @@ const (
 //	claimed, and the SSHMachine is missing               wait, then drop the claim
 //	claimed                                              note the namespace, then record the claim on the host
 //	otherwise                                            nothing
-func Decide(s Snapshot) reconciler.Plan {
+func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	stage := decideStage(s, &p)
 	if stage == stageInUse && !s.isProvisioned() {
@@ -80,7 +80,7 @@ func Decide(s Snapshot) reconciler.Plan {
 	return p
 }
 
-func decideStage(s Snapshot, p *reconciler.Plan) int {
+func decideStage(s snapshot, p *reconciler.Plan) int {
 	claim := s.Object.Status.Claim
 	switch {
 	case s.Object.DeletionTimestamp != nil && claim == nil:
@@ -111,13 +111,13 @@ func decideStage(s Snapshot, p *reconciler.Plan) int {
 }
 
 // isChecked reports whether the last check is current.
-func (s Snapshot) isChecked() bool {
+func (s snapshot) isChecked() bool {
 	return s.Check != nil && s.Check.Generation == s.Object.Generation && s.Now.Sub(s.Check.At) < s.Check.interval() &&
 		(s.Check.Preflight || !isFree(s.Object, *s.Check))
 }
 
 // interval returns the time for which a check is current.
-func (k Check) interval() time.Duration {
+func (k hostCheck) interval() time.Duration {
 	if k.Fault != nil {
 		return unreachableInterval
 	}
@@ -125,13 +125,13 @@ func (k Check) interval() time.Duration {
 }
 
 // requestedCleaning returns what the operator wants to be cleaned: a claim ID, or [infrav1.CleanUnrecorded].
-func (s Snapshot) requestedCleaning() string {
+func (s snapshot) requestedCleaning() string {
 	return s.Object.Annotations[infrav1.CleanHostAnnotation]
 }
 
 // cleanable returns the claim ID, or [infrav1.CleanUnrecorded], of what is on a host that no SSHMachine uses. Empty: there is
 // nothing that the operator could request to clean.
-func (s Snapshot) cleanable() string {
+func (s snapshot) cleanable() string {
 	switch claim := s.Object.Status.Claim; {
 	case claim != nil && s.isConfirmed() && s.Machine != nil:
 		return ""
@@ -150,7 +150,7 @@ func (s Snapshot) cleanable() string {
 // mustClean reports whether the host has to be cleaned: its claim was released after it was recorded, and the host does not
 // belong to another machine since, or the operator requests it. A missing record does not prevent it, because a tenant
 // could delete the record.
-func (s Snapshot) mustClean() bool {
+func (s snapshot) mustClean() bool {
 	if request := s.requestedCleaning(); request != "" && request == s.cleanable() {
 		return true
 	}
@@ -159,7 +159,7 @@ func (s Snapshot) mustClean() bool {
 }
 
 // decideCleaning starts the job that cleans the host, or ends the cleaning when the job has succeeded.
-func decideCleaning(s Snapshot, p *reconciler.Plan) int {
+func decideCleaning(s snapshot, p *reconciler.Plan) int {
 	claimID := s.claimToClean()
 	job := s.Cleaning
 	ended := !job.Ended.IsZero() && job.What == cleaningOf(claimID)
@@ -198,7 +198,7 @@ func retryAfter(f *fault.Fault) time.Duration {
 }
 
 // waitForFault waits until a fault of the host is resolved.
-func waitForFault(s Snapshot, p *reconciler.Plan, f *fault.Fault) {
+func waitForFault(s snapshot, p *reconciler.Plan, f *fault.Fault) {
 	if f.Kind == fault.Invalid {
 		p.WaitFor(f.Reason, "%s", sentence(f.Message)).For(kind, s.Object.Name).UntilUserActs()
 		return
@@ -207,7 +207,7 @@ func waitForFault(s Snapshot, p *reconciler.Plan, f *fault.Fault) {
 }
 
 // claimToClean returns the claim ID of what is cleaned, or [infrav1.CleanUnrecorded].
-func (s Snapshot) claimToClean() string {
+func (s snapshot) claimToClean() string {
 	if request := s.requestedCleaning(); request != "" && request == s.cleanable() {
 		return request
 	}
@@ -216,12 +216,12 @@ func (s Snapshot) claimToClean() string {
 
 func cleaningOf(claimID string) string { return "clean " + claimID }
 
-func waitForCleaning(s Snapshot, p *reconciler.Plan) {
+func waitForCleaning(s snapshot, p *reconciler.Plan) {
 	p.WaitFor(reasonCleaning, "The host is being cleaned").For(kind, s.Object.Name).ToChange("status.state")
 }
 
 // reportedStage returns the stage of the state in the status.
-func (s Snapshot) reportedStage() int {
+func (s snapshot) reportedStage() int {
 	for stage, state := range states() {
 		if state == s.Object.Status.State {
 			return stage
@@ -231,7 +231,7 @@ func (s Snapshot) reportedStage() int {
 }
 
 // decideUse handles a host that is reachable and need not be cleaned.
-func decideUse(s Snapshot, p *reconciler.Plan) int {
+func decideUse(s snapshot, p *reconciler.Plan) int {
 	claim, k := s.Object.Status.Claim, s.Check
 	switch {
 	case k.Record != nil && !s.hasOwnRecord():
@@ -280,13 +280,13 @@ func decideUse(s Snapshot, p *reconciler.Plan) int {
 }
 
 // isAbandoned reports whether a claim that was never recorded has waited for its SSHMachine longer than a cache can lag behind.
-func (s Snapshot) isAbandoned() bool {
+func (s snapshot) isAbandoned() bool {
 	status := s.Object.Status
 	return status.State == infrav1.SSHHostPreparing && status.StateSince != nil && s.Now.Sub(status.StateSince.Time) > abandonedAfter
 }
 
 // decideDeletion holds the deletion of an SSHHost that an SSHMachine uses, because its connection is needed to clean it.
-func decideDeletion(s Snapshot, p *reconciler.Plan) {
+func decideDeletion(s snapshot, p *reconciler.Plan) {
 	if c := s.Object.Status.Claim; s.Object.DeletionTimestamp != nil && c != nil {
 		p.WaitFor(reasonInUse, "SSHMachine %s/%s uses the host: delete its Machine first", c.Namespace, c.Name).
 			For("SSHMachine", c.Namespace+"/"+c.Name).ToChange("")
@@ -294,7 +294,7 @@ func decideDeletion(s Snapshot, p *reconciler.Plan) {
 }
 
 // cleanCommand returns the command that requests the cleaning.
-func (s Snapshot) cleanCommand(when string) string {
+func (s snapshot) cleanCommand(when string) string {
 	return fmt.Sprintf("%s, have the host cleaned: kubectl annotate sshhost -n %s %s %s=%s", when, s.Object.Namespace, s.Object.Name,
 		infrav1.CleanHostAnnotation, s.cleanable())
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 )
 
-// Snapshot is the input of Decide.
-type Snapshot struct {
+// snapshot is the input of decide.
+type snapshot struct {
 	Object *infrav1.SSHHost
 	// Denied is the reason why the operator's configuration denies the host. Empty: it does not.
 	Denied string
 	// Machine is the SSHMachine in the claim. Nil if there is none with the claim ID.
 	Machine *infrav1.SSHMachine
 	// Check is the last check of the host. Nil: there was none since the manager started.
-	Check *Check
+	Check *hostCheck
 	// Cleaning is the state of the job that cleans the host.
 	Cleaning jobs.State
 	// Versions are the Kubernetes versions of the bundles on the host by their digests.
@@ -31,9 +31,9 @@ type Snapshot struct {
 	Now      time.Time
 }
 
-func (c *controller) observe(ctx context.Context, o *infrav1.SSHHost) (Snapshot, error) {
+func (c *controller) observe(ctx context.Context, o *infrav1.SSHHost) (snapshot, error) {
 	key := client.ObjectKeyFromObject(o)
-	s := Snapshot{Object: o, Denied: inventory.Denied(o, c.Policy), Check: c.checks.get(key), Cleaning: c.Jobs.State(jobs.Key(kind, key)), Now: c.now()}
+	s := snapshot{Object: o, Denied: inventory.Denied(o, c.Policy), Check: c.checks.get(key), Cleaning: c.Jobs.State(jobs.Key(kind, key)), Now: c.now()}
 	c.nameBundles(&s)
 	claim := o.Status.Claim
 	if claim == nil {
@@ -49,7 +49,7 @@ func (c *controller) observe(ctx context.Context, o *infrav1.SSHHost) (Snapshot,
 	return s, nil
 }
 
-func (c *controller) nameBundles(s *Snapshot) {
+func (c *controller) nameBundles(s *snapshot) {
 	s.Versions = map[string]string{}
 	if s.Check == nil || c.Bundles == nil {
 		return
@@ -60,7 +60,7 @@ func (c *controller) nameBundles(s *Snapshot) {
 }
 
 // readRequested checks the host.
-func (c *controller) readRequested(ctx context.Context, s Snapshot, _ reconciler.ReadRequest) (Snapshot, error) {
+func (c *controller) readRequested(ctx context.Context, s snapshot, _ reconciler.ReadRequest) (snapshot, error) {
 	k, err := c.check(ctx, s.Object)
 	if err != nil {
 		return s, err
@@ -72,18 +72,18 @@ func (c *controller) readRequested(ctx context.Context, s Snapshot, _ reconciler
 }
 
 // isConfirmed reports whether the claim was recorded on the host.
-func (s Snapshot) isConfirmed() bool {
+func (s snapshot) isConfirmed() bool {
 	c := s.Object.Status.Claim
 	return c != nil && (s.Object.Status.ConfirmedClaimID == c.ClaimID || s.hasOwnRecord())
 }
 
 // hasOwnRecord reports whether the record on the host is the record of the claim.
-func (s Snapshot) hasOwnRecord() bool {
+func (s snapshot) hasOwnRecord() bool {
 	c := s.Object.Status.Claim
 	return c != nil && s.Check != nil && s.Check.Record != nil && s.Check.Record.ClaimID == c.ClaimID
 }
 
 // isProvisioned reports whether the host is a node.
-func (s Snapshot) isProvisioned() bool {
+func (s snapshot) isProvisioned() bool {
 	return s.Machine != nil && ptr.Deref(s.Machine.Status.Initialization.Provisioned, false)
 }

@@ -33,7 +33,7 @@ func states() map[int]infrav1.SSHHostState {
 
 // conditionInput is a snapshot with the plan, from which the conditions are computed.
 type conditionInput struct {
-	Snapshot
+	snapshot
 	plan reconciler.Plan
 }
 
@@ -92,8 +92,8 @@ func (j conditionInput) deleting() condition.Result {
 	return condition.TrueBecause(clusterv1.DeletingReason, infrastructure.WaitMessages(j.plan))
 }
 
-// Report computes the status and the events.
-func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+// report computes the status and the events.
+func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	old := s.Object.Status
 	s = s.after(out)
 	status := infrav1.SSHHostStatus{
@@ -119,7 +119,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 }
 
 // after returns the snapshot with the results of the plan's actions.
-func (s Snapshot) after(out reconciler.Outcome) Snapshot {
+func (s snapshot) after(out reconciler.Outcome) snapshot {
 	for _, a := range out.Done {
 		switch a := a.(type) {
 		case recordClaim:
@@ -167,7 +167,7 @@ func bundles(digests []string, versions map[string]string) (out []infrav1.SSHHos
 }
 
 // eventsOf returns events for the actions, and for a state in which the host cannot be used when it begins.
-func eventsOf(s Snapshot, p reconciler.Plan, status infrav1.SSHHostStatus, out reconciler.Outcome) []reconciler.Event {
+func eventsOf(s snapshot, p reconciler.Plan, status infrav1.SSHHostStatus, out reconciler.Outcome) []reconciler.Event {
 	var list []reconciler.Event
 	for _, a := range out.Done {
 		switch a := a.(type) {

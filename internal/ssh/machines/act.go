@@ -72,7 +72,7 @@ func (a runBootstrap) String() string {
 	return fmt.Sprintf("run the bootstrap data of Secret %s on SSHHost %s: the host is prepared", a.Secret, a.Host)
 }
 
-func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) error {
 	switch a := a.(type) {
 	case identify:
 		return c.identify(ctx, s.Object)
@@ -132,7 +132,7 @@ func newClaimID() string {
 }
 
 // startPreparation starts the job that prepares the host.
-func (c *controller) startPreparation(s Snapshot, a prepare) {
+func (c *controller) startPreparation(s snapshot, a prepare) {
 	h, b, settings := s.Host.DeepCopy(), s.Bundle, nodeSettings(s.Host.Spec.Settings)
 	options := s.preflightOptions()
 	managed := s.Object.Spec.Bundle != infrav1.SSHBundleNone
@@ -174,7 +174,7 @@ func installNode(ctx context.Context, h Host, b bundle.Bundle, s remote.NodeSett
 }
 
 // preflightOptions describes the node for the preflight checks.
-func (s Snapshot) preflightOptions() remote.PreflightOptions {
+func (s snapshot) preflightOptions() remote.PreflightOptions {
 	managed := s.Object.Spec.Bundle != infrav1.SSHBundleNone
 	out := remote.PreflightOptions{ControlPlane: s.controlPlane(), ManagedBundle: managed, Hostnames: map[string]string{}, MachineIDs: map[string]string{}}
 	if managed {
@@ -203,7 +203,7 @@ func nodeSettings(s infrav1.SSHHostSettings) remote.NodeSettings {
 
 // bootstrap reads the bootstrap data and starts it on the host. The data must never be stored in a snapshot, a log or a
 // status.
-func (c *controller) bootstrap(ctx context.Context, s Snapshot, a runBootstrap) error {
+func (c *controller) bootstrap(ctx context.Context, s snapshot, a runBootstrap) error {
 	value, format, err := infrastructure.ReadBootstrapData(ctx, c.secrets, client.ObjectKey{Namespace: s.Object.Namespace, Name: a.Secret})
 	if err != nil {
 		return err
@@ -225,7 +225,7 @@ func (c *controller) bootstrap(ctx context.Context, s Snapshot, a runBootstrap) 
 // defaultTimeout is the default of spec.bootstrapTimeoutSeconds, for objects that were created without the defaults of the API.
 const defaultTimeout = 10 * time.Minute
 
-func (s Snapshot) timeout() time.Duration {
+func (s snapshot) timeout() time.Duration {
 	if n := s.Object.Spec.BootstrapTimeoutSeconds; n > 0 {
 		return time.Duration(n) * time.Second
 	}

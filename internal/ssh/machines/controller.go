@@ -95,13 +95,13 @@ func Add(s reconciler.Setup, cfg Config) error {
 		Complete(r)
 }
 
-func (c *controller) definition() reconciler.Controller[*infrav1.SSHMachine, Snapshot] {
-	return reconciler.Controller[*infrav1.SSHMachine, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*infrav1.SSHMachine, snapshot] {
+	return reconciler.Controller[*infrav1.SSHMachine, snapshot]{
 		Name: Name, Finalizer: infrav1.SSHMachineFinalizer,
 		New: func() *infrav1.SSHMachine { return &infrav1.SSHMachine{} },
 		// identify adds the finalizer before a host is claimed.
 		DeferFinalizer: func(o *infrav1.SSHMachine) bool { return o.Spec.ClaimID == "" },
-		Observe:        c.observe, Decide: Decide, Act: c.act, Report: Report, Read: c.readRequested, OnDeleted: c.forget,
+		Observe:        c.observe, Decide: decide, Act: c.act, Report: report, Read: c.readRequested, OnDeleted: c.forget,
 	}
 }
 

@@ -89,7 +89,7 @@ type world struct {
 	*controller
 	t    *testing.T
 	host *fakeHost
-	r    *reconciler.Reconciler[*infrav1.SSHMachine, Snapshot]
+	r    *reconciler.Reconciler[*infrav1.SSHMachine, snapshot]
 	at   time.Time
 }
 
@@ -116,7 +116,7 @@ func newWorld(t *testing.T, cl client.WithWatch) *world {
 	clock := func() time.Time { return w.at }
 	w.controller = &controller{client: cl, secrets: cl, writer: kube.NewWriter(cl, Name), now: clock,
 		Config: Config{Connector: w.host, Bundles: bundles{}, Policy: policy.Default(), Jobs: jobs.NewRunner(t.Context(), clock, jobs.Limits{Total: 9, Namespace: 9})}}
-	w.r = &reconciler.Reconciler[*infrav1.SSHMachine, Snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: clock}
+	w.r = &reconciler.Reconciler[*infrav1.SSHMachine, snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: clock}
 	return w
 }
 

@@ -61,7 +61,7 @@ const (
 	cacheRecheck = 50 * time.Millisecond
 )
 
-// Decide computes the plan for the snapshot. The first row that applies decides:
+// decide computes the plan for the snapshot. The first row that applies decides:
 //
 //	the cache lacks the last claim                     recheck
 //	several hosts have the claim                       drop the claims of those without the record
@@ -79,13 +79,13 @@ const (
 //	the bootstrap runs, has succeeded or has failed    wait, nothing, or wait for its replacement
 //	the host is not prepared                           prepare it
 //	otherwise                                          run the bootstrap data
-func Decide(s Snapshot) reconciler.Plan {
+func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	p.Enter(decideStage(s, &p))
 	return p
 }
 
-func decideStage(s Snapshot, p *reconciler.Plan) (stage int, reason string) {
+func decideStage(s snapshot, p *reconciler.Plan) (stage int, reason string) {
 	switch {
 	case s.Stale:
 		p.WaitFor(reasonClaiming, "Waiting for the last claim to be visible").For(kind, s.Object.Name).ForTime()
@@ -124,7 +124,7 @@ func decideStage(s Snapshot, p *reconciler.Plan) (stage int, reason string) {
 }
 
 // decideClaim claims a host.
-func decideClaim(s Snapshot, p *reconciler.Plan) {
+func decideClaim(s snapshot, p *reconciler.Plan) {
 	if s.wasProvisioned() {
 		p.WaitFor(reasonHostLost, "No SSHHost that was checked has the record of this machine: restore its SSHHost, or delete the Machine to have it replaced").
 			For(kind, s.Object.Name).UntilUserActs()
@@ -143,7 +143,7 @@ func decideClaim(s Snapshot, p *reconciler.Plan) {
 }
 
 // decideAdoption claims the host that has the record of the machine, as after a restore.
-func decideAdoption(s Snapshot, p *reconciler.Plan) {
+func decideAdoption(s snapshot, p *reconciler.Plan) {
 	if len(s.Recorded) > 1 {
 		p.WaitFor(reasonAmbiguous, "SSHHosts %s have the record of this machine: delete the wrong ones, or have the operator clean them", condition.Names(names(s.Recorded))).
 			ForAll("SSHHost", names(s.Recorded)).UntilUserActs()
@@ -162,7 +162,7 @@ func decideAdoption(s Snapshot, p *reconciler.Plan) {
 
 // decideDeletion releases the host and waits until it is clean. A quarantined host needs the operator, and cannot be claimed
 // until then, so it does not hold the deletion.
-func decideDeletion(s Snapshot, p *reconciler.Plan) {
+func decideDeletion(s snapshot, p *reconciler.Plan) {
 	h := s.Host
 	_, force := s.Object.Annotations[infrav1.ForceReleaseAnnotation]
 	switch {
@@ -194,12 +194,12 @@ func since(h *infrav1.SSHHost) string {
 	return " since " + h.Status.StateSince.UTC().Format(time.RFC3339)
 }
 
-func waitForRelease(s Snapshot, p *reconciler.Plan) {
+func waitForRelease(s snapshot, p *reconciler.Plan) {
 	p.WaitFor(reasonReleasing, "Waiting for SSHHost %s to be clean", s.Host.Name).For("SSHHost", nameOf(s.Host)).ToChange("status.claim")
 }
 
 // decideHost turns a claimed host into a node.
-func decideHost(s Snapshot, p *reconciler.Plan) (stage int, reason string) {
+func decideHost(s snapshot, p *reconciler.Plan) (stage int, reason string) {
 	h := s.Host
 	switch {
 	case h.Status.State == infrav1.SSHHostQuarantined && !isConfirmed(h) && !hasOwnRecord(h):
@@ -236,15 +236,16 @@ func hasOwnRecord(h *infrav1.SSHHost) bool {
 }
 
 // hostStage returns the stage of a machine whose host cannot be used now.
-func (s Snapshot) hostStage() int {
+func (s snapshot) hostStage() int {
 	if isConfirmed(s.Host) {
 		return stagePreparation
 	}
 	return stageClaim
 }
 
-func decideBootstrap(s Snapshot, p *reconciler.Plan) (stage int, reason string) {
+func decideBootstrap(s snapshot, p *reconciler.Plan) (stage int, reason string) {
 	switch s.Progress.State {
+	case remote.BootstrapNone:
 	case remote.BootstrapDone:
 		return stageProvisioned, ""
 	case remote.BootstrapRunning:
@@ -269,7 +270,7 @@ func decideBootstrap(s Snapshot, p *reconciler.Plan) (stage int, reason string) 
 }
 
 // decidePreparation reports whether the host is prepared, and starts the job that prepares it.
-func decidePreparation(s Snapshot, p *reconciler.Plan) bool {
+func decidePreparation(s snapshot, p *reconciler.Plan) bool {
 	job := s.Preparing
 	ended := !job.Ended.IsZero() && job.What == s.preparation()
 	switch {
@@ -298,7 +299,7 @@ func decidePreparation(s Snapshot, p *reconciler.Plan) bool {
 }
 
 // preparation describes the job that prepares the host. It is a new one for another host or another bundle.
-func (s Snapshot) preparation() string {
+func (s snapshot) preparation() string {
 	if s.Object.Spec.Bundle == infrav1.SSHBundleNone {
 		return fmt.Sprintf("prepare host %s without a bundle", nameOf(s.Host))
 	}
@@ -313,13 +314,13 @@ func retryAfter(err error) time.Duration {
 	return hostRecheck
 }
 
-func waitForPreparation(s Snapshot, p *reconciler.Plan) {
+func waitForPreparation(s snapshot, p *reconciler.Plan) {
 	p.WaitFor(reasonPreparing, "SSHHost %s is being prepared: programs and container images are installed", s.Host.Name).
 		For("SSHHost", nameOf(s.Host)).ToChange("condition " + infrav1.HostPreparedCondition)
 }
 
 // waitForFailure waits until a failed preparation is repeated.
-func waitForFailure(s Snapshot, p *reconciler.Plan) {
+func waitForFailure(s snapshot, p *reconciler.Plan) {
 	f := fault.As(s.Preparing.Err)
 	switch {
 	case f == nil:

@@ -128,63 +128,63 @@ func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason   string
 		object   func(*infrav1.SSHMachine)
-		snapshot Snapshot
+		snapshot snapshot
 		want     []reconciler.Action
 		reads    int
 		stage    int
 		wait     string
 	}{
-		"no owner":            {"it is not used yet", nil, Snapshot{Cluster: coreCluster(true), Hosts: list(h(nil))}, nil, 0, stageClaim, reasonOwner},
-		"no cluster":          {"its infrastructure is first", nil, Snapshot{Machine: coreMachine(nil)}, nil, 0, stageClaim, reasonInfrastructure},
-		"no infrastructure":   {"its infrastructure is first", nil, Snapshot{Machine: coreMachine(nil), Cluster: coreCluster(false)}, nil, 0, stageClaim, reasonInfrastructure},
-		"no claim ID":         {"it stands in the spec before a host is claimed", nil, Snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Hosts: list(h(nil))}, []reconciler.Action{identify{}}, 0, stageClaim, ""},
-		"half an identity":    {"a restore lost the provider ID", func(o *infrav1.SSHMachine) { o.Spec.ClaimID = claimA }, Snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true)}, []reconciler.Action{identify{}}, 0, stageClaim, ""},
-		"claim":               {"a host is free", identified, Snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Hosts: list(h(nil))}, []reconciler.Action{claimHost{"hosts/h", "it is available and matches"}}, 0, stageClaim, ""},
-		"no host":             {"none is free", identified, Snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Hosts: list(h(in(infrav1.SSHHostInUse, func(h *infrav1.SSHHost) { h.Status.Claim = &infrav1.SSHHostClaim{} })))}, nil, 0, stageClaim, reasonNoHost},
-		"stale":               {"the last claim may be another host's", identified, Snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Hosts: list(h(nil)), Stale: true}, nil, 0, stageClaim, reasonClaiming},
-		"restored":            {"its host has the record", identified, Snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Recorded: list(h(recorded))}, []reconciler.Action{claimHost{"hosts/h", "it has the record of this machine"}}, 0, stageClaim, ""},
-		"restored, not known": {"another host would be a second node", identified, Snapshot{Machine: coreMachine(func(m *clusterv1.Machine) { m.Spec.ProviderID = "ssh://x" }), Cluster: coreCluster(true), Hosts: list(h(nil))}, nil, 0, stageClaim, reasonHostLost},
-		"two records":         {"one is a forgery", identified, Snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Recorded: list(h(recorded), sshHost("i", recorded))}, nil, 0, stageClaim, reasonAmbiguous},
-		"record, not offered": {"the operator took it away", identified, Snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Recorded: list(h(func(h *infrav1.SSHHost) { recorded(h); h.Spec.OfferedTo = nil }))}, nil, 0, stageClaim, reasonNoHost},
-		"two claims":          {"a machine has one host", identified, Snapshot{Host: h(confirmed), Surplus: list(sshHost("i", claimed))}, []reconciler.Action{dropClaim{"hosts/i", "host hosts/h has the claim too"}}, 0, stageClaim, ""},
-		"not recorded":        {"nothing is changed before the record", identified, Snapshot{Host: h(claimed)}, nil, 0, stageClaim, reasonRecording},
-		"taken by others":     {"another management cluster has it", identified, Snapshot{Host: h(in(infrav1.SSHHostQuarantined, claimed))}, []reconciler.Action{dropClaim{"hosts/h", "the host was quarantined before anything on it was changed"}}, 0, stageClaim, ""},
-		"just adopted":        {"its record was foreign until now", identified, Snapshot{Host: h(func(h *infrav1.SSHHost) { in(infrav1.SSHHostQuarantined, claimed)(h); recorded(h) })}, nil, 0, stageClaim, reasonRecording},
-		"unreachable":         {"it may come back", identified, Snapshot{Host: h(in(infrav1.SSHHostUnreachable, confirmed))}, nil, 0, stagePreparation, reasonUnreachable},
-		"quarantined":         {"the record is lost", identified, Snapshot{Host: h(in(infrav1.SSHHostQuarantined, confirmed))}, nil, 0, stagePreparation, reasonQuarantined},
-		"unknown progress":    {"it may be a node already", identified, Snapshot{Host: h(confirmed)}, nil, 1, stageBootstrap, ""},
-		"connection lost":     {"it is tried again", identified, Snapshot{Host: h(confirmed), Fault: gone}, nil, 0, stagePreparation, remote.ReasonUnreachable},
-		"prepare":             {"nothing is installed", identified, Snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone)}, []reconciler.Action{prepare{"hosts/h", preparation}}, 0, stagePreparation, reasonPreparing},
-		"preparing":           {"it runs", identified, Snapshot{Host: h(confirmed), Bundle: theBundle(), Preparing: jobs.State{Running: true}}, nil, 0, stagePreparation, reasonPreparing},
-		"others prepare":      {"they are first", identified, Snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: jobs.State{Busy: true}}, nil, 0, stagePreparation, reasonPreparing},
-		"another bundle":      {"the job was for another", identified, Snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: jobs.State{What: "prepare x", Ended: now}}, []reconciler.Action{prepare{"hosts/h", preparation}}, 0, stagePreparation, reasonPreparing},
-		"preflight":           {"the host has problems", identified, Snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(preflight, time.Second)}, nil, 0, stagePreparation, reasonPreflight},
-		"preflight, later":    {"they may be solved", identified, Snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(preflight, waitRecheck)}, []reconciler.Action{prepare{"hosts/h", preparation}}, 0, stagePreparation, reasonPreparing},
-		"upload cut":          {"it is continued", identified, Snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(gone, time.Second)}, nil, 0, stagePreparation, remote.ReasonUnreachable},
-		"no bundle":           {"the operator has to build it", identified, Snapshot{Host: h(confirmed), NoBundle: fault.New(fault.Invalid, "BundleMissing", "there is no bundle"), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, "BundleMissing"},
-		"no version":          {"which bundle?", identified, Snapshot{Host: h(confirmed), Machine: coreMachine(func(m *clusterv1.Machine) { m.Spec.Version = "" }), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, reasonNoVersion},
-		"no node address":     {"a name is no address", identified, Snapshot{Host: h(func(h *infrav1.SSHHost) { confirmed(h); h.Spec.Address = "a.example" }), Bundle: theBundle(), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, "NodeAddressMissing"},
-		"without a bundle": {"the checks run nevertheless", func(o *infrav1.SSHMachine) { identified(o); o.Spec.Bundle = infrav1.SSHBundleNone }, Snapshot{Host: h(confirmed), Progress: progress(remote.BootstrapNone)},
+		"no owner":            {"it is not used yet", nil, snapshot{Cluster: coreCluster(true), Hosts: list(h(nil))}, nil, 0, stageClaim, reasonOwner},
+		"no cluster":          {"its infrastructure is first", nil, snapshot{Machine: coreMachine(nil)}, nil, 0, stageClaim, reasonInfrastructure},
+		"no infrastructure":   {"its infrastructure is first", nil, snapshot{Machine: coreMachine(nil), Cluster: coreCluster(false)}, nil, 0, stageClaim, reasonInfrastructure},
+		"no claim ID":         {"it stands in the spec before a host is claimed", nil, snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Hosts: list(h(nil))}, []reconciler.Action{identify{}}, 0, stageClaim, ""},
+		"half an identity":    {"a restore lost the provider ID", func(o *infrav1.SSHMachine) { o.Spec.ClaimID = claimA }, snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true)}, []reconciler.Action{identify{}}, 0, stageClaim, ""},
+		"claim":               {"a host is free", identified, snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Hosts: list(h(nil))}, []reconciler.Action{claimHost{"hosts/h", "it is available and matches"}}, 0, stageClaim, ""},
+		"no host":             {"none is free", identified, snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Hosts: list(h(in(infrav1.SSHHostInUse, func(h *infrav1.SSHHost) { h.Status.Claim = &infrav1.SSHHostClaim{} })))}, nil, 0, stageClaim, reasonNoHost},
+		"stale":               {"the last claim may be another host's", identified, snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Hosts: list(h(nil)), Stale: true}, nil, 0, stageClaim, reasonClaiming},
+		"restored":            {"its host has the record", identified, snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Recorded: list(h(recorded))}, []reconciler.Action{claimHost{"hosts/h", "it has the record of this machine"}}, 0, stageClaim, ""},
+		"restored, not known": {"another host would be a second node", identified, snapshot{Machine: coreMachine(func(m *clusterv1.Machine) { m.Spec.ProviderID = "ssh://x" }), Cluster: coreCluster(true), Hosts: list(h(nil))}, nil, 0, stageClaim, reasonHostLost},
+		"two records":         {"one is a forgery", identified, snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Recorded: list(h(recorded), sshHost("i", recorded))}, nil, 0, stageClaim, reasonAmbiguous},
+		"record, not offered": {"the operator took it away", identified, snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Recorded: list(h(func(h *infrav1.SSHHost) { recorded(h); h.Spec.OfferedTo = nil }))}, nil, 0, stageClaim, reasonNoHost},
+		"two claims":          {"a machine has one host", identified, snapshot{Host: h(confirmed), Surplus: list(sshHost("i", claimed))}, []reconciler.Action{dropClaim{"hosts/i", "host hosts/h has the claim too"}}, 0, stageClaim, ""},
+		"not recorded":        {"nothing is changed before the record", identified, snapshot{Host: h(claimed)}, nil, 0, stageClaim, reasonRecording},
+		"taken by others":     {"another management cluster has it", identified, snapshot{Host: h(in(infrav1.SSHHostQuarantined, claimed))}, []reconciler.Action{dropClaim{"hosts/h", "the host was quarantined before anything on it was changed"}}, 0, stageClaim, ""},
+		"just adopted":        {"its record was foreign until now", identified, snapshot{Host: h(func(h *infrav1.SSHHost) { in(infrav1.SSHHostQuarantined, claimed)(h); recorded(h) })}, nil, 0, stageClaim, reasonRecording},
+		"unreachable":         {"it may come back", identified, snapshot{Host: h(in(infrav1.SSHHostUnreachable, confirmed))}, nil, 0, stagePreparation, reasonUnreachable},
+		"quarantined":         {"the record is lost", identified, snapshot{Host: h(in(infrav1.SSHHostQuarantined, confirmed))}, nil, 0, stagePreparation, reasonQuarantined},
+		"unknown progress":    {"it may be a node already", identified, snapshot{Host: h(confirmed)}, nil, 1, stageBootstrap, ""},
+		"connection lost":     {"it is tried again", identified, snapshot{Host: h(confirmed), Fault: gone}, nil, 0, stagePreparation, remote.ReasonUnreachable},
+		"prepare":             {"nothing is installed", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone)}, []reconciler.Action{prepare{"hosts/h", preparation}}, 0, stagePreparation, reasonPreparing},
+		"preparing":           {"it runs", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Preparing: jobs.State{Running: true}}, nil, 0, stagePreparation, reasonPreparing},
+		"others prepare":      {"they are first", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: jobs.State{Busy: true}}, nil, 0, stagePreparation, reasonPreparing},
+		"another bundle":      {"the job was for another", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: jobs.State{What: "prepare x", Ended: now}}, []reconciler.Action{prepare{"hosts/h", preparation}}, 0, stagePreparation, reasonPreparing},
+		"preflight":           {"the host has problems", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(preflight, time.Second)}, nil, 0, stagePreparation, reasonPreflight},
+		"preflight, later":    {"they may be solved", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(preflight, waitRecheck)}, []reconciler.Action{prepare{"hosts/h", preparation}}, 0, stagePreparation, reasonPreparing},
+		"upload cut":          {"it is continued", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(gone, time.Second)}, nil, 0, stagePreparation, remote.ReasonUnreachable},
+		"no bundle":           {"the operator has to build it", identified, snapshot{Host: h(confirmed), NoBundle: fault.New(fault.Invalid, "BundleMissing", "there is no bundle"), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, "BundleMissing"},
+		"no version":          {"which bundle?", identified, snapshot{Host: h(confirmed), Machine: coreMachine(func(m *clusterv1.Machine) { m.Spec.Version = "" }), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, reasonNoVersion},
+		"no node address":     {"a name is no address", identified, snapshot{Host: h(func(h *infrav1.SSHHost) { confirmed(h); h.Spec.Address = "a.example" }), Bundle: theBundle(), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, "NodeAddressMissing"},
+		"without a bundle": {"the checks run nevertheless", func(o *infrav1.SSHMachine) { identified(o); o.Spec.Bundle = infrav1.SSHBundleNone }, snapshot{Host: h(confirmed), Progress: progress(remote.BootstrapNone)},
 			[]reconciler.Action{prepare{"hosts/h", "prepare host hosts/h without a bundle"}}, 0, stagePreparation, reasonPreparing},
-		"no data":       {"the host is ready before the data", identified, Snapshot{Host: h(confirmed), Machine: coreMachine(func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = nil }), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: prepared}, nil, 0, stageBootstrap, infrastructure.ReasonBootstrapData},
-		"bootstrap":     {"all is there", identified, Snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: prepared}, []reconciler.Action{runBootstrap{"hosts/h", "boot"}}, 0, stageBootstrap, reasonBootstrapping},
-		"bootstrapping": {"it runs, whatever became of the bundle", identified, Snapshot{Host: h(confirmed), NoBundle: preflight, Progress: progress(remote.BootstrapRunning)}, nil, 0, stageBootstrap, reasonBootstrapping},
-		"bootstrapped":  {"it is a node", identified, Snapshot{Host: h(confirmed), Progress: progress(remote.BootstrapDone)}, nil, 0, stageProvisioned, ""},
-		"failed":        {"its owner replaces it", identified, Snapshot{Host: h(confirmed), Progress: progress(remote.BootstrapFailed)}, nil, 0, stageBootstrap, reasonFailed},
-		"provisioned":   {"nothing is left to do", provisioned, Snapshot{Host: h(in(infrav1.SSHHostInUse, confirmed))}, nil, 0, stageProvisioned, ""},
-		"lost":          {"it is only reported", provisioned, Snapshot{Hosts: list(h(nil))}, nil, 0, stageProvisioned, ""},
+		"no data":       {"the host is ready before the data", identified, snapshot{Host: h(confirmed), Machine: coreMachine(func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = nil }), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: prepared}, nil, 0, stageBootstrap, infrastructure.ReasonBootstrapData},
+		"bootstrap":     {"all is there", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: prepared}, []reconciler.Action{runBootstrap{"hosts/h", "boot"}}, 0, stageBootstrap, reasonBootstrapping},
+		"bootstrapping": {"it runs, whatever became of the bundle", identified, snapshot{Host: h(confirmed), NoBundle: preflight, Progress: progress(remote.BootstrapRunning)}, nil, 0, stageBootstrap, reasonBootstrapping},
+		"bootstrapped":  {"it is a node", identified, snapshot{Host: h(confirmed), Progress: progress(remote.BootstrapDone)}, nil, 0, stageProvisioned, ""},
+		"failed":        {"its owner replaces it", identified, snapshot{Host: h(confirmed), Progress: progress(remote.BootstrapFailed)}, nil, 0, stageBootstrap, reasonFailed},
+		"provisioned":   {"nothing is left to do", provisioned, snapshot{Host: h(in(infrav1.SSHHostInUse, confirmed))}, nil, 0, stageProvisioned, ""},
+		"lost":          {"it is only reported", provisioned, snapshot{Hosts: list(h(nil))}, nil, 0, stageProvisioned, ""},
 
-		"deleting, never claimed": {"there is no host", deleting(identified), Snapshot{Hosts: list(h(nil))}, nil, 0, stageDeletion, ""},
-		"deleting":                {"the host is given back", deleting(provisioned), Snapshot{Host: h(in(infrav1.SSHHostInUse, confirmed))}, []reconciler.Action{releaseHost{"hosts/h", "the SSHMachine is being deleted"}}, 0, stageDeletion, reasonReleasing},
-		"deleting, preparing":     {"both would change the host", deleting(identified), Snapshot{Host: h(confirmed), Preparing: jobs.State{Running: true}}, []reconciler.Action{cancelPreparation{"hosts/h"}}, 0, stageDeletion, reasonReleasing},
-		"deleting, restored":      {"its host is cleaned too", deleting(identified), Snapshot{Recorded: list(h(recorded))}, []reconciler.Action{releaseHost{"hosts/h", "it has the record of this machine, which is being deleted"}}, 0, stageDeletion, ""},
-		"cleaning":                {"the host is not clean yet", deleting(provisioned), Snapshot{Host: h(released)}, nil, 0, stageDeletion, reasonReleasing},
-		"released, unreachable":   {"it is not clean", deleting(provisioned), Snapshot{Host: h(in(infrav1.SSHHostUnreachable, released))}, nil, 0, stageDeletion, reasonUnreachable},
-		"forced":                  {"the user does not wait", forced, Snapshot{Host: h(in(infrav1.SSHHostUnreachable, released))}, nil, 0, stageDeletion, ""},
-		"forced, not released":    {"the host is marked first", forced, Snapshot{Host: h(in(infrav1.SSHHostUnreachable, confirmed))}, []reconciler.Action{releaseHost{"hosts/h", "the SSHMachine is being deleted"}}, 0, stageDeletion, reasonReleasing},
-		"released, unclean":       {"the operator has to act", deleting(provisioned), Snapshot{Host: h(in(infrav1.SSHHostQuarantined, released))}, nil, 0, stageDeletion, ""},
-		"released, not recorded":  {"nothing was changed", deleting(identified), Snapshot{Host: h(func(h *infrav1.SSHHost) { released(h); h.Status.ConfirmedClaimID = "" })}, nil, 0, stageDeletion, ""},
-		"deleted, claim dropped":  {"the host is clean", deleting(provisioned), Snapshot{}, nil, 0, stageDeletion, ""},
+		"deleting, never claimed": {"there is no host", deleting(identified), snapshot{Hosts: list(h(nil))}, nil, 0, stageDeletion, ""},
+		"deleting":                {"the host is given back", deleting(provisioned), snapshot{Host: h(in(infrav1.SSHHostInUse, confirmed))}, []reconciler.Action{releaseHost{"hosts/h", "the SSHMachine is being deleted"}}, 0, stageDeletion, reasonReleasing},
+		"deleting, preparing":     {"both would change the host", deleting(identified), snapshot{Host: h(confirmed), Preparing: jobs.State{Running: true}}, []reconciler.Action{cancelPreparation{"hosts/h"}}, 0, stageDeletion, reasonReleasing},
+		"deleting, restored":      {"its host is cleaned too", deleting(identified), snapshot{Recorded: list(h(recorded))}, []reconciler.Action{releaseHost{"hosts/h", "it has the record of this machine, which is being deleted"}}, 0, stageDeletion, ""},
+		"cleaning":                {"the host is not clean yet", deleting(provisioned), snapshot{Host: h(released)}, nil, 0, stageDeletion, reasonReleasing},
+		"released, unreachable":   {"it is not clean", deleting(provisioned), snapshot{Host: h(in(infrav1.SSHHostUnreachable, released))}, nil, 0, stageDeletion, reasonUnreachable},
+		"forced":                  {"the user does not wait", forced, snapshot{Host: h(in(infrav1.SSHHostUnreachable, released))}, nil, 0, stageDeletion, ""},
+		"forced, not released":    {"the host is marked first", forced, snapshot{Host: h(in(infrav1.SSHHostUnreachable, confirmed))}, []reconciler.Action{releaseHost{"hosts/h", "the SSHMachine is being deleted"}}, 0, stageDeletion, reasonReleasing},
+		"released, unclean":       {"the operator has to act", deleting(provisioned), snapshot{Host: h(in(infrav1.SSHHostQuarantined, released))}, nil, 0, stageDeletion, ""},
+		"released, not recorded":  {"nothing was changed", deleting(identified), snapshot{Host: h(func(h *infrav1.SSHHost) { released(h); h.Status.ConfirmedClaimID = "" })}, nil, 0, stageDeletion, ""},
+		"deleted, claim dropped":  {"the host is clean", deleting(provisioned), snapshot{}, nil, 0, stageDeletion, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tc.snapshot
@@ -195,7 +195,7 @@ func TestDecide(t *testing.T) {
 			if s.Host != nil && s.Cluster == nil {
 				s.Cluster = coreCluster(true)
 			}
-			p := Decide(s)
+			p := decide(s)
 			if diff := cmp.Diff(tc.want, p.Actions); diff != "" {
 				t.Errorf("%s: actions (-want +got):\n%s", tc.reason, diff)
 			}
@@ -206,7 +206,7 @@ func TestDecide(t *testing.T) {
 			case tc.wait == "" && len(p.Waits) > 0, tc.wait != "" && (len(p.Waits) != 1 || p.Waits[0].Reason != tc.wait):
 				t.Errorf("%s: waits %+v, want %q", tc.reason, p.Waits, tc.wait)
 			}
-			for _, c := range Report(s, p, reconciler.Outcome{}).Status.(infrav1.SSHMachineStatus).Conditions {
+			for _, c := range report(s, p, reconciler.Outcome{}).Status.(infrav1.SSHMachineStatus).Conditions {
 				if c.Reason == "" || strings.Contains(c.Message, "%!") {
 					t.Errorf("%s: condition %+v", tc.reason, c)
 				}
@@ -216,11 +216,11 @@ func TestDecide(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
-	report := func(s Snapshot, out reconciler.Outcome) (infrav1.SSHMachineStatus, condition.Set) {
-		got := Report(s, Decide(s), out).Status.(infrav1.SSHMachineStatus)
+	report := func(s snapshot, out reconciler.Outcome) (infrav1.SSHMachineStatus, condition.Set) {
+		got := report(s, decide(s), out).Status.(infrav1.SSHMachineStatus)
 		return got, got.Conditions
 	}
-	base := Snapshot{Object: sshMachine(identified), Machine: coreMachine(nil), Cluster: coreCluster(true), Now: now,
+	base := snapshot{Object: sshMachine(identified), Machine: coreMachine(nil), Cluster: coreCluster(true), Now: now,
 		Host: sshHost("h", func(h *infrav1.SSHHost) { confirmed(h); h.Spec.Interruptible = ptr.To(true) })}
 
 	s := base

@@ -19,7 +19,7 @@ const maxLog = 2048
 
 // maskSecrets masks the secrets of the bootstrap data in the output of a failed bootstrap, because more users can read a
 // condition than the Secret. If the secrets cannot be determined, no output is shown.
-func (c *controller) maskSecrets(ctx context.Context, s Snapshot, p remote.Progress) (remote.Progress, error) {
+func (c *controller) maskSecrets(ctx context.Context, s snapshot, p remote.Progress) (remote.Progress, error) {
 	if p.State != remote.BootstrapFailed || len(p.Log) == 0 {
 		p.Log = nil
 		return p, nil
@@ -39,7 +39,7 @@ func (c *controller) maskSecrets(ctx context.Context, s Snapshot, p remote.Progr
 }
 
 // bootstrapSecrets returns the secrets in the machine's bootstrap data. They must not be stored.
-func (c *controller) bootstrapSecrets(ctx context.Context, s Snapshot) ([]string, error) {
+func (c *controller) bootstrapSecrets(ctx context.Context, s snapshot) ([]string, error) {
 	if s.bootstrapSecretName() == "" {
 		return nil, fault.New(fault.Transient, infrastructure.ReasonBootstrapData, "the Secret with the bootstrap data no longer exists")
 	}

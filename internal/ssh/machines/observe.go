@@ -22,8 +22,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// Snapshot is the input of Decide.
-type Snapshot struct {
+// snapshot is the input of decide.
+type snapshot struct {
 	Object *infrav1.SSHMachine
 	// Machine that owns the object. Nil if there is none (yet).
 	Machine *clusterv1.Machine
@@ -53,8 +53,8 @@ type Snapshot struct {
 	Now   time.Time
 }
 
-func (c *controller) observe(ctx context.Context, o *infrav1.SSHMachine) (Snapshot, error) {
-	s := Snapshot{Object: o, Now: c.now(), Preparing: c.Jobs.State(jobs.Key(kind, client.ObjectKeyFromObject(o)))}
+func (c *controller) observe(ctx context.Context, o *infrav1.SSHMachine) (snapshot, error) {
+	s := snapshot{Object: o, Now: c.now(), Preparing: c.Jobs.State(jobs.Key(kind, client.ObjectKeyFromObject(o)))}
 	var err error
 	if s.Machine, err = infrastructure.ReadObject(ctx, c.client, o.Namespace, infrastructure.OwnerName(o, "Machine"), &clusterv1.Machine{}); err != nil {
 		return s, err
@@ -75,7 +75,7 @@ func (c *controller) observe(ctx context.Context, o *infrav1.SSHMachine) (Snapsh
 }
 
 // readClaimed reads the hosts that have the claim or the record of the machine.
-func (c *controller) readClaimed(ctx context.Context, s *Snapshot) error {
+func (c *controller) readClaimed(ctx context.Context, s *snapshot) error {
 	if s.Object.Spec.ClaimID == "" {
 		return nil
 	}
@@ -117,7 +117,7 @@ func isConfirmed(h *infrav1.SSHHost) bool {
 }
 
 // readHosts reads what the choice of a host needs.
-func (c *controller) readHosts(ctx context.Context, s *Snapshot) error {
+func (c *controller) readHosts(ctx context.Context, s *snapshot) error {
 	request, all, err := inventory.Read(ctx, c.client, s.Object.Namespace)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (c *controller) readHosts(ctx context.Context, s *Snapshot) error {
 }
 
 // findBundle finds the bundle for a host that is not a node yet.
-func (c *controller) findBundle(s *Snapshot) {
+func (c *controller) findBundle(s *snapshot) {
 	if s.provisioned() || s.Object.Spec.Bundle == infrav1.SSHBundleNone || s.version() == "" || s.Host.Status.Facts.Architecture == "" {
 		return
 	}
@@ -157,7 +157,7 @@ func (c *controller) findBundle(s *Snapshot) {
 }
 
 // readRequested reads the progress of the bootstrap.
-func (c *controller) readRequested(ctx context.Context, s Snapshot, _ reconciler.ReadRequest) (Snapshot, error) {
+func (c *controller) readRequested(ctx context.Context, s snapshot, _ reconciler.ReadRequest) (snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
 	defer cancel()
 	var p remote.Progress
@@ -197,28 +197,28 @@ func (c *controller) connect(ctx context.Context, h *infrav1.SSHHost) (Host, err
 }
 
 // request describes the host that the machine needs.
-func (s Snapshot) request() inventory.Request {
+func (s snapshot) request() inventory.Request {
 	return inventory.Request{
 		Namespace: s.Namespace, Selector: s.Object.Spec.HostSelector, FailureDomain: s.failureDomain(), Machine: s.Object.Name,
 		Version: s.version(), Peers: s.Peers,
 	}
 }
 
-func (s Snapshot) clusterName() string { return s.Object.Labels[clusterv1.ClusterNameLabel] }
+func (s snapshot) clusterName() string { return s.Object.Labels[clusterv1.ClusterNameLabel] }
 
 // provisioned reports whether the machine has ever been provisioned.
-func (s Snapshot) provisioned() bool {
+func (s snapshot) provisioned() bool {
 	return ptr.Deref(s.Object.Status.Initialization.Provisioned, false)
 }
 
 // wasProvisioned reports whether the machine was provisioned before its status was lost, as in a restore: the core copies
 // the provider ID only then.
-func (s Snapshot) wasProvisioned() bool {
+func (s snapshot) wasProvisioned() bool {
 	return s.provisioned() || s.Machine != nil && s.Machine.Spec.ProviderID != ""
 }
 
 // bootstrapSecretName returns the name of the bootstrap data Secret, empty if there is none.
-func (s Snapshot) bootstrapSecretName() string {
+func (s snapshot) bootstrapSecretName() string {
 	if s.Machine == nil {
 		return ""
 	}
@@ -226,7 +226,7 @@ func (s Snapshot) bootstrapSecretName() string {
 }
 
 // version returns the requested Kubernetes version, empty if there is none.
-func (s Snapshot) version() string {
+func (s snapshot) version() string {
 	if s.Machine == nil {
 		return ""
 	}
@@ -234,7 +234,7 @@ func (s Snapshot) version() string {
 }
 
 // controlPlane reports whether the machine runs a control plane.
-func (s Snapshot) controlPlane() bool {
+func (s snapshot) controlPlane() bool {
 	if s.Machine == nil {
 		return false
 	}
@@ -243,7 +243,7 @@ func (s Snapshot) controlPlane() bool {
 }
 
 // failureDomain returns the failure domain that the host must be in, empty for any.
-func (s Snapshot) failureDomain() string {
+func (s snapshot) failureDomain() string {
 	if s.Machine != nil && s.Machine.Spec.FailureDomain != "" {
 		return s.Machine.Spec.FailureDomain
 	}

@@ -29,7 +29,7 @@ const (
 
 // conditionInput is a snapshot with the plan and its outcome, from which the conditions are computed.
 type conditionInput struct {
-	Snapshot
+	snapshot
 	plan    reconciler.Plan
 	outcome reconciler.Outcome
 }
@@ -139,8 +139,8 @@ func (j conditionInput) deleting() condition.Result {
 	return condition.TrueBecause(clusterv1.DeletingReason, infrastructure.WaitMessages(j.plan))
 }
 
-// Report computes the status and the events.
-func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+// report computes the status and the events.
+func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	old := s.Object.Status
 	status := infrav1.SSHMachineStatus{
 		ObservedGeneration: s.Object.Generation,
@@ -173,7 +173,7 @@ func addresses(h *infrav1.SSHHost) (out clusterv1.MachineAddresses) {
 }
 
 // eventsOf returns events for the actions, and for a wait that only a user can end when it begins.
-func eventsOf(s Snapshot, p reconciler.Plan, status infrav1.SSHMachineStatus, out reconciler.Outcome) []reconciler.Event {
+func eventsOf(s snapshot, p reconciler.Plan, status infrav1.SSHMachineStatus, out reconciler.Outcome) []reconciler.Event {
 	var list []reconciler.Event
 	for _, a := range out.Done {
 		switch a := a.(type) {

@@ -1,4 +1,4 @@
-package ssh
+package machines
 
 import (
 	"testing"
@@ -13,14 +13,12 @@ import (
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/reconciler"
-	"github.com/slipwayhq/slipway/internal/ssh/clusters"
-	"github.com/slipwayhq/slipway/internal/ssh/machines"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 	"github.com/slipwayhq/slipway/internal/testkit/kstatus"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// What the controllers report is read here as the core reads it: through the contracts.
+// What the controller reports is read here as the core reads it: through the contracts.
 
 const claim = "aaaaaaaaaaaaaaaaaaaaaaaaaa"
 
@@ -46,26 +44,8 @@ func checkCommon(t *testing.T, o contract.Object) {
 	}
 }
 
-func TestInfraClusterContract(t *testing.T) { // IC-01 to IC-05
-	o := &infrav1.SSHCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", Generation: 7}}
-	o.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "192.0.2.1", Port: 6443}
-	s := clusters.Snapshot{Object: o, Cluster: &clusterv1.Cluster{}, FailureDomains: []string{"rack-1"}, Now: then}
-	o.Status = clusters.Report(s, clusters.Decide(s), reconciler.Outcome{}).Status.(infrav1.SSHClusterStatus)
-	v := contract.InfraCluster(seen(t, o))
-	checkCommon(t, v.Object)
-	if e := v.ControlPlaneEndpoint.Or(contract.Endpoint{}); !v.Provisioned.Or(false) || e != (contract.Endpoint{Host: "192.0.2.1", Port: 6443}) {
-		t.Errorf("got %+v, %+v", v.Provisioned, e)
-	}
-	if diff := cmp.Diff([]clusterv1.FailureDomain{{Name: "rack-1", ControlPlane: ptr.To(true)}}, v.FailureDomains.Or(nil)); diff != "" {
-		t.Errorf("IC-03 (-want +got):\n%s", diff)
-	}
-	if got := kstatus.Compute(t, o); got != kstatus.Current {
-		t.Errorf("tools that wait for objects of any kind: %s", got)
-	}
-}
-
 // machine is an SSHMachine on a host in a state.
-func machine(state infrav1.SSHHostState, progress remote.BootstrapState) machines.Snapshot {
+func machine(state infrav1.SSHHostState, progress remote.BootstrapState) snapshot {
 	o := &infrav1.SSHMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", Generation: 7}}
 	o.Spec.ClaimID, o.Spec.ProviderID = claim, "ssh://"+claim
 	h := &infrav1.SSHHost{ObjectMeta: metav1.ObjectMeta{Namespace: "hosts", Name: "h"}}
@@ -74,16 +54,16 @@ func machine(state infrav1.SSHHostState, progress remote.BootstrapState) machine
 	h.Status.Claim = &infrav1.SSHHostClaim{Namespace: "ns", Name: "m", ClaimID: claim}
 	cluster := &clusterv1.Cluster{}
 	cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
-	return machines.Snapshot{Object: o, Host: h, Machine: &clusterv1.Machine{}, Cluster: cluster, Now: then, Progress: &remote.Progress{State: progress}}
+	return snapshot{Object: o, Host: h, Machine: &clusterv1.Machine{}, Cluster: cluster, Now: then, Progress: &remote.Progress{State: progress}}
 }
 
-func report(s machines.Snapshot) *infrav1.SSHMachine {
-	s.Object.Status = machines.Report(s, machines.Decide(s), reconciler.Outcome{}).Status.(infrav1.SSHMachineStatus)
+func reported(s snapshot) *infrav1.SSHMachine {
+	s.Object.Status = report(s, decide(s), reconciler.Outcome{}).Status.(infrav1.SSHMachineStatus)
 	return s.Object
 }
 
 func TestInfraMachineContract(t *testing.T) { // IM-01 to IM-06, IM-12
-	o := report(machine(infrav1.SSHHostPreparing, remote.BootstrapDone))
+	o := reported(machine(infrav1.SSHHostPreparing, remote.BootstrapDone))
 	v := contract.InfraMachine(seen(t, o))
 	checkCommon(t, v.Object)
 	if !v.Provisioned.Or(false) || v.ProviderID.Or("") != "ssh://"+claim || v.FailureDomain.Or("") != "rack-1" || !v.Interruptible.Or(false) {
@@ -100,16 +80,16 @@ func TestInfraMachineContract(t *testing.T) { // IM-01 to IM-06, IM-12
 
 // The core replaces a machine that failed or is lost without waiting for its Node.
 func TestFailuresAreContracts(t *testing.T) {
-	if v := contract.InfraMachine(seen(t, report(machine(infrav1.SSHHostPreparing, remote.BootstrapFailed)))); !v.Failed || v.Provisioned.Or(false) {
+	if v := contract.InfraMachine(seen(t, reported(machine(infrav1.SSHHostPreparing, remote.BootstrapFailed)))); !v.Failed || v.Provisioned.Or(false) {
 		t.Errorf("failed: %+v", v)
 	}
 	s := machine(infrav1.SSHHostQuarantined, "")
 	s.Object.Status.Initialization.Provisioned = ptr.To(true)
-	if v := contract.InfraMachine(seen(t, report(s))); !v.Removed || !v.Provisioned.Or(false) {
+	if v := contract.InfraMachine(seen(t, reported(s))); !v.Removed || !v.Provisioned.Or(false) {
 		t.Errorf("lost: %+v", v)
 	}
 	s = machine(infrav1.SSHHostPreparing, remote.BootstrapRunning)
-	if got := kstatus.Compute(t, report(s)); got != kstatus.InProgress {
+	if got := kstatus.Compute(t, reported(s)); got != kstatus.InProgress {
 		t.Errorf("its bootstrap data runs: %s", got)
 	}
 }
