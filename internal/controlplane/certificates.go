@@ -191,7 +191,7 @@ func renewPeriodically(ctx context.Context, ensure func() error) {
 			return
 		case <-ticker.C:
 			if err := ensure(); err != nil {
-				klog.FromContext(ctx).Error(err, "certificates could not be renewed; trying again", "in", fmt.Sprint(checkEvery))
+				klog.FromContext(ctx).Error(err, "renewing certificates failed, retrying", "in", fmt.Sprint(checkEvery))
 			}
 		}
 	}

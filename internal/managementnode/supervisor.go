@@ -149,7 +149,7 @@ func (k *Supervisor) step(ctx context.Context) (plan, error) {
 	k.health.decided(p)
 	var errs []error
 	for _, a := range p.Actions {
-		klog.FromContext(ctx).Info("node of the management cluster", "action", a.String())
+		klog.FromContext(ctx).Info("acting on the node of the management cluster", "action", a.String())
 		if err := k.act(ctx, s, a); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", a, err))
 			break

@@ -211,7 +211,7 @@ func addHealth(mgr manager.Manager) error {
 
 // becameReady logs that the manager is ready, and notifies the program that started it.
 func (c Config) becameReady() {
-	c.Log.Info("ready: the webhooks answer and the controllers run")
+	c.Log.Info("ready: webhooks and controllers are running")
 	for _, tell := range []func(){c.Ready, c.Working} {
 		if tell != nil {
 			tell()

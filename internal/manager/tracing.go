@@ -65,7 +65,7 @@ func addTracing(mgr manager.Manager, provider *sdktrace.TracerProvider, machines
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 		defer cancel()
 		if err := provider.Shutdown(end); err != nil {
-			mgr.GetLogger().Info("the last traces were not sent", "error", err.Error())
+			mgr.GetLogger().Info("sending the last traces failed", "error", err.Error())
 		}
 		return nil
 	}))

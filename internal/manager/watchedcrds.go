@@ -32,7 +32,7 @@ func awaitWatched(ctx context.Context, mgr manager.Manager, cfg Config) error {
 		}
 		if !said {
 			said = true
-			cfg.Log.Info("waiting for CRDs of providers that do not run here: install a provider that has them", "crds", strings.Join(missing, ", "))
+			cfg.Log.Info("waiting for CRDs of providers that do not run in this manager: install a provider that includes them", "crds", strings.Join(missing, ", "))
 			if cfg.Ready != nil {
 				cfg.Ready()
 			}

@@ -97,7 +97,7 @@ func New(ctx context.Context, cfg Config) *Server {
 	}
 	go func() {
 		defer close(s.ended)
-		s.store.Run(ctx, func(err error) { cfg.Log.Error(err, "state of simulated clusters is not written") })
+		s.store.Run(ctx, func(err error) { cfg.Log.Error(err, "writing the state of simulated clusters failed") })
 		s.closeAll()
 	}()
 	return s

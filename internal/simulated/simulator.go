@@ -135,7 +135,7 @@ func (l *simulator) work() {
 		}
 		switch {
 		case err != nil && m.ctx.Err() == nil:
-			l.log.V(1).Info("simulated cluster: trying again", "cluster", i.member, "object", i.keys+i.namespace+"/"+i.name, "reason", err.Error())
+			l.log.V(1).Info("reconciling an object of a simulated cluster failed, retrying", "cluster", i.member, "object", i.keys+i.namespace+"/"+i.name, "reason", err.Error())
 			l.queue.AddRateLimited(i)
 		case again > 0:
 			l.queue.Forget(i)

@@ -176,7 +176,7 @@ func (c *Clusters) buildClients(conn *connection, cfg *rest.Config) error {
 	conn.stop, conn.ended = cancel, ctx.Done()
 	go func() {
 		if err := conn.cache.Start(ctx); err != nil {
-			c.log.Error(err, "cache of a workload cluster ended", "address", conn.address)
+			c.log.Error(err, "cache of a workload cluster stopped", "address", conn.address)
 		}
 	}()
 	if !conn.cache.WaitForCacheSync(ctx) { // only waits for the start; nothing is watched yet

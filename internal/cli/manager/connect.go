@@ -45,7 +45,7 @@ func retryUntilReachable(ctx context.Context, log logr.Logger, start func() erro
 		if err == nil || ctx.Err() != nil || fault.KindOf(err) != fault.Unreachable || fault.As(err) != nil {
 			return err
 		}
-		log.Info("Waiting for the API server of the management cluster, which was lost during the start", "error", err.Error())
+		log.Info("waiting for the API server of the management cluster, because the connection was lost during startup", "error", err.Error())
 		if pause.Sleep(ctx, d) != nil {
 			return err
 		}

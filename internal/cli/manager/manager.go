@@ -181,7 +181,7 @@ func (o *options) run(ctx context.Context, e term.Env) error {
 		return fmt.Errorf("finding this program: %w", err)
 	}
 	for flag, set := range ineffective(o.given, cfg.Policy) {
-		cfg.Log.Info("a flag has no effect: its provider does not run", "flag", "--"+flag, "provider", set)
+		cfg.Log.Info("ignoring a flag, because its provider does not run", "flag", "--"+flag, "provider", set)
 	}
 	cfg.Endpoints.ClientCA = clientAuthority(ctx, cfg)
 	ctrl.SetLogger(cfg.Log)

@@ -19,7 +19,7 @@ func warnOfExtensions(ctx context.Context, root *rest.Config, v progressReporter
 	report, err := readExtensions(ctx, root)
 	if err != nil {
 		if ctx.Err() == nil {
-			klog.ErrorS(err, "check whether this version can call the extensions")
+			klog.ErrorS(err, "checking whether this version can call the extensions failed")
 		}
 		return
 	}

@@ -110,7 +110,7 @@ func (k *managerRunner) runManager(ctx context.Context, e term.Env, ready func()
 func (k *managerRunner) startCertificates(ctx context.Context, e term.Env) (kinds <-chan struct{}, err error) {
 	certificates, err := certificates.NewController(k.root, e.Now, func(err error) {
 		if err != nil {
-			klog.ErrorS(err, "issue the certificates of providers")
+			klog.ErrorS(err, "issuing the certificates of providers failed")
 			return
 		}
 		klog.InfoS("the certificates of providers are issued")
@@ -122,10 +122,10 @@ func (k *managerRunner) startCertificates(ctx context.Context, e term.Env) (kind
 	go func() {
 		defer close(provided)
 		if err := certificates.InstallCRDs(ctx); err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "provide the kinds Certificate and Issuer; \"slipway init\" does so when a provider needs them")
+			klog.ErrorS(err, "installing the CRDs of Certificates and Issuers failed; \"slipway init\" installs them when a provider needs them")
 		}
 		if err := k.record(ctx); err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "record the providers that are built in; clusterctl would install others beside them")
+			klog.ErrorS(err, "recording the built-in providers failed; clusterctl may install the same providers again")
 		}
 	}()
 	go certificates.Run(ctx)
@@ -172,7 +172,7 @@ func (k *managerRunner) changed(s managerproc.Status) {
 		}
 	})
 	if err != nil {
-		klog.ErrorS(err, "record the status of the manager")
+		klog.ErrorS(err, "recording the status of the manager failed")
 	}
 }
 
@@ -194,7 +194,7 @@ func (k *managerRunner) failed(ctx context.Context, f managerproc.Failure) {
 		ctx, cancel := context.WithTimeout(ctx, eventTimeout)
 		defer cancel()
 		if err := recordFailure(ctx, k.root, f); err != nil {
-			klog.ErrorS(err, "record the end of the manager in events")
+			klog.ErrorS(err, "recording the exit of the manager in events failed")
 		}
 	}()
 }

@@ -102,7 +102,7 @@ func (s service) run(ctx context.Context, e term.Env, h *datadir.Handle, v progr
 	}
 	warnOfExtensions(ctx, m.Root, v)
 	if err := move.PublishHost(ctx, m.Root, h, e.Getenv); err != nil && ctx.Err() == nil { // only "slipway move" needs it
-		klog.ErrorS(err, "publish the location of the management cluster")
+		klog.ErrorS(err, "publishing the location of the management cluster failed")
 	}
 	keeper := &managerRunner{service: s, handle: h, run: run, root: m.Root, reporter: v, clusterNode: n}
 	err = keeper.supervise(ctx, e, m, func() {

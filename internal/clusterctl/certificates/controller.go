@@ -46,7 +46,7 @@ func NewController(config *rest.Config, now func() time.Time, report func(error)
 	}
 	c, err := client.NewWithWatch(rest.CopyConfig(config), client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("connecting to keep certificates: %w", err)
+		return nil, fmt.Errorf("connecting to the management cluster to issue certificates: %w", err)
 	}
 	return &Controller{client: c, now: now, report: report}, nil
 }

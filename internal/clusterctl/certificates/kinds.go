@@ -125,7 +125,7 @@ func crd(kind, plural, scope string) *unstructured.Unstructured {
 				"type": "object", "description": ownDescription, "required": []any{"spec"},
 				"properties": map[string]any{
 					"apiVersion": map[string]any{"type": "string"}, "kind": map[string]any{"type": "string"}, "metadata": map[string]any{"type": "object"},
-					"spec": open("What is asked for."), "status": open("What was done."),
+					"spec": open("Desired state of the object."), "status": open("Observed state of the object."),
 				},
 			}},
 		}},

@@ -35,9 +35,9 @@ type Upgrade struct {
 func (u Upgrade) String() string {
 	switch {
 	case u.Provisioner == Slipway:
-		return "Slipway satisfies the objects of cert-manager itself."
+		return "Slipway manages the cert-manager objects itself."
 	case u.Provisioner == otherCertManager:
-		return "Cert-manager was not installed by init, and is left alone."
+		return "Cert-manager was not installed by init, so it is not upgraded."
 	case u.Provisioner == unsatisfied:
 		return "Cert-manager is not installed."
 	case u.Reason == "":
@@ -77,7 +77,7 @@ func PlanUpgrade(ctx context.Context, c client.Client, kinds []schema.GroupVersi
 			return out, err
 		}
 		if slices.ContainsFunc(before.Status.StoredVersions, func(v string) bool { return !serves(crd, v) }) {
-			out.Steps = append(out.Steps, install.Step{Verb: install.Migrate, Object: o, Why: "the new CRD does not have all versions that were stored"})
+			out.Steps = append(out.Steps, install.Step{Verb: install.Migrate, Object: o, Why: "the new CRD does not have all stored versions"})
 		}
 	}
 	out.Steps = append(out.Steps, deleteObsolete(live, want)...)
@@ -98,7 +98,7 @@ func deleteObsolete(live, want []*unstructured.Unstructured) []install.Step {
 	keep := []string{"CustomResourceDefinition", "Namespace", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 	for _, o := range ordered {
 		if !slices.Contains(keep, o.GetKind()) && !slices.ContainsFunc(want, func(w *unstructured.Unstructured) bool { return name(w) == name(o) }) {
-			out = append(out, install.Step{Verb: install.Delete, Object: o, Why: "the new version does not have it"})
+			out = append(out, install.Step{Verb: install.Delete, Object: o, Why: "the new version does not include it"})
 		}
 	}
 	return out
@@ -116,7 +116,7 @@ func upgradeReason(live, want []*unstructured.Unstructured, u Upgrade) string {
 	switch {
 	case fromErr != nil || toErr != nil:
 		if u.From != u.To {
-			return "its version is another one"
+			return "its version differs from the configured one"
 		}
 	case from.Compare(to) > 0:
 		return ""
@@ -124,10 +124,10 @@ func upgradeReason(live, want []*unstructured.Unstructured, u Upgrade) string {
 		return "a newer version is configured"
 	}
 	if len(live) != len(want) {
-		return fmt.Sprintf("%d of its objects are there, and the version has %d", len(live), len(want))
+		return fmt.Sprintf("%d of its objects exist, but the configured version has %d", len(live), len(want))
 	}
 	if have, needs := Images(live), Images(want); !slices.Equal(have, needs) {
-		return "its images are other ones"
+		return "its images differ from the configured ones"
 	}
 	return ""
 }

@@ -53,7 +53,7 @@ func builtinSteps(running RunningBuiltin, recorded []inventory.Provider) []Step 
 	for _, p := range recorded {
 		isWanted := slices.ContainsFunc(wanted, func(w inventory.Provider) bool { return w.Label() == p.Label() && w.Namespace == p.Namespace })
 		if p.BuiltIn && !isWanted {
-			out = append(out, Step{Verb: Delete, Object: p.Object(), Why: "it is not built in any more"})
+			out = append(out, Step{Verb: Delete, Object: p.Object(), Why: "it is no longer built in"})
 		}
 	}
 	for _, w := range wanted {
@@ -73,7 +73,7 @@ func RecordBuiltin(ctx context.Context, admin *rest.Config, running RunningBuilt
 	}
 	c, err := client.New(admin, client.Options{Scheme: scheme})
 	if err != nil {
-		return fmt.Errorf("connecting to record the providers that are built in: %w", err)
+		return fmt.Errorf("connecting to record the built-in providers: %w", err)
 	}
 	recorded, err := inventory.ReadAll(ctx, c)
 	if err != nil {
@@ -85,7 +85,7 @@ func RecordBuiltin(ctx context.Context, admin *rest.Config, running RunningBuilt
 	}
 	crd := []Step{{Verb: Apply, Object: inventory.CRD()}, {Verb: Serve, Object: inventory.CRD()}}
 	if err := (Runner{Client: c}).Run(ctx, Plan{Steps: append(crd, steps...)}); err != nil {
-		return fmt.Errorf("recording the providers that are built in: %w", err)
+		return fmt.Errorf("recording the built-in providers: %w", err)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func Choose(named map[provider.Type][]string, installed []inventory.Provider, bu
 			}
 			c := Choice{t, ref}
 			if isCompletedRequest(c, installed) {
-				notes = append(notes, "Provider "+c.Label()+" is installed already; the command that was interrupted goes on with the others.")
+				notes = append(notes, "Provider "+c.Label()+" is already installed; the interrupted command continues with the other providers.")
 				continue
 			}
 			if !slices.Contains(builtin, providerset.Name(c.Label())) {
@@ -95,7 +95,7 @@ func isCompletedRequest(c Choice, installed []inventory.Provider) bool {
 func builtIn(c Choice) (string, error) {
 	if c.Reference.Version != "" {
 		return "", fault.New(fault.Invalid, ReasonBuiltIn,
-			"provider %s is built into this management cluster; start it with `slipway up --without %s` to install %s in its place", c.Label(), c.Label(), c.Reference)
+			"provider %s is built into this management cluster; start it with `slipway up --without %s` to install %s instead", c.Label(), c.Label(), c.Reference)
 	}
 	return "Provider " + c.Label() + " is built into this management cluster; there is nothing to install.", nil
 }

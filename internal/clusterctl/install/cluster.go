@@ -47,7 +47,7 @@ func ReadCluster(ctx context.Context, c client.Reader) (ManagementCluster, error
 	binding.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"))
 	err = c.Get(ctx, client.ObjectKey{Name: embeddedBinding}, binding)
 	if client.IgnoreNotFound(err) != nil {
-		return out, fmt.Errorf("reading who runs the management cluster: %w", err)
+		return out, fmt.Errorf("reading the ClusterRoleBinding of an embedded management cluster: %w", err)
 	}
 	out.Embedded = err == nil
 	if slices.Contains(out.Builtin, providerset.Core) {
@@ -60,7 +60,7 @@ func ReadCluster(ctx context.Context, c client.Reader) (ManagementCluster, error
 		return out, nil
 	}
 	if err != nil {
-		return out, fmt.Errorf("reading the CRD of the kind Cluster: %w", err)
+		return out, fmt.Errorf("reading the CRD of Clusters: %w", err)
 	}
 	for _, v := range crd.Spec.Versions {
 		if v.Storage {
@@ -75,7 +75,7 @@ func readBuiltinProviders(ctx context.Context, c client.Reader, installed []inve
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfigurationList"))
 	if err := c.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("listing which providers are built in: %w", err)
+		return nil, fmt.Errorf("listing the built-in providers: %w", err)
 	}
 	var out []providerset.Name
 	for _, set := range providerset.All() {

@@ -20,7 +20,7 @@ func crdConversion(r *release, report reporter) {
 		for i, a := range used {
 			for _, b := range used[i+1:] {
 				if only, field := firstDifference(a, b); field != "" {
-					report(k.file, k.id(), "the field %s differs or is missing outside of version %s, and spec.conversion.strategy is not Webhook: the API server drops what a version does not have; convert %s and %s with a webhook",
+					report(k.file, k.id(), "the field %s differs or exists only in version %s, and spec.conversion.strategy is not Webhook: the API server drops fields that a version does not have; convert %s and %s with a webhook",
 						field, only, a.Name, b.Name)
 				}
 			}

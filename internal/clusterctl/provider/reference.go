@@ -34,7 +34,7 @@ func ParseReference(s string) (Reference, error) {
 }
 
 func malformed(s string) error {
-	return invalid("%q names no provider; write name or name:version, for example aws or aws:v2.8.0", s)
+	return invalid("%q does not specify a provider; write name or name:version, for example aws or aws:v2.8.0", s)
 }
 
 // String formats the reference in the syntax of ParseReference.

@@ -33,7 +33,7 @@ func (c Customisation) String() string {
 	}
 	what := "is lost"
 	if c.Preserved {
-		what = "is kept"
+		what = "is preserved"
 	}
 	return fmt.Sprintf("%s %s%s: %s, set by %s, %s", c.Kind, c.Name, where, c.Field, c.Manager, what)
 }

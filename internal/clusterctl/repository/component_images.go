@@ -41,7 +41,7 @@ func Images(objects []*unstructured.Unstructured, alter func(image string) (stri
 		}
 		spec, _, err := unstructured.NestedFieldNoCopy(o.Object, path...)
 		if err != nil {
-			return nil, fault.New(fault.Invalid, ReasonComponents, "%s %s has no specification of Pods that can be read (%v); correct the file, or override it", o.GetKind(), o.GetName(), err)
+			return nil, fault.New(fault.Invalid, ReasonComponents, "%s %s has an invalid Pod specification (%v); correct the file, or override it", o.GetKind(), o.GetName(), err)
 		}
 		pod, _ := spec.(map[string]any)
 		for _, list := range []string{"initContainers", "containers"} {

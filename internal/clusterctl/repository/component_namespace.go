@@ -122,7 +122,7 @@ func moveInjectCA(o *unstructured.Unstructured, target string) error {
 	}
 	_, name, ok := strings.Cut(from, "/")
 	if !ok || strings.Contains(name, "/") {
-		return fault.New(fault.Invalid, ReasonComponents, "the annotation %s of %s %s is %q, not NAMESPACE/NAME; correct the file, or override it", injectCA, o.GetKind(), o.GetName(), from)
+		return fault.New(fault.Invalid, ReasonComponents, "the annotation %s of %s %s is %q, which is not of the form NAMESPACE/NAME; correct the file, or override it", injectCA, o.GetKind(), o.GetName(), from)
 	}
 	annotations[injectCA] = target + "/" + name
 	o.SetAnnotations(annotations)

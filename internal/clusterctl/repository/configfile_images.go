@@ -30,7 +30,7 @@ func (f *ConfigFile) AlterImage(component, image string) (string, error) {
 	}
 	named, err := reference.ParseNamed(image)
 	if err != nil {
-		return "", fault.New(fault.Invalid, "InvalidImage", "the image %q of %s cannot be read (%v); overrides of images need complete names", image, component, err).From(err)
+		return "", fault.New(fault.Invalid, "InvalidImage", "the image %q of %s is invalid (%v); image overrides require complete image names", image, component, err).From(err)
 	}
 	repository, name := path.Split(named.Name())
 	one, some, all := f.Images[component+"/"+name], f.Images[component], f.Images[allImages]

@@ -81,7 +81,7 @@ func (s *Source) Latest(ctx context.Context, contract string) (string, error) {
 			}
 		}
 	}
-	return "", fault.New(fault.Invalid, ReasonNoVersion, "provider %s has no release with a contract that is compatible with %s; its releases have: %s; name a version",
+	return "", fault.New(fault.Invalid, ReasonNoVersion, "provider %s has no release with a contract that is compatible with %s; the contracts of its releases are: %s; specify a version",
 		s.provider.Label(), contract, strings.Join(metadata.Contracts(), ", "))
 }
 
@@ -105,5 +105,5 @@ func (s *Source) newest(ctx context.Context, releases []release) (release, Metad
 		return r, metadata, err
 	}
 	return release{}, Metadata{}, fault.New(fault.Invalid, ReasonNoVersion,
-		"provider %s has no release with a semantic version and a file metadata.yaml; name a version, or check the url of the provider", s.provider.Label())
+		"provider %s has no release with a semantic version and a file metadata.yaml; specify a version, or check the url of the provider", s.provider.Label())
 }

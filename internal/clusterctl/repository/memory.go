@@ -57,5 +57,5 @@ func fileNotFound(files []string, version, name string, other error) error {
 		return other
 	}
 	slices.Sort(there)
-	return fault.New(fault.Gone, reasonNotFound, "there is no file %s of version %s; there are: %s", name, version, strings.Join(there, ", "))
+	return fault.New(fault.Gone, reasonNotFound, "file %s does not exist in version %s; available files: %s", name, version, strings.Join(there, ", "))
 }

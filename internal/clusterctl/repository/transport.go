@@ -25,7 +25,7 @@ func (g secureTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	plain := r.URL.Scheme != "https"
 	if plain && (first != r || !isLoopback(r.URL.Hostname())) {
-		return nil, fault.New(fault.Invalid, reasonInsecure, "%s would be read without TLS; use an address that begins with https", r.URL.Host)
+		return nil, fault.New(fault.Invalid, reasonInsecure, "the URL at %s does not use TLS; use an https URL", r.URL.Host)
 	}
 	if first.URL.Host != r.URL.Host && r.Header.Get("Authorization") != "" {
 		r = r.Clone(r.Context())

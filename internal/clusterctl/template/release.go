@@ -112,7 +112,7 @@ func (r Release) class(ctx context.Context, existing client.Reader, key client.O
 			return nil, err
 		}
 		if there {
-			return nil, fault.New(fault.Invalid, reasonTemplate, "ClusterClass %s does not exist, but %s %s, which is a part of it, does; delete it, or create the class from its parts",
+			return nil, fault.New(fault.Invalid, reasonTemplate, "ClusterClass %s does not exist, but %s %s, which is part of it, exists; delete this object, or create the ClusterClass from its existing parts",
 				key, part.GetKind(), client.ObjectKeyFromObject(part))
 		}
 	}

@@ -133,7 +133,7 @@ func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, err
 	case v.Wait != "":
-		ctrl.LoggerFrom(ctx).V(2).Info("a request for credentials waits", "request", r.Name, "reason", v.Wait)
+		ctrl.LoggerFrom(ctx).V(2).Info("waiting to process a request for credentials", "request", r.Name, "reason", v.Wait)
 		return ctrl.Result{RequeueAfter: recheck}, nil
 	}
 	return ctrl.Result{}, nil

@@ -140,7 +140,7 @@ func (c *controller) restore(ctx context.Context, o *runtimev1.ExtensionConfig) 
 }
 
 func waiting(ctx context.Context, o *runtimev1.ExtensionConfig, problem string) {
-	ctrl.LoggerFrom(ctx).Info("an extension cannot be called", "extension", o.Name, "problem", problem)
+	ctrl.LoggerFrom(ctx).Info("extension cannot be called", "extension", o.Name, "problem", problem)
 }
 
 // announcer lists the extensions once when the manager starts.

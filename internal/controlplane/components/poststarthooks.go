@@ -72,7 +72,7 @@ func (h hook) withRetries(pause time.Duration) genericapiserver.PostStartHookFun
 			if err == nil || ctx.Err() != nil || errors.Is(err, context.Canceled) {
 				return nil
 			}
-			klog.InfoS("A part of the start of kube-apiserver takes long, retrying", "hook", h.name, "reason", err.Error())
+			klog.InfoS("post-start hook of kube-apiserver failed, retrying", "hook", h.name, "reason", err.Error())
 			timer := time.NewTimer(pause)
 			select {
 			case <-timer.C:

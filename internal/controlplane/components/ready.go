@@ -81,7 +81,7 @@ func unready(answer []byte, err error) string {
 	case len(failing) > 0:
 		return strings.Join(failing, ", ")
 	case errors.Is(err, context.DeadlineExceeded):
-		return "it does not answer yet"
+		return "it does not respond yet"
 	}
 	return err.Error()
 }

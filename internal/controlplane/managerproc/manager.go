@@ -56,7 +56,7 @@ type Manager struct {
 func Attach(in io.Reader, rest any, now func() time.Time) (*Manager, error) {
 	var i instructions
 	if err := json.NewDecoder(in).Decode(&i); err != nil {
-		return nil, fault.New(fault.Invalid, "NotStartedByUp", "this verb is started by \"slipway up\"; start that").From(err)
+		return nil, fault.New(fault.Invalid, "NotStartedByUp", "this command is run by \"slipway up\"; run \"slipway up\" instead").From(err)
 	}
 	if err := json.Unmarshal(i.Rest, rest); err != nil {
 		return nil, fmt.Errorf("read the instructions of the manager: %w", err)

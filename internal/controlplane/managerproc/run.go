@@ -75,7 +75,7 @@ func (f Failure) String() string {
 	switch {
 	case len(f.Suspects) == 0:
 	case f.Suspects[0].Work == Decoding:
-		text += "; it was reading what " + names(f.Suspects) + " sent"
+		text += "; it was decoding responses from " + names(f.Suspects)
 	default:
 		text += "; it was reconciling " + names(f.Suspects)
 	}
@@ -104,7 +104,7 @@ func Run(ctx context.Context, cfg Config) error {
 		case err != nil && !s.ready:
 			return err
 		case err != nil: // for example because of memory shortage
-			f.How = "it could not be started again: " + err.Error()
+			f.How = "it could not be restarted: " + err.Error()
 		default:
 			end, err := s.follow(ctx, p)
 			if ctx.Err() != nil || err != nil {

@@ -48,7 +48,7 @@ func (k Rewriter) Run(ctx context.Context) error {
 	var done []encryptionKey
 	for {
 		if keys, err := k.step(ctx, done); err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "encrypt the stored Secrets with the first key")
+			klog.ErrorS(err, "encrypting the stored Secrets with the first key failed")
 		} else if keys != nil {
 			done = keys
 		}

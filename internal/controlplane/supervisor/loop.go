@@ -119,14 +119,14 @@ func (c *supervisionLoop) loop(ctx context.Context) {
 		switch {
 		case errors.Is(err, errReleased):
 			if c.s.forget(c) {
-				log.Info("stop supervising a control plane that was transferred or deleted")
+				log.Info("stopping supervision of a control plane that was transferred or deleted")
 				c.releaseFolder()
 				c.s.Notify(c.name)
 				return
 			}
 			wake = lockCheckInterval
 		case err != nil:
-			log.Error(err, "control plane process")
+			log.Error(err, "supervising a control plane process failed, retrying")
 			wake = time.Second
 		}
 		timer := time.NewTimer(wake)
@@ -183,7 +183,7 @@ func (c *supervisionLoop) round(ctx context.Context) (time.Duration, error) {
 		klog.FromContext(ctx).Info("stopping control plane process", "controlPlane", c.name, "pid", st.PID, "reason", reason)
 		return 0, c.end(ctx, graceful)
 	case restartHung:
-		klog.FromContext(ctx).Info("restarting control plane process that hangs", "controlPlane", c.name, "pid", st.PID, "reason", reason)
+		klog.FromContext(ctx).Info("restarting unresponsive control plane process", "controlPlane", c.name, "pid", st.PID, "reason", reason)
 		c.hangReason = reason
 		return 0, c.end(ctx, graceful)
 	}
@@ -277,7 +277,7 @@ func (c *supervisionLoop) recordExit() {
 		how = "the disk of this host that its data is on is full"
 	}
 	if c.hangReason != "" {
-		how = "it was ended, because " + c.hangReason
+		how = "it was stopped, because " + c.hangReason
 	}
 	asked := c.stopRequested && c.hangReason == ""
 	c.childProcess, c.stopRequested, c.hangReason = nil, false, ""
@@ -292,7 +292,7 @@ func (c *supervisionLoop) recordExit() {
 		err = p.write(c.folder)
 	}
 	if err != nil {
-		klog.ErrorS(err, "record the end of a control plane process", "controlPlane", c.name, "end", how)
+		klog.ErrorS(err, "recording the exit of a control plane process failed", "controlPlane", c.name, "end", how)
 	}
 }
 

@@ -56,7 +56,7 @@ type processState struct {
 }
 
 // next returns the next action, and the time of the next check at the latest. A zero time means on the next
-// event. The reason completes "it was ended, because".
+// event. The reason completes "it was stopped, because".
 func next(v processState, now time.Time) (do step, again time.Time, reason string) {
 	switch {
 	case !v.wanted && v.alive:
@@ -85,13 +85,13 @@ func (v processState) hangs() string {
 	p := v.progress
 	switch {
 	case !v.wasHealthy && p.idle >= more(readyWithin):
-		return "it was not ready in time: it neither worked nor became ready"
+		return "it did not become ready in time and showed no activity"
 	case v.wasHealthy && p.idle >= more(unhealthyAfter):
-		return "its health check failed: it neither answered nor worked"
+		return "its health check failed and it showed no activity"
 	case !v.wasHealthy && (p.spent >= more(spentWithin) || p.unanswered >= more(healthyWithin)):
-		return "it was not ready in time, although it worked"
+		return "it did not become ready in time, although it was active"
 	case p.spent >= more(spentWithin) || p.unanswered >= more(healthyWithin):
-		return "its health check failed for long, although it worked"
+		return "its health check failed for too long, although it was active"
 	}
 	return ""
 }

@@ -43,7 +43,7 @@ func serveFolder(ctx context.Context, f Folder, now func() time.Time) error {
 		return err
 	}
 	if held {
-		slog.Info("another process serves this directory", "pid", other.PID)
+		slog.Info("another process already serves this directory", "pid", other.PID)
 		return nil
 	}
 	defer func() { _ = lock.Release() }()
@@ -84,7 +84,7 @@ func (b *balancer) follow(ctx context.Context, f Folder, before Config) error {
 		now, err := f.Load()
 		switch {
 		case err != nil: // the file is written atomically, so the error is temporary, or the file was edited by hand
-			slog.Warn("read the members; the previous ones remain", "error", err)
+			slog.Warn("reading the members failed, using the previous ones", "error", err)
 			continue
 		case now.Listen != before.Listen:
 			return fmt.Errorf("the address is to be %s instead of %s", now.Listen, before.Listen)
@@ -95,7 +95,7 @@ func (b *balancer) follow(ctx context.Context, f Folder, before Config) error {
 		}
 		if state := b.State(); !reflect.DeepEqual(state, said) {
 			if err := datadir.WriteJSON(f.state(), state); err != nil {
-				slog.Warn("write the health of the members", "error", err)
+				slog.Warn("writing the health of the members failed", "error", err)
 				continue
 			}
 			said = state

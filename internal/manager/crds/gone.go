@@ -34,7 +34,7 @@ func awaitDeleted(ctx context.Context, c client.Client, name string) (gone bool,
 		}
 		if !said {
 			said = true
-			ctrl.LoggerFrom(ctx).Info("waiting until a CRD that is being deleted is gone, to install it again", "crd", name)
+			ctrl.LoggerFrom(ctx).Info("waiting until a CRD is deleted before installing it again", "crd", name)
 		}
 		return false, nil
 	})

@@ -136,7 +136,7 @@ func wanted(
 				out = append(out, crd)
 				continue
 			}
-			ctrl.LoggerFrom(ctx).Info("CRD is left to the manager that converts its objects", "crd", crd.Name, "service", elsewhere)
+			ctrl.LoggerFrom(ctx).Info("skipping a CRD whose objects another manager converts", "crd", crd.Name, "service", elsewhere)
 		}
 	}
 	return out, nil

@@ -64,7 +64,7 @@ func (m *Migrator) Start(ctx context.Context) error {
 			return nil
 		}
 		delay := retry.Step()
-		log.Info("stored objects are not migrated yet, trying again", "after", delay.String(), "error", err.Error())
+		log.Info("migrating stored objects failed, retrying", "after", delay.String(), "error", err.Error())
 		select {
 		case <-ctx.Done():
 			return nil

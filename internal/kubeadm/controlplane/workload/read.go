@@ -188,7 +188,7 @@ func (r Reader) readExpiry(ctx context.Context, s State, servers []ExpiryServer)
 		})
 	}
 	if err := all.Wait(); err != nil {
-		log.FromContext(ctx).V(1).Info("A certificate could not be read", "reason", err.Error())
+		log.FromContext(ctx).V(1).Info("reading a certificate failed", "reason", err.Error())
 	}
 	out := map[string]time.Time{}
 	for i, server := range servers {
