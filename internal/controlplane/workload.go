@@ -23,7 +23,7 @@ import (
 type WorkloadConfig struct {
 	processconfig.Config
 	Folder processconfig.Folder // contains the CAs in its PKI directory
-	// ExternalPath is the path of the directory for other programs, if Folder is [processconfig.Here]. It defaults to
+	// ExternalPath is the path of the directory for other programs, if Folder is [processconfig.WorkingDir]. It defaults to
 	// Folder.
 	ExternalPath processconfig.Folder
 	Now          func() time.Time // clock of certificates; default time.Now

@@ -117,20 +117,26 @@ func (w *Writer) ApplyStatus(ctx context.Context, live client.Object, status any
 // Patch changes single fields of an object that has other writers. change modifies a copy of live, and only its changes
 // are sent. It returns a conflict if the object was written since live was read.
 func (w *Writer) Patch(ctx context.Context, live client.Object, change func(client.Object)) error {
-	before := withoutManagedFields(live)
-	after := before.DeepCopyObject().(client.Object)
-	change(after)
-	data, err := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after)
-	if err != nil {
-		return fault.New(fault.Bug, "InvalidPatch", "change of %T cannot be encoded", live).From(err)
-	}
-	if onlyLock(data) {
-		return nil
+	data, err := lockedPatch(live, change)
+	if err != nil || onlyLock(data) {
+		return err
 	}
 	if w.others != nil && w.others.Stale(live) { // the API server would reject it for the same reason
 		return w.stale(live)
 	}
 	return w.patch(ctx, live, data)
+}
+
+// lockedPatch returns a merge patch that fails if the object has changed since it was read.
+func lockedPatch(live client.Object, change func(client.Object)) ([]byte, error) {
+	before := withoutManagedFields(live)
+	after := before.DeepCopyObject().(client.Object)
+	change(after)
+	data, err := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after)
+	if err != nil {
+		return nil, fault.New(fault.Bug, "InvalidPatch", "change of %T cannot be encoded", live).From(err)
+	}
+	return data, nil
 }
 
 // PatchOwned is like Patch, for fields that only this controller writes: writes of other writers since live was read,
@@ -155,13 +161,20 @@ func (w *Writer) PatchOwned(ctx context.Context, live client.Object, change func
 }
 
 func (w *Writer) patch(ctx context.Context, live client.Object, data []byte) error {
+	_, err := w.patched(ctx, live, data)
+	return err
+}
+
+// patched sends a merge patch, and returns the metadata of the object after it.
+func (w *Writer) patched(ctx context.Context, live client.Object, data []byte) (*metav1.PartialObjectMetadata, error) {
 	if w.writes.Stale(live) {
-		return w.stale(live)
+		return nil, w.stale(live)
 	}
-	if _, err := w.send(ctx, live, "", client.RawPatch(types.MergePatchType, data)); err != nil {
-		return fmt.Errorf("patching %s %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), err)
+	after, err := w.send(ctx, live, "", client.RawPatch(types.MergePatchType, data))
+	if err != nil {
+		return nil, fmt.Errorf("patching %s %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), err)
 	}
-	return nil
+	return after, nil
 }
 
 // send sends a patch of an object or a subresource, and records the write. It requests only the metadata in the
@@ -254,6 +267,27 @@ func (w *Writer) Delete(ctx context.Context, obj client.Object) error {
 	}
 	version := obj.GetResourceVersion()
 	return w.delete(ctx, obj, &version)
+}
+
+// DeleteAfter changes an object that has not changed since it was read, and deletes it as it is after the change. An
+// object that does not exist is a success. If another writer changes the object in between, it is not deleted.
+func (w *Writer) DeleteAfter(ctx context.Context, live client.Object, change func(client.Object)) error {
+	data, err := lockedPatch(live, change)
+	if err != nil {
+		return err
+	}
+	if onlyLock(data) {
+		return w.Delete(ctx, live)
+	}
+	switch after, err := w.patched(ctx, live, data); {
+	case fault.KindOf(err) == fault.Gone:
+		return nil
+	case err != nil:
+		return err
+	default:
+		version := after.ResourceVersion
+		return w.delete(ctx, live, &version)
+	}
 }
 
 // DeleteAnyway deletes the object even if it was changed since it was read, because it is deleted together with its

@@ -26,6 +26,6 @@
 // Labels, annotations and taints that a Node receives from its Machine are computed here, too ([NodeMetadata]), because a
 // MachinePool without Machines labels its Nodes itself ([SyncNodeLabels]).
 //
-// Owners of other kinds can define their own order of deletion ([Members.DeleteCandidates]), their own reasons to defer
+// Owners of other kinds can define their own order of deletion ([OwnedMachines.DeleteCandidates]), their own reasons to defer
 // a remediation, additional objects besides the clones ([MachineWriter.CreateAll]), and their own preflight checks.
 package machines

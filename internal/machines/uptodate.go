@@ -11,8 +11,8 @@ import (
 )
 
 // UpToDate computes the UpToDate condition of a Machine from the templates that it was created from. While these
-// are unknown, the condition stays unchanged. The verdict is absent if the condition was never set or the owner
-// does not set it ([State.ByOrigin]).
+// are unknown, the condition stays unchanged. The result is absent if the condition was never set or the owner
+// does not set it ([OwnerState.ByOrigin]).
 func (s OwnerState) UpToDate(m *clusterv1.Machine) condition.Result {
 	if !s.ByOrigin {
 		return condition.Absent()

@@ -46,7 +46,7 @@ const (
 	noModule = "module slipway.dev/nothing\n\ngo 1.21\n"
 )
 
-// command runs a go command that does not concern the module of a directory, such as a query for a version. Go
+// goCommand runs a go command that does not concern the module of a directory, such as a query for a version. Go
 // applies the go.mod of its working directory or of a parent directory, which can even select another toolchain.
 // Therefore the command runs in a directory with its own go.mod that only the user can write to, never in the directory
 // for temporary files or in the caller's working directory.

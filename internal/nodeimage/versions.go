@@ -45,7 +45,8 @@ func versionsOf(kubernetes, source string) (versions, error) {
 	return v, nil
 }
 
-// Names of the preloaded images.
+// The following methods return the names of the preloaded images.
+
 func (v versions) pause() string        { return repository + "/pause:" + v.Pause }
 func (v versions) coredns() string      { return corednsRef(v.CoreDNS) }
 func (v versions) etcd() string         { return repository + "/etcd:" + v.Etcd }

@@ -1,6 +1,6 @@
 // Package reference implements references from objects of the core to provider objects. From the referenced object as
 // it was read, a [Link] computes the actions (set the owner, wait, delete: [Link.Decide], [Link.Delete]) and the
-// reports (the condition that mirrors the object, its failure, an event: [Link.Verdict], [Failure], [Events]).
+// reports (the condition that mirrors the object, its failure, an event: [Link.ComputeCondition], [Failure], [Events]).
 // Contract versions and unreadable fields are handled here and in sdk/contract, so that all controllers that reference
 // provider objects use the same messages. A controller describes each of its references once as a [Role], stores the
 // view that kube.References returned in its snapshot, and creates a [Link] from both. Each controller decides itself

@@ -27,7 +27,7 @@ const (
 
 // Source is the etcd of a cluster.
 type Source interface {
-	// Facts returns the present state of the etcd cluster.
+	// ReadState returns the present state of the etcd cluster.
 	ReadState(ctx context.Context) (EtcdState, error)
 	// Snapshot returns a snapshot as a stream that ends with the checksum of etcd.
 	Snapshot(ctx context.Context) (io.ReadCloser, error)

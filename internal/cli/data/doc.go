@@ -1,7 +1,7 @@
 // Package data implements the commands that save, move and restore data. They have two subjects: the Cluster API
 // objects of a management cluster, and the etcd data of a workload cluster's control plane. Each command parses its
 // flags, prints or confirms the plan of the package that does the work, and prints the result. Commands that replace
-// the data of a cluster share the confirmation of [term.Flags].
+// the data of a cluster share the confirmation of [term.ConfirmFlags].
 //
 // The commands, and the packages that do their work:
 //

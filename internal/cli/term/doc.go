@@ -5,7 +5,7 @@
 // the locale. [ExactlyOneArgument] and [MarkGroup] validate arguments: their errors refer to the help, and lead to the exit code of usage
 // errors. [ConfigFlags] is the flag --config of the clusterctl commands.
 //
-// Commands that replace the data of a cluster share one sequence ([Flags.Run]):
+// Commands that replace the data of a cluster share one sequence ([ConfirmFlags.Run]):
 //
 //	--dry-run             print the plan
 //	work not started yet  print the plan, confirm unless --yes is set, do the work, print the result

@@ -28,19 +28,19 @@ const eventTimeout = 10 * time.Second
 // managerRunner runs the manager next to the management cluster and reports its status: to the user, to other processes in
 // run.json, and in Events of objects that crashed it.
 type managerRunner struct {
-	service
+	service     service
 	handle      *datadir.Handle
 	root        *rest.Config
 	reporter    progressReporter
 	clusterNode *node // nil: there is none
 
-	mu  sync.Mutex
-	run datadir.Run
+	mu    sync.Mutex
+	state datadir.Run
 }
 
-// supervise runs until ctx is done, then returns nil, or until the management cluster or the first start of the manager
+// run runs the manager until ctx is done, then returns nil, or until the management cluster or the first start of the manager
 // fails. It calls ready when everything has started.
-func (k *managerRunner) supervise(ctx context.Context, e term.Env, m *controlplane.Management, ready func()) error {
+func (k *managerRunner) run(ctx context.Context, e term.Env, m *controlplane.Management, ready func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -64,7 +64,7 @@ func (k *managerRunner) supervise(ctx context.Context, e term.Env, m *controlpla
 			return
 		}
 		ready()
-		go func() { // the manager is supervised meanwhile
+		go func() { // runManager restarts the manager meanwhile
 			if k.awaitNode(ctx, joined); ctx.Err() == nil {
 				k.reporter.ready()
 			}
@@ -78,7 +78,7 @@ func (k *managerRunner) supervise(ctx context.Context, e term.Env, m *controlpla
 
 // runManager runs the manager until ctx is done. Without enabled providers there is no manager.
 func (k *managerRunner) runManager(ctx context.Context, e term.Env, ready func()) error {
-	if len(k.policy.Sets()) == 0 {
+	if len(k.service.policy.Sets()) == 0 {
 		ready()
 		<-ctx.Done()
 		return nil
@@ -87,7 +87,7 @@ func (k *managerRunner) runManager(ctx context.Context, e term.Env, ready func()
 	if err != nil {
 		return err
 	}
-	limit := k.policy.Manager.MemoryMiB << 20
+	limit := k.service.policy.Manager.MemoryMiB << 20
 	if limit == 0 {
 		if limit, err = heap.DefaultLimit(); err != nil {
 			return err
@@ -96,7 +96,7 @@ func (k *managerRunner) runManager(ctx context.Context, e term.Env, ready func()
 	return managerproc.Run(ctx, managerproc.Config{
 		Command: []string{executable, ManagerVerb},
 		Instructions: Instructions{
-			Dir: k.dir, Instance: k.handle.Instance, Executable: executable, FeatureGates: k.gates, Policy: k.policy,
+			Dir: k.service.dir, Instance: k.handle.Instance, Executable: executable, FeatureGates: k.service.gates, Policy: k.service.policy,
 		},
 		MemoryLimit: limit, Log: os.Stderr, Now: e.Now,
 		Ready:   ready,
@@ -124,7 +124,7 @@ func (k *managerRunner) startCertificates(ctx context.Context, e term.Env) (kind
 		if err := certificates.InstallCRDs(ctx); err != nil && ctx.Err() == nil {
 			klog.ErrorS(err, "installing the CRDs of Certificates and Issuers failed; \"slipway init\" installs them when a provider needs them")
 		}
-		if err := k.record(ctx); err != nil && ctx.Err() == nil {
+		if err := k.recordProviders(ctx); err != nil && ctx.Err() == nil {
 			klog.ErrorS(err, "recording the built-in providers failed; clusterctl may install the same providers again")
 		}
 	}()
@@ -132,13 +132,13 @@ func (k *managerRunner) startCertificates(ctx context.Context, e term.Env) (kind
 	return provided, nil
 }
 
-// record records the built-in providers in the inventory.
-func (k *managerRunner) record(ctx context.Context) error {
+// recordProviders records the built-in providers in the inventory.
+func (k *managerRunner) recordProviders(ctx context.Context) error {
 	version := buildinfo.Get().ClusterAPI
 	if version == "" {
 		return nil // a build without version information records nothing
 	}
-	return install.RecordBuiltin(ctx, k.root, install.RunningBuiltin{Sets: k.policy.Sets(), Version: version, Namespace: managementnode.Namespace})
+	return install.RecordBuiltin(ctx, k.root, install.RunningBuiltin{Sets: k.service.policy.Sets(), Version: version, Namespace: managementnode.Namespace})
 }
 
 // ready waits until the management cluster is ready as well, and serves the kinds that clients need.
@@ -151,7 +151,7 @@ func (k *managerRunner) ready(ctx context.Context, m *controlplane.Management, k
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := k.handle.WriteFlags(k.flags); err != nil { // the flags of a failed start are not stored
+	if err := k.handle.WriteFlags(k.service.flags); err != nil { // the flags of a failed start are not stored
 		return err
 	}
 	return k.write(func(r *datadir.Run) { r.Ready = true })
@@ -179,8 +179,8 @@ func (k *managerRunner) changed(s managerproc.Status) {
 func (k *managerRunner) write(change func(*datadir.Run)) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	change(&k.run)
-	return k.handle.WriteRun(k.run)
+	change(&k.state)
+	return k.handle.WriteRun(k.state)
 }
 
 // failed reports a crash to the log, the user and the affected objects. The API server and its clients continue to run.

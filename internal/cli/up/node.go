@@ -104,7 +104,7 @@ func (n *node) nodes() *controlplane.Nodes {
 
 // start maintains the node until ctx is done; the channel is closed when the node is Ready.
 func (n *node) start(ctx context.Context, e term.Env, k *managerRunner) (<-chan struct{}, error) {
-	ca, err := os.ReadFile(filepath.Join(k.dir.PKI(), "ca.crt"))
+	ca, err := os.ReadFile(filepath.Join(k.service.dir.PKI(), "ca.crt"))
 	if err != nil {
 		return nil, fmt.Errorf("read the authority of the management cluster: %w", err)
 	}
@@ -126,7 +126,7 @@ func (k *managerRunner) startNode(ctx context.Context, e term.Env) (<-chan struc
 	switch {
 	case k.clusterNode != nil:
 		return k.clusterNode.start(ctx, e, k)
-	case k.node.given:
+	case k.service.node.given:
 		return nil, deleteNode(ctx, k.root)
 	}
 	return nil, nil
@@ -157,8 +157,8 @@ func (k *managerRunner) awaitNode(ctx context.Context, ready <-chan struct{}) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		why := ""
-		if k.run.Node != nil {
-			why = ": " + k.run.Node.Message
+		if k.state.Node != nil {
+			why = ": " + k.state.Node.Message
 		}
 		k.reporter.step("Node " + managementnode.Name + " is not ready yet" + why + "; retrying. \"slipway status\" shows its state")
 	}

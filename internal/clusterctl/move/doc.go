@@ -21,11 +21,11 @@
 //	               └──────────┴──────────┴─► reverting
 //
 //	pausing    pause Clusters and ClusterClasses at the source
-//	creating   create their objects at the target, then read them back and compare
+//	creating   create their objects at the target; if data is transferred, read them back and compare
 //	probing    check that the target can start the control planes and read the snapshots
 //	saving     quiesce the control planes at the source, and take final snapshots
 //	restoring  stop the control planes at the source, and start them at the target
-//	deleting   the target is complete: delete the objects at the source
+//	deleting   compare the target with the source, then delete the objects at the source
 //	resuming   the source is empty: resume the objects at the target
 //	reverting  restore everything at the source, and delete the objects created at the target
 //

@@ -31,22 +31,9 @@ func (m *Move) mapper() meta.RESTMapper {
 func (m *Move) selected(ctx context.Context) (planInput, error) {
 	f := planInput{directory: true, at: func(id graph.ID) graph.ID { return id }, namespaces: map[string]bool{}}
 	var err error
-	if f.sourceProviders, err = m.source.Providers(ctx); err != nil {
+	if f.sourceState, err = m.readSource(ctx); err != nil {
 		return f, err
 	}
-	if f.kinds, err = m.source.Kinds(ctx, nil); err != nil {
-		return f, err
-	}
-	objects, err := m.source.Read(ctx, f.kinds, m.Scope.Namespace, graph.InfrastructureNamespaces(f.sourceProviders))
-	if err != nil {
-		return f, err
-	}
-	classes, err := m.source.ReadClasses(ctx, f.kinds, objects)
-	if err != nil {
-		return f, err
-	}
-	f.graph = graph.Build(append(objects, classes...))
-	f.selection = f.graph.Select(m.Scope)
 	return f, m.readLeft(ctx, &f)
 }
 

@@ -151,8 +151,12 @@ func deleteJournal(ctx context.Context, s *transfer.Endpoint, j *journal) error 
 
 // forwardTransfer returns the transfer from the source to the target.
 func (m *Move) forwardTransfer(j *journal) *transfer.Transfer {
-	return &transfer.Transfer{From: m.source, To: m.target, Entries: j.Plan.Entries, Change: m.mutate,
+	t := &transfer.Transfer{From: m.source, To: m.target, Entries: j.Plan.Entries, Change: m.mutate,
 		SourceID: func(e transfer.Entry) graph.ID { return e.ID }, TargetID: transfer.Entry.At}
+	if m.paused != nil {
+		t.Source, t.SourceKnown = m.paused.objects(), true
+	}
+	return t
 }
 
 // reverseTransfer returns the transfer from the target to the source.

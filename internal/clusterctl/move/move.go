@@ -63,6 +63,8 @@ func (o Options) withDefaults() Options {
 type Move struct {
 	Options
 	source, target *transfer.Endpoint
+	// paused is the content of the source after everything was paused and released; nil if it is not known.
+	paused *sourceState
 }
 
 // New returns a move. It does not access the management clusters yet.

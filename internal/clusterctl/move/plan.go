@@ -143,15 +143,12 @@ func (p Plan) Err() error {
 
 // planInput is the state of both management clusters, the input of a plan.
 type planInput struct {
-	kinds           []transfer.Kind
-	graph           *graph.Graph
-	selection       graph.Selection
+	sourceState
 	left            []graph.UnmovedObject     // objects linked to the selection that do not move
 	noNamespace     bool                      // the namespace does not exist at the source
 	at              func(graph.ID) graph.ID   // maps IDs to IDs at the target
 	target          map[graph.ID]graph.Object // objects at the target
 	namespaces      map[string]bool           // namespaces at the target
-	sourceProviders []graph.Provider
 	targetProviders []graph.Provider
 	// host are the shared host resources; nil if there are none, for the reason apart.
 	host        *HostResources

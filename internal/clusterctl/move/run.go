@@ -132,21 +132,22 @@ func (m *Move) rollBack(ctx context.Context, j *journal) error {
 // awaitRelease waits until the providers have released all objects. It returns the blocked objects after the timeout.
 func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 	const soonest, latest = time.Second / 2, 5 * time.Second
-	kinds, err := m.source.Kinds(ctx, m.mapper())
+	state, err := m.readKinds(ctx)
 	if err != nil {
 		return nil, err
 	}
 	said := ""
 	interval := soonest
 	for waited := time.Duration(0); ; waited, interval = waited+interval, min(2*interval, latest) {
-		objects, err := m.source.Read(ctx, kinds, m.Scope.Namespace, nil)
-		if err != nil {
+		if err := m.readObjects(ctx, &state); err != nil {
 			return nil, err
 		}
-		items := graph.Build(objects).Select(m.Scope).Items()
-		holders := append(graph.BlockedObjects(items), graph.UnobservedPauses(items, waited)...)
+		items := state.selection.Items()
+		blocked := graph.BlockedObjects(items)
+		holders := append(slices.Clip(blocked), graph.UnobservedPauses(items, waited)...)
 		if len(holders) == 0 || waited >= m.Timeout {
-			return graph.BlockedObjects(items), nil
+			m.paused = &state
+			return blocked, nil
 		}
 		if text := strings.Join(holders, ", "); text != said {
 			m.Report("Waiting for the providers of " + text + " to let them go")
@@ -215,6 +216,9 @@ func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 	const tries = 3
 	var err error
 	for n := range tries {
+		if n > 0 {
+			m.paused = nil // the source has changed
+		}
 		t := m.forwardTransfer(j)
 		if err = t.Run(ctx); err != nil {
 			return "", withContinueHint(err)
@@ -231,7 +235,7 @@ func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 			return "", withContinueHint(err)
 		}
 		m.Report("Deleting at the source")
-		if err = m.deleteObjects(ctx, m.source, j, func(e transfer.Entry) (graph.ID, bool) { return e.ID, !e.Copy }); fault.KindOf(err) != fault.Conflict {
+		if err = m.deleteAtSource(ctx, j, t); fault.KindOf(err) != fault.Conflict {
 			break
 		}
 	}
@@ -245,13 +249,17 @@ func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 }
 
 // transferHostOwnership transfers the ownership of resources on the host. Both management clusters are paused, and the
-// target has all objects. The resources are read again, because the journal is not a trusted source for them.
+// target has all objects. The journal is not a trusted source for the resources.
 func (m *Move) transferHostOwnership(ctx context.Context, j *journal) error {
 	if m.Host == nil && len(j.Plan.Host) == 0 {
 		return nil
 	}
 	var f planInput
-	if err := m.readSource(ctx, &f); err != nil {
+	var err error
+	if f.sourceState, err = m.readSource(ctx); err != nil {
+		return err
+	}
+	if f.at, err = m.targetIDs(f.selection.Items()); err != nil {
 		return err
 	}
 	if err := m.readHost(ctx, &f); err != nil {

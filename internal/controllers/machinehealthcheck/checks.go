@@ -86,7 +86,7 @@ func merge(findings ...checkResult) checkResult {
 //	the Node exists             │ control plane Machines: always
 //	conditions of the Node      ┘
 //
-// While the infrastructure is not ready after it was provisioned, no Machine is examined ([Snapshot.outage]).
+// While the infrastructure is not ready after it was provisioned, no Machine is examined ([snapshot.outage]).
 func examine(s snapshot, checks clusterv1.MachineHealthCheckChecks, t target) checkResult {
 	var f checkResult
 	if _, marked := t.Machine.Annotations[clusterv1.RemediateMachineAnnotation]; marked {

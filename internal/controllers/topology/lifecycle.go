@@ -20,7 +20,7 @@ import (
 
 // The read and the actions for the lifecycle of a topology: the order in which it is created, upgraded and deleted.
 type (
-	// callHook requests a call of a lifecycle hook.
+	// askHook requests a call of a lifecycle hook.
 	askHook struct{ Question lifecycle.HookCall }
 	// record writes the lifecycle progress to the Cluster's annotations before anything that depends on it is
 	// written.

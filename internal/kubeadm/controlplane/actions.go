@@ -77,6 +77,7 @@ type (
 )
 
 // Actions of one of these types run in parallel.
+
 func (createSecret) Independent()  {}
 func (setConditions) Independent() {}
 func (recordExpiry) Independent()  {}

@@ -58,7 +58,7 @@ type snapshot struct {
 	// Workload is the latest state of the workload cluster. Fresh is true if it was read in this reconciliation.
 	Workload controlplaneworkload.State
 	Fresh    bool
-	// Etcd maps Machines to the etcd members that were read ([snapshot.Compared]).
+	// Etcd maps Machines to the etcd members that were read ([snapshot.compared]).
 	Etcd controlplaneworkload.MemberMatching
 	// KubeadmObjects contains the objects created by kubeadm in the workload cluster. The zero value means that they
 	// were never read, or changed since.

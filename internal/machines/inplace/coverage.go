@@ -27,7 +27,8 @@ type part struct {
 	normal func([]byte) ([]byte, error)
 }
 
-// The paths below which patches must cover all changes: in an object of a Machine, and in a template.
+// Patches must cover all changes below these paths: in an object of a Machine, and in a template.
+
 func machineRoot() []string  { return []string{"spec"} }
 func templateRoot() []string { return []string{"spec", "template", "spec"} }
 
