@@ -164,6 +164,16 @@ func TestNoForeignCore(t *testing.T) {
 	}
 }
 
+// TestGroupsRecoverPanics: goroutines of a reconciliation are started with fault.Group, because a panic on another goroutine
+// than the reconciliation's own ends the manager.
+func TestGroupsRecoverPanics(t *testing.T) {
+	for _, s := range sources(t) {
+		if !s.isTest() && strings.HasPrefix(s.dir, "internal/") && s.dir != "internal/fault" && slices.Contains(imports(s), "golang.org/x/sync/errgroup") {
+			t.Errorf("%s imports errgroup: use fault.Group", s.path)
+		}
+	}
+}
+
 // TestPackageNames rejects package names that do not describe the content of the package.
 func TestPackageNames(t *testing.T) {
 	banned := []string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "base", "lib", "types", "exp"}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
+
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // rolesAtOnce limits concurrent writes of roles.
@@ -40,7 +41,7 @@ func primeRoles(ctx context.Context, root *rest.Config, hideSecrets bool) error 
 	if err != nil {
 		return fmt.Errorf("list ClusterRoleBindings: %w", err)
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := fault.NewGroup(ctx)
 	g.SetLimit(rolesAtOnce)
 	for _, b := range slices.Concat(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()) {
 		if !slices.ContainsFunc(bindings.Items, func(o rbacv1.ClusterRoleBinding) bool { return o.Name == b.Name }) {

@@ -3,6 +3,7 @@ package extensiontools
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -90,5 +91,6 @@ func isText(path string) bool {
 	defer func() { _ = f.Close() }()
 	begin := make([]byte, 512)
 	n, err := io.ReadFull(f, begin)
-	return (err == nil || n < len(begin)) && !bytes.Contains(begin[:n], []byte{0})
+	isRead := err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) // a file may be shorter
+	return isRead && !bytes.Contains(begin[:n], []byte{0})
 }

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hosted/addons"
 	"github.com/slipwayhq/slipway/internal/hosted/backend"
 	"github.com/slipwayhq/slipway/internal/kube"
@@ -90,7 +91,7 @@ func (c *controller) readSecrets(ctx context.Context, s *snapshot) error {
 		purposes = append(purposes, purposeEncryption)
 	}
 	found := make([]*corev1.Secret, len(purposes))
-	reads, ctx := errgroup.WithContext(ctx)
+	reads, ctx := fault.NewGroup(ctx)
 	for i, purpose := range purposes {
 		reads.Go(func() (err error) {
 			found[i], err = c.readSecret(ctx, client.ObjectKey{Namespace: s.Plane.Namespace, Name: purpose.SecretName(s.Cluster.Name)})
@@ -131,7 +132,7 @@ func (c *controller) readSecret(ctx context.Context, key client.ObjectKey) (*cor
 // clusterName returns the name of the Cluster that owns the control plane, or an empty string.
 func clusterName(plane *hostedv1.HostedControlPlane) string {
 	for _, ref := range plane.OwnerReferences {
-		if ref.Kind == "Cluster" {
+		if ref.Kind == clusterv1.ClusterKind && schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group == clusterv1.GroupVersion.Group {
 			return ref.Name
 		}
 	}

@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/reconciler/reporting"
 )
 
@@ -75,7 +74,7 @@ func (r *Reconciler[O, S]) attempts(ctx context.Context, s S, actions []Action) 
 		return []error{r.attempt(ctx, s, actions[0])}
 	}
 	errs := make([]error, len(actions))
-	var all errgroup.Group
+	var all fault.Group
 	all.SetLimit(atOnce)
 	for i, action := range actions {
 		all.Go(func() error {

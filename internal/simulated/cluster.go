@@ -89,6 +89,7 @@ func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 			MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, GetCertificate: l.get, NextProtos: []string{"h2", "http/1.1"},
 		},
 	}
+	context.AfterFunc(ctx, func() { _ = c.server.Close() }) // ctx of the cluster, so that nothing retains a closed one
 	return c, nil
 }
 
@@ -182,12 +183,11 @@ func (a quorumHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// serve handles requests until the context is done or close is called.
-func (c *cluster) serve(ctx context.Context, listener net.Listener) {
+// serve handles requests until close is called or the context of the server is done.
+func (c *cluster) serve(listener net.Listener) {
 	go func() {
 		_ = c.server.ServeTLS(faultListener{listener, c.faults}, "", "") // returns when close is called
 	}()
-	context.AfterFunc(ctx, c.close)
 }
 
 // close closes the listener and all connections, and stops the behaviour of the cluster.

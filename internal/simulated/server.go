@@ -147,7 +147,7 @@ func (s *Server) Start(name string, spec Spec) error {
 		_ = listener.Close() // it was never used
 		return err
 	}
-	c.serve(s.ctx, listener)
+	c.serve(listener)
 	s.clusters[name], s.byCluster[spec.Cluster] = c, c
 	go s.Notify(name)
 	return nil

@@ -2,7 +2,6 @@ package snapshots
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -81,7 +80,7 @@ func (j *Jobs) Start(key, what string, do func(context.Context) error) bool {
 }
 
 func (j *Jobs) run(key string, do func(context.Context) error) {
-	err := recoverPanic(j.ctx, do)
+	err := fault.Recover(func() error { return do(j.ctx) })
 	j.mu.Lock()
 	j.ended[key] = JobState{What: j.running[key], Ended: j.now(), Err: err}
 	delete(j.running, key)
@@ -93,16 +92,6 @@ func (j *Jobs) run(key string, do func(context.Context) error) {
 	for _, f := range notify {
 		f(key)
 	}
-}
-
-// recoverPanic converts a panic to an error.
-func recoverPanic(ctx context.Context, do func(context.Context) error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fault.New(fault.Bug, "Panic", "%s", fmt.Sprint(p))
-		}
-	}()
-	return do(ctx)
 }
 
 // State returns the state of the job with the key.

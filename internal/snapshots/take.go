@@ -66,8 +66,11 @@ func Take(ctx context.Context, from Source, to store.Store, order TakeOptions) (
 		defer func() { _ = pipe.Close() }() // stops the encryption if the store does not read to the end
 		content = pipe
 	}
-	// Encryption adds 16 bytes per 64 KiB and a header.
-	if err := to.Write(ctx, m.file(), content, maxBytes+maxBytes/1024); err != nil {
+	limit := int64(maxBytes)
+	if m.Encrypted {
+		limit += maxBytes / 1024 // encryption adds 16 bytes per 64 KiB and a header
+	}
+	if err := to.Write(ctx, m.file(), content, limit); err != nil {
 		return m, fmt.Errorf("storing snapshot %s: %w", m.Name, err)
 	}
 	m.Bytes, m.SHA256 = read.bytes, hex.EncodeToString(read.sum.Sum(nil))

@@ -158,7 +158,9 @@ func (c *controller) approve(ctx context.Context, plane *hostedv1.HostedControlP
 			continue
 		}
 		if left := pendingGracePeriod - c.now().Sub(v.Request.CreationTimestamp.Time); left > 0 {
-			next = max(next, min(left, pendingGracePeriod))
+			if left = min(left, pendingGracePeriod); next == 0 || left < next {
+				next = left
+			}
 			continue
 		}
 		c.events.Eventf(plane, nil, corev1.EventTypeWarning, "KubeletCertificateNotApproved", "Approve",

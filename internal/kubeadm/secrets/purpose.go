@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/controlplane/pki"
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // Purpose identifies a Secret of the cluster, which is named <cluster>-<purpose>.
@@ -87,7 +87,7 @@ type Secrets map[Purpose]*corev1.Secret
 // returned Secrets, because a cache shares them.
 func Read(ctx context.Context, cluster client.ObjectKey, purposes []Purpose, readers ...client.Reader) (Secrets, error) {
 	secrets := make([]*corev1.Secret, len(purposes))
-	reads, ctx := errgroup.WithContext(ctx)
+	reads, ctx := fault.NewGroup(ctx)
 	for i, p := range purposes {
 		reads.Go(func() (err error) {
 			secrets[i], err = readSecret(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: p.SecretName(cluster.Name)}, readers)

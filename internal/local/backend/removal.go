@@ -4,7 +4,7 @@ import (
 	"errors"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // maxConcurrentRemovals limits the number of concurrent removals. The engine needs seconds to stop the processes of each container.
@@ -20,7 +20,7 @@ func Remove(stages [][]func() error, report func(gone, of int)) error {
 		total += len(stage)
 	}
 	for _, stage := range stages {
-		var g errgroup.Group
+		var g fault.Group
 		g.SetLimit(maxConcurrentRemovals)
 		for _, remove := range stage {
 			g.Go(func() error {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
@@ -192,7 +192,7 @@ func appliedHashes(ctx context.Context, c client.Client, wanted []*apiextensions
 func applyAll(ctx context.Context, w *kube.Writer, list []*apiextensionsv1.CustomResourceDefinition,
 	applied map[string]string) ([]string, error) {
 	var written []string
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := fault.NewGroup(ctx)
 	group.SetLimit(parallelWrites)
 	for _, crd := range list {
 		object, hash, err := Hashed(crd, apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -178,7 +177,7 @@ func (r *rewriter) rewriteResource(ctx context.Context, resource schema.GroupVer
 		if err != nil {
 			return fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
 		}
-		group, ctx := errgroup.WithContext(ctx)
+		group, ctx := fault.NewGroup(ctx)
 		group.SetLimit(parallel)
 		for i := range list.Items {
 			group.Go(func() error { return r.rewriteObject(ctx, resource, &list.Items[i]) })

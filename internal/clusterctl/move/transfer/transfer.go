@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -184,7 +183,7 @@ func EachLevel(ctx context.Context, entries []Entry, do func(context.Context, En
 
 // Each calls do for all entries concurrently.
 func Each(ctx context.Context, entries []Entry, do func(context.Context, Entry) error) error {
-	group, inner := errgroup.WithContext(ctx)
+	group, inner := fault.NewGroup(ctx)
 	group.SetLimit(maxConcurrentWrites)
 	for _, e := range entries {
 		group.Go(func() error { return do(inner, e) })

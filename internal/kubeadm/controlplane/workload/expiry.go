@@ -91,10 +91,10 @@ func expires(presented []*x509.Certificate, roots *x509.CertPool) (time.Time, er
 	if err != nil {
 		return time.Time{}, err
 	}
-	first := own.NotAfter
-	for _, c := range chains[0][1 : len(chains[0])-1] { // a new Machine renews all certificates except the CA
-		if c.NotAfter.Before(first) {
-			first = c.NotAfter
+	first, chain := own.NotAfter, chains[0]
+	for i := 1; i < len(chain)-1; i++ { // a new Machine renews all certificates except the CA, which may be the only one
+		if chain[i].NotAfter.Before(first) {
+			first = chain[i].NotAfter
 		}
 	}
 	return first, nil

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -180,7 +179,7 @@ func (r Reader) readExpiry(ctx context.Context, s State, servers []ExpiryServer)
 		return pod == nil || pod.Status.Phase != corev1.PodRunning || len(s.readyNodes([]string{server.Node})) == 0
 	})
 	read := make([]time.Time, len(servers))
-	var all errgroup.Group
+	var all fault.Group
 	for i, server := range servers {
 		all.Go(func() (err error) {
 			read[i], err = r.Certificates.Expiry(ctx, server)
@@ -261,11 +260,13 @@ func (e *Etcd) withoutQuorum() {
 // readStatuses reads the statuses of members concurrently.
 func (e *Etcd) readStatuses(ctx context.Context, members etcd.Cluster, asked []string) {
 	statuses := make([]EtcdStatus, len(asked))
-	var all errgroup.Group
+	var all fault.Group
 	for i, node := range asked {
 		all.Go(func() error {
-			status, err := members.Status(ctx, node)
-			statuses[i].Status = status
+			err := fault.Recover(func() (err error) {
+				statuses[i].Status, err = members.Status(ctx, node)
+				return err
+			})
 			if err != nil {
 				statuses[i].Problem = problemText(err, "the etcd member on Node "+node+" does not respond")
 			}

@@ -124,7 +124,8 @@ func sameMembers(a, b []etcd.Member) bool {
 
 // Leader returns the Node of the leader as seen by the members, or the empty string if unknown.
 func (e Etcd) Leader() string {
-	for _, s := range e.Statuses {
+	for _, node := range slices.Sorted(maps.Keys(e.Statuses)) { // members may disagree for a moment
+		s := e.Statuses[node]
 		if s.Problem != "" || s.Leader == 0 {
 			continue
 		}
