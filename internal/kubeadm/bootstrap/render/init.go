@@ -8,8 +8,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/api"
 )
 
-// Init returns the payload of the machine that initializes the control plane. JoinConfiguration is ignored. Errors
-// are Invalid faults.
+// Init returns the payload of the machine that initializes the control plane. The KubeadmConfig controller calls it for
+// the control plane Machine that holds the lock of its Cluster. JoinConfiguration is ignored. Errors are Invalid
+// faults.
 func Init(in Input, cluster *clusterv1.Cluster) (Payload, error) {
 	p, err := in.userPayload()
 	if err != nil {
