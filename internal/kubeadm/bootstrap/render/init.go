@@ -24,7 +24,8 @@ func Init(in Input, cluster *clusterv1.Cluster) (Payload, error) {
 	return in.withKubeadm(p, "init", config), nil
 }
 
-// clusterValues returns the values from the Cluster and its Machine. They are only rendered and not written to the spec.
+// clusterValues returns the values from the Cluster and its Machine. They are only rendered and not written to the
+// spec.
 func clusterValues(in Input, cluster *clusterv1.Cluster) api.ClusterValues {
 	network := cluster.Spec.ClusterNetwork
 	return api.ClusterValues{
