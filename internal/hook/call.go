@@ -32,7 +32,8 @@ func (e *Extensions) Handlers(ctx context.Context, hook hooks.Name, of client.Ob
 	return out, err
 }
 
-// Call implements [Client].
+// Call implements [Client]. Controllers call it for hooks that are served by one named handler, such as
+// GeneratePatches.
 func (e *Extensions) Call(ctx context.Context, of client.Object, handler string, x Invocation) error {
 	h, err := e.hookOf(x)
 	if err != nil {
@@ -62,7 +63,7 @@ func (e *Extensions) Call(ctx context.Context, of client.Object, handler string,
 	return e.catalog.Up(response, x.Response)
 }
 
-// CallAll implements [Client].
+// CallAll implements [Client]. [LifecycleCaller] calls it for the lifecycle hooks.
 func (e *Extensions) CallAll(ctx context.Context, of client.Object, x Invocation) (CallAllResult, error) {
 	h, err := e.hookOf(x)
 	if err != nil {
