@@ -25,8 +25,8 @@ type CompatibilityReport struct {
 	Deprecated []string `json:"deprecated,omitempty"`
 }
 
-// ReadCompatibility compares the extensions of a management cluster with the hooks of this binary, before `slipway up`
-// or `slipway upgrade apply` upgrade it. There are none if the CRD does not exist.
+// ReadCompatibility compares the extensions of a management cluster with the hooks of this binary, for `slipway up`,
+// `slipway upgrade plan` and `slipway upgrade apply`. There are none if the CRD does not exist.
 func ReadCompatibility(ctx context.Context, c client.Reader) (CompatibilityReport, error) {
 	var list runtimev1.ExtensionConfigList
 	switch err := c.List(ctx, &list); {
