@@ -59,7 +59,7 @@ func Reserve(ctx context.Context, host Host, instance string, allowed policy.Con
 		return Reservation{}, fmt.Errorf("--node needs Docker: %w", err)
 	}
 	if !found {
-		return Reservation{}, fault.New(fault.Invalid, reasonImage, "--node needs the node image %s, which is not on this host: make it with \"slipway image build\"", image())
+		return Reservation{}, fault.New(fault.Invalid, reasonImage, "--node needs the node image %s, which is not on this host: build it with \"slipway image build\"", image())
 	}
 	ref := network(instance)
 	before, err := replaceNetwork(ctx, host, instance, allowed.Management.NodeInternet)

@@ -54,7 +54,7 @@ func copyVerified(ctx context.Context, from store.Store, m Manifest, to io.Write
 		return fmt.Errorf("reading snapshot %s: %w", m.Name, err)
 	}
 	if read.bytes != m.Bytes || hex.EncodeToString(read.sum.Sum(nil)) != m.SHA256 {
-		return fault.New(fault.Invalid, reasonDamaged, "Snapshot %s is not what its manifest says: use another snapshot", m.Name)
+		return fault.New(fault.Invalid, reasonDamaged, "Snapshot %s does not match its manifest: use another snapshot", m.Name)
 	}
 	return nil
 }
@@ -81,13 +81,13 @@ func decrypted(stored io.Reader, m Manifest, identities []byte) (io.Reader, erro
 	}
 	keys, err := age.ParseIdentities(bytes.NewReader(identities))
 	if err != nil { // do not wrap the error, because its text may contain a part of the key
-		return nil, fault.New(fault.Invalid, reasonIdentity, "The Secret with the identity has none of age: its key \"identity\" holds what age-keygen writes")
+		return nil, fault.New(fault.Invalid, reasonIdentity, "The identity Secret contains no age identity: store the output of age-keygen under its key \"identity\"")
 	}
 	r, err := age.Decrypt(stored, keys...)
 	var none *age.NoIdentityMatchError
 	switch {
 	case errors.As(err, &none):
-		return nil, fault.New(fault.Invalid, reasonIdentity, "Snapshot %s is encrypted for other identities than that of the Secret", m.Name).From(err)
+		return nil, fault.New(fault.Invalid, reasonIdentity, "Snapshot %s cannot be decrypted with the identity in the Secret", m.Name).From(err)
 	case err != nil:
 		return nil, fault.New(fault.Invalid, reasonDamaged, "Snapshot %s cannot be decrypted: use another snapshot", m.Name).From(err)
 	}

@@ -190,7 +190,7 @@ func Remove(ctx context.Context, from store.Store, m Manifest) error {
 // Tidy removes the remains of snapshots of a cluster that were interrupted before the given time.
 func Tidy(ctx context.Context, from store.Store, c Cluster, before time.Time) error {
 	if err := from.Tidy(ctx, c.folder(), before); err != nil {
-		return fmt.Errorf("removing what is left of interrupted snapshots: %w", err)
+		return fmt.Errorf("removing the remains of interrupted snapshots: %w", err)
 	}
 	files, err := from.List(ctx, c.folder())
 	if err != nil {
@@ -203,7 +203,7 @@ func Tidy(ctx context.Context, from store.Store, c Cluster, before time.Time) er
 			continue
 		}
 		if err := from.Delete(ctx, f.Name); err != nil {
-			return fmt.Errorf("removing what is left of interrupted snapshots: %w", err)
+			return fmt.Errorf("removing the remains of interrupted snapshots: %w", err)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ type Schedule struct{ spec cron.Schedule }
 // ParseSchedule parses a schedule. The error message includes examples.
 func ParseSchedule(text string) (Schedule, error) {
 	invalid := func(err error) error {
-		return fault.New(fault.Invalid, "ScheduleInvalid", "Schedule %q cannot be read: use five fields as of cron (minute, hour, day of month, month, day of week), for example \"0 */6 * * *\", or @hourly, @daily, @weekly or @monthly", text).From(err)
+		return fault.New(fault.Invalid, "ScheduleInvalid", "Schedule %q cannot be read: use five fields as in cron (minute, hour, day of month, month, day of week), for example \"0 */6 * * *\", or @hourly, @daily, @weekly or @monthly", text).From(err)
 	}
 	if strings.HasPrefix(text, "@every") || strings.Contains(text, "TZ=") {
 		return Schedule{}, invalid(nil)

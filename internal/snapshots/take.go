@@ -120,7 +120,7 @@ func ParseRecipients(texts []string) ([]age.Recipient, error) {
 	for _, text := range texts {
 		r, err := age.ParseX25519Recipient(text)
 		if err != nil {
-			return nil, fault.New(fault.Invalid, "RecipientInvalid", "%q is no recipient of age: those begin with age1 and are printed by age-keygen", text).From(err)
+			return nil, fault.New(fault.Invalid, "RecipientInvalid", "%q is not an age recipient: recipients begin with age1 and are printed by age-keygen", text).From(err)
 		}
 		out = append(out, r)
 	}

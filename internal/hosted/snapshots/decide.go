@@ -270,4 +270,4 @@ func (a removeSnapshot) String() string {
 func (a removeRequest) String() string {
 	return fmt.Sprintf("remove the request for snapshot %s: %s", a.Name, strings.ToLower(a.Why[:1])+a.Why[1:])
 }
-func (readStore) String() string { return "read what snapshots the store has" }
+func (readStore) String() string { return "list the snapshots in the store" }

@@ -7,9 +7,9 @@
 // support are omitted. The package has its own structs (types.go), because importing kubeadm would link a large part of
 // Kubernetes. Values such as endpoint, networks, discovery and taints are determined by the callers.
 //
-//	spec.{clusterConfiguration,initConfiguration} ─► MarshalInit ─────────────────────────────┐
-//	spec.joinConfiguration                        ─► MarshalJoin ─────────────────────────────┼► kubeadm.k8s.io/v1beta{3,4}
-//	ConfigMap kubeadm-config                      ─► ParseStored ─► StoredConfiguration.Text ─┘
+//	spec.{clusterConfiguration,initConfiguration} ─► MarshalInit ────────────────────────┐
+//	spec.joinConfiguration                        ─► MarshalJoin ────────────────────────┼► kubeadm.k8s.io/v1beta{3,4}
+//	ConfigMap kubeadm-config                      ─► ParseStored ─► StoredConfiguration ─┘
 //
 // The YAML functions ([YAMLString], [YAMLMap], [YAMLMarshal]) write YAML that all parsers read identically: strings are
 // quoted if YAML 1.1 and 1.2 interpret them differently, or if a parser would trim, fold or reject them. Literal blocks

@@ -97,7 +97,7 @@ func (q *quota) Read(p []byte) (int, error) {
 	q.left -= int64(n)
 	if q.most > 0 && q.left < 0 {
 		return 0, fault.New(fault.Invalid, reasonFull,
-			"The snapshots of this namespace have the %d MiB that they may have on this host: keep fewer of them, use an S3-compatible store, or ask the operator to raise snapshots.namespaceMiB in the configuration file (--config of slipway up or slipway manager)", q.most>>20)
+			"The snapshots of this namespace have reached the limit of %d MiB on this host: retain fewer snapshots, use an S3-compatible store, or ask the operator to raise snapshots.namespaceMiB in the configuration file (--config of slipway up or slipway manager)", q.most>>20)
 	}
 	return n, err
 }

@@ -66,7 +66,7 @@ func S3(cfg S3Config) (Store, error) {
 		BucketLookup: minio.BucketLookupPath, Transport: transport, MaxRetries: 3,
 	})
 	if err != nil {
-		return nil, fault.New(fault.Invalid, reasonUnreachable, "The endpoint %q of the store is none: use a host, with a port where it needs one", cfg.Endpoint).From(err)
+		return nil, fault.New(fault.Invalid, reasonUnreachable, "The endpoint %q of the store is not valid: use a host, with a port if it is not the default", cfg.Endpoint).From(err)
 	}
 	return bucket{client: client, name: cfg.Bucket, prefix: strings.Trim(cfg.Prefix, "/")}, nil
 }
@@ -212,6 +212,6 @@ func asS3(name string, err error) error {
 		case answer.StatusCode >= 400 && answer.StatusCode < 500:
 			return fault.New(fault.Invalid, reasonRefused, "The store refuses with HTTP status %d", answer.StatusCode).From(err)
 		}
-		return fault.New(fault.Unreachable, reasonUnreachable, "The store does not answer, retrying").From(err)
+		return fault.New(fault.Unreachable, reasonUnreachable, "The store does not respond, retrying").From(err)
 	})
 }

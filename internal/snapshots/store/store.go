@@ -77,7 +77,7 @@ func (b *limitedReader) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
 	b.left -= int64(n)
 	if b.left < 0 {
-		return 0, fault.New(fault.Invalid, reasonTooLarge, "The snapshot has more than the %d MiB that it may have", b.most>>20)
+		return 0, fault.New(fault.Invalid, reasonTooLarge, "The snapshot exceeds the limit of %d MiB", b.most>>20)
 	}
 	return n, err
 }
@@ -95,7 +95,7 @@ func asStoreFault(err error, otherwise func() error) error {
 	case fault.As(err) != nil, errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
-		return fault.New(fault.Unreachable, reasonUnreachable, "The store of snapshots did not answer in time").From(err)
+		return fault.New(fault.Unreachable, reasonUnreachable, "The store of snapshots did not respond in time").From(err)
 	}
 	return otherwise()
 }
@@ -105,7 +105,7 @@ func missingFault(name string, err error) error {
 }
 
 func tooMany(folder string) error {
-	return fault.New(fault.Invalid, "SnapshotStoreTooLarge", "There are more than %d files in %s of the store: remove those that are not of snapshots", maxListed, folder)
+	return fault.New(fault.Invalid, "SnapshotStoreTooLarge", "There are more than %d files in %s of the store: remove files that do not belong to snapshots", maxListed, folder)
 }
 
 func wrapError(what, name string, err error) error { return fmt.Errorf("%s %s: %w", what, name, err) }
