@@ -16,8 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots/store"
 )
 
-// fetchSnapshot writes a snapshot to a file of this host and verifies it. An encrypted snapshot is decrypted with the age
-// identities. The file does not exist after an error.
+// fetchSnapshot writes a snapshot to a file of this host and verifies it, for a restore ([RetrievedSnapshot.Fetch]). An
+// encrypted snapshot is decrypted with the age identities. The file does not exist after an error.
 func fetchSnapshot(ctx context.Context, from store.Store, m Manifest, to string, identities []byte) (err error) {
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -35,8 +35,8 @@ func fetchSnapshot(ctx context.Context, from store.Store, m Manifest, to string,
 	return out.Sync()
 }
 
-// copyVerified writes a snapshot and verifies it. An encrypted snapshot is decrypted with the age identities. After an error,
-// discard the written data.
+// copyVerified writes a snapshot and verifies it. An encrypted snapshot is decrypted with the age identities. After an
+// error, discard the written data.
 func copyVerified(ctx context.Context, from store.Store, m Manifest, to io.Writer, identities []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -72,6 +72,7 @@ func (c contextual) Read(p []byte) (int, error) {
 	return c.from.Read(p)
 }
 
+// decrypted returns the content of a stored snapshot. Its errors must not contain text of the identity.
 func decrypted(stored io.Reader, m Manifest, identities []byte) (io.Reader, error) {
 	if !m.Encrypted {
 		return stored, nil

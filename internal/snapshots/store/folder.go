@@ -18,7 +18,8 @@ import (
 // partial is the name prefix of incomplete files.
 const partial = ".partial-"
 
-// folder is a store in a folder of this host.
+// folder is a store in a folder of this host. Tenants choose names, so all access is through [os.Root], which does not
+// follow links out of the folder.
 type folder struct {
 	path string
 	// maxBytes limits the total size of all files in bytes; 0 means unlimited.
@@ -102,6 +103,7 @@ func (q *quota) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// fill writes a file and syncs it to disk.
 func fill(root *os.Root, name string, r io.Reader) error {
 	out, err := root.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -118,6 +120,7 @@ func fill(root *os.Root, name string, r io.Reader) error {
 	return out.Close()
 }
 
+// syncFolder syncs a directory to disk, so that a renamed file survives a crash of the host.
 func syncFolder(root *os.Root, name string) error {
 	dir, err := root.Open(name)
 	if err != nil {

@@ -39,7 +39,8 @@ type File struct {
 	Modified time.Time
 }
 
-// Store stores files. Its errors are faults.
+// Store stores files. Package snapshots takes, lists, fetches and removes snapshots with it. [Folder] and [S3]
+// implement it. Its errors are faults, whose reasons appear in conditions of EtcdSnapshotPolicies.
 type Store interface {
 	// Write stores the content of r as a file and replaces an existing file with this name. If it fails, the file
 	// does not exist or is unchanged. It fails if r has more than most bytes.
