@@ -21,9 +21,9 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// Schema is the schema of one version of a CRD, compiled for validation in this process. The in-memory API of `slipway
-// plan` validates writes with it, and a webhook the parts of an object that were restored by conversion. It must accept
-// what the API server accepts. It is safe for concurrent use.
+// Schema is the schema of one version of a CRD, compiled for validation in this process. The in-memory API of
+// `slipway plan` validates writes with it, and a webhook the parts of an object that were restored by conversion. It
+// must accept what the API server accepts. It is safe for concurrent use.
 type Schema struct {
 	crd     *apiextensionsv1.CustomResourceDefinition
 	version string

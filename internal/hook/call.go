@@ -22,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Handlers implements [Client].
+// Handlers implements [Client], the interface with which controllers call Runtime Extensions.
 func (e *Extensions) Handlers(ctx context.Context, hook hooks.Name, of client.Object) ([]string, error) {
 	targets, err := e.targets(ctx, hook, of.GetNamespace())
 	out := make([]string, 0, len(targets))
@@ -32,8 +32,7 @@ func (e *Extensions) Handlers(ctx context.Context, hook hooks.Name, of client.Ob
 	return out, err
 }
 
-// Call implements [Client]. Controllers call it for hooks that are served by one named handler, such as
-// GeneratePatches.
+// Call implements [Client]. Controllers call it for hooks that one named handler serves, such as GeneratePatches.
 func (e *Extensions) Call(ctx context.Context, of client.Object, handler string, x Invocation) error {
 	h, err := e.hookOf(x)
 	if err != nil {

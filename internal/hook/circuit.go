@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// permit requests a permit from the circuit breakers of the handler and its extension, before each call of an
-// extension.
+// permit requests a permit from the circuit breakers of the handler and its extension, before each call of a Runtime
+// Extension.
 func (e *Extensions) permit(t target) (permits [2]breakerPermit, err error) {
 	for i, circuit := range t.circuits {
 		var ok bool

@@ -14,8 +14,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of errors of a call without a usable HTTP response. All are of kind Unreachable. Waits of controllers have
-// them, and this package decides by them which errors count as failures and which remedy a message contains.
+// Reasons of errors of a call of a Runtime Extension without a usable HTTP response. All are of kind Unreachable. Waits
+// of controllers have them, and this package decides by them which errors count as failures and which remedy a message
+// contains.
 const (
 	reasonHostUnknown     = "HostUnknown"
 	reasonRefused         = "ConnectionRefused"

@@ -18,10 +18,10 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Discover calls the discovery hook of an extension and returns the resulting state. The ExtensionConfig controller
-// calls it when the spec changes, when the previous result is too old, or on request. If the response cannot be used,
-// the handlers of the last successful discovery remain and the delay until the next attempt grows with every failure.
-// The only error returned is the context's.
+// Discover calls the discovery hook of a Runtime Extension and returns the resulting state. The ExtensionConfig
+// controller calls it when the spec changes, when the previous result is too old, or on request. If the response cannot
+// be used, the handlers of the last successful discovery remain and the delay until the next attempt grows with every
+// failure. The only error returned is the context's.
 func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig) (ExtensionState, error) {
 	x, err := e.announce(c)
 	var handlers []Handler

@@ -15,7 +15,7 @@ import (
 // defaultPort is used for a Service without a port, as Cluster API documents it.
 const defaultPort = 443
 
-// Endpoint is the URL of an extension and the CA bundle that authenticates it.
+// Endpoint is the URL of a Runtime Extension and the CA bundle that authenticates it.
 type Endpoint struct {
 	// URL is the base URL of all hooks, without a trailing slash.
 	URL string

@@ -9,8 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of errors from calls and discovery, in addition to the reasons in classify.go. The package documentation has
-// a table of the states of an extension with their reasons. Waits of controllers have them.
+// Reasons of errors from calls and discoveries of Runtime Extensions, in addition to the reasons in classify.go. The
+// package documentation has a table of the states of an extension with their reasons. Waits of controllers have them.
 const (
 	// reasonNotJSON: the response cannot be parsed.
 	reasonNotJSON = "AnswerNotJSON"

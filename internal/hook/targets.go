@@ -10,9 +10,9 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// targets returns the handlers of a hook that apply to a namespace, in call order, for [Extensions.CallAll] and
-// [Extensions.Handlers]. It returns an error if an extension applies to the namespace but its handlers are not known,
-// because one of them may serve the hook.
+// targets returns the handlers of Runtime Extensions that serve a hook and apply to a namespace, in call order, for
+// [Extensions.CallAll] and [Extensions.Handlers]. It returns an error if an extension applies to the namespace but its
+// handlers are not known, because one of them may serve the hook.
 func (e *Extensions) targets(ctx context.Context, hook hooks.Name, namespace string) ([]target, error) {
 	candidates, err := e.candidates(hook)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // Difference returns the object changes between two snapshots of the same management cluster, in the form of a plan. A
-// run compares the copy before and after the change with it.
+// run of `slipway plan` compares the copy before and after the change with it.
 func Difference(before, after []*unstructured.Unstructured) []ObjectChange {
 	was, is := map[id]*unstructured.Unstructured{}, map[id]*unstructured.Unstructured{}
 	for _, u := range before {

@@ -18,8 +18,8 @@ import (
 //go:embed all:generated
 var generated embed.FS
 
-// Document returns the OpenAPI document of all hooks, for a version of Slipway. The webhook server serves it, `slipway
-// extension openapi` prints it, and a release contains it.
+// Document returns the OpenAPI document of all hooks, for a version of Slipway. The webhook server serves it,
+// `slipway extension openapi` prints it, and a release contains it.
 func Document(version string) (*openapi.Doc, error) {
 	descriptions, err := load()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// index finds the objects of a kind by a value, like a field index in the cache of a manager. Controllers add indexes
-// when they are set up.
+// index finds the objects of a kind by a value, like a field index in the cache of a manager. The controllers that
+// `slipway plan` runs add indexes when they are set up.
 type index struct {
 	field  string
 	form   form
