@@ -26,8 +26,9 @@ type folder struct {
 	maxBytes int64
 }
 
-// Folder returns a store in a folder of this host. The first write creates the folder. The total size of its files is
-// limited to most bytes; 0 means unlimited. Symbolic links that lead out of the folder are not followed.
+// Folder returns a store in a folder of this host, for a policy with spec.destination.folder. The first write creates
+// the folder. The total size of its files is limited to most bytes; 0 means unlimited. Symbolic links that lead out of
+// the folder are not followed.
 func Folder(path string, most int64) Store { return folder{path: path, maxBytes: most} }
 
 // open opens the folder. If create is true, a missing folder is created.
