@@ -71,6 +71,7 @@ func (a RecordRevision) String() string {
 	return fmt.Sprintf("record revision %d: its MachineSet is the current one", a.Revision)
 }
 
+// act runs one action. Package reconciler calls it for each action that [Decide] planned, in order.
 func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case Join:

@@ -30,7 +30,9 @@ const (
 	unseenRecheck = time.Second
 )
 
-// decide computes the plan that brings the objects of a topology to their desired state.
+// decide computes the plan that brings the objects of a topology to their desired state, which package
+// internal/topology computes. Package reconciler calls it in each reconciliation, again after the reads that it
+// requests. It is pure: it neither reads nor writes.
 //
 //	Cluster is being deleted                     call BeforeClusterDelete; the Cluster controller deletes the objects
 //	class missing, or not reconciled             wait for it
