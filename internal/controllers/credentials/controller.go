@@ -58,7 +58,7 @@ type Settings struct {
 	Namespaces []string
 }
 
-// controller issues certificates. It does not use the driver of package reconciler, because requests have no contract
+// controller issues certificates. It does not use package reconciler, because requests have no contract
 // conditions, no finalizer and no pause.
 type controller struct {
 	client    client.Client

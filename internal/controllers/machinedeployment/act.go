@@ -31,7 +31,7 @@ type (
 		Note string
 		moves
 	}
-	// transferFields transfers the ownership of fields that the reference implementation applied to a MachineSet.
+	// transferFields transfers the ownership of fields that Cluster API's own controller applied to a MachineSet.
 	transferFields struct{ Set string }
 	// SyncSet applies the desired MachineSet. Why is the reason for a change of replicas.
 	SyncSet struct {

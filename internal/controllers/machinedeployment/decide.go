@@ -41,7 +41,7 @@ const replicasNotSet = "Waiting for spec.replicas to be set; until then no Machi
 //	spec.replicas not set          nothing: the desired number of Machines is unknown
 //	templates                      make the Cluster their owner
 //	no MachineSet for the template create one, with as many replicas as allowed
-//	every MachineSet               transfer field ownership from the reference implementation; apply
+//	every MachineSet               transfer field ownership from Cluster API's own controller; apply
 //	                               the planned replicas and all fields that are propagated in place
 //	rollout complete               delete empty MachineSets
 //	new MachineSet                 record its revision

@@ -152,10 +152,10 @@ func withForeign(live *clusterv1.MachineSet, want *unstructured.Unstructured) *u
 	return out
 }
 
-// formerManager is the field manager of MachineSets in the reference implementation.
+// formerManager is the field manager of MachineSets in Cluster API's own controller.
 const formerManager = kube.CoreManagerPrefix + "machinedeployment"
 
-// fieldTransfer describes the transfer of field ownership from the reference implementation. Finalizers are excluded,
+// fieldTransfer describes the transfer of field ownership from Cluster API's own controller. Finalizers are excluded,
 // because it also claims finalizers of other writers.
 func fieldTransfer() kube.OwnershipTransfer {
 	return kube.OwnershipTransfer{From: []string{formerManager}, To: kube.ManagerPrefix + Name, Takes: func(p fieldpath.Path) bool {

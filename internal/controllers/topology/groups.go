@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
-// The actions that update the existing topology of a Cluster. Each may be repeated.
+// The actions that write the objects of a topology in independent groups. Each may be repeated.
 type (
 	// group updates one MachineDeployment, MachinePool, control plane or infrastructure cluster and the objects
 	// that it references.
