@@ -20,6 +20,6 @@
 //	has another controller  wait for a user                        Unknown, with the other owner
 //	not owned               set owner and cluster label
 //	field not readable      wait for a user                        Unknown, with the field
-//	not done                wait for its provider                  the object's condition; otherwise False, with the field
+//	not done                wait for its provider                  the object's condition; otherwise False, with field
 //	done                    nothing                                the object's condition; otherwise True
 package reference

@@ -37,8 +37,8 @@ import (
 //	                                   restored deployment      observed deployment
 //	no status yet                      wait                     wait: the Machine may have been restored later
 //	workload cluster not reachable     wait                     wait: it ends with the connection
-//	several Nodes have its ID          wait for a user          proceed: it never had a Node of its own, and the rollout may
-//	                                                            replace it
+//	several Nodes have its ID          wait for a user          proceed: it never had a Node of its own, and the
+//	                                                            rollout may replace it
 //	no Node has its ID                 proceed                  proceed
 
 // decideOwnership is the part of [Decide] that adopts MachineSets. It reports whether the ownership is complete, so

@@ -23,7 +23,8 @@ import (
 //
 //	old set    has surplus Machines, has to transfer them   owner, labels and annotations of the Machine
 //	           MachineDeployment counts the Machine         replicas of the new set
-//	new set    Machine is counted, update not begun         infrastructure machine, bootstrap config, Machine with pending hook
+//	new set    Machine is counted, update not begun         infrastructure machine, bootstrap config, then the Machine
+//	                                                        with the pending hook
 //
 // Machines are selected for a transfer in the order of deletion. However, Machines that a user or a health check
 // wants to be replaced are deleted, and Machines that are being updated are only selected after the update.
