@@ -10,13 +10,16 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
+// The functions of this file compute one condition from others, for the condition tables of the controllers. The format
+// of their messages is Cluster API's.
+
 // Reasons are the reasons of a combined condition for its three outcomes.
 type Reasons struct {
 	Info, Issue, Unknown string
 }
 
-// Mirror returns the verdict that copies a condition of another object. It returns missing if the object does not
-// have the condition.
+// Mirror returns the result that copies a condition of another object. It returns missing if the object does not have
+// the condition.
 func Mirror(source Set, conditionType string, missing Result) Result {
 	c := source.Get(conditionType)
 	if c == nil {
@@ -73,8 +76,8 @@ func Ready[F any](types ...string) Row[F] {
 	return Row[F]{Type: clusterv1.ReadyCondition, Summarize: func(_ F, set Set) Result { return Summarize(set, reasons, parts...) }}
 }
 
-// Summarize returns one verdict over several conditions of one object: bad if any part is an issue, otherwise
-// unknown if any part is unknown, otherwise good. The message has a line for each relevant part.
+// Summarize returns one result for several conditions of one object: bad if any part is an issue, otherwise unknown if
+// any part is unknown, otherwise good. The message has a line for each relevant part.
 func Summarize(set Set, reasons Reasons, parts ...Part) Result {
 	lines := map[weight][]string{}
 	for _, p := range parts {
@@ -133,7 +136,7 @@ type AggregateMember struct {
 // namesShown is the maximum number of objects that a message names; the rest are counted.
 const namesShown = 3
 
-// Aggregate returns one verdict over one condition of many objects. Objects with the same message share a line. Issues
+// Aggregate returns one result for one condition of many objects. Objects with the same message share a line. Issues
 // are listed before unknown conditions; other messages are listed only if there are neither. At most three messages of
 // each weight are listed, the rest are counted.
 func Aggregate(members []AggregateMember, part Part, reasons Reasons) Result {
@@ -160,8 +163,8 @@ func Aggregate(members []AggregateMember, part Part, reasons Reasons) Result {
 	return invertForPolarity(v, part.Polarity, reasons)
 }
 
-// invertForPolarity inverts the verdict of an aggregation of negative conditions, because the aggregated condition is negative
-// too: it is True if there is an issue.
+// invertForPolarity inverts the result of an aggregation of negative conditions, because the aggregated condition is
+// negative too: it is True if there is an issue.
 func invertForPolarity(v Result, p Polarity, reasons Reasons) Result {
 	if p == Positive || v.Status == metav1.ConditionUnknown {
 		return v

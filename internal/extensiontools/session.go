@@ -21,7 +21,7 @@ const (
 	withdrawWithin = 10 * time.Second
 )
 
-// SessionOptions are the options of a session.
+// SessionOptions are the options of a session ([RunSession]).
 type SessionOptions struct {
 	// Process is the developer's command.
 	Process LocalOptions
@@ -41,8 +41,9 @@ type SessionOptions struct {
 	Now func() time.Time
 }
 
-// RunSession runs the extension until ctx ends, and returns nil then. If the process exits, it returns an error, unless
-// files are watched.
+// RunSession runs the extension of a developer for a management cluster until ctx ends, and returns nil then. It is
+// `slipway extension run` and `slipway extension record`. If the process exits, it returns an error, unless files are
+// watched.
 func RunSession(ctx context.Context, c client.WithWatch, o SessionOptions) (err error) {
 	o.Progress("Starting the extension …")
 	process, err := StartLocal(ctx, o.Process)

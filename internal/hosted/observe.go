@@ -20,7 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// snapshot is the input of decisions about a HostedControlPlane.
+// snapshot is the input of decisions about a HostedControlPlane. observe reads it in each reconciliation, and
+// readRequested adds the parts that decide requests.
 type snapshot struct {
 	Now   time.Time
 	Plane *hostedv1.HostedControlPlane
@@ -41,7 +42,7 @@ type snapshot struct {
 	Quiesce quiesceRequest
 	// Addons is the last reading of the add-ons.
 	Addons addons.Reading
-	// Turn and Room are only read before a process is started or restarted.
+	// Turn and PlaneCount are only read before a process is started or restarted.
 	Turn       backend.Turn
 	PlaneCount backend.PlaneCount
 	// ReservedPorts are the ports of the management cluster.
@@ -50,6 +51,8 @@ type snapshot struct {
 	Policy policy.Configuration
 }
 
+// observe reads the objects of the management cluster and the state of the control plane from its backend. The driver
+// of package reconciler calls it at the start of each reconciliation.
 func (c *controller) observe(ctx context.Context, plane *hostedv1.HostedControlPlane) (snapshot, error) {
 	s := snapshot{Now: c.now(), Plane: plane, Secrets: map[secretPurpose]*corev1.Secret{}, Policy: c.policy, ReservedPorts: c.reserved, Quiesce: c.quiesceOf(plane)}
 	if err := c.readCluster(ctx, &s); err != nil {

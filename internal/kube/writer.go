@@ -18,10 +18,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ManagerPrefix is the prefix of all field managers of Slipway.
+// ManagerPrefix is the prefix of all field managers of Slipway. It must not change, because the fields of existing
+// objects are owned by managers with this prefix.
 const ManagerPrefix = "slipway-"
 
-// Writer writes objects for one controller.
+// Writer writes objects for one controller, with the controller's field manager. The driver (package reconciler)
+// creates one for each controller; commands and webhooks create others. A test checks that controllers write only
+// through it.
 type Writer struct {
 	client client.Client
 	owner  string
@@ -42,8 +45,8 @@ func (w *Writer) WithController(controller string) *Writer {
 	return w.WithManager(ManagerPrefix + controller)
 }
 
-// WithManager returns a writer with the given field manager, which must start with [ManagerPrefix] or [CoreManagerPrefix].
-// It shares the record of writes.
+// WithManager returns a writer with the given field manager, which must start with [ManagerPrefix] or
+// [CoreManagerPrefix]. It shares the record of writes.
 func (w *Writer) WithManager(manager string) *Writer {
 	out := *w
 	out.owner = manager

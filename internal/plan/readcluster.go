@@ -25,9 +25,9 @@ import (
 // listsAtOnce is the number of concurrent lists, and pageSize the maximum number of objects in a response.
 const listsAtOnce, pageSize = 8, 500
 
-// ReadCluster copies a management cluster: its CRDs, all objects of Cluster API and of its providers, and the metadata
-// of the Secrets of clusters. If the client may not list a kind in all namespaces, it lists the given namespaces
-// instead.
+// ReadCluster copies a management cluster for `slipway plan`: its CRDs, all objects of Cluster API and of its
+// providers, and the metadata of the Secrets of clusters. It must not read the content of Secrets. If the client may
+// not list a kind in all namespaces, it lists the given namespaces instead.
 func ReadCluster(ctx context.Context, c client.Reader, namespaces []string) (Snapshot, error) {
 	s := Snapshot{}
 	var ours []*apiextensionsv1.CustomResourceDefinition

@@ -10,7 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// rollouts counts the Machines of each owner.
+// rollouts counts the Machines of each owner, for [Plan].Rollouts. The runLog fills it at the end of a run.
 type rollouts map[id]*Rollout
 
 // add counts a Machine that exists at the end, or one that does not.

@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/reporting"
 )
 
-// independent is an action that does not depend on neighbouring actions of the same type in the plan. Consecutive
-// Independent actions of one type run in parallel.
+// independent is an action that does not depend on neighbouring actions of the same type in the plan. Actions of
+// controllers implement it to run in parallel with consecutive actions of their type.
 type independent interface {
 	Action
 	// Independent marks the type.
@@ -44,8 +44,8 @@ func failureOf(action Action, err error) error {
 // atOnce limits how many independent actions of a plan run in parallel.
 const atOnce = 10
 
-// runActions runs the actions of a plan. The first failure ends the reconciliation; independent actions that run in
-// parallel with the failed one are still completed.
+// runActions runs the actions of a plan. Each reconciliation calls it after Decide. The first failure ends the
+// reconciliation; independent actions that run in parallel with the failed one are still completed.
 func (r *Reconciler[O, S]) runActions(ctx context.Context, s S, plan Plan) Outcome {
 	var out Outcome
 	for rest := plan.Actions; len(rest) > 0; {
@@ -67,8 +67,8 @@ func (r *Reconciler[O, S]) runActions(ctx context.Context, s S, plan Plan) Outco
 	return out
 }
 
-// attempts runs actions in parallel and returns their errors. A single action runs on the current goroutine, because a new
-// goroutine would first have to grow its stack.
+// attempts runs actions in parallel and returns their errors. A single action runs on the current goroutine, because a
+// new goroutine would first have to grow its stack.
 func (r *Reconciler[O, S]) attempts(ctx context.Context, s S, actions []Action) []error {
 	if len(actions) == 1 {
 		return []error{r.attempt(ctx, s, actions[0])}

@@ -24,7 +24,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
-// cluster is a running simulated control plane.
+// cluster is a running simulated control plane: the HTTPS server in front of the shared api, and the state of its
+// faults and etcd. [Server.Start] creates it.
 type cluster struct {
 	spec   Spec
 	since  time.Time
@@ -45,6 +46,7 @@ func (s Spec) equal(o Spec) bool {
 		bytes.Equal(s.EtcdCert, o.EtcdCert) && bytes.Equal(s.EtcdKey, o.EtcdKey)
 }
 
+// status returns the status for [Server.Status].
 func (c *cluster) status() Status {
 	return Status{Exists: true, Running: true, Ready: !c.faults.down(), Since: c.since, Spec: c.spec}
 }
@@ -107,7 +109,7 @@ func (c *cluster) openEtcd(now func() time.Time) error {
 	return nil
 }
 
-// apiServerPort is the port of the api server Pods.
+// apiServerPort is the port of the api server Pods, kubeadm's default.
 const apiServerPort = 6443
 
 // forward serves a connection to a Pod of the control plane: to an etcd member, or to the api server, which all Nodes

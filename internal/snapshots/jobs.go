@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// JobState is the state of a job.
+// JobState is the state of a job, which controllers read in each reconciliation ([Jobs.State]).
 type JobState struct {
 	// Running is true while the job runs. Busy is true if a new job would have to wait for others.
 	Running, Busy bool
@@ -25,7 +25,9 @@ type JobState struct {
 	Err   error
 }
 
-// Jobs runs jobs. The zero value is not usable; see [NewJobs].
+// Jobs runs snapshots and restores in the background, because they take minutes and must not block the workers of a
+// controller. The manager has one for the EtcdSnapshotPolicy, HostedControlPlane and LocalMachine controllers, so that
+// its limits apply to all of them. The zero value is not usable; see [NewJobs].
 type Jobs struct {
 	ctx context.Context
 	now func() time.Time
@@ -79,6 +81,7 @@ func (j *Jobs) Start(key, what string, do func(context.Context) error) bool {
 	return true
 }
 
+// run runs the function of a job, stores its result and notifies the subscribers.
 func (j *Jobs) run(key string, do func(context.Context) error) {
 	err := fault.Recover(func() error { return do(j.ctx) })
 	j.mu.Lock()

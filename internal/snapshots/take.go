@@ -42,7 +42,8 @@ type TakeOptions struct {
 	Recipients []string
 }
 
-// Take takes a snapshot and stores it.
+// Take takes a snapshot and stores it, and then its manifest. A background job of the EtcdSnapshotPolicy controller
+// calls it. The manifest must be written last, because it marks the snapshot as complete.
 func Take(ctx context.Context, from Source, to store.Store, order TakeOptions) (Manifest, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -117,13 +118,14 @@ func encrypted(from io.Reader, to []age.Recipient) *io.PipeReader {
 	return r
 }
 
-// ParseRecipients parses age recipients.
+// ParseRecipients parses age recipients (spec.encryption.recipients of an EtcdSnapshotPolicy). The webhook also calls
+// it.
 func ParseRecipients(texts []string) ([]age.Recipient, error) {
 	var out []age.Recipient
 	for _, text := range texts {
 		r, err := age.ParseX25519Recipient(text)
 		if err != nil {
-			return nil, fault.New(fault.Invalid, "RecipientInvalid", "%q is no recipient of age: those begin with age1 and are printed by age-keygen", text).From(err)
+			return nil, fault.New(fault.Invalid, "RecipientInvalid", "%q is not an age recipient: recipients begin with age1 and are printed by age-keygen", text).From(err)
 		}
 		out = append(out, r)
 	}

@@ -40,6 +40,8 @@ func (a deleteObject) String() string {
 func (a deleteResourceSetBinding) String() string {
 	return fmt.Sprintf("delete ClusterResourceSetBinding %s: the Cluster is deleted", a.Name)
 }
+
+// act runs one action. Package reconciler calls it for each action that [Decide] planned, in order.
 func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case reference.SetOwner, reference.Delete:

@@ -15,7 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// Name is the name of the controller.
+// Name is the name of the controller. Its field manager is "slipway-cluster", which owns fields of existing objects;
+// another name would leave them without an owner.
 const Name = "cluster"
 
 // DefaultConnectionGrace is how long a workload cluster may be unreachable before RemoteConnectionProbe reports it.
@@ -46,6 +47,8 @@ type controller struct {
 	now         func() time.Time
 }
 
+// Add adds the Cluster controller with its indexes and watches to a manager. Package manager calls it when the manager
+// starts, and `slipway plan` for a manager in memory.
 func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) error {
 	c := &controller{client: s.Manager.GetClient(), connections: clusters, settings: settings.withDefaults(), scope: s.Scope(), now: s.Clock()}
 	if err := watches.IndexByCluster(s.Manager.GetFieldIndexer(), Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}); err != nil {

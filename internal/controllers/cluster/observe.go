@@ -51,6 +51,7 @@ type Access struct {
 	CA *corev1.Secret
 }
 
+// observe reads the snapshot of a Cluster. Package reconciler calls it at the beginning of each reconciliation.
 func (c *controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (Snapshot, error) {
 	s := Snapshot{
 		Now: c.now(), Settings: c.settings, Cluster: cluster, Gates: cluster.Spec.AvailabilityGates,

@@ -24,6 +24,7 @@ func owns(class *clusterv1.ClusterClass, template contract.Object) bool {
 	return slices.Contains(template.GetOwnerReferences(), ownerReference(class))
 }
 
+// act runs one action; the only one is own. Package reconciler calls it for each action that [decide] planned.
 func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) error {
 	own, ok := a.(own)
 	if !ok {

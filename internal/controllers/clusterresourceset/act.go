@@ -17,6 +17,7 @@ import (
 // atOnce limits how many clusters a set is applied to in parallel.
 const atOnce = 10
 
+// act runs one action. Package reconciler calls it for each action that [decide] planned, in order.
 func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case own:

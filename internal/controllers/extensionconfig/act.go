@@ -11,6 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
+// act runs one action. Package reconciler calls it for each action that [decide] planned.
 func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) error {
 	switch a.(type) {
 	case inject:

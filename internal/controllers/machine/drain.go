@@ -19,6 +19,9 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
+// This file has the stages of the deletion of a Machine that empty its Node: drainNode and waitForVolumes, which
+// deletion.go calls, the reads that they request, and their actions. Package drain decides which Pods are evicted.
+
 // A drain is checked again after an eighth of its duration so far: frequently at the beginning, when most Pods
 // terminate, and less often later. Pods are not watched.
 const (
@@ -200,8 +203,8 @@ func drainMessage(s Snapshot, results *drain.Results) string {
 	return strings.Join(append([]string{head}, drain.Describe(*s.Drain, *results)...), "\n")
 }
 
-// answer performs the reads that a deletion or an update requests. An unreachable workload cluster is recorded in
-// the snapshot and is not an error.
+// answer performs the reads that a deletion or an update requests. Package reconciler calls it for each read in a plan
+// of [Decide]. An unreachable workload cluster is recorded in the snapshot and is not an error.
 func (c *controller) answer(ctx context.Context, s Snapshot, q reconciler.ReadRequest) (_ Snapshot, err error) {
 	if _, updating := q.(askProgress); updating {
 		s.Progress, err = s.update().callExtension(ctx, c.caller)

@@ -31,7 +31,7 @@ type (
 		Note string
 		moves
 	}
-	// transferFields transfers the ownership of fields that the reference implementation applied to a MachineSet.
+	// transferFields transfers the ownership of fields that Cluster API's own controller applied to a MachineSet.
 	transferFields struct{ Set string }
 	// SyncSet applies the desired MachineSet. Why is the reason for a change of replicas.
 	SyncSet struct {
@@ -71,6 +71,7 @@ func (a RecordRevision) String() string {
 	return fmt.Sprintf("record revision %d: its MachineSet is the current one", a.Revision)
 }
 
+// act runs one action. Package reconciler calls it for each action that [Decide] planned, in order.
 func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case Join:

@@ -77,6 +77,8 @@ func (a SetUpToDate) String() string {
 func (a deleteMachine) String() string { return fmt.Sprintf("delete Machine %s: %s", a.Name, a.Why) }
 func (a markNode) String() string      { return fmt.Sprintf("mark Node %s as one of the pool", a.Node) }
 func (a deleteNode) String() string    { return fmt.Sprintf("delete Node %s: %s", a.Node, a.Why) }
+
+// act runs one action. Package reconciler calls it for each action that [Decide] planned, in order.
 func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case Join:

@@ -21,7 +21,8 @@ type counts struct {
 	replicas, ready, available, upToDate int32
 }
 
-// Report returns the status of a MachinePool after a reconciliation.
+// Report returns the status and the events of a MachinePool. Package reconciler calls it at the end of each
+// reconciliation and writes the status.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	n := count(s)
 	j := conditionInput{Snapshot: s, counts: n, plan: p}

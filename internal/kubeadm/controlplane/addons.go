@@ -16,7 +16,8 @@ import (
 const joinInterval, addonsInterval = time.Minute, 10 * time.Minute
 
 // prepare updates the objects that the next Machine needs in the workload cluster to the desired version and
-// configuration. It reports whether the Machine can be created.
+// configuration, because kubeadm join reads them. [scale] calls it before it creates a joining Machine. It reports
+// whether the Machine can be created.
 func prepare(s snapshot, p *reconciler.Plan) bool {
 	if !s.Now.Before(s.KubeadmObjects.At.Add(joinInterval)) {
 		p.Reads = append(p.Reads, readKubeadm{})
@@ -32,7 +33,8 @@ func prepare(s snapshot, p *reconciler.Plan) bool {
 	return true
 }
 
-// upgradeAddons upgrades kube-proxy and CoreDNS once all Machines are up to date.
+// upgradeAddons upgrades kube-proxy and CoreDNS once all Machines are up to date. It is the last step of
+// [decideChange].
 func upgradeAddons(s snapshot, p *reconciler.Plan) bool {
 	if !s.isInitialized() || s.Workload.At.IsZero() || s.Workload.Problem != "" || len(s.candidates()) != len(s.Machines) {
 		return false
@@ -78,6 +80,7 @@ func (c *controller) applyAddonChange(ctx context.Context, s snapshot, change ad
 	return addons.Apply(ctx, c.writer.WithClient(workload), change)
 }
 
+// addons returns the condition about kube-proxy and CoreDNS, or its previous value while their state is unknown.
 func (j conditionInput) addons() condition.Result {
 	if failed, is := j.out.Failed.(addons.Change); is {
 		return condition.False("UpgradeFailed", machines.FailureText("An object of the workload cluster could not be written", j.out, failed.Object))

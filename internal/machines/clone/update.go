@@ -10,10 +10,10 @@ import (
 )
 
 // Update changes the bootstrap config or infrastructure machine of an existing Machine so that it matches a newer
-// template, when the Machine is updated in place (package inplace). It returns the object that the field manager of
-// clones applies, with the update-in-progress annotation. The labels and annotations in the options are excluded,
-// because the owner applies them with another field manager. Values that others have set in the spec, such as a
-// provider ID, are preserved.
+// template, when the Machine is updated in place (package inplace). Package machines calls it when the MachineSet
+// controller begins the update. It returns the object that the field manager of clones applies, with the
+// update-in-progress annotation. The labels and annotations in the options are excluded, because the owner applies them
+// with another field manager. Values that others have set in the spec, such as a provider ID, are preserved.
 func Update(live *unstructured.Unstructured, o Options) (*unstructured.Unstructured, error) {
 	o.Name = live.GetName()
 	fresh, err := New(o)

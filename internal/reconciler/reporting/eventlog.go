@@ -33,7 +33,8 @@ func Warning(reason, message string, args ...any) Event {
 	return Event{Type: corev1.EventTypeWarning, Reason: reason, Message: fmt.Sprintf(message, args...)}
 }
 
-// EventLog records the events of one controller. The zero value records all events.
+// EventLog records the events of one controller. The driver (package reconciler) passes the events of a reconciliation
+// to it after the status was written. The zero value records all events.
 type EventLog struct {
 	Controller string
 	// NormalRate limits the events of type Normal. If it is nil, there is no limit.

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Volumes contains the volumes attached to a Node.
+// Volumes contains the volumes attached to a Node. After the drain, the Machine controller waits until none of them is
+// [Volumes.Attached], because a machine that is deleted earlier can damage their data.
 type Volumes struct {
 	Node *corev1.Node
 	// Attachments are the VolumeAttachments of the Node that are attached.

@@ -15,11 +15,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload/portforward"
 )
 
+// defaultPort is kubeadm's default of bindPort.
 const defaultPort = 6443
 
 const expiryTimeout = 10 * time.Second
 
-// ExpiryReader reads certificates of API servers.
+// ExpiryReader reads certificates of API servers. The KubeadmControlPlane controller uses it for Machines whose
+// KubeadmConfig does not record the expiration yet.
 type ExpiryReader struct {
 	Forwarder EtcdForwarder
 	// Secrets lists the readers that are tried in order.
@@ -66,6 +68,7 @@ func (r ExpiryReader) Expiry(ctx context.Context, s ExpiryServer) (time.Time, er
 	return found, nil
 }
 
+// roots returns the CA of the cluster.
 func (r ExpiryReader) roots(ctx context.Context, cluster client.ObjectKey) (*x509.CertPool, error) {
 	found, err := kubeadmsecrets.Read(ctx, cluster, []kubeadmsecrets.Purpose{kubeadmsecrets.CA}, r.Secrets...)
 	if err != nil {

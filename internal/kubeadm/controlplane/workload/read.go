@@ -35,7 +35,8 @@ type CertificateReader interface {
 	Expiry(ctx context.Context, s ExpiryServer) (time.Time, error)
 }
 
-// Reader reads workload clusters.
+// Reader reads workload clusters. The KubeadmControlPlane controller calls [Reader.Read] when the cached [State] is due
+// for a refresh, and before it changes Machines or etcd members.
 type Reader struct {
 	Clusters     Clusters
 	Members      EtcdConnector
@@ -95,6 +96,7 @@ func problemText(err error, otherwise string) string {
 	return otherwise
 }
 
+// read reads kubeadm's configuration, the Pods of the control plane and the Nodes from the API server.
 func (s *State) read(ctx context.Context, c client.Client, q ReadRequest) error {
 	config := &corev1.ConfigMap{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: configName}, config)

@@ -11,7 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// State is the observed state of a workload cluster. The zero value means that the cluster was never read.
+// State is the observed state of a workload cluster, as [Reader.Read] returns it. The KubeadmControlPlane controller
+// caches it between reads ([StateCache]) and computes conditions and decisions from it. The zero value means that the
+// cluster was never read.
 type State struct {
 	// At is the time of the read, or zero.
 	At time.Time
@@ -138,7 +140,7 @@ func (e Etcd) Leader() string {
 	return ""
 }
 
-// The components of a control plane. Their static Pods are named <component>-<node>.
+// The components of a control plane. kubeadm names their static Pods <component>-<node>.
 const (
 	apiServerPod         = "kube-apiserver"
 	controllerManagerPod = "kube-controller-manager"
@@ -164,4 +166,6 @@ func (e Etcd) ClusterID() uint64 {
 	return most
 }
 
+// configName is the ConfigMap that kubeadm init creates once the API server runs. As in the reference implementation,
+// its existence means that the cluster is initialized.
 const configName = "kubeadm-config"
