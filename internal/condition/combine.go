@@ -157,7 +157,8 @@ func Aggregate(members []AggregateMember, part Part, reasons Reasons) Result {
 		groups[w][message] = append(groups[w][message], m)
 	}
 	lines := map[weight][]string{
-		issue: groupLines(groups[issue]), unknown: groupLines(groups[unknown]), info: groupLines(groups[info]),
+		issue: groupLines(groups[issue], "other issues"), unknown: groupLines(groups[unknown], "status unknown"),
+		info: groupLines(groups[info], "additional info"),
 	}
 	v := mergeLines(lines, reasons)
 	return invertForPolarity(v, part.Polarity, reasons)
@@ -175,7 +176,8 @@ func invertForPolarity(v Result, p Polarity, reasons Reasons) Result {
 	return False(reasons.Info, v.Message)
 }
 
-func groupLines(groups map[string][]AggregateMember) []string {
+// groupLines returns a line for each of the most frequent messages, and one for the rest, which have what rest describes.
+func groupLines(groups map[string][]AggregateMember, rest string) []string {
 	var messages []string
 	for message := range groups {
 		if message != "" {
@@ -192,7 +194,7 @@ func groupLines(groups map[string][]AggregateMember) []string {
 	var lines []string
 	for i, message := range messages {
 		if i == namesShown {
-			lines = append(lines, fmt.Sprintf("And %s with other issues", countKinds(messages[i:], groups)))
+			lines = append(lines, fmt.Sprintf("And %s with %s", countKinds(messages[i:], groups), rest))
 			break
 		}
 		lines = append(lines, bullet(subjects(groups[message]), metav1.Condition{Message: message}))

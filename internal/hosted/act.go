@@ -151,7 +151,7 @@ func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Acti
 		c.addons.Forget(nameOf(s.Plane))
 		return b.ControlPlanes.Remove(ctx, nameOf(s.Plane))
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the hosted control plane controller does not know how to %s", action)
+	return reconciler.UnknownAction("hosted control plane", action)
 }
 
 // addonTimeout is the timeout of one request to the workload cluster.

@@ -67,7 +67,7 @@ func (c *controller) readRequested(ctx context.Context, s snapshot, q reconciler
 		s.PlaneCount.Known = true
 		s.PlaneCount.Own, s.PlaneCount.All, err = b.ControlPlanes.Count(ctx, s.Plane.Namespace)
 	default:
-		err = fault.New(fault.Bug, "UnknownQuestion", "the hosted control plane controller does not know how to %s", q)
+		err = reconciler.UnknownRead("hosted control plane", q)
 	}
 	return s, err
 }

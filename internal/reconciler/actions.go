@@ -112,3 +112,13 @@ func countParallel(actions []Action) int {
 	}
 	return n
 }
+
+// UnknownAction returns the error of a controller whose act function does not implement an action of its decisions.
+func UnknownAction(controller string, action any) error {
+	return fault.New(fault.Bug, "UnknownAction", "the %s controller does not implement the action %q", controller, fmt.Sprint(action))
+}
+
+// UnknownRead returns the error of a controller that does not implement a read that its decisions request.
+func UnknownRead(controller string, read any) error {
+	return fault.New(fault.Bug, "UnknownQuestion", "the %s controller does not implement the read %q", controller, fmt.Sprint(read))
+}

@@ -28,5 +28,5 @@ func Act(ctx context.Context, w *kube.Writer, action reconciler.Action, links ..
 			}
 		}
 	}
-	return fault.New(fault.Bug, "UnknownAction", "no link to %s", action)
+	return fault.New(fault.Bug, "UnknownAction", "the object has no reference for the action %q", action)
 }

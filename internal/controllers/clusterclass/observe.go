@@ -101,7 +101,7 @@ const answerKept = 10 * time.Minute
 func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
 	d, ok := q.(discover)
 	if !ok {
-		return s, fmt.Errorf("no answer to %s", q)
+		return s, reconciler.UnknownRead("clusterclass", q)
 	}
 	request := &runtimehooksv1.DiscoverVariablesRequest{}
 	request.Settings = settingsOf(s.Class, d.Patch)

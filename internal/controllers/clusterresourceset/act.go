@@ -29,7 +29,7 @@ func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Acti
 	case unbind:
 		return c.unbind(ctx, s, a)
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the clusterresourceset controller does not know how to %s", action)
+	return reconciler.UnknownAction("clusterresourceset", action)
 }
 
 // own adds the owner reference to a source. A source that was deleted in the meantime is ignored.

@@ -16,7 +16,6 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
@@ -181,7 +180,7 @@ func (q askContent) String() string { return fmt.Sprintf("the content of %s %s",
 func (c *controller) answer(ctx context.Context, s snapshot, question reconciler.ReadRequest) (snapshot, error) {
 	q, ok := question.(askContent)
 	if !ok {
-		return s, fault.New(fault.Bug, "UnknownQuestion", "the clusterresourceset controller cannot find out %s", question)
+		return s, reconciler.UnknownRead("clusterresourceset", question)
 	}
 	s.Resources = slices.Clone(s.Resources)
 	for i := range s.Resources {

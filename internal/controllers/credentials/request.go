@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -109,7 +110,7 @@ func names(w requestContent) string {
 		if i == 0 {
 			what = "user"
 		}
-		if name == "" || len(name) > maxName || strings.TrimSpace(name) != name {
+		if name == "" || utf8.RuneCountInString(name) > maxName || strings.TrimSpace(name) != name {
 			return fmt.Sprintf("%q cannot be the name of a %s: it has 1 to %d characters, and no spaces around them", name, what, maxName)
 		}
 		for _, prefix := range reserved {

@@ -2,7 +2,6 @@ package extensionconfig
 
 import (
 	"context"
-	"fmt"
 
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,5 +22,5 @@ func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) e
 			delete(o.(*runtimev1.ExtensionConfig).Annotations, hook.RefreshAnnotation)
 		})
 	}
-	return fmt.Errorf("no way to %s", a)
+	return reconciler.UnknownAction("extensionconfig", a)
 }

@@ -95,7 +95,7 @@ func secretKey(text string) (client.ObjectKey, bool) {
 // answer calls the extension for its handlers. Package reconciler calls it when [decide] requests a discovery.
 func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
 	if _, ok := q.(discover); !ok {
-		return s, fmt.Errorf("no answer to %s", q)
+		return s, reconciler.UnknownRead("extensionconfig", q)
 	}
 	var err error
 	s.State, err = c.extensions.Discover(ctx, s.Config)

@@ -82,7 +82,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 	case deleteWorkloadNode:
 		return c.deleteNode(ctx, s, a)
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the machine controller does not know how to %s", action)
+	return reconciler.UnknownAction("machine", action)
 }
 
 // join sets the cluster label, and makes the Cluster the owner of a standalone Machine.

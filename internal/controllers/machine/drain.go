@@ -220,7 +220,7 @@ func (c *controller) answer(ctx context.Context, s Snapshot, q reconciler.ReadRe
 			v, err = drain.ReadVolumes(ctx, workload, s.Node.Item, s.Settings.VolumeAttachments)
 			s.Volumes = &v
 		default:
-			err = fault.New(fault.Bug, "UnknownQuestion", "the machine controller does not know how to find out %s", q)
+			err = reconciler.UnknownRead("machine", q)
 		}
 	}
 	if s.Node.RetryAfter = retryAfterRejection(err); s.Node.RetryAfter > 0 {

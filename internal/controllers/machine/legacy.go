@@ -155,7 +155,7 @@ func nodeReason(r string) string {
 		return clusterv1.NodeNotFoundV1Beta1Reason
 	case clusterv1.MachineNodeDoesNotExistReason:
 		return clusterv1.NodeProvisioningV1Beta1Reason
-	case clusterv1.MachineNodeInspectionFailedReason, ownership.ReasonNodesAmbiguous, "ProviderIDDiffers":
+	case clusterv1.MachineNodeInspectionFailedReason, ownership.ReasonNodesAmbiguous, reasonProviderIDDiffers:
 		return clusterv1.NodeInspectionFailedV1Beta1Reason
 	}
 	return r

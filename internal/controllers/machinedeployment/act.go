@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
@@ -101,7 +100,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 			o.SetAnnotations(annotations)
 		})
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the machinedeployment controller does not know how to %s", action)
+	return reconciler.UnknownAction("machinedeployment", action)
 }
 
 // transferFields reads the MachineSet from the API server, because the cache does not contain all managed fields, and

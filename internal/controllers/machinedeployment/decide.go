@@ -328,16 +328,19 @@ func setView(s Snapshot, set *clusterv1.MachineSet) rollout.MachineSet {
 	return v
 }
 
-// upToDateRecheck returns the time until no Machine without an UpToDate condition counts as new any more, or zero if
+// upToDateRecheck returns the time until the next Machine without an UpToDate condition counts as new no longer, or zero if
 // there is none.
 func upToDateRecheck(s Snapshot) time.Duration {
-	var left time.Duration
+	var next time.Duration
 	for _, m := range machinesOf(s) {
-		if condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) == nil {
-			left = max(left, machines.NewMachineGrace-s.Now.Sub(m.CreationTimestamp.Time))
+		if condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) != nil {
+			continue
+		}
+		if left := machines.NewMachineGrace - s.Now.Sub(m.CreationTimestamp.Time); left > 0 && (next == 0 || left < next) {
+			next = left
 		}
 	}
-	return left
+	return next
 }
 
 // machinesOf returns the Machines of all MachineSets.

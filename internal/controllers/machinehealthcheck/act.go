@@ -71,7 +71,7 @@ func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Acti
 	case withdraw:
 		return c.writer.Delete(ctx, targetOf(s, a.Machine).Request.Unstructured)
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the machinehealthcheck controller does not know how to %s", action)
+	return reconciler.UnknownAction("machinehealthcheck", action)
 }
 
 // mark applies the conditions. A Machine that no longer exists is ignored.

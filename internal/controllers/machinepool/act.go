@@ -107,7 +107,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 	case deleteNode:
 		return c.deleteNode(ctx, s, a)
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the machinepool controller does not know how to %s", action)
+	return reconciler.UnknownAction("machinepool", action)
 }
 
 // setUpToDate applies the UpToDate condition of a Machine. The Machine controller sets all others.

@@ -176,13 +176,14 @@ func deprecated(s Snapshot, n counts, status clusterv1.MachinePoolStatus) *clust
 		Conditions:    condition.Project(legacy, status.Conditions, s.Pool.GetV1Beta1Conditions()),
 		ReadyReplicas: n.ready, AvailableReplicas: n.available, UnavailableReplicas: max(0, n.replicas-n.available),
 	}
-	if f := reference.Failure(s.infra(), s.bootstrap()); f.Reason != "" || f.Message != "" {
+	f := reference.Failure(s.infra(), s.bootstrap())
+	if f.Reason != "" {
 		reason := capierrors.MachinePoolStatusFailure(f.Reason)
 		out.FailureReason = &reason
-		if f.Message != "" {
-			message := truncate(f.Message, maxFailureMessage)
-			out.FailureMessage = &message
-		}
+	}
+	if f.Message != "" {
+		message := truncate(f.Message, maxFailureMessage)
+		out.FailureMessage = &message
 	}
 	return out
 }

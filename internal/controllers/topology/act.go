@@ -85,7 +85,7 @@ func (c *controller) answer(ctx context.Context, s snapshot, question reconciler
 		}
 		return s.with(q.Part, changed), err
 	}
-	return s, fault.New(fault.Bug, "UnknownQuestion", "the topology controller does not know %s", question)
+	return s, reconciler.UnknownRead("topology", question)
 }
 
 // with records whether the spec of a template changes. The result "unchanged" is recorded only for the exact state
@@ -159,7 +159,7 @@ func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Acti
 	case deleteObject:
 		return c.writer.DeleteAnyway(ctx, a.Object)
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the topology controller does not know how to %s", action)
+	return reconciler.UnknownAction("topology", action)
 }
 
 func (c *controller) apply(ctx context.Context, live client.Object, want *unstructured.Unstructured) error {

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
@@ -103,7 +102,7 @@ func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Acti
 	case removeRequest:
 		return c.writer.Patch(ctx, s.Policy, func(o client.Object) { kube.Annotate(o, hostedv1.TakeSnapshotAnnotation, nil) })
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the etcd snapshot controller does not know how to %s", action)
+	return reconciler.UnknownAction("etcd snapshot", action)
 }
 
 // take takes a snapshot after removing the remains of interrupted ones.

@@ -16,7 +16,6 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	bootstraprender "github.com/slipwayhq/slipway/internal/kubeadm/bootstrap/render"
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
@@ -170,7 +169,7 @@ func (c *controller) read(ctx context.Context, s snapshot, q reconciler.ReadRequ
 		s.Leftovers = &list
 		return s, err
 	}
-	return s, fault.New(fault.Bug, "UnknownQuestion", "unknown read request %T", q)
+	return s, reconciler.UnknownRead("kubeadmconfig", q)
 }
 
 // material reads the inputs of the bootstrap data. The content of a Secret that the operator's policy denies is not

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
@@ -106,5 +105,5 @@ func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) e
 			controllerutil.AddFinalizer(o, infrav1.LocalClusterFinalizer)
 		})
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the local cluster controller does not know how to %s", a)
+	return reconciler.UnknownAction("local cluster", a)
 }

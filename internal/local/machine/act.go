@@ -104,7 +104,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) e
 	case deleteMachine:
 		return b.Machines.Delete(ctx, s.ref())
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the local machine controller does not know how to %s", a)
+	return reconciler.UnknownAction("local machine", a)
 }
 
 // desiredMachine returns the desired machine.
